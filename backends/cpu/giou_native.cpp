@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/native_loops.hpp"
+#include "math/giou.hpp"
+#include "src/backends.hpp"
+
+namespace boxloss {
+
+Implementation cpu_native() {
+  return {"cpu/native",
+          Device::kCpu,
+          100,
+          [](const GiouLossProblem&) { return std::string(); },
+          native::workspace_bytes,
+          native::forward<Giou>,
+          native::backward<Giou>};
+}
+
+}  // namespace boxloss

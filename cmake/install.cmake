@@ -1,0 +1,13 @@
+# find_package(boxloss) and the target boxloss::boxloss for other projects.
+include(CMakePackageConfigHelpers)
+
+set(boxloss_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/boxloss)
+install(TARGETS boxloss EXPORT boxloss-targets)
+install(DIRECTORY core/include/boxloss DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT boxloss-targets NAMESPACE boxloss:: DESTINATION ${boxloss_package_dir})
+configure_package_config_file(cmake/boxloss-config.cmake.in boxloss-config.cmake
+  INSTALL_DESTINATION ${boxloss_package_dir})
+write_basic_package_version_file(boxloss-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/boxloss-config.cmake
+              ${PROJECT_BINARY_DIR}/boxloss-config-version.cmake
+  DESTINATION ${boxloss_package_dir})

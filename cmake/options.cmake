@@ -1,0 +1,27 @@
+option(BOXLOSS_TESTS "Build the C++ tests (needs Catch2 3)" ${PROJECT_IS_TOP_LEVEL})
+option(BOXLOSS_TORCH "Build the PyTorch operators (needs an importable torch, 2.11 or later)" OFF)
+option(BOXLOSS_INSTALL "Install the C++ library and its CMake package" ${PROJECT_IS_TOP_LEVEL})
+option(BOXLOSS_WERROR "Make warnings errors" OFF)
+option(BOXLOSS_SANITIZE "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
+option(BUILD_SHARED_LIBS "Build boxloss as a shared library" OFF)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+# What every target of ours has in common.
+function(boxloss_set_up_target target)
+  set_target_properties(${target} PROPERTIES
+    CXX_EXTENSIONS OFF
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON
+    POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow>
+    $<$<AND:$<BOOL:${BOXLOSS_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>)
+  if(BOXLOSS_SANITIZE)
+    target_compile_options(${target} PRIVATE
+      -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC -fsanitize=address,undefined)
+  endif()
+endfunction()

@@ -1,0 +1,11 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/device.hpp>
+#include <boxloss/dtype.hpp>
+#include <boxloss/error.hpp>
+#include <boxloss/execution.hpp>
+#include <boxloss/giou_loss.hpp>
+#include <boxloss/registry.hpp>
+#include <boxloss/view.hpp>

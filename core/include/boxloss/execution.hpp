@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/export.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace boxloss {
+
+/// Runs task(0) … task(tasks - 1), in any order, on any threads, and returns when all are done.
+using ParallelFor =
+    std::function<void(std::int64_t tasks, const std::function<void(std::int64_t)>& task)>;
+
+/// The default: as many threads as the machine has, started for this call.
+BOXLOSS_API void parallel_for(std::int64_t tasks, const std::function<void(std::int64_t)>& task);
+
+/// Where and with what one call runs. Nothing here is kept after the call; on a GPU the memory must
+/// stay valid until the stream has passed the call.
+struct Execution {
+  /// Device ordinal of a GPU implementation; ignored on the CPU.
+  int device_index = 0;
+  /// cudaStream_t or hipStream_t; ignored on the CPU.
+  void* stream = nullptr;
+  /// Scratch memory on the device, 16-byte aligned, at least workspace_bytes(...) long. Its contents
+  /// mean nothing before and after; calls that may run at the same time must not share it.
+  void* workspace = nullptr;
+  std::size_t workspace_bytes = 0;
+  /// How CPU implementations use threads.
+  ParallelFor parallel_for = boxloss::parallel_for;
+};
+
+}  // namespace boxloss

@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/giou_loss.hpp>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace boxloss {
+
+/// One way to compute on one device. Backends fill it; users only pass it on.
+struct Implementation {
+  /// A path that begins with the device: "cpu/reference", "cuda/kokkos".
+  const char* name;
+  Device device;
+  /// The highest is what asking for the device gives.
+  int priority;
+  /// Empty, or why this problem cannot be served.
+  std::string (*supports)(const GiouLossProblem&);
+  std::size_t (*workspace_bytes)(const GiouLossProblem&);
+  void (*forward)(const GiouLossProblem&, const GiouLossOutputs&, const Execution&);
+  void (*backward)(const GiouLossProblem&, const GradView& grad_loss, const void* scale,
+                   const GiouLossGradients&, const Execution&);
+};
+
+/// All that this build holds, best first within a device. Never throws.
+BOXLOSS_API const std::vector<Implementation>& implementations();
+
+/// The implementation of that name ("cuda/kokkos"), or the best one of that device ("cuda").
+/// Throws NotCompiled, saying what is built, which flag would enable it, and the closest name.
+BOXLOSS_API const Implementation& implementation(std::string_view name);
+
+/// The implementation for memory that any of `devices` can address: what use_implementation chose,
+/// else the best one of the first device that has any. Throws NotCompiled.
+BOXLOSS_API const Implementation& implementation_for(std::initializer_list<Device> devices);
+
+/// Chooses, for the whole process, what implementation_for gives on the name's kind of memory (the
+/// host's, or the GPU's). A bare device name takes the choice back. Returns the name that restores
+/// what was chosen before. Throws NotCompiled.
+BOXLOSS_API std::string use_implementation(std::string_view name);
+
+}  // namespace boxloss

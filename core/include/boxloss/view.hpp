@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/dtype.hpp>
+#include <cstdint>
+
+namespace boxloss {
+
+/// How four numbers make a box.
+enum class BoxFormat : std::uint8_t {
+  kXyxy,    ///< two corners: x1, y1, x2, y2
+  kXywh,    ///< first corner and size: x1, y1, width, height
+  kCxcywh,  ///< centre and size: cx, cy, width, height
+};
+
+/// Boxes of shape (images, slots, 4) that somebody else owns. Box (b, j) is the four consecutive
+/// elements that start at element b * image_stride + j * slot_stride. Strides count elements and
+/// may be 0 (expanded), not negative.
+struct BoxView {
+  const void* data = nullptr;
+  DType dtype = DType::kF32;
+  BoxFormat format = BoxFormat::kXyxy;
+  std::int64_t images = 1;
+  std::int64_t slots = 0;
+  std::int64_t image_stride = 0;
+  std::int64_t slot_stride = 4;
+};
+
+/// Contiguous values that somebody else owns; `data` is null where an optional one is not given.
+struct ArrayView {
+  const void* data = nullptr;
+  DType dtype = DType::kF32;
+};
+
+}  // namespace boxloss

@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "math/box.hpp"
+#include "math/host_device.hpp"
+
+/// A pairing is a plain struct that answers, for image b:
+///   image(b)        which slots may count, and where their targets and rows lie
+///   rows(b)         which rows belong to the image, counted or not
+///   counts(row)     does this slot count, as far as can be told without reading boxes?
+///   counts(target)  does it count, given the target's four raw values?
+/// A row is an index into the unreduced loss, the weight and the target's gradient.
+namespace boxloss {
+
+/// Slots [0, count) of an image; slot j meets target slot `target` + j, its row is `row` + j.
+struct ImageSlots {
+  std::int64_t count, target, row;
+};
+
+struct RowRange {
+  std::int64_t begin, end;
+};
+
+/// What all pairings on a (images, slots) grid have in common. As it stands, the dense pairing.
+struct Grid {
+  std::int64_t slots;
+
+  BOXLOSS_HOST_DEVICE ImageSlots image(std::int64_t b) const { return {slots, 0, b * slots}; }
+  BOXLOSS_HOST_DEVICE RowRange rows(std::int64_t b) const {
+    return {b * slots, (b + 1) * slots};
+  }
+  BOXLOSS_HOST_DEVICE bool counts(std::int64_t) const { return true; }
+  template <class T>
+  BOXLOSS_HOST_DEVICE bool counts(const Box<T>&) const {
+    return true;
+  }
+};
+
+BOXLOSS_HOST_DEVICE std::int64_t clamp(std::int64_t value, std::int64_t low, std::int64_t high) {
+  return value < low ? low : value > high ? high : value;
+}
+
+/// int32 or int64 indices.
+struct Indices {
+  const void* data;
+  bool is_int64;
+
+  BOXLOSS_HOST_DEVICE std::int64_t operator[](std::int64_t i) const {
+    return is_int64 ? static_cast<const std::int64_t*>(data)[i]
+                    : static_cast<const std::int32_t*>(data)[i];
+  }
+};
+
+}  // namespace boxloss

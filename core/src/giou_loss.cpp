@@ -1,0 +1,165 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <boxloss/error.hpp>
+#include <boxloss/giou_loss.hpp>
+#include <boxloss/registry.hpp>
+#include <cmath>
+
+#include "src/message.hpp"
+
+namespace boxloss {
+namespace {
+
+template <class... Parts>
+void check(bool ok, const Parts&... parts) {
+  if (!ok) throw InvalidArgument(message("giou_loss: ", parts...));
+}
+
+template <class... Parts>
+void check_dtype(bool ok, const Parts&... parts) {
+  if (!ok) throw Unsupported(message("giou_loss: ", parts...));
+}
+
+void check_boxes(const char* name, const BoxView& boxes) {
+  check(boxes.images >= 0 && boxes.slots >= 0, name, " has a negative shape: ", boxes.images,
+        " images, ", boxes.slots, " slots");
+  check(boxes.image_stride >= 0 && boxes.slot_stride >= 0, name, " has a negative stride: ",
+        boxes.image_stride, " by image, ", boxes.slot_stride, " by slot");
+  check(boxes.data != nullptr || boxes.images * boxes.slots == 0, name, ".data is null");
+}
+
+void check_floating(const char* name, DType dtype) {
+  check_dtype(is_floating(dtype), name, " is ", name_of(dtype),
+              "; it must be float64, float32, float16 or bfloat16");
+}
+
+void check_indices_dtype(const char* name, const GiouLossProblem& p) {
+  const DType dtype = p.pairing.data.dtype;
+  check_dtype(dtype == DType::kI32 || dtype == DType::kI64, name, " is ", name_of(dtype),
+              "; it must be int32 or int64");
+}
+
+void check_pairing(const GiouLossProblem& p) {
+  const bool has_data = p.pairing.data.data != nullptr;
+  const bool empty = p.pred.images * p.pred.slots == 0;
+  switch (p.pairing.kind) {
+    case Pairing::Kind::kDense:
+    case Pairing::Kind::kZeroPadded:
+      check(!has_data, "pairing.data must be null for a dense or zero-padded pairing");
+      break;
+    case Pairing::Kind::kLengths:
+      check(has_data || empty, "pairing.data is null; lengths must point to (images) integers");
+      check_indices_dtype("lengths", p);
+      break;
+    case Pairing::Kind::kMask:
+      check(has_data || empty, "pairing.data is null; mask must point to (images, slots) bytes");
+      check_dtype(p.pairing.data.dtype == DType::kU8, "mask is ", name_of(p.pairing.data.dtype),
+                  "; it must be uint8");
+      break;
+    case Pairing::Kind::kOffsets:
+      check(has_data || empty, "pairing.data is null; offsets must point to (images + 1) integers");
+      check_indices_dtype("offsets", p);
+      check(p.target.images == 1, "target must be one image of T slots with offsets, but has ",
+            p.target.images, " images");
+      return;
+  }
+  check(p.target.images == p.pred.images && p.target.slots == p.pred.slots, "target has shape (",
+        p.target.images, ", ", p.target.slots, ", 4), pred has (", p.pred.images, ", ",
+        p.pred.slots, ", 4); they must be equal");
+}
+
+void check_problem(const Implementation& implementation, const GiouLossProblem& p) {
+  check(implementation.device == p.device, "the problem is on ", name_of(p.device), ", but ",
+        implementation.name, " was asked to run it");
+  check_boxes("pred", p.pred);
+  check_boxes("target", p.target);
+  check_floating("pred", p.pred.dtype);
+  check_pairing(p);
+  if (p.weight.data != nullptr) check_floating("weight", p.weight.dtype);
+  check(std::isfinite(p.eps) && p.eps >= 0, "eps is ", p.eps, "; it must be finite and >= 0");
+  if (p.normalizer.data != nullptr) {
+    check(p.reduction == Reduction::kMean, "normalizer needs reduction mean");
+    const DType d = p.normalizer.dtype;
+    check_dtype(
+        d == DType::kF64 || d == DType::kF32 || d == DType::kI64 || d == DType::kI32,
+        "normalizer is ", name_of(d), "; it must be float64, float32, int64 or int32");
+  }
+  const std::string refusal = implementation.supports(p);
+  if (!refusal.empty()) throw Unsupported(message(implementation.name, ": ", refusal));
+}
+
+void check_workspace(const Execution& execution, std::size_t needed) {
+  check(execution.workspace_bytes >= needed, "workspace has ", execution.workspace_bytes,
+        " bytes; this problem needs ", needed);
+  check(execution.workspace != nullptr || needed == 0, "workspace is null; this problem needs ",
+        needed, " bytes");
+}
+
+/// Where images follow each other without a gap, they are one image: loops need no division.
+/// Lengths and offsets speak of single images, so theirs stay.
+GiouLossProblem flattened(const GiouLossProblem& problem, GradView& grad) {
+  GiouLossProblem p = problem;
+  const Pairing::Kind kind = p.pairing.kind;
+  if (kind == Pairing::Kind::kLengths || kind == Pairing::Kind::kOffsets) return p;
+  if (p.pred.slots == 1) {
+    p.pred.slot_stride = p.pred.image_stride;
+    p.target.slot_stride = p.target.image_stride;
+    grad.slot_stride = grad.image_stride;
+  } else if (p.pred.image_stride != p.pred.slots * p.pred.slot_stride ||
+             p.target.image_stride != p.target.slots * p.target.slot_stride ||
+             grad.image_stride != p.pred.slots * grad.slot_stride) {
+    return p;
+  }
+  p.pred.slots = p.target.slots = p.pred.images * p.pred.slots;
+  p.pred.images = p.target.images = 1;
+  return p;
+}
+
+}  // namespace
+
+DType compute_dtype(const GiouLossProblem& problem) {
+  const bool is_f64 = problem.pred.dtype == DType::kF64 || problem.target.dtype == DType::kF64;
+  return is_f64 ? DType::kF64 : DType::kF32;
+}
+
+std::int64_t loss_rows(const GiouLossProblem& problem) {
+  const bool ragged = problem.pairing.kind == Pairing::Kind::kOffsets;
+  return ragged ? problem.target.slots : problem.pred.images * problem.pred.slots;
+}
+
+std::size_t giou_loss_workspace_bytes(const Implementation& implementation,
+                                      const GiouLossProblem& problem) {
+  check_problem(implementation, problem);
+  GradView no_grad;
+  return implementation.workspace_bytes(flattened(problem, no_grad));
+}
+
+void giou_loss_forward(const Implementation& implementation, const GiouLossProblem& problem,
+                       const GiouLossOutputs& outputs, const Execution& execution) {
+  check_problem(implementation, problem);
+  const bool no_loss = problem.reduction == Reduction::kNone && loss_rows(problem) == 0;
+  check(outputs.loss != nullptr || no_loss, "outputs.loss is null");
+  check(outputs.scale != nullptr, "outputs.scale is null");
+  GradView no_grad;
+  const GiouLossProblem flat = flattened(problem, no_grad);
+  check_workspace(execution, implementation.workspace_bytes(flat));
+  implementation.forward(flat, outputs, execution);
+}
+
+void giou_loss_backward(const Implementation& implementation, const GiouLossProblem& problem,
+                        const GradView& grad_loss, const void* scale,
+                        const GiouLossGradients& gradients, const Execution& execution) {
+  check_problem(implementation, problem);
+  const bool no_loss = problem.reduction == Reduction::kNone && loss_rows(problem) == 0;
+  check(grad_loss.data != nullptr || no_loss, "grad_loss.data is null");
+  check(scale != nullptr, "scale is null");
+  check_dtype(gradients.target == nullptr || is_floating(problem.target.dtype), "target is ",
+              name_of(problem.target.dtype), ", which has no gradient");
+  check(gradients.weight == nullptr || problem.weight.data != nullptr,
+        "gradients.weight is wanted, but the problem has no weight");
+  GradView grad = grad_loss;
+  const GiouLossProblem flat = flattened(problem, grad);
+  implementation.backward(flat, grad, scale, gradients, execution);
+}
+
+}  // namespace boxloss
