@@ -1,0 +1,64 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""From one box tensor for each image to the batch layouts that the losses read."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def _check_boxes(boxes: Sequence[Tensor]) -> None:
+    if not boxes:
+        raise ValueError("boxes is empty: it must hold one tensor for each image, at least one")
+    for i, each in enumerate(boxes):
+        if each.dim() != 2 or each.shape[1] != 4:
+            raise ValueError(f"boxes[{i}] has shape {tuple(each.shape)}; it must be (n, 4)")
+        if each.dtype != boxes[0].dtype:
+            raise TypeError(f"boxes[{i}] is {each.dtype}, boxes[0] is {boxes[0].dtype}")
+        if each.device != boxes[0].device:
+            raise RuntimeError(f"boxes[{i}] is on {each.device}, boxes[0] on {boxes[0].device}")
+
+
+def _counts(boxes: Sequence[Tensor]) -> Tensor:
+    return torch.tensor([len(each) for each in boxes], dtype=torch.int64, device=boxes[0].device)
+
+
+def collate_ragged(boxes: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """All images' boxes one after the other, for giou_loss(..., offsets=offsets).
+
+    Args:
+        boxes: one (n, 4) tensor for each image; n may be 0. One dtype, one device.
+
+    Returns:
+        The boxes (T, 4) and the offsets (images + 1), int64: image b owns rows offsets[b] to
+        offsets[b + 1].
+    """
+    _check_boxes(boxes)
+    counts = _counts(boxes)
+    return torch.cat(list(boxes)), torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
+def collate_padded(boxes: Sequence[Tensor], slots: int | None = None) -> tuple[Tensor, Tensor]:
+    """A zero-padded batch, for giou_loss(..., lengths=lengths) or giou_loss(..., zero_padded=True).
+
+    Args:
+        boxes: one (n, 4) tensor for each image; n may be 0. One dtype, one device.
+        slots: the batch's second dimension; the largest n when not given.
+
+    Returns:
+        The boxes (images, slots, 4) and the lengths (images), int64.
+
+    Raises:
+        ValueError: an image has more boxes than slots.
+    """
+    _check_boxes(boxes)
+    most = max(len(each) for each in boxes)
+    slots = most if slots is None else slots
+    if most > slots:
+        crowded = next(i for i, each in enumerate(boxes) if len(each) > slots)
+        raise ValueError(f"boxes[{crowded}] has {len(boxes[crowded])} boxes; slots is {slots}")
+    padded = boxes[0].new_zeros((len(boxes), slots, 4))
+    for image, each in zip(padded, boxes, strict=True):
+        image[: len(each)] = each
+    return padded, _counts(boxes)

@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include "adapter.hpp"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/csrc/stable/c/shim.h>
+
+namespace boxloss::torch_binding {
+namespace {
+
+/// torch's own thread pool. Its C function lives in libtorch_cpu, so that the binding needs no OpenMP
+/// of its own, which could be another one than torch's.
+void torch_parallel(std::int64_t tasks, const std::function<void(std::int64_t)>& task) {
+  if (tasks == 1) return task(0);
+  const auto run = [](std::int64_t begin, std::int64_t end, void* context) {
+    const auto& each = *static_cast<const std::function<void(std::int64_t)>*>(context);
+    for (std::int64_t i = begin; i < end; ++i) each(i);
+  };
+  const AOTITorchError error = torch_parallel_for(
+      0, tasks, 1, run, const_cast<void*>(static_cast<const void*>(&task)));
+  TORCH_CHECK(error == AOTI_TORCH_SUCCESS, "giou_loss: torch could not run its threads");
+}
+
+struct Dimension {
+  std::int64_t size;
+  std::vector<std::int64_t> strides;
+};
+
+/// The leading dimensions, those of size 1 left out, neighbours merged where all tensors allow it.
+std::vector<Dimension> merged_dimensions(at::IntArrayRef leading,
+                                         const std::vector<at::Tensor>& tensors) {
+  std::vector<Dimension> merged;
+  for (std::size_t d = 0; d < leading.size(); ++d) {
+    if (leading[d] == 1) continue;
+    Dimension next{leading[d], {}};
+    for (const at::Tensor& tensor : tensors) next.strides.push_back(tensor.stride(d));
+    bool joins = !merged.empty();
+    for (std::size_t i = 0; joins && i < tensors.size(); ++i) {
+      joins = merged.back().strides[i] == next.size * next.strides[i];
+    }
+    if (joins) {
+      next.size *= merged.back().size;
+      merged.pop_back();
+    }
+    merged.push_back(std::move(next));
+  }
+  return merged;
+}
+
+}  // namespace
+
+DType dtype_of(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kDouble: return DType::kF64;
+    case at::kFloat: return DType::kF32;
+    case at::kHalf: return DType::kF16;
+    case at::kBFloat16: return DType::kBF16;
+    case at::kBool:
+    case at::kByte: return DType::kU8;
+    case at::kShort: return DType::kI16;
+    case at::kInt: return DType::kI32;
+    case at::kLong: return DType::kI64;
+    default: TORCH_CHECK_TYPE(false, "giou_loss: dtype ", tensor.scalar_type(), " is not supported");
+  }
+}
+
+ArrayView array_view(const std::optional<at::Tensor>& tensor) {
+  if (!tensor) return {};
+  return {tensor->const_data_ptr(), dtype_of(*tensor)};
+}
+
+const Implementation& implementation_on(const at::Device& device) {
+  if (device.is_cpu()) return implementation_for({Device::kCpu});
+  return implementation_for({Device::kCuda, Device::kHip});
+}
+
+Execution execution_on(const at::Device& device) {
+  Execution execution;
+  if (device.is_cpu()) {
+    execution.parallel_for = torch_parallel;
+  } else {
+    const c10::impl::VirtualGuardImpl guard(device.type());
+    execution.device_index = device.index();
+    execution.stream = guard.getStream(device).native_handle();
+  }
+  return execution;
+}
+
+Grid make_grid(at::IntArrayRef leading, std::vector<at::Tensor>& tensors) {
+  std::vector<Dimension> merged = merged_dimensions(leading, tensors);
+  for (std::size_t i = tensors.size(); merged.size() > 2 && i-- > 0;) {
+    tensors[i] = tensors[i].contiguous();
+    merged = merged_dimensions(leading, tensors);
+  }
+  Grid grid;
+  grid.strides.resize(tensors.size());
+  if (!merged.empty()) {
+    grid.slots = merged.back().size;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      grid.strides[i].slot = merged.back().strides[i];
+    }
+  }
+  if (merged.size() == 2) {
+    grid.images = merged.front().size;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      grid.strides[i].image = merged.front().strides[i];
+    }
+  }
+  return grid;
+}
+
+}  // namespace boxloss::torch_binding

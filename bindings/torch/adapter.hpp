@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <boxloss/error.hpp>
+#include <boxloss/execution.hpp>
+#include <boxloss/registry.hpp>
+#include <vector>
+
+/// What stands between torch's tensors, devices, streams, threads and errors, and core's.
+namespace boxloss::torch_binding {
+
+DType dtype_of(const at::Tensor& tensor);
+
+/// A contiguous view of a tensor; a null one for none.
+ArrayView array_view(const std::optional<at::Tensor>& tensor);
+
+/// torch's cuda device is an NVIDIA GPU, or an AMD one in ROCm builds of torch.
+const Implementation& implementation_on(const at::Device& device);
+
+/// torch's current stream of the device and, on the CPU, torch's threads. No workspace yet.
+Execution execution_on(const at::Device& device);
+
+/// The leading dimensions of several tensors of equal leading shape as (images, slots), each tensor
+/// with its own two strides.
+struct Grid {
+  struct Strides {
+    std::int64_t image = 0;
+    std::int64_t slot = 0;
+  };
+  std::int64_t images = 1;
+  std::int64_t slots = 1;
+  std::vector<Strides> strides;
+};
+
+/// Views where possible: a tensor is replaced by a contiguous copy only where the strides of its
+/// `leading` dimensions cannot be told by two numbers.
+Grid make_grid(at::IntArrayRef leading, std::vector<at::Tensor>& tensors);
+
+/// Runs `function`; boxloss' errors leave it as torch's: ValueError, TypeError and RuntimeError.
+template <class Function>
+auto with_torch_errors(const Function& function) {
+  try {
+    return function();
+  } catch (const InvalidArgument& error) {
+    TORCH_CHECK_VALUE(false, error.what());
+  } catch (const Unsupported& error) {
+    TORCH_CHECK_TYPE(false, error.what());
+  } catch (const Error& error) {
+    TORCH_CHECK(false, error.what());
+  }
+}
+
+}  // namespace boxloss::torch_binding
