@@ -1,8 +1,11 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+
 # BACKEND: which backends to build, a list. cpu is always in, because it holds the oracle.
 set(BACKEND "cpu" CACHE STRING "Backends to build, a list of: cpu cuda hip kokkos")
 
 set(boxloss_known_backends cpu cuda hip kokkos)
-set(boxloss_ready_backends cpu)
+set(boxloss_ready_backends cpu cuda)
 
 set(BOXLOSS_BACKENDS cpu ${BACKEND})
 list(REMOVE_DUPLICATES BOXLOSS_BACKENDS)
@@ -18,3 +21,6 @@ foreach(backend IN LISTS BOXLOSS_BACKENDS)
 endforeach()
 list(JOIN BOXLOSS_BACKENDS ", " boxloss_backends_text)
 message(STATUS "boxloss ${PROJECT_VERSION}, backends: ${boxloss_backends_text}")
+foreach(backend IN LISTS BOXLOSS_BACKENDS)
+  include(cmake/${backend}.cmake OPTIONAL)  # its language, which only the top level can enable
+endforeach()

@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+
 # find_package(boxloss) and the target boxloss::boxloss for other projects.
 include(CMakePackageConfigHelpers)
 

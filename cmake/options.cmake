@@ -1,3 +1,6 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+
 option(BOXLOSS_TESTS "Build the C++ tests (needs Catch2 3)" ${PROJECT_IS_TOP_LEVEL})
 option(BOXLOSS_TORCH "Build the PyTorch operators (needs an importable torch, 2.11 or later)" OFF)
 option(BOXLOSS_INSTALL "Install the C++ library and its CMake package" ${PROJECT_IS_TOP_LEVEL})

@@ -70,7 +70,7 @@ double weight_at(const GiouLossProblem& p, std::int64_t row) {
 Eps<double> eps_of(const GiouLossProblem& p) {
   // Implementations compute with eps rounded to the compute dtype; so must the oracle.
   const double eps = compute_dtype(p) == DType::kF64 ? p.eps : static_cast<float>(p.eps);
-  return {eps, p.eps_mode};
+  return make_eps<double>(eps, p.eps_mode);
 }
 
 /// Calls visit(slot, image, j, pred corners, target corners) for each pair that counts.

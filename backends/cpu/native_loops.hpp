@@ -57,18 +57,13 @@ void for_each_uncounted_row_range(const Pairing& pairing, std::int64_t b, const 
   zero(image.row + image.count, rows.end);
 }
 
-template <class C>
-Eps<C> eps_of(const GiouLossProblem& p) {
-  return {static_cast<C>(p.eps), p.eps_mode};
-}
-
 template <class Formula, class P, class T, class C, class Pairing>
 Partial forward_run(const GiouLossProblem& p, const Pairing& pairing, C* losses, std::int64_t b,
                     std::int64_t begin, std::int64_t end) {
   const Boxes<P> preds = boxes<P>(p.pred);
   const Boxes<T> targets = boxes<T>(p.target);
   const Elements<Any> weights{p.weight.data, p.weight.dtype};
-  const Eps<C> eps = eps_of<C>(p);
+  const Eps<C> eps = make_eps<C>(p.eps, p.eps_mode);
   const ImageSlots image = pairing.image(b);
   const std::int64_t stop = std::min(end, image.count);
   double sum = 0;
@@ -162,7 +157,7 @@ void backward_run(const GiouLossProblem& p, const Pairing& pairing, const Backwa
   const Outputs<Any> d_weights{arrays.gradients.weight, p.weight.dtype};
   const C* const grad_loss = static_cast<const C*>(arrays.grad_loss.data);
   const C scale = *static_cast<const C*>(arrays.scale);
-  const Eps<C> eps = eps_of<C>(p);
+  const Eps<C> eps = make_eps<C>(p.eps, p.eps_mode);
   const ImageSlots image = pairing.image(b);
   const std::int64_t stop = std::min(end, image.count);
 

@@ -166,6 +166,23 @@ void check_strides(const GiouLossArgs& a) {
   check("target", a.target);
 }
 
+void check_backward_args(const at::Tensor& grad_loss, const at::Tensor& scale,
+                         const GiouLossArgs& a, const GiouLossOptions& options,
+                         const Wanted& wanted) {
+  const bool reduced = options.reduction != Reduction::kNone;
+  check_shape("grad_loss", grad_loss, reduced ? std::vector<c10::SymInt>() : loss_shape(a),
+              "the shape of the loss");
+  check_shape("scale", scale, {}, "as forward returned it");
+  const at::ScalarType type = compute_type(a);
+  TORCH_CHECK_TYPE(grad_loss.scalar_type() == type && scale.scalar_type() == type,
+                   "giou_loss: grad_loss is ", grad_loss.scalar_type(), " and scale is ",
+                   scale.scalar_type(), "; both must be ", type, ", as the loss is");
+  check_device("grad_loss", grad_loss, a.pred);
+  check_device("scale", scale, a.pred);
+  TORCH_CHECK_VALUE(!wanted[2] || a.weight, "giou_loss: wanted[2] asks for the gradient of weight, "
+                    "which is not given");
+}
+
 at::ScalarType compute_type(const GiouLossArgs& a) {
   const bool is_f64 = a.pred.scalar_type() == at::kDouble || a.target.scalar_type() == at::kDouble;
   return is_f64 ? at::kDouble : at::kFloat;

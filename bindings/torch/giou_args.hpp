@@ -85,6 +85,11 @@ GiouLossOptions check_args(const GiouLossArgs& args);
 /// The last dimension of pred and target must be contiguous: a ValueError where it is not.
 void check_strides(const GiouLossArgs& args);
 
+/// Checks what backward takes besides: it is an operator that anybody may call.
+void check_backward_args(const at::Tensor& grad_loss, const at::Tensor& scale,
+                         const GiouLossArgs& args, const GiouLossOptions& options,
+                         const Wanted& wanted);
+
 /// float64 when either box tensor is, else float32.
 at::ScalarType compute_type(const GiouLossArgs& args);
 

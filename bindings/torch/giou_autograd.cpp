@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/FuncTorchTLS.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/alias.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -82,14 +83,23 @@ struct GiouLossFunction : torch::autograd::Function<GiouLossFunction> {
   }
 
  private:
-  /// For double backward: the composite formula, differentiated by autograd itself.
+  /// For double backward: the composite formula, differentiated by autograd itself. With respect to
+  /// aliases, since the inputs may depend on each other, and each way is to be counted once.
   static variable_list differentiable_gradients(const Variable& grad_loss,
                                                 const GiouLossArgs& args, const Wanted& wanted) {
+    const Variable pred = at::alias(args.pred);
+    const Variable target = at::alias(args.target);
+    const OptionalTensor weight = args.weight ? OptionalTensor(at::alias(*args.weight)) : std::nullopt;
+    const GiouLossArgs aliases{pred,           target,           weight,
+                               args.normalizer, args.lengths,     args.mask,
+                               args.offsets,   args.zero_padded, args.pred_format,
+                               args.target_format, args.reduction, args.eps,
+                               args.eps_mode};
     variable_list inputs;
-    if (wanted[0]) inputs.push_back(args.pred);
-    if (wanted[1]) inputs.push_back(args.target);
-    if (wanted[2]) inputs.push_back(*args.weight);
-    return torch::autograd::grad({giou_loss_composite(args)}, inputs, {grad_loss},
+    if (wanted[0]) inputs.push_back(pred);
+    if (wanted[1]) inputs.push_back(target);
+    if (wanted[2]) inputs.push_back(*weight);
+    return torch::autograd::grad({giou_loss_composite(aliases)}, inputs, {grad_loss},
                                  /*retain_graph=*/std::nullopt, /*create_graph=*/true);
   }
 };

@@ -113,6 +113,7 @@ std::vector<at::Tensor> backward(const at::Tensor& grad_loss, const at::Tensor& 
                                  const GiouLossArgs& args, const Wanted& wanted) {
   const GiouLossOptions options = check_args(args);
   check_strides(args);
+  check_backward_args(grad_loss, scale, args, options, wanted);
   const c10::OptionalDeviceGuard guard(args.pred.device());
   const Execution execution = execution_on(args.pred.device());
 

@@ -21,10 +21,11 @@ std::tuple<at::Tensor, at::Tensor> forward(const GiouLossArgs& args) {
   return {loss_only(args), at::empty({}, args.pred.options().dtype(compute_type(args)))};
 }
 
-std::vector<at::Tensor> backward(const at::Tensor&, const at::Tensor&, const GiouLossArgs& args,
-                                 const Wanted& wanted) {
-  check_args(args);
+std::vector<at::Tensor> backward(const at::Tensor& grad_loss, const at::Tensor& scale,
+                                 const GiouLossArgs& args, const Wanted& wanted) {
+  const GiouLossOptions options = check_args(args);
   check_strides(args);
+  check_backward_args(grad_loss, scale, args, options, wanted);
   std::vector<at::Tensor> gradients;
   const auto output = [&](bool is_wanted, const at::Tensor& like) {
     if (is_wanted) gradients.push_back(at::empty_symint(like.sym_sizes(), like.options()));

@@ -27,16 +27,6 @@ struct PairGradient {
   Box<T> pred, target;
 };
 
-template <class T>
-BOXLOSS_HOST_DEVICE T smaller(T a, T b) {
-  return b < a ? b : a;
-}
-
-template <class T>
-BOXLOSS_HOST_DEVICE T larger(T a, T b) {
-  return a < b ? b : a;
-}
-
 /// How much of min(a, b) is a: 1, 0, or a half where they tie.
 template <class T>
 BOXLOSS_HOST_DEVICE T share_of_min(T a, T b) {

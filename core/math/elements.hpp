@@ -64,6 +64,32 @@ struct Elements {
 
 struct Any {};
 
+/// Gives `use` the elements with the type that `dtype` names.
+template <class Use>
+BOXLOSS_HOST_DEVICE auto with_elements(const void* data, DType dtype, const Use& use) {
+  switch (dtype) {
+    case DType::kF64: return use(Elements<double>{static_cast<const double*>(data)});
+    case DType::kF32: return use(Elements<float>{static_cast<const float*>(data)});
+    case DType::kF16: return use(Elements<Half>{static_cast<const Half*>(data)});
+    case DType::kBF16: return use(Elements<BFloat16>{static_cast<const BFloat16*>(data)});
+    case DType::kU8: return use(Elements<std::uint8_t>{static_cast<const std::uint8_t*>(data)});
+    case DType::kI16: return use(Elements<std::int16_t>{static_cast<const std::int16_t*>(data)});
+    case DType::kI32: return use(Elements<std::int32_t>{static_cast<const std::int32_t*>(data)});
+    default: return use(Elements<std::int64_t>{static_cast<const std::int64_t*>(data)});
+  }
+}
+
+// Arguments by value: a GPU would have to keep anything else in memory for the call.
+template <class C>
+BOXLOSS_HOST_DEVICE_CALL C load_any(const void* data, DType dtype, std::int64_t i) {
+  return with_elements(data, dtype, [i](auto typed) { return typed.template get<C>(i); });
+}
+
+template <class C>
+BOXLOSS_HOST_DEVICE_CALL Box<C> load_any_box(const void* data, DType dtype, std::int64_t i) {
+  return with_elements(data, dtype, [i](auto typed) { return typed.template get_box<C>(i); });
+}
+
 template <>
 struct Elements<Any> {
   const void* data;
@@ -71,32 +97,12 @@ struct Elements<Any> {
 
   template <class C>
   BOXLOSS_HOST_DEVICE C get(std::int64_t i) const {
-    return with_type([i](auto typed) { return typed.template get<C>(i); });
+    return load_any<C>(data, dtype, i);
   }
 
   template <class C>
   BOXLOSS_HOST_DEVICE Box<C> get_box(std::int64_t i) const {
-    return with_type([i](auto typed) { return typed.template get_box<C>(i); });
-  }
-
- private:
-  template <class Use>
-  BOXLOSS_HOST_DEVICE auto with_type(const Use& use) const {
-    switch (dtype) {
-      case DType::kF64: return use(as<double>());
-      case DType::kF32: return use(as<float>());
-      case DType::kF16: return use(as<Half>());
-      case DType::kBF16: return use(as<BFloat16>());
-      case DType::kU8: return use(as<std::uint8_t>());
-      case DType::kI16: return use(as<std::int16_t>());
-      case DType::kI32: return use(as<std::int32_t>());
-      default: return use(as<std::int64_t>());
-    }
-  }
-
-  template <class E>
-  BOXLOSS_HOST_DEVICE Elements<E> as() const {
-    return {static_cast<const E*>(data)};
+    return load_any_box<C>(data, dtype, i);
   }
 };
 
@@ -119,6 +125,26 @@ struct Outputs {
   }
 };
 
+template <class Use>
+BOXLOSS_HOST_DEVICE void with_outputs(void* data, DType dtype, const Use& use) {
+  switch (dtype) {
+    case DType::kF64: return use(Outputs<double>{static_cast<double*>(data)});
+    case DType::kF32: return use(Outputs<float>{static_cast<float*>(data)});
+    case DType::kF16: return use(Outputs<Half>{static_cast<Half*>(data)});
+    default: return use(Outputs<BFloat16>{static_cast<BFloat16*>(data)});
+  }
+}
+
+template <class C>
+BOXLOSS_HOST_DEVICE_CALL void store_any(void* data, DType dtype, std::int64_t i, C value) {
+  with_outputs(data, dtype, [i, value](auto typed) { typed.set(i, value); });
+}
+
+template <class C>
+BOXLOSS_HOST_DEVICE_CALL void store_any_box(void* data, DType dtype, std::int64_t i, Box<C> value) {
+  with_outputs(data, dtype, [i, &value](auto typed) { typed.set_box(i, value); });
+}
+
 template <>
 struct Outputs<Any> {
   void* data;
@@ -126,23 +152,12 @@ struct Outputs<Any> {
 
   template <class C>
   BOXLOSS_HOST_DEVICE void set(std::int64_t i, C value) const {
-    with_type([i, value](auto typed) { typed.set(i, value); });
+    store_any(data, dtype, i, value);
   }
 
   template <class C>
   BOXLOSS_HOST_DEVICE void set_box(std::int64_t i, const Box<C>& value) const {
-    with_type([i, &value](auto typed) { typed.set_box(i, value); });
-  }
-
- private:
-  template <class Use>
-  BOXLOSS_HOST_DEVICE void with_type(const Use& use) const {
-    switch (dtype) {
-      case DType::kF64: return use(Outputs<double>{static_cast<double*>(data)});
-      case DType::kF32: return use(Outputs<float>{static_cast<float*>(data)});
-      case DType::kF16: return use(Outputs<Half>{static_cast<Half*>(data)});
-      default: return use(Outputs<BFloat16>{static_cast<BFloat16*>(data)});
-    }
+    store_any_box(data, dtype, i, value);
   }
 };
 

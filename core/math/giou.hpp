@@ -3,7 +3,9 @@
 #pragma once
 
 #include <boxloss/giou_loss.hpp>
+#include <limits>
 
+#include "math/arithmetic.hpp"
 #include "math/box.hpp"
 #include "math/host_device.hpp"
 
@@ -12,11 +14,18 @@
 ///   giou = I / U' - (C' - U') / C'.
 namespace boxloss {
 
+/// Both modes as one expression, max(area + added, floor), so that no loop has to branch on the mode.
 template <class T>
 struct Eps {
-  T value;
-  EpsMode mode;
+  T added, floor;
 };
+
+/// eps rounded to T.
+template <class T>
+Eps<T> make_eps(double eps, EpsMode mode) {
+  if (mode == EpsMode::kAdd) return {static_cast<T>(eps), -std::numeric_limits<T>::infinity()};
+  return {T(0), static_cast<T>(eps)};
+}
 
 /// An area after eps, and its derivative with respect to the area.
 template <class T>
@@ -27,10 +36,10 @@ struct Guarded {
 
 /// Written with comparisons that NaN fails, so that NaN stays NaN (fmax would drop it).
 template <class T>
-BOXLOSS_HOST_DEVICE Guarded<T> guard(T area, Eps<T> eps) {
-  if (eps.mode == EpsMode::kAdd) return {area + eps.value, T(1)};
-  if (area < eps.value) return {eps.value, T(0)};
-  return {area, area == eps.value ? T(0.5) : T(1)};
+BOXLOSS_HOST_DEVICE Guarded<T> guard(T area, const Eps<T>& eps) {
+  const T value = area + eps.added;
+  if (value < eps.floor) return {eps.floor, T(0)};
+  return {value, value == eps.floor ? T(0.5) : T(1)};
 }
 
 /// The pieces that the loss and its gradient share.
@@ -39,10 +48,11 @@ struct GiouTerms {
   T inter_w, inter_h, inter;
   T enclosing_w, enclosing_h;
   Guarded<T> uni, enclosing;
+  T per_uni, per_enclosing;  ///< their reciprocals
 };
 
 template <class T>
-BOXLOSS_HOST_DEVICE GiouTerms<T> giou_terms(const Box<T>& p, const Box<T>& t, Eps<T> eps) {
+BOXLOSS_HOST_DEVICE GiouTerms<T> giou_terms(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {
   GiouTerms<T> g;
   g.inter_w = smaller(p.x2, t.x2) - larger(p.x1, t.x1);
   g.inter_h = smaller(p.y2, t.y2) - larger(p.y1, t.y1);
@@ -51,36 +61,35 @@ BOXLOSS_HOST_DEVICE GiouTerms<T> giou_terms(const Box<T>& p, const Box<T>& t, Ep
   g.enclosing_h = larger(p.y2, t.y2) - smaller(p.y1, t.y1);
   g.uni = guard(area(p) + area(t) - g.inter, eps);
   g.enclosing = guard(g.enclosing_w * g.enclosing_h, eps);
+  g.per_uni = reciprocal(g.uni.value);
+  g.per_enclosing = reciprocal(g.enclosing.value);
   return g;
 }
 
 template <class T>
 BOXLOSS_HOST_DEVICE T giou_loss(const GiouTerms<T>& g) {
-  const T giou =
-      g.inter / g.uni.value - (g.enclosing.value - g.uni.value) / g.enclosing.value;
+  const T giou = g.inter * g.per_uni - (g.enclosing.value - g.uni.value) * g.per_enclosing;
   return T(1) - giou;
 }
 
 /// The formula as backends take it: what is computed for one pair of corner boxes.
 struct Giou {
   template <class T>
-  static BOXLOSS_HOST_DEVICE T loss(const Box<T>& p, const Box<T>& t, Eps<T> eps) {
+  static BOXLOSS_HOST_DEVICE T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {
     return giou_loss(giou_terms(p, t, eps));
   }
 
   /// Derivatives of the loss with respect to the corners of both boxes. A tie of min or max is
   /// shared half and half; an intersection that is empty or only touches has no gradient.
   template <class T>
-  static BOXLOSS_HOST_DEVICE PairGradient<T> gradient(const Box<T>& p, const Box<T>& t, Eps<T> eps) {
+  static BOXLOSS_HOST_DEVICE PairGradient<T> gradient(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {
     const GiouTerms<T> g = giou_terms(p, t, eps);
-    const T per_uni = T(1) / g.uni.value;
-    const T per_enclosing = T(1) / g.enclosing.value;
-
     // Of the loss: by the union, by the intersection (which the union contains), by the enclosure.
-    const T by_uni = g.uni.slope * (g.inter * per_uni * per_uni - per_enclosing);
+    const T by_uni = g.uni.slope * (g.inter * g.per_uni * g.per_uni - g.per_enclosing);
     const bool overlap = g.inter_w > T(0) && g.inter_h > T(0);
-    const T by_inter = overlap ? -per_uni - by_uni : T(0);
-    const T by_enclosing = g.enclosing.slope * (g.uni.value * per_enclosing * per_enclosing);
+    const T by_inter = overlap ? -g.per_uni - by_uni : T(0);
+    const T by_enclosing =
+        g.enclosing.slope * (g.uni.value * g.per_enclosing * g.per_enclosing);
 
     PairGradient<T> d;
     d.loss = giou_loss(g);

@@ -32,24 +32,41 @@ BOXLOSS_HOST_DEVICE float to_float(BFloat16 value) {
 
 /// Rounds to nearest, ties to even; NaN stays NaN.
 BOXLOSS_HOST_DEVICE BFloat16 to_bfloat16(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  BFloat16 result;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
+  return result;
+#else
   const std::uint32_t bits = bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   const bool is_nan = value != value;
   return {static_cast<std::uint16_t>(is_nan ? 0x7fc0u : rounded)};
+#endif
 }
 
 /// Exact. The exponent is rebiased by one multiplication, which also normalizes subnormals.
 BOXLOSS_HOST_DEVICE float to_float(Half value) {
+#if defined(__CUDA_ARCH__)
+  float result;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value.bits));
+  return result;
+#else
   const std::uint32_t magnitude = static_cast<std::uint32_t>(value.bits & 0x7fffu) << 13;
   const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000u) << 16;
   const float rebiased = bit_cast<float>(magnitude) * 0x1p112f;
   const bool is_finite = magnitude < 0x0f800000u;
   const std::uint32_t bits = is_finite ? bit_cast<std::uint32_t>(rebiased) : magnitude | 0x7f800000u;
   return bit_cast<float>(bits | sign);
+#endif
 }
 
 /// Rounds to nearest, ties to even; overflow gives infinity, NaN stays NaN.
 BOXLOSS_HOST_DEVICE Half to_half(float value) {
+#if defined(__CUDA_ARCH__)
+  Half result;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
+  return result;
+#else
   const std::uint32_t bits = bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
   const std::uint32_t magnitude = bits & 0x7fffffffu;
@@ -62,6 +79,7 @@ BOXLOSS_HOST_DEVICE Half to_half(float value) {
   }
   const std::uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
   return {static_cast<std::uint16_t>(sign | ((rounded - 0x38000000u) >> 13))};
+#endif
 }
 
 }  // namespace boxloss

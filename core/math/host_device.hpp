@@ -8,3 +8,11 @@
 #else
 #define BOXLOSS_HOST_DEVICE __attribute__((always_inline)) inline
 #endif
+
+/// The same for branchy code off the fast paths: on a GPU a call, because inlined at every use it
+/// would multiply each kernel's size and compile time.
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define BOXLOSS_HOST_DEVICE_CALL __host__ __device__ __noinline__
+#else
+#define BOXLOSS_HOST_DEVICE_CALL inline
+#endif

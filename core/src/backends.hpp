@@ -9,5 +9,6 @@ namespace boxloss {
 
 Implementation cpu_reference();
 Implementation cpu_native();
+Implementation cuda_native();
 
 }  // namespace boxloss

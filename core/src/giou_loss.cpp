@@ -100,6 +100,7 @@ void check_workspace(const Execution& execution, std::size_t needed) {
 GiouLossProblem flattened(const GiouLossProblem& problem, GradView& grad) {
   GiouLossProblem p = problem;
   const Pairing::Kind kind = p.pairing.kind;
+  if (kind == Pairing::Kind::kOffsets) p.target.image_stride = grad.image_stride = 0;  // one list
   if (kind == Pairing::Kind::kLengths || kind == Pairing::Kind::kOffsets) return p;
   if (p.pred.slots == 1) {
     p.pred.slot_stride = p.pred.image_stride;

@@ -28,6 +28,9 @@ constexpr KnownName kKnownNames[] = {
 /// The one place that says what this build holds.
 std::vector<Implementation> built() {
   std::vector<Implementation> all = {cpu_native(), cpu_reference()};
+#if defined(BOXLOSS_HAS_CUDA)
+  all.push_back(cuda_native());
+#endif
   std::stable_sort(all.begin(), all.end(), [](const Implementation& a, const Implementation& b) {
     return a.device != b.device ? a.device < b.device : a.priority > b.priority;
   });

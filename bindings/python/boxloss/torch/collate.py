@@ -59,6 +59,6 @@ def collate_padded(boxes: Sequence[Tensor], slots: int | None = None) -> tuple[T
         crowded = next(i for i, each in enumerate(boxes) if len(each) > slots)
         raise ValueError(f"boxes[{crowded}] has {len(boxes[crowded])} boxes; slots is {slots}")
     padded = boxes[0].new_zeros((len(boxes), slots, 4))
-    for image, each in zip(padded, boxes, strict=True):
-        image[: len(each)] = each
+    for i, each in enumerate(boxes):
+        padded[i, : len(each)] = each
     return padded, _counts(boxes)

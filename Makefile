@@ -1,0 +1,124 @@
+# `make demo` shows boxloss at work, `make test` proves it. Both install what they need.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:  # the steps build on each other; ninja keeps the cores busy
+unexport MAKEFLAGS  # ninja would take -j for a jobserver to join
+
+# --- With which Python, and what is built ---
+
+ifeq ($(origin PYTHON),undefined)
+PYTHON := .venv/bin/python
+python_name := venv
+site := .venv
+venv := .venv/ready
+get_catch2 := tools/install_system_packages catch2
+get_headers := tools/install_system_packages headers
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+else
+# Somebody's own Python: nothing is installed for it, and nothing in it is changed.
+python_name := $(notdir $(PYTHON))
+site := build/$(python_name)-site
+into_site := --target $(site) --upgrade
+export PYTHONPATH := $(CURDIR)/$(site)$(if $(PYTHONPATH),:$(PYTHONPATH))
+endif
+
+BACKEND ?= cpu
+space := $(subst ,, )
+backends := $(strip $(subst ;, ,$(BACKEND)))
+backend_name := $(subst $(space),-,$(backends))
+backend_list := $(subst $(space),;,$(backends))
+# As torch calls it: a GPU of either make is cuda.
+device := $(if $(filter cuda hip,$(backends)),cuda,cpu)
+SCALE ?= small
+
+# No isolation: the library must be built against the torch that will load it.
+pip_install = $(PYTHON) -m pip install --no-build-isolation --no-deps
+
+folders := $(wildcard core backends bindings tests examples benchmarks cmake)
+sources = $(shell find CMakeLists.txt pyproject.toml core backends bindings cmake -not -path '*__pycache__*')
+cpp_files = $(shell find $(folders) -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh')
+other_files = $(shell find $(folders) -name '*.py' -o -name '*.cmake') $(wildcard tools/*) .ci/run
+
+# --- Targets ---
+
+.PHONY: help demo test test-core test-asan test-asan-torch test-python build package bench lint format clean
+
+help: ## this list
+	@echo 'make TARGET [BACKEND="cuda;kokkos"] [PYTHON=python3]'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
+	@echo 'BACKEND: what to build beside cpu. PYTHON: your own Python, with all that is needed already in it.'
+
+demo: package ## train a small face detector with this loss and with the usual ones
+	$(PYTHON) benchmarks/face_detector.py --scale small --device $(device)
+
+test: test-core test-asan test-asan-torch test-python ## all the tests
+
+test-core: build ## the C++ tests
+	ctest --test-dir build/$(backend_name) --output-on-failure
+
+test-asan: $(venv) ## the C++ tests on the CPU under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(get_catch2)
+	cmake --preset dev-asan
+	cmake --build --preset dev-asan
+	ctest --preset dev-asan
+
+# Python itself is not built with the sanitizer, so its library comes first, and libstdc++ with it,
+# or else exceptions could not be followed. Python's own leaks are not ours. The build is for the CPU.
+test-asan-torch: build/$(python_name)-asan/installed ## the Python tests marked asan, likewise
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=0 CUDA_VISIBLE_DEVICES= PYTHONPATH="$(CURDIR)/$(<D)/site:$${PYTHONPATH:-}" \
+	$(PYTHON) -m pytest -m asan --capture=no tests/torch
+
+test-python: package ## the Python tests
+	$(get_headers)
+	$(PYTHON) -m pytest
+
+build: $(venv) ## the C++ library and its tests, in build/
+	$(get_catch2)
+	cmake --preset cpu -B build/$(backend_name) -DBACKEND='$(backend_list)'
+	cmake --build build/$(backend_name)
+
+package: $(site)/.boxloss-$(backend_name) ## the Python package, in .venv or for your own PYTHON in build/
+
+bench: package ## the demo, written down in benchmarks/out; SCALE=seed is the article's, for a large GPU
+	mkdir -p benchmarks/out
+	$(PYTHON) benchmarks/face_detector.py --scale $(SCALE) --device $(device) \
+	  --json benchmarks/out/face_detector.json --plot benchmarks/out/face_detector.svg
+
+lint: $(venv) ## formats, lint rules, types and licence lines
+	@echo clang-format --dry-run
+	@clang-format --dry-run -Werror $(cpp_files)
+	ruff check
+	ruff format --check
+	mypy
+	@echo tools/check_spdx
+	@tools/check_spdx $(cpp_files) $(other_files)
+
+format: $(venv) ## rewrite the sources as lint wants them
+	clang-format -i $(cpp_files)
+	ruff check --fix
+	ruff format
+
+clean: ## remove build/, keep .venv
+	rm -rf build
+
+# --- What is made once ---
+
+.venv/ready: requirements-dev.txt
+	tools/install_system_packages venv
+	python3 -m venv .venv
+	.venv/bin/python -m pip install -r requirements-dev.txt
+	touch $@
+
+# A site holds one build at a time: the mark says of which backends.
+$(site)/.boxloss-$(backend_name): $(sources) $(venv)
+	rm -f $(site)/.boxloss-*
+	$(pip_install) $(into_site) --config-settings=build-dir=build/$(python_name)-$(backend_name) \
+	  --config-settings='cmake.define.BACKEND=$(backend_list)' .
+	touch $@
+
+build/$(python_name)-asan/installed: $(sources) $(venv)
+	$(pip_install) --target $(@D)/site --upgrade --config-settings=build-dir=$(@D)/build \
+	  --config-settings=cmake.define.BOXLOSS_SANITIZE=ON .
+	touch $@

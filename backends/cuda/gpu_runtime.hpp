@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <boxloss/device.hpp>
+#include <cstddef>
+#include <cstdint>
+
+/// What the GPU source needs of its platform. backends/hip/ has a file of the same name and content
+/// for AMD; nothing else in this folder names the platform.
+namespace boxloss::gpu {
+
+using Stream = cudaStream_t;
+
+constexpr Device kDevice = Device::kCuda;
+constexpr const char* kName = "cuda/native";
+constexpr int kWarpSize = 32;
+
+/// Throws DeviceError, or NoDevice where that is the cause, with `what` and the runtime's own words.
+void check(cudaError_t error, const char* what);
+
+/// Checks the launch just made.
+inline void check_launch(const char* kernel) { check(cudaGetLastError(), kernel); }
+
+/// A captured launch may run again at any time, on any stream.
+inline bool is_capturing(Stream stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
+  return status != cudaStreamCaptureStatusNone;
+}
+
+/// Unique during the life of the program, unlike the handle.
+inline unsigned long long stream_id(Stream stream) {
+  unsigned long long id = 0;
+  check(cudaStreamGetId(stream, &id), "cudaStreamGetId");
+  return id;
+}
+
+inline void zero_async(void* data, std::size_t bytes, Stream stream) {
+  if (data == nullptr || bytes == 0) return;
+  check(cudaMemsetAsync(data, 0, bytes, stream), "cudaMemsetAsync");
+}
+
+template <class T>
+T* address_of_symbol(const T& symbol) {
+  void* address = nullptr;
+  check(cudaGetSymbolAddress(&address, symbol), "cudaGetSymbolAddress");
+  return static_cast<T*>(address);
+}
+
+inline int processor_count(int device) {
+  int count = 0;
+  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
+        "cudaDeviceGetAttribute");
+  return count;
+}
+
+/// Makes a device current for as long as it lives.
+class DeviceScope {
+ public:
+  explicit DeviceScope(int device) {
+    check(cudaGetDevice(&before_), "cudaGetDevice");
+    changed_ = before_ != device;
+    if (changed_) check(cudaSetDevice(device), "cudaSetDevice");
+  }
+  ~DeviceScope() {
+    if (changed_) (void)cudaSetDevice(before_);
+  }
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  int before_ = 0;
+  bool changed_ = false;
+};
+
+#if defined(__CUDACC__)
+template <class T>
+__device__ T shuffle_down(T value, int lanes) {
+  return __shfl_down_sync(0xffffffffu, value, lanes);
+}
+
+/// What the thread wrote before is visible to who sees the sum; what others wrote before their
+/// addition is visible after it. A fence of its own on either side would cost several times as much.
+__device__ inline unsigned long long add_acquire_release(unsigned long long* address,
+                                                         unsigned long long value) {
+  unsigned long long before;
+  asm volatile("atom.add.acq_rel.gpu.global.u64 %0, [%1], %2;"
+               : "=l"(before)
+               : "l"(address), "l"(value)
+               : "memory");
+  return before;
+}
+
+/// A value that the compiler takes for one that changes: a branch on it is not moved out of a loop,
+/// which would double the loop's code.
+__device__ inline int opaque(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
+/// A load of memory that no kernel writes while this one runs.
+template <class Word>
+__device__ Word load_read_only(const Word* address) {
+  return __ldg(address);
+}
+#endif
+
+}  // namespace boxloss::gpu

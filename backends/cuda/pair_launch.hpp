@@ -1,0 +1,175 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include "math/with_dtypes.hpp"
+#include "pair_kernels.hpp"
+#include "pair_workspace.hpp"
+#include "pairing/no_slots.hpp"
+
+/// From a problem to one kernel launch.
+namespace boxloss::gpu {
+
+/// Blocks of a forward launch, whose partial sums the last one adds.
+constexpr std::int64_t kBlocksPerProcessor = 8;
+
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+inline unsigned forward_blocks(std::int64_t wanted, int device) {
+  const std::int64_t most =
+      std::min<std::int64_t>(kBlocksPerProcessor * processor_count(device), kMaxBlocks);
+  return static_cast<unsigned>(std::min(wanted, most));
+}
+
+/// A grid may have 2^31 - 1 blocks in x.
+inline unsigned backward_blocks(std::int64_t wanted) {
+  return static_cast<unsigned>(std::min<std::int64_t>(wanted, 0x7fffffff));
+}
+
+inline std::int64_t strided_blocks(const GiouLossProblem& p) {
+  const std::int64_t tasks = p.pred.images * ceil_div(p.pred.slots, kWarpSlots);
+  return ceil_div(tasks, kThreads / kWarpSize);
+}
+
+template <class C>
+PairArgs<C> pair_args(const GiouLossProblem& p) {
+  return {{p.weight.data, p.weight.dtype},
+          make_eps<C>(p.eps, p.eps_mode),
+          p.pred.images,
+          p.pred.slots};
+}
+
+/// The pairings whose slots are told apart without knowing their image.
+template <class Pairing>
+constexpr bool kIsFlat = std::is_same_v<Pairing, Dense> || std::is_same_v<Pairing, ZeroPadded> ||
+                         std::is_same_v<Pairing, Mask>;
+
+template <class E, int kBoxes>
+bool is_flat(const BoxView& view) {
+  return view.images == 1 && view.slot_stride == 4 && is_aligned<E, 4 * kBoxes>(view.data);
+}
+
+/// See forward_flat.
+inline bool is_plain(const GiouLossProblem& p) {
+  return p.pred.format == BoxFormat::kXyxy && p.target.format == BoxFormat::kXyxy &&
+         p.weight.data == nullptr && p.reduction != Reduction::kNone;
+}
+
+template <class P, class T>
+FlatBoxes<P, T> flat_boxes(const GiouLossProblem& p) {
+  return {static_cast<const P*>(p.pred.data), static_cast<const T*>(p.target.data), p.pred.format,
+          p.target.format};
+}
+
+template <class C>
+Reducer<C> make_reducer(const GiouLossProblem& p, const GiouLossOutputs& outputs,
+                        const Execution& execution, Stream stream) {
+  double* const partials = static_cast<double*>(execution.workspace);
+  Reducer<C> reducer{partials,
+                     nullptr,
+                     static_cast<C*>(outputs.loss),
+                     static_cast<C*>(outputs.scale),
+                     {p.normalizer.data, p.normalizer.dtype},
+                     p.reduction == Reduction::kMean};
+  if (p.reduction == Reduction::kNone) return reducer;
+  reducer.counter = take_counter(execution.device_index, stream);
+  if (reducer.counter == nullptr) {
+    reducer.counter = reinterpret_cast<Counter*>(partials + kMaxBlocks);
+    zero_async(reducer.counter, sizeof(Counter), stream);
+  }
+  return reducer;
+}
+
+template <class Formula, class P, class T, class C, class Pairing>
+void launch_forward(const GiouLossProblem& p, const Pairing& pairing,
+                    const GiouLossOutputs& outputs, const Execution& execution) {
+  const Stream stream = static_cast<Stream>(execution.stream);
+  ForwardArgs<C> args{pair_args<C>(p), nullptr, make_reducer<C>(p, outputs, execution, stream)};
+  if (p.reduction == Reduction::kNone) args.losses = static_cast<C*>(outputs.loss);
+
+  if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
+    constexpr int kBoxes = kGroup<P, T>;
+    if (is_flat<P, kBoxes>(p.pred) && is_flat<T, kBoxes>(p.target)) {
+      const std::int64_t tiles = ceil_div(p.pred.slots, kBoxes * kUnroll * kThreads);
+      const unsigned blocks = forward_blocks(tiles, execution.device_index);
+      auto* const kernel = is_plain(p) ? forward_flat<Formula, P, T, C, Pairing, true>
+                                       : forward_flat<Formula, P, T, C, Pairing, false>;
+      kernel<<<blocks, kThreads, 0, stream>>>(args, flat_boxes<P, T>(p), pairing);
+      return check_launch("forward_flat");
+    }
+  }
+  const unsigned blocks = forward_blocks(strided_blocks(p), execution.device_index);
+  forward_strided<Formula, P, T, C, Pairing><<<blocks, kThreads, 0, stream>>>(
+      args, strided_boxes<P>(p.pred), strided_boxes<T>(p.target), pairing);
+  check_launch("forward_strided");
+}
+
+template <class Formula, class P, class T, class C, class Pairing>
+void launch_backward(const GiouLossProblem& p, const Pairing& pairing, const GradView& grad_loss,
+                     const void* scale, const GiouLossGradients& gradients,
+                     const Execution& execution) {
+  const Stream stream = static_cast<Stream>(execution.stream);
+  const BackwardArgs<P, T, C> args{pair_args<C>(p),
+                                   static_cast<const C*>(grad_loss.data),
+                                   grad_loss.image_stride,
+                                   grad_loss.slot_stride,
+                                   static_cast<const C*>(scale),
+                                   box_outputs<P>(gradients.pred, p.pred.dtype),
+                                   box_outputs<T>(gradients.target, p.target.dtype),
+                                   {gradients.weight, p.weight.dtype}};
+
+  if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
+    constexpr int kBoxes = kGroup<P, T>;
+    if (is_flat<P, kBoxes>(p.pred) && is_flat<T, kBoxes>(p.target) &&
+        is_aligned<P, 4 * kBoxes>(gradients.pred) && is_aligned<T, 4 * kBoxes>(gradients.target)) {
+      const unsigned blocks = backward_blocks(ceil_div(p.pred.slots, kBoxes * kThreads));
+      backward_flat<Formula, P, T, C, Pairing>
+          <<<blocks, kThreads, 0, stream>>>(args, flat_boxes<P, T>(p), pairing);
+      return check_launch("backward_flat");
+    }
+  }
+  const unsigned blocks = backward_blocks(strided_blocks(p));
+  backward_strided<Formula, P, T, C, Pairing><<<blocks, kThreads, 0, stream>>>(
+      args, strided_boxes<P>(p.pred), strided_boxes<T>(p.target), pairing);
+  check_launch("backward_strided");
+}
+
+/// Calls launch(dtypes, pairing) on the execution's device; or, where there are no slots, zeroes the
+/// outputs.
+template <class Written, class Launch>
+void run(const GiouLossProblem& p, const Written& outputs, const Execution& execution,
+         const Launch& launch) {
+  const DeviceScope scope(execution.device_index);
+  if (has_slots(p)) {
+    return with_dtypes(p, [&](auto dtypes) {
+      with_pairing(p, [&](const auto& pairing) { launch(dtypes, pairing); });
+    });
+  }
+  zero_outputs(p, outputs, [&](void* data, std::size_t bytes) {
+    zero_async(data, bytes, static_cast<Stream>(execution.stream));
+  });
+}
+
+template <class Formula>
+void forward(const GiouLossProblem& p, const GiouLossOutputs& outputs,
+             const Execution& execution) {
+  run(p, outputs, execution, [&](auto dtypes, const auto& pairing) {
+    using D = decltype(dtypes);
+    launch_forward<Formula, typename D::Pred, typename D::Target, typename D::Compute>(
+        p, pairing, outputs, execution);
+  });
+}
+
+template <class Formula>
+void backward(const GiouLossProblem& p, const GradView& grad_loss, const void* scale,
+              const GiouLossGradients& gradients, const Execution& execution) {
+  run(p, gradients, execution, [&](auto dtypes, const auto& pairing) {
+    using D = decltype(dtypes);
+    launch_backward<Formula, typename D::Pred, typename D::Target, typename D::Compute>(
+        p, pairing, grad_loss, scale, gradients, execution);
+  });
+}
+
+}  // namespace boxloss::gpu

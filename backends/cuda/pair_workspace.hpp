@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "counters.hpp"
+
+/// What a forward launch keeps in the caller's workspace: a partial sum for each block and, where no
+/// counter of our own is free, a counter.
+namespace boxloss::gpu {
+
+constexpr std::int64_t kMaxBlocks = 4096;
+constexpr std::size_t kWorkspaceBytes = kMaxBlocks * sizeof(double) + sizeof(Counter);
+
+}  // namespace boxloss::gpu

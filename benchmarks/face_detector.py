@@ -1,0 +1,200 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Trains a toy face detector with each way to compute its loss, and times every part of a step.
+
+    python benchmarks/face_detector.py                  two CPU cores, half a minute
+    python benchmarks/face_detector.py --scale seed     the article's size, a large GPU
+
+Needs boxloss, scikit-image and rich; matplotlib for --plot.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from face_agreement import DisagreementError, check, probe_predictions
+from face_data import DATA, Pictures
+from face_model import SCALES, FaceDetector, Scale
+from face_report import PLOT_SUFFIXES, Report, plot, times_table, training_table, write_json
+from face_training import PROFILED, WARM_UP, Result, train
+from face_variants import VARIANTS, Loss, UnavailableError
+from machine import describe
+
+
+def main(arguments: list[str] | None = None) -> int:
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = parse(arguments)
+    # Without a terminal rich assumes 80 columns, which the table of times exceeds.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    scale = SCALES[options.scale]
+    settings = {
+        "data": options.data,
+        "scale": options.scale,
+        "device": str(options.device),
+        "batch": scale.batch,
+        "slots": scale.slots,
+        "steps": options.steps,
+        "seed": options.seed,
+        "predictions": str(scale.predictions).removeprefix("torch."),
+    }
+    machine = describe(options.device)
+    for key, value in (machine | settings).items():
+        console.print(f"{key:>12}  {value}")
+
+    losses, skipped = load(options.variants, options.scale)
+    for name, reason in skipped.items():
+        console.print(f"[yellow]skipped {name}[/]: {reason}")
+
+    make_pictures = DATA[options.data]
+    train_set = make_pictures("train", options.seed, scale.slots - 1)
+    test_set = make_pictures("test", options.seed, scale.slots - 1)
+    try:
+        agreed = agree(losses, train_set, scale, options)
+    except DisagreementError as error:
+        print(f"face_detector.py: error: {error}", file=sys.stderr)
+        return 1
+    console.print(f"{len(agreed)} variants agree on one batch, in loss and gradient")
+
+    results = measure(losses, (train_set, test_set), scale, options, console)
+    command = shlex.join(["python", "benchmarks/face_detector.py", *arguments])
+    report = Report(command, machine, settings, agreed, results, skipped)
+    console.print(times_table(report), training_table(report))
+    if options.plot:
+        plot(report, options.plot)
+    if options.json:
+        write_json(report, options.json)
+    return 0
+
+
+def load(names: list[str] | None, scale: str) -> tuple[dict[str, Loss], dict[str, str]]:
+    """The losses to run, and why the others of `names` (None: all) are skipped."""
+    losses, skipped = {}, {}
+    for name in names or VARIANTS:
+        variant = VARIANTS[name]
+        if variant.slow_to_start and names is None and scale == "small":
+            skipped[name] = f"compiling takes longer than all else here; --variants {name} runs it"
+            continue
+        try:
+            losses[name] = variant.load()
+        except UnavailableError as reason:
+            skipped[name] = str(reason)
+    return losses, skipped
+
+
+def agree(
+    losses: dict[str, Loss], pictures: Pictures, scale: Scale, options: argparse.Namespace
+) -> dict[str, float]:
+    """Each variant's loss on the boxes of the first batch, or DisagreementError."""
+    boxes = [pictures[index][1] for index in range(scale.batch)]
+    pred = probe_predictions(boxes, scale.slots, scale.predictions, options.seed)
+    pred = pred.to(options.device)
+    agreed = {}
+    for name, loss in losses.items():
+        targets = VARIANTS[name].collate(boxes, scale.slots)
+        targets = tuple(t.to(options.device) for t in targets)
+        agreed[name] = check(name, loss, pred, targets, boxes)
+    return agreed
+
+
+def measure(
+    losses: dict[str, Loss],
+    data: tuple[Pictures, Pictures],
+    scale: Scale,
+    options: argparse.Namespace,
+    console: Console,
+) -> dict[str, Result]:
+    """Trains with each loss in turn."""
+    with options.device:
+        model = FaceDetector(scale)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    results = {}
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        task = progress.add_task("", total=options.steps * len(losses))
+        for name, loss in losses.items():
+            progress.update(task, description=f"training: {name}")
+            results[name] = train(
+                model,
+                VARIANTS[name],
+                loss,
+                scale,
+                data,
+                device=options.device,
+                steps=options.steps,
+                seed=options.seed,
+                trace=(options.trace, name) if options.trace else None,
+                on_step=lambda: progress.advance(task),
+            )
+    return results
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    summaries = "".join(f"\n  {name:<14}{v.summary}" for name, v in VARIANTS.items())
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        epilog=f"variants:{summaries}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--data", choices=DATA, default="faces", help="default: faces")
+    parser.add_argument(
+        "--scale",
+        choices=SCALES,
+        default="small",
+        help="seed is the article's size; default: small",
+    )
+    parser.add_argument("--device", help="cpu, cuda or cuda:N; default: cuda where there is one")
+    parser.add_argument("--variants", nargs="+", metavar="NAME", help="listed below; default: all")
+    parser.add_argument("--steps", type=int, help=f"more than {WARM_UP}; default: the scale's")
+    parser.add_argument("--seed", type=int, default=0, help="of data and weights; default: 0")
+    parser.add_argument(
+        "--trace",
+        type=Path,
+        metavar="DIR",
+        help="write profiler traces for TensorBoard or Perfetto; times then include the profiler",
+    )
+    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the table of times")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured")
+    options = parser.parse_args(arguments)
+
+    for name in options.variants or ():
+        if name not in VARIANTS:
+            parser.error(f"--variants: unknown variant '{name}'; allowed: {', '.join(VARIANTS)}")
+    if options.steps is None:
+        options.steps = SCALES[options.scale].steps
+    fewest = sum(PROFILED.values()) if options.trace else WARM_UP + 1
+    if options.steps < fewest:
+        why = " with --trace" if options.trace else ""
+        parser.error(f"--steps: {options.steps} given; at least {fewest} allowed{why}")
+    if options.seed < 0:
+        parser.error(f"--seed: {options.seed} given; 0 or more allowed")
+    if options.plot and options.plot.suffix not in PLOT_SUFFIXES:
+        parser.error(f"--plot: '{options.plot}' given; allowed: {', '.join(PLOT_SUFFIXES)}")
+    for name in ("plot", "json"):
+        path = getattr(options, name)
+        if path and not path.parent.is_dir():
+            parser.error(f"--{name}: there is no directory '{path.parent}'")
+    options.device = _device(parser, options.device)
+    return options
+
+
+def _device(parser: argparse.ArgumentParser, asked: str | None) -> torch.device:
+    gpus = torch.cuda.device_count()
+    if asked is None:
+        return torch.device("cuda" if gpus else "cpu")
+    allowed = ["cpu", *(["cuda"] if gpus else []), *(f"cuda:{i}" for i in range(gpus))]
+    if asked not in allowed:
+        seen = f"PyTorch {torch.__version__} sees {gpus or 'no'} GPU{'' if gpus == 1 else 's'} here"
+        parser.error(f"--device: '{asked}' given, but {seen}; allowed: {', '.join(allowed)}")
+    return torch.device(asked)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The boxes that losses are timed on: the seed experiment's padded batch, and dense pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from boxloss.torch import collate_padded, collate_ragged
+from torch import Tensor
+
+DTYPES = {
+    "f64": torch.float64,
+    "f32": torch.float32,
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "u8": torch.uint8,
+}
+SEED_PAIRS = ("f32/f32", "bf16/u8")
+SEED_SHAPE = (1024, 256)
+DENSE_PAIRS = ("f32/f32", "bf16/f32", "f16/f32", "bf16/bf16", "bf16/u8", "f32/u8", "f64/f64")
+DENSE_PAIRS_ON_CPU = ("f32/f32", "bf16/u8")
+DENSE_SIZES = (10**3, 10**4, 10**5, 2**18, 10**6, 2**23, 2**25)
+DENSE_SIZES_ON_CPU = DENSE_SIZES[:-1]
+
+# Corners of true boxes are integers below 256, which every dtype above holds exactly.
+LARGEST_CORNER = 200
+SHORTEST_SIDE, LONGEST_SIDE = 4, 55
+JITTER = 8
+
+
+@dataclass(frozen=True)
+class Case:
+    """Predictions, and their true boxes laid out in one or more ways."""
+
+    kind: str  # "seed" or "dense"
+    pair: str  # dtypes, "pred/target"
+    pred: Tensor  # (images, slots, 4) or (boxes, 4); a leaf that requires its gradient
+    layouts: dict[str, tuple[Tensor, ...]]  # layout: what a loss takes after pred
+    counted: Tensor  # (images, slots) or (boxes): the pairs that count
+    boxes: int  # their number
+    forward_bytes: int  # the least that a forward must read, knowing nothing but pred and target
+    backward_bytes: int  # the same, and the gradient that it writes
+
+    @property
+    def name(self) -> str:
+        if self.kind == "dense":
+            return f"dense, {self.boxes:,} boxes, {self.pair}"
+        images, slots, _ = self.pred.shape
+        return f"seed, {images} x {slots} slots, {self.boxes:,} boxes, {self.pair}"
+
+    def pairs(self) -> tuple[Tensor, Tensor]:
+        """The boxes that count, (boxes, 4) each, in their own dtypes."""
+        target = next(iter(self.layouts.values()))[0]
+        return self.pred.detach()[self.counted], target[self.counted]
+
+
+def seed_case(
+    pair: str, device: torch.device, shape: tuple[int, int] = SEED_SHAPE, seed: int = 0
+) -> Case:
+    """Pictures with few boxes in many slots: floor(|N(0, 3)|) of them, but never all slots."""
+    images, slots = shape
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.randn(images, generator=generator).mul(3).abs().long().clamp(max=slots - 1)
+    pred_dtype, target_dtype = _dtypes(pair)
+    truths = _truths(int(lengths.sum()), generator)
+    boxes = [each.to(target_dtype) for each in truths.split(lengths.tolist())]
+    target, _ = collate_padded(boxes, slots)
+    flat, offsets = collate_ragged(boxes)
+    counted = torch.arange(slots) < lengths[:, None]
+    # What leaks out of an unused slot is found out by the agreement check.
+    pred = torch.full((images, slots, 4), torch.nan)
+    pred[counted] = _near(truths, generator)
+
+    target, lengths, flat, offsets = (t.to(device) for t in (target, lengths, flat, offsets))
+    leaf = pred.to(device, pred_dtype).requires_grad_()
+    forward_bytes = target.nbytes + len(truths) * 4 * leaf.element_size()
+    return Case(
+        "seed",
+        pair,
+        leaf,
+        {"padded": (target,), "lengths": (target, lengths), "offsets": (flat, offsets)},
+        counted.to(device),
+        len(truths),
+        forward_bytes,
+        forward_bytes + leaf.nbytes,
+    )
+
+
+def dense_case(pair: str, boxes: int, device: torch.device, seed: int = 0) -> Case:
+    generator = torch.Generator(device).manual_seed(seed)
+    pred_dtype, target_dtype = _dtypes(pair)
+    truths = _truths(boxes, generator)
+    pred = _near(truths, generator).to(pred_dtype).requires_grad_()
+    target = truths.to(target_dtype)
+    forward_bytes = pred.nbytes + target.nbytes
+    return Case(
+        "dense",
+        pair,
+        pred,
+        {"dense": (target,)},
+        torch.ones(boxes, dtype=torch.bool, device=device),
+        boxes,
+        forward_bytes,
+        forward_bytes + pred.nbytes,
+    )
+
+
+def _dtypes(pair: str) -> tuple[torch.dtype, torch.dtype]:
+    pred, target = pair.split("/")
+    return DTYPES[pred], DTYPES[target]
+
+
+def _truths(boxes: int, generator: torch.Generator) -> Tensor:
+    def integers(low: int, high: int) -> Tensor:
+        return torch.randint(
+            low, high + 1, (boxes, 2), generator=generator, device=generator.device
+        ).float()
+
+    corner = integers(0, LARGEST_CORNER)
+    return torch.cat([corner, corner + integers(SHORTEST_SIDE, LONGEST_SIDE)], dim=1)
+
+
+def _near(truths: Tensor, generator: torch.Generator) -> Tensor:
+    """A jittered, well-ordered copy."""
+    jitter = torch.randn(truths.shape, generator=generator, device=truths.device) * JITTER
+    one, other = (truths + jitter).chunk(2, dim=1)
+    return torch.cat([torch.minimum(one, other), torch.maximum(one, other)], dim=1)

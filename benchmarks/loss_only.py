@@ -1,0 +1,257 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Times the GIoU loss alone, beside its peers and the hardware's limits, in one process.
+
+    python benchmarks/loss_only.py --quick              seconds, to see what it does
+    python benchmarks/loss_only.py --cases seed         the seed experiment's padded batch
+    python benchmarks/loss_only.py --cases dense --pairs f32/f32 bf16/u8 --plot dense.svg
+    python benchmarks/loss_only.py --host               cost of a call to the host
+
+Only the ratios within one run count. Inputs are warm: a small one stays in the cache. Needs boxloss
+and rich; matplotlib for --plot; ninja and a C++ compiler for --host.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from torch import Tensor
+
+from face_agreement import DisagreementError
+from face_variants import Loss, UnavailableError
+from loss_agreement import check, truth
+from loss_cases import (
+    DENSE_PAIRS,
+    DENSE_PAIRS_ON_CPU,
+    DENSE_SIZES,
+    DENSE_SIZES_ON_CPU,
+    SEED_PAIRS,
+    SEED_SHAPE,
+    Case,
+    dense_case,
+    seed_case,
+)
+from loss_host import BOXES, host_losses
+from loss_peers import Peer, limits, peers
+from loss_plot import plot
+from loss_report import PLOT_SUFFIXES, Group, Row, table, write_json
+from loss_timing import Call, Calls, Effort, gpu_times, host_times, wall_times
+from machine import describe
+
+CASES = ("seed", "dense", "all")
+THOROUGH, QUICK = Effort(0.5, 5), Effort(0.02, 3)
+QUICK_SHAPE = (64, 32)
+QUICK_SIZES = (1000, 10_000)
+HOST_CALLS_AHEAD = 200
+
+
+def main(arguments: list[str] | None = None) -> int:
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = parse(arguments)
+    # Without a terminal rich assumes 80 columns, which the tables exceed.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    machine = describe(options.device)
+    for key, value in machine.items():
+        console.print(f"{key:>12}  {value}")
+
+    command = shlex.join(["python", "benchmarks/loss_only.py", *arguments])
+    skipped: dict[str, str] = {}
+    groups: list[Group] = []
+    try:
+        for each in run(options, skipped, console):
+            groups.append(each)
+            console.print(table(each))
+            if options.json:  # every time: a long run that is cut short keeps what it has
+                write_json(options.json, command, machine, skipped, groups)
+    except DisagreementError as error:
+        print(f"loss_only.py: error: {error}", file=sys.stderr)
+        return 1
+    if options.plot:
+        plot(groups, machine, options.plot)
+    return 0
+
+
+def run(options: argparse.Namespace, skipped: dict[str, str], console: Console) -> Iterator[Group]:
+    """Each group as soon as it is measured. `skipped` collects who was not, and why."""
+    for case in cases(options):
+        torch.compiler.reset()  # past a few shapes torch.compile would quietly run eagerly
+        available = {}
+        for name, peer in peers(case.kind, options.fast_box_ops).items():
+            try:
+                if peer.slow_to_start and options.quick:
+                    raise UnavailableError("compiling takes longer than all else with --quick")
+                available[name] = peer, peer.load(case)
+            except UnavailableError as reason:
+                if skipped.get(name) != str(reason):  # once is loud enough
+                    console.print(f"[yellow]skipped {name}[/]: {reason}")
+                skipped[name] = str(reason)
+        expected = truth(case)
+        for name, (peer, loss) in available.items():
+            check(name, loss, case, case.layouts[peer.layout], expected)
+        del expected  # large
+        console.print(f"\n[bold]{case.name}[/]: {len(available)} agree in loss and gradient")
+        yield from measure(case, available, options)
+    if options.host:
+        console.print(f"\n[bold]host, {BOXES} boxes[/]")
+        yield from measure_host(options)
+
+
+def cases(options: argparse.Namespace) -> Iterator[Case]:
+    """One after the other: the largest fill a GPU."""
+    if options.cases in ("seed", "all"):
+        for pair in SEED_PAIRS:
+            yield seed_case(pair, options.device, QUICK_SHAPE if options.quick else SEED_SHAPE)
+    if options.cases in ("dense", "all"):
+        for pair in options.pairs:
+            for boxes in options.boxes:
+                yield dense_case(pair, boxes, options.device)
+
+
+def measure(
+    case: Case, available: dict[str, tuple[Peer, Loss]], options: argparse.Namespace
+) -> Iterator[Group]:
+    pred = case.pred
+    targets = {name: case.layouts[peer.layout] for name, (peer, _) in available.items()}
+    losses = {name: partial(loss, pred, *targets[name]) for name, (_, loss) in available.items()}
+    # Never yield inside no_grad: it would reach whoever asked for the group.
+    with torch.no_grad():
+        forward = group(case, "forward", losses, losses, case.forward_bytes, options)
+    yield forward
+
+    # A graph returns the gradient: it cannot give it to a leaf anew at each call.
+    both = {name: partial(_backward, loss, pred) for name, loss in losses.items()}
+    captured = {name: partial(_gradient, loss, pred) for name, loss in losses.items()}
+    moved = case.forward_bytes + case.backward_bytes
+    yield group(case, "forward + backward", both, captured, moved, options)
+    pred.grad = None
+
+    with torch.no_grad():
+        alone = {
+            name: peer.backward(pred, *targets[name])
+            for name, (peer, _) in available.items()
+            if peer.backward
+        }
+        backward = group(case, "backward", alone, alone, case.backward_bytes, options)
+    yield backward
+
+
+def group(
+    case: Case,
+    measured: str,
+    calls: Calls,
+    captured: Calls,
+    moved: int,
+    options: argparse.Namespace,
+) -> Group:
+    """Peers and limits by every clock that the device has. `captured` is what a graph can hold."""
+    device, effort = options.device, QUICK if options.quick else THOROUGH
+    limit_calls = limits(moved, measured == "forward", device)
+    clocks = {"wall": wall_times(calls | limit_calls, device, effort)}
+    refused: dict[str, str] = {}
+    if device.type == "cuda":
+        clocks["host"] = host_times(calls | limit_calls, device, effort)
+        clocks["gpu"], refused = gpu_times(captured | limit_calls, effort)
+    rows = [
+        Row(
+            name,
+            {clock: times[name] for clock, times in clocks.items() if name in times},
+            refused.get(name, ""),
+        )
+        for name in calls | limit_calls
+    ]
+    return Group(case.name, case.kind, case.pair, case.boxes, measured, moved, rows)
+
+
+def measure_host(options: argparse.Namespace) -> Iterator[Group]:
+    case = dense_case("f32/f32", BOXES, options.device)
+    (target,) = case.layouts["dense"]
+    calls = {name: partial(loss, case.pred, target) for name, loss in host_losses().items()}
+    both = {name: partial(_backward, call, case.pred) for name, call in calls.items()}
+    effort = QUICK if options.quick else THOROUGH
+    for measured, timed, records in (
+        ("forward, no_grad", calls, False),
+        ("forward", calls, True),
+        ("forward + backward", both, True),
+    ):
+        with torch.set_grad_enabled(records):
+            times = host_times(timed, options.device, effort, HOST_CALLS_AHEAD)
+        rows = [Row(name, {"host": seconds}) for name, seconds in times.items()]
+        yield Group(f"host, {BOXES} boxes", "host", case.pair, BOXES, measured, None, rows)
+
+
+def _backward(loss: Call, pred: Tensor) -> None:
+    pred.grad = None
+    loss().backward()
+
+
+def _gradient(loss: Call, pred: Tensor) -> Tensor:
+    return torch.autograd.grad(loss(), pred)[0]
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", help="cpu, cuda or cuda:N; default: cuda where there is one")
+    parser.add_argument("--cases", choices=CASES, help="default: all; with --host nothing but that")
+    parser.add_argument("--host", action="store_true", help="time the host's share of a call")
+    parser.add_argument(
+        "--pairs", nargs="+", choices=DENSE_PAIRS, help="pred/target dtypes of the dense cases"
+    )
+    parser.add_argument("--boxes", nargs="+", type=int, help="sizes of the dense cases")
+    parser.add_argument("--quick", action="store_true", help="small and short, in seconds")
+    parser.add_argument(
+        "--fast-box-ops", type=Path, metavar="PATH", help="built checkout of torch-fast-box-ops"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured")
+    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw it")
+    options = parser.parse_args(arguments)
+
+    options.device = _device(parser, options.device)
+    on_cpu = options.device.type == "cpu"
+    options.cases = options.cases or (None if options.host else "all")
+    options.pairs = options.pairs or (DENSE_PAIRS_ON_CPU if on_cpu else DENSE_PAIRS)
+    if options.boxes is None:
+        options.boxes = DENSE_SIZES_ON_CPU if on_cpu else DENSE_SIZES
+        options.boxes = QUICK_SIZES if options.quick else options.boxes
+    if min(options.boxes) < 1:
+        parser.error(f"--boxes: {min(options.boxes)} given; 1 or more allowed")
+    if options.host:
+        compiler = os.environ.get("CXX", "c++")
+        missing = [tool for tool in ("ninja", compiler) if not shutil.which(tool)]
+        if missing:
+            parser.error(f"--host: needs ninja and {compiler}, but there is no {missing[0]} here")
+    if options.plot and options.cases is None:
+        parser.error("--plot: --host alone has nothing to draw; --cases has")
+    if options.plot and options.plot.suffix not in PLOT_SUFFIXES:
+        parser.error(f"--plot: '{options.plot}' given; allowed: {', '.join(PLOT_SUFFIXES)}")
+    for name in ("plot", "json"):
+        path = getattr(options, name)
+        if path and not path.parent.is_dir():
+            parser.error(f"--{name}: there is no directory '{path.parent}'")
+    return options
+
+
+def _device(parser: argparse.ArgumentParser, asked: str | None) -> torch.device:
+    gpus = torch.cuda.device_count()
+    allowed = ["cpu", *(["cuda"] if gpus else []), *(f"cuda:{i}" for i in range(gpus))]
+    name = asked or ("cuda" if gpus else "cpu")
+    if name not in allowed:
+        parser.error(f"--device: '{name}' given; allowed here: {', '.join(allowed)}")
+    device = torch.device(name)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # events, graphs and Triton work on the current one
+    return device
+
+
+if __name__ == "__main__":
+    sys.exit(main())

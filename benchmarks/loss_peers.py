@@ -1,0 +1,194 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Who computes the loss, and what the hardware allows.
+
+A peer's loss takes predictions and what the case's layout holds, and returns the mean of 1 - GIoU.
+The peers of the padded case are those of the face detector benchmark, which hand over the same
+tensors; dense pairs are their own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+from boxloss.torch import giou_loss
+from torch import Tensor
+
+from face_variants import (
+    Loss,
+    UnavailableError,
+    giou,
+    load_compiled,
+    load_torchvision,
+    masked_loss,
+)
+from loss_cases import Case
+from loss_timing import Call
+
+Backward = Callable[..., Call]  # (predictions, *targets) -> the call that computes the gradient
+
+
+@dataclass(frozen=True)
+class Peer:
+    layout: str  # of the case, as its loss takes the true boxes
+    load: Callable[[Case], Loss]  # raises UnavailableError
+    backward: Backward | None = None
+    slow_to_start: bool = False  # left out by --quick
+
+
+# boxloss
+
+
+def boxloss(layout: str) -> Peer:
+    losses: dict[str, Loss] = {
+        "dense": giou_loss,
+        "padded": partial(giou_loss, zero_padded=True),
+        "lengths": lambda pred, target, lengths: giou_loss(pred, target, lengths=lengths),
+        "offsets": lambda pred, target, offsets: giou_loss(pred, target, offsets=offsets),
+    }
+    return Peer(layout, lambda _: losses[layout], partial(_boxloss_backward, layout))
+
+
+def _boxloss_backward(layout: str, pred: Tensor, target: Tensor, *counts: Tensor) -> Call:
+    options = (
+        None,  # weight
+        None,  # normalizer
+        counts[0] if layout == "lengths" else None,
+        None,  # mask
+        counts[0] if layout == "offsets" else None,
+        layout == "padded",
+        "xyxy",
+        "xyxy",
+        "mean",
+        1e-7,
+        "add",
+    )
+    operators = torch.ops.boxloss
+    loss, scale = operators._giou_loss_forward.default(pred, target, *options)
+    grad_loss = torch.ones_like(loss)
+    wanted = [True, False, False]
+    return lambda: operators._giou_loss_backward.default(
+        grad_loss, scale, pred, target, *options, wanted
+    )
+
+
+# Triton, written by hand
+
+
+def triton(layout: str) -> Peer:
+    def load(case: Case) -> Loss:
+        if case.pred.device.type == "cpu":
+            raise UnavailableError("Triton compiles for GPUs only")
+        module = _loss_triton()
+        return {
+            "dense": module.dense_loss,
+            "padded": module.padded_loss,
+            "lengths": module.lengths_loss,
+        }[layout]
+
+    def backward(pred: Tensor, target: Tensor, lengths: Tensor | None = None) -> Call:
+        module = _loss_triton()
+        loss, scale = module.forward(pred, target, lengths, layout)
+        grad_loss = torch.ones_like(loss)
+        return lambda: module.backward(grad_loss, scale, pred, target, lengths, layout)
+
+    return Peer(layout, load, backward)
+
+
+def _loss_triton():  # type: ignore[no-untyped-def]
+    try:
+        return importlib.import_module("loss_triton")
+    except ImportError as error:
+        raise UnavailableError(f"Triton is not installed ({error})") from error
+
+
+# Dense pairs
+
+
+def _float(pred: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in the dtype that boxloss computes in."""
+    dtype = torch.promote_types(torch.promote_types(pred.dtype, target.dtype), torch.float32)
+    return pred.to(dtype), target.to(dtype)
+
+
+def dense_loss(pred: Tensor, target: Tensor) -> Tensor:
+    return (1 - giou(*_float(pred, target))).mean()
+
+
+def _load_dense_compiled(case: Case) -> Loss:
+    return torch.compile(dense_loss, dynamic=False)
+
+
+def _load_dense_torchvision(case: Case) -> Loss:
+    load_torchvision()  # says why it is missing
+    from torchvision.ops import generalized_box_iou_loss
+
+    return lambda pred, target: generalized_box_iou_loss(*_float(pred, target), reduction="mean")
+
+
+def _load_fast_box_ops(checkout: Path | None, case: Case) -> Loss:
+    if checkout is None:
+        raise UnavailableError("--fast-box-ops says where its built checkout is")
+    if case.pair != "f32/f32":
+        raise UnavailableError("both box tensors must have the same dtype; timed in fp32 only")
+    sys.path.insert(0, str(checkout))
+    try:
+        module = importlib.import_module("torch_fast_box_ops")
+    except (ImportError, OSError, StopIteration) as error:  # StopIteration: it was not built
+        raise UnavailableError(f"no built checkout in '{checkout}' ({error!r})") from error
+    finally:
+        sys.path.remove(str(checkout))
+    # Its backward has no choice but to write the gradient of the true boxes too.
+    return partial(module.generalized_box_iou_loss, reduction="mean")
+
+
+def peers(kind: str, fast_box_ops: Path | None) -> dict[str, Peer]:
+    """Those of a kind of case; the first is what ratios are taken to."""
+    if kind == "seed":
+        return {
+            "boxloss padded": boxloss("padded"),
+            "boxloss lengths": boxloss("lengths"),
+            "boxloss ragged": boxloss("offsets"),
+            "Triton padded": triton("padded"),
+            "Triton lengths": triton("lengths"),
+            "torch.compile": Peer("lengths", lambda _: load_compiled(), slow_to_start=True),
+            "eager": Peer("lengths", lambda _: masked_loss),
+            "torchvision": Peer("lengths", lambda _: load_torchvision()),
+        }
+    return {
+        "boxloss": boxloss("dense"),
+        "Triton": triton("dense"),
+        "fast-box-ops": Peer("dense", partial(_load_fast_box_ops, fast_box_ops)),
+        "torch.compile": Peer("dense", _load_dense_compiled, slow_to_start=True),
+        "eager": Peer("dense", lambda _: dense_loss),
+        "torchvision": Peer("dense", _load_dense_torchvision),
+    }
+
+
+# What the hardware allows
+
+EMPTY, COPY, SUM = "empty kernel", "copy", "sum"
+LIMITS = (EMPTY, COPY, SUM)
+
+
+def limits(moved: int, read_only: bool, device: torch.device) -> dict[str, Call]:
+    """The least a launch costs, and the usual ways to move as many bytes."""
+    calls: dict[str, Call] = {}
+    if device.type == "cuda":
+        with suppress(UnavailableError):  # said already, of Triton's loss
+            calls[EMPTY] = _loss_triton().nothing
+    # Written once before: the CPU gives no memory to pages that nobody wrote.
+    half = torch.ones(moved // 2, dtype=torch.uint8, device=device)
+    other = torch.ones_like(half)
+    calls[COPY] = lambda: other.copy_(half)
+    if read_only:
+        whole = torch.ones(moved // 4, device=device)
+        calls[SUM] = whole.sum
+    return calls

@@ -1,0 +1,162 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Three clocks for calls that stand side by side: GPU, wall and host time.
+
+Calls take turns (A B C A B C ...), so that a clock that drifts hits all of them alike; the median
+of each is kept. All times are seconds per call.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+
+Call = Callable[[], object]
+Calls = dict[str, Call]
+Times = dict[str, float]
+
+WARM_UPS = 3
+MOST_ROUNDS = 200
+
+# A replay is long beside its own launch and beside the resolution of an event.
+REPLAY_SECONDS = 1e-3
+LONGEST_CAPTURE = 1000
+FIRST_CAPTURE = 20
+
+# The GPU accepts about a thousand launches ahead; an eager forward and backward makes a hundred.
+CALLS_AHEAD = 8
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long each clock watches a group of calls."""
+
+    seconds: float
+    fewest_rounds: int
+
+
+def wall_times(calls: Calls, device: torch.device, effort: Effort) -> Times:
+    """From the launch to the end of the work."""
+
+    def measure(call: Call) -> float:
+        _wait(device)
+        start = time.perf_counter()
+        call()
+        _wait(device)
+        return time.perf_counter() - start
+
+    return _take_turns({name: partial(measure, call) for name, call in calls.items()}, effort)
+
+
+def host_times(
+    calls: Calls, device: torch.device, effort: Effort, calls_ahead: int = CALLS_AHEAD
+) -> Times:
+    """What a call costs the host, which does not wait for the work; on the CPU it does the work."""
+
+    def measure(call: Call) -> float:
+        _wait(device)
+        start = time.perf_counter()
+        for _ in range(calls_ahead):
+            call()
+        return (time.perf_counter() - start) / calls_ahead
+
+    return _take_turns({name: partial(measure, call) for name, call in calls.items()}, effort)
+
+
+def gpu_times(calls: Calls, effort: Effort) -> tuple[Times, dict[str, str]]:
+    """The work alone, by replaying CUDA graphs; and why some calls cannot be captured."""
+    replays, refused = {}, {}
+    for name, call in calls.items():
+        try:
+            _refuse_synchronisation(call)
+            replays[name] = _replayed(call)
+        except RuntimeError as error:
+            refused[name] = f"cannot be captured: {str(error).splitlines()[0]}"
+    return _take_turns(replays, effort), refused
+
+
+def _take_turns(measures: dict[str, Callable[[], float]], effort: Effort) -> Times:
+    for measure in measures.values():
+        for _ in range(WARM_UPS):
+            measure()
+    times: dict[str, list[float]] = {name: [] for name in measures}
+    start = time.perf_counter()
+    for turn in range(MOST_ROUNDS):
+        if turn >= effort.fewest_rounds and time.perf_counter() - start > effort.seconds:
+            break
+        for name, measure in measures.items():
+            times[name].append(measure())
+    return {name: statistics.median(each) for name, each in times.items()}
+
+
+def _refuse_synchronisation(call: Call) -> None:
+    """RuntimeError if the call waits for the GPU. A capture would fail on it too, but a failed
+    capture leaves the allocator in disorder for whatever is measured next."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "synchronization debug mode is a prototype feature"
+        torch.cuda.set_sync_debug_mode("error")
+    try:
+        call()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def _replayed(call: Call) -> Callable[[], float]:
+    """Measures the call by replaying a graph that holds as many calls as make a long replay."""
+    wall = _wall_seconds(call)
+    count = _calls_for(REPLAY_SECONDS, wall, FIRST_CAPTURE)
+    measure = _graph_timer(call, count)
+    measure()
+    if count == FIRST_CAPTURE:  # launches may have dominated the wall time
+        longer = _calls_for(REPLAY_SECONDS, measure(), LONGEST_CAPTURE)
+        if longer > count:
+            measure = _graph_timer(call, longer)
+    return measure
+
+
+def _graph_timer(call: Call, count: int) -> Callable[[], float]:
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(WARM_UPS):
+            call()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        for _ in range(count):
+            call()
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+    def measure() -> float:
+        start.record()
+        graph.replay()
+        end.record()
+        end.synchronize()
+        return start.elapsed_time(end) * 1e-3 / count
+
+    return measure
+
+
+def _wall_seconds(call: Call) -> float:
+    call()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    call()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def _calls_for(seconds: float, seconds_per_call: float, most: int) -> int:
+    return max(1, min(math.ceil(seconds / seconds_per_call), most))
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

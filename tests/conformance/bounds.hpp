@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "problem.hpp"
+
+namespace boxloss::conformance {
+
+/// How far each output of an implementation may be from the oracle's: 0 for excluded pairs,
+/// infinity where the inputs determine nothing (a union that may be 0, say).
+struct ForwardBounds {
+  std::vector<double> loss;
+  double scale;
+};
+
+struct BackwardBounds {
+  std::vector<double> pred, target, weight;
+};
+
+ForwardBounds forward_bounds(const HostProblem& host);
+BackwardBounds backward_bounds(const HostProblem& host, const Upstream& upstream,
+                               const Array& scale);
+
+}  // namespace boxloss::conformance

@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/giou_loss.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "math/giou.hpp"
+#include "random.hpp"
+
+namespace boxloss::conformance {
+
+/// How boxes lie in memory.
+enum class Layout {
+  kPacked,
+  kWide,      ///< the first four columns of seven
+  kGaps,      ///< rows between one image and the next that belong to nobody
+  kShifted,   ///< packed, but from the second element on: aligned to one element only
+  kOneImage,  ///< the same boxes for every image: image stride 0
+  kOneBox,    ///< one box for all slots: both strides 0
+};
+
+/// What the boxes are like.
+enum class Values {
+  kPlain,    ///< real coordinates that often overlap, never tie
+  kKinks,    ///< small integers: ties, touching, identical, degenerate and inverted boxes abound
+  kSpecial,  ///< kinks, with NaN and infinity among counted boxes, weights and incoming gradients
+};
+
+struct Operand {
+  DType dtype;
+  BoxFormat format;
+  Layout layout;
+};
+
+struct CasePairing {
+  Pairing::Kind kind;
+  DType indices;
+};
+
+/// With offsets `rows` is the length of the ragged list; otherwise it is not used.
+struct Shape {
+  std::int64_t images, slots, rows;
+};
+
+/// One line of the table.
+struct CaseEps {
+  double value;
+  EpsMode mode;
+};
+
+struct Case {
+  std::string name;
+  CasePairing pairing;
+  Operand pred, target;
+  Shape shape;
+  Reduction reduction;
+  std::optional<DType> weight, normalizer;
+  CaseEps eps;
+  Values values;
+};
+
+/// The named cases: every implementation has to pass them all.
+const std::vector<Case>& cases();
+
+/// A small case of any mix of properties.
+Case random_case(Random& random);
+
+}  // namespace boxloss::conformance

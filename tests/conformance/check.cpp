@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include "check.hpp"
+
+#include "bounds.hpp"
+
+namespace boxloss::conformance {
+namespace {
+
+const Implementation& oracle() { return implementation("cpu/reference"); }
+
+/// All combinations of the gradients that the problem can give, but none at all.
+std::vector<Wanted> combinations(const Wanted& all) {
+  std::vector<Wanted> list;
+  for (unsigned bits = 1; bits < 8; ++bits) {
+    const Wanted some = {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
+    if (some.pred <= all.pred && some.target <= all.target && some.weight <= all.weight) {
+      list.push_back(some);
+    }
+  }
+  return list;
+}
+
+void check_backward(const Implementation& implementation, const HostProblem& host,
+                    const Upstream& upstream, const Array& scale, const std::vector<Wanted>& wishes,
+                    Report& report) {
+  const BackwardBounds bounds = backward_bounds(host, upstream, scale);
+  const BackwardResult expected =
+      run_backward(oracle(), host, upstream, scale, all_gradients(host.problem));
+  for (const Wanted& wanted : wishes) {
+    const BackwardResult got = run_backward(implementation, host, upstream, scale, wanted);
+    report.expect(got.sentinels_intact, "backward wrote outside its outputs");
+    if (wanted.pred) report.compare("pred's gradient", got.pred, expected.pred, bounds.pred);
+    if (wanted.target) {
+      report.compare("target's gradient", got.target, expected.target, bounds.target);
+    }
+    if (wanted.weight) {
+      report.compare("weight's gradient", got.weight, expected.weight, bounds.weight);
+    }
+  }
+}
+
+}  // namespace
+
+Report check(const Implementation& implementation, const HostProblem& host, Values upstream_values,
+             Random& random) {
+  Report report;
+  const ForwardBounds bounds = forward_bounds(host);
+  const ForwardResult expected = run_forward(oracle(), host);
+  const ForwardResult got = run_forward(implementation, host);
+  report.expect(got.sentinels_intact, "forward wrote outside its outputs");
+  report.compare("loss", got.loss, expected.loss, bounds.loss);
+  report.compare("scale", got.scale, expected.scale, {bounds.scale});
+
+  const Wanted all = all_gradients(host.problem);
+  for (const UpstreamLayout layout :
+       {UpstreamLayout::kContiguous, UpstreamLayout::kGaps, UpstreamLayout::kOneValue}) {
+    const Upstream upstream = make_upstream(host, layout, upstream_values, random);
+    const bool is_first = layout == UpstreamLayout::kContiguous;
+    check_backward(implementation, host, upstream, expected.scale,
+                   is_first ? combinations(all) : std::vector<Wanted>{all}, report);
+  }
+  return report;
+}
+
+}  // namespace boxloss::conformance

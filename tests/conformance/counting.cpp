@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include "instrumented.hpp"
+
+namespace boxloss::conformance {
+namespace {
+
+const Implementation* counted = nullptr;
+Calls counted_calls;
+
+void forward(const GiouLossProblem& p, const GiouLossOutputs& outputs, const Execution& execution) {
+  ++counted_calls.forward;
+  counted->forward(p, outputs, execution);
+}
+
+void backward(const GiouLossProblem& p, const GradView& grad_loss, const void* scale,
+              const GiouLossGradients& gradients, const Execution& execution) {
+  ++counted_calls.backward;
+  counted->backward(p, grad_loss, scale, gradients, execution);
+}
+
+}  // namespace
+
+Implementation counting(const Implementation& inner) {
+  counted = &inner;
+  counted_calls = {};
+  Implementation copy = inner;
+  copy.forward = forward;
+  copy.backward = backward;
+  return copy;
+}
+
+Calls calls() { return counted_calls; }
+
+}  // namespace boxloss::conformance

@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/registry.hpp>
+#include <vector>
+
+/// Copies of an implementation that do something else besides. An Implementation holds plain
+/// functions, so there is one copy of each kind at a time.
+namespace boxloss::conformance {
+
+struct Calls {
+  int forward = 0;
+  int backward = 0;
+};
+
+/// Counts its calls.
+Implementation counting(const Implementation& inner);
+Calls calls();
+
+/// One way to be wrong, in `forward` or in `backward`, and the named case in which it must show.
+struct Breakage {
+  const char* name;
+  const char* case_name;
+  void (*forward)(const GiouLossProblem&, const GiouLossOutputs&, const Execution&);
+  void (*backward)(const GiouLossProblem&, const GradView& grad_loss, const void* scale,
+                   const GiouLossGradients&, const Execution&);
+};
+
+const std::vector<Breakage>& breakages();
+
+/// Wrong in that way, else as `inner`.
+Implementation broken(const Implementation& inner, const Breakage& breakage);
+
+}  // namespace boxloss::conformance

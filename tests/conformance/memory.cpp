@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include "memory.hpp"
+
+#include <algorithm>
+
+namespace boxloss::conformance {
+namespace {
+
+// A multiple of every alignment that an implementation may ask of its outputs.
+constexpr std::size_t kFenceBytes = 256;
+constexpr std::byte kSentinel{0xa5};
+// NaN in every floating dtype.
+constexpr std::byte kPoison{0xff};
+
+bool all_sentinels(const DeviceMemory& memory, const std::byte* device) {
+  std::vector<std::byte> host(kFenceBytes);
+  memory.copy_out(host.data(), device, kFenceBytes);
+  return std::all_of(host.begin(), host.end(), [](std::byte b) { return b == kSentinel; });
+}
+
+}  // namespace
+
+const DeviceMemory* device_memory(Device device) {
+  switch (device) {
+    case Device::kCpu: return cpu_memory();
+#if defined(BOXLOSS_HAS_CUDA)
+    case Device::kCuda: return cuda_memory();
+#endif
+    default: return nullptr;
+  }
+}
+
+Input::Input(const DeviceMemory& memory, const Array& values) : memory_(memory) {
+  if (values.size_bytes() == 0) return;
+  data_ = memory_.allocate(values.size_bytes());
+  memory_.copy_in(data_, values.data(), values.size_bytes());
+}
+
+Input::~Input() {
+  if (data_ != nullptr) memory_.release(data_);
+}
+
+Output::Output(const DeviceMemory& memory, std::size_t bytes)
+    : memory_(memory),
+      bytes_(bytes),
+      data_(static_cast<std::byte*>(memory.allocate(bytes + 2 * kFenceBytes))) {
+  std::vector<std::byte> host(bytes + 2 * kFenceBytes, kSentinel);
+  std::fill_n(host.begin() + kFenceBytes, bytes, kPoison);
+  memory_.copy_in(data_, host.data(), host.size());
+}
+
+Output::~Output() { memory_.release(data_); }
+
+void* Output::data() const { return data_ + kFenceBytes; }
+
+void Output::read(Array& values) const {
+  if (bytes_ > 0) memory_.copy_out(values.data(), data(), bytes_);
+}
+
+bool Output::sentinels_intact() const {
+  return all_sentinels(memory_, data_) && all_sentinels(memory_, data_ + kFenceBytes + bytes_);
+}
+
+}  // namespace boxloss::conformance

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/device.hpp>
+#include <cstddef>
+#include <vector>
+
+#include "array.hpp"
+
+/// All that the conformance tests know about where a device's memory is.
+namespace boxloss::conformance {
+
+struct DeviceMemory {
+  void* (*allocate)(std::size_t bytes);
+  void (*release)(void* data);
+  void (*copy_in)(void* device, const void* host, std::size_t bytes);
+  /// Waits for what the device still has to do.
+  void (*copy_out)(void* host, const void* device, std::size_t bytes);
+};
+
+/// Null where this machine lacks the device.
+const DeviceMemory* device_memory(Device device);
+
+/// One for each memory_*.cpp; null as above.
+const DeviceMemory* cpu_memory();
+const DeviceMemory* cuda_memory();
+
+/// Host values copied to a device, into an allocation of exactly their size: there AddressSanitizer
+/// and its kin see a read too far. Null when there are none.
+class Input {
+ public:
+  Input(const DeviceMemory& memory, const Array& values);
+  ~Input();
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+
+  const void* data() const { return data_; }
+
+ private:
+  const DeviceMemory& memory_;
+  void* data_ = nullptr;
+};
+
+/// Device memory to be written: poison inside, sentinels on both sides.
+class Output {
+ public:
+  Output(const DeviceMemory& memory, std::size_t bytes);
+  ~Output();
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  void* data() const;
+  void read(Array& values) const;
+  bool sentinels_intact() const;
+
+ private:
+  const DeviceMemory& memory_;
+  std::size_t bytes_;
+  std::byte* data_;
+};
+
+}  // namespace boxloss::conformance

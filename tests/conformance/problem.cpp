@@ -1,0 +1,278 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include "problem.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "pairs.hpp"
+
+namespace boxloss::conformance {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Strides {
+  std::int64_t image, slot, start;
+};
+
+Strides strides_of(Layout layout, std::int64_t slots) {
+  switch (layout) {
+    case Layout::kPacked: return {4 * slots, 4, 0};
+    case Layout::kWide: return {7 * slots, 7, 0};
+    case Layout::kGaps: return {4 * slots + 12, 4, 0};
+    case Layout::kShifted: return {4 * slots, 4, 1};
+    case Layout::kOneImage: return {0, 4, 0};
+    case Layout::kOneBox: return {0, 0, 0};
+  }
+  return {};
+}
+
+/// Calls visit(image, slot) once for each place in memory that holds a box.
+template <class Visit>
+void for_each_place(const BoxView& view, const Visit& visit) {
+  for (std::int64_t b = 0;
+       b < (view.image_stride == 0 ? std::min<std::int64_t>(view.images, 1) : view.images); ++b) {
+    const std::int64_t slots =
+        view.slot_stride == 0 ? std::min<std::int64_t>(view.slots, 1) : view.slots;
+    for (std::int64_t j = 0; j < slots; ++j) visit(b, j);
+  }
+}
+
+std::int64_t offset_of(const BoxView& view, std::int64_t b, std::int64_t j) {
+  return b * view.image_stride + j * view.slot_stride;
+}
+
+/// Boxes of one operand: the array, and where its first box starts in it.
+struct PlacedBoxes {
+  Array& values;
+  BoxView& view;
+  std::int64_t start;
+
+  void set(std::int64_t b, std::int64_t j, const Box<double>& box) const {
+    const std::int64_t at = start + offset_of(view, b, j);
+    values.set(at, box.x1);
+    values.set(at + 1, box.y1);
+    values.set(at + 2, box.x2);
+    values.set(at + 3, box.y2);
+  }
+};
+
+PlacedBoxes lay_out(const Operand& operand, std::int64_t images, std::int64_t slots, BoxView& view,
+                    Array& values) {
+  const Strides strides = strides_of(operand.layout, slots);
+  const bool is_empty = images * slots == 0;
+  view = {nullptr, operand.dtype, operand.format, images, slots, strides.image, strides.slot};
+  const std::int64_t count =
+      is_empty ? 0 : strides.start + offset_of(view, images - 1, slots - 1) + 4;
+  values = Array(operand.dtype, count);
+  for (std::int64_t i = 0; i < count; ++i) values.set(i, kNan);
+  if (!is_empty) {
+    view.data = static_cast<const std::byte*>(values.data()) +
+                static_cast<std::size_t>(strides.start) * size_of(operand.dtype);
+  }
+  return {values, view, strides.start};
+}
+
+Box<double> random_corners(Values values, Random& random) {
+  if (values == Values::kPlain) {
+    const double x = random.uniform(0, 100), y = random.uniform(0, 100);
+    return {x, y, x + random.uniform(20, 120), y + random.uniform(20, 120)};
+  }
+  const auto coordinate = [&] { return static_cast<double>(random.below(5)); };
+  Box<double> box = {coordinate(), coordinate(), coordinate(), coordinate()};
+  if (random.chance(0.8)) {
+    if (box.x2 < box.x1) std::swap(box.x1, box.x2);
+    if (box.y2 < box.y1) std::swap(box.y1, box.y2);
+  }
+  if (values == Values::kSpecial && random.chance(0.2)) {
+    double* const coordinates[] = {&box.x1, &box.y1, &box.x2, &box.y2};
+    *random.pick(coordinates) = random.pick(std::vector<double>{kNan, kInfinity, -kInfinity});
+  }
+  return box;
+}
+
+Box<double> in_format(const Box<double>& box, BoxFormat format) {
+  const double w = box.x2 - box.x1, h = box.y2 - box.y1;
+  switch (format) {
+    case BoxFormat::kXyxy: return box;
+    case BoxFormat::kXywh: return {box.x1, box.y1, w, h};
+    case BoxFormat::kCxcywh: return {box.x1 + w / 2, box.y1 + h / 2, w, h};
+  }
+  return box;
+}
+
+void fill(const PlacedBoxes& boxes, Values values, Random& random) {
+  for_each_place(boxes.view, [&](std::int64_t b, std::int64_t j) {
+    boxes.set(b, j, in_format(random_corners(values, random), boxes.view.format));
+  });
+}
+
+/// A zero of either sign.
+double zero(Random& random) { return random.chance(0.5) ? 0.0 : -0.0; }
+
+void pad_with_zeros(const PlacedBoxes& targets, Random& random) {
+  for_each_place(targets.view, [&](std::int64_t b, std::int64_t j) {
+    if (random.chance(0.7)) return;
+    targets.set(b, j, {zero(random), zero(random), zero(random), zero(random)});
+  });
+}
+
+Array random_mask(std::int64_t rows, Random& random) {
+  Array mask(DType::kU8, rows);
+  for (std::int64_t i = 0; i < rows; ++i) mask.set(i, random.pick(std::vector<int>{0, 1, 255}));
+  return mask;
+}
+
+/// Below 0 and above `slots`, too.
+Array random_lengths(DType dtype, std::int64_t images, std::int64_t slots, Random& random) {
+  Array lengths(dtype, images);
+  for (std::int64_t b = 0; b < images; ++b) {
+    lengths.set(b, static_cast<double>(random.below(slots + 6) - 3));
+  }
+  return lengths;
+}
+
+/// Monotonic; the first and the last rows may belong to nobody, and images may have no rows or more
+/// than they have slots.
+Array random_offsets(DType dtype, std::int64_t images, std::int64_t rows, Random& random) {
+  std::vector<std::int64_t> cuts(static_cast<std::size_t>(images) + 1);
+  for (std::int64_t& cut : cuts) cut = random.below(rows + 1);
+  std::sort(cuts.begin(), cuts.end());
+  Array offsets(dtype, images + 1);
+  for (std::int64_t b = 0; b <= images; ++b) {
+    offsets.set(b, static_cast<double>(cuts[static_cast<std::size_t>(b)]));
+  }
+  return offsets;
+}
+
+Array random_indices(const Case& c, Random& random) {
+  const auto [images, slots, rows] = c.shape;
+  switch (c.pairing.kind) {
+    case Pairing::Kind::kMask: return random_mask(images * slots, random);
+    case Pairing::Kind::kLengths: return random_lengths(c.pairing.indices, images, slots, random);
+    case Pairing::Kind::kOffsets: return random_offsets(c.pairing.indices, images, rows, random);
+    default: return Array(c.pairing.indices, 0);
+  }
+}
+
+/// Unlike Array::set, with no double in between to round the largest ones.
+Array exactly(const std::vector<std::int64_t>& indices, DType dtype) {
+  Array array(dtype, static_cast<std::int64_t>(indices.size()));
+  if (dtype == DType::kI64) {
+    std::copy(indices.begin(), indices.end(), static_cast<std::int64_t*>(array.data()));
+  } else {
+    std::transform(indices.begin(), indices.end(), static_cast<std::int32_t*>(array.data()),
+                   [](std::int64_t i) { return static_cast<std::int32_t>(i); });
+  }
+  return array;
+}
+
+/// Overwrites the places of `boxes` that no counted pair reads.
+void spoil(const PlacedBoxes& boxes, const std::vector<bool>& is_read) {
+  for_each_place(boxes.view, [&](std::int64_t b, std::int64_t j) {
+    if (!is_read[static_cast<std::size_t>(offset_of(boxes.view, b, j))]) {
+      boxes.set(b, j, {kNan, kNan, kNan, kNan});
+    }
+  });
+}
+
+/// A weight or an incoming gradient.
+double factor(Values values, double low, double high, Random& random) {
+  if (values == Values::kSpecial && random.chance(0.1)) {
+    return random.pick(std::vector<double>{0, kNan, kInfinity});
+  }
+  // With kinks, where much is exact, a factor that keeps it so.
+  return values == Values::kPlain ? random.uniform(low, high) : low * 2;
+}
+
+std::vector<bool> counted_rows(const GiouLossProblem& p) {
+  std::vector<bool> counted(static_cast<std::size_t>(loss_rows(p)));
+  for_each_pair(p, [&](const Pair& pair) { counted[static_cast<std::size_t>(pair.row)] = true; });
+  return counted;
+}
+
+void spoil_excluded_boxes(const GiouLossProblem& p, const PlacedBoxes& preds,
+                          const PlacedBoxes& targets) {
+  std::vector<bool> pred_is_read(static_cast<std::size_t>(preds.values.count()));
+  std::vector<bool> target_is_read(static_cast<std::size_t>(targets.values.count()));
+  for_each_pair(p, [&](const Pair& pair) {
+    pred_is_read[static_cast<std::size_t>(offset_of(p.pred, pair.image, pair.slot))] = true;
+    target_is_read[static_cast<std::size_t>(
+        offset_of(p.target, pair.target_image, pair.target_slot))] = true;
+  });
+  spoil(preds, pred_is_read);
+  // What makes a target padding must stay.
+  if (p.pairing.kind != Pairing::Kind::kZeroPadded) spoil(targets, target_is_read);
+}
+
+}  // namespace
+
+HostProblem make_problem(const Case& c, Random& random, const std::vector<std::int64_t>& indices) {
+  HostProblem host;
+  GiouLossProblem& p = host.problem;
+  const auto [images, slots, list_rows] = c.shape;
+  const bool is_ragged = c.pairing.kind == Pairing::Kind::kOffsets;
+  const PlacedBoxes preds = lay_out(c.pred, images, slots, p.pred, host.pred);
+  const PlacedBoxes targets = lay_out(c.target, is_ragged ? 1 : images,
+                                      is_ragged ? list_rows : slots, p.target, host.target);
+  fill(preds, c.values, random);
+  fill(targets, c.values, random);
+  if (c.pairing.kind == Pairing::Kind::kZeroPadded) pad_with_zeros(targets, random);
+
+  host.indices = indices.empty() ? random_indices(c, random) : exactly(indices, c.pairing.indices);
+  p.pairing = {c.pairing.kind, {host.indices.data(), host.indices.dtype()}};
+  p.reduction = c.reduction;
+  p.eps = c.eps.value;
+  p.eps_mode = c.eps.mode;
+  spoil_excluded_boxes(p, preds, targets);
+
+  if (c.weight) {
+    const std::vector<bool> counted = counted_rows(p);
+    host.weight = Array(*c.weight, loss_rows(p));
+    for (std::int64_t i = 0; i < host.weight.count(); ++i) {
+      host.weight.set(
+          i, counted[static_cast<std::size_t>(i)] ? factor(c.values, 0.25, 2, random) : kNan);
+    }
+    p.weight = {host.weight.data(), *c.weight};
+  }
+  if (c.normalizer) {
+    host.normalizer = Array(*c.normalizer, 1);
+    host.normalizer.set(0, is_floating(*c.normalizer) ? 3.3 : 3);
+    p.normalizer = {host.normalizer.data(), *c.normalizer};
+  }
+  return host;
+}
+
+Upstream make_upstream(const HostProblem& host, UpstreamLayout layout, Values values,
+                       Random& random) {
+  const GiouLossProblem& p = host.problem;
+  const DType dtype = compute_dtype(p);
+  const bool is_reduced = p.reduction != Reduction::kNone;
+  if (is_reduced || layout == UpstreamLayout::kOneValue) {
+    Upstream upstream{Array(dtype, 1), 0, 0};
+    // Never special: NaN or infinity here would be everywhere, and hide all else.
+    upstream.values.set(0, values == Values::kPlain ? random.uniform(-1.25, -0.5) : -2.5);
+    return upstream;
+  }
+  const bool is_ragged = p.pairing.kind == Pairing::Kind::kOffsets;
+  const std::int64_t images = is_ragged ? 1 : p.pred.images;
+  const std::int64_t slots = is_ragged ? p.target.slots : p.pred.slots;
+  const bool has_gaps = layout == UpstreamLayout::kGaps;
+  Upstream upstream{Array(), has_gaps ? 3 * slots + 5 : slots, has_gaps ? 3 : 1};
+  const std::int64_t count = images * slots == 0 ? 0
+                                                 : (images - 1) * upstream.image_stride +
+                                                       (slots - 1) * upstream.slot_stride + 1;
+  upstream.values = Array(dtype, count);
+  for (std::int64_t i = 0; i < count; ++i) upstream.values.set(i, kNan);
+  for_each_pair(p, [&](const Pair& pair) {
+    upstream.values.set(
+        pair.target_image * upstream.image_stride + pair.target_slot * upstream.slot_stride,
+        factor(values, -2, 2, random));
+  });
+  return upstream;
+}
+
+}  // namespace boxloss::conformance

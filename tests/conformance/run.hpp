@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/registry.hpp>
+
+#include "memory.hpp"
+#include "problem.hpp"
+
+/// Runs an implementation on copies of a host problem on its device.
+namespace boxloss::conformance {
+
+struct ForwardResult {
+  Array loss, scale;
+  bool sentinels_intact;
+};
+
+/// Which gradients are asked for.
+struct Wanted {
+  bool pred, target, weight;
+};
+
+/// What was not wanted is empty.
+struct BackwardResult {
+  Array pred, target, weight;
+  bool sentinels_intact;
+};
+
+/// All that the problem can give: integer targets and absent weights have no gradient.
+Wanted all_gradients(const GiouLossProblem& problem);
+
+ForwardResult run_forward(const Implementation& implementation, const HostProblem& host,
+                          const ParallelFor& parallel_for = boxloss::parallel_for);
+
+BackwardResult run_backward(const Implementation& implementation, const HostProblem& host,
+                            const Upstream& upstream, const Array& scale, const Wanted& wanted,
+                            const ParallelFor& parallel_for = boxloss::parallel_for);
+
+}  // namespace boxloss::conformance

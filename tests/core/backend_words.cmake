@@ -1,0 +1,19 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+# cmake -DROOT=<repository> -DWORK=<temporary folder> -DWORD=<backend> -DTEXT=<message>
+#       -P backend_words.cmake
+# Configuring with -DBACKEND=WORD must stop, and say TEXT.
+
+file(REMOVE_RECURSE ${WORK})
+execute_process(
+  COMMAND ${CMAKE_COMMAND} -S ${ROOT} -B ${WORK} -DBACKEND=${WORD} -DBOXLOSS_TESTS=OFF
+  RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE error)
+file(REMOVE_RECURSE ${WORK})
+# CMake wraps long messages.
+string(REGEX REPLACE "[ \n]+" " " error "${error}")
+string(FIND "${error}" "${TEXT}" at)
+if(NOT failed)
+  message(FATAL_ERROR "-DBACKEND=${WORD} was taken")
+elseif(at EQUAL -1)
+  message(FATAL_ERROR "-DBACKEND=${WORD} did not say '${TEXT}', but: ${error}")
+endif()

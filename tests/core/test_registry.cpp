@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <boxloss/boxloss.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <string>
+#include <vector>
+
+namespace boxloss {
+namespace {
+
+using Catch::Matchers::Message;
+
+std::string built_names() {
+  std::string names;
+  for (const Implementation& candidate : implementations()) {
+    names += (names.empty() ? "" : ", ") + std::string(candidate.name);
+  }
+  return names;
+}
+
+bool holds(Device device) {
+  const auto& all = implementations();
+  return std::any_of(all.begin(), all.end(),
+                     [device](const Implementation& i) { return i.device == device; });
+}
+
+TEST_CASE("every built implementation is under conformance test, and the other way round") {
+  std::vector<std::string> built;
+  for (const Implementation& candidate : implementations()) built.push_back(candidate.name);
+  std::vector<std::string> tested = {BOXLOSS_IMPLEMENTATIONS};
+  std::sort(built.begin(), built.end());
+  std::sort(tested.begin(), tested.end());
+  REQUIRE(built == tested);
+}
+
+TEST_CASE("a name begins with its device") {
+  for (const Implementation& candidate : implementations()) {
+    REQUIRE(std::string(candidate.name).rfind(name_of(candidate.device) + std::string("/"), 0) ==
+            0);
+  }
+}
+
+TEST_CASE("implementations come best first within a device") {
+  const auto& all = implementations();
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    if (all[i - 1].device == all[i].device) REQUIRE(all[i - 1].priority > all[i].priority);
+  }
+}
+
+TEST_CASE("a path gives exactly that, a device its best") {
+  REQUIRE(implementation("cpu/reference").name == std::string("cpu/reference"));
+  REQUIRE(implementation("cpu/native").name == std::string("cpu/native"));
+  REQUIRE(implementation("cpu").name == std::string("cpu/native"));
+}
+
+TEST_CASE("an unknown name is told the closest one") {
+  REQUIRE_THROWS_MATCHES(implementation("cpu/natve"), NotCompiled,
+                         Message("there is no implementation 'cpu/natve'; this boxloss holds " +
+                                 built_names() + ". Closest name: cpu/native."));
+  REQUIRE_THROWS_MATCHES(implementation("cuda/kokos"), NotCompiled,
+                         Message("there is no implementation 'cuda/kokos'; this boxloss holds " +
+                                 built_names() + ". Closest name: cuda/kokkos."));
+  REQUIRE_THROWS_AS(implementation(""), NotCompiled);
+}
+
+TEST_CASE("a known name that is not built is told its flag") {
+  if (holds(Device::kCuda)) SKIP("this build holds cuda");
+  REQUIRE_THROWS_MATCHES(implementation("cuda/native"), NotCompiled,
+                         Message("'cuda/native' is not compiled into this boxloss; it holds " +
+                                 built_names() + ". Build it with -DBACKEND=cuda."));
+  REQUIRE_THROWS_MATCHES(implementation("cuda"), NotCompiled,
+                         Message("'cuda' is not compiled into this boxloss; it holds " +
+                                 built_names() + ". Build it with -DBACKEND=cuda."));
+}
+
+TEST_CASE("each known name that is not built is told the flag that builds it") {
+  const std::vector<std::pair<std::string, std::string>> known = {{"cuda/native", "cuda"},
+                                                                  {"hip/native", "hip"},
+                                                                  {"cpu/kokkos", "kokkos"},
+                                                                  {"cuda/kokkos", "kokkos"},
+                                                                  {"hip/kokkos", "kokkos"}};
+  int asked = 0;
+  for (const auto& [name, backend] : known) {
+    if (built_names().find(name) != std::string::npos) continue;
+    ++asked;
+    REQUIRE_THROWS_MATCHES(implementation(name), NotCompiled,
+                           Message("'" + name + "' is not compiled into this boxloss; it holds " +
+                                   built_names() + ". Build it with -DBACKEND=" + backend + "."));
+  }
+  if (asked == 0) SKIP("this build holds everything");
+}
+
+TEST_CASE("memory finds an implementation") {
+  REQUIRE(implementation_for({Device::kCpu}).name == std::string("cpu/native"));
+  if (holds(Device::kCuda) || holds(Device::kHip)) SKIP("this build holds a GPU's");
+  REQUIRE_THROWS_MATCHES(implementation_for({Device::kCuda, Device::kHip}), NotCompiled,
+                         Message("'cuda' is not compiled into this boxloss; it holds " +
+                                 built_names() + ". Build it with -DBACKEND=cuda."));
+}
+
+TEST_CASE("a choice holds until it is restored") {
+  const std::string before = use_implementation("cpu/reference");
+  REQUIRE(before == "cpu");
+  REQUIRE(implementation_for({Device::kCpu}).name == std::string("cpu/reference"));
+  // Only implementation_for follows the choice: names mean what they say.
+  REQUIRE(implementation("cpu").name == std::string("cpu/native"));
+
+  const std::string nested = use_implementation("cpu/native");
+  REQUIRE(nested == "cpu/reference");
+  use_implementation(nested);
+  REQUIRE(implementation_for({Device::kCpu}).name == std::string("cpu/reference"));
+  use_implementation(before);
+  REQUIRE(implementation_for({Device::kCpu}).name == std::string("cpu/native"));
+}
+
+TEST_CASE("a choice that cannot be had changes nothing") {
+  REQUIRE_THROWS_AS(use_implementation("cpu/nothing"), NotCompiled);
+  REQUIRE(implementation_for({Device::kCpu}).name == std::string("cpu/native"));
+}
+
+TEST_CASE("dtypes and devices have names and sizes") {
+  REQUIRE(name_of(DType::kBF16) == std::string("bfloat16"));
+  REQUIRE(name_of(DType::kU8) == std::string("uint8"));
+  REQUIRE(size_of(DType::kF64) == 8);
+  REQUIRE(size_of(DType::kF32) == 4);
+  REQUIRE(size_of(DType::kF16) == 2);
+  REQUIRE(size_of(DType::kBF16) == 2);
+  REQUIRE(size_of(DType::kU8) == 1);
+  REQUIRE(size_of(DType::kI16) == 2);
+  REQUIRE(size_of(DType::kI32) == 4);
+  REQUIRE(size_of(DType::kI64) == 8);
+  REQUIRE(name_of(Device::kCpu) == std::string("cpu"));
+  REQUIRE(name_of(Device::kCuda) == std::string("cuda"));
+  REQUIRE(name_of(Device::kHip) == std::string("hip"));
+}
+
+}  // namespace
+}  // namespace boxloss

@@ -1,0 +1,239 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <boxloss/boxloss.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+
+namespace boxloss {
+namespace {
+
+using Catch::Matchers::Message;
+
+/// Six pairs, and all that forward and backward may be given besides: right, until a test spoils
+/// it.
+struct Call {
+  float boxes[24] = {};
+  std::int32_t indices[6] = {};
+  float values[24] = {};
+  float one = 1;
+
+  GiouLossProblem problem;
+  GiouLossOutputs outputs{values, &one};
+  GradView grad_loss{&one, 0, 0};
+  const void* scale = &one;
+  GiouLossGradients gradients;
+  double workspace_memory[64] = {};
+  Execution execution;
+  const Implementation* implementation = &boxloss::implementation("cpu/native");
+
+  Call() {
+    problem.pred = {boxes, DType::kF32, BoxFormat::kXyxy, 2, 3, 12, 4};
+    problem.target = problem.pred;
+    execution.workspace = workspace_memory;
+    execution.workspace_bytes = sizeof(workspace_memory);
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  void forward() { giou_loss_forward(*implementation, problem, outputs, execution); }
+  void backward() {
+    giou_loss_backward(*implementation, problem, grad_loss, scale, gradients, execution);
+  }
+};
+
+using Spoil = std::function<void(Call&)>;
+
+/// What is wrong with a problem, all three functions say.
+template <class Error>
+void require_refused(const Spoil& spoil, const std::string& text) {
+  Call call;
+  spoil(call);
+  REQUIRE_THROWS_MATCHES(call.forward(), Error, Message(text));
+  REQUIRE_THROWS_MATCHES(call.backward(), Error, Message(text));
+  REQUIRE_THROWS_MATCHES(giou_loss_workspace_bytes(*call.implementation, call.problem), Error,
+                         Message(text));
+}
+
+void require_invalid(const Spoil& spoil, const std::string& text) {
+  require_refused<InvalidArgument>(spoil, "giou_loss: " + text);
+}
+
+void require_unsupported(const Spoil& spoil, const std::string& text) {
+  require_refused<Unsupported>(spoil, "giou_loss: " + text);
+}
+
+TEST_CASE("a call without fault is not refused") {
+  Call call;
+  REQUIRE_NOTHROW(call.forward());
+  REQUIRE_NOTHROW(call.backward());
+}
+
+TEST_CASE("a problem on another device is refused") {
+  require_invalid([](Call& c) { c.problem.device = Device::kCuda; },
+                  "the problem is on cuda, but cpu/native was asked to run it");
+}
+
+TEST_CASE("boxes are checked") {
+  require_invalid([](Call& c) { c.problem.pred.images = -1; },
+                  "pred has a negative shape: -1 images, 3 slots");
+  require_invalid([](Call& c) { c.problem.target.slots = -2; },
+                  "target has a negative shape: 2 images, -2 slots");
+  require_invalid([](Call& c) { c.problem.pred.image_stride = -12; },
+                  "pred has a negative stride: -12 by image, 4 by slot");
+  require_invalid([](Call& c) { c.problem.target.slot_stride = -4; },
+                  "target has a negative stride: 12 by image, -4 by slot");
+  require_invalid([](Call& c) { c.problem.pred.data = nullptr; }, "pred.data is null");
+  require_invalid([](Call& c) { c.problem.target.data = nullptr; }, "target.data is null");
+}
+
+TEST_CASE("pred must be floating") {
+  require_unsupported([](Call& c) { c.problem.pred.dtype = DType::kU8; },
+                      "pred is uint8; it must be float64, float32, float16 or bfloat16");
+}
+
+TEST_CASE("weight must be floating") {
+  require_unsupported([](Call& c) { c.problem.weight = {c.values, DType::kI32}; },
+                      "weight is int32; it must be float64, float32, float16 or bfloat16");
+}
+
+TEST_CASE("pred and target must have one shape") {
+  require_invalid([](Call& c) { c.problem.target.slots = 2; },
+                  "target has shape (2, 2, 4), pred has (2, 3, 4); they must be equal");
+  require_invalid([](Call& c) { c.problem.target.images = 1; },
+                  "target has shape (1, 3, 4), pred has (2, 3, 4); they must be equal");
+}
+
+Spoil pairing(Pairing::Kind kind, bool with_data, DType dtype = DType::kI32) {
+  return [=](Call& c) {
+    c.problem.pairing = {kind, {with_data ? c.indices : nullptr, dtype}};
+    if (kind == Pairing::Kind::kOffsets) c.problem.target.images = 1;
+  };
+}
+
+TEST_CASE("pairings without an array take none") {
+  const char* const text = "pairing.data must be null for a dense or zero-padded pairing";
+  require_invalid(pairing(Pairing::Kind::kDense, true), text);
+  require_invalid(pairing(Pairing::Kind::kZeroPadded, true), text);
+}
+
+TEST_CASE("lengths are checked") {
+  require_invalid(pairing(Pairing::Kind::kLengths, false),
+                  "pairing.data is null; lengths must point to (images) integers");
+  require_unsupported(pairing(Pairing::Kind::kLengths, true, DType::kF32),
+                      "lengths is float32; it must be int32 or int64");
+}
+
+TEST_CASE("a mask is checked") {
+  require_invalid(pairing(Pairing::Kind::kMask, false, DType::kU8),
+                  "pairing.data is null; mask must point to (images, slots) bytes");
+  require_unsupported(pairing(Pairing::Kind::kMask, true, DType::kI32),
+                      "mask is int32; it must be uint8");
+}
+
+TEST_CASE("offsets are checked") {
+  require_invalid(pairing(Pairing::Kind::kOffsets, false),
+                  "pairing.data is null; offsets must point to (images + 1) integers");
+  require_unsupported(pairing(Pairing::Kind::kOffsets, true, DType::kU8),
+                      "offsets is uint8; it must be int32 or int64");
+  require_invalid(
+      [](Call& c) { c.problem.pairing = {Pairing::Kind::kOffsets, {c.indices, DType::kI32}}; },
+      "target must be one image of T slots with offsets, but has 2 images");
+}
+
+TEST_CASE("eps must be finite and not negative") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  require_invalid([](Call& c) { c.problem.eps = -0.5; }, "eps is -0.5; it must be finite and >= 0");
+  require_invalid([=](Call& c) { c.problem.eps = infinity; },
+                  "eps is inf; it must be finite and >= 0");
+  require_invalid([](Call& c) { c.problem.eps = std::numeric_limits<double>::quiet_NaN(); },
+                  "eps is nan; it must be finite and >= 0");
+}
+
+TEST_CASE("a normalizer is checked") {
+  for (const Reduction reduction : {Reduction::kNone, Reduction::kSum}) {
+    require_invalid(
+        [=](Call& c) {
+          c.problem.normalizer = {&c.one, DType::kF32};
+          c.problem.reduction = reduction;
+        },
+        "normalizer needs reduction mean");
+  }
+  for (const DType dtype : {DType::kF16, DType::kBF16, DType::kU8, DType::kI16}) {
+    require_unsupported([=](Call& c) { c.problem.normalizer = {&c.one, dtype}; },
+                        std::string("normalizer is ") + name_of(dtype) +
+                            "; it must be float64, float32, int64 or int32");
+  }
+}
+
+TEST_CASE("an implementation's own refusal is passed on") {
+  Implementation refusing = implementation("cpu/native");
+  refusing.supports = [](const GiouLossProblem&) { return std::string("not on Sundays"); };
+  require_refused<Unsupported>([&](Call& c) { c.implementation = &refusing; },
+                               "cpu/native: not on Sundays");
+}
+
+template <class Error>
+void require_forward_refused(const Spoil& spoil, const std::string& text) {
+  Call call;
+  spoil(call);
+  REQUIRE_THROWS_MATCHES(call.forward(), Error, Message("giou_loss: " + text));
+}
+
+TEST_CASE("forward checks its outputs and its workspace") {
+  require_forward_refused<InvalidArgument>([](Call& c) { c.outputs.loss = nullptr; },
+                                           "outputs.loss is null");
+  require_forward_refused<InvalidArgument>([](Call& c) { c.outputs.scale = nullptr; },
+                                           "outputs.scale is null");
+  const std::string needed =
+      std::to_string(giou_loss_workspace_bytes(implementation("cpu/native"), Call().problem));
+  require_forward_refused<InvalidArgument>([](Call& c) { c.execution.workspace_bytes = 1; },
+                                           "workspace has 1 bytes; this problem needs " + needed);
+  require_forward_refused<InvalidArgument>(
+      [](Call& c) { c.execution.workspace = nullptr; },
+      "workspace is null; this problem needs " + needed + " bytes");
+}
+
+TEST_CASE("an unreduced loss without rows may be null") {
+  Call call;
+  call.problem.pred.slots = call.problem.target.slots = 0;
+  call.problem.reduction = Reduction::kNone;
+  call.outputs.loss = nullptr;
+  REQUIRE_NOTHROW(call.forward());
+}
+
+template <class Error>
+void require_backward_refused(const Spoil& spoil, const std::string& text) {
+  Call call;
+  spoil(call);
+  REQUIRE_THROWS_MATCHES(call.backward(), Error, Message("giou_loss: " + text));
+}
+
+TEST_CASE("backward checks its inputs and its outputs") {
+  require_backward_refused<InvalidArgument>([](Call& c) { c.grad_loss.data = nullptr; },
+                                            "grad_loss.data is null");
+  require_backward_refused<InvalidArgument>([](Call& c) { c.scale = nullptr; }, "scale is null");
+  require_backward_refused<InvalidArgument>(
+      [](Call& c) { c.gradients.weight = c.values; },
+      "gradients.weight is wanted, but the problem has no weight");
+  require_backward_refused<Unsupported>(
+      [](Call& c) {
+        c.problem.target.dtype = DType::kU8;
+        c.gradients.target = c.values;
+      },
+      "target is uint8, which has no gradient");
+}
+
+TEST_CASE("every error is an Error") {
+  REQUIRE_THROWS_AS(throw InvalidArgument(""), Error);
+  REQUIRE_THROWS_AS(throw Unsupported(""), Error);
+  REQUIRE_THROWS_AS(throw NotCompiled(""), Error);
+  REQUIRE_THROWS_AS(throw NoDevice(""), Error);
+  REQUIRE_THROWS_AS(throw DeviceError(""), Error);
+}
+
+}  // namespace
+}  // namespace boxloss

@@ -1,0 +1,28 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The fixtures, and the profile of the property tests."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from boxloss.torch import use_implementation
+from devices import GPU_NAMES, NAMES, Implementation, device_or_skip
+from hypothesis import settings
+
+settings.register_profile("boxloss", derandomize=True, deadline=None, database=None)
+settings.load_profile("boxloss")
+
+
+@pytest.fixture(scope="module", params=["cpu", "cuda"])
+def device(request: pytest.FixtureRequest) -> torch.device:
+    """Each device, with its best implementation."""
+    return device_or_skip(request.param)
+
+
+@pytest.fixture(params=[*NAMES, *([] if GPU_NAMES else ["cuda"])])
+def implementation(request: pytest.FixtureRequest) -> Iterator[Implementation]:
+    """Each implementation of this build, chosen for the length of the test."""
+    device = device_or_skip("cpu" if request.param.startswith("cpu/") else "cuda")
+    with use_implementation(request.param):
+        yield Implementation(request.param, device)

@@ -1,0 +1,198 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Bad arguments: the type of the error, and its text, on real tensors and on meta ones."""
+
+from typing import Any
+
+import pytest
+import torch
+from boxloss.torch import giou_loss
+from problems import Problem, boxes, problem
+
+
+def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.zeros(shape, dtype=dtype)
+
+
+# A valid problem's name, what is changed in it, and the error's text. Grids are (3, 5), lists 12.
+VALUE_ERRORS: list[tuple[str, dict[str, Any], str]] = [
+    ("dense", {"pred_format": "yxyx"}, "pred_format is 'yxyx'; allowed: 'xyxy', 'xywh', 'cxcywh'"),
+    ("dense", {"target_format": ""}, "target_format is ''; allowed: 'xyxy', 'xywh', 'cxcywh'"),
+    ("dense", {"reduction": "Mean"}, "reduction is 'Mean'; allowed: 'none', 'sum', 'mean'"),
+    ("dense", {"eps_mode": "max"}, "eps_mode is 'max'; allowed: 'add', 'clamp'"),
+    ("dense", {"eps": -1.0}, "eps is -1; it must be finite and not negative"),
+    ("dense", {"eps": float("nan")}, "eps is nan; it must be finite"),
+    ("dense", {"eps": float("inf")}, "eps is inf; it must be finite"),
+    (
+        "mask",
+        {"zero_padded": True},
+        "give at most one of zero_padded, lengths, mask and offsets; got zero_padded mask$",
+    ),
+    (
+        "lengths",
+        {"offsets": zeros(4, dtype=torch.int64)},
+        "give at most one of zero_padded, lengths, mask and offsets; got lengths offsets$",
+    ),
+    (
+        "dense",
+        {"pred": zeros(3, 5, 5)},
+        r"pred has shape \[3, 5, 5\]; its last dimension must be",
+    ),
+    ("dense", {"pred": zeros()}, r"pred has shape \[\]; its last dimension must be 4"),
+    ("dense", {"target": zeros(3)}, r"target has shape \[3\]; its last dimension must be 4"),
+    (
+        "dense",
+        {"target": zeros(1, 5, 4)},
+        r"pred has shape \[3, 5, 4\], target has shape \[1, 5, 4\]; they must be equal",
+    ),
+    (
+        "zero_padded",
+        {"pred": zeros(15, 4), "target": zeros(15, 4)},
+        r"pred has shape \[15, 4\]; with zero_padded, lengths or offsets it must be \(images,",
+    ),
+    (
+        "lengths",
+        {"pred": zeros(1, 3, 5, 4)},
+        r"pred has shape \[1, 3, 5, 4\]; with zero_padded",
+    ),
+    (
+        "offsets",
+        {"pred": zeros(15, 4)},
+        r"pred has shape \[15, 4\]; with zero_padded",
+    ),
+    (
+        "offsets",
+        {"target": zeros(3, 5, 4)},
+        r"target has shape \[3, 5, 4\]; with offsets it must be \(boxes of all images, 4\)",
+    ),
+    (
+        "offsets",
+        {"offsets": zeros(3, dtype=torch.int64)},
+        r"offsets has shape \[3\]; it must be \[4\], one more than pred has images",
+    ),
+    (
+        "lengths",
+        {"lengths": zeros(3, 1, dtype=torch.int64)},
+        r"lengths has shape \[3, 1\]; it must be \[3\], one for each image of pred",
+    ),
+    (
+        "mask",
+        {"mask": zeros(5, dtype=torch.bool)},
+        r"mask has shape \[5\]; it must be \[3, 5\], pred's without the 4",
+    ),
+    (
+        "dense",
+        {"weight": zeros(3, 1)},
+        r"weight has shape \[3, 1\]; it must be \[3, 5\], the shape of the unreduced loss",
+    ),
+    ("dense", {"weight": zeros()}, r"weight has shape \[\]; it must be \[3, 5\], the shape of the"),
+    (
+        "offsets",
+        {"weight": zeros(3, 5)},
+        r"weight has shape \[3, 5\]; it must be \[12\], the",
+    ),
+    (
+        "dense",
+        {"normalizer": zeros(), "reduction": "sum"},
+        "normalizer needs reduction 'mean', which it redefines",
+    ),
+    ("dense", {"normalizer": zeros(), "reduction": "none"}, "normalizer needs reduction 'mean'"),
+    ("dense", {"normalizer": zeros(1)}, r"normalizer has shape \[1\]; it must have no dimension"),
+]
+
+FLOATING = "it must be float64, float32, float16 or bfloat16"
+ANY_NUMBER = "it must be float64, float32, float16, bfloat16, uint8, int16, int32 or int64"
+INTEGER = "it must be int32 or int64"
+TYPE_ERRORS: list[tuple[str, dict[str, Any], str]] = [
+    ("dense", {"pred": zeros(3, 5, 4, dtype=torch.int64)}, f"pred is Long; {FLOATING}$"),
+    (
+        "dense",
+        {"pred": zeros(3, 5, 4, dtype=torch.complex64)},
+        "pred is ComplexFloat; it must be",
+    ),
+    (
+        "dense",
+        {"pred": zeros(3, 5, 4, dtype=torch.float8_e5m2)},
+        "pred is Float8_e5m2; it must be",
+    ),
+    (
+        "dense",
+        {"target": zeros(3, 5, 4, dtype=torch.bool)},
+        f"target is Bool; {ANY_NUMBER}$",
+    ),
+    ("dense", {"target": zeros(3, 5, 4, dtype=torch.int8)}, f"target is Char; {ANY_NUMBER}$"),
+    ("dense", {"weight": zeros(3, 5, dtype=torch.int32)}, f"weight is Int; {FLOATING}"),
+    ("lengths", {"lengths": zeros(3)}, f"lengths is Float; {INTEGER}"),
+    ("lengths", {"lengths": zeros(3, dtype=torch.int16)}, f"lengths is Short; {INTEGER}"),
+    ("offsets", {"offsets": zeros(4, dtype=torch.uint8)}, f"offsets is Byte; {INTEGER}"),
+    ("mask", {"mask": zeros(3, 5, dtype=torch.uint8)}, "mask is Byte; it must be bool"),
+    (
+        "dense",
+        {"normalizer": zeros(dtype=torch.float16)},
+        "normalizer is Half; it must be float64, float32, int64 or int32",
+    ),
+]
+
+
+def move(values: Problem, device: torch.device) -> Problem:
+    return {n: v.to(device) if isinstance(v, torch.Tensor) else v for n, v in values.items()}
+
+
+def assert_raises(kind: type[Exception], text: str, values: Problem, device: torch.device) -> None:
+    """With and without gradients, which take different ways; and on meta tensors."""
+    for where in (device, torch.device("meta")):
+        moved = move(values, where)
+        with pytest.raises(kind, match=f"^giou_loss: {text}"):
+            giou_loss(**moved)
+        if moved["pred"].is_floating_point() or moved["pred"].is_complex():
+            moved["pred"] = moved["pred"].detach().requires_grad_()
+            with pytest.raises(kind, match=f"^giou_loss: {text}"):
+                giou_loss(**moved)
+
+
+@pytest.mark.parametrize(("pairing", "change", "text"), VALUE_ERRORS)
+def test_value_errors(device: torch.device, pairing: str, change: Problem, text: str) -> None:
+    assert_raises(ValueError, text, {**problem(pairing, device), **change}, device)
+
+
+@pytest.mark.parametrize(("pairing", "change", "text"), TYPE_ERRORS)
+def test_type_errors(device: torch.device, pairing: str, change: Problem, text: str) -> None:
+    assert_raises(TypeError, text, {**problem(pairing, device), **change}, device)
+
+
+@pytest.mark.parametrize("other", ["cpu", "meta"])
+@pytest.mark.parametrize(
+    ("pairing", "argument"),
+    [
+        ("dense", "target"),
+        ("dense", "weight"),
+        ("dense", "normalizer"),
+        ("lengths", "lengths"),
+        ("mask", "mask"),
+        ("offsets", "offsets"),
+    ],
+)
+def test_mixed_devices(device: torch.device, pairing: str, argument: str, other: str) -> None:
+    if device.type == other:
+        pytest.skip("one device, not two")
+    values = problem(pairing, device, weight=torch.float32)
+    values["normalizer"] = torch.tensor(2.0, device=device)
+    where = str(values["pred"].device)
+    values[argument] = values[argument].to(other)
+    text = f"giou_loss: {argument} is on {other}, pred is on {where}; all must be on one device"
+    with pytest.raises(RuntimeError, match=text):
+        giou_loss(**values)
+    values["pred"].requires_grad_()
+    with pytest.raises(RuntimeError, match=text):
+        giou_loss(**values)
+
+
+def test_a_meta_pred_with_real_targets(device: torch.device) -> None:
+    target = boxes((3,), device)
+    with pytest.raises(RuntimeError, match="pred is on meta; all must be on one device"):
+        giou_loss(boxes((3,), torch.device("meta")), target)
+
+
+def test_broadcasting_is_not_done(device: torch.device) -> None:
+    with pytest.raises(ValueError, match="they must be equal"):
+        giou_loss(boxes((5,), device), boxes((), device))

@@ -1,0 +1,119 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled and exported programs hold the operator whole, without graph breaks."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from boxloss.torch import GIoULoss, giou_loss
+from functorch.compile import make_boxed_func
+from problems import PAIRINGS, Problem, boxes, problem
+from torch import Tensor
+from torch._dynamo.backends.common import aot_autograd
+
+Step = Callable[[Tensor, Problem], Tensor]
+
+
+@pytest.fixture(autouse=True)
+def fresh_compiler() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def step(raw: Tensor, values: Problem) -> Tensor:
+    """A head's output in steps that are exact, so that compiled code may not change a bit."""
+    return giou_loss(**{**values, "pred": 2 * raw[..., :4]})
+
+
+def head_output(values: Problem) -> Tensor:
+    raw = torch.cat((values["pred"] / 2, torch.ones_like(values["pred"])), -1)
+    return raw.requires_grad_()
+
+
+def loss_and_gradient(function: Step, values: Problem) -> tuple[Tensor, Tensor]:
+    raw = head_output(values)
+    loss = function(raw, values)
+    (gradient,) = torch.autograd.grad(loss.sum(), raw)
+    return loss.detach(), gradient
+
+
+def assert_as_eager(compiled: Step, values: Problem) -> None:
+    actual, expected = loss_and_gradient(compiled, values), loss_and_gradient(step, values)
+    for a, e in zip(actual, expected, strict=True):
+        assert torch.equal(a, e)
+
+
+def test_a_training_step(device: torch.device) -> None:
+    compiled = torch.compile(step, fullgraph=True)
+    assert_as_eager(compiled, problem("offsets", device, torch.bfloat16, torch.uint8))
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean"])
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_every_pairing_traces_whole(device: torch.device, pairing: str, reduction: str) -> None:
+    values = problem(pairing, device, weight=torch.float32, reduction=reduction)
+    assert_as_eager(torch.compile(step, fullgraph=True, backend="aot_eager"), values)
+
+
+def test_shapes_that_change_compile_once(device: torch.device) -> None:
+    graphs = 0
+
+    def counting(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> torch.fx.GraphModule:
+        nonlocal graphs
+        graphs += 1
+        return graph
+
+    compiled = torch.compile(giou_loss, fullgraph=True, dynamic=True, backend=counting)
+    for images, slots in ((3, 5), (4, 6), (2, 9)):
+        pred = boxes((images, slots), device, seed=1)
+        target = boxes((images, slots), device, seed=2)
+        lengths = torch.full((images,), slots - 1, device=device)
+        loss = compiled(pred, target, lengths=lengths)
+        assert torch.equal(loss, giou_loss(pred, target, lengths=lengths))
+    assert graphs == 1
+
+
+def test_gradients_for_shapes_that_change(device: torch.device) -> None:
+    compiled = torch.compile(step, fullgraph=True, dynamic=True, backend="aot_eager")
+    for rows in (12, 17, 30):
+        values = problem("offsets", device)
+        values["target"] = boxes((rows,), device, seed=rows)
+        assert_as_eager(compiled, values)
+
+
+def test_no_graph_breaks(device: torch.device) -> None:
+    values = problem("mask", device)
+    explanation = torch._dynamo.explain(step)(head_output(values), values)
+    assert explanation.graph_count == 1
+    assert explanation.graph_break_count == 0
+
+
+def test_the_compiled_gradient_runs_the_fused_operators(device: torch.device) -> None:
+    seen: list[str] = []
+
+    def noting(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., object]:
+        seen.extend(str(n.target) for n in graph.graph.nodes if "boxloss" in str(n.target))
+        return make_boxed_func(graph)
+
+    compiled = torch.compile(step, fullgraph=True, backend=aot_autograd(fw_compiler=noting))
+    assert_as_eager(compiled, problem("lengths", device))
+    assert seen == ["boxloss._giou_loss_forward.default", "boxloss._giou_loss_backward.default"]
+
+
+def test_export(device: torch.device) -> None:
+    values = problem("offsets", device)
+    arguments = (values["pred"], values["target"], None, None, None, None, values["offsets"])
+    rows = torch.export.Dim("rows")
+    program = torch.export.export(
+        GIoULoss(reduction="none"),
+        arguments,
+        dynamic_shapes=(None, {0: rows}, None, None, None, None, None),
+        strict=True,
+    )
+    targets = [str(node.target) for node in program.graph.nodes]
+    assert "boxloss.giou_loss.default" in targets
+    longer = boxes((20,), device, seed=7)
+    arguments = (arguments[0], longer, *arguments[2:])
+    assert torch.equal(program.module()(*arguments), GIoULoss(reduction="none")(*arguments))

@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""One normalizer for the losses of several ranks."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from boxloss.torch import giou_loss, global_normalizer
+from comparison import BOX_GRADIENT, roundoff
+from problems import boxes
+from torch import distributed, multiprocessing
+
+COUNTS = (3, 7)  # boxes of each rank
+
+
+def test_one_rank(device: torch.device) -> None:
+    count = torch.tensor(5, device=device)
+    normalizer = global_normalizer(count)
+    assert normalizer.item() == 5
+    assert (normalizer.dtype, normalizer.shape) == (torch.float32, ())
+    assert normalizer.device == count.device
+    assert count.item() == 5
+
+
+def test_an_integer_stays_on_the_cpu() -> None:
+    assert global_normalizer(4).device.type == "cpu"
+    assert global_normalizer(4).item() == 4
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.float32, torch.float64], ids=str)
+def test_at_least_one(device: torch.device, dtype: torch.dtype) -> None:
+    assert global_normalizer(torch.zeros((), dtype=dtype, device=device)).item() == 1
+
+
+def test_no_gradient(device: torch.device) -> None:
+    count = torch.tensor(5.0, device=device, requires_grad=True)
+    assert not global_normalizer(count).requires_grad
+
+
+def test_a_mean_by_one_ranks_normalizer_is_the_mean(device: torch.device) -> None:
+    pred, target = boxes((5,), device, seed=1), boxes((5,), device, seed=2)
+    normalizer = global_normalizer(torch.tensor(5, device=device))
+    mean = giou_loss(pred, target)
+    # Two ways to divide by five, each in two roundings at most.
+    assert torch.allclose(
+        giou_loss(pred, target, normalizer=normalizer), mean, rtol=4 * 2.0**-24, atol=0
+    )
+
+
+def rank_boxes(seed: int) -> list[torch.Tensor]:
+    return [boxes((count,), torch.device("cpu"), seed=seed + count) for count in COUNTS]
+
+
+def train_one_rank(rank: int, folder: Path) -> None:
+    distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=len(COUNTS)
+    )
+    assert global_normalizer(0).item() == 0.5  # max(0, 1) / 2
+    normalizer = global_normalizer(torch.tensor(COUNTS[rank]))
+    shift = torch.zeros(4, requires_grad=True)
+    pred, target = rank_boxes(1)[rank], rank_boxes(2)[rank]
+    giou_loss(pred + shift, target, normalizer=normalizer).backward()
+    # What DistributedDataParallel does with gradients.
+    distributed.all_reduce(shift.grad)
+    shift.grad /= len(COUNTS)
+    torch.save((normalizer, shift.grad), folder / f"rank{rank}")
+    distributed.barrier()  # no rank hangs up on the other
+    distributed.destroy_process_group()
+
+
+@pytest.mark.skipif(not distributed.is_gloo_available(), reason="torch was built without gloo")
+def test_two_ranks_train_as_one(tmp_path: Path) -> None:
+    multiprocessing.spawn(train_one_rank, (tmp_path,), nprocs=len(COUNTS))
+    shift = torch.zeros(4, requires_grad=True)
+    giou_loss(torch.cat(rank_boxes(1)) + shift, torch.cat(rank_boxes(2))).backward()
+    for rank in range(len(COUNTS)):
+        normalizer, gradient = torch.load(tmp_path / f"rank{rank}")
+        assert normalizer.item() == sum(COUNTS) / 2
+        # Means of ten gradients of boxes longer than 4: ten additions of numbers up to 4 / 4.
+        apart = 2 * (BOX_GRADIENT / 4 + 10) * roundoff(torch.float32)
+        assert torch.allclose(gradient, shift.grad, rtol=0, atol=apart)

@@ -1,0 +1,139 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which implementations there are, and how one is chosen."""
+
+import subprocess
+import sys
+
+import boxloss
+import pytest
+import torch
+from boxloss.torch import giou_loss, implementations, use_implementation
+from devices import GPU_NAMES
+from problems import boxes, problem
+
+
+def chosen(device: str) -> str:
+    """What stands for the device now; the device's own name where nothing was chosen."""
+    before: str = torch.ops.boxloss.use_implementation(device)
+    torch.ops.boxloss.use_implementation(before)
+    return before
+
+
+def test_the_cpus_implementations_are_always_there_best_first() -> None:
+    on_cpu = [name for name in implementations() if name.startswith("cpu/")]
+    assert {"cpu/native", "cpu/reference"} <= set(on_cpu)
+    assert on_cpu[-1] == "cpu/reference"
+    assert len(set(implementations())) == len(implementations())
+
+
+@pytest.mark.parametrize("name", implementations())
+def test_a_block_restores_what_was_chosen(name: str) -> None:
+    device = name.partition("/")[0]
+    assert chosen(device) == device
+    with use_implementation(name):
+        assert chosen(device) == name
+    assert chosen(device) == device
+
+
+def test_blocks_nest() -> None:
+    with use_implementation("cpu/reference"):
+        with use_implementation("cpu/native"):
+            assert chosen("cpu") == "cpu/native"
+            with use_implementation("cpu"):
+                assert chosen("cpu") == "cpu"
+            assert chosen("cpu") == "cpu/native"
+        assert chosen("cpu") == "cpu/reference"
+    assert chosen("cpu") == "cpu"
+
+
+def test_a_block_restores_after_an_error() -> None:
+    with pytest.raises(KeyError), use_implementation("cpu/reference"):
+        raise KeyError
+    assert chosen("cpu") == "cpu"
+
+
+def test_a_call_without_a_block_lasts() -> None:
+    use_implementation("cpu/reference")
+    assert chosen("cpu") == "cpu/reference"
+    use_implementation("cpu")
+    assert chosen("cpu") == "cpu"
+
+
+def test_the_choice_decides_what_computes_forward_and_backward() -> None:
+    # The reference computes in double, so that its float32 results differ in some last bits.
+    values = {
+        "pred": boxes((1000,), torch.device("cpu"), seed=1).requires_grad_(),
+        "target": boxes((1000,), torch.device("cpu"), seed=2),
+        "reduction": "none",
+    }
+
+    def backward(loss: torch.Tensor) -> torch.Tensor:
+        return torch.autograd.grad(loss.sum(), values["pred"])[0]
+
+    with use_implementation("cpu/reference"):
+        reference = giou_loss(**values)
+        reference_gradient = backward(reference)
+        forward_only = giou_loss(**values)
+    native = giou_loss(**values)
+    assert not torch.equal(native, reference)
+    assert torch.equal(forward_only, reference)
+
+    # Backward uses the choice of its own time, whatever forward used.
+    gradient = backward(forward_only)
+    assert not torch.equal(gradient, reference_gradient)
+    assert torch.equal(gradient, backward(native))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("cpu/nativ", "there is no implementation 'cpu/nativ'; .* Closest name: cpu/native."),
+        ("cuda/natve", "there is no implementation 'cuda/natve'; .* Closest name: cuda/native."),
+        ("", "there is no implementation ''; this boxloss holds cpu/native, "),
+    ],
+)
+def test_unknown_names(name: str, text: str) -> None:
+    with pytest.raises(RuntimeError, match=text):
+        use_implementation(name)
+    assert chosen("cpu") == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [
+        ("cuda/native", "cuda"),
+        ("cuda", "cuda"),
+        ("cuda/kokkos", "kokkos"),
+        ("hip/native", "hip"),
+        ("hip", "hip"),
+        ("cpu/kokkos", "kokkos"),
+    ],
+)
+def test_names_that_another_build_holds(name: str, backend: str) -> None:
+    if any(each == name or each.startswith(f"{name}/") for each in implementations()):
+        pytest.skip(f"this build holds {name}")
+    text = f"'{name}' is not compiled into this boxloss; it holds .*-DBACKEND={backend}\\."
+    with pytest.raises(RuntimeError, match=text):
+        use_implementation(name)
+
+
+def test_gpu_tensors_in_a_build_without_a_gpu_implementation() -> None:
+    if GPU_NAMES:
+        pytest.skip("this build has a GPU implementation")
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU that torch can use")
+    with pytest.raises(RuntimeError, match="'cuda' is not compiled into this boxloss"):
+        giou_loss(**problem("dense", torch.device("cuda")))
+
+
+def test_python_m_boxloss_prints_what_is_built() -> None:
+    text = subprocess.run(
+        [sys.executable, "-m", "boxloss"], capture_output=True, text=True, check=True
+    ).stdout
+    lines = text.splitlines()
+    assert lines[0] == f"boxloss {boxloss.__version__} on torch {torch.__version__}"
+    listed = [line.strip() for line in lines[2 : 2 + len(implementations())]]
+    assert listed == implementations()
+    has_gpu = torch.cuda.is_available()
+    assert lines[-1].startswith("cuda:") if has_gpu else lines[-1] == "no GPU that torch can use"

@@ -1,0 +1,121 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong lengths and offsets: nothing out of bounds is touched, and check_indices tells."""
+
+import pytest
+import torch
+from boxloss.torch import check_indices
+from comparison import check, run
+from devices import Implementation
+from problems import problem
+
+INT32 = torch.iinfo(torch.int32)
+INT64 = torch.iinfo(torch.int64)
+WILD = [-1, INT32.min, INT32.max, INT64.min, INT64.max, 6, 13]
+
+
+def wild_dtypes(number: int) -> list[torch.dtype]:
+    fits = INT32.min <= number <= INT32.max
+    return [torch.int32, torch.int64] if fits else [torch.int64]
+
+
+@pytest.mark.asan
+@pytest.mark.parametrize("number", WILD)
+def test_lengths_are_clamped(implementation: Implementation, number: int) -> None:
+    for dtype in wild_dtypes(number):
+        values = problem("lengths", implementation.device, weight=torch.float32, reduction="none")
+        values["lengths"] = torch.tensor([2, number, 1], dtype=dtype, device=implementation.device)
+        clamped = {**values, "lengths": values["lengths"].clamp(0, 5)}
+        wanted = run(clamped)
+        for name, result in run(values).items():
+            assert torch.equal(result, wanted[name]), name
+        check(clamped)
+
+
+@pytest.mark.asan
+@pytest.mark.parametrize("number", WILD)
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("reduction", ["none", "mean"])
+def test_wild_offsets_touch_nothing_out_of_bounds(
+    implementation: Implementation, reduction: str, place: int, number: int
+) -> None:
+    # Values are unspecified. An access out of bounds is seen by a sanitizer, or as a crash.
+    for dtype in wild_dtypes(number):
+        values = problem(
+            "offsets", implementation.device, weight=torch.float32, reduction=reduction
+        )
+        values["offsets"] = values["offsets"].to(dtype)
+        values["offsets"][place] = number
+        result = run(values)
+        assert result["target"].shape == values["target"].shape
+        if implementation.device.type == "cuda":
+            torch.cuda.synchronize()
+
+
+@pytest.mark.asan
+@pytest.mark.parametrize(
+    "offsets", [[12, 8, 4, 0], [0, 12, 0, 12], [INT64.max, INT64.min] * 2, [3, 3, 2, 9]]
+)
+def test_offsets_that_decrease_touch_nothing_out_of_bounds(
+    implementation: Implementation, offsets: list[int]
+) -> None:
+    values = problem("offsets", implementation.device, weight=torch.float32, reduction="none")
+    values["offsets"] = torch.tensor(offsets, device=implementation.device)
+    assert run(values)["loss"].shape == (12,)
+
+
+@pytest.mark.parametrize(
+    "offsets", [[-7, 3, 10, 99], [INT64.min, 0, 5, INT64.max], [13, 13, 14, 15], [-3, -2, -1, 0]]
+)
+def test_monotonic_offsets_are_clamped(implementation: Implementation, offsets: list[int]) -> None:
+    values = problem("offsets", implementation.device, weight=torch.float32, reduction="none")
+    values["offsets"] = torch.tensor(offsets, device=implementation.device)
+    check(values)
+
+
+def test_good_indices_pass(device: torch.device) -> None:
+    values = problem("offsets", device)
+    values["offsets"] = torch.tensor([1, 3, 8, 8], device=device)
+    check_indices(**values)
+    check_indices(**problem("lengths", device))
+    check_indices(**problem("dense", device))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "text"),
+    [
+        ([5, -2, 9], r"^lengths\[1\] is -2; it must lie in \[0, 5\]$"),
+        ([5, 0, 6], r"^lengths\[2\] is 6; it must lie in \[0, 5\]$"),
+    ],
+)
+def test_check_indices_names_the_first_bad_length(
+    device: torch.device, lengths: list[int], text: str
+) -> None:
+    values = problem("lengths", device)
+    values["lengths"] = torch.tensor(lengths, device=device)
+    with pytest.raises(ValueError, match=text):
+        check_indices(**values)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "text"),
+    [
+        ([-1, 3, 8, 8], r"^offsets\[0\] is -1; it must lie in \[0, 12\]$"),
+        ([0, 3, 13, 14], r"^offsets\[2\] is 13; it must lie in \[0, 12\]$"),
+        (
+            [0, 4, 3, 2],
+            r"^offsets\[2\] is 3, less than offsets\[1\], which is 4; offsets must not decrease$",
+        ),
+        (
+            [0, 3, 9, 12],
+            r"^offsets\[1\] and offsets\[2\] give image 1 6 boxes; pred has 5 slots$",
+        ),
+    ],
+)
+def test_check_indices_names_the_first_bad_offset(
+    device: torch.device, offsets: list[int], text: str
+) -> None:
+    values = problem("offsets", device)
+    values["offsets"] = torch.tensor(offsets, device=device)
+    with pytest.raises(ValueError, match=text):
+        check_indices(**values)
