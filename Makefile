@@ -96,7 +96,7 @@ lint: $(venv) ## formats, lint rules, types and licence lines
 	@tools/check_spdx $(cpp_files) $(other_files)
 
 format: $(venv) ## rewrite the sources as lint wants them
-	clang-format -i $(cpp_files)
+	@clang-format -i $(cpp_files)
 	ruff check --fix
 	ruff format
 

@@ -106,7 +106,8 @@ void forward(const GiouLossProblem& p, const GiouLossOutputs& outputs, const Exe
   });
 
   double divisor = 1;
-  if (p.reduction == Reduction::kMean) divisor = static_cast<double>(std::max<std::int64_t>(count, 1));
+  if (p.reduction == Reduction::kMean)
+    divisor = static_cast<double>(std::max<std::int64_t>(count, 1));
   if (p.normalizer.data != nullptr && !no_slots) {
     divisor = Elements<Any>{p.normalizer.data, p.normalizer.dtype}.get<double>(0);
   }

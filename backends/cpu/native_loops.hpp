@@ -12,8 +12,9 @@
 #include "pairing/no_slots.hpp"
 #include "pairing/with_pairing.hpp"
 
-/// Loops over all slots of a problem, for any formula. The slots are cut into tasks of one fixed size
-/// whose partial sums are added in order, so that a result does not depend on the number of threads.
+/// Loops over all slots of a problem, for any formula. The slots are cut into tasks of one fixed
+/// size whose partial sums are added in order, so that a result does not depend on the number of
+/// threads.
 namespace boxloss::native {
 
 constexpr std::int64_t kSlotsPerTask = 8192;
@@ -76,7 +77,8 @@ Partial forward_run(const GiouLossProblem& p, const Pairing& pairing, C* losses,
       const Box<C> target = targets.template get<C>(b, image.target + j);
       if (pairing.counts(target)) {
         const Box<C> pred = preds.template get<C>(b, j);
-        loss = Formula::loss(to_corners(pred, preds.format), to_corners(target, targets.format), eps);
+        loss =
+            Formula::loss(to_corners(pred, preds.format), to_corners(target, targets.format), eps);
         if (weights.data != nullptr) loss *= weights.get<C>(row);
         ++count;
       }
@@ -85,9 +87,10 @@ Partial forward_run(const GiouLossProblem& p, const Pairing& pairing, C* losses,
     sum += static_cast<double>(loss);
   }
   if (losses != nullptr && begin == 0) {
-    for_each_uncounted_row_range(pairing, b, image, [losses](std::int64_t first, std::int64_t last) {
-      std::fill(losses + first, losses + last, C(0));
-    });
+    for_each_uncounted_row_range(pairing, b, image,
+                                 [losses](std::int64_t first, std::int64_t last) {
+                                   std::fill(losses + first, losses + last, C(0));
+                                 });
   }
   return {sum, count};
 }
@@ -170,7 +173,8 @@ void backward_run(const GiouLossProblem& p, const Pairing& pairing, const Backwa
       const Box<C> target = targets.template get<C>(b, image.target + j);
       if (pairing.counts(target)) {
         const Box<C> pred = preds.template get<C>(b, j);
-        d = Formula::gradient(to_corners(pred, preds.format), to_corners(target, targets.format), eps);
+        d = Formula::gradient(to_corners(pred, preds.format), to_corners(target, targets.format),
+                              eps);
         by_loss = scale * grad_loss[b * arrays.grad_loss.image_stride +
                                     (image.target + j) * arrays.grad_loss.slot_stride];
         if (weights.data != nullptr) weight = weights.get<C>(row);

@@ -18,7 +18,8 @@ constexpr Device kDevice = Device::kCuda;
 constexpr const char* kName = "cuda/native";
 constexpr int kWarpSize = 32;
 
-/// Throws DeviceError, or NoDevice where that is the cause, with `what` and the runtime's own words.
+/// Throws DeviceError, or NoDevice where that is the cause, with `what` and the runtime's own
+/// words.
 void check(cudaError_t error, const char* what);
 
 /// Checks the launch just made.
@@ -83,7 +84,8 @@ __device__ T shuffle_down(T value, int lanes) {
 }
 
 /// What the thread wrote before is visible to who sees the sum; what others wrote before their
-/// addition is visible after it. A fence of its own on either side would cost several times as much.
+/// addition is visible after it. A fence of its own on either side would cost several times as
+/// much.
 __device__ inline unsigned long long add_acquire_release(unsigned long long* address,
                                                          unsigned long long value) {
   unsigned long long before;

@@ -11,8 +11,8 @@
 #include "vector_io.hpp"
 
 /// The loops over pairs, for any formula, pairing and dtypes, in two shapes:
-///   flat     contiguous boxes without images: a thread takes neighbouring boxes, 16 bytes at a load
-///   strided  everything else: a warp takes part of one image's slots
+///   flat     contiguous boxes without images: a thread takes neighbouring boxes, 16 bytes at a
+///   load strided  everything else: a warp takes part of one image's slots
 namespace boxloss::gpu {
 
 /// What both passes read.
@@ -60,8 +60,7 @@ __device__ Gradients<C> weighted_gradients(const PairArgs<C>& a, C by_loss, cons
                                            BoxFormat target_format, std::int64_t row) {
   const PairGradient<C> d =
       Formula::gradient(to_corners(pred, pred_format), to_corners(target, target_format), a.eps);
-  const C by_pair =
-      a.weight.data == nullptr ? by_loss : by_loss * a.weight.template get<C>(row);
+  const C by_pair = a.weight.data == nullptr ? by_loss : by_loss * a.weight.template get<C>(row);
   return {from_corners_gradient(by_pair * d.pred, pred_format),
           from_corners_gradient(by_pair * d.target, target_format), by_loss * d.loss};
 }
@@ -158,8 +157,8 @@ __device__ Partial forward_groups(const ForwardArgs<C>& a, const FlatBoxes<P, T>
   return {static_cast<double>(sum), count};
 }
 
-/// kPlain: xyxy boxes, no weight, a reduced loss. Left as run-time branches these questions cost the
-/// small dtypes a third of their speed.
+/// kPlain: xyxy boxes, no weight, a reduced loss. Left as run-time branches these questions cost
+/// the small dtypes a third of their speed.
 template <class Formula, class P, class T, class C, class Pairing, bool kPlain>
 __global__ void __launch_bounds__(kThreads)
     forward_flat(const ForwardArgs<C> a, const FlatBoxes<P, T> boxes, const Pairing pairing) {
@@ -315,8 +314,9 @@ __global__ void __launch_bounds__(kThreads)
       if (j < image.count && pairing.counts(row)) {
         const Box<C> target = targets.template get<C>(b, image.target + j);
         if (pairing.counts(target)) {
-          const C by_loss = scale * a.grad_loss[b * a.grad_image_stride +
-                                                (image.target + j) * a.grad_slot_stride];
+          const C by_loss =
+              scale *
+              a.grad_loss[b * a.grad_image_stride + (image.target + j) * a.grad_slot_stride];
           d = weighted_gradients<Formula>(a, by_loss, preds.template get<C>(b, j),
                                           preds.boxes.format, target, targets.boxes.format, row);
         }

@@ -35,10 +35,8 @@ inline std::int64_t strided_blocks(const GiouLossProblem& p) {
 
 template <class C>
 PairArgs<C> pair_args(const GiouLossProblem& p) {
-  return {{p.weight.data, p.weight.dtype},
-          make_eps<C>(p.eps, p.eps_mode),
-          p.pred.images,
-          p.pred.slots};
+  return {
+      {p.weight.data, p.weight.dtype}, make_eps<C>(p.eps, p.eps_mode), p.pred.images, p.pred.slots};
 }
 
 /// The pairings whose slots are told apart without knowing their image.
@@ -136,8 +134,8 @@ void launch_backward(const GiouLossProblem& p, const Pairing& pairing, const Gra
   check_launch("backward_strided");
 }
 
-/// Calls launch(dtypes, pairing) on the execution's device; or, where there are no slots, zeroes the
-/// outputs.
+/// Calls launch(dtypes, pairing) on the execution's device; or, where there are no slots, zeroes
+/// the outputs.
 template <class Written, class Launch>
 void run(const GiouLossProblem& p, const Written& outputs, const Execution& execution,
          const Launch& launch) {
@@ -153,8 +151,7 @@ void run(const GiouLossProblem& p, const Written& outputs, const Execution& exec
 }
 
 template <class Formula>
-void forward(const GiouLossProblem& p, const GiouLossOutputs& outputs,
-             const Execution& execution) {
+void forward(const GiouLossProblem& p, const GiouLossOutputs& outputs, const Execution& execution) {
   run(p, outputs, execution, [&](auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
     launch_forward<Formula, typename D::Pred, typename D::Target, typename D::Compute>(

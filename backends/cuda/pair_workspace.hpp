@@ -7,8 +7,8 @@
 
 #include "counters.hpp"
 
-/// What a forward launch keeps in the caller's workspace: a partial sum for each block and, where no
-/// counter of our own is free, a counter.
+/// What a forward launch keeps in the caller's workspace: a partial sum for each block and, where
+/// no counter of our own is free, a counter.
 namespace boxloss::gpu {
 
 constexpr std::int64_t kMaxBlocks = 4096;

@@ -8,8 +8,8 @@
 #include "gpu_runtime.hpp"
 #include "math/elements.hpp"
 
-/// The deterministic sum over all blocks within one launch: each block leaves its partial sum, and the
-/// last one to arrive adds them in a fixed order.
+/// The deterministic sum over all blocks within one launch: each block leaves its partial sum, and
+/// the last one to arrive adds them in a fixed order.
 namespace boxloss::gpu {
 
 constexpr int kThreads = 256;

@@ -94,8 +94,8 @@ struct StridedBoxes<Any> {
 
 template <class E>
 StridedBoxes<E> strided_boxes(const BoxView& view) {
-  const bool rows_aligned = is_aligned<E, 4>(view.data) && view.image_stride % 4 == 0 &&
-                            view.slot_stride % 4 == 0;
+  const bool rows_aligned =
+      is_aligned<E, 4>(view.data) && view.image_stride % 4 == 0 && view.slot_stride % 4 == 0;
   return {boxes<E>(view), rows_aligned};
 }
 

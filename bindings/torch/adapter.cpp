@@ -8,16 +8,16 @@
 namespace boxloss::torch_binding {
 namespace {
 
-/// torch's own thread pool. Its C function lives in libtorch_cpu, so that the binding needs no OpenMP
-/// of its own, which could be another one than torch's.
+/// torch's own thread pool. Its C function lives in libtorch_cpu, so that the binding needs no
+/// OpenMP of its own, which could be another one than torch's.
 void torch_parallel(std::int64_t tasks, const std::function<void(std::int64_t)>& task) {
   if (tasks == 1) return task(0);
   const auto run = [](std::int64_t begin, std::int64_t end, void* context) {
     const auto& each = *static_cast<const std::function<void(std::int64_t)>*>(context);
     for (std::int64_t i = begin; i < end; ++i) each(i);
   };
-  const AOTITorchError error = torch_parallel_for(
-      0, tasks, 1, run, const_cast<void*>(static_cast<const void*>(&task)));
+  const AOTITorchError error =
+      torch_parallel_for(0, tasks, 1, run, const_cast<void*>(static_cast<const void*>(&task)));
   TORCH_CHECK(error == AOTI_TORCH_SUCCESS, "giou_loss: torch could not run its threads");
 }
 
@@ -60,7 +60,8 @@ DType dtype_of(const at::Tensor& tensor) {
     case at::kShort: return DType::kI16;
     case at::kInt: return DType::kI32;
     case at::kLong: return DType::kI64;
-    default: TORCH_CHECK_TYPE(false, "giou_loss: dtype ", tensor.scalar_type(), " is not supported");
+    default:
+      TORCH_CHECK_TYPE(false, "giou_loss: dtype ", tensor.scalar_type(), " is not supported");
   }
 }
 

@@ -29,14 +29,14 @@ Enum parse(const char* argument, std::string_view given,
 }
 
 BoxFormat parse_format(const char* argument, std::string_view given) {
-  return parse<BoxFormat>(argument, given,
-                          {{"xyxy", BoxFormat::kXyxy},
-                           {"xywh", BoxFormat::kXywh},
-                           {"cxcywh", BoxFormat::kCxcywh}});
+  return parse<BoxFormat>(
+      argument, given,
+      {{"xyxy", BoxFormat::kXyxy}, {"xywh", BoxFormat::kXywh}, {"cxcywh", BoxFormat::kCxcywh}});
 }
 
 Pairing::Kind parse_pairing(const GiouLossArgs& a) {
-  const int given = a.zero_padded + a.lengths.has_value() + a.mask.has_value() + a.offsets.has_value();
+  const int given =
+      a.zero_padded + a.lengths.has_value() + a.mask.has_value() + a.offsets.has_value();
   TORCH_CHECK_VALUE(given <= 1,
                     "giou_loss: give at most one of zero_padded, lengths, mask and offsets; got",
                     a.zero_padded ? " zero_padded" : "", a.lengths ? " lengths" : "",
@@ -53,17 +53,17 @@ bool is_in(at::ScalarType type, std::initializer_list<at::ScalarType> types) {
 }
 
 void check_floating(const char* argument, const at::Tensor& tensor) {
-  TORCH_CHECK_TYPE(
-      is_in(tensor.scalar_type(), {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble}),
-      "giou_loss: ", argument, " is ", tensor.scalar_type(),
-      "; it must be float64, float32, float16 or bfloat16");
+  TORCH_CHECK_TYPE(is_in(tensor.scalar_type(), {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble}),
+                   "giou_loss: ", argument, " is ", tensor.scalar_type(),
+                   "; it must be float64, float32, float16 or bfloat16");
 }
 
 void check_target_dtype(const at::Tensor& target) {
-  TORCH_CHECK_TYPE(is_in(target.scalar_type(), {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble,
-                                                at::kByte, at::kShort, at::kInt, at::kLong}),
-                   "giou_loss: target is ", target.scalar_type(),
-                   "; it must be float64, float32, float16, bfloat16, uint8, int16, int32 or int64");
+  TORCH_CHECK_TYPE(
+      is_in(target.scalar_type(), {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble, at::kByte,
+                                   at::kShort, at::kInt, at::kLong}),
+      "giou_loss: target is ", target.scalar_type(),
+      "; it must be float64, float32, float16, bfloat16, uint8, int16, int32 or int64");
 }
 
 void check_boxes_shape(const char* argument, const at::Tensor& boxes) {
@@ -80,8 +80,8 @@ void check_indices_dtype(const char* argument, const at::Tensor& indices) {
 void check_shape(const char* argument, const at::Tensor& tensor,
                  const std::vector<c10::SymInt>& wanted, const char* why) {
   TORCH_CHECK_VALUE(tensor.sym_sizes() == c10::SymIntArrayRef(wanted), "giou_loss: ", argument,
-                    " has shape ", tensor.sym_sizes(), "; it must be ",
-                    c10::SymIntArrayRef(wanted), ", ", why);
+                    " has shape ", tensor.sym_sizes(), "; it must be ", c10::SymIntArrayRef(wanted),
+                    ", ", why);
 }
 
 void check_pairing(const GiouLossArgs& a, Pairing::Kind pairing) {
@@ -115,10 +115,9 @@ void check_normalizer(const at::Tensor& normalizer, Reduction reduction) {
                     "giou_loss: normalizer needs reduction 'mean', which it redefines");
   TORCH_CHECK_VALUE(normalizer.dim() == 0, "giou_loss: normalizer has shape ",
                     normalizer.sym_sizes(), "; it must have no dimension");
-  TORCH_CHECK_TYPE(
-      is_in(normalizer.scalar_type(), {at::kFloat, at::kDouble, at::kLong, at::kInt}),
-      "giou_loss: normalizer is ", normalizer.scalar_type(),
-      "; it must be float64, float32, int64 or int32");
+  TORCH_CHECK_TYPE(is_in(normalizer.scalar_type(), {at::kFloat, at::kDouble, at::kLong, at::kInt}),
+                   "giou_loss: normalizer is ", normalizer.scalar_type(),
+                   "; it must be float64, float32, int64 or int32");
 }
 
 void check_device(const char* argument, const OptionalTensor& tensor, const at::Tensor& pred) {
@@ -132,8 +131,9 @@ GiouLossOptions check_args(const GiouLossArgs& a) {
   const GiouLossOptions options{
       parse_format("pred_format", a.pred_format), parse_format("target_format", a.target_format),
       parse_pairing(a),
-      parse<Reduction>("reduction", a.reduction,
-                       {{"none", Reduction::kNone}, {"sum", Reduction::kSum}, {"mean", Reduction::kMean}}),
+      parse<Reduction>(
+          "reduction", a.reduction,
+          {{"none", Reduction::kNone}, {"sum", Reduction::kSum}, {"mean", Reduction::kMean}}),
       parse<EpsMode>("eps_mode", a.eps_mode, {{"add", EpsMode::kAdd}, {"clamp", EpsMode::kClamp}})};
   TORCH_CHECK_VALUE(std::isfinite(a.eps) && a.eps >= 0, "giou_loss: eps is ", a.eps,
                     "; it must be finite and not negative");
@@ -179,7 +179,8 @@ void check_backward_args(const at::Tensor& grad_loss, const at::Tensor& scale,
                    scale.scalar_type(), "; both must be ", type, ", as the loss is");
   check_device("grad_loss", grad_loss, a.pred);
   check_device("scale", scale, a.pred);
-  TORCH_CHECK_VALUE(!wanted[2] || a.weight, "giou_loss: wanted[2] asks for the gradient of weight, "
+  TORCH_CHECK_VALUE(!wanted[2] || a.weight,
+                    "giou_loss: wanted[2] asks for the gradient of weight, "
                     "which is not given");
 }
 
@@ -194,13 +195,12 @@ std::vector<c10::SymInt> loss_shape(const GiouLossArgs& a) {
 }
 
 at::Tensor call_giou_loss(const GiouLossArgs& a) {
-  using Signature = at::Tensor(const at::Tensor&, const at::Tensor&, const OptionalTensor&,
-                               const OptionalTensor&, const OptionalTensor&, const OptionalTensor&,
-                               const OptionalTensor&, bool, std::string_view, std::string_view,
-                               std::string_view, double, std::string_view);
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("boxloss::giou_loss", "")
-                             .typed<Signature>();
+  using Signature =
+      at::Tensor(const at::Tensor&, const at::Tensor&, const OptionalTensor&, const OptionalTensor&,
+                 const OptionalTensor&, const OptionalTensor&, const OptionalTensor&, bool,
+                 std::string_view, std::string_view, std::string_view, double, std::string_view);
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow("boxloss::giou_loss", "").typed<Signature>();
   return op.call(a.pred, a.target, a.weight, a.normalizer, a.lengths, a.mask, a.offsets,
                  a.zero_padded, a.pred_format, a.target_format, a.reduction, a.eps, a.eps_mode);
 }

@@ -11,8 +11,8 @@
 #include <tuple>
 #include <vector>
 
-/// The operators' arguments as one struct, and the functions between it and the dispatcher. The long
-/// parameter list stands here and in schema.cpp, nowhere else.
+/// The operators' arguments as one struct, and the functions between it and the dispatcher. The
+/// long parameter list stands here and in schema.cpp, nowhere else.
 namespace boxloss::torch_binding {
 
 struct GiouLossArgs {

@@ -85,16 +85,16 @@ struct GiouLossFunction : torch::autograd::Function<GiouLossFunction> {
  private:
   /// For double backward: the composite formula, differentiated by autograd itself. With respect to
   /// aliases, since the inputs may depend on each other, and each way is to be counted once.
-  static variable_list differentiable_gradients(const Variable& grad_loss,
-                                                const GiouLossArgs& args, const Wanted& wanted) {
+  static variable_list differentiable_gradients(const Variable& grad_loss, const GiouLossArgs& args,
+                                                const Wanted& wanted) {
     const Variable pred = at::alias(args.pred);
     const Variable target = at::alias(args.target);
-    const OptionalTensor weight = args.weight ? OptionalTensor(at::alias(*args.weight)) : std::nullopt;
-    const GiouLossArgs aliases{pred,           target,           weight,
-                               args.normalizer, args.lengths,     args.mask,
-                               args.offsets,   args.zero_padded, args.pred_format,
-                               args.target_format, args.reduction, args.eps,
-                               args.eps_mode};
+    const OptionalTensor weight =
+        args.weight ? OptionalTensor(at::alias(*args.weight)) : std::nullopt;
+    const GiouLossArgs aliases{
+        pred,           target,       weight,           args.normalizer,  args.lengths,
+        args.mask,      args.offsets, args.zero_padded, args.pred_format, args.target_format,
+        args.reduction, args.eps,     args.eps_mode};
     variable_list inputs;
     if (wanted[0]) inputs.push_back(pred);
     if (wanted[1]) inputs.push_back(target);

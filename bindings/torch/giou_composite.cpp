@@ -50,7 +50,8 @@ Slots find_slots(const GiouLossArgs& args, Pairing::Kind pairing) {
   const auto arange_slots = [&] { return at::arange(args.pred.sym_size(-2), index_options); };
   switch (pairing) {
     case Pairing::Kind::kDense:
-      return {at::ones({}, args.pred.options().dtype(at::kBool)).expand_symint(loss_shape(args)), {}};
+      return {at::ones({}, args.pred.options().dtype(at::kBool)).expand_symint(loss_shape(args)),
+              {}};
     case Pairing::Kind::kZeroPadded: return {(args.target != 0).any(-1), {}};
     case Pairing::Kind::kLengths: return {arange_slots() < args.lengths->unsqueeze(-1), {}};
     case Pairing::Kind::kMask: return {*args.mask, {}};
@@ -84,8 +85,8 @@ at::Tensor giou_loss_composite(const GiouLossArgs& args) {
   at::Tensor pred = args.pred.to(type);
   at::Tensor target = args.target.to(type);
   if (ragged) target = gather_rows(target, slots.row);
-  // Excluded slots become a constant box *before* the formula: masking its result would still let NaN
-  // into the gradient.
+  // Excluded slots become a constant box *before* the formula: masking its result would still let
+  // NaN into the gradient.
   const at::Tensor constant = at::ones({}, pred.options());
   pred = at::where(slots.counted.unsqueeze(-1), pred, constant);
   target = at::where(slots.counted.unsqueeze(-1), target, constant);

@@ -7,8 +7,8 @@
 #include "adapter.hpp"
 #include "giou_args.hpp"
 
-/// The operators on real tensors: validate, guard, stream, dispatch. Which backend serves them is the
-/// registry's affair, so one source stands behind every key.
+/// The operators on real tensors: validate, guard, stream, dispatch. Which backend serves them is
+/// the registry's affair, so one source stands behind every key.
 namespace boxloss::torch_binding {
 namespace {
 
@@ -24,7 +24,8 @@ struct GiouLossCall {
   std::vector<at::Tensor> kept_alive;
 };
 
-/// `grad_loss` is the unreduced loss' gradient, or undefined in forward; reduced ones have no strides.
+/// `grad_loss` is the unreduced loss' gradient, or undefined in forward; reduced ones have no
+/// strides.
 GiouLossCall make_call(const GiouLossArgs& args, const GiouLossOptions& options,
                        const at::Tensor& grad_loss) {
   GiouLossCall call{implementation_on(args.pred.device()), {}, {}, {}};
@@ -47,8 +48,9 @@ GiouLossCall make_call(const GiouLossArgs& args, const GiouLossOptions& options,
   }
 
   const auto view = [&](std::size_t i, BoxFormat format) {
-    return BoxView{tensors[i].const_data_ptr(), dtype_of(tensors[i]),   format, grid.images,
-                   grid.slots,                  grid.strides[i].image, grid.strides[i].slot};
+    return BoxView{
+        tensors[i].const_data_ptr(), dtype_of(tensors[i]), format, grid.images, grid.slots,
+        grid.strides[i].image,       grid.strides[i].slot};
   };
   GiouLossProblem& p = call.problem;
   p.device = call.implementation.device;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include <torch/library.h>
 #include <boxloss/registry.hpp>
 #include <string>
-#include <torch/library.h>
 #include <vector>
 
 #include "adapter.hpp"
@@ -23,7 +23,8 @@ std::string choose_implementation(std::string_view name) {
 }  // namespace
 }  // namespace boxloss::torch_binding
 
-// needs_exact_strides: compiled graphs must keep the contiguous last dimension that eager code gave.
+// needs_exact_strides: compiled graphs must keep the contiguous last dimension that eager code
+// gave.
 TORCH_LIBRARY(boxloss, m) {
   const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag, at::Tag::needs_exact_strides};
   m.def(

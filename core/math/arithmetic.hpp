@@ -6,8 +6,8 @@
 
 #include "math/host_device.hpp"
 
-/// Operations that a GPU has in one instruction and the host in plain C++. NaN may be lost in smaller
-/// and larger: a formula must not rely on them to carry it.
+/// Operations that a GPU has in one instruction and the host in plain C++. NaN may be lost in
+/// smaller and larger: a formula must not rely on them to carry it.
 namespace boxloss {
 
 template <class T>

@@ -14,7 +14,8 @@
 ///   giou = I / U' - (C' - U') / C'.
 namespace boxloss {
 
-/// Both modes as one expression, max(area + added, floor), so that no loop has to branch on the mode.
+/// Both modes as one expression, max(area + added, floor), so that no loop has to branch on the
+/// mode.
 template <class T>
 struct Eps {
   T added, floor;
@@ -82,14 +83,14 @@ struct Giou {
   /// Derivatives of the loss with respect to the corners of both boxes. A tie of min or max is
   /// shared half and half; an intersection that is empty or only touches has no gradient.
   template <class T>
-  static BOXLOSS_HOST_DEVICE PairGradient<T> gradient(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {
+  static BOXLOSS_HOST_DEVICE PairGradient<T> gradient(const Box<T>& p, const Box<T>& t,
+                                                      const Eps<T>& eps) {
     const GiouTerms<T> g = giou_terms(p, t, eps);
     // Of the loss: by the union, by the intersection (which the union contains), by the enclosure.
     const T by_uni = g.uni.slope * (g.inter * g.per_uni * g.per_uni - g.per_enclosing);
     const bool overlap = g.inter_w > T(0) && g.inter_h > T(0);
     const T by_inter = overlap ? -g.per_uni - by_uni : T(0);
-    const T by_enclosing =
-        g.enclosing.slope * (g.uni.value * g.per_enclosing * g.per_enclosing);
+    const T by_enclosing = g.enclosing.slope * (g.uni.value * g.per_enclosing * g.per_enclosing);
 
     PairGradient<T> d;
     d.loss = giou_loss(g);
@@ -103,8 +104,8 @@ struct Giou {
   }
 
  private:
-  /// One axis: derivatives by each box's side, by the intersection's and by the enclosure's side are
-  /// handed to the four coordinates that make those sides.
+  /// One axis: derivatives by each box's side, by the intersection's and by the enclosure's side
+  /// are handed to the four coordinates that make those sides.
   template <class T>
   static BOXLOSS_HOST_DEVICE void axis_gradient(T p1, T p2, T t1, T t2, T by_p, T by_t, T by_inter,
                                                 T by_enclosing, T& d_p1, T& d_p2, T& d_t1,

@@ -55,7 +55,8 @@ BOXLOSS_HOST_DEVICE float to_float(Half value) {
   const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000u) << 16;
   const float rebiased = bit_cast<float>(magnitude) * 0x1p112f;
   const bool is_finite = magnitude < 0x0f800000u;
-  const std::uint32_t bits = is_finite ? bit_cast<std::uint32_t>(rebiased) : magnitude | 0x7f800000u;
+  const std::uint32_t bits =
+      is_finite ? bit_cast<std::uint32_t>(rebiased) : magnitude | 0x7f800000u;
   return bit_cast<float>(bits | sign);
 #endif
 }

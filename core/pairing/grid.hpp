@@ -29,9 +29,7 @@ struct Grid {
   std::int64_t slots;
 
   BOXLOSS_HOST_DEVICE ImageSlots image(std::int64_t b) const { return {slots, 0, b * slots}; }
-  BOXLOSS_HOST_DEVICE RowRange rows(std::int64_t b) const {
-    return {b * slots, (b + 1) * slots};
-  }
+  BOXLOSS_HOST_DEVICE RowRange rows(std::int64_t b) const { return {b * slots, (b + 1) * slots}; }
   BOXLOSS_HOST_DEVICE bool counts(std::int64_t) const { return true; }
   template <class T>
   BOXLOSS_HOST_DEVICE bool counts(const Box<T>&) const {

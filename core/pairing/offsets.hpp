@@ -6,9 +6,10 @@
 
 namespace boxloss {
 
-/// Targets of all images are one list of target_rows boxes; image b owns offsets[b] to offsets[b + 1].
-/// Offsets are clamped before use, so that no value can lead outside the list; the rows that no image
-/// owns fall to a neighbour, so that for monotonic offsets every row belongs to exactly one image.
+/// Targets of all images are one list of target_rows boxes; image b owns offsets[b] to offsets[b +
+/// 1]. Offsets are clamped before use, so that no value can lead outside the list; the rows that no
+/// image owns fall to a neighbour, so that for monotonic offsets every row belongs to exactly one
+/// image.
 struct Offsets {
   std::int64_t images, slots, target_rows;
   Indices offsets;

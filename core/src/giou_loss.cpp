@@ -23,8 +23,9 @@ void check_dtype(bool ok, const Parts&... parts) {
 void check_boxes(const char* name, const BoxView& boxes) {
   check(boxes.images >= 0 && boxes.slots >= 0, name, " has a negative shape: ", boxes.images,
         " images, ", boxes.slots, " slots");
-  check(boxes.image_stride >= 0 && boxes.slot_stride >= 0, name, " has a negative stride: ",
-        boxes.image_stride, " by image, ", boxes.slot_stride, " by slot");
+  check(boxes.image_stride >= 0 && boxes.slot_stride >= 0, name,
+        " has a negative stride: ", boxes.image_stride, " by image, ", boxes.slot_stride,
+        " by slot");
   check(boxes.data != nullptr || boxes.images * boxes.slots == 0, name, ".data is null");
 }
 
@@ -80,9 +81,8 @@ void check_problem(const Implementation& implementation, const GiouLossProblem& 
   if (p.normalizer.data != nullptr) {
     check(p.reduction == Reduction::kMean, "normalizer needs reduction mean");
     const DType d = p.normalizer.dtype;
-    check_dtype(
-        d == DType::kF64 || d == DType::kF32 || d == DType::kI64 || d == DType::kI32,
-        "normalizer is ", name_of(d), "; it must be float64, float32, int64 or int32");
+    check_dtype(d == DType::kF64 || d == DType::kF32 || d == DType::kI64 || d == DType::kI32,
+                "normalizer is ", name_of(d), "; it must be float64, float32, int64 or int32");
   }
   const std::string refusal = implementation.supports(p);
   if (!refusal.empty()) throw Unsupported(message(implementation.name, ": ", refusal));

@@ -20,8 +20,8 @@ struct KnownName {
   const char* backend;
 };
 constexpr KnownName kKnownNames[] = {
-    {"cpu/native", "cpu"},   {"cpu/reference", "cpu"}, {"cpu/kokkos", "kokkos"},
-    {"cuda/native", "cuda"}, {"cuda/kokkos", "kokkos"}, {"hip/native", "hip"},
+    {"cpu/native", "cpu"},    {"cpu/reference", "cpu"},  {"cpu/kokkos", "kokkos"},
+    {"cuda/native", "cuda"},  {"cuda/kokkos", "kokkos"}, {"hip/native", "hip"},
     {"hip/kokkos", "kokkos"},
 };
 
@@ -125,8 +125,7 @@ const Implementation& implementation_for(std::initializer_list<Device> devices) 
 std::string use_implementation(std::string_view name) {
   const Implementation& wanted = implementation(name);
   const bool takes_back = names_device(name, wanted);
-  const Implementation* before =
-      choice_for(wanted.device).exchange(takes_back ? nullptr : &wanted);
+  const Implementation* before = choice_for(wanted.device).exchange(takes_back ? nullptr : &wanted);
   return before != nullptr ? before->name : name_of(wanted.device);
 }
 

@@ -20,7 +20,7 @@ constexpr CasePairing dense = {Pairing::Kind::kDense, u8},
 constexpr Reduction none = Reduction::kNone, sum = Reduction::kSum, mean = Reduction::kMean;
 constexpr CaseEps add = {1e-7, EpsMode::kAdd}, clamp = {1e-7, EpsMode::kClamp},
                   add_0 = {0, EpsMode::kAdd}, clamp_0 = {0, EpsMode::kClamp},
-                      // In the middle of the kinks' areas, some of which then equal eps.
+                  // In the middle of the kinks' areas, some of which then equal eps.
     clamp_4 = {4, EpsMode::kClamp};
 constexpr Values plain = Values::kPlain, kinks = Values::kKinks, special = Values::kSpecial;
 constexpr std::nullopt_t no = std::nullopt;

@@ -11,7 +11,8 @@ namespace boxloss::conformance {
 namespace {
 
 void check(cudaError_t error) {
-  if (error != cudaSuccess) throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(error));
+  if (error != cudaSuccess)
+    throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(error));
 }
 
 void* allocate(std::size_t bytes) {

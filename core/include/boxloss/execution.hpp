@@ -23,8 +23,8 @@ struct Execution {
   int device_index = 0;
   /// cudaStream_t or hipStream_t; ignored on the CPU.
   void* stream = nullptr;
-  /// Scratch memory on the device, 16-byte aligned, at least workspace_bytes(...) long. Its contents
-  /// mean nothing before and after; calls that may run at the same time must not share it.
+  /// Scratch memory on the device, 16-byte aligned, at least workspace_bytes(...) long. Its
+  /// contents mean nothing before and after; calls that may run at the same time must not share it.
   void* workspace = nullptr;
   std::size_t workspace_bytes = 0;
   /// How CPU implementations use threads.

@@ -65,8 +65,8 @@ struct GradView {
   std::int64_t slot_stride = 0;
 };
 
-/// Outputs of backward, contiguous and written whole, each in the dtype of its input. Null where not
-/// wanted. Gradients of integer targets do not exist.
+/// Outputs of backward, contiguous and written whole, each in the dtype of its input. Null where
+/// not wanted. Gradients of integer targets do not exist.
 struct GiouLossGradients {
   void* pred = nullptr;
   void* target = nullptr;
