@@ -50,7 +50,9 @@ help: ## this list
 	@echo 'BACKEND: what to build beside cpu. PYTHON: your own Python, with all that is needed already in it.'
 
 demo: package ## train a small face detector with this loss and with the usual ones
-	$(PYTHON) benchmarks/face_detector.py --scale small --device $(device)
+	mkdir -p benchmarks/out
+	$(PYTHON) benchmarks/face_detector.py --scale small --device $(device) \
+	  --plot benchmarks/out/face_detector.svg
 
 test: test-core test-asan test-asan-torch test-python ## all the tests
 

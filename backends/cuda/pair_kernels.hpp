@@ -83,8 +83,10 @@ constexpr int kGroup = sizeof(P) == 1 || sizeof(T) == 1   ? 4
                        : sizeof(P) == 2 || sizeof(T) == 2 ? 2
                                                           : 1;
 
-/// Groups of boxes that a thread of forward_flat has in flight.
-constexpr int kUnroll = 2;
+/// Groups of boxes that a thread of forward_flat has in flight. Where most slots may not count, small
+/// tiles keep more processors busy.
+template <int kBoxes, class Pairing>
+constexpr int kUnroll = std::is_same_v<Pairing, Dense> || kBoxes < 4 ? 2 : 1;
 
 template <class P, class T>
 struct FlatBoxes {
@@ -164,12 +166,13 @@ __global__ void __launch_bounds__(kThreads)
     forward_flat(const ForwardArgs<C> a, const FlatBoxes<P, T> boxes, const Pairing pairing) {
   constexpr int kBoxes = kGroup<P, T>;
   constexpr int kStride = kThreads * kBoxes;
-  constexpr std::int64_t kTile = kStride * kUnroll;
+  constexpr int kGroups = kUnroll<kBoxes, Pairing>;
+  constexpr std::int64_t kTile = kStride * kGroups;
   const std::int64_t tiles = a.slots / kTile;
   Partial own{0, 0};
 #pragma unroll 1  // the instruction cache holds one body, not four
   for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-    own += forward_groups<Formula, kPlain, kBoxes, kUnroll>(
+    own += forward_groups<Formula, kPlain, kBoxes, kGroups>(
         a, boxes, pairing, tile * kTile + threadIdx.x * kBoxes, kStride);
   }
   const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -181,13 +184,14 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// The gradients of kBoxes boxes.
-template <class Formula, int kBoxes, class P, class T, class C, class Pairing>
+template <class Formula, bool kPlain, int kBoxes, class P, class T, class C, class Pairing>
 __device__ void backward_group(const BackwardArgs<P, T, C>& a, const FlatBoxes<P, T>& boxes,
                                const Pairing& pairing, std::int64_t first) {
   Pack<P, 4 * kBoxes> pred;
   const auto target = load_pack<T, 4 * kBoxes>(boxes.target + 4 * first);
   if (kAllCount<Pairing>) pred = load_pack<P, 4 * kBoxes>(boxes.pred + 4 * first);
   const C scale = *a.scale;
+  const C by_reduced_loss = kPlain ? scale * *a.grad_loss : C(0);
   const unsigned counted = counted_boxes<kBoxes, C>(pairing, target, first);
   if (!kAllCount<Pairing> && counted != 0) {
     pred = load_pack<P, 4 * kBoxes>(boxes.pred + 4 * first);
@@ -196,18 +200,24 @@ __device__ void backward_group(const BackwardArgs<P, T, C>& a, const FlatBoxes<P
   Gradients<C> d[kBoxes];
 #pragma unroll
   for (int i = 0; i < kBoxes; ++i) {
-    if (counted >> i & 1u) {
+    if (!(counted >> i & 1u)) continue;
+    const Box<C> p = box_at<C>(pred, i);
+    const Box<C> t = box_at<C>(target, i);
+    if (kPlain) {
+      d[i].pred = by_reduced_loss * Formula::gradient(p, t, a.eps).pred;
+    } else {
       const C by_loss = scale * a.grad_loss[(first + i) * a.grad_slot_stride];
-      d[i] = weighted_gradients<Formula>(a, by_loss, box_at<C>(pred, i), boxes.pred_format,
-                                         box_at<C>(target, i), boxes.target_format, first + i);
+      d[i] = weighted_gradients<Formula>(a, by_loss, p, boxes.pred_format, t, boxes.target_format,
+                                         first + i);
     }
   }
-  if (a.d_pred.values.data != nullptr) {
+  if (kPlain || a.d_pred.values.data != nullptr) {
     Pack<P, 4 * kBoxes> d_pred;
 #pragma unroll
     for (int i = 0; i < kBoxes; ++i) set_box_at(d_pred, i, d[i].pred);
     store_pack(a.d_pred.values.data + 4 * first, d_pred);
   }
+  if (kPlain) return;
   if constexpr (!std::is_integral_v<T>) {
     if (a.d_target.values.data != nullptr) {
       Pack<T, 4 * kBoxes> d_target;
@@ -222,7 +232,8 @@ __device__ void backward_group(const BackwardArgs<P, T, C>& a, const FlatBoxes<P
   }
 }
 
-template <class Formula, class P, class T, class C, class Pairing>
+/// kPlain: xyxy boxes, no weight, a reduced loss, and only pred's gradient is wanted.
+template <class Formula, class P, class T, class C, class Pairing, bool kPlain>
 __global__ void __launch_bounds__(kThreads)
     backward_flat(const BackwardArgs<P, T, C> a, const FlatBoxes<P, T> boxes,
                   const Pairing pairing) {
@@ -230,10 +241,10 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const std::int64_t first = thread * kBoxes;
   if (first + kBoxes <= a.slots) {
-    backward_group<Formula, kBoxes>(a, boxes, pairing, first);
+    backward_group<Formula, kPlain, kBoxes>(a, boxes, pairing, first);
   } else {
     for (std::int64_t box = first; box < a.slots; ++box) {
-      backward_group<Formula, 1>(a, boxes, pairing, box);
+      backward_group<Formula, kPlain, 1>(a, boxes, pairing, box);
     }
   }
 }

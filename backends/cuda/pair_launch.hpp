@@ -13,7 +13,7 @@
 namespace boxloss::gpu {
 
 /// Blocks of a forward launch, whose partial sums the last one adds.
-constexpr std::int64_t kBlocksPerProcessor = 8;
+constexpr std::int64_t kBlocksPerProcessor = 4;
 
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -49,7 +49,7 @@ bool is_flat(const BoxView& view) {
   return view.images == 1 && view.slot_stride == 4 && is_aligned<E, 4 * kBoxes>(view.data);
 }
 
-/// See forward_flat.
+/// See forward_flat and backward_flat.
 inline bool is_plain(const GiouLossProblem& p) {
   return p.pred.format == BoxFormat::kXyxy && p.target.format == BoxFormat::kXyxy &&
          p.weight.data == nullptr && p.reduction != Reduction::kNone;
@@ -90,7 +90,8 @@ void launch_forward(const GiouLossProblem& p, const Pairing& pairing,
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
     constexpr int kBoxes = kGroup<P, T>;
     if (is_flat<P, kBoxes>(p.pred) && is_flat<T, kBoxes>(p.target)) {
-      const std::int64_t tiles = ceil_div(p.pred.slots, kBoxes * kUnroll * kThreads);
+      const std::int64_t tiles = 
+          ceil_div(p.pred.slots, kBoxes * kUnroll<kBoxes, Pairing> * kThreads);
       const unsigned blocks = forward_blocks(tiles, execution.device_index);
       auto* const kernel = is_plain(p) ? forward_flat<Formula, P, T, C, Pairing, true>
                                        : forward_flat<Formula, P, T, C, Pairing, false>;
@@ -123,8 +124,12 @@ void launch_backward(const GiouLossProblem& p, const Pairing& pairing, const Gra
     if (is_flat<P, kBoxes>(p.pred) && is_flat<T, kBoxes>(p.target) &&
         is_aligned<P, 4 * kBoxes>(gradients.pred) && is_aligned<T, 4 * kBoxes>(gradients.target)) {
       const unsigned blocks = backward_blocks(ceil_div(p.pred.slots, kBoxes * kThreads));
-      backward_flat<Formula, P, T, C, Pairing>
-          <<<blocks, kThreads, 0, stream>>>(args, flat_boxes<P, T>(p), pairing);
+      const bool pred_only =
+          gradients.pred != nullptr && gradients.target == nullptr && gradients.weight == nullptr;
+      auto* const kernel = is_plain(p) && pred_only
+                               ? backward_flat<Formula, P, T, C, Pairing, true>
+                               : backward_flat<Formula, P, T, C, Pairing, false>;
+      kernel<<<blocks, kThreads, 0, stream>>>(args, flat_boxes<P, T>(p), pairing);
       return check_launch("backward_flat");
     }
   }

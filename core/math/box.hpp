@@ -30,7 +30,7 @@ struct PairGradient {
 /// How much of min(a, b) is a: 1, 0, or a half where they tie.
 template <class T>
 BOXLOSS_HOST_DEVICE T share_of_min(T a, T b) {
-  return a < b ? T(1) : a == b ? T(0.5) : T(0);
+  return (a < b ? T(0.5) : T(0)) + (a <= b ? T(0.5) : T(0));
 }
 
 /// Signed: negative for a box inverted in one axis.

@@ -136,6 +136,12 @@ bool operator>(const Bounded<C>& a, const Bounded<C>& b) {
 }
 
 template <class C>
+bool operator<=(const Bounded<C>& a, const Bounded<C>& b) {
+  check_decided(a, b);
+  return a.value <= b.value;
+}
+
+template <class C>
 bool operator==(const Bounded<C>& a, const Bounded<C>& b) {
   check_decided(a, b);
   return a.value == b.value;
