@@ -83,6 +83,11 @@ constexpr int kGroup = sizeof(P) == 1 || sizeof(T) == 1   ? 4
                        : sizeof(P) == 2 || sizeof(T) == 2 ? 2
                                                           : 1;
 
+/// In backward the gradients count as well: a thread that stores more than 32 bytes of them leaves
+/// gaps between its stores and its neighbours'.
+template <class P, class T>
+constexpr int kBackwardGroup = sizeof(P) >= 4 && kGroup<P, T> > 2 ? 2 : kGroup<P, T>;
+
 /// Groups of boxes that a thread of forward_flat has in flight. Where most slots may not count, small
 /// tiles keep more processors busy.
 template <int kBoxes, class Pairing>
@@ -237,7 +242,7 @@ template <class Formula, class P, class T, class C, class Pairing, bool kPlain>
 __global__ void __launch_bounds__(kThreads)
     backward_flat(const BackwardArgs<P, T, C> a, const FlatBoxes<P, T> boxes,
                   const Pairing pairing) {
-  constexpr int kBoxes = kGroup<P, T>;
+  constexpr int kBoxes = kBackwardGroup<P, T>;
   const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const std::int64_t first = thread * kBoxes;
   if (first + kBoxes <= a.slots) {

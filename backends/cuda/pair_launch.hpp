@@ -120,7 +120,7 @@ void launch_backward(const GiouLossProblem& p, const Pairing& pairing, const Gra
                                    {gradients.weight, p.weight.dtype}};
 
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
-    constexpr int kBoxes = kGroup<P, T>;
+    constexpr int kBoxes = kBackwardGroup<P, T>;
     if (is_flat<P, kBoxes>(p.pred) && is_flat<T, kBoxes>(p.target) &&
         is_aligned<P, 4 * kBoxes>(gradients.pred) && is_aligned<T, 4 * kBoxes>(gradients.target)) {
       const unsigned blocks = backward_blocks(ceil_div(p.pred.slots, kBoxes * kThreads));

@@ -27,10 +27,11 @@ struct PairGradient {
   Box<T> pred, target;
 };
 
-/// How much of min(a, b) is a: 1, 0, or a half where they tie.
+/// How many halves of min(a, b) are a: 2, 0, or 1 where they tie. Halves, because a GPU turns a
+/// comparison into a number in one instruction.
 template <class T>
-BOXLOSS_HOST_DEVICE T share_of_min(T a, T b) {
-  return (a < b ? T(0.5) : T(0)) + (a <= b ? T(0.5) : T(0));
+BOXLOSS_HOST_DEVICE T halves_of_min(T a, T b) {
+  return static_cast<T>(a < b) + static_cast<T>(a <= b);
 }
 
 /// Signed: negative for a box inverted in one axis.

@@ -35,12 +35,11 @@ struct Guarded {
   T slope;
 };
 
-/// Written with comparisons that NaN fails, so that NaN stays NaN (fmax would drop it).
+/// Written with a comparison that NaN fails, so that NaN stays NaN (fmax would drop it).
 template <class T>
 BOXLOSS_HOST_DEVICE Guarded<T> guard(T area, const Eps<T>& eps) {
   const T value = area + eps.added;
-  if (value < eps.floor) return {eps.floor, T(0)};
-  return {value, value == eps.floor ? T(0.5) : T(1)};
+  return {value < eps.floor ? eps.floor : value, T(0.5) * halves_of_min(eps.floor, value)};
 }
 
 /// The pieces that the loss and its gradient share.
@@ -94,30 +93,32 @@ struct Giou {
 
     PairGradient<T> d;
     d.loss = giou_loss(g);
+    const T half_inter = T(0.5) * by_inter;
+    const T half_enclosing = T(0.5) * by_enclosing;
     axis_gradient(p.x1, p.x2, t.x1, t.x2, by_uni * (p.y2 - p.y1), by_uni * (t.y2 - t.y1),
-                  by_inter * g.inter_h, by_enclosing * g.enclosing_h, d.pred.x1, d.pred.x2,
+                  half_inter * g.inter_h, half_enclosing * g.enclosing_h, d.pred.x1, d.pred.x2,
                   d.target.x1, d.target.x2);
     axis_gradient(p.y1, p.y2, t.y1, t.y2, by_uni * (p.x2 - p.x1), by_uni * (t.x2 - t.x1),
-                  by_inter * g.inter_w, by_enclosing * g.enclosing_w, d.pred.y1, d.pred.y2,
+                  half_inter * g.inter_w, half_enclosing * g.enclosing_w, d.pred.y1, d.pred.y2,
                   d.target.y1, d.target.y2);
     return d;
   }
 
  private:
-  /// One axis: derivatives by each box's side, by the intersection's and by the enclosure's side
-  /// are handed to the four coordinates that make those sides.
+  /// One axis: derivatives by each box's side, and half of those by the intersection's and by the
+  /// enclosure's side, are handed to the four coordinates that make those sides.
   template <class T>
-  static BOXLOSS_HOST_DEVICE void axis_gradient(T p1, T p2, T t1, T t2, T by_p, T by_t, T by_inter,
-                                                T by_enclosing, T& d_p1, T& d_p2, T& d_t1,
-                                                T& d_t2) {
-    const T p1_is_min = share_of_min(p1, t1);
-    const T p2_is_min = share_of_min(p2, t2);
-    const T t1_is_min = T(1) - p1_is_min;
-    const T t2_is_min = T(1) - p2_is_min;
-    d_p1 = -(by_p + by_inter * t1_is_min + by_enclosing * p1_is_min);
-    d_t1 = -(by_t + by_inter * p1_is_min + by_enclosing * t1_is_min);
-    d_p2 = by_p + by_inter * p2_is_min + by_enclosing * t2_is_min;
-    d_t2 = by_t + by_inter * t2_is_min + by_enclosing * p2_is_min;
+  static BOXLOSS_HOST_DEVICE void axis_gradient(T p1, T p2, T t1, T t2, T by_p, T by_t,
+                                                T half_inter, T half_enclosing, T& d_p1, T& d_p2,
+                                                T& d_t1, T& d_t2) {
+    const T min1_is_p = halves_of_min(p1, t1);
+    const T min2_is_p = halves_of_min(p2, t2);
+    const T min1_is_t = T(2) - min1_is_p;
+    const T min2_is_t = T(2) - min2_is_p;
+    d_p1 = -(by_p + half_inter * min1_is_t + half_enclosing * min1_is_p);
+    d_t1 = -(by_t + half_inter * min1_is_p + half_enclosing * min1_is_t);
+    d_p2 = by_p + half_inter * min2_is_p + half_enclosing * min2_is_t;
+    d_t2 = by_t + half_inter * min2_is_t + half_enclosing * min2_is_p;
   }
 };
 
