@@ -42,7 +42,7 @@ other_files = $(shell find $(folders) -name '*.py' -o -name '*.cmake') $(wildcar
 
 # --- Targets ---
 
-.PHONY: help demo test test-core test-asan test-asan-torch test-python build package bench lint format clean
+.PHONY: help demo test test-toolchains test-core test-asan test-asan-torch test-python build package bench lint format clean
 
 help: ## this list
 	@echo 'make TARGET [BACKEND="cuda;kokkos"] [PYTHON=python3]'
@@ -71,6 +71,10 @@ test-asan-torch: build/$(python_name)-asan/installed ## the Python tests marked 
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 CUDA_VISIBLE_DEVICES= PYTHONPATH="$(CURDIR)/$(<D)/site:$${PYTHONPATH:-}" \
 	$(PYTHON) -m pytest -m asan --capture=no tests/torch
+
+test-toolchains: $(venv) ## the backends of other compilers, built and tested where those are installed
+	$(get_catch2)
+	PYTHON=$(PYTHON) tools/test_toolchains
 
 test-python: package ## the Python tests
 	$(get_headers)

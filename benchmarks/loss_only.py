@@ -247,6 +247,8 @@ def _device(parser: argparse.ArgumentParser, asked: str | None) -> torch.device:
     name = asked or ("cuda" if gpus else "cpu")
     if name not in allowed:
         parser.error(f"--device: '{name}' given; allowed here: {', '.join(allowed)}")
+    if name == "cuda":
+        name = f"cuda:{torch.cuda.current_device()}"
     device = torch.device(name)
     if device.type == "cuda":
         torch.cuda.set_device(device)  # events, graphs and Triton work on the current one

@@ -88,8 +88,8 @@ constexpr int kGroup = sizeof(P) == 1 || sizeof(T) == 1   ? 4
 template <class P, class T>
 constexpr int kBackwardGroup = sizeof(P) >= 4 && kGroup<P, T> > 2 ? 2 : kGroup<P, T>;
 
-/// Groups of boxes that a thread of forward_flat has in flight. Where most slots may not count, small
-/// tiles keep more processors busy.
+/// Groups of boxes that a thread of forward_flat has in flight. Where most slots may not count,
+/// small tiles keep more processors busy.
 template <int kBoxes, class Pairing>
 constexpr int kUnroll = std::is_same_v<Pairing, Dense> || kBoxes < 4 ? 2 : 1;
 

@@ -90,7 +90,7 @@ void launch_forward(const GiouLossProblem& p, const Pairing& pairing,
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
     constexpr int kBoxes = kGroup<P, T>;
     if (is_flat<P, kBoxes>(p.pred) && is_flat<T, kBoxes>(p.target)) {
-      const std::int64_t tiles = 
+      const std::int64_t tiles =
           ceil_div(p.pred.slots, kBoxes * kUnroll<kBoxes, Pairing> * kThreads);
       const unsigned blocks = forward_blocks(tiles, execution.device_index);
       auto* const kernel = is_plain(p) ? forward_flat<Formula, P, T, C, Pairing, true>

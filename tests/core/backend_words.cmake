@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DROOT=<repository> -DWORK=<temporary folder> -DWORD=<backend> -DTEXT=<message>
 #       -P backend_words.cmake
-# Configuring with -DBACKEND=WORD must stop, and say TEXT.
+# Configuring with -DBACKEND=WORD, as if no toolkit were installed, must stop, and say TEXT.
 
 file(REMOVE_RECURSE ${WORK})
 execute_process(
   COMMAND ${CMAKE_COMMAND} -S ${ROOT} -B ${WORK} -DBACKEND=${WORD} -DBOXLOSS_TESTS=OFF
+          -DCMAKE_CUDA_COMPILER=NOTFOUND
   RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE error)
 file(REMOVE_RECURSE ${WORK})
 # CMake wraps long messages.
