@@ -259,29 +259,40 @@ __global__ void __launch_bounds__(kThreads)
 /// Slots of one image that a warp takes at a time.
 constexpr int kWarpSlots = 256;
 
-/// Calls use(image, first slot, end slot) for each part of an image that falls to this warp.
+/// A part of an image: its slots [begin, end), and this lane's place among all lanes that work on
+/// the image.
+struct WarpTask {
+  std::int64_t image, begin, end;
+  std::int64_t worker, workers;
+};
+
+/// Calls use(task) for each part of an image that falls to this warp.
 template <class Use>
 __device__ void for_each_warp_task(std::int64_t images, std::int64_t slots, const Use& use) {
   const std::int64_t parts = (slots + kWarpSlots - 1) / kWarpSlots;
   const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * (kThreads / kWarpSize);
-  std::int64_t task = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarpSize;
-  for (; task < images * parts; task += warps) {
-    const std::int64_t b = parts == 1 ? task : task / parts;
-    const std::int64_t begin = (task - b * parts) * kWarpSlots;
-    use(b, begin, begin + kWarpSlots < slots ? begin + kWarpSlots : slots);
+  const int lane = threadIdx.x % kWarpSize;
+  std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarpSize;
+  for (; i < images * parts; i += warps) {
+    const std::int64_t b = parts == 1 ? i : i / parts;
+    const std::int64_t part = i - b * parts;
+    const std::int64_t begin = part * kWarpSlots;
+    const std::int64_t end = begin + kWarpSlots < slots ? begin + kWarpSlots : slots;
+    use(WarpTask{b, begin, end, part * kWarpSize + lane, parts * kWarpSize});
   }
 }
 
-/// Calls zero(row) for the rows of image b that no counted slot can write; for grids these are the
-/// rows of the slots from image.count on.
+/// Calls zero(row), shared among all lanes of the image, for the rows that no counted slot can
+/// write.
 template <class Pairing, class Zero>
-__device__ void for_each_uncounted_row(const Pairing& pairing, std::int64_t b,
-                                       const ImageSlots& image, int lane, const Zero& zero) {
-  const RowRange rows = pairing.rows(b);
-  for (std::int64_t row = rows.begin + lane; row < image.row; row += kWarpSize) zero(row);
-  for (std::int64_t row = image.row + image.count + lane; row < rows.end; row += kWarpSize) {
+__device__ void for_each_uncounted_row(const Pairing& pairing, const WarpTask& task,
+                                       const ImageSlots& image, const Zero& zero) {
+  const RowRange rows = pairing.rows(task.image);
+  for (std::int64_t row = rows.begin + task.worker; row < image.row; row += task.workers) {
     zero(row);
   }
+  const std::int64_t behind = image.row + image.count;
+  for (std::int64_t row = behind + task.worker; row < rows.end; row += task.workers) zero(row);
 }
 
 template <class Formula, class P, class T, class C, class Pairing>
@@ -291,10 +302,11 @@ __global__ void __launch_bounds__(kThreads)
   const int lane = threadIdx.x % kWarpSize;
   Partial own{0, 0};
 
-  for_each_warp_task(a.images, a.slots, [&](std::int64_t b, std::int64_t begin, std::int64_t end) {
+  for_each_warp_task(a.images, a.slots, [&](const WarpTask& task) {
+    const std::int64_t b = task.image;
     const ImageSlots image = pairing.image(b);
-    const std::int64_t stop = image.count < end ? image.count : end;
-    for (std::int64_t j = begin + lane; j < stop; j += kWarpSize) {
+    const std::int64_t stop = image.count < task.end ? image.count : task.end;
+    for (std::int64_t j = task.begin + lane; j < stop; j += kWarpSize) {
       const std::int64_t row = image.row + j;
       C loss = 0;
       if (pairing.counts(row)) {
@@ -308,8 +320,8 @@ __global__ void __launch_bounds__(kThreads)
       if (a.losses != nullptr) a.losses[row] = loss;
       own.sum += static_cast<double>(loss);
     }
-    if (a.losses != nullptr && begin == 0) {
-      for_each_uncounted_row(pairing, b, image, lane, [&](std::int64_t row) { a.losses[row] = 0; });
+    if (a.losses != nullptr) {
+      for_each_uncounted_row(pairing, task, image, [&](std::int64_t row) { a.losses[row] = 0; });
     }
   });
   finish_forward(a, own);
@@ -322,9 +334,10 @@ __global__ void __launch_bounds__(kThreads)
   const int lane = threadIdx.x % kWarpSize;
   const C scale = *a.scale;
 
-  for_each_warp_task(a.images, a.slots, [&](std::int64_t b, std::int64_t begin, std::int64_t end) {
+  for_each_warp_task(a.images, a.slots, [&](const WarpTask& task) {
+    const std::int64_t b = task.image;
     const ImageSlots image = pairing.image(b);
-    for (std::int64_t j = begin + lane; j < end; j += kWarpSize) {
+    for (std::int64_t j = task.begin + lane; j < task.end; j += kWarpSize) {
       const std::int64_t row = image.row + j;
       Gradients<C> d;
       if (j < image.count && pairing.counts(row)) {
@@ -344,8 +357,9 @@ __global__ void __launch_bounds__(kThreads)
       }
       if (a.d_weight.data != nullptr) a.d_weight.set(row, d.weight);
     }
-    if (begin != 0) return;
-    for_each_uncounted_row(pairing, b, image, lane, [&](std::int64_t row) {
+    const bool writes_rows = a.d_weight.data != nullptr || a.d_target.values.data != nullptr;
+    if (!writes_rows) return;
+    for_each_uncounted_row(pairing, task, image, [&](std::int64_t row) {
       if constexpr (!std::is_integral_v<T>) {
         if (a.d_target.values.data != nullptr) a.d_target.set(row, Box<C>{});
       }

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What only a GPU has: streams, graphs, several devices, and more boxes than 32 bits can count."""
 
+import subprocess
+import sys
 from typing import Any
 
 import formula
@@ -143,6 +145,29 @@ def test_graphs_of_one_stream_replayed_on_two(gpu: torch.device) -> None:
 
     for (_, loss, _), right in zip(graphs, expected, strict=True):
         assert torch.equal(loss, right)
+
+
+MANY_CAPTURES = """
+import torch
+from boxloss.torch import giou_loss
+
+pred, target = torch.rand(2, 5000, 4, device="cuda").cumsum(-1)
+expected = giou_loss(pred, target)
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    for _ in range(2**16 + 10):
+        loss = giou_loss(pred, target)
+for _ in range(3):
+    loss.fill_(7)
+    graph.replay()
+    assert torch.equal(loss, expected), (loss, expected)
+assert torch.equal(giou_loss(pred, target), expected)
+"""
+
+
+def test_more_captured_calls_than_counters(gpu: torch.device) -> None:
+    # In a process of its own, since counters once captured are never given back.
+    subprocess.run([sys.executable, "-c", MANY_CAPTURES], check=True, timeout=300)
 
 
 @pytest.mark.parametrize("pairing", PAIRINGS)
