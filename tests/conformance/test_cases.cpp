@@ -4,6 +4,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <limits>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 
 #include "check.hpp"
 #include "instrumented.hpp"
@@ -25,11 +27,11 @@ void require_ok(const Report& report) {
   REQUIRE(100 * report.undetermined() <= report.compared());
 }
 
-const Case& case_named(const std::string& name) {
+const Case& case_named(std::string_view name) {
   for (const Case& c : cases()) {
     if (c.name == name) return c;
   }
-  throw std::out_of_range("no case is named " + name);
+  throw std::out_of_range("no case is named " + std::string(name));
 }
 
 std::string describe(const Case& c) {
