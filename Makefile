@@ -54,7 +54,7 @@ demo: package ## train a small face detector with this loss and with the usual o
 	$(PYTHON) benchmarks/face_detector.py --scale small --device $(device) \
 	  --plot benchmarks/out/face_detector.svg
 
-test: test-core test-asan test-asan-torch test-python ## all the tests
+test: test-core test-asan test-asan-torch test-python ## all the tests but test-toolchains
 
 test-core: build ## the C++ tests
 	ctest --test-dir build/$(backend_name) --output-on-failure

@@ -29,9 +29,12 @@ Counter* take_counter(int device, Stream stream) {
   Pool& pool = pools[device];
   if (pool.counters == nullptr) pool.counters = *address_of_symbol(device_counters);
   if (is_capturing(stream)) return pool.take();
-  const auto [entry, is_new] = pool.by_stream.try_emplace(stream_id(stream), nullptr);
-  if (is_new) entry->second = pool.take();
-  return entry->second;
+  const unsigned long long id = stream_id(stream);
+  const auto known = pool.by_stream.find(id);
+  if (known != pool.by_stream.end()) return known->second;
+  Counter* const counter = pool.take();
+  if (counter != nullptr) pool.by_stream.emplace(id, counter);
+  return counter;
 }
 
 }  // namespace boxloss::gpu

@@ -10,6 +10,7 @@ namespace boxloss::gpu {
 
 void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
+  (void)cudaGetLastError();  // it is reported here; the next launch must not find it again
   const std::string text = message(kName, ": ", what, " failed: ", cudaGetErrorString(error), " (",
                                    cudaGetErrorName(error), ")");
   if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver) throw NoDevice(text);

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What the GPU source needs of its platform. backends/hip/ has a file of the same name and content
-/// for AMD; nothing else in this folder names the platform.
+/// What the GPU source needs of its platform. Another platform has a file of the same name and
+/// content; nothing else in this folder names it.
 namespace boxloss::gpu {
 
 using Stream = cudaStream_t;

@@ -10,9 +10,9 @@
 #include "reduce.hpp"
 #include "vector_io.hpp"
 
-/// The loops over pairs, for any formula, pairing and dtypes, in two shapes:
-///   flat     contiguous boxes without images: a thread takes neighbouring boxes, 16 bytes at a
-///   load strided  everything else: a warp takes part of one image's slots
+/// The loops over pairs, for any formula, pairing and dtypes, in two shapes. Flat, for contiguous
+/// boxes without images: a thread takes neighbouring boxes. Strided, for everything else: a warp
+/// takes part of one image's slots.
 namespace boxloss::gpu {
 
 /// What both passes read.
@@ -77,7 +77,8 @@ __device__ void finish_forward(const ForwardArgs<C>& a, const Partial& own) {
 
 // ---- flat ------------------------------------------------------------------------------------
 
-/// Consecutive boxes that one thread takes: as many as make the smaller operand a 16-byte load.
+/// Consecutive boxes that one thread takes: as many as make the smaller operand a load of
+/// at least 16 bytes.
 template <class P, class T>
 constexpr int kGroup = sizeof(P) == 1 || sizeof(T) == 1   ? 4
                        : sizeof(P) == 2 || sizeof(T) == 2 ? 2

@@ -5,6 +5,8 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/stable/c/shim.h>
 
+#include <algorithm>
+
 namespace boxloss::torch_binding {
 namespace {
 
@@ -88,6 +90,8 @@ Execution execution_on(const at::Device& device) {
 }
 
 Grid make_grid(at::IntArrayRef leading, std::vector<at::Tensor>& tensors) {
+  const bool is_empty = std::find(leading.begin(), leading.end(), 0) != leading.end();
+  if (is_empty) return {1, 0, std::vector<Grid::Strides>(tensors.size())};
   std::vector<Dimension> merged = merged_dimensions(leading, tensors);
   for (std::size_t i = tensors.size(); merged.size() > 2 && i-- > 0;) {
     tensors[i] = tensors[i].contiguous();

@@ -6,8 +6,8 @@
 #include <c10/core/SymIntArrayRef.h>
 
 #include <algorithm>
-#include <cmath>
 #include <initializer_list>
+#include <limits>
 #include <utility>
 
 namespace boxloss::torch_binding {
@@ -135,8 +135,10 @@ GiouLossOptions check_args(const GiouLossArgs& a) {
           "reduction", a.reduction,
           {{"none", Reduction::kNone}, {"sum", Reduction::kSum}, {"mean", Reduction::kMean}}),
       parse<EpsMode>("eps_mode", a.eps_mode, {{"add", EpsMode::kAdd}, {"clamp", EpsMode::kClamp}})};
-  TORCH_CHECK_VALUE(std::isfinite(a.eps) && a.eps >= 0, "giou_loss: eps is ", a.eps,
-                    "; it must be finite and not negative");
+  const double most = compute_type(a) == at::kDouble ? std::numeric_limits<double>::max()
+                                                     : std::numeric_limits<float>::max();
+  TORCH_CHECK_VALUE(a.eps >= 0 && a.eps <= most, "giou_loss: eps is ", a.eps,
+                    "; it must be finite and not negative, as a ", compute_type(a));
   check_device("target", a.target, a.pred);
   check_device("weight", a.weight, a.pred);
   check_device("normalizer", a.normalizer, a.pred);

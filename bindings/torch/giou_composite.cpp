@@ -86,8 +86,8 @@ at::Tensor giou_loss_composite(const GiouLossArgs& args) {
   at::Tensor target = args.target.to(type);
   if (ragged) target = gather_rows(target, slots.row);
   // Excluded slots become a constant box *before* the formula: masking its result would still let
-  // NaN into the gradient.
-  const at::Tensor constant = at::ones({}, pred.options());
+  // NaN into the gradient. 0, 0, 1, 1 has area 1 in every format, so that no eps makes it 0 / 0.
+  const at::Tensor constant = (at::arange(4, pred.options()) >= 2).to(type);
   pred = at::where(slots.counted.unsqueeze(-1), pred, constant);
   target = at::where(slots.counted.unsqueeze(-1), target, constant);
 

@@ -3,7 +3,7 @@
 #include <boxloss/error.hpp>
 #include <boxloss/giou_loss.hpp>
 #include <boxloss/registry.hpp>
-#include <cmath>
+#include <limits>
 
 #include "src/message.hpp"
 
@@ -23,6 +23,9 @@ void check_dtype(bool ok, const Parts&... parts) {
 void check_boxes(const char* name, const BoxView& boxes) {
   check(boxes.images >= 0 && boxes.slots >= 0, name, " has a negative shape: ", boxes.images,
         " images, ", boxes.slots, " slots");
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 64;
+  check(boxes.slots == 0 || boxes.images <= kMost / boxes.slots, name, " has ", boxes.images,
+        " images of ", boxes.slots, " slots, which is more than 64 bits can count");
   check(boxes.image_stride >= 0 && boxes.slot_stride >= 0, name,
         " has a negative stride: ", boxes.image_stride, " by image, ", boxes.slot_stride,
         " by slot");
@@ -77,7 +80,10 @@ void check_problem(const Implementation& implementation, const GiouLossProblem& 
   check_floating("pred", p.pred.dtype);
   check_pairing(p);
   if (p.weight.data != nullptr) check_floating("weight", p.weight.dtype);
-  check(std::isfinite(p.eps) && p.eps >= 0, "eps is ", p.eps, "; it must be finite and >= 0");
+  const double most = compute_dtype(p) == DType::kF64 ? std::numeric_limits<double>::max()
+                                                      : std::numeric_limits<float>::max();
+  check(p.eps >= 0 && p.eps <= most, "eps is ", p.eps, "; it must be finite and >= 0, as a ",
+        name_of(compute_dtype(p)));
   if (p.normalizer.data != nullptr) {
     check(p.reduction == Reduction::kMean, "normalizer needs reduction mean");
     const DType d = p.normalizer.dtype;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <boxloss/execution.hpp>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -15,7 +16,11 @@ void parallel_for(std::int64_t tasks, const std::function<void(std::int64_t)>& t
   };
   const std::int64_t threads = std::min<std::int64_t>(tasks, std::thread::hardware_concurrency());
   std::vector<std::thread> others;
-  for (std::int64_t i = 1; i < threads; ++i) others.emplace_back(work);
+  try {
+    for (std::int64_t i = 1; i < threads; ++i) others.emplace_back(work);
+  } catch (const std::system_error&) {
+    // The system gives no more threads: those that run share the work.
+  }
   work();
   for (std::thread& other : others) other.join();
 }

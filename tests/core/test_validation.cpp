@@ -146,11 +146,12 @@ TEST_CASE("offsets are checked") {
 
 TEST_CASE("eps must be finite and not negative") {
   const double infinity = std::numeric_limits<double>::infinity();
-  require_invalid([](Call& c) { c.problem.eps = -0.5; }, "eps is -0.5; it must be finite and >= 0");
+  require_invalid([](Call& c) { c.problem.eps = -0.5; },
+                  "eps is -0.5; it must be finite and >= 0, as a float32");
   require_invalid([=](Call& c) { c.problem.eps = infinity; },
-                  "eps is inf; it must be finite and >= 0");
+                  "eps is inf; it must be finite and >= 0, as a float32");
   require_invalid([](Call& c) { c.problem.eps = std::numeric_limits<double>::quiet_NaN(); },
-                  "eps is nan; it must be finite and >= 0");
+                  "eps is nan; it must be finite and >= 0, as a float32");
 }
 
 TEST_CASE("a normalizer is checked") {

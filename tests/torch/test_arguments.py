@@ -23,6 +23,7 @@ VALUE_ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("dense", {"eps": -1.0}, "eps is -1; it must be finite and not negative"),
     ("dense", {"eps": float("nan")}, "eps is nan; it must be finite"),
     ("dense", {"eps": float("inf")}, "eps is inf; it must be finite"),
+    ("dense", {"eps": 1e39}, r"eps is 1e\+39; it must be finite and not negative, as a Float"),
     (
         "mask",
         {"zero_padded": True},

@@ -28,6 +28,9 @@ def empty_problems(device: torch.device) -> dict[str, Problem]:
         "no images": grid(0, 5),
         "no slots": grid(2, 0),
         "no boxes in four dimensions": grid(2, 0, 3),
+        "no boxes, strides that do not merge": {
+            name: boxes(0, 6, 7)[:, :3, :5] for name in ("pred", "target")
+        },
         "zero_padded, no slots": {**grid(2, 0), "zero_padded": True},
         "zero_padded, no images": {**grid(0, 5), "zero_padded": True},
         "mask, no slots": {**grid(2, 0), "mask": no_mask},

@@ -57,12 +57,13 @@ def test_garbage_reaches_nothing(
     assert_zero_where_excluded(values, dirty)
 
 
+@pytest.mark.parametrize("eps", [1e-7, 0.0])
 @pytest.mark.parametrize("poison", POISONS)
 @pytest.mark.parametrize("pairing", PAIRINGS[1:])
 def test_garbage_reaches_no_second_derivative(
-    device: torch.device, pairing: str, poison: float
+    device: torch.device, pairing: str, poison: float, eps: float
 ) -> None:
-    values = problem(pairing, device, weight=torch.float32, reduction="none")
+    values = problem(pairing, device, weight=torch.float32, reduction="none", eps=eps)
     clean_upstream, dirty_upstream = poisoned_upstream(values, poison)
 
     def derivatives(values: Problem, upstream: Tensor) -> dict[str, Tensor]:

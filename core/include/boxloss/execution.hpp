@@ -10,6 +10,7 @@
 namespace boxloss {
 
 /// Runs task(0) … task(tasks - 1), in any order, on any threads, and returns when all are done.
+/// Tasks do not throw.
 using ParallelFor =
     std::function<void(std::int64_t tasks, const std::function<void(std::int64_t)>& task)>;
 

@@ -49,7 +49,7 @@ struct GiouLossProblem {
   EpsMode eps_mode = EpsMode::kAdd;
 };
 
-/// Outputs of forward, written whole.
+/// Outputs of forward, written whole (but for rows of no image, with offsets that decrease).
 struct GiouLossOutputs {
   /// kNone: (images, slots), with offsets (T); else one value.
   void* loss = nullptr;

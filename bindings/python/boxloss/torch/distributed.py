@@ -23,8 +23,13 @@ def global_normalizer(count: Tensor | int, group: dist.ProcessGroup | None = Non
     Returns:
         A float32 tensor without dimensions and without gradient, on count's device. No
         synchronisation with the host.
+
+    Raises:
+        ValueError: count has a dimension.
     """
     total = torch.as_tensor(count).to(torch.float64, copy=True)
+    if total.dim():
+        raise ValueError(f"count has shape {tuple(total.shape)}; it must have no dimension")
     ranks = 1
     if dist.is_available() and dist.is_initialized():
         dist.all_reduce(total, group=group)
