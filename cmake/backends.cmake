@@ -5,7 +5,7 @@
 set(BACKEND "cpu" CACHE STRING "Backends to build, a list of: cpu cuda hip kokkos")
 
 set(boxloss_known_backends cpu cuda hip kokkos)
-set(boxloss_ready_backends cpu cuda)
+set(boxloss_ready_backends cpu cuda hip)
 
 set(BOXLOSS_BACKENDS cpu ${BACKEND})
 list(REMOVE_DUPLICATES BOXLOSS_BACKENDS)

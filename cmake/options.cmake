@@ -28,3 +28,17 @@ function(boxloss_set_up_target target)
     target_link_options(${target} PUBLIC -fsanitize=address,undefined)
   endif()
 endfunction()
+
+# A backend with a compiler or options of its own: compiled apart, put into the one library.
+function(boxloss_add_backend name)
+  set(target boxloss_${name})
+  add_library(${target} OBJECT ${ARGN})
+  boxloss_set_up_target(${target})
+  target_compile_features(${target} PRIVATE cxx_std_17)
+  target_include_directories(${target} PRIVATE
+    ${PROJECT_SOURCE_DIR}/core ${PROJECT_SOURCE_DIR}/core/include)
+  target_compile_definitions(${target} PRIVATE $<$<BOOL:${BUILD_SHARED_LIBS}>:BOXLOSS_SHARED>)
+  string(TOUPPER ${name} word)
+  target_compile_definitions(boxloss PRIVATE BOXLOSS_HAS_${word})
+  target_sources(boxloss PRIVATE $<TARGET_OBJECTS:${target}>)
+endfunction()

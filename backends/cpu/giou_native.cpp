@@ -6,7 +6,7 @@
 
 namespace boxloss {
 
-Implementation cpu_native() {
+Implementation cpu::native() {
   return {"cpu/native",
           Device::kCpu,
           100,

@@ -149,7 +149,7 @@ void backward(const GiouLossProblem& p, const GradView& grad_loss, const void* s
 
 }  // namespace
 
-Implementation cpu_reference() {
+Implementation cpu::reference() {
   return {"cpu/reference",
           Device::kCpu,
           0,

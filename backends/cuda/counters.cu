@@ -6,7 +6,7 @@
 
 #include "counters.hpp"
 
-namespace boxloss::gpu {
+namespace boxloss::BOXLOSS_GPU {
 namespace {
 
 constexpr int kCounters = 1 << 16;  // 512 KiB on each device
@@ -37,4 +37,4 @@ Counter* take_counter(int device, Stream stream) {
   return counter;
 }
 
-}  // namespace boxloss::gpu
+}  // namespace boxloss::BOXLOSS_GPU

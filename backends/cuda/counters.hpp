@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "gpu_runtime.hpp"
+#include <gpu_runtime.hpp>
 
-namespace boxloss::gpu {
+namespace boxloss::BOXLOSS_GPU {
 
 /// Counts the blocks that have finished, and the pairs that they counted. Zero between launches:
 /// the last block, whose arrival completes the count, sets it back.
@@ -15,4 +15,4 @@ using Counter = unsigned long long;
 /// one; a captured launch may be replayed beside anything, so it keeps one for good.
 Counter* take_counter(int device, Stream stream);
 
-}  // namespace boxloss::gpu
+}  // namespace boxloss::BOXLOSS_GPU

@@ -3,11 +3,11 @@
 #include "giou_native.hpp"
 #include "pair_launch.hpp"
 
-namespace boxloss::gpu {
+namespace boxloss::BOXLOSS_GPU {
 
 void giou_forward(const GiouLossProblem& problem, const GiouLossOutputs& outputs,
                   const Execution& execution) {
   forward<Giou>(problem, outputs, execution);
 }
 
-}  // namespace boxloss::gpu
+}  // namespace boxloss::BOXLOSS_GPU

@@ -7,14 +7,14 @@
 
 namespace boxloss {
 
-Implementation cuda_native() {
-  return {gpu::kName,
-          gpu::kDevice,
+Implementation BOXLOSS_GPU::native() {
+  return {BOXLOSS_GPU::kName,
+          BOXLOSS_GPU::kDevice,
           100,
           [](const GiouLossProblem&) { return std::string(); },
-          [](const GiouLossProblem&) { return gpu::kWorkspaceBytes; },
-          gpu::giou_forward,
-          gpu::giou_backward};
+          [](const GiouLossProblem&) { return BOXLOSS_GPU::kWorkspaceBytes; },
+          BOXLOSS_GPU::giou_forward,
+          BOXLOSS_GPU::giou_backward};
 }
 
 }  // namespace boxloss

@@ -6,24 +6,22 @@
 
 #include <boxloss/device.hpp>
 #include <cstddef>
-#include <cstdint>
 
-/// What the GPU source needs of its platform. Another platform has a file of the same name and
-/// content; nothing else in this folder names it.
-namespace boxloss::gpu {
+/// What the GPU source needs of its platform. backends/hip has a file of the same name and content
+/// for HIP; nothing else in this folder names either. The namespace is the platform's own, so that
+/// one library can hold both.
+#define BOXLOSS_GPU cuda
+
+namespace boxloss::cuda {
 
 using Stream = cudaStream_t;
 
 constexpr Device kDevice = Device::kCuda;
 constexpr const char* kName = "cuda/native";
-constexpr int kWarpSize = 32;
 
 /// Throws DeviceError, or NoDevice where that is the cause, with `what` and the runtime's own
 /// words.
 void check(cudaError_t error, const char* what);
-
-/// Checks the launch just made.
-inline void check_launch(const char* kernel) { check(cudaGetLastError(), kernel); }
 
 /// A captured launch may run again at any time, on any stream.
 inline bool is_capturing(Stream stream) {
@@ -78,6 +76,14 @@ class DeviceScope {
 };
 
 #if defined(__CUDACC__)
+template <class... Params, class... Args>
+void launch(void (*kernel)(Params...), const char* name, unsigned blocks, unsigned threads,
+            Stream stream, const Args&... args) {
+  kernel<<<blocks, threads, 0, stream>>>(args...);
+  check(cudaGetLastError(), name);
+}
+
+/// The value of the thread `lanes` further on, among groups of kLanes = 32.
 template <class T>
 __device__ T shuffle_down(T value, int lanes) {
   return __shfl_down_sync(0xffffffffu, value, lanes);
@@ -95,19 +101,6 @@ __device__ inline unsigned long long add_acquire_release(unsigned long long* add
                : "memory");
   return before;
 }
-
-/// A value that the compiler takes for one that changes: a branch on it is not moved out of a loop,
-/// which would double the loop's code.
-__device__ inline int opaque(int value) {
-  asm volatile("" : "+r"(value));
-  return value;
-}
-
-/// A load of memory that no kernel writes while this one runs.
-template <class Word>
-__device__ Word load_read_only(const Word* address) {
-  return __ldg(address);
-}
 #endif
 
-}  // namespace boxloss::gpu
+}  // namespace boxloss::cuda

@@ -10,7 +10,7 @@
 #include "pairing/no_slots.hpp"
 
 /// From a problem to one kernel launch.
-namespace boxloss::gpu {
+namespace boxloss::BOXLOSS_GPU {
 
 /// Blocks of a forward launch, whose partial sums the last one adds.
 constexpr std::int64_t kBlocksPerProcessor = 4;
@@ -29,48 +29,14 @@ inline unsigned backward_blocks(std::int64_t wanted) {
 }
 
 inline std::int64_t strided_blocks(const GiouLossProblem& p) {
-  const std::int64_t tasks = p.pred.images * ceil_div(p.pred.slots, kWarpSlots);
-  return ceil_div(tasks, kThreads / kWarpSize);
-}
-
-template <class C>
-PairArgs<C> pair_args(const GiouLossProblem& p) {
-  return {
-      {p.weight.data, p.weight.dtype}, make_eps<C>(p.eps, p.eps_mode), p.pred.images, p.pred.slots};
-}
-
-/// The pairings whose slots are told apart without knowing their image.
-template <class Pairing>
-constexpr bool kIsFlat = std::is_same_v<Pairing, Dense> || std::is_same_v<Pairing, ZeroPadded> ||
-                         std::is_same_v<Pairing, Mask>;
-
-template <class E, int kBoxes>
-bool is_flat(const BoxView& view) {
-  return view.images == 1 && view.slot_stride == 4 && is_aligned<E, 4 * kBoxes>(view.data);
-}
-
-/// See forward_flat and backward_flat.
-inline bool is_plain(const GiouLossProblem& p) {
-  return p.pred.format == BoxFormat::kXyxy && p.target.format == BoxFormat::kXyxy &&
-         p.weight.data == nullptr && p.reduction != Reduction::kNone;
-}
-
-template <class P, class T>
-FlatBoxes<P, T> flat_boxes(const GiouLossProblem& p) {
-  return {static_cast<const P*>(p.pred.data), static_cast<const T*>(p.target.data), p.pred.format,
-          p.target.format};
+  return ceil_div(p.pred.images * parts_of_image(p.pred.slots), kThreads / kLanes);
 }
 
 template <class C>
 Reducer<C> make_reducer(const GiouLossProblem& p, const GiouLossOutputs& outputs,
                         const Execution& execution, Stream stream) {
   double* const partials = static_cast<double*>(execution.workspace);
-  Reducer<C> reducer{partials,
-                     nullptr,
-                     static_cast<C*>(outputs.loss),
-                     static_cast<C*>(outputs.scale),
-                     {p.normalizer.data, p.normalizer.dtype},
-                     p.reduction == Reduction::kMean};
+  Reducer<C> reducer{partials, nullptr, loss_outputs<C>(p, outputs)};
   if (p.reduction == Reduction::kNone) return reducer;
   reducer.counter = take_counter(execution.device_index, stream);
   if (reducer.counter == nullptr) {
@@ -84,8 +50,8 @@ template <class Formula, class P, class T, class C, class Pairing>
 void launch_forward(const GiouLossProblem& p, const Pairing& pairing,
                     const GiouLossOutputs& outputs, const Execution& execution) {
   const Stream stream = static_cast<Stream>(execution.stream);
-  ForwardArgs<C> args{pair_args<C>(p), nullptr, make_reducer<C>(p, outputs, execution, stream)};
-  if (p.reduction == Reduction::kNone) args.losses = static_cast<C*>(outputs.loss);
+  const ForwardArgs<C> args = forward_args<C>(p, outputs);
+  const Reducer<C> reducer = make_reducer<C>(p, outputs, execution, stream);
 
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
     constexpr int kBoxes = kGroup<P, T>;
@@ -95,14 +61,13 @@ void launch_forward(const GiouLossProblem& p, const Pairing& pairing,
       const unsigned blocks = forward_blocks(tiles, execution.device_index);
       auto* const kernel = is_plain(p) ? forward_flat<Formula, P, T, C, Pairing, true>
                                        : forward_flat<Formula, P, T, C, Pairing, false>;
-      kernel<<<blocks, kThreads, 0, stream>>>(args, flat_boxes<P, T>(p), pairing);
-      return check_launch("forward_flat");
+      return launch(kernel, "forward_flat", blocks, kThreads, stream, args, flat_boxes<P, T>(p),
+                    pairing, reducer);
     }
   }
   const unsigned blocks = forward_blocks(strided_blocks(p), execution.device_index);
-  forward_strided<Formula, P, T, C, Pairing><<<blocks, kThreads, 0, stream>>>(
-      args, strided_boxes<P>(p.pred), strided_boxes<T>(p.target), pairing);
-  check_launch("forward_strided");
+  launch(forward_strided<Formula, P, T, C, Pairing>, "forward_strided", blocks, kThreads, stream,
+         args, strided_pair<P, T>(p), pairing, reducer);
 }
 
 template <class Formula, class P, class T, class C, class Pairing>
@@ -110,33 +75,21 @@ void launch_backward(const GiouLossProblem& p, const Pairing& pairing, const Gra
                      const void* scale, const GiouLossGradients& gradients,
                      const Execution& execution) {
   const Stream stream = static_cast<Stream>(execution.stream);
-  const BackwardArgs<P, T, C> args{pair_args<C>(p),
-                                   static_cast<const C*>(grad_loss.data),
-                                   grad_loss.image_stride,
-                                   grad_loss.slot_stride,
-                                   static_cast<const C*>(scale),
-                                   box_outputs<P>(gradients.pred, p.pred.dtype),
-                                   box_outputs<T>(gradients.target, p.target.dtype),
-                                   {gradients.weight, p.weight.dtype}};
-
+  const auto args = backward_args<P, T, C>(p, grad_loss, scale, gradients);
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
     constexpr int kBoxes = kBackwardGroup<P, T>;
     if (is_flat<P, kBoxes>(p.pred) && is_flat<T, kBoxes>(p.target) &&
         is_aligned<P, 4 * kBoxes>(gradients.pred) && is_aligned<T, 4 * kBoxes>(gradients.target)) {
       const unsigned blocks = backward_blocks(ceil_div(p.pred.slots, kBoxes * kThreads));
-      const bool pred_only =
-          gradients.pred != nullptr && gradients.target == nullptr && gradients.weight == nullptr;
-      auto* const kernel = is_plain(p) && pred_only
-                               ? backward_flat<Formula, P, T, C, Pairing, true>
-                               : backward_flat<Formula, P, T, C, Pairing, false>;
-      kernel<<<blocks, kThreads, 0, stream>>>(args, flat_boxes<P, T>(p), pairing);
-      return check_launch("backward_flat");
+      auto* const kernel = is_plain(p, gradients) ? backward_flat<Formula, P, T, C, Pairing, true>
+                                                  : backward_flat<Formula, P, T, C, Pairing, false>;
+      return launch(kernel, "backward_flat", blocks, kThreads, stream, args, flat_boxes<P, T>(p),
+                    pairing);
     }
   }
   const unsigned blocks = backward_blocks(strided_blocks(p));
-  backward_strided<Formula, P, T, C, Pairing><<<blocks, kThreads, 0, stream>>>(
-      args, strided_boxes<P>(p.pred), strided_boxes<T>(p.target), pairing);
-  check_launch("backward_strided");
+  launch(backward_strided<Formula, P, T, C, Pairing>, "backward_strided", blocks, kThreads, stream,
+         args, strided_pair<P, T>(p), pairing);
 }
 
 /// Calls launch(dtypes, pairing) on the execution's device; or, where there are no slots, zeroes
@@ -174,4 +127,4 @@ void backward(const GiouLossProblem& p, const GradView& grad_loss, const void* s
   });
 }
 
-}  // namespace boxloss::gpu
+}  // namespace boxloss::BOXLOSS_GPU

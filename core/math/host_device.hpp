@@ -16,3 +16,11 @@
 #else
 #define BOXLOSS_HOST_DEVICE_CALL inline
 #endif
+
+/// Unrolls the loop that follows: a GPU keeps an array in registers only where every index is a
+/// constant.
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define BOXLOSS_UNROLL _Pragma("unroll")
+#else
+#define BOXLOSS_UNROLL _Pragma("GCC unroll 8")
+#endif

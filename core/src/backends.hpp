@@ -4,11 +4,25 @@
 
 #include <boxloss/registry.hpp>
 
-/// Each backend that can be built defines one of these.
+/// What each backend that can be built defines.
 namespace boxloss {
 
-Implementation cpu_reference();
-Implementation cpu_native();
-Implementation cuda_native();
+namespace cpu {
+Implementation native();
+Implementation reference();
+}  // namespace cpu
+
+namespace cuda {
+Implementation native();
+}
+
+namespace hip {
+Implementation native();
+}
+
+namespace kokkos {
+/// One for each execution space that this Kokkos has.
+std::vector<Implementation> implementations();
+}  // namespace kokkos
 
 }  // namespace boxloss

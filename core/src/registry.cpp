@@ -27,9 +27,17 @@ constexpr KnownName kKnownNames[] = {
 
 /// The one place that says what this build holds.
 std::vector<Implementation> built() {
-  std::vector<Implementation> all = {cpu_native(), cpu_reference()};
+  std::vector<Implementation> all = {cpu::native(), cpu::reference()};
 #if defined(BOXLOSS_HAS_CUDA)
-  all.push_back(cuda_native());
+  all.push_back(cuda::native());
+#endif
+#if defined(BOXLOSS_HAS_HIP)
+  all.push_back(hip::native());
+#endif
+#if defined(BOXLOSS_HAS_KOKKOS)
+  for (const Implementation& implementation : kokkos::implementations()) {
+    all.push_back(implementation);
+  }
 #endif
   std::stable_sort(all.begin(), all.end(), [](const Implementation& a, const Implementation& b) {
     return a.device != b.device ? a.device < b.device : a.priority > b.priority;

@@ -27,6 +27,9 @@ const DeviceMemory* device_memory(Device device) {
 #if defined(BOXLOSS_HAS_CUDA)
     case Device::kCuda: return cuda_memory();
 #endif
+#if defined(BOXLOSS_HAS_HIP)
+    case Device::kHip: return hip_memory();
+#endif
     default: return nullptr;
   }
 }

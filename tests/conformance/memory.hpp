@@ -25,6 +25,7 @@ const DeviceMemory* device_memory(Device device);
 /// One for each memory_*.cpp; null as above.
 const DeviceMemory* cpu_memory();
 const DeviceMemory* cuda_memory();
+const DeviceMemory* hip_memory();
 
 /// Host values copied to a device, into an allocation of exactly their size: there AddressSanitizer
 /// and its kin see a read too far. Null when there are none.

@@ -5,11 +5,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "gpu_runtime.hpp"
 #include "math/elements.hpp"
 
 /// Boxes through the widest loads and stores that their alignment allows.
-namespace boxloss::gpu {
+namespace boxloss {
 
 /// N consecutive elements, aligned as one access of up to 16 bytes needs it.
 template <class E, int N>
@@ -17,27 +16,21 @@ struct alignas(N * sizeof(E) < 16 ? N * sizeof(E) : 16) Pack {
   E values[N];
 };
 
+/// What one load instruction of a GPU takes; it may overlay values of any type.
 template <int kBytes>
-struct WordOf {
-  using Type = uint4;
-};
-template <>
-struct WordOf<4> {
-  using Type = unsigned int;
-};
-template <>
-struct WordOf<8> {
-  using Type = uint2;
+struct __attribute__((may_alias)) Word {
+  alignas(kBytes) std::uint32_t parts[kBytes / 4];
 };
 
 template <class E, int N>
-__device__ Pack<E, N> load_pack(const E* address) {
-  using Word = typename WordOf<sizeof(Pack<E, N>)>::Type;
-  constexpr int kWords = sizeof(Pack<E, N>) / sizeof(Word);
-  Word words[kWords];
-#pragma unroll
+BOXLOSS_HOST_DEVICE Pack<E, N> load_pack(const E* address) {
+  constexpr int kBytes = sizeof(Pack<E, N>);
+  constexpr int kWordBytes = kBytes < 16 ? kBytes : 16;
+  constexpr int kWords = kBytes / kWordBytes;
+  Word<kWordBytes> words[kWords];
+  BOXLOSS_UNROLL
   for (int i = 0; i < kWords; ++i) {
-    words[i] = load_read_only(reinterpret_cast<const Word*>(address) + i);
+    words[i] = reinterpret_cast<const Word<kWordBytes>*>(address)[i];
   }
   Pack<E, N> pack;
   memcpy(&pack, words, sizeof(pack));
@@ -45,13 +38,13 @@ __device__ Pack<E, N> load_pack(const E* address) {
 }
 
 template <class C, class E, int N>
-__device__ Box<C> box_at(const Pack<E, N>& pack, int i) {
+BOXLOSS_HOST_DEVICE Box<C> box_at(const Pack<E, N>& pack, int i) {
   return {convert_to<C>(pack.values[4 * i]), convert_to<C>(pack.values[4 * i + 1]),
           convert_to<C>(pack.values[4 * i + 2]), convert_to<C>(pack.values[4 * i + 3])};
 }
 
 template <class C, class E, int N>
-__device__ void set_box_at(Pack<E, N>& pack, int i, const Box<C>& box) {
+BOXLOSS_HOST_DEVICE void set_box_at(Pack<E, N>& pack, int i, const Box<C>& box) {
   assign(pack.values[4 * i], box.x1);
   assign(pack.values[4 * i + 1], box.y1);
   assign(pack.values[4 * i + 2], box.x2);
@@ -59,8 +52,16 @@ __device__ void set_box_at(Pack<E, N>& pack, int i, const Box<C>& box) {
 }
 
 template <class E, int N>
-__device__ void store_pack(E* address, const Pack<E, N>& pack) {
-  *reinterpret_cast<Pack<E, N>*>(address) = pack;
+BOXLOSS_HOST_DEVICE void store_pack(E* address, const Pack<E, N>& pack) {
+  constexpr int kBytes = sizeof(Pack<E, N>);
+  constexpr int kWordBytes = kBytes < 16 ? kBytes : 16;
+  constexpr int kWords = kBytes / kWordBytes;
+  Word<kWordBytes> words[kWords];
+  memcpy(words, &pack, sizeof(pack));
+  BOXLOSS_UNROLL
+  for (int i = 0; i < kWords; ++i) {
+    reinterpret_cast<Word<kWordBytes>*>(address)[i] = words[i];
+  }
 }
 
 template <class E, int N>
@@ -75,7 +76,7 @@ struct StridedBoxes {
   bool rows_aligned;
 
   template <class C>
-  __device__ Box<C> get(std::int64_t b, std::int64_t slot) const {
+  BOXLOSS_HOST_DEVICE Box<C> get(std::int64_t b, std::int64_t slot) const {
     if (!rows_aligned) return boxes.template get<C>(b, slot);
     const std::int64_t at = b * boxes.image_stride + slot * boxes.slot_stride;
     return box_at<C>(load_pack<E, 4>(boxes.values.data + at), 0);
@@ -87,7 +88,7 @@ struct StridedBoxes<Any> {
   Boxes<Any> boxes;
 
   template <class C>
-  __device__ Box<C> get(std::int64_t b, std::int64_t slot) const {
+  BOXLOSS_HOST_DEVICE Box<C> get(std::int64_t b, std::int64_t slot) const {
     return boxes.get<C>(b, slot);
   }
 };
@@ -111,7 +112,7 @@ struct BoxOutputs {
   bool rows_aligned;
 
   template <class C>
-  __device__ void set(std::int64_t row, const Box<C>& box) const {
+  BOXLOSS_HOST_DEVICE void set(std::int64_t row, const Box<C>& box) const {
     if (!rows_aligned) return values.set_box(4 * row, box);
     Pack<E, 4> pack;
     set_box_at(pack, 0, box);
@@ -124,7 +125,7 @@ struct BoxOutputs<Any> {
   Outputs<Any> values;
 
   template <class C>
-  __device__ void set(std::int64_t row, const Box<C>& box) const {
+  BOXLOSS_HOST_DEVICE void set(std::int64_t row, const Box<C>& box) const {
     values.set_box(4 * row, box);
   }
 };
@@ -139,4 +140,4 @@ inline BoxOutputs<Any> box_outputs<Any>(void* data, DType dtype) {
   return {outputs<Any>(data, dtype)};
 }
 
-}  // namespace boxloss::gpu
+}  // namespace boxloss
