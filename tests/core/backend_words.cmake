@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DROOT=<repository> -DWORK=<temporary folder> -DWORD=<backend> -DTEXT=<message>
-#       -P backend_words.cmake
+#       -DGENERATOR=<generator> -P backend_words.cmake
 # Configuring with -DBACKEND=WORD, as if no toolkit were installed, must stop, and say TEXT.
 
 file(REMOVE_RECURSE ${WORK})
 execute_process(
-  COMMAND ${CMAKE_COMMAND} -S ${ROOT} -B ${WORK} -DBACKEND=${WORD} -DBOXLOSS_TESTS=OFF
+  COMMAND ${CMAKE_COMMAND} -S ${ROOT} -B ${WORK} -G ${GENERATOR} -DBACKEND=${WORD} -DBOXLOSS_TESTS=OFF
           -DCMAKE_CUDA_COMPILER=NOTFOUND -DCMAKE_HIP_COMPILER=NOTFOUND
   RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE error)
 file(REMOVE_RECURSE ${WORK})
