@@ -5,7 +5,6 @@
 set(BACKEND "cpu" CACHE STRING "Backends to build, a list of: cpu cuda hip kokkos")
 
 set(boxloss_known_backends cpu cuda hip kokkos)
-set(boxloss_ready_backends cpu cuda hip)
 
 set(BOXLOSS_BACKENDS cpu ${BACKEND})
 list(REMOVE_DUPLICATES BOXLOSS_BACKENDS)
@@ -13,10 +12,6 @@ foreach(backend IN LISTS BOXLOSS_BACKENDS)
   if(NOT backend IN_LIST boxloss_known_backends)
     list(JOIN boxloss_known_backends ", " allowed)
     message(FATAL_ERROR "BACKEND=${BACKEND}: '${backend}' is not a backend. Allowed: ${allowed}.")
-  elseif(NOT backend IN_LIST boxloss_ready_backends)
-    list(JOIN boxloss_ready_backends ", " ready)
-    message(FATAL_ERROR
-      "BACKEND=${BACKEND}: '${backend}' is not in this version yet. In this version: ${ready}.")
   endif()
 endforeach()
 list(JOIN BOXLOSS_BACKENDS ", " boxloss_backends_text)

@@ -1,0 +1,148 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include "kokkos_runtime.hpp"
+
+#include <boxloss/error.hpp>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "src/message.hpp"
+
+// The one place that names a vendor: Kokkos makes an instance from nothing else than the vendor's
+// stream.
+#if defined(KOKKOS_ENABLE_CUDA)
+#define BOXLOSS_VENDOR(name) cuda##name
+#elif defined(KOKKOS_ENABLE_HIP)
+#define BOXLOSS_VENDOR(name) hip##name
+#endif
+
+namespace boxloss::kokkos {
+namespace {
+
+void throw_if_finalized() {
+  if (Kokkos::is_finalized()) {
+    throw DeviceError("kokkos: the program has finalised Kokkos, after which it cannot be used");
+  }
+}
+
+void finalize() {
+  if (!Kokkos::is_finalized()) Kokkos::finalize();
+}
+
+}  // namespace
+
+#if defined(BOXLOSS_VENDOR)
+namespace {
+
+void check(BOXLOSS_VENDOR(Error_t) error, const char* what) {
+  if (error == BOXLOSS_VENDOR(Success)) return;
+  (void)BOXLOSS_VENDOR(GetLastError)();  // reported here, not by the next call
+  throw DeviceError(message("kokkos: ", what, " failed: ", BOXLOSS_VENDOR(GetErrorString)(error),
+                            " (", BOXLOSS_VENDOR(GetErrorName)(error), ")"));
+}
+
+void require_device() {
+  int devices = 0;
+  if (BOXLOSS_VENDOR(GetDeviceCount)(&devices) != BOXLOSS_VENDOR(Success) || devices == 0) {
+    (void)BOXLOSS_VENDOR(GetLastError)();  // reported here, not by the next call
+    throw NoDevice(
+        "kokkos: this Kokkos is built for a GPU, and none is found; without one not even "
+        "its host space can be initialised");
+  }
+}
+
+using Stream = BOXLOSS_VENDOR(Stream_t);
+
+bool is_capturing(Stream stream) {
+  auto status = BOXLOSS_VENDOR(StreamCaptureStatusNone);
+  check(BOXLOSS_VENDOR(StreamIsCapturing)(stream, &status), "asking whether a stream is captured");
+  return status != BOXLOSS_VENDOR(StreamCaptureStatusNone);
+}
+
+struct NoWork {
+  KOKKOS_FUNCTION void operator()(const Kokkos::TeamPolicy<DeviceSpace>::member_type&) const {}
+};
+
+/// Kokkos sets things up in an instance's first launch. Scratch memory, which is not used
+/// otherwise, because an instance that has none asks for some in every launch.
+void warm_up(const DeviceSpace& space) {
+  Kokkos::TeamPolicy<DeviceSpace> policy(space, 1, 1);
+  policy.set_scratch_size(1, Kokkos::PerTeam(1));
+  Kokkos::parallel_for("boxloss::warm_up", policy, NoWork());
+}
+
+using Instances = std::map<std::pair<int, Stream>, DeviceSpace>;
+
+Instances& instances() {
+  static Instances all;
+  return all;
+}
+
+std::mutex instances_mutex;
+
+void release_instances() {
+  const std::lock_guard lock(instances_mutex);
+  instances().clear();
+}
+
+DeviceSpace instance_for(const Execution& execution) {
+  ensure_initialized();
+  check(BOXLOSS_VENDOR(SetDevice)(execution.device_index), "setting the current device");
+  const Stream stream = static_cast<Stream>(execution.stream);
+  const std::lock_guard lock(instances_mutex);
+  const auto found = instances().find({execution.device_index, stream});
+  if (found != instances().end()) return found->second;
+  if (is_capturing(stream)) {
+    throw DeviceError(
+        "kokkos: the first call on a stream sets up Kokkos for it, which cannot be "
+        "captured; call once on this stream before the capture");
+  }
+  const DeviceSpace space(stream);
+  warm_up(space);
+  instances().emplace(std::pair(execution.device_index, stream), space);
+  return space;
+}
+
+}  // namespace
+
+KeepDevice::KeepDevice() {
+  require_device();
+  check(BOXLOSS_VENDOR(GetDevice)(&device_), "asking for the current device");
+}
+
+KeepDevice::~KeepDevice() { (void)BOXLOSS_VENDOR(SetDevice)(device_); }
+
+DeviceCall::DeviceCall(const Execution& execution) : space(instance_for(execution)) {}
+
+void check_launch() { check(BOXLOSS_VENDOR(GetLastError)(), "a launch"); }
+
+#else
+
+namespace {
+void release_instances() {}
+}  // namespace
+
+KeepDevice::KeepDevice() = default;
+KeepDevice::~KeepDevice() {}
+
+#endif
+
+void ensure_initialized() {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  throw_if_finalized();
+  if (!Kokkos::is_initialized()) {
+    const KeepDevice keep;
+    Kokkos::initialize(Kokkos::InitializationSettings().set_disable_warnings(true));
+    std::atexit(finalize);
+  }
+  static const bool hooked = [] {
+    Kokkos::push_finalize_hook(release_instances);
+    return true;
+  }();
+  (void)hooked;
+}
+
+}  // namespace boxloss::kokkos

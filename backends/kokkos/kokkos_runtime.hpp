@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <Kokkos_Core.hpp>
+#include <boxloss/execution.hpp>
+
+/// Kokkos' life in a process that may or may not know of it, and the caller's streams as its
+/// execution-space instances.
+namespace boxloss::kokkos {
+
+using HostSpace = Kokkos::DefaultHostExecutionSpace;
+using DeviceSpace = Kokkos::DefaultExecutionSpace;
+
+/// Initialises Kokkos when nobody has. What is initialised here is finalised at exit; what the
+/// program itself initialised is the program's to finalise. Throws NoDevice where Kokkos was built
+/// for a GPU that is missing, DeviceError when Kokkos was finalised.
+void ensure_initialized();
+
+/// Gives the current GPU back at the end of its life.
+class KeepDevice {
+ public:
+  KeepDevice();
+  ~KeepDevice();
+  KeepDevice(const KeepDevice&) = delete;
+  KeepDevice& operator=(const KeepDevice&) = delete;
+
+ private:
+  int device_ = 0;
+};
+
+/// For the length of one call: the execution's GPU is current, and `space` stands for its stream.
+/// That instance is made by the first call on a stream, which allocates and must therefore come
+/// before any capture; it is released when Kokkos is finalised.
+struct DeviceCall {
+  explicit DeviceCall(const Execution& execution);
+
+  KeepDevice keep;
+  DeviceSpace space;
+};
+
+/// Throws DeviceError if the launch just made has failed.
+void check_launch();
+
+}  // namespace boxloss::kokkos

@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pairs/pair_args.hpp"
+
+/// What a forward call keeps in the caller's workspace: each team's sum.
+namespace boxloss::kokkos {
+
+constexpr std::int64_t kMaxTeams = 4096;
+constexpr std::size_t kWorkspaceBytes = kMaxTeams * sizeof(Partial);
+
+}  // namespace boxloss::kokkos
