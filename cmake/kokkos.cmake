@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Kokkos, which brings its own compiler for the one target that uses it.
-find_package(Kokkos 4.5 QUIET COMPONENTS separable_compilation)
+# Kokkos, for every execution space that it was built with.
+find_package(Kokkos 4.5 QUIET)
 if(NOT Kokkos_FOUND)
   if(Kokkos_CONSIDERED_VERSIONS)
     set(reason "found version ${Kokkos_CONSIDERED_VERSIONS} only")
@@ -13,3 +13,6 @@ if(NOT Kokkos_FOUND)
     "(Debian: libkokkos-dev) and set Kokkos_ROOT to its prefix.")
 endif()
 message(STATUS "Found Kokkos ${Kokkos_VERSION}: ${Kokkos_DEVICES}")
+if(Kokkos_ENABLE_CUDA)
+  find_package(CUDAToolkit REQUIRED)
+endif()

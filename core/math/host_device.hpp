@@ -19,8 +19,10 @@
 
 /// Unrolls the loop that follows: a GPU keeps an array in registers only where every index is a
 /// constant.
-#if defined(__CUDACC__) || defined(__HIPCC__)
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
 #define BOXLOSS_UNROLL _Pragma("unroll")
+#elif defined(__CUDACC__) || defined(__HIPCC__)
+#define BOXLOSS_UNROLL
 #else
 #define BOXLOSS_UNROLL _Pragma("GCC unroll 8")
 #endif

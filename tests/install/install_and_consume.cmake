@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DBUILD=<build> -DWORK=<temporary folder> -DCONSUMER=<project> -DGENERATOR=<generator>
-#       -DCXX=<compiler> -DCONFIG=<configuration> -DREADME=<file> -P install_and_consume.cmake
+#       -DCXX=<compiler> -DCONFIG=<configuration> -DREADME=<file>
+#       [-DKokkos_DIR=<its package>] -P install_and_consume.cmake
 # Installs the built tree into a prefix of its own, then builds and runs a project that finds it
 # there: the consumer's own program, and the one in the README.
 
@@ -20,7 +21,7 @@ file(WRITE ${WORK}/readme.cpp "${text}")
 execute_process(
   COMMAND ${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/build -G ${GENERATOR}
           -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=${CONFIG}
-          -DCMAKE_PREFIX_PATH=${WORK}/prefix -DREADME_SOURCE=${WORK}/readme.cpp
+          -DCMAKE_PREFIX_PATH=${WORK}/prefix -DKokkos_DIR=${Kokkos_DIR} -DREADME_SOURCE=${WORK}/readme.cpp
   COMMAND_ERROR_IS_FATAL ANY)
 execute_process(
   COMMAND ${CMAKE_COMMAND} --build ${WORK}/build --config ${CONFIG} COMMAND_ERROR_IS_FATAL ANY)
