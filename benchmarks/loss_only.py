@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from boxloss.torch import implementations
 from rich.console import Console
 from torch import Tensor
 
@@ -85,7 +86,7 @@ def run(options: argparse.Namespace, skipped: dict[str, str], console: Console) 
     for case in cases(options):
         torch.compiler.reset()  # past a few shapes torch.compile would quietly run eagerly
         available = {}
-        for name, peer in peers(case.kind, options.fast_box_ops).items():
+        for name, peer in peers(case.kind, options.fast_box_ops, options.implementations).items():
             try:
                 if peer.slow_to_start and options.quick:
                     raise UnavailableError("compiling takes longer than all else with --quick")
@@ -96,7 +97,8 @@ def run(options: argparse.Namespace, skipped: dict[str, str], console: Console) 
                 skipped[name] = str(reason)
         expected = truth(case)
         for name, (peer, loss) in available.items():
-            check(name, loss, case, case.layouts[peer.layout], expected)
+            with peer.chosen():
+                check(name, loss, case, case.layouts[peer.layout], expected)
         del expected  # large
         console.print(f"\n[bold]{case.name}[/]: {len(available)} agree in loss and gradient")
         yield from measure(case, available, options)
@@ -121,17 +123,23 @@ def measure(
 ) -> Iterator[Group]:
     pred = case.pred
     targets = {name: case.layouts[peer.layout] for name, (peer, _) in available.items()}
+
+    def chosen(calls: Calls) -> Calls:
+        return {name: _chosen(available[name][0], call) for name, call in calls.items()}
+
     losses = {name: partial(loss, pred, *targets[name]) for name, (_, loss) in available.items()}
     # Never yield inside no_grad: it would reach whoever asked for the group.
     with torch.no_grad():
-        forward = group(case, "forward", losses, losses, case.forward_bytes, options)
+        forward = group(
+            case, "forward", chosen(losses), chosen(losses), case.forward_bytes, options
+        )
     yield forward
 
     # A graph returns the gradient: it cannot give it to a leaf anew at each call.
     both = {name: partial(_backward, loss, pred) for name, loss in losses.items()}
     captured = {name: partial(_gradient, loss, pred) for name, loss in losses.items()}
     moved = case.forward_bytes + case.backward_bytes
-    yield group(case, "forward + backward", both, captured, moved, options)
+    yield group(case, "forward + backward", chosen(both), chosen(captured), moved, options)
     pred.grad = None
 
     with torch.no_grad():
@@ -140,7 +148,9 @@ def measure(
             for name, (peer, _) in available.items()
             if peer.backward
         }
-        backward = group(case, "backward", alone, alone, case.backward_bytes, options)
+        backward = group(
+            case, "backward", chosen(alone), chosen(alone), case.backward_bytes, options
+        )
     yield backward
 
 
@@ -188,6 +198,17 @@ def measure_host(options: argparse.Namespace) -> Iterator[Group]:
         yield Group(f"host, {BOXES} boxes", "host", case.pair, BOXES, measured, None, rows)
 
 
+def _chosen(peer: Peer, call: Call) -> Call:
+    if peer.implementation is None:
+        return call
+
+    def chosen() -> object:
+        with peer.chosen():
+            return call()
+
+    return chosen
+
+
 def _backward(loss: Call, pred: Tensor) -> None:
     pred.grad = None
     loss().backward()
@@ -212,6 +233,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--fast-box-ops", type=Path, metavar="PATH", help="built checkout of torch-fast-box-ops"
     )
+    parser.add_argument(
+        "--implementations", nargs="+", default=[], help="of boxloss, timed beside the best one"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured")
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw it")
     options = parser.parse_args(arguments)
@@ -225,6 +249,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         options.boxes = QUICK_SIZES if options.quick else options.boxes
     if min(options.boxes) < 1:
         parser.error(f"--boxes: {min(options.boxes)} given; 1 or more allowed")
+    known = [name for name in implementations() if (name[:4] == "cpu/") == on_cpu]
+    for name in options.implementations:
+        if name not in known:
+            parser.error(f"--implementations: '{name}' given; allowed here: {', '.join(known)}")
     if options.host:
         compiler = os.environ.get("CXX", "c++")
         missing = [tool for tool in ("ninja", compiler) if not shutil.which(tool)]

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import torch
-from boxloss.torch import giou_loss
+from boxloss.torch import giou_loss, use_implementation
 from torch import Tensor
 
 from face_variants import (
@@ -41,19 +41,32 @@ class Peer:
     load: Callable[[Case], Loss]  # raises UnavailableError
     backward: Backward | None = None
     slow_to_start: bool = False  # left out by --quick
+    implementation: str | None = None  # of boxloss, where not the device's best
+
+    def chosen(self) -> AbstractContextManager[None]:
+        """Autograd's backward asks for the implementation at its own time: the choice must last."""
+        return use_implementation(self.implementation) if self.implementation else nullcontext()
 
 
 # boxloss
 
 
-def boxloss(layout: str) -> Peer:
+def boxloss(layout: str, implementation: str | None = None) -> Peer:
     losses: dict[str, Loss] = {
         "dense": giou_loss,
         "padded": partial(giou_loss, zero_padded=True),
         "lengths": lambda pred, target, lengths: giou_loss(pred, target, lengths=lengths),
         "offsets": lambda pred, target, offsets: giou_loss(pred, target, offsets=offsets),
     }
-    return Peer(layout, lambda _: losses[layout], partial(_boxloss_backward, layout))
+    return Peer(
+        layout,
+        lambda _: losses[layout],
+        partial(_boxloss_backward, layout),
+        implementation=implementation,
+    )
+
+
+LABELS = {"padded": "padded", "lengths": "lengths", "ragged": "offsets"}  # of the seed's layouts
 
 
 def _boxloss_backward(layout: str, pred: Tensor, target: Tensor, *counts: Tensor) -> Call:
@@ -149,13 +162,21 @@ def _load_fast_box_ops(checkout: Path | None, case: Case) -> Loss:
     return partial(module.generalized_box_iou_loss, reduction="mean")
 
 
-def peers(kind: str, fast_box_ops: Path | None) -> dict[str, Peer]:
-    """Those of a kind of case; the first is what ratios are taken to."""
+def peers(
+    kind: str, fast_box_ops: Path | None, implementations: Sequence[str] = ()
+) -> dict[str, Peer]:
+    """Those of a kind of case; the first is what ratios are taken to. `implementations` of boxloss
+    are timed beside the device's best."""
     if kind == "seed":
         return {
             "boxloss padded": boxloss("padded"),
             "boxloss lengths": boxloss("lengths"),
             "boxloss ragged": boxloss("offsets"),
+            **{
+                f"{name} {label}": boxloss(layout, name)
+                for name in implementations
+                for label, layout in LABELS.items()
+            },
             "Triton padded": triton("padded"),
             "Triton lengths": triton("lengths"),
             "torch.compile": Peer("lengths", lambda _: load_compiled(), slow_to_start=True),
@@ -164,6 +185,7 @@ def peers(kind: str, fast_box_ops: Path | None) -> dict[str, Peer]:
         }
     return {
         "boxloss": boxloss("dense"),
+        **{name: boxloss("dense", name) for name in implementations},
         "Triton": triton("dense"),
         "fast-box-ops": Peer("dense", partial(_load_fast_box_ops, fast_box_ops)),
         "torch.compile": Peer("dense", _load_dense_compiled, slow_to_start=True),

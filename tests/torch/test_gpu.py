@@ -4,22 +4,26 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import formula
 import pytest
 import torch
-from boxloss.torch import giou_loss
-from devices import device_or_skip
+from boxloss.torch import giou_loss, use_implementation
+from devices import GPU_NAMES, device_or_skip
 from problems import PAIRINGS, Problem, boxes, problem
 from torch import Tensor
 
 LONG = 50_000_000  # GPU cycles: some 30 ms, more than enough for a misplaced kernel to run first
 
 
-@pytest.fixture(scope="module")
-def gpu() -> torch.device:
-    return device_or_skip("cuda")
+@pytest.fixture(params=GPU_NAMES or ["cuda"])
+def gpu(request: pytest.FixtureRequest) -> Iterator[torch.device]:
+    """The GPU, with each of its implementations chosen in turn."""
+    device = device_or_skip("cuda")
+    with use_implementation(request.param):
+        yield device
 
 
 def loss_and_gradient(values: Problem) -> tuple[Tensor, Tensor]:
@@ -92,20 +96,24 @@ def eager_gradient(values: Problem) -> Tensor:
     return gradient
 
 
-def capture(values: Problem) -> tuple[torch.cuda.CUDAGraph, Tensor, Tensor]:
+def capture(
+    values: Problem, stream: torch.cuda.Stream | None = None
+) -> tuple[torch.cuda.CUDAGraph, Tensor, Tensor]:
+    """On a stream that has seen the call before, as some implementations ask."""
+
     def step() -> tuple[Tensor, Tensor]:
         pred = values["pred"].detach().requires_grad_()
         loss = giou_loss(**{**values, "pred": pred})
         (gradient,) = torch.autograd.grad(loss, pred, torch.ones_like(loss))
         return loss, gradient
 
-    warm_up = torch.cuda.Stream()
-    warm_up.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(warm_up):
+    stream = stream or torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
         step()
-    torch.cuda.current_stream().wait_stream(warm_up)
+    torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, stream=stream):
         loss, gradient = step()
     return graph, loss.detach(), gradient
 
@@ -132,7 +140,8 @@ def test_graphs_of_one_stream_replayed_on_two(gpu: torch.device) -> None:
         for seed in range(2)
     ]
     expected = [giou_loss(**values) for values in problems]
-    graphs = [capture(values) for values in problems]
+    captured_on = torch.cuda.Stream()
+    graphs = [capture(values, captured_on) for values in problems]
     streams = [torch.cuda.Stream() for _ in graphs]
     torch.cuda.synchronize()
 
@@ -148,13 +157,18 @@ def test_graphs_of_one_stream_replayed_on_two(gpu: torch.device) -> None:
 
 
 MANY_CAPTURES = """
+import sys
 import torch
-from boxloss.torch import giou_loss
+from boxloss.torch import giou_loss, use_implementation
 
+use_implementation(sys.argv[1])
 pred, target = torch.rand(2, 5000, 4, device="cuda").cumsum(-1)
-expected = giou_loss(pred, target)
+stream = torch.cuda.Stream()
+torch.cuda.synchronize()
+with torch.cuda.stream(stream):
+    expected = giou_loss(pred, target)
 graph = torch.cuda.CUDAGraph()
-with torch.cuda.graph(graph):
+with torch.cuda.graph(graph, stream=stream):
     for _ in range(2**16 + 10):
         loss = giou_loss(pred, target)
 for _ in range(3):
@@ -165,9 +179,26 @@ assert torch.equal(giou_loss(pred, target), expected)
 """
 
 
-def test_more_captured_calls_than_counters(gpu: torch.device) -> None:
+@pytest.mark.parametrize("name", GPU_NAMES or ["cuda"])
+def test_more_captured_calls_than_counters(name: str) -> None:
+    device_or_skip("cuda")
     # In a process of its own, since counters once captured are never given back.
-    subprocess.run([sys.executable, "-c", MANY_CAPTURES], check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", MANY_CAPTURES, name], check=True, timeout=300)
+
+
+def test_a_first_call_that_cannot_be_captured_says_so() -> None:
+    gpu = device_or_skip("cuda")
+    names = [name for name in GPU_NAMES if name.endswith("/kokkos")]
+    if not names:
+        pytest.skip("this build has no Kokkos for the GPU")
+    values = problem("dense", gpu)
+    unused = torch.cuda.Stream(priority=-1)  # no other test takes one of these
+    with (
+        use_implementation(names[0]),
+        torch.cuda.graph(torch.cuda.CUDAGraph(), stream=unused),
+        pytest.raises(RuntimeError, match="call once on this stream before the capture"),
+    ):
+        giou_loss(**values)
 
 
 @pytest.mark.parametrize("pairing", PAIRINGS)
