@@ -75,8 +75,9 @@ void warm_up(const DeviceSpace& space) {
 
 using Instances = std::map<std::pair<int, Stream>, DeviceSpace>;
 
+/// Never destroyed: Kokkos may be finalised by whatever runs last in the process.
 Instances& instances() {
-  static Instances all;
+  static Instances& all = *new Instances;
   return all;
 }
 

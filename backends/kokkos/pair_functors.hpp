@@ -13,91 +13,97 @@ struct Kokkos::reduction_identity<boxloss::Partial> {
 };
 
 /// The loops over pairs, for any formula, pairing and dtypes, in the same two shapes as in
-/// backends/cuda: flat, a thread taking groups of neighbouring boxes, and strided, vector lanes
-/// taking part of one image. Partial sums go to the caller's workspace, and a second launch adds
-/// them in order: Kokkos' own reductions over all teams would use memory of the instance, which
+/// backends/cuda: flat, a thread taking groups of neighbouring boxes, and strided, a group of lanes
+/// taking part of one image's slots. Partial sums go to the caller's workspace, and a second launch
+/// adds them in order: Kokkos' own reductions over all teams use memory of the instance, which
 /// captured launches that run at the same time would share.
 namespace boxloss::kokkos {
 
-/// The shape of a team.
 template <class Space>
 constexpr bool kIsHost =
     Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename Space::memory_space>::accessible;
+
+constexpr int kDeviceThreads = 256;
+/// Threads of a team: neighbours on a GPU, one at a time on the host.
 template <class Space>
-constexpr int kTeamThreads = kIsHost<Space> ? 1 : 256;
+constexpr int kThreads = kIsHost<Space> ? 1 : kDeviceThreads;
+/// Threads that share a part of an image.
 template <class Space>
 constexpr int kLanes = kIsHost<Space> ? 1 : 32;
 
 template <class Space>
-using Policy =
-    Kokkos::TeamPolicy<Space, Kokkos::LaunchBounds<256, 1>, Kokkos::IndexType<std::int64_t>>;
+using TeamPolicy = Kokkos::TeamPolicy<Space, Kokkos::LaunchBounds<kDeviceThreads, 1>>;
 template <class Space>
-using Team = typename Policy<Space>::member_type;
+using Team = typename TeamPolicy<Space>::member_type;
 
-/// Units of work are dealt out to teams in batches of kBatch, in turn. The unit that a team takes
-/// as its i-th.
-template <int kBatch, class Team>
-KOKKOS_INLINE_FUNCTION std::int64_t unit_of(const Team& team, std::int64_t i) {
-  return (i / kBatch * team.league_size() + team.league_rank()) * kBatch + i % kBatch;
-}
+/// Units of work, one for each thread, come in batches of a team's size, which are dealt out to the
+/// teams in turn.
+template <class Space>
+struct Deal {
+  std::int64_t batches_each;
+  int teams_with_one_more;
 
-/// How many indices i a team has to go through; the last ones may be no units.
-template <int kBatch, class Team>
-KOKKOS_INLINE_FUNCTION std::int64_t units_of_team(const Team& team, std::int64_t units) {
-  const std::int64_t batches = (units + kBatch - 1) / kBatch;
-  return (batches + team.league_size() - 1 - team.league_rank()) / team.league_size() * kBatch;
-}
+  KOKKOS_FUNCTION std::int64_t units_of(const Team<Space>& team) const {
+    const int one_more = team.league_rank() < teams_with_one_more ? 1 : 0;
+    return (batches_each + one_more) * kThreads<Space>;
+  }
+  /// The unit that a team takes as its i-th.
+  KOKKOS_FUNCTION static std::int64_t unit(const Team<Space>& team, std::int64_t i) {
+    const std::int64_t batch = i / kThreads<Space> * team.league_size() + team.league_rank();
+    return batch * kThreads<Space> + i % kThreads<Space>;
+  }
+};
 
-/// What every forward functor ends with.
-template <class Team, class C>
-KOKKOS_INLINE_FUNCTION void finish_team(const Team& team, const ForwardArgs<C>& args,
-                                        const LossOutputs<C>& outputs, Partial* partials,
-                                        const Partial& sum) {
-  Kokkos::single(Kokkos::PerTeam(team), [&] {
-    if (args.losses == nullptr) {
-      partials[team.league_rank()] = sum;
-    } else if (team.league_rank() == 0) {
-      *outputs.scale = C(1);
-    }
-  });
-}
+/// Where a team's share of the loss goes.
+template <class C>
+struct TeamOutputs {
+  LossOutputs<C> outputs;
+  Partial* partials;
+
+  /// What every forward functor ends with.
+  template <class Team>
+  KOKKOS_FUNCTION void finish(const Team& team, bool is_reduced, Partial own) const {
+    if (is_reduced) team.team_reduce(Kokkos::Sum<Partial>(own));
+    Kokkos::single(Kokkos::PerTeam(team), [&] {
+      if (is_reduced) {
+        partials[team.league_rank()] = own;
+      } else if (team.league_rank() == 0) {
+        *outputs.scale = C(1);
+      }
+    });
+  }
+};
+
+// ---- flat ------------------------------------------------------------------------------------
 
 template <class Space, class Formula, class P, class T, class C, class Pairing, bool kPlain>
 struct ForwardFlat {
   ForwardArgs<C> args;
   FlatBoxes<P, T> boxes;
   Pairing pairing;
-  LossOutputs<C> outputs;
-  Partial* partials;
+  TeamOutputs<C> outputs;
+  Deal<Space> tiles;
 
-  static constexpr int kThreads = kTeamThreads<Space>;
   static constexpr int kBoxes = kGroup<P, T>;
   static constexpr int kGroups = kUnroll<kBoxes, Pairing>;
-  static constexpr int kStride = kThreads * kBoxes;
+  static constexpr int kStride = kThreads<Space> * kBoxes;
   static constexpr std::int64_t kTile = kStride * kGroups;
 
-  /// One for each thread of a full tile, then one for each box behind the last of those.
-  static std::int64_t units(std::int64_t slots) { return slots / kTile * kThreads + slots % kTile; }
-
   KOKKOS_FUNCTION void operator()(const Team<Space>& team) const {
-    const std::int64_t tiles = args.slots / kTile;
-    const std::int64_t units = tiles * kThreads + (args.slots - tiles * kTile);
-    Partial total{0, 0};
-    Kokkos::parallel_reduce(
-        Kokkos::TeamThreadRange(team, units_of_team<kThreads>(team, units)),
-        [&](std::int64_t i, Partial& sum) {
-          const std::int64_t unit = unit_of<kThreads>(team, i);
-          if (unit < tiles * kThreads) {
-            const std::int64_t first = unit / kThreads * kTile + unit % kThreads * kBoxes;
-            sum += forward_groups<Formula, kPlain, kBoxes, kGroups>(args, boxes, pairing, first,
-                                                                    kStride);
-          } else if (unit < units) {
-            const std::int64_t box = tiles * kTile + (unit - tiles * kThreads);
-            sum += forward_groups<Formula, kPlain, 1, 1>(args, boxes, pairing, box, 0);
-          }
-        },
-        total);
-    finish_team(team, args, outputs, partials, total);
+    Partial own{0, 0};
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, tiles.units_of(team)), [&](std::int64_t i) {
+      const std::int64_t unit = tiles.unit(team, i);
+      const std::int64_t first = unit / kThreads<Space> * kTile + unit % kThreads<Space> * kBoxes;
+      own += forward_groups<Formula, kPlain, kBoxes, kGroups>(args, boxes, pairing, first, kStride);
+    });
+    if (team.league_rank() == team.league_size() - 1) {
+      const std::int64_t behind_tiles = args.slots / kTile * kTile;
+      Kokkos::parallel_for(
+          Kokkos::TeamThreadRange(team, behind_tiles, args.slots), [&](std::int64_t box) {
+            own += forward_groups<Formula, kPlain, 1, 1>(args, boxes, pairing, box, 0);
+          });
+    }
+    outputs.finish(team, args.losses == nullptr, own);
   }
 };
 
@@ -109,10 +115,8 @@ struct BackwardFlat {
 
   static constexpr int kBoxes = kBackwardGroup<P, T>;
 
-  static std::int64_t units(std::int64_t slots) { return (slots + kBoxes - 1) / kBoxes; }
-
-  KOKKOS_FUNCTION void operator()(std::int64_t unit) const {
-    const std::int64_t first = unit * kBoxes;
+  KOKKOS_FUNCTION void operator()(std::int64_t group) const {
+    const std::int64_t first = group * kBoxes;
     if (first + kBoxes <= args.slots) {
       backward_group<Formula, kPlain, kBoxes>(args, boxes, pairing, first);
     } else {
@@ -123,46 +127,38 @@ struct BackwardFlat {
   }
 };
 
-/// Parts of images, one for each thread of a team, its vector lanes sharing the slots.
-template <class Space>
-constexpr int kPartsPerTeam = kTeamThreads<Space> / kLanes<Space>;
+// ---- strided: unit u is lane u % kLanes of part u / kLanes
+// -----------------------------------------
 
 template <class Space, class Formula, class P, class T, class C, class Pairing>
 struct ForwardStrided {
   ForwardArgs<C> args;
   StridedPair<P, T> boxes;
   Pairing pairing;
-  LossOutputs<C> outputs;
-  Partial* partials;
+  TeamOutputs<C> outputs;
+  Deal<Space> lanes;
 
   KOKKOS_FUNCTION void operator()(const Team<Space>& team) const {
-    constexpr int kParts = kPartsPerTeam<Space>;
-    const std::int64_t parts = args.images * parts_of_image(args.slots);
-    Partial total{0, 0};
-    Kokkos::parallel_reduce(
-        Kokkos::TeamThreadRange(team, units_of_team<kParts>(team, parts)),
-        [&](std::int64_t i, Partial& sum) {
-          const std::int64_t index = unit_of<kParts>(team, i);
-          if (index >= parts) return;
-          const ImagePart part = image_part(index, args.slots);
-          const ImageSlots image = pairing.image(part.image);
-          const std::int64_t stop = image.count < part.end ? image.count : part.end;
-          Partial own{0, 0};
-          Kokkos::parallel_reduce(
-              Kokkos::ThreadVectorRange(team, part.begin, stop > part.begin ? stop : part.begin),
-              [&](std::int64_t j, Partial& lane) {
-                lane += forward_slot<Formula>(args, boxes, pairing, part.image, image, j);
-              },
-              own);
-          sum += own;
-          if (args.losses == nullptr) return;
-          for_uncounted_rows(pairing, part, image, [&](std::int64_t first, std::int64_t end) {
-            Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, first, end > first ? end : first),
-                                 [&](std::int64_t row) { args.losses[row] = 0; });
-          });
-        },
-        total);
-    finish_team(team, args, outputs, partials, total);
+    const std::int64_t units = args.images * parts_of_image(args.slots) * kLanes<Space>;
+    Partial own{0, 0};
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, lanes.units_of(team)), [&](std::int64_t i) {
+      const std::int64_t unit = lanes.unit(team, i);
+      if (unit >= units) return;
+      const ImagePart part = image_part(unit / kLanes<Space>, args.slots);
+      const int lane = unit % kLanes<Space>;
+      const ImageSlots image = pairing.image(part.image);
+      const std::int64_t stop = image.count < part.end ? image.count : part.end;
+      for (std::int64_t j = part.begin + lane; j < stop; j += kLanes<Space>) {
+        own += forward_slot<Formula>(args, boxes, pairing, part.image, image, j);
+      }
+      if (args.losses == nullptr) return;
+      for_uncounted_rows(pairing, part, image, [&](std::int64_t first, std::int64_t end) {
+        for (std::int64_t row = first + lane; row < end; row += kLanes<Space>) {
+          args.losses[row] = 0;
+        }
+      });
+    });
+    outputs.finish(team, args.losses == nullptr, own);
   }
 };
 
@@ -172,42 +168,35 @@ struct BackwardStrided {
   StridedPair<P, T> boxes;
   Pairing pairing;
 
-  KOKKOS_FUNCTION void operator()(const Team<Space>& team) const {
-    constexpr int kParts = kPartsPerTeam<Space>;
-    const std::int64_t parts = args.images * parts_of_image(args.slots);
+  KOKKOS_FUNCTION void operator()(std::int64_t unit) const {
+    const ImagePart part = image_part(unit / kLanes<Space>, args.slots);
+    const int lane = unit % kLanes<Space>;
+    const ImageSlots image = pairing.image(part.image);
     const C scale = *args.scale;
-    Kokkos::parallel_for(
-        Kokkos::TeamThreadRange(team, units_of_team<kParts>(team, parts)), [&](std::int64_t i) {
-          const std::int64_t index = unit_of<kParts>(team, i);
-          if (index >= parts) return;
-          const ImagePart part = image_part(index, args.slots);
-          const ImageSlots image = pairing.image(part.image);
-          Kokkos::parallel_for(
-              Kokkos::ThreadVectorRange(team, part.begin, part.end), [&](std::int64_t j) {
-                backward_slot<Formula>(args, boxes, pairing, scale, part.image, image, j);
-              });
-          if (!writes_rows(args)) return;
-          for_uncounted_rows(pairing, part, image, [&](std::int64_t first, std::int64_t end) {
-            Kokkos::parallel_for(
-                Kokkos::ThreadVectorRange(team, first, end > first ? end : first),
-                [&](std::int64_t row) { set_row_gradients(args, row, Gradients<C>{}); });
-          });
-        });
+    for (std::int64_t j = part.begin + lane; j < part.end; j += kLanes<Space>) {
+      backward_slot<Formula>(args, boxes, pairing, scale, part.image, image, j);
+    }
+    if (!writes_rows(args)) return;
+    for_uncounted_rows(pairing, part, image, [&](std::int64_t first, std::int64_t end) {
+      for (std::int64_t row = first + lane; row < end; row += kLanes<Space>) {
+        set_row_gradients(args, row, Gradients<C>{});
+      }
+    });
   }
 };
 
-/// The sum of all teams' sums, by one team.
+/// The sum of all teams' sums, by the lanes of one thread: that needs no barrier.
 template <class Space, class C>
 struct AddPartials {
   const Partial* partials;
-  std::int64_t count;
+  int count;
   LossOutputs<C> outputs;
 
   KOKKOS_FUNCTION void operator()(const Team<Space>& team) const {
     Partial total{0, 0};
     Kokkos::parallel_reduce(
-        Kokkos::TeamThreadRange(team, count),
-        [&](std::int64_t i, Partial& sum) { sum += partials[i]; }, total);
+        Kokkos::ThreadVectorRange(team, count), [&](int i, Partial& sum) { sum += partials[i]; },
+        Kokkos::Sum<Partial>(total));
     Kokkos::single(Kokkos::PerTeam(team), [&] { outputs.write(total); });
   }
 };

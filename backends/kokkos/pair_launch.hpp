@@ -3,7 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <limits>
+#include <type_traits>
 
 #include "kokkos_runtime.hpp"
 #include "math/with_dtypes.hpp"
@@ -18,62 +18,69 @@ namespace boxloss::kokkos {
 template <class Space>
 std::int64_t most_teams(const Space& space) {
   if (kIsHost<Space>) return 256;
-  return std::clamp<std::int64_t>(space.concurrency() / (2 * kTeamThreads<Space>), 1, kMaxTeams);
+  return std::clamp<std::int64_t>(space.concurrency() / (2 * kDeviceThreads), 1, kMaxTeams);
 }
 
-template <class Space>
-int teams_for(std::int64_t units, int batch, std::int64_t most) {
-  return static_cast<int>(std::clamp<std::int64_t>((units + batch - 1) / batch, 1, most));
-}
-
-/// Arguments of a kernel beyond this size, policy included, would go through constant memory, and
-/// each launch would wait for the one before.
-template <class Functor, class Policy>
+/// Arguments of a kernel beyond 512 bytes, among them functor and policy, would go through constant
+/// memory, and each launch would wait for the one before.
+template <class Policy, class Functor>
 void launch(const char* name, const Policy& policy, const Functor& functor) {
   static_assert(sizeof(Functor) + sizeof(Policy) <= 512 - 64);
   Kokkos::parallel_for(name, policy, functor);
 }
 
-template <class Space, class C>
-void add_partials(const Space& space, const Partial* partials, int teams,
-                  const LossOutputs<C>& outputs) {
-  launch("boxloss::add_partials", Policy<Space>(space, 1, kTeamThreads<Space>),
-         AddPartials<Space, C>{partials, teams, outputs});
+template <class Space, class Functor>
+void launch_units(const char* name, const Space& space, std::int64_t units,
+                  const Functor& functor) {
+  using Units = Kokkos::RangePolicy<Space, Kokkos::LaunchBounds<kDeviceThreads, 1>,
+                                    Kokkos::IndexType<std::int64_t>>;
+  launch(name, Units(space, 0, units), functor);
+}
+
+/// Two launches: make_functor(deal) gives the first, whose teams leave their sums in
+/// outputs.partials; the second adds them, unless the losses are not reduced.
+template <class Space, class C, class MakeFunctor>
+void launch_teams(const char* name, const Space& space, std::int64_t batches, bool is_reduced,
+                  const TeamOutputs<C>& outputs, const MakeFunctor& make_functor) {
+  const int teams = static_cast<int>(std::clamp<std::int64_t>(batches, 1, most_teams(space)));
+  const Deal<Space> deal{batches / teams, static_cast<int>(batches % teams)};
+  launch(name, TeamPolicy<Space>(space, teams, kThreads<Space>), make_functor(deal));
+  if (!is_reduced) return;
+  launch("boxloss::add_partials", TeamPolicy<Space>(space, 1, 1, kLanes<Space>),
+         AddPartials<Space, C>{outputs.partials, teams, outputs.outputs});
+}
+
+template <class Space>
+std::int64_t lanes_of_parts(const GiouLossProblem& p) {
+  return p.pred.images * parts_of_image(p.pred.slots) * kLanes<Space>;
 }
 
 template <class Formula, class P, class T, class C, class Space, class Pairing>
 void launch_forward(const Space& space, const GiouLossProblem& p, const Pairing& pairing,
                     const GiouLossOutputs& outputs, Partial* partials) {
   const ForwardArgs<C> args = forward_args<C>(p, outputs);
-  const LossOutputs<C> loss = loss_outputs<C>(p, outputs);
-  const auto finish = [&](int teams) {
-    if (args.losses == nullptr) add_partials(space, partials, teams, loss);
-  };
+  const TeamOutputs<C> team_outputs{loss_outputs<C>(p, outputs), partials};
+  const bool is_reduced = args.losses == nullptr;
 
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
     constexpr int kBoxes = kGroup<P, T>;
     if (is_flat<P, kBoxes>(p.pred) && is_flat<T, kBoxes>(p.target)) {
-      const auto run = [&](auto functor) {
-        const int teams =
-            teams_for<Space>(functor.units(p.pred.slots), functor.kThreads, most_teams(space));
-        launch("boxloss::forward_flat", Policy<Space>(space, teams, functor.kThreads), functor);
-        finish(teams);
+      const auto run = [&](auto plain) {
+        using Functor = ForwardFlat<Space, Formula, P, T, C, Pairing, plain>;
+        launch_teams("boxloss::forward_flat", space, p.pred.slots / Functor::kTile, is_reduced,
+                     team_outputs, [&](const Deal<Space>& tiles) {
+                       return Functor{args, flat_boxes<P, T>(p), pairing, team_outputs, tiles};
+                     });
       };
-      if (is_plain(p)) {
-        return run(ForwardFlat<Space, Formula, P, T, C, Pairing, true>{args, flat_boxes<P, T>(p),
-                                                                       pairing, loss, partials});
-      }
-      return run(ForwardFlat<Space, Formula, P, T, C, Pairing, false>{args, flat_boxes<P, T>(p),
-                                                                      pairing, loss, partials});
+      return is_plain(p) ? run(std::true_type()) : run(std::false_type());
     }
   }
-  const std::int64_t parts = p.pred.images * parts_of_image(p.pred.slots);
-  const int teams = teams_for<Space>(parts, kPartsPerTeam<Space>, most_teams(space));
-  launch("boxloss::forward_strided",
-         Policy<Space>(space, teams, kPartsPerTeam<Space>, kLanes<Space>),
-         ForwardStrided<Space, Formula, P, T, C, Pairing>{args, strided_pair<P, T>(p), pairing,
-                                                          loss, partials});
-  finish(teams);
+  const std::int64_t batches = (lanes_of_parts<Space>(p) + kThreads<Space> - 1) / kThreads<Space>;
+  launch_teams("boxloss::forward_strided", space, batches, is_reduced, team_outputs,
+               [&](const Deal<Space>& lanes) {
+                 return ForwardStrided<Space, Formula, P, T, C, Pairing>{
+                     args, strided_pair<P, T>(p), pairing, team_outputs, lanes};
+               });
 }
 
 template <class Formula, class P, class T, class C, class Space, class Pairing>
@@ -86,23 +93,18 @@ void launch_backward(const Space& space, const GiouLossProblem& p, const Pairing
     constexpr int kBoxes = kBackwardGroup<P, T>;
     if (is_flat<P, kBoxes>(p.pred) && is_flat<T, kBoxes>(p.target) &&
         is_aligned<P, 4 * kBoxes>(gradients.pred) && is_aligned<T, 4 * kBoxes>(gradients.target)) {
-      const auto run = [&](auto functor) {
-        using Units = Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>;
-        launch("boxloss::backward_flat", Units(space, 0, functor.units(p.pred.slots)), functor);
+      const auto run = [&](auto plain) {
+        const std::int64_t groups = (p.pred.slots + kBoxes - 1) / kBoxes;
+        launch_units(
+            "boxloss::backward_flat", space, groups,
+            BackwardFlat<Formula, P, T, C, Pairing, plain>{args, flat_boxes<P, T>(p), pairing});
       };
-      if (is_plain(p, gradients)) {
-        return run(
-            BackwardFlat<Formula, P, T, C, Pairing, true>{args, flat_boxes<P, T>(p), pairing});
-      }
-      return run(
-          BackwardFlat<Formula, P, T, C, Pairing, false>{args, flat_boxes<P, T>(p), pairing});
+      return is_plain(p, gradients) ? run(std::true_type()) : run(std::false_type());
     }
   }
-  const std::int64_t parts = p.pred.images * parts_of_image(p.pred.slots);
-  const int teams = teams_for<Space>(parts, kPartsPerTeam<Space>, std::numeric_limits<int>::max());
-  launch("boxloss::backward_strided",
-         Policy<Space>(space, teams, kPartsPerTeam<Space>, kLanes<Space>),
-         BackwardStrided<Space, Formula, P, T, C, Pairing>{args, strided_pair<P, T>(p), pairing});
+  launch_units(
+      "boxloss::backward_strided", space, lanes_of_parts<Space>(p),
+      BackwardStrided<Space, Formula, P, T, C, Pairing>{args, strided_pair<P, T>(p), pairing});
 }
 
 template <class Space>
