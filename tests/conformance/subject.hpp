@@ -3,11 +3,15 @@
 #pragma once
 
 #include <boxloss/registry.hpp>
+#include <string>
 
 namespace boxloss::conformance {
 
-/// The implementation under test, which the command line names. Skips the test, out loud, where its
-/// device is missing.
+/// What the command line names.
+const std::string& subject_name();
+
+/// The implementation of that name, which is under test. Skips the test, out loud, where its device
+/// is missing.
 const Implementation& subject();
 
 }  // namespace boxloss::conformance

@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/registry.hpp>
+#include <cstddef>
+#include <cstring>
+
+#include "executor.hpp"
+
+/// What the GPU source in backends/cuda needs of its platform, for a GPU that the host plays.
+#define BOXLOSS_GPU gpu_on_host
+
+namespace boxloss::gpu_on_host {
+
+struct StreamState {
+  unsigned long long id;
+  bool is_capturing;
+};
+
+/// Null is the default stream. All work is done when launch returns.
+using Stream = const StreamState*;
+
+constexpr Device kDevice = Device::kCpu;
+constexpr const char* kName = "gpu_on_host";
+
+Implementation native();
+
+inline bool is_capturing(Stream stream) { return stream != nullptr && stream->is_capturing; }
+
+inline unsigned long long stream_id(Stream stream) { return stream == nullptr ? 0 : stream->id; }
+
+inline void zero_async(void* data, std::size_t bytes, Stream) {
+  if (data == nullptr || bytes == 0) return;
+  std::memset(data, 0, bytes);
+}
+
+template <class T>
+T* address_of_symbol(const T& symbol) {
+  return const_cast<T*>(&symbol);
+}
+
+/// Few, so that small problems already have several tiles for each block.
+inline int processor_count(int) { return 3; }
+
+struct DeviceScope {
+  explicit DeviceScope(int) {}
+};
+
+template <class... Params, class... Args>
+void launch(void (*kernel)(Params...), const char* name, unsigned blocks, unsigned threads, Stream,
+            const Args&... args) {
+  run_grid(name, blocks, threads, [&] { kernel(args...); });
+}
+
+/// The value of the thread `lanes` further on, among groups of kLanes = 32.
+template <class T>
+T shuffle_down(T value, int lanes) {
+  return shuffle_down(value, static_cast<unsigned>(lanes), 32);
+}
+
+inline unsigned long long add_acquire_release(unsigned long long* address,
+                                              unsigned long long value) {
+  const unsigned long long before = *address;
+  *address += value;
+  return before;
+}
+
+}  // namespace boxloss::gpu_on_host
