@@ -8,6 +8,7 @@
 #include "math/box.hpp"
 #include "math/half.hpp"
 #include "math/host_device.hpp"
+#include "math/opaque.hpp"
 
 /// Arrays of every dtype, converted to and from the compute type C in registers.
 namespace boxloss {
@@ -82,6 +83,7 @@ BOXLOSS_HOST_DEVICE auto with_elements(const void* data, DType dtype, const Use&
 // Arguments by value: a GPU would have to keep anything else in memory for the call.
 template <class C>
 BOXLOSS_HOST_DEVICE_CALL C load_any(const void* data, DType dtype, std::int64_t i) {
+  i = opaque_index(i);
   return with_elements(data, dtype, [i](auto typed) { return typed.template get<C>(i); });
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
 #include "math/host_device.hpp"
 
@@ -22,7 +21,8 @@ template <class To, class From>
 BOXLOSS_HOST_DEVICE To bit_cast(const From& from) {
   static_assert(sizeof(To) == sizeof(From));
   To to;
-  memcpy(&to, &from, sizeof(to));
+  // Not memcpy, here and elsewhere: HIP's is a loop over bytes.
+  __builtin_memcpy(&to, &from, sizeof(to));
   return to;
 }
 
@@ -50,6 +50,8 @@ BOXLOSS_HOST_DEVICE float to_float(Half value) {
   float result;
   asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value.bits));
   return result;
+#elif defined(__AMDGCN__)
+  return bit_cast<_Float16>(value);
 #else
   const std::uint32_t magnitude = static_cast<std::uint32_t>(value.bits & 0x7fffu) << 13;
   const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000u) << 16;
@@ -67,6 +69,8 @@ BOXLOSS_HOST_DEVICE Half to_half(float value) {
   Half result;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
   return result;
+#elif defined(__AMDGCN__)
+  return bit_cast<Half>(static_cast<_Float16>(value));
 #else
   const std::uint32_t bits = bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16) & 0x8000u;

@@ -10,8 +10,11 @@
 #endif
 
 /// The same for branchy code off the fast paths: on a GPU a call, because inlined at every use it
-/// would multiply each kernel's size and compile time.
-#if defined(__CUDACC__) || defined(__HIPCC__)
+/// would multiply each kernel's size and compile time. AMD's compiler inlines in no more time, and
+/// for a call it would set aside the registers of the largest function that could be called.
+#if defined(__HIP__)
+#define BOXLOSS_HOST_DEVICE_CALL BOXLOSS_HOST_DEVICE
+#elif defined(__CUDACC__)
 #define BOXLOSS_HOST_DEVICE_CALL __host__ __device__ __noinline__
 #else
 #define BOXLOSS_HOST_DEVICE_CALL inline

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
 #include "math/elements.hpp"
+#include "math/opaque.hpp"
 
 /// Boxes through the widest loads and stores that their alignment allows.
 namespace boxloss {
@@ -22,6 +22,19 @@ struct __attribute__((may_alias)) Word {
   alignas(kBytes) std::uint32_t parts[kBytes / 4];
 };
 
+/// Makes AMD's compiler load the word in one piece, even where its elements are used apart.
+template <int kBytes>
+BOXLOSS_HOST_DEVICE void keep_whole([[maybe_unused]] Word<kBytes>& word) {
+#if defined(__AMDGCN__)
+  if constexpr (kBytes == 16) {
+    using Registers = std::uint32_t __attribute__((ext_vector_type(4)));
+    auto registers = bit_cast<Registers>(word);
+    asm("" : "+v"(registers));
+    word = bit_cast<Word<kBytes>>(registers);
+  }
+#endif
+}
+
 template <class E, int N>
 BOXLOSS_HOST_DEVICE Pack<E, N> load_pack(const E* address) {
   constexpr int kBytes = sizeof(Pack<E, N>);
@@ -31,9 +44,10 @@ BOXLOSS_HOST_DEVICE Pack<E, N> load_pack(const E* address) {
   BOXLOSS_UNROLL
   for (int i = 0; i < kWords; ++i) {
     words[i] = reinterpret_cast<const Word<kWordBytes>*>(address)[i];
+    keep_whole(words[i]);
   }
   Pack<E, N> pack;
-  memcpy(&pack, words, sizeof(pack));
+  __builtin_memcpy(&pack, words, sizeof(pack));
   return pack;
 }
 
@@ -57,7 +71,7 @@ BOXLOSS_HOST_DEVICE void store_pack(E* address, const Pack<E, N>& pack) {
   constexpr int kWordBytes = kBytes < 16 ? kBytes : 16;
   constexpr int kWords = kBytes / kWordBytes;
   Word<kWordBytes> words[kWords];
-  memcpy(words, &pack, sizeof(pack));
+  __builtin_memcpy(words, &pack, sizeof(pack));
   BOXLOSS_UNROLL
   for (int i = 0; i < kWords; ++i) {
     reinterpret_cast<Word<kWordBytes>*>(address)[i] = words[i];
@@ -77,7 +91,7 @@ struct StridedBoxes {
 
   template <class C>
   BOXLOSS_HOST_DEVICE Box<C> get(std::int64_t b, std::int64_t slot) const {
-    if (!rows_aligned) return boxes.template get<C>(b, slot);
+    if (!opaque_flag(rows_aligned)) return boxes.template get<C>(b, slot);
     const std::int64_t at = b * boxes.image_stride + slot * boxes.slot_stride;
     return box_at<C>(load_pack<E, 4>(boxes.values.data + at), 0);
   }
@@ -113,7 +127,7 @@ struct BoxOutputs {
 
   template <class C>
   BOXLOSS_HOST_DEVICE void set(std::int64_t row, const Box<C>& box) const {
-    if (!rows_aligned) return values.set_box(4 * row, box);
+    if (!opaque_flag(rows_aligned)) return values.set_box(4 * row, box);
     Pack<E, 4> pack;
     set_box_at(pack, 0, box);
     store_pack(values.data + 4 * row, pack);

@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "math/opaque.hpp"
 #include "pairing/with_pairing.hpp"
 #include "pairs/pair_args.hpp"
 
@@ -32,17 +33,6 @@ inline bool is_plain(const GiouLossProblem& p) {
 inline bool is_plain(const GiouLossProblem& p, const GiouLossGradients& gradients) {
   return is_plain(p) && gradients.pred != nullptr && gradients.target == nullptr &&
          gradients.weight == nullptr;
-}
-
-/// A value that a GPU's compiler takes for one that changes: a branch on it is not moved out of a
-/// loop, which would double the loop's code.
-BOXLOSS_HOST_DEVICE int opaque(int value) {
-#if defined(__CUDA_ARCH__)
-  asm volatile("" : "+r"(value));
-#elif defined(__HIP_DEVICE_COMPILE__)
-  asm volatile("" : "+s"(value));
-#endif
-  return value;
 }
 
 /// Consecutive boxes that one thread takes: as many as make the smaller operand a load of

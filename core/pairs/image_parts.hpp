@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "math/opaque.hpp"
 #include "pairing/with_pairing.hpp"
 #include "pairs/pair_args.hpp"
 
@@ -70,6 +71,7 @@ template <class Formula, class P, class T, class C, class Pairing>
 BOXLOSS_HOST_DEVICE Partial forward_slot(const ForwardArgs<C>& a, const StridedPair<P, T>& boxes,
                                          const Pairing& pairing, std::int64_t b,
                                          const ImageSlots& image, std::int64_t j) {
+  j = opaque_index(j);
   const std::int64_t row = image.row + j;
   C loss = 0;
   unsigned long long count = 0;
@@ -89,6 +91,7 @@ BOXLOSS_HOST_DEVICE Partial forward_slot(const ForwardArgs<C>& a, const StridedP
 template <class P, class T, class C>
 BOXLOSS_HOST_DEVICE void set_row_gradients(const BackwardArgs<P, T, C>& a, std::int64_t row,
                                            const Gradients<C>& d) {
+  row = opaque_index(row);
   if constexpr (!std::is_integral_v<T>) {
     if (a.d_target.values.data != nullptr) a.d_target.set(row, d.target);
   }
@@ -106,6 +109,7 @@ BOXLOSS_HOST_DEVICE void backward_slot(const BackwardArgs<P, T, C>& a,
                                        const StridedPair<P, T>& boxes, const Pairing& pairing,
                                        C scale, std::int64_t b, const ImageSlots& image,
                                        std::int64_t j) {
+  j = opaque_index(j);
   const std::int64_t row = image.row + j;
   Gradients<C> d;
   if (j < image.count && pairing.counts(row)) {
