@@ -9,7 +9,7 @@ namespace boxloss::kokkos {
 void giou_forward_on_device(const GiouLossProblem& problem, const GiouLossOutputs& outputs,
                             const Execution& execution) {
   const DeviceCall call(execution);
-  forward<Giou>(call.space, problem, outputs, execution);
+  forward<Giou>(call, problem, outputs, execution);
   check_launch();
 }
 
@@ -17,7 +17,7 @@ void giou_backward_on_device(const GiouLossProblem& problem, const GradView& gra
                              const void* scale, const GiouLossGradients& gradients,
                              const Execution& execution) {
   const DeviceCall call(execution);
-  backward<Giou>(call.space, problem, grad_loss, scale, gradients);
+  backward<Giou>(call, problem, grad_loss, scale, gradients);
   check_launch();
 }
 

@@ -73,37 +73,56 @@ void warm_up(const DeviceSpace& space) {
   Kokkos::parallel_for("boxloss::warm_up", policy, NoWork());
 }
 
-using Instances = std::map<std::pair<int, Stream>, DeviceSpace>;
+/// What is kept for a device. Launches on one stream follow each other and share a counter; a
+/// captured launch may be replayed beside anything, so it keeps one for good.
+struct OfDevice {
+  static constexpr int kCounters = 1 << 16;
+
+  Kokkos::View<Counter*, DeviceSpace> counters;
+  int taken = 0;
+  std::map<Stream, Call<DeviceSpace>> calls;
+
+  Counter* take_counter() { return taken < kCounters ? &counters.data()[taken++] : nullptr; }
+};
 
 /// Never destroyed: Kokkos may be finalised by whatever runs last in the process.
-Instances& instances() {
-  static Instances& all = *new Instances;
+std::map<int, OfDevice>& devices() {
+  static std::map<int, OfDevice>& all = *new std::map<int, OfDevice>;
   return all;
 }
 
-std::mutex instances_mutex;
+std::mutex devices_mutex;
 
 void release_instances() {
-  const std::lock_guard lock(instances_mutex);
-  instances().clear();
+  const std::lock_guard lock(devices_mutex);
+  devices().clear();
 }
 
-DeviceSpace instance_for(const Execution& execution) {
+Call<DeviceSpace> call_for(const Execution& execution) {
   ensure_initialized();
   check(BOXLOSS_VENDOR(SetDevice)(execution.device_index), "setting the current device");
   const Stream stream = static_cast<Stream>(execution.stream);
-  const std::lock_guard lock(instances_mutex);
-  const auto found = instances().find({execution.device_index, stream});
-  if (found != instances().end()) return found->second;
-  if (is_capturing(stream)) {
+  const bool captured = is_capturing(stream);
+  const std::lock_guard lock(devices_mutex);
+  OfDevice& device = devices()[execution.device_index];
+  const auto found = device.calls.find(stream);
+  if (found != device.calls.end()) {
+    return {found->second.space, captured ? device.take_counter() : found->second.arrivals};
+  }
+  if (captured) {
     throw DeviceError(
         "kokkos: the first call on a stream sets up Kokkos for it, which cannot be "
         "captured; call once on this stream before the capture");
   }
   const DeviceSpace space(stream);
   warm_up(space);
-  instances().emplace(std::pair(execution.device_index, stream), space);
-  return space;
+  if (device.counters.data() == nullptr) {
+    device.counters = {Kokkos::view_alloc(space, "boxloss::counters"), OfDevice::kCounters};
+    space.fence("boxloss::counters");  // other streams use them, too
+  }
+  const Call<DeviceSpace> call{space, device.take_counter()};
+  device.calls.emplace(stream, call);
+  return call;
 }
 
 }  // namespace
@@ -115,7 +134,7 @@ KeepDevice::KeepDevice() {
 
 KeepDevice::~KeepDevice() { (void)BOXLOSS_VENDOR(SetDevice)(device_); }
 
-DeviceCall::DeviceCall(const Execution& execution) : space(instance_for(execution)) {}
+DeviceCall::DeviceCall(const Execution& execution) : Call(call_for(execution)) {}
 
 void check_launch() { check(BOXLOSS_VENDOR(GetLastError)(), "a launch"); }
 

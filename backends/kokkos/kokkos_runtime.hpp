@@ -5,6 +5,8 @@
 #include <Kokkos_Core.hpp>
 #include <boxloss/execution.hpp>
 
+#include "pair_workspace.hpp"
+
 /// Kokkos' life in a process that may or may not know of it, and the caller's streams as its
 /// execution-space instances.
 namespace boxloss::kokkos {
@@ -29,14 +31,19 @@ class KeepDevice {
   int device_ = 0;
 };
 
+/// What a call runs with.
+template <class Space>
+struct Call {
+  Space space;
+  /// Zero, and used by no other launch at the same time; null where there is none to be had.
+  Counter* arrivals = nullptr;
+};
+
 /// For the length of one call: the execution's GPU is current, and `space` stands for its stream.
 /// That instance is made by the first call on a stream, which allocates and must therefore come
 /// before any capture; it is released when Kokkos is finalised.
-struct DeviceCall {
+struct DeviceCall : private KeepDevice, Call<DeviceSpace> {
   explicit DeviceCall(const Execution& execution);
-
-  KeepDevice keep;
-  DeviceSpace space;
 };
 
 /// Throws DeviceError if the launch just made has failed.

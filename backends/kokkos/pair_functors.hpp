@@ -4,6 +4,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include "pair_workspace.hpp"
 #include "pairs/flat_groups.hpp"
 #include "pairs/image_parts.hpp"
 
@@ -14,9 +15,9 @@ struct Kokkos::reduction_identity<boxloss::Partial> {
 
 /// The loops over pairs, for any formula, pairing and dtypes, in the same two shapes as in
 /// backends/cuda: flat, a thread taking groups of neighbouring boxes, and strided, a group of lanes
-/// taking part of one image's slots. Partial sums go to the caller's workspace, and a second launch
-/// adds them in order: Kokkos' own reductions over all teams use memory of the instance, which
-/// captured launches that run at the same time would share.
+/// taking part of one image's slots. Each team leaves its sum in the caller's workspace, and the
+/// last one to arrive adds them in order. Kokkos' own reductions over all teams would use memory of
+/// the instance, which captured launches that run at the same time would share.
 namespace boxloss::kokkos {
 
 template <class Space>
@@ -54,22 +55,46 @@ struct Deal {
   }
 };
 
-/// Where a team's share of the loss goes.
+/// How the teams' sums become one.
 template <class C>
-struct TeamOutputs {
+struct TeamReducer {
   LossOutputs<C> outputs;
-  Partial* partials;
+  Partial* partials;  ///< one for each team
+  Counter* arrivals;  ///< zero between launches
 
   /// What every forward functor ends with.
   template <class Team>
   KOKKOS_FUNCTION void finish(const Team& team, bool is_reduced, Partial own) const {
-    if (is_reduced) team.team_reduce(Kokkos::Sum<Partial>(own));
+    if (is_reduced) {
+      reduce(team, own);
+    } else if (team.league_rank() == 0) {
+      Kokkos::single(Kokkos::PerTeam(team), [&] { *outputs.scale = C(1); });
+    }
+  }
+
+ private:
+  template <class Team>
+  KOKKOS_FUNCTION void reduce(const Team& team, Partial own) const {
+    team.team_reduce(Kokkos::Sum<Partial>(own));
+    int is_last = 0;
+    Kokkos::single(
+        Kokkos::PerTeam(team),
+        [&](int& last) {
+          partials[team.league_rank()] = own;
+          Kokkos::memory_fence();
+          last = Kokkos::atomic_fetch_add(arrivals, 1) == team.league_size() - 1 ? 1 : 0;
+          Kokkos::memory_fence();
+        },
+        is_last);
+    if (is_last == 0) return;
+
+    Partial total{0, 0};
+    Kokkos::parallel_reduce(
+        Kokkos::TeamThreadRange(team, team.league_size()),
+        [&](int i, Partial& sum) { sum += partials[i]; }, Kokkos::Sum<Partial>(total));
     Kokkos::single(Kokkos::PerTeam(team), [&] {
-      if (is_reduced) {
-        partials[team.league_rank()] = own;
-      } else if (team.league_rank() == 0) {
-        *outputs.scale = C(1);
-      }
+      outputs.write(total);
+      *arrivals = 0;
     });
   }
 };
@@ -81,7 +106,7 @@ struct ForwardFlat {
   ForwardArgs<C> args;
   FlatBoxes<P, T> boxes;
   Pairing pairing;
-  TeamOutputs<C> outputs;
+  TeamReducer<C> reducer;
   Deal<Space> tiles;
 
   static constexpr int kBoxes = kGroup<P, T>;
@@ -103,7 +128,7 @@ struct ForwardFlat {
             own += forward_groups<Formula, kPlain, 1, 1>(args, boxes, pairing, box, 0);
           });
     }
-    outputs.finish(team, args.losses == nullptr, own);
+    reducer.finish(team, args.losses == nullptr, own);
   }
 };
 
@@ -135,7 +160,7 @@ struct ForwardStrided {
   ForwardArgs<C> args;
   StridedPair<P, T> boxes;
   Pairing pairing;
-  TeamOutputs<C> outputs;
+  TeamReducer<C> reducer;
   Deal<Space> lanes;
 
   KOKKOS_FUNCTION void operator()(const Team<Space>& team) const {
@@ -158,7 +183,7 @@ struct ForwardStrided {
         }
       });
     });
-    outputs.finish(team, args.losses == nullptr, own);
+    reducer.finish(team, args.losses == nullptr, own);
   }
 };
 
@@ -182,22 +207,6 @@ struct BackwardStrided {
         set_row_gradients(args, row, Gradients<C>{});
       }
     });
-  }
-};
-
-/// The sum of all teams' sums, by the lanes of one thread: that needs no barrier.
-template <class Space, class C>
-struct AddPartials {
-  const Partial* partials;
-  int count;
-  LossOutputs<C> outputs;
-
-  KOKKOS_FUNCTION void operator()(const Team<Space>& team) const {
-    Partial total{0, 0};
-    Kokkos::parallel_reduce(
-        Kokkos::ThreadVectorRange(team, count), [&](int i, Partial& sum) { sum += partials[i]; },
-        Kokkos::Sum<Partial>(total));
-    Kokkos::single(Kokkos::PerTeam(team), [&] { outputs.write(total); });
   }
 };
 

@@ -14,6 +14,13 @@
 /// From a problem to Kokkos' dispatch.
 namespace boxloss::kokkos {
 
+template <class Space>
+void zero(const Space& space, void* data, std::size_t bytes) {
+  if (data == nullptr || bytes == 0) return;
+  using Bytes = Kokkos::View<char*, typename Space::memory_space, Kokkos::MemoryUnmanaged>;
+  Kokkos::deep_copy(space, Bytes(static_cast<char*>(data), bytes), char(0));
+}
+
 /// On the host a number that does not depend on the threads, so that the sum does not either.
 template <class Space>
 std::int64_t most_teams(const Space& space) {
@@ -32,22 +39,29 @@ void launch(const char* name, const Policy& policy, const Functor& functor) {
 template <class Space, class Functor>
 void launch_units(const char* name, const Space& space, std::int64_t units,
                   const Functor& functor) {
-  using Units = Kokkos::RangePolicy<Space, Kokkos::LaunchBounds<kDeviceThreads, 1>,
-                                    Kokkos::IndexType<std::int64_t>>;
+  using Units = Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>;
   launch(name, Units(space, 0, units), functor);
 }
 
-/// Two launches: make_functor(deal) gives the first, whose teams leave their sums in
-/// outputs.partials; the second adds them, unless the losses are not reduced.
-template <class Space, class C, class MakeFunctor>
-void launch_teams(const char* name, const Space& space, std::int64_t batches, bool is_reduced,
-                  const TeamOutputs<C>& outputs, const MakeFunctor& make_functor) {
+/// Deals batches of units out to teams, which make_functor(deal) tells what to do.
+template <class Space, class MakeFunctor>
+void launch_teams(const char* name, const Space& space, std::int64_t batches,
+                  const MakeFunctor& make_functor) {
   const int teams = static_cast<int>(std::clamp<std::int64_t>(batches, 1, most_teams(space)));
   const Deal<Space> deal{batches / teams, static_cast<int>(batches % teams)};
   launch(name, TeamPolicy<Space>(space, teams, kThreads<Space>), make_functor(deal));
-  if (!is_reduced) return;
-  launch("boxloss::add_partials", TeamPolicy<Space>(space, 1, 1, kLanes<Space>),
-         AddPartials<Space, C>{outputs.partials, teams, outputs.outputs});
+}
+
+template <class C, class Space>
+TeamReducer<C> make_reducer(const Call<Space>& call, const GiouLossProblem& p,
+                            const GiouLossOutputs& outputs, const Execution& execution) {
+  Partial* const partials = static_cast<Partial*>(execution.workspace);
+  TeamReducer<C> reducer{loss_outputs<C>(p, outputs), partials, call.arrivals};
+  if (reducer.arrivals == nullptr) {
+    reducer.arrivals = reinterpret_cast<Counter*>(partials + kMaxTeams);
+    zero(call.space, reducer.arrivals, sizeof(Counter));
+  }
+  return reducer;
 }
 
 template <class Space>
@@ -56,31 +70,29 @@ std::int64_t lanes_of_parts(const GiouLossProblem& p) {
 }
 
 template <class Formula, class P, class T, class C, class Space, class Pairing>
-void launch_forward(const Space& space, const GiouLossProblem& p, const Pairing& pairing,
-                    const GiouLossOutputs& outputs, Partial* partials) {
+void launch_forward(const Call<Space>& call, const GiouLossProblem& p, const Pairing& pairing,
+                    const GiouLossOutputs& outputs, const Execution& execution) {
   const ForwardArgs<C> args = forward_args<C>(p, outputs);
-  const TeamOutputs<C> team_outputs{loss_outputs<C>(p, outputs), partials};
-  const bool is_reduced = args.losses == nullptr;
+  const TeamReducer<C> reducer = make_reducer<C>(call, p, outputs, execution);
 
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
     constexpr int kBoxes = kGroup<P, T>;
     if (is_flat<P, kBoxes>(p.pred) && is_flat<T, kBoxes>(p.target)) {
       const auto run = [&](auto plain) {
         using Functor = ForwardFlat<Space, Formula, P, T, C, Pairing, plain>;
-        launch_teams("boxloss::forward_flat", space, p.pred.slots / Functor::kTile, is_reduced,
-                     team_outputs, [&](const Deal<Space>& tiles) {
-                       return Functor{args, flat_boxes<P, T>(p), pairing, team_outputs, tiles};
+        launch_teams("boxloss::forward_flat", call.space, p.pred.slots / Functor::kTile,
+                     [&](const Deal<Space>& tiles) {
+                       return Functor{args, flat_boxes<P, T>(p), pairing, reducer, tiles};
                      });
       };
       return is_plain(p) ? run(std::true_type()) : run(std::false_type());
     }
   }
   const std::int64_t batches = (lanes_of_parts<Space>(p) + kThreads<Space> - 1) / kThreads<Space>;
-  launch_teams("boxloss::forward_strided", space, batches, is_reduced, team_outputs,
-               [&](const Deal<Space>& lanes) {
-                 return ForwardStrided<Space, Formula, P, T, C, Pairing>{
-                     args, strided_pair<P, T>(p), pairing, team_outputs, lanes};
-               });
+  launch_teams("boxloss::forward_strided", call.space, batches, [&](const Deal<Space>& lanes) {
+    return ForwardStrided<Space, Formula, P, T, C, Pairing>{args, strided_pair<P, T>(p), pairing,
+                                                            reducer, lanes};
+  });
 }
 
 template <class Formula, class P, class T, class C, class Space, class Pairing>
@@ -107,13 +119,6 @@ void launch_backward(const Space& space, const GiouLossProblem& p, const Pairing
       BackwardStrided<Space, Formula, P, T, C, Pairing>{args, strided_pair<P, T>(p), pairing});
 }
 
-template <class Space>
-void zero(const Space& space, void* data, std::size_t bytes) {
-  if (data == nullptr || bytes == 0) return;
-  using Bytes = Kokkos::View<char*, typename Space::memory_space, Kokkos::MemoryUnmanaged>;
-  Kokkos::deep_copy(space, Bytes(static_cast<char*>(data), bytes), char(0));
-}
-
 /// Calls launch(dtypes, pairing); or, where there are no slots, zeroes the outputs.
 template <class Space, class Written, class Launch>
 void run(const Space& space, const GiouLossProblem& p, const Written& outputs,
@@ -128,22 +133,22 @@ void run(const Space& space, const GiouLossProblem& p, const Written& outputs,
 }
 
 template <class Formula, class Space>
-void forward(const Space& space, const GiouLossProblem& p, const GiouLossOutputs& outputs,
+void forward(const Call<Space>& call, const GiouLossProblem& p, const GiouLossOutputs& outputs,
              const Execution& execution) {
-  run(space, p, outputs, [&](auto dtypes, const auto& pairing) {
+  run(call.space, p, outputs, [&](auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
     launch_forward<Formula, typename D::Pred, typename D::Target, typename D::Compute>(
-        space, p, pairing, outputs, static_cast<Partial*>(execution.workspace));
+        call, p, pairing, outputs, execution);
   });
 }
 
 template <class Formula, class Space>
-void backward(const Space& space, const GiouLossProblem& p, const GradView& grad_loss,
+void backward(const Call<Space>& call, const GiouLossProblem& p, const GradView& grad_loss,
               const void* scale, const GiouLossGradients& gradients) {
-  run(space, p, gradients, [&](auto dtypes, const auto& pairing) {
+  run(call.space, p, gradients, [&](auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
     launch_backward<Formula, typename D::Pred, typename D::Target, typename D::Compute>(
-        space, p, pairing, grad_loss, scale, gradients);
+        call.space, p, pairing, grad_loss, scale, gradients);
   });
 }
 

@@ -7,10 +7,14 @@
 
 #include "pairs/pair_args.hpp"
 
-/// What a forward call keeps in the caller's workspace: each team's sum.
+/// What a forward call keeps in the caller's workspace: each team's sum and, where no counter of
+/// our own is free, a counter.
 namespace boxloss::kokkos {
 
+/// Of the teams that have finished.
+using Counter = int;
+
 constexpr std::int64_t kMaxTeams = 4096;
-constexpr std::size_t kWorkspaceBytes = kMaxTeams * sizeof(Partial);
+constexpr std::size_t kWorkspaceBytes = kMaxTeams * sizeof(Partial) + sizeof(Counter);
 
 }  // namespace boxloss::kokkos
