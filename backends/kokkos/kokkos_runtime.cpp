@@ -78,7 +78,8 @@ void warm_up(const DeviceSpace& space) {
 struct OfDevice {
   static constexpr int kCounters = 1 << 16;
 
-  Kokkos::View<Counter*, DeviceSpace> counters;
+  using Counters = Kokkos::View<Counter*, DeviceSpace>;
+  Counters counters;
   int taken = 0;
   std::map<Stream, Call<DeviceSpace>> calls;
 
@@ -117,7 +118,8 @@ Call<DeviceSpace> call_for(const Execution& execution) {
   const DeviceSpace space(stream);
   warm_up(space);
   if (device.counters.data() == nullptr) {
-    device.counters = {Kokkos::view_alloc(space, "boxloss::counters"), OfDevice::kCounters};
+    device.counters =
+        OfDevice::Counters(Kokkos::view_alloc(space, "boxloss::counters"), OfDevice::kCounters);
     space.fence("boxloss::counters");  // other streams use them, too
   }
   const Call<DeviceSpace> call{space, device.take_counter()};

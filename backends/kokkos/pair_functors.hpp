@@ -32,26 +32,30 @@ constexpr int kThreads = kIsHost<Space> ? 1 : kDeviceThreads;
 template <class Space>
 constexpr int kLanes = kIsHost<Space> ? 1 : 32;
 
+/// Registers must suffice for so many teams on each processor of a GPU.
+constexpr int kTeamsPerProcessor = 4;
+
 template <class Space>
-using TeamPolicy = Kokkos::TeamPolicy<Space, Kokkos::LaunchBounds<kDeviceThreads, 1>>;
+using TeamPolicy =
+    Kokkos::TeamPolicy<Space, Kokkos::LaunchBounds<kDeviceThreads, kTeamsPerProcessor>>;
 template <class Space>
 using Team = typename TeamPolicy<Space>::member_type;
 
-/// Units of work, one for each thread, come in batches of a team's size, which are dealt out to the
-/// teams in turn.
+/// Work comes in batches, a piece for each thread of a team, which are dealt out in turn.
 template <class Space>
 struct Deal {
   std::int64_t batches_each;
   int teams_with_one_more;
 
-  KOKKOS_FUNCTION std::int64_t units_of(const Team<Space>& team) const {
-    const int one_more = team.league_rank() < teams_with_one_more ? 1 : 0;
-    return (batches_each + one_more) * kThreads<Space>;
-  }
-  /// The unit that a team takes as its i-th.
-  KOKKOS_FUNCTION static std::int64_t unit(const Team<Space>& team, std::int64_t i) {
-    const std::int64_t batch = i / kThreads<Space> * team.league_size() + team.league_rank();
-    return batch * kThreads<Space> + i % kThreads<Space>;
+  /// Calls use(batch, thread) for each piece of work that falls to the team.
+  template <class Use>
+  KOKKOS_FUNCTION void for_each(const Team<Space>& team, const Use& use) const {
+    const std::int64_t batches = batches_each + (team.league_rank() < teams_with_one_more ? 1 : 0);
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, batches * kThreads<Space>),
+                         [&](std::int64_t i) {
+                           use(i / kThreads<Space> * team.league_size() + team.league_rank(),
+                               static_cast<int>(i % kThreads<Space>));
+                         });
   }
 };
 
@@ -116,10 +120,9 @@ struct ForwardFlat {
 
   KOKKOS_FUNCTION void operator()(const Team<Space>& team) const {
     Partial own{0, 0};
-    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, tiles.units_of(team)), [&](std::int64_t i) {
-      const std::int64_t unit = tiles.unit(team, i);
-      const std::int64_t first = unit / kThreads<Space> * kTile + unit % kThreads<Space> * kBoxes;
-      own += forward_groups<Formula, kPlain, kBoxes, kGroups>(args, boxes, pairing, first, kStride);
+    tiles.for_each(team, [&](std::int64_t tile, int thread) {
+      own += forward_groups<Formula, kPlain, kBoxes, kGroups>(
+          args, boxes, pairing, tile * kTile + thread * kBoxes, kStride);
     });
     if (team.league_rank() == team.league_size() - 1) {
       const std::int64_t behind_tiles = args.slots / kTile * kTile;
@@ -152,8 +155,7 @@ struct BackwardFlat {
   }
 };
 
-// ---- strided: unit u is lane u % kLanes of part u / kLanes
-// -----------------------------------------
+// ---- strided ---------------------------------------------------------------------------------
 
 template <class Space, class Formula, class P, class T, class C, class Pairing>
 struct ForwardStrided {
@@ -161,16 +163,18 @@ struct ForwardStrided {
   StridedPair<P, T> boxes;
   Pairing pairing;
   TeamReducer<C> reducer;
-  Deal<Space> lanes;
+  Deal<Space> deal;
+
+  static constexpr int kParts = kThreads<Space> / kLanes<Space>;  // in a batch
 
   KOKKOS_FUNCTION void operator()(const Team<Space>& team) const {
-    const std::int64_t units = args.images * parts_of_image(args.slots) * kLanes<Space>;
+    const std::int64_t parts = args.images * parts_of_image(args.slots);
     Partial own{0, 0};
-    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, lanes.units_of(team)), [&](std::int64_t i) {
-      const std::int64_t unit = lanes.unit(team, i);
-      if (unit >= units) return;
-      const ImagePart part = image_part(unit / kLanes<Space>, args.slots);
-      const int lane = unit % kLanes<Space>;
+    deal.for_each(team, [&](std::int64_t batch, int thread) {
+      const std::int64_t index = batch * kParts + thread / kLanes<Space>;
+      if (index >= parts) return;
+      const ImagePart part = image_part(index, args.slots);
+      const int lane = thread % kLanes<Space>;
       const ImageSlots image = pairing.image(part.image);
       const std::int64_t stop = image.count < part.end ? image.count : part.end;
       for (std::int64_t j = part.begin + lane; j < stop; j += kLanes<Space>) {
@@ -178,15 +182,14 @@ struct ForwardStrided {
       }
       if (args.losses == nullptr) return;
       for_uncounted_rows(pairing, part, image, [&](std::int64_t first, std::int64_t end) {
-        for (std::int64_t row = first + lane; row < end; row += kLanes<Space>) {
-          args.losses[row] = 0;
-        }
+        for (std::int64_t row = first + lane; row < end; row += kLanes<Space>) args.losses[row] = 0;
       });
     });
     reducer.finish(team, args.losses == nullptr, own);
   }
 };
 
+/// Unit u is lane u % kLanes of part u / kLanes.
 template <class Space, class Formula, class P, class T, class C, class Pairing>
 struct BackwardStrided {
   BackwardArgs<P, T, C> args;

@@ -64,9 +64,8 @@ TeamReducer<C> make_reducer(const Call<Space>& call, const GiouLossProblem& p,
   return reducer;
 }
 
-template <class Space>
-std::int64_t lanes_of_parts(const GiouLossProblem& p) {
-  return p.pred.images * parts_of_image(p.pred.slots) * kLanes<Space>;
+inline std::int64_t parts_of(const GiouLossProblem& p) {
+  return p.pred.images * parts_of_image(p.pred.slots);
 }
 
 template <class Formula, class P, class T, class C, class Space, class Pairing>
@@ -88,10 +87,10 @@ void launch_forward(const Call<Space>& call, const GiouLossProblem& p, const Pai
       return is_plain(p) ? run(std::true_type()) : run(std::false_type());
     }
   }
-  const std::int64_t batches = (lanes_of_parts<Space>(p) + kThreads<Space> - 1) / kThreads<Space>;
-  launch_teams("boxloss::forward_strided", call.space, batches, [&](const Deal<Space>& lanes) {
-    return ForwardStrided<Space, Formula, P, T, C, Pairing>{args, strided_pair<P, T>(p), pairing,
-                                                            reducer, lanes};
+  using Functor = ForwardStrided<Space, Formula, P, T, C, Pairing>;
+  const std::int64_t batches = (parts_of(p) + Functor::kParts - 1) / Functor::kParts;
+  launch_teams("boxloss::forward_strided", call.space, batches, [&](const Deal<Space>& deal) {
+    return Functor{args, strided_pair<P, T>(p), pairing, reducer, deal};
   });
 }
 
@@ -115,7 +114,7 @@ void launch_backward(const Space& space, const GiouLossProblem& p, const Pairing
     }
   }
   launch_units(
-      "boxloss::backward_strided", space, lanes_of_parts<Space>(p),
+      "boxloss::backward_strided", space, parts_of(p) * kLanes<Space>,
       BackwardStrided<Space, Formula, P, T, C, Pairing>{args, strided_pair<P, T>(p), pairing});
 }
 
