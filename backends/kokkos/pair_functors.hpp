@@ -85,9 +85,10 @@ struct TeamReducer {
         Kokkos::PerTeam(team),
         [&](int& last) {
           partials[team.league_rank()] = own;
-          Kokkos::memory_fence();
-          last = Kokkos::atomic_fetch_add(arrivals, 1) == team.league_size() - 1 ? 1 : 0;
-          Kokkos::memory_fence();
+          last = desul::atomic_fetch_add(arrivals, 1, desul::MemoryOrderAcqRel(),
+                                         desul::MemoryScopeDevice()) == team.league_size() - 1
+                     ? 1
+                     : 0;
         },
         is_last);
     if (is_last == 0) return;
@@ -124,13 +125,13 @@ struct ForwardFlat {
       own += forward_groups<Formula, kPlain, kBoxes, kGroups>(
           args, boxes, pairing, tile * kTile + thread * kBoxes, kStride);
     });
-    if (team.league_rank() == team.league_size() - 1) {
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, kThreads<Space>), [&](int thread) {
       const std::int64_t behind_tiles = args.slots / kTile * kTile;
-      Kokkos::parallel_for(
-          Kokkos::TeamThreadRange(team, behind_tiles, args.slots), [&](std::int64_t box) {
-            own += forward_groups<Formula, kPlain, 1, 1>(args, boxes, pairing, box, 0);
-          });
-    }
+      std::int64_t box = behind_tiles + team.league_rank() * kThreads<Space> + thread;
+      for (; box < args.slots; box += team.league_size() * kThreads<Space>) {
+        own += forward_groups<Formula, kPlain, 1, 1>(args, boxes, pairing, box, 0);
+      }
+    });
     reducer.finish(team, args.losses == nullptr, own);
   }
 };
