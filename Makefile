@@ -72,7 +72,7 @@ test-asan-torch: build/$(python_name)-asan/installed ## the Python tests marked 
 	ASAN_OPTIONS=detect_leaks=0 CUDA_VISIBLE_DEVICES= PYTHONPATH="$(CURDIR)/$(<D)/site:$${PYTHONPATH:-}" \
 	$(PYTHON) -m pytest -m asan --capture=no tests/torch
 
-test-toolchains: $(venv) ## the backends of other compilers, built and tested where those are installed
+test-toolchains: $(venv) ## CUDA, Kokkos and HIP with compilers of their own, where those can be had
 	$(get_catch2)
 	PYTHON=$(PYTHON) tools/test_toolchains
 

@@ -206,6 +206,29 @@ def test_host_cost_stands_beside_an_operator_that_does_nothing(
         assert [row["name"] for row in group["rows"]] == ["nothing, in C++", "boxloss"]
 
 
+def test_other_implementations_stand_beside_the_best(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    arguments = ["--quick", "--device", "cpu", "--cases", "dense", "--pairs", "f32/f32"]
+    arguments += ["--boxes", "1000", "--implementations", "cpu/reference", "--json", str(figures)]
+    assert loss_only.main(arguments) == 0
+    groups = json.loads(figures.read_text())["groups"]
+    assert [group["measured"] for group in groups] == ["forward", "forward + backward", "backward"]
+    for group in groups:
+        assert [row["name"] for row in group["rows"]][:2] == ["boxloss", "cpu/reference"]
+
+
+def test_another_implementation_is_chosen_while_it_is_timed() -> None:
+    def chosen() -> str:
+        before: str = torch.ops.boxloss.use_implementation("cpu")
+        torch.ops.boxloss.use_implementation(before)
+        return before
+
+    peers = loss_peers.peers("dense", None, ["cpu/reference"])
+    assert loss_only._chosen(peers["cpu/reference"], chosen)() == "cpu/reference"
+    assert loss_only._chosen(peers["boxloss"], chosen)() == "cpu"
+    assert chosen() == "cpu"
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -215,6 +238,7 @@ def test_host_cost_stands_beside_an_operator_that_does_nothing(
         (["--plot", "chart.txt"], "'chart.txt' given; allowed: .svg"),
         (["--plot", "chart.svg", "--host"], "--host alone has nothing to draw"),
         (["--json", "no/such/place.json"], "there is no directory 'no/such'"),
+        (["--implementations", "cpu/x"], "'cpu/x' given; allowed here: cpu/native, "),
     ],
 )
 def test_a_wrong_option_says_what_is_allowed(
