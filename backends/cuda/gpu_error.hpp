@@ -27,12 +27,12 @@ struct GpuError {
 
 [[noreturn]] inline void throw_no_device(const GpuError& error) { throw NoDevice(error.text()); }
 
-/// `architecture` is this machine's, as the CMake variable `option` spells it.
+/// `architecture` is this machine's, as the CMake variable `option` spells it; `built` are those of
+/// the build.
 [[noreturn]] inline void throw_no_kernel(const GpuError& error, const std::string& architecture,
-                                         const char* option) {
-  throw DeviceError(message(error.text(), ". This build has kernels for ", BOXLOSS_ARCHITECTURES,
-                            ", this GPU is ", architecture, ": build with -D", option, "=",
-                            architecture, "."));
+                                         const char* option, const char* built) {
+  throw DeviceError(message(error.text(), ". This build has kernels for ", built, ", this GPU is ",
+                            architecture, ": build with -D", option, "=", architecture, "."));
 }
 
 }  // namespace boxloss

@@ -26,7 +26,7 @@ void check(cudaError_t error, const char* what) {
     case cudaErrorNoDevice:
     case cudaErrorInsufficientDriver: throw_no_device(text);
     case cudaErrorNoKernelImageForDevice:
-      throw_no_kernel(text, architecture(), "CMAKE_CUDA_ARCHITECTURES");
+      throw_no_kernel(text, architecture(), "CMAKE_CUDA_ARCHITECTURES", BOXLOSS_ARCHITECTURES);
     default: throw_device_error(text);
   }
 }

@@ -8,8 +8,8 @@
 #include <cstddef>
 
 /// What the GPU source needs of its platform. backends/hip has a file of the same name and content
-/// for HIP; nothing else in this folder names either. The namespace is the platform's own, so that
-/// one library can hold both.
+/// for HIP, tests/gpu_on_host one for the host; the kernels and their launches name none of them.
+/// The namespace is the platform's own, so that one library can hold several.
 #define BOXLOSS_GPU cuda
 
 namespace boxloss::cuda {

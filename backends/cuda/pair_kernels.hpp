@@ -51,16 +51,8 @@ template <class Formula, class P, class T, class C, class Pairing, bool kPlain>
 __global__ void __launch_bounds__(kThreads)
     backward_flat(const BackwardArgs<P, T, C> a, const FlatBoxes<P, T> boxes,
                   const Pairing pairing) {
-  constexpr int kBoxes = kBackwardGroup<P, T>;
-  const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  const std::int64_t first = thread * kBoxes;
-  if (first + kBoxes <= a.slots) {
-    backward_group<Formula, kPlain, kBoxes>(a, boxes, pairing, first);
-  } else {
-    for (std::int64_t box = first; box < a.slots; ++box) {
-      backward_group<Formula, kPlain, 1>(a, boxes, pairing, box);
-    }
-  }
+  const std::int64_t group = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  backward_boxes<Formula, kPlain>(a, boxes, pairing, group);
 }
 
 /// Calls use(part, lane) for each part of an image that falls to this group of lanes.

@@ -54,8 +54,8 @@ void launch_forward(const GiouLossProblem& p, const Pairing& pairing,
   const Reducer<C> reducer = make_reducer<C>(p, outputs, execution, stream);
 
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
-    constexpr int kBoxes = kGroup<P, T>;
-    if (is_flat<P, kBoxes>(p.pred) && is_flat<T, kBoxes>(p.target)) {
+    if (is_flat_forward<P, T>(p)) {
+      constexpr int kBoxes = kGroup<P, T>;
       const std::int64_t tiles =
           ceil_div(p.pred.slots, kBoxes * kUnroll<kBoxes, Pairing> * kThreads);
       const unsigned blocks = forward_blocks(tiles, execution.device_index);
@@ -77,10 +77,9 @@ void launch_backward(const GiouLossProblem& p, const Pairing& pairing, const Gra
   const Stream stream = static_cast<Stream>(execution.stream);
   const auto args = backward_args<P, T, C>(p, grad_loss, scale, gradients);
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
-    constexpr int kBoxes = kBackwardGroup<P, T>;
-    if (is_flat<P, kBoxes>(p.pred) && is_flat<T, kBoxes>(p.target) &&
-        is_aligned<P, 4 * kBoxes>(gradients.pred) && is_aligned<T, 4 * kBoxes>(gradients.target)) {
-      const unsigned blocks = backward_blocks(ceil_div(p.pred.slots, kBoxes * kThreads));
+    if (is_flat_backward<P, T>(p, gradients)) {
+      const unsigned blocks =
+          backward_blocks(ceil_div(p.pred.slots, kBackwardGroup<P, T> * kThreads));
       auto* const kernel = is_plain(p, gradients) ? backward_flat<Formula, P, T, C, Pairing, true>
                                                   : backward_flat<Formula, P, T, C, Pairing, false>;
       return launch(kernel, "backward_flat", blocks, kThreads, stream, args, flat_boxes<P, T>(p),

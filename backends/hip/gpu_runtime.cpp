@@ -30,7 +30,8 @@ void check(hipError_t error, const char* what) {
   switch (error) {
     case hipErrorNoDevice:
     case hipErrorInsufficientDriver: throw_no_device(text);
-    case hipErrorNoBinaryForGpu: throw_no_kernel(text, architecture(), "CMAKE_HIP_ARCHITECTURES");
+    case hipErrorNoBinaryForGpu:
+      throw_no_kernel(text, architecture(), "CMAKE_HIP_ARCHITECTURES", BOXLOSS_ARCHITECTURES);
     default: throw_device_error(text);
   }
 }

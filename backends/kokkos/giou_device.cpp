@@ -5,20 +5,39 @@
 
 #if defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP)
 namespace boxloss::kokkos {
+namespace {
+
+struct NoWork {
+  KOKKOS_FUNCTION void operator()(const Kokkos::TeamPolicy<DeviceSpace>::member_type&) const {}
+};
+
+/// With scratch memory, which is not used otherwise: an instance that has none asks for some in
+/// every launch.
+void warm_up(const DeviceSpace& space) {
+  Kokkos::TeamPolicy<DeviceSpace> policy(space, 1, 1);
+  policy.set_scratch_size(1, Kokkos::PerTeam(1));
+  Kokkos::parallel_for("boxloss::warm_up", policy, NoWork());
+}
+
+}  // namespace
 
 void giou_forward_on_device(const GiouLossProblem& problem, const GiouLossOutputs& outputs,
                             const Execution& execution) {
-  const DeviceCall call(execution);
-  forward<Giou>(call, problem, outputs, execution);
-  check_launch();
+  with_device_errors([&] {
+    const DeviceCall call(execution, warm_up);
+    forward<Giou>(call.space, problem, outputs, execution);
+    check_launch();
+  });
 }
 
 void giou_backward_on_device(const GiouLossProblem& problem, const GradView& grad_loss,
                              const void* scale, const GiouLossGradients& gradients,
                              const Execution& execution) {
-  const DeviceCall call(execution);
-  backward<Giou>(call, problem, grad_loss, scale, gradients);
-  check_launch();
+  with_device_errors([&] {
+    const DeviceCall call(execution, warm_up);
+    backward<Giou>(call.space, problem, grad_loss, scale, gradients);
+    check_launch();
+  });
 }
 
 }  // namespace boxloss::kokkos

@@ -7,19 +7,23 @@ namespace boxloss::kokkos {
 
 void giou_forward_on_host(const GiouLossProblem& problem, const GiouLossOutputs& outputs,
                           const Execution& execution) {
-  ensure_initialized();
-  const Call<HostSpace> call;
-  forward<Giou>(call, problem, outputs, execution);
-  call.space.fence("boxloss::giou_forward");  // a caller on the CPU reads its result at once
+  with_device_errors([&] {
+    ensure_initialized();
+    const HostSpace space;
+    forward<Giou>(space, problem, outputs, execution);
+    space.fence("boxloss::giou_forward");  // a caller on the CPU reads its result at once
+  });
 }
 
 void giou_backward_on_host(const GiouLossProblem& problem, const GradView& grad_loss,
                            const void* scale, const GiouLossGradients& gradients,
                            const Execution&) {
-  ensure_initialized();
-  const Call<HostSpace> call;
-  backward<Giou>(call, problem, grad_loss, scale, gradients);
-  call.space.fence("boxloss::giou_backward");
+  with_device_errors([&] {
+    ensure_initialized();
+    const HostSpace space;
+    backward<Giou>(space, problem, grad_loss, scale, gradients);
+    space.fence("boxloss::giou_backward");
+  });
 }
 
 }  // namespace boxloss::kokkos

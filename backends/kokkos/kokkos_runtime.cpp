@@ -2,15 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kokkos_runtime.hpp"
 
-#include <boxloss/error.hpp>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <utility>
 
-#include "src/message.hpp"
-
-// The one place that names a vendor: Kokkos makes an instance from nothing else than the vendor's
+// The one place that calls a vendor: Kokkos makes an instance from nothing else than the vendor's
 // stream.
 #if defined(KOKKOS_ENABLE_CUDA)
 #define BOXLOSS_VENDOR(name) cuda##name
@@ -45,12 +42,12 @@ void check(BOXLOSS_VENDOR(Error_t) error, const char* what) {
 
 void require_device() {
   int devices = 0;
-  if (BOXLOSS_VENDOR(GetDeviceCount)(&devices) != BOXLOSS_VENDOR(Success) || devices == 0) {
-    (void)BOXLOSS_VENDOR(GetLastError)();  // reported here, not by the next call
-    throw NoDevice(
-        "kokkos: this Kokkos is built for a GPU, and none is found; without one not even "
-        "its host space can be initialised");
-  }
+  const auto error = BOXLOSS_VENDOR(GetDeviceCount)(&devices);
+  if (error == BOXLOSS_VENDOR(Success) && devices > 0) return;
+  (void)BOXLOSS_VENDOR(GetLastError)();  // reported here, not by the next call
+  throw NoDevice(message("kokkos: this Kokkos is built for a GPU, and none is found (",
+                         BOXLOSS_VENDOR(GetErrorString)(error),
+                         "); without one not even its host space can be initialised"));
 }
 
 using Stream = BOXLOSS_VENDOR(Stream_t);
@@ -61,27 +58,18 @@ bool is_capturing(Stream stream) {
   return status != BOXLOSS_VENDOR(StreamCaptureStatusNone);
 }
 
-struct NoWork {
-  KOKKOS_FUNCTION void operator()(const Kokkos::TeamPolicy<DeviceSpace>::member_type&) const {}
+/// What is kept for a stream, and for a device.
+struct OfStream {
+  DeviceSpace space;
+  Counter* counter;
 };
-
-/// Kokkos sets things up in an instance's first launch. Scratch memory, which is not used
-/// otherwise, because an instance that has none asks for some in every launch.
-void warm_up(const DeviceSpace& space) {
-  Kokkos::TeamPolicy<DeviceSpace> policy(space, 1, 1);
-  policy.set_scratch_size(1, Kokkos::PerTeam(1));
-  Kokkos::parallel_for("boxloss::warm_up", policy, NoWork());
-}
-
-/// What is kept for a device. Launches on one stream follow each other and share a counter; a
-/// captured launch may be replayed beside anything, so it keeps one for good.
 struct OfDevice {
   static constexpr int kCounters = 1 << 16;
-
   using Counters = Kokkos::View<Counter*, DeviceSpace>;
+
+  std::map<Stream, OfStream> streams;
   Counters counters;
   int taken = 0;
-  std::map<Stream, Call<DeviceSpace>> calls;
 
   Counter* take_counter() { return taken < kCounters ? &counters.data()[taken++] : nullptr; }
 };
@@ -99,18 +87,15 @@ void release_instances() {
   devices().clear();
 }
 
-Call<DeviceSpace> call_for(const Execution& execution) {
+DeviceSpace instance_for(const Execution& execution, void (*warm_up)(const DeviceSpace&)) {
   ensure_initialized();
   check(BOXLOSS_VENDOR(SetDevice)(execution.device_index), "setting the current device");
   const Stream stream = static_cast<Stream>(execution.stream);
-  const bool captured = is_capturing(stream);
   const std::lock_guard lock(devices_mutex);
   OfDevice& device = devices()[execution.device_index];
-  const auto found = device.calls.find(stream);
-  if (found != device.calls.end()) {
-    return {found->second.space, captured ? device.take_counter() : found->second.arrivals};
-  }
-  if (captured) {
+  const auto found = device.streams.find(stream);
+  if (found != device.streams.end()) return found->second.space;
+  if (is_capturing(stream)) {
     throw DeviceError(
         "kokkos: the first call on a stream sets up Kokkos for it, which cannot be "
         "captured; call once on this stream before the capture");
@@ -122,27 +107,32 @@ Call<DeviceSpace> call_for(const Execution& execution) {
         OfDevice::Counters(Kokkos::view_alloc(space, "boxloss::counters"), OfDevice::kCounters);
     space.fence("boxloss::counters");  // other streams use them, too
   }
-  const Call<DeviceSpace> call{space, device.take_counter()};
-  device.calls.emplace(stream, call);
-  return call;
+  device.streams.emplace(stream, OfStream{space, device.take_counter()});
+  return space;
 }
 
 }  // namespace
 
-KeepDevice::KeepDevice() {
-  require_device();
-  check(BOXLOSS_VENDOR(GetDevice)(&device_), "asking for the current device");
-}
-
+KeepDevice::KeepDevice() { (void)BOXLOSS_VENDOR(GetDevice)(&device_); }
 KeepDevice::~KeepDevice() { (void)BOXLOSS_VENDOR(SetDevice)(device_); }
 
-DeviceCall::DeviceCall(const Execution& execution) : Call(call_for(execution)) {}
+DeviceCall::DeviceCall(const Execution& execution, void (*warm_up)(const DeviceSpace&))
+    : space(instance_for(execution, warm_up)) {}
+
+Counter* take_counter(const Execution& execution) {
+  const Stream stream = static_cast<Stream>(execution.stream);
+  if (stream == BOXLOSS_VENDOR(StreamPerThread)) return nullptr;
+  const std::lock_guard lock(devices_mutex);
+  OfDevice& device = devices().at(execution.device_index);
+  return is_capturing(stream) ? device.take_counter() : device.streams.at(stream).counter;
+}
 
 void check_launch() { check(BOXLOSS_VENDOR(GetLastError)(), "a launch"); }
 
 #else
 
 namespace {
+void require_device() {}
 void release_instances() {}
 }  // namespace
 
@@ -156,6 +146,7 @@ void ensure_initialized() {
   const std::lock_guard lock(mutex);
   throw_if_finalized();
   if (!Kokkos::is_initialized()) {
+    require_device();
     const KeepDevice keep;
     Kokkos::initialize(Kokkos::InitializationSettings().set_disable_warnings(true));
     std::atexit(finalize);

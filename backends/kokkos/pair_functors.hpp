@@ -3,6 +3,7 @@
 #pragma once
 
 #include <Kokkos_Core.hpp>
+#include <type_traits>
 
 #include "pair_workspace.hpp"
 #include "pairs/flat_groups.hpp"
@@ -21,8 +22,7 @@ struct Kokkos::reduction_identity<boxloss::Partial> {
 namespace boxloss::kokkos {
 
 template <class Space>
-constexpr bool kIsHost =
-    Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename Space::memory_space>::accessible;
+constexpr bool kIsHost = std::is_same_v<Space, Kokkos::DefaultHostExecutionSpace>;
 
 constexpr int kDeviceThreads = 256;
 /// Threads of a team: neighbours on a GPU, one at a time on the host.
@@ -32,7 +32,8 @@ constexpr int kThreads = kIsHost<Space> ? 1 : kDeviceThreads;
 template <class Space>
 constexpr int kLanes = kIsHost<Space> ? 1 : 32;
 
-/// Registers must suffice for so many teams on each processor of a GPU.
+/// Registers must suffice for so many teams on each processor of a GPU: where 2048 threads fit on
+/// one, as many as are launched.
 constexpr int kTeamsPerProcessor = 4;
 
 template <class Space>
@@ -41,7 +42,8 @@ using TeamPolicy =
 template <class Space>
 using Team = typename TeamPolicy<Space>::member_type;
 
-/// Work comes in batches, a piece for each thread of a team, which are dealt out in turn.
+/// Work comes in batches, a piece for each thread of a team. On a GPU they are dealt out in turn;
+/// on the host, where a batch is a piece of a cache line, each team gets neighbours.
 template <class Space>
 struct Deal {
   std::int64_t batches_each;
@@ -50,10 +52,14 @@ struct Deal {
   /// Calls use(batch, thread) for each piece of work that falls to the team.
   template <class Use>
   KOKKOS_FUNCTION void for_each(const Team<Space>& team, const Use& use) const {
-    const std::int64_t batches = batches_each + (team.league_rank() < teams_with_one_more ? 1 : 0);
+    const int rank = team.league_rank();
+    const std::int64_t batches = batches_each + (rank < teams_with_one_more ? 1 : 0);
+    const std::int64_t before =
+        rank * batches_each + (rank < teams_with_one_more ? rank : teams_with_one_more);
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, batches * kThreads<Space>),
                          [&](std::int64_t i) {
-                           use(i / kThreads<Space> * team.league_size() + team.league_rank(),
+                           const std::int64_t turn = i / kThreads<Space>;
+                           use(kIsHost<Space> ? before + turn : turn * team.league_size() + rank,
                                static_cast<int>(i % kThreads<Space>));
                          });
   }
@@ -142,17 +148,8 @@ struct BackwardFlat {
   FlatBoxes<P, T> boxes;
   Pairing pairing;
 
-  static constexpr int kBoxes = kBackwardGroup<P, T>;
-
   KOKKOS_FUNCTION void operator()(std::int64_t group) const {
-    const std::int64_t first = group * kBoxes;
-    if (first + kBoxes <= args.slots) {
-      backward_group<Formula, kPlain, kBoxes>(args, boxes, pairing, first);
-    } else {
-      for (std::int64_t box = first; box < args.slots; ++box) {
-        backward_group<Formula, kPlain, 1>(args, boxes, pairing, box);
-      }
-    }
+    backward_boxes<Formula, kPlain>(args, boxes, pairing, group);
   }
 };
 

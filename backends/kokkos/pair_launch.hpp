@@ -21,7 +21,8 @@ void zero(const Space& space, void* data, std::size_t bytes) {
   Kokkos::deep_copy(space, Bytes(static_cast<char*>(data), bytes), char(0));
 }
 
-/// On the host a number that does not depend on the threads, so that the sum does not either.
+/// On the host a number that does not depend on the threads, so that the sum does not either; on a
+/// GPU as many as half of its threads, so that there are fewer sums to add.
 template <class Space>
 std::int64_t most_teams(const Space& space) {
   if (kIsHost<Space>) return 256;
@@ -53,13 +54,21 @@ void launch_teams(const char* name, const Space& space, std::int64_t batches,
 }
 
 template <class C, class Space>
-TeamReducer<C> make_reducer(const Call<Space>& call, const GiouLossProblem& p,
+TeamReducer<C> make_reducer(const Space& space, const GiouLossProblem& p,
                             const GiouLossOutputs& outputs, const Execution& execution) {
   Partial* const partials = static_cast<Partial*>(execution.workspace);
-  TeamReducer<C> reducer{loss_outputs<C>(p, outputs), partials, call.arrivals};
-  if (reducer.arrivals == nullptr) {
-    reducer.arrivals = reinterpret_cast<Counter*>(partials + kMaxTeams);
-    zero(call.space, reducer.arrivals, sizeof(Counter));
+  TeamReducer<C> reducer{loss_outputs<C>(p, outputs), partials, nullptr};
+  if (p.reduction == Reduction::kNone) return reducer;
+  Counter* const in_workspace = reinterpret_cast<Counter*>(partials + kMaxTeams);
+  if constexpr (kIsHost<Space>) {
+    *in_workspace = 0;
+    reducer.arrivals = in_workspace;
+  } else {
+    reducer.arrivals = take_counter(execution);
+    if (reducer.arrivals == nullptr) {
+      zero(space, in_workspace, sizeof(Counter));
+      reducer.arrivals = in_workspace;
+    }
   }
   return reducer;
 }
@@ -69,17 +78,16 @@ inline std::int64_t parts_of(const GiouLossProblem& p) {
 }
 
 template <class Formula, class P, class T, class C, class Space, class Pairing>
-void launch_forward(const Call<Space>& call, const GiouLossProblem& p, const Pairing& pairing,
+void launch_forward(const Space& space, const GiouLossProblem& p, const Pairing& pairing,
                     const GiouLossOutputs& outputs, const Execution& execution) {
   const ForwardArgs<C> args = forward_args<C>(p, outputs);
-  const TeamReducer<C> reducer = make_reducer<C>(call, p, outputs, execution);
+  const TeamReducer<C> reducer = make_reducer<C>(space, p, outputs, execution);
 
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
-    constexpr int kBoxes = kGroup<P, T>;
-    if (is_flat<P, kBoxes>(p.pred) && is_flat<T, kBoxes>(p.target)) {
+    if (is_flat_forward<P, T>(p)) {
       const auto run = [&](auto plain) {
         using Functor = ForwardFlat<Space, Formula, P, T, C, Pairing, plain>;
-        launch_teams("boxloss::forward_flat", call.space, p.pred.slots / Functor::kTile,
+        launch_teams("boxloss::forward_flat", space, p.pred.slots / Functor::kTile,
                      [&](const Deal<Space>& tiles) {
                        return Functor{args, flat_boxes<P, T>(p), pairing, reducer, tiles};
                      });
@@ -89,7 +97,7 @@ void launch_forward(const Call<Space>& call, const GiouLossProblem& p, const Pai
   }
   using Functor = ForwardStrided<Space, Formula, P, T, C, Pairing>;
   const std::int64_t batches = (parts_of(p) + Functor::kParts - 1) / Functor::kParts;
-  launch_teams("boxloss::forward_strided", call.space, batches, [&](const Deal<Space>& deal) {
+  launch_teams("boxloss::forward_strided", space, batches, [&](const Deal<Space>& deal) {
     return Functor{args, strided_pair<P, T>(p), pairing, reducer, deal};
   });
 }
@@ -101,9 +109,8 @@ void launch_backward(const Space& space, const GiouLossProblem& p, const Pairing
   const auto args = backward_args<P, T, C>(p, grad_loss, scale, gradients);
 
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
-    constexpr int kBoxes = kBackwardGroup<P, T>;
-    if (is_flat<P, kBoxes>(p.pred) && is_flat<T, kBoxes>(p.target) &&
-        is_aligned<P, 4 * kBoxes>(gradients.pred) && is_aligned<T, 4 * kBoxes>(gradients.target)) {
+    if (is_flat_backward<P, T>(p, gradients)) {
+      constexpr int kBoxes = kBackwardGroup<P, T>;
       const auto run = [&](auto plain) {
         const std::int64_t groups = (p.pred.slots + kBoxes - 1) / kBoxes;
         launch_units(
@@ -132,22 +139,22 @@ void run(const Space& space, const GiouLossProblem& p, const Written& outputs,
 }
 
 template <class Formula, class Space>
-void forward(const Call<Space>& call, const GiouLossProblem& p, const GiouLossOutputs& outputs,
+void forward(const Space& space, const GiouLossProblem& p, const GiouLossOutputs& outputs,
              const Execution& execution) {
-  run(call.space, p, outputs, [&](auto dtypes, const auto& pairing) {
+  run(space, p, outputs, [&](auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
     launch_forward<Formula, typename D::Pred, typename D::Target, typename D::Compute>(
-        call, p, pairing, outputs, execution);
+        space, p, pairing, outputs, execution);
   });
 }
 
 template <class Formula, class Space>
-void backward(const Call<Space>& call, const GiouLossProblem& p, const GradView& grad_loss,
+void backward(const Space& space, const GiouLossProblem& p, const GradView& grad_loss,
               const void* scale, const GiouLossGradients& gradients) {
-  run(call.space, p, gradients, [&](auto dtypes, const auto& pairing) {
+  run(space, p, gradients, [&](auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
     launch_backward<Formula, typename D::Pred, typename D::Target, typename D::Compute>(
-        call.space, p, pairing, grad_loss, scale, gradients);
+        space, p, pairing, grad_loss, scale, gradients);
   });
 }
 

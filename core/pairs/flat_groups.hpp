@@ -179,4 +179,32 @@ BOXLOSS_HOST_DEVICE void backward_group(const BackwardArgs<P, T, C>& a,
   }
 }
 
+/// Group `group` of the boxes, of which the last may be short.
+template <class Formula, bool kPlain, class P, class T, class C, class Pairing>
+BOXLOSS_HOST_DEVICE void backward_boxes(const BackwardArgs<P, T, C>& a,
+                                        const FlatBoxes<P, T>& boxes, const Pairing& pairing,
+                                        std::int64_t group) {
+  constexpr int kBoxes = kBackwardGroup<P, T>;
+  const std::int64_t first = group * kBoxes;
+  if (first + kBoxes <= a.slots) {
+    backward_group<Formula, kPlain, kBoxes>(a, boxes, pairing, first);
+  } else {
+    for (std::int64_t box = first; box < a.slots; ++box) {
+      backward_group<Formula, kPlain, 1>(a, boxes, pairing, box);
+    }
+  }
+}
+
+template <class P, class T>
+bool is_flat_forward(const GiouLossProblem& p) {
+  return is_flat<P, kGroup<P, T>>(p.pred) && is_flat<T, kGroup<P, T>>(p.target);
+}
+
+template <class P, class T>
+bool is_flat_backward(const GiouLossProblem& p, const GiouLossGradients& gradients) {
+  constexpr int kBoxes = kBackwardGroup<P, T>;
+  return is_flat<P, kBoxes>(p.pred) && is_flat<T, kBoxes>(p.target) &&
+         is_aligned<P, 4 * kBoxes>(gradients.pred) && is_aligned<T, 4 * kBoxes>(gradients.target);
+}
+
 }  // namespace boxloss

@@ -87,7 +87,7 @@ BOXLOSS_HOST_DEVICE Partial forward_slot(const ForwardArgs<C>& a, const StridedP
   return {static_cast<double>(loss), count};
 }
 
-/// The gradients of row `row`, which is known to be wanted by nobody where there is none.
+/// Writes the gradients that belong to a row, those of them that are wanted.
 template <class P, class T, class C>
 BOXLOSS_HOST_DEVICE void set_row_gradients(const BackwardArgs<P, T, C>& a, std::int64_t row,
                                            const Gradients<C>& d) {

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 #include <Kokkos_Core.hpp>
+#include <algorithm>
 #include <boxloss/boxloss.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
@@ -8,6 +9,8 @@
 #include <cstddef>
 #include <cstdio>
 #include <limits>
+#include <string>
+#include <thread>
 #include <vector>
 
 namespace boxloss {
@@ -57,6 +60,19 @@ TEST_CASE("nobody has initialised Kokkos") {
   REQUIRE(is_right(call()));
   REQUIRE(Kokkos::is_initialized());
   REQUIRE(is_right(call()));
+}
+
+TEST_CASE("several threads make the first call") {
+  skip_without_device();
+  std::vector<float> losses(4);
+  std::vector<std::thread> threads;
+  for (float& loss : losses) {
+    threads.emplace_back([&loss] {
+      for (int i = 0; i < 50; ++i) loss = call();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  REQUIRE(std::all_of(losses.begin(), losses.end(), is_right));
 }
 
 TEST_CASE("the program has initialised Kokkos, and finalises it") {

@@ -22,13 +22,14 @@ BOXLOSS_API void parallel_for(std::int64_t tasks, const std::function<void(std::
 struct Execution {
   /// Device ordinal of a GPU implementation; ignored on the CPU.
   int device_index = 0;
-  /// cudaStream_t or hipStream_t; ignored on the CPU.
+  /// cudaStream_t or hipStream_t; ignored on the CPU. The Kokkos implementations know a stream from
+  /// its first call on: for them it must live until Kokkos is finalised.
   void* stream = nullptr;
   /// Scratch memory on the device, 16-byte aligned, at least workspace_bytes(...) long. Its
   /// contents mean nothing before and after; calls that may run at the same time must not share it.
   void* workspace = nullptr;
   std::size_t workspace_bytes = 0;
-  /// How CPU implementations use threads.
+  /// How CPU implementations use threads; but Kokkos has its own.
   ParallelFor parallel_for = boxloss::parallel_for;
 };
 
