@@ -71,15 +71,7 @@ __global__ void __launch_bounds__(kThreads)
                     const Reducer<C> reducer) {
   Partial own{0, 0};
   for_each_part(a.images, a.slots, [&](const ImagePart& part, int lane) {
-    const ImageSlots image = pairing.image(part.image);
-    const std::int64_t stop = image.count < part.end ? image.count : part.end;
-    for (std::int64_t j = part.begin + lane; j < stop; j += kLanes) {
-      own += forward_slot<Formula>(a, boxes, pairing, part.image, image, j);
-    }
-    if (a.losses == nullptr) return;
-    for_uncounted_rows(pairing, part, image, [&](std::int64_t first, std::int64_t end) {
-      for (std::int64_t row = first + lane; row < end; row += kLanes) a.losses[row] = 0;
-    });
+    forward_part<Formula>(a, boxes, pairing, part, lane, kLanes, own);
   });
   finish_forward(a, reducer, own);
 }
@@ -90,16 +82,7 @@ __global__ void __launch_bounds__(kThreads)
                      const Pairing pairing) {
   const C scale = *a.scale;
   for_each_part(a.images, a.slots, [&](const ImagePart& part, int lane) {
-    const ImageSlots image = pairing.image(part.image);
-    for (std::int64_t j = part.begin + lane; j < part.end; j += kLanes) {
-      backward_slot<Formula>(a, boxes, pairing, scale, part.image, image, j);
-    }
-    if (!writes_rows(a)) return;
-    for_uncounted_rows(pairing, part, image, [&](std::int64_t first, std::int64_t end) {
-      for (std::int64_t row = first + lane; row < end; row += kLanes) {
-        set_row_gradients(a, row, Gradients<C>{});
-      }
-    });
+    backward_part<Formula>(a, boxes, pairing, scale, part, lane, kLanes);
   });
 }
 

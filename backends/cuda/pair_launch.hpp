@@ -4,10 +4,9 @@
 
 #include <algorithm>
 
-#include "math/with_dtypes.hpp"
 #include "pair_kernels.hpp"
 #include "pair_workspace.hpp"
-#include "pairing/no_slots.hpp"
+#include "pairs/dispatch.hpp"
 
 /// From a problem to one kernel launch.
 namespace boxloss::BOXLOSS_GPU {
@@ -29,7 +28,7 @@ inline unsigned backward_blocks(std::int64_t wanted) {
 }
 
 inline std::int64_t strided_blocks(const GiouLossProblem& p) {
-  return ceil_div(p.pred.images * parts_of_image(p.pred.slots), kThreads / kLanes);
+  return ceil_div(parts_of(p), kThreads / kLanes);
 }
 
 template <class C>
@@ -91,20 +90,15 @@ void launch_backward(const GiouLossProblem& p, const Pairing& pairing, const Gra
          args, strided_pair<P, T>(p), pairing);
 }
 
-/// Calls launch(dtypes, pairing) on the execution's device; or, where there are no slots, zeroes
-/// the outputs.
+/// Dispatches on the execution's device.
 template <class Written, class Launch>
 void run(const GiouLossProblem& p, const Written& outputs, const Execution& execution,
          const Launch& launch) {
   const DeviceScope scope(execution.device_index);
-  if (has_slots(p)) {
-    return with_dtypes(p, [&](auto dtypes) {
-      with_pairing(p, [&](const auto& pairing) { launch(dtypes, pairing); });
-    });
-  }
-  zero_outputs(p, outputs, [&](void* data, std::size_t bytes) {
+  const auto zero = [&](void* data, std::size_t bytes) {
     zero_async(data, bytes, static_cast<Stream>(execution.stream));
-  });
+  };
+  dispatch(p, outputs, zero, launch);
 }
 
 template <class Formula>

@@ -171,17 +171,8 @@ struct ForwardStrided {
     deal.for_each(team, [&](std::int64_t batch, int thread) {
       const std::int64_t index = batch * kParts + thread / kLanes<Space>;
       if (index >= parts) return;
-      const ImagePart part = image_part(index, args.slots);
-      const int lane = thread % kLanes<Space>;
-      const ImageSlots image = pairing.image(part.image);
-      const std::int64_t stop = image.count < part.end ? image.count : part.end;
-      for (std::int64_t j = part.begin + lane; j < stop; j += kLanes<Space>) {
-        own += forward_slot<Formula>(args, boxes, pairing, part.image, image, j);
-      }
-      if (args.losses == nullptr) return;
-      for_uncounted_rows(pairing, part, image, [&](std::int64_t first, std::int64_t end) {
-        for (std::int64_t row = first + lane; row < end; row += kLanes<Space>) args.losses[row] = 0;
-      });
+      forward_part<Formula>(args, boxes, pairing, image_part(index, args.slots),
+                            thread % kLanes<Space>, kLanes<Space>, own);
     });
     reducer.finish(team, args.losses == nullptr, own);
   }
@@ -195,19 +186,9 @@ struct BackwardStrided {
   Pairing pairing;
 
   KOKKOS_FUNCTION void operator()(std::int64_t unit) const {
-    const ImagePart part = image_part(unit / kLanes<Space>, args.slots);
-    const int lane = unit % kLanes<Space>;
-    const ImageSlots image = pairing.image(part.image);
-    const C scale = *args.scale;
-    for (std::int64_t j = part.begin + lane; j < part.end; j += kLanes<Space>) {
-      backward_slot<Formula>(args, boxes, pairing, scale, part.image, image, j);
-    }
-    if (!writes_rows(args)) return;
-    for_uncounted_rows(pairing, part, image, [&](std::int64_t first, std::int64_t end) {
-      for (std::int64_t row = first + lane; row < end; row += kLanes<Space>) {
-        set_row_gradients(args, row, Gradients<C>{});
-      }
-    });
+    backward_part<Formula>(args, boxes, pairing, *args.scale,
+                           image_part(unit / kLanes<Space>, args.slots),
+                           static_cast<int>(unit % kLanes<Space>), kLanes<Space>);
   }
 };
 

@@ -3,22 +3,26 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #include "kokkos_runtime.hpp"
-#include "math/with_dtypes.hpp"
 #include "pair_functors.hpp"
 #include "pair_workspace.hpp"
-#include "pairing/no_slots.hpp"
+#include "pairs/dispatch.hpp"
 
 /// From a problem to Kokkos' dispatch.
 namespace boxloss::kokkos {
 
 template <class Space>
-void zero(const Space& space, void* data, std::size_t bytes) {
+void zero([[maybe_unused]] const Space& space, void* data, std::size_t bytes) {
   if (data == nullptr || bytes == 0) return;
-  using Bytes = Kokkos::View<char*, typename Space::memory_space, Kokkos::MemoryUnmanaged>;
-  Kokkos::deep_copy(space, Bytes(static_cast<char*>(data), bytes), char(0));
+  if constexpr (kIsHost<Space>) {
+    std::memset(data, 0, bytes);  // deep_copy would start the threads for it
+  } else {
+    using Bytes = Kokkos::View<char*, typename Space::memory_space, Kokkos::MemoryUnmanaged>;
+    Kokkos::deep_copy(space, Bytes(static_cast<char*>(data), bytes), char(0));
+  }
 }
 
 /// On the host a number that does not depend on the threads, so that the sum does not either; on a
@@ -59,22 +63,12 @@ TeamReducer<C> make_reducer(const Space& space, const GiouLossProblem& p,
   Partial* const partials = static_cast<Partial*>(execution.workspace);
   TeamReducer<C> reducer{loss_outputs<C>(p, outputs), partials, nullptr};
   if (p.reduction == Reduction::kNone) return reducer;
-  Counter* const in_workspace = reinterpret_cast<Counter*>(partials + kMaxTeams);
-  if constexpr (kIsHost<Space>) {
-    *in_workspace = 0;
-    reducer.arrivals = in_workspace;
-  } else {
-    reducer.arrivals = take_counter(execution);
-    if (reducer.arrivals == nullptr) {
-      zero(space, in_workspace, sizeof(Counter));
-      reducer.arrivals = in_workspace;
-    }
+  if constexpr (!kIsHost<Space>) reducer.arrivals = take_counter(execution);
+  if (reducer.arrivals == nullptr) {
+    reducer.arrivals = reinterpret_cast<Counter*>(partials + kMaxTeams);
+    zero(space, reducer.arrivals, sizeof(Counter));
   }
   return reducer;
-}
-
-inline std::int64_t parts_of(const GiouLossProblem& p) {
-  return p.pred.images * parts_of_image(p.pred.slots);
 }
 
 template <class Formula, class P, class T, class C, class Space, class Pairing>
@@ -125,17 +119,10 @@ void launch_backward(const Space& space, const GiouLossProblem& p, const Pairing
       BackwardStrided<Space, Formula, P, T, C, Pairing>{args, strided_pair<P, T>(p), pairing});
 }
 
-/// Calls launch(dtypes, pairing); or, where there are no slots, zeroes the outputs.
 template <class Space, class Written, class Launch>
 void run(const Space& space, const GiouLossProblem& p, const Written& outputs,
          const Launch& launch) {
-  if (!has_slots(p)) {
-    return zero_outputs(p, outputs,
-                        [&](void* data, std::size_t bytes) { zero(space, data, bytes); });
-  }
-  with_dtypes(p, [&](auto dtypes) {
-    with_pairing(p, [&](const auto& pairing) { launch(dtypes, pairing); });
-  });
+  dispatch(p, outputs, [&](void* data, std::size_t bytes) { zero(space, data, bytes); }, launch);
 }
 
 template <class Formula, class Space>

@@ -24,6 +24,10 @@ BOXLOSS_HOST_DEVICE std::int64_t parts_of_image(std::int64_t slots) {
   return (slots + kPartSlots - 1) / kPartSlots;
 }
 
+inline std::int64_t parts_of(const GiouLossProblem& p) {
+  return p.pred.images * parts_of_image(p.pred.slots);
+}
+
 /// Part i of all the parts of all images, which have `slots` slots each.
 BOXLOSS_HOST_DEVICE ImagePart image_part(std::int64_t i, std::int64_t slots) {
   const std::int64_t parts = parts_of_image(slots);
@@ -124,6 +128,40 @@ BOXLOSS_HOST_DEVICE void backward_slot(const BackwardArgs<P, T, C>& a,
   }
   if (a.d_pred.values.data != nullptr) a.d_pred.set(b * a.slots + j, d.pred);
   if (j < image.count) set_row_gradients(a, row, d);
+}
+
+/// What one of `lanes` threads does for a part of an image: each takes every lanes-th slot and row.
+/// Adds its losses to `own`.
+template <class Formula, class P, class T, class C, class Pairing>
+BOXLOSS_HOST_DEVICE void forward_part(const ForwardArgs<C>& a, const StridedPair<P, T>& boxes,
+                                      const Pairing& pairing, const ImagePart& part, int lane,
+                                      int lanes, Partial& own) {
+  const ImageSlots image = pairing.image(part.image);
+  const std::int64_t stop = image.count < part.end ? image.count : part.end;
+  for (std::int64_t j = part.begin + lane; j < stop; j += lanes) {
+    own += forward_slot<Formula>(a, boxes, pairing, part.image, image, j);
+  }
+  if (a.losses == nullptr) return;
+  for_uncounted_rows(pairing, part, image, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t row = first + lane; row < end; row += lanes) a.losses[row] = 0;
+  });
+}
+
+/// The same for the gradients.
+template <class Formula, class P, class T, class C, class Pairing>
+BOXLOSS_HOST_DEVICE void backward_part(const BackwardArgs<P, T, C>& a,
+                                       const StridedPair<P, T>& boxes, const Pairing& pairing,
+                                       C scale, const ImagePart& part, int lane, int lanes) {
+  const ImageSlots image = pairing.image(part.image);
+  for (std::int64_t j = part.begin + lane; j < part.end; j += lanes) {
+    backward_slot<Formula>(a, boxes, pairing, scale, part.image, image, j);
+  }
+  if (!writes_rows(a)) return;
+  for_uncounted_rows(pairing, part, image, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t row = first + lane; row < end; row += lanes) {
+      set_row_gradients(a, row, Gradients<C>{});
+    }
+  });
 }
 
 }  // namespace boxloss

@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "math/with_dtypes.hpp"
+#include "pairing/no_slots.hpp"
+#include "pairing/with_pairing.hpp"
+
+namespace boxloss {
+
+/// Calls launch(dtypes, pairing); or, where there are no slots, zeroes the outputs by
+/// zero(pointer, bytes).
+template <class Written, class Zero, class Launch>
+void dispatch(const GiouLossProblem& p, const Written& outputs, const Zero& zero,
+              const Launch& launch) {
+  if (!has_slots(p)) return zero_outputs(p, outputs, zero);
+  with_dtypes(p, [&](auto dtypes) {
+    with_pairing(p, [&](const auto& pairing) { launch(dtypes, pairing); });
+  });
+}
+
+}  // namespace boxloss
