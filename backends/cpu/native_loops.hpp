@@ -3,14 +3,11 @@
 #pragma once
 
 #include <algorithm>
-#include <boxloss/giou_loss.hpp>
+#include <boxloss/box_loss.hpp>
 #include <cstring>
 
-#include "math/elements.hpp"
-#include "math/giou.hpp"
-#include "math/with_dtypes.hpp"
-#include "pairing/no_slots.hpp"
-#include "pairing/with_pairing.hpp"
+#include "dtypes/elements.hpp"
+#include "lanes/dispatch.hpp"
 
 /// Loops over all slots of a problem, for any formula. The slots are cut into tasks of one fixed
 /// size whose partial sums are added in order, so that a result does not depend on the number of
@@ -24,9 +21,9 @@ struct Partial {
   std::int64_t count = 0;
 };
 
-inline std::int64_t slots_of(const GiouLossProblem& p) { return p.pred.images * p.pred.slots; }
+inline std::int64_t slots_of(const LossProblem& p) { return p.pred.images * p.pred.slots; }
 
-inline std::int64_t tasks_of(const GiouLossProblem& p) {
+inline std::int64_t tasks_of(const LossProblem& p) {
   return (slots_of(p) + kSlotsPerTask - 1) / kSlotsPerTask;
 }
 
@@ -36,7 +33,7 @@ inline void zero_memory(void* data, std::size_t bytes) {
 
 /// Calls run(image, first slot, end slot) for the part of each image that belongs to a task.
 template <class Run>
-void for_each_run(const GiouLossProblem& p, std::int64_t task, const Run& run) {
+void for_each_run(const LossProblem& p, std::int64_t task, const Run& run) {
   const std::int64_t slots = p.pred.slots;
   std::int64_t at = task * kSlotsPerTask;
   const std::int64_t end = std::min(at + kSlotsPerTask, slots_of(p));
@@ -58,9 +55,9 @@ void for_each_uncounted_row_range(const Pairing& pairing, std::int64_t b, const 
   zero(image.row + image.count, rows.end);
 }
 
-template <class Formula, class P, class T, class C, class Pairing>
-Partial forward_run(const GiouLossProblem& p, const Pairing& pairing, C* losses, std::int64_t b,
-                    std::int64_t begin, std::int64_t end) {
+template <class P, class T, class F, class C, class Pairing>
+Partial forward_run(const F& formula, const LossProblem& p, const Pairing& pairing, C* losses,
+                    std::int64_t b, std::int64_t begin, std::int64_t end) {
   const Boxes<P> preds = boxes<P>(p.pred);
   const Boxes<T> targets = boxes<T>(p.target);
   const Elements<Any> weights{p.weight.data, p.weight.dtype};
@@ -78,7 +75,7 @@ Partial forward_run(const GiouLossProblem& p, const Pairing& pairing, C* losses,
       if (pairing.counts(target)) {
         const Box<C> pred = preds.template get<C>(b, j);
         loss =
-            Formula::loss(to_corners(pred, preds.format), to_corners(target, targets.format), eps);
+            formula.loss(to_corners(pred, preds.format), to_corners(target, targets.format), eps);
         if (weights.data != nullptr) loss *= weights.get<C>(row);
         ++count;
       }
@@ -96,7 +93,7 @@ Partial forward_run(const GiouLossProblem& p, const Pairing& pairing, C* losses,
 }
 
 template <class C>
-void write_total(const GiouLossProblem& p, const Partial& total, const GiouLossOutputs& outputs) {
+void write_total(const LossProblem& p, const Partial& total, const LossOutputs& outputs) {
   double divisor = 1;
   if (p.normalizer.data != nullptr) {
     divisor = Elements<Any>{p.normalizer.data, p.normalizer.dtype}.get<double>(0);
@@ -109,29 +106,25 @@ void write_total(const GiouLossProblem& p, const Partial& total, const GiouLossO
   }
 }
 
-inline std::size_t workspace_bytes(const GiouLossProblem& p) {
+inline std::size_t workspace_bytes(const LossProblem& p) {
   return static_cast<std::size_t>(tasks_of(p)) * sizeof(Partial);
 }
 
-template <class Formula>
-void forward(const GiouLossProblem& p, const GiouLossOutputs& outputs, const Execution& execution) {
-  if (!has_slots(p)) return zero_outputs(p, outputs, zero_memory);
+inline void forward(const LossProblem& p, const LossOutputs& outputs, const Execution& execution) {
   Partial* const partials = static_cast<Partial*>(execution.workspace);
-  with_dtypes(p, [&](auto dtypes) {
+  dispatch(p, outputs, zero_memory, [&](auto formula, auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
     using C = typename D::Compute;
     C* const losses = p.reduction == Reduction::kNone ? static_cast<C*>(outputs.loss) : nullptr;
-    with_pairing(p, [&](const auto& pairing) {
-      execution.parallel_for(tasks_of(p), [&](std::int64_t task) {
-        Partial sum;
-        for_each_run(p, task, [&](std::int64_t b, std::int64_t begin, std::int64_t end) {
-          const Partial run = forward_run<Formula, typename D::Pred, typename D::Target>(
-              p, pairing, losses, b, begin, end);
-          sum.sum += run.sum;
-          sum.count += run.count;
-        });
-        partials[task] = sum;
+    execution.parallel_for(tasks_of(p), [&](std::int64_t task) {
+      Partial sum;
+      for_each_run(p, task, [&](std::int64_t b, std::int64_t begin, std::int64_t end) {
+        const Partial run = forward_run<typename D::Pred, typename D::Target>(
+            formula, p, pairing, losses, b, begin, end);
+        sum.sum += run.sum;
+        sum.count += run.count;
       });
+      partials[task] = sum;
     });
     Partial total;
     for (std::int64_t task = 0; task < tasks_of(p); ++task) {
@@ -146,12 +139,13 @@ void forward(const GiouLossProblem& p, const GiouLossOutputs& outputs, const Exe
 struct BackwardArrays {
   GradView grad_loss;
   const void* scale;
-  GiouLossGradients gradients;
+  LossGradients gradients;
 };
 
-template <class Formula, class P, class T, class C, class Pairing>
-void backward_run(const GiouLossProblem& p, const Pairing& pairing, const BackwardArrays& arrays,
-                  std::int64_t b, std::int64_t begin, std::int64_t end) {
+template <class P, class T, class C, class F, class Pairing>
+void backward_run(const F& formula, const LossProblem& p, const Pairing& pairing,
+                  const BackwardArrays& arrays, std::int64_t b, std::int64_t begin,
+                  std::int64_t end) {
   const Boxes<P> preds = boxes<P>(p.pred);
   const Boxes<T> targets = boxes<T>(p.target);
   const Elements<Any> weights{p.weight.data, p.weight.dtype};
@@ -173,8 +167,8 @@ void backward_run(const GiouLossProblem& p, const Pairing& pairing, const Backwa
       const Box<C> target = targets.template get<C>(b, image.target + j);
       if (pairing.counts(target)) {
         const Box<C> pred = preds.template get<C>(b, j);
-        d = Formula::gradient(to_corners(pred, preds.format), to_corners(target, targets.format),
-                              eps);
+        d = formula.gradient(to_corners(pred, preds.format), to_corners(target, targets.format),
+                             eps);
         by_loss = scale * grad_loss[b * arrays.grad_loss.image_stride +
                                     (image.target + j) * arrays.grad_loss.slot_stride];
         if (weights.data != nullptr) weight = weights.get<C>(row);
@@ -201,19 +195,15 @@ void backward_run(const GiouLossProblem& p, const Pairing& pairing, const Backwa
   }
 }
 
-template <class Formula>
-void backward(const GiouLossProblem& p, const GradView& grad_loss, const void* scale,
-              const GiouLossGradients& gradients, const Execution& execution) {
-  if (!has_slots(p)) return zero_outputs(p, gradients, zero_memory);
+inline void backward(const LossProblem& p, const GradView& grad_loss, const void* scale,
+                     const LossGradients& gradients, const Execution& execution) {
   const BackwardArrays arrays{grad_loss, scale, gradients};
-  with_dtypes(p, [&](auto dtypes) {
+  dispatch(p, gradients, zero_memory, [&](auto formula, auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
-    with_pairing(p, [&](const auto& pairing) {
-      execution.parallel_for(tasks_of(p), [&](std::int64_t task) {
-        for_each_run(p, task, [&](std::int64_t b, std::int64_t begin, std::int64_t end) {
-          backward_run<Formula, typename D::Pred, typename D::Target, typename D::Compute>(
-              p, pairing, arrays, b, begin, end);
-        });
+    execution.parallel_for(tasks_of(p), [&](std::int64_t task) {
+      for_each_run(p, task, [&](std::int64_t b, std::int64_t begin, std::int64_t end) {
+        backward_run<typename D::Pred, typename D::Target, typename D::Compute>(
+            formula, p, pairing, arrays, b, begin, end);
       });
     });
   });

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "pairs/flat_groups.hpp"
-#include "pairs/image_parts.hpp"
+#include "lanes/flat_groups.hpp"
+#include "lanes/image_parts.hpp"
 #include "reduce.hpp"
 
 /// The loops over pairs, for any formula, pairing and dtypes, in two shapes. Flat, for contiguous
@@ -14,8 +14,8 @@
 namespace boxloss::BOXLOSS_GPU {
 
 /// What every forward kernel ends with.
-template <class C>
-__device__ void finish_forward(const ForwardArgs<C>& a, const Reducer<C>& reducer,
+template <class F, class C>
+__device__ void finish_forward(const ForwardArgs<F, C>& a, const Reducer<C>& reducer,
                                const Partial& own) {
   if (a.losses == nullptr) {
     reduce_grid(reducer, own);
@@ -24,9 +24,9 @@ __device__ void finish_forward(const ForwardArgs<C>& a, const Reducer<C>& reduce
   }
 }
 
-template <class Formula, class P, class T, class C, class Pairing, bool kPlain>
+template <class F, class P, class T, class C, class Pairing, bool kPlain>
 __global__ void __launch_bounds__(kThreads)
-    forward_flat(const ForwardArgs<C> a, const FlatBoxes<P, T> boxes, const Pairing pairing,
+    forward_flat(const ForwardArgs<F, C> a, const FlatBoxes<P, T> boxes, const Pairing pairing,
                  const Reducer<C> reducer) {
   constexpr int kBoxes = kGroup<P, T>;
   constexpr int kStride = kThreads * kBoxes;
@@ -36,23 +36,23 @@ __global__ void __launch_bounds__(kThreads)
   Partial own{0, 0};
 #pragma unroll 1  // the instruction cache holds one body, not four
   for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-    own += forward_groups<Formula, kPlain, kBoxes, kGroups>(
-        a, boxes, pairing, tile * kTile + threadIdx.x * kBoxes, kStride);
+    own += forward_groups<kPlain, kBoxes, kGroups>(a, boxes, pairing,
+                                                   tile * kTile + threadIdx.x * kBoxes, kStride);
   }
   const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
 #pragma unroll 1
   for (std::int64_t box = tiles * kTile + thread; box < a.slots; box += gridDim.x * kThreads) {
-    own += forward_groups<Formula, kPlain, 1, 1>(a, boxes, pairing, box, 0);
+    own += forward_groups<kPlain, 1, 1>(a, boxes, pairing, box, 0);
   }
   finish_forward(a, reducer, own);
 }
 
-template <class Formula, class P, class T, class C, class Pairing, bool kPlain>
+template <class F, class P, class T, class C, class Pairing, bool kPlain>
 __global__ void __launch_bounds__(kThreads)
-    backward_flat(const BackwardArgs<P, T, C> a, const FlatBoxes<P, T> boxes,
+    backward_flat(const BackwardArgs<F, P, T, C> a, const FlatBoxes<P, T> boxes,
                   const Pairing pairing) {
   const std::int64_t group = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  backward_boxes<Formula, kPlain>(a, boxes, pairing, group);
+  backward_boxes<kPlain>(a, boxes, pairing, group);
 }
 
 /// Calls use(part, lane) for each part of an image that falls to this group of lanes.
@@ -65,24 +65,24 @@ __device__ void for_each_part(std::int64_t images, std::int64_t slots, const Use
   for (; i < parts; i += groups) use(image_part(i, slots), lane);
 }
 
-template <class Formula, class P, class T, class C, class Pairing>
+template <class F, class P, class T, class C, class Pairing>
 __global__ void __launch_bounds__(kThreads)
-    forward_strided(const ForwardArgs<C> a, const StridedPair<P, T> boxes, const Pairing pairing,
+    forward_strided(const ForwardArgs<F, C> a, const StridedPair<P, T> boxes, const Pairing pairing,
                     const Reducer<C> reducer) {
   Partial own{0, 0};
   for_each_part(a.images, a.slots, [&](const ImagePart& part, int lane) {
-    forward_part<Formula>(a, boxes, pairing, part, lane, kLanes, own);
+    forward_part(a, boxes, pairing, part, lane, kLanes, own);
   });
   finish_forward(a, reducer, own);
 }
 
-template <class Formula, class P, class T, class C, class Pairing>
+template <class F, class P, class T, class C, class Pairing>
 __global__ void __launch_bounds__(kThreads)
-    backward_strided(const BackwardArgs<P, T, C> a, const StridedPair<P, T> boxes,
+    backward_strided(const BackwardArgs<F, P, T, C> a, const StridedPair<P, T> boxes,
                      const Pairing pairing) {
   const C scale = *a.scale;
   for_each_part(a.images, a.slots, [&](const ImagePart& part, int lane) {
-    backward_part<Formula>(a, boxes, pairing, scale, part, lane, kLanes);
+    backward_part(a, boxes, pairing, scale, part, lane, kLanes);
   });
 }
 

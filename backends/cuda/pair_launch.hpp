@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "lanes/dispatch.hpp"
 #include "pair_kernels.hpp"
 #include "pair_workspace.hpp"
-#include "pairs/dispatch.hpp"
 
 /// From a problem to one kernel launch.
 namespace boxloss::BOXLOSS_GPU {
@@ -27,15 +27,15 @@ inline unsigned backward_blocks(std::int64_t wanted) {
   return static_cast<unsigned>(std::min<std::int64_t>(wanted, 0x7fffffff));
 }
 
-inline std::int64_t strided_blocks(const GiouLossProblem& p) {
+inline std::int64_t strided_blocks(const LossProblem& p) {
   return ceil_div(parts_of(p), kThreads / kLanes);
 }
 
 template <class C>
-Reducer<C> make_reducer(const GiouLossProblem& p, const GiouLossOutputs& outputs,
+Reducer<C> make_reducer(const LossProblem& p, const LossOutputs& outputs,
                         const Execution& execution, Stream stream) {
   double* const partials = static_cast<double*>(execution.workspace);
-  Reducer<C> reducer{partials, nullptr, loss_outputs<C>(p, outputs)};
+  Reducer<C> reducer{partials, nullptr, reduced_loss<C>(p, outputs)};
   if (p.reduction == Reduction::kNone) return reducer;
   reducer.counter = take_counter(execution.device_index, stream);
   if (reducer.counter == nullptr) {
@@ -45,11 +45,11 @@ Reducer<C> make_reducer(const GiouLossProblem& p, const GiouLossOutputs& outputs
   return reducer;
 }
 
-template <class Formula, class P, class T, class C, class Pairing>
-void launch_forward(const GiouLossProblem& p, const Pairing& pairing,
-                    const GiouLossOutputs& outputs, const Execution& execution) {
+template <class P, class T, class C, class F, class Pairing>
+void launch_forward(const F& formula, const LossProblem& p, const Pairing& pairing,
+                    const LossOutputs& outputs, const Execution& execution) {
   const Stream stream = static_cast<Stream>(execution.stream);
-  const ForwardArgs<C> args = forward_args<C>(p, outputs);
+  const auto args = forward_args<C>(formula, p, outputs);
   const Reducer<C> reducer = make_reducer<C>(p, outputs, execution, stream);
 
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
@@ -58,66 +58,47 @@ void launch_forward(const GiouLossProblem& p, const Pairing& pairing,
       const std::int64_t tiles =
           ceil_div(p.pred.slots, kBoxes * kUnroll<kBoxes, Pairing> * kThreads);
       const unsigned blocks = forward_blocks(tiles, execution.device_index);
-      auto* const kernel = is_plain(p) ? forward_flat<Formula, P, T, C, Pairing, true>
-                                       : forward_flat<Formula, P, T, C, Pairing, false>;
+      auto* const kernel = is_plain(p) ? forward_flat<F, P, T, C, Pairing, true>
+                                       : forward_flat<F, P, T, C, Pairing, false>;
       return launch(kernel, "forward_flat", blocks, kThreads, stream, args, flat_boxes<P, T>(p),
                     pairing, reducer);
     }
   }
   const unsigned blocks = forward_blocks(strided_blocks(p), execution.device_index);
-  launch(forward_strided<Formula, P, T, C, Pairing>, "forward_strided", blocks, kThreads, stream,
-         args, strided_pair<P, T>(p), pairing, reducer);
+  launch(forward_strided<F, P, T, C, Pairing>, "forward_strided", blocks, kThreads, stream, args,
+         strided_pair<P, T>(p), pairing, reducer);
 }
 
-template <class Formula, class P, class T, class C, class Pairing>
-void launch_backward(const GiouLossProblem& p, const Pairing& pairing, const GradView& grad_loss,
-                     const void* scale, const GiouLossGradients& gradients,
+template <class P, class T, class C, class F, class Pairing>
+void launch_backward(const F& formula, const LossProblem& p, const Pairing& pairing,
+                     const GradView& grad_loss, const void* scale, const LossGradients& gradients,
                      const Execution& execution) {
   const Stream stream = static_cast<Stream>(execution.stream);
-  const auto args = backward_args<P, T, C>(p, grad_loss, scale, gradients);
+  const auto args = backward_args<P, T, C>(formula, p, grad_loss, scale, gradients);
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
     if (is_flat_backward<P, T>(p, gradients)) {
       const unsigned blocks =
           backward_blocks(ceil_div(p.pred.slots, kBackwardGroup<P, T> * kThreads));
-      auto* const kernel = is_plain(p, gradients) ? backward_flat<Formula, P, T, C, Pairing, true>
-                                                  : backward_flat<Formula, P, T, C, Pairing, false>;
+      auto* const kernel = is_plain(p, gradients) ? backward_flat<F, P, T, C, Pairing, true>
+                                                  : backward_flat<F, P, T, C, Pairing, false>;
       return launch(kernel, "backward_flat", blocks, kThreads, stream, args, flat_boxes<P, T>(p),
                     pairing);
     }
   }
   const unsigned blocks = backward_blocks(strided_blocks(p));
-  launch(backward_strided<Formula, P, T, C, Pairing>, "backward_strided", blocks, kThreads, stream,
-         args, strided_pair<P, T>(p), pairing);
+  launch(backward_strided<F, P, T, C, Pairing>, "backward_strided", blocks, kThreads, stream, args,
+         strided_pair<P, T>(p), pairing);
 }
 
 /// Dispatches on the execution's device.
 template <class Written, class Launch>
-void run(const GiouLossProblem& p, const Written& outputs, const Execution& execution,
+void run(const LossProblem& p, const Written& outputs, const Execution& execution,
          const Launch& launch) {
   const DeviceScope scope(execution.device_index);
   const auto zero = [&](void* data, std::size_t bytes) {
     zero_async(data, bytes, static_cast<Stream>(execution.stream));
   };
   dispatch(p, outputs, zero, launch);
-}
-
-template <class Formula>
-void forward(const GiouLossProblem& p, const GiouLossOutputs& outputs, const Execution& execution) {
-  run(p, outputs, execution, [&](auto dtypes, const auto& pairing) {
-    using D = decltype(dtypes);
-    launch_forward<Formula, typename D::Pred, typename D::Target, typename D::Compute>(
-        p, pairing, outputs, execution);
-  });
-}
-
-template <class Formula>
-void backward(const GiouLossProblem& p, const GradView& grad_loss, const void* scale,
-              const GiouLossGradients& gradients, const Execution& execution) {
-  run(p, gradients, execution, [&](auto dtypes, const auto& pairing) {
-    using D = decltype(dtypes);
-    launch_backward<Formula, typename D::Pred, typename D::Target, typename D::Compute>(
-        p, pairing, grad_loss, scale, gradients, execution);
-  });
 }
 
 }  // namespace boxloss::BOXLOSS_GPU

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "counters.hpp"
-#include "pairs/pair_args.hpp"
+#include "lanes/pair_args.hpp"
 
 /// The deterministic sum over all blocks within one launch: each block leaves its partial sum, and
 /// the last one to arrive adds them in a fixed order.
@@ -20,7 +20,7 @@ template <class C>
 struct Reducer {
   double* partials;  ///< one for each block
   Counter* counter;
-  LossOutputs<C> outputs;
+  ReducedLoss<C> outputs;
 };
 
 /// A counter holds the number of blocks above, the number of counted pairs below.

@@ -5,9 +5,9 @@
 #include <Kokkos_Core.hpp>
 #include <type_traits>
 
+#include "lanes/flat_groups.hpp"
+#include "lanes/image_parts.hpp"
 #include "pair_workspace.hpp"
-#include "pairs/flat_groups.hpp"
-#include "pairs/image_parts.hpp"
 
 template <>
 struct Kokkos::reduction_identity<boxloss::Partial> {
@@ -68,7 +68,7 @@ struct Deal {
 /// How the teams' sums become one.
 template <class C>
 struct TeamReducer {
-  LossOutputs<C> outputs;
+  ReducedLoss<C> outputs;
   Partial* partials;  ///< one for each team
   Counter* arrivals;  ///< zero between launches
 
@@ -112,9 +112,9 @@ struct TeamReducer {
 
 // ---- flat ------------------------------------------------------------------------------------
 
-template <class Space, class Formula, class P, class T, class C, class Pairing, bool kPlain>
+template <class Space, class F, class P, class T, class C, class Pairing, bool kPlain>
 struct ForwardFlat {
-  ForwardArgs<C> args;
+  ForwardArgs<F, C> args;
   FlatBoxes<P, T> boxes;
   Pairing pairing;
   TeamReducer<C> reducer;
@@ -128,36 +128,36 @@ struct ForwardFlat {
   KOKKOS_FUNCTION void operator()(const Team<Space>& team) const {
     Partial own{0, 0};
     tiles.for_each(team, [&](std::int64_t tile, int thread) {
-      own += forward_groups<Formula, kPlain, kBoxes, kGroups>(
-          args, boxes, pairing, tile * kTile + thread * kBoxes, kStride);
+      own += forward_groups<kPlain, kBoxes, kGroups>(args, boxes, pairing,
+                                                     tile * kTile + thread * kBoxes, kStride);
     });
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, kThreads<Space>), [&](int thread) {
       const std::int64_t behind_tiles = args.slots / kTile * kTile;
       std::int64_t box = behind_tiles + team.league_rank() * kThreads<Space> + thread;
       for (; box < args.slots; box += team.league_size() * kThreads<Space>) {
-        own += forward_groups<Formula, kPlain, 1, 1>(args, boxes, pairing, box, 0);
+        own += forward_groups<kPlain, 1, 1>(args, boxes, pairing, box, 0);
       }
     });
     reducer.finish(team, args.losses == nullptr, own);
   }
 };
 
-template <class Formula, class P, class T, class C, class Pairing, bool kPlain>
+template <class F, class P, class T, class C, class Pairing, bool kPlain>
 struct BackwardFlat {
-  BackwardArgs<P, T, C> args;
+  BackwardArgs<F, P, T, C> args;
   FlatBoxes<P, T> boxes;
   Pairing pairing;
 
   KOKKOS_FUNCTION void operator()(std::int64_t group) const {
-    backward_boxes<Formula, kPlain>(args, boxes, pairing, group);
+    backward_boxes<kPlain>(args, boxes, pairing, group);
   }
 };
 
 // ---- strided ---------------------------------------------------------------------------------
 
-template <class Space, class Formula, class P, class T, class C, class Pairing>
+template <class Space, class F, class P, class T, class C, class Pairing>
 struct ForwardStrided {
-  ForwardArgs<C> args;
+  ForwardArgs<F, C> args;
   StridedPair<P, T> boxes;
   Pairing pairing;
   TeamReducer<C> reducer;
@@ -171,24 +171,23 @@ struct ForwardStrided {
     deal.for_each(team, [&](std::int64_t batch, int thread) {
       const std::int64_t index = batch * kParts + thread / kLanes<Space>;
       if (index >= parts) return;
-      forward_part<Formula>(args, boxes, pairing, image_part(index, args.slots),
-                            thread % kLanes<Space>, kLanes<Space>, own);
+      forward_part(args, boxes, pairing, image_part(index, args.slots), thread % kLanes<Space>,
+                   kLanes<Space>, own);
     });
     reducer.finish(team, args.losses == nullptr, own);
   }
 };
 
 /// Unit u is lane u % kLanes of part u / kLanes.
-template <class Space, class Formula, class P, class T, class C, class Pairing>
+template <class Space, class F, class P, class T, class C, class Pairing>
 struct BackwardStrided {
-  BackwardArgs<P, T, C> args;
+  BackwardArgs<F, P, T, C> args;
   StridedPair<P, T> boxes;
   Pairing pairing;
 
   KOKKOS_FUNCTION void operator()(std::int64_t unit) const {
-    backward_part<Formula>(args, boxes, pairing, *args.scale,
-                           image_part(unit / kLanes<Space>, args.slots),
-                           static_cast<int>(unit % kLanes<Space>), kLanes<Space>);
+    backward_part(args, boxes, pairing, *args.scale, image_part(unit / kLanes<Space>, args.slots),
+                  static_cast<int>(unit % kLanes<Space>), kLanes<Space>);
   }
 };
 

@@ -7,9 +7,9 @@
 #include <type_traits>
 
 #include "kokkos_runtime.hpp"
+#include "lanes/dispatch.hpp"
 #include "pair_functors.hpp"
 #include "pair_workspace.hpp"
-#include "pairs/dispatch.hpp"
 
 /// From a problem to Kokkos' dispatch.
 namespace boxloss::kokkos {
@@ -58,10 +58,10 @@ void launch_teams(const char* name, const Space& space, std::int64_t batches,
 }
 
 template <class C, class Space>
-TeamReducer<C> make_reducer(const Space& space, const GiouLossProblem& p,
-                            const GiouLossOutputs& outputs, const Execution& execution) {
+TeamReducer<C> make_reducer(const Space& space, const LossProblem& p, const LossOutputs& outputs,
+                            const Execution& execution) {
   Partial* const partials = static_cast<Partial*>(execution.workspace);
-  TeamReducer<C> reducer{loss_outputs<C>(p, outputs), partials, nullptr};
+  TeamReducer<C> reducer{reduced_loss<C>(p, outputs), partials, nullptr};
   if (p.reduction == Reduction::kNone) return reducer;
   if constexpr (!kIsHost<Space>) reducer.arrivals = take_counter(execution);
   if (reducer.arrivals == nullptr) {
@@ -71,16 +71,17 @@ TeamReducer<C> make_reducer(const Space& space, const GiouLossProblem& p,
   return reducer;
 }
 
-template <class Formula, class P, class T, class C, class Space, class Pairing>
-void launch_forward(const Space& space, const GiouLossProblem& p, const Pairing& pairing,
-                    const GiouLossOutputs& outputs, const Execution& execution) {
-  const ForwardArgs<C> args = forward_args<C>(p, outputs);
+template <class P, class T, class C, class Space, class F, class Pairing>
+void launch_forward(const Space& space, const F& formula, const LossProblem& p,
+                    const Pairing& pairing, const LossOutputs& outputs,
+                    const Execution& execution) {
+  const auto args = forward_args<C>(formula, p, outputs);
   const TeamReducer<C> reducer = make_reducer<C>(space, p, outputs, execution);
 
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
     if (is_flat_forward<P, T>(p)) {
       const auto run = [&](auto plain) {
-        using Functor = ForwardFlat<Space, Formula, P, T, C, Pairing, plain>;
+        using Functor = ForwardFlat<Space, F, P, T, C, Pairing, plain>;
         launch_teams("boxloss::forward_flat", space, p.pred.slots / Functor::kTile,
                      [&](const Deal<Space>& tiles) {
                        return Functor{args, flat_boxes<P, T>(p), pairing, reducer, tiles};
@@ -89,59 +90,56 @@ void launch_forward(const Space& space, const GiouLossProblem& p, const Pairing&
       return is_plain(p) ? run(std::true_type()) : run(std::false_type());
     }
   }
-  using Functor = ForwardStrided<Space, Formula, P, T, C, Pairing>;
+  using Functor = ForwardStrided<Space, F, P, T, C, Pairing>;
   const std::int64_t batches = (parts_of(p) + Functor::kParts - 1) / Functor::kParts;
   launch_teams("boxloss::forward_strided", space, batches, [&](const Deal<Space>& deal) {
     return Functor{args, strided_pair<P, T>(p), pairing, reducer, deal};
   });
 }
 
-template <class Formula, class P, class T, class C, class Space, class Pairing>
-void launch_backward(const Space& space, const GiouLossProblem& p, const Pairing& pairing,
-                     const GradView& grad_loss, const void* scale,
-                     const GiouLossGradients& gradients) {
-  const auto args = backward_args<P, T, C>(p, grad_loss, scale, gradients);
+template <class P, class T, class C, class Space, class F, class Pairing>
+void launch_backward(const Space& space, const F& formula, const LossProblem& p,
+                     const Pairing& pairing, const GradView& grad_loss, const void* scale,
+                     const LossGradients& gradients) {
+  const auto args = backward_args<P, T, C>(formula, p, grad_loss, scale, gradients);
 
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
     if (is_flat_backward<P, T>(p, gradients)) {
       constexpr int kBoxes = kBackwardGroup<P, T>;
       const auto run = [&](auto plain) {
         const std::int64_t groups = (p.pred.slots + kBoxes - 1) / kBoxes;
-        launch_units(
-            "boxloss::backward_flat", space, groups,
-            BackwardFlat<Formula, P, T, C, Pairing, plain>{args, flat_boxes<P, T>(p), pairing});
+        launch_units("boxloss::backward_flat", space, groups,
+                     BackwardFlat<F, P, T, C, Pairing, plain>{args, flat_boxes<P, T>(p), pairing});
       };
       return is_plain(p, gradients) ? run(std::true_type()) : run(std::false_type());
     }
   }
-  launch_units(
-      "boxloss::backward_strided", space, parts_of(p) * kLanes<Space>,
-      BackwardStrided<Space, Formula, P, T, C, Pairing>{args, strided_pair<P, T>(p), pairing});
+  launch_units("boxloss::backward_strided", space, parts_of(p) * kLanes<Space>,
+               BackwardStrided<Space, F, P, T, C, Pairing>{args, strided_pair<P, T>(p), pairing});
 }
 
 template <class Space, class Written, class Launch>
-void run(const Space& space, const GiouLossProblem& p, const Written& outputs,
-         const Launch& launch) {
+void run(const Space& space, const LossProblem& p, const Written& outputs, const Launch& launch) {
   dispatch(p, outputs, [&](void* data, std::size_t bytes) { zero(space, data, bytes); }, launch);
 }
 
-template <class Formula, class Space>
-void forward(const Space& space, const GiouLossProblem& p, const GiouLossOutputs& outputs,
+template <class Space>
+void forward(const Space& space, const LossProblem& p, const LossOutputs& outputs,
              const Execution& execution) {
-  run(space, p, outputs, [&](auto dtypes, const auto& pairing) {
+  run(space, p, outputs, [&](auto formula, auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
-    launch_forward<Formula, typename D::Pred, typename D::Target, typename D::Compute>(
-        space, p, pairing, outputs, execution);
+    launch_forward<typename D::Pred, typename D::Target, typename D::Compute>(
+        space, formula, p, pairing, outputs, execution);
   });
 }
 
-template <class Formula, class Space>
-void backward(const Space& space, const GiouLossProblem& p, const GradView& grad_loss,
-              const void* scale, const GiouLossGradients& gradients) {
-  run(space, p, gradients, [&](auto dtypes, const auto& pairing) {
+template <class Space>
+void backward(const Space& space, const LossProblem& p, const GradView& grad_loss,
+              const void* scale, const LossGradients& gradients) {
+  run(space, p, gradients, [&](auto formula, auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
-    launch_backward<Formula, typename D::Pred, typename D::Target, typename D::Compute>(
-        space, p, pairing, grad_loss, scale, gradients);
+    launch_backward<typename D::Pred, typename D::Target, typename D::Compute>(
+        space, formula, p, pairing, grad_loss, scale, gradients);
   });
 }
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pairs/pair_args.hpp"
+#include "lanes/pair_args.hpp"
 
 /// What a forward call keeps in the caller's workspace: each team's sum and, where no counter of
 /// our own is free, a counter.

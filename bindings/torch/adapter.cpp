@@ -20,7 +20,7 @@ void torch_parallel(std::int64_t tasks, const std::function<void(std::int64_t)>&
   };
   const AOTITorchError error =
       torch_parallel_for(0, tasks, 1, run, const_cast<void*>(static_cast<const void*>(&task)));
-  TORCH_CHECK(error == AOTI_TORCH_SUCCESS, "giou_loss: torch could not run its threads");
+  TORCH_CHECK(error == AOTI_TORCH_SUCCESS, "box_loss: torch could not run its threads");
 }
 
 struct Dimension {
@@ -62,8 +62,7 @@ DType dtype_of(const at::Tensor& tensor) {
     case at::kShort: return DType::kI16;
     case at::kInt: return DType::kI32;
     case at::kLong: return DType::kI64;
-    default:
-      TORCH_CHECK_TYPE(false, "giou_loss: dtype ", tensor.scalar_type(), " is not supported");
+    default: TORCH_CHECK_TYPE(false, "box_loss: dtype ", tensor.scalar_type(), " is not supported");
   }
 }
 

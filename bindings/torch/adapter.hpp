@@ -39,17 +39,18 @@ struct Grid {
 /// `leading` dimensions cannot be told by two numbers.
 Grid make_grid(at::IntArrayRef leading, std::vector<at::Tensor>& tensors);
 
-/// Runs `function`; boxloss' errors leave it as torch's: ValueError, TypeError and RuntimeError.
-template <class Function>
-auto with_torch_errors(const Function& function) {
+/// Runs `call`; boxloss' errors leave it as torch's, ValueError, TypeError and RuntimeError, and
+/// say which function was called.
+template <class Call>
+auto with_torch_errors(const char* function, const Call& call) {
   try {
-    return function();
+    return call();
   } catch (const InvalidArgument& error) {
-    TORCH_CHECK_VALUE(false, error.what());
+    TORCH_CHECK_VALUE(false, function, ": ", error.what());
   } catch (const Unsupported& error) {
-    TORCH_CHECK_TYPE(false, error.what());
+    TORCH_CHECK_TYPE(false, function, ": ", error.what());
   } catch (const Error& error) {
-    TORCH_CHECK(false, error.what());
+    TORCH_CHECK(false, function, ": ", error.what());
   }
 }
 

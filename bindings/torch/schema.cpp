@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "adapter.hpp"
+#include "loss_args.hpp"
 
 namespace boxloss::torch_binding {
 namespace {
@@ -17,8 +18,29 @@ std::vector<std::string> implementation_names() {
 }
 
 std::string choose_implementation(std::string_view name) {
-  return with_torch_errors([&] { return use_implementation(name); });
+  return with_torch_errors("use_implementation", [&] { return use_implementation(name); });
 }
+
+/// giou_loss is box_loss with the word for it; its errors are in its own name.
+at::Tensor giou_loss(const LossArgs& args) {
+  try {
+    return call_box_loss(args);
+  } catch (const c10::Error&) {
+    check_args(args);
+    check_strides(args);
+    throw;
+  }
+}
+
+/// The parameters between pred, target, loss and what each operator has besides.
+const std::string kOptional =
+    "Tensor? weight=None, Tensor? normalizer=None, Tensor? lengths=None, Tensor? mask=None, "
+    "Tensor? offsets=None, bool zero_padded=False, str pred_format='xyxy', "
+    "str target_format='xyxy', str reduction='mean', float eps=1e-7, str eps_mode='add'";
+const std::string kRequired =
+    "Tensor pred, Tensor target, str loss, Tensor? weight, Tensor? normalizer, Tensor? lengths, "
+    "Tensor? mask, Tensor? offsets, bool zero_padded, str pred_format, str target_format, "
+    "str reduction, float eps, str eps_mode";
 
 }  // namespace
 }  // namespace boxloss::torch_binding
@@ -26,24 +48,19 @@ std::string choose_implementation(std::string_view name) {
 // needs_exact_strides: compiled graphs must keep the contiguous last dimension that eager code
 // gave.
 TORCH_LIBRARY(boxloss, m) {
+  using namespace boxloss::torch_binding;
   const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag, at::Tag::needs_exact_strides};
-  m.def(
-      "giou_loss(Tensor pred, Tensor target, Tensor? weight=None, Tensor? normalizer=None, "
-      "Tensor? lengths=None, Tensor? mask=None, Tensor? offsets=None, bool zero_padded=False, "
-      "str pred_format='xyxy', str target_format='xyxy', str reduction='mean', float eps=1e-7, "
-      "str eps_mode='add') -> Tensor",
-      tags);
-  m.def(
-      "_giou_loss_forward(Tensor pred, Tensor target, Tensor? weight, Tensor? normalizer, "
-      "Tensor? lengths, Tensor? mask, Tensor? offsets, bool zero_padded, str pred_format, "
-      "str target_format, str reduction, float eps, str eps_mode) -> (Tensor loss, Tensor scale)",
-      tags);
-  m.def(
-      "_giou_loss_backward(Tensor grad_loss, Tensor scale, Tensor pred, Tensor target, "
-      "Tensor? weight, Tensor? normalizer, Tensor? lengths, Tensor? mask, Tensor? offsets, "
-      "bool zero_padded, str pred_format, str target_format, str reduction, float eps, "
-      "str eps_mode, bool[3] wanted) -> Tensor[]",
-      tags);
-  m.def("implementations() -> str[]", boxloss::torch_binding::implementation_names);
-  m.def("use_implementation(str name) -> str", boxloss::torch_binding::choose_implementation);
+  const auto define = [&](const std::string& schema) { m.def(schema.c_str(), tags); };
+  define("box_loss(Tensor pred, Tensor target, str loss='giou', *, " + kOptional + ") -> Tensor");
+  define("giou_loss(Tensor pred, Tensor target, " + kOptional + ") -> Tensor");
+  define("_box_loss_forward(" + kRequired + ") -> (Tensor loss, Tensor scale)");
+  define("_box_loss_backward(Tensor grad_loss, Tensor scale, " + kRequired +
+         ", bool[3] wanted) -> (Tensor pred, Tensor target, Tensor weight)");
+  m.def("implementations() -> str[]", implementation_names);
+  m.def("use_implementation(str name) -> str", choose_implementation);
+}
+
+TORCH_LIBRARY_IMPL(boxloss, CompositeImplicitAutograd, m) {
+  using namespace boxloss::torch_binding;
+  m.impl("giou_loss", Entries::giou_loss<giou_loss>);
 }

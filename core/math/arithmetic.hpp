@@ -6,8 +6,9 @@
 
 #include "math/host_device.hpp"
 
-/// Operations that a GPU has in one instruction and the host in plain C++. NaN may be lost in
-/// smaller and larger: a formula must not rely on them to carry it.
+/// The words that formulas are written in, besides + - * and comparisons. None of them branches,
+/// and tests and bindings have them for number types of their own. NaN may be lost in smaller and
+/// larger: a formula must not rely on them to carry it.
 namespace boxloss {
 
 template <class T>
@@ -27,6 +28,19 @@ BOXLOSS_HOST_DEVICE T larger(T a, T b) {
   return a < b ? b : a;
 #endif
 }
+
+/// The larger of the two; NaN stays NaN.
+template <class T>
+BOXLOSS_HOST_DEVICE T at_least(T value, T floor) {
+  return value < floor ? floor : value;
+}
+
+template <class T>
+BOXLOSS_HOST_DEVICE T select(bool condition, T a, T b) {
+  return condition ? a : b;
+}
+
+BOXLOSS_HOST_DEVICE bool both(bool a, bool b) { return a && b; }
 
 BOXLOSS_HOST_DEVICE double reciprocal(double value) { return 1.0 / value; }
 

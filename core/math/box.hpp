@@ -27,13 +27,6 @@ struct PairGradient {
   Box<T> pred, target;
 };
 
-/// How many halves of min(a, b) are a: 2, 0, or 1 where they tie. Halves, because a GPU turns a
-/// comparison into a number in one instruction.
-template <class T>
-BOXLOSS_HOST_DEVICE T halves_of_min(T a, T b) {
-  return static_cast<T>(a < b) + static_cast<T>(a <= b);
-}
-
 /// Signed: negative for a box inverted in one axis.
 template <class T>
 BOXLOSS_HOST_DEVICE T area(const Box<T>& b) {

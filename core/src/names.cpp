@@ -1,7 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include <boxloss/box_loss.hpp>
 #include <boxloss/device.hpp>
 #include <boxloss/dtype.hpp>
+#include <boxloss/error.hpp>
+#include <boxloss/loss.hpp>
+
+#include "src/message.hpp"
 
 namespace boxloss {
 
@@ -40,6 +45,48 @@ const char* name_of(Device device) {
     case Device::kHip: return "hip";
   }
   return "unknown";
+}
+
+const char* name_of(Pairing::Kind kind) {
+  switch (kind) {
+    case Pairing::Kind::kDense: return "dense";
+    case Pairing::Kind::kZeroPadded: return "zero-padded";
+    case Pairing::Kind::kLengths: return "lengths";
+    case Pairing::Kind::kMask: return "mask";
+    case Pairing::Kind::kOffsets: return "offsets";
+  }
+  return "unknown";
+}
+
+const char* name_of(Loss loss) {
+  switch (loss) {
+#define BOXLOSS_CASE(Formula, word) \
+  case Loss::k##Formula: return word;
+    BOXLOSS_FOR_EACH_LOSS(BOXLOSS_CASE)
+#undef BOXLOSS_CASE
+    case Loss::kUnset: return "unset";
+  }
+  return "unknown";
+}
+
+std::string names_of(Set<Loss> losses) {
+  std::string names;
+  losses.for_each([&](Loss loss) {
+    if (!names.empty()) names += ", ";
+    names += message("'", name_of(loss), "'");
+  });
+  return names.empty() ? "none" : names;
+}
+
+Loss loss_named(std::string_view word) {
+  Loss found = Loss::kUnset;
+  kLosses.for_each([&](Loss loss) {
+    if (word == name_of(loss)) found = loss;
+  });
+  if (found == Loss::kUnset) {
+    throw InvalidArgument(message("loss is '", word, "'; allowed: ", names_of(kLosses)));
+  }
+  return found;
 }
 
 }  // namespace boxloss

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "math/elements.hpp"
+#include "dtypes/elements.hpp"
 
 namespace boxloss::conformance {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "bounded.hpp"
-#include "math/giou.hpp"
+#include "losses/formulas.hpp"
 #include "pairs.hpp"
 
 namespace boxloss::conformance {
@@ -61,19 +61,21 @@ PairGradient<Bounded<C>> undecided() {
 }
 
 template <class C>
-PairGradient<Bounded<C>> gradient(const GiouLossProblem& p, const Pair& pair) {
+PairGradient<Bounded<C>> gradient(const LossProblem& p, const Pair& pair) {
   const Eps<C> exact = make_eps<C>(p.eps, p.eps_mode);
   const Eps<Bounded<C>> eps{static_cast<double>(exact.added), static_cast<double>(exact.floor)};
   try {
-    return Giou::gradient(corners<C>(p.pred, pair.image, pair.slot),
-                          corners<C>(p.target, pair.target_image, pair.target_slot), eps);
+    return with_formula(p.loss, [&](auto formula) {
+      return formula.gradient(corners<C>(p.pred, pair.image, pair.slot),
+                              corners<C>(p.target, pair.target_image, pair.target_slot), eps);
+    });
   } catch (const Undecided&) {
     return undecided<C>();
   }
 }
 
 template <class C>
-Bounded<C> weight_at(const GiouLossProblem& p, std::int64_t row) {
+Bounded<C> weight_at(const LossProblem& p, std::int64_t row) {
   if (p.weight.data == nullptr) return 1.0;
   return read_as<C>(Elements<Any>{p.weight.data, p.weight.dtype}.get<double>(row));
 }
@@ -91,7 +93,7 @@ double adding_error(double n, double magnitude) {
 
 template <class C>
 ForwardBounds forward_bounds_in(const HostProblem& host) {
-  const GiouLossProblem& p = host.problem;
+  const LossProblem& p = host.problem;
   const DType dtype = compute_dtype(p);
   const bool is_reduced = p.reduction != Reduction::kNone;
   std::vector<double> rows(static_cast<std::size_t>(loss_rows(p)));
@@ -130,7 +132,7 @@ void store(std::vector<double>& bounds, std::int64_t box, const Box<Bounded<C>>&
 template <class C>
 BackwardBounds backward_bounds_in(const HostProblem& host, const Upstream& upstream,
                                   const Array& scale) {
-  const GiouLossProblem& p = host.problem;
+  const LossProblem& p = host.problem;
   const auto rows = static_cast<std::size_t>(loss_rows(p));
   const auto slots = static_cast<std::size_t>(p.pred.images * p.pred.slots);
   BackwardBounds bounds{std::vector<double>(4 * slots), std::vector<double>(4 * rows),

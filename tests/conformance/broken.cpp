@@ -22,31 +22,29 @@ void edit_on_device(void* data, DType dtype, std::int64_t count,
   memory.copy_in(data, values.data(), values.size_bytes());
 }
 
-void edit_losses(const GiouLossProblem& p, const GiouLossOutputs& outputs,
-                 const Execution& execution, const std::function<void(Array&)>& edit) {
+void edit_losses(const LossProblem& p, const LossOutputs& outputs, const Execution& execution,
+                 const std::function<void(Array&)>& edit) {
   whole->forward(p, outputs, execution);
   const std::int64_t count = p.reduction == Reduction::kNone ? loss_rows(p) : 1;
   edit_on_device(outputs.loss, compute_dtype(p), count, edit);
 }
 
-void edit_pred_gradient(const GiouLossProblem& p, const GradView& grad_loss, const void* scale,
-                        const GiouLossGradients& gradients, const Execution& execution,
+void edit_pred_gradient(const LossProblem& p, const GradView& grad_loss, const void* scale,
+                        const LossGradients& gradients, const Execution& execution,
                         const std::function<void(Array&)>& edit) {
   whole->backward(p, grad_loss, scale, gradients, execution);
   if (gradients.pred == nullptr) return;
   edit_on_device(gradients.pred, p.pred.dtype, 4 * p.pred.images * p.pred.slots, edit);
 }
 
-void wrong_last_loss(const GiouLossProblem& p, const GiouLossOutputs& outputs,
-                     const Execution& execution) {
+void wrong_last_loss(const LossProblem& p, const LossOutputs& outputs, const Execution& execution) {
   edit_losses(p, outputs, execution, [](Array& losses) {
     const std::int64_t last = losses.count() - 1;
     losses.set(last, losses.get(last) * (1 + 0x1p-18));
   });
 }
 
-void swallowed_nan(const GiouLossProblem& p, const GiouLossOutputs& outputs,
-                   const Execution& execution) {
+void swallowed_nan(const LossProblem& p, const LossOutputs& outputs, const Execution& execution) {
   edit_losses(p, outputs, execution, [](Array& losses) {
     for (std::int64_t i = 0; i < losses.count(); ++i) {
       if (std::isnan(losses.get(i))) losses.set(i, 0);
@@ -54,9 +52,9 @@ void swallowed_nan(const GiouLossProblem& p, const GiouLossOutputs& outputs,
   });
 }
 
-void unwritten_loss(const GiouLossProblem&, const GiouLossOutputs&, const Execution&) {}
+void unwritten_loss(const LossProblem&, const LossOutputs&, const Execution&) {}
 
-void write_past_losses(const GiouLossProblem& p, const GiouLossOutputs& outputs,
+void write_past_losses(const LossProblem& p, const LossOutputs& outputs,
                        const Execution& execution) {
   whole->forward(p, outputs, execution);
   const std::int64_t count = p.reduction == Reduction::kNone ? loss_rows(p) : 1;
@@ -65,30 +63,29 @@ void write_past_losses(const GiouLossProblem& p, const GiouLossOutputs& outputs,
                  compute_dtype(p), 1, [](Array& beyond) { beyond.set(0, 0); });
 }
 
-void sum_without_last_slot(const GiouLossProblem& p, const GiouLossOutputs& outputs,
+void sum_without_last_slot(const LossProblem& p, const LossOutputs& outputs,
                            const Execution& execution) {
-  GiouLossProblem shorter = p;
+  LossProblem shorter = p;
   --shorter.pred.slots;
   --shorter.target.slots;
   whole->forward(shorter, outputs, execution);
 }
 
-void counted_padding(const GiouLossProblem& p, const GiouLossOutputs& outputs,
-                     const Execution& execution) {
-  GiouLossProblem all = p;
+void counted_padding(const LossProblem& p, const LossOutputs& outputs, const Execution& execution) {
+  LossProblem all = p;
   all.pairing = {};
   whole->forward(all, outputs, execution);
 }
 
-void ignored_eps_mode(const GiouLossProblem& p, const GiouLossOutputs& outputs,
+void ignored_eps_mode(const LossProblem& p, const LossOutputs& outputs,
                       const Execution& execution) {
-  GiouLossProblem other = p;
+  LossProblem other = p;
   other.eps_mode = EpsMode::kAdd;
   whole->forward(other, outputs, execution);
 }
 
-void wrong_coordinate(const GiouLossProblem& p, const GradView& grad_loss, const void* scale,
-                      const GiouLossGradients& gradients, const Execution& execution) {
+void wrong_coordinate(const LossProblem& p, const GradView& grad_loss, const void* scale,
+                      const LossGradients& gradients, const Execution& execution) {
   edit_pred_gradient(p, grad_loss, scale, gradients, execution, [](Array& gradient) {
     for (std::int64_t i = 2; i < gradient.count(); i += 4) {
       gradient.set(i, gradient.get(i) * (1 + 0x1p-16));
@@ -96,8 +93,8 @@ void wrong_coordinate(const GiouLossProblem& p, const GradView& grad_loss, const
   });
 }
 
-void leaking_padding(const GiouLossProblem& p, const GradView& grad_loss, const void* scale,
-                     const GiouLossGradients& gradients, const Execution& execution) {
+void leaking_padding(const LossProblem& p, const GradView& grad_loss, const void* scale,
+                     const LossGradients& gradients, const Execution& execution) {
   edit_pred_gradient(p, grad_loss, scale, gradients, execution, [](Array& gradient) {
     for (std::int64_t i = 0; i < gradient.count(); ++i) {
       if (gradient.get(i) == 0) gradient.set(i, 0x1p-140);
@@ -105,16 +102,16 @@ void leaking_padding(const GiouLossProblem& p, const GradView& grad_loss, const 
   });
 }
 
-void ignored_upstream_stride(const GiouLossProblem& p, const GradView& grad_loss, const void* scale,
-                             const GiouLossGradients& gradients, const Execution& execution) {
+void ignored_upstream_stride(const LossProblem& p, const GradView& grad_loss, const void* scale,
+                             const LossGradients& gradients, const Execution& execution) {
   GradView first = grad_loss;
   first.slot_stride = 0;
   whole->backward(p, first, scale, gradients, execution);
 }
 
-void forgotten_weight(const GiouLossProblem& p, const GradView& grad_loss, const void* scale,
-                      const GiouLossGradients& gradients, const Execution& execution) {
-  GiouLossProblem unweighted = p;
+void forgotten_weight(const LossProblem& p, const GradView& grad_loss, const void* scale,
+                      const LossGradients& gradients, const Execution& execution) {
+  LossProblem unweighted = p;
   if (gradients.weight == nullptr) unweighted.weight.data = nullptr;
   whole->backward(unweighted, grad_loss, scale, gradients, execution);
 }

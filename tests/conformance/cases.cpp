@@ -88,6 +88,7 @@ const std::vector<Case> kCases = {
     {"31", dense, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 31, 0}, sum, no, no, clamp, plain},
     {"257", dense, {bf16, xyxy, packed}, {f32, xyxy, packed}, {1, 257, 0}, none, no, no, clamp, plain},
     {"many images of one slot", dense, {f32, xyxy, wide}, {f32, xyxy, packed}, {9000, 1, 0}, none, f32, no, add, plain},
+    {"many images of one slot, wide target", dense, {f32, xyxy, packed}, {f32, xyxy, wide}, {9000, 1, 0}, none, no, no, add, plain},
     {"many images of one slot, lengths", lengths64, {f32, xyxy, packed}, {f32, xyxy, packed}, {9000, 1, 0}, mean, no, no, add, plain},
     {"many images of one slot, ragged", offsets32, {f16, xyxy, packed}, {f32, xyxy, packed}, {9000, 1, 9500}, none, f32, no, add, plain},
     {"several tasks", dense, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 16391, 0}, none, no, no, add, plain},
@@ -122,6 +123,12 @@ const std::vector<Case> kCases = {
 
 const std::vector<Case>& cases() { return kCases; }
 
+std::vector<Loss> losses() {
+  std::vector<Loss> all;
+  kLosses.for_each([&](Loss loss) { all.push_back(loss); });
+  return all;
+}
+
 Case random_case(Random& random) {
   const auto floating = [&] { return random.pick(std::vector<DType>{f64, f32, f16, bf16}); };
   const auto format = [&] { return random.pick(std::vector<BoxFormat>{xyxy, xywh, cxcywh}); };
@@ -143,6 +150,7 @@ Case random_case(Random& random) {
   if (c.reduction == mean) c.normalizer = maybe({f64, f32, i64, i32});
   c.eps = random.pick(std::vector<CaseEps>{add, clamp, add_0, clamp_0, clamp_4});
   c.values = random.pick(std::vector<Values>{plain, kinks, special});
+  c.loss = random.pick(losses());
   return c;
 }
 

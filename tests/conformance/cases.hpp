@@ -2,13 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <boxloss/giou_loss.hpp>
+#include <boxloss/box_loss.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "math/giou.hpp"
 #include "random.hpp"
 
 namespace boxloss::conformance {
@@ -46,12 +45,12 @@ struct Shape {
   std::int64_t images, slots, rows;
 };
 
-/// One line of the table.
 struct CaseEps {
   double value;
   EpsMode mode;
 };
 
+/// One line of the table, which stands for all losses: they are set when it runs.
 struct Case {
   std::string name;
   CasePairing pairing;
@@ -61,10 +60,13 @@ struct Case {
   std::optional<DType> weight, normalizer;
   CaseEps eps;
   Values values;
+  Loss loss{};
 };
 
-/// The named cases: every implementation has to pass them all.
+/// The named cases: every implementation has to pass them all, with every loss.
 const std::vector<Case>& cases();
+
+std::vector<Loss> losses();
 
 /// A small case of any mix of properties.
 Case random_case(Random& random);

@@ -9,26 +9,33 @@ namespace {
 
 const Implementation& oracle() { return implementation("cpu/reference"); }
 
+/// Which gradients are wanted, and how they are aligned.
+struct Wish {
+  Wanted wanted;
+  Alignment alignment;
+};
+
 /// All combinations of the gradients that the problem can give, but none at all.
-std::vector<Wanted> combinations(const Wanted& all) {
-  std::vector<Wanted> list;
+std::vector<Wish> combinations(const Wanted& all) {
+  std::vector<Wish> list = {{all, Alignment::kElement}};
   for (unsigned bits = 1; bits < 8; ++bits) {
     const Wanted some = {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
     if (some.pred <= all.pred && some.target <= all.target && some.weight <= all.weight) {
-      list.push_back(some);
+      list.push_back({some, Alignment::kWide});
     }
   }
   return list;
 }
 
 void check_backward(const Implementation& implementation, const HostProblem& host,
-                    const Upstream& upstream, const Array& scale, const std::vector<Wanted>& wishes,
+                    const Upstream& upstream, const Array& scale, const std::vector<Wish>& wishes,
                     Report& report) {
   const BackwardBounds bounds = backward_bounds(host, upstream, scale);
   const BackwardResult expected =
       run_backward(oracle(), host, upstream, scale, all_gradients(host.problem));
-  for (const Wanted& wanted : wishes) {
-    const BackwardResult got = run_backward(implementation, host, upstream, scale, wanted);
+  for (const auto& [wanted, alignment] : wishes) {
+    const BackwardResult got = run_backward(implementation, host, upstream, scale, wanted,
+                                            boxloss::parallel_for, alignment);
     report.expect(got.sentinels_intact, "backward wrote outside its outputs");
     if (wanted.pred) report.compare("pred's gradient", got.pred, expected.pred, bounds.pred);
     if (wanted.target) {
@@ -58,7 +65,8 @@ Report check(const Implementation& implementation, const HostProblem& host, Valu
     const Upstream upstream = make_upstream(host, layout, upstream_values, random);
     const bool is_first = layout == UpstreamLayout::kContiguous;
     check_backward(implementation, host, upstream, expected.scale,
-                   is_first ? combinations(all) : std::vector<Wanted>{all}, report);
+                   is_first ? combinations(all) : std::vector<Wish>{{all, Alignment::kWide}},
+                   report);
   }
   return report;
 }

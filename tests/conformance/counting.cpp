@@ -8,13 +8,13 @@ namespace {
 const Implementation* counted = nullptr;
 Calls counted_calls;
 
-void forward(const GiouLossProblem& p, const GiouLossOutputs& outputs, const Execution& execution) {
+void forward(const LossProblem& p, const LossOutputs& outputs, const Execution& execution) {
   ++counted_calls.forward;
   counted->forward(p, outputs, execution);
 }
 
-void backward(const GiouLossProblem& p, const GradView& grad_loss, const void* scale,
-              const GiouLossGradients& gradients, const Execution& execution) {
+void backward(const LossProblem& p, const GradView& grad_loss, const void* scale,
+              const LossGradients& gradients, const Execution& execution) {
   ++counted_calls.backward;
   counted->backward(p, grad_loss, scale, gradients, execution);
 }

@@ -22,9 +22,9 @@ Calls calls();
 struct Breakage {
   const char* name;
   const char* case_name;
-  void (*forward)(const GiouLossProblem&, const GiouLossOutputs&, const Execution&);
-  void (*backward)(const GiouLossProblem&, const GradView& grad_loss, const void* scale,
-                   const GiouLossGradients&, const Execution&);
+  void (*forward)(const LossProblem&, const LossOutputs&, const Execution&);
+  void (*backward)(const LossProblem&, const GradView& grad_loss, const void* scale,
+                   const LossGradients&, const Execution&);
 };
 
 const std::vector<Breakage>& breakages();

@@ -13,9 +13,9 @@ constexpr std::byte kSentinel{0xa5};
 // NaN in every floating dtype.
 constexpr std::byte kPoison{0xff};
 
-bool all_sentinels(const DeviceMemory& memory, const std::byte* device) {
-  std::vector<std::byte> host(kFenceBytes);
-  memory.copy_out(host.data(), device, kFenceBytes);
+bool all_sentinels(const DeviceMemory& memory, const std::byte* device, std::size_t bytes) {
+  std::vector<std::byte> host(bytes);
+  memory.copy_out(host.data(), device, bytes);
   return std::all_of(host.begin(), host.end(), [](std::byte b) { return b == kSentinel; });
 }
 
@@ -44,25 +44,27 @@ Input::~Input() {
   if (data_ != nullptr) memory_.release(data_);
 }
 
-Output::Output(const DeviceMemory& memory, std::size_t bytes)
+Output::Output(const DeviceMemory& memory, std::size_t bytes, std::size_t shift)
     : memory_(memory),
       bytes_(bytes),
-      data_(static_cast<std::byte*>(memory.allocate(bytes + 2 * kFenceBytes))) {
-  std::vector<std::byte> host(bytes + 2 * kFenceBytes, kSentinel);
-  std::fill_n(host.begin() + kFenceBytes, bytes, kPoison);
+      before_(kFenceBytes + shift),
+      data_(static_cast<std::byte*>(memory.allocate(before_ + bytes + kFenceBytes))) {
+  std::vector<std::byte> host(before_ + bytes + kFenceBytes, kSentinel);
+  std::fill_n(host.begin() + static_cast<std::ptrdiff_t>(before_), bytes, kPoison);
   memory_.copy_in(data_, host.data(), host.size());
 }
 
 Output::~Output() { memory_.release(data_); }
 
-void* Output::data() const { return data_ + kFenceBytes; }
+void* Output::data() const { return data_ + before_; }
 
 void Output::read(Array& values) const {
   if (bytes_ > 0) memory_.copy_out(values.data(), data(), bytes_);
 }
 
 bool Output::sentinels_intact() const {
-  return all_sentinels(memory_, data_) && all_sentinels(memory_, data_ + kFenceBytes + bytes_);
+  return all_sentinels(memory_, data_, before_) &&
+         all_sentinels(memory_, data_ + before_ + bytes_, kFenceBytes);
 }
 
 }  // namespace boxloss::conformance

@@ -43,10 +43,11 @@ class Input {
   void* data_ = nullptr;
 };
 
-/// Device memory to be written: poison inside, sentinels on both sides.
+/// Device memory to be written: poison inside, sentinels on both sides. It begins `shift` bytes
+/// behind an address that suits every access.
 class Output {
  public:
-  Output(const DeviceMemory& memory, std::size_t bytes);
+  Output(const DeviceMemory& memory, std::size_t bytes, std::size_t shift = 0);
   ~Output();
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
@@ -57,7 +58,7 @@ class Output {
 
  private:
   const DeviceMemory& memory_;
-  std::size_t bytes_;
+  std::size_t bytes_, before_;
   std::byte* data_;
 };
 

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <boxloss/giou_loss.hpp>
+#include <boxloss/box_loss.hpp>
 
-#include "math/elements.hpp"
-#include "pairing/with_pairing.hpp"
+#include "dtypes/elements.hpp"
+#include "pairings/with_pairing.hpp"
 
 namespace boxloss::conformance {
 
@@ -16,7 +16,7 @@ struct Pair {
 
 /// Calls visit(pair) for each pair that counts, of a problem on the host.
 template <class Visit>
-void for_each_pair(const GiouLossProblem& p, const Visit& visit) {
+void for_each_pair(const LossProblem& p, const Visit& visit) {
   const Elements<Any> targets{p.target.data, p.target.dtype};
   const bool is_ragged = p.pairing.kind == Pairing::Kind::kOffsets;
   with_pairing(p, [&](const auto& pairing) {

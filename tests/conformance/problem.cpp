@@ -76,9 +76,10 @@ PlacedBoxes lay_out(const Operand& operand, std::int64_t images, std::int64_t sl
   return {values, view, strides.start};
 }
 
-Box<double> random_corners(Values values, Random& random) {
+/// `origin` is where coordinates begin.
+Box<double> random_corners(Values values, double origin, Random& random) {
   if (values == Values::kPlain) {
-    const double x = random.uniform(0, 100), y = random.uniform(0, 100);
+    const double x = origin + random.uniform(0, 100), y = origin + random.uniform(0, 100);
     return {x, y, x + random.uniform(20, 120), y + random.uniform(20, 120)};
   }
   const auto coordinate = [&] { return static_cast<double>(random.below(5)); };
@@ -104,9 +105,9 @@ Box<double> in_format(const Box<double>& box, BoxFormat format) {
   return box;
 }
 
-void fill(const PlacedBoxes& boxes, Values values, Random& random) {
+void fill(const PlacedBoxes& boxes, Values values, double origin, Random& random) {
   for_each_place(boxes.view, [&](std::int64_t b, std::int64_t j) {
-    boxes.set(b, j, in_format(random_corners(values, random), boxes.view.format));
+    boxes.set(b, j, in_format(random_corners(values, origin, random), boxes.view.format));
   });
 }
 
@@ -188,13 +189,13 @@ double factor(Values values, double low, double high, Random& random) {
   return values == Values::kPlain ? random.uniform(low, high) : low * 2;
 }
 
-std::vector<bool> counted_rows(const GiouLossProblem& p) {
+std::vector<bool> counted_rows(const LossProblem& p) {
   std::vector<bool> counted(static_cast<std::size_t>(loss_rows(p)));
   for_each_pair(p, [&](const Pair& pair) { counted[static_cast<std::size_t>(pair.row)] = true; });
   return counted;
 }
 
-void spoil_excluded_boxes(const GiouLossProblem& p, const PlacedBoxes& preds,
+void spoil_excluded_boxes(const LossProblem& p, const PlacedBoxes& preds,
                           const PlacedBoxes& targets) {
   std::vector<bool> pred_is_read(static_cast<std::size_t>(preds.values.count()));
   std::vector<bool> target_is_read(static_cast<std::size_t>(targets.values.count()));
@@ -212,18 +213,21 @@ void spoil_excluded_boxes(const GiouLossProblem& p, const PlacedBoxes& preds,
 
 HostProblem make_problem(const Case& c, Random& random, const std::vector<std::int64_t>& indices) {
   HostProblem host;
-  GiouLossProblem& p = host.problem;
+  LossProblem& p = host.problem;
   const auto [images, slots, list_rows] = c.shape;
   const bool is_ragged = c.pairing.kind == Pairing::Kind::kOffsets;
   const PlacedBoxes preds = lay_out(c.pred, images, slots, p.pred, host.pred);
   const PlacedBoxes targets = lay_out(c.target, is_ragged ? 1 : images,
                                       is_ragged ? list_rows : slots, p.target, host.target);
-  fill(preds, c.values, random);
-  fill(targets, c.values, random);
+  // Negative coordinates, too, where the target can have them.
+  const double origin = c.target.dtype == DType::kU8 ? 0 : -80;
+  fill(preds, c.values, origin, random);
+  fill(targets, c.values, origin, random);
   if (c.pairing.kind == Pairing::Kind::kZeroPadded) pad_with_zeros(targets, random);
 
   host.indices = indices.empty() ? random_indices(c, random) : exactly(indices, c.pairing.indices);
   p.pairing = {c.pairing.kind, {host.indices.data(), host.indices.dtype()}};
+  p.loss = c.loss;
   p.reduction = c.reduction;
   p.eps = c.eps.value;
   p.eps_mode = c.eps.mode;
@@ -248,7 +252,7 @@ HostProblem make_problem(const Case& c, Random& random, const std::vector<std::i
 
 Upstream make_upstream(const HostProblem& host, UpstreamLayout layout, Values values,
                        Random& random) {
-  const GiouLossProblem& p = host.problem;
+  const LossProblem& p = host.problem;
   const DType dtype = compute_dtype(p);
   const bool is_reduced = p.reduction != Reduction::kNone;
   if (is_reduced || layout == UpstreamLayout::kOneValue) {

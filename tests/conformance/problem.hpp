@@ -10,7 +10,7 @@ namespace boxloss::conformance {
 /// A problem on the host, with the arrays that it points to. Every array ends with the last element
 /// that may be read.
 struct HostProblem {
-  GiouLossProblem problem;
+  LossProblem problem;
   Array pred, target, indices, weight, normalizer;
 };
 

@@ -23,7 +23,7 @@ class DeviceProblem {
     move_to(problem.normalizer.data, host.normalizer, normalizer_);
   }
 
-  GiouLossProblem problem;
+  LossProblem problem;
 
  private:
   static void move_to(const void*& pointer, const Array& host, const Input& input) {
@@ -39,10 +39,11 @@ class DeviceProblem {
 /// A gradient to be written, or nothing where it is not wanted.
 class OptionalOutput {
  public:
-  OptionalOutput(const DeviceMemory& memory, bool wanted, DType dtype, std::int64_t count)
+  OptionalOutput(const DeviceMemory& memory, bool wanted, DType dtype, std::int64_t count,
+                 Alignment alignment)
       : wanted_(wanted),
         values_(dtype, wanted ? count : 0),
-        output_(memory, values_.size_bytes()) {}
+        output_(memory, values_.size_bytes(), alignment == Alignment::kWide ? 0 : size_of(dtype)) {}
 
   void* data() const { return wanted_ ? output_.data() : nullptr; }
   bool sentinels_intact() const { return output_.sentinels_intact(); }
@@ -59,7 +60,7 @@ class OptionalOutput {
 
 }  // namespace
 
-Wanted all_gradients(const GiouLossProblem& p) {
+Wanted all_gradients(const LossProblem& p) {
   return {true, is_floating(p.target.dtype), p.weight.data != nullptr};
 }
 
@@ -72,14 +73,14 @@ ForwardResult run_forward(const Implementation& implementation, const HostProble
   ForwardResult result{Array(dtype, is_reduced ? 1 : loss_rows(host.problem)), Array(dtype, 1), {}};
   const Output loss(memory, result.loss.size_bytes());
   const Output scale(memory, result.scale.size_bytes());
-  const std::size_t workspace_bytes = giou_loss_workspace_bytes(implementation, device.problem);
+  const std::size_t workspace_bytes = loss_workspace_bytes(implementation, device.problem);
   const Output workspace(memory, workspace_bytes);
 
   Execution execution;
   execution.workspace = workspace.data();
   execution.workspace_bytes = workspace_bytes;
   execution.parallel_for = parallel_for;
-  giou_loss_forward(implementation, device.problem, {loss.data(), scale.data()}, execution);
+  loss_forward(implementation, device.problem, {loss.data(), scale.data()}, execution);
 
   loss.read(result.loss);
   scale.read(result.scale);
@@ -90,22 +91,23 @@ ForwardResult run_forward(const Implementation& implementation, const HostProble
 
 BackwardResult run_backward(const Implementation& implementation, const HostProblem& host,
                             const Upstream& upstream, const Array& scale, const Wanted& wanted,
-                            const ParallelFor& parallel_for) {
+                            const ParallelFor& parallel_for, Alignment alignment) {
   const DeviceMemory& memory = *device_memory(implementation.device);
-  const GiouLossProblem& p = host.problem;
+  const LossProblem& p = host.problem;
   const DeviceProblem device(memory, implementation.device, host);
   const Input upstream_values(memory, upstream.values);
   const Input scale_value(memory, scale);
   const std::int64_t rows = loss_rows(p);
-  OptionalOutput pred(memory, wanted.pred, p.pred.dtype, 4 * p.pred.images * p.pred.slots);
-  OptionalOutput target(memory, wanted.target, p.target.dtype, 4 * rows);
-  OptionalOutput weight(memory, wanted.weight, p.weight.dtype, rows);
+  OptionalOutput pred(memory, wanted.pred, p.pred.dtype, 4 * p.pred.images * p.pred.slots,
+                      alignment);
+  OptionalOutput target(memory, wanted.target, p.target.dtype, 4 * rows, alignment);
+  OptionalOutput weight(memory, wanted.weight, p.weight.dtype, rows, alignment);
 
   Execution execution;
   execution.parallel_for = parallel_for;
-  giou_loss_backward(implementation, device.problem,
-                     {upstream_values.data(), upstream.image_stride, upstream.slot_stride},
-                     scale_value.data(), {pred.data(), target.data(), weight.data()}, execution);
+  loss_backward(implementation, device.problem,
+                {upstream_values.data(), upstream.image_stride, upstream.slot_stride},
+                scale_value.data(), {pred.data(), target.data(), weight.data()}, execution);
 
   BackwardResult result{pred.read(), target.read(), weight.read(), {}};
   result.sentinels_intact =

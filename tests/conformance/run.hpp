@@ -27,13 +27,17 @@ struct BackwardResult {
 };
 
 /// All that the problem can give: integer targets and absent weights have no gradient.
-Wanted all_gradients(const GiouLossProblem& problem);
+Wanted all_gradients(const LossProblem& problem);
 
 ForwardResult run_forward(const Implementation& implementation, const HostProblem& host,
                           const ParallelFor& parallel_for = boxloss::parallel_for);
 
+/// How gradients are aligned: as allocations are, or to their elements only.
+enum class Alignment { kWide, kElement };
+
 BackwardResult run_backward(const Implementation& implementation, const HostProblem& host,
                             const Upstream& upstream, const Array& scale, const Wanted& wanted,
-                            const ParallelFor& parallel_for = boxloss::parallel_for);
+                            const ParallelFor& parallel_for = boxloss::parallel_for,
+                            Alignment alignment = Alignment::kWide);
 
 }  // namespace boxloss::conformance

@@ -16,16 +16,17 @@ std::string missing_device(const Implementation& implementation) {
   const DeviceMemory* memory = device_memory(implementation.device);
   if (memory == nullptr)
     return std::string("this machine has no ") + name_of(implementation.device);
-  GiouLossProblem nothing;
+  LossProblem nothing;
   nothing.device = implementation.device;
+  nothing.loss = Loss::kGiou;
   const Output loss(*memory, sizeof(float)), scale(*memory, sizeof(float));
-  const std::size_t bytes = giou_loss_workspace_bytes(implementation, nothing);
+  const std::size_t bytes = loss_workspace_bytes(implementation, nothing);
   const Output workspace(*memory, bytes);
   Execution execution;
   execution.workspace = workspace.data();
   execution.workspace_bytes = bytes;
   try {
-    giou_loss_forward(implementation, nothing, {loss.data(), scale.data()}, execution);
+    loss_forward(implementation, nothing, {loss.data(), scale.data()}, execution);
   } catch (const NoDevice& error) {
     if (implementation.device != Device::kCpu) throw;  // its memory has just been allocated
     return error.what();

@@ -27,9 +27,15 @@ void require_ok(const Report& report) {
   REQUIRE(100 * report.undetermined() <= report.compared());
 }
 
-const Case& case_named(std::string_view name) {
+Case with_loss(Case c, Loss loss) {
+  c.loss = loss;
+  return c;
+}
+
+/// With the GIoU loss.
+Case case_named(std::string_view name) {
   for (const Case& c : cases()) {
-    if (c.name == name) return c;
+    if (c.name == name) return with_loss(c, Loss::kGiou);
   }
   throw std::out_of_range("no case is named " + std::string(name));
 }
@@ -40,7 +46,7 @@ std::string describe(const Case& c) {
            "/layout " + std::to_string(static_cast<int>(o.layout));
   };
   const auto optional = [](const std::optional<DType>& d) { return d ? name_of(*d) : "none"; };
-  return "pairing " + std::to_string(static_cast<int>(c.pairing.kind)) + " by " +
+  return std::string(name_of(c.loss)) + ", pairing " + name_of(c.pairing.kind) + " by " +
          name_of(c.pairing.indices) + ", pred " + operand(c.pred) + ", target " +
          operand(c.target) + ", shape (" + std::to_string(c.shape.images) + ", " +
          std::to_string(c.shape.slots) + ", " + std::to_string(c.shape.rows) + "), reduction " +
@@ -52,13 +58,15 @@ std::string describe(const Case& c) {
 
 TEST_CASE("named cases agree with the oracle") {
   const Implementation counted = counting(subject());
-  for (const Case& c : cases()) {
-    DYNAMIC_SECTION(c.name) {
-      Random random(Catch::getSeed());
-      require_ok(check_case(counted, c, random));
-      // Else nothing says that it was the subject that ran.
-      REQUIRE(calls().forward == 1);
-      REQUIRE(calls().backward >= 3);
+  for (const Loss loss : losses()) {
+    for (const Case& c : cases()) {
+      DYNAMIC_SECTION(name_of(loss) << ": " << c.name) {
+        Random random(Catch::getSeed());
+        require_ok(check_case(counted, with_loss(c, loss), random));
+        // Else nothing says that it was the subject that ran.
+        REQUIRE(calls().forward == 1);
+        REQUIRE(calls().backward >= 3);
+      }
     }
   }
 }
@@ -82,7 +90,7 @@ TEST_CASE("a broken implementation is found out") {
   const Implementation& implementation = subject();
   for (const Breakage& breakage : breakages()) {
     DYNAMIC_SECTION(breakage.name) {
-      const Case& c = case_named(breakage.case_name);
+      const Case c = case_named(breakage.case_name);
       Random random(Catch::getSeed());
       REQUIRE_FALSE(check_case(broken(implementation, breakage), c, random).ok());
     }

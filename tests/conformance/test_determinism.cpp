@@ -43,7 +43,8 @@ Case dense_case(std::int64_t slots, Reduction reduction) {
           {},
           {},
           {1e-7, EpsMode::kAdd},
-          Values::kPlain};
+          Values::kPlain,
+          Loss::kGiou};
 }
 
 TEST_CASE("the same input gives the same bits") {

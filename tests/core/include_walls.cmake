@@ -24,7 +24,7 @@ set(toolkits "cuda|cub/|thrust/|nv|hip|rocm|roc|Kokkos")
 forbid("a framework's header below bindings/" "${frameworks}" core backends)
 forbid("a device toolkit's header in the public API" "${toolkits}" core/include)
 forbid("a backend's header in core" "cpu/|cuda/|hip/|kokkos/|backends/"
-  core/include core/math core/pairing core/pairs)
+  core/include core/dtypes core/lanes core/losses core/math core/pairings)
 
 if(broken)
   message(FATAL_ERROR "includes that break through a wall:${broken}")

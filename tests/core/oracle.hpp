@@ -21,7 +21,7 @@ struct OracleProblem {
   ArrayView normalizer = {};
 
   /// Points into this: it must outlive what it gives.
-  GiouLossProblem view() const {
+  LossProblem view() const {
     const auto boxes = [](const std::vector<double>& v) {
       return static_cast<std::int64_t>(v.size() / 4);
     };
@@ -29,7 +29,8 @@ struct OracleProblem {
     const std::int64_t slots = boxes(pred) / images;
     const std::int64_t target_images = is_ragged ? 1 : images;
     const std::int64_t target_slots = boxes(target) / target_images;
-    GiouLossProblem p;
+    LossProblem p;
+    p.loss = Loss::kGiou;
     p.pred = {pred.data(), DType::kF64, pred_format, images, slots, 4 * slots, 4};
     p.target = {target.data(),
                 DType::kF64,
@@ -58,22 +59,22 @@ struct OracleGradients {
 };
 
 inline OracleForward oracle_forward(const OracleProblem& problem) {
-  const GiouLossProblem p = problem.view();
+  const LossProblem p = problem.view();
   const bool is_reduced = p.reduction != Reduction::kNone;
   OracleForward result{std::vector<double>(is_reduced ? 1 : loss_rows(p)), 0};
-  giou_loss_forward(implementation("cpu/reference"), p, {result.loss.data(), &result.scale}, {});
+  loss_forward(implementation("cpu/reference"), p, {result.loss.data(), &result.scale}, {});
   return result;
 }
 
 /// With an incoming gradient of 1 for each loss.
 inline OracleGradients oracle_gradients(const OracleProblem& problem) {
-  const GiouLossProblem p = problem.view();
+  const LossProblem p = problem.view();
   const double scale = oracle_forward(problem).scale;
   const double one = 1;
   OracleGradients result{std::vector<double>(problem.pred.size()),
                          std::vector<double>(problem.target.size()),
                          std::vector<double>(problem.weight.size())};
-  giou_loss_backward(
+  loss_backward(
       implementation("cpu/reference"), p, {&one, 0, 0}, &scale,
       {result.pred.data(), result.target.data(), p.weight.data ? result.weight.data() : nullptr},
       {});

@@ -3,7 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "conformance/bounded.hpp"
-#include "math/giou.hpp"
+#include "losses/giou.hpp"
 
 /// The comparison is only as good as its bounds: they must hold, and they must be small.
 namespace boxloss::conformance {

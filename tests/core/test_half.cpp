@@ -7,7 +7,7 @@
 #include <limits>
 #include <random>
 
-#include "math/half.hpp"
+#include "dtypes/half.hpp"
 
 namespace boxloss {
 namespace {

@@ -21,16 +21,17 @@ struct Call {
   float values[24] = {};
   float one = 1;
 
-  GiouLossProblem problem;
-  GiouLossOutputs outputs{values, &one};
+  LossProblem problem;
+  LossOutputs outputs{values, &one};
   GradView grad_loss{&one, 0, 0};
   const void* scale = &one;
-  GiouLossGradients gradients;
+  LossGradients gradients;
   double workspace_memory[64] = {};
   Execution execution;
   const Implementation* implementation = &boxloss::implementation("cpu/native");
 
   Call() {
+    problem.loss = Loss::kGiou;
     problem.pred = {boxes, DType::kF32, BoxFormat::kXyxy, 2, 3, 12, 4};
     problem.target = problem.pred;
     execution.workspace = workspace_memory;
@@ -39,9 +40,9 @@ struct Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  void forward() { giou_loss_forward(*implementation, problem, outputs, execution); }
+  void forward() { loss_forward(*implementation, problem, outputs, execution); }
   void backward() {
-    giou_loss_backward(*implementation, problem, grad_loss, scale, gradients, execution);
+    loss_backward(*implementation, problem, grad_loss, scale, gradients, execution);
   }
 };
 
@@ -54,16 +55,16 @@ void require_refused(const Spoil& spoil, const std::string& text) {
   spoil(call);
   REQUIRE_THROWS_MATCHES(call.forward(), Error, Message(text));
   REQUIRE_THROWS_MATCHES(call.backward(), Error, Message(text));
-  REQUIRE_THROWS_MATCHES(giou_loss_workspace_bytes(*call.implementation, call.problem), Error,
+  REQUIRE_THROWS_MATCHES(loss_workspace_bytes(*call.implementation, call.problem), Error,
                          Message(text));
 }
 
 void require_invalid(const Spoil& spoil, const std::string& text) {
-  require_refused<InvalidArgument>(spoil, "giou_loss: " + text);
+  require_refused<InvalidArgument>(spoil, text);
 }
 
 void require_unsupported(const Spoil& spoil, const std::string& text) {
-  require_refused<Unsupported>(spoil, "giou_loss: " + text);
+  require_refused<Unsupported>(spoil, text);
 }
 
 TEST_CASE("a call without fault is not refused") {
@@ -170,18 +171,63 @@ TEST_CASE("a normalizer is checked") {
   }
 }
 
-TEST_CASE("an implementation's own refusal is passed on") {
-  Implementation refusing = implementation("cpu/native");
-  refusing.supports = [](const GiouLossProblem&) { return std::string("not on Sundays"); };
-  require_refused<Unsupported>([&](Call& c) { c.implementation = &refusing; },
-                               "cpu/native: not on Sundays");
+TEST_CASE("a forgotten loss is refused") {
+  require_invalid([](Call& c) { c.problem.loss = Loss{}; },
+                  "loss is not set; it must be one of " + names_of(kLosses));
+}
+
+TEST_CASE("what an implementation does not say that it serves is refused") {
+  Implementation modest = implementation("cpu/native");
+  modest.losses = {};
+  require_refused<Unsupported>([&](Call& c) { c.implementation = &modest; },
+                               "cpu/native does not serve the loss 'giou', only none");
+  modest = implementation("cpu/native");
+  modest.pairings = {Pairing::Kind::kMask};
+  require_refused<Unsupported>([&](Call& c) { c.implementation = &modest; },
+                               "cpu/native does not serve the pairing dense");
+  require_unsupported([](Call& c) { c.problem.loss = static_cast<Loss>(200); },
+                      "cpu/native does not serve the loss 'unknown', only " + names_of(kLosses));
+}
+
+TEST_CASE("losses are known by their words") {
+  kLosses.for_each([](Loss loss) { REQUIRE(loss_named(name_of(loss)) == loss); });
+  REQUIRE(loss_named("giou") == Loss::kGiou);
+  for (const char* word : {"", "GIoU", "unset", "unknown"}) {
+    REQUIRE_THROWS_MATCHES(
+        loss_named(word), InvalidArgument,
+        Message(std::string("loss is '") + word + "'; allowed: " + names_of(kLosses)));
+  }
+}
+
+TEST_CASE("an array that does not lie on its elements is refused") {
+  const auto off = [](auto* pointer) -> std::remove_pointer_t<decltype(pointer)>* {
+    return reinterpret_cast<std::remove_pointer_t<decltype(pointer)>*>(
+        reinterpret_cast<std::uintptr_t>(pointer) + 1);
+  };
+  const std::string four = " does not lie on a multiple of the 4 bytes of a ";
+  require_invalid([&](Call& c) { c.problem.pred.data = off(c.boxes); }, "pred" + four + "float32");
+  require_invalid(
+      [&](Call& c) {
+        c.problem.target.dtype = DType::kI16;
+        c.problem.target.data = off(c.boxes);
+      },
+      "target does not lie on a multiple of the 2 bytes of a int16");
+  require_invalid([&](Call& c) { c.problem.weight = {off(c.values), DType::kF32}; },
+                  "weight" + four + "float32");
+  require_invalid([&](Call& c) { c.problem.normalizer = {off(&c.one), DType::kI32}; },
+                  "normalizer" + four + "int32");
+  require_invalid(
+      [&](Call& c) {
+        c.problem.pairing = {Pairing::Kind::kLengths, {off(c.indices), DType::kI32}};
+      },
+      "lengths" + four + "int32");
 }
 
 template <class Error>
 void require_forward_refused(const Spoil& spoil, const std::string& text) {
   Call call;
   spoil(call);
-  REQUIRE_THROWS_MATCHES(call.forward(), Error, Message("giou_loss: " + text));
+  REQUIRE_THROWS_MATCHES(call.forward(), Error, Message(text));
 }
 
 TEST_CASE("forward checks its outputs and its workspace") {
@@ -190,7 +236,7 @@ TEST_CASE("forward checks its outputs and its workspace") {
   require_forward_refused<InvalidArgument>([](Call& c) { c.outputs.scale = nullptr; },
                                            "outputs.scale is null");
   const std::string needed =
-      std::to_string(giou_loss_workspace_bytes(implementation("cpu/native"), Call().problem));
+      std::to_string(loss_workspace_bytes(implementation("cpu/native"), Call().problem));
   require_forward_refused<InvalidArgument>([](Call& c) { c.execution.workspace_bytes = 1; },
                                            "workspace has 1 bytes; this problem needs " + needed);
   require_forward_refused<InvalidArgument>(
@@ -210,7 +256,7 @@ template <class Error>
 void require_backward_refused(const Spoil& spoil, const std::string& text) {
   Call call;
   spoil(call);
-  REQUIRE_THROWS_MATCHES(call.backward(), Error, Message("giou_loss: " + text));
+  REQUIRE_THROWS_MATCHES(call.backward(), Error, Message(text));
 }
 
 TEST_CASE("backward checks its inputs and its outputs") {

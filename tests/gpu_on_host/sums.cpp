@@ -29,7 +29,7 @@ Mean mean_of_grid(const std::vector<Partial>& values, Counter& counter) {
   const auto blocks = static_cast<unsigned>(values.size() / kThreads);
   std::vector<double> partials(blocks);
   Mean mean{};
-  const LossOutputs<double> outputs{&mean.value, &mean.scale, {nullptr, DType::kF64}, true};
+  const ReducedLoss<double> outputs{&mean.value, &mean.scale, {nullptr, DType::kF64}, true};
   const Reducer<double> reducer{partials.data(), &counter, outputs};
   launch(mean_grid, "mean_grid", blocks, kThreads, nullptr, values.data(), reducer);
   return mean;

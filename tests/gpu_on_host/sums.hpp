@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "counters.hpp"
-#include "pairs/pair_args.hpp"
+#include "lanes/pair_args.hpp"
 
 /// What reduce.hpp computes, compiled apart: the mutants are this with a reduce.hpp that is wrong.
 namespace boxloss::gpu_on_host {

@@ -23,7 +23,8 @@ TEST_CASE("a stream keeps its counter, a captured launch has one for good") {
 /// The loss of one pair, of which pred covers one half: 1/2.
 float loss_on(int device) {
   const std::vector<float> pred = {0, 0, 2, 2}, target = {0, 0, 4, 2};
-  GiouLossProblem problem;
+  LossProblem problem;
+  problem.loss = Loss::kGiou;
   problem.pred.data = pred.data();
   problem.target.data = target.data();
   problem.pred.slots = problem.target.slots = 1;

@@ -36,18 +36,19 @@ void skip_without_device() {
 float call() {
   const float pred[] = {0, 0, 2, 2};
   const float target[] = {1, 1, 3, 3};
-  GiouLossProblem problem;
+  LossProblem problem;
+  problem.loss = Loss::kGiou;
   problem.pred.data = pred;
   problem.target.data = target;
   problem.pred.slots = problem.target.slots = 1;
   const Implementation& kokkos = implementation("cpu/kokkos");
-  std::vector<std::byte> workspace(giou_loss_workspace_bytes(kokkos, problem));
+  std::vector<std::byte> workspace(loss_workspace_bytes(kokkos, problem));
   Execution execution;
   execution.workspace = workspace.data();
   execution.workspace_bytes = workspace.size();
   float loss = std::numeric_limits<float>::quiet_NaN();
   float scale = loss;
-  giou_loss_forward(kokkos, problem, {&loss, &scale}, execution);
+  loss_forward(kokkos, problem, {&loss, &scale}, execution);
   return loss;
 }
 

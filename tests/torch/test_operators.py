@@ -23,8 +23,8 @@ OPTIONS = {
 
 def positional(values: Problem) -> tuple[Any, ...]:
     """What the private operators want, which have no defaults."""
-    tensors = (values.get(name) for name in TENSORS)
-    return (*tensors, *(values.get(name, default) for name, default in OPTIONS.items()))
+    pred, target, *tensors = (values.get(name) for name in TENSORS)
+    return (pred, target, "giou", *tensors, *(values.get(name, default) for name, default in OPTIONS.items()))
 
 
 def varied_problems(device: torch.device) -> dict[str, Problem]:
@@ -49,25 +49,31 @@ def varied_problems(device: torch.device) -> dict[str, Problem]:
 NAMES = list(varied_problems(torch.device("cpu")))
 
 
+@pytest.mark.parametrize("operator", ["box_loss", "giou_loss"])
 @pytest.mark.parametrize("name", NAMES)
-def test_giou_loss(device: torch.device, name: str) -> None:
+def test_the_public_operators(device: torch.device, name: str, operator: str) -> None:
     values = varied_problems(device)[name]
     pred, target = values.pop("pred"), values.pop("target")
-    torch.library.opcheck(OPERATORS.giou_loss.default, (pred, target), values)
+    function = getattr(OPERATORS, operator).default
+    torch.library.opcheck(function, (pred, target), values)
     pred = pred.detach().requires_grad_()
-    torch.library.opcheck(OPERATORS.giou_loss.default, (pred, target), values)
+    torch.library.opcheck(function, (pred, target), values)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_private_operators(device: torch.device, name: str) -> None:
     values = varied_problems(device)[name]
     arguments = positional(values)
-    torch.library.opcheck(OPERATORS._giou_loss_forward.default, arguments)
-    loss, scale = OPERATORS._giou_loss_forward(*arguments)
+    torch.library.opcheck(OPERATORS._box_loss_forward.default, arguments)
+    loss, scale = OPERATORS._box_loss_forward(*arguments)
     is_floating = values["target"].is_floating_point()
     for wanted in ([True, False, False], [True, is_floating, "weight" in values]):
         gradient = (torch.ones_like(loss), scale, *arguments, wanted)
-        torch.library.opcheck(OPERATORS._giou_loss_backward.default, gradient)
+        torch.library.opcheck(OPERATORS._box_loss_backward.default, gradient)
+        results = OPERATORS._box_loss_backward(*gradient)
+        inputs = (values["pred"], values["target"], values.get("weight"))
+        for result, like, is_wanted in zip(results, inputs, wanted, strict=True):
+            assert result.shape == (like.shape if is_wanted else (0,))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -99,8 +105,8 @@ def test_fake_tensors_keep_the_device(device: torch.device) -> None:
 def test_the_private_backward_cannot_be_differentiated_in_silence(device: torch.device) -> None:
     values = problem("dense", device)
     arguments = positional(values)
-    loss, scale = OPERATORS._giou_loss_forward(*arguments)
+    loss, scale = OPERATORS._box_loss_forward(*arguments)
     values["pred"].requires_grad_()
-    (gradient,) = OPERATORS._giou_loss_backward(loss, scale, *arguments, [True, False, False])
-    with pytest.raises(RuntimeError, match="boxloss::_giou_loss_backward"):
+    gradient, _, _ = OPERATORS._box_loss_backward(loss, scale, *arguments, [True, False, False])
+    with pytest.raises(RuntimeError, match="boxloss::_box_loss_backward"):
         gradient.sum().backward()

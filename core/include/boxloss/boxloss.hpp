@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <boxloss/box_loss.hpp>
 #include <boxloss/device.hpp>
 #include <boxloss/dtype.hpp>
 #include <boxloss/error.hpp>
 #include <boxloss/execution.hpp>
-#include <boxloss/giou_loss.hpp>
+#include <boxloss/loss.hpp>
 #include <boxloss/registry.hpp>
+#include <boxloss/set.hpp>
 #include <boxloss/view.hpp>

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <boxloss/giou_loss.hpp>
+#include <boxloss/box_loss.hpp>
+#include <boxloss/set.hpp>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -17,12 +18,13 @@ struct Implementation {
   Device device;
   /// The highest is what asking for the device gives.
   int priority;
-  /// Empty, or why this problem cannot be served.
-  std::string (*supports)(const GiouLossProblem&);
-  std::size_t (*workspace_bytes)(const GiouLossProblem&);
-  void (*forward)(const GiouLossProblem&, const GiouLossOutputs&, const Execution&);
-  void (*backward)(const GiouLossProblem&, const GradView& grad_loss, const void* scale,
-                   const GiouLossGradients&, const Execution&);
+  /// What it serves. Anything else is refused before it is called.
+  Set<Loss> losses;
+  Set<Pairing::Kind> pairings;
+  std::size_t (*workspace_bytes)(const LossProblem&);
+  void (*forward)(const LossProblem&, const LossOutputs&, const Execution&);
+  void (*backward)(const LossProblem&, const GradView& grad_loss, const void* scale,
+                   const LossGradients&, const Execution&);
 };
 
 /// All that this build holds, best first within a device. Never throws.

@@ -17,24 +17,25 @@ int main() {
   const float pred[] = {0, 0, 2, 2};
   const float target[] = {1, 1, 3, 3};
 
-  boxloss::GiouLossProblem problem;
+  boxloss::LossProblem problem;
+  problem.loss = boxloss::Loss::kGiou;
   problem.pred.data = pred;
   problem.pred.slots = 1;
   problem.target.data = target;
   problem.target.slots = 1;
 
   const boxloss::Implementation& cpu = boxloss::implementation("cpu");
-  std::vector<std::byte> workspace(boxloss::giou_loss_workspace_bytes(cpu, problem));
+  std::vector<std::byte> workspace(boxloss::loss_workspace_bytes(cpu, problem));
   boxloss::Execution execution;
   execution.workspace = workspace.data();
   execution.workspace_bytes = workspace.size();
 
   float loss, scale;
-  boxloss::giou_loss_forward(cpu, problem, {&loss, &scale}, execution);
+  boxloss::loss_forward(cpu, problem, {&loss, &scale}, execution);
   const float one = 1;
   float d_pred[4], d_target[4];
-  boxloss::giou_loss_backward(cpu, problem, {&one, 0, 0}, &scale, {d_pred, d_target, nullptr},
-                              execution);
+  boxloss::loss_backward(cpu, problem, {&one, 0, 0}, &scale, {d_pred, d_target, nullptr},
+                         execution);
 
   std::printf("%s: loss %g, d pred (%g, %g, %g, %g)\n", cpu.name, loss, d_pred[0], d_pred[1],
               d_pred[2], d_pred[3]);

@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include "pair_launch.hpp"
+#include "passes.hpp"
+
+#if defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP)
+namespace boxloss::kokkos {
+namespace {
+
+struct NoWork {
+  KOKKOS_FUNCTION void operator()(const Kokkos::TeamPolicy<DeviceSpace>::member_type&) const {}
+};
+
+/// With scratch memory, which is not used otherwise: an instance that has none asks for some in
+/// every launch.
+void warm_up(const DeviceSpace& space) {
+  Kokkos::TeamPolicy<DeviceSpace> policy(space, 1, 1);
+  policy.set_scratch_size(1, Kokkos::PerTeam(1));
+  Kokkos::parallel_for("boxloss::warm_up", policy, NoWork());
+}
+
+}  // namespace
+
+void forward_on_device(const LossProblem& problem, const LossOutputs& outputs,
+                       const Execution& execution) {
+  with_device_errors([&] {
+    const DeviceCall call(execution, warm_up);
+    forward(call.space, problem, outputs, execution);
+    check_launch();
+  });
+}
+
+void backward_on_device(const LossProblem& problem, const GradView& grad_loss, const void* scale,
+                        const LossGradients& gradients, const Execution& execution) {
+  with_device_errors([&] {
+    const DeviceCall call(execution, warm_up);
+    backward(call.space, problem, grad_loss, scale, gradients);
+    check_launch();
+  });
+}
+
+}  // namespace boxloss::kokkos
+#endif

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include "pair_launch.hpp"
+#include "passes.hpp"
+
+namespace boxloss::kokkos {
+
+void forward_on_host(const LossProblem& problem, const LossOutputs& outputs,
+                     const Execution& execution) {
+  with_device_errors([&] {
+    ensure_initialized();
+    const HostSpace space;
+    forward(space, problem, outputs, execution);
+    space.fence("boxloss::forward");  // a caller on the CPU reads its result at once
+  });
+}
+
+void backward_on_host(const LossProblem& problem, const GradView& grad_loss, const void* scale,
+                      const LossGradients& gradients, const Execution&) {
+  with_device_errors([&] {
+    ensure_initialized();
+    const HostSpace space;
+    backward(space, problem, grad_loss, scale, gradients);
+    space.fence("boxloss::backward");
+  });
+}
+
+}  // namespace boxloss::kokkos

@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/box_loss.hpp>
+
+/// Both passes on the host space and on the device space, compiled apart so that
+/// two processors share the work.
+namespace boxloss::kokkos {
+
+void forward_on_host(const LossProblem&, const LossOutputs&, const Execution&);
+void backward_on_host(const LossProblem&, const GradView& grad_loss, const void* scale,
+                      const LossGradients&, const Execution&);
+
+void forward_on_device(const LossProblem&, const LossOutputs&, const Execution&);
+void backward_on_device(const LossProblem&, const GradView& grad_loss, const void* scale,
+                        const LossGradients&, const Execution&);
+
+}  // namespace boxloss::kokkos

@@ -1,0 +1,134 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The losses as functions."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Loss = Literal["giou"]
+BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
+Reduction = Literal["none", "sum", "mean"]
+EpsMode = Literal["add", "clamp"]
+
+
+def box_loss(
+    pred: Tensor,
+    target: Tensor,
+    loss: Loss = "giou",
+    *,
+    weight: Tensor | None = None,
+    normalizer: Tensor | None = None,
+    lengths: Tensor | None = None,
+    mask: Tensor | None = None,
+    offsets: Tensor | None = None,
+    zero_padded: bool = False,
+    pred_format: BoxFormat = "xyxy",
+    target_format: BoxFormat = "xyxy",
+    reduction: Reduction = "mean",
+    eps: float = 1e-7,
+    eps_mode: EpsMode = "add",
+) -> Tensor:
+    """A box-regression loss of paired boxes, in one fused kernel, forward and backward.
+
+    ``loss`` names the formula: "giou", see `giou_loss`.
+
+    Which pairs count is told by at most one of ``zero_padded``, ``lengths``, ``mask`` and
+    ``offsets``; by none of them, all do. An excluded pair has loss and gradients of exactly 0,
+    whatever its boxes hold, NaN included. Boxes are neither reordered nor clamped; NaN in a pair
+    that counts makes its loss and gradients NaN.
+
+    Args:
+        pred: predicted boxes of shape (..., 4), float64, float32, float16 or bfloat16. The last
+            dimension must be contiguous; the others may have any strides.
+        target: true boxes, shaped as pred; with offsets (T, 4). Any floating dtype, uint8, int16,
+            int32 or int64. Nothing is cast beforehand: values are converted in registers.
+        loss: the formula.
+        weight: factors of shape (...), any floating dtype; with offsets (T).
+        normalizer: what reduction "mean" divides the sum by instead of the number of counted pairs:
+            a tensor without dimensions, float64, float32, int64 or int32, read on the device and
+            used as it is. It gets no gradient.
+        lengths: (images), int32 or int64: of image b's slots the first lengths[b] count, clamped to
+            [0, slots]. pred and target have shape (images, slots, 4).
+        mask: bool of shape (...): the pairs where it is true count.
+        offsets: (images + 1), int32 or int64: target rows offsets[b] to offsets[b + 1] belong to
+            image b and meet its first predictions; pred has shape (images, slots, 4). Rows beyond
+            slots have no prediction and do not count. See check_indices.
+        zero_padded: pairs whose target is four zeros do not count; shapes as with lengths.
+        pred_format: "xyxy" (two corners), "xywh" (corner and size) or "cxcywh" (centre and size).
+        target_format: the same for target.
+        reduction: "mean" (sum / max(number of counted pairs, 1)), "sum", or "none": one loss for
+            each slot, with offsets for each target row, 0 where nothing counts.
+        eps: finite, >= 0.
+        eps_mode: what a formula divides by is x + eps ("add", torchvision's) or max(x, eps)
+            ("clamp", mmdetection's).
+
+    Returns:
+        The loss, float64 when either box tensor is, else float32. Differentiable, twice too, with
+        respect to pred, weight and a floating target; gradients have their input's dtype. At ties
+        of min and max a gradient is split half and half; an intersection that is empty or only
+        touches has none.
+
+    Raises:
+        ValueError: a bad value or shape. TypeError: a bad dtype. RuntimeError: tensors on several
+            devices, or no implementation for their device in this build.
+    """
+    return torch.ops.boxloss.box_loss.default(  # type: ignore[no-any-return]
+        pred,
+        target,
+        loss,
+        weight=weight,
+        normalizer=normalizer,
+        lengths=lengths,
+        mask=mask,
+        offsets=offsets,
+        zero_padded=zero_padded,
+        pred_format=pred_format,
+        target_format=target_format,
+        reduction=reduction,
+        eps=eps,
+        eps_mode=eps_mode,
+    )
+
+
+def giou_loss(
+    pred: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    normalizer: Tensor | None = None,
+    lengths: Tensor | None = None,
+    mask: Tensor | None = None,
+    offsets: Tensor | None = None,
+    zero_padded: bool = False,
+    pred_format: BoxFormat = "xyxy",
+    target_format: BoxFormat = "xyxy",
+    reduction: Reduction = "mean",
+    eps: float = 1e-7,
+    eps_mode: EpsMode = "add",
+) -> Tensor:
+    """1 - GIoU of paired boxes, in one fused kernel, forward and backward.
+
+    For a pair with areas A_p and A_t, intersection I, union U = A_p + A_t - I and enclosing box C::
+
+        loss = 1 - (I / (U + eps) - (C - U) / (C + eps))          eps_mode="add", torchvision's
+        loss = 1 - (I / U' - (C' - U') / C')                      eps_mode="clamp", mmdetection's
+               with U' = max(U, eps), C' = max(C, eps)
+
+    For the arguments, the result and the errors see `box_loss`.
+    """
+    return torch.ops.boxloss.giou_loss.default(  # type: ignore[no-any-return]
+        pred,
+        target,
+        weight,
+        normalizer,
+        lengths,
+        mask,
+        offsets,
+        zero_padded,
+        pred_format,
+        target_format,
+        reduction,
+        eps,
+        eps_mode,
+    )

@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The losses as modules."""
+
+import torch
+from torch import Tensor
+
+from .losses import BoxFormat, EpsMode, Loss, Reduction, box_loss
+
+
+class BoxLoss(torch.nn.Module):
+    """`box_loss` as a module: its options are fixed here, tensors are given to each call."""
+
+    def __init__(
+        self,
+        loss: Loss = "giou",
+        *,
+        pred_format: BoxFormat = "xyxy",
+        target_format: BoxFormat = "xyxy",
+        reduction: Reduction = "mean",
+        eps: float = 1e-7,
+        eps_mode: EpsMode = "add",
+    ) -> None:
+        super().__init__()
+        self.loss = loss
+        self.pred_format = pred_format
+        self.target_format = target_format
+        self.reduction = reduction
+        self.eps = eps
+        self.eps_mode = eps_mode
+
+    def forward(
+        self,
+        pred: Tensor,
+        target: Tensor,
+        weight: Tensor | None = None,
+        normalizer: Tensor | None = None,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+        offsets: Tensor | None = None,
+        zero_padded: bool = False,
+    ) -> Tensor:
+        """See `box_loss`."""
+        return box_loss(
+            pred,
+            target,
+            self.loss,
+            weight=weight,
+            normalizer=normalizer,
+            lengths=lengths,
+            mask=mask,
+            offsets=offsets,
+            zero_padded=zero_padded,
+            pred_format=self.pred_format,
+            target_format=self.target_format,
+            reduction=self.reduction,
+            eps=self.eps,
+            eps_mode=self.eps_mode,
+        )
+
+    def extra_repr(self) -> str:
+        """The options, for print(module)."""
+        loss = f"{self.loss!r}, " if type(self) is BoxLoss else ""
+        return (
+            f"{loss}pred_format={self.pred_format!r}, target_format={self.target_format!r}, "
+            f"reduction={self.reduction!r}, eps={self.eps}, eps_mode={self.eps_mode!r}"
+        )
+
+
+class GIoULoss(BoxLoss):
+    """`giou_loss` as a module."""
+
+    def __init__(
+        self,
+        pred_format: BoxFormat = "xyxy",
+        target_format: BoxFormat = "xyxy",
+        reduction: Reduction = "mean",
+        eps: float = 1e-7,
+        eps_mode: EpsMode = "add",
+    ) -> None:
+        super().__init__(
+            "giou",
+            pred_format=pred_format,
+            target_format=target_format,
+            reduction=reduction,
+            eps=eps,
+            eps_mode=eps_mode,
+        )

@@ -1,0 +1,244 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include "loss_args.hpp"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/SymIntArrayRef.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <limits>
+#include <utility>
+
+#include "adapter.hpp"
+
+namespace boxloss::torch_binding {
+namespace {
+
+template <class Enum>
+Enum parse(const LossArgs& a, const char* argument, std::string_view given,
+           std::initializer_list<std::pair<std::string_view, Enum>> allowed) {
+  for (const auto& [word, value] : allowed) {
+    if (word == given) return value;
+  }
+  std::string words;
+  for (const auto& [word, value] : allowed) {
+    words += (words.empty() ? "'" : ", '") + std::string(word) + "'";
+  }
+  TORCH_CHECK_VALUE(false, a.function, ": ", argument, " is '", given, "'; allowed: ", words);
+}
+
+BoxFormat parse_format(const LossArgs& a, const char* argument, std::string_view given) {
+  return parse<BoxFormat>(
+      a, argument, given,
+      {{"xyxy", BoxFormat::kXyxy}, {"xywh", BoxFormat::kXywh}, {"cxcywh", BoxFormat::kCxcywh}});
+}
+
+Pairing::Kind parse_pairing(const LossArgs& a) {
+  const int given =
+      a.zero_padded + a.lengths.has_value() + a.mask.has_value() + a.offsets.has_value();
+  TORCH_CHECK_VALUE(given <= 1, a.function,
+                    ": give at most one of zero_padded, lengths, mask and offsets; got",
+                    a.zero_padded ? " zero_padded" : "", a.lengths ? " lengths" : "",
+                    a.mask ? " mask" : "", a.offsets ? " offsets" : "");
+  if (a.zero_padded) return Pairing::Kind::kZeroPadded;
+  if (a.lengths) return Pairing::Kind::kLengths;
+  if (a.mask) return Pairing::Kind::kMask;
+  if (a.offsets) return Pairing::Kind::kOffsets;
+  return Pairing::Kind::kDense;
+}
+
+bool is_in(at::ScalarType type, std::initializer_list<at::ScalarType> types) {
+  return std::find(types.begin(), types.end(), type) != types.end();
+}
+
+void check_floating(const LossArgs& a, const char* argument, const at::Tensor& tensor) {
+  TORCH_CHECK_TYPE(is_in(tensor.scalar_type(), {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble}),
+                   a.function, ": ", argument, " is ", tensor.scalar_type(),
+                   "; it must be float64, float32, float16 or bfloat16");
+}
+
+void check_target_dtype(const LossArgs& a) {
+  const at::Tensor& target = a.target;
+  TORCH_CHECK_TYPE(
+      is_in(target.scalar_type(), {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble, at::kByte,
+                                   at::kShort, at::kInt, at::kLong}),
+      a.function, ": target is ", target.scalar_type(),
+      "; it must be float64, float32, float16, bfloat16, uint8, int16, int32 or int64");
+}
+
+void check_boxes_shape(const LossArgs& a, const char* argument, const at::Tensor& boxes) {
+  const auto shape = boxes.sym_sizes();
+  TORCH_CHECK_VALUE(!shape.empty() && shape.back() == 4, a.function, ": ", argument, " has shape ",
+                    shape, "; its last dimension must be 4");
+}
+
+void check_indices_dtype(const LossArgs& a, const char* argument, const at::Tensor& indices) {
+  TORCH_CHECK_TYPE(is_in(indices.scalar_type(), {at::kInt, at::kLong}), a.function, ": ", argument,
+                   " is ", indices.scalar_type(), "; it must be int32 or int64");
+}
+
+void check_shape(const LossArgs& a, const char* argument, const at::Tensor& tensor,
+                 const std::vector<c10::SymInt>& wanted, const char* why) {
+  TORCH_CHECK_VALUE(tensor.sym_sizes() == c10::SymIntArrayRef(wanted), a.function, ": ", argument,
+                    " has shape ", tensor.sym_sizes(), "; it must be ", c10::SymIntArrayRef(wanted),
+                    ", ", why);
+}
+
+void check_pairing(const LossArgs& a, Pairing::Kind pairing) {
+  const auto pred = a.pred.sym_sizes();
+  const auto target = a.target.sym_sizes();
+  const bool by_image = pairing != Pairing::Kind::kDense && pairing != Pairing::Kind::kMask;
+  TORCH_CHECK_VALUE(!by_image || pred.size() == 3, a.function, ": pred has shape ", pred,
+                    "; with zero_padded, lengths or offsets it must be (images, slots, 4)");
+  if (pairing == Pairing::Kind::kOffsets) {
+    TORCH_CHECK_VALUE(target.size() == 2, a.function, ": target has shape ", target,
+                      "; with offsets it must be (boxes of all images, 4)");
+    check_indices_dtype(a, "offsets", *a.offsets);
+    check_shape(a, "offsets", *a.offsets, {pred[0] + 1}, "one more than pred has images");
+    return;
+  }
+  TORCH_CHECK_VALUE(pred == target, a.function, ": pred has shape ", pred, ", target has shape ",
+                    target, "; they must be equal");
+  if (pairing == Pairing::Kind::kLengths) {
+    check_indices_dtype(a, "lengths", *a.lengths);
+    check_shape(a, "lengths", *a.lengths, {pred[0]}, "one for each image of pred");
+  }
+  if (pairing == Pairing::Kind::kMask) {
+    TORCH_CHECK_TYPE(a.mask->scalar_type() == at::kBool, a.function, ": mask is ",
+                     a.mask->scalar_type(), "; it must be bool");
+    check_shape(a, "mask", *a.mask, loss_shape(a), "pred's without the 4");
+  }
+}
+
+void check_normalizer(const LossArgs& a, Reduction reduction) {
+  const at::Tensor& normalizer = *a.normalizer;
+  TORCH_CHECK_VALUE(reduction == Reduction::kMean, a.function,
+                    ": normalizer needs reduction 'mean', which it redefines");
+  TORCH_CHECK_VALUE(normalizer.dim() == 0, a.function, ": normalizer has shape ",
+                    normalizer.sym_sizes(), "; it must have no dimension");
+  TORCH_CHECK_TYPE(is_in(normalizer.scalar_type(), {at::kFloat, at::kDouble, at::kLong, at::kInt}),
+                   a.function, ": normalizer is ", normalizer.scalar_type(),
+                   "; it must be float64, float32, int64 or int32");
+}
+
+void check_device(const LossArgs& a, const char* argument, const OptionalTensor& tensor) {
+  TORCH_CHECK(!tensor || tensor->device() == a.pred.device(), a.function, ": ", argument, " is on ",
+              tensor->device(), ", pred is on ", a.pred.device(), "; all must be on one device");
+}
+
+}  // namespace
+
+LossOptions check_args(const LossArgs& a) {
+  const LossOptions options{
+      with_torch_errors(a.function, [&] { return loss_named(a.loss); }),
+      parse_format(a, "pred_format", a.pred_format),
+      parse_format(a, "target_format", a.target_format),
+      parse_pairing(a),
+      parse<Reduction>(
+          a, "reduction", a.reduction,
+          {{"none", Reduction::kNone}, {"sum", Reduction::kSum}, {"mean", Reduction::kMean}}),
+      parse<EpsMode>(a, "eps_mode", a.eps_mode,
+                     {{"add", EpsMode::kAdd}, {"clamp", EpsMode::kClamp}})};
+  const double most = compute_type(a) == at::kDouble ? std::numeric_limits<double>::max()
+                                                     : std::numeric_limits<float>::max();
+  TORCH_CHECK_VALUE(a.eps >= 0 && a.eps <= most, a.function, ": eps is ", a.eps,
+                    "; it must be finite and not negative, as a ", compute_type(a));
+  check_device(a, "target", a.target);
+  check_device(a, "weight", a.weight);
+  check_device(a, "normalizer", a.normalizer);
+  check_device(a, "lengths", a.lengths);
+  check_device(a, "mask", a.mask);
+  check_device(a, "offsets", a.offsets);
+  check_floating(a, "pred", a.pred);
+  check_target_dtype(a);
+  check_boxes_shape(a, "pred", a.pred);
+  check_boxes_shape(a, "target", a.target);
+  check_pairing(a, options.pairing);
+  if (a.weight) {
+    check_floating(a, "weight", *a.weight);
+    check_shape(a, "weight", *a.weight, loss_shape(a), "the shape of the unreduced loss");
+  }
+  if (a.normalizer) check_normalizer(a, options.reduction);
+  return options;
+}
+
+void check_strides(const LossArgs& a) {
+  const auto check = [&](const char* argument, const at::Tensor& boxes) {
+    // The stride first: of a masked tensor the number of elements is not known while compiling.
+    TORCH_CHECK_VALUE(boxes.sym_stride(-1) == 1 || boxes.sym_numel() == 0, a.function, ": ",
+                      argument, " has strides ", boxes.sym_strides(),
+                      "; its last dimension must be contiguous (call .contiguous())");
+  };
+  check("pred", a.pred);
+  check("target", a.target);
+}
+
+void check_backward_args(const at::Tensor& grad_loss, const at::Tensor& scale, const LossArgs& a,
+                         const LossOptions& options, const Wanted& wanted) {
+  const bool reduced = options.reduction != Reduction::kNone;
+  check_shape(a, "grad_loss", grad_loss, reduced ? std::vector<c10::SymInt>() : loss_shape(a),
+              "the shape of the loss");
+  check_shape(a, "scale", scale, {}, "as forward returned it");
+  const at::ScalarType type = compute_type(a);
+  TORCH_CHECK_TYPE(grad_loss.scalar_type() == type && scale.scalar_type() == type, a.function,
+                   ": grad_loss is ", grad_loss.scalar_type(), " and scale is ",
+                   scale.scalar_type(), "; both must be ", type, ", as the loss is");
+  check_device(a, "grad_loss", grad_loss);
+  check_device(a, "scale", scale);
+  TORCH_CHECK_VALUE(!wanted[2] || a.weight, a.function,
+                    ": wanted[2] asks for the gradient of weight, "
+                    "which is not given");
+}
+
+at::ScalarType compute_type(const LossArgs& a) {
+  const bool is_f64 = a.pred.scalar_type() == at::kDouble || a.target.scalar_type() == at::kDouble;
+  return is_f64 ? at::kDouble : at::kFloat;
+}
+
+std::vector<c10::SymInt> loss_shape(const LossArgs& a) {
+  const auto shape = (a.offsets ? a.target : a.pred).sym_sizes();
+  return {shape.begin(), shape.end() - 1};
+}
+
+namespace {
+
+/// An operator's function type, with the long parameter list in the middle.
+template <class Result, class Before, class Fields, class... After>
+struct SignatureOf;
+template <class Result, class... Before, class... Fields, class... After>
+struct SignatureOf<Result, std::tuple<Before...>, std::tuple<Fields...>, After...> {
+  using Type = Result(Before..., Parameter<Fields>..., After...);
+};
+template <class Result, class Before, class... After>
+using Signature = typename SignatureOf<Result, Before, Fields, After...>::Type;
+
+template <class Type>
+c10::TypedOperatorHandle<Type> find(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Type>();
+}
+
+}  // namespace
+
+at::Tensor call_box_loss(const LossArgs& args) {
+  static const auto op = find<Signature<at::Tensor, std::tuple<>>>("boxloss::box_loss");
+  return std::apply([](const auto&... fields) { return op.call(fields...); }, args.fields());
+}
+
+std::tuple<at::Tensor, at::Tensor> call_box_loss_forward(const LossArgs& args) {
+  static const auto op = find<Signature<std::tuple<at::Tensor, at::Tensor>, std::tuple<>>>(
+      "boxloss::_box_loss_forward");
+  return std::apply([](const auto&... fields) { return op.call(fields...); }, args.fields());
+}
+
+LossGradientTensors call_box_loss_backward(const at::Tensor& grad_loss, const at::Tensor& scale,
+                                           const LossArgs& args, const Wanted& wanted) {
+  using Before = std::tuple<const at::Tensor&, const at::Tensor&>;
+  static const auto op =
+      find<Signature<LossGradientTensors, Before, Wanted>>("boxloss::_box_loss_backward");
+  return std::apply(
+      [&](const auto&... fields) { return op.call(grad_loss, scale, fields..., wanted); },
+      args.fields());
+}
+
+}  // namespace boxloss::torch_binding

@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <boxloss/box_loss.hpp>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// The operators' arguments as one struct, and the way between it and the dispatcher. The long
+/// parameter list stands here twice, as members and in fields(), and in schema.cpp.
+namespace boxloss::torch_binding {
+
+using OptionalTensor = std::optional<at::Tensor>;
+
+struct LossArgs {
+  at::Tensor pred;
+  at::Tensor target;
+  std::string_view loss;
+  OptionalTensor weight;
+  OptionalTensor normalizer;
+  OptionalTensor lengths;
+  OptionalTensor mask;
+  OptionalTensor offsets;
+  bool zero_padded;
+  std::string_view pred_format;
+  std::string_view target_format;
+  std::string_view reduction;
+  double eps;
+  std::string_view eps_mode;
+
+  /// What errors say was called.
+  const char* function = "box_loss";
+
+  /// The operators' parameters, in the order of the schema.
+  auto fields() const {
+    return std::tie(pred, target, loss, weight, normalizer, lengths, mask, offsets, zero_padded,
+                    pred_format, target_format, reduction, eps, eps_mode);
+  }
+};
+
+/// pred, target, weight: which gradients backward computes.
+using Wanted = std::array<bool, 3>;
+
+/// The gradients of pred, target and weight; without elements where not wanted.
+using LossGradientTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+
+/// A field's type as the dispatcher passes it.
+template <class Field>
+using Parameter = std::conditional_t<std::is_same_v<Field, const at::Tensor&> ||
+                                         std::is_same_v<Field, const OptionalTensor&>,
+                                     Field, std::decay_t<Field>>;
+
+/// The functions that the dispatcher calls, each with the long parameter list; they call `kernel`
+/// with the struct.
+template <class Fields>
+struct EntriesFor;
+template <class Pred, class Target, class Word, class... Others>
+struct EntriesFor<std::tuple<Pred, Target, Word, Others...>> {
+  template <auto kernel>
+  static auto box_loss(Parameter<Pred> pred, Parameter<Target> target, Parameter<Word> loss,
+                       Parameter<Others>... others) {
+    return kernel(LossArgs{pred, target, loss, others...});
+  }
+
+  template <auto kernel>
+  static auto backward(const at::Tensor& grad_loss, const at::Tensor& scale, Parameter<Pred> pred,
+                       Parameter<Target> target, Parameter<Word> loss, Parameter<Others>... others,
+                       Wanted wanted) {
+    return kernel(grad_loss, scale, LossArgs{pred, target, loss, others...}, wanted);
+  }
+
+  /// Without the word.
+  template <auto kernel>
+  static auto giou_loss(Parameter<Pred> pred, Parameter<Target> target,
+                        Parameter<Others>... others) {
+    LossArgs args{pred, target, "giou", others...};
+    args.function = "giou_loss";
+    return kernel(args);
+  }
+};
+using Fields = decltype(std::declval<const LossArgs&>().fields());
+using Entries = EntriesFor<Fields>;
+
+/// Through the dispatcher.
+at::Tensor call_box_loss(const LossArgs& args);
+std::tuple<at::Tensor, at::Tensor> call_box_loss_forward(const LossArgs& args);
+LossGradientTensors call_box_loss_backward(const at::Tensor& grad_loss, const at::Tensor& scale,
+                                           const LossArgs& args, const Wanted& wanted);
+
+/// The string and bool arguments, as core wants them.
+struct LossOptions {
+  Loss loss;
+  BoxFormat pred_format, target_format;
+  Pairing::Kind pairing;
+  Reduction reduction;
+  EpsMode eps_mode;
+};
+
+/// Checks everything but strides; works on symbolic shapes. A bad value or shape is a ValueError, a
+/// bad dtype a TypeError, mixed devices a RuntimeError; each names the argument.
+LossOptions check_args(const LossArgs& args);
+
+/// The last dimension of pred and target must be contiguous: a ValueError where it is not.
+void check_strides(const LossArgs& args);
+
+/// Checks what backward takes besides: it is an operator that anybody may call.
+void check_backward_args(const at::Tensor& grad_loss, const at::Tensor& scale, const LossArgs& args,
+                         const LossOptions& options, const Wanted& wanted);
+
+/// float64 when either box tensor is, else float32.
+at::ScalarType compute_type(const LossArgs& args);
+
+/// Shape of the unreduced loss, of weight, and, with a 4 behind it, of the target's gradient.
+std::vector<c10::SymInt> loss_shape(const LossArgs& args);
+
+/// The loss written in differentiable ATen operators, with the same rules: what double backward,
+/// forward-mode AD and function transforms go through.
+at::Tensor box_loss_composite(const LossArgs& args);
+
+}  // namespace boxloss::torch_binding

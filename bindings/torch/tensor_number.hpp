@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <limits>
+
+/// The vocabulary of core's formulas (core/math/arithmetic.hpp) in ATen operators, so that they run
+/// on tensors as they stand, and autograd differentiates them: maximum and minimum share the
+/// gradient of a tie, and a branch that `select` does not take has none.
+namespace boxloss::torch_binding {
+
+/// One number for each pair; or a constant of the formula, the same for all.
+struct TensorNumber {
+  at::Tensor tensor;  ///< undefined: a constant
+  double constant = 0;
+
+  TensorNumber() = default;
+  // Implicit, as in the formulas.
+  TensorNumber(at::Tensor t) : tensor(std::move(t)) {}  // NOLINT(google-explicit-constructor)
+  TensorNumber(double value) : constant(value) {}       // NOLINT(google-explicit-constructor)
+
+  bool is_constant() const { return !tensor.defined(); }
+  /// As a tensor to be used with `other`.
+  at::Tensor beside(const TensorNumber& other) const {
+    return is_constant() ? at::full({}, constant, other.tensor.options()) : tensor;
+  }
+};
+
+inline TensorNumber operator-(const TensorNumber& a) {
+  return a.is_constant() ? TensorNumber(-a.constant) : TensorNumber(-a.tensor);
+}
+
+inline TensorNumber operator+(const TensorNumber& a, const TensorNumber& b) {
+  if (a.is_constant() && b.is_constant()) return a.constant + b.constant;
+  if (a.is_constant()) return b.tensor + a.constant;
+  return b.is_constant() ? a.tensor + b.constant : a.tensor + b.tensor;
+}
+
+inline TensorNumber operator-(const TensorNumber& a, const TensorNumber& b) {
+  if (a.is_constant() && b.is_constant()) return a.constant - b.constant;
+  if (a.is_constant()) return a.constant - b.tensor;
+  return b.is_constant() ? a.tensor - b.constant : a.tensor - b.tensor;
+}
+
+inline TensorNumber operator*(const TensorNumber& a, const TensorNumber& b) {
+  if (a.is_constant() && b.is_constant()) return a.constant * b.constant;
+  if (a.is_constant()) return b.tensor * a.constant;
+  return b.is_constant() ? a.tensor * b.constant : a.tensor * b.tensor;
+}
+
+/// One answer for each pair.
+struct TensorCondition {
+  at::Tensor holds;
+};
+
+inline TensorCondition operator>(const TensorNumber& a, const TensorNumber& b) {
+  return {at::gt(a.beside(b), b.beside(a))};
+}
+
+inline TensorCondition both(const TensorCondition& a, const TensorCondition& b) {
+  return {a.holds.logical_and(b.holds)};
+}
+
+inline TensorNumber select(const TensorCondition& condition, const TensorNumber& a,
+                           const TensorNumber& b) {
+  return at::where(condition.holds, a.beside(b), b.beside(a));
+}
+
+inline TensorNumber smaller(const TensorNumber& a, const TensorNumber& b) {
+  return at::minimum(a.beside(b), b.beside(a));
+}
+
+inline TensorNumber larger(const TensorNumber& a, const TensorNumber& b) {
+  return at::maximum(a.beside(b), b.beside(a));
+}
+
+inline TensorNumber at_least(const TensorNumber& value, const TensorNumber& floor) {
+  const bool is_everything = floor.constant == -std::numeric_limits<double>::infinity();
+  return is_everything ? value : larger(value, floor);
+}
+
+inline TensorNumber reciprocal(const TensorNumber& a) { return a.tensor.reciprocal(); }
+
+}  // namespace boxloss::torch_binding

@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/view.hpp>
+#include <cstdint>
+
+#include "dtypes/half.hpp"
+#include "math/box.hpp"
+#include "math/host_device.hpp"
+#include "math/opaque.hpp"
+
+/// Arrays of every dtype, converted to and from the compute type C in registers.
+namespace boxloss {
+
+template <class C, class E>
+BOXLOSS_HOST_DEVICE C convert_to(E value) {
+  return static_cast<C>(value);
+}
+
+template <class C>
+BOXLOSS_HOST_DEVICE C convert_to(Half value) {
+  return static_cast<C>(to_float(value));
+}
+
+template <class C>
+BOXLOSS_HOST_DEVICE C convert_to(BFloat16 value) {
+  return static_cast<C>(to_float(value));
+}
+
+template <class C>
+BOXLOSS_HOST_DEVICE void assign(C& to, C value) {
+  to = value;
+}
+
+BOXLOSS_HOST_DEVICE void assign(float& to, double value) { to = static_cast<float>(value); }
+BOXLOSS_HOST_DEVICE void assign(double& to, float value) { to = value; }
+
+template <class C>
+BOXLOSS_HOST_DEVICE void assign(Half& to, C value) {
+  to = to_half(static_cast<float>(value));
+}
+
+template <class C>
+BOXLOSS_HOST_DEVICE void assign(BFloat16& to, C value) {
+  to = to_bfloat16(static_cast<float>(value));
+}
+
+/// Values of element type E, or, for E = Any, of a dtype known at run time only.
+template <class E>
+struct Elements {
+  const E* data;
+
+  template <class C>
+  BOXLOSS_HOST_DEVICE C get(std::int64_t i) const {
+    return convert_to<C>(data[i]);
+  }
+
+  /// The four values that start at element i.
+  template <class C>
+  BOXLOSS_HOST_DEVICE Box<C> get_box(std::int64_t i) const {
+    return {get<C>(i), get<C>(i + 1), get<C>(i + 2), get<C>(i + 3)};
+  }
+};
+
+struct Any {};
+
+/// Gives `use` the elements with the type that `dtype` names.
+template <class Use>
+BOXLOSS_HOST_DEVICE auto with_elements(const void* data, DType dtype, const Use& use) {
+  switch (dtype) {
+    case DType::kF64: return use(Elements<double>{static_cast<const double*>(data)});
+    case DType::kF32: return use(Elements<float>{static_cast<const float*>(data)});
+    case DType::kF16: return use(Elements<Half>{static_cast<const Half*>(data)});
+    case DType::kBF16: return use(Elements<BFloat16>{static_cast<const BFloat16*>(data)});
+    case DType::kU8: return use(Elements<std::uint8_t>{static_cast<const std::uint8_t*>(data)});
+    case DType::kI16: return use(Elements<std::int16_t>{static_cast<const std::int16_t*>(data)});
+    case DType::kI32: return use(Elements<std::int32_t>{static_cast<const std::int32_t*>(data)});
+    default: return use(Elements<std::int64_t>{static_cast<const std::int64_t*>(data)});
+  }
+}
+
+// Arguments by value: a GPU would have to keep anything else in memory for the call.
+template <class C>
+BOXLOSS_HOST_DEVICE_CALL C load_any(const void* data, DType dtype, std::int64_t i) {
+  i = opaque_index(i);
+  return with_elements(data, dtype, [i](auto typed) { return typed.template get<C>(i); });
+}
+
+template <class C>
+BOXLOSS_HOST_DEVICE_CALL Box<C> load_any_box(const void* data, DType dtype, std::int64_t i) {
+  return with_elements(data, dtype, [i](auto typed) { return typed.template get_box<C>(i); });
+}
+
+template <>
+struct Elements<Any> {
+  const void* data;
+  DType dtype;
+
+  template <class C>
+  BOXLOSS_HOST_DEVICE C get(std::int64_t i) const {
+    return load_any<C>(data, dtype, i);
+  }
+
+  template <class C>
+  BOXLOSS_HOST_DEVICE Box<C> get_box(std::int64_t i) const {
+    return load_any_box<C>(data, dtype, i);
+  }
+};
+
+/// Elements to write: gradients and losses, of floating dtypes only.
+template <class E>
+struct Outputs {
+  E* data;
+
+  template <class C>
+  BOXLOSS_HOST_DEVICE void set(std::int64_t i, C value) const {
+    assign(data[i], value);
+  }
+
+  template <class C>
+  BOXLOSS_HOST_DEVICE void set_box(std::int64_t i, const Box<C>& value) const {
+    set(i, value.x1);
+    set(i + 1, value.y1);
+    set(i + 2, value.x2);
+    set(i + 3, value.y2);
+  }
+};
+
+template <class Use>
+BOXLOSS_HOST_DEVICE void with_outputs(void* data, DType dtype, const Use& use) {
+  switch (dtype) {
+    case DType::kF64: return use(Outputs<double>{static_cast<double*>(data)});
+    case DType::kF32: return use(Outputs<float>{static_cast<float*>(data)});
+    case DType::kF16: return use(Outputs<Half>{static_cast<Half*>(data)});
+    default: return use(Outputs<BFloat16>{static_cast<BFloat16*>(data)});
+  }
+}
+
+template <class C>
+BOXLOSS_HOST_DEVICE_CALL void store_any(void* data, DType dtype, std::int64_t i, C value) {
+  with_outputs(data, dtype, [i, value](auto typed) { typed.set(i, value); });
+}
+
+template <class C>
+BOXLOSS_HOST_DEVICE_CALL void store_any_box(void* data, DType dtype, std::int64_t i, Box<C> value) {
+  with_outputs(data, dtype, [i, &value](auto typed) { typed.set_box(i, value); });
+}
+
+template <>
+struct Outputs<Any> {
+  void* data;
+  DType dtype;
+
+  template <class C>
+  BOXLOSS_HOST_DEVICE void set(std::int64_t i, C value) const {
+    store_any(data, dtype, i, value);
+  }
+
+  template <class C>
+  BOXLOSS_HOST_DEVICE void set_box(std::int64_t i, const Box<C>& value) const {
+    store_any_box(data, dtype, i, value);
+  }
+};
+
+template <class E>
+Elements<E> elements(const void* data, DType) {
+  return {static_cast<const E*>(data)};
+}
+
+template <>
+inline Elements<Any> elements<Any>(const void* data, DType dtype) {
+  return {data, dtype};
+}
+
+template <class E>
+Outputs<E> outputs(void* data, DType) {
+  return {static_cast<E*>(data)};
+}
+
+template <>
+inline Outputs<Any> outputs<Any>(void* data, DType dtype) {
+  return {data, dtype};
+}
+
+/// A BoxView whose element type is known: raw values of box (b, slot), still in its format.
+template <class E>
+struct Boxes {
+  Elements<E> values;
+  std::int64_t image_stride, slot_stride;
+  BoxFormat format;
+
+  template <class C>
+  BOXLOSS_HOST_DEVICE Box<C> get(std::int64_t b, std::int64_t slot) const {
+    return values.template get_box<C>(b * image_stride + slot * slot_stride);
+  }
+};
+
+template <class E>
+Boxes<E> boxes(const BoxView& view) {
+  return {elements<E>(view.data, view.dtype), view.image_stride, view.slot_stride, view.format};
+}
+
+}  // namespace boxloss

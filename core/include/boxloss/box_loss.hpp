@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/device.hpp>
+#include <boxloss/execution.hpp>
+#include <boxloss/loss.hpp>
+#include <boxloss/view.hpp>
+
+/// A box-regression loss of paired boxes, forward and backward.
+///
+/// Boxes are read in their own dtype. The compute dtype is float64 when either box array is float64
+/// and float32 otherwise; losses, `scale` and incoming gradients have it.
+namespace boxloss {
+
+struct Implementation;
+
+/// Which of the slots (image b, slot j) count. An excluded slot contributes nothing: whatever its
+/// boxes hold, NaN included, its loss and gradients are exactly 0.
+struct Pairing {
+  enum class Kind : std::uint8_t {
+    kDense,       ///< every slot
+    kZeroPadded,  ///< those whose target is not four zeros
+    kLengths,     ///< j < data[b], clamped to [0, slots]
+    kMask,        ///< data[b * slots + j] is not 0
+    kOffsets,     ///< targets are one ragged list; image b owns rows data[b] to data[b + 1]
+  };
+  Kind kind = Kind::kDense;
+  /// kLengths: (images) and kOffsets: (images + 1), int32 or int64; kMask: (images, slots), uint8.
+  ArrayView data = {};
+};
+
+/// "dense", "zero-padded", "lengths", "mask" or "offsets".
+BOXLOSS_API const char* name_of(Pairing::Kind kind);
+
+enum class Reduction : std::uint8_t { kNone, kSum, kMean };
+
+/// Where eps goes: what a formula divides by becomes x + eps, or max(x, eps).
+enum class EpsMode : std::uint8_t { kAdd, kClamp };
+
+/// Everything that forward and backward read. All pointers are on `device`.
+struct LossProblem {
+  Device device = Device::kCpu;
+  Loss loss{};     ///< must be set
+  BoxView pred;    ///< (images, slots, 4); float64, float32, float16 or bfloat16
+  BoxView target;  ///< as pred, any dtype; with offsets one image of T slots
+  Pairing pairing;
+  ArrayView weight;      ///< optional, shaped as the unreduced loss; multiplies each loss
+  ArrayView normalizer;  ///< optional scalar: kMean divides by it, not by the number of pairs
+  Reduction reduction = Reduction::kMean;
+  double eps = 1e-7;  ///< finite, >= 0
+  EpsMode eps_mode = EpsMode::kAdd;
+};
+
+/// Outputs of forward, written whole (but for rows of no image, with offsets that decrease).
+struct LossOutputs {
+  /// kNone: (images, slots), with offsets (T); else one value.
+  void* loss = nullptr;
+  /// One value, which backward reads: 1 / max(count, 1), 1 / normalizer, or 1 where nothing is
+  /// divided. 0 where the problem has no slots at all.
+  void* scale = nullptr;
+};
+
+/// The gradient with respect to forward's `loss`, of any strides.
+struct GradView {
+  const void* data = nullptr;
+  std::int64_t image_stride = 0;
+  std::int64_t slot_stride = 0;
+};
+
+/// Outputs of backward, contiguous and written whole, each in the dtype of its input. Null where
+/// not wanted. Gradients of integer targets do not exist.
+struct LossGradients {
+  void* pred = nullptr;
+  void* target = nullptr;
+  void* weight = nullptr;
+};
+
+/// float64 when either box array is float64, else float32.
+BOXLOSS_API DType compute_dtype(const LossProblem& problem);
+
+/// Number of values of the unreduced loss.
+BOXLOSS_API std::int64_t loss_rows(const LossProblem& problem);
+
+/// Bytes of workspace that forward needs on this implementation; backward needs none.
+BOXLOSS_API std::size_t loss_workspace_bytes(const Implementation& implementation,
+                                             const LossProblem& problem);
+
+/// Throws InvalidArgument or Unsupported, naming the argument, before anything is read or written.
+BOXLOSS_API void loss_forward(const Implementation& implementation, const LossProblem& problem,
+                              const LossOutputs& outputs, const Execution& execution);
+
+/// `scale` is what forward wrote. Errors as above.
+BOXLOSS_API void loss_backward(const Implementation& implementation, const LossProblem& problem,
+                               const GradView& grad_loss, const void* scale,
+                               const LossGradients& gradients, const Execution& execution);
+
+}  // namespace boxloss

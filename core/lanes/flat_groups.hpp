@@ -1,0 +1,209 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <type_traits>
+
+#include "lanes/pair_args.hpp"
+#include "math/opaque.hpp"
+#include "pairings/with_pairing.hpp"
+
+/// Contiguous boxes of one image, in groups of neighbours that one thread takes at a time: what
+/// each backend's loop calls where no slot has to know its image.
+namespace boxloss {
+
+/// The pairings whose slots are told apart without knowing their image.
+template <class Pairing>
+constexpr bool kIsFlat = std::is_same_v<Pairing, Dense> || std::is_same_v<Pairing, ZeroPadded> ||
+                         std::is_same_v<Pairing, Mask>;
+
+template <class E, int kBoxes>
+bool is_flat(const BoxView& view) {
+  return view.images == 1 && view.slot_stride == 4 && is_aligned<E, 4 * kBoxes>(view.data);
+}
+
+/// Xyxy boxes, no weight, a reduced loss. As run-time branches these questions cost the small
+/// dtypes a third of their speed.
+inline bool is_plain(const LossProblem& p) {
+  return p.pred.format == BoxFormat::kXyxy && p.target.format == BoxFormat::kXyxy &&
+         p.weight.data == nullptr && p.reduction != Reduction::kNone;
+}
+
+/// Backward is plain when nothing but pred's gradient is wanted, too.
+inline bool is_plain(const LossProblem& p, const LossGradients& gradients) {
+  return is_plain(p) && gradients.pred != nullptr && gradients.target == nullptr &&
+         gradients.weight == nullptr;
+}
+
+/// Consecutive boxes that one thread takes: as many as make the smaller operand a load of
+/// at least 16 bytes.
+template <class P, class T>
+constexpr int kGroup = sizeof(P) == 1 || sizeof(T) == 1   ? 4
+                       : sizeof(P) == 2 || sizeof(T) == 2 ? 2
+                                                          : 1;
+
+/// In backward the gradients count as well: a thread that stores more than 32 bytes of them leaves
+/// gaps between its stores and its neighbours'.
+template <class P, class T>
+constexpr int kBackwardGroup = sizeof(P) >= 4 && kGroup<P, T> > 2 ? 2 : kGroup<P, T>;
+
+/// Groups of boxes that a thread of forward has in flight. Where most slots may not count, small
+/// tiles keep more processors busy.
+template <int kBoxes, class Pairing>
+constexpr int kUnroll = std::is_same_v<Pairing, Dense> || kBoxes < 4 ? 2 : 1;
+
+template <class P, class T>
+struct FlatBoxes {
+  const P* pred;
+  const T* target;
+  BoxFormat pred_format, target_format;
+};
+
+template <class P, class T>
+FlatBoxes<P, T> flat_boxes(const LossProblem& p) {
+  return {static_cast<const P*>(p.pred.data), static_cast<const T*>(p.target.data), p.pred.format,
+          p.target.format};
+}
+
+template <class Pairing>
+constexpr bool kAllCount = std::is_same_v<Pairing, Dense>;
+
+/// Which boxes of a group count: a bit for each.
+template <int kBoxes, class C, class Pairing, class T>
+BOXLOSS_HOST_DEVICE unsigned counted_boxes(const Pairing& pairing,
+                                           const Pack<T, 4 * kBoxes>& target, std::int64_t first) {
+  unsigned counted = 0;
+  BOXLOSS_UNROLL
+  for (int i = 0; i < kBoxes; ++i) {
+    const bool counts = pairing.counts(first + i) && pairing.counts(box_at<C>(target, i));
+    counted |= counts ? 1u << i : 0u;
+  }
+  return counted;
+}
+
+/// The losses of kGroups groups of kBoxes boxes; group u begins at box first + u * stride.
+template <bool kPlain, int kBoxes, int kGroups, class F, class P, class T, class C, class Pairing>
+BOXLOSS_HOST_DEVICE Partial forward_groups(const ForwardArgs<F, C>& a, const FlatBoxes<P, T>& boxes,
+                                           const Pairing& pairing, std::int64_t first, int stride) {
+  // All loads first, so that they are in flight together.
+  Pack<P, 4 * kBoxes> pred[kGroups];
+  Pack<T, 4 * kBoxes> target[kGroups];
+  unsigned counted[kGroups];
+  BOXLOSS_UNROLL
+  for (int u = 0; u < kGroups; ++u) {
+    target[u] = load_pack<T, 4 * kBoxes>(boxes.target + 4 * (first + u * stride));
+    if (kAllCount<Pairing>) {
+      pred[u] = load_pack<P, 4 * kBoxes>(boxes.pred + 4 * (first + u * stride));
+    }
+  }
+  BOXLOSS_UNROLL
+  for (int u = 0; u < kGroups; ++u) {
+    counted[u] = counted_boxes<kBoxes, C>(pairing, target[u], first + u * stride);
+    if (!kAllCount<Pairing> && counted[u] != 0) {
+      pred[u] = load_pack<P, 4 * kBoxes>(boxes.pred + 4 * (first + u * stride));
+    }
+  }
+
+  const auto pred_format = static_cast<BoxFormat>(opaque(static_cast<int>(boxes.pred_format)));
+  const auto target_format = static_cast<BoxFormat>(opaque(static_cast<int>(boxes.target_format)));
+  C sum = 0;  // of a few boxes only: the long sum is double
+  unsigned long long count = 0;
+  BOXLOSS_UNROLL
+  for (int u = 0; u < kGroups; ++u) {
+    BOXLOSS_UNROLL
+    for (int i = 0; i < kBoxes; ++i) {
+      const std::int64_t row = first + u * stride + i;
+      C loss = 0;
+      if (counted[u] >> i & 1u) {
+        ++count;
+        const Box<C> p = box_at<C>(pred[u], i);
+        const Box<C> t = box_at<C>(target[u], i);
+        loss = kPlain ? a.formula.loss(p, t, a.eps)
+                      : weighted_loss(a, p, pred_format, t, target_format, row);
+      }
+      if (!kPlain && a.losses != nullptr) a.losses[row] = loss;
+      sum += loss;
+    }
+  }
+  return {static_cast<double>(sum), count};
+}
+
+/// The gradients of kBoxes boxes.
+template <bool kPlain, int kBoxes, class F, class P, class T, class C, class Pairing>
+BOXLOSS_HOST_DEVICE void backward_group(const BackwardArgs<F, P, T, C>& a,
+                                        const FlatBoxes<P, T>& boxes, const Pairing& pairing,
+                                        std::int64_t first) {
+  Pack<P, 4 * kBoxes> pred;
+  const auto target = load_pack<T, 4 * kBoxes>(boxes.target + 4 * first);
+  if (kAllCount<Pairing>) pred = load_pack<P, 4 * kBoxes>(boxes.pred + 4 * first);
+  const C scale = *a.scale;
+  const C by_reduced_loss = kPlain ? scale * *a.grad_loss : C(0);
+  const unsigned counted = counted_boxes<kBoxes, C>(pairing, target, first);
+  if (!kAllCount<Pairing> && counted != 0) {
+    pred = load_pack<P, 4 * kBoxes>(boxes.pred + 4 * first);
+  }
+
+  Gradients<C> d[kBoxes];
+  BOXLOSS_UNROLL
+  for (int i = 0; i < kBoxes; ++i) {
+    if (!(counted >> i & 1u)) continue;
+    const Box<C> p = box_at<C>(pred, i);
+    const Box<C> t = box_at<C>(target, i);
+    if (kPlain) {
+      d[i].pred = by_reduced_loss * a.formula.gradient(p, t, a.eps).pred;
+    } else {
+      const C by_loss = scale * a.grad_loss[(first + i) * a.grad_slot_stride];
+      d[i] =
+          weighted_gradients(a, by_loss, p, boxes.pred_format, t, boxes.target_format, first + i);
+    }
+  }
+  if (kPlain || a.d_pred.values.data != nullptr) {
+    Pack<P, 4 * kBoxes> d_pred;
+    BOXLOSS_UNROLL
+    for (int i = 0; i < kBoxes; ++i) set_box_at(d_pred, i, d[i].pred);
+    store_pack(a.d_pred.values.data + 4 * first, d_pred);
+  }
+  if (kPlain) return;
+  if constexpr (!std::is_integral_v<T>) {
+    if (a.d_target.values.data != nullptr) {
+      Pack<T, 4 * kBoxes> d_target;
+      BOXLOSS_UNROLL
+      for (int i = 0; i < kBoxes; ++i) set_box_at(d_target, i, d[i].target);
+      store_pack(a.d_target.values.data + 4 * first, d_target);
+    }
+  }
+  if (a.d_weight.data != nullptr) {
+    BOXLOSS_UNROLL
+    for (int i = 0; i < kBoxes; ++i) a.d_weight.set(first + i, d[i].weight);
+  }
+}
+
+/// Group `group` of the boxes, of which the last may be short.
+template <bool kPlain, class F, class P, class T, class C, class Pairing>
+BOXLOSS_HOST_DEVICE void backward_boxes(const BackwardArgs<F, P, T, C>& a,
+                                        const FlatBoxes<P, T>& boxes, const Pairing& pairing,
+                                        std::int64_t group) {
+  constexpr int kBoxes = kBackwardGroup<P, T>;
+  const std::int64_t first = group * kBoxes;
+  if (first + kBoxes <= a.slots) {
+    backward_group<kPlain, kBoxes>(a, boxes, pairing, first);
+  } else {
+    for (std::int64_t box = first; box < a.slots; ++box) {
+      backward_group<kPlain, 1>(a, boxes, pairing, box);
+    }
+  }
+}
+
+template <class P, class T>
+bool is_flat_forward(const LossProblem& p) {
+  return is_flat<P, kGroup<P, T>>(p.pred) && is_flat<T, kGroup<P, T>>(p.target);
+}
+
+template <class P, class T>
+bool is_flat_backward(const LossProblem& p, const LossGradients& gradients) {
+  constexpr int kBoxes = kBackwardGroup<P, T>;
+  return is_flat<P, kBoxes>(p.pred) && is_flat<T, kBoxes>(p.target) &&
+         is_aligned<P, 4 * kBoxes>(gradients.pred) && is_aligned<T, 4 * kBoxes>(gradients.target);
+}
+
+}  // namespace boxloss

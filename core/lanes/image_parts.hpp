@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <type_traits>
+
+#include "lanes/pair_args.hpp"
+#include "math/opaque.hpp"
+#include "pairings/with_pairing.hpp"
+
+/// Boxes of any strides in images, an image cut into parts that a few threads take together: what
+/// each backend's loop calls where slots must know their image, or lie apart.
+namespace boxloss {
+
+constexpr int kPartSlots = 256;
+
+/// Slots [begin, end) of an image, and which of its parts this is.
+struct ImagePart {
+  std::int64_t image, begin, end;
+  std::int64_t index, parts;
+};
+
+BOXLOSS_HOST_DEVICE std::int64_t parts_of_image(std::int64_t slots) {
+  return (slots + kPartSlots - 1) / kPartSlots;
+}
+
+inline std::int64_t parts_of(const LossProblem& p) {
+  return p.pred.images * parts_of_image(p.pred.slots);
+}
+
+/// Part i of all the parts of all images, which have `slots` slots each.
+BOXLOSS_HOST_DEVICE ImagePart image_part(std::int64_t i, std::int64_t slots) {
+  const std::int64_t parts = parts_of_image(slots);
+  const std::int64_t image = parts == 1 ? i : i / parts;
+  const std::int64_t index = i - image * parts;
+  const std::int64_t begin = index * kPartSlots;
+  const std::int64_t end = begin + kPartSlots < slots ? begin + kPartSlots : slots;
+  return {image, begin, end, index, parts};
+}
+
+/// The share of one part in rows that belong to the whole image.
+BOXLOSS_HOST_DEVICE RowRange share_of(const ImagePart& part, std::int64_t begin, std::int64_t end) {
+  const std::int64_t rows = end - begin;
+  if (rows <= 0 || part.parts == 1) return {begin, end};
+  const std::int64_t each = (rows + part.parts - 1) / part.parts;
+  const std::int64_t first = begin + part.index * each;
+  return {first < end ? first : end, first + each < end ? first + each : end};
+}
+
+/// Calls for_rows(first, end) for the part's share of the rows that no counted slot can write.
+template <class Pairing, class ForRows>
+BOXLOSS_HOST_DEVICE void for_uncounted_rows(const Pairing& pairing, const ImagePart& part,
+                                            const ImageSlots& image, const ForRows& for_rows) {
+  const RowRange rows = pairing.rows(part.image);
+  const RowRange before = share_of(part, rows.begin, image.row);
+  const RowRange behind = share_of(part, image.row + image.count, rows.end);
+  for_rows(before.begin, before.end);
+  for_rows(behind.begin, behind.end);
+}
+
+/// Where the boxes of a problem are.
+template <class P, class T>
+struct StridedPair {
+  StridedBoxes<P> pred;
+  StridedBoxes<T> target;
+};
+
+template <class P, class T>
+StridedPair<P, T> strided_pair(const LossProblem& p) {
+  return {strided_boxes<P>(p.pred), strided_boxes<T>(p.target)};
+}
+
+/// Slot j < image.count of image b.
+template <class F, class P, class T, class C, class Pairing>
+BOXLOSS_HOST_DEVICE Partial forward_slot(const ForwardArgs<F, C>& a, const StridedPair<P, T>& boxes,
+                                         const Pairing& pairing, std::int64_t b,
+                                         const ImageSlots& image, std::int64_t j) {
+  j = opaque_index(j);
+  const std::int64_t row = image.row + j;
+  C loss = 0;
+  unsigned long long count = 0;
+  if (pairing.counts(row)) {
+    const Box<C> target = boxes.target.template get<C>(b, image.target + j);
+    if (pairing.counts(target)) {
+      loss = weighted_loss(a, boxes.pred.template get<C>(b, j), boxes.pred.boxes.format, target,
+                           boxes.target.boxes.format, row);
+      count = 1;
+    }
+  }
+  if (a.losses != nullptr) a.losses[row] = loss;
+  return {static_cast<double>(loss), count};
+}
+
+/// Writes the gradients that belong to a row, those of them that are wanted.
+template <class F, class P, class T, class C>
+BOXLOSS_HOST_DEVICE void set_row_gradients(const BackwardArgs<F, P, T, C>& a, std::int64_t row,
+                                           const Gradients<C>& d) {
+  row = opaque_index(row);
+  if constexpr (!std::is_integral_v<T>) {
+    if (a.d_target.values.data != nullptr) a.d_target.set(row, d.target);
+  }
+  if (a.d_weight.data != nullptr) a.d_weight.set(row, d.weight);
+}
+
+template <class F, class P, class T, class C>
+BOXLOSS_HOST_DEVICE bool writes_rows(const BackwardArgs<F, P, T, C>& a) {
+  return a.d_weight.data != nullptr || a.d_target.values.data != nullptr;
+}
+
+/// Slot j of image b, counted or not.
+template <class F, class P, class T, class C, class Pairing>
+BOXLOSS_HOST_DEVICE void backward_slot(const BackwardArgs<F, P, T, C>& a,
+                                       const StridedPair<P, T>& boxes, const Pairing& pairing,
+                                       C scale, std::int64_t b, const ImageSlots& image,
+                                       std::int64_t j) {
+  j = opaque_index(j);
+  const std::int64_t row = image.row + j;
+  Gradients<C> d;
+  if (j < image.count && pairing.counts(row)) {
+    const Box<C> target = boxes.target.template get<C>(b, image.target + j);
+    if (pairing.counts(target)) {
+      const C by_loss =
+          scale * a.grad_loss[b * a.grad_image_stride + (image.target + j) * a.grad_slot_stride];
+      d = weighted_gradients(a, by_loss, boxes.pred.template get<C>(b, j), boxes.pred.boxes.format,
+                             target, boxes.target.boxes.format, row);
+    }
+  }
+  if (a.d_pred.values.data != nullptr) a.d_pred.set(b * a.slots + j, d.pred);
+  if (j < image.count) set_row_gradients(a, row, d);
+}
+
+/// What one of `lanes` threads does for a part of an image: each takes every lanes-th slot and row.
+/// Adds its losses to `own`.
+template <class F, class P, class T, class C, class Pairing>
+BOXLOSS_HOST_DEVICE void forward_part(const ForwardArgs<F, C>& a, const StridedPair<P, T>& boxes,
+                                      const Pairing& pairing, const ImagePart& part, int lane,
+                                      int lanes, Partial& own) {
+  const ImageSlots image = pairing.image(part.image);
+  const std::int64_t stop = image.count < part.end ? image.count : part.end;
+  for (std::int64_t j = part.begin + lane; j < stop; j += lanes) {
+    own += forward_slot(a, boxes, pairing, part.image, image, j);
+  }
+  if (a.losses == nullptr) return;
+  for_uncounted_rows(pairing, part, image, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t row = first + lane; row < end; row += lanes) a.losses[row] = 0;
+  });
+}
+
+/// The same for the gradients.
+template <class F, class P, class T, class C, class Pairing>
+BOXLOSS_HOST_DEVICE void backward_part(const BackwardArgs<F, P, T, C>& a,
+                                       const StridedPair<P, T>& boxes, const Pairing& pairing,
+                                       C scale, const ImagePart& part, int lane, int lanes) {
+  const ImageSlots image = pairing.image(part.image);
+  for (std::int64_t j = part.begin + lane; j < part.end; j += lanes) {
+    backward_slot(a, boxes, pairing, scale, part.image, image, j);
+  }
+  if (!writes_rows(a)) return;
+  for_uncounted_rows(pairing, part, image, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t row = first + lane; row < end; row += lanes) {
+      set_row_gradients(a, row, Gradients<C>{});
+    }
+  });
+}
+
+}  // namespace boxloss

@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/box_loss.hpp>
+#include <limits>
+
+#include "losses/ties.hpp"
+#include "math/arithmetic.hpp"
+#include "math/host_device.hpp"
+
+/// What keeps a formula from dividing by zero, and all that it is given besides the two boxes.
+namespace boxloss {
+
+/// Both modes as one expression, max(x + added, floor), so that no loop has to branch on the mode.
+template <class T>
+struct Eps {
+  T added, floor;
+};
+
+/// eps rounded to T.
+template <class T>
+Eps<T> make_eps(double eps, EpsMode mode) {
+  if (mode == EpsMode::kAdd) return {static_cast<T>(eps), -std::numeric_limits<T>::infinity()};
+  return {T(0), static_cast<T>(eps)};
+}
+
+/// A quantity with eps, before and after the floor.
+template <class T>
+struct Guarded {
+  T shifted, value;
+};
+
+template <class T>
+BOXLOSS_HOST_DEVICE Guarded<T> guard(const T& quantity, const Eps<T>& eps) {
+  const T shifted = quantity + eps.added;
+  return {shifted, at_least(shifted, eps.floor)};
+}
+
+/// The derivative of the value with respect to the quantity: 1, ½ and 0 above, at and below the
+/// floor.
+template <class T>
+BOXLOSS_HOST_DEVICE T slope(const Guarded<T>& guarded, const Eps<T>& eps) {
+  return T(0.5) * halves_of_min(eps.floor, guarded.shifted);
+}
+
+}  // namespace boxloss

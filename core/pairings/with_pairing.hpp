@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/box_loss.hpp>
+#include <boxloss/set.hpp>
+
+#include "pairings/dense.hpp"
+#include "pairings/lengths.hpp"
+#include "pairings/mask.hpp"
+#include "pairings/offsets.hpp"
+#include "pairings/zero_padded.hpp"
+
+namespace boxloss {
+
+/// What with_pairing knows.
+constexpr Set<Pairing::Kind> kPairings = {Pairing::Kind::kDense, Pairing::Kind::kZeroPadded,
+                                          Pairing::Kind::kLengths, Pairing::Kind::kMask,
+                                          Pairing::Kind::kOffsets};
+
+/// Gives `use` the pairing of a problem as the struct that loops are built on.
+template <class Use>
+void with_pairing(const LossProblem& problem, const Use& use) {
+  const Grid grid{problem.pred.slots};
+  const ArrayView& data = problem.pairing.data;
+  const Indices indices{data.data, data.dtype == DType::kI64};
+  switch (problem.pairing.kind) {
+    case Pairing::Kind::kDense: return use(Dense{grid});
+    case Pairing::Kind::kZeroPadded: return use(ZeroPadded{grid});
+    case Pairing::Kind::kLengths: return use(Lengths{grid, indices});
+    case Pairing::Kind::kMask: return use(Mask{grid, static_cast<const std::uint8_t*>(data.data)});
+    case Pairing::Kind::kOffsets:
+      return use(Offsets{problem.pred.images, problem.pred.slots, problem.target.slots, indices});
+  }
+}
+
+}  // namespace boxloss

@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <boxloss/loss.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <iterator>
+#include <random>
+#include <sstream>
+#include <string>
+#include <tuple>
+
+#include "conformance/bounded.hpp"
+#include "dual.hpp"
+#include "losses/formulas.hpp"
+
+/// For every formula: its gradient is the derivative of its own loss, at kinks, too. All that the
+/// conformance table compares shares the formula, so it would not see a wrong one.
+namespace boxloss {
+namespace {
+
+using conformance::Undecided;
+using Bounded = conformance::Bounded<double>;
+
+struct Pair {
+  Box<double> pred, target;
+};
+
+template <class T>
+Eps<T> eps_of(double eps, EpsMode mode) {
+  const Eps<double> exact = make_eps<double>(eps, mode);
+  return {T(exact.added), T(exact.floor)};
+}
+
+Box<Bounded> exactly(const Box<double>& b) { return {b.x1, b.y1, b.x2, b.y2}; }
+
+Box<Dual> variables(const Box<double>& b, std::size_t first) {
+  return {Dual::variable(b.x1, first), Dual::variable(b.y1, first + 1),
+          Dual::variable(b.x2, first + 2), Dual::variable(b.y2, first + 3)};
+}
+
+/// What came of many pairs.
+struct Tally {
+  int checked = 0, wrong = 0;
+  std::string first_wrong;
+};
+
+/// Where rounding leaves the pair's loss and gradient determined, compares them: each may be off by
+/// its own error.
+template <class Formula>
+void compare(const Pair& pair, double eps, EpsMode mode, Tally& tally) {
+  PairGradient<Bounded> gradient;
+  Dual loss;
+  try {
+    gradient =
+        Formula::gradient(exactly(pair.pred), exactly(pair.target), eps_of<Bounded>(eps, mode));
+    loss =
+        Formula::loss(variables(pair.pred, 0), variables(pair.target, 4), eps_of<Dual>(eps, mode));
+  } catch (const Undecided&) {
+    return;
+  }
+  const auto& [p, t] = std::tie(gradient.pred, gradient.target);
+  const Bounded got[] = {gradient.loss, p.x1, p.y1, p.x2, p.y2, t.x1, t.y1, t.x2, t.y2};
+  const auto is_open = [](const Bounded& x) { return !std::isfinite(x.value + x.error); };
+  if (std::any_of(std::begin(got), std::end(got), is_open)) return;
+  if (is_open(loss.value) || std::any_of(loss.d.begin(), loss.d.end(), is_open)) return;
+  ++tally.checked;
+  for (std::size_t i = 0; i < std::size(got); ++i) {
+    const Bounded& expected = i == 0 ? loss.value : loss.d[i - 1];
+    if (std::fabs(got[i].value - expected.value) <= got[i].error + expected.error) continue;
+    std::ostringstream text;
+    text.precision(17);
+    text << "number " << i << " of (loss, pred, target) is " << got[i].value << " +- "
+         << got[i].error << ", expected " << expected.value << " +- " << expected.error << "; eps "
+         << eps << ", mode " << static_cast<int>(mode);
+    for (const Box<double>& box : {pair.pred, pair.target}) {
+      text << "; " << box.x1 << ", " << box.y1 << ", " << box.x2 << ", " << box.y2;
+    }
+    if (++tally.wrong == 1) tally.first_wrong = text.str();
+  }
+}
+
+/// Real coordinates, or small integers of which many tie, touch or are inverted.
+Box<double> random_box(bool is_kink, std::mt19937& random) {
+  const auto coordinate = [&] {
+    return is_kink ? static_cast<double>(random() % 5)
+                   : 1e-3 * static_cast<double>(random() % 4000);
+  };
+  return {coordinate(), coordinate(), coordinate(), coordinate()};
+}
+
+constexpr int kPairs = 8000;
+
+template <class Formula>
+Tally compare_all() {
+  std::mt19937 random(20260101);
+  Tally tally;
+  for (int i = 0; i < kPairs; ++i) {
+    const bool is_kink = i % 2 == 0;
+    Pair pair{random_box(is_kink, random), random_box(is_kink, random)};
+    if (i % 8 == 0) pair.target = pair.pred;
+    const EpsMode mode = random() % 2 == 0 ? EpsMode::kAdd : EpsMode::kClamp;
+    // 4 lies in the middle of the kinks' areas, some of which then equal it.
+    const double eps[] = {1e-7, 0.5, 4};
+    compare<Formula>(pair, eps[random() % 3], mode, tally);
+  }
+  return tally;
+}
+
+TEST_CASE("each formula's gradient is the derivative of its loss") {
+#define BOXLOSS_SECTION(Formula, word)           \
+  SECTION(word) {                                \
+    const Tally tally = compare_all<Formula>();  \
+    INFO(tally.first_wrong);                     \
+    REQUIRE(tally.wrong == 0);                   \
+    REQUIRE(100 * tally.checked >= 95 * kPairs); \
+  }
+  BOXLOSS_FOR_EACH_LOSS(BOXLOSS_SECTION)
+#undef BOXLOSS_SECTION
+}
+
+/// Wrong at a tie only.
+struct WrongTie : Giou {
+  template <class T>
+  static PairGradient<T> gradient(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {
+    PairGradient<T> d = Giou::gradient(p, t, eps);
+    d.target.y1 = select(both(p.y1 <= t.y1, t.y1 <= p.y1), d.target.y1 * T(2), d.target.y1);
+    return d;
+  }
+};
+
+/// A loss and a gradient that do not belong together.
+struct WrongSign : Giou {
+  template <class T>
+  static T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {
+    return T(2) - Giou::loss(p, t, eps);
+  }
+};
+
+TEST_CASE("a wrong formula is found out") {
+  REQUIRE(compare_all<WrongTie>().wrong > 100);
+  REQUIRE(compare_all<WrongSign>().wrong > 100);
+}
+
+}  // namespace
+}  // namespace boxloss
