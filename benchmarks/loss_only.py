@@ -122,12 +122,14 @@ def measure(
     case: Case, available: dict[str, tuple[Peer, Loss]], options: argparse.Namespace
 ) -> Iterator[Group]:
     pred = case.pred
-    targets = {name: case.layouts[peer.layout] for name, (peer, _) in available.items()}
 
     def chosen(calls: Calls) -> Calls:
         return {name: _chosen(available[name][0], call) for name, call in calls.items()}
 
-    losses = {name: partial(loss, pred, *targets[name]) for name, (_, loss) in available.items()}
+    losses = {
+        name: partial(loss, pred, *case.layouts[peer.layout])
+        for name, (peer, loss) in available.items()
+    }
     # Never yield inside no_grad: it would reach whoever asked for the group.
     with torch.no_grad():
         forward = group(
@@ -141,17 +143,6 @@ def measure(
     moved = case.forward_bytes + case.backward_bytes
     yield group(case, "forward + backward", chosen(both), chosen(captured), moved, options)
     pred.grad = None
-
-    with torch.no_grad():
-        alone = {
-            name: peer.backward(pred, *targets[name])
-            for name, (peer, _) in available.items()
-            if peer.backward
-        }
-        backward = group(
-            case, "backward", chosen(alone), chosen(alone), case.backward_bytes, options
-        )
-    yield backward
 
 
 def group(

@@ -32,14 +32,11 @@ from face_variants import (
 from loss_cases import Case
 from loss_timing import Call
 
-Backward = Callable[..., Call]  # (predictions, *targets) -> the call that computes the gradient
-
 
 @dataclass(frozen=True)
 class Peer:
     layout: str  # of the case, as its loss takes the true boxes
     load: Callable[[Case], Loss]  # raises UnavailableError
-    backward: Backward | None = None
     slow_to_start: bool = False  # left out by --quick
     implementation: str | None = None  # of boxloss, where not the device's best
 
@@ -58,38 +55,10 @@ def boxloss(layout: str, implementation: str | None = None) -> Peer:
         "lengths": lambda pred, target, lengths: giou_loss(pred, target, lengths=lengths),
         "offsets": lambda pred, target, offsets: giou_loss(pred, target, offsets=offsets),
     }
-    return Peer(
-        layout,
-        lambda _: losses[layout],
-        partial(_boxloss_backward, layout),
-        implementation=implementation,
-    )
+    return Peer(layout, lambda _: losses[layout], implementation=implementation)
 
 
 LABELS = {"padded": "padded", "lengths": "lengths", "ragged": "offsets"}  # of the seed's layouts
-
-
-def _boxloss_backward(layout: str, pred: Tensor, target: Tensor, *counts: Tensor) -> Call:
-    options = (
-        None,  # weight
-        None,  # normalizer
-        counts[0] if layout == "lengths" else None,
-        None,  # mask
-        counts[0] if layout == "offsets" else None,
-        layout == "padded",
-        "xyxy",
-        "xyxy",
-        "mean",
-        1e-7,
-        "add",
-    )
-    operators = torch.ops.boxloss
-    loss, scale = operators._giou_loss_forward.default(pred, target, *options)
-    grad_loss = torch.ones_like(loss)
-    wanted = [True, False, False]
-    return lambda: operators._giou_loss_backward.default(
-        grad_loss, scale, pred, target, *options, wanted
-    )
 
 
 # Triton, written by hand
@@ -106,13 +75,7 @@ def triton(layout: str) -> Peer:
             "lengths": module.lengths_loss,
         }[layout]
 
-    def backward(pred: Tensor, target: Tensor, lengths: Tensor | None = None) -> Call:
-        module = _loss_triton()
-        loss, scale = module.forward(pred, target, lengths, layout)
-        grad_loss = torch.ones_like(loss)
-        return lambda: module.backward(grad_loss, scale, pred, target, lengths, layout)
-
-    return Peer(layout, load, backward)
+    return Peer(layout, load)
 
 
 def _loss_triton():  # type: ignore[no-untyped-def]

@@ -36,7 +36,7 @@ class Group:
     kind: str
     pair: str
     boxes: int
-    measured: str  # "forward", "forward + backward", "backward"
+    measured: str  # "forward", "forward + backward"
     bytes: int | None  # the least that must be moved, where that is of interest
     rows: list[Row]
 
