@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times the GIoU loss alone, beside its peers and the hardware's limits, in one process.
 
-    python benchmarks/loss_only.py --quick              seconds, to see what it does
-    python benchmarks/loss_only.py --cases seed         the seed experiment's padded batch
-    python benchmarks/loss_only.py --cases dense --pairs f32/f32 bf16/u8 --plot dense.svg
-    python benchmarks/loss_only.py --host               cost of a call to the host
+    python -m benchmarks.loss_only --quick              seconds, to see what it does
+    python -m benchmarks.loss_only --cases seed         the seed experiment's padded batch
+    python -m benchmarks.loss_only --cases dense --pairs f32/f32 bf16/u8 --plot dense.svg
+    python -m benchmarks.loss_only --host               cost of a call to the host
 
 Only the ratios within one run count. Inputs are warm: a small one stays in the cache. Needs boxloss
 and rich; matplotlib for --plot; ninja and a C++ compiler for --host.
@@ -27,10 +27,11 @@ from boxloss.torch import implementations
 from rich.console import Console
 from torch import Tensor
 
-from face_agreement import DisagreementError
-from face_variants import Loss, UnavailableError
-from loss_agreement import check, truth
-from loss_cases import (
+from ..common.machine import describe
+from ..face_detector.agreement import DisagreementError
+from ..face_detector.variants import Loss, UnavailableError
+from .agreement import check, truth
+from .cases import (
     DENSE_PAIRS,
     DENSE_PAIRS_ON_CPU,
     DENSE_SIZES,
@@ -41,12 +42,11 @@ from loss_cases import (
     dense_case,
     seed_case,
 )
-from loss_host import BOXES, host_losses
-from loss_peers import Peer, limits, peers
-from loss_plot import plot
-from loss_report import PLOT_SUFFIXES, Group, Row, table, write_json
-from loss_timing import Call, Calls, Effort, gpu_times, host_times, wall_times
-from machine import describe
+from .host import BOXES, host_losses
+from .peers import Peer, limits, peers
+from .plot import plot
+from .report import PLOT_SUFFIXES, Group, Row, table, write_json
+from .timing import Call, Calls, Effort, gpu_times, host_times, wall_times
 
 CASES = ("seed", "dense", "all")
 THOROUGH, QUICK = Effort(0.5, 5), Effort(0.02, 3)
@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     for key, value in machine.items():
         console.print(f"{key:>12}  {value}")
 
-    command = shlex.join(["python", "benchmarks/loss_only.py", *arguments])
+    command = shlex.join(["python", "-m", "benchmarks.loss_only", *arguments])
     skipped: dict[str, str] = {}
     groups: list[Group] = []
     try:
@@ -74,7 +74,7 @@ def main(arguments: list[str] | None = None) -> int:
             if options.json:  # every time: a long run that is cut short keeps what it has
                 write_json(options.json, command, machine, skipped, groups)
     except DisagreementError as error:
-        print(f"loss_only.py: error: {error}", file=sys.stderr)
+        print(f"loss_only: error: {error}", file=sys.stderr)
         return 1
     if options.plot:
         plot(groups, machine, options.plot)
@@ -211,7 +211,9 @@ def _gradient(loss: Call, pred: Tensor) -> Tensor:
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m benchmarks.loss_only",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--device", help="cpu, cuda or cuda:N; default: cuda where there is one")
     parser.add_argument("--cases", choices=CASES, help="default: all; with --host nothing but that")

@@ -16,12 +16,13 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import torch
 from boxloss.torch import giou_loss, use_implementation
 from torch import Tensor
 
-from face_variants import (
+from ..face_detector.variants import (
     Loss,
     UnavailableError,
     giou,
@@ -29,8 +30,8 @@ from face_variants import (
     load_torchvision,
     masked_loss,
 )
-from loss_cases import Case
-from loss_timing import Call
+from .cases import Case
+from .timing import Call
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def triton(layout: str) -> Peer:
     def load(case: Case) -> Loss:
         if case.pred.device.type == "cpu":
             raise UnavailableError("Triton compiles for GPUs only")
-        module = _loss_triton()
+        module = _triton_kernels()
         return {
             "dense": module.dense_loss,
             "padded": module.padded_loss,
@@ -78,11 +79,12 @@ def triton(layout: str) -> Peer:
     return Peer(layout, load)
 
 
-def _loss_triton():  # type: ignore[no-untyped-def]
+def _triton_kernels() -> ModuleType:
     try:
-        return importlib.import_module("loss_triton")
+        from . import triton_kernels
     except ImportError as error:
         raise UnavailableError(f"Triton is not installed ({error})") from error
+    return triton_kernels
 
 
 # Dense pairs
@@ -168,7 +170,7 @@ def limits(moved: int, read_only: bool, device: torch.device) -> dict[str, Call]
     calls: dict[str, Call] = {}
     if device.type == "cuda":
         with suppress(UnavailableError):  # said already, of Triton's loss
-            calls[EMPTY] = _loss_triton().nothing
+            calls[EMPTY] = _triton_kernels().nothing
     # Written once before: the CPU gives no memory to pages that nobody wrote.
     half = torch.ones(moved // 2, dtype=torch.uint8, device=device)
     other = torch.ones_like(half)

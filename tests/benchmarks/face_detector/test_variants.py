@@ -10,9 +10,9 @@ from torch import Tensor
 
 pytest.importorskip("boxloss.torch")
 
-from face_agreement import DisagreementError, check, probe_predictions
-from face_data import RandomPictures
-from face_variants import (
+from benchmarks.face_detector.agreement import DisagreementError, check, probe_predictions
+from benchmarks.face_detector.data import RandomPictures
+from benchmarks.face_detector.variants import (
     VARIANTS,
     Loss,
     UnavailableError,

@@ -17,14 +17,14 @@ import torch
 pytest.importorskip("boxloss.torch")
 pytest.importorskip("rich")
 
-import loss_only
-import loss_peers
-from face_agreement import DisagreementError
-from face_variants import UnavailableError, giou
-from loss_agreement import check, truth
-from loss_cases import DENSE_PAIRS, SEED_PAIRS, Case, dense_case, seed_case
-from loss_report import Group, Row
-from loss_timing import Effort, wall_times
+from benchmarks.face_detector.agreement import DisagreementError
+from benchmarks.face_detector.variants import UnavailableError, giou
+from benchmarks.loss_only import __main__ as loss_only
+from benchmarks.loss_only import peers as loss_peers
+from benchmarks.loss_only.agreement import check, truth
+from benchmarks.loss_only.cases import DENSE_PAIRS, SEED_PAIRS, Case, dense_case, seed_case
+from benchmarks.loss_only.report import Group, Row
+from benchmarks.loss_only.timing import Effort, wall_times
 
 CPU = torch.device("cpu")
 CASES = [
@@ -144,9 +144,9 @@ def test_ratios_and_shares_compare_the_same_clock() -> None:
 # The interpreter cuts off where a GPU rounds to bf16, hence no bf16 gradient.
 INTERPRETED = """
 import torch, triton
-import loss_triton as peer
-from loss_agreement import check, truth
-from loss_cases import dense_case, seed_case
+from benchmarks.loss_only import triton_kernels as peer
+from benchmarks.loss_only.agreement import check, truth
+from benchmarks.loss_only.cases import dense_case, seed_case
 
 peer._forward.configs = [triton.Config({"BLOCK": 32, "programs": 3})]
 peer._backward.configs = [triton.Config({"BLOCK": 32})]
@@ -164,8 +164,7 @@ print("all agree")
 
 def test_the_triton_kernels_agree_when_interpreted() -> None:
     pytest.importorskip("triton")
-    benchmarks = str(Path(loss_only.__file__).parent)
-    path = os.pathsep.join([benchmarks, *filter(None, sys.path)])
+    path = os.pathsep.join(filter(None, sys.path))
     result = subprocess.run(
         [sys.executable, "-c", INTERPRETED],
         env=os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": path},

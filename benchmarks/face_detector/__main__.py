@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains a toy face detector with each way to compute its loss, and times every part of a step.
 
-    python benchmarks/face_detector.py                  two CPU cores, half a minute
-    python benchmarks/face_detector.py --scale seed     the article's size, a large GPU
+    python -m benchmarks.face_detector                  two CPU cores, half a minute
+    python -m benchmarks.face_detector --scale seed     the article's size, a large GPU
 
 Needs boxloss, scikit-image and rich; matplotlib for --plot.
 """
@@ -19,13 +19,13 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from face_agreement import DisagreementError, check, probe_predictions
-from face_data import DATA, Pictures
-from face_model import SCALES, FaceDetector, Scale
-from face_report import PLOT_SUFFIXES, Report, plot, times_table, training_table, write_json
-from face_training import PROFILED, WARM_UP, Result, train
-from face_variants import VARIANTS, Loss, UnavailableError
-from machine import describe
+from ..common.machine import describe
+from .agreement import DisagreementError, check, probe_predictions
+from .data import DATA, Pictures
+from .model import SCALES, FaceDetector, Scale
+from .report import PLOT_SUFFIXES, Report, plot, times_table, training_table, write_json
+from .training import PROFILED, WARM_UP, Result, train
+from .variants import VARIANTS, Loss, UnavailableError
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -58,12 +58,12 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         agreed = agree(losses, train_set, scale, options)
     except DisagreementError as error:
-        print(f"face_detector.py: error: {error}", file=sys.stderr)
+        print(f"face_detector: error: {error}", file=sys.stderr)
         return 1
     console.print(f"{len(agreed)} variants agree on one batch, in loss and gradient")
 
     results = measure(losses, (train_set, test_set), scale, options, console)
-    command = shlex.join(["python", "benchmarks/face_detector.py", *arguments])
+    command = shlex.join(["python", "-m", "benchmarks.face_detector", *arguments])
     report = Report(command, machine, settings, agreed, results, skipped)
     console.print(times_table(report), training_table(report))
     if options.plot:
@@ -139,6 +139,7 @@ def measure(
 def parse(arguments: list[str]) -> argparse.Namespace:
     summaries = "".join(f"\n  {name:<14}{v.summary}" for name, v in VARIANTS.items())
     parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.face_detector",
         description=__doc__,
         epilog=f"variants:{summaries}",
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from face_variants import Loss, Targets, giou
+from .variants import Loss, Targets, giou
 
 # Roundings of fp32, 2^-24 each, counted along the formula for a well-ordered prediction and a
 # target of one pixel or more. A difference of corners has 1 (uint8, bf16 and fp32 corners are

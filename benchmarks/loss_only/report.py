@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
-from loss_peers import COPY, EMPTY, LIMITS, SUM
+from .peers import COPY, EMPTY, LIMITS, SUM
 
 PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 CLOCKS = ("gpu", "wall", "host")  # the first that a row has is the one it is judged by

@@ -11,8 +11,8 @@ from typing import Any
 
 from rich.table import Table
 
-from face_training import PARTS, Result
-from face_variants import BASELINE, VARIANTS
+from .training import PARTS, Result
+from .variants import BASELINE, VARIANTS
 
 PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 
