@@ -19,13 +19,15 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from ..common.agreement import DisagreementError
+from ..common.losses import Loss, UnavailableError
 from ..common.machine import describe
-from .agreement import DisagreementError, check, probe_predictions
+from .agreement import check, probe_predictions
 from .data import DATA, Pictures
 from .model import SCALES, FaceDetector, Scale
 from .report import PLOT_SUFFIXES, Report, plot, times_table, training_table, write_json
 from .training import PROFILED, WARM_UP, Result, train
-from .variants import VARIANTS, Loss, UnavailableError
+from .variants import VARIANTS
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -27,9 +27,9 @@ from boxloss.torch import implementations
 from rich.console import Console
 from torch import Tensor
 
+from ..common.agreement import DisagreementError
+from ..common.losses import Loss, UnavailableError
 from ..common.machine import describe
-from ..face_detector.agreement import DisagreementError
-from ..face_detector.variants import Loss, UnavailableError
 from .agreement import check, truth
 from .cases import (
     DENSE_PAIRS,

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..face_detector.agreement import GRADIENT_ROUNDINGS, LOSS_ROUNDINGS, DisagreementError
-from ..face_detector.variants import EPS, Loss, giou
+from ..common.agreement import GRADIENT_ROUNDINGS, LOSS_ROUNDINGS, DisagreementError
+from ..common.losses import EPS, Loss, giou
 from .cases import SHORTEST_SIDE, Case
 
 # A sum of n terms has n - 1 roundings, and in an unknown order all of them may hit the total: n * u

@@ -22,7 +22,7 @@ import torch
 from boxloss.torch import giou_loss, use_implementation
 from torch import Tensor
 
-from ..face_detector.variants import (
+from ..common.losses import (
     Loss,
     UnavailableError,
     giou,

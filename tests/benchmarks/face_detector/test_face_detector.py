@@ -16,9 +16,10 @@ pytest.importorskip("boxloss.torch")
 pytest.importorskip("rich")
 pytest.importorskip("skimage")
 
+from benchmarks.common.losses import masked_loss
 from benchmarks.face_detector import __main__ as face_detector
 from benchmarks.face_detector.training import PARTS
-from benchmarks.face_detector.variants import VARIANTS, masked_loss
+from benchmarks.face_detector.variants import VARIANTS
 
 
 def test_it_trains_times_and_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

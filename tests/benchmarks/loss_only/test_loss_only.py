@@ -17,8 +17,8 @@ import torch
 pytest.importorskip("boxloss.torch")
 pytest.importorskip("rich")
 
-from benchmarks.face_detector.agreement import DisagreementError
-from benchmarks.face_detector.variants import UnavailableError, giou
+from benchmarks.common.agreement import DisagreementError
+from benchmarks.common.losses import UnavailableError, giou
 from benchmarks.loss_only import __main__ as loss_only
 from benchmarks.loss_only import peers as loss_peers
 from benchmarks.loss_only.agreement import check, truth
