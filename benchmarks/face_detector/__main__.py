@@ -22,10 +22,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from ..common.agreement import DisagreementError
 from ..common.losses import Loss, UnavailableError
 from ..common.machine import describe
+from ..common.output import check_paths, write_json
 from .agreement import check, probe_predictions
 from .data import DATA, Pictures
 from .model import SCALES, FaceDetector, Scale
-from .report import PLOT_SUFFIXES, Report, plot, times_table, training_table, write_json
+from .report import Report, document, plot, times_table, training_table
 from .training import PROFILED, WARM_UP, Result, train
 from .variants import VARIANTS
 
@@ -71,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.plot:
         plot(report, options.plot)
     if options.json:
-        write_json(report, options.json)
+        write_json(options.json, document(report))
     return 0
 
 
@@ -178,12 +179,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         parser.error(f"--steps: {options.steps} given; at least {fewest} allowed{why}")
     if options.seed < 0:
         parser.error(f"--seed: {options.seed} given; 0 or more allowed")
-    if options.plot and options.plot.suffix not in PLOT_SUFFIXES:
-        parser.error(f"--plot: '{options.plot}' given; allowed: {', '.join(PLOT_SUFFIXES)}")
-    for name in ("plot", "json"):
-        path = getattr(options, name)
-        if path and not path.parent.is_dir():
-            parser.error(f"--{name}: there is no directory '{path.parent}'")
+    check_paths(parser, options)
     options.device = _device(parser, options.device)
     return options
 

@@ -30,6 +30,7 @@ from torch import Tensor
 from ..common.agreement import DisagreementError
 from ..common.losses import Loss, UnavailableError
 from ..common.machine import describe
+from ..common.output import check_paths, write_json
 from .agreement import check, truth
 from .cases import (
     DENSE_PAIRS,
@@ -45,7 +46,7 @@ from .cases import (
 from .host import BOXES, host_losses
 from .peers import Peer, limits, peers
 from .plot import plot
-from .report import PLOT_SUFFIXES, Group, Row, table, write_json
+from .report import Group, Row, document, table
 from .timing import Call, Calls, Effort, gpu_times, host_times, wall_times
 
 CASES = ("seed", "dense", "all")
@@ -72,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
             groups.append(each)
             console.print(table(each))
             if options.json:  # every time: a long run that is cut short keeps what it has
-                write_json(options.json, command, machine, skipped, groups)
+                write_json(options.json, document(command, machine, skipped, groups))
     except DisagreementError as error:
         print(f"loss_only: error: {error}", file=sys.stderr)
         return 1
@@ -253,12 +254,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
             parser.error(f"--host: needs ninja and {compiler}, but there is no {missing[0]} here")
     if options.plot and options.cases is None:
         parser.error("--plot: --host alone has nothing to draw; --cases has")
-    if options.plot and options.plot.suffix not in PLOT_SUFFIXES:
-        parser.error(f"--plot: '{options.plot}' given; allowed: {', '.join(PLOT_SUFFIXES)}")
-    for name in ("plot", "json"):
-        path = getattr(options, name)
-        if path and not path.parent.is_dir():
-            parser.error(f"--{name}: there is no directory '{path.parent}'")
+    check_paths(parser, options)
     return options
 
 
