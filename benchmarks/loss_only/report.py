@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Shows what the loss benchmark measured: as tables, as a picture, as JSON."""
+"""Shows what the loss benchmark measured: as tables and as JSON."""
 
 from __future__ import annotations
 
