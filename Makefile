@@ -51,7 +51,7 @@ help: ## this list
 
 demo: package ## train a small face detector with this loss and with the usual ones
 	mkdir -p benchmarks/out
-	$(PYTHON) benchmarks/face_detector.py --scale small --device $(device) \
+	$(PYTHON) -m benchmarks.face_detector --scale small --device $(device) \
 	  --plot benchmarks/out/face_detector.svg
 
 test: test-core test-asan test-asan-torch test-python ## all the tests but test-toolchains
@@ -89,7 +89,7 @@ package: $(site)/.boxloss-$(backend_name) ## the Python package, in .venv or for
 
 bench: package ## the demo, written down in benchmarks/out; SCALE=seed is the article's, for a large GPU
 	mkdir -p benchmarks/out
-	$(PYTHON) benchmarks/face_detector.py --scale $(SCALE) --device $(device) \
+	$(PYTHON) -m benchmarks.face_detector --scale $(SCALE) --device $(device) \
 	  --json benchmarks/out/face_detector.json --plot benchmarks/out/face_detector.svg
 
 lint: $(venv) ## formats, lint rules, types and licence lines

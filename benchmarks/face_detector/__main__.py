@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains a toy face detector with each way to compute its loss, and times every part of a step.
 
-    python benchmarks/face_detector.py                  two CPU cores, half a minute
-    python benchmarks/face_detector.py --scale seed     the article's size, a large GPU
+    python -m benchmarks.face_detector                  two CPU cores, half a minute
+    python -m benchmarks.face_detector --scale seed     the article's size, a large GPU
 
 Needs boxloss, scikit-image and rich; matplotlib for --plot.
 """
@@ -19,13 +19,16 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from face_agreement import DisagreementError, check, probe_predictions
-from face_data import DATA, Pictures
-from face_model import SCALES, FaceDetector, Scale
-from face_report import PLOT_SUFFIXES, Report, plot, times_table, training_table, write_json
-from face_training import PROFILED, WARM_UP, Result, train
-from face_variants import VARIANTS, Loss, UnavailableError
-from machine import describe
+from ..common.agreement import DisagreementError
+from ..common.losses import Loss, UnavailableError
+from ..common.machine import describe
+from ..common.output import check_paths, write_json
+from .agreement import check, probe_predictions
+from .data import DATA, Pictures
+from .model import SCALES, FaceDetector, Scale
+from .report import Report, document, plot, times_table, training_table
+from .training import PROFILED, WARM_UP, Result, train
+from .variants import VARIANTS
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -58,18 +61,18 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         agreed = agree(losses, train_set, scale, options)
     except DisagreementError as error:
-        print(f"face_detector.py: error: {error}", file=sys.stderr)
+        print(f"face_detector: error: {error}", file=sys.stderr)
         return 1
     console.print(f"{len(agreed)} variants agree on one batch, in loss and gradient")
 
     results = measure(losses, (train_set, test_set), scale, options, console)
-    command = shlex.join(["python", "benchmarks/face_detector.py", *arguments])
+    command = shlex.join(["python", "-m", "benchmarks.face_detector", *arguments])
     report = Report(command, machine, settings, agreed, results, skipped)
     console.print(times_table(report), training_table(report))
     if options.plot:
         plot(report, options.plot)
     if options.json:
-        write_json(report, options.json)
+        write_json(options.json, document(report))
     return 0
 
 
@@ -139,6 +142,7 @@ def measure(
 def parse(arguments: list[str]) -> argparse.Namespace:
     summaries = "".join(f"\n  {name:<14}{v.summary}" for name, v in VARIANTS.items())
     parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.face_detector",
         description=__doc__,
         epilog=f"variants:{summaries}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -175,12 +179,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         parser.error(f"--steps: {options.steps} given; at least {fewest} allowed{why}")
     if options.seed < 0:
         parser.error(f"--seed: {options.seed} given; 0 or more allowed")
-    if options.plot and options.plot.suffix not in PLOT_SUFFIXES:
-        parser.error(f"--plot: '{options.plot}' given; allowed: {', '.join(PLOT_SUFFIXES)}")
-    for name in ("plot", "json"):
-        path = getattr(options, name)
-        if path and not path.parent.is_dir():
-            parser.error(f"--{name}: there is no directory '{path.parent}'")
+    check_paths(parser, options)
     options.device = _device(parser, options.device)
     return options
 

@@ -16,12 +16,13 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import torch
 from boxloss.torch import giou_loss, use_implementation
 from torch import Tensor
 
-from face_variants import (
+from ..common.losses import (
     Loss,
     UnavailableError,
     giou,
@@ -29,17 +30,14 @@ from face_variants import (
     load_torchvision,
     masked_loss,
 )
-from loss_cases import Case
-from loss_timing import Call
-
-Backward = Callable[..., Call]  # (predictions, *targets) -> the call that computes the gradient
+from .cases import Case
+from .timing import Call
 
 
 @dataclass(frozen=True)
 class Peer:
     layout: str  # of the case, as its loss takes the true boxes
     load: Callable[[Case], Loss]  # raises UnavailableError
-    backward: Backward | None = None
     slow_to_start: bool = False  # left out by --quick
     implementation: str | None = None  # of boxloss, where not the device's best
 
@@ -58,38 +56,10 @@ def boxloss(layout: str, implementation: str | None = None) -> Peer:
         "lengths": lambda pred, target, lengths: giou_loss(pred, target, lengths=lengths),
         "offsets": lambda pred, target, offsets: giou_loss(pred, target, offsets=offsets),
     }
-    return Peer(
-        layout,
-        lambda _: losses[layout],
-        partial(_boxloss_backward, layout),
-        implementation=implementation,
-    )
+    return Peer(layout, lambda _: losses[layout], implementation=implementation)
 
 
 LABELS = {"padded": "padded", "lengths": "lengths", "ragged": "offsets"}  # of the seed's layouts
-
-
-def _boxloss_backward(layout: str, pred: Tensor, target: Tensor, *counts: Tensor) -> Call:
-    options = (
-        None,  # weight
-        None,  # normalizer
-        counts[0] if layout == "lengths" else None,
-        None,  # mask
-        counts[0] if layout == "offsets" else None,
-        layout == "padded",
-        "xyxy",
-        "xyxy",
-        "mean",
-        1e-7,
-        "add",
-    )
-    operators = torch.ops.boxloss
-    loss, scale = operators._giou_loss_forward.default(pred, target, *options)
-    grad_loss = torch.ones_like(loss)
-    wanted = [True, False, False]
-    return lambda: operators._giou_loss_backward.default(
-        grad_loss, scale, pred, target, *options, wanted
-    )
 
 
 # Triton, written by hand
@@ -99,27 +69,22 @@ def triton(layout: str) -> Peer:
     def load(case: Case) -> Loss:
         if case.pred.device.type == "cpu":
             raise UnavailableError("Triton compiles for GPUs only")
-        module = _loss_triton()
+        module = _triton_kernels()
         return {
             "dense": module.dense_loss,
             "padded": module.padded_loss,
             "lengths": module.lengths_loss,
         }[layout]
 
-    def backward(pred: Tensor, target: Tensor, lengths: Tensor | None = None) -> Call:
-        module = _loss_triton()
-        loss, scale = module.forward(pred, target, lengths, layout)
-        grad_loss = torch.ones_like(loss)
-        return lambda: module.backward(grad_loss, scale, pred, target, lengths, layout)
-
-    return Peer(layout, load, backward)
+    return Peer(layout, load)
 
 
-def _loss_triton():  # type: ignore[no-untyped-def]
+def _triton_kernels() -> ModuleType:
     try:
-        return importlib.import_module("loss_triton")
+        from . import triton_kernels
     except ImportError as error:
         raise UnavailableError(f"Triton is not installed ({error})") from error
+    return triton_kernels
 
 
 # Dense pairs
@@ -205,7 +170,7 @@ def limits(moved: int, read_only: bool, device: torch.device) -> dict[str, Call]
     calls: dict[str, Call] = {}
     if device.type == "cuda":
         with suppress(UnavailableError):  # said already, of Triton's loss
-            calls[EMPTY] = _loss_triton().nothing
+            calls[EMPTY] = _triton_kernels().nothing
     # Written once before: the CPU gives no memory to pages that nobody wrote.
     half = torch.ones(moved // 2, dtype=torch.uint8, device=device)
     other = torch.ones_like(half)

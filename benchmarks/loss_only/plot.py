@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from loss_peers import COPY, LIMITS, SUM
-from loss_report import Group
+from ..common.output import pyplot, save_figure
+from .peers import COPY, LIMITS, SUM
+from .report import Group
 
 BLUE, GREY, DARK, PALE = "#2a78b5", "#b4bcc4", "#70777e", "#dfe3e7"
 LINES = (BLUE, "#c2571a", "#3b8a4d", "#8a5fa8", "#a58a2b", "#444b52", "#c76a8a")
@@ -22,15 +23,8 @@ Draw = Callable[[Panel, list[Group]], None]
 
 def plot(groups: list[Group], machine: dict[str, str], path: Path) -> None:
     """Forward above, forward + backward below; a column for each view of the figures."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.fonttype"] = "none"  # text stays text: small, searchable files
-    matplotlib.rcParams["svg.hashsalt"] = "boxloss"  # the same figures make the same file
-    import matplotlib.pyplot as plt
-
     columns = _columns(groups)
-    figure, panels = plt.subplots(
+    figure, panels = pyplot().subplots(
         len(MEASURES),
         len(columns),
         squeeze=False,
@@ -47,8 +41,7 @@ def plot(groups: list[Group], machine: dict[str, str], path: Path) -> None:
             panel.minorticks_off()
     where = machine.get("gpu", machine["cpu"])
     figure.suptitle(f"{where}, torch {machine['torch']}", fontsize=11, x=0.005, ha="left")
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
-    plt.close(figure)
+    save_figure(figure, path)
 
 
 def _columns(groups: list[Group]) -> list[tuple[str, list[Group], Draw]]:

@@ -1,19 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Shows what the loss benchmark measured: as tables, as a picture, as JSON."""
+"""Shows what the loss benchmark measured: as tables and as JSON."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from loss_peers import COPY, EMPTY, LIMITS, SUM
+from .peers import COPY, EMPTY, LIMITS, SUM
 
-PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 CLOCKS = ("gpu", "wall", "host")  # the first that a row has is the one it is judged by
 # Below this many bytes a launch, not the memory, decides.
 LARGE = 2**23
@@ -36,7 +33,7 @@ class Group:
     kind: str
     pair: str
     boxes: int
-    measured: str  # "forward", "forward + backward", "backward"
+    measured: str  # "forward", "forward + backward"
     bytes: int | None  # the least that must be moved, where that is of interest
     rows: list[Row]
 
@@ -100,14 +97,10 @@ def table(group: Group) -> Table:
     return shown
 
 
-def write_json(
-    path: Path,
-    command: str,
-    machine: dict[str, str],
-    skipped: dict[str, str],
-    groups: list[Group],
-) -> None:
-    document: dict[str, Any] = {
+def document(
+    command: str, machine: dict[str, str], skipped: dict[str, str], groups: list[Group]
+) -> dict[str, Any]:
+    return {
         "command": command,
         "machine": machine,
         "skipped": skipped,
@@ -133,7 +126,6 @@ def write_json(
             for group in groups
         ],
     }
-    path.write_text(json.dumps(document, indent=2) + "\n")
 
 
 def _last_peer(group: Group, row: Row) -> bool:

@@ -4,17 +4,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from face_training import PARTS, Result
-from face_variants import BASELINE, VARIANTS
-
-PLOT_SUFFIXES = (".svg", ".png", ".pdf")
+from ..common.output import pyplot, save_figure
+from .training import PARTS, Result
+from .variants import BASELINE, VARIANTS
 
 
 @dataclass(frozen=True)
@@ -68,8 +66,8 @@ def training_table(report: Report) -> Table:
     return table
 
 
-def write_json(report: Report, path: Path) -> None:
-    document = {
+def document(report: Report) -> dict[str, Any]:
+    return {
         "command": report.command,
         "machine": report.machine,
         "settings": report.settings,
@@ -87,23 +85,15 @@ def write_json(report: Report, path: Path) -> None:
             for name, result in report.results.items()
         },
     }
-    path.write_text(json.dumps(document, indent=2) + "\n")
 
 
 def plot(report: Report, path: Path) -> None:
     """The table as bars: a panel for each part, one logarithmic axis for all of them."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.fonttype"] = "none"  # text stays text: small, searchable files
-    matplotlib.rcParams["svg.hashsalt"] = "boxloss"  # the same figures make the same file
-    import matplotlib.pyplot as plt
-
     names = list(report.results)
     times = [report.results[name].milliseconds for name in names]
     smallest = min(min(t[part] for part in PARTS) for t in times)
     largest = max(max(t[part] for part in PARTS) for t in times)
-    figure, panels = plt.subplots(
+    figure, panels = pyplot().subplots(
         1, len(PARTS), sharey=True, figsize=(13, 1.6 + 0.42 * len(names)), layout="constrained"
     )
     for panel, part in zip(panels, PARTS, strict=True):
@@ -130,8 +120,7 @@ def plot(report: Report, path: Path) -> None:
         x=0.005,
         ha="left",
     )
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
-    plt.close(figure)
+    save_figure(figure, path)
 
 
 def _label(report: Report, name: str) -> str:

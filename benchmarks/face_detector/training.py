@@ -18,9 +18,10 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile, record_function, tensorboard_trace_handler
 from torch.utils.data import DataLoader, Subset
 
-from face_data import Pictures, Sample
-from face_model import FaceDetector, Scale
-from face_variants import CollateBoxes, Loss, Targets, Variant, masked_loss, padded_with_lengths
+from ..common.losses import Loss, masked_loss
+from .data import Pictures, Sample
+from .model import FaceDetector, Scale
+from .variants import CollateBoxes, Targets, Variant, padded_with_lengths
 
 PARTS = ("copy", "forward", "loss", "loss backward", "update")
 WARM_UP = 3  # steps whose times are not counted

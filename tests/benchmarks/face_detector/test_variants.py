@@ -10,17 +10,11 @@ from torch import Tensor
 
 pytest.importorskip("boxloss.torch")
 
-from face_agreement import DisagreementError, check, probe_predictions
-from face_data import RandomPictures
-from face_variants import (
-    VARIANTS,
-    Loss,
-    UnavailableError,
-    as_list,
-    giou,
-    masked_loss,
-    padded_with_lengths,
-)
+from benchmarks.common.agreement import DisagreementError
+from benchmarks.common.losses import Loss, UnavailableError, giou, masked_loss
+from benchmarks.face_detector.agreement import check, probe_predictions
+from benchmarks.face_detector.data import RandomPictures
+from benchmarks.face_detector.variants import VARIANTS, as_list, padded_with_lengths
 
 SEED = 0
 SLOTS = 16
@@ -31,14 +25,6 @@ DTYPES = (torch.float32, torch.bfloat16)
 def boxes() -> list[Tensor]:
     pictures = RandomPictures("train", SEED, SLOTS)
     return [pictures[index][1] for index in range(64)]
-
-
-def test_the_eager_formula_on_boxes_computed_by_hand() -> None:
-    pred = torch.tensor([[0.0, 0, 2, 2], [0, 0, 1, 1], [3, 4, 5, 8]])
-    target = torch.tensor([[1.0, 1, 3, 3], [2, 0, 3, 1], [3, 4, 5, 8]])
-    # overlap/union - gap/enclosing: 1/7 - 2/9; apart 0/2 - 1/3; the same box 1
-    expected = torch.tensor([1 / 7 - 2 / 9, -1 / 3, 1.0])
-    torch.testing.assert_close(giou(pred, target), expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

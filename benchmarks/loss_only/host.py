@@ -8,7 +8,7 @@ import torch
 from boxloss.torch import giou_loss
 from torch import Tensor
 
-from face_variants import Loss
+from ..common.losses import Loss
 
 # No differentiable operator in C++ can do less: it saves its inputs for backward and allocates the
 # loss and the gradient, whose contents nobody looks at.

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from face_agreement import GRADIENT_ROUNDINGS, LOSS_ROUNDINGS, DisagreementError
-from face_variants import EPS, Loss, giou
-from loss_cases import SHORTEST_SIDE, Case
+from ..common.agreement import GRADIENT_ROUNDINGS, LOSS_ROUNDINGS, DisagreementError
+from ..common.losses import EPS, Loss, giou
+from .cases import SHORTEST_SIDE, Case
 
 # A sum of n terms has n - 1 roundings, and in an unknown order all of them may hit the total: n * u
 # bounds them but says nothing at 33 million boxes. Taken as independent with mean zero they stay
@@ -51,8 +51,8 @@ def truth(case: Case) -> Truth:
     unit = torch.finfo(compute_dtype(case)).eps / 2
     roundings = LOSS_ROUNDINGS + LAMBDA * math.sqrt(case.boxes)
     loss_allowed = 2 * roundings * unit + EPS_SHIFT  # a loss is at most 2
-    # face_agreement.py derives these roundings of side / U, and that terms add up to 5 of it. Here
-    # the larger area, which is at most U, stands in for U.
+    # These roundings are of side / U, and terms add up to 5 of it. Here the larger area, which is
+    # at most U, stands in for U.
     with torch.no_grad():
         outer = torch.maximum(guesses, truths)[:, 2:] - torch.minimum(guesses, truths)[:, :2]
         areas = [(b[:, 2:] - b[:, :2]).prod(dim=1) for b in (guesses, truths)]

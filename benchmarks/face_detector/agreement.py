@@ -12,22 +12,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from face_variants import Loss, Targets, giou
+from ..common.agreement import GRADIENT_ROUNDINGS, LOSS_ROUNDINGS, DisagreementError
+from ..common.losses import Loss, giou
+from .variants import Targets
 
-# Roundings of fp32, 2^-24 each, counted along the formula for a well-ordered prediction and a
-# target of one pixel or more. A difference of corners has 1 (uint8, bf16 and fp32 corners are
-# exact); an area 3; the union 8 of its own size, for either area is at most the union; the
-# enclosing area 3; a quotient those of both sides and its own; then come three operations on at
-# most 2: under 32. The gradient of 2 - I/U - U/C is a sum of terms of at most 5 side/U together,
-# because I <= U <= C and `side` bounds every derivative of an area; none has more than 24
-# roundings: under 128 side/U.
-FP32 = 2.0**-24
-LOSS_ROUNDINGS = 32
-GRADIENT_ROUNDINGS = 128
-
-
-class DisagreementError(Exception):
-    """A variant does not compute the loss that the others do."""
+FP32 = 2.0**-24  # a rounding
 
 
 def probe_predictions(boxes: list[Tensor], slots: int, dtype: torch.dtype, seed: int) -> Tensor:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,10 @@ pytest.importorskip("boxloss.torch")
 pytest.importorskip("rich")
 pytest.importorskip("skimage")
 
-import face_detector
-from face_training import PARTS
-from face_variants import VARIANTS, masked_loss
+from benchmarks.common.losses import masked_loss
+from benchmarks.face_detector import __main__ as face_detector
+from benchmarks.face_detector.training import PARTS
+from benchmarks.face_detector.variants import VARIANTS
 
 
 def test_it_trains_times_and_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,7 +56,7 @@ def test_disagreement_stops_it_before_any_time_is_printed(
 
 
 def test_a_missing_peer_is_skipped_out_loud(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(face_detector.sys.modules, "torchvision.ops", None)
+    monkeypatch.setitem(sys.modules, "torchvision.ops", None)
     losses, skipped = face_detector.load(["loop", "torchvision"], "small")
     assert list(losses) == ["loop"]
     assert "not installed" in skipped["torchvision"]

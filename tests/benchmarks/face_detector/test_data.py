@@ -12,7 +12,7 @@ import torch
 
 pytest.importorskip("skimage")
 
-from face_data import (
+from benchmarks.face_detector.data import (
     DATA,
     FACE_SIDES,
     PHOTOGRAPHS,

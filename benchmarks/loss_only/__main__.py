@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times the GIoU loss alone, beside its peers and the hardware's limits, in one process.
 
-    python benchmarks/loss_only.py --quick              seconds, to see what it does
-    python benchmarks/loss_only.py --cases seed         the seed experiment's padded batch
-    python benchmarks/loss_only.py --cases dense --pairs f32/f32 bf16/u8 --plot dense.svg
-    python benchmarks/loss_only.py --host               cost of a call to the host
+    python -m benchmarks.loss_only --quick              seconds, to see what it does
+    python -m benchmarks.loss_only --cases seed         the seed experiment's padded batch
+    python -m benchmarks.loss_only --cases dense --pairs f32/f32 bf16/u8 --plot dense.svg
+    python -m benchmarks.loss_only --host               cost of a call to the host
 
 Only the ratios within one run count. Inputs are warm: a small one stays in the cache. Needs boxloss
 and rich; matplotlib for --plot; ninja and a C++ compiler for --host.
@@ -27,10 +27,12 @@ from boxloss.torch import implementations
 from rich.console import Console
 from torch import Tensor
 
-from face_agreement import DisagreementError
-from face_variants import Loss, UnavailableError
-from loss_agreement import check, truth
-from loss_cases import (
+from ..common.agreement import DisagreementError
+from ..common.losses import Loss, UnavailableError
+from ..common.machine import describe
+from ..common.output import check_paths, write_json
+from .agreement import check, truth
+from .cases import (
     DENSE_PAIRS,
     DENSE_PAIRS_ON_CPU,
     DENSE_SIZES,
@@ -41,12 +43,11 @@ from loss_cases import (
     dense_case,
     seed_case,
 )
-from loss_host import BOXES, host_losses
-from loss_peers import Peer, limits, peers
-from loss_plot import plot
-from loss_report import PLOT_SUFFIXES, Group, Row, table, write_json
-from loss_timing import Call, Calls, Effort, gpu_times, host_times, wall_times
-from machine import describe
+from .host import BOXES, host_losses
+from .peers import Peer, limits, peers
+from .plot import plot
+from .report import Group, Row, document, table
+from .timing import Call, Calls, Effort, gpu_times, host_times, wall_times
 
 CASES = ("seed", "dense", "all")
 THOROUGH, QUICK = Effort(0.5, 5), Effort(0.02, 3)
@@ -64,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
     for key, value in machine.items():
         console.print(f"{key:>12}  {value}")
 
-    command = shlex.join(["python", "benchmarks/loss_only.py", *arguments])
+    command = shlex.join(["python", "-m", "benchmarks.loss_only", *arguments])
     skipped: dict[str, str] = {}
     groups: list[Group] = []
     try:
@@ -72,9 +73,9 @@ def main(arguments: list[str] | None = None) -> int:
             groups.append(each)
             console.print(table(each))
             if options.json:  # every time: a long run that is cut short keeps what it has
-                write_json(options.json, command, machine, skipped, groups)
+                write_json(options.json, document(command, machine, skipped, groups))
     except DisagreementError as error:
-        print(f"loss_only.py: error: {error}", file=sys.stderr)
+        print(f"loss_only: error: {error}", file=sys.stderr)
         return 1
     if options.plot:
         plot(groups, machine, options.plot)
@@ -122,12 +123,14 @@ def measure(
     case: Case, available: dict[str, tuple[Peer, Loss]], options: argparse.Namespace
 ) -> Iterator[Group]:
     pred = case.pred
-    targets = {name: case.layouts[peer.layout] for name, (peer, _) in available.items()}
 
     def chosen(calls: Calls) -> Calls:
         return {name: _chosen(available[name][0], call) for name, call in calls.items()}
 
-    losses = {name: partial(loss, pred, *targets[name]) for name, (_, loss) in available.items()}
+    losses = {
+        name: partial(loss, pred, *case.layouts[peer.layout])
+        for name, (peer, loss) in available.items()
+    }
     # Never yield inside no_grad: it would reach whoever asked for the group.
     with torch.no_grad():
         forward = group(
@@ -141,17 +144,6 @@ def measure(
     moved = case.forward_bytes + case.backward_bytes
     yield group(case, "forward + backward", chosen(both), chosen(captured), moved, options)
     pred.grad = None
-
-    with torch.no_grad():
-        alone = {
-            name: peer.backward(pred, *targets[name])
-            for name, (peer, _) in available.items()
-            if peer.backward
-        }
-        backward = group(
-            case, "backward", chosen(alone), chosen(alone), case.backward_bytes, options
-        )
-    yield backward
 
 
 def group(
@@ -220,7 +212,9 @@ def _gradient(loss: Call, pred: Tensor) -> Tensor:
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m benchmarks.loss_only",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--device", help="cpu, cuda or cuda:N; default: cuda where there is one")
     parser.add_argument("--cases", choices=CASES, help="default: all; with --host nothing but that")
@@ -260,12 +254,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
             parser.error(f"--host: needs ninja and {compiler}, but there is no {missing[0]} here")
     if options.plot and options.cases is None:
         parser.error("--plot: --host alone has nothing to draw; --cases has")
-    if options.plot and options.plot.suffix not in PLOT_SUFFIXES:
-        parser.error(f"--plot: '{options.plot}' given; allowed: {', '.join(PLOT_SUFFIXES)}")
-    for name in ("plot", "json"):
-        path = getattr(options, name)
-        if path and not path.parent.is_dir():
-            parser.error(f"--{name}: there is no directory '{path.parent}'")
+    check_paths(parser, options)
     return options
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from face_data import PICTURE
+from .data import PICTURE
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,71 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The usual ways to compute the loss, which boxloss is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+EPS = 1e-5
+
+Loss = Callable[..., Tensor]  # (predictions, *targets) -> scalar
+
+
+class UnavailableError(Exception):
+    """Says why a peer cannot run here."""
+
+
+def giou(pred: Tensor, target: Tensor) -> Tensor:
+    """GIoU of floating-point boxes; uint8 ones must be cast first, for their areas would wrap."""
+    px1, py1, px2, py2 = pred.unbind(-1)
+    tx1, ty1, tx2, ty2 = target.unbind(-1)
+    width = torch.minimum(px2, tx2) - torch.maximum(px1, tx1)
+    height = torch.minimum(py2, ty2) - torch.maximum(py1, ty1)
+    overlap = torch.where((width > 0) & (height > 0), width * height, 0.0)
+    areas = (px2 - px1) * (py2 - py1) + (tx2 - tx1) * (ty2 - ty1)
+    union = (areas - overlap).clamp(min=EPS)
+    outer_width = torch.maximum(px2, tx2) - torch.minimum(px1, tx1)
+    outer_height = torch.maximum(py2, ty2) - torch.minimum(py1, ty1)
+    enclosing = (outer_width * outer_height).clamp(min=EPS)
+    return overlap / union - (enclosing - union) / enclosing
+
+
+def masked_loss(pred: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+    counts = _counts(pred, lengths)
+    # Both selections are needed: the first keeps garbage in unused slots out of the gradient (a
+    # zero there times NaN is NaN), the second keeps the unused slots' losses out of the sum.
+    guesses = torch.where(counts[..., None], pred.float(), 0.0)
+    losses = torch.where(counts, 1 - giou(guesses, target.float()), 0.0)
+    return losses.sum() / lengths.sum().clamp(min=1)
+
+
+def load_compiled() -> Loss:
+    return torch.compile(masked_loss, dynamic=False)
+
+
+def load_torchvision() -> Loss:
+    try:
+        from torchvision.ops import generalized_box_iou_loss
+    except ImportError as error:
+        raise UnavailableError(f"torchvision is not installed ({error})") from error
+    except RuntimeError as error:  # how a torchvision made for another torch build fails
+        raise UnavailableError(f"torchvision does not fit this PyTorch ({error})") from error
+
+    def torchvision_loss(pred: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+        counts = _counts(pred, lengths)
+        # torchvision adds its eps instead of clamping. Its default of 1e-7 vanishes beside the
+        # areas of true boxes, which are one pixel or more; EPS would not.
+        total = generalized_box_iou_loss(
+            pred[counts].float(), target[counts].float(), reduction="sum"
+        )
+        return total / lengths.sum().clamp(min=1)
+
+    return torchvision_loss
+
+
+def _counts(pred: Tensor, lengths: Tensor) -> Tensor:
+    """(B, slots): which predictions have a true box."""
+    return torch.arange(pred.shape[1], device=pred.device) < lengths[:, None]
