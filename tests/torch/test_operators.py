@@ -24,7 +24,13 @@ OPTIONS = {
 def positional(values: Problem) -> tuple[Any, ...]:
     """What the private operators want, which have no defaults."""
     pred, target, *tensors = (values.get(name) for name in TENSORS)
-    return (pred, target, "giou", *tensors, *(values.get(name, default) for name, default in OPTIONS.items()))
+    return (
+        pred,
+        target,
+        "giou",
+        *tensors,
+        *(values.get(name, default) for name, default in OPTIONS.items()),
+    )
 
 
 def varied_problems(device: torch.device) -> dict[str, Problem]:
