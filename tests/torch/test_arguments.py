@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import giou_loss
+from boxloss.torch import box_loss, giou_loss
 from problems import Problem, boxes, problem
 
 
@@ -154,6 +154,25 @@ def assert_raises(kind: type[Exception], text: str, values: Problem, device: tor
 @pytest.mark.parametrize(("pairing", "change", "text"), VALUE_ERRORS)
 def test_value_errors(device: torch.device, pairing: str, change: Problem, text: str) -> None:
     assert_raises(ValueError, text, {**problem(pairing, device), **change}, device)
+
+
+def test_an_unknown_loss() -> None:
+    with pytest.raises(ValueError, match=r"^box_loss: loss is 'GIoU'; allowed: 'giou'"):
+        box_loss(zeros(5, 4), zeros(5, 4), "GIoU")  # type: ignore[arg-type]
+
+
+def test_errors_name_the_function_that_was_called(device: torch.device) -> None:
+    bad = {**problem("dense", device), "eps": -1.0}
+    for function, name in ((giou_loss, "giou_loss"), (box_loss, "box_loss")):
+        with pytest.raises(ValueError, match=f"^{name}: eps is -1"):
+            function(**bad)
+
+
+def test_a_target_that_does_not_lie_on_its_elements() -> None:
+    shifted = torch.frombuffer(bytearray(33), dtype=torch.int16, count=16, offset=1).view(4, 4)
+    with pytest.raises(ValueError, match="target does not lie on a multiple of the 2 bytes of a"):
+        giou_loss(zeros(4, 4), shifted)
+    giou_loss(zeros(4, 4), shifted.clone())
 
 
 @pytest.mark.parametrize(("pairing", "change", "text"), TYPE_ERRORS)

@@ -102,6 +102,57 @@ def test_the_compiled_gradient_runs_the_fused_operators(device: torch.device) ->
     assert seen == ["boxloss._box_loss_forward.default", "boxloss._box_loss_backward.default"]
 
 
+def masked(pred: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+    """As detectors write it: how many boxes there are is not known while compiling."""
+    return giou_loss(pred[mask], target[mask], reduction="sum")
+
+
+def masked_inputs(device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    values = problem("mask", device)
+    return values["pred"], values["target"], values["mask"]
+
+
+def test_masked_boxes_compile_whole(device: torch.device) -> None:
+    pred, target, mask = masked_inputs(device)
+    compiled = torch.compile(masked, fullgraph=True, backend="aot_eager")
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        for some in (mask, ~mask, torch.zeros_like(mask)):
+            results = []
+            for function in (compiled, masked):
+                leaf = pred.clone().requires_grad_()
+                loss = function(leaf, target, some)
+                results.append((loss.detach(), *torch.autograd.grad(loss, leaf)))
+            for actual, expected in zip(*results, strict=True):
+                assert torch.equal(actual, expected)
+
+
+def test_masked_boxes_export(device: torch.device) -> None:
+    class Masked(torch.nn.Module):
+        def forward(self, pred: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+            return masked(pred, target, mask)
+
+    pred, target, mask = masked_inputs(device)
+    program = torch.export.export(Masked(), (pred, target, mask), strict=True)
+    for some in (mask, ~mask):
+        assert torch.equal(program.module()(pred, target, some), masked(pred, target, some))
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_masked_boxes_under_a_transform(device: torch.device, reduction: str) -> None:
+    """The composite formula knows as little of their number."""
+
+    def gradient(pred: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+        def loss(pred: Tensor) -> Tensor:
+            return giou_loss(pred, target[mask], reduction=reduction).sum()
+
+        return torch.func.grad(loss)(pred[mask])
+
+    inputs = masked_inputs(device)
+    compiled = torch.compile(gradient, fullgraph=True, backend="aot_eager")
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        assert torch.allclose(compiled(*inputs), gradient(*inputs), rtol=1e-5, atol=0)
+
+
 def test_export(device: torch.device) -> None:
     values = problem("offsets", device)
     arguments = (values["pred"], values["target"], None, None, None, None, values["offsets"])

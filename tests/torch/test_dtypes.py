@@ -43,6 +43,18 @@ def test_uint8_corners_do_not_wrap(implementation: Implementation) -> None:
     assert loss.item() == 0
 
 
+def test_small_halves_where_subnormal_floats_are_flushed(implementation: Implementation) -> None:
+    side = 2.0**-15  # subnormal in float16, and its area is none in float32
+    box = torch.tensor([0, 0, side, side], dtype=torch.float16, device=implementation.device)
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor cannot flush subnormal floats")
+    try:
+        loss = run({"pred": box, "target": box, "eps": 0.0})["loss"]
+    finally:
+        torch.set_flush_denormal(False)
+    assert loss.item() == 0
+
+
 def test_integers_round_to_the_compute_dtype(implementation: Implementation) -> None:
     # 2^24 + 1 is no float32; it ties to 2^24.
     odd = torch.tensor([2**24 + 1, 0, 2**24 + 4, 2], device=implementation.device)
