@@ -28,11 +28,7 @@ from rich.console import Console
 from torch import Tensor
 
 from ..common.agreement import DisagreementError
-from ..common.losses import Loss, UnavailableError
-from ..common.machine import describe
-from ..common.output import check_paths, write_json
-from .agreement import check, truth
-from .cases import (
+from ..common.cases import (
     DENSE_PAIRS,
     DENSE_PAIRS_ON_CPU,
     DENSE_SIZES,
@@ -43,11 +39,15 @@ from .cases import (
     dense_case,
     seed_case,
 )
+from ..common.losses import Loss, UnavailableError
+from ..common.machine import describe
+from ..common.output import check_paths, write_json
+from ..common.timing import Call, Calls, Effort, gpu_times, host_times, wall_times
+from .agreement import check, truth
 from .host import BOXES, host_losses
 from .peers import Peer, limits, peers
 from .plot import plot
 from .report import Group, Row, document, table
-from .timing import Call, Calls, Effort, gpu_times, host_times, wall_times
 
 CASES = ("seed", "dense", "all")
 THOROUGH, QUICK = Effort(0.5, 5), Effort(0.02, 3)

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from ..common.agreement import GRADIENT_ROUNDINGS, LOSS_ROUNDINGS, DisagreementError
+from ..common.cases import SHORTEST_SIDE, Case
 from ..common.losses import EPS, Loss, giou
-from .cases import SHORTEST_SIDE, Case
 
 # A sum of n terms has n - 1 roundings, and in an unknown order all of them may hit the total: n * u
 # bounds them but says nothing at 33 million boxes. Taken as independent with mean zero they stay

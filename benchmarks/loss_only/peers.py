@@ -22,6 +22,7 @@ import torch
 from boxloss.torch import giou_loss, use_implementation
 from torch import Tensor
 
+from ..common.cases import Case
 from ..common.losses import (
     Loss,
     UnavailableError,
@@ -30,8 +31,7 @@ from ..common.losses import (
     load_torchvision,
     masked_loss,
 )
-from .cases import Case
-from .timing import Call
+from ..common.timing import Call
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <torch/library.h>
 #include <boxloss/registry.hpp>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -32,15 +33,17 @@ at::Tensor giou_loss(const LossArgs& args) {
   }
 }
 
-/// The parameters between pred, target, loss and what each operator has besides.
-const std::string kOptional =
+/// The parameters behind pred, target and loss, as the public operators have them.
+const std::string kOptions =
     "Tensor? weight=None, Tensor? normalizer=None, Tensor? lengths=None, Tensor? mask=None, "
     "Tensor? offsets=None, bool zero_padded=False, str pred_format='xyxy', "
     "str target_format='xyxy', str reduction='mean', float eps=1e-7, str eps_mode='add'";
-const std::string kRequired =
-    "Tensor pred, Tensor target, str loss, Tensor? weight, Tensor? normalizer, Tensor? lengths, "
-    "Tensor? mask, Tensor? offsets, bool zero_padded, str pred_format, str target_format, "
-    "str reduction, float eps, str eps_mode";
+
+/// All parameters, without defaults.
+std::string all_parameters() {
+  return "Tensor pred, Tensor target, str loss, " +
+         std::regex_replace(kOptions, std::regex("=[^,]*"), "");
+}
 
 }  // namespace
 }  // namespace boxloss::torch_binding
@@ -51,10 +54,10 @@ TORCH_LIBRARY(boxloss, m) {
   using namespace boxloss::torch_binding;
   const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag, at::Tag::needs_exact_strides};
   const auto define = [&](const std::string& schema) { m.def(schema.c_str(), tags); };
-  define("box_loss(Tensor pred, Tensor target, str loss='giou', *, " + kOptional + ") -> Tensor");
-  define("giou_loss(Tensor pred, Tensor target, " + kOptional + ") -> Tensor");
-  define("_box_loss_forward(" + kRequired + ") -> (Tensor loss, Tensor scale)");
-  define("_box_loss_backward(Tensor grad_loss, Tensor scale, " + kRequired +
+  define("box_loss(Tensor pred, Tensor target, str loss='giou', *, " + kOptions + ") -> Tensor");
+  define("giou_loss(Tensor pred, Tensor target, " + kOptions + ") -> Tensor");
+  define("_box_loss_forward(" + all_parameters() + ") -> (Tensor loss, Tensor scale)");
+  define("_box_loss_backward(Tensor grad_loss, Tensor scale, " + all_parameters() +
          ", bool[3] wanted) -> (Tensor pred, Tensor target, Tensor weight)");
   m.def("implementations() -> str[]", implementation_names);
   m.def("use_implementation(str name) -> str", choose_implementation);

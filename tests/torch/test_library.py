@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the operator library asks of the machine that loads it."""
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import boxloss
@@ -65,3 +67,20 @@ def test_a_missing_library_says_what_was_found(
     text = rf"not built for torch {MINOR}: libboxloss_torch-{MINOR}.so is missing, found: lib"
     with pytest.raises(ImportError, match=text):
         _library._load()
+
+
+def test_an_untested_torch_stops_the_build(tmp_path: Path) -> None:
+    if shutil.which("cmake") is None:
+        pytest.skip("cmake is not installed")
+    (tmp_path / "torch.py").write_text("__version__ = '99.1.0'\n")
+    root = Path(__file__).parents[2]
+    command = ["cmake", "-S", str(root), "-B", str(tmp_path / "build"), "-DBOXLOSS_TORCH=ON"]
+    options = ["-DBOXLOSS_TESTS=OFF", f"-DPython3_EXECUTABLE={sys.executable}"]
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    result = subprocess.run(
+        [*command, *options], env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode != 0
+    error = " ".join(result.stderr.split())
+    assert "boxloss is tested up to torch 2." in error
+    assert "has 99.1.0. Install an older torch, or try with -DBOXLOSS_UNTESTED_TORCH=ON" in error

@@ -15,9 +15,9 @@ import torch
 pytest.importorskip("boxloss.torch")
 
 from benchmarks.common.agreement import DisagreementError
+from benchmarks.common.cases import DENSE_PAIRS, SEED_PAIRS, Case, dense_case, seed_case
 from benchmarks.common.losses import Loss, UnavailableError, giou
 from benchmarks.loss_only.agreement import check, truth
-from benchmarks.loss_only.cases import DENSE_PAIRS, SEED_PAIRS, Case, dense_case, seed_case
 from benchmarks.loss_only.peers import dense_loss, peers
 
 CPU = torch.device("cpu")
@@ -82,7 +82,7 @@ INTERPRETED = """
 import torch, triton
 from benchmarks.loss_only import triton_kernels as peer
 from benchmarks.loss_only.agreement import check, truth
-from benchmarks.loss_only.cases import dense_case, seed_case
+from benchmarks.common.cases import dense_case, seed_case
 
 peer._forward.configs = [triton.Config({"BLOCK": 32, "programs": 3})]
 peer._backward.configs = [triton.Config({"BLOCK": 32})]
