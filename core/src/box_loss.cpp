@@ -81,10 +81,13 @@ void check_pairing(const LossProblem& p) {
 }
 
 void check_served(const Implementation& implementation, const LossProblem& p) {
-  check(p.loss != Loss::kUnset, "loss is not set; it must be one of ", names_of(kLosses));
-  check_dtype(implementation.losses.contains(p.loss), implementation.name,
-              " does not serve the loss '", name_of(p.loss), "', only ",
-              names_of(implementation.losses));
+  if (p.loss == Loss::kUnset) {
+    throw InvalidArgument("loss is not set; it must be one of " + names_of(kLosses));
+  }
+  if (!implementation.losses.contains(p.loss)) {
+    throw Unsupported(message(implementation.name, " does not serve the loss '", name_of(p.loss),
+                              "', only ", names_of(implementation.losses)));
+  }
   check_dtype(implementation.pairings.contains(p.pairing.kind), implementation.name,
               " does not serve the pairing ", name_of(p.pairing.kind));
 }
