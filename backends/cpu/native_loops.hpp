@@ -8,6 +8,7 @@
 
 #include "dtypes/elements.hpp"
 #include "lanes/dispatch.hpp"
+#include "losses/formulas.hpp"
 
 /// Loops over all slots of a problem, for any formula. The slots are cut into tasks of one fixed
 /// size whose partial sums are added in order, so that a result does not depend on the number of
@@ -112,19 +113,21 @@ inline std::size_t workspace_bytes(const LossProblem& p) {
 
 inline void forward(const LossProblem& p, const LossOutputs& outputs, const Execution& execution) {
   Partial* const partials = static_cast<Partial*>(execution.workspace);
-  dispatch(p, outputs, zero_memory, [&](auto formula, auto dtypes, const auto& pairing) {
+  dispatch(p, outputs, zero_memory, [&](auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
     using C = typename D::Compute;
     C* const losses = p.reduction == Reduction::kNone ? static_cast<C*>(outputs.loss) : nullptr;
-    execution.parallel_for(tasks_of(p), [&](std::int64_t task) {
-      Partial sum;
-      for_each_run(p, task, [&](std::int64_t b, std::int64_t begin, std::int64_t end) {
-        const Partial run = forward_run<typename D::Pred, typename D::Target>(
-            formula, p, pairing, losses, b, begin, end);
-        sum.sum += run.sum;
-        sum.count += run.count;
+    with_giou_or_any(p.loss, [&](auto formula) {
+      execution.parallel_for(tasks_of(p), [&](std::int64_t task) {
+        Partial sum;
+        for_each_run(p, task, [&](std::int64_t b, std::int64_t begin, std::int64_t end) {
+          const Partial run = forward_run<typename D::Pred, typename D::Target>(
+              formula, p, pairing, losses, b, begin, end);
+          sum.sum += run.sum;
+          sum.count += run.count;
+        });
+        partials[task] = sum;
       });
-      partials[task] = sum;
     });
     Partial total;
     for (std::int64_t task = 0; task < tasks_of(p); ++task) {
@@ -167,8 +170,8 @@ void backward_run(const F& formula, const LossProblem& p, const Pairing& pairing
       const Box<C> target = targets.template get<C>(b, image.target + j);
       if (pairing.counts(target)) {
         const Box<C> pred = preds.template get<C>(b, j);
-        d = formula.gradient(to_corners(pred, preds.format), to_corners(target, targets.format),
-                             eps);
+        d = gradient(formula, to_corners(pred, preds.format), to_corners(target, targets.format),
+                     eps);
         by_loss = scale * grad_loss[b * arrays.grad_loss.image_stride +
                                     (image.target + j) * arrays.grad_loss.slot_stride];
         if (weights.data != nullptr) weight = weights.get<C>(row);
@@ -198,12 +201,14 @@ void backward_run(const F& formula, const LossProblem& p, const Pairing& pairing
 inline void backward(const LossProblem& p, const GradView& grad_loss, const void* scale,
                      const LossGradients& gradients, const Execution& execution) {
   const BackwardArrays arrays{grad_loss, scale, gradients};
-  dispatch(p, gradients, zero_memory, [&](auto formula, auto dtypes, const auto& pairing) {
+  dispatch(p, gradients, zero_memory, [&](auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
-    execution.parallel_for(tasks_of(p), [&](std::int64_t task) {
-      for_each_run(p, task, [&](std::int64_t b, std::int64_t begin, std::int64_t end) {
-        backward_run<typename D::Pred, typename D::Target, typename D::Compute>(
-            formula, p, pairing, arrays, b, begin, end);
+    with_giou_or_any(p.loss, [&](auto formula) {
+      execution.parallel_for(tasks_of(p), [&](std::int64_t task) {
+        for_each_run(p, task, [&](std::int64_t b, std::int64_t begin, std::int64_t end) {
+          backward_run<typename D::Pred, typename D::Target, typename D::Compute>(
+              formula, p, pairing, arrays, b, begin, end);
+        });
       });
     });
   });

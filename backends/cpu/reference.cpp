@@ -138,7 +138,7 @@ void backward(const LossProblem& p, const GradView& grad_loss, const void* scale
     const double by_loss = upstream.get<double>(at) * factor;
     const double by_pair = by_loss * weight_at(p, slot.row);
     const PairGradient<double> d = with_formula(
-        p.loss, [&](auto formula) { return formula.gradient(pred, target, eps_of(p)); });
+        p.loss, [&](auto formula) { return gradient(formula, pred, target, eps_of(p)); });
     if (gradients.pred) {
       d_pred.set_box(4 * (b * p.pred.slots + j),
                      from_corners_gradient(by_pair * d.pred, p.pred.format));

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include <gpu_runtime.hpp>
+
 #include "pair_launch.hpp"
 #include "passes.hpp"
 
@@ -7,10 +9,10 @@ namespace boxloss::BOXLOSS_GPU {
 
 void backward(const LossProblem& p, const GradView& grad_loss, const void* scale,
               const LossGradients& gradients, const Execution& execution) {
-  run(p, gradients, execution, [&](auto formula, auto dtypes, const auto& pairing) {
+  run(p, gradients, execution, [&](auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
     launch_backward<typename D::Pred, typename D::Target, typename D::Compute>(
-        formula, p, pairing, grad_loss, scale, gradients, execution);
+        p, pairing, grad_loss, scale, gradients, execution);
   });
 }
 

@@ -1,15 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include <gpu_runtime.hpp>
+
 #include "pair_launch.hpp"
 #include "passes.hpp"
 
 namespace boxloss::BOXLOSS_GPU {
 
 void forward(const LossProblem& p, const LossOutputs& outputs, const Execution& execution) {
-  run(p, outputs, execution, [&](auto formula, auto dtypes, const auto& pairing) {
+  run(p, outputs, execution, [&](auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
-    launch_forward<typename D::Pred, typename D::Target, typename D::Compute>(formula, p, pairing,
-                                                                              outputs, execution);
+    launch_forward<typename D::Pred, typename D::Target, typename D::Compute>(p, pairing, outputs,
+                                                                              execution);
   });
 }
 

@@ -45,11 +45,10 @@ Reducer<C> make_reducer(const LossProblem& p, const LossOutputs& outputs,
   return reducer;
 }
 
-template <class P, class T, class C, class F, class Pairing>
-void launch_forward(const F& formula, const LossProblem& p, const Pairing& pairing,
-                    const LossOutputs& outputs, const Execution& execution) {
+template <class P, class T, class C, class Pairing>
+void launch_forward(const LossProblem& p, const Pairing& pairing, const LossOutputs& outputs,
+                    const Execution& execution) {
   const Stream stream = static_cast<Stream>(execution.stream);
-  const auto args = forward_args<C>(formula, p, outputs);
   const Reducer<C> reducer = make_reducer<C>(p, outputs, execution, stream);
 
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
@@ -58,36 +57,39 @@ void launch_forward(const F& formula, const LossProblem& p, const Pairing& pairi
       const std::int64_t tiles =
           ceil_div(p.pred.slots, kBoxes * kUnroll<kBoxes, Pairing> * kThreads);
       const unsigned blocks = forward_blocks(tiles, execution.device_index);
-      auto* const kernel = is_plain(p) ? forward_flat<F, P, T, C, Pairing, true>
-                                       : forward_flat<F, P, T, C, Pairing, false>;
-      return launch(kernel, "forward_flat", blocks, kThreads, stream, args, flat_boxes<P, T>(p),
-                    pairing, reducer);
+      return with_flat_formula<P, T>(p.loss, is_plain(p), [&](auto formula, auto plain) {
+        launch(forward_flat<decltype(formula), P, T, C, Pairing, plain>, "forward_flat", blocks,
+               kThreads, stream, forward_args<C>(formula, p, outputs), flat_boxes<P, T>(p), pairing,
+               reducer);
+      });
     }
   }
   const unsigned blocks = forward_blocks(strided_blocks(p), execution.device_index);
-  launch(forward_strided<F, P, T, C, Pairing>, "forward_strided", blocks, kThreads, stream, args,
-         strided_pair<P, T>(p), pairing, reducer);
+  launch(forward_strided<AnyFormula, P, T, C, Pairing>, "forward_strided", blocks, kThreads, stream,
+         forward_args<C>(AnyFormula{p.loss}, p, outputs), strided_pair<P, T>(p), pairing, reducer);
 }
 
-template <class P, class T, class C, class F, class Pairing>
-void launch_backward(const F& formula, const LossProblem& p, const Pairing& pairing,
-                     const GradView& grad_loss, const void* scale, const LossGradients& gradients,
+template <class P, class T, class C, class Pairing>
+void launch_backward(const LossProblem& p, const Pairing& pairing, const GradView& grad_loss,
+                     const void* scale, const LossGradients& gradients,
                      const Execution& execution) {
   const Stream stream = static_cast<Stream>(execution.stream);
-  const auto args = backward_args<P, T, C>(formula, p, grad_loss, scale, gradients);
+  const auto args = [&](auto formula) {
+    return backward_args<P, T, C>(formula, p, grad_loss, scale, gradients);
+  };
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
     if (is_flat_backward<P, T>(p, gradients)) {
       const unsigned blocks =
           backward_blocks(ceil_div(p.pred.slots, kBackwardGroup<P, T> * kThreads));
-      auto* const kernel = is_plain(p, gradients) ? backward_flat<F, P, T, C, Pairing, true>
-                                                  : backward_flat<F, P, T, C, Pairing, false>;
-      return launch(kernel, "backward_flat", blocks, kThreads, stream, args, flat_boxes<P, T>(p),
-                    pairing);
+      return with_flat_formula<P, T>(p.loss, is_plain(p, gradients), [&](auto formula, auto plain) {
+        launch(backward_flat<decltype(formula), P, T, C, Pairing, plain>, "backward_flat", blocks,
+               kThreads, stream, args(formula), flat_boxes<P, T>(p), pairing);
+      });
     }
   }
   const unsigned blocks = backward_blocks(strided_blocks(p));
-  launch(backward_strided<F, P, T, C, Pairing>, "backward_strided", blocks, kThreads, stream, args,
-         strided_pair<P, T>(p), pairing);
+  launch(backward_strided<AnyFormula, P, T, C, Pairing>, "backward_strided", blocks, kThreads,
+         stream, args(AnyFormula{p.loss}), strided_pair<P, T>(p), pairing);
 }
 
 /// Dispatches on the execution's device.

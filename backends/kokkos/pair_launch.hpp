@@ -71,51 +71,51 @@ TeamReducer<C> make_reducer(const Space& space, const LossProblem& p, const Loss
   return reducer;
 }
 
-template <class P, class T, class C, class Space, class F, class Pairing>
-void launch_forward(const Space& space, const F& formula, const LossProblem& p,
-                    const Pairing& pairing, const LossOutputs& outputs,
-                    const Execution& execution) {
-  const auto args = forward_args<C>(formula, p, outputs);
+template <class P, class T, class C, class Space, class Pairing>
+void launch_forward(const Space& space, const LossProblem& p, const Pairing& pairing,
+                    const LossOutputs& outputs, const Execution& execution) {
   const TeamReducer<C> reducer = make_reducer<C>(space, p, outputs, execution);
 
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
     if (is_flat_forward<P, T>(p)) {
-      const auto run = [&](auto plain) {
-        using Functor = ForwardFlat<Space, F, P, T, C, Pairing, plain>;
+      return with_flat_formula<P, T>(p.loss, is_plain(p), [&](auto formula, auto plain) {
+        using Functor = ForwardFlat<Space, decltype(formula), P, T, C, Pairing, plain>;
         launch_teams("boxloss::forward_flat", space, p.pred.slots / Functor::kTile,
                      [&](const Deal<Space>& tiles) {
-                       return Functor{args, flat_boxes<P, T>(p), pairing, reducer, tiles};
+                       return Functor{forward_args<C>(formula, p, outputs), flat_boxes<P, T>(p),
+                                      pairing, reducer, tiles};
                      });
-      };
-      return is_plain(p) ? run(std::true_type()) : run(std::false_type());
+      });
     }
   }
-  using Functor = ForwardStrided<Space, F, P, T, C, Pairing>;
+  using Functor = ForwardStrided<Space, AnyFormula, P, T, C, Pairing>;
   const std::int64_t batches = (parts_of(p) + Functor::kParts - 1) / Functor::kParts;
   launch_teams("boxloss::forward_strided", space, batches, [&](const Deal<Space>& deal) {
-    return Functor{args, strided_pair<P, T>(p), pairing, reducer, deal};
+    return Functor{forward_args<C>(AnyFormula{p.loss}, p, outputs), strided_pair<P, T>(p), pairing,
+                   reducer, deal};
   });
 }
 
-template <class P, class T, class C, class Space, class F, class Pairing>
-void launch_backward(const Space& space, const F& formula, const LossProblem& p,
-                     const Pairing& pairing, const GradView& grad_loss, const void* scale,
-                     const LossGradients& gradients) {
-  const auto args = backward_args<P, T, C>(formula, p, grad_loss, scale, gradients);
-
+template <class P, class T, class C, class Space, class Pairing>
+void launch_backward(const Space& space, const LossProblem& p, const Pairing& pairing,
+                     const GradView& grad_loss, const void* scale, const LossGradients& gradients) {
+  const auto args = [&](auto formula) {
+    return backward_args<P, T, C>(formula, p, grad_loss, scale, gradients);
+  };
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
     if (is_flat_backward<P, T>(p, gradients)) {
       constexpr int kBoxes = kBackwardGroup<P, T>;
-      const auto run = [&](auto plain) {
-        const std::int64_t groups = (p.pred.slots + kBoxes - 1) / kBoxes;
+      const std::int64_t groups = (p.pred.slots + kBoxes - 1) / kBoxes;
+      return with_flat_formula<P, T>(p.loss, is_plain(p, gradients), [&](auto formula, auto plain) {
+        using Functor = BackwardFlat<decltype(formula), P, T, C, Pairing, plain>;
         launch_units("boxloss::backward_flat", space, groups,
-                     BackwardFlat<F, P, T, C, Pairing, plain>{args, flat_boxes<P, T>(p), pairing});
-      };
-      return is_plain(p, gradients) ? run(std::true_type()) : run(std::false_type());
+                     Functor{args(formula), flat_boxes<P, T>(p), pairing});
+      });
     }
   }
+  using Functor = BackwardStrided<Space, AnyFormula, P, T, C, Pairing>;
   launch_units("boxloss::backward_strided", space, parts_of(p) * kLanes<Space>,
-               BackwardStrided<Space, F, P, T, C, Pairing>{args, strided_pair<P, T>(p), pairing});
+               Functor{args(AnyFormula{p.loss}), strided_pair<P, T>(p), pairing});
 }
 
 template <class Space, class Written, class Launch>
@@ -126,20 +126,20 @@ void run(const Space& space, const LossProblem& p, const Written& outputs, const
 template <class Space>
 void forward(const Space& space, const LossProblem& p, const LossOutputs& outputs,
              const Execution& execution) {
-  run(space, p, outputs, [&](auto formula, auto dtypes, const auto& pairing) {
+  run(space, p, outputs, [&](auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
-    launch_forward<typename D::Pred, typename D::Target, typename D::Compute>(
-        space, formula, p, pairing, outputs, execution);
+    launch_forward<typename D::Pred, typename D::Target, typename D::Compute>(space, p, pairing,
+                                                                              outputs, execution);
   });
 }
 
 template <class Space>
 void backward(const Space& space, const LossProblem& p, const GradView& grad_loss,
               const void* scale, const LossGradients& gradients) {
-  run(space, p, gradients, [&](auto formula, auto dtypes, const auto& pairing) {
+  run(space, p, gradients, [&](auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
     launch_backward<typename D::Pred, typename D::Target, typename D::Compute>(
-        space, formula, p, pairing, grad_loss, scale, gradients);
+        space, p, pairing, grad_loss, scale, gradients);
   });
 }
 

@@ -70,7 +70,7 @@ at::Tensor box_loss_composite(const LossArgs& args) {
   at::Tensor loss = with_formula(options.loss, [&](auto formula) {
                       return formula.loss(corners(pred, options.pred_format),
                                           corners(target, options.target_format),
-                                          Eps<TensorNumber>{eps.added, eps.floor});
+                                          Eps<TensorNumber>{eps.added, eps.floor, eps.value});
                     }).tensor;
   const at::Tensor zero = at::zeros({}, pred.options());
   if (args.weight) {

@@ -59,6 +59,8 @@ inline TensorCondition operator>(const TensorNumber& a, const TensorNumber& b) {
   return {at::gt(a.beside(b), b.beside(a))};
 }
 
+inline TensorCondition operator<(const TensorNumber& a, const TensorNumber& b) { return b > a; }
+
 inline TensorCondition both(const TensorCondition& a, const TensorCondition& b) {
   return {a.holds.logical_and(b.holds)};
 }
@@ -82,5 +84,17 @@ inline TensorNumber at_least(const TensorNumber& value, const TensorNumber& floo
 }
 
 inline TensorNumber reciprocal(const TensorNumber& a) { return a.tensor.reciprocal(); }
+
+inline TensorNumber hold_constant(const TensorNumber& a) { return a.tensor.detach(); }
+
+inline TensorNumber exp(const TensorNumber& a) { return a.tensor.exp(); }
+inline TensorNumber log(const TensorNumber& a) { return a.tensor.log(); }
+
+/// Where both are 0 ATen's derivative is NaN, and this one's 0.
+inline TensorNumber atan2(const TensorNumber& y, const TensorNumber& x) {
+  const at::Tensor is_point = (y.tensor == 0).logical_and(x.tensor == 0);
+  return at::atan2(at::where(is_point, at::zeros_like(y.tensor), y.tensor),
+                   at::where(is_point, at::ones_like(x.tensor), x.tensor));
+}
 
 }  // namespace boxloss::torch_binding

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "math/bits.hpp"
 #include "math/host_device.hpp"
 
 /// The two 16-bit floats as storage: converted to and from float in registers, never computed with.
@@ -16,15 +17,6 @@ struct Half {
 struct BFloat16 {
   std::uint16_t bits;
 };
-
-template <class To, class From>
-BOXLOSS_HOST_DEVICE To bit_cast(const From& from) {
-  static_assert(sizeof(To) == sizeof(From));
-  To to;
-  // Not memcpy, here and elsewhere: HIP's is a loop over bytes.
-  __builtin_memcpy(&to, &from, sizeof(to));
-  return to;
-}
 
 BOXLOSS_HOST_DEVICE float to_float(BFloat16 value) {
   return bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);

@@ -3,22 +3,19 @@
 #pragma once
 
 #include "dtypes/with_dtypes.hpp"
-#include "losses/formulas.hpp"
 #include "pairings/no_slots.hpp"
 #include "pairings/with_pairing.hpp"
 
 namespace boxloss {
 
-/// Calls launch(formula, dtypes, pairing); or, where there are no slots, zeroes the outputs by
+/// Calls launch(dtypes, pairing); or, where there are no slots, zeroes the outputs by
 /// zero(pointer, bytes).
 template <class Written, class Zero, class Launch>
 void dispatch(const LossProblem& p, const Written& outputs, const Zero& zero,
               const Launch& launch) {
   if (!has_slots(p)) return zero_outputs(p, outputs, zero);
-  with_formula(p.loss, [&](auto formula) {
-    with_dtypes(p, [&](auto dtypes) {
-      with_pairing(p, [&](const auto& pairing) { launch(formula, dtypes, pairing); });
-    });
+  with_dtypes(p, [&](auto dtypes) {
+    with_pairing(p, [&](const auto& pairing) { launch(dtypes, pairing); });
   });
 }
 

@@ -42,6 +42,22 @@ constexpr int kGroup = sizeof(P) == 1 || sizeof(T) == 1   ? 4
                        : sizeof(P) == 2 || sizeof(T) == 2 ? 2
                                                           : 1;
 
+/// Plain loops over these dtypes are bound by instructions, so that GIoU, which most people train
+/// with, has them for itself; all other losses and loops share one for each of their dtypes.
+template <class P, class T>
+constexpr bool kOwnForGiou = kGroup<P, T> >= 2 && sizeof(T) <= 2;
+
+/// Calls run(formula, plain) for the losses of a plain problem, or of any other.
+template <class P, class T, class Run>
+void with_flat_formula(Loss loss, bool plain, const Run& run) {
+  if (!plain) return run(AnyFormula{loss}, std::false_type());
+  if constexpr (kOwnForGiou<P, T>) {
+    with_giou_or_any(loss, [&](auto formula) { run(formula, std::true_type()); });
+  } else {
+    run(AnyFormula{loss}, std::true_type());
+  }
+}
+
 /// In backward the gradients count as well: a thread that stores more than 32 bytes of them leaves
 /// gaps between its stores and its neighbours'.
 template <class P, class T>
@@ -150,7 +166,7 @@ BOXLOSS_HOST_DEVICE void backward_group(const BackwardArgs<F, P, T, C>& a,
     const Box<C> p = box_at<C>(pred, i);
     const Box<C> t = box_at<C>(target, i);
     if (kPlain) {
-      d[i].pred = by_reduced_loss * a.formula.gradient(p, t, a.eps).pred;
+      d[i].pred = by_reduced_loss * gradient(a.formula, p, t, a.eps).pred;
     } else {
       const C by_loss = scale * a.grad_loss[(first + i) * a.grad_slot_stride];
       d[i] =

@@ -125,7 +125,7 @@ BOXLOSS_HOST_DEVICE Gradients<C> weighted_gradients(const PairArgs<F, C>& a, C b
                                                     const Box<C>& target, BoxFormat target_format,
                                                     std::int64_t row) {
   const PairGradient<C> d =
-      a.formula.gradient(to_corners(pred, pred_format), to_corners(target, target_format), a.eps);
+      gradient(a.formula, to_corners(pred, pred_format), to_corners(target, target_format), a.eps);
   const C by_pair = a.weight.data == nullptr ? by_loss : by_loss * a.weight.template get<C>(row);
   return {from_corners_gradient(by_pair * d.pred, pred_format),
           from_corners_gradient(by_pair * d.target, target_format), by_loss * d.loss};

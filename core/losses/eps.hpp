@@ -12,17 +12,19 @@
 /// What keeps a formula from dividing by zero, and all that it is given besides the two boxes.
 namespace boxloss {
 
-/// Both modes as one expression, max(x + added, floor), so that no loop has to branch on the mode.
+/// Both modes as one expression, max(x + added, floor), so that no loop has to branch on the mode;
+/// and eps itself, for formulas that use it in their own way.
 template <class T>
 struct Eps {
-  T added, floor;
+  T added, floor, value;
 };
 
 /// eps rounded to T.
 template <class T>
 Eps<T> make_eps(double eps, EpsMode mode) {
-  if (mode == EpsMode::kAdd) return {static_cast<T>(eps), -std::numeric_limits<T>::infinity()};
-  return {T(0), static_cast<T>(eps)};
+  const T value = static_cast<T>(eps);
+  if (mode == EpsMode::kAdd) return {value, -std::numeric_limits<T>::infinity(), value};
+  return {T(0), value, value};
 }
 
 /// A quantity with eps, before and after the floor.

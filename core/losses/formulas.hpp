@@ -4,15 +4,24 @@
 
 #include <boxloss/loss.hpp>
 
+#include "losses/ciou.hpp"
+#include "losses/ciou_gated.hpp"
+#include "losses/diou.hpp"
+#include "losses/eiou.hpp"
 #include "losses/giou.hpp"
+#include "losses/iou.hpp"
+#include "losses/iou_log.hpp"
+#include "losses/iou_squared.hpp"
+#include "losses/siou.hpp"
+#include "math/opaque.hpp"
 
-/// A formula is a struct with two static functions for one pair of corner boxes, `loss` and
-/// `gradient`; the latter gives the loss with its derivatives by all eight coordinates.
+/// A formula is a struct with two functions for one pair of corner boxes: `loss`, and `derivatives`
+/// (see derivatives.hpp), which gives the loss, too.
 namespace boxloss {
 
 /// Gives `use` the formula of a loss, which is set: core refuses the others before.
 template <class Use>
-auto with_formula(Loss loss, const Use& use) {
+BOXLOSS_HOST_DEVICE auto with_formula(Loss loss, const Use& use) {
   switch (loss) {
 #define BOXLOSS_CASE(Formula, word) \
   case Loss::k##Formula: return use(Formula());
@@ -21,6 +30,36 @@ auto with_formula(Loss loss, const Use& use) {
     case Loss::kUnset: break;
   }
   __builtin_unreachable();
+}
+
+/// The formula of a loss that is known at run time only: one kernel for all of them.
+struct AnyFormula {
+  static constexpr bool kUsesCentres = true;
+
+  Loss which;
+
+  template <class T>
+  BOXLOSS_DEVICE_INLINE T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) const {
+    return with_formula(here(), [&](auto formula) { return formula.loss(p, t, eps); });
+  }
+
+  template <class T>
+  BOXLOSS_DEVICE_INLINE Derivatives<T> derivatives(const Box<T>& p, const Box<T>& t,
+                                                   const Eps<T>& eps) const {
+    return with_formula(here(), [&](auto formula) { return formula.derivatives(p, t, eps); });
+  }
+
+ private:
+  BOXLOSS_HOST_DEVICE Loss here() const {
+    return static_cast<Loss>(opaque(static_cast<int>(which)));
+  }
+};
+
+/// Gives `use` the formula of GIoU, which most people train with, or the one for all losses.
+template <class Use>
+void with_giou_or_any(Loss loss, const Use& use) {
+  if (loss == Loss::kGiou) return use(Giou());
+  use(AnyFormula{loss});
 }
 
 }  // namespace boxloss

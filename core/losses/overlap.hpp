@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "losses/derivatives.hpp"
 #include "losses/eps.hpp"
-#include "losses/ties.hpp"
 #include "math/arithmetic.hpp"
 #include "math/box.hpp"
 #include "math/host_device.hpp"
 
-/// How two boxes lie to each other: what the formulas of the family share, and how derivatives by
-/// it become derivatives by coordinates.
+/// Intersection over union: what all formulas of the family begin with.
 namespace boxloss {
 
 /// The intersection, empty where the boxes only touch, and the union after eps.
@@ -35,30 +34,32 @@ BOXLOSS_HOST_DEVICE Overlap<T> overlap(const Box<T>& p, const Box<T>& t, const E
   return {w, h, inter, uni, reciprocal(uni.value)};
 }
 
-/// The smallest box that holds both.
 template <class T>
-struct Enclosure {
-  T w, h;
-};
-
-template <class T>
-BOXLOSS_HOST_DEVICE Enclosure<T> enclosure(const Box<T>& p, const Box<T>& t) {
-  return {larger(p.x2, t.x2) - smaller(p.x1, t.x1), larger(p.y2, t.y2) - smaller(p.y1, t.y1)};
+BOXLOSS_HOST_DEVICE T iou_of(const Overlap<T>& o) {
+  return o.inter * o.per_uni;
 }
 
-/// One axis: derivatives by each box's side, and half of those by the intersection's and by the
-/// enclosure's side, are handed to the four coordinates that make those sides.
+/// From the derivatives by the union and by the intersection, which the union contains: `by_inter`
+/// counts where the boxes overlap.
 template <class T>
-BOXLOSS_HOST_DEVICE void axis_gradient(T p1, T p2, T t1, T t2, T by_p, T by_t, T half_inter,
-                                       T half_enclosing, T& d_p1, T& d_p2, T& d_t1, T& d_t2) {
-  const T min1_is_p = halves_of_min(p1, t1);
-  const T min2_is_p = halves_of_min(p2, t2);
-  const T min1_is_t = T(2) - min1_is_p;
-  const T min2_is_t = T(2) - min2_is_p;
-  d_p1 = -(by_p + half_inter * min1_is_t + half_enclosing * min1_is_p);
-  d_t1 = -(by_t + half_inter * min1_is_p + half_enclosing * min1_is_t);
-  d_p2 = by_p + half_inter * min2_is_p + half_enclosing * min2_is_t;
-  d_t2 = by_t + half_inter * min2_is_t + half_enclosing * min2_is_p;
+BOXLOSS_HOST_DEVICE Derivatives<T> through_overlap(const Box<T>& p, const Box<T>& t,
+                                                   const Overlap<T>& o, T loss, T by_uni,
+                                                   T by_inter) {
+  const T inter = select(is_overlap(o.inter_w, o.inter_h), by_inter, T(0));
+  Derivatives<T> d;
+  d.loss = loss;
+  d.x = {by_uni * (p.y2 - p.y1), by_uni * (t.y2 - t.y1), inter * o.inter_h, T(0), T(0)};
+  d.y = {by_uni * (p.x2 - p.x1), by_uni * (t.x2 - t.x1), inter * o.inter_w, T(0), T(0)};
+  return d;
+}
+
+/// From the derivative by the intersection over union.
+template <class T>
+BOXLOSS_HOST_DEVICE Derivatives<T> through_iou(const Box<T>& p, const Box<T>& t,
+                                               const Overlap<T>& o, const Eps<T>& eps, T loss,
+                                               T by_iou) {
+  const T by_uni = -slope(o.uni, eps) * (by_iou * (iou_of(o) * o.per_uni));
+  return through_overlap(p, t, o, loss, by_uni, by_iou * o.per_uni - by_uni);
 }
 
 }  // namespace boxloss

@@ -20,6 +20,14 @@
 #define BOXLOSS_HOST_DEVICE_CALL inline
 #endif
 
+/// The other way round: inlined on a GPU, where a call would keep its arguments in memory, and a
+/// call on the host, whose compiler would take minutes for all the copies.
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define BOXLOSS_DEVICE_INLINE BOXLOSS_HOST_DEVICE
+#else
+#define BOXLOSS_DEVICE_INLINE __attribute__((noinline))
+#endif
+
 /// Unrolls the loop that follows: a GPU keeps an array in registers only where every index is a
 /// constant.
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)

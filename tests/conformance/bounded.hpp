@@ -25,9 +25,6 @@
 /// holds for them.
 namespace boxloss::conformance {
 
-/// Thrown where rounding alone could turn a comparison, so that nothing can be said of the result.
-struct Undecided {};
-
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 template <class C>
@@ -36,8 +33,12 @@ struct Bounded {
   double error = 0;
 
   Bounded() = default;
-  // Implicit: the formula's constants, T(0) and T(1), and coordinates are exact.
-  Bounded(double exact) : value(exact) {}  // NOLINT(google-explicit-constructor)
+  // Implicit: coordinates, and the formula's constants, which C may have to round.
+  Bounded(double constant)  // NOLINT(google-explicit-constructor)
+      : value(constant),
+        error(std::isfinite(constant)
+                  ? std::fabs(constant - static_cast<double>(static_cast<C>(constant)))
+                  : 0) {}
   Bounded(double v, double e) : value(v), error(e) {}
 
   bool may_be_zero() const { return error > 0 && std::fabs(value) <= error; }
@@ -118,33 +119,128 @@ Bounded<C> reciprocal(const Bounded<C>& x) {
   return {quotient.value, quotient.error + 2 * unit * std::fabs(quotient.value)};
 }
 
+/// The outcome of a comparison, which rounding alone may turn where it is not sure.
+struct Decision {
+  bool holds, is_sure;
+};
+
+/// As many in C as in the oracle, unless rounding could turn it.
 template <class C>
-void check_decided(const Bounded<C>& a, const Bounded<C>& b) {
+Decision compare(bool holds, const Bounded<C>& a, const Bounded<C>& b) {
   const double error = a.error + b.error;
-  if (error > 0 && std::fabs(a.value - b.value) <= error) throw Undecided();
+  return {holds, !(error > 0 && std::fabs(a.value - b.value) <= error)};
 }
 
 template <class C>
-bool operator<(const Bounded<C>& a, const Bounded<C>& b) {
-  check_decided(a, b);
-  return a.value < b.value;
+Decision operator<(const Bounded<C>& a, const Bounded<C>& b) {
+  return compare(a.value < b.value, a, b);
 }
 
 template <class C>
-bool operator>(const Bounded<C>& a, const Bounded<C>& b) {
+Decision operator>(const Bounded<C>& a, const Bounded<C>& b) {
   return b < a;
 }
 
 template <class C>
-bool operator<=(const Bounded<C>& a, const Bounded<C>& b) {
-  check_decided(a, b);
-  return a.value <= b.value;
+Decision operator<=(const Bounded<C>& a, const Bounded<C>& b) {
+  return compare(a.value <= b.value, a, b);
+}
+
+inline Decision both(const Decision& a, const Decision& b) {
+  const bool surely_not = (a.is_sure && !a.holds) || (b.is_sure && !b.holds);
+  return {a.holds && b.holds, surely_not || (a.is_sure && b.is_sure)};
+}
+
+/// Where the condition is not sure, the bound reaches to what the other branch would have given.
+template <class C>
+Bounded<C> select(const Decision& condition, const Bounded<C>& a, const Bounded<C>& b) {
+  const Bounded<C>& taken = condition.holds ? a : b;
+  const Bounded<C>& other = condition.holds ? b : a;
+  if (condition.is_sure) return taken;
+  const double gap = std::fabs(taken.value - other.value);
+  return {taken.value, std::isnan(gap) ? kUnbounded : std::fmax(taken.error, gap + other.error)};
+}
+
+/// Continuous, so that nothing jumps where it is not sure which of the two it is.
+template <class C>
+Bounded<C> smaller(const Bounded<C>& a, const Bounded<C>& b) {
+  const Decision is_b = b < a;
+  const Bounded<C>& taken = is_b.holds ? b : a;
+  return {taken.value, is_b.is_sure ? taken.error : std::fmax(a.error, b.error)};
 }
 
 template <class C>
-bool operator==(const Bounded<C>& a, const Bounded<C>& b) {
-  check_decided(a, b);
-  return a.value == b.value;
+Bounded<C> larger(const Bounded<C>& a, const Bounded<C>& b) {
+  const Decision is_b = a < b;
+  const Bounded<C>& taken = is_b.holds ? b : a;
+  return {taken.value, is_b.is_sure ? taken.error : std::fmax(a.error, b.error)};
+}
+
+template <class C>
+Bounded<C> at_least(const Bounded<C>& value, const Bounded<C>& floor) {
+  return larger(value, floor);  // of a < b ? b : a NaN is a
+}
+
+/// As core/losses has it, without a tie's half where rounding may turn it.
+template <class C>
+Bounded<C> halves_of_min(const Bounded<C>& a, const Bounded<C>& b) {
+  const Bounded<C> one(1.0), zero(0.0);
+  return select(a < b, one, zero) + select(a <= b, one, zero);
+}
+
+/// In [0, 1], however little is known of the two.
+template <class C>
+Bounded<C> fraction(const Bounded<C>& part, const Bounded<C>& whole) {
+  if (whole.value == 0 && whole.error == 0) return part;
+  const Bounded<C> quotient = part * reciprocal(whole);
+  const double value = whole.value > 0 ? quotient.value : 0;
+  if (!std::isfinite(value)) return quotient;
+  return {value, std::fmin(quotient.error, std::fmax(value, 1 - value) + 0x1p-20)};
+}
+
+/// An elementary function: `propagated` is what its operands' errors amount to. Float's are core's
+/// own, within `roundings` unit roundoffs; double's, on both sides, are within 4 units in the last
+/// place on every platform whose documentation says anything.
+template <class C>
+Bounded<C> function_value(double value, double propagated, double roundings) {
+  const double unit = static_cast<double>(std::numeric_limits<C>::epsilon()) / 2;
+  const double own = (sizeof(C) == sizeof(double) ? 16 : roundings) * unit * std::fabs(value);
+  return {value, (propagated + own) * (1 + 0x1p-20)};
+}
+
+template <class C>
+Bounded<C> exp(const Bounded<C>& x) {
+  const double value = std::exp(x.value);
+  if (!std::isfinite(x.value)) return {value, x.error == 0 ? 0 : kUnbounded};
+  Bounded<C> result = function_value<C>(value, value * std::expm1(x.error), 2);
+  if (sizeof(C) == sizeof(float)) result.error += 1.7e-38;  // below that it is 0
+  return result;
+}
+
+template <class C>
+Bounded<C> log(const Bounded<C>& x) {
+  const double value = std::log(x.value);
+  if (!std::isfinite(value)) return special<C>(value, x.error == 0);
+  if (!(x.error < x.value)) return {value, kUnbounded};
+  return function_value<C>(value, -std::log1p(-x.error / x.value), 2);
+}
+
+/// For x >= 0.
+template <class C>
+Bounded<C> atan2(const Bounded<C>& y, const Bounded<C>& x) {
+  const double value = x.value == 0 && y.value == 0 ? 0 : std::atan2(y.value, std::fabs(x.value));
+  if (!std::isfinite(value)) return {value, 0};
+  const double near_x = std::fmax(std::fabs(x.value) - x.error, 0);
+  const double near_y = std::fmax(std::fabs(y.value) - y.error, 0);
+  const double square = near_x * near_x + near_y * near_y;
+  double propagated = 0;
+  if (x.error > 0 || y.error > 0) {
+    const double reach =
+        (std::fabs(x.value) + x.error) * y.error + (std::fabs(y.value) + y.error) * x.error;
+    propagated = std::fmin(reach / square, 4);  // whatever it is, it lies in [-pi/2, pi/2]
+    if (std::isnan(propagated)) propagated = 4;
+  }
+  return function_value<C>(value, propagated, 8);
 }
 
 }  // namespace boxloss::conformance

@@ -55,23 +55,14 @@ Box<Bounded<C>> corners(const BoxView& view, std::int64_t image, std::int64_t sl
 }
 
 template <class C>
-PairGradient<Bounded<C>> undecided() {
-  const Bounded<C> x(0, kUnbounded);
-  return {x, {x, x, x, x}, {x, x, x, x}};
-}
-
-template <class C>
-PairGradient<Bounded<C>> gradient(const LossProblem& p, const Pair& pair) {
+PairGradient<Bounded<C>> pair_gradient(const LossProblem& p, const Pair& pair) {
   const Eps<C> exact = make_eps<C>(p.eps, p.eps_mode);
-  const Eps<Bounded<C>> eps{static_cast<double>(exact.added), static_cast<double>(exact.floor)};
-  try {
-    return with_formula(p.loss, [&](auto formula) {
-      return formula.gradient(corners<C>(p.pred, pair.image, pair.slot),
-                              corners<C>(p.target, pair.target_image, pair.target_slot), eps);
-    });
-  } catch (const Undecided&) {
-    return undecided<C>();
-  }
+  const Eps<Bounded<C>> eps{static_cast<double>(exact.added), static_cast<double>(exact.floor),
+                            static_cast<double>(exact.value)};
+  return with_formula(p.loss, [&](auto formula) {
+    return gradient(formula, corners<C>(p.pred, pair.image, pair.slot),
+                    corners<C>(p.target, pair.target_image, pair.target_slot), eps);
+  });
 }
 
 template <class C>
@@ -99,7 +90,7 @@ ForwardBounds forward_bounds_in(const HostProblem& host) {
   std::vector<double> rows(static_cast<std::size_t>(loss_rows(p)));
   double count = 0, sum = 0, magnitude = 0, error = 0;
   for_each_pair(p, [&](const Pair& pair) {
-    const Bounded<C> loss = gradient<C>(p, pair).loss * weight_at<C>(p, pair.row);
+    const Bounded<C> loss = pair_gradient<C>(p, pair).loss * weight_at<C>(p, pair.row);
     rows[static_cast<std::size_t>(pair.row)] = stored(loss, dtype);
     count += 1;
     sum += loss.value;
@@ -142,7 +133,7 @@ BackwardBounds backward_bounds_in(const HostProblem& host, const Upstream& upstr
         pair.target_image * upstream.image_stride + pair.target_slot * upstream.slot_stride;
     const Bounded<C> by_loss = Bounded<C>(scale.get(0)) * Bounded<C>(upstream.values.get(at));
     const Bounded<C> by_pair = by_loss * weight_at<C>(p, pair.row);
-    const PairGradient<Bounded<C>> d = gradient<C>(p, pair);
+    const PairGradient<Bounded<C>> d = pair_gradient<C>(p, pair);
     store(bounds.pred, pair.image * p.pred.slots + pair.slot,
           from_corners_gradient(by_pair * d.pred, p.pred.format), p.pred.dtype);
     store(bounds.target, pair.row, from_corners_gradient(by_pair * d.target, p.target.format),

@@ -57,20 +57,59 @@ inline Dual operator-(const Dual& a) { return Dual(0.0) - a; }
 inline Dual operator*(const Dual& a, const Dual& b) {
   return chain(a.value * b.value, a, b.value, b, a.value);
 }
-inline bool operator<(const Dual& a, const Dual& b) { return a.value < b.value; }
-inline bool operator>(const Dual& a, const Dual& b) { return a.value > b.value; }
+using conformance::Decision;
+
+inline Decision operator<(const Dual& a, const Dual& b) { return a.value < b.value; }
+inline Decision operator>(const Dual& a, const Dual& b) { return a.value > b.value; }
+
+inline Dual select(const Decision& condition, const Dual& a, const Dual& b) {
+  Dual result;
+  result.value = select(condition, a.value, b.value);
+  for (std::size_t i = 0; i < result.d.size(); ++i) {
+    result.d[i] = select(condition, a.d[i], b.d[i]);
+  }
+  return result;
+}
+
+inline Dual hold_constant(const Dual& a) {
+  Dual result;
+  result.value = a.value;
+  return result;
+}
 
 inline Dual reciprocal(const Dual& a) {
   const Dual::Number value = reciprocal(a.value);
   return chain(value, a, -value * value, a, 0.0);
 }
 
+inline Dual fraction(const Dual& part, const Dual& whole) {
+  const Dual::Number value = fraction(part.value, whole.value), per = reciprocal(whole.value);
+  return chain(value, part, per, whole, -value * per);
+}
+
 /// a where a < b, b where b < a, and at a tie their mean.
 inline Dual smaller(const Dual& a, const Dual& b) {
-  if (a.value == b.value) return chain(a.value, a, 0.5, b, 0.5);
-  return a.value < b.value ? a : b;
+  const Dual::Number half(0.5), by_a = half * conformance::halves_of_min(a.value, b.value);
+  return chain(smaller(a.value, b.value), a, by_a, b, Dual::Number(1.0) - by_a);
 }
 inline Dual larger(const Dual& a, const Dual& b) { return -smaller(-a, -b); }
 inline Dual at_least(const Dual& a, const Dual& floor) { return larger(a, floor); }
+
+inline Dual exp(const Dual& a) {
+  const Dual::Number value = exp(a.value);
+  return chain(value, a, value, a, 0.0);
+}
+
+inline Dual log(const Dual& a) { return chain(log(a.value), a, reciprocal(a.value), a, 0.0); }
+
+/// For x >= 0; 0 where the angle has no derivative.
+inline Dual atan2(const Dual& y, const Dual& x) {
+  const Dual::Number square = x.value * x.value + y.value * y.value;
+  const Decision is_angle = square > Dual::Number(1e-37);
+  const Dual::Number per = reciprocal(select(is_angle, square, Dual::Number(1.0)));
+  const Dual::Number zero(0.0);
+  return chain(atan2(y.value, x.value), y, select(is_angle, x.value * per, zero), x,
+               select(is_angle, -y.value * per, zero));
+}
 
 }  // namespace boxloss

@@ -29,7 +29,8 @@ TEST_CASE("cancellation keeps the absolute error") {
   REQUIRE(difference.value == 0);
   REQUIRE(difference.error >= 2 * 0x1p-24 / 3);
   REQUIRE((B(1.0) / difference).error == kUnbounded);
-  REQUIRE_THROWS_AS(difference < B(0.0), Undecided);
+  REQUIRE_FALSE((difference < B(0.0)).is_sure);
+  REQUIRE((difference < B(1.0)).is_sure);
 }
 
 TEST_CASE("special values are certain unless rounding could miss them") {
@@ -44,9 +45,9 @@ TEST_CASE("special values are certain unless rounding could miss them") {
 }
 
 TEST_CASE("two ordinary boxes have a loss known to 32 roundings") {
-  const Box<B> pred = {10.1, 20.2, 30.3, 40.4};
-  const Box<B> target = {12.5, 18.7, 33.1, 38.9};
-  const B loss = Giou::loss(pred, target, Eps<B>{1e-7, -kUnbounded});
+  const Box<B> pred = {10.1f, 20.2f, 30.3f, 40.4f};
+  const Box<B> target = {12.5f, 18.7f, 33.1f, 38.9f};
+  const B loss = Giou::loss(pred, target, Eps<B>{1e-7f, -kUnbounded, 1e-7f});
   REQUIRE(loss.error > 0x1p-24);
   REQUIRE(loss.error < 32 * 0x1p-24);
 }

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "losses/aspect.hpp"
+#include "losses/distance.hpp"
+
+namespace boxloss {
+
+/// CIoU as mmdetection has it: alpha = v / (1 - iou + v) where 2 I > U', else 0. Without eps, it is
+/// 0 for equal boxes.
+struct CiouGated {
+  static constexpr bool kUsesCentres = true;
+
+  template <class T>
+  static BOXLOSS_HOST_DEVICE T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {
+    const DiouTerms<T> g = diou_terms(p, t, eps);
+    const T v = aspect_penalty(aspect_difference(p, t));
+    return g.loss + alpha(g, v) * v;
+  }
+
+  template <class T>
+  static BOXLOSS_HOST_DEVICE Derivatives<T> derivatives(const Box<T>& p, const Box<T>& t,
+                                                        const Eps<T>& eps) {
+    const DiouTerms<T> g = diou_terms(p, t, eps);
+    const T difference = aspect_difference(p, t);
+    const T v = aspect_penalty(difference);
+    const T a = alpha(g, v);
+    Derivatives<T> d = diou_derivatives(p, t, eps, g);
+    d.loss = d.loss + a * v;
+    add_aspect(p, t, difference, a, d);
+    return d;
+  }
+
+ private:
+  template <class T>
+  static BOXLOSS_HOST_DEVICE T alpha(const DiouTerms<T>& g, const T& v) {
+    // Boxes that overlap have iou <= 1, but for its rounding.
+    const T whole = larger(T(1) - iou_of(g.overlap), T(0)) + v;
+    const auto is_open = g.overlap.inter + g.overlap.inter > g.overlap.uni.value;
+    return hold_constant(select(is_open, fraction(v, whole), T(0)));
+  }
+};
+
+}  // namespace boxloss

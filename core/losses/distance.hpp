@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "losses/derivatives.hpp"
+#include "losses/eps.hpp"
+#include "losses/overlap.hpp"
+
+/// Parts of a loss that compare where boxes are and how large, relative to the enclosure.
+namespace boxloss {
+
+/// How far the target's centre lies beyond pred's. Of equal boxes it is exactly 0.
+template <class T>
+struct CentreDistance {
+  T x, y;
+};
+
+template <class T>
+BOXLOSS_HOST_DEVICE CentreDistance<T> centre_distance(const Box<T>& p, const Box<T>& t) {
+  return {T(0.5) * ((t.x1 - p.x1) + (t.x2 - p.x2)), T(0.5) * ((t.y1 - p.y1) + (t.y2 - p.y2))};
+}
+
+/// The squared distance of the centres over the squared diagonal of the enclosure after eps.
+template <class T>
+struct RelativeDistance {
+  CentreDistance<T> centre;
+  Enclosure<T> enclosure;
+  Guarded<T> diagonal;
+  T per_diagonal;
+  T value;
+};
+
+template <class T>
+BOXLOSS_HOST_DEVICE RelativeDistance<T> relative_distance(const Box<T>& p, const Box<T>& t,
+                                                          const Eps<T>& eps) {
+  const CentreDistance<T> c = centre_distance(p, t);
+  const Enclosure<T> e = enclosure(p, t);
+  const Guarded<T> diagonal = guard(e.w * e.w + e.h * e.h, eps);
+  const T per = reciprocal(diagonal.value);
+  return {c, e, diagonal, per, (c.x * c.x + c.y * c.y) * per};
+}
+
+template <class T>
+BOXLOSS_HOST_DEVICE void add_relative_distance(const RelativeDistance<T>& r, const Eps<T>& eps,
+                                               Derivatives<T>& d) {
+  // Side times reciprocal first: the reciprocal's square may overflow.
+  const T by_side = T(-2) * slope(r.diagonal, eps) * r.value;
+  d.x.enclosing = d.x.enclosing + by_side * (r.enclosure.w * r.per_diagonal);
+  d.y.enclosing = d.y.enclosing + by_side * (r.enclosure.h * r.per_diagonal);
+  d.x.centre = d.x.centre + T(2) * (r.centre.x * r.per_diagonal);
+  d.y.centre = d.y.centre + T(2) * (r.centre.y * r.per_diagonal);
+}
+
+/// 1 - iou + the relative distance: DIoU, which CIoU and EIoU add to.
+template <class T>
+struct DiouTerms {
+  Overlap<T> overlap;
+  RelativeDistance<T> distance;
+  T loss;
+};
+
+template <class T>
+BOXLOSS_HOST_DEVICE DiouTerms<T> diou_terms(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {
+  const Overlap<T> o = overlap(p, t, eps);
+  const RelativeDistance<T> r = relative_distance(p, t, eps);
+  return {o, r, (T(1) - iou_of(o)) + r.value};
+}
+
+template <class T>
+BOXLOSS_HOST_DEVICE Derivatives<T> diou_derivatives(const Box<T>& p, const Box<T>& t,
+                                                    const Eps<T>& eps, const DiouTerms<T>& g) {
+  Derivatives<T> d = through_iou(p, t, g.overlap, eps, g.loss, T(-1));
+  add_relative_distance(g.distance, eps, d);
+  return d;
+}
+
+}  // namespace boxloss

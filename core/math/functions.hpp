@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "math/arithmetic.hpp"
+#include "math/bits.hpp"
+#include "math/host_device.hpp"
+
+/// atan2, exp and log without branches, so that loops over them become vector loops (a compiler
+/// makes scalar calls of libm's), and with the same polynomial on every device. Those of float are
+/// this library's own, each with the bound that tests/core/test_functions.cpp checks, in unit
+/// roundoffs u = 2^-24 of the result; those of double are the platform's.
+namespace boxloss {
+
+/// atan on [0, 1], within 2 u.
+BOXLOSS_HOST_DEVICE float atan_of_fraction(float q) {
+  const float u = q * q;
+  float p = 0.0029206919f;
+  p = p * u - 0.016367927f;
+  p = p * u + 0.04321186f;
+  p = p * u - 0.07552214f;
+  p = p * u + 0.106660046f;
+  p = p * u - 0.14211056f;
+  p = p * u + 0.19993773f;
+  p = p * u - 0.33333153f;
+  return q + q * u * p;
+}
+
+BOXLOSS_HOST_DEVICE double atan_of_fraction(double q) { return ::atan(q); }
+
+/// The angle of (x, y) from the x axis, for x >= 0, within 8 u; 0 where both are 0.
+template <class T>
+BOXLOSS_HOST_DEVICE T atan2(T y, T x) {
+  const T height = magnitude(y);
+  const T angle = atan_of_fraction(fraction(smaller(height, x), larger(height, x)));
+  const T from_x = select(height > x, T(1.5707963267948966) - angle, angle);
+  return select(y < T(0), -from_x, from_x);
+}
+
+/// For x <= 0, within 2 u; below -87, where the result is less than 1.7e-38, it is 0.
+BOXLOSS_HOST_DEVICE float exp(float x) {
+  const float in_range = at_least(x, -87.0f);
+  // Adding 1.5 * 2^23 leaves the nearest integer in the last bits.
+  const float shifted = in_range * 1.44269504f + 12582912.0f;
+  const float n = shifted - 12582912.0f;
+  const float r = (in_range - n * 0.693359375f) - n * -2.12194440e-4f;  // ln 2 in two parts
+  float p = 0.0013814613f;
+  p = p * r + 0.00836871f;
+  p = p * r + 0.04166839f;
+  p = p * r + 0.16666521f;
+  p = p * r + 0.49999994f;
+  const float power = (r * r * p + r) + 1.0f;
+  const std::uint32_t exponent = bit_cast<std::uint32_t>(shifted) + (127u - 0x4b400000u);
+  return select(x < -87.0f, 0.0f, power * bit_cast<float>(exponent << 23));
+}
+
+BOXLOSS_HOST_DEVICE double exp(double x) { return ::exp(x); }
+
+/// For x >= 0, within 2 u; of 0 it is -infinity.
+BOXLOSS_HOST_DEVICE float log(float x) {
+  const bool is_small = x < 0x1p-100f;  // subnormals among them
+  const float in_range = select(is_small, x * 0x1p64f, x);
+  // x = 2^e m with m in [sqrt(1/2), sqrt(2)).
+  const std::uint32_t bits = bit_cast<std::uint32_t>(in_range);
+  const std::int32_t e = static_cast<std::int32_t>(bits - 0x3f3504f3u) >> 23;
+  const float f = bit_cast<float>(bits - (static_cast<std::uint32_t>(e) << 23)) - 1.0f;
+  const float n = static_cast<float>(e) - select(is_small, 64.0f, 0.0f);
+  float p = -0.076344974f;
+  p = p * f + 0.12761578f;
+  p = p * f - 0.13160183f;
+  p = p * f + 0.14201757f;
+  p = p * f - 0.16623357f;
+  p = p * f + 0.20001227f;
+  p = p * f - 0.2500082f;
+  p = p * f + 0.3333333f;
+  const float square = f * f;
+  const float tail = p * f * square + n * -2.12194440e-4f - 0.5f * square;
+  const float finite = (f + tail) + n * 0.693359375f;
+  const float special = select(x == 0.0f, -INFINITY, x);  // infinity and NaN stay
+  return select(both(x > 0.0f, x < INFINITY), finite, special);
+}
+
+BOXLOSS_HOST_DEVICE double log(double x) { return ::log(x); }
+
+}  // namespace boxloss
