@@ -73,6 +73,20 @@ TEST_CASE("a call without fault is not refused") {
   REQUIRE_NOTHROW(call.backward());
 }
 
+TEST_CASE("float64 boxes of either kind are computed with in float64") {
+  Call call;
+  BoxView &pred = call.problem.pred, &target = call.problem.target;
+  REQUIRE(compute_dtype(call.problem) == DType::kF32);
+  target.dtype = DType::kI64;
+  REQUIRE(compute_dtype(call.problem) == DType::kF32);
+  target.dtype = DType::kF64;
+  REQUIRE(compute_dtype(call.problem) == DType::kF64);
+  pred.dtype = DType::kF64;
+  REQUIRE(compute_dtype(call.problem) == DType::kF64);
+  target.dtype = DType::kF32;
+  REQUIRE(compute_dtype(call.problem) == DType::kF64);
+}
+
 TEST_CASE("a problem on another device is refused") {
   require_invalid([](Call& c) { c.problem.device = Device::kCuda; },
                   "the problem is on cuda, but cpu/native was asked to run it");
