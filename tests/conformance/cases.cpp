@@ -9,8 +9,8 @@ constexpr DType f64 = DType::kF64, f32 = DType::kF32, f16 = DType::kF16, bf16 = 
                 u8 = DType::kU8, i16 = DType::kI16, i32 = DType::kI32, i64 = DType::kI64;
 constexpr BoxFormat xyxy = BoxFormat::kXyxy, xywh = BoxFormat::kXywh, cxcywh = BoxFormat::kCxcywh;
 constexpr Layout packed = Layout::kPacked, wide = Layout::kWide, gaps = Layout::kGaps,
-                 shifted = Layout::kShifted, one_image = Layout::kOneImage,
-                 one_box = Layout::kOneBox;
+                 odd_gaps = Layout::kOddGaps, shifted = Layout::kShifted,
+                 one_image = Layout::kOneImage, one_box = Layout::kOneBox;
 constexpr CasePairing dense = {Pairing::Kind::kDense, u8},
                       zero_padded = {Pairing::Kind::kZeroPadded, u8},
                       mask = {Pairing::Kind::kMask, u8}, lengths32 = {Pairing::Kind::kLengths, i32},
@@ -58,6 +58,8 @@ const std::vector<Case> kCases = {
     // --- reductions and normalizers
     {"sum", dense, {f32, xyxy, packed}, {f32, xyxy, packed}, {2, 257, 0}, sum, no, no, add, plain},
     {"mean", dense, {f32, xyxy, packed}, {f32, xyxy, packed}, {2, 257, 0}, mean, no, no, add, plain},
+    {"sum, target's format", dense, {f32, xyxy, packed}, {f32, cxcywh, packed}, {2, 257, 0}, sum, no, no, add, plain},
+    {"sum, pred's format", dense, {f32, xywh, packed}, {f32, xyxy, packed}, {2, 257, 0}, sum, no, no, add, plain},
     {"mean by f64", mask, {f32, xyxy, packed}, {f32, xyxy, packed}, {2, 257, 0}, mean, no, f64, add, plain},
     {"mean by f32", offsets64, {f32, xyxy, packed}, {f32, xyxy, packed}, {2, 257, 400}, mean, f32, f32, add, plain},
     {"mean by i64", lengths64, {f32, xyxy, packed}, {f32, xyxy, packed}, {2, 257, 0}, mean, f32, i64, add, plain},
@@ -67,6 +69,7 @@ const std::vector<Case> kCases = {
     {"wide both", offsets32, {bf16, xyxy, wide}, {f32, xyxy, wide}, {4, 33, 100}, none, no, no, add, plain},
     {"gaps", mask, {f32, xyxy, gaps}, {u8, xyxy, gaps}, {3, 33, 0}, none, no, no, add, plain},
     {"gaps and wide", lengths32, {f16, xyxy, gaps}, {f32, xyxy, wide}, {3, 33, 0}, mean, f32, no, add, plain},
+    {"odd gaps", mask, {f32, xyxy, odd_gaps}, {f32, xyxy, odd_gaps}, {3, 33, 0}, none, no, no, add, plain},
     {"shifted pred", dense, {f32, xyxy, shifted}, {f32, xyxy, packed}, {2, 33, 0}, none, no, no, add, plain},
     {"shifted both", dense, {bf16, xyxy, shifted}, {u8, xyxy, shifted}, {2, 33, 0}, mean, no, no, add, plain},
     {"shifted f64", offsets64, {f64, xyxy, shifted}, {f64, xyxy, shifted}, {2, 33, 40}, sum, no, no, add, plain},
@@ -86,9 +89,10 @@ const std::vector<Case> kCases = {
     {"no preds, ragged", offsets32, {f32, xyxy, packed}, {f32, xyxy, packed}, {3, 0, 6}, none, f32, no, add, plain},
     {"one slot", dense, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 1, 0}, mean, f32, no, add, plain},
     {"31", dense, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 31, 0}, sum, no, no, clamp, plain},
+    {"several tiles and a long tail", dense, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 1836, 0}, sum, no, no, add, plain},
     {"257", dense, {bf16, xyxy, packed}, {f32, xyxy, packed}, {1, 257, 0}, none, no, no, clamp, plain},
-    {"many images of one slot", dense, {f32, xyxy, wide}, {f32, xyxy, packed}, {9000, 1, 0}, none, f32, no, add, plain},
-    {"many images of one slot, wide target", dense, {f32, xyxy, packed}, {f32, xyxy, wide}, {9000, 1, 0}, none, no, no, add, plain},
+    {"many images of one slot, pred's gaps", dense, {f32, xyxy, gaps}, {f32, xyxy, packed}, {9000, 1, 0}, none, f32, no, add, plain},
+    {"many images of one slot, target's gaps", dense, {f32, xyxy, packed}, {f32, xyxy, gaps}, {9000, 1, 0}, none, no, no, add, plain},
     {"many images of one slot, lengths", lengths64, {f32, xyxy, packed}, {f32, xyxy, packed}, {9000, 1, 0}, mean, no, no, add, plain},
     {"many images of one slot, ragged", offsets32, {f16, xyxy, packed}, {f32, xyxy, packed}, {9000, 1, 9500}, none, f32, no, add, plain},
     {"several tasks", dense, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 16391, 0}, none, no, no, add, plain},
@@ -133,7 +137,8 @@ Case random_case(Random& random) {
   const auto floating = [&] { return random.pick(std::vector<DType>{f64, f32, f16, bf16}); };
   const auto format = [&] { return random.pick(std::vector<BoxFormat>{xyxy, xywh, cxcywh}); };
   const auto layout = [&] {
-    return random.pick(std::vector<Layout>{packed, wide, gaps, shifted, one_image, one_box});
+    return random.pick(
+        std::vector<Layout>{packed, wide, gaps, odd_gaps, shifted, one_image, one_box});
   };
   const auto maybe = [&](std::vector<DType> dtypes) {
     return random.chance(0.5) ? std::optional<DType>(random.pick(dtypes)) : std::nullopt;

@@ -17,6 +17,7 @@ enum class Layout {
   kPacked,
   kWide,      ///< the first four columns of seven
   kGaps,      ///< rows between one image and the next that belong to nobody
+  kOddGaps,   ///< the same, but no whole rows: only the first image is aligned
   kShifted,   ///< packed, but from the second element on: aligned to one element only
   kOneImage,  ///< the same boxes for every image: image stride 0
   kOneBox,    ///< one box for all slots: both strides 0

@@ -18,6 +18,8 @@ struct Wish {
 /// All combinations of the gradients that the problem can give, but none at all.
 std::vector<Wish> combinations(const Wanted& all) {
   std::vector<Wish> list = {{all, Alignment::kElement}};
+  // Alone: else pred's gradient, unaligned as well, keeps wide stores from the target's.
+  if (all.target) list.push_back({{false, true, false}, Alignment::kElement});
   for (unsigned bits = 1; bits < 8; ++bits) {
     const Wanted some = {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
     if (some.pred <= all.pred && some.target <= all.target && some.weight <= all.weight) {

@@ -23,6 +23,7 @@ Strides strides_of(Layout layout, std::int64_t slots) {
     case Layout::kPacked: return {4 * slots, 4, 0};
     case Layout::kWide: return {7 * slots, 7, 0};
     case Layout::kGaps: return {4 * slots + 12, 4, 0};
+    case Layout::kOddGaps: return {4 * slots + 5, 4, 0};
     case Layout::kShifted: return {4 * slots, 4, 1};
     case Layout::kOneImage: return {0, 4, 0};
     case Layout::kOneBox: return {0, 0, 0};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boxloss/boxloss.hpp>
+#include <limits>
 #include <vector>
 
 /// The oracle on small problems of doubles.
@@ -48,6 +49,23 @@ struct OracleProblem {
     return p;
   }
 };
+
+/// Problems with NaN in one coordinate after the other, with eps in all its ways. With eps 0 alone,
+/// divisions by it would hide that NaN was lost.
+template <class Use>
+void with_nan_at_each_coordinate(const OracleProblem& problem, const Use& use) {
+  for (const EpsMode mode : {EpsMode::kAdd, EpsMode::kClamp}) {
+    for (const double eps : {0.0, 1e-7, 1.0}) {
+      for (std::size_t i = 0; i < 8; ++i) {
+        OracleProblem spoilt = problem;
+        spoilt.eps_mode = mode;
+        spoilt.eps = eps;
+        (i < 4 ? spoilt.pred : spoilt.target)[i % 4] = std::numeric_limits<double>::quiet_NaN();
+        use(spoilt);
+      }
+    }
+  }
+}
 
 struct OracleForward {
   std::vector<double> loss;

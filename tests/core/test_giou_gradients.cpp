@@ -151,16 +151,12 @@ TEST_CASE("rows and slots without a partner have no gradient") {
 }
 
 TEST_CASE("NaN in a counted pair is in all its gradients") {
-  for (const EpsMode mode : {EpsMode::kAdd, EpsMode::kClamp}) {
-    for (std::size_t coordinate = 0; coordinate < 4; ++coordinate) {
-      OracleProblem problem = one_pair({0, 0, 2, 2}, {1, 1, 3, 3});
-      problem.eps_mode = mode;
-      problem.pred[coordinate] = std::numeric_limits<double>::quiet_NaN();
-      const OracleGradients gradients = oracle_gradients(problem);
-      for (const double d : gradients.pred) REQUIRE(std::isnan(d));
-      for (const double d : gradients.target) REQUIRE(std::isnan(d));
-    }
-  }
+  const OracleProblem pair = one_pair({0, 0, 2, 2}, {1, 1, 3, 3});
+  with_nan_at_each_coordinate(pair, [](const OracleProblem& problem) {
+    const OracleGradients gradients = oracle_gradients(problem);
+    for (const double d : gradients.pred) REQUIRE(std::isnan(d));
+    for (const double d : gradients.target) REQUIRE(std::isnan(d));
+  });
 }
 
 // --- finite differences

@@ -73,6 +73,20 @@ TEST_CASE("a call without fault is not refused") {
   REQUIRE_NOTHROW(call.backward());
 }
 
+TEST_CASE("float64 boxes of either kind are computed with in float64") {
+  Call call;
+  BoxView &pred = call.problem.pred, &target = call.problem.target;
+  REQUIRE(compute_dtype(call.problem) == DType::kF32);
+  target.dtype = DType::kI64;
+  REQUIRE(compute_dtype(call.problem) == DType::kF32);
+  target.dtype = DType::kF64;
+  REQUIRE(compute_dtype(call.problem) == DType::kF64);
+  pred.dtype = DType::kF64;
+  REQUIRE(compute_dtype(call.problem) == DType::kF64);
+  target.dtype = DType::kF32;
+  REQUIRE(compute_dtype(call.problem) == DType::kF64);
+}
+
 TEST_CASE("a problem on another device is refused") {
   require_invalid([](Call& c) { c.problem.device = Device::kCuda; },
                   "the problem is on cuda, but cpu/native was asked to run it");
@@ -89,6 +103,13 @@ TEST_CASE("boxes are checked") {
                   "target has a negative stride: 12 by image, -4 by slot");
   require_invalid([](Call& c) { c.problem.pred.data = nullptr; }, "pred.data is null");
   require_invalid([](Call& c) { c.problem.target.data = nullptr; }, "target.data is null");
+}
+
+TEST_CASE("more slots than 64 bits can count are refused") {
+  constexpr std::int64_t kMany = std::int64_t{1} << 33;
+  require_invalid([](Call& c) { c.problem.pred.images = c.problem.pred.slots = kMany; },
+                  "pred has 8589934592 images of 8589934592 slots, which is more than 64 bits can "
+                  "count");
 }
 
 TEST_CASE("pred must be floating") {
@@ -199,13 +220,17 @@ TEST_CASE("losses are known by their words") {
   }
 }
 
+/// One byte behind where it should be.
+template <class T>
+T* off(T* pointer) {
+  return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(pointer) + 1);
+}
+
+const std::string kOffFour = " does not lie on a multiple of the 4 bytes of a ";
+
 TEST_CASE("an array that does not lie on its elements is refused") {
-  const auto off = [](auto* pointer) -> std::remove_pointer_t<decltype(pointer)>* {
-    return reinterpret_cast<std::remove_pointer_t<decltype(pointer)>*>(
-        reinterpret_cast<std::uintptr_t>(pointer) + 1);
-  };
-  const std::string four = " does not lie on a multiple of the 4 bytes of a ";
-  require_invalid([&](Call& c) { c.problem.pred.data = off(c.boxes); }, "pred" + four + "float32");
+  require_invalid([&](Call& c) { c.problem.pred.data = off(c.boxes); },
+                  "pred" + kOffFour + "float32");
   require_invalid(
       [&](Call& c) {
         c.problem.target.dtype = DType::kI16;
@@ -213,14 +238,14 @@ TEST_CASE("an array that does not lie on its elements is refused") {
       },
       "target does not lie on a multiple of the 2 bytes of a int16");
   require_invalid([&](Call& c) { c.problem.weight = {off(c.values), DType::kF32}; },
-                  "weight" + four + "float32");
+                  "weight" + kOffFour + "float32");
   require_invalid([&](Call& c) { c.problem.normalizer = {off(&c.one), DType::kI32}; },
-                  "normalizer" + four + "int32");
+                  "normalizer" + kOffFour + "int32");
   require_invalid(
       [&](Call& c) {
         c.problem.pairing = {Pairing::Kind::kLengths, {off(c.indices), DType::kI32}};
       },
-      "lengths" + four + "int32");
+      "lengths" + kOffFour + "int32");
 }
 
 template <class Error>
@@ -235,6 +260,10 @@ TEST_CASE("forward checks its outputs and its workspace") {
                                            "outputs.loss is null");
   require_forward_refused<InvalidArgument>([](Call& c) { c.outputs.scale = nullptr; },
                                            "outputs.scale is null");
+  require_forward_refused<InvalidArgument>([](Call& c) { c.outputs.loss = off(c.values); },
+                                           "outputs.loss" + kOffFour + "float32");
+  require_forward_refused<InvalidArgument>([](Call& c) { c.outputs.scale = off(&c.one); },
+                                           "outputs.scale" + kOffFour + "float32");
   const std::string needed =
       std::to_string(loss_workspace_bytes(implementation("cpu/native"), Call().problem));
   require_forward_refused<InvalidArgument>([](Call& c) { c.execution.workspace_bytes = 1; },
@@ -272,6 +301,20 @@ TEST_CASE("backward checks its inputs and its outputs") {
         c.gradients.target = c.values;
       },
       "target is uint8, which has no gradient");
+  require_backward_refused<InvalidArgument>([](Call& c) { c.grad_loss.data = off(&c.one); },
+                                            "grad_loss" + kOffFour + "float32");
+  require_backward_refused<InvalidArgument>([](Call& c) { c.scale = off(&c.one); },
+                                            "scale" + kOffFour + "float32");
+  require_backward_refused<InvalidArgument>([](Call& c) { c.gradients.pred = off(c.values); },
+                                            "gradients.pred" + kOffFour + "float32");
+  require_backward_refused<InvalidArgument>([](Call& c) { c.gradients.target = off(c.values); },
+                                            "gradients.target" + kOffFour + "float32");
+  require_backward_refused<InvalidArgument>(
+      [](Call& c) {
+        c.problem.weight = {c.values, DType::kF32};
+        c.gradients.weight = off(c.values);
+      },
+      "gradients.weight" + kOffFour + "float32");
 }
 
 TEST_CASE("every error is an Error") {
