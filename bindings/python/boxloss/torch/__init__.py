@@ -10,20 +10,44 @@ from .collate import collate_padded, collate_ragged
 from .distributed import global_normalizer
 from .implementations import implementations, use_implementation
 from .indices import check_indices
-from .losses import box_loss, giou_loss
-from .modules import BoxLoss, GIoULoss
-from .torchvision import generalized_box_iou_loss
+from .losses import (
+    box_loss,
+    ciou_loss,
+    diou_loss,
+    eiou_loss,
+    giou_loss,
+    iou_loss,
+    siou_loss,
+)
+from .modules import BoxLoss, CIoULoss, DIoULoss, EIoULoss, GIoULoss, IoULoss, SIoULoss
+from .torchvision import (
+    complete_box_iou_loss,
+    distance_box_iou_loss,
+    generalized_box_iou_loss,
+)
 
 __all__ = [
     "BoxLoss",
+    "CIoULoss",
+    "DIoULoss",
+    "EIoULoss",
     "GIoULoss",
+    "IoULoss",
+    "SIoULoss",
     "box_loss",
     "check_indices",
+    "ciou_loss",
     "collate_padded",
     "collate_ragged",
+    "complete_box_iou_loss",
+    "diou_loss",
+    "distance_box_iou_loss",
+    "eiou_loss",
     "generalized_box_iou_loss",
     "giou_loss",
     "global_normalizer",
     "implementations",
+    "iou_loss",
+    "siou_loss",
     "use_implementation",
 ]

@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The losses as functions."""
 
-from typing import Literal
+import inspect
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
 
-Loss = Literal["giou"]
+Loss = Literal[
+    "iou", "iou_squared", "iou_log", "giou", "diou", "ciou", "ciou_gated", "eiou", "siou"
+]
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 Reduction = Literal["none", "sum", "mean"]
 EpsMode = Literal["add", "clamp"]
@@ -32,7 +35,15 @@ def box_loss(
 ) -> Tensor:
     """A box-regression loss of paired boxes, in one fused kernel, forward and backward.
 
-    ``loss`` names the formula: "giou", see `giou_loss`.
+    ``loss`` names the formula, with iou = I / U' of intersection I and union U, see docs/losses.md:
+
+    - "iou", "iou_squared", "iou_log": 1 - iou, 1 - iou², -log(max(iou, eps));
+    - "giou": 1 - iou + (C' - U') / C' with the enclosing area C;
+    - "diou": 1 - iou + ρ² / c²' with the centres' distance ρ and the enclosing diagonal c;
+    - "ciou": diou + α v, where v compares the boxes' width / height and α is a constant to the
+      gradient; "ciou_gated": mmdetection's, with another α;
+    - "eiou": diou + the squared differences of the sides, relative to the enclosure's;
+    - "siou": 1 - iou + (distance with an angle + shape) / 2.
 
     Which pairs count is told by at most one of ``zero_padded``, ``lengths``, ``mask`` and
     ``offsets``; by none of them, all do. An excluded pair has loss and gradients of exactly 0,
@@ -44,7 +55,7 @@ def box_loss(
             dimension must be contiguous; the others may have any strides.
         target: true boxes, shaped as pred; with offsets (T, 4). Any floating dtype, uint8, int16,
             int32 or int64. Nothing is cast beforehand: values are converted in registers.
-        loss: the formula.
+        loss: one of the words above.
         weight: factors of shape (...), any floating dtype; with offsets (T).
         normalizer: what reduction "mean" divides the sum by instead of the number of counted pairs:
             a tensor without dimensions, float64, float32, int64 or int32, read on the device and
@@ -132,3 +143,44 @@ def giou_loss(
         eps,
         eps_mode,
     )
+
+
+class NamedLoss(Protocol):
+    """`box_loss` with its loss chosen."""
+
+    def __call__(
+        self,
+        pred: Tensor,
+        target: Tensor,
+        *,
+        weight: Tensor | None = None,
+        normalizer: Tensor | None = None,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+        offsets: Tensor | None = None,
+        zero_padded: bool = False,
+        pred_format: BoxFormat = "xyxy",
+        target_format: BoxFormat = "xyxy",
+        reduction: Reduction = "mean",
+        eps: float = 1e-7,
+        eps_mode: EpsMode = "add",
+    ) -> Tensor: ...
+
+
+def _named(loss: Loss, formula: str) -> NamedLoss:
+    def function(pred: Tensor, target: Tensor, **options: Any) -> Tensor:
+        return box_loss(pred, target, loss, **options)
+
+    function.__name__ = function.__qualname__ = f"{loss}_loss"
+    function.__doc__ = f"{formula}; everything else as in `box_loss`."
+    all_parameters = inspect.signature(box_loss)
+    parameters = [p for p in all_parameters.parameters.values() if p.name != "loss"]
+    function.__signature__ = all_parameters.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return function
+
+
+iou_loss = _named("iou", "1 - IoU")
+diou_loss = _named("diou", "1 - IoU + ρ² / c²' (Zheng et al., AAAI 2020)")
+ciou_loss = _named("ciou", "DIoU's loss + α v (Zheng et al., AAAI 2020)")
+eiou_loss = _named("eiou", "DIoU's loss + relative differences of the sides (Zhang et al., 2021)")
+siou_loss = _named("siou", "1 - IoU + (distance + shape) / 2 (Gevorgyan, 2022)")

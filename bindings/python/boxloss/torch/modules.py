@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The losses as modules."""
 
+from typing import Any, ClassVar
+
 import torch
 from torch import Tensor
 
@@ -60,15 +62,21 @@ class BoxLoss(torch.nn.Module):
 
     def extra_repr(self) -> str:
         """The options, for print(module)."""
-        loss = f"{self.loss!r}, " if type(self) is BoxLoss else ""
+        loss = "" if isinstance(self, _OneLoss) else f"{self.loss!r}, "
         return (
             f"{loss}pred_format={self.pred_format!r}, target_format={self.target_format!r}, "
             f"reduction={self.reduction!r}, eps={self.eps}, eps_mode={self.eps_mode!r}"
         )
 
 
-class GIoULoss(BoxLoss):
-    """`giou_loss` as a module."""
+class _OneLoss(BoxLoss):
+    """A module that is named after its loss."""
+
+    _word: ClassVar[Loss]
+
+    def __init_subclass__(cls, loss: Loss, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._word = loss
 
     def __init__(
         self,
@@ -79,10 +87,34 @@ class GIoULoss(BoxLoss):
         eps_mode: EpsMode = "add",
     ) -> None:
         super().__init__(
-            "giou",
+            self._word,
             pred_format=pred_format,
             target_format=target_format,
             reduction=reduction,
             eps=eps,
             eps_mode=eps_mode,
         )
+
+
+class IoULoss(_OneLoss, loss="iou"):
+    """`iou_loss` as a module."""
+
+
+class GIoULoss(_OneLoss, loss="giou"):
+    """`giou_loss` as a module."""
+
+
+class DIoULoss(_OneLoss, loss="diou"):
+    """`diou_loss` as a module."""
+
+
+class CIoULoss(_OneLoss, loss="ciou"):
+    """`ciou_loss` as a module."""
+
+
+class EIoULoss(_OneLoss, loss="eiou"):
+    """`eiou_loss` as a module."""
+
+
+class SIoULoss(_OneLoss, loss="siou"):
+    """`siou_loss` as a module."""

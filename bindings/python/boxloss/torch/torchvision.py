@@ -1,32 +1,47 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that take the place of torchvision's."""
+"""Functions that take the place of torchvision's: same arguments, same values, same error.
 
+boxes1 are predicted boxes (N, 4) or (4,), xyxy, floating; boxes2 are true boxes of the same shape.
+reduction is "none", "mean" (0 for empty input) or "sum". The loss is float32, or float64 when
+either input is. An unknown reduction is a ValueError, in torchvision's words. They can be scripted.
+"""
+
+import torch
 from torch import Tensor
 
-from .losses import Reduction, giou_loss
 
-
-def generalized_box_iou_loss(
-    boxes1: Tensor, boxes2: Tensor, reduction: Reduction = "none", eps: float = 1e-7
-) -> Tensor:
-    """torchvision's ``generalized_box_iou_loss``: same arguments, same values, same error.
-
-    Args:
-        boxes1: predicted boxes (N, 4) or (4,), xyxy, floating.
-        boxes2: true boxes of the same shape.
-        reduction: "none", "mean" (0 for empty input) or "sum".
-        eps: added to both denominators.
-
-    Returns:
-        The loss, float32, or float64 when either input is.
-
-    Raises:
-        ValueError: an unknown reduction, in torchvision's words.
-    """
-    if reduction not in ("none", "mean", "sum"):
+def _loss(boxes1: Tensor, boxes2: Tensor, loss: str, reduction: str, eps: float) -> Tensor:
+    if reduction not in ["none", "mean", "sum"]:
         raise ValueError(
             f"Invalid Value for arg 'reduction': '{reduction} \n"
             " Supported reduction modes: 'none', 'mean', 'sum'"
         )
-    return giou_loss(boxes1, boxes2, reduction=reduction, eps=eps)
+    return torch.ops.boxloss.box_loss(  # type: ignore[no-any-return]
+        boxes1, boxes2, loss, reduction=reduction, eps=eps
+    )
+
+
+def generalized_box_iou_loss(
+    boxes1: Tensor, boxes2: Tensor, reduction: str = "none", eps: float = 1e-7
+) -> Tensor:
+    """torchvision's ``generalized_box_iou_loss``; eps is added to both denominators."""
+    return _loss(boxes1, boxes2, "giou", reduction, eps)
+
+
+def distance_box_iou_loss(
+    boxes1: Tensor, boxes2: Tensor, reduction: str = "none", eps: float = 1e-7
+) -> Tensor:
+    """torchvision's ``distance_box_iou_loss``; eps is added to both denominators."""
+    return _loss(boxes1, boxes2, "diou", reduction, eps)
+
+
+def complete_box_iou_loss(
+    boxes1: Tensor, boxes2: Tensor, reduction: str = "none", eps: float = 1e-7
+) -> Tensor:
+    """torchvision's ``complete_box_iou_loss``.
+
+    eps is added to all denominators. torchvision does not pass it on to the distance's, which has
+    always 1e-7: the values are torchvision's at the default eps.
+    """
+    return _loss(boxes1, boxes2, "ciou", reduction, eps)
