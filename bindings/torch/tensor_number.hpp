@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <limits>
 
 /// The vocabulary of core's formulas (core/math/arithmetic.hpp) in ATen operators, so that they run
@@ -71,10 +72,12 @@ inline TensorNumber select(const TensorCondition& condition, const TensorNumber&
 }
 
 inline TensorNumber smaller(const TensorNumber& a, const TensorNumber& b) {
+  if (a.is_constant() && b.is_constant()) return std::min(a.constant, b.constant);
   return at::minimum(a.beside(b), b.beside(a));
 }
 
 inline TensorNumber larger(const TensorNumber& a, const TensorNumber& b) {
+  if (a.is_constant() && b.is_constant()) return std::max(a.constant, b.constant);
   return at::maximum(a.beside(b), b.beside(a));
 }
 
