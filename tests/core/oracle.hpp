@@ -20,6 +20,7 @@ struct OracleProblem {
   std::int64_t images = 1;
   Pairing pairing = {};
   ArrayView normalizer = {};
+  Loss loss = Loss::kGiou;
 
   /// Points into this: it must outlive what it gives.
   LossProblem view() const {
@@ -31,7 +32,7 @@ struct OracleProblem {
     const std::int64_t target_images = is_ragged ? 1 : images;
     const std::int64_t target_slots = boxes(target) / target_images;
     LossProblem p;
-    p.loss = Loss::kGiou;
+    p.loss = loss;
     p.pred = {pred.data(), DType::kF64, pred_format, images, slots, 4 * slots, 4};
     p.target = {target.data(),
                 DType::kF64,

@@ -1,0 +1,229 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+#include <cmath>
+#include <map>
+
+#include "oracle.hpp"
+
+/// Every loss of a few pairs, and gradients, worked out by hand.
+namespace boxloss {
+namespace {
+
+using Catch::Matchers::WithinAbs;
+using Boxes = std::vector<double>;
+using Values = std::map<Loss, double>;
+
+OracleProblem one_pair(Loss loss, const Boxes& pred, const Boxes& target) {
+  OracleProblem problem;
+  problem.loss = loss;
+  problem.pred = pred;
+  problem.target = target;
+  return problem;
+}
+
+/// A value for every loss: one that is added to the list must be worked out here.
+void require_values(const Boxes& pred, const Boxes& target, const Values& expected) {
+  kLosses.for_each([&](Loss loss) {
+    INFO(name_of(loss));
+    REQUIRE(expected.count(loss) == 1);
+    const double got = oracle_forward(one_pair(loss, pred, target)).loss[0];
+    REQUIRE_THAT(got, WithinAbs(expected.at(loss), kRounding));
+  });
+}
+
+const Boxes kPred = {0, 0, 2, 2};
+constexpr double kPi = 3.14159265358979323846;
+
+/// Against a square.
+double aspect(double width, double height) {
+  const double difference = std::atan(width / height) - kPi / 4;
+  return 4 / (kPi * kPi) * difference * difference;
+}
+
+TEST_CASE("shifted along the diagonal") {
+  // I = 1, U = 7; centres 1 apart on both axes, C is 3 x 3: rho^2 / c^2 = 2 / 18. Lambda = 1.
+  const double diou = 6. / 7 + 1. / 9;
+  require_values(kPred, {1, 1, 3, 3},
+                 {{Loss::kIou, 6. / 7},
+                  {Loss::kIouSquared, 48. / 49},
+                  {Loss::kIouLog, std::log(7)},
+                  {Loss::kGiou, 68. / 63},
+                  {Loss::kDiou, diou},
+                  {Loss::kCiou, diou},
+                  {Loss::kCiouGated, diou},
+                  {Loss::kEiou, diou},
+                  {Loss::kSiou, 6. / 7 + 1 - std::exp(-1. / 9)}});
+}
+
+TEST_CASE("half covered") {
+  // I = 4, U = 8; centres 1 apart in x, C is 4 x 2: rho^2 / c^2 = 1 / 20. Widths are 2 and 4.
+  const double diou = 11. / 20, v = aspect(4, 2);
+  const double shape = std::pow(1 - std::exp(-1. / 2), 4);
+  require_values(kPred, {0, 0, 4, 2},
+                 {{Loss::kIou, 1. / 2},
+                  {Loss::kIouSquared, 3. / 4},
+                  {Loss::kIouLog, std::log(2)},
+                  {Loss::kGiou, 1. / 2},
+                  {Loss::kDiou, diou},
+                  {Loss::kCiou, diou + v * v / (1. / 2 + v)},
+                  {Loss::kCiouGated, diou},  // 2 I is not above U
+                  {Loss::kEiou, diou + 4. / 16},
+                  {Loss::kSiou, 1. / 2 + (1 - std::exp(-2. / 16) + shape) / 2}});
+}
+
+TEST_CASE("three quarters covered") {
+  // I = 3, U = 4; centres 1/4 apart in y, C is 2 x 2: rho^2 / c^2 = 1 / 128. Heights are 2 and 3/2.
+  const double diou = 1. / 4 + 1. / 128, v = aspect(2, 1.5), ciou = diou + v * v / (1. / 4 + v);
+  const double shape = std::pow(1 - std::exp(-1. / 4), 4);
+  require_values(kPred, {0, 0, 2, 1.5},
+                 {{Loss::kIou, 1. / 4},
+                  {Loss::kIouSquared, 7. / 16},
+                  {Loss::kIouLog, std::log(4. / 3)},
+                  {Loss::kGiou, 1. / 4},
+                  {Loss::kDiou, diou},
+                  {Loss::kCiou, ciou},
+                  {Loss::kCiouGated, ciou},
+                  {Loss::kEiou, diou + 1. / 16},
+                  {Loss::kSiou, 1. / 4 + (1 - std::exp(-2. / 64) + shape) / 2}});
+}
+
+TEST_CASE("equal boxes have no loss") {
+  Values zeros;
+  kLosses.for_each([&](Loss loss) { zeros[loss] = 0; });
+  require_values(kPred, kPred, zeros);
+}
+
+TEST_CASE("disjoint boxes") {
+  // Centres 4 apart in x, C is 6 x 2: rho^2 / c^2 = 16 / 40.
+  OracleProblem problem = one_pair(Loss::kDiou, kPred, {4, 0, 6, 2});
+  const auto loss = [&](Loss which) {
+    problem.loss = which;
+    return oracle_forward(problem).loss[0];
+  };
+  REQUIRE(loss(Loss::kIou) == 1);
+  REQUIRE(loss(Loss::kIouSquared) == 1);
+  REQUIRE(std::isinf(loss(Loss::kIouLog)));
+  for (const Loss which : {Loss::kDiou, Loss::kCiou, Loss::kCiouGated, Loss::kEiou}) {
+    REQUIRE_THAT(loss(which), WithinAbs(1.4, kRounding));
+  }
+  REQUIRE_THAT(loss(Loss::kSiou), WithinAbs(1 + (1 - std::exp(-8. / 9)) / 2, kRounding));
+  problem.eps = 1. / 4;
+  REQUIRE_THAT(loss(Loss::kIouLog), WithinAbs(std::log(4), kRounding));
+}
+
+TEST_CASE("eps goes into every denominator") {
+  // As half covered, with U' = 17/2, c^2' = 41/2, c_w^2' = 33/2, c_h^2' = 9/2, alpha's + 1/2.
+  const double iou = 8. / 17, diou = 1 - iou + 2. / 41, v = aspect(4, 2);
+  const Values expected = {{Loss::kIou, 1 - iou},
+                           {Loss::kDiou, diou},
+                           {Loss::kCiou, diou + v * v / (1 - iou + v + 0.5)},
+                           {Loss::kEiou, diou + 8. / 33}};
+  for (const auto& [loss, value] : expected) {
+    INFO(name_of(loss));
+    OracleProblem problem = one_pair(loss, kPred, {0, 0, 4, 2});
+    problem.eps = 0.5;
+    REQUIRE_THAT(oracle_forward(problem).loss[0], WithinAbs(value, kRounding));
+    // Clamped, it is below all of them, and changes nothing.
+    problem.eps_mode = EpsMode::kClamp;
+    const double clamped = oracle_forward(problem).loss[0];
+    problem.eps = 0;
+    REQUIRE_THAT(clamped, WithinAbs(oracle_forward(problem).loss[0], kRounding));
+  }
+  // siou adds eps to the distance of the centres in both modes: s = (3/2, 1/2), Lambda = 3/5.
+  OracleProblem siou = one_pair(Loss::kSiou, kPred, {0, 0, 4, 2});
+  siou.eps = 0.5;
+  siou.eps_mode = EpsMode::kClamp;
+  const double distance = 2 - std::exp(-1.4 * 9 / 64) - std::exp(-1.4 / 16);
+  const double shape = std::pow(1 - std::exp(-1. / 2), 4);
+  REQUIRE_THAT(oracle_forward(siou).loss[0], WithinAbs(1. / 2 + (distance + shape) / 2, kRounding));
+}
+
+void require_pred_gradient(Loss loss, const Boxes& target, const Boxes& expected) {
+  const Boxes got = oracle_gradients(one_pair(loss, kPred, target)).pred;
+  for (std::size_t i = 0; i < 4; ++i) {
+    INFO(name_of(loss) << ", coordinate " << i);
+    REQUIRE_THAT(got[i], WithinAbs(expected[i], kRounding));
+  }
+}
+
+TEST_CASE("gradients of boxes shifted along the diagonal") {
+  const Boxes target = {1, 1, 3, 3};
+  // By U 1/49, by I -1/7 - 1/49: pred.x1 -2/49, pred.x2 2/49 - 8/49.
+  const double outer = -2. / 49, inner = -6. / 49;
+  require_pred_gradient(Loss::kIou, target, {outer, outer, inner, inner});
+  // times 2 iou, and times 1 / iou
+  const double squared = 2. / 7;
+  require_pred_gradient(Loss::kIouSquared, target,
+                        {squared * outer, squared * outer, squared * inner, squared * inner});
+  require_pred_gradient(Loss::kIouLog, target, {7 * outer, 7 * outer, 7 * inner, 7 * inner});
+  // rho^2 / c^2 by c_w -2 * 2 * 3 / 18^2 = -1/27, whose x1 is pred's; by each x of pred -1/18.
+  const double first = outer + 1. / 27 - 1. / 18, second = inner - 1. / 18;
+  for (const Loss loss : {Loss::kDiou, Loss::kCiou, Loss::kCiouGated, Loss::kEiou}) {
+    // The differences of sides and angles are 0, and count squared.
+    require_pred_gradient(loss, target, {first, first, second, second});
+  }
+}
+
+TEST_CASE("alpha is a constant to ciou's gradient") {
+  // Half covered: the difference to diou is alpha 8 / pi^2 (theta_t - pi / 4) times -theta_p's,
+  // whose derivatives by a square's sides of 2 are h / 8 = 1/4 and -1/4.
+  const Boxes target = {0, 0, 4, 2};
+  const double v = aspect(4, 2), alpha = v / (1. / 2 + v);
+  const double by_side = -alpha * 8 / (kPi * kPi) * (std::atan(2) - kPi / 4) / 4;
+  const Boxes diou = oracle_gradients(one_pair(Loss::kDiou, kPred, target)).pred;
+  require_pred_gradient(
+      Loss::kCiou, target,
+      {diou[0] - by_side, diou[1] + by_side, diou[2] + by_side, diou[3] - by_side});
+  require_pred_gradient(Loss::kCiouGated, target, diou);
+}
+
+TEST_CASE("no loss is NaN or infinite for degenerate boxes") {
+  const double far = 1e9;
+  const std::vector<Boxes> boxes = {
+      {0, 0, 0, 0},           {1, 1, 1, 3},           {1, 1, 3, 1},           {3, 3, 1, 1},
+      {0, 0, 2, 2},           {-far, -far, far, far}, {far, far, -far, -far}, {far, -far, far, far},
+      {-far, far, far, -far}, {0, 0, far, 0},         {0, 0, 1e-20, 1e-20},   {far, far, far, far}};
+  kLosses.for_each([&](Loss loss) {
+    for (const EpsMode mode : {EpsMode::kAdd, EpsMode::kClamp}) {
+      for (const Boxes& pred : boxes) {
+        for (const Boxes& target : boxes) {
+          // GIoU's gradient of inverted boxes is itself beyond float32.
+          const auto is_inverted = [](const Boxes& b) { return b[2] < b[0] || b[3] < b[1]; };
+          if (loss == Loss::kGiou && (is_inverted(pred) || is_inverted(target))) continue;
+          // In float32, where it is harder.
+          const std::vector<float> p(pred.begin(), pred.end()), t(target.begin(), target.end());
+          LossProblem problem;
+          problem.loss = loss;
+          problem.pred.data = p.data();
+          problem.target.data = t.data();
+          problem.pred.slots = problem.target.slots = 1;
+          problem.eps_mode = mode;
+          problem.eps = 1e-12;
+          const Implementation& native = implementation("cpu/native");
+          double workspace[8];
+          Execution execution;
+          execution.workspace = workspace;
+          execution.workspace_bytes = sizeof(workspace);
+          const float one = 1;
+          float value = 0, scale = 0, d_pred[4], d_target[4];
+          loss_forward(native, problem, {&value, &scale}, execution);
+          loss_backward(native, problem, {&one}, &scale, {d_pred, d_target, nullptr}, execution);
+          INFO(name_of(loss) << ", mode " << static_cast<int>(mode) << ", pred " << pred[0] << " "
+                             << pred[1] << " " << pred[2] << " " << pred[3] << ", target "
+                             << target[0] << " " << target[1] << " " << target[2] << " "
+                             << target[3]);
+          REQUIRE(std::isfinite(value));
+          for (int i = 0; i < 4; ++i) {
+            REQUIRE(std::isfinite(d_pred[i]));
+            REQUIRE(std::isfinite(d_target[i]));
+          }
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace boxloss
