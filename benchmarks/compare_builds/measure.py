@@ -24,7 +24,7 @@ from ..common.cases import DENSE_PAIRS, Case, dense_case, seed_case
 from ..common.timing import Calls, Effort, gpu_times, host_times, wall_times
 
 SIZES = {"cuda": (2**18, 2**25), "cpu": (2**12, 2**18)}
-EFFORT = Effort(0.3, 5)
+EFFORT = Effort(0.15, 5)
 HOST_CALLS_AHEAD = 200
 
 Loss = Callable[..., Tensor]
