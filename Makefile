@@ -35,7 +35,7 @@ SCALE ?= small
 # No isolation: the library must be built against the torch that will load it.
 pip_install = $(PYTHON) -m pip install --no-build-isolation --no-deps
 
-folders := $(wildcard core backends bindings tests examples benchmarks cmake)
+folders := $(wildcard core backends bindings tests examples benchmarks docs cmake)
 sources = $(shell find CMakeLists.txt pyproject.toml core backends bindings cmake -not -path '*__pycache__*')
 cpp_files = $(shell find $(folders) -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh')
 other_files = $(shell find $(folders) -name '*.py' -o -name '*.cmake') $(wildcard tools/*) .ci/run

@@ -10,16 +10,18 @@
 
 /// The one list of losses: what a formula is called in C++ (core/losses), and its word everywhere
 /// else. The enum, the words, the parser, the refusals and the tests' tables derive from it.
+// clang-format off
 #define BOXLOSS_FOR_EACH_LOSS(use) \
-  use(Iou, "iou")                  \
-  use(IouSquared, "iou_squared")   \
-  use(IouLog, "iou_log")           \
-  use(Giou, "giou")                \
-  use(Diou, "diou")                \
-  use(Ciou, "ciou")                \
-  use(CiouGated, "ciou_gated")     \
-  use(Eiou, "eiou")                \
+  use(Iou, "iou") \
+  use(IouSquared, "iou_squared") \
+  use(IouLog, "iou_log") \
+  use(Giou, "giou") \
+  use(Diou, "diou") \
+  use(Ciou, "ciou") \
+  use(CiouGated, "ciou_gated") \
+  use(Eiou, "eiou") \
   use(Siou, "siou")
+// clang-format on
 
 namespace boxloss {
 

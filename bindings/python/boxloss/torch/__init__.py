@@ -19,7 +19,15 @@ from .losses import (
     iou_loss,
     siou_loss,
 )
-from .modules import BoxLoss, CIoULoss, DIoULoss, EIoULoss, GIoULoss, IoULoss, SIoULoss
+from .modules import (
+    BoxLoss,
+    CIoULoss,
+    DIoULoss,
+    EIoULoss,
+    GIoULoss,
+    IoULoss,
+    SIoULoss,
+)
 from .torchvision import (
     complete_box_iou_loss,
     distance_box_iou_loss,

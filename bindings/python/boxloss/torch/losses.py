@@ -9,7 +9,15 @@ import torch
 from torch import Tensor
 
 Loss = Literal[
-    "iou", "iou_squared", "iou_log", "giou", "diou", "ciou", "ciou_gated", "eiou", "siou"
+    "iou",
+    "iou_squared",
+    "iou_log",
+    "giou",
+    "diou",
+    "ciou",
+    "ciou_gated",
+    "eiou",
+    "siou",
 ]
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 Reduction = Literal["none", "sum", "mean"]
