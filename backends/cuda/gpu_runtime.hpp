@@ -16,6 +16,9 @@ namespace boxloss::cuda {
 
 using Stream = cudaStream_t;
 
+/// Of 256 threads, resident on a processor, which __launch_bounds__ takes.
+constexpr int kFloatBlocks = 4;
+
 constexpr Device kDevice = Device::kCuda;
 constexpr const char* kName = "cuda/native";
 

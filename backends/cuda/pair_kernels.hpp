@@ -13,6 +13,12 @@
 /// of lanes takes part of one image's slots.
 namespace boxloss::BOXLOSS_GPU {
 
+/// Forward has no more blocks than this on a processor. Told so, CUDA's compiler takes the
+/// registers that are left, and all loads are in flight together; else it saves them and loads one
+/// by one. Double needs more.
+template <class C>
+constexpr int kMinBlocks = sizeof(C) == sizeof(float) ? kFloatBlocks : 1;
+
 /// What every forward kernel ends with.
 template <class F, class C>
 __device__ void finish_forward(const ForwardArgs<F, C>& a, const Reducer<C>& reducer,
@@ -25,7 +31,7 @@ __device__ void finish_forward(const ForwardArgs<F, C>& a, const Reducer<C>& red
 }
 
 template <class F, class P, class T, class C, class Pairing, bool kPlain>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
     forward_flat(const ForwardArgs<F, C> a, const FlatBoxes<P, T> boxes, const Pairing pairing,
                  const Reducer<C> reducer) {
   constexpr int kBoxes = kGroup<P, T>;
@@ -66,7 +72,7 @@ __device__ void for_each_part(std::int64_t images, std::int64_t slots, const Use
 }
 
 template <class F, class P, class T, class C, class Pairing>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
     forward_strided(const ForwardArgs<F, C> a, const StridedPair<P, T> boxes, const Pairing pairing,
                     const Reducer<C> reducer) {
   Partial own{0, 0};

@@ -15,6 +15,14 @@ namespace boxloss::hip {
 
 using Stream = hipStream_t;
 
+/// What __launch_bounds__ takes besides the threads: on AMD's GPUs it is counted in wavefronts, and
+/// its compiler has the registers it wants.
+#if defined(__HIP_PLATFORM_NVIDIA__)
+constexpr int kFloatBlocks = 4;
+#else
+constexpr int kFloatBlocks = 1;
+#endif
+
 constexpr Device kDevice = Device::kHip;
 constexpr const char* kName = "hip/native";
 

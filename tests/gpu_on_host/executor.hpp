@@ -60,4 +60,4 @@ T shuffle_down(T value, unsigned lanes, unsigned width) {
 #define __global__
 #define __device__
 #define __shared__ static
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)

@@ -21,6 +21,8 @@ struct StreamState {
 /// Null is the default stream. All work is done when launch returns.
 using Stream = const StreamState*;
 
+constexpr int kFloatBlocks = 1;
+
 constexpr Device kDevice = Device::kCpu;
 constexpr const char* kName = "gpu_on_host";
 
