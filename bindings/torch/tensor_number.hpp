@@ -93,11 +93,8 @@ inline TensorNumber hold_constant(const TensorNumber& a) { return a.tensor.detac
 inline TensorNumber exp(const TensorNumber& a) { return a.tensor.exp(); }
 inline TensorNumber log(const TensorNumber& a) { return a.tensor.log(); }
 
-/// Where both are 0 ATen's derivative is NaN, and this one's 0.
 inline TensorNumber atan2(const TensorNumber& y, const TensorNumber& x) {
-  const at::Tensor is_point = (y.tensor == 0).logical_and(x.tensor == 0);
-  return at::atan2(at::where(is_point, at::zeros_like(y.tensor), y.tensor),
-                   at::where(is_point, at::ones_like(x.tensor), x.tensor));
+  return at::atan2(y.tensor, x.tensor);
 }
 
 }  // namespace boxloss::torch_binding

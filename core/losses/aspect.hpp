@@ -11,42 +11,49 @@
 /// theta = atan(w / h), which is +-pi/2 for h = 0, and 0 for a point.
 namespace boxloss {
 
-/// Where w^2 + h^2 is below, its reciprocal would overflow, and an angle has no derivative.
+/// Where w^2 + h^2 is below, a box counts as a point: its reciprocal might overflow.
 template <class T>
 BOXLOSS_HOST_DEVICE T smallest_square() {
-  return T(1e-37);
+  return T(1e-36);
+}
+
+/// The direction (h, w) of a box, with h >= 0, and the derivatives of its angle theta.
+template <class T>
+struct Direction {
+  T w, h, by_w, by_h;
+};
+
+template <class T>
+BOXLOSS_HOST_DEVICE Direction<T> direction(const Box<T>& box) {
+  const T w = box.x2 - box.x1, h = box.y2 - box.y1;
+  const T square = w * w + h * h;
+  const auto is_shape = square > smallest_square<T>();
+  const T per = select(is_shape, reciprocal(select(is_shape, square, T(1))), T(0));
+  const auto is_turned = h < T(0);
+  return {select(is_shape, select(is_turned, -w, w), T(0)),
+          select(is_shape, select(is_turned, -h, h), T(1)), h * per, -w * per};
+}
+
+/// theta_t - theta_p, as the angle between the two directions.
+template <class T>
+BOXLOSS_HOST_DEVICE T angle_between(const Direction<T>& p, const Direction<T>& t) {
+  return atan2(t.w * p.h - p.w * t.h, p.h * t.h + p.w * t.w);
 }
 
 template <class T>
-BOXLOSS_HOST_DEVICE T aspect_angle(const T& w, const T& h) {
-  return atan2(select(h < T(0), -w, w), select(h < T(0), -h, h));
-}
-
-template <class T>
-BOXLOSS_HOST_DEVICE T aspect_difference(const Box<T>& p, const Box<T>& t) {
-  return aspect_angle(t.x2 - t.x1, t.y2 - t.y1) - aspect_angle(p.x2 - p.x1, p.y2 - p.y1);
-}
-
-template <class T>
-BOXLOSS_HOST_DEVICE T aspect_penalty(const T& difference) {
-  return T(0.40528473456935109) * (difference * difference);  // 4 / pi^2
+BOXLOSS_HOST_DEVICE T aspect_penalty(const T& angle) {
+  return T(0.40528473456935109) * (angle * angle);  // 4 / pi^2
 }
 
 /// Adds the derivatives of alpha * v, alpha constant.
 template <class T>
-BOXLOSS_HOST_DEVICE void add_aspect(const Box<T>& p, const Box<T>& t, const T& difference,
+BOXLOSS_HOST_DEVICE void add_aspect(const Direction<T>& p, const Direction<T>& t, const T& angle,
                                     const T& alpha, Derivatives<T>& d) {
-  const T by_theta = T(0.81056946913870217) * (alpha * difference);  // 8 / pi^2
-  const auto add = [&](const Box<T>& box, const T& by, T& by_w, T& by_h) {
-    const T w = box.x2 - box.x1, h = box.y2 - box.y1;
-    const T square = w * w + h * h;
-    const auto is_shape = square > smallest_square<T>();
-    const T per = reciprocal(select(is_shape, square, T(1)));
-    by_w = by_w + by * select(is_shape, h * per, T(0));
-    by_h = by_h - by * select(is_shape, w * per, T(0));
-  };
-  add(t, by_theta, d.x.t_side, d.y.t_side);
-  add(p, -by_theta, d.x.p_side, d.y.p_side);
+  const T by_theta = T(0.81056946913870217) * (alpha * angle);  // 8 / pi^2
+  d.x.t_side = d.x.t_side + by_theta * t.by_w;
+  d.y.t_side = d.y.t_side + by_theta * t.by_h;
+  d.x.p_side = d.x.p_side - by_theta * p.by_w;
+  d.y.p_side = d.y.p_side - by_theta * p.by_h;
 }
 
 }  // namespace boxloss

@@ -15,7 +15,7 @@ struct CiouGated {
   template <class T>
   static BOXLOSS_HOST_DEVICE T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {
     const DiouTerms<T> g = diou_terms(p, t, eps);
-    const T v = aspect_penalty(aspect_difference(p, t));
+    const T v = aspect_penalty(angle_between(direction(p), direction(t)));
     return g.loss + alpha(g, v) * v;
   }
 
@@ -23,12 +23,13 @@ struct CiouGated {
   static BOXLOSS_HOST_DEVICE Derivatives<T> derivatives(const Box<T>& p, const Box<T>& t,
                                                         const Eps<T>& eps) {
     const DiouTerms<T> g = diou_terms(p, t, eps);
-    const T difference = aspect_difference(p, t);
-    const T v = aspect_penalty(difference);
+    const Direction<T> of_p = direction(p), of_t = direction(t);
+    const T angle = angle_between(of_p, of_t);
+    const T v = aspect_penalty(angle);
     const T a = alpha(g, v);
     Derivatives<T> d = diou_derivatives(p, t, eps, g);
     d.loss = d.loss + a * v;
-    add_aspect(p, t, difference, a, d);
+    add_aspect(of_p, of_t, angle, a, d);
     return d;
   }
 

@@ -212,7 +212,7 @@ template <class C>
 Bounded<C> exp(const Bounded<C>& x) {
   const double value = std::exp(x.value);
   if (!std::isfinite(x.value)) return {value, x.error == 0 ? 0 : kUnbounded};
-  Bounded<C> result = function_value<C>(value, value * std::expm1(x.error), 2);
+  Bounded<C> result = function_value<C>(value, value * std::expm1(x.error), 6);
   if (sizeof(C) == sizeof(float)) result.error += 1.7e-38;  // below that it is 0
   return result;
 }
@@ -225,10 +225,9 @@ Bounded<C> log(const Bounded<C>& x) {
   return function_value<C>(value, -std::log1p(-x.error / x.value), 2);
 }
 
-/// For x >= 0.
 template <class C>
 Bounded<C> atan2(const Bounded<C>& y, const Bounded<C>& x) {
-  const double value = x.value == 0 && y.value == 0 ? 0 : std::atan2(y.value, std::fabs(x.value));
+  const double value = x.value == 0 && y.value == 0 ? 0 : std::atan2(y.value, x.value);
   if (!std::isfinite(value)) return {value, 0};
   const double near_x = std::fmax(std::fabs(x.value) - x.error, 0);
   const double near_y = std::fmax(std::fabs(y.value) - y.error, 0);
@@ -237,8 +236,10 @@ Bounded<C> atan2(const Bounded<C>& y, const Bounded<C>& x) {
   if (x.error > 0 || y.error > 0) {
     const double reach =
         (std::fabs(x.value) + x.error) * y.error + (std::fabs(y.value) + y.error) * x.error;
-    propagated = std::fmin(reach / square, 4);  // whatever it is, it lies in [-pi/2, pi/2]
-    if (std::isnan(propagated)) propagated = 4;
+    propagated = std::fmin(reach / square, 7);  // whatever it is, it lies in [-pi, pi]
+    if (std::isnan(propagated)) propagated = 7;
+    // Half a turn is as good as half a turn back.
+    if (x.value - x.error < 0 && std::fabs(y.value) <= y.error) propagated = 7;
   }
   return function_value<C>(value, propagated, 8);
 }

@@ -102,14 +102,9 @@ inline Dual exp(const Dual& a) {
 
 inline Dual log(const Dual& a) { return chain(log(a.value), a, reciprocal(a.value), a, 0.0); }
 
-/// For x >= 0; 0 where the angle has no derivative.
 inline Dual atan2(const Dual& y, const Dual& x) {
-  const Dual::Number square = x.value * x.value + y.value * y.value;
-  const Decision is_angle = square > Dual::Number(1e-37);
-  const Dual::Number per = reciprocal(select(is_angle, square, Dual::Number(1.0)));
-  const Dual::Number zero(0.0);
-  return chain(atan2(y.value, x.value), y, select(is_angle, x.value * per, zero), x,
-               select(is_angle, -y.value * per, zero));
+  const Dual::Number per = reciprocal(x.value * x.value + y.value * y.value);
+  return chain(atan2(y.value, x.value), y, x.value * per, x, -y.value * per);
 }
 
 }  // namespace boxloss
