@@ -9,6 +9,8 @@ here, with U = UNIT of the compute dtype, at least two unit roundoffs:
     derivative * weight, scale      weight, scale and upstream round once, with three products;
       and upstream                  signs, halves and two sums make the four coordinates of a format
                                     of the corners', at most 4 additions: 5 U of the terms' sizes
+    a product that underflows       the smallest number, times the side that it is multiplied with
+      before its last factor        afterwards
 
 Sums are bounded as in comparison.py.
 """
@@ -16,17 +18,11 @@ Sums are bounded as in comparison.py.
 from dataclasses import dataclass
 
 import torch
-from comparison import (
-    assert_within,
-    compute_dtype,
-    run,
-    run_formula,
-    upstream_for,
-)
+from comparison import assert_within, compute_dtype, run, run_formula, upstream_for
 from formula import corners
 from formulas import FORMULAS, Pair
 from problems import Problem, on_cpu, pairs_of
-from running import UNIT, coordinates
+from running import SMALLEST, UNIT, coordinates
 from torch import Tensor
 
 
@@ -54,7 +50,9 @@ def pair_bounds(values: Problem) -> PairBounds:
     eps = torch.tensor(values.get("eps", 1e-7), dtype=compute).double()
     pair = Pair(*coordinates(p, t, compute), eps, values.get("eps_mode", "add"))
     result = FORMULAS[values.get("loss", "giou")](pair)
+    longest = 1 + 2 * torch.cat((p, t), -1).abs().amax(-1)
     each = result.tangent.error + 5 * UNIT[compute] * result.tangent.size
+    each = each + 2 * SMALLEST[compute] * longest
     boxes = {
         "pred": of_format(each[:4], formats["pred"]),
         "target": of_format(each[4:], formats["target"]),
