@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The losses in plain PyTorch, written out in double: what boxloss is compared with.
 
-For the formula of one pair see formulas.py. Which pairs count is found slot by slot in Python, and pairs that do not count never enter the
-formula. Everything is on the CPU; gradients are autograd's.
+For the formula of one pair see formulas.py. Which pairs count is found slot by slot in Python, and
+pairs that do not count never enter the formula. Everything is on the CPU; gradients are autograd's.
 """
 
 import torch

@@ -19,9 +19,9 @@ so that small integers tie where they should. Where rounding could turn a compar
 reaches to what the other branch would have given.
 
 A Dual also carries its derivatives by the eight coordinates, again as Bounded. boxloss has its
-derivatives written out: the same products of the same factors, added in another order. A sum in any
-order is within u times its additions times the sum of the terms' sizes; so a derivative carries that
-sum, `size`, and rounds by it instead of by its value.
+derivatives written out: the same products of the same factors, added in another order. A sum in
+any order is within u times its additions times the sum of the terms' sizes; so a derivative
+carries that sum, `size`, and rounds by it instead of by its value.
 """
 
 from __future__ import annotations
@@ -241,9 +241,7 @@ def minimum(a: Any, b: Any) -> Dual:
     tangent = share(first, second, a.tangent, b.tangent)
     # Continuous: nothing jumps where it is not sure which of the two it is.
     taken = select(Decision(first.holds, torch.ones_like(first.is_sure)), a.primal, b.primal)
-    error = torch.where(
-        first.is_sure, taken.error, torch.maximum(a.primal.error, b.primal.error)
-    )
+    error = torch.where(first.is_sure, taken.error, torch.maximum(a.primal.error, b.primal.error))
     return Dual(Bounded.of(taken.value, taken.compute, error), tangent)
 
 

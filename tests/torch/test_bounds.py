@@ -86,7 +86,10 @@ def replaced(loss: str, name: str, change: Callable[[Pair], object]) -> Formula:
 FORMULAS_AS_THEY_ARE = dict(FORMULAS)
 MISTAKES: dict[str, tuple[str, Formula]] = {
     **{
-        f"{loss}, 1e-5 more": (loss, lambda pair, loss=loss: 1.00001 * FORMULAS_AS_THEY_ARE[loss](pair))
+        f"{loss}, 1e-5 more": (
+            loss,
+            lambda pair, loss=loss: 1.00001 * FORMULAS_AS_THEY_ARE[loss](pair),
+        )
         for loss in LOSSES
     },
     "iou is 1e-5 larger": ("siou", replaced("siou", "iou", lambda pair: 1.00001 * pair.iou)),
@@ -94,8 +97,12 @@ MISTAKES: dict[str, tuple[str, Formula]] = {
     "ciou has no alpha": ("ciou", lambda pair: formulas.diou(pair) + formulas.aspect(pair)),
     "ciou's alpha has a gradient": (
         "ciou",
-        lambda pair: formulas.diou(pair)
-        + formulas.aspect(pair) * formulas.aspect(pair) / (1.25 - pair.iou + formulas.aspect(pair)),
+        lambda pair: (
+            formulas.diou(pair)
+            + formulas.aspect(pair)
+            * formulas.aspect(pair)
+            / (1.25 - pair.iou + formulas.aspect(pair))
+        ),
     ),
     "the gate is always open": ("ciou_gated", FORMULAS["ciou"]),
     "siou's centres without eps": (

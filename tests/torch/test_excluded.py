@@ -8,7 +8,7 @@ from boxloss.torch import box_loss, giou_loss
 from comparison import differentiable, run, upstream_for
 from devices import Implementation
 from formulas import LOSSES
-from problems import FORMATS, PAIRINGS, REDUCTIONS, Problem, boxes, excluded, problem
+from problems import FORMATS, PAIRINGS, REDUCTIONS, Problem, boxes, excluded, problem, with_overlaps
 from torch import Tensor
 
 POISONS = [float("nan"), float("inf"), -float("inf"), 3e38]
@@ -56,6 +56,7 @@ def test_garbage_reaches_nothing(
 ) -> None:
     options = {"loss": loss, "reduction": reduction}
     values = problem(pairing, implementation.device, weight=torch.float32, **options)
+    values = with_overlaps(values)
     clean_upstream, dirty_upstream = poisoned_upstream(values, poison)
     clean = run(values, clean_upstream)
     dirty = run(poisoned(values, poison), dirty_upstream)
@@ -71,7 +72,7 @@ def test_garbage_reaches_no_second_derivative(
     device: torch.device, loss: str, eps: float, pairing: str, poison: float
 ) -> None:
     options = {"loss": loss, "reduction": "none", "eps": eps}
-    values = problem(pairing, device, weight=torch.float32, **options)
+    values = with_overlaps(problem(pairing, device, weight=torch.float32, **options))
     clean_upstream, dirty_upstream = poisoned_upstream(values, poison)
 
     def derivatives(values: Problem, upstream: Tensor) -> dict[str, Tensor]:

@@ -10,7 +10,7 @@ import torch
 from boxloss.torch import box_loss
 from comparison import UNIT_ROUNDOFF, differentiable
 from formulas import LOSSES
-from problems import PAIRINGS, Problem, boxes, on_cpu, problem
+from problems import PAIRINGS, Problem, boxes, on_cpu, problem, with_overlaps
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import grad, jacfwd, jacrev, jvp, vmap
@@ -31,15 +31,8 @@ def assert_same(actual: Tensor, expected: Tensor) -> None:
 
 
 def double_problem(loss: str, device: torch.device, pairing: str = "mask") -> Problem:
-    """With as many disjoint boxes as boxes that overlap."""
-    values = problem(pairing, device, DOUBLE, DOUBLE, DOUBLE, loss=loss, reduction="none")
-    if pairing != "offsets":
-        shift = torch.tensor([3.0, -2.0, 4.0, 1.0], device=device).double()
-        moved = values["pred"] + shift
-        is_odd = torch.arange(5, device=device)[:, None] % 2 == 1
-        is_box = (values["target"] != 0).any(-1, keepdim=True)
-        values["target"] = torch.where(is_odd & is_box, moved, values["target"])
-    return values
+    options = {"loss": loss, "reduction": "none"}
+    return with_overlaps(problem(pairing, device, DOUBLE, DOUBLE, DOUBLE, **options))
 
 
 @pytest.mark.parametrize("eps_mode", EPS_MODES)
