@@ -83,27 +83,22 @@ def replaced(loss: str, name: str, change: Callable[[Pair], object]) -> Formula:
     return formula
 
 
+def more(loss: str) -> Formula:
+    return lambda pair: 1.00001 * FORMULAS_AS_THEY_ARE[loss](pair)
+
+
+def ciou_through_alpha(pair: Pair) -> Tensor:
+    v = formulas.aspect(pair)
+    return formulas.diou(pair) + v * v / (1 - pair.iou + v + pair.eps)
+
+
 FORMULAS_AS_THEY_ARE = dict(FORMULAS)
 MISTAKES: dict[str, tuple[str, Formula]] = {
-    **{
-        f"{loss}, 1e-5 more": (
-            loss,
-            lambda pair, loss=loss: 1.00001 * FORMULAS_AS_THEY_ARE[loss](pair),
-        )
-        for loss in LOSSES
-    },
+    **{f"{loss}, 1e-5 more": (loss, more(loss)) for loss in LOSSES},
     "iou is 1e-5 larger": ("siou", replaced("siou", "iou", lambda pair: 1.00001 * pair.iou)),
     "a width is 1e-5 larger": ("eiou", replaced("eiou", "cw", lambda pair: 1.00001 * pair.cw)),
     "ciou has no alpha": ("ciou", lambda pair: formulas.diou(pair) + formulas.aspect(pair)),
-    "ciou's alpha has a gradient": (
-        "ciou",
-        lambda pair: (
-            formulas.diou(pair)
-            + formulas.aspect(pair)
-            * formulas.aspect(pair)
-            / (1.25 - pair.iou + formulas.aspect(pair))
-        ),
-    ),
+    "ciou's alpha has a gradient": ("ciou", ciou_through_alpha),
     "the gate is always open": ("ciou_gated", FORMULAS["ciou"]),
     "siou's centres without eps": (
         "siou",

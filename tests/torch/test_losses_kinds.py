@@ -34,18 +34,29 @@ def joined(*pairs: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     return torch.cat(pred), torch.cat(target)
 
 
-@pytest.mark.parametrize("eps", [1e-7, 0.25, 4.0])
+@pytest.mark.parametrize(
+    ("eps", "modes"),
+    [
+        (1e-7, EPS_MODES),
+        (0.25, ("add",)),
+        (4.0, ("clamp",)),  # the area, and the squared side, of some: there it has half its slope
+    ],
+)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_every_kind(
-    implementation: Implementation, loss: str, dtype: torch.dtype, eps: float
+    implementation: Implementation,
+    loss: str,
+    dtype: torch.dtype,
+    eps: float,
+    modes: tuple[str, ...],
 ) -> None:
-    # 4 is the area, and the squared side, of some: there clamp has half its slope.
     integers = (tensors(pairs, dtype) for pairs in (PAIRS, WITHOUT_AREA, INVERTED))
     check_pairs(
         implementation,
         loss,
         joined(*integers, *(random_pairs(kind, dtype) for kind in RANDOM_KINDS)),
         eps,
+        modes,
     )
 
 
@@ -74,7 +85,7 @@ def test_up_to_1e9(
     boxes[::10, 0] = boxes[::10, 1]
     upright = (boxes[..., :2] <= boxes[..., 2:]).all(-1).all(-1)
     assert 20 < upright.sum() < 580
-    # GIoU's gradient is U' / C'^2 times a side. Where inverted boxes leave eps of C', and 1e18 of U,
-    # that is no float32.
+    # GIoU's gradient is U' / C'^2 times a side. Where inverted boxes leave eps of C', and 1e18 of
+    # U, that is no float32.
     kept = boxes[upright] if loss == "giou" else boxes
     check_pairs(implementation, loss, (kept[:, 0].contiguous(), kept[:, 1].contiguous()), eps)

@@ -7,7 +7,7 @@ import torch
 from bounds import check_bounded
 from devices import Implementation
 from formulas import LOSSES
-from problems import FORMATS, PAIRINGS, REDUCTIONS, Problem, problem, with_overlaps
+from problems import FORMATS, PAIRINGS, Problem, problem, with_overlaps
 
 pytestmark = pytest.mark.parametrize("loss", LOSSES)
 HALVES = (torch.float16, torch.bfloat16)
@@ -30,12 +30,18 @@ def check(values: Problem) -> None:
 
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_pairings(implementation: Implementation, loss: str, pairing: str) -> None:
+    options = {"loss": loss, "reduction": "none"}
+    check(problem(pairing, implementation.device, weight=torch.float32, **options))
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean", "normalizer"])
+def test_reductions(implementation: Implementation, loss: str, reduction: str) -> None:
     device = implementation.device
-    for reduction in REDUCTIONS:
-        options = {"loss": loss, "reduction": reduction}
-        check(problem(pairing, device, weight=torch.float32, **options))
-    number = torch.tensor(2.5, device=device)
-    check(problem(pairing, device, loss=loss, normalizer=number))
+    values = problem("lengths", device, weight=torch.float32, loss=loss, reduction="mean")
+    if reduction == "normalizer":
+        check({**values, "normalizer": torch.tensor(2.5, device=device)})
+    else:
+        check({**values, "reduction": reduction})
 
 
 @pytest.mark.parametrize(("pred_format", "target_format"), FORMAT_PAIRS)
