@@ -83,7 +83,8 @@ def upstream_for(loss: Tensor) -> Tensor:
 def run(values: Problem, upstream: Tensor | None = None) -> dict[str, Tensor]:
     """boxloss' loss, and the gradients by name."""
     leaves = differentiable(values)
-    loss = boxloss.torch.giou_loss(**{**values, **leaves})
+    function = boxloss.torch.box_loss if "loss" in values else boxloss.torch.giou_loss
+    loss = function(**{**values, **leaves})
     upstream = upstream_for(loss) if upstream is None else upstream
     gradients = torch.autograd.grad(loss, tuple(leaves.values()), upstream)
     return {"loss": loss.detach(), **dict(zip(leaves, gradients, strict=True))}
@@ -100,7 +101,7 @@ def run_formula(values: Problem, upstream: Tensor | None = None) -> dict[str, Te
             exact[name] = exact[name].double()
     names = differentiable(values)
     leaves = {name: exact[name].detach().requires_grad_() for name in names}
-    loss = formula.giou_loss(**{**exact, **leaves}, compute=compute)
+    loss = formula.box_loss(**{**exact, **leaves}, compute=compute)
     upstream = upstream_for(loss.to(compute)) if upstream is None else upstream
     gradients = torch.autograd.grad(loss, tuple(leaves.values()), upstream.cpu().double())
     return {"loss": loss.detach(), **dict(zip(leaves, gradients, strict=True))}

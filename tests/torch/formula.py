@@ -1,18 +1,21 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The loss in plain PyTorch, written out in double: what boxloss is compared with.
+"""The losses in plain PyTorch, written out in double: what boxloss is compared with.
 
-Which pairs count is found slot by slot in Python, and pairs that do not count never enter the
-formula. Everything is on the CPU; gradients are autograd's.
+For the formula of one pair see formulas.py. Which pairs count is found slot by slot in Python, and
+pairs that do not count never enter the formula. Everything is on the CPU; gradients are autograd's.
 """
 
 import torch
+from formulas import FORMULAS, Pair
 from torch import Tensor
 
 
-def giou_loss(
+def box_loss(
     pred: Tensor,
     target: Tensor,
+    loss: str = "giou",
+    *,
     weight: Tensor | None = None,
     normalizer: Tensor | None = None,
     lengths: Tensor | None = None,
@@ -32,7 +35,7 @@ def giou_loss(
     rows = torch.tensor([row for _, row in pairs], dtype=torch.int64)
     p = corners(pred.reshape(-1, 4)[slots], pred_format, compute)
     t = corners(target.reshape(-1, 4)[rows], target_format, compute)
-    losses = pair_losses(p, t, torch.tensor(eps, dtype=compute).double(), eps_mode)
+    losses = pair_losses(loss, p, t, torch.tensor(eps, dtype=compute).double(), eps_mode)
     if weight is not None:
         losses = losses * weight.reshape(-1)[rows]
     if reduction == "none":
@@ -87,20 +90,6 @@ def _to_corners(boxes: Tensor, box_format: str) -> Tensor:
     return torch.stack((a - 0.5 * w, b - 0.5 * h, a + 0.5 * w, b + 0.5 * h), -1)
 
 
-def pair_losses(p: Tensor, t: Tensor, eps: Tensor, eps_mode: str) -> Tensor:
-    """1 - GIoU of corner boxes."""
-    px1, py1, px2, py2 = p.unbind(-1)
-    tx1, ty1, tx2, ty2 = t.unbind(-1)
-    inter_w = torch.minimum(px2, tx2) - torch.maximum(px1, tx1)
-    inter_h = torch.minimum(py2, ty2) - torch.maximum(py1, ty1)
-    overlap = (inter_w > 0) & (inter_h > 0)
-    inter = torch.where(overlap, inter_w * inter_h, torch.zeros_like(inter_w))
-    union = (px2 - px1) * (py2 - py1) + (tx2 - tx1) * (ty2 - ty1) - inter
-    enclosing_w = torch.maximum(px2, tx2) - torch.minimum(px1, tx1)
-    enclosing_h = torch.maximum(py2, ty2) - torch.minimum(py1, ty1)
-    enclosing = enclosing_w * enclosing_h
-    if eps_mode == "add":
-        union, enclosing = union + eps, enclosing + eps
-    else:
-        union, enclosing = torch.maximum(union, eps), torch.maximum(enclosing, eps)
-    return 1 - (inter / union - (enclosing - union) / enclosing)
+def pair_losses(loss: str, p: Tensor, t: Tensor, eps: Tensor, eps_mode: str) -> Tensor:
+    """Of corner boxes."""
+    return FORMULAS[loss](Pair(p.unbind(-1), t.unbind(-1), eps, eps_mode))

@@ -4,13 +4,18 @@
 
 import pytest
 import torch
-from boxloss.torch import giou_loss
+from boxloss.torch import box_loss, giou_loss
 from comparison import differentiable, run, upstream_for
 from devices import Implementation
-from problems import FORMATS, PAIRINGS, REDUCTIONS, Problem, excluded, problem
+from formulas import LOSSES
+from problems import FORMATS, PAIRINGS, REDUCTIONS, Problem, boxes, excluded, problem, with_overlaps
 from torch import Tensor
 
 POISONS = [float("nan"), float("inf"), -float("inf"), 3e38]
+# Without eps -log(iou) of disjoint boxes is infinite.
+LOSSES_AND_EPS = [(loss, 1e-7) for loss in LOSSES] + [
+    (loss, 0.0) for loss in LOSSES if loss != "iou_log"
+]
 
 
 def poisoned(values: Problem, poison: float) -> Problem:
@@ -29,7 +34,7 @@ def poisoned(values: Problem, poison: float) -> Problem:
 
 def poisoned_upstream(values: Problem, poison: float) -> tuple[Tensor, Tensor]:
     """A gradient for the loss, and the same with garbage for the rows that do not count."""
-    clean = upstream_for(giou_loss(**values))
+    clean = upstream_for(box_loss(**values))
     dirty = clean.clone()
     if values["reduction"] == "none":
         dirty[excluded(values)[1]] = poison
@@ -45,10 +50,13 @@ def assert_zero_where_excluded(values: Problem, gradients: dict[str, Tensor]) ->
 @pytest.mark.parametrize("poison", POISONS)
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("pairing", PAIRINGS[1:])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_garbage_reaches_nothing(
-    implementation: Implementation, pairing: str, reduction: str, poison: float
+    implementation: Implementation, loss: str, pairing: str, reduction: str, poison: float
 ) -> None:
-    values = problem(pairing, implementation.device, weight=torch.float32, reduction=reduction)
+    options = {"loss": loss, "reduction": reduction}
+    values = problem(pairing, implementation.device, weight=torch.float32, **options)
+    values = with_overlaps(values)
     clean_upstream, dirty_upstream = poisoned_upstream(values, poison)
     clean = run(values, clean_upstream)
     dirty = run(poisoned(values, poison), dirty_upstream)
@@ -57,19 +65,20 @@ def test_garbage_reaches_nothing(
     assert_zero_where_excluded(values, dirty)
 
 
-@pytest.mark.parametrize("eps", [1e-7, 0.0])
 @pytest.mark.parametrize("poison", POISONS)
 @pytest.mark.parametrize("pairing", PAIRINGS[1:])
+@pytest.mark.parametrize(("loss", "eps"), LOSSES_AND_EPS)
 def test_garbage_reaches_no_second_derivative(
-    device: torch.device, pairing: str, poison: float, eps: float
+    device: torch.device, loss: str, eps: float, pairing: str, poison: float
 ) -> None:
-    values = problem(pairing, device, weight=torch.float32, reduction="none", eps=eps)
+    options = {"loss": loss, "reduction": "none", "eps": eps}
+    values = with_overlaps(problem(pairing, device, weight=torch.float32, **options))
     clean_upstream, dirty_upstream = poisoned_upstream(values, poison)
 
     def derivatives(values: Problem, upstream: Tensor) -> dict[str, Tensor]:
         leaves = differentiable(values)
         inputs = tuple(leaves.values())
-        loss = giou_loss(**{**values, **leaves})
+        loss = box_loss(**{**values, **leaves})
         first = torch.autograd.grad(loss, inputs, upstream, create_graph=True)
         second = torch.autograd.grad(sum(g.square().sum() for g in first), inputs)
         return dict(zip(leaves, second, strict=True))
@@ -112,6 +121,24 @@ def test_nan_in_a_counted_pair_stays_in_that_pair(
     check_only_pair_two_is_nan(run(values))
     values["mask"][2] = False  # which does
     assert not any(result.isnan().any() for result in run(values).values())
+
+
+@pytest.mark.parametrize("eps_mode", ["add", "clamp"])
+@pytest.mark.parametrize("box_format", FORMATS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_nan_in_any_coordinate_of_any_loss(
+    implementation: Implementation, loss: str, box_format: str, eps_mode: str
+) -> None:
+    pred, target = (
+        boxes((9,), implementation.device, box_format=box_format, seed=seed) for seed in (1, 2)
+    )
+    pred[range(4), range(4)] = float("nan")
+    target[range(4, 8), range(4)] = float("nan")
+    formats = {"pred_format": box_format, "target_format": box_format}
+    options = {"loss": loss, "reduction": "none", "eps_mode": eps_mode, **formats}
+    for result in run({"pred": pred, "target": target, **options}).values():
+        assert result[:8].isnan().all()
+        assert result[8].isfinite().all()
 
 
 @pytest.mark.parametrize("reduction", ["sum", "mean"])

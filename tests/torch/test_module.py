@@ -9,7 +9,7 @@ import pytest
 import torch
 from boxloss.torch import GIoULoss, generalized_box_iou_loss, giou_loss
 from comparison import LOSS, assert_within, roundoff
-from formula import giou_loss as formula_loss
+from formula import box_loss as formula_loss
 from problems import PAIRINGS, REDUCTIONS, boxes, problem
 
 OPTIONS = {
