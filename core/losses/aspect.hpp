@@ -37,7 +37,11 @@ BOXLOSS_HOST_DEVICE Direction<T> direction(const Box<T>& box) {
 /// theta_t - theta_p, as the angle between the two directions.
 template <class T>
 BOXLOSS_HOST_DEVICE T angle_between(const Direction<T>& p, const Direction<T>& t) {
-  return atan2(t.w * p.h - p.w * t.h, p.h * t.h + p.w * t.w);
+  const T cross = t.w * p.h - p.w * t.h, dot = p.h * t.h + p.w * t.w;
+  // Opposite directions, which have no height, are half a turn apart, either way.
+  const T side = select(cross < T(0), T(-1), select(T(0) < cross, T(1), t.w));
+  const T angle = atan2(select(side < T(0), -cross, cross), dot);
+  return select(side < T(0), -angle, angle);
 }
 
 template <class T>
