@@ -8,15 +8,16 @@
 namespace boxloss {
 
 /// Complete IoU loss: Zheng et al., "Distance-IoU Loss", AAAI 2020: DIoU's and alpha v, where
-///   alpha = v / (max(1 - iou, 0) + v + eps), or max(..., eps), is a constant to the gradient.
-struct Ciou {
+/// alpha, which `Formula` gives, is a constant to the gradient.
+template <class Formula>
+struct CiouWith {
   static constexpr bool kUsesCentres = true;
 
   template <class T>
   static BOXLOSS_HOST_DEVICE T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {
     const DiouTerms<T> g = diou_terms(p, t, eps);
     const T v = aspect_penalty(angle_between(direction(p), direction(t)));
-    return g.loss + alpha(g, v, eps) * v;
+    return g.loss + hold_constant(Formula::alpha(g.overlap, v, eps)) * v;
   }
 
   template <class T>
@@ -26,18 +27,25 @@ struct Ciou {
     const Direction<T> of_p = direction(p), of_t = direction(t);
     const T angle = angle_between(of_p, of_t);
     const T v = aspect_penalty(angle);
-    const T a = alpha(g, v, eps);
+    const T alpha = Formula::alpha(g.overlap, v, eps);
     Derivatives<T> d = diou_derivatives(p, t, eps, g);
-    d.loss = d.loss + a * v;
-    add_aspect(of_p, of_t, angle, a, d);
+    d.loss = d.loss + alpha * v;
+    add_aspect(of_p, of_t, angle, alpha, d);
     return d;
   }
+};
 
- private:
+/// max(1 - iou, 0) + v. Boxes that overlap have iou <= 1, but for its rounding.
+template <class T>
+BOXLOSS_HOST_DEVICE T distance_and_aspect(const Overlap<T>& o, const T& v) {
+  return larger(T(1) - iou_of(o), T(0)) + v;
+}
+
+/// alpha = v / (max(1 - iou, 0) + v + eps), or / max(..., eps).
+struct Ciou : CiouWith<Ciou> {
   template <class T>
-  static BOXLOSS_HOST_DEVICE T alpha(const DiouTerms<T>& g, const T& v, const Eps<T>& eps) {
-    const T whole = larger(T(1) - iou_of(g.overlap), T(0)) + v;
-    return hold_constant(fraction(v, guard(whole, eps).value));
+  static BOXLOSS_HOST_DEVICE T alpha(const Overlap<T>& o, const T& v, const Eps<T>& eps) {
+    return fraction(v, guard(distance_and_aspect(o, v), eps).value);
   }
 };
 

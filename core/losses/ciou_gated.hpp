@@ -2,44 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "losses/aspect.hpp"
-#include "losses/distance.hpp"
+#include "losses/ciou.hpp"
 
 namespace boxloss {
 
 /// CIoU as mmdetection has it: alpha = v / (1 - iou + v) where 2 I > U', else 0. Without eps, it is
 /// 0 for equal boxes.
-struct CiouGated {
-  static constexpr bool kUsesCentres = true;
-
+struct CiouGated : CiouWith<CiouGated> {
   template <class T>
-  static BOXLOSS_HOST_DEVICE T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {
-    const DiouTerms<T> g = diou_terms(p, t, eps);
-    const T v = aspect_penalty(angle_between(direction(p), direction(t)));
-    return g.loss + alpha(g, v) * v;
-  }
-
-  template <class T>
-  static BOXLOSS_HOST_DEVICE Derivatives<T> derivatives(const Box<T>& p, const Box<T>& t,
-                                                        const Eps<T>& eps) {
-    const DiouTerms<T> g = diou_terms(p, t, eps);
-    const Direction<T> of_p = direction(p), of_t = direction(t);
-    const T angle = angle_between(of_p, of_t);
-    const T v = aspect_penalty(angle);
-    const T a = alpha(g, v);
-    Derivatives<T> d = diou_derivatives(p, t, eps, g);
-    d.loss = d.loss + a * v;
-    add_aspect(of_p, of_t, angle, a, d);
-    return d;
-  }
-
- private:
-  template <class T>
-  static BOXLOSS_HOST_DEVICE T alpha(const DiouTerms<T>& g, const T& v) {
-    // Boxes that overlap have iou <= 1, but for its rounding.
-    const T whole = larger(T(1) - iou_of(g.overlap), T(0)) + v;
-    const auto is_open = g.overlap.inter + g.overlap.inter > g.overlap.uni.value;
-    return hold_constant(select(is_open, fraction(v, whole), T(0)));
+  static BOXLOSS_HOST_DEVICE T alpha(const Overlap<T>& o, const T& v, const Eps<T>&) {
+    const auto is_open = o.inter + o.inter > o.uni.value;
+    return select(is_open, fraction(v, distance_and_aspect(o, v)), T(0));
   }
 };
 
