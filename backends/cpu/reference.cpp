@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstring>
+#include <vector>
 
 #include "dtypes/elements.hpp"
 #include "losses/formulas.hpp"
+#include "losses/l1.hpp"
 #include "src/backends.hpp"
 
 /// The oracle: one pair after the other, in double, with its own reading of the pairings. Slow on
@@ -12,54 +13,94 @@
 namespace boxloss {
 namespace {
 
-/// Where slot (b, j) finds its target, and its row in the unreduced loss.
-struct Slot {
-  std::int64_t image, target, row;
+/// A pair: where its boxes are, its row in the unreduced loss, and the set that it is reduced into.
+/// Its incoming gradient is value (grad_image, grad_slot).
+struct Pair {
+  std::int64_t pred_image, pred_slot;
+  std::int64_t target_image, target_slot;
+  std::int64_t row, set;
+  std::int64_t grad_image, grad_slot;
   bool counts;
 };
 
-std::int64_t index_at(const Pairing& pairing, std::int64_t i) {
-  return pairing.data.dtype == DType::kI64 ? static_cast<const std::int64_t*>(pairing.data.data)[i]
-                                           : static_cast<const std::int32_t*>(pairing.data.data)[i];
+std::int64_t index_at(const ArrayView& indices, std::int64_t i) {
+  return indices.dtype == DType::kI64 ? static_cast<const std::int64_t*>(indices.data)[i]
+                                      : static_cast<const std::int32_t*>(indices.data)[i];
 }
 
 std::int64_t box_offset(const BoxView& view, std::int64_t image, std::int64_t slot) {
   return image * view.image_stride + slot * view.slot_stride;
 }
 
-Slot find_slot(const LossProblem& p, std::int64_t b, std::int64_t j) {
+/// Slot j of image b.
+Pair find_slot(const LossProblem& p, std::int64_t b, std::int64_t j) {
   if (p.pairing.kind == Pairing::Kind::kOffsets) {
     const std::int64_t rows = p.target.slots;
-    const std::int64_t begin = std::clamp<std::int64_t>(index_at(p.pairing, b), 0, rows);
-    const std::int64_t end = std::clamp<std::int64_t>(index_at(p.pairing, b + 1), begin, rows);
-    return {0, begin + j, begin + j, j < end - begin};
+    const std::int64_t begin = std::clamp<std::int64_t>(index_at(p.pairing.data, b), 0, rows);
+    const std::int64_t end = std::clamp<std::int64_t>(index_at(p.pairing.data, b + 1), begin, rows);
+    const std::int64_t row = begin + j;
+    return {b, j, 0, row, row, 0, 0, row, j < end - begin};
   }
-  Slot slot{b, j, b * p.pred.slots + j, true};
-  if (p.pairing.kind == Pairing::Kind::kLengths) slot.counts = j < index_at(p.pairing, b);
+  const std::int64_t row = b * p.pred.slots + j;
+  Pair pair{b, j, b, j, row, 0, b, j, true};
+  if (p.pairing.kind == Pairing::Kind::kLengths) pair.counts = j < index_at(p.pairing.data, b);
   if (p.pairing.kind == Pairing::Kind::kMask) {
-    slot.counts = static_cast<const std::uint8_t*>(p.pairing.data.data)[slot.row] != 0;
+    pair.counts = static_cast<const std::uint8_t*>(p.pairing.data.data)[row] != 0;
   }
   if (p.pairing.kind == Pairing::Kind::kZeroPadded) {
     const Elements<Any> target{p.target.data, p.target.dtype};
     const Box<double> raw = target.get_box<double>(box_offset(p.target, b, j));
-    slot.counts = raw.x1 != 0 || raw.y1 != 0 || raw.x2 != 0 || raw.y2 != 0;
+    pair.counts = raw.x1 != 0 || raw.y1 != 0 || raw.x2 != 0 || raw.y2 != 0;
   }
-  return slot;
+  return pair;
+}
+
+/// Pair k of a set.
+Pair find_indexed(const LossProblem& p, std::int64_t set, std::int64_t k) {
+  const std::int64_t row = set * p.pairing.pairs + k;
+  const auto row_in = [row](const BoxView& view) {
+    return view.rows.data == nullptr ? row : index_at(view.rows, row);
+  };
+  const auto is_in = [](std::int64_t at, const BoxView& view) {
+    return 0 <= at && at < view.images * view.slots;
+  };
+  const std::int64_t pred = row_in(p.pred), target = row_in(p.target);
+  if (!is_in(pred, p.pred) || !is_in(target, p.target)) return {};
+  return {pred / p.pred.slots,
+          pred % p.pred.slots,
+          target / p.target.slots,
+          target % p.target.slots,
+          row,
+          set,
+          set,
+          k,
+          true};
+}
+
+template <class C>
+Box<C> raw_values(const BoxView& view, std::int64_t image, std::int64_t slot) {
+  return Elements<Any>{view.data, view.dtype}.get_box<C>(box_offset(view, image, slot));
 }
 
 /// Corners rounded to the compute dtype C, as every implementation rounds them, then widened.
 template <class C>
 Box<double> corners(const BoxView& view, std::int64_t image, std::int64_t slot) {
-  const Elements<Any> values{view.data, view.dtype};
-  const Box<C> raw = values.get_box<C>(box_offset(view, image, slot));
-  const Box<C> box = to_corners(raw, view.format);
+  const Box<C> box = to_corners(raw_values<C>(view, image, slot), view.format);
   return {box.x1, box.y1, box.x2, box.y2};
 }
 
-Box<double> corners(const LossProblem& p, const BoxView& view, std::int64_t image,
-                    std::int64_t slot) {
-  return compute_dtype(p) == DType::kF64 ? corners<double>(view, image, slot)
-                                         : corners<float>(view, image, slot);
+/// The two boxes of a pair: as corners, and for l1 as the values that are given.
+struct PairBoxes {
+  Box<double> pred, target, raw_pred, raw_target;
+};
+
+template <class C>
+PairBoxes boxes_in(const LossProblem& p, const Pair& pair) {
+  const auto widened = [](const Box<C>& b) { return Box<double>{b.x1, b.y1, b.x2, b.y2}; };
+  return {corners<C>(p.pred, pair.pred_image, pair.pred_slot),
+          corners<C>(p.target, pair.target_image, pair.target_slot),
+          widened(raw_values<C>(p.pred, pair.pred_image, pair.pred_slot)),
+          widened(raw_values<C>(p.target, pair.target_image, pair.target_slot))};
 }
 
 double weight_at(const LossProblem& p, std::int64_t row) {
@@ -73,80 +114,136 @@ Eps<double> eps_of(const LossProblem& p) {
   return make_eps<double>(eps, p.eps_mode);
 }
 
-/// Calls visit(slot, image, j, pred corners, target corners) for each pair that counts.
+/// Calls visit(pair, boxes) for each pair that counts.
 template <class Visit>
 void for_each_pair(const LossProblem& p, const Visit& visit) {
-  for (std::int64_t b = 0; b < p.pred.images; ++b) {
-    for (std::int64_t j = 0; j < p.pred.slots; ++j) {
-      const Slot slot = find_slot(p, b, j);
-      if (!slot.counts) continue;
-      visit(slot, b, j, corners(p, p.pred, b, j), corners(p, p.target, slot.image, slot.target));
+  const bool is_indexed = p.pairing.kind == Pairing::Kind::kIndexed;
+  const std::int64_t images = is_indexed ? p.pairing.sets : p.pred.images;
+  const std::int64_t slots = is_indexed ? p.pairing.pairs : p.pred.slots;
+  for (std::int64_t b = 0; b < images; ++b) {
+    for (std::int64_t j = 0; j < slots; ++j) {
+      const Pair pair = is_indexed ? find_indexed(p, b, j) : find_slot(p, b, j);
+      if (!pair.counts) continue;
+      visit(pair,
+            compute_dtype(p) == DType::kF64 ? boxes_in<double>(p, pair) : boxes_in<float>(p, pair));
     }
   }
+}
+
+/// A sum for each set.
+struct Total {
+  double loss = 0, l1 = 0;
+  std::int64_t count = 0;
+};
+
+double divisor_of(const LossProblem& p, std::int64_t set, const Total& total) {
+  if (p.normalizer.data != nullptr) {
+    const Elements<Any> normalizers{p.normalizer.data, p.normalizer.dtype};
+    return normalizers.get<double>(set * p.normalizer_stride);
+  }
+  if (p.reduction != Reduction::kMean) return 1;
+  return static_cast<double>(std::max<std::int64_t>(total.count, 1));
 }
 
 void forward(const LossProblem& p, const LossOutputs& outputs, const Execution&) {
   const DType dtype = compute_dtype(p);
-  const Outputs<Any> losses{outputs.loss, dtype};
-  const Outputs<Any> scale{outputs.scale, dtype};
-  const std::int64_t rows = loss_rows(p);
-  const bool no_slots = p.pred.images * p.pred.slots == 0 || rows == 0;
-  double sum = 0;
-  std::int64_t count = 0;
+  const Outputs<Any> losses{outputs.loss, dtype}, scale{outputs.scale, dtype};
+  const Outputs<Any> l1s{outputs.l1, dtype}, ious{outputs.iou, dtype};
+  const bool is_reduced = p.reduction != Reduction::kNone;
+  const bool is_indexed = p.pairing.kind == Pairing::Kind::kIndexed;
+  const bool has_slots = loss_rows(p) > 0 && (is_indexed || p.pred.images * p.pred.slots > 0);
+  std::vector<Total> totals(static_cast<std::size_t>(loss_sets(p)));
 
-  if (p.reduction == Reduction::kNone) {
-    for (std::int64_t row = 0; row < rows; ++row) losses.set(row, 0.0);
+  for (std::int64_t row = 0; row < loss_rows(p); ++row) {
+    if (!is_reduced) losses.set(row, 0.0);
+    if (!is_reduced && l1s.data) l1s.set(row, 0.0);
+    if (ious.data) ious.set(row, 0.0);
   }
-  for_each_pair(p, [&](const Slot& slot, std::int64_t, std::int64_t, const Box<double>& pred,
-                       const Box<double>& target) {
-    const double loss =
-        with_formula(p.loss, [&](auto formula) { return formula.loss(pred, target, eps_of(p)); });
-    const double value = loss * weight_at(p, slot.row);
-    if (p.reduction == Reduction::kNone) losses.set(slot.row, value);
-    sum += value;
-    ++count;
+  for_each_pair(p, [&](const Pair& pair, const PairBoxes& boxes) {
+    const double weight = weight_at(p, pair.row);
+    const double loss = with_formula(
+        p.loss, [&](auto formula) { return formula.loss(boxes.pred, boxes.target, eps_of(p)); });
+    const double l1 = l1_distance(boxes.raw_pred, boxes.raw_target);
+    if (!is_reduced) losses.set(pair.row, loss * weight);
+    if (!is_reduced && l1s.data) l1s.set(pair.row, l1 * weight);
+    if (ious.data) ious.set(pair.row, iou_of(overlap(boxes.pred, boxes.target, eps_of(p))));
+    Total& total = totals[static_cast<std::size_t>(pair.set)];
+    total.loss += loss * weight;
+    total.l1 += l1 * weight;
+    ++total.count;
   });
 
-  double divisor = 1;
-  if (p.reduction == Reduction::kMean)
-    divisor = static_cast<double>(std::max<std::int64_t>(count, 1));
-  if (p.normalizer.data != nullptr && !no_slots) {
-    divisor = Elements<Any>{p.normalizer.data, p.normalizer.dtype}.get<double>(0);
+  for (std::int64_t set = 0; set < loss_sets(p); ++set) {
+    const Total& total = totals[static_cast<std::size_t>(set)];
+    const double divisor = has_slots ? divisor_of(p, set, total) : 1;
+    scale.set(set, has_slots ? 1 / divisor : 0.0);
+    if (is_reduced) losses.set(set, total.loss / divisor);
+    if (is_reduced && l1s.data) l1s.set(set, total.l1 / divisor);
   }
-  scale.set(0, no_slots ? 0.0 : 1 / divisor);
-  if (p.reduction != Reduction::kNone) losses.set(0, sum / divisor);
 }
 
-void backward(const LossProblem& p, const GradView& grad_loss, const void* scale,
+/// Sums of gradients in double, written at the end in the array's own dtype; or nothing, where the
+/// gradient is not wanted.
+class Sums {
+ public:
+  Sums(void* data, DType dtype, std::int64_t count)
+      : output_{data, dtype}, sums_(static_cast<std::size_t>(data == nullptr ? 0 : count)) {}
+  ~Sums() {
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      output_.set(static_cast<std::int64_t>(i), sums_[i]);
+    }
+  }
+  Sums(const Sums&) = delete;
+  Sums& operator=(const Sums&) = delete;
+
+  void add(std::int64_t i, double value) {
+    if (!sums_.empty()) sums_[static_cast<std::size_t>(i)] += value;
+  }
+  void add_box(std::int64_t row, const Box<double>& box) {
+    add(4 * row, box.x1);
+    add(4 * row + 1, box.y1);
+    add(4 * row + 2, box.x2);
+    add(4 * row + 3, box.y2);
+  }
+
+ private:
+  Outputs<Any> output_;
+  std::vector<double> sums_;
+};
+
+void backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
               const LossGradients& gradients, const Execution&) {
   const DType dtype = compute_dtype(p);
-  const std::int64_t slots = p.pred.images * p.pred.slots;
-  const std::int64_t rows = loss_rows(p);
-  const Outputs<Any> d_pred{gradients.pred, p.pred.dtype};
-  const Outputs<Any> d_target{gradients.target, p.target.dtype};
-  const Outputs<Any> d_weight{gradients.weight, p.weight.dtype};
-  if (gradients.pred) std::memset(gradients.pred, 0, 4 * slots * size_of(p.pred.dtype));
-  if (gradients.target) std::memset(gradients.target, 0, 4 * rows * size_of(p.target.dtype));
-  if (gradients.weight) std::memset(gradients.weight, 0, rows * size_of(p.weight.dtype));
-
-  const double factor = Elements<Any>{scale, dtype}.get<double>(0);
-  const Elements<Any> upstream{grad_loss.data, dtype};
-  for_each_pair(p, [&](const Slot& slot, std::int64_t b, std::int64_t j, const Box<double>& pred,
-                       const Box<double>& target) {
-    const std::int64_t at =
-        slot.image * grad_loss.image_stride + slot.target * grad_loss.slot_stride;
-    const double by_loss = upstream.get<double>(at) * factor;
-    const double by_pair = by_loss * weight_at(p, slot.row);
-    const PairGradient<double> d = with_formula(
-        p.loss, [&](auto formula) { return gradient(formula, pred, target, eps_of(p)); });
-    if (gradients.pred) {
-      d_pred.set_box(4 * (b * p.pred.slots + j),
-                     from_corners_gradient(by_pair * d.pred, p.pred.format));
+  Sums d_pred(gradients.pred, p.pred.dtype, 4 * p.pred.images * p.pred.slots);
+  Sums d_target(gradients.target, p.target.dtype, 4 * p.target.images * p.target.slots);
+  Sums d_weight(gradients.weight, p.weight.dtype, loss_rows(p));
+  const auto incoming = [&](const GradView& grad, const Pair& pair) {
+    const Elements<Any> values{grad.data, dtype};
+    const double factor = Elements<Any>{scale, dtype}.get<double>(pair.set);
+    return factor * values.get<double>(pair.grad_image * grad.image_stride +
+                                       pair.grad_slot * grad.slot_stride);
+  };
+  for_each_pair(p, [&](const Pair& pair, const PairBoxes& boxes) {
+    const std::int64_t pred_row = pair.pred_image * p.pred.slots + pair.pred_slot;
+    const std::int64_t target_row = pair.target_image * p.target.slots + pair.target_slot;
+    const double weight = weight_at(p, pair.row);
+    if (grads.loss.data != nullptr) {
+      const double by_loss = incoming(grads.loss, pair);
+      const PairGradient<double> d = with_formula(p.loss, [&](auto formula) {
+        return gradient(formula, boxes.pred, boxes.target, eps_of(p));
+      });
+      const double by_pair = by_loss * weight;
+      d_pred.add_box(pred_row, from_corners_gradient(by_pair * d.pred, p.pred.format));
+      d_target.add_box(target_row, from_corners_gradient(by_pair * d.target, p.target.format));
+      d_weight.add(pair.row, by_loss * d.loss);
     }
-    if (gradients.target) {
-      d_target.set_box(4 * slot.row, from_corners_gradient(by_pair * d.target, p.target.format));
+    if (grads.l1.data != nullptr) {
+      const double by_l1 = incoming(grads.l1, pair);
+      const Box<double> signs = l1_signs(boxes.raw_pred, boxes.raw_target);
+      d_pred.add_box(pred_row, (by_l1 * weight) * signs);
+      d_target.add_box(target_row, (-by_l1 * weight) * signs);
+      d_weight.add(pair.row, by_l1 * l1_distance(boxes.raw_pred, boxes.raw_target));
     }
-    if (gradients.weight) d_weight.set(slot.row, by_loss * d.loss);
   });
 }
 
@@ -158,7 +255,8 @@ Implementation cpu::reference() {
           0,
           kLosses,
           {Pairing::Kind::kDense, Pairing::Kind::kZeroPadded, Pairing::Kind::kLengths,
-           Pairing::Kind::kMask, Pairing::Kind::kOffsets},
+           Pairing::Kind::kMask, Pairing::Kind::kOffsets, Pairing::Kind::kIndexed},
+          kExtras,
           [](const LossProblem&) { return std::size_t{0}; },
           forward,
           backward};

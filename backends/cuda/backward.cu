@@ -7,12 +7,12 @@
 
 namespace boxloss::BOXLOSS_GPU {
 
-void backward(const LossProblem& p, const GradView& grad_loss, const void* scale,
+void backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
               const LossGradients& gradients, const Execution& execution) {
   run(p, gradients, execution, [&](auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
     launch_backward<typename D::Pred, typename D::Target, typename D::Compute>(
-        p, pairing, grad_loss, scale, gradients, execution);
+        p, pairing, grads, scale, gradients, execution);
   });
 }
 

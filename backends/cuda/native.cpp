@@ -13,6 +13,7 @@ Implementation BOXLOSS_GPU::native() {
           100,
           kLosses,
           kPairings,
+          kExtras,
           [](const LossProblem&) { return BOXLOSS_GPU::kWorkspaceBytes; },
           BOXLOSS_GPU::forward,
           BOXLOSS_GPU::backward};

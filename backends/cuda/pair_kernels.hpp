@@ -20,9 +20,9 @@ template <class C>
 constexpr int kMinBlocks = sizeof(C) == sizeof(float) ? kFloatBlocks : 1;
 
 /// What every forward kernel ends with.
-template <class F, class C>
+template <class F, class C, int kSums>
 __device__ void finish_forward(const ForwardArgs<F, C>& a, const Reducer<C>& reducer,
-                               const Partial& own) {
+                               const Partial<kSums>& own) {
   if (a.losses == nullptr) {
     reduce_grid(reducer, own);
   } else if (blockIdx.x == 0 && threadIdx.x == 0) {
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
   constexpr int kGroups = kUnroll<kBoxes, Pairing>;
   constexpr std::int64_t kTile = kStride * kGroups;
   const std::int64_t tiles = a.slots / kTile;
-  Partial own{0, 0};
+  LossPartial own{};
 #pragma unroll 1  // the instruction cache holds one body, not four
   for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     own += forward_groups<kPlain, kBoxes, kGroups>(a, boxes, pairing,
@@ -75,7 +75,7 @@ template <class F, class P, class T, class C, class Pairing>
 __global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
     forward_strided(const ForwardArgs<F, C> a, const StridedPair<P, T> boxes, const Pairing pairing,
                     const Reducer<C> reducer) {
-  Partial own{0, 0};
+  LossesPartial own{};
   for_each_part(a.images, a.slots, [&](const ImagePart& part, int lane) {
     forward_part(a, boxes, pairing, part, lane, kLanes, own);
   });

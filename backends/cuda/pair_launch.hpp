@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "indexed_kernels.hpp"
 #include "lanes/dispatch.hpp"
 #include "pair_kernels.hpp"
 #include "pair_workspace.hpp"
@@ -39,7 +40,7 @@ Reducer<C> make_reducer(const LossProblem& p, const LossOutputs& outputs,
   if (p.reduction == Reduction::kNone) return reducer;
   reducer.counter = take_counter(execution.device_index, stream);
   if (reducer.counter == nullptr) {
-    reducer.counter = reinterpret_cast<Counter*>(partials + kMaxBlocks);
+    reducer.counter = reinterpret_cast<Counter*>(partials + 3 * kMaxBlocks);
     zero_async(reducer.counter, sizeof(Counter), stream);
   }
   return reducer;
@@ -52,7 +53,7 @@ void launch_forward(const LossProblem& p, const Pairing& pairing, const LossOutp
   const Reducer<C> reducer = make_reducer<C>(p, outputs, execution, stream);
 
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
-    if (is_flat_forward<P, T>(p)) {
+    if (is_flat_forward<P, T>(p, outputs)) {
       constexpr int kBoxes = kGroup<P, T>;
       const std::int64_t tiles =
           ceil_div(p.pred.slots, kBoxes * kUnroll<kBoxes, Pairing> * kThreads);
@@ -69,16 +70,34 @@ void launch_forward(const LossProblem& p, const Pairing& pairing, const LossOutp
          forward_args<C>(AnyFormula{p.loss}, p, outputs), strided_pair<P, T>(p), pairing, reducer);
 }
 
+/// Pairs that one block takes before a set gets another: more than one for each thread, because
+/// several blocks have to wait for each other.
+constexpr std::int64_t kPairsOfBlock = 2 * kThreads;
+
+template <class P, class T, class C>
+void launch_forward(const LossProblem& p, const Indexed& pairing, const LossOutputs& outputs,
+                    const Execution& execution) {
+  const Stream stream = static_cast<Stream>(execution.stream);
+  const std::int64_t most =
+      std::max<std::int64_t>(forward_blocks(kMaxBlocks, execution.device_index) / pairing.sets, 1);
+  const std::int64_t wanted = ceil_div(pairing.pairs, kPairsOfBlock);
+  const auto blocks_of_set = static_cast<unsigned>(std::min(wanted, most));
+  const unsigned blocks = forward_blocks(blocks_of_set * pairing.sets, execution.device_index);
+  launch(forward_indexed<AnyFormula, P, T, C>, "forward_indexed", blocks, kThreads, stream,
+         forward_args<C>(AnyFormula{p.loss}, p, outputs), indexed_pairs<P, T>(p, pairing),
+         make_reducer<C>(p, outputs, execution, stream), blocks_of_set);
+}
+
 template <class P, class T, class C, class Pairing>
-void launch_backward(const LossProblem& p, const Pairing& pairing, const GradView& grad_loss,
+void launch_backward(const LossProblem& p, const Pairing& pairing, const GradOutputs& grads,
                      const void* scale, const LossGradients& gradients,
                      const Execution& execution) {
   const Stream stream = static_cast<Stream>(execution.stream);
   const auto args = [&](auto formula) {
-    return backward_args<P, T, C>(formula, p, grad_loss, scale, gradients);
+    return backward_args<P, T, C>(formula, p, grads, scale, gradients);
   };
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
-    if (is_flat_backward<P, T>(p, gradients)) {
+    if (is_flat_backward<P, T>(p, grads, gradients)) {
       const unsigned blocks =
           backward_blocks(ceil_div(p.pred.slots, kBackwardGroup<P, T> * kThreads));
       return with_flat_formula<P, T>(p.loss, is_plain(p, gradients), [&](auto formula, auto plain) {
@@ -90,6 +109,19 @@ void launch_backward(const LossProblem& p, const Pairing& pairing, const GradVie
   const unsigned blocks = backward_blocks(strided_blocks(p));
   launch(backward_strided<AnyFormula, P, T, C, Pairing>, "backward_strided", blocks, kThreads,
          stream, args(AnyFormula{p.loss}), strided_pair<P, T>(p), pairing);
+}
+
+template <class P, class T, class C>
+void launch_backward(const LossProblem& p, const Indexed& pairing, const GradOutputs& grads,
+                     const void* scale, const LossGradients& gradients,
+                     const Execution& execution) {
+  const Stream stream = static_cast<Stream>(execution.stream);
+  zero_shared_rows(p, gradients,
+                   [&](void* data, std::size_t bytes) { zero_async(data, bytes, stream); });
+  const unsigned blocks = backward_blocks(ceil_div(pairing.sets * pairing.pairs, kThreads));
+  launch(backward_indexed<AnyFormula, P, T, C>, "backward_indexed", blocks, kThreads, stream,
+         backward_args<P, T, C>(AnyFormula{p.loss}, p, grads, scale, gradients),
+         indexed_pairs<P, T>(p, pairing));
 }
 
 /// Dispatches on the execution's device.

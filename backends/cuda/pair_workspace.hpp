@@ -7,11 +7,11 @@
 
 #include "counters.hpp"
 
-/// What a forward launch keeps in the caller's workspace: a partial sum for each block and, where
+/// What a forward launch keeps in the caller's workspace: three numbers for each block and, where
 /// no counter of our own is free, a counter.
 namespace boxloss::BOXLOSS_GPU {
 
 constexpr std::int64_t kMaxBlocks = 4096;
-constexpr std::size_t kWorkspaceBytes = kMaxBlocks * sizeof(double) + sizeof(Counter);
+constexpr std::size_t kWorkspaceBytes = 3 * kMaxBlocks * sizeof(double) + sizeof(Counter);
 
 }  // namespace boxloss::BOXLOSS_GPU

@@ -10,7 +10,7 @@
 namespace boxloss::BOXLOSS_GPU {
 
 void forward(const LossProblem&, const LossOutputs&, const Execution&);
-void backward(const LossProblem&, const GradView& grad_loss, const void* scale,
-              const LossGradients&, const Execution&);
+void backward(const LossProblem&, const GradOutputs&, const void* scale, const LossGradients&,
+              const Execution&);
 
 }  // namespace boxloss::BOXLOSS_GPU

@@ -4,6 +4,7 @@
 
 #include "counters.hpp"
 #include "lanes/pair_args.hpp"
+#include "pair_workspace.hpp"
 
 /// The deterministic sum over all blocks within one launch: each block leaves its partial sum, and
 /// the last one to arrive adds them in a fixed order.
@@ -18,7 +19,7 @@ constexpr int kLanes = 32;
 /// How the blocks' sums become one.
 template <class C>
 struct Reducer {
-  double* partials;  ///< one for each block
+  double* partials;  ///< kMaxBlocks for each of: the loss, l1, and with sets the counts
   Counter* counter;
   ReducedLoss<C> outputs;
 };
@@ -26,15 +27,27 @@ struct Reducer {
 /// A counter holds the number of blocks above, the number of counted pairs below.
 constexpr int kBlockShift = 44;
 
-/// The sum over the block, in its first thread. `lane_sums` must not be in use any more.
-__device__ inline Partial block_sum(Partial value, Partial* lane_sums) {
+/// The sum over kLanes lanes, in the first of them.
+template <int kSums>
+__device__ Partial<kSums> lanes_sum(Partial<kSums> value) {
 #pragma unroll
   for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
-    value += {shuffle_down(value.sum, lanes), shuffle_down(value.count, lanes)};
+    Partial<kSums> other;
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) other.sums[i] = shuffle_down(value.sums[i], lanes);
+    other.count = shuffle_down(value.count, lanes);
+    value += other;
   }
-  if (threadIdx.x % kLanes == 0) lane_sums[threadIdx.x / kLanes] = value;
+  return value;
+}
+
+/// The sum over the block, in its first thread. `lane_sums` must not be in use any more.
+template <int kSums>
+__device__ Partial<kSums> block_sum(const Partial<kSums>& value, Partial<kSums>* lane_sums) {
+  const Partial<kSums> sum = lanes_sum(value);
+  if (threadIdx.x % kLanes == 0) lane_sums[threadIdx.x / kLanes] = sum;
   __syncthreads();
-  Partial total{0, 0};
+  Partial<kSums> total{};
   if (threadIdx.x == 0) {
 #pragma unroll
     for (int i = 0; i < kThreads / kLanes; ++i) total += lane_sums[i];
@@ -42,30 +55,77 @@ __device__ inline Partial block_sum(Partial value, Partial* lane_sums) {
   return total;
 }
 
+template <class C, int kSums>
+__device__ void leave_sums(const Reducer<C>& r, const Partial<kSums>& block) {
+#pragma unroll
+  for (int i = 0; i < kSums; ++i) r.partials[i * kMaxBlocks + blockIdx.x] = block.sums[i];
+}
+
+template <class C, int kSums>
+__device__ void add_left_sums(const Reducer<C>& r, unsigned block, Partial<kSums>& total) {
+#pragma unroll
+  for (int i = 0; i < kSums; ++i) {
+    total.sums[i] += static_cast<const volatile double*>(r.partials)[i * kMaxBlocks + block];
+  }
+}
+
 /// Called by all threads of all blocks with their own part of the sum.
-template <class C>
-__device__ void reduce_grid(const Reducer<C>& r, const Partial& own) {
-  __shared__ Partial lane_sums[2][kThreads / kLanes];
+template <class C, int kSums>
+__device__ void reduce_grid(const Reducer<C>& r, const Partial<kSums>& own) {
+  __shared__ Partial<kSums> lane_sums[2][kThreads / kLanes];
   __shared__ Counter arrivals;
-  const Partial block = block_sum(own, lane_sums[0]);
+  const Partial<kSums> block = block_sum(own, lane_sums[0]);
   if (threadIdx.x == 0) {
-    r.partials[blockIdx.x] = block.sum;
+    leave_sums(r, block);
     const Counter arrival = (Counter{1} << kBlockShift) + block.count;
     arrivals = add_acquire_release(r.counter, arrival) + arrival;
   }
   __syncthreads();
   if (arrivals >> kBlockShift != gridDim.x) return;
 
-  Partial total{0, 0};
-  for (unsigned i = threadIdx.x; i < gridDim.x; i += kThreads) {
-    total.sum += static_cast<const volatile double*>(r.partials)[i];
-  }
+  Partial<kSums> total{};
+  for (unsigned i = threadIdx.x; i < gridDim.x; i += kThreads) add_left_sums(r, i, total);
   total = block_sum(total, lane_sums[1]);
   if (threadIdx.x == 0) {
     total.count = arrivals & ((Counter{1} << kBlockShift) - 1);
     r.outputs.write(total);
     *r.counter = 0;
   }
+}
+
+/// The same for one set of many. A block that has the set to itself is done with it at once; else
+/// each block has one set, and the last block of all adds the sums of all sets.
+template <class C, int kSums>
+__device__ void reduce_set(const Reducer<C>& r, const Partial<kSums>& own, std::int64_t set,
+                           std::int64_t sets, unsigned blocks_of_set) {
+  __shared__ Partial<kSums> lane_sums[kThreads / kLanes];
+  __shared__ Counter arrivals;
+  const Partial<kSums> block = block_sum(own, lane_sums);
+  if (blocks_of_set == 1) {
+    if (threadIdx.x == 0) r.outputs.write(block, set);
+    __syncthreads();  // lane_sums is free for the next set
+    return;
+  }
+  if (threadIdx.x == 0) {
+    leave_sums(r, block);
+    r.partials[kSums * kMaxBlocks + blockIdx.x] = static_cast<double>(block.count);
+    arrivals = add_acquire_release(r.counter, 1) + 1;
+  }
+  __syncthreads();
+  if (arrivals != gridDim.x) return;
+
+  for (unsigned s = threadIdx.x / kLanes; s < sets; s += kThreads / kLanes) {
+    Partial<kSums> total{};
+    for (unsigned i = threadIdx.x % kLanes; i < blocks_of_set; i += kLanes) {
+      const unsigned of_set = s * blocks_of_set + i;
+      add_left_sums(r, of_set, total);
+      total.count += static_cast<unsigned long long>(
+          static_cast<const volatile double*>(r.partials)[kSums * kMaxBlocks + of_set]);
+    }
+    total = lanes_sum(total);
+    if (threadIdx.x % kLanes == 0) r.outputs.write(total, s);
+  }
+  if (threadIdx.x == 0) *r.counter = 0;
 }
 
 }  // namespace boxloss::BOXLOSS_GPU

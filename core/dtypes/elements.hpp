@@ -113,6 +113,9 @@ template <class E>
 struct Outputs {
   E* data;
 
+  /// What has been written.
+  BOXLOSS_HOST_DEVICE Elements<E> elements() const { return {data}; }
+
   template <class C>
   BOXLOSS_HOST_DEVICE void set(std::int64_t i, C value) const {
     assign(data[i], value);
@@ -151,6 +154,8 @@ template <>
 struct Outputs<Any> {
   void* data;
   DType dtype;
+
+  BOXLOSS_HOST_DEVICE Elements<Any> elements() const { return {data, dtype}; }
 
   template <class C>
   BOXLOSS_HOST_DEVICE void set(std::int64_t i, C value) const {

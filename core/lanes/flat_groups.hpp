@@ -99,8 +99,9 @@ BOXLOSS_HOST_DEVICE unsigned counted_boxes(const Pairing& pairing,
 
 /// The losses of kGroups groups of kBoxes boxes; group u begins at box first + u * stride.
 template <bool kPlain, int kBoxes, int kGroups, class F, class P, class T, class C, class Pairing>
-BOXLOSS_HOST_DEVICE Partial forward_groups(const ForwardArgs<F, C>& a, const FlatBoxes<P, T>& boxes,
-                                           const Pairing& pairing, std::int64_t first, int stride) {
+BOXLOSS_HOST_DEVICE LossPartial forward_groups(const ForwardArgs<F, C>& a,
+                                               const FlatBoxes<P, T>& boxes, const Pairing& pairing,
+                                               std::int64_t first, int stride) {
   // All loads first, so that they are in flight together.
   Pack<P, 4 * kBoxes> pred[kGroups];
   Pack<T, 4 * kBoxes> target[kGroups];
@@ -141,7 +142,7 @@ BOXLOSS_HOST_DEVICE Partial forward_groups(const ForwardArgs<F, C>& a, const Fla
       sum += loss;
     }
   }
-  return {static_cast<double>(sum), count};
+  return {{static_cast<double>(sum)}, count};
 }
 
 /// The gradients of kBoxes boxes.
@@ -153,7 +154,7 @@ BOXLOSS_HOST_DEVICE void backward_group(const BackwardArgs<F, P, T, C>& a,
   const auto target = load_pack<T, 4 * kBoxes>(boxes.target + 4 * first);
   if (kAllCount<Pairing>) pred = load_pack<P, 4 * kBoxes>(boxes.pred + 4 * first);
   const C scale = *a.scale;
-  const C by_reduced_loss = kPlain ? scale * *a.grad_loss : C(0);
+  const C by_reduced_loss = kPlain ? scale * *a.grad_loss.data : C(0);
   const unsigned counted = counted_boxes<kBoxes, C>(pairing, target, first);
   if (!kAllCount<Pairing> && counted != 0) {
     pred = load_pack<P, 4 * kBoxes>(boxes.pred + 4 * first);
@@ -168,7 +169,7 @@ BOXLOSS_HOST_DEVICE void backward_group(const BackwardArgs<F, P, T, C>& a,
     if (kPlain) {
       d[i].pred = by_reduced_loss * gradient(a.formula, p, t, a.eps).pred;
     } else {
-      const C by_loss = scale * a.grad_loss[(first + i) * a.grad_slot_stride];
+      const C by_loss = scale * a.grad_loss.at(0, first + i);
       d[i] =
           weighted_gradients(a, by_loss, p, boxes.pred_format, t, boxes.target_format, first + i);
     }
@@ -210,16 +211,20 @@ BOXLOSS_HOST_DEVICE void backward_boxes(const BackwardArgs<F, P, T, C>& a,
   }
 }
 
+/// These loops know the loss alone.
 template <class P, class T>
-bool is_flat_forward(const LossProblem& p) {
-  return is_flat<P, kGroup<P, T>>(p.pred) && is_flat<T, kGroup<P, T>>(p.target);
+bool is_flat_forward(const LossProblem& p, const LossOutputs& outputs) {
+  return outputs.l1 == nullptr && outputs.iou == nullptr && is_flat<P, kGroup<P, T>>(p.pred) &&
+         is_flat<T, kGroup<P, T>>(p.target);
 }
 
 template <class P, class T>
-bool is_flat_backward(const LossProblem& p, const LossGradients& gradients) {
+bool is_flat_backward(const LossProblem& p, const GradOutputs& grads,
+                      const LossGradients& gradients) {
   constexpr int kBoxes = kBackwardGroup<P, T>;
-  return is_flat<P, kBoxes>(p.pred) && is_flat<T, kBoxes>(p.target) &&
-         is_aligned<P, 4 * kBoxes>(gradients.pred) && is_aligned<T, 4 * kBoxes>(gradients.target);
+  return grads.loss.data != nullptr && grads.l1.data == nullptr && is_flat<P, kBoxes>(p.pred) &&
+         is_flat<T, kBoxes>(p.target) && is_aligned<P, 4 * kBoxes>(gradients.pred) &&
+         is_aligned<T, 4 * kBoxes>(gradients.target);
 }
 
 }  // namespace boxloss

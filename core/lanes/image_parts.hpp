@@ -72,23 +72,24 @@ StridedPair<P, T> strided_pair(const LossProblem& p) {
 
 /// Slot j < image.count of image b.
 template <class F, class P, class T, class C, class Pairing>
-BOXLOSS_HOST_DEVICE Partial forward_slot(const ForwardArgs<F, C>& a, const StridedPair<P, T>& boxes,
-                                         const Pairing& pairing, std::int64_t b,
-                                         const ImageSlots& image, std::int64_t j) {
+BOXLOSS_HOST_DEVICE LossesPartial forward_slot(const ForwardArgs<F, C>& a,
+                                               const StridedPair<P, T>& boxes,
+                                               const Pairing& pairing, std::int64_t b,
+                                               const ImageSlots& image, std::int64_t j) {
   j = opaque_index(j);
   const std::int64_t row = image.row + j;
-  C loss = 0;
-  unsigned long long count = 0;
+  PairLosses<C> all;
+  bool counts = false;
   if (pairing.counts(row)) {
     const Box<C> target = boxes.target.template get<C>(b, image.target + j);
     if (pairing.counts(target)) {
-      loss = weighted_loss(a, boxes.pred.template get<C>(b, j), boxes.pred.boxes.format, target,
-                           boxes.target.boxes.format, row);
-      count = 1;
+      all = pair_losses(a, boxes.pred.template get<C>(b, j), boxes.pred.boxes.format, target,
+                        boxes.target.boxes.format, row);
+      counts = true;
     }
   }
-  if (a.losses != nullptr) a.losses[row] = loss;
-  return {static_cast<double>(loss), count};
+  set_row_losses(a, row, all);
+  return partial_of(all, counts);
 }
 
 /// Writes the gradients that belong to a row, those of them that are wanted.
@@ -119,10 +120,8 @@ BOXLOSS_HOST_DEVICE void backward_slot(const BackwardArgs<F, P, T, C>& a,
   if (j < image.count && pairing.counts(row)) {
     const Box<C> target = boxes.target.template get<C>(b, image.target + j);
     if (pairing.counts(target)) {
-      const C by_loss =
-          scale * a.grad_loss[b * a.grad_image_stride + (image.target + j) * a.grad_slot_stride];
-      d = weighted_gradients(a, by_loss, boxes.pred.template get<C>(b, j), boxes.pred.boxes.format,
-                             target, boxes.target.boxes.format, row);
+      d = pair_gradients(a, scale, b, image.target + j, boxes.pred.template get<C>(b, j),
+                         boxes.pred.boxes.format, target, boxes.target.boxes.format, row);
     }
   }
   if (a.d_pred.values.data != nullptr) a.d_pred.set(b * a.slots + j, d.pred);
@@ -134,15 +133,16 @@ BOXLOSS_HOST_DEVICE void backward_slot(const BackwardArgs<F, P, T, C>& a,
 template <class F, class P, class T, class C, class Pairing>
 BOXLOSS_HOST_DEVICE void forward_part(const ForwardArgs<F, C>& a, const StridedPair<P, T>& boxes,
                                       const Pairing& pairing, const ImagePart& part, int lane,
-                                      int lanes, Partial& own) {
+                                      int lanes, LossesPartial& own) {
   const ImageSlots image = pairing.image(part.image);
   const std::int64_t stop = image.count < part.end ? image.count : part.end;
   for (std::int64_t j = part.begin + lane; j < stop; j += lanes) {
     own += forward_slot(a, boxes, pairing, part.image, image, j);
   }
-  if (a.losses == nullptr) return;
+  if (!writes_rows(a)) return;
   for_uncounted_rows(pairing, part, image, [&](std::int64_t first, std::int64_t end) {
-    for (std::int64_t row = first + lane; row < end; row += lanes) a.losses[row] = 0;
+    for (std::int64_t row = first + lane; row < end; row += lanes)
+      set_row_losses(a, row, PairLosses<C>{});
   });
 }
 

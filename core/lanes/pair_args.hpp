@@ -6,6 +6,7 @@
 
 #include "dtypes/packs.hpp"
 #include "losses/formulas.hpp"
+#include "losses/l1.hpp"
 
 /// What is read and written for one pair, whatever loop comes to it.
 namespace boxloss {
@@ -16,83 +17,116 @@ struct PairArgs {
   Elements<Any> weight;  ///< null data: none
   Eps<C> eps;
   F formula;
-  std::int64_t images, slots;
+  std::int64_t images, slots;  ///< or sets of pairs
 };
 
 template <class F, class C>
 struct ForwardArgs : PairArgs<F, C> {
   C* losses;  ///< null: the losses are reduced
+  C* l1;      ///< null: not wanted, or reduced
+  C* iou;     ///< null: not wanted
+  bool wants_l1;
+};
+
+/// An incoming gradient; null data: none.
+template <class C>
+struct Incoming {
+  const C* data;
+  std::int64_t image_stride, slot_stride;
+
+  BOXLOSS_HOST_DEVICE C at(std::int64_t b, std::int64_t j) const {
+    return data[b * image_stride + j * slot_stride];
+  }
 };
 
 template <class F, class P, class T, class C>
 struct BackwardArgs : PairArgs<F, C> {
-  const C* grad_loss;
-  std::int64_t grad_image_stride, grad_slot_stride;
+  Incoming<C> grad_loss;
   const C* scale;
   BoxOutputs<P> d_pred;    // each with null data where
   BoxOutputs<T> d_target;  // it is not wanted
   Outputs<Any> d_weight;
+  Incoming<C> grad_l1;
 };
 
-/// A thread's, a block's or the whole problem's share of the reduced loss.
+/// A thread's, a block's or a whole set's share of what is reduced: of the loss alone, or of the
+/// loss and l1.
+template <int kSums>
 struct Partial {
-  double sum;
+  double sums[kSums];
   unsigned long long count;  ///< of the pairs that count
 
   BOXLOSS_HOST_DEVICE Partial& operator+=(const Partial& other) {
-    sum += other.sum;
+    BOXLOSS_UNROLL
+    for (int i = 0; i < kSums; ++i) sums[i] += other.sums[i];
     count += other.count;
     return *this;
   }
 };
 
-/// Where a reduced loss goes, and what it is divided by.
+using LossPartial = Partial<1>;
+using LossesPartial = Partial<2>;
+
+/// Where a reduced loss goes, and what it is divided by; one of each for each set.
 template <class C>
 struct ReducedLoss {
   C* loss;
   C* scale;
   Elements<Any> normalizer;  ///< null data: none
   bool divides_by_count;
+  std::int64_t normalizer_stride;
+  C* l1;  ///< null: not wanted
 
-  BOXLOSS_HOST_DEVICE void write(const Partial& total) const {
+  template <int kSums>
+  BOXLOSS_HOST_DEVICE void write(const Partial<kSums>& total, std::int64_t set = 0) const {
     double divisor = 1;
     if (normalizer.data != nullptr) {
-      divisor = normalizer.template get<double>(0);
+      divisor = normalizer.template get<double>(set * normalizer_stride);
     } else if (divides_by_count) {
       divisor = total.count > 0 ? static_cast<double>(total.count) : 1;
     }
-    *scale = static_cast<C>(1 / divisor);
-    *loss = static_cast<C>(total.sum / divisor);
+    scale[set] = static_cast<C>(1 / divisor);
+    loss[set] = static_cast<C>(total.sums[0] / divisor);
+    if constexpr (kSums == 2) {
+      if (l1 != nullptr) l1[set] = static_cast<C>(total.sums[1] / divisor);
+    }
   }
 };
 
 template <class C, class F>
 PairArgs<F, C> pair_args(const F& formula, const LossProblem& p) {
+  const bool is_indexed = p.pairing.kind == Pairing::Kind::kIndexed;
   return {{p.weight.data, p.weight.dtype},
           make_eps<C>(p.eps, p.eps_mode),
           formula,
-          p.pred.images,
-          p.pred.slots};
+          is_indexed ? p.pairing.sets : p.pred.images,
+          is_indexed ? p.pairing.pairs : p.pred.slots};
 }
 
 template <class C, class F>
 ForwardArgs<F, C> forward_args(const F& formula, const LossProblem& p, const LossOutputs& outputs) {
-  C* const loss = static_cast<C*>(outputs.loss);
-  return {pair_args<C>(formula, p), p.reduction == Reduction::kNone ? loss : nullptr};
+  const bool is_reduced = p.reduction != Reduction::kNone;
+  return {pair_args<C>(formula, p), is_reduced ? nullptr : static_cast<C*>(outputs.loss),
+          is_reduced ? nullptr : static_cast<C*>(outputs.l1), static_cast<C*>(outputs.iou),
+          outputs.l1 != nullptr};
+}
+
+template <class C>
+Incoming<C> incoming(const GradView& grad) {
+  return {static_cast<const C*>(grad.data), grad.image_stride, grad.slot_stride};
 }
 
 template <class P, class T, class C, class F>
 BackwardArgs<F, P, T, C> backward_args(const F& formula, const LossProblem& p,
-                                       const GradView& grad_loss, const void* scale,
+                                       const GradOutputs& grads, const void* scale,
                                        const LossGradients& gradients) {
   return {pair_args<C>(formula, p),
-          static_cast<const C*>(grad_loss.data),
-          grad_loss.image_stride,
-          grad_loss.slot_stride,
+          incoming<C>(grads.loss),
           static_cast<const C*>(scale),
           box_outputs<P>(gradients.pred, p.pred.dtype),
           box_outputs<T>(gradients.target, p.target.dtype),
-          {gradients.weight, p.weight.dtype}};
+          {gradients.weight, p.weight.dtype},
+          incoming<C>(grads.l1)};
 }
 
 template <class C>
@@ -100,7 +134,9 @@ ReducedLoss<C> reduced_loss(const LossProblem& p, const LossOutputs& outputs) {
   return {static_cast<C*>(outputs.loss),
           static_cast<C*>(outputs.scale),
           {p.normalizer.data, p.normalizer.dtype},
-          p.reduction == Reduction::kMean};
+          p.reduction == Reduction::kMean,
+          p.normalizer_stride,
+          static_cast<C*>(outputs.l1)};
 }
 
 template <class F, class C>
@@ -110,6 +146,48 @@ BOXLOSS_HOST_DEVICE C weighted_loss(const PairArgs<F, C>& a, const Box<C>& pred,
   const C loss =
       a.formula.loss(to_corners(pred, pred_format), to_corners(target, target_format), a.eps);
   return a.weight.data == nullptr ? loss : loss * a.weight.template get<C>(row);
+}
+
+/// All that forward may give for a pair; zeros where it does not count.
+template <class C>
+struct PairLosses {
+  C loss = 0, l1 = 0, iou = 0;
+};
+
+template <class F, class C>
+BOXLOSS_HOST_DEVICE PairLosses<C> pair_losses(const ForwardArgs<F, C>& a, const Box<C>& pred,
+                                              BoxFormat pred_format, const Box<C>& target,
+                                              BoxFormat target_format, std::int64_t row) {
+  PairLosses<C> all;
+  all.loss = weighted_loss(a, pred, pred_format, target, target_format, row);
+  if (opaque(a.wants_l1)) {
+    all.l1 = l1_distance(pred, target);
+    if (a.weight.data != nullptr) all.l1 *= a.weight.template get<C>(row);
+  }
+  if (opaque(a.iou != nullptr)) {
+    all.iou =
+        iou_of(overlap(to_corners(pred, pred_format), to_corners(target, target_format), a.eps));
+  }
+  return all;
+}
+
+template <class F, class C>
+BOXLOSS_HOST_DEVICE bool writes_rows(const ForwardArgs<F, C>& a) {
+  return a.losses != nullptr || a.iou != nullptr;
+}
+
+/// Writes those that are wanted and not reduced.
+template <class F, class C>
+BOXLOSS_HOST_DEVICE void set_row_losses(const ForwardArgs<F, C>& a, std::int64_t row,
+                                        const PairLosses<C>& all) {
+  if (a.losses != nullptr) a.losses[row] = all.loss;
+  if (a.l1 != nullptr) a.l1[row] = all.l1;
+  if (a.iou != nullptr) a.iou[row] = all.iou;
+}
+
+template <class C>
+BOXLOSS_HOST_DEVICE LossesPartial partial_of(const PairLosses<C>& all, bool counts) {
+  return {{static_cast<double>(all.loss), static_cast<double>(all.l1)}, counts ? 1ull : 0ull};
 }
 
 /// One pair's gradients, in the boxes' own formats; all zero as long as nothing is assigned.
@@ -129,6 +207,28 @@ BOXLOSS_HOST_DEVICE Gradients<C> weighted_gradients(const PairArgs<F, C>& a, C b
   const C by_pair = a.weight.data == nullptr ? by_loss : by_loss * a.weight.template get<C>(row);
   return {from_corners_gradient(by_pair * d.pred, pred_format),
           from_corners_gradient(by_pair * d.target, target_format), by_loss * d.loss};
+}
+
+/// The gradients of pair (b, j) through both outputs, as far as they come in.
+template <class F, class P, class T, class C>
+BOXLOSS_HOST_DEVICE Gradients<C> pair_gradients(const BackwardArgs<F, P, T, C>& a, C scale,
+                                                std::int64_t b, std::int64_t j, const Box<C>& pred,
+                                                BoxFormat pred_format, const Box<C>& target,
+                                                BoxFormat target_format, std::int64_t row) {
+  Gradients<C> d;
+  if (opaque(a.grad_loss.data != nullptr)) {
+    d = weighted_gradients(a, scale * a.grad_loss.at(b, j), pred, pred_format, target,
+                           target_format, row);
+  }
+  if (opaque(a.grad_l1.data != nullptr)) {
+    const C by_l1 = scale * a.grad_l1.at(b, j);
+    const C by_pair = a.weight.data == nullptr ? by_l1 : by_l1 * a.weight.template get<C>(row);
+    const Box<C> by_values = by_pair * l1_signs(pred, target);
+    d.pred = d.pred + by_values;
+    d.target = d.target + C(-1) * by_values;
+    d.weight += by_l1 * l1_distance(pred, target);
+  }
+  return d;
 }
 
 }  // namespace boxloss

@@ -20,6 +20,11 @@ BOXLOSS_HOST_DEVICE Box<T> operator*(T factor, const Box<T>& b) {
   return {factor * b.x1, factor * b.y1, factor * b.x2, factor * b.y2};
 }
 
+template <class T>
+BOXLOSS_HOST_DEVICE Box<T> operator+(const Box<T>& a, const Box<T>& b) {
+  return {a.x1 + b.x1, a.y1 + b.y1, a.x2 + b.x2, a.y2 + b.y2};
+}
+
 /// One pair's loss with its derivatives.
 template <class T>
 struct PairGradient {

@@ -6,6 +6,7 @@
 
 #include "math/box.hpp"
 #include "math/host_device.hpp"
+#include "pairings/indices.hpp"
 
 /// A pairing is a plain struct that answers, for image b:
 ///   image(b)        which slots may count, and where their targets and rows lie
@@ -40,16 +41,5 @@ struct Grid {
 BOXLOSS_HOST_DEVICE std::int64_t clamp(std::int64_t value, std::int64_t low, std::int64_t high) {
   return value < low ? low : value > high ? high : value;
 }
-
-/// int32 or int64 indices.
-struct Indices {
-  const void* data;
-  bool is_int64;
-
-  BOXLOSS_HOST_DEVICE std::int64_t operator[](std::int64_t i) const {
-    return is_int64 ? static_cast<const std::int64_t*>(data)[i]
-                    : static_cast<const std::int32_t*>(data)[i];
-  }
-};
 
 }  // namespace boxloss

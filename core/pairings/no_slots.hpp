@@ -9,24 +9,35 @@
 namespace boxloss {
 
 inline bool has_slots(const LossProblem& problem) {
-  return problem.pred.images * problem.pred.slots > 0 && loss_rows(problem) > 0;
+  const bool is_indexed = problem.pairing.kind == Pairing::Kind::kIndexed;
+  return loss_rows(problem) > 0 && (is_indexed || problem.pred.images * problem.pred.slots > 0);
+}
+
+/// Elements of the gradients of pred and target.
+inline std::int64_t pred_elements(const LossProblem& problem) {
+  return 4 * problem.pred.images * problem.pred.slots;
+}
+
+inline std::int64_t target_elements(const LossProblem& problem) {
+  return 4 * problem.target.images * problem.target.slots;
 }
 
 template <class Zero>
 void zero_outputs(const LossProblem& problem, const LossOutputs& outputs, const Zero& zero) {
   const std::size_t size = size_of(compute_dtype(problem));
-  const bool unreduced = problem.reduction == Reduction::kNone;
-  zero(outputs.loss, size * (unreduced ? loss_rows(problem) : 1));
-  zero(outputs.scale, size);
+  const std::int64_t rows = loss_rows(problem), sets = loss_sets(problem);
+  const std::int64_t values = problem.reduction == Reduction::kNone ? rows : sets;
+  zero(outputs.loss, size * values);
+  zero(outputs.scale, size * sets);
+  zero(outputs.l1, size * values);
+  zero(outputs.iou, size * rows);
 }
 
 template <class Zero>
 void zero_outputs(const LossProblem& problem, const LossGradients& gradients, const Zero& zero) {
-  const std::size_t rows = loss_rows(problem);
-  const std::size_t slots = problem.pred.images * problem.pred.slots;
-  zero(gradients.pred, 4 * slots * size_of(problem.pred.dtype));
-  zero(gradients.target, 4 * rows * size_of(problem.target.dtype));
-  zero(gradients.weight, rows * size_of(problem.weight.dtype));
+  zero(gradients.pred, pred_elements(problem) * size_of(problem.pred.dtype));
+  zero(gradients.target, target_elements(problem) * size_of(problem.target.dtype));
+  zero(gradients.weight, loss_rows(problem) * size_of(problem.weight.dtype));
 }
 
 }  // namespace boxloss

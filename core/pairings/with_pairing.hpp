@@ -6,6 +6,7 @@
 #include <boxloss/set.hpp>
 
 #include "pairings/dense.hpp"
+#include "pairings/indexed.hpp"
 #include "pairings/lengths.hpp"
 #include "pairings/mask.hpp"
 #include "pairings/offsets.hpp"
@@ -14,23 +15,26 @@
 namespace boxloss {
 
 /// What with_pairing knows.
-constexpr Set<Pairing::Kind> kPairings = {Pairing::Kind::kDense, Pairing::Kind::kZeroPadded,
+constexpr Set<Pairing::Kind> kPairings = {Pairing::Kind::kDense,   Pairing::Kind::kZeroPadded,
                                           Pairing::Kind::kLengths, Pairing::Kind::kMask,
-                                          Pairing::Kind::kOffsets};
+                                          Pairing::Kind::kOffsets, Pairing::Kind::kIndexed};
 
 /// Gives `use` the pairing of a problem as the struct that loops are built on.
 template <class Use>
 void with_pairing(const LossProblem& problem, const Use& use) {
   const Grid grid{problem.pred.slots};
   const ArrayView& data = problem.pairing.data;
-  const Indices indices{data.data, data.dtype == DType::kI64};
   switch (problem.pairing.kind) {
     case Pairing::Kind::kDense: return use(Dense{grid});
     case Pairing::Kind::kZeroPadded: return use(ZeroPadded{grid});
-    case Pairing::Kind::kLengths: return use(Lengths{grid, indices});
+    case Pairing::Kind::kLengths: return use(Lengths{grid, indices(data)});
     case Pairing::Kind::kMask: return use(Mask{grid, static_cast<const std::uint8_t*>(data.data)});
     case Pairing::Kind::kOffsets:
-      return use(Offsets{problem.pred.images, problem.pred.slots, problem.target.slots, indices});
+      return use(
+          Offsets{problem.pred.images, problem.pred.slots, problem.target.slots, indices(data)});
+    case Pairing::Kind::kIndexed:
+      return use(Indexed{problem.pairing.sets, problem.pairing.pairs, indices(problem.pred.rows),
+                         indices(problem.target.rows)});
   }
 }
 

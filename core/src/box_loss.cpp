@@ -25,12 +25,13 @@ void check_aligned(const char* name, const void* data, DType dtype) {
         " does not lie on a multiple of the ", size_of(dtype), " bytes of a ", name_of(dtype));
 }
 
+constexpr std::int64_t kMostBoxes = std::numeric_limits<std::int64_t>::max() / 64;
+
 void check_boxes(const char* name, const BoxView& boxes) {
   check_dtype(size_of(boxes.dtype) != 0, name, ".dtype is not one of DType");
   check(boxes.images >= 0 && boxes.slots >= 0, name, " has a negative shape: ", boxes.images,
         " images, ", boxes.slots, " slots");
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 64;
-  check(boxes.slots == 0 || boxes.images <= kMost / boxes.slots, name, " has ", boxes.images,
+  check(boxes.slots == 0 || boxes.images <= kMostBoxes / boxes.slots, name, " has ", boxes.images,
         " images of ", boxes.slots, " slots, which is more than 64 bits can count");
   check(boxes.image_stride >= 0 && boxes.slot_stride >= 0, name,
         " has a negative stride: ", boxes.image_stride, " by image, ", boxes.slot_stride,
@@ -44,16 +45,42 @@ void check_floating(const char* name, DType dtype) {
               "; it must be float64, float32, float16 or bfloat16");
 }
 
-void check_indices(const char* name, const LossProblem& p) {
-  const DType dtype = p.pairing.data.dtype;
-  check_dtype(dtype == DType::kI32 || dtype == DType::kI64, name, " is ", name_of(dtype),
-              "; it must be int32 or int64");
-  check_aligned(name, p.pairing.data.data, dtype);
+void check_indices(const char* name, const ArrayView& indices) {
+  check_dtype(indices.dtype == DType::kI32 || indices.dtype == DType::kI64, name, " is ",
+              name_of(indices.dtype), "; it must be int32 or int64");
+  check_aligned(name, indices.data, indices.dtype);
+}
+
+bool is_indexed(const LossProblem& p) { return p.pairing.kind == Pairing::Kind::kIndexed; }
+
+/// One side of the pairs by index.
+void check_list(const char* name, const char* rows, const BoxView& boxes, const Pairing& pairing) {
+  if (boxes.rows.data != nullptr) return check_indices(rows, boxes.rows);
+  check(boxes.images == pairing.sets && boxes.slots == pairing.pairs, name, " has shape (",
+        boxes.images, ", ", boxes.slots, ", 4); without ", rows, " it must be (sets, pairs, 4), (",
+        pairing.sets, ", ", pairing.pairs, ", 4)");
+}
+
+void check_indexed(const LossProblem& p) {
+  const Pairing& pairing = p.pairing;
+  check(pairing.data.data == nullptr, "pairing.data must be null for an indexed pairing");
+  check(pairing.sets >= 0 && pairing.pairs >= 0, "pairing has a negative shape: ", pairing.sets,
+        " sets of ", pairing.pairs, " pairs");
+  check(pairing.pairs == 0 || pairing.sets <= kMostBoxes / pairing.pairs, "pairing has ",
+        pairing.sets, " sets of ", pairing.pairs, " pairs, which is more than 64 bits can count");
+  const bool has_rows = p.pred.rows.data != nullptr || p.target.rows.data != nullptr;
+  check(has_rows || pairing.sets * pairing.pairs == 0,
+        "pred.rows and target.rows are null; an indexed pairing needs one of them");
+  check_list("pred", "pred.rows", p.pred, pairing);
+  check_list("target", "target.rows", p.target, pairing);
 }
 
 void check_pairing(const LossProblem& p) {
+  if (is_indexed(p)) return check_indexed(p);
   const bool has_data = p.pairing.data.data != nullptr;
   const bool empty = p.pred.images * p.pred.slots == 0;
+  check(p.pred.rows.data == nullptr && p.target.rows.data == nullptr,
+        "pred.rows and target.rows must be null for a ", name_of(p.pairing.kind), " pairing");
   switch (p.pairing.kind) {
     case Pairing::Kind::kDense:
     case Pairing::Kind::kZeroPadded:
@@ -61,7 +88,7 @@ void check_pairing(const LossProblem& p) {
       break;
     case Pairing::Kind::kLengths:
       check(has_data || empty, "pairing.data is null; lengths must point to (images) integers");
-      check_indices("lengths", p);
+      check_indices("lengths", p.pairing.data);
       break;
     case Pairing::Kind::kMask:
       check(has_data || empty, "pairing.data is null; mask must point to (images, slots) bytes");
@@ -70,10 +97,11 @@ void check_pairing(const LossProblem& p) {
       break;
     case Pairing::Kind::kOffsets:
       check(has_data || empty, "pairing.data is null; offsets must point to (images + 1) integers");
-      check_indices("offsets", p);
+      check_indices("offsets", p.pairing.data);
       check(p.target.images == 1, "target must be one image of T slots with offsets, but has ",
             p.target.images, " images");
       return;
+    case Pairing::Kind::kIndexed: return;
   }
   check(p.target.images == p.pred.images && p.target.slots == p.pred.slots, "target has shape (",
         p.target.images, ", ", p.target.slots, ", 4), pred has (", p.pred.images, ", ",
@@ -115,6 +143,34 @@ void check_problem(const Implementation& implementation, const LossProblem& p) {
                 "normalizer is ", name_of(d), "; it must be float64, float32, int64 or int32");
     check_aligned("normalizer", p.normalizer.data, d);
   }
+  check(p.normalizer_stride == 0 || p.normalizer_stride == 1, "normalizer_stride is ",
+        p.normalizer_stride, "; it must be 0 or 1");
+}
+
+void check_extra(const Implementation& implementation, Extra extra, const void* array) {
+  check_dtype(array == nullptr || implementation.extras.contains(extra), implementation.name,
+              " does not serve the output ", name_of(extra));
+}
+
+void check_l1(const Implementation& implementation, const LossProblem& p, const char* name,
+              const void* l1) {
+  check_extra(implementation, Extra::kL1, l1);
+  check(l1 == nullptr || p.pred.format == p.target.format,
+        "l1 is of values in one format, but pred is ", name_of(p.pred.format), " and target ",
+        name_of(p.target.format));
+  check_aligned(name, l1, compute_dtype(p));
+}
+
+/// Threads that add to one row take its four 16-bit values at once.
+void check_added(const char* name, const void* gradient, const BoxView& boxes) {
+  check(boxes.rows.data == nullptr || size_of(boxes.dtype) != 2 ||
+            reinterpret_cast<std::uintptr_t>(gradient) % 8 == 0,
+        name, " does not lie on a multiple of the 8 bytes of a ", name_of(boxes.dtype), " box");
+}
+
+/// Is there not even one value of the loss?
+bool has_no_loss(const LossProblem& p) {
+  return (p.reduction == Reduction::kNone ? loss_rows(p) : loss_sets(p)) == 0;
 }
 
 void check_workspace(const Execution& execution, std::size_t needed) {
@@ -124,24 +180,47 @@ void check_workspace(const Execution& execution, std::size_t needed) {
         needed, " bytes");
 }
 
+/// Of boxes or a gradient: do images follow each other without a gap?
+template <class View>
+bool is_one_image(const View& view, std::int64_t slots) {
+  return slots == 1 || view.image_stride == slots * view.slot_stride;
+}
+
+template <class View>
+void make_one_image(View& view, std::int64_t slots) {
+  if (slots == 1) view.slot_stride = view.image_stride;
+}
+
+void flatten(BoxView& boxes) {
+  make_one_image(boxes, boxes.slots);
+  boxes.slots *= boxes.images;
+  boxes.images = 1;
+}
+
 /// Where images follow each other without a gap, they are one image: loops need no division.
 /// Lengths and offsets speak of single images, so theirs stay.
-LossProblem flattened(const LossProblem& problem, GradView& grad) {
+LossProblem flattened(const LossProblem& problem, GradOutputs& grads) {
   LossProblem p = problem;
   const Pairing::Kind kind = p.pairing.kind;
-  if (kind == Pairing::Kind::kOffsets) p.target.image_stride = grad.image_stride = 0;  // one list
+  if (kind == Pairing::Kind::kOffsets) {  // one list
+    p.target.image_stride = grads.loss.image_stride = grads.l1.image_stride = 0;
+  }
   if (kind == Pairing::Kind::kLengths || kind == Pairing::Kind::kOffsets) return p;
-  if (p.pred.slots == 1) {
-    p.pred.slot_stride = p.pred.image_stride;
-    p.target.slot_stride = p.target.image_stride;
-    grad.slot_stride = grad.image_stride;
-  } else if (p.pred.image_stride != p.pred.slots * p.pred.slot_stride ||
-             p.target.image_stride != p.target.slots * p.target.slot_stride ||
-             grad.image_stride != p.pred.slots * grad.slot_stride) {
+  if (kind == Pairing::Kind::kIndexed) {  // each a list of its own; sets stay
+    for (BoxView* const boxes : {&p.pred, &p.target}) {
+      if (is_one_image(*boxes, boxes->slots)) flatten(*boxes);
+    }
     return p;
   }
-  p.pred.slots = p.target.slots = p.pred.images * p.pred.slots;
-  p.pred.images = p.target.images = 1;
+  const std::int64_t slots = p.pred.slots;
+  if (!is_one_image(p.pred, slots) || !is_one_image(p.target, slots) ||
+      !is_one_image(grads.loss, slots) || !is_one_image(grads.l1, slots)) {
+    return p;
+  }
+  flatten(p.pred);
+  flatten(p.target);
+  make_one_image(grads.loss, slots);
+  make_one_image(grads.l1, slots);
   return p;
 }
 
@@ -153,38 +232,48 @@ DType compute_dtype(const LossProblem& problem) {
 }
 
 std::int64_t loss_rows(const LossProblem& problem) {
-  const bool ragged = problem.pairing.kind == Pairing::Kind::kOffsets;
-  return ragged ? problem.target.slots : problem.pred.images * problem.pred.slots;
+  switch (problem.pairing.kind) {
+    case Pairing::Kind::kOffsets: return problem.target.slots;
+    case Pairing::Kind::kIndexed: return problem.pairing.sets * problem.pairing.pairs;
+    default: return problem.pred.images * problem.pred.slots;
+  }
+}
+
+std::int64_t loss_sets(const LossProblem& problem) {
+  return is_indexed(problem) ? problem.pairing.sets : 1;
 }
 
 std::size_t loss_workspace_bytes(const Implementation& implementation, const LossProblem& problem) {
   check_problem(implementation, problem);
-  GradView no_grad;
-  return implementation.workspace_bytes(flattened(problem, no_grad));
+  GradOutputs no_grads;
+  return implementation.workspace_bytes(flattened(problem, no_grads));
 }
 
 void loss_forward(const Implementation& implementation, const LossProblem& problem,
                   const LossOutputs& outputs, const Execution& execution) {
   check_problem(implementation, problem);
-  const bool no_loss = problem.reduction == Reduction::kNone && loss_rows(problem) == 0;
-  check(outputs.loss != nullptr || no_loss, "outputs.loss is null");
-  check(outputs.scale != nullptr, "outputs.scale is null");
+  check(outputs.loss != nullptr || has_no_loss(problem), "outputs.loss is null");
+  check(outputs.scale != nullptr || loss_sets(problem) == 0, "outputs.scale is null");
   check_aligned("outputs.loss", outputs.loss, compute_dtype(problem));
   check_aligned("outputs.scale", outputs.scale, compute_dtype(problem));
-  GradView no_grad;
-  const LossProblem flat = flattened(problem, no_grad);
+  check_l1(implementation, problem, "outputs.l1", outputs.l1);
+  check_extra(implementation, Extra::kIou, outputs.iou);
+  check_aligned("outputs.iou", outputs.iou, compute_dtype(problem));
+  GradOutputs no_grads;
+  const LossProblem flat = flattened(problem, no_grads);
   check_workspace(execution, implementation.workspace_bytes(flat));
   implementation.forward(flat, outputs, execution);
 }
 
 void loss_backward(const Implementation& implementation, const LossProblem& problem,
-                   const GradView& grad_loss, const void* scale, const LossGradients& gradients,
+                   const GradOutputs& grads, const void* scale, const LossGradients& gradients,
                    const Execution& execution) {
   check_problem(implementation, problem);
-  const bool no_loss = problem.reduction == Reduction::kNone && loss_rows(problem) == 0;
-  check(grad_loss.data != nullptr || no_loss, "grad_loss.data is null");
-  check(scale != nullptr, "scale is null");
-  check_aligned("grad_loss", grad_loss.data, compute_dtype(problem));
+  const bool has_grad = grads.loss.data != nullptr || grads.l1.data != nullptr;
+  check(has_grad || has_no_loss(problem), "grads.loss.data and grads.l1.data are null");
+  check(scale != nullptr || loss_sets(problem) == 0, "scale is null");
+  check_aligned("grads.loss", grads.loss.data, compute_dtype(problem));
+  check_l1(implementation, problem, "grads.l1", grads.l1.data);
   check_aligned("scale", scale, compute_dtype(problem));
   check_dtype(gradients.target == nullptr || is_floating(problem.target.dtype), "target is ",
               name_of(problem.target.dtype), ", which has no gradient");
@@ -193,9 +282,11 @@ void loss_backward(const Implementation& implementation, const LossProblem& prob
   check_aligned("gradients.pred", gradients.pred, problem.pred.dtype);
   check_aligned("gradients.target", gradients.target, problem.target.dtype);
   check_aligned("gradients.weight", gradients.weight, problem.weight.dtype);
-  GradView grad = grad_loss;
-  const LossProblem flat = flattened(problem, grad);
-  implementation.backward(flat, grad, scale, gradients, execution);
+  check_added("gradients.pred", gradients.pred, problem.pred);
+  check_added("gradients.target", gradients.target, problem.target);
+  GradOutputs flat_grads = grads;
+  const LossProblem flat = flattened(problem, flat_grads);
+  implementation.backward(flat, flat_grads, scale, gradients, execution);
 }
 
 }  // namespace boxloss

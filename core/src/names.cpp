@@ -54,6 +54,24 @@ const char* name_of(Pairing::Kind kind) {
     case Pairing::Kind::kLengths: return "lengths";
     case Pairing::Kind::kMask: return "mask";
     case Pairing::Kind::kOffsets: return "offsets";
+    case Pairing::Kind::kIndexed: return "indexed";
+  }
+  return "unknown";
+}
+
+const char* name_of(BoxFormat format) {
+  switch (format) {
+    case BoxFormat::kXyxy: return "xyxy";
+    case BoxFormat::kXywh: return "xywh";
+    case BoxFormat::kCxcywh: return "cxcywh";
+  }
+  return "unknown";
+}
+
+const char* name_of(Extra extra) {
+  switch (extra) {
+    case Extra::kL1: return "l1";
+    case Extra::kIou: return "iou";
   }
   return "unknown";
 }

@@ -68,4 +68,19 @@ inline unsigned long long add_acquire_release(unsigned long long* address,
   return before;
 }
 
+/// Fibers of one thread.
+struct Atomics {
+  using Word = unsigned long long;
+
+  template <class E>
+  static void add(E* address, E value) {
+    *address += value;
+  }
+  static Word compare_and_swap(Word* address, Word expected, Word desired) {
+    const Word before = *address;
+    if (before == expected) *address = desired;
+    return before;
+  }
+};
+
 }  // namespace boxloss::gpu_on_host

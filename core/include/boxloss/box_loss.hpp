@@ -5,6 +5,7 @@
 #include <boxloss/device.hpp>
 #include <boxloss/execution.hpp>
 #include <boxloss/loss.hpp>
+#include <boxloss/set.hpp>
 #include <boxloss/view.hpp>
 
 /// A box-regression loss of paired boxes, forward and backward.
@@ -24,13 +25,17 @@ struct Pairing {
     kLengths,     ///< j < data[b], clamped to [0, slots]
     kMask,        ///< data[b * slots + j] is not 0
     kOffsets,     ///< targets are one ragged list; image b owns rows data[b] to data[b + 1]
+    kIndexed,     ///< pair k of set s is the row that the views' `rows` hold at s * pairs + k
   };
   Kind kind = Kind::kDense;
   /// kLengths: (images) and kOffsets: (images + 1), int32 or int64; kMask: (images, slots), uint8.
   ArrayView data = {};
+  /// kIndexed: pairs come in sets of equal size, each with a reduced loss of its own. A view
+  /// without `rows` has shape (sets, pairs, 4). A pair whose row is not in its list does not count.
+  std::int64_t sets = 1, pairs = 0;
 };
 
-/// "dense", "zero-padded", "lengths", "mask" or "offsets".
+/// "dense", "zero-padded", "lengths", "mask", "offsets" or "indexed".
 BOXLOSS_API const char* name_of(Pairing::Kind kind);
 
 enum class Reduction : std::uint8_t { kNone, kSum, kMean };
@@ -46,26 +51,47 @@ struct LossProblem {
   BoxView target;  ///< as pred, any dtype; with offsets one image of T slots
   Pairing pairing;
   ArrayView weight;      ///< optional, shaped as the unreduced loss; multiplies each loss
-  ArrayView normalizer;  ///< optional scalar: kMean divides by it, not by the number of pairs
+  ArrayView normalizer;  ///< optional: kMean divides by it, not by the number of pairs
+  /// 0: one normalizer for all sets; 1: one for each.
+  std::int64_t normalizer_stride = 0;
   Reduction reduction = Reduction::kMean;
   double eps = 1e-7;  ///< finite, >= 0
   EpsMode eps_mode = EpsMode::kAdd;
 };
 
+/// What forward may give besides the loss. Neither is read back.
+enum class Extra : std::uint8_t { kL1, kIou };
+constexpr Set<Extra> kExtras = {Extra::kL1, Extra::kIou};
+
+/// "l1" or "iou".
+BOXLOSS_API const char* name_of(Extra extra);
+
 /// Outputs of forward, written whole (but for rows of no image, with offsets that decrease).
 struct LossOutputs {
-  /// kNone: (images, slots), with offsets (T); else one value.
+  /// kNone: (images, slots), with offsets (T), indexed (sets, pairs); else one value for each set.
   void* loss = nullptr;
-  /// One value, which backward reads: 1 / max(count, 1), 1 / normalizer, or 1 where nothing is
-  /// divided. 0 where the problem has no slots at all.
+  /// One value for each set, which backward reads: 1 / max(count, 1), 1 / normalizer, or 1 where
+  /// nothing is divided. 0 where the problem has no slots at all.
   void* scale = nullptr;
+  /// Optional, shaped, weighted and reduced as `loss`: the sum of |pred - target| over the four
+  /// values as they are given, in one format for both.
+  void* l1 = nullptr;
+  /// Optional, never reduced or weighted: I / U' of each pair, 0 where nothing counts. It has no
+  /// gradient.
+  void* iou = nullptr;
 };
 
-/// The gradient with respect to forward's `loss`, of any strides.
+/// The gradient with respect to a `loss` or `l1` of forward, of any strides. Of a reduced one,
+/// `image_stride` leads from set to set.
 struct GradView {
   const void* data = nullptr;
   std::int64_t image_stride = 0;
   std::int64_t slot_stride = 0;
+};
+
+/// What backward comes from: at least one of them. One whose data is null is left out.
+struct GradOutputs {
+  GradView loss, l1;
 };
 
 /// Outputs of backward, contiguous and written whole, each in the dtype of its input. Null where
@@ -82,6 +108,9 @@ BOXLOSS_API DType compute_dtype(const LossProblem& problem);
 /// Number of values of the unreduced loss.
 BOXLOSS_API std::int64_t loss_rows(const LossProblem& problem);
 
+/// Number of values of a reduced loss, and of `scale`: one, or one for each set.
+BOXLOSS_API std::int64_t loss_sets(const LossProblem& problem);
+
 /// Bytes of workspace that forward needs on this implementation; backward needs none.
 BOXLOSS_API std::size_t loss_workspace_bytes(const Implementation& implementation,
                                              const LossProblem& problem);
@@ -92,7 +121,7 @@ BOXLOSS_API void loss_forward(const Implementation& implementation, const LossPr
 
 /// `scale` is what forward wrote. Errors as above.
 BOXLOSS_API void loss_backward(const Implementation& implementation, const LossProblem& problem,
-                               const GradView& grad_loss, const void* scale,
+                               const GradOutputs& grads, const void* scale,
                                const LossGradients& gradients, const Execution& execution);
 
 }  // namespace boxloss

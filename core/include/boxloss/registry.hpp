@@ -21,10 +21,11 @@ struct Implementation {
   /// What it serves. Anything else is refused before it is called.
   Set<Loss> losses;
   Set<Pairing::Kind> pairings;
+  Set<Extra> extras;
   std::size_t (*workspace_bytes)(const LossProblem&);
   void (*forward)(const LossProblem&, const LossOutputs&, const Execution&);
-  void (*backward)(const LossProblem&, const GradView& grad_loss, const void* scale,
-                   const LossGradients&, const Execution&);
+  void (*backward)(const LossProblem&, const GradOutputs&, const void* scale, const LossGradients&,
+                   const Execution&);
 };
 
 /// All that this build holds, best first within a device. Never throws.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boxloss/dtype.hpp>
+#include <boxloss/export.hpp>
 #include <cstdint>
 
 namespace boxloss {
@@ -12,6 +13,15 @@ enum class BoxFormat : std::uint8_t {
   kXyxy,    ///< two corners: x1, y1, x2, y2
   kXywh,    ///< first corner and size: x1, y1, width, height
   kCxcywh,  ///< centre and size: cx, cy, width, height
+};
+
+/// "xyxy", "xywh" or "cxcywh".
+BOXLOSS_API const char* name_of(BoxFormat format);
+
+/// Contiguous values that somebody else owns; `data` is null where an optional one is not given.
+struct ArrayView {
+  const void* data = nullptr;
+  DType dtype = DType::kF32;
 };
 
 /// Boxes of shape (images, slots, 4) that somebody else owns. Box (b, j) is the four consecutive
@@ -25,12 +35,9 @@ struct BoxView {
   std::int64_t slots = 0;
   std::int64_t image_stride = 0;
   std::int64_t slot_stride = 4;
-};
-
-/// Contiguous values that somebody else owns; `data` is null where an optional one is not given.
-struct ArrayView {
-  const void* data = nullptr;
-  DType dtype = DType::kF32;
+  /// Optional, with Pairing::Kind::kIndexed only: which box each pair reads, int32 or int64. The
+  /// boxes are then one list, whose row r is box (r / slots, r % slots).
+  ArrayView rows = {};
 };
 
 }  // namespace boxloss

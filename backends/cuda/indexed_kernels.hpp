@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "lanes/atomic_boxes.hpp"
+#include "lanes/indexed_pairs.hpp"
+#include "pair_kernels.hpp"
+
+/// The loops over pairs by index: a thread takes a pair.
+namespace boxloss::BOXLOSS_GPU {
+
+/// Each set has as many blocks as its number of pairs asks for; where that is one, a block may take
+/// several sets, one after the other.
+template <class F, class P, class T, class C>
+__global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
+    forward_indexed(const ForwardArgs<F, C> a, const IndexedPairs<P, T> pairs,
+                    const Reducer<C> reducer, const unsigned blocks_of_set) {
+  const std::int64_t first =
+      static_cast<std::int64_t>(blockIdx.x % blocks_of_set) * kThreads + threadIdx.x;
+  const std::int64_t stride = static_cast<std::int64_t>(blocks_of_set) * kThreads;
+  std::int64_t set = blockIdx.x / blocks_of_set;
+#pragma unroll 1
+  for (; set < a.images; set += gridDim.x / blocks_of_set) {
+    LossesPartial own{};
+#pragma unroll 1
+    for (std::int64_t k = first; k < a.slots; k += stride) {
+      own += forward_pair(a, pairs, set * a.slots + k);
+    }
+    if (a.losses != nullptr) {
+      if (first == 0) reducer.outputs.scale[set] = C(1);
+    } else if (a.images == 1 && blocks_of_set > 1) {
+      reduce_grid(reducer, own);
+    } else {
+      reduce_set(reducer, own, set, a.images, blocks_of_set);
+    }
+  }
+}
+
+template <class F, class P, class T, class C>
+__global__ void __launch_bounds__(kThreads)
+    backward_indexed(const BackwardArgs<F, P, T, C> a, const IndexedPairs<P, T> pairs) {
+  const std::int64_t k = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (k < a.images * a.slots) backward_pair(a, pairs, k, AtomicAdd<Atomics>());
+}
+
+}  // namespace boxloss::BOXLOSS_GPU

@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <type_traits>
+
+#include "lanes/pair_args.hpp"
+#include "pairings/indexed.hpp"
+#include "pairings/no_slots.hpp"
+
+/// Pairs that find their boxes by index: what each backend's loop calls for one pair, and how
+/// gradients come together in rows that several pairs share.
+namespace boxloss {
+
+/// A list of boxes, and which of its rows each pair reads.
+template <class E>
+struct ListedBoxes {
+  StridedBoxes<E> boxes;
+  Indices index;  ///< null data: pair k reads row k
+  std::int64_t rows, rows_of_image;
+
+  BOXLOSS_HOST_DEVICE bool is_indexed() const { return index.data != nullptr; }
+  BOXLOSS_HOST_DEVICE std::int64_t row_of(std::int64_t k) const {
+    return is_indexed() ? index[k] : k;
+  }
+  BOXLOSS_HOST_DEVICE bool holds(std::int64_t row) const { return row >= 0 && row < rows; }
+  template <class C>
+  BOXLOSS_HOST_DEVICE Box<C> get(std::int64_t row) const {
+    const std::int64_t image = rows_of_image == rows ? 0 : row / rows_of_image;
+    return boxes.template get<C>(image, row - image * rows_of_image);
+  }
+};
+
+template <class E>
+ListedBoxes<E> listed_boxes(const BoxView& view, const Indices& index) {
+  return {strided_boxes<E>(view), index, view.images * view.slots, view.slots};
+}
+
+template <class P, class T>
+struct IndexedPairs {
+  ListedBoxes<P> pred;
+  ListedBoxes<T> target;
+};
+
+template <class P, class T>
+IndexedPairs<P, T> indexed_pairs(const LossProblem& p, const Indexed& pairing) {
+  return {listed_boxes<P>(p.pred, pairing.pred), listed_boxes<T>(p.target, pairing.target)};
+}
+
+/// The rows of one pair in the two lists.
+struct PairRows {
+  std::int64_t pred, target;
+  bool counts;
+};
+
+template <class P, class T>
+BOXLOSS_HOST_DEVICE PairRows rows_of(const IndexedPairs<P, T>& pairs, std::int64_t k) {
+  const std::int64_t pred = pairs.pred.row_of(k), target = pairs.target.row_of(k);
+  return {pred, target, pairs.pred.holds(pred) && pairs.target.holds(target)};
+}
+
+/// Pair k, counted from the first of all sets.
+template <class F, class P, class T, class C>
+BOXLOSS_HOST_DEVICE LossesPartial forward_pair(const ForwardArgs<F, C>& a,
+                                               const IndexedPairs<P, T>& pairs, std::int64_t k) {
+  k = opaque_index(k);
+  const PairRows rows = rows_of(pairs, k);
+  PairLosses<C> all;
+  if (rows.counts) {
+    all =
+        pair_losses(a, pairs.pred.template get<C>(rows.pred), pairs.pred.boxes.boxes.format,
+                    pairs.target.template get<C>(rows.target), pairs.target.boxes.boxes.format, k);
+  }
+  set_row_losses(a, k, all);
+  return partial_of(all, rows.counts);
+}
+
+/// The gradients of a pair that counts.
+template <class F, class P, class T, class C>
+BOXLOSS_HOST_DEVICE Gradients<C> gradients_of(const BackwardArgs<F, P, T, C>& a,
+                                              const IndexedPairs<P, T>& pairs, const PairRows& rows,
+                                              std::int64_t k) {
+  const std::int64_t set = a.images == 1 ? 0 : k / a.slots;
+  return pair_gradients(a, a.scale[set], set, k - set * a.slots,
+                        pairs.pred.template get<C>(rows.pred), pairs.pred.boxes.boxes.format,
+                        pairs.target.template get<C>(rows.target), pairs.target.boxes.boxes.format,
+                        k);
+}
+
+/// Pair k's gradient for a list: pairs without an index have rows of their own, and write them;
+/// others add theirs.
+template <class E, class C, class Add>
+BOXLOSS_HOST_DEVICE void give(const BoxOutputs<E>& gradient, const ListedBoxes<E>& list,
+                              std::int64_t row, const Box<C>& value, bool counts, const Add& add) {
+  if (gradient.values.data == nullptr) return;
+  if (!list.is_indexed()) {
+    gradient.set(row, value);
+  } else if (counts) {
+    add(gradient, row, value);
+  }
+}
+
+/// Pair k. Rows of indexed lists are zero before, and `add(gradient, row, box)` adds to them.
+template <class F, class P, class T, class C, class Add>
+BOXLOSS_HOST_DEVICE void backward_pair(const BackwardArgs<F, P, T, C>& a,
+                                       const IndexedPairs<P, T>& pairs, std::int64_t k,
+                                       const Add& add) {
+  k = opaque_index(k);
+  const PairRows rows = rows_of(pairs, k);
+  Gradients<C> d;
+  if (rows.counts) d = gradients_of(a, pairs, rows, k);
+  give(a.d_pred, pairs.pred, rows.pred, d.pred, rows.counts, add);
+  if constexpr (!std::is_integral_v<T>) {
+    give(a.d_target, pairs.target, rows.target, d.target, rows.counts, add);
+  }
+  if (a.d_weight.data != nullptr) a.d_weight.set(k, d.weight);
+}
+
+/// Before backward, zeroes the gradients of indexed lists by zero(pointer, bytes).
+template <class Zero>
+void zero_shared_rows(const LossProblem& p, const LossGradients& gradients, const Zero& zero) {
+  if (p.pred.rows.data != nullptr) {
+    zero(gradients.pred, pred_elements(p) * size_of(p.pred.dtype));
+  }
+  if (p.target.rows.data != nullptr) {
+    zero(gradients.target, target_elements(p) * size_of(p.target.dtype));
+  }
+}
+
+}  // namespace boxloss

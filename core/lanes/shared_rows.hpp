@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "lanes/indexed_pairs.hpp"
+
+/// Backward for pairs by index where there is one thread for many of them, as on the host: no two
+/// threads write the same row, and each row's pairs add up in their order. A task is a range of the
+/// rows of pred's gradient, or of the target's, or of the pairs.
+namespace boxloss {
+
+/// Every task for rows reads all indices, so there are not many.
+constexpr std::int64_t kRowsPerTask = 1 << 15;
+constexpr std::int64_t kMostRowTasks = 16;
+constexpr std::int64_t kPairsPerTask = 8192;
+
+/// An even part of a range.
+struct Share {
+  std::int64_t begin, end;
+};
+
+inline Share share(std::int64_t whole, std::int64_t part, std::int64_t parts) {
+  const std::int64_t each = (whole + parts - 1) / parts;
+  const std::int64_t begin = part * each < whole ? part * each : whole;
+  return {begin, begin + each < whole ? begin + each : whole};
+}
+
+/// How many tasks each kind of work has.
+struct BackwardTasks {
+  std::int64_t pred, target, pairs;
+
+  std::int64_t count() const { return pred + target + pairs; }
+};
+
+template <class E>
+std::int64_t row_tasks(const BoxOutputs<E>& gradient, const ListedBoxes<E>& list) {
+  if (gradient.values.data == nullptr || !list.is_indexed()) return 0;
+  const std::int64_t tasks = (list.rows + kRowsPerTask - 1) / kRowsPerTask;
+  return tasks < kMostRowTasks ? tasks : kMostRowTasks;
+}
+
+template <class F, class P, class T, class C>
+BackwardTasks backward_tasks(const BackwardArgs<F, P, T, C>& a, const IndexedPairs<P, T>& pairs) {
+  const bool own_rows = (a.d_pred.values.data != nullptr && !pairs.pred.is_indexed()) ||
+                        (a.d_target.values.data != nullptr && !pairs.target.is_indexed()) ||
+                        a.d_weight.data != nullptr;
+  const std::int64_t pair_tasks = (a.images * a.slots + kPairsPerTask - 1) / kPairsPerTask;
+  return {row_tasks(a.d_pred, pairs.pred), row_tasks(a.d_target, pairs.target),
+          own_rows ? pair_tasks : 0};
+}
+
+/// Rows [begin, end) of a list's gradient; `box(gradients)` is the list's own.
+template <class E, class F, class P, class T, class C, class BoxOf>
+void backward_rows(const BackwardArgs<F, P, T, C>& a, const IndexedPairs<P, T>& pairs,
+                   const BoxOutputs<E>& gradient, const ListedBoxes<E>& list, const Share& rows,
+                   const BoxOf& box_of) {
+  const Elements<E> sums = gradient.values.elements();
+  for (std::int64_t row = rows.begin; row < rows.end; ++row) gradient.set(row, Box<C>{});
+  for (std::int64_t k = 0; k < a.images * a.slots; ++k) {
+    const std::int64_t row = list.row_of(k);
+    if (row < rows.begin || row >= rows.end) continue;
+    const PairRows both = rows_of(pairs, k);
+    if (!both.counts) continue;
+    const Box<C> before = sums.template get_box<C>(4 * row);
+    gradient.set(row, before + box_of(gradients_of(a, pairs, both, k)));
+  }
+}
+
+template <class F, class P, class T, class C>
+void run_backward_task(const BackwardArgs<F, P, T, C>& a, const IndexedPairs<P, T>& pairs,
+                       const BackwardTasks& tasks, std::int64_t task) {
+  if (task < tasks.pred) {
+    return backward_rows(a, pairs, a.d_pred, pairs.pred, share(pairs.pred.rows, task, tasks.pred),
+                         [](const Gradients<C>& d) { return d.pred; });
+  }
+  task -= tasks.pred;
+  if (task < tasks.target) {
+    if constexpr (!std::is_integral_v<T>) {
+      backward_rows(a, pairs, a.d_target, pairs.target,
+                    share(pairs.target.rows, task, tasks.target),
+                    [](const Gradients<C>& d) { return d.target; });
+    }
+    return;
+  }
+  const Share own = share(a.images * a.slots, task - tasks.target, tasks.pairs);
+  const auto nothing = [](const auto&, std::int64_t, const Box<C>&) {};
+  for (std::int64_t k = own.begin; k < own.end; ++k) backward_pair(a, pairs, k, nothing);
+}
+
+}  // namespace boxloss

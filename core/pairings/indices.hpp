@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/view.hpp>
+#include <cstdint>
+
+#include "math/host_device.hpp"
+
+namespace boxloss {
+
+/// int32 or int64 indices.
+struct Indices {
+  const void* data;
+  bool is_int64;
+
+  BOXLOSS_HOST_DEVICE std::int64_t operator[](std::int64_t i) const {
+    return is_int64 ? static_cast<const std::int64_t*>(data)[i]
+                    : static_cast<const std::int32_t*>(data)[i];
+  }
+};
+
+inline Indices indices(const ArrayView& view) { return {view.data, view.dtype == DType::kI64}; }
+
+}  // namespace boxloss
