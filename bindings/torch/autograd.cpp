@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/Context.h>
 #include <ATen/FuncTorchTLS.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/alias.h>
@@ -82,20 +83,27 @@ class Saved {
 struct BoxLossFunction : torch::autograd::Function<BoxLossFunction> {
   static constexpr bool is_traceable = true;
 
-  /// The tensors stand in the argument list because autograd looks for its inputs there.
-  static Variable forward(AutogradContext* ctx, const Variable&, const Variable&,
-                          const OptionalTensor&, const LossArgs& args) {
+  /// The tensors stand in the argument list because autograd looks for its inputs there. Gives the
+  /// loss or, with extras, loss, l1 and iou.
+  static variable_list forward(AutogradContext* ctx, const Variable&, const Variable&,
+                               const OptionalTensor&, const LossArgs& args, bool extras) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    auto [loss, scale] = call_box_loss_forward(args);
+    auto [loss, scale, l1, iou] = call_box_loss_forward(args, extras);
     ctx->set_materialize_grads(false);
     save(ctx, args, scale);
-    return loss;
+    if (!extras) return {loss};
+    ctx->mark_non_differentiable({iou});
+    return {loss, l1, iou};
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grad_outputs) {
-    const Variable& grad_loss = grad_outputs[0];
-    variable_list gradients(4);  // pred, target, weight, and the struct, which has none
-    if (!grad_loss.defined()) return gradients;
+    const auto incoming = [&](std::size_t i) {
+      const bool is_given = i < grad_outputs.size() && grad_outputs[i].defined();
+      return is_given ? OptionalTensor(grad_outputs[i]) : std::nullopt;
+    };
+    const IncomingTensors grads{incoming(0), incoming(1)};
+    variable_list gradients(5);  // pred, target, weight, and two that have none
+    if (!grads.loss && !grads.l1) return gradients;
 
     Saved saved(ctx);
     const LossArgs args = saved.args();
@@ -103,8 +111,8 @@ struct BoxLossFunction : torch::autograd::Function<BoxLossFunction> {
                            args.weight && ctx->needs_input_grad(2)};
     const bool creates_graph = at::GradMode::is_enabled();
     const auto [pred, target, weight] =
-        creates_graph ? differentiable_gradients(grad_loss, args, wanted)
-                      : call_box_loss_backward(grad_loss, saved.scale(), args, wanted);
+        creates_graph ? differentiable_gradients(grads, args, wanted)
+                      : call_box_loss_backward(grads, saved.scale(), args, wanted);
     if (wanted[0]) gradients[0] = pred;
     if (wanted[1]) gradients[1] = target;
     if (wanted[2]) gradients[2] = weight;
@@ -114,7 +122,7 @@ struct BoxLossFunction : torch::autograd::Function<BoxLossFunction> {
  private:
   /// For double backward: the composite formula, differentiated by autograd itself. With respect to
   /// aliases, since the inputs may depend on each other, and each way is to be counted once.
-  static LossGradientTensors differentiable_gradients(const Variable& grad_loss,
+  static LossGradientTensors differentiable_gradients(const IncomingTensors& grads,
                                                       const LossArgs& args, const Wanted& wanted) {
     LossArgs aliases = args;
     aliases.pred = at::alias(args.pred);
@@ -124,9 +132,18 @@ struct BoxLossFunction : torch::autograd::Function<BoxLossFunction> {
     if (wanted[0]) inputs.push_back(aliases.pred);
     if (wanted[1]) inputs.push_back(aliases.target);
     if (wanted[2]) inputs.push_back(*aliases.weight);
-    const variable_list found =
-        torch::autograd::grad({box_loss_composite(aliases)}, inputs, {grad_loss},
-                              /*retain_graph=*/std::nullopt, /*create_graph=*/true);
+    variable_list outputs, by_outputs;
+    if (grads.l1) {
+      const auto [loss, l1, iou] = box_losses_composite(aliases);
+      if (grads.loss) outputs.push_back(loss);
+      outputs.push_back(l1);
+    } else {
+      outputs.push_back(box_loss_composite(aliases));
+    }
+    if (grads.loss) by_outputs.push_back(*grads.loss);
+    if (grads.l1) by_outputs.push_back(*grads.l1);
+    const variable_list found = torch::autograd::grad(
+        outputs, inputs, by_outputs, /*retain_graph=*/std::nullopt, /*create_graph=*/true);
     auto next = found.begin();
     const auto gradient = [&](bool is_wanted) { return is_wanted ? *next++ : Variable(); };
     const Variable pred = gradient(wanted[0]), target = gradient(wanted[1]);
@@ -151,20 +168,42 @@ bool inside_function_transform() {
   }
 }
 
-at::Tensor box_loss_autograd(const LossArgs& args) {
+/// On a GPU, gradients of shared rows add up in an order that differs from run to run.
+bool has_to_be_deterministic(const LossArgs& args) {
+  return args.index() != nullptr && !args.pred.is_cpu() &&
+         at::globalContext().deterministicAlgorithms();
+}
+
+bool takes_composite(const LossArgs& args) {
   const bool has_tangent =
       any_differentiable(args, [](const at::Tensor& t) { return t._fw_grad(0).defined(); });
-  if (has_tangent || inside_function_transform()) return box_loss_composite(args);
+  return has_tangent || inside_function_transform() || has_to_be_deterministic(args);
+}
 
-  const bool needs_gradient =
-      at::GradMode::is_enabled() &&
-      any_differentiable(args, [](const at::Tensor& t) { return t.requires_grad(); });
-  if (needs_gradient) {
-    return BoxLossFunction::apply(args.pred, args.target, args.weight, args);
+bool needs_gradient(const LossArgs& args) {
+  return at::GradMode::is_enabled() &&
+         any_differentiable(args, [](const at::Tensor& t) { return t.requires_grad(); });
+}
+
+at::Tensor box_loss_autograd(const LossArgs& args) {
+  if (takes_composite(args)) return box_loss_composite(args);
+  if (needs_gradient(args)) {
+    return BoxLossFunction::apply(args.pred, args.target, args.weight, args, false)[0];
   }
   // Function::apply would build a node even now; nobody could use it.
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   return call_box_loss(args);
+}
+
+LossesTensors box_losses_autograd(const LossArgs& args) {
+  if (takes_composite(args)) return box_losses_composite(args);
+  if (needs_gradient(args)) {
+    const variable_list all =
+        BoxLossFunction::apply(args.pred, args.target, args.weight, args, true);
+    return {all[0], all[1], all[2]};
+  }
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  return call_box_losses(args);
 }
 
 }  // namespace
@@ -173,6 +212,7 @@ at::Tensor box_loss_autograd(const LossArgs& args) {
 TORCH_LIBRARY_IMPL(boxloss, Autograd, m) {
   using namespace boxloss::torch_binding;
   m.impl("box_loss", Entries::box_loss<box_loss_autograd>);
+  m.impl("box_losses", Entries::box_losses<box_losses_autograd>);
   m.impl("_box_loss_forward", torch::autograd::autogradNotImplementedFallback());
   m.impl("_box_loss_backward", torch::autograd::autogradNotImplementedFallback());
 }

@@ -5,96 +5,170 @@
 
 #include "loss_args.hpp"
 #include "losses/formulas.hpp"
+#include "losses/l1.hpp"
 #include "tensor_number.hpp"
 
 namespace boxloss::torch_binding {
 namespace {
 
-Box<TensorNumber> corners(const at::Tensor& boxes, BoxFormat format) {
+using TensorBox = Box<TensorNumber>;
+
+TensorBox values_of(const at::Tensor& boxes) {
   const std::vector<at::Tensor> v = boxes.unbind(-1);
-  return to_corners<TensorNumber>({v[0], v[1], v[2], v[3]}, format);
+  return {v[0], v[1], v[2], v[3]};
 }
 
-/// Which slots count, and for offsets the row of each slot's target; rows of excluded slots are T.
+/// Which slots or pairs count, and where not by position the rows that they read; those of others
+/// lie one behind the last. Without a row they read by position.
 struct Slots {
-  at::Tensor counted, row;
+  at::Tensor counted, pred_row, target_row;
 };
 
-Slots find_slots(const LossArgs& args, Pairing::Kind pairing) {
-  const auto index_options = args.pred.options().dtype(at::kLong);
-  const auto arange_slots = [&] { return at::arange(args.pred.sym_size(-2), index_options); };
-  switch (pairing) {
-    case Pairing::Kind::kDense:
-      return {at::ones({}, args.pred.options().dtype(at::kBool)).expand_symint(loss_shape(args)),
-              {}};
-    case Pairing::Kind::kZeroPadded: return {(args.target != 0).any(-1), {}};
-    case Pairing::Kind::kLengths: return {arange_slots() < args.lengths->unsqueeze(-1), {}};
-    case Pairing::Kind::kMask: return {*args.mask, {}};
-    case Pairing::Kind::kOffsets: break;
-  }
-  const at::Tensor rows = at::scalar_tensor(args.target.sym_size(0), index_options);
-  const at::Tensor zero = at::zeros({}, index_options);
+at::TensorOptions index_options(const LossArgs& args) {
+  return args.pred.options().dtype(at::kLong);
+}
+
+at::Tensor number_of_rows(const at::Tensor& list) {
+  return at::scalar_tensor(list.sym_numel() / 4, list.options().dtype(at::kLong));
+}
+
+Slots find_offsets(const LossArgs& args) {
+  const at::Tensor rows = number_of_rows(args.target);
+  const at::Tensor zero = at::zeros({}, index_options(args));
   const at::Tensor offsets = args.offsets->to(at::kLong);
   const at::Tensor begin = offsets.slice(0, 0, -1).clamp(zero, rows);
   const at::Tensor end = at::minimum(at::maximum(offsets.slice(0, 1), begin), rows);
-  const at::Tensor row = begin.unsqueeze(-1) + arange_slots();
+  const at::Tensor row =
+      begin.unsqueeze(-1) + at::arange(args.pred.sym_size(-2), index_options(args));
   const at::Tensor counted = row < end.unsqueeze(-1);
-  return {counted, at::where(counted, row, rows)};
+  return {counted, {}, at::where(counted, row, rows)};
 }
 
-/// The values of each slot's target row, where row T is one more row of zeros.
-at::Tensor gather_rows(const at::Tensor& values, const at::Tensor& row) {
-  auto extra_shape = values.sym_sizes().vec();
+Slots find_indexed(const LossArgs& args) {
+  const auto is_in = [](const OptionalTensor& index, const at::Tensor& list) {
+    return at::logical_and(*index >= 0, *index < number_of_rows(list));
+  };
+  Slots slots;
+  if (args.pred_index) slots.counted = is_in(args.pred_index, args.pred);
+  if (args.target_index) {
+    const at::Tensor counted = is_in(args.target_index, args.target);
+    slots.counted = slots.counted.defined() ? slots.counted.logical_and(counted) : counted;
+  }
+  const auto row = [&](const OptionalTensor& index, const at::Tensor& list) {
+    if (!index) return at::Tensor();
+    return at::where(slots.counted, index->to(at::kLong), number_of_rows(list));
+  };
+  slots.pred_row = row(args.pred_index, args.pred);
+  slots.target_row = row(args.target_index, args.target);
+  return slots;
+}
+
+Slots find_slots(const LossArgs& args, Pairing::Kind pairing) {
+  switch (pairing) {
+    case Pairing::Kind::kDense:
+      return {at::ones({}, args.pred.options().dtype(at::kBool)).expand_symint(loss_shape(args)),
+              {},
+              {}};
+    case Pairing::Kind::kZeroPadded: return {(args.target != 0).any(-1), {}, {}};
+    case Pairing::Kind::kLengths: {
+      const at::Tensor slot = at::arange(args.pred.sym_size(-2), index_options(args));
+      return {slot < args.lengths->unsqueeze(-1), {}, {}};
+    }
+    case Pairing::Kind::kMask: return {*args.mask, {}, {}};
+    case Pairing::Kind::kOffsets: return find_offsets(args);
+    case Pairing::Kind::kIndexed: break;
+  }
+  return find_indexed(args);
+}
+
+/// The values at each slot's row of a list, behind whose last row there is one more of zeros. Read
+/// by position where there are no rows.
+at::Tensor gather_rows(const at::Tensor& list, const at::Tensor& row) {
+  if (!row.defined()) return list;
+  auto extra_shape = list.sym_sizes().vec();
   extra_shape[0] = 1;
-  return at::cat({values, at::zeros_symint(extra_shape, values.options())}).index({row});
+  return at::cat({list, at::zeros_symint(extra_shape, list.options())}).index({row});
+}
+
+at::Tensor gather_boxes(const at::Tensor& boxes, const at::Tensor& row) {
+  return row.defined() ? gather_rows(boxes.reshape({-1, 4}), row) : boxes;
+}
+
+/// The loss, l1 and iou of each slot, 0 where it does not count; the last two undefined without
+/// extras.
+LossesTensors slot_losses(const LossArgs& args, const LossOptions& options, const Slots& slots,
+                          bool extras) {
+  const at::ScalarType type = compute_type(args);
+  // Excluded slots become a constant box *before* the formula: masking its result would still let
+  // NaN into the gradient. 0, 0, 1, 1 has area 1 in every format, so that no eps makes it 0 / 0.
+  const at::Tensor constant = (at::arange(4, args.pred.options()) >= 2).to(type);
+  const auto counted_boxes = [&](const at::Tensor& boxes, const at::Tensor& row) {
+    return values_of(
+        at::where(slots.counted.unsqueeze(-1), gather_boxes(boxes.to(type), row), constant));
+  };
+  const TensorBox raw_pred = counted_boxes(args.pred, slots.pred_row);
+  const TensorBox raw_target = counted_boxes(args.target, slots.target_row);
+  const TensorBox pred = to_corners(raw_pred, options.pred_format);
+  const TensorBox target = to_corners(raw_target, options.target_format);
+  const auto exact = make_eps<double>(args.eps, options.eps_mode);
+  const Eps<TensorNumber> eps{exact.added, exact.floor, exact.value};
+
+  const at::Tensor zero = at::zeros({}, constant.options());
+  const auto counted = [&](const TensorNumber& number) {
+    return at::where(slots.counted, number.tensor, zero);
+  };
+  const bool ragged = options.pairing == Pairing::Kind::kOffsets;
+  const auto weighted = [&](const TensorNumber& number) {
+    if (!args.weight) return counted(number);
+    const at::Tensor weight = args.weight->to(type);
+    return counted(number.tensor * (ragged ? gather_rows(weight, slots.target_row) : weight));
+  };
+  const at::Tensor loss = weighted(
+      with_formula(options.loss, [&](auto formula) { return formula.loss(pred, target, eps); }));
+  if (!extras) return {loss, {}, {}};
+  return {loss, weighted(l1_distance(raw_pred, raw_target)),
+          counted(iou_of(overlap(pred, target, eps))).detach()};
+}
+
+/// One value for each slot as one for each row of the unreduced loss.
+at::Tensor by_row(const LossArgs& args, const Slots& slots, const at::Tensor& values) {
+  if (!args.offsets) return values;
+  const at::Tensor rows = at::zeros_symint({args.target.sym_size(0) + 1}, values.options());
+  return at::index_put(rows, {slots.target_row}, values).slice(0, 0, -1);
+}
+
+at::Tensor reduced(const LossArgs& args, const LossOptions& options, const Slots& slots,
+                   const at::Tensor& values) {
+  if (options.reduction == Reduction::kNone) return by_row(args, slots, values);
+  const bool by_set = args.index() != nullptr && args.index()->dim() == 2;
+  const auto total = [by_set](const at::Tensor& each) {
+    return by_set ? each.sum(-1) : each.sum();
+  };
+  // Nothing is divided where there are no slots, as far as that is known while compiling.
+  const auto is_empty = [](const at::Tensor& tensor) {
+    return TORCH_GUARD_OR_FALSE(tensor.sym_numel().sym_eq(0));
+  };
+  const bool has_none = is_empty(values) || (args.index() == nullptr && is_empty(args.target));
+  if (options.reduction == Reduction::kSum || has_none) return total(values);
+  if (args.normalizer) return total(values) / args.normalizer->detach().to(values.scalar_type());
+  return total(values) / total(slots.counted).clamp_min(1).to(values.scalar_type());
 }
 
 }  // namespace
 
 at::Tensor box_loss_composite(const LossArgs& args) {
   const LossOptions options = check_args(args);
-  const at::ScalarType type = compute_type(args);
   const Slots slots = find_slots(args, options.pairing);
-  const bool ragged = options.pairing == Pairing::Kind::kOffsets;
+  return reduced(args, options, slots, std::get<0>(slot_losses(args, options, slots, false)));
+}
 
-  at::Tensor pred = args.pred.to(type);
-  at::Tensor target = args.target.to(type);
-  if (ragged) target = gather_rows(target, slots.row);
-  // Excluded slots become a constant box *before* the formula: masking its result would still let
-  // NaN into the gradient. 0, 0, 1, 1 has area 1 in every format, so that no eps makes it 0 / 0.
-  const at::Tensor constant = (at::arange(4, pred.options()) >= 2).to(type);
-  pred = at::where(slots.counted.unsqueeze(-1), pred, constant);
-  target = at::where(slots.counted.unsqueeze(-1), target, constant);
-
-  const auto eps = make_eps<double>(args.eps, options.eps_mode);
-  at::Tensor loss = with_formula(options.loss, [&](auto formula) {
-                      return formula.loss(corners(pred, options.pred_format),
-                                          corners(target, options.target_format),
-                                          Eps<TensorNumber>{eps.added, eps.floor, eps.value});
-                    }).tensor;
-  const at::Tensor zero = at::zeros({}, pred.options());
-  if (args.weight) {
-    const at::Tensor weight = args.weight->to(type);
-    loss = loss * (ragged ? gather_rows(weight, slots.row) : weight);
-  }
-  loss = at::where(slots.counted, loss, zero);
-
-  switch (options.reduction) {
-    case Reduction::kSum: return loss.sum();
-    case Reduction::kMean: {
-      // Nothing is divided where there are no slots, as far as that is known while compiling.
-      const auto is_empty = [](const at::Tensor& tensor) {
-        return TORCH_GUARD_OR_FALSE(tensor.sym_numel().sym_eq(0));
-      };
-      if (is_empty(loss) || is_empty(args.target)) return loss.sum();
-      if (args.normalizer) return loss.sum() / args.normalizer->detach().to(type);
-      return loss.sum() / slots.counted.sum().clamp_min(1).to(type);
-    }
-    case Reduction::kNone: break;
-  }
-  if (!ragged) return loss;
-  const at::Tensor rows = at::zeros_symint({args.target.sym_size(0) + 1}, pred.options());
-  return at::index_put(rows, {slots.row}, loss).slice(0, 0, -1);
+LossesTensors box_losses_composite(const LossArgs& args) {
+  const LossOptions options = check_args(args);
+  check_l1(args, options);
+  const Slots slots = find_slots(args, options.pairing);
+  const auto [loss, l1, iou] = slot_losses(args, options, slots, true);
+  return {reduced(args, options, slots, loss), reduced(args, options, slots, l1),
+          by_row(args, slots, iou)};
 }
 
 }  // namespace boxloss::torch_binding
@@ -102,4 +176,5 @@ at::Tensor box_loss_composite(const LossArgs& args) {
 TORCH_LIBRARY_IMPL(boxloss, FuncTorchBatchedDecomposition, m) {
   using namespace boxloss::torch_binding;
   m.impl("box_loss", Entries::box_loss<box_loss_composite>);
+  m.impl("box_losses", Entries::box_losses<box_losses_composite>);
 }

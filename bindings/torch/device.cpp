@@ -12,27 +12,36 @@
 namespace boxloss::torch_binding {
 namespace {
 
-std::optional<at::Tensor> contiguous(const std::optional<at::Tensor>& tensor) {
-  return tensor ? std::optional(tensor->contiguous()) : std::nullopt;
-}
-
 /// A problem with everything it points to.
 struct LossCall {
   const Implementation& implementation;
   LossProblem problem;
-  GradView grad_loss;
+  GradOutputs grads;
   std::vector<at::Tensor> kept_alive;
+
+  ArrayView keep(const OptionalTensor& tensor) {
+    return tensor ? array_view(kept_alive.emplace_back(tensor->contiguous())) : ArrayView();
+  }
 };
 
-/// `grad_loss` is the unreduced loss' gradient, or undefined in forward; reduced ones have no
+BoxView box_view(const at::Tensor& boxes, BoxFormat format, const Grid& grid,
+                 const Grid::Strides& strides) {
+  return {boxes.const_data_ptr(), dtype_of(boxes), format, grid.images, grid.slots,
+          strides.image,          strides.slot};
+}
+
+/// pred, target and unreduced gradients on one grid of images and slots; reduced ones have no
 /// strides.
-LossCall make_call(const LossArgs& args, const LossOptions& options, const at::Tensor& grad_loss) {
-  LossCall call{implementation_on(args.pred.device()), {}, {}, {}};
-  const bool unreduced_grad = grad_loss.defined() && options.reduction == Reduction::kNone;
+void set_grid(LossCall& call, const LossArgs& args, const LossOptions& options,
+              const IncomingTensors& grads) {
+  LossProblem& p = call.problem;
+  const bool is_reduced = options.reduction != Reduction::kNone;
   const bool ragged = options.pairing == Pairing::Kind::kOffsets;
 
   std::vector<at::Tensor> tensors = {args.pred, args.target};
-  if (unreduced_grad) tensors.push_back(grad_loss);
+  for (const OptionalTensor* const grad : {&grads.loss, &grads.l1}) {
+    if (*grad && !is_reduced) tensors.push_back(**grad);
+  }
   Grid grid;
   if (options.pairing == Pairing::Kind::kDense || options.pairing == Pairing::Kind::kMask) {
     grid = make_grid(args.pred.sizes().slice(0, args.pred.dim() - 1), tensors);
@@ -46,81 +55,144 @@ LossCall make_call(const LossArgs& args, const LossOptions& options, const at::T
     }
   }
 
-  const auto view = [&](std::size_t i, BoxFormat format) {
-    return BoxView{
-        tensors[i].const_data_ptr(), dtype_of(tensors[i]), format, grid.images, grid.slots,
-        grid.strides[i].image,       grid.strides[i].slot};
-  };
-  LossProblem& p = call.problem;
-  p.device = call.implementation.device;
-  p.pred = view(0, options.pred_format);
-  p.target = view(1, options.target_format);
+  p.pred = box_view(tensors[0], options.pred_format, grid, grid.strides[0]);
+  p.target = box_view(tensors[1], options.target_format, grid, grid.strides[1]);
   if (ragged) {
     p.target.images = 1;
     p.target.slots = args.target.size(0);
   }
+  p.pairing.data = call.keep(args.lengths ? args.lengths : args.mask ? args.mask : args.offsets);
+
+  std::size_t next = 2;
+  const auto grad_view = [&](const OptionalTensor& grad) -> GradView {
+    if (!grad) return {};
+    if (is_reduced) return {grad->const_data_ptr(), 0, 0};
+    const std::size_t i = next++;
+    return {tensors[i].const_data_ptr(), grid.strides[i].image, grid.strides[i].slot};
+  };
+  call.grads.loss = grad_view(grads.loss);
+  call.grads.l1 = grad_view(grads.l1);
+  for (at::Tensor& tensor : tensors) call.kept_alive.push_back(std::move(tensor));
+}
+
+/// Boxes as a list, whatever their leading dimensions are.
+BoxView list_view(LossCall& call, const at::Tensor& boxes, BoxFormat format,
+                  const OptionalTensor& index) {
+  std::vector<at::Tensor> tensors = {boxes};
+  const Grid grid = make_grid(boxes.sizes().slice(0, boxes.dim() - 1), tensors);
+  BoxView view = box_view(tensors[0], format, grid, grid.strides[0]);
+  call.kept_alive.push_back(std::move(tensors[0]));
+  view.rows = call.keep(index);
+  return view;
+}
+
+/// Pairs by index.
+void set_lists(LossCall& call, const LossArgs& args, const LossOptions& options,
+               const IncomingTensors& grads) {
+  LossProblem& p = call.problem;
+  const at::Tensor& index = *args.index();
+  const bool has_sets = index.dim() == 2;
+  p.pairing.sets = has_sets ? index.size(0) : 1;
+  p.pairing.pairs = index.size(-1);
+  p.pred = list_view(call, args.pred, options.pred_format, args.pred_index);
+  p.target = list_view(call, args.target, options.target_format, args.target_index);
+  const auto grad_view = [&](const OptionalTensor& grad) -> GradView {
+    if (!grad) return {};
+    return {grad->const_data_ptr(), has_sets ? grad->stride(0) : 0,
+            options.reduction == Reduction::kNone ? grad->stride(-1) : 0};
+  };
+  call.grads.loss = grad_view(grads.loss);
+  call.grads.l1 = grad_view(grads.l1);
+}
+
+LossCall make_call(const LossArgs& args, const LossOptions& options, const IncomingTensors& grads) {
+  LossCall call{implementation_on(args.pred.device()), {}, {}, {}};
+  LossProblem& p = call.problem;
+  p.device = call.implementation.device;
   p.loss = options.loss;
+  p.pairing.kind = options.pairing;
   p.reduction = options.reduction;
   p.eps = args.eps;
   p.eps_mode = options.eps_mode;
-
-  const auto& indices = args.lengths ? args.lengths : args.mask ? args.mask : args.offsets;
-  const auto pairing_data = contiguous(indices);
-  const auto weight = contiguous(args.weight);
-  p.pairing = {options.pairing, array_view(pairing_data)};
-  p.weight = array_view(weight);
-  p.normalizer = array_view(args.normalizer);
-
-  if (grad_loss.defined()) {
-    const at::Tensor& grad = unreduced_grad ? tensors[2] : grad_loss;
-    const Grid::Strides strides = unreduced_grad ? grid.strides[2] : Grid::Strides{};
-    call.grad_loss = {grad.const_data_ptr(), strides.image, strides.slot};
+  if (options.pairing == Pairing::Kind::kIndexed) {
+    set_lists(call, args, options, grads);
+  } else {
+    set_grid(call, args, options, grads);
   }
-  call.kept_alive = std::move(tensors);
-  if (pairing_data) call.kept_alive.push_back(*pairing_data);
-  if (weight) call.kept_alive.push_back(*weight);
+  p.weight = call.keep(args.weight);
+  p.normalizer = call.keep(args.normalizer);
+  p.normalizer_stride = args.normalizer ? args.normalizer->dim() : 0;
   return call;
 }
 
-std::tuple<at::Tensor, at::Tensor> forward(const LossArgs& args) {
+at::DimVector sizes_of(const std::vector<c10::SymInt>& shape) {
+  at::DimVector sizes;
+  for (const c10::SymInt& size : shape) sizes.push_back(size.expect_int());
+  return sizes;
+}
+
+/// l1 and iou are undefined without extras.
+LossTensors run_forward(const LossArgs& args, bool extras) {
   const LossOptions options = check_args(args);
   check_strides(args);
+  if (extras) check_l1(args, options);
   const c10::OptionalDeviceGuard guard(args.pred.device());
   Execution execution = execution_on(args.pred.device());
 
   return with_torch_errors(args.function, [&] {
-    const LossCall call = make_call(args, options, at::Tensor());
+    const LossCall call = make_call(args, options, {});
     const auto tensor_options = args.pred.options().dtype(compute_type(args));
-    at::IntArrayRef shape;
-    if (options.reduction == Reduction::kNone) {
-      shape = (args.offsets ? args.target : args.pred).sizes();
-      shape = shape.slice(0, shape.size() - 1);
-    }
-    at::Tensor loss = at::empty(shape, tensor_options);
-    at::Tensor scale = at::empty({}, tensor_options);
+    const at::DimVector sets = sizes_of(reduced_shape(args));
+    const bool is_reduced = options.reduction != Reduction::kNone;
+    at::DimVector rows;
+    if (extras || !is_reduced) rows = sizes_of(loss_shape(args));
+    const at::DimVector& values = is_reduced ? sets : rows;
+    const at::Tensor loss = at::empty(values, tensor_options);
+    const at::Tensor scale = at::empty(sets, tensor_options);
+    const at::Tensor l1 = extras ? at::empty(values, tensor_options) : at::Tensor();
+    const at::Tensor iou = extras ? at::empty(rows, tensor_options) : at::Tensor();
     const auto bytes = loss_workspace_bytes(call.implementation, call.problem);
     const at::Tensor workspace =
         at::empty({static_cast<std::int64_t>(bytes)}, tensor_options.dtype(at::kByte));
     execution.workspace = workspace.mutable_data_ptr();
     execution.workspace_bytes = bytes;
-    loss_forward(call.implementation, call.problem,
-                 {loss.mutable_data_ptr(), scale.mutable_data_ptr()}, execution);
-    return std::tuple(loss, scale);
+    LossOutputs outputs{loss.mutable_data_ptr(), scale.mutable_data_ptr()};
+    if (extras) {
+      outputs.l1 = l1.mutable_data_ptr();
+      outputs.iou = iou.mutable_data_ptr();
+    }
+    loss_forward(call.implementation, call.problem, outputs, execution);
+    return LossTensors(loss, scale, l1, iou);
   });
 }
 
-at::Tensor loss_only(const LossArgs& args) { return std::get<0>(forward(args)); }
+LossTensors forward(const LossArgs& args, bool extras) {
+  LossTensors outputs = run_forward(args, extras);
+  if (!extras) {
+    const at::Tensor& loss = std::get<0>(outputs);
+    std::get<2>(outputs) = at::empty({0}, loss.options());
+    std::get<3>(outputs) = at::empty({0}, loss.options());
+  }
+  return outputs;
+}
 
-LossGradientTensors backward(const at::Tensor& grad_loss, const at::Tensor& scale,
+at::Tensor loss_only(const LossArgs& args) { return std::get<0>(run_forward(args, false)); }
+
+LossesTensors losses(const LossArgs& args) {
+  const auto [loss, scale, l1, iou] = run_forward(args, true);
+  return {loss, l1, iou};
+}
+
+LossGradientTensors backward(const IncomingTensors& grads, const at::Tensor& scale,
                              const LossArgs& args, const Wanted& wanted) {
   const LossOptions options = check_args(args);
   check_strides(args);
-  check_backward_args(grad_loss, scale, args, options, wanted);
+  check_backward_args(grads, scale, args, options, wanted);
   const c10::OptionalDeviceGuard guard(args.pred.device());
   const Execution execution = execution_on(args.pred.device());
 
   return with_torch_errors(args.function, [&] {
-    const LossCall call = make_call(args, options, grad_loss);
+    const LossCall call = make_call(args, options, grads);
     const auto output = [](bool is_wanted, const at::Tensor& like) {
       return is_wanted ? at::empty(like.sizes(), like.options()) : at::empty({0}, like.options());
     };
@@ -131,7 +203,7 @@ LossGradientTensors backward(const at::Tensor& grad_loss, const at::Tensor& scal
     const at::Tensor target = output(wanted[1], args.target);
     const at::Tensor weight = output(wanted[2], args.weight.value_or(args.pred));
     loss_backward(
-        call.implementation, call.problem, call.grad_loss, scale.const_data_ptr(),
+        call.implementation, call.problem, call.grads, scale.const_data_ptr(),
         {pointer(wanted[0], pred), pointer(wanted[1], target), pointer(wanted[2], weight)},
         execution);
     return LossGradientTensors(pred, target, weight);
@@ -140,7 +212,8 @@ LossGradientTensors backward(const at::Tensor& grad_loss, const at::Tensor& scal
 
 void register_operators(torch::Library& m) {
   m.impl("box_loss", Entries::box_loss<loss_only>);
-  m.impl("_box_loss_forward", Entries::box_loss<forward>);
+  m.impl("box_losses", Entries::box_losses<losses>);
+  m.impl("_box_loss_forward", Entries::forward<forward>);
   m.impl("_box_loss_backward", Entries::backward<backward>);
 }
 

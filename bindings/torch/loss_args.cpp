@@ -35,12 +35,15 @@ BoxFormat parse_format(const LossArgs& a, const char* argument, std::string_view
 }
 
 Pairing::Kind parse_pairing(const LossArgs& a) {
-  const int given =
-      a.zero_padded + a.lengths.has_value() + a.mask.has_value() + a.offsets.has_value();
+  const bool has_index = a.index() != nullptr;
+  const int given = a.zero_padded + a.lengths.has_value() + a.mask.has_value() +
+                    a.offsets.has_value() + has_index;
   TORCH_CHECK_VALUE(given <= 1, a.function,
-                    ": give at most one of zero_padded, lengths, mask and offsets; got",
+                    ": give at most one of zero_padded, lengths, mask, offsets and indices; got",
                     a.zero_padded ? " zero_padded" : "", a.lengths ? " lengths" : "",
-                    a.mask ? " mask" : "", a.offsets ? " offsets" : "");
+                    a.mask ? " mask" : "", a.offsets ? " offsets" : "",
+                    a.pred_index ? " pred_index" : "", a.target_index ? " target_index" : "");
+  if (has_index) return Pairing::Kind::kIndexed;
   if (a.zero_padded) return Pairing::Kind::kZeroPadded;
   if (a.lengths) return Pairing::Kind::kLengths;
   if (a.mask) return Pairing::Kind::kMask;
@@ -85,7 +88,29 @@ void check_shape(const LossArgs& a, const char* argument, const at::Tensor& tens
                     ", ", why);
 }
 
+void check_index(const LossArgs& a, const char* argument, const OptionalTensor& index) {
+  if (!index) return;
+  check_indices_dtype(a, argument, *index);
+  const auto shape = index->sym_sizes();
+  TORCH_CHECK_VALUE(shape.size() == 1 || shape.size() == 2, a.function, ": ", argument,
+                    " has shape ", shape, "; it must be (pairs) or (sets, pairs)");
+}
+
+void check_indexed(const LossArgs& a) {
+  check_index(a, "pred_index", a.pred_index);
+  check_index(a, "target_index", a.target_index);
+  std::vector<c10::SymInt> boxes_shape = loss_shape(a);
+  boxes_shape.emplace_back(4);
+  const char* const why = "the shape of the other index, with a 4 behind it";
+  if (!a.pred_index) check_shape(a, "pred", a.pred, boxes_shape, why);
+  if (!a.target_index) check_shape(a, "target", a.target, boxes_shape, why);
+  if (a.pred_index && a.target_index) {
+    check_shape(a, "target_index", *a.target_index, loss_shape(a), "pred_index's shape");
+  }
+}
+
 void check_pairing(const LossArgs& a, Pairing::Kind pairing) {
+  if (pairing == Pairing::Kind::kIndexed) return check_indexed(a);
   const auto pred = a.pred.sym_sizes();
   const auto target = a.target.sym_sizes();
   const bool by_image = pairing != Pairing::Kind::kDense && pairing != Pairing::Kind::kMask;
@@ -115,8 +140,12 @@ void check_normalizer(const LossArgs& a, Reduction reduction) {
   const at::Tensor& normalizer = *a.normalizer;
   TORCH_CHECK_VALUE(reduction == Reduction::kMean, a.function,
                     ": normalizer needs reduction 'mean', which it redefines");
-  TORCH_CHECK_VALUE(normalizer.dim() == 0, a.function, ": normalizer has shape ",
-                    normalizer.sym_sizes(), "; it must have no dimension");
+  if (a.index() != nullptr && a.index()->dim() == 2 && normalizer.dim() == 1) {
+    check_shape(a, "normalizer", normalizer, reduced_shape(a), "one for each set, or none");
+  } else {
+    TORCH_CHECK_VALUE(normalizer.dim() == 0, a.function, ": normalizer has shape ",
+                      normalizer.sym_sizes(), "; it must have no dimension");
+  }
   TORCH_CHECK_TYPE(is_in(normalizer.scalar_type(), {at::kFloat, at::kDouble, at::kLong, at::kInt}),
                    a.function, ": normalizer is ", normalizer.scalar_type(),
                    "; it must be float64, float32, int64 or int32");
@@ -150,6 +179,8 @@ LossOptions check_args(const LossArgs& a) {
   check_device(a, "lengths", a.lengths);
   check_device(a, "mask", a.mask);
   check_device(a, "offsets", a.offsets);
+  check_device(a, "pred_index", a.pred_index);
+  check_device(a, "target_index", a.target_index);
   check_floating(a, "pred", a.pred);
   check_target_dtype(a);
   check_boxes_shape(a, "pred", a.pred);
@@ -174,18 +205,28 @@ void check_strides(const LossArgs& a) {
   check("target", a.target);
 }
 
-void check_backward_args(const at::Tensor& grad_loss, const at::Tensor& scale, const LossArgs& a,
+void check_l1(const LossArgs& a, const LossOptions& options) {
+  TORCH_CHECK_VALUE(options.pred_format == options.target_format, a.function,
+                    ": l1 is of values in one format, but pred_format is '", a.pred_format,
+                    "' and target_format is '", a.target_format, "'");
+}
+
+void check_backward_args(const IncomingTensors& grads, const at::Tensor& scale, const LossArgs& a,
                          const LossOptions& options, const Wanted& wanted) {
   const bool reduced = options.reduction != Reduction::kNone;
-  check_shape(a, "grad_loss", grad_loss, reduced ? std::vector<c10::SymInt>() : loss_shape(a),
-              "the shape of the loss");
-  check_shape(a, "scale", scale, {}, "as forward returned it");
-  const at::ScalarType type = compute_type(a);
-  TORCH_CHECK_TYPE(grad_loss.scalar_type() == type && scale.scalar_type() == type, a.function,
-                   ": grad_loss is ", grad_loss.scalar_type(), " and scale is ",
-                   scale.scalar_type(), "; both must be ", type, ", as the loss is");
-  check_device(a, "grad_loss", grad_loss);
-  check_device(a, "scale", scale);
+  const auto check = [&](const char* argument, const at::Tensor& given,
+                         const std::vector<c10::SymInt>& shape, const char* why) {
+    check_shape(a, argument, given, shape, why);
+    TORCH_CHECK_TYPE(given.scalar_type() == compute_type(a), a.function, ": ", argument, " is ",
+                     given.scalar_type(), "; it must be ", compute_type(a), ", as the loss is");
+    check_device(a, argument, given);
+  };
+  TORCH_CHECK_VALUE(grads.loss || grads.l1, a.function, ": grad_loss and grad_l1 are both None");
+  const auto shape = reduced ? reduced_shape(a) : loss_shape(a);
+  if (grads.loss) check("grad_loss", *grads.loss, shape, "the shape of the loss");
+  if (grads.l1) check("grad_l1", *grads.l1, shape, "the shape of the loss");
+  if (grads.l1) check_l1(a, options);
+  check("scale", scale, reduced_shape(a), "as forward returned it");
   TORCH_CHECK_VALUE(!wanted[2] || a.weight, a.function,
                     ": wanted[2] asks for the gradient of weight, "
                     "which is not given");
@@ -197,8 +238,14 @@ at::ScalarType compute_type(const LossArgs& a) {
 }
 
 std::vector<c10::SymInt> loss_shape(const LossArgs& a) {
+  if (a.index() != nullptr) return a.index()->sym_sizes().vec();
   const auto shape = (a.offsets ? a.target : a.pred).sym_sizes();
   return {shape.begin(), shape.end() - 1};
+}
+
+std::vector<c10::SymInt> reduced_shape(const LossArgs& a) {
+  if (a.index() == nullptr || a.index()->dim() == 1) return {};
+  return {a.index()->sym_size(0)};
 }
 
 namespace {
@@ -225,19 +272,27 @@ at::Tensor call_box_loss(const LossArgs& args) {
   return std::apply([](const auto&... fields) { return op.call(fields...); }, args.fields());
 }
 
-std::tuple<at::Tensor, at::Tensor> call_box_loss_forward(const LossArgs& args) {
-  static const auto op = find<Signature<std::tuple<at::Tensor, at::Tensor>, std::tuple<>>>(
-      "boxloss::_box_loss_forward");
+LossesTensors call_box_losses(const LossArgs& args) {
+  static const auto op = find<Signature<LossesTensors, std::tuple<>>>("boxloss::box_losses");
   return std::apply([](const auto&... fields) { return op.call(fields...); }, args.fields());
 }
 
-LossGradientTensors call_box_loss_backward(const at::Tensor& grad_loss, const at::Tensor& scale,
+LossTensors call_box_loss_forward(const LossArgs& args, bool extras) {
+  static const auto op =
+      find<Signature<LossTensors, std::tuple<>, bool>>("boxloss::_box_loss_forward");
+  return std::apply([&](const auto&... fields) { return op.call(fields..., extras); },
+                    args.fields());
+}
+
+LossGradientTensors call_box_loss_backward(const IncomingTensors& grads, const at::Tensor& scale,
                                            const LossArgs& args, const Wanted& wanted) {
-  using Before = std::tuple<const at::Tensor&, const at::Tensor&>;
+  using Before = std::tuple<const OptionalTensor&, const OptionalTensor&, const at::Tensor&>;
   static const auto op =
       find<Signature<LossGradientTensors, Before, Wanted>>("boxloss::_box_loss_backward");
   return std::apply(
-      [&](const auto&... fields) { return op.call(grad_loss, scale, fields..., wanted); },
+      [&](const auto&... fields) {
+        return op.call(grads.loss, grads.l1, scale, fields..., wanted);
+      },
       args.fields());
 }
 

@@ -34,6 +34,8 @@ struct LossArgs {
   std::string_view reduction;
   double eps;
   std::string_view eps_mode;
+  OptionalTensor pred_index;
+  OptionalTensor target_index;
 
   /// What errors say was called.
   const char* function = "box_loss";
@@ -41,8 +43,22 @@ struct LossArgs {
   /// The operators' parameters, in the order of the schema.
   auto fields() const {
     return std::tie(pred, target, loss, weight, normalizer, lengths, mask, offsets, zero_padded,
-                    pred_format, target_format, reduction, eps, eps_mode);
+                    pred_format, target_format, reduction, eps, eps_mode, pred_index, target_index);
   }
+
+  /// Pairs by index: what gives them their shape, (P) or (S, P). Null for all others.
+  const at::Tensor* index() const {
+    return pred_index ? &*pred_index : target_index ? &*target_index : nullptr;
+  }
+};
+
+/// What forward gives; without extras l1 and iou have no elements.
+using LossTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;  // with scale
+using LossesTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+
+/// The gradients that come in, for loss and l1; one that is none is left out.
+struct IncomingTensors {
+  OptionalTensor loss, l1;
 };
 
 /// pred, target, weight: which gradients backward computes.
@@ -70,10 +86,27 @@ struct EntriesFor<std::tuple<Pred, Target, Word, Others...>> {
   }
 
   template <auto kernel>
-  static auto backward(const at::Tensor& grad_loss, const at::Tensor& scale, Parameter<Pred> pred,
-                       Parameter<Target> target, Parameter<Word> loss, Parameter<Others>... others,
-                       Wanted wanted) {
-    return kernel(grad_loss, scale, LossArgs{pred, target, loss, others...}, wanted);
+  static auto box_losses(Parameter<Pred> pred, Parameter<Target> target, Parameter<Word> loss,
+                         Parameter<Others>... others) {
+    LossArgs args{pred, target, loss, others...};
+    args.function = "box_losses";
+    return kernel(args);
+  }
+
+  template <auto kernel>
+  static auto forward(Parameter<Pred> pred, Parameter<Target> target, Parameter<Word> loss,
+                      Parameter<Others>... others, bool extras) {
+    LossArgs args{pred, target, loss, others...};
+    if (extras) args.function = "box_losses";
+    return kernel(args, extras);
+  }
+
+  template <auto kernel>
+  static auto backward(const OptionalTensor& grad_loss, const OptionalTensor& grad_l1,
+                       const at::Tensor& scale, Parameter<Pred> pred, Parameter<Target> target,
+                       Parameter<Word> loss, Parameter<Others>... others, Wanted wanted) {
+    return kernel(IncomingTensors{grad_loss, grad_l1}, scale,
+                  LossArgs{pred, target, loss, others...}, wanted);
   }
 
   /// Without the word.
@@ -90,8 +123,9 @@ using Entries = EntriesFor<Fields>;
 
 /// Through the dispatcher.
 at::Tensor call_box_loss(const LossArgs& args);
-std::tuple<at::Tensor, at::Tensor> call_box_loss_forward(const LossArgs& args);
-LossGradientTensors call_box_loss_backward(const at::Tensor& grad_loss, const at::Tensor& scale,
+LossesTensors call_box_losses(const LossArgs& args);
+LossTensors call_box_loss_forward(const LossArgs& args, bool extras);
+LossGradientTensors call_box_loss_backward(const IncomingTensors& grads, const at::Tensor& scale,
                                            const LossArgs& args, const Wanted& wanted);
 
 /// The string and bool arguments, as core wants them.
@@ -107,21 +141,28 @@ struct LossOptions {
 /// bad dtype a TypeError, mixed devices a RuntimeError; each names the argument.
 LossOptions check_args(const LossArgs& args);
 
+/// What l1 asks for besides: a ValueError where the formats differ.
+void check_l1(const LossArgs& args, const LossOptions& options);
+
 /// The last dimension of pred and target must be contiguous: a ValueError where it is not.
 void check_strides(const LossArgs& args);
 
 /// Checks what backward takes besides: it is an operator that anybody may call.
-void check_backward_args(const at::Tensor& grad_loss, const at::Tensor& scale, const LossArgs& args,
-                         const LossOptions& options, const Wanted& wanted);
+void check_backward_args(const IncomingTensors& grads, const at::Tensor& scale,
+                         const LossArgs& args, const LossOptions& options, const Wanted& wanted);
 
 /// float64 when either box tensor is, else float32.
 at::ScalarType compute_type(const LossArgs& args);
 
-/// Shape of the unreduced loss, of weight, and, with a 4 behind it, of the target's gradient.
+/// Shape of the unreduced loss, of weight and of iou.
 std::vector<c10::SymInt> loss_shape(const LossArgs& args);
+
+/// Shape of the reduced loss and of scale: none, or (S).
+std::vector<c10::SymInt> reduced_shape(const LossArgs& args);
 
 /// The loss written in differentiable ATen operators, with the same rules: what double backward,
 /// forward-mode AD and function transforms go through.
 at::Tensor box_loss_composite(const LossArgs& args);
+LossesTensors box_losses_composite(const LossArgs& args);
 
 }  // namespace boxloss::torch_binding

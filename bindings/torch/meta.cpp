@@ -9,23 +9,31 @@
 namespace boxloss::torch_binding {
 namespace {
 
-at::Tensor loss_only(const LossArgs& args) {
+LossTensors forward(const LossArgs& args, bool extras) {
   const LossOptions options = check_args(args);
   check_strides(args);
-  const auto tensor_options = args.pred.options().dtype(compute_type(args));
-  if (options.reduction != Reduction::kNone) return at::empty({}, tensor_options);
-  return at::empty_symint(loss_shape(args), tensor_options);
+  if (extras) check_l1(args, options);
+  const auto empty = [&](bool is_wanted, const std::vector<c10::SymInt>& shape) {
+    const auto tensor_options = args.pred.options().dtype(compute_type(args));
+    return is_wanted ? at::empty_symint(shape, tensor_options) : at::empty({0}, tensor_options);
+  };
+  const auto rows = loss_shape(args), sets = reduced_shape(args);
+  const auto& values = options.reduction == Reduction::kNone ? rows : sets;
+  return {empty(true, values), empty(true, sets), empty(extras, values), empty(extras, rows)};
 }
 
-std::tuple<at::Tensor, at::Tensor> forward(const LossArgs& args) {
-  return {loss_only(args), at::empty({}, args.pred.options().dtype(compute_type(args)))};
+at::Tensor loss_only(const LossArgs& args) { return std::get<0>(forward(args, false)); }
+
+LossesTensors losses(const LossArgs& args) {
+  const auto [loss, scale, l1, iou] = forward(args, true);
+  return {loss, l1, iou};
 }
 
-LossGradientTensors backward(const at::Tensor& grad_loss, const at::Tensor& scale,
+LossGradientTensors backward(const IncomingTensors& grads, const at::Tensor& scale,
                              const LossArgs& args, const Wanted& wanted) {
   const LossOptions options = check_args(args);
   check_strides(args);
-  check_backward_args(grad_loss, scale, args, options, wanted);
+  check_backward_args(grads, scale, args, options, wanted);
   const auto output = [](bool is_wanted, const at::Tensor& like) {
     return is_wanted ? at::empty_symint(like.sym_sizes(), like.options())
                      : at::empty({0}, like.options());
@@ -40,6 +48,7 @@ LossGradientTensors backward(const at::Tensor& grad_loss, const at::Tensor& scal
 TORCH_LIBRARY_IMPL(boxloss, Meta, m) {
   using namespace boxloss::torch_binding;
   m.impl("box_loss", Entries::box_loss<loss_only>);
-  m.impl("_box_loss_forward", Entries::box_loss<forward>);
+  m.impl("box_losses", Entries::box_losses<losses>);
+  m.impl("_box_loss_forward", Entries::forward<forward>);
   m.impl("_box_loss_backward", Entries::backward<backward>);
 }

@@ -33,16 +33,18 @@ at::Tensor giou_loss(const LossArgs& args) {
   }
 }
 
-/// The parameters behind pred, target and loss, as the public operators have them.
+/// The parameters behind pred, target and loss, as the public operators have them; the indices, and
+/// nothing else of giou_loss, are keyword-only.
 const std::string kOptions =
     "Tensor? weight=None, Tensor? normalizer=None, Tensor? lengths=None, Tensor? mask=None, "
     "Tensor? offsets=None, bool zero_padded=False, str pred_format='xyxy', "
     "str target_format='xyxy', str reduction='mean', float eps=1e-7, str eps_mode='add'";
+const std::string kIndices = "Tensor? pred_index=None, Tensor? target_index=None";
 
 /// All parameters, without defaults.
 std::string all_parameters() {
   return "Tensor pred, Tensor target, str loss, " +
-         std::regex_replace(kOptions, std::regex("=[^,]*"), "");
+         std::regex_replace(kOptions + ", " + kIndices, std::regex("=[^,]*"), "");
 }
 
 }  // namespace
@@ -54,11 +56,15 @@ TORCH_LIBRARY(boxloss, m) {
   using namespace boxloss::torch_binding;
   const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag, at::Tag::needs_exact_strides};
   const auto define = [&](const std::string& schema) { m.def(schema.c_str(), tags); };
-  define("box_loss(Tensor pred, Tensor target, str loss='giou', *, " + kOptions + ") -> Tensor");
-  define("giou_loss(Tensor pred, Tensor target, " + kOptions + ") -> Tensor");
-  define("_box_loss_forward(" + all_parameters() + ") -> (Tensor loss, Tensor scale)");
-  define("_box_loss_backward(Tensor grad_loss, Tensor scale, " + all_parameters() +
-         ", bool[3] wanted) -> (Tensor pred, Tensor target, Tensor weight)");
+  const std::string boxes = "(Tensor pred, Tensor target, ";
+  const std::string keywords = "str loss='giou', *, " + kOptions + ", " + kIndices;
+  define("box_loss" + boxes + keywords + ") -> Tensor");
+  define("box_losses" + boxes + keywords + ") -> (Tensor loss, Tensor l1, Tensor iou)");
+  define("giou_loss" + boxes + kOptions + ", *, " + kIndices + ") -> Tensor");
+  define("_box_loss_forward(" + all_parameters() +
+         ", bool extras) -> (Tensor loss, Tensor scale, Tensor l1, Tensor iou)");
+  define("_box_loss_backward(Tensor? grad_loss, Tensor? grad_l1, Tensor scale, " +
+         all_parameters() + ", bool[3] wanted) -> (Tensor pred, Tensor target, Tensor weight)");
   m.def("implementations() -> str[]", implementation_names);
   m.def("use_implementation(str name) -> str", choose_implementation);
 }

@@ -56,9 +56,9 @@ bool is_indexed(const LossProblem& p) { return p.pairing.kind == Pairing::Kind::
 /// One side of the pairs by index.
 void check_list(const char* name, const char* rows, const BoxView& boxes, const Pairing& pairing) {
   if (boxes.rows.data != nullptr) return check_indices(rows, boxes.rows);
-  check(boxes.images == pairing.sets && boxes.slots == pairing.pairs, name, " has shape (",
-        boxes.images, ", ", boxes.slots, ", 4); without ", rows, " it must be (sets, pairs, 4), (",
-        pairing.sets, ", ", pairing.pairs, ", 4)");
+  check(boxes.images * boxes.slots == pairing.sets * pairing.pairs, name, " has ", boxes.images,
+        " images of ", boxes.slots, " boxes; without ", rows, " it must have one for each of ",
+        pairing.sets, " sets of ", pairing.pairs, " pairs");
 }
 
 void check_indexed(const LossProblem& p) {
@@ -68,8 +68,8 @@ void check_indexed(const LossProblem& p) {
         " sets of ", pairing.pairs, " pairs");
   check(pairing.pairs == 0 || pairing.sets <= kMostBoxes / pairing.pairs, "pairing has ",
         pairing.sets, " sets of ", pairing.pairs, " pairs, which is more than 64 bits can count");
-  const bool has_rows = p.pred.rows.data != nullptr || p.target.rows.data != nullptr;
-  check(has_rows || pairing.sets * pairing.pairs == 0,
+  if (pairing.sets * pairing.pairs == 0) return;
+  check(p.pred.rows.data != nullptr || p.target.rows.data != nullptr,
         "pred.rows and target.rows are null; an indexed pairing needs one of them");
   check_list("pred", "pred.rows", p.pred, pairing);
   check_list("target", "target.rows", p.target, pairing);

@@ -11,7 +11,9 @@ from .distributed import global_normalizer
 from .implementations import implementations, use_implementation
 from .indices import check_indices
 from .losses import (
+    BoxLosses,
     box_loss,
+    box_losses,
     ciou_loss,
     diou_loss,
     eiou_loss,
@@ -36,6 +38,7 @@ from .torchvision import (
 
 __all__ = [
     "BoxLoss",
+    "BoxLosses",
     "CIoULoss",
     "DIoULoss",
     "EIoULoss",
@@ -43,6 +46,7 @@ __all__ = [
     "IoULoss",
     "SIoULoss",
     "box_loss",
+    "box_losses",
     "check_indices",
     "ciou_loss",
     "collate_padded",

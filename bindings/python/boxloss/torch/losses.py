@@ -3,7 +3,7 @@
 """The losses as functions."""
 
 import inspect
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -40,6 +40,8 @@ def box_loss(
     reduction: Reduction = "mean",
     eps: float = 1e-7,
     eps_mode: EpsMode = "add",
+    pred_index: Tensor | None = None,
+    target_index: Tensor | None = None,
 ) -> Tensor:
     """A box-regression loss of paired boxes, in one fused kernel, forward and backward.
 
@@ -53,10 +55,10 @@ def box_loss(
     - "eiou": diou + the squared differences of the sides, relative to the enclosure's;
     - "siou": 1 - iou + (distance with an angle + shape) / 2.
 
-    Which pairs count is told by at most one of ``zero_padded``, ``lengths``, ``mask`` and
-    ``offsets``; by none of them, all do. An excluded pair has loss and gradients of exactly 0,
-    whatever its boxes hold, NaN included. Boxes are neither reordered nor clamped; NaN in a pair
-    that counts makes its loss and gradients NaN.
+    Which pairs count is told by at most one of ``zero_padded``, ``lengths``, ``mask``, ``offsets``
+    and indices (one or both); by none of them, all do. An excluded pair has loss and gradients of
+    exactly 0, whatever its boxes hold, NaN included. Boxes are neither reordered nor clamped; NaN
+    in a pair that counts makes its loss and gradients NaN.
 
     Args:
         pred: predicted boxes of shape (..., 4), float64, float32, float16 or bfloat16. The last
@@ -64,10 +66,10 @@ def box_loss(
         target: true boxes, shaped as pred; with offsets (T, 4). Any floating dtype, uint8, int16,
             int32 or int64. Nothing is cast beforehand: values are converted in registers.
         loss: one of the words above.
-        weight: factors of shape (...), any floating dtype; with offsets (T).
+        weight: factors of shape (...), any floating dtype; with offsets (T), with indices theirs.
         normalizer: what reduction "mean" divides the sum by instead of the number of counted pairs:
             a tensor without dimensions, float64, float32, int64 or int32, read on the device and
-            used as it is. It gets no gradient.
+            used as it is. With indices (S, P) also (S), one for each set. It gets no gradient.
         lengths: (images), int32 or int64: of image b's slots the first lengths[b] count, clamped to
             [0, slots]. pred and target have shape (images, slots, 4).
         mask: bool of shape (...): the pairs where it is true count.
@@ -78,10 +80,18 @@ def box_loss(
         pred_format: "xyxy" (two corners), "xywh" (corner and size) or "cxcywh" (centre and size).
         target_format: the same for target.
         reduction: "mean" (sum / max(number of counted pairs, 1)), "sum", or "none": one loss for
-            each slot, with offsets for each target row, 0 where nothing counts.
+            each slot, with offsets for each target row, with indices for each pair, 0 where nothing
+            counts.
         eps: finite, >= 0.
         eps_mode: what a formula divides by is x + eps ("add", torchvision's) or max(x, eps)
             ("clamp", mmdetection's).
+        pred_index: (P) or (S, P), int32 or int64: pair k reads row pred_index[k] of pred, whose
+            leading dimensions, of any number, are one list in row-major order. Pairs with an index
+            outside their list do not count; -1 pads. Rows may repeat, their gradients add up; rows
+            in no pair get exactly 0. With (S, P), S sets of pairs at once, as of S decoder layers,
+            "sum" and "mean" give (S). See collate_matches and check_indices.
+        target_index: the same for target, and the same shape. An operand without an index is read
+            pair by pair: it has the index' shape, with a 4 behind it.
 
     Returns:
         The loss, float64 when either box tensor is, else float32. Differentiable, twice too, with
@@ -108,6 +118,70 @@ def box_loss(
         reduction=reduction,
         eps=eps,
         eps_mode=eps_mode,
+        pred_index=pred_index,
+        target_index=target_index,
+    )
+
+
+class BoxLosses(NamedTuple):
+    """What `box_losses` gives."""
+
+    loss: Tensor
+    l1: Tensor
+    iou: Tensor
+
+
+def box_losses(
+    pred: Tensor,
+    target: Tensor,
+    loss: Loss = "giou",
+    *,
+    weight: Tensor | None = None,
+    normalizer: Tensor | None = None,
+    lengths: Tensor | None = None,
+    mask: Tensor | None = None,
+    offsets: Tensor | None = None,
+    zero_padded: bool = False,
+    pred_format: BoxFormat = "xyxy",
+    target_format: BoxFormat = "xyxy",
+    reduction: Reduction = "mean",
+    eps: float = 1e-7,
+    eps_mode: EpsMode = "add",
+    pred_index: Tensor | None = None,
+    target_index: Tensor | None = None,
+) -> BoxLosses:
+    """A loss, the L1 distance and the IoU of the same pairs, from one read of the boxes.
+
+    Arguments and errors are those of `box_loss`; pred_format and target_format must be equal.
+
+    Returns:
+        A named tuple of tensors in the loss' dtype:
+
+        - loss: as `box_loss` gives it;
+        - l1: the sum of |pred - target| over a box's four values, in their own format; weighted,
+          excluded and reduced as the loss is. Differentiable; its derivative at a tie is 0;
+        - iou: I / U' of each pair, with eps as eps_mode says; never reduced or weighted: of the
+          shape that reduction "none" gives, 0 where nothing counts. It has no gradient.
+    """
+    return BoxLosses(
+        *torch.ops.boxloss.box_losses.default(
+            pred,
+            target,
+            loss,
+            weight=weight,
+            normalizer=normalizer,
+            lengths=lengths,
+            mask=mask,
+            offsets=offsets,
+            zero_padded=zero_padded,
+            pred_format=pred_format,
+            target_format=target_format,
+            reduction=reduction,
+            eps=eps,
+            eps_mode=eps_mode,
+            pred_index=pred_index,
+            target_index=target_index,
+        )
     )
 
 
@@ -125,6 +199,9 @@ def giou_loss(
     reduction: Reduction = "mean",
     eps: float = 1e-7,
     eps_mode: EpsMode = "add",
+    *,
+    pred_index: Tensor | None = None,
+    target_index: Tensor | None = None,
 ) -> Tensor:
     """1 - GIoU of paired boxes, in one fused kernel, forward and backward.
 
@@ -150,6 +227,8 @@ def giou_loss(
         reduction,
         eps,
         eps_mode,
+        pred_index=pred_index,
+        target_index=target_index,
     )
 
 
@@ -172,6 +251,8 @@ class NamedLoss(Protocol):
         reduction: Reduction = "mean",
         eps: float = 1e-7,
         eps_mode: EpsMode = "add",
+        pred_index: Tensor | None = None,
+        target_index: Tensor | None = None,
     ) -> Tensor: ...
 
 

@@ -41,6 +41,9 @@ class BoxLoss(torch.nn.Module):
         mask: Tensor | None = None,
         offsets: Tensor | None = None,
         zero_padded: bool = False,
+        *,
+        pred_index: Tensor | None = None,
+        target_index: Tensor | None = None,
     ) -> Tensor:
         """See `box_loss`."""
         return box_loss(
@@ -58,6 +61,8 @@ class BoxLoss(torch.nn.Module):
             reduction=self.reduction,
             eps=self.eps,
             eps_mode=self.eps_mode,
+            pred_index=pred_index,
+            target_index=target_index,
         )
 
     def extra_repr(self) -> str:
