@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong lengths and offsets: nothing out of bounds is touched, and check_indices tells."""
+"""Wrong lengths, offsets and indices: nothing out of bounds is touched; check_indices tells."""
 
 import pytest
 import torch
 from boxloss.torch import check_indices
 from comparison import check, run
 from devices import Implementation
-from problems import problem
+from problems import boxes, problem
 
 INT32 = torch.iinfo(torch.int32)
 INT64 = torch.iinfo(torch.int64)
@@ -119,3 +119,49 @@ def test_check_indices_names_the_first_bad_offset(
     values["offsets"] = torch.tensor(offsets, device=device)
     with pytest.raises(ValueError, match=text):
         check_indices(**values)
+
+
+# Lists of 24 and of 5 rows.
+def lists(device: torch.device) -> dict[str, torch.Tensor]:
+    return {"pred": boxes((2, 3, 4), device), "target": boxes((5,), device)}
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64], ids=str)
+def test_good_pairs_pass(device: torch.device, dtype: torch.dtype) -> None:
+    pred_index = torch.tensor([[0, 23, -1], [7, -1, -1]], dtype=dtype, device=device)
+    target_index = torch.tensor([[4, 0, -1], [2, 3, -1]], dtype=dtype, device=device)
+    for rows in (slice(None), 0, slice(0, 0)):
+        check_indices(**lists(device), pred_index=pred_index[rows], target_index=target_index[rows])
+    check_indices(**lists(device), pred_index=pred_index)
+    check_indices(**lists(device), target_index=target_index)
+    none = torch.full((3,), -1, dtype=dtype, device=device)
+    check_indices(boxes((0,), device), boxes((2, 0), device), pred_index=none, target_index=none)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "text"),
+    [
+        ("pred_index", [[0, 1], [-1, 24]], r"\[1, 1\] is 24; it must lie in \[0, 24\)"),
+        ("pred_index", [[0, -2], [-1, 24]], r"\[0, 1\] is -2; it must lie in \[0, 24\)"),
+        ("pred_index", [3, 23, 900], r"\[2\] is 900; it must lie in \[0, 24\)"),
+        ("target_index", [[0, 1], [5, 24]], r"\[1, 0\] is 5; it must lie in \[0, 5\)"),
+        ("target_index", [-1, INT64.min], rf"\[1\] is {INT64.min}; it must lie in \[0, 5\)"),
+    ],
+)
+def test_check_indices_names_the_first_bad_index(
+    device: torch.device, name: str, values: list, text: str
+) -> None:
+    index = torch.tensor(values, device=device)
+    good = torch.zeros_like(index)
+    for other in ({}, {"pred_index": good, "target_index": good}):
+        with pytest.raises(ValueError, match=rf"^{name}{text}, or be -1 for padding$"):
+            check_indices(**lists(device), **{**other, name: index})
+
+
+def test_check_indices_compares_shapes(device: torch.device) -> None:
+    index = torch.zeros((2, 3), dtype=torch.int64, device=device)
+    with pytest.raises(
+        ValueError,
+        match=r"^pred_index has shape \(2, 3\), target_index \(3,\); they must have the same$",
+    ):
+        check_indices(**lists(device), pred_index=index, target_index=index[0])

@@ -7,10 +7,22 @@ from collections.abc import Callable
 from torch import Tensor
 
 
-def _raise_first(is_bad: Tensor, text: Callable[[int], str]) -> None:
+def _raise_first(is_bad: Tensor, text: Callable[..., str]) -> None:
+    """Raises text(*position) of the first bad entry, if there is one."""
     bad = is_bad.nonzero()
     if len(bad):
-        raise ValueError(text(int(bad[0])))
+        raise ValueError(text(*bad[0].tolist()))
+
+
+def _check_rows(name: str, index: Tensor, boxes: Tensor) -> None:
+    rows = boxes.shape[:-1].numel()
+    _raise_first(
+        (index < -1) | (index >= rows),
+        lambda *place: (
+            f"{name}{list(place)} is {int(index[place])}; it must lie in [0, {rows}), or be -1 "
+            "for padding"
+        ),
+    )
 
 
 def check_indices(
@@ -18,28 +30,34 @@ def check_indices(
     target: Tensor,
     lengths: Tensor | None = None,
     offsets: Tensor | None = None,
+    pred_index: Tensor | None = None,
+    target_index: Tensor | None = None,
 ) -> None:
-    """Raises where lengths or offsets hold values that giou_loss would clamp.
+    """Raises where box_loss would clamp lengths or offsets, or leave out a pair for its index.
 
-    giou_loss reads nothing out of bounds whatever they hold; this says *that* they are wrong. It
+    box_loss reads nothing out of bounds whatever they hold; this says *that* they are wrong. It
     synchronises with the device: for debugging and tests, not for each step.
 
     Args:
-        pred: (images, slots, 4), as for giou_loss.
-        target: (images, slots, 4); with offsets (T, 4).
-        lengths: as for giou_loss.
-        offsets: as for giou_loss.
+        pred: (images, slots, 4), as for box_loss; with an index (..., 4).
+        target: (images, slots, 4); with offsets (T, 4), with an index (..., 4).
+        lengths: as for box_loss.
+        offsets: as for box_loss.
+        pred_index: as for box_loss; -1 is padding.
+        target_index: likewise.
 
     Raises:
-        ValueError: names the first bad entry, its value and what is allowed.
+        ValueError: names the first bad entry, its value and what is allowed; or the indices' shapes
+            if they differ.
     """
-    slots = pred.shape[1]
     if lengths is not None:
+        slots = pred.shape[1]
         _raise_first(
             (lengths < 0) | (lengths > slots),
             lambda b: f"lengths[{b}] is {int(lengths[b])}; it must lie in [0, {slots}]",
         )
     if offsets is not None:
+        slots = pred.shape[1]
         rows = target.shape[0]
         _raise_first(
             (offsets < 0) | (offsets > rows),
@@ -60,3 +78,13 @@ def check_indices(
                 f"pred has {slots} slots"
             ),
         )
+    if pred_index is not None and target_index is not None:
+        shape, other = tuple(pred_index.shape), tuple(target_index.shape)
+        if shape != other:
+            raise ValueError(
+                f"pred_index has shape {shape}, target_index {other}; they must have the same"
+            )
+    if pred_index is not None:
+        _check_rows("pred_index", pred_index, pred)
+    if target_index is not None:
+        _check_rows("target_index", target_index, target)
