@@ -30,11 +30,11 @@ void forward_on_device(const LossProblem& problem, const LossOutputs& outputs,
   });
 }
 
-void backward_on_device(const LossProblem& problem, const GradView& grad_loss, const void* scale,
+void backward_on_device(const LossProblem& problem, const GradOutputs& grads, const void* scale,
                         const LossGradients& gradients, const Execution& execution) {
   with_device_errors([&] {
     const DeviceCall call(execution, warm_up);
-    backward(call.space, problem, grad_loss, scale, gradients);
+    backward(call.space, problem, grads, scale, gradients);
     check_launch();
   });
 }

@@ -15,12 +15,12 @@ void forward_on_host(const LossProblem& problem, const LossOutputs& outputs,
   });
 }
 
-void backward_on_host(const LossProblem& problem, const GradView& grad_loss, const void* scale,
+void backward_on_host(const LossProblem& problem, const GradOutputs& grads, const void* scale,
                       const LossGradients& gradients, const Execution&) {
   with_device_errors([&] {
     ensure_initialized();
     const HostSpace space;
-    backward(space, problem, grad_loss, scale, gradients);
+    backward(space, problem, grads, scale, gradients);
     space.fence("boxloss::backward");
   });
 }

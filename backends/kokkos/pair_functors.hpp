@@ -5,13 +5,15 @@
 #include <Kokkos_Core.hpp>
 #include <type_traits>
 
+#include "lanes/atomic_boxes.hpp"
 #include "lanes/flat_groups.hpp"
 #include "lanes/image_parts.hpp"
+#include "lanes/shared_rows.hpp"
 #include "pair_workspace.hpp"
 
-template <>
-struct Kokkos::reduction_identity<boxloss::Partial> {
-  KOKKOS_FORCEINLINE_FUNCTION static constexpr boxloss::Partial sum() { return {0, 0}; }
+template <int kSums>
+struct Kokkos::reduction_identity<boxloss::Partial<kSums>> {
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr boxloss::Partial<kSums> sum() { return {}; }
 };
 
 /// The loops over pairs, for any formula, pairing and dtypes, in the same two shapes as in
@@ -65,32 +67,46 @@ struct Deal {
   }
 };
 
-/// How the teams' sums become one.
+/// How the teams' sums become one for each set. Where a set has several teams, the last team of all
+/// adds them.
 template <class C>
 struct TeamReducer {
   ReducedLoss<C> outputs;
-  Partial* partials;  ///< one for each team
+  void* partials;     ///< one for each team
   Counter* arrivals;  ///< zero between launches
 
-  /// What every forward functor ends with.
-  template <class Team>
-  KOKKOS_FUNCTION void finish(const Team& team, bool is_reduced, Partial own) const {
+  /// What every forward functor ends with, but for sets.
+  template <class Team, int kSums>
+  KOKKOS_FUNCTION void finish(const Team& team, bool is_reduced, Partial<kSums> own) const {
+    finish_set(team, is_reduced, own, 0, 1, team.league_size());
+  }
+
+  /// `teams` of them, one after the other, have the set.
+  template <class Team, int kSums>
+  KOKKOS_FUNCTION void finish_set(const Team& team, bool is_reduced, Partial<kSums> own,
+                                  std::int64_t set, std::int64_t sets, int teams) const {
     if (is_reduced) {
-      reduce(team, own);
-    } else if (team.league_rank() == 0) {
-      Kokkos::single(Kokkos::PerTeam(team), [&] { *outputs.scale = C(1); });
+      reduce(team, own, set, sets, teams);
+    } else if (team.league_rank() % teams == 0) {
+      Kokkos::single(Kokkos::PerTeam(team), [&] { outputs.scale[set] = C(1); });
     }
   }
 
  private:
-  template <class Team>
-  KOKKOS_FUNCTION void reduce(const Team& team, Partial own) const {
-    team.team_reduce(Kokkos::Sum<Partial>(own));
+  template <class Team, int kSums>
+  KOKKOS_FUNCTION void reduce(const Team& team, Partial<kSums> own, std::int64_t set,
+                              std::int64_t sets, int teams) const {
+    team.team_reduce(Kokkos::Sum<Partial<kSums>>(own));
+    if (teams == 1) {
+      Kokkos::single(Kokkos::PerTeam(team), [&] { outputs.write(own, set); });
+      return;
+    }
+    auto* const left = static_cast<Partial<kSums>*>(partials);
     int is_last = 0;
     Kokkos::single(
         Kokkos::PerTeam(team),
         [&](int& last) {
-          partials[team.league_rank()] = own;
+          left[team.league_rank()] = own;
           last = desul::atomic_fetch_add(arrivals, 1, desul::MemoryOrderAcqRel(),
                                          desul::MemoryScopeDevice()) == team.league_size() - 1
                      ? 1
@@ -99,14 +115,15 @@ struct TeamReducer {
         is_last);
     if (is_last == 0) return;
 
-    Partial total{0, 0};
-    Kokkos::parallel_reduce(
-        Kokkos::TeamThreadRange(team, team.league_size()),
-        [&](int i, Partial& sum) { sum += partials[i]; }, Kokkos::Sum<Partial>(total));
-    Kokkos::single(Kokkos::PerTeam(team), [&] {
-      outputs.write(total);
-      *arrivals = 0;
-    });
+    for (std::int64_t s = 0; s < sets; ++s) {
+      Partial<kSums> total{};
+      Kokkos::parallel_reduce(
+          Kokkos::TeamThreadRange(team, teams),
+          [&](int i, Partial<kSums>& sum) { sum += left[s * teams + i]; },
+          Kokkos::Sum<Partial<kSums>>(total));
+      Kokkos::single(Kokkos::PerTeam(team), [&] { outputs.write(total, s); });
+    }
+    Kokkos::single(Kokkos::PerTeam(team), [&] { *arrivals = 0; });
   }
 };
 
@@ -126,7 +143,7 @@ struct ForwardFlat {
   static constexpr std::int64_t kTile = kStride * kGroups;
 
   KOKKOS_FUNCTION void operator()(const Team<Space>& team) const {
-    Partial own{0, 0};
+    LossPartial own{};
     tiles.for_each(team, [&](std::int64_t tile, int thread) {
       own += forward_groups<kPlain, kBoxes, kGroups>(args, boxes, pairing,
                                                      tile * kTile + thread * kBoxes, kStride);
@@ -167,7 +184,7 @@ struct ForwardStrided {
 
   KOKKOS_FUNCTION void operator()(const Team<Space>& team) const {
     const std::int64_t parts = args.images * parts_of_image(args.slots);
-    Partial own{0, 0};
+    LossesPartial own{};
     deal.for_each(team, [&](std::int64_t batch, int thread) {
       const std::int64_t index = batch * kParts + thread / kLanes<Space>;
       if (index >= parts) return;
@@ -189,6 +206,65 @@ struct BackwardStrided {
     backward_part(args, boxes, pairing, *args.scale, image_part(unit / kLanes<Space>, args.slots),
                   static_cast<int>(unit % kLanes<Space>), kLanes<Space>);
   }
+};
+
+// ---- indexed ---------------------------------------------------------------------------------
+
+/// Each set has `teams_of_set` teams; where that is one, a team may take several sets, one after
+/// the other.
+template <class Space, class F, class P, class T, class C>
+struct ForwardIndexed {
+  ForwardArgs<F, C> args;
+  IndexedPairs<P, T> pairs;
+  TeamReducer<C> reducer;
+  int teams_of_set;
+
+  KOKKOS_FUNCTION void operator()(const Team<Space>& team) const {
+    const std::int64_t stride = static_cast<std::int64_t>(teams_of_set) * kThreads<Space>;
+    const int sets_at_once = team.league_size() / teams_of_set;
+    for (std::int64_t set = team.league_rank() / teams_of_set; set < args.images;
+         set += sets_at_once) {
+      LossesPartial own{};
+      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, kThreads<Space>), [&](int thread) {
+        std::int64_t k = team.league_rank() % teams_of_set * kThreads<Space> + thread;
+        for (; k < args.slots; k += stride) own += forward_pair(args, pairs, set * args.slots + k);
+      });
+      reducer.finish_set(team, args.losses == nullptr, own, set, args.images, teams_of_set);
+    }
+  }
+};
+
+struct Atomics {
+  using Word = unsigned long long;
+
+  template <class E>
+  static KOKKOS_FUNCTION void add(E* address, E value) {
+    Kokkos::atomic_add(address, value);
+  }
+  static KOKKOS_FUNCTION Word compare_and_swap(Word* address, Word expected, Word desired) {
+    return Kokkos::atomic_compare_exchange(address, expected, desired);
+  }
+};
+
+/// On a GPU: a thread takes a pair.
+template <class F, class P, class T, class C>
+struct BackwardIndexed {
+  BackwardArgs<F, P, T, C> args;
+  IndexedPairs<P, T> pairs;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t k) const {
+    backward_pair(args, pairs, k, AtomicAdd<Atomics>());
+  }
+};
+
+/// On the host: a thread takes rows.
+template <class F, class P, class T, class C>
+struct BackwardSharedRows {
+  BackwardArgs<F, P, T, C> args;
+  IndexedPairs<P, T> pairs;
+  BackwardTasks tasks;
+
+  void operator()(std::int64_t task) const { run_backward_task(args, pairs, tasks, task); }
 };
 
 }  // namespace boxloss::kokkos

@@ -60,12 +60,12 @@ void launch_teams(const char* name, const Space& space, std::int64_t batches,
 template <class C, class Space>
 TeamReducer<C> make_reducer(const Space& space, const LossProblem& p, const LossOutputs& outputs,
                             const Execution& execution) {
-  Partial* const partials = static_cast<Partial*>(execution.workspace);
-  TeamReducer<C> reducer{reduced_loss<C>(p, outputs), partials, nullptr};
+  TeamReducer<C> reducer{reduced_loss<C>(p, outputs), execution.workspace, nullptr};
   if (p.reduction == Reduction::kNone) return reducer;
   if constexpr (!kIsHost<Space>) reducer.arrivals = take_counter(execution);
   if (reducer.arrivals == nullptr) {
-    reducer.arrivals = reinterpret_cast<Counter*>(partials + kMaxTeams);
+    reducer.arrivals =
+        reinterpret_cast<Counter*>(static_cast<LossesPartial*>(execution.workspace) + kMaxTeams);
     zero(space, reducer.arrivals, sizeof(Counter));
   }
   return reducer;
@@ -77,7 +77,7 @@ void launch_forward(const Space& space, const LossProblem& p, const Pairing& pai
   const TeamReducer<C> reducer = make_reducer<C>(space, p, outputs, execution);
 
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
-    if (is_flat_forward<P, T>(p)) {
+    if (is_flat_forward<P, T>(p, outputs)) {
       return with_flat_formula<P, T>(p.loss, is_plain(p), [&](auto formula, auto plain) {
         using Functor = ForwardFlat<Space, decltype(formula), P, T, C, Pairing, plain>;
         launch_teams("boxloss::forward_flat", space, p.pred.slots / Functor::kTile,
@@ -96,14 +96,35 @@ void launch_forward(const Space& space, const LossProblem& p, const Pairing& pai
   });
 }
 
+/// Pairs of a set for each of its teams, and for each thread of those more than one.
+template <class Space>
+constexpr std::int64_t kPairsOfTeam = kIsHost<Space> ? 4096 : 2 * kDeviceThreads;
+
+template <class P, class T, class C, class Space>
+void launch_forward(const Space& space, const LossProblem& p, const Indexed& pairing,
+                    const LossOutputs& outputs, const Execution& execution) {
+  const std::int64_t most = most_teams(space);
+  const std::int64_t wanted = (pairing.pairs + kPairsOfTeam<Space> - 1) / kPairsOfTeam<Space>;
+  const std::int64_t teams_of_set =
+      std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(most / pairing.sets, 1));
+  const std::int64_t sets_at_once =
+      std::min(pairing.sets, std::max<std::int64_t>(most / teams_of_set, 1));
+  const ForwardIndexed<Space, AnyFormula, P, T, C> functor{
+      forward_args<C>(AnyFormula{p.loss}, p, outputs), indexed_pairs<P, T>(p, pairing),
+      make_reducer<C>(space, p, outputs, execution), static_cast<int>(teams_of_set)};
+  const TeamPolicy<Space> policy(space, static_cast<int>(sets_at_once * teams_of_set),
+                                 kThreads<Space>);
+  launch("boxloss::forward_indexed", policy, functor);
+}
+
 template <class P, class T, class C, class Space, class Pairing>
 void launch_backward(const Space& space, const LossProblem& p, const Pairing& pairing,
-                     const GradView& grad_loss, const void* scale, const LossGradients& gradients) {
+                     const GradOutputs& grads, const void* scale, const LossGradients& gradients) {
   const auto args = [&](auto formula) {
-    return backward_args<P, T, C>(formula, p, grad_loss, scale, gradients);
+    return backward_args<P, T, C>(formula, p, grads, scale, gradients);
   };
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
-    if (is_flat_backward<P, T>(p, gradients)) {
+    if (is_flat_backward<P, T>(p, grads, gradients)) {
       constexpr int kBoxes = kBackwardGroup<P, T>;
       const std::int64_t groups = (p.pred.slots + kBoxes - 1) / kBoxes;
       return with_flat_formula<P, T>(p.loss, is_plain(p, gradients), [&](auto formula, auto plain) {
@@ -116,6 +137,23 @@ void launch_backward(const Space& space, const LossProblem& p, const Pairing& pa
   using Functor = BackwardStrided<Space, AnyFormula, P, T, C, Pairing>;
   launch_units("boxloss::backward_strided", space, parts_of(p) * kLanes<Space>,
                Functor{args(AnyFormula{p.loss}), strided_pair<P, T>(p), pairing});
+}
+
+template <class P, class T, class C, class Space>
+void launch_backward(const Space& space, const LossProblem& p, const Indexed& pairing,
+                     const GradOutputs& grads, const void* scale, const LossGradients& gradients) {
+  const auto args = backward_args<P, T, C>(AnyFormula{p.loss}, p, grads, scale, gradients);
+  const IndexedPairs<P, T> pairs = indexed_pairs<P, T>(p, pairing);
+  if constexpr (kIsHost<Space>) {
+    const BackwardTasks tasks = backward_tasks(args, pairs);
+    launch_units("boxloss::backward_indexed", space, tasks.count(),
+                 BackwardSharedRows<AnyFormula, P, T, C>{args, pairs, tasks});
+  } else {
+    zero_shared_rows(p, gradients,
+                     [&](void* data, std::size_t bytes) { zero(space, data, bytes); });
+    launch_units("boxloss::backward_indexed", space, pairing.sets * pairing.pairs,
+                 BackwardIndexed<AnyFormula, P, T, C>{args, pairs});
+  }
 }
 
 template <class Space, class Written, class Launch>
@@ -134,12 +172,12 @@ void forward(const Space& space, const LossProblem& p, const LossOutputs& output
 }
 
 template <class Space>
-void backward(const Space& space, const LossProblem& p, const GradView& grad_loss,
-              const void* scale, const LossGradients& gradients) {
+void backward(const Space& space, const LossProblem& p, const GradOutputs& grads, const void* scale,
+              const LossGradients& gradients) {
   run(space, p, gradients, [&](auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
     launch_backward<typename D::Pred, typename D::Target, typename D::Compute>(
-        space, p, pairing, grad_loss, scale, gradients);
+        space, p, pairing, grads, scale, gradients);
   });
 }
 

@@ -15,6 +15,6 @@ namespace boxloss::kokkos {
 using Counter = int;
 
 constexpr std::int64_t kMaxTeams = 4096;
-constexpr std::size_t kWorkspaceBytes = kMaxTeams * sizeof(Partial) + sizeof(Counter);
+constexpr std::size_t kWorkspaceBytes = kMaxTeams * sizeof(LossesPartial) + sizeof(Counter);
 
 }  // namespace boxloss::kokkos

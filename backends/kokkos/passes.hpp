@@ -9,11 +9,11 @@
 namespace boxloss::kokkos {
 
 void forward_on_host(const LossProblem&, const LossOutputs&, const Execution&);
-void backward_on_host(const LossProblem&, const GradView& grad_loss, const void* scale,
+void backward_on_host(const LossProblem&, const GradOutputs& grads, const void* scale,
                       const LossGradients&, const Execution&);
 
 void forward_on_device(const LossProblem&, const LossOutputs&, const Execution&);
-void backward_on_device(const LossProblem&, const GradView& grad_loss, const void* scale,
+void backward_on_device(const LossProblem&, const GradOutputs& grads, const void* scale,
                         const LossGradients&, const Execution&);
 
 }  // namespace boxloss::kokkos
