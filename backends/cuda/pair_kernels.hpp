@@ -23,10 +23,12 @@ constexpr int kMinBlocks = sizeof(C) == sizeof(float) ? kFloatBlocks : 1;
 template <class F, class C, int kSums>
 __device__ void finish_forward(const ForwardArgs<F, C>& a, const Reducer<C>& reducer,
                                const Partial<kSums>& own) {
-  if (a.losses == nullptr) {
+  if (a.losses != nullptr) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) *reducer.outputs.scale = C(1);
+  } else if (kSums == 1 || a.wants_l1) {
     reduce_grid(reducer, own);
-  } else if (blockIdx.x == 0 && threadIdx.x == 0) {
-    *reducer.outputs.scale = C(1);
+  } else {
+    reduce_grid(reducer, LossPartial{{own.sums[0]}, own.count});
   }
 }
 

@@ -154,17 +154,18 @@ struct PairLosses {
   C loss = 0, l1 = 0, iou = 0;
 };
 
+/// What is rarely wanted is said to be: its code then lies out of the way of the loss.
 template <class F, class C>
 BOXLOSS_HOST_DEVICE PairLosses<C> pair_losses(const ForwardArgs<F, C>& a, const Box<C>& pred,
                                               BoxFormat pred_format, const Box<C>& target,
                                               BoxFormat target_format, std::int64_t row) {
   PairLosses<C> all;
   all.loss = weighted_loss(a, pred, pred_format, target, target_format, row);
-  if (opaque(a.wants_l1)) {
+  if (__builtin_expect(opaque(a.wants_l1), 0)) {
     all.l1 = l1_distance(pred, target);
     if (a.weight.data != nullptr) all.l1 *= a.weight.template get<C>(row);
   }
-  if (opaque(a.iou != nullptr)) {
+  if (__builtin_expect(opaque(a.iou != nullptr), 0)) {
     all.iou =
         iou_of(overlap(to_corners(pred, pred_format), to_corners(target, target_format), a.eps));
   }
@@ -181,8 +182,8 @@ template <class F, class C>
 BOXLOSS_HOST_DEVICE void set_row_losses(const ForwardArgs<F, C>& a, std::int64_t row,
                                         const PairLosses<C>& all) {
   if (a.losses != nullptr) a.losses[row] = all.loss;
-  if (a.l1 != nullptr) a.l1[row] = all.l1;
-  if (a.iou != nullptr) a.iou[row] = all.iou;
+  if (__builtin_expect(a.l1 != nullptr, 0)) a.l1[row] = all.l1;
+  if (__builtin_expect(a.iou != nullptr, 0)) a.iou[row] = all.iou;
 }
 
 template <class C>
@@ -216,11 +217,11 @@ BOXLOSS_HOST_DEVICE Gradients<C> pair_gradients(const BackwardArgs<F, P, T, C>& 
                                                 BoxFormat pred_format, const Box<C>& target,
                                                 BoxFormat target_format, std::int64_t row) {
   Gradients<C> d;
-  if (opaque(a.grad_loss.data != nullptr)) {
+  if (__builtin_expect(opaque(a.grad_loss.data != nullptr), 1)) {
     d = weighted_gradients(a, scale * a.grad_loss.at(b, j), pred, pred_format, target,
                            target_format, row);
   }
-  if (opaque(a.grad_l1.data != nullptr)) {
+  if (__builtin_expect(opaque(a.grad_l1.data != nullptr), 0)) {
     const C by_l1 = scale * a.grad_l1.at(b, j);
     const C by_pair = a.weight.data == nullptr ? by_l1 : by_l1 * a.weight.template get<C>(row);
     const Box<C> by_values = by_pair * l1_signs(pred, target);

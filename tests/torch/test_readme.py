@@ -1,20 +1,24 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the README shows must run. Its C++ block is built by tests/install."""
+"""What the pages show must run. The README's C++ block is built by tests/install."""
 
 import re
 from pathlib import Path
 from typing import Any
 
-README = Path(__file__).parents[2] / "README.md"
+import pytest
+
+ROOT = Path(__file__).parents[2]
 
 
-def test_python_blocks_run_in_order() -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.DOTALL | re.MULTILINE)
+@pytest.mark.parametrize("page", ["README.md", "docs/matched-pairs.md"])
+def test_python_blocks_run_in_order(page: str) -> None:
+    text = (ROOT / page).read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     names: dict[str, Any] = {}
 
     for block in blocks:
-        exec(compile(block, str(README), "exec"), names)
+        exec(compile(block, page, "exec"), names)
 
     assert names["pred"].grad is not None
     assert names["loss"].isfinite()
