@@ -6,7 +6,7 @@ The operator behind this module is ``torch.ops.boxloss.box_loss``; it follows th
 """
 
 from . import _library as _library  # loads the operators: before everything that calls them
-from .collate import collate_matches, collate_padded, collate_ragged
+from .collate import collate_padded, collate_ragged
 from .distributed import global_normalizer
 from .implementations import implementations, use_implementation
 from .indices import check_indices
@@ -21,6 +21,7 @@ from .losses import (
     iou_loss,
     siou_loss,
 )
+from .matches import collate_matches
 from .modules import (
     BoxLoss,
     CIoULoss,
