@@ -25,7 +25,7 @@ struct ForwardArgs : PairArgs<F, C> {
   C* losses;  ///< null: the losses are reduced
   C* l1;      ///< null: not wanted, or reduced
   C* iou;     ///< null: not wanted
-  bool wants_l1;
+  bool wants_l1, wants_iou;
 };
 
 /// An incoming gradient; null data: none.
@@ -47,6 +47,7 @@ struct BackwardArgs : PairArgs<F, C> {
   BoxOutputs<T> d_target;  // it is not wanted
   Outputs<Any> d_weight;
   Incoming<C> grad_l1;
+  bool comes_from_loss, comes_from_l1;
 };
 
 /// A thread's, a block's or a whole set's share of what is reduced: of the loss alone, or of the
@@ -106,9 +107,12 @@ PairArgs<F, C> pair_args(const F& formula, const LossProblem& p) {
 template <class C, class F>
 ForwardArgs<F, C> forward_args(const F& formula, const LossProblem& p, const LossOutputs& outputs) {
   const bool is_reduced = p.reduction != Reduction::kNone;
-  return {pair_args<C>(formula, p), is_reduced ? nullptr : static_cast<C*>(outputs.loss),
-          is_reduced ? nullptr : static_cast<C*>(outputs.l1), static_cast<C*>(outputs.iou),
-          outputs.l1 != nullptr};
+  return {pair_args<C>(formula, p),
+          is_reduced ? nullptr : static_cast<C*>(outputs.loss),
+          is_reduced ? nullptr : static_cast<C*>(outputs.l1),
+          static_cast<C*>(outputs.iou),
+          outputs.l1 != nullptr,
+          outputs.iou != nullptr};
 }
 
 template <class C>
@@ -126,7 +130,9 @@ BackwardArgs<F, P, T, C> backward_args(const F& formula, const LossProblem& p,
           box_outputs<P>(gradients.pred, p.pred.dtype),
           box_outputs<T>(gradients.target, p.target.dtype),
           {gradients.weight, p.weight.dtype},
-          incoming<C>(grads.l1)};
+          incoming<C>(grads.l1),
+          grads.loss.data != nullptr,
+          grads.l1.data != nullptr};
 }
 
 template <class C>
@@ -165,7 +171,7 @@ BOXLOSS_HOST_DEVICE PairLosses<C> pair_losses(const ForwardArgs<F, C>& a, const 
     all.l1 = l1_distance(pred, target);
     if (a.weight.data != nullptr) all.l1 *= a.weight.template get<C>(row);
   }
-  if (__builtin_expect(opaque(a.iou != nullptr), 0)) {
+  if (__builtin_expect(opaque(a.wants_iou), 0)) {
     all.iou =
         iou_of(overlap(to_corners(pred, pred_format), to_corners(target, target_format), a.eps));
   }
@@ -217,11 +223,11 @@ BOXLOSS_HOST_DEVICE Gradients<C> pair_gradients(const BackwardArgs<F, P, T, C>& 
                                                 BoxFormat pred_format, const Box<C>& target,
                                                 BoxFormat target_format, std::int64_t row) {
   Gradients<C> d;
-  if (__builtin_expect(opaque(a.grad_loss.data != nullptr), 1)) {
+  if (__builtin_expect(opaque(a.comes_from_loss), 1)) {
     d = weighted_gradients(a, scale * a.grad_loss.at(b, j), pred, pred_format, target,
                            target_format, row);
   }
-  if (__builtin_expect(opaque(a.grad_l1.data != nullptr), 0)) {
+  if (__builtin_expect(opaque(a.comes_from_l1), 0)) {
     const C by_l1 = scale * a.grad_l1.at(b, j);
     const C by_pair = a.weight.data == nullptr ? by_l1 : by_l1 * a.weight.template get<C>(row);
     const Box<C> by_values = by_pair * l1_signs(pred, target);
