@@ -104,19 +104,6 @@ __device__ inline unsigned long long add_acquire_release(unsigned long long* add
                : "memory");
   return before;
 }
-
-/// For sums that many threads add to.
-struct Atomics {
-  using Word = unsigned long long;
-
-  template <class E>
-  static __device__ void add(E* address, E value) {
-    atomicAdd(address, value);
-  }
-  static __device__ Word compare_and_swap(Word* address, Word expected, Word desired) {
-    return atomicCAS(address, expected, desired);
-  }
-};
 #endif
 
 }  // namespace boxloss::cuda

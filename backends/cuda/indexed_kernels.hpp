@@ -9,6 +9,18 @@
 /// The loops over pairs by index: a thread takes a pair.
 namespace boxloss::BOXLOSS_GPU {
 
+struct Atomics {
+  using Word = unsigned long long;
+
+  template <class E>
+  static __device__ void add(E* address, E value) {
+    atomicAdd(address, value);
+  }
+  static __device__ Word compare_and_swap(Word* address, Word expected, Word desired) {
+    return atomicCAS(address, expected, desired);
+  }
+};
+
 /// Each set has as many blocks as its number of pairs asks for; where that is one, a block may take
 /// several sets, one after the other.
 template <class F, class P, class T, class C>
@@ -28,7 +40,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
     }
     if (a.losses != nullptr) {
       if (first == 0) reducer.outputs.scale[set] = C(1);
-    } else if (a.images == 1 && blocks_of_set > 1) {
+    } else if (a.images == 1 && blocks_of_set > 1) {  // all threads add, not one group of lanes
       reduce_grid(reducer, own);
     } else {
       reduce_set(reducer, own, set, a.images, blocks_of_set);

@@ -9,8 +9,8 @@
 #include "reduce.hpp"
 
 /// The loops over pairs, for any formula, pairing and dtypes, in two shapes. Flat, for contiguous
-/// boxes without images: a thread takes neighbouring boxes. Strided, for everything else: a group
-/// of lanes takes part of one image's slots.
+/// boxes without images: a thread takes neighbouring boxes. Strided, for everything else but pairs
+/// by index: a group of lanes takes part of one image's slots.
 namespace boxloss::BOXLOSS_GPU {
 
 /// Forward has no more blocks than this on a processor. Told so, CUDA's compiler takes the

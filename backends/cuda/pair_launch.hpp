@@ -32,12 +32,13 @@ inline std::int64_t strided_blocks(const LossProblem& p) {
   return ceil_div(parts_of(p), kThreads / kLanes);
 }
 
+/// Only blocks that share their sums need a counter.
 template <class C>
 Reducer<C> make_reducer(const LossProblem& p, const LossOutputs& outputs,
-                        const Execution& execution, Stream stream) {
+                        const Execution& execution, Stream stream, bool shares_sums = true) {
   double* const partials = static_cast<double*>(execution.workspace);
   Reducer<C> reducer{partials, nullptr, reduced_loss<C>(p, outputs)};
-  if (p.reduction == Reduction::kNone) return reducer;
+  if (p.reduction == Reduction::kNone || !shares_sums) return reducer;
   reducer.counter = take_counter(execution.device_index, stream);
   if (reducer.counter == nullptr) {
     reducer.counter = reinterpret_cast<Counter*>(partials + 3 * kMaxBlocks);
@@ -85,7 +86,7 @@ void launch_forward(const LossProblem& p, const Indexed& pairing, const LossOutp
   const unsigned blocks = forward_blocks(blocks_of_set * pairing.sets, execution.device_index);
   launch(forward_indexed<AnyFormula, P, T, C>, "forward_indexed", blocks, kThreads, stream,
          forward_args<C>(AnyFormula{p.loss}, p, outputs), indexed_pairs<P, T>(p, pairing),
-         make_reducer<C>(p, outputs, execution, stream), blocks_of_set);
+         make_reducer<C>(p, outputs, execution, stream, blocks_of_set > 1), blocks_of_set);
 }
 
 template <class P, class T, class C, class Pairing>

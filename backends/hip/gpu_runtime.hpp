@@ -124,19 +124,6 @@ __device__ inline unsigned long long add_acquire_release(unsigned long long* add
   return __hip_atomic_fetch_add(address, value, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT);
 #endif
 }
-
-/// For sums that many threads add to.
-struct Atomics {
-  using Word = unsigned long long;
-
-  template <class E>
-  static __device__ void add(E* address, E value) {
-    atomicAdd(address, value);
-  }
-  static __device__ Word compare_and_swap(Word* address, Word expected, Word desired) {
-    return atomicCAS(address, expected, desired);
-  }
-};
 #endif
 
 }  // namespace boxloss::hip

@@ -57,11 +57,12 @@ void launch_teams(const char* name, const Space& space, std::int64_t batches,
   launch(name, TeamPolicy<Space>(space, teams, kThreads<Space>), make_functor(deal));
 }
 
+/// Only teams that share their sums need a counter.
 template <class C, class Space>
 TeamReducer<C> make_reducer(const Space& space, const LossProblem& p, const LossOutputs& outputs,
-                            const Execution& execution) {
+                            const Execution& execution, bool shares_sums = true) {
   TeamReducer<C> reducer{reduced_loss<C>(p, outputs), execution.workspace, nullptr};
-  if (p.reduction == Reduction::kNone) return reducer;
+  if (p.reduction == Reduction::kNone || !shares_sums) return reducer;
   if constexpr (!kIsHost<Space>) reducer.arrivals = take_counter(execution);
   if (reducer.arrivals == nullptr) {
     reducer.arrivals =
@@ -111,7 +112,8 @@ void launch_forward(const Space& space, const LossProblem& p, const Indexed& pai
       std::min(pairing.sets, std::max<std::int64_t>(most / teams_of_set, 1));
   const ForwardIndexed<Space, AnyFormula, P, T, C> functor{
       forward_args<C>(AnyFormula{p.loss}, p, outputs), indexed_pairs<P, T>(p, pairing),
-      make_reducer<C>(space, p, outputs, execution), static_cast<int>(teams_of_set)};
+      make_reducer<C>(space, p, outputs, execution, teams_of_set > 1),
+      static_cast<int>(teams_of_set)};
   const TeamPolicy<Space> policy(space, static_cast<int>(sets_at_once * teams_of_set),
                                  kThreads<Space>);
   launch("boxloss::forward_indexed", policy, functor);

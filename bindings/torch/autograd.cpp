@@ -168,21 +168,23 @@ bool inside_function_transform() {
   }
 }
 
+bool needs_gradient(const LossArgs& args) {
+  return at::GradMode::is_enabled() &&
+         any_differentiable(args, [](const at::Tensor& t) { return t.requires_grad(); });
+}
+
 /// On a GPU, gradients of shared rows add up in an order that differs from run to run.
 bool has_to_be_deterministic(const LossArgs& args) {
-  return args.index() != nullptr && !args.pred.is_cpu() &&
-         at::globalContext().deterministicAlgorithms();
+  if (args.pred.is_cpu() || !at::globalContext().deterministicAlgorithms()) return false;
+  const bool adds_up = (args.pred_index && args.pred.requires_grad()) ||
+                       (args.target_index && args.target.requires_grad());
+  return adds_up && at::GradMode::is_enabled();
 }
 
 bool takes_composite(const LossArgs& args) {
   const bool has_tangent =
       any_differentiable(args, [](const at::Tensor& t) { return t._fw_grad(0).defined(); });
   return has_tangent || inside_function_transform() || has_to_be_deterministic(args);
-}
-
-bool needs_gradient(const LossArgs& args) {
-  return at::GradMode::is_enabled() &&
-         any_differentiable(args, [](const at::Tensor& t) { return t.requires_grad(); });
 }
 
 at::Tensor box_loss_autograd(const LossArgs& args) {

@@ -45,21 +45,21 @@ Slots find_offsets(const LossArgs& args) {
 }
 
 Slots find_indexed(const LossArgs& args) {
-  const auto is_in = [](const OptionalTensor& index, const at::Tensor& list) {
-    return at::logical_and(*index >= 0, *index < number_of_rows(list));
-  };
   Slots slots;
-  if (args.pred_index) slots.counted = is_in(args.pred_index, args.pred);
-  if (args.target_index) {
-    const at::Tensor counted = is_in(args.target_index, args.target);
-    slots.counted = slots.counted.defined() ? slots.counted.logical_and(counted) : counted;
-  }
-  const auto row = [&](const OptionalTensor& index, const at::Tensor& list) {
+  const auto count = [&](const OptionalTensor& index, const at::Tensor& list) {
     if (!index) return at::Tensor();
-    return at::where(slots.counted, index->to(at::kLong), number_of_rows(list));
+    const at::Tensor row = index->to(at::kLong);
+    const at::Tensor counted = at::logical_and(row >= 0, row < number_of_rows(list));
+    slots.counted = slots.counted.defined() ? slots.counted.logical_and(counted) : counted;
+    return row;
   };
-  slots.pred_row = row(args.pred_index, args.pred);
-  slots.target_row = row(args.target_index, args.target);
+  const auto row_of_counted = [&](const at::Tensor& row, const at::Tensor& list) {
+    return row.defined() ? at::where(slots.counted, row, number_of_rows(list)) : row;
+  };
+  const at::Tensor pred_row = count(args.pred_index, args.pred);
+  const at::Tensor target_row = count(args.target_index, args.target);
+  slots.pred_row = row_of_counted(pred_row, args.pred);
+  slots.target_row = row_of_counted(target_row, args.target);
   return slots;
 }
 

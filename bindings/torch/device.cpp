@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
@@ -132,7 +133,7 @@ at::DimVector sizes_of(const std::vector<c10::SymInt>& shape) {
 }
 
 /// l1 and iou are undefined without extras.
-LossTensors run_forward(const LossArgs& args, bool extras) {
+ForwardTensors run_forward(const LossArgs& args, bool extras) {
   const LossOptions options = check_args(args);
   check_strides(args);
   if (extras) check_l1(args, options);
@@ -162,12 +163,12 @@ LossTensors run_forward(const LossArgs& args, bool extras) {
       outputs.iou = iou.mutable_data_ptr();
     }
     loss_forward(call.implementation, call.problem, outputs, execution);
-    return LossTensors(loss, scale, l1, iou);
+    return ForwardTensors(loss, scale, l1, iou);
   });
 }
 
-LossTensors forward(const LossArgs& args, bool extras) {
-  LossTensors outputs = run_forward(args, extras);
+ForwardTensors forward(const LossArgs& args, bool extras) {
+  ForwardTensors outputs = run_forward(args, extras);
   if (!extras) {
     const at::Tensor& loss = std::get<0>(outputs);
     std::get<2>(outputs) = at::empty({0}, loss.options());
@@ -191,8 +192,13 @@ LossGradientTensors backward(const IncomingTensors& grads, const at::Tensor& sca
   const c10::OptionalDeviceGuard guard(args.pred.device());
   const Execution execution = execution_on(args.pred.device());
 
+  const bool adds_up = (wanted[0] && args.pred_index) || (wanted[1] && args.target_index);
+  if (adds_up && !args.pred.is_cpu()) {
+    at::globalContext().alertNotDeterministic("box_loss backward with indices");
+  }
   return with_torch_errors(args.function, [&] {
     const LossCall call = make_call(args, options, grads);
+    const at::Tensor factors = scale.contiguous();
     const auto output = [](bool is_wanted, const at::Tensor& like) {
       return is_wanted ? at::empty(like.sizes(), like.options()) : at::empty({0}, like.options());
     };
@@ -203,7 +209,7 @@ LossGradientTensors backward(const IncomingTensors& grads, const at::Tensor& sca
     const at::Tensor target = output(wanted[1], args.target);
     const at::Tensor weight = output(wanted[2], args.weight.value_or(args.pred));
     loss_backward(
-        call.implementation, call.problem, call.grads, scale.const_data_ptr(),
+        call.implementation, call.problem, call.grads, factors.const_data_ptr(),
         {pointer(wanted[0], pred), pointer(wanted[1], target), pointer(wanted[2], weight)},
         execution);
     return LossGradientTensors(pred, target, weight);

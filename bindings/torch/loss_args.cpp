@@ -99,11 +99,13 @@ void check_index(const LossArgs& a, const char* argument, const OptionalTensor& 
 void check_indexed(const LossArgs& a) {
   check_index(a, "pred_index", a.pred_index);
   check_index(a, "target_index", a.target_index);
-  std::vector<c10::SymInt> boxes_shape = loss_shape(a);
-  boxes_shape.emplace_back(4);
-  const char* const why = "the shape of the other index, with a 4 behind it";
-  if (!a.pred_index) check_shape(a, "pred", a.pred, boxes_shape, why);
-  if (!a.target_index) check_shape(a, "target", a.target, boxes_shape, why);
+  const auto check_boxes = [&](const char* argument, const at::Tensor& boxes) {
+    std::vector<c10::SymInt> shape = loss_shape(a);
+    shape.emplace_back(4);
+    check_shape(a, argument, boxes, shape, "the shape of the other index, with a 4 behind it");
+  };
+  if (!a.pred_index) check_boxes("pred", a.pred);
+  if (!a.target_index) check_boxes("target", a.target);
   if (a.pred_index && a.target_index) {
     check_shape(a, "target_index", *a.target_index, loss_shape(a), "pred_index's shape");
   }
@@ -140,12 +142,11 @@ void check_normalizer(const LossArgs& a, Reduction reduction) {
   const at::Tensor& normalizer = *a.normalizer;
   TORCH_CHECK_VALUE(reduction == Reduction::kMean, a.function,
                     ": normalizer needs reduction 'mean', which it redefines");
-  if (a.index() != nullptr && a.index()->dim() == 2 && normalizer.dim() == 1) {
-    check_shape(a, "normalizer", normalizer, reduced_shape(a), "one for each set, or none");
-  } else {
-    TORCH_CHECK_VALUE(normalizer.dim() == 0, a.function, ": normalizer has shape ",
-                      normalizer.sym_sizes(), "; it must have no dimension");
-  }
+  const bool by_set = normalizer.dim() == 1 && a.index() != nullptr && a.index()->dim() == 2;
+  TORCH_CHECK_VALUE(
+      normalizer.dim() == 0 || (by_set && normalizer.sym_size(0) == a.index()->sym_size(0)),
+      a.function, ": normalizer has shape ", normalizer.sym_sizes(),
+      "; it must have no dimension or, with indices (sets, pairs), be (sets)");
   TORCH_CHECK_TYPE(is_in(normalizer.scalar_type(), {at::kFloat, at::kDouble, at::kLong, at::kInt}),
                    a.function, ": normalizer is ", normalizer.scalar_type(),
                    "; it must be float64, float32, int64 or int32");
@@ -277,9 +278,9 @@ LossesTensors call_box_losses(const LossArgs& args) {
   return std::apply([](const auto&... fields) { return op.call(fields...); }, args.fields());
 }
 
-LossTensors call_box_loss_forward(const LossArgs& args, bool extras) {
+ForwardTensors call_box_loss_forward(const LossArgs& args, bool extras) {
   static const auto op =
-      find<Signature<LossTensors, std::tuple<>, bool>>("boxloss::_box_loss_forward");
+      find<Signature<ForwardTensors, std::tuple<>, bool>>("boxloss::_box_loss_forward");
   return std::apply([&](const auto&... fields) { return op.call(fields..., extras); },
                     args.fields());
 }

@@ -52,8 +52,10 @@ struct LossArgs {
   }
 };
 
-/// What forward gives; without extras l1 and iou have no elements.
-using LossTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;  // with scale
+/// loss, scale, l1, iou; the last two have no elements without extras.
+using ForwardTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+
+/// loss, l1, iou.
 using LossesTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
 /// The gradients that come in, for loss and l1; one that is none is left out.
@@ -105,8 +107,9 @@ struct EntriesFor<std::tuple<Pred, Target, Word, Others...>> {
   static auto backward(const OptionalTensor& grad_loss, const OptionalTensor& grad_l1,
                        const at::Tensor& scale, Parameter<Pred> pred, Parameter<Target> target,
                        Parameter<Word> loss, Parameter<Others>... others, Wanted wanted) {
-    return kernel(IncomingTensors{grad_loss, grad_l1}, scale,
-                  LossArgs{pred, target, loss, others...}, wanted);
+    LossArgs args{pred, target, loss, others...};
+    if (grad_l1) args.function = "box_losses";
+    return kernel(IncomingTensors{grad_loss, grad_l1}, scale, args, wanted);
   }
 
   /// Without the word.
@@ -124,7 +127,7 @@ using Entries = EntriesFor<Fields>;
 /// Through the dispatcher.
 at::Tensor call_box_loss(const LossArgs& args);
 LossesTensors call_box_losses(const LossArgs& args);
-LossTensors call_box_loss_forward(const LossArgs& args, bool extras);
+ForwardTensors call_box_loss_forward(const LossArgs& args, bool extras);
 LossGradientTensors call_box_loss_backward(const IncomingTensors& grads, const at::Tensor& scale,
                                            const LossArgs& args, const Wanted& wanted);
 

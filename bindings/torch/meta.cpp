@@ -9,7 +9,7 @@
 namespace boxloss::torch_binding {
 namespace {
 
-LossTensors forward(const LossArgs& args, bool extras) {
+ForwardTensors forward(const LossArgs& args, bool extras) {
   const LossOptions options = check_args(args);
   check_strides(args);
   if (extras) check_l1(args, options);

@@ -10,16 +10,19 @@
 namespace boxloss {
 
 /// A row's four 16-bit values as one word: read, added to and put back until nobody came between.
+/// Each box is rounded before it is added, so that of two it does not matter which comes first.
 template <class Atomics, class E, class C>
 BOXLOSS_HOST_DEVICE void add_box_as_word(E* row, const Box<C>& box) {
   static_assert(sizeof(Pack<E, 4>) == sizeof(std::uint64_t));
+  Pack<E, 4> own;
+  set_box_at(own, 0, box);
   auto* const word = reinterpret_cast<typename Atomics::Word*>(row);
   typename Atomics::Word expected = 0, found = 0;  // what most rows hold
   do {
     expected = found;
     auto pack = bit_cast<Pack<E, 4>>(expected);
     const Box<C> before = box_at<C>(pack, 0);
-    set_box_at(pack, 0, before + box);
+    set_box_at(pack, 0, before + box_at<C>(own, 0));
     found = Atomics::compare_and_swap(word, expected, bit_cast<typename Atomics::Word>(pack));
   } while (found != expected);
 }

@@ -17,16 +17,16 @@ template <class E>
 struct ListedBoxes {
   StridedBoxes<E> boxes;
   Indices index;  ///< null data: pair k reads row k
-  std::int64_t rows, rows_of_image;
+  std::int64_t size, rows_of_image;
 
   BOXLOSS_HOST_DEVICE bool is_indexed() const { return index.data != nullptr; }
   BOXLOSS_HOST_DEVICE std::int64_t row_of(std::int64_t k) const {
     return is_indexed() ? index[k] : k;
   }
-  BOXLOSS_HOST_DEVICE bool holds(std::int64_t row) const { return row >= 0 && row < rows; }
+  BOXLOSS_HOST_DEVICE bool holds(std::int64_t row) const { return row >= 0 && row < size; }
   template <class C>
   BOXLOSS_HOST_DEVICE Box<C> get(std::int64_t row) const {
-    const std::int64_t image = rows_of_image == rows ? 0 : row / rows_of_image;
+    const std::int64_t image = rows_of_image == size ? 0 : row / rows_of_image;
     return boxes.template get<C>(image, row - image * rows_of_image);
   }
 };
@@ -80,7 +80,7 @@ template <class F, class P, class T, class C>
 BOXLOSS_HOST_DEVICE Gradients<C> gradients_of(const BackwardArgs<F, P, T, C>& a,
                                               const IndexedPairs<P, T>& pairs, const PairRows& rows,
                                               std::int64_t k) {
-  const std::int64_t set = a.images == 1 ? 0 : k / a.slots;
+  const std::int64_t set = a.images == 1 ? 0 : k / a.slots;  // no division for one set
   return pair_gradients(a, a.scale[set], set, k - set * a.slots,
                         pairs.pred.template get<C>(rows.pred), pairs.pred.boxes.boxes.format,
                         pairs.target.template get<C>(rows.target), pairs.target.boxes.boxes.format,

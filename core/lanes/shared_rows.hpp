@@ -35,7 +35,7 @@ struct BackwardTasks {
 template <class E>
 std::int64_t row_tasks(const BoxOutputs<E>& gradient, const ListedBoxes<E>& list) {
   if (gradient.values.data == nullptr || !list.is_indexed()) return 0;
-  const std::int64_t tasks = (list.rows + kRowsPerTask - 1) / kRowsPerTask;
+  const std::int64_t tasks = (list.size + kRowsPerTask - 1) / kRowsPerTask;
   return tasks < kMostRowTasks ? tasks : kMostRowTasks;
 }
 
@@ -49,7 +49,7 @@ BackwardTasks backward_tasks(const BackwardArgs<F, P, T, C>& a, const IndexedPai
           own_rows ? pair_tasks : 0};
 }
 
-/// Rows [begin, end) of a list's gradient; `box(gradients)` is the list's own.
+/// Rows [begin, end) of a list's gradient; `box_of(gradients)` is the list's own.
 template <class E, class F, class P, class T, class C, class BoxOf>
 void backward_rows(const BackwardArgs<F, P, T, C>& a, const IndexedPairs<P, T>& pairs,
                    const BoxOutputs<E>& gradient, const ListedBoxes<E>& list, const Share& rows,
@@ -70,14 +70,14 @@ template <class F, class P, class T, class C>
 void run_backward_task(const BackwardArgs<F, P, T, C>& a, const IndexedPairs<P, T>& pairs,
                        const BackwardTasks& tasks, std::int64_t task) {
   if (task < tasks.pred) {
-    return backward_rows(a, pairs, a.d_pred, pairs.pred, share(pairs.pred.rows, task, tasks.pred),
+    return backward_rows(a, pairs, a.d_pred, pairs.pred, share(pairs.pred.size, task, tasks.pred),
                          [](const Gradients<C>& d) { return d.pred; });
   }
   task -= tasks.pred;
   if (task < tasks.target) {
     if constexpr (!std::is_integral_v<T>) {
       backward_rows(a, pairs, a.d_target, pairs.target,
-                    share(pairs.target.rows, task, tasks.target),
+                    share(pairs.target.size, task, tasks.target),
                     [](const Gradients<C>& d) { return d.target; });
     }
     return;

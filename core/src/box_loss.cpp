@@ -202,9 +202,14 @@ void flatten(BoxView& boxes) {
 LossProblem flattened(const LossProblem& problem, GradOutputs& grads) {
   LossProblem p = problem;
   const Pairing::Kind kind = p.pairing.kind;
-  if (kind == Pairing::Kind::kOffsets) {  // one list
-    p.target.image_stride = grads.loss.image_stride = grads.l1.image_stride = 0;
+  for (GradView* const grad : {&grads.loss, &grads.l1}) {
+    if (p.reduction != Reduction::kNone) {
+      grad->slot_stride = 0;  // of one value, or one for each set
+      if (kind != Pairing::Kind::kIndexed) grad->image_stride = 0;
+    }
+    if (kind == Pairing::Kind::kOffsets) grad->image_stride = 0;  // one list
   }
+  if (kind == Pairing::Kind::kOffsets) p.target.image_stride = 0;
   if (kind == Pairing::Kind::kLengths || kind == Pairing::Kind::kOffsets) return p;
   if (kind == Pairing::Kind::kIndexed) {  // each a list of its own; sets stay
     for (BoxView* const boxes : {&p.pred, &p.target}) {

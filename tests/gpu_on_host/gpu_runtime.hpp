@@ -68,19 +68,18 @@ inline unsigned long long add_acquire_release(unsigned long long* address,
   return before;
 }
 
-/// Fibers of one thread.
-struct Atomics {
-  using Word = unsigned long long;
+// Fibers of one thread take turns, but not within an addition.
 
-  template <class E>
-  static void add(E* address, E value) {
-    *address += value;
-  }
-  static Word compare_and_swap(Word* address, Word expected, Word desired) {
-    const Word before = *address;
-    if (before == expected) *address = desired;
-    return before;
-  }
-};
+template <class E>
+void atomicAdd(E* address, E value) {
+  *address += value;
+}
+
+inline unsigned long long atomicCAS(unsigned long long* address, unsigned long long expected,
+                                    unsigned long long desired) {
+  const unsigned long long before = *address;
+  if (before == expected) *address = desired;
+  return before;
+}
 
 }  // namespace boxloss::gpu_on_host

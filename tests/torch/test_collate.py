@@ -360,6 +360,12 @@ def test_errors_of_the_nesting_and_counts() -> None:
         collate_matches(GOOD, [2, 3], QUERIES)
     with pytest.raises(ValueError, match=r"^counts is empty: it must hold one number for each "):
         collate_matches(layer, [], QUERIES)
+    with pytest.raises(TypeError, match=r"^counts is 3; it must hold one number for each image$"):
+        collate_matches(layer, 3, QUERIES)
+    with pytest.raises(ValueError, match=r"^queries is -5; it must be at least 0$"):
+        collate_matches(layer, [2, 3], -5)
+    with pytest.raises(TypeError, match=r"^pairs is 2.5; it must be an integer$"):
+        collate_matches(layer, [2, 3], QUERIES, pairs=2.5)
     with pytest.raises(TypeError, match=r"^counts\[1\] is 3.5; it must be an integer$"):
         collate_matches(layer, [2, 3.5], QUERIES)
     with pytest.raises(ValueError, match=r"^counts\[1\] is -3; it must be at least 0$"):

@@ -59,7 +59,7 @@ struct LossProblem {
   EpsMode eps_mode = EpsMode::kAdd;
 };
 
-/// What forward may give besides the loss. Neither is read back.
+/// What forward may give besides the loss; backward reads neither.
 enum class Extra : std::uint8_t { kL1, kIou };
 constexpr Set<Extra> kExtras = {Extra::kL1, Extra::kIou};
 
@@ -82,7 +82,7 @@ struct LossOutputs {
 };
 
 /// The gradient with respect to a `loss` or `l1` of forward, of any strides. Of a reduced one,
-/// `image_stride` leads from set to set.
+/// `image_stride` leads from set to set, and is not used where there are none.
 struct GradView {
   const void* data = nullptr;
   std::int64_t image_stride = 0;
@@ -95,7 +95,9 @@ struct GradOutputs {
 };
 
 /// Outputs of backward, contiguous and written whole, each in the dtype of its input. Null where
-/// not wanted. Gradients of integer targets do not exist.
+/// not wanted. Gradients of integer targets do not exist. With `rows`, the gradients of pairs that
+/// share a row add up, on a GPU in any order, each rounded to the dtype; and those of 16-bit boxes
+/// must lie on a multiple of 8 bytes.
 struct LossGradients {
   void* pred = nullptr;
   void* target = nullptr;

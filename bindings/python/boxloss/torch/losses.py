@@ -87,8 +87,9 @@ def box_loss(
             ("clamp", mmdetection's).
         pred_index: (P) or (S, P), int32 or int64: pair k reads row pred_index[k] of pred, whose
             leading dimensions, of any number, are one list in row-major order. Pairs with an index
-            outside their list do not count; -1 pads. Rows may repeat, their gradients add up; rows
-            in no pair get exactly 0. With (S, P), S sets of pairs at once, as of S decoder layers,
+            outside their list do not count; -1 pads. Rows may repeat, their gradients add up (on a
+            GPU in any order, unless torch.use_deterministic_algorithms asks for one); rows in no
+            pair get exactly 0. With (S, P), S sets of pairs at once, as of S decoder layers,
             "sum" and "mean" give (S). See collate_matches and check_indices.
         target_index: the same for target, and the same shape. An operand without an index is read
             pair by pair: it has the index' shape, with a 4 behind it.

@@ -83,22 +83,26 @@ def _sources_and_targets(
     return halves[::2], halves[1::2]
 
 
+def _whole(value: Any, name: str) -> int:
+    try:
+        number = index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; it must be an integer") from None
+    if number < 0:
+        raise ValueError(f"{name} is {number}; it must be at least 0")
+    return number
+
+
 def _true_boxes(counts: Sequence[int] | Tensor) -> list[int]:
     if isinstance(counts, Tensor):
         if not counts.is_cpu:
             raise RuntimeError(f"counts is on {counts.device}; it must be on the CPU")
         counts = counts.tolist()
+    if not hasattr(counts, "__len__"):
+        raise TypeError(f"counts is {counts!r}; it must hold one number for each image")
     if len(counts) == 0:
         raise ValueError("counts is empty: it must hold one number for each image, at least one")
-    numbers = []
-    for b, count in enumerate(counts):
-        try:
-            numbers.append(index(count))
-        except TypeError:
-            raise TypeError(f"counts[{b}] is {count!r}; it must be an integer") from None
-        if numbers[b] < 0:
-            raise ValueError(f"counts[{b}] is {numbers[b]}; it must be at least 0")
-    return numbers
+    return [_whole(count, f"counts[{b}]") for b, count in enumerate(counts)]
 
 
 def _raise_outside(
@@ -155,6 +159,7 @@ def collate_matches(
     if not indices:
         raise ValueError("indices is empty: it must hold one entry for each layer or image")
     true_boxes = _true_boxes(counts)
+    queries = _whole(queries, "queries")
     images = len(true_boxes)
     layered = _is_layered(indices)
     layers = indices if layered else [indices]
@@ -180,7 +185,7 @@ def collate_matches(
             )
     totals = [sum(sizes[k : k + images]) for k in range(0, len(sizes), images)]
     most = max(totals)
-    pairs = most if pairs is None else pairs
+    pairs = most if pairs is None else _whole(pairs, "pairs")
     if most > pairs:
         crowded = next(i for i, total in enumerate(totals) if total > pairs)
         raise ValueError(f"{layer_name(crowded)} has {totals[crowded]} pairs; pairs is {pairs}")
