@@ -61,7 +61,7 @@ def truth(case: Case) -> PairTruth:
             case.giou_weight * 2 + case.l1_weight * distances
         )  # a loss is at most 2
         roundings = LOSS_ROUNDINGS + FACTOR_ROUNDINGS + sum_roundings(case.pairs)
-        loss_allowed = float(roundings * UNIT * largest.sum())
+        loss_allowed = roundings * UNIT * largest.sum().item()
         # Roundings are of side / U, for a corner. A centre's derivative is the sum of two corners',
         # hence twice. Gradients of a row that repeats add up, each at most 5 side / U.
         repeats = int(torch.bincount(case.pred_index.flatten()).max())
@@ -71,7 +71,7 @@ def truth(case: Case) -> PairTruth:
         allowed = UNIT * (factor * (giou_part + l1_part))[:, None].expand(-1, 4)
         gradient, allowed = _spread(gradient, case), _spread(allowed, case)
         allowed += rounding_to(case.pred.dtype, gradient)
-    sums = Truth(float(terms.sum()), loss_allowed, gradient, allowed)
+    sums = Truth(terms.sum().item(), loss_allowed, gradient, allowed)
     return PairTruth(sums, iou.detach().view(case.pred_index.shape))
 
 

@@ -16,6 +16,7 @@ from ..common.cases import DTYPES, near, true_boxes
 # Corners are exact in float32 in either format, and those of a prediction lie on this grid, of a
 # true box half a step beside it: nothing ties, where formulations may differ in the gradient.
 STEP = 2**-10
+SHORTEST_PREDICTION = 1
 SPAN = 256  # DETR's boxes are relative to the image
 
 Matches = list[list[tuple[Tensor, Tensor]]]  # [layer][image] of (src, tgt)
@@ -173,7 +174,10 @@ def _true_boxes(count: int, generator: torch.Generator) -> Tensor:
 
 
 def _predictions(truths: Tensor, generator: torch.Generator) -> Tensor:
-    return (near(truths, generator) / STEP).round() * STEP
+    boxes = (near(truths, generator) / STEP).round() * STEP
+    # An empty box touches whatever it lies in, which is a tie too.
+    boxes[:, 2:] = torch.maximum(boxes[:, 2:], boxes[:, :2] + SHORTEST_PREDICTION)
+    return boxes
 
 
 def _relative(boxes: Tensor) -> Tensor:
