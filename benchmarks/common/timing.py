@@ -46,14 +46,15 @@ class Effort:
     fewest_rounds: int
 
 
-def backward(loss: Call, leaf: Tensor) -> None:
+def backward(loss: Callable[[], Tensor], leaf: Tensor) -> None:
     """As training does it, into a leaf's grad."""
     leaf.grad = None
-    loss().backward()  # type: ignore[attr-defined]
+    loss().backward()
 
 
-def gradient(loss: Call, leaf: Tensor) -> Tensor:
-    return torch.autograd.grad(loss(), leaf)[0]  # type: ignore[arg-type]
+def gradient(loss: Callable[[], Tensor], leaf: Tensor) -> Tensor:
+    (result,) = torch.autograd.grad(loss(), leaf)
+    return result
 
 
 def wall_times(calls: Calls, device: torch.device, effort: Effort) -> Times:

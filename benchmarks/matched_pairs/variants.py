@@ -146,7 +146,8 @@ def original_loss(pred: Tensor, case: Case) -> Result:
 
     It is spared the collation of its true boxes, image by image.
     """
-    total: Tensor | float = 0.0
+    assert case.normalizer is not None
+    total = pred.new_zeros((), dtype=torch.float32)
     ious = []
     for boxes, (images, queries, rows) in zip(pred.unbind(), case.loops, strict=True):
         guesses, truths = boxes[images, queries].float(), case.target[rows]
@@ -157,7 +158,6 @@ def original_loss(pred: Tensor, case: Case) -> Result:
         with torch.no_grad():
             ious.append(torch.diag(iou_and_union(one, other, case.eps)[0]))
         total = total + case.giou_weight * loss + case.l1_weight * distance
-    assert isinstance(total, Tensor)
     return Result(total, torch.stack(ious))
 
 
