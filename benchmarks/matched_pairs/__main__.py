@@ -187,9 +187,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_common_options(parser)
-    parser.add_argument(
-        "--cases", nargs="+", choices=KINDS, default=KINDS, metavar="CASE", help="default: all"
-    )
+    parser.add_argument("--cases", nargs="+", choices=KINDS, default=KINDS, help="default: all")
     parser.add_argument(
         "--dtypes", nargs="+", choices=DTYPES, default=DTYPES, help="of DETR's predictions"
     )
