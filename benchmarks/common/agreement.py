@@ -4,6 +4,12 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
 # Roundings, counted along the formula for a well-ordered prediction and a target of one pixel or
 # more. A difference of corners has 1 (corners are exact in the dtype that is computed in); an area
 # 3; the union 8 of its own size, for either area is at most the union; the enclosing area 3; a
@@ -13,6 +19,60 @@ from __future__ import annotations
 LOSS_ROUNDINGS = 32
 GRADIENT_ROUNDINGS = 128
 
+# A sum of n terms has n - 1 roundings, and in an unknown order all of them may hit the total: n * u
+# bounds them but says nothing at 33 million boxes. Taken as independent with mean zero they stay
+# below LAMBDA * sqrt(n) * u with probability 1 - 2 * exp(-LAMBDA^2 / 2), here all but 3e-8
+# (Higham and Mary, 2019).
+LAMBDA = 6
+
 
 class DisagreementError(Exception):
     """A loss is wrong."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The loss and its gradient in fp64, and how far a correct peer may be from them."""
+
+    loss: float
+    loss_allowed: float
+    gradient: Tensor
+    gradient_allowed: Tensor
+
+
+def sum_roundings(terms: int) -> float:
+    return LAMBDA * math.sqrt(terms)
+
+
+def steepness(guesses: Tensor, truths: Tensor) -> Tensor:
+    """side / U of corner boxes (n, 4), where the larger area, which is at most U, stands in."""
+    with torch.no_grad():
+        outer = torch.maximum(guesses, truths)[:, 2:] - torch.minimum(guesses, truths)[:, :2]
+        areas = [(b[:, 2:] - b[:, :2]).prod(dim=1) for b in (guesses, truths)]
+        return outer.amax(dim=1) / torch.maximum(*areas)
+
+
+def rounding_to(dtype: torch.dtype, exact: Tensor) -> Tensor:
+    """Of one conversion: half the spacing, which below the smallest normal number no longer
+    shrinks."""
+    limits = torch.finfo(dtype)
+    return limits.eps / 2 * exact.abs().clamp(min=limits.smallest_normal)
+
+
+def compare(name: str, loss: Tensor, gradient: Tensor, expected: Truth, case: str) -> None:
+    """DisagreementError, unless both are right."""
+    # NaN must fail, hence "not within" and not "beyond".
+    if not abs(loss.item() - expected.loss) <= expected.loss_allowed:
+        raise DisagreementError(
+            f"{name}: loss {loss.item():.9g}, but the eager formula in fp64 gives "
+            f"{expected.loss:.9g}; allowed difference {expected.loss_allowed:.2g}; {case}"
+        )
+    excess = (gradient.double() - expected.gradient).abs() - expected.gradient_allowed
+    if not bool((excess <= 0).all()):
+        where = int(excess.nan_to_num(nan=torch.inf).argmax())
+        index = [int(i) for i in torch.unravel_index(torch.tensor(where), gradient.shape)]
+        raise DisagreementError(
+            f"{name}: gradient {gradient.flatten()[where].item():.9g} at {index}, but the eager "
+            f"formula in fp64 gives {expected.gradient.flatten()[where].item():.9g}; allowed "
+            f"difference {expected.gradient_allowed.flatten()[where].item():.2g}; {case}"
+        )

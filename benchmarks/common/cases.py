@@ -64,14 +64,14 @@ def seed_case(
     generator = torch.Generator().manual_seed(seed)
     lengths = torch.randn(images, generator=generator).mul(3).abs().long().clamp(max=slots - 1)
     pred_dtype, target_dtype = _dtypes(pair)
-    truths = _truths(int(lengths.sum()), generator)
+    truths = true_boxes(int(lengths.sum()), generator)
     boxes = [each.to(target_dtype) for each in truths.split(lengths.tolist())]
     target, _ = collate_padded(boxes, slots)
     flat, offsets = collate_ragged(boxes)
     counted = torch.arange(slots) < lengths[:, None]
     # What leaks out of an unused slot is found out by the agreement check.
     pred = torch.full((images, slots, 4), torch.nan)
-    pred[counted] = _near(truths, generator)
+    pred[counted] = near(truths, generator)
 
     target, lengths, flat, offsets = (t.to(device) for t in (target, lengths, flat, offsets))
     leaf = pred.to(device, pred_dtype).requires_grad_()
@@ -91,8 +91,8 @@ def seed_case(
 def dense_case(pair: str, boxes: int, device: torch.device, seed: int = 0) -> Case:
     generator = torch.Generator(device).manual_seed(seed)
     pred_dtype, target_dtype = _dtypes(pair)
-    truths = _truths(boxes, generator)
-    pred = _near(truths, generator).to(pred_dtype).requires_grad_()
+    truths = true_boxes(boxes, generator)
+    pred = near(truths, generator).to(pred_dtype).requires_grad_()
     target = truths.to(target_dtype)
     forward_bytes = pred.nbytes + target.nbytes
     return Case(
@@ -112,7 +112,7 @@ def _dtypes(pair: str) -> tuple[torch.dtype, torch.dtype]:
     return DTYPES[pred], DTYPES[target]
 
 
-def _truths(boxes: int, generator: torch.Generator) -> Tensor:
+def true_boxes(boxes: int, generator: torch.Generator) -> Tensor:
     def integers(low: int, high: int) -> Tensor:
         return torch.randint(
             low, high + 1, (boxes, 2), generator=generator, device=generator.device
@@ -122,7 +122,7 @@ def _truths(boxes: int, generator: torch.Generator) -> Tensor:
     return torch.cat([corner, corner + integers(SHORTEST_SIDE, LONGEST_SIDE)], dim=1)
 
 
-def _near(truths: Tensor, generator: torch.Generator) -> Tensor:
+def near(truths: Tensor, generator: torch.Generator) -> Tensor:
     """A jittered, well-ordered copy."""
     jitter = torch.randn(truths.shape, generator=generator, device=truths.device) * JITTER
     one, other = (truths + jitter).chunk(2, dim=1)

@@ -46,13 +46,19 @@ def load_compiled() -> Loss:
     return torch.compile(masked_loss, dynamic=False)
 
 
-def load_torchvision() -> Loss:
+def torchvision_giou() -> Loss:
+    """torchvision's generalized_box_iou_loss."""
     try:
         from torchvision.ops import generalized_box_iou_loss
     except ImportError as error:
         raise UnavailableError(f"torchvision is not installed ({error})") from error
     except RuntimeError as error:  # how a torchvision made for another torch build fails
         raise UnavailableError(f"torchvision does not fit this PyTorch ({error})") from error
+    return generalized_box_iou_loss  # type: ignore[no-any-return]
+
+
+def load_torchvision() -> Loss:
+    generalized_box_iou_loss = torchvision_giou()
 
     def torchvision_loss(pred: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
         counts = _counts(pred, lengths)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Three clocks for calls that stand side by side: GPU, wall and host time.
+"""Four clocks for calls that stand side by side: GPU, stream, wall and host time.
 
 Calls take turns (A B C A B C ...), so that a clock that drifts hits all of them alike; the median
 of each is kept. All times are seconds per call.
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
+from torch import Tensor
 
 Call = Callable[[], object]
 Calls = dict[str, Call]
@@ -30,6 +31,9 @@ REPLAY_SECONDS = 1e-3
 LONGEST_CAPTURE = 1000
 FIRST_CAPTURE = 20
 
+STREAM_SECONDS = 5e-3
+LONGEST_STREAM = 100
+
 # The GPU accepts about a thousand launches ahead; an eager forward and backward makes a hundred.
 CALLS_AHEAD = 8
 
@@ -40,6 +44,17 @@ class Effort:
 
     seconds: float
     fewest_rounds: int
+
+
+def backward(loss: Callable[[], Tensor], leaf: Tensor) -> None:
+    """As training does it, into a leaf's grad."""
+    leaf.grad = None
+    loss().backward()
+
+
+def gradient(loss: Callable[[], Tensor], leaf: Tensor) -> Tensor:
+    (result,) = torch.autograd.grad(loss(), leaf)
+    return result
 
 
 def wall_times(calls: Calls, device: torch.device, effort: Effort) -> Times:
@@ -53,6 +68,26 @@ def wall_times(calls: Calls, device: torch.device, effort: Effort) -> Times:
         return time.perf_counter() - start
 
     return _take_turns({name: partial(measure, call) for name, call in calls.items()}, effort)
+
+
+def stream_times(calls: Calls, device: torch.device, effort: Effort) -> Times:
+    """Wall time in a stream of calls, as in training: the host runs ahead where it can."""
+
+    def measure(call: Call, count: int) -> float:
+        _wait(device)
+        start = time.perf_counter()
+        for _ in range(count):
+            call()
+        _wait(device)
+        return (time.perf_counter() - start) / count
+
+    def measured(call: Call) -> Callable[[], float]:
+        for _ in range(WARM_UPS):
+            call()
+        count = _calls_for(STREAM_SECONDS, measure(call, 1), LONGEST_STREAM)
+        return partial(measure, call, count)
+
+    return _take_turns({name: measured(call) for name, call in calls.items()}, effort)
 
 
 def host_times(

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -25,9 +24,7 @@ from pathlib import Path
 import torch
 from boxloss.torch import implementations
 from rich.console import Console
-from torch import Tensor
 
-from ..common.agreement import DisagreementError
 from ..common.cases import (
     DENSE_PAIRS,
     DENSE_PAIRS_ON_CPU,
@@ -39,18 +36,26 @@ from ..common.cases import (
     dense_case,
     seed_case,
 )
-from ..common.losses import Loss, UnavailableError
+from ..common.groups import Group, Row
+from ..common.losses import Loss
 from ..common.machine import describe
-from ..common.output import check_paths, write_json
-from ..common.timing import Call, Calls, Effort, gpu_times, host_times, wall_times
+from ..common.output import check_paths
+from ..common.program import (
+    QUICK,
+    THOROUGH,
+    add_common_options,
+    carry_out,
+    chosen_device,
+    load_available,
+)
+from ..common.timing import Call, Calls, backward, gpu_times, gradient, host_times, wall_times
 from .agreement import check, truth
 from .host import BOXES, host_losses
-from .peers import Peer, limits, peers
+from .peers import LIMITS, Peer, limits, peers
 from .plot import plot
-from .report import Group, Row, document, table
+from .report import table
 
 CASES = ("seed", "dense", "all")
-THOROUGH, QUICK = Effort(0.5, 5), Effort(0.02, 3)
 QUICK_SHAPE = (64, 32)
 QUICK_SIZES = (1000, 10_000)
 HOST_CALLS_AHEAD = 200
@@ -59,26 +64,11 @@ HOST_CALLS_AHEAD = 200
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parse(arguments)
-    # Without a terminal rich assumes 80 columns, which the tables exceed.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
-    machine = describe(options.device)
-    for key, value in machine.items():
-        console.print(f"{key:>12}  {value}")
-
-    command = shlex.join(["python", "-m", "benchmarks.loss_only", *arguments])
-    skipped: dict[str, str] = {}
-    groups: list[Group] = []
-    try:
-        for each in run(options, skipped, console):
-            groups.append(each)
-            console.print(table(each))
-            if options.json:  # every time: a long run that is cut short keeps what it has
-                write_json(options.json, document(command, machine, skipped, groups))
-    except DisagreementError as error:
-        print(f"loss_only: error: {error}", file=sys.stderr)
+    groups = carry_out("loss_only", arguments, options, run, table)
+    if groups is None:
         return 1
     if options.plot:
-        plot(groups, machine, options.plot)
+        plot(groups, describe(options.device), options.plot)
     return 0
 
 
@@ -86,16 +76,9 @@ def run(options: argparse.Namespace, skipped: dict[str, str], console: Console) 
     """Each group as soon as it is measured. `skipped` collects who was not, and why."""
     for case in cases(options):
         torch.compiler.reset()  # past a few shapes torch.compile would quietly run eagerly
-        available = {}
-        for name, peer in peers(case.kind, options.fast_box_ops, options.implementations).items():
-            try:
-                if peer.slow_to_start and options.quick:
-                    raise UnavailableError("compiling takes longer than all else with --quick")
-                available[name] = peer, peer.load(case)
-            except UnavailableError as reason:
-                if skipped.get(name) != str(reason):  # once is loud enough
-                    console.print(f"[yellow]skipped {name}[/]: {reason}")
-                skipped[name] = str(reason)
+        all_peers = peers(case.kind, options.fast_box_ops, options.implementations)
+        losses = load_available(all_peers, case, options.quick, skipped, console)
+        available = {name: (all_peers[name], loss) for name, loss in losses.items()}
         expected = truth(case)
         for name, (peer, loss) in available.items():
             with peer.chosen():
@@ -139,8 +122,8 @@ def measure(
     yield forward
 
     # A graph returns the gradient: it cannot give it to a leaf anew at each call.
-    both = {name: partial(_backward, loss, pred) for name, loss in losses.items()}
-    captured = {name: partial(_gradient, loss, pred) for name, loss in losses.items()}
+    both = {name: partial(backward, loss, pred) for name, loss in losses.items()}
+    captured = {name: partial(gradient, loss, pred) for name, loss in losses.items()}
     moved = case.forward_bytes + case.backward_bytes
     yield group(case, "forward + backward", chosen(both), chosen(captured), moved, options)
     pred.grad = None
@@ -167,6 +150,7 @@ def group(
             name,
             {clock: times[name] for clock, times in clocks.items() if name in times},
             refused.get(name, ""),
+            name in LIMITS,
         )
         for name in calls | limit_calls
     ]
@@ -177,7 +161,7 @@ def measure_host(options: argparse.Namespace) -> Iterator[Group]:
     case = dense_case("f32/f32", BOXES, options.device)
     (target,) = case.layouts["dense"]
     calls = {name: partial(loss, case.pred, target) for name, loss in host_losses().items()}
-    both = {name: partial(_backward, call, case.pred) for name, call in calls.items()}
+    both = {name: partial(backward, call, case.pred) for name, call in calls.items()}
     effort = QUICK if options.quick else THOROUGH
     for measured, timed, records in (
         ("forward, no_grad", calls, False),
@@ -201,40 +185,29 @@ def _chosen(peer: Peer, call: Call) -> Call:
     return chosen
 
 
-def _backward(loss: Call, pred: Tensor) -> None:
-    pred.grad = None
-    loss().backward()
-
-
-def _gradient(loss: Call, pred: Tensor) -> Tensor:
-    return torch.autograd.grad(loss(), pred)[0]
-
-
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.loss_only",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--device", help="cpu, cuda or cuda:N; default: cuda where there is one")
+    add_common_options(parser)
     parser.add_argument("--cases", choices=CASES, help="default: all; with --host nothing but that")
     parser.add_argument("--host", action="store_true", help="time the host's share of a call")
     parser.add_argument(
         "--pairs", nargs="+", choices=DENSE_PAIRS, help="pred/target dtypes of the dense cases"
     )
     parser.add_argument("--boxes", nargs="+", type=int, help="sizes of the dense cases")
-    parser.add_argument("--quick", action="store_true", help="small and short, in seconds")
     parser.add_argument(
         "--fast-box-ops", type=Path, metavar="PATH", help="built checkout of torch-fast-box-ops"
     )
     parser.add_argument(
         "--implementations", nargs="+", default=[], help="of boxloss, timed beside the best one"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured")
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw it")
     options = parser.parse_args(arguments)
 
-    options.device = _device(parser, options.device)
+    options.device = chosen_device(parser, options.device)
     on_cpu = options.device.type == "cpu"
     options.cases = options.cases or (None if options.host else "all")
     options.pairs = options.pairs or (DENSE_PAIRS_ON_CPU if on_cpu else DENSE_PAIRS)
@@ -256,20 +229,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         parser.error("--plot: --host alone has nothing to draw; --cases has")
     check_paths(parser, options)
     return options
-
-
-def _device(parser: argparse.ArgumentParser, asked: str | None) -> torch.device:
-    gpus = torch.cuda.device_count()
-    allowed = ["cpu", *(["cuda"] if gpus else []), *(f"cuda:{i}" for i in range(gpus))]
-    name = asked or ("cuda" if gpus else "cpu")
-    if name not in allowed:
-        parser.error(f"--device: '{name}' given; allowed here: {', '.join(allowed)}")
-    if name == "cuda":
-        name = f"cuda:{torch.cuda.current_device()}"
-    device = torch.device(name)
-    if device.type == "cuda":
-        torch.cuda.set_device(device)  # events, graphs and Triton work on the current one
-    return device
 
 
 if __name__ == "__main__":

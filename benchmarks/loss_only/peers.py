@@ -30,6 +30,7 @@ from ..common.losses import (
     load_compiled,
     load_torchvision,
     masked_loss,
+    torchvision_giou,
 )
 from ..common.timing import Call
 
@@ -105,9 +106,7 @@ def _load_dense_compiled(case: Case) -> Loss:
 
 
 def _load_dense_torchvision(case: Case) -> Loss:
-    load_torchvision()  # says why it is missing
-    from torchvision.ops import generalized_box_iou_loss
-
+    generalized_box_iou_loss = torchvision_giou()
     return lambda pred, target: generalized_box_iou_loss(*_float(pred, target), reduction="mean")
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ..common.groups import Group
 from ..common.output import pyplot, save_figure
 from .peers import COPY, LIMITS, SUM
-from .report import Group
 
 BLUE, GREY, DARK, PALE = "#2a78b5", "#b4bcc4", "#70777e", "#dfe3e7"
 LINES = (BLUE, "#c2571a", "#3b8a4d", "#8a5fa8", "#a58a2b", "#444b52", "#c76a8a")

@@ -14,10 +14,10 @@ import torch
 pytest.importorskip("boxloss.torch")
 pytest.importorskip("rich")
 
+from benchmarks.common.groups import Group, Row
 from benchmarks.common.timing import Effort, wall_times
 from benchmarks.loss_only import __main__ as loss_only
 from benchmarks.loss_only import peers as loss_peers
-from benchmarks.loss_only.report import Group, Row
 
 CPU = torch.device("cpu")
 

@@ -1,0 +1,105 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Times that were measured side by side, their ratios, and how they are written as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+CLOCKS = ("gpu", "stream", "wall", "host")  # the first that a row has is the one it is judged by
+# Below this many bytes a launch, not the memory, decides.
+LARGE = 2**23
+
+
+@dataclass(frozen=True)
+class Row:
+    """One peer or limit in one pass over one case."""
+
+    name: str
+    seconds: dict[str, float]  # by clock; the clocks that apply
+    note: str = ""
+    limit: bool = False  # of the hardware, no peer
+    counts: dict[str, float] = field(default_factory=dict)  # per call, where they are of interest
+
+
+@dataclass(frozen=True)
+class Group:
+    """All that was measured side by side; the first row is what ratios are taken to."""
+
+    case: str
+    kind: str
+    pair: str
+    boxes: int
+    measured: str  # "forward", "forward + backward"
+    bytes: int | None  # the least that must be moved, where that is of interest
+    rows: list[Row]
+
+    def row(self, name: str) -> Row | None:
+        return next((row for row in self.rows if row.name == name), None)
+
+    def clock(self, row: Row) -> str:
+        return next(clock for clock in CLOCKS if clock in row.seconds)
+
+    def ratio(self, row: Row, clocks: Sequence[str] = CLOCKS) -> float | None:
+        """How many times the first row's time, by the best clock that both have."""
+        for clock in clocks:
+            if clock in row.seconds and clock in self.rows[0].seconds:
+                return row.seconds[clock] / self.rows[0].seconds[clock]
+        return None
+
+    def bandwidth(self, row: Row) -> float | None:
+        """Bytes per second, of these bytes whether or not the peer moves more."""
+        if self.bytes is None or self.bytes < LARGE:
+            return None
+        return self.bytes / row.seconds[self.clock(row)]
+
+    def share(self, row: Row, limit: str) -> float | None:
+        """Of a limit's bandwidth."""
+        bandwidth, reached = self.bandwidth(row), self.row(limit)
+        if bandwidth is None or reached is None:
+            return None
+        best = self.bandwidth(reached)
+        return None if best is None else bandwidth / best
+
+
+def document(
+    command: str, machine: dict[str, str], skipped: dict[str, str], groups: list[Group]
+) -> dict[str, Any]:
+    return {
+        "command": command,
+        "machine": machine,
+        "skipped": skipped,
+        "groups": [
+            {
+                "case": group.case,
+                "kind": group.kind,
+                "dtypes": group.pair,
+                "boxes": group.boxes,
+                "measured": group.measured,
+                "bytes": group.bytes,
+                "rows": [
+                    {
+                        "name": row.name,
+                        "limit": row.limit,
+                        "microseconds": {c: s * 1e6 for c, s in row.seconds.items()},
+                        "times_first": group.ratio(row),
+                        "note": row.note,
+                        **({"counts": row.counts} if row.counts else {}),
+                    }
+                    for row in group.rows
+                ],
+            }
+            for group in groups
+        ],
+    }
+
+
+def or_dash(value: float | None, pattern: str) -> str:
+    return "-" if value is None else pattern.format(value)
+
+
+def digits(microseconds: float) -> str:
+    decimals = 2 if microseconds < 10 else 1 if microseconds < 1000 else 0
+    return f"{microseconds:,.{decimals}f}"

@@ -1,0 +1,106 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the programs that time losses alone have in common: from the options to the files."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from .agreement import DisagreementError
+from .groups import Group, document
+from .losses import UnavailableError
+from .machine import describe
+from .output import write_json
+from .timing import Effort
+
+THOROUGH, QUICK = Effort(0.5, 5), Effort(0.02, 3)
+
+Case = TypeVar("Case", contravariant=True)
+Loaded = TypeVar("Loaded", covariant=True)
+Run = Callable[[argparse.Namespace, dict[str, str], Console], Iterator[Group]]
+
+
+class Loadable(Protocol[Case, Loaded]):
+    @property
+    def slow_to_start(self) -> bool: ...  # left out by --quick
+    @property
+    def load(self) -> Callable[[Case], Loaded]: ...  # raises UnavailableError
+
+
+def carry_out(
+    name: str,
+    arguments: list[str],
+    options: argparse.Namespace,
+    run: Run,
+    table: Callable[[Group], Table],
+) -> list[Group] | None:
+    """Shows and writes each group of `run` as soon as it is there; None if a loss is wrong."""
+    # Without a terminal rich assumes 80 columns, which the tables exceed.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    machine = describe(options.device)
+    for key, value in machine.items():
+        console.print(f"{key:>12}  {value}")
+
+    command = shlex.join(["python", "-m", f"benchmarks.{name}", *arguments])
+    skipped: dict[str, str] = {}
+    groups: list[Group] = []
+    try:
+        for each in run(options, skipped, console):
+            groups.append(each)
+            console.print(table(each))
+            if options.json:  # every time: a long run that is cut short keeps what it has
+                write_json(options.json, document(command, machine, skipped, groups))
+    except DisagreementError as error:
+        print(f"{name}: error: {error}", file=sys.stderr)
+        return None
+    return groups
+
+
+def load_available(
+    peers: Mapping[str, Loadable[Case, Loaded]],
+    case: Case,
+    quick: bool,
+    skipped: dict[str, str],
+    console: Console,
+) -> dict[str, Loaded]:
+    """`skipped` collects who is not, and why."""
+    available = {}
+    for name, peer in peers.items():
+        try:
+            if peer.slow_to_start and quick:
+                raise UnavailableError("compiling takes longer than all else with --quick")
+            available[name] = peer.load(case)
+        except UnavailableError as reason:
+            if skipped.get(name) != str(reason):  # once is loud enough
+                console.print(f"[yellow]skipped {name}[/]: {reason}")
+            skipped[name] = str(reason)
+    return available
+
+
+def add_common_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", help="cpu, cuda or cuda:N; default: cuda where there is one")
+    parser.add_argument("--quick", action="store_true", help="small and short, in seconds")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured")
+
+
+def chosen_device(parser: argparse.ArgumentParser, asked: str | None) -> torch.device:
+    gpus = torch.cuda.device_count()
+    allowed = ["cpu", *(["cuda"] if gpus else []), *(f"cuda:{i}" for i in range(gpus))]
+    name = asked or ("cuda" if gpus else "cpu")
+    if name not in allowed:
+        parser.error(f"--device: '{name}' given; allowed here: {', '.join(allowed)}")
+    if name == "cuda":
+        name = f"cuda:{torch.cuda.current_device()}"
+    device = torch.device(name)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # events, graphs and Triton work on the current one
+    return device
