@@ -7,7 +7,7 @@ namespace boxloss {
 namespace {
 
 std::size_t workspace_bytes(const LossProblem& p) {
-  return static_cast<std::size_t>(native::tasks_of(p)) * sizeof(LossesPartial);
+  return static_cast<std::size_t>(native::partials_of(p)) * sizeof(LossesPartial);
 }
 
 void forward(const LossProblem& p, const LossOutputs& outputs, const Execution& execution) {

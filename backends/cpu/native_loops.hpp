@@ -78,10 +78,10 @@ void backward_run(const BackwardArgs<F, P, T, C>& a, const StridedPair<P, T>& bo
   }
 }
 
-/// Adds up what `tasks_of_set` tasks left for each set.
+/// Adds up the `parts_of_set` sums that were left for each set.
 template <class C>
 void write_totals(const LossProblem& p, const LossOutputs& outputs, const LossesPartial* partials,
-                  std::int64_t tasks_of_set) {
+                  std::int64_t parts_of_set) {
   const ReducedLoss<C> reduced = reduced_loss<C>(p, outputs);
   for (std::int64_t set = 0; set < loss_sets(p); ++set) {
     if (p.reduction == Reduction::kNone) {
@@ -89,8 +89,8 @@ void write_totals(const LossProblem& p, const LossOutputs& outputs, const Losses
       continue;
     }
     LossesPartial total{};
-    for (std::int64_t task = 0; task < tasks_of_set; ++task) {
-      total += partials[set * tasks_of_set + task];
+    for (std::int64_t part = 0; part < parts_of_set; ++part) {
+      total += partials[set * parts_of_set + part];
     }
     reduced.write(total, set);
   }

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstring>
+
 #include "lanes/indexed_pairs.hpp"
 
 /// Backward for pairs by index where there is one thread for many of them, as on the host: no two
@@ -49,13 +52,24 @@ BackwardTasks backward_tasks(const BackwardArgs<F, P, T, C>& a, const IndexedPai
           own_rows ? pair_tasks : 0};
 }
 
+template <class E>
+void zero_rows(const Outputs<E>& gradient, const Share& rows) {
+  std::memset(gradient.data + 4 * rows.begin, 0, 4 * (rows.end - rows.begin) * sizeof(E));
+}
+
+inline void zero_rows(const Outputs<Any>& gradient, const Share& rows) {
+  const std::size_t bytes_of_row = 4 * size_of(gradient.dtype);
+  std::memset(static_cast<std::byte*>(gradient.data) + rows.begin * bytes_of_row, 0,
+              (rows.end - rows.begin) * bytes_of_row);
+}
+
 /// Rows [begin, end) of a list's gradient; `box_of(gradients)` is the list's own.
 template <class E, class F, class P, class T, class C, class BoxOf>
 void backward_rows(const BackwardArgs<F, P, T, C>& a, const IndexedPairs<P, T>& pairs,
                    const BoxOutputs<E>& gradient, const ListedBoxes<E>& list, const Share& rows,
                    const BoxOf& box_of) {
   const Elements<E> sums = gradient.values.elements();
-  for (std::int64_t row = rows.begin; row < rows.end; ++row) gradient.set(row, Box<C>{});
+  zero_rows(gradient.values, rows);
   for (std::int64_t k = 0; k < a.images * a.slots; ++k) {
     const std::int64_t row = list.row_of(k);
     if (row < rows.begin || row >= rows.end) continue;
