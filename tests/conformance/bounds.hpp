@@ -4,15 +4,14 @@
 
 #include <vector>
 
-#include "problem.hpp"
+#include "run.hpp"
 
 namespace boxloss::conformance {
 
 /// How far each output of an implementation may be from the oracle's: 0 for excluded pairs,
 /// infinity where the inputs determine nothing (a union that may be 0, say).
 struct ForwardBounds {
-  std::vector<double> loss;
-  double scale;
+  std::vector<double> loss, scale, l1, iou;
 };
 
 struct BackwardBounds {
@@ -20,7 +19,7 @@ struct BackwardBounds {
 };
 
 ForwardBounds forward_bounds(const HostProblem& host);
-BackwardBounds backward_bounds(const HostProblem& host, const Upstream& upstream,
+BackwardBounds backward_bounds(const HostProblem& host, const Upstreams& upstreams,
                                const Array& scale);
 
 }  // namespace boxloss::conformance

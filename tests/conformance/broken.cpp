@@ -29,10 +29,10 @@ void edit_losses(const LossProblem& p, const LossOutputs& outputs, const Executi
   edit_on_device(outputs.loss, compute_dtype(p), count, edit);
 }
 
-void edit_pred_gradient(const LossProblem& p, const GradView& grad_loss, const void* scale,
+void edit_pred_gradient(const LossProblem& p, const GradOutputs& grads, const void* scale,
                         const LossGradients& gradients, const Execution& execution,
                         const std::function<void(Array&)>& edit) {
-  whole->backward(p, grad_loss, scale, gradients, execution);
+  whole->backward(p, grads, scale, gradients, execution);
   if (gradients.pred == nullptr) return;
   edit_on_device(gradients.pred, p.pred.dtype, 4 * p.pred.images * p.pred.slots, edit);
 }
@@ -84,36 +84,36 @@ void ignored_eps_mode(const LossProblem& p, const LossOutputs& outputs,
   whole->forward(other, outputs, execution);
 }
 
-void wrong_coordinate(const LossProblem& p, const GradView& grad_loss, const void* scale,
+void wrong_coordinate(const LossProblem& p, const GradOutputs& grads, const void* scale,
                       const LossGradients& gradients, const Execution& execution) {
-  edit_pred_gradient(p, grad_loss, scale, gradients, execution, [](Array& gradient) {
+  edit_pred_gradient(p, grads, scale, gradients, execution, [](Array& gradient) {
     for (std::int64_t i = 2; i < gradient.count(); i += 4) {
       gradient.set(i, gradient.get(i) * (1 + 0x1p-16));
     }
   });
 }
 
-void leaking_padding(const LossProblem& p, const GradView& grad_loss, const void* scale,
+void leaking_padding(const LossProblem& p, const GradOutputs& grads, const void* scale,
                      const LossGradients& gradients, const Execution& execution) {
-  edit_pred_gradient(p, grad_loss, scale, gradients, execution, [](Array& gradient) {
+  edit_pred_gradient(p, grads, scale, gradients, execution, [](Array& gradient) {
     for (std::int64_t i = 0; i < gradient.count(); ++i) {
       if (gradient.get(i) == 0) gradient.set(i, 0x1p-140);
     }
   });
 }
 
-void ignored_upstream_stride(const LossProblem& p, const GradView& grad_loss, const void* scale,
+void ignored_upstream_stride(const LossProblem& p, const GradOutputs& grads, const void* scale,
                              const LossGradients& gradients, const Execution& execution) {
-  GradView first = grad_loss;
-  first.slot_stride = 0;
+  GradOutputs first = grads;
+  first.loss.slot_stride = 0;
   whole->backward(p, first, scale, gradients, execution);
 }
 
-void forgotten_weight(const LossProblem& p, const GradView& grad_loss, const void* scale,
+void forgotten_weight(const LossProblem& p, const GradOutputs& grads, const void* scale,
                       const LossGradients& gradients, const Execution& execution) {
   LossProblem unweighted = p;
   if (gradients.weight == nullptr) unweighted.weight.data = nullptr;
-  whole->backward(unweighted, grad_loss, scale, gradients, execution);
+  whole->backward(unweighted, grads, scale, gradients, execution);
 }
 
 }  // namespace

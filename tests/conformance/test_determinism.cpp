@@ -60,13 +60,13 @@ TEST_CASE("the same input gives the same bits") {
     const Wanted all = all_gradients(host.problem);
     const ForwardResult first = run_forward(implementation, host);
     const BackwardResult first_back =
-        run_backward(implementation, host, upstream, first.scale, all);
+        run_backward(implementation, host, {upstream, {}}, first.scale, all);
     for (const ParallelFor& schedule : schedules) {
-      const ForwardResult again = run_forward(implementation, host, schedule);
+      const ForwardResult again = run_forward(implementation, host, {}, schedule);
       REQUIRE(again.loss == first.loss);
       REQUIRE(again.scale == first.scale);
       const BackwardResult back =
-          run_backward(implementation, host, upstream, first.scale, all, schedule);
+          run_backward(implementation, host, {upstream, {}}, first.scale, all, schedule);
       REQUIRE(back.pred == first_back.pred);
       REQUIRE(back.target == first_back.target);
     }
