@@ -89,14 +89,6 @@ Eps<Bounded<C>> eps_of(const LossProblem& p) {
 }
 
 template <class C>
-PairGradient<Bounded<C>> pair_gradient(const LossProblem& p, const Pair& pair) {
-  const PairBoxes<C> boxes = corners<C>(p, pair);
-  return with_formula(p.loss, [&](auto formula) {
-    return gradient(formula, boxes.pred, boxes.target, eps_of<C>(p));
-  });
-}
-
-template <class C>
 Bounded<C> pair_loss(const LossProblem& p, const Pair& pair) {
   const PairBoxes<C> boxes = corners<C>(p, pair);
   return with_formula(
@@ -297,63 +289,77 @@ class SharedRows {
   std::vector<SharedValue<C>> values_;
 };
 
-/// What one pair gives, by the boxes' values and by its weight; and the sum of two of them.
+/// A pair with all that its gradients are made of.
 template <class C>
-struct Given {
-  Box<Bounded<C>> pred, target;
+struct PairParts {
+  Pair pair;
   Bounded<C> weight;
-
-  friend Given operator+(const Given& a, const Given& b) {
-    return {a.pred + b.pred, a.target + b.target, a.weight + b.weight};
-  }
+  PairGradient<Bounded<C>> by_loss, by_l1;  // by corners, and by values as they are given
 };
 
 template <class C>
-Bounded<C> incoming(const Upstream& upstream, const Array& scale, const Pair& pair) {
+PairParts<C> parts_of(const LossProblem& p, const Pair& pair) {
+  PairParts<C> parts{pair, weight_at<C>(p, pair.row), {}, {}};
+  const PairBoxes<C> boxes = corners<C>(p, pair);
+  parts.by_loss = with_formula(p.loss, [&](auto formula) {
+    return gradient(formula, boxes.pred, boxes.target, eps_of<C>(p));
+  });
+  if (!all_extras(p).contains(Extra::kL1)) return parts;
+  const auto [pred, target] = given<C>(p, pair);
+  const Box<Bounded<C>> signs = l1_signs(pred, target);
+  parts.by_l1 = {l1_distance(pred, target), signs, Bounded<C>(-1.0) * signs};
+  return parts;
+}
+
+/// What one pair adds to the gradients, by the boxes' values and by its weight.
+template <class C>
+struct Share {
+  Box<Bounded<C>> pred, target;
+  Bounded<C> weight;
+};
+
+template <class C>
+Share<C> share_of(const PairGradient<Bounded<C>>& d, const Bounded<C>& weight,
+                  const Upstream& upstream, const Array& scale, const Pair& pair) {
   const std::int64_t at =
       pair.grad_image * upstream.image_stride + pair.grad_slot * upstream.slot_stride;
-  return Bounded<C>(scale.get(pair.set)) * Bounded<C>(upstream.values.get(at));
+  const Bounded<C> incoming = Bounded<C>(scale.get(pair.set)) * Bounded<C>(upstream.values.get(at));
+  const Bounded<C> by_pair = incoming * weight;
+  return {by_pair * d.pred, by_pair * d.target, incoming * d.loss};
 }
 
 template <class C>
-Given<C> through_loss(const LossProblem& p, const Pair& pair, const Bounded<C>& by_loss) {
-  const Bounded<C> by_pair = by_loss * weight_at<C>(p, pair.row);
-  const PairGradient<Bounded<C>> d = pair_gradient<C>(p, pair);
-  return {from_corners_gradient(by_pair * d.pred, p.pred.format),
-          from_corners_gradient(by_pair * d.target, p.target.format), by_loss * d.loss};
+Share<C> share_of(const LossProblem& p, const PairParts<C>& parts, const Upstreams& upstreams,
+                  const Array& scale) {
+  Share<C> loss, l1;
+  if (upstreams.l1) {
+    l1 = share_of(parts.by_l1, parts.weight, *upstreams.l1, scale, parts.pair);
+    if (!upstreams.loss) return l1;
+  }
+  loss = share_of(parts.by_loss, parts.weight, *upstreams.loss, scale, parts.pair);
+  loss.pred = from_corners_gradient(loss.pred, p.pred.format);
+  loss.target = from_corners_gradient(loss.target, p.target.format);
+  if (!upstreams.l1) return loss;
+  return {loss.pred + l1.pred, loss.target + l1.target, loss.weight + l1.weight};
 }
 
 template <class C>
-Given<C> through_l1(const LossProblem& p, const Pair& pair, const Bounded<C>& by_l1) {
-  const Bounded<C> by_pair = by_l1 * weight_at<C>(p, pair.row);
-  const PairBoxes<C> boxes = given<C>(p, pair);
-  const Box<Bounded<C>> signs = l1_signs(boxes.pred, boxes.target);
-  return {by_pair * signs, -by_pair * signs, by_l1 * l1_distance(boxes.pred, boxes.target)};
-}
-
-template <class C>
-Given<C> through(const Upstreams& upstreams, const Array& scale, const LossProblem& p,
-                 const Pair& pair) {
-  const auto by_loss = [&] { return incoming<C>(*upstreams.loss, scale, pair); };
-  const auto by_l1 = [&] { return incoming<C>(*upstreams.l1, scale, pair); };
-  if (!upstreams.l1) return through_loss<C>(p, pair, by_loss());
-  if (!upstreams.loss) return through_l1<C>(p, pair, by_l1());
-  return through_loss<C>(p, pair, by_loss()) + through_l1<C>(p, pair, by_l1());
-}
-
-template <class C>
-BackwardBounds backward_bounds_in(const HostProblem& host, const Upstreams& upstreams,
-                                  const Array& scale) {
+BackwardBoundsOf backward_bounds_in(const HostProblem& host) {
   const LossProblem& p = host.problem;
-  SharedRows<C> pred(p.pred), target(p.target);
-  std::vector<double> weight(static_cast<std::size_t>(loss_rows(p)));
-  for_each_pair(p, [&](const Pair& pair) {
-    const Given<C> d = through<C>(upstreams, scale, p, pair);
-    pred.add(pair.image, pair.slot, d.pred);
-    target.add(pair.target_image, pair.target_slot, d.target);
-    weight[static_cast<std::size_t>(pair.row)] = stored(d.weight, p.weight.dtype);
-  });
-  return {pred.bounds(), target.bounds(), weight};
+  std::vector<PairParts<C>> pairs;
+  for_each_pair(p, [&](const Pair& pair) { pairs.push_back(parts_of<C>(p, pair)); });
+  return [&p, pairs = std::move(pairs)](const Upstreams& upstreams, const Array& scale) {
+    SharedRows<C> pred(p.pred), target(p.target);
+    std::vector<double> weight(static_cast<std::size_t>(loss_rows(p)));
+    for (const PairParts<C>& parts : pairs) {
+      const Pair& pair = parts.pair;
+      const Share<C> share = share_of(p, parts, upstreams, scale);
+      pred.add(pair.image, pair.slot, share.pred);
+      target.add(pair.target_image, pair.target_slot, share.target);
+      weight[static_cast<std::size_t>(pair.row)] = stored(share.weight, p.weight.dtype);
+    }
+    return BackwardBounds{pred.bounds(), target.bounds(), std::move(weight)};
+  };
 }
 
 }  // namespace
@@ -363,11 +369,9 @@ ForwardBounds forward_bounds(const HostProblem& host) {
                                                     : forward_bounds_in<float>(host);
 }
 
-BackwardBounds backward_bounds(const HostProblem& host, const Upstreams& upstreams,
-                               const Array& scale) {
-  return compute_dtype(host.problem) == DType::kF64
-             ? backward_bounds_in<double>(host, upstreams, scale)
-             : backward_bounds_in<float>(host, upstreams, scale);
+BackwardBoundsOf backward_bounds(const HostProblem& host) {
+  return compute_dtype(host.problem) == DType::kF64 ? backward_bounds_in<double>(host)
+                                                    : backward_bounds_in<float>(host);
 }
 
 }  // namespace boxloss::conformance

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "run.hpp"
@@ -19,7 +20,11 @@ struct BackwardBounds {
 };
 
 ForwardBounds forward_bounds(const HostProblem& host);
-BackwardBounds backward_bounds(const HostProblem& host, const Upstreams& upstreams,
-                               const Array& scale);
+
+/// For one way after the other that backward may be asked in. What does not depend on it is bounded
+/// once; `host` must live as long.
+using BackwardBoundsOf =
+    std::function<BackwardBounds(const Upstreams& upstreams, const Array& scale)>;
+BackwardBoundsOf backward_bounds(const HostProblem& host);
 
 }  // namespace boxloss::conformance

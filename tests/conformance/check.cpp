@@ -30,9 +30,9 @@ std::vector<Wish> combinations(const Wanted& all) {
 }
 
 void check_backward(const Implementation& implementation, const HostProblem& host,
-                    const Upstreams& upstreams, const Array& scale, const std::vector<Wish>& wishes,
-                    Report& report) {
-  const BackwardBounds bounds = backward_bounds(host, upstreams, scale);
+                    const BackwardBoundsOf& bounds_of, const Upstreams& upstreams,
+                    const Array& scale, const std::vector<Wish>& wishes, Report& report) {
+  const BackwardBounds bounds = bounds_of(upstreams, scale);
   const BackwardResult expected =
       run_backward(oracle(), host, upstreams, scale, all_gradients(host.problem));
   for (const auto& [wanted, alignment] : wishes) {
@@ -74,20 +74,19 @@ Report check(const Implementation& implementation, const HostProblem& host, Valu
   const Wanted all = all_gradients(host.problem);
   const std::vector<Wish> all_at_once = {{all, Alignment::kWide}};
   const Array scale = run_forward(oracle(), host).scale;
+  const BackwardBoundsOf bounds_of = backward_bounds(host);
   const auto upstream = [&](UpstreamLayout layout) {
     return make_upstream(host, layout, upstream_values, random);
   };
-  check_backward(implementation, host, {upstream(UpstreamLayout::kContiguous), {}}, scale,
-                 combinations(all), report);
-  for (const UpstreamLayout layout : {UpstreamLayout::kGaps, UpstreamLayout::kOneValue}) {
-    check_backward(implementation, host, {upstream(layout), {}}, scale, all_at_once, report);
-  }
+  const auto check_from = [&](const Upstreams& upstreams, const std::vector<Wish>& wishes) {
+    check_backward(implementation, host, bounds_of, upstreams, scale, wishes, report);
+  };
+  check_from({upstream(UpstreamLayout::kContiguous), {}}, combinations(all));
+  check_from({upstream(UpstreamLayout::kGaps), {}}, all_at_once);
+  check_from({upstream(UpstreamLayout::kOneValue), {}}, all_at_once);
   if (!extras.contains(Extra::kL1)) return report;
-  check_backward(implementation, host, {{}, upstream(UpstreamLayout::kContiguous)}, scale,
-                 all_at_once, report);
-  check_backward(implementation, host,
-                 {upstream(UpstreamLayout::kContiguous), upstream(UpstreamLayout::kGaps)}, scale,
-                 all_at_once, report);
+  check_from({{}, upstream(UpstreamLayout::kContiguous)}, all_at_once);
+  check_from({upstream(UpstreamLayout::kContiguous), upstream(UpstreamLayout::kGaps)}, all_at_once);
   return report;
 }
 
