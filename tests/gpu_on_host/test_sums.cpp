@@ -13,7 +13,7 @@ namespace {
 using Values = std::vector<LossesPartial>;
 
 constexpr unsigned kBlockThreads = 256;
-constexpr unsigned kSeeds = 10;
+constexpr unsigned kSeeds = 5;
 
 /// Small integers, so that every order of addition gives the same sum; no two blocks' are alike.
 Values make_values(unsigned blocks, unsigned seed) {
@@ -72,7 +72,7 @@ TEST_CASE("each set's mean is that of its threads, and the counter is zero again
   // A block for each, sets in turn, sets of several blocks, of more than a group of lanes has; more
   // sets than a block has groups.
   const Sets shape = GENERATE(Sets{1, 1, 1}, Sets{5, 1, 5}, Sets{11, 1, 3}, Sets{1, 2, 2},
-                              Sets{3, 4, 12}, Sets{2, 35, 70}, Sets{19, 2, 38});
+                              Sets{3, 4, 12}, Sets{1, 35, 35}, Sets{9, 2, 18});
   Counter counter = 0;
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     set_hardware(wavefront, seed);
