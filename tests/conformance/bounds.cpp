@@ -318,12 +318,19 @@ struct Share {
   Bounded<C> weight;
 };
 
+/// A reduced loss has one for each set, and no slots.
+double value_of(const LossProblem& p, const Upstream& upstream, const Pair& pair) {
+  const bool is_reduced = p.reduction != Reduction::kNone;
+  const std::int64_t image = is_reduced ? pair.set : pair.grad_image;
+  const std::int64_t slot = is_reduced ? 0 : pair.grad_slot;
+  return upstream.values.get(image * upstream.image_stride + slot * upstream.slot_stride);
+}
+
 template <class C>
-Share<C> share_of(const PairGradient<Bounded<C>>& d, const Bounded<C>& weight,
+Share<C> share_of(const LossProblem& p, const PairGradient<Bounded<C>>& d, const Bounded<C>& weight,
                   const Upstream& upstream, const Array& scale, const Pair& pair) {
-  const std::int64_t at =
-      pair.grad_image * upstream.image_stride + pair.grad_slot * upstream.slot_stride;
-  const Bounded<C> incoming = Bounded<C>(scale.get(pair.set)) * Bounded<C>(upstream.values.get(at));
+  const Bounded<C> incoming =
+      Bounded<C>(scale.get(pair.set)) * Bounded<C>(value_of(p, upstream, pair));
   const Bounded<C> by_pair = incoming * weight;
   return {by_pair * d.pred, by_pair * d.target, incoming * d.loss};
 }
@@ -333,10 +340,10 @@ Share<C> share_of(const LossProblem& p, const PairParts<C>& parts, const Upstrea
                   const Array& scale) {
   Share<C> loss, l1;
   if (upstreams.l1) {
-    l1 = share_of(parts.by_l1, parts.weight, *upstreams.l1, scale, parts.pair);
+    l1 = share_of(p, parts.by_l1, parts.weight, *upstreams.l1, scale, parts.pair);
     if (!upstreams.loss) return l1;
   }
-  loss = share_of(parts.by_loss, parts.weight, *upstreams.loss, scale, parts.pair);
+  loss = share_of(p, parts.by_loss, parts.weight, *upstreams.loss, scale, parts.pair);
   loss.pred = from_corners_gradient(loss.pred, p.pred.format);
   loss.target = from_corners_gradient(loss.target, p.target.format);
   if (!upstreams.l1) return loss;

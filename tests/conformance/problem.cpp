@@ -334,16 +334,16 @@ Upstream make_upstream(const HostProblem& host, UpstreamLayout layout, Values va
   const DType dtype = compute_dtype(p);
   // Never special: NaN or infinity here would be everywhere, and hide all else.
   const auto common = [&] { return values == Values::kPlain ? random.uniform(-1.25, -0.5) : -2.5; };
-  const bool is_reduced = p.reduction != Reduction::kNone;
-  if (layout == UpstreamLayout::kOneValue || (is_reduced && !is_indexed(p))) {
+  if (layout == UpstreamLayout::kOneValue) {
     Upstream upstream{Array(dtype, 1), 0, 0};
     upstream.values.set(0, common());
     return upstream;
   }
   const bool has_gaps = layout == UpstreamLayout::kGaps;
-  if (is_reduced) {
+  if (p.reduction != Reduction::kNone) {
     const std::int64_t stride = has_gaps ? 3 : 1, sets = loss_sets(p);
-    Upstream upstream{Array(dtype, sets == 0 ? 0 : (sets - 1) * stride + 1), stride, 0};
+    // Without slots, and perhaps without sets, nothing may be reached by these strides.
+    Upstream upstream{Array(dtype, sets == 0 ? 0 : (sets - 1) * stride + 1), stride, stride};
     for (std::int64_t i = 0; i < upstream.values.count(); ++i) {
       upstream.values.set(i, i % stride == 0 ? common() : kNan);
     }

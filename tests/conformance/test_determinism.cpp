@@ -123,14 +123,14 @@ TEST_CASE("rows of many pairs have the same bits on the CPU") {
   }
 }
 
-/// a + b is b + a, if nothing is rounded on the way: not so with 16 bits.
+/// On a GPU, too: a + b is b + a, if both are rounded before they are added.
 TEST_CASE("rows of two pairs have the same bits") {
   const Implementation& implementation = subject();
   constexpr std::int64_t kRows = 5003;
   std::vector<std::int64_t> rows(kRows);
   for (std::int64_t i = 0; i < kRows; ++i) rows[static_cast<std::size_t>(i)] = i * 1000 % kRows;
   constexpr CasePairing kTargets = {Pairing::Kind::kIndexed, DType::kU8, {}, DType::kI32};
-  for (const DType dtype : {DType::kF32, DType::kF64}) {
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64}) {
     Random random(Catch::getSeed());
     const Case c = indexed_case(dtype, kTargets, {1, 0, kRows, 2, kRows});
     require_same_bits(implementation, make_problem(c, random, rows), random);
