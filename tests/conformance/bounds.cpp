@@ -7,21 +7,25 @@
 
 #include "bounded.hpp"
 #include "losses/formulas.hpp"
+#include "losses/l1.hpp"
 #include "pairs.hpp"
 
 namespace boxloss::conformance {
 namespace {
 
 struct Precision {
-  double unit_roundoff, smallest_subnormal;
+  int digits;
+  double smallest_subnormal, smallest_normal, largest;
+
+  double unit_roundoff() const { return std::ldexp(1.0, -digits); }
 };
 
 Precision precision_of(DType dtype) {
   switch (dtype) {
-    case DType::kF64: return {0x1p-53, 0x1p-1074};
-    case DType::kF32: return {0x1p-24, 0x1p-149};
-    case DType::kF16: return {0x1p-11, 0x1p-24};
-    default: return {0x1p-8, 0x1p-133};
+    case DType::kF64: return {53, 0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp1023};
+    case DType::kF32: return {24, 0x1p-149, 0x1p-126, 0x1.fffffep127};
+    case DType::kF16: return {11, 0x1p-24, 0x1p-14, 0x1.ffcp15};
+    default: return {8, 0x1p-133, 0x1p-126, 0x1.fep127};
   }
 }
 
@@ -33,7 +37,7 @@ double stored(const Bounded<C>& x, DType dtype) {
   if (x.error == 0) return 0;
   if (!(x.error < kUnbounded)) return kUnbounded;
   const Precision precision = precision_of(dtype);
-  const double half_ulp = std::max(precision.unit_roundoff * (std::fabs(x.value) + x.error),
+  const double half_ulp = std::max(precision.unit_roundoff() * (std::fabs(x.value) + x.error),
                                    precision.smallest_subnormal / 2);
   return (x.error + 2 * half_ulp) * (1 + 0x1p-8);
 }
@@ -44,25 +48,63 @@ Bounded<C> read_as(double value) {
   return std::isfinite(value) ? rounded<C>(value, 0, 0, kHalfSubnormal<C>) : Bounded<C>(value);
 }
 
-/// Corners are formed in C by everybody, so they are exact.
+/// The two boxes of a pair, as everybody has them: rounded to C once, so that they are exact here.
 template <class C>
-Box<Bounded<C>> corners(const BoxView& view, std::int64_t image, std::int64_t slot) {
+struct PairBoxes {
+  Box<Bounded<C>> pred, target;
+};
+
+template <class C>
+Box<C> raw_values(const BoxView& view, std::int64_t image, std::int64_t slot) {
   const Elements<Any> values{view.data, view.dtype};
-  const std::int64_t at = image * view.image_stride + slot * view.slot_stride;
-  const Box<C> box = to_corners(values.get_box<C>(at), view.format);
+  return values.get_box<C>(image * view.image_stride + slot * view.slot_stride);
+}
+
+template <class C>
+Box<Bounded<C>> exact(const Box<C>& box) {
   return {static_cast<double>(box.x1), static_cast<double>(box.y1), static_cast<double>(box.x2),
           static_cast<double>(box.y2)};
 }
 
+/// Corners are formed in C by everybody, too.
 template <class C>
-PairGradient<Bounded<C>> pair_gradient(const LossProblem& p, const Pair& pair) {
-  const Eps<C> exact = make_eps<C>(p.eps, p.eps_mode);
-  const Eps<Bounded<C>> eps{static_cast<double>(exact.added), static_cast<double>(exact.floor),
-                            static_cast<double>(exact.value)};
-  return with_formula(p.loss, [&](auto formula) {
-    return gradient(formula, corners<C>(p.pred, pair.image, pair.slot),
-                    corners<C>(p.target, pair.target_image, pair.target_slot), eps);
-  });
+PairBoxes<C> corners(const LossProblem& p, const Pair& pair) {
+  return {exact(to_corners(raw_values<C>(p.pred, pair.image, pair.slot), p.pred.format)),
+          exact(to_corners(raw_values<C>(p.target, pair.target_image, pair.target_slot),
+                           p.target.format))};
+}
+
+/// As they are given.
+template <class C>
+PairBoxes<C> given(const LossProblem& p, const Pair& pair) {
+  return {exact(raw_values<C>(p.pred, pair.image, pair.slot)),
+          exact(raw_values<C>(p.target, pair.target_image, pair.target_slot))};
+}
+
+template <class C>
+Eps<Bounded<C>> eps_of(const LossProblem& p) {
+  const Eps<C> eps = make_eps<C>(p.eps, p.eps_mode);
+  return {static_cast<double>(eps.added), static_cast<double>(eps.floor),
+          static_cast<double>(eps.value)};
+}
+
+template <class C>
+Bounded<C> pair_loss(const LossProblem& p, const Pair& pair) {
+  const PairBoxes<C> boxes = corners<C>(p, pair);
+  return with_formula(
+      p.loss, [&](auto formula) { return formula.loss(boxes.pred, boxes.target, eps_of<C>(p)); });
+}
+
+template <class C>
+Bounded<C> pair_iou(const LossProblem& p, const Pair& pair) {
+  const PairBoxes<C> boxes = corners<C>(p, pair);
+  return iou_of(overlap(boxes.pred, boxes.target, eps_of<C>(p)));
+}
+
+template <class C>
+Bounded<C> pair_l1(const LossProblem& p, const Pair& pair) {
+  const PairBoxes<C> boxes = given<C>(p, pair);
+  return l1_distance(boxes.pred, boxes.target);
 }
 
 template <class C>
@@ -82,65 +124,249 @@ double adding_error(double n, double magnitude) {
   return (in_double + std::min(1e-6, (1 + std::ceil(std::log2(n + 1))) * 0x1p-24)) * magnitude;
 }
 
+/// What a set's values add up to.
+template <class C>
+struct Sum {
+  double value = 0, magnitude = 0, error = 0;
+
+  void add(const Bounded<C>& x) {
+    value += x.value;
+    magnitude += std::fabs(x.value);
+    error += x.error;
+  }
+  Bounded<C> total(double n) const {
+    return {value, std::isfinite(value) ? error + adding_error<C>(n, magnitude) : error};
+  }
+};
+
+template <class C>
+struct SetSums {
+  Sum<C> loss, l1;
+  double count = 0;
+};
+
+/// What a set's sums are multiplied by: the oracle divides in double, and 1 / divisor may be
+/// rounded to C first.
+template <class C>
+Bounded<C> scale_of(const HostProblem& host, std::int64_t set, double count) {
+  const LossProblem& p = host.problem;
+  double divisor = 1;
+  if (p.reduction == Reduction::kMean) divisor = std::max(count, 1.0);
+  if (p.normalizer.data != nullptr) divisor = host.normalizer.get(set * p.normalizer_stride);
+  return read_as<C>(1 / divisor);
+}
+
 template <class C>
 ForwardBounds forward_bounds_in(const HostProblem& host) {
   const LossProblem& p = host.problem;
   const DType dtype = compute_dtype(p);
-  const bool is_reduced = p.reduction != Reduction::kNone;
-  std::vector<double> rows(static_cast<std::size_t>(loss_rows(p)));
-  double count = 0, sum = 0, magnitude = 0, error = 0;
+  const auto rows = static_cast<std::size_t>(loss_rows(p));
+  const bool has_l1 = all_extras(p).contains(Extra::kL1);
+  ForwardBounds bounds{
+      std::vector<double>(rows), {}, std::vector<double>(rows), std::vector<double>(rows)};
+  std::vector<SetSums<C>> sets(static_cast<std::size_t>(loss_sets(p)));
   for_each_pair(p, [&](const Pair& pair) {
-    const Bounded<C> loss = pair_gradient<C>(p, pair).loss * weight_at<C>(p, pair.row);
-    rows[static_cast<std::size_t>(pair.row)] = stored(loss, dtype);
-    count += 1;
-    sum += loss.value;
-    magnitude += std::fabs(loss.value);
-    error += loss.error;
+    const auto row = static_cast<std::size_t>(pair.row);
+    const Bounded<C> weight = weight_at<C>(p, pair.row);
+    const Bounded<C> loss = pair_loss<C>(p, pair) * weight;
+    const Bounded<C> l1 = has_l1 ? pair_l1<C>(p, pair) * weight : Bounded<C>();
+    bounds.loss[row] = stored(loss, dtype);
+    bounds.l1[row] = stored(l1, dtype);
+    bounds.iou[row] = stored(pair_iou<C>(p, pair), dtype);
+    SetSums<C>& set = sets[static_cast<std::size_t>(pair.set)];
+    set.loss.add(loss);
+    set.l1.add(l1);
+    set.count += 1;
   });
 
-  double divisor = 1;
-  if (p.reduction == Reduction::kMean) divisor = std::max(count, 1.0);
-  if (p.normalizer.data != nullptr) divisor = host.normalizer.get(0);
-  // The oracle divides in double; 1 / divisor may be rounded to C first.
-  const Bounded<C> scale = read_as<C>(1 / divisor);
-  ForwardBounds bounds{std::move(rows), stored(scale, dtype)};
-  if (is_reduced) {
-    if (std::isfinite(sum)) error += adding_error<C>(count, magnitude);
-    bounds.loss = {stored(Bounded<C>(sum, error) * scale, dtype)};
+  const bool is_reduced = p.reduction != Reduction::kNone;
+  if (is_reduced) bounds.loss = bounds.l1 = {};
+  for (std::size_t s = 0; s < sets.size(); ++s) {
+    const auto& [loss, l1, count] = sets[s];
+    const Bounded<C> scale = scale_of<C>(host, static_cast<std::int64_t>(s), count);
+    bounds.scale.push_back(stored(scale, dtype));
+    if (!is_reduced) continue;
+    bounds.loss.push_back(stored(loss.total(count) * scale, dtype));
+    bounds.l1.push_back(stored(l1.total(count) * scale, dtype));
   }
   return bounds;
 }
 
+/// One value of a gradient that n pairs may add to, in any order, each sum rounded to the
+/// gradient's dtype. With contributions c_i +- e_i, u the unit roundoff and M the sum of all
+/// |c_i| + e_i: no sum, of whichever contributions, is larger than M but for what the roundings
+/// before it have added, so each rounds by at most u M (1 + u)^(roundings before), and
+///   error   sum of e_i + M ((1 + u)^n - 1),
+/// whatever the order. Further
+///   + u M       contributions may be rounded to that dtype before they are added (double to float)
+///   + 2^-53 n M the oracle adds in double
+///   + n s       below the normal numbers, s the smallest subnormal, roundings do not shrink
+///   + n t       a GPU's atomic addition of floats takes those below the smallest normal t for 0
+/// and both sides store what they have.
+///
+/// Nothing is rounded, so no error is allowed, where all contributions are exact multiples of one
+/// power of two and M is no more than the dtype's digits can count of it. NaN stays, and so does
+/// infinity without its opposite; else what might overflow in some order determines nothing.
 template <class C>
-void store(std::vector<double>& bounds, std::int64_t box, const Box<Bounded<C>>& d, DType dtype) {
-  double* const four = bounds.data() + 4 * box;
-  four[0] = stored(d.x1, dtype);
-  four[1] = stored(d.y1, dtype);
-  four[2] = stored(d.x2, dtype);
-  four[3] = stored(d.y2, dtype);
+class SharedValue {
+ public:
+  void add(const Bounded<C>& x) {
+    last_ = x;
+    ++count_;
+    is_nan_ |= std::isnan(x.value) && x.error == 0;
+    is_infinite_[x.value > 0] |= std::isinf(x.value) && x.error == 0;
+    if (!std::isfinite(x.value) && x.error == 0) return;
+    value_ += x.value;
+    error_ += std::isnan(x.value) ? kUnbounded : x.error;
+    magnitude_ += std::fabs(x.value) + x.error;
+    if (x.error == 0) quantum_ = std::fmin(quantum_, lowest_bit(x.value));
+  }
+
+  /// Where there is one pair for each value.
+  double own_bound(DType dtype) const { return count_ == 0 ? 0 : stored(last_, dtype); }
+
+  double bound(DType dtype) const {
+    if (count_ == 0) return 0;
+    if (is_nan_ || (is_infinite_[0] && is_infinite_[1])) return 0;
+    const Precision precision = precision_of(dtype);
+    const double n = count_, u = precision.unit_roundoff();
+    const double sums = magnitude_ * std::exp(n * u);
+    if (!(error_ < kUnbounded) || (count_ > 1 && !(sums <= precision.largest))) return kUnbounded;
+    if (is_infinite_[0] || is_infinite_[1]) return 0;
+    const double flushed = dtype == DType::kF32 ? n * precision.smallest_normal : 0;
+    const bool is_exact = error_ == 0 && quantum_ >= precision.smallest_normal &&
+                          magnitude_ <= std::ldexp(quantum_, precision.digits);
+    if (is_exact) return 0;
+    if (count_ == 1) return stored(last_, dtype) + flushed;
+    const double adding = magnitude_ * (std::expm1(n * std::log1p(u)) + u + n * 0x1p-53) +
+                          n * precision.smallest_subnormal;
+    return stored(Bounded<C>(value_, error_ + adding + flushed), dtype);
+  }
+
+ private:
+  /// The largest power of two of which it is a multiple; infinity for 0.
+  static double lowest_bit(double x) {
+    if (x == 0) return kUnbounded;
+    int exponent = 0;
+    const double mantissa = std::frexp(std::fabs(x), &exponent);
+    auto bits = static_cast<std::uint64_t>(std::ldexp(mantissa, 53));
+    for (exponent -= 53; bits % 2 == 0; bits /= 2) ++exponent;
+    return std::ldexp(1.0, exponent);
+  }
+
+  Bounded<C> last_;
+  int count_ = 0;
+  bool is_nan_ = false, is_infinite_[2] = {false, false};
+  double value_ = 0, error_ = 0, magnitude_ = 0, quantum_ = kUnbounded;
+};
+
+/// The gradient of one side's boxes, of which each row may have several pairs where it is indexed.
+template <class C>
+class SharedRows {
+ public:
+  explicit SharedRows(const BoxView& view)
+      : view_(view), values_(static_cast<std::size_t>(4 * view.images * view.slots)) {}
+
+  void add(std::int64_t image, std::int64_t slot, const Box<Bounded<C>>& d) {
+    SharedValue<C>* const four = values_.data() + 4 * (image * view_.slots + slot);
+    four[0].add(d.x1);
+    four[1].add(d.y1);
+    four[2].add(d.x2);
+    four[3].add(d.y2);
+  }
+
+  std::vector<double> bounds() const {
+    const bool is_shared = view_.rows.data != nullptr;
+    std::vector<double> list;
+    for (const SharedValue<C>& value : values_) {
+      list.push_back(is_shared ? value.bound(view_.dtype) : value.own_bound(view_.dtype));
+    }
+    return list;
+  }
+
+ private:
+  const BoxView& view_;
+  std::vector<SharedValue<C>> values_;
+};
+
+/// A pair with all that its gradients are made of.
+template <class C>
+struct PairParts {
+  Pair pair;
+  Bounded<C> weight;
+  PairGradient<Bounded<C>> by_loss, by_l1;  // by corners, and by values as they are given
+};
+
+template <class C>
+PairParts<C> parts_of(const LossProblem& p, const Pair& pair) {
+  PairParts<C> parts{pair, weight_at<C>(p, pair.row), {}, {}};
+  const PairBoxes<C> boxes = corners<C>(p, pair);
+  parts.by_loss = with_formula(p.loss, [&](auto formula) {
+    return gradient(formula, boxes.pred, boxes.target, eps_of<C>(p));
+  });
+  if (!all_extras(p).contains(Extra::kL1)) return parts;
+  const auto [pred, target] = given<C>(p, pair);
+  const Box<Bounded<C>> signs = l1_signs(pred, target);
+  parts.by_l1 = {l1_distance(pred, target), signs, Bounded<C>(-1.0) * signs};
+  return parts;
+}
+
+/// What one pair adds to the gradients, by the boxes' values and by its weight.
+template <class C>
+struct Share {
+  Box<Bounded<C>> pred, target;
+  Bounded<C> weight;
+};
+
+/// A reduced loss has one for each set, and no slots.
+double value_of(const LossProblem& p, const Upstream& upstream, const Pair& pair) {
+  const bool is_reduced = p.reduction != Reduction::kNone;
+  const std::int64_t image = is_reduced ? pair.set : pair.grad_image;
+  const std::int64_t slot = is_reduced ? 0 : pair.grad_slot;
+  return upstream.values.get(image * upstream.image_stride + slot * upstream.slot_stride);
 }
 
 template <class C>
-BackwardBounds backward_bounds_in(const HostProblem& host, const Upstream& upstream,
-                                  const Array& scale) {
+Share<C> share_of(const LossProblem& p, const PairGradient<Bounded<C>>& d, const Bounded<C>& weight,
+                  const Upstream& upstream, const Array& scale, const Pair& pair) {
+  const Bounded<C> incoming =
+      Bounded<C>(scale.get(pair.set)) * Bounded<C>(value_of(p, upstream, pair));
+  const Bounded<C> by_pair = incoming * weight;
+  return {by_pair * d.pred, by_pair * d.target, incoming * d.loss};
+}
+
+template <class C>
+Share<C> share_of(const LossProblem& p, const PairParts<C>& parts, const Upstreams& upstreams,
+                  const Array& scale) {
+  Share<C> loss, l1;
+  if (upstreams.l1) {
+    l1 = share_of(p, parts.by_l1, parts.weight, *upstreams.l1, scale, parts.pair);
+    if (!upstreams.loss) return l1;
+  }
+  loss = share_of(p, parts.by_loss, parts.weight, *upstreams.loss, scale, parts.pair);
+  loss.pred = from_corners_gradient(loss.pred, p.pred.format);
+  loss.target = from_corners_gradient(loss.target, p.target.format);
+  if (!upstreams.l1) return loss;
+  return {loss.pred + l1.pred, loss.target + l1.target, loss.weight + l1.weight};
+}
+
+template <class C>
+BackwardBoundsOf backward_bounds_in(const HostProblem& host) {
   const LossProblem& p = host.problem;
-  const auto rows = static_cast<std::size_t>(loss_rows(p));
-  const auto slots = static_cast<std::size_t>(p.pred.images * p.pred.slots);
-  BackwardBounds bounds{std::vector<double>(4 * slots), std::vector<double>(4 * rows),
-                        std::vector<double>(rows)};
-  for_each_pair(p, [&](const Pair& pair) {
-    const std::int64_t at =
-        pair.target_image * upstream.image_stride + pair.target_slot * upstream.slot_stride;
-    const Bounded<C> by_loss = Bounded<C>(scale.get(0)) * Bounded<C>(upstream.values.get(at));
-    const Bounded<C> by_pair = by_loss * weight_at<C>(p, pair.row);
-    const PairGradient<Bounded<C>> d = pair_gradient<C>(p, pair);
-    store(bounds.pred, pair.image * p.pred.slots + pair.slot,
-          from_corners_gradient(by_pair * d.pred, p.pred.format), p.pred.dtype);
-    store(bounds.target, pair.row, from_corners_gradient(by_pair * d.target, p.target.format),
-          p.target.dtype);
-    bounds.weight[static_cast<std::size_t>(pair.row)] = stored(by_loss * d.loss, p.weight.dtype);
-  });
-  return bounds;
+  std::vector<PairParts<C>> pairs;
+  for_each_pair(p, [&](const Pair& pair) { pairs.push_back(parts_of<C>(p, pair)); });
+  return [&p, pairs = std::move(pairs)](const Upstreams& upstreams, const Array& scale) {
+    SharedRows<C> pred(p.pred), target(p.target);
+    std::vector<double> weight(static_cast<std::size_t>(loss_rows(p)));
+    for (const PairParts<C>& parts : pairs) {
+      const Pair& pair = parts.pair;
+      const Share<C> share = share_of(p, parts, upstreams, scale);
+      pred.add(pair.image, pair.slot, share.pred);
+      target.add(pair.target_image, pair.target_slot, share.target);
+      weight[static_cast<std::size_t>(pair.row)] = stored(share.weight, p.weight.dtype);
+    }
+    return BackwardBounds{pred.bounds(), target.bounds(), std::move(weight)};
+  };
 }
 
 }  // namespace
@@ -150,11 +376,9 @@ ForwardBounds forward_bounds(const HostProblem& host) {
                                                     : forward_bounds_in<float>(host);
 }
 
-BackwardBounds backward_bounds(const HostProblem& host, const Upstream& upstream,
-                               const Array& scale) {
-  return compute_dtype(host.problem) == DType::kF64
-             ? backward_bounds_in<double>(host, upstream, scale)
-             : backward_bounds_in<float>(host, upstream, scale);
+BackwardBoundsOf backward_bounds(const HostProblem& host) {
+  return compute_dtype(host.problem) == DType::kF64 ? backward_bounds_in<double>(host)
+                                                    : backward_bounds_in<float>(host);
 }
 
 }  // namespace boxloss::conformance

@@ -2,17 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <vector>
 
-#include "problem.hpp"
+#include "run.hpp"
 
 namespace boxloss::conformance {
 
 /// How far each output of an implementation may be from the oracle's: 0 for excluded pairs,
 /// infinity where the inputs determine nothing (a union that may be 0, say).
 struct ForwardBounds {
-  std::vector<double> loss;
-  double scale;
+  std::vector<double> loss, scale, l1, iou;
 };
 
 struct BackwardBounds {
@@ -20,7 +20,11 @@ struct BackwardBounds {
 };
 
 ForwardBounds forward_bounds(const HostProblem& host);
-BackwardBounds backward_bounds(const HostProblem& host, const Upstream& upstream,
-                               const Array& scale);
+
+/// For one way after the other that backward may be asked in. What does not depend on it is bounded
+/// once; `host` must live as long.
+using BackwardBoundsOf =
+    std::function<BackwardBounds(const Upstreams& upstreams, const Array& scale)>;
+BackwardBoundsOf backward_bounds(const HostProblem& host);
 
 }  // namespace boxloss::conformance

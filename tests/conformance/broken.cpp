@@ -1,38 +1,27 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-#include <functional>
+#include "broken.hpp"
 
-#include "array.hpp"
-#include "instrumented.hpp"
+#include <cmath>
+
 #include "memory.hpp"
 
 namespace boxloss::conformance {
 namespace {
 
-const Implementation* whole = nullptr;
-
-/// Passes `count` values on the device through `edit`.
-void edit_on_device(void* data, DType dtype, std::int64_t count,
-                    const std::function<void(Array&)>& edit) {
-  const DeviceMemory& memory = *device_memory(whole->device);
-  Array values(dtype, count);
-  memory.copy_out(values.data(), data, values.size_bytes());
-  edit(values);
-  memory.copy_in(data, values.data(), values.size_bytes());
-}
+const Implementation* unbroken = nullptr;
 
 void edit_losses(const LossProblem& p, const LossOutputs& outputs, const Execution& execution,
-                 const std::function<void(Array&)>& edit) {
-  whole->forward(p, outputs, execution);
+                 const Edit& edit) {
+  whole().forward(p, outputs, execution);
   const std::int64_t count = p.reduction == Reduction::kNone ? loss_rows(p) : 1;
   edit_on_device(outputs.loss, compute_dtype(p), count, edit);
 }
 
-void edit_pred_gradient(const LossProblem& p, const GradView& grad_loss, const void* scale,
+void edit_pred_gradient(const LossProblem& p, const GradOutputs& grads, const void* scale,
                         const LossGradients& gradients, const Execution& execution,
-                        const std::function<void(Array&)>& edit) {
-  whole->backward(p, grad_loss, scale, gradients, execution);
+                        const Edit& edit) {
+  whole().backward(p, grads, scale, gradients, execution);
   if (gradients.pred == nullptr) return;
   edit_on_device(gradients.pred, p.pred.dtype, 4 * p.pred.images * p.pred.slots, edit);
 }
@@ -56,7 +45,7 @@ void unwritten_loss(const LossProblem&, const LossOutputs&, const Execution&) {}
 
 void write_past_losses(const LossProblem& p, const LossOutputs& outputs,
                        const Execution& execution) {
-  whole->forward(p, outputs, execution);
+  whole().forward(p, outputs, execution);
   const std::int64_t count = p.reduction == Reduction::kNone ? loss_rows(p) : 1;
   const std::size_t size = size_of(compute_dtype(p));
   edit_on_device(static_cast<std::byte*>(outputs.loss) + static_cast<std::size_t>(count) * size,
@@ -68,58 +57,56 @@ void sum_without_last_slot(const LossProblem& p, const LossOutputs& outputs,
   LossProblem shorter = p;
   --shorter.pred.slots;
   --shorter.target.slots;
-  whole->forward(shorter, outputs, execution);
+  whole().forward(shorter, outputs, execution);
 }
 
 void counted_padding(const LossProblem& p, const LossOutputs& outputs, const Execution& execution) {
   LossProblem all = p;
   all.pairing = {};
-  whole->forward(all, outputs, execution);
+  whole().forward(all, outputs, execution);
 }
 
 void ignored_eps_mode(const LossProblem& p, const LossOutputs& outputs,
                       const Execution& execution) {
   LossProblem other = p;
   other.eps_mode = EpsMode::kAdd;
-  whole->forward(other, outputs, execution);
+  whole().forward(other, outputs, execution);
 }
 
-void wrong_coordinate(const LossProblem& p, const GradView& grad_loss, const void* scale,
+void wrong_coordinate(const LossProblem& p, const GradOutputs& grads, const void* scale,
                       const LossGradients& gradients, const Execution& execution) {
-  edit_pred_gradient(p, grad_loss, scale, gradients, execution, [](Array& gradient) {
+  edit_pred_gradient(p, grads, scale, gradients, execution, [](Array& gradient) {
     for (std::int64_t i = 2; i < gradient.count(); i += 4) {
       gradient.set(i, gradient.get(i) * (1 + 0x1p-16));
     }
   });
 }
 
-void leaking_padding(const LossProblem& p, const GradView& grad_loss, const void* scale,
+void leaking_padding(const LossProblem& p, const GradOutputs& grads, const void* scale,
                      const LossGradients& gradients, const Execution& execution) {
-  edit_pred_gradient(p, grad_loss, scale, gradients, execution, [](Array& gradient) {
+  edit_pred_gradient(p, grads, scale, gradients, execution, [](Array& gradient) {
     for (std::int64_t i = 0; i < gradient.count(); ++i) {
       if (gradient.get(i) == 0) gradient.set(i, 0x1p-140);
     }
   });
 }
 
-void ignored_upstream_stride(const LossProblem& p, const GradView& grad_loss, const void* scale,
+void ignored_upstream_stride(const LossProblem& p, const GradOutputs& grads, const void* scale,
                              const LossGradients& gradients, const Execution& execution) {
-  GradView first = grad_loss;
-  first.slot_stride = 0;
-  whole->backward(p, first, scale, gradients, execution);
+  GradOutputs first = grads;
+  first.loss.slot_stride = 0;
+  whole().backward(p, first, scale, gradients, execution);
 }
 
-void forgotten_weight(const LossProblem& p, const GradView& grad_loss, const void* scale,
+void forgotten_weight(const LossProblem& p, const GradOutputs& grads, const void* scale,
                       const LossGradients& gradients, const Execution& execution) {
   LossProblem unweighted = p;
   if (gradients.weight == nullptr) unweighted.weight.data = nullptr;
-  whole->backward(unweighted, grad_loss, scale, gradients, execution);
+  whole().backward(unweighted, grads, scale, gradients, execution);
 }
 
-}  // namespace
-
-const std::vector<Breakage>& breakages() {
-  static const std::vector<Breakage> all = {
+std::vector<Breakage> breakages_of_slots() {
+  return {
       {"the last loss is off by 64 roundings", "f32 f32", wrong_last_loss, nullptr},
       {"losses are not written", "f32 f32", unwritten_loss, nullptr},
       {"a loss too many is written", "f32 f32", write_past_losses, nullptr},
@@ -132,11 +119,36 @@ const std::vector<Breakage>& breakages() {
       {"the incoming gradient's stride is ignored", "f32 f32", nullptr, ignored_upstream_stride},
       {"the weight is forgotten", "one pred", nullptr, forgotten_weight},
   };
+}
+
+}  // namespace
+
+const Implementation& whole() { return *unbroken; }
+
+Array read_on_device(const void* data, DType dtype, std::int64_t count) {
+  Array values(dtype, count);
+  device_memory(whole().device)->copy_out(values.data(), data, values.size_bytes());
+  return values;
+}
+
+void edit_on_device(void* data, DType dtype, std::int64_t count, const Edit& edit) {
+  Array values = read_on_device(data, dtype, count);
+  edit(values);
+  device_memory(whole().device)->copy_in(data, values.data(), values.size_bytes());
+}
+
+const std::vector<Breakage>& breakages() {
+  static const std::vector<Breakage> all = [] {
+    std::vector<Breakage> list = breakages_of_slots();
+    const std::vector<Breakage> more = breakages_of_pairs();
+    list.insert(list.end(), more.begin(), more.end());
+    return list;
+  }();
   return all;
 }
 
 Implementation broken(const Implementation& inner, const Breakage& breakage) {
-  whole = &inner;
+  unbroken = &inner;
   Implementation copy = inner;
   if (breakage.forward != nullptr) copy.forward = breakage.forward;
   if (breakage.backward != nullptr) copy.backward = breakage.backward;

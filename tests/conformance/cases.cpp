@@ -17,13 +17,23 @@ constexpr CasePairing dense = {Pairing::Kind::kDense, u8},
                       lengths64 = {Pairing::Kind::kLengths, i64},
                       offsets32 = {Pairing::Kind::kOffsets, i32},
                       offsets64 = {Pairing::Kind::kOffsets, i64};
+constexpr std::nullopt_t no = std::nullopt;
+constexpr CasePairing preds32 = {Pairing::Kind::kIndexed, u8, i32, no},
+                      preds64 = {Pairing::Kind::kIndexed, u8, i64, no},
+                      targets32 = {Pairing::Kind::kIndexed, u8, no, i32},
+                      targets64 = {Pairing::Kind::kIndexed, u8, no, i64},
+                      both32 = {Pairing::Kind::kIndexed, u8, i32, i32},
+                      both64 = {Pairing::Kind::kIndexed, u8, i64, i64},
+                      mixed32 = {Pairing::Kind::kIndexed, u8, i32, i64},
+                      mixed64 = {Pairing::Kind::kIndexed, u8, i64, i32};
 constexpr Reduction none = Reduction::kNone, sum = Reduction::kSum, mean = Reduction::kMean;
 constexpr CaseEps add = {1e-7, EpsMode::kAdd}, clamp = {1e-7, EpsMode::kClamp},
                   add_0 = {0, EpsMode::kAdd}, clamp_0 = {0, EpsMode::kClamp},
                   // In the middle of the kinks' areas, some of which then equal eps.
     clamp_4 = {4, EpsMode::kClamp};
 constexpr Values plain = Values::kPlain, kinks = Values::kKinks, special = Values::kSpecial;
-constexpr std::nullopt_t no = std::nullopt;
+
+constexpr CaseNormalizer by_set(DType dtype) { return {dtype, 1}; }
 
 // CPU tasks are 8192 slots, GPU blocks a power of two: sizes lie on both sides of these.
 // clang-format off
@@ -120,6 +130,92 @@ const std::vector<Case> kCases = {
     {"special, bf16", offsets32, {bf16, cxcywh, packed}, {f32, xyxy, packed}, {3, 257, 600}, none, bf16, no, clamp, special},
     {"special, sum", offsets64, {f32, xyxy, packed}, {f32, xyxy, packed}, {3, 257, 600}, sum, no, no, add, special},
     {"special, mean", mask, {bf16, xyxy, packed}, {bf16, xyxy, packed}, {3, 257, 0}, mean, f32, f32, clamp, special},
+    // --- pairs by index; the shape goes on with sets and pairs
+    {"preds by index", preds32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 50, 0, 1, 40}, none, f32, no, add, plain},
+    {"preds by index, int64", preds64, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 50, 0, 3, 40}, mean, f32, no, add, plain},
+    {"targets by index", targets32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 0, 50, 1, 40}, none, f32, no, add, plain},
+    {"targets by index, int64", targets64, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 0, 20, 3, 40}, sum, no, no, add, plain},
+    {"both by index", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 50, 20, 1, 40}, none, f32, no, add, plain},
+    {"both by index, int64", both64, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 50, 20, 1, 40}, none, f32, no, add, plain},
+    {"both by index, sets", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 50, 20, 5, 40}, mean, f32, no, add, plain},
+    {"int32 meets int64", mixed32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 50, 20, 2, 40}, none, no, no, add, plain},
+    {"int64 meets int32", mixed64, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 20, 50, 2, 40}, none, f32, no, add, plain},
+    // --- pairs by index: dtypes
+    {"indexed bf16 f32", both32, {bf16, xyxy, packed}, {f32, xyxy, packed}, {1, 90, 60, 2, 31}, none, f32, no, add, plain},
+    {"indexed f16 f32", targets32, {f16, xyxy, packed}, {f32, xyxy, packed}, {1, 0, 30, 2, 31}, none, f16, no, clamp, plain},
+    {"indexed bf16 bf16", both64, {bf16, xyxy, packed}, {bf16, xyxy, packed}, {1, 90, 60, 2, 31}, none, bf16, no, add, plain},
+    {"indexed bf16 u8", mixed32, {bf16, xyxy, packed}, {u8, xyxy, packed}, {1, 90, 60, 2, 31}, none, f64, no, add, plain},
+    {"indexed f32 u8", both32, {f32, xyxy, packed}, {u8, xywh, packed}, {1, 30, 60, 2, 31}, mean, no, no, clamp, plain},
+    {"indexed f64 f64", both64, {f64, xyxy, packed}, {f64, xyxy, packed}, {1, 30, 60, 2, 31}, none, f64, no, add, plain},
+    {"indexed f16 f16", both32, {f16, cxcywh, packed}, {f16, cxcywh, packed}, {1, 90, 60, 2, 31}, none, f16, no, add, plain},
+    {"indexed f16 bf16", mixed64, {f16, xyxy, packed}, {bf16, xyxy, packed}, {1, 90, 60, 2, 31}, sum, bf16, no, clamp, plain},
+    {"indexed f32 f64", both32, {f32, xyxy, packed}, {f64, xyxy, packed}, {1, 30, 60, 2, 31}, none, f32, no, add, plain},
+    {"indexed f64 f16", preds32, {f64, xyxy, packed}, {f16, xywh, packed}, {1, 30, 60, 2, 31}, mean, f16, no, add, plain},
+    {"indexed bf16 f64", both32, {bf16, xyxy, packed}, {f64, xyxy, packed}, {1, 90, 60, 2, 31}, none, bf16, no, add, plain},
+    {"indexed f32 i64", targets64, {f32, xywh, packed}, {i64, xywh, packed}, {1, 0, 60, 2, 31}, none, f32, no, add, plain},
+    {"indexed f16 i16", both32, {f16, xyxy, packed}, {i16, xyxy, packed}, {1, 90, 60, 2, 31}, mean, no, no, add, plain},
+    // --- pairs by index: formats
+    {"indexed cxcywh cxcywh", both32, {f32, cxcywh, packed}, {f32, cxcywh, packed}, {1, 30, 60, 2, 257}, none, f32, no, add, plain},
+    {"indexed xywh xywh", targets32, {f32, xywh, packed}, {f32, xywh, packed}, {1, 0, 60, 2, 257}, mean, no, no, add, plain},
+    {"indexed cxcywh xywh", preds64, {f32, cxcywh, packed}, {f32, xywh, packed}, {1, 60, 0, 2, 257}, none, f32, no, clamp, plain},
+    // --- pairs by index: reductions and normalizers
+    {"indexed, sum", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 50, 20, 3, 90}, sum, f32, no, add, plain},
+    {"indexed, mean of one set", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 50, 20, 1, 90}, mean, f32, no, add, plain},
+    {"indexed, mean by f64", both64, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 50, 20, 3, 90}, mean, no, f64, add, plain},
+    {"indexed, mean by f32 of each set", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 50, 20, 3, 90}, mean, f32, by_set(f32), add, plain},
+    {"indexed, mean by i64 of each set", preds32, {bf16, xyxy, packed}, {f32, xyxy, packed}, {1, 200, 0, 4, 90}, mean, no, by_set(i64), add, plain},
+    {"indexed, mean by i32 of each set", targets64, {f64, xyxy, packed}, {f64, xyxy, packed}, {1, 0, 40, 4, 90}, mean, f64, by_set(i32), add, plain},
+    // --- pairs by index: layouts
+    {"indexed, images with gaps", both32, {f32, xyxy, gaps}, {f32, xyxy, gaps}, {3, 13, 17, 2, 60}, none, f32, no, add, plain},
+    {"indexed, images with odd gaps", both64, {bf16, xyxy, odd_gaps}, {bf16, xyxy, odd_gaps}, {3, 31, 37, 2, 60}, none, no, no, add, plain},
+    {"indexed, pairs with gaps", preds32, {f32, xyxy, packed}, {f32, xyxy, gaps}, {3, 13, 0, 4, 33}, none, f32, no, add, plain},
+    {"indexed, wide pairs", targets32, {f32, xyxy, wide}, {f32, xyxy, wide}, {2, 0, 33, 4, 33}, mean, no, no, add, plain},
+    {"indexed, shifted", both32, {f32, xyxy, shifted}, {f32, xyxy, shifted}, {2, 13, 17, 2, 60}, none, no, no, add, plain},
+    {"indexed, shifted bf16", mixed32, {bf16, xyxy, shifted}, {u8, xyxy, shifted}, {2, 33, 17, 2, 60}, none, no, no, add, plain},
+    {"indexed, one pred", targets32, {f32, xyxy, one_box}, {f32, xyxy, packed}, {2, 0, 33, 3, 33}, none, f32, no, add, plain},
+    {"indexed, one image of targets", both32, {f32, xyxy, packed}, {f32, xyxy, one_image}, {5, 9, 11, 2, 60}, none, no, no, add, plain},
+    {"indexed, lists of one row an image", both32, {f32, xyxy, gaps}, {f64, xyxy, gaps}, {70, 1, 1, 2, 60}, sum, no, no, add, plain},
+    // --- pairs by index: sizes
+    {"no pairs", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {2, 5, 6, 3, 0}, mean, f32, no, add, plain},
+    {"no pairs, none", targets64, {f32, xyxy, packed}, {f32, xyxy, packed}, {2, 0, 6, 3, 0}, none, f32, no, add, plain},
+    {"no sets", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {2, 5, 6, 0, 7}, mean, f32, by_set(f32), add, plain},
+    {"no sets, none", preds32, {f32, xyxy, packed}, {f32, xyxy, packed}, {2, 5, 6, 0, 7}, none, f32, no, add, plain},
+    {"empty lists", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 0, 0, 2, 33}, mean, f32, no, add, plain},
+    {"empty list of preds, none", preds64, {bf16, xyxy, packed}, {f32, xyxy, packed}, {0, 5, 0, 2, 33}, none, f32, no, add, plain},
+    {"empty list of targets, normalized", targets32, {f32, xyxy, packed}, {f64, xyxy, packed}, {3, 0, 0, 2, 33}, mean, no, by_set(f64), add, plain},
+    {"one pair", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 1, 1, 1, 1}, mean, f32, no, add, plain},
+    {"one pair in each of few sets", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 9, 9, 5, 1}, mean, f32, no, add, plain},
+    {"more pairs than one block takes", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 2000, 2000, 1, 1300}, sum, f32, no, add, plain},
+    {"more pairs than one block takes, none", preds32, {bf16, xyxy, packed}, {f32, xyxy, packed}, {1, 3000, 0, 1, 1300}, none, no, no, add, plain},
+    {"sets of several blocks", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 2000, 700, 3, 1300}, mean, f32, no, add, plain},
+    {"sets of several blocks, f64", both64, {f64, xyxy, packed}, {f64, xyxy, packed}, {1, 700, 2000, 2, 2111}, mean, f64, by_set(f32), add, plain},
+    {"many sets of few pairs", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 90, 80, 40, 3}, mean, f32, no, add, plain},
+    {"many sets of few pairs, none", targets32, {f32, xyxy, packed}, {bf16, xyxy, packed}, {1, 0, 200, 40, 3}, none, no, no, add, plain},
+    {"indexed, several tasks", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 9000, 5000, 2, 8200}, mean, f32, no, add, plain},
+    {"indexed, several tasks, none", preds64, {f16, xyxy, packed}, {f32, xyxy, packed}, {1, 40000, 0, 1, 16391}, none, no, no, add, plain},
+    {"long lists", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {2, 20000, 40000, 2, 300}, none, f32, no, add, plain},
+    // --- pairs by index: rows of many pairs
+    {"many pairs on few rows", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 3, 5, 2, 700}, sum, f32, no, add, plain},
+    {"many pairs on one row", targets64, {f64, xyxy, packed}, {f64, xyxy, packed}, {1, 0, 1, 1, 300}, none, no, no, add, plain},
+    {"many pairs on few rows, f32 by f64", preds32, {f32, xyxy, packed}, {f64, xyxy, packed}, {1, 7, 0, 2, 300}, mean, no, no, add, plain},
+    {"some pairs on each row, bf16", both32, {bf16, xyxy, packed}, {bf16, xyxy, packed}, {1, 60, 40, 2, 130}, sum, no, no, add, plain},
+    {"some pairs on each row, f16", both32, {f16, xyxy, packed}, {f16, xyxy, packed}, {1, 60, 40, 2, 130}, none, f32, no, add, plain},
+    {"rows of one pair", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 9000, 9000, 2, 300}, none, f32, no, add, plain},
+    // --- pairs by index: kinks, where sums are exact
+    {"indexed, kinks", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 90, 70, 2, 257}, none, no, no, add, kinks},
+    {"indexed, kinks, weighted", preds32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 90, 0, 2, 257}, none, f32, no, clamp, kinks},
+    {"indexed, kinks, few rows", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 9, 7, 2, 257}, sum, f32, no, clamp_4, kinks},
+    {"indexed, kinks, bf16", both64, {bf16, xyxy, packed}, {bf16, xyxy, packed}, {1, 60, 50, 2, 257}, none, no, no, clamp_4, kinks},
+    {"indexed, kinks, f16", both32, {f16, cxcywh, packed}, {f16, cxcywh, packed}, {1, 60, 50, 2, 257}, sum, f16, no, clamp_4, kinks},
+    {"indexed, kinks, f64", targets32, {f64, xywh, packed}, {f64, xywh, packed}, {1, 0, 50, 2, 257}, none, f64, no, clamp_4, kinks},
+    // --- pairs by index: NaN and infinity
+    {"indexed, special", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 600, 500, 2, 257}, none, no, no, add, special},
+    {"indexed, special, weighted", targets64, {f32, xyxy, packed}, {f32, cxcywh, packed}, {1, 0, 300, 2, 257}, none, f32, no, clamp, special},
+    {"indexed, special, f64", both32, {f64, xyxy, packed}, {f64, xyxy, packed}, {1, 300, 300, 2, 257}, none, f64, no, add_0, special},
+    {"indexed, special, f16", both64, {f16, xyxy, packed}, {f16, xyxy, packed}, {1, 600, 500, 2, 257}, none, f16, no, clamp, special},
+    {"indexed, special, bf16", preds32, {bf16, cxcywh, packed}, {bf16, cxcywh, packed}, {1, 600, 500, 2, 257}, none, no, no, clamp, special},
+    {"indexed, special, mean", both32, {bf16, xyxy, packed}, {f32, xyxy, packed}, {1, 600, 500, 60, 5}, mean, f32, by_set(f32), clamp, special},
+    {"indexed, special, sum", mixed64, {f32, xyxy, packed}, {f32, xyxy, packed}, {1, 600, 500, 60, 5}, sum, no, no, add, special},
 };
 // clang-format on
 
@@ -144,15 +240,19 @@ Case random_case(Random& random) {
     return random.chance(0.5) ? std::optional<DType>(random.pick(dtypes)) : std::nullopt;
   };
   Case c;
-  c.pairing = random.pick(std::vector<CasePairing>{dense, zero_padded, mask, lengths32, lengths64,
-                                                   offsets32, offsets64});
+  c.pairing = random.pick(std::vector<CasePairing>{
+      dense, zero_padded, mask, lengths32, lengths64, offsets32, offsets64, preds32, preds64,
+      targets32, targets64, both32, both64, mixed32, mixed64});
   c.pred = {floating(), format(), layout()};
   c.target = {random.pick(std::vector<DType>{f64, f32, f16, bf16, u8, i16, i32, i64}), format(),
               layout()};
-  c.shape = {random.below(5), random.below(40), random.below(100)};
+  c.shape = {random.below(5), random.below(40), random.below(100), random.below(4),
+             random.below(60)};
   c.reduction = random.pick(std::vector<Reduction>{none, sum, mean});
   c.weight = maybe({f64, f32, f16, bf16});
-  if (c.reduction == mean) c.normalizer = maybe({f64, f32, i64, i32});
+  if (c.reduction == mean && random.chance(0.5)) {
+    c.normalizer = {random.pick(std::vector<DType>{f64, f32, i64, i32}), random.below(2)};
+  }
   c.eps = random.pick(std::vector<CaseEps>{add, clamp, add_0, clamp_0, clamp_4});
   c.values = random.pick(std::vector<Values>{plain, kinks, special});
   c.loss = random.pick(losses());

@@ -38,12 +38,25 @@ struct Operand {
 
 struct CasePairing {
   Pairing::Kind kind;
-  DType indices;
+  DType indices;  ///< of lengths or offsets
+  /// With pairs by index: of the rows of each side, if it has any.
+  std::optional<DType> pred_rows = {}, target_rows = {};
 };
 
-/// With offsets `rows` is the length of the ragged list; otherwise it is not used.
+/// With offsets `rows` is the length of the ragged list. With pairs by index the lists have
+/// (images, slots) preds and (images, rows) targets; what has no index has (sets, pairs).
 struct Shape {
   std::int64_t images, slots, rows;
+  std::int64_t sets = 1, pairs = 0;
+};
+
+struct CaseNormalizer {
+  DType dtype;
+  std::int64_t stride;
+
+  // Implicit: one for all sets is all that most lines of the table need.
+  constexpr CaseNormalizer(DType d, std::int64_t s = 0)  // NOLINT(google-explicit-constructor)
+      : dtype(d), stride(s) {}
 };
 
 struct CaseEps {
@@ -58,7 +71,8 @@ struct Case {
   Operand pred, target;
   Shape shape;
   Reduction reduction;
-  std::optional<DType> weight, normalizer;
+  std::optional<DType> weight;
+  std::optional<CaseNormalizer> normalizer;
   CaseEps eps;
   Values values;
   Loss loss{};

@@ -30,13 +30,13 @@ std::vector<Wish> combinations(const Wanted& all) {
 }
 
 void check_backward(const Implementation& implementation, const HostProblem& host,
-                    const Upstream& upstream, const Array& scale, const std::vector<Wish>& wishes,
-                    Report& report) {
-  const BackwardBounds bounds = backward_bounds(host, upstream, scale);
+                    const BackwardBoundsOf& bounds_of, const Upstreams& upstreams,
+                    const Array& scale, const std::vector<Wish>& wishes, Report& report) {
+  const BackwardBounds bounds = bounds_of(upstreams, scale);
   const BackwardResult expected =
-      run_backward(oracle(), host, upstream, scale, all_gradients(host.problem));
+      run_backward(oracle(), host, upstreams, scale, all_gradients(host.problem));
   for (const auto& [wanted, alignment] : wishes) {
-    const BackwardResult got = run_backward(implementation, host, upstream, scale, wanted,
+    const BackwardResult got = run_backward(implementation, host, upstreams, scale, wanted,
                                             boxloss::parallel_for, alignment);
     report.expect(got.sentinels_intact, "backward wrote outside its outputs");
     if (wanted.pred) report.compare("pred's gradient", got.pred, expected.pred, bounds.pred);
@@ -49,27 +49,52 @@ void check_backward(const Implementation& implementation, const HostProblem& hos
   }
 }
 
+void check_forward(const Implementation& implementation, const HostProblem& host,
+                   const std::vector<Set<Extra>>& wishes, Report& report) {
+  const ForwardBounds bounds = forward_bounds(host);
+  const ForwardResult expected = run_forward(oracle(), host, all_extras(host.problem));
+  for (const Set<Extra>& extras : wishes) {
+    const ForwardResult got = run_forward(implementation, host, extras);
+    report.expect(got.sentinels_intact, "forward wrote outside its outputs");
+    report.compare("loss", got.loss, expected.loss, bounds.loss);
+    report.compare("scale", got.scale, expected.scale, bounds.scale);
+    if (extras.contains(Extra::kL1)) report.compare("l1", got.l1, expected.l1, bounds.l1);
+    if (extras.contains(Extra::kIou)) report.compare("iou", got.iou, expected.iou, bounds.iou);
+  }
+}
+
 }  // namespace
 
 Report check(const Implementation& implementation, const HostProblem& host, Values upstream_values,
              Random& random) {
   Report report;
-  const ForwardBounds bounds = forward_bounds(host);
-  const ForwardResult expected = run_forward(oracle(), host);
-  const ForwardResult got = run_forward(implementation, host);
-  report.expect(got.sentinels_intact, "forward wrote outside its outputs");
-  report.compare("loss", got.loss, expected.loss, bounds.loss);
-  report.compare("scale", got.scale, expected.scale, {bounds.scale});
+  const Set<Extra> extras = all_extras(host.problem);
+  check_forward(implementation, host, {{}, extras}, report);
 
   const Wanted all = all_gradients(host.problem);
-  for (const UpstreamLayout layout :
-       {UpstreamLayout::kContiguous, UpstreamLayout::kGaps, UpstreamLayout::kOneValue}) {
-    const Upstream upstream = make_upstream(host, layout, upstream_values, random);
-    const bool is_first = layout == UpstreamLayout::kContiguous;
-    check_backward(implementation, host, upstream, expected.scale,
-                   is_first ? combinations(all) : std::vector<Wish>{{all, Alignment::kWide}},
-                   report);
-  }
+  const std::vector<Wish> all_at_once = {{all, Alignment::kWide}};
+  const Array scale = run_forward(oracle(), host).scale;
+  const BackwardBoundsOf bounds_of = backward_bounds(host);
+  const auto upstream = [&](UpstreamLayout layout) {
+    return make_upstream(host, layout, upstream_values, random);
+  };
+  const auto check_from = [&](const Upstreams& upstreams, const std::vector<Wish>& wishes) {
+    check_backward(implementation, host, bounds_of, upstreams, scale, wishes, report);
+  };
+  check_from({upstream(UpstreamLayout::kContiguous), {}}, combinations(all));
+  check_from({upstream(UpstreamLayout::kGaps), {}}, all_at_once);
+  check_from({upstream(UpstreamLayout::kOneValue), {}}, all_at_once);
+  if (!extras.contains(Extra::kL1)) return report;
+  check_from({{}, upstream(UpstreamLayout::kContiguous)}, all_at_once);
+  check_from({upstream(UpstreamLayout::kContiguous), upstream(UpstreamLayout::kGaps)}, all_at_once);
+  return report;
+}
+
+Report check_extras(const Implementation& implementation, const HostProblem& host) {
+  Report report;
+  std::vector<Set<Extra>> wishes;
+  all_extras(host.problem).for_each([&](Extra extra) { wishes.push_back({extra}); });
+  check_forward(implementation, host, wishes, report);
   return report;
 }
 

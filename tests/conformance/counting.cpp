@@ -13,10 +13,10 @@ void forward(const LossProblem& p, const LossOutputs& outputs, const Execution& 
   counted->forward(p, outputs, execution);
 }
 
-void backward(const LossProblem& p, const GradView& grad_loss, const void* scale,
+void backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
               const LossGradients& gradients, const Execution& execution) {
   ++counted_calls.backward;
-  counted->backward(p, grad_loss, scale, gradients, execution);
+  counted->backward(p, grads, scale, gradients, execution);
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ struct Breakage {
   const char* name;
   const char* case_name;
   void (*forward)(const LossProblem&, const LossOutputs&, const Execution&);
-  void (*backward)(const LossProblem&, const GradView& grad_loss, const void* scale,
-                   const LossGradients&, const Execution&);
+  void (*backward)(const LossProblem&, const GradOutputs&, const void* scale, const LossGradients&,
+                   const Execution&);
 };
 
 const std::vector<Breakage>& breakages();

@@ -151,13 +151,28 @@ Array random_offsets(DType dtype, std::int64_t images, std::int64_t rows, Random
 }
 
 Array random_indices(const Case& c, Random& random) {
-  const auto [images, slots, rows] = c.shape;
+  const std::int64_t images = c.shape.images, slots = c.shape.slots, rows = c.shape.rows;
   switch (c.pairing.kind) {
     case Pairing::Kind::kMask: return random_mask(images * slots, random);
     case Pairing::Kind::kLengths: return random_lengths(c.pairing.indices, images, slots, random);
     case Pairing::Kind::kOffsets: return random_offsets(c.pairing.indices, images, rows, random);
     default: return Array(c.pairing.indices, 0);
   }
+}
+
+/// Which row each of `count` pairs reads. One in ten leads outside the list, where most errors are
+/// made: next to its ends, and by 2^32, where 32 bits see a row.
+std::vector<std::int64_t> random_rows(DType dtype, std::int64_t count, std::int64_t list_rows,
+                                      Random& random) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  std::vector<std::int64_t> outside = {-1, list_rows, list_rows + 1, -1 - list_rows, kMost, -kMost};
+  if (dtype == DType::kI64) outside.insert(outside.end(), {std::int64_t{1} << 32, -(1ll << 32)});
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
+  for (std::int64_t& row : rows) {
+    const bool is_outside = list_rows == 0 || random.chance(0.1);
+    row = is_outside ? random.pick(outside) : random.below(list_rows);
+  }
+  return rows;
 }
 
 /// Unlike Array::set, with no double in between to round the largest ones.
@@ -170,6 +185,29 @@ Array exactly(const std::vector<std::int64_t>& indices, DType dtype) {
                    [](std::int64_t i) { return static_cast<std::int32_t>(i); });
   }
   return array;
+}
+
+/// `indices` for pred, for each of which the target goes through all of them.
+std::vector<std::int64_t> combined(const std::vector<std::int64_t>& indices, std::int64_t count,
+                                   bool is_pred) {
+  const auto n = static_cast<std::int64_t>(indices.size());
+  std::vector<std::int64_t> rows;
+  for (std::int64_t k = 0; k < count; ++k) {
+    rows.push_back(indices[static_cast<std::size_t>((is_pred ? k / n : k) % n)]);
+  }
+  return rows;
+}
+
+/// The rows of one side, if it is indexed.
+void add_rows(const Case& c, bool is_pred, Random& random, const std::vector<std::int64_t>& indices,
+              BoxView& list, Array& rows) {
+  const std::optional<DType> dtype = is_pred ? c.pairing.pred_rows : c.pairing.target_rows;
+  if (!dtype) return;
+  const std::int64_t count = c.shape.sets * c.shape.pairs;
+  rows = exactly(indices.empty() ? random_rows(*dtype, count, list.images * list.slots, random)
+                                 : combined(indices, count, is_pred),
+                 *dtype);
+  list.rows = {rows.data(), *dtype};
 }
 
 /// Overwrites the places of `boxes` that no counted pair reads.
@@ -210,24 +248,59 @@ void spoil_excluded_boxes(const LossProblem& p, const PlacedBoxes& preds,
   if (p.pairing.kind != Pairing::Kind::kZeroPadded) spoil(targets, target_is_read);
 }
 
+struct Extent {
+  std::int64_t images, slots;
+};
+
+Extent pred_extent(const Case& c) {
+  const bool is_pair = c.pairing.kind == Pairing::Kind::kIndexed && !c.pairing.pred_rows;
+  return is_pair ? Extent{c.shape.sets, c.shape.pairs} : Extent{c.shape.images, c.shape.slots};
+}
+
+Extent target_extent(const Case& c) {
+  switch (c.pairing.kind) {
+    case Pairing::Kind::kOffsets: return {1, c.shape.rows};
+    case Pairing::Kind::kIndexed:
+      if (!c.pairing.target_rows) return {c.shape.sets, c.shape.pairs};
+      return {c.shape.images, c.shape.rows};
+    default: return {c.shape.images, c.shape.slots};
+  }
+}
+
+/// Of the unreduced loss.
+Extent upstream_extent(const LossProblem& p) {
+  switch (p.pairing.kind) {
+    case Pairing::Kind::kOffsets: return {1, p.target.slots};
+    case Pairing::Kind::kIndexed: return {p.pairing.sets, p.pairing.pairs};
+    default: return {p.pred.images, p.pred.slots};
+  }
+}
+
 }  // namespace
 
 HostProblem make_problem(const Case& c, Random& random, const std::vector<std::int64_t>& indices) {
   HostProblem host;
   LossProblem& p = host.problem;
-  const auto [images, slots, list_rows] = c.shape;
-  const bool is_ragged = c.pairing.kind == Pairing::Kind::kOffsets;
-  const PlacedBoxes preds = lay_out(c.pred, images, slots, p.pred, host.pred);
-  const PlacedBoxes targets = lay_out(c.target, is_ragged ? 1 : images,
-                                      is_ragged ? list_rows : slots, p.target, host.target);
+  const Extent pred = pred_extent(c), target = target_extent(c);
+  const PlacedBoxes preds = lay_out(c.pred, pred.images, pred.slots, p.pred, host.pred);
+  const PlacedBoxes targets = lay_out(c.target, target.images, target.slots, p.target, host.target);
   // Negative coordinates, too, where the target can have them.
   const double origin = c.target.dtype == DType::kU8 ? 0 : -80;
   fill(preds, c.values, origin, random);
   fill(targets, c.values, origin, random);
   if (c.pairing.kind == Pairing::Kind::kZeroPadded) pad_with_zeros(targets, random);
 
-  host.indices = indices.empty() ? random_indices(c, random) : exactly(indices, c.pairing.indices);
-  p.pairing = {c.pairing.kind, {host.indices.data(), host.indices.dtype()}};
+  p.pairing.kind = c.pairing.kind;
+  if (is_indexed(p)) {
+    p.pairing.sets = c.shape.sets;
+    p.pairing.pairs = c.shape.pairs;
+    add_rows(c, true, random, indices, p.pred, host.pred_rows);
+    add_rows(c, false, random, indices, p.target, host.target_rows);
+  } else {
+    host.indices =
+        indices.empty() ? random_indices(c, random) : exactly(indices, c.pairing.indices);
+    p.pairing.data = {host.indices.data(), host.indices.dtype()};
+  }
   p.loss = c.loss;
   p.reduction = c.reduction;
   p.eps = c.eps.value;
@@ -244,9 +317,13 @@ HostProblem make_problem(const Case& c, Random& random, const std::vector<std::i
     p.weight = {host.weight.data(), *c.weight};
   }
   if (c.normalizer) {
-    host.normalizer = Array(*c.normalizer, 1);
-    host.normalizer.set(0, is_floating(*c.normalizer) ? 3.3 : 3);
-    p.normalizer = {host.normalizer.data(), *c.normalizer};
+    const auto [dtype, stride] = *c.normalizer;
+    host.normalizer = Array(dtype, stride == 0 ? 1 : loss_sets(p));
+    for (std::int64_t set = 0; set < host.normalizer.count(); ++set) {
+      host.normalizer.set(set, static_cast<double>(set) + (is_floating(dtype) ? 3.3 : 3));
+    }
+    p.normalizer = {host.normalizer.data(), dtype};
+    p.normalizer_stride = stride;
   }
   return host;
 }
@@ -255,17 +332,24 @@ Upstream make_upstream(const HostProblem& host, UpstreamLayout layout, Values va
                        Random& random) {
   const LossProblem& p = host.problem;
   const DType dtype = compute_dtype(p);
-  const bool is_reduced = p.reduction != Reduction::kNone;
-  if (is_reduced || layout == UpstreamLayout::kOneValue) {
+  // Never special: NaN or infinity here would be everywhere, and hide all else.
+  const auto common = [&] { return values == Values::kPlain ? random.uniform(-1.25, -0.5) : -2.5; };
+  if (layout == UpstreamLayout::kOneValue) {
     Upstream upstream{Array(dtype, 1), 0, 0};
-    // Never special: NaN or infinity here would be everywhere, and hide all else.
-    upstream.values.set(0, values == Values::kPlain ? random.uniform(-1.25, -0.5) : -2.5);
+    upstream.values.set(0, common());
     return upstream;
   }
-  const bool is_ragged = p.pairing.kind == Pairing::Kind::kOffsets;
-  const std::int64_t images = is_ragged ? 1 : p.pred.images;
-  const std::int64_t slots = is_ragged ? p.target.slots : p.pred.slots;
   const bool has_gaps = layout == UpstreamLayout::kGaps;
+  if (p.reduction != Reduction::kNone) {
+    const std::int64_t stride = has_gaps ? 3 : 1, sets = loss_sets(p);
+    // Without slots, and perhaps without sets, nothing may be reached by these strides.
+    Upstream upstream{Array(dtype, sets == 0 ? 0 : (sets - 1) * stride + 1), stride, stride};
+    for (std::int64_t i = 0; i < upstream.values.count(); ++i) {
+      upstream.values.set(i, i % stride == 0 ? common() : kNan);
+    }
+    return upstream;
+  }
+  const auto [images, slots] = upstream_extent(p);
   Upstream upstream{Array(), has_gaps ? 3 * slots + 5 : slots, has_gaps ? 3 : 1};
   const std::int64_t count = images * slots == 0 ? 0
                                                  : (images - 1) * upstream.image_stride +
@@ -274,7 +358,7 @@ Upstream make_upstream(const HostProblem& host, UpstreamLayout layout, Values va
   for (std::int64_t i = 0; i < count; ++i) upstream.values.set(i, kNan);
   for_each_pair(p, [&](const Pair& pair) {
     upstream.values.set(
-        pair.target_image * upstream.image_stride + pair.target_slot * upstream.slot_stride,
+        pair.grad_image * upstream.image_stride + pair.grad_slot * upstream.slot_stride,
         factor(values, -2, 2, random));
   });
   return upstream;

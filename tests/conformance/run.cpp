@@ -13,12 +13,16 @@ class DeviceProblem {
         pred_(memory, host.pred),
         target_(memory, host.target),
         indices_(memory, host.indices),
+        pred_rows_(memory, host.pred_rows),
+        target_rows_(memory, host.target_rows),
         weight_(memory, host.weight),
         normalizer_(memory, host.normalizer) {
     problem.device = device;
     move_to(problem.pred.data, host.pred, pred_);
     move_to(problem.target.data, host.target, target_);
     move_to(problem.pairing.data.data, host.indices, indices_);
+    move_to(problem.pred.rows.data, host.pred_rows, pred_rows_);
+    move_to(problem.target.rows.data, host.target_rows, target_rows_);
     move_to(problem.weight.data, host.weight, weight_);
     move_to(problem.normalizer.data, host.normalizer, normalizer_);
   }
@@ -33,17 +37,18 @@ class DeviceProblem {
     pointer = static_cast<const std::byte*>(input.data()) + offset;
   }
 
-  Input pred_, target_, indices_, weight_, normalizer_;
+  Input pred_, target_, indices_, pred_rows_, target_rows_, weight_, normalizer_;
 };
 
-/// A gradient to be written, or nothing where it is not wanted.
+/// An output to be written, or nothing where it is not wanted. It begins `shift` bytes behind an
+/// address that suits every access.
 class OptionalOutput {
  public:
   OptionalOutput(const DeviceMemory& memory, bool wanted, DType dtype, std::int64_t count,
-                 Alignment alignment)
+                 std::size_t shift = 0)
       : wanted_(wanted),
         values_(dtype, wanted ? count : 0),
-        output_(memory, values_.size_bytes(), alignment == Alignment::kWide ? 0 : size_of(dtype)) {}
+        output_(memory, values_.size_bytes(), shift) {}
 
   void* data() const { return wanted_ ? output_.data() : nullptr; }
   bool sentinels_intact() const { return output_.sentinels_intact(); }
@@ -58,21 +63,49 @@ class OptionalOutput {
   Output output_;
 };
 
+/// Of the gradient of boxes.
+std::size_t shift_of(Alignment alignment, const BoxView& boxes) {
+  if (alignment == Alignment::kWide) return 0;
+  const bool is_added_by_words = boxes.rows.data != nullptr && size_of(boxes.dtype) == 2;
+  return is_added_by_words ? 8 : size_of(boxes.dtype);
+}
+
+/// An incoming gradient on a device, or none.
+class DeviceUpstream {
+ public:
+  DeviceUpstream(const DeviceMemory& memory, const std::optional<Upstream>& upstream)
+      : values_(memory, upstream ? upstream->values : Array()) {
+    if (upstream) view_ = {values_.data(), upstream->image_stride, upstream->slot_stride};
+  }
+
+  const GradView& view() const { return view_; }
+
+ private:
+  Input values_;
+  GradView view_;
+};
+
 }  // namespace
 
 Wanted all_gradients(const LossProblem& p) {
   return {true, is_floating(p.target.dtype), p.weight.data != nullptr};
 }
 
+Set<Extra> all_extras(const LossProblem& p) {
+  return p.pred.format == p.target.format ? kExtras : Set<Extra>{Extra::kIou};
+}
+
 ForwardResult run_forward(const Implementation& implementation, const HostProblem& host,
-                          const ParallelFor& parallel_for) {
+                          const Set<Extra>& extras, const ParallelFor& parallel_for) {
   const DeviceMemory& memory = *device_memory(implementation.device);
   const DeviceProblem device(memory, implementation.device, host);
-  const DType dtype = compute_dtype(host.problem);
-  const bool is_reduced = host.problem.reduction != Reduction::kNone;
-  ForwardResult result{Array(dtype, is_reduced ? 1 : loss_rows(host.problem)), Array(dtype, 1), {}};
-  const Output loss(memory, result.loss.size_bytes());
-  const Output scale(memory, result.scale.size_bytes());
+  const LossProblem& p = host.problem;
+  const DType dtype = compute_dtype(p);
+  const std::int64_t values = p.reduction == Reduction::kNone ? loss_rows(p) : loss_sets(p);
+  OptionalOutput loss(memory, true, dtype, values);
+  OptionalOutput scale(memory, true, dtype, loss_sets(p));
+  OptionalOutput l1(memory, extras.contains(Extra::kL1), dtype, values);
+  OptionalOutput iou(memory, extras.contains(Extra::kIou), dtype, loss_rows(p));
   const std::size_t workspace_bytes = loss_workspace_bytes(implementation, device.problem);
   const Output workspace(memory, workspace_bytes);
 
@@ -80,34 +113,37 @@ ForwardResult run_forward(const Implementation& implementation, const HostProble
   execution.workspace = workspace.data();
   execution.workspace_bytes = workspace_bytes;
   execution.parallel_for = parallel_for;
-  loss_forward(implementation, device.problem, {loss.data(), scale.data()}, execution);
+  loss_forward(implementation, device.problem, {loss.data(), scale.data(), l1.data(), iou.data()},
+               execution);
 
-  loss.read(result.loss);
-  scale.read(result.scale);
-  result.sentinels_intact =
-      loss.sentinels_intact() && scale.sentinels_intact() && workspace.sentinels_intact();
+  ForwardResult result{loss.read(), scale.read(), l1.read(), iou.read(), {}};
+  result.sentinels_intact = loss.sentinels_intact() && scale.sentinels_intact() &&
+                            l1.sentinels_intact() && iou.sentinels_intact() &&
+                            workspace.sentinels_intact();
   return result;
 }
 
 BackwardResult run_backward(const Implementation& implementation, const HostProblem& host,
-                            const Upstream& upstream, const Array& scale, const Wanted& wanted,
+                            const Upstreams& upstreams, const Array& scale, const Wanted& wanted,
                             const ParallelFor& parallel_for, Alignment alignment) {
   const DeviceMemory& memory = *device_memory(implementation.device);
   const LossProblem& p = host.problem;
   const DeviceProblem device(memory, implementation.device, host);
-  const Input upstream_values(memory, upstream.values);
+  const DeviceUpstream loss(memory, upstreams.loss), l1(memory, upstreams.l1);
   const Input scale_value(memory, scale);
-  const std::int64_t rows = loss_rows(p);
-  OptionalOutput pred(memory, wanted.pred, p.pred.dtype, 4 * p.pred.images * p.pred.slots,
-                      alignment);
-  OptionalOutput target(memory, wanted.target, p.target.dtype, 4 * rows, alignment);
-  OptionalOutput weight(memory, wanted.weight, p.weight.dtype, rows, alignment);
+  const auto gradient_of = [&](bool is_wanted, const BoxView& boxes) {
+    return OptionalOutput(memory, is_wanted, boxes.dtype, 4 * boxes.images * boxes.slots,
+                          shift_of(alignment, boxes));
+  };
+  OptionalOutput pred = gradient_of(wanted.pred, p.pred);
+  OptionalOutput target = gradient_of(wanted.target, p.target);
+  OptionalOutput weight(memory, wanted.weight, p.weight.dtype, loss_rows(p),
+                        alignment == Alignment::kWide ? 0 : size_of(p.weight.dtype));
 
   Execution execution;
   execution.parallel_for = parallel_for;
-  loss_backward(implementation, device.problem,
-                {upstream_values.data(), upstream.image_stride, upstream.slot_stride},
-                scale_value.data(), {pred.data(), target.data(), weight.data()}, execution);
+  loss_backward(implementation, device.problem, {loss.view(), l1.view()}, scale_value.data(),
+                {pred.data(), target.data(), weight.data()}, execution);
 
   BackwardResult result{pred.read(), target.read(), weight.read(), {}};
   result.sentinels_intact =

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boxloss/registry.hpp>
+#include <optional>
 
 #include "memory.hpp"
 #include "problem.hpp"
@@ -10,9 +11,15 @@
 /// Runs an implementation on copies of a host problem on its device.
 namespace boxloss::conformance {
 
+/// What was not asked for is empty.
 struct ForwardResult {
-  Array loss, scale;
+  Array loss, scale, l1, iou;
   bool sentinels_intact;
+};
+
+/// What backward comes from; one without a value is left out.
+struct Upstreams {
+  std::optional<Upstream> loss, l1;
 };
 
 /// Which gradients are asked for.
@@ -29,14 +36,19 @@ struct BackwardResult {
 /// All that the problem can give: integer targets and absent weights have no gradient.
 Wanted all_gradients(const LossProblem& problem);
 
+/// All that the problem can give: l1 needs equal formats.
+Set<Extra> all_extras(const LossProblem& problem);
+
 ForwardResult run_forward(const Implementation& implementation, const HostProblem& host,
+                          const Set<Extra>& extras = {},
                           const ParallelFor& parallel_for = boxloss::parallel_for);
 
-/// How gradients are aligned: as allocations are, or to their elements only.
+/// How gradients are aligned: as allocations are, or to their elements only (to a box, where
+/// threads add 16-bit values to shared rows).
 enum class Alignment { kWide, kElement };
 
 BackwardResult run_backward(const Implementation& implementation, const HostProblem& host,
-                            const Upstream& upstream, const Array& scale, const Wanted& wanted,
+                            const Upstreams& upstreams, const Array& scale, const Wanted& wanted,
                             const ParallelFor& parallel_for = boxloss::parallel_for,
                             Alignment alignment = Alignment::kWide);
 

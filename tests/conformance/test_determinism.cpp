@@ -47,11 +47,12 @@ Case dense_case(std::int64_t slots, Reduction reduction) {
           Loss::kGiou};
 }
 
+// Schedules only matter on the CPU; elsewhere they repeat the run.
+const std::vector<ParallelFor> kSchedules = {boxloss::parallel_for, in_order, in_reverse,
+                                             on_threads<2>, on_threads<7>};
+
 TEST_CASE("the same input gives the same bits") {
   const Implementation& implementation = subject();
-  // Schedules only matter on the CPU; elsewhere this repeats the run.
-  const std::vector<ParallelFor> schedules = {boxloss::parallel_for, in_order, in_reverse,
-                                              on_threads<2>, on_threads<7>};
   for (const Reduction reduction : {Reduction::kNone, Reduction::kSum, Reduction::kMean}) {
     Random random(Catch::getSeed());
     const HostProblem host = make_problem(dense_case(100003, reduction), random);
@@ -60,16 +61,79 @@ TEST_CASE("the same input gives the same bits") {
     const Wanted all = all_gradients(host.problem);
     const ForwardResult first = run_forward(implementation, host);
     const BackwardResult first_back =
-        run_backward(implementation, host, upstream, first.scale, all);
-    for (const ParallelFor& schedule : schedules) {
-      const ForwardResult again = run_forward(implementation, host, schedule);
+        run_backward(implementation, host, {upstream, {}}, first.scale, all);
+    for (const ParallelFor& schedule : kSchedules) {
+      const ForwardResult again = run_forward(implementation, host, {}, schedule);
       REQUIRE(again.loss == first.loss);
       REQUIRE(again.scale == first.scale);
       const BackwardResult back =
-          run_backward(implementation, host, upstream, first.scale, all, schedule);
+          run_backward(implementation, host, {upstream, {}}, first.scale, all, schedule);
       REQUIRE(back.pred == first_back.pred);
       REQUIRE(back.target == first_back.target);
     }
+  }
+}
+
+Case indexed_case(DType dtype, const CasePairing& pairing, const Shape& shape) {
+  Case c = dense_case(0, Reduction::kMean);
+  c.pairing = pairing;
+  c.pred.dtype = c.target.dtype = dtype;
+  c.shape = shape;
+  c.weight = dtype;
+  return c;
+}
+
+/// Of both outputs, from the first run to the last.
+void require_same_bits(const Implementation& implementation, const HostProblem& host,
+                       Random& random) {
+  const auto upstream = [&] {
+    return make_upstream(host, UpstreamLayout::kContiguous, Values::kPlain, random);
+  };
+  const Upstreams upstreams = {upstream(), upstream()};
+  const Wanted all = all_gradients(host.problem);
+  const ForwardResult first = run_forward(implementation, host, kExtras);
+  const BackwardResult first_back = run_backward(implementation, host, upstreams, first.scale, all);
+  for (const ParallelFor& schedule : kSchedules) {
+    const ForwardResult again = run_forward(implementation, host, kExtras, schedule);
+    REQUIRE(again.loss == first.loss);
+    REQUIRE(again.scale == first.scale);
+    REQUIRE(again.l1 == first.l1);
+    REQUIRE(again.iou == first.iou);
+    const BackwardResult back =
+        run_backward(implementation, host, upstreams, first.scale, all, schedule);
+    REQUIRE(back.pred == first_back.pred);
+    REQUIRE(back.target == first_back.target);
+    REQUIRE(back.weight == first_back.weight);
+  }
+}
+
+constexpr CasePairing kBothByIndex = {Pairing::Kind::kIndexed, DType::kU8, DType::kI32,
+                                      DType::kI64};
+
+TEST_CASE("rows of many pairs have the same bits on the CPU") {
+  const Implementation& implementation = subject();
+  if (subject_name().rfind("cpu/", 0) != 0) SKIP("a GPU adds to them in any order");
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF64}) {
+    Random random(Catch::getSeed());
+    // Several tasks of rows, of pairs, and of each set; and few rows.
+    for (const Shape& shape : {Shape{1, 70001, 40000, 3, 20011}, Shape{2, 7, 3, 3, 9001}}) {
+      const HostProblem host = make_problem(indexed_case(dtype, kBothByIndex, shape), random);
+      require_same_bits(implementation, host, random);
+    }
+  }
+}
+
+/// On a GPU, too: a + b is b + a, if both are rounded before they are added.
+TEST_CASE("rows of two pairs have the same bits") {
+  const Implementation& implementation = subject();
+  constexpr std::int64_t kRows = 5003;
+  std::vector<std::int64_t> rows(kRows);
+  for (std::int64_t i = 0; i < kRows; ++i) rows[static_cast<std::size_t>(i)] = i * 1000 % kRows;
+  constexpr CasePairing kTargets = {Pairing::Kind::kIndexed, DType::kU8, {}, DType::kI32};
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64}) {
+    Random random(Catch::getSeed());
+    const Case c = indexed_case(dtype, kTargets, {1, 0, kRows, 2, kRows});
+    require_same_bits(implementation, make_problem(c, random, rows), random);
   }
 }
 

@@ -21,6 +21,10 @@ struct OracleProblem {
   Pairing pairing = {};
   ArrayView normalizer = {};
   Loss loss = Loss::kGiou;
+  std::int64_t normalizer_stride = 0;
+  /// With an indexed pairing: lists of all boxes, each with rows unless it is one box for each
+  /// pair.
+  std::vector<std::int64_t> pred_rows = {}, target_rows = {};
 
   /// Points into this: it must outlive what it gives.
   LossProblem view() const {
@@ -30,6 +34,9 @@ struct OracleProblem {
     const bool is_ragged = pairing.kind == Pairing::Kind::kOffsets;
     const std::int64_t slots = boxes(pred) / images;
     const std::int64_t target_images = is_ragged ? 1 : images;
+    const auto rows = [](const std::vector<std::int64_t>& v) {
+      return ArrayView{v.empty() ? nullptr : v.data(), DType::kI64};
+    };
     const std::int64_t target_slots = boxes(target) / target_images;
     LossProblem p;
     p.loss = loss;
@@ -41,9 +48,12 @@ struct OracleProblem {
                 target_slots,
                 4 * target_slots,
                 4};
+    p.pred.rows = rows(pred_rows);
+    p.target.rows = rows(target_rows);
     p.weight = {weight.empty() ? nullptr : weight.data(), DType::kF64};
     p.pairing = pairing;
     p.normalizer = normalizer;
+    p.normalizer_stride = normalizer_stride;
     p.reduction = reduction;
     p.eps = eps;
     p.eps_mode = eps_mode;
@@ -70,31 +80,47 @@ void with_nan_at_each_coordinate(const OracleProblem& problem, const Use& use) {
 
 struct OracleForward {
   std::vector<double> loss;
-  double scale;
+  double scale;  ///< of the first set
+  std::vector<double> scales, l1, iou;
 };
 
 struct OracleGradients {
   std::vector<double> pred, target, weight;
 };
 
+/// With l1, where the formats are equal, and iou.
 inline OracleForward oracle_forward(const OracleProblem& problem) {
   const LossProblem p = problem.view();
-  const bool is_reduced = p.reduction != Reduction::kNone;
-  OracleForward result{std::vector<double>(is_reduced ? 1 : loss_rows(p)), 0};
-  loss_forward(implementation("cpu/reference"), p, {result.loss.data(), &result.scale}, {});
+  const bool has_l1 = p.pred.format == p.target.format;
+  const auto rows = static_cast<std::size_t>(loss_rows(p));
+  const auto sets = static_cast<std::size_t>(loss_sets(p));
+  const std::size_t values = p.reduction == Reduction::kNone ? rows : sets;
+  OracleForward result{std::vector<double>(values), 0, std::vector<double>(sets),
+                       std::vector<double>(has_l1 ? values : 0), std::vector<double>(rows)};
+  loss_forward(implementation("cpu/reference"), p,
+               {result.loss.data(), result.scales.data(), has_l1 ? result.l1.data() : nullptr,
+                result.iou.data()},
+               {});
+  result.scale = result.scales[0];
   return result;
 }
 
-/// With an incoming gradient of 1 for each loss.
-inline OracleGradients oracle_gradients(const OracleProblem& problem) {
+/// What gradients come from.
+enum class From { kLoss, kL1, kBoth };
+
+/// With an incoming gradient of 1 for each loss, for each l1, or for both.
+inline OracleGradients oracle_gradients(const OracleProblem& problem, From from = From::kLoss) {
   const LossProblem p = problem.view();
-  const double scale = oracle_forward(problem).scale;
+  const std::vector<double> scales = oracle_forward(problem).scales;
   const double one = 1;
+  GradOutputs grads;
+  if (from != From::kL1) grads.loss.data = &one;
+  if (from != From::kLoss) grads.l1.data = &one;
   OracleGradients result{std::vector<double>(problem.pred.size()),
                          std::vector<double>(problem.target.size()),
                          std::vector<double>(problem.weight.size())};
   loss_backward(
-      implementation("cpu/reference"), p, {&one, 0, 0}, &scale,
+      implementation("cpu/reference"), p, grads, scales.data(),
       {result.pred.data(), result.target.data(), p.weight.data ? result.weight.data() : nullptr},
       {});
   return result;

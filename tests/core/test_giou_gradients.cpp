@@ -76,8 +76,8 @@ TEST_CASE("an incoming gradient is read by its strides") {
   const Boxes upstream = {2, -1, -1, 5};
   const double scale = 1;
   Boxes pred(8);
-  loss_backward(implementation("cpu/reference"), problem.view(), {upstream.data(), 0, 3}, &scale,
-                {pred.data(), nullptr, nullptr}, {});
+  loss_backward(implementation("cpu/reference"), problem.view(), {{upstream.data(), 0, 3}, {}},
+                &scale, {pred.data(), nullptr, nullptr}, {});
   require_close(pred, {-2 * kOuter, -2 * kOuter, -2 * kInner, -2 * kInner, -5 * kOuter, -5 * kOuter,
                        -5 * kInner, -5 * kInner});
 }

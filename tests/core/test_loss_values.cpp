@@ -208,8 +208,9 @@ TEST_CASE("no loss is NaN or infinite for degenerate boxes") {
           execution.workspace_bytes = sizeof(workspace);
           const float one = 1;
           float value = 0, scale = 0, d_pred[4], d_target[4];
-          loss_forward(native, problem, {&value, &scale}, execution);
-          loss_backward(native, problem, {&one}, &scale, {d_pred, d_target, nullptr}, execution);
+          loss_forward(native, problem, {&value, &scale, nullptr, nullptr}, execution);
+          loss_backward(native, problem, {{&one}, {}}, &scale, {d_pred, d_target, nullptr},
+                        execution);
           INFO(name_of(loss) << ", mode " << static_cast<int>(mode) << ", pred " << pred[0] << " "
                              << pred[1] << " " << pred[2] << " " << pred[3] << ", target "
                              << target[0] << " " << target[1] << " " << target[2] << " "

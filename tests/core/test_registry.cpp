@@ -120,6 +120,22 @@ TEST_CASE("a choice that cannot be had changes nothing") {
   REQUIRE(implementation_for({Device::kCpu}).name == std::string("cpu/native"));
 }
 
+TEST_CASE("an implementation serves nothing that it does not say") {
+  constexpr Implementation silent{"cpu/silent", Device::kCpu, 0,       {},     {},
+                                  {},           nullptr,      nullptr, nullptr};
+  kLosses.for_each([&](Loss loss) { REQUIRE_FALSE(silent.losses.contains(loss)); });
+  kExtras.for_each([&](Extra extra) { REQUIRE_FALSE(silent.extras.contains(extra)); });
+  REQUIRE_FALSE(silent.pairings.contains(Pairing::Kind::kIndexed));
+}
+
+TEST_CASE("every implementation that is built serves pairs by index, l1 and iou") {
+  for (const Implementation& candidate : implementations()) {
+    INFO(candidate.name);
+    REQUIRE(candidate.pairings.contains(Pairing::Kind::kIndexed));
+    kExtras.for_each([&](Extra extra) { REQUIRE(candidate.extras.contains(extra)); });
+  }
+}
+
 TEST_CASE("dtypes and devices have names and sizes") {
   REQUIRE(name_of(DType::kBF16) == std::string("bfloat16"));
   REQUIRE(name_of(DType::kU8) == std::string("uint8"));
@@ -134,6 +150,14 @@ TEST_CASE("dtypes and devices have names and sizes") {
   REQUIRE(name_of(Device::kCpu) == std::string("cpu"));
   REQUIRE(name_of(Device::kCuda) == std::string("cuda"));
   REQUIRE(name_of(Device::kHip) == std::string("hip"));
+}
+
+TEST_CASE("pairings, extras and formats have names") {
+  REQUIRE(name_of(Pairing::Kind::kZeroPadded) == std::string("zero-padded"));
+  REQUIRE(name_of(Pairing::Kind::kIndexed) == std::string("indexed"));
+  REQUIRE(name_of(Extra::kL1) == std::string("l1"));
+  REQUIRE(name_of(Extra::kIou) == std::string("iou"));
+  REQUIRE(name_of(BoxFormat::kXywh) == std::string("xywh"));
 }
 
 }  // namespace

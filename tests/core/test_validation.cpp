@@ -18,12 +18,12 @@ using Catch::Matchers::Message;
 struct Call {
   float boxes[24] = {};
   std::int32_t indices[6] = {};
-  float values[24] = {};
+  alignas(16) float values[24] = {};
   float one = 1;
 
   LossProblem problem;
-  LossOutputs outputs{values, &one};
-  GradView grad_loss{&one, 0, 0};
+  LossOutputs outputs{values, &one, nullptr, nullptr};
+  GradOutputs grads{{&one, 0, 0}, {}};
   const void* scale = &one;
   LossGradients gradients;
   double workspace_memory[64] = {};
@@ -41,9 +41,7 @@ struct Call {
   Call& operator=(const Call&) = delete;
 
   void forward() { loss_forward(*implementation, problem, outputs, execution); }
-  void backward() {
-    loss_backward(*implementation, problem, grad_loss, scale, gradients, execution);
-  }
+  void backward() { loss_backward(*implementation, problem, grads, scale, gradients, execution); }
 };
 
 using Spoil = std::function<void(Call&)>;
@@ -131,7 +129,8 @@ TEST_CASE("pred and target must have one shape") {
 
 Spoil pairing(Pairing::Kind kind, bool with_data, DType dtype = DType::kI32) {
   return [=](Call& c) {
-    c.problem.pairing = {kind, {with_data ? c.indices : nullptr, dtype}};
+    c.problem.pairing.kind = kind;
+    c.problem.pairing.data = {with_data ? c.indices : nullptr, dtype};
     if (kind == Pairing::Kind::kOffsets) c.problem.target.images = 1;
   };
 }
@@ -162,8 +161,97 @@ TEST_CASE("offsets are checked") {
   require_unsupported(pairing(Pairing::Kind::kOffsets, true, DType::kU8),
                       "offsets is uint8; it must be int32 or int64");
   require_invalid(
-      [](Call& c) { c.problem.pairing = {Pairing::Kind::kOffsets, {c.indices, DType::kI32}}; },
+      [](Call& c) {
+        pairing(Pairing::Kind::kOffsets, true)(c);
+        c.problem.target.images = 2;
+      },
       "target must be one image of T slots with offsets, but has 2 images");
+}
+
+/// Two sets of three pairs, each side by index into all boxes; right, until `spoil`.
+Spoil indexed(const Spoil& spoil) {
+  return [=](Call& c) {
+    c.problem.pairing.kind = Pairing::Kind::kIndexed;
+    c.problem.pairing.sets = 2;
+    c.problem.pairing.pairs = 3;
+    c.problem.pred.rows = c.problem.target.rows = {c.indices, DType::kI32};
+    spoil(c);
+  };
+}
+
+TEST_CASE("pairs by index without fault are not refused") {
+  const auto require_ok = [](const Spoil& change) {
+    Call call;
+    indexed(change)(call);
+    REQUIRE_NOTHROW(call.forward());
+    REQUIRE_NOTHROW(call.backward());
+  };
+  require_ok([](Call&) {});
+  require_ok([](Call& c) { c.problem.pred.rows = {}; });
+  require_ok([](Call& c) { c.problem.target.rows = {}; });
+  require_ok([](Call& c) { c.problem.pred.slots = c.problem.target.images = 1; });
+  require_ok([](Call& c) {  // no pairs: an empty array may be null
+    c.problem.pairing.pairs = 0;
+    c.problem.pred.rows = c.problem.target.rows = {};
+    c.problem.pred.slots = 1;
+  });
+}
+
+TEST_CASE("pairs by index are checked") {
+  require_invalid(indexed([](Call& c) { c.problem.pairing.data = {c.indices, DType::kI32}; }),
+                  "pairing.data must be null for an indexed pairing");
+  require_invalid(indexed([](Call& c) { c.problem.pairing.sets = -1; }),
+                  "pairing has a negative shape: -1 sets of 3 pairs");
+  require_invalid(indexed([](Call& c) { c.problem.pairing.pairs = -3; }),
+                  "pairing has a negative shape: 2 sets of -3 pairs");
+  constexpr std::int64_t kMany = std::int64_t{1} << 33;
+  require_invalid(
+      indexed([](Call& c) { c.problem.pairing.sets = c.problem.pairing.pairs = kMany; }),
+      "pairing has 8589934592 sets of 8589934592 pairs, which is more than 64 bits can count");
+  require_invalid(indexed([](Call& c) { c.problem.pred.rows = c.problem.target.rows = {}; }),
+                  "pred.rows and target.rows are null; an indexed pairing needs one of them");
+}
+
+TEST_CASE("rows are checked") {
+  require_unsupported(indexed([](Call& c) { c.problem.pred.rows.dtype = DType::kU8; }),
+                      "pred.rows is uint8; it must be int32 or int64");
+  require_unsupported(indexed([](Call& c) { c.problem.target.rows.dtype = DType::kF32; }),
+                      "target.rows is float32; it must be int32 or int64");
+}
+
+TEST_CASE("a side without rows must have one box for each pair") {
+  require_invalid(indexed([](Call& c) {
+                    c.problem.pred.rows = {};
+                    c.problem.pred.slots = 2;
+                  }),
+                  "pred has 2 images of 2 boxes; without pred.rows it must have one for each of 2 "
+                  "sets of 3 pairs");
+  require_invalid(indexed([](Call& c) {
+                    c.problem.target.rows = {};
+                    c.problem.target.images = 1;
+                  }),
+                  "target has 1 images of 3 boxes; without target.rows it must have one for each "
+                  "of 2 sets of 3 pairs");
+}
+
+TEST_CASE("rows are for pairs by index only") {
+  for (const auto kind : {Pairing::Kind::kDense, Pairing::Kind::kZeroPadded,
+                          Pairing::Kind::kLengths, Pairing::Kind::kMask, Pairing::Kind::kOffsets}) {
+    const std::string text =
+        std::string("pred.rows and target.rows must be null for a ") + name_of(kind) + " pairing";
+    require_invalid(
+        [&](Call& c) {
+          c.problem.pairing.kind = kind;
+          c.problem.pred.rows = {c.indices, DType::kI32};
+        },
+        text);
+    require_invalid(
+        [&](Call& c) {
+          c.problem.pairing.kind = kind;
+          c.problem.target.rows = {c.indices, DType::kI64};
+        },
+        text);
+  }
 }
 
 TEST_CASE("eps must be finite and not negative") {
@@ -192,6 +280,13 @@ TEST_CASE("a normalizer is checked") {
   }
 }
 
+TEST_CASE("normalizer_stride must be 0 or 1") {
+  for (const std::int64_t stride : {-1, 2}) {
+    require_invalid([=](Call& c) { c.problem.normalizer_stride = stride; },
+                    "normalizer_stride is " + std::to_string(stride) + "; it must be 0 or 1");
+  }
+}
+
 TEST_CASE("a forgotten loss is refused") {
   require_invalid([](Call& c) { c.problem.loss = Loss{}; },
                   "loss is not set; it must be one of " + names_of(kLosses));
@@ -206,6 +301,8 @@ TEST_CASE("what an implementation does not say that it serves is refused") {
   modest.pairings = {Pairing::Kind::kMask};
   require_refused<Unsupported>([&](Call& c) { c.implementation = &modest; },
                                "cpu/native does not serve the pairing dense");
+  require_refused<Unsupported>(indexed([&](Call& c) { c.implementation = &modest; }),
+                               "cpu/native does not serve the pairing indexed");
   require_unsupported([](Call& c) { c.problem.loss = static_cast<Loss>(200); },
                       "cpu/native does not serve the loss 'unknown', only " + names_of(kLosses));
 }
@@ -227,6 +324,7 @@ T* off(T* pointer) {
 }
 
 const std::string kOffFour = " does not lie on a multiple of the 4 bytes of a ";
+const std::string kOffEight = " does not lie on a multiple of the 8 bytes of a ";
 
 TEST_CASE("an array that does not lie on its elements is refused") {
   require_invalid([&](Call& c) { c.problem.pred.data = off(c.boxes); },
@@ -243,9 +341,14 @@ TEST_CASE("an array that does not lie on its elements is refused") {
                   "normalizer" + kOffFour + "int32");
   require_invalid(
       [&](Call& c) {
-        c.problem.pairing = {Pairing::Kind::kLengths, {off(c.indices), DType::kI32}};
+        pairing(Pairing::Kind::kLengths, true)(c);
+        c.problem.pairing.data.data = off(c.indices);
       },
       "lengths" + kOffFour + "int32");
+  require_invalid(indexed([](Call& c) { c.problem.pred.rows.data = off(c.indices); }),
+                  "pred.rows" + kOffFour + "int32");
+  require_invalid(indexed([](Call& c) { c.problem.target.rows = {off(c.boxes), DType::kI64}; }),
+                  "target.rows" + kOffEight + "int64");
 }
 
 template <class Error>
@@ -264,6 +367,10 @@ TEST_CASE("forward checks its outputs and its workspace") {
                                            "outputs.loss" + kOffFour + "float32");
   require_forward_refused<InvalidArgument>([](Call& c) { c.outputs.scale = off(&c.one); },
                                            "outputs.scale" + kOffFour + "float32");
+  require_forward_refused<InvalidArgument>([](Call& c) { c.outputs.l1 = off(c.values); },
+                                           "outputs.l1" + kOffFour + "float32");
+  require_forward_refused<InvalidArgument>([](Call& c) { c.outputs.iou = off(c.values); },
+                                           "outputs.iou" + kOffFour + "float32");
   const std::string needed =
       std::to_string(loss_workspace_bytes(implementation("cpu/native"), Call().problem));
   require_forward_refused<InvalidArgument>([](Call& c) { c.execution.workspace_bytes = 1; },
@@ -281,6 +388,46 @@ TEST_CASE("an unreduced loss without rows may be null") {
   REQUIRE_NOTHROW(call.forward());
 }
 
+const char* const kUnlikeFormats =
+    "l1 is of values in one format, but pred is cxcywh and target xyxy";
+
+TEST_CASE("forward's l1 needs one format, its iou does not") {
+  const auto with_formats = [](Call& c) { c.problem.pred.format = BoxFormat::kCxcywh; };
+  require_forward_refused<InvalidArgument>(
+      [&](Call& c) {
+        with_formats(c);
+        c.outputs.l1 = c.values;
+      },
+      kUnlikeFormats);
+  Call call;
+  with_formats(call);
+  call.outputs.iou = call.values + 12;
+  REQUIRE_NOTHROW(call.forward());
+}
+
+TEST_CASE("extras that an implementation does not say that it serves are refused") {
+  Implementation modest = implementation("cpu/native");
+  modest.extras = {};
+  require_forward_refused<Unsupported>(
+      [&](Call& c) {
+        c.implementation = &modest;
+        c.outputs.l1 = c.values;
+      },
+      "cpu/native does not serve the output l1");
+  require_forward_refused<Unsupported>(
+      [&](Call& c) {
+        c.implementation = &modest;
+        c.outputs.iou = c.values;
+      },
+      "cpu/native does not serve the output iou");
+  Call backward;
+  backward.implementation = &modest;
+  REQUIRE_NOTHROW(backward.backward());
+  backward.grads.l1.data = &backward.one;
+  REQUIRE_THROWS_MATCHES(backward.backward(), Unsupported,
+                         Message("cpu/native does not serve the output l1"));
+}
+
 template <class Error>
 void require_backward_refused(const Spoil& spoil, const std::string& text) {
   Call call;
@@ -289,8 +436,8 @@ void require_backward_refused(const Spoil& spoil, const std::string& text) {
 }
 
 TEST_CASE("backward checks its inputs and its outputs") {
-  require_backward_refused<InvalidArgument>([](Call& c) { c.grad_loss.data = nullptr; },
-                                            "grad_loss.data is null");
+  require_backward_refused<InvalidArgument>([](Call& c) { c.grads.loss.data = nullptr; },
+                                            "grads.loss.data and grads.l1.data are null");
   require_backward_refused<InvalidArgument>([](Call& c) { c.scale = nullptr; }, "scale is null");
   require_backward_refused<InvalidArgument>(
       [](Call& c) { c.gradients.weight = c.values; },
@@ -301,8 +448,8 @@ TEST_CASE("backward checks its inputs and its outputs") {
         c.gradients.target = c.values;
       },
       "target is uint8, which has no gradient");
-  require_backward_refused<InvalidArgument>([](Call& c) { c.grad_loss.data = off(&c.one); },
-                                            "grad_loss" + kOffFour + "float32");
+  require_backward_refused<InvalidArgument>([](Call& c) { c.grads.loss.data = off(&c.one); },
+                                            "grads.loss" + kOffFour + "float32");
   require_backward_refused<InvalidArgument>([](Call& c) { c.scale = off(&c.one); },
                                             "scale" + kOffFour + "float32");
   require_backward_refused<InvalidArgument>([](Call& c) { c.gradients.pred = off(c.values); },
@@ -315,6 +462,42 @@ TEST_CASE("backward checks its inputs and its outputs") {
         c.gradients.weight = off(c.values);
       },
       "gradients.weight" + kOffFour + "float32");
+}
+
+TEST_CASE("backward may come from l1 alone") {
+  Call call;
+  call.grads = {{}, {&call.one, 0, 0}};
+  REQUIRE_NOTHROW(call.backward());
+  require_backward_refused<InvalidArgument>([](Call& c) { c.grads.l1.data = off(&c.one); },
+                                            "grads.l1" + kOffFour + "float32");
+  require_backward_refused<InvalidArgument>(
+      [](Call& c) {
+        c.grads.l1.data = &c.one;
+        c.problem.pred.format = BoxFormat::kCxcywh;
+      },
+      kUnlikeFormats);
+}
+
+/// The 16-bit gradient of indexed boxes on the elements, but not on the boxes.
+TEST_CASE("gradients that threads add to must lie on whole boxes") {
+  const auto behind = [](Call& c) { return reinterpret_cast<std::uint16_t*>(c.values) + 1; };
+  require_backward_refused<InvalidArgument>(indexed([&](Call& c) {
+                                              c.problem.pred.dtype = DType::kBF16;
+                                              c.gradients.pred = behind(c);
+                                            }),
+                                            "gradients.pred" + kOffEight + "bfloat16 box");
+  require_backward_refused<InvalidArgument>(indexed([&](Call& c) {
+                                              c.problem.target.dtype = DType::kF16;
+                                              c.gradients.target = behind(c);
+                                            }),
+                                            "gradients.target" + kOffEight + "float16 box");
+  Call own_rows;  // those without an index are not added to
+  indexed([&](Call& c) {
+    c.problem.pred.rows = {};
+    c.problem.pred.dtype = DType::kBF16;
+    c.gradients.pred = behind(c);
+  })(own_rows);
+  REQUIRE_NOTHROW(own_rows.backward());
 }
 
 TEST_CASE("every error is an Error") {

@@ -110,8 +110,9 @@ void run_to_barrier() {
   std::vector<unsigned> wavefronts;
   for (unsigned begin = 0; begin < threads.size(); begin += wavefront) wavefronts.push_back(begin);
   std::shuffle(wavefronts.begin(), wavefronts.end(), orders);
+  const bool one_by_one = orders() % 2 == 0;
   while (!wavefronts.empty()) {
-    std::swap(wavefronts[orders() % wavefronts.size()], wavefronts.back());
+    if (!one_by_one) std::swap(wavefronts[orders() % wavefronts.size()], wavefronts.back());
     run_lanes(wavefronts.back());
     if (!serve_shuffles(wavefronts.back())) wavefronts.pop_back();
   }

@@ -9,8 +9,9 @@
 /// Runs GPU kernels on the host, so that sanitizers see every access, on wavefronts of 32 or of 64.
 ///
 /// Blocks run one after another, in a shuffled order. In a block a wavefront, picked at random,
-/// runs until all its lanes wait or have exited; then it is another's turn. Lanes run one by one,
-/// again in a shuffled order, each until it waits: in a shuffle for the rest of its wavefront, in
+/// runs until all its lanes wait or have exited; then it is another's turn, or, on every other way
+/// to a barrier, its own until it is there: some are far ahead then. Lanes run one by one, again in
+/// a shuffled order, each until it waits: in a shuffle for the rest of its wavefront, in
 /// __syncthreads for the rest of its block. So whatever needs a barrier that is not there, or some
 /// order of threads or blocks, soon gives another result. A seed makes the orders repeatable.
 ///

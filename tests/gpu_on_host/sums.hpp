@@ -11,13 +11,18 @@
 namespace boxloss::gpu_on_host {
 
 /// Of one value for each thread of a block.
-Partial sum_of_block(const std::vector<Partial>& values);
+LossesPartial sum_of_block(const std::vector<LossesPartial>& values);
 
 struct Mean {
-  double value, scale;
+  double loss, l1, scale;
 };
 
 /// Of one value for each thread of a grid of whole blocks.
-Mean mean_of_grid(const std::vector<Partial>& values, Counter& counter);
+Mean mean_of_grid(const std::vector<LossesPartial>& values, Counter& counter);
+
+/// The same for each of several sets, which have as many values each, whole blocks of them. Each
+/// set has `blocks_of_set` blocks; where that is one, `blocks` take all sets in turn.
+std::vector<Mean> means_of_sets(const std::vector<LossesPartial>& values, std::size_t sets,
+                                unsigned blocks_of_set, unsigned blocks, Counter& counter);
 
 }  // namespace boxloss::gpu_on_host

@@ -10,30 +10,42 @@
 namespace boxloss::gpu_on_host {
 namespace {
 
+using Values = std::vector<LossesPartial>;
+
 constexpr unsigned kBlockThreads = 256;
-constexpr unsigned kSeeds = 10;
+constexpr unsigned kSeeds = 5;
 
 /// Small integers, so that every order of addition gives the same sum; no two blocks' are alike.
-std::vector<Partial> make_values(unsigned blocks, unsigned seed) {
+Values make_values(unsigned blocks, unsigned seed) {
   std::mt19937 random(seed);
-  std::vector<Partial> values(blocks * kBlockThreads);
-  for (Partial& value : values) value = {static_cast<double>(random() % 100000), random() % 3};
+  Values values(blocks * kBlockThreads);
+  for (LossesPartial& value : values) {
+    value = {{static_cast<double>(random() % 100000), static_cast<double>(random() % 100000)},
+             random() % 3};
+  }
   return values;
 }
 
-Partial sum(const std::vector<Partial>& values) {
-  Partial total{0, 0};
-  for (const Partial& value : values) total += value;
+LossesPartial sum(const Values& values) {
+  LossesPartial total{};
+  for (const LossesPartial& value : values) total += value;
   return total;
+}
+
+void require_mean(const Mean& mean, const LossesPartial& total) {
+  REQUIRE(mean.loss == total.sums[0] / static_cast<double>(total.count));
+  REQUIRE(mean.l1 == total.sums[1] / static_cast<double>(total.count));
+  REQUIRE(mean.scale == 1 / static_cast<double>(total.count));
 }
 
 TEST_CASE("a block's sum is that of its threads") {
   const unsigned wavefront = GENERATE(32u, 64u);
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     set_hardware(wavefront, seed);
-    const std::vector<Partial> values = make_values(1, seed);
-    const Partial total = sum_of_block(values);
-    REQUIRE(total.sum == sum(values).sum);
+    const Values values = make_values(1, seed);
+    const LossesPartial total = sum_of_block(values);
+    REQUIRE(total.sums[0] == sum(values).sums[0]);
+    REQUIRE(total.sums[1] == sum(values).sums[1]);
     REQUIRE(total.count == sum(values).count);
   }
 }
@@ -44,11 +56,36 @@ TEST_CASE("a grid's mean is that of all threads, and its counter is zero again")
   Counter counter = 0;
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     set_hardware(wavefront, seed);
-    const std::vector<Partial> values = make_values(blocks, seed);
-    const Mean mean = mean_of_grid(values, counter);
-    const Partial total = sum(values);
-    REQUIRE(mean.value == total.sum / static_cast<double>(total.count));
-    REQUIRE(mean.scale == 1 / static_cast<double>(total.count));
+    const Values values = make_values(blocks, seed);
+    require_mean(mean_of_grid(values, counter), sum(values));
+    REQUIRE(counter == 0);
+  }
+}
+
+struct Sets {
+  std::size_t sets;
+  unsigned blocks_of_set, blocks;
+};
+
+TEST_CASE("each set's mean is that of its threads, and the counter is zero again") {
+  const unsigned wavefront = GENERATE(32u, 64u);
+  // A block for each, sets in turn, sets of several blocks, of more than a group of lanes has; more
+  // sets than a block has groups.
+  const Sets shape = GENERATE(Sets{1, 1, 1}, Sets{5, 1, 5}, Sets{11, 1, 3}, Sets{1, 2, 2},
+                              Sets{3, 4, 12}, Sets{1, 35, 35}, Sets{9, 2, 18});
+  Counter counter = 0;
+  for (unsigned seed = 0; seed < kSeeds; ++seed) {
+    set_hardware(wavefront, seed);
+    const unsigned blocks = static_cast<unsigned>(shape.sets) * shape.blocks_of_set;
+    const Values values = make_values(blocks, seed);
+    const std::vector<Mean> means =
+        means_of_sets(values, shape.sets, shape.blocks_of_set, shape.blocks, counter);
+    const std::size_t values_of_set = values.size() / shape.sets;
+    for (std::size_t set = 0; set < shape.sets; ++set) {
+      const auto begin = values.begin() + static_cast<std::ptrdiff_t>(set * values_of_set);
+      require_mean(means[set],
+                   sum(Values(begin, begin + static_cast<std::ptrdiff_t>(values_of_set))));
+    }
     REQUIRE(counter == 0);
   }
 }

@@ -1,0 +1,163 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+#include <cmath>
+#include <limits>
+
+#include "oracle.hpp"
+
+/// What comes beside the loss, worked out by hand.
+namespace boxloss {
+namespace {
+
+using Catch::Matchers::WithinAbs;
+using Boxes = std::vector<double>;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+void require_close(const Boxes& got, const Boxes& expected) {
+  REQUIRE(got.size() == expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    INFO("element " << i);
+    REQUIRE_THAT(got[i], WithinAbs(expected[i], kRounding));
+  }
+}
+
+/// Against (0, 0, 2, 2): shifted by 1 along the diagonal, twice as wide, further right, the same.
+OracleProblem four_pairs() {
+  OracleProblem problem;
+  problem.pred = {0, 0, 2, 2, 0, 0, 2, 2, 0, 0, 2, 2, 0, 0, 2, 2};
+  problem.target = {1, 1, 3, 3, 0, 0, 4, 2, 4, 0, 6, 2, 0, 0, 2, 2};
+  return problem;
+}
+
+/// The same boxes.
+OracleProblem four_pairs_in(BoxFormat format) {
+  OracleProblem problem;
+  problem.pred_format = problem.target_format = format;
+  if (format == BoxFormat::kXywh) {
+    problem.pred = {0, 0, 2, 2, 0, 0, 2, 2, 0, 0, 2, 2, 0, 0, 2, 2};
+    problem.target = {1, 1, 2, 2, 0, 0, 4, 2, 4, 0, 2, 2, 0, 0, 2, 2};
+  } else {
+    problem.pred = {1, 1, 2, 2, 1, 1, 2, 2, 1, 1, 2, 2, 1, 1, 2, 2};
+    problem.target = {2, 2, 2, 2, 2, 1, 4, 2, 5, 1, 2, 2, 1, 1, 2, 2};
+  }
+  return problem;
+}
+
+const Boxes kL1 = {4, 2, 8, 0}, kIou = {1. / 7, 1. / 2, 0, 1};
+
+TEST_CASE("l1 is of the values as they are given") {
+  REQUIRE(oracle_forward(four_pairs()).l1 == kL1);
+  // The centre moves by half as much as the far corner of a box that grows.
+  REQUIRE(oracle_forward(four_pairs_in(BoxFormat::kXywh)).l1 == Boxes{2, 2, 4, 0});
+  REQUIRE(oracle_forward(four_pairs_in(BoxFormat::kCxcywh)).l1 == Boxes{2, 3, 4, 0});
+}
+
+TEST_CASE("l1 is weighted and reduced as the loss is") {
+  OracleProblem problem = four_pairs();
+  problem.weight = {2, 0.5, 3, 5};
+  REQUIRE(oracle_forward(problem).l1 == Boxes{8, 1, 24, 0});
+  problem.reduction = Reduction::kSum;
+  REQUIRE(oracle_forward(problem).l1 == Boxes{33});
+  problem.reduction = Reduction::kMean;
+  REQUIRE(oracle_forward(problem).l1 == Boxes{33. / 4});
+  const double normalizer = 8;
+  problem.normalizer = {&normalizer, DType::kF64};
+  REQUIRE(oracle_forward(problem).l1 == Boxes{33. / 8});
+}
+
+TEST_CASE("iou is of the corners, and neither weighted nor reduced") {
+  OracleProblem problem = four_pairs();
+  require_close(oracle_forward(problem).iou, kIou);
+  require_close(oracle_forward(four_pairs_in(BoxFormat::kXywh)).iou, kIou);
+  require_close(oracle_forward(four_pairs_in(BoxFormat::kCxcywh)).iou, kIou);
+  problem.weight = {2, 0.5, 3, 5};
+  problem.reduction = Reduction::kMean;
+  require_close(oracle_forward(problem).iou, kIou);
+}
+
+TEST_CASE("iou divides by the union after eps, whatever the loss") {
+  OracleProblem problem = four_pairs();
+  problem.loss = Loss::kDiou;
+  problem.eps = 1;
+  require_close(oracle_forward(problem).iou, {1. / 8, 4. / 9, 0, 4. / 5});
+  problem.eps_mode = EpsMode::kClamp;
+  problem.eps = 8;
+  require_close(oracle_forward(problem).iou, {1. / 8, 1. / 2, 0, 1. / 2});
+}
+
+TEST_CASE("what does not count has neither") {
+  const std::vector<std::uint8_t> mask = {0, 1, 1, 0};
+  OracleProblem problem = four_pairs();
+  problem.pred[0] = kNan;
+  problem.pairing.kind = Pairing::Kind::kMask;
+  problem.pairing.data = {mask.data(), DType::kU8};
+  REQUIRE(oracle_forward(problem).l1 == Boxes{0, 2, 8, 0});
+  require_close(oracle_forward(problem).iou, {0, 1. / 2, 0, 0});
+  problem.reduction = Reduction::kMean;
+  REQUIRE(oracle_forward(problem).l1 == Boxes{10. / 2});
+}
+
+TEST_CASE("NaN in a counted pair is in its l1 and iou and in no other") {
+  with_nan_at_each_coordinate(four_pairs(), [](const OracleProblem& problem) {
+    const OracleForward forward = oracle_forward(problem);
+    REQUIRE(std::isnan(forward.l1[0]));
+    REQUIRE(std::isnan(forward.iou[0]));
+    for (std::size_t i = 1; i < 4; ++i) {
+      REQUIRE(std::isfinite(forward.l1[i]));
+      REQUIRE(std::isfinite(forward.iou[i]));
+    }
+  });
+}
+
+TEST_CASE("l1's gradients are signs, 0 at a tie") {
+  const OracleGradients gradients = oracle_gradients(four_pairs(), From::kL1);
+  REQUIRE(gradients.pred == Boxes{-1, -1, -1, -1, 0, 0, -1, 0, -1, 0, -1, 0, 0, 0, 0, 0});
+  REQUIRE(gradients.target == Boxes{1, 1, 1, 1, 0, 0, 1, 0, 1, 0, 1, 0, 0, 0, 0, 0});
+  // By centre and size, not by corners.
+  const OracleGradients others = oracle_gradients(four_pairs_in(BoxFormat::kCxcywh), From::kL1);
+  REQUIRE(others.pred == Boxes{-1, -1, 0, 0, -1, 0, -1, 0, -1, 0, 0, 0, 0, 0, 0, 0});
+}
+
+TEST_CASE("weight, mean and l1's incoming gradient multiply") {
+  OracleProblem problem = four_pairs();
+  problem.weight = {2, 0.5, 3, 5};
+  problem.reduction = Reduction::kMean;
+  const OracleGradients gradients = oracle_gradients(problem, From::kL1);
+  REQUIRE(gradients.pred == Boxes{-0.5, -0.5, -0.5, -0.5, 0, 0, -0.125, 0,  //
+                                  -0.75, 0, -0.75, 0, 0, 0, 0, 0});
+  REQUIRE(gradients.weight == Boxes{1, 0.5, 2, 0});
+}
+
+TEST_CASE("each incoming gradient has its own strides") {
+  const OracleProblem problem = four_pairs();
+  const Boxes by_loss = {0, 0, 0, 0}, by_l1 = {2, kNan, -1, kNan, 3, kNan, 5};
+  const double scale = 1;
+  Boxes pred(16);
+  loss_backward(implementation("cpu/reference"), problem.view(),
+                {{by_loss.data(), 0, 1}, {by_l1.data(), 0, 2}}, &scale,
+                {pred.data(), nullptr, nullptr}, {});
+  REQUIRE(pred == Boxes{-2, -2, -2, -2, 0, 0, 1, 0, -3, 0, -3, 0, 0, 0, 0, 0});
+}
+
+TEST_CASE("gradients from both are the sums of those from each") {
+  OracleProblem problem = four_pairs();
+  problem.weight = {2, 0.5, 3, 5};
+  problem.reduction = Reduction::kMean;
+  const OracleGradients loss = oracle_gradients(problem), l1 = oracle_gradients(problem, From::kL1);
+  const OracleGradients both = oracle_gradients(problem, From::kBoth);
+  const auto sum = [](Boxes a, const Boxes& b) {
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+    return a;
+  };
+  require_close(both.pred, sum(loss.pred, l1.pred));
+  require_close(both.target, sum(loss.target, l1.target));
+  require_close(both.weight, sum(loss.weight, l1.weight));
+  // Losses are 68/63, 1/2, 4/3 and 0.
+  require_close(both.weight, {17. / 63 + 1, 1. / 8 + 0.5, 1. / 3 + 2, 0});
+}
+
+}  // namespace
+}  // namespace boxloss
