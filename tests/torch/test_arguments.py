@@ -27,12 +27,13 @@ VALUE_ERRORS: list[tuple[str, dict[str, Any], str]] = [
     (
         "mask",
         {"zero_padded": True},
-        "give at most one of zero_padded, lengths, mask and offsets; got zero_padded mask$",
+        "give at most one of zero_padded, lengths, mask, offsets and indices; "
+        "got zero_padded mask$",
     ),
     (
         "lengths",
         {"offsets": zeros(4, dtype=torch.int64)},
-        "give at most one of zero_padded, lengths, mask and offsets; got lengths offsets$",
+        "give at most one of zero_padded, lengths, mask, offsets and indices; got lengths offsets$",
     ),
     (
         "dense",

@@ -205,11 +205,11 @@ def test_a_first_call_that_cannot_be_captured_says_so() -> None:
 def test_waits_for_nothing(gpu: torch.device, pairing: str) -> None:
     values = problem(pairing, gpu)
     values["pred"].requires_grad_()
-    giou_loss(**values).backward()
+    giou_loss(**values).sum().backward()
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        giou_loss(**values).backward()
+        giou_loss(**values).sum().backward()
     finally:
         torch.cuda.set_sync_debug_mode("default")
 
