@@ -49,8 +49,11 @@ def problem(
     and its last two belong to nobody. With indices, in two sets for "sets", no row is in more than
     two pairs, and some are in none.
     """
+    if pairing in ("indices", "sets"):
+        shape = (10,) if pairing == "indices" else (2, 7)
+        return indexed(shape, device, pred_dtype, target_dtype, weight, **options)
     grid = (3, 5)
-    rows = (12,) if pairing in ("offsets", "indices", "sets") else grid
+    rows = (12,) if pairing == "offsets" else grid
     pred_format = options.get("pred_format", "xyxy")
     target_format = options.get("target_format", "xyxy")
     result: Problem = {
@@ -68,22 +71,52 @@ def problem(
         result["mask"] = counts
     if pairing == "offsets":
         result["offsets"] = torch.tensor([1, 3, 10, 10], device=device)
-    if pairing in ("indices", "sets"):
-        shape = (10,) if pairing == "indices" else (2, 7)
-        result["pred_index"] = some_rows(shape, 15, seed=5).to(device)
-        result["target_index"] = some_rows(shape, 12, seed=6).to(device, torch.int32)
-    if weight is not None:
-        random = torch.Generator().manual_seed(4)
-        shape = shape_of_losses(**only_pairing(result))
-        result["weight"] = (2 * torch.rand(shape, generator=random)).to(device, weight)
-    return result
+    return result if weight is None else {**result, **random_weight(result, weight)}
+
+
+def random_weight(values: Problem, dtype: torch.dtype) -> dict[str, Tensor]:
+    """Of the shape that it must have, in [0, 2]."""
+    shape = shape_of_losses(**only_pairing(values))
+    random = torch.Generator().manual_seed(4)
+    return {"weight": (2 * torch.rand(shape, generator=random)).to(values["pred"].device, dtype)}
+
+
+def indexed(
+    shape: tuple[int, ...],
+    device: torch.device,
+    pred_dtype: torch.dtype = torch.float32,
+    target_dtype: torch.dtype = torch.float32,
+    weight: torch.dtype | None = None,
+    given: tuple[str, ...] = INDICES,
+    pred_list: tuple[int, ...] = (3, 5),
+    target_list: tuple[int, ...] = (12,),
+    most: int = 2,
+    **options: Any,
+) -> Problem:
+    """Pairs by index; an operand whose index is not given has the indices' shape."""
+    result: Problem = {**options}
+    for seed, (name, dtype, rows, index_dtype) in enumerate(
+        (
+            ("pred", pred_dtype, pred_list, torch.int64),
+            ("target", target_dtype, target_list, torch.int32),
+        )
+    ):
+        index = f"{name}_index"
+        if index in given:
+            numbers = some_rows(shape, torch.Size(rows).numel(), 5 + seed, most)
+            result[index] = numbers.to(device, index_dtype)
+        box_format = options.get(f"{name}_format", "xyxy")
+        own = rows if index in given else shape
+        result[name] = boxes(own, device, dtype, box_format, seed=1 + seed)
+    return result if weight is None else {**result, **random_weight(result, weight)}
 
 
 def some_rows(shape: tuple[int, ...], rows: int, seed: int, most: int = 2) -> Tensor:
     """An index of a list, with some that lie outside; each row at most that often."""
     count = torch.Size(shape).numel()
+    assert count <= most * rows
     random = torch.Generator().manual_seed(seed)
-    index = torch.randperm(most * rows, generator=random)[:count] % max(rows, 1)
+    index = torch.randperm(most * rows, generator=random)[:count] % rows
     index[seed % 3 :: 7] = -1
     index[seed % 5 :: 11] = rows
     return index.reshape(shape)
