@@ -66,6 +66,23 @@ def test_garbage_reaches_nothing(
 
 
 @pytest.mark.parametrize("poison", POISONS)
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("pairing", PAIRINGS[1:])
+def test_garbage_reaches_no_l1_and_no_iou(
+    implementation: Implementation, pairing: str, reduction: str, poison: float
+) -> None:
+    values = problem(pairing, implementation.device, weight=torch.float32, reduction=reduction)
+    values = with_overlaps(values)
+    clean_upstream, dirty_upstream = poisoned_upstream(values, poison)
+    for by in (("l1",), ("loss", "l1")):
+        clean = run(values, clean_upstream, by)
+        dirty = run(poisoned(values, poison), dirty_upstream, by)
+        for name, result in clean.items():
+            assert torch.equal(dirty[name], result), name
+        assert_zero_where_excluded(values, dirty)
+
+
+@pytest.mark.parametrize("poison", POISONS)
 @pytest.mark.parametrize("pairing", PAIRINGS[1:])
 @pytest.mark.parametrize(("loss", "eps"), LOSSES_AND_EPS)
 def test_garbage_reaches_no_second_derivative(
