@@ -80,3 +80,32 @@ def test_a_sum_is_within_a_millionth_of_its_losses(
     wanted = losses.sum(-1) if pairing == "sets" else losses.sum()
     total = run({**values, "reduction": "sum"})["loss"]
     assert total.tolist() == pytest.approx(wanted.tolist(), rel=1e-6)
+
+
+def shared_rows(device: torch.device, pairs: tuple[int, ...]) -> Problem:
+    """Rows in none, one, some and thousands of the pairs, of more rows than one task has."""
+    random = torch.Generator().manual_seed(7)
+    rows = 80_000
+    values: Problem = {
+        "pred": boxes((2, rows // 2), device, seed=1),
+        "target": boxes((rows,), device, seed=2),
+    }
+    for name in INDICES:
+        wide = torch.randint(rows, pairs, generator=random)
+        narrow = torch.randint(30, pairs, generator=random) * (rows // 29)
+        values[name] = torch.where(torch.rand(pairs, generator=random) < 0.5, wide, narrow)
+        values[name] = values[name].to(device)
+    return values
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("pairs", [(50_000,), (5, 9_000)])
+def test_rows_of_thousands_of_pairs(implementation: Implementation, pairs: tuple[int, ...]) -> None:
+    if implementation.device.type != "cpu":
+        pytest.skip("a GPU adds in any order; see test_indexed_gpu.py")
+    values = shared_rows(implementation.device, pairs)
+    torch.set_num_threads(1)
+    first = run(values, by=("loss", "l1"))
+    for number in (2, 5, 1):
+        torch.set_num_threads(number)
+        assert_same_bits(first, run(values, by=("loss", "l1")))

@@ -131,6 +131,23 @@ def test_more_rows_and_pairs_than_one_task_has(implementation: Implementation) -
     check_bounded(indexed((2, 9_000), device, weight=torch.float32, **lists), by=("loss", "l1"))
 
 
+def test_rows_that_32_bits_do_not_count(implementation: Implementation) -> None:
+    """Of lists that are one row, expanded."""
+    device = implementation.device
+    rows = 2**33
+    index = torch.tensor([0, 2**31, 2**32 + 5, rows - 1, rows, -1, -rows], device=device)
+    counts = torch.tensor([True] * 4 + [False] * 3, device=device)
+    one, other = boxes((1,), device, seed=1), boxes((7,), device, seed=2).requires_grad_()
+    expected = box_losses(one.expand(7, 4), other, mask=counts, reduction="none")
+    for name, shape in (("target", (rows,)), ("target", (2**16, 2**17)), ("pred", (2, rows // 2))):
+        pred, target = (one.expand(*shape, 4), other)[:: 1 if name == "pred" else -1]
+        actual = box_losses(pred, target, reduction="none", **{f"{name}_index": index})
+        (gradient,) = torch.autograd.grad(actual.l1.sum(), other)
+        assert torch.equal(gradient.any(-1), counts)
+        for output in ("l1", "iou"):
+            assert torch.equal(getattr(actual, output), getattr(expected, output))
+
+
 # --- Lists of any leading dimensions and strides ---
 
 
