@@ -164,7 +164,7 @@ def test_padding_changes_nothing(device: torch.device) -> None:
         assert result.iou.shape == (LAYERS, pairs or 11)
         assert not result.iou[:, 11:].any()
     for one, other in zip(*results, strict=True):
-        assert torch.allclose(one, other, rtol=1e-6, atol=0)
+        assert torch.allclose(one, other, rtol=1e-4, atol=0)
 
 
 def test_half_precision_heads(device: torch.device) -> None:
@@ -176,7 +176,7 @@ def test_half_precision_heads(device: torch.device) -> None:
     of_cast = in_one_call(head.float(), true, found, reduction="sum")
     for one, other in zip(of_head, of_cast, strict=True):
         assert one.dtype == torch.float32
-        assert torch.allclose(one, other, rtol=1e-6, atol=0)
+        assert torch.allclose(one, other, rtol=1e-4, atol=0)
     (gradient,) = torch.autograd.grad(of_head[1].sum(), head)
     assert gradient.dtype == torch.bfloat16
 
