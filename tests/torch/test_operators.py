@@ -137,3 +137,33 @@ def test_the_private_backward_cannot_be_differentiated_in_silence(device: torch.
     gradient, _, _ = OPERATORS._box_loss_backward(loss, None, scale, *arguments, wanted)
     with pytest.raises(RuntimeError, match="boxloss::_box_loss_backward"):
         gradient.sum().backward()
+
+
+def test_the_private_backward_refuses_what_forward_did_not_give(device: torch.device) -> None:
+    values = problem("sets", device)
+    arguments = positional(values)
+    loss, scale, l1, _ = OPERATORS._box_loss_forward(*arguments, True)
+    mixed = positional({**values, "pred_format": "xywh"})
+    wanted = [True, False, False]
+    for gradient, text in (
+        ((None, None, scale, *arguments), "grad_loss and grad_l1 are both None"),
+        ((loss[:1], None, scale, *arguments), r"grad_loss has shape \[1\]; it must be \[2\], the"),
+        (
+            (None, l1.sum(), scale, *arguments),
+            r"grad_l1 has shape \[\]; it must be \[2\], the shape",
+        ),
+        (
+            (loss, None, scale.sum(), *arguments),
+            r"scale has shape \[\]; it must be \[2\], as forward",
+        ),
+        ((None, l1, scale, *mixed), "l1 is of values in one format"),
+        ((loss, l1, scale, *mixed), "l1 is of values in one format"),
+    ):
+        for where in (device, torch.device("meta")):
+            moved = [a.to(where) if isinstance(a, torch.Tensor) else a for a in gradient]
+            with pytest.raises(ValueError, match=text):
+                OPERATORS._box_loss_backward(*moved, wanted)
+    with pytest.raises(TypeError, match="grad_l1 is Double; it must be Float, as the loss is"):
+        OPERATORS._box_loss_backward(loss, l1.double(), scale, *arguments, wanted)
+    with pytest.raises(ValueError, match=r"wanted\[2\] asks for the gradient of weight"):
+        OPERATORS._box_loss_backward(loss, l1, scale, *arguments, [True, False, True])
