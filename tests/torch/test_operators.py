@@ -150,11 +150,11 @@ def test_the_private_backward_refuses_what_forward_did_not_give(device: torch.de
         ((loss[:1], None, scale, *arguments), r"grad_loss has shape \[1\]; it must be \[2\], the"),
         (
             (None, l1.sum(), scale, *arguments),
-            r"grad_l1 has shape \[\]; it must be \[2\], the shape",
+            r"grad_l1 has shape \[\]; it must be \[2\], the",
         ),
         (
             (loss, None, scale.sum(), *arguments),
-            r"scale has shape \[\]; it must be \[2\], as forward",
+            r"scale has shape \[\]; it must be \[2\], as",
         ),
         ((None, l1, scale, *mixed), "l1 is of values in one format"),
         ((loss, l1, scale, *mixed), "l1 is of values in one format"),
