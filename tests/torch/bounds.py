@@ -11,6 +11,10 @@ here, with U = UNIT of the compute dtype, at least two unit roundoffs:
                                     of the corners', at most 4 additions: 5 U of the terms' sizes
     a product that underflows       the smallest number, times the side that it is multiplied with
       before its last factor        afterwards
+    l1                              four differences and three sums: 2 U of it; its derivatives,
+                                    1 or -1, as above
+    a row in m > 1 pairs            each addition rounds to the gradient's dtype: m of its unit
+                                    roundoffs of the terms' sizes
 
 Sums are bounded as in comparison.py.
 """
@@ -18,46 +22,80 @@ Sums are bounded as in comparison.py.
 from dataclasses import dataclass
 
 import torch
-from comparison import assert_within, compute_dtype, run, run_formula, upstream_for
+from comparison import (
+    UNIT_ROUNDOFF,
+    assert_within,
+    compute_dtype,
+    divisor_of,
+    run,
+    run_formula,
+    upstreams_for,
+)
 from formula import corners
 from formulas import FORMULAS, Pair
-from problems import Problem, on_cpu, pairs_of
+from problems import Problem, on_cpu, pairs_of, sets_of
 from running import SMALLEST, UNIT, coordinates
 from torch import Tensor
 
 
 @dataclass
-class PairBounds:
-    """Of the counted pairs: (pairs), and (pairs, 4) in the boxes' own formats."""
+class OutputBounds:
+    """Of one output of the counted pairs: (pairs); its derivatives: (pairs, 4), by box."""
 
-    loss: Tensor
-    loss_size: Tensor
+    error: Tensor
+    size: Tensor
     boxes: dict[str, Tensor]
-    slots: Tensor
-    rows: Tensor
+    box_sizes: dict[str, Tensor]
+
+
+@dataclass
+class PairBounds:
+    """Of all outputs, and where the pairs lie."""
+
+    loss: OutputBounds
+    l1: OutputBounds
+    iou: Tensor
+    rows: dict[str, Tensor]
+    places: Tensor
 
 
 def pair_bounds(values: Problem) -> PairBounds:
-    """How far each counted pair's loss and derivatives may be from the formula's."""
+    """How far each counted pair's outputs and derivatives may be from the formula's."""
     compute = compute_dtype(values)
     exact = on_cpu(values)
-    slots, rows = torch.tensor(pairs_of(values), dtype=torch.int64).reshape(-1, 2).unbind(-1)
+    pairs = torch.tensor(pairs_of(values), dtype=torch.int64).reshape(-1, 3)
+    slots, rows, places = pairs.unbind(-1)
     formats = {name: values.get(f"{name}_format", "xyxy") for name in ("pred", "target")}
-    p, t = (
-        corners(exact[name].to(compute).double().reshape(-1, 4)[where], formats[name], compute)
+    raw_p, raw_t = (
+        exact[name].to(compute).double().reshape(-1, 4)[where]
         for name, where in (("pred", slots), ("target", rows))
     )
+    p = corners(raw_p, formats["pred"], compute)
+    t = corners(raw_t, formats["target"], compute)
     eps = torch.tensor(values.get("eps", 1e-7), dtype=compute).double()
     pair = Pair(*coordinates(p, t, compute), eps, values.get("eps_mode", "add"))
     result = FORMULAS[values.get("loss", "giou")](pair)
     longest = 1 + 2 * torch.cat((p, t), -1).abs().amax(-1)
     each = result.tangent.error + 5 * UNIT[compute] * result.tangent.size
     each = each + 2 * SMALLEST[compute] * longest
-    boxes = {
-        "pred": of_format(each[:4], formats["pred"]),
-        "target": of_format(each[4:], formats["target"]),
-    }
-    return PairBounds(result.primal.error, result.primal.value.abs(), boxes, slots, rows)
+    sizes = result.tangent.size
+    loss = OutputBounds(
+        result.primal.error,
+        result.primal.value.abs(),
+        {
+            "pred": of_format(each[:4], formats["pred"]),
+            "target": of_format(each[4:], formats["target"]),
+        },
+        {
+            "pred": of_format(sizes[:4], formats["pred"]),
+            "target": of_format(sizes[4:], formats["target"]),
+        },
+    )
+    distance = (raw_p - raw_t).abs().sum(-1)
+    ones = dict.fromkeys(("pred", "target"), torch.ones_like(raw_p))
+    signs = {name: 5 * UNIT[compute] * one for name, one in ones.items()}
+    l1 = OutputBounds(2 * UNIT[compute] * distance, distance, signs, ones)
+    return PairBounds(loss, l1, pair.iou.primal.error, {"pred": slots, "target": rows}, places)
 
 
 def of_format(errors: Tensor, box_format: str) -> Tensor:
@@ -69,45 +107,84 @@ def of_format(errors: Tensor, box_format: str) -> Tensor:
     return torch.cat((first + second, sizes)).T
 
 
-def check_bounded(values: Problem, upstream: Tensor | None = None) -> None:
-    """Loss and gradients are as near to the formula's as rounding allows."""
-    actual, expected = run(values, upstream), run_formula(values, upstream)
+def check_bounded(
+    values: Problem, upstream: Tensor | None = None, by: tuple[str, ...] = ()
+) -> None:
+    """Loss and gradients are as near to the formula's as rounding allows.
+
+    With `by`, the outputs of box_losses, and the gradients by those that it names.
+    """
+    actual, expected = run(values, upstream, by), run_formula(values, upstream, by)
     compute = compute_dtype(values)
     u = UNIT[compute]
     bounds = pair_bounds(values)
-    rows = bounds.rows
-    reduction = values.get("reduction", "mean")
-    upstream = upstream_for(actual["loss"]) if upstream is None else upstream
-    upstream = upstream.cpu().double().abs().reshape(-1)
-    assert actual["loss"].dtype == compute
-    assert actual["loss"].shape == expected["loss"].shape
-
-    weight = torch.ones(len(rows)).double()
+    places = bounds.places
+    is_reduced = values.get("reduction", "mean") != "none"
+    divisor = divisor_of(values)
+    into = sets_of(values) if is_reduced else places
+    weight = torch.ones(len(places)).double()
     if "weight" in values:
-        weight = values["weight"].cpu().double().reshape(-1)[rows].abs()
-    divisor = 1.0
-    if reduction == "mean":
-        divisor = float(values["normalizer"]) if "normalizer" in values else max(len(rows), 1)
-    each = weight * (bounds.loss + u * bounds.loss_size)
-    factor = (upstream[rows] if reduction == "none" else upstream) / divisor
-    if reduction == "none":
-        loss_error = torch.zeros(expected["loss"].numel()).double().index_put((rows,), each)
-        loss_error = loss_error.reshape(expected["loss"].shape)
-    else:
-        adding = len(rows) * u if compute == torch.float64 else 1e-6
-        loss_error = (each.sum() + adding * (weight * (bounds.loss_size + each)).sum()) / divisor
-        loss_error = loss_error + u * expected["loss"].abs()
-    assert_within(actual["loss"], expected["loss"], loss_error, "loss")
+        weight = values["weight"].cpu().double().reshape(-1)[places].abs()
 
-    for name, places in (("pred", bounds.slots), ("target", rows)):
+    outputs = [name for name in ("loss", "l1") if name in actual]
+    for name in outputs:
+        assert actual[name].dtype == compute
+        assert actual[name].shape == expected[name].shape
+        of_output = getattr(bounds, name)
+        each = weight * (of_output.error + u * of_output.size)
+        error = added(each, into, expected[name])
+        if is_reduced:
+            adding = len(places) * u if compute == torch.float64 else 1e-6
+            sizes = added(weight * (of_output.size + each), into, expected[name])
+            error = (error + adding * sizes) / divisor + u * expected[name].abs()
+        assert_within(actual[name], expected[name], error, name)
+    if by:
+        assert actual["iou"].dtype == compute
+        error = added(bounds.iou, places, expected["iou"])
+        assert_within(actual["iou"], expected["iou"], error, "iou")
+
+    upstreams = upstreams_for({name: actual[name] for name in outputs}, upstream, by)
+    factors = {}
+    for name, each in upstreams.items():
+        size = each.cpu().double().abs()
+        factors[name] = (size / divisor if is_reduced else size).reshape(-1)[into]
+    for name in ("pred", "target"):
         if name in actual:
-            errors = torch.zeros(actual[name].numel() // 4, 4).double()
-            errors[places] = bounds.boxes[name] * (weight * factor)[:, None]
+            assert actual[name].dtype == values[name].dtype
             assert actual[name].shape == values[name].shape
-            errors = errors.reshape(actual[name].shape)
+            each, sizes = torch.zeros(2, len(places), 4).double()
+            for output, factor in factors.items():
+                of_output = getattr(bounds, output)
+                by_pair = (weight * factor)[:, None]
+                each += of_output.boxes[name] * by_pair
+                sizes += (of_output.boxes[name] + of_output.box_sizes[name]) * by_pair
+            if len(factors) > 1:
+                each += u * sizes
+            errors = in_rows(each, sizes, bounds.rows[name], actual[name], u)
             assert_within(actual[name], expected[name], errors, f"gradient of {name}")
     if "weight" in actual:
-        errors = torch.zeros(actual["weight"].numel()).double()
-        errors[rows] = (bounds.loss + 4 * u * bounds.loss_size) * factor
-        errors = errors.reshape(actual["weight"].shape)
+        each = torch.zeros(len(places)).double()
+        for output, factor in factors.items():
+            of_output = getattr(bounds, output)
+            each += (of_output.error + (3 + len(factors)) * u * of_output.size) * factor
+        errors = added(each, places, expected["weight"])
         assert_within(actual["weight"], expected["weight"], errors, "gradient of weight")
+
+
+def added(each: Tensor, into: Tensor, like: Tensor) -> Tensor:
+    """The pairs' numbers, added up where they go."""
+    return torch.zeros(like.numel()).double().index_add(0, into, each).reshape(like.shape)
+
+
+def in_rows(each: Tensor, sizes: Tensor, rows: Tensor, gradient: Tensor, u: float) -> Tensor:
+    """The pairs' errors, added up in a gradient's rows, with what the adding itself may cost."""
+    count = gradient.numel() // 4
+    unit = max(UNIT_ROUNDOFF[gradient.dtype], u)
+    zeros = torch.zeros(count, 4).double()
+    error = zeros.index_add(0, rows, each)
+    pairs = torch.bincount(rows, minlength=count).double()[:, None]
+    steps = pairs * unit
+    by_adding = steps / (1 - steps) * zeros.index_add(0, rows, sizes)
+    by_adding += pairs * torch.finfo(gradient.dtype).smallest_normal * unit
+    error += torch.where(pairs > 1, by_adding, 0.0)
+    return error.reshape(gradient.shape)

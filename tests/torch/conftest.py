@@ -26,3 +26,11 @@ def implementation(request: pytest.FixtureRequest) -> Iterator[Implementation]:
     device = device_or_skip("cpu" if request.param.startswith("cpu/") else "cuda")
     with use_implementation(request.param):
         yield Implementation(request.param, device)
+
+
+@pytest.fixture(params=GPU_NAMES or ["cuda"])
+def gpu(request: pytest.FixtureRequest) -> Iterator[torch.device]:
+    """The GPU, with each of its implementations chosen in turn."""
+    device = device_or_skip("cuda")
+    with use_implementation(request.param):
+        yield device

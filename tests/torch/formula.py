@@ -2,48 +2,86 @@
 # SPDX-License-Identifier: Apache-2.0
 """The losses in plain PyTorch, written out in double: what boxloss is compared with.
 
-For the formula of one pair see formulas.py. Which pairs count is found slot by slot in Python, and
+For the formula of one pair see formulas.py. Which pairs count is found one by one in Python, and
 pairs that do not count never enter the formula. Everything is on the CPU; gradients are autograd's.
 """
+
+from typing import Any
 
 import torch
 from formulas import FORMULAS, Pair
 from torch import Tensor
 
 
-def box_loss(
+def box_loss(pred: Tensor, target: Tensor, loss: str = "giou", **options: Any) -> Tensor:
+    """The first of box_losses."""
+    return box_losses(pred, target, loss, **options)["loss"]
+
+
+def box_losses(
     pred: Tensor,
     target: Tensor,
     loss: str = "giou",
     *,
     weight: Tensor | None = None,
     normalizer: Tensor | None = None,
-    lengths: Tensor | None = None,
-    mask: Tensor | None = None,
-    offsets: Tensor | None = None,
-    zero_padded: bool = False,
     pred_format: str = "xyxy",
     target_format: str = "xyxy",
     reduction: str = "mean",
     eps: float = 1e-7,
     eps_mode: str = "add",
     compute: torch.dtype = torch.float64,
-) -> Tensor:
+    **pairing: Any,
+) -> dict[str, Tensor]:
     """Arguments as boxloss', in double; `compute` is the dtype that corners and eps round to."""
-    pairs = counted_pairs(pred, target, lengths, mask, offsets, zero_padded)
-    slots = torch.tensor([slot for slot, _ in pairs], dtype=torch.int64)
-    rows = torch.tensor([row for _, row in pairs], dtype=torch.int64)
-    p = corners(pred.reshape(-1, 4)[slots], pred_format, compute)
-    t = corners(target.reshape(-1, 4)[rows], target_format, compute)
-    losses = pair_losses(loss, p, t, torch.tensor(eps, dtype=compute).double(), eps_mode)
-    if weight is not None:
-        losses = losses * weight.reshape(-1)[rows]
-    if reduction == "none":
-        shape = target.shape[:-1]
-        return torch.zeros(shape.numel()).double().index_put((rows,), losses).reshape(shape)
-    if reduction == "sum":
-        return losses.sum()
-    return losses.sum() / (max(len(pairs), 1) if normalizer is None else normalizer)
+    pairs = torch.tensor(counted_pairs(pred, target, **pairing), dtype=torch.int64)
+    slots, rows, places = pairs.reshape(-1, 3).unbind(-1)
+    p, t = pred.reshape(-1, 4)[slots], target.reshape(-1, 4)[rows]
+    pair = Pair(
+        corners(p, pred_format, compute).unbind(-1),
+        corners(t, target_format, compute).unbind(-1),
+        torch.tensor(eps, dtype=compute).double(),
+        eps_mode,
+    )
+    shape = shape_of_losses(pred, target, **pairing)
+    by_set = any(pairing.get(name) is not None for name in ("pred_index", "target_index"))
+
+    def at_places(values: Tensor) -> Tensor:
+        return torch.zeros(shape.numel()).double().index_put((places,), values).reshape(shape)
+
+    def total(values: Tensor) -> Tensor:
+        return values.sum(-1) if by_set else values.sum()
+
+    def reduced(values: Tensor) -> Tensor:
+        values = at_places(values if weight is None else values * weight.reshape(-1)[places])
+        if reduction == "none":
+            return values
+        if reduction == "sum":
+            return total(values)
+        counts = total(at_places(torch.ones(len(places)).double()))
+        return total(values) / (counts.clamp(min=1) if normalizer is None else normalizer)
+
+    return {
+        "loss": reduced(FORMULAS[loss](pair)),
+        "l1": reduced(torch.abs(p - t).sum(-1)),
+        "iou": at_places(pair.iou.detach()),
+    }
+
+
+def shape_of_losses(
+    pred: Tensor,
+    target: Tensor,
+    *,
+    offsets: Tensor | None = None,
+    pred_index: Tensor | None = None,
+    target_index: Tensor | None = None,
+    **_: Any,
+) -> torch.Size:
+    """Without a reduction."""
+    for index in (pred_index, target_index):
+        if index is not None:
+            return index.shape
+    return (pred if offsets is None else target).shape[:-1]
 
 
 def counted_pairs(
@@ -53,14 +91,24 @@ def counted_pairs(
     mask: Tensor | None = None,
     offsets: Tensor | None = None,
     zero_padded: bool = False,
-) -> list[tuple[int, int]]:
-    """The pairs that count: the number of the slot in pred, and of the box in target."""
+    pred_index: Tensor | None = None,
+    target_index: Tensor | None = None,
+) -> list[tuple[int, int, int]]:
+    """The pairs that count: where each lies in pred, in target and in the unreduced loss."""
+    if pred_index is not None or target_index is not None:
+        lists = []
+        for boxes, index in ((pred, pred_index), (target, target_index)):
+            rows = range(boxes.shape[:-1].numel())
+            lists.append((rows, rows if index is None else index.flatten().tolist()))
+        (slots, by_slot), (rows, by_row) = lists
+        each = enumerate(zip(by_slot, by_row, strict=True))
+        return [(slot, row, k) for k, (slot, row) in each if slot in slots and row in rows]
     if offsets is not None:
         images, slots = pred.shape[:2]
         rows = len(target)
         bounds = [min(max(offset, 0), rows) for offset in offsets.tolist()]
         return [
-            (image * slots + j, bounds[image] + j)
+            (image * slots + j, bounds[image] + j, bounds[image] + j)
             for image in range(images)
             for j in range(min(bounds[image + 1] - bounds[image], slots))
         ]
@@ -71,7 +119,7 @@ def counted_pairs(
         counts = mask
     if lengths is not None:
         counts = torch.arange(pred.shape[1]) < lengths[:, None]
-    return [(slot, slot) for slot in counts.flatten().nonzero().flatten().tolist()]
+    return [(slot, slot, slot) for slot in counts.flatten().nonzero().flatten().tolist()]
 
 
 def corners(boxes: Tensor, box_format: str, compute: torch.dtype) -> Tensor:
@@ -88,8 +136,3 @@ def _to_corners(boxes: Tensor, box_format: str) -> Tensor:
     if box_format == "xywh":
         return torch.stack((a, b, a + w, b + h), -1)
     return torch.stack((a - 0.5 * w, b - 0.5 * h, a + 0.5 * w, b + 0.5 * h), -1)
-
-
-def pair_losses(loss: str, p: Tensor, t: Tensor, eps: Tensor, eps_mode: str) -> Tensor:
-    """Of corner boxes."""
-    return FORMULAS[loss](Pair(p.unbind(-1), t.unbind(-1), eps, eps_mode))

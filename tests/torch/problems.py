@@ -1,14 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Random problems: keyword arguments for giou_loss."""
+"""Random problems: keyword arguments for giou_loss, box_loss and box_losses."""
 
 from typing import Any
 
 import torch
-from formula import counted_pairs
+from formula import counted_pairs, shape_of_losses
 from torch import Tensor
 
-PAIRINGS = ("dense", "zero_padded", "lengths", "mask", "offsets")
+PAIRINGS = ("dense", "zero_padded", "lengths", "mask", "offsets", "indices", "sets")
+INDICES = ("pred_index", "target_index")
 FORMATS = ("xyxy", "xywh", "cxcywh")
 REDUCTIONS = ("none", "sum", "mean")
 FLOATING = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
@@ -45,8 +46,12 @@ def problem(
     """Three images of five slots, some of which do not count, unless the pairing is dense.
 
     With offsets image 1 owns more rows than pred has slots, image 2 none, and the list's first row
-    and its last two belong to nobody.
+    and its last two belong to nobody. With indices, in two sets for "sets", no row is in more than
+    two pairs, and some are in none.
     """
+    if pairing in ("indices", "sets"):
+        shape = (10,) if pairing == "indices" else (2, 7)
+        return indexed(shape, device, pred_dtype, target_dtype, weight, **options)
     grid = (3, 5)
     rows = (12,) if pairing == "offsets" else grid
     pred_format = options.get("pred_format", "xyxy")
@@ -66,10 +71,55 @@ def problem(
         result["mask"] = counts
     if pairing == "offsets":
         result["offsets"] = torch.tensor([1, 3, 10, 10], device=device)
-    if weight is not None:
-        random = torch.Generator().manual_seed(4)
-        result["weight"] = (2 * torch.rand(rows, generator=random)).to(device, weight)
-    return result
+    return result if weight is None else {**result, **random_weight(result, weight)}
+
+
+def random_weight(values: Problem, dtype: torch.dtype) -> dict[str, Tensor]:
+    """Of the shape that it must have, in [0, 2]."""
+    shape = shape_of_losses(**only_pairing(values))
+    random = torch.Generator().manual_seed(4)
+    return {"weight": (2 * torch.rand(shape, generator=random)).to(values["pred"].device, dtype)}
+
+
+def indexed(
+    shape: tuple[int, ...],
+    device: torch.device,
+    pred_dtype: torch.dtype = torch.float32,
+    target_dtype: torch.dtype = torch.float32,
+    weight: torch.dtype | None = None,
+    given: tuple[str, ...] = INDICES,
+    pred_list: tuple[int, ...] = (3, 5),
+    target_list: tuple[int, ...] = (12,),
+    most: int = 2,
+    **options: Any,
+) -> Problem:
+    """Pairs by index; an operand whose index is not given has the indices' shape."""
+    result: Problem = {**options}
+    for seed, (name, dtype, rows, index_dtype) in enumerate(
+        (
+            ("pred", pred_dtype, pred_list, torch.int64),
+            ("target", target_dtype, target_list, torch.int32),
+        )
+    ):
+        index = f"{name}_index"
+        if index in given:
+            numbers = some_rows(shape, torch.Size(rows).numel(), 5 + seed, most)
+            result[index] = numbers.to(device, index_dtype)
+        box_format = options.get(f"{name}_format", "xyxy")
+        own = rows if index in given else shape
+        result[name] = boxes(own, device, dtype, box_format, seed=1 + seed)
+    return result if weight is None else {**result, **random_weight(result, weight)}
+
+
+def some_rows(shape: tuple[int, ...], rows: int, seed: int, most: int = 2) -> Tensor:
+    """An index of a list, with some that lie outside; each row at most that often."""
+    count = torch.Size(shape).numel()
+    assert count <= most * rows
+    random = torch.Generator().manual_seed(seed)
+    index = torch.randperm(most * rows, generator=random)[:count] % rows
+    index[seed % 3 :: 7] = -1
+    index[seed % 5 :: 11] = rows
+    return index.reshape(shape)
 
 
 def on_cpu(values: Problem) -> Problem:
@@ -77,26 +127,53 @@ def on_cpu(values: Problem) -> Problem:
     return {name: v.cpu() if isinstance(v, Tensor) else v for name, v in values.items()}
 
 
-PAIRING_ARGUMENTS = ("pred", "target", "lengths", "mask", "offsets", "zero_padded")
+PAIRING_ARGUMENTS = ("pred", "target", "lengths", "mask", "offsets", "zero_padded", *INDICES)
 
 
-def pairs_of(values: Problem) -> list[tuple[int, int]]:
+def only_pairing(values: Problem) -> Problem:
+    """What tells which pairs there are."""
+    return {name: values[name] for name in PAIRING_ARGUMENTS if name in values}
+
+
+def pairs_of(values: Problem) -> list[tuple[int, int, int]]:
     """See counted_pairs."""
-    on_host = on_cpu(values)
-    return counted_pairs(**{name: on_host[name] for name in PAIRING_ARGUMENTS if name in on_host})
+    return counted_pairs(**only_pairing(on_cpu(values)))
 
 
-def excluded(values: Problem) -> tuple[Tensor, Tensor]:
-    """True for the slots of pred, and for the rows of target, that no counted pair has."""
-    pred, target = values["pred"], values["target"]
-    slots = torch.ones(pred.shape[:-1].numel(), dtype=torch.bool)
-    rows = torch.ones(target.shape[:-1].numel(), dtype=torch.bool)
-    for slot, row in pairs_of(values):
-        slots[slot] = rows[row] = False
-    return (
-        slots.reshape(pred.shape[:-1]).to(pred.device),
-        rows.reshape(target.shape[:-1]).to(target.device),
+def is_in_sets(values: Problem) -> bool:
+    """Has each set a reduced loss of its own?"""
+    return any(name in values and values[name].dim() == 2 for name in INDICES)
+
+
+def sets_of(values: Problem) -> Tensor:
+    """For each counted pair, which reduced loss it belongs to."""
+    shape = shape_of_losses(**only_pairing(values))
+    places = torch.tensor([place for _, _, place in pairs_of(values)], dtype=torch.int64)
+    return places // max(shape[-1] if is_in_sets(values) else shape.numel(), 1)
+
+
+def counts_of(values: Problem) -> Tensor:
+    """How many pairs count for each reduced loss, in double on the CPU."""
+    shape = shape_of_losses(**only_pairing(values))
+    counted = torch.zeros(shape.numel()).double()
+    counted[[place for _, _, place in pairs_of(values)]] = 1
+    counted = counted.reshape(shape)
+    return counted.sum(-1) if is_in_sets(values) else counted.sum()
+
+
+def excluded(values: Problem) -> tuple[Tensor, Tensor, Tensor]:
+    """True for the rows of pred, of target and of the loss that no counted pair has."""
+    shapes = [values[name].shape[:-1] for name in ("pred", "target")]
+    shapes.append(shape_of_losses(**only_pairing(values)))
+    results = [torch.ones(shape.numel(), dtype=torch.bool) for shape in shapes]
+    for pair in pairs_of(values):
+        for result, row in zip(results, pair, strict=True):
+            result[row] = False
+    device = values["pred"].device
+    pred, target, loss = (
+        result.reshape(shape).to(device) for result, shape in zip(results, shapes, strict=True)
     )
+    return pred, target, loss
 
 
 def with_overlaps(values: Problem) -> Problem:
@@ -106,6 +183,6 @@ def with_overlaps(values: Problem) -> Problem:
     pred_format = values.get("pred_format", "xyxy")
     larger = torch.tensor([1.03, 0.99, 1.05, 1.02], device=pred.device)
     near = larger * boxes((rows,), pred.device, torch.float64, pred_format, seed=2)
-    for slot, row in pairs_of(values)[::2]:
+    for slot, row, _ in pairs_of(values)[::2]:
         pred[slot] = near[row].to(pred.dtype)
     return {**values, "pred": pred.reshape(values["pred"].shape)}

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad arguments: the type of the error, and its text, on real tensors and on meta ones."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import box_loss, giou_loss
+from boxloss.torch import box_loss, box_losses, giou_loss
 from problems import Problem, boxes, problem
 
 
@@ -14,7 +15,8 @@ def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.zeros(shape, dtype=dtype)
 
 
-# A valid problem's name, what is changed in it, and the error's text. Grids are (3, 5), lists 12.
+# A valid problem's name, what is changed in it, and the error's text. Grids are (3, 5), lists 12,
+# indices 10, and sets (2, 7).
 VALUE_ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("dense", {"pred_format": "yxyx"}, "pred_format is 'yxyx'; allowed: 'xyxy', 'xywh', 'cxcywh'"),
     ("dense", {"target_format": ""}, "target_format is ''; allowed: 'xyxy', 'xywh', 'cxcywh'"),
@@ -27,12 +29,13 @@ VALUE_ERRORS: list[tuple[str, dict[str, Any], str]] = [
     (
         "mask",
         {"zero_padded": True},
-        "give at most one of zero_padded, lengths, mask and offsets; got zero_padded mask$",
+        "give at most one of zero_padded, lengths, mask, offsets and indices; "
+        "got zero_padded mask$",
     ),
     (
         "lengths",
         {"offsets": zeros(4, dtype=torch.int64)},
-        "give at most one of zero_padded, lengths, mask and offsets; got lengths offsets$",
+        "give at most one of zero_padded, lengths, mask, offsets and indices; got lengths offsets$",
     ),
     (
         "dense",
@@ -99,6 +102,100 @@ VALUE_ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("dense", {"normalizer": zeros(), "reduction": "none"}, "normalizer needs reduction 'mean'"),
     ("dense", {"normalizer": zeros(1)}, r"normalizer has shape \[1\]; it must have no dimension"),
+    (
+        "indices",
+        {"mask": zeros(3, 5, dtype=torch.bool)},
+        "give at most one of zero_padded, lengths, mask, offsets and indices; "
+        "got mask pred_index target_index$",
+    ),
+    (
+        "indices",
+        {"target_index": None, "zero_padded": True},
+        "give at most one of .*; got zero_padded pred_index$",
+    ),
+    (
+        "lengths",
+        {"target_index": zeros(3, 5, dtype=torch.int64)},
+        "give at most one of .*; got lengths target_index$",
+    ),
+    (
+        "offsets",
+        {"pred_index": zeros(12, dtype=torch.int64)},
+        "give at most one of .*; got offsets pred_index$",
+    ),
+    (
+        "indices",
+        {"pred_index": zeros(1, 2, 5, dtype=torch.int64)},
+        r"pred_index has shape \[1, 2, 5\]; it must be \(pairs\) or \(sets, pairs\)$",
+    ),
+    (
+        "indices",
+        {"target_index": zeros(dtype=torch.int64)},
+        r"target_index has shape \[\]; it must be \(pairs\) or \(sets, pairs\)$",
+    ),
+    (
+        "indices",
+        {"target_index": zeros(9, dtype=torch.int64)},
+        r"target_index has shape \[9\]; it must be \[10\], pred_index's shape$",
+    ),
+    (
+        "sets",
+        {"target_index": zeros(14, dtype=torch.int64)},
+        r"target_index has shape \[14\]; it must be \[2, 7\], pred_index's shape$",
+    ),
+    (
+        "sets",
+        {"pred_index": zeros(1, 7, dtype=torch.int64)},
+        r"target_index has shape \[2, 7\]; it must be \[1, 7\], pred_index's shape$",
+    ),
+    (
+        "indices",
+        {"target_index": None},
+        r"target has shape \[12, 4\]; it must be \[10, 4\], the shape of the other index, with a 4",
+    ),
+    (
+        "sets",
+        {"pred_index": None},
+        r"pred has shape \[3, 5, 4\]; it must be \[2, 7, 4\], the shape of the other index, with a",
+    ),
+    (
+        "sets",
+        {"target_index": None, "target": zeros(14, 4)},
+        r"target has shape \[14, 4\]; it must be \[2, 7, 4\], the shape of the other index",
+    ),
+    ("indices", {"pred": zeros(15, 3)}, r"pred has shape \[15, 3\]; its last dimension must be 4"),
+    ("sets", {"target": zeros()}, r"target has shape \[\]; its last dimension must be 4"),
+    (
+        "indices",
+        {"weight": zeros(12)},
+        r"weight has shape \[12\]; it must be \[10\], the shape of the unreduced loss$",
+    ),
+    (
+        "sets",
+        {"weight": zeros(2, 1)},
+        r"weight has shape \[2, 1\]; it must be \[2, 7\], the shape of the unreduced loss$",
+    ),
+    (
+        "sets",
+        {"normalizer": zeros(7)},
+        r"normalizer has shape \[7\]; it must be \[2\], one for each set, or none$",
+    ),
+    (
+        "sets",
+        {"normalizer": zeros(1)},
+        r"normalizer has shape \[1\]; it must be \[2\], one for each set, or none$",
+    ),
+    (
+        "sets",
+        {"normalizer": zeros(2, 1)},
+        r"normalizer has shape \[2, 1\]; it must have no dimension",
+    ),
+    (
+        "indices",
+        {"normalizer": zeros(10)},
+        r"normalizer has shape \[10\]; it must have no dimension",
+    ),
+    ("sets", {"normalizer": zeros(2), "reduction": "sum"}, "normalizer needs reduction 'mean'"),
 ]
 
 FLOATING = "it must be float64, float32, float16 or bfloat16"
@@ -127,6 +224,17 @@ TYPE_ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("lengths", {"lengths": zeros(3, dtype=torch.int16)}, f"lengths is Short; {INTEGER}"),
     ("offsets", {"offsets": zeros(4, dtype=torch.uint8)}, f"offsets is Byte; {INTEGER}"),
     ("mask", {"mask": zeros(3, 5, dtype=torch.uint8)}, "mask is Byte; it must be bool"),
+    ("indices", {"pred_index": zeros(10)}, f"pred_index is Float; {INTEGER}$"),
+    ("sets", {"target_index": zeros(2, 7, dtype=torch.bool)}, f"target_index is Bool; {INTEGER}$"),
+    ("sets", {"pred_index": zeros(2, 7, dtype=torch.int16)}, f"pred_index is Short; {INTEGER}$"),
+    ("sets", {"pred": zeros(3, 5, 4, dtype=torch.uint8)}, f"pred is Byte; {FLOATING}$"),
+    ("indices", {"target": zeros(12, 4, dtype=torch.int8)}, f"target is Char; {ANY_NUMBER}$"),
+    ("indices", {"weight": zeros(10, dtype=torch.int64)}, f"weight is Long; {FLOATING}$"),
+    (
+        "sets",
+        {"normalizer": zeros(2, dtype=torch.bfloat16)},
+        "normalizer is BFloat16; it must be float64, float32, int64 or int32",
+    ),
     (
         "dense",
         {"normalizer": zeros(dtype=torch.float16)},
@@ -161,11 +269,50 @@ def test_an_unknown_loss() -> None:
         box_loss(zeros(5, 4), zeros(5, 4), "GIoU")  # type: ignore[arg-type]
 
 
-def test_errors_name_the_function_that_was_called(device: torch.device) -> None:
-    bad = {**problem("dense", device), "eps": -1.0}
-    for function, name in ((giou_loss, "giou_loss"), (box_loss, "box_loss")):
-        with pytest.raises(ValueError, match=f"^{name}: eps is -1"):
-            function(**bad)
+@pytest.mark.parametrize("where", ["device", "meta", "gradient", "transform"])
+@pytest.mark.parametrize("function", [giou_loss, box_loss, box_losses])
+def test_errors_name_the_function_that_was_called(
+    device: torch.device, function: Callable[..., Any], where: str
+) -> None:
+    bad = {**problem("sets", device), "eps": -1.0}
+    if where == "meta":
+        bad = move(bad, torch.device("meta"))
+    bad["pred"].requires_grad_(where == "gradient")
+    call = function
+    if where == "transform":
+        bad["pred"] = bad["pred"][None]
+        call = torch.func.vmap(function, in_dims=(0, None))
+    pred, target = bad.pop("pred"), bad.pop("target")
+    with pytest.raises(ValueError, match=f"^{function.__name__}: eps is -1"):
+        call(pred, target, **bad)
+
+
+@pytest.mark.parametrize("pairing", ["dense", "offsets", "sets"])
+def test_l1_is_of_values_in_one_format(device: torch.device, pairing: str) -> None:
+    values = {**problem(pairing, device), "pred_format": "cxcywh", "target_format": "xywh"}
+    text = (
+        "box_losses: l1 is of values in one format, but pred_format is 'cxcywh' and "
+        "target_format is 'xywh'$"
+    )
+    for where in (device, torch.device("meta")):
+        moved = move(values, where)
+        for _ in range(2):
+            with pytest.raises(ValueError, match=f"^{text}"):
+                box_losses(**moved)
+            moved["pred"] = moved["pred"].detach().requires_grad_()
+    with pytest.raises(ValueError, match=text):
+        torch.func.grad(lambda pred: box_losses(**{**values, "pred": pred}).l1.sum())(
+            values["pred"]
+        )
+
+
+@pytest.mark.parametrize("argument", ["pred", "target"])
+def test_a_list_whose_last_dimension_has_gaps(device: torch.device, argument: str) -> None:
+    values = problem("indices", device)
+    values[argument] = values[argument].mT.contiguous().mT
+    for where in (device, torch.device("meta")):
+        with pytest.raises(ValueError, match=f"^giou_loss: {argument} has strides .*; its last"):
+            giou_loss(**move(values, where))
 
 
 def test_a_target_that_does_not_lie_on_its_elements() -> None:
@@ -190,6 +337,8 @@ def test_type_errors(device: torch.device, pairing: str, change: Problem, text: 
         ("lengths", "lengths"),
         ("mask", "mask"),
         ("offsets", "offsets"),
+        ("indices", "pred_index"),
+        ("sets", "target_index"),
     ],
 )
 def test_mixed_devices(device: torch.device, pairing: str, argument: str, other: str) -> None:

@@ -68,8 +68,8 @@ def test_they_are_some_roundings_of_ordinary_boxes(loss: str, dtype: torch.dtype
     bounds = pair_bounds(values)
     roundoff = UNIT_ROUNDOFF[dtype] * (4 if dtype == torch.float64 else 1)
     # -log(0) is 16, of the smallest iou here the derivative is 20 by a side of 4.
-    assert bounds.loss.max() < (80 if loss == "iou_log" else 40) * roundoff
-    for errors in bounds.boxes.values():
+    assert bounds.loss.error.max() < (80 if loss == "iou_log" else 40) * roundoff
+    for errors in bounds.loss.boxes.values():
         assert errors.max() < (500 if loss == "iou_log" else 20) * roundoff
 
 

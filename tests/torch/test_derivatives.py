@@ -75,9 +75,9 @@ def test_a_normalizer_has_no_gradient(device: torch.device) -> None:
 def test_only_what_is_asked_for(device: torch.device, pairing: str, wanted: str) -> None:
     values = problem(pairing, device, DOUBLE, DOUBLE, DOUBLE)
     everything = differentiable(values)
-    giou_loss(**{**values, **everything}).backward()
+    giou_loss(**{**values, **everything}).sum().backward()
     values[wanted] = values[wanted].detach().requires_grad_()
-    giou_loss(**values).backward()
+    giou_loss(**values).sum().backward()
     for name, tensor in everything.items():
         if name == wanted:
             # Boxes are longer than 4 and weights below 2.

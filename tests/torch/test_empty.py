@@ -6,7 +6,8 @@ import pytest
 import torch
 from comparison import run
 from devices import Implementation
-from problems import REDUCTIONS, Problem
+from formula import shape_of_losses
+from problems import REDUCTIONS, Problem, is_in_sets, only_pairing
 
 pytestmark = pytest.mark.asan
 
@@ -21,6 +22,11 @@ def empty_problems(device: torch.device) -> dict[str, Problem]:
 
     def grid(*shape: int) -> Problem:
         return {"pred": boxes(*shape), "target": boxes(*shape)}
+
+    def lists(pred: int, target: int, *shape: int, row: int = -1) -> Problem:
+        index = torch.full(shape, row, device=device)
+        both = {"pred_index": index, "target_index": index.int()}
+        return {"pred": boxes(2, pred), "target": boxes(target), **both}
 
     no_mask = torch.ones(2, 0, dtype=torch.bool, device=device)
     return {
@@ -41,6 +47,20 @@ def empty_problems(device: torch.device) -> dict[str, Problem]:
         "offsets, no images": {"pred": boxes(0, 5), "target": boxes(3), "offsets": indices(0)},
         "offsets, no slots": {"pred": boxes(2, 0), "target": boxes(3), "offsets": indices(0, 1, 3)},
         "offsets, nothing": {"pred": boxes(0, 0), "target": boxes(0), "offsets": indices(0)},
+        "no pairs": lists(3, 4, 0),
+        "no pairs in sets": lists(3, 4, 2, 0),
+        "no sets": lists(3, 4, 0, 2),
+        "no sets and no pairs": lists(3, 4, 0, 0),
+        "pairs of nothing": lists(3, 4, 2, 5),
+        "pairs, no rows": lists(0, 0, 2, 5, row=0),
+        "pairs, no rows of pred": lists(0, 4, 3, row=0),
+        "pairs, no rows of target": lists(3, 0, 3, row=0),
+        "no pairs, no rows": lists(0, 0, 0),
+        "no pairs, one index": {
+            "pred": boxes(3),
+            "target": boxes(2, 0),
+            "pred_index": indices().reshape(2, 0),
+        },
     }
 
 
@@ -51,16 +71,21 @@ def test_zero_with_zero_gradients(
     implementation: Implementation, name: str, reduction: str, weighted: bool
 ) -> None:
     values = empty_problems(implementation.device)[name]
-    loss_shape = values["target"].shape[:-1]
+    loss_shape = shape_of_losses(**only_pairing(values))
+    reduced_shape = loss_shape[:1] if is_in_sets(values) else ()
     if reduction == "normalizer":
         values["normalizer"] = torch.tensor(2.0, device=implementation.device)
     else:
         values["reduction"] = reduction
     if weighted:
         values["weight"] = torch.full(loss_shape, 2.0, device=implementation.device)
-    result = run(values)
-    assert result["loss"].shape == (loss_shape if reduction == "none" else ())
-    assert not result["loss"].any()
+    result = run(values, by=("loss", "l1"))
+    assert result["iou"].shape == loss_shape
+    for output in ("loss", "l1"):
+        assert result[output].shape == (loss_shape if reduction == "none" else reduced_shape)
+    for output in ("loss", "l1", "iou"):
+        assert not result[output].any()
+    assert torch.equal(run(values)["loss"], result["loss"])
     for gradient in ("pred", "target", *(["weight"] if weighted else [])):
         assert result[gradient].shape == values[gradient].shape
         assert not result[gradient].any()
@@ -70,7 +95,7 @@ def test_zero_with_zero_gradients(
 def test_twice_differentiable(device: torch.device, name: str) -> None:
     values = empty_problems(device)[name]
     values["pred"].requires_grad_()
-    loss = torch.ops.boxloss.giou_loss(**values)
+    loss = sum(output.sum() for output in torch.ops.boxloss.box_losses(**values))
     (gradient,) = torch.autograd.grad(loss, values["pred"], create_graph=True)
     (second,) = torch.autograd.grad(gradient.sum(), values["pred"])
     assert not gradient.any()

@@ -20,12 +20,13 @@ LOSSES_AND_EPS = [(loss, 1e-7) for loss in LOSSES] + [
 
 def poisoned(values: Problem, poison: float) -> Problem:
     """The same problem with garbage wherever no counted pair is."""
-    slots, rows = excluded(values)
+    slots, rows, places = excluded(values)
     assert slots.any()
     assert rows.any()
+    assert places.any()
     result = {**values, "pred": values["pred"].clone(), "weight": values["weight"].clone()}
     result["pred"][slots] = poison
-    result["weight"][rows] = poison
+    result["weight"][places] = poison
     if "zero_padded" not in values:  # there the zeros are what excludes
         result["target"] = values["target"].clone()
         result["target"][rows] = poison
@@ -37,13 +38,12 @@ def poisoned_upstream(values: Problem, poison: float) -> tuple[Tensor, Tensor]:
     clean = upstream_for(box_loss(**values))
     dirty = clean.clone()
     if values["reduction"] == "none":
-        dirty[excluded(values)[1]] = poison
+        dirty[excluded(values)[2]] = poison
     return clean, dirty
 
 
 def assert_zero_where_excluded(values: Problem, gradients: dict[str, Tensor]) -> None:
-    slots, rows = excluded(values)
-    for name, where in (("pred", slots), ("target", rows), ("weight", rows)):
+    for name, where in zip(("pred", "target", "weight"), excluded(values), strict=True):
         assert torch.equal(gradients[name][where], torch.zeros_like(gradients[name][where])), name
 
 
@@ -63,6 +63,23 @@ def test_garbage_reaches_nothing(
     for name, result in clean.items():
         assert torch.equal(dirty[name], result), name
     assert_zero_where_excluded(values, dirty)
+
+
+@pytest.mark.parametrize("poison", POISONS)
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("pairing", PAIRINGS[1:])
+def test_garbage_reaches_no_l1_and_no_iou(
+    implementation: Implementation, pairing: str, reduction: str, poison: float
+) -> None:
+    values = problem(pairing, implementation.device, weight=torch.float32, reduction=reduction)
+    values = with_overlaps(values)
+    clean_upstream, dirty_upstream = poisoned_upstream(values, poison)
+    for by in (("l1",), ("loss", "l1")):
+        clean = run(values, clean_upstream, by)
+        dirty = run(poisoned(values, poison), dirty_upstream, by)
+        for name, result in clean.items():
+            assert torch.equal(dirty[name], result), name
+        assert_zero_where_excluded(values, dirty)
 
 
 @pytest.mark.parametrize("poison", POISONS)

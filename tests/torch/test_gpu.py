@@ -4,7 +4,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import formula
@@ -15,15 +15,8 @@ from devices import GPU_NAMES, device_or_skip
 from problems import PAIRINGS, Problem, boxes, problem
 from torch import Tensor
 
+Function = Callable[..., Tensor]
 LONG = 50_000_000  # GPU cycles: some 30 ms, more than enough for a misplaced kernel to run first
-
-
-@pytest.fixture(params=GPU_NAMES or ["cuda"])
-def gpu(request: pytest.FixtureRequest) -> Iterator[torch.device]:
-    """The GPU, with each of its implementations chosen in turn."""
-    device = device_or_skip("cuda")
-    with use_implementation(request.param):
-        yield device
 
 
 def loss_and_gradient(values: Problem) -> tuple[Tensor, Tensor]:
@@ -89,21 +82,21 @@ def test_graph_replays_with_changed_inputs(gpu: torch.device, pairing: str, redu
         assert torch.equal(gradient, eager_gradient(values))
 
 
-def eager_gradient(values: Problem) -> Tensor:
+def eager_gradient(values: Problem, function: Function = giou_loss) -> Tensor:
     pred = values["pred"].detach().requires_grad_()
-    loss = giou_loss(**{**values, "pred": pred})
+    loss = function(**{**values, "pred": pred})
     (gradient,) = torch.autograd.grad(loss, pred, torch.ones_like(loss))
     return gradient
 
 
 def capture(
-    values: Problem, stream: torch.cuda.Stream | None = None
+    values: Problem, stream: torch.cuda.Stream | None = None, function: Function = giou_loss
 ) -> tuple[torch.cuda.CUDAGraph, Tensor, Tensor]:
     """On a stream that has seen the call before, as some implementations ask."""
 
     def step() -> tuple[Tensor, Tensor]:
         pred = values["pred"].detach().requires_grad_()
-        loss = giou_loss(**{**values, "pred": pred})
+        loss = function(**{**values, "pred": pred})
         (gradient,) = torch.autograd.grad(loss, pred, torch.ones_like(loss))
         return loss, gradient
 
@@ -205,11 +198,11 @@ def test_a_first_call_that_cannot_be_captured_says_so() -> None:
 def test_waits_for_nothing(gpu: torch.device, pairing: str) -> None:
     values = problem(pairing, gpu)
     values["pred"].requires_grad_()
-    giou_loss(**values).backward()
+    giou_loss(**values).sum().backward()
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        giou_loss(**values).backward()
+        giou_loss(**values).sum().backward()
     finally:
         torch.cuda.set_sync_debug_mode("default")
 

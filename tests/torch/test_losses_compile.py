@@ -49,13 +49,14 @@ def test_a_module_compiles_whole(device: torch.device, loss: str) -> None:
     assert torch.equal(compiled(**values), module(**values))
 
 
-@pytest.mark.parametrize("pairing", ["dense", "offsets"])
+@pytest.mark.parametrize("pairing", ["dense", "offsets", "sets"])
 @pytest.mark.parametrize("loss", TWO)
 def test_opcheck(device: torch.device, loss: str, pairing: str) -> None:
     values = problem(pairing, device, weight=torch.float32, reduction="none")
     pred, target = values.pop("pred"), values.pop("target")
     for each in (pred, pred.detach().requires_grad_()):
-        torch.library.opcheck(OPERATORS.box_loss.default, (each, target, loss), values)
+        for operator in (OPERATORS.box_loss, OPERATORS.box_losses):
+            torch.library.opcheck(operator.default, (each, target, loss), values)
 
 
 @pytest.mark.parametrize("loss", TWO)
@@ -63,8 +64,8 @@ def test_opcheck_of_the_private_operators(device: torch.device, loss: str) -> No
     values = problem("dense", device)
     tensors = (None,) * 5  # weight, normalizer, lengths, mask, offsets
     options = (False, "xyxy", "xyxy", "mean", 1e-7, "add")
-    arguments = (values["pred"], values["target"], loss, *tensors, *options)
-    torch.library.opcheck(OPERATORS._box_loss_forward.default, arguments)
-    value, scale = OPERATORS._box_loss_forward(*arguments)
-    gradient = (torch.ones_like(value), scale, *arguments, [True, True, False])
+    arguments = (values["pred"], values["target"], loss, *tensors, *options, None, None)
+    torch.library.opcheck(OPERATORS._box_loss_forward.default, (*arguments, True))
+    value, scale, l1, _ = OPERATORS._box_loss_forward(*arguments, True)
+    gradient = (torch.ones_like(value), l1, scale, *arguments, [True, True, False])
     torch.library.opcheck(OPERATORS._box_loss_backward.default, gradient)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import giou_loss
-from problems import PAIRINGS, Problem, problem
+from boxloss.torch import box_losses, giou_loss
+from formula import shape_of_losses
+from problems import INDICES, PAIRINGS, Problem, boxes, is_in_sets, only_pairing, problem
 
 OPERATORS = torch.ops.boxloss
 TENSORS = ("pred", "target", "weight", "normalizer", "lengths", "mask", "offsets")
@@ -30,6 +31,7 @@ def positional(values: Problem) -> tuple[Any, ...]:
         "giou",
         *tensors,
         *(values.get(name, default) for name, default in OPTIONS.items()),
+        *(values.get(name) for name in INDICES),
     )
 
 
@@ -37,6 +39,10 @@ def varied_problems(device: torch.device) -> dict[str, Problem]:
     half, double = torch.float16, torch.float64
     number = torch.tensor(3.0, device=device)
     wide = torch.ones(3, 5, 9, device=device)
+    formats = {"pred_format": "cxcywh", "target_format": "cxcywh"}
+    one_index = problem("sets", device, reduction="sum")
+    one_index["target"] = boxes(one_index.pop("target_index").shape, device, seed=2)
+    numbers = torch.tensor([3.0, 2.0], device=device)
     return {
         **{pairing: problem(pairing, device) for pairing in PAIRINGS},
         **{
@@ -46,35 +52,46 @@ def varied_problems(device: torch.device) -> dict[str, Problem]:
             for pairing in PAIRINGS
         },
         "half and uint8": problem("dense", device, half, torch.uint8, half, reduction="sum"),
-        "double": problem("mask", device, double, double, double, pred_format="cxcywh"),
+        "double": problem("mask", device, double, double, double, **formats),
         "normalizer": problem("offsets", device, normalizer=number, eps_mode="clamp"),
         "wider rows": {**problem("dense", device), "pred": wide[..., :4]},
+        "wider rows in sets": {**problem("sets", device), "pred": wide[..., :4]},
+        "pred_index in sets": one_index,
+        "a normalizer for each of the sets": problem("sets", device, normalizer=numbers),
     }
 
 
 NAMES = list(varied_problems(torch.device("cpu")))
 
 
-@pytest.mark.parametrize("operator", ["box_loss", "giou_loss"])
 @pytest.mark.parametrize("name", NAMES)
-def test_the_public_operators(device: torch.device, name: str, operator: str) -> None:
+def test_the_public_operators(device: torch.device, name: str) -> None:
     values = varied_problems(device)[name]
     pred, target = values.pop("pred"), values.pop("target")
-    function = getattr(OPERATORS, operator).default
-    torch.library.opcheck(function, (pred, target), values)
+    torch.library.opcheck(OPERATORS.box_loss.default, (pred, target), values)
     pred = pred.detach().requires_grad_()
-    torch.library.opcheck(function, (pred, target), values)
+    for operator in (OPERATORS.box_loss, OPERATORS.box_losses, OPERATORS.giou_loss):
+        torch.library.opcheck(operator.default, (pred, target), values)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_private_operators(device: torch.device, name: str) -> None:
     values = varied_problems(device)[name]
     arguments = positional(values)
-    torch.library.opcheck(OPERATORS._box_loss_forward.default, arguments)
-    loss, scale = OPERATORS._box_loss_forward(*arguments)
+    loss, _, l1, iou = OPERATORS._box_loss_forward(*arguments, False)
+    assert l1.shape == iou.shape == (0,)
+    torch.library.opcheck(OPERATORS._box_loss_forward.default, (*arguments, True))
+    again, scale, l1, iou = OPERATORS._box_loss_forward(*arguments, True)
+    assert torch.allclose(again, loss, rtol=1e-5, atol=0)
+    assert scale.shape == ((2,) if is_in_sets(values) else ())
+    assert l1.shape == loss.shape
+    assert iou.shape == shape_of_losses(**only_pairing(values))
     is_floating = values["target"].is_floating_point()
-    for wanted in ([True, False, False], [True, is_floating, "weight" in values]):
-        gradient = (torch.ones_like(loss), scale, *arguments, wanted)
+    for grad_loss, grad_l1, wanted in (
+        (loss, None, [True, False, False]),
+        (loss, l1, [True, is_floating, "weight" in values]),
+    ):
+        gradient = (grad_loss, grad_l1, scale, *arguments, wanted)
         torch.library.opcheck(OPERATORS._box_loss_backward.default, gradient)
         results = OPERATORS._box_loss_backward(*gradient)
         inputs = (values["pred"], values["target"], values.get("weight"))
@@ -88,9 +105,11 @@ def test_meta_tensors_have_the_shapes_and_dtypes_of_real_ones(
 ) -> None:
     values = varied_problems(device)[name]
     on_meta = {n: v.to("meta") if isinstance(v, torch.Tensor) else v for n, v in values.items()}
-    real, meta = giou_loss(**values), giou_loss(**on_meta)
-    assert meta.is_meta
-    assert (real.shape, real.dtype) == (meta.shape, meta.dtype)
+    real = (giou_loss(**values), *box_losses(**values))
+    meta = (giou_loss(**on_meta), *box_losses(**on_meta))
+    for a, b in zip(real, meta, strict=True):
+        assert b.is_meta
+        assert (a.shape, a.dtype, a.stride()) == (b.shape, b.dtype, b.stride())
 
 
 def test_fake_tensors_keep_the_device(device: torch.device) -> None:
@@ -102,17 +121,49 @@ def test_fake_tensors_keep_the_device(device: torch.device) -> None:
         fake["pred"].requires_grad_()
         loss = giou_loss(**fake)
         loss.sum().backward()
-    assert loss.device == values["pred"].device
-    assert loss.shape == (12,)
-    assert loss.dtype == torch.float32
+        l1 = box_losses(**fake).l1
+    assert loss.device == l1.device == values["pred"].device
+    assert loss.shape == l1.shape == (12,)
+    assert loss.dtype == l1.dtype == torch.float32
     assert fake["pred"].grad.dtype == torch.bfloat16
 
 
 def test_the_private_backward_cannot_be_differentiated_in_silence(device: torch.device) -> None:
     values = problem("dense", device)
     arguments = positional(values)
-    loss, scale = OPERATORS._box_loss_forward(*arguments)
+    loss, scale, _, _ = OPERATORS._box_loss_forward(*arguments, False)
     values["pred"].requires_grad_()
-    gradient, _, _ = OPERATORS._box_loss_backward(loss, scale, *arguments, [True, False, False])
+    wanted = [True, False, False]
+    gradient, _, _ = OPERATORS._box_loss_backward(loss, None, scale, *arguments, wanted)
     with pytest.raises(RuntimeError, match="boxloss::_box_loss_backward"):
         gradient.sum().backward()
+
+
+def test_the_private_backward_refuses_what_forward_did_not_give(device: torch.device) -> None:
+    values = problem("sets", device)
+    arguments = positional(values)
+    loss, scale, l1, _ = OPERATORS._box_loss_forward(*arguments, True)
+    mixed = positional({**values, "pred_format": "xywh"})
+    wanted = [True, False, False]
+    for gradient, text in (
+        ((None, None, scale, *arguments), "grad_loss and grad_l1 are both None"),
+        ((loss[:1], None, scale, *arguments), r"grad_loss has shape \[1\]; it must be \[2\], the"),
+        (
+            (None, l1.sum(), scale, *arguments),
+            r"grad_l1 has shape \[\]; it must be \[2\], the",
+        ),
+        (
+            (loss, None, scale.sum(), *arguments),
+            r"scale has shape \[\]; it must be \[2\], as",
+        ),
+        ((None, l1, scale, *mixed), "l1 is of values in one format"),
+        ((loss, l1, scale, *mixed), "l1 is of values in one format"),
+    ):
+        for where in (device, torch.device("meta")):
+            moved = [a.to(where) if isinstance(a, torch.Tensor) else a for a in gradient]
+            with pytest.raises(ValueError, match=text):
+                OPERATORS._box_loss_backward(*moved, wanted)
+    with pytest.raises(TypeError, match="grad_l1 is Double; it must be Float, as the loss is"):
+        OPERATORS._box_loss_backward(loss, l1.double(), scale, *arguments, wanted)
+    with pytest.raises(ValueError, match=r"wanted\[2\] asks for the gradient of weight"):
+        OPERATORS._box_loss_backward(loss, l1, scale, *arguments, [True, False, True])

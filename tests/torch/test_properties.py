@@ -8,7 +8,7 @@ from boxloss.torch import giou_loss
 from comparison import LOSS, roundoff
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import PAIRINGS, pairs_of, problem
+from problems import INDICES, PAIRINGS, pairs_of, problem
 from torch import Tensor
 
 # Twice a loss' own bound: the distance of two computations of one number.
@@ -105,6 +105,11 @@ def test_a_pairing_is_the_dense_loss_of_its_pairs(
     if pairing == "offsets":
         offsets = sorted(data.draw(st.lists(st.integers(-1, 14), min_size=4, max_size=4)))
         values["offsets"] = torch.tensor(offsets, device=device)
+    if pairing in ("indices", "sets"):
+        for name, index in {n: values[n] for n in INDICES}.items():
+            number = index.numel()
+            some = data.draw(st.lists(st.integers(-2, 17), min_size=number, max_size=number))
+            values[name] = torch.tensor(some, device=device).reshape(index.shape)
     if pairing in ("mask", "zero_padded"):
         bits = data.draw(st.lists(st.booleans(), min_size=15, max_size=15))
         counts = torch.tensor(bits, device=device).reshape(3, 5)
@@ -112,9 +117,9 @@ def test_a_pairing_is_the_dense_loss_of_its_pairs(
         if pairing == "mask":
             values["mask"] = counts
     loss = giou_loss(**values).flatten()
-    pairs = torch.tensor(pairs_of(values), dtype=torch.int64, device=device).reshape(-1, 2)
-    slots, rows = pairs.unbind(-1)
+    pairs = torch.tensor(pairs_of(values), dtype=torch.int64, device=device).reshape(-1, 3)
+    slots, rows, places = pairs.unbind(-1)
     dense = losses(values["pred"].reshape(-1, 4)[slots], values["target"].reshape(-1, 4)[rows])
-    expected = torch.zeros_like(loss).index_put((rows,), dense)
+    expected = torch.zeros_like(loss).index_put((places,), dense)
     assert torch.all((loss - expected).abs() <= APART)
     assert torch.equal(loss == 0, expected == 0)

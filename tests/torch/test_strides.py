@@ -7,7 +7,7 @@ import torch
 from boxloss.torch import giou_loss
 from comparison import check
 from devices import Implementation
-from problems import PAIRINGS, Problem, boxes, problem
+from problems import INDICES, PAIRINGS, Problem, boxes, problem
 from torch import Tensor
 
 pytestmark = pytest.mark.asan
@@ -161,7 +161,7 @@ def test_weight_mask_and_indices_that_are_not_contiguous(
     implementation: Implementation, pairing: str, reduction: str
 ) -> None:
     values = problem(pairing, implementation.device, weight=torch.float32, reduction=reduction)
-    for name in ("weight", "mask", "lengths", "offsets"):
+    for name in ("weight", "mask", "lengths", "offsets", *INDICES):
         if name in values:
             values[name] = every_second(values[name], -1)
             assert not values[name].is_contiguous()

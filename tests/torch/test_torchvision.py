@@ -96,10 +96,10 @@ def test_beside_torchvision(device: torch.device, loss: str, reduction: str) -> 
         gradients = torch.autograd.grad(result.sum(), (p, t))
         results.append([result.detach(), *gradients])
     # Each is within the bound of the formula, and no sum of eight is further off than each of them.
-    bounds = pair_bounds({"pred": pred, "target": target, "loss": loss})
+    bounds = pair_bounds({"pred": pred, "target": target, "loss": loss}).loss
     per_box = torch.cat(tuple(bounds.boxes.values()), -1).max()
     ours, others = results
     for actual, expected, error in zip(
-        ours, others, (8 * bounds.loss.max(), per_box, per_box), strict=True
+        ours, others, (8 * bounds.error.max(), per_box, per_box), strict=True
     ):
         assert_within(actual, expected.cpu(), 2 * error, f"{loss}, {reduction}")
