@@ -117,11 +117,11 @@ LossesTensors slot_losses(const LossArgs& args, const LossOptions& options, cons
   const auto counted = [&](const TensorNumber& number) {
     return at::where(slots.counted, number.tensor, zero);
   };
-  const bool ragged = options.pairing == Pairing::Kind::kOffsets;
+  at::Tensor weight;
+  if (args.weight) weight = args.weight->to(type);  // once, so that its gradients add up in `type`
+  if (args.weight && args.offsets) weight = gather_rows(weight, slots.target_row);
   const auto weighted = [&](const TensorNumber& number) {
-    if (!args.weight) return counted(number);
-    const at::Tensor weight = args.weight->to(type);
-    return counted(number.tensor * (ragged ? gather_rows(weight, slots.target_row) : weight));
+    return counted(weight.defined() ? number.tensor * weight : number.tensor);
   };
   const at::Tensor loss = weighted(
       with_formula(options.loss, [&](auto formula) { return formula.loss(pred, target, eps); }));

@@ -178,12 +178,12 @@ VALUE_ERRORS: list[tuple[str, dict[str, Any], str]] = [
     (
         "sets",
         {"normalizer": zeros(7)},
-        r"normalizer has shape \[7\]; it must be \[2\], one for each set, or none$",
+        r"normalizer has shape \[7\]; it must have no dimension or, with indices",
     ),
     (
         "sets",
         {"normalizer": zeros(1)},
-        r"normalizer has shape \[1\]; it must be \[2\], one for each set, or none$",
+        r"normalizer has shape \[1\]; it must have no dimension or, with indices",
     ),
     (
         "sets",
