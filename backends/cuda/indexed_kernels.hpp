@@ -21,8 +21,7 @@ struct Atomics {
   }
 };
 
-/// Each set has as many blocks as its number of pairs asks for; where that is one, a block may take
-/// several sets, one after the other.
+/// Each set has blocks of its own, as many as its number of pairs asks for.
 template <class F, class P, class T, class C>
 __global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
     forward_indexed(const ForwardArgs<F, C> a, const IndexedPairs<P, T> pairs,
@@ -30,21 +29,18 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
   const std::int64_t first =
       static_cast<std::int64_t>(blockIdx.x % blocks_of_set) * kThreads + threadIdx.x;
   const std::int64_t stride = static_cast<std::int64_t>(blocks_of_set) * kThreads;
-  std::int64_t set = blockIdx.x / blocks_of_set;
+  const std::int64_t set = blockIdx.x / blocks_of_set;
+  LossesPartial own{};
 #pragma unroll 1
-  for (; set < a.images; set += gridDim.x / blocks_of_set) {
-    LossesPartial own{};
-#pragma unroll 1
-    for (std::int64_t k = first; k < a.slots; k += stride) {
-      own += forward_pair(a, pairs, set * a.slots + k);
-    }
-    if (a.losses != nullptr) {
-      if (first == 0) reducer.outputs.scale[set] = C(1);
-    } else if (a.images == 1 && blocks_of_set > 1) {  // all threads add, not one group of lanes
-      reduce_grid(reducer, own);
-    } else {
-      reduce_set(reducer, own, set, a.images, blocks_of_set);
-    }
+  for (std::int64_t k = first; k < a.slots; k += stride) {
+    own += forward_pair(a, pairs, set * a.slots + k);
+  }
+  if (a.losses != nullptr) {
+    if (first == 0) reducer.outputs.scale[set] = C(1);
+  } else if (a.images == 1 && blocks_of_set > 1) {  // all threads add, not one group of lanes
+    reduce_grid(reducer, own);
+  } else {
+    reduce_set(reducer, own, set, a.images, blocks_of_set);
   }
 }
 

@@ -83,7 +83,7 @@ void launch_forward(const LossProblem& p, const Indexed& pairing, const LossOutp
       std::max<std::int64_t>(forward_blocks(kMaxBlocks, execution.device_index) / pairing.sets, 1);
   const std::int64_t wanted = ceil_div(pairing.pairs, kPairsOfBlock);
   const auto blocks_of_set = static_cast<unsigned>(std::min(wanted, most));
-  const unsigned blocks = forward_blocks(blocks_of_set * pairing.sets, execution.device_index);
+  const auto blocks = static_cast<unsigned>(blocks_of_set * pairing.sets);
   launch(forward_indexed<AnyFormula, P, T, C>, "forward_indexed", blocks, kThreads, stream,
          forward_args<C>(AnyFormula{p.loss}, p, outputs), indexed_pairs<P, T>(p, pairing),
          make_reducer<C>(p, outputs, execution, stream, blocks_of_set > 1), blocks_of_set);

@@ -93,8 +93,8 @@ __device__ void reduce_grid(const Reducer<C>& r, const Partial<kSums>& own) {
   }
 }
 
-/// The same for one set of many. A block that has the set to itself is done with it at once; else
-/// each block has one set, and the last block of all adds the sums of all sets.
+/// The same for one set of many. A block that has the set to itself is done at once; else the last
+/// block of all adds the sums of all sets.
 template <class C, int kSums>
 __device__ void reduce_set(const Reducer<C>& r, const Partial<kSums>& own, std::int64_t set,
                            std::int64_t sets, unsigned blocks_of_set) {
@@ -103,7 +103,6 @@ __device__ void reduce_set(const Reducer<C>& r, const Partial<kSums>& own, std::
   const Partial<kSums> block = block_sum(own, lane_sums);
   if (blocks_of_set == 1) {
     if (threadIdx.x == 0) r.outputs.write(block, set);
-    __syncthreads();  // lane_sums is free for the next set
     return;
   }
   if (threadIdx.x == 0) {

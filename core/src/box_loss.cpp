@@ -66,6 +66,8 @@ void check_indexed(const LossProblem& p) {
   check(pairing.data.data == nullptr, "pairing.data must be null for an indexed pairing");
   check(pairing.sets >= 0 && pairing.pairs >= 0, "pairing has a negative shape: ", pairing.sets,
         " sets of ", pairing.pairs, " pairs");
+  constexpr std::int64_t kMostSets = std::numeric_limits<std::int32_t>::max();
+  check(pairing.sets <= kMostSets, "pairing has ", pairing.sets, " sets, more than ", kMostSets);
   check(pairing.pairs == 0 || pairing.sets <= kMostBoxes / pairing.pairs, "pairing has ",
         pairing.sets, " sets of ", pairing.pairs, " pairs, which is more than 64 bits can count");
   if (pairing.sets * pairing.pairs == 0) return;

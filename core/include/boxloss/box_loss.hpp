@@ -30,8 +30,9 @@ struct Pairing {
   Kind kind = Kind::kDense;
   /// kLengths: (images) and kOffsets: (images + 1), int32 or int64; kMask: (images, slots), uint8.
   ArrayView data = {};
-  /// kIndexed: pairs come in sets of equal size, each with a reduced loss of its own. A view
-  /// without `rows` has shape (sets, pairs, 4). A pair whose row is not in its list does not count.
+  /// kIndexed: pairs come in sets of equal size, fewer than 2^31, each with a reduced loss of its
+  /// own. A view without `rows` has shape (sets, pairs, 4). A pair whose row is not in its list
+  /// does not count.
   std::int64_t sets = 1, pairs = 0;
 };
 
