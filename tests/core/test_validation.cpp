@@ -205,9 +205,14 @@ TEST_CASE("pairs by index are checked") {
   require_invalid(indexed([](Call& c) { c.problem.pairing.pairs = -3; }),
                   "pairing has a negative shape: 2 sets of -3 pairs");
   constexpr std::int64_t kMany = std::int64_t{1} << 33;
+  require_invalid(indexed([](Call& c) { c.problem.pairing.sets = kMany; }),
+                  "pairing has 8589934592 sets, more than 2147483647");
   require_invalid(
-      indexed([](Call& c) { c.problem.pairing.sets = c.problem.pairing.pairs = kMany; }),
-      "pairing has 8589934592 sets of 8589934592 pairs, which is more than 64 bits can count");
+      indexed([](Call& c) {
+        c.problem.pairing.sets = 1 << 30;
+        c.problem.pairing.pairs = kMany;
+      }),
+      "pairing has 1073741824 sets of 8589934592 pairs, which is more than 64 bits can count");
   require_invalid(indexed([](Call& c) { c.problem.pred.rows = c.problem.target.rows = {}; }),
                   "pred.rows and target.rows are null; an indexed pairing needs one of them");
 }

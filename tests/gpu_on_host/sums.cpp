@@ -21,10 +21,8 @@ __global__ void mean_sets(const LossesPartial* values, std::int64_t sets, unsign
                           const Reducer<double> reducer) {
   const std::int64_t values_of_set = static_cast<std::int64_t>(blocks_of_set) * kThreads;
   const std::int64_t at = (blockIdx.x % blocks_of_set) * kThreads + threadIdx.x;
-  std::int64_t set = blockIdx.x / blocks_of_set;
-  for (; set < sets; set += gridDim.x / blocks_of_set) {
-    reduce_set(reducer, values[set * values_of_set + at], set, sets, blocks_of_set);
-  }
+  const std::int64_t set = blockIdx.x / blocks_of_set;
+  reduce_set(reducer, values[set * values_of_set + at], set, sets, blocks_of_set);
 }
 
 /// Means of sets, and the memory to find them with.
@@ -58,8 +56,9 @@ Mean mean_of_grid(const std::vector<LossesPartial>& values, Counter& counter) {
 }
 
 std::vector<Mean> means_of_sets(const std::vector<LossesPartial>& values, std::size_t sets,
-                                unsigned blocks_of_set, unsigned blocks, Counter& counter) {
+                                unsigned blocks_of_set, Counter& counter) {
   Means means(sets);
+  const unsigned blocks = static_cast<unsigned>(sets) * blocks_of_set;
   launch(mean_sets, "mean_sets", blocks, kThreads, nullptr, values.data(),
          static_cast<std::int64_t>(sets), blocks_of_set, means.reducer(counter));
   std::vector<Mean> list;

@@ -20,9 +20,9 @@ struct Mean {
 /// Of one value for each thread of a grid of whole blocks.
 Mean mean_of_grid(const std::vector<LossesPartial>& values, Counter& counter);
 
-/// The same for each of several sets, which have as many values each, whole blocks of them. Each
-/// set has `blocks_of_set` blocks; where that is one, `blocks` take all sets in turn.
+/// The same for each of several sets, which have as many values each, `blocks_of_set` whole blocks
+/// of them.
 std::vector<Mean> means_of_sets(const std::vector<LossesPartial>& values, std::size_t sets,
-                                unsigned blocks_of_set, unsigned blocks, Counter& counter);
+                                unsigned blocks_of_set, Counter& counter);
 
 }  // namespace boxloss::gpu_on_host

@@ -64,22 +64,21 @@ TEST_CASE("a grid's mean is that of all threads, and its counter is zero again")
 
 struct Sets {
   std::size_t sets;
-  unsigned blocks_of_set, blocks;
+  unsigned blocks_of_set;
 };
 
 TEST_CASE("each set's mean is that of its threads, and the counter is zero again") {
   const unsigned wavefront = GENERATE(32u, 64u);
-  // A block for each, sets in turn, sets of several blocks, of more than a group of lanes has; more
-  // sets than a block has groups.
-  const Sets shape = GENERATE(Sets{1, 1, 1}, Sets{5, 1, 5}, Sets{11, 1, 3}, Sets{1, 2, 2},
-                              Sets{3, 4, 12}, Sets{1, 35, 35}, Sets{9, 2, 18});
+  // A block for each, sets of several blocks, of more than a group of lanes has; more sets than a
+  // block has groups.
+  const Sets shape =
+      GENERATE(Sets{1, 1}, Sets{5, 1}, Sets{1, 2}, Sets{3, 4}, Sets{1, 35}, Sets{9, 2});
   Counter counter = 0;
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     set_hardware(wavefront, seed);
     const unsigned blocks = static_cast<unsigned>(shape.sets) * shape.blocks_of_set;
     const Values values = make_values(blocks, seed);
-    const std::vector<Mean> means =
-        means_of_sets(values, shape.sets, shape.blocks_of_set, shape.blocks, counter);
+    const std::vector<Mean> means = means_of_sets(values, shape.sets, shape.blocks_of_set, counter);
     const std::size_t values_of_set = values.size() / shape.sets;
     for (std::size_t set = 0; set < shape.sets; ++set) {
       const auto begin = values.begin() + static_cast<std::ptrdiff_t>(set * values_of_set);
