@@ -28,6 +28,8 @@ space := $(subst ,, )
 backends := $(strip $(subst ;, ,$(BACKEND)))
 backend_name := $(subst $(space),-,$(backends))
 backend_list := $(subst $(space),;,$(backends))
+# Programs of one thread each, so as many at a time as there are processors.
+export CTEST_PARALLEL_LEVEL := $(shell nproc)
 # As torch calls it: a GPU of either make is cuda.
 device := $(if $(filter cuda hip,$(backends)),cuda,cpu)
 SCALE ?= small
