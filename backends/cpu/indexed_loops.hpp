@@ -42,7 +42,7 @@ void forward(const LossProblem& p, const Indexed& pairing, const LossOutputs& ou
       }
       partials[part] = sum;
     };
-    execution.parallel_for((parts + parts_of_task - 1) / parts_of_task, [&](std::int64_t task) {
+    execution.parallel_for(ceil_div(parts, parts_of_task), [&](std::int64_t task) {
       const std::int64_t end = std::min((task + 1) * parts_of_task, parts);
       for (std::int64_t part = task * parts_of_task; part < end; ++part) run_part(part);
     });

@@ -16,9 +16,7 @@ namespace boxloss::native {
 
 constexpr std::int64_t kSlotsPerTask = 8192;
 
-inline std::int64_t tasks_for(std::int64_t slots) {
-  return (slots + kSlotsPerTask - 1) / kSlotsPerTask;
-}
+inline std::int64_t tasks_for(std::int64_t slots) { return ceil_div(slots, kSlotsPerTask); }
 
 inline std::int64_t slots_of(const LossProblem& p) { return p.pred.images * p.pred.slots; }
 

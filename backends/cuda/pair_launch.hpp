@@ -15,8 +15,6 @@ namespace boxloss::BOXLOSS_GPU {
 /// Blocks of a forward launch, whose partial sums the last one adds.
 constexpr std::int64_t kBlocksPerProcessor = 4;
 
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 inline unsigned forward_blocks(std::int64_t wanted, int device) {
   const std::int64_t most =
       std::min<std::int64_t>(kBlocksPerProcessor * processor_count(device), kMaxBlocks);
@@ -41,7 +39,7 @@ Reducer<C> make_reducer(const LossProblem& p, const LossOutputs& outputs,
   if (p.reduction == Reduction::kNone || !shares_sums) return reducer;
   reducer.counter = take_counter(execution.device_index, stream);
   if (reducer.counter == nullptr) {
-    reducer.counter = reinterpret_cast<Counter*>(partials + 3 * kMaxBlocks);
+    reducer.counter = reinterpret_cast<Counter*>(partials + kPartials);
     zero_async(reducer.counter, sizeof(Counter), stream);
   }
   return reducer;

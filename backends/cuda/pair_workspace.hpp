@@ -12,6 +12,7 @@
 namespace boxloss::BOXLOSS_GPU {
 
 constexpr std::int64_t kMaxBlocks = 4096;
-constexpr std::size_t kWorkspaceBytes = 3 * kMaxBlocks * sizeof(double) + sizeof(Counter);
+constexpr std::int64_t kPartials = 3 * kMaxBlocks;
+constexpr std::size_t kWorkspaceBytes = kPartials * sizeof(double) + sizeof(Counter);
 
 }  // namespace boxloss::BOXLOSS_GPU

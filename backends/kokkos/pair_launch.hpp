@@ -90,7 +90,7 @@ void launch_forward(const Space& space, const LossProblem& p, const Pairing& pai
     }
   }
   using Functor = ForwardStrided<Space, AnyFormula, P, T, C, Pairing>;
-  const std::int64_t batches = (parts_of(p) + Functor::kParts - 1) / Functor::kParts;
+  const std::int64_t batches = ceil_div(parts_of(p), Functor::kParts);
   launch_teams("boxloss::forward_strided", space, batches, [&](const Deal<Space>& deal) {
     return Functor{forward_args<C>(AnyFormula{p.loss}, p, outputs), strided_pair<P, T>(p), pairing,
                    reducer, deal};
@@ -105,7 +105,7 @@ template <class P, class T, class C, class Space>
 void launch_forward(const Space& space, const LossProblem& p, const Indexed& pairing,
                     const LossOutputs& outputs, const Execution& execution) {
   const std::int64_t most = most_teams(space);
-  const std::int64_t wanted = (pairing.pairs + kPairsOfTeam<Space> - 1) / kPairsOfTeam<Space>;
+  const std::int64_t wanted = ceil_div(pairing.pairs, kPairsOfTeam<Space>);
   const std::int64_t teams_of_set =
       std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(most / pairing.sets, 1));
   const std::int64_t sets_at_once =
@@ -128,7 +128,7 @@ void launch_backward(const Space& space, const LossProblem& p, const Pairing& pa
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
     if (is_flat_backward<P, T>(p, grads, gradients)) {
       constexpr int kBoxes = kBackwardGroup<P, T>;
-      const std::int64_t groups = (p.pred.slots + kBoxes - 1) / kBoxes;
+      const std::int64_t groups = ceil_div(p.pred.slots, kBoxes);
       return with_flat_formula<P, T>(p.loss, is_plain(p, gradients), [&](auto formula, auto plain) {
         using Functor = BackwardFlat<decltype(formula), P, T, C, Pairing, plain>;
         launch_units("boxloss::backward_flat", space, groups,

@@ -21,7 +21,7 @@ struct ImagePart {
 };
 
 BOXLOSS_HOST_DEVICE std::int64_t parts_of_image(std::int64_t slots) {
-  return (slots + kPartSlots - 1) / kPartSlots;
+  return ceil_div(slots, kPartSlots);
 }
 
 inline std::int64_t parts_of(const LossProblem& p) {
@@ -38,22 +38,13 @@ BOXLOSS_HOST_DEVICE ImagePart image_part(std::int64_t i, std::int64_t slots) {
   return {image, begin, end, index, parts};
 }
 
-/// The share of one part in rows that belong to the whole image.
-BOXLOSS_HOST_DEVICE RowRange share_of(const ImagePart& part, std::int64_t begin, std::int64_t end) {
-  const std::int64_t rows = end - begin;
-  if (rows <= 0 || part.parts == 1) return {begin, end};
-  const std::int64_t each = (rows + part.parts - 1) / part.parts;
-  const std::int64_t first = begin + part.index * each;
-  return {first < end ? first : end, first + each < end ? first + each : end};
-}
-
 /// Calls for_rows(first, end) for the part's share of the rows that no counted slot can write.
 template <class Pairing, class ForRows>
 BOXLOSS_HOST_DEVICE void for_uncounted_rows(const Pairing& pairing, const ImagePart& part,
                                             const ImageSlots& image, const ForRows& for_rows) {
   const RowRange rows = pairing.rows(part.image);
-  const RowRange before = share_of(part, rows.begin, image.row);
-  const RowRange behind = share_of(part, image.row + image.count, rows.end);
+  const RowRange before = share_of({rows.begin, image.row}, part.index, part.parts);
+  const RowRange behind = share_of({image.row + image.count, rows.end}, part.index, part.parts);
   for_rows(before.begin, before.end);
   for_rows(behind.begin, behind.end);
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <boxloss/box_loss.hpp>
 #include <cstdint>
 
 #include "dtypes/packs.hpp"
@@ -22,10 +23,10 @@ struct PairArgs {
 
 template <class F, class C>
 struct ForwardArgs : PairArgs<F, C> {
-  C* losses;  ///< null: the losses are reduced
-  C* l1;      ///< null: not wanted, or reduced
-  C* iou;     ///< null: not wanted
-  bool wants_l1, wants_iou;
+  C* losses;                 ///< null: the losses are reduced
+  C* l1;                     ///< null: not wanted, or reduced
+  C* iou;                    ///< null: not wanted
+  bool wants_l1, wants_iou;  ///< AMD's compiler cannot hide a comparison with null; see opaque
 };
 
 /// An incoming gradient; null data: none.

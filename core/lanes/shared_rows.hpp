@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lanes/indexed_pairs.hpp"
+#include "pairings/grid.hpp"
 
 /// Backward for pairs by index where there is one thread for many of them, as on the host: no two
 /// threads write the same row, and each row's pairs add up in their order. A task is a range of the
@@ -17,17 +18,6 @@ constexpr std::int64_t kRowsPerTask = 1 << 15;
 constexpr std::int64_t kMostRowTasks = 16;
 constexpr std::int64_t kPairsPerTask = 8192;
 
-/// An even part of a range.
-struct Share {
-  std::int64_t begin, end;
-};
-
-inline Share share(std::int64_t whole, std::int64_t part, std::int64_t parts) {
-  const std::int64_t each = (whole + parts - 1) / parts;
-  const std::int64_t begin = part * each < whole ? part * each : whole;
-  return {begin, begin + each < whole ? begin + each : whole};
-}
-
 /// How many tasks each kind of work has.
 struct BackwardTasks {
   std::int64_t pred, target, pairs;
@@ -38,7 +28,7 @@ struct BackwardTasks {
 template <class E>
 std::int64_t row_tasks(const BoxOutputs<E>& gradient, const ListedBoxes<E>& list) {
   if (gradient.values.data == nullptr || !list.is_indexed()) return 0;
-  const std::int64_t tasks = (list.size + kRowsPerTask - 1) / kRowsPerTask;
+  const std::int64_t tasks = ceil_div(list.size, kRowsPerTask);
   return tasks < kMostRowTasks ? tasks : kMostRowTasks;
 }
 
@@ -47,17 +37,17 @@ BackwardTasks backward_tasks(const BackwardArgs<F, P, T, C>& a, const IndexedPai
   const bool own_rows = (a.d_pred.values.data != nullptr && !pairs.pred.is_indexed()) ||
                         (a.d_target.values.data != nullptr && !pairs.target.is_indexed()) ||
                         a.d_weight.data != nullptr;
-  const std::int64_t pair_tasks = (a.images * a.slots + kPairsPerTask - 1) / kPairsPerTask;
+  const std::int64_t pair_tasks = ceil_div(a.images * a.slots, kPairsPerTask);
   return {row_tasks(a.d_pred, pairs.pred), row_tasks(a.d_target, pairs.target),
           own_rows ? pair_tasks : 0};
 }
 
 template <class E>
-void zero_rows(const Outputs<E>& gradient, const Share& rows) {
+void zero_rows(const Outputs<E>& gradient, const RowRange& rows) {
   std::memset(gradient.data + 4 * rows.begin, 0, 4 * (rows.end - rows.begin) * sizeof(E));
 }
 
-inline void zero_rows(const Outputs<Any>& gradient, const Share& rows) {
+inline void zero_rows(const Outputs<Any>& gradient, const RowRange& rows) {
   const std::size_t bytes_of_row = 4 * size_of(gradient.dtype);
   std::memset(static_cast<std::byte*>(gradient.data) + rows.begin * bytes_of_row, 0,
               (rows.end - rows.begin) * bytes_of_row);
@@ -66,7 +56,7 @@ inline void zero_rows(const Outputs<Any>& gradient, const Share& rows) {
 /// Rows [begin, end) of a list's gradient; `box_of(gradients)` is the list's own.
 template <class E, class F, class P, class T, class C, class BoxOf>
 void backward_rows(const BackwardArgs<F, P, T, C>& a, const IndexedPairs<P, T>& pairs,
-                   const BoxOutputs<E>& gradient, const ListedBoxes<E>& list, const Share& rows,
+                   const BoxOutputs<E>& gradient, const ListedBoxes<E>& list, const RowRange& rows,
                    const BoxOf& box_of) {
   const Elements<E> sums = gradient.values.elements();
   zero_rows(gradient.values, rows);
@@ -84,19 +74,20 @@ template <class F, class P, class T, class C>
 void run_backward_task(const BackwardArgs<F, P, T, C>& a, const IndexedPairs<P, T>& pairs,
                        const BackwardTasks& tasks, std::int64_t task) {
   if (task < tasks.pred) {
-    return backward_rows(a, pairs, a.d_pred, pairs.pred, share(pairs.pred.size, task, tasks.pred),
+    return backward_rows(a, pairs, a.d_pred, pairs.pred,
+                         share_of({0, pairs.pred.size}, task, tasks.pred),
                          [](const Gradients<C>& d) { return d.pred; });
   }
   task -= tasks.pred;
   if (task < tasks.target) {
     if constexpr (!std::is_integral_v<T>) {
       backward_rows(a, pairs, a.d_target, pairs.target,
-                    share(pairs.target.size, task, tasks.target),
+                    share_of({0, pairs.target.size}, task, tasks.target),
                     [](const Gradients<C>& d) { return d.target; });
     }
     return;
   }
-  const Share own = share(a.images * a.slots, task - tasks.target, tasks.pairs);
+  const RowRange own = share_of({0, a.images * a.slots}, task - tasks.target, tasks.pairs);
   const auto nothing = [](const auto&, std::int64_t, const Box<C>&) {};
   for (std::int64_t k = own.begin; k < own.end; ++k) backward_pair(a, pairs, k, nothing);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "math/box.hpp"
+#include "math/ceil_div.hpp"
 #include "math/host_device.hpp"
 #include "pairings/indices.hpp"
 
@@ -24,6 +25,16 @@ struct ImageSlots {
 struct RowRange {
   std::int64_t begin, end;
 };
+
+/// The part of some rows that falls to one of several who share them evenly.
+BOXLOSS_HOST_DEVICE RowRange share_of(const RowRange& rows, std::int64_t index,
+                                      std::int64_t parts) {
+  const std::int64_t count = rows.end - rows.begin;
+  if (count <= 0 || parts == 1) return rows;
+  const std::int64_t each = ceil_div(count, parts);
+  const std::int64_t first = rows.begin + index * each;
+  return {first < rows.end ? first : rows.end, first + each < rows.end ? first + each : rows.end};
+}
 
 /// What all pairings on a (images, slots) grid have in common. As it stands, the dense pairing.
 struct Grid {

@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "math/host_device.hpp"
+
+namespace boxloss {
+
+/// a / b rounded up, for a >= 0 and b > 0: how many pieces of b hold a.
+BOXLOSS_HOST_DEVICE std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+}  // namespace boxloss
