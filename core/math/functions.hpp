@@ -47,8 +47,9 @@ BOXLOSS_HOST_DEVICE T atan2(T y, T x) {
 BOXLOSS_HOST_DEVICE float exp(float x) {
   const float in_range = at_least(x, -87.0f);
 #if defined(__CUDA_ARCH__)
-  const float rounded = in_range * 1.44269504f;
-  const float rest = fmaf(in_range, 1.44269504f, -rounded);  // what the product rounded off
+  const float rounded = in_range * 1.44269502f;
+  // What the product and its constant rounded off.
+  const float rest = fmaf(in_range, 1.92596303e-8f, fmaf(in_range, 1.44269502f, -rounded));
   float power;
   asm("ex2.approx.f32 %0, %1;" : "=f"(power) : "f"(rounded));
   return select(x < -87.0f, 0.0f, fmaf(power, rest * 0.693147181f, power));
