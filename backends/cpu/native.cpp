@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/indexed_loops.hpp"
+#include "cpu/matching_cost.hpp"
 #include "src/backends.hpp"
 
 namespace boxloss {
@@ -30,8 +31,17 @@ void backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
 }  // namespace
 
 Implementation cpu::native() {
-  return {"cpu/native", Device::kCpu,    100,     kLosses, kPairings,
-          kExtras,      workspace_bytes, forward, backward};
+  return {"cpu/native",
+          Device::kCpu,
+          100,
+          kLosses,
+          kPairings,
+          kExtras,
+          kClassTerms,
+          workspace_bytes,
+          forward,
+          backward,
+          native::matching_cost};
 }
 
 }  // namespace boxloss

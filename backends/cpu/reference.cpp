@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "cpu/matching_cost.hpp"
 #include "dtypes/elements.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
@@ -257,9 +258,11 @@ Implementation cpu::reference() {
           {Pairing::Kind::kDense, Pairing::Kind::kZeroPadded, Pairing::Kind::kLengths,
            Pairing::Kind::kMask, Pairing::Kind::kOffsets, Pairing::Kind::kIndexed},
           kExtras,
+          kClassTerms,
           [](const LossProblem&) { return std::size_t{0}; },
           forward,
-          backward};
+          backward,
+          reference::matching_cost};
 }
 
 }  // namespace boxloss

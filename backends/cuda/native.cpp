@@ -14,9 +14,11 @@ Implementation BOXLOSS_GPU::native() {
           kLosses,
           kPairings,
           kExtras,
+          kClassTerms,
           [](const LossProblem&) { return BOXLOSS_GPU::kWorkspaceBytes; },
           BOXLOSS_GPU::forward,
-          BOXLOSS_GPU::backward};
+          BOXLOSS_GPU::backward,
+          BOXLOSS_GPU::matching_cost};
 }
 
 }  // namespace boxloss

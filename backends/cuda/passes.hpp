@@ -5,12 +5,14 @@
 #include <gpu_runtime.hpp>
 
 #include <boxloss/box_loss.hpp>
+#include <boxloss/matching_cost.hpp>
 
-/// The two passes, compiled apart so that two processors share the work.
+/// The two passes and the matcher's cost, compiled apart so that processors share the work.
 namespace boxloss::BOXLOSS_GPU {
 
 void forward(const LossProblem&, const LossOutputs&, const Execution&);
 void backward(const LossProblem&, const GradOutputs&, const void* scale, const LossGradients&,
               const Execution&);
+void matching_cost(const CostProblem&, float* cost, const Execution&);
 
 }  // namespace boxloss::BOXLOSS_GPU

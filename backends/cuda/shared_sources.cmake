@@ -4,5 +4,6 @@
 # What every platform of the GPU source compiles, each with a gpu_runtime of its own.
 set(boxloss_gpu_dir ${CMAKE_CURRENT_LIST_DIR})
 set(boxloss_gpu_kernels
-  ${boxloss_gpu_dir}/backward.cu ${boxloss_gpu_dir}/counters.cu ${boxloss_gpu_dir}/forward.cu)
+  ${boxloss_gpu_dir}/backward.cu ${boxloss_gpu_dir}/counters.cu ${boxloss_gpu_dir}/forward.cu
+  ${boxloss_gpu_dir}/matching_cost.cu)
 set(boxloss_gpu_sources ${boxloss_gpu_kernels} ${boxloss_gpu_dir}/native.cpp)

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include "matching_cost.hpp"
 #include "pair_launch.hpp"
 #include "passes.hpp"
 
@@ -35,6 +36,14 @@ void backward_on_device(const LossProblem& problem, const GradOutputs& grads, co
   with_device_errors([&] {
     const DeviceCall call(execution, warm_up);
     backward(call.space, problem, grads, scale, gradients);
+    check_launch();
+  });
+}
+
+void matching_cost_on_device(const CostProblem& problem, float* cost, const Execution& execution) {
+  with_device_errors([&] {
+    const DeviceCall call(execution, warm_up);
+    matching_cost(call.space, problem, cost);
     check_launch();
   });
 }

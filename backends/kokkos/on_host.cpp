@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include "matching_cost.hpp"
 #include "pair_launch.hpp"
 #include "passes.hpp"
 
@@ -22,6 +23,15 @@ void backward_on_host(const LossProblem& problem, const GradOutputs& grads, cons
     const HostSpace space;
     backward(space, problem, grads, scale, gradients);
     space.fence("boxloss::backward");
+  });
+}
+
+void matching_cost_on_host(const CostProblem& problem, float* cost, const Execution&) {
+  with_device_errors([&] {
+    ensure_initialized();
+    const HostSpace space;
+    matching_cost(space, problem, cost);
+    space.fence("boxloss::matching_cost");
   });
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <boxloss/box_loss.hpp>
+#include <boxloss/loss.hpp>
 #include <limits>
 
 #include "losses/ties.hpp"

@@ -28,4 +28,11 @@ BOXLOSS_HOST_DEVICE T l1_distance(const Box<T>& p, const Box<T>& t) {
   return distance(p.x1, t.x1) + distance(p.y1, t.y1) + distance(p.x2, t.x2) + distance(p.y2, t.y2);
 }
 
+/// The same number for who wants no derivative of it, at a third of the instructions.
+template <class T>
+BOXLOSS_HOST_DEVICE T l1_value(const Box<T>& p, const Box<T>& t) {
+  return magnitude(p.x1 - t.x1) + magnitude(p.y1 - t.y1) + magnitude(p.x2 - t.x2) +
+         magnitude(p.y2 - t.y2);
+}
+
 }  // namespace boxloss

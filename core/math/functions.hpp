@@ -97,4 +97,18 @@ BOXLOSS_HOST_DEVICE float log(float x) {
 
 BOXLOSS_HOST_DEVICE double log(double x) { return ::log(x); }
 
+/// For normal x > 0, within 2 u; or, where a GPU has an instruction for it, within 6 u of the
+/// result or of 1, whichever is larger. For who adds it to something of the order of 1.
+BOXLOSS_HOST_DEVICE float rough_log(float x) {
+#if defined(__CUDA_ARCH__)
+  float power;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power * 0.693147181f;
+#else
+  return log(x);
+#endif
+}
+
+BOXLOSS_HOST_DEVICE double rough_log(double x) { return ::log(x); }
+
 }  // namespace boxloss

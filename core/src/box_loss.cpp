@@ -5,51 +5,10 @@
 #include <boxloss/registry.hpp>
 #include <limits>
 
-#include "src/message.hpp"
+#include "src/checks.hpp"
 
 namespace boxloss {
 namespace {
-
-template <class... Parts>
-void check(bool ok, const Parts&... parts) {
-  if (!ok) throw InvalidArgument(message(parts...));
-}
-
-template <class... Parts>
-void check_dtype(bool ok, const Parts&... parts) {
-  if (!ok) throw Unsupported(message(parts...));
-}
-
-void check_aligned(const char* name, const void* data, DType dtype) {
-  check(reinterpret_cast<std::uintptr_t>(data) % size_of(dtype) == 0, name,
-        " does not lie on a multiple of the ", size_of(dtype), " bytes of a ", name_of(dtype));
-}
-
-constexpr std::int64_t kMostBoxes = std::numeric_limits<std::int64_t>::max() / 64;
-
-void check_boxes(const char* name, const BoxView& boxes) {
-  check_dtype(size_of(boxes.dtype) != 0, name, ".dtype is not one of DType");
-  check(boxes.images >= 0 && boxes.slots >= 0, name, " has a negative shape: ", boxes.images,
-        " images, ", boxes.slots, " slots");
-  check(boxes.slots == 0 || boxes.images <= kMostBoxes / boxes.slots, name, " has ", boxes.images,
-        " images of ", boxes.slots, " slots, which is more than 64 bits can count");
-  check(boxes.image_stride >= 0 && boxes.slot_stride >= 0, name,
-        " has a negative stride: ", boxes.image_stride, " by image, ", boxes.slot_stride,
-        " by slot");
-  check(boxes.data != nullptr || boxes.images * boxes.slots == 0, name, ".data is null");
-  check_aligned(name, boxes.data, boxes.dtype);
-}
-
-void check_floating(const char* name, DType dtype) {
-  check_dtype(is_floating(dtype), name, " is ", name_of(dtype),
-              "; it must be float64, float32, float16 or bfloat16");
-}
-
-void check_indices(const char* name, const ArrayView& indices) {
-  check_dtype(indices.dtype == DType::kI32 || indices.dtype == DType::kI64, name, " is ",
-              name_of(indices.dtype), "; it must be int32 or int64");
-  check_aligned(name, indices.data, indices.dtype);
-}
 
 bool is_indexed(const LossProblem& p) { return p.pairing.kind == Pairing::Kind::kIndexed; }
 
@@ -110,22 +69,10 @@ void check_pairing(const LossProblem& p) {
         p.pred.slots, ", 4); they must be equal");
 }
 
-void check_served(const Implementation& implementation, const LossProblem& p) {
-  if (p.loss == Loss::kUnset) {
-    throw InvalidArgument("loss is not set; it must be one of " + names_of(kLosses));
-  }
-  if (!implementation.losses.contains(p.loss)) {
-    throw Unsupported(message(implementation.name, " does not serve the loss '", name_of(p.loss),
-                              "', only ", names_of(implementation.losses)));
-  }
+void check_problem(const Implementation& implementation, const LossProblem& p) {
+  check_served(implementation, p.device, p.loss);
   check_dtype(implementation.pairings.contains(p.pairing.kind), implementation.name,
               " does not serve the pairing ", name_of(p.pairing.kind));
-}
-
-void check_problem(const Implementation& implementation, const LossProblem& p) {
-  check(implementation.device == p.device, "the problem is on ", name_of(p.device), ", but ",
-        implementation.name, " was asked to run it");
-  check_served(implementation, p);
   check_boxes("pred", p.pred);
   check_boxes("target", p.target);
   check_floating("pred", p.pred.dtype);
@@ -134,10 +81,7 @@ void check_problem(const Implementation& implementation, const LossProblem& p) {
     check_floating("weight", p.weight.dtype);
     check_aligned("weight", p.weight.data, p.weight.dtype);
   }
-  const double most = compute_dtype(p) == DType::kF64 ? std::numeric_limits<double>::max()
-                                                      : std::numeric_limits<float>::max();
-  check(p.eps >= 0 && p.eps <= most, "eps is ", p.eps, "; it must be finite and >= 0, as a ",
-        name_of(compute_dtype(p)));
+  check_eps(p.eps, compute_dtype(p));
   if (p.normalizer.data != nullptr) {
     check(p.reduction == Reduction::kMean, "normalizer needs reduction mean");
     const DType d = p.normalizer.dtype;

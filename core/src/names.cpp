@@ -5,6 +5,7 @@
 #include <boxloss/dtype.hpp>
 #include <boxloss/error.hpp>
 #include <boxloss/loss.hpp>
+#include <boxloss/matching_cost.hpp>
 
 #include "src/message.hpp"
 
@@ -72,6 +73,17 @@ const char* name_of(Extra extra) {
   switch (extra) {
     case Extra::kL1: return "l1";
     case Extra::kIou: return "iou";
+  }
+  return "unknown";
+}
+
+const char* name_of(ClassTerm term) {
+  switch (term) {
+    case ClassTerm::kNone: return "none";
+    case ClassTerm::kSoftmax: return "softmax";
+    case ClassTerm::kSigmoid: return "sigmoid";
+    case ClassTerm::kFocal: return "focal";
+    case ClassTerm::kGiven: return "given";
   }
   return "unknown";
 }

@@ -225,6 +225,17 @@ Bounded<C> log(const Bounded<C>& x) {
   return function_value<C>(value, -std::log1p(-x.error / x.value), 2);
 }
 
+/// Float's is within 6 unit roundoffs of the result or of 1.
+template <class C>
+Bounded<C> rough_log(const Bounded<C>& x) {
+  Bounded<C> result = log(x);
+  if (sizeof(C) == sizeof(double) || !std::isfinite(result.value)) return result;
+  const double unit = static_cast<double>(std::numeric_limits<C>::epsilon()) / 2;
+  const double size = std::fabs(result.value);
+  result.error += (6 * std::fmax(size, 1) - 2 * size) * unit * (1 + 0x1p-20);
+  return result;
+}
+
 template <class C>
 Bounded<C> atan2(const Bounded<C>& y, const Bounded<C>& x) {
   const double value = x.value == 0 && y.value == 0 ? 0 : std::atan2(y.value, x.value);

@@ -5,66 +5,19 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bounded.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
 #include "pairs.hpp"
+#include "stored.hpp"
 
 namespace boxloss::conformance {
 namespace {
-
-struct Precision {
-  int digits;
-  double smallest_subnormal, smallest_normal, largest;
-
-  double unit_roundoff() const { return std::ldexp(1.0, -digits); }
-};
-
-Precision precision_of(DType dtype) {
-  switch (dtype) {
-    case DType::kF64: return {53, 0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp1023};
-    case DType::kF32: return {24, 0x1p-149, 0x1p-126, 0x1.fffffep127};
-    case DType::kF16: return {11, 0x1p-24, 0x1p-14, 0x1.ffcp15};
-    default: return {8, 0x1p-133, 0x1p-126, 0x1.fep127};
-  }
-}
-
-/// The bound once both computations have stored their number in `dtype`: each is rounded once more,
-/// by at most half a unit in the last place. The last factor covers the oracle's way to 16 bits,
-/// which leads through float. Equal numbers are stored equally.
-template <class C>
-double stored(const Bounded<C>& x, DType dtype) {
-  if (x.error == 0) return 0;
-  if (!(x.error < kUnbounded)) return kUnbounded;
-  const Precision precision = precision_of(dtype);
-  const double half_ulp = std::max(precision.unit_roundoff() * (std::fabs(x.value) + x.error),
-                                   precision.smallest_subnormal / 2);
-  return (x.error + 2 * half_ulp) * (1 + 0x1p-8);
-}
-
-/// A number that the oracle reads as it is and other implementations round to C.
-template <class C>
-Bounded<C> read_as(double value) {
-  return std::isfinite(value) ? rounded<C>(value, 0, 0, kHalfSubnormal<C>) : Bounded<C>(value);
-}
 
 /// The two boxes of a pair, as everybody has them: rounded to C once, so that they are exact here.
 template <class C>
 struct PairBoxes {
   Box<Bounded<C>> pred, target;
 };
-
-template <class C>
-Box<C> raw_values(const BoxView& view, std::int64_t image, std::int64_t slot) {
-  const Elements<Any> values{view.data, view.dtype};
-  return values.get_box<C>(image * view.image_stride + slot * view.slot_stride);
-}
-
-template <class C>
-Box<Bounded<C>> exact(const Box<C>& box) {
-  return {static_cast<double>(box.x1), static_cast<double>(box.y1), static_cast<double>(box.x2),
-          static_cast<double>(box.y2)};
-}
 
 /// Corners are formed in C by everybody, too.
 template <class C>

@@ -152,6 +152,7 @@ Implementation broken(const Implementation& inner, const Breakage& breakage) {
   Implementation copy = inner;
   if (breakage.forward != nullptr) copy.forward = breakage.forward;
   if (breakage.backward != nullptr) copy.backward = breakage.backward;
+  if (breakage.matching_cost != nullptr) copy.matching_cost = breakage.matching_cost;
   return copy;
 }
 

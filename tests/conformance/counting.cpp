@@ -19,6 +19,11 @@ void backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
   counted->backward(p, grads, scale, gradients, execution);
 }
 
+void matching_cost(const CostProblem& p, float* cost, const Execution& execution) {
+  ++counted_calls.cost;
+  counted->matching_cost(p, cost, execution);
+}
+
 }  // namespace
 
 Implementation counting(const Implementation& inner) {
@@ -27,6 +32,7 @@ Implementation counting(const Implementation& inner) {
   Implementation copy = inner;
   copy.forward = forward;
   copy.backward = backward;
+  copy.matching_cost = matching_cost;
   return copy;
 }
 

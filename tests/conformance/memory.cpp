@@ -44,6 +44,13 @@ Input::~Input() {
   if (data_ != nullptr) memory_.release(data_);
 }
 
+void move_to(const void*& pointer, const Array& host, const Input& copy) {
+  if (pointer == nullptr) return;
+  const auto offset =
+      static_cast<const std::byte*>(pointer) - static_cast<const std::byte*>(host.data());
+  pointer = static_cast<const std::byte*>(copy.data()) + offset;
+}
+
 Output::Output(const DeviceMemory& memory, std::size_t bytes, std::size_t shift)
     : memory_(memory),
       bytes_(bytes),

@@ -43,6 +43,9 @@ class Input {
   void* data_ = nullptr;
 };
 
+/// Makes a pointer into `host`, if it is one, a pointer to the same element of its copy.
+void move_to(const void*& pointer, const Array& host, const Input& copy);
+
 /// Device memory to be written: poison inside, sentinels on both sides. It begins `shift` bytes
 /// behind an address that suits every access.
 class Output {

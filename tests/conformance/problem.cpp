@@ -6,111 +6,15 @@
 #include <limits>
 #include <vector>
 
+#include "index_arrays.hpp"
 #include "pairs.hpp"
+#include "placed_boxes.hpp"
 
 namespace boxloss::conformance {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-struct Strides {
-  std::int64_t image, slot, start;
-};
-
-Strides strides_of(Layout layout, std::int64_t slots) {
-  switch (layout) {
-    case Layout::kPacked: return {4 * slots, 4, 0};
-    case Layout::kWide: return {7 * slots, 7, 0};
-    case Layout::kGaps: return {4 * slots + 12, 4, 0};
-    case Layout::kOddGaps: return {4 * slots + 5, 4, 0};
-    case Layout::kShifted: return {4 * slots, 4, 1};
-    case Layout::kOneImage: return {0, 4, 0};
-    case Layout::kOneBox: return {0, 0, 0};
-  }
-  return {};
-}
-
-/// Calls visit(image, slot) once for each place in memory that holds a box.
-template <class Visit>
-void for_each_place(const BoxView& view, const Visit& visit) {
-  for (std::int64_t b = 0;
-       b < (view.image_stride == 0 ? std::min<std::int64_t>(view.images, 1) : view.images); ++b) {
-    const std::int64_t slots =
-        view.slot_stride == 0 ? std::min<std::int64_t>(view.slots, 1) : view.slots;
-    for (std::int64_t j = 0; j < slots; ++j) visit(b, j);
-  }
-}
-
-std::int64_t offset_of(const BoxView& view, std::int64_t b, std::int64_t j) {
-  return b * view.image_stride + j * view.slot_stride;
-}
-
-/// Boxes of one operand: the array, and where its first box starts in it.
-struct PlacedBoxes {
-  Array& values;
-  BoxView& view;
-  std::int64_t start;
-
-  void set(std::int64_t b, std::int64_t j, const Box<double>& box) const {
-    const std::int64_t at = start + offset_of(view, b, j);
-    values.set(at, box.x1);
-    values.set(at + 1, box.y1);
-    values.set(at + 2, box.x2);
-    values.set(at + 3, box.y2);
-  }
-};
-
-PlacedBoxes lay_out(const Operand& operand, std::int64_t images, std::int64_t slots, BoxView& view,
-                    Array& values) {
-  const Strides strides = strides_of(operand.layout, slots);
-  const bool is_empty = images * slots == 0;
-  view = {nullptr, operand.dtype, operand.format, images, slots, strides.image, strides.slot};
-  const std::int64_t count =
-      is_empty ? 0 : strides.start + offset_of(view, images - 1, slots - 1) + 4;
-  values = Array(operand.dtype, count);
-  for (std::int64_t i = 0; i < count; ++i) values.set(i, kNan);
-  if (!is_empty) {
-    view.data = static_cast<const std::byte*>(values.data()) +
-                static_cast<std::size_t>(strides.start) * size_of(operand.dtype);
-  }
-  return {values, view, strides.start};
-}
-
-/// `origin` is where coordinates begin.
-Box<double> random_corners(Values values, double origin, Random& random) {
-  if (values == Values::kPlain) {
-    const double x = origin + random.uniform(0, 100), y = origin + random.uniform(0, 100);
-    return {x, y, x + random.uniform(20, 120), y + random.uniform(20, 120)};
-  }
-  const auto coordinate = [&] { return static_cast<double>(random.below(5)); };
-  Box<double> box = {coordinate(), coordinate(), coordinate(), coordinate()};
-  if (random.chance(0.8)) {
-    if (box.x2 < box.x1) std::swap(box.x1, box.x2);
-    if (box.y2 < box.y1) std::swap(box.y1, box.y2);
-  }
-  if (values == Values::kSpecial && random.chance(0.2)) {
-    double* const coordinates[] = {&box.x1, &box.y1, &box.x2, &box.y2};
-    *random.pick(coordinates) = random.pick(std::vector<double>{kNan, kInfinity, -kInfinity});
-  }
-  return box;
-}
-
-Box<double> in_format(const Box<double>& box, BoxFormat format) {
-  const double w = box.x2 - box.x1, h = box.y2 - box.y1;
-  switch (format) {
-    case BoxFormat::kXyxy: return box;
-    case BoxFormat::kXywh: return {box.x1, box.y1, w, h};
-    case BoxFormat::kCxcywh: return {box.x1 + w / 2, box.y1 + h / 2, w, h};
-  }
-  return box;
-}
-
-void fill(const PlacedBoxes& boxes, Values values, double origin, Random& random) {
-  for_each_place(boxes.view, [&](std::int64_t b, std::int64_t j) {
-    boxes.set(b, j, in_format(random_corners(values, origin, random), boxes.view.format));
-  });
-}
 
 /// A zero of either sign.
 double zero(Random& random) { return random.chance(0.5) ? 0.0 : -0.0; }
@@ -137,19 +41,6 @@ Array random_lengths(DType dtype, std::int64_t images, std::int64_t slots, Rando
   return lengths;
 }
 
-/// Monotonic; the first and the last rows may belong to nobody, and images may have no rows or more
-/// than they have slots.
-Array random_offsets(DType dtype, std::int64_t images, std::int64_t rows, Random& random) {
-  std::vector<std::int64_t> cuts(static_cast<std::size_t>(images) + 1);
-  for (std::int64_t& cut : cuts) cut = random.below(rows + 1);
-  std::sort(cuts.begin(), cuts.end());
-  Array offsets(dtype, images + 1);
-  for (std::int64_t b = 0; b <= images; ++b) {
-    offsets.set(b, static_cast<double>(cuts[static_cast<std::size_t>(b)]));
-  }
-  return offsets;
-}
-
 Array random_indices(const Case& c, Random& random) {
   const std::int64_t images = c.shape.images, slots = c.shape.slots, rows = c.shape.rows;
   switch (c.pairing.kind) {
@@ -158,33 +49,6 @@ Array random_indices(const Case& c, Random& random) {
     case Pairing::Kind::kOffsets: return random_offsets(c.pairing.indices, images, rows, random);
     default: return Array(c.pairing.indices, 0);
   }
-}
-
-/// Which row each of `count` pairs reads. One in ten leads outside the list, where most errors are
-/// made: next to its ends, and by 2^32, where 32 bits see a row.
-std::vector<std::int64_t> random_rows(DType dtype, std::int64_t count, std::int64_t list_rows,
-                                      Random& random) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  std::vector<std::int64_t> outside = {-1, list_rows, list_rows + 1, -1 - list_rows, kMost, -kMost};
-  if (dtype == DType::kI64) outside.insert(outside.end(), {std::int64_t{1} << 32, -(1ll << 32)});
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
-  for (std::int64_t& row : rows) {
-    const bool is_outside = list_rows == 0 || random.chance(0.1);
-    row = is_outside ? random.pick(outside) : random.below(list_rows);
-  }
-  return rows;
-}
-
-/// Unlike Array::set, with no double in between to round the largest ones.
-Array exactly(const std::vector<std::int64_t>& indices, DType dtype) {
-  Array array(dtype, static_cast<std::int64_t>(indices.size()));
-  if (dtype == DType::kI64) {
-    std::copy(indices.begin(), indices.end(), static_cast<std::int64_t*>(array.data()));
-  } else {
-    std::transform(indices.begin(), indices.end(), static_cast<std::int32_t*>(array.data()),
-                   [](std::int64_t i) { return static_cast<std::int32_t>(i); });
-  }
-  return array;
 }
 
 /// `indices` for pred, for each of which the target goes through all of them.
@@ -208,15 +72,6 @@ void add_rows(const Case& c, bool is_pred, Random& random, const std::vector<std
                                  : combined(indices, count, is_pred),
                  *dtype);
   list.rows = {rows.data(), *dtype};
-}
-
-/// Overwrites the places of `boxes` that no counted pair reads.
-void spoil(const PlacedBoxes& boxes, const std::vector<bool>& is_read) {
-  for_each_place(boxes.view, [&](std::int64_t b, std::int64_t j) {
-    if (!is_read[static_cast<std::size_t>(offset_of(boxes.view, b, j))]) {
-      boxes.set(b, j, {kNan, kNan, kNan, kNan});
-    }
-  });
 }
 
 /// A weight or an incoming gradient.

@@ -30,13 +30,6 @@ class DeviceProblem {
   LossProblem problem;
 
  private:
-  static void move_to(const void*& pointer, const Array& host, const Input& input) {
-    if (pointer == nullptr) return;
-    const auto offset =
-        static_cast<const std::byte*>(pointer) - static_cast<const std::byte*>(host.data());
-    pointer = static_cast<const std::byte*>(input.data()) + offset;
-  }
-
   Input pred_, target_, indices_, pred_rows_, target_rows_, weight_, normalizer_;
 };
 

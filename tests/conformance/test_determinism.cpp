@@ -5,6 +5,7 @@
 #include <cmath>
 #include <thread>
 
+#include "cost_run.hpp"
 #include "run.hpp"
 #include "subject.hpp"
 
@@ -134,6 +135,25 @@ TEST_CASE("rows of two pairs have the same bits") {
     Random random(Catch::getSeed());
     const Case c = indexed_case(dtype, kTargets, {1, 0, kRows, 2, kRows});
     require_same_bits(implementation, make_problem(c, random, rows), random);
+  }
+}
+
+TEST_CASE("costs have the same bits") {
+  const Implementation& implementation = subject();
+  if (!implementation.class_terms.contains(ClassTerm::kSoftmax)) {
+    SKIP(subject_name() << " does not serve the matching cost");
+  }
+  const Operand boxes = {DType::kF32, BoxFormat::kCxcywh, Layout::kPacked};
+  CostCase c{"",        {ClassTerm::kSoftmax}, boxes, boxes,         DType::kI64, {3, 5, 70, 211},
+             {2, 5, 1}, {0, EpsMode::kAdd},    {},    Values::kPlain};
+  for (const Loss loss : {Loss::kGiou, Loss::kCiou}) {
+    c.loss = loss;
+    Random random(Catch::getSeed());
+    const HostCost host = make_cost(c, random);
+    const CostResult first = run_cost(implementation, host);
+    for (const ParallelFor& schedule : kSchedules) {
+      REQUIRE(run_cost(implementation, host, schedule).cost == first.cost);
+    }
   }
 }
 

@@ -121,10 +121,11 @@ TEST_CASE("a choice that cannot be had changes nothing") {
 }
 
 TEST_CASE("an implementation serves nothing that it does not say") {
-  constexpr Implementation silent{"cpu/silent", Device::kCpu, 0,       {},     {},
-                                  {},           nullptr,      nullptr, nullptr};
+  constexpr Implementation silent{"cpu/silent", Device::kCpu, 0,       {},      {},     {},
+                                  {},           nullptr,      nullptr, nullptr, nullptr};
   kLosses.for_each([&](Loss loss) { REQUIRE_FALSE(silent.losses.contains(loss)); });
   kExtras.for_each([&](Extra extra) { REQUIRE_FALSE(silent.extras.contains(extra)); });
+  kClassTerms.for_each([&](ClassTerm term) { REQUIRE_FALSE(silent.class_terms.contains(term)); });
   REQUIRE_FALSE(silent.pairings.contains(Pairing::Kind::kIndexed));
 }
 

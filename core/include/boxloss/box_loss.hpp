@@ -41,9 +41,6 @@ BOXLOSS_API const char* name_of(Pairing::Kind kind);
 
 enum class Reduction : std::uint8_t { kNone, kSum, kMean };
 
-/// Where eps goes: what a formula divides by becomes x + eps, or max(x, eps).
-enum class EpsMode : std::uint8_t { kAdd, kClamp };
-
 /// Everything that forward and backward read. All pointers are on `device`.
 struct LossProblem {
   Device device = Device::kCpu;

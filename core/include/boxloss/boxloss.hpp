@@ -8,6 +8,7 @@
 #include <boxloss/error.hpp>
 #include <boxloss/execution.hpp>
 #include <boxloss/loss.hpp>
+#include <boxloss/matching_cost.hpp>
 #include <boxloss/registry.hpp>
 #include <boxloss/set.hpp>
 #include <boxloss/view.hpp>

@@ -49,4 +49,7 @@ BOXLOSS_API std::string names_of(Set<Loss> losses);
 /// The loss of that word. Throws InvalidArgument, naming those that there are.
 BOXLOSS_API Loss loss_named(std::string_view word);
 
+/// Where eps goes: what a formula divides by becomes x + eps, or max(x, eps).
+enum class EpsMode : std::uint8_t { kAdd, kClamp };
+
 }  // namespace boxloss

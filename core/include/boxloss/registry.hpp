@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boxloss/box_loss.hpp>
+#include <boxloss/matching_cost.hpp>
 #include <boxloss/set.hpp>
 #include <initializer_list>
 #include <string>
@@ -22,10 +23,12 @@ struct Implementation {
   Set<Loss> losses;
   Set<Pairing::Kind> pairings;
   Set<Extra> extras;
+  Set<ClassTerm> class_terms;
   std::size_t (*workspace_bytes)(const LossProblem&);
   void (*forward)(const LossProblem&, const LossOutputs&, const Execution&);
   void (*backward)(const LossProblem&, const GradOutputs&, const void* scale, const LossGradients&,
                    const Execution&);
+  void (*matching_cost)(const CostProblem&, float* cost, const Execution&);
 };
 
 /// All that this build holds, best first within a device. Never throws.

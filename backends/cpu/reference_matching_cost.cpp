@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "cpu/matching_cost.hpp"
+#include "dtypes/elements.hpp"
+#include "losses/formulas.hpp"
+
+/// The oracle of the matcher's cost: one entry after the other, in double, with its own reading of
+/// offsets and labels, and the class terms as their papers write them.
+namespace boxloss {
+namespace {
+
+std::int64_t index_at(const ArrayView& indices, std::int64_t i) {
+  return indices.dtype == DType::kI64 ? static_cast<const std::int64_t*>(indices.data)[i]
+                                      : static_cast<const std::int32_t*>(indices.data)[i];
+}
+
+/// A box's four values, and its corners rounded to the compute dtype C, as every implementation
+/// rounds them; both widened.
+struct Widened {
+  Box<double> values, corners;
+};
+
+template <class C>
+Widened box_at(const BoxView& view, std::int64_t image, std::int64_t slot) {
+  const std::int64_t at = image * view.image_stride + slot * view.slot_stride;
+  const Box<C> values = Elements<Any>{view.data, view.dtype}.get_box<C>(at);
+  const Box<C> corners = to_corners(values, view.format);
+  return {{values.x1, values.y1, values.x2, values.y2},
+          {corners.x1, corners.y1, corners.x2, corners.y2}};
+}
+
+double class_term(const CostProblem& p, std::int64_t layer, std::int64_t image, std::int64_t query,
+                  std::int64_t column) {
+  const Elements<Any> scores{p.scores.data, p.scores.dtype};
+  if (p.class_term == ClassTerm::kNone) return 0;
+  if (p.class_term == ClassTerm::kGiven) {
+    return scores.get<double>(layer * p.scores.block_stride + query * p.scores.query_stride +
+                              column);
+  }
+  const std::int64_t label = index_at(p.labels, column);
+  if (label < 0 || label >= p.classes) return 0;
+  const std::int64_t block = layer * cost_images(p) + image;
+  const double x =
+      scores.get<double>(block * p.scores.block_stride + query * p.scores.query_stride + label);
+  if (p.class_term == ClassTerm::kSoftmax) {
+    const Elements<Any> sums{p.log_sum_exp.data, p.log_sum_exp.dtype};
+    const double sum = sums.data == nullptr ? 0 : sums.get<double>(block * p.pred.slots + query);
+    return -std::exp(std::min(x - sum, 0.0));  // above 0 by rounding alone; NaN stays
+  }
+  const double is_class = 1 / (1 + std::exp(-x)), is_not = 1 / (1 + std::exp(x));
+  if (p.class_term == ClassTerm::kSigmoid) return -is_class;
+  // 1 - p is is_not, which has all its digits.
+  const double gamma = p.focal_gamma;
+  return p.focal_alpha * std::pow(is_not, gamma) * -std::log(is_class + 1e-8) -
+         (1 - p.focal_alpha) * std::pow(is_class, gamma) * -std::log(is_not + 1e-8);
+}
+
+template <class C>
+double entry(const CostProblem& p, std::int64_t layer, std::int64_t image, std::int64_t query,
+             std::int64_t column) {
+  const Widened pred = box_at<C>(p.pred, layer * cost_images(p) + image, query);
+  const Widened target = box_at<C>(p.target, 0, column);
+  const Eps<double> eps = make_eps<double>(static_cast<C>(p.eps), p.eps_mode);
+  double sum = 0;
+  if (p.iou_weight != 0) {
+    const double loss = with_formula(
+        p.loss, [&](auto formula) { return formula.loss(pred.corners, target.corners, eps); });
+    sum += p.iou_weight * (loss - 1);
+  }
+  if (p.l1_weight != 0) {
+    const Box<double>&a = pred.values, &b = target.values;
+    sum += p.l1_weight * (std::fabs(a.x1 - b.x1) + std::fabs(a.y1 - b.y1) + std::fabs(a.x2 - b.x2) +
+                          std::fabs(a.y2 - b.y2));
+  }
+  if (p.class_weight != 0) sum += p.class_weight * class_term(p, layer, image, query, column);
+  return sum;
+}
+
+/// A number of nobody's is kept from leading outside.
+struct Columns {
+  std::int64_t begin, end;
+};
+
+Columns columns_of(const CostProblem& p, std::int64_t image) {
+  const std::int64_t all = p.target.slots;
+  const std::int64_t begin = std::clamp<std::int64_t>(index_at(p.offsets, image), 0, all);
+  return {begin, std::clamp<std::int64_t>(index_at(p.offsets, image + 1), begin, all)};
+}
+
+}  // namespace
+
+void reference::matching_cost(const CostProblem& p, float* cost, const Execution&) {
+  const std::int64_t queries = p.pred.slots, columns = p.target.slots;
+  std::fill(cost, cost + p.layers * queries * columns, 0.0f);
+  if (queries * columns == 0) return;
+  for (std::int64_t layer = 0; layer < p.layers; ++layer) {
+    for (std::int64_t image = 0; image < cost_images(p); ++image) {
+      const Columns own = columns_of(p, image);
+      for (std::int64_t query = 0; query < queries; ++query) {
+        for (std::int64_t column = own.begin; column < own.end; ++column) {
+          const double value = compute_dtype(p) == DType::kF64
+                                   ? entry<double>(p, layer, image, query, column)
+                                   : entry<float>(p, layer, image, query, column);
+          const auto rounded = static_cast<float>(value);
+          const bool is_replaced = p.nonfinite && !std::isfinite(rounded);
+          cost[(layer * queries + query) * columns + column] = is_replaced ? *p.nonfinite : rounded;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace boxloss

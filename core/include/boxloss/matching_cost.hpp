@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/device.hpp>
+#include <boxloss/execution.hpp>
+#include <boxloss/loss.hpp>
+#include <boxloss/set.hpp>
+#include <boxloss/view.hpp>
+#include <optional>
+
+/// What a matcher of predictions and true boxes minimises: a cost for each query of an image with
+/// each of the image's own true boxes, and with nobody else's. It has no gradient.
+///
+/// The true boxes of all images are one list of T rows, each a column of the result; image b owns
+/// rows offsets[b] to offsets[b + 1]. Queries come in layers (of a decoder), each matched on its
+/// own. The compute dtype is float64 when either box array is float64 and float32 otherwise.
+namespace boxloss {
+
+struct Implementation;
+
+/// What the cost knows of classes. x is a query's logit of the class that the column's label names.
+enum class ClassTerm : std::uint8_t {
+  kNone,     ///< nothing
+  kSoftmax,  ///< -softmax(logits)[label] = -exp(x - log-sum-exp), DETR's
+  kSigmoid,  ///< -sigmoid(x)
+  /// Deformable DETR's, with p = sigmoid(x), a = focal_alpha, g = focal_gamma:
+  /// (1 - a) p^g log(1 - p + 1e-8) - a (1 - p)^g log(p + 1e-8)
+  kFocal,
+  kGiven,  ///< an entry of a matrix
+};
+
+/// All of them.
+constexpr Set<ClassTerm> kClassTerms = {ClassTerm::kNone, ClassTerm::kSoftmax, ClassTerm::kSigmoid,
+                                        ClassTerm::kFocal, ClassTerm::kGiven};
+
+/// "none", "softmax", "sigmoid", "focal" or "given".
+BOXLOSS_API const char* name_of(ClassTerm term);
+
+/// Numbers of shape (blocks, queries, n) that somebody else owns. The n of a query are neighbours;
+/// strides count elements and may be 0, not negative.
+struct ScoreView {
+  const void* data = nullptr;
+  DType dtype = DType::kF32;
+  std::int64_t block_stride = 0;
+  std::int64_t query_stride = 0;
+};
+
+/// Everything that the cost is computed from. All pointers are on `device`.
+struct CostProblem {
+  Device device = Device::kCpu;
+  Loss loss{};  ///< must be set
+  std::int64_t layers = 1;
+  BoxView pred;    ///< (layers * images, queries, 4); float64, float32, float16 or bfloat16
+  BoxView target;  ///< (1, T, 4), any dtype
+  /// (images + 1), int32 or int64. Offsets are clamped; columns of no image are 0.
+  ArrayView offsets;
+
+  ClassTerm class_term = ClassTerm::kNone;
+  /// kSoftmax, kSigmoid, kFocal: (layers * images, queries, classes), any floating dtype. kGiven:
+  /// (layers, queries, T), likewise.
+  ScoreView scores;
+  std::int64_t classes = 0;
+  /// (T), int32 or int64; a label outside [0, classes) has class term 0. Not with kGiven.
+  ArrayView labels;
+  /// kSoftmax: log(sum(exp(logits))), (layers * images, queries), float64 or float32. Null where
+  /// the scores are logarithms of probabilities already, which sum up to 1.
+  ArrayView log_sum_exp;
+  double focal_alpha = 0.25, focal_gamma = 2.0;
+
+  /// Factors of loss - 1, of the sum of |pred - target| over the four values as they are given, in
+  /// one format for both, and of the class term. A term whose factor is 0 is left out.
+  double iou_weight = 2.0, l1_weight = 5.0, class_weight = 1.0;
+  double eps = 0;  ///< finite, >= 0
+  EpsMode eps_mode = EpsMode::kAdd;
+  /// What stands in the result where it would be NaN or infinite, if given.
+  std::optional<float> nonfinite;
+};
+
+/// float64 when either box array is float64, else float32.
+BOXLOSS_API DType compute_dtype(const CostProblem& problem);
+
+/// Number of images: pred has `layers` times as many.
+BOXLOSS_API std::int64_t cost_images(const CostProblem& problem);
+
+/// Writes `cost`, (layers, queries, T) float32, whole (but for columns of no image, with offsets
+/// that decrease). Needs no workspace. Throws InvalidArgument or Unsupported, naming the argument,
+/// before anything is read or written.
+BOXLOSS_API void matching_cost(const Implementation& implementation, const CostProblem& problem,
+                               float* cost, const Execution& execution);
+
+}  // namespace boxloss

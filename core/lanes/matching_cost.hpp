@@ -1,0 +1,197 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/matching_cost.hpp>
+#include <cstdint>
+
+#include "dtypes/elements.hpp"
+#include "losses/class_cost.hpp"
+#include "losses/cost_entry.hpp"
+#include "losses/formulas.hpp"
+#include "losses/l1.hpp"
+#include "math/opaque.hpp"
+#include "pairings/offsets.hpp"
+
+/// What is read and written for an entry of a matcher's cost, whatever loop comes to it. A block is
+/// the queries of one image in one layer: all that its image's columns are compared with.
+namespace boxloss {
+
+template <class F, class C>
+struct CostArgs {
+  F formula;
+  Eps<C> eps;
+  CostWeights<C> weights;
+  bool wants_loss, wants_l1;
+  Focal<C> focal;
+  ClassTerm class_term;
+  Boxes<Any> pred, target;
+  Elements<Any> scores;
+  std::int64_t score_block_stride, score_query_stride;
+  std::int64_t classes;
+  Indices labels;
+  Elements<Any> log_sum_exp;
+  Offsets owners;  ///< of columns
+  std::int64_t blocks, queries, columns;
+  float* cost;
+  bool replaces_nonfinite;
+  float nonfinite;
+
+  BOXLOSS_HOST_DEVICE std::int64_t layer_of(std::int64_t block) const {
+    return block / owners.images;
+  }
+  BOXLOSS_HOST_DEVICE std::int64_t image_of(std::int64_t block) const {
+    return block % owners.images;
+  }
+  /// The entries of a query.
+  BOXLOSS_HOST_DEVICE float* row(std::int64_t block, std::int64_t query) const {
+    return cost + (layer_of(block) * queries + query) * columns;
+  }
+};
+
+template <class C, class F>
+CostArgs<F, C> cost_args(const F& formula, const CostProblem& p, float* cost) {
+  const std::int64_t columns = p.target.slots;
+  return {
+      formula,
+      make_eps<C>(p.eps, p.eps_mode),
+      {static_cast<C>(p.iou_weight), static_cast<C>(p.l1_weight), static_cast<C>(p.class_weight)},
+      p.iou_weight != 0,
+      p.l1_weight != 0,
+      {static_cast<C>(p.focal_alpha), static_cast<C>(p.focal_gamma), p.focal_gamma == 2},
+      p.class_weight != 0 ? p.class_term : ClassTerm::kNone,
+      boxes<Any>(p.pred),
+      boxes<Any>(p.target),
+      {p.scores.data, p.scores.dtype},
+      p.scores.block_stride,
+      p.scores.query_stride,
+      p.classes,
+      indices(p.labels),
+      {p.class_term == ClassTerm::kSoftmax ? p.log_sum_exp.data : nullptr, p.log_sum_exp.dtype},
+      {cost_images(p), columns, columns, indices(p.offsets)},
+      p.pred.images,
+      p.pred.slots,
+      columns,
+      cost,
+      p.nonfinite.has_value(),
+      p.nonfinite.value_or(0)};
+}
+
+/// A box as it is given, and its corners.
+template <class C>
+struct alignas(4 * sizeof(float)) CostBox {
+  Box<C> values, corners;
+};
+
+template <class C>
+BOXLOSS_HOST_DEVICE CostBox<C> cost_box(const Boxes<Any>& boxes, std::int64_t b,
+                                        std::int64_t slot) {
+  const Box<C> values = boxes.get<C>(b, slot);
+  return {values, to_corners(values, boxes.format)};
+}
+
+/// Of a column without a class term: none is wanted, or its label is no class.
+constexpr std::int64_t kNoScore = -1;
+
+/// Which of a query's scores a column asks for.
+template <class F, class C>
+BOXLOSS_HOST_DEVICE std::int64_t score_of_column(const CostArgs<F, C>& a, std::int64_t column) {
+  if (a.class_term == ClassTerm::kNone) return kNoScore;
+  if (a.class_term == ClassTerm::kGiven) return column;
+  const std::int64_t label = a.labels[column];
+  return label >= 0 && label < a.classes ? label : kNoScore;
+}
+
+/// The index of a query's first score.
+template <class F, class C>
+BOXLOSS_HOST_DEVICE std::int64_t first_score(const CostArgs<F, C>& a, std::int64_t block,
+                                             std::int64_t query) {
+  const std::int64_t outer = a.class_term == ClassTerm::kGiven ? a.layer_of(block) : block;
+  return outer * a.score_block_stride + query * a.score_query_stride;
+}
+
+/// float32, as most are, without the call that any dtype takes.
+template <class F, class C>
+BOXLOSS_HOST_DEVICE C score_at(const CostArgs<F, C>& a, std::int64_t i) {
+  if (a.scores.dtype == DType::kF32) return static_cast<const float*>(a.scores.data)[i];
+  return a.scores.template get<C>(i);
+}
+
+template <class F, class C>
+BOXLOSS_HOST_DEVICE C log_sum_exp_of(const CostArgs<F, C>& a, std::int64_t block,
+                                     std::int64_t query) {
+  if (a.log_sum_exp.data == nullptr) return C(0);
+  return a.log_sum_exp.template get<C>(block * a.queries + query);
+}
+
+template <class F, class C>
+BOXLOSS_HOST_DEVICE C class_term_of(const CostArgs<F, C>& a, C score, C log_sum_exp) {
+  switch (static_cast<ClassTerm>(opaque(static_cast<int>(a.class_term)))) {
+    case ClassTerm::kSoftmax: return softmax_cost(score, log_sum_exp);
+    case ClassTerm::kSigmoid: return sigmoid_cost(score);
+    case ClassTerm::kFocal: return focal_cost(score, a.focal);
+    default: return score;
+  }
+}
+
+/// The entry of a query and a column of its image, from its terms.
+template <bool kPlain = false, class F, class C>
+BOXLOSS_HOST_DEVICE float entry_of(const CostArgs<F, C>& a, C loss, C l1, C class_term) {
+  const float entry = static_cast<float>(cost_entry(a.weights, loss, l1, class_term));
+  if constexpr (kPlain) return entry;
+  const bool is_finite = entry - entry == 0.0f;
+  return select(both(a.replaces_nonfinite, !is_finite), a.nonfinite, entry);
+}
+
+/// Plain: boxes are compared in both ways, and nothing is replaced. Loops that ask for neither take
+/// a sixth fewer instructions.
+template <class F, class C>
+bool is_plain(const CostArgs<F, C>& a) {
+  return a.wants_loss && a.wants_l1 && !a.replaces_nonfinite;
+}
+
+template <bool kPlain = false, class F, class C>
+BOXLOSS_HOST_DEVICE float entry_of(const CostArgs<F, C>& a, const CostBox<C>& query,
+                                   const CostBox<C>& column, C class_term) {
+  C loss = 1, l1 = 0;
+  if (kPlain || a.wants_loss) loss = a.formula.loss(query.corners, column.corners, a.eps);
+  if (kPlain || a.wants_l1) l1 = l1_value(query.values, column.values);
+  return entry_of<kPlain>(a, loss, l1, class_term);
+}
+
+/// What one of `lanes` threads does for a query: it takes every lanes-th column of the query's
+/// image.
+template <class F, class C>
+BOXLOSS_HOST_DEVICE void cost_row(const CostArgs<F, C>& a, std::int64_t block, std::int64_t q,
+                                  int lane, int lanes) {
+  const std::int64_t b = a.image_of(block);
+  const ImageSlots own = a.owners.image(b);
+  const RowRange all = a.owners.rows(b);
+  float* const row = a.row(block, q);
+  const CostBox<C> query = cost_box<C>(a.pred, block, q);
+  const C log_sum_exp = log_sum_exp_of(a, block, q);
+  const std::int64_t scores = first_score(a, block, q);
+  for (std::int64_t t = all.begin + lane; t < all.end; t += lanes) {
+    if (t < own.row || t >= own.row + own.count) {
+      row[t] = 0;
+      continue;
+    }
+    const std::int64_t at = score_of_column(a, t);
+    const C class_term =
+        at == kNoScore ? C(0) : class_term_of(a, score_at(a, scores + at), log_sum_exp);
+    row[t] = entry_of(a, query, cost_box<C>(a.target, 0, t), class_term);
+  }
+}
+
+/// Calls launch(C()) for the compute type C; or, where there is nothing to compute, zeroes the
+/// columns of no image by zero(pointer, bytes).
+template <class Zero, class Launch>
+void dispatch(const CostProblem& p, float* cost, const Zero& zero, const Launch& launch) {
+  const std::int64_t entries = p.layers * p.pred.slots * p.target.slots;
+  if (entries == 0) return;
+  if (p.pred.images == 0) return zero(cost, static_cast<std::size_t>(entries) * sizeof(float));
+  if (compute_dtype(p) == DType::kF64) return launch(double());
+  launch(float());
+}
+
+}  // namespace boxloss

@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "math/host_device.hpp"
+
+/// An entry of a matcher's cost, from its three terms. Who leaves out a term says that the loss is
+/// 1, or the other two are 0.
+namespace boxloss {
+
+template <class T>
+struct CostWeights {
+  T iou, l1, class_term;
+};
+
+template <class T>
+BOXLOSS_HOST_DEVICE T cost_entry(const CostWeights<T>& weights, const T& loss, const T& l1,
+                                 const T& class_term) {
+  return weights.iou * (loss - T(1)) + weights.l1 * l1 + weights.class_term * class_term;
+}
+
+}  // namespace boxloss

@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/device.hpp>
+#include <boxloss/error.hpp>
+#include <boxloss/loss.hpp>
+#include <boxloss/view.hpp>
+#include <limits>
+
+#include "src/message.hpp"
+
+/// What refuses a bad argument; `name` is what errors call it.
+namespace boxloss {
+
+struct Implementation;
+
+template <class... Parts>
+void check(bool ok, const Parts&... parts) {
+  if (!ok) throw InvalidArgument(message(parts...));
+}
+
+template <class... Parts>
+void check_dtype(bool ok, const Parts&... parts) {
+  if (!ok) throw Unsupported(message(parts...));
+}
+
+/// Of boxes, or of values that are computed from them: their bytes can be counted, too.
+constexpr std::int64_t kMostBoxes = std::numeric_limits<std::int64_t>::max() / 64;
+
+void check_aligned(const char* name, const void* data, DType dtype);
+void check_boxes(const char* name, const BoxView& boxes);
+void check_floating(const char* name, DType dtype);
+void check_indices(const char* name, const ArrayView& indices);
+
+/// For a compute type.
+void check_eps(double eps, DType compute);
+
+/// A problem is on the implementation's device, and its loss is one that it serves.
+void check_served(const Implementation& implementation, Device device, Loss loss);
+
+}  // namespace boxloss

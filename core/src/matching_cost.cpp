@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <boxloss/matching_cost.hpp>
+#include <boxloss/registry.hpp>
+#include <cmath>
+
+#include "src/checks.hpp"
+
+namespace boxloss {
+namespace {
+
+bool is_of_logits(ClassTerm term) {
+  return term == ClassTerm::kSoftmax || term == ClassTerm::kSigmoid || term == ClassTerm::kFocal;
+}
+
+/// Is nothing read?
+bool is_empty(const CostProblem& p) {
+  return p.pred.images == 0 || p.pred.slots == 0 || p.target.slots == 0;
+}
+
+void check_shape(const CostProblem& p) {
+  check(p.layers >= 1, "layers is ", p.layers, "; it must be at least 1");
+  check(p.pred.images % p.layers == 0, "pred has ", p.pred.images, " images, which ", p.layers,
+        " layers cannot have in equal numbers");
+  check(p.pred.rows.data == nullptr && p.target.rows.data == nullptr,
+        "pred.rows and target.rows must be null for a matching cost");
+  check(p.target.images == 1, "target must be one image of T slots, but has ", p.target.images,
+        " images");
+  const std::int64_t queries = p.pred.slots, columns = p.target.slots;
+  check(queries == 0 || columns == 0 ||
+            (p.layers <= kMostBoxes / queries && p.layers * queries <= kMostBoxes / columns),
+        "cost would have ", p.layers, " layers of ", queries, " queries and ", columns,
+        " columns, which is more than 64 bits can count");
+  check(p.offsets.data != nullptr || is_empty(p),
+        "offsets is null; it must point to (images + 1) integers");
+  check_indices("offsets", p.offsets);
+}
+
+void check_scores(const CostProblem& p) {
+  const ScoreView& scores = p.scores;
+  if (p.class_term == ClassTerm::kNone) {
+    check(scores.data == nullptr, "scores.data must be null where class_term is none");
+    return;
+  }
+  check_floating("scores", scores.dtype);
+  check(scores.block_stride >= 0 && scores.query_stride >= 0,
+        "scores has a negative stride: ", scores.block_stride, " by block, ", scores.query_stride,
+        " by query");
+  const bool needs_data = !is_empty(p) && (p.class_term == ClassTerm::kGiven || p.classes > 0);
+  check(scores.data != nullptr || !needs_data, "scores.data is null");
+  check_aligned("scores", scores.data, scores.dtype);
+}
+
+void check_labels(const CostProblem& p) {
+  if (!is_of_logits(p.class_term)) {
+    check(p.labels.data == nullptr, "labels must be null where class_term is ",
+          name_of(p.class_term));
+    return;
+  }
+  check(p.classes >= 0, "classes is ", p.classes, "; it must not be negative");
+  check(p.labels.data != nullptr || is_empty(p), "labels is null; it must point to (T) integers");
+  check_indices("labels", p.labels);
+}
+
+void check_log_sum_exp(const CostProblem& p) {
+  if (p.class_term != ClassTerm::kSoftmax || p.log_sum_exp.data == nullptr) return;
+  check_dtype(p.log_sum_exp.dtype == DType::kF64 || p.log_sum_exp.dtype == DType::kF32,
+              "log_sum_exp is ", name_of(p.log_sum_exp.dtype), "; it must be float64 or float32");
+  check_aligned("log_sum_exp", p.log_sum_exp.data, p.log_sum_exp.dtype);
+}
+
+/// For a compute type.
+void check_factor(const char* name, double factor, DType compute) {
+  const bool is_finite =
+      compute == DType::kF64 ? std::isfinite(factor) : std::isfinite(static_cast<float>(factor));
+  check(is_finite, name, " is ", factor, "; it must be finite, as a ", name_of(compute));
+}
+
+void check_factors(const CostProblem& p) {
+  const DType compute = compute_dtype(p);
+  check_factor("iou_weight", p.iou_weight, compute);
+  check_factor("l1_weight", p.l1_weight, compute);
+  check_factor("class_weight", p.class_weight, compute);
+  check_factor("focal_alpha", p.focal_alpha, compute);
+  check_factor("focal_gamma", p.focal_gamma, compute);
+  check(p.focal_gamma >= 0, "focal_gamma is ", p.focal_gamma, "; it must be >= 0");
+  check(p.l1_weight == 0 || p.pred.format == p.target.format, "l1_weight is ", p.l1_weight,
+        ", and l1 is of values in one format, but pred is ", name_of(p.pred.format), " and target ",
+        name_of(p.target.format));
+  check_eps(p.eps, compute);
+}
+
+}  // namespace
+
+DType compute_dtype(const CostProblem& problem) {
+  const bool is_f64 = problem.pred.dtype == DType::kF64 || problem.target.dtype == DType::kF64;
+  return is_f64 ? DType::kF64 : DType::kF32;
+}
+
+std::int64_t cost_images(const CostProblem& problem) {
+  return problem.pred.images / problem.layers;
+}
+
+void matching_cost(const Implementation& implementation, const CostProblem& problem, float* cost,
+                   const Execution& execution) {
+  check_served(implementation, problem.device, problem.loss);
+  check_dtype(implementation.class_terms.contains(problem.class_term), implementation.name,
+              " does not serve the matching cost with the class term ",
+              name_of(problem.class_term));
+  check_boxes("pred", problem.pred);
+  check_boxes("target", problem.target);
+  check_floating("pred", problem.pred.dtype);
+  check_shape(problem);
+  check_scores(problem);
+  check_labels(problem);
+  check_log_sum_exp(problem);
+  check_factors(problem);
+  const bool has_entries = problem.pred.slots > 0 && problem.target.slots > 0;
+  check(cost != nullptr || !has_entries, "cost is null");
+  check_aligned("cost", cost, DType::kF32);
+  implementation.matching_cost(problem, cost, execution);
+}
+
+}  // namespace boxloss

@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include "cost_bounds.hpp"
+
+#include <cmath>
+
+#include "cost_entries.hpp"
+#include "losses/class_cost.hpp"
+#include "losses/cost_entry.hpp"
+#include "losses/formulas.hpp"
+#include "losses/l1.hpp"
+#include "stored.hpp"
+
+namespace boxloss::conformance {
+namespace {
+
+/// Focal's x^gamma: in [0, 1], and the larger the larger x is, however little is known of x. Of
+/// what rounding may take for 0 the logarithm alone is not bounded.
+template <class C>
+struct BoundedPower {
+  Bounded<C> gamma;
+
+  Bounded<C> operator()(const Bounded<C>& x) const {
+    const Bounded<C> power = Power<Bounded<C>>{gamma}(x);
+    const double reach = x.value + x.error;
+    if (power.error < kUnbounded || !(reach < 0.5) || gamma.value == 0) return power;
+    // Below a half the logarithm is firm enough for 1.01 to cover what it and exp round off.
+    const double most = 1.01 * std::pow(reach, gamma.value - gamma.error) + 1.7e-38;
+    return {std::pow(std::fmax(x.value, 0), gamma.value), most};
+  }
+};
+
+template <class C>
+Bounded<C> loss_of(const CostProblem& p, const CostEntry& entry) {
+  const Eps<C> eps = make_eps<C>(p.eps, p.eps_mode);
+  const Eps<Bounded<C>> exact_eps = {static_cast<double>(eps.added), static_cast<double>(eps.floor),
+                                     static_cast<double>(eps.value)};
+  // Corners are formed in C by everybody.
+  const auto pred =
+      exact(to_corners(raw_values<C>(p.pred, entry.block, entry.query), p.pred.format));
+  const auto target = exact(to_corners(raw_values<C>(p.target, 0, entry.column), p.target.format));
+  return with_formula(p.loss, [&](auto formula) { return formula.loss(pred, target, exact_eps); });
+}
+
+template <class C>
+Bounded<C> l1_of(const CostProblem& p, const CostEntry& entry) {
+  return l1_value(exact(raw_values<C>(p.pred, entry.block, entry.query)),
+                  exact(raw_values<C>(p.target, 0, entry.column)));
+}
+
+template <class C>
+Bounded<C> number_at(const void* data, DType dtype, std::int64_t i) {
+  return read_as<C>(Elements<Any>{data, dtype}.get<double>(i));
+}
+
+template <class C>
+Bounded<C> class_term_of(const CostProblem& p, const CostEntry& entry) {
+  const std::int64_t first = first_score(p, entry);
+  const bool is_given = p.class_term == ClassTerm::kGiven;
+  const std::int64_t which = is_given ? entry.column : class_of(p, entry.column);
+  if (which < 0) return 0.0;
+  const Bounded<C> score = number_at<C>(p.scores.data, p.scores.dtype, first + which);
+  switch (p.class_term) {
+    case ClassTerm::kSoftmax:
+      if (p.log_sum_exp.data == nullptr) return softmax_cost(score, Bounded<C>(0.0));
+      return softmax_cost(score, number_at<C>(p.log_sum_exp.data, p.log_sum_exp.dtype,
+                                              entry.block * p.pred.slots + entry.query));
+    case ClassTerm::kSigmoid: return sigmoid_cost(score);
+    case ClassTerm::kFocal:
+      if (p.focal_gamma == 2) return focal_cost(odds(score), read_as<C>(p.focal_alpha), Square());
+      return focal_cost(odds(score), read_as<C>(p.focal_alpha),
+                        BoundedPower<C>{read_as<C>(p.focal_gamma)});
+    default: return score;
+  }
+}
+
+/// As float32. What is too large for it is infinite, which `nonfinite` may replace: nothing is
+/// determined where only one of the two results may be.
+template <class C>
+double stored_entry(const Bounded<C>& entry) {
+  const double bound = stored(entry, DType::kF32);
+  if (!std::isfinite(entry.value) || !(bound < kUnbounded)) return bound;
+  const double largest = precision_of(DType::kF32).largest;
+  if (std::fabs(entry.value) + bound <= largest) return bound;
+  // Half a unit in the last place beyond the largest.
+  return std::fabs(entry.value) - bound >= largest * (1 + 0x1p-24) ? 0 : kUnbounded;
+}
+
+/// The terms that are left out are as cost_entry wants them.
+template <class C>
+Bounded<C> entry_of(const CostProblem& p, const CostEntry& entry) {
+  const CostWeights<Bounded<C>> weights = {read_as<C>(p.iou_weight), read_as<C>(p.l1_weight),
+                                           read_as<C>(p.class_weight)};
+  const Bounded<C> one(1.0), zero(0.0);
+  return cost_entry(weights, p.iou_weight != 0 ? loss_of<C>(p, entry) : one,
+                    p.l1_weight != 0 ? l1_of<C>(p, entry) : zero,
+                    reads_classes(p) ? class_term_of<C>(p, entry) : zero);
+}
+
+template <class C>
+std::vector<double> cost_bounds_in(const CostProblem& p) {
+  std::vector<double> bounds(static_cast<std::size_t>(cost_entries(p)));
+  for_each_entry(p, [&](const CostEntry& entry) {
+    bounds[static_cast<std::size_t>(entry.at(p))] = stored_entry(entry_of<C>(p, entry));
+  });
+  return bounds;
+}
+
+}  // namespace
+
+std::vector<double> cost_bounds(const HostCost& host) {
+  return compute_dtype(host.problem) == DType::kF64 ? cost_bounds_in<double>(host.problem)
+                                                    : cost_bounds_in<float>(host.problem);
+}
+
+}  // namespace boxloss::conformance

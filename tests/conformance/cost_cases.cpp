@@ -1,0 +1,230 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include "cost_cases.hpp"
+
+#include <limits>
+
+namespace boxloss::conformance {
+namespace {
+
+constexpr DType f64 = DType::kF64, f32 = DType::kF32, f16 = DType::kF16, bf16 = DType::kBF16,
+                u8 = DType::kU8, i16 = DType::kI16, i32 = DType::kI32, i64 = DType::kI64;
+constexpr BoxFormat xyxy = BoxFormat::kXyxy, xywh = BoxFormat::kXywh, cxcywh = BoxFormat::kCxcywh;
+constexpr Layout packed = Layout::kPacked, wide = Layout::kWide, gaps = Layout::kGaps,
+                 odd_gaps = Layout::kOddGaps, shifted = Layout::kShifted,
+                 one_image = Layout::kOneImage, one_box = Layout::kOneBox;
+constexpr ClassTerm softmax = ClassTerm::kSoftmax, sigmoid = ClassTerm::kSigmoid,
+                    focal = ClassTerm::kFocal, given = ClassTerm::kGiven;
+constexpr CaseClasses none = {};
+constexpr Operand boxes = {f32, cxcywh, packed};
+constexpr CaseWeights detr = {2, 5, 1}, iou_only = {1, 0, 0}, l1_only = {0, 1, 0},
+                      class_only = {0, 0, 1}, no_l1 = {2, 0, 1}, no_iou = {0, 5, 1},
+                      no_class = {2, 5, 0}, nothing = {0, 0, 0},
+                      // Negative, and not what float32 can hold.
+    odd = {0.3, -0.7, 1.1};
+constexpr CaseEps add = {1e-7, EpsMode::kAdd}, clamp = {1e-7, EpsMode::kClamp},
+                  add_0 = {0, EpsMode::kAdd}, clamp_0 = {0, EpsMode::kClamp},
+                  // In the middle of the kinks' areas.
+    clamp_4 = {4, EpsMode::kClamp};
+constexpr std::int64_t min32 = std::numeric_limits<std::int32_t>::min(),
+                       max32 = std::numeric_limits<std::int32_t>::max(),
+                       min64 = std::numeric_limits<std::int64_t>::min(),
+                       max64 = std::numeric_limits<std::int64_t>::max(), two32 = 1ll << 32;
+// Of five classes; the second has lower halves that name one.
+const std::vector<std::int64_t> kNarrowLabels = {0, 4, -1, 5, 6, -5, min32, max32, 2},
+                                kWideLabels = {1,     two32, two32 + 1, 2 - two32,
+                                               min64, max64, min32,     3};
+constexpr std::nullopt_t no = std::nullopt;
+constexpr float big = 1e6f, infinity = std::numeric_limits<float>::infinity();
+constexpr Values plain = Values::kPlain, kinks = Values::kKinks, special = Values::kSpecial;
+
+// clang-format off
+const std::vector<CostCase> kCases = {
+    // name, {term, scores, layout, labels, log_sum_exp, alpha, gamma}, pred, target, offsets, {layers, images, queries, columns, classes}, weights, eps, nonfinite, values, cuts, labels
+    // --- terms
+    {"none", none, boxes, boxes, i64, {1, 3, 9, 17}, detr, add_0, no, plain},
+    {"softmax", {softmax, f32}, boxes, boxes, i64, {1, 3, 9, 17}, detr, add_0, no, plain},
+    {"sigmoid", {sigmoid, f32}, boxes, boxes, i64, {1, 3, 9, 17}, detr, add_0, no, plain},
+    {"focal", {focal, f32}, boxes, boxes, i64, {1, 3, 9, 17}, detr, add_0, no, plain},
+    {"given", {given, f32}, boxes, boxes, i64, {1, 3, 9, 17}, detr, add_0, no, plain},
+    {"softmax, layers", {softmax, f32}, boxes, boxes, i32, {4, 3, 9, 17}, odd, add, no, plain},
+    {"sigmoid, layers", {sigmoid, f32}, boxes, boxes, i32, {4, 3, 9, 17}, odd, clamp, no, plain},
+    {"focal, layers", {focal, f32}, boxes, boxes, i32, {4, 3, 9, 17}, odd, add, no, plain},
+    {"given, layers", {given, f32}, boxes, boxes, i32, {4, 3, 9, 17}, odd, clamp, no, plain},
+    {"none, layers", none, boxes, boxes, i32, {4, 3, 9, 17}, odd, add, no, plain},
+    // --- focal's options
+    {"focal, other alpha", {focal, f32, packed, i64, f32, 0.7, 2}, boxes, boxes, i64, {1, 2, 9, 31}, detr, add, no, plain},
+    {"focal, gamma 1.5", {focal, f32, packed, i64, f32, 0.25, 1.5}, boxes, boxes, i64, {1, 2, 9, 31}, class_only, add, no, plain},
+    {"focal, gamma 0", {focal, f32, packed, i64, f32, 0.5, 0}, boxes, boxes, i64, {1, 2, 9, 31}, class_only, add, no, kinks},
+    {"focal, alpha 1", {focal, bf16, packed, i64, f32, 1, 2}, boxes, boxes, i64, {1, 2, 9, 31}, class_only, add, no, kinks},
+    {"focal, alpha 0", {focal, f64, packed, i64, f32, 0, 3}, boxes, boxes, i64, {1, 2, 9, 31}, class_only, add, no, kinks},
+    {"focal, gamma 1.5, f64", {focal, f64, packed, i64, f32, 0.25, 1.5}, {f64, cxcywh, packed}, {f64, cxcywh, packed}, i64, {1, 2, 9, 31}, odd, add, no, kinks},
+    // --- dtypes of boxes
+    {"bf16 f32", {softmax, bf16}, {bf16, cxcywh, packed}, boxes, i64, {2, 2, 7, 19}, detr, add, no, plain},
+    {"f16 f32", {sigmoid, f16}, {f16, cxcywh, packed}, boxes, i32, {2, 2, 7, 19}, detr, add, no, plain},
+    {"bf16 bf16", {focal, bf16}, {bf16, xyxy, packed}, {bf16, xyxy, packed}, i64, {2, 2, 7, 19}, detr, clamp, no, plain},
+    {"f16 f16", {given, f16}, {f16, xywh, packed}, {f16, xywh, packed}, i64, {2, 2, 7, 19}, detr, add, no, plain},
+    {"f16 bf16", none, {f16, xyxy, packed}, {bf16, xyxy, packed}, i32, {2, 2, 7, 19}, detr, add, no, plain},
+    {"f64 f64", {softmax, f64, packed, i64, f64}, {f64, cxcywh, packed}, {f64, cxcywh, packed}, i64, {2, 2, 7, 19}, odd, add, no, plain},
+    {"f32 f64", {sigmoid, f32}, boxes, {f64, cxcywh, packed}, i64, {2, 2, 7, 19}, odd, add, no, plain},
+    {"f64 f32", {focal, f32}, {f64, cxcywh, packed}, boxes, i32, {2, 2, 7, 19}, odd, clamp, no, plain},
+    {"bf16 f64", {given, f64}, {bf16, cxcywh, packed}, {f64, cxcywh, packed}, i64, {2, 2, 7, 19}, odd, add, no, plain},
+    {"f32 u8", {softmax, f32}, {f32, xyxy, packed}, {u8, xyxy, packed}, i64, {2, 2, 7, 19}, detr, add, no, plain},
+    {"bf16 u8", {focal, f32}, {bf16, xywh, packed}, {u8, xywh, packed}, i64, {2, 2, 7, 19}, detr, add, no, plain},
+    {"f32 i16", {sigmoid, f32}, {f32, xyxy, packed}, {i16, xyxy, packed}, i32, {2, 2, 7, 19}, detr, add, no, plain},
+    {"f16 i32", {given, bf16}, {f16, xywh, packed}, {i32, xywh, packed}, i32, {2, 2, 7, 19}, detr, add, no, plain},
+    {"f32 i64", none, {f32, cxcywh, packed}, {i64, cxcywh, packed}, i64, {2, 2, 7, 19}, detr, clamp, no, plain},
+    {"f64 u8", {softmax, bf16}, {f64, xyxy, packed}, {u8, xyxy, packed}, i64, {2, 2, 7, 19}, detr, add, no, plain},
+    // --- dtypes of what classes are known by
+    {"softmax f64, sums f32", {softmax, f64, packed, i32, f32}, boxes, boxes, i64, {2, 2, 7, 19, 91}, detr, add, no, plain},
+    {"softmax f16, sums f64", {softmax, f16, packed, i32, f64}, boxes, boxes, i64, {2, 2, 7, 19, 91}, class_only, add, no, plain},
+    {"softmax bf16, f64 boxes", {softmax, bf16, packed, i64, f32}, {f64, xyxy, packed}, boxes, i64, {2, 2, 7, 19, 3}, no_l1, add, no, plain},
+    {"softmax f64, sums f32, f64 boxes", {softmax, f64, packed, i64, f32}, {f64, xyxy, packed}, boxes, i64, {9, 2, 7, 19, 1}, {0, 0, 1}, add, no, plain},
+    {"softmax of probabilities", {softmax, f32, packed, i64, no}, boxes, boxes, i64, {2, 2, 7, 19}, detr, add, no, plain},
+    {"softmax of probabilities, f16", {softmax, f16, odd_gaps, i32, no}, boxes, boxes, i64, {2, 2, 7, 19, 91}, class_only, add, no, kinks},
+    {"softmax of probabilities, f64", {softmax, f64, packed, i64, no}, {f64, xyxy, packed}, boxes, i64, {2, 2, 7, 19, 1}, no_l1, add, no, plain},
+    {"sigmoid bf16", {sigmoid, bf16, packed, i32}, boxes, boxes, i64, {2, 2, 7, 19, 1}, detr, add, no, plain},
+    {"sigmoid f64", {sigmoid, f64, packed, i64}, boxes, boxes, i64, {2, 2, 7, 19, 2}, class_only, add, no, plain},
+    {"focal f16", {focal, f16, packed, i32}, boxes, boxes, i64, {2, 2, 7, 19, 80}, detr, add, no, plain},
+    {"focal f64", {focal, f64, packed, i32}, boxes, boxes, i32, {2, 2, 7, 19, 80}, class_only, add, no, plain},
+    {"given f64", {given, f64}, boxes, boxes, i64, {2, 2, 7, 19}, class_only, add, no, plain},
+    {"no classes", {sigmoid, f32}, boxes, boxes, i64, {2, 2, 7, 19, 0}, detr, add, no, plain},
+    {"no classes, softmax", {softmax, f32}, boxes, boxes, i64, {2, 2, 7, 19, 0}, detr, add, no, plain},
+    // --- labels that name no class
+    {"softmax labels", {softmax, f32, packed, i32}, boxes, boxes, i64, {2, 2, 7, 19}, detr, add, no, plain, {}, kNarrowLabels},
+    {"sigmoid labels", {sigmoid, f32, packed, i32}, boxes, boxes, i64, {2, 2, 7, 19}, detr, add, no, plain, {0, 9, 19}, kNarrowLabels},
+    {"focal labels", {focal, f32, packed, i32}, boxes, boxes, i64, {2, 2, 7, 19}, class_only, add, no, plain, {}, kNarrowLabels},
+    {"softmax labels, int64", {softmax, f32, packed, i64}, boxes, boxes, i64, {2, 2, 7, 19}, class_only, add, no, plain, {}, kWideLabels},
+    {"sigmoid labels, int64", {sigmoid, f32, packed, i64}, boxes, boxes, i64, {2, 2, 7, 19}, detr, add, no, plain, {0, 9, 19}, kWideLabels},
+    {"focal labels, int64", {focal, bf16, packed, i64}, boxes, boxes, i64, {2, 2, 7, 19}, detr, add, no, plain, {}, kWideLabels},
+    // --- formats
+    {"xyxy", none, {f32, xyxy, packed}, {f32, xyxy, packed}, i64, {1, 2, 7, 19}, detr, add, no, plain},
+    {"xywh", none, {f32, xywh, packed}, {f32, xywh, packed}, i64, {1, 2, 7, 19}, detr, add, no, plain},
+    {"xyxy cxcywh", {given, f32}, {f32, xyxy, packed}, boxes, i64, {1, 2, 7, 19}, no_l1, add, no, plain},
+    {"cxcywh xywh", {focal, f32}, boxes, {f32, xywh, packed}, i64, {1, 2, 7, 19}, no_l1, add, no, plain},
+    {"xywh xyxy", {sigmoid, bf16}, {bf16, xywh, packed}, {u8, xyxy, packed}, i64, {1, 2, 7, 19}, no_l1, clamp, no, plain},
+    // --- weights: what is left out is NaN
+    {"iou only", {softmax, f32}, boxes, boxes, i64, {2, 2, 7, 19}, iou_only, add, no, plain},
+    {"l1 only", {sigmoid, f32}, boxes, boxes, i64, {2, 2, 7, 19}, l1_only, add, no, plain},
+    {"l1 only, exact", none, boxes, boxes, i64, {2, 2, 7, 19}, l1_only, add, no, kinks},
+    {"class only, softmax", {softmax, f32}, boxes, boxes, i64, {2, 2, 7, 19}, class_only, add, no, plain},
+    {"class only, given", {given, f32}, boxes, {f32, xyxy, packed}, i64, {2, 2, 7, 19}, class_only, add, no, plain},
+    {"no iou", {focal, f32}, boxes, boxes, i64, {2, 2, 7, 19}, no_iou, add, no, plain},
+    {"no l1", {given, f32}, boxes, boxes, i64, {2, 2, 7, 19}, no_l1, add, no, special},
+    {"no class, given", {given, f32}, boxes, boxes, i64, {2, 2, 7, 19}, no_class, add, no, plain},
+    {"no class, focal", {focal, f32}, boxes, boxes, i64, {2, 2, 7, 19}, no_class, add, no, plain},
+    {"nothing at all", {softmax, f32}, boxes, boxes, i64, {2, 2, 7, 19}, nothing, add, no, plain},
+    // --- layouts of boxes
+    {"wide pred", none, {f32, cxcywh, wide}, boxes, i64, {2, 3, 7, 19}, detr, add, no, plain},
+    {"wide both", {sigmoid, f32}, {bf16, xyxy, wide}, {f32, xyxy, wide}, i64, {2, 3, 7, 19}, detr, add, no, plain},
+    {"gaps", {softmax, f32}, {f32, cxcywh, gaps}, {f32, cxcywh, gaps}, i64, {2, 3, 7, 19}, detr, add, no, plain},
+    {"odd gaps", none, {bf16, cxcywh, odd_gaps}, {u8, cxcywh, odd_gaps}, i64, {2, 3, 7, 19}, detr, add, no, plain},
+    {"shifted both", {given, f32, shifted}, {f32, cxcywh, shifted}, {f32, cxcywh, shifted}, i64, {2, 3, 7, 19}, detr, add, no, plain},
+    {"shifted bf16 and u8", {focal, bf16, shifted}, {bf16, xyxy, shifted}, {u8, xyxy, shifted}, i32, {2, 3, 7, 19}, detr, add, no, plain},
+    {"shifted f64", {softmax, f64, shifted, i64, f64}, {f64, xywh, shifted}, {f64, xywh, shifted}, i64, {2, 3, 7, 19}, detr, add, no, plain},
+    {"one image of preds", {sigmoid, f32}, {f32, cxcywh, one_image}, boxes, i64, {2, 3, 7, 19}, detr, add, no, plain},
+    {"one pred, one target", {given, f32}, {f32, cxcywh, one_box}, {f32, cxcywh, one_box}, i64, {2, 3, 7, 19}, detr, add, no, plain},
+    // --- layouts of scores
+    {"wide logits", {softmax, f32, wide}, boxes, boxes, i64, {2, 3, 7, 19}, detr, add, no, plain},
+    {"logits with gaps", {focal, bf16, gaps}, boxes, boxes, i64, {2, 3, 7, 19}, detr, add, no, plain},
+    {"logits with odd gaps", {sigmoid, f32, odd_gaps}, boxes, boxes, i64, {2, 3, 7, 19}, detr, add, no, plain},
+    {"logits of one block", {softmax, f32, one_image}, boxes, boxes, i64, {2, 3, 7, 19}, detr, add, no, plain},
+    {"logits of one query", {focal, f32, one_box}, boxes, boxes, i64, {2, 3, 7, 19}, detr, add, no, plain},
+    {"given for all layers", {given, f32, one_image}, boxes, boxes, i64, {3, 3, 7, 19}, detr, add, no, plain},
+    {"given for all queries", {given, f16, one_box}, boxes, boxes, i64, {3, 3, 7, 19}, detr, add, no, plain},
+    {"given, wide", {given, f32, wide}, boxes, boxes, i64, {3, 3, 7, 19}, detr, add, no, plain},
+    {"given with odd gaps", {given, bf16, odd_gaps}, boxes, boxes, i64, {3, 3, 7, 19}, detr, add, no, plain},
+    // --- sizes
+    {"no columns", {softmax, f32}, boxes, boxes, i64, {2, 3, 7, 0}, detr, add, no, plain},
+    {"no queries", {focal, f32}, boxes, boxes, i64, {2, 3, 0, 19}, detr, add, no, plain},
+    {"no images", {sigmoid, f32}, boxes, boxes, i64, {2, 0, 7, 19}, detr, add, no, plain},
+    {"no images, given", {given, f32}, boxes, boxes, i64, {2, 0, 7, 19}, detr, add, no, plain},
+    {"one entry", {given, f32}, boxes, boxes, i64, {1, 1, 1, 1}, detr, add, no, plain, {0, 1}},
+    {"one query", {softmax, f32}, boxes, boxes, i64, {1, 3, 1, 40}, detr, add, no, plain},
+    {"one query, layers", {focal, f32}, boxes, boxes, i64, {5, 3, 1, 40}, detr, add, no, plain},
+    {"one column", {sigmoid, f32}, boxes, boxes, i32, {2, 2, 70, 1}, detr, add, no, plain, {0, 1, 1}},
+    {"one image, all columns", {softmax, f32}, boxes, boxes, i32, {1, 1, 9, 64}, detr, add, no, plain, {0, 64}},
+    {"65 queries", {given, f32}, boxes, boxes, i64, {1, 2, 65, 7}, detr, add, no, plain},
+    {"257 columns", {focal, f32}, boxes, boxes, i64, {1, 2, 5, 257}, detr, add, no, plain},
+    // --- images without columns, and columns without an image
+    {"empty images", {softmax, f32}, boxes, boxes, i32, {2, 7, 5, 12}, detr, add, no, plain, {0, 0, 3, 3, 3, 9, 12, 12}},
+    {"only empty images", {given, f32}, boxes, boxes, i64, {2, 3, 5, 12}, detr, add, no, plain, {4, 4, 4, 4}},
+    {"columns before the first", {focal, f32}, boxes, boxes, i64, {2, 2, 5, 12}, detr, add, no, plain, {5, 7, 12}},
+    {"columns behind the last", {sigmoid, f32}, boxes, boxes, i64, {2, 2, 5, 12}, detr, add, no, plain, {0, 4, 7}},
+    {"columns of no image", {given, f32}, boxes, boxes, i64, {2, 2, 5, 40}, detr, add, big, plain, {11, 13, 29}},
+    {"columns of no image, no weights", {given, f32}, boxes, boxes, i64, {2, 2, 5, 12}, nothing, add, big, plain, {3, 5, 9}},
+    // --- kinks
+    {"kinks", {softmax, f32}, {f32, xyxy, packed}, {f32, xyxy, packed}, i64, {1, 3, 31, 40}, detr, add, no, kinks},
+    {"kinks, eps 0", {sigmoid, f32}, {f32, xyxy, packed}, {f32, xyxy, packed}, i64, {1, 3, 31, 40}, detr, add_0, no, kinks},
+    {"kinks, eps 0, replaced", {focal, f32}, {f32, xyxy, packed}, {f32, xyxy, packed}, i64, {1, 3, 31, 40}, detr, add_0, big, kinks},
+    {"kinks at eps", {given, bf16}, boxes, boxes, i64, {1, 3, 31, 40}, no_class, clamp_4, no, kinks},
+    {"kinks, clamped to 0", {given, f32}, {bf16, xywh, packed}, {u8, xyxy, packed}, i64, {1, 3, 31, 40}, no_l1, clamp_0, no, kinks},
+    {"kinks, f64", {focal, f64}, {f64, cxcywh, packed}, {i64, cxcywh, packed}, i64, {1, 3, 31, 40}, odd, add, no, kinks},
+    // --- NaN and infinity
+    {"special", {softmax, f32}, {f32, xyxy, packed}, {f32, xyxy, packed}, i64, {2, 3, 15, 40}, detr, add, no, special},
+    {"special, replaced", {softmax, f32}, {f32, xyxy, packed}, {f32, xyxy, packed}, i64, {2, 3, 15, 40}, detr, add, big, special},
+    {"special, softmax of probabilities", {softmax, bf16, packed, i64, no}, boxes, boxes, i64, {2, 3, 15, 40}, class_only, add, no, special},
+    {"special, sigmoid", {sigmoid, f16}, boxes, boxes, i64, {2, 3, 15, 40}, class_only, add, no, special},
+    {"special, focal", {focal, f32}, boxes, boxes, i64, {2, 3, 15, 40}, class_only, add, no, special},
+    {"special, focal replaced", {focal, bf16}, {bf16, cxcywh, packed}, boxes, i64, {2, 3, 15, 40}, detr, add, -3.0f, special},
+    {"special, given", {given, f32}, boxes, {f32, cxcywh, packed}, i64, {2, 3, 15, 40}, class_only, add, no, special},
+    {"special, given replaced", {given, f16}, {f16, xyxy, packed}, {f16, xyxy, packed}, i64, {2, 3, 15, 40}, detr, clamp_0, 0.0f, special},
+    {"special, l1", none, {f32, xywh, packed}, {f32, xywh, packed}, i64, {2, 3, 15, 40}, l1_only, add, no, special},
+    // Among them what float64 holds and the result does not.
+    {"special, f64", {given, f64}, {f64, cxcywh, packed}, {f64, cxcywh, packed}, i64, {2, 3, 15, 40}, odd, add, no, special},
+    {"special, f64 replaced", {given, f64}, {f64, cxcywh, packed}, {f64, cxcywh, packed}, i64, {2, 3, 15, 40}, odd, add, big, special},
+};
+
+const std::vector<CostCase> kLargeCases = {
+    {"every loop wraps", {softmax, f32}, boxes, boxes, i64, {1, 1, 200, 700}, detr, add, no, plain, {0, 700}},
+    {"every loop wraps, given", {given, bf16}, {bf16, cxcywh, packed}, boxes, i64, {1, 2, 131, 523}, detr, add, big, plain, {3, 5, 520}},
+    {"every loop wraps, layers", {focal, f32}, boxes, boxes, i32, {2, 3, 70, 530}, detr, add, no, plain},
+    {"every loop wraps, f64", {sigmoid, f64}, {f64, xyxy, packed}, {u8, xyxy, packed}, i32, {1, 2, 67, 600}, detr, add, no, plain},
+    {"many columns", none, boxes, boxes, i64, {1, 2, 2, 20011}, detr, add, no, plain},
+    {"many queries", {sigmoid, f32}, boxes, boxes, i64, {1, 1, 20011, 2, 1}, detr, add, no, plain, {0, 2}},
+    {"many images", {focal, f32}, boxes, boxes, i64, {1, 3000, 3, 3100, 2}, detr, add, no, plain},
+    {"many layers", {given, f32}, boxes, boxes, i64, {2500, 1, 2, 3}, detr, add, no, plain, {0, 2}},
+    // As a grid's y and z; of images and layers an emulated GPU would take a minute.
+    {"more queries than 16 bits count", none, boxes, boxes, i32, {1, 1, 66000, 1}, l1_only, add, no, plain, {0, 1}},
+};
+// clang-format on
+
+}  // namespace
+
+const std::vector<CostCase>& cost_cases() { return kCases; }
+
+const std::vector<CostCase>& large_cost_cases() { return kLargeCases; }
+
+CostCase random_cost_case(Random& random) {
+  const auto floating = [&] { return random.pick(std::vector<DType>{f64, f32, f16, bf16}); };
+  const auto index = [&] { return random.pick(std::vector<DType>{i32, i64}); };
+  const auto format = [&] { return random.pick(std::vector<BoxFormat>{xyxy, xywh, cxcywh}); };
+  const auto layout = [&] {
+    return random.pick(
+        std::vector<Layout>{packed, wide, gaps, odd_gaps, shifted, one_image, one_box});
+  };
+  const auto weight = [&] { return random.chance(0.25) ? 0 : random.uniform(-2, 6); };
+  CostCase c;
+  c.classes = {
+      random.pick(std::vector<ClassTerm>{ClassTerm::kNone, softmax, sigmoid, focal, given}),
+      floating(),
+      layout(),
+      index(),
+      random.pick(std::vector<std::optional<DType>>{f64, f32, no}),
+      random.pick(std::vector<double>{0.25, 0.5, 0.9}),
+      random.pick(std::vector<double>{2, 2, 0, 1, 3.5})};
+  c.pred = {floating(), format(), layout()};
+  c.target = {random.pick(std::vector<DType>{f64, f32, f16, bf16, u8, i16, i32, i64}),
+              random.chance(0.6) ? c.pred.format : format(), layout()};
+  c.offsets = index();
+  c.shape = {1 + random.below(3), random.below(5), random.below(20), random.below(40),
+             random.below(12)};
+  c.weights = {weight(), c.pred.format == c.target.format ? weight() : 0, weight()};
+  c.eps = random.pick(std::vector<CaseEps>{add, clamp, add_0, clamp_0, clamp_4});
+  if (random.chance(0.5)) c.nonfinite = random.pick(std::vector<float>{0, big, -7.5f, infinity});
+  c.values = random.pick(std::vector<Values>{plain, kinks, special});
+  c.loss = random.pick(losses());
+  return c;
+}
+
+}  // namespace boxloss::conformance

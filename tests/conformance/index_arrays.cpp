@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include "index_arrays.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace boxloss::conformance {
+
+Array exactly(const std::vector<std::int64_t>& indices, DType dtype) {
+  Array array(dtype, static_cast<std::int64_t>(indices.size()));
+  if (dtype == DType::kI64) {
+    std::copy(indices.begin(), indices.end(), static_cast<std::int64_t*>(array.data()));
+  } else {
+    std::transform(indices.begin(), indices.end(), static_cast<std::int32_t*>(array.data()),
+                   [](std::int64_t i) { return static_cast<std::int32_t>(i); });
+  }
+  return array;
+}
+
+Array random_offsets(DType dtype, std::int64_t images, std::int64_t rows, Random& random) {
+  std::vector<std::int64_t> cuts(static_cast<std::size_t>(images) + 1);
+  for (std::int64_t& cut : cuts) cut = random.below(rows + 1);
+  std::sort(cuts.begin(), cuts.end());
+  Array offsets(dtype, images + 1);
+  for (std::int64_t b = 0; b <= images; ++b) {
+    offsets.set(b, static_cast<double>(cuts[static_cast<std::size_t>(b)]));
+  }
+  return offsets;
+}
+
+std::vector<std::int64_t> random_rows(DType dtype, std::int64_t count, std::int64_t list_rows,
+                                      Random& random) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  std::vector<std::int64_t> outside = {-1, list_rows, list_rows + 1, -1 - list_rows, kMost, -kMost};
+  if (dtype == DType::kI64) outside.insert(outside.end(), {std::int64_t{1} << 32, -(1ll << 32)});
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
+  for (std::int64_t& row : rows) {
+    const bool is_outside = list_rows == 0 || random.chance(0.1);
+    row = is_outside ? random.pick(outside) : random.below(list_rows);
+  }
+  return rows;
+}
+
+}  // namespace boxloss::conformance

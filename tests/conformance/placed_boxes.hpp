@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include "array.hpp"
+#include "cases.hpp"
+#include "math/box.hpp"
+
+/// Boxes of one operand of a case, where its layout puts them.
+namespace boxloss::conformance {
+
+/// Calls visit(image, slot) once for each place in memory that holds a box.
+template <class Visit>
+void for_each_place(const BoxView& view, const Visit& visit) {
+  for (std::int64_t b = 0;
+       b < (view.image_stride == 0 ? std::min<std::int64_t>(view.images, 1) : view.images); ++b) {
+    const std::int64_t slots =
+        view.slot_stride == 0 ? std::min<std::int64_t>(view.slots, 1) : view.slots;
+    for (std::int64_t j = 0; j < slots; ++j) visit(b, j);
+  }
+}
+
+/// From the first box of the view.
+std::int64_t offset_of(const BoxView& view, std::int64_t image, std::int64_t slot);
+
+/// Boxes of one operand: the array, and where its first box starts in it.
+struct PlacedBoxes {
+  Array& values;
+  BoxView& view;
+  std::int64_t start;
+
+  void set(std::int64_t b, std::int64_t j, const Box<double>& box) const {
+    const std::int64_t at = start + offset_of(view, b, j);
+    values.set(at, box.x1);
+    values.set(at + 1, box.y1);
+    values.set(at + 2, box.x2);
+    values.set(at + 3, box.y2);
+  }
+};
+
+/// Sets `view` and `values`, which holds NaN or, in integer dtypes, the largest value, and ends
+/// with the last element that may be read.
+PlacedBoxes lay_out(const Operand& operand, std::int64_t images, std::int64_t slots, BoxView& view,
+                    Array& values);
+
+/// `origin` is where coordinates begin.
+void fill(const PlacedBoxes& boxes, Values values, double origin, Random& random);
+
+/// Overwrites the places of `boxes` that are not read; `is_read` has one entry for each element.
+void spoil(const PlacedBoxes& boxes, const std::vector<bool>& is_read);
+
+}  // namespace boxloss::conformance
