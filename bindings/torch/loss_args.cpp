@@ -6,33 +6,11 @@
 #include <c10/core/SymIntArrayRef.h>
 
 #include <algorithm>
-#include <initializer_list>
-#include <limits>
-#include <utility>
 
-#include "adapter.hpp"
+#include "checks.hpp"
 
 namespace boxloss::torch_binding {
 namespace {
-
-template <class Enum>
-Enum parse(const LossArgs& a, const char* argument, std::string_view given,
-           std::initializer_list<std::pair<std::string_view, Enum>> allowed) {
-  for (const auto& [word, value] : allowed) {
-    if (word == given) return value;
-  }
-  std::string words;
-  for (const auto& [word, value] : allowed) {
-    words += (words.empty() ? "'" : ", '") + std::string(word) + "'";
-  }
-  TORCH_CHECK_VALUE(false, a.function, ": ", argument, " is '", given, "'; allowed: ", words);
-}
-
-BoxFormat parse_format(const LossArgs& a, const char* argument, std::string_view given) {
-  return parse<BoxFormat>(
-      a, argument, given,
-      {{"xyxy", BoxFormat::kXyxy}, {"xywh", BoxFormat::kXywh}, {"cxcywh", BoxFormat::kCxcywh}});
-}
 
 Pairing::Kind parse_pairing(const LossArgs& a) {
   const bool has_index = a.index() != nullptr;
@@ -51,46 +29,9 @@ Pairing::Kind parse_pairing(const LossArgs& a) {
   return Pairing::Kind::kDense;
 }
 
-bool is_in(at::ScalarType type, std::initializer_list<at::ScalarType> types) {
-  return std::find(types.begin(), types.end(), type) != types.end();
-}
-
-void check_floating(const LossArgs& a, const char* argument, const at::Tensor& tensor) {
-  TORCH_CHECK_TYPE(is_in(tensor.scalar_type(), {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble}),
-                   a.function, ": ", argument, " is ", tensor.scalar_type(),
-                   "; it must be float64, float32, float16 or bfloat16");
-}
-
-void check_target_dtype(const LossArgs& a) {
-  const at::Tensor& target = a.target;
-  TORCH_CHECK_TYPE(
-      is_in(target.scalar_type(), {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble, at::kByte,
-                                   at::kShort, at::kInt, at::kLong}),
-      a.function, ": target is ", target.scalar_type(),
-      "; it must be float64, float32, float16, bfloat16, uint8, int16, int32 or int64");
-}
-
-void check_boxes_shape(const LossArgs& a, const char* argument, const at::Tensor& boxes) {
-  const auto shape = boxes.sym_sizes();
-  TORCH_CHECK_VALUE(!shape.empty() && shape.back() == 4, a.function, ": ", argument, " has shape ",
-                    shape, "; its last dimension must be 4");
-}
-
-void check_indices_dtype(const LossArgs& a, const char* argument, const at::Tensor& indices) {
-  TORCH_CHECK_TYPE(is_in(indices.scalar_type(), {at::kInt, at::kLong}), a.function, ": ", argument,
-                   " is ", indices.scalar_type(), "; it must be int32 or int64");
-}
-
-void check_shape(const LossArgs& a, const char* argument, const at::Tensor& tensor,
-                 const std::vector<c10::SymInt>& wanted, const char* why) {
-  TORCH_CHECK_VALUE(tensor.sym_sizes() == c10::SymIntArrayRef(wanted), a.function, ": ", argument,
-                    " has shape ", tensor.sym_sizes(), "; it must be ", c10::SymIntArrayRef(wanted),
-                    ", ", why);
-}
-
 void check_index(const LossArgs& a, const char* argument, const OptionalTensor& index) {
   if (!index) return;
-  check_indices_dtype(a, argument, *index);
+  check_indices_dtype(a.function, argument, *index);
   const auto shape = index->sym_sizes();
   TORCH_CHECK_VALUE(shape.size() == 1 || shape.size() == 2, a.function, ": ", argument,
                     " has shape ", shape, "; it must be (pairs) or (sets, pairs)");
@@ -102,12 +43,13 @@ void check_indexed(const LossArgs& a) {
   const auto check_boxes = [&](const char* argument, const at::Tensor& boxes) {
     std::vector<c10::SymInt> shape = loss_shape(a);
     shape.emplace_back(4);
-    check_shape(a, argument, boxes, shape, "the shape of the other index, with a 4 behind it");
+    check_shape(a.function, argument, boxes, shape,
+                "the shape of the other index, with a 4 behind it");
   };
   if (!a.pred_index) check_boxes("pred", a.pred);
   if (!a.target_index) check_boxes("target", a.target);
   if (a.pred_index && a.target_index) {
-    check_shape(a, "target_index", *a.target_index, loss_shape(a), "pred_index's shape");
+    check_shape(a.function, "target_index", *a.target_index, loss_shape(a), "pred_index's shape");
   }
 }
 
@@ -121,20 +63,20 @@ void check_pairing(const LossArgs& a, Pairing::Kind pairing) {
   if (pairing == Pairing::Kind::kOffsets) {
     TORCH_CHECK_VALUE(target.size() == 2, a.function, ": target has shape ", target,
                       "; with offsets it must be (boxes of all images, 4)");
-    check_indices_dtype(a, "offsets", *a.offsets);
-    check_shape(a, "offsets", *a.offsets, {pred[0] + 1}, "one more than pred has images");
+    check_indices_dtype(a.function, "offsets", *a.offsets);
+    check_shape(a.function, "offsets", *a.offsets, {pred[0] + 1}, "one more than pred has images");
     return;
   }
   TORCH_CHECK_VALUE(pred == target, a.function, ": pred has shape ", pred, ", target has shape ",
                     target, "; they must be equal");
   if (pairing == Pairing::Kind::kLengths) {
-    check_indices_dtype(a, "lengths", *a.lengths);
-    check_shape(a, "lengths", *a.lengths, {pred[0]}, "one for each image of pred");
+    check_indices_dtype(a.function, "lengths", *a.lengths);
+    check_shape(a.function, "lengths", *a.lengths, {pred[0]}, "one for each image of pred");
   }
   if (pairing == Pairing::Kind::kMask) {
     TORCH_CHECK_TYPE(a.mask->scalar_type() == at::kBool, a.function, ": mask is ",
                      a.mask->scalar_type(), "; it must be bool");
-    check_shape(a, "mask", *a.mask, loss_shape(a), "pred's without the 4");
+    check_shape(a.function, "mask", *a.mask, loss_shape(a), "pred's without the 4");
   }
 }
 
@@ -152,58 +94,43 @@ void check_normalizer(const LossArgs& a, Reduction reduction) {
                    "; it must be float64, float32, int64 or int32");
 }
 
-void check_device(const LossArgs& a, const char* argument, const OptionalTensor& tensor) {
-  TORCH_CHECK(!tensor || tensor->device() == a.pred.device(), a.function, ": ", argument, " is on ",
-              tensor->device(), ", pred is on ", a.pred.device(), "; all must be on one device");
-}
-
 }  // namespace
 
 LossOptions check_args(const LossArgs& a) {
   const LossOptions options{
-      with_torch_errors(a.function, [&] { return loss_named(a.loss); }),
-      parse_format(a, "pred_format", a.pred_format),
-      parse_format(a, "target_format", a.target_format),
+      parse_loss(a.function, a.loss),
+      parse_format(a.function, "pred_format", a.pred_format),
+      parse_format(a.function, "target_format", a.target_format),
       parse_pairing(a),
       parse<Reduction>(
-          a, "reduction", a.reduction,
+          a.function, "reduction", a.reduction,
           {{"none", Reduction::kNone}, {"sum", Reduction::kSum}, {"mean", Reduction::kMean}}),
-      parse<EpsMode>(a, "eps_mode", a.eps_mode,
-                     {{"add", EpsMode::kAdd}, {"clamp", EpsMode::kClamp}})};
-  const double most = compute_type(a) == at::kDouble ? std::numeric_limits<double>::max()
-                                                     : std::numeric_limits<float>::max();
-  TORCH_CHECK_VALUE(a.eps >= 0 && a.eps <= most, a.function, ": eps is ", a.eps,
-                    "; it must be finite and not negative, as a ", compute_type(a));
-  check_device(a, "target", a.target);
-  check_device(a, "weight", a.weight);
-  check_device(a, "normalizer", a.normalizer);
-  check_device(a, "lengths", a.lengths);
-  check_device(a, "mask", a.mask);
-  check_device(a, "offsets", a.offsets);
-  check_device(a, "pred_index", a.pred_index);
-  check_device(a, "target_index", a.target_index);
-  check_floating(a, "pred", a.pred);
-  check_target_dtype(a);
-  check_boxes_shape(a, "pred", a.pred);
-  check_boxes_shape(a, "target", a.target);
+      parse_eps_mode(a.function, a.eps_mode)};
+  check_eps(a.function, a.eps, compute_type(a));
+  check_device(a.function, a.pred, "target", a.target);
+  check_device(a.function, a.pred, "weight", a.weight);
+  check_device(a.function, a.pred, "normalizer", a.normalizer);
+  check_device(a.function, a.pred, "lengths", a.lengths);
+  check_device(a.function, a.pred, "mask", a.mask);
+  check_device(a.function, a.pred, "offsets", a.offsets);
+  check_device(a.function, a.pred, "pred_index", a.pred_index);
+  check_device(a.function, a.pred, "target_index", a.target_index);
+  check_floating(a.function, "pred", a.pred);
+  check_target_dtype(a.function, a.target);
+  check_boxes_shape(a.function, "pred", a.pred);
+  check_boxes_shape(a.function, "target", a.target);
   check_pairing(a, options.pairing);
   if (a.weight) {
-    check_floating(a, "weight", *a.weight);
-    check_shape(a, "weight", *a.weight, loss_shape(a), "the shape of the unreduced loss");
+    check_floating(a.function, "weight", *a.weight);
+    check_shape(a.function, "weight", *a.weight, loss_shape(a), "the shape of the unreduced loss");
   }
   if (a.normalizer) check_normalizer(a, options.reduction);
   return options;
 }
 
 void check_strides(const LossArgs& a) {
-  const auto check = [&](const char* argument, const at::Tensor& boxes) {
-    // The stride first: of a masked tensor the number of elements is not known while compiling.
-    TORCH_CHECK_VALUE(boxes.sym_stride(-1) == 1 || boxes.sym_numel() == 0, a.function, ": ",
-                      argument, " has strides ", boxes.sym_strides(),
-                      "; its last dimension must be contiguous (call .contiguous())");
-  };
-  check("pred", a.pred);
-  check("target", a.target);
+  check_last_stride(a.function, "pred", a.pred);
+  check_last_stride(a.function, "target", a.target);
 }
 
 void check_l1(const LossArgs& a, const LossOptions& options) {
@@ -217,10 +144,10 @@ void check_backward_args(const IncomingTensors& grads, const at::Tensor& scale, 
   const bool reduced = options.reduction != Reduction::kNone;
   const auto check = [&](const char* argument, const at::Tensor& given,
                          const std::vector<c10::SymInt>& shape, const char* why) {
-    check_shape(a, argument, given, shape, why);
+    check_shape(a.function, argument, given, shape, why);
     TORCH_CHECK_TYPE(given.scalar_type() == compute_type(a), a.function, ": ", argument, " is ",
                      given.scalar_type(), "; it must be ", compute_type(a), ", as the loss is");
-    check_device(a, argument, given);
+    check_device(a.function, a.pred, argument, given);
   };
   TORCH_CHECK_VALUE(grads.loss || grads.l1, a.function, ": grad_loss and grad_l1 are both None");
   const auto shape = reduced ? reduced_shape(a) : loss_shape(a);

@@ -6,18 +6,17 @@
 
 #include <array>
 #include <boxloss/box_loss.hpp>
-#include <optional>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "checks.hpp"
+
 /// The operators' arguments as one struct, and the way between it and the dispatcher. The long
 /// parameter list stands here twice, as members and in fields(), and in schema.cpp.
 namespace boxloss::torch_binding {
-
-using OptionalTensor = std::optional<at::Tensor>;
 
 struct LossArgs {
   at::Tensor pred;

@@ -73,8 +73,10 @@ def test_gradcheck_with_one_index_and_rows_in_many_pairs(
     values = indexed((2, 30), device, DOUBLE, DOUBLE, DOUBLE, **options)
     formats = {"pred_format": "cxcywh", "target_format": "cxcywh"}
     function, leaves = as_function({**values, **formats}, ("loss", "l1"))
-    assert gradcheck(function, leaves, fast_mode=True)
-    assert gradgradcheck(function, leaves, fast_mode=True)
+    # A GPU adds up to 60 pairs to a row in any order: 60 roundings of 2^-53 of sums below 1000.
+    order = 60 * 1000 * 2**-53 if device.type == "cuda" else 0.0
+    assert gradcheck(function, leaves, fast_mode=True, nondet_tol=order)
+    assert gradgradcheck(function, leaves, fast_mode=True, nondet_tol=order)
 
 
 def test_gradcheck_in_forward_mode(device: torch.device) -> None:

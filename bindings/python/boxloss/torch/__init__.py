@@ -8,6 +8,7 @@ The operator behind this module is ``torch.ops.boxloss.box_loss``; it follows th
 from . import _library as _library  # loads the operators: before everything that calls them
 from .collate import collate_padded, collate_ragged
 from .distributed import global_normalizer
+from .hungarian import hungarian_match
 from .implementations import implementations, use_implementation
 from .indices import check_indices
 from .losses import (
@@ -22,6 +23,7 @@ from .losses import (
     siou_loss,
 )
 from .matches import collate_matches
+from .matching import matching_cost, pairwise_iou
 from .modules import (
     BoxLoss,
     CIoULoss,
@@ -60,8 +62,11 @@ __all__ = [
     "generalized_box_iou_loss",
     "giou_loss",
     "global_normalizer",
+    "hungarian_match",
     "implementations",
     "iou_loss",
+    "matching_cost",
+    "pairwise_iou",
     "siou_loss",
     "use_implementation",
 ]

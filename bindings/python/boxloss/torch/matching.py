@@ -1,0 +1,124 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What predictions and true boxes of an image have to do with each other: all of them with all."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from .losses import BoxFormat, EpsMode, Loss
+
+ClassMode = Literal["softmax", "sigmoid", "focal"]
+
+
+def matching_cost(
+    pred: Tensor,
+    target: Tensor,
+    offsets: Tensor,
+    *,
+    logits: Tensor | None = None,
+    labels: Tensor | None = None,
+    class_cost: Tensor | None = None,
+    loss: Loss = "giou",
+    iou_weight: float = 2.0,
+    l1_weight: float = 5.0,
+    class_weight: float = 1.0,
+    class_mode: ClassMode = "softmax",
+    focal_alpha: float = 0.25,
+    focal_gamma: float = 2.0,
+    pred_format: BoxFormat = "cxcywh",
+    target_format: BoxFormat = "cxcywh",
+    eps: float = 0.0,
+    eps_mode: EpsMode = "add",
+    nonfinite: float | None = None,
+) -> Tensor:
+    """The cost that a matcher minimises, of each query with each true box of its own image.
+
+    All images and decoder layers at once, in one kernel ("softmax" asks torch for its log-softmax
+    before). All true boxes are one list, as from `collate_ragged`, and each is a column of the
+    result: image b's block is ``cost[..., offsets[b] : offsets[b + 1]]``. An entry is::
+
+        iou_weight * (loss - 1) + l1_weight * sum(|pred - target|) + class_weight * class term
+
+    The defaults are DETR's. A term whose weight is 0 is left out. There is no gradient. For the
+    assignment see `hungarian_match`.
+
+    Args:
+        pred: predicted boxes (..., images, queries, 4), float64, float32, float16 or bfloat16; the
+            last dimension must be contiguous. What stands in front, decoder layers say, is matched
+            apart.
+        target: the true boxes of all images (T, 4), any dtype that `box_loss` takes.
+        offsets: (images + 1), int32 or int64: image b owns target rows offsets[b] to offsets[b +
+            1], clamped to [0, T]. See check_indices.
+        logits: (..., images, queries, classes), of any floating dtype, shaped as pred in front.
+        labels: the class of each true box (T), int32 or int64. Outside [0, classes) the class term
+            is 0.
+        class_cost: instead of logits, the class term of each entry: shaped as the result, or with
+            leading dimensions that are 1 or missing; of any floating dtype.
+        loss: a word as for `box_loss`.
+        class_mode: "softmax": -softmax(logits)[label], DETR's; "sigmoid": -sigmoid(logit);
+            "focal": with p = sigmoid(logit), Deformable DETR's ``focal_alpha * (1 - p)**focal_gamma
+            * -log(p + 1e-8) - (1 - focal_alpha) * p**focal_gamma * -log(1 - p + 1e-8)``.
+        focal_alpha, focal_gamma: finite, focal_gamma not negative.
+        pred_format, target_format: "xyxy", "xywh" or "cxcywh"; equal, unless l1_weight is 0.
+        eps, eps_mode: as for `box_loss`.
+        nonfinite: what stands in place of NaN and infinities; None leaves them.
+
+    Returns:
+        (..., queries, T), always float32; computed in float64 where pred or target is. Columns of
+        no image are 0. Never requires a gradient.
+
+    Raises:
+        ValueError: a bad value or shape. TypeError: a bad dtype. RuntimeError: tensors on several
+            devices, or no implementation for their device in this build.
+    """
+    return torch.ops.boxloss.matching_cost.default(  # type: ignore[no-any-return]
+        pred,
+        target,
+        offsets,
+        logits=logits,
+        labels=labels,
+        class_cost=class_cost,
+        loss=loss,
+        iou_weight=iou_weight,
+        l1_weight=l1_weight,
+        class_weight=class_weight,
+        class_mode=class_mode,
+        focal_alpha=focal_alpha,
+        focal_gamma=focal_gamma,
+        pred_format=pred_format,
+        target_format=target_format,
+        eps=eps,
+        eps_mode=eps_mode,
+        nonfinite=nonfinite,
+    )
+
+
+def pairwise_iou(
+    pred: Tensor,
+    target: Tensor,
+    offsets: Tensor,
+    loss: Loss = "ciou",
+    *,
+    pred_format: BoxFormat = "xyxy",
+    target_format: BoxFormat = "xyxy",
+    eps: float = 1e-7,
+    eps_mode: EpsMode = "add",
+) -> Tensor:
+    """1 - loss of each box with each true box of its own image: IoU, GIoU, CIoU, … for assigners.
+
+    pred is (..., images, boxes, 4), the result (..., boxes, T), float32, without a gradient; images
+    may share their boxes through ``anchors.expand(images, -1, -1)``. For the other arguments, the
+    columns and the errors see `matching_cost`.
+    """
+    return torch.ops.boxloss.pairwise_iou.default(  # type: ignore[no-any-return]
+        pred,
+        target,
+        offsets,
+        loss,
+        pred_format=pred_format,
+        target_format=target_format,
+        eps=eps,
+        eps_mode=eps_mode,
+    )

@@ -1,0 +1,58 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The matcher's cost where only a GPU is asked: streams and graphs."""
+
+import pytest
+import torch
+from boxloss.torch import hungarian_match, matching_cost
+from torch import Tensor
+
+LONG = 50_000_000  # GPU cycles, some 30 ms
+
+
+def batch(gpu: torch.device, seed: int) -> dict[str, Tensor]:
+    random = torch.Generator().manual_seed(seed)
+    counts = torch.randint(0, 9, (4,), generator=random)
+    counts[0] = 25 - int(counts[1:].sum())
+    values = {
+        "pred": torch.rand(3, 4, 70, 4, generator=random),
+        "target": torch.rand(25, 4, generator=random),
+        "offsets": torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)]),
+        "logits": torch.randn(3, 4, 70, 11, generator=random),
+        "labels": torch.randint(0, 11, (25,), generator=random),
+    }
+    return {name: value.to(gpu) for name, value in values.items()}
+
+
+@pytest.mark.parametrize("mode", ["softmax", "focal"])
+def test_a_graph_replays_with_another_batch(gpu: torch.device, mode: str) -> None:
+    values = batch(gpu, 0)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        matching_cost(**values, class_mode=mode)  # some implementations ask for a first call
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        cost = matching_cost(**values, class_mode=mode)
+
+    for seed in range(1, 4):
+        other = batch(gpu, seed)  # other images own the columns, too
+        for name, value in values.items():
+            value.copy_(other[name])
+        graph.replay()
+        assert torch.equal(cost, matching_cost(**other, class_mode=mode))
+
+
+def test_cost_and_assignment_run_on_the_current_stream(gpu: torch.device) -> None:
+    values = batch(gpu, 5)
+    expected = hungarian_match(matching_cost(**values), values["offsets"])
+    right, values["pred"] = values["pred"], torch.full_like(values["pred"], float("nan"))
+    torch.cuda.synchronize()
+
+    with torch.cuda.stream(torch.cuda.Stream()):
+        torch.cuda._sleep(LONG)
+        values["pred"].copy_(right)  # any other stream still sees NaN
+        found = hungarian_match(matching_cost(**values), values["offsets"])
+        torch.cuda.current_stream().synchronize()
+
+    assert all(torch.equal(*each) for each in zip(found, expected, strict=True))
