@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-PACKAGES = ("boxloss", "torch", "torchvision", "triton", "numpy", "scikit-image")
+PACKAGES = ("boxloss", "torch", "torchvision", "triton", "numpy", "scikit-image", "scipy")
 
 
 def describe(device: torch.device) -> dict[str, str]:
