@@ -71,6 +71,10 @@ def _trace(call: Call) -> list[dict[str, Any]]:
             for _ in range(CALLS):
                 call()
         torch.cuda.synchronize()  # not counted: it is behind the range
+    return events_of(profiler)
+
+
+def events_of(profiler: profile) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         profiler.export_chrome_trace(str(path))

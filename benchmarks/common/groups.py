@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 CLOCKS = ("gpu", "stream", "wall", "host")  # the first that a row has is the one it is judged by
@@ -24,6 +25,24 @@ class Row:
     counts: dict[str, float] = field(default_factory=dict)  # per call, where they are of interest
 
 
+def timed_rows(
+    clocks: Mapping[str, Mapping[str, float]],
+    notes: Mapping[str, str] = MappingProxyType({}),
+    limits: Collection[str] = (),
+) -> list[Row]:
+    """From each clock's times by name, of which the first clock has all names."""
+    names, *_ = clocks.values()
+    return [
+        Row(
+            name,
+            {clock: times[name] for clock, times in clocks.items() if name in times},
+            notes.get(name, ""),
+            name in limits,
+        )
+        for name in names
+    ]
+
+
 @dataclass(frozen=True)
 class Group:
     """All that was measured side by side; the first row is what ratios are taken to."""
@@ -38,6 +57,11 @@ class Group:
 
     def row(self, name: str) -> Row | None:
         return next((row for row in self.rows if row.name == name), None)
+
+    @property
+    def clocks(self) -> list[str]:
+        """Those that any row has."""
+        return [clock for clock in CLOCKS if any(clock in row.seconds for row in self.rows)]
 
     def clock(self, row: Row) -> str:
         return next(clock for clock in CLOCKS if clock in row.seconds)

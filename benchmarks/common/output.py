@@ -14,10 +14,11 @@ PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 
 def check_paths(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """Before anything is measured: a path that nothing can be written to would lose it all."""
-    if options.plot and options.plot.suffix not in PLOT_SUFFIXES:
-        parser.error(f"--plot: '{options.plot}' given; allowed: {', '.join(PLOT_SUFFIXES)}")
+    plot = getattr(options, "plot", None)
+    if plot and plot.suffix not in PLOT_SUFFIXES:
+        parser.error(f"--plot: '{plot}' given; allowed: {', '.join(PLOT_SUFFIXES)}")
     for name in ("plot", "json"):
-        path = getattr(options, name)
+        path = getattr(options, name, None)
         if path and not path.parent.is_dir():
             parser.error(f"--{name}: there is no directory '{path.parent}'")
 

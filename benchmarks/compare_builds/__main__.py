@@ -42,7 +42,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=5, help="processes of each build")
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args(arguments)
-    options.plot = None
     check_paths(parser, options)
     for site in options.sites:
         if not (site / "boxloss").is_dir():

@@ -36,17 +36,17 @@ from ..common.cases import (
     dense_case,
     seed_case,
 )
-from ..common.groups import Group, Row
+from ..common.groups import Group, timed_rows
 from ..common.losses import Loss
 from ..common.machine import describe
 from ..common.output import check_paths
 from ..common.program import (
     QUICK,
     THOROUGH,
-    add_common_options,
     carry_out,
     chosen_device,
     load_available,
+    make_parser,
 )
 from ..common.timing import Call, Calls, backward, gpu_times, gradient, host_times, wall_times
 from .agreement import check, truth
@@ -145,15 +145,7 @@ def group(
     if device.type == "cuda":
         clocks["host"] = host_times(calls | limit_calls, device, effort)
         clocks["gpu"], refused = gpu_times(captured | limit_calls, effort)
-    rows = [
-        Row(
-            name,
-            {clock: times[name] for clock, times in clocks.items() if name in times},
-            refused.get(name, ""),
-            name in LIMITS,
-        )
-        for name in calls | limit_calls
-    ]
+    rows = timed_rows(clocks, refused, LIMITS)
     return Group(case.name, case.kind, case.pair, case.boxes, measured, moved, rows)
 
 
@@ -170,7 +162,7 @@ def measure_host(options: argparse.Namespace) -> Iterator[Group]:
     ):
         with torch.set_grad_enabled(records):
             times = host_times(timed, options.device, effort, HOST_CALLS_AHEAD)
-        rows = [Row(name, {"host": seconds}) for name, seconds in times.items()]
+        rows = timed_rows({"host": times})
         yield Group(f"host, {BOXES} boxes", "host", case.pair, BOXES, measured, None, rows)
 
 
@@ -186,12 +178,7 @@ def _chosen(peer: Peer, call: Call) -> Call:
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.loss_only",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_common_options(parser)
+    parser = make_parser("loss_only", __doc__)
     parser.add_argument("--cases", choices=CASES, help="default: all; with --host nothing but that")
     parser.add_argument("--host", action="store_true", help="time the host's share of a call")
     parser.add_argument(

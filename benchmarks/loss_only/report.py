@@ -6,19 +6,15 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from ..common.groups import CLOCKS, LARGE, Group, Row, digits, or_dash
+from ..common.groups import LARGE, Group, Row, digits, or_dash
+from ..common.report import titled
 from .peers import COPY, EMPTY, SUM
 
 
 def table(group: Group) -> Table:
-    clocks = [clock for clock in CLOCKS if any(clock in row.seconds for row in group.rows)]
+    clocks = group.clocks
     baseline = group.rows[0].name
-    shown = Table(
-        title=group.measured,
-        title_justify="left",
-        caption_justify="left",
-        caption="\n".join(f"{row.name}: {row.note}" for row in group.rows if row.note) or None,
-    )
+    shown = titled(group)
     shown.add_column("peer", no_wrap=True)
     for clock in clocks:
         shown.add_column(f"{clock} µs", justify="right", no_wrap=True)

@@ -27,22 +27,22 @@ from rich.console import Console
 from torch import Tensor
 
 from ..common.counts import counts
-from ..common.groups import Group, Row
+from ..common.groups import Group, Row, timed_rows
 from ..common.losses import UnavailableError
 from ..common.output import check_paths
 from ..common.program import (
     QUICK,
     THOROUGH,
-    add_common_options,
     carry_out,
     chosen_device,
     load_available,
+    make_parser,
 )
+from ..common.report import table
 from ..common.timing import Calls, backward, gpu_times, gradient, host_times, stream_times
 from .agreement import check, truth
 from .cases import Case, detr_case, gather_case, retinanet_case
-from .report import table
-from .variants import PairLoss, limits, variants
+from .variants import GATHER, PairLoss, limits, variants
 
 # Layers, images, queries, true boxes in each image.
 DETR_SHAPES = {"detr": (6, 8, 100, 20), "detr-dense": (7, 16, 300, 150)}
@@ -59,7 +59,8 @@ MEASURED = ("forward", "forward + backward")
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parse(arguments)
-    return 1 if carry_out("matched_pairs", arguments, options, run, table) is None else 0
+    shown = partial(table, limit=GATHER)
+    return 1 if carry_out("matched_pairs", arguments, options, run, shown) is None else 0
 
 
 def run(options: argparse.Namespace, skipped: dict[str, str], console: Console) -> Iterator[Group]:
@@ -122,15 +123,7 @@ def timed(
             clocks["gpu"], refused = gpu_times(captured, effort)
             refused |= {name: "is a CUDA graph itself" for name in graphs if name in calls}
     case.pred.grad = None
-    rows = [
-        Row(
-            name,
-            {clock: times[name] for clock, times in clocks.items() if name in times},
-            refused.get(name, ""),
-            name not in losses,
-        )
-        for name in calls
-    ]
+    rows = timed_rows(clocks, refused, calls.keys() - losses.keys())
     moved = case.forward_bytes
     if moved is not None and measured != "forward":
         assert case.backward_bytes is not None
@@ -158,7 +151,7 @@ def collation(case: Case, options: argparse.Namespace) -> Group:
     call = partial(collate_matches, case.matches, case.counts, queries, device=options.device)
     effort = QUICK if options.quick else THOROUGH
     times = host_times({"collate_matches": call}, options.device, effort)
-    rows = [Row(name, {"host": seconds}) for name, seconds in times.items()]
+    rows = timed_rows({"host": times})
     return Group(case.name, case.kind, case.pair, case.pairs, "collation", None, rows)
 
 
@@ -181,12 +174,7 @@ def _total(loss: PairLoss, pred: Tensor) -> Tensor:
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.matched_pairs",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_common_options(parser)
+    parser = make_parser("matched_pairs", __doc__)
     parser.add_argument("--cases", nargs="+", choices=KINDS, default=KINDS, help="default: all")
     parser.add_argument(
         "--dtypes", nargs="+", choices=DTYPES, default=DTYPES, help="of DETR's predictions"
@@ -201,7 +189,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
             setattr(options, name, quick if options.quick else thorough)
         if getattr(options, name) < 1:
             parser.error(f"--{name}: {getattr(options, name)} given; 1 or more allowed")
-    options.plot = None
     check_paths(parser, options)
     return options
 

@@ -26,23 +26,23 @@ from functools import partial
 import torch
 from rich.console import Console
 
-from ..common.groups import Group, Row
+from ..common.groups import Group, Row, timed_rows
 from ..common.losses import UnavailableError
 from ..common.output import check_paths
 from ..common.program import (
     QUICK,
-    add_common_options,
     carry_out,
     chosen_device,
     load_available,
+    make_parser,
 )
+from ..common.report import table
 from ..common.timing import Calls, Effort, gpu_times, host_times, stream_times
 from . import agreement, matchers
 from .cases import KINDS, QUICK_SHAPES, SHAPES, SHAPES_ON_CPU, WRITING, Case, make_case
 from .counts import counts
 from .originals import Original, load_original
-from .report import table
-from .variants import ORIGINAL, Costs, limits, variants
+from .variants import FILL, ORIGINAL, Costs, limits, variants
 
 THOROUGH = Effort(0.25, 5)  # for each of many groups
 
@@ -50,7 +50,8 @@ THOROUGH = Effort(0.25, 5)  # for each of many groups
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parse(arguments)
-    return 1 if carry_out("matcher", arguments, options, run, table) is None else 0
+    shown = partial(table, limit=FILL)
+    return 1 if carry_out("matcher", arguments, options, run, shown) is None else 0
 
 
 def run(options: argparse.Namespace, skipped: dict[str, str], console: Console) -> Iterator[Group]:
@@ -132,7 +133,8 @@ def _copied(cost: Callable[[], torch.Tensor]) -> torch.Tensor:
 def timed_costs(case: Case, costs: dict[str, Costs], options: argparse.Namespace) -> Group:
     """Side by side, by every clock that the device has."""
     calls: Calls = {name: each.call for name, each in costs.items()}
-    calls |= limits(case)
+    limit_calls = limits(case)
+    calls |= limit_calls
     device, effort = options.device, QUICK if options.quick else THOROUGH
     notes: dict[str, str] = {}
     clocks = {"stream": stream_times(calls, device, effort)}
@@ -142,22 +144,14 @@ def timed_costs(case: Case, costs: dict[str, Costs], options: argparse.Namespace
     if ORIGINAL in costs:
         of_version = f"transformers {sys.modules['transformers'].__version__}"
         notes[ORIGINAL] = "; ".join([of_version, *filter(None, [notes.get(ORIGINAL)])])
-    rows = [
-        Row(
-            name,
-            {clock: times[name] for clock, times in clocks.items() if name in times},
-            notes.get(name, ""),
-            name not in costs,
-        )
-        for name in calls
-    ]
+    rows = timed_rows(clocks, notes, limit_calls)
     return _group(case, "cost", rows, case.bytes if case.kind in WRITING else None)
 
 
 def timed(case: Case, measured: str, calls: Calls, options: argparse.Namespace) -> Group:
     """All these wait for the device."""
     times = stream_times(calls, options.device, QUICK if options.quick else THOROUGH)
-    return _group(case, measured, [Row(name, {"stream": times[name]}) for name in calls])
+    return _group(case, measured, timed_rows({"stream": times}))
 
 
 def counted(case: Case, costs: dict[str, Costs]) -> Group:
@@ -177,16 +171,10 @@ def _group(case: Case, measured: str, rows: list[Row], moved: int | None = None)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.matcher",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_common_options(parser)
+    parser = make_parser("matcher", __doc__)
     parser.add_argument("--cases", nargs="+", choices=KINDS, default=KINDS, help="default: all")
     options = parser.parse_args(arguments)
     options.device = chosen_device(parser, options.device)
-    options.plot = None
     check_paths(parser, options)
     return options
 

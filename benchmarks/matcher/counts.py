@@ -4,10 +4,7 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -46,10 +43,7 @@ def host_peak_bytes(call: Call) -> int:
     """Beyond what was there before."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         call()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        profiler.export_chrome_trace(str(path))
-        events = json.loads(path.read_text())["traceEvents"]
+    events = common.events_of(profiler)
     changes = [event for event in events if event.get("name") == "[memory]"]
     changes.sort(key=lambda event: event["ts"])
     return max(accumulate((int(each["args"]["Bytes"]) for each in changes), initial=0))
