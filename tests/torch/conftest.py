@@ -28,6 +28,14 @@ def implementation(request: pytest.FixtureRequest) -> Iterator[Implementation]:
         yield Implementation(request.param, device)
 
 
+@pytest.fixture
+def fresh_compiler() -> Iterator[None]:
+    """What was compiled before is forgotten, and so is what the test compiles."""
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
 @pytest.fixture(params=GPU_NAMES or ["cuda"])
 def gpu(request: pytest.FixtureRequest) -> Iterator[torch.device]:
     """The GPU, with each of its implementations chosen in turn."""

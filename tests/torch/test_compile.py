@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiled and exported programs hold the operator whole, without graph breaks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -15,11 +15,7 @@ from torch._dynamo.backends.common import aot_autograd
 Step = Callable[[Tensor, Problem], Tensor]
 
 
-@pytest.fixture(autouse=True)
-def fresh_compiler() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("fresh_compiler")
 
 
 def step(raw: Tensor, values: Problem) -> Tensor:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pairs by index and box_losses in compiled, exported and scripted programs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -17,11 +17,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 Step = Callable[[Tensor, Problem], Tensor]
 
 
-@pytest.fixture(autouse=True)
-def fresh_compiler() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("fresh_compiler")
 
 
 def step(raw: Tensor, values: Problem) -> Tensor:

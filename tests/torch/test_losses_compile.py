@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every loss is the same operator to the compiler and the dispatcher."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from boxloss.torch import BoxLoss, box_loss
@@ -16,11 +14,7 @@ OPERATORS = torch.ops.boxloss
 TWO = ("ciou", "siou")
 
 
-@pytest.fixture(autouse=True)
-def fresh_compiler() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("fresh_compiler")
 
 
 def step(raw: Tensor, values: Problem) -> Tensor:

@@ -423,6 +423,7 @@ def test_meta(mode: str | None) -> None:
         matching_cost(**{**on_meta, "offsets": on_meta["offsets"][1:]})
 
 
+@pytest.mark.usefixtures("fresh_compiler")
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("mode", ["softmax", "focal", "given"])
 def test_compiles_whole(device: torch.device, mode: str, dynamic: bool) -> None:
@@ -434,7 +435,6 @@ def test_compiles_whole(device: torch.device, mode: str, dynamic: bool) -> None:
         values = {**classes(values), "class_mode": mode}
     if mode == "given":
         values["class_cost"] = torch.ones(3, 9, device=device)
-    torch._dynamo.reset()
     compiled = torch.compile(step, fullgraph=True, backend="aot_eager", dynamic=dynamic)
     raw = values.pop("pred") / 2
     assert torch.equal(compiled(raw, values), step(raw, values))
@@ -442,7 +442,6 @@ def test_compiles_whole(device: torch.device, mode: str, dynamic: bool) -> None:
     result = compiled(raw, values)
     assert not result.requires_grad
     assert torch.equal(result, step(raw, values))
-    torch._dynamo.reset()
 
 
 @pytest.mark.parametrize("mode", [*MODES, "given"])

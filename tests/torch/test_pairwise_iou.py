@@ -119,16 +119,15 @@ def test_without_boxes(device: torch.device, images: int) -> None:
     assert result.shape == (7, 0)
 
 
+@pytest.mark.usefixtures("fresh_compiler")
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_compiles_whole(device: torch.device, dynamic: bool) -> None:
     def step(raw: Tensor, target: Tensor, offsets: Tensor) -> Tensor:
         return 2 * pairwise_iou(2 * raw, target, offsets)
 
     pred, *others = anchors_and_boxes(device)
-    torch._dynamo.reset()
     compiled = torch.compile(step, fullgraph=True, backend="aot_eager", dynamic=dynamic)
     assert torch.equal(compiled(pred / 2, *others), step(pred / 2, *others))
-    torch._dynamo.reset()
 
 
 def test_opcheck(device: torch.device) -> None:
