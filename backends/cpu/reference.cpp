@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cpu/matching_cost.hpp"
+#include "cpu/oracle.hpp"
 #include "dtypes/elements.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
@@ -24,11 +25,6 @@ struct Pair {
   bool counts;
 };
 
-std::int64_t index_at(const ArrayView& indices, std::int64_t i) {
-  return indices.dtype == DType::kI64 ? static_cast<const std::int64_t*>(indices.data)[i]
-                                      : static_cast<const std::int32_t*>(indices.data)[i];
-}
-
 std::int64_t box_offset(const BoxView& view, std::int64_t image, std::int64_t slot) {
   return image * view.image_stride + slot * view.slot_stride;
 }
@@ -36,15 +32,14 @@ std::int64_t box_offset(const BoxView& view, std::int64_t image, std::int64_t sl
 /// Slot j of image b.
 Pair find_slot(const LossProblem& p, std::int64_t b, std::int64_t j) {
   if (p.pairing.kind == Pairing::Kind::kOffsets) {
-    const std::int64_t rows = p.target.slots;
-    const std::int64_t begin = std::clamp<std::int64_t>(index_at(p.pairing.data, b), 0, rows);
-    const std::int64_t end = std::clamp<std::int64_t>(index_at(p.pairing.data, b + 1), begin, rows);
-    const std::int64_t row = begin + j;
-    return {b, j, 0, row, row, 0, 0, row, j < end - begin};
+    const reference::OwnRows own = reference::own_rows(p.pairing.data, b, p.target.slots);
+    const std::int64_t row = own.begin + j;
+    return {b, j, 0, row, row, 0, 0, row, row < own.end};
   }
   const std::int64_t row = b * p.pred.slots + j;
   Pair pair{b, j, b, j, row, 0, b, j, true};
-  if (p.pairing.kind == Pairing::Kind::kLengths) pair.counts = j < index_at(p.pairing.data, b);
+  if (p.pairing.kind == Pairing::Kind::kLengths)
+    pair.counts = j < reference::index_at(p.pairing.data, b);
   if (p.pairing.kind == Pairing::Kind::kMask) {
     pair.counts = static_cast<const std::uint8_t*>(p.pairing.data.data)[row] != 0;
   }
@@ -60,7 +55,7 @@ Pair find_slot(const LossProblem& p, std::int64_t b, std::int64_t j) {
 Pair find_indexed(const LossProblem& p, std::int64_t set, std::int64_t k) {
   const std::int64_t row = set * p.pairing.pairs + k;
   const auto row_in = [row](const BoxView& view) {
-    return view.rows.data == nullptr ? row : index_at(view.rows, row);
+    return view.rows.data == nullptr ? row : reference::index_at(view.rows, row);
   };
   const auto is_in = [](std::int64_t at, const BoxView& view) {
     return 0 <= at && at < view.images * view.slots;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cpu/matching_cost.hpp"
+#include "cpu/oracle.hpp"
 #include "dtypes/elements.hpp"
 #include "losses/formulas.hpp"
 
@@ -11,11 +12,6 @@
 /// offsets and labels, and the class terms as their papers write them.
 namespace boxloss {
 namespace {
-
-std::int64_t index_at(const ArrayView& indices, std::int64_t i) {
-  return indices.dtype == DType::kI64 ? static_cast<const std::int64_t*>(indices.data)[i]
-                                      : static_cast<const std::int32_t*>(indices.data)[i];
-}
 
 /// A box's four values, and its corners rounded to the compute dtype C, as every implementation
 /// rounds them; both widened.
@@ -40,7 +36,7 @@ double class_term(const CostProblem& p, std::int64_t layer, std::int64_t image, 
     return scores.get<double>(layer * p.scores.block_stride + query * p.scores.query_stride +
                               column);
   }
-  const std::int64_t label = index_at(p.labels, column);
+  const std::int64_t label = reference::index_at(p.labels, column);
   if (label < 0 || label >= p.classes) return 0;
   const std::int64_t block = layer * cost_images(p) + image;
   const double x =
@@ -79,17 +75,6 @@ double entry(const CostProblem& p, std::int64_t layer, std::int64_t image, std::
   return sum;
 }
 
-/// A number of nobody's is kept from leading outside.
-struct Columns {
-  std::int64_t begin, end;
-};
-
-Columns columns_of(const CostProblem& p, std::int64_t image) {
-  const std::int64_t all = p.target.slots;
-  const std::int64_t begin = std::clamp<std::int64_t>(index_at(p.offsets, image), 0, all);
-  return {begin, std::clamp<std::int64_t>(index_at(p.offsets, image + 1), begin, all)};
-}
-
 }  // namespace
 
 void reference::matching_cost(const CostProblem& p, float* cost, const Execution&) {
@@ -98,7 +83,7 @@ void reference::matching_cost(const CostProblem& p, float* cost, const Execution
   if (queries * columns == 0) return;
   for (std::int64_t layer = 0; layer < p.layers; ++layer) {
     for (std::int64_t image = 0; image < cost_images(p); ++image) {
-      const Columns own = columns_of(p, image);
+      const OwnRows own = own_rows(p.offsets, image, columns);
       for (std::int64_t query = 0; query < queries; ++query) {
         for (std::int64_t column = own.begin; column < own.end; ++column) {
           const double value = compute_dtype(p) == DType::kF64
