@@ -1,0 +1,178 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The matcher and the box losses of DETR and its kin, with the signatures that they have there.
+
+They serve one decoder layer at a time, as those criteria ask for it. `matching_cost`,
+`hungarian_match` and `box_losses` serve all layers at once.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, chain, pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..hungarian import hungarian_match
+from ..losses import box_losses
+from ..matches import collate_matches
+from ..matching import ClassMode, matching_cost
+
+Targets = Sequence[Mapping[str, Tensor]]
+Matches = Sequence[tuple[Any, Any]]
+
+
+def _true_boxes(targets: Targets) -> tuple[Tensor, list[int]]:
+    """Those of all images, and each image's first row; behind them how many rows there are."""
+    counts = [len(each["boxes"]) for each in targets]
+    return torch.cat([each["boxes"] for each in targets]), [*accumulate(counts, initial=0)]
+
+
+def _labels(targets: Targets) -> Tensor:
+    """transformers calls them class_labels, DETR itself labels."""
+    name = "class_labels" if "class_labels" in targets[0] else "labels"
+    return torch.cat([each[name] for each in targets])
+
+
+def _rows(
+    indices: Matches, firsts: list[int], queries: int, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    if all(getattr(half, "is_cpu", True) for half in chain.from_iterable(indices)):
+        counts = [last - first for first, last in pairwise(firsts)]
+        return collate_matches(indices, counts, queries, device=device)
+    return _rows_there(indices, firsts, queries)
+
+
+def _rows_there(indices: Matches, firsts: list[int], queries: int) -> tuple[Tensor, Tensor]:
+    """Of pairs that were made on the device, as denoising queries' are: nobody waits for it."""
+    src = [each + image * queries for image, (each, _) in enumerate(indices)]
+    tgt = [each + first for first, (_, each) in zip(firsts, indices, strict=False)]
+    return torch.cat(src), torch.cat(tgt)
+
+
+def detr_loss_boxes(
+    outputs: Mapping[str, Any],
+    targets: Targets,
+    indices: Matches,
+    num_boxes: float | Tensor,
+) -> dict[str, Tensor]:
+    """loss_boxes of DETR's criterion: L1 and 1 - GIoU of matched pairs, each over num_boxes.
+
+    The originals compute the GIoU of all pairs' boxes with each other and keep the diagonal. Theirs
+    is an error for inverted boxes (x2 < x1), which waits for the device; here they are computed.
+
+    Args:
+        outputs: "pred_boxes": (images, queries, 4), cxcywh, float64, float32, float16 or bfloat16.
+        targets: for each image "boxes": (n, 4), cxcywh; n may be 0.
+        indices: for each image (src, tgt) of shape (k): prediction src[i] belongs to true box
+            tgt[i]. On the CPU as from a matcher, or all on the boxes' device.
+        num_boxes: what both sums are divided by; a number, or a tensor of one element.
+
+    Returns:
+        "loss_bbox" and "loss_giou", without dimensions, float64 when either box tensor is, else
+        float32.
+
+    Raises:
+        As collate_matches and box_losses. On a GPU indices are not checked: a pair that lies
+        outside does not count.
+    """
+    pred = outputs["pred_boxes"]
+    target, firsts = _true_boxes(targets)
+    pred_index, target_index = _rows(indices, firsts, pred.shape[1], pred.device)
+    if isinstance(num_boxes, Tensor):
+        normalizer = num_boxes.detach().reshape(()).to(pred.device, non_blocking=True)
+    else:
+        normalizer = torch.full((), num_boxes, dtype=torch.float64, device=pred.device)
+    giou, l1, _ = box_losses(
+        pred,
+        target,
+        "giou",
+        eps=0.0,
+        pred_format="cxcywh",
+        target_format="cxcywh",
+        pred_index=pred_index,
+        target_index=target_index,
+        normalizer=normalizer,
+    )
+    return {"loss_bbox": l1, "loss_giou": giou}
+
+
+class HungarianMatcher(torch.nn.Module):
+    """DETR's matcher, or with class_mode="focal" that of Deformable DETR, DINO and RT-DETR.
+
+    An entry of the cost weighs the class, the L1 distance and -GIoU; of NaN and infinities it makes
+    the largest float32, as transformers does. The cost is float32, and computed in float64 where
+    boxes are. It goes to the host in one copy, the only wait for a GPU. Needs SciPy.
+
+    Args:
+        class_cost, bbox_cost, giou_cost: the weights; DETR itself calls them cost_class, cost_bbox
+            and cost_giou, in this order. Not all of them may be 0.
+        class_mode: as for matching_cost. alpha, gamma: those of "focal".
+    """
+
+    def __init__(
+        self,
+        class_cost: float = 1.0,
+        bbox_cost: float = 1.0,
+        giou_cost: float = 1.0,
+        *,
+        class_mode: ClassMode = "softmax",
+        alpha: float = 0.25,
+        gamma: float = 2.0,
+    ) -> None:
+        super().__init__()
+        if class_cost == bbox_cost == giou_cost == 0:
+            raise ValueError("class_cost, bbox_cost and giou_cost are 0; one must not be")
+        self.class_cost = class_cost
+        self.bbox_cost = bbox_cost
+        self.giou_cost = giou_cost
+        self.class_mode = class_mode
+        self.alpha = alpha
+        self.gamma = gamma
+
+    def forward(self, outputs: Mapping[str, Any], targets: Targets) -> list[tuple[Tensor, Tensor]]:
+        """The pairs that cost least.
+
+        Args:
+            outputs: "logits": (images, queries, classes), "pred_boxes": (images, queries, 4),
+                cxcywh.
+            targets: for each image "boxes": (n, 4), cxcywh, and "class_labels" or "labels": (n),
+                int32 or int64; n may be 0.
+
+        Returns:
+            For each image (src, tgt), int64 on the CPU, of shape (min(queries, n)), src ascending.
+        """
+        pred = outputs["pred_boxes"]
+        target, firsts = _true_boxes(targets)
+        offsets = torch.tensor(firsts, device="cpu")
+        cost = matching_cost(
+            pred,
+            target,
+            offsets.to(pred.device, non_blocking=True),
+            logits=outputs["logits"],
+            labels=_labels(targets),
+            iou_weight=self.giou_cost,
+            l1_weight=self.bbox_cost,
+            class_weight=self.class_cost,
+            class_mode=self.class_mode,
+            focal_alpha=self.alpha,
+            focal_gamma=self.gamma,
+            nonfinite=torch.finfo(torch.float32).max,
+        )
+        # Assigned where the criterion wants the pairs, so that they do not come back once more.
+        pred_index, target_index = hungarian_match(cost.cpu(), offsets)
+        queries = pred.shape[1]
+        sizes = [min(queries, last - first) for first, last in pairwise(firsts)]
+        pairs = zip(pred_index.split(sizes), target_index.split(sizes), strict=True)
+        return [
+            (src - image * queries, tgt - first)
+            for image, (first, (src, tgt)) in enumerate(zip(firsts, pairs, strict=False))
+        ]
+
+    def extra_repr(self) -> str:
+        """The options, for print(module)."""
+        focal = f", alpha={self.alpha}, gamma={self.gamma}" if self.class_mode == "focal" else ""
+        return (
+            f"class_cost={self.class_cost}, bbox_cost={self.bbox_cost}, "
+            f"giou_cost={self.giou_cost}, class_mode={self.class_mode!r}{focal}"
+        )

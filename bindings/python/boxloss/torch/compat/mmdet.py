@@ -1,0 +1,134 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""mmdetection's box losses, with the signature that its heads call them by."""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from ..losses import EpsMode, Reduction, box_loss
+
+# Those of mmdetection's losses that boxloss has, by their words here.
+MMDetWord = Literal["iou_log", "iou", "iou_squared", "giou", "diou", "ciou_gated", "siou"]
+
+# These divide by max(x, eps), the others by x + eps.
+_FLOOR: tuple[MMDetWord, ...] = ("iou_log", "iou", "iou_squared", "giou")
+_HINTS = {
+    "ciou": "; mmdetection's CIoULoss is 'ciou_gated'",
+    "eiou": "; mmdetection's EIoULoss is another loss",
+}
+
+
+class MMDetLoss(torch.nn.Module):
+    """mmdetection's IoULoss, GIoULoss, DIoULoss, CIoULoss or SIoULoss, in one fused kernel.
+
+    - "iou_log": IoULoss();
+    - "iou", "iou_squared": IoULoss(mode="linear"), IoULoss(mode="square");
+    - "giou", "diou": GIoULoss(), DIoULoss();
+    - "ciou_gated": CIoULoss();
+    - "siou": SIoULoss(neg_gamma=True); the default is another loss.
+
+    After MODELS.register_module(module=MMDetLoss) a config has, for example,
+    loss_bbox=dict(type="MMDetLoss", loss="giou", loss_weight=2.0).
+
+    Values and gradients are theirs, but for rounding and eps, see docs/losses.md. Other than there:
+
+    - the result is float32, or float64 when either box tensor is; with reduction "none" it has
+      shape (n) even if no weight is positive;
+    - nobody waits for the device to see whether a weight is positive;
+    - of no boxes the mean is 0, not NaN.
+
+    Args:
+        loss: a word of the list above.
+        eps: as theirs.
+        reduction: "mean", "sum" or "none".
+        loss_weight: what the result is multiplied by.
+    """
+
+    def __init__(
+        self,
+        loss: MMDetWord = "giou",
+        *,
+        eps: float = 1e-6,
+        reduction: Reduction = "mean",
+        loss_weight: float = 1.0,
+    ) -> None:
+        super().__init__()
+        words = get_args(MMDetWord)
+        if loss not in words:
+            raise ValueError(f"loss is {loss!r}; it must be one of {words}{_HINTS.get(loss, '')}")
+        _check_reduction("reduction", reduction)
+        self.loss = loss
+        self.eps = eps
+        self.reduction = reduction
+        self.loss_weight = loss_weight
+
+    def forward(
+        self,
+        pred: Tensor,
+        target: Tensor,
+        weight: Tensor | None = None,
+        avg_factor: float | Tensor | None = None,
+        reduction_override: Reduction | None = None,
+    ) -> Tensor:
+        """The loss of paired boxes.
+
+        Args:
+            pred: (n, 4), xyxy, float64, float32, float16 or bfloat16.
+            target: the same shape; any dtype that `box_loss` takes.
+            weight: (n), or (n, 4), of which the mean over the last dimension counts.
+            avg_factor: what "mean" divides the sum by, plus 1.19e-7, in place of n: a number, or a
+                tensor of one element. It gets no gradient. "none" ignores it.
+            reduction_override: takes the place of reduction.
+
+        Raises:
+            ValueError: avg_factor with "sum"; a bad shape or word.
+        """
+        reduction = self.reduction if reduction_override is None else reduction_override
+        _check_reduction("reduction_override", reduction)
+        if weight is not None and weight.dim() > 1:
+            if weight.shape != pred.shape:
+                raise ValueError(
+                    f"weight has shape {tuple(weight.shape)}; it must be (n) or that of pred, "
+                    f"{tuple(pred.shape)}"
+                )
+            weight = weight.mean(-1)
+        normalizer = None
+        if avg_factor is not None and reduction == "sum":
+            raise ValueError("avg_factor was given with reduction 'sum'; it is for 'mean'")
+        if avg_factor is not None and reduction == "mean":
+            normalizer = _normalizer(avg_factor, pred.device)
+        eps_mode: EpsMode = "clamp" if self.loss in _FLOOR else "add"
+        loss = box_loss(
+            pred,
+            target,
+            self.loss,
+            weight=weight,
+            normalizer=normalizer,
+            reduction=reduction,
+            eps=self.eps,
+            eps_mode=eps_mode,
+        )
+        return loss if self.loss_weight == 1 else self.loss_weight * loss
+
+    def extra_repr(self) -> str:
+        """The options, for print(module)."""
+        return (
+            f"{self.loss!r}, eps={self.eps}, reduction={self.reduction!r}, "
+            f"loss_weight={self.loss_weight}"
+        )
+
+
+def _check_reduction(name: str, reduction: str) -> None:
+    if reduction not in get_args(Reduction):
+        raise ValueError(f"{name} is {reduction!r}; it must be one of {get_args(Reduction)}")
+
+
+def _normalizer(avg_factor: float | Tensor, device: torch.device) -> Tensor:
+    eps = torch.finfo(torch.float32).eps  # as theirs: an avg_factor of 0 is no division by 0
+    if not isinstance(avg_factor, Tensor):
+        return torch.full((), avg_factor + eps, dtype=torch.float64, device=device)
+    factor = avg_factor.detach().reshape(()) + eps
+    wide = torch.promote_types(factor.dtype, torch.float32)
+    return factor.to(device, wide, non_blocking=True)
