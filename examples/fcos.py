@@ -1,0 +1,129 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""torchvision's FCOS, trained with its own head's loss and with boxloss in its place.
+
+    python examples/fcos.py
+
+The original gathers boxes by a mask, for which it waits for the device, and for their number once
+more. Here each anchor has the row of its true box, or -1, and nobody waits. The model is small and
+random. Needs boxloss and torchvision.
+"""
+
+import torch
+from boxloss.torch import collate_ragged, giou_loss
+from torch import Tensor, nn
+from torch.nn import functional
+from torchvision.models.detection import FCOS
+from torchvision.models.detection.anchor_utils import AnchorGenerator
+from torchvision.models.detection.fcos import FCOSHead
+from torchvision.ops import sigmoid_focal_loss
+
+Targets = list[dict[str, Tensor]]
+
+
+class Head(FCOSHead):
+    """FCOS(..., head=Head(...)), or model.head.__class__ = Head."""
+
+    def compute_loss(
+        self,
+        targets: Targets,
+        head_outputs: dict[str, Tensor],
+        anchors: list[Tensor],
+        matched_idxs: list[Tensor],
+    ) -> dict[str, Tensor]:
+        true_boxes, offsets = collate_ragged([each["boxes"] for each in targets])
+        matched = torch.stack(matched_idxs)  # to each anchor's true box in its image; < 0: none
+        row = torch.where(matched < 0, -1, matched + offsets[:-1, None])
+        points = torch.stack(anchors)
+        pred = self.box_coder.decode(head_outputs["bbox_regression"], points)
+        # Over the number of pairs, or 1: that is "mean".
+        box = giou_loss(pred.flatten(0, 1), true_boxes, target_index=row.flatten())
+
+        return {"bbox_regression": box} | self.other_losses(
+            targets, head_outputs, points, true_boxes, row
+        )
+
+    def other_losses(
+        self,
+        targets: Targets,
+        head_outputs: dict[str, Tensor],
+        points: Tensor,
+        true_boxes: Tensor,
+        row: Tensor,
+    ) -> dict[str, Tensor]:
+        """Class and centerness in plain torch, with masks in the place of gathers."""
+        foreground = row >= 0
+        number = foreground.sum().clamp(min=1)
+        # What -1 reads: one row more, behind the last.
+        labels = functional.pad(torch.cat([each["labels"] for each in targets]), (0, 1))[row]
+        boxes = functional.pad(true_boxes, (0, 0, 0, 1))[row]
+
+        logits = head_outputs["cls_logits"]
+        wanted = torch.zeros_like(logits)
+        wanted.scatter_(2, labels[..., None], foreground[..., None].to(logits.dtype))
+        classes = sigmoid_focal_loss(logits, wanted, reduction="sum")
+
+        left, top, right, bottom = self.box_coder.encode(points, boxes).unbind(-1)
+        narrow = torch.minimum(left, right) / torch.maximum(left, right)
+        flat = torch.minimum(top, bottom) / torch.maximum(top, bottom)
+        centred = torch.where(foreground, narrow * flat, 0).sqrt()
+        centerness = functional.binary_cross_entropy_with_logits(
+            head_outputs["bbox_ctrness"].squeeze(2), centred, foreground, reduction="sum"
+        )
+        return {"classification": classes / number, "bbox_ctrness": centerness / number}
+
+
+# --- Training ---
+
+
+def small_model(head: type[FCOSHead]) -> FCOS:
+    backbone = nn.Sequential(nn.Conv2d(3, 32, 3, stride=8, padding=1), nn.ReLU())
+    backbone.out_channels = 32
+    heads = head(in_channels=32, num_anchors=1, num_classes=5, num_convs=1)
+    nn.init.constant_(heads.regression_head.bbox_reg.bias, 2.0)  # begin with boxes of 32 pixels
+    anchors = AnchorGenerator(((8,),), ((1.0,),))
+    return FCOS(backbone, num_classes=5, min_size=128, anchor_generator=anchors, head=heads)
+
+
+def random_batch(
+    counts: tuple[int, ...] = (3, 0, 5), dtype: torch.dtype = torch.float32
+) -> tuple[list[Tensor], Targets]:
+    """Images of noise, with `counts` true boxes each."""
+    targets = []
+    for count in counts:
+        first = 64 * torch.rand(count, 2, dtype=dtype)
+        boxes = torch.cat((first, first + 16 + 40 * torch.rand(count, 2, dtype=dtype)), 1)
+        targets.append({"boxes": boxes, "labels": torch.randint(5, (count,))})
+    return list(torch.rand(len(counts), 3, 128, 128, dtype=dtype)), targets
+
+
+def train(
+    head: type[FCOSHead], seed: int = 0, steps: int = 8, dtype: torch.dtype = torch.float32
+) -> tuple[list[float], FCOS]:
+    """The box loss of each step, and the model afterwards."""
+    torch.manual_seed(seed)
+    model = small_model(head).train().to(dtype)
+    images, targets = random_batch(dtype=dtype)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    box_losses = []
+    for _ in range(steps):
+        losses = model(images, targets)
+        optimizer.zero_grad()
+        sum(losses.values()).backward()
+        optimizer.step()
+        box_losses.append(losses["bbox_regression"].item())
+    return box_losses, model
+
+
+def main() -> None:
+    original, model = train(FCOSHead)
+    replaced, other = train(Head)
+    print("step   original    boxloss")
+    for step, losses in enumerate(zip(original, replaced, strict=True)):
+        print("{:4} {:10.6f} {:10.6f}".format(step, *losses))
+    weights = zip(model.parameters(), other.parameters(), strict=True)
+    print(f"weights differ by at most {max((a - b).abs().max().item() for a, b in weights):.1e}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""torchvision's RetinaNet, trained with its own box loss and with boxloss in its place.
+
+    python examples/retinanet.py
+
+The original goes through the images one by one. Here all images' pairs are one list, and an image's
+1 / (number of its pairs) is their weight. For the losses "giou", which RetinaNet v2 has, "diou" and
+"ciou"; boxloss has no "smooth_l1", nor "l1" of deltas. The model is small and random. Needs boxloss
+and torchvision.
+"""
+
+import torch
+from boxloss.torch import box_loss, collate_ragged
+from torch import Tensor, nn
+from torchvision.models.detection import RetinaNet
+from torchvision.models.detection.anchor_utils import AnchorGenerator
+from torchvision.models.detection.retinanet import RetinaNetHead, RetinaNetRegressionHead
+
+Targets = list[dict[str, Tensor]]
+
+
+class RegressionHead(RetinaNetRegressionHead):
+    """model.head.regression_head.__class__ = RegressionHead."""
+
+    def compute_loss(
+        self,
+        targets: Targets,
+        head_outputs: dict[str, Tensor],
+        anchors: list[Tensor],
+        matched_idxs: list[Tensor],
+    ) -> Tensor:
+        true_boxes, offsets = collate_ragged([each["boxes"] for each in targets])
+        matched = torch.stack(matched_idxs)  # to each anchor's true box in its image; < 0: none
+        image, anchor = (matched >= 0).nonzero(as_tuple=True)  # the only wait for the device
+        # One anchor in hundreds has a true box: only those are decoded.
+        deltas = head_outputs["bbox_regression"][image, anchor]
+        pred = self.box_coder.decode_single(deltas, torch.stack(anchors)[image, anchor])
+        row = offsets[image] + matched[image, anchor]
+        weight = 1 / ((matched >= 0).sum(1) * len(targets)).double()
+        return box_loss(
+            pred,
+            true_boxes,
+            self._loss_type,
+            target_index=row,
+            weight=weight[image],
+            reduction="sum",
+        )
+
+
+# --- Training ---
+
+
+def small_model(head: type[RetinaNetRegressionHead], loss: str = "giou") -> RetinaNet:
+    backbone = nn.Sequential(nn.Conv2d(3, 16, 3, stride=8, padding=1), nn.ReLU())
+    backbone.out_channels = 16
+    anchors = AnchorGenerator(((16, 24, 32),), ((0.5, 1.0, 2.0),))
+    number = anchors.num_anchors_per_location()[0]
+    both = RetinaNetHead(in_channels=16, num_anchors=number, num_classes=5)
+    both.regression_head = head(in_channels=16, num_anchors=number)
+    both.regression_head._loss_type = loss
+    return RetinaNet(backbone, num_classes=5, min_size=64, anchor_generator=anchors, head=both)
+
+
+def random_batch(
+    counts: tuple[int, ...] = (3, 0, 5), dtype: torch.dtype = torch.float32
+) -> tuple[list[Tensor], Targets]:
+    """Images of noise, with `counts` true boxes each."""
+    targets = []
+    for count in counts:
+        first = 32 * torch.rand(count, 2, dtype=dtype)
+        boxes = torch.cat((first, first + 8 + 24 * torch.rand(count, 2, dtype=dtype)), 1)
+        targets.append({"boxes": boxes, "labels": torch.randint(5, (count,))})
+    return list(torch.rand(len(counts), 3, 64, 64, dtype=dtype)), targets
+
+
+def train(
+    head: type[RetinaNetRegressionHead],
+    seed: int = 0,
+    steps: int = 8,
+    dtype: torch.dtype = torch.float32,
+    loss: str = "giou",
+) -> tuple[list[float], RetinaNet]:
+    """The box loss of each step, and the model afterwards."""
+    torch.manual_seed(seed)
+    model = small_model(head, loss).train().to(dtype)
+    images, targets = random_batch(dtype=dtype)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    box_losses = []
+    for _ in range(steps):
+        losses = model(images, targets)
+        optimizer.zero_grad()
+        sum(losses.values()).backward()
+        optimizer.step()
+        box_losses.append(losses["bbox_regression"].item())
+    return box_losses, model
+
+
+def main() -> None:
+    original, model = train(RetinaNetRegressionHead)
+    replaced, other = train(RegressionHead)
+    print("step   original    boxloss")
+    for step, losses in enumerate(zip(original, replaced, strict=True)):
+        print("{:4} {:10.6f} {:10.6f}".format(step, *losses))
+    weights = zip(model.parameters(), other.parameters(), strict=True)
+    print(f"weights differ by at most {max((a - b).abs().max().item() for a, b in weights):.1e}")
+
+
+if __name__ == "__main__":
+    main()

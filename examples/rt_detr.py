@@ -1,0 +1,235 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""transformers' RT-DETR, trained with its own criterion and with boxloss in its place.
+
+    python examples/rt_detr.py
+
+What has to do with boxes is done for all decoder layers at once: the matcher, L1 and GIoU, and the
+IoU that the scores are trained towards. The original does it layer by layer, with all boxes by all
+boxes. The model is small and random. Needs boxloss[matching], transformers and Pillow.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from boxloss.torch import box_losses, collate_ragged, hungarian_match, matching_cost
+from torch import Tensor
+from torch.nn import functional
+from transformers import RTDetrConfig, RTDetrForObjectDetection, RTDetrResNetConfig
+
+Targets = list[dict[str, Tensor]]
+Losses = tuple[Tensor, dict[str, Tensor], list[dict[str, Tensor]] | None]
+
+
+def criterion(
+    logits: Tensor,
+    labels: Targets,
+    device: torch.device,
+    pred_boxes: Tensor,
+    config: RTDetrConfig,
+    outputs_class: Tensor | None = None,
+    outputs_coord: Tensor | None = None,
+    enc_topk_logits: Tensor | None = None,
+    enc_topk_bboxes: Tensor | None = None,
+    denoising_meta_values: dict[str, Any] | None = None,
+    **ignored: Any,
+) -> Losses:
+    """model.loss_function = criterion; gives what RTDetrForObjectDetectionLoss gives."""
+    # Layers first; denoising queries apart; the encoder's queries as one layer more.
+    scores, boxes, names = logits[None], pred_boxes[None], [""]
+    if config.auxiliary_loss:
+        scores, boxes = outputs_class.transpose(0, 1), outputs_coord.transpose(0, 1)
+    if denoising_meta_values is not None:
+        split = denoising_meta_values["dn_num_split"]
+        noisy_scores, scores = scores.split(split, dim=2)
+        noisy_boxes, boxes = boxes.split(split, dim=2)
+    if config.auxiliary_loss:
+        names = [*(f"_aux_{layer}" for layer in range(len(boxes) - 1)), ""]
+        names.append(f"_aux_{len(boxes) - 1}")
+        scores = torch.cat([scores, enc_topk_logits[None]])
+        boxes = torch.cat([boxes, enc_topk_bboxes[None]])
+
+    true_boxes, offsets = collate_ragged([each["boxes"] for each in labels])
+    classes = torch.cat([each["class_labels"] for each in labels])
+    number = max(len(true_boxes), 1)
+
+    pairs = match(scores, boxes, true_boxes, offsets, classes, config)
+    losses = losses_of_pairs(scores, boxes, true_boxes, classes, *pairs, number, config)
+    named = with_names(losses, names)
+    total = sum(each.sum() for each in losses.values())
+    if config.auxiliary_loss and denoising_meta_values is not None:
+        pairs = denoising_pairs(denoising_meta_values, labels, layers=len(noisy_boxes))
+        number *= denoising_meta_values["dn_num_group"]
+        losses = losses_of_pairs(
+            noisy_scores, noisy_boxes, true_boxes, classes, *pairs, number, config
+        )
+        named |= with_names(losses, [f"_dn_{layer}" for layer in range(len(noisy_boxes))])
+        total = total + sum(each.sum() for each in losses.values())
+
+    layers = zip(names, scores, boxes, strict=True)
+    auxiliary = [{"logits": each, "pred_boxes": its} for name, each, its in layers if name]
+    return total, named, auxiliary if config.auxiliary_loss else None
+
+
+def match(
+    scores: Tensor,
+    boxes: Tensor,
+    true_boxes: Tensor,
+    offsets: Tensor,
+    classes: Tensor,
+    config: RTDetrConfig,
+) -> tuple[Tensor, Tensor]:
+    """For RTDetrHungarianMatcher."""
+    cost = matching_cost(
+        boxes,
+        true_boxes,
+        offsets,
+        logits=scores,
+        labels=classes,
+        iou_weight=config.matcher_giou_cost,
+        l1_weight=config.matcher_bbox_cost,
+        class_weight=config.matcher_class_cost,
+        class_mode="focal" if config.use_focal_loss else "softmax",
+        focal_alpha=config.matcher_alpha,
+        focal_gamma=config.matcher_gamma,
+        nonfinite=torch.finfo(torch.float32).max,
+    )
+    return hungarian_match(cost, offsets)
+
+
+def losses_of_pairs(
+    scores: Tensor,
+    boxes: Tensor,
+    true_boxes: Tensor,
+    classes: Tensor,
+    pred_index: Tensor,
+    target_index: Tensor,
+    number: float,
+    config: RTDetrConfig,
+) -> dict[str, Tensor]:
+    """For loss_boxes and loss_labels_vfl: each (layers)."""
+    giou, l1, iou = box_losses(
+        boxes,
+        true_boxes,
+        "giou",
+        eps=0.0,
+        pred_format="cxcywh",
+        target_format="cxcywh",
+        pred_index=pred_index,
+        target_index=target_index,
+        normalizer=torch.full((), float(number), device=boxes.device),
+    )
+    # The varifocal loss, in plain torch: a pair's score is to be its IoU, all others are to be 0.
+    flat = scores.flatten(0, 2)
+    place = pred_index.flatten(), classes[target_index.flatten()]
+    wanted, weight = torch.zeros_like(flat), flat.detach().sigmoid().pow(config.focal_loss_gamma)
+    weight = (config.focal_loss_alpha * weight).to(flat.dtype)
+    wanted[place] = weight[place] = iou.flatten().to(flat.dtype)
+    vfl = functional.binary_cross_entropy_with_logits(flat, wanted, weight, reduction="none")
+    return {
+        "loss_vfl": config.weight_loss_vfl * vfl.view(len(scores), -1).sum(1) / number,
+        "loss_bbox": config.weight_loss_bbox * l1,
+        "loss_giou": config.weight_loss_giou * giou,
+    }
+
+
+def denoising_pairs(
+    denoising: dict[str, Any], labels: Targets, layers: int
+) -> tuple[Tensor, Tensor]:
+    """For get_cdn_matched_indices: each group of denoising queries has all true boxes again."""
+    queries, _ = denoising["dn_num_split"]
+    src = [each + b * queries for b, each in enumerate(denoising["dn_positive_idx"])]
+    pred_index = torch.cat(src)
+    rows = torch.arange(sum(len(each["boxes"]) for each in labels), device=pred_index.device)
+    tgt = rows.split([len(each["boxes"]) for each in labels])
+    target_index = torch.cat([each.tile(denoising["dn_num_group"]) for each in tgt])
+    first = torch.arange(layers, device=pred_index.device)[:, None] * (len(labels) * queries)
+    return first + pred_index, target_index.expand(layers, -1)
+
+
+def with_names(losses: dict[str, Tensor], names: list[str]) -> dict[str, Tensor]:
+    return {
+        loss + name: value
+        for loss, values in losses.items()
+        for name, value in zip(names, values, strict=True)
+    }
+
+
+# --- Training ---
+
+
+def small_model() -> RTDetrForObjectDetection:
+    backbone = RTDetrResNetConfig(
+        embedding_size=8,
+        hidden_sizes=[8, 16, 16, 16],
+        depths=[1, 1, 1, 1],
+        layer_type="basic",
+        out_features=["stage2", "stage3", "stage4"],
+    )
+    config = RTDetrConfig(
+        backbone_config=backbone,
+        encoder_in_channels=[16, 16, 16],
+        encoder_hidden_dim=16,
+        encoder_ffn_dim=16,
+        encoder_attention_heads=2,
+        d_model=16,
+        decoder_in_channels=[16, 16, 16],
+        decoder_ffn_dim=16,
+        decoder_attention_heads=2,
+        decoder_layers=3,
+        num_queries=30,
+        num_denoising=10,
+        num_labels=5,
+    )
+    model = RTDetrForObjectDetection(config)
+    # As it begins, all queries predict nearly the same, and a few biases have all of the gradient.
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.1 * torch.randn_like(parameter)
+    return model
+
+
+def random_batch(counts: tuple[int, ...] = (3, 0, 5)) -> tuple[Tensor, Targets]:
+    """Images of noise, with `counts` true boxes each."""
+
+    def boxes(count: int) -> Tensor:
+        return torch.cat((0.3 + 0.4 * torch.rand(count, 2), 0.1 + 0.4 * torch.rand(count, 2)), 1)
+
+    labels = [
+        {"class_labels": torch.randint(5, (count,)), "boxes": boxes(count)} for count in counts
+    ]
+    return torch.rand(len(counts), 3, 64, 64), labels
+
+
+def train(
+    loss_function: Callable[..., Losses] | None, seed: int = 0, steps: int = 8
+) -> tuple[list[float], RTDetrForObjectDetection]:
+    """The loss of each step, and the model afterwards; None keeps the model's own criterion."""
+    torch.manual_seed(seed)
+    model = small_model().train()
+    if loss_function is not None:
+        model.loss_function = loss_function
+    images, labels = random_batch()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses = []
+    for _ in range(steps):
+        loss = model(pixel_values=images, labels=labels).loss
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, model
+
+
+def main() -> None:
+    original, _ = train(None)
+    replaced, _ = train(criterion)
+    print("step   original    boxloss")
+    for step, losses in enumerate(zip(original, replaced, strict=True)):
+        print("{:4} {:10.5f} {:10.5f}".format(step, *losses))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""examples/fcos.py beside torchvision's FCOS."""
+
+from typing import Any
+
+import pytest
+import torch
+from dense_training import assert_same_training
+from torch.nn.functional import pad
+
+pytest.importorskip("torchvision", reason="torchvision is not installed")
+from torchvision.models.detection.fcos import FCOSHead
+
+from examples import fcos
+
+UNIT_ROUNDOFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24}
+COUNTS = ((3, 0, 5), (0, 0), (1,), (0, 40))
+SIZE, SHORTEST = 8.0, 8.0  # of the anchors; of the sides of all boxes
+
+
+def problem(counts: tuple[int, ...], seed: int, dtype: torch.dtype) -> dict[str, Any]:
+    """What FCOS hands to its head: of 256 anchors about 20 have one of their image's boxes."""
+    torch.manual_seed(seed)
+    _, targets = fcos.random_batch(counts, dtype)
+    images, anchors = len(counts), 256
+    centres = torch.cartesian_prod(torch.arange(4, 128, 8), torch.arange(4, 128, 8)).to(dtype)
+    points = torch.cat((centres - SIZE / 2, centres + SIZE / 2), 1)
+    matched = []
+    for target in targets:
+        # One of the image's boxes, if the anchor lies within it: else its centerness were NaN.
+        chosen = torch.randint(max(len(target["boxes"]), 1), (anchors,))
+        first, last = pad(target["boxes"], (0, 0, 0, 1))[chosen].split(2, -1)
+        inside = ((first < centres) & (centres < last)).all(1)
+        matched.append(torch.where(inside, chosen, -1))
+    outputs = {
+        "cls_logits": torch.randn(images, anchors, 5),
+        "bbox_regression": 0.5 + 2 * torch.rand(images, anchors, 4),  # sides of 8 to 40 pixels
+        "bbox_ctrness": torch.randn(images, anchors, 1),
+    }
+    return {
+        "targets": targets,
+        "head_outputs": {name: each.to(dtype).requires_grad_() for name, each in outputs.items()},
+        "anchors": [points] * images,
+        "matched_idxs": matched,
+    }
+
+
+@pytest.mark.parametrize("dtype", UNIT_ROUNDOFF, ids=str)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("counts", COUNTS, ids=str)
+def test_losses_and_gradients(counts: tuple[int, ...], seed: int, dtype: torch.dtype) -> None:
+    results = []
+    for head in (FCOSHead, fcos.Head):
+        values = problem(counts, seed, dtype)
+        made = head(in_channels=32, num_anchors=1, num_classes=5, num_convs=1)
+        losses = made.compute_loss(**values)
+        sum(losses.values()).backward()
+        results.append((losses, {n: each.grad for n, each in values["head_outputs"].items()}))
+    (losses, gradients), (others, other_gradients) = results
+    pairs = sum((each >= 0).sum().item() for each in values["matched_idxs"])
+    assert (pairs > 0) == any(counts)
+
+    # Both decode to the same bits. Then both are wrong by what tests/torch/comparison.py derives,
+    # in u: a pair's loss <= 2 by 48, adding P of them by P of their sizes; a box' gradient by
+    # 316 / side, and a delta's is the anchor's size times that, rounded once, over the number.
+    u = UNIT_ROUNDOFF[dtype]
+    number = max(pairs, 1)
+    close = {"atol": 2 * (48 + 2 * number) * u, "rtol": 0}
+    torch.testing.assert_close(others["bbox_regression"], losses["bbox_regression"], **close)
+    close["atol"] = 2 * 316 * u * SIZE / SHORTEST / number
+    name = "bbox_regression"
+    torch.testing.assert_close(other_gradients[name], gradients[name], **close)
+    assert (gradients[name].abs().amax() > 0) == (pairs > 0)
+
+    # The rest is the same formulas, each entry right to some 30 u of at most 10, added up in
+    # another order: N of them by N u of their sum.
+    sizes = {"cls_logits": 10 * 256 * 5 * len(counts), "bbox_ctrness": 10 * number}
+    for loss, output in (("classification", "cls_logits"), ("bbox_ctrness", "bbox_ctrness")):
+        entries = gradients[output].numel()
+        close["atol"] = 2 * (30 + entries) * u * sizes[output] / number
+        torch.testing.assert_close(others[loss], losses[loss], **close)
+        close["atol"] = 2 * 30 * u * 10 / number
+        torch.testing.assert_close(other_gradients[output], gradients[output], **close)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_training(seed: int) -> None:
+    assert_same_training(fcos.train, FCOSHead, fcos.Head, seed)
+
+
+def test_nothing_is_awaited_in_the_box_loss() -> None:
+    """On the Meta device, whose numbers nobody can ask for."""
+    values = problem((3, 0, 5), 0, torch.float32)
+    to = "meta"
+    head = fcos.Head(in_channels=32, num_anchors=1, num_classes=5, num_convs=1)
+    losses = head.compute_loss(
+        [{n: each.to(to) for n, each in target.items()} for target in values["targets"]],
+        {n: each.to(to) for n, each in values["head_outputs"].items()},
+        [each.to(to) for each in values["anchors"]],
+        [each.to(to) for each in values["matched_idxs"]],
+    )
+    assert all(each.shape == () for each in losses.values())

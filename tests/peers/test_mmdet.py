@@ -1,0 +1,220 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""boxloss.torch.compat.MMDetLoss beside mmdetection's losses.
+
+mmdetection itself needs a compiled mmcv. Its box losses are plain torch: three of its files are
+loaded here by themselves, with a registry that registers nothing. They always run in double, on the
+same numbers.
+"""
+
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import torch
+from boxloss.torch.compat import MMDetLoss
+from torch import Tensor
+
+found = find_spec("mmdet")
+if found is None or not found.submodule_search_locations:
+    pytest.skip("mmdet is not installed", allow_module_level=True)
+FOLDER = Path(next(iter(found.submodule_search_locations)))
+
+
+def load_losses() -> ModuleType:
+    def load(name: str) -> ModuleType:
+        spec = spec_from_file_location(name, FOLDER.parent / (name.replace(".", "/") + ".py"))
+        sys.modules[name] = module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    with patch.dict(sys.modules):
+        for package in ("mmdet", "mmdet.models", "mmdet.models.losses", "mmdet.structures"):
+            sys.modules[package] = ModuleType(package)
+            sys.modules[package].__path__ = []
+        registry = ModuleType("mmdet.registry")
+        registry.MODELS = type("Registry", (), {"register_module": lambda: lambda module: module})
+        sys.modules["mmdet.registry"] = registry
+        boxes = ModuleType("mmdet.structures.bbox")
+        boxes.__path__ = []
+        sys.modules["mmdet.structures.bbox"] = boxes
+        boxes.bbox_overlaps = load("mmdet.structures.bbox.bbox_overlaps").bbox_overlaps
+        load("mmdet.models.losses.utils")
+        return load("mmdet.models.losses.iou_loss")
+
+
+mmdet = load_losses()
+
+THEIRS: dict[str, Callable[..., Any]] = {
+    "iou_log": mmdet.IoULoss,
+    "iou": lambda **options: mmdet.IoULoss(mode="linear", **options),
+    "iou_squared": lambda **options: mmdet.IoULoss(mode="square", **options),
+    "giou": mmdet.GIoULoss,
+    "diou": mmdet.DIoULoss,
+    "ciou_gated": mmdet.CIoULoss,
+    "siou": lambda **options: mmdet.SIoULoss(neg_gamma=True, **options),
+}
+UNIT_ROUNDOFF = {
+    torch.float64: 2.0**-53,
+    torch.float32: 2.0**-24,
+    torch.float16: 2.0**-11,
+    torch.bfloat16: 2.0**-8,
+}
+WEIGHTS = {"no weight": None, "(n)": (), "(n, 4)": (4,)}
+N, SHORTEST, FURTHEST, EPS = 60, 8.0, 128.0, 1e-6
+# How theirs takes an average factor.
+AVERAGES = {
+    "none given": None,
+    "int": 37,
+    "float": 0.25,
+    "0": 0.0,
+    "tensor": torch.tensor(37.5),
+    "int tensor": torch.tensor(12),
+    "tensor of one": torch.tensor([12.5], dtype=torch.float64),
+}
+
+
+def problem(loss: str, seed: int, dtype: torch.dtype, n: int = N) -> tuple[Tensor, Tensor]:
+    """Boxes of at least 8 pixels and true boxes in float32; every sixth pair is far apart."""
+    torch.manual_seed(seed)
+    first = 64 * torch.rand(n, 2)
+    sides = SHORTEST * 1.5 + 32 * torch.rand(n, 2)
+    pred = torch.cat((first, first + sides), 1)
+    target = pred + 0.15 * (sides * (torch.rand(2, n, 2) - 0.5)).transpose(0, 1).flatten(1)
+    if loss != "siou":  # which theirs holds at 2
+        target[::6] += FURTHEST
+    return pred.to(dtype), target
+
+
+def run(loss: Any, values: list[Tensor | None], *rest: Any) -> tuple[Tensor, ...]:
+    """The loss, and the gradients of its sum by pred and weight."""
+    leaves = [None if each is None else each.clone().requires_grad_() for each in values]
+    pred, target, weight = leaves
+    value = loss(pred, target.detach(), weight, *rest)
+    value.sum().backward()
+    return value.detach(), pred.grad, None if weight is None else weight.grad
+
+
+def assert_near(
+    results: tuple[Tensor, ...],
+    expected: tuple[Tensor, ...],
+    dtype: torch.dtype,
+    factor: float,
+    is_sum: bool,
+) -> None:
+    # In u of what boxloss computes in; in double theirs rounds, too: twice. -log(iou) is the worst:
+    # iou > 0.5 is right to 17 of tests/torch/comparison.py, so its logarithm to 34, and with eps
+    # for iou it is 13.9, right to 2 u of that. By sides a gradient is right to 2 * 154 and, of CIoU
+    # and SIoU, 250 more: see test_retinanet.py; SIoU's angle has s, right to 3 u of a coordinate.
+    # Theirs adds eps to heights, in CIoU and SIoU: 6 e of a loss, 60 e / side of a gradient with
+    # e = eps / side, see test_yolo.py; and it holds iou at eps, which is 2 eps of 1 - iou^2.
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
+    u = UNIT_ROUNDOFF[wide] * (2 if wide == dtype == torch.float64 else 1)
+    e = EPS / SHORTEST
+    of_loss = (100 + 3 * FURTHEST / SHORTEST) * u + 6 * e + 2 * EPS
+    of_gradient = ((560 + 9 * FURTHEST / SHORTEST) * u + 60 * e) / SHORTEST
+    value, by_pred, by_weight = results
+    wanted, wanted_by_pred, wanted_by_weight = expected
+    assert value.dtype == wide
+    assert value.shape == wanted.shape
+    atol = factor * of_loss * (N if is_sum else 1)
+    torch.testing.assert_close(value.double(), wanted, atol=atol, rtol=(N if is_sum else 4) * u)
+    assert by_pred.dtype == dtype
+    stored = UNIT_ROUNDOFF[dtype]
+    torch.testing.assert_close(
+        by_pred.double(), wanted_by_pred, atol=factor * of_gradient, rtol=2 * stored
+    )
+    if by_weight is not None:
+        # A weight's gradient is a loss; mean(-1) gives it four times a fourth.
+        torch.testing.assert_close(
+            by_weight.double(), wanted_by_weight, atol=factor * of_loss, rtol=8 * u
+        )
+
+
+@pytest.mark.parametrize("dtype", UNIT_ROUNDOFF, ids=str)
+@pytest.mark.parametrize("shape", WEIGHTS)
+@pytest.mark.parametrize("loss", THEIRS)
+def test_values_and_gradients(loss: str, shape: str, dtype: torch.dtype) -> None:
+    for seed in range(2):
+        pred, target = problem(loss, seed, dtype)
+        last = WEIGHTS[shape]
+        weight = None if last is None else torch.rand(N, *last)
+        if weight is not None:
+            weight[::7] = 0
+        doubles = [each if each is None else each.double() for each in (pred, target, weight)]
+        ours, theirs = MMDetLoss(loss, loss_weight=2.0), THEIRS[loss](loss_weight=2.0)
+        for override in ("none", "sum", "mean", None):
+            for average in AVERAGES.values() if override != "sum" else [None]:
+                if dtype == torch.float16 and type(average) is float and average == 0:
+                    continue  # gradients are beyond its range
+                rest = (average, override)
+                results = run(ours, [pred, target, weight], *rest)
+                expected = run(theirs, doubles, *rest)
+                if isinstance(average, Tensor):
+                    expected = (expected[0].reshape(results[0].shape), *expected[1:])
+                divisor = {"none": 1.0, "sum": 1.0}.get(override, N)
+                if average is not None and override != "none":
+                    divisor = float(average) + torch.finfo(torch.float32).eps
+                is_sum = override != "none"
+                assert_near(results, expected, dtype, 2.0 / divisor, is_sum)
+                assert expected[1].ne(0).any()
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("shape", ["(n)", "(n, 4)"])
+@pytest.mark.parametrize("loss", THEIRS)
+def test_no_positive_weight(loss: str, shape: str, reduction: str) -> None:
+    pred, target = problem(loss, 0, torch.float64)
+    values = [pred, target.double(), torch.zeros(N, *WEIGHTS[shape], dtype=torch.float64)]
+    value, by_pred, _ = run(MMDetLoss(loss, reduction=reduction), values)
+    wanted, wanted_by_pred, _ = run(THEIRS[loss](reduction=reduction), values)
+    assert value == wanted == 0
+    assert by_pred.eq(0).all()
+    assert wanted_by_pred.eq(0).all()
+    assert MMDetLoss(loss, reduction="none")(*values).eq(torch.zeros(N)).all()
+
+
+@pytest.mark.parametrize("loss", THEIRS)
+def test_no_boxes(loss: str) -> None:
+    pred, target = problem(loss, 0, torch.float64, n=0)
+    target = target.double()
+    value, by_pred, _ = run(MMDetLoss(loss), [pred, target, None], 3)
+    assert value == THEIRS[loss]()(pred, target, avg_factor=3) == 0
+    assert by_pred.shape == (0, 4)
+    value, by_pred, _ = run(MMDetLoss(loss), [pred, target, pred.new_zeros(0)])
+    assert value == THEIRS[loss]()(pred, target, pred.new_zeros(0)) == 0
+    assert MMDetLoss(loss)(pred, target) == 0  # theirs is NaN
+
+
+def test_avg_factor_is_not_for_sums() -> None:
+    pred, target = problem("giou", 0, torch.float32)
+    for module in (MMDetLoss(), mmdet.GIoULoss()):
+        with pytest.raises(ValueError, match="avg_factor"):
+            module(pred, target, avg_factor=2, reduction_override="sum")
+
+
+@pytest.mark.parametrize("loss", ["giou", "ciou_gated"])
+@pytest.mark.parametrize("seed", range(3))
+def test_training(loss: str, seed: int) -> None:
+    """Boxes themselves are learnt, in double. With eps on the heights a gradient is 60 eps / side
+    apart, over a side; the sum of ten is at most twice tenfold of it, where gradients are at least
+    1 / 64."""
+    results = []
+    for module in (THEIRS[loss](loss_weight=2.0), MMDetLoss(loss, loss_weight=2.0)):
+        pred, target = problem(loss, seed, torch.float64)
+        deltas = torch.zeros(N, 4, dtype=torch.float64, requires_grad=True)
+        optimizer = torch.optim.SGD([deltas], lr=1.0)
+        for _ in range(10):
+            optimizer.zero_grad()
+            module(pred + deltas, target.double(), torch.ones(N), avg_factor=1.0).backward()
+            optimizer.step()
+        results.append(deltas.detach())
+    wanted, weights = results
+    close = 1e-10 if loss == "giou" else 20 * 2 * 60 * EPS / SHORTEST / SHORTEST * 64
+    assert (weights - wanted).norm() <= close * wanted.norm()
+    assert wanted.norm() > 1
