@@ -44,7 +44,8 @@ other_files = $(shell find $(folders) -name '*.py' -o -name '*.cmake') $(wildcar
 
 # --- Targets ---
 
-.PHONY: help demo test test-toolchains test-core test-asan test-asan-torch test-python build package bench lint format clean
+.PHONY: help demo test test-core test-asan test-asan-torch test-python test-toolchains build build-asan package \
+  bench lint format clean
 
 help: ## this list
 	@echo 'make TARGET [BACKEND="cuda;kokkos"] [PYTHON=python3]'
@@ -61,18 +62,23 @@ test: test-core test-asan test-asan-torch test-python ## all the tests but test-
 test-core: build ## the C++ tests
 	ctest --test-dir build/$(backend_name) --output-on-failure
 
-test-asan: $(venv) ## the C++ tests on the CPU under AddressSanitizer and UndefinedBehaviorSanitizer
-	$(get_catch2)
-	cmake --preset dev-asan
-	cmake --build --preset dev-asan
+test-asan: build-asan ## the C++ tests on the CPU under AddressSanitizer and UndefinedBehaviorSanitizer
 	ctest --preset dev-asan
 
 # Python itself is not built with the sanitizer, so its library comes first, and libstdc++ with it,
 # or else exceptions could not be followed. Python's own leaks are not ours. The build is for the CPU.
-test-asan-torch: build/$(python_name)-asan/installed ## the Python tests marked asan, likewise
+test-asan-torch: build-asan ## the Python tests marked asan, likewise
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
-	ASAN_OPTIONS=detect_leaks=0 CUDA_VISIBLE_DEVICES= PYTHONPATH="$(CURDIR)/$(<D)/site:$${PYTHONPATH:-}" \
+	ASAN_OPTIONS=detect_leaks=0 CUDA_VISIBLE_DEVICES= \
+	PYTHONPATH="$(CURDIR)/build/dev-asan/site:$${PYTHONPATH:-}" \
 	$(PYTHON) -m pytest -m asan --capture=no tests/torch
+
+build-asan: $(venv)
+	$(get_catch2)
+	cmake --preset dev-asan -DPython3_EXECUTABLE="$$($(PYTHON) -c 'import sys; print(sys.executable)')"
+	cmake --build --preset dev-asan
+	cmake --install build/dev-asan --component python --prefix build/dev-asan/site
+	cp -r bindings/python/boxloss build/dev-asan/site
 
 test-toolchains: $(venv) ## CUDA, Kokkos and HIP with compilers of their own, where those can be had
 	$(get_catch2)
@@ -124,9 +130,4 @@ $(site)/.boxloss-$(backend_name): $(sources) $(venv)
 	rm -f $(site)/.boxloss-*
 	$(pip_install) $(into_site) --config-settings=build-dir=build/$(python_name)-$(backend_name) \
 	  --config-settings='cmake.define.BACKEND=$(backend_list)' .
-	touch $@
-
-build/$(python_name)-asan/installed: $(sources) $(venv)
-	$(pip_install) --target $(@D)/site --upgrade --config-settings=build-dir=$(@D)/build \
-	  --config-settings=cmake.define.BOXLOSS_SANITIZE=ON .
 	touch $@
