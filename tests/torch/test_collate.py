@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import boxes
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 COUNTS = (2, 0, 5, 1)
 
@@ -94,6 +95,45 @@ def test_errors(device: torch.device, collate: Callable[[list[Tensor]], object])
         collate([good, good.double()])
     with pytest.raises(RuntimeError, match=r"boxes\[1\] is on meta, boxes\[0\] on "):
         collate([good, good.to("meta")])
+
+
+@pytest.mark.parametrize("collate", [collate_ragged, collate_padded])
+def test_counts_are_copied_without_a_wait(
+    collate: Callable[[list[Tensor]], tuple[Tensor, Tensor]],
+) -> None:
+    """To the Meta device, whose copies are as a GPU's."""
+
+    each = images(torch.device("meta"))
+    waits = []
+
+    class Copies(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            kwargs = kwargs or {}
+            if function is torch.ops.aten._to_copy.default:
+                waits.append(not kwargs.get("non_blocking", False))
+            return function(*args, **kwargs)
+
+    with Copies():
+        collate(each)
+    assert waits == [False]
+
+
+@pytest.mark.parametrize("collate", [collate_ragged, collate_padded])
+def test_nobody_waits_for_the_gpu(
+    device: torch.device, collate: Callable[[list[Tensor]], tuple[Tensor, Tensor]]
+) -> None:
+    if device.type != "cuda":
+        pytest.skip("only a GPU is waited for")
+    each = images(device)
+    expected = collate(each)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        results = collate(each)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert all(torch.equal(*pair) for pair in zip(results, expected, strict=True))
 
 
 def test_too_few_slots(device: torch.device) -> None:

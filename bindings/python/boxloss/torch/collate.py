@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From one box tensor for each image to the batch layouts that the losses read."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -20,8 +21,11 @@ def _check_boxes(boxes: Sequence[Tensor]) -> None:
             raise RuntimeError(f"boxes[{i}] is on {each.device}, boxes[0] on {boxes[0].device}")
 
 
-def _counts(boxes: Sequence[Tensor]) -> Tensor:
-    return torch.tensor([len(each) for each in boxes], dtype=torch.int64, device=boxes[0].device)
+def on_host(numbers: Iterable[int], device: torch.device) -> Tensor:
+    """int64, on the CPU, from where `device` can fetch them while nobody waits."""
+    return torch.tensor(
+        list(numbers), dtype=torch.int64, device="cpu", pin_memory=device.type == "cuda"
+    )
 
 
 def collate_ragged(boxes: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
@@ -32,11 +36,12 @@ def collate_ragged(boxes: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
 
     Returns:
         The boxes (T, 4) and the offsets (images + 1), int64: image b owns rows offsets[b] to
-        offsets[b + 1].
+        offsets[b + 1]. Nobody waits for a GPU.
     """
     _check_boxes(boxes)
-    counts = _counts(boxes)
-    return torch.cat(list(boxes)), torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    device = boxes[0].device
+    offsets = on_host(accumulate(map(len, boxes), initial=0), device)
+    return torch.cat(list(boxes)), offsets.to(device, non_blocking=True)
 
 
 def collate_padded(boxes: Sequence[Tensor], slots: int | None = None) -> tuple[Tensor, Tensor]:
@@ -47,7 +52,7 @@ def collate_padded(boxes: Sequence[Tensor], slots: int | None = None) -> tuple[T
         slots: the batch's second dimension; the largest n when not given.
 
     Returns:
-        The boxes (images, slots, 4) and the lengths (images), int64.
+        The boxes (images, slots, 4) and the lengths (images), int64. Nobody waits for a GPU.
 
     Raises:
         ValueError: an image has more boxes than slots.
@@ -61,4 +66,4 @@ def collate_padded(boxes: Sequence[Tensor], slots: int | None = None) -> tuple[T
     padded = boxes[0].new_zeros((len(boxes), slots, 4))
     for i, each in enumerate(boxes):
         padded[i, : len(each)] = each
-    return padded, _counts(boxes)
+    return padded, on_host(map(len, boxes), padded.device).to(padded.device, non_blocking=True)
