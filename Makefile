@@ -44,7 +44,7 @@ other_files = $(shell find $(folders) -name '*.py' -o -name '*.cmake') $(wildcar
 
 # --- Targets ---
 
-.PHONY: help demo test test-core test-asan test-asan-torch test-python test-toolchains build build-asan package \
+.PHONY: help demo test test-core test-asan test-asan-torch test-python test-toolchains test-peers build build-asan package \
   bench lint format clean
 
 help: ## this list
@@ -57,7 +57,7 @@ demo: package ## train a small face detector with this loss and with the usual o
 	$(PYTHON) -m benchmarks.face_detector --scale small --device $(device) \
 	  --plot benchmarks/out/face_detector.svg
 
-test: test-core test-asan test-asan-torch test-python ## all the tests but test-toolchains
+test: test-core test-asan test-asan-torch test-python ## all the tests but test-toolchains and test-peers
 
 test-core: build ## the C++ tests
 	ctest --test-dir build/$(backend_name) --output-on-failure
@@ -83,6 +83,10 @@ build-asan: $(venv)
 test-toolchains: $(venv) ## CUDA, Kokkos and HIP with compilers of their own, where those can be had
 	$(get_catch2)
 	PYTHON=$(PYTHON) tools/test_toolchains
+
+# An environment of its own, of some 6 GB: the newest torch, and who wants it.
+test-peers: .venv-peers/.boxloss ## the examples and adapters, each beside the detector that it is for
+	YOLO_OFFLINE=true YOLO_CONFIG_DIR=$(CURDIR)/build .venv-peers/bin/python -m pytest tests/peers
 
 test-python: package ## the Python tests
 	$(get_headers)
@@ -114,7 +118,7 @@ format: $(venv) ## rewrite the sources as lint wants them
 	ruff check --fix
 	ruff format
 
-clean: ## remove build/, keep .venv
+clean: ## remove build/, keep .venv and .venv-peers
 	rm -rf build
 
 # --- What is made once ---
@@ -123,6 +127,18 @@ clean: ## remove build/, keep .venv
 	tools/install_system_packages venv
 	python3 -m venv .venv
 	.venv/bin/python -m pip install -r requirements-dev.txt
+	touch $@
+
+.venv-peers/ready: requirements-peers.txt
+	tools/install_system_packages venv
+	tools/install_system_packages opencv
+	python3 -m venv .venv-peers
+	.venv-peers/bin/python -m pip install -r requirements-peers.txt
+	touch $@
+
+.venv-peers/.boxloss: $(sources) .venv-peers/ready
+	.venv-peers/bin/python -m pip install --no-build-isolation --no-deps \
+	  --config-settings=build-dir=build/venv-peers .
 	touch $@
 
 # A site holds one build at a time: the mark says of which backends.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """transformers' DETR, trained with its own criterion and with boxloss in its place, in two ways.
 
-    python examples/detr.py
+    python -m examples.detr
 
 `criterion` does all that has to do with boxes for all decoder layers at once. `adapted` leaves
 transformers' criterion as it is, layer by layer, and gives it a matcher and a loss_boxes from
@@ -14,12 +14,21 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from boxloss.torch import box_losses, collate_ragged, hungarian_match, matching_cost
+from boxloss.torch import (
+    box_losses,
+    collate_ragged,
+    global_normalizer,
+    hungarian_match,
+    matching_cost,
+)
 from boxloss.torch.compat import HungarianMatcher, detr_loss_boxes
 from torch import Tensor
 from torch.nn import functional
 from transformers import DetrConfig, DetrForObjectDetection, ResNetConfig
 from transformers.loss import loss_for_object_detection as originals
+
+from examples import training
+from examples.training import COUNTS, STEPS, Run, random_boxes
 
 Targets = list[dict[str, Tensor]]
 Losses = tuple[Tensor, dict[str, Tensor], list[dict[str, Tensor]] | None]
@@ -44,6 +53,8 @@ def criterion(
         auxiliary = [{"logits": each, "pred_boxes": its} for each, its in layers]
     true_boxes, offsets = collate_ragged([each["boxes"] for each in labels])
     classes = torch.cat([each["class_labels"] for each in labels])
+    # Averaged over ranks, as DETR has it. (transformers 5.23 divides by their number twice.)
+    number = global_normalizer(torch.full((), len(true_boxes), device=device)).clamp(min=1)
 
     # For the matcher and loss_boxes.
     cost = matching_cost(
@@ -67,16 +78,17 @@ def criterion(
         target_format="cxcywh",
         pred_index=pred_index,
         target_index=target_index,
-        normalizer=torch.full((), float(max(len(true_boxes), 1)), device=device),
+        normalizer=number,
     )
 
-    # The class loss and a figure for the log, in plain torch: who has no box is "no object".
+    # The class loss and a figure for the log, in plain torch: who has no box is "no object". At
+    # least in float32, as l1 is, whatever autocast made of the scores.
     wanted = torch.full(scores.shape[:-1], config.num_labels, device=device)
     wanted.view(-1)[pred_index] = classes[target_index]
-    weight = torch.ones(config.num_labels + 1, dtype=scores.dtype, device=device)
-    weight[-1] = config.eos_coefficient
+    weight = torch.ones(config.num_labels + 1, dtype=l1.dtype, device=device)
+    weight[-1].fill_(config.eos_coefficient)  # assigned, it would be waited for
     entropy = functional.cross_entropy(
-        scores.flatten(0, 2), wanted.flatten(), weight, reduction="none"
+        scores.flatten(0, 2).to(l1.dtype), wanted.flatten(), weight, reduction="none"
     )
     loss_ce = entropy.view(len(scores), -1).sum(1) / weight[wanted].flatten(1).sum(1)
     found = (scores.argmax(-1) != config.num_labels).sum(-1)
@@ -139,46 +151,30 @@ def small_model() -> DetrForObjectDetection:
     return model
 
 
-def random_batch(counts: tuple[int, ...] = (3, 0, 5)) -> tuple[Tensor, Targets]:
+def random_batch(counts: tuple[int, ...] = COUNTS) -> tuple[Tensor, Targets]:
     """Images of noise, with `counts` true boxes each."""
-
-    def boxes(count: int) -> Tensor:
-        return torch.cat((0.3 + 0.4 * torch.rand(count, 2), 0.1 + 0.4 * torch.rand(count, 2)), 1)
-
     labels = [
-        {"class_labels": torch.randint(5, (count,)), "boxes": boxes(count)} for count in counts
+        {"class_labels": torch.randint(5, (count,)), "boxes": random_boxes(count)}
+        for count in counts
     ]
     return torch.rand(len(counts), 3, 64, 64), labels
 
 
 def train(
-    loss_function: Callable[..., Losses] | None, seed: int = 0, steps: int = 8
-) -> tuple[list[float], DetrForObjectDetection]:
-    """The loss of each step, and the model afterwards; None keeps the model's own criterion."""
+    loss_function: Callable[..., Losses] | None = None, seed: int = 0, steps: int = STEPS
+) -> Run:
+    """None keeps the model's own criterion."""
     torch.manual_seed(seed)
     model = small_model().train()
-    if loss_function is not None:
-        model.loss_function = loss_function
+    model.loss_function = loss_function or model.loss_function
     images, labels = random_batch()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    losses = []
-    for _ in range(steps):
+
+    def losses() -> tuple[Tensor, Tensor]:
         loss = model(pixel_values=images, labels=labels).loss
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
-        optimizer.step()
-        losses.append(loss.item())
-    return losses, model
+        return loss, loss
 
-
-def main() -> None:
-    criteria = {"original": None, "boxloss": criterion, "adapted": adapted}
-    runs = {name: train(each) for name, each in criteria.items()}
-    print("step " + "".join(f"{name:>11}" for name in runs))
-    for step, losses in enumerate(zip(*(losses for losses, _ in runs.values()), strict=True)):
-        print(f"{step:4} " + "".join(f"{loss:11.5f}" for loss in losses))
+    return training.train(model, losses, steps)
 
 
 if __name__ == "__main__":
-    main()
+    training.show("The loss", train(), boxloss=train(criterion), adapted=train(adapted))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torchvision's FCOS, trained with its own head's loss and with boxloss in its place.
 
-    python examples/fcos.py
+    python -m examples.fcos
 
 The original gathers boxes by a mask, for which it waits for the device, and for their number once
 more. Here each anchor has the row of its true box, or -1, and nobody waits. The model is small and
@@ -16,7 +16,10 @@ from torch.nn import functional
 from torchvision.models.detection import FCOS
 from torchvision.models.detection.anchor_utils import AnchorGenerator
 from torchvision.models.detection.fcos import FCOSHead
-from torchvision.ops import sigmoid_focal_loss
+from torchvision.ops import box_convert, sigmoid_focal_loss
+
+from examples import training
+from examples.training import COUNTS, STEPS, Run, random_boxes
 
 Targets = list[dict[str, Tensor]]
 
@@ -35,7 +38,9 @@ class Head(FCOSHead):
         matched = torch.stack(matched_idxs)  # to each anchor's true box in its image; < 0: none
         row = torch.where(matched < 0, -1, matched + offsets[:-1, None])
         points = torch.stack(anchors)
-        pred = self.box_coder.decode(head_outputs["bbox_regression"], points)
+        # As wide as true boxes are: autocast would decode in halves.
+        distances = head_outputs["bbox_regression"].to(true_boxes)
+        pred = self.box_coder.decode(distances, points)
         # Over the number of pairs, or 1: that is "mean".
         box = giou_loss(pred.flatten(0, 1), true_boxes, target_index=row.flatten())
 
@@ -85,45 +90,31 @@ def small_model(head: type[FCOSHead]) -> FCOS:
     return FCOS(backbone, num_classes=5, min_size=128, anchor_generator=anchors, head=heads)
 
 
-def random_batch(
-    counts: tuple[int, ...] = (3, 0, 5), dtype: torch.dtype = torch.float32
-) -> tuple[list[Tensor], Targets]:
+def random_batch(counts: tuple[int, ...] = COUNTS) -> tuple[list[Tensor], Targets]:
     """Images of noise, with `counts` true boxes each."""
-    targets = []
-    for count in counts:
-        first = 64 * torch.rand(count, 2, dtype=dtype)
-        boxes = torch.cat((first, first + 16 + 40 * torch.rand(count, 2, dtype=dtype)), 1)
-        targets.append({"boxes": boxes, "labels": torch.randint(5, (count,))})
-    return list(torch.rand(len(counts), 3, 128, 128, dtype=dtype)), targets
+    targets = [
+        {
+            "boxes": box_convert(128 * random_boxes(count), "cxcywh", "xyxy"),
+            "labels": torch.randint(5, (count,)),
+        }
+        for count in counts
+    ]
+    return list(torch.rand(len(counts), 3, 128, 128)), targets
 
 
 def train(
-    head: type[FCOSHead], seed: int = 0, steps: int = 8, dtype: torch.dtype = torch.float32
-) -> tuple[list[float], FCOS]:
-    """The box loss of each step, and the model afterwards."""
+    head: type[FCOSHead], seed: int = 0, steps: int = STEPS, counts: tuple[int, ...] = COUNTS
+) -> Run:
     torch.manual_seed(seed)
-    model = small_model(head).train().to(dtype)
-    images, targets = random_batch(dtype=dtype)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    box_losses = []
-    for _ in range(steps):
-        losses = model(images, targets)
-        optimizer.zero_grad()
-        sum(losses.values()).backward()
-        optimizer.step()
-        box_losses.append(losses["bbox_regression"].item())
-    return box_losses, model
+    model = small_model(head).train()
+    batch = random_batch(counts)
 
+    def losses() -> tuple[Tensor, Tensor]:
+        by_name = model(*batch)
+        return sum(by_name.values()), by_name["bbox_regression"]
 
-def main() -> None:
-    original, model = train(FCOSHead)
-    replaced, other = train(Head)
-    print("step   original    boxloss")
-    for step, losses in enumerate(zip(original, replaced, strict=True)):
-        print("{:4} {:10.6f} {:10.6f}".format(step, *losses))
-    weights = zip(model.parameters(), other.parameters(), strict=True)
-    print(f"weights differ by at most {max((a - b).abs().max().item() for a, b in weights):.1e}")
+    return training.train(model, losses, steps)
 
 
 if __name__ == "__main__":
-    main()
+    training.show("The box loss", train(FCOSHead), boxloss=train(Head))

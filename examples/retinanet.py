@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torchvision's RetinaNet, trained with its own box loss and with boxloss in its place.
 
-    python examples/retinanet.py
+    python -m examples.retinanet
 
 The original goes through the images one by one. Here all images' pairs are one list, and an image's
 1 / (number of its pairs) is their weight. For the losses "giou", which RetinaNet v2 has, "diou" and
@@ -16,6 +16,10 @@ from torch import Tensor, nn
 from torchvision.models.detection import RetinaNet
 from torchvision.models.detection.anchor_utils import AnchorGenerator
 from torchvision.models.detection.retinanet import RetinaNetHead, RetinaNetRegressionHead
+from torchvision.ops import box_convert
+
+from examples import training
+from examples.training import COUNTS, STEPS, Run, random_boxes
 
 Targets = list[dict[str, Tensor]]
 
@@ -32,9 +36,9 @@ class RegressionHead(RetinaNetRegressionHead):
     ) -> Tensor:
         true_boxes, offsets = collate_ragged([each["boxes"] for each in targets])
         matched = torch.stack(matched_idxs)  # to each anchor's true box in its image; < 0: none
-        image, anchor = (matched >= 0).nonzero(as_tuple=True)  # the only wait for the device
-        # One anchor in hundreds has a true box: only those are decoded.
-        deltas = head_outputs["bbox_regression"][image, anchor]
+        image, anchor = (matched >= 0).nonzero(as_tuple=True)  # waits for their number
+        # One anchor in hundreds has a true box: only those are decoded, as wide as true boxes are.
+        deltas = head_outputs["bbox_regression"][image, anchor].to(true_boxes)
         pred = self.box_coder.decode_single(deltas, torch.stack(anchors)[image, anchor])
         row = offsets[image] + matched[image, anchor]
         weight = 1 / ((matched >= 0).sum(1) * len(targets)).double()
@@ -62,49 +66,35 @@ def small_model(head: type[RetinaNetRegressionHead], loss: str = "giou") -> Reti
     return RetinaNet(backbone, num_classes=5, min_size=64, anchor_generator=anchors, head=both)
 
 
-def random_batch(
-    counts: tuple[int, ...] = (3, 0, 5), dtype: torch.dtype = torch.float32
-) -> tuple[list[Tensor], Targets]:
+def random_batch(counts: tuple[int, ...] = COUNTS) -> tuple[list[Tensor], Targets]:
     """Images of noise, with `counts` true boxes each."""
-    targets = []
-    for count in counts:
-        first = 32 * torch.rand(count, 2, dtype=dtype)
-        boxes = torch.cat((first, first + 8 + 24 * torch.rand(count, 2, dtype=dtype)), 1)
-        targets.append({"boxes": boxes, "labels": torch.randint(5, (count,))})
-    return list(torch.rand(len(counts), 3, 64, 64, dtype=dtype)), targets
+    targets = [
+        {
+            "boxes": box_convert(64 * random_boxes(count), "cxcywh", "xyxy"),
+            "labels": torch.randint(5, (count,)),
+        }
+        for count in counts
+    ]
+    return list(torch.rand(len(counts), 3, 64, 64)), targets
 
 
 def train(
     head: type[RetinaNetRegressionHead],
     seed: int = 0,
-    steps: int = 8,
-    dtype: torch.dtype = torch.float32,
+    steps: int = STEPS,
+    counts: tuple[int, ...] = COUNTS,
     loss: str = "giou",
-) -> tuple[list[float], RetinaNet]:
-    """The box loss of each step, and the model afterwards."""
+) -> Run:
     torch.manual_seed(seed)
-    model = small_model(head, loss).train().to(dtype)
-    images, targets = random_batch(dtype=dtype)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    box_losses = []
-    for _ in range(steps):
-        losses = model(images, targets)
-        optimizer.zero_grad()
-        sum(losses.values()).backward()
-        optimizer.step()
-        box_losses.append(losses["bbox_regression"].item())
-    return box_losses, model
+    model = small_model(head, loss).train()
+    batch = random_batch(counts)
 
+    def losses() -> tuple[Tensor, Tensor]:
+        by_name = model(*batch)
+        return sum(by_name.values()), by_name["bbox_regression"]
 
-def main() -> None:
-    original, model = train(RetinaNetRegressionHead)
-    replaced, other = train(RegressionHead)
-    print("step   original    boxloss")
-    for step, losses in enumerate(zip(original, replaced, strict=True)):
-        print("{:4} {:10.6f} {:10.6f}".format(step, *losses))
-    weights = zip(model.parameters(), other.parameters(), strict=True)
-    print(f"weights differ by at most {max((a - b).abs().max().item() for a, b in weights):.1e}")
+    return training.train(model, losses, steps)
 
 
 if __name__ == "__main__":
-    main()
+    training.show("The box loss", train(RetinaNetRegressionHead), boxloss=train(RegressionHead))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """transformers' RT-DETR, trained with its own criterion and with boxloss in its place.
 
-    python examples/rt_detr.py
+    python -m examples.rt_detr
 
 What has to do with boxes is done for all decoder layers at once: the matcher, L1 and GIoU, and the
 IoU that the scores are trained towards. The original does it layer by layer, with all boxes by all
@@ -17,6 +17,9 @@ from boxloss.torch import box_losses, collate_ragged, hungarian_match, matching_
 from torch import Tensor
 from torch.nn import functional
 from transformers import RTDetrConfig, RTDetrForObjectDetection, RTDetrResNetConfig
+
+from examples import training
+from examples.training import COUNTS, STEPS, Run, random_boxes
 
 Targets = list[dict[str, Tensor]]
 Losses = tuple[Tensor, dict[str, Tensor], list[dict[str, Tensor]] | None]
@@ -52,7 +55,7 @@ def criterion(
 
     true_boxes, offsets = collate_ragged([each["boxes"] for each in labels])
     classes = torch.cat([each["class_labels"] for each in labels])
-    number = max(len(true_boxes), 1)
+    number = max(len(true_boxes), 1)  # of this rank alone, as there
 
     pairs = match(scores, boxes, true_boxes, offsets, classes, config)
     losses = losses_of_pairs(scores, boxes, true_boxes, classes, *pairs, number, config)
@@ -121,11 +124,12 @@ def losses_of_pairs(
         normalizer=torch.full((), float(number), device=boxes.device),
     )
     # The varifocal loss, in plain torch: a pair's score is to be its IoU, all others are to be 0.
-    flat = scores.flatten(0, 2)
+    # At least in float32, as iou is, whatever autocast made of the scores.
+    flat = scores.flatten(0, 2).to(iou.dtype)
     place = pred_index.flatten(), classes[target_index.flatten()]
-    wanted, weight = torch.zeros_like(flat), flat.detach().sigmoid().pow(config.focal_loss_gamma)
-    weight = (config.focal_loss_alpha * weight).to(flat.dtype)
-    wanted[place] = weight[place] = iou.flatten().to(flat.dtype)
+    wanted = torch.zeros_like(flat)
+    weight = config.focal_loss_alpha * flat.detach().sigmoid().pow(config.focal_loss_gamma)
+    wanted[place] = weight[place] = iou.flatten()
     vfl = functional.binary_cross_entropy_with_logits(flat, wanted, weight, reduction="none")
     return {
         "loss_vfl": config.weight_loss_vfl * vfl.view(len(scores), -1).sum(1) / number,
@@ -190,46 +194,30 @@ def small_model() -> RTDetrForObjectDetection:
     return model
 
 
-def random_batch(counts: tuple[int, ...] = (3, 0, 5)) -> tuple[Tensor, Targets]:
+def random_batch(counts: tuple[int, ...] = COUNTS) -> tuple[Tensor, Targets]:
     """Images of noise, with `counts` true boxes each."""
-
-    def boxes(count: int) -> Tensor:
-        return torch.cat((0.3 + 0.4 * torch.rand(count, 2), 0.1 + 0.4 * torch.rand(count, 2)), 1)
-
     labels = [
-        {"class_labels": torch.randint(5, (count,)), "boxes": boxes(count)} for count in counts
+        {"class_labels": torch.randint(5, (count,)), "boxes": random_boxes(count)}
+        for count in counts
     ]
     return torch.rand(len(counts), 3, 64, 64), labels
 
 
 def train(
-    loss_function: Callable[..., Losses] | None, seed: int = 0, steps: int = 8
-) -> tuple[list[float], RTDetrForObjectDetection]:
-    """The loss of each step, and the model afterwards; None keeps the model's own criterion."""
+    loss_function: Callable[..., Losses] | None = None, seed: int = 0, steps: int = STEPS
+) -> Run:
+    """None keeps the model's own criterion."""
     torch.manual_seed(seed)
     model = small_model().train()
-    if loss_function is not None:
-        model.loss_function = loss_function
+    model.loss_function = loss_function or model.loss_function
     images, labels = random_batch()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    losses = []
-    for _ in range(steps):
+
+    def losses() -> tuple[Tensor, Tensor]:
         loss = model(pixel_values=images, labels=labels).loss
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
-        optimizer.step()
-        losses.append(loss.item())
-    return losses, model
+        return loss, loss
 
-
-def main() -> None:
-    original, _ = train(None)
-    replaced, _ = train(criterion)
-    print("step   original    boxloss")
-    for step, losses in enumerate(zip(original, replaced, strict=True)):
-        print("{:4} {:10.5f} {:10.5f}".format(step, *losses))
+    return training.train(model, losses, steps)
 
 
 if __name__ == "__main__":
-    main()
+    training.show("The loss", train(), boxloss=train(criterion))

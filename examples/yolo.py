@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A YOLO of Ultralytics, trained with its own box loss and with boxloss in its place.
 
-    python examples/yolo.py
+    python -m examples.yolo
 
-The CIoU loss of all anchors' boxes, in place: those without an object are masked, not gathered out.
-The model is small and random. Needs boxloss and ultralytics, which is under the AGPL-3.0.
+The boxes of the anchors that have an object are read where they are, not gathered. The model is
+small and random. Needs boxloss and ultralytics, which is under the AGPL-3.0.
 """
 
 from typing import Any
@@ -16,6 +16,9 @@ from torch import Tensor
 from ultralytics.nn.tasks import DetectionModel
 from ultralytics.utils.loss import BboxLoss
 from ultralytics.utils.tal import bbox2dist
+
+from examples import training
+from examples.training import COUNTS, STEPS, Run, random_boxes
 
 
 class FusedBboxLoss(BboxLoss):
@@ -33,21 +36,23 @@ class FusedBboxLoss(BboxLoss):
         imgsz: Tensor,
         stride: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        weight = target_scores.sum(-1)
+        image, anchor = where = fg_mask.nonzero(as_tuple=True)  # the only wait for the device
+        row = image * fg_mask.shape[1] + anchor
+        weight = target_scores[where].sum(-1)
         box = ciou_loss(
             pred_bboxes,
             target_bboxes,
-            mask=fg_mask,
+            pred_index=row,
+            target_index=row,
             weight=weight,
             normalizer=target_scores_sum,
         )
 
         # The distribution focal loss is Ultralytics' own.
-        where = fg_mask.nonzero(as_tuple=True)
         bins = self.dfl_loss.reg_max
         sides = bbox2dist(anchor_points, target_bboxes, bins - 1)[where]
         dfl = self.dfl_loss(pred_dist[where].view(-1, bins), sides).squeeze(-1)
-        return box, (dfl * weight[where]).sum() / target_scores_sum
+        return box, (dfl * weight).sum() / target_scores_sum
 
 
 # --- Training ---
@@ -74,47 +79,30 @@ def small_model(bbox_loss: type[BboxLoss]) -> DetectionModel:
     return model
 
 
-def random_batch(
-    counts: tuple[int, ...] = (3, 0, 5), dtype: torch.dtype = torch.float32
-) -> dict[str, Any]:
+def random_batch(counts: tuple[int, ...] = COUNTS) -> dict[str, Any]:
     """Images of noise, with `counts` true boxes each."""
     total = sum(counts)
-    centre = 0.35 + 0.3 * torch.rand(total, 2, dtype=dtype)
     return {
-        "img": torch.rand(len(counts), 3, 128, 128, dtype=dtype),
+        "img": torch.rand(len(counts), 3, 128, 128),
         "batch_idx": torch.arange(len(counts)).repeat_interleave(torch.tensor(counts)),
         "cls": torch.randint(5, (total,)),
-        "bboxes": torch.cat((centre, 0.2 + 0.4 * torch.rand(total, 2, dtype=dtype)), 1),
+        "bboxes": random_boxes(total),
     }
 
 
 def train(
-    bbox_loss: type[BboxLoss], seed: int = 0, steps: int = 8, dtype: torch.dtype = torch.float32
-) -> tuple[list[float], DetectionModel]:
-    """The box loss of each step, and the model afterwards."""
+    bbox_loss: type[BboxLoss], seed: int = 0, steps: int = STEPS, counts: tuple[int, ...] = COUNTS
+) -> Run:
     torch.manual_seed(seed)
-    model = small_model(bbox_loss).train().to(dtype)
-    batch = random_batch(dtype=dtype)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    box_losses = []
-    for _ in range(steps):
+    model = small_model(bbox_loss).train()
+    batch = random_batch(counts)
+
+    def losses() -> tuple[Tensor, Tensor]:
         loss, items = model(batch)
-        optimizer.zero_grad()
-        loss.sum().backward()
-        optimizer.step()
-        box_losses.append(items["box_loss"].item())
-    return box_losses, model
+        return loss.sum(), items["box_loss"]
 
-
-def main() -> None:
-    original, model = train(BboxLoss)
-    replaced, other = train(FusedBboxLoss)
-    print("step   original    boxloss")
-    for step, losses in enumerate(zip(original, replaced, strict=True)):
-        print("{:4} {:10.6f} {:10.6f}".format(step, *losses))
-    weights = zip(model.parameters(), other.parameters(), strict=True)
-    print(f"weights differ by at most {max((a - b).abs().max().item() for a, b in weights):.1e}")
+    return training.train(model, losses, steps)
 
 
 if __name__ == "__main__":
-    main()
+    training.show("The box loss", train(BboxLoss), boxloss=train(FusedBboxLoss))

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""A dense detector's training, with its own box loss and with an example's.
+"""A dense detector's training, with its own box loss and with an example's; and its halves.
 
 In double. A gradient through the network is a sum of some thousand terms, each right to some
 hundreds of u = 1.1e-16: relative to the norm of all gradients 1e-13, in the first step. What is
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from surroundings import assert_as_near, default_dtype, moved
 from torch import Tensor
 
 CLOSE = 1e-10
@@ -23,15 +24,31 @@ def weights(model: torch.nn.Module) -> Tensor:
 
 
 def assert_same_training(
-    train: Callable[..., Any], original: Any, replaced: Any, seed: int, close: float = CLOSE
+    train: Callable[..., Any],
+    original: Any,
+    replaced: Any,
+    seed: int,
+    counts: tuple[int, ...] = (3, 0, 5),
+    close: float = CLOSE,
 ) -> None:
     """The same losses in each step, and the same weights after them."""
-    _, start = train(original, seed, steps=0, dtype=torch.float64)
-    losses, model = train(original, seed, dtype=torch.float64)
-    others, other = train(replaced, seed, dtype=torch.float64)
-    moved = (weights(model) - weights(start)).norm().item()
+    with default_dtype(torch.float64):
+        _, start = train(original, seed, steps=0, counts=counts)
+        losses, model = train(original, seed, counts=counts)
+        others, other = train(replaced, seed, counts=counts)
+    way = (weights(model) - weights(start)).norm().item()
     apart = (weights(other) - weights(model)).norm().item()
     assert len(losses) == len(others) == 8
-    assert len(set(losses)) == len(losses)  # there is something to train
-    assert apart <= close * moved, (apart, moved)
+    assert len(set(losses)) == (8 if any(counts) else 1)  # there is something to train
+    assert way > 0
+    assert apart <= close * way, (apart, way)
     torch.testing.assert_close(others, losses, rtol=max(close, 2.0**-23), atol=0)
+
+
+def assert_as_near_under_autocast(
+    run: Callable[..., Any], original: Any, replaced: Any, values: dict[str, Any]
+) -> None:
+    """`run` gives losses and gradients. The original is right in double, on the same numbers."""
+    exact = run(original, moved(values, "cpu", torch.float64), torch.float64)
+    halves = (run(each, moved(values, "cpu"), torch.bfloat16) for each in (replaced, original))
+    assert_as_near(*halves, exact)

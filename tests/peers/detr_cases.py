@@ -21,8 +21,6 @@ before what both multiply and divide by:
     its gradient, w (softmax - 1) / sum w   (C + 4 X + 10 + N) / sum w
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from math import log
 
 import torch
@@ -36,16 +34,7 @@ SHORTEST_SIDE = 2.0**-4
 COUNTS = ((3, 0, 5), (0, 0), (25, 4), (1,))
 
 Targets = list[dict[str, Tensor]]
-
-
-@contextmanager
-def default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
+Results = tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]  # total, losses, gradients
 
 
 def generator(seed: int) -> torch.Generator:

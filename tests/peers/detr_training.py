@@ -15,7 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from detr_cases import default_dtype
+from surroundings import default_dtype
 from torch import Tensor
 
 CLOSE = 1e-11

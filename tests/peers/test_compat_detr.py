@@ -15,12 +15,11 @@ from boxloss.torch import collate_matches
 from boxloss.torch.compat import HungarianMatcher, detr_loss_boxes
 from boxloss.torch.compat.detr import _rows_there
 from detr_cases import CLASSES, COUNTS, QUERIES, UNIT_ROUNDOFF, Targets
+from surroundings import DEVICES, moved, waits
 from torch import Tensor
-
-pytest.importorskip("scipy", reason="SciPy is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 from transformers.loss import loss_for_object_detection as detr
 from transformers.loss import loss_rt_detr as rt_detr
+from transformers.loss.loss_lw_detr import LwDetrHungarianMatcher
 
 DTYPES = [torch.float64, torch.float32]
 WEIGHTS = {"class_cost": 2.0, "bbox_cost": 5.0, "giou_cost": 2.5}
@@ -88,6 +87,22 @@ def test_matcher_takes_what_is_not_finite(matcher: str, value: float) -> None:
     assert_same_pairs(ours(outputs, targets), wanted)
     if math.isnan(value):
         assert not any((src % 3 == 0).any() for src, _ in wanted)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 5])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("counts", COUNTS)
+def test_matcher_of_groups(counts: tuple[int, ...], seed: int, groups: int) -> None:
+    outputs, targets = inputs(counts, seed)
+    ours = HungarianMatcher(**WEIGHTS, class_mode="focal")
+    wanted = LwDetrHungarianMatcher(**WEIGHTS)(outputs, targets, groups)
+    assert [len(src) for src, _ in wanted] == [groups * min(QUERIES // groups, n) for n in counts]
+    assert_same_pairs(ours(outputs, targets, groups), wanted)
+
+
+def test_groups_must_divide_the_queries() -> None:
+    with pytest.raises(ValueError, match="groups is 3; cost has 20 queries, which it must divide"):
+        HungarianMatcher()(*inputs((3,), 0), group_detr=3)
 
 
 def test_matcher_takes_detrs_own_names() -> None:
@@ -207,22 +222,31 @@ def test_pairs_made_on_the_device() -> None:
         assert found.tolist() == wanted.tolist()
 
 
-@pytest.mark.parametrize("device", ["cpu", *(["cuda"] if torch.cuda.is_available() else [])])
+@pytest.mark.parametrize("device", DEVICES)
 def test_devices(device: str) -> None:
     outputs, targets = inputs((3, 0, 5), 8)
     matcher = HungarianMatcher(1, 5, 2)
     indices = matcher(outputs, targets)
     wanted, exact = losses_and_gradient(theirs, outputs, targets, indices, 8)
-    outputs = {name: each.to(device) for name, each in outputs.items()}
-    targets = [{name: each.to(device) for name, each in image.items()} for image in targets]
+    outputs, targets = moved((outputs, targets), device)
     assert_same_pairs(matcher(outputs, targets), indices)
     unit = UNIT_ROUNDOFF[torch.float64] / 8
-    for pairs in (indices, [(src.to(device), tgt.to(device)) for src, tgt in indices]):
+    for pairs in (indices, moved(indices, device)):
         losses, gradient = losses_and_gradient(detr_loss_boxes, outputs, targets, pairs, 8)
         for name, value in wanted.items():
             assert abs(losses[name].cpu() - value) <= unit * cases.box_loss_error(8)
         distance = (gradient.cpu() - exact).abs().max()
         assert distance <= unit * cases.box_gradient_error(3, 4)
+
+
+if torch.cuda.is_available():
+
+    def test_the_matcher_waits_once_and_the_losses_never() -> None:
+        outputs, targets = moved(inputs((3, 0, 5), 9), "cuda")
+        matcher = HungarianMatcher(1, 5, 2)
+        indices = matcher(outputs, targets)
+        assert waits(lambda: matcher(outputs, targets)) == 1
+        assert waits(lambda: detr_loss_boxes(outputs, targets, indices, 8.0)) == 0
 
 
 # --- Nothing of others is needed to import it ---

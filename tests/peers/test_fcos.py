@@ -6,10 +6,18 @@ from typing import Any
 
 import pytest
 import torch
-from dense_training import assert_same_training
+from dense_training import assert_as_near_under_autocast, assert_same_training
+from surroundings import (
+    DEVICES,
+    assert_example_runs,
+    autocast,
+    computed,
+    default_dtype,
+    moved,
+    waits,
+)
+from torch import Tensor
 from torch.nn.functional import pad
-
-pytest.importorskip("torchvision", reason="torchvision is not installed")
 from torchvision.models.detection.fcos import FCOSHead
 
 from examples import fcos
@@ -18,11 +26,14 @@ UNIT_ROUNDOFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24}
 COUNTS = ((3, 0, 5), (0, 0), (1,), (0, 40))
 SIZE, SHORTEST = 8.0, 8.0  # of the anchors; of the sides of all boxes
 
+Losses = dict[str, Tensor]
+
 
 def problem(counts: tuple[int, ...], seed: int, dtype: torch.dtype) -> dict[str, Any]:
     """What FCOS hands to its head: of 256 anchors about 20 have one of their image's boxes."""
     torch.manual_seed(seed)
-    _, targets = fcos.random_batch(counts, dtype)
+    with default_dtype(computed(dtype)):
+        _, targets = fcos.random_batch(counts)
     images, anchors = len(counts), 256
     centres = torch.cartesian_prod(torch.arange(4, 128, 8), torch.arange(4, 128, 8)).to(dtype)
     points = torch.cat((centres - SIZE / 2, centres + SIZE / 2), 1)
@@ -46,18 +57,26 @@ def problem(counts: tuple[int, ...], seed: int, dtype: torch.dtype) -> dict[str,
     }
 
 
+def run(head: type[FCOSHead], values: dict[str, Any], dtype: torch.dtype) -> tuple[Losses, Losses]:
+    """Losses, and their sum's gradients by what the head gave."""
+    made = head(in_channels=32, num_anchors=1, num_classes=5, num_convs=1)
+    outputs = values["head_outputs"]
+    with autocast(outputs["cls_logits"].device.type, dtype):
+        losses = made.compute_loss(**values)
+    sum(losses.values()).backward()
+    return losses, {name: each.grad for name, each in outputs.items()}
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", UNIT_ROUNDOFF, ids=str)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("counts", COUNTS, ids=str)
-def test_losses_and_gradients(counts: tuple[int, ...], seed: int, dtype: torch.dtype) -> None:
-    results = []
-    for head in (FCOSHead, fcos.Head):
-        values = problem(counts, seed, dtype)
-        made = head(in_channels=32, num_anchors=1, num_classes=5, num_convs=1)
-        losses = made.compute_loss(**values)
-        sum(losses.values()).backward()
-        results.append((losses, {n: each.grad for n, each in values["head_outputs"].items()}))
-    (losses, gradients), (others, other_gradients) = results
+def test_losses_and_gradients(
+    counts: tuple[int, ...], seed: int, dtype: torch.dtype, device: str
+) -> None:
+    values = problem(counts, seed, dtype)
+    losses, gradients = run(FCOSHead, moved(values, device), dtype)
+    others, other_gradients = run(fcos.Head, moved(values, device), dtype)
     pairs = sum((each >= 0).sum().item() for each in values["matched_idxs"])
     assert (pairs > 0) == any(counts)
 
@@ -85,19 +104,30 @@ def test_losses_and_gradients(counts: tuple[int, ...], seed: int, dtype: torch.d
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_training(seed: int) -> None:
-    assert_same_training(fcos.train, FCOSHead, fcos.Head, seed)
-
-
-def test_nothing_is_awaited_in_the_box_loss() -> None:
-    """On the Meta device, whose numbers nobody can ask for."""
-    values = problem((3, 0, 5), 0, torch.float32)
-    to = "meta"
-    head = fcos.Head(in_channels=32, num_anchors=1, num_classes=5, num_convs=1)
-    losses = head.compute_loss(
-        [{n: each.to(to) for n, each in target.items()} for target in values["targets"]],
-        {n: each.to(to) for n, each in values["head_outputs"].items()},
-        [each.to(to) for each in values["anchors"]],
-        [each.to(to) for each in values["matched_idxs"]],
+def test_is_as_near_as_the_original_under_autocast(seed: int) -> None:
+    assert_as_near_under_autocast(
+        run, FCOSHead, fcos.Head, problem((3, 0, 5), seed, torch.bfloat16)
     )
+
+
+@pytest.mark.parametrize("counts", [(3, 0, 5), (0, 0)], ids=str)
+@pytest.mark.parametrize("seed", range(3))
+def test_training(seed: int, counts: tuple[int, ...]) -> None:
+    assert_same_training(fcos.train, FCOSHead, fcos.Head, seed, counts)
+
+
+def test_nobody_waits_for_the_device() -> None:
+    """On the Meta device, whose numbers nobody can ask for."""
+    losses, _ = run(fcos.Head, moved(problem((3, 0, 5), 0, torch.float32), "meta"), torch.float32)
     assert all(each.shape == () for each in losses.values())
+
+
+def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert_example_runs(fcos, 1, capsys)
+
+
+if torch.cuda.is_available():
+
+    def test_nobody_waits_for_the_gpu() -> None:
+        values = moved(problem((3, 0, 5), 0, torch.float32), "cuda")
+        assert waits(lambda: run(fcos.Head, values, torch.float32)) == 0

@@ -2,53 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """boxloss.torch.compat.MMDetLoss beside mmdetection's losses.
 
-mmdetection itself needs a compiled mmcv. Its box losses are plain torch: three of its files are
-loaded here by themselves, with a registry that registers nothing. They always run in double, on the
-same numbers.
+Theirs always run in double, on the same numbers.
 """
 
-import sys
 from collections.abc import Callable
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
-from pathlib import Path
-from types import ModuleType
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 import torch
 from boxloss.torch.compat import MMDetLoss
 from torch import Tensor
 
-found = find_spec("mmdet")
-if found is None or not found.submodule_search_locations:
-    pytest.skip("mmdet is not installed", allow_module_level=True)
-FOLDER = Path(next(iter(found.submodule_search_locations)))
+from benchmarks.common.mmdet import mmdet_losses
 
-
-def load_losses() -> ModuleType:
-    def load(name: str) -> ModuleType:
-        spec = spec_from_file_location(name, FOLDER.parent / (name.replace(".", "/") + ".py"))
-        sys.modules[name] = module = module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-
-    with patch.dict(sys.modules):
-        for package in ("mmdet", "mmdet.models", "mmdet.models.losses", "mmdet.structures"):
-            sys.modules[package] = ModuleType(package)
-            sys.modules[package].__path__ = []
-        registry = ModuleType("mmdet.registry")
-        registry.MODELS = type("Registry", (), {"register_module": lambda: lambda module: module})
-        sys.modules["mmdet.registry"] = registry
-        boxes = ModuleType("mmdet.structures.bbox")
-        boxes.__path__ = []
-        sys.modules["mmdet.structures.bbox"] = boxes
-        boxes.bbox_overlaps = load("mmdet.structures.bbox.bbox_overlaps").bbox_overlaps
-        load("mmdet.models.losses.utils")
-        return load("mmdet.models.losses.iou_loss")
-
-
-mmdet = load_losses()
+mmdet = mmdet_losses()
 
 THEIRS: dict[str, Callable[..., Any]] = {
     "iou_log": mmdet.IoULoss,

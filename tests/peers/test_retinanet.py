@@ -2,13 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """examples/retinanet.py beside torchvision's RetinaNet."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
-from dense_training import assert_same_training
-
-pytest.importorskip("torchvision", reason="torchvision is not installed")
+from dense_training import assert_as_near_under_autocast, assert_same_training
+from surroundings import (
+    DEVICES,
+    assert_example_runs,
+    autocast,
+    computed,
+    default_dtype,
+    moved,
+    waits,
+)
+from torch import Tensor
+from torchvision.models.detection._utils import BoxCoder
 from torchvision.models.detection.retinanet import RetinaNetRegressionHead
 
 from examples import retinanet
@@ -23,9 +33,10 @@ SIZE, SHORTEST, FURTHEST = 24.0, 8.0, 96.0  # of anchors; of all sides; of all c
 def problem(counts: tuple[int, ...], seed: int, dtype: torch.dtype) -> dict[str, Any]:
     """What RetinaNet hands to its head; -1 and -2 are anchors without a box."""
     torch.manual_seed(seed)
-    _, targets = retinanet.random_batch(counts, dtype)
-    centres = 16 + 32 * torch.rand(ANCHORS, 2, dtype=dtype)
-    sides = SIZE * (0.6 + 0.4 * torch.rand(ANCHORS, 2, dtype=dtype))
+    with default_dtype(computed(dtype)):
+        _, targets = retinanet.random_batch(counts)
+        centres = 16 + 32 * torch.rand(ANCHORS, 2)
+        sides = SIZE * (0.6 + 0.4 * torch.rand(ANCHORS, 2))
     points = torch.cat((centres - sides / 2, centres + sides / 2), 1)
     matched = []
     for count in counts:
@@ -41,22 +52,38 @@ def problem(counts: tuple[int, ...], seed: int, dtype: torch.dtype) -> dict[str,
     }
 
 
-@pytest.mark.parametrize("loss", ["giou", "diou", "ciou"])
+def run(
+    head: type[RetinaNetRegressionHead], values: dict[str, Any], dtype: torch.dtype, loss: str
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The loss, and its gradient."""
+    made = head(in_channels=16, num_anchors=1)
+    made._loss_type = loss
+    deltas = values["head_outputs"]["bbox_regression"]
+    with autocast(deltas.device.type, dtype):
+        value = made.compute_loss(**values)
+    value.backward()
+    return {"loss": value.detach()}, {"deltas": deltas.grad}
+
+
+LOSSES = ["giou", "diou", "ciou"]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("dtype", UNIT_ROUNDOFF, ids=str)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("counts", COUNTS, ids=str)
 def test_loss_and_gradients(
-    counts: tuple[int, ...], seed: int, dtype: torch.dtype, loss: str
+    counts: tuple[int, ...], seed: int, dtype: torch.dtype, loss: str, device: str
 ) -> None:
-    results = []
-    for head in (RetinaNetRegressionHead, retinanet.RegressionHead):
-        values = problem(counts, seed, dtype)
-        made = head(in_channels=16, num_anchors=1)
-        made._loss_type = loss
-        value = made.compute_loss(**values)
-        value.backward()
-        results.append((value, values["head_outputs"]["bbox_regression"].grad))
-    (value, gradient), (other, other_gradient) = results
+    values = problem(counts, seed, dtype)
+    (value, gradient), (other, other_gradient) = (
+        moved((results["loss"], gradients["deltas"]), "cpu")
+        for results, gradients in (
+            run(head, moved(values, device), dtype, loss)
+            for head in (RetinaNetRegressionHead, retinanet.RegressionHead)
+        )
+    )
     numbers = torch.tensor([(each >= 0).sum() for each in values["matched_idxs"]])
     assert (numbers > 0).tolist() == [count > 0 for count in counts]
 
@@ -80,10 +107,31 @@ def test_loss_and_gradients(
     assert ((gradient != 0).flatten(1).any(1) == (numbers > 0)).all()
 
 
-@pytest.mark.parametrize("loss", ["giou", "diou", "ciou"])
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("seed", range(3))
-def test_training(seed: int, loss: str) -> None:
-    def train(*args: Any, **options: Any) -> Any:
-        return retinanet.train(*args, **options, loss=loss)
+def test_is_as_near_as_the_original_under_autocast(seed: int, loss: str) -> None:
+    values = problem((3, 0, 5), seed, torch.bfloat16)
+    heads = RetinaNetRegressionHead, retinanet.RegressionHead
+    assert_as_near_under_autocast(partial(run, loss=loss), *heads, values)
 
-    assert_same_training(train, RetinaNetRegressionHead, retinanet.RegressionHead, seed)
+
+@pytest.mark.parametrize("counts", [(3, 0, 5), (0, 0)], ids=str)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", range(3))
+def test_training(seed: int, loss: str, counts: tuple[int, ...]) -> None:
+    train = partial(retinanet.train, loss=loss)
+    assert_same_training(train, RetinaNetRegressionHead, retinanet.RegressionHead, seed, counts)
+
+
+def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert_example_runs(retinanet, 1, capsys)
+
+
+if torch.cuda.is_available():
+
+    def test_waits_once() -> None:
+        """For the number of pairs. torchvision's decoding waits on its own."""
+        values = moved(problem((3, 0, 5), 0, torch.float32), "cuda")
+        times = waits(lambda: run(retinanet.RegressionHead, values, torch.float32, "giou"))
+        coder, boxes = BoxCoder((1, 1, 1, 1)), torch.ones(1, 4, device="cuda")
+        assert times == 1 + waits(lambda: coder.decode_single(boxes, boxes))

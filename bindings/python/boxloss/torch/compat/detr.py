@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..collate import on_host
 from ..hungarian import hungarian_match
 from ..losses import box_losses
 from ..matches import collate_matches
@@ -98,7 +99,7 @@ def detr_loss_boxes(
 
 
 class HungarianMatcher(torch.nn.Module):
-    """DETR's matcher, or with class_mode="focal" that of Deformable DETR, DINO and RT-DETR.
+    """DETR's matcher, or with class_mode="focal" that of Deformable DETR, DINO, RT-DETR, LW-DETR.
 
     An entry of the cost weighs the class, the L1 distance and -GIoU; of NaN and infinities it makes
     the largest float32, as transformers does. The cost is float32, and computed in float64 where
@@ -130,7 +131,9 @@ class HungarianMatcher(torch.nn.Module):
         self.alpha = alpha
         self.gamma = gamma
 
-    def forward(self, outputs: Mapping[str, Any], targets: Targets) -> list[tuple[Tensor, Tensor]]:
+    def forward(
+        self, outputs: Mapping[str, Any], targets: Targets, group_detr: int = 1
+    ) -> list[tuple[Tensor, Tensor]]:
         """The pairs that cost least.
 
         Args:
@@ -138,13 +141,16 @@ class HungarianMatcher(torch.nn.Module):
                 cxcywh.
             targets: for each image "boxes": (n, 4), cxcywh, and "class_labels" or "labels": (n),
                 int32 or int64; n may be 0.
+            group_detr: in how many groups of neighbours queries are split; each is matched on its
+                own, as LW-DETR does in training. It must divide their number.
 
         Returns:
-            For each image (src, tgt), int64 on the CPU, of shape (min(queries, n)), src ascending.
+            For each image (src, tgt), int64 on the CPU, src ascending: min(queries, n) pairs, or so
+            many of each group.
         """
         pred = outputs["pred_boxes"]
         target, firsts = _true_boxes(targets)
-        offsets = torch.tensor(firsts, device="cpu")
+        offsets = on_host(firsts, pred.device)
         cost = matching_cost(
             pred,
             target,
@@ -160,9 +166,10 @@ class HungarianMatcher(torch.nn.Module):
             nonfinite=torch.finfo(torch.float32).max,
         )
         # Assigned where the criterion wants the pairs, so that they do not come back once more.
-        pred_index, target_index = hungarian_match(cost.cpu(), offsets)
+        pred_index, target_index = hungarian_match(cost.cpu(), offsets, groups=group_detr)
         queries = pred.shape[1]
-        sizes = [min(queries, last - first) for first, last in pairwise(firsts)]
+        of_group = queries // group_detr
+        sizes = [group_detr * min(of_group, last - first) for first, last in pairwise(firsts)]
         pairs = zip(pred_index.split(sizes), target_index.split(sizes), strict=True)
         return [
             (src - image * queries, tgt - first)

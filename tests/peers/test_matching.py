@@ -6,19 +6,16 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
+import detr_cases as cases
 import pytest
 import torch
 from boxloss.torch import collate_matches, collate_ragged, hungarian_match, matching_cost
-from comparison import UNIT_ROUNDOFF
+from detr_cases import CLASSES, COUNTS, LARGEST_LOGIT, LAYERS, QUERIES, Targets
+from surroundings import DEVICES, moved
 from torch import Tensor
-
-pytest.importorskip("scipy", reason="SciPy is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
 from transformers.loss import loss_for_object_detection as detr
 from transformers.loss import loss_rt_detr as rt_detr
 
-LAYERS, QUERIES, CLASSES = 2, 20, 7
-COUNTS = ((3, 0, 5, 1), (0, 0, 2), (25, 4), (0, 0))
 WEIGHTS = {"class": 2.0, "bbox": 5.0, "giou": 2.5}
 
 
@@ -47,30 +44,17 @@ MATCHERS = {
 
 
 def outputs_and_targets(
-    counts: tuple[int, ...], seed: int, device: torch.device, dtype: torch.dtype
-) -> tuple[Tensor, Tensor, list[dict[str, Tensor]]]:
+    counts: tuple[int, ...], seed: int, device: str, dtype: torch.dtype
+) -> tuple[Tensor, Tensor, Targets]:
     """Logits and boxes of all layers; labels and boxes of each image, by transformers' names."""
-    random = torch.Generator().manual_seed(seed)
-
-    def boxes(*shape: int) -> Tensor:
-        centre = 0.2 + 0.6 * torch.rand(*shape, 2, generator=random, dtype=torch.float64)
-        size = 0.05 + 0.3 * torch.rand(*shape, 2, generator=random, dtype=torch.float64)
-        return torch.cat((centre, size), -1).to(device, dtype)
-
+    random = cases.generator(seed)
     shape = (LAYERS, len(counts), QUERIES)
-    logits = 2 * torch.randn(*shape, CLASSES, generator=random, dtype=torch.float64)
-    targets = [
-        {
-            "boxes": boxes(count),
-            "class_labels": torch.randint(CLASSES, (count,), generator=random).to(device),
-        }
-        for count in counts
-    ]
-    return logits.to(device, dtype), boxes(*shape), targets
+    values = cases.logits((*shape, CLASSES), random), cases.boxes(shape, random)
+    return moved((*values, cases.true_boxes(counts, random)), device, dtype)
 
 
 def by_transformers(
-    matcher: str, logits: Tensor, pred: Tensor, targets: list[dict[str, Tensor]]
+    matcher: str, logits: Tensor, pred: Tensor, targets: Targets
 ) -> list[list[Any]]:
     """[layer][image] of pairs."""
     make, _, _ = MATCHERS[matcher]
@@ -79,7 +63,7 @@ def by_transformers(
 
 
 def by_boxloss(
-    matcher: str, logits: Tensor, pred: Tensor, targets: list[dict[str, Tensor]], **options: float
+    matcher: str, logits: Tensor, pred: Tensor, targets: Targets, **options: float
 ) -> tuple[Tensor, Tensor]:
     """The cost and its offsets."""
     target, offsets = collate_ragged([each["boxes"] for each in targets])
@@ -106,17 +90,18 @@ def assert_same_pairs(
         assert result.tolist() == wanted.tolist()
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("counts", COUNTS)
 @pytest.mark.parametrize("matcher", MATCHERS)
 def test_is_theirs(
-    device: torch.device,
     monkeypatch: pytest.MonkeyPatch,
     matcher: str,
     counts: tuple[int, ...],
     seed: int,
     dtype: torch.dtype,
+    device: str,
 ) -> None:
     values = outputs_and_targets(counts, seed, device, dtype)
     _, module, _ = MATCHERS[matcher]
@@ -129,22 +114,23 @@ def test_is_theirs(
     cost, offsets = by_boxloss(matcher, *values)
 
     # In double nothing but the result rounds, once, to float32. In float32 theirs is the worse:
-    # logits of at most 9 leave 1 - p >= 1e-4, off by a unit roundoff u, so that focal's logarithm
-    # is off by u / 1e-4, that is 6e-4, times 0.7 and the weight 2; all else is some tens of u.
-    assert values[0].abs().max() < 9
-    error = 1e-10 if dtype == torch.float64 else 1e-3
+    # logits of at most 6 leave 1 - p >= 2e-3, off by a unit roundoff u, so that focal's logarithm
+    # is off by u / 2e-3, that is 3e-5, times 0.7 and the weight 2; all else is some tens of u.
+    assert LARGEST_LOGIT <= 6
+    error = 1e-10 if dtype == torch.float64 else 1e-4
     blocks = iter(shown)
     for layer in cost.cpu().double():
         for first, last in pairwise(offsets.tolist()):
             wanted = next(blocks).double()
             distance = (layer[:, first:last] - wanted).abs()
-            assert torch.all(distance <= error + UNIT_ROUNDOFF[torch.float32] * wanted.abs())
+            assert torch.all(distance <= error + 2.0**-24 * wanted.abs())
     assert not list(blocks)
     assert_same_pairs(cost, offsets, theirs, counts)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("matcher", MATCHERS)
-def test_nan_is_matched_last(device: torch.device, matcher: str) -> None:
+def test_nan_is_matched_last(matcher: str, device: str) -> None:
     counts = (3, 5)
     logits, *others = outputs_and_targets(counts, 0, device, torch.float64)
     logits[:, :, ::3] = float("nan")

@@ -1,0 +1,45 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the examples share: boxes to learn, a few steps of training, and a table of the losses."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+COUNTS = (3, 0, 5)  # true boxes of each image
+STEPS = 8
+
+Run = tuple[list[float], nn.Module]  # the loss of each step, and the model afterwards
+
+
+def random_boxes(count: int) -> Tensor:
+    """(count, 4), centre and size, in an image whose sides are 1."""
+    return torch.cat((0.3 + 0.4 * torch.rand(count, 2), 0.15 + 0.35 * torch.rand(count, 2)), 1)
+
+
+def train(model: nn.Module, losses: Callable[[], tuple[Tensor, Tensor]], steps: int) -> Run:
+    """`losses` gives two: which is trained by, and which is shown."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    shown = []
+    for _ in range(steps):
+        total, loss = losses()
+        optimizer.zero_grad()
+        total.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+        shown.append(loss.item())
+    return shown, model
+
+
+def show(loss: str, original: Run, **others: Run) -> None:
+    """Side by side: the same starts, the same steps."""
+    print(f"{loss} of {STEPS} steps of training, each way from the same start:")
+    runs = {"original": original, **others}
+    print("step" + "".join(f"{name:>12}" for name in runs))
+    for step, values in enumerate(zip(*(shown for shown, _ in runs.values()), strict=True)):
+        print(f"{step:4}" + "".join(f"{value:12.6f}" for value in values))
+    for name, (_, model) in others.items():
+        pairs = zip(original[1].parameters(), model.parameters(), strict=True)
+        apart = max((a - b).abs().max().item() for a, b in pairs)
+        print(f"Then all weights of {name} are within {apart:.1e} of the original's.")

@@ -1,0 +1,98 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""On which devices, in which dtype, and how often a GPU is waited for."""
+
+import runpy
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+HALVES = [torch.float16, torch.bfloat16]
+
+
+@contextmanager
+def default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def computed(dtype: torch.dtype) -> torch.dtype:
+    """What boxloss computes in, and true boxes have, where predictions are of this dtype."""
+    return torch.float32 if dtype in HALVES else dtype
+
+
+def rounded(values: dict[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
+    """Numbers in double that this dtype has, too."""
+    return {name: each.to(dtype).double() for name, each in values.items()}
+
+
+def autocast(device: str, dtype: torch.dtype) -> AbstractContextManager[Any]:
+    """To a half; else none."""
+    return torch.autocast(device, dtype) if dtype in HALVES else nullcontext()
+
+
+def moved(values: Any, device: str, dtype: torch.dtype | None = None) -> Any:
+    """Copies of all tensors of lists and dictionaries, numbers of `dtype`; leaves stay leaves."""
+    if isinstance(values, Tensor):
+        to = dtype if values.is_floating_point() else None
+        return values.detach().to(device, to, copy=True).requires_grad_(values.requires_grad)
+    if isinstance(values, dict):
+        return {name: moved(each, device, dtype) for name, each in values.items()}
+    if isinstance(values, (list, tuple)):
+        return type(values)(moved(each, device, dtype) for each in values)
+    return values
+
+
+def rounding_of(values: Tensor, dtype: torch.dtype) -> Tensor:
+    """What storing them in a half makes of them; of wider dtypes the bounds have it already."""
+    if dtype not in HALVES:
+        return torch.zeros_like(values)
+    limits = torch.finfo(dtype)
+    return limits.eps / 2 * values.abs().clamp(min=limits.smallest_normal)
+
+
+def assert_as_near(
+    replaced: Sequence[dict[str, Tensor]],
+    original: Sequence[dict[str, Tensor]],
+    exact: Sequence[dict[str, Tensor]],
+) -> None:
+    """Losses and gradients, as vectors. Where both ways compute the same in float32, they are some
+    tens of 6e-8 apart, of which 1e-6 is the room; and what that makes a half round the other way
+    lies in the middle between two, as far from the one as from the other."""
+    for ours, theirs, right in zip(replaced, original, exact, strict=True):
+        for name, value in right.items():
+            error, their_error = ((each[name] - value).norm() for each in (ours, theirs))
+            assert error <= their_error + 1e-6 * value.norm(), name
+
+
+def waits(function: Callable[[], Any]) -> int:
+    """How often the host waits for the GPU in the second call."""
+    function()
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("warn")
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            function()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    return sum("synchronizing CUDA operation" in str(each.message) for each in caught)
+
+
+def assert_example_runs(example: ModuleType, ways: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """It shows eight steps, and an end for each way but the original."""
+    runpy.run_path(example.__file__, run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 + 8 + ways
+    assert all("weights of" in line for line in lines[-ways:])

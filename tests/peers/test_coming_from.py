@@ -1,0 +1,323 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""docs/coming-from.md: both parts of each block compute the same, and what it says of theirs is so.
+
+A block has the other project's lines and then, below "# boxloss", ours. Each side runs through a
+section's blocks in names of its own, which begin with the same tensors. What both sides assign in a
+block is compared, and the gradients of its sum.
+"""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from boxloss.torch import ciou_loss, complete_box_iou_loss, giou_loss
+from boxloss.torch.compat import MMDetLoss
+from detr_cases import CLASSES, LAYERS, QUERIES, boxes, generator, logits
+from fvcore.nn import giou_loss as detectron2_giou_loss
+from surroundings import DEVICES, default_dtype, moved
+from test_mmdet import mmdet
+from test_yolo import theirs as ultralytics
+from torch import Tensor
+from torchvision import ops as torchvision
+from transformers.loss import loss_for_object_detection as transformers
+
+PAGE = (Path(__file__).parents[2] / "docs" / "coming-from.md").read_text()
+
+# Boxes so small that another eps, or another place for it, shows: eps / area is 1e-4 and more.
+SHORTEST = 2.0**-7
+ANCHORS, COUNTS = 40, (3, 0, 5)
+# In double, where both sides round. Corners are exact, see detr_cases.py. test_retinanet.py derives
+# 300 u for a loss and 566 u / side for a gradient. A sum of P <= 120 losses, each at most 2.5, is
+# right to 2 * 2.5 * (300 + P) P u = 3e-11; a gradient, of at most 2 losses, to
+# 2 * 2 * 566 u / side = 3e-11.
+CLOSE = (1e-10, 1e-10)
+# Theirs adds eps to heights, see test_yolo.py: with e = eps / side it is 6 e of a loss, 60 e / side
+# of a gradient. Weights sum up to the normalizer, and none is more than a tenth of it. These boxes
+# are smaller still, so that eps / area, which ours adds as well, is much more than that.
+TINY = SHORTEST / 64
+BY_EPS = (6 * 1e-7 / TINY, 60 * 1e-7 / TINY / TINY / 10)
+
+# Of each block: what both sides assign, and how far apart values and gradients may be.
+BLOCKS = {
+    "torchvision": [({"total", "loss"}, CLOSE), ({"loss"}, CLOSE)],
+    "DETR and its kin": [({"indices", "losses"}, CLOSE), ({"loss"}, CLOSE), ({"iou"}, CLOSE)],
+    "mmdetection": [({"loss"}, CLOSE), ({"loss", "iou", "overlaps"}, CLOSE)],
+    "detectron2": [({"loss"}, CLOSE)],
+    "Ultralytics and YOLOv5": [({"loss_iou"}, BY_EPS), ({"lbox", "score"}, CLOSE)],
+    "YOLOX": [({"loss_iou"}, CLOSE)],
+}
+
+
+def blocks_of(section: str) -> list[tuple[str, str]]:
+    text = re.search(rf"^## {section}\n(.*?)(?=^## )", PAGE, re.DOTALL | re.MULTILINE)[1]
+    return re.findall(r"^```python\n(.*?)^# boxloss\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+# --- What a detector has at that line ---
+
+
+def few(*shape: int, random: torch.Generator, shift: float = 0.0) -> Tensor:
+    """cxcywh, within a tenth of the image, so that many overlap."""
+    return boxes(shape, random, shift) / 8
+
+
+def corners(boxes: Tensor) -> Tensor:
+    return torch.cat((boxes[..., :2] - boxes[..., 2:] / 2, boxes[..., :2] + boxes[..., 2:] / 2), -1)
+
+
+def dense(random: torch.Generator, scale: float = 1.0) -> dict[str, Any]:
+    """Boxes on a grid of images and anchors, of which some, none in the second image, count."""
+    shape = len(COUNTS), ANCHORS
+    fg = torch.rand(shape, generator=random) < 0.5
+    fg[1] = False
+    return {
+        "pred": (scale * corners(few(*shape, random=random))).requires_grad_(),
+        "target": scale * corners(few(*shape, random=random, shift=2.0**-11)),
+        "fg": fg,
+    }
+
+
+def torchvision_names(random: torch.Generator) -> dict[str, Any]:
+    grid = dense(random)
+    true = [corners(few(count, random=random, shift=2.0**-11)) for count in COUNTS]
+    rows = [torch.randint(max(n, 1), (ANCHORS,), generator=random) for n in COUNTS]
+    return {
+        "pred_boxes": grid["pred"],
+        "gt_boxes": grid["target"],
+        "fg": grid["fg"],
+        "targets": [{"boxes": each} for each in true],
+        "matched": torch.stack(rows).where(grid["fg"], -1),
+    }
+
+
+def detr_names(random: torch.Generator) -> dict[str, Any]:
+    shape = len(COUNTS), QUERIES
+    return {
+        "outputs": {
+            "logits": logits((*shape, CLASSES + 1), random),
+            "pred_boxes": few(*shape, random=random).requires_grad_(),
+        },
+        "all_logits": logits((LAYERS, *shape, CLASSES + 1), random),
+        "all_boxes": few(LAYERS, *shape, random=random).requires_grad_(),
+        "src_boxes": few(20, random=random).requires_grad_(),
+        "target_boxes": few(20, random=random, shift=2.0**-11),
+        "targets": [
+            {
+                "boxes": few(count, random=random, shift=2.0**-11),
+                "class_labels": torch.randint(CLASSES, (count,), generator=random),
+            }
+            for count in COUNTS
+        ],
+        "num_boxes": float(sum(COUNTS)),
+    }
+
+
+def mmdetection_names(random: torch.Generator) -> dict[str, Any]:
+    return {
+        "pred": corners(few(20, random=random)).requires_grad_(),
+        "target": corners(few(20, random=random, shift=2.0**-11)),
+        "weight": torch.rand(20, 4, generator=random),
+        "num_pos": 12,
+        "priors": corners(few(ANCHORS, random=random)),
+        "gt_bboxes": corners(few(5, random=random, shift=2.0**-11)),
+    }
+
+
+def detectron2_names(random: torch.Generator) -> dict[str, Any]:
+    grid = dense(random)
+    return {
+        "pred_boxes": grid["pred"],
+        "gt_boxes": grid["target"],
+        "fg_mask": grid["fg"],
+        "normalizer": 37.5,
+    }
+
+
+def ultralytics_names(random: torch.Generator) -> dict[str, Any]:
+    grid = dense(random, TINY / SHORTEST)
+    scores = torch.rand(*grid["fg"].shape, CLASSES, generator=random) * grid["fg"][..., None]
+    assert scores.sum(-1).max() < scores.sum() / 10
+    return {
+        "pred_bboxes": grid["pred"],
+        "target_bboxes": grid["target"],
+        "fg_mask": grid["fg"],
+        "target_scores": scores,
+        "target_scores_sum": scores.sum().clamp(min=1),
+        "pbox": few(20, random=random).requires_grad_(),
+        "tbox": few(20, random=random, shift=2.0**-11),
+    }
+
+
+def yolox_names(random: torch.Generator) -> dict[str, Any]:
+    """In pixels."""
+    images, anchors = 2, ANCHORS
+    fg_masks = torch.rand(images * anchors, generator=random) < 0.3
+    return {
+        "bbox_preds": (512 * boxes((images, anchors), random)).requires_grad_(),
+        "reg_targets": 512 * boxes((int(fg_masks.sum()),), random, shift=2.0**-11),
+        "fg_masks": fg_masks,
+        "num_fg": int(fg_masks.sum()),
+    }
+
+
+NAMES: dict[str, Callable[[torch.Generator], dict[str, Any]]] = {
+    "torchvision": torchvision_names,
+    "DETR and its kin": detr_names,
+    "mmdetection": mmdetection_names,
+    "detectron2": detectron2_names,
+    "Ultralytics and YOLOv5": ultralytics_names,
+    "YOLOX": yolox_names,
+}
+
+
+# --- Both sides of each block ---
+
+
+def leaves(value: Any) -> list[Tensor]:
+    if isinstance(value, dict):
+        return [leaf for each in value.values() for leaf in leaves(each)]
+    return [value] if isinstance(value, Tensor) and value.is_leaf and value.requires_grad else []
+
+
+def run(part: str, names: dict[str, Any]) -> dict[str, Any]:
+    """What the lines assign, but for functions, classes and modules."""
+    before = dict(names)
+    exec(compile(part, "coming-from.md", "exec"), names)
+    return {
+        name: value
+        for name, value in names.items()
+        if not name.startswith("_") and not callable(value) and before.get(name) is not value
+    }
+
+
+def flat(value: Any) -> list[Tensor]:
+    if isinstance(value, dict):
+        value = [value[name] for name in sorted(value)]
+    return [value] if isinstance(value, Tensor) else [leaf for each in value for leaf in flat(each)]
+
+
+def gradients(values: list[Tensor], inputs: list[Tensor]) -> list[Tensor | None]:
+    losses = [each.sum() for each in values if each.requires_grad]
+    for each in inputs:
+        each.grad = None
+    if losses:
+        sum(losses).backward()
+    return [each.grad for each in inputs]
+
+
+def assert_near(value: Tensor, wanted: Tensor, atol: float) -> None:
+    # pairwise_iou gives float32: it rounds once.
+    rtol = 2.0**-24 if value.dtype == torch.float32 else 0
+    assert torch.isfinite(wanted).all()
+    torch.testing.assert_close(value.to(wanted.dtype), wanted, rtol=rtol, atol=atol)
+
+
+def test_all_blocks_are_compared() -> None:
+    assert {section: len(blocks_of(section)) for section in BLOCKS} == {
+        section: len(blocks) for section, blocks in BLOCKS.items()
+    }
+    assert PAGE.count("```python") == sum(map(len, BLOCKS.values()))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("section", BLOCKS)
+def test_both_sides_agree(
+    section: str, seed: int, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mmdet.models.losses", mmdet)
+    bbox = SimpleNamespace(bbox_overlaps=mmdet.bbox_overlaps)
+    monkeypatch.setitem(sys.modules, "mmdet.structures.bbox", bbox)
+    with default_dtype(torch.float64):
+        names = NAMES[section](generator(seed)) | {"torch": torch}
+        sides = [moved(names, device) for _ in range(2)]
+        inputs = [leaves(names) for names in sides]
+        slopes = 0
+        for parts, (compared, (close, close_gradient)) in zip(
+            blocks_of(section), BLOCKS[section], strict=True
+        ):
+            theirs, ours = map(run, parts, sides)
+            assert compared == theirs.keys() & ours.keys()
+            wanted, values = (flat([side[name] for name in compared]) for side in (theirs, ours))
+            for value, its in zip(values, wanted, strict=True):
+                assert_near(value, its, close)
+            by_inputs = gradients(wanted, inputs[0]), gradients(values, inputs[1])
+            for theirs_by, ours_by in zip(*by_inputs, strict=True):
+                assert (ours_by is None) == (theirs_by is None)
+                if theirs_by is not None:
+                    assert_near(ours_by, theirs_by, close_gradient)
+                    slopes += int(theirs_by.abs().max() > 100 * close_gradient)
+        assert slopes
+
+
+# --- What the page says of theirs ---
+
+BOX = torch.tensor([[10.0, 10.0, 20.0, 20.0]])
+FLAT = torch.tensor([[11.0, 15.0, 19.0, 15.0]])
+POINT = torch.tensor([[15.0, 15.0, 15.0, 15.0]])
+INVERTED = torch.tensor([[19.0, 11.0, 12.0, 18.0]])
+# Areas beyond float16.
+LARGE = torch.tensor([[0.0, 0.0, 400.0, 400.0]]).half()
+OTHER = torch.tensor([[8.0, 8.0, 400.0, 400.0]]).half()
+
+
+def slope(loss: Callable[[Tensor, Tensor], Tensor], pred: Tensor, target: Tensor) -> Tensor:
+    leaf = pred.clone().requires_grad_()
+    loss(leaf, target).sum().backward()
+    return leaf.grad
+
+
+def test_torchvision() -> None:
+    theirs = torchvision.complete_box_iou_loss
+    assert slope(theirs, FLAT, BOX).isnan().any()
+    assert slope(complete_box_iou_loss, FLAT, BOX).isfinite().all()
+    small, other = BOX / 1000, BOX / 1000 + 0.003
+    at_default, wanted = (loss(small, other) for loss in (complete_box_iou_loss, theirs))
+    torch.testing.assert_close(at_default, wanted)
+    ours, wanted = (loss(small, other, eps=1e-3) for loss in (complete_box_iou_loss, theirs))
+    assert (ours - wanted).abs() > 0.01
+
+
+def test_transformers() -> None:
+    theirs = transformers.generalized_box_iou
+    with pytest.raises(ValueError, match="corner"):
+        theirs(INVERTED, BOX)
+    assert giou_loss(INVERTED, BOX, eps=0.0).isfinite()
+    assert theirs(POINT, POINT).isnan()
+    assert giou_loss(POINT, POINT, eps=0.0).isnan()
+    assert giou_loss(POINT, POINT, eps=1e-12) == 1
+    assert slope(lambda a, b: giou_loss(a, b, eps=1e-12), POINT, POINT).eq(0).all()
+
+
+def test_mmdetection() -> None:
+    assert mmdet.CIoULoss()(BOX, BOX).isnan()
+    assert MMDetLoss("ciou_gated")(BOX, BOX) == 0
+    big, small = BOX - 10, (BOX - 10) / 2
+    for scale, same in ((1.0, True), (1e-3, False)):  # a union of 100, and of 1e-4
+        pair = scale * small, scale * big
+        ours, theirs = MMDetLoss("iou_log", eps=1e-3)(*pair), mmdet.IoULoss(eps=1e-3)(*pair)
+        assert torch.isclose(ours, theirs) == same
+    assert not mmdet.GIoULoss()(LARGE, OTHER).isfinite()
+    assert MMDetLoss("giou")(LARGE, OTHER) < 0.1
+
+
+def test_detectron2() -> None:
+    with pytest.raises(AssertionError, match="bad box"):
+        detectron2_giou_loss(INVERTED, BOX)
+    assert giou_loss(INVERTED, BOX).isfinite()
+    assert detectron2_giou_loss(LARGE, OTHER).isnan()
+    assert giou_loss(LARGE, OTHER) < 0.1
+
+
+def test_ultralytics() -> None:
+    def theirs(pred: Tensor, target: Tensor) -> Tensor:
+        return 1 - ultralytics.bbox_iou(pred, target, xywh=False, CIoU=True)
+
+    assert slope(theirs, POINT, BOX).abs().max() > 1e6
+    assert slope(ciou_loss, POINT, BOX).eq(0).all()
