@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a call asks of the GPU: kernels, launches, waits and memory.
+"""What a call asks of torch, of memory and, where there is one, of the GPU.
 
 A profiler that has run may slow down every launch after it: count when all times are taken.
 """
@@ -11,11 +11,13 @@ import json
 import re
 import tempfile
 from collections.abc import Iterable
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from .losses import UnavailableError
 from .timing import WARM_UPS, Call
@@ -30,8 +32,15 @@ LAUNCH = re.compile(r"(cuda|cu|hip)(Ext|Module|ExtModule)?(Launch|GraphLaunch|Me
 WAIT = re.compile(r"(cuda|cu|hip)((Device|Stream|Event|Ctx)Synchronize|Memcpy(?!.*Async))")
 
 
+def counts_on(device: torch.device, call: Call, is_compiled: bool) -> dict[str, float]:
+    """For one call. Of compiled code there are no operators to count."""
+    call()
+    found = counts(call) if device.type == "cuda" else {"peak_bytes": host_peak_bytes(call)}
+    return found if is_compiled else {"operators": operators(call), **found}
+
+
 def counts(call: Call) -> dict[str, float]:
-    """For one call; on the current CUDA device."""
+    """For one call: kernels, launches, waits and memory; on the current CUDA device."""
     for _ in range(WARM_UPS):
         call()
     peak = _peak_bytes(call)
@@ -90,3 +99,30 @@ def _peak_bytes(call: Call) -> int:
     call()
     torch.cuda.synchronize()
     return torch.cuda.max_memory_allocated() - before
+
+
+class _Operators(TorchDispatchMode):
+    count = 0
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.count += not function.is_view
+        return function(*args, **(kwargs or {}))
+
+
+def operators(call: Call) -> int:
+    """Those that reach a device or allocate: without views."""
+    with _Operators() as mode:
+        call()
+    return mode.count
+
+
+def host_peak_bytes(call: Call) -> int:
+    """Beyond what was there before."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        call()
+    events = events_of(profiler)
+    changes = [event for event in events if event.get("name") == "[memory]"]
+    changes.sort(key=lambda event: event["ts"])
+    return max(accumulate((int(each["args"]["Bytes"]) for each in changes), initial=0))

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -55,6 +57,30 @@ def torchvision_giou() -> Loss:
     except RuntimeError as error:  # how a torchvision made for another torch build fails
         raise UnavailableError(f"torchvision does not fit this PyTorch ({error})") from error
     return generalized_box_iou_loss  # type: ignore[no-any-return]
+
+
+def transformers_loss(module: str) -> Any:
+    """transformers.loss.`module`, of a detector with a matcher."""
+    try:
+        found = import_module(f"transformers.loss.{module}")
+    except ImportError as error:
+        raise UnavailableError(f"transformers is not installed ({error})") from error
+    for needed, package in (
+        ("linear_sum_assignment", "SciPy"),
+        ("center_to_corners_format", "PIL"),
+    ):
+        if not hasattr(found, needed):
+            raise UnavailableError(f"transformers' matchers need {package}")
+    return found
+
+
+def scipy_assignment() -> Callable[[Any], tuple[Any, Any]]:
+    """SciPy's linear_sum_assignment."""
+    try:
+        from scipy.optimize import linear_sum_assignment
+    except ImportError as error:
+        raise UnavailableError(f"SciPy is not installed ({error})") from error
+    return linear_sum_assignment  # type: ignore[no-any-return]
 
 
 def load_torchvision() -> Loss:

@@ -12,7 +12,18 @@ from pathlib import Path
 
 import torch
 
-PACKAGES = ("boxloss", "torch", "torchvision", "triton", "numpy", "scikit-image", "scipy")
+PACKAGES = (
+    "boxloss",
+    "torch",
+    "torchvision",
+    "transformers",
+    "ultralytics",
+    "mmdet",
+    "triton",
+    "numpy",
+    "scikit-image",
+    "scipy",
+)
 
 
 def describe(device: torch.device) -> dict[str, str]:

@@ -26,6 +26,7 @@ from functools import partial
 import torch
 from rich.console import Console
 
+from ..common.counts import counts_on
 from ..common.groups import Group, Row, timed_rows
 from ..common.losses import UnavailableError
 from ..common.output import check_paths
@@ -40,7 +41,6 @@ from ..common.report import table
 from ..common.timing import Calls, Effort, gpu_times, host_times, stream_times
 from . import agreement, matchers
 from .cases import KINDS, QUICK_SHAPES, SHAPES, SHAPES_ON_CPU, WRITING, Case, make_case
-from .counts import counts
 from .originals import Original, load_original
 from .variants import FILL, ORIGINAL, Costs, limits, variants
 
@@ -159,7 +159,7 @@ def counted(case: Case, costs: dict[str, Costs]) -> Group:
     for name, each in costs.items():
         is_compiled = variants(case.kind)[name].slow_to_start
         try:
-            found, note = counts(each.call, case.pred.device, is_compiled), ""
+            found, note = counts_on(case.pred.device, each.call, is_compiled), ""
         except UnavailableError as reason:
             found, note = {}, str(reason)
         rows.append(Row(name, {}, note, counts=found))

@@ -12,7 +12,7 @@ import torch
 from boxloss.torch import collate_matches, hungarian_match
 from torch import Tensor
 
-from ..common.losses import UnavailableError
+from ..common.losses import scipy_assignment
 from ..common.timing import Calls
 from .cases import Case
 from .originals import Match, Original
@@ -27,7 +27,7 @@ def hungarian(case: Case, costs: Tensor) -> tuple[Tensor, Tensor]:
 
 def load_loop(case: Case) -> Callable[[Tensor], Matches]:
     """One copy, then SciPy block by block, and the result as the originals leave it."""
-    assign = _scipy()
+    assign = scipy_assignment()
     columns = [case.columns(image) for image in range(len(case.counts))]
     groups = case.shape.groups
     size = case.shape.queries // groups
@@ -62,11 +62,3 @@ def assignments(case: Case, costs: Tensor) -> Calls:
 def matchers(case: Case, cost: Callable[[], Tensor], original: Original | None) -> Calls:
     calls: Calls = {"boxloss": lambda: hungarian(case, cost())}
     return calls if original is None else {**calls, "original": original.matches}
-
-
-def _scipy() -> Callable[[Any], tuple[Any, Any]]:
-    try:
-        from scipy.optimize import linear_sum_assignment
-    except ImportError as error:
-        raise UnavailableError(f"SciPy is not installed ({error})") from error
-    return linear_sum_assignment  # type: ignore[no-any-return]

@@ -12,14 +12,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from ..common.losses import UnavailableError
+from ..common.losses import UnavailableError, transformers_loss
 from .cases import Case
 from .formulas import FOCAL_ALPHA
 
@@ -82,29 +81,18 @@ def load_original(case: Case) -> Original:
 def load_matcher(case: Case) -> Callable[..., Any]:
     weights = case.cost.class_weight, case.cost.l1_weight, case.cost.iou_weight
     if case.cost.class_mode == "softmax":
-        return _matcher("object_detection", "HungarianMatcher")(*weights)
+        return _matcher("loss_for_object_detection", "HungarianMatcher")(*weights)
     if case.shape.groups > 1:
-        return _matcher("lw_detr", "LwDetrHungarianMatcher")(*weights)
+        return _matcher("loss_lw_detr", "LwDetrHungarianMatcher")(*weights)
     names = ("matcher_class_cost", "matcher_bbox_cost", "matcher_giou_cost")
     config = dict(zip(names, weights, strict=True))
-    return _matcher("rt_detr", "RTDetrHungarianMatcher")(
+    return _matcher("loss_rt_detr", "RTDetrHungarianMatcher")(
         SimpleNamespace(**config, use_focal_loss=True, matcher_alpha=FOCAL_ALPHA, matcher_gamma=2.0)
     )
 
 
 def _matcher(module: str, name: str) -> Callable[..., Callable[..., Any]]:
-    names = {"object_detection": "loss_for_object_detection"}
-    try:
-        found = import_module(f"transformers.loss.{names.get(module, f'loss_{module}')}")
-    except ImportError as error:
-        raise UnavailableError(f"transformers is not installed ({error})") from error
-    for needed, package in (
-        ("linear_sum_assignment", "SciPy"),
-        ("center_to_corners_format", "PIL"),
-    ):
-        if not hasattr(found, needed):
-            raise UnavailableError(f"transformers' matchers need {package}")
-    return getattr(found, name)  # type: ignore[no-any-return]
+    return getattr(transformers_loss(module), name)  # type: ignore[no-any-return]
 
 
 @contextmanager

@@ -17,6 +17,7 @@ pytest.importorskip("boxloss.torch")
 pytest.importorskip("scipy")
 
 from benchmarks.common.agreement import DisagreementError
+from benchmarks.common.counts import host_peak_bytes, operators
 from benchmarks.common.losses import UnavailableError
 from benchmarks.matcher import matchers
 from benchmarks.matcher.agreement import check, check_best, check_same, truths
@@ -29,7 +30,6 @@ from benchmarks.matcher.cases import (
     box_counts,
     make_case,
 )
-from benchmarks.matcher.counts import host_peak_bytes, operators
 from benchmarks.matcher.originals import load_original, replaced
 from benchmarks.matcher.variants import (
     Costs,
