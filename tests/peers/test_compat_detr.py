@@ -15,7 +15,7 @@ from boxloss.torch import collate_matches
 from boxloss.torch.compat import HungarianMatcher, detr_loss_boxes
 from boxloss.torch.compat.detr import _rows_there
 from detr_cases import CLASSES, COUNTS, QUERIES, UNIT_ROUNDOFF, Targets
-from surroundings import DEVICES, moved, waits
+from surroundings import DEVICES, HALVES, columns_first, moved, waits
 from torch import Tensor
 from transformers.loss import loss_for_object_detection as detr
 from transformers.loss import loss_rt_detr as rt_detr
@@ -196,7 +196,16 @@ def test_pairs_of_groups() -> None:
 
 
 @pytest.mark.parametrize(
-    "number", [8, torch.tensor(8.0), torch.tensor([8]), torch.tensor([8.0], requires_grad=True)]
+    "number",
+    [
+        8,
+        torch.tensor(8.0),
+        torch.tensor([8]),
+        torch.tensor(8, dtype=torch.int16),
+        *(torch.tensor(8, dtype=half) for half in HALVES),
+        torch.tensor([8.0], requires_grad=True),
+    ],
+    ids=str,
 )
 def test_numbers(number: Any) -> None:
     outputs, targets = inputs((3, 0, 5), 5)
@@ -204,6 +213,27 @@ def test_numbers(number: Any) -> None:
     wanted = detr_loss_boxes(outputs, targets, indices, 8.0)
     losses = detr_loss_boxes(outputs, targets, indices, number)
     assert losses == wanted
+
+
+def test_boxes_with_columns_first() -> None:
+    """As after flatten(2).transpose(1, 2)."""
+    outputs, targets = inputs((3, 0, 5), 5)
+    indices = HungarianMatcher()(outputs, targets)
+    wanted, exact = losses_and_gradient(detr_loss_boxes, outputs, targets, indices, 8)
+    outputs = {name: columns_first(each) for name, each in outputs.items()}
+    targets = [{**each, "boxes": columns_first(each["boxes"])} for each in targets]
+    assert_same_pairs(HungarianMatcher()(outputs, targets), indices)
+    losses, gradient = losses_and_gradient(detr_loss_boxes, outputs, targets, indices, 8)
+    assert losses == wanted
+    assert torch.equal(gradient, exact)
+
+
+def test_no_targets() -> None:
+    outputs, _ = inputs((3,), 0)
+    with pytest.raises(ValueError, match="targets is empty"):
+        HungarianMatcher()(outputs, [])
+    with pytest.raises(ValueError, match="targets is empty"):
+        detr_loss_boxes(outputs, [], [], 1)
 
 
 def test_pairs_outside_are_refused() -> None:

@@ -18,6 +18,7 @@ from ..hungarian import hungarian_match
 from ..losses import box_losses
 from ..matches import collate_matches
 from ..matching import ClassMode, matching_cost
+from .normalizer import as_normalizer
 
 Targets = Sequence[Mapping[str, Tensor]]
 Matches = Sequence[tuple[Any, Any]]
@@ -25,6 +26,8 @@ Matches = Sequence[tuple[Any, Any]]
 
 def _true_boxes(targets: Targets) -> tuple[Tensor, list[int]]:
     """Those of all images, and each image's first row; behind them how many rows there are."""
+    if not targets:
+        raise ValueError("targets is empty: it must hold one mapping for each image, at least one")
     counts = [len(each["boxes"]) for each in targets]
     return torch.cat([each["boxes"] for each in targets]), [*accumulate(counts, initial=0)]
 
@@ -67,23 +70,21 @@ def detr_loss_boxes(
         targets: for each image "boxes": (n, 4), cxcywh; n may be 0.
         indices: for each image (src, tgt) of shape (k): prediction src[i] belongs to true box
             tgt[i]. On the CPU as from a matcher, or all on the boxes' device.
-        num_boxes: what both sums are divided by; a number, or a tensor of one element.
+        num_boxes: what both sums are divided by: a number, or a tensor of one element. It gets no
+            gradient.
 
     Returns:
         "loss_bbox" and "loss_giou", without dimensions, float64 when either box tensor is, else
         float32.
 
     Raises:
-        As collate_matches and box_losses. On a GPU indices are not checked: a pair that lies
+        ValueError: targets is empty.
+        Else as collate_matches and box_losses. On a GPU indices are not checked: a pair that lies
         outside does not count.
     """
-    pred = outputs["pred_boxes"]
+    pred = outputs["pred_boxes"].contiguous()
     target, firsts = _true_boxes(targets)
     pred_index, target_index = _rows(indices, firsts, pred.shape[1], pred.device)
-    if isinstance(num_boxes, Tensor):
-        normalizer = num_boxes.detach().reshape(()).to(pred.device, non_blocking=True)
-    else:
-        normalizer = torch.full((), num_boxes, dtype=torch.float64, device=pred.device)
     giou, l1, _ = box_losses(
         pred,
         target,
@@ -93,7 +94,7 @@ def detr_loss_boxes(
         target_format="cxcywh",
         pred_index=pred_index,
         target_index=target_index,
-        normalizer=normalizer,
+        normalizer=as_normalizer(num_boxes, pred.device),
     )
     return {"loss_bbox": l1, "loss_giou": giou}
 
@@ -148,7 +149,7 @@ class HungarianMatcher(torch.nn.Module):
             For each image (src, tgt), int64 on the CPU, src ascending: min(queries, n) pairs, or so
             many of each group.
         """
-        pred = outputs["pred_boxes"]
+        pred = outputs["pred_boxes"].contiguous()
         target, firsts = _true_boxes(targets)
         offsets = on_host(firsts, pred.device)
         cost = matching_cost(
@@ -165,7 +166,7 @@ class HungarianMatcher(torch.nn.Module):
             focal_gamma=self.gamma,
             nonfinite=torch.finfo(torch.float32).max,
         )
-        # Assigned where the criterion wants the pairs, so that they do not come back once more.
+        # On the CPU, where criteria want the pairs.
         pred_index, target_index = hungarian_match(cost.cpu(), offsets, groups=group_detr)
         queries = pred.shape[1]
         of_group = queries // group_detr

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..losses import EpsMode, Reduction, box_loss
+from .normalizer import as_normalizer
 
 # Those of mmdetection's losses that boxloss has, by their words here.
 MMDetWord = Literal["iou_log", "iou", "iou_squared", "giou", "diou", "ciou_gated", "siou"]
@@ -37,7 +38,8 @@ class MMDetLoss(torch.nn.Module):
     - the result is float32, or float64 when either box tensor is; with reduction "none" it has
       shape (n) even if no weight is positive;
     - nobody waits for the device to see whether a weight is positive;
-    - of no boxes the mean is 0, not NaN.
+    - of no boxes the mean is 0, not NaN;
+    - IoULoss has 1e-6 in the union whatever its eps is; here both are eps.
 
     Args:
         loss: a word of the list above.
@@ -98,11 +100,12 @@ class MMDetLoss(torch.nn.Module):
         if avg_factor is not None and reduction == "sum":
             raise ValueError("avg_factor was given with reduction 'sum'; it is for 'mean'")
         if avg_factor is not None and reduction == "mean":
-            normalizer = _normalizer(avg_factor, pred.device)
+            eps = torch.finfo(torch.float32).eps  # as theirs: 0 is no division by 0
+            normalizer = as_normalizer(avg_factor + eps, pred.device)
         eps_mode: EpsMode = "clamp" if self.loss in _FLOOR else "add"
         loss = box_loss(
-            pred,
-            target,
+            pred.contiguous(),
+            target.contiguous(),
             self.loss,
             weight=weight,
             normalizer=normalizer,
@@ -123,12 +126,3 @@ class MMDetLoss(torch.nn.Module):
 def _check_reduction(name: str, reduction: str) -> None:
     if reduction not in get_args(Reduction):
         raise ValueError(f"{name} is {reduction!r}; it must be one of {get_args(Reduction)}")
-
-
-def _normalizer(avg_factor: float | Tensor, device: torch.device) -> Tensor:
-    eps = torch.finfo(torch.float32).eps  # as theirs: an avg_factor of 0 is no division by 0
-    if not isinstance(avg_factor, Tensor):
-        return torch.full((), avg_factor + eps, dtype=torch.float64, device=device)
-    factor = avg_factor.detach().reshape(()) + eps
-    wide = torch.promote_types(factor.dtype, torch.float32)
-    return factor.to(device, wide, non_blocking=True)
