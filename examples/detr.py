@@ -28,7 +28,7 @@ from transformers import DetrConfig, DetrForObjectDetection, ResNetConfig
 from transformers.loss import loss_for_object_detection as originals
 
 from examples import training
-from examples.training import COUNTS, STEPS, Run, random_boxes
+from examples.training import STEPS, Run
 
 Targets = list[dict[str, Tensor]]
 Losses = tuple[Tensor, dict[str, Tensor], list[dict[str, Tensor]] | None]
@@ -144,36 +144,15 @@ def small_model() -> DetrForObjectDetection:
         num_labels=5,
     )
     model = DetrForObjectDetection(config)
-    # As it begins, all queries predict nearly the same, and a few biases have all of the gradient.
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter += 0.1 * torch.randn_like(parameter)
+    training.add_noise(model)
     return model
-
-
-def random_batch(counts: tuple[int, ...] = COUNTS) -> tuple[Tensor, Targets]:
-    """Images of noise, with `counts` true boxes each."""
-    labels = [
-        {"class_labels": torch.randint(5, (count,)), "boxes": random_boxes(count)}
-        for count in counts
-    ]
-    return torch.rand(len(counts), 3, 64, 64), labels
 
 
 def train(
     loss_function: Callable[..., Losses] | None = None, seed: int = 0, steps: int = STEPS
 ) -> Run:
     """None keeps the model's own criterion."""
-    torch.manual_seed(seed)
-    model = small_model().train()
-    model.loss_function = loss_function or model.loss_function
-    images, labels = random_batch()
-
-    def losses() -> tuple[Tensor, Tensor]:
-        loss = model(pixel_values=images, labels=labels).loss
-        return loss, loss
-
-    return training.train(model, losses, steps)
+    return training.train_transformers(small_model, loss_function, seed, steps)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,10 @@ from torch.nn import functional
 from torchvision.models.detection import FCOS
 from torchvision.models.detection.anchor_utils import AnchorGenerator
 from torchvision.models.detection.fcos import FCOSHead
-from torchvision.ops import box_convert, sigmoid_focal_loss
+from torchvision.ops import sigmoid_focal_loss
 
 from examples import training
-from examples.training import COUNTS, STEPS, Run, random_boxes
+from examples.training import COUNTS, STEPS, Run
 
 Targets = list[dict[str, Tensor]]
 
@@ -80,6 +80,8 @@ class Head(FCOSHead):
 
 # --- Training ---
 
+SIDE = 128  # of images, in pixels
+
 
 def small_model(head: type[FCOSHead]) -> FCOS:
     backbone = nn.Sequential(nn.Conv2d(3, 32, 3, stride=8, padding=1), nn.ReLU())
@@ -87,33 +89,13 @@ def small_model(head: type[FCOSHead]) -> FCOS:
     heads = head(in_channels=32, num_anchors=1, num_classes=5, num_convs=1)
     nn.init.constant_(heads.regression_head.bbox_reg.bias, 2.0)  # begin with boxes of 32 pixels
     anchors = AnchorGenerator(((8,),), ((1.0,),))
-    return FCOS(backbone, num_classes=5, min_size=128, anchor_generator=anchors, head=heads)
-
-
-def random_batch(counts: tuple[int, ...] = COUNTS) -> tuple[list[Tensor], Targets]:
-    """Images of noise, with `counts` true boxes each."""
-    targets = [
-        {
-            "boxes": box_convert(128 * random_boxes(count), "cxcywh", "xyxy"),
-            "labels": torch.randint(5, (count,)),
-        }
-        for count in counts
-    ]
-    return list(torch.rand(len(counts), 3, 128, 128)), targets
+    return FCOS(backbone, num_classes=5, min_size=SIDE, anchor_generator=anchors, head=heads)
 
 
 def train(
     head: type[FCOSHead], seed: int = 0, steps: int = STEPS, counts: tuple[int, ...] = COUNTS
 ) -> Run:
-    torch.manual_seed(seed)
-    model = small_model(head).train()
-    batch = random_batch(counts)
-
-    def losses() -> tuple[Tensor, Tensor]:
-        by_name = model(*batch)
-        return sum(by_name.values()), by_name["bbox_regression"]
-
-    return training.train(model, losses, steps)
+    return training.train_torchvision(lambda: small_model(head), SIDE, seed, steps, counts)
 
 
 if __name__ == "__main__":

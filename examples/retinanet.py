@@ -16,10 +16,9 @@ from torch import Tensor, nn
 from torchvision.models.detection import RetinaNet
 from torchvision.models.detection.anchor_utils import AnchorGenerator
 from torchvision.models.detection.retinanet import RetinaNetHead, RetinaNetRegressionHead
-from torchvision.ops import box_convert
 
 from examples import training
-from examples.training import COUNTS, STEPS, Run, random_boxes
+from examples.training import COUNTS, STEPS, Run
 
 Targets = list[dict[str, Tensor]]
 
@@ -54,6 +53,8 @@ class RegressionHead(RetinaNetRegressionHead):
 
 # --- Training ---
 
+SIDE = 64  # of images, in pixels
+
 
 def small_model(head: type[RetinaNetRegressionHead], loss: str = "giou") -> RetinaNet:
     backbone = nn.Sequential(nn.Conv2d(3, 16, 3, stride=8, padding=1), nn.ReLU())
@@ -63,19 +64,7 @@ def small_model(head: type[RetinaNetRegressionHead], loss: str = "giou") -> Reti
     both = RetinaNetHead(in_channels=16, num_anchors=number, num_classes=5)
     both.regression_head = head(in_channels=16, num_anchors=number)
     both.regression_head._loss_type = loss
-    return RetinaNet(backbone, num_classes=5, min_size=64, anchor_generator=anchors, head=both)
-
-
-def random_batch(counts: tuple[int, ...] = COUNTS) -> tuple[list[Tensor], Targets]:
-    """Images of noise, with `counts` true boxes each."""
-    targets = [
-        {
-            "boxes": box_convert(64 * random_boxes(count), "cxcywh", "xyxy"),
-            "labels": torch.randint(5, (count,)),
-        }
-        for count in counts
-    ]
-    return list(torch.rand(len(counts), 3, 64, 64)), targets
+    return RetinaNet(backbone, num_classes=5, min_size=SIDE, anchor_generator=anchors, head=both)
 
 
 def train(
@@ -85,15 +74,7 @@ def train(
     counts: tuple[int, ...] = COUNTS,
     loss: str = "giou",
 ) -> Run:
-    torch.manual_seed(seed)
-    model = small_model(head, loss).train()
-    batch = random_batch(counts)
-
-    def losses() -> tuple[Tensor, Tensor]:
-        by_name = model(*batch)
-        return sum(by_name.values()), by_name["bbox_regression"]
-
-    return training.train(model, losses, steps)
+    return training.train_torchvision(lambda: small_model(head, loss), SIDE, seed, steps, counts)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 """What the examples share: boxes to learn, a few steps of training, and a table of the losses."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,72 @@ Run = tuple[list[float], nn.Module]  # the loss of each step, and the model afte
 def random_boxes(count: int) -> Tensor:
     """(count, 4), centre and size, in an image whose sides are 1."""
     return torch.cat((0.3 + 0.4 * torch.rand(count, 2), 0.15 + 0.35 * torch.rand(count, 2)), 1)
+
+
+def transformers_batch(counts: tuple[int, ...] = COUNTS) -> tuple[Tensor, list[dict[str, Tensor]]]:
+    """Images of noise, with `counts` true boxes each, as transformers has them."""
+    labels = [
+        {"class_labels": torch.randint(5, (count,)), "boxes": random_boxes(count)}
+        for count in counts
+    ]
+    return torch.rand(len(counts), 3, 64, 64), labels
+
+
+def torchvision_batch(
+    side: int, counts: tuple[int, ...] = COUNTS
+) -> tuple[list[Tensor], list[dict[str, Tensor]]]:
+    """Likewise; boxes are corners in pixels."""
+    targets = []
+    for count in counts:
+        centres, sides = (side * random_boxes(count)).split(2, 1)
+        corners = torch.cat((centres - sides / 2, centres + sides / 2), 1)
+        targets.append({"boxes": corners, "labels": torch.randint(5, (count,))})
+    return list(torch.rand(len(counts), 3, side, side)), targets
+
+
+def add_noise(model: nn.Module) -> None:
+    """As a DETR begins, all queries predict nearly the same, and a few biases have all of the
+    gradient."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.1 * torch.randn_like(parameter)
+
+
+def train_transformers(
+    make_model: Callable[[], nn.Module],
+    loss_function: Callable[..., Any] | None,
+    seed: int,
+    steps: int,
+) -> Run:
+    """Without a loss_function the model keeps its own."""
+    torch.manual_seed(seed)
+    model = make_model().train()
+    model.loss_function = loss_function or model.loss_function
+    images, labels = transformers_batch()
+
+    def losses() -> tuple[Tensor, Tensor]:
+        loss = model(pixel_values=images, labels=labels).loss
+        return loss, loss
+
+    return train(model, losses, steps)
+
+
+def train_torchvision(
+    make_model: Callable[[], nn.Module],
+    side: int,
+    seed: int,
+    steps: int,
+    counts: tuple[int, ...],
+) -> Run:
+    torch.manual_seed(seed)
+    model = make_model().train()
+    batch = torchvision_batch(side, counts)
+
+    def losses() -> tuple[Tensor, Tensor]:
+        by_name = model(*batch)
+        return sum(by_name.values()), by_name["bbox_regression"]
+
+    return train(model, losses, steps)
 
 
 def train(model: nn.Module, losses: Callable[[], tuple[Tensor, Tensor]], steps: int) -> Run:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -72,6 +74,13 @@ def transformers_loss(module: str) -> Any:
         if not hasattr(found, needed):
             raise UnavailableError(f"transformers' matchers need {package}")
     return found
+
+
+def isolate_ultralytics() -> None:
+    """It looks for a network, and for its settings in the user's home, when it is imported."""
+    os.environ.setdefault("YOLO_OFFLINE", "true")
+    if "YOLO_CONFIG_DIR" not in os.environ:
+        os.environ["YOLO_CONFIG_DIR"] = tempfile.mkdtemp()
 
 
 def scipy_assignment() -> Callable[[Any], tuple[Any, Any]]:

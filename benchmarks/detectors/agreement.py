@@ -199,7 +199,7 @@ def _distributions(case: DenseCase) -> Bounds:
     largest = 2 * X + math.log(BINS)
     weight = case.found.weight.double()
     of_sum = of_softmax + 2 * BINS * largest + sum_roundings(4 * case.pairs) * largest
-    spread = torch.zeros(case.leaves["pred_dist"].shape[:2], dtype=torch.float64)
-    spread = spread.to(case.device)
+    shape = case.leaves["pred_dist"].shape[:2]
+    spread = torch.zeros(shape, dtype=torch.float64, device=case.device)
     spread[case.found.where] = UNIT * weight * (of_softmax + 2 * BINS)
     return Bounds(UNIT * of_sum * weight.sum().item(), {"pred_dist": spread[..., None]})

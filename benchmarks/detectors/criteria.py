@@ -14,11 +14,13 @@ from typing import Any
 
 from torch import Tensor
 
-from ..common.losses import UnavailableError, transformers_loss
+from ..common.losses import UnavailableError, isolate_ultralytics, transformers_loss
 from .cases import Case
 from .dense_cases import BINS
 from .detr_cases import GIOU_WEIGHT, L1_WEIGHT, DetrCase
 from .plain import Operators
+
+isolate_ultralytics()  # which the example may be the first to import
 
 Step = Callable[[], Tensor]  # the sum of all losses
 

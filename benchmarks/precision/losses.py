@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +12,12 @@ import torch
 from boxloss.torch import ciou_loss, giou_loss
 from torch import Tensor
 
-from ..common.losses import UnavailableError, torchvision_giou, transformers_loss
+from ..common.losses import (
+    UnavailableError,
+    isolate_ultralytics,
+    torchvision_giou,
+    transformers_loss,
+)
 from ..common.mmdet import mmdet_losses
 
 PairLoss = Callable[[Tensor, Tensor], Tensor]  # (n, 4) predictions and true boxes -> (n) losses
@@ -53,9 +56,7 @@ def _load_torchvision_ciou() -> PairLoss:
 
 def _load_ultralytics(pixels: int) -> PairLoss:
     """`pixels` in the unit that boxes have."""
-    # It looks for a network, and for its settings in the user's home, when it is imported.
-    os.environ.setdefault("YOLO_OFFLINE", "true")
-    os.environ.setdefault("YOLO_CONFIG_DIR", tempfile.mkdtemp())
+    isolate_ultralytics()
     try:
         from ultralytics.utils.metrics import bbox_iou
     except ImportError as error:

@@ -42,7 +42,7 @@ def assert_same_training(
     assert len(set(losses)) == (8 if any(counts) else 1)  # there is something to train
     assert way > 0
     assert apart <= close * way, (apart, way)
-    torch.testing.assert_close(others, losses, rtol=max(close, 2.0**-23), atol=0)
+    torch.testing.assert_close(others, losses, rtol=close, atol=0)
 
 
 def assert_as_near_under_autocast(

@@ -18,6 +18,8 @@ import torch
 from surroundings import default_dtype
 from torch import Tensor
 
+from examples.training import transformers_batch
+
 CLOSE = 1e-11
 STEPS, STEP = 8, 0.01
 GROWTH = 100
@@ -29,7 +31,7 @@ def assert_same_in_model(
     with default_dtype(torch.float64):
         torch.manual_seed(seed)
         model = example.small_model().train()
-        images, labels = example.random_batch(counts)
+        images, labels = transformers_batch(counts)
         results = []
         for loss_function in (model.loss_function, criterion):
             model.loss_function = loss_function

@@ -38,10 +38,9 @@ ANCHORS, COUNTS = 40, (3, 0, 5)
 # 2 * 2 * 566 u / side = 3e-11.
 CLOSE = (1e-10, 1e-10)
 # Theirs adds eps to heights, see test_yolo.py: with e = eps / side it is 6 e of a loss, 60 e / side
-# of a gradient. Weights sum up to the normalizer, and none is more than a tenth of it. These boxes
-# are smaller still, so that eps / area, which ours adds as well, is much more than that.
-TINY = SHORTEST / 64
-BY_EPS = (6 * 1e-7 / TINY, 60 * 1e-7 / TINY / TINY / 10)
+# of a gradient. Weights sum up to the normalizer, and none is more than a tenth of it. Another eps
+# of ours could hide in that: with one for both, test_yolo.py shows that nothing else is different.
+BY_EPS = (6 * 1e-7 / SHORTEST, 60 * 1e-7 / SHORTEST / SHORTEST / 10)
 
 # Of each block: what both sides assign, and how far apart values and gradients may be.
 BLOCKS = {
@@ -71,14 +70,14 @@ def corners(boxes: Tensor) -> Tensor:
     return torch.cat((boxes[..., :2] - boxes[..., 2:] / 2, boxes[..., :2] + boxes[..., 2:] / 2), -1)
 
 
-def dense(random: torch.Generator, scale: float = 1.0) -> dict[str, Any]:
+def dense(random: torch.Generator) -> dict[str, Any]:
     """Boxes on a grid of images and anchors, of which some, none in the second image, count."""
     shape = len(COUNTS), ANCHORS
     fg = torch.rand(shape, generator=random) < 0.5
     fg[1] = False
     return {
-        "pred": (scale * corners(few(*shape, random=random))).requires_grad_(),
-        "target": scale * corners(few(*shape, random=random, shift=2.0**-11)),
+        "pred": corners(few(*shape, random=random)).requires_grad_(),
+        "target": corners(few(*shape, random=random, shift=2.0**-11)),
         "fg": fg,
     }
 
@@ -140,7 +139,7 @@ def detectron2_names(random: torch.Generator) -> dict[str, Any]:
 
 
 def ultralytics_names(random: torch.Generator) -> dict[str, Any]:
-    grid = dense(random, TINY / SHORTEST)
+    grid = dense(random)
     scores = torch.rand(*grid["fg"].shape, CLASSES, generator=random) * grid["fg"][..., None]
     assert scores.sum(-1).max() < scores.sum() / 10
     return {
@@ -238,7 +237,6 @@ def test_both_sides_agree(
         names = NAMES[section](generator(seed)) | {"torch": torch}
         sides = [moved(names, device) for _ in range(2)]
         inputs = [leaves(names) for names in sides]
-        slopes = 0
         for parts, (compared, (close, close_gradient)) in zip(
             blocks_of(section), BLOCKS[section], strict=True
         ):
@@ -252,8 +250,7 @@ def test_both_sides_agree(
                 assert (ours_by is None) == (theirs_by is None)
                 if theirs_by is not None:
                     assert_near(ours_by, theirs_by, close_gradient)
-                    slopes += int(theirs_by.abs().max() > 100 * close_gradient)
-        assert slopes
+                    assert theirs_by.abs().max() > 10 * close_gradient
 
 
 # --- What the page says of theirs ---

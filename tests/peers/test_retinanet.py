@@ -22,6 +22,7 @@ from torchvision.models.detection._utils import BoxCoder
 from torchvision.models.detection.retinanet import RetinaNetRegressionHead
 
 from examples import retinanet
+from examples.training import torchvision_batch
 
 UNIT_ROUNDOFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24}
 # Images without boxes among others, all of them, and many boxes: 1/n is different for each image.
@@ -34,7 +35,7 @@ def problem(counts: tuple[int, ...], seed: int, dtype: torch.dtype) -> dict[str,
     """What RetinaNet hands to its head; -1 and -2 are anchors without a box."""
     torch.manual_seed(seed)
     with default_dtype(computed(dtype)):
-        _, targets = retinanet.random_batch(counts)
+        _, targets = torchvision_batch(retinanet.SIDE, counts)
         centres = 16 + 32 * torch.rand(ANCHORS, 2)
         sides = SIZE * (0.6 + 0.4 * torch.rand(ANCHORS, 2))
     points = torch.cat((centres - sides / 2, centres + sides / 2), 1)

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """examples/yolo.py beside Ultralytics' own loss."""
 
-import os
-import tempfile
 from functools import partial
 
 import pytest
@@ -19,9 +17,9 @@ from surroundings import (
 )
 from torch import Tensor
 
-# It looks for a network, and for its settings in the user's home, when it is imported.
-os.environ.setdefault("YOLO_OFFLINE", "true")
-os.environ.setdefault("YOLO_CONFIG_DIR", tempfile.mkdtemp())
+from benchmarks.common.losses import isolate_ultralytics
+
+isolate_ultralytics()
 from ultralytics.utils import loss as theirs
 
 from examples import yolo
@@ -168,6 +166,6 @@ def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
 if torch.cuda.is_available():
 
     def test_waits_once() -> None:
-        """In the distribution focal loss, which gathers."""
+        """For which anchors have an object."""
         values = moved(problem(0.3, 0, torch.float32), "cuda")
         assert waits(lambda: run(yolo.FusedBboxLoss, values, torch.float32)) == 1
