@@ -86,7 +86,7 @@ test-toolchains: $(venv) ## CUDA, Kokkos and HIP with compilers of their own, wh
 
 # An environment of its own, of some 6 GB: the newest torch, and who wants it.
 test-peers: .venv-peers/.boxloss ## the examples and adapters, each beside the detector that it is for
-	YOLO_OFFLINE=true YOLO_CONFIG_DIR=$(CURDIR)/build .venv-peers/bin/python -m pytest tests/peers
+	env -u PYTHONPATH YOLO_OFFLINE=true YOLO_CONFIG_DIR=$(CURDIR)/build .venv-peers/bin/python -m pytest tests/peers
 
 test-python: package ## the Python tests
 	$(get_headers)
@@ -133,11 +133,11 @@ clean: ## remove build/, keep .venv and .venv-peers
 	tools/install_system_packages venv
 	tools/install_system_packages opencv
 	python3 -m venv .venv-peers
-	.venv-peers/bin/python -m pip install -r requirements-peers.txt
+	env -u PYTHONPATH .venv-peers/bin/python -m pip install -r requirements-peers.txt
 	touch $@
 
 .venv-peers/.boxloss: $(sources) .venv-peers/ready
-	.venv-peers/bin/python -m pip install --no-build-isolation --no-deps \
+	env -u PYTHONPATH .venv-peers/bin/python -m pip install --no-build-isolation --no-deps \
 	  --config-settings=build-dir=build/venv-peers .
 	touch $@
 
