@@ -104,7 +104,7 @@ bench: package ## the demo, written down in benchmarks/out; SCALE=seed is the ar
 	$(PYTHON) -m benchmarks.face_detector --scale $(SCALE) --device $(device) \
 	  --json benchmarks/out/face_detector.json --plot benchmarks/out/face_detector.svg
 
-lint: $(venv) ## formats, lint rules, types and licence lines
+lint: $(venv) ## formats, lint rules, types, licence lines, and that seeded errors find their places
 	@echo clang-format --dry-run
 	@clang-format --dry-run -Werror $(cpp_files)
 	ruff check
@@ -112,6 +112,7 @@ lint: $(venv) ## formats, lint rules, types and licence lines
 	mypy
 	@echo tools/check_spdx
 	@tools/check_spdx $(cpp_files) $(other_files)
+	tools/seed_errors --list >/dev/null
 
 format: $(venv) ## rewrite the sources as lint wants them
 	@clang-format -i $(cpp_files)
