@@ -11,6 +11,9 @@ from typing import Any
 
 PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 
+BLUE, GREY, DARK, PALE = "#2a78b5", "#b4bcc4", "#70777e", "#dfe3e7"
+LINES = (BLUE, "#c2571a", "#3b8a4d", "#8a5fa8", "#a58a2b", "#444b52", "#c76a8a")
+
 
 def check_paths(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """Before anything is measured: a path that nothing can be written to would lose it all."""
@@ -37,6 +40,14 @@ def pyplot() -> Any:
     import matplotlib.pyplot as plt
 
     return plt
+
+
+def quiet_axes(panel: Any) -> None:
+    """What the figures are seen by stands out."""
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.spines[["left", "bottom"]].set_color(GREY)
+    panel.tick_params(labelsize=8, colors=DARK)
+    panel.minorticks_off()
 
 
 def save_figure(figure: Any, path: Path) -> None:

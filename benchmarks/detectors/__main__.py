@@ -29,13 +29,13 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from ..common.counts import counts_on
+from ..common.counts import counted_rows, counts_on
 from ..common.groups import Group, Row, timed_rows
 from ..common.losses import UnavailableError
 from ..common.output import check_paths
 from ..common.program import QUICK, THOROUGH, carry_out, chosen_device, load_available, make_parser
 from ..common.report import table
-from ..common.timing import Calls, host_times, stream_times
+from ..common.timing import Call, Calls, host_times, stream_times
 from . import agreement, dense_cases, detr_cases
 from .cases import Case
 from .criteria import Step
@@ -110,15 +110,10 @@ def timed(case: Case, measured: str, steps: dict[str, Step], options: argparse.N
 
 
 def counted(case: Case, measured: str, steps: dict[str, Step]) -> Group:
-    rows = []
-    for name, call in calls_of(case, measured, steps).items():
-        is_compiled = variants(measured)[name].slow_to_start
-        try:
-            found, note = counts_on(case.device, call, is_compiled), ""
-        except UnavailableError as reason:
-            found, note = {}, str(reason)
-        rows.append(Row(name, {}, note, counts=found))
-    return _group(case, measured, rows)
+    def count(name: str, call: Call) -> dict[str, float]:
+        return counts_on(case.device, call, variants(measured)[name].slow_to_start)
+
+    return _group(case, measured, counted_rows(calls_of(case, measured, steps), count))
 
 
 def calls_of(case: Case, measured: str, steps: dict[str, Step]) -> Calls:

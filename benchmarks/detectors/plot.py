@@ -15,12 +15,11 @@ from math import floor, log10
 from pathlib import Path
 from typing import Any
 
-from ..common.output import check_paths, pyplot, save_figure
+from ..common.output import BLUE, DARK, GREY, PALE, check_paths, pyplot, quiet_axes, save_figure
 
-BLUE, GREY, DARK = "#2a78b5", "#b4bcc4", "#70777e"
 COLOURS = {
     "boxloss, compiled": BLUE,
-    "torch.compile": "#dfe3e7",
+    "torch.compile": PALE,
     "aligned": GREY,
     "original": DARK,
 }
@@ -46,13 +45,10 @@ def plot(report: dict[str, Any], path: Path) -> None:
     low, high = panel.get_xlim()
     ticks = [tick for tick in TICKS if low <= tick <= high]
     panel.set_xticks(ticks, [str(tick) for tick in ticks])
-    panel.minorticks_off()
     panel.set_xlabel(
         "wall time of forward + backward, in times that of boxloss", fontsize=9, color=DARK
     )
-    panel.tick_params(labelsize=8, colors=DARK)
-    panel.spines[["top", "right"]].set_visible(False)
-    panel.spines[["left", "bottom"]].set_color(GREY)
+    quiet_axes(panel)
     panel.legend(fontsize=7, frameon=False)
     machine = report["machine"]
     title = f"{machine.get('gpu', machine['cpu'])}, torch {machine['torch']}"

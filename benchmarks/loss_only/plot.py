@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ..common.groups import Group
-from ..common.output import pyplot, save_figure
+from ..common.output import BLUE, DARK, GREY, LINES, PALE, pyplot, quiet_axes, save_figure
 from .peers import COPY, LIMITS, SUM
 
-BLUE, GREY, DARK, PALE = "#2a78b5", "#b4bcc4", "#70777e", "#dfe3e7"
-LINES = (BLUE, "#c2571a", "#3b8a4d", "#8a5fa8", "#a58a2b", "#444b52", "#c76a8a")
 STYLES = {COPY: "--", SUM: ":"}
 MEASURES = ("forward", "forward + backward")
 
@@ -35,10 +33,7 @@ def plot(groups: list[Group], machine: dict[str, str], path: Path) -> None:
         for panel, (title, chosen, draw) in zip(row, columns, strict=True):
             draw(panel, [group for group in chosen if group.measured == measured])
             panel.set_title(f"{title}, {measured}", fontsize=10, loc="left")
-            panel.spines[["top", "right"]].set_visible(False)
-            panel.spines[["left", "bottom"]].set_color(GREY)
-            panel.tick_params(labelsize=8, colors=DARK)
-            panel.minorticks_off()
+            quiet_axes(panel)
     where = machine.get("gpu", machine["cpu"])
     figure.suptitle(f"{where}, torch {machine['torch']}", fontsize=11, x=0.005, ha="left")
     save_figure(figure, path)

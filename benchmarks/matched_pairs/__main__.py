@@ -26,9 +26,8 @@ from boxloss.torch import collate_matches
 from rich.console import Console
 from torch import Tensor
 
-from ..common.counts import counts
-from ..common.groups import Group, Row, timed_rows
-from ..common.losses import UnavailableError
+from ..common.counts import counted_rows, counts
+from ..common.groups import Group, timed_rows
 from ..common.output import check_paths
 from ..common.program import (
     QUICK,
@@ -132,15 +131,9 @@ def timed(
 
 
 def counted(case: Case, measured: str, losses: dict[str, PairLoss]) -> Group:
-    rows = []
     _, calls = calls_of(case, measured, losses)
     with torch.set_grad_enabled(measured != "forward"):
-        for name, call in calls.items():
-            try:
-                found, note = counts(call), ""
-            except UnavailableError as reason:
-                found, note = {}, str(reason)
-            rows.append(Row(name, {}, note, name not in losses, found))
+        rows = counted_rows(calls, lambda _, call: counts(call), calls.keys() - losses.keys())
     return Group(case.name, case.kind, case.pair, case.pairs, measured, None, rows)
 
 

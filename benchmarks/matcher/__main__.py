@@ -26,7 +26,7 @@ from functools import partial
 import torch
 from rich.console import Console
 
-from ..common.counts import counts_on
+from ..common.counts import counted_rows, counts_on
 from ..common.groups import Group, Row, timed_rows
 from ..common.losses import UnavailableError
 from ..common.output import check_paths
@@ -38,7 +38,7 @@ from ..common.program import (
     make_parser,
 )
 from ..common.report import table
-from ..common.timing import Calls, Effort, gpu_times, host_times, stream_times
+from ..common.timing import Call, Calls, Effort, gpu_times, host_times, stream_times
 from . import agreement, matchers
 from .cases import KINDS, QUICK_SHAPES, SHAPES, SHAPES_ON_CPU, WRITING, Case, make_case
 from .originals import Original, load_original
@@ -155,15 +155,11 @@ def timed(case: Case, measured: str, calls: Calls, options: argparse.Namespace) 
 
 
 def counted(case: Case, costs: dict[str, Costs]) -> Group:
-    rows = []
-    for name, each in costs.items():
-        is_compiled = variants(case.kind)[name].slow_to_start
-        try:
-            found, note = counts_on(case.pred.device, each.call, is_compiled), ""
-        except UnavailableError as reason:
-            found, note = {}, str(reason)
-        rows.append(Row(name, {}, note, counts=found))
-    return _group(case, "cost", rows)
+    def count(name: str, call: Call) -> dict[str, float]:
+        return counts_on(case.pred.device, call, variants(case.kind)[name].slow_to_start)
+
+    calls: Calls = {name: each.call for name, each in costs.items()}
+    return _group(case, "cost", counted_rows(calls, count))
 
 
 def _group(case: Case, measured: str, rows: list[Row], moved: int | None = None) -> Group:

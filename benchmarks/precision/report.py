@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from rich.table import Table
 
-from ..common.output import pyplot, save_figure
-from ..loss_only.plot import BLUE, DARK, GREY, LINES, PALE
+from ..common.output import BLUE, DARK, LINES, PALE, pyplot, quiet_axes, save_figure
 from .losses import BOXLOSS, ORIGINALS
 
 Row = dict[str, Any]  # where it was measured, and the fields of Errors
@@ -116,7 +115,4 @@ def _finish(panel: Any, title: str) -> None:
     panel.set_xticks(SIDES, [str(side) for side in SIDES])
     panel.set_yticks(PERCENTS, [f"{percent:g}" for percent in PERCENTS])
     panel.grid(axis="y", color=PALE, linewidth=0.6)
-    panel.spines[["top", "right"]].set_visible(False)
-    panel.spines[["left", "bottom"]].set_color(GREY)
-    panel.tick_params(labelsize=8, colors=DARK)
-    panel.minorticks_off()
+    quiet_axes(panel)
