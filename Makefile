@@ -42,6 +42,9 @@ sources = $(shell find CMakeLists.txt pyproject.toml core backends bindings cmak
 cpp_files = $(shell find $(folders) -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh')
 other_files = $(shell find $(folders) -name '*.py' -o -name '*.cmake') $(wildcard tools/*) .ci/run
 
+# Somebody's own Python may have brought another boxloss.
+peers_python := env -u PYTHONPATH .venv-peers/bin/python
+
 # --- Targets ---
 
 .PHONY: help demo test test-core test-asan test-asan-torch test-python test-toolchains test-peers build build-asan package \
@@ -86,7 +89,7 @@ test-toolchains: $(venv) ## CUDA, Kokkos and HIP with compilers of their own, wh
 
 # An environment of its own, of some 6 GB: the newest torch, and who wants it.
 test-peers: .venv-peers/.boxloss ## the examples and adapters, each beside the detector that it is for
-	env -u PYTHONPATH YOLO_OFFLINE=true YOLO_CONFIG_DIR=$(CURDIR)/build .venv-peers/bin/python -m pytest tests/peers
+	YOLO_OFFLINE=true YOLO_CONFIG_DIR=$(CURDIR)/build $(peers_python) -m pytest tests/peers
 
 test-python: package ## the Python tests
 	$(get_headers)
@@ -134,11 +137,11 @@ clean: ## remove build/, keep .venv and .venv-peers
 	tools/install_system_packages venv
 	tools/install_system_packages opencv
 	python3 -m venv .venv-peers
-	env -u PYTHONPATH .venv-peers/bin/python -m pip install -r requirements-peers.txt
+	$(peers_python) -m pip install -r requirements-peers.txt
 	touch $@
 
 .venv-peers/.boxloss: $(sources) .venv-peers/ready
-	env -u PYTHONPATH .venv-peers/bin/python -m pip install --no-build-isolation --no-deps \
+	$(peers_python) -m pip install --no-build-isolation --no-deps \
 	  --config-settings=build-dir=build/venv-peers .
 	touch $@
 
