@@ -29,16 +29,20 @@ function(boxloss_set_up_target target)
   endif()
 endfunction()
 
-# A backend with a compiler or options of its own: compiled apart, put into the one library.
-function(boxloss_add_backend name)
-  set(target boxloss_${name})
+# Sources with options of their own: compiled apart, put into the one library.
+function(boxloss_add_objects target)
   add_library(${target} OBJECT ${ARGN})
   boxloss_set_up_target(${target})
   target_compile_features(${target} PRIVATE cxx_std_17)
   target_include_directories(${target} PRIVATE
-    ${PROJECT_SOURCE_DIR}/core ${PROJECT_SOURCE_DIR}/core/include)
+    ${PROJECT_SOURCE_DIR}/core ${PROJECT_SOURCE_DIR}/core/include ${PROJECT_SOURCE_DIR}/backends)
   target_compile_definitions(${target} PRIVATE $<$<BOOL:${BUILD_SHARED_LIBS}>:BOXLOSS_SHARED>)
+  target_sources(boxloss PRIVATE $<TARGET_OBJECTS:${target}>)
+endfunction()
+
+# A backend with a compiler or options of its own.
+function(boxloss_add_backend name)
+  boxloss_add_objects(boxloss_${name} ${ARGN})
   string(TOUPPER ${name} word)
   target_compile_definitions(boxloss PRIVATE BOXLOSS_HAS_${word})
-  target_sources(boxloss PRIVATE $<TARGET_OBJECTS:${target}>)
 endfunction()

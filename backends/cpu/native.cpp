@@ -1,35 +1,49 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/indexed_loops.hpp"
 #include "cpu/matching_cost.hpp"
+#include "cpu/native_indexed.hpp"
+#include "cpu/native_slots.hpp"
+#include "pairings/no_slots.hpp"
+#include "pairings/with_pairing.hpp"
 #include "src/backends.hpp"
 
 namespace boxloss {
 namespace {
+
+void zero_memory(void* data, std::size_t bytes) {
+  if (data != nullptr) std::memset(data, 0, bytes);
+}
+
+/// Calls run(compute, pairing), with a value of the compute type; or zeroes the outputs where there
+/// are no slots.
+template <class Written, class Run>
+void with_problem(const LossProblem& p, const Written& outputs, const Run& run) {
+  cpu_capability();  // throws here, not in a thread
+  if (!has_slots(p)) return zero_outputs(p, outputs, zero_memory);
+  with_pairing(p, [&](const auto& pairing) {
+    if (compute_dtype(p) == DType::kF64) return run(double(), pairing);
+    run(float(), pairing);
+  });
+}
 
 std::size_t workspace_bytes(const LossProblem& p) {
   return static_cast<std::size_t>(native::partials_of(p)) * sizeof(LossesPartial);
 }
 
 void forward(const LossProblem& p, const LossOutputs& outputs, const Execution& execution) {
-  dispatch(p, outputs, native::zero_memory, [&](auto dtypes, const auto& pairing) {
-    using D = decltype(dtypes);
-    native::forward<typename D::Pred, typename D::Target, typename D::Compute>(p, pairing, outputs,
-                                                                               execution);
+  with_problem(p, outputs, [&](auto compute, const auto& pairing) {
+    native::forward<decltype(compute)>(p, pairing, outputs, execution);
   });
 }
 
 void backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
               const LossGradients& gradients, const Execution& execution) {
-  dispatch(p, gradients, native::zero_memory, [&](auto dtypes, const auto& pairing) {
-    using D = decltype(dtypes);
-    native::backward<typename D::Pred, typename D::Target, typename D::Compute>(
-        p, pairing, grads, scale, gradients, execution);
+  with_problem(p, gradients, [&](auto compute, const auto& pairing) {
+    native::backward<decltype(compute)>(p, pairing, grads, scale, gradients, execution);
   });
 }
 
 }  // namespace
-
 Implementation cpu::native() {
   return {"cpu/native",
           Device::kCpu,

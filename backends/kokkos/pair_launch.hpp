@@ -147,7 +147,7 @@ void launch_backward(const Space& space, const LossProblem& p, const Indexed& pa
   const auto args = backward_args<P, T, C>(AnyFormula{p.loss}, p, grads, scale, gradients);
   const IndexedPairs<P, T> pairs = indexed_pairs<P, T>(p, pairing);
   if constexpr (kIsHost<Space>) {
-    const BackwardTasks tasks = backward_tasks(args, pairs);
+    const BackwardTasks tasks = backward_tasks(p, gradients);
     launch_units("boxloss::backward_indexed", space, tasks.count(),
                  BackwardSharedRows<AnyFormula, P, T, C>{args, pairs, tasks});
   } else {

@@ -25,20 +25,18 @@ struct BackwardTasks {
   std::int64_t count() const { return pred + target + pairs; }
 };
 
-template <class E>
-std::int64_t row_tasks(const BoxOutputs<E>& gradient, const ListedBoxes<E>& list) {
-  if (gradient.values.data == nullptr || !list.is_indexed()) return 0;
-  const std::int64_t tasks = ceil_div(list.size, kRowsPerTask);
+inline std::int64_t row_tasks(const void* gradient, const BoxView& list) {
+  if (gradient == nullptr || list.rows.data == nullptr) return 0;
+  const std::int64_t tasks = ceil_div(list.images * list.slots, kRowsPerTask);
   return tasks < kMostRowTasks ? tasks : kMostRowTasks;
 }
 
-template <class F, class P, class T, class C>
-BackwardTasks backward_tasks(const BackwardArgs<F, P, T, C>& a, const IndexedPairs<P, T>& pairs) {
-  const bool own_rows = (a.d_pred.values.data != nullptr && !pairs.pred.is_indexed()) ||
-                        (a.d_target.values.data != nullptr && !pairs.target.is_indexed()) ||
-                        a.d_weight.data != nullptr;
-  const std::int64_t pair_tasks = ceil_div(a.images * a.slots, kPairsPerTask);
-  return {row_tasks(a.d_pred, pairs.pred), row_tasks(a.d_target, pairs.target),
+inline BackwardTasks backward_tasks(const LossProblem& p, const LossGradients& gradients) {
+  const bool own_rows = (gradients.pred != nullptr && p.pred.rows.data == nullptr) ||
+                        (gradients.target != nullptr && p.target.rows.data == nullptr) ||
+                        gradients.weight != nullptr;
+  const std::int64_t pair_tasks = ceil_div(p.pairing.sets * p.pairing.pairs, kPairsPerTask);
+  return {row_tasks(gradients.pred, p.pred), row_tasks(gradients.target, p.target),
           own_rows ? pair_tasks : 0};
 }
 

@@ -15,7 +15,7 @@ struct CiouWith {
 
   template <class T>
   static BOXLOSS_HOST_DEVICE T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {
-    const DiouTerms<T> g = diou_terms(p, t, eps);
+    DiouTerms<T> g = diou_terms(p, t, eps);
     const T v = aspect_penalty(angle_between(direction(p), direction(t)));
     return g.loss + hold_constant(Formula::alpha(g.overlap, v, eps)) * v;
   }
@@ -23,8 +23,8 @@ struct CiouWith {
   template <class T>
   static BOXLOSS_HOST_DEVICE Derivatives<T> derivatives(const Box<T>& p, const Box<T>& t,
                                                         const Eps<T>& eps) {
-    const DiouTerms<T> g = diou_terms(p, t, eps);
-    const Direction<T> of_p = direction(p), of_t = direction(t);
+    DiouTerms<T> g = diou_terms(p, t, eps);
+    Direction<T> of_p = direction(p), of_t = direction(t);
     const T angle = angle_between(of_p, of_t);
     const T v = aspect_penalty(angle);
     const T alpha = Formula::alpha(g.overlap, v, eps);

@@ -68,7 +68,7 @@ BOXLOSS_HOST_DEVICE void add_centre(T by_centre, T& d_p1, T& d_p2, T& d_t1, T& d
 template <class Formula, class T>
 BOXLOSS_HOST_DEVICE PairGradient<T> gradient(const Formula& formula, const Box<T>& p,
                                              const Box<T>& t, const Eps<T>& eps) {
-  const Derivatives<T> by = formula.derivatives(p, t, eps);
+  Derivatives<T> by = formula.derivatives(p, t, eps);
   PairGradient<T> d;
   d.loss = by.loss;
   to_coordinates(by.x, p.x1, p.x2, t.x1, t.x2, d.pred.x1, d.pred.x2, d.target.x1, d.target.x2);

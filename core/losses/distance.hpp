@@ -33,9 +33,9 @@ struct RelativeDistance {
 template <class T>
 BOXLOSS_HOST_DEVICE RelativeDistance<T> relative_distance(const Box<T>& p, const Box<T>& t,
                                                           const Eps<T>& eps) {
-  const CentreDistance<T> c = centre_distance(p, t);
-  const Enclosure<T> e = enclosure(p, t);
-  const Guarded<T> diagonal = guard(e.w * e.w + e.h * e.h, eps);
+  CentreDistance<T> c = centre_distance(p, t);
+  Enclosure<T> e = enclosure(p, t);
+  Guarded<T> diagonal = guard(e.w * e.w + e.h * e.h, eps);
   const T per = reciprocal(diagonal.value);
   return {c, e, diagonal, per, (c.x * c.x + c.y * c.y) * per};
 }
@@ -61,8 +61,8 @@ struct DiouTerms {
 
 template <class T>
 BOXLOSS_HOST_DEVICE DiouTerms<T> diou_terms(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {
-  const Overlap<T> o = overlap(p, t, eps);
-  const RelativeDistance<T> r = relative_distance(p, t, eps);
+  Overlap<T> o = overlap(p, t, eps);
+  RelativeDistance<T> r = relative_distance(p, t, eps);
   return {o, r, (T(1) - iou_of(o)) + r.value};
 }
 

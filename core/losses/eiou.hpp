@@ -14,7 +14,7 @@ struct Eiou {
 
   template <class T>
   static BOXLOSS_HOST_DEVICE T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {
-    const DiouTerms<T> g = diou_terms(p, t, eps);
+    DiouTerms<T> g = diou_terms(p, t, eps);
     return g.loss + side(x_sides(p, t), g.distance.enclosure.w, eps).value +
            side(y_sides(p, t), g.distance.enclosure.h, eps).value;
   }
@@ -22,7 +22,7 @@ struct Eiou {
   template <class T>
   static BOXLOSS_HOST_DEVICE Derivatives<T> derivatives(const Box<T>& p, const Box<T>& t,
                                                         const Eps<T>& eps) {
-    const DiouTerms<T> g = diou_terms(p, t, eps);
+    DiouTerms<T> g = diou_terms(p, t, eps);
     Derivatives<T> d = diou_derivatives(p, t, eps, g);
     add_side(side(x_sides(p, t), g.distance.enclosure.w, eps), eps, d.x, d.loss);
     add_side(side(y_sides(p, t), g.distance.enclosure.h, eps), eps, d.y, d.loss);
@@ -50,7 +50,7 @@ struct Eiou {
   template <class T>
   static BOXLOSS_HOST_DEVICE Side<T> side(const T& difference, const T& enclosing,
                                           const Eps<T>& eps) {
-    const Guarded<T> square = guard(enclosing * enclosing, eps);
+    Guarded<T> square = guard(enclosing * enclosing, eps);
     const T per = reciprocal(square.value);
     return {difference, enclosing, square, per, difference * difference * per};
   }

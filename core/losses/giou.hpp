@@ -20,7 +20,7 @@ struct Giou {
   template <class T>
   static BOXLOSS_HOST_DEVICE Derivatives<T> derivatives(const Box<T>& p, const Box<T>& t,
                                                         const Eps<T>& eps) {
-    const Terms<T> g = terms(p, t, eps);
+    Terms<T> g = terms(p, t, eps);
     const Overlap<T>& o = g.overlap;
     const T by_uni = slope(o.uni, eps) * (o.inter * o.per_uni * o.per_uni - g.per_enclosing);
     const T by_enclosing = slope(g.area, eps) * (o.uni.value * g.per_enclosing * g.per_enclosing);
@@ -41,9 +41,9 @@ struct Giou {
 
   template <class T>
   static BOXLOSS_HOST_DEVICE Terms<T> terms(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {
-    const Overlap<T> o = overlap(p, t, eps);
-    const Enclosure<T> e = enclosure(p, t);
-    const Guarded<T> enclosing = guard(e.w * e.h, eps);
+    Overlap<T> o = overlap(p, t, eps);
+    Enclosure<T> e = enclosure(p, t);
+    Guarded<T> enclosing = guard(e.w * e.h, eps);
     return {o, e, enclosing, reciprocal(enclosing.value)};
   }
 

@@ -19,7 +19,7 @@ struct Iou {
   template <class T>
   static BOXLOSS_HOST_DEVICE Derivatives<T> derivatives(const Box<T>& p, const Box<T>& t,
                                                         const Eps<T>& eps) {
-    const Overlap<T> o = overlap(p, t, eps);
+    Overlap<T> o = overlap(p, t, eps);
     return through_iou(p, t, o, eps, T(1) - iou_of(o), T(-1));
   }
 };

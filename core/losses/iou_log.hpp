@@ -19,7 +19,7 @@ struct IouLog {
   template <class T>
   static BOXLOSS_HOST_DEVICE Derivatives<T> derivatives(const Box<T>& p, const Box<T>& t,
                                                         const Eps<T>& eps) {
-    const Overlap<T> o = overlap(p, t, eps);
+    Overlap<T> o = overlap(p, t, eps);
     const T iou = iou_of(o);
     const T by_iou = select(iou < eps.value, T(0), -reciprocal(clamped(iou, eps)));
     return through_iou(p, t, o, eps, loss_of(iou, eps), by_iou);

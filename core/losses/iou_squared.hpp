@@ -19,7 +19,7 @@ struct IouSquared {
   template <class T>
   static BOXLOSS_HOST_DEVICE Derivatives<T> derivatives(const Box<T>& p, const Box<T>& t,
                                                         const Eps<T>& eps) {
-    const Overlap<T> o = overlap(p, t, eps);
+    Overlap<T> o = overlap(p, t, eps);
     const T iou = iou_of(o);
     return through_iou(p, t, o, eps, T(1) - iou * iou, T(-2) * iou);
   }

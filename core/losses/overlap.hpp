@@ -30,7 +30,7 @@ BOXLOSS_HOST_DEVICE Overlap<T> overlap(const Box<T>& p, const Box<T>& t, const E
   const T w = smaller(p.x2, t.x2) - larger(p.x1, t.x1);
   const T h = smaller(p.y2, t.y2) - larger(p.y1, t.y1);
   const T inter = select(is_overlap(w, h), w * h, T(0));
-  const Guarded<T> uni = guard(area(p) + area(t) - inter, eps);
+  Guarded<T> uni = guard(area(p) + area(t) - inter, eps);
   return {w, h, inter, uni, reciprocal(uni.value)};
 }
 

@@ -19,24 +19,24 @@ struct Siou {
 
   template <class T>
   static BOXLOSS_HOST_DEVICE T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {
-    const Overlap<T> o = overlap(p, t, eps);
-    const Angle<T> angle = angle_cost(p, t, eps);
-    const Enclosure<T> e = enclosure(p, t);
-    const Distance<T> x = distance(angle.s_x, e.w, angle.lambda, eps);
-    const Distance<T> y = distance(angle.s_y, e.h, angle.lambda, eps);
+    Overlap<T> o = overlap(p, t, eps);
+    Angle<T> angle = angle_cost(p, t, eps);
+    Enclosure<T> e = enclosure(p, t);
+    Distance<T> x = distance(angle.s_x, e.w, angle.lambda, eps);
+    Distance<T> y = distance(angle.s_y, e.h, angle.lambda, eps);
     return sum(o, x, y, shape(p.x2 - p.x1, t.x2 - t.x1), shape(p.y2 - p.y1, t.y2 - t.y1));
   }
 
   template <class T>
   static BOXLOSS_HOST_DEVICE Derivatives<T> derivatives(const Box<T>& p, const Box<T>& t,
                                                         const Eps<T>& eps) {
-    const Overlap<T> o = overlap(p, t, eps);
-    const Angle<T> angle = angle_cost(p, t, eps);
-    const Enclosure<T> e = enclosure(p, t);
-    const Distance<T> x = distance(angle.s_x, e.w, angle.lambda, eps);
-    const Distance<T> y = distance(angle.s_y, e.h, angle.lambda, eps);
-    const Shape<T> w = shape(p.x2 - p.x1, t.x2 - t.x1);
-    const Shape<T> h = shape(p.y2 - p.y1, t.y2 - t.y1);
+    Overlap<T> o = overlap(p, t, eps);
+    Angle<T> angle = angle_cost(p, t, eps);
+    Enclosure<T> e = enclosure(p, t);
+    Distance<T> x = distance(angle.s_x, e.w, angle.lambda, eps);
+    Distance<T> y = distance(angle.s_y, e.h, angle.lambda, eps);
+    Shape<T> w = shape(p.x2 - p.x1, t.x2 - t.x1);
+    Shape<T> h = shape(p.y2 - p.y1, t.y2 - t.y1);
     Derivatives<T> d = through_iou(p, t, o, eps, sum(o, x, y, w, h), T(-1));
     add_shape(w, p.x2 - p.x1, t.x2 - t.x1, d.x);
     add_shape(h, p.y2 - p.y1, t.y2 - t.y1, d.y);
@@ -60,7 +60,7 @@ struct Siou {
   template <class T>
   static BOXLOSS_HOST_DEVICE Angle<T> angle_cost(const Box<T>& p, const Box<T>& t,
                                                  const Eps<T>& eps) {
-    const CentreDistance<T> c = centre_distance(p, t);
+    CentreDistance<T> c = centre_distance(p, t);
     const T s_x = c.x + eps.value, s_y = c.y + eps.value;
     const T square = s_x * s_x + s_y * s_y;
     const auto is_angle = square > smallest_square<T>();

@@ -47,4 +47,9 @@ BOXLOSS_API const Implementation& implementation_for(std::initializer_list<Devic
 /// what was chosen before. Throws NotCompiled.
 BOXLOSS_API std::string use_implementation(std::string_view name);
 
+/// What cpu/native's loops use of the processor: "avx512", "avx2" or "baseline"; the widest that it
+/// has, or what the environment variable BOXLOSS_CPU_CAPABILITY said at the first use. Throws
+/// InvalidArgument where it said something else, or what this processor does not have.
+BOXLOSS_API const char* cpu_capability();
+
 }  // namespace boxloss

@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cpu/native_slots.hpp"
+#include "lanes/shared_rows.hpp"
+#include "pairings/indexed.hpp"
+
+/// Loops over pairs by index: sets are cut into tasks, and so are the rows of a gradient that
+/// several pairs may share.
+namespace boxloss::native {
+
+inline bool is_indexed(const LossProblem& p) { return p.pairing.kind == Pairing::Kind::kIndexed; }
+
+/// Sums that forward leaves: one for each part of each set, or for each task.
+inline std::int64_t partials_of(const LossProblem& p) {
+  return is_indexed(p) ? p.pairing.sets * tasks_for(p.pairing.pairs) : tasks_for(slots_of(p));
+}
+
+/// One side's boxes: which row of them each pair has, and where it lies.
+class RowList {
+ public:
+  RowList(const BoxView& view, const Indices& index)
+      : view_(view), index_(index), size_(view.images * view.slots), bytes_(size_of(view.dtype)) {}
+
+  std::int64_t row_of(std::int64_t k) const { return index_.data != nullptr ? index_[k] : k; }
+  bool holds(std::int64_t row) const { return row >= 0 && row < size_; }
+
+  /// The element that a row begins at. It may be anywhere, so the cache is told of it.
+  std::int64_t element_of(std::int64_t row) const {
+    const std::int64_t image = view_.images == 1 ? 0 : row / view_.slots;
+    const std::int64_t element =
+        image * view_.image_stride + (row - image * view_.slots) * view_.slot_stride;
+    __builtin_prefetch(static_cast<const std::byte*>(view_.data) + element * bytes_);
+    return element;
+  }
+
+ private:
+  const BoxView& view_;
+  Indices index_;
+  std::int64_t size_, bytes_;
+};
+
+/// Loops over a problem's pairs, in either pass.
+class PairLoop {
+ public:
+  PairLoop(const LossProblem& p, const Indexed& pairing)
+      : pairs_of_set_(pairing.pairs),
+        pred_(p.pred, pairing.pred),
+        target_(p.target, pairing.target) {}
+
+  /// Pairs [begin, end), which write rows of their own.
+  template <class Tile>
+  void run(const RowRange& pairs, Tile& tile) {
+    for (std::int64_t k = pairs.begin; k < pairs.end; ++k) {
+      const std::int64_t pred_row = pred_.row_of(k), target_row = target_.row_of(k);
+      if (pred_.holds(pred_row) && target_.holds(target_row)) {
+        add(k, pred_row, target_row, pred_row, tile);
+      } else {
+        tile.zero_rows({k, k + 1});
+        tile.zero_pred_rows({k, k + 1});
+      }
+    }
+    list_.take(tile);
+  }
+
+  /// Those of `count` pairs that share some rows of a gradient, pred's or the target's.
+  template <class Tile>
+  void run_shared(std::int64_t count, bool is_pred, const RowRange& rows, Tile& tile) {
+    const auto add_tile = [&](const Pairs& pairs) { tile.add(pairs); };
+    for (std::int64_t k = 0; k < count; ++k) {
+      const std::int64_t pred_row = pred_.row_of(k), target_row = target_.row_of(k);
+      const std::int64_t row = is_pred ? pred_row : target_row;
+      if (row < rows.begin || row >= rows.end) continue;
+      if (pred_.holds(pred_row) && target_.holds(target_row)) {
+        add(k, pred_row, target_row, row, add_tile);
+      }
+    }
+    list_.take(add_tile);
+  }
+
+ private:
+  template <class Use>
+  void add(std::int64_t k, std::int64_t pred_row, std::int64_t target_row,
+           std::int64_t gradient_row, Use& use) {
+    if (list_.is_full()) list_.take(use);
+    list_.add({pred_.element_of(pred_row), target_.element_of(target_row), gradient_row, k,
+               k / pairs_of_set_});
+  }
+
+  std::int64_t pairs_of_set_;
+  RowList pred_, target_;
+  PairList list_;
+};
+
+template <class C>
+void forward(const LossProblem& p, const Indexed& pairing, const LossOutputs& outputs,
+             const Execution& execution) {
+  auto* const partials = static_cast<LossesPartial*>(execution.workspace);
+  const std::int64_t parts_of_set = tasks_for(pairing.pairs);
+  const std::int64_t parts = pairing.sets * parts_of_set;
+  const std::int64_t parts_of_task = std::max<std::int64_t>(kSlotsPerTask / pairing.pairs, 1);
+  execution.parallel_for(ceil_div(parts, parts_of_task), [&](std::int64_t task) {
+    PairLoop loop(p, pairing);
+    TileForward<C> tile(p, outputs);
+    const std::int64_t end = std::min((task + 1) * parts_of_task, parts);
+    for (std::int64_t part = task * parts_of_task; part < end; ++part) {
+      const std::int64_t set = part / parts_of_set;
+      const std::int64_t first = (part - set * parts_of_set) * kSlotsPerTask;
+      const std::int64_t begin = set * pairing.pairs + first;
+      tile.sum = {};
+      loop.run({begin, begin + std::min(kSlotsPerTask, pairing.pairs - first)}, tile);
+      partials[part] = tile.sum;
+    }
+  });
+  write_totals<C>(p, outputs, partials, parts_of_set);
+}
+
+template <class C>
+void backward(const LossProblem& p, const Indexed& pairing, const GradOutputs& grads,
+              const void* scale, const LossGradients& gradients, const Execution& execution) {
+  const BackwardTasks tasks = backward_tasks(p, gradients);
+  const std::int64_t count = pairing.sets * pairing.pairs;
+  const LossGradients own = {p.pred.rows.data != nullptr ? nullptr : gradients.pred,
+                             p.target.rows.data != nullptr ? nullptr : gradients.target,
+                             gradients.weight};
+  execution.parallel_for(tasks.count(), [&](std::int64_t task) {
+    PairLoop loop(p, pairing);
+    if (task < tasks.pred) {
+      TileBackward<C> tile(p, grads, scale, {gradients.pred, nullptr, nullptr});
+      const RowRange rows = share_of({0, p.pred.images * p.pred.slots}, task, tasks.pred);
+      tile.zero_pred_rows(rows);
+      return loop.run_shared(count, true, rows, tile);
+    }
+    task -= tasks.pred;
+    if (task < tasks.target) {
+      TileBackward<C> tile(p, grads, scale, {nullptr, gradients.target, nullptr});
+      const RowRange rows = share_of({0, p.target.images * p.target.slots}, task, tasks.target);
+      tile.zero_rows(rows);
+      return loop.run_shared(count, false, rows, tile);
+    }
+    TileBackward<C> tile(p, grads, scale, own);
+    loop.run(share_of({0, count}, task - tasks.target, tasks.pairs), tile);
+  });
+}
+
+}  // namespace boxloss::native

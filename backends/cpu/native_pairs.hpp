@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/vector/vector_code.hpp"
+
+/// Which pairs are worked on together, and where in memory they lie.
+namespace boxloss::native {
+
+/// An index for each pair: of neighbours `first + k * step`, else as a list says.
+struct Places {
+  std::int64_t first, step;
+  const std::int64_t* list;
+
+  std::int64_t operator[](int k) const { return list != nullptr ? list[k] : first + k * step; }
+  bool are_neighbours() const { return list == nullptr && step == 1; }
+};
+
+/// Up to kTilePairs pairs that count.
+struct Pairs {
+  int count;
+  Places pred, target;  ///< boxes, in elements of their view
+  Places gradient_row;  ///< of pred's gradient, or of one that several pairs add to
+  Places row;           ///< of the loss, the weight and the target's gradient
+  Places image;         ///< or the set
+};
+
+/// The same for one pair.
+struct PairPlace {
+  std::int64_t pred, target, gradient_row, row, image;
+};
+
+/// Pairs from here and there, until they are enough for a tile.
+class PairList {
+ public:
+  PairList() {}  // the arrays are not zeroed
+
+  void add(const PairPlace& place) {
+    pred_[count_] = place.pred;
+    target_[count_] = place.target;
+    gradient_row_[count_] = place.gradient_row;
+    row_[count_] = place.row;
+    image_[count_] = place.image;
+    ++count_;
+  }
+  bool is_full() const { return count_ == kTilePairs; }
+
+  /// Gives the pairs to `use`, if there are any, and begins again.
+  template <class Use>
+  void take(Use& use) {
+    if (count_ > 0) {
+      use(Pairs{count_,
+                {0, 0, pred_},
+                {0, 0, target_},
+                {0, 0, gradient_row_},
+                {0, 0, row_},
+                {0, 0, image_}});
+    }
+    count_ = 0;
+  }
+
+ private:
+  int count_ = 0;
+  std::int64_t pred_[kTilePairs], target_[kTilePairs], gradient_row_[kTilePairs], row_[kTilePairs],
+      image_[kTilePairs];
+};
+
+}  // namespace boxloss::native

@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include "cpu/native_rows.hpp"
+#include "lanes/pair_args.hpp"
+
+/// What is done with a tile of pairs, wherever they come from, in either pass.
+namespace boxloss::native {
+
+/// One side's boxes, as they are given and as corners.
+template <class C>
+class BoxReader {
+ public:
+  explicit BoxReader(const BoxView& view) : boxes_(view.data, view.dtype), format_(view.format) {}
+
+  BoxFormat format() const { return format_; }
+  const C* read(const Places& elements, int count) { return boxes_.read(elements, count); }
+
+  const C* corners(const C* boxes, int count) {
+    if (format_ == BoxFormat::kXyxy) return boxes;
+    std::copy_n(boxes, 4 * whole_blocks(count), corners_.values);
+    vector_code<C>().to_corners(corners_.values, format_, count);
+    return corners_.values;
+  }
+
+ private:
+  RowReader<C, 4> boxes_;
+  BoxFormat format_;
+  Rows<C, 4> corners_;
+};
+
+/// Adds tiles' losses to `sum`, and writes them where they are not reduced.
+template <class C>
+class TileForward {
+ public:
+  TileForward(const LossProblem& p, const LossOutputs& outputs)
+      : loss_(p.loss),
+        eps_(make_eps<C>(p.eps, p.eps_mode)),
+        pred_(p.pred),
+        target_(p.target),
+        weight_(p.weight.data, p.weight.dtype),
+        losses_(p.reduction == Reduction::kNone ? outputs.loss : nullptr, kDTypeOf<C>),
+        l1_(p.reduction == Reduction::kNone ? outputs.l1 : nullptr, kDTypeOf<C>),
+        ious_(outputs.iou, kDTypeOf<C>),
+        wants_l1_(outputs.l1 != nullptr) {}
+
+  void operator()(const Pairs& pairs) {
+    const VectorCode<C>& code = vector_code<C>();
+    const int n = pairs.count;
+    const C* const pred = pred_.read(pairs.pred, n);
+    const C* const target = target_.read(pairs.target, n);
+    const C* const weight = weight_.is_given() ? weight_.read(pairs.row, n) : nullptr;
+    const auto weighted_sum = [&](C* values) {
+      if (weight != nullptr) code.multiply(weight, n, values);
+      return code.sum(values, n);
+    };
+    sum.count += n;
+    if (wants_l1_) {
+      C* const l1 = l1_.rows(pairs.row, n);
+      code.l1(pred, target, n, l1);
+      sum.sums[1] += weighted_sum(l1);
+      l1_.put(pairs.row, n);
+    }
+    const C* const p = pred_.corners(pred, n);
+    const C* const t = target_.corners(target, n);
+    C* const losses = losses_.rows(pairs.row, n);
+    code.losses(loss_, p, t, eps_, n, losses);
+    sum.sums[0] += weighted_sum(losses);
+    losses_.put(pairs.row, n);
+    if (ious_.is_wanted()) {
+      code.ious(p, t, eps_, n, ious_.rows(pairs.row, n));
+      ious_.put(pairs.row, n);
+    }
+  }
+
+  /// Of pairs that do not count.
+  void zero_rows(const RowRange& rows) const {
+    losses_.zero(rows);
+    l1_.zero(rows);
+    ious_.zero(rows);
+  }
+  void zero_pred_rows(const RowRange&) const {}
+
+  LossesPartial sum{};
+
+ private:
+  Loss loss_;
+  Eps<C> eps_;
+  BoxReader<C> pred_, target_;
+  RowReader<C, 1> weight_;
+  RowWriter<C, 1> losses_, l1_, ious_;
+  bool wants_l1_;
+};
+
+/// What the gradient of each pair's loss, or l1, is multiplied by: what comes in, scaled.
+template <class C>
+class Factors {
+ public:
+  Factors(const LossProblem& p, const GradView& grad, const void* scale)
+      : incoming_(incoming<C>(grad)),
+        scale_(static_cast<const C*>(scale)),
+        is_indexed_(p.pairing.kind == Pairing::Kind::kIndexed),
+        is_one_(loss_sets(p) == 1 && grad.image_stride == 0 && grad.slot_stride == 0) {
+    if (is_indexed_) {
+      rows_of_image_ = p.pairing.pairs;
+    } else if (p.pairing.kind != Pairing::Kind::kOffsets) {  // with them, rows are one list
+      rows_of_image_ = p.pred.slots;
+    }
+  }
+
+  bool are_given() const { return incoming_.data != nullptr; }
+
+  const C* of(const Pairs& pairs) {
+    C* const factors = rows_.values;
+    if (is_one_) {
+      std::fill_n(factors, whole_blocks(pairs.count), *scale_ * *incoming_.data);
+      return factors;
+    }
+    for (int k = 0; k < pairs.count; ++k) {
+      const std::int64_t image = pairs.image[k];
+      const std::int64_t slot = pairs.row[k] - image * rows_of_image_;
+      factors[k] = scale_[is_indexed_ ? image : 0] * incoming_.at(image, slot);
+    }
+    end_rows(factors, 1, pairs.count);
+    return factors;
+  }
+
+ private:
+  Incoming<C> incoming_;
+  const C* scale_;
+  bool is_indexed_, is_one_;
+  std::int64_t rows_of_image_ = 0;
+  Rows<C, 1> rows_;
+};
+
+/// Writes tiles' gradients, those of them that are wanted.
+template <class C>
+class TileBackward {
+ public:
+  TileBackward(const LossProblem& p, const GradOutputs& grads, const void* scale,
+               const LossGradients& gradients)
+      : loss_(p.loss),
+        eps_(make_eps<C>(p.eps, p.eps_mode)),
+        pred_(p.pred),
+        target_(p.target),
+        weight_(p.weight.data, p.weight.dtype),
+        by_loss_(p, grads.loss, scale),
+        by_l1_(p, grads.l1, scale),
+        d_pred_(gradients.pred, p.pred.dtype),
+        d_target_(gradients.target, p.target.dtype),
+        d_weight_(gradients.weight, p.weight.dtype) {}
+
+  void operator()(const Pairs& pairs) {
+    compute(pairs);
+    d_pred_.put(pairs.gradient_row, pairs.count);
+    d_target_.put(pairs.row, pairs.count);
+    d_weight_.put(pairs.row, pairs.count);
+  }
+
+  /// Adds the one gradient that is wanted, pred's or the target's, to rows that pairs share.
+  void add(const Pairs& pairs) {
+    compute(pairs);
+    (d_pred_.is_wanted() ? d_pred_ : d_target_).add(pairs.gradient_row, pairs.count);
+  }
+
+  /// Of pairs that do not count.
+  void zero_rows(const RowRange& rows) const {
+    d_target_.zero(rows);
+    d_weight_.zero(rows);
+  }
+  void zero_pred_rows(const RowRange& rows) const { d_pred_.zero(rows); }
+
+ private:
+  void compute(const Pairs& pairs) {
+    const VectorCode<C>& code = vector_code<C>();
+    const int n = pairs.count, whole = whole_blocks(n);
+    const C* const pred = pred_.read(pairs.pred, n);
+    const C* const target = target_.read(pairs.target, n);
+    const C* const weight = weight_.is_given() ? weight_.read(pairs.row, n) : nullptr;
+    C* const d_pred = d_pred_.rows(pairs.gradient_row, n);
+    C* const d_target = d_target_.is_wanted() ? d_target_.rows(pairs.row, n) : nullptr;
+    C* const d_weight = d_weight_.rows(pairs.row, n);
+    const auto weighted = [&](const C* factors) {
+      if (weight == nullptr) return factors;
+      std::copy_n(factors, whole, weighted_.values);
+      code.multiply(weight, n, weighted_.values);
+      return static_cast<const C*>(weighted_.values);
+    };
+    if (by_loss_.are_given()) {
+      const C* const by = by_loss_.of(pairs);
+      code.gradients(loss_, pred_.corners(pred, n), target_.corners(target, n), eps_, n,
+                     weighted(by), d_weight, d_pred, d_target);
+      code.multiply(by, n, d_weight);
+      code.from_corners_gradient(d_pred, pred_.format(), n);
+      if (d_target != nullptr) code.from_corners_gradient(d_target, target_.format(), n);
+    } else {
+      std::fill_n(d_weight, whole, C(0));
+      std::fill_n(d_pred, 4 * whole, C(0));
+      if (d_target != nullptr) std::fill_n(d_target, 4 * whole, C(0));
+    }
+    if (by_l1_.are_given()) {
+      const C* const by = by_l1_.of(pairs);
+      code.add_l1_gradients(pred, target, n, weighted(by), d_pred, d_target);
+      if (d_weight_.is_wanted()) code.add_l1(pred, target, n, by, d_weight);
+    }
+  }
+
+  Loss loss_;
+  Eps<C> eps_;
+  BoxReader<C> pred_, target_;
+  RowReader<C, 1> weight_;
+  Rows<C, 1> weighted_;
+  Factors<C> by_loss_, by_l1_;
+  RowWriter<C, 4> d_pred_, d_target_;
+  RowWriter<C, 1> d_weight_;
+};
+
+}  // namespace boxloss::native

@@ -1,0 +1,194 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/vector/vector_code.hpp"
+
+#include "cpu/vector/capabilities.hpp"
+#include "dtypes/elements.hpp"
+#include "losses/formulas.hpp"
+#include "losses/l1.hpp"
+#include "pairings/zero_padded.hpp"
+
+/// Compiled once for each capability. The linker keeps one copy of a weak symbol for the whole
+/// library, which might be AVX-512's: so everything here is local to the file, or always inlined.
+namespace boxloss::native {
+namespace {
+
+/// Of a loop's body, that it becomes part of the loop however long it is.
+#define BOXLOSS_INLINE __attribute__((always_inline))
+
+/// Pairs are independent, whatever their addresses look like.
+template <class Body>
+BOXLOSS_HOST_DEVICE void for_each_pair(int count, const Body& body) {
+  for (int block = 0; block < count; block += kBlock) {
+#pragma omp simd
+    for (int i = block; i < block + kBlock; ++i) body(i);
+  }
+}
+
+template <class C>
+BOXLOSS_HOST_DEVICE Box<C> box_at(const C* boxes, int i) {
+  return {boxes[4 * i], boxes[4 * i + 1], boxes[4 * i + 2], boxes[4 * i + 3]};
+}
+
+template <class C>
+BOXLOSS_HOST_DEVICE void set_box_at(C* boxes, int i, const Box<C>& box) {
+  boxes[4 * i] = box.x1;
+  boxes[4 * i + 1] = box.y1;
+  boxes[4 * i + 2] = box.x2;
+  boxes[4 * i + 3] = box.y2;
+}
+
+template <class C>
+void read(const void* from, DType dtype, int values, C* to) {
+  with_elements(from, dtype, [=](auto elements) {
+#pragma omp simd
+    for (int i = 0; i < values; ++i) to[i] = elements.template get<C>(i);
+  });
+}
+
+template <class C>
+void write(const C* from, int values, void* to, DType dtype) {
+  with_outputs(to, dtype, [=](auto outputs) {
+#pragma omp simd
+    for (int i = 0; i < values; ++i) outputs.set(i, from[i]);
+  });
+}
+
+/// Gives `use` the format as a type, so that it is chosen outside of the loop.
+template <BoxFormat format>
+struct Format {
+  static constexpr BoxFormat kValue = format;
+};
+
+template <class Use>
+BOXLOSS_HOST_DEVICE void with_format(BoxFormat format, const Use& use) {
+  switch (format) {
+    case BoxFormat::kXyxy: return;
+    case BoxFormat::kXywh: return use(Format<BoxFormat::kXywh>());
+    case BoxFormat::kCxcywh: return use(Format<BoxFormat::kCxcywh>());
+  }
+}
+
+template <class C>
+void to_corners(C* boxes, BoxFormat format, int count) {
+  with_format(format, [=](auto known) {
+    for_each_pair(count, [=](int i) BOXLOSS_INLINE {
+      set_box_at(boxes, i, boxloss::to_corners(box_at(boxes, i), known.kValue));
+    });
+  });
+}
+
+template <class C>
+void from_corners_gradient(C* gradients, BoxFormat format, int count) {
+  with_format(format, [=](auto known) {
+    for_each_pair(count, [=](int i) BOXLOSS_INLINE {
+      set_box_at(gradients, i, boxloss::from_corners_gradient(box_at(gradients, i), known.kValue));
+    });
+  });
+}
+
+template <class C>
+void losses(Loss loss, const C* pred, const C* target, const Eps<C>& at, int count, C* losses) {
+  const Eps<C> eps = at;  // a copy, which no store can change
+  with_formula(loss, [=](auto formula) {
+    for_each_pair(count, [=](int i) BOXLOSS_INLINE {
+      losses[i] = formula.loss(box_at(pred, i), box_at(target, i), eps);
+    });
+  });
+}
+
+template <class C>
+void ious(const C* pred, const C* target, const Eps<C>& at, int count, C* ious) {
+  const Eps<C> eps = at;
+  for_each_pair(count, [=](int i) BOXLOSS_INLINE {
+    ious[i] = iou_of(overlap(box_at(pred, i), box_at(target, i), eps));
+  });
+}
+
+template <class C>
+void gradients(Loss loss, const C* pred, const C* target, const Eps<C>& at, int count, const C* by,
+               C* losses, C* d_pred, C* d_target) {
+  const Eps<C> eps = at;
+  with_formula(loss, [=](auto formula) {
+    if (d_target == nullptr) {
+      return for_each_pair(count, [=](int i) BOXLOSS_INLINE {
+        PairGradient<C> d = gradient(formula, box_at(pred, i), box_at(target, i), eps);
+        losses[i] = d.loss;
+        set_box_at(d_pred, i, by[i] * d.pred);
+      });
+    }
+    for_each_pair(count, [=](int i) BOXLOSS_INLINE {
+      PairGradient<C> d = gradient(formula, box_at(pred, i), box_at(target, i), eps);
+      losses[i] = d.loss;
+      set_box_at(d_pred, i, by[i] * d.pred);
+      set_box_at(d_target, i, by[i] * d.target);
+    });
+  });
+}
+
+template <class C>
+void l1(const C* pred, const C* target, int count, C* l1) {
+  for_each_pair(count, [=](int i) BOXLOSS_INLINE {
+    l1[i] = l1_distance(box_at(pred, i), box_at(target, i));
+  });
+}
+
+template <class C>
+void add_l1(const C* pred, const C* target, int count, const C* by, C* values) {
+  for_each_pair(count, [=](int i) BOXLOSS_INLINE {
+    values[i] += by[i] * l1_distance(box_at(pred, i), box_at(target, i));
+  });
+}
+
+template <class C>
+void add_l1_gradients(const C* pred, const C* target, int count, const C* by, C* d_pred,
+                      C* d_target) {
+  const auto add_to = [=](C* gradient, C sign) {
+    for_each_pair(count, [=](int i) BOXLOSS_INLINE {
+      Box<C> signs = l1_signs(box_at(pred, i), box_at(target, i));
+      set_box_at(gradient, i, box_at(gradient, i) + (sign * by[i]) * signs);
+    });
+  };
+  add_to(d_pred, C(1));
+  if (d_target != nullptr) add_to(d_target, C(-1));
+}
+
+template <class C>
+void multiply(const C* by, int count, C* values) {
+  for_each_pair(count, [=](int i) BOXLOSS_INLINE { values[i] *= by[i]; });
+}
+
+template <class C>
+void find_padding(const C* targets, int count, std::uint8_t* counts) {
+  for_each_pair(count,
+                [=](int i) BOXLOSS_INLINE { counts[i] = ZeroPadded().counts(box_at(targets, i)); });
+}
+
+template <class C>
+double sum(const C* values, int count) {
+  double sums[kBlock] = {};
+  const int whole = count / kBlock * kBlock;
+  for (int block = 0; block < whole; block += kBlock) {
+    for (int i = 0; i < kBlock; ++i) sums[i] += static_cast<double>(values[block + i]);
+  }
+  double total = 0;
+  for (int i = whole; i < count; ++i) total += static_cast<double>(values[i]);
+  for (int i = 0; i < kBlock; ++i) total += sums[i];
+  return total;
+}
+
+template <class C>
+constexpr VectorCode<C> code() {
+  return {
+      read<C>,      write<C>, to_corners<C>, from_corners_gradient<C>, losses<C>,   ious<C>,
+      gradients<C>, l1<C>,    add_l1<C>,     add_l1_gradients<C>,      multiply<C>, find_padding<C>,
+      sum<C>};
+}
+
+}  // namespace
+
+// The build defines the name.
+const VectorCode<float> BOXLOSS_CPU_CAPABILITY::kFloat = code<float>();
+const VectorCode<double> BOXLOSS_CPU_CAPABILITY::kDouble = code<double>();
+
+}  // namespace boxloss::native
