@@ -45,10 +45,14 @@ void check_eps(double eps, DType compute) {
 void check_served(const Implementation& implementation, Device device, Loss loss) {
   check(implementation.device == device, "the problem is on ", name_of(device), ", but ",
         implementation.name, " was asked to run it");
-  check(loss != Loss::kUnset, "loss is not set; it must be one of ", names_of(kLosses));
-  check_dtype(implementation.losses.contains(loss), implementation.name,
-              " does not serve the loss '", name_of(loss), "', only ",
-              names_of(implementation.losses));
+  // Lists of words are made only for who will read them.
+  if (loss == Loss::kUnset) {
+    throw InvalidArgument(message("loss is not set; it must be one of ", names_of(kLosses)));
+  }
+  if (!implementation.losses.contains(loss)) {
+    throw Unsupported(message(implementation.name, " does not serve the loss '", name_of(loss),
+                              "', only ", names_of(implementation.losses)));
+  }
 }
 
 }  // namespace boxloss

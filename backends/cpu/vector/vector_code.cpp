@@ -18,10 +18,15 @@ namespace {
 
 /// Pairs are independent, whatever their addresses look like.
 template <class Body>
+BOXLOSS_HOST_DEVICE void for_each_in_block(const Body& body) {
+#pragma omp simd
+  for (int i = 0; i < kBlock; ++i) body(i);
+}
+
+template <class Body>
 BOXLOSS_HOST_DEVICE void for_each_pair(int count, const Body& body) {
   for (int block = 0; block < count; block += kBlock) {
-#pragma omp simd
-    for (int i = block; i < block + kBlock; ++i) body(i);
+    for_each_in_block([=](int i) BOXLOSS_INLINE { body(block + i); });
   }
 }
 
@@ -37,6 +42,24 @@ BOXLOSS_HOST_DEVICE void set_box_at(C* boxes, int i, const Box<C>& box) {
   boxes[4 * i + 2] = box.x2;
   boxes[4 * i + 3] = box.y2;
 }
+
+/// A block's boxes, coordinate by coordinate.
+template <class C>
+struct Columns {
+  C x1[kBlock], y1[kBlock], x2[kBlock], y2[kBlock];
+
+  BOXLOSS_HOST_DEVICE void set(int i, const Box<C>& box) {
+    x1[i] = box.x1;
+    y1[i] = box.y1;
+    x2[i] = box.x2;
+    y2[i] = box.y2;
+  }
+  BOXLOSS_HOST_DEVICE void write(C* boxes) const {
+    for_each_in_block([=](int i) BOXLOSS_INLINE {
+      set_box_at(boxes, i, Box<C>{x1[i], y1[i], x2[i], y2[i]});
+    });
+  }
+};
 
 template <class C>
 void read(const void* from, DType dtype, int values, C* to) {
@@ -105,24 +128,36 @@ void ious(const C* pred, const C* target, const Eps<C>& at, int count, C* ious) 
   });
 }
 
+/// Stores of single coordinates among other stores would not become vector stores: so they wait
+/// until the block is done.
+template <bool kOfTarget, class F, class C>
+BOXLOSS_HOST_DEVICE void gradients_of(const F& formula, const C* pred, const C* target,
+                                      const Eps<C>& eps, int count, const C* by, C* losses,
+                                      C* d_pred, C* d_target) {
+  for (int block = 0; block < count; block += kBlock) {
+    Columns<C> of_pred, of_target;
+    for_each_in_block([=, &of_pred, &of_target](int i) BOXLOSS_INLINE {
+      const int k = block + i;
+      PairGradient<C> d = gradient(formula, box_at(pred, k), box_at(target, k), eps);
+      of_pred.set(i, by[k] * d.pred);
+      if constexpr (kOfTarget) of_target.set(i, by[k] * d.target);
+      losses[k] = d.loss;
+    });
+    of_pred.write(d_pred + 4 * block);
+    if constexpr (kOfTarget) of_target.write(d_target + 4 * block);
+  }
+}
+
 template <class C>
 void gradients(Loss loss, const C* pred, const C* target, const Eps<C>& at, int count, const C* by,
                C* losses, C* d_pred, C* d_target) {
   const Eps<C> eps = at;
   with_formula(loss, [=](auto formula) {
     if (d_target == nullptr) {
-      return for_each_pair(count, [=](int i) BOXLOSS_INLINE {
-        PairGradient<C> d = gradient(formula, box_at(pred, i), box_at(target, i), eps);
-        losses[i] = d.loss;
-        set_box_at(d_pred, i, by[i] * d.pred);
-      });
+      gradients_of<false>(formula, pred, target, eps, count, by, losses, d_pred, d_target);
+    } else {
+      gradients_of<true>(formula, pred, target, eps, count, by, losses, d_pred, d_target);
     }
-    for_each_pair(count, [=](int i) BOXLOSS_INLINE {
-      PairGradient<C> d = gradient(formula, box_at(pred, i), box_at(target, i), eps);
-      losses[i] = d.loss;
-      set_box_at(d_pred, i, by[i] * d.pred);
-      set_box_at(d_target, i, by[i] * d.target);
-    });
   });
 }
 
