@@ -54,10 +54,10 @@ struct Columns {
     x2[i] = box.x2;
     y2[i] = box.y2;
   }
+  BOXLOSS_HOST_DEVICE Box<C> get(int i) const { return {x1[i], y1[i], x2[i], y2[i]}; }
   BOXLOSS_HOST_DEVICE void write(C* boxes) const {
-    for_each_in_block([=](int i) BOXLOSS_INLINE {
-      set_box_at(boxes, i, Box<C>{x1[i], y1[i], x2[i], y2[i]});
-    });
+    for_each_in_block(
+        [=](int i) BOXLOSS_INLINE { set_box_at(boxes, i, Box<C>{x1[i], y1[i], x2[i], y2[i]}); });
   }
 };
 
@@ -199,6 +199,71 @@ void find_padding(const C* targets, int count, std::uint8_t* counts) {
                 [=](int i) BOXLOSS_INLINE { counts[i] = ZeroPadded().counts(box_at(targets, i)); });
 }
 
+/// The one box is read for each pair anew: of what does not change in a loop, the compiler makes
+/// scalar conditions, and then no vector loop.
+template <class C>
+void losses_with(const C* one, Loss loss, const C* boxes, const Eps<C>& at, int count, C* losses) {
+  const Eps<C> eps = at;
+  Columns<C> target;
+  for (int i = 0; i < kBlock; ++i) target.set(i, box_at(one, 0));
+  with_formula(loss, [=, &target](auto formula) {
+    for (int block = 0; block < count; block += kBlock) {
+      for_each_in_block([=, &target](int i) BOXLOSS_INLINE {
+        losses[block + i] = formula.loss(box_at(boxes, block + i), target.get(i), eps);
+      });
+    }
+  });
+}
+
+template <class C>
+void l1_with(const C* one, const C* boxes, int count, C* l1) {
+  const Box<C> target = box_at(one, 0);
+  for_each_pair(count, [=](int i) BOXLOSS_INLINE { l1[i] = l1_value(box_at(boxes, i), target); });
+}
+
+/// In two loops: of one that is longer the compiler makes branches.
+template <class C, class Focus>
+BOXLOSS_HOST_DEVICE void focal_costs(C alpha, const Focus& focus, const C* logits, int count,
+                                     C* costs) {
+  for (int block = 0; block < count; block += kBlock) {
+    C p[kBlock], rest[kBlock];
+    for_each_in_block([=, &p, &rest](int i) BOXLOSS_INLINE {
+      Odds<C> o = odds(logits[block + i]);
+      p[i] = o.p;
+      rest[i] = o.rest;
+    });
+    for_each_in_block([=, &p, &rest](int i) BOXLOSS_INLINE {
+      costs[block + i] = focal_cost(Odds<C>{p[i], rest[i]}, alpha, focus);
+    });
+  }
+}
+
+template <class C>
+void class_costs(ClassTerm term, const Focal<C>& focal, const C* logits, const C* log_sum_exps,
+                 int count, C* costs) {
+  switch (term) {
+    case ClassTerm::kSoftmax:
+      return for_each_pair(count, [=](int i) BOXLOSS_INLINE {
+        costs[i] = softmax_cost(logits[i], log_sum_exps[i]);
+      });
+    case ClassTerm::kSigmoid:
+      return for_each_pair(count,
+                           [=](int i) BOXLOSS_INLINE { costs[i] = sigmoid_cost(logits[i]); });
+    case ClassTerm::kFocal:
+      if (focal.squares) return focal_costs(focal.alpha, Square(), logits, count, costs);
+      return focal_costs(focal.alpha, Power<C>{focal.gamma}, logits, count, costs);
+    default: return;
+  }
+}
+
+template <class C>
+void cost_entries(const CostArgs<AnyFormula, C>& args, const C* losses, const C* l1,
+                  const C* class_terms, int count, float* entries) {
+  for_each_pair(count, [=, &args](int i) BOXLOSS_INLINE {
+    entries[i] = entry_of(args, losses[i], l1[i], class_terms[i]);
+  });
+}
+
 template <class C>
 double sum(const C* values, int count) {
   double sums[kBlock] = {};
@@ -214,10 +279,15 @@ double sum(const C* values, int count) {
 
 template <class C>
 constexpr VectorCode<C> code() {
-  return {
-      read<C>,      write<C>, to_corners<C>, from_corners_gradient<C>, losses<C>,   ious<C>,
-      gradients<C>, l1<C>,    add_l1<C>,     add_l1_gradients<C>,      multiply<C>, find_padding<C>,
-      sum<C>};
+  return {read<C>,        write<C>,
+          to_corners<C>,  from_corners_gradient<C>,
+          losses<C>,      ious<C>,
+          gradients<C>,   l1<C>,
+          add_l1<C>,      add_l1_gradients<C>,
+          multiply<C>,    find_padding<C>,
+          losses_with<C>, l1_with<C>,
+          class_costs<C>, cost_entries<C>,
+          sum<C>};
 }
 
 }  // namespace

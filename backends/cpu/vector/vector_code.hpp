@@ -7,6 +7,7 @@
 #include <boxloss/view.hpp>
 #include <cstdint>
 
+#include "lanes/matching_cost.hpp"
 #include "losses/eps.hpp"
 
 /// The loops that are compiled once for each capability of processors. Arrays are of the compute
@@ -51,6 +52,15 @@ struct VectorCode {
 
   /// Which targets count: those that are not four zeros.
   void (*find_padding)(const C* targets, int count, std::uint8_t* counts);
+
+  /// For a matcher: of one box with each of `boxes`.
+  void (*losses_with)(const C* one, Loss loss, const C* boxes, const Eps<C>& eps, int count,
+                      C* losses);
+  void (*l1_with)(const C* one, const C* boxes, int count, C* l1);
+  void (*class_costs)(ClassTerm term, const Focal<C>& focal, const C* logits, const C* log_sum_exps,
+                      int count, C* costs);
+  void (*cost_entries)(const CostArgs<AnyFormula, C>& args, const C* losses, const C* l1,
+                       const C* class_terms, int count, float* entries);
 
   /// Of `count` values and no more.
   double (*sum)(const C* values, int count);
