@@ -6,20 +6,24 @@
 #include <torch/csrc/stable/c/shim.h>
 
 #include <algorithm>
+#include <atomic>
 
 namespace boxloss::torch_binding {
 namespace {
 
 /// torch's own thread pool. Its C function lives in libtorch_cpu, so that the binding needs no
-/// OpenMP of its own, which could be another one than torch's.
+/// OpenMP of its own, which could be another one than torch's. It gives each thread a share; but
+/// tasks may differ much, and so each takes the next one when it is free.
 void torch_parallel(std::int64_t tasks, const std::function<void(std::int64_t)>& task) {
   if (tasks == 1) return task(0);
-  const auto run = [](std::int64_t begin, std::int64_t end, void* context) {
-    const auto& each = *static_cast<const std::function<void(std::int64_t)>*>(context);
-    for (std::int64_t i = begin; i < end; ++i) each(i);
+  std::atomic<std::int64_t> next = 0;
+  std::function<void()> work = [&] {
+    for (std::int64_t i = next++; i < tasks; i = next++) task(i);
   };
-  const AOTITorchError error =
-      torch_parallel_for(0, tasks, 1, run, const_cast<void*>(static_cast<const void*>(&task)));
+  const auto run = [](std::int64_t, std::int64_t, void* context) {
+    (*static_cast<std::function<void()>*>(context))();
+  };
+  const AOTITorchError error = torch_parallel_for(0, tasks, 1, run, &work);
   TORCH_CHECK(error == AOTI_TORCH_SUCCESS, "box_loss: torch could not run its threads");
 }
 

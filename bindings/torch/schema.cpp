@@ -22,6 +22,10 @@ std::string choose_implementation(std::string_view name) {
   return with_torch_errors("use_implementation", [&] { return use_implementation(name); });
 }
 
+std::string capability_of_cpu() {
+  return with_torch_errors("cpu_capability", [] { return std::string(cpu_capability()); });
+}
+
 /// giou_loss is box_loss with the word for it; its errors are in its own name.
 at::Tensor giou_loss(const LossArgs& args) {
   try {
@@ -66,6 +70,7 @@ TORCH_LIBRARY(boxloss, m) {
   define("_box_loss_backward(Tensor? grad_loss, Tensor? grad_l1, Tensor scale, " +
          all_parameters() + ", bool[3] wanted) -> (Tensor pred, Tensor target, Tensor weight)");
   m.def("implementations() -> str[]", implementation_names);
+  m.def("cpu_capability() -> str", capability_of_cpu);
   m.def("use_implementation(str name) -> str", choose_implementation);
 }
 

@@ -5,7 +5,7 @@
 import torch
 
 import boxloss
-from boxloss.torch import implementations
+from boxloss.torch import cpu_capability, implementations
 
 
 def main() -> None:
@@ -13,6 +13,7 @@ def main() -> None:
     print("implementations:")
     for name in implementations():
         print(f"  {name}")
+    print(f"cpu/native uses: {cpu_capability()}")
     if torch.cuda.is_available():
         for index in range(torch.cuda.device_count()):
             print(f"cuda:{index}: {torch.cuda.get_device_name(index)}")

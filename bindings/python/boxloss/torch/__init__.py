@@ -9,7 +9,7 @@ from . import _library as _library  # loads the operators: before everything tha
 from .collate import collate_padded, collate_ragged
 from .distributed import global_normalizer
 from .hungarian import hungarian_match
-from .implementations import implementations, use_implementation
+from .implementations import cpu_capability, implementations, use_implementation
 from .indices import check_indices
 from .losses import (
     BoxLosses,
@@ -56,6 +56,7 @@ __all__ = [
     "collate_padded",
     "collate_ragged",
     "complete_box_iou_loss",
+    "cpu_capability",
     "diou_loss",
     "distance_box_iou_loss",
     "eiou_loss",

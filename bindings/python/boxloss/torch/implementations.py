@@ -12,6 +12,18 @@ def implementations() -> list[str]:
     return list(torch.ops.boxloss.implementations())
 
 
+def cpu_capability() -> str:
+    """What cpu/native uses of the processor: "avx512", "avx2", or "baseline".
+
+    It is the widest that the processor has, or what the environment variable
+    BOXLOSS_CPU_CAPABILITY said at the first use.
+
+    Raises:
+        ValueError: the variable said something else, or what this processor does not have.
+    """
+    return str(torch.ops.boxloss.cpu_capability())
+
+
 class use_implementation:  # noqa: N801  (used like a function)
     """Chooses what computes, for the whole process, from this call on.
 
