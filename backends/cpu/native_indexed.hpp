@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cpu/native_slots.hpp"
-#include "lanes/shared_rows.hpp"
+#include "lanes/row_tasks.hpp"
 #include "pairings/indexed.hpp"
 
 /// Loops over pairs by index: sets are cut into tasks, and so are the rows of a gradient that

@@ -8,8 +8,8 @@
 #include "lanes/atomic_boxes.hpp"
 #include "lanes/flat_groups.hpp"
 #include "lanes/image_parts.hpp"
-#include "lanes/shared_rows.hpp"
 #include "pair_workspace.hpp"
+#include "shared_rows.hpp"
 
 template <int kSums>
 struct Kokkos::reduction_identity<boxloss::Partial<kSums>> {

@@ -29,17 +29,6 @@ struct ListedBoxes {
     const std::int64_t image = rows_of_image == size ? 0 : row / rows_of_image;
     return boxes.template get<C>(image, row - image * rows_of_image);
   }
-
-  /// On the host: tells the cache that the box of pair k will be read.
-  void prefetch(std::int64_t k) const {
-    const std::int64_t row = row_of(k);
-    if constexpr (!std::is_same_v<E, Any>) {
-      const auto& view = boxes.boxes;
-      if (is_indexed() && holds(row) && rows_of_image == size) {
-        __builtin_prefetch(view.values.data + row * view.slot_stride);
-      }
-    }
-  }
 };
 
 template <class E>

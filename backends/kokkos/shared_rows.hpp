@@ -6,39 +6,11 @@
 #include <cstring>
 
 #include "lanes/indexed_pairs.hpp"
+#include "lanes/row_tasks.hpp"
 #include "pairings/grid.hpp"
 
-/// Backward for pairs by index where there is one thread for many of them, as on the host: no two
-/// threads write the same row, and each row's pairs add up in their order. A task is a range of the
-/// rows of pred's gradient, or of the target's, or of the pairs.
-namespace boxloss {
-
-/// Every task for rows reads all indices, so there are not many.
-constexpr std::int64_t kRowsPerTask = 1 << 15;
-constexpr std::int64_t kMostRowTasks = 16;
-constexpr std::int64_t kPairsPerTask = 8192;
-
-/// How many tasks each kind of work has.
-struct BackwardTasks {
-  std::int64_t pred, target, pairs;
-
-  std::int64_t count() const { return pred + target + pairs; }
-};
-
-inline std::int64_t row_tasks(const void* gradient, const BoxView& list) {
-  if (gradient == nullptr || list.rows.data == nullptr) return 0;
-  const std::int64_t tasks = ceil_div(list.images * list.slots, kRowsPerTask);
-  return tasks < kMostRowTasks ? tasks : kMostRowTasks;
-}
-
-inline BackwardTasks backward_tasks(const LossProblem& p, const LossGradients& gradients) {
-  const bool own_rows = (gradients.pred != nullptr && p.pred.rows.data == nullptr) ||
-                        (gradients.target != nullptr && p.target.rows.data == nullptr) ||
-                        gradients.weight != nullptr;
-  const std::int64_t pair_tasks = ceil_div(p.pairing.sets * p.pairing.pairs, kPairsPerTask);
-  return {row_tasks(gradients.pred, p.pred), row_tasks(gradients.target, p.target),
-          own_rows ? pair_tasks : 0};
-}
+/// Backward for pairs by index on the host.
+namespace boxloss::kokkos {
 
 template <class E>
 void zero_rows(const Outputs<E>& gradient, const RowRange& rows) {
@@ -90,4 +62,4 @@ void run_backward_task(const BackwardArgs<F, P, T, C>& a, const IndexedPairs<P, 
   for (std::int64_t k = own.begin; k < own.end; ++k) backward_pair(a, pairs, k, nothing);
 }
 
-}  // namespace boxloss
+}  // namespace boxloss::kokkos
