@@ -1,28 +1,84 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <atomic>
 #include <boxloss/execution.hpp>
+#include <condition_variable>
+#include <mutex>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 namespace boxloss {
+namespace {
+
+struct Job {
+  std::int64_t tasks;
+  const std::function<void(std::int64_t)>& task;
+  std::atomic<std::int64_t> next = 0;
+
+  bool is_left() const { return next < tasks; }
+  void work() {
+    for (std::int64_t i = next++; i < tasks; i = next++) task(i);
+  }
+};
+
+/// Threads that wait for the next job. They are never joined: they wait until the process ends, and
+/// a process that was forked, which has none of them, waits for none.
+class Pool {
+ public:
+  Pool() {
+    try {
+      for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) {
+        std::thread([this] { wait_for_jobs(); }).detach();
+      }
+    } catch (const std::system_error&) {
+      // The system gives no more threads: those that run share the work.
+    }
+  }
+
+  void run(Job& job) {
+    // While another caller has the threads, or from one of its tasks, a job takes the caller's.
+    if (job.tasks <= 1 || is_taken_.test_and_set()) return job.work();
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      job_ = &job;
+    }
+    has_job_.notify_all();
+    job.work();
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      job_ = nullptr;
+      is_done_.wait(lock, [this] { return at_work_ == 0; });
+    }
+    is_taken_.clear();
+  }
+
+ private:
+  void wait_for_jobs() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+      has_job_.wait(lock, [this] { return job_ != nullptr && job_->is_left(); });
+      Job& job = *job_;
+      ++at_work_;
+      lock.unlock();
+      job.work();
+      lock.lock();
+      if (--at_work_ == 0) is_done_.notify_one();
+    }
+  }
+
+  std::atomic_flag is_taken_ = ATOMIC_FLAG_INIT;
+  std::mutex mutex_;
+  std::condition_variable has_job_, is_done_;
+  Job* job_ = nullptr;
+  int at_work_ = 0;
+};
+
+}  // namespace
 
 void parallel_for(std::int64_t tasks, const std::function<void(std::int64_t)>& task) {
-  std::atomic<std::int64_t> next = 0;
-  const auto work = [&] {
-    for (std::int64_t i = next++; i < tasks; i = next++) task(i);
-  };
-  const std::int64_t threads = std::min<std::int64_t>(tasks, std::thread::hardware_concurrency());
-  std::vector<std::thread> others;
-  try {
-    for (std::int64_t i = 1; i < threads; ++i) others.emplace_back(work);
-  } catch (const std::system_error&) {
-    // The system gives no more threads: those that run share the work.
-  }
-  work();
-  for (std::thread& other : others) other.join();
+  static Pool& pool = *new Pool;
+  Job job{tasks, task};
+  pool.run(job);
 }
 
 }  // namespace boxloss

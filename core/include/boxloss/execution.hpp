@@ -14,7 +14,8 @@ namespace boxloss {
 using ParallelFor =
     std::function<void(std::int64_t tasks, const std::function<void(std::int64_t)>& task)>;
 
-/// The default: as many threads as the machine has, started for this call.
+/// The default: as many threads as the machine has, which are kept for the next call. A call from
+/// within a task, or while another thread's runs, takes its caller's thread alone.
 BOXLOSS_API void parallel_for(std::int64_t tasks, const std::function<void(std::int64_t)>& task);
 
 /// Where and with what one call runs. Nothing here is kept after the call; on a GPU the memory must
