@@ -3,6 +3,7 @@
 #include "cpu/vector/vector_code.hpp"
 
 #include "cpu/vector/capabilities.hpp"
+#include "cpu/vector/columns.hpp"
 #include "dtypes/elements.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
@@ -13,53 +14,12 @@
 namespace boxloss::native {
 namespace {
 
-/// Of a loop's body, that it becomes part of the loop however long it is.
-#define BOXLOSS_INLINE __attribute__((always_inline))
-
-/// Pairs are independent, whatever their addresses look like.
-template <class Body>
-BOXLOSS_HOST_DEVICE void for_each_in_block(const Body& body) {
-#pragma omp simd
-  for (int i = 0; i < kBlock; ++i) body(i);
-}
-
 template <class Body>
 BOXLOSS_HOST_DEVICE void for_each_pair(int count, const Body& body) {
   for (int block = 0; block < count; block += kBlock) {
     for_each_in_block([=](int i) BOXLOSS_INLINE { body(block + i); });
   }
 }
-
-template <class C>
-BOXLOSS_HOST_DEVICE Box<C> box_at(const C* boxes, int i) {
-  return {boxes[4 * i], boxes[4 * i + 1], boxes[4 * i + 2], boxes[4 * i + 3]};
-}
-
-template <class C>
-BOXLOSS_HOST_DEVICE void set_box_at(C* boxes, int i, const Box<C>& box) {
-  boxes[4 * i] = box.x1;
-  boxes[4 * i + 1] = box.y1;
-  boxes[4 * i + 2] = box.x2;
-  boxes[4 * i + 3] = box.y2;
-}
-
-/// A block's boxes, coordinate by coordinate.
-template <class C>
-struct Columns {
-  C x1[kBlock], y1[kBlock], x2[kBlock], y2[kBlock];
-
-  BOXLOSS_HOST_DEVICE void set(int i, const Box<C>& box) {
-    x1[i] = box.x1;
-    y1[i] = box.y1;
-    x2[i] = box.x2;
-    y2[i] = box.y2;
-  }
-  BOXLOSS_HOST_DEVICE Box<C> get(int i) const { return {x1[i], y1[i], x2[i], y2[i]}; }
-  BOXLOSS_HOST_DEVICE void write(C* boxes) const {
-    for_each_in_block(
-        [=](int i) BOXLOSS_INLINE { set_box_at(boxes, i, Box<C>{x1[i], y1[i], x2[i], y2[i]}); });
-  }
-};
 
 template <class C>
 void read(const void* from, DType dtype, int values, C* to) {
@@ -114,9 +74,14 @@ template <class C>
 void losses(Loss loss, const C* pred, const C* target, const Eps<C>& at, int count, C* losses) {
   const Eps<C> eps = at;  // a copy, which no store can change
   with_formula(loss, [=](auto formula) {
-    for_each_pair(count, [=](int i) BOXLOSS_INLINE {
-      losses[i] = formula.loss(box_at(pred, i), box_at(target, i), eps);
-    });
+    for (int block = 0; block < count; block += kBlock) {
+      Columns<C> p, t;
+      p.read(pred + 4 * block);
+      t.read(target + 4 * block);
+      for_each_in_block([=, &p, &t](int i) BOXLOSS_INLINE {
+        losses[block + i] = formula.loss(p.get(i), t.get(i), eps);
+      });
+    }
   });
 }
 
@@ -135,10 +100,12 @@ BOXLOSS_HOST_DEVICE void gradients_of(const F& formula, const C* pred, const C* 
                                       const Eps<C>& eps, int count, const C* by, C* losses,
                                       C* d_pred, C* d_target) {
   for (int block = 0; block < count; block += kBlock) {
-    Columns<C> of_pred, of_target;
-    for_each_in_block([=, &of_pred, &of_target](int i) BOXLOSS_INLINE {
+    Columns<C> of_pred, of_target, p, t;
+    p.read(pred + 4 * block);
+    t.read(target + 4 * block);
+    for_each_in_block([=, &of_pred, &of_target, &p, &t](int i) BOXLOSS_INLINE {
       const int k = block + i;
-      PairGradient<C> d = gradient(formula, box_at(pred, k), box_at(target, k), eps);
+      PairGradient<C> d = gradient(formula, p.get(i), t.get(i), eps);
       of_pred.set(i, by[k] * d.pred);
       if constexpr (kOfTarget) of_target.set(i, by[k] * d.target);
       losses[k] = d.loss;
