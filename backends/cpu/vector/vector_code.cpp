@@ -166,13 +166,13 @@ void find_padding(const C* targets, int count, std::uint8_t* counts) {
                 [=](int i) BOXLOSS_INLINE { counts[i] = ZeroPadded().counts(box_at(targets, i)); });
 }
 
-/// The one box is read for each pair anew: of what does not change in a loop, the compiler makes
-/// scalar conditions, and then no vector loop.
 template <class C>
 void losses_with(const C* one, Loss loss, const C* boxes, const Eps<C>& at, int count, C* losses) {
   const Eps<C> eps = at;
   Columns<C> target;
   for (int i = 0; i < kBlock; ++i) target.set(i, box_at(one, 0));
+  // Of what it knows to be one value, the compiler makes scalar conditions, and no vector loop.
+  asm("" : "+m"(target));
   with_formula(loss, [=, &target](auto formula) {
     for (int block = 0; block < count; block += kBlock) {
       for_each_in_block([=, &target](int i) BOXLOSS_INLINE {
