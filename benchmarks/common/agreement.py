@@ -64,7 +64,7 @@ def compare(name: str, loss: Tensor, gradient: Tensor, expected: Truth, case: st
     # NaN must fail, hence "not within" and not "beyond".
     if not abs(loss.item() - expected.loss) <= expected.loss_allowed:
         raise DisagreementError(
-            f"{name}: loss {loss.item():.9g}, but the eager formula in fp64 gives "
+            f"{name}: loss {loss.item():.9g}, but the formula in fp64 gives "
             f"{expected.loss:.9g}; allowed difference {expected.loss_allowed:.2g}; {case}"
         )
     excess = (gradient.double() - expected.gradient).abs() - expected.gradient_allowed
@@ -72,7 +72,7 @@ def compare(name: str, loss: Tensor, gradient: Tensor, expected: Truth, case: st
         where = int(excess.nan_to_num(nan=torch.inf).argmax())
         index = [int(i) for i in torch.unravel_index(torch.tensor(where), gradient.shape)]
         raise DisagreementError(
-            f"{name}: gradient {gradient.flatten()[where].item():.9g} at {index}, but the eager "
+            f"{name}: gradient {gradient.flatten()[where].item():.9g} at {index}, but the "
             f"formula in fp64 gives {expected.gradient.flatten()[where].item():.9g}; allowed "
             f"difference {expected.gradient_allowed.flatten()[where].item():.2g}; {case}"
         )

@@ -48,7 +48,7 @@ class Case:
         if self.kind == "dense":
             return f"dense, {self.boxes:,} boxes, {self.pair}"
         images, slots, _ = self.pred.shape
-        return f"seed, {images} x {slots} slots, {self.boxes:,} boxes, {self.pair}"
+        return f"{self.kind}, {images} x {slots} slots, {self.boxes:,} boxes, {self.pair}"
 
     def pairs(self) -> tuple[Tensor, Tensor]:
         """The boxes that count, (boxes, 4) each, in their own dtypes."""
@@ -73,15 +73,22 @@ def seed_case(
     pred = torch.full((images, slots, 4), torch.nan)
     pred[counted] = near(truths, generator)
 
-    target, lengths, flat, offsets = (t.to(device) for t in (target, lengths, flat, offsets))
+    target, lengths, flat, offsets, counted = (
+        each.to(device) for each in (target, lengths, flat, offsets, counted)
+    )
     leaf = pred.to(device, pred_dtype).requires_grad_()
     forward_bytes = target.nbytes + len(truths) * 4 * leaf.element_size()
     return Case(
         "seed",
         pair,
         leaf,
-        {"padded": (target,), "lengths": (target, lengths), "offsets": (flat, offsets)},
-        counted.to(device),
+        {
+            "padded": (target,),
+            "lengths": (target, lengths),
+            "offsets": (flat, offsets),
+            "mask": (target, counted),
+        },
+        counted,
         len(truths),
         forward_bytes,
         forward_bytes + leaf.nbytes,

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import torch
 
+CAPABILITIES = {"avx512": "AVX-512", "avx2": "AVX2"}
+
 PACKAGES = (
     "boxloss",
     "torch",
@@ -28,8 +30,9 @@ PACKAGES = (
 
 def describe(device: torch.device) -> dict[str, str]:
     """What to print above every table, and to write into every result file."""
+    threads = f"{torch.get_num_threads()} torch threads"
     machine = {
-        "cpu": f"{_cpu_model()}, {_usable_cores()} cores, {torch.get_num_threads()} torch threads",
+        "cpu": f"{_cpu_model()}, {_usable_cores()} cores, {threads}{_capability()}",
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
     }
@@ -49,6 +52,16 @@ def _cpu_model() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+def _capability() -> str:
+    """What cpu/native uses, of a boxloss that is loaded and can say it."""
+    module = sys.modules.get("boxloss.torch")
+    if not hasattr(module, "cpu_capability"):
+        return ""
+    assert module is not None
+    name: str = module.cpu_capability()
+    return f", {CAPABILITIES.get(name, name)}"
 
 
 def _usable_cores() -> int:

@@ -86,14 +86,19 @@ def load_available(
     return available
 
 
-def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
+def make_parser(
+    name: str, description: str | None, any_device: bool = True
+) -> argparse.ArgumentParser:
     """With the options that all have."""
     parser = argparse.ArgumentParser(
         prog=f"python -m benchmarks.{name}",
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--device", help="cpu, cuda or cuda:N; default: cuda where there is one")
+    if any_device:
+        parser.add_argument(
+            "--device", help="cpu, cuda or cuda:N; default: cuda where there is one"
+        )
     parser.add_argument("--quick", action="store_true", help="small and short, in seconds")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured")
     return parser

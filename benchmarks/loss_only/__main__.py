@@ -14,8 +14,6 @@ and rich; matplotlib for --plot; ninja and a C++ compiler for --host.
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -37,7 +35,7 @@ from ..common.cases import (
     seed_case,
 )
 from ..common.groups import Group, timed_rows
-from ..common.losses import Loss
+from ..common.losses import Loss, UnavailableError
 from ..common.machine import describe
 from ..common.output import check_paths
 from ..common.program import (
@@ -48,9 +46,9 @@ from ..common.program import (
     load_available,
     make_parser,
 )
-from ..common.timing import Call, Calls, backward, gpu_times, gradient, host_times, wall_times
+from ..common.timing import Calls, backward, gpu_times, gradient, host_times, wall_times
 from .agreement import check, truth
-from .host import BOXES, host_losses
+from .host import BOXES, check_tools, measure_host
 from .peers import LIMITS, Peer, limits, peers
 from .plot import plot
 from .report import table
@@ -58,7 +56,6 @@ from .report import table
 CASES = ("seed", "dense", "all")
 QUICK_SHAPE = (64, 32)
 QUICK_SIZES = (1000, 10_000)
-HOST_CALLS_AHEAD = 200
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -88,7 +85,7 @@ def run(options: argparse.Namespace, skipped: dict[str, str], console: Console) 
         yield from measure(case, available, options)
     if options.host:
         console.print(f"\n[bold]host, {BOXES} boxes[/]")
-        yield from measure_host(options)
+        yield from measure_host(options.device, QUICK if options.quick else THOROUGH)
 
 
 def cases(options: argparse.Namespace) -> Iterator[Case]:
@@ -108,7 +105,7 @@ def measure(
     pred = case.pred
 
     def chosen(calls: Calls) -> Calls:
-        return {name: _chosen(available[name][0], call) for name, call in calls.items()}
+        return {name: available[name][0].choosing(call) for name, call in calls.items()}
 
     losses = {
         name: partial(loss, pred, *case.layouts[peer.layout])
@@ -149,34 +146,6 @@ def group(
     return Group(case.name, case.kind, case.pair, case.boxes, measured, moved, rows)
 
 
-def measure_host(options: argparse.Namespace) -> Iterator[Group]:
-    case = dense_case("f32/f32", BOXES, options.device)
-    (target,) = case.layouts["dense"]
-    calls = {name: partial(loss, case.pred, target) for name, loss in host_losses().items()}
-    both = {name: partial(backward, call, case.pred) for name, call in calls.items()}
-    effort = QUICK if options.quick else THOROUGH
-    for measured, timed, records in (
-        ("forward, no_grad", calls, False),
-        ("forward", calls, True),
-        ("forward + backward", both, True),
-    ):
-        with torch.set_grad_enabled(records):
-            times = host_times(timed, options.device, effort, HOST_CALLS_AHEAD)
-        rows = timed_rows({"host": times})
-        yield Group(f"host, {BOXES} boxes", "host", case.pair, BOXES, measured, None, rows)
-
-
-def _chosen(peer: Peer, call: Call) -> Call:
-    if peer.implementation is None:
-        return call
-
-    def chosen() -> object:
-        with peer.chosen():
-            return call()
-
-    return chosen
-
-
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = make_parser("loss_only", __doc__)
     parser.add_argument("--cases", choices=CASES, help="default: all; with --host nothing but that")
@@ -208,10 +177,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         if name not in known:
             parser.error(f"--implementations: '{name}' given; allowed here: {', '.join(known)}")
     if options.host:
-        compiler = os.environ.get("CXX", "c++")
-        missing = [tool for tool in ("ninja", compiler) if not shutil.which(tool)]
-        if missing:
-            parser.error(f"--host: needs ninja and {compiler}, but there is no {missing[0]} here")
+        try:
+            check_tools()
+        except UnavailableError as reason:
+            parser.error(f"--host: {reason}")
     if options.plot and options.cases is None:
         parser.error("--plot: --host alone has nothing to draw; --cases has")
     check_paths(parser, options)

@@ -4,11 +4,19 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections.abc import Iterator
+from functools import partial
+
 import torch
 from boxloss.torch import giou_loss
 from torch import Tensor
 
-from ..common.losses import Loss
+from ..common.cases import dense_case
+from ..common.groups import Group, timed_rows
+from ..common.losses import Loss, UnavailableError
+from ..common.timing import Calls, Effort, backward, host_times
 
 # No differentiable operator in C++ can do less: it saves its inputs for backward and allocates the
 # loss and the gradient, whose contents nobody looks at.
@@ -52,6 +60,15 @@ TORCH_LIBRARY_IMPL(boxloss_benchmark, CompositeExplicitAutograd, m) {
 """
 
 BOXES = 16  # few enough that a CPU computes them in no time, and a GPU faster than it is asked
+CALLS_AHEAD = 200
+
+
+def check_tools() -> None:
+    """UnavailableError, unless the operator can be built."""
+    compiler = os.environ.get("CXX", "c++")
+    for tool in ("ninja", compiler):
+        if not shutil.which(tool):
+            raise UnavailableError(f"needs ninja and {compiler}, but there is no {tool} here")
 
 
 def host_losses() -> dict[str, Loss]:
@@ -71,3 +88,20 @@ def host_losses() -> dict[str, Loss]:
         return nothing(pred, target)  # type: ignore[no-any-return]
 
     return {"nothing, in C++": nothing_loss, "boxloss": giou_loss}
+
+
+def measure_host(device: torch.device, effort: Effort) -> Iterator[Group]:
+    case = dense_case("f32/f32", BOXES, device)
+    (target,) = case.layouts["dense"]
+    losses = {name: partial(loss, case.pred, target) for name, loss in host_losses().items()}
+    calls: Calls = {**losses}
+    both: Calls = {name: partial(backward, loss, case.pred) for name, loss in losses.items()}
+    for measured, timed, records in (
+        ("forward, no_grad", calls, False),
+        ("forward", calls, True),
+        ("forward + backward", both, True),
+    ):
+        with torch.set_grad_enabled(records):
+            times = host_times(timed, device, effort, CALLS_AHEAD)
+        rows = timed_rows({"host": times})
+        yield Group(f"host, {BOXES} boxes", "host", case.pair, BOXES, measured, None, rows)

@@ -46,6 +46,17 @@ class Peer:
         """Autograd's backward asks for the implementation at its own time: the choice must last."""
         return use_implementation(self.implementation) if self.implementation else nullcontext()
 
+    def choosing(self, call: Call) -> Call:
+        """The same call, by this implementation."""
+        if self.implementation is None:
+            return call
+
+        def chosen() -> object:
+            with self.chosen():
+                return call()
+
+        return chosen
+
 
 # boxloss
 
@@ -56,11 +67,13 @@ def boxloss(layout: str, implementation: str | None = None) -> Peer:
         "padded": partial(giou_loss, zero_padded=True),
         "lengths": lambda pred, target, lengths: giou_loss(pred, target, lengths=lengths),
         "offsets": lambda pred, target, offsets: giou_loss(pred, target, offsets=offsets),
+        "mask": lambda pred, target, mask: giou_loss(pred, target, mask=mask),
     }
     return Peer(layout, lambda _: losses[layout], implementation=implementation)
 
 
-LABELS = {"padded": "padded", "lengths": "lengths", "ragged": "offsets"}  # of the seed's layouts
+# Of the seed's layouts.
+LABELS = {"padded": "padded", "lengths": "lengths", "ragged": "offsets", "mask": "mask"}
 
 
 # Triton, written by hand
@@ -105,7 +118,7 @@ def _load_dense_compiled(case: Case) -> Loss:
     return torch.compile(dense_loss, dynamic=False)
 
 
-def _load_dense_torchvision(case: Case) -> Loss:
+def load_dense_torchvision(case: Case) -> Loss:
     generalized_box_iou_loss = torchvision_giou()
     return lambda pred, target: generalized_box_iou_loss(*_float(pred, target), reduction="mean")
 
@@ -133,9 +146,7 @@ def peers(
     are timed beside the device's best."""
     if kind == "seed":
         return {
-            "boxloss padded": boxloss("padded"),
-            "boxloss lengths": boxloss("lengths"),
-            "boxloss ragged": boxloss("offsets"),
+            **{f"boxloss {label}": boxloss(layout) for label, layout in LABELS.items()},
             **{
                 f"{name} {label}": boxloss(layout, name)
                 for name in implementations
@@ -154,7 +165,7 @@ def peers(
         "fast-box-ops": Peer("dense", partial(_load_fast_box_ops, fast_box_ops)),
         "torch.compile": Peer("dense", _load_dense_compiled, slow_to_start=True),
         "eager": Peer("dense", lambda _: dense_loss),
-        "torchvision": Peer("dense", _load_dense_torchvision),
+        "torchvision": Peer("dense", load_dense_torchvision),
     }
 
 

@@ -117,8 +117,8 @@ def test_another_implementation_is_chosen_while_it_is_timed() -> None:
         return before
 
     peers = loss_peers.peers("dense", None, ["cpu/reference"])
-    assert loss_only._chosen(peers["cpu/reference"], chosen)() == "cpu/reference"
-    assert loss_only._chosen(peers["boxloss"], chosen)() == "cpu"
+    assert peers["cpu/reference"].choosing(chosen)() == "cpu/reference"
+    assert peers["boxloss"].choosing(chosen)() == "cpu"
     assert chosen() == "cpu"
 
 

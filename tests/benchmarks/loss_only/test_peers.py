@@ -41,7 +41,7 @@ def test_peers_agree(case: Case) -> None:
         check(name, loss, case, case.layouts[peer.layout], expected)
         agreed.append(name)
     assert "eager" in agreed
-    assert sum(name.startswith("boxloss") for name in agreed) == (3 if case.kind == "seed" else 1)
+    assert sum(name.startswith("boxloss") for name in agreed) == (4 if case.kind == "seed" else 1)
 
 
 def _inexact(loss: Loss) -> Loss:
