@@ -48,7 +48,7 @@ class Case:
         if self.kind == "dense":
             return f"dense, {self.boxes:,} boxes, {self.pair}"
         images, slots, _ = self.pred.shape
-        return f"{self.kind}, {images} x {slots} slots, {self.boxes:,} boxes, {self.pair}"
+        return f"{self.kind}, {images} x {slots:,} slots, {self.boxes:,} boxes, {self.pair}"
 
     def pairs(self) -> tuple[Tensor, Tensor]:
         """The boxes that count, (boxes, 4) each, in their own dtypes."""
