@@ -1,0 +1,86 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What cpu/native uses of the processor, and what BOXLOSS_CPU_CAPABILITY says about it.
+
+The variable is read once, so each of these has a process of its own.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+WIDEST_FIRST = ("avx512", "avx2", "baseline")
+SAYS = "cpu/native uses: "  # python -m boxloss
+
+# A row of pairs is a tile and an unfinished block; every other pair overlaps.
+CHECK = """
+import torch
+from boxloss.torch import cpu_capability, use_implementation
+from bounds import check_bounded
+from formulas import FORMULAS
+from problems import boxes, with_overlaps
+
+FLOATS = (torch.float32, torch.float32)
+MIXES = {"xyxy": FLOATS, "cxcywh": (torch.bfloat16, torch.uint8), "xywh": (torch.float64,) * 2}
+with use_implementation("cpu/native"):
+    for loss in FORMULAS:
+        for pred_format, (pred, target) in MIXES.items():
+            values = {
+                "pred": boxes((250,), torch.device("cpu"), pred, pred_format, seed=1),
+                "target": boxes((250,), torch.device("cpu"), target, seed=2),
+                "pred_format": pred_format,
+                "loss": loss,
+            }
+            check_bounded(with_overlaps(values))
+print(cpu_capability())
+"""
+
+
+def run(capability: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env=os.environ | {"BOXLOSS_CPU_CAPABILITY": capability, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def here() -> tuple[str, ...]:
+    """What this processor has: an empty variable asks for the widest."""
+    lines = run("", "-m", "boxloss").stdout.splitlines()
+    (widest,) = (line.removeprefix(SAYS) for line in lines if line.startswith(SAYS))
+    return WIDEST_FIRST[WIDEST_FIRST.index(widest) :]
+
+
+@pytest.mark.parametrize("capability", WIDEST_FIRST)
+def test_each_capability_gives_what_the_formula_gives(
+    capability: str, here: tuple[str, ...]
+) -> None:
+    if capability not in here:
+        pytest.skip(f"this processor has no {capability}")
+    result = run(capability, "-c", CHECK)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == capability
+
+
+def test_what_the_processor_lacks_is_an_error_that_says_what_it_has(here: tuple[str, ...]) -> None:
+    if here == WIDEST_FIRST:
+        pytest.skip("this processor has everything")
+    error = run(WIDEST_FIRST[0], "-m", "boxloss").stderr
+    assert "BOXLOSS_CPU_CAPABILITY is 'avx512'" in error
+    assert here[-1] in error
+
+
+def test_an_unknown_name_is_an_error_that_says_what_is_allowed() -> None:
+    result = run("sse9", "-c", "import boxloss.torch; boxloss.torch.cpu_capability()")
+    assert result.returncode != 0
+    last = result.stderr.strip().splitlines()[-1]
+    assert last.startswith("ValueError: ")
+    assert "BOXLOSS_CPU_CAPABILITY is 'sse9'; it must be one of " in last
+    assert last.endswith("baseline")
