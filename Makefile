@@ -47,7 +47,7 @@ peers_python := env -u PYTHONPATH .venv-peers/bin/python
 
 # --- Targets ---
 
-.PHONY: help demo test test-core test-asan test-asan-torch test-python test-toolchains test-peers build build-asan package \
+.PHONY: help demo test test-core test-tsan test-asan test-asan-torch test-python test-toolchains test-peers build build-asan package \
   bench lint format clean
 
 help: ## this list
@@ -60,10 +60,16 @@ demo: package ## train a small face detector with this loss and with the usual o
 	$(PYTHON) -m benchmarks.face_detector --scale small --device $(device) \
 	  --plot benchmarks/out/face_detector.svg
 
-test: test-core test-asan test-asan-torch test-python ## all the tests but test-toolchains and test-peers
+test: test-core test-tsan test-asan test-asan-torch test-python ## all the tests but test-toolchains and test-peers
 
 test-core: build ## the C++ tests
 	ctest --test-dir build/$(backend_name) --output-on-failure
+
+test-tsan: $(venv) ## several callers of cpu/native at once, under ThreadSanitizer
+	$(get_catch2)
+	cmake --preset dev-tsan
+	cmake --build --preset dev-tsan
+	ctest --preset dev-tsan
 
 test-asan: build-asan ## the C++ tests on the CPU under AddressSanitizer and UndefinedBehaviorSanitizer
 	ctest --preset dev-asan

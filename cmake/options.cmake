@@ -5,7 +5,7 @@ option(BOXLOSS_TESTS "Build the C++ tests (needs Catch2 3)" ${PROJECT_IS_TOP_LEV
 option(BOXLOSS_TORCH "Build the PyTorch operators (needs an importable torch, 2.11 or later)" OFF)
 option(BOXLOSS_INSTALL "Install the C++ library and its CMake package" ${PROJECT_IS_TOP_LEVEL})
 option(BOXLOSS_WERROR "Make warnings errors" OFF)
-option(BOXLOSS_SANITIZE "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
+set(BOXLOSS_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
 option(BUILD_SHARED_LIBS "Build boxloss as a shared library" OFF)
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
@@ -24,8 +24,8 @@ function(boxloss_set_up_target target)
     $<$<AND:$<BOOL:${BOXLOSS_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>)
   if(BOXLOSS_SANITIZE)
     target_compile_options(${target} PRIVATE
-      -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
-    target_link_options(${target} PUBLIC -fsanitize=address,undefined)
+      -fsanitize=${BOXLOSS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC -fsanitize=${BOXLOSS_SANITIZE})
   endif()
 endfunction()
 

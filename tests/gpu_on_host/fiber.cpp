@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <system_error>
 
-#if defined(BOXLOSS_SANITIZE)
+#if defined(BOXLOSS_ADDRESS_SANITIZER)
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -21,13 +21,13 @@ Fiber* running = nullptr;
 
 /// Returns when somebody switches back.
 void switch_stack([[maybe_unused]] Stack& from, Stack& to) {
-#if defined(BOXLOSS_SANITIZE)
+#if defined(BOXLOSS_ADDRESS_SANITIZER)
   __sanitizer_start_switch_fiber(&from.asan_frames, to.bottom, to.bytes);
 #endif
   if (swapcontext(&from.context, &to.context) != 0) {
     throw std::system_error(errno, std::generic_category(), "swapcontext");
   }
-#if defined(BOXLOSS_SANITIZE)
+#if defined(BOXLOSS_ADDRESS_SANITIZER)
   __sanitizer_finish_switch_fiber(from.asan_frames, nullptr, nullptr);
 #endif
 }
@@ -47,7 +47,7 @@ Fiber::Fiber(void (*function)()) : function_(function), memory_(new std::byte[kS
 }
 
 void Fiber::enter() {
-#if defined(BOXLOSS_SANITIZE)
+#if defined(BOXLOSS_ADDRESS_SANITIZER)
   __sanitizer_finish_switch_fiber(nullptr, &outside.bottom, &outside.bytes);
 #endif
   running->function_();
