@@ -4,6 +4,7 @@
 #include <boxloss/boxloss.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -118,6 +119,12 @@ TEST_CASE("a choice holds until it is restored") {
 TEST_CASE("a choice that cannot be had changes nothing") {
   REQUIRE_THROWS_AS(use_implementation("cpu/nothing"), NotCompiled);
   REQUIRE(implementation_for({Device::kCpu}).name == std::string("cpu/native"));
+}
+
+/// Run by itself for each name, and for one that is wrong: see CMakeLists.txt.
+TEST_CASE("the capability is the one that the environment names") {
+  const std::string name = cpu_capability();
+  if (const char* const wanted = std::getenv("BOXLOSS_CPU_CAPABILITY")) REQUIRE(name == wanted);
 }
 
 TEST_CASE("an implementation serves nothing that it does not say") {
