@@ -89,7 +89,7 @@ build-asan: $(venv)
 	cmake --install build/dev-asan --component python --prefix build/dev-asan/site
 	cp -r bindings/python/boxloss build/dev-asan/site
 
-test-toolchains: $(venv) ## CUDA, Kokkos and HIP with compilers of their own, where those can be had
+test-toolchains: $(venv) ## CUDA, Kokkos, HIP and aarch64 with compilers of their own, where those can be had
 	$(get_catch2)
 	PYTHON=$(PYTHON) tools/test_toolchains
 
