@@ -47,8 +47,8 @@ peers_python := env -u PYTHONPATH .venv-peers/bin/python
 
 # --- Targets ---
 
-.PHONY: help demo test test-core test-tsan test-asan test-asan-torch test-python test-toolchains test-peers build build-asan package \
-  bench lint format clean
+.PHONY: help demo test test-core test-tsan test-asan test-asan-torch test-python test-toolchains test-peers \
+  build build-asan package bench lint format clean
 
 help: ## this list
 	@echo 'make TARGET [BACKEND="cuda;kokkos"] [PYTHON=python3]'
