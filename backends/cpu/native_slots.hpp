@@ -185,17 +185,35 @@ void write_totals(const LossProblem& p, const LossOutputs& outputs, const Losses
   }
 }
 
+/// About how much there is for forward to do, in pairs that count: to find none takes little.
+inline std::int64_t forward_work(const LossProblem& p, const Grid&) { return slots_of(p); }
+inline std::int64_t forward_work(const LossProblem& p, const Mask&) { return slots_of(p) / 8; }
+inline std::int64_t forward_work(const LossProblem& p, const Lengths& pairing) {
+  std::int64_t work = 0;
+  for (std::int64_t b = 0; b < p.pred.images; ++b) work += 4 + pairing.image(b).count;
+  return work;
+}
+inline std::int64_t forward_work(const LossProblem& p, const Offsets& pairing) {
+  return 4 * p.pred.images + std::min(pairing.target_rows, slots_of(p));
+}
+
 template <class C, class Pairing>
 void forward(const LossProblem& p, const Pairing& pairing, const LossOutputs& outputs,
              const Execution& execution) {
   auto* const partials = static_cast<LossesPartial*>(execution.workspace);
-  const std::int64_t tasks = tasks_for(slots_of(p));
+  const std::int64_t parts = tasks_for(slots_of(p));
+  // Of parts with little in them, a task takes several: to wake a thread takes a while.
+  const std::int64_t tasks =
+      std::clamp<std::int64_t>(tasks_for(forward_work(p, pairing)), 1, parts);
   execution.parallel_for(tasks, [&](std::int64_t task) {
-    TileForward<C> tile(p, outputs);
-    SlotLoop<C, TileForward<C>>(p, tile).run(pairing, task);
-    partials[task] = tile.sum;
+    const RowRange own = share_of({0, parts}, task, tasks);
+    for (std::int64_t part = own.begin; part < own.end; ++part) {
+      TileForward<C> tile(p, outputs);
+      SlotLoop<C, TileForward<C>>(p, tile).run(pairing, part);
+      partials[part] = tile.sum;
+    }
   });
-  write_totals<C>(p, outputs, partials, tasks);
+  write_totals<C>(p, outputs, partials, parts);
 }
 
 template <class C, class Pairing>
