@@ -52,10 +52,10 @@ struct Columns {
   }
 
   BOXLOSS_HOST_DEVICE void read(const C* boxes) {
-    for_each_in_block([=](int i) BOXLOSS_INLINE { set(i, box_at(boxes, i)); });
+    for_each_in_block([&](int i) BOXLOSS_INLINE { set(i, box_at(boxes, i)); });
   }
   BOXLOSS_HOST_DEVICE void write(C* boxes) const {
-    for_each_in_block([=](int i) BOXLOSS_INLINE { set_box_at(boxes, i, get(i)); });
+    for_each_in_block([&](int i) BOXLOSS_INLINE { set_box_at(boxes, i, get(i)); });
   }
 };
 
