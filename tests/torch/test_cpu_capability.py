@@ -38,6 +38,25 @@ with use_implementation("cpu/native"):
 print(cpu_capability())
 """
 
+BITS = """
+import hashlib
+import torch
+from boxloss.torch import box_loss
+from formulas import FORMULAS
+from problems import boxes
+
+digest = hashlib.sha256()
+for loss in FORMULAS:
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        pred = boxes((20_000,), torch.device("cpu"), dtype, seed=1).requires_grad_()
+        target = boxes((20_000,), torch.device("cpu"), dtype, seed=2)
+        value = box_loss(pred, target, loss)
+        value.backward()
+        for tensor in (value.detach(), pred.grad):
+            digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+print(digest.hexdigest())
+"""
+
 
 def run(capability: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
@@ -67,6 +86,12 @@ def test_each_capability_gives_what_the_formula_gives(
     result = run(capability, "-c", CHECK)
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip() == capability
+
+
+def test_all_capabilities_give_the_same_bits(here: tuple[str, ...]) -> None:
+    results = [run(capability, "-c", BITS) for capability in here]
+    assert all(result.returncode == 0 for result in results), results
+    assert len({result.stdout for result in results}) == 1
 
 
 def test_what_the_processor_lacks_is_an_error_that_says_what_it_has(here: tuple[str, ...]) -> None:
