@@ -4,6 +4,8 @@
 
 import subprocess
 import sys
+from itertools import permutations
+from threading import Event, Thread
 
 import boxloss
 import pytest
@@ -45,6 +47,88 @@ def test_blocks_nest() -> None:
             assert chosen("cpu") == "cpu/native"
         assert chosen("cpu") == "cpu/reference"
     assert chosen("cpu") == "cpu"
+
+
+class ThreadWithBlock:
+    """A thread that is in a block from its making to its end, each of which it is waited for."""
+
+    def __init__(self, name: str) -> None:
+        self._is_in, self._may_go = Event(), Event()
+        self._thread = Thread(target=self._run, args=(name,))
+        self._thread.start()
+        assert self._is_in.wait(60)
+
+    def _run(self, name: str) -> None:
+        with use_implementation(name):
+            self._is_in.set()
+            self._may_go.wait(60)
+
+    def end(self) -> None:
+        self._may_go.set()
+        self._thread.join()
+
+
+NAMES_OF_THREADS = ("cpu/reference", "cpu/native", "cpu/reference")
+
+
+@pytest.mark.parametrize("order", [*permutations(range(3))], ids=str)
+@pytest.mark.parametrize("outside", ["cpu", "cpu/native"])
+def test_blocks_of_threads_end_in_any_order(outside: str, order: tuple[int, ...]) -> None:
+    with use_implementation(outside):
+        blocks = dict(enumerate(map(ThreadWithBlock, NAMES_OF_THREADS)))
+        for ended in order:
+            assert chosen("cpu") == NAMES_OF_THREADS[max(blocks)]
+            blocks.pop(ended).end()
+        assert chosen("cpu") == outside
+    assert chosen("cpu") == "cpu"
+
+
+def test_blocks_that_were_called_before_others_began() -> None:
+    # As threads may come between a block's call and its beginning.
+    first, second = use_implementation("cpu/reference"), use_implementation("cpu/native")
+    second.__enter__()
+    first.__enter__()
+    assert chosen("cpu") == "cpu/native"
+    first.__exit__(None, None, None)
+    assert chosen("cpu") == "cpu/native"
+    second.__exit__(None, None, None)
+    assert chosen("cpu") == "cpu"
+
+    first, second = use_implementation("cpu/reference"), use_implementation("cpu/native")
+    with first:
+        pass
+    assert chosen("cpu") == "cpu"
+    with second:
+        assert chosen("cpu") == "cpu/native"
+    assert chosen("cpu") == "cpu"
+
+
+def test_one_block_twice() -> None:
+    block = use_implementation("cpu/reference")
+    for _ in range(2):
+        with block:
+            assert chosen("cpu") == "cpu/reference"
+        assert chosen("cpu") == "cpu"
+
+
+def test_a_call_within_a_block_lasts_as_long_as_the_block() -> None:
+    with use_implementation("cpu/reference"):
+        inner = use_implementation("cpu/native")
+        assert chosen("cpu") == "cpu/native"
+    assert chosen("cpu") == "cpu"
+    del inner
+
+
+@pytest.mark.parametrize("gpu", GPU_NAMES or ["cuda"])
+def test_blocks_of_two_devices_do_not_meet(gpu: str) -> None:
+    if not GPU_NAMES:
+        pytest.skip("boxloss was built without a GPU implementation")
+    device = gpu.partition("/")[0]
+    on_host, on_gpu = ThreadWithBlock("cpu/reference"), ThreadWithBlock(gpu)
+    on_host.end()
+    assert [chosen("cpu"), chosen(device)] == ["cpu", gpu]
+    on_gpu.end()
+    assert chosen(device) == device
 
 
 def test_a_block_restores_after_an_error() -> None:

@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What computes, and how to choose it."""
 
+from collections import defaultdict
+from threading import Lock
 from types import TracebackType
+from weakref import ref
 
 import torch
 
@@ -24,15 +27,25 @@ def cpu_capability() -> str:
     return str(torch.ops.boxloss.cpu_capability())
 
 
+# Those who chose, in the order of their calls, apart for each device. Weak: who chose without a
+# block is soon gone, and its choice lasts.
+_lock = Lock()
+_chosen: defaultdict[str, list[ref["use_implementation"]]] = defaultdict(list)
+
+
 class use_implementation:  # noqa: N801  (used like a function)
     """Chooses what computes, for the whole process, from this call on.
 
     A name such as "cuda/kokkos" chooses exactly that; a device such as "cpu" gives its best one
-    back. Backward uses the choice at its own time. As a context manager it restores, at the end of
-    the block, what was chosen before the call::
+    back. All threads see the choice: backward runs in autograd's own, so that none of them could
+    have its own. Backward uses the choice at its own time. As a context manager it restores, at the
+    end of the block, what was chosen before the call::
 
         with use_implementation("cpu/reference"):
             ...
+
+    Where blocks of several threads overlap, the newest that has not ended holds. With the last of
+    them nothing is left of any, in whatever order they end.
 
     Raises:
         RuntimeError: no such implementation in this build; names those that are, and what would
@@ -40,10 +53,19 @@ class use_implementation:  # noqa: N801  (used like a function)
     """
 
     def __init__(self, name: str) -> None:
-        self._before: str = torch.ops.boxloss.use_implementation(name)
+        self._name = name
+        self._is_in_block = False
+        with _lock:
+            self._choose()
 
     def __enter__(self) -> None:
-        pass
+        with _lock:
+            if self not in self._alive():  # its block has ended, and this is another
+                self._choose()
+            self._is_in_block = True
+            # Since the call a block of another thread may have ended, and restored.
+            if not self._covering():
+                torch.ops.boxloss.use_implementation(self._name)
 
     def __exit__(
         self,
@@ -51,4 +73,31 @@ class use_implementation:  # noqa: N801  (used like a function)
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        torch.ops.boxloss.use_implementation(self._before)
+        with _lock:
+            self._is_in_block = False
+            if not self._covering():
+                torch.ops.boxloss.use_implementation(self._before)
+            # The next in order restores in its turn what this one found.
+            for newer in self._newer()[:1]:
+                newer._before = self._before
+            _chosen[self._device].remove(ref(self))
+
+    def _choose(self) -> None:
+        self._before: str = torch.ops.boxloss.use_implementation(self._name)
+        _chosen[self._device] = [*map(ref, self._alive()), ref(self)]
+
+    def _alive(self) -> list["use_implementation"]:
+        """Who chose for the same device, in order."""
+        return [chosen for each in _chosen[self._device] if (chosen := each()) is not None]
+
+    def _newer(self) -> list["use_implementation"]:
+        alive = self._alive()
+        return alive[alive.index(self) + 1 :]
+
+    def _covering(self) -> list["use_implementation"]:
+        """The blocks that began later and have not ended: their choice holds."""
+        return [each for each in self._newer() if each._is_in_block]
+
+    @property
+    def _device(self) -> str:
+        return self._name.partition("/")[0]
