@@ -3,6 +3,7 @@
 """One normalizer for the losses of several ranks."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from boxloss.torch import giou_loss, global_normalizer
 from comparison import BOX_GRADIENT, roundoff
 from problems import boxes
 from torch import distributed, multiprocessing
+from torch.utils._python_dispatch import TorchDispatchMode
 
 COUNTS = (3, 7)  # boxes of each rank
 
@@ -48,6 +50,34 @@ def test_a_mean_by_one_ranks_normalizer_is_the_mean(device: torch.device) -> Non
     )
 
 
+class Called(TorchDispatchMode):
+    """The operators that are called, each a launch on a GPU, but what computes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if function is not torch.ops.aten.lift_fresh.default:
+            self.names.append(function.overloadpacket.__name__)
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.float32], ids=str)
+def test_one_launch_before_the_sum_and_one_behind(device: torch.device, dtype: torch.dtype) -> None:
+    count = torch.tensor(5, dtype=dtype, device=device)
+    with Called() as called:
+        global_normalizer(count)
+    assert called.names == ["div", "clamp_min_"]
+
+
+def test_a_count_beyond_float32s_integers() -> None:
+    count = 2**40 + 2**20 + 1
+    assert global_normalizer(count).item() == torch.tensor(count).float().item()
+
+
 def rank_boxes(seed: int) -> list[torch.Tensor]:
     return [boxes((count,), torch.device("cpu"), seed=seed + count) for count in COUNTS]
 
@@ -57,7 +87,17 @@ def train_one_rank(rank: int, folder: Path) -> None:
         "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=len(COUNTS)
     )
     assert global_normalizer(0).item() == 0.5  # max(0, 1) / 2
-    normalizer = global_normalizer(torch.tensor(COUNTS[rank]))
+    with Called() as called:
+        normalizer = global_normalizer(torch.tensor(COUNTS[rank]))
+    assert called.names == ["div", "allreduce_", "clamp_min_"]
+    of_one = distributed.new_group([1])
+    if rank == 1:
+        assert global_normalizer(3, of_one).item() == 3
+    else:
+        with pytest.raises(
+            ValueError, match=r"^group is without this rank, 0; it must be one that"
+        ):
+            global_normalizer(3, of_one)
     shift = torch.zeros(4, requires_grad=True)
     pred, target = rank_boxes(1)[rank], rank_boxes(2)[rank]
     giou_loss(pred + shift, target, normalizer=normalizer).backward()
