@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import box_loss, box_losses, giou_loss
+from boxloss.torch import (
+    CIoULoss,
+    box_loss,
+    box_losses,
+    giou_loss,
+    matching_cost,
+    pairwise_iou,
+    siou_loss,
+)
 from problems import Problem, boxes, problem
 
 
@@ -262,6 +270,39 @@ def assert_raises(kind: type[Exception], text: str, values: Problem, device: tor
 @pytest.mark.parametrize(("pairing", "change", "text"), VALUE_ERRORS)
 def test_value_errors(device: torch.device, pairing: str, change: Problem, text: str) -> None:
     assert_raises(ValueError, text, {**problem(pairing, device), **change}, device)
+
+
+@pytest.mark.parametrize(("argument", "place"), [("pred", 0), ("target", 1), ("offsets", 2)])
+@pytest.mark.parametrize("kind", ["NoneType", "list", "ndarray"])
+@pytest.mark.parametrize(
+    "function",
+    [giou_loss, box_loss, box_losses, siou_loss, CIoULoss(), matching_cost, pairwise_iou],
+    ids=lambda function: getattr(function, "__name__", "module"),
+)
+def test_what_is_no_tensor(
+    function: Callable[..., Any], kind: str, argument: str, place: int
+) -> None:
+    is_matcher = function in (matching_cost, pairwise_iou)
+    if argument == "offsets" and not is_matcher:
+        pytest.skip("the losses have offsets that may be None")
+    name = getattr(function, "__name__", "")
+    asked = name if is_matcher or function in (giou_loss, box_losses) else "box_loss"
+    given: list[Any] = [zeros(1, 3, 4), zeros(1, 3, 4)]
+    if is_matcher:
+        given = [zeros(1, 3, 4), zeros(2, 4), torch.tensor([0, 2])]
+    function(*given)
+    given[place] = {"NoneType": None, "list": [0.0], "ndarray": given[place].numpy()}[kind]
+    text = f"^{asked}: {argument} is {kind}; it must be a tensor$"
+    with pytest.raises(TypeError, match=text):
+        function(*given)
+
+
+def test_what_stands_for_a_tensor_is_no_error() -> None:
+    def losses(pred: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return giou_loss(pred, target) + box_loss(pred, target, "ciou")
+
+    given = boxes((5,), torch.device("cpu"), seed=1), boxes((5,), torch.device("cpu"), seed=2)
+    assert torch.equal(torch.fx.symbolic_trace(losses)(*given), losses(*given))
 
 
 def test_an_unknown_loss() -> None:

@@ -4,10 +4,14 @@
 
 import copy
 import pickle
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import GIoULoss, generalized_box_iou_loss, giou_loss
+from boxloss.torch import BoxLoss, CIoULoss, GIoULoss, generalized_box_iou_loss, giou_loss
+from boxloss.torch.compat import MMDetLoss
 from comparison import LOSS, assert_within, roundoff
 from formula import box_loss as formula_loss
 from problems import PAIRINGS, REDUCTIONS, boxes, problem
@@ -37,6 +41,31 @@ def test_a_module_tells_its_options() -> None:
         "GIoULoss(pred_format='xywh', target_format='cxcywh', reduction='sum', eps=0.001, "
         "eps_mode='clamp')"
     )
+
+
+@pytest.mark.parametrize("make", [GIoULoss, BoxLoss, partial(BoxLoss, "siou"), CIoULoss])
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ({"reduction": "typo"}, "reduction is 'typo'; allowed: 'none', 'sum', 'mean'$"),
+        ({"pred_format": "yxyx"}, "pred_format is 'yxyx'; allowed: 'xyxy', 'xywh', 'cxcywh'$"),
+        ({"target_format": ""}, "target_format is ''; allowed: 'xyxy', 'xywh', 'cxcywh'$"),
+        ({"eps": -1}, "eps is -1; it must be finite and not negative"),
+        ({"eps_mode": "max"}, "eps_mode is 'max'; allowed: 'add', 'clamp'$"),
+    ],
+)
+def test_a_bad_option_is_an_error_when_the_module_is_made(
+    make: Callable[..., BoxLoss], option: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^box_loss: {text}"):
+        make(**option)
+
+
+def test_an_unknown_loss_is_an_error_when_the_module_is_made() -> None:
+    with pytest.raises(ValueError, match=r"^box_loss: loss is 'typo'; allowed: 'iou', .*'siou'"):
+        BoxLoss("typo")
+    with pytest.raises(ValueError, match=r"^box_loss: eps is nan; it must be finite"):
+        MMDetLoss(eps=float("nan"))
 
 
 def test_a_module_can_be_copied_and_stored() -> None:

@@ -8,6 +8,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from .arguments import as_normalizer, check_tensors
+
 Loss = Literal[
     "iou",
     "iou_squared",
@@ -30,7 +32,7 @@ def box_loss(
     loss: Loss = "giou",
     *,
     weight: Tensor | None = None,
-    normalizer: Tensor | None = None,
+    normalizer: Tensor | float | None = None,
     lengths: Tensor | None = None,
     mask: Tensor | None = None,
     offsets: Tensor | None = None,
@@ -68,8 +70,9 @@ def box_loss(
         loss: one of the words above.
         weight: factors of shape (...), any floating dtype; with offsets (T), with indices theirs.
         normalizer: what reduction "mean" divides the sum by instead of the number of counted pairs:
-            a tensor without dimensions, float64, float32, int64 or int32, read on the device and
-            used as it is. With indices (S, P) also (S), one for each set. It gets no gradient.
+            a number, or a tensor without dimensions, float64, float32, int64 or int32, read on the
+            device. It is used as it is. With indices (S, P) also (S), one for each set. It gets no
+            gradient.
         lengths: (images), int32 or int64: of image b's slots the first lengths[b] count, clamped to
             [0, slots]. pred and target have shape (images, slots, 4).
         mask: bool of shape (...): the pairs where it is true count.
@@ -101,15 +104,17 @@ def box_loss(
         touches has none.
 
     Raises:
-        ValueError: a bad value or shape. TypeError: a bad dtype. RuntimeError: tensors on several
-            devices, or no implementation for their device in this build.
+        ValueError: a bad value or shape. TypeError: a bad dtype, or no tensor. RuntimeError:
+            tensors on several devices, or no implementation for their device in this build.
     """
-    return torch.ops.boxloss.box_loss.default(  # type: ignore[no-any-return]
+    if type(pred) is not Tensor or type(target) is not Tensor:
+        check_tensors("box_loss", pred=pred, target=target)
+    result: Tensor = torch.ops.boxloss.box_loss.default(
         pred,
         target,
         loss,
         weight=weight,
-        normalizer=normalizer,
+        normalizer=as_normalizer("box_loss", normalizer, pred, target),
         lengths=lengths,
         mask=mask,
         offsets=offsets,
@@ -122,6 +127,7 @@ def box_loss(
         pred_index=pred_index,
         target_index=target_index,
     )
+    return result
 
 
 class BoxLosses(NamedTuple):
@@ -138,7 +144,7 @@ def box_losses(
     loss: Loss = "giou",
     *,
     weight: Tensor | None = None,
-    normalizer: Tensor | None = None,
+    normalizer: Tensor | float | None = None,
     lengths: Tensor | None = None,
     mask: Tensor | None = None,
     offsets: Tensor | None = None,
@@ -164,33 +170,34 @@ def box_losses(
         - iou: I / U' of each pair, with eps as eps_mode says; never reduced or weighted: of the
           shape that reduction "none" gives, 0 where nothing counts. It has no gradient.
     """
-    return BoxLosses(
-        *torch.ops.boxloss.box_losses.default(
-            pred,
-            target,
-            loss,
-            weight=weight,
-            normalizer=normalizer,
-            lengths=lengths,
-            mask=mask,
-            offsets=offsets,
-            zero_padded=zero_padded,
-            pred_format=pred_format,
-            target_format=target_format,
-            reduction=reduction,
-            eps=eps,
-            eps_mode=eps_mode,
-            pred_index=pred_index,
-            target_index=target_index,
-        )
+    if type(pred) is not Tensor or type(target) is not Tensor:
+        check_tensors("box_losses", pred=pred, target=target)
+    results: tuple[Tensor, ...] = torch.ops.boxloss.box_losses.default(
+        pred,
+        target,
+        loss,
+        weight=weight,
+        normalizer=as_normalizer("box_losses", normalizer, pred, target),
+        lengths=lengths,
+        mask=mask,
+        offsets=offsets,
+        zero_padded=zero_padded,
+        pred_format=pred_format,
+        target_format=target_format,
+        reduction=reduction,
+        eps=eps,
+        eps_mode=eps_mode,
+        pred_index=pred_index,
+        target_index=target_index,
     )
+    return BoxLosses(*results)
 
 
 def giou_loss(
     pred: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    normalizer: Tensor | None = None,
+    normalizer: Tensor | float | None = None,
     lengths: Tensor | None = None,
     mask: Tensor | None = None,
     offsets: Tensor | None = None,
@@ -214,11 +221,13 @@ def giou_loss(
 
     For the arguments, the result and the errors see `box_loss`.
     """
-    return torch.ops.boxloss.giou_loss.default(  # type: ignore[no-any-return]
+    if type(pred) is not Tensor or type(target) is not Tensor:
+        check_tensors("giou_loss", pred=pred, target=target)
+    result: Tensor = torch.ops.boxloss.giou_loss.default(
         pred,
         target,
         weight,
-        normalizer,
+        as_normalizer("giou_loss", normalizer, pred, target),
         lengths,
         mask,
         offsets,
@@ -231,6 +240,7 @@ def giou_loss(
         pred_index=pred_index,
         target_index=target_index,
     )
+    return result
 
 
 class NamedLoss(Protocol):
@@ -242,7 +252,7 @@ class NamedLoss(Protocol):
         target: Tensor,
         *,
         weight: Tensor | None = None,
-        normalizer: Tensor | None = None,
+        normalizer: Tensor | float | None = None,
         lengths: Tensor | None = None,
         mask: Tensor | None = None,
         offsets: Tensor | None = None,

@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from .arguments import check_tensors
 from .losses import BoxFormat, EpsMode, Loss
 
 ClassMode = Literal["softmax", "sigmoid", "focal"]
@@ -73,6 +74,7 @@ def matching_cost(
         ValueError: a bad value or shape. TypeError: a bad dtype. RuntimeError: tensors on several
             devices, or no implementation for their device in this build.
     """
+    check_tensors("matching_cost", pred=pred, target=target, offsets=offsets)
     return torch.ops.boxloss.matching_cost.default(  # type: ignore[no-any-return]
         pred,
         target,
@@ -112,6 +114,7 @@ def pairwise_iou(
     may share their boxes through ``anchors.expand(images, -1, -1)``. For the other arguments, the
     columns and the errors see `matching_cost`.
     """
+    check_tensors("pairwise_iou", pred=pred, target=target, offsets=offsets)
     return torch.ops.boxloss.pairwise_iou.default(  # type: ignore[no-any-return]
         pred,
         target,

@@ -7,11 +7,16 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from .arguments import check_options
 from .losses import BoxFormat, EpsMode, Loss, Reduction, box_loss
 
 
 class BoxLoss(torch.nn.Module):
-    """`box_loss` as a module: its options are fixed here, tensors are given to each call."""
+    """`box_loss` as a module: its options are fixed here, tensors are given to each call.
+
+    Raises:
+        ValueError: an option is not what `box_loss` allows.
+    """
 
     def __init__(
         self,
@@ -24,6 +29,14 @@ class BoxLoss(torch.nn.Module):
         eps_mode: EpsMode = "add",
     ) -> None:
         super().__init__()
+        check_options(
+            loss,
+            pred_format=pred_format,
+            target_format=target_format,
+            reduction=reduction,
+            eps=eps,
+            eps_mode=eps_mode,
+        )
         self.loss = loss
         self.pred_format = pred_format
         self.target_format = target_format
@@ -36,7 +49,7 @@ class BoxLoss(torch.nn.Module):
         pred: Tensor,
         target: Tensor,
         weight: Tensor | None = None,
-        normalizer: Tensor | None = None,
+        normalizer: Tensor | float | None = None,
         lengths: Tensor | None = None,
         mask: Tensor | None = None,
         offsets: Tensor | None = None,

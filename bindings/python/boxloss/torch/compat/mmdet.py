@@ -7,6 +7,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from ..arguments import check_options
 from ..losses import EpsMode, Reduction, box_loss
 from .normalizer import as_normalizer
 
@@ -61,6 +62,7 @@ class MMDetLoss(torch.nn.Module):
         if loss not in words:
             raise ValueError(f"loss is {loss!r}; it must be one of {words}{_HINTS.get(loss, '')}")
         _check_reduction("reduction", reduction)
+        check_options(loss, eps=eps)
         self.loss = loss
         self.eps = eps
         self.reduction = reduction

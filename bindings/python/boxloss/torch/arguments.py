@@ -1,0 +1,38 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What is no tensor where the operators want one; and options, before there are tensors."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import is_tensor_like
+
+_NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
+
+
+def check_tensors(function: str, **given: Any) -> None:
+    """Each must be a tensor, or stand for one as a proxy of torch.fx does."""
+    for name, value in given.items():
+        if not is_tensor_like(value):
+            raise TypeError(f"{function}: {name} is {type(value).__name__}; it must be a tensor")
+
+
+def as_normalizer(function: str, normalizer: Any, pred: Tensor, target: Tensor) -> Any:
+    """A number as a tensor on pred's device, in the loss' dtype; nobody waits for the device."""
+    if normalizer is None or isinstance(normalizer, Tensor):
+        return normalizer
+    if isinstance(normalizer, _NUMBERS) and not isinstance(normalizer, bool):
+        is_double = torch.float64 in (pred.dtype, target.dtype)
+        dtype = torch.float64 if is_double else torch.float32
+        return pred.new_full((), normalizer, dtype=dtype)  # type: ignore[arg-type]
+    if not is_tensor_like(normalizer):
+        given = type(normalizer).__name__
+        raise TypeError(f"{function}: normalizer is {given}; it must be a tensor or a number")
+    return normalizer
+
+
+def check_options(loss: str, **options: Any) -> None:
+    """The operator's own check of a loss' options, on tensors without boxes."""
+    none = torch.empty((0, 4), dtype=torch.float64, device="meta")
+    torch.ops.boxloss.box_loss.default(none, none, loss, **options)
