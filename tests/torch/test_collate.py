@@ -87,6 +87,9 @@ def test_errors(device: torch.device, collate: Callable[[list[Tensor]], object])
     good = boxes((2,), device)
     with pytest.raises(ValueError, match="boxes is empty: it must hold one tensor for each image"):
         collate([])
+    for other, kind in ((good.tolist(), "list"), (None, "NoneType")):
+        with pytest.raises(TypeError, match=rf"^boxes\[1\] is {kind}; it must be a tensor$"):
+            collate([good, other])
     with pytest.raises(ValueError, match=r"boxes\[1\] has shape \(4,\); it must be \(n, 4\)"):
         collate([good, good[0]])
     with pytest.raises(ValueError, match=r"boxes\[0\] has shape \(2, 3\); it must be \(n, 4\)"):
@@ -95,6 +98,14 @@ def test_errors(device: torch.device, collate: Callable[[list[Tensor]], object])
         collate([good, good.double()])
     with pytest.raises(RuntimeError, match=r"boxes\[1\] is on meta, boxes\[0\] on "):
         collate([good, good.to("meta")])
+
+
+@pytest.mark.parametrize("collate", [collate_ragged, collate_padded])
+def test_arrays_are_no_tensors(collate: Callable[..., object]) -> None:
+    numpy = pytest.importorskip("numpy")
+    for arrays in ([numpy.zeros((2, 4))], numpy.zeros((3, 2, 4))):
+        with pytest.raises(TypeError, match=r"^boxes\[0\] is ndarray; it must be a tensor$"):
+            collate(arrays)
 
 
 @pytest.mark.parametrize("collate", [collate_ragged, collate_padded])

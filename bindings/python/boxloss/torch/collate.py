@@ -10,9 +10,11 @@ from torch import Tensor
 
 
 def _check_boxes(boxes: Sequence[Tensor]) -> None:
-    if not boxes:
+    if len(boxes) == 0:
         raise ValueError("boxes is empty: it must hold one tensor for each image, at least one")
     for i, each in enumerate(boxes):
+        if not isinstance(each, Tensor):
+            raise TypeError(f"boxes[{i}] is {type(each).__name__}; it must be a tensor")
         if each.dim() != 2 or each.shape[1] != 4:
             raise ValueError(f"boxes[{i}] has shape {tuple(each.shape)}; it must be (n, 4)")
         if each.dtype != boxes[0].dtype:
@@ -37,6 +39,10 @@ def collate_ragged(boxes: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     Returns:
         The boxes (T, 4) and the offsets (images + 1), int64: image b owns rows offsets[b] to
         offsets[b + 1]. Nobody waits for a GPU.
+
+    Raises:
+        ValueError: boxes is empty; a bad shape. TypeError: no tensor, or several dtypes.
+        RuntimeError: several devices.
     """
     _check_boxes(boxes)
     device = boxes[0].device
@@ -55,7 +61,8 @@ def collate_padded(boxes: Sequence[Tensor], slots: int | None = None) -> tuple[T
         The boxes (images, slots, 4) and the lengths (images), int64. Nobody waits for a GPU.
 
     Raises:
-        ValueError: an image has more boxes than slots.
+        ValueError: boxes is empty; a bad shape; an image has more boxes than slots. TypeError: no
+            tensor, or several dtypes. RuntimeError: several devices.
     """
     _check_boxes(boxes)
     most = max(len(each) for each in boxes)
