@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong lengths, offsets and indices: nothing out of bounds is touched; check_indices tells."""
 
+import re
+from typing import Any
+
 import pytest
 import torch
-from boxloss.torch import check_indices
+from boxloss.torch import box_loss, check_indices
 from comparison import check, run
 from devices import Implementation
 from problems import boxes, problem
@@ -132,8 +135,9 @@ def test_good_pairs_pass(device: torch.device, dtype: torch.dtype) -> None:
     target_index = torch.tensor([[4, 0, -1], [2, 3, -1]], dtype=dtype, device=device)
     for rows in (slice(None), 0, slice(0, 0)):
         check_indices(**lists(device), pred_index=pred_index[rows], target_index=target_index[rows])
-    check_indices(**lists(device), pred_index=pred_index)
-    check_indices(**lists(device), target_index=target_index)
+    pairs = boxes((2, 3), device)
+    check_indices(lists(device)["pred"], pairs, pred_index=pred_index)
+    check_indices(pairs, lists(device)["target"], target_index=target_index)
     none = torch.full((3,), -1, dtype=dtype, device=device)
     check_indices(boxes((0,), device), boxes((2, 0), device), pred_index=none, target_index=none)
 
@@ -153,15 +157,36 @@ def test_check_indices_names_the_first_bad_index(
 ) -> None:
     index = torch.tensor(values, device=device)
     good = torch.zeros_like(index)
-    for other in ({}, {"pred_index": good, "target_index": good}):
+    pairs = boxes(tuple(index.shape), device)
+    by_index = {**lists(device), "pred_index": good, "target_index": good}
+    other = "target" if name == "pred_index" else "pred"
+    for values in (by_index, {**by_index, other: pairs, f"{other}_index": None}):
         with pytest.raises(ValueError, match=rf"^{name}{text}, or be -1 for padding$"):
-            check_indices(**lists(device), **{**other, name: index})
+            check_indices(**{**values, name: index})
 
 
-def test_check_indices_compares_shapes(device: torch.device) -> None:
-    index = torch.zeros((2, 3), dtype=torch.int64, device=device)
-    with pytest.raises(
-        ValueError,
-        match=r"^pred_index has shape \(2, 3\), target_index \(3,\); they must have the same$",
-    ):
-        check_indices(**lists(device), pred_index=index, target_index=index[0])
+@pytest.mark.parametrize(
+    ("pairing", "change", "error"),
+    [
+        ("offsets", {"offsets": torch.tensor([0, 1])}, ValueError),
+        ("offsets", {"offsets": torch.tensor([0.0, 1.0, 2.0, 3.0])}, TypeError),
+        ("offsets", {"pred": torch.zeros(15, 4)}, ValueError),
+        ("offsets", {"target": None}, TypeError),
+        ("lengths", {"lengths": torch.tensor([1.0, 2.0, 3.0])}, TypeError),
+        ("lengths", {"lengths": torch.tensor([[1, 2, 3]])}, ValueError),
+        ("lengths", {"pred": torch.zeros(15, 4)}, ValueError),
+        ("lengths", {"offsets": torch.tensor([0, 1, 2, 3])}, ValueError),
+        ("indices", {"pred_index": torch.zeros(3, dtype=torch.int64)}, ValueError),
+        ("indices", {"target_index": None}, ValueError),
+    ],
+)
+def test_check_indices_says_what_box_loss_says(
+    device: torch.device, pairing: str, change: dict[str, Any], error: type[Exception]
+) -> None:
+    values = problem(pairing, device)
+    for name, given in change.items():
+        values[name] = given.to(device) if isinstance(given, torch.Tensor) else given
+    with pytest.raises(error) as wanted:
+        box_loss(**values)
+    with pytest.raises(error, match=f"^{re.escape(str(wanted.value))}$"):
+        check_indices(**values)

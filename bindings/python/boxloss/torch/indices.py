@@ -3,8 +3,11 @@
 """A check that the losses themselves leave out, because it has to wait for the device."""
 
 from collections.abc import Callable
+from typing import Any
 
 from torch import Tensor
+
+from .losses import box_loss
 
 
 def _raise_first(is_bad: Tensor, text: Callable[..., str]) -> None:
@@ -12,6 +15,15 @@ def _raise_first(is_bad: Tensor, text: Callable[..., str]) -> None:
     bad = is_bad.nonzero()
     if len(bad):
         raise ValueError(text(*bad[0].tolist()))
+
+
+def _check_shapes_and_dtypes(*boxes: Any, **pairing: Any) -> None:
+    """box_loss itself does, on tensors without data."""
+
+    def on_meta(given: Any) -> Any:
+        return given.detach().to("meta") if isinstance(given, Tensor) else given
+
+    box_loss(*map(on_meta, boxes), **{name: on_meta(given) for name, given in pairing.items()})
 
 
 def _check_rows(name: str, index: Tensor, boxes: Tensor) -> None:
@@ -47,9 +59,17 @@ def check_indices(
         target_index: likewise.
 
     Raises:
-        ValueError: names the first bad entry, its value and what is allowed; or the indices' shapes
-            if they differ.
+        ValueError: names the first bad entry, its value and what is allowed. Before that, whatever
+            box_loss says of shapes and dtypes, as it says it.
     """
+    _check_shapes_and_dtypes(
+        pred,
+        target,
+        lengths=lengths,
+        offsets=offsets,
+        pred_index=pred_index,
+        target_index=target_index,
+    )
     if lengths is not None:
         slots = pred.shape[1]
         _raise_first(
@@ -78,12 +98,6 @@ def check_indices(
                 f"pred has {slots} slots"
             ),
         )
-    if pred_index is not None and target_index is not None:
-        shape, other = tuple(pred_index.shape), tuple(target_index.shape)
-        if shape != other:
-            raise ValueError(
-                f"pred_index has shape {shape}, target_index {other}; they must have the same"
-            )
     if pred_index is not None:
         _check_rows("pred_index", pred_index, pred)
     if target_index is not None:
