@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .arguments import as_normalizer, check_tensors
+from .nested import nested, without_nested
 
 Loss = Literal[
     "iou",
@@ -62,6 +63,12 @@ def box_loss(
     exactly 0, whatever its boxes hold, NaN included. Boxes are neither reordered nor clamped; NaN
     in a pair that counts makes its loss and gradients NaN.
 
+    Boxes may be jagged nested tensors of shape (images, boxes of each, 4): nested pred and target
+    are paired box by box, and where target alone is nested, its images' boxes meet the first
+    predictions of pred (images, slots, 4), as with offsets. weight and mask may be nested, too. That
+    the structures are equal is not looked at, which would wait for the device; just that there are
+    as many boxes in all. "none" gives a nested tensor of target's structure.
+
     Args:
         pred: predicted boxes of shape (..., 4), float64, float32, float16 or bfloat16. The last
             dimension must be contiguous; the others may have any strides.
@@ -107,8 +114,12 @@ def box_loss(
         ValueError: a bad value or shape. TypeError: a bad dtype, or no tensor. RuntimeError:
             tensors on several devices, or no implementation for their device in this build.
     """
+    structure = None
     if type(pred) is not Tensor or type(target) is not Tensor:
         check_tensors("box_loss", pred=pred, target=target)
+        pred, target, weight, mask, offsets, structure = without_nested(
+            "box_loss", pred, target, weight, mask, offsets, pred_index, target_index
+        )
     result: Tensor = torch.ops.boxloss.box_loss.default(
         pred,
         target,
@@ -127,7 +138,7 @@ def box_loss(
         pred_index=pred_index,
         target_index=target_index,
     )
-    return result
+    return result if structure is None else nested(result, structure)
 
 
 class BoxLosses(NamedTuple):
@@ -170,8 +181,12 @@ def box_losses(
         - iou: I / U' of each pair, with eps as eps_mode says; never reduced or weighted: of the
           shape that reduction "none" gives, 0 where nothing counts. It has no gradient.
     """
+    structure = None
     if type(pred) is not Tensor or type(target) is not Tensor:
         check_tensors("box_losses", pred=pred, target=target)
+        pred, target, weight, mask, offsets, structure = without_nested(
+            "box_losses", pred, target, weight, mask, offsets, pred_index, target_index
+        )
     results: tuple[Tensor, ...] = torch.ops.boxloss.box_losses.default(
         pred,
         target,
@@ -190,6 +205,8 @@ def box_losses(
         pred_index=pred_index,
         target_index=target_index,
     )
+    if structure is not None:
+        results = tuple(nested(result, structure) for result in results)
     return BoxLosses(*results)
 
 
@@ -221,8 +238,12 @@ def giou_loss(
 
     For the arguments, the result and the errors see `box_loss`.
     """
+    structure = None
     if type(pred) is not Tensor or type(target) is not Tensor:
         check_tensors("giou_loss", pred=pred, target=target)
+        pred, target, weight, mask, offsets, structure = without_nested(
+            "giou_loss", pred, target, weight, mask, offsets, pred_index, target_index
+        )
     result: Tensor = torch.ops.boxloss.giou_loss.default(
         pred,
         target,
@@ -240,7 +261,7 @@ def giou_loss(
         pred_index=pred_index,
         target_index=target_index,
     )
-    return result
+    return result if structure is None else nested(result, structure)
 
 
 class NamedLoss(Protocol):

@@ -1,0 +1,180 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Jagged nested tensors, whose losses are those of their values."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from boxloss.torch import BoxLoss, BoxLosses, box_loss, box_losses, ciou_loss, giou_loss
+from problems import REDUCTIONS, boxes
+from torch import Tensor
+
+COUNTS = (3, 0, 6, 1)
+SLOTS = 5  # fewer than image 2 has boxes
+FUNCTIONS = [box_loss, box_losses, giou_loss, ciou_loss, BoxLoss("siou")]
+
+
+def nested(
+    device: torch.device, seed: int, dtype: torch.dtype = torch.float32, counts: Any = COUNTS
+) -> Tensor:
+    images = [boxes((count,), device, dtype, seed=seed + i) for i, count in enumerate(counts)]
+    return torch.nested.as_nested_tensor(images, layout=torch.jagged)
+
+
+def each(results: Tensor | BoxLosses) -> tuple[Tensor, ...]:
+    return tuple(results) if isinstance(results, BoxLosses) else (results,)
+
+
+def assert_are(results: Any, values: Any, offsets: Tensor) -> None:
+    """Those of the values, where there is one for each box in the images' structure."""
+    for result, wanted in zip(each(results), each(values), strict=True):
+        if wanted.dim():
+            assert result.is_nested
+            assert torch.equal(result.offsets(), offsets)
+            result = result.values()
+        assert torch.equal(result, wanted)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_pair_by_pair(device: torch.device, function: Any, reduction: str) -> None:
+    if isinstance(function, BoxLoss):
+        function = BoxLoss("siou", reduction=reduction)
+    options = {} if isinstance(function, BoxLoss) else {"reduction": reduction}
+    pred, target = nested(device, 1), nested(device, 9, torch.uint8)
+    results = function(pred, target, **options)
+    assert_are(results, function(pred.values(), target.values(), **options), target.offsets())
+    if reduction == "none":
+        assert each(results)[0].shape == target.shape[:2]
+
+
+@pytest.mark.parametrize("function", [box_loss, box_losses, giou_loss, ciou_loss])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_predictions_in_slots(
+    device: torch.device, function: Callable[..., Any], reduction: str
+) -> None:
+    pred, target = boxes((len(COUNTS), SLOTS), device, seed=1), nested(device, 9)
+    results = function(pred, target, reduction=reduction)
+    rows, offsets = target.values(), target.offsets()
+    assert_are(results, function(pred, rows, offsets=offsets, reduction=reduction), offsets)
+    if reduction == "none":
+        assert each(results)[0].shape == target.shape[:2]
+
+
+@pytest.mark.parametrize("is_nested", [True, False])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_gradients_reach_the_leaves(device: torch.device, is_nested: bool, reduction: str) -> None:
+    pred = nested(device, 1) if is_nested else boxes((len(COUNTS), SLOTS), device, seed=1)
+    leaves = [pred, nested(device, 9), nested(device, 5)[..., 0] * 0.01]
+    leaves = [leaf.detach().requires_grad_() for leaf in leaves]
+    plain = [leaf.detach() if not leaf.is_nested else leaf.detach().values() for leaf in leaves]
+    plain = [leaf.clone().requires_grad_() for leaf in plain]
+
+    def total(loss: Tensor) -> Tensor:
+        return (loss.values() if loss.is_nested else loss).sum()
+
+    offsets = None if is_nested else leaves[1].offsets()
+    total(box_loss(*leaves[:2], weight=leaves[2], reduction=reduction)).backward()
+    total(box_loss(*plain[:2], weight=plain[2], offsets=offsets, reduction=reduction)).backward()
+    for leaf, wanted in zip(leaves, plain, strict=True):
+        assert leaf.grad.shape == leaf.shape
+        gradient = leaf.grad.values() if leaf.is_nested else leaf.grad
+        assert torch.equal(gradient, wanted.grad)
+
+
+def test_weight_and_mask(device: torch.device) -> None:
+    pred, target = nested(device, 1), nested(device, 9)
+    weight, mask = target[..., 0], target[..., 1] > 20
+    wanted = box_loss(pred.values(), target.values(), weight=weight.values(), mask=mask.values())
+    assert not mask.values().all()
+    assert torch.equal(box_loss(pred, target, weight=weight, mask=mask), wanted)
+    flat = box_loss(pred, target, weight=weight.values(), mask=mask.values())
+    assert torch.equal(flat, wanted)
+
+
+def test_structures_that_were_made_apart(device: torch.device) -> None:
+    pred, target = nested(device, 1), nested(device, 9)
+    assert pred.shape != target.shape  # torch compares who made them
+    apart = box_loss(pred, target, reduction="none")
+    shared = torch.nested.nested_tensor_from_jagged(pred.values(), target.offsets())
+    assert torch.equal(apart.values(), box_loss(shared, target, reduction="none").values())
+
+
+@pytest.mark.parametrize("is_nested", [True, False])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.filterwarnings("ignore:.*_stable_hash_for_caching:UserWarning")
+def test_compiled_whole(
+    device: torch.device, fresh_compiler: None, is_nested: bool, reduction: str
+) -> None:
+    # torch cannot give a view with two dimensions out of a graph if it is nested.
+    def values(pred: Tensor, target: Tensor) -> Tensor:
+        loss = box_loss(pred, target, reduction=reduction)
+        return loss.values() if loss.is_nested else loss
+
+    compiled = torch.compile(values, fullgraph=True, backend="aot_eager")
+    for counts in (COUNTS, (2, 4)):
+        target = nested(device, 9, counts=counts)
+        dense = boxes((len(counts), SLOTS), device, seed=1)
+        pred = nested(device, 1, counts=counts) if is_nested else dense
+        losses = []
+        gradients = []
+        for function in (compiled, values):
+            leaf = pred.detach().clone().requires_grad_()
+            loss = function(leaf, target)
+            loss.sum().backward()
+            losses.append(loss)
+            gradients.append(leaf.grad.values() if is_nested else leaf.grad)
+        assert torch.equal(*losses)
+        assert torch.equal(*gradients)
+
+
+def test_gaps(device: torch.device) -> None:
+    starts = torch.tensor([0, 1, 2, 0], device=device)
+    padded = boxes((4, 6), device, seed=9)
+    counts = torch.tensor(COUNTS, device=device).clamp(max=4)
+    target = torch.nested.narrow(padded, 1, starts, counts, layout=torch.jagged)
+    pred = boxes((4, 6), device, seed=1)
+    text = "^box_loss: target is nested and has gaps, as torch.nested.narrow leaves them; call "
+    with pytest.raises(ValueError, match=text):
+        box_loss(pred, target)
+    rows = torch.cat(
+        [padded[b, s : s + n] for b, (s, n) in enumerate(zip(starts, counts, strict=True))]
+    )
+    wanted = box_loss(pred, rows, offsets=target.contiguous().offsets())
+    assert torch.equal(box_loss(pred, target.contiguous()), wanted)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
+@pytest.mark.parametrize("function", [box_loss, box_losses, giou_loss])
+def test_errors(device: torch.device, function: Callable[..., Any]) -> None:
+    target = nested(device, 9)
+    name = function.__name__
+
+    def raises(error: type[Exception], text: str, *given: Any, **options: Any) -> None:
+        with pytest.raises(error, match=f"^{name}: {text}"):
+            function(*given, **options)
+
+    raises(
+        ValueError,
+        "pred is nested, target is not; it must be nested as well$",
+        target,
+        boxes((10,), device),
+    )
+    ragged = torch.nested.as_nested_tensor([boxes((2,), device)], layout=torch.strided)
+    raises(TypeError, "target has layout torch.strided; it must be torch.jagged$", target, ragged)
+    for bad in (target[..., :3], target.transpose(1, 2), target[..., None, :]):
+        raises(ValueError, r"target has shape \[4, .*; nested it must be \(images, ", target, bad)
+    index = torch.zeros(3, dtype=torch.int64, device=device)
+    for argument in ("offsets", "pred_index", "target_index"):
+        text = f"{argument} cannot be given with nested boxes$"
+        raises(ValueError, text, target, target, **{argument: index})
+    fewer = nested(device, 1, counts=(3, 0, 5, 1))
+    raises(ValueError, r"pred has shape \[9, 4\], target has shape \[10, 4\]; they", fewer, target)
+    raises(
+        ValueError,
+        r"offsets has shape \[5\]; it must be \[4\], one more than pred has images$",
+        boxes((3, SLOTS), device),
+        target,
+    )
