@@ -63,11 +63,14 @@ def box_loss(
     exactly 0, whatever its boxes hold, NaN included. Boxes are neither reordered nor clamped; NaN
     in a pair that counts makes its loss and gradients NaN.
 
+    Inside the transforms of torch.func (vmap, grad, jvp and their like) the same formula runs in
+    torch's own operators, some 12 times slower than the kernel.
+
     Boxes may be jagged nested tensors of shape (images, boxes of each, 4): nested pred and target
     are paired box by box, and where target alone is nested, its images' boxes meet the first
-    predictions of pred (images, slots, 4), as with offsets. weight and mask may be nested, too. That
-    the structures are equal is not looked at, which would wait for the device; just that there are
-    as many boxes in all. "none" gives a nested tensor of target's structure.
+    predictions of pred (images, slots, 4), as with offsets. weight and mask may be nested, too.
+    Whether structures are equal is not looked at, which would wait for the device; just that there
+    are as many boxes in all. "none" gives a nested tensor of target's structure.
 
     Args:
         pred: predicted boxes of shape (..., 4), float64, float32, float16 or bfloat16. The last
