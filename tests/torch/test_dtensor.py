@@ -1,0 +1,179 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Losses of DTensors are those of the whole tensors, on two ranks."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from boxloss.torch import BoxLoss, box_loss, box_losses, giou_loss
+from problems import REDUCTIONS, Problem, problem
+from torch import Tensor, distributed, multiprocessing
+from torch.distributed.tensor import Partial, Replicate, Shard, distribute_tensor, init_device_mesh
+
+CPU = torch.device("cpu")
+
+
+def test_importing_boxloss_does_not_import_dtensors() -> None:
+    code = (
+        "import sys, torch; before = set(sys.modules); import boxloss.torch; "
+        "assert 'torch.distributed.tensor' not in set(sys.modules) - before"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def problems() -> Iterator[Problem]:
+    """Three images, two of them on the first rank; or one, and none on the second."""
+    for pairing in ("dense", "zero_padded", "lengths", "mask"):
+        for reduction in REDUCTIONS:
+            for images in (3, 1):
+                values = problem(pairing, CPU, weight=torch.float32, reduction=reduction)
+                for name, each in values.items():
+                    if isinstance(each, Tensor):
+                        values[name] = each[:images]
+                if reduction == "mean":
+                    values["normalizer"] = torch.tensor(7.0)
+                yield values
+
+
+GRADIENTS = ("pred", "target", "weight")
+
+
+def leaves(values: Problem) -> Problem:
+    return {
+        name: each.detach().requires_grad_(name in GRADIENTS) if isinstance(each, Tensor) else each
+        for name, each in values.items()
+    }
+
+
+def distribute(values: Problem, mesh: Any, placements: list[Any]) -> Problem:
+    return leaves(
+        {
+            name: distribute_tensor(
+                each, mesh, [Replicate()] * mesh.ndim if name == "normalizer" else placements
+            )
+            if isinstance(each, Tensor)
+            else each
+            for name, each in values.items()
+        }
+    )
+
+
+def assert_same(function: Callable[..., Any], whole: Problem, parts: Problem) -> None:
+    """Sums within the roundings of two of positive numbers and of theirs; all else equal."""
+    wanted, results = function(**whole), function(**parts)
+    if isinstance(wanted, Tensor):
+        wanted, results = (wanted,), (results,)
+    for each, result in zip(wanted, results, strict=True):
+        assert result.shape == each.shape
+        full = result.full_tensor()
+        assert torch.allclose(full, each, rtol=3 * 2.0**-24 if each.dim() == 0 else 0, atol=0)
+    with torch.no_grad():
+        without = function(**parts)
+        for each, result in zip(
+            (without,) if isinstance(without, Tensor) else without, results, strict=True
+        ):
+            assert each.placements == result.placements
+            assert torch.equal(each.to_local(), result.to_local())
+    wanted[0].sum().backward()
+    results[0].sum().full_tensor().backward()
+    for name in GRADIENTS:
+        if name in whole:
+            gradient = parts[name].grad
+            assert gradient.placements == parts[name].placements
+            assert torch.equal(gradient.full_tensor(), whole[name].grad), name
+
+
+def check_shards(mesh: Any) -> None:
+    for values in problems():
+        parts = distribute(values, mesh, [Shard(0)])
+        assert_same(box_losses, leaves(values), leaves(parts))
+        placed = box_loss(**parts).placements
+        assert placed == ((Shard(0),) if values["reduction"] == "none" else (Partial(),))
+    values = problem("dense", CPU, normalizer=7)
+    parts = distribute(values, mesh, [Shard(0)])
+    for function in (box_loss, giou_loss, BoxLoss("siou")):
+        assert_same(function, leaves(values), leaves(parts))
+
+
+def check_replicas(mesh: Any) -> None:
+    for pairing in ("dense", "offsets", "indices", "sets"):
+        for reduction in REDUCTIONS:
+            values = problem(pairing, CPU, weight=torch.float32, reduction=reduction)
+            assert_same(box_losses, leaves(values), distribute(values, mesh, [Replicate()]))
+
+
+def check_two_dimensions(mesh: Any) -> None:
+    values = problem("lengths", CPU, weight=torch.float32, reduction="sum")
+    for placements in ([Shard(0), Replicate()], [Replicate(), Shard(0)], [Shard(0), Shard(0)]):
+        parts = distribute(values, mesh, placements)
+        assert_same(box_loss, leaves(values), parts)
+        for of_boxes, of_loss in zip(placements, box_loss(**parts).placements, strict=True):
+            assert of_loss == (Partial() if of_boxes == Shard(0) else Replicate())
+
+
+def check_compiled(mesh: Any) -> None:
+    for reduction in ("none", "sum"):
+        parts = distribute(problem("lengths", CPU, reduction=reduction), mesh, [Shard(0)])
+        gradients = []
+        for function in (box_loss, torch.compile(box_loss, fullgraph=True, backend="aot_eager")):
+            given = leaves(parts)
+            function(**given).sum().full_tensor().backward()
+            gradients.append(given["pred"].grad.full_tensor())
+        assert torch.equal(*gradients)
+
+
+def check_errors(mesh: Any) -> None:
+    def raises(error: type[Exception], text: str, values: Problem) -> None:
+        for detached in (False, True):
+            given = {
+                name: each.detach() if detached and isinstance(each, Tensor) else each
+                for name, each in values.items()
+            }
+            with pytest.raises(error, match=f"^box_loss: {text}"):
+                box_loss(**given)
+
+    def parts(pairing: str, placement: Any = None, **options: Any) -> Problem:
+        values = problem(pairing, CPU, weight=torch.float32, **options)
+        return distribute(values, mesh, [placement or Shard(0)])
+
+    raises(ValueError, "reduction 'mean' of sharded boxes needs a normalizer", parts("dense"))
+    for pairing, name in (("offsets", "offsets"), ("indices", "pred_index")):
+        raises(ValueError, f"{name} cannot be given with sharded boxes", parts(pairing))
+    raises(
+        ValueError,
+        r"pred is placed \(Shard\(dim=1\),\); allowed are Shard\(0\) and Replicate\(\)",
+        parts("dense", Shard(1), reduction="none"),
+    )
+    good = parts("mask", reduction="sum")
+    for name in ("target", "weight", "mask"):
+        replica = {name: good[name].redistribute(mesh, [Replicate()])}
+        text = rf"{name} is placed \(Replicate\(\),\) on .*; it must be \(Shard\(dim=0\),\) on "
+        raises(ValueError, text, {**good, **replica})
+        plain = {name: good[name].full_tensor()}
+        raises(TypeError, f"{name} is no DTensor, but others are; all must be", {**good, **plain})
+
+
+def run_one_rank(rank: int, folder: Path) -> None:
+    distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2
+    )
+    import boxloss.torch.dtensor  # noqa: F401
+
+    line = init_device_mesh("cpu", (2,))
+    check_shards(line)
+    check_replicas(line)
+    check_two_dimensions(init_device_mesh("cpu", (2, 1)))
+    check_compiled(line)
+    check_errors(line)
+    distributed.barrier()  # no rank hangs up on the other
+    distributed.destroy_process_group()
+
+
+@pytest.mark.skipif(not distributed.is_gloo_available(), reason="torch was built without gloo")
+def test_on_two_ranks(tmp_path: Path) -> None:
+    multiprocessing.spawn(run_one_rank, (tmp_path,), nprocs=2)
