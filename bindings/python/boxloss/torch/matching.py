@@ -71,8 +71,8 @@ def matching_cost(
         no image are 0. Never requires a gradient.
 
     Raises:
-        ValueError: a bad value or shape. TypeError: a bad dtype. RuntimeError: tensors on several
-            devices, or no implementation for their device in this build.
+        ValueError: a bad value or shape. TypeError: a bad dtype, or no tensor. RuntimeError:
+            tensors on several devices, or no implementation for their device in this build.
     """
     check_tensors("matching_cost", pred=pred, target=target, offsets=offsets)
     return torch.ops.boxloss.matching_cost.default(  # type: ignore[no-any-return]
