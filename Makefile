@@ -86,8 +86,9 @@ build-asan: $(venv)
 	$(get_catch2)
 	cmake --preset dev-asan -DPython3_EXECUTABLE="$$($(PYTHON) -c 'import sys; print(sys.executable)')"
 	cmake --build --preset dev-asan
-	cmake --install build/dev-asan --component python --prefix build/dev-asan/site
-	cp -r bindings/python/boxloss build/dev-asan/site
+	for component in Unspecified python; do \
+	  cmake --install build/dev-asan --component $$component --prefix build/dev-asan/site/boxloss; \
+	done
 
 test-toolchains: $(venv) ## CUDA, Kokkos, HIP and aarch64 with compilers of their own, where those can be had
 	$(get_catch2)

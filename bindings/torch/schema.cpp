@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <torch/library.h>
 #include <boxloss/registry.hpp>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -47,8 +46,11 @@ const std::string kIndices = "Tensor? pred_index=None, Tensor? target_index=None
 
 /// All parameters, without defaults.
 std::string all_parameters() {
-  return "Tensor pred, Tensor target, str loss, " +
-         std::regex_replace(kOptions + ", " + kIndices, std::regex("=[^,]*"), "");
+  std::string text = "Tensor pred, Tensor target, str loss, " + kOptions + ", " + kIndices;
+  for (std::size_t begin; (begin = text.find('=')) != std::string::npos;) {
+    text.erase(begin, text.find(',', begin) - begin);
+  }
+  return text;
 }
 
 }  // namespace

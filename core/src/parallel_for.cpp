@@ -7,6 +7,14 @@
 #include <system_error>
 #include <thread>
 
+#if defined(BOXLOSS_SHARED) && defined(__GLIBCXX__) && defined(__x86_64__)
+// libstdc++ 12 has this function twice: the new one may throw. The old one is all that the systems
+// have that the wheel is for.
+__asm__(
+    ".symver _ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE,"
+    "_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE@GLIBCXX_3.4.11");
+#endif
+
 namespace boxloss {
 namespace {
 

@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the operator library asks of the machine that loads it."""
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import boxloss
@@ -56,7 +54,8 @@ def test_of_torchs_libraries_only_two_are_needed() -> None:
 
 def test_nothing_but_the_operators_is_exported() -> None:
     defined = output_of("nm", "-D", "--defined-only", "--demangle").splitlines()
-    assert [line for line in defined if "boxloss::" in line] == []
+    ours = [line for line in defined if "boxloss::" in line]
+    assert [line for line in ours if "typeinfo" not in line] == []  # an error is one type in both
 
 
 def test_a_missing_library_says_what_was_found(
@@ -69,18 +68,13 @@ def test_a_missing_library_says_what_was_found(
         _library._load()
 
 
-def test_an_untested_torch_stops_the_build(tmp_path: Path) -> None:
+def test_the_build_warns_of_an_untested_torch(tmp_path: Path) -> None:
     if shutil.which("cmake") is None:
         pytest.skip("cmake is not installed")
-    (tmp_path / "torch.py").write_text("__version__ = '99.1.0'\n")
+    (tmp_path / "version.py").write_text("__version__ = '99.1.0+cu999'\n")
     root = Path(__file__).parents[2]
     command = ["cmake", "-S", str(root), "-B", str(tmp_path / "build"), "-DBOXLOSS_TORCH=ON"]
-    options = ["-DBOXLOSS_TESTS=OFF", f"-DPython3_EXECUTABLE={sys.executable}"]
-    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
-    result = subprocess.run(
-        [*command, *options], env=environment, capture_output=True, text=True, check=False
-    )
-    assert result.returncode != 0
-    error = " ".join(result.stderr.split())
-    assert "boxloss is tested up to torch 2." in error
-    assert "has 99.1.0. Install an older torch, or try with -DBOXLOSS_UNTESTED_TORCH=ON" in error
+    options = ["-DBOXLOSS_TESTS=OFF", f"-DBOXLOSS_TORCH_DIR={tmp_path}"]
+    result = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
+    warning = " ".join(result.stderr.split())
+    assert f"boxloss is tested up to torch 2.15; {tmp_path} is 99.1.0+cu999" in warning

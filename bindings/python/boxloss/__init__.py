@@ -2,4 +2,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fused box-regression losses on any device. For PyTorch: ``import boxloss.torch``."""
 
-__version__ = "0.1.0"
+from ._version import __version__ as __version__
