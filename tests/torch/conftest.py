@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fixtures, and the profile of the property tests."""
 
+import os
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -34,6 +36,14 @@ def fresh_compiler() -> Iterator[None]:
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
+
+
+@pytest.fixture
+def cpp_compiler() -> None:
+    """For what torch.compile's own backend generates."""
+    name = os.environ.get("CXX", "g++")  # as torch looks for it
+    if shutil.which(name) is None:
+        pytest.skip(f"torch.compile needs a C++ compiler, and {name} is not on PATH")
 
 
 @pytest.fixture(params=GPU_NAMES or ["cuda"])

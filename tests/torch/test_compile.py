@@ -41,6 +41,7 @@ def assert_as_eager(compiled: Step, values: Problem) -> None:
         assert torch.equal(a, e)
 
 
+@pytest.mark.usefixtures("cpp_compiler")
 def test_a_training_step(device: torch.device) -> None:
     compiled = torch.compile(step, fullgraph=True)
     assert_as_eager(compiled, problem("offsets", device, torch.bfloat16, torch.uint8))

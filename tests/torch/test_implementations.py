@@ -216,7 +216,8 @@ def test_python_m_boxloss_prints_what_is_built() -> None:
         [sys.executable, "-m", "boxloss"], capture_output=True, text=True, check=True
     ).stdout
     lines = text.splitlines()
-    assert lines[0] == f"boxloss {boxloss.__version__} on torch {torch.__version__}"
+    assert lines[0].startswith(f"boxloss {boxloss.__version__}, with operators for torch 2.")
+    assert lines[1] == f"torch {torch.__version__}, implementations:"
     listed = [line.strip() for line in lines[2 : 2 + len(implementations())]]
     assert listed == implementations()
     has_gpu = torch.cuda.is_available()

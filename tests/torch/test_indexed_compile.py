@@ -43,6 +43,7 @@ def test_every_pairing_traces_whole(device: torch.device, pairing: str, reductio
     assert_as_eager(torch.compile(step, fullgraph=True, backend="aot_eager"), values)
 
 
+@pytest.mark.usefixtures("cpp_compiler")
 def test_a_training_step(device: torch.device) -> None:
     # No row in two pairs: in 16 bits two gradients of one round as a GPU's threads come to it.
     options: Problem = {"most": 1, "target_list": (14,), "reduction": "sum"}

@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the operator library asks of the machine that loads it."""
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import boxloss
 import pytest
 import torch
-from boxloss.torch import _library, implementations
+from boxloss.torch import implementations
 
 MINOR = ".".join(torch.__version__.split(".")[:2])
 LIBRARY = Path(boxloss.__file__).parent / "lib" / f"libboxloss_torch-{MINOR}.so"
@@ -58,14 +60,80 @@ def test_nothing_but_the_operators_is_exported() -> None:
     assert [line for line in ours if "typeinfo" not in line] == []  # an error is one type in both
 
 
-def test_a_missing_library_says_what_was_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "libboxloss_torch-1.0.so").touch()
-    monkeypatch.setattr(_library, "_FOLDER", tmp_path)
-    text = rf"not built for torch {MINOR}: libboxloss_torch-{MINOR}.so is missing, found: lib"
-    with pytest.raises(ImportError, match=text):
-        _library._load()
+def test_the_operators_find_the_library_beside_them() -> None:
+    mapped = set(re.findall(r"/.*/libboxloss.*\.so", Path("/proc/self/maps").read_text()))
+    assert mapped <= {str(path.resolve()) for path in LIBRARY.parent.glob("*.so")}
+
+
+def test_no_framework_is_imported_for_the_version() -> None:
+    code = "import boxloss, sys; assert boxloss.__version__; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def copy_of_the_package(folder: Path) -> Path:
+    package = Path(boxloss.__file__).parent
+    return shutil.copytree(package, folder / "boxloss", ignore=shutil.ignore_patterns("include"))
+
+
+def run_with(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Python in a process of its own, where what is in `folder` comes first."""
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def import_error(folder: Path, code: str) -> str:
+    """The ImportError with which `code` ends."""
+    result = run_with(folder, "-c", code)
+    assert result.returncode == 1
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: ")
+    return last
+
+
+def test_another_torch_is_told_which_there_are_and_what_builds_for_it(tmp_path: Path) -> None:
+    package = copy_of_the_package(tmp_path)
+    (package / "lib" / LIBRARY.name).rename(package / "lib/libboxloss_torch-2.9.so")
+    (package / "lib/libboxloss_torch-2.10.so").touch()
+    error = import_error(tmp_path, "import boxloss.torch")
+    assert f"boxloss {boxloss.__version__} has no operators for torch {MINOR}" in error
+    assert "It has those for torch 2.9, 2.10. " in error
+    backend = "cuda" if torch.version.cuda else "hip" if torch.version.hip else "cpu"
+    assert error.endswith(
+        ": pip install --no-build-isolation --no-deps --force-reinstall --no-binary boxloss "
+        f"-C cmake.define.BACKEND={backend} boxloss=={boxloss.__version__}"
+    )
+
+
+def test_a_second_copy_in_one_process_is_an_error(tmp_path: Path) -> None:
+    package = copy_of_the_package(tmp_path)
+    code = f"import torch; torch.ops.load_library({str(LIBRARY)!r}); import boxloss.torch"
+    error = import_error(tmp_path, code)
+    assert f"operators are in this process already, from {LIBRARY.resolve()}: " in error
+    assert f"{package / 'lib' / LIBRARY.name} would register them a second time" in error
+
+
+def test_the_same_library_may_be_loaded_before(tmp_path: Path) -> None:
+    copy = copy_of_the_package(tmp_path) / "lib" / LIBRARY.name
+    code = f"import torch; torch.ops.load_library({str(copy)!r}); import boxloss.torch"
+    assert run_with(tmp_path, "-c", code).returncode == 0
+
+
+def test_a_library_that_does_not_load_says_why(tmp_path: Path) -> None:
+    (copy_of_the_package(tmp_path) / "lib" / LIBRARY.name).write_text("no library")
+    error = import_error(tmp_path, "import boxloss.torch")
+    assert f"boxloss's operators for torch {MINOR} do not load: " in error
+    assert "invalid ELF header" in error
+
+
+def test_python_m_boxloss_without_torch(tmp_path: Path) -> None:
+    copy_of_the_package(tmp_path)
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\")\n")
+    result = run_with(tmp_path, "-m", "boxloss")
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith(f"boxloss {boxloss.__version__}, with operators for torch 2.")
+    assert lines[1:] == ["torch cannot be imported: No module named 'torch'"]
 
 
 def test_the_build_warns_of_an_untested_torch(tmp_path: Path) -> None:

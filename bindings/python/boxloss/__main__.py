@@ -2,15 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python -m boxloss``: what this build holds and what it finds on this machine."""
 
-import torch
-
 import boxloss
-from boxloss.torch import cpu_capability, implementations
+from boxloss._libraries import torch_versions
 
 
-def main() -> None:
-    print(f"boxloss {boxloss.__version__} on torch {torch.__version__}")
-    print("implementations:")
+def print_torch() -> None:
+    try:
+        import torch
+    except ImportError as error:
+        print(f"torch cannot be imported: {error}")
+        return
+    from boxloss.torch import cpu_capability, implementations
+
+    print(f"torch {torch.__version__}, implementations:")
     for name in implementations():
         print(f"  {name}")
     print(f"cpu/native uses: {cpu_capability()}")
@@ -19,6 +23,12 @@ def main() -> None:
             print(f"cuda:{index}: {torch.cuda.get_device_name(index)}")
     else:
         print("no GPU that torch can use")
+
+
+def main() -> None:
+    operators = ", ".join(torch_versions()) or "(none)"
+    print(f"boxloss {boxloss.__version__}, with operators for torch {operators}")
+    print_torch()
 
 
 if __name__ == "__main__":

@@ -2,24 +2,56 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads the operator library that was built for the torch at hand."""
 
+import re
 from pathlib import Path
 
 import torch
 
-_FOLDER = Path(__file__).parent.parent / "lib"
+from boxloss import __version__
+from boxloss._libraries import FOLDER, torch_versions
+
+
+def _build_command() -> str:
+    """Builds for this torch, from the sdist."""
+    backend = "cuda" if torch.version.cuda else "hip" if torch.version.hip else "cpu"
+    return (
+        "pip install --no-build-isolation --no-deps --force-reinstall --no-binary boxloss "
+        f"-C cmake.define.BACKEND={backend} boxloss=={__version__}"
+    )
+
+
+def _other_copy(library: Path) -> str | None:
+    """The library that holds the operators already, if it is another one."""
+    if not hasattr(torch.ops.boxloss, "box_loss"):
+        return None
+    mapped = Path("/proc/self/maps").read_text()
+    loaded = re.findall(r"/.*/libboxloss_torch-[\d.]+\.so", mapped)
+    if str(library.resolve()) in loaded:
+        return None
+    return loaded[0] if loaded else "a library of another name"
 
 
 def _load() -> None:
     minor = ".".join(torch.__version__.split(".")[:2])
-    library = _FOLDER / f"libboxloss_torch-{minor}.so"
+    library = FOLDER / f"libboxloss_torch-{minor}.so"
     if not library.exists():
-        found = ", ".join(sorted(path.name for path in _FOLDER.glob("*.so"))) or "none"
         raise ImportError(
-            f"boxloss was not built for torch {minor}: {library.name} is missing, found: {found}. "
-            "torch's C++ interfaces change with each minor version; install boxloss again with "
-            "this torch: pip install --no-build-isolation --force-reinstall --no-deps <boxloss>"
+            f"boxloss {__version__} has no operators for torch {minor}: {library} is missing. "
+            f"It has those for torch {', '.join(torch_versions()) or '(none)'}. Either install "
+            "one of these, or build for this one, with a C++ compiler, CMake, Ninja and "
+            f"scikit-build-core: {_build_command()}"
         )
-    torch.ops.load_library(library)
+    other = _other_copy(library)
+    if other is not None:
+        raise ImportError(
+            f"boxloss's operators are in this process already, from {other}: {library} would "
+            "register them a second time. Load one of the two only."
+        )
+    try:
+        torch.ops.load_library(library)
+    except OSError as error:
+        reason = error.__cause__ or error  # torch's own says the path alone
+        raise ImportError(f"boxloss's operators for torch {minor} do not load: {reason}") from error
 
 
 _load()
