@@ -47,8 +47,8 @@ peers_python := env -u PYTHONPATH .venv-peers/bin/python
 
 # --- Targets ---
 
-.PHONY: help demo test test-core test-tsan test-asan test-asan-torch test-python test-toolchains test-peers \
-  build build-asan package bench lint format clean
+.PHONY: help demo test test-core test-tsan test-asan test-asan-torch test-python test-toolchains test-wheel test-peers \
+  build build-asan package wheel bench lint format clean
 
 help: ## this list
 	@echo 'make TARGET [BACKEND="cuda;kokkos"] [PYTHON=python3]'
@@ -60,7 +60,7 @@ demo: package ## train a small face detector with this loss and with the usual o
 	$(PYTHON) -m benchmarks.face_detector --scale small --device $(device) \
 	  --plot benchmarks/out/face_detector.svg
 
-test: test-core test-tsan test-asan test-asan-torch test-python ## all the tests but test-toolchains and test-peers
+test: test-core test-tsan test-asan test-asan-torch test-python ## all the tests but test-toolchains, test-wheel and test-peers
 
 test-core: build ## the C++ tests
 	ctest --test-dir build/$(backend_name) --output-on-failure
@@ -94,7 +94,17 @@ test-toolchains: $(venv) ## CUDA, Kokkos, HIP and aarch64 with compilers of thei
 	$(get_catch2)
 	PYTHON=$(PYTHON) tools/test_toolchains
 
-# An environment of its own, of some 6 GB: the newest torch, and who wants it.
+wheel: $(venv) ## the wheel for all torches and the sdist, in dist/; TORCHES="2.13 newest" for some
+	$(PYTHON) tools/build_wheel $(if $(TORCHES),--torches $(TORCHES))
+
+# With fewer GPUs, and without nvcc with none.
+test-wheel: $(venv) ## a wheel for the oldest and the newest torch, TORCHES="..." for others, tested as its users have it
+	$(PYTHON) tools/build_wheel --torches $(or $(TORCHES),oldest newest) \
+	  $(if $(shell command -v $${CUDACXX:-nvcc}),--architectures 90,--backend cpu)
+	$(if $(shell command -v $${CUDACXX:-nvcc}),,@echo 'SKIPPED: cuda in the wheel: nvcc is not installed')
+	PYTHON=$(PYTHON) tools/test_wheel dist/*.whl
+
+# An environment of its own, of some 6 GB, and the sdist built in it, from what is there alone: the newest torch, and who wants it.
 test-peers: .venv-peers/.boxloss ## the examples and adapters, each beside the detector that it is for
 	YOLO_OFFLINE=true YOLO_CONFIG_DIR=$(CURDIR)/build $(peers_python) -m pytest tests/peers
 
@@ -148,8 +158,9 @@ clean: ## remove build/, keep .venv and .venv-peers
 	touch $@
 
 .venv-peers/.boxloss: $(sources) .venv-peers/ready
-	$(peers_python) -m pip install --no-build-isolation --no-deps \
-	  --config-settings=build-dir=build/venv-peers .
+	rm -rf build/sdist
+	$(peers_python) -m build --sdist --no-isolation --outdir build/sdist
+	$(peers_python) -m pip install --no-index --no-build-isolation --no-deps --force-reinstall build/sdist/*
 	touch $@
 
 # A site holds one build at a time: the mark says of which backends.

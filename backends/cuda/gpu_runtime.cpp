@@ -16,6 +16,18 @@ std::string architecture() {
   return std::to_string(10 * major + minor);
 }
 
+[[noreturn]] void throw_old_driver(const GpuError& error) {
+  int version = 0;  // 12040 is CUDA 12.4, 0 no driver at all
+  (void)cudaDriverGetVersion(&version);
+  const std::string found = version == 0 ? "there is none"
+                                         : message("this machine's is for CUDA ", version / 1000,
+                                                   ".", version % 1000 / 10);
+  throw NoDevice(message(error.text(), ". This build needs a driver for CUDA ",
+                         CUDART_VERSION / 1000, " or later, and ", found,
+                         ": install a newer one, or build with the CUDA toolkit that it is for. "
+                         "What is on the CPU is computed without a driver."));
+}
+
 }  // namespace
 
 void check(cudaError_t error, const char* what) {
@@ -23,8 +35,8 @@ void check(cudaError_t error, const char* what) {
   (void)cudaGetLastError();  // it is reported here; the next launch must not find it again
   const GpuError text{kName, what, cudaGetErrorName(error), cudaGetErrorString(error)};
   switch (error) {
-    case cudaErrorNoDevice:
-    case cudaErrorInsufficientDriver: throw_no_device(text);
+    case cudaErrorNoDevice: throw_no_device(text);
+    case cudaErrorInsufficientDriver: throw_old_driver(text);
     case cudaErrorNoKernelImageForDevice:
       throw_no_kernel(text, architecture(), "CMAKE_CUDA_ARCHITECTURES", BOXLOSS_ARCHITECTURES);
     default: throw_device_error(text);

@@ -120,7 +120,7 @@ def test_the_same_library_may_be_loaded_before(tmp_path: Path) -> None:
 
 
 def test_a_library_that_does_not_load_says_why(tmp_path: Path) -> None:
-    (copy_of_the_package(tmp_path) / "lib" / LIBRARY.name).write_text("no library")
+    (copy_of_the_package(tmp_path) / "lib" / LIBRARY.name).write_text("no library" * 100)
     error = import_error(tmp_path, "import boxloss.torch")
     assert f"boxloss's operators for torch {MINOR} do not load: " in error
     assert "invalid ELF header" in error
