@@ -69,6 +69,23 @@ const char* name_of(BoxFormat format) {
   return "unknown";
 }
 
+const char* name_of(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::kNone: return "none";
+    case Reduction::kSum: return "sum";
+    case Reduction::kMean: return "mean";
+  }
+  return "unknown";
+}
+
+const char* name_of(EpsMode mode) {
+  switch (mode) {
+    case EpsMode::kAdd: return "add";
+    case EpsMode::kClamp: return "clamp";
+  }
+  return "unknown";
+}
+
 const char* name_of(Extra extra) {
   switch (extra) {
     case Extra::kL1: return "l1";

@@ -160,12 +160,17 @@ TEST_CASE("dtypes and devices have names and sizes") {
   REQUIRE(name_of(Device::kHip) == std::string("hip"));
 }
 
-TEST_CASE("pairings, extras and formats have names") {
+TEST_CASE("pairings, extras, formats, reductions and modes have names") {
   REQUIRE(name_of(Pairing::Kind::kZeroPadded) == std::string("zero-padded"));
   REQUIRE(name_of(Pairing::Kind::kIndexed) == std::string("indexed"));
   REQUIRE(name_of(Extra::kL1) == std::string("l1"));
   REQUIRE(name_of(Extra::kIou) == std::string("iou"));
   REQUIRE(name_of(BoxFormat::kXywh) == std::string("xywh"));
+  REQUIRE(name_of(Reduction::kNone) == std::string("none"));
+  REQUIRE(name_of(Reduction::kSum) == std::string("sum"));
+  REQUIRE(name_of(Reduction::kMean) == std::string("mean"));
+  REQUIRE(name_of(EpsMode::kAdd) == std::string("add"));
+  REQUIRE(name_of(EpsMode::kClamp) == std::string("clamp"));
 }
 
 }  // namespace

@@ -41,6 +41,9 @@ BOXLOSS_API const char* name_of(Pairing::Kind kind);
 
 enum class Reduction : std::uint8_t { kNone, kSum, kMean };
 
+/// "none", "sum" or "mean".
+BOXLOSS_API const char* name_of(Reduction reduction);
+
 /// Everything that forward and backward read. All pointers are on `device`.
 struct LossProblem {
   Device device = Device::kCpu;

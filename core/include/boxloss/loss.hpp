@@ -52,4 +52,7 @@ BOXLOSS_API Loss loss_named(std::string_view word);
 /// Where eps goes: what a formula divides by becomes x + eps, or max(x, eps).
 enum class EpsMode : std::uint8_t { kAdd, kClamp };
 
+/// "add" or "clamp".
+BOXLOSS_API const char* name_of(EpsMode mode);
+
 }  // namespace boxloss

@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <boxloss/box_loss.hpp>
+#include <boxloss/matching_cost.hpp>
+#include <optional>
+
+/// What the operator library exports.
+#define BOXLOSS_TORCH_API __attribute__((visibility("default")))
+
+/// PyTorch's operators `boxloss::box_loss` and so on as C++ functions, with enumerators in place of
+/// words. Link `boxloss::torch` of find_package(boxloss COMPONENTS torch).
+///
+/// Each function calls its operator through torch's dispatcher, on the tensors' device and current
+/// stream: autograd, double backward, meta tensors and function transforms follow. Defaults are the
+/// operators' own. Options are aggregates, which C++20 can name:
+///
+///     boxloss::box_loss(pred, target, {.loss = boxloss::Loss::kCiou, .offsets = offsets})
+///
+/// An option that is an undefined tensor is not given. What is said here in few words stands at
+/// length in the docstrings of Python's functions of the same names. Errors are c10::ValueError (a
+/// bad value or shape), c10::TypeError (a bad dtype) and c10::Error (tensors on several devices, or
+/// on one without an implementation in this build); each names the argument.
+namespace boxloss {
+
+/// What `box_loss` and `box_losses` take besides the boxes. Which pairs count is told by at most
+/// one of lengths, mask, offsets, zero_padded and indices (one or both); by none of them, all do.
+struct BoxLossOptions {
+  Loss loss = Loss::kGiou;
+  /// Factors, shaped as the unreduced loss, of any floating dtype.
+  at::Tensor weight = {};
+  /// What Reduction::kMean divides the sum by, not by the number of counted pairs: no dimension, or
+  /// with indices (S, P) also (S); float64, float32, int64 or int32. It gets no gradient.
+  at::Tensor normalizer = {};
+  /// (images), int32 or int64: of image b's slots the first lengths[b] count.
+  at::Tensor lengths = {};
+  /// pred's shape without the 4, bool: the pairs where it is true count.
+  at::Tensor mask = {};
+  /// (images + 1), int32 or int64: target rows offsets[b] to offsets[b + 1] belong to image b and
+  /// meet its first predictions.
+  at::Tensor offsets = {};
+  /// Pairs whose target is four zeros do not count.
+  bool zero_padded = false;
+  BoxFormat pred_format = BoxFormat::kXyxy;
+  BoxFormat target_format = BoxFormat::kXyxy;
+  Reduction reduction = Reduction::kMean;
+  double eps = 1e-7;  ///< finite, >= 0
+  EpsMode eps_mode = EpsMode::kAdd;
+  /// (P) or (S, P), int32 or int64: pair k reads these rows of the lists of boxes. A pair with an
+  /// index outside its list does not count; -1 pads.
+  at::Tensor pred_index = {};
+  at::Tensor target_index = {};
+};
+
+/// A box-regression loss of paired boxes.
+///
+/// pred: (..., 4), float64, float32, float16 or bfloat16; with lengths, offsets or zero_padded
+/// (images, slots, 4). target: shaped as pred, with offsets (T, 4); any floating dtype, uint8,
+/// int16, int32 or int64.
+///
+/// Gives the loss, float64 when either box tensor is and float32 otherwise: without dimensions,
+/// with indices (S, P) of shape (S); unreduced shaped as pred without the 4, with offsets (T), with
+/// indices as they are. It is differentiable with respect to pred, weight and a floating target.
+BOXLOSS_TORCH_API at::Tensor box_loss(const at::Tensor& pred, const at::Tensor& target,
+                                      const BoxLossOptions& options = {});
+
+/// What `box_losses` gives.
+struct BoxLosses {
+  at::Tensor loss;
+  at::Tensor l1;   ///< weighted and reduced as the loss, and differentiable
+  at::Tensor iou;  ///< shaped as the unreduced loss, 0 where nothing counts; without gradient
+};
+
+/// The loss, the L1 distance of the boxes' values and the IoU of the same pairs, from one read.
+/// Both formats must be equal; else as `box_loss`.
+BOXLOSS_TORCH_API BoxLosses box_losses(const at::Tensor& pred, const at::Tensor& target,
+                                       const BoxLossOptions& options = {});
+
+/// What `matching_cost` takes besides the boxes. The defaults are DETR's.
+struct MatchingCostOptions {
+  /// (..., images, queries, classes), any floating dtype; it needs labels.
+  at::Tensor logits = {};
+  /// (T), int32 or int64: the class of each true box.
+  at::Tensor labels = {};
+  /// In place of logits, the class term of each entry: shaped as the result, or with leading
+  /// dimensions that are 1 or missing; any floating dtype.
+  at::Tensor class_cost = {};
+  Loss loss = Loss::kGiou;
+  double iou_weight = 2.0;
+  double l1_weight = 5.0;
+  double class_weight = 1.0;
+  /// What becomes of logits: kSoftmax, kSigmoid or kFocal.
+  ClassTerm class_mode = ClassTerm::kSoftmax;
+  double focal_alpha = 0.25;
+  double focal_gamma = 2.0;  ///< not negative
+  BoxFormat pred_format = BoxFormat::kCxcywh;
+  BoxFormat target_format = BoxFormat::kCxcywh;
+  double eps = 0.0;  ///< finite, >= 0
+  EpsMode eps_mode = EpsMode::kAdd;
+  /// What stands in place of NaN and infinities, if given.
+  std::optional<double> nonfinite = {};
+};
+
+/// The cost that a matcher minimises, of each query with each true box of its own image:
+/// iou_weight * (loss - 1) + l1_weight * sum(|pred - target|) + class_weight * class term.
+///
+/// pred: (..., images, queries, 4), dtypes as for `box_loss`. target: (T, 4), the true boxes of all
+/// images; image b owns rows offsets[b] to offsets[b + 1]. offsets: (images + 1), int32 or int64.
+///
+/// Gives (..., queries, T), always float32; columns of no image are 0. It has no gradient.
+BOXLOSS_TORCH_API at::Tensor matching_cost(const at::Tensor& pred, const at::Tensor& target,
+                                           const at::Tensor& offsets,
+                                           const MatchingCostOptions& options = {});
+
+/// What `pairwise_iou` takes besides the boxes.
+struct PairwiseIouOptions {
+  Loss loss = Loss::kCiou;
+  BoxFormat pred_format = BoxFormat::kXyxy;
+  BoxFormat target_format = BoxFormat::kXyxy;
+  double eps = 1e-7;  ///< finite, >= 0
+  EpsMode eps_mode = EpsMode::kAdd;
+};
+
+/// 1 - loss of each prediction with each true box of its own image, for assigners. Shapes, dtypes
+/// and result as for `matching_cost`.
+BOXLOSS_TORCH_API at::Tensor pairwise_iou(const at::Tensor& pred, const at::Tensor& target,
+                                          const at::Tensor& offsets,
+                                          const PairwiseIouOptions& options = {});
+
+}  // namespace boxloss
