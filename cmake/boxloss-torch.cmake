@@ -22,8 +22,8 @@ function(boxloss_add_torch)
     file(GLOB found RELATIVE ${folder} ${folder}/libboxloss_torch-*.so)
     list(TRANSFORM found REPLACE "libboxloss_torch-(.*)\\.so" "\\1")
     list(JOIN found ", " found)
-    string(CONCAT problem "${torch_dir} is torch ${PACKAGE_VERSION}, and in ${folder} there are "
-      "operators for: ${found}.")
+    string(CONCAT problem "boxloss was not built for torch ${torch_minor}, which is in "
+      "${torch_dir}. In ${folder} there are operators for torch: ${found}.")
     set(boxloss_NOT_FOUND_MESSAGE "${problem}" PARENT_SCOPE)
     return()
   endif()

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
 
-# find_package(boxloss) and the target boxloss::boxloss for other projects. The Python package is
-# such a prefix, too: its folder holds include and lib beside the modules.
+# find_package(boxloss) and the targets boxloss::boxloss and boxloss::torch for other projects. The
+# Python package is such a prefix, too: its folder holds include and lib beside the modules.
 include(CMakePackageConfigHelpers)
 
 set(boxloss_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/boxloss)
@@ -14,10 +14,12 @@ configure_package_config_file(cmake/boxloss-config.cmake.in boxloss-config.cmake
 write_basic_package_version_file(boxloss-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/boxloss-config.cmake
               ${PROJECT_BINARY_DIR}/boxloss-config-version.cmake
+              cmake/boxloss-torch.cmake
   DESTINATION ${boxloss_package_dir})
 
 if(BOXLOSS_TORCH)
   install(TARGETS boxloss_torch LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(DIRECTORY bindings/torch/include/boxloss DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   file(CONFIGURE OUTPUT _version.py CONTENT "__version__ = \"@PROJECT_VERSION@\"\n" @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/_version.py DESTINATION . COMPONENT python EXCLUDE_FROM_ALL)
   install(DIRECTORY bindings/python/boxloss/ DESTINATION . COMPONENT python EXCLUDE_FROM_ALL

@@ -33,15 +33,8 @@ class Validation(nn.Module):
         )
 
 
-def main(path: str) -> None:
-    torch.manual_seed(0)
-    example = torch.rand(IMAGES, SLOTS, FEATURES), torch.rand(3, 4), torch.tensor([0, 1, 3])
-    boxes = torch.export.Dim("boxes")  # the number of true boxes, which differs from batch to batch
-    program = torch.export.export(
-        Validation().eval(), example, dynamic_shapes=(None, {0: boxes}, None)
-    )
-    torch._inductor.aoti_compile_and_package(program, package_path=path)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+torch.manual_seed(0)
+example = torch.rand(IMAGES, SLOTS, FEATURES), torch.rand(3, 4), torch.tensor([0, 1, 3])
+boxes = torch.export.Dim("boxes")  # the number of true boxes, which differs from batch to batch
+program = torch.export.export(Validation().eval(), example, dynamic_shapes=(None, {0: boxes}, None))
+torch._inductor.aoti_compile_and_package(program, package_path=sys.argv[1])

@@ -43,9 +43,11 @@ int main() {
   float loss, scale;
   boxloss::loss_forward(cpu, problem, {&loss, &scale}, execution);
 
-  const float upstream = 1;  // the derivative of what is minimised by the loss
+  const float upstream = 1;  // the derivative of what is minimised, by the loss
+  boxloss::GradOutputs grads;
+  grads.loss.data = &upstream;
   std::vector<float> gradient(kPred.size());
-  boxloss::loss_backward(cpu, problem, {{&upstream}}, &scale, {gradient.data()}, execution);
+  boxloss::loss_backward(cpu, problem, grads, &scale, {gradient.data()}, execution);
 
   std::printf("%s: loss %.9g\n", cpu.name, loss);
   for (std::int64_t row = 0; row < kImages * kSlots; ++row) {

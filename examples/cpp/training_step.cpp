@@ -40,7 +40,7 @@ int main(int count, char** arguments) {
 
   Head head;
   head->to(device);
-  torch::optim::SGD optimizer(head->parameters(), torch::optim::SGDOptions(0.5).momentum(0.9));
+  torch::optim::SGD optimizer(head->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
   for (int step = 0; step < kSteps; ++step) {
     optimizer.zero_grad();
     const torch::Tensor loss = boxloss::box_loss(head(features), target,

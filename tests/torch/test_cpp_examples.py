@@ -1,0 +1,135 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of examples/cpp give the same numbers as Python; docs/deploy.md shows them."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import boxloss
+import pytest
+import torch
+from boxloss.torch import box_loss, generalized_box_iou_loss
+from cmake_project import build, output_of, skip_without
+from torch import nn
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples" / "cpp"
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(EXAMPLES, tmp_path_factory.mktemp("examples"))
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    skip_without("c++")  # AOTInductor calls it
+    path = tmp_path_factory.mktemp("exported") / "model.pt2"
+    output_of(sys.executable, EXAMPLES / "export_model.py", path)
+    return path
+
+
+def test_plain(programs: Path) -> None:
+    boxes = [[12, 8, 58, 52], [80, 25, 125, 85], [10, 5, 240, 250], [0, 0, 9, 9]]
+    boxes += [[33, 38, 66, 85], [1, 1, 2, 2], [50, 50, 60, 60], [70, 7, 77, 17]]
+    pred = torch.tensor(boxes, dtype=torch.float32).view(2, 4, 4).requires_grad_()
+    true = [[10, 10, 60, 50], [80, 20, 120, 90], [0, 0, 255, 255], [30, 40, 70, 80]]
+    target = torch.tensor(true, dtype=torch.uint8)
+    loss = box_loss(pred, target, "giou", offsets=torch.tensor([0, 3, 4]))
+    loss.backward()
+    assert pred.grad is not None
+
+    first, *rest = output_of(programs / "plain").splitlines()
+
+    assert first == f"cpu/native: loss {loss.item():.9g}"
+    assert rest == [
+        f"image {image}, slot {slot}: gradient "
+        + " ".join(f"{value:.9g}" for value in pred.grad[image, slot].tolist())
+        for image in range(2)
+        for slot in range(4)
+    ]
+
+
+def train(device: torch.device) -> list[float]:
+    """training_step.cpp in Python: a loss for each step."""
+    torch.manual_seed(0)
+    features = torch.randn(2, 4, 8, device=device)
+    target = torch.tensor(
+        [[0.3, 0.3, 0.2, 0.4], [0.7, 0.4, 0.3, 0.3], [0.5, 0.8, 0.8, 0.2], [0.4, 0.6, 0.5, 0.5]],
+        device=device,
+    )
+    offsets = torch.tensor([0, 3, 4], device=device)
+    head = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 4), nn.Sigmoid()).to(device)
+    optimizer = torch.optim.SGD(head.parameters(), 0.1, momentum=0.9)
+    losses = []
+    for _ in range(20):
+        optimizer.zero_grad()
+        loss = box_loss(
+            head(features),
+            target,
+            "ciou",
+            offsets=offsets,
+            pred_format="cxcywh",
+            target_format="cxcywh",
+        )
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def test_training_step(programs: Path, device: torch.device) -> None:
+    losses = train(device)
+    assert losses[-1] < losses[0] / 2
+
+    lines = output_of(programs / "training_step", device.type).splitlines()
+
+    assert lines == [f"step {step}: loss {loss:.6f}" for step, loss in enumerate(losses)]
+
+
+def test_aot_inductor(programs: Path, exported: Path) -> None:
+    package, again = output_of(programs / "aot_inductor", exported).splitlines()
+    loss = package.removeprefix("package: loss ")
+    assert float(loss) > 0
+    assert again == f"box_loss: {loss}"
+
+
+# --- Files that name the operators, in a process that has not loaded them ---
+
+MINOR = ".".join(torch.__version__.split(".")[:2])
+LIBRARY = Path(boxloss.__file__).parent / "lib" / f"libboxloss_torch-{MINOR}.so"
+LOADED_BY = ("import boxloss.torch", f"import ctypes; ctypes.CDLL({str(LIBRARY)!r})")
+
+
+def needs_the_operators(load: str, error: str) -> None:
+    command = [sys.executable, "-c", f"import torch; {load}"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert error in result.stderr
+    assert error in (ROOT / "docs" / "deploy.md").read_text()
+    for before in LOADED_BY:
+        output_of(sys.executable, "-c", f"import torch; {before}; {load}")
+
+
+def test_a_package_needs_the_operators(exported: Path) -> None:
+    load = f"torch._inductor.aoti_load_package({str(exported)!r})"
+    needs_the_operators(load, "Could not find schema for boxloss::box_loss.")
+
+
+def test_a_torchscript_file_needs_the_operators(tmp_path: Path) -> None:
+    path = str(tmp_path / "loss.pt")
+    torch.jit.script(generalized_box_iou_loss).save(path)
+    needs_the_operators(f"torch.jit.load({path!r})", "Unknown builtin op: boxloss::box_loss.")
+
+
+# --- docs/deploy.md ---
+
+
+def test_the_page_shows_the_examples() -> None:
+    page = (ROOT / "docs" / "deploy.md").read_text()
+    blocks = re.findall(r"^```(?:cmake|cpp|python)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    sources = [path.read_text() for path in EXAMPLES.iterdir()]
+    assert len(blocks) >= 4
+    for block in blocks:
+        assert any(block in source for source in sources), block

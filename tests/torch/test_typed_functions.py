@@ -1,0 +1,210 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The functions of boxloss/torch.hpp beside Python's of the same names, bit by bit."""
+
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import torch
+from boxloss.torch import box_loss, box_losses, matching_cost, pairwise_iou
+from boxloss.torch.losses import BoxFormat, EpsMode, Loss, Reduction
+from cmake_project import PREFIXES, build, configure, output_of
+from problems import boxes
+from torch import Tensor
+
+PROJECT = Path(__file__).parent / "typed_functions"
+CPU = torch.device("cpu")
+WORDS = {
+    "loss": ("unset", *get_args(Loss)),  # a forgotten loss is 0
+    "pred_format": get_args(BoxFormat),
+    "target_format": get_args(BoxFormat),
+    "reduction": get_args(Reduction),
+    "eps_mode": get_args(EpsMode),
+}
+NUMBERS = [(option, words.index(word)) for option, words in WORDS.items() for word in words]
+CLASS_MODES = {"softmax": 1, "sigmoid": 2, "focal": 3}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(PROJECT, tmp_path_factory.mktemp("typed_functions"))
+
+
+@pytest.fixture(scope="module")
+def typed(built: Path) -> Any:
+    torch.ops.load_library(built / "libtyped_functions.so")
+    return torch.ops.boxloss_typed
+
+
+def grid(seed: int) -> Tensor:
+    return boxes((3, 5), CPU, seed=seed)
+
+
+def assert_same(actual: Tensor, expected: Tensor) -> None:
+    assert actual.dtype == expected.dtype
+    assert torch.equal(actual, expected)
+
+
+# --- box_loss ---
+
+
+def test_defaults(typed: Any) -> None:
+    assert_same(typed.defaults(grid(1), grid(2)), box_loss(grid(1), grid(2)))
+
+
+@pytest.mark.parametrize(("option", "number"), NUMBERS)
+def test_words(typed: Any, option: str, number: int) -> None:
+    word = WORDS[option][number]
+    if word == "unset":
+        with pytest.raises(ValueError, match="box_loss: loss is 'unset'; allowed: 'iou', "):
+            typed.loss(grid(1), grid(2), number)
+        return
+    # eps is small, so boxes are tiny: one mode is not the other.
+    pred, target = grid(1) / 2**18, grid(2) / 2**18
+    expected = box_loss(pred, target, **{option: word})
+    assert_same(getattr(typed, option)(pred, target, number), expected)
+
+
+OPTIONS: dict[str, Any] = {
+    "weight": torch.linspace(0, 2, 15).view(3, 5),
+    "normalizer": torch.tensor(4.0),
+    "lengths": torch.tensor([5, 2, 0]),
+    "mask": torch.arange(15).view(3, 5) % 3 == 0,
+    "offsets": torch.tensor([1, 3, 10, 10]),
+    "zero_padded": True,
+    "eps": 0.25,
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_options(typed: Any, option: str) -> None:
+    value = OPTIONS[option]
+    pred = grid(1)
+    target = boxes((12,), CPU, seed=2) if option == "offsets" else grid(2)
+    target.view(-1, 4)[3] = 0
+    expected = box_loss(pred, target, **{option: value})
+    assert not torch.equal(expected, box_loss(pred, grid(2)))
+    assert_same(getattr(typed, option)(pred, target, value), expected)
+
+
+@pytest.mark.parametrize("option", ["pred_index", "target_index"])
+def test_indices(typed: Any, option: str) -> None:
+    index = torch.tensor([3, -1, 11, 0, 3])
+    pairs, rows = boxes((5,), CPU, seed=1), boxes((12,), CPU, seed=2)
+    pred, target = (rows, pairs) if option == "pred_index" else (pairs, rows)
+    expected = box_loss(pred, target, **{option: index})
+    assert_same(getattr(typed, option)(pred, target, index), expected)
+
+
+def test_gradients_of_first_and_second_order(typed: Any) -> None:
+    def gradients(function: Any) -> list[Tensor]:
+        pred, weight = grid(1).double().requires_grad_(), OPTIONS["weight"].clone().requires_grad_()
+        loss = (
+            function(pred, grid(2), weight=weight)
+            if function is box_loss
+            else function(pred, grid(2), weight)
+        )
+        first = torch.autograd.grad(loss, (pred, weight), create_graph=True)
+        return [*first, *torch.autograd.grad(first[0].square().sum(), (pred, weight))]
+
+    for actual, expected in zip(gradients(typed.weight), gradients(box_loss), strict=True):
+        assert expected.any()
+        assert_same(actual, expected)
+
+
+def test_errors_are_the_operators(typed: Any) -> None:
+    with pytest.raises(ValueError, match="box_loss: eps is -1; it must be finite"):
+        typed.eps(grid(1), grid(2), -1.0)
+    with pytest.raises(TypeError, match="box_loss: mask is Float; it must be bool"):
+        typed.mask(grid(1), grid(2), torch.ones(3, 5))
+
+
+# --- The others ---
+
+
+def test_box_losses(typed: Any) -> None:
+    weight = OPTIONS["weight"]
+    expected = box_losses(grid(1), grid(2), "siou", weight=weight, eps=0.25)
+    for a, e in zip(typed.box_losses(grid(1), grid(2), weight), expected, strict=True):
+        assert_same(a, e)
+
+
+def cost_arguments() -> tuple[Tensor, Tensor, Tensor]:
+    return grid(1), boxes((6,), CPU, seed=2), torch.tensor([0, 2, 2, 6])
+
+
+def test_cost_defaults(typed: Any) -> None:
+    assert_same(typed.cost_defaults(*cost_arguments()), matching_cost(*cost_arguments()))
+
+
+@pytest.mark.parametrize("class_mode", CLASS_MODES)
+def test_cost_of_logits(typed: Any, class_mode: Any) -> None:
+    random = torch.Generator().manual_seed(3)
+    logits = torch.randn(3, 5, 7, generator=random)
+    labels = torch.tensor([0, 6, 2, 2, 5, 1])
+    expected = matching_cost(
+        *cost_arguments(),
+        logits=logits,
+        labels=labels,
+        loss="diou",
+        iou_weight=0.5,
+        l1_weight=0,
+        class_weight=3,
+        class_mode=class_mode,
+        focal_alpha=0.75,
+        focal_gamma=1.5,
+        pred_format="xyxy",
+        target_format="xywh",
+        eps=0.125,
+        eps_mode="clamp",
+    )
+    mode = CLASS_MODES[class_mode]
+    assert_same(typed.cost_of_logits(*cost_arguments(), logits, labels, mode), expected)
+
+
+def test_cost_of_classes(typed: Any) -> None:
+    class_cost = torch.arange(30.0).view(5, 6)
+    class_cost[2, 3] = float("nan")
+    expected = matching_cost(*cost_arguments(), class_cost=class_cost, nonfinite=100)
+    assert (expected == 100).any()
+    assert_same(typed.cost_of_classes(*cost_arguments(), class_cost), expected)
+
+
+def test_pairwise_iou(typed: Any) -> None:
+    arguments = cost_arguments()
+    assert_same(typed.pairwise_defaults(*arguments), pairwise_iou(*arguments))
+    expected = pairwise_iou(
+        *arguments,
+        "eiou",
+        pred_format="cxcywh",
+        target_format="xywh",
+        eps=0.125,
+        eps_mode="clamp",
+    )
+    assert_same(typed.pairwise_iou(*arguments), expected)
+
+
+# --- The CMake package ---
+
+
+def test_linking_is_enough_to_have_the_operators(built: Path) -> None:
+    assert output_of(built / "calls_nothing") == "the operators are there\n"
+
+
+def test_no_torch_says_how_to_find_it(tmp_path: Path) -> None:
+    result = configure(PROJECT, tmp_path, PREFIXES.split(";")[0])
+    assert result.returncode != 0
+    assert "torch was not found. Add to CMAKE_PREFIX_PATH what" in " ".join(result.stderr.split())
+
+
+def test_another_torch_says_for_which_there_are_operators(tmp_path: Path) -> None:
+    package = tmp_path / "torch/share/cmake/Torch"
+    package.mkdir(parents=True)
+    (package / "TorchConfigVersion.cmake").write_text('set(PACKAGE_VERSION "99.1.0")\n')
+    result = configure(PROJECT, tmp_path / "build", f"{PREFIXES.split(';')[0]};{tmp_path}/torch")
+    assert result.returncode != 0
+    message = " ".join(result.stderr.split())
+    assert f"boxloss was not built for torch 99.1, which is in {tmp_path}/torch." in message
+    minor = ".".join(torch.__version__.split(".")[:2])
+    assert message.partition("there are operators for torch: ")[2].startswith(minor)
