@@ -9,6 +9,7 @@
 
 #include <boxloss/torch.hpp>
 #include <cstdio>
+#include <vector>
 
 int main(int count, char** arguments) {
   if (count != 2) {

@@ -3,7 +3,6 @@
 //
 // A few training steps with libtorch: a small network learns the true boxes of a ragged batch.
 // The device may be given, such as cuda; without one it is the CPU.
-#include <torch/nn/functional/activation.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 #include <torch/types.h>

@@ -62,7 +62,7 @@ def train(device: torch.device) -> list[float]:
     )
     offsets = torch.tensor([0, 3, 4], device=device)
     head = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 4), nn.Sigmoid()).to(device)
-    optimizer = torch.optim.SGD(head.parameters(), 0.1, momentum=0.9)
+    optimizer = torch.optim.SGD(head.parameters(), 0.1, momentum=0.9, foreach=False)  # as in C++
     losses = []
     for _ in range(20):
         optimizer.zero_grad()
