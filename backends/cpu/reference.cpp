@@ -133,12 +133,10 @@ struct Total {
 };
 
 double divisor_of(const LossProblem& p, std::int64_t set, const Total& total) {
-  if (p.normalizer.data != nullptr) {
-    const Elements<Any> normalizers{p.normalizer.data, p.normalizer.dtype};
-    return normalizers.get<double>(set * p.normalizer_stride);
-  }
-  if (p.reduction != Reduction::kMean) return 1;
-  return static_cast<double>(std::max<std::int64_t>(total.count, 1));
+  if (p.reduction != Reduction::kMean || total.count == 0) return 1;
+  if (p.normalizer.data == nullptr) return static_cast<double>(total.count);
+  return Elements<Any>{p.normalizer.data, p.normalizer.dtype}.get<double>(set *
+                                                                          p.normalizer_stride);
 }
 
 void forward(const LossProblem& p, const LossOutputs& outputs, const Execution&) {

@@ -144,14 +144,12 @@ at::Tensor reduced(const LossArgs& args, const LossOptions& options, const Slots
   const auto total = [by_set](const at::Tensor& each) {
     return by_set ? each.sum(-1) : each.sum();
   };
-  // Nothing is divided where there are no slots, as far as that is known while compiling.
-  const auto is_empty = [](const at::Tensor& tensor) {
-    return TORCH_GUARD_OR_FALSE(tensor.sym_numel().sym_eq(0));
-  };
-  const bool has_none = is_empty(values) || (args.index() == nullptr && is_empty(args.target));
-  if (options.reduction == Reduction::kSum || has_none) return total(values);
-  if (args.normalizer) return total(values) / args.normalizer->detach().to(values.scalar_type());
-  return total(values) / total(slots.counted).clamp_min(1).to(values.scalar_type());
+  if (options.reduction == Reduction::kSum) return total(values);
+  const at::Tensor count = total(slots.counted);
+  // Where nothing counts nothing is divided.
+  const at::Tensor divisor =
+      at::where(count > 0, args.normalizer ? args.normalizer->detach() : count, 1);
+  return total(values) / divisor.to(values.scalar_type());
 }
 
 }  // namespace

@@ -74,18 +74,18 @@ template <class C>
 struct ReducedLoss {
   C* loss;
   C* scale;
-  Elements<Any> normalizer;  ///< null data: none
-  bool divides_by_count;
+  Elements<Any> normalizer;  ///< null data: the number of pairs
+  bool is_mean;
   std::int64_t normalizer_stride;
   C* l1;  ///< null: not wanted
 
   template <int kSums>
   BOXLOSS_HOST_DEVICE void write(const Partial<kSums>& total, std::int64_t set = 0) const {
-    double divisor = 1;
-    if (normalizer.data != nullptr) {
-      divisor = normalizer.template get<double>(set * normalizer_stride);
-    } else if (divides_by_count) {
-      divisor = total.count > 0 ? static_cast<double>(total.count) : 1;
+    double divisor = 1;  // where nothing counts, too
+    if (is_mean && total.count > 0) {
+      divisor = normalizer.data != nullptr
+                    ? normalizer.template get<double>(set * normalizer_stride)
+                    : static_cast<double>(total.count);
     }
     scale[set] = static_cast<C>(1 / divisor);
     loss[set] = static_cast<C>(total.sums[0] / divisor);

@@ -104,8 +104,9 @@ template <class C>
 Bounded<C> scale_of(const HostProblem& host, std::int64_t set, double count) {
   const LossProblem& p = host.problem;
   double divisor = 1;
-  if (p.reduction == Reduction::kMean) divisor = std::max(count, 1.0);
-  if (p.normalizer.data != nullptr) divisor = host.normalizer.get(set * p.normalizer_stride);
+  if (p.reduction == Reduction::kMean && count > 0) {
+    divisor = p.normalizer.data != nullptr ? host.normalizer.get(set * p.normalizer_stride) : count;
+  }
   return read_as<C>(1 / divisor);
 }
 

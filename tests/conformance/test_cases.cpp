@@ -138,6 +138,20 @@ TEST_CASE("offsets out of range are clamped") {
   }
 }
 
+TEST_CASE("where nothing counts, a normalizer of 0 spoils nothing") {
+  const auto require_unspoilt = [](const char* name, const std::vector<std::int64_t>& indices) {
+    const Case c = case_named(name);
+    Random random(Catch::getSeed());
+    HostProblem host = make_problem(c, random, indices);
+    for (std::int64_t set = 0; set < host.normalizer.count(); ++set) host.normalizer.set(set, 0);
+    require_ok(check(subject(), host, c.values, random));
+  };
+  require_unspoilt("mean by i64", {0, 0});     // lengths
+  require_unspoilt("mean by f32", {5, 5, 5});  // offsets
+  require_unspoilt("indexed, mean by f64", {-1});
+  require_unspoilt("indexed, mean by i32 of each set", {-1});
+}
+
 /// Values mean nothing here; where memory is touched does.
 void require_inside(const Implementation& implementation, const char* name,
                     const std::vector<std::int64_t>& indices) {

@@ -149,6 +149,23 @@ TEST_CASE("a normalizer divides in place of the count") {
   require_normalized<std::int32_t>(DType::kI32);
 }
 
+TEST_CASE("where nothing counts, no normalizer spoils the loss") {
+  for (const double normalizer : {0.0, kNan}) {
+    std::vector<std::uint8_t> mask = {0, 0, 0, 0};
+    OracleProblem problem = four_pairs();
+    problem.reduction = Reduction::kMean;
+    problem.normalizer = {&normalizer, DType::kF64};
+    problem.pairing = {Pairing::Kind::kMask, {mask.data(), DType::kU8}};
+    const OracleForward forward = oracle_forward(problem);
+    REQUIRE(forward.loss == Boxes{0});
+    REQUIRE(forward.l1 == Boxes{0});
+    REQUIRE(forward.scale == 1);
+    // A pair that counts is divided by what was given.
+    mask = {1, 0, 0, 0};
+    REQUIRE(!std::isfinite(oracle_forward(problem).loss[0]));
+  }
+}
+
 TEST_CASE("a mean is over the pairs that count, and over 1 if none does") {
   std::vector<std::uint8_t> mask = {1, 0, 1, 0};
   OracleProblem problem = four_pairs();

@@ -217,6 +217,5 @@ def divisor_of(values: Problem) -> Tensor:
     counts = counts_of(values)
     if values.get("reduction", "mean") != "mean":
         return torch.ones_like(counts)
-    if "normalizer" in values:
-        return values["normalizer"].cpu().double().expand(counts.shape)
-    return counts.clamp(min=1)
+    divisor = values["normalizer"].cpu().double() if "normalizer" in values else counts
+    return torch.where(counts > 0, divisor, 1)

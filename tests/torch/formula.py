@@ -59,7 +59,8 @@ def box_losses(
         if reduction == "sum":
             return total(values)
         counts = total(at_places(torch.ones(len(places)).double()))
-        return total(values) / (counts.clamp(min=1) if normalizer is None else normalizer)
+        divisor = counts if normalizer is None else normalizer
+        return total(values) / torch.where(counts > 0, divisor, 1)
 
     return {
         "loss": reduced(FORMULAS[loss](pair)),

@@ -4,6 +4,7 @@
 
 import pytest
 import torch
+from boxloss.torch import box_loss
 from comparison import run
 from devices import Implementation
 from formula import shape_of_losses
@@ -74,7 +75,7 @@ def test_zero_with_zero_gradients(
     loss_shape = shape_of_losses(**only_pairing(values))
     reduced_shape = loss_shape[:1] if is_in_sets(values) else ()
     if reduction == "normalizer":
-        values["normalizer"] = torch.tensor(2.0, device=implementation.device)
+        values["normalizer"] = torch.tensor(0.0, device=implementation.device)
     else:
         values["reduction"] = reduction
     if weighted:
@@ -94,9 +95,39 @@ def test_zero_with_zero_gradients(
 @pytest.mark.parametrize("name", empty_problems(torch.device("meta")))
 def test_twice_differentiable(device: torch.device, name: str) -> None:
     values = empty_problems(device)[name]
+    values["normalizer"] = torch.tensor(0.0, device=device)
     values["pred"].requires_grad_()
     loss = sum(output.sum() for output in torch.ops.boxloss.box_losses(**values))
     (gradient,) = torch.autograd.grad(loss, values["pred"], create_graph=True)
     (second,) = torch.autograd.grad(gradient.sum(), values["pred"])
     assert not gradient.any()
     assert not second.any()
+
+
+def test_a_normalizer_of_0_where_boxes_count_is_divided_by(device: torch.device) -> None:
+    # Of three images the first and the last have no boxes.
+    pred = torch.rand(3, 1, 4, 4, device=device)
+    target = torch.rand(3, 1, 4, 4, device=device)
+    lengths = torch.tensor([[0], [2], [0]], device=device)
+    normalizer = torch.tensor(0.0, device=device)
+
+    def loss(pred: torch.Tensor, target: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        return box_loss(pred, target, lengths=lengths, normalizer=normalizer)
+
+    one_by_one = [loss(*each) for each in zip(pred, target, lengths, strict=True)]
+    assert torch.vmap(loss)(pred, target, lengths).tolist() == [0, torch.inf, 0]
+    assert [float(each) for each in one_by_one] == [0, torch.inf, 0]
+    gradients = torch.vmap(torch.func.grad(loss))(pred, target, lengths)
+    assert not gradients[0].any()
+    assert not gradients[2].any()
+
+
+@pytest.mark.usefixtures("fresh_compiler")
+def test_compiled(device: torch.device) -> None:
+    values = empty_problems(device)["pairs of nothing"]
+    values["normalizer"] = torch.tensor(0.0, device=device)
+    values["pred"].requires_grad_()
+    loss = torch.compile(box_loss, fullgraph=True, backend="aot_eager")(**values)
+    (gradient,) = torch.autograd.grad(loss.sum(), values["pred"])
+    assert not loss.any()
+    assert not gradient.any()

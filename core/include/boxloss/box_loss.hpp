@@ -51,8 +51,10 @@ struct LossProblem {
   BoxView pred;    ///< (images, slots, 4); float64, float32, float16 or bfloat16
   BoxView target;  ///< as pred, any dtype; with offsets one image of T slots
   Pairing pairing;
-  ArrayView weight;      ///< optional, shaped as the unreduced loss; multiplies each loss
-  ArrayView normalizer;  ///< optional: kMean divides by it, not by the number of pairs
+  ArrayView weight;  ///< optional, shaped as the unreduced loss; multiplies each loss
+  /// Optional: kMean divides by it, not by the number of pairs. Where no pair counts it is not
+  /// read.
+  ArrayView normalizer;
   /// 0: one normalizer for all sets; 1: one for each.
   std::int64_t normalizer_stride = 0;
   Reduction reduction = Reduction::kMean;
@@ -71,8 +73,8 @@ BOXLOSS_API const char* name_of(Extra extra);
 struct LossOutputs {
   /// kNone: (images, slots), with offsets (T), indexed (sets, pairs); else one value for each set.
   void* loss = nullptr;
-  /// One value for each set, which backward reads: 1 / max(count, 1), 1 / normalizer, or 1 where
-  /// nothing is divided. 0 where the problem has no slots at all.
+  /// One value for each set, which backward reads: 1 / count, 1 / normalizer, or 1 where nothing is
+  /// divided or no pair counts. 0 where the problem has no slots at all.
   void* scale = nullptr;
   /// Optional, shaped, weighted and reduced as `loss`: the sum of |pred - target| over the four
   /// values as they are given, in one format for both.

@@ -81,7 +81,8 @@ def box_loss(
         weight: factors of shape (...), any floating dtype; with offsets (T), with indices theirs.
         normalizer: what reduction "mean" divides the sum by instead of the number of counted pairs:
             a number, or a tensor without dimensions, float64, float32, int64 or int32, read on the
-            device. It is used as it is. With indices (S, P) also (S), one for each set. It gets no
+            device. It is used as it is: 0 gives inf or NaN, but where no pair counts the loss is 0,
+            whatever the normalizer is. With indices (S, P) also (S), one for each set. It gets no
             gradient.
         lengths: (images), int32 or int64: of image b's slots the first lengths[b] count, clamped to
             [0, slots]. pred and target have shape (images, slots, 4).
