@@ -3,8 +3,6 @@
 #include <ATen/Context.h>
 #include <ATen/FuncTorchTLS.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/alias.h>
-#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
@@ -79,8 +77,11 @@ class Saved {
   decltype(options_.begin()) option_;
 };
 
-/// The fused forward, and the fused backward that recomputes from the inputs and `scale`.
-struct BoxLossFunction : torch::autograd::Function<BoxLossFunction> {
+}  // namespace
+
+/// The fused forward, and the fused backward that recomputes from the inputs and `scale`. It has a
+/// name for all to see: autograd, the profiler and anomaly mode show it.
+struct BoxLoss : torch::autograd::Function<BoxLoss> {
   static constexpr bool is_traceable = true;
 
   /// The tensors stand in the argument list because autograd looks for its inputs there. Gives the
@@ -109,47 +110,17 @@ struct BoxLossFunction : torch::autograd::Function<BoxLossFunction> {
     const LossArgs args = saved.args();
     const Wanted wanted = {ctx->needs_input_grad(0), ctx->needs_input_grad(1),
                            args.weight && ctx->needs_input_grad(2)};
-    const bool creates_graph = at::GradMode::is_enabled();
     const auto [pred, target, weight] =
-        creates_graph ? differentiable_gradients(grads, args, wanted)
-                      : call_box_loss_backward(grads, saved.scale(), args, wanted);
+        at::GradMode::is_enabled() ? differentiable_gradients(grads, args, wanted)
+                                   : call_box_loss_backward(grads, saved.scale(), args, wanted);
     if (wanted[0]) gradients[0] = pred;
     if (wanted[1]) gradients[1] = target;
     if (wanted[2]) gradients[2] = weight;
     return gradients;
   }
-
- private:
-  /// For double backward: the composite formula, differentiated by autograd itself. With respect to
-  /// aliases, since the inputs may depend on each other, and each way is to be counted once.
-  static LossGradientTensors differentiable_gradients(const IncomingTensors& grads,
-                                                      const LossArgs& args, const Wanted& wanted) {
-    LossArgs aliases = args;
-    aliases.pred = at::alias(args.pred);
-    aliases.target = at::alias(args.target);
-    if (args.weight) aliases.weight = at::alias(*args.weight);
-    variable_list inputs;
-    if (wanted[0]) inputs.push_back(aliases.pred);
-    if (wanted[1]) inputs.push_back(aliases.target);
-    if (wanted[2]) inputs.push_back(*aliases.weight);
-    variable_list outputs, by_outputs;
-    if (grads.l1) {
-      const auto [loss, l1, iou] = box_losses_composite(aliases);
-      if (grads.loss) outputs.push_back(loss);
-      outputs.push_back(l1);
-    } else {
-      outputs.push_back(box_loss_composite(aliases));
-    }
-    if (grads.loss) by_outputs.push_back(*grads.loss);
-    if (grads.l1) by_outputs.push_back(*grads.l1);
-    const variable_list found = torch::autograd::grad(
-        outputs, inputs, by_outputs, /*retain_graph=*/std::nullopt, /*create_graph=*/true);
-    auto next = found.begin();
-    const auto gradient = [&](bool is_wanted) { return is_wanted ? *next++ : Variable(); };
-    const Variable pred = gradient(wanted[0]), target = gradient(wanted[1]);
-    return {pred, target, gradient(wanted[2])};
-  }
 };
+
+namespace {
 
 template <class Predicate>
 bool any_differentiable(const LossArgs& args, const Predicate& predicate) {
@@ -190,7 +161,7 @@ bool takes_composite(const LossArgs& args) {
 at::Tensor box_loss_autograd(const LossArgs& args) {
   if (takes_composite(args)) return box_loss_composite(args);
   if (needs_gradient(args)) {
-    return BoxLossFunction::apply(args.pred, args.target, args.weight, args, false)[0];
+    return BoxLoss::apply(args.pred, args.target, args.weight, args, false)[0];
   }
   // Function::apply would build a node even now; nobody could use it.
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -200,8 +171,7 @@ at::Tensor box_loss_autograd(const LossArgs& args) {
 LossesTensors box_losses_autograd(const LossArgs& args) {
   if (takes_composite(args)) return box_losses_composite(args);
   if (needs_gradient(args)) {
-    const variable_list all =
-        BoxLossFunction::apply(args.pred, args.target, args.weight, args, true);
+    const variable_list all = BoxLoss::apply(args.pred, args.target, args.weight, args, true);
     return {all[0], all[1], all[2]};
   }
   const at::AutoDispatchBelowADInplaceOrView below_autograd;

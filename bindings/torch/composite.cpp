@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/ATen.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/library.h>
 
 #include "loss_args.hpp"
@@ -137,19 +139,52 @@ at::Tensor by_row(const LossArgs& args, const Slots& slots, const at::Tensor& va
   return at::index_put(rows, {slots.target_row}, values).slice(0, 0, -1);
 }
 
+at::Tensor total(const LossArgs& args, const at::Tensor& values) {
+  const bool by_set = args.index() != nullptr && args.index()->dim() == 2;
+  return by_set ? values.sum(-1) : values.sum();
+}
+
+/// What each reduced loss is divided by: 1 where nothing is, or nothing counts.
+at::Tensor divisor_of(const LossArgs& args, const LossOptions& options, const Slots& slots) {
+  const at::TensorOptions type = args.pred.options().dtype(compute_type(args));
+  if (options.reduction != Reduction::kMean) return at::ones_symint(reduced_shape(args), type);
+  const at::Tensor count = total(args, slots.counted);
+  const at::Tensor divisor = args.normalizer ? args.normalizer->detach() : count;
+  return at::where(count > 0, divisor, 1).to(compute_type(args));
+}
+
 at::Tensor reduced(const LossArgs& args, const LossOptions& options, const Slots& slots,
                    const at::Tensor& values) {
   if (options.reduction == Reduction::kNone) return by_row(args, slots, values);
-  const bool by_set = args.index() != nullptr && args.index()->dim() == 2;
-  const auto total = [by_set](const at::Tensor& each) {
-    return by_set ? each.sum(-1) : each.sum();
-  };
-  if (options.reduction == Reduction::kSum) return total(values);
-  const at::Tensor count = total(slots.counted);
-  // Where nothing counts nothing is divided.
-  const at::Tensor divisor =
-      at::where(count > 0, args.normalizer ? args.normalizer->detach() : count, 1);
-  return total(values) / divisor.to(values.scalar_type());
+  if (options.reduction == Reduction::kSum) return total(args, values);
+  return total(args, values) / divisor_of(args, options, slots);
+}
+
+/// The composite's gradients by those of pred, target and weight that are wanted; undefined for the
+/// others.
+LossGradientTensors differentiate(const IncomingTensors& grads, const LossArgs& args,
+                                  const Wanted& wanted, bool creates_graph) {
+  using torch::autograd::variable_list;
+  variable_list inputs, outputs, by_outputs;
+  if (wanted[0]) inputs.push_back(args.pred);
+  if (wanted[1]) inputs.push_back(args.target);
+  if (wanted[2]) inputs.push_back(*args.weight);
+  if (inputs.empty()) return {};
+  if (grads.l1) {
+    const auto [loss, l1, iou] = box_losses_composite(args);
+    if (grads.loss) outputs.push_back(loss);
+    outputs.push_back(l1);
+  } else {
+    outputs.push_back(box_loss_composite(args));
+  }
+  if (grads.loss) by_outputs.push_back(*grads.loss);
+  if (grads.l1) by_outputs.push_back(*grads.l1);
+  const variable_list found = torch::autograd::grad(outputs, inputs, by_outputs,
+                                                    /*retain_graph=*/std::nullopt, creates_graph);
+  auto next = found.begin();
+  const auto gradient = [&](bool is_wanted) { return is_wanted ? *next++ : at::Tensor(); };
+  const at::Tensor pred = gradient(wanted[0]), target = gradient(wanted[1]);
+  return {pred, target, gradient(wanted[2])};
 }
 
 }  // namespace
@@ -167,6 +202,53 @@ LossesTensors box_losses_composite(const LossArgs& args) {
   const auto [loss, l1, iou] = slot_losses(args, options, slots, true);
   return {reduced(args, options, slots, loss), reduced(args, options, slots, l1),
           by_row(args, slots, iou)};
+}
+
+ForwardTensors composite_forward(const LossArgs& args, bool extras) {
+  const LossOptions options = check_args(args);
+  at::Tensor loss, l1, iou;
+  if (extras) {
+    std::tie(loss, l1, iou) = box_losses_composite(args);
+  } else {
+    loss = box_loss_composite(args);
+  }
+  const at::Tensor scale =
+      divisor_of(args, options, find_slots(args, options.pairing)).reciprocal();
+  const auto packed = [](const at::Tensor& t) { return t.defined() ? t.contiguous() : t; };
+  return {packed(loss), scale, packed(l1), packed(iou)};
+}
+
+LossGradientTensors differentiable_gradients(const IncomingTensors& grads, const LossArgs& args,
+                                             const Wanted& wanted) {
+  // With respect to aliases, since the inputs may depend on each other, and each way is to be
+  // counted once.
+  LossArgs aliases = args;
+  aliases.pred = at::alias(args.pred);
+  aliases.target = at::alias(args.target);
+  if (args.weight) aliases.weight = at::alias(*args.weight);
+  return differentiate(grads, aliases, wanted, /*creates_graph=*/true);
+}
+
+LossGradientTensors composite_backward(const IncomingTensors& grads, const LossArgs& args,
+                                       const Wanted& wanted) {
+  // Kernels are called where autograd is not.
+  c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+  keys.excluded_ = keys.excluded_ - c10::autograd_dispatch_keyset_with_ADInplaceOrView;
+  const c10::impl::ForceDispatchKeyGuard with_autograd(keys);
+  const at::AutoGradMode records(true);
+  const auto leaf = [](const at::Tensor& input, bool is_wanted) {
+    return input.detach().requires_grad_(is_wanted);
+  };
+  LossArgs leaves = args;
+  leaves.pred = leaf(args.pred, wanted[0]);
+  leaves.target = leaf(args.target, wanted[1]);
+  if (args.weight) leaves.weight = leaf(*args.weight, wanted[2]);
+  auto [pred, target, weight] = differentiate(grads, leaves, wanted, /*creates_graph=*/false);
+  const auto output = [&](const at::Tensor& gradient, const at::Tensor& like) {
+    return gradient.defined() ? gradient.contiguous() : at::empty({0}, like.options());
+  };
+  return {output(pred, args.pred), output(target, args.target),
+          output(weight, args.weight.value_or(args.pred))};
 }
 
 }  // namespace boxloss::torch_binding

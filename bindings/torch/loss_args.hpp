@@ -167,4 +167,13 @@ std::vector<c10::SymInt> reduced_shape(const LossArgs& args);
 at::Tensor box_loss_composite(const LossArgs& args);
 LossesTensors box_losses_composite(const LossArgs& args);
 
+/// Its gradients, to be differentiated in their turn; undefined where not wanted.
+LossGradientTensors differentiable_gradients(const IncomingTensors& grads, const LossArgs& args,
+                                             const Wanted& wanted);
+
+/// The private operators by it; l1 and iou are undefined without extras.
+ForwardTensors composite_forward(const LossArgs& args, bool extras);
+LossGradientTensors composite_backward(const IncomingTensors& grads, const LossArgs& args,
+                                       const Wanted& wanted);
+
 }  // namespace boxloss::torch_binding
