@@ -47,6 +47,13 @@ def test_a_training_step(device: torch.device) -> None:
     assert_as_eager(compiled, problem("offsets", device, torch.bfloat16, torch.uint8))
 
 
+def test_a_training_step_without_python(device: torch.device) -> None:
+    with torch._inductor.config.patch(cpp_wrapper=True):
+        compiled = torch.compile(step, fullgraph=True)
+        assert_as_eager(compiled, problem("offsets", device, torch.bfloat16, torch.uint8))
+        assert_as_eager(compiled, problem("sets", device, weight=torch.float32, reduction="none"))
+
+
 @pytest.mark.parametrize("reduction", ["none", "mean"])
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_every_pairing_traces_whole(device: torch.device, pairing: str, reduction: str) -> None:
