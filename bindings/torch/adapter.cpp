@@ -11,6 +11,9 @@
 namespace boxloss::torch_binding {
 namespace {
 
+constexpr const char *kAten = "aten", *kNotAten = "boxloss";
+std::atomic<bool> is_aten_chosen = false;
+
 /// torch's own thread pool. Its C function lives in libtorch_cpu, so that the binding needs no
 /// OpenMP of its own, which could be another one than torch's. It gives each thread a share; but
 /// tasks may differ much, and so each takes the next one when it is free.
@@ -75,16 +78,39 @@ ArrayView array_view(const std::optional<at::Tensor>& tensor) {
   return {tensor->const_data_ptr(), dtype_of(*tensor)};
 }
 
+std::vector<std::string> implementation_names() {
+  std::vector<std::string> names;
+  for (const Implementation& each : implementations()) names.emplace_back(each.name);
+  return names;
+}
+
+bool aten_is_chosen() { return is_aten_chosen; }
+
+std::string choose_implementation(std::string_view name) {
+  if (name == kAten || name == kNotAten) {
+    return is_aten_chosen.exchange(name == kAten) ? kAten : kNotAten;
+  }
+  try {
+    return use_implementation(name);
+  } catch (const NotCompiled& error) {
+    throw NotCompiled(std::string(error.what()) + " 'aten' names torch's own operators.");
+  }
+}
+
 const Implementation& implementation_on(const at::Device& device) {
   if (device.is_cpu()) return implementation_for({Device::kCpu});
-  return implementation_for({Device::kCuda, Device::kHip});
+  if (device.is_cuda()) return implementation_for({Device::kCuda, Device::kHip});
+  throw NotCompiled("no implementation computes on " + device.str() + "; this boxloss holds " +
+                    c10::Join(", ", implementation_names()) +
+                    ". Losses can be computed there by torch's own operators: "
+                    "use_implementation('aten').");
 }
 
 Execution execution_on(const at::Device& device) {
   Execution execution;
   if (device.is_cpu()) {
     execution.parallel_for = torch_parallel;
-  } else {
+  } else if (device.is_cuda()) {
     const c10::impl::VirtualGuardImpl guard(device.type());
     execution.device_index = device.index();
     execution.stream = guard.getStream(device).native_handle();

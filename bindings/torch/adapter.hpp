@@ -7,6 +7,8 @@
 #include <boxloss/error.hpp>
 #include <boxloss/execution.hpp>
 #include <boxloss/registry.hpp>
+#include <string>
+#include <string_view>
 #include <vector>
 
 /// What stands between torch's tensors, devices, streams, threads and errors, and core's.
@@ -17,7 +19,17 @@ DType dtype_of(const at::Tensor& tensor);
 /// A contiguous view of a tensor; a null one for none.
 ArrayView array_view(const std::optional<at::Tensor>& tensor);
 
-/// torch's cuda device is an NVIDIA GPU, or an AMD one in ROCm builds of torch.
+/// Is "aten" chosen, by which torch's own operators compute on every device? Core does not know it.
+bool aten_is_chosen();
+
+/// Core's use_implementation, with "aten" besides; "boxloss" takes it back.
+std::string choose_implementation(std::string_view name);
+
+/// Core's.
+std::vector<std::string> implementation_names();
+
+/// torch's cuda device is an NVIDIA GPU, or an AMD one in ROCm builds of torch. No other device has
+/// one: an error that says what there is.
 const Implementation& implementation_on(const at::Device& device);
 
 /// torch's current stream of the device and, on the CPU, torch's threads. No workspace yet.

@@ -69,8 +69,14 @@ void check_last_stride(const char* function, const char* argument, const at::Ten
                     "; its last dimension must be contiguous (call .contiguous())");
 }
 
+void check_dense(const char* function, const char* argument, const at::Tensor& tensor) {
+  TORCH_CHECK_VALUE(tensor.layout() == at::kStrided, function, ": ", argument, " is ",
+                    tensor.layout(), "; it must be dense");
+}
+
 void check_device(const char* function, const at::Tensor& pred, const char* argument,
                   const OptionalTensor& tensor) {
+  if (tensor) check_dense(function, argument, *tensor);
   TORCH_CHECK(!tensor || tensor->device() == pred.device(), function, ": ", argument, " is on ",
               tensor->device(), ", pred is on ", pred.device(), "; all must be on one device");
 }

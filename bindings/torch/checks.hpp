@@ -51,6 +51,10 @@ void check_shape(const char* function, const char* argument, const at::Tensor& t
 /// The four values of a box must be neighbours.
 void check_last_stride(const char* function, const char* argument, const at::Tensor& boxes);
 
+/// No sparse tensor, and no other layout but strides.
+void check_dense(const char* function, const char* argument, const at::Tensor& tensor);
+
+/// The tensor must be dense, and on pred's device.
 void check_device(const char* function, const at::Tensor& pred, const char* argument,
                   const OptionalTensor& tensor);
 void check_eps(const char* function, double eps, at::ScalarType compute);

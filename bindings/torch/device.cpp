@@ -134,6 +134,7 @@ at::DimVector sizes_of(const std::vector<c10::SymInt>& shape) {
 
 /// l1 and iou are undefined without extras.
 ForwardTensors run_forward(const LossArgs& args, bool extras) {
+  if (aten_is_chosen()) return composite_forward(args, extras);
   const LossOptions options = check_args(args);
   check_strides(args);
   if (extras) check_l1(args, options);
@@ -189,6 +190,7 @@ LossGradientTensors backward(const IncomingTensors& grads, const at::Tensor& sca
   const LossOptions options = check_args(args);
   check_strides(args);
   check_backward_args(grads, scale, args, options, wanted);
+  if (aten_is_chosen()) return composite_backward(grads, args, wanted);
   const c10::OptionalDeviceGuard guard(args.pred.device());
   const Execution execution = execution_on(args.pred.device());
 
@@ -231,3 +233,8 @@ TORCH_LIBRARY_IMPL(boxloss, CPU, m) { boxloss::torch_binding::register_operators
 // In every build, so that a cpu-only one can say which flag is missing. It is also the key of ROCm
 // builds of torch, whose HIP key is never asked.
 TORCH_LIBRARY_IMPL(boxloss, CUDA, m) { boxloss::torch_binding::register_operators(m); }
+
+// All other devices that torch has: "aten" serves them, or an error names it.
+TORCH_LIBRARY_IMPL(boxloss, CompositeExplicitAutograd, m) {
+  boxloss::torch_binding::register_operators(m);
+}

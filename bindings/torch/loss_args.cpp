@@ -107,6 +107,7 @@ LossOptions check_args(const LossArgs& a) {
           {{"none", Reduction::kNone}, {"sum", Reduction::kSum}, {"mean", Reduction::kMean}}),
       parse_eps_mode(a.function, a.eps_mode)};
   check_eps(a.function, a.eps, compute_type(a));
+  check_dense(a.function, "pred", a.pred);
   check_device(a.function, a.pred, "target", a.target);
   check_device(a.function, a.pred, "weight", a.weight);
   check_device(a.function, a.pred, "normalizer", a.normalizer);

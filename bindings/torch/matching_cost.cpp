@@ -124,6 +124,7 @@ CostOptions check_args(const CostArgs& a) {
                             parse_format(a.function, "target_format", a.target_format),
                             parse_eps_mode(a.function, a.eps_mode), parse_class_term(a)};
   check_eps(a.function, a.eps, compute_type(a));
+  check_dense(a.function, "pred", a.pred);
   check_device(a.function, a.pred, "target", a.target);
   check_device(a.function, a.pred, "offsets", a.offsets);
   check_device(a.function, a.pred, "logits", a.logits);
@@ -223,10 +224,14 @@ at::Tensor meta(const CostArgs& a) {
 
 at::Tensor cost(const CostArgs& a) {
   const CostOptions options = check_args(a);
+  TORCH_CHECK(!aten_is_chosen(), a.function, ": 'aten' has the losses only; ",
+              "use_implementation('boxloss') goes back to what this boxloss holds: ",
+              c10::Join(", ", implementation_names()));
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const c10::OptionalDeviceGuard guard(a.pred.device());
   const Execution execution = execution_on(a.pred.device());
   return with_torch_errors(a.function, [&] {
+    implementation_on(a.pred.device());  // before torch is asked for anything there
     const at::Tensor result = at::empty_symint(cost_shape(a), a.pred.options().dtype(at::kFloat));
     if (result.numel() == 0) return result;
     const CostCall call = make_call(a, options);
@@ -292,6 +297,12 @@ TORCH_LIBRARY_IMPL(boxloss, CPU, m) {
 }
 
 TORCH_LIBRARY_IMPL(boxloss, CUDA, m) {
+  using namespace boxloss::torch_binding;
+  register_operators<cost>(m);
+}
+
+// All other devices, for an error that says what there is.
+TORCH_LIBRARY_IMPL(boxloss, CompositeExplicitAutograd, m) {
   using namespace boxloss::torch_binding;
   register_operators<cost>(m);
 }

@@ -11,14 +11,14 @@
 namespace boxloss::torch_binding {
 namespace {
 
-std::vector<std::string> implementation_names() {
-  std::vector<std::string> names;
-  for (const Implementation& each : implementations()) names.emplace_back(each.name);
+std::vector<std::string> names_and_aten() {
+  std::vector<std::string> names = implementation_names();
+  names.emplace_back("aten");
   return names;
 }
 
-std::string choose_implementation(std::string_view name) {
-  return with_torch_errors("use_implementation", [&] { return use_implementation(name); });
+std::string choose(std::string_view name) {
+  return with_torch_errors("use_implementation", [&] { return choose_implementation(name); });
 }
 
 std::string capability_of_cpu() {
@@ -71,9 +71,9 @@ TORCH_LIBRARY(boxloss, m) {
          ", bool extras) -> (Tensor loss, Tensor scale, Tensor l1, Tensor iou)");
   define("_box_loss_backward(Tensor? grad_loss, Tensor? grad_l1, Tensor scale, " +
          all_parameters() + ", bool[3] wanted) -> (Tensor pred, Tensor target, Tensor weight)");
-  m.def("implementations() -> str[]", implementation_names);
+  m.def("implementations() -> str[]", names_and_aten);
   m.def("cpu_capability() -> str", capability_of_cpu);
-  m.def("use_implementation(str name) -> str", choose_implementation);
+  m.def("use_implementation(str name) -> str", choose);
 }
 
 TORCH_LIBRARY_IMPL(boxloss, CompositeImplicitAutograd, m) {

@@ -11,7 +11,10 @@ import torch
 
 
 def implementations() -> list[str]:
-    """The names of all implementations in this build, best first for each device. Never raises."""
+    """The names of all implementations in this build, best first for each device. Never raises.
+
+    The last is "aten", torch's own operators, which is never taken unless it is chosen.
+    """
     return list(torch.ops.boxloss.implementations())
 
 
@@ -46,6 +49,12 @@ class use_implementation:  # noqa: N801  (used like a function)
 
     Where blocks of several threads overlap, the newest that has not ended holds. With the last of
     them nothing is left of any, in whatever order they end.
+
+    "aten" lets torch's own operators compute the losses, forward and backward, on every device that
+    torch has (MPS, XPU, ...), CPU and GPU included: slower, and with more memory. While it is
+    chosen it goes before what is chosen for one kind of memory, and matching_cost and pairwise_iou
+    are errors; "boxloss" takes it back. Compiled graphs keep the operators whole, so that they too
+    use the choice of the time when they run.
 
     Raises:
         RuntimeError: no such implementation in this build; names those that are, and what would

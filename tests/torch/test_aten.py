@@ -1,0 +1,245 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""aten: torch's own operators, on any device."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+import torch
+from boxloss.torch import (
+    box_loss,
+    box_losses,
+    giou_loss,
+    implementations,
+    matching_cost,
+    pairwise_iou,
+    use_implementation,
+)
+from comparison import UNIT_ROUNDOFF, run
+from formulas import LOSSES
+from problems import PAIRINGS, REDUCTIONS, Problem, boxes, problem, with_overlaps
+from torch import Tensor
+
+OPERATORS = torch.ops.boxloss
+DOUBLE = torch.float64
+# Derivatives here are below 4; some 200 roundings lie between two ways to get them, or a value.
+TOLERANCE = 4 * 200 * UNIT_ROUNDOFF[DOUBLE]
+BOTH = ("loss", "l1")
+# Devices of torch's that no implementation serves. Nobody needs one: the kernel that torch has for
+# it runs on tensors of the CPU as well.
+OTHERS = ("MPS", "XPU", "XLA", "HPU", "PrivateUse1")
+
+
+@pytest.fixture
+def aten() -> Iterator[None]:
+    with use_implementation("aten"):
+        yield
+
+
+def operators_in(function: object, values: Problem) -> set[str]:
+    """The names of all operators that forward and backward run."""
+    values["pred"] = values["pred"].detach().requires_grad_()
+    with torch.profiler.profile() as profile:
+        function(**values).sum().backward()  # type: ignore[operator]
+    return {event.name for event in profile.events()}
+
+
+def assert_same(actual: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert actual.keys() == expected.keys()
+    for name in actual:
+        assert actual[name].dtype == expected[name].dtype
+        assert actual[name].stride() == expected[name].stride()
+        largest = max(1.0, float(expected[name].abs().max()))
+        error = TOLERANCE * largest
+        assert torch.allclose(actual[name], expected[name], rtol=0, atol=error), name
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_every_pairing(device: torch.device, pairing: str, reduction: str) -> None:
+    values = problem(pairing, device, DOUBLE, DOUBLE, DOUBLE, reduction=reduction)
+    if reduction == "mean":
+        values["normalizer"] = torch.tensor(3.0, device=device)
+    fused = run(values), run(values, by=BOTH)
+    with use_implementation("aten"):
+        for actual, expected in zip((run(values), run(values, by=BOTH)), fused, strict=True):
+            assert_same(actual, expected)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss(device: torch.device, loss: str) -> None:
+    values = with_overlaps(problem("sets", device, DOUBLE, DOUBLE, DOUBLE, loss=loss))
+    expected = run(values)
+    with use_implementation("aten"):
+        assert_same(run(values), expected)
+
+
+def test_strides_that_are_no_grids(device: torch.device) -> None:
+    # Compiled graphs count on the layout of outputs and gradients.
+    pred = boxes((4, 3, 2), device, DOUBLE, seed=1).permute(2, 0, 1, 3)
+    values = {"pred": pred, "target": boxes((2, 4, 3), device, DOUBLE), "reduction": "none"}
+    expected = run(values, by=BOTH)
+    with use_implementation("aten"):
+        assert_same(run(values, by=BOTH), expected)
+
+
+def test_torchs_operators_compute(device: torch.device) -> None:
+    values = problem("offsets", device)
+    assert "aten::maximum" not in operators_in(box_loss, values)
+    with use_implementation("aten"):
+        for function in (box_loss, giou_loss):
+            assert {"aten::maximum", "MaximumBackward0"} <= operators_in(function, values)
+    assert "aten::maximum" not in operators_in(box_loss, values)
+
+
+def test_backward_uses_the_choice_of_its_own_time(device: torch.device) -> None:
+    values = problem("lengths", device, DOUBLE, DOUBLE, normalizer=torch.tensor(7, device=device))
+    pred = values["pred"].requires_grad_()
+    expected = torch.autograd.grad(box_loss(**values), pred)[0]
+    fused = box_loss(**values)
+    with use_implementation("aten"):
+        composite = box_loss(**values)
+        by_aten = torch.autograd.grad(fused, pred)[0]
+    by_fused = torch.autograd.grad(composite, pred)[0]
+    for actual in (by_aten, by_fused):
+        assert torch.allclose(actual, expected, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.usefixtures("fresh_compiler")
+def test_a_compiled_graph_takes_the_choice_of_its_run(device: torch.device) -> None:
+    values = problem("mask", device)
+    compiled = torch.compile(box_loss, fullgraph=True, backend="aot_eager")
+    assert "aten::maximum" not in operators_in(compiled, values)
+    with use_implementation("aten"):
+        assert {"aten::maximum", "MaximumBackward0"} <= operators_in(compiled, values)
+
+
+@pytest.mark.usefixtures("aten")
+def test_opcheck(device: torch.device) -> None:
+    for pairing in ("dense", "offsets", "sets"):
+        values = problem(pairing, device, weight=torch.float32, reduction="none")
+        pred, target = values.pop("pred").requires_grad_(), values.pop("target")
+        for operator in (OPERATORS.box_loss, OPERATORS.box_losses):
+            torch.library.opcheck(operator.default, (pred, target), values)
+
+
+@pytest.mark.usefixtures("aten")
+def test_double_backward(device: torch.device) -> None:
+    pred = boxes((5,), device, DOUBLE, seed=1).requires_grad_()
+    target = boxes((5,), device, DOUBLE, seed=2)
+    assert torch.autograd.gradgradcheck(lambda p: box_loss(p, target), pred)
+
+
+@pytest.mark.usefixtures("aten")
+def test_the_matchers_cost_has_no_such_formula(device: torch.device) -> None:
+    pred, target = boxes((1, 3), device, seed=1), boxes((2,), device, seed=2)
+    offsets = torch.tensor([0, 2], device=device)
+    for function in (matching_cost, pairwise_iou):
+        with pytest.raises(RuntimeError, match=f"{function.__name__}: .*'boxloss'.* cpu/native"):
+            function(pred, target, offsets)
+
+
+def test_it_is_listed_last() -> None:
+    assert implementations()[-1] == "aten"
+
+
+def test_blocks_nest_with_those_for_a_memory() -> None:
+    def chosen() -> tuple[str, str]:
+        names = []
+        for neutral in ("cpu", "boxloss"):
+            names.append(OPERATORS.use_implementation(neutral))
+            OPERATORS.use_implementation(names[-1])
+        return names[0], names[1]
+
+    assert chosen() == ("cpu", "boxloss")
+    with use_implementation("cpu/reference"):
+        with use_implementation("aten"):
+            assert chosen() == ("cpu/reference", "aten")
+            with use_implementation("boxloss"):
+                assert chosen() == ("cpu/reference", "boxloss")
+            assert chosen() == ("cpu/reference", "aten")
+        assert chosen() == ("cpu/reference", "boxloss")
+    assert chosen() == ("cpu", "boxloss")
+
+
+def test_it_goes_before_what_is_chosen_for_a_memory() -> None:
+    values = problem("dense", torch.device("cpu"))
+    with use_implementation("aten"), use_implementation("cpu/reference"):
+        assert "aten::maximum" in operators_in(box_loss, values)
+
+
+def test_a_wrong_name_says_that_there_is_aten() -> None:
+    with pytest.raises(RuntimeError, match=r"no implementation 'atne'; .*'aten'"):
+        use_implementation("atne")
+
+
+def on_other_device(key: str, values: Problem, function: str = "box_losses") -> tuple[Tensor, ...]:
+    """What torch calls for tensors of that device, below autograd."""
+    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
+    inputs = {**values}
+    operator = getattr(OPERATORS, function).default
+    result = operator.redispatch(keys, inputs.pop("pred"), inputs.pop("target"), **inputs)
+    return result if isinstance(result, tuple) else (result,)
+
+
+@pytest.mark.parametrize("key", OTHERS)
+@pytest.mark.parametrize(
+    "operator", ["box_loss", "box_losses", "_box_loss_forward", "_box_loss_backward"]
+)
+def test_every_device_of_torchs_has_a_kernel(operator: str, key: str) -> None:
+    table = torch._C._dispatch_dump_table(f"boxloss::{operator}")
+    (line,) = [line for line in table.splitlines() if line.startswith(f"{key}: ")]
+    assert "[default backend kernel]" in line
+
+
+@pytest.mark.parametrize("key", OTHERS)
+def test_it_serves_other_devices(key: str) -> None:
+    values = problem("offsets", torch.device("cpu"), DOUBLE, DOUBLE, DOUBLE)
+    expected = box_losses(**values)
+    with use_implementation("aten"):
+        for actual, wanted in zip(on_other_device(key, values), expected, strict=True):
+            assert torch.allclose(actual, wanted, rtol=0, atol=TOLERANCE)
+
+
+# A device of its own, as out-of-tree backends make one; tensors on it have no values.
+ON_ANOTHER_DEVICE = """
+import torch
+from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+from boxloss.torch import box_loss, box_losses, matching_cost
+
+_setup_privateuseone_for_python_backend("other")
+boxes = torch._C._acc.create_empty_tensor((1, 2, 4), torch.float32)
+target = torch._C._acc.create_empty_tensor((2, 4), torch.float32)
+offsets = torch._C._acc.create_empty_tensor((2,), torch.int64)
+for call in (
+    lambda: box_loss(boxes, boxes),
+    lambda: box_loss(boxes.requires_grad_(), boxes),
+    lambda: box_losses(boxes, boxes),
+    lambda: matching_cost(boxes, target, offsets),
+):
+    try:
+        call()
+    except RuntimeError as error:
+        print(error)
+"""
+
+
+def test_other_devices_name_it() -> None:
+    pytest.importorskip("torch._C._acc")
+    arguments = [sys.executable, "-c", ON_ANOTHER_DEVICE]
+    lines = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout
+    functions = [line.partition(":")[0] for line in lines.splitlines()]
+    assert functions == ["box_loss", "box_loss", "box_losses", "matching_cost"]
+    for line in lines.splitlines():
+        assert "no implementation computes on other:0; this boxloss holds cpu/native" in line
+        assert "use_implementation('aten')" in line
+
+
+@pytest.mark.parametrize("name", ["pred", "target", "weight"])
+def test_layouts_that_nothing_serves(device: torch.device, name: str) -> None:
+    values = problem("dense", device, weight=torch.float32)
+    values[name] = values[name].to_sparse()
+    with pytest.raises(ValueError, match=f"box_loss: {name} is Sparse; it must be dense"):
+        box_loss(**values)
