@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a call costs the host, beside an operator that does nothing but take part in autograd."""
+"""What a call costs the host, beside operators that do nothing but take part in autograd."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import os
 import shutil
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import torch
-from boxloss.torch import giou_loss
+from boxloss.torch import box_loss, giou_loss
 from torch import Tensor
 
 from ..common.cases import dense_case
@@ -59,6 +60,24 @@ TORCH_LIBRARY_IMPL(boxloss_benchmark, CompositeExplicitAutograd, m) {
 }
 """
 
+
+class Nothing(torch.autograd.Function):
+    """The same in Python."""
+
+    @staticmethod
+    def forward(ctx: Any, pred: Tensor, target: Tensor) -> Tensor:
+        ctx.save_for_backward(pred, target)
+        return pred.new_empty(())
+
+    @staticmethod
+    def backward(ctx: Any, _: Tensor) -> tuple[Tensor, None]:
+        return torch.empty_like(ctx.saved_tensors[0]), None
+
+
+def only_empty(pred: Tensor, _: Tensor) -> Tensor:
+    return torch.empty((), dtype=pred.dtype, device=pred.device)
+
+
 BOXES = 16  # few enough that a CPU computes them in no time, and a GPU faster than it is asked
 CALLS_AHEAD = 200
 
@@ -72,7 +91,7 @@ def check_tools() -> None:
 
 
 def host_losses() -> dict[str, Loss]:
-    """boxloss and the operator that does nothing, which is built on the spot."""
+    """boxloss and what does nothing; in C++ it is built on the spot."""
     from torch.utils.cpp_extension import load_inline
 
     load_inline(
@@ -87,7 +106,12 @@ def host_losses() -> dict[str, Loss]:
     def nothing_loss(pred: Tensor, target: Tensor) -> Tensor:
         return nothing(pred, target)  # type: ignore[no-any-return]
 
-    return {"nothing, in C++": nothing_loss, "boxloss": giou_loss}
+    return {
+        "nothing, in C++": nothing_loss,
+        "nothing, in Python": Nothing.apply,
+        "boxloss": giou_loss,
+        "boxloss, by word": box_loss,
+    }
 
 
 def measure_host(device: torch.device, effort: Effort) -> Iterator[Group]:
@@ -101,6 +125,8 @@ def measure_host(device: torch.device, effort: Effort) -> Iterator[Group]:
         ("forward", calls, True),
         ("forward + backward", both, True),
     ):
+        if not records:
+            timed = {"torch.empty": partial(only_empty, case.pred, target), **timed}
         with torch.set_grad_enabled(records):
             times = host_times(timed, device, effort, CALLS_AHEAD)
         rows = timed_rows({"host": times})
