@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapter.hpp"
 
+#include <c10/core/TensorOptions.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/stable/c/shim.h>
 
@@ -116,6 +117,13 @@ Execution execution_on(const at::Device& device) {
     execution.stream = guard.getStream(device).native_handle();
   }
   return execution;
+}
+
+at::Tensor no_elements(const at::Tensor& like, at::ScalarType type) {
+  const auto key = c10::computeDispatchKey(type, like.layout(), like.device());
+  return at::detail::make_tensor<c10::TensorImpl>(
+      c10::Storage(c10::Storage::use_byte_size_t(), 0, c10::DataPtr(nullptr, like.device())),
+      c10::DispatchKeySet(key), c10::scalarTypeToTypeMeta(type));
 }
 
 Grid make_grid(at::IntArrayRef leading, std::vector<at::Tensor>& tensors) {

@@ -35,6 +35,10 @@ const Implementation& implementation_on(const at::Device& device);
 /// torch's current stream of the device and, on the CPU, torch's threads. No workspace yet.
 Execution execution_on(const at::Device& device);
 
+/// A tensor (0) like another, for an output that is not wanted. torch's own way to it takes longer
+/// than all our checks of a call.
+at::Tensor no_elements(const at::Tensor& like, at::ScalarType type);
+
 /// The leading dimensions of several tensors of equal leading shape as (images, slots), each tensor
 /// with its own two strides.
 struct Grid {

@@ -171,9 +171,8 @@ ForwardTensors run_forward(const LossArgs& args, bool extras) {
 ForwardTensors forward(const LossArgs& args, bool extras) {
   ForwardTensors outputs = run_forward(args, extras);
   if (!extras) {
-    const at::Tensor& loss = std::get<0>(outputs);
-    std::get<2>(outputs) = at::empty({0}, loss.options());
-    std::get<3>(outputs) = at::empty({0}, loss.options());
+    std::get<2>(outputs) = no_elements(args.pred, compute_type(args));
+    std::get<3>(outputs) = no_elements(args.pred, compute_type(args));
   }
   return outputs;
 }
@@ -202,7 +201,8 @@ LossGradientTensors backward(const IncomingTensors& grads, const at::Tensor& sca
     const LossCall call = make_call(args, options, grads);
     const at::Tensor factors = scale.contiguous();
     const auto output = [](bool is_wanted, const at::Tensor& like) {
-      return is_wanted ? at::empty(like.sizes(), like.options()) : at::empty({0}, like.options());
+      return is_wanted ? at::empty(like.sizes(), like.options())
+                       : no_elements(like, like.scalar_type());
     };
     const auto pointer = [](bool is_wanted, const at::Tensor& tensor) {
       return is_wanted ? tensor.mutable_data_ptr() : nullptr;
