@@ -277,7 +277,7 @@ void register_operators(torch::Library& m) {
 TORCH_LIBRARY_FRAGMENT(boxloss, m) {
   const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag, at::Tag::needs_exact_strides};
   m.def(
-      "matching_cost(Tensor pred, Tensor target, Tensor offsets, *, Tensor? logits=None, "
+      "matching_cost(Tensor pred, Tensor target, Tensor offsets, Tensor? logits=None, "
       "Tensor? labels=None, Tensor? class_cost=None, str loss='giou', float iou_weight=2.0, "
       "float l1_weight=5.0, float class_weight=1.0, str class_mode='softmax', "
       "float focal_alpha=0.25, float focal_gamma=2.0, str pred_format='cxcywh', "
@@ -285,7 +285,7 @@ TORCH_LIBRARY_FRAGMENT(boxloss, m) {
       "-> Tensor",
       tags);
   m.def(
-      "pairwise_iou(Tensor pred, Tensor target, Tensor offsets, str loss='ciou', *, "
+      "pairwise_iou(Tensor pred, Tensor target, Tensor offsets, str loss='ciou', "
       "str pred_format='xyxy', str target_format='xyxy', float eps=1e-7, str eps_mode='add') "
       "-> Tensor",
       tags);
