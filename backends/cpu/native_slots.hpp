@@ -79,14 +79,8 @@ class SlotLoop {
   /// Neighbours that are fewer go with others.
   static constexpr std::int64_t kFewest = 32;
 
-  template <class Use>
-  void for_each_counted_run(const Grid&, std::int64_t, const ImageSlots&, const RowRange& slots,
-                            const Use& use) {
-    if (slots.begin < slots.end) use(slots);
-  }
-
-  template <class Use>
-  void for_each_counted_run(const Offsets&, std::int64_t, const ImageSlots&, const RowRange& slots,
+  template <class Pairing, class Use>
+  void for_each_counted_run(const Pairing&, std::int64_t, const ImageSlots&, const RowRange& slots,
                             const Use& use) {
     if (slots.begin < slots.end) use(slots);
   }
