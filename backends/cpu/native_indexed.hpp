@@ -3,59 +3,41 @@
 #pragma once
 
 #include "cpu/native_slots.hpp"
+#include "lanes/indexed_pairs.hpp"
 #include "lanes/row_tasks.hpp"
-#include "pairings/indexed.hpp"
 
 /// Loops over pairs by index: sets are cut into tasks, and so are the rows of a gradient that
 /// several pairs may share.
 namespace boxloss::native {
-
-inline bool is_indexed(const LossProblem& p) { return p.pairing.kind == Pairing::Kind::kIndexed; }
 
 /// Sums that forward leaves: one for each part of each set, or for each task.
 inline std::int64_t partials_of(const LossProblem& p) {
   return is_indexed(p) ? p.pairing.sets * tasks_for(p.pairing.pairs) : tasks_for(slots_of(p));
 }
 
-/// One side's boxes: which row of them each pair has, and where it lies.
-class RowList {
- public:
-  RowList(const BoxView& view, const Indices& index)
-      : view_(view), index_(index), size_(view.images * view.slots), bytes_(size_of(view.dtype)) {}
-
-  std::int64_t row_of(std::int64_t k) const { return index_.data != nullptr ? index_[k] : k; }
-  bool holds(std::int64_t row) const { return row >= 0 && row < size_; }
-
-  /// The element that a row begins at. It may be anywhere, so the cache is told of it.
-  std::int64_t element_of(std::int64_t row) const {
-    const std::int64_t image = view_.images == 1 ? 0 : row / view_.slots;
-    const std::int64_t element =
-        image * view_.image_stride + (row - image * view_.slots) * view_.slot_stride;
-    __builtin_prefetch(static_cast<const std::byte*>(view_.data) + element * bytes_);
-    return element;
-  }
-
- private:
-  const BoxView& view_;
-  Indices index_;
-  std::int64_t size_, bytes_;
-};
+/// The element that a row begins at. It may be anywhere, so the cache is told of it.
+inline std::int64_t element_of(const ListedBoxes<Any>& list, std::int64_t row) {
+  const Boxes<Any>& boxes = list.boxes.boxes;
+  const std::int64_t image = list.image_of(row);
+  const std::int64_t element = boxes.element_of(image, row - image * list.rows_of_image);
+  const std::size_t size = size_of(boxes.values.dtype);
+  __builtin_prefetch(static_cast<const std::byte*>(boxes.values.data) + element * size);
+  return element;
+}
 
 /// Loops over a problem's pairs, in either pass.
 class PairLoop {
  public:
   PairLoop(const LossProblem& p, const Indexed& pairing)
-      : pairs_of_set_(pairing.pairs),
-        pred_(p.pred, pairing.pred),
-        target_(p.target, pairing.target) {}
+      : pairs_of_set_(pairing.pairs), lists_(indexed_pairs<Any, Any>(p, pairing)) {}
 
   /// Pairs [begin, end), which write rows of their own.
   template <class Tile>
   void run(const RowRange& pairs, Tile& tile) {
     for (std::int64_t k = pairs.begin; k < pairs.end; ++k) {
-      const std::int64_t pred_row = pred_.row_of(k), target_row = target_.row_of(k);
-      if (pred_.holds(pred_row) && target_.holds(target_row)) {
-        add(k, pred_row, target_row, pred_row, tile);
+      const PairRows rows = rows_of(lists_, k);
+      if (rows.counts) {
+        add(k, rows, rows.pred, tile);
       } else {
         tile.zero_rows({k, k + 1});
         tile.zero_pred_rows({k, k + 1});
@@ -69,27 +51,24 @@ class PairLoop {
   void run_shared(std::int64_t count, bool is_pred, const RowRange& rows, Tile& tile) {
     const auto add_tile = [&](const Pairs& pairs) { tile.add(pairs); };
     for (std::int64_t k = 0; k < count; ++k) {
-      const std::int64_t pred_row = pred_.row_of(k), target_row = target_.row_of(k);
-      const std::int64_t row = is_pred ? pred_row : target_row;
+      const PairRows both = rows_of(lists_, k);
+      const std::int64_t row = is_pred ? both.pred : both.target;
       if (row < rows.begin || row >= rows.end) continue;
-      if (pred_.holds(pred_row) && target_.holds(target_row)) {
-        add(k, pred_row, target_row, row, add_tile);
-      }
+      if (both.counts) add(k, both, row, add_tile);
     }
     list_.take(add_tile);
   }
 
  private:
   template <class Use>
-  void add(std::int64_t k, std::int64_t pred_row, std::int64_t target_row,
-           std::int64_t gradient_row, Use& use) {
+  void add(std::int64_t k, const PairRows& rows, std::int64_t gradient_row, Use& use) {
     if (list_.is_full()) list_.take(use);
-    list_.add({pred_.element_of(pred_row), target_.element_of(target_row), gradient_row, k,
-               k / pairs_of_set_});
+    list_.add({element_of(lists_.pred, rows.pred), element_of(lists_.target, rows.target),
+               gradient_row, k, k / pairs_of_set_});
   }
 
   std::int64_t pairs_of_set_;
-  RowList pred_, target_;
+  IndexedPairs<Any, Any> lists_;
   PairList list_;
 };
 

@@ -102,7 +102,7 @@ class Factors {
   Factors(const LossProblem& p, const GradView& grad, const void* scale)
       : incoming_(incoming<C>(grad)),
         scale_(static_cast<const C*>(scale)),
-        is_indexed_(p.pairing.kind == Pairing::Kind::kIndexed),
+        is_indexed_(is_indexed(p)),
         is_one_(loss_sets(p) == 1 && grad.image_stride == 0 && grad.slot_stride == 0) {
     if (is_indexed_) {
       rows_of_image_ = p.pairing.pairs;
@@ -193,7 +193,7 @@ class TileBackward {
       const C* const by = by_loss_.of(pairs);
       code.gradients(loss_, pred_.corners(pred, n), target_.corners(target, n), eps_, n,
                      weighted(by), d_weight, d_pred, d_target);
-      code.multiply(by, n, d_weight);
+      if (d_weight_.is_wanted()) code.multiply(by, n, d_weight);
       code.from_corners_gradient(d_pred, pred_.format(), n);
       if (d_target != nullptr) code.from_corners_gradient(d_target, target_.format(), n);
     } else {

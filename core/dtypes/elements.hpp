@@ -195,9 +195,13 @@ struct Boxes {
   std::int64_t image_stride, slot_stride;
   BoxFormat format;
 
+  /// The first of the box's values.
+  BOXLOSS_HOST_DEVICE std::int64_t element_of(std::int64_t b, std::int64_t slot) const {
+    return b * image_stride + slot * slot_stride;
+  }
   template <class C>
   BOXLOSS_HOST_DEVICE Box<C> get(std::int64_t b, std::int64_t slot) const {
-    return values.template get_box<C>(b * image_stride + slot * slot_stride);
+    return values.template get_box<C>(element_of(b, slot));
   }
 };
 

@@ -24,9 +24,12 @@ struct ListedBoxes {
     return is_indexed() ? index[k] : k;
   }
   BOXLOSS_HOST_DEVICE bool holds(std::int64_t row) const { return row >= 0 && row < size; }
+  BOXLOSS_HOST_DEVICE std::int64_t image_of(std::int64_t row) const {
+    return rows_of_image == size ? 0 : row / rows_of_image;
+  }
   template <class C>
   BOXLOSS_HOST_DEVICE Box<C> get(std::int64_t row) const {
-    const std::int64_t image = rows_of_image == size ? 0 : row / rows_of_image;
+    const std::int64_t image = image_of(row);
     return boxes.template get<C>(image, row - image * rows_of_image);
   }
 };

@@ -8,6 +8,7 @@
 #include "dtypes/packs.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
+#include "pairings/indexed.hpp"
 
 /// What is read and written for one pair, whatever loop comes to it.
 namespace boxloss {
@@ -97,12 +98,12 @@ struct ReducedLoss {
 
 template <class C, class F>
 PairArgs<F, C> pair_args(const F& formula, const LossProblem& p) {
-  const bool is_indexed = p.pairing.kind == Pairing::Kind::kIndexed;
+  const bool has_sets = is_indexed(p);
   return {{p.weight.data, p.weight.dtype},
           make_eps<C>(p.eps, p.eps_mode),
           formula,
-          is_indexed ? p.pairing.sets : p.pred.images,
-          is_indexed ? p.pairing.pairs : p.pred.slots};
+          has_sets ? p.pairing.sets : p.pred.images,
+          has_sets ? p.pairing.pairs : p.pred.slots};
 }
 
 template <class C, class F>

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <boxloss/box_loss.hpp>
+
 #include "pairings/indices.hpp"
 
 namespace boxloss {
@@ -12,5 +14,9 @@ struct Indexed {
   std::int64_t sets, pairs;
   Indices pred, target;
 };
+
+inline bool is_indexed(const LossProblem& problem) {
+  return problem.pairing.kind == Pairing::Kind::kIndexed;
+}
 
 }  // namespace boxloss

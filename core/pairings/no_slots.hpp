@@ -4,13 +4,15 @@
 
 #include <boxloss/box_loss.hpp>
 
+#include "pairings/indexed.hpp"
+
 /// With no slots no loop and no kernel runs: every output is zeroed instead. `zero(pointer, bytes)`
 /// is the backend's memset.
 namespace boxloss {
 
 inline bool has_slots(const LossProblem& problem) {
-  const bool is_indexed = problem.pairing.kind == Pairing::Kind::kIndexed;
-  return loss_rows(problem) > 0 && (is_indexed || problem.pred.images * problem.pred.slots > 0);
+  return loss_rows(problem) > 0 &&
+         (is_indexed(problem) || problem.pred.images * problem.pred.slots > 0);
 }
 
 /// Elements of the gradients of pred and target.

@@ -5,12 +5,11 @@
 #include <boxloss/registry.hpp>
 #include <limits>
 
+#include "pairings/indexed.hpp"
 #include "src/checks.hpp"
 
 namespace boxloss {
 namespace {
-
-bool is_indexed(const LossProblem& p) { return p.pairing.kind == Pairing::Kind::kIndexed; }
 
 /// One side of the pairs by index.
 void check_list(const char* name, const char* rows, const BoxView& boxes, const Pairing& pairing) {

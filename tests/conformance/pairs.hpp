@@ -17,8 +17,6 @@ struct Pair {
   std::int64_t set, grad_image, grad_slot;
 };
 
-inline bool is_indexed(const LossProblem& p) { return p.pairing.kind == Pairing::Kind::kIndexed; }
-
 /// For pairs by index.
 template <class Visit>
 void for_each_pair(const LossProblem& p, const Indexed& pairing, const Visit& visit) {
