@@ -15,13 +15,16 @@ inline std::int64_t partials_of(const LossProblem& p) {
   return is_indexed(p) ? p.pairing.sets * tasks_for(p.pairing.pairs) : tasks_for(slots_of(p));
 }
 
-/// The element that a row begins at. It may be anywhere, so the cache is told of it.
+/// The element that a row begins at. Its values may be anywhere, so the cache is told of them.
 inline std::int64_t element_of(const ListedBoxes<Any>& list, std::int64_t row) {
   const Boxes<Any>& boxes = list.boxes.boxes;
   const std::int64_t image = list.image_of(row);
   const std::int64_t element = boxes.element_of(image, row - image * list.rows_of_image);
-  const std::size_t size = size_of(boxes.values.dtype);
-  __builtin_prefetch(static_cast<const std::byte*>(boxes.values.data) + element * size);
+  const std::int64_t size = static_cast<std::int64_t>(size_of(boxes.values.dtype));
+  const auto* const address = static_cast<const std::byte*>(boxes.values.data) + element * size;
+  __builtin_prefetch(address);
+  if (boxes.coordinate_stride == 1) return element;
+  for (int i = 1; i < 4; ++i) __builtin_prefetch(address + i * boxes.coordinate_stride * size);
   return element;
 }
 

@@ -56,13 +56,18 @@ void for_each_row(std::size_t row_bytes, int count, const Move& move) {
 template <class C, int kWidth>
 class RowReader {
  public:
-  RowReader(const void* data, DType dtype)
-      : data_(static_cast<const std::byte*>(data)), dtype_(dtype), size_(size_of(dtype)) {}
+  /// The values of a row are `value_stride` elements apart.
+  RowReader(const void* data, DType dtype, std::int64_t value_stride = 1)
+      : data_(static_cast<const std::byte*>(data)),
+        dtype_(dtype),
+        size_(size_of(dtype)),
+        value_stride_(value_stride) {}
 
   bool is_given() const { return data_ != nullptr; }
 
   /// The rows that begin at these elements.
   const C* read(const Places& elements, int count) {
+    if (kWidth > 1 && value_stride_ != 1) return read_apart(elements, count);
     const bool is_array = elements.list == nullptr && elements.step == kWidth;
     const std::byte* from = data_ + elements.first * size_;
     if (!is_array) {
@@ -81,9 +86,28 @@ class RowReader {
   }
 
  private:
+  const C* read_apart(const Places& elements, int count) {
+    if (elements.are_neighbours()) {
+      const std::byte* const from = data_ + elements.first * size_;
+      vector_code<C>().read_columns(from, dtype_, value_stride_, count, rows_.values);
+    } else {
+      auto* const gathered = reinterpret_cast<std::byte*>(gathered_.values);
+      for_each_row(size_, count, [&](int k, std::size_t bytes) {
+        for (int i = 0; i < kWidth; ++i) {
+          std::memcpy(gathered + (kWidth * k + i) * bytes,
+                      data_ + (elements[k] + i * value_stride_) * size_, bytes);
+        }
+      });
+      vector_code<C>().read(gathered, dtype_, kWidth * count, rows_.values);
+    }
+    end_rows(rows_.values, kWidth, count);
+    return rows_.values;
+  }
+
   const std::byte* data_;
   DType dtype_;
   std::size_t size_;
+  std::int64_t value_stride_;
   Bytes<kWidth> gathered_;
   Rows<C, kWidth> rows_;
 };
@@ -141,6 +165,76 @@ class RowWriter {
   C* at_ = nullptr;
   Rows<C, kWidth> rows_;
   Bytes<kWidth> converted_;
+};
+
+/// The gradient of boxes: rows or, where it keeps strides, values that lie as those of the boxes.
+template <class C>
+class BoxWriter {
+ public:
+  BoxWriter(void* data, const BoxView& boxes, bool keeps_strides)
+      : rows_(data, boxes.dtype),
+        keeps_strides_(keeps_strides),
+        data_(static_cast<std::byte*>(data)),
+        boxes_(boxes),
+        size_(size_of(boxes.dtype)) {}
+
+  bool is_wanted() const { return rows_.is_wanted(); }
+
+  /// Where to write these rows, before `put`.
+  C* rows(const Places& rows, int count) {
+    return keeps_strides_ ? apart_.values : rows_.rows(rows, count);
+  }
+
+  /// `elements` is where the boxes begin.
+  void put(const Places& elements, const Places& rows, int count) {
+    if (!keeps_strides_) return rows_.put(rows, count);
+    if (is_wanted()) put_apart(elements, count);
+  }
+
+  /// As RowWriter does.
+  void add(const Places& rows, int count) { rows_.add(rows, count); }
+
+  /// Rows of one image.
+  void zero(const RowRange& rows) const {
+    if (!keeps_strides_) return rows_.zero(rows);
+    if (!is_wanted() || rows.begin >= rows.end) return;
+    const std::int64_t count = rows.end - rows.begin, b = rows.begin / boxes_.slots;
+    const std::int64_t slot = rows.begin - b * boxes_.slots;
+    const std::int64_t first = b * boxes_.image_stride + slot * boxes_.slot_stride;
+    for (int i = 0; i < 4; ++i) {
+      std::byte* const column = data_ + (first + i * boxes_.coordinate_stride) * size_;
+      if (boxes_.slot_stride == 1) {
+        std::memset(column, 0, count * size_);
+        continue;
+      }
+      for (std::int64_t k = 0; k < count; ++k) {
+        std::memset(column + k * boxes_.slot_stride * size_, 0, size_);
+      }
+    }
+  }
+
+ private:
+  void put_apart(const Places& elements, int count) const {
+    if (elements.are_neighbours()) {
+      return vector_code<C>().write_columns(apart_.values, count, data_ + elements.first * size_,
+                                            boxes_.dtype, boxes_.coordinate_stride);
+    }
+    with_outputs(data_, boxes_.dtype, [&](auto outputs) {
+      for (int k = 0; k < count; ++k) {
+        outputs.set_box(elements[k],
+                        Box<C>{apart_.values[4 * k], apart_.values[4 * k + 1],
+                               apart_.values[4 * k + 2], apart_.values[4 * k + 3]},
+                        boxes_.coordinate_stride);
+      }
+    });
+  }
+
+  RowWriter<C, 4> rows_;
+  bool keeps_strides_;
+  std::byte* data_;
+  const BoxView& boxes_;
+  std::size_t size_;
+  Rows<C, 4> apart_;
 };
 
 }  // namespace boxloss::native

@@ -14,7 +14,8 @@ namespace boxloss::native {
 template <class C>
 class BoxReader {
  public:
-  explicit BoxReader(const BoxView& view) : boxes_(view.data, view.dtype), format_(view.format) {}
+  explicit BoxReader(const BoxView& view)
+      : boxes_(view.data, view.dtype, view.coordinate_stride), format_(view.format) {}
 
   BoxFormat format() const { return format_; }
   const C* read(const Places& elements, int count) { return boxes_.read(elements, count); }
@@ -149,14 +150,14 @@ class TileBackward {
         weight_(p.weight.data, p.weight.dtype),
         by_loss_(p, grads.loss, scale),
         by_l1_(p, grads.l1, scale),
-        d_pred_(gradients.pred, p.pred.dtype),
-        d_target_(gradients.target, p.target.dtype),
+        d_pred_(gradients.pred, p.pred, gradients.keeps_pred_strides),
+        d_target_(gradients.target, p.target, gradients.keeps_target_strides),
         d_weight_(gradients.weight, p.weight.dtype) {}
 
   void operator()(const Pairs& pairs) {
     compute(pairs);
-    d_pred_.put(pairs.gradient_row, pairs.count);
-    d_target_.put(pairs.row, pairs.count);
+    d_pred_.put(pairs.pred, pairs.gradient_row, pairs.count);
+    d_target_.put(pairs.target, pairs.row, pairs.count);
     d_weight_.put(pairs.row, pairs.count);
   }
 
@@ -214,7 +215,7 @@ class TileBackward {
   RowReader<C, 1> weight_;
   Rows<C, 1> weighted_;
   Factors<C> by_loss_, by_l1_;
-  RowWriter<C, 4> d_pred_, d_target_;
+  BoxWriter<C> d_pred_, d_target_;
   RowWriter<C, 1> d_weight_;
 };
 

@@ -25,8 +25,18 @@ struct Pair {
   bool counts;
 };
 
-std::int64_t box_offset(const BoxView& view, std::int64_t image, std::int64_t slot) {
-  return image * view.image_stride + slot * view.slot_stride;
+std::int64_t value_offset(const BoxView& view, std::int64_t image, std::int64_t slot,
+                          std::int64_t coordinate) {
+  return image * view.image_stride + slot * view.slot_stride + coordinate * view.coordinate_stride;
+}
+
+template <class C>
+Box<C> raw_values(const BoxView& view, std::int64_t image, std::int64_t slot) {
+  const Elements<Any> values{view.data, view.dtype};
+  const auto value = [&](std::int64_t coordinate) {
+    return values.get<C>(value_offset(view, image, slot, coordinate));
+  };
+  return {value(0), value(1), value(2), value(3)};
 }
 
 /// Slot j of image b.
@@ -44,8 +54,7 @@ Pair find_slot(const LossProblem& p, std::int64_t b, std::int64_t j) {
     pair.counts = static_cast<const std::uint8_t*>(p.pairing.data.data)[row] != 0;
   }
   if (p.pairing.kind == Pairing::Kind::kZeroPadded) {
-    const Elements<Any> target{p.target.data, p.target.dtype};
-    const Box<double> raw = target.get_box<double>(box_offset(p.target, b, j));
+    const Box<double> raw = raw_values<double>(p.target, b, j);
     pair.counts = raw.x1 != 0 || raw.y1 != 0 || raw.x2 != 0 || raw.y2 != 0;
   }
   return pair;
@@ -71,11 +80,6 @@ Pair find_indexed(const LossProblem& p, std::int64_t set, std::int64_t k) {
           set,
           k,
           true};
-}
-
-template <class C>
-Box<C> raw_values(const BoxView& view, std::int64_t image, std::int64_t slot) {
-  return Elements<Any>{view.data, view.dtype}.get_box<C>(box_offset(view, image, slot));
 }
 
 /// Corners rounded to the compute dtype C, as every implementation rounds them, then widened.
@@ -193,23 +197,40 @@ class Sums {
   void add(std::int64_t i, double value) {
     if (!sums_.empty()) sums_[static_cast<std::size_t>(i)] += value;
   }
-  void add_box(std::int64_t row, const Box<double>& box) {
-    add(4 * row, box.x1);
-    add(4 * row + 1, box.y1);
-    add(4 * row + 2, box.x2);
-    add(4 * row + 3, box.y2);
-  }
 
  private:
   Outputs<Any> output_;
   std::vector<double> sums_;
 };
 
+/// The same of boxes, whose strides the gradient has or, if it does not keep them, its own.
+class BoxSums {
+ public:
+  BoxSums(void* data, const BoxView& boxes, bool keeps_strides)
+      : sums_(data, boxes.dtype, 4 * boxes.images * boxes.slots), place_(boxes) {
+    if (keeps_strides) return;
+    place_.image_stride = 4 * boxes.slots;
+    place_.slot_stride = 4;
+    place_.coordinate_stride = 1;
+  }
+
+  void add(std::int64_t image, std::int64_t slot, const Box<double>& box) {
+    sums_.add(value_offset(place_, image, slot, 0), box.x1);
+    sums_.add(value_offset(place_, image, slot, 1), box.y1);
+    sums_.add(value_offset(place_, image, slot, 2), box.x2);
+    sums_.add(value_offset(place_, image, slot, 3), box.y2);
+  }
+
+ private:
+  Sums sums_;
+  BoxView place_;
+};
+
 void backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
               const LossGradients& gradients, const Execution&) {
   const DType dtype = compute_dtype(p);
-  Sums d_pred(gradients.pred, p.pred.dtype, 4 * p.pred.images * p.pred.slots);
-  Sums d_target(gradients.target, p.target.dtype, 4 * p.target.images * p.target.slots);
+  BoxSums d_pred(gradients.pred, p.pred, gradients.keeps_pred_strides);
+  BoxSums d_target(gradients.target, p.target, gradients.keeps_target_strides);
   Sums d_weight(gradients.weight, p.weight.dtype, loss_rows(p));
   const auto incoming = [&](const GradView& grad, const Pair& pair) {
     const Elements<Any> values{grad.data, dtype};
@@ -218,8 +239,10 @@ void backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
                                        pair.grad_slot * grad.slot_stride);
   };
   for_each_pair(p, [&](const Pair& pair, const PairBoxes& boxes) {
-    const std::int64_t pred_row = pair.pred_image * p.pred.slots + pair.pred_slot;
-    const std::int64_t target_row = pair.target_image * p.target.slots + pair.target_slot;
+    const auto add_boxes = [&](const Box<double>& of_pred, const Box<double>& of_target) {
+      d_pred.add(pair.pred_image, pair.pred_slot, of_pred);
+      d_target.add(pair.target_image, pair.target_slot, of_target);
+    };
     const double weight = weight_at(p, pair.row);
     if (grads.loss.data != nullptr) {
       const double by_loss = incoming(grads.loss, pair);
@@ -227,15 +250,14 @@ void backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
         return gradient(formula, boxes.pred, boxes.target, eps_of(p));
       });
       const double by_pair = by_loss * weight;
-      d_pred.add_box(pred_row, from_corners_gradient(by_pair * d.pred, p.pred.format));
-      d_target.add_box(target_row, from_corners_gradient(by_pair * d.target, p.target.format));
+      add_boxes(from_corners_gradient(by_pair * d.pred, p.pred.format),
+                from_corners_gradient(by_pair * d.target, p.target.format));
       d_weight.add(pair.row, by_loss * d.loss);
     }
     if (grads.l1.data != nullptr) {
       const double by_l1 = incoming(grads.l1, pair);
       const Box<double> signs = l1_signs(boxes.raw_pred, boxes.raw_target);
-      d_pred.add_box(pred_row, (by_l1 * weight) * signs);
-      d_target.add_box(target_row, (-by_l1 * weight) * signs);
+      add_boxes((by_l1 * weight) * signs, (-by_l1 * weight) * signs);
       d_weight.add(pair.row, by_l1 * l1_distance(boxes.raw_pred, boxes.raw_target));
     }
   });

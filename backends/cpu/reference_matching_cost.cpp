@@ -21,8 +21,12 @@ struct Widened {
 
 template <class C>
 Widened box_at(const BoxView& view, std::int64_t image, std::int64_t slot) {
-  const std::int64_t at = image * view.image_stride + slot * view.slot_stride;
-  const Box<C> values = Elements<Any>{view.data, view.dtype}.get_box<C>(at);
+  const Elements<Any> elements{view.data, view.dtype};
+  const auto value = [&](std::int64_t coordinate) {
+    return elements.get<C>(image * view.image_stride + slot * view.slot_stride +
+                           coordinate * view.coordinate_stride);
+  };
+  const Box<C> values = {value(0), value(1), value(2), value(3)};
   const Box<C> corners = to_corners(values, view.format);
   return {{values.x1, values.y1, values.x2, values.y2},
           {corners.x1, corners.y1, corners.x2, corners.y2}};

@@ -62,13 +62,6 @@ void check_shape(const char* function, const char* argument, const at::Tensor& t
                     ", ", why);
 }
 
-void check_last_stride(const char* function, const char* argument, const at::Tensor& boxes) {
-  // The stride first: of a masked tensor the number of elements is not known while compiling.
-  TORCH_CHECK_VALUE(boxes.sym_stride(-1) == 1 || boxes.sym_numel() == 0, function, ": ", argument,
-                    " has strides ", boxes.sym_strides(),
-                    "; its last dimension must be contiguous (call .contiguous())");
-}
-
 void check_dense(const char* function, const char* argument, const at::Tensor& tensor) {
   TORCH_CHECK_VALUE(tensor.layout() == at::kStrided, function, ": ", argument, " is ",
                     tensor.layout(), "; it must be dense");

@@ -48,9 +48,6 @@ void check_boxes_shape(const char* function, const char* argument, const at::Ten
 void check_shape(const char* function, const char* argument, const at::Tensor& tensor,
                  const std::vector<c10::SymInt>& wanted, const char* why);
 
-/// The four values of a box must be neighbours.
-void check_last_stride(const char* function, const char* argument, const at::Tensor& boxes);
-
 /// No sparse tensor, and no other layout but strides.
 void check_dense(const char* function, const char* argument, const at::Tensor& tensor);
 

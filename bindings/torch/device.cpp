@@ -27,8 +27,8 @@ struct LossCall {
 
 BoxView box_view(const at::Tensor& boxes, BoxFormat format, const Grid& grid,
                  const Grid::Strides& strides) {
-  return {boxes.const_data_ptr(), dtype_of(boxes), format, grid.images, grid.slots,
-          strides.image,          strides.slot};
+  return {boxes.const_data_ptr(), dtype_of(boxes), format,          grid.images, grid.slots,
+          strides.image,          strides.slot,    boxes.stride(-1)};
 }
 
 /// pred, target and unreduced gradients on one grid of images and slots; reduced ones have no
@@ -136,7 +136,6 @@ at::DimVector sizes_of(const std::vector<c10::SymInt>& shape) {
 ForwardTensors run_forward(const LossArgs& args, bool extras) {
   if (aten_is_chosen()) return composite_forward(args, extras);
   const LossOptions options = check_args(args);
-  check_strides(args);
   if (extras) check_l1(args, options);
   const c10::OptionalDeviceGuard guard(args.pred.device());
   Execution execution = execution_on(args.pred.device());
@@ -184,10 +183,37 @@ LossesTensors losses(const LossArgs& args) {
   return {loss, l1, iou};
 }
 
+/// Core writes a gradient with the strides of what it reads. Where that is a copy of boxes whose
+/// own strides the gradient has, it writes another tensor, which is copied in its turn.
+class BoxGradient {
+ public:
+  BoxGradient(const LossArgs& args, const at::Tensor& boxes, const BoxView& read, bool is_wanted,
+              const at::Tensor& result)
+      : result_(result), written_(result) {
+    if (!is_wanted) return;
+    keeps_strides_ = torch_binding::keeps_strides(args, boxes);
+    if (keeps_strides_ && read.data != boxes.const_data_ptr()) {
+      keeps_strides_ = false;
+      written_ = at::empty(boxes.sizes(), boxes.options());
+    }
+    data_ = written_.mutable_data_ptr();
+  }
+
+  bool keeps_strides() const { return keeps_strides_; }
+  void* data() const { return data_; }
+  void finish() const {
+    if (!written_.is_same(result_)) result_.copy_(written_);
+  }
+
+ private:
+  at::Tensor result_, written_;
+  bool keeps_strides_ = false;
+  void* data_ = nullptr;
+};
+
 LossGradientTensors backward(const IncomingTensors& grads, const at::Tensor& scale,
                              const LossArgs& args, const Wanted& wanted) {
   const LossOptions options = check_args(args);
-  check_strides(args);
   check_backward_args(grads, scale, args, options, wanted);
   if (aten_is_chosen()) return composite_backward(grads, args, wanted);
   const c10::OptionalDeviceGuard guard(args.pred.device());
@@ -200,21 +226,18 @@ LossGradientTensors backward(const IncomingTensors& grads, const at::Tensor& sca
   return with_torch_errors(args.function, [&] {
     const LossCall call = make_call(args, options, grads);
     const at::Tensor factors = scale.contiguous();
-    const auto output = [](bool is_wanted, const at::Tensor& like) {
-      return is_wanted ? at::empty(like.sizes(), like.options())
-                       : no_elements(like, like.scalar_type());
-    };
-    const auto pointer = [](bool is_wanted, const at::Tensor& tensor) {
-      return is_wanted ? tensor.mutable_data_ptr() : nullptr;
-    };
-    const at::Tensor pred = output(wanted[0], args.pred);
-    const at::Tensor target = output(wanted[1], args.target);
-    const at::Tensor weight = output(wanted[2], args.weight.value_or(args.pred));
+    const LossGradientTensors results = empty_gradients(args, wanted);
+    const auto& [of_pred, of_target, of_weight] = results;
+    const BoxGradient pred(args, args.pred, call.problem.pred, wanted[0], of_pred);
+    const BoxGradient target(args, args.target, call.problem.target, wanted[1], of_target);
+    void* const weight = wanted[2] ? of_weight.mutable_data_ptr() : nullptr;
     loss_backward(
         call.implementation, call.problem, call.grads, factors.const_data_ptr(),
-        {pointer(wanted[0], pred), pointer(wanted[1], target), pointer(wanted[2], weight)},
+        {pred.data(), target.data(), weight, pred.keeps_strides(), target.keeps_strides()},
         execution);
-    return LossGradientTensors(pred, target, weight);
+    pred.finish();
+    target.finish();
+    return results;
   });
 }
 

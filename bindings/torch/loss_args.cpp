@@ -3,10 +3,13 @@
 #include "loss_args.hpp"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
 #include <c10/core/SymIntArrayRef.h>
 
 #include <algorithm>
 
+#include "adapter.hpp"
 #include "checks.hpp"
 
 namespace boxloss::torch_binding {
@@ -129,11 +132,6 @@ LossOptions check_args(const LossArgs& a) {
   return options;
 }
 
-void check_strides(const LossArgs& a) {
-  check_last_stride(a.function, "pred", a.pred);
-  check_last_stride(a.function, "target", a.target);
-}
-
 void check_l1(const LossArgs& a, const LossOptions& options) {
   TORCH_CHECK_VALUE(options.pred_format == options.target_format, a.function,
                     ": l1 is of values in one format, but pred_format is '", a.pred_format,
@@ -159,6 +157,39 @@ void check_backward_args(const IncomingTensors& grads, const at::Tensor& scale, 
   TORCH_CHECK_VALUE(!wanted[2] || a.weight, a.function,
                     ": wanted[2] asks for the gradient of weight, "
                     "which is not given");
+}
+
+namespace {
+
+/// Strides alone are asked where they tell: of a masked tensor the number of boxes is not known
+/// while compiling.
+bool has_contiguous_strides(const at::Tensor& tensor) {
+  c10::SymInt expected = 1;
+  for (std::int64_t d = tensor.dim() - 1; d >= 0; --d) {
+    if (tensor.sym_stride(d) != expected && tensor.sym_size(d) != 1) return false;
+    expected *= tensor.sym_size(d);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool keeps_strides(const LossArgs& a, const at::Tensor& boxes) {
+  return a.index() == nullptr && !has_contiguous_strides(boxes) &&
+         boxes.is_non_overlapping_and_dense();
+}
+
+LossGradientTensors empty_gradients(const LossArgs& a, const Wanted& wanted) {
+  const auto contiguous = [](const at::Tensor& like) {
+    return at::empty_symint(like.sym_sizes(), like.options());
+  };
+  const auto of_boxes = [&](bool is_wanted, const at::Tensor& boxes) {
+    if (!is_wanted) return no_elements(boxes, boxes.scalar_type());
+    if (!keeps_strides(a, boxes)) return contiguous(boxes);
+    return at::empty_strided_symint(boxes.sym_sizes(), boxes.sym_strides(), boxes.options());
+  };
+  return {of_boxes(wanted[0], a.pred), of_boxes(wanted[1], a.target),
+          wanted[2] ? contiguous(*a.weight) : no_elements(a.pred, a.pred.scalar_type())};
 }
 
 at::ScalarType compute_type(const LossArgs& a) {

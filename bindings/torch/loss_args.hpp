@@ -139,15 +139,12 @@ struct LossOptions {
   EpsMode eps_mode;
 };
 
-/// Checks everything but strides; works on symbolic shapes. A bad value or shape is a ValueError, a
-/// bad dtype a TypeError, mixed devices a RuntimeError; each names the argument.
+/// Works on symbolic shapes. A bad value or shape is a ValueError, a bad dtype a TypeError, mixed
+/// devices a RuntimeError; each names the argument.
 LossOptions check_args(const LossArgs& args);
 
 /// What l1 asks for besides: a ValueError where the formats differ.
 void check_l1(const LossArgs& args, const LossOptions& options);
-
-/// The last dimension of pred and target must be contiguous: a ValueError where it is not.
-void check_strides(const LossArgs& args);
 
 /// Checks what backward takes besides: it is an operator that anybody may call.
 void check_backward_args(const IncomingTensors& grads, const at::Tensor& scale,
@@ -161,6 +158,13 @@ std::vector<c10::SymInt> loss_shape(const LossArgs& args);
 
 /// Shape of the reduced loss and of scale: none, or (S).
 std::vector<c10::SymInt> reduced_shape(const LossArgs& args);
+
+/// Has the gradient of pred or target their strides? Where they fill their memory, in any order of
+/// dimensions; but not for pairs by index. Else it is contiguous.
+bool keeps_strides(const LossArgs& args, const at::Tensor& boxes);
+
+/// What backward gives, yet to be written; works on symbolic shapes.
+LossGradientTensors empty_gradients(const LossArgs& args, const Wanted& wanted);
 
 /// The loss written in differentiable ATen operators, with the same rules: what double backward,
 /// forward-mode AD and function transforms go through.

@@ -138,8 +138,6 @@ CostOptions check_args(const CostArgs& a) {
                     "; it must be (..., images, queries, 4)");
   TORCH_CHECK_VALUE(a.target.dim() == 2, a.function, ": target has shape ", a.target.sym_sizes(),
                     "; it must be (boxes of all images, 4)");
-  check_last_stride(a.function, "pred", a.pred);
-  check_last_stride(a.function, "target", a.target);
   check_indices_dtype(a.function, "offsets", a.offsets);
   check_shape(a.function, "offsets", a.offsets, {a.pred.sym_size(-3) + 1},
               "one more than pred has images");
@@ -169,8 +167,8 @@ struct CostCall {
 
   BoxView boxes(const at::Tensor& tensor, BoxFormat format) {
     const at::Tensor& boxes = keep(tensor);
-    return {boxes.const_data_ptr(), dtype_of(boxes), format,         boxes.size(0),
-            boxes.size(1),          boxes.stride(0), boxes.stride(1)};
+    return {boxes.const_data_ptr(), dtype_of(boxes), format,          boxes.size(0),
+            boxes.size(1),          boxes.stride(0), boxes.stride(1), boxes.stride(2)};
   }
   ScoreView scores(const at::Tensor& tensor) {
     const bool has_neighbours = tensor.stride(2) == 1 || tensor.size(2) <= 1;

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include "adapter.hpp"
 #include "loss_args.hpp"
 
 /// The operators' shapes and dtypes, symbolic ones included.
@@ -11,11 +12,11 @@ namespace {
 
 ForwardTensors forward(const LossArgs& args, bool extras) {
   const LossOptions options = check_args(args);
-  check_strides(args);
   if (extras) check_l1(args, options);
   const auto empty = [&](bool is_wanted, const std::vector<c10::SymInt>& shape) {
     const auto tensor_options = args.pred.options().dtype(compute_type(args));
-    return is_wanted ? at::empty_symint(shape, tensor_options) : at::empty({0}, tensor_options);
+    return is_wanted ? at::empty_symint(shape, tensor_options)
+                     : no_elements(args.pred, compute_type(args));
   };
   const auto rows = loss_shape(args), sets = reduced_shape(args);
   const auto& values = options.reduction == Reduction::kNone ? rows : sets;
@@ -32,14 +33,8 @@ LossesTensors losses(const LossArgs& args) {
 LossGradientTensors backward(const IncomingTensors& grads, const at::Tensor& scale,
                              const LossArgs& args, const Wanted& wanted) {
   const LossOptions options = check_args(args);
-  check_strides(args);
   check_backward_args(grads, scale, args, options, wanted);
-  const auto output = [](bool is_wanted, const at::Tensor& like) {
-    return is_wanted ? at::empty_symint(like.sym_sizes(), like.options())
-                     : at::empty({0}, like.options());
-  };
-  return {output(wanted[0], args.pred), output(wanted[1], args.target),
-          output(wanted[2], args.weight.value_or(args.pred))};
+  return empty_gradients(args, wanted);
 }
 
 }  // namespace

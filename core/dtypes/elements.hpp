@@ -56,10 +56,10 @@ struct Elements {
     return convert_to<C>(data[i]);
   }
 
-  /// The four values that start at element i.
+  /// The four values that start at element i, each `step` behind the one before.
   template <class C>
-  BOXLOSS_HOST_DEVICE Box<C> get_box(std::int64_t i) const {
-    return {get<C>(i), get<C>(i + 1), get<C>(i + 2), get<C>(i + 3)};
+  BOXLOSS_HOST_DEVICE Box<C> get_box(std::int64_t i, std::int64_t step = 1) const {
+    return {get<C>(i), get<C>(i + step), get<C>(i + 2 * step), get<C>(i + 3 * step)};
   }
 };
 
@@ -88,8 +88,10 @@ BOXLOSS_HOST_DEVICE_CALL C load_any(const void* data, DType dtype, std::int64_t 
 }
 
 template <class C>
-BOXLOSS_HOST_DEVICE_CALL Box<C> load_any_box(const void* data, DType dtype, std::int64_t i) {
-  return with_elements(data, dtype, [i](auto typed) { return typed.template get_box<C>(i); });
+BOXLOSS_HOST_DEVICE_CALL Box<C> load_any_box(const void* data, DType dtype, std::int64_t i,
+                                             std::int64_t step) {
+  return with_elements(data, dtype,
+                       [i, step](auto typed) { return typed.template get_box<C>(i, step); });
 }
 
 template <>
@@ -103,8 +105,8 @@ struct Elements<Any> {
   }
 
   template <class C>
-  BOXLOSS_HOST_DEVICE Box<C> get_box(std::int64_t i) const {
-    return load_any_box<C>(data, dtype, i);
+  BOXLOSS_HOST_DEVICE Box<C> get_box(std::int64_t i, std::int64_t step = 1) const {
+    return load_any_box<C>(data, dtype, i, step);
   }
 };
 
@@ -122,11 +124,12 @@ struct Outputs {
   }
 
   template <class C>
-  BOXLOSS_HOST_DEVICE void set_box(std::int64_t i, const Box<C>& value) const {
+  BOXLOSS_HOST_DEVICE void set_box(std::int64_t i, const Box<C>& value,
+                                   std::int64_t step = 1) const {
     set(i, value.x1);
-    set(i + 1, value.y1);
-    set(i + 2, value.x2);
-    set(i + 3, value.y2);
+    set(i + step, value.y1);
+    set(i + 2 * step, value.x2);
+    set(i + 3 * step, value.y2);
   }
 };
 
@@ -146,8 +149,9 @@ BOXLOSS_HOST_DEVICE_CALL void store_any(void* data, DType dtype, std::int64_t i,
 }
 
 template <class C>
-BOXLOSS_HOST_DEVICE_CALL void store_any_box(void* data, DType dtype, std::int64_t i, Box<C> value) {
-  with_outputs(data, dtype, [i, &value](auto typed) { typed.set_box(i, value); });
+BOXLOSS_HOST_DEVICE_CALL void store_any_box(void* data, DType dtype, std::int64_t i, Box<C> value,
+                                            std::int64_t step) {
+  with_outputs(data, dtype, [i, &value, step](auto typed) { typed.set_box(i, value, step); });
 }
 
 template <>
@@ -163,8 +167,9 @@ struct Outputs<Any> {
   }
 
   template <class C>
-  BOXLOSS_HOST_DEVICE void set_box(std::int64_t i, const Box<C>& value) const {
-    store_any_box(data, dtype, i, value);
+  BOXLOSS_HOST_DEVICE void set_box(std::int64_t i, const Box<C>& value,
+                                   std::int64_t step = 1) const {
+    store_any_box(data, dtype, i, value, step);
   }
 };
 
@@ -192,7 +197,7 @@ inline Outputs<Any> outputs<Any>(void* data, DType dtype) {
 template <class E>
 struct Boxes {
   Elements<E> values;
-  std::int64_t image_stride, slot_stride;
+  std::int64_t image_stride, slot_stride, coordinate_stride;
   BoxFormat format;
 
   /// The first of the box's values.
@@ -201,13 +206,14 @@ struct Boxes {
   }
   template <class C>
   BOXLOSS_HOST_DEVICE Box<C> get(std::int64_t b, std::int64_t slot) const {
-    return values.template get_box<C>(element_of(b, slot));
+    return values.template get_box<C>(element_of(b, slot), coordinate_stride);
   }
 };
 
 template <class E>
 Boxes<E> boxes(const BoxView& view) {
-  return {elements<E>(view.data, view.dtype), view.image_stride, view.slot_stride, view.format};
+  return {elements<E>(view.data, view.dtype), view.image_stride, view.slot_stride,
+          view.coordinate_stride, view.format};
 }
 
 }  // namespace boxloss

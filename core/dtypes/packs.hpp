@@ -92,8 +92,7 @@ struct StridedBoxes {
   template <class C>
   BOXLOSS_HOST_DEVICE Box<C> get(std::int64_t b, std::int64_t slot) const {
     if (!opaque_flag(rows_aligned)) return boxes.template get<C>(b, slot);
-    const std::int64_t at = b * boxes.image_stride + slot * boxes.slot_stride;
-    return box_at<C>(load_pack<E, 4>(boxes.values.data + at), 0);
+    return box_at<C>(load_pack<E, 4>(boxes.values.data + boxes.element_of(b, slot)), 0);
   }
 };
 
@@ -109,8 +108,8 @@ struct StridedBoxes<Any> {
 
 template <class E>
 StridedBoxes<E> strided_boxes(const BoxView& view) {
-  const bool rows_aligned =
-      is_aligned<E, 4>(view.data) && view.image_stride % 4 == 0 && view.slot_stride % 4 == 0;
+  const bool rows_aligned = is_aligned<E, 4>(view.data) && view.image_stride % 4 == 0 &&
+                            view.slot_stride % 4 == 0 && view.coordinate_stride == 1;
   return {boxes<E>(view), rows_aligned};
 }
 

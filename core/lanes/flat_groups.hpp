@@ -19,7 +19,8 @@ constexpr bool kIsFlat = std::is_same_v<Pairing, Dense> || std::is_same_v<Pairin
 
 template <class E, int kBoxes>
 bool is_flat(const BoxView& view) {
-  return view.images == 1 && view.slot_stride == 4 && is_aligned<E, 4 * kBoxes>(view.data);
+  return view.images == 1 && view.slot_stride == 4 && view.coordinate_stride == 1 &&
+         is_aligned<E, 4 * kBoxes>(view.data);
 }
 
 /// Xyxy boxes, no weight, a reduced loss. As run-time branches these questions cost the small

@@ -83,13 +83,30 @@ BOXLOSS_HOST_DEVICE LossesPartial forward_slot(const ForwardArgs<F, C>& a,
   return partial_of(all, counts);
 }
 
-/// Writes the gradients that belong to a row, those of them that are wanted.
+/// The gradient of box (b, slot): a row or, where it keeps strides, where the box is in its array.
+template <class E, class C>
+BOXLOSS_HOST_DEVICE void set_gradient(const BoxOutputs<E>& gradient, bool keeps_strides,
+                                      const Boxes<E>& boxes, std::int64_t b, std::int64_t slot,
+                                      std::int64_t row, const Box<C>& value) {
+  if (__builtin_expect(opaque(keeps_strides), 0)) {
+    gradient.values.set_box(boxes.element_of(b, slot), value, boxes.coordinate_stride);
+  } else {
+    gradient.set(row, value);
+  }
+}
+
+/// Writes the gradients that belong to a row of image b, those of them that are wanted.
 template <class F, class P, class T, class C>
-BOXLOSS_HOST_DEVICE void set_row_gradients(const BackwardArgs<F, P, T, C>& a, std::int64_t row,
+BOXLOSS_HOST_DEVICE void set_row_gradients(const BackwardArgs<F, P, T, C>& a,
+                                           const StridedPair<P, T>& boxes, std::int64_t b,
+                                           const ImageSlots& image, std::int64_t row,
                                            const Gradients<C>& d) {
   row = opaque_index(row);
   if constexpr (!std::is_integral_v<T>) {
-    if (a.d_target.values.data != nullptr) a.d_target.set(row, d.target);
+    if (a.d_target.values.data != nullptr) {
+      set_gradient(a.d_target, a.keeps_target_strides, boxes.target.boxes, b,
+                   image.target + row - image.row, row, d.target);
+    }
   }
   if (a.d_weight.data != nullptr) a.d_weight.set(row, d.weight);
 }
@@ -115,8 +132,10 @@ BOXLOSS_HOST_DEVICE void backward_slot(const BackwardArgs<F, P, T, C>& a,
                          boxes.pred.boxes.format, target, boxes.target.boxes.format, row);
     }
   }
-  if (a.d_pred.values.data != nullptr) a.d_pred.set(b * a.slots + j, d.pred);
-  if (j < image.count) set_row_gradients(a, row, d);
+  if (a.d_pred.values.data != nullptr) {
+    set_gradient(a.d_pred, a.keeps_pred_strides, boxes.pred.boxes, b, j, b * a.slots + j, d.pred);
+  }
+  if (j < image.count) set_row_gradients(a, boxes, b, image, row, d);
 }
 
 /// What one of `lanes` threads does for a part of an image: each takes every lanes-th slot and row.
@@ -149,7 +168,7 @@ BOXLOSS_HOST_DEVICE void backward_part(const BackwardArgs<F, P, T, C>& a,
   if (!writes_rows(a)) return;
   for_uncounted_rows(pairing, part, image, [&](std::int64_t first, std::int64_t end) {
     for (std::int64_t row = first + lane; row < end; row += lanes) {
-      set_row_gradients(a, row, Gradients<C>{});
+      set_row_gradients(a, boxes, part.image, image, row, Gradients<C>{});
     }
   });
 }

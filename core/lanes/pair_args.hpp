@@ -50,6 +50,7 @@ struct BackwardArgs : PairArgs<F, C> {
   Outputs<Any> d_weight;
   Incoming<C> grad_l1;
   bool comes_from_loss, comes_from_l1;
+  bool keeps_pred_strides, keeps_target_strides;
 };
 
 /// A thread's, a block's or a whole set's share of what is reduced: of the loss alone, or of the
@@ -134,7 +135,9 @@ BackwardArgs<F, P, T, C> backward_args(const F& formula, const LossProblem& p,
           {gradients.weight, p.weight.dtype},
           incoming<C>(grads.l1),
           grads.loss.data != nullptr,
-          grads.l1.data != nullptr};
+          grads.l1.data != nullptr,
+          gradients.keeps_pred_strides,
+          gradients.keeps_target_strides};
 }
 
 template <class C>

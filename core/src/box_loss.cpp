@@ -1,8 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <boxloss/box_loss.hpp>
 #include <boxloss/error.hpp>
 #include <boxloss/registry.hpp>
+#include <iterator>
 #include <limits>
 
 #include "pairings/indexed.hpp"
@@ -113,6 +115,36 @@ void check_added(const char* name, const void* gradient, const BoxView& boxes) {
         name, " does not lie on a multiple of the 8 bytes of a ", name_of(boxes.dtype), " box");
 }
 
+/// Do the boxes fill their memory, whatever the order in which their dimensions lie there?
+bool are_dense(const BoxView& boxes) {
+  struct Dimension {
+    std::int64_t size, stride;
+  };
+  Dimension dimensions[] = {{boxes.images, boxes.image_stride},
+                            {boxes.slots, boxes.slot_stride},
+                            {4, boxes.coordinate_stride}};
+  std::sort(std::begin(dimensions), std::end(dimensions),
+            [](const Dimension& a, const Dimension& b) { return a.stride < b.stride; });
+  std::int64_t elements = 1;
+  for (const Dimension& each : dimensions) {
+    if (each.size == 1) continue;
+    if (each.stride != elements) return false;
+    elements *= each.size;
+  }
+  return true;
+}
+
+/// A gradient that keeps strides has no gaps that would stay as they were, and no value that is
+/// written twice.
+void check_kept_strides(const char* name, bool keeps_strides, const LossProblem& p,
+                        const BoxView& boxes) {
+  if (!keeps_strides || boxes.images * boxes.slots == 0) return;
+  check(!is_indexed(p), name, " is set, but gradients of pairs by index are contiguous");
+  check(are_dense(boxes), name, " is set, but the boxes have gaps or overlap: their strides are ",
+        boxes.image_stride, " by image, ", boxes.slot_stride, " by slot, ", boxes.coordinate_stride,
+        " by coordinate");
+}
+
 /// Is there not even one value of the loss?
 bool has_no_loss(const LossProblem& p) {
   return (p.reduction == Reduction::kNone ? loss_rows(p) : loss_sets(p)) == 0;
@@ -123,6 +155,11 @@ void check_workspace(const Execution& execution, std::size_t needed) {
         " bytes; this problem needs ", needed);
   check(execution.workspace != nullptr || needed == 0, "workspace is null; this problem needs ",
         needed, " bytes");
+}
+
+bool is_contiguous(const BoxView& boxes) {
+  return boxes.coordinate_stride == 1 && boxes.slot_stride == 4 &&
+         (boxes.images == 1 || boxes.image_stride == 4 * boxes.slots);
 }
 
 /// Of boxes or a gradient: do images follow each other without a gap?
@@ -234,9 +271,16 @@ void loss_backward(const Implementation& implementation, const LossProblem& prob
   check_aligned("gradients.weight", gradients.weight, problem.weight.dtype);
   check_added("gradients.pred", gradients.pred, problem.pred);
   check_added("gradients.target", gradients.target, problem.target);
+  check_kept_strides("gradients.keeps_pred_strides", gradients.keeps_pred_strides, problem,
+                     problem.pred);
+  check_kept_strides("gradients.keeps_target_strides", gradients.keeps_target_strides, problem,
+                     problem.target);
   GradOutputs flat_grads = grads;
   const LossProblem flat = flattened(problem, flat_grads);
-  implementation.backward(flat, flat_grads, scale, gradients, execution);
+  LossGradients flat_gradients = gradients;
+  if (is_contiguous(flat.pred)) flat_gradients.keeps_pred_strides = false;
+  if (is_contiguous(flat.target)) flat_gradients.keeps_target_strides = false;
+  implementation.backward(flat, flat_grads, scale, flat_gradients, execution);
 }
 
 }  // namespace boxloss

@@ -17,9 +17,9 @@ void check_boxes(const char* name, const BoxView& boxes) {
         " images, ", boxes.slots, " slots");
   check(boxes.slots == 0 || boxes.images <= kMostBoxes / boxes.slots, name, " has ", boxes.images,
         " images of ", boxes.slots, " slots, which is more than 64 bits can count");
-  check(boxes.image_stride >= 0 && boxes.slot_stride >= 0, name,
+  check(boxes.image_stride >= 0 && boxes.slot_stride >= 0 && boxes.coordinate_stride >= 0, name,
         " has a negative stride: ", boxes.image_stride, " by image, ", boxes.slot_stride,
-        " by slot");
+        " by slot, ", boxes.coordinate_stride, " by coordinate");
   check(boxes.data != nullptr || boxes.images * boxes.slots == 0, name, ".data is null");
   check_aligned(name, boxes.data, boxes.dtype);
 }

@@ -73,6 +73,20 @@ void ignored_eps_mode(const LossProblem& p, const LossOutputs& outputs,
   whole().forward(other, outputs, execution);
 }
 
+void neighbouring_coordinates(const LossProblem& p, const LossOutputs& outputs,
+                              const Execution& execution) {
+  LossProblem packed = p;
+  packed.pred.coordinate_stride = 1;
+  whole().forward(packed, outputs, execution);
+}
+
+void gradient_in_rows(const LossProblem& p, const GradOutputs& grads, const void* scale,
+                      const LossGradients& gradients, const Execution& execution) {
+  LossGradients rows = gradients;
+  rows.keeps_pred_strides = false;
+  whole().backward(p, grads, scale, rows, execution);
+}
+
 void wrong_coordinate(const LossProblem& p, const GradOutputs& grads, const void* scale,
                       const LossGradients& gradients, const Execution& execution) {
   edit_pred_gradient(p, grads, scale, gradients, execution, [](Array& gradient) {
@@ -114,6 +128,9 @@ std::vector<Breakage> breakages_of_slots() {
       {"the sum forgets the last slot", "31", sum_without_last_slot, nullptr},
       {"padding counts", "mean by f64", counted_padding, nullptr},
       {"eps_mode is ignored", "kinks at eps", ignored_eps_mode, nullptr},
+      {"coordinates are taken to be neighbours", "preds in planes", neighbouring_coordinates,
+       nullptr},
+      {"pred's gradient does not keep strides", "preds in planes", nullptr, gradient_in_rows},
       {"the gradient of x2 is off by 256 roundings", "f32 f32", nullptr, wrong_coordinate},
       {"padding has a gradient", "gaps", nullptr, leaking_padding},
       {"the incoming gradient's stride is ignored", "f32 f32", nullptr, ignored_upstream_stride},

@@ -107,6 +107,7 @@ void other_problem(const CostProblem& p, float* cost, const Execution& execution
 
 void preds_of_first_image(CostProblem& p) { p.pred.image_stride = 0; }
 void first_query(CostProblem& p) { p.pred.slot_stride = 0; }
+void neighbouring_coordinates(CostProblem& p) { p.pred.coordinate_stride = 1; }
 void packed_preds(CostProblem& p) { p.pred.image_stride = p.pred.slots * p.pred.slot_stride; }
 void scores_of_first_query(CostProblem& p) { p.scores.query_stride = 0; }
 void scores_of_first_block(CostProblem& p) { p.scores.block_stride = 0; }
@@ -205,6 +206,8 @@ const std::vector<Breakage>& cost_breakages() {
       breakage<first_layer_for_all>("each layer has the first's costs", "none, layers"),
       breakage<other_problem<preds_of_first_image>>("each image has the first's preds", "none"),
       breakage<other_problem<first_query>>("each query is the first", "none"),
+      breakage<other_problem<neighbouring_coordinates>>("coordinates are taken to be neighbours",
+                                                        "preds in planes"),
       breakage<other_problem<packed_preds>>("preds have no gaps", "gaps"),
       breakage<other_problem<scores_of_first_query>>("each query has the first's scores", "given"),
       breakage<other_problem<scores_of_first_block>>("each image has the first's logits",

@@ -10,7 +10,10 @@ constexpr DType f64 = DType::kF64, f32 = DType::kF32, f16 = DType::kF16, bf16 = 
 constexpr BoxFormat xyxy = BoxFormat::kXyxy, xywh = BoxFormat::kXywh, cxcywh = BoxFormat::kCxcywh;
 constexpr Layout packed = Layout::kPacked, wide = Layout::kWide, gaps = Layout::kGaps,
                  odd_gaps = Layout::kOddGaps, shifted = Layout::kShifted,
-                 one_image = Layout::kOneImage, one_box = Layout::kOneBox;
+                 one_image = Layout::kOneImage, one_box = Layout::kOneBox,
+                 transposed = Layout::kTransposed, planes = Layout::kPlanes,
+                 common_planes = Layout::kCommonPlanes, apart = Layout::kApart,
+                 one_coordinate = Layout::kOneCoordinate;
 constexpr CasePairing dense = {Pairing::Kind::kDense, u8},
                       zero_padded = {Pairing::Kind::kZeroPadded, u8},
                       mask = {Pairing::Kind::kMask, u8}, lengths32 = {Pairing::Kind::kLengths, i32},
@@ -89,6 +92,26 @@ const std::vector<Case> kCases = {
     {"one image of preds", zero_padded, {bf16, xyxy, one_image}, {bf16, xyxy, packed}, {5, 31, 0}, none, no, no, add, plain},
     {"one image of preds, ragged", offsets32, {f32, xyxy, one_image}, {f32, xyxy, packed}, {5, 31, 99}, none, f32, no, add, plain},
     {"ragged with gaps", offsets32, {f32, xyxy, gaps}, {f32, xyxy, gaps}, {5, 31, 99}, none, f32, no, add, plain},
+    {"transposed images and slots", lengths64, {f32, xyxy, transposed}, {f32, xyxy, transposed}, {3, 33, 0}, none, f32, no, add, plain},
+    {"transposed images and slots, f16", zero_padded, {f16, cxcywh, transposed}, {f16, cxcywh, transposed}, {3, 33, 0}, mean, f32, no, add, plain},
+    // --- layouts: coordinates that are not neighbours
+    {"preds in planes", dense, {f32, xyxy, planes}, {f32, xyxy, packed}, {3, 33, 0}, none, f32, no, add, plain},
+    {"targets in planes", mask, {f32, cxcywh, packed}, {f32, cxcywh, planes}, {3, 33, 0}, mean, no, no, add, plain},
+    {"planes, bf16 u8", zero_padded, {bf16, cxcywh, planes}, {u8, cxcywh, planes}, {3, 300, 0}, none, bf16, no, add, plain},
+    {"planes, f16 f32", lengths32, {f16, xywh, planes}, {f32, xywh, planes}, {3, 257, 0}, none, f32, no, clamp, plain},
+    {"planes, f64", mask, {f64, cxcywh, planes}, {f64, xyxy, planes}, {3, 257, 0}, sum, f64, no, add, plain},
+    {"planes, f32 i64", dense, {f32, xyxy, planes}, {i64, xyxy, planes}, {2, 31, 0}, none, no, no, add, plain},
+    {"planes, ragged", offsets64, {f32, cxcywh, planes}, {f32, cxcywh, planes}, {5, 31, 99}, none, f32, no, add, plain},
+    {"planes of preds, ragged", offsets32, {bf16, xyxy, planes}, {f32, xyxy, packed}, {5, 31, 99}, mean, f32, no, add, plain},
+    {"planes of all images", dense, {f32, xyxy, common_planes}, {f32, xyxy, common_planes}, {3, 257, 0}, sum, no, no, add, plain},
+    {"planes of all images, lengths", lengths32, {bf16, xyxy, common_planes}, {bf16, xyxy, common_planes}, {3, 257, 0}, none, f32, no, add, plain},
+    {"coordinates apart", mask, {f32, xyxy, apart}, {bf16, xyxy, apart}, {3, 33, 0}, none, f32, no, add, plain},
+    {"coordinates apart, ragged", offsets32, {f16, xywh, apart}, {u8, xywh, apart}, {5, 31, 99}, none, no, no, add, plain},
+    {"one coordinate", dense, {f32, xyxy, one_coordinate}, {f32, xyxy, packed}, {2, 33, 0}, none, no, no, add, kinks},
+    {"planes of one slot", dense, {f32, xyxy, planes}, {f32, xyxy, packed}, {300, 1, 0}, none, f32, no, add, plain},
+    {"planes, no target rows", offsets64, {f32, xyxy, planes}, {f32, xyxy, planes}, {3, 5, 0}, mean, f32, no, add, plain},
+    {"planes, several tasks", lengths64, {f32, xyxy, planes}, {f32, xyxy, planes}, {2, 9001, 0}, none, f32, no, add, plain},
+    {"planes, special", zero_padded, {f32, xyxy, planes}, {f32, xyxy, planes}, {3, 257, 0}, none, f32, no, add, special},
     // --- sizes
     {"no slots", dense, {f32, xyxy, packed}, {f32, xyxy, packed}, {3, 0, 0}, mean, f32, no, add, plain},
     {"no slots, none", mask, {f32, xyxy, packed}, {f32, xyxy, packed}, {3, 0, 0}, none, f32, no, add, plain},
@@ -175,6 +198,9 @@ const std::vector<Case> kCases = {
     {"indexed, one pred", targets32, {f32, xyxy, one_box}, {f32, xyxy, packed}, {2, 0, 33, 3, 33}, none, f32, no, add, plain},
     {"indexed, one image of targets", both32, {f32, xyxy, packed}, {f32, xyxy, one_image}, {5, 9, 11, 2, 60}, none, no, no, add, plain},
     {"indexed, lists of one row an image", both32, {f32, xyxy, gaps}, {f64, xyxy, gaps}, {70, 1, 1, 2, 60}, sum, no, no, add, plain},
+    {"indexed, planes", both32, {f32, xyxy, planes}, {f32, xyxy, planes}, {3, 13, 17, 2, 60}, none, f32, no, add, plain},
+    {"indexed, planes, bf16", preds64, {bf16, cxcywh, planes}, {bf16, cxcywh, planes}, {2, 50, 0, 3, 40}, mean, f32, no, add, plain},
+    {"indexed, coordinates apart", targets32, {f16, xyxy, apart}, {u8, xyxy, apart}, {2, 0, 33, 4, 33}, none, no, no, add, plain},
     // --- pairs by index: sizes
     {"no pairs", both32, {f32, xyxy, packed}, {f32, xyxy, packed}, {2, 5, 6, 3, 0}, mean, f32, no, add, plain},
     {"no pairs, none", targets64, {f32, xyxy, packed}, {f32, xyxy, packed}, {2, 0, 6, 3, 0}, none, f32, no, add, plain},
@@ -233,8 +259,8 @@ Case random_case(Random& random) {
   const auto floating = [&] { return random.pick(std::vector<DType>{f64, f32, f16, bf16}); };
   const auto format = [&] { return random.pick(std::vector<BoxFormat>{xyxy, xywh, cxcywh}); };
   const auto layout = [&] {
-    return random.pick(
-        std::vector<Layout>{packed, wide, gaps, odd_gaps, shifted, one_image, one_box});
+    return random.pick(std::vector<Layout>{packed, wide, gaps, odd_gaps, shifted, one_image,
+                                           one_box, transposed, planes, common_planes, apart});
   };
   const auto maybe = [&](std::vector<DType> dtypes) {
     return random.chance(0.5) ? std::optional<DType>(random.pick(dtypes)) : std::nullopt;

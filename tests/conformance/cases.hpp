@@ -15,12 +15,17 @@ namespace boxloss::conformance {
 /// How boxes lie in memory.
 enum class Layout {
   kPacked,
-  kWide,      ///< the first four columns of seven
-  kGaps,      ///< rows between one image and the next that belong to nobody
-  kOddGaps,   ///< the same, but no whole rows: only the first image is aligned
-  kShifted,   ///< packed, but from the second element on: aligned to one element only
-  kOneImage,  ///< the same boxes for every image: image stride 0
-  kOneBox,    ///< one box for all slots: both strides 0
+  kWide,           ///< the first four columns of seven
+  kGaps,           ///< rows between one image and the next that belong to nobody
+  kOddGaps,        ///< the same, but no whole rows: only the first image is aligned
+  kShifted,        ///< packed, but from the second element on: aligned to one element only
+  kOneImage,       ///< the same boxes for every image: image stride 0
+  kOneBox,         ///< one box for all slots: both strides 0
+  kTransposed,     ///< image after image of slot 0, then of slot 1
+  kPlanes,         ///< coordinate after coordinate of each image, as a convolution gives them
+  kCommonPlanes,   ///< coordinate after coordinate of all images
+  kApart,          ///< the same, with gaps between neighbours
+  kOneCoordinate,  ///< one number for all four: coordinate stride 0
 };
 
 /// What the boxes are like.

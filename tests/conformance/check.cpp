@@ -9,15 +9,22 @@ namespace {
 
 const Implementation& oracle() { return implementation("cpu/reference"); }
 
-/// Which gradients are wanted, and how they are aligned.
+/// Which gradients are wanted, and how they lie.
 struct Wish {
   Wanted wanted;
   Alignment alignment;
+  GradientLayout layout = GradientLayout::kRows;
 };
 
 /// All combinations of the gradients that the problem can give, but none at all.
-std::vector<Wish> combinations(const Wanted& all) {
+std::vector<Wish> combinations(const LossProblem& p) {
+  const Wanted all = all_gradients(p);
   std::vector<Wish> list = {{all, Alignment::kElement}};
+  if (can_keep_strides(p)) {
+    list.push_back({all, Alignment::kWide, GradientLayout::kOfBoxes});
+    list.push_back({all, Alignment::kElement, GradientLayout::kOfBoxes});
+    list.push_back({{true, false, false}, Alignment::kWide, GradientLayout::kOfBoxes});
+  }
   // Alone: else pred's gradient, unaligned as well, keeps wide stores from the target's.
   if (all.target) list.push_back({{false, true, false}, Alignment::kElement});
   for (unsigned bits = 1; bits < 8; ++bits) {
@@ -35,9 +42,9 @@ void check_backward(const Implementation& implementation, const HostProblem& hos
   const BackwardBounds bounds = bounds_of(upstreams, scale);
   const BackwardResult expected =
       run_backward(oracle(), host, upstreams, scale, all_gradients(host.problem));
-  for (const auto& [wanted, alignment] : wishes) {
+  for (const auto& [wanted, alignment, layout] : wishes) {
     const BackwardResult got = run_backward(implementation, host, upstreams, scale, wanted,
-                                            boxloss::parallel_for, alignment);
+                                            boxloss::parallel_for, alignment, layout);
     report.expect(got.sentinels_intact, "backward wrote outside its outputs");
     if (wanted.pred) report.compare("pred's gradient", got.pred, expected.pred, bounds.pred);
     if (wanted.target) {
@@ -81,7 +88,7 @@ Report check(const Implementation& implementation, const HostProblem& host, Valu
   const auto check_from = [&](const Upstreams& upstreams, const std::vector<Wish>& wishes) {
     check_backward(implementation, host, bounds_of, upstreams, scale, wishes, report);
   };
-  check_from({upstream(UpstreamLayout::kContiguous), {}}, combinations(all));
+  check_from({upstream(UpstreamLayout::kContiguous), {}}, combinations(host.problem));
   check_from({upstream(UpstreamLayout::kGaps), {}}, all_at_once);
   check_from({upstream(UpstreamLayout::kOneValue), {}}, all_at_once);
   if (!extras.contains(Extra::kL1)) return report;

@@ -12,7 +12,8 @@ constexpr DType f64 = DType::kF64, f32 = DType::kF32, f16 = DType::kF16, bf16 = 
 constexpr BoxFormat xyxy = BoxFormat::kXyxy, xywh = BoxFormat::kXywh, cxcywh = BoxFormat::kCxcywh;
 constexpr Layout packed = Layout::kPacked, wide = Layout::kWide, gaps = Layout::kGaps,
                  odd_gaps = Layout::kOddGaps, shifted = Layout::kShifted,
-                 one_image = Layout::kOneImage, one_box = Layout::kOneBox;
+                 one_image = Layout::kOneImage, one_box = Layout::kOneBox, planes = Layout::kPlanes,
+                 apart = Layout::kApart;
 constexpr ClassTerm softmax = ClassTerm::kSoftmax, sigmoid = ClassTerm::kSigmoid,
                     focal = ClassTerm::kFocal, given = ClassTerm::kGiven;
 constexpr CaseClasses none = {};
@@ -124,6 +125,9 @@ const std::vector<CostCase> kCases = {
     {"shifted f64", {softmax, f64, shifted, i64, f64}, {f64, xywh, shifted}, {f64, xywh, shifted}, i64, {2, 3, 7, 19}, detr, add, no, plain},
     {"one image of preds", {sigmoid, f32}, {f32, cxcywh, one_image}, boxes, i64, {2, 3, 7, 19}, detr, add, no, plain},
     {"one pred, one target", {given, f32}, {f32, cxcywh, one_box}, {f32, cxcywh, one_box}, i64, {2, 3, 7, 19}, detr, add, no, plain},
+    {"preds in planes", none, {f32, cxcywh, planes}, boxes, i64, {2, 3, 7, 19}, detr, add, no, plain},
+    {"planes, bf16 and u8", {sigmoid, f32}, {bf16, xyxy, planes}, {u8, xyxy, planes}, i32, {2, 3, 7, 19}, detr, add, no, plain},
+    {"coordinates apart", {given, f32}, {f64, xywh, apart}, {f32, xywh, apart}, i64, {2, 3, 7, 19}, detr, add, no, plain},
     // --- layouts of scores
     {"wide logits", {softmax, f32, wide}, boxes, boxes, i64, {2, 3, 7, 19}, detr, add, no, plain},
     {"logits with gaps", {focal, bf16, gaps}, boxes, boxes, i64, {2, 3, 7, 19}, detr, add, no, plain},
@@ -203,6 +207,9 @@ CostCase random_cost_case(Random& random) {
     return random.pick(
         std::vector<Layout>{packed, wide, gaps, odd_gaps, shifted, one_image, one_box});
   };
+  const auto box_layout = [&] {
+    return random.chance(0.3) ? random.pick(std::vector<Layout>{planes, apart}) : layout();
+  };
   const auto weight = [&] { return random.chance(0.25) ? 0 : random.uniform(-2, 6); };
   CostCase c;
   c.classes = {
@@ -213,9 +220,9 @@ CostCase random_cost_case(Random& random) {
       random.pick(std::vector<std::optional<DType>>{f64, f32, no}),
       random.pick(std::vector<double>{0.25, 0.5, 0.9}),
       random.pick(std::vector<double>{2, 2, 0, 1, 3.5})};
-  c.pred = {floating(), format(), layout()};
+  c.pred = {floating(), format(), box_layout()};
   c.target = {random.pick(std::vector<DType>{f64, f32, f16, bf16, u8, i16, i32, i64}),
-              random.chance(0.6) ? c.pred.format : format(), layout()};
+              random.chance(0.6) ? c.pred.format : format(), box_layout()};
   c.offsets = index();
   c.shape = {1 + random.below(3), random.below(5), random.below(20), random.below(40),
              random.below(12)};

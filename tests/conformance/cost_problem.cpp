@@ -30,8 +30,8 @@ Strides strides_of(Layout layout, std::int64_t queries, std::int64_t n) {
     case Layout::kShifted: return {queries * n, n, 1};
     case Layout::kOneImage: return {0, n, 0};
     case Layout::kOneBox: return {0, 0, 0};
+    default: return {};  // of boxes alone
   }
-  return {};
 }
 
 double random_score(const CostProblem& p, Values values, Random& random) {

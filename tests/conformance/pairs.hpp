@@ -52,7 +52,8 @@ void for_each_pair(const LossProblem& p, const Visit& visit) {
                           target_slot};
           const std::int64_t at =
               target_image * p.target.image_stride + target_slot * p.target.slot_stride;
-          if (pairing.counts(pair.row) && pairing.counts(targets.get_box<double>(at))) visit(pair);
+          const Box<double> target = targets.get_box<double>(at, p.target.coordinate_stride);
+          if (pairing.counts(pair.row) && pairing.counts(target)) visit(pair);
         }
       }
     }

@@ -11,10 +11,10 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Strides {
-  std::int64_t image, slot, start;
+  std::int64_t image, slot, start, coordinate = 1;
 };
 
-Strides strides_of(Layout layout, std::int64_t slots) {
+Strides strides_of(Layout layout, std::int64_t images, std::int64_t slots) {
   switch (layout) {
     case Layout::kPacked: return {4 * slots, 4, 0};
     case Layout::kWide: return {7 * slots, 7, 0};
@@ -23,6 +23,11 @@ Strides strides_of(Layout layout, std::int64_t slots) {
     case Layout::kShifted: return {4 * slots, 4, 1};
     case Layout::kOneImage: return {0, 4, 0};
     case Layout::kOneBox: return {0, 0, 0};
+    case Layout::kTransposed: return {4, 4 * images, 0};
+    case Layout::kPlanes: return {4 * slots, 1, 0, slots};
+    case Layout::kCommonPlanes: return {slots, 1, 0, images * slots};
+    case Layout::kApart: return {8 * slots + 3, 2, 1, 2 * slots};
+    case Layout::kOneCoordinate: return {slots, 1, 0, 0};
   }
   return {};
 }
@@ -64,11 +69,12 @@ std::int64_t offset_of(const BoxView& view, std::int64_t b, std::int64_t j) {
 
 PlacedBoxes lay_out(const Operand& operand, std::int64_t images, std::int64_t slots, BoxView& view,
                     Array& values) {
-  const Strides strides = strides_of(operand.layout, slots);
+  const Strides strides = strides_of(operand.layout, images, slots);
   const bool is_empty = images * slots == 0;
-  view = {nullptr, operand.dtype, operand.format, images, slots, strides.image, strides.slot};
-  const std::int64_t count =
-      is_empty ? 0 : strides.start + offset_of(view, images - 1, slots - 1) + 4;
+  view = {nullptr, operand.dtype, operand.format, images,
+          slots,   strides.image, strides.slot,   strides.coordinate};
+  const std::int64_t last = offset_of(view, images - 1, slots - 1) + 3 * strides.coordinate;
+  const std::int64_t count = is_empty ? 0 : strides.start + last + 1;
   values = Array(operand.dtype, count);
   for (std::int64_t i = 0; i < count; ++i) values.set(i, kNan);
   if (!is_empty) {

@@ -22,7 +22,7 @@ void for_each_place(const BoxView& view, const Visit& visit) {
   }
 }
 
-/// From the first box of the view.
+/// Of the first value of a box, from the first of the view.
 std::int64_t offset_of(const BoxView& view, std::int64_t image, std::int64_t slot);
 
 /// Boxes of one operand: the array, and where its first box starts in it.
@@ -34,9 +34,9 @@ struct PlacedBoxes {
   void set(std::int64_t b, std::int64_t j, const Box<double>& box) const {
     const std::int64_t at = start + offset_of(view, b, j);
     values.set(at, box.x1);
-    values.set(at + 1, box.y1);
-    values.set(at + 2, box.x2);
-    values.set(at + 3, box.y2);
+    values.set(at + view.coordinate_stride, box.y1);
+    values.set(at + 2 * view.coordinate_stride, box.x2);
+    values.set(at + 3 * view.coordinate_stride, box.y2);
   }
 };
 

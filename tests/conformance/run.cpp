@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run.hpp"
 
+#include "pairings/indexed.hpp"
+
 namespace boxloss::conformance {
 namespace {
 
@@ -63,6 +65,39 @@ std::size_t shift_of(Alignment alignment, const BoxView& boxes) {
   return is_added_by_words ? 8 : size_of(boxes.dtype);
 }
 
+std::int64_t values_of(const BoxView& boxes) { return 4 * boxes.images * boxes.slots; }
+
+/// Of boxes at all, in any of the table's layouts.
+bool has_no_gaps(const BoxView& boxes) {
+  return (boxes.images - 1) * boxes.image_stride + (boxes.slots - 1) * boxes.slot_stride +
+             3 * boxes.coordinate_stride + 1 ==
+         values_of(boxes);
+}
+
+bool are_rows(const BoxView& boxes) {
+  return boxes.coordinate_stride == 1 && boxes.slot_stride == 4 &&
+         (boxes.images <= 1 || boxes.image_stride == 4 * boxes.slots);
+}
+
+bool can_keep_strides(const LossProblem& p, const BoxView& boxes) {
+  return !is_indexed(p) && values_of(boxes) > 0 && has_no_gaps(boxes) && !are_rows(boxes);
+}
+
+/// A gradient that has the strides of its boxes, row by row.
+Array in_rows(const Array& gradient, const BoxView& boxes) {
+  Array rows(gradient.dtype(), gradient.count());
+  std::int64_t next = 0;
+  for (std::int64_t b = 0; b < boxes.images; ++b) {
+    for (std::int64_t j = 0; j < boxes.slots; ++j) {
+      for (std::int64_t i = 0; i < 4; ++i) {
+        rows.set(next++, gradient.get(b * boxes.image_stride + j * boxes.slot_stride +
+                                      i * boxes.coordinate_stride));
+      }
+    }
+  }
+  return rows;
+}
+
 /// An incoming gradient on a device, or none.
 class DeviceUpstream {
  public:
@@ -86,6 +121,10 @@ Wanted all_gradients(const LossProblem& p) {
 
 Set<Extra> all_extras(const LossProblem& p) {
   return p.pred.format == p.target.format ? kExtras : Set<Extra>{Extra::kIou};
+}
+
+bool can_keep_strides(const LossProblem& p) {
+  return can_keep_strides(p, p.pred) || can_keep_strides(p, p.target);
 }
 
 ForwardResult run_forward(const Implementation& implementation, const HostProblem& host,
@@ -118,14 +157,15 @@ ForwardResult run_forward(const Implementation& implementation, const HostProble
 
 BackwardResult run_backward(const Implementation& implementation, const HostProblem& host,
                             const Upstreams& upstreams, const Array& scale, const Wanted& wanted,
-                            const ParallelFor& parallel_for, Alignment alignment) {
+                            const ParallelFor& parallel_for, Alignment alignment,
+                            GradientLayout layout) {
   const DeviceMemory& memory = *device_memory(implementation.device);
   const LossProblem& p = host.problem;
   const DeviceProblem device(memory, implementation.device, host);
   const DeviceUpstream loss(memory, upstreams.loss), l1(memory, upstreams.l1);
   const Input scale_value(memory, scale);
   const auto gradient_of = [&](bool is_wanted, const BoxView& boxes) {
-    return OptionalOutput(memory, is_wanted, boxes.dtype, 4 * boxes.images * boxes.slots,
+    return OptionalOutput(memory, is_wanted, boxes.dtype, values_of(boxes),
                           shift_of(alignment, boxes));
   };
   OptionalOutput pred = gradient_of(wanted.pred, p.pred);
@@ -135,10 +175,18 @@ BackwardResult run_backward(const Implementation& implementation, const HostProb
 
   Execution execution;
   execution.parallel_for = parallel_for;
+  const auto keeps_strides = [&](bool is_wanted, const BoxView& boxes) {
+    return is_wanted && layout == GradientLayout::kOfBoxes && can_keep_strides(p, boxes);
+  };
+  const LossGradients gradients{pred.data(), target.data(), weight.data(),
+                                keeps_strides(wanted.pred, p.pred),
+                                keeps_strides(wanted.target, p.target)};
   loss_backward(implementation, device.problem, {loss.view(), l1.view()}, scale_value.data(),
-                {pred.data(), target.data(), weight.data()}, execution);
+                gradients, execution);
 
   BackwardResult result{pred.read(), target.read(), weight.read(), {}};
+  if (gradients.keeps_pred_strides) result.pred = in_rows(result.pred, p.pred);
+  if (gradients.keeps_target_strides) result.target = in_rows(result.target, p.target);
   result.sentinels_intact =
       pred.sentinels_intact() && target.sentinels_intact() && weight.sentinels_intact();
   return result;

@@ -47,9 +47,17 @@ ForwardResult run_forward(const Implementation& implementation, const HostProble
 /// threads add 16-bit values to shared rows).
 enum class Alignment { kWide, kElement };
 
+/// Whether gradients are contiguous or, as far as they can, keep the strides of their boxes.
+enum class GradientLayout { kRows, kOfBoxes };
+
+/// Do they then lie in another way?
+bool can_keep_strides(const LossProblem& problem);
+
+/// Gives gradients row by row, in whatever layout they were written.
 BackwardResult run_backward(const Implementation& implementation, const HostProblem& host,
                             const Upstreams& upstreams, const Array& scale, const Wanted& wanted,
                             const ParallelFor& parallel_for = boxloss::parallel_for,
-                            Alignment alignment = Alignment::kWide);
+                            Alignment alignment = Alignment::kWide,
+                            GradientLayout layout = GradientLayout::kRows);
 
 }  // namespace boxloss::conformance

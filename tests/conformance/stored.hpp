@@ -51,7 +51,8 @@ Bounded<C> read_as(double value) {
 template <class C>
 Box<C> raw_values(const BoxView& view, std::int64_t image, std::int64_t slot) {
   const Elements<Any> values{view.data, view.dtype};
-  return values.get_box<C>(image * view.image_stride + slot * view.slot_stride);
+  return values.get_box<C>(image * view.image_stride + slot * view.slot_stride,
+                           view.coordinate_stride);
 }
 
 template <class C>

@@ -135,9 +135,9 @@ TEST_CASE("a cost's boxes are checked") {
   require_invalid([](CostCall& c) { c.problem.target.slots = -2; },
                   "target has a negative shape: 1 images, -2 slots");
   require_invalid([](CostCall& c) { c.problem.pred.image_stride = -8; },
-                  "pred has a negative stride: -8 by image, 4 by slot");
+                  "pred has a negative stride: -8 by image, 4 by slot, 1 by coordinate");
   require_invalid([](CostCall& c) { c.problem.target.slot_stride = -4; },
-                  "target has a negative stride: 16 by image, -4 by slot");
+                  "target has a negative stride: 16 by image, -4 by slot, 1 by coordinate");
   require_invalid([](CostCall& c) { c.problem.pred.data = nullptr; }, "pred.data is null");
   require_invalid([](CostCall& c) { c.problem.target.data = nullptr; }, "target.data is null");
   require_unsupported([](CostCall& c) { c.problem.pred.dtype = DType::kI32; },

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <boxloss/boxloss.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
@@ -96,9 +97,11 @@ TEST_CASE("boxes are checked") {
   require_invalid([](Call& c) { c.problem.target.slots = -2; },
                   "target has a negative shape: 2 images, -2 slots");
   require_invalid([](Call& c) { c.problem.pred.image_stride = -12; },
-                  "pred has a negative stride: -12 by image, 4 by slot");
+                  "pred has a negative stride: -12 by image, 4 by slot, 1 by coordinate");
   require_invalid([](Call& c) { c.problem.target.slot_stride = -4; },
-                  "target has a negative stride: 12 by image, -4 by slot");
+                  "target has a negative stride: 12 by image, -4 by slot, 1 by coordinate");
+  require_invalid([](Call& c) { c.problem.pred.coordinate_stride = -1; },
+                  "pred has a negative stride: 12 by image, 4 by slot, -1 by coordinate");
   require_invalid([](Call& c) { c.problem.pred.data = nullptr; }, "pred.data is null");
   require_invalid([](Call& c) { c.problem.target.data = nullptr; }, "target.data is null");
 }
@@ -503,6 +506,48 @@ TEST_CASE("gradients that threads add to must lie on whole boxes") {
     c.gradients.pred = behind(c);
   })(own_rows);
   REQUIRE_NOTHROW(own_rows.backward());
+}
+
+/// For pred and target alike: two images of three boxes with other strides.
+Spoil with_kept_strides(std::int64_t image, std::int64_t slot, std::int64_t coordinate) {
+  return [=](Call& c) {
+    for (BoxView* const boxes : {&c.problem.pred, &c.problem.target}) {
+      boxes->image_stride = image;
+      boxes->slot_stride = slot;
+      boxes->coordinate_stride = coordinate;
+    }
+    c.gradients.keeps_pred_strides = true;
+  };
+}
+
+TEST_CASE("only gradients of boxes without gaps or overlaps keep strides") {
+  for (const auto& [image, slot, coordinate] :
+       {std::array{12, 4, 1}, {12, 1, 3}, {3, 1, 6}, {4, 8, 1}, {1, 2, 6}, {1, 8, 2}}) {
+    Call call;
+    with_kept_strides(image, slot, coordinate)(call);
+    call.gradients.pred = call.values;
+    REQUIRE_NOTHROW(call.backward());
+  }
+  const std::string text = " is set, but the boxes have gaps or overlap: their strides are ";
+  const std::string pred = "gradients.keeps_pred_strides",
+                    target = "gradients.keeps_target_strides";
+  require_backward_refused<InvalidArgument>(
+      with_kept_strides(13, 4, 1), pred + text + "13 by image, 4 by slot, 1 by coordinate");
+  require_backward_refused<InvalidArgument>(with_kept_strides(0, 1, 3),
+                                            pred + text + "0 by image, 1 by slot, 3 by coordinate");
+  require_backward_refused<InvalidArgument>(
+      with_kept_strides(12, 1, 4), pred + text + "12 by image, 1 by slot, 4 by coordinate");
+  require_backward_refused<InvalidArgument>(
+      with_kept_strides(12, 1, 1), pred + text + "12 by image, 1 by slot, 1 by coordinate");
+  require_backward_refused<InvalidArgument>(
+      [](Call& c) {
+        c.problem.target.slot_stride = 0;
+        c.gradients.keeps_target_strides = true;
+      },
+      target + text + "12 by image, 0 by slot, 1 by coordinate");
+  require_backward_refused<InvalidArgument>(
+      indexed([](Call& c) { c.gradients.keeps_pred_strides = true; }),
+      pred + " is set, but gradients of pairs by index are contiguous");
 }
 
 TEST_CASE("every error is an Error") {

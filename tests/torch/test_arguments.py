@@ -347,15 +347,6 @@ def test_l1_is_of_values_in_one_format(device: torch.device, pairing: str) -> No
         )
 
 
-@pytest.mark.parametrize("argument", ["pred", "target"])
-def test_a_list_whose_last_dimension_has_gaps(device: torch.device, argument: str) -> None:
-    values = problem("indices", device)
-    values[argument] = values[argument].mT.contiguous().mT
-    for where in (device, torch.device("meta")):
-        with pytest.raises(ValueError, match=f"^giou_loss: {argument} has strides .*; its last"):
-            giou_loss(**move(values, where))
-
-
 def test_a_target_that_does_not_lie_on_its_elements() -> None:
     shifted = torch.frombuffer(bytearray(33), dtype=torch.int16, count=16, offset=1).view(4, 4)
     with pytest.raises(ValueError, match="target does not lie on a multiple of the 2 bytes of a"):

@@ -55,6 +55,7 @@ def varied_problems(device: torch.device) -> dict[str, Problem]:
         "double": problem("mask", device, double, double, double, **formats),
         "normalizer": problem("offsets", device, normalizer=number, eps_mode="clamp"),
         "wider rows": {**problem("dense", device), "pred": wide[..., :4]},
+        "planes": {**problem("dense", device), "pred": boxes((3, 5), device).mT.contiguous().mT},
         "wider rows in sets": {**problem("sets", device), "pred": wide[..., :4]},
         "pred_index in sets": one_index,
         "a normalizer for each of the sets": problem("sets", device, normalizer=numbers),
@@ -97,6 +98,7 @@ def test_the_private_operators(device: torch.device, name: str) -> None:
         inputs = (values["pred"], values["target"], values.get("weight"))
         for result, like, is_wanted in zip(results, inputs, wanted, strict=True):
             assert result.shape == (like.shape if is_wanted else (0,))
+        assert results[0].stride(-1) == (5 if name == "planes" else 1)
 
 
 @pytest.mark.parametrize("name", NAMES)

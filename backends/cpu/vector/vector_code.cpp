@@ -37,6 +37,38 @@ void write(const C* from, int values, void* to, DType dtype) {
   });
 }
 
+template <class C>
+void read_columns(const void* from, DType dtype, std::int64_t stride, int boxes, C* to) {
+  with_elements(from, dtype, [=](auto elements) {
+    for (int block = 0; block < boxes; block += kBlock) {
+      Columns<C> columns = {};
+      const int count = boxes - block < kBlock ? boxes - block : kBlock;
+      columns.for_each([=](C* column, int coordinate) BOXLOSS_INLINE {
+        const std::int64_t first = coordinate * stride + block;
+#pragma omp simd
+        for (int i = 0; i < count; ++i) column[i] = elements.template get<C>(first + i);
+      });
+      columns.write(to + 4 * block);
+    }
+  });
+}
+
+template <class C>
+void write_columns(const C* from, int boxes, void* to, DType dtype, std::int64_t stride) {
+  with_outputs(to, dtype, [=](auto outputs) {
+    for (int block = 0; block < boxes; block += kBlock) {
+      Columns<C> columns;
+      columns.read(from + 4 * block);
+      const int count = boxes - block < kBlock ? boxes - block : kBlock;
+      columns.for_each([=](const C* column, int coordinate) BOXLOSS_INLINE {
+        const std::int64_t first = coordinate * stride + block;
+#pragma omp simd
+        for (int i = 0; i < count; ++i) outputs.set(first + i, column[i]);
+      });
+    }
+  });
+}
+
 /// Gives `use` the format as a type, so that it is chosen outside of the loop.
 template <BoxFormat format>
 struct Format {
@@ -246,14 +278,15 @@ double sum(const C* values, int count) {
 
 template <class C>
 constexpr VectorCode<C> code() {
-  return {read<C>,        write<C>,
-          to_corners<C>,  from_corners_gradient<C>,
-          losses<C>,      ious<C>,
-          gradients<C>,   l1<C>,
-          add_l1<C>,      add_l1_gradients<C>,
-          multiply<C>,    find_padding<C>,
-          losses_with<C>, l1_with<C>,
-          class_costs<C>, cost_entries<C>,
+  return {read<C>,         write<C>,
+          read_columns<C>, write_columns<C>,
+          to_corners<C>,   from_corners_gradient<C>,
+          losses<C>,       ious<C>,
+          gradients<C>,    l1<C>,
+          add_l1<C>,       add_l1_gradients<C>,
+          multiply<C>,     find_padding<C>,
+          losses_with<C>,  l1_with<C>,
+          class_costs<C>,  cost_entries<C>,
           sum<C>};
 }
 

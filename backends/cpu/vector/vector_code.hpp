@@ -29,6 +29,10 @@ struct VectorCode {
   /// Values of any dtype to C, and back. These two alone keep to `values`.
   void (*read)(const void* from, DType dtype, int values, C* to);
   void (*write)(const C* from, int values, void* to, DType dtype);
+  /// Boxes whose coordinates are arrays, `stride` elements from one to the next, to rows, and back.
+  /// Of those arrays these keep to `boxes`.
+  void (*read_columns)(const void* from, DType dtype, std::int64_t stride, int boxes, C* to);
+  void (*write_columns)(const C* from, int boxes, void* to, DType dtype, std::int64_t stride);
 
   void (*to_corners)(C* boxes, BoxFormat format, int count);
   void (*from_corners_gradient)(C* gradients, BoxFormat format, int count);

@@ -105,6 +105,9 @@ struct LossGradients {
   void* pred = nullptr;
   void* target = nullptr;
   void* weight = nullptr;
+  /// The gradient is not contiguous, but has the strides of its boxes, whose dimensions then lie in
+  /// memory in any order, but without gaps or overlaps. Not for an indexed pairing.
+  bool keeps_pred_strides = false, keeps_target_strides = false;
 };
 
 /// float64 when either box array is float64, else float32.

@@ -24,9 +24,9 @@ struct ArrayView {
   DType dtype = DType::kF32;
 };
 
-/// Boxes of shape (images, slots, 4) that somebody else owns. Box (b, j) is the four consecutive
-/// elements that start at element b * image_stride + j * slot_stride. Strides count elements and
-/// may be 0 (expanded), not negative.
+/// Boxes of shape (images, slots, 4) that somebody else owns. Value c of box (b, j) is element
+/// b * image_stride + j * slot_stride + c * coordinate_stride. Strides count elements and may be 0
+/// (expanded), not negative.
 struct BoxView {
   const void* data = nullptr;
   DType dtype = DType::kF32;
@@ -35,6 +35,7 @@ struct BoxView {
   std::int64_t slots = 0;
   std::int64_t image_stride = 0;
   std::int64_t slot_stride = 4;
+  std::int64_t coordinate_stride = 1;
   /// Optional, with Pairing::Kind::kIndexed only: which box each pair reads, int32 or int64. The
   /// boxes are then one list, whose row r is box (r / slots, r % slots).
   ArrayView rows = {};

@@ -73,8 +73,9 @@ def box_loss(
     are as many boxes in all. "none" gives a nested tensor of target's structure.
 
     Args:
-        pred: predicted boxes of shape (..., 4), float64, float32, float16 or bfloat16. The last
-            dimension must be contiguous; the others may have any strides.
+        pred: predicted boxes of shape (..., 4), float64, float32, float16 or bfloat16. It
+            may have any strides, and is copied only where two for its leading dimensions and one
+            for its coordinates cannot tell them.
         target: true boxes, shaped as pred; with offsets (T, 4). Any floating dtype, uint8, int16,
             int32 or int64. Nothing is cast beforehand: values are converted in registers.
         loss: one of the words above.
@@ -110,9 +111,10 @@ def box_loss(
 
     Returns:
         The loss, float64 when either box tensor is, else float32. Differentiable, twice too, with
-        respect to pred, weight and a floating target; gradients have their input's dtype. At ties
-        of min and max a gradient is split half and half; an intersection that is empty or only
-        touches has none.
+        respect to pred, weight and a floating target; gradients have their input's dtype, and those
+        of boxes that fill their memory, as of ``head.permute(0, 2, 3, 1)``, its strides, too; all
+        others, and with indices, are contiguous. At ties of min and max a gradient is split half
+        and half; an intersection that is empty or only touches has none.
 
     Raises:
         ValueError: a bad value or shape. TypeError: a bad dtype, or no tensor. RuntimeError:

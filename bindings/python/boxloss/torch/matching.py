@@ -46,9 +46,8 @@ def matching_cost(
     assignment see `hungarian_match`.
 
     Args:
-        pred: predicted boxes (..., images, queries, 4), float64, float32, float16 or bfloat16; the
-            last dimension must be contiguous. What stands in front, decoder layers say, is matched
-            apart.
+        pred: predicted boxes (..., images, queries, 4), float64, float32, float16 or bfloat16,
+            of any strides. What stands in front, decoder layers say, is matched apart.
         target: the true boxes of all images (T, 4), any dtype that `box_loss` takes.
         offsets: (images + 1), int32 or int64: image b owns target rows offsets[b] to offsets[b +
             1], clamped to [0, T]. See check_indices.

@@ -82,7 +82,7 @@ def detr_loss_boxes(
         Else as collate_matches and box_losses. On a GPU indices are not checked: a pair that lies
         outside does not count.
     """
-    pred = outputs["pred_boxes"].contiguous()
+    pred = outputs["pred_boxes"]
     target, firsts = _true_boxes(targets)
     pred_index, target_index = _rows(indices, firsts, pred.shape[1], pred.device)
     giou, l1, _ = box_losses(
@@ -149,7 +149,7 @@ class HungarianMatcher(torch.nn.Module):
             For each image (src, tgt), int64 on the CPU, src ascending: min(queries, n) pairs, or so
             many of each group.
         """
-        pred = outputs["pred_boxes"].contiguous()
+        pred = outputs["pred_boxes"]
         target, firsts = _true_boxes(targets)
         offsets = on_host(firsts, pred.device)
         cost = matching_cost(

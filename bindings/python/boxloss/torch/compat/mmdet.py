@@ -106,8 +106,8 @@ class MMDetLoss(torch.nn.Module):
             normalizer = as_normalizer(avg_factor + eps, pred.device)
         eps_mode: EpsMode = "clamp" if self.loss in _FLOOR else "add"
         loss = box_loss(
-            pred.contiguous(),
-            target.contiguous(),
+            pred,
+            target,
             self.loss,
             weight=weight,
             normalizer=normalizer,
