@@ -3,6 +3,8 @@
 """Boxes as convolutions give them, coordinate after coordinate: read where they are, and their
 gradients written in the same memory format."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from boxloss.torch import box_loss, box_losses, giou_loss, matching_cost, pairwise_iou
@@ -13,6 +15,8 @@ from problems import PAIRINGS, Problem, boxes, problem
 from torch import Tensor
 
 pytestmark = pytest.mark.asan
+
+Arrange = Callable[[Tensor], Tensor]
 
 
 def in_planes(values: Tensor) -> Tensor:
@@ -26,9 +30,8 @@ def coordinates_first(values: Tensor) -> Tensor:
 
 
 def scattered(values: Tensor) -> Tensor:
-    """The same boxes with NaN between any two of their numbers."""
-    wide = values.new_full((*values.shape, 2), float("nan"))
-    wide = wide if values.is_floating_point() else wide.clamp(max=99)
+    """The same boxes with something else between any two of their numbers."""
+    wide = values.new_full((*values.shape, 2), float("nan") if values.is_floating_point() else 99)
     wide[..., 0] = values
     return wide[..., 0]
 
@@ -50,7 +53,7 @@ def flattened(head: Tensor) -> Tensor:
 @pytest.mark.parametrize("laid", [in_planes, coordinates_first, scattered])
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_agrees_with_the_formula(
-    implementation: Implementation, pairing: str, laid: type, reduction: str
+    implementation: Implementation, pairing: str, laid: Arrange, reduction: str
 ) -> None:
     for operands in (("pred",), ("target",), ("pred", "target")):
         values = problem(pairing, implementation.device, weight=torch.float32, reduction=reduction)
@@ -93,12 +96,12 @@ def gradients_of(values: Problem) -> dict[str, Tensor]:
 @pytest.mark.parametrize("laid", [in_planes, coordinates_first])
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_gradients_have_the_strides_of_what_they_belong_to(
-    implementation: Implementation, pairing: str, laid: type
+    implementation: Implementation, pairing: str, laid: Arrange
 ) -> None:
     values = problem(pairing, implementation.device, reduction="none")
     values.update({name: laid(values[name]) for name in ("pred", "target")})
     for name, gradient in gradients_of(values).items():
-        if "indices" in pairing or "sets" in pairing:
+        if pairing in ("indices", "sets"):
             assert gradient.is_contiguous()
         else:
             assert gradient.stride() == values[name].stride()
@@ -139,7 +142,7 @@ def test_boxes_that_have_to_be_copied_have_gradients_of_their_strides(
 
 @pytest.mark.parametrize("view", [permuted, flattened])
 def test_a_head_gets_its_gradient_without_a_copy(
-    implementation: Implementation, view: type
+    implementation: Implementation, view: Arrange
 ) -> None:
     head = head_output(implementation.device)
     target = torch.zeros_like(view(head))
@@ -174,8 +177,13 @@ def test_sizes(implementation: Implementation, shape: tuple[int, int, int], redu
     pred = permuted(head_output(implementation.device, shape))
     target = boxes(shape, pred.device, seed=2)
     values = {"pred": pred, "target": target, "reduction": reduction}
-    check(values)
-    assert gradients_of(values)["pred"].shape == pred.shape
+    gradient = gradients_of(values)["pred"]
+    assert gradient.shape == pred.shape
+    torch.testing.assert_close(
+        gradient, gradients_of({**values, "pred": pred.contiguous()})["pred"]
+    )
+    if target.numel() > 0:
+        check(values)
 
 
 def test_matching_costs(implementation: Implementation) -> None:
@@ -187,7 +195,7 @@ def test_matching_costs(implementation: Implementation) -> None:
     assert torch.equal(*ious)
 
 
-@pytest.mark.parametrize("pairing", ["dense", "zero_padded", "offsets", "sets"])
+@pytest.mark.parametrize("pairing", ["dense", "mask", "offsets", "sets"])
 def test_derivatives_of_both_orders(device: torch.device, pairing: str) -> None:
     double = torch.float64
     values = problem(pairing, device, double, double, reduction="none")
@@ -205,7 +213,7 @@ def test_derivatives_of_both_orders(device: torch.device, pairing: str) -> None:
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("view", [permuted, flattened])
 def test_compiled_as_in_eager_code(
-    device: torch.device, view: type, dynamic: bool, backend: str
+    device: torch.device, view: Arrange, dynamic: bool, backend: str
 ) -> None:
     def step(head: Tensor, target: Tensor) -> Tensor:
         return box_loss(view(2 * head), target, "ciou")
