@@ -51,15 +51,6 @@ struct Columns {
     y2[i] = box.y2;
   }
 
-  /// Calls use(column, coordinate) for each of the four.
-  template <class Use>
-  BOXLOSS_HOST_DEVICE void for_each(const Use& use) {
-    use(x1, 0);
-    use(y1, 1);
-    use(x2, 2);
-    use(y2, 3);
-  }
-
   BOXLOSS_HOST_DEVICE void read(const C* boxes) {
     for_each_in_block([&](int i) BOXLOSS_INLINE { set(i, box_at(boxes, i)); });
   }

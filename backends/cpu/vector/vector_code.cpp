@@ -37,18 +37,20 @@ void write(const C* from, int values, void* to, DType dtype) {
   });
 }
 
+/// In two steps: of one that converts and turns, the compiler makes scalar code.
 template <class C>
 void read_columns(const void* from, DType dtype, std::int64_t stride, int boxes, C* to) {
   with_elements(from, dtype, [=](auto elements) {
-    for (int block = 0; block < boxes; block += kBlock) {
-      Columns<C> columns = {};
-      const int count = boxes - block < kBlock ? boxes - block : kBlock;
-      columns.for_each([=](C* column, int coordinate) BOXLOSS_INLINE {
-        const std::int64_t first = coordinate * stride + block;
+    C columns[4][kTilePairs];
+    for (int coordinate = 0; coordinate < 4; ++coordinate) {
+      C* const column = columns[coordinate];
+      const std::int64_t first = coordinate * stride;
 #pragma omp simd
-        for (int i = 0; i < count; ++i) column[i] = elements.template get<C>(first + i);
-      });
-      columns.write(to + 4 * block);
+      for (int i = 0; i < boxes; ++i) column[i] = elements.template get<C>(first + i);
+    }
+#pragma omp simd
+    for (int i = 0; i < boxes; ++i) {
+      set_box_at(to, i, Box<C>{columns[0][i], columns[1][i], columns[2][i], columns[3][i]});
     }
   });
 }
@@ -56,15 +58,10 @@ void read_columns(const void* from, DType dtype, std::int64_t stride, int boxes,
 template <class C>
 void write_columns(const C* from, int boxes, void* to, DType dtype, std::int64_t stride) {
   with_outputs(to, dtype, [=](auto outputs) {
-    for (int block = 0; block < boxes; block += kBlock) {
-      Columns<C> columns;
-      columns.read(from + 4 * block);
-      const int count = boxes - block < kBlock ? boxes - block : kBlock;
-      columns.for_each([=](const C* column, int coordinate) BOXLOSS_INLINE {
-        const std::int64_t first = coordinate * stride + block;
+    for (int coordinate = 0; coordinate < 4; ++coordinate) {
+      const std::int64_t first = coordinate * stride;
 #pragma omp simd
-        for (int i = 0; i < count; ++i) outputs.set(first + i, column[i]);
-      });
+      for (int i = 0; i < boxes; ++i) outputs.set(first + i, from[4 * i + coordinate]);
     }
   });
 }
