@@ -10,7 +10,7 @@ import boxloss
 import pytest
 import torch
 
-PREFIXES = f"{boxloss.cmake_prefix_path};{torch.utils.cmake_prefix_path}"
+PREFIXES = (boxloss.cmake_prefix_path, torch.utils.cmake_prefix_path)
 
 
 def skip_without(*tools: str) -> None:
@@ -20,13 +20,13 @@ def skip_without(*tools: str) -> None:
 
 
 def configure(
-    project: Path, folder: Path, prefixes: str = PREFIXES
+    project: Path, folder: Path, *options: str, prefixes: tuple[str, ...] = PREFIXES
 ) -> subprocess.CompletedProcess[str]:
     skip_without("cmake", "c++")
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     warnings = "-Wall -Wextra -Wpedantic -Wshadow -Werror"
-    options = [f"-DCMAKE_PREFIX_PATH={prefixes}", f"-DCMAKE_CXX_FLAGS={warnings}"]
-    command = ["cmake", *generator, "-S", str(project), "-B", str(folder), *options]
+    common = [f"-DCMAKE_PREFIX_PATH={';'.join(prefixes)}", f"-DCMAKE_CXX_FLAGS={warnings}"]
+    command = ["cmake", *generator, "-S", str(project), "-B", str(folder), *common, *options]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
