@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include <pthread.h>
+
 #include <atomic>
 #include <boxloss/execution.hpp>
 #include <condition_variable>
@@ -29,23 +31,14 @@ struct Job {
   }
 };
 
-/// Threads that wait for the next job. They are never joined: they wait until the process ends, and
-/// a process that was forked, which has none of them, waits for none.
+/// Threads that wait for the next job, from the first one on. They are never joined: they wait
+/// until the process ends.
 class Pool {
  public:
-  Pool() {
-    try {
-      for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) {
-        std::thread([this] { wait_for_jobs(); }).detach();
-      }
-    } catch (const std::system_error&) {
-      // The system gives no more threads: those that run share the work.
-    }
-  }
-
   void run(Job& job) {
     // While another caller has the threads, or from one of its tasks, a job takes the caller's.
     if (job.tasks <= 1 || is_taken_.test_and_set()) return job.work();
+    if (!has_threads_) start_threads();
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       job_ = &job;
@@ -61,6 +54,17 @@ class Pool {
   }
 
  private:
+  void start_threads() {
+    has_threads_ = true;
+    try {
+      for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) {
+        std::thread([this] { wait_for_jobs(); }).detach();
+      }
+    } catch (const std::system_error&) {
+      // The system gives no more threads: those that run share the work.
+    }
+  }
+
   void wait_for_jobs() {
     std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
@@ -75,18 +79,26 @@ class Pool {
   }
 
   std::atomic_flag is_taken_ = ATOMIC_FLAG_INIT;
+  bool has_threads_ = false;
   std::mutex mutex_;
   std::condition_variable has_job_, is_done_;
   Job* job_ = nullptr;
   int at_work_ = 0;
 };
 
+std::atomic<Pool*> pool = nullptr;
+
+void make_pool() { pool = new Pool; }
+
 }  // namespace
 
 void parallel_for(std::int64_t tasks, const std::function<void(std::int64_t)>& task) {
-  static Pool& pool = *new Pool;
+  // A process that is forked gets none of the threads, but their locks as they are: it takes a pool
+  // of its own.
+  [[maybe_unused]] static const int registered =
+      (make_pool(), pthread_atfork(nullptr, nullptr, make_pool));
   Job job{tasks, task};
-  pool.run(job);
+  pool.load()->run(job);
 }
 
 }  // namespace boxloss
