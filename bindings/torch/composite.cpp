@@ -243,12 +243,13 @@ LossGradientTensors composite_backward(const IncomingTensors& grads, const LossA
   leaves.pred = leaf(args.pred, wanted[0]);
   leaves.target = leaf(args.target, wanted[1]);
   if (args.weight) leaves.weight = leaf(*args.weight, wanted[2]);
-  auto [pred, target, weight] = differentiate(grads, leaves, wanted, /*creates_graph=*/false);
-  const auto output = [&](const at::Tensor& gradient, const at::Tensor& like) {
-    return gradient.defined() ? gradient.contiguous() : at::empty({0}, like.options());
-  };
-  return {output(pred, args.pred), output(target, args.target),
-          output(weight, args.weight.value_or(args.pred))};
+  const auto [pred, target, weight] = differentiate(grads, leaves, wanted, /*creates_graph=*/false);
+  const LossGradientTensors results = empty_gradients(args, wanted);
+  const auto& [d_pred, d_target, d_weight] = results;
+  if (wanted[0]) d_pred.copy_(pred);
+  if (wanted[1]) d_target.copy_(target);
+  if (wanted[2]) d_weight.copy_(weight);
+  return results;
 }
 
 }  // namespace boxloss::torch_binding
