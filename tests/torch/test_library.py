@@ -57,7 +57,8 @@ def test_of_torchs_libraries_only_two_are_needed() -> None:
 def test_nothing_but_the_typed_functions_is_exported() -> None:
     defined = output_of("nm", "-D", "--defined-only", "--demangle").splitlines()
     ours = [line.split(maxsplit=2)[2] for line in defined if "boxloss::" in line]
-    functions = {name.split("(")[0] for name in ours if not name.startswith("typeinfo")}
+    of_errors = ("typeinfo", "vtable")  # what is thrown here is the library's own type
+    functions = {name.split("(")[0] for name in ours if not name.startswith(of_errors)}
     assert functions == {
         f"boxloss::{name}" for name in ("box_loss", "box_losses", "matching_cost", "pairwise_iou")
     }
