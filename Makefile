@@ -110,7 +110,7 @@ test-peers: .venv-peers/.boxloss ## the examples and adapters, each beside the d
 
 test-python: package ## the Python tests
 	$(get_headers)
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest --numprocesses 2  # each has torch's threads, and its share of the GPU
 
 build: $(venv) ## the C++ library and its tests, in build/
 	$(get_catch2)
