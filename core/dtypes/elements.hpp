@@ -206,7 +206,7 @@ struct Boxes {
   }
   template <class C>
   BOXLOSS_HOST_DEVICE Box<C> get(std::int64_t b, std::int64_t slot) const {
-    return values.template get_box<C>(element_of(b, slot), coordinate_stride);
+    return values.template get_box<C>(element_of(b, slot), opaque_index(coordinate_stride));
   }
 };
 

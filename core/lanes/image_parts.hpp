@@ -89,7 +89,8 @@ BOXLOSS_HOST_DEVICE void set_gradient(const BoxOutputs<E>& gradient, bool keeps_
                                       const Boxes<E>& boxes, std::int64_t b, std::int64_t slot,
                                       std::int64_t row, const Box<C>& value) {
   if (__builtin_expect(opaque(keeps_strides), 0)) {
-    gradient.values.set_box(boxes.element_of(b, slot), value, boxes.coordinate_stride);
+    gradient.values.set_box(boxes.element_of(b, slot), value,
+                            opaque_index(boxes.coordinate_stride));
   } else {
     gradient.set(row, value);
   }

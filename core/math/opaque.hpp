@@ -23,7 +23,7 @@ BOXLOSS_HOST_DEVICE int opaque(int value) {
 // The next two are for AMD's compiler alone. It moves more out of a loop than there are registers
 // for: pointers that walk along each array, and the outcome of each comparison.
 
-/// For a thread's own index.
+/// For a thread's own index, or a stride that is added to it.
 BOXLOSS_HOST_DEVICE std::int64_t opaque_index(std::int64_t index) {
 #if defined(__AMDGCN__)
   asm("" : "+v"(index));
