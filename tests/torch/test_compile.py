@@ -47,6 +47,7 @@ def test_a_training_step(device: torch.device) -> None:
     assert_as_eager(compiled, problem("offsets", device, torch.bfloat16, torch.uint8))
 
 
+@pytest.mark.usefixtures("cpp_compiler")
 def test_a_training_step_without_python(device: torch.device) -> None:
     with torch._inductor.config.patch(cpp_wrapper=True):
         compiled = torch.compile(step, fullgraph=True)

@@ -97,8 +97,10 @@ def import_error(folder: Path, code: str) -> str:
 
 def test_another_torch_is_told_which_there_are_and_what_builds_for_it(tmp_path: Path) -> None:
     package = copy_of_the_package(tmp_path)
-    (package / "lib" / LIBRARY.name).rename(package / "lib/libboxloss_torch-2.9.so")
-    (package / "lib/libboxloss_torch-2.10.so").touch()
+    for library in (package / "lib").glob("libboxloss_torch-*.so"):
+        library.unlink()
+    for minor in ("2.10", "2.9"):
+        (package / f"lib/libboxloss_torch-{minor}.so").touch()
     error = import_error(tmp_path, "import boxloss.torch")
     assert f"boxloss {boxloss.__version__} has no operators for torch {MINOR}" in error
     assert "It has those for torch 2.9, 2.10. " in error

@@ -213,8 +213,15 @@ def test_derivatives_of_both_orders(device: torch.device, pairing: str) -> None:
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("view", [permuted, flattened])
 def test_compiled_as_in_eager_code(
-    device: torch.device, view: Arrange, dynamic: bool, backend: str
+    device: torch.device,
+    view: Arrange,
+    dynamic: bool,
+    backend: str,
+    request: pytest.FixtureRequest,
 ) -> None:
+    if backend == "inductor":
+        request.getfixturevalue("cpp_compiler")
+
     def step(head: Tensor, target: Tensor) -> Tensor:
         return box_loss(view(2 * head), target, "ciou")
 
