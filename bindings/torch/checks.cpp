@@ -16,14 +16,12 @@ Loss parse_loss(const char* function, std::string_view given) {
 }
 
 BoxFormat parse_format(const char* function, const char* argument, std::string_view given) {
-  return parse<BoxFormat>(
-      function, argument, given,
-      {{"xyxy", BoxFormat::kXyxy}, {"xywh", BoxFormat::kXywh}, {"cxcywh", BoxFormat::kCxcywh}});
+  return parse<BoxFormat>(function, argument, given,
+                          {BoxFormat::kXyxy, BoxFormat::kXywh, BoxFormat::kCxcywh});
 }
 
 EpsMode parse_eps_mode(const char* function, std::string_view given) {
-  return parse<EpsMode>(function, "eps_mode", given,
-                        {{"add", EpsMode::kAdd}, {"clamp", EpsMode::kClamp}});
+  return parse<EpsMode>(function, "eps_mode", given, {EpsMode::kAdd, EpsMode::kClamp});
 }
 
 bool is_in(at::ScalarType type, std::initializer_list<at::ScalarType> types) {

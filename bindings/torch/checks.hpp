@@ -4,13 +4,12 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <boxloss/loss.hpp>
-#include <boxloss/view.hpp>
+#include <boxloss/box_loss.hpp>
+#include <boxloss/matching_cost.hpp>
 #include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 /// What the operators ask of their arguments, symbolic shapes included. A bad value or shape is a
@@ -22,13 +21,13 @@ using OptionalTensor = std::optional<at::Tensor>;
 
 template <class Enum>
 Enum parse(const char* function, const char* argument, std::string_view given,
-           std::initializer_list<std::pair<std::string_view, Enum>> allowed) {
-  for (const auto& [word, value] : allowed) {
-    if (word == given) return value;
+           std::initializer_list<Enum> allowed) {
+  for (const Enum value : allowed) {
+    if (name_of(value) == given) return value;
   }
   std::string words;
-  for (const auto& [word, value] : allowed) {
-    words += (words.empty() ? "'" : ", '") + std::string(word) + "'";
+  for (const Enum value : allowed) {
+    words += (words.empty() ? "'" : ", '") + std::string(name_of(value)) + "'";
   }
   TORCH_CHECK_VALUE(false, function, ": ", argument, " is '", given, "'; allowed: ", words);
 }

@@ -100,15 +100,13 @@ void check_normalizer(const LossArgs& a, Reduction reduction) {
 }  // namespace
 
 LossOptions check_args(const LossArgs& a) {
-  const LossOptions options{
-      parse_loss(a.function, a.loss),
-      parse_format(a.function, "pred_format", a.pred_format),
-      parse_format(a.function, "target_format", a.target_format),
-      parse_pairing(a),
-      parse<Reduction>(
-          a.function, "reduction", a.reduction,
-          {{"none", Reduction::kNone}, {"sum", Reduction::kSum}, {"mean", Reduction::kMean}}),
-      parse_eps_mode(a.function, a.eps_mode)};
+  const LossOptions options{parse_loss(a.function, a.loss),
+                            parse_format(a.function, "pred_format", a.pred_format),
+                            parse_format(a.function, "target_format", a.target_format),
+                            parse_pairing(a),
+                            parse<Reduction>(a.function, "reduction", a.reduction,
+                                             {Reduction::kNone, Reduction::kSum, Reduction::kMean}),
+                            parse_eps_mode(a.function, a.eps_mode)};
   check_eps(a.function, a.eps, compute_type(a));
   check_dense(a.function, "pred", a.pred);
   check_device(a.function, a.pred, "target", a.target);

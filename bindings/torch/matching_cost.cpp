@@ -72,9 +72,7 @@ std::vector<c10::SymInt> cost_shape(const CostArgs& a) {
 
 ClassTerm parse_class_term(const CostArgs& a) {
   const auto mode = parse<ClassTerm>(a.function, "class_mode", a.class_mode,
-                                     {{"softmax", ClassTerm::kSoftmax},
-                                      {"sigmoid", ClassTerm::kSigmoid},
-                                      {"focal", ClassTerm::kFocal}});
+                                     {ClassTerm::kSoftmax, ClassTerm::kSigmoid, ClassTerm::kFocal});
   TORCH_CHECK_VALUE(!a.logits || !a.class_cost, a.function,
                     ": give logits or class_cost, not both");
   TORCH_CHECK_VALUE(a.logits.has_value() == a.labels.has_value(), a.function, ": ",
