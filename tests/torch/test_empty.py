@@ -106,8 +106,8 @@ def test_twice_differentiable(device: torch.device, name: str) -> None:
 
 def test_a_normalizer_of_0_where_boxes_count_is_divided_by(device: torch.device) -> None:
     # Of three images the first and the last have no boxes.
-    pred = torch.rand(3, 1, 4, 4, device=device)
-    target = torch.rand(3, 1, 4, 4, device=device)
+    pred = torch.tensor([0.0, 0.0, 1.0, 1.0], device=device).expand(3, 1, 4, 4)
+    target = pred + 1
     lengths = torch.tensor([[0], [2], [0]], device=device)
     normalizer = torch.tensor(0.0, device=device)
 
