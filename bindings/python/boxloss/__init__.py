@@ -3,8 +3,18 @@
 """Fused box-regression losses on any device. For PyTorch: ``import boxloss.torch``."""
 
 from pathlib import Path as _Path
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ._version import __version__ as __version__
 
 cmake_prefix_path = str(_Path(__file__).parent)
 """What CMAKE_PREFIX_PATH needs for find_package(boxloss), as torch.utils.cmake_prefix_path."""
+
+if not _TYPE_CHECKING:  # to a type checker every name would exist
+
+    def __getattr__(name: str) -> None:
+        # Its names are read, not imported: nobody gets torch who did not ask for it.
+        binding = _Path(__file__).parent / "torch" / "__init__.py"
+        if binding.exists() and f'    "{name}",\n' in binding.read_text():
+            raise ImportError(f"{name} is for PyTorch: from boxloss.torch import {name}")
+        raise AttributeError(f"module 'boxloss' has no attribute {name!r}")
