@@ -3,6 +3,8 @@
 """Loads the operator library that was built for the torch at hand."""
 
 import re
+import shlex
+import sys
 from pathlib import Path
 
 import torch
@@ -11,12 +13,14 @@ from boxloss import __version__
 from boxloss._libraries import FOLDER, torch_versions
 
 
-def _build_command() -> str:
-    """Builds for this torch, from the sdist."""
+def _how_to_build() -> str:
+    """Ends in a line for the shell, with nothing behind it."""
     backend = "cuda" if torch.version.cuda else "hip" if torch.version.hip else "cpu"
+    pip = shlex.join([sys.executable, "-m", "pip", "install"])
     return (
-        "pip install --no-build-isolation --no-deps --force-reinstall --no-binary boxloss "
-        f"-C cmake.define.BACKEND={backend} boxloss=={__version__}"
+        "in the folder of boxloss's sources, with a C++ compiler:\n\n"
+        f"    {pip} scikit-build-core cmake ninja && "
+        f"CMAKE_ARGS=-DBACKEND={backend} {pip} --no-build-isolation ."
     )
 
 
@@ -38,8 +42,7 @@ def _load() -> None:
         raise ImportError(
             f"boxloss {__version__} has no operators for torch {minor}: {library} is missing. "
             f"It has those for torch {', '.join(torch_versions()) or '(none)'}. Either install "
-            "one of these, or build for this one, with a C++ compiler, CMake, Ninja and "
-            f"scikit-build-core: {_build_command()}"
+            f"one of these, or build for this one, {_how_to_build()}"
         )
     other = _other_copy(library)
     if other is not None:
@@ -51,7 +54,10 @@ def _load() -> None:
         torch.ops.load_library(library)
     except OSError as error:
         reason = error.__cause__ or error  # torch's own says the path alone
-        raise ImportError(f"boxloss's operators for torch {minor} do not load: {reason}") from error
+        raise ImportError(
+            f"boxloss's operators for torch {minor} do not load: {reason}. If they are for "
+            f"another build of torch, build them for this one, {_how_to_build()}"
+        ) from error
 
 
 _load()

@@ -16,7 +16,7 @@ def _imported(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise ImportError(
-            f"hungarian_match needs {name}, which cannot be imported: pip install boxloss[matching]"
+            f"hungarian_match needs {name}, which cannot be imported: pip install scipy"
         ) from error
 
 
@@ -113,7 +113,7 @@ def hungarian_match(cost: Tensor, offsets: Tensor, *, groups: int = 1) -> tuple[
 
     Each image's queries and its own columns are assigned by SciPy's linear_sum_assignment, layer by
     layer, one after the other. The cost goes to the host in one copy; that is the only wait for a
-    GPU. Needs SciPy: ``pip install boxloss[matching]``.
+    GPU. Needs SciPy: ``pip install scipy``.
 
     Args:
         cost: (queries, T) or (layers, queries, T), float32 or float64, as from matching_cost.
