@@ -10,6 +10,9 @@ file(REMOVE_RECURSE ${WORK})
 execute_process(
   COMMAND ${CMAKE_COMMAND} --install ${BUILD} --config ${CONFIG} --prefix ${WORK}/prefix
   OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+if(NOT EXISTS ${WORK}/prefix/share/doc/boxloss/LICENSE)
+  message(FATAL_ERROR "the licence was not installed")
+endif()
 file(READ ${README} text)
 string(FIND "${text}" "```cpp\n" begin)
 string(SUBSTRING "${text}" ${begin} -1 text)
