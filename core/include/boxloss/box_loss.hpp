@@ -47,14 +47,14 @@ BOXLOSS_API const char* name_of(Reduction reduction);
 /// Everything that forward and backward read. All pointers are on `device`.
 struct LossProblem {
   Device device = Device::kCpu;
-  Loss loss{};     ///< must be set
-  BoxView pred;    ///< (images, slots, 4); float64, float32, float16 or bfloat16
-  BoxView target;  ///< as pred, any dtype; with offsets one image of T slots
-  Pairing pairing;
-  ArrayView weight;  ///< optional, shaped as the unreduced loss; multiplies each loss
+  Loss loss{};          ///< must be set
+  BoxView pred = {};    ///< (images, slots, 4); float64, float32, float16 or bfloat16
+  BoxView target = {};  ///< as pred, any dtype; with offsets one image of T slots
+  Pairing pairing = {};
+  ArrayView weight = {};  ///< optional, shaped as the unreduced loss; multiplies each loss
   /// Optional: kMean divides by it, not by the number of pairs. Where no pair counts it is not
   /// read.
-  ArrayView normalizer;
+  ArrayView normalizer = {};
   /// 0: one normalizer for all sets; 1: one for each.
   std::int64_t normalizer_stride = 0;
   Reduction reduction = Reduction::kMean;
@@ -94,7 +94,7 @@ struct GradView {
 
 /// What backward comes from: at least one of them. One whose data is null is left out.
 struct GradOutputs {
-  GradView loss, l1;
+  GradView loss = {}, l1 = {};
 };
 
 /// Outputs of backward, contiguous and written whole, each in the dtype of its input. Null where

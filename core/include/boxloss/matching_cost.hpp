@@ -51,21 +51,21 @@ struct CostProblem {
   Device device = Device::kCpu;
   Loss loss{};  ///< must be set
   std::int64_t layers = 1;
-  BoxView pred;    ///< (layers * images, queries, 4); float64, float32, float16 or bfloat16
-  BoxView target;  ///< (1, T, 4), any dtype
+  BoxView pred = {};    ///< (layers * images, queries, 4); float64, float32, float16 or bfloat16
+  BoxView target = {};  ///< (1, T, 4), any dtype
   /// (images + 1), int32 or int64. Offsets are clamped; columns of no image are 0.
-  ArrayView offsets;
+  ArrayView offsets = {};
 
   ClassTerm class_term = ClassTerm::kNone;
   /// kSoftmax, kSigmoid, kFocal: (layers * images, queries, classes), any floating dtype. kGiven:
   /// (layers, queries, T), likewise.
-  ScoreView scores;
+  ScoreView scores = {};
   std::int64_t classes = 0;
   /// (T), int32 or int64; a label outside [0, classes) has class term 0. Not with kGiven.
-  ArrayView labels;
+  ArrayView labels = {};
   /// kSoftmax: log(sum(exp(logits))), (layers * images, queries), float64 or float32. Null where
   /// the scores are logarithms of probabilities already, which sum up to 1.
-  ArrayView log_sum_exp;
+  ArrayView log_sum_exp = {};
   double focal_alpha = 0.25, focal_gamma = 2.0;
 
   /// Factors of loss - 1, of the sum of |pred - target| over the four values as they are given, in
@@ -74,7 +74,7 @@ struct CostProblem {
   double eps = 0;  ///< finite, >= 0
   EpsMode eps_mode = EpsMode::kAdd;
   /// What stands in the result where it would be NaN or infinite, if given.
-  std::optional<float> nonfinite;
+  std::optional<float> nonfinite = {};
 };
 
 /// float64 when either box array is float64, else float32.

@@ -34,8 +34,7 @@ int main() {
   boxloss::loss_forward(cpu, problem, {&loss, &scale}, execution);
   const float one = 1;
   float d_pred[4], d_target[4];
-  boxloss::loss_backward(cpu, problem, {{&one, 0, 0}}, &scale, {d_pred, d_target, nullptr},
-                         execution);
+  boxloss::loss_backward(cpu, problem, {{&one}}, &scale, {d_pred, d_target}, execution);
 
   std::printf("%s: loss %g, d pred (%g, %g, %g, %g)\n", cpu.name, loss, d_pred[0], d_pred[1],
               d_pred[2], d_pred[3]);
