@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of examples/cpp give the same numbers as Python; docs/deploy.md shows them."""
+"""The programs of examples/cpp give the same numbers as Python; docs/cpp.md and docs/deploy.md show
+them."""
 
 import re
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 import boxloss
 import pytest
 import torch
-from boxloss.torch import box_loss, generalized_box_iou_loss
+from boxloss.torch import box_loss, generalized_box_iou_loss, implementations
 from cmake_project import build, output_of, skip_without
 from torch import nn
 
@@ -31,19 +32,24 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_plain(programs: Path) -> None:
+def test_boxes_in_arrays(programs: Path, device: torch.device) -> None:
+    """plain.cpp, and gpu.cpp, which is the same on a GPU."""
+    program = programs / ("plain" if device.type == "cpu" else "gpu")
+    if not program.exists():
+        pytest.skip("the CUDA toolkit is not installed")
     boxes = [[12, 8, 58, 52], [80, 25, 125, 85], [10, 5, 240, 250], [0, 0, 9, 9]]
     boxes += [[33, 38, 66, 85], [1, 1, 2, 2], [50, 50, 60, 60], [70, 7, 77, 17]]
-    pred = torch.tensor(boxes, dtype=torch.float32).view(2, 4, 4).requires_grad_()
+    pred = torch.tensor(boxes, dtype=torch.float32, device=device).view(2, 4, 4).requires_grad_()
     true = [[10, 10, 60, 50], [80, 20, 120, 90], [0, 0, 255, 255], [30, 40, 70, 80]]
-    target = torch.tensor(true, dtype=torch.uint8)
-    loss = box_loss(pred, target, "giou", offsets=torch.tensor([0, 3, 4]))
+    target = torch.tensor(true, dtype=torch.uint8, device=device)
+    loss = box_loss(pred, target, "giou", offsets=torch.tensor([0, 3, 4], device=device))
     loss.backward()
     assert pred.grad is not None
 
-    first, *rest = output_of(programs / "plain").splitlines()
+    first, *rest = output_of(program).splitlines()
 
-    assert first == f"cpu/native: loss {loss.item():.9g}"
+    best = next(name for name in implementations() if name.startswith(device.type))
+    assert first == f"{best}: loss {loss.item():.9g}"
     assert rest == [
         f"image {image}, slot {slot}: gradient "
         + " ".join(f"{value:.9g}" for value in pred.grad[image, slot].tolist())
@@ -123,13 +129,15 @@ def test_a_torchscript_file_needs_the_operators(tmp_path: Path) -> None:
     needs_the_operators(f"torch.jit.load({path!r})", "Unknown builtin op: boxloss::box_loss.")
 
 
-# --- docs/deploy.md ---
+# --- The pages ---
 
 
-def test_the_page_shows_the_examples() -> None:
-    page = (ROOT / "docs" / "deploy.md").read_text()
-    blocks = re.findall(r"^```(?:cmake|cpp|python)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    sources = [path.read_text() for path in EXAMPLES.iterdir()]
-    assert len(blocks) >= 4
+@pytest.mark.parametrize(("page", "blocks_at_least"), [("cpp.md", 3), ("deploy.md", 4)])
+def test_the_page_shows_what_is_tested(page: str, blocks_at_least: int) -> None:
+    text = (ROOT / "docs" / page).read_text()
+    blocks = re.findall(r"^```(?:cmake|cpp|python)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    projects = [*EXAMPLES.iterdir(), *(ROOT / "tests" / "install").glob("*/CMakeLists.txt")]
+    sources = [path.read_text() for path in projects]
+    assert len(blocks) >= blocks_at_least
     for block in blocks:
         assert any(block in source for source in sources), block
