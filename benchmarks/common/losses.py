@@ -5,10 +5,15 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -52,13 +57,24 @@ def load_compiled() -> Loss:
 
 def torchvision_giou() -> Loss:
     """torchvision's generalized_box_iou_loss."""
-    try:
-        from torchvision.ops import generalized_box_iou_loss
-    except ImportError as error:
-        raise UnavailableError(f"torchvision is not installed ({error})") from error
-    except RuntimeError as error:  # how a torchvision made for another torch build fails
-        raise UnavailableError(f"torchvision does not fit this PyTorch ({error})") from error
-    return generalized_box_iou_loss  # type: ignore[no-any-return]
+    return torchvision_file("giou_loss").generalized_box_iou_loss  # type: ignore[no-any-return]
+
+
+def torchvision_file(name: str) -> Any:
+    """torchvision.ops.`name`, which has one of its losses, in plain torch. Importing torchvision as
+    a whole fails beside any torch but the very build that its operators were compiled for."""
+    found = find_spec("torchvision")
+    if found is None or not found.submodule_search_locations:
+        raise UnavailableError("torchvision is not installed")
+    folder = Path(next(iter(found.submodule_search_locations)))
+    packages = {"torchvision": folder, "torchvision.ops": folder / "ops"}
+    with patch.dict(sys.modules):
+        for package, path in packages.items():
+            sys.modules[package] = module = ModuleType(package)
+            module.__path__ = [str(path)]
+        utils = sys.modules["torchvision.utils"] = ModuleType("torchvision.utils")
+        utils.__dict__["_log_api_usage_once"] = lambda function: None  # which logs nothing
+        return import_module(f"torchvision.ops.{name}")
 
 
 def transformers_loss(module: str) -> Any:

@@ -15,6 +15,7 @@ from torch import Tensor
 from ..common.losses import (
     UnavailableError,
     isolate_ultralytics,
+    torchvision_file,
     torchvision_giou,
     transformers_loss,
 )
@@ -48,10 +49,7 @@ def _load_transformers() -> PairLoss:
 
 
 def _load_torchvision_ciou() -> PairLoss:
-    torchvision_giou()  # says what is wrong with an installed one
-    from torchvision.ops import complete_box_iou_loss
-
-    return complete_box_iou_loss  # type: ignore[no-any-return]
+    return torchvision_file("ciou_loss").complete_box_iou_loss  # type: ignore[no-any-return]
 
 
 def _load_ultralytics(pixels: int) -> PairLoss:

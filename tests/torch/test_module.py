@@ -91,16 +91,6 @@ def test_values_of_torchvisions_function(device: torch.device, reduction: str) -
     assert_within(actual, expected, error, "loss")
 
 
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-def test_beside_torchvision(device: torch.device, reduction: str) -> None:
-    ops = pytest.importorskip("torchvision.ops", reason="torchvision is not installed")
-    pred, target = boxes((5,), device, seed=1).double(), boxes((5,), device, seed=2).double()
-    actual = generalized_box_iou_loss(pred, target, reduction)
-    theirs = ops.generalized_box_iou_loss(pred, target, reduction)
-    error = 5 * LOSS * roundoff(torch.float64)
-    assert_within(actual, theirs.cpu(), error, "loss")
-
-
 @pytest.mark.parametrize("reduction", ["avg", "", None])
 def test_torchvisions_error(device: torch.device, reduction: str | None) -> None:
     pred = boxes((5,), device)

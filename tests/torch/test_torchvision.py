@@ -15,6 +15,8 @@ from comparison import assert_within
 from problems import REDUCTIONS, boxes
 from torch import Tensor
 
+from benchmarks.common.losses import UnavailableError, torchvision_file
+
 FUNCTIONS = {
     "giou": generalized_box_iou_loss,
     "diou": distance_box_iou_loss,
@@ -86,8 +88,10 @@ def test_an_unknown_reduction(device: torch.device, loss: str, reduction: str | 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_beside_torchvision(device: torch.device, loss: str, reduction: str) -> None:
-    ops = pytest.importorskip("torchvision.ops", reason="torchvision is not installed")
-    theirs = getattr(ops, FUNCTIONS[loss].__name__)
+    try:
+        theirs = getattr(torchvision_file(f"{loss}_loss"), FUNCTIONS[loss].__name__)
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
     pred, target = pred_and_target(device, torch.float64)
     results = []
     for function in (FUNCTIONS[loss], theirs):

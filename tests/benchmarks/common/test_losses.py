@@ -4,9 +4,13 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+import pytest
 import torch
 
-from benchmarks.common.losses import giou
+from benchmarks.common.losses import giou, torchvision_giou
 
 
 def test_the_eager_formula_on_boxes_computed_by_hand() -> None:
@@ -15,3 +19,21 @@ def test_the_eager_formula_on_boxes_computed_by_hand() -> None:
     # overlap/union - gap/enclosing: 1/7 - 2/9; apart 0/2 - 1/3; the same box 1
     expected = torch.tensor([1 / 7 - 2 / 9, -1 / 3, 1.0])
     torch.testing.assert_close(giou(pred, target), expected)
+
+
+def test_torchvisions_loss_does_not_need_its_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ops = tmp_path / "torchvision" / "ops"
+    ops.mkdir(parents=True)
+    (tmp_path / "torchvision" / "__init__.py").write_text("raise RuntimeError('another torch')")
+    (ops / "__init__.py").touch()
+    (ops / "giou_loss.py").write_text(
+        "from ..utils import _log_api_usage_once\ndef generalized_box_iou_loss(): return 'the loss'"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+        monkeypatch.delitem(sys.modules, name)
+    assert torchvision_giou()() == "the loss"
+    with pytest.raises(RuntimeError, match="another torch"):
+        import torchvision  # noqa: F401

@@ -147,7 +147,9 @@ def test_no_two_ways_to_match_are_nearly_as_good(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["fcos", "retinanet"])
 def test_boxes_are_decoded_exactly(kind: str) -> None:
-    coders = pytest.importorskip("torchvision.models.detection._utils")
+    # A RuntimeError: made for another torch.
+    failures = (ImportError, RuntimeError)
+    coders = pytest.importorskip("torchvision.models.detection._utils", exc_type=failures)
     case = DENSE[kind]
     where, pred, *_ = case.found
     deltas = case.leaves["bbox_regression"].detach()[where]

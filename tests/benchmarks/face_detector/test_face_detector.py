@@ -56,7 +56,7 @@ def test_disagreement_stops_it_before_any_time_is_printed(
 
 
 def test_a_missing_peer_is_skipped_out_loud(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torchvision.ops", None)
+    monkeypatch.setitem(sys.modules, "torchvision", None)
     losses, skipped = face_detector.load(["loop", "torchvision"], "small")
     assert list(losses) == ["loop"]
     assert "not installed" in skipped["torchvision"]

@@ -93,7 +93,7 @@ def test_disagreement_stops_it_before_any_time_is_printed(
 def test_without_torchvision_it_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "torchvision.ops", None)
+    monkeypatch.setitem(sys.modules, "torchvision", None)
     with pytest.raises(common_losses.UnavailableError):
         common_losses.torchvision_giou()
     assert matched_pairs.main(["--quick", "--device", "cpu", "--cases", "retinanet"]) == 0
