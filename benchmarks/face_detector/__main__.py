@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a toy face detector with each way to compute its loss, and times every part of a step.
+"""Trains a toy face detector, and times each way to compute its loss in every step.
 
     python -m benchmarks.face_detector                  two CPU cores, half a minute
     python -m benchmarks.face_detector --scale seed     the article's size, a large GPU
@@ -26,9 +26,24 @@ from ..common.output import check_paths, write_json
 from .agreement import check, probe_predictions
 from .data import DATA, Pictures
 from .model import SCALES, FaceDetector, Scale
-from .report import Report, document, plot, times_table, training_table
+from .report import (
+    Report,
+    conditions,
+    document,
+    plot_pictures,
+    plot_times,
+    times_table,
+    training_line,
+)
 from .training import PROFILED, WARM_UP, Result, train
-from .variants import VARIANTS
+from .variants import VARIANTS, label
+
+QUESTION = """\
+How long does the loss of a training step take when no two pictures have as many true boxes?
+A small detector of faces is trained, and in each step every variant computes the same loss."""
+MORE = """\
+See more: --steps 500 predicts better, --variants mask torch.compile boxloss-lengths compiles, too,
+--help has the rest. Whole detectors' losses, on a GPU as well: docs/detectors.md."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -36,6 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     # Without a terminal rich assumes 80 columns, which the table of times exceeds.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    console.print(QUESTION, style="bold")
     scale = SCALES[options.scale]
     settings = {
         "data": options.data,
@@ -48,12 +64,12 @@ def main(arguments: list[str] | None = None) -> int:
         "predictions": str(scale.predictions).removeprefix("torch."),
     }
     machine = describe(options.device)
-    for key, value in (machine | settings).items():
-        console.print(f"{key:>12}  {value}")
+    for line in conditions(machine, settings):
+        console.print(f"  {line}")
 
     losses, skipped = load(options.variants, options.scale)
     for name, reason in skipped.items():
-        console.print(f"[yellow]skipped {name}[/]: {reason}")
+        console.print(f"[yellow]skipped {label(name)}[/]: {reason}")
 
     make_pictures = DATA[options.data]
     train_set = make_pictures("train", options.seed, scale.slots - 1)
@@ -63,16 +79,23 @@ def main(arguments: list[str] | None = None) -> int:
     except DisagreementError as error:
         print(f"face_detector: error: {error}", file=sys.stderr)
         return 1
-    console.print(f"{len(agreed)} variants agree on one batch, in loss and gradient")
+    console.print(f"{len(agreed)} variants agree on one batch, in loss and gradient. Training ...")
 
-    results = measure(losses, (train_set, test_set), scale, options, console)
+    result = measure(losses, (train_set, test_set), scale, options, console)
     command = shlex.join(["python", "-m", "benchmarks.face_detector", *arguments])
-    report = Report(command, machine, settings, agreed, results, skipped)
-    console.print(times_table(report), training_table(report))
-    if options.plot:
-        plot(report, options.plot)
+    report = Report(command, machine, settings, agreed, result, skipped)
+    console.print(times_table(report))
+    console.print(training_line(report), soft_wrap=True)
     if options.json:
         write_json(options.json, document(report))
+        console.print(f"Figures: {options.json}", soft_wrap=True)
+    if options.plot:
+        pictures = options.plot.with_name(f"{options.plot.stem}-pictures.png")
+        plot_times(report, options.plot)
+        plot_pictures(report, pictures)
+        console.print(f"Times, drawn: {options.plot}", soft_wrap=True)
+        console.print(f"Held-out pictures with their boxes: {pictures}", soft_wrap=True)
+    console.print(MORE, soft_wrap=True)
     return 0
 
 
@@ -112,35 +135,29 @@ def measure(
     scale: Scale,
     options: argparse.Namespace,
     console: Console,
-) -> dict[str, Result]:
-    """Trains with each loss in turn."""
+) -> Result:
     with options.device:
         model = FaceDetector(scale)
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    results = {}
+    columns = BarColumn(), MofNCompleteColumn(), TextColumn("steps")
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as progress:
-        task = progress.add_task("", total=options.steps * len(losses))
-        for name, loss in losses.items():
-            progress.update(task, description=f"training: {name}")
-            results[name] = train(
-                model,
-                VARIANTS[name],
-                loss,
-                scale,
-                data,
-                device=options.device,
-                steps=options.steps,
-                seed=options.seed,
-                trace=(options.trace, name) if options.trace else None,
-                on_step=lambda: progress.advance(task),
-            )
-    return results
+        task = progress.add_task("", total=options.steps)
+        return train(
+            model,
+            losses,
+            scale,
+            data,
+            device=options.device,
+            steps=options.steps,
+            seed=options.seed,
+            trace=options.trace,
+            on_step=lambda: progress.advance(task),
+        )
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    summaries = "".join(f"\n  {name:<14}{v.summary}" for name, v in VARIANTS.items())
+    summaries = "".join(f"\n  {name:<17}{v.summary}" for name, v in VARIANTS.items())
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.face_detector",
         description=__doc__,
@@ -164,7 +181,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         metavar="DIR",
         help="write profiler traces for TensorBoard or Perfetto; times then include the profiler",
     )
-    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the table of times")
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        metavar="FILE.svg",
+        help="draw the times, and in FILE-pictures.png held-out pictures with their boxes",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured")
     options = parser.parse_args(arguments)
 

@@ -38,7 +38,7 @@ SCALES = {
         predictions=torch.float32,
         compiled=False,
         workers=0,
-        steps=30,
+        steps=60,
         learning_rate=1e-3,
     ),
     "seed": Scale(

@@ -1,18 +1,22 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Shows what the face detector benchmark measured: as tables, as a picture, as JSON."""
+"""Shows what the face detector benchmark measured: in words, as a table and a picture, as JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from ..common.output import pyplot, save_figure
-from .training import PARTS, Result
-from .variants import BASELINE, VARIANTS
+from ..common.losses import giou
+from ..common.output import BLUE, DARK, GREY, LINES, pyplot, quiet_axes, save_figure
+from .training import HELD_OUT_BATCHES, PARTS, Result
+from .variants import BASELINE, SLOWEST, VARIANTS, label
+
+SHOWN = 6  # held-out pictures
 
 
 @dataclass(frozen=True)
@@ -21,111 +25,168 @@ class Report:
     machine: dict[str, str]
     settings: dict[str, Any]
     agreed: dict[str, float]  # each variant's loss on the batch of the agreement check
-    results: dict[str, Result]
+    result: Result
     skipped: dict[str, str]  # variant: why
 
+    @property
+    def names(self) -> list[str]:
+        return list(self.result.variants)
+
     def speed_up(self, name: str) -> float | None:
-        """Over the loop, of the loss and its backward together; None where the loop did not run."""
-        if BASELINE not in self.results:
+        """Over BASELINE, of all that the loss takes; None where BASELINE did not run."""
+        if BASELINE not in self.names:
             return None
-        baseline = self.results[BASELINE].loss_milliseconds
-        return baseline / self.results[name].loss_milliseconds
+        return self.result.together(BASELINE) / self.result.together(name)
+
+
+def conditions(machine: dict[str, str], settings: dict[str, Any]) -> Iterator[str]:
+    """Lines for people; JSON has them all."""
+    packages = ("boxloss", "torch", "torchvision", "python")
+    yield ", ".join(machine[key] for key in ("gpu", "cpu") if key in machine)
+    yield ", ".join(f"{name} {machine[name]}" for name in packages)
+    yield (
+        f"{settings['steps']} steps of {settings['batch']} pictures ({settings['data']}), "
+        f"{settings['slots']} predicted boxes each, {settings['predictions']}, "
+        f"seed {settings['seed']}"
+    )
 
 
 def times_table(report: Report) -> Table:
+    result, network = report.result, report.result.network
+    parts = ", ".join(f"{part} {_three_digits(network[part])}" for part in network)
     table = Table(
-        title="Milliseconds per step, medians",
+        title="Milliseconds of a training step, medians",
         title_justify="left",
-        caption=f"speed-up: loss and loss backward, over {BASELINE}",
+        caption=(
+            "together: what the loss takes; "
+            f"speed-up: {label(BASELINE)}'s together over the variant's.\n"
+            f"The network's {_three_digits(sum(network.values()))} ms are the same for all, and "
+            f"measured once: {parts}."
+        ),
         caption_justify="left",
     )
     table.add_column("variant", no_wrap=True)
-    for part in PARTS:
-        table.add_column(part, justify="right", no_wrap=True)
-    table.add_column("speed-up", justify="right")
-    for name, result in report.results.items():
+    for heading in (*PARTS, "together", "speed-up", "whole step"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name in report.names:
         table.add_row(
-            name,
-            *(_three_digits(result.milliseconds[part]) for part in PARTS),
+            label(name),
+            *(_three_digits(result.variants[name][part]) for part in PARTS),
+            _three_digits(result.together(name)),
             _times(report.speed_up(name)),
+            _three_digits(result.step(name)),
         )
     return table
 
 
-def training_table(report: Report) -> Table:
-    table = Table(title="Training", title_justify="left")
-    for column in ("variant", "loss, first -> last step", "held-out loss", "held-out mean GIoU"):
-        table.add_column(column, justify="left" if column == "variant" else "right")
-    for name, result in report.results.items():
-        table.add_row(
-            name,
-            f"{result.losses[0]:.4f} -> {result.losses[-1]:.4f}",
-            f"{result.held_out_loss:.4f}",
-            f"{1 - result.held_out_loss:.4f}",
-        )
-    return table
+def training_line(report: Report) -> str:
+    losses = report.result.losses
+    return (
+        f"Trained: loss {losses[0]:.3f} -> {losses[-1]:.3f}; the variants' losses differ by "
+        f"{report.result.largest_difference:.1g} at most in a step. "
+        f"Held-out mean GIoU {1 - report.result.held_out_loss:.3f}."
+    )
 
 
 def document(report: Report) -> dict[str, Any]:
+    result = report.result
     return {
         "command": report.command,
         "machine": report.machine,
         "settings": report.settings,
-        "agreed_loss": report.agreed,
-        "skipped": report.skipped,
+        "skipped": {label(name): why for name, why in report.skipped.items()},
+        "network_milliseconds": result.network,
         "variants": {
-            name: {
+            label(name): {
                 "summary": VARIANTS[name].summary,
-                "milliseconds": result.milliseconds,
+                "agreed_loss": report.agreed[name],
+                "milliseconds": result.variants[name],
+                "together": result.together(name),
                 "speed_up": report.speed_up(name),
-                "training_losses": result.losses,
-                "held_out_loss": result.held_out_loss,
-                "held_out_mean_giou": 1 - result.held_out_loss,
             }
-            for name, result in report.results.items()
+            for name in report.names
         },
+        "training_losses": result.losses,
+        "largest_difference": result.largest_difference,
+        "held_out_loss": result.held_out_loss,
+        "held_out_mean_giou": 1 - result.held_out_loss,
     }
 
 
-def plot(report: Report, path: Path) -> None:
-    """The table as bars: a panel for each part, one logarithmic axis for all of them."""
-    names = list(report.results)
-    times = [report.results[name].milliseconds for name in names]
-    smallest = min(min(t[part] for part in PARTS) for t in times)
-    largest = max(max(t[part] for part in PARTS) for t in times)
+def plot_times(report: Report, path: Path) -> None:
+    """The loss alone, and the whole step, as bars. The slowest runs out of the picture, or the
+    others' bars would all be alike."""
+    names, result = report.names, report.result
     figure, panels = pyplot().subplots(
-        1, len(PARTS), sharey=True, figsize=(13, 1.6 + 0.42 * len(names)), layout="constrained"
+        1, 2, sharey=True, figsize=(10, 1.5 + 0.34 * len(names)), layout="constrained"
     )
-    for panel, part in zip(panels, PARTS, strict=True):
-        measured = [t[part] for t in times]
-        colours = ["#2a78b5" if name.startswith("fused") else "#b4bcc4" for name in names]
-        bars = panel.barh(names, measured, color=colours, height=0.68)
-        panel.bar_label(bars, [_three_digits(m) for m in measured], padding=3, fontsize=9)
-        panel.set_xscale("log")
-        panel.set_xlim(smallest / 2, largest * 6)  # room for the figures beside the bars
-        panel.set_title(part, fontsize=11, loc="left")
-        panel.tick_params(axis="x", labelsize=8, colors="#70777e")
-        panel.tick_params(axis="y", length=0)
-        panel.minorticks_off()
-        panel.spines[["top", "right", "left"]].set_visible(False)
-        panel.spines["bottom"].set_color("#b4bcc4")
+    colours = [BLUE if name.startswith("boxloss") else GREY for name in names]
+    for panel, title, milliseconds in (
+        (panels[0], "the loss, forward and backward, ms", [result.together(n) for n in names]),
+        (panels[1], "the whole step, network and loss, ms", [result.step(n) for n in names]),
+    ):
+        shown = [each for n, each in zip(names, milliseconds, strict=True) if n != SLOWEST]
+        edge = 1.25 * max(shown or milliseconds)
+        bars = panel.barh(names, [min(each, edge) for each in milliseconds], color=colours)
+        labels = [_three_digits(m) if m < edge else "" for m in milliseconds]
+        panel.bar_label(bars, labels, padding=3, fontsize=9)
+        for place, each in enumerate(milliseconds):
+            if each >= edge:
+                panel.text(edge, place, f"{_three_digits(each)} → ", ha="right", va="center")
+        panel.set_xlim(0, edge)
+        panel.set_title(title, fontsize=10, loc="left")
+        quiet_axes(panel)
     panels[0].invert_yaxis()
-    panels[0].set_yticks(range(len(names)), [_label(report, name) for name in names])
+    panels[0].set_yticks(range(len(names)), [_with_speed_up(report, name) for name in names])
     settings, machine = report.settings, report.machine
     figure.suptitle(
-        f"Milliseconds per step (speed-up of the loss, forward and backward)\n"
-        f"{settings['data']}, {settings['batch']} pictures of {settings['slots']} slots, "
-        f"{machine.get('gpu', machine['cpu'])}, torch {machine['torch']}",
-        fontsize=11,
+        f"A training step with {settings['batch']} pictures of {settings['slots']} predicted boxes:"
+        f" {machine.get('gpu', machine['cpu'])}, torch {machine['torch']}",
+        fontsize=10,
         x=0.005,
         ha="left",
     )
     save_figure(figure, path)
 
 
-def _label(report: Report, name: str) -> str:
+def plot_pictures(report: Report, path: Path) -> None:
+    """The first held-out pictures that have a true box."""
+    shown = report.result.shown[:SHOWN]
+    figure, panels = pyplot().subplots(
+        1, SHOWN, squeeze=False, figsize=(2.2 * SHOWN, 3), layout="constrained"
+    )
+    for panel in panels[0]:
+        panel.set_axis_off()
+    for panel, each in zip(panels[0], shown, strict=False):
+        panel.imshow(each.picture.numpy(), cmap="gray", vmin=0, vmax=255)
+        for boxes, colour, style in (
+            (each.boxes, LINES[2], "-"),
+            (each.predictions, LINES[1], "--"),
+        ):
+            for x1, y1, x2, y2 in boxes.tolist():
+                corner, width, height = (x1 - 0.5, y1 - 0.5), x2 - x1, y2 - y1
+                panel.add_patch(
+                    pyplot().Rectangle(
+                        corner, width, height, fill=False, edgecolor=colour, linestyle=style, lw=1.8
+                    )
+                )
+        mean = giou(each.predictions, each.boxes.float()).mean().item()
+        panel.set_title(f"GIoU {mean:.2f}", fontsize=9)
+    steps, mean = report.settings["steps"], 1 - report.result.held_out_loss
+    batch = report.settings["batch"]
+    figure.suptitle(
+        f"After {steps} training steps, held-out pictures: mean GIoU {mean:.2f} "
+        f"(of {HELD_OUT_BATCHES * batch} pictures; 1 is perfect)\n"
+        "true boxes solid, predicted ones dashed; the toy is told how many faces there are",
+        fontsize=10,
+        color=DARK,
+    )
+    save_figure(figure, path)
+
+
+def _with_speed_up(report: Report, name: str) -> str:
     speed_up = report.speed_up(name)
-    return name if speed_up is None else f"{name}  ({_times(speed_up)})"
+    return label(name) if speed_up is None else f"{label(name)}  ({_times(speed_up)})"
 
 
 def _three_digits(milliseconds: float) -> str:
@@ -136,4 +197,5 @@ def _three_digits(milliseconds: float) -> str:
 def _times(ratio: float | None) -> str:
     if ratio is None:
         return "-"
-    return f"{ratio:,.1f}x" if ratio < 100 else f"{ratio:,.0f}x"
+    digits = 2 if ratio < 1 else 1 if ratio < 100 else 0
+    return f"{ratio:,.{digits}f}x"

@@ -1,13 +1,18 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Trains the toy detector with one variant of the loss, and times each part of a step."""
+"""Trains the toy detector and times each part of a step: the network, and the loss of each variant.
+
+In a step all variants have the same predictions to compute the loss of, one after the other in an
+order that is drawn anew, so that none of them always comes first or after the slowest.
+"""
 
 from __future__ import annotations
 
+import random
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,23 +26,41 @@ from torch.utils.data import DataLoader, Subset
 from ..common.losses import Loss, masked_loss
 from .data import Pictures, Sample
 from .model import FaceDetector, Scale
-from .variants import CollateBoxes, Targets, Variant, padded_with_lengths
+from .variants import VARIANTS, CollateBoxes, Targets, padded_with_lengths
 
-PARTS = ("copy", "forward", "loss", "loss backward", "update")
+NETWORK = ("copy of pictures", "forward", "update")
+PARTS = ("copy of boxes", "loss", "loss backward")  # of each variant
 WARM_UP = 3  # steps whose times are not counted
 PROFILED = {"wait": 5, "warmup": 5, "active": 10}  # the article's schedule
 HELD_OUT_BATCHES = 4
 
+Milliseconds = dict[str, float]  # median of each part
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A held-out picture, its true boxes, and the prediction that is paired with each."""
+
+    picture: Tensor
+    boxes: Tensor
+    predictions: Tensor
+
 
 @dataclass(frozen=True)
 class Result:
-    milliseconds: dict[str, float]  # median of each part
+    network: Milliseconds
+    variants: dict[str, Milliseconds]
     losses: list[float]  # of each training step
+    largest_difference: float  # between two variants' losses in a step
     held_out_loss: float
+    shown: list[Shown]
 
-    @property
-    def loss_milliseconds(self) -> float:
-        return self.milliseconds["loss"] + self.milliseconds["loss backward"]
+    def together(self, name: str) -> float:
+        """What a step takes for the sake of the loss, ms."""
+        return sum(self.variants[name].values())
+
+    def step(self, name: str) -> float:
+        return self.together(name) + sum(self.network.values())
 
 
 class Stopwatch:
@@ -45,36 +68,38 @@ class Stopwatch:
     profile."""
 
     def __init__(self, device: torch.device) -> None:
-        self.milliseconds: dict[str, list[float]] = defaultdict(list)
+        self._times: dict[tuple[str, str], list[float]] = defaultdict(list)
         self._device = device
 
     @contextmanager
-    def __call__(self, part: str) -> Iterator[None]:
-        with record_function(part):
+    def __call__(self, whose: str, part: str) -> Iterator[None]:
+        with record_function(f"{whose}: {part}"):
             self._wait()
             start = time.perf_counter()
             yield
             self._wait()
-            self.milliseconds[part].append((time.perf_counter() - start) * 1e3)
+            self._times[whose, part].append((time.perf_counter() - start) * 1e3)
 
     def _wait(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
 
-    def medians(self) -> dict[str, float]:
-        return {
-            part: statistics.median(times[WARM_UP:]) for part, times in self.milliseconds.items()
-        }
+    def medians(self, whose: str, parts: Collection[str]) -> Milliseconds:
+        return {part: statistics.median(self._times[whose, part][WARM_UP:]) for part in parts}
 
 
 def batches(
-    pictures: Pictures, scale: Scale, collate_boxes: CollateBoxes, count: int, device: torch.device
+    pictures: Pictures,
+    scale: Scale,
+    layouts: Collection[CollateBoxes],
+    count: int,
+    device: torch.device,
 ) -> DataLoader[Any]:
-    """The first `count` batches, with the true boxes laid out by a variant's collate function."""
+    """The first `count` batches, with their true boxes in each layout."""
 
-    def collate(samples: list[Sample]) -> tuple[Tensor, Targets]:
+    def collate(samples: list[Sample]) -> tuple[Tensor, dict[CollateBoxes, Targets]]:
         images, boxes = zip(*samples, strict=True)
-        return torch.stack(images), collate_boxes(list(boxes), scale.slots)
+        return torch.stack(images), {layout: layout(list(boxes), scale.slots) for layout in layouts}
 
     return DataLoader(
         Subset(pictures, range(count * scale.batch)),
@@ -87,15 +112,14 @@ def batches(
 
 def train(
     model: FaceDetector,
-    variant: Variant,
-    loss: Loss,
+    losses: Mapping[str, Loss],
     scale: Scale,
     data: tuple[Pictures, Pictures],
     *,
     device: torch.device,
     steps: int,
     seed: int,
-    trace: tuple[Path, str] | None,
+    trace: Path | None,
     on_step: Callable[[], None],
 ) -> Result:
     """Trains from the seed's initial weights on the first batches of `data`'s first part, then
@@ -107,60 +131,81 @@ def train(
         device.type, torch.bfloat16, enabled=scale.predictions is torch.bfloat16
     )
     train_set, test_set = data
+    layouts = {VARIANTS[name].collate for name in losses}
+    order = random.Random(seed)
     clock = Stopwatch(device)
-    losses = []
+    history, differences = [], []
     with _profiler(trace) if trace else nullcontext() as profiler:
-        for images, targets in batches(train_set, scale, variant.collate, steps, device):
-            with clock("copy"):
+        for images, collated in batches(train_set, scale, layouts, steps, device):
+            with clock("network", "copy of pictures"):
                 images = images.to(device, non_blocking=True)
-                targets = tuple(t.to(device, non_blocking=True) for t in targets)
-            with clock("forward"), autocast:
+            with clock("network", "forward"), autocast:
                 pred = predict(images)
-            # The loss's own backward ends at the predictions; the model's goes on from there.
-            leaf = pred.detach().requires_grad_()
-            with clock("loss"):
-                value = loss(leaf, *targets)
-            with clock("loss backward"):
-                value.backward()
-            with clock("update"):
+            values = []
+            for name in order.sample(list(losses), len(losses)):
+                # The loss's own backward ends at the predictions; the model's goes on from there.
+                leaf = pred.detach().requires_grad_()
+                with clock(name, "copy of boxes"):
+                    on_host = collated[VARIANTS[name].collate]
+                    targets = [each.to(device, non_blocking=True) for each in on_host]
+                with clock(name, "loss"):
+                    value = losses[name](leaf, *targets)
+                with clock(name, "loss backward"):
+                    value.backward()
+                values.append(value.item())
+            with clock("network", "update"):
                 optimiser.zero_grad(set_to_none=True)
-                pred.backward(leaf.grad)
+                pred.backward(leaf.grad)  # the last one's, and it is any
                 optimiser.step()
-            losses.append(value.item())
+            history.append(values[-1])
+            differences.append(max(values) - min(values))
             if profiler:
                 profiler.step()
             on_step()
-    held_out = _held_out_loss(model, test_set, scale, device, autocast)
-    return Result(clock.medians(), losses, held_out)
+    return Result(
+        clock.medians("network", NETWORK),
+        {name: clock.medians(name, PARTS) for name in losses},
+        history,
+        max(differences),
+        *_held_out(model, test_set, scale, device, autocast),
+    )
 
 
-def _profiler(trace: tuple[Path, str]) -> profile:
-    directory, name = trace
+def _profiler(directory: Path) -> profile:
     activities = [ProfilerActivity.CPU]
     if torch.cuda.is_available():
         activities.append(ProfilerActivity.CUDA)
     return profile(
         activities=activities,
         schedule=torch.profiler.schedule(**PROFILED, repeat=1),
-        on_trace_ready=tensorboard_trace_handler(str(directory), worker_name=name),
+        on_trace_ready=tensorboard_trace_handler(str(directory)),
     )
 
 
 @torch.no_grad()
-def _held_out_loss(
+def _held_out(
     model: FaceDetector,
     pictures: Pictures,
     scale: Scale,
     device: torch.device,
     autocast: torch.autocast,
-) -> float:
-    """Mean over all true boxes of the held-out batches, the same way for every variant."""
+) -> tuple[float, list[Shown]]:
+    """Mean over all true boxes of the held-out batches, and the pictures that have any."""
     total, count = 0.0, 0
-    for images, targets in batches(pictures, scale, padded_with_lengths, HELD_OUT_BATCHES, device):
-        target, lengths = (t.to(device) for t in targets)
+    shown = []
+    layouts = [padded_with_lengths]
+    for images, collated in batches(pictures, scale, layouts, HELD_OUT_BATCHES, device):
+        target, lengths = (each.to(device) for each in collated[padded_with_lengths])
         with autocast:
             pred = model(images.to(device))
         boxes = int(lengths.sum())
         total += masked_loss(pred, target, lengths).item() * boxes
         count += boxes
-    return total / max(count, 1)
+        shown += [
+            Shown(image, truths[:length].cpu(), guesses[:length].float().cpu())
+            for image, truths, guesses, length in zip(
+                images, target, pred, lengths.tolist(), strict=True
+            )
+            if length
+        ]
+    return total / max(count, 1), shown

@@ -66,35 +66,41 @@ def concatenated_loss(pred: Tensor, *boxes: Tensor) -> Tensor:
     return (1 - giou(guesses.float(), truths.float())).sum() / max(len(truths), 1)
 
 
-def fused_padded_loss(pred: Tensor, target: Tensor) -> Tensor:
+def boxloss_padded(pred: Tensor, target: Tensor) -> Tensor:
     return giou_loss(pred, target, zero_padded=True, eps=EPS, eps_mode="clamp")
 
 
-def fused_lengths_loss(pred: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+def boxloss_lengths(pred: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
     return giou_loss(pred, target, lengths=lengths, eps=EPS, eps_mode="clamp")
 
 
-def fused_ragged_loss(pred: Tensor, flat: Tensor, offsets: Tensor) -> Tensor:
+def boxloss_ragged(pred: Tensor, flat: Tensor, offsets: Tensor) -> Tensor:
     return giou_loss(pred, flat, offsets=offsets, eps=EPS, eps_mode="clamp")
 
 
-BASELINE = "loop"
+BASELINE = "mask"  # takes the same targets as boxloss lengths
+SLOWEST = "loop"
 
 VARIANTS = {
-    "loop": Variant("eager, one loss for each picture", as_list, lambda: loop_loss),
-    "concat": Variant("eager, all true boxes concatenated", as_list, lambda: concatenated_loss),
     "mask": Variant("eager, padded and masked", padded_with_lengths, lambda: masked_loss),
+    "concat": Variant("eager, all true boxes concatenated", as_list, lambda: concatenated_loss),
     "torchvision": Variant(
         "torchvision's loss, padded, boolean mask", padded_with_lengths, load_torchvision
     ),
-    "compile": Variant(
+    "torch.compile": Variant(
         "torch.compile of mask", padded_with_lengths, load_compiled, slow_to_start=True
     ),
-    "fused-padded": Variant(
-        "boxloss, all-zero targets are padding", padded, lambda: fused_padded_loss
+    "boxloss-padded": Variant(
+        "boxloss, all-zero targets are padding", padded, lambda: boxloss_padded
     ),
-    "fused-lengths": Variant(
-        "boxloss, boxes for each picture given", padded_with_lengths, lambda: fused_lengths_loss
+    "boxloss-lengths": Variant(
+        "boxloss, boxes for each picture given", padded_with_lengths, lambda: boxloss_lengths
     ),
-    "fused-ragged": Variant("boxloss, flat boxes and offsets", ragged, lambda: fused_ragged_loss),
+    "boxloss-ragged": Variant("boxloss, flat boxes and offsets", ragged, lambda: boxloss_ragged),
+    SLOWEST: Variant("eager, one loss for each picture", as_list, lambda: loop_loss),
 }
+
+
+def label(name: str) -> str:
+    """As tables and pictures have it."""
+    return name.replace("-", " ")

@@ -42,7 +42,9 @@ def test_variants_agree(name: str, dtype: torch.dtype, boxes: list[Tensor]) -> N
     assert 0 < value < 2
 
 
-@pytest.mark.parametrize("name", ["loop", "mask", "fused-padded", "fused-lengths", "fused-ragged"])
+@pytest.mark.parametrize(
+    "name", ["loop", "mask", "boxloss-padded", "boxloss-lengths", "boxloss-ragged"]
+)
 def test_a_batch_without_boxes_costs_nothing(name: str) -> None:
     none = [torch.empty(0, 4, dtype=torch.uint8)] * 3
     variant = VARIANTS[name]
