@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Draws what python -m benchmarks.detectors --json wrote: in how many times boxloss' time.
+"""Draws what python -m benchmarks.detectors --json wrote.
 
     python -m benchmarks.detectors.plot detectors.json detectors.svg
 
@@ -11,61 +11,114 @@ from __future__ import annotations
 
 import argparse
 import json
-from math import floor, log10
 from pathlib import Path
 from typing import Any
 
-from ..common.output import BLUE, DARK, GREY, PALE, check_paths, pyplot, quiet_axes, save_figure
+from ..common.bars import HEIGHT, bars, number
+from ..common.output import (
+    BLUE,
+    DARK,
+    GREY,
+    check_paths,
+    pyplot,
+    save_figure,
+)
 
-COLOURS = {
-    "boxloss, compiled": BLUE,
-    "torch.compile": PALE,
-    "aligned": GREY,
-    "original": DARK,
+COLUMNS = 3
+KINDS = {
+    "detr": "DETR",
+    "rtdetr": "RT-DETR",
+    "rtdetr-dense": "RT-DETR, crowded",
+    "fcos": "FCOS",
+    "retinanet": "RetinaNet",
+    "yolo": "YOLO",
 }
-TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-HEIGHT = 0.2  # of a bar; a group has 1
+NAMES = {"aligned": "aligned plain torch", "torch.compile": "aligned, compiled"}
+MEASURED = {"criterion": "all losses", "matcher and boxes": "matcher and box losses"}
 
 
 def plot(report: dict[str, Any], path: Path) -> None:
-    groups = [group for group in report["groups"] if "counts" not in group["rows"][0]]
-    figure, panel = pyplot().subplots(figsize=(7, 1 + 0.75 * len(groups)), layout="constrained")
-    for name, colour in COLOURS.items():
-        places, ratios = _bars(groups, name)
-        # From 1, where boxloss is: what is faster reaches to the left.
-        widths = [ratio - 1 for ratio in ratios]
-        bars = panel.barh(places, widths, HEIGHT, left=1, color=colour, label=name)
-        labels = [f"{r:.{max(0, 1 - floor(log10(r)))}f} times" for r in ratios]
-        panel.bar_label(bars, labels, padding=3, fontsize=7, color=DARK)
-    panel.axvline(1, color=BLUE, linewidth=1)
-    panel.set_xscale("log")
-    panel.set_yticks(range(len(groups)), [f"{g['kind']}\n{g['measured']}" for g in groups])
-    panel.invert_yaxis()
-    panel.margins(x=0.15)
-    low, high = panel.get_xlim()
-    ticks = [tick for tick in TICKS if low <= tick <= high]
-    panel.set_xticks(ticks, [str(tick) for tick in ticks])
-    panel.set_xlabel(
-        "wall time of forward + backward, in times that of boxloss", fontsize=9, color=DARK
+    """A panel for each group, in milliseconds."""
+    groups = _timed(report)
+    rows = -(-len(groups) // COLUMNS)
+    most = max(len(group["rows"]) for group in groups)
+    figure, panels = pyplot().subplots(
+        rows,
+        COLUMNS,
+        squeeze=False,
+        figsize=(12, 0.5 + rows * (0.7 + HEIGHT * most)),
+        layout="constrained",
     )
-    quiet_axes(panel)
-    panel.legend(fontsize=7, frameon=False)
-    machine = report["machine"]
-    title = f"{machine.get('gpu', machine['cpu'])}, torch {machine['torch']}"
-    figure.suptitle(title, fontsize=10, x=0.005, ha="left")
+    for panel in panels.flat[len(groups) :]:
+        panel.set_axis_off()
+    for panel, group in zip(panels.flat, groups, strict=False):
+        times = {NAMES.get(name, name): each for name, each in _milliseconds(group).items()}
+        bars(panel, times, "wall time, ms")
+        panel.set_title(f"{KINDS[group['kind']]}: {group['measured']}", fontsize=9, loc="left")
+    figure.suptitle(
+        f"Losses of one training step, forward + backward: {_where(report)}",
+        fontsize=10,
+        x=0.005,
+        ha="left",
+    )
     save_figure(figure, path)
 
 
-def _bars(groups: list[dict[str, Any]], name: str) -> tuple[list[float], list[float]]:
-    """Where they lie, and their ratios; those of a group lie close together."""
-    places, ratios = [], []
-    for place, group in enumerate(groups):
-        shown = [row["name"] for row in group["rows"] if row["name"] in COLOURS]
-        for row in group["rows"]:
-            if row["name"] == name:
-                places.append(place + HEIGHT * (shown.index(name) - (len(shown) - 1) / 2))
-                ratios.append(row["times_first"])
-    return places, ratios
+def plot_before_and_after(report: dict[str, Any], path: Path) -> None:
+    """How much is left of the original's time, one group for each detector."""
+    groups: dict[str, dict[str, Any]] = {}
+    for group in _timed(report):
+        groups.setdefault(group["kind"], group)
+    times = [_milliseconds(group) for group in groups.values()]
+    left = [each["boxloss"] / each["original"] for each in times]
+    figure, panel = pyplot().subplots(figsize=(9, 0.9 + 0.62 * len(groups)), layout="constrained")
+    places = range(len(groups))
+    before = panel.barh([p - 0.2 for p in places], [1] * len(groups), 0.36, color=GREY)
+    after = panel.barh([p + 0.2 for p in places], left, 0.36, color=BLUE)
+    panel.bar_label(
+        before, [f"{number(each['original'])} ms, its own code" for each in times], padding=4
+    )
+    panel.bar_label(
+        after,
+        [
+            f"{number(each['boxloss'])} ms with boxloss: {1 / part:.2g} times as fast"
+            for each, part in zip(times, left, strict=True)
+        ],
+        padding=4,
+        color=BLUE,
+        weight="bold",
+    )
+    labels = [
+        f"{KINDS[kind]}\n{MEASURED.get(group['measured'], group['measured'])}"
+        for kind, group in groups.items()
+    ]
+    panel.set_yticks(places, labels)
+    panel.tick_params(axis="y", length=0)
+    panel.set_xlim(0, 1.35)
+    panel.set_xticks([])
+    panel.invert_yaxis()
+    panel.spines[:].set_visible(False)
+    figure.suptitle(
+        f"Losses of one training step, forward + backward\n{_where(report)}",
+        fontsize=11,
+        color=DARK,
+        x=0.005,
+        ha="left",
+    )
+    save_figure(figure, path)
+
+
+def _timed(report: dict[str, Any]) -> list[dict[str, Any]]:
+    return [group for group in report["groups"] if "counts" not in group["rows"][0]]
+
+
+def _milliseconds(group: dict[str, Any]) -> dict[str, float]:
+    return {row["name"]: row["microseconds"]["stream"] / 1000 for row in group["rows"]}
+
+
+def _where(report: dict[str, Any]) -> str:
+    machine = report["machine"]
+    return f"{machine.get('gpu', machine['cpu'])}, torch {machine['torch']}"
 
 
 def main(arguments: list[str] | None = None) -> None:

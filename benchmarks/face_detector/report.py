@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
+from ..common.bars import number
 from ..common.losses import giou
 from ..common.output import BLUE, DARK, GREY, LINES, pyplot, quiet_axes, save_figure
 from .training import HELD_OUT_BATCHES, PARTS, Result
@@ -53,14 +54,14 @@ def conditions(machine: dict[str, str], settings: dict[str, Any]) -> Iterator[st
 
 def times_table(report: Report) -> Table:
     result, network = report.result, report.result.network
-    parts = ", ".join(f"{part} {_three_digits(network[part])}" for part in network)
+    parts = ", ".join(f"{part} {number(network[part])}" for part in network)
     table = Table(
         title="Milliseconds of a training step, medians",
         title_justify="left",
         caption=(
             "together: what the loss takes; "
             f"speed-up: {label(BASELINE)}'s together over the variant's.\n"
-            f"The network's {_three_digits(sum(network.values()))} ms are the same for all, and "
+            f"The network's {number(sum(network.values()))} ms are the same for all, and "
             f"measured once: {parts}."
         ),
         caption_justify="left",
@@ -71,10 +72,10 @@ def times_table(report: Report) -> Table:
     for name in report.names:
         table.add_row(
             label(name),
-            *(_three_digits(result.variants[name][part]) for part in PARTS),
-            _three_digits(result.together(name)),
+            *(number(result.variants[name][part]) for part in PARTS),
+            number(result.together(name)),
             _times(report.speed_up(name)),
-            _three_digits(result.step(name)),
+            number(result.step(name)),
         )
     return table
 
@@ -128,11 +129,11 @@ def plot_times(report: Report, path: Path) -> None:
         shown = [each for n, each in zip(names, milliseconds, strict=True) if n != SLOWEST]
         edge = 1.25 * max(shown or milliseconds)
         bars = panel.barh(names, [min(each, edge) for each in milliseconds], color=colours)
-        labels = [_three_digits(m) if m < edge else "" for m in milliseconds]
+        labels = [number(each) if each < edge else "" for each in milliseconds]
         panel.bar_label(bars, labels, padding=3, fontsize=9)
         for place, each in enumerate(milliseconds):
             if each >= edge:
-                panel.text(edge, place, f"{_three_digits(each)} → ", ha="right", va="center")
+                panel.text(edge, place, f"{number(each)} → ", ha="right", va="center")
         panel.set_xlim(0, edge)
         panel.set_title(title, fontsize=10, loc="left")
         quiet_axes(panel)
@@ -187,11 +188,6 @@ def plot_pictures(report: Report, path: Path) -> None:
 def _with_speed_up(report: Report, name: str) -> str:
     speed_up = report.speed_up(name)
     return label(name) if speed_up is None else f"{label(name)}  ({_times(speed_up)})"
-
-
-def _three_digits(milliseconds: float) -> str:
-    decimals = 3 if milliseconds < 1 else 2 if milliseconds < 10 else 1 if milliseconds < 100 else 0
-    return f"{milliseconds:,.{decimals}f}"
 
 
 def _times(ratio: float | None) -> str:

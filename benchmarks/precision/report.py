@@ -90,7 +90,12 @@ def plot(rows: list[Row], machine: dict[str, str], path: Path) -> None:
         handlelength=4,
         frameon=False,
     )
-    figure.suptitle(f"torch {machine['torch']}", fontsize=11, x=0.005, ha="left")
+    figure.suptitle(
+        f"What half precision leaves of a loss' gradient, torch {machine['torch']}",
+        fontsize=11,
+        x=0.005,
+        ha="left",
+    )
     save_figure(figure, path)
 
 

@@ -75,8 +75,8 @@ def test_it_times_compares_and_reports(tmp_path: Path, capsys: pytest.CaptureFix
     printed = capsys.readouterr().out
     assert printed.index("agree in loss and gradient") < printed.index("wall µs")
     drawn = chart.read_text()
-    assert "bytes that a box needs at least" in drawn
-    assert "boxloss, forward + backward" in drawn
+    assert "float32 / float32, forward + backward: 80 bytes" in drawn
+    assert "as many bytes summed" in drawn
 
 
 @pytest.mark.parametrize(
