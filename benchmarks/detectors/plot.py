@@ -15,14 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..common.bars import HEIGHT, bars, number
-from ..common.output import (
-    BLUE,
-    DARK,
-    GREY,
-    check_paths,
-    pyplot,
-    save_figure,
-)
+from ..common.output import BLUE, DARK, GREY, check_paths, pyplot, save_figure
 
 COLUMNS = 3
 KINDS = {
@@ -73,21 +66,15 @@ def plot_before_and_after(report: dict[str, Any], path: Path) -> None:
     left = [each["boxloss"] / each["original"] for each in times]
     figure, panel = pyplot().subplots(figsize=(9, 0.9 + 0.62 * len(groups)), layout="constrained")
     places = range(len(groups))
-    before = panel.barh([p - 0.2 for p in places], [1] * len(groups), 0.36, color=GREY)
-    after = panel.barh([p + 0.2 for p in places], left, 0.36, color=BLUE)
-    panel.bar_label(
-        before, [f"{number(each['original'])} ms, its own code" for each in times], padding=4
-    )
-    panel.bar_label(
-        after,
-        [
-            f"{number(each['boxloss'])} ms with boxloss: {1 / part:.2g} times as fast"
-            for each, part in zip(times, left, strict=True)
-        ],
-        padding=4,
-        color=BLUE,
-        weight="bold",
-    )
+    before = panel.barh([place - 0.2 for place in places], [1] * len(left), 0.36, color=GREY)
+    after = panel.barh([place + 0.2 for place in places], left, 0.36, color=BLUE)
+    its_own = [f"{number(each['original'])} ms, its own code" for each in times]
+    panel.bar_label(before, its_own, padding=4)
+    ours = [
+        f"{number(each['boxloss'])} ms with boxloss: {_times(1 / part)} as fast"
+        for each, part in zip(times, left, strict=True)
+    ]
+    panel.bar_label(after, ours, padding=4, color=BLUE, weight="bold")
     labels = [
         f"{KINDS[kind]}\n{MEASURED.get(group['measured'], group['measured'])}"
         for kind, group in groups.items()
@@ -114,6 +101,10 @@ def _timed(report: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _milliseconds(group: dict[str, Any]) -> dict[str, float]:
     return {row["name"]: row["microseconds"]["stream"] / 1000 for row in group["rows"]}
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.{0 if ratio >= 10 else 1}f} times"
 
 
 def _where(report: dict[str, Any]) -> str:

@@ -59,10 +59,9 @@ def times_table(report: Report) -> Table:
         title="Milliseconds of a training step, medians",
         title_justify="left",
         caption=(
-            "together: what the loss takes; "
-            f"speed-up: {label(BASELINE)}'s together over the variant's.\n"
-            f"The network's {number(sum(network.values()))} ms are the same for all, and "
-            f"measured once: {parts}."
+            f"together: what the loss takes; speed-up: over {label(BASELINE)}'s together\n"
+            f"whole step: with the network's {number(sum(network.values()))} ms, "
+            f"the same for all and measured once:\n{parts}"
         ),
         caption_justify="left",
     )

@@ -101,7 +101,7 @@ def test_variants_take_turns_at_the_same_predictions() -> None:
         return loss
 
     names = ["mask", "torchvision", "boxloss-lengths"]
-    scale = dataclasses.replace(SCALES["small"], batch=4)
+    scale = dataclasses.replace(SCALES["small"], batch=4, workers=1)
     data = RandomPictures("train", 0, 5), RandomPictures("test", 0, 5)
     steps = 30
     train(
