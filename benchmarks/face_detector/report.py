@@ -14,7 +14,7 @@ from rich.table import Table
 from ..common.bars import number
 from ..common.losses import giou
 from ..common.output import BLUE, DARK, GREY, LINES, pyplot, quiet_axes, save_figure
-from .training import HELD_OUT_BATCHES, PARTS, Result
+from .training import COLLATE, HELD_OUT_BATCHES, PARTS, Result
 from .variants import BASELINE, SLOWEST, VARIANTS, label
 
 SHOWN = 6  # held-out pictures
@@ -59,19 +59,20 @@ def times_table(report: Report) -> Table:
         title="Milliseconds of a training step, medians",
         title_justify="left",
         caption=(
-            f"together: what the loss takes; speed-up: over {label(BASELINE)}'s together\n"
-            f"whole step: with the network's {number(sum(network.values()))} ms, "
-            f"the same for all and measured once:\n{parts}"
+            f"{COLLATE}: laying out the true boxes, which the data loader does meanwhile\n"
+            f"together: copy, loss and its backward; speed-up: over {label(BASELINE)}'s together\n"
+            f"whole step: together and the network's {number(sum(network.values()))} ms, "
+            f"the same for all and measured once\n({parts})"
         ),
         caption_justify="left",
     )
     table.add_column("variant", no_wrap=True)
-    for heading in (*PARTS, "together", "speed-up", "whole step"):
+    for heading in (COLLATE, *PARTS, "together", "speed-up", "whole step"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name in report.names:
         table.add_row(
             label(name),
-            *(number(result.variants[name][part]) for part in PARTS),
+            *(number(result.variants[name][part]) for part in (COLLATE, *PARTS)),
             number(result.together(name)),
             _times(report.speed_up(name)),
             number(result.step(name)),

@@ -29,12 +29,14 @@ from .model import FaceDetector, Scale
 from .variants import VARIANTS, CollateBoxes, Targets, padded_with_lengths
 
 NETWORK = ("copy of pictures", "forward", "update")
+COLLATE = "collate"  # the true boxes: the data loader's work, which no step waits for
 PARTS = ("copy of boxes", "loss", "loss backward")  # of each variant
 WARM_UP = 3  # steps whose times are not counted
 PROFILED = {"wait": 5, "warmup": 5, "active": 10}  # the article's schedule
 HELD_OUT_BATCHES = 4
 
 Milliseconds = dict[str, float]  # median of each part
+Batch = tuple[Tensor, dict[CollateBoxes, tuple[Targets, float]]]
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Result:
 
     def together(self, name: str) -> float:
         """What a step takes for the sake of the loss, ms."""
-        return sum(self.variants[name].values())
+        return sum(self.variants[name][part] for part in PARTS)
 
     def step(self, name: str) -> float:
         return self.together(name) + sum(self.network.values())
@@ -78,7 +80,11 @@ class Stopwatch:
             start = time.perf_counter()
             yield
             self._wait()
-            self._times[whose, part].append((time.perf_counter() - start) * 1e3)
+            self.note(whose, part, (time.perf_counter() - start) * 1e3)
+
+    def note(self, whose: str, part: str, milliseconds: float) -> None:
+        """What was timed elsewhere."""
+        self._times[whose, part].append(milliseconds)
 
     def _wait(self) -> None:
         if self._device.type == "cuda":
@@ -95,11 +101,17 @@ def batches(
     count: int,
     device: torch.device,
 ) -> DataLoader[Any]:
-    """The first `count` batches, with their true boxes in each layout."""
+    """The first `count` batches: pictures, and for each layout the true boxes and the milliseconds
+    that it took to lay them out."""
 
-    def collate(samples: list[Sample]) -> tuple[Tensor, dict[CollateBoxes, Targets]]:
+    def collate(samples: list[Sample]) -> Batch:
         images, boxes = zip(*samples, strict=True)
-        return torch.stack(images), {layout: layout(list(boxes), scale.slots) for layout in layouts}
+        laid_out = {}
+        for layout in layouts:
+            start = time.perf_counter()
+            targets = layout(list(boxes), scale.slots)
+            laid_out[layout] = targets, (time.perf_counter() - start) * 1e3
+        return torch.stack(images), laid_out
 
     return DataLoader(
         Subset(pictures, range(count * scale.batch)),
@@ -136,7 +148,7 @@ def train(
     clock = Stopwatch(device)
     history, differences = [], []
     with _profiler(trace) if trace else nullcontext() as profiler:
-        for images, collated in batches(train_set, scale, layouts, steps, device):
+        for images, laid_out in batches(train_set, scale, layouts, steps, device):
             with clock("network", "copy of pictures"):
                 images = images.to(device, non_blocking=True)
             with clock("network", "forward"), autocast:
@@ -145,8 +157,9 @@ def train(
             for name in order.sample(list(losses), len(losses)):
                 # The loss's own backward ends at the predictions; the model's goes on from there.
                 leaf = pred.detach().requires_grad_()
+                on_host, milliseconds = laid_out[VARIANTS[name].collate]
+                clock.note(name, COLLATE, milliseconds)
                 with clock(name, "copy of boxes"):
-                    on_host = collated[VARIANTS[name].collate]
                     targets = [each.to(device, non_blocking=True) for each in on_host]
                 with clock(name, "loss"):
                     value = losses[name](leaf, *targets)
@@ -164,7 +177,7 @@ def train(
             on_step()
     return Result(
         clock.medians("network", NETWORK),
-        {name: clock.medians(name, PARTS) for name in losses},
+        {name: clock.medians(name, (COLLATE, *PARTS)) for name in losses},
         history,
         max(differences),
         *_held_out(model, test_set, scale, device, autocast),
@@ -194,8 +207,9 @@ def _held_out(
     total, count = 0.0, 0
     shown = []
     layouts = [padded_with_lengths]
-    for images, collated in batches(pictures, scale, layouts, HELD_OUT_BATCHES, device):
-        target, lengths = (each.to(device) for each in collated[padded_with_lengths])
+    for images, laid_out in batches(pictures, scale, layouts, HELD_OUT_BATCHES, device):
+        on_host, _ = laid_out[padded_with_lengths]
+        target, lengths = (each.to(device) for each in on_host)
         with autocast:
             pred = model(images.to(device))
         boxes = int(lengths.sum())
