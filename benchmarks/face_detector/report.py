@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from ..common.bars import number
@@ -56,18 +57,21 @@ def times_table(report: Report) -> Table:
     result, network = report.result, report.result.network
     parts = ", ".join(f"{part} {number(network[part])}" for part in network)
     table = Table(
+        box=SIMPLE_HEAD,  # all of it has room in 80 columns
+        pad_edge=False,
+        collapse_padding=True,
         title="Milliseconds of a training step, medians",
         title_justify="left",
         caption=(
             f"{COLLATE}: laying out the true boxes, which the data loader does meanwhile\n"
-            f"together: copy, loss and its backward; speed-up: over {label(BASELINE)}'s together\n"
-            f"whole step: together and the network's {number(sum(network.values()))} ms, "
-            f"the same for all and measured once\n({parts})"
+            f"together: copy, loss, backward; speed-up: over {label(BASELINE)}'s together\n"
+            f"step: together and the network's {number(sum(network.values()))} ms, "
+            f"the same for all and measured once:\n{parts}"
         ),
         caption_justify="left",
     )
     table.add_column("variant", no_wrap=True)
-    for heading in (COLLATE, *PARTS, "together", "speed-up", "whole step"):
+    for heading in (COLLATE, *PARTS, "together", "speed-up", "step"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name in report.names:
         table.add_row(

@@ -30,7 +30,7 @@ from .variants import VARIANTS, CollateBoxes, Targets, padded_with_lengths
 
 NETWORK = ("copy of pictures", "forward", "update")
 COLLATE = "collate"  # the true boxes: the data loader's work, which no step waits for
-PARTS = ("copy of boxes", "loss", "loss backward")  # of each variant
+PARTS = ("copy", "loss", "backward")  # of the boxes and their loss, by each variant
 WARM_UP = 3  # steps whose times are not counted
 PROFILED = {"wait": 5, "warmup": 5, "active": 10}  # the article's schedule
 HELD_OUT_BATCHES = 4
@@ -159,11 +159,11 @@ def train(
                 leaf = pred.detach().requires_grad_()
                 on_host, milliseconds = laid_out[VARIANTS[name].collate]
                 clock.note(name, COLLATE, milliseconds)
-                with clock(name, "copy of boxes"):
+                with clock(name, "copy"):
                     targets = [each.to(device, non_blocking=True) for each in on_host]
                 with clock(name, "loss"):
                     value = losses[name](leaf, *targets)
-                with clock(name, "loss backward"):
+                with clock(name, "backward"):
                     value.backward()
                 values.append(value.item())
             with clock("network", "update"):
