@@ -26,20 +26,13 @@ from ..common.output import check_paths, write_json
 from .agreement import check, probe_predictions
 from .data import DATA, Pictures
 from .model import SCALES, FaceDetector, Scale
-from .report import (
-    Report,
-    conditions,
-    document,
-    plot_pictures,
-    plot_times,
-    times_table,
-    training_line,
-)
+from .plot import plot_pictures, plot_times
+from .report import Report, conditions, document, times_table, training_line
 from .training import PROFILED, WARM_UP, Result, train
 from .variants import VARIANTS, label
 
 QUESTION = """\
-How long does the loss of a training step take when no two pictures have as many true boxes?
+How long does a training step's loss take when every picture has a different number of boxes?
 A small detector of faces is trained, and in each step every variant computes the same loss."""
 MORE = """\
 See more: --steps 500 predicts better, --variants mask torch.compile boxloss-lengths compiles, too,
@@ -49,8 +42,7 @@ See more: --steps 500 predicts better, --variants mask torch.compile boxloss-len
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parse(arguments)
-    # Without a terminal rich assumes 80 columns, which the table of times exceeds.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    console = Console(highlight=False, soft_wrap=True)
     console.print(QUESTION, style="bold")
     scale = SCALES[options.scale]
     settings = {
@@ -85,17 +77,17 @@ def main(arguments: list[str] | None = None) -> int:
     command = shlex.join(["python", "-m", "benchmarks.face_detector", *arguments])
     report = Report(command, machine, settings, agreed, result, skipped)
     console.print(times_table(report))
-    console.print(training_line(report), soft_wrap=True)
+    console.print(training_line(report))
     if options.json:
         write_json(options.json, document(report))
-        console.print(f"Figures: {options.json}", soft_wrap=True)
+        console.print(f"Figures: {options.json}")
     if options.plot:
         pictures = options.plot.with_name(f"{options.plot.stem}-pictures.png")
         plot_times(report, options.plot)
         plot_pictures(report, pictures)
-        console.print(f"Times, drawn: {options.plot}", soft_wrap=True)
-        console.print(f"Held-out pictures with their boxes: {pictures}", soft_wrap=True)
-    console.print(MORE, soft_wrap=True)
+        console.print(f"Times, drawn: {options.plot}")
+        console.print(f"Held-out pictures with their boxes: {pictures}")
+    console.print(MORE)
     return 0
 
 

@@ -1,24 +1,19 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Shows what the face detector benchmark measured: in words, as a table and a picture, as JSON."""
+"""Shows what the face detector benchmark measured: in words, as a table, as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from ..common.bars import number
-from ..common.losses import giou
-from ..common.output import BLUE, DARK, GREY, LINES, pyplot, quiet_axes, save_figure
-from .training import COLLATE, HELD_OUT_BATCHES, PARTS, Result
-from .variants import BASELINE, SLOWEST, VARIANTS, label
-
-SHOWN = 6  # held-out pictures
+from .training import COLLATE, PARTS, Result
+from .variants import BASELINE, VARIANTS, label
 
 
 @dataclass(frozen=True)
@@ -64,7 +59,7 @@ def times_table(report: Report) -> Table:
         title_justify="left",
         caption=(
             f"{COLLATE}: laying out the true boxes, which the data loader does meanwhile\n"
-            f"together: copy, loss, backward; speed-up: over {label(BASELINE)}'s together\n"
+            f"together: copy, loss, backward; speed-up: {label(BASELINE)}'s over this one's\n"
             f"step: together and the network's {number(sum(network.values()))} ms, "
             f"the same for all and measured once:\n{parts}"
         ),
@@ -78,7 +73,7 @@ def times_table(report: Report) -> Table:
             label(name),
             *(number(result.variants[name][part]) for part in (COLLATE, *PARTS)),
             number(result.together(name)),
-            _times(report.speed_up(name)),
+            times(report.speed_up(name)),
             number(result.step(name)),
         )
     return table
@@ -118,83 +113,7 @@ def document(report: Report) -> dict[str, Any]:
     }
 
 
-def plot_times(report: Report, path: Path) -> None:
-    """The loss alone, and the whole step, as bars. The slowest runs out of the picture, or the
-    others' bars would all be alike."""
-    names, result = report.names, report.result
-    figure, panels = pyplot().subplots(
-        1, 2, sharey=True, figsize=(10, 1.5 + 0.34 * len(names)), layout="constrained"
-    )
-    colours = [BLUE if name.startswith("boxloss") else GREY for name in names]
-    for panel, title, milliseconds in (
-        (panels[0], "the loss, forward and backward, ms", [result.together(n) for n in names]),
-        (panels[1], "the whole step, network and loss, ms", [result.step(n) for n in names]),
-    ):
-        shown = [each for n, each in zip(names, milliseconds, strict=True) if n != SLOWEST]
-        edge = 1.25 * max(shown or milliseconds)
-        bars = panel.barh(names, [min(each, edge) for each in milliseconds], color=colours)
-        labels = [number(each) if each < edge else "" for each in milliseconds]
-        panel.bar_label(bars, labels, padding=3, fontsize=9)
-        for place, each in enumerate(milliseconds):
-            if each >= edge:
-                panel.text(edge, place, f"{number(each)} → ", ha="right", va="center")
-        panel.set_xlim(0, edge)
-        panel.set_title(title, fontsize=10, loc="left")
-        quiet_axes(panel)
-    panels[0].invert_yaxis()
-    panels[0].set_yticks(range(len(names)), [_with_speed_up(report, name) for name in names])
-    settings, machine = report.settings, report.machine
-    figure.suptitle(
-        f"A training step with {settings['batch']} pictures of {settings['slots']} predicted boxes:"
-        f" {machine.get('gpu', machine['cpu'])}, torch {machine['torch']}",
-        fontsize=10,
-        x=0.005,
-        ha="left",
-    )
-    save_figure(figure, path)
-
-
-def plot_pictures(report: Report, path: Path) -> None:
-    """The first held-out pictures that have a true box."""
-    shown = report.result.shown[:SHOWN]
-    figure, panels = pyplot().subplots(
-        1, SHOWN, squeeze=False, figsize=(2.2 * SHOWN, 3), layout="constrained"
-    )
-    for panel in panels[0]:
-        panel.set_axis_off()
-    for panel, each in zip(panels[0], shown, strict=False):
-        panel.imshow(each.picture.numpy(), cmap="gray", vmin=0, vmax=255)
-        for boxes, colour, style in (
-            (each.boxes, LINES[2], "-"),
-            (each.predictions, LINES[1], "--"),
-        ):
-            for x1, y1, x2, y2 in boxes.tolist():
-                corner, width, height = (x1 - 0.5, y1 - 0.5), x2 - x1, y2 - y1
-                panel.add_patch(
-                    pyplot().Rectangle(
-                        corner, width, height, fill=False, edgecolor=colour, linestyle=style, lw=1.8
-                    )
-                )
-        mean = giou(each.predictions, each.boxes.float()).mean().item()
-        panel.set_title(f"GIoU {mean:.2f}", fontsize=9)
-    steps, mean = report.settings["steps"], 1 - report.result.held_out_loss
-    batch = report.settings["batch"]
-    figure.suptitle(
-        f"After {steps} training steps, held-out pictures: mean GIoU {mean:.2f} "
-        f"(of {HELD_OUT_BATCHES * batch} pictures; 1 is perfect)\n"
-        "true boxes solid, predicted ones dashed; the toy is told how many faces there are",
-        fontsize=10,
-        color=DARK,
-    )
-    save_figure(figure, path)
-
-
-def _with_speed_up(report: Report, name: str) -> str:
-    speed_up = report.speed_up(name)
-    return label(name) if speed_up is None else f"{label(name)}  ({_times(speed_up)})"
-
-
-def _times(ratio: float | None) -> str:
+def times(ratio: float | None) -> str:
     if ratio is None:
         return "-"
     digits = 2 if ratio < 1 else 1 if ratio < 100 else 0
