@@ -12,15 +12,15 @@ PYTHON := .venv/bin/python
 python_name := venv
 site := .venv
 venv := .venv/ready
-get_catch2 := tools/install_system_packages catch2
-get_headers := tools/install_system_packages headers
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 else
 # Somebody's own Python: nothing is installed for it, and nothing in it is changed.
+own_python := yes
 python_name := $(notdir $(PYTHON))
 site := build/$(python_name)-site
 into_site := --target $(site) --upgrade
 export PYTHONPATH := $(CURDIR)/$(site)$(if $(PYTHONPATH),:$(PYTHONPATH))
+export PATH := $(PATH):$(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("scripts"))')
 endif
 
 BACKEND ?= cpu
@@ -37,6 +37,24 @@ SCALE ?= small
 # No isolation: the library must be built against the torch that will load it.
 pip_install = $(PYTHON) -m pip install --no-build-isolation --no-deps
 
+# What the goals need: parts of tools/install_system_packages, and sections of requirements-dev.txt.
+needed_for = $(if $(filter $(1),$(MAKECMDGOALS)),$(2))
+built_goals := $(filter-out lint format,$(MAKECMDGOALS))
+system_parts := $(sort $(if $(built_goals),compiler) $(if $(own_python),,venv) \
+  $(call needed_for,build test test-core test-tsan test-asan test-asan-torch test-toolchains,catch2) \
+  $(call needed_for,test test-python,headers) \
+  $(call needed_for,test-peers,venv opencv))
+sections := $(if $(built_goals),build) \
+  $(call needed_for,demo bench test test-python,demo) \
+  $(call needed_for,test test-asan-torch test-python,test) \
+  $(call needed_for,wheel test-wheel,wheel) \
+  $(call needed_for,lint format,lint)
+
+# Where apt has no Catch2 3, the tests that need it are skipped.
+has_catch2 := tools/install_system_packages --has catch2
+with_catch2 = if $(has_catch2); then $(1); else echo 'SKIPPED: $@: there is no Catch2 3 here'; fi
+tests_option := -DBOXLOSS_TESTS=$$($(has_catch2) && echo ON || echo OFF)
+
 folders := $(wildcard core backends bindings tests examples benchmarks docs cmake)
 sources = $(shell find CMakeLists.txt pyproject.toml core backends bindings cmake -not -path '*__pycache__*')
 cpp_files = $(shell find $(folders) -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh')
@@ -48,7 +66,7 @@ peers_python := env -u PYTHONPATH .venv-peers/bin/python
 # --- Targets ---
 
 .PHONY: help demo test test-core test-tsan test-asan test-asan-torch test-python test-toolchains test-wheel test-peers \
-  build build-asan package wheel bench lint format clean
+  checked ready build build-asan package wheel bench lint format clean
 
 help: ## this list
 	@echo 'make TARGET [BACKEND="cuda;kokkos"] [PYTHON=python3]'
@@ -63,16 +81,13 @@ demo: package ## train a small face detector with this loss and with the usual o
 test: test-core test-tsan test-asan test-asan-torch test-python ## all the tests but test-toolchains, test-wheel and test-peers
 
 test-core: build ## the C++ tests
-	ctest --test-dir build/$(backend_name) --output-on-failure
+	$(call with_catch2,ctest --test-dir build/$(backend_name) --output-on-failure)
 
-test-tsan: $(venv) ## several callers of cpu/native at once, under ThreadSanitizer
-	$(get_catch2)
-	cmake --preset dev-tsan
-	cmake --build --preset dev-tsan
-	ctest --preset dev-tsan
+test-tsan: ready ## several callers of cpu/native at once, under ThreadSanitizer
+	$(call with_catch2,cmake --preset dev-tsan && cmake --build --preset dev-tsan && ctest --preset dev-tsan)
 
 test-asan: build-asan ## the C++ tests on the CPU under AddressSanitizer and UndefinedBehaviorSanitizer
-	ctest --preset dev-asan
+	$(call with_catch2,ctest --preset dev-asan)
 
 # Python itself is not built with the sanitizer, so its library comes first, and libstdc++ with it,
 # or else exceptions could not be followed. Python's own leaks are not ours. The build is for the CPU.
@@ -82,23 +97,21 @@ test-asan-torch: build-asan ## the Python tests marked asan, likewise
 	PYTHONPATH="$(CURDIR)/build/dev-asan/site:$${PYTHONPATH:-}" \
 	$(PYTHON) -m pytest -m asan --capture=no tests/torch
 
-build-asan: $(venv)
-	$(get_catch2)
-	cmake --preset dev-asan -DPython3_EXECUTABLE="$$($(PYTHON) -c 'import sys; print(sys.executable)')"
+build-asan: ready
+	cmake --preset dev-asan $(tests_option) -DPython3_EXECUTABLE="$$($(PYTHON) -c 'import sys; print(sys.executable)')"
 	cmake --build --preset dev-asan
 	for component in Unspecified python; do \
 	  cmake --install build/dev-asan --component $$component --prefix build/dev-asan/site/boxloss; \
 	done
 
-test-toolchains: $(venv) ## CUDA, Kokkos, HIP and aarch64 with compilers of their own, where those can be had
-	$(get_catch2)
+test-toolchains: ready ## CUDA, Kokkos, HIP and aarch64 with compilers of their own, where those can be had
 	PYTHON=$(PYTHON) tools/test_toolchains
 
-wheel: $(venv) ## the wheel for all torches and the sdist, in dist/; TORCHES="2.13 newest" for some
+wheel: ready ## the wheel for all torches and the sdist, in dist/; TORCHES="2.13 newest" for some
 	$(PYTHON) tools/build_wheel $(if $(TORCHES),--torches $(TORCHES))
 
 # With fewer GPUs, and without nvcc with none.
-test-wheel: $(venv) ## a wheel for the oldest and the newest torch, TORCHES="..." for others, tested as its users have it
+test-wheel: ready ## a wheel for the oldest and the newest torch, TORCHES="..." for others, tested as its users have it
 	$(PYTHON) tools/build_wheel --torches $(or $(TORCHES),oldest newest) \
 	  $(if $(shell command -v $${CUDACXX:-nvcc}),--architectures 90,--backend cpu)
 	$(if $(shell command -v $${CUDACXX:-nvcc}),,@echo 'SKIPPED: cuda in the wheel: nvcc is not installed')
@@ -106,15 +119,13 @@ test-wheel: $(venv) ## a wheel for the oldest and the newest torch, TORCHES="...
 
 # An environment of its own, of some 6 GB, and the sdist built in it, from what is there alone: the newest torch, and who wants it.
 test-peers: .venv-peers/.boxloss ## the examples and adapters, each beside the detector that it is for
-	YOLO_OFFLINE=true YOLO_CONFIG_DIR=$(CURDIR)/build $(peers_python) -m pytest tests/peers
+	YOLO_OFFLINE=true YOLO_CONFIG_DIR="$(CURDIR)/build" $(peers_python) -m pytest tests/peers
 
 test-python: package ## the Python tests
-	$(get_headers)
 	$(PYTHON) -m pytest --numprocesses 2  # each has torch's threads, and its share of the GPU
 
-build: $(venv) ## the C++ library and its tests, in build/
-	$(get_catch2)
-	cmake --preset cpu -B build/$(backend_name) -DBACKEND='$(backend_list)'
+build: ready ## the C++ library and its tests, in build/
+	cmake --preset cpu $(tests_option) -B build/$(backend_name) -DBACKEND='$(backend_list)'
 	cmake --build build/$(backend_name)
 
 package: $(site)/.boxloss-$(backend_name) ## the Python package, in .venv or for your own PYTHON in build/
@@ -124,7 +135,7 @@ bench: package ## the demo, written down in benchmarks/out; SCALE=seed is the ar
 	$(PYTHON) -m benchmarks.face_detector --scale $(SCALE) --device $(device) \
 	  --json benchmarks/out/face_detector.json --plot benchmarks/out/face_detector.svg
 
-lint: $(venv) ## formats, lint rules, types, licence lines, and that seeded errors find their places
+lint: ready ## formats, lint rules, types, licence lines, and that seeded errors find their places
 	@echo clang-format --dry-run
 	@clang-format --dry-run -Werror $(cpp_files)
 	ruff check
@@ -134,7 +145,7 @@ lint: $(venv) ## formats, lint rules, types, licence lines, and that seeded erro
 	@tools/check_spdx $(cpp_files) $(other_files)
 	tools/seed_errors --list >/dev/null
 
-format: $(venv) ## rewrite the sources as lint wants them
+format: ready ## rewrite the sources as lint wants them
 	@clang-format -i $(cpp_files)
 	ruff check --fix
 	ruff format
@@ -144,17 +155,21 @@ clean: ## remove build/, keep .venv and .venv-peers
 
 # --- What is made once ---
 
-.venv/ready: requirements-dev.txt
-	tools/install_system_packages venv
+# All that takes root, and all that somebody's own Python lacks, before anything is built.
+checked:
+	@tools/install_system_packages $(system_parts)
+	@$(if $(own_python),$(PYTHON) tools/check_requirements $(sections))
+
+ready: checked $(venv)
+
+.venv/ready: requirements-dev.txt | checked
 	python3 -m venv .venv
-	.venv/bin/python -m pip install -r requirements-dev.txt
+	.venv/bin/python tools/install_requirements requirements-dev.txt $(device)
 	touch $@
 
-.venv-peers/ready: requirements-peers.txt
-	tools/install_system_packages venv
-	tools/install_system_packages opencv
+.venv-peers/ready: requirements-peers.txt | checked
 	python3 -m venv .venv-peers
-	$(peers_python) -m pip install -r requirements-peers.txt
+	$(peers_python) tools/install_requirements requirements-peers.txt cuda
 	touch $@
 
 .venv-peers/.boxloss: $(sources) .venv-peers/ready
@@ -164,7 +179,7 @@ clean: ## remove build/, keep .venv and .venv-peers
 	touch $@
 
 # A site holds one build at a time: the mark says of which backends.
-$(site)/.boxloss-$(backend_name): $(sources) $(venv)
+$(site)/.boxloss-$(backend_name): $(sources) $(venv) | ready
 	rm -f $(site)/.boxloss-*
 	$(pip_install) $(into_site) --config-settings=build-dir=build/$(python_name)-$(backend_name) \
 	  --config-settings='cmake.define.BACKEND=$(backend_list)' .
