@@ -77,7 +77,7 @@ def test_cuda_is_said_before_it_comes(tmp_path: Path) -> None:
     result = would_install(tmp_path, "cpu", PIP_NO_INDEX="1")
     assert result.returncode == 0, result.stderr
     before, what_pip_says = result.stdout.split("and run make again.")
-    assert "torch==99.0 comes with CUDA: 2.9 GB" in before
+    assert "torch==99.0 comes with CUDA: with all else 2.9 GB" in before
     assert "PIP_EXTRA_INDEX_URL" in before
     assert "Would install" in what_pip_says
 
