@@ -89,10 +89,13 @@ test-tsan: ready ## several callers of cpu/native at once, under ThreadSanitizer
 test-asan: build-asan ## the C++ tests on the CPU under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(call with_catch2,ctest --preset dev-asan)
 
+# Each compiler has its own: g++, and clang as Debian has it.
+asan_library = $(if $(findstring clang,$(shell $(CXX) --version)),libclang_rt.asan-$(shell uname -m).so,libasan.so)
+
 # Python itself is not built with the sanitizer, so its library comes first, and libstdc++ with it,
 # or else exceptions could not be followed. Python's own leaks are not ours. The build is for the CPU.
 test-asan-torch: build-asan ## the Python tests marked asan, likewise
-	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	LD_PRELOAD="$$($(CXX) -print-file-name=$(asan_library)) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 CUDA_VISIBLE_DEVICES= \
 	PYTHONPATH="$(CURDIR)/build/dev-asan/site:$${PYTHONPATH:-}" \
 	$(PYTHON) -m pytest -m asan --capture=no tests/torch
