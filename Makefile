@@ -108,7 +108,7 @@ build-asan: ready
 	done
 
 test-toolchains: ready ## CUDA, Kokkos, HIP and aarch64 with compilers of their own, where those can be had
-	PYTHON=$(PYTHON) tools/test_toolchains
+	tools/test_toolchains
 
 wheel: ready ## the wheel for all torches and the sdist, in dist/; TORCHES="2.13 newest" for some
 	$(PYTHON) tools/build_wheel $(if $(TORCHES),--torches $(TORCHES))
