@@ -8,6 +8,10 @@
 
 namespace {
 
+// Members that are left out are no warning, which would be an error here.
+[[maybe_unused]] const boxloss::LossProblem kLossProblem{boxloss::Device::kCpu};
+[[maybe_unused]] const boxloss::CostProblem kCostProblem{boxloss::Device::kCpu};
+
 /// A few float roundings of numbers below 2.
 bool near(float got, double expected) { return std::fabs(got - expected) < 32 * 0x1p-24; }
 
