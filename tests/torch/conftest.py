@@ -38,12 +38,14 @@ def fresh_compiler() -> Iterator[None]:
     torch._dynamo.reset()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def cpp_compiler() -> None:
-    """For what torch.compile's own backend generates."""
+    """For what torch.compile's own backend, or AOTInductor, generates."""
     name = os.environ.get("CXX", "g++")  # as torch looks for it
     if shutil.which(name) is None:
         pytest.skip(f"torch.compile needs a C++ compiler, and {name} is not on PATH")
+    if " " in torch.__file__:
+        pytest.skip("torch lies in a folder with a space, which it does not quote for the compiler")
 
 
 @pytest.fixture(params=GPU_NAMES or ["cuda"])

@@ -12,7 +12,7 @@ import boxloss
 import pytest
 import torch
 from boxloss.torch import box_loss, generalized_box_iou_loss, implementations
-from cmake_project import build, output_of, skip_without
+from cmake_project import build, output_of
 from torch import nn
 
 ROOT = Path(__file__).parents[2]
@@ -25,8 +25,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    skip_without("c++")  # AOTInductor calls it
+def exported(cpp_compiler: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("exported") / "model.pt2"
     output_of(sys.executable, EXAMPLES / "export_model.py", path)
     return path

@@ -86,6 +86,8 @@ def test_host_cost_stands_beside_an_operator_that_does_nothing(
 ) -> None:
     if not all(map(shutil.which, ("ninja", "c++"))):
         pytest.skip("needs ninja and a C++ compiler")
+    if " " in torch.__file__:
+        pytest.skip("torch lies in a folder with a space, which it does not quote for the compiler")
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
     figures = tmp_path / "host.json"
     assert loss_only.main(["--host", "--quick", "--device", "cpu", "--json", str(figures)]) == 0
