@@ -89,7 +89,10 @@ test-tsan: ready ## several callers of cpu/native at once, under ThreadSanitizer
 test-asan: build-asan ## the C++ tests on the CPU under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(call with_catch2,ctest --preset dev-asan)
 
-# Each compiler has its own: g++, and clang as Debian has it.
+# Each compiler has its own: g++, and clang as Debian has it. CMake's default is c++, not make's.
+ifeq ($(origin CXX),default)
+CXX := c++
+endif
 asan_library = $(if $(findstring clang,$(shell $(CXX) --version)),libclang_rt.asan-$(shell uname -m).so,libasan.so)
 
 # Python itself is not built with the sanitizer, so its library comes first, and libstdc++ with it,
