@@ -1,0 +1,43 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Each goal begins with one check of all that it needs, and of no more."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def steps(*arguments: str) -> list[str]:
+    """What make would run, whatever this run of it was told."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHON"}
+    command = ["make", "--dry-run", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment
+    ).stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("goals", "parts"),
+    [
+        (["demo"], "compiler venv"),
+        (["test"], "catch2 compiler headers venv"),
+        (["test-core", "test-python"], "catch2 compiler headers venv"),
+        (["test-peers"], "compiler opencv venv"),
+        (["lint"], "venv"),
+    ],
+)
+def test_system_packages(goals: list[str], parts: str) -> None:
+    first, *rest = steps(*goals)
+    assert first.split() == ["tools/install_system_packages", *parts.split()]
+    assert not any(step.startswith("tools/install_system_packages") for step in rest)
+
+
+def test_a_python_of_ones_own() -> None:
+    packages, requirements, *rest = steps("demo", "PYTHON=python3")
+    assert packages.split() == ["tools/install_system_packages", "compiler"]
+    assert requirements.split() == ["python3", "tools/check_requirements", "build", "demo"]
+    assert not any("venv" in step for step in rest)
