@@ -59,7 +59,7 @@ def times_table(report: Report) -> Table:
         title_justify="left",
         caption=(
             f"{COLLATE}: laying out the true boxes, which the data loader does meanwhile\n"
-            f"together: copy, loss, backward; speed-up: {label(BASELINE)}'s over this one's\n"
+            f"together: copy, loss, backward; speed-up: of that, over {label(BASELINE)}\n"
             f"step: together and the network's {number(sum(network.values()))} ms, "
             f"the same for all and measured once:\n{parts}"
         ),
