@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 def steps(*arguments: str) -> list[str]:
     """What make would run, whatever this run of it was told."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHON"}
-    command = ["make", "--dry-run", *arguments]
+    command = ["make", "--dry-run", "--no-print-directory", *arguments]
     return subprocess.run(
         command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment
     ).stdout.splitlines()
