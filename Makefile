@@ -16,7 +16,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 else
 # Somebody's own Python: nothing is installed for it, and nothing in it is changed.
 own_python := yes
-python_name := $(notdir $(PYTHON))
+python_name := $(subst /,-,$(patsubst /%,%,$(PYTHON)))
 site := build/$(python_name)-site
 into_site := --target $(site) --upgrade
 export PYTHONPATH := $(CURDIR)/$(site)$(if $(PYTHONPATH),:$(PYTHONPATH))
@@ -40,11 +40,13 @@ pip_install = $(PYTHON) -m pip install --no-build-isolation --no-deps
 # What the goals need: parts of tools/install_system_packages, and sections of requirements-dev.txt.
 needed_for = $(if $(filter $(1),$(MAKECMDGOALS)),$(2))
 built_goals := $(filter-out lint format,$(MAKECMDGOALS))
+# test-peers has an environment of its own.
+own_goals := $(filter-out test-peers,$(built_goals))
 system_parts := $(sort $(if $(built_goals),compiler) $(if $(own_python),,venv) \
-  $(call needed_for,build test test-core test-tsan test-asan test-asan-torch test-toolchains,catch2) \
-  $(call needed_for,test test-python,headers) \
+  $(call needed_for,build build-asan test test-core test-tsan test-asan test-asan-torch test-toolchains,catch2) \
+  $(if $(own_python),,$(call needed_for,test test-python,headers)) \
   $(call needed_for,test-peers,venv opencv))
-sections := $(if $(built_goals),build) \
+sections := $(if $(own_goals),build) \
   $(call needed_for,demo bench test test-python,demo) \
   $(call needed_for,test test-asan-torch test-python,test) \
   $(call needed_for,wheel test-wheel,wheel) \
@@ -164,7 +166,7 @@ clean: ## remove build/, keep .venv and .venv-peers
 # All that takes root, and all that somebody's own Python lacks, before anything is built.
 checked:
 	@tools/install_system_packages $(system_parts)
-	@$(if $(own_python),$(PYTHON) tools/check_requirements $(sections))
+	@$(if $(own_python),$(if $(strip $(sections)),$(PYTHON) tools/check_requirements $(sections)))
 
 ready: checked $(venv)
 

@@ -81,7 +81,7 @@ class FaceDetector(nn.Module):
         return torch.cat([torch.minimum(one, other), torch.maximum(one, other)], dim=-1)
 
     def initialise(self, seed: int) -> None:
-        """Starts over, in place: every variant trains from the same weights."""
+        """Starts over, in place, with the seed's weights."""
         torch.manual_seed(seed)
         for layer in self.modules():
             if isinstance(layer, nn.Conv2d | nn.Linear):

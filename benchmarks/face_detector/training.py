@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,18 @@ class Stopwatch:
         return {part: statistics.median(self._times[whose, part][WARM_UP:]) for part in parts}
 
 
+def collate(samples: list[Sample], layouts: Collection[CollateBoxes], slots: int) -> Batch:
+    """Pictures, and for each layout the true boxes and the milliseconds that it took to lay them
+    out."""
+    images, boxes = zip(*samples, strict=True)
+    laid_out = {}
+    for layout in layouts:
+        start = time.perf_counter()
+        targets = layout(list(boxes), slots)
+        laid_out[layout] = targets, (time.perf_counter() - start) * 1e3
+    return torch.stack(images), laid_out
+
+
 def batches(
     pictures: Pictures,
     scale: Scale,
@@ -101,24 +114,15 @@ def batches(
     count: int,
     device: torch.device,
 ) -> DataLoader[Any]:
-    """The first `count` batches: pictures, and for each layout the true boxes and the milliseconds
-    that it took to lay them out."""
-
-    def collate(samples: list[Sample]) -> Batch:
-        images, boxes = zip(*samples, strict=True)
-        laid_out = {}
-        for layout in layouts:
-            start = time.perf_counter()
-            targets = layout(list(boxes), scale.slots)
-            laid_out[layout] = targets, (time.perf_counter() - start) * 1e3
-        return torch.stack(images), laid_out
-
+    """The first `count` batches, each as from `collate`."""
+    if scale.workers:  # or each of a thousand small tensors would be an open file
+        torch.multiprocessing.set_sharing_strategy("file_system")
     return DataLoader(
         Subset(pictures, range(count * scale.batch)),
         batch_size=scale.batch,
         num_workers=scale.workers,
         pin_memory=device.type == "cuda",
-        collate_fn=collate,
+        collate_fn=partial(collate, layouts=layouts, slots=scale.slots),
     )
 
 
@@ -168,7 +172,7 @@ def train(
                 values.append(value.item())
             with clock("network", "update"):
                 optimiser.zero_grad(set_to_none=True)
-                pred.backward(leaf.grad)  # the last one's, and it is any
+                pred.backward(leaf.grad)  # of whichever variant came last: they agree
                 optimiser.step()
             history.append(values[-1])
             differences.append(max(values) - min(values))

@@ -36,6 +36,10 @@ def test_system_packages(goals: list[str], parts: str) -> None:
     assert not any(step.startswith("tools/install_system_packages") for step in rest)
 
 
+def test_peers_ask_nothing_of_a_python_that_they_do_not_use() -> None:
+    assert "tools/check_requirements" not in " ".join(steps("test-peers", "PYTHON=python3"))
+
+
 def test_a_python_of_ones_own() -> None:
     packages, requirements, *rest = steps("demo", "PYTHON=python3")
     assert packages.split() == ["tools/install_system_packages", "compiler"]

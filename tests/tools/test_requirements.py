@@ -28,8 +28,8 @@ def test_what_is_there_is_not_named() -> None:
 
 
 def test_one_line_names_all_that_is_missing() -> None:
-    """-S: Python without what was installed into it."""
-    result = run("-S", TOOLS / "check_requirements", "build", "demo", "lint", PATH="")
+    """-I, -S: Python without what was installed into it, or PYTHONPATH names."""
+    result = run("-I", "-S", TOOLS / "check_requirements", "build", "demo", "lint", PATH="")
     assert result.returncode == 1
     command = shlex.split(result.stderr.splitlines()[1])
     assert command[:4] == [sys.executable, "-m", "pip", "install"]

@@ -4,7 +4,9 @@
 
 import os
 import shutil
+import sysconfig
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -44,6 +46,8 @@ def cpp_compiler() -> None:
     name = os.environ.get("CXX", "g++")  # as torch looks for it
     if shutil.which(name) is None:
         pytest.skip(f"torch.compile needs a C++ compiler, and {name} is not on PATH")
+    if not Path(sysconfig.get_path("include"), "Python.h").exists():
+        pytest.skip("torch.compile needs Python.h, of the package python3-dev")
     if " " in torch.__file__:
         pytest.skip("torch lies in a folder with a space, which it does not quote for the compiler")
 

@@ -13,7 +13,8 @@ cmake_prefix_path = str(_Path(__file__).parent)
 if not _TYPE_CHECKING:  # to a type checker every name would exist
 
     def __getattr__(name: str) -> None:
-        # Its names are read, not imported: nobody gets torch who did not ask for it.
+        # Its names are read, not imported: nobody gets torch who did not ask for it. An ImportError
+        # even for getattr, since `from boxloss import` hides the words of an AttributeError.
         binding = _Path(__file__).parent / "torch" / "__init__.py"
         if binding.exists() and f'    "{name}",\n' in binding.read_text():
             raise ImportError(f"{name} is for PyTorch: from boxloss.torch import {name}")
