@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -144,6 +144,11 @@ def groups_in(document: Mapping[str, Any]) -> list[Group]:
         )
         for group in document["groups"]
     ]
+
+
+def pairs_of(groups: Iterable[Group]) -> list[str]:
+    """The pairs of dtypes, each once, in the order of the groups."""
+    return list(dict.fromkeys(group.pair for group in groups))
 
 
 def or_dash(value: float | None, pattern: str) -> str:

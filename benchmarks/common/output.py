@@ -50,6 +50,16 @@ def quiet_axes(panel: Any) -> None:
     panel.minorticks_off()
 
 
+def where(machine: dict[str, str]) -> str:
+    """What measured, as a title says it."""
+    return f"{machine.get('gpu', machine['cpu'])}, torch {machine['torch']}"
+
+
+def title_figure(figure: Any, words: str, **style: Any) -> None:
+    """Above all panels, where reading begins."""
+    figure.suptitle(words, **({"fontsize": 10, "x": 0.005, "ha": "left"} | style))
+
+
 def save_figure(figure: Any, path: Path) -> None:
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
     pyplot().close(figure)

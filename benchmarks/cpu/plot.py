@@ -7,8 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..common.bars import HEIGHT, bars, dtypes
-from ..common.groups import Group
-from ..common.output import pyplot, save_figure
+from ..common.groups import Group, pairs_of
+from ..common.output import pyplot, save_figure, title_figure, where
 from .variants import IN_NEW, SUMS
 
 COLUMNS = {"forward": SUMS, "forward + backward": IN_NEW}
@@ -20,7 +20,7 @@ def plot(groups: list[Group], machine: dict[str, str], path: Path) -> None:
     """Of the most boxes, which are the likeliest to be in no cache."""
     most = max(group.boxes for group in groups)
     dense = [group for group in groups if group.kind == "dense" and group.boxes == most]
-    pairs = list(dict.fromkeys(group.pair for group in dense))
+    pairs = pairs_of(dense)
     figure, panels = pyplot().subplots(
         len(pairs),
         len(COLUMNS),
@@ -39,9 +39,6 @@ def plot(groups: list[Group], machine: dict[str, str], path: Path) -> None:
             bars(panel, times, "wall time for a pair, ns", LIMITS.values())
             title = f"{dtypes(pair)}, {measured}: {(group.bytes or 0) // group.boxes} bytes"
             panel.set_title(title, fontsize=9, loc="left")
-    title = (
-        f"GIoU of {most:,} pairs, and the bytes that a pair needs at least\n"
-        f"{machine['cpu']}, torch {machine['torch']}"
-    )
-    figure.suptitle(title, fontsize=10, x=0.005, ha="left")
+    title = f"GIoU of {most:,} pairs, and the bytes that a pair needs at least"
+    title_figure(figure, f"{title}\n{where(machine)}")
     save_figure(figure, path)

@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from ..common.bars import HEIGHT, bars, number
-from ..common.output import BLUE, DARK, GREY, check_paths, pyplot, save_figure
+from ..common.output import (
+    BLUE,
+    DARK,
+    GREY,
+    check_paths,
+    pyplot,
+    save_figure,
+    title_figure,
+    where,
+)
 
 COLUMNS = 3
 KINDS = {
@@ -27,6 +36,7 @@ KINDS = {
     "yolo": "YOLO",
 }
 NAMES = {"aligned": "aligned plain torch", "torch.compile": "aligned, compiled"}
+TITLE = "Losses of one training step, forward + backward"
 MEASURED = {"criterion": "all losses", "matcher and boxes": "matcher and box losses"}
 
 
@@ -48,12 +58,7 @@ def plot(report: dict[str, Any], path: Path) -> None:
         times = {NAMES.get(name, name): each for name, each in _milliseconds(group).items()}
         bars(panel, times, "wall time, ms")
         panel.set_title(f"{KINDS[group['kind']]}: {group['measured']}", fontsize=9, loc="left")
-    figure.suptitle(
-        f"Losses of one training step, forward + backward: {_where(report)}",
-        fontsize=10,
-        x=0.005,
-        ha="left",
-    )
+    title_figure(figure, f"{TITLE}: {where(report['machine'])}")
     save_figure(figure, path)
 
 
@@ -85,13 +90,7 @@ def plot_before_and_after(report: dict[str, Any], path: Path) -> None:
     panel.set_xticks([])
     panel.invert_yaxis()
     panel.spines[:].set_visible(False)
-    figure.suptitle(
-        f"Losses of one training step, forward + backward\n{_where(report)}",
-        fontsize=11,
-        color=DARK,
-        x=0.005,
-        ha="left",
-    )
+    title_figure(figure, f"{TITLE}\n{where(report['machine'])}", fontsize=11, color=DARK)
     save_figure(figure, path)
 
 
@@ -105,11 +104,6 @@ def _milliseconds(group: dict[str, Any]) -> dict[str, float]:
 
 def _times(ratio: float) -> str:
     return f"{ratio:.{0 if ratio >= 10 else 1}f} times"
-
-
-def _where(report: dict[str, Any]) -> str:
-    machine = report["machine"]
-    return f"{machine.get('gpu', machine['cpu'])}, torch {machine['torch']}"
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -11,12 +11,20 @@ from torch import Tensor
 
 from ..common.bars import number
 from ..common.losses import giou
-from ..common.output import BLUE, DARK, GREY, LINES, pyplot, quiet_axes, save_figure
+from ..common.output import (
+    BLUE,
+    DARK,
+    GREY,
+    LINES,
+    pyplot,
+    quiet_axes,
+    save_figure,
+    title_figure,
+    where,
+)
 from .report import Report, times
-from .training import HELD_OUT_BATCHES
+from .training import HELD_OUT_BATCHES, SHOWN
 from .variants import SLOWEST, label
-
-SHOWN = 6  # held-out pictures
 
 
 def plot_times(report: Report, path: Path) -> None:
@@ -44,32 +52,29 @@ def plot_times(report: Report, path: Path) -> None:
         quiet_axes(panel)
     panels[0].invert_yaxis()
     panels[0].set_yticks(range(len(names)), [_with_speed_up(report, name) for name in names])
-    settings, machine = report.settings, report.machine
-    figure.suptitle(
-        f"A training step with {settings['batch']} pictures of {settings['slots']} predicted boxes:"
-        f" {machine.get('gpu', machine['cpu'])}, torch {machine['torch']}",
-        fontsize=10,
-        x=0.005,
-        ha="left",
+    batch, slots = report.settings["batch"], report.settings["slots"]
+    title_figure(
+        figure,
+        f"A training step with {batch} pictures of {slots} predicted boxes: "
+        f"{where(report.machine)}",
     )
     save_figure(figure, path)
 
 
 def plot_pictures(report: Report, path: Path) -> None:
     """The first held-out pictures that have a true box."""
-    shown = report.result.shown[:SHOWN]
     figure, panels = pyplot().subplots(
         1, SHOWN, squeeze=False, figsize=(2.2 * SHOWN, 3), layout="constrained"
     )
     for panel in panels[0]:
         panel.set_axis_off()
-    for panel, each in zip(panels[0], shown, strict=False):
+    for panel, each in zip(panels[0], report.result.shown, strict=False):
         panel.imshow(each.picture.numpy(), cmap="gray", vmin=0, vmax=255)
         _outline(panel, each.boxes, edgecolor=LINES[2])
         _outline(panel, each.predictions, edgecolor=LINES[1], linestyle="--")
         mean = giou(each.predictions, each.boxes.float()).mean().item()
         panel.set_title(f"GIoU {mean:.2f}", fontsize=9)
-    steps, mean = report.settings["steps"], 1 - report.result.held_out_loss
+    steps, mean = report.settings["steps"], report.result.held_out_mean_giou
     batch = report.settings["batch"]
     figure.suptitle(
         f"After {steps} training steps, held-out pictures: mean GIoU {mean:.2f} "

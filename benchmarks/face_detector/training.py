@@ -35,6 +35,7 @@ PARTS = ("copy", "loss", "backward")  # of the boxes and their loss, by each var
 WARM_UP = 3  # steps whose times are not counted
 PROFILED = {"wait": 5, "warmup": 5, "active": 10}  # the article's schedule
 HELD_OUT_BATCHES = 4
+SHOWN = 6  # held-out pictures
 
 Milliseconds = dict[str, float]  # median of each part
 Batch = tuple[Tensor, dict[CollateBoxes, tuple[Targets, float]]]
@@ -56,7 +57,11 @@ class Result:
     losses: list[float]  # of each training step
     largest_difference: float  # between two variants' losses in a step
     held_out_loss: float
-    shown: list[Shown]
+    shown: list[Shown]  # the first that have a true box
+
+    @property
+    def held_out_mean_giou(self) -> float:
+        return 1 - self.held_out_loss
 
     def together(self, name: str) -> float:
         """What a step takes for the sake of the loss, ms."""
@@ -207,9 +212,9 @@ def _held_out(
     device: torch.device,
     autocast: torch.autocast,
 ) -> tuple[float, list[Shown]]:
-    """Mean over all true boxes of the held-out batches, and the pictures that have any."""
+    """Mean over all true boxes of the held-out batches, and the first pictures that have any."""
     total, count = 0.0, 0
-    shown = []
+    shown: list[Shown] = []
     layouts = [padded_with_lengths]
     for images, laid_out in batches(pictures, scale, layouts, HELD_OUT_BATCHES, device):
         on_host, _ = laid_out[padded_with_lengths]
@@ -219,11 +224,8 @@ def _held_out(
         boxes = int(lengths.sum())
         total += masked_loss(pred, target, lengths).item() * boxes
         count += boxes
-        shown += [
-            Shown(image, truths[:length].cpu(), guesses[:length].float().cpu())
-            for image, truths, guesses, length in zip(
-                images, target, pred, lengths.tolist(), strict=True
-            )
-            if length
-        ]
+        for index, length in enumerate(lengths.tolist()):
+            if length and len(shown) < SHOWN:
+                truths, guesses = target[index, :length], pred[index, :length]
+                shown.append(Shown(images[index], truths.cpu(), guesses.float().cpu()))
     return total / max(count, 1), shown

@@ -11,8 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from ..common.bars import HEIGHT, bars, dtypes
-from ..common.groups import CLOCK_WORDS, Group
-from ..common.output import BLUE, DARK, GREY, LINES, PALE, pyplot, quiet_axes, save_figure
+from ..common.groups import CLOCK_WORDS, Group, pairs_of
+from ..common.output import (
+    BLUE,
+    DARK,
+    GREY,
+    LINES,
+    PALE,
+    pyplot,
+    quiet_axes,
+    save_figure,
+    title_figure,
+    where,
+)
 from .peers import COPY, EMPTY, LIMITS, SUM
 
 MEASURES = ("forward", "forward + backward")
@@ -57,10 +68,7 @@ def plot(groups: list[Group], machine: dict[str, str], path: Path) -> None:
         for panel, measured in zip(row, MEASURES, strict=True):
             view.draw(panel, [group for group in view.groups if group.measured == measured])
             panel.set_title(f"{view.title}: {measured}", fontsize=9, loc="left")
-    where = machine.get("gpu", machine["cpu"])
-    figure.suptitle(
-        f"GIoU loss, {where}, torch {machine['torch']}", fontsize=10, x=0.005, ha="left"
-    )
+    title_figure(figure, f"GIoU loss, {where(machine)}")
     save_figure(figure, path)
 
 
@@ -68,15 +76,15 @@ def _views(groups: list[Group]) -> list[View]:
     seed = [group for group in groups if group.kind == "seed"]
     dense = [group for group in groups if group.kind == "dense"]
     views = []
-    for pair in _pairs(seed):
+    for pair in pairs_of(seed):
         chosen = [group for group in seed if group.pair == pair]
         views.append(_of_bars("padded batch", chosen, _time_bars))
     if len({group.boxes for group in dense}) == 1:
-        for pair in _pairs(dense):
+        for pair in pairs_of(dense):
             chosen = [group for group in dense if group.pair == pair]
             views.append(_of_bars(f"{chosen[0].boxes:,} pairs", chosen, _bandwidth_bars))
     elif dense:
-        first, *others = _pairs(dense)
+        first, *others = pairs_of(dense)
         chosen = [group for group in dense if group.pair == first]
         views.append(View(f"pairs of {dtypes(first)}", chosen, _peer_lines, 3.6))
         if others:
@@ -87,10 +95,6 @@ def _views(groups: list[Group]) -> list[View]:
 def _of_bars(title: str, groups: list[Group], draw: Callable[[Panel, list[Group]], None]) -> View:
     most = max(len(group.rows) for group in groups)
     return View(f"{title}, {dtypes(groups[0].pair)}", groups, draw, 0.8 + HEIGHT * most)
-
-
-def _pairs(groups: list[Group]) -> list[str]:
-    return list(dict.fromkeys(group.pair for group in groups))
 
 
 def _time_bars(panel: Panel, groups: list[Group]) -> None:
@@ -123,7 +127,7 @@ def _peer_lines(panel: Panel, groups: list[Group]) -> None:
 
 
 def _pair_lines(panel: Panel, groups: list[Group]) -> None:
-    for place, pair in enumerate(_pairs(groups)):
+    for place, pair in enumerate(pairs_of(groups)):
         chosen = [group for group in groups if group.pair == pair]
         points = _points(chosen, chosen[0].rows[0].name)
         _line(panel, dtypes(pair), points, color=LINES[place], marker=MARKERS[place])

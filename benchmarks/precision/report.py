@@ -11,7 +11,16 @@ from typing import Any
 import torch
 from rich.table import Table
 
-from ..common.output import BLUE, DARK, LINES, PALE, pyplot, quiet_axes, save_figure
+from ..common.output import (
+    BLUE,
+    DARK,
+    LINES,
+    PALE,
+    pyplot,
+    quiet_axes,
+    save_figure,
+    title_figure,
+)
 from .losses import BOXLOSS, ORIGINALS
 
 Row = dict[str, Any]  # where it was measured, and the fields of Errors
@@ -90,12 +99,8 @@ def plot(rows: list[Row], machine: dict[str, str], path: Path) -> None:
         handlelength=4,
         frameon=False,
     )
-    figure.suptitle(
-        f"What half precision leaves of a loss' gradient, torch {machine['torch']}",
-        fontsize=11,
-        x=0.005,
-        ha="left",
-    )
+    title = f"What half precision leaves of a loss' gradient, torch {machine['torch']}"
+    title_figure(figure, title, fontsize=11)
     save_figure(figure, path)
 
 

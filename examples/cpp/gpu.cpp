@@ -7,21 +7,14 @@
 
 #include <boxloss/boxloss.hpp>
 #include <cstddef>
-#include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <stdexcept>
 #include <vector>
 
+#include "two_images.hpp"
+
 namespace {
 
-constexpr std::int64_t kImages = 2, kSlots = 4;
-
-const std::vector<float> kPred = {12, 8,  58, 52, 80, 25, 125, 85, 10, 5,  240, 250, 0,  0, 9,  9,
-                                  33, 38, 66, 85, 1,  1,  2,   2,  50, 50, 60,  60,  70, 7, 77, 17};
-const std::vector<std::uint8_t> kTarget = {10, 10, 60,  50,  80, 20, 120, 90,
-                                           0,  0,  255, 255, 30, 40, 70,  80};
-const std::vector<std::int64_t> kOffsets = {0, 3, 4};
 const std::vector<float> kUpstream = {1};
 
 void check(cudaError_t error) {
@@ -93,10 +86,5 @@ int main() {
   check(cudaStreamSynchronize(stream));
   check(cudaStreamDestroy(stream));
 
-  std::printf("%s: loss %.9g\n", cuda.name, loss_here[0]);
-  for (std::int64_t row = 0; row < kImages * kSlots; ++row) {
-    const float* g = &gradient_here[row * 4];
-    std::printf("image %d, slot %d: gradient %.9g %.9g %.9g %.9g\n", static_cast<int>(row / kSlots),
-                static_cast<int>(row % kSlots), g[0], g[1], g[2], g[3]);
-  }
+  print(cuda.name, loss_here[0], gradient_here);
 }
