@@ -123,6 +123,27 @@ def load_torchvision() -> Loss:
     return torchvision_loss
 
 
+def triton_kernels() -> ModuleType:
+    """This folder's, written by hand."""
+    try:
+        from . import triton_kernels as kernels
+    except ImportError as error:
+        raise UnavailableError(f"Triton is not installed ({error})") from error
+    return kernels
+
+
+def load_triton() -> Loss:
+    return triton_kernels().lengths_loss  # type: ignore[no-any-return]
+
+
+def load_jax() -> Loss:
+    try:
+        from .jax_loss import masked_loss as loss
+    except ImportError as error:
+        raise UnavailableError(f"JAX is not installed ({error})") from error
+    return loss
+
+
 def _counts(pred: Tensor, lengths: Tensor) -> Tensor:
     """(B, slots): which predictions have a true box."""
     return torch.arange(pred.shape[1], device=pred.device) < lengths[:, None]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 import torch
+from boxloss.torch import implementations
 from rich.console import Console
 from rich.table import Table
 
@@ -102,6 +103,20 @@ def make_parser(
     parser.add_argument("--quick", action="store_true", help="small and short, in seconds")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured")
     return parser
+
+
+def add_implementations(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--implementations", nargs="+", default=[], help="of boxloss, timed beside the best one"
+    )
+
+
+def check_implementations(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    on_cpu = options.device.type == "cpu"
+    known = [name for name in implementations() if (name[:4] == "cpu/") == on_cpu]
+    for name in options.implementations:
+        if name not in known:
+            parser.error(f"--implementations: '{name}' given; allowed here: {', '.join(known)}")
 
 
 def chosen_device(parser: argparse.ArgumentParser, asked: str | None) -> torch.device:

@@ -23,13 +23,14 @@ from ..common.agreement import DisagreementError
 from ..common.losses import Loss, UnavailableError
 from ..common.machine import describe
 from ..common.output import check_paths, write_json
+from ..common.program import add_implementations, check_implementations
 from .agreement import check, probe_predictions
 from .data import DATA, Pictures
 from .model import SCALES, FaceDetector, Scale
 from .plot import plot_pictures, plot_times
 from .report import Report, conditions, document, times_table, training_line
 from .training import PROFILED, WARM_UP, Result, train
-from .variants import VARIANTS, label
+from .variants import VARIANTS, Variant, label, with_implementations
 
 QUESTION = """\
 How long does a training step's loss take when every picture has a different number of boxes?
@@ -59,23 +60,25 @@ def main(arguments: list[str] | None = None) -> int:
     for line in conditions(machine, settings):
         console.print(f"  {line}")
 
-    losses, skipped = load(options.variants, options.scale)
-    for name, reason in skipped.items():
-        console.print(f"[yellow]skipped {label(name)}[/]: {reason}")
+    asked = {name: VARIANTS[name] for name in options.variants or VARIANTS}
+    variants = with_implementations(asked, options.implementations)
+    losses, skipped = load(variants, options)
+    for reason, names in by_reason(skipped).items():
+        console.print(f"[yellow]skipped {names}[/]: {reason}")
 
     make_pictures = DATA[options.data]
     train_set = make_pictures("train", options.seed, scale.slots - 1)
     test_set = make_pictures("test", options.seed, scale.slots - 1)
     try:
-        agreed = agree(losses, train_set, scale, options)
+        agreed = agree(variants, losses, train_set, scale, options)
     except DisagreementError as error:
         print(f"face_detector: error: {error}", file=sys.stderr)
         return 1
     console.print(f"{len(agreed)} variants agree on one batch, in loss and gradient. Training ...")
 
-    result = measure(losses, (train_set, test_set), scale, options, console)
+    result = measure(variants, losses, (train_set, test_set), scale, options, console)
     command = shlex.join(["python", "-m", "benchmarks.face_detector", *arguments])
-    report = Report(command, machine, settings, agreed, result, skipped)
+    report = Report(command, machine, settings, agreed, result, variants, skipped)
     console.print(times_table(report))
     console.print(training_line(report))
     if options.json:
@@ -91,23 +94,40 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def load(names: list[str] | None, scale: str) -> tuple[dict[str, Loss], dict[str, str]]:
-    """The losses to run, and why the others of `names` (None: all) are skipped."""
+def load(
+    variants: dict[str, Variant], options: argparse.Namespace
+) -> tuple[dict[str, Loss], dict[str, str]]:
+    """Those that can run here, and why the others are skipped."""
     losses, skipped = {}, {}
-    for name in names or VARIANTS:
-        variant = VARIANTS[name]
-        if variant.slow_to_start and names is None and scale == "small":
-            skipped[name] = f"compiling takes longer than all else here; --variants {name} runs it"
-            continue
+    for name, variant in variants.items():
         try:
+            if variant.gpu_only and options.device.type == "cpu":
+                raise UnavailableError("it runs on GPUs only")
+            if variant.slow_to_start and options.variants is None and options.scale == "small":
+                raise UnavailableError(
+                    "compiling takes longer than all else here; --variants NAME runs it"
+                )
             losses[name] = variant.load()
         except UnavailableError as reason:
             skipped[name] = str(reason)
     return losses, skipped
 
 
+def by_reason(skipped: dict[str, str]) -> dict[str, str]:
+    """The names of those skipped, for each reason once."""
+    reasons = dict.fromkeys(skipped.values())
+    return {
+        reason: ", ".join(label(name) for name, why in skipped.items() if why == reason)
+        for reason in reasons
+    }
+
+
 def agree(
-    losses: dict[str, Loss], pictures: Pictures, scale: Scale, options: argparse.Namespace
+    variants: dict[str, Variant],
+    losses: dict[str, Loss],
+    pictures: Pictures,
+    scale: Scale,
+    options: argparse.Namespace,
 ) -> dict[str, float]:
     """Each variant's loss on the boxes of the first batch, or DisagreementError."""
     boxes = [pictures[index][1] for index in range(scale.batch)]
@@ -115,13 +135,15 @@ def agree(
     pred = pred.to(options.device)
     agreed = {}
     for name, loss in losses.items():
-        targets = VARIANTS[name].collate(boxes, scale.slots)
+        targets = variants[name].collate(boxes, scale.slots)
         targets = tuple(t.to(options.device) for t in targets)
-        agreed[name] = check(name, loss, pred, targets, boxes)
+        with variants[name].chosen():
+            agreed[name] = check(name, loss, pred, targets, boxes)
     return agreed
 
 
 def measure(
+    variants: dict[str, Variant],
     losses: dict[str, Loss],
     data: tuple[Pictures, Pictures],
     scale: Scale,
@@ -137,6 +159,7 @@ def measure(
         task = progress.add_task("", total=options.steps)
         return train(
             model,
+            variants,
             losses,
             scale,
             data,
@@ -165,6 +188,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--device", help="cpu, cuda or cuda:N; default: cuda where there is one")
     parser.add_argument("--variants", nargs="+", metavar="NAME", help="listed below; default: all")
+    add_implementations(parser)
     parser.add_argument("--steps", type=int, help=f"more than {WARM_UP}; default: the scale's")
     parser.add_argument("--seed", type=int, default=0, help="of data and weights; default: 0")
     parser.add_argument(
@@ -195,6 +219,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         parser.error(f"--seed: {options.seed} given; 0 or more allowed")
     check_paths(parser, options)
     options.device = _device(parser, options.device)
+    check_implementations(parser, options)
     return options
 
 

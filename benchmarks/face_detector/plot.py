@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from torch import Tensor
@@ -35,10 +36,11 @@ def plot_times(report: Report, path: Path) -> None:
         1, 2, sharey=True, figsize=(10, 1.5 + 0.34 * len(names)), layout="constrained"
     )
     colours = [BLUE if name.startswith("boxloss") else GREY for name in names]
-    for panel, title, milliseconds in (
-        (panels[0], "the loss, forward and backward, ms", [result.together(n) for n in names]),
-        (panels[1], "the whole step, network and loss, ms", [result.step(n) for n in names]),
+    for panel, title, measured in (
+        (panels[0], "the loss, forward and backward, ms", result.together),
+        (panels[1], "the whole step, network and loss, ms", result.step),
     ):
+        milliseconds = [median(measured(name)) for name in names]
         shown = [each for n, each in zip(names, milliseconds, strict=True) if n != SLOWEST]
         edge = 1.25 * max(shown or milliseconds)
         bars = panel.barh(names, [min(each, edge) for each in milliseconds], color=colours)

@@ -4,16 +4,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
+import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from ..common.bars import number
 from .training import COLLATE, PARTS, Result
-from .variants import BASELINE, VARIANTS, label
+from .variants import BASELINE, Variant, label
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Report:
     settings: dict[str, Any]
     agreed: dict[str, float]  # each variant's loss on the batch of the agreement check
     result: Result
+    variants: dict[str, Variant]
     skipped: dict[str, str]  # variant: why
 
     @property
@@ -33,7 +36,7 @@ class Report:
         """Over BASELINE, of all that the loss takes; None where BASELINE did not run."""
         if BASELINE not in self.names:
             return None
-        return self.result.together(BASELINE) / self.result.together(name)
+        return median(self.result.together(BASELINE)) / median(self.result.together(name))
 
 
 def conditions(machine: dict[str, str], settings: dict[str, Any]) -> Iterator[str]:
@@ -50,7 +53,7 @@ def conditions(machine: dict[str, str], settings: dict[str, Any]) -> Iterator[st
 
 def times_table(report: Report) -> Table:
     result, network = report.result, report.result.network
-    parts = ", ".join(f"{part} {number(network[part])}" for part in network)
+    parts = ", ".join(f"{part} {number(median(network[part]))}" for part in network)
     table = Table(
         box=SIMPLE_HEAD,  # all of it has room in 80 columns
         pad_edge=False,
@@ -60,7 +63,7 @@ def times_table(report: Report) -> Table:
         caption=(
             f"{COLLATE}: laying out the true boxes, which the data loader does meanwhile\n"
             f"together: copy, loss, backward; speed-up: of that, over {label(BASELINE)}\n"
-            f"step: together and the network's {number(sum(network.values()))} ms, "
+            f"step: together and the network's {number(median(result.network_together()))} ms, "
             f"the same for all and measured once:\n{parts}"
         ),
         caption_justify="left",
@@ -71,10 +74,10 @@ def times_table(report: Report) -> Table:
     for name in report.names:
         table.add_row(
             label(name),
-            *(number(result.variants[name][part]) for part in (COLLATE, *PARTS)),
-            number(result.together(name)),
+            *(number(median(result.variants[name][part])) for part in (COLLATE, *PARTS)),
+            number(median(result.together(name))),
             times(report.speed_up(name)),
-            number(result.step(name)),
+            number(median(result.step(name))),
         )
     return table
 
@@ -95,13 +98,16 @@ def document(report: Report) -> dict[str, Any]:
         "machine": report.machine,
         "settings": report.settings,
         "skipped": {label(name): why for name, why in report.skipped.items()},
-        "network_milliseconds": result.network,
+        "network_milliseconds": {part: summary(each) for part, each in result.network.items()},
         "variants": {
             label(name): {
-                "summary": VARIANTS[name].summary,
+                "summary": report.variants[name].summary,
                 "agreed_loss": report.agreed[name],
-                "milliseconds": result.variants[name],
-                "together": result.together(name),
+                "milliseconds": {
+                    part: summary(each) for part, each in result.variants[name].items()
+                },
+                "together": summary(result.together(name)),
+                "step": summary(result.step(name)),
                 "speed_up": report.speed_up(name),
             }
             for name in report.names
@@ -111,6 +117,11 @@ def document(report: Report) -> dict[str, Any]:
         "held_out_loss": result.held_out_loss,
         "held_out_mean_giou": result.held_out_mean_giou,
     }
+
+
+def summary(milliseconds: Sequence[float]) -> dict[str, float]:
+    low, middle, high = np.percentile(milliseconds, (25, 50, 75))
+    return {"median": float(middle), "lower_quartile": float(low), "upper_quartile": float(high)}
 
 
 def times(ratio: float | None) -> str:

@@ -9,10 +9,9 @@ order that is drawn anew, so that none of them always comes first or after the s
 from __future__ import annotations
 
 import random
-import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +26,7 @@ from torch.utils.data import DataLoader, Subset
 from ..common.losses import Loss, masked_loss
 from .data import Pictures, Sample
 from .model import FaceDetector, Scale
-from .variants import VARIANTS, CollateBoxes, Targets, padded_with_lengths
+from .variants import CollateBoxes, Targets, Variant, padded_with_lengths
 
 NETWORK = ("copy of pictures", "forward", "update")
 COLLATE = "collate"  # the true boxes: the data loader's work, which no step waits for
@@ -37,7 +36,7 @@ PROFILED = {"wait": 5, "warmup": 5, "active": 10}  # the article's schedule
 HELD_OUT_BATCHES = 4
 SHOWN = 6  # held-out pictures
 
-Milliseconds = dict[str, float]  # median of each part
+Milliseconds = dict[str, list[float]]  # of each part, step by step
 Batch = tuple[Tensor, dict[CollateBoxes, tuple[Targets, float]]]
 
 
@@ -63,12 +62,20 @@ class Result:
     def held_out_mean_giou(self) -> float:
         return 1 - self.held_out_loss
 
-    def together(self, name: str) -> float:
+    def together(self, name: str) -> list[float]:
         """What a step takes for the sake of the loss, ms."""
-        return sum(self.variants[name][part] for part in PARTS)
+        return _sums(self.variants[name][part] for part in PARTS)
 
-    def step(self, name: str) -> float:
-        return self.together(name) + sum(self.network.values())
+    def network_together(self) -> list[float]:
+        return _sums(self.network.values())
+
+    def step(self, name: str) -> list[float]:
+        return _sums([self.together(name), self.network_together()])
+
+
+def _sums(parts: Iterable[list[float]]) -> list[float]:
+    """Step by step."""
+    return [sum(each) for each in zip(*parts, strict=True)]
 
 
 class Stopwatch:
@@ -96,8 +103,8 @@ class Stopwatch:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
 
-    def medians(self, whose: str, parts: Collection[str]) -> Milliseconds:
-        return {part: statistics.median(self._times[whose, part][WARM_UP:]) for part in parts}
+    def milliseconds(self, whose: str, parts: Collection[str]) -> Milliseconds:
+        return {part: self._times[whose, part][WARM_UP:] for part in parts}
 
 
 def collate(samples: list[Sample], layouts: Collection[CollateBoxes], slots: int) -> Batch:
@@ -133,6 +140,7 @@ def batches(
 
 def train(
     model: FaceDetector,
+    variants: Mapping[str, Variant],
     losses: Mapping[str, Loss],
     scale: Scale,
     data: tuple[Pictures, Pictures],
@@ -152,7 +160,7 @@ def train(
         device.type, torch.bfloat16, enabled=scale.predictions is torch.bfloat16
     )
     train_set, test_set = data
-    layouts = {VARIANTS[name].collate for name in losses}
+    layouts = {variants[name].collate for name in losses}
     order = random.Random(seed)
     clock = Stopwatch(device)
     history, differences = [], []
@@ -166,14 +174,15 @@ def train(
             for name in order.sample(list(losses), len(losses)):
                 # The loss's own backward ends at the predictions; the model's goes on from there.
                 leaf = pred.detach().requires_grad_()
-                on_host, milliseconds = laid_out[VARIANTS[name].collate]
+                on_host, milliseconds = laid_out[variants[name].collate]
                 clock.note(name, COLLATE, milliseconds)
                 with clock(name, "copy"):
                     targets = [each.to(device, non_blocking=True) for each in on_host]
-                with clock(name, "loss"):
-                    value = losses[name](leaf, *targets)
-                with clock(name, "backward"):
-                    value.backward()
+                with variants[name].chosen():
+                    with clock(name, "loss"):
+                        value = losses[name](leaf, *targets)
+                    with clock(name, "backward"):
+                        value.backward()
                 values.append(value.item())
             with clock("network", "update"):
                 optimiser.zero_grad(set_to_none=True)
@@ -185,8 +194,8 @@ def train(
                 profiler.step()
             on_step()
     return Result(
-        clock.medians("network", NETWORK),
-        {name: clock.medians(name, (COLLATE, *PARTS)) for name in losses},
+        clock.milliseconds("network", NETWORK),
+        {name: clock.milliseconds(name, (COLLATE, *PARTS)) for name in losses},
         history,
         max(differences),
         *_held_out(model, test_set, scale, device, autocast),

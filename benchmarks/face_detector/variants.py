@@ -9,14 +9,24 @@ k-th true box, and the losses 1 - GIoU of all pairs are summed and divided by th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 
 import torch
-from boxloss.torch import collate_padded, collate_ragged, giou_loss
+from boxloss.torch import collate_padded, collate_ragged, giou_loss, use_implementation
 from torch import Tensor
 
-from ..common.losses import EPS, Loss, giou, load_compiled, load_torchvision, masked_loss
+from ..common.losses import (
+    EPS,
+    Loss,
+    giou,
+    load_compiled,
+    load_jax,
+    load_torchvision,
+    load_triton,
+    masked_loss,
+)
 
 Targets = tuple[Tensor, ...]
 CollateBoxes = Callable[[list[Tensor], int], Targets]  # (an (n, 4) tensor a picture, slots)
@@ -28,6 +38,12 @@ class Variant:
     collate: CollateBoxes
     load: Callable[[], Loss]  # raises UnavailableError
     slow_to_start: bool = False  # left out at a small scale, unless asked for by name
+    gpu_only: bool = False
+    implementation: str | None = None  # of boxloss, where not the device's best
+
+    def chosen(self) -> AbstractContextManager[None]:
+        """For forward and backward: the latter asks for the implementation at its own time."""
+        return use_implementation(self.implementation) if self.implementation else nullcontext()
 
 
 # How the true boxes are laid out
@@ -90,6 +106,14 @@ VARIANTS = {
     "torch.compile": Variant(
         "torch.compile of mask", padded_with_lengths, load_compiled, slow_to_start=True
     ),
+    "jax.jit": Variant("jax.jit of mask", padded_with_lengths, load_jax, slow_to_start=True),
+    "Triton": Variant(
+        "Triton kernels, written by hand",
+        padded_with_lengths,
+        load_triton,
+        slow_to_start=True,
+        gpu_only=True,
+    ),
     "boxloss-padded": Variant(
         "boxloss, all-zero targets are padding", padded, lambda: boxloss_padded
     ),
@@ -99,6 +123,20 @@ VARIANTS = {
     "boxloss-ragged": Variant("boxloss, flat boxes and offsets", ragged, lambda: boxloss_ragged),
     SLOWEST: Variant("eager, one loss for each picture", as_list, lambda: loop_loss),
 }
+
+
+def with_implementations(variants: dict[str, Variant], names: Iterable[str]) -> dict[str, Variant]:
+    """And those of boxloss once more, by each of the implementations, too."""
+    return variants | {
+        name.replace("boxloss", implementation): replace(
+            variant,
+            summary=variant.summary.replace("boxloss", implementation),
+            implementation=implementation,
+        )
+        for implementation in names
+        for name, variant in variants.items()
+        if name.startswith("boxloss")
+    }
 
 
 def label(name: str) -> str:

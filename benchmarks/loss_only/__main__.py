@@ -20,7 +20,6 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from boxloss.torch import implementations
 from rich.console import Console
 
 from ..common.cases import (
@@ -41,7 +40,9 @@ from ..common.output import check_paths
 from ..common.program import (
     QUICK,
     THOROUGH,
+    add_implementations,
     carry_out,
+    check_implementations,
     chosen_device,
     load_available,
     make_parser,
@@ -157,9 +158,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--fast-box-ops", type=Path, metavar="PATH", help="built checkout of torch-fast-box-ops"
     )
-    parser.add_argument(
-        "--implementations", nargs="+", default=[], help="of boxloss, timed beside the best one"
-    )
+    add_implementations(parser)
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw it")
     options = parser.parse_args(arguments)
 
@@ -172,10 +171,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         options.boxes = QUICK_SIZES if options.quick else options.boxes
     if min(options.boxes) < 1:
         parser.error(f"--boxes: {min(options.boxes)} given; 1 or more allowed")
-    known = [name for name in implementations() if (name[:4] == "cpu/") == on_cpu]
-    for name in options.implementations:
-        if name not in known:
-            parser.error(f"--implementations: '{name}' given; allowed here: {', '.join(known)}")
+    check_implementations(parser, options)
     if options.host:
         try:
             check_tools()

@@ -16,7 +16,6 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 
 import torch
 from boxloss.torch import giou_loss, use_implementation
@@ -31,6 +30,7 @@ from ..common.losses import (
     load_torchvision,
     masked_loss,
     torchvision_giou,
+    triton_kernels,
 )
 from ..common.timing import Call
 
@@ -83,7 +83,7 @@ def triton(layout: str) -> Peer:
     def load(case: Case) -> Loss:
         if case.pred.device.type == "cpu":
             raise UnavailableError("Triton compiles for GPUs only")
-        module = _triton_kernels()
+        module = triton_kernels()
         return {
             "dense": module.dense_loss,
             "padded": module.padded_loss,
@@ -91,14 +91,6 @@ def triton(layout: str) -> Peer:
         }[layout]
 
     return Peer(layout, load)
-
-
-def _triton_kernels() -> ModuleType:
-    try:
-        from . import triton_kernels
-    except ImportError as error:
-        raise UnavailableError(f"Triton is not installed ({error})") from error
-    return triton_kernels
 
 
 # Dense pairs
@@ -180,7 +172,7 @@ def limits(moved: int, read_only: bool, device: torch.device) -> dict[str, Call]
     calls: dict[str, Call] = {}
     if device.type == "cuda":
         with suppress(UnavailableError):  # said already, of Triton's loss
-            calls[EMPTY] = _triton_kernels().nothing
+            calls[EMPTY] = triton_kernels().nothing
     # Written once before: the CPU gives no memory to pages that nobody wrote.
     half = torch.ones(moved // 2, dtype=torch.uint8, device=device)
     other = torch.ones_like(half)

@@ -9,6 +9,7 @@ import itertools
 import json
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ from benchmarks.face_detector.training import (
     Stopwatch,
     train,
 )
-from benchmarks.face_detector.variants import VARIANTS
+from benchmarks.face_detector.variants import VARIANTS, Variant
 
 NAMES = ["mask", "boxloss-ragged", "loop"]
 LABELS = ["mask", "boxloss ragged", "loop"]
@@ -45,12 +46,12 @@ def test_it_trains_times_and_reports(tmp_path: Path, capsys: pytest.CaptureFixtu
 
     report = json.loads(figures.read_text())
     assert report["network_milliseconds"].keys() == set(NETWORK)
-    assert min(report["network_milliseconds"].values()) > 0
+    assert min(each["median"] for each in report["network_milliseconds"].values()) > 0
     assert list(report["variants"]) == LABELS
     for result in report["variants"].values():
         assert result["milliseconds"].keys() == {COLLATE, *PARTS}
-        assert min(result["milliseconds"].values()) > 0
-        assert result["together"] == sum(result["milliseconds"][part] for part in PARTS)
+        for each in (*result["milliseconds"].values(), result["together"], result["step"]):
+            assert 0 < each["lower_quartile"] <= each["median"] <= each["upper_quartile"]
     assert report["variants"]["mask"]["speed_up"] == 1
     assert len(report["training_losses"]) == 6
     assert report["training_losses"][-1] < report["training_losses"][0]
@@ -79,11 +80,11 @@ def test_what_each_variant_pays_for(monkeypatch: pytest.MonkeyPatch) -> None:
             with clock("mask", part):
                 time.perf_counter()
         clock.note("mask", COLLATE, 7)  # in another process
-    of_mask = clock.medians("mask", (COLLATE, *PARTS))
-    result = Result(clock.medians("network", NETWORK), {"mask": of_mask}, [], 0, 0, [])
-    assert of_mask[COLLATE] == 7
-    assert result.together("mask") == 3 * 2000
-    assert result.step("mask") == 3 * 2000 + 3 * 1000
+    of_mask = clock.milliseconds("mask", (COLLATE, *PARTS))
+    result = Result(clock.milliseconds("network", NETWORK), {"mask": of_mask}, [], 0, 0, [])
+    assert of_mask[COLLATE] == [7]
+    assert result.together("mask") == [3 * 2000]
+    assert result.step("mask") == [3 * 2000 + 3 * 1000]
 
 
 def test_times_of_the_warm_up_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +94,7 @@ def test_times_of_the_warm_up_do_not_count(monkeypatch: pytest.MonkeyPatch) -> N
     for _ in range(WARM_UP + 3):
         with clock("mask", "loss"):
             pass
-    assert clock.medians("mask", ["loss"]) == {"loss": 2000}
+    assert clock.milliseconds("mask", ["loss"]) == {"loss": [1000, 3000, 2000]}
 
 
 def test_variants_take_turns_at_the_same_predictions() -> None:
@@ -115,6 +116,7 @@ def test_variants_take_turns_at_the_same_predictions() -> None:
     steps = 30
     train(
         FaceDetector(scale),
+        VARIANTS,
         {name: noted(name) for name in names},
         scale,
         data,
@@ -149,9 +151,40 @@ def test_disagreement_stops_it_before_any_time_is_printed(
 
 def test_a_missing_peer_is_skipped_out_loud(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torchvision", None)
-    losses, skipped = face_detector.load(["loop", "torchvision"], "small")
+    options = face_detector.parse(["--device", "cpu", "--variants", "loop", "torchvision"])
+    asked = {name: VARIANTS[name] for name in options.variants}
+    losses, skipped = face_detector.load(asked, options)
     assert list(losses) == ["loop"]
     assert "not installed" in skipped["torchvision"]
+
+
+def test_an_implementation_is_timed_beside_the_best(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = []
+    chosen = Variant.chosen
+
+    def noted(variant: Variant) -> AbstractContextManager[None]:
+        used.append(variant.implementation)
+        return chosen(variant)
+
+    monkeypatch.setattr(Variant, "chosen", noted)
+    figures = tmp_path / "figures.json"
+    arguments = ["--device", "cpu", "--steps", "4", "--variants", "mask", "boxloss-ragged"]
+    arguments += ["--implementations", "cpu/reference", "--json", str(figures)]
+    assert face_detector.main(arguments) == 0
+    names = ["mask", "boxloss ragged", "cpu/reference ragged"]
+    assert list(json.loads(figures.read_text())["variants"]) == names
+    assert used.count("cpu/reference") == 1 + 4  # the check, and each step
+
+
+def test_those_skipped_for_one_reason_share_a_line() -> None:
+    options = face_detector.parse(["--device", "cpu"])
+    _, skipped = face_detector.load(VARIANTS, options)
+    lines = face_detector.by_reason(skipped)
+    assert "Triton" in lines["it runs on GPUs only"]
+    (slow,) = (names for reason, names in lines.items() if "takes longer" in reason)
+    assert slow == "torch.compile, jax.jit"
 
 
 @pytest.mark.parametrize(
@@ -159,6 +192,7 @@ def test_a_missing_peer_is_skipped_out_loud(monkeypatch: pytest.MonkeyPatch) -> 
     [
         (["--variants", "lop"], "unknown variant 'lop'; allowed: mask, concat"),
         (["--device", "tpu"], "'tpu' given, but PyTorch"),
+        (["--implementations", "cuda/native"], "'cuda/native' given; allowed here: cpu/native"),
         (["--steps", "3"], "3 given; at least 4 allowed"),
         (["--steps", "10", "--trace", "out"], "10 given; at least 20 allowed with --trace"),
         (["--seed", "-1"], "-1 given; 0 or more allowed"),

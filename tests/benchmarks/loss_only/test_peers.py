@@ -80,7 +80,7 @@ def test_padding_that_leaks_is_reported() -> None:
 # The interpreter cuts off where a GPU rounds to bf16, hence no bf16 gradient.
 INTERPRETED = """
 import torch, triton
-from benchmarks.loss_only import triton_kernels as peer
+from benchmarks.common import triton_kernels as peer
 from benchmarks.loss_only.agreement import check, truth
 from benchmarks.common.cases import dense_case, seed_case
 
