@@ -4,16 +4,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from ..common.bars import number
+from ..common.spread import summary
 from .training import COLLATE, PARTS, Result
 from .variants import BASELINE, Variant, label
 
@@ -117,11 +117,6 @@ def document(report: Report) -> dict[str, Any]:
         "held_out_loss": result.held_out_loss,
         "held_out_mean_giou": result.held_out_mean_giou,
     }
-
-
-def summary(milliseconds: Sequence[float]) -> dict[str, float]:
-    low, middle, high = np.percentile(milliseconds, (25, 50, 75))
-    return {"median": float(middle), "lower_quartile": float(low), "upper_quartile": float(high)}
 
 
 def times(ratio: float | None) -> str:

@@ -1,0 +1,69 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Draws who is busy when: each variant's first milliseconds, on one axis."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..common.bars import number
+from ..common.output import (
+    BLUE,
+    DARK,
+    GREY,
+    LINES,
+    pyplot,
+    quiet_axes,
+    save_figure,
+    title_figure,
+    where,
+)
+from .events import AUTOGRAD, GPU, LANES, PYTHON
+
+COLOURS = {PYTHON: GREY, AUTOGRAD: LINES[4], GPU: BLUE}
+SHOWN = 2.5  # milliseconds
+
+
+def plot(report: dict[str, Any], path: Path) -> None:
+    """A panel for each variant: forward, then backward, as they follow each other."""
+    timelines = report["timelines"]
+    figure, panels = pyplot().subplots(
+        len(timelines), 1, sharex=True, squeeze=False, figsize=(10, 5), layout="constrained"
+    )
+    for panel, (name, parts) in zip(panels[:, 0], timelines.items(), strict=True):
+        begins = 0.0
+        for part, each in parts.items():
+            _stretches(panel, each, begins)
+            ends = begins + each["milliseconds"]
+            if ends < SHOWN:
+                panel.axvline(ends, color=DARK, linewidth=0.8, linestyle=":")
+                panel.text(ends, -0.62, f"{part} done ", ha="right", fontsize=7, color=DARK)
+            begins = ends
+        kernels = sum(each["kernels"] for each in parts.values())
+        busy = sum(each["busy_milliseconds"][GPU] for each in parts.values())
+        after = f" → goes on until {number(begins)} ms" if begins > SHOWN else ""
+        panel.set_title(
+            f"{name}: {number(begins)} ms, {kernels:,} kernels and copies, "
+            f"the GPU busy for {number(busy)} ms{after}",
+            fontsize=9,
+            loc="left",
+        )
+        panel.set_yticks(range(len(LANES)), LANES)
+        panel.set_ylim(len(LANES) - 0.5, -0.75)
+        quiet_axes(panel)
+    panels[-1, 0].set_xlim(0, SHOWN)
+    panels[-1, 0].set_xlabel("milliseconds, under the profiler", fontsize=8, color=DARK)
+    title_figure(figure, f"One loss and its backward: {where(report['machine'])}")
+    save_figure(figure, path)
+
+
+def _stretches(panel: Any, part: dict[str, Any], begins: float) -> None:
+    for place, lane in enumerate(LANES):
+        stretches = [each.split("-") for each in part["first_microseconds"][lane].split()]
+        spans = [
+            (begins + float(start) * 1e-3, (float(end) - float(start)) * 1e-3)
+            for start, end in stretches
+        ]
+        shown = [(start, length) for start, length in spans if start < SHOWN]
+        panel.broken_barh(shown, (place - 0.35, 0.7), facecolor=COLOURS[lane])
