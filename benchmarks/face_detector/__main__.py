@@ -43,7 +43,9 @@ See more: --steps 500 predicts better, --variants mask torch.compile boxloss-len
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parse(arguments)
-    console = Console(highlight=False, soft_wrap=True)
+    # Without a terminal rich assumes 80 columns, which the table exceeds.
+    width = None if sys.stdout.isatty() else 100
+    console = Console(highlight=False, soft_wrap=True, width=width)
     console.print(QUESTION, style="bold")
     scale = SCALES[options.scale]
     settings = {
@@ -86,7 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
         console.print(f"Figures: {options.json}")
     if options.plot:
         pictures = options.plot.with_name(f"{options.plot.stem}-pictures.png")
-        plot_times(report, options.plot)
+        plot_times(document(report), options.plot)
         plot_pictures(report, pictures)
         console.print(f"Times, drawn: {options.plot}")
         console.print(f"Held-out pictures with their boxes: {pictures}")

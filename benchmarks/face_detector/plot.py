@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from torch import Tensor
@@ -25,24 +24,27 @@ from ..common.output import (
 )
 from .report import Report, times
 from .training import HELD_OUT_BATCHES, SHOWN
-from .variants import SLOWEST, label
+from .variants import BASELINE
+
+FAR = 5
 
 
-def plot_times(report: Report, path: Path) -> None:
-    """The loss alone, and the whole step, as bars. The slowest runs out of the picture, or the
-    others' bars would all be alike."""
-    names, result = report.names, report.result
+def plot_times(report: dict[str, Any], path: Path) -> None:
+    """The loss alone, and the whole step, as bars, from what `document` wrote. What takes FAR times
+    as long as the baseline runs out of the picture, or the others' bars would all be alike."""
+    variants = report["variants"]
+    names = list(variants)
     figure, panels = pyplot().subplots(
         1, 2, sharey=True, figsize=(10, 1.5 + 0.34 * len(names)), layout="constrained"
     )
     colours = [BLUE if name.startswith("boxloss") else GREY for name in names]
     for panel, title, measured in (
-        (panels[0], "the loss, forward and backward, ms", result.together),
-        (panels[1], "the whole step, network and loss, ms", result.step),
+        (panels[0], "the loss, forward and backward, ms", "together"),
+        (panels[1], "the whole step, network and loss, ms", "step"),
     ):
-        milliseconds = [median(measured(name)) for name in names]
-        shown = [each for n, each in zip(names, milliseconds, strict=True) if n != SLOWEST]
-        edge = 1.25 * max(shown or milliseconds)
+        milliseconds = [variants[name][measured]["median"] for name in names]
+        far = FAR * variants.get(BASELINE, variants[names[0]])[measured]["median"]
+        edge = 1.25 * max(each for each in milliseconds if each < far)
         bars = panel.barh(names, [min(each, edge) for each in milliseconds], color=colours)
         labels = [number(each) if each < edge else "" for each in milliseconds]
         panel.bar_label(bars, labels, padding=3, fontsize=9)
@@ -53,12 +55,14 @@ def plot_times(report: Report, path: Path) -> None:
         panel.set_title(title, fontsize=10, loc="left")
         quiet_axes(panel)
     panels[0].invert_yaxis()
-    panels[0].set_yticks(range(len(names)), [_with_speed_up(report, name) for name in names])
-    batch, slots = report.settings["batch"], report.settings["slots"]
+    panels[0].set_yticks(
+        range(len(names)), [_with_speed_up(name, variants[name]) for name in names]
+    )
+    batch, slots = report["settings"]["batch"], report["settings"]["slots"]
     title_figure(
         figure,
         f"A training step with {batch} pictures of {slots} predicted boxes: "
-        f"{where(report.machine)}",
+        f"{where(report['machine'])}",
     )
     save_figure(figure, path)
 
@@ -95,6 +99,6 @@ def _outline(panel: Any, boxes: Tensor, **style: Any) -> None:
         panel.add_patch(shape)
 
 
-def _with_speed_up(report: Report, name: str) -> str:
-    speed_up = report.speed_up(name)
-    return label(name) if speed_up is None else f"{label(name)}  ({times(speed_up)})"
+def _with_speed_up(name: str, variant: dict[str, Any]) -> str:
+    speed_up = variant["speed_up"]
+    return name if speed_up is None else f"{name}  ({times(speed_up)})"

@@ -1,0 +1,37 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Pieces of docs/results.md: Markdown, of which every figure comes out of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from .bars import number
+from .output import where
+
+RESULTS = "../benchmarks/results"  # from docs
+
+Spread = Mapping[str, float]  # as common.spread.summary has it
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """The first column to the left, the others to the right."""
+    lines = [headings, ["---", *["--:"] * (len(headings) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def spread(each: Spread) -> str:
+    """The median, and in brackets both quartiles where three digits tell them from it."""
+    middle = number(each["median"])
+    low, high = number(each["lower_quartile"]), number(each["upper_quartile"])
+    return middle if low == middle == high else f"{middle} ({low} to {high})"
+
+
+def measured(report: Mapping[str, dict[str, str]], file: str) -> str:
+    """By which machine and command, and where all figures are."""
+    machine = report["machine"]
+    return f"`{report['command']}` on {where(machine)} ([figures]({RESULTS}/{file}))."
+
+
+def paragraphs(*parts: str) -> str:
+    return "\n\n".join(parts) + "\n"
