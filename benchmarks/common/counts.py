@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from .groups import Row
 from .losses import UnavailableError
@@ -106,6 +108,12 @@ def events_of(profiler: profile) -> list[dict[str, Any]]:
     return events
 
 
+def peak_bytes_on(device: torch.device, call: Call) -> int:
+    """Beyond what was there before, which the call must not free."""
+    call()
+    return _peak_bytes(call) if device.type == "cuda" else host_peak_bytes(call)
+
+
 def _peak_bytes(call: Call) -> int:
     """Beyond what was there before. A CUDA graph has had its memory since it was made."""
     torch.cuda.synchronize()
@@ -129,6 +137,27 @@ class _Operators(TorchDispatchMode):
 def operators(call: Call) -> int:
     """Those that reach a device or allocate: without views."""
     with _Operators() as mode:
+        call()
+    return mode.count
+
+
+class _Bytes(TorchDispatchMode):
+    count = 0
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = function(*args, **(kwargs or {}))
+        if not function.is_view:
+            leaves = tree_leaves((args, kwargs, result))
+            tensors = [each for each in leaves if isinstance(each, Tensor)]
+            self.count += sum(min(each.nbytes, each.untyped_storage().nbytes()) for each in tensors)
+        return result
+
+
+def operator_bytes(call: Call) -> int:
+    """What torch's operators read and write, each all of its tensors once."""
+    with _Bytes() as mode:
         call()
     return mode.count
 

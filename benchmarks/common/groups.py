@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -24,6 +25,8 @@ class Row:
     note: str = ""
     limit: bool = False  # of the hardware, no peer
     counts: dict[str, float] = field(default_factory=dict)  # per call, where they are of interest
+    # By clock, the quartiles around the median, where they are of interest.
+    spread: dict[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def timed_rows(
@@ -42,6 +45,24 @@ def timed_rows(
         )
         for name in names
     ]
+
+
+def sampled_rows(
+    clocks: Mapping[str, Mapping[str, Sequence[float]]],
+    notes: Mapping[str, str] = MappingProxyType({}),
+) -> list[Row]:
+    """As `timed_rows`, from each clock's samples by name: medians with their quartiles."""
+    rows = []
+    for name in next(iter(clocks.values())):
+        quartiles = {
+            clock: statistics.quantiles(samples[name], n=4, method="inclusive")
+            for clock, samples in clocks.items()
+            if name in samples
+        }
+        medians = {clock: median for clock, (_, median, _) in quartiles.items()}
+        spread = {clock: (low, high) for clock, (low, _, high) in quartiles.items()}
+        rows.append(Row(name, medians, notes.get(name, ""), spread=spread))
+    return rows
 
 
 @dataclass(frozen=True)
@@ -112,6 +133,7 @@ def document(
                         "times_first": group.ratio(row),
                         "note": row.note,
                         **({"counts": row.counts} if row.counts else {}),
+                        **({"spread": _scaled(row.spread, 1e6)} if row.spread else {}),
                     }
                     for row in group.rows
                 ],
@@ -138,12 +160,17 @@ def groups_in(document: Mapping[str, Any]) -> list[Group]:
                     row["note"],
                     row["limit"],
                     row.get("counts", {}),
+                    _scaled(row.get("spread", {}), 1e-6),
                 )
                 for row in group["rows"]
             ],
         )
         for group in document["groups"]
     ]
+
+
+def _scaled(spread: Mapping[str, Sequence[float]], factor: float) -> dict[str, tuple[float, float]]:
+    return {clock: (low * factor, high * factor) for clock, (low, high) in spread.items()}
 
 
 def pairs_of(groups: Iterable[Group]) -> list[str]:

@@ -9,7 +9,8 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol, TypeVar
+from types import MappingProxyType
+from typing import Any, Protocol, TypeVar
 
 import torch
 from boxloss.torch import implementations
@@ -43,8 +44,10 @@ def carry_out(
     options: argparse.Namespace,
     run: Run,
     table: Callable[[Group], Table],
+    beside: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[Group] | None:
-    """Shows and writes each group of `run` as soon as it is there; None if a loss is wrong."""
+    """Shows and writes each group of `run` as soon as it is there; None if a loss is wrong. What
+    `run` puts `beside` the groups is written, too."""
     # Without a terminal rich assumes 80 columns, which the tables exceed.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     machine = describe(options.device)
@@ -59,7 +62,7 @@ def carry_out(
             groups.append(each)
             console.print(table(each))
             if options.json:  # every time: a long run that is cut short keeps what it has
-                write_json(options.json, document(command, machine, skipped, groups))
+                write_json(options.json, document(command, machine, skipped, groups) | {**beside})
     except DisagreementError as error:
         print(f"{name}: error: {error}", file=sys.stderr)
         return None

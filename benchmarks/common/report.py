@@ -15,6 +15,7 @@ COUNTS = {
     "launches": ("launches", "{:.4g}", 1),
     "waits": ("waits", "{:.4g}", 1),
     "busy_microseconds": ("busy µs", "{:,.1f}", 1),
+    "least_bytes": ("moved MiB", "{:,.3f}", 2**20),
     "peak_bytes": ("peak MiB", "{:,.3f}", 2**20),
 }
 

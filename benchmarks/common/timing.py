@@ -3,7 +3,7 @@
 """Four clocks for calls that stand side by side: GPU, stream, wall and host time.
 
 Calls take turns (A B C A B C ...), so that a clock that drifts hits all of them alike; the median
-of each is kept. All times are seconds per call.
+of each is kept, or all samples where the spread is of interest. All times are seconds per call.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from torch import Tensor
 
 Call = Callable[[], object]
 Calls = dict[str, Call]
+Samples = dict[str, list[float]]  # by name
 Times = dict[str, float]
 
 WARM_UPS = 3
@@ -58,6 +59,10 @@ def gradient(loss: Callable[[], Tensor], leaf: Tensor) -> Tensor:
 
 
 def wall_times(calls: Calls, device: torch.device, effort: Effort) -> Times:
+    return _medians(wall_samples(calls, device, effort))
+
+
+def wall_samples(calls: Calls, device: torch.device, effort: Effort) -> Samples:
     """From the launch to the end of the work."""
 
     def measure(call: Call) -> float:
@@ -87,7 +92,7 @@ def stream_times(calls: Calls, device: torch.device, effort: Effort) -> Times:
         count = _calls_for(STREAM_SECONDS, measure(call, 1), LONGEST_STREAM)
         return partial(measure, call, count)
 
-    return _take_turns({name: measured(call) for name, call in calls.items()}, effort)
+    return _medians(_take_turns({name: measured(call) for name, call in calls.items()}, effort))
 
 
 def host_times(
@@ -102,10 +107,16 @@ def host_times(
             call()
         return (time.perf_counter() - start) / calls_ahead
 
-    return _take_turns({name: partial(measure, call) for name, call in calls.items()}, effort)
+    turns = {name: partial(measure, call) for name, call in calls.items()}
+    return _medians(_take_turns(turns, effort))
 
 
 def gpu_times(calls: Calls, effort: Effort) -> tuple[Times, dict[str, str]]:
+    samples, refused = gpu_samples(calls, effort)
+    return _medians(samples), refused
+
+
+def gpu_samples(calls: Calls, effort: Effort) -> tuple[Samples, dict[str, str]]:
     """The work alone, by replaying CUDA graphs; and why some calls cannot be captured."""
     replays, refused = {}, {}
     for name, call in calls.items():
@@ -117,18 +128,22 @@ def gpu_times(calls: Calls, effort: Effort) -> tuple[Times, dict[str, str]]:
     return _take_turns(replays, effort), refused
 
 
-def _take_turns(measures: dict[str, Callable[[], float]], effort: Effort) -> Times:
+def _take_turns(measures: dict[str, Callable[[], float]], effort: Effort) -> Samples:
     for measure in measures.values():
         for _ in range(WARM_UPS):
             measure()
-    times: dict[str, list[float]] = {name: [] for name in measures}
+    samples: Samples = {name: [] for name in measures}
     start = time.perf_counter()
     for turn in range(MOST_ROUNDS):
         if turn >= effort.fewest_rounds and time.perf_counter() - start > effort.seconds:
             break
         for name, measure in measures.items():
-            times[name].append(measure())
-    return {name: statistics.median(each) for name, each in times.items()}
+            samples[name].append(measure())
+    return samples
+
+
+def _medians(samples: Samples) -> Times:
+    return {name: statistics.median(each) for name, each in samples.items()}
 
 
 def _refuse_synchronisation(call: Call) -> None:

@@ -13,6 +13,7 @@ from .losses import PairLoss
 
 PICTURE = 1024  # pixels
 JITTER = 0.1  # of the side
+HALF = (torch.float16, torch.bfloat16)  # what autocast knows
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def exact(loss: PairLoss, pairs: Pairs) -> tuple[Tensor, Tensor]:
 def evaluate(loss: PairLoss, pred: Tensor, target: Tensor, scale: float) -> tuple[Tensor, Tensor]:
     """The losses, and the gradient by pred of their sum times `scale`; in float64."""
     leaf = pred.detach().requires_grad_()
-    with torch.autocast(pred.device.type, pred.dtype, enabled=pred.dtype != torch.float64):
+    with torch.autocast(pred.device.type, pred.dtype, enabled=pred.dtype in HALF):
         losses = loss(leaf, target)
     (gradient,) = torch.autograd.grad(losses, leaf, torch.full_like(losses, scale))
     return losses.detach().double(), gradient.double()
