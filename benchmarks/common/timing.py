@@ -59,10 +59,6 @@ def gradient(loss: Callable[[], Tensor], leaf: Tensor) -> Tensor:
 
 
 def wall_times(calls: Calls, device: torch.device, effort: Effort) -> Times:
-    return _medians(wall_samples(calls, device, effort))
-
-
-def wall_samples(calls: Calls, device: torch.device, effort: Effort) -> Samples:
     """From the launch to the end of the work."""
 
     def measure(call: Call) -> float:
@@ -72,10 +68,15 @@ def wall_samples(calls: Calls, device: torch.device, effort: Effort) -> Samples:
         _wait(device)
         return time.perf_counter() - start
 
-    return _take_turns({name: partial(measure, call) for name, call in calls.items()}, effort)
+    turns = {name: partial(measure, call) for name, call in calls.items()}
+    return _medians(_take_turns(turns, effort))
 
 
 def stream_times(calls: Calls, device: torch.device, effort: Effort) -> Times:
+    return _medians(stream_samples(calls, device, effort))
+
+
+def stream_samples(calls: Calls, device: torch.device, effort: Effort) -> Samples:
     """Wall time in a stream of calls, as in training: the host runs ahead where it can."""
 
     def measure(call: Call, count: int) -> float:
@@ -92,7 +93,7 @@ def stream_times(calls: Calls, device: torch.device, effort: Effort) -> Times:
         count = _calls_for(STREAM_SECONDS, measure(call, 1), LONGEST_STREAM)
         return partial(measure, call, count)
 
-    return _medians(_take_turns({name: measured(call) for name, call in calls.items()}, effort))
+    return _take_turns({name: measured(call) for name, call in calls.items()}, effort)
 
 
 def host_times(

@@ -9,15 +9,16 @@ First the errors: of boxes kept in a dtype, and of what is computed with them, a
 in float64, by the side of the boxes. Then the times and bytes of boxloss on boxes as they are, and
 behind casts of both to float32: the seed experiment's padded batch, by lengths and padded, and
 dense pairs. The cast of the predictions has a backward, too. moved MiB is what a variant has to
-read and write at least, peak MiB what its call allocates at a time. f32/f32, which has nothing to
-cast, shows how far equal times may be apart. Needs boxloss and rich; matplotlib for --plot.
+read and write, peak MiB what its call allocates at a time. f32/f32, which has nothing to cast,
+shows how far equal times may be apart. stream is wall time per call in a stream of calls. Needs
+boxloss and rich; matplotlib for --plot.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.progress import track
+from torch import Tensor
 
 from ..common.cases import SEED_SHAPE, Case, dense_case, seed_case
 from ..common.counts import peak_bytes_on
@@ -35,21 +37,21 @@ from ..common.machine import describe
 from ..common.output import check_paths
 from ..common.program import QUICK, carry_out, chosen_device, load_available, make_parser
 from ..common.report import table
-from ..common.timing import Calls, Effort, backward, gpu_samples, gradient, wall_samples
+from ..common.timing import Calls, Effort, backward, gpu_samples, gradient, stream_samples
 from ..loss_only.agreement import check, truth
 from .errors import PAIRS as ERROR_PAIRS
 from .errors import measure_errors
 from .plot import plot
 from .report import error_table
-from .variants import NATIVE, least_bytes, variants
+from .variants import MEASURED, NATIVE, least_bytes, variants
 
 DENSE_PAIRS = ("f32/f32", "bf16/f32", "f16/f32", "bf16/bf16", "f32/u8", "bf16/u8", "f16/u8")
 SEED_PAIRS = ("f32/f32", "bf16/f32", "f32/u8", "bf16/u8")
-DENSE_SIZES, DENSE_SIZES_ON_CPU, QUICK_SIZES = (2**18, 2**25), (2**18, 2**20), (1000, 10_000)
+QUICK_PAIRS = ("f32/f32", "bf16/u8")
+DENSE_SIZES, DENSE_SIZES_ON_CPU, QUICK_SIZES = (2**18, 2**25), (2**18, 2**20), (1000, 4000)
 QUICK_SHAPE = (64, 32)
 BOXES, QUICK_BOXES = 4096, 128  # of each side, of which errors are taken
-MEASURED = ("forward", "forward + backward")
-THOROUGH = Effort(0.08, 11)
+THOROUGH = Effort(0.05, 9)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -105,9 +107,9 @@ def run(
 
 def cases(options: argparse.Namespace) -> Iterator[tuple[Case, tuple[str, ...]]]:
     """One after the other, with their layouts: the largest fill a GPU."""
-    for pair in SEED_PAIRS:
+    for pair in QUICK_PAIRS if options.quick else SEED_PAIRS:
         yield seed_case(pair, options.device, options.shape), ("lengths", "padded")
-    for pair in DENSE_PAIRS:
+    for pair in QUICK_PAIRS if options.quick else DENSE_PAIRS:
         for boxes in options.sizes:
             yield dense_case(pair, boxes, options.device), ("dense",)
 
@@ -117,21 +119,22 @@ def measure(
 ) -> Group:
     """Side by side: times first, then bytes."""
     device, pred = options.device, case.pred
-    with_backward = measured != "forward"
-    calls: Calls = {
+    with_backward = measured == MEASURED[1]
+    forwards: dict[str, Callable[[], Tensor]] = {
         name: partial(loss, pred, *case.layouts[layout]) for name, loss in losses.items()
     }
+    calls: Calls = {**forwards}
     captured = calls
     if with_backward:  # a graph returns the gradient: it cannot give it to a leaf anew at each call
-        captured = {name: partial(gradient, loss, pred) for name, loss in calls.items()}
-        calls = {name: partial(backward, loss, pred) for name, loss in calls.items()}
+        calls = {name: partial(backward, loss, pred) for name, loss in forwards.items()}
+        captured = {name: partial(gradient, loss, pred) for name, loss in forwards.items()}
     with torch.set_grad_enabled(with_backward):
-        clocks = {"wall": wall_samples(calls, device, options.effort)}
+        clocks = {"stream": stream_samples(calls, device, options.effort)}
         pred.grad = None
         refused: dict[str, str] = {}
         if device.type == "cuda":
             clocks["gpu"], refused = gpu_samples(captured, options.effort)
-        counts = {
+        counts: dict[str, dict[str, float]] = {
             name: {
                 "least_bytes": least_bytes(name, case, layout, with_backward, call),
                 "peak_bytes": peak_bytes_on(device, call),

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -110,7 +110,7 @@ def usual_loss(box_format: str, pred: Tensor, target: Tensor) -> Tensor:
     return 1 - giou(corners(pred, box_format), corners(target, box_format))
 
 
-def boxloss_of(box_format: str) -> Callable[..., Tensor]:
+def boxloss_of(box_format: Any) -> PairLoss:
     return partial(
         giou_loss,
         reduction="none",

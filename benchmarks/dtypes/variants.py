@@ -15,6 +15,7 @@ from ..common.counts import operator_bytes
 from ..common.losses import Loss
 from ..loss_only.peers import Peer, boxloss, peers
 
+MEASURED = ("forward", "forward + backward")
 NATIVE = "native"
 CAST = "cast, then boxloss"
 EAGER = "cast, then eager"
@@ -52,34 +53,27 @@ def least_bytes(
     that a compiler can make: such a kernel in each pass."""
     if name == EAGER:
         return operator_bytes(call)
-    pred, (target, *where) = case.pred, case.layouts[layout]
-    sizes = [each.element_size() for each in (pred, target)]
+    boxes = (case.pred, case.layouts[layout][0])
+    pred_size, target_size = (each.element_size() for each in boxes)
     if name != CAST:
-        return _kernels(case, layout, *sizes, with_backward, where)
-    moved = _kernels(case, layout, FLOAT32_SIZE, FLOAT32_SIZE, with_backward, where)
-    casts = [
-        each.numel() * (each.element_size() + FLOAT32_SIZE) if _is_cast(each) else 0
-        for each in (pred, target)
-    ]
-    # Autograd casts the gradient back.
-    return moved + sum(casts) + with_backward * casts[0]
+        return _of_kernels(case, layout, pred_size, target_size, with_backward)
+    casts = [_of_cast(each) for each in boxes]
+    moved = _of_kernels(case, layout, FLOAT32_SIZE, FLOAT32_SIZE, with_backward)
+    return moved + sum(casts) + with_backward * casts[0]  # autograd casts the gradient back
 
 
-def _is_cast(boxes: Tensor) -> bool:
-    return boxes.dtype != torch.float32
+def _of_cast(boxes: Tensor) -> int:
+    if boxes.dtype == torch.float32:
+        return 0
+    return boxes.numel() * (boxes.element_size() + FLOAT32_SIZE)
 
 
-def _kernels(
-    case: Case,
-    layout: str,
-    pred_size: int,
-    target_size: int,
-    with_backward: bool,
-    where: list[Tensor],
+def _of_kernels(
+    case: Case, layout: str, pred_size: int, target_size: int, with_backward: bool
 ) -> int:
     """Of the loss and, with it, of the gradient, which reads the boxes once more."""
     slots = case.pred.shape[:-1].numel()
     targets = case.boxes if layout == "lengths" else slots  # padding is found out by reading it
     reads = 4 * (case.boxes * pred_size + targets * target_size)
-    reads += sum(each.nbytes for each in where)
+    reads += sum(each.nbytes for each in case.layouts[layout][1:])
     return 2 * reads + 4 * slots * pred_size if with_backward else reads
