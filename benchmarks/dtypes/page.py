@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..common.bars import DTYPES, dtypes, number
-from ..common.groups import CLOCK_WORDS, Group, groups_in, or_dash, pairs_of
+from ..common.groups import CLOCK_WORDS, Group, Row, groups_in, or_dash, pairs_of
 from ..common.output import where
 from .errors import BOXLOSS, PAIRS, ROUNDING, STORAGE, USUAL, WRAPPING
 from .plot import largest
@@ -61,8 +61,8 @@ def answer(report: Report) -> str:
         f"Casting to float32 first and then calling the same loss takes {_span(ratios)} times the "
         f"{clock} of reading the boxes as they are, moves {_span(moved)} times the bytes and "
         f"allocates {_span(peaks)} times the memory ({groups[0].boxes:,} pairs, forward and "
-        f"backward). Exactness is not the price: on boxes as they are stored, in corners of any of these "
-        f"dtypes, boxloss' loss is within {_error(max(adds))} of float64 for the median pair."
+        f"backward). Exactness is not the price: on boxes as they are stored, in corners of any of "
+        f"these dtypes, boxloss' loss is within {_error(max(adds))} of float64 for the median pair."
     )
 
 
@@ -98,8 +98,8 @@ def _in_a_step(groups: list[Group]) -> list[str]:
         and (ratio := group.ratio(_row(group, CAST), ["stream"])) is not None
     ]
     return [
-        f"With the host's share, in a stream of calls, it is {ratio:.2f} for the article's batch by "
-        f"lengths, {dtypes('bf16/u8')}, forward and backward."
+        f"With the host's share, in a stream of calls, it is {ratio:.2f} for the article's batch "
+        f"by lengths, {dtypes('bf16/u8')}, forward and backward."
         for ratio in ratios
     ]
 
@@ -128,8 +128,8 @@ def errors_explained(report: Report) -> str:
             for name in (BOXLOSS, ROUNDING)
         )
         words.append(
-            f"The median gradient of boxloss errs by {_error(gradient)} at most, where rounding the "
-            f"exact one to {DTYPES[half]} errs by {_error(rounding)}."
+            f"The median gradient of boxloss errs by {_error(gradient)} at most, where rounding "
+            f"the exact one to {DTYPES[half]} errs by {_error(rounding)}."
         )
     wrapped = medians(rows, "xyxy", "f32/u8", WRAPPING, "loss")
     wrong = [side for side, error in wrapped.items() if error is None or error > WRONG]
