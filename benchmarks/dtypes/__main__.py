@@ -10,8 +10,8 @@ in float64, by the side of the boxes. Then the times and bytes of boxloss on box
 behind casts of both to float32: the seed experiment's padded batch, by lengths and padded, and
 dense pairs. The cast of the predictions has a backward, too. moved MiB is what a variant has to
 read and write, peak MiB what its call allocates at a time. f32/f32, which has nothing to cast,
-shows how far equal times may be apart. stream is wall time per call in a stream of calls. Needs
-boxloss and rich; matplotlib for --plot.
+shows how far equal times may be apart. stream is wall time per call in a stream of calls. Inputs
+are warm: small ones stay in the cache. Needs boxloss and rich; matplotlib for --plot.
 """
 
 from __future__ import annotations
