@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..common.bars import DTYPES, dtypes, number
 from ..common.groups import CLOCK_WORDS, Group, Row, groups_in, or_dash, pairs_of
-from ..common.output import where
+from ..common.page import measured, paragraphs, table
 from .errors import BOXLOSS, PAIRS, ROUNDING, STORAGE, USUAL, WRAPPING
 from .plot import largest
 from .report import medians
@@ -25,7 +25,7 @@ LAYOUTS = {"dense": "dense pairs", "lengths": "padded batch, lengths", "padded":
 
 
 def section(report: Report) -> str:
-    parts = [
+    return paragraphs(
         "## Reading bfloat16 and uint8 boxes as they are",
         answer(report),
         "![GPU time with and without casts, and the errors of dtypes by the side of the boxes]"
@@ -37,10 +37,8 @@ def section(report: Report) -> str:
         _table_of_ratios(report),
         _table_of_errors(report),
         errors_explained(report),
-        f"{where(report['machine'])}, boxloss {report['machine']['boxloss']}. "
-        f"`{report['command']}`",
-    ]
-    return "\n\n".join(parts) + "\n"
+        measured(report, "h200/dtypes.json"),
+    )
 
 
 def answer(report: Report) -> str:
@@ -168,7 +166,7 @@ def _table_of_largest(report: Report) -> str:
         ]
         for group in largest(report)
     ]
-    return markdown(headings, rows)
+    return table(headings, rows)
 
 
 def _table_of_ratios(report: Report) -> str:
@@ -179,7 +177,7 @@ def _table_of_ratios(report: Report) -> str:
         [dtypes(pair), *(or_dash(found.get((pair, *case)), "{:.2f}") for case in cases)]
         for pair in pairs_of(groups)
     ]
-    return markdown(["cast, then boxloss: times as long", *map(", ".join, cases)], rows)
+    return table(["cast, then boxloss: times as long", *map(", ".join, cases)], rows)
 
 
 def _table_of_errors(report: Report) -> str:
@@ -196,12 +194,7 @@ def _table_of_errors(report: Report) -> str:
                 for each in found
             )
             rows.append([f"{box_format}, {dtypes(pair)}", *cells])
-    return markdown([f"sides of {sides} pixels", *names.values()], rows)
-
-
-def markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [headings, ["---"] + ["---:"] * (len(headings) - 1), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return table([f"sides of {sides} pixels", *names.values()], rows)
 
 
 def _case(group: Group) -> str:
