@@ -59,10 +59,6 @@ def gradient(loss: Callable[[], Tensor], leaf: Tensor) -> Tensor:
 
 
 def wall_times(calls: Calls, device: torch.device, effort: Effort) -> Times:
-    return _medians(wall_samples(calls, device, effort))
-
-
-def wall_samples(calls: Calls, device: torch.device, effort: Effort) -> Samples:
     """From the launch to the end of the work."""
 
     def measure(call: Call) -> float:
@@ -97,7 +93,7 @@ def stream_samples(calls: Calls, device: torch.device, effort: Effort) -> Sample
         count = _calls_for(STREAM_SECONDS, measure(call, 1), LONGEST_STREAM)
         return partial(measure, call, count)
 
-    return _medians(_take_turns({name: measured(call) for name, call in calls.items()}, effort))
+    return _take_turns({name: measured(call) for name, call in calls.items()}, effort)
 
 
 def host_times(
