@@ -6,12 +6,12 @@
     python -m benchmarks.conditional --json conditional.json --plot conditional.svg
 
 The seed experiment's open question. One CUDA kernel with the library's GIoU loss, repeated 1 to 256
-times for each pair of a padded batch, in three variants that write the same: all slots are computed
-and the invalid ones' losses replaced by 0; a branch around the formula; a branch around it and the
-reading of the prediction. For valid slots in front of each image or scattered, and for shares of
-them from none to all. GPU time by replaying CUDA graphs, inputs warm. Run again with the same
---json, it goes on where it was cut short. Needs a GPU, nvcc, boxloss and rich; matplotlib for
---plot.
+times for each pair of a padded batch, in variants that write the same: all slots are computed and
+the invalid ones' losses replaced by 0; a branch around the formula; a branch around it and the
+reading of the prediction; the same with a block's warps in turn at its image's first slots. For
+valid slots in front of each image or scattered, and for shares of them from none to all. GPU time
+by replaying CUDA graphs, inputs warm. Run again with the same --json, it goes on where it was cut
+short. Needs a GPU, nvcc, boxloss and rich; matplotlib for --plot.
 """
 
 from __future__ import annotations
@@ -65,47 +65,45 @@ def main(arguments: list[str] | None = None) -> int:
     for key, value in machine.items():
         console.print(f"{key:>12}  {value}")
     try:
-        kernels = Kernels(options.device)
-        settings = QUICK_SETTINGS if options.quick else SETTINGS
-        document: dict[str, Any] = {
-            "command": shlex.join(["python", "-m", "benchmarks.conditional", *arguments]),
-            "machine": machine,
-            "settings": settings,
-            "kernels": {
-                name: {
-                    "registers": kernels.registers(name),
-                    "threads_at_once": kernels.threads_at_once(name),
-                }
-                for name in VARIANTS
-            },
-        }
-        before = cells_before(options.json, document)
-        if before:
-            console.print(f"{options.json} has {len(before)} cells of this run: not measured again")
-        document["one_warp_microseconds"] = one_warp(
-            kernels.launch(NO_BRANCH),
-            make_batch(1, options.device),
-            settings["repetitions"],
-            effort(settings),
-        )
-        cells: list[Cell] = []
-        count = len(settings["images"]) * len(settings["layouts"]) * len(settings["shares"])
-        measured = groups(settings, kernels, options.device, before)
-        for each in track(measured, "check and measure", count, console=console):
-            cells += each
-            if options.json:  # every time: a run that is cut short keeps what it has
-                write_json(options.json, document | {"cells": cells})
+        document = run(options, arguments, machine, console)
     except (UnavailableError, DisagreementError) as error:
         print(f"conditional: error: {error}", file=sys.stderr)
         return 1
-    document["cells"] = cells
     report = Report(document)
-    for images in settings["images"]:
-        for layout in settings["layouts"]:
+    for images in report.settings["images"]:
+        for layout in report.settings["layouts"]:
             console.print(table(report, images, layout))
     if options.plot:
         plot(document, options.plot)
     return 0
+
+
+def run(
+    options: argparse.Namespace, arguments: list[str], machine: dict[str, str], console: Console
+) -> dict[str, Any]:
+    """The whole document, written whenever there is more of it."""
+    kernels = Kernels(options.device)
+    settings = QUICK_SETTINGS if options.quick else SETTINGS
+    document: dict[str, Any] = {
+        "command": shlex.join(["python", "-m", "benchmarks.conditional", *arguments]),
+        "machine": machine,
+        "settings": settings,
+        "kernels": {name: kernels.describe(name) for name in VARIANTS},
+    }
+    before = cells_before(options.json, document)
+    if before:
+        console.print(f"{options.json} has {len(before)} cells of this run: not measured again")
+    launch, batch = kernels.launch(NO_BRANCH), make_batch(1, options.device)
+    alone = one_warp(launch, batch, settings["repetitions"], effort(settings))
+    document |= {"one_warp_microseconds": alone, "cells": []}
+
+    measured = groups(settings, kernels, options.device, before)
+    count = len(settings["images"]) * len(settings["layouts"]) * len(settings["shares"])
+    for cells in track(measured, "check and measure", count, console=console):
+        document["cells"] += cells
+        if options.json:  # every time: a run that is cut short keeps what it has
+            write_json(options.json, document)
+    return document
 
 
 def groups(

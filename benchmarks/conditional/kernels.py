@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles repeated_giou.cu for the GPU that is here, and launches it.
 
-What CUDA 13.0's compiler made of it for sm_90, as `cuobjdump -sass` shows it: all three kernels
-have the same loop of 55 instructions, once for each repetition, not unrolled and with nothing moved
-out of it, and 22 registers a thread. "no branch" has no branch but that loop's and the exit of
-threads behind the last slot. The others have one more around the loop, on which the threads of a
-warp may part (BSSY, BSYNC); the prediction is read before it, or behind it.
+What CUDA 13.0's compiler made of it for sm_90, as `cuobjdump -sass` shows it: all kernels have the
+same loop of 55 instructions, once for each repetition, not unrolled and with nothing moved out of
+it, and 24 registers a thread. "no branch" has no branch but that loop's and the exit of threads
+behind the last slot. The others have one more around the loop, on which the threads of a warp may
+part (BSSY, BSYNC); the prediction is read before it, or behind it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ SOURCE = Path(__file__).with_name("repeated_giou.cu")
 CORE = SOURCE.parents[2] / "core"
 
 # In the order of the source.
-NO_BRANCH, AROUND_FORMULA, BEFORE_READING = VARIANTS = (
+NO_BRANCH, AROUND_FORMULA, BEFORE_READING, IN_TURN = VARIANTS = (
     "no branch",
     "branch around the formula",
     "branch before reading the prediction",
+    "the same, warps in turn",  # the first slots of each image are not always the first warp's
 )
 STEP = 2.0**-8  # pixels by which a loss of 1 moves two sides of either box
 
@@ -54,7 +55,7 @@ def compile_library(architecture: str, folder: Path) -> Path:
 
 
 class Kernels:
-    """The three kernels, for one device, which is the current one."""
+    """The kernels, for one device, which is the current one."""
 
     def __init__(self, device: torch.device) -> None:
         if device.type != "cuda" or torch.version.cuda is None:
@@ -81,13 +82,12 @@ class Kernels:
 
         return launched
 
-    def registers(self, variant: str) -> int:
-        """Of a thread."""
-        return self._asked(self._library.registers, variant)
-
-    def threads_at_once(self, variant: str) -> int:
-        """That one multiprocessor holds."""
-        return self._asked(self._library.threads_at_once, variant)
+    def describe(self, variant: str) -> dict[str, int]:
+        """Registers of a thread, and how many threads a multiprocessor holds at once."""
+        return {
+            "registers": self._asked(self._library.registers, variant),
+            "threads_at_once": self._asked(self._library.threads_at_once, variant),
+        }
 
     def _asked(self, question: Callable[..., int], variant: str) -> int:
         answer = ctypes.c_int()

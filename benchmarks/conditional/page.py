@@ -9,7 +9,7 @@ from typing import Any
 
 from ..common.output import where
 from .cases import SLOTS, WARP
-from .kernels import AROUND_FORMULA, BEFORE_READING, NO_BRANCH, VARIANTS
+from .kernels import AROUND_FORMULA, BEFORE_READING, IN_TURN, NO_BRANCH, VARIANTS
 from .measure import Cell
 from .report import WORTH, Report, batch_name, costs, median, pays, percent, ratio
 
@@ -28,7 +28,15 @@ def section(document: dict[str, Any]) -> str:
         _answer(report),
         PICTURE,
         _table(report),
-        "\n".join([_bandwidth(report), _divergence(report), _occupancy(document), _wait(report)]),
+        "\n".join(
+            [
+                _bandwidth(report),
+                _divergence(report),
+                _balance(report),
+                _occupancy(document),
+                _wait(report),
+            ]
+        ),
         _model(report),
         _source(document, report),
     ]
@@ -85,8 +93,8 @@ def _bandwidth(report: Report) -> str:
     moved = cell["images"] * SLOTS * (2 * BOX_BYTES + LOSS_BYTES)
     return (
         f"- **Bandwidth.** A slot is two boxes and a loss, {2 * BOX_BYTES + LOSS_BYTES} bytes; a "
-        f"branch can leave {BOX_BYTES} of them unread. {batch_name(cell['images'])} take "
-        f"{median(cell, NO_BRANCH):.1f} µs for one formula each, "
+        f"branch can leave {BOX_BYTES} of them unread. Without one, {batch_name(cell['images'])} "
+        f"take {median(cell, NO_BRANCH):.1f} µs for one formula each, "
         f"{moved / median(cell, NO_BRANCH) * 1e-6:.2f} TB/s. With {percent(cell['share'])} valid "
         f"in front, a branch around the formula leaves {around} of that, and one before the "
         f"prediction is read {before}."
@@ -107,6 +115,20 @@ def _divergence(report: Report) -> str:
         "them has to. Of the warps these shares have to, with the valid slots in front and "
         f"scattered: {'; '.join(lines)} valid. Scattered, it is 1 − (1 − s)<sup>{WARP}</sup> of a "
         "share s."
+    )
+
+
+def _balance(report: Report) -> str:
+    cell = report.row(report.settings["images"][-1], "front", _shares(report)[0])[-1]
+    in_order, in_turn = (ratio(cell, each) for each in (BEFORE_READING, IN_TURN))
+    matters = abs(in_turn / in_order - 1) > WORTH
+    return (
+        f"- **Balance.** With valid slots in front, the first warps of every block have work and "
+        f"the others none. Which warps these are {'matters' if matters else 'does not matter'}: of "
+        f"{batch_name(cell['images'])}, {percent(cell['share'])} valid, {cell['times']} ×, "
+        f"{percent(cell['active_warps'])} of the warps have work; the branch leaves "
+        f"{percent(in_order)} of the time, and {percent(in_turn)} if the warps of a block take the "
+        "first slots of their images in turn."
     )
 
 

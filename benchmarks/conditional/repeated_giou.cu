@@ -20,9 +20,12 @@ using boxloss::Box;
 using Eps = boxloss::Eps<float>;
 
 constexpr int kThreads = 256;  // a block for each of the article's images
+constexpr int kWarp = 32;
 
-/// In the order of kernels.py.
 enum class Skip { kNothing, kFormula, kFormulaAndPrediction };
+
+/// Which warp of a block takes an image's first slots, its second, …
+enum class Warps { kInOrder, kInTurn };
 
 __device__ Box<float> read_target(const float4* boxes, std::int64_t slot) {
   const float4 box = boxes[slot];
@@ -53,11 +56,13 @@ __device__ float repeated(Box<float> p, Box<float> t, const Eps& eps, float step
   return loss;
 }
 
-template <Skip skip>
+template <Skip skip, Warps warps>
 __global__ void __launch_bounds__(kThreads)
     repeated_giou(const float4* pred, const float4* __restrict__ target, float* __restrict__ losses,
                   std::int64_t slots, Eps eps, float step, int times) {
-  const std::int64_t slot = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const unsigned turn = warps == Warps::kInTurn ? blockIdx.x * kWarp : 0;
+  const unsigned place = (threadIdx.x + turn) % kThreads;
+  const std::int64_t slot = std::int64_t{blockIdx.x} * kThreads + place;
   if (slot >= slots) return;
   const Box<float> t = read_target(target, slot);
   const bool counts = boxloss::ZeroPadded{}.counts(t);
@@ -73,35 +78,40 @@ __global__ void __launch_bounds__(kThreads)
   losses[slot] = loss;
 }
 
-using Kernel = decltype(&repeated_giou<Skip::kNothing>);
-constexpr Kernel kKernels[] = {repeated_giou<Skip::kNothing>, repeated_giou<Skip::kFormula>,
-                               repeated_giou<Skip::kFormulaAndPrediction>};
+using Kernel = decltype(&repeated_giou<Skip::kNothing, Warps::kInOrder>);
+constexpr Kernel kKernels[] = {
+    // in the order of kernels.py
+    repeated_giou<Skip::kNothing, Warps::kInOrder>,
+    repeated_giou<Skip::kFormula, Warps::kInOrder>,
+    repeated_giou<Skip::kFormulaAndPrediction, Warps::kInOrder>,
+    repeated_giou<Skip::kFormulaAndPrediction, Warps::kInTurn>,
+};
 
 }  // namespace
 
 /// All return a cudaError_t.
 extern "C" {
 
-int launch(int skip, const float4* pred, const float4* target, float* losses, std::int64_t slots,
+int launch(int kernel, const float4* pred, const float4* target, float* losses, std::int64_t slots,
            double eps, double step, int times, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>(boxloss::ceil_div(slots, kThreads));
-  kKernels[skip]<<<blocks, kThreads, 0, stream>>>(
+  kKernels[kernel]<<<blocks, kThreads, 0, stream>>>(
       pred, target, losses, slots, boxloss::make_eps<float>(eps, boxloss::EpsMode::kClamp),
       static_cast<float>(step), times);
   return cudaGetLastError();
 }
 
-int registers(int skip, int* per_thread) {
+int registers(int kernel, int* per_thread) {
   cudaFuncAttributes attributes;
-  const cudaError_t error = cudaFuncGetAttributes(&attributes, kKernels[skip]);
+  const cudaError_t error = cudaFuncGetAttributes(&attributes, kKernels[kernel]);
   *per_thread = attributes.numRegs;
   return error;
 }
 
-int threads_at_once(int skip, int* per_multiprocessor) {
+int threads_at_once(int kernel, int* per_multiprocessor) {
   int blocks = 0;
   const cudaError_t error =
-      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kKernels[skip], kThreads, 0);
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kKernels[kernel], kThreads, 0);
   *per_multiprocessor = blocks * kThreads;
   return error;
 }
