@@ -95,7 +95,7 @@ def _finish(panel: Any, title: str, report: Report) -> None:
     highest = max(1.2, 1.05 * max(ratio(cell) for cell in report.cells))
     panel.axhspan(1, highest, color=PALE, alpha=0.5, linewidth=0, zorder=0)
     panel.text(repetitions[0], highest - 0.03, "the branch costs", fontsize=8, color=DARK, va="top")
-    panel.axhline(1, color=DARK, linewidth=0.8)
+    panel.hlines(1, repetitions[0], repetitions[-1], color=DARK, linewidth=0.8)
     panel.set_title(title, fontsize=9, loc="left")
     panel.set_xscale("log", base=2)
     panel.set_xlim(0.9 * repetitions[0], 3 * repetitions[-1])  # room for the labels

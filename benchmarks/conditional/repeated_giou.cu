@@ -79,8 +79,8 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 using Kernel = decltype(&repeated_giou<Skip::kNothing, Warps::kInOrder>);
+/// In the order of kernels.py.
 constexpr Kernel kKernels[] = {
-    // in the order of kernels.py
     repeated_giou<Skip::kNothing, Warps::kInOrder>,
     repeated_giou<Skip::kFormula, Warps::kInOrder>,
     repeated_giou<Skip::kFormulaAndPrediction, Warps::kInOrder>,
@@ -89,7 +89,7 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-/// All return a cudaError_t.
+/// An int that is returned is a cudaError_t.
 extern "C" {
 
 int launch(int kernel, const float4* pred, const float4* target, float* losses, std::int64_t slots,
@@ -102,7 +102,7 @@ int launch(int kernel, const float4* pred, const float4* target, float* losses, 
 }
 
 int registers(int kernel, int* per_thread) {
-  cudaFuncAttributes attributes;
+  cudaFuncAttributes attributes = {};
   const cudaError_t error = cudaFuncGetAttributes(&attributes, kKernels[kernel]);
   *per_thread = attributes.numRegs;
   return error;
