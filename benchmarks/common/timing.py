@@ -165,10 +165,9 @@ def _replayed(call: Call) -> Callable[[], float]:
     count = _calls_for(REPLAY_SECONDS, wall, FIRST_CAPTURE)
     measure = _graph_timer(call, count)
     measure()
-    if count == FIRST_CAPTURE:  # launches may have dominated the wall time
-        longer = _calls_for(REPLAY_SECONDS, measure(), LONGEST_CAPTURE)
-        if longer > count:
-            measure = _graph_timer(call, longer)
+    longer = _calls_for(REPLAY_SECONDS, measure(), LONGEST_CAPTURE)
+    if longer > count:  # the host may have dominated the wall time
+        measure = _graph_timer(call, longer)
     return measure
 
 
