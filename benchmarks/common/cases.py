@@ -34,7 +34,7 @@ JITTER = 8
 class Case:
     """Predictions, and their true boxes laid out in one or more ways."""
 
-    kind: str  # "seed" or "dense"
+    kind: str  # "dense", or of pictures "seed" or another
     pair: str  # dtypes, "pred/target"
     pred: Tensor  # (images, slots, 4) or (boxes, 4); a leaf that requires its gradient
     layouts: dict[str, tuple[Tensor, ...]]  # layout: what a loss takes after pred
@@ -63,6 +63,18 @@ def seed_case(
     images, slots = shape
     generator = torch.Generator().manual_seed(seed)
     lengths = torch.randn(images, generator=generator).mul(3).abs().long().clamp(max=slots - 1)
+    return ragged_case("seed", pair, lengths, slots, device, generator)
+
+
+def ragged_case(
+    kind: str,
+    pair: str,
+    lengths: Tensor,
+    slots: int,
+    device: torch.device,
+    generator: torch.Generator,
+) -> Case:
+    """Pictures with lengths[b] boxes each, in every layout. All but the result is on the CPU."""
     pred_dtype, target_dtype = _dtypes(pair)
     truths = true_boxes(int(lengths.sum()), generator)
     boxes = [each.to(target_dtype) for each in truths.split(lengths.tolist())]
@@ -70,7 +82,7 @@ def seed_case(
     flat, offsets = collate_ragged(boxes)
     counted = torch.arange(slots) < lengths[:, None]
     # What leaks out of an unused slot is found out by the agreement check.
-    pred = torch.full((images, slots, 4), torch.nan)
+    pred = torch.full((len(lengths), slots, 4), torch.nan)
     pred[counted] = near(truths, generator)
 
     target, lengths, flat, offsets, counted = (
@@ -79,7 +91,7 @@ def seed_case(
     leaf = pred.to(device, pred_dtype).requires_grad_()
     forward_bytes = target.nbytes + len(truths) * 4 * leaf.element_size()
     return Case(
-        "seed",
+        kind,
         pair,
         leaf,
         {

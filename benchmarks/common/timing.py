@@ -59,17 +59,20 @@ def gradient(loss: Callable[[], Tensor], leaf: Tensor) -> Tensor:
 
 
 def wall_times(calls: Calls, device: torch.device, effort: Effort) -> Times:
+    return _medians(wall_samples(calls, device, effort))
+
+
+def wall_samples(calls: Calls, device: torch.device, effort: Effort) -> Samples:
     """From the launch to the end of the work."""
 
     def measure(call: Call) -> float:
-        _wait(device)
+        wait(device)
         start = time.perf_counter()
         call()
-        _wait(device)
+        wait(device)
         return time.perf_counter() - start
 
-    turns = {name: partial(measure, call) for name, call in calls.items()}
-    return _medians(_take_turns(turns, effort))
+    return _take_turns({name: partial(measure, call) for name, call in calls.items()}, effort)
 
 
 def stream_times(calls: Calls, device: torch.device, effort: Effort) -> Times:
@@ -80,11 +83,11 @@ def stream_samples(calls: Calls, device: torch.device, effort: Effort) -> Sample
     """Wall time in a stream of calls, as in training: the host runs ahead where it can."""
 
     def measure(call: Call, count: int) -> float:
-        _wait(device)
+        wait(device)
         start = time.perf_counter()
         for _ in range(count):
             call()
-        _wait(device)
+        wait(device)
         return (time.perf_counter() - start) / count
 
     def measured(call: Call) -> Callable[[], float]:
@@ -99,17 +102,22 @@ def stream_samples(calls: Calls, device: torch.device, effort: Effort) -> Sample
 def host_times(
     calls: Calls, device: torch.device, effort: Effort, calls_ahead: int = CALLS_AHEAD
 ) -> Times:
+    return _medians(host_samples(calls, device, effort, calls_ahead))
+
+
+def host_samples(
+    calls: Calls, device: torch.device, effort: Effort, calls_ahead: int = CALLS_AHEAD
+) -> Samples:
     """What a call costs the host, which does not wait for the work; on the CPU it does the work."""
 
     def measure(call: Call) -> float:
-        _wait(device)
+        wait(device)
         start = time.perf_counter()
         for _ in range(calls_ahead):
             call()
         return (time.perf_counter() - start) / calls_ahead
 
-    turns = {name: partial(measure, call) for name, call in calls.items()}
-    return _medians(_take_turns(turns, effort))
+    return _take_turns({name: partial(measure, call) for name, call in calls.items()}, effort)
 
 
 def gpu_times(calls: Calls, effort: Effort) -> tuple[Times, dict[str, str]]:
@@ -207,6 +215,6 @@ def _calls_for(seconds: float, seconds_per_call: float, most: int) -> int:
     return max(1, min(math.ceil(seconds / seconds_per_call), most))
 
 
-def _wait(device: torch.device) -> None:
+def wait(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
