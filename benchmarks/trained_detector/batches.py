@@ -17,7 +17,8 @@ from torch import Tensor
 from .pictures import Assigned
 from .variants import LayOut, Targets, positions
 
-CONTRAST = (0.6, 1.5)
+HAZE = (-0.4, 0.4)  # below zero: none
+CONTRAST = (0.6, 1.8)
 BRIGHTNESS = (-40, 40)  # gray values
 
 
@@ -25,6 +26,7 @@ BRIGHTNESS = (-40, 40)  # gray values
 class Batch:
     rows: Tensor  # (B): which pictures
     mirrored: Tensor  # (B) bool
+    haze: Tensor  # (B): how much of another picture lies over it
     contrast: Tensor  # (B)
     brightness: Tensor  # (B)
     positives: Tensor  # the positions of cells with a face
@@ -35,6 +37,7 @@ class Batch:
         return Batch(
             change(self.rows),
             change(self.mirrored),
+            change(self.haze),
             change(self.contrast),
             change(self.brightness),
             change(self.positives),
@@ -52,16 +55,26 @@ def make_batch(
     return Batch(
         torch.from_numpy(rows),
         torch.from_numpy(mirrored),
-        torch.from_numpy(rng.uniform(*CONTRAST, size)).float(),
-        torch.from_numpy(rng.uniform(*BRIGHTNESS, size)).float(),
+        *(
+            torch.from_numpy(rng.uniform(*limits, size)).float()
+            for limits in (HAZE, CONTRAST, BRIGHTNESS)
+        ),
         positions(pairs),
         lay_out(pairs),
     )
 
 
 def view(pictures: Tensor, batch: Batch) -> Tensor:
-    """The batch's pictures as gray values, (B, 256, 256): some mirrored, each in its own light."""
+    """The batch's pictures as gray values, (B, 256, 256): some mirrored, each in its own light.
+
+    There are few photographs to learn from, and a texture never seen would be taken for faces. So
+    another picture lies over many, faintly and upside down.
+    """
+    mirrored, haze, contrast, brightness = (
+        each[:, None, None]
+        for each in (batch.mirrored, batch.haze, batch.contrast, batch.brightness)
+    )
     chosen = pictures[batch.rows].float()
-    chosen = torch.where(batch.mirrored[:, None, None], chosen.flip(-1), chosen)
-    light = (chosen - 128) * batch.contrast[:, None, None] + 128
-    return (light + batch.brightness[:, None, None]).clamp(0, 255)
+    hazy = chosen.lerp(chosen.roll(1, dims=0).flip(-2), haze.clamp(min=0))
+    seen = torch.where(mirrored, hazy.flip(-1), hazy)
+    return ((seen - 128) * contrast + 128 + brightness).clamp(0, 255)

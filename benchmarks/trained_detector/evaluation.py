@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import torch
 from boxloss.torch import collate_padded
-from torch import Tensor
+from torch import Tensor, nn
 
 from .average_precision import average_precision, iou, match, suppress
-from .model import CellDetector
 from .pictures import DrawnPictures
 
 BATCH = 128
@@ -29,9 +28,7 @@ class Quality:
 
 
 @torch.no_grad()
-def detect(
-    model: CellDetector, pictures: Tensor, autocast: torch.autocast
-) -> tuple[Tensor, Tensor]:
+def detect(model: nn.Module, pictures: Tensor, autocast: torch.autocast) -> tuple[Tensor, Tensor]:
     """Boxes (N, MOST_DETECTIONS, 4) and scores, which fall; those of a suppressed box are 0."""
     model.eval()
     found = []
@@ -39,7 +36,6 @@ def detect(
         with autocast:
             logits, boxes = model(batch.float())
         found.append(suppress(boxes, logits.sigmoid(), MOST_DETECTIONS, TOO_NEAR))
-    model.train()
     boxes, scores = (torch.cat(each) for each in zip(*found, strict=True))
     return boxes, scores
 
@@ -57,5 +53,5 @@ def judge(boxes: Tensor, scores: Tensor, truths: list[Tensor]) -> Quality:
     return Quality(precisions[0], sum(precisions) / len(precisions), mean_iou)
 
 
-def quality(model: CellDetector, drawn: DrawnPictures, autocast: torch.autocast) -> Quality:
+def quality(model: nn.Module, drawn: DrawnPictures, autocast: torch.autocast) -> Quality:
     return judge(*detect(model, drawn.pictures, autocast), drawn.boxes)

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from .batches import Batch, make_batch, view
 from .evaluation import SURE, detect, quality
@@ -28,6 +29,7 @@ from .variants import Variant
 BOX_WEIGHT = 2  # of the box loss, beside the objectness
 WEIGHT_DECAY = 0.05
 RISING = 0.15  # the part of the steps in which the learning rate rises; then it falls
+KEPT = 0.98  # of the averaged weights, in each step; they are judged, and less restless
 WARM_UP = 3  # steps of a detector that is thrown away: they load kernels and choose algorithms
 SHOWN = 6  # held-out pictures
 GUESSES = 3  # shown where the detector is sure of nothing
@@ -74,6 +76,9 @@ class Trainer:
         self.schedule = torch.optim.lr_scheduler.OneCycleLR(
             self.optimiser, scale.learning_rate, scale.steps, pct_start=RISING
         )
+        self.average = AveragedModel(
+            self.model, multi_avg_fn=get_ema_multi_avg_fn(KEPT), use_buffers=True
+        )
         self._loss = variant.loss
         self._device = device
 
@@ -98,6 +103,7 @@ class Trainer:
         torch.autograd.backward([objectness_loss, boxes], [None, BOX_WEIGHT * leaf.grad])
         self.optimiser.step()
         self.schedule.step()
+        self.average.update_parameters(self.model)
         return box_loss.detach(), objectness_loss.detach()
 
 
@@ -184,13 +190,13 @@ def _note(run: Run, losses: Tensor, laps: Laps) -> None:
 
 
 def _judge(trainer: Trainer, task: Task, run: Run, step: int, seconds: float) -> None:
-    found = quality(trainer.model, task.test, trainer.autocast)
+    found = quality(trainer.average, task.test, trainer.autocast)
     run.history.append({"step": step, "seconds": seconds} | asdict(found))
 
 
 def _shown(trainer: Trainer, task: Task) -> list[Detections]:
     """What the detector is sure of in the pictures that are shown, or else its best guesses."""
-    boxes, scores = detect(trainer.model, task.test.pictures[task.shown], trainer.autocast)
+    boxes, scores = detect(trainer.average, task.test.pictures[task.shown], trainer.autocast)
     shown = []
     for picture in torch.cat([boxes, scores[..., None]], dim=-1):
         sure = picture[picture[:, -1] >= SURE]
@@ -204,6 +210,7 @@ def _save(trainer: Trainer, run: Run, path: Path) -> None:
     unfinished = path.with_suffix(".part")
     state = {
         "model": trainer.model.state_dict(),
+        "average": trainer.average.state_dict(),
         "optimiser": trainer.optimiser.state_dict(),
         "schedule": trainer.schedule.state_dict(),
         "run": asdict(run),
@@ -215,6 +222,7 @@ def _save(trainer: Trainer, run: Run, path: Path) -> None:
 def _load(trainer: Trainer, path: Path, device: torch.device) -> Run:
     state = torch.load(path, map_location=device, weights_only=True)
     trainer.model.load_state_dict(state["model"])
+    trainer.average.load_state_dict(state["average"])
     trainer.optimiser.load_state_dict(state["optimiser"])
     trainer.schedule.load_state_dict(state["schedule"])
     return Run(**state["run"])
