@@ -17,7 +17,7 @@ from torch import Tensor
 from .pictures import Assigned
 from .variants import LayOut, Targets, positions
 
-HAZE = (-0.4, 0.4)  # below zero: none
+HAZE = (-0.4, 0.4)  # how much of another picture lies over it; below zero none
 CONTRAST = (0.6, 1.8)
 BRIGHTNESS = (-40, 40)  # gray values
 
@@ -26,9 +26,7 @@ BRIGHTNESS = (-40, 40)  # gray values
 class Batch:
     rows: Tensor  # (B): which pictures
     mirrored: Tensor  # (B) bool
-    haze: Tensor  # (B): how much of another picture lies over it
-    contrast: Tensor  # (B)
-    brightness: Tensor  # (B)
+    light: Tensor  # (3, B): HAZE, CONTRAST and BRIGHTNESS
     positives: Tensor  # the positions of cells with a face
     targets: Targets
 
@@ -37,9 +35,7 @@ class Batch:
         return Batch(
             change(self.rows),
             change(self.mirrored),
-            change(self.haze),
-            change(self.contrast),
-            change(self.brightness),
+            change(self.light),
             change(self.positives),
             tuple(change(each) if isinstance(each, Tensor) else each for each in self.targets),
         )
@@ -51,14 +47,12 @@ def make_batch(
     rng = np.random.default_rng((seed, step))
     rows = rng.choice(len(assigned), size, replace=False)
     mirrored = rng.random(size) < 0.5
+    light = [rng.uniform(low, high, size) for low, high in (HAZE, CONTRAST, BRIGHTNESS)]
     pairs = [assigned[row][int(flip)] for row, flip in zip(rows, mirrored, strict=True)]
     return Batch(
         torch.from_numpy(rows),
         torch.from_numpy(mirrored),
-        *(
-            torch.from_numpy(rng.uniform(*limits, size)).float()
-            for limits in (HAZE, CONTRAST, BRIGHTNESS)
-        ),
+        torch.from_numpy(np.stack(light)).float(),
         positions(pairs),
         lay_out(pairs),
     )
@@ -70,11 +64,9 @@ def view(pictures: Tensor, batch: Batch) -> Tensor:
     There are few photographs to learn from, and a texture never seen would be taken for faces. So
     another picture lies over many, faintly and upside down.
     """
-    mirrored, haze, contrast, brightness = (
-        each[:, None, None]
-        for each in (batch.mirrored, batch.haze, batch.contrast, batch.brightness)
-    )
+    haze, contrast, brightness = batch.light[:, :, None, None]
     chosen = pictures[batch.rows].float()
     hazy = chosen.lerp(chosen.roll(1, dims=0).flip(-2), haze.clamp(min=0))
-    seen = torch.where(mirrored, hazy.flip(-1), hazy)
-    return ((seen - 128) * contrast + 128 + brightness).clamp(0, 255)
+    seen = torch.where(batch.mirrored[:, None, None], hazy.flip(-1), hazy)
+    gray: Tensor = (seen - 128) * contrast + 128 + brightness
+    return gray.clamp(0, 255)

@@ -47,7 +47,7 @@ SCALES = {
         learning_rate=2e-3,
         batch=64,
         evaluations=25,
-        steps_between=120,
+        steps_between=100,
         train_pictures=16_384,
         test_pictures=1024,
     ),

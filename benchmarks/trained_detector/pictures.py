@@ -47,7 +47,8 @@ def assign(boxes: Tensor) -> Assigned:
     largest_first = (boxes[:, 2] - boxes[:, 0]).argsort(descending=True, stable=True)
     columns, rows = ((boxes[:, :2] + boxes[:, 2:]) // (2 * CELL)).unbind(1)
     cells = rows.long() * CELLS + columns.long()
-    owners = {int(cells[row]): row for row in largest_first.tolist()}
+    cell_of = cells.tolist()
+    owners = {cell_of[row]: row for row in largest_first.tolist()}
     kept = torch.tensor(sorted(owners.values()), dtype=torch.long)
     return boxes[kept], cells[kept]
 

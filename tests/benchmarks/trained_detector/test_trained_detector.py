@@ -223,9 +223,7 @@ def test_mirrored_boxes_lie_on_mirrored_faces(task: Task) -> None:
         batch,
         rows=torch.tensor([0]),
         mirrored=torch.tensor([True]),
-        haze=torch.zeros(1),
-        contrast=torch.ones(1),
-        brightness=torch.zeros(1),
+        light=torch.tensor([[0.0], [1.0], [0.0]]),  # as it is
     )
     seen = view(picture, batch)[0]
     ((x1, y1, x2, y2),) = mirror(torch.tensor([[0, 20, 40, 60]], dtype=torch.int16)).tolist()
