@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -21,12 +22,21 @@ pytest.importorskip("skimage")
 
 from benchmarks.common.agreement import DisagreementError
 from benchmarks.common.output import write_json
+from benchmarks.face_detector.data import FacePictures
 from benchmarks.trained_detector import __main__ as trained_detector
+from benchmarks.trained_detector import pictures
 from benchmarks.trained_detector.agreement import check
 from benchmarks.trained_detector.batches import make_batch, view
 from benchmarks.trained_detector.model import CELL, SCALES, CellDetector
 from benchmarks.trained_detector.page import section
-from benchmarks.trained_detector.pictures import Assigned, assign, assign_all, draw, mirror
+from benchmarks.trained_detector.pictures import (
+    Assigned,
+    assign,
+    assign_all,
+    draw,
+    mirror,
+    varied,
+)
 from benchmarks.trained_detector.report import PART_OF_BEST, reached, spread, threshold
 from benchmarks.trained_detector.training import Laps, Run, Task, train
 from benchmarks.trained_detector.variants import EAGER, FUSED, SLOWEST, VARIANTS
@@ -42,13 +52,14 @@ NAMES = [FUSED, EAGER, SLOWEST]
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(SCALES, "quick", TINY)
     monkeypatch.setattr(trained_detector, "CHECKPOINTS", tmp_path / "checkpoints")
+    monkeypatch.setattr(pictures, "varied", lambda photographs, seed: photographs)  # in no time
 
 
 @pytest.fixture(scope="module")
 def task() -> Task:
-    pictures = draw("train", 0, TINY.train_pictures, lambda done: None)
+    drawn = draw("train", 0, TINY.train_pictures, lambda done: None)
     test = draw("test", 0, TINY.test_pictures, lambda done: None)
-    return Task(pictures, assign_all(pictures), test)
+    return Task(drawn, assign_all(drawn), test)
 
 
 @pytest.fixture
@@ -86,8 +97,8 @@ def test_it_trains_draws_and_reports(tmp_path: Path, capsys: pytest.CaptureFixtu
     places = [printed.index(each) for each in ("agree", *(f"{n}: step 4" for n in NAMES), "AP50")]
     assert places[:-1] == sorted(places[:-1])
     assert all(name in picture.read_text() for name in NAMES)
-    pictures = tmp_path / "picture-pictures.png"
-    assert 10_000 < pictures.stat().st_size < 300_000
+    held_out = tmp_path / "picture-pictures.png"
+    assert 10_000 < held_out.stat().st_size < 300_000
     assert not list((tmp_path / "checkpoints").glob("*"))
     page = section(report)
     assert page.startswith("## ")
@@ -189,6 +200,23 @@ def test_disagreement_stops_it_before_training(
     printed = capsys.readouterr()
     assert f"{EAGER}: loss" in printed.err
     assert "step" not in printed.out.partition("agree")[2]
+
+
+def test_held_out_pictures_are_the_demos(task: Task) -> None:
+    demo = FacePictures("test", 0, 255)
+    for index in range(TINY.test_pictures):
+        picture, boxes = demo[index]
+        assert torch.equal(task.test.pictures[index], picture)
+        assert torch.equal(task.test.boxes[index], boxes.short())
+
+
+def test_training_photographs_are_varied() -> None:
+    plain = np.full((300, 520), 77, dtype=np.uint8)
+    made = varied([plain], seed=0)
+    sizes = [each.shape for each in made]
+    assert sizes == [(300, 520), (520, 300)] * 2 + [(600, 1040), (1040, 600)] * 2  # no half of it
+    for each in made:
+        assert 0.1 < (each != 77).mean() < 1
 
 
 def test_a_face_belongs_to_the_cell_of_its_centre() -> None:
