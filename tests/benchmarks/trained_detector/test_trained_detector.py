@@ -24,7 +24,7 @@ from benchmarks.common.agreement import DisagreementError
 from benchmarks.common.output import write_json
 from benchmarks.face_detector.data import FacePictures
 from benchmarks.trained_detector import __main__ as trained_detector
-from benchmarks.trained_detector import pictures
+from benchmarks.trained_detector import pictures, training
 from benchmarks.trained_detector.agreement import check
 from benchmarks.trained_detector.batches import make_batch, view
 from benchmarks.trained_detector.model import CELL, SCALES, CellDetector
@@ -162,6 +162,27 @@ def test_training_learns(task: Task) -> None:
     scale = dataclasses.replace(TINY, batch=8, steps_between=15)
     losses = train(scale, VARIANTS[FUSED], task, CPU, 0, None, lambda step: None).box_losses
     assert sum(losses[-5:]) < 0.8 * sum(losses[:5])
+
+
+def test_the_program_goes_on_where_it_was_stopped(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = tmp_path / "figures.json"
+    save = training._save
+
+    def save_and_stop(*arguments: Any) -> None:
+        save(*arguments)
+        raise StoppedError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "_save", save_and_stop)
+        with pytest.raises(StoppedError):
+            run("--json", str(figures))
+    assert run("--json", str(figures)) == 0
+    printed = capsys.readouterr().out
+    assert f"{FUSED}: goes on from" in printed
+    assert f"{EAGER}: goes on" not in printed
+    assert list(json.loads(figures.read_text())["variants"]) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
