@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures with faces, drawn once and kept, and the cells that their faces belong to.
 
-The held-out pictures are the demo's. Eight photographs alone would not teach what is no face: a
-detector takes the first gravel that it sees for a crowd. So the training pictures have theirs in
-several sizes, turned, and with patches pasted in that are no faces.
+The held-out pictures are the demo's. Eight photographs as they are would not teach what is no face:
+the detector then takes the first gravel that it sees for a crowd. So it learns from them in several
+sizes, turned, and with patches pasted in that are no faces.
 """
 
 from __future__ import annotations
