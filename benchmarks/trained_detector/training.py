@@ -8,6 +8,7 @@ would do meanwhile, and while the detector is judged.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from .batches import Batch, make_batch, view
 from .evaluation import SURE, detect, quality
@@ -33,6 +34,8 @@ KEPT = 0.98  # of the averaged weights, in each step; they are judged, and less 
 WARM_UP = 3  # steps of a detector that is thrown away: they load kernels and choose algorithms
 SHOWN = 6  # held-out pictures
 GUESSES = 3  # shown where the detector is sure of nothing
+
+update_average = get_ema_multi_avg_fn(KEPT)
 
 Detections = list[list[float]]  # x1, y1, x2, y2 and score
 
@@ -76,9 +79,9 @@ class Trainer:
         self.schedule = torch.optim.lr_scheduler.OneCycleLR(
             self.optimiser, scale.learning_rate, scale.steps, pct_start=RISING
         )
-        self.average = AveragedModel(
-            self.model, multi_avg_fn=get_ema_multi_avg_fn(KEPT), use_buffers=True
-        )
+        # AveragedModel would wait for the GPU in each step.
+        self.average = copy.deepcopy(self.model)
+        self._averaged, self._latest = _numbers(self.average), _numbers(self.model)
         self._loss = variant.loss
         self._device = device
 
@@ -103,8 +106,13 @@ class Trainer:
         torch.autograd.backward([objectness_loss, boxes], [None, BOX_WEIGHT * leaf.grad])
         self.optimiser.step()
         self.schedule.step()
-        self.average.update_parameters(self.model)
+        update_average(self._averaged, self._latest, None)
         return box_loss.detach(), objectness_loss.detach()
+
+
+def _numbers(model: CellDetector) -> list[Tensor]:
+    """Its parameters and running statistics, where they lie."""
+    return [each for each in model.state_dict().values() if each.is_floating_point()]
 
 
 class Laps:
