@@ -98,7 +98,7 @@ class Trainer:
         box_loss.backward()
         laps.mark()
         assert leaf.grad is not None
-        faces = torch.zeros_like(logits).view(-1).index_fill_(0, batch.positives, 1)
+        faces = logits.new_zeros(logits.numel()).index_fill_(0, batch.positives, 1)
         objectness_loss = binary_cross_entropy_with_logits(
             logits.flatten(), faces, reduction="sum"
         ) / max(len(batch.positives), 1)
