@@ -312,6 +312,26 @@ def test_the_clock_of_steps_and_losses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert laps.milliseconds() == ([10_000, 11_000], [2000, 3000])
 
 
+def test_the_clock_of_a_gpu_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0.0, 0.5, 1.5, 4.0])
+
+    class Event:
+        def __init__(self, enable_timing: bool) -> None:
+            assert enable_timing
+
+        def record(self) -> None:
+            self.at = next(times)
+
+        def elapsed_time(self, end: Event) -> float:
+            return end.at - self.at  # milliseconds
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    laps = Laps(torch.device("cuda"))
+    for _ in range(4):
+        laps.mark()
+    assert laps.milliseconds() == ([4], [1])
+
+
 def test_the_clock_stands_still_between_steps(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each reading is a second after the last: three for a step, and three for the ends."""
     ticks: Iterator[int] = itertools.count()
