@@ -12,9 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .conditional.page import section as conditional
+from .dtypes.page import section as dtypes
 from .face_detector.page import section as article
 from .redraw import RESULTS
+from .scale.page import section as scale
 from .timeline.page import section as timeline
+from .trained_detector.page import section as trained
 
 PAGE = Path(__file__).parent.parent / "docs" / "results.md"
 INTRODUCTION = """\
@@ -28,7 +32,11 @@ section; none of its figures was typed.
 # In the order of the page: the figures of which file, by what.
 SECTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
     "h200/article.json": article,
+    "h200/trained.json": trained,
     "h200/timeline.json": timeline,
+    "h200/dtypes.json": dtypes,
+    "h200/scale.json": scale,
+    "h200/conditional.json": conditional,
 }
 
 

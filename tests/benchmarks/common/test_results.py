@@ -18,6 +18,7 @@ from benchmarks.common.bars import bars, number
 from benchmarks.common.groups import document, groups_in
 from benchmarks.common.output import BLUE, pyplot
 from benchmarks.redraw import PICTURES, RESULTS, redraw
+from benchmarks.results_page import PAGE, SECTIONS, page
 
 
 def words(picture: Path) -> list[str]:
@@ -34,6 +35,14 @@ def test_a_committed_picture_says_what_its_figures_say(picture: str, tmp_path: P
 def test_every_committed_picture_is_drawn() -> None:
     committed = {str(path.relative_to(RESULTS)) for path in RESULTS.glob("*/*.svg")}
     assert committed == PICTURES.keys()
+
+
+def test_the_page_is_of_the_figures_and_shows_what_there_is() -> None:
+    written = PAGE.read_text()
+    assert written == page()  # if not: python -m benchmarks.results_page
+    linked = re.findall(r"\]\(([^)#]+)\)", written)
+    assert len(linked) > len(SECTIONS)
+    assert all((PAGE.parent / path).exists() for path in linked)
 
 
 def test_groups_are_read_as_they_were_written() -> None:
