@@ -122,5 +122,7 @@ def document(report: Report) -> dict[str, Any]:
 def times(ratio: float | None) -> str:
     if ratio is None:
         return "-"
+    if ratio < 0.1:
+        return f"{ratio:.1g}x"
     digits = 2 if ratio < 1 else 1 if ratio < 100 else 0
     return f"{ratio:,.{digits}f}x"

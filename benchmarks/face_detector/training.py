@@ -127,15 +127,21 @@ def batches(
     device: torch.device,
 ) -> DataLoader[Any]:
     """The first `count` batches, each as from `collate`."""
-    if scale.workers:  # or each of a thousand small tensors would be an open file
-        torch.multiprocessing.set_sharing_strategy("file_system")
     return DataLoader(
         Subset(pictures, range(count * scale.batch)),
         batch_size=scale.batch,
         num_workers=scale.workers,
+        # JAX's threads do not survive a fork.
+        multiprocessing_context="forkserver" if scale.workers else None,
+        worker_init_fn=_share_by_name,
         pin_memory=device.type == "cuda",
         collate_fn=partial(collate, layouts=layouts, slots=scale.slots),
     )
+
+
+def _share_by_name(worker: int) -> None:
+    """Or each of a thousand small tensors would be an open file."""
+    torch.multiprocessing.set_sharing_strategy("file_system")
 
 
 def train(

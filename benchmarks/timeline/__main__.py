@@ -48,6 +48,7 @@ NAMES = ("loop", "mask", "boxloss-ragged")
 OURS, ANOTHER = NAMES[-1], "mask"
 NOTHING = "nothing, in C++"  # of host_losses
 PARTS_OF = "forward", "backward"
+FAR = 10
 SMALL = 32  # pictures of --quick
 
 
@@ -149,18 +150,24 @@ def record(
 
 
 def timeline(each: Range) -> dict[str, Any]:
-    """Small enough to keep: how busy each lane was, and when, in the first milliseconds."""
+    """Small enough to keep: how busy each lane was, and when in the milliseconds that are shown,
+    which are the first, or of what takes far longer those in the middle."""
     busy = {lane: each.busy(lane) for lane in LANES}
+    begin = each.milliseconds / 2 if each.milliseconds > FAR * SHOWN else 0.0
+    first, last = begin * 1e3, (begin + SHOWN) * 1e3
     return {
         "milliseconds": each.milliseconds,
+        "shown_from": begin,
         "kernels": len(each.events["GPU"]),
         "busy_milliseconds": {
             lane: sum(end - start for start, end in stretches) * 1e-3
             for lane, stretches in busy.items()
         },
-        "first_microseconds": {
+        "shown_microseconds": {
             lane: " ".join(
-                f"{start:.1f}-{end:.1f}" for start, end in stretches if start < SHOWN * 1e3
+                f"{start - first:.1f}-{end - first:.1f}"
+                for start, end in stretches
+                if first <= start < last
             )
             for lane, stretches in busy.items()
         },

@@ -26,29 +26,29 @@ SHOWN = 2.5  # milliseconds
 
 
 def plot(report: dict[str, Any], path: Path) -> None:
-    """A panel for each variant: forward, then backward, as they follow each other."""
+    """A panel for each variant: forward, then backward, as they follow each other; of a variant
+    that takes far longer, what is kept of its forward."""
     timelines = report["timelines"]
     figure, panels = pyplot().subplots(
         len(timelines), 1, sharex=True, squeeze=False, figsize=(10, 5), layout="constrained"
     )
     for panel, (name, parts) in zip(panels[:, 0], timelines.items(), strict=True):
-        begins = 0.0
-        for part, each in parts.items():
-            _stretches(panel, each, begins)
-            ends = begins + each["milliseconds"]
-            if ends < SHOWN:
-                panel.axvline(ends, color=DARK, linewidth=0.8, linestyle=":")
-                panel.text(ends, -0.62, f"{part} done ", ha="right", fontsize=7, color=DARK)
-            begins = ends
+        whole = sum(each["milliseconds"] for each in parts.values())
         kernels = sum(each["kernels"] for each in parts.values())
         busy = sum(each["busy_milliseconds"][GPU] for each in parts.values())
-        after = f" → goes on until {number(begins)} ms" if begins > SHOWN else ""
-        panel.set_title(
-            f"{name}: {number(begins)} ms, {kernels:,} kernels and copies, "
-            f"the GPU busy for {number(busy)} ms{after}",
-            fontsize=9,
-            loc="left",
+        title = (
+            f"{name}: {number(whole)} ms, {kernels:,} kernels and copies, "
+            f"the GPU busy for {number(busy)} ms"
         )
+        forward, backward = parts.values()
+        _stretches(panel, forward, 0)
+        if forward["shown_from"]:
+            title += f"; shown are {SHOWN} ms of its forward"
+        else:
+            _stretches(panel, backward, forward["milliseconds"])
+            _mark(panel, forward["milliseconds"], "forward is done ", "right")
+            _mark(panel, whole, " backward is done", "left")
+        panel.set_title(title, fontsize=9, loc="left")
         panel.set_yticks(range(len(LANES)), LANES)
         panel.set_ylim(len(LANES) - 0.5, -0.75)
         quiet_axes(panel)
@@ -58,9 +58,15 @@ def plot(report: dict[str, Any], path: Path) -> None:
     save_figure(figure, path)
 
 
+def _mark(panel: Any, milliseconds: float, words: str, side: str) -> None:
+    if milliseconds < SHOWN:
+        panel.axvline(milliseconds, color=DARK, linewidth=0.8, linestyle=":")
+        panel.text(milliseconds, -0.52, words, ha=side, fontsize=7, color=DARK)
+
+
 def _stretches(panel: Any, part: dict[str, Any], begins: float) -> None:
     for place, lane in enumerate(LANES):
-        stretches = [each.split("-") for each in part["first_microseconds"][lane].split()]
+        stretches = [each.split("-") for each in part["shown_microseconds"][lane].split()]
         spans = [
             (begins + float(start) * 1e-3, (float(end) - float(start)) * 1e-3)
             for start, end in stretches

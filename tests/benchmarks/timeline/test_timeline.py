@@ -96,7 +96,21 @@ def test_a_timeline_keeps_what_is_drawn() -> None:
     kept = document()["timelines"]["loop"]["backward"]
     assert kept["kernels"] == 2
     assert kept["busy_milliseconds"][GPU] == pytest.approx(5e-3)
-    assert kept["first_microseconds"][GPU] == "12.0-14.0 56.0-59.0"
+    assert kept["shown_from"] == 0
+    assert kept["shown_microseconds"][GPU] == "12.0-14.0 56.0-59.0"
+
+
+def test_of_what_takes_long_the_middle_is_kept() -> None:
+    long = [
+        event("user_annotation", "forward", 0, 100_000),
+        event("kernel", "first", 10, 2, STREAM),
+        event("kernel", "in the middle", 50_100, 2, STREAM),
+        event("kernel", "last", 99_000, 2, STREAM),
+    ]
+    kept = timeline.timeline(ranges(long, "forward")[0])
+    assert kept["shown_from"] == 50
+    assert kept["shown_microseconds"][GPU] == "100.0-102.0"
+    assert kept["kernels"] == 3
 
 
 def test_the_picture_says_how_much_there_was(tmp_path: Path) -> None:
