@@ -17,6 +17,7 @@ import jax.numpy as jnp
 
 from .losses import EPS
 
+jax.devices()  # starts it, which may leave another GPU the current one
 jax.config.update("jax_enable_x64", True)  # lengths are int64; the formula says float32 itself
 
 
@@ -54,6 +55,8 @@ def _backward(upstream: Any, pred: Any, target: Any, lengths: Any) -> Any:
 
 
 def _in_jax(*tensors: Tensor) -> list[Any]:
+    if tensors[0].is_cuda:
+        torch.cuda.set_device(tensors[0].device)  # or torch would not hand them over
     return [jax.dlpack.from_dlpack(each.detach()) for each in tensors]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from ..common.output import where
+from ..common.page import measured, paragraphs, table
 from .cases import SLOTS, WARP
 from .kernels import AROUND_FORMULA, BEFORE_READING, IN_TURN, NO_BRANCH, VARIANTS
 from .measure import Cell
@@ -23,7 +23,7 @@ PICTURE = (
 
 def section(document: dict[str, Any]) -> str:
     report = Report(document)
-    parts = [
+    return paragraphs(
         "## Does it pay to skip invalid boxes by a branch?",
         _answer(report),
         PICTURE,
@@ -39,8 +39,7 @@ def section(document: dict[str, Any]) -> str:
         ),
         _model(report),
         _source(document, report),
-    ]
-    return "\n\n".join(parts) + "\n"
+    )
 
 
 def _answer(report: Report) -> str:
@@ -69,13 +68,11 @@ def _table(report: Report) -> str:
         for layout in report.settings["layouts"]
         for words in (f"{first} ×", f"{last} ×", "pays")
     ]
-    lines = [
+    words = (
         f"Time with the branch, of the time without, for {first} and {last} repetitions of the "
-        f"formula, and for how many of them the branch pays, by {percent(WORTH)} or more:",
-        "",
-        f"| batch | valid | {' | '.join(columns)} |",
-        f"|---|--:|{'--:|' * len(columns)}",
-    ]
+        f"formula, and for how many of them the branch pays, by {percent(WORTH)} or more:"
+    )
+    lines = []
     for images in report.settings["images"]:
         for share in report.settings["shares"]:
             cells = []
@@ -83,8 +80,8 @@ def _table(report: Report) -> str:
                 row = report.row(images, layout, share)
                 cells += [percent(ratio(cell)) for cell in (row[0], row[-1])]
                 cells.append(report.pays_for(images, layout, share))
-            lines.append(f"| {batch_name(images)} | {percent(share)} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+            lines.append([batch_name(images), percent(share), *cells])
+    return f"{words}\n\n{table(['batch', 'valid', *columns], lines)}"
 
 
 def _bandwidth(report: Report) -> str:
@@ -178,11 +175,11 @@ def _source(document: dict[str, Any], report: Report) -> str:
         for times in cell["microseconds"].values()
     ]
     return (
-        f"{where(document['machine'])}. GPU time by replaying CUDA graphs, inputs warm, medians; "
-        "from the 10th to the 90th percentile it is "
+        f"{measured(document, 'h200/conditional.json')} GPU time by replaying "
+        "CUDA graphs, inputs warm, medians; from the 10th to the 90th percentile it is "
         f"{percent(statistics.median(spreads))} of the median in half of the cells and "
         f"{percent(max(spreads))} in the worst. All variants give the same bits, and agree with "
-        f"the formula in fp64. `{document['command']}`"
+        "the formula in fp64."
     )
 
 

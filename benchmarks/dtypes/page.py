@@ -19,6 +19,7 @@ Report = dict[str, Any]
 
 SHOWN_SIDES = (8, 32, 128, 512)
 UNCAST = "f32/f32"
+WITH_KERNELS = ("f32/f32", "bf16/f32", "f16/f32", "bf16/bf16", "bf16/u8", "f32/u8")
 LITTLE = 1.1  # times as long: below, casting first costs next to nothing
 WRONG = 0.5  # a relative error beyond which a loss says nothing
 LAYOUTS = {"dense": "dense pairs", "lengths": "padded batch, lengths", "padded": "padded batch"}
@@ -78,6 +79,11 @@ def where_it_pays(report: Report) -> str:
         f"It saves less than a tenth in {len(poor)} of {len(groups)} cases, and least for "
         f"{_case(least)}, {dtypes(least.pair)}, {least.measured} ({cast_ratio(least):.2f})."
     )
+    if least.pair not in WITH_KERNELS:
+        words.append(
+            f"{dtypes(least.pair)} has no kernels of its own (`core/dtypes/with_dtypes.hpp` has "
+            "those that have) and is read element by element."
+        )
     words += _in_a_step(groups)
     if compiled:
         words.append(

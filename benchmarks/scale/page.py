@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..common.bars import dtypes, number
+from ..common.page import measured, paragraphs, table
 from .cases import RAGGED_PAIR, Row
 from .findings import CLUSTER_BOXES, best_clock, bytes_of_box, chosen, line_of, seconds, timed
 from .measure import BOTH, FORWARD
@@ -27,22 +28,24 @@ SWEEPS = {
 def section(report: dict[str, Any]) -> str:
     rows, found = report["one"]["rows"], report["findings"]
     clock = best_clock(rows)
-    parts = [
+    several = (
+        [
+            _ranks(report["several"], found["ranks"]),
+            _cluster(report["several"]["ranks"], found["ranks"]),
+        ]
+        if "ranks" in found
+        else [f"Several GPUs were not measured: {report['skipped'].get('several', '')}."]
+    )
+    return paragraphs(
         "## Scale: boxes, images, slots and GPUs",
         _answer(rows, found, clock),
         f"![Time over the number of boxes, images, slots and GPUs]({PICTURE})",
         _table(rows, clock),
         _model(rows, found, clock),
         _batches(found),
-    ]
-    if "ranks" in found:
-        parts += [
-            _ranks(report["several"], found["ranks"]),
-            _cluster(report["several"]["ranks"], found["ranks"]),
-        ]
-    else:
-        parts.append(f"Several GPUs were not measured: {report['skipped'].get('several', '')}.")
-    return "\n\n".join([*parts, _conditions(report)]) + "\n"
+        *several,
+        _conditions(report),
+    )
 
 
 def time(value: float) -> str:
@@ -90,7 +93,7 @@ def _table(rows: list[Row], clock: str) -> str:
     """Medians, and between which 80 % of the samples are."""
     pairs = list(dict.fromkeys(row["pair"] for row in chosen(rows, sweep="pairs")))
     head = ["pairs", *(f"{dtypes(pair)}, {each}" for pair in pairs for each in (FORWARD, BOTH))]
-    lines = [f"| {' | '.join([*head, 'eager / boxloss'])} |", "|" + "--:|" * (len(head) + 1)]
+    lines = []
     for size in dict.fromkeys(row["size"] for row in chosen(rows, sweep="pairs")):
         cells = [f"{size:,}"]
         at = chosen(rows, sweep="pairs", size=size)
@@ -98,12 +101,12 @@ def _table(rows: list[Row], clock: str) -> str:
             for each in (FORWARD, BOTH):
                 cells.append(_cell(chosen(at, variant="boxloss", pair=pair, measured=each), clock))
         cells.append(_ratio(chosen(at, pair=pairs[0], measured=BOTH), clock))
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(cells)
     what = f"{CLOCKS[clock][0].upper()}{CLOCKS[clock][1:]}"
     worst = max(row["difference"] for row in rows)
     return (
         f"{what}, µs: the median, and the range of 80 % of the samples. No loss is further than "
-        f"{worst:.1g} from the formula in fp64.\n\n" + "\n".join(lines)
+        f"{worst:.1g} from the formula in fp64.\n\n" + table([*head, "eager / boxloss"], lines)
     )
 
 
@@ -183,37 +186,45 @@ def _ranks(part: Row, found: dict[str, Any]) -> str:
     collective = Line(**found["collective"])
     steps = chosen(part["rows"], part="step")
     names = list(dict.fromkeys(row["step"] for row in steps))
-    lines = [f"| boxes of each | {' | '.join(names)} |", "|" + "--:|" * (len(names) + 1)]
-    for boxes in dict.fromkeys(row["boxes"] for row in steps):
-        cells = (_cell(chosen(steps, boxes=boxes, step=name), "wall") for name in names)
-        lines.append(f"| {boxes:,} | {' | '.join(cells)} |")
+    lines = [
+        [
+            f"{boxes:,}",
+            *(_cell(chosen(steps, boxes=boxes, step=name), "wall") for name in names),
+        ]
+        for boxes in dict.fromkeys(row["boxes"] for row in steps)
+    ]
     first, last = found["shares"][0], found["shares"][-1]
-    equal = (f"{rounded(boxes)} ({name})" for name, boxes in found["boxes_like"].items())
+    longer = (
+        f"{name}: {f'from {rounded(boxes)} boxes on' if boxes else 'with any number of boxes'}"
+        for name, boxes in found["boxes_like"].items()
+    )
     words = (
         f"**{part['ranks']} GPUs, {part['backend']}.** An all-reduce takes "
         f"{time(collective.fixed)}, and {number(collective.rate / 1e9)} GB/s of what it adds up. "
         f"With the normalizer the loss alone takes {first['normalizer']:.0%} longer for "
         f"{first['boxes']:,} boxes each, {last['normalizer']:.0%} for {last['boxes']:,}. The loss "
-        "with its backward takes as long as the gradients of a network only for so many boxes on "
-        f"each GPU: {', '.join(equal)}. Parts stand one behind the other here, and their sum is "
-        f"within {found['parts_off']:.0%} of the step; DistributedDataParallel lets gradients "
+        "with its backward takes longer than adding up the gradients of a network "
+        f"({'; '.join(longer)}, on each GPU). Parts stand one behind the other here, and their "
+        f"sum is within {found['parts_off']:.0%} of the step; DistributedDataParallel lets gradients "
         "travel during the network's backward."
     )
-    return "\n\n".join([words, "Wall time, µs, of the slowest rank.", "\n".join(lines)])
+    return "\n\n".join(
+        [words, "Wall time, µs, of the slowest rank.", table(["boxes of each", *names], lines)]
+    )
 
 
 def _cluster(ranks: int, found: dict[str, Any]) -> str:
     names = list(found["cluster"][0]["gradients"])
     head = ["GPUs", "loss + backward", "of it the count", *names]
-    lines = [f"| {' | '.join(head)} |", "|" + "--:|" * len(head)]
-    for row in found["cluster"]:
-        cells = [
+    lines = [
+        [
             f"{row['gpus']:,}{' *' if row['extrapolated'] else ''}",
             time(row["step"]),
             f"{row['count'] / row['step']:.0%}",
             *(time(row["gradients"][name]) for name in names),
         ]
-        lines.append(f"| {' | '.join(cells)} |")
+        for row in found["cluster"]
+    ]
     most = found["cluster"][-1]
     times = [most["gradients"][name] / most["step"] for name in names]
     words = (
@@ -230,20 +241,13 @@ def _cluster(ranks: int, found: dict[str, Any]) -> str:
         if min(times) > 1
         else "with a small network the latencies of the loss count, too"
     )
-    return f"{words}: {decides}.\n\n" + "\n".join(lines)
+    return f"{words}: {decides}.\n\n" + table(head, lines)
 
 
 def _conditions(report: dict[str, Any]) -> str:
     parts = [report[name] for name in ("one", "several") if name in report]
-    machines = []
-    for part in parts:
-        machine = part["machine"]
-        gpu = f"{machine['gpu']}; " if "gpu" in machine else ""
-        words = f"{gpu}{machine['cpu']}; " + ", ".join(
-            f"{name} {machine[name]}" for name in ("torch", "boxloss", "python")
-        )
-        machines.append(f"{words}; `{part['command']}`")
+    machines = dict.fromkeys(measured(part, "h200/scale.json") for part in parts)
     left_out = "".join(
         f" Left out: {name}: {reason}." for name, reason in report["one"]["skipped"].items()
     )
-    return "; ".join(dict.fromkeys(machines)) + "." + left_out
+    return " ".join(machines) + left_out

@@ -7,11 +7,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..common.bars import number
-from ..common.output import where
+from ..common.page import RESULTS, measured, paragraphs, table
 from .report import PART_OF_BEST, Figures, reached, threshold
 from .variants import EAGER, FUSED, SLOWEST, VARIANTS
 
-RESULTS = "../benchmarks/results/h200"
 HEADINGS = ("box loss", "loss, ms", "step, ms", "trained: step", "seconds", "all steps, s")
 MEASURES = {"ap50": "AP50", "ap": "AP", "mean_iou": "mean IoU"}
 
@@ -20,29 +19,20 @@ def section(report: dict[str, Any]) -> str:
     runs = {name: report["variants"][name] for name in (SLOWEST, EAGER, FUSED)}
     enough = threshold(runs)
     headings = [*HEADINGS, *MEASURES.values()]
-    machine = report["machine"]
-    versions = f"boxloss {machine['boxloss']}, Python {machine['python']}"
-    parts = [
+    return paragraphs(
         "## A detector, trained",
         _answer(runs, enough),
         "![Held-out pictures with true and predicted boxes, before and after training]"
-        f"({RESULTS}/trained-pictures.png)",
+        f"({RESULTS}/h200/trained-pictures.png)",
         "![Average precision over seconds of training, and training losses over steps]"
-        f"({RESULTS}/trained.svg)",
-        "\n".join(
-            [
-                f"| {' | '.join(headings)} |",
-                "|" + "---|" * len(headings),
-                *(_row(name, run, enough) for name, run in runs.items()),
-            ]
-        ),
+        f"({RESULTS}/h200/trained.svg)",
+        table(headings, [_row(name, run, enough) for name, run in runs.items()]),
         "loss: of the boxes, forward and backward, within the step. Medians; in brackets what a "
         f"tenth of the steps is below and above. Trained: AP50 is {enough:.3f}, "
         f"{PART_OF_BEST:.0%} of the best that all three have.",
         _explanation(runs, report["settings"], enough),
-        f"{where(machine)}, {versions}: `{report['command']}`",
-    ]
-    return "\n\n".join(parts) + "\n"
+        measured(report, "h200/trained.json"),
+    )
 
 
 def _answer(runs: dict[str, Figures], enough: float) -> str:
@@ -57,9 +47,9 @@ def _answer(runs: dict[str, Figures], enough: float) -> str:
     )
 
 
-def _row(name: str, run: Figures, enough: float) -> str:
+def _row(name: str, run: Figures, enough: float) -> list[str]:
     last, trained = run["history"][-1], reached(run, enough)
-    cells = [
+    return [
         f"{name}: {VARIANTS[name].summary}",
         _spread(run["loss_ms"]),
         _spread(run["step_ms"]),
@@ -68,7 +58,6 @@ def _row(name: str, run: Figures, enough: float) -> str:
         number(last["seconds"]),
         *(f"{last[measure]:.3f}" for measure in MEASURES),
     ]
-    return f"| {' | '.join(cells)} |"
 
 
 def _spread(times: dict[str, float]) -> str:
