@@ -205,8 +205,8 @@ def _ranks(part: Row, found: dict[str, Any]) -> str:
         f"{first['boxes']:,} boxes each, {last['normalizer']:.0%} for {last['boxes']:,}. The loss "
         "with its backward takes longer than adding up the gradients of a network "
         f"({'; '.join(longer)}, on each GPU). Parts stand one behind the other here, and their "
-        f"sum is within {found['parts_off']:.0%} of the step; DistributedDataParallel lets gradients "
-        "travel during the network's backward."
+        f"sum is within {found['parts_off']:.0%} of the step; DistributedDataParallel lets "
+        "gradients travel during the network's backward."
     )
     return "\n\n".join(
         [words, "Wall time, µs, of the slowest rank.", table(["boxes of each", *names], lines)]
