@@ -22,6 +22,7 @@ PACKAGES = (
     "ultralytics",
     "mmdet",
     "triton",
+    "jax",
     "numpy",
     "scikit-image",
     "scipy",

@@ -33,5 +33,10 @@ def measured(report: Mapping[str, dict[str, str]], file: str) -> str:
     return f"`{report['command']}` on {where(machine)} ([figures]({RESULTS}/{file}))."
 
 
+def details(words: str, hidden: str) -> str:
+    """Folded, under `words`: for those who want all of it."""
+    return f"<details><summary>{words}</summary>\n\n{hidden}\n\n</details>"
+
+
 def paragraphs(*parts: str) -> str:
     return "\n\n".join(parts) + "\n"
