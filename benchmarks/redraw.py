@@ -24,6 +24,7 @@ from .precision.report import plot as plot_precision
 from .scale.plot import plot as plot_scale
 from .timeline.plot import plot as plot_timeline
 from .trained_detector.plot import plot as plot_trained
+from .trained_detector.plot import plot_pictures
 
 RESULTS = Path(__file__).with_name("results")
 
@@ -59,6 +60,7 @@ PICTURES: dict[str, tuple[str, Callable[[Report, Path], None]]] = {
     "h200/scale.svg": ("h200/scale.json", plot_scale),
     "h200/seed.svg": ("h200/seed.json", loss_only),
     "h200/timeline.svg": ("h200/timeline.json", plot_timeline),
+    "h200/trained-pictures.png": ("h200/trained.json", plot_pictures),
     "h200/trained.svg": ("h200/trained.json", plot_trained),
     "two-cores/cpu-dense.svg": ("two-cores/cpu-dense.json", cpu),
     "two-cores/detectors.svg": ("two-cores/detectors.json", plot_detectors),

@@ -8,29 +8,34 @@ python -m benchmarks.results_page
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from .conditional.page import section as conditional
-from .dtypes.page import section as dtypes
-from .face_detector.page import section as article
+from .common.output import where
+from .common.page import paragraphs, table
+from .conditional import page as conditional
+from .dtypes import page as dtypes
+from .face_detector import page as article
 from .redraw import RESULTS
-from .scale.page import section as scale
-from .timeline.page import section as timeline
-from .trained_detector.page import section as trained
+from .scale import page as scale
+from .timeline import page as timeline
+from .trained_detector import page as trained
 
 PAGE = Path(__file__).parent.parent / "docs" / "results.md"
 INTRODUCTION = """\
-# Results
-
-What was measured, and what it means. `python -m benchmarks.results_page` writes this page out of
-the files in `benchmarks/results`, each of which was written by the command that stands below its
-section; none of its figures was typed.
-"""
+*The article* is the experiment that boxloss began with: a toy detector whose pictures have few true
+boxes and 256 predicted ones, and five ways to compute its loss. A *slot* is a predicted box; it is
+valid if it has a true box, and the two are a *pair*. boxloss takes true boxes *padded* with zeros,
+padded with their *lengths*, or *ragged*: all in one list, with offsets. *Wall time* is what a
+program waits for; *GPU time* is that of replayed CUDA graphs, without the host."""
+SOURCE = """\
+`python -m benchmarks.results_page` writes this page out of the files in `benchmarks/results`, each
+of which was written by the command that stands below its section. No figure was typed."""
 
 # In the order of the page: the figures of which file, by what.
-SECTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
+SECTIONS: dict[str, ModuleType] = {
     "h200/article.json": article,
     "h200/trained.json": trained,
     "h200/timeline.json": timeline,
@@ -41,11 +46,31 @@ SECTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
 
 
 def page() -> str:
-    sections = (
-        section(json.loads((RESULTS / figures).read_text()))
-        for figures, section in SECTIONS.items()
+    reports = {figures: json.loads((RESULTS / figures).read_text()) for figures in SECTIONS}
+    sections = {figures: each.section(reports[figures]) for figures, each in SECTIONS.items()}
+    answers = []
+    for figures, each in SECTIONS.items():
+        question, answer = each.in_short(reports[figures])
+        answers.append((f"[{question}]({_anchor(sections[figures])})", answer))
+    machine = reports["h200/article.json"]["machine"]
+    first = paragraphs(
+        "# Results",
+        table(("question", "answer"), answers).replace("--:", "---"),
+        INTRODUCTION,
+        f"{_machine(machine)} {SOURCE}",
     )
-    return "\n".join((INTRODUCTION, *sections))
+    return "\n".join((first, *sections.values()))
+
+
+def _anchor(section: str) -> str:
+    """Of its heading, as Markdown's readers make it."""
+    heading = section.partition("\n")[0].removeprefix("## ").lower()
+    return "#" + re.sub(r"[^\w -]", "", heading).replace(" ", "-")
+
+
+def _machine(machine: dict[str, Any]) -> str:
+    packages = ", ".join(f"{name} {machine[name]}" for name in ("boxloss", "triton", "torchvision"))
+    return f"All of it was measured on {where(machine)}, {packages}; {machine['cpu']}."
 
 
 def main() -> None:

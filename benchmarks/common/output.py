@@ -12,6 +12,7 @@ from typing import Any
 PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 
 BLUE, GREY, DARK, PALE = "#2a78b5", "#b4bcc4", "#70777e", "#dfe3e7"
+PALE_BLUE = "#9cc3e0"
 LINES = (BLUE, "#c2571a", "#3b8a4d", "#8a5fa8", "#a58a2b", "#444b52", "#c76a8a")
 
 
@@ -27,7 +28,9 @@ def check_paths(parser: argparse.ArgumentParser, options: argparse.Namespace) ->
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
-    path.write_text(json.dumps(document, indent=2) + "\n")
+    unfinished = path.with_name(f"{path.name}.part")
+    unfinished.write_text(json.dumps(document, indent=2) + "\n")
+    unfinished.replace(path)  # at once: whoever stops a program leaves the old file or the new one
 
 
 def pyplot() -> Any:

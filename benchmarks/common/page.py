@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from .bars import number
 from .output import where
 
 RESULTS = "../benchmarks/results"  # from docs
 
-Spread = Mapping[str, float]  # as common.spread.summary has it
+Spread = Mapping[str, float]  # as common.spread has it
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -21,13 +22,13 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def spread(each: Spread) -> str:
-    """The median, and in brackets both quartiles where three digits tell them from it."""
+    """The median, and in brackets what a summary has around it where three digits tell it apart."""
     middle = number(each["median"])
-    low, high = number(each["lower_quartile"]), number(each["upper_quartile"])
+    low, high = (number(end) for name, end in each.items() if name != "median")
     return middle if low == middle == high else f"{middle} ({low} to {high})"
 
 
-def measured(report: Mapping[str, dict[str, str]], file: str) -> str:
+def measured(report: Mapping[str, Any], file: str) -> str:
     """By which machine and command, and where all figures are."""
     machine = report["machine"]
     return f"`{report['command']}` on {where(machine)} ([figures]({RESULTS}/{file}))."

@@ -127,7 +127,8 @@ def chosen_device(parser: argparse.ArgumentParser, asked: str | None) -> torch.d
     allowed = ["cpu", *(["cuda"] if gpus else []), *(f"cuda:{i}" for i in range(gpus))]
     name = asked or ("cuda" if gpus else "cpu")
     if name not in allowed:
-        parser.error(f"--device: '{name}' given; allowed here: {', '.join(allowed)}")
+        seen = f"PyTorch {torch.__version__} sees {gpus or 'no'} GPU{'' if gpus == 1 else 's'}"
+        parser.error(f"--device: '{name}' given; allowed here: {', '.join(allowed)} ({seen})")
     if name == "cuda":
         name = f"cuda:{torch.cuda.current_device()}"
     device = torch.device(name)

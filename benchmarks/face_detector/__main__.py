@@ -15,7 +15,6 @@ import shlex
 import sys
 from pathlib import Path
 
-import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -23,7 +22,7 @@ from ..common.agreement import DisagreementError
 from ..common.losses import Loss, UnavailableError
 from ..common.machine import describe
 from ..common.output import check_paths, write_json
-from ..common.program import add_implementations, check_implementations
+from ..common.program import add_implementations, check_implementations, chosen_device
 from .agreement import check, probe_predictions
 from .data import DATA, Pictures
 from .model import SCALES, FaceDetector, Scale
@@ -220,20 +219,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     if options.seed < 0:
         parser.error(f"--seed: {options.seed} given; 0 or more allowed")
     check_paths(parser, options)
-    options.device = _device(parser, options.device)
+    options.device = chosen_device(parser, options.device)
     check_implementations(parser, options)
     return options
-
-
-def _device(parser: argparse.ArgumentParser, asked: str | None) -> torch.device:
-    gpus = torch.cuda.device_count()
-    if asked is None:
-        return torch.device("cuda" if gpus else "cpu")
-    allowed = ["cpu", *(["cuda"] if gpus else []), *(f"cuda:{i}" for i in range(gpus))]
-    if asked not in allowed:
-        seen = f"PyTorch {torch.__version__} sees {gpus or 'no'} GPU{'' if gpus == 1 else 's'} here"
-        parser.error(f"--device: '{asked}' given, but {seen}; allowed: {', '.join(allowed)}")
-    return torch.device(asked)
 
 
 if __name__ == "__main__":

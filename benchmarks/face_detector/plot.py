@@ -16,6 +16,7 @@ from ..common.output import (
     DARK,
     GREY,
     LINES,
+    PALE_BLUE,
     pyplot,
     quiet_axes,
     save_figure,
@@ -37,9 +38,12 @@ def plot_times(report: dict[str, Any], path: Path) -> None:
     figure, panels = pyplot().subplots(
         1, 2, sharey=True, figsize=(10, 1.5 + 0.34 * len(names)), layout="constrained"
     )
-    colours = [BLUE if name.startswith("boxloss") else GREY for name in names]
+    # An implementation's name has a slash in it.
+    colours = [
+        BLUE if name.startswith("boxloss") else PALE_BLUE if "/" in name else GREY for name in names
+    ]
     for panel, title, measured in (
-        (panels[0], "the loss, forward and backward, ms", "together"),
+        (panels[0], "copy of the boxes, loss and backward, ms", "together"),
         (panels[1], "the whole step, network and loss, ms", "step"),
     ):
         milliseconds = [variants[name][measured]["median"] for name in names]
@@ -61,7 +65,7 @@ def plot_times(report: dict[str, Any], path: Path) -> None:
     batch, slots = report["settings"]["batch"], report["settings"]["slots"]
     title_figure(
         figure,
-        f"A training step with {batch} pictures of {slots} predicted boxes: "
+        f"A training step with {batch:,} pictures of {slots} predicted boxes: "
         f"{where(report['machine'])}",
     )
     save_figure(figure, path)
@@ -101,4 +105,4 @@ def _outline(panel: Any, boxes: Tensor, **style: Any) -> None:
 
 def _with_speed_up(name: str, variant: dict[str, Any]) -> str:
     speed_up = variant["speed_up"]
-    return name if speed_up is None else f"{name}  ({times(speed_up)})"
+    return name if speed_up is None else f"{name}  ({times(speed_up)} {BASELINE})"

@@ -40,12 +40,12 @@ from ..face_detector.data import RandomPictures
 from ..face_detector.model import SCALES
 from ..face_detector.variants import VARIANTS, label
 from ..loss_only.host import check_tools, host_losses
-from .contexts import contexts, fence, measure
+from .contexts import CONTEXTS, measure
 from .events import LANES, Range, backward_parts, ranges
 from .plot import SHOWN, plot
 
 NAMES = ("loop", "mask", "boxloss-ragged")
-OURS, ANOTHER = NAMES[-1], "mask"
+OURS, EAGER = NAMES[-1], "mask"
 NOTHING = "nothing, in C++"  # of host_losses
 PARTS_OF = "forward", "backward"
 FAR = 10
@@ -91,22 +91,16 @@ def run(options: argparse.Namespace, console: Console) -> dict[str, Any]:
     console.print(f"{len(losses)} variants agree on one batch, in loss and gradient.")
 
     nothing = partial(host_losses()[NOTHING], leaf, leaf)
-    before = contexts(partial(backward, losses[ANOTHER], leaf))
-    rounds = 10 if options.quick else 100
-    timed = {
-        "waiting for nothing": fence(before, rounds),
-        NOTHING: measure(nothing, leaf, before, rounds),
-        label(OURS): measure(losses[OURS], leaf, before, rounds),
-        ANOTHER: measure(losses[ANOTHER], leaf, before, rounds),
-    }
+    timed = {NOTHING: nothing, label(OURS): losses[OURS], EAGER: losses[EAGER]}
+    samples = measure(timed, leaf, rounds=10 if options.quick else 100)
     report: dict[str, Any] = {
         "settings": {"images": images, "slots": scale.slots, "boxes": sum(map(len, boxes))},
         "microseconds": {
             name: {
                 context: {part: summary(each) for part, each in parts.items()}
-                for context, parts in samples.items()
+                for context, parts in by_context.items()
             }
-            for name, samples in timed.items()
+            for name, by_context in samples.items()
         },
         "backward_parts": {},
         "timelines": {},
@@ -177,8 +171,7 @@ def timeline(each: Range) -> dict[str, Any]:
 def contexts_table(report: dict[str, Any]) -> Table:
     table = Table(title="Microseconds, medians, each part fenced", title_justify="left")
     table.add_column("")
-    first = next(iter(report["microseconds"].values()))
-    for context in first:
+    for context in CONTEXTS:
         for part in PARTS_OF:
             table.add_column(f"{part}, {context}", justify="right")
     for name, by_context in report["microseconds"].items():

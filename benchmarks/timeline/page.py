@@ -7,60 +7,90 @@ from __future__ import annotations
 from typing import Any
 
 from ..common.bars import number
-from ..common.page import measured, paragraphs, spread, table
+from ..common.page import details, measured, paragraphs, spread, table
+from .contexts import CONTEXTS, FENCE
 from .events import GPU
 
-OURS, NOTHING = "boxloss ragged", "nothing, in C++"
-ALONE, IN_TURN = "again and again", "after another loss"
+OURS, NOTHING, EAGER, LOOP = "boxloss ragged", "nothing, in C++", "mask", "loop"
+ALONE, RESTED = CONTEXTS
+
+
+def backward(report: dict[str, Any], name: str, context: str) -> float:
+    median: float = report["microseconds"][name][context]["backward"]["median"]
+    return median
+
+
+def in_short(report: dict[str, Any]) -> tuple[str, str]:
+    ours, nothing = (number(backward(report, name, ALONE)) for name in (OURS, NOTHING))
+    return (
+        "Why does backward take longer than its kernel?",
+        f"Of its {ours} µs {nothing} pass without any loss: autograd's start, its thread, and the "
+        f"wait for the GPU. The GPU works {number(_busy(report['timelines'][OURS]['backward']))}.",
+    )
 
 
 def section(report: dict[str, Any]) -> str:
-    times, parts = report["microseconds"], report["backward_parts"]
-
-    def backward(name: str, context: str) -> float:
-        return float(times[name][context]["backward"]["median"])
-
-    ours, nothing = backward(OURS, ALONE), backward(NOTHING, ALONE)
-    busy = report["timelines"][OURS]["backward"]["busy_milliseconds"][GPU] * 1e3
+    times, parts, timelines = (
+        report[each] for each in ("microseconds", "backward_parts", "timelines")
+    )
+    ours, nothing = (backward(report, name, ALONE) for name in (OURS, NOTHING))
+    busy = [_share(timelines[name]) for name in (LOOP, EAGER)]
     return paragraphs(
         "## Where a loss' time goes",
-        "One panel for each way to compute the loss of the article's batch, forward and then "
-        "backward. Most of an eager loss' time the GPU waits for the host.",
+        "The loss of the article's batch and its backward, traced: an eager loss has the GPU busy "
+        f"{min(busy):.0%} to {max(busy):.0%} of its time, and the GPU waits for the host in the "
+        "rest of it.",
         "![Python's thread, autograd's and the GPU while a loss is computed]"
         "(../benchmarks/results/h200/timeline.svg)",
-        "`--trace DIR` keeps the traces for TensorBoard and Perfetto.",
+        "`python -m benchmarks.timeline --trace DIR` keeps the traces, for TensorBoard, Perfetto.",
         "### Why a backward takes so long when its kernel takes a few microseconds",
         f"Called again and again, each call waited for, boxloss' backward takes {number(ours)} µs "
-        f"of wall time, of which the GPU works {number(busy)}. An operator in C++ that does "
-        f"nothing takes {number(nothing)}: autograd fills the gradient that backward starts from, "
-        "by a kernel of torch's, hands over to a thread of its own and back, and at last somebody "
-        f"waits for the GPU. What is ours is the difference, {number(ours - nothing)} µs; "
-        "[what a call costs the host](cuda.md#what-a-call-costs-the-host) has its parts. After a "
-        "rest, or after another loss as in the table above, threads and caches have to wake up, "
-        f"and all of it takes longer: {number(backward(OURS, IN_TURN))} beside "
-        f"{number(backward(NOTHING, IN_TURN))}. In training the loss' backward is part of the "
-        "network's: the start, the hand-over and the wait are paid once a step whatever the loss "
-        "is, and only the node is left.",
+        f"of wall time, of which the GPU works {number(_busy(timelines[OURS]['backward']))}. An "
+        f"operator in C++ that does nothing takes {number(nothing)}: autograd fills the gradient "
+        "that backward starts from, by a kernel of torch's, and hands over to a thread of its own "
+        "and back; at last somebody waits for the GPU. What is ours is the rest, some "
+        f"{ours - nothing:.0f} µs, less than the quartiles are apart. "
+        "[What a call costs the host](cuda.md#what-a-call-costs-the-host) has its parts and what "
+        "was taken away; in its stream of calls, where nobody waits, all of it is shorter. After "
+        "a rest of milliseconds all of it is longer, presumably for threads that wake up: "
+        f"{number(backward(report, OURS, RESTED))} µs beside "
+        f"{number(backward(report, NOTHING, RESTED))}. In the training step above, other losses, "
+        "the network and the data loader's workers run in between; what they add was not taken "
+        "apart. In real training the loss' backward is part of the network's: start, hand-over "
+        "and wait are paid once a step whatever the loss is.",
         table(
-            ("microseconds, forward / backward", *times[OURS]),
+            ("wall time, µs: forward / backward", *CONTEXTS),
             [
                 (
-                    name,
+                    f"{name}: a synchronisation" if name == FENCE else name,
                     *(
-                        " / ".join(spread(each) for each in parts_of.values())
-                        for parts_of in contexts.values()
+                        " / ".join(spread(each) for each in contexts[context].values())
+                        for context in CONTEXTS
                     ),
                 )
                 for name, contexts in times.items()
             ],
         ),
-        "Under the profiler, which lengthens all of it, a backward consists of:",
-        table(
-            ("microseconds", *parts),
-            [
-                (part, *(spread(each[part]) for each in parts.values()))
-                for part in next(iter(parts.values()))
-            ],
+        details(
+            "The parts of a backward under the profiler, which lengthens all of them",
+            table(
+                ("µs", *parts),
+                [
+                    (part, *(spread(each[part]) for each in parts.values()))
+                    for part in next(iter(parts.values()))
+                ],
+            ),
         ),
         measured(report, "h200/timeline.json"),
     )
+
+
+def _busy(part: dict[str, Any]) -> float:
+    """Microseconds of the GPU."""
+    return float(part["busy_milliseconds"][GPU]) * 1e3
+
+
+def _share(parts: dict[str, Any]) -> float:
+    """Of the GPU, in forward and backward."""
+    whole = sum(each["milliseconds"] for each in parts.values())
+    return sum(_busy(each) for each in parts.values()) * 1e-3 / float(whole)

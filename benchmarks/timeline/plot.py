@@ -46,6 +46,8 @@ def plot(report: dict[str, Any], path: Path) -> None:
             title += f"; shown are {SHOWN} ms of its forward"
         else:
             _stretches(panel, backward, forward["milliseconds"])
+            if whole > SHOWN:
+                title += f"; its backward goes on until {number(whole)} ms"
             _mark(panel, forward["milliseconds"], "forward is done ", "right")
             _mark(panel, whole, " backward is done", "left")
         panel.set_title(title, fontsize=9, loc="left")

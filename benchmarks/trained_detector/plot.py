@@ -23,7 +23,7 @@ from ..common.output import (
 from ..face_detector.data import FacePictures
 from .pictures import MOST_FACES
 from .report import reached, threshold
-from .variants import EAGER, FUSED, SLOWEST
+from .variants import EAGER, FUSED, SLOWEST, VARIANTS
 
 COLOURS = {FUSED: BLUE, EAGER: LINES[1], SLOWEST: DARK}
 # The curves lie on one another: the lower ones are wide, the upper ones thin or broken.
@@ -65,10 +65,11 @@ def _quality(panel: Any, runs: dict[str, Any]) -> None:
         first = reached(run, enough)
         panel.plot(first["seconds"], first["ap50"], "o", color=COLOURS[name], markersize=5)
     for row, (name, run) in enumerate(reversed(runs.items())):
+        words = f"{VARIANTS[name].summary}: {number(reached(run, enough)['seconds'])} s"
         panel.text(
             0.98,
             0.3 - 0.09 * row,
-            f"{name}: {number(reached(run, enough)['seconds'])} s to {enough:.3f}",
+            f"{words} to {enough:.3f}",
             transform=panel.transAxes,
             ha="right",
             fontsize=9,
@@ -87,7 +88,13 @@ def _losses(panel: Any, runs: dict[str, Any]) -> None:
     for name, run in runs.items():
         together = run["steps_together"]
         steps = [together * (index + 0.5) for index in range(len(run["box_losses"]))]
-        panel.plot(steps, run["box_losses"], color=COLOURS[name], label=name, **CURVES[name])
+        panel.plot(
+            steps,
+            run["box_losses"],
+            color=COLOURS[name],
+            label=VARIANTS[name].summary,
+            **CURVES[name],
+        )
     panel.legend(frameon=False, fontsize=9)
     panel.set_ylim(bottom=0)
     panel.set_xlabel("training step", fontsize=8, color=DARK)

@@ -10,6 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from ..common.bars import number
+from ..common.spread import tenths
 from .training import Run
 from .variants import VARIANTS
 
@@ -23,20 +24,14 @@ def figures(run: Run) -> Figures:
     """Of a finished run, what JSON keeps."""
     return {
         "history": run.history,
-        "step_ms": spread(run.step_ms),
-        "loss_ms": spread(run.loss_ms),
+        "step_ms": tenths(run.step_ms),
+        "loss_ms": tenths(run.loss_ms),
         "steps_together": STEPS_TOGETHER,
         "box_losses": _means(run.box_losses),
         "objectness_losses": _means(run.objectness_losses),
         "before": run.before,
         "after": run.after,
     }
-
-
-def spread(times: list[float]) -> dict[str, float]:
-    """The median, and what a tenth of the times is below and above."""
-    tenths = statistics.quantiles(times, n=10, method="inclusive")
-    return {"median": statistics.median(times), "p10": tenths[0], "p90": tenths[-1]}
 
 
 def _means(losses: list[float]) -> list[float]:

@@ -78,7 +78,7 @@ def ragged_loss(pred: Tensor, flat: Tensor, index: Tensor) -> Tensor:
 
 
 VARIANTS = {
-    FUSED: Variant("boxloss, flat boxes by index", by_index, ragged_loss),
-    EAGER: Variant("eager, padded and masked", padded, padded_loss),
-    SLOWEST: Variant("eager, one loss for each picture", by_image, loop_loss),
+    FUSED: Variant("boxloss, by index", by_index, ragged_loss),
+    EAGER: Variant("eager, padded", padded, padded_loss),
+    SLOWEST: Variant("eager, in a loop", by_image, loop_loss),
 }

@@ -191,7 +191,7 @@ def test_those_skipped_for_one_reason_share_a_line() -> None:
     ("arguments", "complaint"),
     [
         (["--variants", "lop"], "unknown variant 'lop'; allowed: mask, concat"),
-        (["--device", "tpu"], "'tpu' given, but PyTorch"),
+        (["--device", "tpu"], "'tpu' given; allowed here: cpu"),
         (["--implementations", "cuda/native"], "'cuda/native' given; allowed here: cpu/native"),
         (["--steps", "3"], "3 given; at least 4 allowed"),
         (["--steps", "10", "--trace", "out"], "10 given; at least 20 allowed with --trace"),
@@ -213,4 +213,4 @@ def test_a_missing_gpu_is_named(capsys: pytest.CaptureFixture[str]) -> None:
         pytest.skip("this machine has a GPU")
     with pytest.raises(SystemExit):
         face_detector.parse(["--device", "cuda"])
-    assert "sees no GPUs here; allowed: cpu" in capsys.readouterr().err
+    assert "sees no GPUs)" in capsys.readouterr().err

@@ -22,6 +22,7 @@ pytest.importorskip("skimage")
 
 from benchmarks.common.agreement import DisagreementError
 from benchmarks.common.output import write_json
+from benchmarks.common.spread import tenths
 from benchmarks.face_detector.data import FacePictures
 from benchmarks.trained_detector import __main__ as trained_detector
 from benchmarks.trained_detector import pictures, training
@@ -37,7 +38,7 @@ from benchmarks.trained_detector.pictures import (
     mirror,
     varied,
 )
-from benchmarks.trained_detector.report import PART_OF_BEST, reached, spread, threshold
+from benchmarks.trained_detector.report import PART_OF_BEST, reached, threshold
 from benchmarks.trained_detector.training import Laps, Run, Task, train
 from benchmarks.trained_detector.variants import EAGER, FUSED, SLOWEST, VARIANTS
 
@@ -96,7 +97,7 @@ def test_it_trains_draws_and_reports(tmp_path: Path, capsys: pytest.CaptureFixtu
     printed = capsys.readouterr().out
     places = [printed.index(each) for each in ("agree", *(f"{n}: step 4" for n in NAMES), "AP50")]
     assert places[:-1] == sorted(places[:-1])
-    assert all(name in picture.read_text() for name in NAMES)
+    assert all(VARIANTS[name].summary in picture.read_text() for name in NAMES)
     held_out = tmp_path / "picture-pictures.png"
     assert 10_000 < held_out.stat().st_size < 300_000
     assert not list((tmp_path / "checkpoints").glob("*"))
@@ -104,7 +105,7 @@ def test_it_trains_draws_and_reports(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert page.startswith("## ")
     assert report["command"] in page
     for name in NAMES:
-        assert f"| {name}: {VARIANTS[name].summary} |" in page
+        assert f"| {VARIANTS[name].summary} |" in page
 
 
 def test_a_second_run_takes_what_the_file_has(
@@ -352,4 +353,4 @@ def test_time_to_the_same_quality() -> None:
 
 
 def test_spread_is_of_tenths() -> None:
-    assert spread([float(each) for each in range(11)]) == {"median": 5, "p10": 1, "p90": 9}
+    assert tenths([float(each) for each in range(11)]) == {"median": 5, "p10": 1, "p90": 9}
