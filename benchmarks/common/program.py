@@ -38,6 +38,21 @@ class Loadable(Protocol[Case, Loaded]):
     def load(self) -> Callable[[Case], Loaded]: ...  # raises UnavailableError
 
 
+def open_console(width: int = 120) -> Console:
+    # Without a terminal rich assumes 80 columns, which the tables exceed.
+    return Console(highlight=False, width=None if sys.stdout.isatty() else width)
+
+
+def begin(
+    name: str, arguments: list[str], device: torch.device, console: Console
+) -> tuple[str, dict[str, str]]:
+    """The command and the machine, which is shown."""
+    machine = describe(device)
+    for key, value in machine.items():
+        console.print(f"{key:>12}  {value}")
+    return shlex.join(["python", "-m", f"benchmarks.{name}", *arguments]), machine
+
+
 def carry_out(
     name: str,
     arguments: list[str],
@@ -48,13 +63,8 @@ def carry_out(
 ) -> list[Group] | None:
     """Shows and writes each group of `run` as soon as it is there; None if a loss is wrong. What
     `run` puts `beside` the groups is written, too."""
-    # Without a terminal rich assumes 80 columns, which the tables exceed.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
-    machine = describe(options.device)
-    for key, value in machine.items():
-        console.print(f"{key:>12}  {value}")
-
-    command = shlex.join(["python", "-m", f"benchmarks.{name}", *arguments])
+    console = open_console()
+    command, machine = begin(name, arguments, options.device, console)
     skipped: dict[str, str] = {}
     groups: list[Group] = []
     try:

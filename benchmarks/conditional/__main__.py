@@ -17,8 +17,6 @@ short. Needs a GPU, nvcc, boxloss and rich; matplotlib for --plot.
 from __future__ import annotations
 
 import argparse
-import json
-import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,9 +28,9 @@ from rich.progress import track
 
 from ..common.agreement import DisagreementError
 from ..common.losses import UnavailableError
-from ..common.machine import describe
 from ..common.output import check_paths, write_json
-from ..common.program import chosen_device, make_parser
+from ..common.program import begin, chosen_device, make_parser, open_console
+from ..common.resume import earlier, is_kept
 from ..common.timing import Effort
 from .cases import LAYOUTS, SHARES, Batch, make_batch, make_case
 from .kernels import NO_BRANCH, VARIANTS, Kernels
@@ -59,13 +57,10 @@ FEWEST_ROUNDS = 11
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parse(arguments)
-    # Without a terminal rich assumes 80 columns, which the tables exceed.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
-    machine = describe(options.device)
-    for key, value in machine.items():
-        console.print(f"{key:>12}  {value}")
+    console = open_console()
+    command, machine = begin("conditional", arguments, options.device, console)
     try:
-        document = run(options, arguments, machine, console)
+        document = run(options, command, machine, console)
     except (UnavailableError, DisagreementError) as error:
         print(f"conditional: error: {error}", file=sys.stderr)
         return 1
@@ -79,18 +74,20 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run(
-    options: argparse.Namespace, arguments: list[str], machine: dict[str, str], console: Console
+    options: argparse.Namespace, command: str, machine: dict[str, str], console: Console
 ) -> dict[str, Any]:
     """The whole document, written whenever there is more of it."""
     kernels = Kernels(options.device)
     settings = QUICK_SETTINGS if options.quick else SETTINGS
-    document: dict[str, Any] = {
-        "command": shlex.join(["python", "-m", "benchmarks.conditional", *arguments]),
+    conditions: dict[str, Any] = {
         "machine": machine,
         "settings": settings,
         "kernels": {name: kernels.describe(name) for name in VARIANTS},
     }
-    before = cells_before(options.json, document)
+    document = {"command": command} | conditions
+    written = earlier(options.json)
+    kept = is_kept(written, conditions, str(options.json), console)
+    before: list[Cell] = written["cells"] if kept else []  # a group was written whole
     if before:
         console.print(f"{options.json} has {len(before)} cells of this run: not measured again")
     launch, batch = kernels.launch(NO_BRANCH), make_batch(1, options.device)
@@ -128,16 +125,6 @@ def groups(
 
 def effort(settings: dict[str, Any]) -> Effort:
     return Effort(settings["seconds"], FEWEST_ROUNDS)
-
-
-def cells_before(path: Path | None, document: dict[str, Any]) -> list[Cell]:
-    """Of a run with the same settings, machine and kernels. A group was written whole."""
-    if path is None or not path.exists():
-        return []
-    written = json.loads(path.read_text())
-    same = all(written.get(key) == document[key] for key in ("machine", "settings", "kernels"))
-    cells: list[Cell] = written["cells"] if same else []
-    return cells
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import torch
 
+from ..common.spread import tenths
 from ..common.timing import Calls, Effort, gpu_samples
 from .agreement import check
 from .cases import WARP, Batch, Case
@@ -61,10 +61,4 @@ def _timed(calls: Calls, effort: Effort) -> dict[str, dict[str, float]]:
     samples, refused = gpu_samples(calls, effort)
     if refused:
         raise RuntimeError(f"{refused}")
-    return {name: _spread(each) for name, each in samples.items()}
-
-
-def _spread(seconds: Sequence[float]) -> dict[str, float]:
-    tenths = statistics.quantiles(seconds, n=10, method="inclusive")
-    spread = {"p10": tenths[0], "median": statistics.median(seconds), "p90": tenths[-1]}
-    return {name: each * 1e6 for name, each in spread.items()}
+    return {name: tenths(each, 1e6) for name, each in samples.items()}

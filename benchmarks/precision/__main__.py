@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -26,12 +25,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
 
 from ..common.losses import UnavailableError
-from ..common.machine import describe
 from ..common.output import check_paths, write_json
-from ..common.program import chosen_device, make_parser
+from ..common.program import begin, chosen_device, make_parser, open_console
 from .losses import IN_PIXELS, ROUNDED, VARIANTS, PairLoss, Variant
 from .measure import PICTURE, Pairs, make_pairs, measure, measure_rounding
 from .report import DTYPES, MEASURES, ROUNDING, SIDES, Row, plot, table, table_of_large
@@ -43,13 +40,10 @@ LARGE = 400  # pixels; float16 ends at 65504, the area of 256 x 256
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parse(arguments)
-    # Without a terminal rich assumes 80 columns, which the tables exceed.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    console = open_console()
     skipped: dict[str, str] = {}
     losses = load({**VARIANTS, **IN_PIXELS}, skipped)
-    machine = describe(options.device)
-    for key, value in machine.items():
-        console.print(f"{key:>12}  {value}")
+    command, machine = begin("precision", arguments, options.device, console)
     for name, reason in skipped.items():
         console.print(f"[yellow]skipped {name}[/]: {reason}")
 
@@ -62,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
     console.print(table_of_large(large))
     if options.json:
         document = {
-            "command": shlex.join(["python", "-m", "benchmarks.precision", *arguments]),
+            "command": command,
             "machine": machine,
             "skipped": skipped,
             "picture": PICTURE,

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -29,16 +28,15 @@ from rich.progress import Progress
 
 from ..common.agreement import DisagreementError
 from ..common.losses import UnavailableError
-from ..common.machine import describe
 from ..common.output import check_paths, write_json
-from ..common.program import chosen_device, make_parser
+from ..common.program import begin, chosen_device, make_parser, open_console
+from ..common.resume import earlier, is_kept
 from .cases import Job, Row, jobs, needed_bytes
 from .findings import findings
 from .measure import measure
 from .plot import plot
 from .ranks import measure_ranks
 from .report import tables
-from .resume import earlier, resumed
 from .settings import Settings, settings_for
 
 PARTS = ("one", "several")
@@ -50,14 +48,11 @@ Save = Callable[[], None]
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parse(arguments)
-    # Without a terminal rich assumes 80 columns, which the tables exceed.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
-    machine = describe(options.device)
-    for key, value in machine.items():
-        console.print(f"{key:>12}  {value}")
+    console = open_console(160)
+    command, machine = begin("scale", arguments, options.device, console)
     settings = settings_for(options.device, options.quick)
     report: Report = {
-        "command": shlex.join(["python", "-m", "benchmarks.scale", *arguments]),
+        "command": command,
         "machine": machine,
         "settings": asdict(settings),
         "skipped": {},
@@ -89,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
 def run_one(
     report: Report, settings: Settings, device: torch.device, console: Console, save: Save
 ) -> None:
-    rows = begin("one", report, {}, console)
+    rows = resumed("one", report, {}, console)
     skipped = report["one"]["skipped"] = {}
     asked = list(jobs(settings))
     left = [job for job in asked if not any(job.where.items() <= row.items() for row in rows)]
@@ -109,14 +104,13 @@ def run_one(
             save()
 
 
-def begin(part: str, report: Report, conditions: dict[str, Any], console: Console) -> list[Row]:
+def resumed(part: str, report: Report, conditions: dict[str, Any], console: Console) -> list[Row]:
     """The part's rows: those of the file, if they were measured under the same conditions."""
     conditions = conditions | {name: report[name] for name in ("machine", "settings")}
-    found = resumed(report.get(part), conditions)
-    if part in report and not found["rows"]:
-        console.print(f"part {part}: the file's is of another machine or settings, and goes")
-    report[part] = found | {"command": report["command"]}
-    rows: list[Row] = found["rows"]
+    written = report.get(part, {})
+    kept = is_kept(written, conditions, f"part {part}", console)
+    rows: list[Row] = written["rows"] if kept else []
+    report[part] = conditions | {"rows": rows, "command": report["command"]}
     return rows
 
 
@@ -144,7 +138,7 @@ def run_several(
         return
     backend = "NCCL" if device_type == "cuda" else "gloo"
     conditions = {"ranks": options.gpus, "backend": backend}
-    rows = begin("several", report, conditions, console)
+    rows = resumed("several", report, conditions, console)
     done = whole_sizes(rows, settings)
     if done:
         console.print(f"{len(done)} of {len(settings.rank_sizes)} sizes are in the file already")

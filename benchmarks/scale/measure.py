@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
 import torch
 
+from ..common.spread import tenths
 from ..common.timing import (
     Calls,
     backward,
@@ -23,13 +22,6 @@ from .cases import Job, Row, Subject, dense_pairs, dense_subject, ragged_subject
 from .settings import Settings
 
 FORWARD, BOTH = "forward", "forward + backward"
-PERCENTILES = {"p10": 10, "median": 50, "p90": 90}
-
-
-def spread(seconds: Sequence[float]) -> dict[str, float]:
-    """In microseconds."""
-    found = np.percentile(seconds, list(PERCENTILES.values())) * 1e6
-    return dict(zip(PERCENTILES, found.tolist(), strict=True))
 
 
 def measure(job: Job, device: torch.device, settings: Settings) -> list[Row]:
@@ -84,7 +76,9 @@ def _rows(
             "measured": measured,
             "bytes": _bytes(subject, name, measured),
             "microseconds": {
-                clock: spread(samples[name]) for clock, samples in clocks.items() if name in samples
+                clock: tenths(samples[name], 1e6)
+                for clock, samples in clocks.items()
+                if name in samples
             },
             "note": refused.get(name, ""),
         }

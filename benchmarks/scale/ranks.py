@@ -21,10 +21,10 @@ from torch.multiprocessing import get_context
 from torch.multiprocessing.spawn import spawn
 
 from ..common.agreement import DisagreementError
+from ..common.spread import tenths
 from ..common.timing import WARM_UPS, Call, Calls, gradient, wait
 from .agreement import UNIT, exact_sum, loss_allowed
 from .cases import Row, bytes_of_pair, dense_pairs
-from .measure import spread
 from .settings import Settings
 
 PAIR = "f32/f32"
@@ -203,4 +203,4 @@ def _rounds(
             seconds[turn, place] = (time.perf_counter() - start) / count
     slowest = seconds.to(device)
     distributed.all_reduce(slowest, distributed.ReduceOp.MAX)
-    return dict(zip(calls, map(spread, slowest.T.tolist()), strict=True))
+    return {call: tenths(each, 1e6) for call, each in zip(calls, slowest.T.tolist(), strict=True)}

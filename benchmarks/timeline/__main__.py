@@ -13,7 +13,6 @@ compiler.
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -30,9 +29,8 @@ from ..common.agreement import DisagreementError
 from ..common.bars import number
 from ..common.counts import events_of
 from ..common.losses import UnavailableError
-from ..common.machine import describe
 from ..common.output import check_paths, write_json
-from ..common.program import chosen_device, make_parser
+from ..common.program import begin, chosen_device, make_parser, open_console
 from ..common.spread import summary
 from ..common.timing import WARM_UPS, backward
 from ..face_detector.agreement import check, probe_predictions
@@ -55,17 +53,14 @@ SMALL = 32  # pictures of --quick
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parse(arguments)
-    console = Console(highlight=False, soft_wrap=True)
-    machine = describe(options.device)
-    for key, value in machine.items():
-        console.print(f"{key:>12}  {value}")
+    console = open_console()
+    command, machine = begin("timeline", arguments, options.device, console)
     try:
         report = run(options, console)
     except DisagreementError as error:
         print(f"timeline: error: {error}", file=sys.stderr)
         return 1
-    report["command"] = shlex.join(["python", "-m", "benchmarks.timeline", *arguments])
-    report["machine"] = machine
+    report |= {"command": command, "machine": machine}
     console.print(contexts_table(report), parts_table(report))
     if options.json:
         write_json(options.json, report)

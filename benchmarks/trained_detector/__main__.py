@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,9 +33,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..common.agreement import DisagreementError
-from ..common.machine import describe
 from ..common.output import check_paths, write_json
-from ..common.program import chosen_device, make_parser
+from ..common.program import begin, chosen_device, make_parser, open_console
+from ..common.resume import earlier, is_kept
 from ..face_detector.data import Split
 from .agreement import check
 from .model import SCALES, Scale
@@ -53,14 +52,11 @@ SEED = 0
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parse(arguments)
-    # Without a terminal rich assumes 80 columns, which the table exceeds.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
-    machine = describe(options.device)
-    for key, value in machine.items():
-        console.print(f"{key:>12}  {value}")
+    console = open_console()
+    command, machine = begin("trained_detector", arguments, options.device, console)
     chosen = "quick" if options.quick else "gpu" if options.device.type == "cuda" else "cpu"
     scale = SCALES[chosen]
-    settings = json.loads(json.dumps({"scale": chosen, "seed": SEED} | asdict(scale)))
+    settings = {"scale": chosen, "seed": SEED} | asdict(scale)
     console.print(
         f"{scale.steps:,} steps of {scale.batch} pictures, judged {scale.evaluations} times on "
         f"{scale.test_pictures:,} held-out ones"
@@ -77,11 +73,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     console.print(f"{len(agreed)} variants agree on one batch, in loss and gradient. Training ...")
 
-    runs = finished(options.json, settings, machine)
-    document = {
-        "command": shlex.join(["python", "-m", "benchmarks.trained_detector", *arguments]),
-        "machine": machine,
-        "settings": settings,
+    conditions = {"machine": machine, "settings": settings}
+    before = earlier(options.json)
+    kept = is_kept(before, conditions, str(options.json), console)
+    runs: dict[str, Figures] = before["variants"] if kept else {}
+    document = conditions | {
+        "command": command,
         "agreed_losses": agreed,
         "shown": task.shown,
         "variants": runs,
@@ -137,18 +134,6 @@ def progress(words: str, total: int, console: Console) -> Iterator[Callable[[int
     ) as shown:
         task = shown.add_task(words, total=total)
         yield lambda done: shown.update(task, completed=done)
-
-
-def finished(
-    path: Path | None, settings: dict[str, Any], machine: dict[str, str]
-) -> dict[str, Figures]:
-    """The variants that an earlier run with the same settings wrote, on the same machine."""
-    if not path or not path.exists():
-        return {}
-    earlier = json.loads(path.read_text())
-    same = (earlier["settings"], earlier["machine"]) == (settings, machine)
-    runs: dict[str, Figures] = earlier["variants"] if same else {}
-    return runs
 
 
 def checkpoint_of(name: str, settings: dict[str, Any], machine: dict[str, str]) -> Path:

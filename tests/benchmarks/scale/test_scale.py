@@ -42,7 +42,7 @@ from benchmarks.scale.cases import (
     ragged_subject,
 )
 from benchmarks.scale.findings import chosen
-from benchmarks.scale.measure import BOTH, FORWARD, spread
+from benchmarks.scale.measure import BOTH, FORWARD
 from benchmarks.scale.model import all_reduce_seconds, fit
 from benchmarks.scale.page import section
 from benchmarks.scale.plot import plot
@@ -437,11 +437,6 @@ def test_eager_is_left_out_where_it_is_slow(monkeypatch: pytest.MonkeyPatch) -> 
     }
     assert dense_subject(*dense_pairs("f32/f32", 51, CPU), "f32/f32").losses.keys() == {"boxloss"}
     assert "eager" not in ragged_subject(crowd_case("uniform", 3, (6, 16), CPU)).losses
-
-
-def test_spread() -> None:
-    found = spread([each * 1e-6 for each in range(1, 12)])
-    assert found == pytest.approx({"p10": 2, "median": 6, "p90": 10})
 
 
 # The model

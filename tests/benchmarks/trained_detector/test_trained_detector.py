@@ -22,7 +22,6 @@ pytest.importorskip("skimage")
 
 from benchmarks.common.agreement import DisagreementError
 from benchmarks.common.output import write_json
-from benchmarks.common.spread import tenths
 from benchmarks.face_detector.data import FacePictures
 from benchmarks.trained_detector import __main__ as trained_detector
 from benchmarks.trained_detector import pictures, training
@@ -350,7 +349,3 @@ def test_time_to_the_same_quality() -> None:
     assert threshold(runs) == pytest.approx(PART_OF_BEST * 0.8)
     assert reached(runs["a"], threshold(runs))["seconds"] == 2
     assert reached(runs["b"], threshold(runs))["seconds"] == 3
-
-
-def test_spread_is_of_tenths() -> None:
-    assert tenths([float(each) for each in range(11)]) == {"median": 5, "p10": 1, "p90": 9}

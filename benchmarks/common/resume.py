@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-Part = dict[str, Any]
+from rich.console import Console
 
 
 def earlier(path: Path | None) -> dict[str, Any]:
@@ -18,9 +18,12 @@ def earlier(path: Path | None) -> dict[str, Any]:
     return report
 
 
-def resumed(part: Part | None, conditions: dict[str, Any]) -> Part:
-    """The part as it was, if it was measured under the same conditions; else a new one."""
+def is_kept(
+    written: dict[str, Any], conditions: dict[str, Any], what: str, console: Console
+) -> bool:
+    """Whether it was measured under the same conditions; says so if not."""
     conditions = json.loads(json.dumps(conditions))  # as a file has them: lists, no tuples
-    if part and all(part.get(key) == value for key, value in conditions.items()):
-        return part
-    return {**conditions, "rows": []}
+    same = all(written.get(key) == value for key, value in conditions.items())
+    if written and not same:
+        console.print(f"{what}: the file's is of another machine or of other settings, and goes")
+    return bool(written) and same
