@@ -25,5 +25,5 @@ def is_kept(
     conditions = json.loads(json.dumps(conditions))  # as a file has them: lists, no tuples
     same = all(written.get(key) == value for key, value in conditions.items())
     if written and not same:
-        console.print(f"{what}: the file's is of another machine or of other settings, and goes")
+        console.print(f"{what}: the file's is of another machine or settings, and goes")
     return bool(written) and same

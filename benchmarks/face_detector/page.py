@@ -9,7 +9,7 @@ from typing import Any
 from ..common.bars import number
 from ..common.page import measured, paragraphs, spread, table
 from .report import times
-from .training import PARTS
+from .training import COLLATE, PARTS
 from .variants import BASELINE
 
 # Milliseconds of a step with one L4 and PyTorch 2.4, as the article gives them: copy, forward of
@@ -53,14 +53,23 @@ def section(report: dict[str, Any]) -> str:
     rows = [
         (
             f"{name}: {each['summary']}",
-            *(spread(each["milliseconds"][part]) for part in PARTS),
+            *(spread(each["milliseconds"][part]) for part in (COLLATE, *PARTS)),
             spread(each["together"]),
             times(each["speed_up"]),
             spread(each["step"]),
         )
         for name, each in variants.items()
     ]
-    headings = ("ms", "copy of the boxes", "loss", "backward", "together", "speed-up", "whole step")
+    headings = (
+        "ms",
+        "laid out",
+        "copy of the boxes",
+        "loss",
+        "backward",
+        "together",
+        "speed-up",
+        "whole step",
+    )
     return paragraphs(
         "## A training step of the article",
         f"The loss of {settings['batch']:,} pictures with {settings['slots']} predicted boxes "
@@ -75,7 +84,8 @@ def section(report: dict[str, Any]) -> str:
         "Medians, quartiles in brackets, wall time. Each part waits for its own work on the GPU. "
         "All variants compute the loss of the same predictions, one after the other, in an order "
         "that is drawn anew in each step, and all agree in loss and gradient with the formula in "
-        f"float64. Speed-up: of copy, loss and backward, over `{EAGER}`. Whole step: the sum of "
+        "float64. Laid out: the true boxes, by the data loader's workers, which no step waits for. "
+        f"Speed-up: of copy, loss and backward, over `{EAGER}`. Whole step: the sum of "
         "these and of the network's forward, backward, update and copy of pictures; nobody waits "
         "in between in real training, where some launches of a loss hide behind the network, and "
         "autograd is started once for both. The rows of boxloss differ by less than their "

@@ -24,6 +24,7 @@ from torch.profiler import ProfilerActivity, profile, record_function, tensorboa
 from torch.utils.data import DataLoader, Subset
 
 from ..common.losses import Loss, masked_loss
+from ..common.timing import wait
 from .data import Pictures, Sample
 from .model import FaceDetector, Scale
 from .variants import CollateBoxes, Targets, Variant, padded_with_lengths
@@ -89,19 +90,15 @@ class Stopwatch:
     @contextmanager
     def __call__(self, whose: str, part: str) -> Iterator[None]:
         with record_function(f"{whose}: {part}"):
-            self._wait()
+            wait(self._device)
             start = time.perf_counter()
             yield
-            self._wait()
+            wait(self._device)
             self.note(whose, part, (time.perf_counter() - start) * 1e3)
 
     def note(self, whose: str, part: str, milliseconds: float) -> None:
         """What was timed elsewhere."""
         self._times[whose, part].append(milliseconds)
-
-    def _wait(self) -> None:
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
 
     def milliseconds(self, whose: str, parts: Collection[str]) -> Milliseconds:
         return {part: self._times[whose, part][WARM_UP:] for part in parts}

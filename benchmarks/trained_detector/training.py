@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
+from ..common.timing import wait
 from .batches import Batch, make_batch, view
 from .evaluation import SURE, detect, quality
 from .model import CellDetector, Scale
@@ -172,12 +173,12 @@ def train(
     while (done := int(run.history[-1]["step"])) < scale.steps:
         prepared, laps = batches(done, scale.steps_between), Laps(device)
         losses = []
-        _wait(device)
+        wait(device)
         start = time.perf_counter()
         for batch in prepared:
             losses.append(torch.stack(trainer.step(task.train.pictures, batch, laps)))
         laps.mark()
-        _wait(device)
+        wait(device)
         seconds = run.history[-1]["seconds"] + time.perf_counter() - start
         _note(run, torch.stack(losses), laps)
         _judge(trainer, task, run, done + scale.steps_between, seconds)
@@ -234,8 +235,3 @@ def _load(trainer: Trainer, path: Path, device: torch.device) -> Run:
     trainer.optimiser.load_state_dict(state["optimiser"])
     trainer.schedule.load_state_dict(state["schedule"])
     return Run(**state["run"])
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
