@@ -4,24 +4,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..common.bars import DTYPES, dtypes, number
 from ..common.groups import CLOCK_WORDS, Group, Row, groups_in, or_dash, pairs_of
-from ..common.page import measured, paragraphs, table
-from .errors import BOXLOSS, PAIRS, ROUNDING, STORAGE, USUAL, WRAPPING
+from ..common.page import details, measured, paragraphs, table
+from ..precision.measure import PICTURE
+from ..precision.report import SIDES
+from .errors import BOXLOSS, LARGEST_U8, PAIRS, ROUNDING, STORAGE, USUAL, WRAPPING
 from .plot import largest
 from .report import medians
 from .variants import CAST, COMPILED, EAGER, MEASURED, NATIVE
 
 Report = dict[str, Any]
 
+SHOWN_PAIRS = {"xyxy": ("bf16/f32", "bf16/bf16", "f32/u8")}
 SHOWN_SIDES = (8, 32, 128, 512)
+STORED_SIDES = (8, 128)  # of which the answer speaks
 UNCAST = "f32/f32"
 WITH_KERNELS = ("f32/f32", "bf16/f32", "f16/f32", "bf16/bf16", "bf16/u8", "f32/u8")
-LITTLE = 1.1  # times as long: below, casting first costs next to nothing
 WRONG = 0.5  # a relative error beyond which a loss says nothing
+LEAST_IN_PERCENT = 1e-4  # smaller errors are powers of ten
 LAYOUTS = {"dense": "dense pairs", "lengths": "padded batch, lengths", "padded": "padded batch"}
 
 
@@ -32,63 +36,81 @@ def section(report: Report) -> str:
         "![GPU time with and without casts, and the errors of dtypes by the side of the boxes]"
         "(../benchmarks/results/h200/dtypes.svg)",
         _table_of_largest(report),
-        "Times in µs with their quartiles. A variant moves the bytes that it has to read and "
-        "write, casts and their backward included; its peak is what a call allocates at a time.",
+        "Times in µs with their quartiles. Moved: the bytes that a variant has to read and write, "
+        "casts and their backward included; peak: the most memory that a call holds beyond its "
+        "inputs.",
         where_it_pays(report),
-        _table_of_ratios(report),
-        _table_of_errors(report),
+        details("What casting first takes in all cases", _table_of_ratios(report)),
+        _table_of_errors(report, SHOWN_PAIRS, SHOWN_SIDES),
         errors_explained(report),
+        details("Errors of all dtypes and sides", _table_of_errors(report, PAIRS, SIDES)),
         measured(report, "h200/dtypes.json"),
     )
 
 
-def answer(report: Report) -> str:
-    groups = [group for group in largest(report) if group.pair != UNCAST]
-    ratios = [cast_ratio(group) for group in groups]
-    moved, peaks = (
-        [_count(group, CAST, name) / _count(group, NATIVE, name) for group in groups]
-        for name in ("least_bytes", "peak_bytes")
-    )
-    clock = CLOCK_WORDS[groups[0].clocks[0]]
-    adds = [
-        error
-        for pair in PAIRS["xyxy"]
-        for error in medians(report["errors"], "xyxy", pair, BOXLOSS, "loss").values()
-        if error is not None
-    ]
+def in_short(report: Report) -> tuple[str, str]:
+    groups = _cast_groups(report)
     return (
-        f"Casting to float32 first and then calling the same loss takes {_span(ratios)} times the "
-        f"{clock} of reading the boxes as they are, moves {_span(moved)} times the bytes and "
-        f"allocates {_span(peaks)} times the memory ({groups[0].boxes:,} pairs, forward and "
-        f"backward). Exactness is not the price: on boxes as they are stored, in corners of any of "
-        f"these dtypes, boxloss' loss is within {_error(max(adds))} of float64 for the median pair."
+        "What does casting boxes to float32 first cost?",
+        f"{_span([cast_ratio(group) for group in groups])} times the "
+        f"{CLOCK_WORDS[groups[0].clocks[0]]} and {_span(_counts(groups, 'peak_bytes'))} times the "
+        f"memory of reading them as they are ({groups[0].boxes:,} pairs, forward and backward), "
+        f"which adds no error but float32's ({_error(_largest_error(report, 'median'))}).",
+    )
+
+
+def answer(report: Report) -> str:
+    groups = _cast_groups(report)
+    kept = medians(report["errors"], "xyxy", "bf16/f32", STORAGE, "loss")
+    small, large = (f"{side}-pixel" for side in STORED_SIDES)
+    of_small, of_large = (_error(kept[side]) for side in STORED_SIDES)
+    median, nine_tenths = (
+        _error(_largest_error(report, share)) for share in ("median", "nine_tenths")
+    )
+    return (
+        f"Casting to float32 first and then calling the same loss takes "
+        f"{_span([cast_ratio(group) for group in groups])} times the "
+        f"{CLOCK_WORDS[groups[0].clocks[0]]} of reading the boxes as they are, moves "
+        f"{_span(_counts(groups, 'least_bytes'))} times the bytes and allocates "
+        f"{_span(_counts(groups, 'peak_bytes'))} times the memory ({groups[0].boxes:,} pairs, "
+        "forward and backward). Reading adds no error but float32's: boxloss is within "
+        f"{median} of float64 on the stored corners (median; {nine_tenths} for nine tenths). What "
+        f"is lost is lost by storing: predictions as bfloat16 corners in a picture of {PICTURE:,} "
+        f"pixels change the loss of an {small} box by {of_small}, of a {large} one by {of_large}."
     )
 
 
 def where_it_pays(report: Report) -> str:
     groups = [group for group in groups_in(report) if group.pair != UNCAST]
-    poor = [group for group in groups if cast_ratio(group) < LITTLE]
+    faster = [group for group in groups if cast_ratio(group) < 1]
     noise = [cast_ratio(group) for group in groups_in(report) if group.pair == UNCAST]
     compiled = [ratio for group in largest(report) if (ratio := _ratio(group, COMPILED))]
-    words = [
-        "How many times as long it takes to cast first, below: "
-        f"{dtypes(UNCAST)} casts nothing, and is {_span(noise)}."
-    ]
     least = min(groups, key=cast_ratio)
-    words.append(
-        f"It saves less than a tenth in {len(poor)} of {len(groups)} cases, and least for "
-        f"{_case(least)}, {dtypes(least.pair)}, {least.measured} ({cast_ratio(least):.2f})."
+    extreme = (
+        f"{_case(least)}, {dtypes(least.pair)}, {least.measured}, {cast_ratio(least):.2f} times as "
+        "long"
     )
+    words = [
+        f"{dtypes(UNCAST)}, where there is nothing to cast, takes {min(noise):.2f} to "
+        f"{max(noise):.2f} times as long.",
+        f"In {len(faster)} of {len(groups)} cases casting first is faster"
+        f"{', most of all' if len(faster) > 1 else ''}: {extreme}."
+        if faster
+        else f"In none of {len(groups)} cases is casting first faster; nearest is {extreme}.",
+    ]
     if least.pair not in WITH_KERNELS:
         words.append(
-            f"{dtypes(least.pair)} has no kernels of its own (`core/dtypes/with_dtypes.hpp` has "
-            "those that have) and is read element by element."
+            f"{dtypes(least.pair)} has no kernels of its own and is read element by element; "
+            "`core/dtypes/with_dtypes.hpp` lists the pairs that have."
         )
     words += _in_a_step(groups)
     if compiled:
         words.append(
             "torch.compile fuses the casts into the formula, too; its own kernels, forward and "
-            f"backward, take {_span(compiled)} times as long as boxloss."
+            f"backward, take {_span(compiled)} times as long as boxloss, of "
+            f"{largest(report)[0].boxes:,} pairs. In the criteria of dense detectors, where few "
+            "anchors have a box and other work decides, compiled code takes as long with boxloss "
+            "as without ([in real detectors](detectors.md))."
         )
     return " ".join(words)
 
@@ -102,8 +124,9 @@ def _in_a_step(groups: list[Group]) -> list[str]:
         and (ratio := group.ratio(_row(group, CAST), ["stream"])) is not None
     ]
     return [
-        f"With the host's share, in a stream of calls, it is {ratio:.2f} for the article's batch "
-        f"by lengths, {dtypes('bf16/u8')}, forward and backward."
+        "In a stream of calls, with the host's share, casting first takes "
+        f"{ratio:.2f} times as long for the article's batch by lengths, {dtypes('bf16/u8')}, "
+        "forward and backward."
         for ratio in ratios
     ]
 
@@ -111,11 +134,12 @@ def _in_a_step(groups: list[Group]) -> list[str]:
 def errors_explained(report: Report) -> str:
     rows = report["errors"]
     words = [
-        "Relative errors of the loss of the median pair. *Kept*: the formula in float64 on the "
+        "Relative errors of the loss of the median pair. *Storing*: the formula in float64 on the "
         "stored boxes, against the boxes before; that is lost before any loss is called. The "
-        "others come on top, against the formula in float64 on the same stored boxes. *Usual*: "
-        "the same formula without a cast, its corners, sides and areas in what dtypes the boxes "
-        "have, uint8 ones cast to the predictions'. Pictures have 1,024 pixels, with uint8 255."
+        "others come on top, against the formula in float64 on the same stored boxes, with "
+        '`eps_mode="clamp"`, which is the formula\'s own. *Usual code*: the same formula without a '
+        "cast, its corners, sides and areas in what dtypes the boxes have, uint8 ones cast to the "
+        f"predictions'. Pictures have {PICTURE:,} pixels, with uint8 {LARGEST_U8}."
     ]
     for half in ("bf16", "f16"):
         pair = f"{half}/f32"
@@ -124,8 +148,9 @@ def errors_explained(report: Report) -> str:
             for name in (STORAGE, BOXLOSS, USUAL)
         )
         words.append(
-            f"In {DTYPES[half]} cxcywh boxes of {kept[0]} pixels lose {_error(kept[1])}; forming "
-            f"corners in it adds {_error(usual[1])}, forming them in registers {_error(ours[1])}."
+            f"Storing {kept[0]}-pixel cxcywh predictions in {DTYPES[half]} changes their loss by "
+            f"{_error(kept[1])}; forming corners in it adds {_error(usual[1])}, forming them in "
+            f"registers {_error(ours[1])}."
         )
         gradient, rounding = (
             max(_finite(medians(rows, "xyxy", pair, name, "gradient")))
@@ -186,21 +211,19 @@ def _table_of_ratios(report: Report) -> str:
     return table(["cast, then boxloss: times as long", *map(", ".join, cases)], rows)
 
 
-def _table_of_errors(report: Report) -> str:
-    sides = " · ".join(map(str, SHOWN_SIDES))
-    names = {STORAGE: "kept", BOXLOSS: "boxloss", USUAL: "usual", WRAPPING: "areas in uint8"}
+def _table_of_errors(
+    report: Report, pairs: Mapping[str, Sequence[str]], sides: Sequence[int]
+) -> str:
     rows = []
-    for box_format, pairs in PAIRS.items():
-        for pair in pairs:
-            found = [medians(report["errors"], box_format, pair, name, "loss") for name in names]
-            cells = (
-                " · ".join(_error(each[side]) if side in each else "-" for side in SHOWN_SIDES)
-                if each
-                else "-"
-                for each in found
-            )
-            rows.append([f"{box_format}, {dtypes(pair)}", *cells])
-    return table([f"sides of {sides} pixels", *names.values()], rows)
+    for box_format, each in pairs.items():
+        for pair in each:
+            for name in (STORAGE, BOXLOSS, USUAL, WRAPPING):
+                found = medians(report["errors"], box_format, pair, name, "loss")
+                if found:
+                    words = "storing" if name == STORAGE else name
+                    cells = [_error(found[side]) if side in found else "-" for side in sides]
+                    rows.append([f"{dtypes(pair)}, {box_format}: {words}", *cells])
+    return table(["side in pixels", *map(str, sides)], rows)
 
 
 def _case(group: Group) -> str:
@@ -220,6 +243,26 @@ def _time(group: Group, name: str) -> str:
         return "-"
     low, high = (number(end * 1e6) for end in row.spread[clock])
     return f"{number(row.seconds[clock] * 1e6)} ({low} to {high})"
+
+
+def _cast_groups(report: Report) -> list[Group]:
+    """The largest, of pairs that have something to cast."""
+    return [group for group in largest(report) if group.pair != UNCAST]
+
+
+def _counts(groups: Sequence[Group], what: str) -> list[float]:
+    """How many times as much it is where boxes are cast first."""
+    return [_count(group, CAST, what) / _count(group, NATIVE, what) for group in groups]
+
+
+def _largest_error(report: Report, share: str) -> float | None:
+    """Of boxloss' loss, on corners of any dtypes and sides."""
+    errors = [
+        row["loss"][share]
+        for row in report["errors"]
+        if (row["format"], row["variant"]) == ("xyxy", BOXLOSS)
+    ]
+    return None if None in errors else max(errors)
 
 
 def _count(group: Group, name: str, what: str) -> float:
@@ -250,7 +293,7 @@ def _error(error: float | None) -> str:
         return "not finite"
     if error == 0:
         return "0"
-    if error >= 1e-4:
-        return f"{error:.2g}"
+    if error >= LEAST_IN_PERCENT:
+        return f"{float(f'{100 * error:.2g}'):,g} %"
     digits, exponent = f"{error:.0e}".split("e")
     return f"{digits}·10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"

@@ -47,17 +47,17 @@ ORANGE = LINES[1]
 # By format and dtypes.
 ERRORS = {
     ("xyxy", "bf16/bf16"): (
-        Line(STORAGE, "keeping boxes in bfloat16", DARK, 16, 9),
+        Line(STORAGE, "storing boxes in bfloat16", DARK, 16, 9),
         Line(USUAL, "the formula in bfloat16 adds", ORANGE, 16, -15),
         OURS,
     ),
     ("cxcywh", "bf16/f32"): (
-        Line(STORAGE, "keeping predictions in bfloat16", DARK, 16, 9),
+        Line(STORAGE, "storing predictions in bfloat16", DARK, 16, 9),
         Line(USUAL, "corners formed in bfloat16 add", ORANGE, 32, -27),
         OURS,
     ),
     ("xyxy", "f32/u8"): (
-        Line(STORAGE, "keeping true boxes in uint8", DARK, 64, -17),
+        Line(STORAGE, "storing true boxes in uint8", DARK, 64, -17),
         Line(WRAPPING, "areas in uint8 add", ORANGE, 64, 9),
         OURS,
     ),
@@ -70,8 +70,13 @@ def plot(report: dict[str, Any], path: Path) -> None:
     first, *others = panels.flat
     _bars(first, largest(report))
     for panel, ((box_format, pair), lines) in zip(others, ERRORS.items(), strict=True):
+        exact = []
         for line in lines:
-            _line(panel, line, medians(report["errors"], box_format, pair, line.variant, "loss"))
+            errors = medians(report["errors"], box_format, pair, line.variant, "loss")
+            _line(panel, line, errors)
+            exact += [f"{line.label} 0 at {side} pixels" for side, e in errors.items() if e == 0]
+        # Zero has no place on this axis; the middle of it is empty.
+        panel.text(0.03, 0.3, "\n".join(exact), fontsize=8, color=DARK, transform=panel.transAxes)
         _finish(panel, f"{dtypes(pair)}, {box_format}: relative error of the loss, median")
     title_figure(figure, f"What dtypes save and cost: GIoU loss, {where(report['machine'])}")
     save_figure(figure, path)

@@ -36,7 +36,7 @@ from benchmarks.dtypes.errors import (
     relative,
     stored,
 )
-from benchmarks.dtypes.page import section, where_it_pays
+from benchmarks.dtypes.page import in_short, section, where_it_pays
 from benchmarks.dtypes.plot import plot
 from benchmarks.dtypes.report import medians
 from benchmarks.dtypes.variants import CAST, COMPILED, EAGER, NATIVE, least_bytes, variants
@@ -209,6 +209,7 @@ def test_plot_and_page_say_what_the_figures_say(report: dict[str, Any], tmp_path
     plot(report, picture)
     assert "4,000 pairs, forward + backward" in picture.read_text()
     assert "boxloss adds" in picture.read_text()
+    assert "the formula in bfloat16 adds 0 at 4 pixels" in picture.read_text()
 
     report = deepcopy(report)
     for group in report["groups"]:
@@ -219,13 +220,56 @@ def test_plot_and_page_say_what_the_figures_say(report: dict[str, Any], tmp_path
     assert page.startswith("## ")
     assert "takes 2.5 times the wall time in a stream" in page
     assert "120 (119 to 122) | 300 (299 to 302) | 900 (899 to 902)" in page
-    assert "saves less than a tenth in 0 of" in page
+    assert "adds no error but float32's: boxloss is within" in page
+    assert "where there is nothing to cast, takes 2.50 to 2.50 times as long" in page
+    assert "In none of 8 cases is casting first faster; nearest is" in page
     assert "from 32 pixels on the loss is wrong" in page
+    assert "| float32 / uint8, xyxy: usual code, areas in uint8 |" in page
+    assert page.count("<details>") == 2
+    question, short = in_short(report)
+    assert len(question.split()) <= 8
+    assert "2.5 times the wall time in a stream" in short
     assert report["command"] in page
 
     padded = next(group for group in report["groups"] if group["dtypes"] == "bf16/u8")
     padded["rows"][1]["microseconds"] = {"stream": 125.0}
-    assert "a tenth in 1 of" in where_it_pays(report)
+    assert "nearest is padded batch, lengths, bfloat16 / uint8, forward, 1.04 times" in (
+        where_it_pays(report)
+    )
+    padded["rows"][1]["microseconds"] = {"stream": 90.0}
+    assert "In 1 of 8 cases casting first is faster: padded batch, lengths" in where_it_pays(report)
+    other = [group for group in report["groups"] if group["dtypes"] == "bf16/u8"][1]
+    other["rows"][1]["microseconds"] = {"stream": 60.0}
+    assert (
+        "In 2 of 8 cases casting first is faster, most of all: padded batch, lengths, bfloat16"
+        in (where_it_pays(report))
+    )
+
+
+def test_what_has_no_kernels_of_its_own_is_said_to_be_slow(report: dict[str, Any]) -> None:
+    assert "with_dtypes.hpp" not in where_it_pays(report)
+    report = deepcopy(report)
+    for group in report["groups"]:
+        if group["dtypes"] == "bf16/u8":
+            group["dtypes"] = "f16/u8"
+    assert "float16 / uint8 has no kernels of its own" in where_it_pays(report)
+
+
+def test_the_page_gives_small_errors_as_powers_and_others_in_percent(
+    report: dict[str, Any],
+) -> None:
+    report = deepcopy(report)
+    for row in report["errors"]:
+        row["loss"] = {"median": 0.0, "nine_tenths": 3e-7}
+        if row["variant"] == STORAGE:
+            row["loss"] = {"median": 3.0 / row["side"], "nine_tenths": None}
+        elif row["variant"] == WRAPPING:
+            row["loss"] = {"median": None if row["side"] > 32 else 12.34, "nine_tenths": None}
+    page = section(report)
+    assert "(median; 3·10⁻⁷ for nine tenths)" in page
+    assert "the loss of an 8-pixel box by 38 %, of a 128-pixel one by 2.3 %" in page
+    assert "| float32 / uint8, xyxy: boxloss | 0 | 0 | 0 | - |" in page
+    assert "areas in uint8 | 1,200 % | 1,200 % | not finite | - |" in page
 
 
 @pytest.mark.parametrize(
