@@ -51,7 +51,7 @@ def plot(document: dict[str, Any], path: Path) -> None:
     title_figure(
         figure,
         "What a branch over invalid slots leaves of a kernel's time, by the share of valid slots; "
-        f"dotted: as the model expects\n{where(document['machine'])}",
+        f"dotted: the model\n{where(document['machine'])}",
     )
     save_figure(figure, path)
 

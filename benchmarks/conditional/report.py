@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import accumulate
+from math import comb
 from typing import Any
 
 from rich.table import Table
@@ -60,15 +62,19 @@ class Report:
         """The numbers of repetitions for which the branch pays, in words."""
         every = self.settings["repetitions"]
         paying = [cell["times"] for cell in self.row(images, layout, share) if pays(cell)]
+        rest = [times for times in every if times not in paying]
         if not paying:
             return "never"
-        if paying == every:
+        if not rest:
             return "always"
+        if len(paying) == 1:
+            return f"only {paying[0]}"
         if paying == every[-len(paying) :]:
             return f"from {paying[0]}"
-        if len(paying) > 1 and paying == every[: len(paying)]:
+        if paying == every[: len(paying)]:
             return f"up to {paying[-1]}"
-        return ", ".join(map(str, paying))
+        few, words = (rest, "all but ") if len(rest) < len(paying) else (paying, "")
+        return words + ", ".join(map(str, few))
 
 
 def key(cell: Cell) -> tuple[int, str, float, int]:
@@ -95,6 +101,13 @@ def costs(cell: Cell, variant: str = BEFORE_READING) -> bool:
     """The same the other way round."""
     ours, other = (cell["microseconds"][each] for each in (variant, NO_BRANCH))
     return ratio(cell, variant) > 1 + WORTH and bool(ours["p10"] > other["p90"])
+
+
+def fullest(share: float, warps: int, schedulers: int) -> float:
+    """How much of its warps has work on the scheduler that has most, if chance gives work to a
+    share of all warps: the mean of the largest of as many binomial numbers."""
+    chances = (comb(warps, k) * share**k * (1 - share) ** (warps - k) for k in range(warps))
+    return sum(1 - up_to**schedulers for up_to in accumulate(chances)) / warps
 
 
 def batch_name(images: int) -> str:

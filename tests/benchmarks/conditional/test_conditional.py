@@ -31,6 +31,8 @@ from benchmarks.conditional.agreement import check, repeated
 from benchmarks.conditional.cases import LAYOUTS, SLOTS, WARP, Batch, Case, make_batch, make_case
 from benchmarks.conditional.kernels import (
     AROUND_FORMULA,
+    BEFORE_READING,
+    IN_TURN,
     NO_BRANCH,
     STEP,
     VARIANTS,
@@ -38,9 +40,9 @@ from benchmarks.conditional.kernels import (
     Launch,
 )
 from benchmarks.conditional.kernels import compile_library as compiled
-from benchmarks.conditional.page import section
+from benchmarks.conditional.page import in_short, section
 from benchmarks.conditional.plot import plot
-from benchmarks.conditional.report import Report, costs, pays, ratio
+from benchmarks.conditional.report import Report, costs, fullest, pays, ratio
 
 CPU = torch.device("cpu")
 SETTINGS = {
@@ -310,6 +312,28 @@ def test_a_branch_pays_or_costs_beyond_the_spread() -> None:
     assert report.pays_for(1024, "front", 1.0) == "never"
 
 
+@pytest.mark.parametrize(
+    ("paying", "words"),
+    [
+        ([], "never"),
+        ([1, 2, 4, 8, 16], "always"),
+        ([4], "only 4"),
+        ([16], "only 16"),
+        ([1, 2], "up to 2"),
+        ([8, 16], "from 8"),
+        ([1, 4, 8, 16], "all but 2"),
+        ([1, 8, 16], "all but 2, 4"),
+        ([2, 8], "2, 8"),
+    ],
+)
+def test_it_says_for_how_many_repetitions_it_pays(paying: list[int], words: str) -> None:
+    def times(variant: str, repetitions: int, share: float, layout: str) -> float:
+        return 50.0 if variant != NO_BRANCH and repetitions in paying else 100.0
+
+    report = Report(document_of(times, repetitions=[1, 2, 4, 8, 16]))
+    assert report.pays_for(1024, "front", 0.125) == words
+
+
 def test_the_model_expects_what_it_is_made_of() -> None:
     launch, each = 1.0, 16.0
     batch = make_batch(2, CPU)
@@ -334,17 +358,75 @@ def test_the_page_says_what_the_figures_say() -> None:
     page = section(document_of(times))
     assert page.startswith("## Does it pay")
     assert "1,024 × 256 slots with 12.5 % valid in front" in page
-    assert "leaves 56.2 % of the time of one GIoU" in page
-    assert "saves 5 % or more in 12 of 18" in page
-    assert "in 0 of 18" in page
-    assert (
-        "| 1,024 × 256 slots | 12.5 % | 56.2 % | 56.2 % | always | 100 % | 100 % | never |" in page
-    )
+    assert "saves 44 % of the time of one GIoU for each pair and 44 % of that of 8" in page
+    assert "up to 12.5 % valid the branch saves 5 % or more at any number" in page
+    # Of as few warps as here, one is empty with 12.5 % valid.
+    assert "Scattered, from 100 % valid on hardly a warp is empty" in page
+    assert "it saves as much in 0 of 6 cases" in page
+    assert "It costs 5 % or more in 0 of all 36 cases" in page
+    assert page.count("| 12.5 % | 56.2 % | 56.2 % | always | 100 % | 100 % | never |") == 2
+    assert page.count("<details><summary>32,768 × 256 slots</summary>") == 1
+    assert "on the formula hides it" not in page
+    assert "ends last" not in page
+    question, short = in_short(document_of(times))
+    assert len(question.split()) <= 8
+    assert "it saves 44 % of the time of one GIoU" in short
+    assert short.endswith("it saves 5 % or more in 0 of 6 cases.")
     assert "each kernel has 24 registers a thread" in page
     assert "Which warps these are does not matter" in page
+    assert "was not found out" not in page
     document = document_of(times)
     document["kernels"][NO_BRANCH]["registers"] = 40
     assert "no branch: 40 registers a thread" in section(document)
+
+
+def test_the_page_says_what_the_second_read_and_the_order_of_warps_cost() -> None:
+    def times(variant: str, repetitions: int, share: float, layout: str) -> float:
+        if variant == IN_TURN:
+            return 13.0
+        if variant == BEFORE_READING:
+            return {1: 10.3, 2: 12.0, 8: 10.1}[repetitions]
+        return 10.0 if variant == NO_BRANCH else 10.2
+
+    page = section(document_of(times))
+    assert (
+        "at 2 ×: 32,768 × 256 slots take 12.0 µs, with the branch around the formula 10.2 and "
+        "without one 10.0. From 8 × on the formula hides it." in page
+    )
+    assert "Why that is slower was not found out" in page
+    assert "at worst 20 % (1,024 × 256 slots" in page
+
+
+def test_the_page_counts_the_fullest_scheduler_where_the_model_misses_most() -> None:
+    def times(variant: str, repetitions: int, share: float, layout: str) -> float:
+        missed = layout == "scattered" and share == 0.01 and repetitions == 8
+        if variant == NO_BRANCH or share == 1 or missed:
+            return 10.0 * repetitions
+        return (3.0 if layout == "scattered" else 1.0) * (repetitions if share else 1)
+
+    document = document_of(times, images=[1024], shares=[0.0, 0.01, 1.0])
+    assert "ends last" not in section(document)
+    document["machine"]["gpu"] = "NVIDIA H200"
+    share = Report(document).cell(1024, "scattered", 0.01, 8)["active_warps"]
+    words = f"{100 * fullest(share, 16, 528):.3g} % of the fullest one's"
+    assert f"each of 16 warps of 528 schedulers has work with a chance of {100 * share:.3g}" in (
+        section(document)
+    )
+    assert words in section(document)
+    for cell in document["cells"]:
+        cell["images"] = 2048  # more than are on the GPU at once
+    document["settings"]["images"] = [2048]
+    assert "ends last" not in section(document)
+
+
+def test_the_fullest_scheduler_is_the_largest_of_what_chance_deals() -> None:
+    assert fullest(0.3, 16, 1) == pytest.approx(0.3)
+    assert fullest(0.0, 16, 528) == pytest.approx(0)
+    assert fullest(1.0, 16, 528) == pytest.approx(1)
+    generator = torch.Generator().manual_seed(0)
+    warps = torch.rand(2000, 528, 16, generator=generator) < 0.3
+    dealt = warps.sum(dim=2).amax(dim=1).double().mean().item() / 16
+    assert fullest(0.3, 16, 528) == pytest.approx(dealt, abs=0.005)
 
 
 def test_the_picture_names_shares_once(tmp_path: Path) -> None:
