@@ -82,6 +82,11 @@ def line_of(of_lines: list[Row], pair: str, measured: str, clock: str) -> Line |
     return Line(**each[0]["line"]) if each else None
 
 
+def modelled(row: Row, of_lines: list[Row], clock: str) -> Line | None:
+    """What a row is judged by: dense pairs by their own line, batches by that of their dtypes."""
+    return line_of(of_lines, row.get("pair", RAGGED_PAIR), row["measured"], clock)
+
+
 def ragged(rows: list[Row], of_lines: list[Row]) -> list[Row]:
     """How many times as long as the model says, which has not seen these batches."""
     found = []

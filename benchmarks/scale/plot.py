@@ -23,11 +23,11 @@ from ..common.output import (
     title_figure,
     where,
 )
-from .cases import LAYOUTS, Row
+from .cases import LAYOUTS, RAGGED_PAIR, Row
 from .findings import best_clock, bytes_of_box, chosen, line_of, seconds, timed
 from .measure import BOTH, FORWARD
-from .ranks import COUNT, LOSS, NORMALIZED, STEP
-from .report import CLOCKS, point_name
+from .ranks import COUNT, LOSS, NORMALIZED, STEP, millions, step_with
+from .report import CLOCKS, SHOWN, point_name
 
 # Lines that lie on each other are told apart by their marks, and lengths' is the broad one below.
 STYLES: dict[str, dict[str, Any]] = {
@@ -37,12 +37,15 @@ STYLES: dict[str, dict[str, Any]] = {
     "eager": {"color": GREY, "marker": "."},
 }
 
+NAME_POINTS = 9  # of height that a name needs
+NAME_ROOM = 3000  # times the largest number of boxes: where names at the right of lines end
+
 Panel = Any  # matplotlib's Axes; matplotlib is imported only to draw
 
 
 def plot(report: dict[str, Any], path: Path) -> None:
     figure, panels = pyplot().subplots(2, 3, figsize=(15, 8.4), layout="constrained")
-    rows = report.get("one", {}).get("rows", [])
+    rows, settings = report.get("one", {}).get("rows", []), report["settings"]
     (own_time, wall_time, several), (images, slots, distributions) = panels
     of_lines = report["findings"]["lines"]
     clock = best_clock(rows)
@@ -54,9 +57,11 @@ def plot(report: dict[str, Any], path: Path) -> None:
     else:
         _dense(wall_time, rows, of_lines, "wall")
     _ranks(several, report.get("several"))
-    _sweep(images, rows, "images", clock)
-    _sweep(slots, rows, "slots", clock)
-    _distributions(distributions, rows, clock)
+    article_images, article_slots = settings["article"]
+    each = f"images of {article_slots:,} slots"
+    _sweep(images, chosen(rows, sweep="images"), each, clock)
+    _sweep(slots, chosen(rows, sweep="slots"), f"slots of each of {article_images:,} images", clock)
+    _distributions(distributions, rows, settings["crowd"], clock)
     title_figure(figure, f"How the GIoU loss scales: {where(report['machine'])}", fontsize=12)
     save_figure(figure, path)
 
@@ -81,7 +86,9 @@ def _dense(panel: Panel, rows: list[Row], of_lines: list[Row], clock: str) -> No
                 panel.plot(many, modelled, color=colour, linewidth=1.2)
     if pairs:
         eager = chosen(dense, variant="eager", pair=pairs[0], measured=BOTH)
-        _points(panel, eager, clock, color=GREY, marker="s", label=f"eager, {BOTH}")
+        _points(
+            panel, eager, clock, color=GREY, marker="s", label=f"eager, {dtypes(pairs[0])}, {BOTH}"
+        )
     _log_axes(panel, "pairs of boxes", clock)
     if pairs:
         _shade(panel, of_lines, pairs[0], clock)
@@ -106,7 +113,7 @@ def _points(panel: Panel, points: list[Row], clock: str, **style: Any) -> None:
 
 
 def _shade(panel: Panel, of_lines: list[Row], pair: str, clock: str) -> None:
-    """Where the launch dominates, and where the memory does."""
+    """Where the launch dominates, and where the memory does, of one kind of call."""
     found = chosen(of_lines, pair=pair, measured=BOTH, clock=clock)
     if not found:
         return
@@ -116,9 +123,11 @@ def _shade(panel: Panel, of_lines: list[Row], pair: str, clock: str) -> None:
         return
     panel.axvspan(first, balance, color=PALE, alpha=0.5, linewidth=0)
     panel.set_xlim(first, last)
-    style = {"fontsize": 8, "color": DARK, "transform": panel.get_xaxis_transform(), "y": 0.96}
-    panel.text(x=balance / 1.3, s="the launch dominates", ha="right", **style)
-    panel.text(x=balance * 1.3, s="the memory", ha="left", **style)
+    style = {"fontsize": 8, "color": DARK, "transform": panel.get_xaxis_transform(), "y": 0.98}
+    style |= {"va": "top"}
+    of = f"{dtypes(pair)},\n{BOTH}:"
+    panel.text(x=balance / 1.3, s=f"{of}\nthe launch dominates", ha="right", **style)
+    panel.text(x=balance * 1.3, s="\n\nthe memory", ha="left", **style)
 
 
 def _log_axes(panel: Panel, across: str, clock: str) -> None:
@@ -135,62 +144,64 @@ def _ranks(panel: Panel, part: Row | None) -> None:
         panel.set_axis_off()
         return
     steps = chosen(part["rows"], part="step")
-    names = list(dict.fromkeys(row["step"] for row in steps))
-    for name, colour in zip(names, (GREY, LINES[2], BLUE, *LINES[3:]), strict=False):
+    sizes = list(dict.fromkeys(row["boxes"] for row in steps))
+    (count,) = chosen(part["rows"], step=COUNT)
+    alone = seconds(count, "wall") * 1e6
+    panel.plot([sizes[0], sizes[-1]], [alone, alone], color=DARK, linestyle=":", linewidth=1)
+    ends = [(f"{COUNT} alone", alone, DARK)]
+    words = _words(part["settings"]["parameters"])
+    for (name, shown), colour in zip(
+        words.items(), (GREY, LINES[2], BLUE, *LINES[3:]), strict=False
+    ):
         points = chosen(steps, step=name)
         _points(panel, points, "wall", color=colour, linestyle="-", linewidth=1.2)
-        _name(panel, _words(name), points[0]["boxes"], seconds(points[0], "wall"), colour)
-    (count,) = chosen(part["rows"], step=COUNT)
-    panel.axhline(seconds(count, "wall") * 1e6, color=DARK, linestyle=":", linewidth=1)
-    last = max(row["boxes"] for row in steps)
-    _name(panel, f"{COUNT} alone", last, seconds(count, "wall"), DARK, ha="right", above=-10)
-    _log_axes(panel, "pairs of boxes of each", "wall")
+        ends.append((shown, seconds(points[-1], "wall") * 1e6, DARK if colour == GREY else colour))
+    _log_axes(panel, "pairs of boxes on each GPU", "wall")
+    panel.set_xlim(right=sizes[-1] * NAME_ROOM)
+    panel.set_xticks(sizes)
+    _names(panel, sizes[-1], ends)
     panel.set_title(f"A step of {part['ranks']} ranks, {part['backend']}", fontsize=9, loc="left")
 
 
-def _words(step: str) -> str:
-    shorter = {
-        LOSS: "loss",
-        NORMALIZED: "loss, with an all-reduce of the count",
-        STEP: "and backward",
-    }
-    return shorter.get(step, "and " + step.removeprefix(f"{STEP} + "))
+def _words(parameters: Sequence[int]) -> dict[str, str]:
+    """Of each step: what it has beside the one before."""
+    shorter = {LOSS: "loss", NORMALIZED: "and one normalizer", STEP: "and backward"}
+    return shorter | {step_with(n): f"and {millions(n)} gradients" for n in parameters}
 
 
-def _name(
-    panel: Panel,
-    words: str,
-    across: float,
-    time: float,
-    colour: str,
-    ha: str = "left",
-    above: int = 4,
-) -> None:
-    """Beside its line."""
-    panel.annotate(
-        words,
-        (across, time * 1e6),
-        (0, above),
-        textcoords="offset points",
-        ha=ha,
-        fontsize=7,
-        color=colour if colour != GREY else DARK,
-    )
+def _names(panel: Panel, last: float, ends: list[tuple[str, float, str]]) -> None:
+    """At the right of their lines, from below, each at least its height above the one before."""
+    panel.figure.draw_without_rendering()  # lays out the panel, whose height is asked for
+    to_points = 72 / panel.figure.dpi
+    free = 0.0
+    for words, time, colour in sorted(ends, key=lambda each: each[1]):
+        end = float(panel.transData.transform((last, time))[1]) * to_points
+        place = max(end, free)
+        free = place + NAME_POINTS
+        panel.annotate(
+            words,
+            (last, time),
+            (7, place - end),
+            textcoords="offset points",
+            va="center",
+            fontsize=7,
+            color=colour,
+        )
 
 
-def _sweep(panel: Panel, rows: list[Row], sweep: str, clock: str) -> None:
-    across = {"images": "images of a batch", "slots": "slots of an image"}[sweep]
-    points = timed(chosen(rows, sweep=sweep, measured=BOTH), clock)
+def _sweep(panel: Panel, rows: list[Row], across: str, clock: str) -> None:
+    points = timed(chosen(rows, measured=BOTH), clock)
     for name in dict.fromkeys(row["variant"] for row in points):
         drawn = [{**row, "boxes": row["size"]} for row in chosen(points, variant=name)]
-        width = 5 if name == "lengths" else 1.2
-        _points(panel, drawn, clock, label=name, linestyle="-", linewidth=width, **STYLES[name])
+        style = {"linestyle": "-", "linewidth": 5 if name == "lengths" else 1.2} | STYLES[name]
+        _points(panel, drawn, clock, label=SHOWN.get(name, name), **style)
     _log_axes(panel, across, clock)
-    panel.set_title(f"{across[0].upper()}{across[1:]}: {BOTH}", fontsize=9, loc="left")
+    title = f"{BOTH.capitalize()}, by {across} ({dtypes(RAGGED_PAIR)})"
+    panel.set_title(title, fontsize=9, loc="left")
     panel.legend(fontsize=7, frameon=False)
 
 
-def _distributions(panel: Panel, rows: list[Row], clock: str) -> None:
+def _distributions(panel: Panel, rows: list[Row], crowd: tuple[int, int], clock: str) -> None:
     points = timed(chosen(rows, sweep="distributions", measured=FORWARD), clock)
     points = [row for row in points if row["variant"] in LAYOUTS]
     names = list(dict.fromkeys(point_name(row) for row in points))
@@ -200,7 +211,7 @@ def _distributions(panel: Panel, rows: list[Row], clock: str) -> None:
             [seconds(row, clock) * 1e6 for row in drawn],
             _places(names, drawn),
             linestyle="none",
-            label=variant,
+            label=SHOWN.get(variant, variant),
             **STYLES[variant],
         )
     longest = {point_name(row): row["longest"] for row in points}
@@ -209,7 +220,13 @@ def _distributions(panel: Panel, rows: list[Row], clock: str) -> None:
     panel.set_xlim(0, 1.1 * max((seconds(row, clock) * 1e6 for row in points), default=1))
     panel.set_xlabel(f"{CLOCKS[clock]}, µs", fontsize=8, color=DARK)
     panel.grid(axis="x", color=PALE, linewidth=0.6)
-    panel.set_title("Boxes per image, as many in all: forward", fontsize=9, loc="left")
+    images, slots = crowd
+    panel.set_title(
+        "Forward, by the distribution of boxes among images\n"
+        f"({dtypes(RAGGED_PAIR)}, {images:,} images of {slots:,} slots)",
+        fontsize=9,
+        loc="left",
+    )
     panel.legend(fontsize=7, frameon=False)
     quiet_axes(panel)
 

@@ -38,6 +38,11 @@ def gradient_of(parameters: int) -> str:
     return f"all-reduce of {parameters:,} parameters"
 
 
+def millions(number: int) -> str:
+    """As words say it."""
+    return f"{number / 10**6:g} million" if number >= 10**6 else f"{number:,}"
+
+
 def step_with(parameters: int) -> str:
     """A training step's share of what is timed here: the network's own work is not."""
     return f"{STEP} + {gradient_of(parameters)}"

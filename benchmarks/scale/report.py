@@ -23,6 +23,9 @@ SWEEPS = {
 }
 
 
+SHOWN = {"offsets": "ragged"}  # layouts that readers know by another name than the figures
+
+
 def tables(report: dict[str, Any]) -> Iterator[Table]:
     rows = report.get("one", {}).get("rows", [])
     if rows:

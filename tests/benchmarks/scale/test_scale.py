@@ -41,10 +41,10 @@ from benchmarks.scale.cases import (
     needed_bytes,
     ragged_subject,
 )
-from benchmarks.scale.findings import chosen
+from benchmarks.scale.findings import chosen, findings
 from benchmarks.scale.measure import BOTH, FORWARD
 from benchmarks.scale.model import all_reduce_seconds, fit
-from benchmarks.scale.page import section
+from benchmarks.scale.page import in_short, section
 from benchmarks.scale.plot import plot
 from benchmarks.scale.ranks import COUNT, LOSS, NORMALIZED, STEP, gradient_of, step_with
 from benchmarks.scale.settings import QUICK, Settings
@@ -527,14 +527,51 @@ def test_the_page_says_what_was_found() -> None:
     assert "**1,000,000,000 pairs take 20.0 ms forward and backward" in words
     assert "4.00 TB/s. Up to some 300,000 the launch decides" in words
     assert "by the wall clock up to 12,000,000" in words
-    assert "as few as 100 boxes each, adding up their number is 11%" in words
+    # Of six sizes, the median of 30 / (280 + 80 * boxes / 4e6) µs.
+    assert "with up to 10,000,000 boxes on each, adding up their number is about 11%" in words
     assert "| 1,000 | 3.01 (2.95 to 3.16) | 6.02 (5.90 to 6.32) |" in words
+    assert "eager / boxloss, float32 / float32, forward + backward |" in words
+    assert "measured up to 10,000,000 pairs. No loss, which is at most 2, is" in words
+    assert "further than 1e-09 (absolute) from" in words
+    assert "With 1,000,000,000 it moves 40% of the bytes in 40% of the time." in words
+    assert "leave threads idle" not in words
     assert "the host works 12.0 µs of it" in words
     assert "holds up nobody" in words
-    assert "it is the network's size that decides" in words
-    assert "| 1,024 * | 552 µs |" in words
+    assert "padded is first" not in words
+    assert "lengths win: 65,536 images take" in words
+    assert "padded 1.20 and 1.20, lengths 1.20 and 1.20, ragged 1.20 and 1.20" in words
+    assert "caches" not in words
+    assert "An all-reduce takes 30.0 µs plus the bytes at 300 GB/s." in words
+    # 30 µs of 35 and a bit; and 30 of 835.
+    assert "85% (30.0 µs) longer with up to 10,000,000 boxes on each, 4% with 100,000,000." in words
+    assert "than the all-reduce of 25 million parameters from 4,200,000 boxes a GPU on" in words
+    assert "of 100 million parameters from 54,000,000 boxes a GPU on." in words
+    assert "inside the measured step the count costs 30.0 µs" in words
+    assert "one of 25 million parameters 1.8 times, one of 100 million parameters 5.4" in words
+    assert "| 2, measured | 282 µs | 11% | 363 µs | 1.36 ms |" in words
+    assert "| 2, modelled | 282 µs | 11% | 363 µs | 1.36 ms |" in words
+    assert "| 1,024, modelled | 552 µs | 54% |" in words
     assert "nan" not in words
+    assert "offsets" not in words
     assert "python -m benchmarks.scale --gpus 2" in words
+
+
+def test_the_answer_in_short() -> None:
+    question, answer = in_short(scale_document.report())
+    assert len(question.split()) <= 8
+    assert answer == (
+        "From some 300,000 pairs on (float32 / float32, forward + backward, GPU time), of fewer it "
+        "is the launch; 1,000,000,000 take 20.0 ms, 4.00 TB/s."
+    )
+
+
+def slower(report: dict[str, Any], times: float, **wanted: Any) -> None:
+    """Rows as if they had been measured so."""
+    rows = chosen(report["one"]["rows"], **wanted)
+    assert rows
+    for row in rows:
+        for each in row["microseconds"].values():
+            each.update({key: times * value for key, value in each.items()})
 
 
 def test_the_page_says_what_is_otherwise() -> None:
@@ -542,15 +579,65 @@ def test_the_page_says_what_is_otherwise() -> None:
     report["skipped"]["several"] = "--gpus 2 given, but there is 1"
     report["one"]["skipped"]["pairs, f32/f32, 10"] = "it needs 9 GiB, of which 8 are free"
     report["findings"]["distributions"][0]["times"] = 1.5
-    for line in report["findings"]["lines"]:
-        line["line"]["worst"] = 0.3
     words = section(report)
     assert "Several GPUs were not measured: --gpus 2 given, but there is 1." in words
     assert "Left out: pairs, f32/f32, 10: it needs 9 GiB, of which 8 are free." in words
     assert "1.50 times as long: " in words
     assert "the one with the most boxes ends last" in words
-    assert "It knows nothing of caches" in words
     assert "cluster" not in words
+
+
+def test_the_page_says_which_layout_is_faster_where() -> None:
+    report = scale_document.report()
+    slower(report, 0.5, sweep="images", size=16, variant="padded")
+    slower(report, 2, sweep="images", size=65_536, variant="lengths", measured=FORWARD)
+    slower(report, 0.5, sweep="distributions", mean=100, variant="padded")
+    words = section(report)
+    # 6 µs by 1.2, and what little is moved.
+    assert "Up to 16 images of 256 slots, 2.0 of them valid, padded is first" in words
+    assert "forward + backward, by up to 3.60 µs, and forward." in words
+    assert "Where images are many" not in words
+    assert "With 100 boxes in 1,024 slots padded is first although 90% of it is padding" in words
+    assert "(not measured)" in words
+
+    slower(report, 2.4, sweep="images", size=16, variant="padded", measured=FORWARD)
+    # 20 % of 3.6 µs, and of what little is moved.
+    assert "and forward at most 0.726 µs behind." in section(report)
+
+
+def test_the_page_says_where_the_model_does_not_hold() -> None:
+    report = scale_document.report()
+    report["machine"]["gpu"] = "NVIDIA H200, 140 GiB, CUDA 13.0"
+    slower(report, 3, sweep="images", size=65_536, variant="offsets", measured=FORWARD)
+    slower(report, 0.6, sweep="pairs", variant="boxloss", pair="f32/f32", size=10**6)
+    slower(report, 1.1, sweep="pairs", variant="boxloss", pair="bf16/u8", size=100)
+    words = section(report)
+    assert "4.00 TB/s of the H200's 4.8." in words
+    assert in_short(report)[1].endswith("4.00 TB/s of the H200's 4.8.")
+    # The line says 3 + 8 µs of 0.6 as much; its bytes come in 6.6 - 3 or 15.6 - 6 µs.
+    assert "By GPU time it is furthest off with 1,000,000 pairs (float32 / float32, " in words
+    assert "it says 67% more than was measured)." in words
+    assert "those of 1,000,000 pairs (float32 / float32, forward) at 8.89 TB/s" in words
+    assert "ragged 1.20 and 3.60" in words
+    assert "worst ragged, forward, with 65,536 images: an image costs time" in words
+    # Of 6.0 µs, beside 6.002.
+    assert "Up to 100 pairs, bfloat16 / uint8 takes up to 0.599 µs longer" in words
+
+    report["machine"]["gpu"] = "NVIDIA GH200 480GB, 95 GiB, CUDA 13.0"
+    words = section(report)
+    assert "4.00 TB/s. Up to" in words
+    assert "caches" not in words
+
+
+def test_a_cluster_is_compared_only_with_what_was_measured() -> None:
+    report = scale_document.report()
+    rows = report["several"]["rows"]
+    report["several"]["rows"] = [row for row in rows if row.get("boxes") != 10**5]
+    report["findings"] = findings(report)
+    words = section(report)
+    assert "2, measured" not in words
+    assert "inside the measured step" not in words
+    assert "| 2, modelled | 282 µs |" in words
 
 
 @pytest.mark.parametrize("several", [True, False])
@@ -559,8 +646,18 @@ def test_the_plot_is_drawn_from_a_document(several: bool, tmp_path: Path) -> Non
     path = tmp_path / "scale.svg"
     plot(scale_document.report(several), path)
     drawn = path.read_text()
-    for words in ("the launch dominates", "float32 / float32, forward", "Pareto, mean 100"):
+    for words in (
+        "the launch dominates",
+        "float32 / float32, forward",
+        "Pareto, mean 100",
+        "Forward + backward, by images of 256 slots (bfloat16 / uint8)",
+        "slots of each of 1,024 images",
+        "1,024 images of 1,024 slots",
+        ">ragged<",
+    ):
         assert words in drawn
+    assert "offsets" not in drawn
+    assert ("and 100 million gradients" in drawn) == several
     assert ("A step of 2 ranks, NCCL" in drawn) == several
 
 
