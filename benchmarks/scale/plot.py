@@ -27,7 +27,7 @@ from .cases import LAYOUTS, RAGGED_PAIR, Row
 from .findings import best_clock, bytes_of_box, chosen, line_of, seconds, timed
 from .measure import BOTH, FORWARD
 from .ranks import COUNT, LOSS, NORMALIZED, STEP, millions, step_with
-from .report import CLOCKS, SHOWN, point_name
+from .report import CLOCKS, layout_name, point_name
 
 # Lines that lie on each other are told apart by their marks, and lengths' is the broad one below.
 STYLES: dict[str, dict[str, Any]] = {
@@ -194,7 +194,7 @@ def _sweep(panel: Panel, rows: list[Row], across: str, clock: str) -> None:
     for name in dict.fromkeys(row["variant"] for row in points):
         drawn = [{**row, "boxes": row["size"]} for row in chosen(points, variant=name)]
         style = {"linestyle": "-", "linewidth": 5 if name == "lengths" else 1.2} | STYLES[name]
-        _points(panel, drawn, clock, label=SHOWN.get(name, name), **style)
+        _points(panel, drawn, clock, label=layout_name(name), **style)
     _log_axes(panel, across, clock)
     title = f"{BOTH.capitalize()}, by {across} ({dtypes(RAGGED_PAIR)})"
     panel.set_title(title, fontsize=9, loc="left")
@@ -211,7 +211,7 @@ def _distributions(panel: Panel, rows: list[Row], crowd: tuple[int, int], clock:
             [seconds(row, clock) * 1e6 for row in drawn],
             _places(names, drawn),
             linestyle="none",
-            label=SHOWN.get(variant, variant),
+            label=layout_name(variant),
             **STYLES[variant],
         )
     longest = {point_name(row): row["longest"] for row in points}

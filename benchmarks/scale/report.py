@@ -23,7 +23,9 @@ SWEEPS = {
 }
 
 
-SHOWN = {"offsets": "ragged"}  # layouts that readers know by another name than the figures
+def layout_name(layout: str) -> str:
+    """As readers know it."""
+    return "ragged" if layout == "offsets" else layout
 
 
 def tables(report: dict[str, Any]) -> Iterator[Table]:
