@@ -32,7 +32,8 @@ padded with their *lengths*, or *ragged*: all in one list, with offsets. *Wall t
 program waits for; *GPU time* is that of replayed CUDA graphs, without the host."""
 SOURCE = """\
 `python -m benchmarks.results_page` writes this page out of the files in `benchmarks/results`, each
-of which was written by the command that stands below its section. No figure was typed."""
+of which was written by the command that stands below its section. Nothing that was measured was
+typed."""
 
 # In the order of the page: the figures of which file, by what.
 SECTIONS: dict[str, ModuleType] = {

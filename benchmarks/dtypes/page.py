@@ -15,7 +15,7 @@ from ..precision.report import SIDES
 from .errors import BOXLOSS, LARGEST_U8, PAIRS, ROUNDING, STORAGE, USUAL, WRAPPING
 from .plot import largest
 from .report import medians
-from .variants import CAST, COMPILED, EAGER, MEASURED, NATIVE
+from .variants import CAST, COMPILED, EAGER, NATIVE
 
 Report = dict[str, Any]
 
@@ -103,7 +103,6 @@ def where_it_pays(report: Report) -> str:
             f"{dtypes(least.pair)} has no kernels of its own and is read element by element; "
             "`core/dtypes/with_dtypes.hpp` lists the pairs that have."
         )
-    words += _in_a_step(groups)
     if compiled:
         words.append(
             "torch.compile fuses the casts into the formula, too; its own kernels, forward and "
@@ -113,22 +112,6 @@ def where_it_pays(report: Report) -> str:
             "as without ([in real detectors](detectors.md))."
         )
     return " ".join(words)
-
-
-def _in_a_step(groups: list[Group]) -> list[str]:
-    """Of the article's batch and dtypes, with what calls cost the host."""
-    ratios = [
-        ratio
-        for group in groups
-        if (group.kind, group.pair, group.measured) == ("lengths", "bf16/u8", MEASURED[1])
-        and (ratio := group.ratio(_row(group, CAST), ["stream"])) is not None
-    ]
-    return [
-        "In a stream of calls, with the host's share, casting first takes "
-        f"{ratio:.2f} times as long for the article's batch by lengths, {dtypes('bf16/u8')}, "
-        "forward and backward."
-        for ratio in ratios
-    ]
 
 
 def errors_explained(report: Report) -> str:

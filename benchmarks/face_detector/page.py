@@ -52,7 +52,7 @@ def section(report: dict[str, Any]) -> str:
     }
     rows = [
         (
-            f"{name}: {each['summary']}",
+            _words(name, each["summary"]),
             *(spread(each["milliseconds"][part]) for part in (COLLATE, *PARTS)),
             spread(each["together"]),
             times(each["speed_up"]),
@@ -99,3 +99,9 @@ def section(report: dict[str, Any]) -> str:
         ),
         measured(report, "h200/article.json"),
     )
+
+
+def _words(name: str, summary: str) -> str:
+    """Both, without what both say."""
+    said = name.partition(" ")[0] + ", "
+    return summary if summary.startswith(name) else f"{name}: {summary.removeprefix(said)}"

@@ -43,7 +43,7 @@ def plot_times(report: dict[str, Any], path: Path) -> None:
         BLUE if name.startswith("boxloss") else PALE_BLUE if "/" in name else GREY for name in names
     ]
     for panel, title, measured in (
-        (panels[0], "copy of the boxes, loss and backward, ms", "together"),
+        (panels[0], "copy of the boxes, loss and backward, ms (speed-up)", "together"),
         (panels[1], "the whole step, network and loss, ms", "step"),
     ):
         milliseconds = [variants[name][measured]["median"] for name in names]
@@ -105,4 +105,4 @@ def _outline(panel: Any, boxes: Tensor, **style: Any) -> None:
 
 def _with_speed_up(name: str, variant: dict[str, Any]) -> str:
     speed_up = variant["speed_up"]
-    return name if speed_up is None else f"{name}  ({times(speed_up)} {BASELINE})"
+    return name if speed_up is None else f"{name}  ({times(speed_up)})"

@@ -39,8 +39,8 @@ def off_words(rows: list[Row], found: dict[str, Any], machine: dict[str, str], c
         words += [
             _furthest(dense, found, "wall"),
             f"Of a single call ({dtypes(PAIR)}, {BOTH}), the host and its wait included, the fixed "
-            f"part is {time(both.fixed)}; for {fewest['boxes']:,} pairs the host works "
-            f"{time(seconds(fewest, 'host'))} of it, and then waits.",
+            f"part is {time(both.fixed)}. Calls that nobody waits for cost the host "
+            f"{time(seconds(fewest, 'host'))} each, of {fewest['boxes']:,} pairs.",
         ]
     return " ".join(words)
 

@@ -42,7 +42,7 @@ def section(report: dict[str, Any]) -> str:
         "rest of it.",
         "![Python's thread, autograd's and the GPU while a loss is computed]"
         "(../benchmarks/results/h200/timeline.svg)",
-        "`python -m benchmarks.timeline --trace DIR` keeps the traces, for TensorBoard, Perfetto.",
+        "`--trace DIR` keeps the traces, for TensorBoard or Perfetto.",
         "### Why a backward takes so long when its kernel takes a few microseconds",
         f"Called again and again, each call waited for, boxloss' backward takes {number(ours)} µs "
         f"of wall time, of which the GPU works {number(_busy(timelines[OURS]['backward']))}. An "

@@ -535,7 +535,7 @@ def test_the_page_says_what_was_found() -> None:
     assert "further than 1e-09 (absolute) from" in words
     assert "With 1,000,000,000 it moves 40% of the bytes in 40% of the time." in words
     assert "leave threads idle" not in words
-    assert "the host works 12.0 µs of it" in words
+    assert "Calls that nobody waits for cost the host 12.0 µs each" in words
     assert "holds up nobody" in words
     assert "padded is first" not in words
     assert "lengths win: 65,536 images take" in words
