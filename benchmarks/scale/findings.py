@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
@@ -48,9 +49,18 @@ def findings(report: dict[str, Any]) -> dict[str, Any]:
         "ragged": ragged(rows, of_lines),
         "distributions": distributions(rows),
     }
-    if several := report.get("several"):
-        found["ranks"] = of_ranks(several["rows"], several["ranks"])
+    several = report.get("several", {"rows": [], "ranks": 0})
+    whole = of_whole_sizes(several["rows"])
+    if len({row["boxes"] for row in chosen(whole, part="step")}) > 1:  # or there is no line
+        found["ranks"] = of_ranks(whole, several["ranks"])
     return found
+
+
+def of_whole_sizes(rows: list[Row]) -> list[Row]:
+    """Without the steps of a size that a run was cut short in."""
+    steps = Counter(row["boxes"] for row in chosen(rows, part="step"))
+    most = max(steps.values(), default=0)
+    return [row for row in rows if row["part"] != "step" or steps[row["boxes"]] == most]
 
 
 def lines(rows: list[Row]) -> list[Row]:

@@ -521,6 +521,18 @@ def test_findings_are_what_the_times_were_made_of() -> None:
     assert gpus[8]["count"] == pytest.approx(90e-6, rel=1e-3)
 
 
+def test_sizes_that_a_run_was_cut_short_in_are_left_out() -> None:
+    report = scale_document.report()
+    rows = report["several"]["rows"]
+    sizes = list(dict.fromkeys(row["boxes"] for row in chosen(rows, part="step")))
+    for cut_short, whole in ((1, len(sizes) - 1), (len(rows) - 6, 0), (len(rows), 0)):
+        report["several"]["rows"] = rows[: len(rows) - cut_short]
+        found = findings(report)
+        assert ("ranks" in found) == (whole > 1)
+        if whole > 1:
+            assert [share["boxes"] for share in found["ranks"]["shares"]] == sizes[:whole]
+
+
 def test_the_page_says_what_was_found() -> None:
     words = section(scale_document.report())
     assert words.startswith("## Scale")
