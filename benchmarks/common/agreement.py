@@ -18,6 +18,7 @@ from torch import Tensor
 # and `side` bounds every derivative of an area; none has more than 24 roundings: under 128 side/U.
 LOSS_ROUNDINGS = 32
 GRADIENT_ROUNDINGS = 128
+UNIT = 2.0**-24  # a rounding in float32
 
 # A sum of n terms has n - 1 roundings, and in an unknown order all of them may hit the total: n * u
 # bounds them but says nothing at 33 million boxes. Taken as independent with mean zero they stay

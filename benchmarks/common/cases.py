@@ -75,7 +75,7 @@ def ragged_case(
     generator: torch.Generator,
 ) -> Case:
     """Pictures with lengths[b] boxes each, in every layout. All but the result is on the CPU."""
-    pred_dtype, target_dtype = _dtypes(pair)
+    pred_dtype, target_dtype = dtypes_of(pair)
     truths = true_boxes(int(lengths.sum()), generator)
     boxes = [each.to(target_dtype) for each in truths.split(lengths.tolist())]
     target, _ = collate_padded(boxes, slots)
@@ -109,7 +109,7 @@ def ragged_case(
 
 def dense_case(pair: str, boxes: int, device: torch.device, seed: int = 0) -> Case:
     generator = torch.Generator(device).manual_seed(seed)
-    pred_dtype, target_dtype = _dtypes(pair)
+    pred_dtype, target_dtype = dtypes_of(pair)
     truths = true_boxes(boxes, generator)
     pred = near(truths, generator).to(pred_dtype).requires_grad_()
     target = truths.to(target_dtype)
@@ -126,7 +126,7 @@ def dense_case(pair: str, boxes: int, device: torch.device, seed: int = 0) -> Ca
     )
 
 
-def _dtypes(pair: str) -> tuple[torch.dtype, torch.dtype]:
+def dtypes_of(pair: str) -> tuple[torch.dtype, torch.dtype]:
     pred, target = pair.split("/")
     return DTYPES[pred], DTYPES[target]
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,13 @@ def quiet_axes(panel: Any) -> None:
     panel.spines[["left", "bottom"]].set_color(GREY)
     panel.tick_params(labelsize=8, colors=DARK)
     panel.minorticks_off()
+
+
+def outline(panel: Any, box: Sequence[float], **style: Any) -> None:
+    """An xyxy box over what imshow drew."""
+    x1, y1, x2, y2 = box
+    corner = x1 - 0.5, y1 - 0.5  # imshow has the first pixel's middle at 0
+    panel.add_patch(pyplot().Rectangle(corner, x2 - x1, y2 - y1, fill=False, **style))
 
 
 def where(machine: dict[str, str]) -> str:

@@ -11,12 +11,10 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from ..common.agreement import LOSS_ROUNDINGS, DisagreementError, steepness
+from ..common.agreement import LOSS_ROUNDINGS, UNIT, DisagreementError, steepness
 from ..common.losses import giou
 from .cases import Batch, Case
 from .kernels import STEP, Launch
-
-UNIT = torch.finfo(torch.float32).eps / 2
 
 # A loss' derivative by a coordinate is a sum of terms of at most 5 side / U together (see
 # common.agreement), and 4 coordinates move. Twice that, because the boxes for which side / U is

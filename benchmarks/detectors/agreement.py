@@ -22,6 +22,7 @@ from torch import Tensor
 from ..common.agreement import (
     GRADIENT_ROUNDINGS,
     LOSS_ROUNDINGS,
+    UNIT,
     Truth,
     compare,
     steepness,
@@ -37,7 +38,6 @@ from .dense_cases import BINS, BOX_LEAVES, DenseCase
 from .detr_cases import EOS_COEFFICIENT, GIOU_WEIGHT, L1_WEIGHT, VFL_WEIGHT, DetrCase
 from .variants import load_aligned, matched
 
-UNIT = 2.0**-24  # a rounding; everything is computed in fp32
 FACTOR_ROUNDINGS = 8  # a weight, a normalizer, and their quotient or product with a pair's
 X = LARGEST_LOGIT
 

@@ -12,11 +12,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..common.agreement import GRADIENT_ROUNDINGS, LOSS_ROUNDINGS, DisagreementError
+from ..common.agreement import GRADIENT_ROUNDINGS, LOSS_ROUNDINGS, UNIT, DisagreementError
 from ..common.losses import Loss, giou
 from .variants import Targets
-
-FP32 = 2.0**-24  # a rounding
 
 
 def probe_predictions(boxes: list[Tensor], slots: int, dtype: torch.dtype, seed: int) -> Tensor:
@@ -40,7 +38,7 @@ def check(name: str, loss: Loss, pred: Tensor, targets: Targets, boxes: list[Ten
 
     truth, truth_gradient, steepest = _reference(pred.cpu(), boxes)
     longest_sum = sum(pred.shape[:2])  # the loop adds slots, then pictures
-    tolerance = 2 * (LOSS_ROUNDINGS + longest_sum) * FP32  # a loss is at most 2
+    tolerance = 2 * (LOSS_ROUNDINGS + longest_sum) * UNIT  # a loss is at most 2
     # NaN must fail, hence "not within" and not "beyond".
     if not abs(value.item() - truth) <= tolerance:
         raise DisagreementError(
@@ -49,7 +47,7 @@ def check(name: str, loss: Loss, pred: Tensor, targets: Targets, boxes: list[Ten
         )
     # The gradient is computed in fp32 and rounded once to the predictions' dtype.
     rounding = torch.finfo(pred.dtype).eps / 2
-    allowed = GRADIENT_ROUNDINGS * FP32 * steepest + rounding * truth_gradient.abs()
+    allowed = GRADIENT_ROUNDINGS * UNIT * steepest + rounding * truth_gradient.abs()
     excess = (gradient.cpu().double() - truth_gradient).abs() - allowed
     if not bool((excess <= 0).all()):
         where = int(excess.nan_to_num(nan=torch.inf).argmax())

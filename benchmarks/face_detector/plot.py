@@ -7,8 +7,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from ..common.bars import number
 from ..common.losses import giou
 from ..common.output import (
@@ -17,6 +15,7 @@ from ..common.output import (
     GREY,
     LINES,
     PALE_BLUE,
+    outline,
     pyplot,
     quiet_axes,
     save_figure,
@@ -80,8 +79,10 @@ def plot_pictures(report: Report, path: Path) -> None:
         panel.set_axis_off()
     for panel, each in zip(panels[0], report.result.shown, strict=False):
         panel.imshow(each.picture.numpy(), cmap="gray", vmin=0, vmax=255)
-        _outline(panel, each.boxes, edgecolor=LINES[2])
-        _outline(panel, each.predictions, edgecolor=LINES[1], linestyle="--")
+        for box in each.boxes.tolist():
+            outline(panel, box, edgecolor=LINES[2], linewidth=1.8)
+        for box in each.predictions.tolist():
+            outline(panel, box, edgecolor=LINES[1], linewidth=1.8, linestyle="--")
         mean = giou(each.predictions, each.boxes.float()).mean().item()
         panel.set_title(f"GIoU {mean:.2f}", fontsize=9)
     steps, mean = report.settings["steps"], report.result.held_out_mean_giou
@@ -94,13 +95,6 @@ def plot_pictures(report: Report, path: Path) -> None:
         color=DARK,
     )
     save_figure(figure, path)
-
-
-def _outline(panel: Any, boxes: Tensor, **style: Any) -> None:
-    for x1, y1, x2, y2 in boxes.tolist():
-        corner = x1 - 0.5, y1 - 0.5  # imshow has the first pixel's middle at 0
-        shape = pyplot().Rectangle(corner, x2 - x1, y2 - y1, fill=False, linewidth=1.8, **style)
-        panel.add_patch(shape)
 
 
 def _with_speed_up(name: str, variant: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from torch import Tensor
 from ..common.agreement import (
     GRADIENT_ROUNDINGS,
     LOSS_ROUNDINGS,
+    UNIT,
     DisagreementError,
     Truth,
     compare,
@@ -25,8 +26,6 @@ from ..common.agreement import (
 )
 from .cases import Case
 from .variants import PairLoss, corners, giou_of, iou_and_union
-
-UNIT = 2.0**-24  # a rounding; everything is computed in fp32
 
 # A pair's factors come after its loss, or after any of its derivatives: its weight, the normalizer,
 # the weights of GIoU and L1, and sums of those two. A pair's L1 distance has 3 roundings of its

@@ -14,13 +14,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..common.agreement import LOSS_ROUNDINGS, DisagreementError
+from ..common.agreement import LOSS_ROUNDINGS, UNIT, DisagreementError
 from .cases import ASSIGNER, LARGEST_LOGIT, Case
 from .formulas import CLOSE_TO_ZERO, FOCAL_ALPHA, class_cost, padded_cost, padded_overlaps
 from .matchers import Matches
 from .variants import Costs
-
-UNIT = 2.0**-24  # a rounding; everything is computed in fp32
 
 # A term's factor, a sign, and at most three additions to the other terms; L1 has 3 roundings of its
 # own besides, for the differences of its numbers are exact.

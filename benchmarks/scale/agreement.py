@@ -11,6 +11,7 @@ from torch import Tensor
 from ..common.agreement import (
     GRADIENT_ROUNDINGS,
     LOSS_ROUNDINGS,
+    UNIT,
     Truth,
     compare,
     rounding_to,
@@ -22,7 +23,6 @@ from ..common.losses import giou
 from ..loss_only.agreement import EPS_SHIFT, truth
 from .cases import Subject, chunks
 
-UNIT = torch.finfo(torch.float32).eps / 2
 SAMPLE = 2**16  # boxes at the beginning, in the middle and at the end, whose gradient is looked at
 
 Differences = dict[str, float]  # of each loss from the exact one

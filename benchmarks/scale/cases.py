@@ -14,7 +14,7 @@ import torch
 from boxloss.torch import giou_loss
 from torch import Tensor
 
-from ..common.cases import DTYPES, Case, near, ragged_case, seed_case, true_boxes
+from ..common.cases import Case, dtypes_of, near, ragged_case, seed_case, true_boxes
 from ..common.losses import giou, masked_loss
 from .settings import Settings
 
@@ -40,11 +40,6 @@ class Subject:
 
 
 # Dense pairs
-
-
-def dtypes_of(pair: str) -> tuple[torch.dtype, torch.dtype]:
-    pred, target = pair.split("/")
-    return DTYPES[pred], DTYPES[target]
 
 
 def bytes_of_pair(pair: str) -> tuple[int, int]:

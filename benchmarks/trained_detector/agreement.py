@@ -17,6 +17,7 @@ from torch import Tensor
 from ..common.agreement import (
     GRADIENT_ROUNDINGS,
     LOSS_ROUNDINGS,
+    UNIT,
     Truth,
     compare,
     rounding_to,
@@ -27,7 +28,6 @@ from .model import CELLS
 from .pictures import Assigned
 from .variants import Variant, positions
 
-UNIT = 2.0**-24  # a rounding in fp32
 JITTER = 8  # pixels
 
 

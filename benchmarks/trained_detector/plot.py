@@ -14,6 +14,7 @@ from ..common.output import (
     BLUE,
     DARK,
     LINES,
+    outline,
     pyplot,
     quiet_axes,
     save_figure,
@@ -118,9 +119,9 @@ def plot_pictures(report: dict[str, Any], path: Path) -> None:
             picture, truths = source[index]
             panel.imshow(picture.numpy(), cmap="gray", vmin=0, vmax=255, interpolation="nearest")
             for box in truths.tolist():
-                _outline(panel, box, edgecolor=LINES[2], linewidth=2.2)
+                outline(panel, box, edgecolor=LINES[2], linewidth=2.2)
             for *box, score in found:
-                _outline(panel, box, edgecolor=LINES[1], linewidth=1.4, linestyle="--")
+                outline(panel, box, edgecolor=LINES[1], linewidth=1.4, linestyle="--")
                 panel.text(
                     *box[:2], f"{score:.2f}", color="white", fontsize=6, va="top", bbox=LABEL
                 )
@@ -135,9 +136,3 @@ def plot_pictures(report: dict[str, Any], path: Path) -> None:
     save_figure(figure, path)
     with Image.open(path) as drawn:  # few colours are enough, in half the bytes
         drawn.convert("RGB").quantize(COLOURS_IN_PICTURES).save(path, optimize=True)
-
-
-def _outline(panel: Any, box: list[float], **style: Any) -> None:
-    x1, y1, x2, y2 = box
-    corner = x1 - 0.5, y1 - 0.5  # imshow has the first pixel's middle at 0
-    panel.add_patch(pyplot().Rectangle(corner, x2 - x1, y2 - y1, fill=False, **style))
