@@ -28,6 +28,10 @@ def spread(each: Spread) -> str:
     return middle if low == middle == high else f"{middle} ({low} to {high})"
 
 
+def picture(words: str, file: str) -> str:
+    return f"![{words}]({RESULTS}/{file})"
+
+
 def measured(report: Mapping[str, Any], file: str) -> str:
     """By which machine and command, and where all figures are."""
     machine = report["machine"]

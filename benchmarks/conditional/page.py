@@ -9,7 +9,7 @@ import statistics
 from typing import Any
 
 from ..common.bars import number
-from ..common.page import details, measured, paragraphs, table
+from ..common.page import details, measured, paragraphs, picture, table
 from .cases import SLOTS, WARP
 from .kernels import AROUND_FORMULA, BEFORE_READING, IN_TURN, NO_BRANCH, VARIANTS
 from .measure import Cell
@@ -20,9 +20,8 @@ HIDDEN = 0.01  # of the time: what costs no more does not show
 MULTIPROCESSORS = {"H200": 132}  # of GPUs that measured; the figures do not tell
 SCHEDULERS = 4  # of a multiprocessor
 
-PICTURE = (
-    "![What a branch over invalid slots leaves of a kernel's time]"
-    "(../benchmarks/results/h200/conditional.svg)"
+PICTURE = picture(
+    "What a branch over invalid slots leaves of a kernel's time", "h200/conditional.svg"
 )
 
 

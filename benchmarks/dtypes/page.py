@@ -9,7 +9,7 @@ from typing import Any
 
 from ..common.bars import DTYPES, dtypes, number
 from ..common.groups import CLOCK_WORDS, Group, Row, groups_in, or_dash, pairs_of
-from ..common.page import details, measured, paragraphs, table
+from ..common.page import details, measured, paragraphs, picture, spread, table
 from ..precision.measure import PICTURE
 from ..precision.report import SIDES
 from .errors import BOXLOSS, LARGEST_U8, PAIRS, ROUNDING, STORAGE, USUAL, WRAPPING
@@ -33,8 +33,10 @@ def section(report: Report) -> str:
     return paragraphs(
         "## Reading bfloat16 and uint8 boxes as they are",
         answer(report),
-        "![GPU time with and without casts, and the errors of dtypes by the side of the boxes]"
-        "(../benchmarks/results/h200/dtypes.svg)",
+        picture(
+            "GPU time with and without casts, and the errors of dtypes by the side of the boxes",
+            "h200/dtypes.svg",
+        ),
         _table_of_largest(report),
         "Times in µs with their quartiles. Moved: the bytes that a variant has to read and write, "
         "casts and their backward included; peak: the most memory that a call holds beyond its "
@@ -224,8 +226,8 @@ def _time(group: Group, name: str) -> str:
     clock = group.clocks[0]
     if row is None or clock not in row.seconds:
         return "-"
-    low, high = (number(end * 1e6) for end in row.spread[clock])
-    return f"{number(row.seconds[clock] * 1e6)} ({low} to {high})"
+    low, high = row.spread[clock]
+    return spread({"median": row.seconds[clock] * 1e6, "low": low * 1e6, "high": high * 1e6})
 
 
 def _cast_groups(report: Report) -> list[Group]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..common.bars import number
-from ..common.page import measured, paragraphs, spread, table
+from ..common.page import measured, paragraphs, picture, spread, table
 from .report import times
 from .training import COLLATE, PARTS
 from .variants import BASELINE
@@ -79,7 +79,7 @@ def section(report: dict[str, Any]) -> str:
         f"and copies. The network takes {number(network)} ms, so the loop makes a step "
         f"{longer[SLOWEST]} times as long as with boxloss, and the padded formula {longer[EAGER]} "
         "times: what is there to be saved depends on what was there before.",
-        "![Milliseconds of the loss and of the whole step](../benchmarks/results/h200/article.svg)",
+        picture("Milliseconds of the loss and of the whole step", "h200/article.svg"),
         table(headings, rows),
         "Medians, quartiles in brackets, wall time. Each part waits for its own work on the GPU. "
         "All variants compute the loss of the same predictions, one after the other, in an order "

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from ..common.bars import dtypes, number
-from ..common.page import details, measured, paragraphs, table
+from ..common.page import details, measured, paragraphs, picture, table
 from .cases import Row
 from .findings import best_clock, chosen, seconds, timed
 from .measure import BOTH, FORWARD
@@ -19,8 +19,6 @@ from .page_ranks import cluster_words, rank_words
 from .ranks import PAIR
 from .report import CLOCKS
 from .words import cell, memory_of, mostly_calls, rounded, time
-
-PICTURE = "../benchmarks/results/h200/scale.svg"
 
 
 def section(report: dict[str, Any]) -> str:
@@ -40,7 +38,7 @@ def section(report: dict[str, Any]) -> str:
     return paragraphs(
         "## Scale: boxes, images, slots and GPUs",
         _answer(report, clock),
-        f"![Time over the number of boxes, images, slots and GPUs]({PICTURE})",
+        picture("Time over the number of boxes, images, slots and GPUs", "h200/scale.svg"),
         _table(rows, clock),
         layout_words(rows, report["one"]["settings"], found, clock),
         model_words(found, clock),

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from ..common.bars import number
+from ..common.page import spread
 from .cases import Row
 
 MOSTLY_CALLS = 10**7  # boxes of each GPU: up to so many, a step is what its calls cost
@@ -26,8 +27,7 @@ def rounded(boxes: float) -> str:
 def cell(rows: list[Row], clock: str) -> str:
     if not rows or clock not in rows[0]["microseconds"]:
         return "-"
-    each = rows[0]["microseconds"][clock]
-    return f"{number(each['median'])} ({number(each['p10'])} to {number(each['p90'])})"
+    return spread(rows[0]["microseconds"][clock])
 
 
 def memory_of(machine: dict[str, str]) -> tuple[str, float] | None:

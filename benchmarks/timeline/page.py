@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..common.bars import number
-from ..common.page import details, measured, paragraphs, spread, table
+from ..common.page import details, measured, paragraphs, picture, spread, table
 from .contexts import CONTEXTS, FENCE
 from .events import GPU
 
@@ -40,8 +40,9 @@ def section(report: dict[str, Any]) -> str:
         "The loss of the article's batch and its backward, traced: an eager loss has the GPU busy "
         f"{min(busy):.0%} to {max(busy):.0%} of its time, and the GPU waits for the host in the "
         "rest of it.",
-        "![Python's thread, autograd's and the GPU while a loss is computed]"
-        "(../benchmarks/results/h200/timeline.svg)",
+        picture(
+            "Python's thread, autograd's and the GPU while a loss is computed", "h200/timeline.svg"
+        ),
         "`--trace DIR` keeps the traces, for TensorBoard or Perfetto.",
         "### Why a backward takes so long when its kernel takes a few microseconds",
         f"Called again and again, each call waited for, boxloss' backward takes {number(ours)} µs "

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..common.bars import number
-from ..common.page import RESULTS, measured, paragraphs, spread, table
+from ..common.page import measured, paragraphs, picture, spread, table
 from .report import PART_OF_BEST, Figures, reached, threshold
 from .variants import EAGER, FUSED, SLOWEST, VARIANTS
 
@@ -22,10 +22,14 @@ def section(report: dict[str, Any]) -> str:
     return paragraphs(
         "## A detector, trained",
         _answer(runs, enough),
-        "![Held-out pictures with true and predicted boxes, before and after training]"
-        f"({RESULTS}/h200/trained-pictures.png)",
-        "![Average precision over seconds of training, and training losses over steps]"
-        f"({RESULTS}/h200/trained.svg)",
+        picture(
+            "Held-out pictures with true and predicted boxes, before and after training",
+            "h200/trained-pictures.png",
+        ),
+        picture(
+            "Average precision over seconds of training, and training losses over steps",
+            "h200/trained.svg",
+        ),
         table(headings, [_row(name, run, enough) for name, run in runs.items()]),
         "loss: of the boxes, forward and backward, within the step. Medians, in brackets the 10th "
         f"and 90th percentile. Trained: AP50 is {enough:.3f}, {PART_OF_BEST:.0%} of the best that "
