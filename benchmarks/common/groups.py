@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
+
+from .spread import summary
 
 CLOCKS = ("gpu", "stream", "wall", "host")  # the first that a row has is the one it is judged by
 CLOCK_WORDS = {"gpu": "GPU time", "stream": "wall time in a stream", "wall": "wall time"}
@@ -54,13 +55,11 @@ def sampled_rows(
     """As `timed_rows`, from each clock's samples by name: medians with their quartiles."""
     rows = []
     for name in next(iter(clocks.values())):
-        quartiles = {
-            clock: statistics.quantiles(samples[name], n=4, method="inclusive")
-            for clock, samples in clocks.items()
-            if name in samples
+        found = {c: summary(samples[name]) for c, samples in clocks.items() if name in samples}
+        medians = {clock: each["median"] for clock, each in found.items()}
+        spread = {
+            clock: (each["lower_quartile"], each["upper_quartile"]) for clock, each in found.items()
         }
-        medians = {clock: median for clock, (_, median, _) in quartiles.items()}
-        spread = {clock: (low, high) for clock, (low, _, high) in quartiles.items()}
         rows.append(Row(name, medians, notes.get(name, ""), spread=spread))
     return rows
 

@@ -44,9 +44,7 @@ def _loss(pred: Any, target: Any, lengths: Any) -> Any:
     return total / jnp.maximum(lengths.sum(), 1).astype(jnp.float32)
 
 
-@jax.jit
-def _forward(pred: Any, target: Any, lengths: Any) -> Any:
-    return _loss(pred, target, lengths)
+_forward = jax.jit(_loss)
 
 
 @jax.jit

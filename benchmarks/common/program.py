@@ -21,7 +21,7 @@ from .agreement import DisagreementError
 from .groups import Group, document
 from .losses import UnavailableError
 from .machine import describe
-from .output import write_json
+from .output import check_paths, write_json
 from .timing import Effort
 
 THOROUGH, QUICK = Effort(0.5, 5), Effort(0.02, 3)
@@ -38,9 +38,10 @@ class Loadable(Protocol[Case, Loaded]):
     def load(self) -> Callable[[Case], Loaded]: ...  # raises UnavailableError
 
 
-def open_console(width: int = 120) -> Console:
+def open_console(width: int = 120, soft_wrap: bool = False) -> Console:
     # Without a terminal rich assumes 80 columns, which the tables exceed.
-    return Console(highlight=False, width=None if sys.stdout.isatty() else width)
+    width_here = None if sys.stdout.isatty() else width
+    return Console(highlight=False, width=width_here, soft_wrap=soft_wrap)
 
 
 def begin(
@@ -116,6 +117,14 @@ def make_parser(
     parser.add_argument("--quick", action="store_true", help="small and short, in seconds")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured")
     return parser
+
+
+def parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
+    """With a device that there is, and paths that can be written to."""
+    options = parser.parse_args(arguments)
+    options.device = chosen_device(parser, options.device)
+    check_paths(parser, options)
+    return options
 
 
 def add_implementations(parser: argparse.ArgumentParser) -> None:

@@ -6,16 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
+import torch
 
 
 def tenths(samples: Sequence[float], scale: float = 1.0) -> dict[str, float]:
     """The median, and what a tenth of the samples is below and above, all times `scale`."""
-    low, middle, high = np.percentile(samples, (10, 50, 90)) * scale
-    return {"median": float(middle), "p10": float(low), "p90": float(high)}
+    low, middle, high = (each * scale for each in _quantiles(samples, (0.1, 0.5, 0.9)))
+    return {"median": middle, "p10": low, "p90": high}
 
 
 def summary(samples: Sequence[float]) -> dict[str, float]:
     """The median, and the quartiles."""
-    low, middle, high = np.percentile(samples, (25, 50, 75))
-    return {"median": float(middle), "lower_quartile": float(low), "upper_quartile": float(high)}
+    low, middle, high = _quantiles(samples, (0.25, 0.5, 0.75))
+    return {"median": middle, "lower_quartile": low, "upper_quartile": high}
+
+
+def _quantiles(samples: Sequence[float], shares: Sequence[float]) -> list[float]:
+    values, wanted = (torch.tensor(each, dtype=torch.float64) for each in (samples, shares))
+    return [float(each) for each in values.quantile(wanted)]

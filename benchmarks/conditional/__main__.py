@@ -28,8 +28,8 @@ from rich.progress import track
 
 from ..common.agreement import DisagreementError
 from ..common.losses import UnavailableError
-from ..common.output import check_paths, write_json
-from ..common.program import begin, chosen_device, make_parser, open_console
+from ..common.output import write_json
+from ..common.program import begin, make_parser, open_console, parsed
 from ..common.resume import earlier, is_kept
 from ..common.timing import Effort
 from .cases import LAYOUTS, SHARES, Batch, make_batch, make_case
@@ -130,10 +130,7 @@ def effort(settings: dict[str, Any]) -> Effort:
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = make_parser("conditional", __doc__)
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw it")
-    options = parser.parse_args(arguments)
-    options.device = chosen_device(parser, options.device)
-    check_paths(parser, options)
-    return options
+    return parsed(parser, arguments)
 
 
 if __name__ == "__main__":

@@ -34,8 +34,7 @@ from ..common.counts import peak_bytes_on
 from ..common.groups import Group, document, sampled_rows
 from ..common.losses import Loss
 from ..common.machine import describe
-from ..common.output import check_paths
-from ..common.program import QUICK, carry_out, chosen_device, load_available, make_parser
+from ..common.program import QUICK, carry_out, load_available, make_parser, parsed
 from ..common.report import table
 from ..common.timing import Calls, Effort, backward, gpu_samples, gradient, stream_samples
 from ..loss_only.agreement import check, truth
@@ -148,9 +147,7 @@ def measure(
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = make_parser("dtypes", __doc__)
     parser.add_argument("--plot", type=Path, metavar="FILE", help=".svg, .png or .pdf")
-    options = parser.parse_args(arguments)
-    options.device = chosen_device(parser, options.device)
-    check_paths(parser, options)
+    options = parsed(parser, arguments)
     quick, on_cpu = options.quick, options.device.type == "cpu"
     options.effort = QUICK if quick else THOROUGH
     options.sizes = QUICK_SIZES if quick else DENSE_SIZES_ON_CPU if on_cpu else DENSE_SIZES

@@ -22,7 +22,12 @@ from ..common.agreement import DisagreementError
 from ..common.losses import Loss, UnavailableError
 from ..common.machine import describe
 from ..common.output import check_paths, write_json
-from ..common.program import add_implementations, check_implementations, chosen_device
+from ..common.program import (
+    add_implementations,
+    check_implementations,
+    chosen_device,
+    open_console,
+)
 from .agreement import check, probe_predictions
 from .data import DATA, Pictures
 from .model import SCALES, FaceDetector, Scale
@@ -42,9 +47,7 @@ See more: --steps 500 predicts better, --variants mask torch.compile boxloss-len
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     options = parse(arguments)
-    # Without a terminal rich assumes 80 columns, which the table exceeds.
-    width = None if sys.stdout.isatty() else 100
-    console = Console(highlight=False, soft_wrap=True, width=width)
+    console = open_console(100, soft_wrap=True)
     console.print(QUESTION, style="bold")
     scale = SCALES[options.scale]
     settings = {

@@ -29,14 +29,7 @@ from rich.console import Console
 from ..common.counts import counted_rows, counts_on
 from ..common.groups import Group, Row, timed_rows
 from ..common.losses import UnavailableError
-from ..common.output import check_paths
-from ..common.program import (
-    QUICK,
-    carry_out,
-    chosen_device,
-    load_available,
-    make_parser,
-)
+from ..common.program import QUICK, carry_out, load_available, make_parser, parsed
 from ..common.report import table
 from ..common.timing import Call, Calls, Effort, gpu_times, host_times, stream_times
 from . import agreement, matchers
@@ -169,10 +162,7 @@ def _group(case: Case, measured: str, rows: list[Row], moved: int | None = None)
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = make_parser("matcher", __doc__)
     parser.add_argument("--cases", nargs="+", choices=KINDS, default=KINDS, help="default: all")
-    options = parser.parse_args(arguments)
-    options.device = chosen_device(parser, options.device)
-    check_paths(parser, options)
-    return options
+    return parsed(parser, arguments)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ from typing import Any
 import torch
 
 from ..common.losses import UnavailableError
-from ..common.output import check_paths, write_json
-from ..common.program import begin, chosen_device, make_parser, open_console
+from ..common.output import write_json
+from ..common.program import begin, make_parser, open_console, parsed
 from .losses import IN_PIXELS, ROUNDED, VARIANTS, PairLoss, Variant
 from .measure import PICTURE, Pairs, make_pairs, measure, measure_rounding
 from .report import DTYPES, MEASURES, ROUNDING, SIDES, Row, plot, table, table_of_large
@@ -118,10 +118,7 @@ def _finite(value: Any) -> Any:
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = make_parser("precision", __doc__)
     parser.add_argument("--plot", type=Path, metavar="FILE", help=".svg, .png or .pdf")
-    options = parser.parse_args(arguments)
-    options.device = chosen_device(parser, options.device)
-    check_paths(parser, options)
-    return options
+    return parsed(parser, arguments)
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ from rich.progress import Progress
 
 from ..common.agreement import DisagreementError
 from ..common.losses import UnavailableError
-from ..common.output import check_paths, write_json
-from ..common.program import begin, chosen_device, make_parser, open_console
+from ..common.output import write_json
+from ..common.program import begin, make_parser, open_console, parsed
 from ..common.resume import earlier, is_kept
 from .cases import Job, Row, jobs, needed_bytes
 from .findings import findings
@@ -168,11 +168,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--gpus", type=int, default=2, help='in part "several"; on the CPU processes; default: 2'
     )
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw it")
-    options = parser.parse_args(arguments)
-    options.device = chosen_device(parser, options.device)
+    options = parsed(parser, arguments)
     if options.gpus < 2:
         parser.error(f"--gpus: {options.gpus} given; 2 or more allowed")
-    check_paths(parser, options)
     return options
 
 

@@ -33,8 +33,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..common.agreement import DisagreementError
-from ..common.output import check_paths, write_json
-from ..common.program import begin, chosen_device, make_parser, open_console
+from ..common.output import write_json
+from ..common.program import begin, make_parser, open_console, parsed
 from ..common.resume import earlier, is_kept
 from ..face_detector.data import Split
 from .agreement import check
@@ -150,10 +150,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         metavar="FILE.svg",
         help="draw the training, and in FILE-pictures.png held-out pictures with their boxes",
     )
-    options = parser.parse_args(arguments)
-    options.device = chosen_device(parser, options.device)
-    check_paths(parser, options)
-    return options
+    return parsed(parser, arguments)
 
 
 if __name__ == "__main__":
