@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Four clocks for calls that stand side by side: GPU, stream, wall and host time.
 
-Calls take turns (A B C A B C ...), so that a clock that drifts hits all of them alike; the median
-of each is kept, or all samples where the spread is of interest. All times are seconds per call.
+Calls take turns, so that a clock that drifts hits all of them alike, in an order that is drawn anew
+each time, so that none always comes after the slowest; the median of each is kept, or all samples
+where the spread is of interest. All times are seconds per call.
 """
 
 from __future__ import annotations
 
 import math
+import random
 import statistics
 import time
 import warnings
@@ -142,12 +144,13 @@ def _take_turns(measures: dict[str, Callable[[], float]], effort: Effort) -> Sam
         for _ in range(WARM_UPS):
             measure()
     samples: Samples = {name: [] for name in measures}
+    order = random.Random(0)
     start = time.perf_counter()
     for turn in range(MOST_ROUNDS):
         if turn >= effort.fewest_rounds and time.perf_counter() - start > effort.seconds:
             break
-        for name, measure in measures.items():
-            samples[name].append(measure())
+        for name in order.sample(list(measures), len(measures)):
+            samples[name].append(measures[name]())
     return samples
 
 

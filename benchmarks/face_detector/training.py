@@ -186,7 +186,9 @@ def train(
                         value = losses[name](leaf, *targets)
                     with clock(name, "backward"):
                         value.backward()
+                        value = value.detach()  # what is left of the graph is freed on its own time
                 values.append(value.item())
+                del targets
             with clock("network", "update"):
                 optimiser.zero_grad(set_to_none=True)
                 pred.backward(leaf.grad)  # of whichever variant came last: they agree

@@ -7,6 +7,7 @@ Each rank has boxes of its own. A time is the slowest rank's, from a barrier to 
 
 from __future__ import annotations
 
+import random
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -197,8 +198,10 @@ def _rounds(
 ) -> dict[str, dict[str, float]]:
     """Of `count` calls one behind the other, the time of one."""
     seconds = torch.empty(rounds, len(calls), dtype=torch.float64)
+    order = random.Random(0)  # of all ranks the same
+    places = list(enumerate(calls.values()))
     for turn in range(rounds):
-        for place, call in enumerate(calls.values()):
+        for place, call in order.sample(places, len(places)):
             distributed.barrier()
             wait(device)
             start = time.perf_counter()

@@ -97,6 +97,7 @@ class Trainer:
         laps.mark()
         box_loss = self._loss(leaf, *batch.targets)
         box_loss.backward()
+        box_loss = box_loss.detach()  # what is left of its graph is freed on its own time
         laps.mark()
         assert leaf.grad is not None
         faces = logits.new_zeros(logits.numel()).index_fill_(0, batch.positives, 1)
@@ -108,7 +109,7 @@ class Trainer:
         self.optimiser.step()
         self.schedule.step()
         update_average(self._averaged, self._latest, None)
-        return box_loss.detach(), objectness_loss.detach()
+        return box_loss, objectness_loss.detach()
 
 
 def _numbers(model: CellDetector) -> list[Tensor]:

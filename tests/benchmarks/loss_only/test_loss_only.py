@@ -62,10 +62,12 @@ def test_disagreement_stops_it_before_any_time_is_printed(
 
 def test_calls_take_turns() -> None:
     order: list[str] = []
-    calls = {name: lambda name=name: order.append(name) for name in "AB"}
-    times = wall_times(calls, CPU, Effort(seconds=0, fewest_rounds=3))  # type: ignore[arg-type]
-    assert "".join(order[-6:]) == "ABABAB"
-    assert times.keys() == {"A", "B"}
+    calls = {name: lambda name=name: order.append(name) for name in "ABC"}
+    times = wall_times(calls, CPU, Effort(seconds=0, fewest_rounds=20))  # type: ignore[arg-type]
+    turns = ["".join(order[-3 * turn :][:3]) for turn in range(20, 0, -1)]
+    assert {"".join(sorted(turn)) for turn in turns} == {"ABC"}
+    assert len(set(turns)) > 3
+    assert times.keys() == set("ABC")
 
 
 def test_ratios_and_shares_compare_the_same_clock() -> None:
