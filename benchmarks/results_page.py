@@ -32,8 +32,8 @@ padded with their *lengths*, or *ragged*: all in one list, with offsets. *Wall t
 program waits for; *GPU time* is that of replayed CUDA graphs, without the host."""
 SOURCE = """\
 `python -m benchmarks.results_page` writes this page out of the files in `benchmarks/results`, each
-of which was written by the command that stands below its section. Nothing that was measured was
-typed."""
+of which was written by the command that stands below its section. But for the article's own
+figures, nothing that was measured was typed."""
 
 # In the order of the page: the figures of which file, by what.
 SECTIONS: dict[str, ModuleType] = {
@@ -71,7 +71,7 @@ def _anchor(section: str) -> str:
 
 def _machine(machine: dict[str, Any]) -> str:
     packages = ", ".join(f"{name} {machine[name]}" for name in ("boxloss", "triton", "torchvision"))
-    return f"All of it was measured on {where(machine)}, {packages}; {machine['cpu']}."
+    return f"It was measured on {where(machine)}, {packages}; {machine['cpu']}."
 
 
 def main() -> None:

@@ -228,8 +228,8 @@ def _wait(report: Report) -> str:
     alone = report.alone(last["times"])
     return (
         "- **Waiting.** A repetition waits for the one before. One warp alone takes "
-        f"{alone:.1f} µs for {last['times']} of them, and a batch with any valid slot takes at "
-        f"least as long: of {batch_name(last['images'])}, {percent(last['share'])} valid in front, "
+        f"{alone:.1f} µs for {last['times']} of them, which a batch with any valid slot waits "
+        f"for: of {batch_name(last['images'])}, {percent(last['share'])} valid in front, "
         f"the branch leaves {median(last, BEFORE_READING):.1f} of {median(last, NO_BRANCH):.1f} µs."
     )
 
@@ -258,6 +258,8 @@ def _fullest(report: Report, cell: Cell) -> str:
         return ""
     warps, schedulers = threads // WARP // SCHEDULERS, SCHEDULERS * multiprocessors
     found = fullest(cell["active_warps"], warps, schedulers)
+    if abs(found / ratio(cell) - 1) > WORTH:
+        return ""
     return (
         " There all blocks are on the GPU at once, and the scheduler that has most of the warps "
         f"with work ends last: a simple count, in which each of {warps} warps of {schedulers} "

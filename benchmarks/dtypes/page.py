@@ -14,7 +14,7 @@ from ..precision.measure import PICTURE
 from ..precision.report import SIDES
 from .errors import BOXLOSS, LARGEST_U8, PAIRS, ROUNDING, STORAGE, USUAL, WRAPPING
 from .plot import largest
-from .report import medians
+from .report import by_side
 from .variants import CAST, COMPILED, EAGER, NATIVE
 
 Report = dict[str, Any]
@@ -57,13 +57,14 @@ def in_short(report: Report) -> tuple[str, str]:
         f"{_span([cast_ratio(group) for group in groups])} times the "
         f"{CLOCK_WORDS[groups[0].clocks[0]]} and {_span(_counts(groups, 'peak_bytes'))} times the "
         f"memory of reading them as they are ({groups[0].boxes:,} pairs, forward and backward), "
-        f"which adds no error but float32's ({_error(_largest_error(report, 'median'))}).",
+        f"which adds no error but float32's: {_error(_largest_error(report, 'median'))} for the "
+        "median pair of corners.",
     )
 
 
 def answer(report: Report) -> str:
     groups = _cast_groups(report)
-    kept = medians(report["errors"], "xyxy", "bf16/f32", STORAGE, "loss")
+    kept = by_side(report["errors"], "xyxy", "bf16/f32", STORAGE, "loss")
     small, large = (f"{side}-pixel" for side in STORED_SIDES)
     of_small, of_large = (_error(kept[side]) for side in STORED_SIDES)
     median, nine_tenths = (
@@ -72,8 +73,8 @@ def answer(report: Report) -> str:
     return (
         f"Casting to float32 first and then calling the same loss takes "
         f"{_span([cast_ratio(group) for group in groups])} times the "
-        f"{CLOCK_WORDS[groups[0].clocks[0]]} of reading the boxes as they are, moves "
-        f"{_span(_counts(groups, 'least_bytes'))} times the bytes and allocates "
+        f"{CLOCK_WORDS[groups[0].clocks[0]]} of reading the boxes as they are, has to "
+        f"move {_span(_counts(groups, 'least_bytes'))} times the bytes, and allocates "
         f"{_span(_counts(groups, 'peak_bytes'))} times the memory ({groups[0].boxes:,} pairs, "
         "forward and backward). Reading adds no error but float32's: boxloss is within "
         f"{median} of float64 on the stored corners (median; {nine_tenths} for nine tenths). What "
@@ -86,7 +87,11 @@ def where_it_pays(report: Report) -> str:
     groups = [group for group in groups_in(report) if group.pair != UNCAST]
     faster = [group for group in groups if cast_ratio(group) < 1]
     noise = [cast_ratio(group) for group in groups_in(report) if group.pair == UNCAST]
-    compiled = [ratio for group in largest(report) if (ratio := _ratio(group, COMPILED))]
+    compiled = {
+        (group.pair, group.measured): ratio
+        for group in groups_in(report)
+        if group.boxes == largest(report)[0].boxes and (ratio := _ratio(group, COMPILED))
+    }
     least = min(groups, key=cast_ratio)
     extreme = (
         f"{_case(least)}, {dtypes(least.pair)}, {least.measured}, {cast_ratio(least):.2f} times as "
@@ -106,12 +111,16 @@ def where_it_pays(report: Report) -> str:
             "`core/dtypes/with_dtypes.hpp` lists the pairs that have."
         )
     if compiled:
+        ratios = " and ".join(
+            f"{_span([ratio for (_, each), ratio in compiled.items() if each == measured])} times "
+            f"({measured})"
+            for measured in dict.fromkeys(measured for _, measured in compiled)
+        )
         words.append(
-            "torch.compile fuses the casts into the formula, too; its own kernels, forward and "
-            f"backward, take {_span(compiled)} times as long as boxloss, of "
-            f"{largest(report)[0].boxes:,} pairs. In the criteria of dense detectors, where few "
-            "anchors have a box and other work decides, compiled code takes as long with boxloss "
-            "as without ([in real detectors](detectors.md))."
+            "torch.compile fuses the casts into the formula, too; its own kernels take "
+            f"{ratios} as long as boxloss, of {largest(report)[0].boxes:,} pairs of "
+            f"{' or '.join(dict.fromkeys(dtypes(pair) for pair, _ in compiled))}. Where few "
+            "anchors have a box, other work decides: [in real detectors](detectors.md)."
         )
     return " ".join(words)
 
@@ -129,7 +138,7 @@ def errors_explained(report: Report) -> str:
     for half in ("bf16", "f16"):
         pair = f"{half}/f32"
         kept, ours, usual = (
-            _first(medians(rows, "cxcywh", pair, name, "loss"))
+            _first(by_side(rows, "cxcywh", pair, name, "loss"))
             for name in (STORAGE, BOXLOSS, USUAL)
         )
         words.append(
@@ -138,25 +147,26 @@ def errors_explained(report: Report) -> str:
             f"registers {_error(ours[1])}."
         )
         gradient, rounding = (
-            max(_finite(medians(rows, "xyxy", pair, name, "gradient")))
+            max(_finite(by_side(rows, "xyxy", pair, name, "gradient")))
             for name in (BOXLOSS, ROUNDING)
         )
         words.append(
             f"The median gradient of boxloss errs by {_error(gradient)} at most, where rounding "
             f"the exact one to {DTYPES[half]} errs by {_error(rounding)}."
         )
-    wrapped = medians(rows, "xyxy", "f32/u8", WRAPPING, "loss")
+    wrapped = by_side(rows, "xyxy", "f32/u8", WRAPPING, "loss", "nine_tenths")
     wrong = [side for side, error in wrapped.items() if error is None or error > WRONG]
     if wrong:
-        words.append(f"Areas formed in uint8 wrap: from {wrong[0]} pixels on the loss is wrong.")
-    overflown = [
-        side
-        for side, error in medians(rows, "xyxy", "f16/f32", USUAL, "loss").items()
-        if error is None
-    ]
+        words.append(
+            f"Areas formed in uint8 wrap: from {wrong[0]} pixels on the loss of a tenth of the "
+            "pairs or more is wrong."
+        )
+    usual_code = by_side(rows, "xyxy", "f16/f32", USUAL, "loss", "nine_tenths")
+    overflown = [side for side, error in usual_code.items() if error is None]
     if overflown:
         words.append(
-            f"float16 ends at 65,504: at {overflown[0]} pixels the usual code's areas overflow."
+            f"float16 ends at 65,504: from {overflown[0]} pixels on areas of a tenth of the pairs "
+            "or more overflow in the usual code."
         )
     return " ".join(words)
 
@@ -203,7 +213,7 @@ def _table_of_errors(
     for box_format, each in pairs.items():
         for pair in each:
             for name in (STORAGE, BOXLOSS, USUAL, WRAPPING):
-                found = medians(report["errors"], box_format, pair, name, "loss")
+                found = by_side(report["errors"], box_format, pair, name, "loss")
                 if found:
                     words = "storing" if name == STORAGE else name
                     cells = [_error(found[side]) if side in found else "-" for side in sides]

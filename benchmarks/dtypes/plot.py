@@ -24,7 +24,7 @@ from ..common.output import (
 )
 from ..precision.report import SIDES
 from .errors import BOXLOSS, STORAGE, USUAL, WRAPPING
-from .report import medians
+from .report import by_side
 from .variants import CAST, MEASURED, NATIVE
 
 Panel = Any  # matplotlib's Axes; matplotlib is imported only to draw
@@ -72,7 +72,7 @@ def plot(report: dict[str, Any], path: Path) -> None:
     for panel, ((box_format, pair), lines) in zip(others, ERRORS.items(), strict=True):
         exact = []
         for line in lines:
-            errors = medians(report["errors"], box_format, pair, line.variant, "loss")
+            errors = by_side(report["errors"], box_format, pair, line.variant, "loss")
             _line(panel, line, errors)
             exact += [f"{line.label} 0 at {side} pixels" for side, e in errors.items() if e == 0]
         # Zero has no place on this axis; the middle of it is empty.

@@ -24,20 +24,20 @@ def error_table(rows: list[Row], box_format: str) -> Table:
         for measured in MEASURES:
             for name in names:
                 if (name, measured) != (ROUNDING, "loss"):
-                    found = medians(rows, box_format, pair, name, measured)
+                    found = by_side(rows, box_format, pair, name, measured)
                     cells = (scientific(found[side]) if side in found else "-" for side in SIDES)
                     shown.add_row(pair, measured, name, "", *cells)
         shown.add_section()
     return shown
 
 
-def medians(
-    rows: list[Row], box_format: str, pair: str, name: str, measured: str
+def by_side(
+    rows: list[Row], box_format: str, pair: str, name: str, measured: str, share: str = "median"
 ) -> dict[int, float | None]:
-    """By side."""
+    """The error that `share` of the pairs are within."""
     where = (box_format, pair, name)
     return {
-        row["side"]: row[measured]["median"]
+        row["side"]: row[measured][share]
         for row in rows
         if (row["format"], row["dtypes"], row["variant"]) == where
     }

@@ -74,7 +74,7 @@ def section(report: dict[str, Any]) -> str:
         "## A training step of the article",
         f"The loss of {settings['batch']:,} pictures with {settings['slots']} predicted boxes "
         "each, most of them without a true one, takes "
-        f"{fastest} to {slowest_of_ours} ms with boxloss, by layout, where the usual padded and "
+        f"{fastest} to {slowest_of_ours} ms with boxloss, where the usual padded and "
         f"masked formula takes {eager} and a loop over the pictures {slowest}: forward, backward "
         f"and copies. The network takes {number(network)} ms, so the loop makes a step "
         f"{longer[SLOWEST]} times as long as with boxloss, and the padded formula {longer[EAGER]} "
@@ -88,9 +88,8 @@ def section(report: dict[str, Any]) -> str:
         f"Speed-up: of copy, loss and backward, over `{EAGER}`. Whole step: the sum of "
         "these and of the network's forward, backward, update and copy of pictures; nobody waits "
         "in between in real training, where some launches of a loss hide behind the network, and "
-        "autograd is started once for both. The rows of boxloss differ by less than their "
-        "quartiles: the host decides, not the kernel; [GPU times](../README.md#how-fast) tell "
-        "layouts and implementations apart.",
+        "autograd is started once for both. Layouts and implementations of boxloss are told apart "
+        "by [GPU times](../README.md#how-fast): here the host decides, not the kernel.",
         "For context, the article's own figures, on another GPU, an L4, with PyTorch 2.4. It has "
         "no backward, and its loss is the mean GIoU:",
         table(

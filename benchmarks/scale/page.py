@@ -53,7 +53,7 @@ def in_short(report: dict[str, Any]) -> tuple[str, str]:
     clock = best_clock(rows)
     most = _largest(rows, clock)
     return (
-        "From how many boxes on does memory decide?",
+        "From how many boxes on do bytes decide?",
         f"From some {rounded(_balance(found, PAIR, clock))} pairs on ({dtypes(PAIR)}, {BOTH}, "
         f"{CLOCKS[clock]}), of fewer it is the launch; {most['boxes']:,} take "
         f"{time(seconds(most, clock))}, {_rate(most, report['machine'], clock)}.",
@@ -83,10 +83,8 @@ def _answer(report: dict[str, Any], clock: str) -> str:
     words = (
         f"**{most['boxes']:,} pairs take {time(seconds(most, clock))} forward and backward "
         f"({dtypes(PAIR)}, {CLOCKS[clock]}), {_rate(most, report['machine'], clock)}. Up to "
-        f"some {rounded(_balance(found, PAIR, clock))} the launch decides, above it the memory"
+        f"some {rounded(_balance(found, PAIR, clock))} the launch decides, above it the bytes"
     )
-    if clock != "wall":
-        words += f"; by the wall clock up to {rounded(_balance(found, PAIR, 'wall'))}"
     if "ranks" not in found:
         return words + ".**"
     shares = mostly_calls(found["ranks"]["shares"])
@@ -141,8 +139,7 @@ def _narrow(rows: list[Row], pairs: list[str], clock: str) -> list[str]:
         most = max(times[boxes][0] - times[boxes][1] for boxes in slower)
         words.append(
             f"Up to {slower[-1]:,} pairs, {dtypes(pairs[-1])} takes up to {time(most)} longer "
-            f"than {dtypes(pairs[0])} ({BOTH}): its groups of 4 boxes a thread "
-            "[leave threads idle](cuda.md#speed-and-what-limits-it)."
+            f"than {dtypes(pairs[0])} ({BOTH})."
         )
     last = both[-1]
     if last not in slower:

@@ -24,7 +24,8 @@ def layout_words(
 ) -> str:
     parts = [
         *_first_padded(chosen(rows, sweep="images"), settings["article"][1], clock),
-        *_many_images(chosen(rows, sweep="images"), clock),
+        *_sparse(chosen(rows, sweep="images"), "images are many and few slots", "images", clock),
+        *_sparse(chosen(rows, sweep="slots"), "slots are many and few of them", "slots", clock),
         *_crowded(chosen(rows, sweep="distributions"), settings["crowd"], clock),
         "Padded targets are read whole, with lengths or ragged only those that are there; the "
         "gradient is written for all slots in each layout.",
@@ -56,8 +57,8 @@ def _first_padded(rows: list[Row], slots: int, clock: str) -> list[str]:
     ]
 
 
-def _many_images(rows: list[Row], clock: str) -> list[str]:
-    """Of few boxes."""
+def _sparse(rows: list[Row], where: str, what: str, clock: str) -> list[str]:
+    """The largest of a sweep over images of few boxes, or over their slots."""
     size = max(row["size"] for row in rows)
     times = {
         each: _by_layout(chosen(rows, size=size, measured=each), clock) for each in (FORWARD, BOTH)
@@ -70,7 +71,7 @@ def _many_images(rows: list[Row], clock: str) -> list[str]:
         for name, each in times.items()
     )
     win = "lengths win" if first == "lengths" else f"{layout_name(first)} wins"
-    return [f"Where images are many and few slots valid, {win}: {size:,} images take {passes}."]
+    return [f"Where {where} valid, {win}: {size:,} {what} take {passes}."]
 
 
 def _crowded(rows: list[Row], crowd: tuple[int, int], clock: str) -> list[str]:
@@ -104,7 +105,7 @@ def _imbalance(rows: list[Row]) -> str:
     why = f"a warp takes at most {PART_SLOTS} slots of an image, "
     if max(times) < 1 + WORTH_A_WORD:
         return f"{words}{why}so a crowded one holds up nobody."
-    return f"{words}{why}and the one with the most boxes ends last."
+    return f"{words}{why}and presumably the one with the most boxes ends last."
 
 
 def _by_layout(rows: list[Row], clock: str) -> dict[str, float]:

@@ -31,17 +31,12 @@ def model_words(found: dict[str, Any], clock: str) -> str:
 
 def off_words(rows: list[Row], found: dict[str, Any], machine: dict[str, str], clock: str) -> str:
     dense = chosen(rows, sweep="pairs", variant="boxloss")
-    words = [_furthest(dense, found, clock), *_cached(dense, found, machine)]
-    if clock != "wall":
-        both = line_of(found["lines"], PAIR, BOTH, "wall")
-        assert both is not None
-        fewest = min(chosen(dense, pair=PAIR, measured=BOTH), key=lambda row: row["boxes"])
-        words += [
-            _furthest(dense, found, "wall"),
-            f"Of a single call ({dtypes(PAIR)}, {BOTH}), the host and its wait included, the fixed "
-            f"part is {time(both.fixed)}. Calls that nobody waits for cost the host "
-            f"{time(seconds(fewest, 'host'))} each, of {fewest['boxes']:,} pairs.",
-        ]
+    words = [
+        _furthest(dense, found, clock),
+        *_cached(dense, found, machine),
+        "By the wall clock the host comes first: [what a call costs it]"
+        "(cuda.md#what-a-call-costs-the-host).",
+    ]
     return " ".join(words)
 
 

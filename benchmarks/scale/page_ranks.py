@@ -86,7 +86,10 @@ def cluster_words(part: Row, found: dict[str, Any]) -> str:
         lines.append(
             [f"{part['ranks']}, measured", time(took), f"{cost / took:.0%}", *map(time, gradients)]
         )
-        inside = f"; inside the measured step the count costs {time(cost)}"
+        inside = (
+            f" Inside the measured step the count costs {time(cost)}, alone "
+            f"{time(found['collective']['fixed'])}."
+        )
     lines += [
         [
             f"{row['gpus']:,}, modelled",
@@ -102,14 +105,14 @@ def cluster_words(part: Row, found: dict[str, Any]) -> str:
         f"one of {millions(n)} parameters {each:.1f} times"
         for n, each in zip(parameters, times, strict=True)
     )
-    latency = time(found["collective"]["fixed"])
+    worst = found["step"]["worst"]
     words = (
         f"**For a cluster**, modelled from {part['ranks']} GPUs, with {CLUSTER_BOXES:,} boxes on "
         "each: latency grows like log2 of their number, as in a tree, traffic as in a ring, and "
         "every link is taken to be as fast as theirs, which it is not between hosts. Boxes stay "
         "where they are, so the loss' own work does not grow; of the count, four bytes, only the "
-        f"latency does. But for the links that is an upper bound: all of the {latency} is taken to "
-        f"grow, although part of it is the call, its launch and wait{inside}. On "
+        "latency does. It is a rough model: its line through the measured steps is up to "
+        f"{worst:.0%} off.{inside} On "
         f"{most['gpus']:,} GPUs the gradients of a network take so many times as long as the loss "
         f"with its normalizer and backward: {costs}. DistributedDataParallel can hide most of that "
         "behind the network's backward (not measured)."

@@ -132,6 +132,7 @@ def record(
             with record_function("backward"):
                 value.backward()
                 torch.cuda.synchronize()
+            del value  # and its graph, in nobody's range
     if folder:
         profiler.export_chrome_trace(str(folder / f"{name.replace(' ', '-')}.json"))
     events = events_of(profiler)

@@ -8,24 +8,25 @@ from typing import Any
 
 from ..common.bars import number
 from ..common.page import details, measured, paragraphs, picture, spread, table
-from .contexts import CONTEXTS, FENCE
+from .contexts import FENCE, REST_SECONDS, RESTED
 from .events import GPU
 
 OURS, NOTHING, EAGER, LOOP = "boxloss ragged", "nothing, in C++", "mask", "loop"
-ALONE, RESTED = CONTEXTS
 
 
-def backward(report: dict[str, Any], name: str, context: str) -> float:
-    median: float = report["microseconds"][name][context]["backward"]["median"]
+def rested(report: dict[str, Any], name: str, part: str) -> float:
+    """Microseconds."""
+    median: float = report["microseconds"][name][RESTED][part]["median"]
     return median
 
 
 def in_short(report: dict[str, Any]) -> tuple[str, str]:
-    ours, nothing = (number(backward(report, name, ALONE)) for name in (OURS, NOTHING))
+    ours, nothing = (number(rested(report, name, "backward")) for name in (OURS, NOTHING))
     return (
         "Why does backward take longer than its kernel?",
-        f"Of its {ours} µs {nothing} pass without any loss: autograd's start, its thread, and the "
-        f"wait for the GPU. The GPU works {number(_busy(report['timelines'][OURS]['backward']))}.",
+        f"Of its {ours} µs {nothing} pass without any loss, too: autograd's start, its thread, and "
+        f"the wait for the GPU. The GPU works "
+        f"{number(_busy(report['timelines'][OURS]['backward']))}.",
     )
 
 
@@ -33,47 +34,51 @@ def section(report: dict[str, Any]) -> str:
     times, parts, timelines = (
         report[each] for each in ("microseconds", "backward_parts", "timelines")
     )
-    ours, nothing = (backward(report, name, ALONE) for name in (OURS, NOTHING))
+    ours, nothing = (rested(report, name, "backward") for name in (OURS, NOTHING))
+    contexts = list(times[OURS])
     busy = [_share(timelines[name]) for name in (LOOP, EAGER)]
+    traced = sum(each["milliseconds"] for each in timelines[EAGER].values()) * 1e3
+    longer = traced / sum(rested(report, EAGER, part) for part in timelines[EAGER])
     return paragraphs(
         "## Where a loss' time goes",
         "The loss of the article's batch and its backward, traced: an eager loss has the GPU busy "
         f"{min(busy):.0%} to {max(busy):.0%} of its time, and the GPU waits for the host in the "
-        "rest of it.",
+        f"rest of it. Tracing slows the host: `{EAGER}` takes {longer:.1f} times as long as "
+        f"without, so of that time the GPU is busy some {longer * _share(timelines[EAGER]):.0%}.",
         picture(
             "Python's thread, autograd's and the GPU while a loss is computed", "h200/timeline.svg"
         ),
         "`--trace DIR` keeps the traces, for TensorBoard or Perfetto.",
         "### Why a backward takes so long when its kernel takes a few microseconds",
-        f"Called again and again, each call waited for, boxloss' backward takes {number(ours)} µs "
-        f"of wall time, of which the GPU works {number(_busy(timelines[OURS]['backward']))}. An "
-        f"operator in C++ that does nothing takes {number(nothing)}: autograd fills the gradient "
-        "that backward starts from, by a kernel of torch's, and hands over to a thread of its own "
-        "and back; at last somebody waits for the GPU. What is ours is the rest, some "
-        f"{ours - nothing:.0f} µs, less than the quartiles are apart. "
+        f"Called after a rest of {REST_SECONDS * 1e3:g} ms and waited for, boxloss' backward "
+        f"takes {number(ours)} µs of wall time, of which the GPU works "
+        f"{number(_busy(timelines[OURS]['backward']))}. An operator in C++ that does nothing takes "
+        f"{number(nothing)}: autograd fills the gradient that backward starts from, by a kernel of "
+        "torch's, and hands over to a thread of its own and back, which presumably takes longer "
+        "where threads have rested; at last somebody waits for the GPU. What is ours is the rest, "
+        "some "
+        f"{ours - nothing:.0f} µs. "
         "[What a call costs the host](cuda.md#what-a-call-costs-the-host) has its parts and what "
-        "was taken away; in its stream of calls, where nobody waits, all of it is shorter. After "
-        "a rest of milliseconds all of it is longer, presumably for threads that wake up: "
-        f"{number(backward(report, OURS, RESTED))} µs beside "
-        f"{number(backward(report, NOTHING, RESTED))}. In the training step above, other losses, "
-        "the network and the data loader's workers run in between; what they add was not taken "
-        "apart. In real training the loss' backward is part of the network's: start, hand-over "
-        "and wait are paid once a step whatever the loss is.",
+        "was taken away; in its stream of calls, where nobody rests or waits, it takes a fraction "
+        "of that. In the training step above, other losses, the network and the data loader's "
+        "workers run in between; what they add was not taken apart. In real training the loss' "
+        "backward is part of the network's: start, hand-over and wait are paid once a step "
+        "whatever the loss is.",
         table(
-            ("wall time, µs: forward / backward", *CONTEXTS),
+            ("wall time, µs: forward / backward", *contexts),
             [
                 (
                     f"{name}: a synchronisation" if name == FENCE else name,
                     *(
-                        " / ".join(spread(each) for each in contexts[context].values())
-                        for context in CONTEXTS
+                        " / ".join(spread(each) for each in by_context[context].values())
+                        for context in contexts
                     ),
                 )
-                for name, contexts in times.items()
+                for name, by_context in times.items()
             ],
         ),
         details(
-            "The parts of a backward under the profiler, which lengthens all of them",
+            "The parts of a backward under the profiler, which slows the host",
             table(
                 ("µs", *parts),
                 [

@@ -61,6 +61,15 @@ def test_the_page_is_of_the_figures_and_shows_what_there_is() -> None:
     assert all((PAGE.parent / path).exists() for path in linked)
 
 
+def test_the_page_is_of_one_machine() -> None:
+    reports = [json.loads((RESULTS / figures).read_text()) for figures in SECTIONS]
+    machines = [
+        report.get(part, report)["machine"] for report in reports for part in ("one", "several")
+    ]
+    kept = ("gpu", "cpu", "python", "torch", "triton", "boxloss")
+    assert len({tuple(machine[key] for key in kept) for machine in machines}) == 1
+
+
 def test_groups_are_read_as_they_were_written() -> None:
     written = json.loads((RESULTS / "h200/matched-pairs.json").read_text())
     again = document(written["command"], written["machine"], written["skipped"], groups_in(written))

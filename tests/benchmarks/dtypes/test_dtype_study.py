@@ -38,7 +38,7 @@ from benchmarks.dtypes.errors import (
 )
 from benchmarks.dtypes.page import in_short, section, where_it_pays
 from benchmarks.dtypes.plot import plot
-from benchmarks.dtypes.report import medians
+from benchmarks.dtypes.report import by_side
 from benchmarks.dtypes.variants import CAST, COMPILED, EAGER, NATIVE, least_bytes, variants
 from benchmarks.precision.report import SIDES
 
@@ -144,7 +144,7 @@ def test_errors_are_of_every_dtype_format_and_side() -> None:
             sides = [side for side in SIDES if side <= 128 or not pair.endswith("u8")]
             names = [STORAGE, BOXLOSS, ROUNDING, USUAL]
             for name in [*names, WRAPPING] if pair.endswith("u8") else names:
-                assert list(medians(rows, box_format, pair, name, "loss")) == sides
+                assert list(by_side(rows, box_format, pair, name, "loss")) == sides
 
 
 @pytest.mark.parametrize("side", [8, 64])
@@ -223,7 +223,7 @@ def test_plot_and_page_say_what_the_figures_say(report: dict[str, Any], tmp_path
     assert "adds no error but float32's: boxloss is within" in page
     assert "where there is nothing to cast, takes 2.50 to 2.50 times as long" in page
     assert "In none of 8 cases is casting first faster; nearest is" in page
-    assert "from 32 pixels on the loss is wrong" in page
+    assert "pixels on the loss of a tenth of the pairs or more is wrong" in page
     assert "| float32 / uint8, xyxy: usual code, areas in uint8 |" in page
     assert page.count("<details>") == 2
     question, short = in_short(report)

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ pytest.importorskip("boxloss.torch")
 pytest.importorskip("rich")
 
 from benchmarks.timeline import __main__ as timeline
+from benchmarks.timeline.contexts import CONTEXTS, FENCE, measure
 from benchmarks.timeline.events import AUTOGRAD, GPU, PARTS, PYTHON, backward_parts, ranges
 
 MAIN, ENGINE, STREAM = 1, 2, 7
@@ -90,6 +93,23 @@ def document() -> dict[str, Any]:
             for name in ("loop", "boxloss ragged")
         },
     }
+
+
+def test_what_is_measured_follows_itself_or_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing else, whatever that was."""
+    order: list[str] = []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(time, "sleep", lambda seconds: order.append("rest"))
+    leaf = torch.ones(1, requires_grad=True)
+
+    def noted(name: str) -> torch.Tensor:
+        order.append(name)
+        return leaf.sum()
+
+    samples = measure({name: partial(noted, name) for name in "ab"}, leaf, rounds=2)
+    assert order == ["a", "a", "b", "b", "rest", "a", "rest", "b", "rest"] * 2
+    assert {len(each["forward"]) for each in samples["a"].values()} == {2}
+    assert all(len(samples[FENCE][context]["backward"]) == 2 for context in CONTEXTS)
 
 
 def test_a_timeline_keeps_what_is_drawn() -> None:
