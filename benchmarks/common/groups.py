@@ -11,6 +11,7 @@ from typing import Any
 
 from .spread import summary
 
+PASSES = FORWARD, BOTH = ("forward", "forward + backward")
 CLOCKS = ("gpu", "stream", "wall", "host")  # the first that a row has is the one it is judged by
 CLOCK_WORDS = {"gpu": "GPU time", "stream": "wall time in a stream", "wall": "wall time"}
 # Below this many bytes a launch, not the memory, decides.
@@ -72,7 +73,7 @@ class Group:
     kind: str
     pair: str
     boxes: int
-    measured: str  # "forward", "forward + backward"
+    measured: str  # of PASSES
     bytes: int | None  # the least that must be moved, where that is of interest
     rows: list[Row]
 

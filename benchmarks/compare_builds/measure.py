@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from ..common.cases import DENSE_PAIRS, Case, dense_case, seed_case
+from ..common.groups import BOTH, FORWARD
 from ..common.timing import Calls, Effort, gpu_times, host_times, wall_times
 
 SIZES = {"cuda": (2**18, 2**25), "cpu": (2**12, 2**18)}
@@ -84,7 +85,7 @@ def measure(call: Callable[[], Tensor], pred: Tensor, device: torch.device) -> d
         (gradient,) = torch.autograd.grad(call(), pred)
         return gradient
 
-    calls: Calls = {"forward": forward, "forward + backward": both}
+    calls: Calls = {FORWARD: forward, BOTH: both}
     if device.type == "cpu":
         return wall_times(calls, device, EFFORT)
     gpu, refused = gpu_times(calls, EFFORT)

@@ -27,7 +27,7 @@ class Batch:
 
     @property
     def name(self) -> str:
-        return f"{self.images:,} × {SLOTS} slots"
+        return batch_name(self.images)
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,10 @@ class Case:
     def active_warps(self) -> float:
         """The share of the warps that have a valid slot."""
         return self.valid.view(-1, WARP).any(dim=1).double().mean().item()
+
+
+def batch_name(images: int) -> str:
+    return f"{images:,} × {SLOTS} slots"
 
 
 def make_batch(images: int, device: torch.device, seed: int = 0) -> Batch:

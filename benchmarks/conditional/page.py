@@ -10,10 +10,10 @@ from typing import Any
 
 from ..common.bars import number
 from ..common.page import details, measured, paragraphs, picture, table
-from .cases import SLOTS, WARP
+from .cases import SLOTS, WARP, batch_name
 from .kernels import AROUND_FORMULA, BEFORE_READING, IN_TURN, NO_BRANCH, VARIANTS
 from .measure import Cell
-from .report import WORTH, Report, batch_name, costs, fullest, median, pays, percent, ratio
+from .report import WORTH, Report, costs, fullest, median, pays, percent, ratio
 
 BOX_BYTES, LOSS_BYTES = 16, 4
 HIDDEN = 0.01  # of the time: what costs no more does not show

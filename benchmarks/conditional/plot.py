@@ -19,7 +19,8 @@ from ..common.output import (
     title_figure,
     where,
 )
-from .report import Report, batch_name, percent, ratio
+from .cases import batch_name
+from .report import Report, percent, ratio
 
 LABEL_GAP = 0.06
 LAYOUT_TITLES = {

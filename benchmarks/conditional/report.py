@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
-from .cases import SLOTS
+from .cases import batch_name
 from .kernels import BEFORE_READING, NO_BRANCH
 from .measure import Cell
 
@@ -108,10 +108,6 @@ def fullest(share: float, warps: int, schedulers: int) -> float:
     share of all warps: the mean of the largest of as many binomial numbers."""
     chances = (comb(warps, k) * share**k * (1 - share) ** (warps - k) for k in range(warps))
     return sum(1 - up_to**schedulers for up_to in accumulate(chances)) / warps
-
-
-def batch_name(images: int) -> str:
-    return f"{images:,} × {SLOTS} slots"
 
 
 def percent(share: float) -> str:

@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..common.cases import SEED_PAIRS, SEED_SHAPE, dense_case, seed_case
-from ..common.groups import Group, timed_rows
+from ..common.groups import PASSES, Group, timed_rows
 from ..common.losses import Loss, UnavailableError
 from ..common.machine import describe
 from ..common.output import check_paths
@@ -45,7 +45,6 @@ from .variants import Setting, dense, losses, retinanet, seed
 
 CPU = torch.device("cpu")
 GROUPS = ("dense", "losses", "sparse", "call")
-MEASURED = ("forward", "forward + backward")
 SMALL, MIDDLE, LARGE = 2**18, 2_000_000, 2**23
 DENSE_SIZES = {
     "f32/f32": (SMALL, MIDDLE, LARGE),
@@ -81,7 +80,7 @@ def run(options: argparse.Namespace, skipped: dict[str, str], console: Console) 
         available = load_available(setting.peers, case, options.quick, skipped, console)
         agree(setting, available)
         console.print(f"\n[bold]{case.name}[/]: {len(available)} agree in loss and gradient")
-        for measured in MEASURED:
+        for measured in PASSES:
             yield timed(setting, measured, available, options)
         case.pred.grad = None
     if "call" in options.groups:

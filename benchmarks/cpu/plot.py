@@ -7,11 +7,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..common.bars import HEIGHT, bars, dtypes
-from ..common.groups import Group, pairs_of
+from ..common.groups import BOTH, FORWARD, Group, pairs_of
 from ..common.output import pyplot, save_figure, title_figure, where
 from .variants import IN_NEW, SUMS
 
-COLUMNS = {"forward": SUMS, "forward + backward": IN_NEW}
+COLUMNS = {FORWARD: SUMS, BOTH: IN_NEW}
 SHOWN = ("boxloss", "torch.compile")
 LIMITS = {SUMS: "as many bytes summed", IN_NEW: "summed twice, zeros made"}
 

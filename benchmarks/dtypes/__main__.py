@@ -31,7 +31,7 @@ from torch import Tensor
 
 from ..common.cases import SEED_SHAPE, Case, dense_case, seed_case
 from ..common.counts import peak_bytes_on
-from ..common.groups import Group, document, sampled_rows
+from ..common.groups import BOTH, PASSES, Group, document, sampled_rows
 from ..common.losses import Loss
 from ..common.machine import describe
 from ..common.program import QUICK, carry_out, load_available, make_parser, parsed
@@ -42,7 +42,7 @@ from .errors import PAIRS as ERROR_PAIRS
 from .errors import measure_errors
 from .plot import plot
 from .report import error_table
-from .variants import MEASURED, NATIVE, least_bytes, variants
+from .variants import NATIVE, least_bytes, variants
 
 DENSE_PAIRS = ("f32/f32", "bf16/f32", "f16/f32", "bf16/bf16", "f32/u8", "bf16/u8", "f16/u8")
 SEED_PAIRS = ("f32/f32", "bf16/f32", "f32/u8", "bf16/u8")
@@ -98,7 +98,7 @@ def run(
                 check(name, loss, case, case.layouts[layout], expected)
             title = case.name if layout == case.kind else f"{case.name}, {layout}"
             console.print(f"\n[bold]{title}[/]: {len(losses)} agree in loss and gradient")
-            for measured in MEASURED:
+            for measured in PASSES:
                 group = measure(case, layout, measured, losses, options)
                 yield replace(group, case=title)
         del expected  # large
@@ -118,7 +118,7 @@ def measure(
 ) -> Group:
     """Side by side: times first, then bytes."""
     device, pred = options.device, case.pred
-    with_backward = measured == MEASURED[1]
+    with_backward = measured == BOTH
     forwards: dict[str, Callable[[], Tensor]] = {
         name: partial(loss, pred, *case.layouts[layout]) for name, loss in losses.items()
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..common.bars import dtypes, number
-from ..common.groups import CLOCK_WORDS, Group, groups_in
+from ..common.groups import BOTH, CLOCK_WORDS, Group, groups_in
 from ..common.output import (
     BLUE,
     DARK,
@@ -25,7 +25,7 @@ from ..common.output import (
 from ..precision.report import SIDES
 from .errors import BOXLOSS, STORAGE, USUAL, WRAPPING
 from .report import by_side
-from .variants import CAST, MEASURED, NATIVE
+from .variants import CAST, NATIVE
 
 Panel = Any  # matplotlib's Axes; matplotlib is imported only to draw
 
@@ -86,7 +86,7 @@ def largest(report: dict[str, Any]) -> list[Group]:
     """Of the dense cases, forward and backward."""
     groups = [group for group in groups_in(report) if group.kind == "dense"]
     boxes = max(group.boxes for group in groups)
-    return [group for group in groups if (group.boxes, group.measured) == (boxes, MEASURED[1])]
+    return [group for group in groups if (group.boxes, group.measured) == (boxes, BOTH)]
 
 
 def _bars(panel: Panel, groups: list[Group]) -> None:

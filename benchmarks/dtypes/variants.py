@@ -15,7 +15,6 @@ from ..common.counts import operator_bytes
 from ..common.losses import Loss
 from ..loss_only.peers import Peer, boxloss, peers
 
-MEASURED = ("forward", "forward + backward")
 NATIVE = "native"
 CAST = "cast, then boxloss"
 EAGER = "cast, then eager"

@@ -21,13 +21,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from ..common.agreement import DisagreementError
 from ..common.losses import Loss, UnavailableError
 from ..common.machine import describe
-from ..common.output import check_paths, write_json
-from ..common.program import (
-    add_implementations,
-    check_implementations,
-    chosen_device,
-    open_console,
-)
+from ..common.output import write_json
+from ..common.program import add_implementations, check_implementations, open_console, parsed
 from .agreement import check, probe_predictions
 from .data import DATA, Pictures
 from .model import SCALES, FaceDetector, Scale
@@ -208,8 +203,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         help="draw the times, and in FILE-pictures.png held-out pictures with their boxes",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured")
-    options = parser.parse_args(arguments)
-
+    options = parsed(parser, arguments)
     for name in options.variants or ():
         if name not in VARIANTS:
             parser.error(f"--variants: unknown variant '{name}'; allowed: {', '.join(VARIANTS)}")
@@ -221,8 +215,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         parser.error(f"--steps: {options.steps} given; at least {fewest} allowed{why}")
     if options.seed < 0:
         parser.error(f"--seed: {options.seed} given; 0 or more allowed")
-    check_paths(parser, options)
-    options.device = chosen_device(parser, options.device)
     check_implementations(parser, options)
     return options
 

@@ -33,19 +33,18 @@ from ..common.cases import (
     dense_case,
     seed_case,
 )
-from ..common.groups import Group, timed_rows
+from ..common.groups import BOTH, Group, timed_rows
 from ..common.losses import Loss, UnavailableError
 from ..common.machine import describe
-from ..common.output import check_paths
 from ..common.program import (
     QUICK,
     THOROUGH,
     add_implementations,
     carry_out,
     check_implementations,
-    chosen_device,
     load_available,
     make_parser,
+    parsed,
 )
 from ..common.timing import Calls, backward, gpu_times, gradient, host_times, wall_times
 from .agreement import check, truth
@@ -123,7 +122,7 @@ def measure(
     both = {name: partial(backward, loss, pred) for name, loss in losses.items()}
     captured = {name: partial(gradient, loss, pred) for name, loss in losses.items()}
     moved = case.forward_bytes + case.backward_bytes
-    yield group(case, "forward + backward", chosen(both), chosen(captured), moved, options)
+    yield group(case, BOTH, chosen(both), chosen(captured), moved, options)
     pred.grad = None
 
 
@@ -160,9 +159,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     add_implementations(parser)
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw it")
-    options = parser.parse_args(arguments)
-
-    options.device = chosen_device(parser, options.device)
+    options = parsed(parser, arguments)
     on_cpu = options.device.type == "cpu"
     options.cases = options.cases or (None if options.host else "all")
     options.pairs = options.pairs or (DENSE_PAIRS_ON_CPU if on_cpu else DENSE_PAIRS)
@@ -179,7 +176,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
             parser.error(f"--host: {reason}")
     if options.plot and options.cases is None:
         parser.error("--plot: --host alone has nothing to draw; --cases has")
-    check_paths(parser, options)
     return options
 
 

@@ -15,7 +15,7 @@ from boxloss.torch import box_loss, giou_loss
 from torch import Tensor
 
 from ..common.cases import dense_case
-from ..common.groups import Group, timed_rows
+from ..common.groups import BOTH, FORWARD, Group, timed_rows
 from ..common.losses import Loss, UnavailableError
 from ..common.timing import Calls, Effort, backward, host_times
 
@@ -122,8 +122,8 @@ def measure_host(device: torch.device, effort: Effort) -> Iterator[Group]:
     both: Calls = {name: partial(backward, loss, case.pred) for name, loss in losses.items()}
     for measured, timed, records in (
         ("forward, no_grad", calls, False),
-        ("forward", calls, True),
-        ("forward + backward", both, True),
+        (FORWARD, calls, True),
+        (BOTH, both, True),
     ):
         if not records:
             timed = {"torch.empty": partial(only_empty, case.pred, target), **timed}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..common.bars import HEIGHT, bars, dtypes
-from ..common.groups import CLOCK_WORDS, Group, pairs_of
+from ..common.groups import CLOCK_WORDS, PASSES, Group, pairs_of
 from ..common.output import (
     BLUE,
     DARK,
@@ -26,7 +26,6 @@ from ..common.output import (
 )
 from .peers import COPY, EMPTY, LIMITS, SUM
 
-MEASURES = ("forward", "forward + backward")
 LIMIT_STYLES = {COPY: "--", SUM: ":"}
 # Lines that lie on each other are told apart by their marks, and boxloss is the broad one below.
 MARKERS = "osD^vX"
@@ -58,14 +57,14 @@ def plot(groups: list[Group], machine: dict[str, str], path: Path) -> None:
     heights = [view.height for view in views]
     figure, panels = pyplot().subplots(
         len(views),
-        len(MEASURES),
+        len(PASSES),
         squeeze=False,
         figsize=(11, 0.4 + sum(heights)),
         height_ratios=heights,
         layout="constrained",
     )
     for row, view in zip(panels, views, strict=True):
-        for panel, measured in zip(row, MEASURES, strict=True):
+        for panel, measured in zip(row, PASSES, strict=True):
             view.draw(panel, [group for group in view.groups if group.measured == measured])
             panel.set_title(f"{view.title}: {measured}", fontsize=9, loc="left")
     title_figure(figure, f"GIoU loss, {where(machine)}")

@@ -27,15 +27,14 @@ from rich.console import Console
 from torch import Tensor
 
 from ..common.counts import counted_rows, counts
-from ..common.groups import Group, timed_rows
-from ..common.output import check_paths
+from ..common.groups import PASSES, Group, timed_rows
 from ..common.program import (
     QUICK,
     THOROUGH,
     carry_out,
-    chosen_device,
     load_available,
     make_parser,
+    parsed,
 )
 from ..common.report import table
 from ..common.timing import Calls, backward, gpu_times, gradient, host_times, stream_times
@@ -52,7 +51,6 @@ ROWS, PAIRS = 8_000_000, 1_000_000
 QUICK_ROWS, QUICK_PAIRS = 10_000, 2000
 ANCHORS, FOREGROUND = 159_882, (400, 240)
 QUICK_ANCHORS, QUICK_FOREGROUND = 2000, (40, 24)
-MEASURED = ("forward", "forward + backward")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -72,7 +70,7 @@ def run(options: argparse.Namespace, skipped: dict[str, str], console: Console) 
         del expected  # large
         what = "total, gradient and IoU" if case.l1_weight else "total and gradient"
         console.print(f"\n[bold]{case.name}[/]: {len(losses)} agree in {what}")
-        for measured in MEASURED:
+        for measured in PASSES:
             yield timed(case, measured, losses, options)
         if case.matches is not None:
             yield collation(case, options)
@@ -80,7 +78,7 @@ def run(options: argparse.Namespace, skipped: dict[str, str], console: Console) 
         for case in cases(options):
             losses = load(case, options, skipped, console)
             console.print(f"\n[bold]{case.name}[/]: counts per call")
-            for measured in MEASURED:
+            for measured in PASSES:
                 yield counted(case, measured, losses)
 
 
@@ -174,15 +172,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--rows", type=int, help=f"of gather's lists; default: {ROWS:,}")
     parser.add_argument("--pairs", type=int, help=f"that gather reads; default: {PAIRS:,}")
-    options = parser.parse_args(arguments)
-
-    options.device = chosen_device(parser, options.device)
+    options = parsed(parser, arguments)
     for name, quick, thorough in (("rows", QUICK_ROWS, ROWS), ("pairs", QUICK_PAIRS, PAIRS)):
         if getattr(options, name) is None:
             setattr(options, name, quick if options.quick else thorough)
         if getattr(options, name) < 1:
             parser.error(f"--{name}: {getattr(options, name)} given; 1 or more allowed")
-    check_paths(parser, options)
     return options
 
 

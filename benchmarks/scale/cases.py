@@ -15,7 +15,8 @@ from boxloss.torch import giou_loss
 from torch import Tensor
 
 from ..common.cases import Case, dtypes_of, near, ragged_case, seed_case, true_boxes
-from ..common.losses import giou, masked_loss
+from ..common.losses import masked_loss
+from ..loss_only.peers import dense_loss
 from .settings import Settings
 
 Row = dict[str, Any]
@@ -72,15 +73,11 @@ def dense_pairs(
     return pred.requires_grad_(), target
 
 
-def eager_loss(pred: Tensor, target: Tensor) -> Tensor:
-    return (1 - giou(pred.float(), target.float())).mean()
-
-
 def dense_subject(pred: Tensor, target: Tensor, pair: str) -> Subject:
     boxes = len(pred)
     losses: dict[str, Callable[[], Tensor]] = {"boxloss": partial(giou_loss, pred, target)}
     if boxes <= MOST_EAGER:
-        losses["eager"] = partial(eager_loss, pred, target)
+        losses["eager"] = partial(dense_loss, pred, target)
     forward, backward = (boxes * each for each in bytes_of_pair(pair))
     return Subject(pred, losses, dict.fromkeys(losses, (forward, backward)), boxes, 0)
 

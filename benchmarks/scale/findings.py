@@ -8,8 +8,8 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
+from ..common.groups import BOTH, FORWARD
 from .cases import EVEN, HEAVY_TAILED, LAYOUTS, RAGGED_PAIR, Row, bytes_of_pair
-from .measure import BOTH, FORWARD
 from .model import Line, all_reduce_seconds, fit
 from .ranks import COUNT, LOSS, NORMALIZED, PAIR, STEP, gradient_of, step_with
 
@@ -97,6 +97,18 @@ def modelled(row: Row, of_lines: list[Row], clock: str) -> Line | None:
     return line_of(of_lines, row.get("pair", RAGGED_PAIR), row["measured"], clock)
 
 
+def judged(rows: list[Row], of_lines: list[Row], clock: str) -> list[Row]:
+    """Those that there is a line for: two sizes have none."""
+    return [row for row in timed(rows, clock) if modelled(row, of_lines, clock)]
+
+
+def times_modelled(row: Row, of_lines: list[Row], clock: str) -> float:
+    """How many times as long as the model says, of a row that is judged."""
+    line = modelled(row, of_lines, clock)
+    assert line is not None
+    return seconds(row, clock) / line.seconds(row["bytes"])
+
+
 def ragged(rows: list[Row], of_lines: list[Row]) -> list[Row]:
     """How many times as long as the model says, which has not seen these batches."""
     found = []
@@ -104,12 +116,12 @@ def ragged(rows: list[Row], of_lines: list[Row]) -> list[Row]:
     for sweep in ("images", "slots", "distributions"):
         for variant in LAYOUTS:
             for measured in (FORWARD, BOTH):
-                line = line_of(of_lines, RAGGED_PAIR, measured, clock)
                 points = chosen(rows, sweep=sweep, variant=variant, measured=measured)
-                points = timed(points, clock)
-                if line is None or not points:
+                times = [
+                    times_modelled(row, of_lines, clock) for row in judged(points, of_lines, clock)
+                ]
+                if not times:
                     continue
-                times = [seconds(row, clock) / line.seconds(row["bytes"]) for row in points]
                 found.append(
                     {
                         "sweep": sweep,

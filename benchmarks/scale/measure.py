@@ -8,6 +8,7 @@ from functools import partial
 
 import torch
 
+from ..common.groups import BOTH, FORWARD
 from ..common.spread import tenths
 from ..common.timing import (
     Calls,
@@ -20,8 +21,6 @@ from ..common.timing import (
 from .agreement import check_dense, check_ragged
 from .cases import Job, Row, Subject, dense_pairs, dense_subject, ragged_subject
 from .settings import Settings
-
-FORWARD, BOTH = "forward", "forward + backward"
 
 
 def measure(job: Job, device: torch.device, settings: Settings) -> list[Row]:

@@ -9,10 +9,10 @@ from statistics import median
 from typing import Any
 
 from ..common.bars import dtypes, number
+from ..common.groups import BOTH, FORWARD
 from ..common.page import details, measured, paragraphs, picture, table
 from .cases import Row
 from .findings import best_clock, chosen, seconds, timed
-from .measure import BOTH, FORWARD
 from .page_layouts import layout_words
 from .page_model import batch_words, model_words, off_words
 from .page_ranks import cluster_words, rank_words

@@ -9,9 +9,9 @@ from itertools import takewhile
 from typing import Any
 
 from ..common.bars import dtypes
+from ..common.groups import BOTH, FORWARD
 from .cases import LAYOUTS, RAGGED_PAIR, Row
 from .findings import chosen, seconds, timed
-from .measure import BOTH, FORWARD
 from .report import CLOCKS, layout_name
 from .words import time
 

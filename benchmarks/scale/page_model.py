@@ -7,10 +7,17 @@ from __future__ import annotations
 from typing import Any
 
 from ..common.bars import dtypes, number
+from ..common.groups import BOTH, FORWARD
 from .cases import LAYOUTS, RAGGED_PAIR, Row
-from .findings import bytes_of_box, chosen, line_of, modelled, seconds, timed
-from .measure import BOTH, FORWARD
-from .model import Line
+from .findings import (
+    bytes_of_box,
+    chosen,
+    judged,
+    line_of,
+    modelled,
+    seconds,
+    times_modelled,
+)
 from .ranks import PAIR
 from .report import CLOCKS, layout_name
 from .words import memory_of, time
@@ -43,8 +50,8 @@ def off_words(rows: list[Row], found: dict[str, Any], machine: dict[str, str], c
 def _furthest(dense: list[Row], found: dict[str, Any], clock: str) -> str:
     """With which two numbers of pairs; with one, if it holds for the second."""
     off: dict[int, tuple[float, Row]] = {}
-    for row in _judged(dense, found, clock):
-        here = 1 / _times_modelled(row, found, clock) - 1
+    for row in judged(dense, found["lines"], clock):
+        here = 1 / times_modelled(row, found["lines"], clock) - 1
         if row["boxes"] not in off or abs(here) > abs(off[row["boxes"]][0]):
             off[row["boxes"]] = here, row
     first, second = sorted(off.values(), key=lambda each: -abs(each[0]))[:2]
@@ -66,8 +73,9 @@ def _cached(dense: list[Row], found: dict[str, Any], machine: dict[str, str]) ->
     if memory is None:
         return []
     faster = {}
-    for row in _judged(dense, found, "gpu"):
-        line = _its_line(row, found, "gpu")
+    for row in judged(dense, found["lines"], "gpu"):
+        line = modelled(row, found["lines"], "gpu")
+        assert line is not None
         moving = seconds(row, "gpu") - line.fixed
         # Of fewer bytes the launch is most, and what is beside it mostly noise.
         if row["bytes"] > line.balance and row["bytes"] > memory[1] * (1 + HOLDS) * moving > 0:
@@ -87,7 +95,7 @@ def batch_words(rows: list[Row], found: dict[str, Any], clock: str) -> str:
     """How far the model holds for batches of images, which it was not fitted to."""
     points = [
         row
-        for row in _judged(rows, found, clock)
+        for row in judged(rows, found["lines"], clock)
         if row["sweep"] != "pairs" and row["variant"] in LAYOUTS
     ]
     if not points:
@@ -96,11 +104,11 @@ def batch_words(rows: list[Row], found: dict[str, Any], clock: str) -> str:
     worst = {
         (layout, each): max(
             chosen(points, variant=layout, measured=each),
-            key=lambda row: _times_modelled(row, found, clock),
+            key=lambda row: times_modelled(row, found["lines"], clock),
         )
         for layout, each in kinds
     }
-    times = {kind: _times_modelled(row, found, clock) for kind, row in worst.items()}
+    times = {kind: times_modelled(row, found["lines"], clock) for kind, row in worst.items()}
     lists = ", ".join(
         f"{layout_name(layout)} {times[layout, BOTH]:.2f} and {times[layout, FORWARD]:.2f}"
         for layout in LAYOUTS
@@ -122,18 +130,3 @@ def batch_words(rows: list[Row], found: dict[str, Any], clock: str) -> str:
 
 def _kind(kind: tuple[str, str]) -> str:
     return f"{layout_name(kind[0])}, {kind[1]}"
-
-
-def _judged(rows: list[Row], found: dict[str, Any], clock: str) -> list[Row]:
-    """Those that there is a line for: two sizes have none."""
-    return [row for row in timed(rows, clock) if modelled(row, found["lines"], clock)]
-
-
-def _its_line(row: Row, found: dict[str, Any], clock: str) -> Line:
-    line = modelled(row, found["lines"], clock)
-    assert line is not None
-    return line
-
-
-def _times_modelled(row: Row, found: dict[str, Any], clock: str) -> float:
-    return seconds(row, clock) / _its_line(row, found, clock).seconds(row["bytes"])

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..common.bars import dtypes
+from ..common.groups import BOTH, FORWARD
 from ..common.output import (
     BLUE,
     DARK,
@@ -25,7 +26,6 @@ from ..common.output import (
 )
 from .cases import LAYOUTS, RAGGED_PAIR, Row
 from .findings import best_clock, bytes_of_box, chosen, line_of, seconds, timed
-from .measure import BOTH, FORWARD
 from .ranks import COUNT, LOSS, NORMALIZED, STEP, millions, step_with
 from .report import CLOCKS, layout_name, point_name
 

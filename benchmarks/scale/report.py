@@ -10,9 +10,8 @@ from typing import Any
 
 from rich.table import Table
 
-from ..common.groups import digits
+from ..common.groups import BOTH, FORWARD, digits
 from .findings import best_clock, chosen, seconds, timed
-from .measure import BOTH, FORWARD
 from .model import Line
 
 CLOCKS = {"gpu": "GPU time", "wall": "wall time", "stream": "time in a stream"}

@@ -29,8 +29,8 @@ from ..common.agreement import DisagreementError
 from ..common.bars import number
 from ..common.counts import events_of
 from ..common.losses import UnavailableError
-from ..common.output import check_paths, write_json
-from ..common.program import begin, chosen_device, make_parser, open_console
+from ..common.output import write_json
+from ..common.program import begin, make_parser, open_console, parsed
 from ..common.spread import summary
 from ..common.timing import WARM_UPS, backward
 from ..face_detector.agreement import check, probe_predictions
@@ -39,12 +39,10 @@ from ..face_detector.model import SCALES
 from ..face_detector.variants import VARIANTS, label
 from ..loss_only.host import check_tools, host_losses
 from .contexts import CONTEXTS, measure
-from .events import LANES, Range, backward_parts, ranges
+from .events import GPU, LANES, Range, backward_parts, ranges
+from .names import EAGER, LOOP, NAMES, NOTHING, OURS
 from .plot import SHOWN, plot
 
-NAMES = ("loop", "mask", "boxloss-ragged")
-OURS, EAGER = NAMES[-1], "mask"
-NOTHING = "nothing, in C++"  # of host_losses
 PARTS_OF = "forward", "backward"
 FAR = 10
 SMALL = 32  # pictures of --quick
@@ -103,7 +101,7 @@ def run(options: argparse.Namespace, console: Console) -> dict[str, Any]:
     # All times are taken: a profiler slows down what comes after it.
     for name, loss in {**losses, NOTHING: nothing}.items():
         console.print(f"recording {label(name)} ...")
-        found = record(label(name), loss, leaf, 1 if name == "loop" else 20, options.trace)
+        found = record(label(name), loss, leaf, 1 if name == LOOP else 20, options.trace)
         if name in (OURS, NOTHING):
             parts = [backward_parts(each) for each in found["backward"]]
             report["backward_parts"][label(name)] = {
@@ -148,7 +146,7 @@ def timeline(each: Range) -> dict[str, Any]:
     return {
         "milliseconds": each.milliseconds,
         "shown_from": begin,
-        "kernels": len(each.events["GPU"]),
+        "kernels": len(each.events[GPU]),
         "busy_milliseconds": {
             lane: sum(end - start for start, end in stretches) * 1e-3
             for lane, stretches in busy.items()
@@ -195,15 +193,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = make_parser("timeline", __doc__)
     parser.add_argument("--plot", type=Path, metavar="FILE", help=".svg, .png or .pdf")
     parser.add_argument("--trace", type=Path, metavar="DIR", help="keep the profiler's traces")
-    options = parser.parse_args(arguments)
-    options.device = chosen_device(parser, options.device)
+    options = parsed(parser, arguments)
     if options.device.type == "cpu":
         parser.error("--device: there is nothing to see without a GPU")
     try:
         check_tools()
     except UnavailableError as reason:
         parser.error(str(reason))
-    check_paths(parser, options)
     if options.trace:
         options.trace.mkdir(parents=True, exist_ok=True)
     return options

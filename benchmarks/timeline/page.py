@@ -8,10 +8,12 @@ from typing import Any
 
 from ..common.bars import number
 from ..common.page import details, measured, paragraphs, picture, spread, table
+from ..face_detector.variants import label
 from .contexts import FENCE, REST_SECONDS, RESTED
 from .events import GPU
+from .names import EAGER, LOOP, NOTHING, OURS
 
-OURS, NOTHING, EAGER, LOOP = "boxloss ragged", "nothing, in C++", "mask", "loop"
+LABEL = label(OURS)
 
 
 def rested(report: dict[str, Any], name: str, part: str) -> float:
@@ -21,12 +23,12 @@ def rested(report: dict[str, Any], name: str, part: str) -> float:
 
 
 def in_short(report: dict[str, Any]) -> tuple[str, str]:
-    ours, nothing = (number(rested(report, name, "backward")) for name in (OURS, NOTHING))
+    ours, nothing = (number(rested(report, name, "backward")) for name in (LABEL, NOTHING))
     return (
         "Why does backward take longer than its kernel?",
         f"Of its {ours} µs {nothing} pass without any loss, too: autograd's start, its thread, and "
         f"the wait for the GPU. The GPU works "
-        f"{number(_busy(report['timelines'][OURS]['backward']))}.",
+        f"{number(_busy(report['timelines'][LABEL]['backward']))}.",
     )
 
 
@@ -34,8 +36,8 @@ def section(report: dict[str, Any]) -> str:
     times, parts, timelines = (
         report[each] for each in ("microseconds", "backward_parts", "timelines")
     )
-    ours, nothing = (rested(report, name, "backward") for name in (OURS, NOTHING))
-    contexts = list(times[OURS])
+    ours, nothing = (rested(report, name, "backward") for name in (LABEL, NOTHING))
+    contexts = list(times[LABEL])
     busy = [_share(timelines[name]) for name in (LOOP, EAGER)]
     traced = sum(each["milliseconds"] for each in timelines[EAGER].values()) * 1e3
     longer = traced / sum(rested(report, EAGER, part) for part in timelines[EAGER])
@@ -52,12 +54,11 @@ def section(report: dict[str, Any]) -> str:
         "### Why a backward takes so long when its kernel takes a few microseconds",
         f"Called after a rest of {REST_SECONDS * 1e3:g} ms and waited for, boxloss' backward "
         f"takes {number(ours)} µs of wall time, of which the GPU works "
-        f"{number(_busy(timelines[OURS]['backward']))}. An operator in C++ that does nothing takes "
-        f"{number(nothing)}: autograd fills the gradient that backward starts from, by a kernel of "
-        "torch's, and hands over to a thread of its own and back, which presumably takes longer "
-        "where threads have rested; at last somebody waits for the GPU. What is ours is the rest, "
-        "some "
-        f"{ours - nothing:.0f} µs. "
+        f"{number(_busy(timelines[LABEL]['backward']))}. An operator in C++ that does nothing "
+        f"takes {number(nothing)}: autograd fills the gradient that backward starts from, by a "
+        "kernel of torch's, and hands over to a thread of its own and back, which presumably takes "
+        "longer where threads have rested; at last somebody waits for the GPU. What is ours is the "
+        f"rest, some {ours - nothing:.0f} µs. "
         "[What a call costs the host](cuda.md#what-a-call-costs-the-host) has its parts and what "
         "was taken away; in its stream of calls, where nobody rests or waits, it takes a fraction "
         "of that. In the training step above, other losses, the network and the data loader's "

@@ -8,15 +8,14 @@ from typing import Any
 
 from ..common.bars import number
 from ..common.page import measured, paragraphs, picture, spread, table
-from .report import PART_OF_BEST, Figures, reached, threshold
+from .report import MEASURES, PART_OF_BEST, Figures, reached, threshold
 from .variants import EAGER, FUSED, SLOWEST, VARIANTS
 
 HEADINGS = ("box loss", "loss, ms", "step, ms", "trained: step", "seconds", "all steps, s")
-MEASURES = {"ap50": "AP50", "ap": "AP", "mean_iou": "mean IoU"}
 
 
 def section(report: dict[str, Any]) -> str:
-    runs = {name: report["variants"][name] for name in (SLOWEST, EAGER, FUSED)}
+    runs = _runs(report)
     enough = threshold(runs)
     headings = [*HEADINGS, *MEASURES.values()]
     return paragraphs(
@@ -41,7 +40,7 @@ def section(report: dict[str, Any]) -> str:
 
 def _answer(runs: dict[str, Figures], enough: float) -> str:
     last = runs[FUSED]["history"][-1]
-    seconds = {name: number(reached(run, enough)["seconds"]) for name, run in runs.items()}
+    seconds = _seconds(runs, enough)
     return (
         f"A detector trained with boxloss finds faces in held-out pictures with an average "
         f"precision of {last['ap50']:.2f} at IoU 0.5 ({last['ap']:.2f} over 0.5 to 0.95) and a "
@@ -52,9 +51,9 @@ def _answer(runs: dict[str, Figures], enough: float) -> str:
 
 
 def in_short(report: dict[str, Any]) -> tuple[str, str]:
-    runs = {name: report["variants"][name] for name in (SLOWEST, EAGER, FUSED)}
+    runs = _runs(report)
     enough = threshold(runs)
-    seconds = {name: number(reached(run, enough)["seconds"]) for name, run in runs.items()}
+    seconds = _seconds(runs, enough)
     ours, eager = (runs[name]["history"][-1] for name in (FUSED, EAGER))
     return (
         "Does a detector train as well, and sooner?",
@@ -63,6 +62,15 @@ def in_short(report: dict[str, Any]) -> tuple[str, str]:
         f"{ours['ap50']:.3f} beside {eager['ap50']:.3f}, AP {ours['ap']:.3f} beside "
         f"{eager['ap']:.3f} (one seed).",
     )
+
+
+def _runs(report: dict[str, Any]) -> dict[str, Figures]:
+    return {name: report["variants"][name] for name in (SLOWEST, EAGER, FUSED)}
+
+
+def _seconds(runs: dict[str, Figures], enough: float) -> dict[str, str]:
+    """To the quality that is enough."""
+    return {name: number(reached(run, enough)["seconds"]) for name, run in runs.items()}
 
 
 def _row(name: str, run: Figures, enough: float) -> list[str]:

@@ -15,6 +15,7 @@ from .training import Run
 from .variants import VARIANTS
 
 PART_OF_BEST = 0.95
+MEASURES = {"ap50": "AP50", "ap": "AP", "mean_iou": "mean IoU"}
 STEPS_TOGETHER = 10  # whose losses JSON has the mean of
 
 Figures = dict[str, Any]  # of a variant
@@ -66,7 +67,7 @@ def table(runs: dict[str, Figures]) -> Table:
     shown.add_column("variant", no_wrap=True)
     for heading in ("loss ms", "step ms", "trained, step", "trained, s", "all, s"):
         shown.add_column(heading, justify="right")
-    for heading in ("AP50", "AP", "mean IoU"):
+    for heading in MEASURES.values():
         shown.add_column(heading, justify="right")
     for name, run in runs.items():
         last, trained = run["history"][-1], reached(run, enough)
@@ -77,7 +78,7 @@ def table(runs: dict[str, Figures]) -> Table:
             f"{trained['step']:,}",
             number(trained["seconds"]),
             number(last["seconds"]),
-            *(f"{last[measure]:.3f}" for measure in ("ap50", "ap", "mean_iou")),
+            *(f"{last[measure]:.3f}" for measure in MEASURES),
         )
     return shown
 
