@@ -270,8 +270,22 @@ TEST_CASE("log_sum_exp is checked") {
   require_ok(ClassTerm::kSoftmax, [](CostCall& c) { c.problem.log_sum_exp = {}; });
 }
 
-TEST_CASE("weights and focal's options must be finite") {
+TEST_CASE("a dtype of nothing is not looked at") {
+  constexpr auto kNoDType = static_cast<DType>(77);
+  require_ok(ClassTerm::kNone, [](CostCall& c) { c.problem.scores.dtype = kNoDType; });
+  require_ok(ClassTerm::kGiven, [](CostCall& c) { c.problem.labels.dtype = kNoDType; });
+  require_ok(ClassTerm::kSoftmax, [](CostCall& c) { c.problem.log_sum_exp = {nullptr, kNoDType}; });
+}
+
+TEST_CASE("weights and focal's options must be finite in the compute dtype") {
   const auto require_finite = [](const char* name, double CostProblem::* factor) {
+    require_invalid([=](CostCall& c) { c.problem.*factor = 1e300; },
+                    std::string(name) + " is 1e+300; it must be finite, as a float32");
+    require_ok(ClassTerm::kFocal, [=](CostCall& c) {
+      c.problem.target.dtype = DType::kF64;
+      c.problem.target.slots = 2;  // as many as there is memory for
+      c.problem.*factor = 1e300;
+    });
     for (const double value : {kNan, kInfinity, -kInfinity}) {
       const char* const word = value != value ? "nan" : value > 0 ? "inf" : "-inf";
       require_invalid([=](CostCall& c) { c.problem.*factor = value; },

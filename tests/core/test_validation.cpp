@@ -123,6 +123,26 @@ TEST_CASE("weight must be floating") {
                       "weight is int32; it must be float64, float32, float16 or bfloat16");
 }
 
+constexpr auto kNoDType = static_cast<DType>(77);
+
+TEST_CASE("a dtype that is none is refused where an array has it") {
+  require_unsupported([](Call& c) { c.problem.pred.dtype = kNoDType; },
+                      "pred.dtype is not one of DType");
+  require_unsupported([](Call& c) { c.problem.target.dtype = kNoDType; },
+                      "target.dtype is not one of DType");
+  require_unsupported([](Call& c) { c.problem.weight = {c.values, kNoDType}; },
+                      "weight is unknown; it must be float64, float32, float16 or bfloat16");
+  require_unsupported([](Call& c) { c.problem.normalizer = {&c.one, kNoDType}; },
+                      "normalizer is unknown; it must be float64, float32, int64 or int32");
+  Call absent;
+  absent.problem.weight.dtype = absent.problem.normalizer.dtype = kNoDType;
+  absent.problem.pairing.data.dtype = kNoDType;
+  absent.problem.pred.rows.dtype = absent.problem.target.rows.dtype = kNoDType;
+  absent.gradients.pred = absent.values;
+  REQUIRE_NOTHROW(absent.forward());
+  REQUIRE_NOTHROW(absent.backward());
+}
+
 TEST_CASE("pred and target must have one shape") {
   require_invalid([](Call& c) { c.problem.target.slots = 2; },
                   "target has shape (2, 2, 4), pred has (2, 3, 4); they must be equal");
@@ -270,6 +290,14 @@ TEST_CASE("eps must be finite and not negative") {
                   "eps is inf; it must be finite and >= 0, as a float32");
   require_invalid([](Call& c) { c.problem.eps = std::numeric_limits<double>::quiet_NaN(); },
                   "eps is nan; it must be finite and >= 0, as a float32");
+  require_invalid([](Call& c) { c.problem.eps = 1e300; },
+                  "eps is 1e+300; it must be finite and >= 0, as a float32");
+  Call in_float64;
+  in_float64.problem.pred = {in_float64.boxes, DType::kF64, BoxFormat::kXyxy, 1, 3, 12, 4};
+  in_float64.problem.target = in_float64.problem.pred;
+  in_float64.problem.eps = 1e300;
+  in_float64.outputs.scale = in_float64.values + 4;
+  REQUIRE_NOTHROW(in_float64.forward());
 }
 
 TEST_CASE("a normalizer is checked") {
