@@ -31,6 +31,9 @@ struct Job {
   }
 };
 
+class Pool;
+std::atomic<Pool*> pool = nullptr;
+
 /// Threads that wait for the next job, from the first one on. They are never joined: they wait
 /// until the process ends.
 class Pool {
@@ -45,6 +48,7 @@ class Pool {
     }
     has_job_.notify_all();
     job.work();
+    if (is_of_parent()) return;
     {
       std::unique_lock<std::mutex> lock(mutex_);
       job_ = nullptr;
@@ -54,6 +58,10 @@ class Pool {
   }
 
  private:
+  /// A task has forked, and this is the child: nobody else is here to be waited for, and a thread
+  /// that is gone may hold the lock.
+  bool is_of_parent() const { return pool != this; }
+
   void start_threads() {
     has_threads_ = true;
     try {
@@ -73,6 +81,7 @@ class Pool {
       ++at_work_;
       lock.unlock();
       job.work();
+      if (is_of_parent()) return;
       lock.lock();
       if (--at_work_ == 0) is_done_.notify_one();
     }
@@ -85,8 +94,6 @@ class Pool {
   Job* job_ = nullptr;
   int at_work_ = 0;
 };
-
-std::atomic<Pool*> pool = nullptr;
 
 void make_pool() { pool = new Pool; }
 

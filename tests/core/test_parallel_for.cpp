@@ -6,6 +6,7 @@
 #include <atomic>
 #include <boxloss/execution.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -47,17 +48,29 @@ TEST_CASE("parallel_for works for several callers at once") {
   REQUIRE(good == 400);
 }
 
-/// As a data loader's workers do; the child has none of the threads, and their locks as they were.
-bool runs_each_once_when_forked() {
+/// The child has none of the threads, and their locks as they were.
+pid_t fork_with_time_limit() {
   const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);  // ends a child that waits for ever
-    bool is_good = true;
-    for (int again = 0; again < 10; ++again) is_good = runs_each_once(100) && is_good;
-    _exit(is_good ? 0 : 1);
-  }
+  if (child == 0) alarm(20);  // ends a child that waits for ever
+  return child;
+}
+
+[[noreturn]] void end_child() {
+  bool is_good = true;
+  for (int again = 0; again < 10; ++again) is_good = runs_each_once(100) && is_good;
+  _exit(is_good ? 0 : 1);
+}
+
+bool ends_well(pid_t child) {
   int status = 1;
   return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+/// As a data loader's workers do.
+bool runs_each_once_when_forked() {
+  const pid_t child = fork_with_time_limit();
+  if (child == 0) end_child();
+  return ends_well(child);
 }
 
 TEST_CASE("parallel_for works in a process that was forked") {
@@ -72,6 +85,42 @@ TEST_CASE("parallel_for works in a process that one of its tasks forked") {
   std::atomic<int> good = 0;
   parallel_for(4, [&](std::int64_t) { good += runs_each_once_when_forked(); });
   REQUIRE(good == 4);
+}
+
+TEST_CASE("parallel_for returns in a process that one of its caller's tasks forked") {
+  const auto caller = std::this_thread::get_id();
+  for (int again = 0; again < 20; ++again) {
+    CAPTURE(again);
+    pid_t child = -1;
+    parallel_for(4, [&](std::int64_t) {
+      const bool is_caller = std::this_thread::get_id() == caller;
+      // The others are still at work when the caller forks.
+      std::this_thread::sleep_for(std::chrono::milliseconds(is_caller ? 1 : 4));
+      if (is_caller && child == -1) child = fork_with_time_limit();
+    });
+    if (child == 0) end_child();
+    REQUIRE(ends_well(child));
+  }
+}
+
+/// There is no caller that it could return to.
+TEST_CASE("a process that a thread of the pool forked ends with its task") {
+  const auto caller = std::this_thread::get_id();
+  std::atomic<pid_t> child = -1;
+  for (int again = 0; again < 100 && child == -1; ++again) {
+    parallel_for(4, [&](std::int64_t) {
+      pid_t none = -1;
+      if (std::this_thread::get_id() == caller) {  // leaves tasks to the others
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      } else if (child.compare_exchange_strong(none, 0)) {
+        child = fork_with_time_limit();
+      }
+    });
+  }
+  if (child == -1) SKIP("the pool has no threads here");
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
 }
 
 }  // namespace
