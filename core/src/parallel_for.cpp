@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 #include <pthread.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <boxloss/execution.hpp>
@@ -81,7 +82,7 @@ class Pool {
       ++at_work_;
       lock.unlock();
       job.work();
-      if (is_of_parent()) return;
+      if (is_of_parent()) _exit(1);  // no caller is here to return to
       lock.lock();
       if (--at_work_ == 0) is_done_.notify_one();
     }

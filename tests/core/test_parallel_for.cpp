@@ -121,6 +121,7 @@ TEST_CASE("a process that a thread of the pool forked ends with its task") {
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
   REQUIRE(WIFEXITED(status));
+  REQUIRE(WEXITSTATUS(status) == 1);
 }
 
 }  // namespace

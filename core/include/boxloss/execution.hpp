@@ -18,7 +18,7 @@ using ParallelFor =
 /// within a task, or while another thread's runs, takes its caller's thread alone. A process that
 /// was forked starts threads of its own. One that a task forks should end within that task: what
 /// other threads were at is not done there, and on a thread of the pool there is no caller to
-/// return to, so that the process ends.
+/// return to, so that the process ends with status 1.
 BOXLOSS_API void parallel_for(std::int64_t tasks, const std::function<void(std::int64_t)>& task);
 
 /// Where and with what one call runs. Nothing here is kept after the call; on a GPU the memory must
