@@ -91,7 +91,11 @@ inline TensorNumber reciprocal(const TensorNumber& a) { return a.tensor.reciproc
 inline TensorNumber hold_constant(const TensorNumber& a) { return a.tensor.detach(); }
 
 inline TensorNumber exp(const TensorNumber& a) { return a.tensor.exp(); }
-inline TensorNumber log(const TensorNumber& a) { return a.tensor.log(); }
+inline TensorNumber log(const TensorNumber& a) {
+  const at::Tensor is_zero = at::eq(a.tensor, 0);  // there it has no derivative, of any order
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return a.tensor.masked_fill(is_zero, 1).log().masked_fill(is_zero, -kInfinity);
+}
 
 inline TensorNumber atan2(const TensorNumber& y, const TensorNumber& x) {
   return at::atan2(y.tensor, x.tensor);

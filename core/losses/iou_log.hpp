@@ -8,6 +8,7 @@
 namespace boxloss {
 
 /// -log(max(iou, eps)): Yu et al., "UnitBox", 2016. Where iou is below eps there is no gradient.
+/// Without eps, the loss of an empty intersection is infinite, and has no gradient either.
 struct IouLog {
   static constexpr bool kUsesCentres = false;
 
@@ -21,7 +22,9 @@ struct IouLog {
                                                         const Eps<T>& eps) {
     Overlap<T> o = overlap(p, t, eps);
     const T iou = iou_of(o);
-    const T by_iou = select(iou < eps.value, T(0), -reciprocal(clamped(iou, eps)));
+    // Where nothing overlaps any finite derivative will do: an empty intersection has none.
+    const T divisor = select(is_overlap(o.inter_w, o.inter_h), iou, T(1));
+    const T by_iou = select(iou < eps.value, T(0), -reciprocal(divisor));
     return through_iou(p, t, o, eps, loss_of(iou, eps), by_iou);
   }
 

@@ -71,7 +71,7 @@ BOXLOSS_HOST_DEVICE float exp(float x) {
 
 BOXLOSS_HOST_DEVICE double exp(double x) { return ::exp(x); }
 
-/// For x >= 0, within 2 u; of 0 it is -infinity.
+/// For x >= 0, within 2 u; of 0 it is -infinity, without a derivative.
 BOXLOSS_HOST_DEVICE float log(float x) {
   const bool is_small = x < 0x1p-100f;  // subnormals among them
   const float in_range = select(is_small, x * 0x1p64f, x);

@@ -104,7 +104,12 @@ TEST_CASE("disjoint boxes") {
   };
   REQUIRE(loss(Loss::kIou) == 1);
   REQUIRE(loss(Loss::kIouSquared) == 1);
-  REQUIRE(std::isinf(loss(Loss::kIouLog)));
+  for (const EpsMode mode : {EpsMode::kClamp, EpsMode::kAdd}) {
+    problem.eps_mode = mode;
+    REQUIRE(loss(Loss::kIouLog) == std::numeric_limits<double>::infinity());
+    REQUIRE(oracle_gradients(problem).pred == Boxes{0, 0, 0, 0});
+    REQUIRE(oracle_gradients(problem).target == Boxes{0, 0, 0, 0});
+  }
   for (const Loss which : {Loss::kDiou, Loss::kCiou, Loss::kCiouGated, Loss::kEiou}) {
     REQUIRE_THAT(loss(which), WithinAbs(1.4, kRounding));
   }
