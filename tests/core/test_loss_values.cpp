@@ -145,6 +145,25 @@ TEST_CASE("eps goes into every denominator") {
   REQUIRE_THAT(oracle_forward(siou).loss[0], WithinAbs(1. / 2 + (distance + shape) / 2, kRounding));
 }
 
+TEST_CASE("ciou_gated's gate is by the union after eps") {
+  // As three quarters covered, with 2 I = 6 above U = 4, and not above U' = 8.
+  OracleProblem problem = one_pair(Loss::kCiouGated, kPred, {0, 0, 2, 1.5});
+  const auto require_closed = [&](double eps, EpsMode mode, double diagonal) {
+    problem.eps = eps;
+    problem.eps_mode = mode;
+    REQUIRE_THAT(oracle_forward(problem).loss[0],
+                 WithinAbs(5. / 8 + 1. / 16 / diagonal, kRounding));
+  };
+  require_closed(4, EpsMode::kAdd, 12);
+  require_closed(8, EpsMode::kClamp, 8);
+  // Of U' = 5 it is above.
+  const double v = aspect(2, 1.5);
+  problem.eps = 1;
+  problem.eps_mode = EpsMode::kAdd;
+  REQUIRE_THAT(oracle_forward(problem).loss[0],
+               WithinAbs(2. / 5 + 1. / 16 / 9 + v * v / (2. / 5 + v), kRounding));
+}
+
 void require_pred_gradient(Loss loss, const Boxes& target, const Boxes& expected) {
   const Boxes got = oracle_gradients(one_pair(loss, kPred, target)).pred;
   for (std::size_t i = 0; i < 4; ++i) {
