@@ -3,7 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
 
-#include "counters.hpp"
+#include "pair_workspace.hpp"
 
 namespace boxloss::gpu_on_host {
 namespace {
@@ -20,32 +20,76 @@ TEST_CASE("a stream keeps its counter, a captured launch has one for good") {
   REQUIRE(take_counter(kDevice0, &capture) != captured);
 }
 
-/// The loss of one pair, of which pred covers one half: 1/2.
-float loss_on(int device) {
-  const std::vector<float> pred = {0, 0, 2, 2}, target = {0, 0, 4, 2};
-  LossProblem problem;
-  problem.loss = Loss::kGiou;
-  problem.pred.data = pred.data();
-  problem.target.data = target.data();
-  problem.pred.slots = problem.target.slots = 1;
-  problem.eps = 0;
-  const Implementation implementation = native();
-  std::vector<double> workspace(implementation.workspace_bytes(problem) / sizeof(double), -1.0);
+/// What forward may write, -1 before, and a place behind that it may not.
+std::vector<double> make_workspace() {
+  return std::vector<double>(kWorkspaceBytes / sizeof(double) + 1, -1.0);
+}
+
+Execution execution_on(int device, std::vector<double>& workspace) {
   Execution execution;
   execution.device_index = device;
   execution.workspace = workspace.data();
-  float loss = 0, scale = 0;
-  implementation.forward(problem, {&loss, &scale}, execution);
-  return loss;
+  return execution;
+}
+
+const std::vector<float> kPred = {0, 0, 2, 2};
+// Pred covers one half, a quarter and all of them.
+const std::vector<float> kTargets = {0, 0, 4, 2, 0, 0, 8, 2, 0, 0, 2, 2};
+const std::vector<float> kLosses = {0.5f, 0.75f, 0};
+
+LossProblem make_problem(std::int64_t targets) {
+  LossProblem problem;
+  problem.loss = Loss::kGiou;
+  problem.pred.data = kPred.data();
+  problem.pred.slots = 1;
+  problem.target.data = kTargets.data();
+  problem.target.slots = targets;
+  problem.eps = 0;
+  return problem;
 }
 
 TEST_CASE("without a counter to take, the workspace has one") {
   constexpr int kDevice1 = 1;
   const StreamState capture{1, true};
-  while (take_counter(kDevice1, &capture) != nullptr) {
-  }
+  int taken = 0;
+  while (take_counter(kDevice1, &capture) != nullptr) ++taken;
+  REQUIRE(taken == 1 << 16);  // all of counters.cu
   REQUIRE(take_counter(kDevice1, nullptr) == nullptr);
-  REQUIRE(loss_on(kDevice1) == 0.5f);
+
+  std::vector<double> workspace = make_workspace();
+  float loss = 0, scale = 0;
+  native().forward(make_problem(1), {&loss, &scale}, execution_on(kDevice1, workspace));
+  REQUIRE(loss == kLosses[0]);
+  // Behind the partial sums, of which one was left, it is back at 0.
+  REQUIRE(workspace[0] == kLosses[0]);
+  REQUIRE(workspace[1] == -1);
+  REQUIRE(workspace[kPartials - 1] == -1);
+  REQUIRE(workspace[kPartials] == 0);
+  REQUIRE(workspace[kPartials + 1] == -1);
+}
+
+/// Of so many pairs a set would have as many blocks as the GPU, and all of them more than there are
+/// places.
+TEST_CASE("many sets of many pairs have no more blocks than the workspace has places") {
+  constexpr std::int64_t kSets = 350, kPairs = 6000;
+  std::vector<std::int32_t> pred_rows(kSets * kPairs), target_rows(kSets * kPairs);
+  for (std::size_t k = 0; k < target_rows.size(); ++k) {
+    target_rows[k] = static_cast<std::int32_t>(k / kPairs % kLosses.size());
+  }
+  LossProblem problem = make_problem(static_cast<std::int64_t>(kLosses.size()));
+  problem.pairing.kind = Pairing::Kind::kIndexed;
+  problem.pairing.sets = kSets;
+  problem.pairing.pairs = kPairs;
+  problem.pred.rows = {pred_rows.data(), DType::kI32};
+  problem.target.rows = {target_rows.data(), DType::kI32};
+
+  std::vector<double> workspace = make_workspace();
+  std::vector<float> losses(kSets), scales(kSets);
+  native().forward(problem, {losses.data(), scales.data()}, execution_on(0, workspace));
+  for (std::size_t set = 0; set < losses.size(); ++set) {
+    REQUIRE(losses[set] == kLosses[set % kLosses.size()]);
+  }
+  REQUIRE(workspace.back() == -1);
 }
 
 }  // namespace
