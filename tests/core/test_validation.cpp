@@ -516,30 +516,37 @@ TEST_CASE("backward may come from l1 alone") {
 
 /// The 16-bit gradient of indexed boxes on the elements, but not on the boxes.
 TEST_CASE("gradients that threads add to must lie on whole boxes") {
-  const auto behind = [](Call& c) { return reinterpret_cast<std::uint16_t*>(c.values) + 1; };
-  require_backward_refused<InvalidArgument>(indexed([&](Call& c) {
-                                              c.problem.pred.dtype = DType::kBF16;
-                                              c.gradients.pred = behind(c);
-                                            }),
-                                            "gradients.pred" + kOffEight + "bfloat16 box");
-  require_backward_refused<InvalidArgument>(indexed([&](Call& c) {
-                                              c.problem.target.dtype = DType::kF16;
-                                              c.gradients.target = behind(c);
-                                            }),
-                                            "gradients.target" + kOffEight + "float16 box");
-  Call own_rows;  // those without an index are not added to
-  indexed([&](Call& c) {
-    c.problem.pred.rows = {};
-    c.problem.pred.dtype = DType::kBF16;
-    c.gradients.pred = behind(c);
-  })(own_rows);
-  REQUIRE_NOTHROW(own_rows.backward());
+  for (const int elements : {1, 2, 3}) {
+    const auto behind = [=](Call& c) {
+      return reinterpret_cast<std::uint16_t*>(c.values) + elements;
+    };
+    require_backward_refused<InvalidArgument>(indexed([&](Call& c) {
+                                                c.problem.pred.dtype = DType::kBF16;
+                                                c.gradients.pred = behind(c);
+                                              }),
+                                              "gradients.pred" + kOffEight + "bfloat16 box");
+    require_backward_refused<InvalidArgument>(indexed([&](Call& c) {
+                                                c.problem.target.dtype = DType::kF16;
+                                                c.gradients.target = behind(c);
+                                              }),
+                                              "gradients.target" + kOffEight + "float16 box");
+    Call own_rows;  // those without an index are not added to
+    indexed([&](Call& c) {
+      c.problem.pred.rows = {};
+      c.problem.pred.dtype = DType::kBF16;
+      c.gradients.pred = behind(c);
+    })(own_rows);
+    REQUIRE_NOTHROW(own_rows.backward());
+  }
 }
 
 /// For pred and target alike: two images of three boxes with other strides.
-Spoil with_kept_strides(std::int64_t image, std::int64_t slot, std::int64_t coordinate) {
+Spoil with_kept_strides(std::int64_t image, std::int64_t slot, std::int64_t coordinate,
+                        std::int64_t images = 2, std::int64_t slots = 3) {
   return [=](Call& c) {
     for (BoxView* const boxes : {&c.problem.pred, &c.problem.target}) {
+      boxes->images = images;
+      boxes->slots = slots;
       boxes->image_stride = image;
       boxes->slot_stride = slot;
       boxes->coordinate_stride = coordinate;
@@ -555,6 +562,17 @@ TEST_CASE("only gradients of boxes without gaps or overlaps keep strides") {
     with_kept_strides(image, slot, coordinate)(call);
     call.gradients.pred = call.values;
     REQUIRE_NOTHROW(call.backward());
+  }
+  // To the only one of its kind, a stride never leads.
+  for (const std::int64_t any : {0, 1, 4, 1000}) {
+    for (const Spoil& change :
+         {with_kept_strides(any, 1, 3, 1, 3), with_kept_strides(4, any, 1, 2, 1),
+          with_kept_strides(any, any, 1, 1, 1)}) {
+      Call call;
+      change(call);
+      call.gradients.pred = call.values;
+      REQUIRE_NOTHROW(call.backward());
+    }
   }
   const std::string text = " is set, but the boxes have gaps or overlap: their strides are ";
   const std::string pred = "gradients.keeps_pred_strides",
