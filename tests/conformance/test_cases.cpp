@@ -152,6 +152,19 @@ TEST_CASE("where nothing counts, a normalizer of 0 spoils nothing") {
   require_unspoilt("indexed, mean by i32 of each set", {-1});
 }
 
+TEST_CASE("a normalizer beyond float32 divides a sum beyond it") {
+  Case c = case_named("mean by f64");
+  c.weight = DType::kF32;
+  Random random(Catch::getSeed());
+  HostProblem host = make_problem(c, random);
+  // 340 losses, of which a GPU adds up to eight in float32.
+  for (std::int64_t i = 0; i < host.weight.count(); ++i) {
+    host.weight.set(i, 4e36 * host.weight.get(i));
+  }
+  host.normalizer.set(0, 1e39);
+  require_ok(check(subject(), host, c.values, random));
+}
+
 /// Values mean nothing here; where memory is touched does.
 void require_inside(const Implementation& implementation, const char* name,
                     const std::vector<std::int64_t>& indices) {
