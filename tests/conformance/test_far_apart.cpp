@@ -178,11 +178,13 @@ TEST_CASE("rows far down a list are read") {
   require_host();
   constexpr std::int64_t kPairs = 40, kSlots = kPairs / kImages;
   const Operand pred = boxes(kSlots, {4 * kSlots, 4, 1}, true);
-  Operand target = boxes(kSlots, {4 * (kFar + kSlots), 4, 1}, false);
-  target.view.slots = kFar + kSlots;  // so that the second image begins far down
+  // The gap keeps the images from being merged into one.
+  constexpr std::int64_t kRows = kFar + kSlots, kGap = 12;
+  Operand target = boxes(kSlots, {4 * kRows + kGap, 4, 1}, false);
+  target.view.slots = kRows;
   std::vector<std::int64_t> rows;
   for (std::int64_t k = 0; k < kPairs; ++k) {
-    rows.push_back(k / kSlots * target.view.slots + k % kSlots);
+    rows.push_back(k / kSlots * kRows + k % kSlots);
   }
   LossProblem p = problem(pred.view, target.view);
   p.pairing.kind = Pairing::Kind::kIndexed;
