@@ -30,7 +30,8 @@ TORCH_MODULE(Head);
 int main(int count, char** arguments) {
   const torch::Device device(count > 1 ? arguments[1] : "cpu");
   torch::manual_seed(0);
-  const torch::Tensor features = torch::randn({kImages, kSlots, kFeatures}, device);
+  // Drawn on the CPU, as the head is: each device would draw other numbers.
+  const torch::Tensor features = torch::randn({kImages, kSlots, kFeatures}).to(device);
   // Three true boxes in the first image and one in the second: one list, and where images begin.
   const torch::Tensor target = torch::tensor(
       {{0.3, 0.3, 0.2, 0.4}, {0.7, 0.4, 0.3, 0.3}, {0.5, 0.8, 0.8, 0.2}, {0.4, 0.6, 0.5, 0.5}},
