@@ -1,0 +1,117 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""boxloss.torch.compat by what it is made of; tests/peers has it beside the originals."""
+
+from itertools import accumulate
+from typing import Any
+
+import pytest
+import torch
+from boxloss.torch import box_loss, box_losses, collate_matches, hungarian_match, matching_cost
+from boxloss.torch.compat import HungarianMatcher, MMDetLoss, detr_loss_boxes
+from boxloss.torch.compat.detr import _rows_there
+from problems import boxes
+from torch import Tensor
+
+CPU = torch.device("cpu")
+COUNTS = (3, 0, 6)
+FIRSTS = [*accumulate(COUNTS, initial=0)]
+QUERIES, CLASSES = 8, 5
+CXCYWH = {"pred_format": "cxcywh", "target_format": "cxcywh"}
+
+
+def inputs(labels: str = "labels") -> tuple[dict[str, Tensor], list[dict[str, Tensor]], Tensor]:
+    """Outputs, targets, and the targets' boxes as one list."""
+    random = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(len(COUNTS), QUERIES, CLASSES, generator=random)
+    pred, target = (
+        boxes(shape, CPU, torch.float64, "cxcywh", seed) / 64
+        for seed, shape in enumerate([(len(COUNTS), QUERIES), (sum(COUNTS),)])
+    )
+    targets = [
+        {labels: torch.arange(len(each)) % CLASSES, "boxes": each} for each in target.split(COUNTS)
+    ]
+    return {"logits": logits, "pred_boxes": pred}, targets, target
+
+
+@pytest.mark.parametrize("groups", [1, 2])  # of 8 and 4 queries
+@pytest.mark.parametrize("class_mode", ["softmax", "focal"])
+@pytest.mark.parametrize("labels", ["labels", "class_labels"])
+def test_the_matcher_is_the_cost_and_its_assignment(
+    labels: str, class_mode: Any, groups: int
+) -> None:
+    pytest.importorskip("scipy")
+    outputs, targets, target = inputs(labels)
+    outputs["logits"][:, ::3] = torch.nan
+    matcher = HungarianMatcher(2.0, 5.0, 1.5, class_mode=class_mode, alpha=0.9, gamma=1.5)
+    cost = matching_cost(
+        outputs["pred_boxes"],
+        target,
+        torch.tensor(FIRSTS),
+        logits=outputs["logits"],
+        labels=torch.cat([each[labels] for each in targets]),
+        class_weight=2.0,
+        l1_weight=5.0,
+        iou_weight=1.5,
+        class_mode=class_mode,
+        focal_alpha=0.9,
+        focal_gamma=1.5,
+        nonfinite=torch.finfo(torch.float32).max,
+    )
+    found = collate_matches(matcher(outputs, targets, groups), COUNTS, QUERIES)
+    wanted = hungarian_match(cost, torch.tensor(FIRSTS), groups=groups)
+    assert torch.equal(torch.stack(found), torch.stack(wanted))
+
+
+MATCHES = [([5, 0, 7], [1, 1, 0]), ([], []), ([2], [4])]
+
+
+@pytest.mark.parametrize(
+    "number", [3.5, torch.tensor([3.5]), torch.tensor(3.5, dtype=torch.float16)], ids=str
+)
+def test_detrs_losses_are_box_losses(number: Any) -> None:
+    outputs, targets, target = inputs()
+    indices = collate_matches(MATCHES, COUNTS, QUERIES)
+    options = {"eps": 0.0, "normalizer": 3.5, **CXCYWH}
+    giou, l1, _ = box_losses(
+        outputs["pred_boxes"], target, pred_index=indices[0], target_index=indices[1], **options
+    )
+    losses = detr_loss_boxes(outputs, targets, MATCHES, number)
+    assert losses == {"loss_bbox": l1, "loss_giou": giou}
+
+
+def test_pairs_made_on_the_device() -> None:
+    """Those on a GPU, which are not checked there."""
+    pairs = [(torch.tensor(src).long(), torch.tensor(tgt).long()) for src, tgt in MATCHES]
+    found = _rows_there(pairs, FIRSTS, QUERIES)
+    wanted = collate_matches(MATCHES, COUNTS, QUERIES)
+    assert torch.equal(torch.stack(found), torch.stack(wanted))
+
+
+EPS_MODES = {
+    **dict.fromkeys(("iou_log", "iou", "iou_squared", "giou"), "clamp"),
+    **dict.fromkeys(("diou", "ciou_gated", "siou"), "add"),
+}
+# An average factor, and what the sum is divided by.
+AVERAGES = [
+    (None, None),
+    (0.0, 2.0**-23),
+    (torch.tensor([12.5]), 12.5),  # in their dtypes 2^-23 more is no more
+    (torch.tensor(12.5, dtype=torch.float16), 12.5),
+]
+
+
+@pytest.mark.parametrize(("average", "divisor"), AVERAGES, ids=str)
+@pytest.mark.parametrize("loss", EPS_MODES)
+def test_mmdets_loss_is_box_loss(loss: Any, average: Any, divisor: float | None) -> None:
+    pred, target = boxes((5,), CPU, torch.float64, seed=1), boxes((5,), CPU, seed=2)
+    weight = torch.rand(5, 4, generator=torch.Generator().manual_seed(3))
+    module = MMDetLoss(loss, eps=1e-3, loss_weight=2.0)
+
+    def wanted(**options: Any) -> Tensor:
+        every: Any = {"weight": weight.mean(-1), "eps": 1e-3, "eps_mode": EPS_MODES[loss]}
+        return 2 * box_loss(pred, target, loss, **every, **options)
+
+    assert torch.equal(module(pred, target, weight, average), wanted(normalizer=divisor))
+    assert torch.equal(module(pred, target, weight, average, "none"), wanted(reduction="none"))
+    assert torch.equal(module(pred, target, weight, None, "sum"), wanted(reduction="sum"))
