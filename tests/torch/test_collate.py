@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches from one tensor for each image, and pairs from one match for each."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -38,12 +39,13 @@ def test_ragged(device: torch.device, dtype: torch.dtype) -> None:
     assert rows.device == offsets.device == each[0].device
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.uint8], ids=str)
 @pytest.mark.parametrize("slots", [None, 5, 7])
-def test_padded(device: torch.device, slots: int | None) -> None:
-    each = images(device)
+def test_padded(device: torch.device, slots: int | None, dtype: torch.dtype) -> None:
+    each = images(device, dtype)
     padded, lengths = collate_padded(each, slots)
     assert padded.shape == (4, slots or 5, 4)
-    assert padded.dtype == each[0].dtype
+    assert padded.dtype == dtype
     assert lengths.tolist() == list(COUNTS)
     assert padded.device == lengths.device == each[0].device
     for image, boxes_of_image in zip(padded, each, strict=True):
@@ -147,9 +149,10 @@ def test_nobody_waits_for_the_gpu(
     assert all(torch.equal(*pair) for pair in zip(results, expected, strict=True))
 
 
-def test_too_few_slots(device: torch.device) -> None:
-    with pytest.raises(ValueError, match=r"boxes\[2\] has 5 boxes; slots is 3"):
-        collate_padded(images(device), slots=3)
+@pytest.mark.parametrize(("slots", "crowded"), [(3, "boxes[2] has 5"), (0, "boxes[0] has 2")])
+def test_too_few_slots(device: torch.device, slots: int, crowded: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"{crowded} boxes; slots is {slots}")):
+        collate_padded(images(device), slots)
 
 
 QUERIES = 6

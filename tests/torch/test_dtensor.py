@@ -154,8 +154,10 @@ def check_errors(mesh: Any) -> None:
         replica = {name: good[name].redistribute(mesh, [Replicate()])}
         text = rf"{name} is placed \(Replicate\(\),\) on .*; it must be \(Shard\(dim=0\),\) on "
         raises(ValueError, text, {**good, **replica})
-        plain = {name: good[name].full_tensor()}
-        raises(TypeError, f"{name} is no DTensor, but others are; all must be", {**good, **plain})
+    plain = {name: good[name].full_tensor() for name in ("target", "weight", "mask")}
+    for name, each in {**plain, "normalizer": torch.tensor(7.0)}.items():
+        text = f"{name} is no DTensor, but others are; all must be"
+        raises(TypeError, text, {**good, name: each})
 
 
 def run_one_rank(rank: int, folder: Path) -> None:

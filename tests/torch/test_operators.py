@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The dispatcher's rules, by torch's own checks: schema, autograd, fake tensors, traced graphs."""
 
+import inspect
 from typing import Any
 
+import boxloss
 import pytest
 import torch
 from boxloss.torch import box_losses, giou_loss
@@ -63,6 +65,18 @@ def varied_problems(device: torch.device) -> dict[str, Problem]:
 
 
 NAMES = list(varied_problems(torch.device("cpu")))
+
+
+@pytest.mark.parametrize(
+    "name", ["box_loss", "box_losses", "giou_loss", "matching_cost", "pairwise_iou"]
+)
+def test_an_operators_parameters_are_the_functions(name: str) -> None:
+    """The same names and defaults, in one order."""
+    function = inspect.signature(getattr(boxloss.torch, name)).parameters.values()
+    operator = getattr(OPERATORS, name).default._schema.arguments
+    assert [(each.name, each.default_value) for each in operator] == [
+        (each.name, None if each.default is each.empty else each.default) for each in function
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
