@@ -67,6 +67,9 @@ def test_a_normalizer_has_no_gradient(device: torch.device) -> None:
     normalizer = torch.tensor(2.0, device=device, requires_grad=True)
     giou_loss(**values, normalizer=normalizer).backward()
     assert values["pred"].grad is not None
+    loss = giou_loss(**values, normalizer=normalizer)
+    (gradient,) = torch.autograd.grad(loss, values["pred"], create_graph=True)
+    gradient.sum().backward()
     assert normalizer.grad is None
 
 
@@ -121,13 +124,23 @@ def target_made_from_pred(x: Tensor) -> Tensor:
     return giou_loss(x, 1.25 * x + torch.tensor([0.5, -1, 0.25, 2], device=x.device).double())
 
 
+def pred_made_from_target(x: Tensor) -> Tensor:
+    return giou_loss(1.25 * x + torch.tensor([0.5, -1, 0.25, 2], device=x.device).double(), x)
+
+
 def weight_made_from_pred(x: Tensor) -> Tensor:
     target = boxes((6,), x.device, DOUBLE, seed=9)
     return giou_loss(x, target, weight=x.sum(-1), reduction="sum")
 
 
 @pytest.mark.parametrize(
-    "function", [target_is_pred_reordered, target_made_from_pred, weight_made_from_pred]
+    "function",
+    [
+        target_is_pred_reordered,
+        target_made_from_pred,
+        pred_made_from_target,
+        weight_made_from_pred,
+    ],
 )
 def test_inputs_that_depend_on_each_other(
     device: torch.device, function: Callable[[Tensor], Tensor]

@@ -35,6 +35,11 @@ def test_at_least_one(device: torch.device, dtype: torch.dtype) -> None:
     assert global_normalizer(torch.zeros((), dtype=dtype, device=device)).item() == 1
 
 
+def test_a_count_has_no_dimension() -> None:
+    with pytest.raises(ValueError, match=r"^count has shape \(1,\); it must have no dimension$"):
+        global_normalizer(torch.tensor([5]))
+
+
 def test_no_gradient(device: torch.device) -> None:
     count = torch.tensor(5.0, device=device, requires_grad=True)
     assert not global_normalizer(count).requires_grad

@@ -68,19 +68,27 @@ class ThreadWithBlock:
         self._thread.join()
 
 
-NAMES_OF_THREADS = ("cpu/reference", "cpu/native", "cpu/reference")
+# What is chosen outside of the threads, and in each.
+THREADS = [
+    ("cpu", ("cpu/reference", "cpu/native", "cpu/reference")),
+    ("cpu/native", ("cpu/reference", "cpu/native", "cpu/reference")),
+    ("boxloss", ("aten", "boxloss", "aten")),
+]
 
 
 @pytest.mark.parametrize("order", [*permutations(range(3))], ids=str)
-@pytest.mark.parametrize("outside", ["cpu", "cpu/native"])
-def test_blocks_of_threads_end_in_any_order(outside: str, order: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("outside", "names"), THREADS)
+def test_blocks_of_threads_end_in_any_order(
+    outside: str, names: tuple[str, ...], order: tuple[int, ...]
+) -> None:
+    neutral = outside.partition("/")[0]
     with use_implementation(outside):
-        blocks = dict(enumerate(map(ThreadWithBlock, NAMES_OF_THREADS)))
+        blocks = dict(enumerate(map(ThreadWithBlock, names)))
         for ended in order:
-            assert chosen("cpu") == NAMES_OF_THREADS[max(blocks)]
+            assert chosen(neutral) == names[max(blocks)]
             blocks.pop(ended).end()
-        assert chosen("cpu") == outside
-    assert chosen("cpu") == "cpu"
+        assert chosen(neutral) == outside
+    assert chosen(neutral) == neutral
 
 
 def test_blocks_that_were_called_before_others_began() -> None:
