@@ -68,6 +68,15 @@ def test_every_pairing(device: torch.device, pairing: str, reduction: str) -> No
             assert_same(actual, expected)
 
 
+@pytest.mark.parametrize("offsets", [[-7, 3, 10, 99], [-3, -2, -1, 0], [13, 13, 14, 15]])
+def test_offsets_are_clamped(device: torch.device, offsets: list[int]) -> None:
+    values = problem("offsets", device, DOUBLE, DOUBLE, DOUBLE, reduction="none")
+    values["offsets"] = torch.tensor(offsets, device=device)
+    expected = run(values)
+    with use_implementation("aten"):
+        assert_same(run(values), expected)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss(device: torch.device, loss: str) -> None:
     values = with_overlaps(problem("sets", device, DOUBLE, DOUBLE, DOUBLE, loss=loss))

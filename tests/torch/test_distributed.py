@@ -32,7 +32,9 @@ def test_an_integer_stays_on_the_cpu() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.float32, torch.float64], ids=str)
 def test_at_least_one(device: torch.device, dtype: torch.dtype) -> None:
-    assert global_normalizer(torch.zeros((), dtype=dtype, device=device)).item() == 1
+    normalizer = global_normalizer(torch.zeros((), dtype=dtype, device=device))
+    assert normalizer.item() == 1
+    assert normalizer.dtype == torch.float32
 
 
 def test_a_count_has_no_dimension() -> None:

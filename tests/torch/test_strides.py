@@ -122,8 +122,9 @@ def test_one_box_against_many(implementation: Implementation) -> None:
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 0, 1), (2, 1, 0)])
 @pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("operand", ["pred", "target"])
 def test_three_leading_dimensions(
-    implementation: Implementation, masked: bool, order: tuple[int, int, int]
+    implementation: Implementation, operand: str, masked: bool, order: tuple[int, int, int]
 ) -> None:
     # Some orders collapse to images and slots, others have to be copied.
     shape = (2, 3, 5)
@@ -131,9 +132,10 @@ def test_three_leading_dimensions(
     back = [order.index(dim) for dim in range(3)]
     device = implementation.device
     values: Problem = {
-        "pred": boxes(stored, device, seed=1).permute(*back, 3),
+        "pred": boxes(shape, device, seed=1),
         "target": boxes(shape, device, seed=2),
         "reduction": "none",
+        operand: boxes(stored, device, seed=3).permute(*back, 3),
     }
     if masked:
         values["mask"] = (torch.arange(30, device=device) % 3 > 0).reshape(stored).permute(back)
@@ -159,16 +161,19 @@ def test_strides_of_the_incoming_gradient(
     check(values, upstream / numbers.max())
 
 
+@pytest.mark.parametrize("kind", ["gaps", "first dimension last"])
 @pytest.mark.parametrize("reduction", ["none", "mean"])
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_weight_mask_and_indices_that_are_not_contiguous(
-    implementation: Implementation, pairing: str, reduction: str
+    implementation: Implementation, pairing: str, reduction: str, kind: str
 ) -> None:
     values = problem(pairing, implementation.device, weight=torch.float32, reduction=reduction)
     for name in ("weight", "mask", "lengths", "offsets", *INDICES):
-        if name in values:
+        if name in values and kind == "gaps":
             values[name] = every_second(values[name], -1)
             assert not values[name].is_contiguous()
+        elif name in values:
+            values[name] = values[name].movedim(0, -1).contiguous().movedim(-1, 0)
     check(values)
 
 
