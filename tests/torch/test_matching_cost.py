@@ -513,8 +513,11 @@ LOGITS, LABELS = WITH_CLASSES["logits"], WITH_CLASSES["labels"]
     ],
 )
 def test_errors(changed: Problem, error: type[Exception], text: str) -> None:
-    with pytest.raises(error, match=f"^matching_cost: .*{text}"):
-        matching_cost(**{**WITH_CLASSES, **changed})
+    values = {**WITH_CLASSES, **changed}
+    on_meta = {k: v.to("meta") if isinstance(v, Tensor) else v for k, v in values.items()}
+    for given in (values, on_meta)[: 1 if error is RuntimeError else 2]:
+        with pytest.raises(error, match=f"^matching_cost: .*{text}"):
+            matching_cost(**given)
 
 
 @pytest.mark.parametrize("shape", [(9,), (3, 8), (2, 9), (1, 9), (3, 1), (3, 3, 9), (1, 2, 3, 9)])
