@@ -1,0 +1,107 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What one build makes of the problems: each result under a name of its own, or the refusal."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import boxloss.torch
+import torch
+from torch import Tensor
+
+from .problems import LAYOUTS, Arguments, Problem, Record, Records
+
+
+def records_of(problems: Iterable[Problem], implementation: str, device: torch.device) -> Records:
+    with boxloss.torch.use_implementation(implementation):
+        return {problem.name: record_of(problem, device) for problem in problems}
+
+
+def record_of(problem: Problem, device: torch.device) -> Record:
+    try:
+        results = results_of(problem, device)
+    except Exception as error:
+        # torch numbers the nested tensors that a process makes: [3, j37, 4].
+        return re.sub(r"\bj\d+\b", "j", f"{type(error).__name__}: {error}")
+    return {name: result.detach().cpu() for name, result in results.items()}
+
+
+def results_of(problem: Problem, device: torch.device) -> dict[str, Tensor]:
+    arguments = {name: placed(problem, name, device) for name in problem.arguments}
+    leaves = {name: arguments[name].requires_grad_() for name in problem.leaves}
+    for name in problem.nested:
+        arguments[name] = torch.nested.nested_tensor_from_jagged(
+            arguments[name], problem.jagged.to(device)
+        )
+    results = flat("result", call(problem.function, arguments))
+    generator = torch.Generator().manual_seed(0)
+    sources = results
+    for prefix in ("d", "dd") if problem.is_twice else ("d",):
+        differentiable = [each for each in sources.values() if each.requires_grad]
+        if not (differentiable and leaves):
+            break
+        incoming = [of_incoming(problem, each, generator) for each in differentiable]
+        gradients = torch.autograd.grad(
+            differentiable,
+            list(leaves.values()),
+            incoming,
+            create_graph=problem.is_twice,
+            allow_unused=True,
+        )
+        sources = {
+            f"{prefix} {name}": gradient
+            for name, gradient in zip(leaves, gradients, strict=True)
+            if gradient is not None
+        }
+        results = results | sources
+    return results
+
+
+def placed(problem: Problem, name: str, device: torch.device) -> Any:
+    """The argument on the device; no process may change what others of its problems read."""
+    given = problem.arguments[name]
+    if not isinstance(given, Tensor):
+        return given
+    given = given.to(device, copy=True)
+    layout = problem.layouts.get(name)
+    return LAYOUTS[layout](given) if layout else given
+
+
+def call(name: str, arguments: Arguments) -> Any:
+    function: Callable[..., Any] | None = getattr(boxloss.torch, name, None)
+    if function is None:
+        raise NotImplementedError(f"{name} is not in this build")
+    if not inspect.isclass(function):
+        return function(**arguments)
+    options = arguments.keys() & inspect.signature(function).parameters.keys()
+    module = function(**{name: arguments[name] for name in options})
+    return module(**{name: given for name, given in arguments.items() if name not in options})
+
+
+def flat(name: str, result: Any) -> dict[str, Tensor]:
+    """All tensors in it, whatever it is made of."""
+    if isinstance(result, Tensor):
+        if result.is_nested:
+            return {f"{name} values": result.values(), f"{name} offsets": result.offsets()}
+        return {name: result}
+    if hasattr(result, "_asdict"):
+        result = result._asdict()
+    elif hasattr(result, "__dict__"):
+        result = vars(result)
+    elif isinstance(result, (list, tuple)):
+        result = dict(enumerate(result))
+    if isinstance(result, Mapping):
+        parts = [flat(f"{name}.{key}", each) for key, each in result.items()]
+        return {key: each for part in parts for key, each in part.items()}
+    return {f"{name} {result!r}": torch.empty(0)}
+
+
+def of_incoming(problem: Problem, result: Tensor, generator: torch.Generator) -> Tensor:
+    if problem.incoming == "ones":
+        return torch.ones((), dtype=result.dtype, device=result.device).expand_as(result)
+    values = torch.rand(result.shape, generator=generator, dtype=torch.float64) * 2 - 0.5
+    return values.to(result.device, result.dtype)
