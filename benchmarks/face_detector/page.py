@@ -89,7 +89,7 @@ def section(report: dict[str, Any]) -> str:
         "these and of the network's forward, backward, update and copy of pictures; nobody waits "
         "in between in real training, where some launches of a loss hide behind the network, and "
         "autograd is started once for both. Layouts and implementations of boxloss are told apart "
-        "by [GPU times](../README.md#how-fast): here the host decides, not the kernel.",
+        "by [GPU times](cuda.md#speed-and-what-limits-it): here the host decides, not the kernel.",
         "For context, the article's own figures, on another GPU, an L4, with PyTorch 2.4. It has "
         "no backward, and its loss is the mean GIoU:",
         table(

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the pages show must run. The README's C++ block is built by tests/install."""
+"""What the pages show must run. Those of C++ are under test_cpp_examples.py."""
 
 import re
 from pathlib import Path
