@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the times of several processes of two builds say.
 
-A large row is bound by memory or arithmetic: 1 % is seen where the old build's runs are within that
-of each other, and where they are not, the row shows nothing and is "noisy". All others are launches
+A large row is bound by memory or arithmetic: the medians may be 1 % apart. All others are launches
 and host code, whose time differs from process to process; there the slowest of the old build's runs
 is the limit. The median of a build that is like the old one is above it by chance, of seven runs
 each in one row of 29: the upper four of fourteen runs must all be new. So what is not as it was is
 measured anew, and what those runs say counts: by chance one row in 800 remains. Half the old runs'
 spread as an allowance would do no better, and more than that would hide what the median sees.
+
+Where the old build's own runs are too far apart to see that, the row shows nothing: it is "noisy".
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from __future__ import annotations
 import statistics
 from typing import NamedTuple
 
-WITHIN = 0.01
+WITHIN = 0.01  # of a large row: the medians, and the old build's runs
+SPREAD = 0.1  # of another: the old build's runs; of so much more time nobody would say "the same"
 
 
 class Verdict(NamedTuple):
@@ -38,6 +40,6 @@ def verdict(row: str, old: list[float], new: list[float]) -> Verdict:
     ratio = after / before
     if ratio > limit:
         return Verdict("slower", ratio, limit)
-    if is_large and spread > WITHIN:
+    if spread > (WITHIN if is_large else SPREAD):
         return Verdict("noisy", ratio, limit)
     return Verdict("faster" if after < min(old) else "same", ratio, limit)
