@@ -55,6 +55,7 @@ NAMED = {
     "eiou": ("eiou_loss", "EIoULoss"),
     "siou": ("siou_loss", "SIoULoss"),
 }
+RUNS = ", runs"  # ends the name of a result that holds some, along its first dimension
 TORCHVISION = ("generalized_box_iou_loss", "distance_box_iou_loss", "complete_box_iou_loss")
 
 Arguments = dict[str, Any]
@@ -96,6 +97,11 @@ class Problem:
     leaves: tuple[str, ...] = ()  # whose gradients are wanted
     incoming: str = "random"  # the gradient of what is not reduced: "random" or "ones"
     is_twice: bool = False  # gradients of the gradients as well
+
+    @property
+    def is_crowded(self) -> bool:
+        """Do so many pairs share a row that a GPU's bits vary from run to run?"""
+        return ", crowded, " in self.name
 
 
 def draw_problems(losses: list[str]) -> Iterator[Problem]:

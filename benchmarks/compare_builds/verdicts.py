@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the times of several processes of two builds say.
 
-A large row is bound by memory or arithmetic: the medians may be 1 % apart. All others are launches
-and host code, whose time differs from process to process; there the slowest of the old build's runs
-is the limit. The median of a build that is like the old one is above it by chance, of seven runs
-each in one row of 29: the upper four of fourteen runs must all be new. So what is not as it was is
-measured anew, and what those runs say counts: by chance one row in 800 remains. Half the old runs'
-spread as an allowance would do no better, and more than that would hide what the median sees.
+A large row, but for its host time, is bound by memory or arithmetic: the medians may be 1 % apart.
+All others are launches and host code, whose time differs from process to process; there the slowest
+of the old build's runs is the limit. The median of a build that is like the old one is above it by
+chance, of seven runs each in one row of 29: the upper four of fourteen runs must all be new. So
+what is not as it was is measured anew, and what those runs say counts: by chance one row in 800
+remains. Half the old runs' spread as an allowance would do no better, and more than that would hide
+what the median sees.
 
 Where the old build's own runs are too far apart to see that, the row shows nothing: it is "noisy".
 """
@@ -18,7 +19,7 @@ import statistics
 from typing import NamedTuple
 
 WITHIN = 0.01  # of a large row: the medians, and the old build's runs
-SPREAD = 0.1  # of another: the old build's runs; of so much more time nobody would say "the same"
+SPREAD = 0.5  # of another: the old build's runs; beside an H200 host times are 2 to 65 % apart
 
 
 class Verdict(NamedTuple):
@@ -34,7 +35,7 @@ class Verdict(NamedTuple):
 
 def verdict(row: str, old: list[float], new: list[float]) -> Verdict:
     before, after = statistics.median(old), statistics.median(new)
-    is_large = ", large, " in row
+    is_large = ", large, " in row and not row.endswith(", host")
     spread = (max(old) - min(old)) / before
     limit = max(max(old) / before, 1 + WITHIN if is_large else 1)
     ratio = after / before
