@@ -108,6 +108,7 @@ const std::vector<Case> kCases = {
     {"coordinates apart", mask, {f32, xyxy, apart}, {bf16, xyxy, apart}, {3, 33, 0}, none, f32, no, add, plain},
     {"coordinates apart, ragged", offsets32, {f16, xywh, apart}, {u8, xywh, apart}, {5, 31, 99}, none, no, no, add, plain},
     {"one coordinate", dense, {f32, xyxy, one_coordinate}, {f32, xyxy, packed}, {2, 33, 0}, none, no, no, add, kinks},
+    {"planes apart, one image", dense, {f32, xyxy, apart}, {f32, xyxy, apart}, {1, 257, 0}, none, no, no, add, plain},
     {"planes of one slot", dense, {f32, xyxy, planes}, {f32, xyxy, packed}, {300, 1, 0}, none, f32, no, add, plain},
     {"planes, no target rows", offsets64, {f32, xyxy, planes}, {f32, xyxy, planes}, {3, 5, 0}, mean, f32, no, add, plain},
     {"planes, several tasks", lengths64, {f32, xyxy, planes}, {f32, xyxy, planes}, {2, 9001, 0}, none, f32, no, add, plain},

@@ -26,7 +26,7 @@ Strides strides_of(Layout layout, std::int64_t images, std::int64_t slots) {
     case Layout::kTransposed: return {4, 4 * images, 0};
     case Layout::kPlanes: return {4 * slots, 1, 0, slots};
     case Layout::kCommonPlanes: return {slots, 1, 0, images * slots};
-    case Layout::kApart: return {8 * slots + 3, 2, 1, 2 * slots};
+    case Layout::kApart: return {16 * slots + 3, 4, 0, 4 * slots};
     case Layout::kOneCoordinate: return {slots, 1, 0, 0};
   }
   return {};

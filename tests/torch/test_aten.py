@@ -77,6 +77,24 @@ def test_offsets_are_clamped(device: torch.device, offsets: list[int]) -> None:
         assert_same(run(values), expected)
 
 
+@pytest.mark.parametrize(("pred", "target"), [("xywh", "cxcywh"), ("cxcywh", "cxcywh")])
+def test_formats(device: torch.device, pred: str, target: str) -> None:
+    formats = {"pred_format": pred, "target_format": target}
+    values = problem("dense", device, DOUBLE, DOUBLE, DOUBLE, **formats)
+    by = BOTH if pred == target else ()
+    expected = run(values, by=by)
+    with use_implementation("aten"):
+        assert_same(run(values, by=by), expected)
+
+
+def test_padding_is_zero_in_all_four_coordinates(device: torch.device) -> None:
+    values = problem("zero_padded", device, DOUBLE, DOUBLE, reduction="none")
+    values["target"][0] = torch.tensor([0.0, 1.0, 5.0, 6.0], device=device)
+    expected = run(values)
+    with use_implementation("aten"):
+        assert_same(run(values), expected)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss(device: torch.device, loss: str) -> None:
     values = with_overlaps(problem("sets", device, DOUBLE, DOUBLE, DOUBLE, loss=loss))

@@ -75,6 +75,17 @@ def test_forward_mode(device: torch.device, pairing: str) -> None:
         assert_same(forward_ad.unpack_dual(dual).tangent, tangent)
 
 
+@pytest.mark.parametrize("name", ["target", "weight"])
+def test_forward_mode_through_another_input(device: torch.device, name: str) -> None:
+    values = problem("dense", device, DOUBLE, DOUBLE, DOUBLE, reduction="sum")
+    leaf = values[name].requires_grad_()
+    (gradient,) = torch.autograd.grad(giou_loss(**values), leaf)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(leaf.detach(), torch.ones_like(leaf))
+        result = forward_ad.unpack_dual(giou_loss(**{**values, name: dual}))
+        assert_same(result.tangent, gradient.sum())
+
+
 @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
 def test_vmap(device: torch.device, reduction: str) -> None:
     pred, target = boxes((6, 5), device, DOUBLE, seed=1), boxes((6, 5), device, DOUBLE, seed=2)
