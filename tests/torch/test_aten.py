@@ -112,6 +112,25 @@ def test_strides_that_are_no_grids(device: torch.device) -> None:
         assert_same(run(values, by=BOTH), expected)
 
 
+@pytest.mark.parametrize("eps_mode", ["add", "clamp"])
+@pytest.mark.parametrize("name", ["boxloss", "aten"])
+def test_without_eps_disjoint_boxes_have_no_gradient_by_iou_log(
+    device: torch.device, name: str, eps_mode: str
+) -> None:
+    pred = torch.tensor([[0.0, 0, 1, 1], [0, 0, 2, 2]], device=device).requires_grad_()
+    target = torch.tensor([[5.0, 5, 6, 6], [0, 0, 2, 1]], device=device)
+    options = {"reduction": "none", "eps": 0.0, "eps_mode": eps_mode}
+    with use_implementation(name if name == "aten" else device.type):
+        loss = box_loss(pred, target, "iou_log", **options)
+        (first,) = torch.autograd.grad(loss.sum(), pred, create_graph=True)
+        (second,) = torch.autograd.grad(first.sum(), pred)
+    assert loss.tolist() == [torch.inf, pytest.approx(0.6931472)]
+    for gradient in (first, second):
+        assert (gradient[0] == 0).all()
+        assert gradient[1].isfinite().all()
+    assert first[1, 3].item() == pytest.approx(0.5)  # of log(y2)
+
+
 def test_torchs_operators_compute(device: torch.device) -> None:
     values = problem("offsets", device)
     assert "aten::maximum" not in operators_in(box_loss, values)
