@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "losses/l1.hpp"
 #include "oracle.hpp"
 
 /// What comes beside the loss, worked out by hand.
@@ -53,6 +54,14 @@ TEST_CASE("l1 is of the values as they are given") {
   // The centre moves by half as much as the far corner of a box that grows.
   REQUIRE(oracle_forward(four_pairs_in(BoxFormat::kXywh)).l1 == Boxes{2, 2, 4, 0});
   REQUIRE(oracle_forward(four_pairs_in(BoxFormat::kCxcywh)).l1 == Boxes{2, 3, 4, 0});
+}
+
+TEST_CASE("l1's derivatives are signs: 0 at a tie, NaN where a value is") {
+  const Box<double> signs = l1_signs<double>({3, 1, 2, kNan}, {1, 3, 2, 4});
+  REQUIRE(signs.x1 == 1);
+  REQUIRE(signs.y1 == -1);
+  REQUIRE(signs.x2 == 0);
+  REQUIRE(std::isnan(signs.y2));
 }
 
 TEST_CASE("l1 is weighted and reduced as the loss is") {
