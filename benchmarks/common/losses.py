@@ -18,13 +18,11 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
+from ..runner.run import UnavailableError
+
 EPS = 1e-5
 
 Loss = Callable[..., Tensor]  # (predictions, *targets) -> scalar
-
-
-class UnavailableError(Exception):
-    """Says why a peer cannot run here."""
 
 
 def giou(pred: Tensor, target: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Iterable
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,8 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from .groups import Row
-from .losses import UnavailableError
-from .timing import WARM_UPS, Call, Calls
+from .clocks import WARM_UPS, Call
+from .run import UnavailableError
 
 CALLS = 10
 RANGE = "counted calls"
@@ -33,20 +32,6 @@ FROM_HOST = ("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver")
 # By these names the host hands over work, one kernel, copy or graph each, or waits for it.
 LAUNCH = re.compile(r"(cuda|cu|hip)(Ext|Module|ExtModule)?(Launch|GraphLaunch|Memcpy|Memset)")
 WAIT = re.compile(r"(cuda|cu|hip)((Device|Stream|Event|Ctx)Synchronize|Memcpy(?!.*Async))")
-
-
-def counted_rows(
-    calls: Calls, count: Callable[[str, Call], dict[str, float]], limits: Collection[str] = ()
-) -> list[Row]:
-    """What `count(name, call)` finds, or a note why it finds nothing."""
-    rows = []
-    for name, call in calls.items():
-        try:
-            found, note = count(name, call), ""
-        except UnavailableError as reason:
-            found, note = {}, str(reason)
-        rows.append(Row(name, {}, note, name in limits, found))
-    return rows
 
 
 def counts_on(device: torch.device, call: Call, is_compiled: bool) -> dict[str, float]:

@@ -3,15 +3,13 @@
 """Four clocks for calls that stand side by side: GPU, stream, wall and host time.
 
 Calls take turns, so that a clock that drifts hits all of them alike, in an order that is drawn anew
-each time, so that none always comes after the slowest; the median of each is kept, or all samples
-where the spread is of interest. All times are seconds per call.
+each time, so that none always comes after the slowest. All times are seconds per call.
 """
 
 from __future__ import annotations
 
 import math
 import random
-import statistics
 import time
 import warnings
 from collections.abc import Callable
@@ -19,12 +17,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from torch import Tensor
 
 Call = Callable[[], object]
 Calls = dict[str, Call]
 Samples = dict[str, list[float]]  # by name
-Times = dict[str, float]
 
 WARM_UPS = 3
 MOST_ROUNDS = 200
@@ -49,21 +45,6 @@ class Effort:
     fewest_rounds: int
 
 
-def backward(loss: Callable[[], Tensor], leaf: Tensor) -> None:
-    """As training does it, into a leaf's grad."""
-    leaf.grad = None
-    loss().backward()
-
-
-def gradient(loss: Callable[[], Tensor], leaf: Tensor) -> Tensor:
-    (result,) = torch.autograd.grad(loss(), leaf)
-    return result
-
-
-def wall_times(calls: Calls, device: torch.device, effort: Effort) -> Times:
-    return _medians(wall_samples(calls, device, effort))
-
-
 def wall_samples(calls: Calls, device: torch.device, effort: Effort) -> Samples:
     """From the launch to the end of the work."""
 
@@ -75,10 +56,6 @@ def wall_samples(calls: Calls, device: torch.device, effort: Effort) -> Samples:
         return time.perf_counter() - start
 
     return _take_turns({name: partial(measure, call) for name, call in calls.items()}, effort)
-
-
-def stream_times(calls: Calls, device: torch.device, effort: Effort) -> Times:
-    return _medians(stream_samples(calls, device, effort))
 
 
 def stream_samples(calls: Calls, device: torch.device, effort: Effort) -> Samples:
@@ -101,12 +78,6 @@ def stream_samples(calls: Calls, device: torch.device, effort: Effort) -> Sample
     return _take_turns({name: measured(call) for name, call in calls.items()}, effort)
 
 
-def host_times(
-    calls: Calls, device: torch.device, effort: Effort, calls_ahead: int = CALLS_AHEAD
-) -> Times:
-    return _medians(host_samples(calls, device, effort, calls_ahead))
-
-
 def host_samples(
     calls: Calls, device: torch.device, effort: Effort, calls_ahead: int = CALLS_AHEAD
 ) -> Samples:
@@ -120,11 +91,6 @@ def host_samples(
         return (time.perf_counter() - start) / calls_ahead
 
     return _take_turns({name: partial(measure, call) for name, call in calls.items()}, effort)
-
-
-def gpu_times(calls: Calls, effort: Effort) -> tuple[Times, dict[str, str]]:
-    samples, refused = gpu_samples(calls, effort)
-    return _medians(samples), refused
 
 
 def gpu_samples(calls: Calls, effort: Effort) -> tuple[Samples, dict[str, str]]:
@@ -152,10 +118,6 @@ def _take_turns(measures: dict[str, Callable[[], float]], effort: Effort) -> Sam
         for name in order.sample(list(measures), len(measures)):
             samples[name].append(measures[name]())
     return samples
-
-
-def _medians(samples: Samples) -> Times:
-    return {name: statistics.median(each) for name, each in samples.items()}
 
 
 def _refuse_synchronisation(call: Call) -> None:

@@ -1,0 +1,16 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a study: python -m benchmarks STUDY [options], python -m benchmarks STUDY --help
+
+python -m benchmarks --list                              all studies, and their questions
+python -m benchmarks matcher --quick                     seconds, to see what it does
+python -m benchmarks matcher --json FILE --pictures DIR
+python -m benchmarks matcher --redraw FILE --pictures DIR    from an earlier run's figures
+"""
+
+import sys
+
+from .runner.program import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

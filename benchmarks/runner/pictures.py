@@ -1,0 +1,79 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""How all pictures look: matplotlib's, with text as text, so that files stay small."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+from pandas import DataFrame
+
+from .tables import number
+
+plt.switch_backend("Agg")
+plt.rcParams["svg.fonttype"] = "none"
+plt.rcParams["svg.hashsalt"] = "boxloss"  # the same figures make the same file
+
+BLUE, GREY, DARK, PALE = "#2a78b5", "#b4bcc4", "#70777e", "#dfe3e7"
+PALE_BLUE = "#9cc3e0"
+LINES = (BLUE, "#c2571a", "#3b8a4d", "#8a5fa8", "#a58a2b", "#444b52", "#c76a8a")
+BAR = 0.27  # inches
+DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "u8": "uint8"}
+
+
+def pick(frame: DataFrame, **columns: Any) -> DataFrame:
+    """The rows that have these values; a list allows several."""
+    for name, wanted in columns.items():
+        frame = frame[frame[name].isin(wanted if isinstance(wanted, list) else [wanted])]
+    return frame
+
+
+def medians(frame: DataFrame, by: str = "variant", **columns: Any) -> dict[Any, float]:
+    """Of the rows that have these values, in their order."""
+    chosen = pick(frame, **columns)
+    return dict(zip(chosen[by], chosen["median"], strict=True))
+
+
+def bars(panel: Any, values: Mapping[str, float], unit: str, limits: Collection[str] = ()) -> None:
+    """Bars that can be compared: from zero, each with its number. One for each name, boxloss' own
+    in blue; `limits` are of the hardware."""
+    colours = [
+        BLUE if name.startswith("boxloss") else PALE if name in limits else GREY for name in values
+    ]
+    drawn = panel.barh(list(values), list(values.values()), color=colours, height=0.68)
+    panel.bar_label(drawn, [number(value) for value in values.values()], padding=3, fontsize=8)
+    panel.set_xlim(0, 1.2 * max(values.values()))  # room for the numbers
+    panel.invert_yaxis()
+    panel.set_xlabel(unit, fontsize=8, color=DARK)
+    quiet_axes(panel)
+
+
+def quiet_axes(panel: Any) -> None:
+    """What the figures are seen by stands out."""
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.spines[["left", "bottom"]].set_color(GREY)
+    panel.tick_params(labelsize=8, colors=DARK)
+    panel.minorticks_off()
+
+
+def where(machine: Mapping[str, str]) -> str:
+    """What measured, as a title says it."""
+    return f"{machine.get('gpu', machine['cpu'])}, torch {machine['torch']}"
+
+
+def dtypes(pair: str) -> str:
+    """Of predictions and true boxes, in words."""
+    return " / ".join(DTYPES[each] for each in pair.split("/"))
+
+
+def title_figure(figure: Any, words: str, **style: Any) -> None:
+    """Above all panels, where reading begins."""
+    figure.suptitle(words, **({"fontsize": 10, "x": 0.005, "ha": "left"} | style))
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    plt.close(figure)

@@ -1,0 +1,176 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The one program of all studies: from the arguments to the files.
+
+A study is a module of benchmarks.studies. The first line of its docstring is its question; its
+`measure(run)` does the work. It may also have `add_options(parser)`,
+`check_options(parser, options)`, `DEVICES` that it runs on, by default both, and `PICTURES`: by
+name, what draws a figure, or None where there is nothing to draw, from a frame of rows and the
+machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import shlex
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+    from .results import Results
+
+BENCHMARKS = Path(__file__).resolve().parent.parent
+
+
+def main(arguments: list[str]) -> int:
+    found = questions()
+    if arguments[:1] == ["--list"]:
+        for name, question in found.items():
+            print(f"{name:<18} {question}")
+        return 0
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", epilog="python -m benchmarks STUDY --help has its options"
+    )
+    parser.add_argument("--list", action="store_true", help="all studies, and their questions")
+    parser.add_argument("study", choices=found, metavar="STUDY", help=", ".join(found))
+    name = parser.parse_args(arguments[:1]).study
+    return run_study(name, arguments[1:])
+
+
+def questions() -> dict[str, str]:
+    """By the name of the study; nothing is imported."""
+    found = {}
+    for path in sorted((BENCHMARKS / "studies").glob("[!_]*")):
+        source = path / "__init__.py" if path.is_dir() else path
+        if source.suffix == ".py" and source.exists():
+            words = ast.get_docstring(ast.parse(source.read_text())) or ""
+            found[path.stem] = words.partition("\n")[0]
+    return found
+
+
+def run_study(name: str, arguments: list[str]) -> int:
+    from .agreement import DisagreementError
+    from .machine import describe
+    from .results import Results, read_results
+    from .run import Run
+
+    study = import_module(f"benchmarks.studies.{name}")
+    options = parse(name, study, arguments)
+    if options.redraw:
+        draw(study, read_results(options.redraw), options.pictures)
+        return 0
+    results = Results(name)
+    if options.json and options.json.exists():
+        results = read_results(options.json)
+    machine = describe(options.device)
+    about = {
+        "command": shlex.join(["python", "-m", "benchmarks", name, *arguments]),
+        "commit": commit(),
+        "machine": machine,
+    }
+    run = Run(options, results, about)
+    for key, value in machine.items():
+        run.say(f"{key:>12}  {value}")
+    try:
+        study.measure(run)
+    except DisagreementError as error:
+        print(f"{name}: error: {error}", file=sys.stderr)
+        return 1
+    if options.pictures:
+        draw(study, results, options.pictures)
+    return 0
+
+
+def parse(name: str, study: ModuleType, arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog=f"python -m benchmarks {name}",
+        description=study.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--device", help="cpu, cuda or cuda:N; default: cuda where there is one")
+    parser.add_argument("--quick", action="store_true", help="small and short, in seconds")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write what is measured; into one that is there, too",
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="leave out what FILE has of this commit and machine",
+    )
+    parser.add_argument("--pictures", type=Path, metavar="DIR", help="draw them there")
+    parser.add_argument(
+        "--redraw", type=Path, metavar="FILE", help="nothing but the pictures of it"
+    )
+    if hasattr(study, "add_options"):
+        study.add_options(parser)
+    options = parser.parse_args(arguments)
+    if options.redraw:
+        if not options.pictures:
+            parser.error("--redraw: --pictures says where to")
+        return options
+    options.device = chosen_device(parser, options.device, getattr(study, "DEVICES", ()))
+    # Before anything is measured: a path that nothing can be written to would lose it all.
+    if options.json and not options.json.parent.is_dir():
+        parser.error(f"--json: there is no directory '{options.json.parent}'")
+    if options.pictures and not options.pictures.is_dir():
+        parser.error(f"--pictures: there is no directory '{options.pictures}'")
+    if options.pictures and not hasattr(study, "PICTURES"):
+        parser.error(f"--pictures: {name} has none")
+    if options.resume and not options.json:
+        parser.error("--resume: --json says of what")
+    if hasattr(study, "check_options"):
+        study.check_options(parser, options)
+    return options
+
+
+def chosen_device(
+    parser: argparse.ArgumentParser, asked: str | None, of_study: tuple[str, ...]
+) -> torch.device:
+    import torch
+
+    gpus = torch.cuda.device_count()
+    there = ["cpu", *(["cuda"] if gpus else []), *(f"cuda:{i}" for i in range(gpus))]
+    allowed = [each for each in there if not of_study or each.partition(":")[0] in of_study]
+    seen = f"PyTorch {torch.__version__} sees {gpus or 'no'} GPU{'' if gpus == 1 else 's'}"
+    if not allowed:
+        parser.error(f"needs {' or '.join(of_study)} ({seen})")
+    name = asked or ("cuda" if "cuda" in allowed else allowed[0])
+    if name not in allowed:
+        parser.error(f"--device: '{name}' given; allowed here: {', '.join(allowed)} ({seen})")
+    if name == "cuda":
+        name = f"cuda:{torch.cuda.current_device()}"
+    device = torch.device(name)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # events, graphs and Triton work on the current one
+    return device
+
+
+def commit() -> str:
+    """Of the sources, with a + if they were changed; COMMIT says it where there is no git."""
+    command = ["git", "-C", str(BENCHMARKS), "describe", "--always", "--abbrev=12", "--dirty=+"]
+    described = subprocess.run(
+        [*command, "--exclude=*"], capture_output=True, text=True, check=False
+    )
+    return described.stdout.strip() or os.environ.get("COMMIT", "unknown")
+
+
+def draw(study: ModuleType, results: Results, folder: Path) -> None:
+    from .pictures import save_figure
+
+    for name, make in study.PICTURES.items():
+        figure = make(results.frame(), results.machine)
+        if figure is not None:
+            path = folder / (name if "." in name else f"{name}.svg")
+            save_figure(figure, path)
+            print(path)

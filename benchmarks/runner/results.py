@@ -1,0 +1,111 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a study measured: the rows of one table, and the JSON file that holds them.
+
+A row is one quantity of one variant: the study's own columns (case, dtypes, pass...), "variant",
+"quantity" (a clock, "peak", an error...), "unit", and "median", "low" and "high": the quartiles,
+null where there was one sample. "run" counts the runs, each with command, commit and machine.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Row = dict[str, Any]
+
+STATISTICS = ("median", "low", "high")
+OWN = ("variant", "quantity", "unit", *STATISTICS)  # others are shared by many rows
+DIGITS = 5
+
+
+def summary(samples: Sequence[float], scale: float = 1.0) -> dict[str, float | None]:
+    """The median and the quartiles, times `scale`."""
+    middle = statistics.median(samples) * scale
+    if len(samples) == 1:
+        return {"median": middle, "low": None, "high": None}
+    low, _, high = statistics.quantiles(samples, method="inclusive")
+    return {"median": middle, "low": low * scale, "high": high * scale}
+
+
+@dataclass
+class Results:
+    study: str
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+
+    def add(self, row: Row) -> None:
+        """In place of an earlier run's."""
+        key = _key(row)
+        self.rows = [each for each in self.rows if _key(each) != key]
+        self.rows.append(row)
+
+    def having(self, columns: Mapping[str, Any]) -> Iterator[Row]:
+        return (row for row in self.rows if columns.items() <= row.items())
+
+    @property
+    def machine(self) -> dict[str, str]:
+        """Of the last run."""
+        machine: dict[str, str] = self.runs[-1]["machine"]
+        return machine
+
+    def frame(self) -> DataFrame:
+        import pandas
+
+        return pandas.DataFrame(self.rows)
+
+    def write(self, path: Path) -> None:
+        """The rows that share their other columns stand together under these."""
+        kept = sorted({row["run"] for row in self.rows} | {len(self.runs) - 1})
+        groups: dict[str, list[str]] = {}
+        for row in self.rows:
+            shared = {name: each for name, each in row.items() if name not in OWN}
+            shared["run"] = kept.index(row["run"])
+            cells = [_rounded(row[name]) for name in OWN if row[name] is not None]
+            groups.setdefault(_json(shared), []).append(_json(cells))
+        lines = [
+            f'{{"shared": {g},\n   "rows": [{_lines(rows, 4)}]}}' for g, rows in groups.items()
+        ]
+        head = {"study": self.study, "runs": [self.runs[i] for i in kept], "own": OWN}
+        text = json.dumps(head, indent=1, ensure_ascii=False).removesuffix("\n}")
+        # At once: whoever stops a program leaves the old file or the new one.
+        unfinished = path.with_name(f"{path.name}.part")
+        unfinished.write_text(f'{text},\n "groups": [{_lines(lines, 2)}]\n}}\n')
+        unfinished.replace(path)
+
+
+def read_results(path: Path) -> Results:
+    document = json.loads(path.read_text())
+    rows = [
+        group["shared"] | dict(zip_longest(OWN, cells))
+        for group in document["groups"]
+        for cells in group["rows"]
+    ]
+    return Results(document["study"], document["runs"], rows)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _lines(items: list[str], indent: int) -> str:
+    return ",".join(f"\n{' ' * indent}{item}" for item in items)
+
+
+def _key(row: Row) -> Row:
+    return {name: each for name, each in row.items() if name not in (*STATISTICS, "run")}
+
+
+def _rounded(value: Any) -> Any:
+    if not isinstance(value, float):
+        return value
+    short = float(f"{value:.{DIGITS}g}")
+    return int(short) if short.is_integer() else short

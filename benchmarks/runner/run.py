@@ -1,0 +1,249 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a study is given: its options, and how to load, time, count, record and show."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import torch
+from rich.console import Console
+from torch import Tensor
+
+from .clocks import (
+    Call,
+    Calls,
+    Effort,
+    Samples,
+    gpu_samples,
+    host_samples,
+    stream_samples,
+    wall_samples,
+)
+from .results import Results, Row, summary
+from .tables import table
+
+THOROUGH, QUICK = Effort(0.5, 5), Effort(0.02, 3)
+HOST_CLOCKS = {"wall": wall_samples, "stream": stream_samples, "host": host_samples}
+# By the names that runner.counts gives them.
+COUNTS = {
+    "operators": ("operators", ""),
+    "kernels": ("kernels", ""),
+    "launches": ("launches", ""),
+    "waits": ("waits", ""),
+    "busy_microseconds": ("busy", "µs"),
+    "least_bytes": ("moved", "bytes"),
+    "peak_bytes": ("peak", "bytes"),
+}
+PASSES = FORWARD, BOTH = ("forward", "forward + backward")
+
+Case = TypeVar("Case")
+Case_contra = TypeVar("Case_contra", contravariant=True)
+Loaded = TypeVar("Loaded")
+Loaded_co = TypeVar("Loaded_co", covariant=True)
+
+
+class UnavailableError(Exception):
+    """Says why a variant cannot run here."""
+
+
+class Variant(Protocol[Case_contra, Loaded_co]):
+    @property
+    def slow_to_start(self) -> bool: ...  # left out by --quick
+    @property
+    def load(self) -> Callable[[Case_contra], Loaded_co]: ...  # raises UnavailableError
+
+
+class Run:
+    def __init__(self, options: argparse.Namespace, results: Results, about: dict[str, Any]):
+        """`about` has command, commit and machine."""
+        self.options = options
+        self.device: torch.device = options.device
+        self.quick: bool = options.quick
+        self.effort = QUICK if self.quick else THOROUGH
+        self.console = open_console()
+        self.machine: dict[str, str] = about["machine"]
+        self.skipped: dict[str, str] = {}
+        self.results = results
+        self._json: Path | None = options.json
+        self._kept = {
+            place
+            for place, run in enumerate(results.runs)
+            if options.resume and all(run[key] == about[key] for key in ("commit", "machine"))
+        }
+        results.runs.append({**about, "skipped": self.skipped})
+
+    # --- Before timing ---
+
+    def each(self, cases: Mapping[str, Callable[[], Case]]) -> Iterator[Case]:
+        """One after the other, since the largest fill a GPU; says how far it is."""
+        for place, (name, load) in enumerate(cases.items(), 1):
+            self.say(f"\n[bold]{name}[/] ({place} of {len(cases)})")
+            torch.compiler.reset()  # past a few shapes torch.compile would quietly run eagerly
+            yield load()
+
+    def load(self, variants: Mapping[str, Variant[Case, Loaded]], case: Case) -> dict[str, Loaded]:
+        """Those that can run here."""
+        available = {}
+        for name, variant in variants.items():
+            try:
+                if variant.slow_to_start and self.quick:
+                    raise UnavailableError("compiling takes longer than all else with --quick")
+                available[name] = variant.load(case)
+            except UnavailableError as reason:
+                self.skip(name, str(reason))
+        return available
+
+    def skip(self, name: str, reason: str) -> None:
+        if self.skipped.get(name) != reason:  # once is loud enough
+            self.say(f"[yellow]skipped {name}[/]: {reason}")
+        self.skipped[name] = reason
+
+    def say(self, text: str) -> None:
+        self.console.print(text)
+
+    # --- Measuring ---
+
+    def has(self, **columns: Any) -> bool:
+        """Whether an earlier run has measured it; with --resume, on this commit and machine."""
+        return any(row["run"] in self._kept for row in self.results.having(columns))
+
+    def time(
+        self,
+        columns: Row,
+        calls: Calls,
+        clocks: Sequence[str],
+        captured: Calls | None = None,
+    ) -> None:
+        """All calls side by side, by clocks of runner.clocks; `captured` is what a CUDA graph can
+        hold of them, by default all. Without a GPU "gpu" is left out, and "host" where there is
+        another: the CPU does the work itself."""
+        if self.has(**columns):
+            return
+        on_gpu = self.device.type == "cuda"
+        chosen = [each for each in clocks if on_gpu or each not in ("gpu", "host")] or clocks
+        for clock in chosen:
+            self.record_samples(columns, clock, self._samples(clock, calls, captured))
+        self.show(columns)
+
+    def _samples(self, clock: str, calls: Calls, captured: Calls | None) -> Samples:
+        if clock != "gpu":
+            return HOST_CLOCKS[clock](calls, self.device, self.effort)
+        samples, refused = gpu_samples(calls if captured is None else captured, self.effort)
+        for name, reason in refused.items():
+            self.skip(f"{name}, GPU time", reason)
+        return samples
+
+    def record_samples(self, columns: Row, clock: str, samples: Samples) -> None:
+        for name, seconds in samples.items():
+            self.record(columns | {"variant": name}, clock, "µs", seconds, 1e6)
+
+    def time_passes(
+        self,
+        columns: Row,
+        losses: Mapping[str, Callable[[], Tensor]],
+        leaf: Tensor,
+        clocks: Sequence[str],
+        limits: Callable[[str], Calls] = lambda _: {},
+        moved: Mapping[str, int] | None = None,
+        captured: Callable[[str], bool] = lambda _: True,
+    ) -> None:
+        """`time` for each of PASSES, of losses whose gradient goes to `leaf`. `limits(pass)` are
+        calls of the hardware's, `moved[pass]` the least bytes, `captured(name)` says whether a CUDA
+        graph can hold a loss."""
+        for each in PASSES:
+            beside = limits(each)
+            held = {name: loss for name, loss in losses.items() if captured(name)}
+            about = columns | {"pass": each} | ({"bytes": moved[each]} if moved else {})
+            with torch.set_grad_enabled(each == BOTH):
+                self.time(
+                    about,
+                    _calls(losses, each, partial(_backward, leaf)) | beside,
+                    clocks,
+                    # A graph returns the gradient: it cannot give it to a leaf anew at each call.
+                    _calls(held, each, partial(_gradient, leaf)) | beside,
+                )
+        leaf.grad = None
+
+    def record(
+        self,
+        columns: Row,
+        quantity: str,
+        unit: str,
+        samples: Sequence[float] | float,
+        scale: float = 1.0,
+    ) -> None:
+        """A row, and everything so far in the file: a long run that is cut short keeps it."""
+        of = [float(samples)] if isinstance(samples, int | float) else list(samples)
+        self.results.add(
+            columns
+            | {"quantity": quantity, "unit": unit}
+            | summary(of, scale)
+            | {"run": len(self.results.runs) - 1}
+        )
+        if self._json:
+            self.results.write(self._json)
+
+    def count(
+        self, columns: Row, calls: Calls, counts: Callable[[str, Call], Mapping[str, float]]
+    ) -> None:
+        """What `counts(name, call)` finds, by runner.counts; after all times, since a profiler that
+        has run may slow down every launch after it."""
+        for name, call in calls.items():
+            try:
+                for quantity, value in counts(name, call).items():
+                    self.record(columns | {"variant": name}, *COUNTS[quantity], value)
+            except UnavailableError as reason:
+                self.skip(f"{name}, counts", str(reason))
+
+    def count_passes(
+        self,
+        columns: Row,
+        losses: Mapping[str, Callable[[], Tensor]],
+        leaf: Tensor,
+        counts: Callable[[str, Call], Mapping[str, float]],
+        limits: Callable[[str], Calls] = lambda _: {},
+    ) -> None:
+        """`count`, as `time_passes`."""
+        for each in PASSES:
+            about = columns | {"pass": each}
+            with torch.set_grad_enabled(each == BOTH):
+                self.count(
+                    about, _calls(losses, each, partial(_gradient, leaf)) | limits(each), counts
+                )
+            self.show(about)
+
+    def show(self, columns: Row) -> None:
+        """What was recorded of these, a variant in each line."""
+        self.console.print(table(list(self.results.having(columns)), columns))
+
+
+def _calls(
+    losses: Mapping[str, Callable[[], Tensor]],
+    measured: str,
+    both: Callable[[Callable[[], Tensor]], object],
+) -> Calls:
+    if measured == FORWARD:
+        return dict(losses)
+    return {name: partial(both, loss) for name, loss in losses.items()}
+
+
+def _backward(leaf: Tensor, loss: Callable[[], Tensor]) -> None:
+    """As training does it, into the leaf's grad."""
+    leaf.grad = None
+    loss().backward()
+
+
+def _gradient(leaf: Tensor, loss: Callable[[], Tensor]) -> Tensor:
+    (result,) = torch.autograd.grad(loss(), leaf)
+    return result
+
+
+def open_console() -> Console:
+    # Without a terminal rich assumes 80 columns, which the tables exceed.
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
