@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..common.losses import giou
+
 # Roundings, counted along the formula for a well-ordered prediction and a target of one pixel or
 # more. A difference of corners has 1 (corners are exact in the dtype that is computed in); an area
 # 3; the union 8 of its own size, for either area is at most the union; the enclosing area 3; a
@@ -58,6 +60,22 @@ def rounding_to(dtype: torch.dtype, exact: Tensor) -> Tensor:
     shrinks."""
     limits = torch.finfo(dtype)
     return limits.eps / 2 * exact.abs().clamp(min=limits.smallest_normal)
+
+
+def mean_giou_truth(pred: Tensor, rows: Tensor, truths: Tensor) -> Truth:
+    """Of the mean of 1 - GIoU over these rows of all predictions (..., 4), each with its row of
+    `truths`; on the CPU."""
+    guesses = pred.reshape(-1, 4)[rows].double().requires_grad_()
+    count = max(len(truths), 1)
+    loss = (1 - giou(guesses, truths.double())).sum() / count
+    (gradient,) = torch.autograd.grad(loss, guesses)
+    # A loss is at most 2; a sum of n terms has n - 1 roundings in any order, the division one.
+    loss_allowed = 2 * (LOSS_ROUNDINGS + count) * UNIT
+    steepest = steepness(guesses, truths.double())[:, None] / count
+    allowed = GRADIENT_ROUNDINGS * UNIT * steepest + rounding_to(pred.dtype, gradient)
+    spread = torch.zeros(2, pred.numel() // 4, 4, dtype=torch.float64)
+    spread[:, rows] = torch.stack([gradient, allowed])  # exactly 0 in all other rows
+    return Truth(loss.item(), loss_allowed, *spread.view(2, *pred.shape))
 
 
 def compare(name: str, loss: Tensor, gradient: Tensor, expected: Truth, case: str) -> None:

@@ -3,10 +3,10 @@
 """The one program of all studies: from the arguments to the files.
 
 A study is a module of benchmarks.studies. The first line of its docstring is its question; its
-`measure(run)` does the work. It may also have `add_options(parser)`,
-`check_options(parser, options)`, `DEVICES` that it runs on, by default both, and `PICTURES`: by
-name, what draws a figure, or None where there is nothing to draw, from a frame of rows and the
-machine.
+`measure(run)` does the work, and returns False for an exit status of 1. It may also have
+`add_options(parser)`, `check_options(parser, options)`, `DEVICES` that it runs on, by default both,
+and `PICTURES`: by name, what draws a figure, or None where there is nothing to draw, from a frame
+of rows and the machine.
 """
 
 from __future__ import annotations
@@ -77,16 +77,17 @@ def run_study(name: str, arguments: list[str]) -> int:
         "machine": machine,
     }
     run = Run(options, results, about)
-    for key, value in machine.items():
-        run.say(f"{key:>12}  {value}")
+    run.say(f"[bold]{questions()[name]}[/]")
+    installed = (f"{key} {each}" for key, each in machine.items() if each != "not installed")
+    run.say("; ".join(installed).replace("gpu ", "").replace("cpu ", "", 1))
     try:
-        study.measure(run)
+        succeeded = study.measure(run)
     except DisagreementError as error:
         print(f"{name}: error: {error}", file=sys.stderr)
         return 1
     if options.pictures:
         draw(study, results, options.pictures)
-    return 0
+    return 1 if succeeded is False else 0
 
 
 def parse(name: str, study: ModuleType, arguments: list[str]) -> argparse.Namespace:
@@ -168,7 +169,7 @@ def commit() -> str:
 def draw(study: ModuleType, results: Results, folder: Path) -> None:
     from .pictures import save_figure
 
-    for name, make in study.PICTURES.items():
+    for name, make in getattr(study, "PICTURES", {}).items():
         figure = make(results.frame(), results.machine)
         if figure is not None:
             path = folder / (name if "." in name else f"{name}.svg")

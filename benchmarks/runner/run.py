@@ -25,7 +25,7 @@ from .clocks import (
     stream_samples,
     wall_samples,
 )
-from .results import Results, Row, summary
+from .results import OWN, Results, Row, summary
 from .tables import table
 
 THOROUGH, QUICK = Effort(0.5, 5), Effort(0.02, 3)
@@ -218,9 +218,21 @@ class Run:
                 )
             self.show(about)
 
-    def show(self, columns: Row) -> None:
-        """What was recorded of these, a variant in each line."""
-        self.console.print(table(list(self.results.having(columns)), columns))
+    def show(
+        self,
+        columns: Row,
+        variants: Sequence[str] | None = None,
+        ratios: Sequence[str] | None = None,
+    ) -> None:
+        """What was recorded of just these columns, a variant in each line; `ratios` to the first
+        one's of these quantities, by default of all."""
+        chosen = [
+            row
+            for row in self.results.having(columns)
+            if row.keys() <= columns.keys() | {*OWN, "run"}
+            and (variants is None or row["variant"] in variants)
+        ]
+        self.console.print(table(chosen, columns, ratios))
 
 
 def _calls(

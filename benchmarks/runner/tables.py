@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from .results import Row
@@ -15,17 +16,19 @@ from .results import Row
 LARGE = 2**23
 
 
-def table(rows: Sequence[Row], columns: Row) -> Table:
+def table(rows: Sequence[Row], columns: Row, ratios: Sequence[str] | None = None) -> Table:
     """A line for each variant, with its quantities and how many times the first one's each is."""
-    shown = Table(title=", ".join(str(each) for each in columns.values()), title_justify="left")
+    words = [each if isinstance(each, str) else f"{each:,} {n}" for n, each in columns.items()]
+    shown = Table(title=", ".join(words), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     shown.add_column("variant", no_wrap=True)
     found = {(row.get("variant", ""), row["quantity"]): row for row in rows}
     variants = list(dict.fromkeys(variant for variant, _ in found))
     quantities = {row["quantity"]: row["unit"] for row in rows}
     moved = columns.get("bytes", 0)
+    compared = [] if len(variants) < 2 else list(quantities) if ratios is None else ratios
     for quantity, unit in quantities.items():
         shown.add_column(f"{quantity} {unit}".strip(), justify="right", no_wrap=True)
-        if len(variants) > 1:
+        if quantity in compared:
             shown.add_column("ratio", justify="right")
     if moved >= LARGE:
         shown.add_column("GB/s", justify="right")
@@ -33,8 +36,8 @@ def table(rows: Sequence[Row], columns: Row) -> Table:
         cells = [variant]
         for quantity in quantities:
             row, first = (found.get((each, quantity)) for each in (variant, variants[0]))
-            cells.append(number(row["median"]) if row else "-")
-            if len(variants) > 1:
+            cells.append(_cell(row) if row else "-")
+            if quantity in compared:
                 cells.append(_ratio(row, first))
         if moved >= LARGE:
             times = [found.get((variant, clock)) for clock in ("gpu", "stream", "wall")]
@@ -46,6 +49,12 @@ def table(rows: Sequence[Row], columns: Row) -> Table:
 
 def _ratio(row: Row | None, first: Row | None) -> str:
     return f"{row['median'] / first['median']:.3g}" if row and first and first["median"] else "-"
+
+
+def _cell(row: Row) -> str:
+    value = row["median"]
+    is_count = not row["unit"] and float(value).is_integer()
+    return f"{int(value):,}" if is_count else number(value)
 
 
 def number(value: float) -> str:

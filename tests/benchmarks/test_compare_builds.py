@@ -1,0 +1,282 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What tells two builds apart, and that nothing a caller can reach is left out of it."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import pytest
+import torch
+
+pytest.importorskip("boxloss.torch")
+pytest.importorskip("rich")
+
+import boxloss.torch
+from boxloss.torch.losses import Loss
+from boxloss.torch.matching import ClassMode
+from torch import Tensor
+
+from benchmarks.runner import program
+from benchmarks.studies import compare_builds as compare
+from benchmarks.studies.compare_builds.differences import Difference, difference, differences
+from benchmarks.studies.compare_builds.problems import Problem, Record, Records, draw_problems
+from benchmarks.studies.compare_builds.results import flat
+from benchmarks.studies.compare_builds.verdicts import verdict
+
+LOSSES = list(get_args(Loss))
+SITE = Path(boxloss.torch.__file__).parents[2]
+CPU = torch.device("cpu")
+# They compute nothing on boxes, or what they give is a loss' argument.
+NOT_COMPARED = {
+    "BoxLosses",
+    "check_indices",
+    "collate_matches",
+    "collate_padded",
+    "collate_ragged",
+    "cpu_capability",
+    "global_normalizer",
+    "implementations",
+    "use_implementation",
+}
+
+
+@cache
+def problems() -> list[Problem]:
+    return list(draw_problems(LOSSES))
+
+
+def test_every_public_function_is_compared_but_a_few() -> None:
+    assert {each.function for each in problems()} == set(boxloss.torch.__all__) - NOT_COMPARED
+
+
+@pytest.mark.parametrize(
+    "name", ["box_loss", "box_losses", "matching_cost", "pairwise_iou", "hungarian_match"]
+)
+def test_every_argument_is_given_and_every_word_that_it_may_be(name: str) -> None:
+    function = getattr(boxloss.torch, name)
+    calls = [
+        each.arguments for each in problems() if each.function == name and "wrong" not in each.name
+    ]
+    for argument in inspect.signature(function).parameters:
+        given = [call[argument] for call in calls if call.get(argument) is not None]
+        assert given, argument
+        words = get_args(get_type_hints(function)[argument])
+        if isinstance(words[:1] and words[0], str):
+            assert set(words) == set(given)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss_meets_every_pairing_and_every_class_term(loss: str) -> None:
+    pairings = ("mask", "zero_padded", "lengths", "offsets", "pred_index", "target_index")
+    of_pairs, of_costs = (
+        [each for each in problems() if each.function == name and each.arguments["loss"] == loss]
+        for name in ("box_loss", "matching_cost")
+    )
+    met = [{name for name in pairings if name in each.arguments} for each in of_pairs]
+    for pairing in (*({name} for name in pairings), set(), {"pred_index", "target_index"}):
+        assert pairing in met
+    assert any(each.nested[:2] == ("pred", "target") for each in of_pairs)
+    assert any(each.nested[:1] == ("target",) for each in of_pairs)
+    assert any(call.arguments.get("pred_index", torch.empty(0)).dim() == 2 for call in of_pairs)
+    terms = [each.arguments.get("class_mode") for each in of_costs]
+    assert set(terms) == {*get_args(ClassMode), None}
+    assert any("class_cost" in each.arguments for each in of_costs)
+
+
+def test_the_program_itself_imports_no_build() -> None:
+    words = f"import sys; sys.modules['boxloss'] = None; import {compare.__name__}"
+    subprocess.run([sys.executable, "-c", words], cwd=compare.ROOT, check=True)
+
+
+def test_a_process_of_its_own_takes_the_build_that_it_is_given() -> None:
+    assert compare.Build(SITE, "cpu").ask("about")["losses"] == LOSSES
+
+
+def test_a_process_that_fails_ends_it_in_words() -> None:
+    with pytest.raises(SystemExit, match=r"about of the build in .* ended with 1"):
+        compare.Build(SITE, "no device").ask("about")
+
+
+OLD: dict[str, Tensor] = {"result": torch.tensor([1.0, -2.0, 0.5])}
+Status = Callable[..., int]
+
+
+@pytest.fixture
+def status(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Status:
+    """What compare ends with, where two builds give these records and have these losses."""
+
+    def ends_with(
+        new: Record, old: Record = OLD, losses: tuple[list[str], list[str]] = (["iou"], ["iou"])
+    ) -> int:
+        def ask(build: compare.Build, what: str, *_: Any, **options: Any) -> Any:
+            is_new = build.site == sites[1]
+            if what == "results":
+                return {"cpu/reference": {"costs 1, name": new if is_new else old}}
+            return {
+                "site": str(build.site),
+                "losses": losses[is_new],
+                "implementations": ["cpu/reference"],
+                "capability": "baseline",
+                "machine": {},
+            }
+
+        monkeypatch.setattr(compare.Build, "ask", ask)
+        return program.main(["compare_builds", *map(str, sites), "--runs", "0", "--device", "cpu"])
+
+    sites = [tmp_path / name for name in ("old", "new")]
+    for site in sites:
+        (site / "boxloss").mkdir(parents=True)
+    return ends_with
+
+
+@pytest.mark.parametrize(
+    ("new", "words"),
+    [
+        ({"result": torch.tensor([1.0, -2.0, 0.5 + 2**-24])}, "1 ulps; 1 of 3 numbers"),
+        ({"result": torch.tensor([1.0, torch.nan, 0.5])}, "NaN or infinity in one only"),
+        ({"pairs": OLD["result"]}, "pairs: in the new build only"),
+        ({}, "result: in the old build only"),
+        ({"result": OLD["result"].double()}, "not torch.float32"),
+        ("ValueError: no", "old gives a result; new says 'ValueError: no'"),
+    ],
+)
+def test_what_differs_is_told_and_ends_with_1(
+    status: Status, capsys: pytest.CaptureFixture[str], new: Record, words: str
+) -> None:
+    assert status(OLD) == 0
+    assert status(new) == 1
+    assert words in capsys.readouterr().out
+
+
+def test_a_message_is_compared(status: Status, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status("ValueError: no", old="ValueError: no") == 0
+    assert status("TypeError: no", old="ValueError: no") == 1
+    assert "old says 'ValueError: no'; new says 'TypeError: no'" in capsys.readouterr().out
+
+
+def test_a_loss_may_come_and_not_go(status: Status, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(OLD, losses=(["iou"], ["iou", "more"])) == 0
+    assert "in the new build only: loss more" in capsys.readouterr().out
+    assert status(OLD, losses=(["iou", "more"], ["iou"])) == 1
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16], ids=str
+)
+def test_units_in_the_last_place(dtype: torch.dtype) -> None:
+    def words(old: float, new: float) -> str | None:
+        return difference(torch.tensor([old], dtype=dtype), torch.tensor([new], dtype=dtype))
+
+    step = torch.finfo(dtype).eps
+    of = "; 1 of 1 numbers"
+    assert words(1.0, 1.0) is None
+    assert words(1.0, 1.0 + 3 * step) == f"3 ulps{of}"
+    assert words(-1.0, -1.0 + step) == f"2 ulps{of}"  # below 1 they are half as far apart
+    assert words(0.0, -0.0) == f"0 ulps{of}"
+    smallest = torch.finfo(dtype).smallest_normal * step
+    assert words(-smallest, smallest) == f"2 ulps{of}"
+    assert words(torch.nan, -torch.nan) is None
+    assert words(torch.inf, -torch.inf) == f"NaN or infinity in one only, or another: 1 numbers{of}"
+
+
+def test_strides_belong_to_a_result() -> None:
+    boxes = torch.rand(3, 4)
+    assert difference(boxes, boxes.mT.contiguous().mT) is not None
+
+
+def records(values: list[float]) -> Records:
+    return {"problem": {"d pred": torch.tensor(values)}}
+
+
+@pytest.mark.parametrize(("new", "excused"), [(1.5, True), (1.75, True), (1.76, False)])
+def test_a_result_that_varies_is_held_against_the_old_builds_own_runs(
+    new: float, excused: bool
+) -> None:
+    # Apart by 0.25 at most, and new beyond the higher one.
+    runs = (records([1.25, 8.0]), records([1.5, 8.125]), records([new, 8.0]))
+    (found,) = differences(*runs)
+    assert found.excused == excused
+    assert "old from itself: 2.09715e+06 ulps" in found.words
+
+
+@pytest.mark.parametrize(("new", "excused"), [(1.75, True), (1.76, False)])
+def test_a_result_that_holds_several_runs_is_held_against_all_of_the_old_ones(
+    new: float, excused: bool
+) -> None:
+    def runs(*values: float) -> Records:
+        return {"problem": {"d pred, runs": torch.tensor(values)[:, None]}}
+
+    (found,) = differences(runs(1.0, 1.25), runs(1.0, 1.5), runs(1.0, new))
+    # From 1 to 1.5, so that 0.5 beyond is allowed.
+    assert found.excused
+    (found,) = differences(runs(1.25, 1.25), runs(1.25, 1.5), runs(1.25, new))
+    assert found.excused == excused
+
+
+def test_a_refusal_is_held_against_both_of_the_old_builds_runs() -> None:
+    refused: Records = {"problem": "ValueError: no"}
+    (found,) = differences(records([1.0]), records([1.0]), refused)
+    assert found.words == "old gives a result; new says 'ValueError: no'"
+    (found,) = differences(records([1.0]), refused, records([1.0]))
+    assert "old again says" in found.words
+
+
+def test_nan_is_never_within_what_varies() -> None:
+    (found,) = differences(records([1.0]), records([1.5]), records([torch.nan]))
+    assert isinstance(found, Difference)
+    assert not found.excused
+
+
+def test_results_are_named_whatever_holds_them() -> None:
+    one, two = torch.ones(1), torch.ones(2)
+    assert flat("result", one).keys() == {"result"}
+    assert flat("result", (one, two)).keys() == {"result.0", "result.1"}
+    losses = boxloss.torch.BoxLosses(one, one, two)
+    assert flat("result", losses).keys() == {"result.loss", "result.l1", "result.iou"}
+    jagged = torch.nested.nested_tensor([one, two], layout=torch.jagged)
+    assert flat("result", jagged).keys() == {"result values", "result offsets"}
+
+
+SMALL, LARGE = "dense, small, 4,096 boxes", "dense, large, 33,554,432 boxes"
+
+
+@pytest.mark.parametrize(
+    ("row", "old", "new", "word"),
+    [
+        (SMALL, [1.0, 1.04, 1.08], [1.0, 1.08, 1.9], "same"),  # its median is the slowest of old
+        (SMALL, [1.0, 1.04, 1.08], [1.0, 1.081, 1.9], "slower"),
+        (SMALL, [1.0, 1.04, 1.08], [0.8, 0.9, 1.3], "faster"),
+        (SMALL, [1.0, 1.04, 1.6], [1.0, 1.04, 1.08], "noisy"),
+        (LARGE, [1.0, 1.0, 1.001], [1.0, 1.009, 1.02], "same"),
+        (LARGE, [1.0, 1.0, 1.001], [1.0, 1.011, 1.02], "slower"),
+        (LARGE, [1.0, 1.0, 1.02], [1.0, 1.0, 1.0], "noisy"),
+        (LARGE, [1.0, 1.0, 1.02], [1.03, 1.03, 1.03], "slower"),
+        (LARGE + ": forward, host", [1.0, 1.0, 1.2], [1.1, 1.1, 1.1], "same"),
+    ],
+)
+def test_times(row: str, old: list[float], new: list[float], word: str) -> None:
+    found = verdict(row, old, new)
+    assert found.word == word
+    assert found.shows_it == (word in ("same", "faster"))
+
+
+def test_a_doubtful_time_is_taken_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str] | None] = []
+
+    def ask(build: compare.Build, what: str, rows: list[str] | None) -> dict[str, float]:
+        asked.append(rows)
+        slow = 2.0 if build.site == SITE and rows is None else 1.0
+        return {"fine": 1.0, "doubtful": slow}
+
+    monkeypatch.setattr(compare.Build, "ask", ask)
+    old, new = compare.Build(SITE.parent, "cpu"), compare.Build(SITE, "cpu")
+    times = compare.compare_times(old, new, 3)
+    assert asked == [None] * 6 + [["doubtful"]] * 6
+    assert times == {"fine": ([1.0] * 3,) * 2, "doubtful": ([1.0] * 3,) * 2}

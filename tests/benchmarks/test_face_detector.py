@@ -1,0 +1,195 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The demo's data are what they say, a wrong loss is refused, the clock counts what it should."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+pytest.importorskip("boxloss.torch")
+pytest.importorskip("rich")
+pytest.importorskip("skimage")
+
+from benchmarks.common.losses import Loss, giou, masked_loss
+from benchmarks.runner.agreement import DisagreementError
+from benchmarks.studies.face_detector import (
+    VARIANTS,
+    WARM_UP,
+    Stopwatch,
+    Trainer,
+    Variant,
+    as_list,
+    check,
+    padded_with_lengths,
+    probe,
+    truth,
+)
+from benchmarks.studies.face_detector.data import (
+    DATA,
+    PHOTOGRAPHS,
+    FacePictures,
+    Pictures,
+    RandomPictures,
+    load_faces,
+    load_photographs,
+    resize_square,
+)
+from benchmarks.studies.face_detector.model import SCALES
+
+SEED, SLOTS = 0, 16
+CPU = torch.device("cpu")
+
+# --- Data ---
+
+
+@pytest.mark.parametrize("kind", DATA)
+def test_a_picture_depends_on_seed_split_and_index_alone(kind: str) -> None:
+    def of(split: str, seed: int, index: int) -> tuple[Tensor, Tensor]:
+        pictures: Pictures = DATA[kind](split, seed, 31)  # type: ignore[arg-type]
+        return pictures[index]
+
+    picture, boxes = of("train", SEED, 5)
+    again, boxes_again = of("train", SEED, 5)
+    assert torch.equal(picture, again)
+    assert torch.equal(boxes, boxes_again)
+    for other in (of("train", SEED + 1, 5), of("test", SEED, 5), of("train", SEED, 6)):
+        assert not torch.equal(picture, other[0])
+    assert picture.shape == (256, 256)
+    assert picture.dtype == boxes.dtype == torch.uint8
+    assert (boxes[:, :2] < boxes[:, 2:]).all()
+
+
+def test_face_pixels_are_exactly_those_in_the_boxes() -> None:
+    white = np.full((3, 25, 25), 255, dtype=np.uint8)
+    black = np.zeros((300, 280), dtype=np.uint8)
+    data = FacePictures("train", SEED, 31, faces=white, photographs=[black])
+    seen = 0
+    for index in range(60):
+        picture, boxes = data[index]
+        expected = torch.zeros(256, 256, dtype=torch.uint8)
+        for x1, y1, x2, y2 in boxes.tolist():
+            expected[y1:y2, x1:x2] = 255
+        assert torch.equal(picture, expected)
+        assert boxes[:, 0].tolist() == sorted(boxes[:, 0].tolist())
+        seen += len(boxes)
+    assert seen > 60
+
+
+def test_train_and_test_share_no_face_and_no_photograph() -> None:
+    train, test = ({face.tobytes() for face in load_faces(split)} for split in ("train", "test"))
+    assert (len(train), len(test)) == (80, 20)
+    assert not train & test
+    assert not PHOTOGRAPHS["train"].keys() & PHOTOGRAPHS["test"].keys()
+    for photograph in load_photographs("test"):
+        assert min(photograph.shape) >= 256
+    face = load_faces("train")[0]
+    assert np.array_equal(resize_square(face, 25), face)
+
+
+# --- Agreement ---
+
+
+@pytest.fixture(scope="module")
+def boxes() -> list[Tensor]:
+    pictures = RandomPictures("train", SEED, SLOTS)
+    return [pictures[index][1] for index in range(64)]
+
+
+def test_a_batch_without_boxes_costs_nothing() -> None:
+    none = [torch.empty(0, 4, dtype=torch.uint8)] * 3
+    pred = probe(none, SLOTS, torch.float32)
+    expected = truth(pred, none)
+    assert expected.loss == 0
+    for name in ("loop", "mask", "boxloss padded", "boxloss lengths", "boxloss ragged"):
+        check(name, VARIANTS[name], VARIANTS[name].load(CPU), pred, none, expected)
+
+
+def areas_in_uint8(pred: Tensor, *boxes: Tensor) -> Tensor:
+    guesses = torch.cat([row[: len(b)] for row, b in zip(pred, boxes, strict=True)]).float()
+    truths = torch.cat(boxes)
+    wrapped = (truths[:, 2] - truths[:, 0]) * (truths[:, 3] - truths[:, 1])
+    true_area = (truths[:, 2:] - truths[:, :2]).float().prod(dim=1)
+    return (1 - giou(guesses, truths.float()) * wrapped / true_area).sum() / len(truths)
+
+
+def mask_by_multiplication(pred: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+    valid = torch.arange(pred.shape[1]) < lengths[:, None]
+    return ((1 - giou(pred.float(), target.float())) * valid).sum() / lengths.sum()
+
+
+def mask_after_the_formula(pred: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+    valid = torch.arange(pred.shape[1]) < lengths[:, None]
+    losses = torch.where(valid, 1 - giou(pred.float(), target.float()), 0.0)
+    return losses.sum() / lengths.sum()
+
+
+def gradient_missing_in_one_picture(pred: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
+    some = int(lengths.argmax())
+    kept = torch.cat([pred[:some], pred[some : some + 1].detach(), pred[some + 1 :]])
+    return masked_loss(kept, target, lengths)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "collate", "complaint"),
+    [
+        (areas_in_uint8, as_list, "loss"),
+        (mask_by_multiplication, padded_with_lengths, "loss nan"),
+        (mask_after_the_formula, padded_with_lengths, "gradient nan"),
+        (gradient_missing_in_one_picture, padded_with_lengths, "gradient 0"),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_wrong_loss_is_refused(
+    wrong: Loss, collate: type, complaint: str, dtype: torch.dtype, boxes: list[Tensor]
+) -> None:
+    pred = probe(boxes, SLOTS, dtype)
+    culprit = Variant(collate, lambda: wrong)
+    with pytest.raises(DisagreementError, match=rf"^culprit: {complaint}.*fp64 gives -?\d"):
+        check("culprit", culprit, wrong, pred, boxes, truth(pred, boxes))
+
+
+# --- Time ---
+
+
+def test_times_of_the_warm_up_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter([0, 9] * WARM_UP + [0, 1, 0, 3, 0, 2])
+    monkeypatch.setattr(time, "perf_counter", lambda: next(seconds))
+    clock = Stopwatch(CPU)
+    for _ in range(WARM_UP + 3):
+        with clock("mask", "loss"):
+            pass
+    assert clock.milliseconds() == {("mask", "loss"): [1000, 3000, 2000]}
+
+
+def test_variants_take_turns_at_the_same_predictions() -> None:
+    """One that came first each time would have them cold, one after the loop a heap in disorder."""
+    order: list[str] = []
+    seen: list[Tensor] = []
+
+    def noted(name: str) -> Loss:
+        def loss(pred: Tensor, *targets: Tensor) -> Tensor:
+            order.append(name)
+            seen.append(pred.detach().clone())
+            return masked_loss(pred, *targets)
+
+        return loss
+
+    names = ("mask", "torchvision", "boxloss lengths")
+    steps, scale = 30, dataclasses.replace(SCALES["small"], batch=4)
+    trainer = Trainer(scale, CPU, steps)
+    variants = {name: (VARIANTS[name], noted(name)) for name in names}
+    trainer.train(RandomPictures("train", 0, 5), variants, None)
+    turns = [tuple(order[at : at + 3]) for at in range(0, len(order), 3)]
+    assert len(turns) == len(trainer.history) == steps
+    assert all(set(turn) == set(names) for turn in turns)
+    assert {turn[0] for turn in turns} == set(names)
+    for at in range(0, len(seen), 3):
+        assert torch.equal(seen[at], seen[at + 1])
+        assert torch.equal(seen[at], seen[at + 2])
+    assert not torch.equal(seen[0], seen[-1])

@@ -1,0 +1,246 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The one program of all studies: arguments, agreement, resuming, files, tables."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+pytest.importorskip("boxloss.torch")
+pytest.importorskip("rich")
+
+from benchmarks.runner import program
+from benchmarks.runner.agreement import DisagreementError, Truth, compare
+from benchmarks.runner.clocks import Effort, wall_samples
+from benchmarks.runner.results import Results, read_results, summary
+from benchmarks.runner.run import BOTH, FORWARD, Run, UnavailableError
+from benchmarks.runner.tables import number, table
+
+
+def measure_two(run: Run) -> None:
+    leaf = torch.ones(8, requires_grad=True)
+    losses = {"sum": leaf.sum, "mean": leaf.mean}
+    run.time_passes({"case": "ones", "boxes": 8}, losses, leaf, ("stream", "host", "gpu"))
+    run.record({"case": "ones", "variant": "sum"}, "peak", "bytes", 32)
+
+
+def disagree(run: Run) -> None:
+    raise DisagreementError("sum: loss 2, but the formula in fp64 gives 1")
+
+
+@pytest.fixture
+def study(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A study of its own, "two", whose `measure` a test may replace."""
+    module = ModuleType("two", "Which of two?")
+    module.measure = measure_two  # type: ignore[attr-defined]
+    monkeypatch.setattr(program, "questions", lambda: {"two": "Which of two?"})
+    monkeypatch.setattr(program, "import_module", lambda name: module)
+    return module
+
+
+def run_two(*arguments: str) -> int:
+    return program.main(["two", "--device", "cpu", "--quick", *arguments])
+
+
+def test_what_is_measured_is_shown_and_written(
+    study: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "two.json"
+    assert run_two("--json", str(file)) == 0
+    shown = capsys.readouterr().out
+    assert "Which of two?" in shown
+    assert "stream µs" in shown
+    results = read_results(file)
+    assert [(row["pass"], row["variant"]) for row in results.rows[:-1]] == [
+        (measured, name) for measured in (FORWARD, BOTH) for name in ("sum", "mean")
+    ]
+    assert {row["quantity"] for row in results.rows[:-1]} == {"stream"}  # the CPU's only clock
+    assert results.rows[-1] == {
+        "case": "ones",
+        "variant": "sum",
+        "quantity": "peak",
+        "unit": "bytes",
+        "median": 32,
+        "low": None,
+        "high": None,
+        "run": 0,
+    }
+    (run,) = results.runs
+    assert run["machine"]["torch"] == torch.__version__
+    assert run["commit"]
+
+
+def test_a_second_run_replaces_what_it_measures_and_resumed_it_measures_nothing(
+    study: ModuleType, tmp_path: Path
+) -> None:
+    file = tmp_path / "two.json"
+    assert run_two("--json", str(file)) == 0
+    first = read_results(file)
+    assert run_two("--json", str(file), "--resume") == 0
+    resumed = read_results(file)
+    assert resumed.rows[:-1] == first.rows[:-1]  # but for what `record` noted anew
+    assert run_two("--json", str(file)) == 0
+    again = read_results(file)
+    assert len(again.rows) == len(first.rows)
+    assert len(again.runs) == 1  # of the earlier one no row is left
+
+
+def test_resuming_takes_nothing_of_another_commit(
+    study: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "two.json"
+    assert run_two("--json", str(file)) == 0
+    monkeypatch.setattr(program, "commit", lambda: "another")
+    assert run_two("--json", str(file), "--resume") == 0
+    assert {run["commit"] for run in read_results(file).runs} == {"another"}
+
+
+def test_a_disagreement_ends_it_before_anything_is_timed(
+    study: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study.measure = disagree  # type: ignore[attr-defined]
+    assert run_two("--json", str(tmp_path / "two.json")) == 1
+    assert "two: error: sum: loss 2" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@dataclass(frozen=True)
+class Variant:
+    slow_to_start: bool = False
+    reason: str = ""
+
+    def load(self, case: str) -> str:
+        if self.reason:
+            raise UnavailableError(self.reason)
+        return case
+
+
+def test_a_variant_that_cannot_run_is_skipped_once_aloud(
+    study: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measure(run: Run) -> None:
+        for _ in run.each({"one": lambda: 1, "other": lambda: 2}):
+            variants = {"a": Variant(), "b": Variant(True), "c": Variant(reason="no Triton")}
+            assert run.load(variants, "case") == {"a": "case"}
+        run.record({"variant": "a"}, "stream", "µs", [1.0])
+
+    study.measure = measure  # type: ignore[attr-defined]
+    file = tmp_path / "two.json"
+    assert run_two("--json", str(file)) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("no Triton") == 1
+    assert "other (2 of 2)" in shown
+    assert read_results(file).runs[0]["skipped"].keys() == {"b", "c"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--device", "tpu"], "--device: 'tpu' given; allowed here: cpu"),
+        (["--json", "no/such/place.json"], "--json: there is no directory 'no/such'"),
+        (["--pictures", "no"], "--pictures: there is no directory 'no'"),
+        (["--pictures", "."], "--pictures: two has none"),
+        (["--resume"], "--resume: --json says of what"),
+        (["--redraw", "two.json"], "--redraw: --pictures says where to"),
+    ],
+)
+def test_a_wrong_option_says_what_is_allowed(
+    study: ModuleType, arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        program.main(["two", *arguments])
+    assert complaint in capsys.readouterr().err
+
+
+def test_a_study_that_needs_a_gpu_says_so(
+    study: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    study.DEVICES = ("cuda",)  # type: ignore[attr-defined]
+    with pytest.raises(SystemExit):
+        program.main(["two"])
+    assert "needs cuda (PyTorch" in capsys.readouterr().err
+
+
+def test_unknown_studies_are_told_of_the_known(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        program.main(["nonsense"])
+    assert "matched_pairs" in capsys.readouterr().err
+    assert program.main(["--list"]) == 0
+    assert "matched_pairs" in capsys.readouterr().out
+
+
+def test_calls_take_turns_in_an_order_that_is_drawn_anew() -> None:
+    order: list[str] = []
+    calls: dict[str, Any] = {name: lambda name=name: order.append(name) for name in "abc"}
+    samples = wall_samples(calls, torch.device("cpu"), Effort(0, 30))
+    assert {name: len(each) for name, each in samples.items()} == {"a": 30, "b": 30, "c": 30}
+    turns = [tuple(order[at : at + 3]) for at in range(len(order) - 90, len(order), 3)]
+    assert all(sorted(turn) == ["a", "b", "c"] for turn in turns)
+    assert {turn[0] for turn in turns} == {"a", "b", "c"}
+
+
+def test_medians_and_quartiles() -> None:
+    assert summary([3e-6, 1e-6, 2e-6, 4e-6, 5e-6], 1e6) == pytest.approx(
+        {"median": 3, "low": 2, "high": 4}
+    )
+    assert summary([2.0]) == {"median": 2, "low": None, "high": None}
+
+
+def test_a_file_keeps_five_digits_and_no_run_without_rows(tmp_path: Path) -> None:
+    results = Results("two", [{"commit": "a"}, {"commit": "b"}, {"commit": "c"}])
+    results.add({"variant": "x", "quantity": "gpu", "unit": "µs", "run": 1} | summary([1.2345678]))
+    results.write(tmp_path / "two.json")
+    again = read_results(tmp_path / "two.json")
+    assert [run["commit"] for run in again.runs] == ["b", "c"]
+    assert again.rows[0]["median"] == 1.2346
+    assert again.rows[0]["run"] == 0
+    assert json.loads((tmp_path / "two.json").read_text())["study"] == "two"
+
+
+def test_a_table_has_ratios_to_the_first_and_bandwidth_of_large_cases() -> None:
+    rows = [
+        {"variant": name, "quantity": "gpu", "unit": "µs", "median": time}
+        for name, time in (("boxloss", 10.0), ("eager", 250.0))
+    ]
+    shown = table(rows, {"case": "dense", "bytes": 2**24})
+    cells = {str(column.header): list(column.cells) for column in shown.columns}
+    assert cells["ratio"] == ["1", "25"]
+    assert cells["GB/s"] == [number(2**24 / 10 / 1e3), number(2**24 / 250 / 1e3)]
+    small = table(rows[:1], {"case": "dense", "bytes": 100})
+    assert [str(column.header) for column in small.columns] == ["variant", "gpu µs"]
+
+
+def test_three_digits() -> None:
+    values = (0.123456, 8.3, 94, 292.4, 7259.1)
+    assert [number(each) for each in values] == ["0.123", "8.30", "94.0", "292", "7,259"]
+
+
+@pytest.mark.parametrize(
+    ("loss", "gradient", "complaint"),
+    [
+        (1.1, [1.0, 2.0], "loss 1.1"),
+        (float("nan"), [1.0, 2.0], "loss nan"),
+        (1.0, [1.0, 2.5], r"gradient 2.5 at \[1\]"),
+        (1.0, [float("nan"), 2.0], r"gradient nan at \[0\]"),
+    ],
+)
+def test_a_wrong_loss_is_refused(loss: float, gradient: list[float], complaint: str) -> None:
+    right = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    expected = Truth(1.0, 1e-6, right, torch.full_like(right, 1e-6))
+    compare("right", torch.tensor(1.0), right.float(), expected, "case")
+
+    def wrong() -> tuple[Tensor, Tensor]:
+        return torch.tensor(loss), torch.tensor(gradient)
+
+    with pytest.raises(DisagreementError, match=f"culprit: {complaint}"):
+        compare("culprit", *wrong(), expected, "case")
