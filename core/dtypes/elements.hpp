@@ -56,7 +56,7 @@ struct Elements {
     return convert_to<C>(data[i]);
   }
 
-  /// The four values that start at element i, each `step` behind the one before.
+  /// The four values from element i on, `step` elements apart.
   template <class C>
   BOXLOSS_HOST_DEVICE Box<C> get_box(std::int64_t i, std::int64_t step = 1) const {
     return {get<C>(i), get<C>(i + step), get<C>(i + 2 * step), get<C>(i + 3 * step)};
@@ -65,7 +65,7 @@ struct Elements {
 
 struct Any {};
 
-/// Gives `use` the elements with the type that `dtype` names.
+/// Calls `use` with the elements as the type that `dtype` names.
 template <class Use>
 BOXLOSS_HOST_DEVICE auto with_elements(const void* data, DType dtype, const Use& use) {
   switch (dtype) {
@@ -80,7 +80,7 @@ BOXLOSS_HOST_DEVICE auto with_elements(const void* data, DType dtype, const Use&
   }
 }
 
-// Arguments by value: a GPU would have to keep anything else in memory for the call.
+// Arguments by value: for a call, a GPU would have to put anything else into memory.
 template <class C>
 BOXLOSS_HOST_DEVICE_CALL C load_any(const void* data, DType dtype, std::int64_t i) {
   i = opaque_index(i);
@@ -115,7 +115,7 @@ template <class E>
 struct Outputs {
   E* data;
 
-  /// What has been written.
+  /// The same elements, for reading.
   BOXLOSS_HOST_DEVICE Elements<E> elements() const { return {data}; }
 
   template <class C>

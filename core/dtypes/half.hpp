@@ -36,7 +36,7 @@ BOXLOSS_HOST_DEVICE BFloat16 to_bfloat16(float value) {
 #endif
 }
 
-/// Exact, also where the processor takes subnormal floats for zero: no half becomes one.
+/// Exact, also where the processor flushes subnormal floats to zero: no half is one as a float.
 BOXLOSS_HOST_DEVICE float to_float(Half value) {
 #if defined(__CUDA_ARCH__)
   float result;

@@ -7,22 +7,22 @@
 #include "dtypes/elements.hpp"
 #include "math/opaque.hpp"
 
-/// Boxes through the widest loads and stores that their alignment allows.
+/// Loads and stores of boxes, as wide as their alignment allows.
 namespace boxloss {
 
-/// N consecutive elements, aligned as one access of up to 16 bytes needs it.
+/// N consecutive elements, aligned for one access of up to 16 bytes.
 template <class E, int N>
 struct alignas(N * sizeof(E) < 16 ? N * sizeof(E) : 16) Pack {
   E values[N];
 };
 
-/// What one load instruction of a GPU takes; it may overlay values of any type.
+/// The widest value that a GPU loads in one instruction; it may overlay values of any type.
 template <int kBytes>
 struct __attribute__((may_alias)) Word {
   alignas(kBytes) std::uint32_t parts[kBytes / 4];
 };
 
-/// Makes AMD's compiler load the word in one piece, even where its elements are used apart.
+/// Makes AMD's compiler load the word in one piece, even if its elements are used separately.
 template <int kBytes>
 BOXLOSS_HOST_DEVICE void keep_whole([[maybe_unused]] Word<kBytes>& word) {
 #if defined(__AMDGCN__)

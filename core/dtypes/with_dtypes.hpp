@@ -8,7 +8,7 @@
 
 namespace boxloss {
 
-/// Element types of pred and target, and the compute type; a value only to be matched on.
+/// Element types of pred and target, and the compute type, as a tag.
 template <class P, class T, class C>
 struct DTypes {
   using Pred = P;
@@ -16,8 +16,8 @@ struct DTypes {
   using Compute = C;
 };
 
-/// Gives `use` the element types of a problem. Pairs that people train with have their own; every
-/// other mix is read through Any, so that the number of instantiations stays small.
+/// Calls `use` with the element types of a problem. The common pairs in training have their own
+/// instantiations; every other mix is read through Any, so that their number stays small.
 template <class Use>
 void with_dtypes(const LossProblem& problem, const Use& use) {
   const auto is = [&](DType pred, DType target) {

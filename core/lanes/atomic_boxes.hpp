@@ -6,11 +6,11 @@
 
 #include "dtypes/packs.hpp"
 
-/// Boxes that many threads add to one array at a time, in the array's dtype.
+/// Atomic addition of boxes to an array, in the array's dtype.
 namespace boxloss {
 
-/// A row's four 16-bit values as one word: read, added to and put back until nobody came between.
-/// Each box is rounded before it is added, so that of two it does not matter which comes first.
+/// Adds to a row's four 16-bit values as one word by compare-and-swap. Each box is rounded before
+/// it is added, so that the sum of two does not depend on their order.
 template <class Atomics, class E, class C>
 BOXLOSS_HOST_DEVICE void add_box_as_word(E* row, const Box<C>& box) {
   static_assert(sizeof(Pack<E, 4>) == sizeof(std::uint64_t));
@@ -27,8 +27,8 @@ BOXLOSS_HOST_DEVICE void add_box_as_word(E* row, const Box<C>& box) {
   } while (found != expected);
 }
 
-/// Atomics is what a backend has: add(float*, float), add(double*, double), and
-/// compare_and_swap(Word*, expected, desired), which gives the word as it was.
+/// `Atomics` is provided by a backend: add(float*, float), add(double*, double), and
+/// compare_and_swap(Word*, expected, desired), which returns the old word.
 template <class Atomics, class E, class C>
 BOXLOSS_HOST_DEVICE void add_box_at(E* row, const Box<C>& box) {
   if constexpr (sizeof(E) == 2) {

@@ -8,8 +8,7 @@
 
 namespace boxloss {
 
-/// Calls launch(dtypes, pairing); or, where there are no slots, zeroes the outputs by
-/// zero(pointer, bytes).
+/// Calls launch(dtypes, pairing); or, without slots, zeroes the outputs by zero(pointer, bytes).
 template <class Written, class Zero, class Launch>
 void dispatch(const LossProblem& p, const Written& outputs, const Zero& zero,
               const Launch& launch) {

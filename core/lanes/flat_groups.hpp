@@ -8,11 +8,11 @@
 #include "math/opaque.hpp"
 #include "pairings/with_pairing.hpp"
 
-/// Contiguous boxes of one image, in groups of neighbours that one thread takes at a time: what
-/// each backend's loop calls where no slot has to know its image.
+/// Contiguous boxes of one image, in groups of neighbours that one thread takes at a time.
+/// Backends' loops call this for pairings that do not depend on the image.
 namespace boxloss {
 
-/// The pairings whose slots are told apart without knowing their image.
+/// The pairings that tell valid slots without knowing their image.
 template <class Pairing>
 constexpr bool kIsFlat = std::is_same_v<Pairing, Dense> || std::is_same_v<Pairing, ZeroPadded> ||
                          std::is_same_v<Pairing, Mask>;
@@ -23,8 +23,8 @@ bool is_flat(const BoxView& view) {
          is_aligned<E, 4 * kBoxes>(view.data);
 }
 
-/// Xyxy boxes, no weight, a reduced loss. As run-time branches these questions cost the small
-/// dtypes a third of their speed.
+/// The plain case: xyxy boxes, no weight, a reduced loss. As run-time branches these conditions
+/// cost the small dtypes a third of their speed.
 inline bool is_plain(const LossProblem& p) {
   return p.pred.format == BoxFormat::kXyxy && p.target.format == BoxFormat::kXyxy &&
          p.weight.data == nullptr && p.reduction != Reduction::kNone;
@@ -36,15 +36,15 @@ inline bool is_plain(const LossProblem& p, const LossGradients& gradients) {
          gradients.weight == nullptr;
 }
 
-/// Consecutive boxes that one thread takes: as many as make the smaller operand a load of
-/// at least 16 bytes.
+/// The number of consecutive boxes that one thread takes: enough for the smaller operand's load to
+/// be at least 16 bytes.
 template <class P, class T>
 constexpr int kGroup = sizeof(P) == 1 || sizeof(T) == 1   ? 4
                        : sizeof(P) == 2 || sizeof(T) == 2 ? 2
                                                           : 1;
 
-/// Plain loops over these dtypes are bound by instructions, so that GIoU, which most people train
-/// with, has them for itself; all other losses and loops share one for each of their dtypes.
+/// Dtypes whose plain loops are bound by instructions. For them GIoU, the most common loss, has
+/// loops of its own; all other losses and loops share one for each dtype.
 template <class P, class T>
 constexpr bool kOwnForGiou = kGroup<P, T> >= 2 && sizeof(T) <= 2;
 
@@ -59,13 +59,13 @@ void with_flat_formula(Loss loss, bool plain, const Run& run) {
   }
 }
 
-/// In backward the gradients count as well: a thread that stores more than 32 bytes of them leaves
+/// In backward the gradients matter as well: a thread that stores more than 32 bytes of them leaves
 /// gaps between its stores and its neighbours'.
 template <class P, class T>
 constexpr int kBackwardGroup = sizeof(P) >= 4 && kGroup<P, T> > 2 ? 2 : kGroup<P, T>;
 
-/// Groups of boxes that a thread of forward has in flight. Where most slots may not count, small
-/// tiles keep more processors busy.
+/// The number of groups of boxes that a thread of forward has in flight. Where most slots may be
+/// invalid, smaller tiles keep more processors busy.
 template <int kBoxes, class Pairing>
 constexpr int kUnroll = std::is_same_v<Pairing, Dense> || kBoxes < 4 ? 2 : 1;
 
@@ -85,7 +85,7 @@ FlatBoxes<P, T> flat_boxes(const LossProblem& p) {
 template <class Pairing>
 constexpr bool kAllCount = std::is_same_v<Pairing, Dense>;
 
-/// Which boxes of a group count: a bit for each.
+/// The valid boxes of a group, a bit for each.
 template <int kBoxes, class C, class Pairing, class T>
 BOXLOSS_HOST_DEVICE unsigned counted_boxes(const Pairing& pairing,
                                            const Pack<T, 4 * kBoxes>& target, std::int64_t first) {
@@ -212,7 +212,7 @@ BOXLOSS_HOST_DEVICE void backward_boxes(const BackwardArgs<F, P, T, C>& a,
   }
 }
 
-/// These loops know the loss alone.
+/// These loops compute the loss only, neither L1 nor IoU.
 template <class P, class T>
 bool is_flat_forward(const LossProblem& p, const LossOutputs& outputs) {
   return outputs.l1 == nullptr && outputs.iou == nullptr && is_flat<P, kGroup<P, T>>(p.pred) &&

@@ -8,13 +8,13 @@
 #include "math/opaque.hpp"
 #include "pairings/with_pairing.hpp"
 
-/// Boxes of any strides in images, an image cut into parts that a few threads take together: what
-/// each backend's loop calls where slots must know their image, or lie apart.
+/// Boxes of any strides in images, divided into parts that a few threads take together. Backends'
+/// loops call this for pairings that depend on the image, and for boxes that are not contiguous.
 namespace boxloss {
 
 constexpr int kPartSlots = 256;
 
-/// Slots [begin, end) of an image, and which of its parts this is.
+/// A part of an image: its slots [begin, end), and its index.
 struct ImagePart {
   std::int64_t image, begin, end;
   std::int64_t index, parts;
@@ -38,7 +38,7 @@ BOXLOSS_HOST_DEVICE ImagePart image_part(std::int64_t i, std::int64_t slots) {
   return {image, begin, end, index, parts};
 }
 
-/// Calls for_rows(first, end) for the part's share of the rows that no counted slot can write.
+/// Calls for_rows(first, end) for the part's share of the rows that no valid slot writes.
 template <class Pairing, class ForRows>
 BOXLOSS_HOST_DEVICE void for_uncounted_rows(const Pairing& pairing, const ImagePart& part,
                                             const ImageSlots& image, const ForRows& for_rows) {
@@ -117,7 +117,7 @@ BOXLOSS_HOST_DEVICE bool writes_rows(const BackwardArgs<F, P, T, C>& a) {
   return a.d_weight.data != nullptr || a.d_target.values.data != nullptr;
 }
 
-/// Slot j of image b, counted or not.
+/// Slot j of image b, valid or not.
 template <class F, class P, class T, class C, class Pairing>
 BOXLOSS_HOST_DEVICE void backward_slot(const BackwardArgs<F, P, T, C>& a,
                                        const StridedPair<P, T>& boxes, const Pairing& pairing,
@@ -139,8 +139,8 @@ BOXLOSS_HOST_DEVICE void backward_slot(const BackwardArgs<F, P, T, C>& a,
   if (j < image.count) set_row_gradients(a, boxes, b, image, row, d);
 }
 
-/// What one of `lanes` threads does for a part of an image: each takes every lanes-th slot and row.
-/// Adds its losses to `own`.
+/// The work of one of `lanes` threads on a part of an image: every lanes-th slot and row. Adds its
+/// losses to `own`.
 template <class F, class P, class T, class C, class Pairing>
 BOXLOSS_HOST_DEVICE void forward_part(const ForwardArgs<F, C>& a, const StridedPair<P, T>& boxes,
                                       const Pairing& pairing, const ImagePart& part, int lane,

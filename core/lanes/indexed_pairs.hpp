@@ -8,11 +8,11 @@
 #include "pairings/indexed.hpp"
 #include "pairings/no_slots.hpp"
 
-/// Pairs that find their boxes by index: what each backend's loop calls for one pair, and how
-/// gradients come together in rows that several pairs share.
+/// Pairs by index: what each backend's loop calls for one pair, and how gradients add up in rows
+/// that several pairs share.
 namespace boxloss {
 
-/// A list of boxes, and which of its rows each pair reads.
+/// A list of boxes, and the row that each pair reads.
 template <class E>
 struct ListedBoxes {
   StridedBoxes<E> boxes;
@@ -78,7 +78,7 @@ BOXLOSS_HOST_DEVICE LossesPartial forward_pair(const ForwardArgs<F, C>& a,
   return partial_of(all, rows.counts);
 }
 
-/// The gradients of a pair that counts.
+/// The gradients of a valid pair.
 template <class F, class P, class T, class C>
 BOXLOSS_HOST_DEVICE Gradients<C> gradients_of(const BackwardArgs<F, P, T, C>& a,
                                               const IndexedPairs<P, T>& pairs, const PairRows& rows,
@@ -90,8 +90,8 @@ BOXLOSS_HOST_DEVICE Gradients<C> gradients_of(const BackwardArgs<F, P, T, C>& a,
                         k);
 }
 
-/// Pair k's gradient for a list: pairs without an index have rows of their own, and write them;
-/// others add theirs.
+/// Writes pair k's gradient for a list. Pairs without an index have rows of their own and write
+/// them; others add to theirs.
 template <class E, class C, class Add>
 BOXLOSS_HOST_DEVICE void give(const BoxOutputs<E>& gradient, const ListedBoxes<E>& list,
                               std::int64_t row, const Box<C>& value, bool counts, const Add& add) {
@@ -103,7 +103,8 @@ BOXLOSS_HOST_DEVICE void give(const BoxOutputs<E>& gradient, const ListedBoxes<E
   }
 }
 
-/// Pair k. Rows of indexed lists are zero before, and `add(gradient, row, box)` adds to them.
+/// Backward of pair k. Rows of indexed lists are zero before, and `add(gradient, row, box)` adds to
+/// them.
 template <class F, class P, class T, class C, class Add>
 BOXLOSS_HOST_DEVICE void backward_pair(const BackwardArgs<F, P, T, C>& a,
                                        const IndexedPairs<P, T>& pairs, std::int64_t k,

@@ -13,8 +13,8 @@
 #include "math/opaque.hpp"
 #include "pairings/offsets.hpp"
 
-/// What is read and written for an entry of a matcher's cost, whatever loop comes to it. A block is
-/// the queries of one image in one layer: all that its image's columns are compared with.
+/// Inputs and outputs of a matcher's cost, for every kind of loop. A block is the queries of one
+/// image in one layer, which are compared with that image's columns.
 namespace boxloss {
 
 template <class F, class C>
@@ -90,10 +90,10 @@ BOXLOSS_HOST_DEVICE CostBox<C> cost_box(const Boxes<Any>& boxes, std::int64_t b,
   return {values, to_corners(values, boxes.format)};
 }
 
-/// Of a column without a class term: none is wanted, or its label is no class.
+/// For a column without a class term: none is requested, or its label is out of range.
 constexpr std::int64_t kNoScore = -1;
 
-/// Which of a query's scores a column asks for.
+/// The index of the score, among a query's, that a column needs.
 template <class F, class C>
 BOXLOSS_HOST_DEVICE std::int64_t score_of_column(const CostArgs<F, C>& a, std::int64_t column) {
   if (a.class_term == ClassTerm::kNone) return kNoScore;
@@ -110,7 +110,7 @@ BOXLOSS_HOST_DEVICE std::int64_t first_score(const CostArgs<F, C>& a, std::int64
   return outer * a.score_block_stride + query * a.score_query_stride;
 }
 
-/// float32, as most are, without the call that any dtype takes.
+/// Reads float32, the most common dtype, without the call that run-time dtypes need.
 template <class F, class C>
 BOXLOSS_HOST_DEVICE C score_at(const CostArgs<F, C>& a, std::int64_t i) {
   if (a.scores.dtype == DType::kF32) return static_cast<const float*>(a.scores.data)[i];
@@ -143,8 +143,8 @@ BOXLOSS_HOST_DEVICE float entry_of(const CostArgs<F, C>& a, C loss, C l1, C clas
   return select(both(a.replaces_nonfinite, !is_finite), a.nonfinite, entry);
 }
 
-/// Plain: boxes are compared in both ways, and nothing is replaced. Loops that ask for neither take
-/// a sixth fewer instructions.
+/// The plain case: both box terms are requested, and NaN is not replaced. Loops without these
+/// conditions take a sixth fewer instructions.
 template <class F, class C>
 bool is_plain(const CostArgs<F, C>& a) {
   return a.wants_loss && a.wants_l1 && !a.replaces_nonfinite;
@@ -159,8 +159,7 @@ BOXLOSS_HOST_DEVICE float entry_of(const CostArgs<F, C>& a, const CostBox<C>& qu
   return entry_of<kPlain>(a, loss, l1, class_term);
 }
 
-/// What one of `lanes` threads does for a query: it takes every lanes-th column of the query's
-/// image.
+/// The work of one of `lanes` threads on a query: every lanes-th column of the query's image.
 template <class F, class C>
 BOXLOSS_HOST_DEVICE void cost_row(const CostArgs<F, C>& a, std::int64_t block, std::int64_t q,
                                   int lane, int lanes) {
@@ -183,8 +182,8 @@ BOXLOSS_HOST_DEVICE void cost_row(const CostArgs<F, C>& a, std::int64_t block, s
   }
 }
 
-/// Calls launch(C()) for the compute type C; or, where there is nothing to compute, zeroes the
-/// columns of no image by zero(pointer, bytes).
+/// Calls launch(C()) for the compute type C; or, if there is nothing to compute, zeroes the columns
+/// of no image by zero(pointer, bytes).
 template <class Zero, class Launch>
 void dispatch(const CostProblem& p, float* cost, const Zero& zero, const Launch& launch) {
   const std::int64_t entries = p.layers * p.pred.slots * p.target.slots;

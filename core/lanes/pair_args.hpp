@@ -10,10 +10,10 @@
 #include "losses/l1.hpp"
 #include "pairings/indexed.hpp"
 
-/// What is read and written for one pair, whatever loop comes to it.
+/// Inputs and outputs of one pair, for every kind of loop.
 namespace boxloss {
 
-/// What both passes read, for formula F and compute type C.
+/// Inputs of both passes, for formula F and compute type C.
 template <class F, class C>
 struct PairArgs {
   Elements<Any> weight;  ///< null data: none
@@ -53,8 +53,7 @@ struct BackwardArgs : PairArgs<F, C> {
   bool keeps_pred_strides, keeps_target_strides;
 };
 
-/// A thread's, a block's or a whole set's share of what is reduced: of the loss alone, or of the
-/// loss and l1.
+/// A partial sum, of a thread, a block or a whole set: of the loss alone, or of the loss and l1.
 template <int kSums>
 struct Partial {
   double sums[kSums];
@@ -71,7 +70,7 @@ struct Partial {
 using LossPartial = Partial<1>;
 using LossesPartial = Partial<2>;
 
-/// Where a reduced loss goes, and what it is divided by; one of each for each set.
+/// The outputs of a reduced loss and what it is divided by; one of each for each set.
 template <class C>
 struct ReducedLoss {
   C* loss;
@@ -159,13 +158,13 @@ BOXLOSS_HOST_DEVICE C weighted_loss(const PairArgs<F, C>& a, const Box<C>& pred,
   return a.weight.data == nullptr ? loss : loss * a.weight.template get<C>(row);
 }
 
-/// All that forward may give for a pair; zeros where it does not count.
+/// Forward's outputs for a pair; zeros if it is not valid.
 template <class C>
 struct PairLosses {
   C loss = 0, l1 = 0, iou = 0;
 };
 
-/// What is rarely wanted is said to be: its code then lies out of the way of the loss.
+/// Rare outputs are marked unlikely, so that their code lies outside the loss's path.
 template <class F, class C>
 BOXLOSS_HOST_DEVICE PairLosses<C> pair_losses(const ForwardArgs<F, C>& a, const Box<C>& pred,
                                               BoxFormat pred_format, const Box<C>& target,
@@ -188,7 +187,7 @@ BOXLOSS_HOST_DEVICE bool writes_rows(const ForwardArgs<F, C>& a) {
   return a.losses != nullptr || a.iou != nullptr;
 }
 
-/// Writes those that are wanted and not reduced.
+/// Writes the outputs that are requested and not reduced.
 template <class F, class C>
 BOXLOSS_HOST_DEVICE void set_row_losses(const ForwardArgs<F, C>& a, std::int64_t row,
                                         const PairLosses<C>& all) {
@@ -202,7 +201,7 @@ BOXLOSS_HOST_DEVICE LossesPartial partial_of(const PairLosses<C>& all, bool coun
   return {{static_cast<double>(all.loss), static_cast<double>(all.l1)}, counts ? 1ull : 0ull};
 }
 
-/// One pair's gradients, in the boxes' own formats; all zero as long as nothing is assigned.
+/// One pair's gradients, in the boxes' own formats; zero until assigned.
 template <class C>
 struct Gradients {
   Box<C> pred{}, target{};
@@ -221,7 +220,7 @@ BOXLOSS_HOST_DEVICE Gradients<C> weighted_gradients(const PairArgs<F, C>& a, C b
           from_corners_gradient(by_pair * d.target, target_format), by_loss * d.loss};
 }
 
-/// The gradients of pair (b, j) through both outputs, as far as they come in.
+/// The gradients of pair (b, j) through both outputs, if they have incoming gradients.
 template <class F, class P, class T, class C>
 BOXLOSS_HOST_DEVICE Gradients<C> pair_gradients(const BackwardArgs<F, P, T, C>& a, C scale,
                                                 std::int64_t b, std::int64_t j, const Box<C>& pred,

@@ -6,17 +6,17 @@
 
 #include "math/ceil_div.hpp"
 
-/// How pairs by index become tasks where there is one thread for many of them, as on the host: no
-/// two threads write the same row, and each row's pairs add up in their order. A task is a range of
-/// the rows of pred's gradient, or of the target's, or of the pairs.
+/// Divides pairs by index into tasks, for hosts, where one thread takes many pairs. No two threads
+/// write the same row, and each row's pairs are added in order. A task is a range of the rows of
+/// pred's gradient, or of the target's, or of the pairs.
 namespace boxloss {
 
-/// Every task for rows reads all indices, so there are not many.
+/// Limits the number of tasks for rows, since each reads all indices.
 constexpr std::int64_t kRowsPerTask = 1 << 15;
 constexpr std::int64_t kMostRowTasks = 16;
 constexpr std::int64_t kPairsPerTask = 8192;
 
-/// How many tasks each kind of work has.
+/// The number of tasks for each kind of work.
 struct BackwardTasks {
   std::int64_t pred, target, pairs;
 

@@ -7,11 +7,11 @@
 #include "math/box.hpp"
 #include "math/functions.hpp"
 
-/// How the shapes of two boxes differ, as CIoU has it: v = 4 / pi^2 (theta_t - theta_p)^2 with
+/// CIoU's measure of how the shapes of two boxes differ: v = 4 / pi^2 (theta_t - theta_p)^2 with
 /// theta = atan(w / h), which is +-pi/2 for h = 0, and 0 for a point.
 namespace boxloss {
 
-/// Where w^2 + h^2 is below, a box counts as a point: its reciprocal might overflow.
+/// Below this w^2 + h^2 a box counts as a point: its reciprocal might overflow.
 template <class T>
 BOXLOSS_HOST_DEVICE T smallest_square() {
   return T(1e-36);
@@ -38,7 +38,7 @@ BOXLOSS_HOST_DEVICE Direction<T> direction(const Box<T>& box) {
 template <class T>
 BOXLOSS_HOST_DEVICE T angle_between(const Direction<T>& p, const Direction<T>& t) {
   const T cross = t.w * p.h - p.w * t.h, dot = p.h * t.h + p.w * t.w;
-  // Opposite directions, which have no height, are half a turn apart, either way.
+  // Opposite directions of boxes without height are half a turn apart, either way.
   const T side = select(cross < T(0), T(-1), select(T(0) < cross, T(1), t.w));
   const T angle = atan2(select(side < T(0), -cross, cross), dot);
   return select(side < T(0), -angle, angle);

@@ -6,7 +6,7 @@
 #include "math/functions.hpp"
 #include "math/host_device.hpp"
 
-/// What a matcher charges for a class, given a query's logit of it.
+/// A matcher's cost of a class, given a query's logit of it.
 namespace boxloss {
 
 /// DETR's -softmax(logits)[class] (Carion et al., ECCV 2020), where `log_sum_exp` is of all logits
@@ -17,7 +17,7 @@ BOXLOSS_HOST_DEVICE T softmax_cost(const T& logit, const T& log_sum_exp) {
   return -exp(select(difference > T(0), T(0), difference));  // above 0 by rounding alone
 }
 
-/// p = sigmoid(logit) and 1 - p, neither of which has lost digits to the other.
+/// p = sigmoid(logit) and 1 - p, each to full precision.
 template <class T>
 struct Odds {
   T p, rest;
@@ -55,8 +55,8 @@ struct Power {
   }
 };
 
-/// Deformable DETR's (Zhu et al., ICLR 2021): what the focal loss would charge for this class,
-/// less what it would charge for any other. `focus` is one of the above.
+/// Deformable DETR's (Zhu et al., ICLR 2021): the focal loss for this class, less that for any
+/// other. `focus` is one of the above.
 template <class T, class Focus>
 BOXLOSS_HOST_DEVICE T focal_cost(const Odds<T>& o, const T& alpha, const Focus& focus) {
   const T other = (T(1) - alpha) * focus(o.p) * rough_log(o.rest + T(1e-8));
@@ -64,7 +64,7 @@ BOXLOSS_HOST_DEVICE T focal_cost(const Odds<T>& o, const T& alpha, const Focus& 
   return other - this_one;
 }
 
-/// Most use a gamma of 2, which takes neither exp nor log.
+/// With a gamma of 2, the usual one, neither exp nor log is needed.
 template <class T>
 struct Focal {
   T alpha, gamma;

@@ -4,8 +4,8 @@
 
 #include "math/host_device.hpp"
 
-/// An entry of a matcher's cost, from its three terms. Who leaves out a term says that the loss is
-/// 1, or the other two are 0.
+/// An entry of a matcher's cost, from its three terms. For a term that is left out pass a loss of
+/// 1, or 0 for the others.
 namespace boxloss {
 
 template <class T>

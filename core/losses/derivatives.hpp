@@ -8,8 +8,8 @@
 #include "math/box.hpp"
 #include "math/host_device.hpp"
 
-/// How a formula says what its gradient is: by lengths along each axis. What becomes of them, for
-/// the coordinates that make those lengths, is the same for all formulas.
+/// A formula's gradient, given by lengths along each axis (sides, distance of the centres). The
+/// conversion to coordinates is the same for all formulas.
 namespace boxloss {
 
 /// Derivatives of the loss along one axis.
@@ -38,7 +38,8 @@ BOXLOSS_HOST_DEVICE Enclosure<T> enclosure(const Box<T>& p, const Box<T>& t) {
   return {larger(p.x2, t.x2) - smaller(p.x1, t.x1), larger(p.y2, t.y2) - smaller(p.y1, t.y1)};
 }
 
-/// One axis. A tie of min or max is shared half and half.
+/// Derivatives by lengths to derivatives by coordinates, for one axis. A tie of min or max is split
+/// in halves.
 template <class T>
 BOXLOSS_HOST_DEVICE void to_coordinates(const AxisDerivatives<T>& by, T p1, T p2, T t1, T t2,
                                         T& d_p1, T& d_p2, T& d_t1, T& d_t2) {

@@ -6,10 +6,10 @@
 #include "losses/eps.hpp"
 #include "losses/overlap.hpp"
 
-/// Parts of a loss that compare where boxes are and how large, relative to the enclosure.
+/// Parts of losses that compare the boxes' positions and sizes, relative to the enclosing box.
 namespace boxloss {
 
-/// How far the target's centre lies beyond pred's. Of equal boxes it is exactly 0.
+/// The offset of the target's centre from pred's. For equal boxes it is exactly 0.
 template <class T>
 struct CentreDistance {
   T x, y;

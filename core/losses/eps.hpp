@@ -9,7 +9,7 @@
 #include "math/arithmetic.hpp"
 #include "math/host_device.hpp"
 
-/// What keeps a formula from dividing by zero, and all that it is given besides the two boxes.
+/// Eps, which keeps a formula from dividing by zero; a formula's only input besides the two boxes.
 namespace boxloss {
 
 /// Both modes as one expression, max(x + added, floor), so that no loop has to branch on the mode;
@@ -27,7 +27,7 @@ Eps<T> make_eps(double eps, EpsMode mode) {
   return {T(0), value, value};
 }
 
-/// A quantity with eps, before and after the floor.
+/// A divisor with eps, before and after the floor.
 template <class T>
 struct Guarded {
   T shifted, value;

@@ -19,7 +19,7 @@
 /// (see derivatives.hpp), which gives the loss, too.
 namespace boxloss {
 
-/// Gives `use` the formula of a loss, which is set: core refuses the others before.
+/// Calls `use` with the formula of a loss. The loss is set: core has refused others.
 template <class Use>
 BOXLOSS_HOST_DEVICE auto with_formula(Loss loss, const Use& use) {
   switch (loss) {
@@ -32,7 +32,7 @@ BOXLOSS_HOST_DEVICE auto with_formula(Loss loss, const Use& use) {
   __builtin_unreachable();
 }
 
-/// The formula of a loss that is known at run time only: one kernel for all of them.
+/// A formula that is selected at run time: one kernel for all losses.
 struct AnyFormula {
   static constexpr bool kUsesCentres = true;
 
@@ -55,7 +55,7 @@ struct AnyFormula {
   }
 };
 
-/// Gives `use` the formula of GIoU, which most people train with, or the one for all losses.
+/// Calls `use` with the formula of GIoU, the most common loss, or with the one for all losses.
 template <class Use>
 void with_giou_or_any(Loss loss, const Use& use) {
   if (loss == Loss::kGiou) return use(Giou());

@@ -22,7 +22,7 @@ struct IouLog {
                                                         const Eps<T>& eps) {
     Overlap<T> o = overlap(p, t, eps);
     const T iou = iou_of(o);
-    // Where nothing overlaps any finite derivative will do: an empty intersection has none.
+    // Any finite derivative will do without overlap: an empty intersection has none.
     const T divisor = select(is_overlap(o.inter_w, o.inter_h), iou, T(1));
     const T by_iou = select(iou < eps.value, T(0), -reciprocal(divisor));
     return through_iou(p, t, o, eps, loss_of(iou, eps), by_iou);

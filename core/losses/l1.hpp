@@ -6,8 +6,8 @@
 #include "math/box.hpp"
 #include "math/host_device.hpp"
 
-/// The sum of |pred - target| over a box's four values in their own format, which DETR and its kin
-/// weigh beside a loss of the corners.
+/// The sum of |pred - target| over a box's four values in their own format, which DETR-like
+/// detectors add to a loss of the corners.
 namespace boxloss {
 
 /// -1, 0 or 1; NaN stays NaN.
@@ -28,7 +28,7 @@ BOXLOSS_HOST_DEVICE T l1_distance(const Box<T>& p, const Box<T>& t) {
   return distance(p.x1, t.x1) + distance(p.y1, t.y1) + distance(p.x2, t.x2) + distance(p.y2, t.y2);
 }
 
-/// The same number for who wants no derivative of it, at a third of the instructions.
+/// The same number without its derivative, at a third of the instructions.
 template <class T>
 BOXLOSS_HOST_DEVICE T l1_value(const Box<T>& p, const Box<T>& t) {
   return magnitude(p.x1 - t.x1) + magnitude(p.y1 - t.y1) + magnitude(p.x2 - t.x2) +

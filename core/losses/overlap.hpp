@@ -8,7 +8,7 @@
 #include "math/box.hpp"
 #include "math/host_device.hpp"
 
-/// Intersection over union: what all formulas of the family begin with.
+/// Intersection over union, the basis of all formulas.
 namespace boxloss {
 
 /// The intersection, empty where the boxes only touch, and the union after eps.
@@ -19,7 +19,7 @@ struct Overlap {
   T per_uni;  ///< 1 / uni.value
 };
 
-/// Do the boxes share more than an edge?
+/// Whether the boxes share more than an edge.
 template <class T>
 BOXLOSS_HOST_DEVICE auto is_overlap(const T& inter_w, const T& inter_h) {
   return both(inter_w > T(0), inter_h > T(0));
@@ -39,8 +39,8 @@ BOXLOSS_HOST_DEVICE T iou_of(const Overlap<T>& o) {
   return o.inter * o.per_uni;
 }
 
-/// From the derivatives by the union and by the intersection, which the union contains: `by_inter`
-/// counts where the boxes overlap.
+/// Derivatives by lengths from those by the union and by the intersection. The union contains the
+/// intersection; `by_inter` has an effect only where the boxes overlap.
 template <class T>
 BOXLOSS_HOST_DEVICE Derivatives<T> through_overlap(const Box<T>& p, const Box<T>& t,
                                                    const Overlap<T>& o, T loss, T by_uni,
@@ -53,7 +53,7 @@ BOXLOSS_HOST_DEVICE Derivatives<T> through_overlap(const Box<T>& p, const Box<T>
   return d;
 }
 
-/// From the derivative by the intersection over union.
+/// Derivatives by lengths from the one by the intersection over union.
 template <class T>
 BOXLOSS_HOST_DEVICE Derivatives<T> through_iou(const Box<T>& p, const Box<T>& t,
                                                const Overlap<T>& o, const Eps<T>& eps, T loss,

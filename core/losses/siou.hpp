@@ -40,7 +40,7 @@ struct Siou {
     Derivatives<T> d = through_iou(p, t, o, eps, sum(o, x, y, w, h), T(-1));
     add_shape(w, p.x2 - p.x1, t.x2 - t.x1, d.x);
     add_shape(h, p.y2 - p.y1, t.y2 - t.y1, d.y);
-    // D has each exponential with a minus, and half of D counts.
+    // D contains minus each exponential, and the loss half of D.
     const T by_lambda = T(-0.5) * (x.power * x.square + y.power * y.square);
     add_distance(x, e.w, angle.lambda, eps, d.x);
     add_distance(y, e.h, angle.lambda, eps, d.y);
@@ -73,7 +73,7 @@ struct Siou {
     return select(value > T(0), T(1), select(value < T(0), T(-1), T(0)));
   }
 
-  /// Lambda by s, one of the two, of which `other` is the other one.
+  /// The derivative of Lambda by s, one of the two offsets; `other` is the other one.
   template <class T>
   static BOXLOSS_HOST_DEVICE T lambda_by(const Angle<T>& angle, const T& s, const T& other) {
     return T(2) * sign(s) * (magnitude(other) - angle.lambda * magnitude(s)) * angle.per_square;
@@ -85,7 +85,7 @@ struct Siou {
     T ratio, per_side, square, power;
   };
 
-  /// What the enclosure's side is at least: eps, and enough for no ratio to overflow.
+  /// The lower bound of the enclosure's side: eps, and large enough that no ratio overflows.
   template <class T>
   static BOXLOSS_HOST_DEVICE T floor_of(const Eps<T>& eps) {
     return at_least(eps.value, T(1e-28));

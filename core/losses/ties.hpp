@@ -6,8 +6,9 @@
 
 namespace boxloss {
 
-/// How many halves of min(a, b) are a: 2, 0, or 1 where they tie, so that a gradient is shared half
-/// and half. Halves, because a GPU turns a comparison into a number in one instruction.
+/// Twice the share of a in the gradient of min(a, b): 2 if a is smaller, 0 if b is, 1 at a tie, so
+/// that a tie splits the gradient in halves. Doubled because a GPU converts a comparison to an
+/// integer in one instruction.
 template <class T>
 BOXLOSS_HOST_DEVICE T halves_of_min(T a, T b) {
   return static_cast<T>(a < b) + static_cast<T>(a <= b);

@@ -6,9 +6,9 @@
 
 #include "math/host_device.hpp"
 
-/// The words that formulas are written in, besides + - * and comparisons. None of them branches,
-/// and tests and bindings have them for number types of their own. NaN may be lost in smaller and
-/// larger: a formula must not rely on them to carry it.
+/// The functions that formulas are written with, besides + - * and comparisons. They are
+/// branch-free; tests and bindings overload them for their own number types. NaN may be lost in
+/// smaller and larger: a formula must not rely on them to propagate it.
 namespace boxloss {
 
 template <class T>
@@ -42,7 +42,7 @@ BOXLOSS_HOST_DEVICE T select(bool condition, T a, T b) {
 
 BOXLOSS_HOST_DEVICE bool both(bool a, bool b) { return a && b; }
 
-/// What a derivative takes for a constant.
+/// A value that derivatives treat as a constant.
 template <class T>
 BOXLOSS_HOST_DEVICE T hold_constant(T value) {
   return value;
@@ -59,7 +59,7 @@ BOXLOSS_HOST_DEVICE T magnitude(T value) {
 
 BOXLOSS_HOST_DEVICE double reciprocal(double value) { return 1.0 / value; }
 
-/// On a GPU within one unit in the last place, at a fifth of a division's instructions.
+/// 1 / x; on a GPU within one unit in the last place, at a fifth of a division's instructions.
 BOXLOSS_HOST_DEVICE float reciprocal(float value) {
 #if defined(__CUDA_ARCH__)
   float result;

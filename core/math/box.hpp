@@ -32,7 +32,7 @@ struct PairGradient {
   Box<T> pred, target;
 };
 
-/// Signed: negative for a box inverted in one axis.
+/// The area, negative for a box inverted in one axis.
 template <class T>
 BOXLOSS_HOST_DEVICE T area(const Box<T>& b) {
   return (b.x2 - b.x1) * (b.y2 - b.y1);
@@ -48,8 +48,8 @@ BOXLOSS_HOST_DEVICE Box<T> to_corners(const Box<T>& v, BoxFormat format) {
   return {v.x1 - half_w, v.y1 - half_h, v.x1 + half_w, v.y1 + half_h};
 }
 
-/// Derivatives by corners as derivatives by the format's four values: to_corners' Jacobian,
-/// transposed.
+/// Converts derivatives by corners to derivatives by the format's four values: to_corners'
+/// Jacobian, transposed.
 template <class T>
 BOXLOSS_HOST_DEVICE Box<T> from_corners_gradient(const Box<T>& d, BoxFormat format) {
   if (format == BoxFormat::kXyxy) return d;

@@ -8,7 +8,7 @@
 
 namespace boxloss {
 
-/// a / b rounded up, for a >= 0 and b > 0: how many pieces of b hold a.
+/// a / b rounded up, for a >= 0 and b > 0: the number of pieces of size b that cover a.
 BOXLOSS_HOST_DEVICE std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }

@@ -9,11 +9,11 @@
 #include "math/bits.hpp"
 #include "math/host_device.hpp"
 
-/// atan2, exp and log without branches, so that loops over them become vector loops (a compiler
-/// makes scalar calls of libm's). Those of float are this library's own, with the same polynomials
-/// on every device, but for exp on NVIDIA's. Each has a bound in unit roundoffs u = 2^-24 of the
-/// result: tests/core/test_functions.cpp checks the host's, the conformance suite all of them.
-/// Those of double are the platform's.
+/// Branch-free atan2, exp and log, so that loops over them vectorize (a compiler makes scalar calls
+/// of libm's). Those of float are this library's own, with the same polynomials on every device,
+/// except for exp on NVIDIA's. Each has a bound in unit roundoffs u = 2^-24 of the result:
+/// tests/core/test_functions.cpp checks the host's, the conformance suite all of them. Those of
+/// double are the platform's.
 namespace boxloss {
 
 /// atan on [0, 1], within 2 u.
@@ -42,8 +42,8 @@ BOXLOSS_HOST_DEVICE T atan2(T y, T x) {
   return select(y < T(0), -turned, turned);
 }
 
-/// For x <= 0, within 2 u, or 6 u where a GPU has an instruction for powers of 2; below -87, where
-/// the result is less than 1.7e-38, it is 0.
+/// exp for x <= 0, within 2 u, or 6 u where a GPU has an instruction for powers of 2; below -87,
+/// where the result is less than 1.7e-38, it is 0.
 BOXLOSS_HOST_DEVICE float exp(float x) {
   const float in_range = at_least(x, -87.0f);
 #if defined(__CUDA_ARCH__)
@@ -71,7 +71,7 @@ BOXLOSS_HOST_DEVICE float exp(float x) {
 
 BOXLOSS_HOST_DEVICE double exp(double x) { return ::exp(x); }
 
-/// For x >= 0, within 2 u; of 0 it is -infinity, without a derivative.
+/// log for x >= 0, within 2 u; of 0 it is -infinity, without a derivative.
 BOXLOSS_HOST_DEVICE float log(float x) {
   const bool is_small = x < 0x1p-100f;  // subnormals among them
   const float in_range = select(is_small, x * 0x1p64f, x);
@@ -97,8 +97,9 @@ BOXLOSS_HOST_DEVICE float log(float x) {
 
 BOXLOSS_HOST_DEVICE double log(double x) { return ::log(x); }
 
-/// For normal x > 0, within 2 u; or, where a GPU has an instruction for it, within 6 u of the
-/// result or of 1, whichever is larger. For who adds it to something of the order of 1.
+/// A rough logarithm, for a result that is added to something of the order of 1. For normal x > 0,
+/// within 2 u; or, on a GPU with an instruction for it, within 6 u of the result or of 1, whichever
+/// is larger.
 BOXLOSS_HOST_DEVICE float rough_log(float x) {
 #if defined(__CUDA_ARCH__)
   float power;

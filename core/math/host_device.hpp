@@ -9,9 +9,9 @@
 #define BOXLOSS_HOST_DEVICE __attribute__((always_inline)) inline
 #endif
 
-/// The same for branchy code off the fast paths: on a GPU a call, because inlined at every use it
-/// would multiply each kernel's size and compile time. AMD's compiler inlines in no more time, and
-/// for a call it would set aside the registers of the largest function that could be called.
+/// The same for branchy code outside the fast paths. On NVIDIA GPUs it is a call, since inlining it
+/// at every use would multiply each kernel's size and compile time. AMD's compiler inlines it in no
+/// more time; for a call it would reserve the registers of the largest possible callee.
 #if defined(__HIP__)
 #define BOXLOSS_HOST_DEVICE_CALL BOXLOSS_HOST_DEVICE
 #elif defined(__CUDACC__)
@@ -20,16 +20,15 @@
 #define BOXLOSS_HOST_DEVICE_CALL inline
 #endif
 
-/// The other way round: inlined on a GPU, where a call would keep its arguments in memory, and a
-/// call on the host, whose compiler would take minutes for all the copies.
+/// The opposite: inlined on a GPU, where a call would keep its arguments in memory; a call on the
+/// host, whose compiler would take minutes for all the copies.
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define BOXLOSS_DEVICE_INLINE BOXLOSS_HOST_DEVICE
 #else
 #define BOXLOSS_DEVICE_INLINE __attribute__((noinline))
 #endif
 
-/// Unrolls the loop that follows: a GPU keeps an array in registers only where every index is a
-/// constant.
+/// Unrolls the following loop. A GPU keeps an array in registers only if every index is a constant.
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
 #define BOXLOSS_UNROLL _Pragma("unroll")
 #elif defined(__CUDACC__) || defined(__HIPCC__)

@@ -6,11 +6,11 @@
 
 #include "math/host_device.hpp"
 
-/// Values that a GPU's compiler takes for ones that it knows nothing about.
+/// Hides values from a GPU's optimizer, which then cannot move computations with them out of loops.
 namespace boxloss {
 
-/// For a value that all threads share: a branch on it is not moved out of a loop, which would
-/// double the loop's code.
+/// For a uniform value (the same in all threads): keeps a branch on it inside the loop. Moved out,
+/// it would double the loop's code.
 BOXLOSS_HOST_DEVICE int opaque(int value) {
 #if defined(__CUDA_ARCH__)
   asm volatile("" : "+r"(value));
@@ -20,10 +20,10 @@ BOXLOSS_HOST_DEVICE int opaque(int value) {
   return value;
 }
 
-// The next two are for AMD's compiler alone. It moves more out of a loop than there are registers
-// for: pointers that walk along each array, and the outcome of each comparison.
+// The next two affect AMD's compiler only. It moves more out of a loop than there are registers
+// for: a pointer into each array, and the result of each comparison.
 
-/// For a thread's own index, or a stride that is added to it.
+/// For a thread's index, or a stride that is added to it.
 BOXLOSS_HOST_DEVICE std::int64_t opaque_index(std::int64_t index) {
 #if defined(__AMDGCN__)
   asm("" : "+v"(index));
@@ -31,7 +31,7 @@ BOXLOSS_HOST_DEVICE std::int64_t opaque_index(std::int64_t index) {
   return index;
 }
 
-/// For a flag that all threads share.
+/// For a uniform flag.
 BOXLOSS_HOST_DEVICE bool opaque_flag(bool flag) {
 #if defined(__AMDGCN__)
   int value = flag;

@@ -6,7 +6,7 @@
 
 namespace boxloss {
 
-/// Every slot counts.
+/// Every slot is valid.
 struct Dense : Grid {};
 
 }  // namespace boxloss

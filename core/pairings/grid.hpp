@@ -9,15 +9,16 @@
 #include "math/host_device.hpp"
 #include "pairings/indices.hpp"
 
-/// A pairing is a plain struct that answers, for image b:
-///   image(b)        which slots may count, and where their targets and rows lie
-///   rows(b)         which rows belong to the image, counted or not
-///   counts(row)     does this slot count, as far as can be told without reading boxes?
-///   counts(target)  does it count, given the target's four raw values?
+/// A pairing tells which slots are valid. It is a plain struct that answers, for image b:
+///   image(b)        which slots may be valid, and where their targets and rows lie
+///   rows(b)         which rows belong to the image, valid or not
+///   counts(row)     is this slot valid, as far as can be told without reading boxes?
+///   counts(target)  is it valid, given the target's four raw values?
 /// A row is an index into the unreduced loss, the weight and the target's gradient.
 namespace boxloss {
 
-/// Slots [0, count) of an image; slot j meets target slot `target` + j, its row is `row` + j.
+/// Slots [0, count) of an image. Slot j is paired with target slot `target` + j; its row is `row` +
+/// j.
 struct ImageSlots {
   std::int64_t count, target, row;
 };
@@ -26,7 +27,7 @@ struct RowRange {
   std::int64_t begin, end;
 };
 
-/// The part of some rows that falls to one of several who share them evenly.
+/// One worker's part of rows that several share evenly.
 BOXLOSS_HOST_DEVICE RowRange share_of(const RowRange& rows, std::int64_t index,
                                       std::int64_t parts) {
   const std::int64_t count = rows.end - rows.begin;
@@ -36,7 +37,7 @@ BOXLOSS_HOST_DEVICE RowRange share_of(const RowRange& rows, std::int64_t index,
   return {first < rows.end ? first : rows.end, first + each < rows.end ? first + each : rows.end};
 }
 
-/// What all pairings on a (images, slots) grid have in common. As it stands, the dense pairing.
+/// The common base of all pairings on an (images, slots) grid. By itself it is the dense pairing.
 struct Grid {
   std::int64_t slots;
 

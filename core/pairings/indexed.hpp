@@ -8,8 +8,8 @@
 
 namespace boxloss {
 
-/// Each pair says by number which row of pred meets which row of target; null data: pair k has row
-/// k. Not a question about the slots of images, as the others are, so it has loops of its own.
+/// Pairs by index: the rows of pred and target that each pair reads; with null data pair k reads
+/// row k. Unlike the other pairings it is not about slots of images, and has loops of its own.
 struct Indexed {
   std::int64_t sets, pairs;
   Indices pred, target;

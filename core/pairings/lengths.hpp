@@ -6,7 +6,7 @@
 
 namespace boxloss {
 
-/// The first lengths[b] slots of image b count.
+/// The first lengths[b] slots of image b are valid.
 struct Lengths : Grid {
   Indices lengths;
 

@@ -6,7 +6,7 @@
 
 namespace boxloss {
 
-/// A slot counts where the mask is true.
+/// A slot is valid where the mask is true.
 struct Mask : Grid {
   const std::uint8_t* mask;
 

@@ -6,8 +6,8 @@
 
 #include "pairings/indexed.hpp"
 
-/// With no slots no loop and no kernel runs: every output is zeroed instead. `zero(pointer, bytes)`
-/// is the backend's memset.
+/// Zeroes every output of a problem without slots, for which no loop or kernel runs. `zero(pointer,
+/// bytes)` is the backend's memset.
 namespace boxloss {
 
 inline bool has_slots(const LossProblem& problem) {

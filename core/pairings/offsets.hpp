@@ -7,9 +7,9 @@
 namespace boxloss {
 
 /// Targets of all images are one list of target_rows boxes; image b owns offsets[b] to offsets[b +
-/// 1]. Offsets are clamped before use, so that no value can lead outside the list; the rows that no
-/// image owns fall to a neighbour, so that for monotonic offsets every row belongs to exactly one
-/// image.
+/// 1]. Offsets are clamped before use, so that none leads outside the list. Rows that no image owns
+/// are given to a neighbouring image, so that for monotonic offsets every row belongs to exactly
+/// one.
 struct Offsets {
   std::int64_t images, slots, target_rows;
   Indices offsets;

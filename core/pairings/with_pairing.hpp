@@ -14,12 +14,12 @@
 
 namespace boxloss {
 
-/// What with_pairing knows.
+/// The pairings that with_pairing supports.
 constexpr Set<Pairing::Kind> kPairings = {Pairing::Kind::kDense,   Pairing::Kind::kZeroPadded,
                                           Pairing::Kind::kLengths, Pairing::Kind::kMask,
                                           Pairing::Kind::kOffsets, Pairing::Kind::kIndexed};
 
-/// Gives `use` the pairing of a problem as the struct that loops are built on.
+/// Calls `use` with a problem's pairing as the struct that loops are built on.
 template <class Use>
 void with_pairing(const LossProblem& problem, const Use& use) {
   const Grid grid{problem.pred.slots};

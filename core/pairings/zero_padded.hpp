@@ -6,7 +6,7 @@
 
 namespace boxloss {
 
-/// A slot counts unless its target's four values are all zero (-0 is zero, NaN is not).
+/// A slot is valid unless its target's four values are all zero (-0 is zero, NaN is not).
 struct ZeroPadded : Grid {
   using Grid::counts;
   template <class T>

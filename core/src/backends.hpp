@@ -4,7 +4,7 @@
 
 #include <boxloss/registry.hpp>
 
-/// What each backend that can be built defines.
+/// The functions that the backends define.
 namespace boxloss {
 
 namespace cpu {
@@ -21,7 +21,7 @@ Implementation native();
 }
 
 namespace kokkos {
-/// One for each execution space that this Kokkos has.
+/// One for each execution space of this Kokkos.
 std::vector<Implementation> implementations();
 }  // namespace kokkos
 

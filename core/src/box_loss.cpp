@@ -108,14 +108,14 @@ void check_l1(const Implementation& implementation, const LossProblem& p, const 
   check_aligned(name, l1, compute_dtype(p));
 }
 
-/// Threads that add to one row take its four 16-bit values at once.
+/// Checks alignment: threads that add to one row exchange its four 16-bit values as one word.
 void check_added(const char* name, const void* gradient, const BoxView& boxes) {
   check(boxes.rows.data == nullptr || size_of(boxes.dtype) != 2 ||
             reinterpret_cast<std::uintptr_t>(gradient) % 8 == 0,
         name, " does not lie on a multiple of the 8 bytes of a ", name_of(boxes.dtype), " box");
 }
 
-/// Do the boxes fill their memory, whatever the order in which their dimensions lie there?
+/// Whether the boxes fill their memory without gaps or overlaps, in any order of dimensions.
 bool are_dense(const BoxView& boxes) {
   struct Dimension {
     std::int64_t size, stride;
@@ -134,7 +134,7 @@ bool are_dense(const BoxView& boxes) {
   return true;
 }
 
-/// A gradient that keeps strides has no gaps that would stay as they were, and no value that is
+/// Checks a gradient that keeps strides: no gaps, which would stay unwritten, and no element
 /// written twice.
 void check_kept_strides(const char* name, bool keeps_strides, const LossProblem& p,
                         const BoxView& boxes) {
@@ -145,7 +145,7 @@ void check_kept_strides(const char* name, bool keeps_strides, const LossProblem&
         " by coordinate");
 }
 
-/// Is there not even one value of the loss?
+/// Whether the loss has no values at all.
 bool has_no_loss(const LossProblem& p) {
   return (p.reduction == Reduction::kNone ? loss_rows(p) : loss_sets(p)) == 0;
 }
@@ -162,7 +162,7 @@ bool is_contiguous(const BoxView& boxes) {
          (boxes.images == 1 || boxes.image_stride == 4 * boxes.slots);
 }
 
-/// Of boxes or a gradient: do images follow each other without a gap?
+/// Whether the images of boxes or a gradient follow each other without a gap.
 template <class View>
 bool is_one_image(const View& view, std::int64_t slots) {
   return slots == 1 || view.image_stride == slots * view.slot_stride;
@@ -179,8 +179,8 @@ void flatten(BoxView& boxes) {
   boxes.images = 1;
 }
 
-/// Where images follow each other without a gap, they are one image: loops need no division.
-/// Lengths and offsets speak of single images, so theirs stay.
+/// Merges images that follow each other without a gap into one, so that loops need no division. Not
+/// with lengths and offsets, which are given by image.
 LossProblem flattened(const LossProblem& problem, GradOutputs& grads) {
   LossProblem p = problem;
   const Pairing::Kind kind = p.pairing.kind;

@@ -46,7 +46,7 @@ void check_eps(double eps, DType compute) {
 void check_served(const Implementation& implementation, Device device, Loss loss) {
   check(implementation.device == device, "the problem is on ", name_of(device), ", but ",
         implementation.name, " was asked to run it");
-  // Lists of words are made only for who will read them.
+  // Names are listed only if the check fails.
   if (loss == Loss::kUnset) {
     throw InvalidArgument(message("loss is not set; it must be one of ", names_of(kLosses)));
   }

@@ -10,7 +10,7 @@
 
 #include "src/message.hpp"
 
-/// What refuses a bad argument; `name` is what errors call it.
+/// Checks of arguments; `name` is what error messages call them.
 namespace boxloss {
 
 struct Implementation;
@@ -25,7 +25,7 @@ void check_dtype(bool ok, const Parts&... parts) {
   if (!ok) throw Unsupported(message(parts...));
 }
 
-/// Of boxes, or of values that are computed from them: their bytes can be counted, too.
+/// The largest number of boxes, or of values computed from them, whose size in bytes still fits.
 constexpr std::int64_t kMostBoxes = std::numeric_limits<std::int64_t>::max() / 64;
 
 void check_aligned(const char* name, const void* data, DType dtype);
@@ -36,7 +36,7 @@ void check_indices(const char* name, const ArrayView& indices);
 /// For a compute type.
 void check_eps(double eps, DType compute);
 
-/// A problem is on the implementation's device, and its loss is one that it serves.
+/// Checks that the problem is on the implementation's device, and that it serves the loss.
 void check_served(const Implementation& implementation, Device device, Loss loss);
 
 }  // namespace boxloss

@@ -13,7 +13,7 @@ bool is_of_logits(ClassTerm term) {
   return term == ClassTerm::kSoftmax || term == ClassTerm::kSigmoid || term == ClassTerm::kFocal;
 }
 
-/// Is nothing read?
+/// Whether nothing is read.
 bool is_empty(const CostProblem& p) {
   return p.pred.images == 0 || p.pred.slots == 0 || p.target.slots == 0;
 }

@@ -11,8 +11,8 @@
 #include <thread>
 
 #if defined(BOXLOSS_SHARED) && defined(__GLIBCXX__) && defined(__x86_64__)
-// libstdc++ 12 has this function twice: the new one may throw. The old one is all that the systems
-// have that the wheel is for.
+// Uses the older of libstdc++ 12's two versions of this function; the newer may throw. The wheel's
+// oldest systems have only the older.
 __asm__(
     ".symver _ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE,"
     "_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE@GLIBCXX_3.4.11");
@@ -35,12 +35,13 @@ struct Job {
 class Pool;
 std::atomic<Pool*> pool = nullptr;
 
-/// Threads that wait for the next job, from the first one on. They are never joined: they wait
-/// until the process ends.
+/// A pool of threads, kept from the first job on. They are never joined: they wait until the
+/// process ends.
 class Pool {
  public:
   void run(Job& job) {
-    // While another caller has the threads, or from one of its tasks, a job takes the caller's.
+    // Runs on the caller's thread while another caller has the pool, or from within one of its
+    // tasks.
     if (job.tasks <= 1 || is_taken_.test_and_set()) return job.work();
     if (!has_threads_) start_threads();
     {
@@ -59,8 +60,8 @@ class Pool {
   }
 
  private:
-  /// A task has forked, and this is the child: nobody else is here to be waited for, and a thread
-  /// that is gone may hold the lock.
+  /// Whether this process is the child of a task that forked. It has no other threads to wait for,
+  /// and a thread that is gone may hold the lock.
   bool is_of_parent() const { return pool != this; }
 
   void start_threads() {
@@ -70,7 +71,7 @@ class Pool {
         std::thread([this] { wait_for_jobs(); }).detach();
       }
     } catch (const std::system_error&) {
-      // The system gives no more threads: those that run share the work.
+      // The system refuses more threads: the running ones share the work.
     }
   }
 
@@ -101,8 +102,8 @@ void make_pool() { pool = new Pool; }
 }  // namespace
 
 void parallel_for(std::int64_t tasks, const std::function<void(std::int64_t)>& task) {
-  // A process that is forked gets none of the threads, but their locks as they are: it takes a pool
-  // of its own.
+  // A forked process has none of the threads, but their locks in whatever state they were: it gets
+  // a pool of its own.
   [[maybe_unused]] static const int registered =
       (make_pool(), pthread_atfork(nullptr, nullptr, make_pool));
   Job job{tasks, task};

@@ -14,7 +14,7 @@
 namespace boxloss {
 namespace {
 
-/// Every name that some build can hold, and the BACKEND word that builds it.
+/// Every name that some build can have, and the BACKEND value that builds it.
 struct KnownName {
   const char* name;
   const char* backend;
@@ -25,7 +25,7 @@ constexpr KnownName kKnownNames[] = {
     {"hip/kokkos", "kokkos"},
 };
 
-/// The one place that says what this build holds.
+/// All implementations of this build; this is their only list.
 std::vector<Implementation> built() {
   std::vector<Implementation> all = {cpu::native(), cpu::reference()};
 #if defined(BOXLOSS_HAS_CUDA)
@@ -45,7 +45,7 @@ std::vector<Implementation> built() {
   return all;
 }
 
-/// use_implementation's choice for the host's memory and for the GPU's; null: the best one.
+/// use_implementation's choice for host memory and for GPU memory; null: the best one.
 std::array<std::atomic<const Implementation*>, 2> choices;
 
 std::atomic<const Implementation*>& choice_for(Device device) {

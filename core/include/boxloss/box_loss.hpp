@@ -16,8 +16,8 @@ namespace boxloss {
 
 struct Implementation;
 
-/// Which of the slots (image b, slot j) count. An excluded slot contributes nothing: whatever its
-/// boxes hold, NaN included, its loss and gradients are exactly 0.
+/// Which slots (image b, slot j) are valid pairs. The loss and gradients of an invalid one are
+/// exactly 0, whatever its boxes contain, NaN included.
 struct Pairing {
   enum class Kind : std::uint8_t {
     kDense,       ///< every slot
@@ -31,8 +31,8 @@ struct Pairing {
   /// kLengths: (images) and kOffsets: (images + 1), int32 or int64; kMask: (images, slots), uint8.
   ArrayView data = {};
   /// kIndexed: pairs come in sets of equal size, fewer than 2^31, each with a reduced loss of its
-  /// own. A view without `rows` has shape (sets, pairs, 4). A pair whose row is not in its list
-  /// does not count.
+  /// own. A view without `rows` has shape (sets, pairs, 4). A pair whose row is not in its list is
+  /// not valid.
   std::int64_t sets = 1, pairs = 0;
 };
 
@@ -44,7 +44,7 @@ enum class Reduction : std::uint8_t { kNone, kSum, kMean };
 /// "none", "sum" or "mean".
 BOXLOSS_API const char* name_of(Reduction reduction);
 
-/// Everything that forward and backward read. All pointers are on `device`.
+/// All inputs of forward and backward. All pointers are on `device`.
 struct LossProblem {
   Device device = Device::kCpu;
   Loss loss{};          ///< must be set
@@ -52,8 +52,8 @@ struct LossProblem {
   BoxView target = {};  ///< as pred, any dtype; with offsets one image of T slots
   Pairing pairing = {};
   ArrayView weight = {};  ///< optional, shaped as the unreduced loss; multiplies each loss
-  /// Optional: kMean divides by it, not by the number of pairs. Where no pair counts it is not
-  /// read.
+  /// Optional: kMean divides by it instead of the number of valid pairs. It is not read if no pair
+  /// is valid.
   ArrayView normalizer = {};
   /// 0: one normalizer for all sets; 1: one for each.
   std::int64_t normalizer_stride = 0;
@@ -62,7 +62,7 @@ struct LossProblem {
   EpsMode eps_mode = EpsMode::kAdd;
 };
 
-/// What forward may give besides the loss; backward reads neither.
+/// Optional outputs of forward; backward does not read them.
 enum class Extra : std::uint8_t { kL1, kIou };
 constexpr Set<Extra> kExtras = {Extra::kL1, Extra::kIou};
 
@@ -73,40 +73,40 @@ BOXLOSS_API const char* name_of(Extra extra);
 struct LossOutputs {
   /// kNone: (images, slots), with offsets (T), indexed (sets, pairs); else one value for each set.
   void* loss = nullptr;
-  /// One value for each set, which backward reads: 1 / count, 1 / normalizer, or 1 where nothing is
-  /// divided or no pair counts. 0 where the problem has no slots at all.
+  /// Read by backward; one value for each set: 1 / count, 1 / normalizer, or 1 if nothing is
+  /// divided or no pair is valid. 0 if the problem has no slots at all.
   void* scale = nullptr;
   /// Optional, shaped, weighted and reduced as `loss`: the sum of |pred - target| over the four
   /// values as they are given, in one format for both.
   void* l1 = nullptr;
-  /// Optional, never reduced or weighted: I / U' of each pair, 0 where nothing counts. It has no
+  /// Optional, never reduced or weighted: I / U' of each pair, 0 for invalid ones. It has no
   /// gradient.
   void* iou = nullptr;
 };
 
-/// The gradient with respect to a `loss` or `l1` of forward, of any strides. Of a reduced one,
-/// `image_stride` leads from set to set, and is not used where there are none.
+/// The incoming gradient of `loss` or `l1`, of any strides. For a reduced one `image_stride` leads
+/// from set to set, and is not used without sets.
 struct GradView {
   const void* data = nullptr;
   std::int64_t image_stride = 0;
   std::int64_t slot_stride = 0;
 };
 
-/// What backward comes from: at least one of them. One whose data is null is left out.
+/// The incoming gradients of backward, at least one. One with null data is left out.
 struct GradOutputs {
   GradView loss = {}, l1 = {};
 };
 
-/// Outputs of backward, contiguous and written whole, each in the dtype of its input. Null where
-/// not wanted. Gradients of integer targets do not exist. With `rows`, the gradients of pairs that
-/// share a row add up, on a GPU in any order, each rounded to the dtype; and those of 16-bit boxes
-/// must lie on a multiple of 8 bytes.
+/// Outputs of backward, contiguous and written whole, each in the dtype of its input. Null if not
+/// wanted. Integer targets have no gradient. With `rows`, the gradients of pairs that share a row
+/// add up, on a GPU in any order, each rounded to the dtype; those of 16-bit boxes must be aligned
+/// to 8 bytes.
 struct LossGradients {
   void* pred = nullptr;
   void* target = nullptr;
   void* weight = nullptr;
-  /// The gradient is not contiguous, but has the strides of its boxes, whose dimensions then lie in
-  /// memory in any order, but without gaps or overlaps. Not for an indexed pairing.
+  /// The gradient has the strides of its boxes instead of being contiguous. Their dimensions may
+  /// lie in memory in any order, but without gaps or overlaps. Not for an indexed pairing.
   bool keeps_pred_strides = false, keeps_target_strides = false;
 };
 
@@ -123,7 +123,7 @@ BOXLOSS_API std::int64_t loss_sets(const LossProblem& problem);
 BOXLOSS_API std::size_t loss_workspace_bytes(const Implementation& implementation,
                                              const LossProblem& problem);
 
-/// Throws InvalidArgument or Unsupported, naming the argument, before anything is read or written.
+/// Throws InvalidArgument or Unsupported, naming the argument, before it reads or writes anything.
 BOXLOSS_API void loss_forward(const Implementation& implementation, const LossProblem& problem,
                               const LossOutputs& outputs, const Execution& execution);
 

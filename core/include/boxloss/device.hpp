@@ -7,7 +7,8 @@
 
 namespace boxloss {
 
-/// Where pointers live. An implementation's name begins with its device: "cpu/native".
+/// The kind of memory that pointers are in. An implementation's name begins with its device:
+/// "cpu/native".
 enum class Device : std::uint8_t { kCpu, kCuda, kHip };
 
 /// "cpu", "cuda" or "hip".

@@ -7,7 +7,7 @@
 
 namespace boxloss {
 
-/// What every boxloss function throws. The five kinds below are all there are.
+/// The base of all exceptions of boxloss. The five kinds below are all there are.
 class BOXLOSS_API Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -25,7 +25,7 @@ class BOXLOSS_API Unsupported : public Error {
   using Error::Error;
 };
 
-/// An implementation that this build does not hold, or that does not exist.
+/// An implementation that is not in this build, or does not exist.
 class BOXLOSS_API NotCompiled : public Error {
  public:
   using Error::Error;

@@ -14,26 +14,26 @@ namespace boxloss {
 using ParallelFor =
     std::function<void(std::int64_t tasks, const std::function<void(std::int64_t)>& task)>;
 
-/// The default: as many threads as the machine has, which are kept for the next call. A call from
-/// within a task, or while another thread's runs, takes its caller's thread alone. A process that
-/// was forked starts threads of its own. One that a task forks should end within that task: what
-/// other threads were at is not done there, and on a thread of the pool there is no caller to
-/// return to, so that the process ends with status 1.
+/// The default: as many threads as the machine has, kept for the next call. A call from within a
+/// task, or while another thread's call runs, uses its caller's thread alone. A forked process
+/// starts threads of its own. A process that a task forks should end within that task: the other
+/// threads' tasks are not done in it, and on a thread of the pool it has no caller to return to and
+/// ends with status 1.
 BOXLOSS_API void parallel_for(std::int64_t tasks, const std::function<void(std::int64_t)>& task);
 
-/// Where and with what one call runs. Nothing here is kept after the call; on a GPU the memory must
-/// stay valid until the stream has passed the call.
+/// The resources of one call. Nothing here is kept after the call; on a GPU the memory must stay
+/// valid until the stream has executed the call.
 struct Execution {
   /// Device ordinal of a GPU implementation; ignored on the CPU.
   int device_index = 0;
-  /// cudaStream_t or hipStream_t; ignored on the CPU. The Kokkos implementations know a stream from
-  /// its first call on: for them it must live until Kokkos is finalised.
+  /// cudaStream_t or hipStream_t; ignored on the CPU. For the Kokkos implementations it must live
+  /// until Kokkos is finalized, since they keep what they make for it at its first call.
   void* stream = nullptr;
   /// Scratch memory on the device, 16-byte aligned, at least workspace_bytes(...) long. Its
-  /// contents mean nothing before and after; calls that may run at the same time must not share it.
+  /// contents need no initialization; calls that may run at the same time must not share it.
   void* workspace = nullptr;
   std::size_t workspace_bytes = 0;
-  /// How CPU implementations use threads; but Kokkos has its own.
+  /// Runs the tasks of CPU implementations, except Kokkos', which has its own threads.
   ParallelFor parallel_for = boxloss::parallel_for;
 };
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-/// The one list of losses: what a formula is called in C++ (core/losses), and its word everywhere
-/// else. The enum, the words, the parser, the refusals and the tests' tables derive from it.
+/// The one list of losses: a formula's name in C++ (core/losses), and its name everywhere else. The
+/// enum, the names, the parser, the error messages and the tests' tables derive from it.
 // clang-format off
 #define BOXLOSS_FOR_EACH_LOSS(use) \
   use(Iou, "iou") \
@@ -25,7 +25,7 @@
 
 namespace boxloss {
 
-/// Which loss is computed. 0 names none, and is refused: a forgotten field must not mean a loss.
+/// The loss to compute. 0 is none, and an error, so that a forgotten field does not select a loss.
 enum class Loss : std::uint8_t {
   kUnset,
 #define BOXLOSS_ENUMERATOR(Formula, word) k##Formula,
@@ -43,13 +43,13 @@ constexpr Set<Loss> kLosses = {
 /// "giou", …
 BOXLOSS_API const char* name_of(Loss loss);
 
-/// The words of the losses in a set: "'giou', …".
+/// The names of the losses in a set: "'giou', …".
 BOXLOSS_API std::string names_of(Set<Loss> losses);
 
-/// The loss of that word. Throws InvalidArgument, naming those that there are.
+/// The loss of that name. Throws InvalidArgument, which lists the names.
 BOXLOSS_API Loss loss_named(std::string_view word);
 
-/// Where eps goes: what a formula divides by becomes x + eps, or max(x, eps).
+/// How eps is applied to a divisor x: x + eps, or max(x, eps).
 enum class EpsMode : std::uint8_t { kAdd, kClamp };
 
 /// "add" or "clamp".

@@ -9,17 +9,17 @@
 #include <boxloss/view.hpp>
 #include <optional>
 
-/// What a matcher of predictions and true boxes minimises: a cost for each query of an image with
-/// each of the image's own true boxes, and with nobody else's. It has no gradient.
+/// The cost that a matcher of predictions and true boxes minimizes: of each query of an image with
+/// each true box of the same image. It has no gradient.
 ///
 /// The true boxes of all images are one list of T rows, each a column of the result; image b owns
-/// rows offsets[b] to offsets[b + 1]. Queries come in layers (of a decoder), each matched on its
-/// own. The compute dtype is float64 when either box array is float64 and float32 otherwise.
+/// rows offsets[b] to offsets[b + 1]. Queries come in layers (of a decoder), each matched
+/// separately. The compute dtype is float64 when either box array is float64 and float32 otherwise.
 namespace boxloss {
 
 struct Implementation;
 
-/// What the cost knows of classes. x is a query's logit of the class that the column's label names.
+/// The class term of the cost. x is a query's logit of the column's label.
 enum class ClassTerm : std::uint8_t {
   kNone,     ///< nothing
   kSoftmax,  ///< -softmax(logits)[label] = -exp(x - log-sum-exp), DETR's
@@ -37,8 +37,8 @@ constexpr Set<ClassTerm> kClassTerms = {ClassTerm::kNone, ClassTerm::kSoftmax, C
 /// "none", "softmax", "sigmoid", "focal" or "given".
 BOXLOSS_API const char* name_of(ClassTerm term);
 
-/// Numbers of shape (blocks, queries, n) that somebody else owns. The n of a query are neighbours;
-/// strides count elements and may be 0, not negative.
+/// Non-owned numbers of shape (blocks, queries, n). The n of a query are contiguous; strides count
+/// elements and may be 0, not negative.
 struct ScoreView {
   const void* data = nullptr;
   DType dtype = DType::kF32;
@@ -46,7 +46,7 @@ struct ScoreView {
   std::int64_t query_stride = 0;
 };
 
-/// Everything that the cost is computed from. All pointers are on `device`.
+/// All inputs of the cost. All pointers are on `device`.
 struct CostProblem {
   Device device = Device::kCpu;
   Loss loss{};  ///< must be set
@@ -63,8 +63,8 @@ struct CostProblem {
   std::int64_t classes = 0;
   /// (T), int32 or int64; a label outside [0, classes) has class term 0. Not with kGiven.
   ArrayView labels = {};
-  /// kSoftmax: log(sum(exp(logits))), (layers * images, queries), float64 or float32. Null where
-  /// the scores are logarithms of probabilities already, which sum up to 1.
+  /// kSoftmax: log(sum(exp(logits))), (layers * images, queries), float64 or float32. Null if the
+  /// scores are already log-probabilities.
   ArrayView log_sum_exp = {};
   double focal_alpha = 0.25, focal_gamma = 2.0;
 
@@ -73,7 +73,7 @@ struct CostProblem {
   double iou_weight = 2.0, l1_weight = 5.0, class_weight = 1.0;
   double eps = 0;  ///< finite, >= 0
   EpsMode eps_mode = EpsMode::kAdd;
-  /// What stands in the result where it would be NaN or infinite, if given.
+  /// If given, replaces NaN and infinities in the result.
   std::optional<float> nonfinite = {};
 };
 

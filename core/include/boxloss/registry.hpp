@@ -12,14 +12,14 @@
 
 namespace boxloss {
 
-/// One way to compute on one device. Backends fill it; users only pass it on.
+/// One way to compute on one kind of device. Backends fill it; users only pass it on.
 struct Implementation {
   /// A path that begins with the device: "cpu/reference", "cuda/kokkos".
   const char* name;
   Device device;
-  /// The highest is what asking for the device gives.
+  /// Asking for the device gives the implementation with the highest.
   int priority;
-  /// What it serves. Anything else is refused before it is called.
+  /// What it supports. Core refuses anything else.
   Set<Loss> losses;
   Set<Pairing::Kind> pairings;
   Set<Extra> extras;
@@ -31,11 +31,11 @@ struct Implementation {
   void (*matching_cost)(const CostProblem&, float* cost, const Execution&);
 };
 
-/// All that this build holds, best first within a device. Never throws.
+/// All implementations of this build, best first within a device. Never throws.
 BOXLOSS_API const std::vector<Implementation>& implementations();
 
-/// The implementation of that name ("cuda/kokkos"), or the best one of that device ("cuda").
-/// Throws NotCompiled, saying what is built, which flag would enable it, and the closest name.
+/// The implementation of that name ("cuda/kokkos"), or the best one of that device ("cuda"). Throws
+/// NotCompiled, whose message names what is built, the build option, and the closest name.
 BOXLOSS_API const Implementation& implementation(std::string_view name);
 
 /// The implementation for memory that any of `devices` can address: what use_implementation chose,
@@ -43,13 +43,13 @@ BOXLOSS_API const Implementation& implementation(std::string_view name);
 BOXLOSS_API const Implementation& implementation_for(std::initializer_list<Device> devices);
 
 /// Chooses, for the whole process, what implementation_for gives on the name's kind of memory (the
-/// host's, or the GPU's). A bare device name takes the choice back. Returns the name that restores
-/// what was chosen before. Throws NotCompiled.
+/// host's, or the GPU's). A bare device name undoes the choice. Returns the name that restores the
+/// previous choice. Throws NotCompiled.
 BOXLOSS_API std::string use_implementation(std::string_view name);
 
-/// What cpu/native's loops use of the processor: "avx512", "avx2" or "baseline"; the widest that it
-/// has, or what the environment variable BOXLOSS_CPU_CAPABILITY said at the first use. Throws
-/// InvalidArgument where it said something else, or what this processor does not have.
+/// The vector instructions of cpu/native's loops: "avx512", "avx2" or "baseline". It is the widest
+/// that the processor supports, or the value of the environment variable BOXLOSS_CPU_CAPABILITY at
+/// the first use. Throws InvalidArgument if that is unknown, or not supported by this processor.
 BOXLOSS_API const char* cpu_capability();
 
 }  // namespace boxloss

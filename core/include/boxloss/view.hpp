@@ -8,7 +8,7 @@
 
 namespace boxloss {
 
-/// How four numbers make a box.
+/// The meaning of a box's four numbers.
 enum class BoxFormat : std::uint8_t {
   kXyxy,    ///< two corners: x1, y1, x2, y2
   kXywh,    ///< first corner and size: x1, y1, width, height
@@ -18,15 +18,15 @@ enum class BoxFormat : std::uint8_t {
 /// "xyxy", "xywh" or "cxcywh".
 BOXLOSS_API const char* name_of(BoxFormat format);
 
-/// Contiguous values that somebody else owns; `data` is null where an optional one is not given.
+/// Non-owned contiguous values; `data` is null if an optional one is not given.
 struct ArrayView {
   const void* data = nullptr;
   DType dtype = DType::kF32;
 };
 
-/// Boxes of shape (images, slots, 4) that somebody else owns. Value c of box (b, j) is element
-/// b * image_stride + j * slot_stride + c * coordinate_stride. Strides count elements and may be 0
-/// (expanded), not negative.
+/// Non-owned boxes of shape (images, slots, 4). Value c of box (b, j) is element b * image_stride +
+/// j * slot_stride + c * coordinate_stride. Strides count elements and may be 0 (expanded), not
+/// negative.
 struct BoxView {
   const void* data = nullptr;
   DType dtype = DType::kF32;
