@@ -14,8 +14,8 @@ void zero_memory(void* data, std::size_t bytes) {
   if (data != nullptr) std::memset(data, 0, bytes);
 }
 
-/// Calls run(compute, pairing), with a value of the compute type; or zeroes the outputs where there
-/// are no slots.
+/// Calls run(compute, pairing), with a value of the compute type; without slots, zeroes the
+/// outputs.
 template <class Written, class Run>
 void with_problem(const LossProblem& p, const Written& outputs, const Run& run) {
   cpu_capability();  // throws here, not in a thread

@@ -6,16 +6,16 @@
 #include "lanes/indexed_pairs.hpp"
 #include "lanes/row_tasks.hpp"
 
-/// Loops over pairs by index: sets are cut into tasks, and so are the rows of a gradient that
+/// Loops over pairs by index. Sets are divided into tasks, and so are the rows of a gradient that
 /// several pairs may share.
 namespace boxloss::native {
 
-/// Sums that forward leaves: one for each part of each set, or for each task.
+/// Forward's partial sums: one for each part of each set, or for each task.
 inline std::int64_t partials_of(const LossProblem& p) {
   return is_indexed(p) ? p.pairing.sets * tasks_for(p.pairing.pairs) : tasks_for(slots_of(p));
 }
 
-/// The element that a row begins at. Its values may be anywhere, so the cache is told of them.
+/// The first element of a row, which is also prefetched, since rows may be anywhere.
 inline std::int64_t element_of(const ListedBoxes<Any>& list, std::int64_t row) {
   const Boxes<Any>& boxes = list.boxes.boxes;
   const std::int64_t image = list.image_of(row);
@@ -49,7 +49,7 @@ class PairLoop {
     list_.take(tile);
   }
 
-  /// Those of `count` pairs that share some rows of a gradient, pred's or the target's.
+  /// Of `count` pairs, those whose row of pred's or the target's gradient is in the task's range.
   template <class Tile>
   void run_shared(std::int64_t count, bool is_pred, const RowRange& rows, Tile& tile) {
     const auto add_tile = [&](const Pairs& pairs) { tile.add(pairs); };

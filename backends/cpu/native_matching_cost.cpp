@@ -8,12 +8,12 @@
 #include "cpu/native_tiles.hpp"
 #include "lanes/matching_cost.hpp"
 
-/// The matcher's cost in vector loops over queries, of which there are always many: a tile of them
-/// is read once, and then compared with one column of its image after the other.
+/// The matcher's cost in vector loops over queries, which are always many: a tile of them is read
+/// once, then compared with the columns of its image in turn.
 namespace boxloss::native {
 namespace {
 
-/// About so many entries make a task.
+/// The approximate number of entries of a task.
 constexpr std::int64_t kEntriesOfTask = 8192;
 
 template <class C>
@@ -25,7 +25,7 @@ class QueryTile {
         columns_(p.target),
         scores_(p.scores.data, p.scores.dtype),
         log_sum_exps_(args.log_sum_exp.data, args.log_sum_exp.dtype) {
-    // Of terms that are left out.
+    // For terms that are left out.
     std::fill_n(losses_.values, kTilePairs, C(1));
     std::fill_n(l1_.values, kTilePairs, C(0));
     std::fill_n(zeros_.values, kTilePairs, C(0));

@@ -6,10 +6,10 @@
 
 #include "cpu/vector/vector_code.hpp"
 
-/// Which pairs are worked on together, and where in memory they lie.
+/// Tiles of pairs that are computed together, and their places in memory.
 namespace boxloss::native {
 
-/// An index for each pair: of neighbours `first + k * step`, else as a list says.
+/// An index for each pair: `first + k * step` for neighbours, otherwise from a list.
 struct Places {
   std::int64_t first, step;
   const std::int64_t* list;
@@ -18,7 +18,7 @@ struct Places {
   bool are_neighbours() const { return list == nullptr && step == 1; }
 };
 
-/// Up to kTilePairs pairs that count.
+/// Up to kTilePairs valid pairs.
 struct Pairs {
   int count;
   Places pred, target;  ///< boxes, in elements of their view
@@ -32,7 +32,7 @@ struct PairPlace {
   std::int64_t pred, target, gradient_row, row, image;
 };
 
-/// Pairs from here and there, until they are enough for a tile.
+/// Collects scattered pairs until they fill a tile.
 class PairList {
  public:
   PairList() {}  // the arrays are not zeroed
@@ -47,7 +47,7 @@ class PairList {
   }
   bool is_full() const { return count_ == kTilePairs; }
 
-  /// Gives the pairs to `use`, if there are any, and begins again.
+  /// Calls `use` with the pairs, if there are any, and empties the list.
   template <class Use>
   void take(Use& use) {
     if (count_ > 0) {

@@ -11,8 +11,8 @@
 #include "dtypes/elements.hpp"
 #include "pairings/grid.hpp"
 
-/// Boxes and weights between memory, where they are of any dtype and lie anywhere, and the arrays
-/// that vector loops take. What lies in memory as such an array is used where it is.
+/// Converts boxes and weights between memory, with any dtype and strides, and the arrays of vector
+/// loops. Memory that is already such an array is used in place.
 namespace boxloss::native {
 
 /// A row for each pair of a tile, not zeroed.
@@ -23,21 +23,21 @@ struct Rows {
   Rows() {}
 };
 
-/// Rows go to and fro in dtypes that are not C's.
+/// A buffer for rows in dtypes other than C.
 template <int kWidth>
 using Bytes = Rows<std::uint64_t, kWidth>;
 
 template <class C>
 constexpr DType kDTypeOf = std::is_same_v<C, double> ? DType::kF64 : DType::kF32;
 
-/// Zeroes the rows that the last block has beyond `count`.
+/// Zeroes the padding rows of the last block, beyond `count`.
 template <class C>
 void end_rows(C* rows, int width, int count) {
   std::memset(rows + width * count, 0, sizeof(C) * width * (whole_blocks(count) - count));
 }
 
-/// Calls move(place, bytes) for each row, with the row's bytes as a constant: to copy so few is
-/// then a move or two.
+/// Calls move(place, bytes) for each row. The number of bytes is a constant, so that a copy is one
+/// or two moves.
 template <class Move>
 void for_each_row(std::size_t row_bytes, int count, const Move& move) {
   const auto run = [&](auto bytes) {
@@ -112,7 +112,7 @@ class RowReader {
   Rows<C, kWidth> rows_;
 };
 
-/// Rows of a contiguous output; null data: nobody wants them.
+/// Rows of a contiguous output; null data if not requested.
 template <class C, int kWidth>
 class RowWriter {
  public:
@@ -141,7 +141,7 @@ class RowWriter {
     });
   }
 
-  /// Adds to rows that several pairs may share, one after the other, each rounded to the dtype.
+  /// Adds to rows that several pairs may share, in order, each rounded to the dtype.
   void add(const Places& rows, int count) {
     with_outputs(data_, dtype_, [&](auto outputs) {
       for (int k = 0; k < count; ++k) {
@@ -167,7 +167,7 @@ class RowWriter {
   Bytes<kWidth> converted_;
 };
 
-/// The gradient of boxes: rows or, where it keeps strides, values that lie as those of the boxes.
+/// The gradient of boxes: rows or, if it keeps strides, values that lie as those of the boxes.
 template <class C>
 class BoxWriter {
  public:

@@ -11,8 +11,8 @@
 #include "pairings/offsets.hpp"
 #include "pairings/zero_padded.hpp"
 
-/// Loops over the slots of images. They are cut into tasks of one fixed size whose partial sums are
-/// added in order, so that a result does not depend on the number of threads.
+/// Loops over the slots of images. They are divided into tasks of a fixed size whose partial sums
+/// are added in order, so that the result does not depend on the number of threads.
 namespace boxloss::native {
 
 constexpr std::int64_t kSlotsPerTask = 8192;
@@ -21,7 +21,7 @@ inline std::int64_t tasks_for(std::int64_t slots) { return ceil_div(slots, kSlot
 
 inline std::int64_t slots_of(const LossProblem& p) { return p.pred.images * p.pred.slots; }
 
-/// Calls run(image, slots) for the part of each image that belongs to a task.
+/// Calls run(image, slots) for the part of each image in a task.
 template <class Run>
 void for_each_image_part(const LossProblem& p, std::int64_t task, const Run& run) {
   const std::int64_t slots = p.pred.slots;
@@ -36,8 +36,8 @@ void for_each_image_part(const LossProblem& p, std::int64_t task, const Run& run
   }
 }
 
-/// Gives `use` each run of neighbours whose flag is not 0, as a part of `slots`; `flags` is of the
-/// first.
+/// Calls `use` with each run of neighbours whose flag is not 0, as a part of `slots`; `flags`
+/// begins at the first slot.
 template <class Use>
 void for_each_flagged_run(const std::uint8_t* flags, const RowRange& slots, const Use& use) {
   const std::int64_t count = slots.end - slots.begin;
@@ -76,7 +76,7 @@ class SlotLoop {
   }
 
  private:
-  /// Neighbours that are fewer go with others.
+  /// Shorter runs of neighbours share a tile with others.
   static constexpr std::int64_t kFewest = 32;
 
   template <class Pairing, class Use>
@@ -105,7 +105,7 @@ class SlotLoop {
     }
   }
 
-  /// Slots that count, one behind the other.
+  /// A run of neighbouring valid slots.
   void add(std::int64_t b, const ImageSlots& image, RowRange slots) {
     const BoxView &pred = p_.pred, &target = p_.target;
     PairPlace place{b * pred.image_stride + slots.begin * pred.slot_stride,
@@ -136,7 +136,7 @@ class SlotLoop {
     }
   }
 
-  /// Slots that do not count, and those of their rows that are the image's.
+  /// Invalid slots, and those of their rows that belong to the image.
   template <class Pairing>
   void zero(const Pairing& pairing, std::int64_t b, const ImageSlots& image,
             const RowRange& slots) {
@@ -161,7 +161,7 @@ class SlotLoop {
   PairList list_;
 };
 
-/// Adds up the `parts_of_set` sums that were left for each set.
+/// Adds up the `parts_of_set` partial sums of each set.
 template <class C>
 void write_totals(const LossProblem& p, const LossOutputs& outputs, const LossesPartial* partials,
                   std::int64_t parts_of_set) {
@@ -179,7 +179,7 @@ void write_totals(const LossProblem& p, const LossOutputs& outputs, const Losses
   }
 }
 
-/// About how much there is for forward to do, in pairs that count: to find none takes little.
+/// A rough measure of forward's work, in valid pairs: finding none takes little.
 inline std::int64_t forward_work(const LossProblem& p, const Grid&) { return slots_of(p); }
 inline std::int64_t forward_work(const LossProblem& p, const Mask&) { return slots_of(p) / 8; }
 inline std::int64_t forward_work(const LossProblem& p, const Lengths& pairing) {
@@ -196,7 +196,7 @@ void forward(const LossProblem& p, const Pairing& pairing, const LossOutputs& ou
              const Execution& execution) {
   auto* const partials = static_cast<LossesPartial*>(execution.workspace);
   const std::int64_t parts = tasks_for(slots_of(p));
-  // Of parts with little in them, a task takes several: to wake a thread takes a while.
+  // A task takes several parts with little in them, since waking a thread takes a while.
   const std::int64_t tasks =
       std::clamp<std::int64_t>(tasks_for(forward_work(p, pairing)), 1, parts);
   execution.parallel_for(tasks, [&](std::int64_t task) {

@@ -7,10 +7,10 @@
 #include "cpu/native_rows.hpp"
 #include "lanes/pair_args.hpp"
 
-/// What is done with a tile of pairs, wherever they come from, in either pass.
+/// The computation of a tile of pairs, in either pass.
 namespace boxloss::native {
 
-/// One side's boxes, as they are given and as corners.
+/// The boxes of pred or target, as given and as corners.
 template <class C>
 class BoxReader {
  public:
@@ -77,7 +77,7 @@ class TileForward {
     }
   }
 
-  /// Of pairs that do not count.
+  /// For invalid pairs.
   void zero_rows(const RowRange& rows) const {
     losses_.zero(rows);
     l1_.zero(rows);
@@ -96,7 +96,7 @@ class TileForward {
   bool wants_l1_;
 };
 
-/// What the gradient of each pair's loss, or l1, is multiplied by: what comes in, scaled.
+/// The factor of the gradient of each pair's loss, or l1: the incoming gradient, scaled.
 template <class C>
 class Factors {
  public:
@@ -137,7 +137,7 @@ class Factors {
   Rows<C, 1> rows_;
 };
 
-/// Writes tiles' gradients, those of them that are wanted.
+/// Writes tiles' gradients, those that are requested.
 template <class C>
 class TileBackward {
  public:
@@ -161,13 +161,13 @@ class TileBackward {
     d_weight_.put(pairs.row, pairs.count);
   }
 
-  /// Adds the one gradient that is wanted, pred's or the target's, to rows that pairs share.
+  /// Adds the one requested gradient, pred's or the target's, to rows that pairs share.
   void add(const Pairs& pairs) {
     compute(pairs);
     (d_pred_.is_wanted() ? d_pred_ : d_target_).add(pairs.gradient_row, pairs.count);
   }
 
-  /// Of pairs that do not count.
+  /// For invalid pairs.
   void zero_rows(const RowRange& rows) const {
     d_target_.zero(rows);
     d_weight_.zero(rows);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <boxloss/view.hpp>
 
-/// How the oracles read indices: in their own way, not core's.
+/// How the references read indices: by their own code, not core's.
 namespace boxloss::reference {
 
 inline std::int64_t index_at(const ArrayView& indices, std::int64_t i) {

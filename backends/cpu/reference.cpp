@@ -10,8 +10,8 @@
 #include "losses/l1.hpp"
 #include "src/backends.hpp"
 
-/// The oracle: one pair after the other, in double, with its own reading of the pairings. Slow on
-/// purpose; every other implementation is compared with it.
+/// The reference: one pair after the other, in double, with its own reading of the pairings. It is
+/// slow; every other implementation is compared with it.
 namespace boxloss {
 namespace {
 
@@ -89,7 +89,7 @@ Box<double> corners(const BoxView& view, std::int64_t image, std::int64_t slot) 
   return {box.x1, box.y1, box.x2, box.y2};
 }
 
-/// The two boxes of a pair: as corners, and for l1 as the values that are given.
+/// The two boxes of a pair: as corners and, for l1, as given.
 struct PairBoxes {
   Box<double> pred, target, raw_pred, raw_target;
 };
@@ -109,12 +109,12 @@ double weight_at(const LossProblem& p, std::int64_t row) {
 }
 
 Eps<double> eps_of(const LossProblem& p) {
-  // Implementations compute with eps rounded to the compute dtype; so must the oracle.
+  // Implementations compute with eps rounded to the compute dtype; so must the reference.
   const double eps = compute_dtype(p) == DType::kF64 ? p.eps : static_cast<float>(p.eps);
   return make_eps<double>(eps, p.eps_mode);
 }
 
-/// Calls visit(pair, boxes) for each pair that counts.
+/// Calls visit(pair, boxes) for each valid pair.
 template <class Visit>
 void for_each_pair(const LossProblem& p, const Visit& visit) {
   const bool is_indexed = p.pairing.kind == Pairing::Kind::kIndexed;
@@ -180,8 +180,8 @@ void forward(const LossProblem& p, const LossOutputs& outputs, const Execution&)
   }
 }
 
-/// Sums of gradients in double, written at the end in the array's own dtype; or nothing, where the
-/// gradient is not wanted.
+/// Sums of gradients in double, written at the end in the array's own dtype; or nothing, if the
+/// gradient is not requested.
 class Sums {
  public:
   Sums(void* data, DType dtype, std::int64_t count)
@@ -203,7 +203,7 @@ class Sums {
   std::vector<double> sums_;
 };
 
-/// The same of boxes, whose strides the gradient has or, if it does not keep them, its own.
+/// The same for boxes. The gradient has their strides or, if it does not keep them, its own.
 class BoxSums {
  public:
   BoxSums(void* data, const BoxView& boxes, bool keeps_strides)

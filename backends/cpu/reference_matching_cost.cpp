@@ -8,8 +8,8 @@
 #include "dtypes/elements.hpp"
 #include "losses/formulas.hpp"
 
-/// The oracle of the matcher's cost: one entry after the other, in double, with its own reading of
-/// offsets and labels, and the class terms as their papers write them.
+/// The reference of the matcher's cost: one entry after the other, in double, with its own reading
+/// of offsets and labels, and the class terms as in their papers.
 namespace boxloss {
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include "src/message.hpp"
 
-/// What a GPU runtime's error becomes, whichever runtime it is.
+/// Turns a GPU runtime's error into an exception, for any runtime.
 namespace boxloss {
 
 struct GpuError {
@@ -27,8 +27,8 @@ struct GpuError {
 
 [[noreturn]] inline void throw_no_device(const GpuError& error) { throw NoDevice(error.text()); }
 
-/// `architecture` is this machine's, as the CMake variable `option` spells it; `built` are those of
-/// the build.
+/// `architecture` is this machine's, spelled as the CMake variable `option` takes it; `built` are
+/// those of the build.
 [[noreturn]] inline void throw_no_kernel(const GpuError& error, const std::string& architecture,
                                          const char* option, const char* built) {
   throw DeviceError(message(error.text(), ". This build has kernels for ", built, ", this GPU is ",

@@ -7,23 +7,22 @@
 #include <boxloss/device.hpp>
 #include <cstddef>
 
-/// What the GPU source needs of its platform. backends/hip has a file of the same name and content
-/// for HIP, tests/gpu_on_host one for the host; the kernels and their launches name none of them.
-/// The namespace is the platform's own, so that one library can hold several.
+/// The platform layer of the GPU source. backends/hip has a file of the same name and content for
+/// HIP, tests/gpu_on_host one for the host; kernels and launches use no platform directly. The
+/// namespace is the platform's own, so that one library can contain several.
 #define BOXLOSS_GPU cuda
 
 namespace boxloss::cuda {
 
 using Stream = cudaStream_t;
 
-/// Of 256 threads, resident on a processor, which __launch_bounds__ takes.
+/// Blocks of 256 threads, resident on a processor: the second argument of __launch_bounds__.
 constexpr int kFloatBlocks = 4;
 
 constexpr Device kDevice = Device::kCuda;
 constexpr const char* kName = "cuda/native";
 
-/// Throws DeviceError, or NoDevice where that is the cause, with `what` and the runtime's own
-/// words.
+/// Throws DeviceError, or NoDevice if that is the cause, with `what` and the runtime's message.
 void check(cudaError_t error, const char* what);
 
 /// A captured launch may run again at any time, on any stream.
@@ -33,7 +32,7 @@ inline bool is_capturing(Stream stream) {
   return status != cudaStreamCaptureStatusNone;
 }
 
-/// Unique during the life of the program, unlike the handle.
+/// The stream's id, which unlike its handle is never reused.
 inline unsigned long long stream_id(Stream stream) {
   unsigned long long id = 0;
   check(cudaStreamGetId(stream, &id), "cudaStreamGetId");
@@ -86,15 +85,15 @@ void launch(void (*kernel)(Params...), const char* name, unsigned blocks, unsign
   check(cudaGetLastError(), name);
 }
 
-/// The value of the thread `lanes` further on, among groups of kLanes = 32.
+/// The value of the thread `lanes` further, within groups of kLanes = 32.
 template <class T>
 __device__ T shuffle_down(T value, int lanes) {
   return __shfl_down_sync(0xffffffffu, value, lanes);
 }
 
-/// What the thread wrote before is visible to who sees the sum; what others wrote before their
-/// addition is visible after it. A fence of its own on either side would cost several times as
-/// much.
+/// Adds with acquire and release: the thread's earlier writes are visible to whoever sees the sum,
+/// and others' writes before their addition are visible after it. Separate fences on either side
+/// would cost several times as much.
 __device__ inline unsigned long long add_acquire_release(unsigned long long* address,
                                                          unsigned long long value) {
   unsigned long long before;

@@ -21,7 +21,7 @@ struct Atomics {
   }
 };
 
-/// Each set has blocks of its own, as many as its number of pairs asks for.
+/// Each set has blocks of its own, depending on its number of pairs.
 template <class F, class P, class T, class C>
 __global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
     forward_indexed(const ForwardArgs<F, C> a, const IndexedPairs<P, T> pairs,

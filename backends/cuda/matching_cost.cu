@@ -78,7 +78,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Large tiles read less of the columns; but each processor shall have several.
+/// Queries of a tile. Large tiles read less of the columns, but each processor should have several
+/// tiles.
 int queries_of_tile(const CostProblem& p, int device) {
   int queries = kMostQueries;
   const std::int64_t wanted = 4 * processor_count(device);
@@ -88,8 +89,8 @@ int queries_of_tile(const CostProblem& p, int device) {
   return queries;
 }
 
-/// What matchers and assigners use most has kernels of its own: what depends on the column alone,
-/// such as CIoU's angle, then stays out of the loop.
+/// Losses that matchers and assigners use most have kernels of their own: what depends on the
+/// column alone, such as CIoU's angle, then moves out of the loop.
 template <class Use>
 void with_own_formula(Loss loss, const Use& use) {
   if (loss == Loss::kCiou) return use(Ciou());

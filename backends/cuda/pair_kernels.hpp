@@ -8,18 +8,18 @@
 #include "lanes/image_parts.hpp"
 #include "reduce.hpp"
 
-/// The loops over pairs, for any formula, pairing and dtypes, in two shapes. Flat, for contiguous
-/// boxes without images: a thread takes neighbouring boxes. Strided, for everything else but pairs
-/// by index: a group of lanes takes part of one image's slots.
+/// The loops over pairs, for any formula, pairing and dtypes, of two kinds. Flat, for contiguous
+/// boxes and pairings that do not depend on images: a thread takes neighbouring boxes. Strided, for
+/// everything else but pairs by index: a group of lanes takes part of one image's slots.
 namespace boxloss::BOXLOSS_GPU {
 
-/// Forward has no more blocks than this on a processor. Told so, CUDA's compiler takes the
-/// registers that are left, and all loads are in flight together; else it saves them and loads one
-/// by one. Double needs more.
+/// The largest number of forward's blocks on a processor. Given it, CUDA's compiler uses all
+/// registers that are left, and all loads are in flight together; otherwise it saves registers and
+/// loads one by one. Double needs more.
 template <class C>
 constexpr int kMinBlocks = sizeof(C) == sizeof(float) ? kFloatBlocks : 1;
 
-/// What every forward kernel ends with.
+/// The end of every forward kernel.
 template <class F, class C, int kSums>
 __device__ void finish_forward(const ForwardArgs<F, C>& a, const Reducer<C>& reducer,
                                const Partial<kSums>& own) {
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
   backward_boxes<kPlain>(a, boxes, pairing, group);
 }
 
-/// Calls use(part, lane) for each part of an image that falls to this group of lanes.
+/// Calls use(part, lane) for each part of an image that this group of lanes takes.
 template <class Use>
 __device__ void for_each_part(std::int64_t images, std::int64_t slots, const Use& use) {
   const std::int64_t parts = images * parts_of_image(slots);

@@ -9,7 +9,7 @@
 #include "pair_kernels.hpp"
 #include "pair_workspace.hpp"
 
-/// From a problem to one kernel launch.
+/// Launches a problem as one kernel.
 namespace boxloss::BOXLOSS_GPU {
 
 /// Blocks of a forward launch, whose partial sums the last one adds.
@@ -69,8 +69,8 @@ void launch_forward(const LossProblem& p, const Pairing& pairing, const LossOutp
          forward_args<C>(AnyFormula{p.loss}, p, outputs), strided_pair<P, T>(p), pairing, reducer);
 }
 
-/// Pairs that one block takes before a set gets another: more than one for each thread, because
-/// several blocks have to wait for each other.
+/// Pairs that one block takes before a set gets another. It is more than one for each thread, since
+/// several blocks of a set must wait for each other.
 constexpr std::int64_t kPairsOfBlock = 2 * kThreads;
 
 template <class P, class T, class C>

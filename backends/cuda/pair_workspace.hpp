@@ -7,8 +7,8 @@
 
 #include "counters.hpp"
 
-/// What a forward launch keeps in the caller's workspace: three numbers for each block and, where
-/// no counter of our own is free, a counter.
+/// Forward's part of the caller's workspace: three numbers for each block and, if no counter of our
+/// own is free, a counter.
 namespace boxloss::BOXLOSS_GPU {
 
 constexpr std::int64_t kMaxBlocks = 4096;

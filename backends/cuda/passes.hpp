@@ -7,7 +7,8 @@
 #include <boxloss/box_loss.hpp>
 #include <boxloss/matching_cost.hpp>
 
-/// The two passes and the matcher's cost, compiled apart so that processors share the work.
+/// The two passes and the matcher's cost, in separate translation units so that processors share
+/// the work.
 namespace boxloss::BOXLOSS_GPU {
 
 void forward(const LossProblem&, const LossOutputs&, const Execution&);

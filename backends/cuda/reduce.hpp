@@ -6,17 +6,18 @@
 #include "lanes/pair_args.hpp"
 #include "pair_workspace.hpp"
 
-/// The deterministic sum over all blocks within one launch: each block leaves its partial sum, and
-/// the last one to arrive adds them in a fixed order.
+/// The deterministic sum over all blocks within one launch: each block writes its partial sum, and
+/// the last one to finish adds them in a fixed order.
 namespace boxloss::BOXLOSS_GPU {
 
 constexpr int kThreads = 256;
 
-/// Threads that exchange values by shuffles, and that take an image's slots together. No more than
-/// the narrowest wavefront has, so that one source is right on wavefronts of 32 and of 64.
+/// The size of a group of threads that exchange values by shuffles and take an image's slots
+/// together. It is the narrowest wavefront's, so that one source is correct on wavefronts of 32 and
+/// of 64.
 constexpr int kLanes = 32;
 
-/// How the blocks' sums become one.
+/// Adds the blocks' sums up to one.
 template <class C>
 struct Reducer {
   double* partials;  ///< kMaxBlocks for each of: the loss, l1, and with sets the counts
@@ -24,7 +25,7 @@ struct Reducer {
   ReducedLoss<C> outputs;
 };
 
-/// A counter holds the number of blocks above, the number of counted pairs below.
+/// A counter has the number of blocks in its high bits, the number of valid pairs in its low bits.
 constexpr int kBlockShift = 44;
 
 /// The sum over kLanes lanes, in the first of them.
@@ -93,8 +94,8 @@ __device__ void reduce_grid(const Reducer<C>& r, const Partial<kSums>& own) {
   }
 }
 
-/// The same for one set of many. A block that has the set to itself is done at once; else the last
-/// block of all adds the sums of all sets.
+/// The same for one of several sets. A block that has the set to itself is done at once; otherwise
+/// the last block of all adds the sums of all sets.
 template <class C, int kSums>
 __device__ void reduce_set(const Reducer<C>& r, const Partial<kSums>& own, std::int64_t set,
                            std::int64_t sets, unsigned blocks_of_set) {

@@ -7,7 +7,7 @@
 #include <boxloss/device.hpp>
 #include <cstddef>
 
-/// What the GPU source in backends/cuda needs of its platform, for HIP: on AMD GPUs, or on NVIDIA's
+/// The platform layer of the GPU source in backends/cuda, for HIP: on AMD GPUs, or on NVIDIA's
 /// through HIP's own layer over CUDA.
 #define BOXLOSS_GPU hip
 
@@ -15,8 +15,8 @@ namespace boxloss::hip {
 
 using Stream = hipStream_t;
 
-/// What __launch_bounds__ takes besides the threads: on AMD's GPUs it is counted in wavefronts, and
-/// its compiler has the registers it wants.
+/// The second argument of __launch_bounds__. On AMD's GPUs it counts wavefronts, and 1 lets the
+/// compiler take the registers that it needs.
 #if defined(__HIP_PLATFORM_NVIDIA__)
 constexpr int kFloatBlocks = 4;
 #else
@@ -26,8 +26,7 @@ constexpr int kFloatBlocks = 1;
 constexpr Device kDevice = Device::kHip;
 constexpr const char* kName = "hip/native";
 
-/// Throws DeviceError, or NoDevice where that is the cause, with `what` and the runtime's own
-/// words.
+/// Throws DeviceError, or NoDevice if that is the cause, with `what` and the runtime's message.
 void check(hipError_t error, const char* what);
 
 /// A captured launch may run again at any time, on any stream.
@@ -37,15 +36,15 @@ inline bool is_capturing(Stream stream) {
   return status != hipStreamCaptureStatusNone;
 }
 
-/// Tells streams apart whose work may overlap.
+/// An identifier of a stream, different for streams whose work may overlap.
 inline unsigned long long stream_id(Stream stream) {
 #if defined(__HIP_PLATFORM_NVIDIA__)
   unsigned long long id = 0;
   check(hipCUDAErrorTohipError(cudaStreamGetId(stream, &id)), "cudaStreamGetId");
   return id;
 #else
-  // AMD's runtime finishes a stream before its handle can be used again. One handle stands for a
-  // stream in each thread.
+  // AMD's runtime finishes a stream before its handle can be reused. One handle,
+  // hipStreamPerThread, stands for a stream in each thread.
   static thread_local char own_stream;
   const void* const stands_for =
       stream == hipStreamPerThread ? &own_stream : static_cast<void*>(stream);
@@ -99,7 +98,7 @@ void launch(void (*kernel)(Params...), const char* name, unsigned blocks, unsign
   check(hipGetLastError(), name);
 }
 
-/// The value of the thread `lanes` further on, among groups of kLanes = 32.
+/// The value of the thread `lanes` further, within groups of kLanes = 32.
 template <class T>
 __device__ T shuffle_down(T value, int lanes) {
 #if defined(__HIP_PLATFORM_NVIDIA__)
@@ -109,8 +108,8 @@ __device__ T shuffle_down(T value, int lanes) {
 #endif
 }
 
-/// What the thread wrote before is visible to who sees the sum; what others wrote before their
-/// addition is visible after it.
+/// Adds with acquire and release: the thread's earlier writes are visible to whoever sees the sum,
+/// and others' writes before their addition are visible after it.
 __device__ inline unsigned long long add_acquire_release(unsigned long long* address,
                                                          unsigned long long value) {
 #if defined(__HIP_PLATFORM_NVIDIA__)

@@ -7,8 +7,7 @@
 #include <mutex>
 #include <utility>
 
-// The one place that calls a vendor: Kokkos makes an instance from nothing else than the vendor's
-// stream.
+// The only calls of a vendor's functions: Kokkos makes an instance only from the vendor's stream.
 #if defined(KOKKOS_ENABLE_CUDA)
 #define BOXLOSS_VENDOR(name) cuda##name
 #elif defined(KOKKOS_ENABLE_HIP)
@@ -58,7 +57,7 @@ bool is_capturing(Stream stream) {
   return status != BOXLOSS_VENDOR(StreamCaptureStatusNone);
 }
 
-/// What is kept for a stream, and for a device.
+/// Kept for a stream, and for a device.
 struct OfStream {
   DeviceSpace space;
   Counter* counter;
@@ -74,7 +73,7 @@ struct OfDevice {
   Counter* take_counter() { return taken < kCounters ? &counters.data()[taken++] : nullptr; }
 };
 
-/// Never destroyed: Kokkos may be finalised by whatever runs last in the process.
+/// Never destroyed: Kokkos may be finalized by whatever runs last in the process.
 std::map<int, OfDevice>& devices() {
   static std::map<int, OfDevice>& all = *new std::map<int, OfDevice>;
   return all;

@@ -10,14 +10,14 @@
 #include "pair_workspace.hpp"
 #include "src/message.hpp"
 
-/// Kokkos' life in a process that may or may not know of it, and the caller's streams as its
+/// Initializes and finalizes Kokkos if the process does not, and turns the caller's streams into
 /// execution-space instances.
 namespace boxloss::kokkos {
 
 using HostSpace = Kokkos::DefaultHostExecutionSpace;
 using DeviceSpace = Kokkos::DefaultExecutionSpace;
 
-/// Runs `function`; what Kokkos throws leaves it as DeviceError.
+/// Runs `function`; Kokkos' exceptions become DeviceError.
 template <class Function>
 void with_device_errors(const Function& function) {
   try {
@@ -29,12 +29,12 @@ void with_device_errors(const Function& function) {
   }
 }
 
-/// Initialises Kokkos when nobody has. What is initialised here is finalised at exit; what the
-/// program itself initialised is the program's to finalise. Throws NoDevice where Kokkos was built
-/// for a GPU that is missing, DeviceError when Kokkos was finalised.
+/// Initializes Kokkos unless it is initialized, and then also finalizes it at exit; a program that
+/// initialized Kokkos finalizes it itself. Throws NoDevice if Kokkos was built for a GPU that is
+/// missing, DeviceError if Kokkos was finalized.
 void ensure_initialized();
 
-/// Makes the GPU that is current so again at the end of its life.
+/// Restores the current GPU at the end of its life.
 class KeepDevice {
  public:
   KeepDevice();
@@ -46,11 +46,11 @@ class KeepDevice {
   int device_ = 0;
 };
 
-/// For the length of one call: the execution's GPU is current, and `space` stands for its stream.
-/// That instance is made by the first call on a stream, which allocates and must therefore come
-/// before any capture; it is released when Kokkos is finalised.
+/// During one call: the execution's GPU is current, and `space` stands for its stream. The first
+/// call on a stream makes the instance, which allocates memory and must therefore come before any
+/// capture; it is released when Kokkos is finalized.
 ///
-/// `warm_up` is called with a new instance; it must launch something from the source file of the
+/// `warm_up` is called with a new instance. It must launch something from the source file of the
 /// kernels, since Kokkos also sets things up for each of those.
 struct DeviceCall {
   DeviceCall(const Execution& execution, void (*warm_up)(const DeviceSpace&));
@@ -59,10 +59,10 @@ struct DeviceCall {
   DeviceSpace space;
 };
 
-/// A counter on the device of the call under way, which is zero and which no other launch can use
-/// at the same time; or null when all are taken. Launches on one stream follow each other and share
-/// one; a captured launch may be replayed beside anything, so it keeps one for good. Each thread's
-/// own stream has the same handle, so that none can be shared there.
+/// A counter on the device of the current call, zero and unused by any concurrent launch; null if
+/// all are taken. Launches on one stream run in order and share one; a captured launch may be
+/// replayed beside anything, so it keeps one for good. Per-thread default streams have the same
+/// handle, so they cannot share one.
 Counter* take_counter(const Execution& execution);
 
 /// Throws DeviceError if the launch just made has failed.

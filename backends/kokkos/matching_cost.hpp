@@ -5,8 +5,8 @@
 #include "lanes/matching_cost.hpp"
 #include "pair_launch.hpp"
 
-/// The matcher's cost: unit u is lane u % kLanes of query u / kLanes, queries of all blocks counted
-/// through.
+/// The matcher's cost: unit u is lane u % kLanes of query u / kLanes, with the queries of all
+/// blocks numbered consecutively.
 namespace boxloss::kokkos {
 
 template <class Space, class F, class C>

@@ -12,8 +12,8 @@ struct NoWork {
   KOKKOS_FUNCTION void operator()(const Kokkos::TeamPolicy<DeviceSpace>::member_type&) const {}
 };
 
-/// With scratch memory, which is not used otherwise: an instance that has none asks for some in
-/// every launch.
+/// Launches a kernel on a new instance. It requests scratch memory that nothing uses, since an
+/// instance without any asks for some in every launch.
 void warm_up(const DeviceSpace& space) {
   Kokkos::TeamPolicy<DeviceSpace> policy(space, 1, 1);
   policy.set_scratch_size(1, Kokkos::PerTeam(1));

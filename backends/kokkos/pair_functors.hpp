@@ -16,10 +16,10 @@ struct Kokkos::reduction_identity<boxloss::Partial<kSums>> {
   KOKKOS_FORCEINLINE_FUNCTION static constexpr boxloss::Partial<kSums> sum() { return {}; }
 };
 
-/// The loops over pairs, for any formula, pairing and dtypes, in the same two shapes as in
+/// The loops over pairs, for any formula, pairing and dtypes, of the same two kinds as in
 /// backends/cuda: flat, a thread taking groups of neighbouring boxes, and strided, a group of lanes
-/// taking part of one image's slots. Each team leaves its sum in the caller's workspace, and the
-/// last one to arrive adds them in order. Kokkos' own reductions over all teams would use memory of
+/// taking part of one image's slots. Each team writes its sum to the caller's workspace, and the
+/// last one to finish adds them in order. Kokkos' own reductions over all teams would use memory of
 /// the instance, which captured launches that run at the same time would share.
 namespace boxloss::kokkos {
 
@@ -27,15 +27,15 @@ template <class Space>
 constexpr bool kIsHost = std::is_same_v<Space, Kokkos::DefaultHostExecutionSpace>;
 
 constexpr int kDeviceThreads = 256;
-/// Threads of a team: neighbours on a GPU, one at a time on the host.
+/// The threads of a team: neighbouring ones on a GPU, a single one on the host.
 template <class Space>
 constexpr int kThreads = kIsHost<Space> ? 1 : kDeviceThreads;
 /// Threads that share a part of an image.
 template <class Space>
 constexpr int kLanes = kIsHost<Space> ? 1 : 32;
 
-/// Registers must suffice for so many teams on each processor of a GPU: where 2048 threads fit on
-/// one, as many as are launched.
+/// The number of teams that registers must suffice for on each processor of a GPU: as many as are
+/// launched, if 2048 threads fit on one.
 constexpr int kTeamsPerProcessor = 4;
 
 template <class Space>
@@ -44,14 +44,14 @@ using TeamPolicy =
 template <class Space>
 using Team = typename TeamPolicy<Space>::member_type;
 
-/// Work comes in batches, a piece for each thread of a team. On a GPU they are dealt out in turn;
-/// on the host, where a batch is a piece of a cache line, each team gets neighbours.
+/// Deals out work in batches, a piece for each thread of a team. On a GPU they are dealt out in
+/// turn; on the host, where a batch is a piece of a cache line, each team gets neighbours.
 template <class Space>
 struct Deal {
   std::int64_t batches_each;
   int teams_with_one_more;
 
-  /// Calls use(batch, thread) for each piece of work that falls to the team.
+  /// Calls use(batch, thread) for each piece of the team's work.
   template <class Use>
   KOKKOS_FUNCTION void for_each(const Team<Space>& team, const Use& use) const {
     const int rank = team.league_rank();
@@ -67,7 +67,7 @@ struct Deal {
   }
 };
 
-/// How the teams' sums become one for each set. Where a set has several teams, the last team of all
+/// Adds the teams' sums up to one for each set. Where a set has several teams, the last team of all
 /// adds them.
 template <class C>
 struct TeamReducer {
@@ -75,13 +75,13 @@ struct TeamReducer {
   void* partials;     ///< one for each team
   Counter* arrivals;  ///< zero between launches
 
-  /// What every forward functor ends with, but for sets.
+  /// The end of every forward functor, except with sets.
   template <class Team, int kSums>
   KOKKOS_FUNCTION void finish(const Team& team, bool is_reduced, Partial<kSums> own) const {
     finish_set(team, is_reduced, own, 0, 1, team.league_size());
   }
 
-  /// `teams` of them, one after the other, have the set.
+  /// The set has `teams` consecutive teams.
   template <class Team, int kSums>
   KOKKOS_FUNCTION void finish_set(const Team& team, bool is_reduced, Partial<kSums> own,
                                   std::int64_t set, std::int64_t sets, int teams) const {

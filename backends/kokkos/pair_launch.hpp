@@ -11,7 +11,7 @@
 #include "pair_functors.hpp"
 #include "pair_workspace.hpp"
 
-/// From a problem to Kokkos' dispatch.
+/// Dispatches a problem to Kokkos.
 namespace boxloss::kokkos {
 
 template <class Space>
@@ -25,16 +25,16 @@ void zero([[maybe_unused]] const Space& space, void* data, std::size_t bytes) {
   }
 }
 
-/// On the host a number that does not depend on the threads, so that the sum does not either; on a
-/// GPU as many as half of its threads, so that there are fewer sums to add.
+/// The largest number of teams. On the host it does not depend on the threads, so the sum does not
+/// either; on a GPU it is enough for half of its threads, so that there are fewer sums to add.
 template <class Space>
 std::int64_t most_teams(const Space& space) {
   if (kIsHost<Space>) return 256;
   return std::clamp<std::int64_t>(space.concurrency() / (2 * kDeviceThreads), 1, kMaxTeams);
 }
 
-/// Arguments of a kernel beyond 512 bytes, among them functor and policy, would go through constant
-/// memory, and each launch would wait for the one before.
+/// Kokkos copies kernel arguments beyond 512 bytes, functor and policy included, through constant
+/// memory, and each launch then waits for the previous one.
 template <class Policy, class Functor>
 void launch(const char* name, const Policy& policy, const Functor& functor) {
   static_assert(sizeof(Functor) + sizeof(Policy) <= 512 - 64);
@@ -48,7 +48,7 @@ void launch_units(const char* name, const Space& space, std::int64_t units,
   launch(name, Units(space, 0, units), functor);
 }
 
-/// Deals batches of units out to teams, which make_functor(deal) tells what to do.
+/// Deals batches of units out to teams; make_functor(deal) gives their work.
 template <class Space, class MakeFunctor>
 void launch_teams(const char* name, const Space& space, std::int64_t batches,
                   const MakeFunctor& make_functor) {

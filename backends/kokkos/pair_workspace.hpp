@@ -7,11 +7,11 @@
 
 #include "lanes/pair_args.hpp"
 
-/// What a forward call keeps in the caller's workspace: each team's sum and, where no counter of
-/// our own is free, a counter.
+/// Forward's part of the caller's workspace: each team's sum and, if no counter of our own is free,
+/// a counter.
 namespace boxloss::kokkos {
 
-/// Of the teams that have finished.
+/// Counts the teams that have finished.
 using Counter = int;
 
 constexpr std::int64_t kMaxTeams = 4096;

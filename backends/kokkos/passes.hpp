@@ -5,8 +5,8 @@
 #include <boxloss/box_loss.hpp>
 #include <boxloss/matching_cost.hpp>
 
-/// Both passes and the matcher's cost on the host space and on the device space, compiled apart so
-/// that two processors share the work.
+/// Both passes and the matcher's cost on the host space and on the device space, in separate
+/// translation units so that two processors share the work.
 namespace boxloss::kokkos {
 
 void forward_on_host(const LossProblem&, const LossOutputs&, const Execution&);

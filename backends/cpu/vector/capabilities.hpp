@@ -4,10 +4,10 @@
 
 #include "cpu/vector/vector_code.hpp"
 
-/// What vector_code.cpp is compiled for, a namespace each.
+/// The capabilities that vector_code.cpp is compiled for, a namespace each.
 namespace boxloss::native {
 
-/// What the rest of the library is compiled for.
+/// The one that the rest of the library is compiled for.
 namespace baseline {
 extern const VectorCode<float> kFloat;
 extern const VectorCode<double> kDouble;

@@ -10,15 +10,15 @@
 #include "math/box.hpp"
 #include "math/host_device.hpp"
 
-/// A block of pairs, as vector loops take it. For vector_code.cpp alone, which is compiled for each
-/// capability: so everything here is always inlined, too.
+/// A block of pairs as vector loops take it. Only for vector_code.cpp, which is compiled for each
+/// capability, so everything here is always inlined, too.
 namespace boxloss::native {
 namespace {
 
-/// Of a loop's body, that it becomes part of the loop however long it is.
+/// Inlines a loop's body into the loop, however long it is.
 #define BOXLOSS_INLINE __attribute__((always_inline))
 
-/// Pairs are independent, whatever their addresses look like.
+/// Calls body for each pair of a block. Pairs are independent, whatever their addresses look like.
 template <class Body>
 BOXLOSS_HOST_DEVICE void for_each_in_block(const Body& body) {
 #pragma omp simd
@@ -60,7 +60,7 @@ struct Columns {
 };
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
-/// By hand, because of what g++ makes of the loop, losses take half as long again.
+/// Transposes with hand-written shuffles: with g++'s, losses take half as long again.
 template <>
 BOXLOSS_HOST_DEVICE void Columns<float>::read(const float* boxes) {
   for (int i = 0; i < kBlock; i += 8) {

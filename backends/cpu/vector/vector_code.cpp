@@ -37,7 +37,7 @@ void write(const C* from, int values, void* to, DType dtype) {
   });
 }
 
-/// In two steps: of one that converts and turns, the compiler makes scalar code.
+/// In two steps: g++ makes scalar code of one that converts and transposes.
 template <class C>
 void read_columns(const void* from, DType dtype, std::int64_t stride, int boxes, C* to) {
   with_elements(from, dtype, [=](auto elements) {
@@ -66,7 +66,7 @@ void write_columns(const C* from, int boxes, void* to, DType dtype, std::int64_t
   });
 }
 
-/// Gives `use` the format as a type, so that it is chosen outside of the loop.
+/// Calls `use` with the format as a type, so that it is selected outside the loop.
 template <BoxFormat format>
 struct Format {
   static constexpr BoxFormat kValue = format;
@@ -122,8 +122,8 @@ void ious(const C* pred, const C* target, const Eps<C>& at, int count, C* ious) 
   });
 }
 
-/// Stores of single coordinates among other stores would not become vector stores: so they wait
-/// until the block is done.
+/// Delays the stores of single coordinates until the block is done: among other stores they would
+/// not become vector stores.
 template <bool kOfTarget, class F, class C>
 BOXLOSS_HOST_DEVICE void gradients_of(const F& formula, const C* pred, const C* target,
                                       const Eps<C>& eps, int count, const C* by, C* losses,
@@ -200,7 +200,8 @@ void losses_with(const C* one, Loss loss, const C* boxes, const Eps<C>& at, int 
   const Eps<C> eps = at;
   Columns<C> target;
   for (int i = 0; i < kBlock; ++i) target.set(i, box_at(one, 0));
-  // Of what it knows to be one value, the compiler makes scalar conditions, and no vector loop.
+  // Hides that all targets are equal: for a uniform value the compiler makes scalar conditions, and
+  // no vector loop.
   asm("" : "+m"(target));
   with_formula(loss, [=, &target](auto formula) {
     for (int block = 0; block < count; block += kBlock) {
@@ -217,7 +218,7 @@ void l1_with(const C* one, const C* boxes, int count, C* l1) {
   for_each_pair(count, [=](int i) BOXLOSS_INLINE { l1[i] = l1_value(box_at(boxes, i), target); });
 }
 
-/// In two loops: of one that is longer the compiler makes branches.
+/// In two loops: in a longer one the compiler makes branches.
 template <class C, class Focus>
 BOXLOSS_HOST_DEVICE void focal_costs(C alpha, const Focus& focus, const C* logits, int count,
                                      C* costs) {
