@@ -15,9 +15,9 @@ namespace {
 constexpr const char *kAten = "aten", *kNotAten = "boxloss";
 std::atomic<bool> is_aten_chosen = false;
 
-/// torch's own thread pool. Its C function lives in libtorch_cpu, so that the binding needs no
-/// OpenMP of its own, which could be another one than torch's. It gives each thread a share; but
-/// tasks may differ much, and so each takes the next one when it is free.
+/// parallel_for on torch's own thread pool. Its C function is in libtorch_cpu, so that the binding
+/// needs no OpenMP of its own, which could differ from torch's. torch gives each thread a fixed
+/// share; since tasks may differ much, a thread takes the next task when it is free.
 void torch_parallel(std::int64_t tasks, const std::function<void(std::int64_t)>& task) {
   if (tasks == 1) return task(0);
   std::atomic<std::int64_t> next = 0;
@@ -36,7 +36,7 @@ struct Dimension {
   std::vector<std::int64_t> strides;
 };
 
-/// The leading dimensions, those of size 1 left out, neighbours merged where all tensors allow it.
+/// The leading dimensions without those of size 1, neighbours merged where all tensors allow it.
 std::vector<Dimension> merged_dimensions(at::IntArrayRef leading,
                                          const std::vector<at::Tensor>& tensors) {
   std::vector<Dimension> merged;

@@ -11,32 +11,34 @@
 #include <string_view>
 #include <vector>
 
-/// What stands between torch's tensors, devices, streams, threads and errors, and core's.
+/// Adapts torch's tensors, devices, streams, threads and errors to core's.
 namespace boxloss::torch_binding {
 
 DType dtype_of(const at::Tensor& tensor);
 
-/// A contiguous view of a tensor; a null one for none.
+/// A contiguous view of a tensor; null for no tensor.
 ArrayView array_view(const std::optional<at::Tensor>& tensor);
 
-/// Is "aten" chosen, by which torch's own operators compute on every device? Core does not know it.
+/// Whether "aten" is chosen, by which torch's own operators compute on every device. Core does not
+/// know it.
 bool aten_is_chosen();
 
-/// Core's use_implementation, with "aten" besides; "boxloss" takes it back.
+/// Core's use_implementation, plus "aten"; "boxloss" undoes that choice.
 std::string choose_implementation(std::string_view name);
 
-/// Core's.
+/// The names of core's implementations.
 std::vector<std::string> implementation_names();
 
-/// torch's cuda device is an NVIDIA GPU, or an AMD one in ROCm builds of torch. No other device has
-/// one: an error that says what there is.
+/// Core's device for a torch device. torch's cuda is an NVIDIA GPU, or an AMD one in ROCm builds of
+/// torch. Any other device is an error that lists the supported ones.
 const Implementation& implementation_on(const at::Device& device);
 
-/// torch's current stream of the device and, on the CPU, torch's threads. No workspace yet.
+/// An Execution on torch's current stream of the device and, on the CPU, torch's threads, without a
+/// workspace.
 Execution execution_on(const at::Device& device);
 
-/// A tensor (0) like another, for an output that is not wanted. torch's own way to it takes longer
-/// than all our checks of a call.
+/// An empty tensor (0) like another, for an output that is not wanted. torch's own way to make it
+/// takes longer than all our checks of a call.
 at::Tensor no_elements(const at::Tensor& like, at::ScalarType type);
 
 /// The leading dimensions of several tensors of equal leading shape as (images, slots), each tensor
@@ -51,12 +53,12 @@ struct Grid {
   std::vector<Strides> strides;
 };
 
-/// Views where possible: a tensor is replaced by a contiguous copy only where the strides of its
-/// `leading` dimensions cannot be told by two numbers.
+/// Makes views where possible: a tensor is copied to a contiguous one only if two strides cannot
+/// describe its `leading` dimensions.
 Grid make_grid(at::IntArrayRef leading, std::vector<at::Tensor>& tensors);
 
-/// Runs `call`; boxloss' errors leave it as torch's, ValueError, TypeError and RuntimeError, and
-/// say which function was called.
+/// Runs `call`; boxloss' exceptions become torch's ValueError, TypeError and RuntimeError, with the
+/// name of the called function.
 template <class Call>
 auto with_torch_errors(const char* function, const Call& call) {
   try {

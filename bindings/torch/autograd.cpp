@@ -17,7 +17,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-/// Keeps the arguments, and `scale` behind them, for backward.
+/// Saves the arguments, followed by `scale`, for backward.
 void save(AutogradContext* ctx, const LossArgs& args, const at::Tensor& scale) {
   variable_list tensors;
   std::vector<IValue> options;
@@ -39,7 +39,7 @@ void save(AutogradContext* ctx, const LossArgs& args, const at::Tensor& scale) {
   ctx->saved_data["options"] = c10::ivalue::Tuple::create(std::move(options));
 }
 
-/// What `save` kept, field by field in the same order.
+/// Loads what `save` saved, field by field in the same order.
 class Saved {
  public:
   explicit Saved(AutogradContext* ctx)
@@ -79,12 +79,12 @@ class Saved {
 
 }  // namespace
 
-/// The fused forward, and the fused backward that recomputes from the inputs and `scale`. It has a
-/// name for all to see: autograd, the profiler and anomaly mode show it.
+/// The fused forward, and the fused backward that recomputes from the inputs and `scale`. It is not
+/// in an anonymous namespace: autograd, the profiler and anomaly mode show its name.
 struct BoxLoss : torch::autograd::Function<BoxLoss> {
   static constexpr bool is_traceable = true;
 
-  /// The tensors stand in the argument list because autograd looks for its inputs there. Gives the
+  /// The tensors are in the argument list because autograd looks for its inputs there. Returns the
   /// loss or, with extras, loss, l1 and iou.
   static variable_list forward(AutogradContext* ctx, const Variable&, const Variable&,
                                const OptionalTensor&, const LossArgs& args, bool extras) {
@@ -127,7 +127,7 @@ bool any_differentiable(const LossArgs& args, const Predicate& predicate) {
   return predicate(args.pred) || predicate(args.target) || (args.weight && predicate(*args.weight));
 }
 
-/// Inside vmap, grad and their like a C++ autograd Function is refused.
+/// Whether a function transform (vmap, grad, …) is active, which refuses a C++ autograd Function.
 bool inside_function_transform() {
   const auto& functorch = at::functorch::functorchTLSAccessor();
   if (!functorch) return false;
@@ -144,7 +144,8 @@ bool needs_gradient(const LossArgs& args) {
          any_differentiable(args, [](const at::Tensor& t) { return t.requires_grad(); });
 }
 
-/// On a GPU, gradients of shared rows add up in an order that differs from run to run.
+/// Whether gradients of shared rows must be reproducible, which a GPU's kernel does not guarantee:
+/// it adds them in an order that differs from run to run.
 bool has_to_be_deterministic(const LossArgs& args) {
   if (args.pred.is_cpu() || !at::globalContext().deterministicAlgorithms()) return false;
   const bool adds_up = (args.pred_index && args.pred.requires_grad()) ||

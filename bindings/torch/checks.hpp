@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-/// What the operators ask of their arguments, symbolic shapes included. A bad value or shape is a
-/// ValueError, a bad dtype a TypeError, mixed devices a RuntimeError; each names the function that
-/// was called and the argument.
+/// Checks of the operators' arguments, symbolic shapes included. A bad value or shape is a
+/// ValueError, a bad dtype a TypeError, mixed devices a RuntimeError; each names the called
+/// function and the argument.
 namespace boxloss::torch_binding {
 
 using OptionalTensor = std::optional<at::Tensor>;
@@ -47,7 +47,7 @@ void check_boxes_shape(const char* function, const char* argument, const at::Ten
 void check_shape(const char* function, const char* argument, const at::Tensor& tensor,
                  const std::vector<c10::SymInt>& wanted, const char* why);
 
-/// No sparse tensor, and no other layout but strides.
+/// Refuses sparse tensors and all layouts but strided.
 void check_dense(const char* function, const char* argument, const at::Tensor& tensor);
 
 /// The tensor must be dense, and on pred's device.

@@ -20,8 +20,8 @@ TensorBox values_of(const at::Tensor& boxes) {
   return {v[0], v[1], v[2], v[3]};
 }
 
-/// Which slots or pairs count, and where not by position the rows that they read; those of others
-/// lie one behind the last. Without a row they read by position.
+/// Which slots or pairs are valid, and the rows that they read if not by position; invalid ones
+/// read the row after the last. Without rows they read by position.
 struct Slots {
   at::Tensor counted, pred_row, target_row;
 };
@@ -83,8 +83,8 @@ Slots find_slots(const LossArgs& args, Pairing::Kind pairing) {
   return find_indexed(args);
 }
 
-/// The values at each slot's row of a list, behind whose last row there is one more of zeros. Read
-/// by position where there are no rows.
+/// The values at each slot's row of a list, to which one row of zeros is appended. Read by position
+/// without rows.
 at::Tensor gather_rows(const at::Tensor& list, const at::Tensor& row) {
   if (!row.defined()) return list;
   auto extra_shape = list.sym_sizes().vec();
@@ -96,12 +96,11 @@ at::Tensor gather_boxes(const at::Tensor& boxes, const at::Tensor& row) {
   return row.defined() ? gather_rows(boxes.reshape({-1, 4}), row) : boxes;
 }
 
-/// The loss, l1 and iou of each slot, 0 where it does not count; the last two undefined without
-/// extras.
+/// The loss, l1 and iou of each slot, 0 for invalid ones; the last two undefined without extras.
 LossesTensors slot_losses(const LossArgs& args, const LossOptions& options, const Slots& slots,
                           bool extras) {
   const at::ScalarType type = compute_type(args);
-  // Excluded slots become a constant box *before* the formula: masking its result would still let
+  // Invalid slots become a constant box *before* the formula: masking its result would still let
   // NaN into the gradient. 0, 0, 1, 1 has area 1 in every format, so that no eps makes it 0 / 0.
   const at::Tensor constant = (at::arange(4, args.pred.options()) >= 2).to(type);
   const auto counted_boxes = [&](const at::Tensor& boxes, const at::Tensor& row) {
@@ -132,7 +131,7 @@ LossesTensors slot_losses(const LossArgs& args, const LossOptions& options, cons
           counted(iou_of(overlap(pred, target, eps))).detach()};
 }
 
-/// One value for each slot as one for each row of the unreduced loss.
+/// Converts one value for each slot to one for each row of the unreduced loss.
 at::Tensor by_row(const LossArgs& args, const Slots& slots, const at::Tensor& values) {
   if (!args.offsets) return values;
   const at::Tensor rows = at::zeros_symint({args.target.sym_size(0) + 1}, values.options());
@@ -144,7 +143,7 @@ at::Tensor total(const LossArgs& args, const at::Tensor& values) {
   return by_set ? values.sum(-1) : values.sum();
 }
 
-/// What each reduced loss is divided by: 1 where nothing is, or nothing counts.
+/// The divisor of each reduced loss: 1 if nothing is divided, or no pair is valid.
 at::Tensor divisor_of(const LossArgs& args, const LossOptions& options, const Slots& slots) {
   const at::TensorOptions type = args.pred.options().dtype(compute_type(args));
   if (options.reduction != Reduction::kMean) return at::ones_symint(reduced_shape(args), type);
@@ -160,7 +159,7 @@ at::Tensor reduced(const LossArgs& args, const LossOptions& options, const Slots
   return total(args, values) / divisor_of(args, options, slots);
 }
 
-/// The composite's gradients by those of pred, target and weight that are wanted; undefined for the
+/// The composite's gradients by the requested ones of pred, target and weight; undefined for the
 /// others.
 LossGradientTensors differentiate(const IncomingTensors& grads, const LossArgs& args,
                                   const Wanted& wanted, bool creates_graph) {
@@ -220,8 +219,7 @@ ForwardTensors composite_forward(const LossArgs& args, bool extras) {
 
 LossGradientTensors differentiable_gradients(const IncomingTensors& grads, const LossArgs& args,
                                              const Wanted& wanted) {
-  // With respect to aliases, since the inputs may depend on each other, and each way is to be
-  // counted once.
+  // By aliases, since the inputs may depend on each other, and each path must be counted once.
   LossArgs aliases = args;
   aliases.pred = at::alias(args.pred);
   aliases.target = at::alias(args.target);
@@ -231,7 +229,7 @@ LossGradientTensors differentiable_gradients(const IncomingTensors& grads, const
 
 LossGradientTensors composite_backward(const IncomingTensors& grads, const LossArgs& args,
                                        const Wanted& wanted) {
-  // Kernels are called where autograd is not.
+  // A kernel is called with autograd's dispatch keys excluded; this includes them again.
   c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
   keys.excluded_ = keys.excluded_ - c10::autograd_dispatch_keyset_with_ADInplaceOrView;
   const c10::impl::ForceDispatchKeyGuard with_autograd(keys);

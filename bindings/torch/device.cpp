@@ -8,12 +8,12 @@
 #include "adapter.hpp"
 #include "loss_args.hpp"
 
-/// The operators on real tensors: validate, guard, stream, dispatch. Which backend serves them is
-/// the registry's affair, so one source stands behind every key.
+/// The operators on real tensors: validate, guard, stream, dispatch. The registry chooses the
+/// backend, so one source serves every key.
 namespace boxloss::torch_binding {
 namespace {
 
-/// A problem with everything it points to.
+/// A problem with the tensors that it points to.
 struct LossCall {
   const Implementation& implementation;
   LossProblem problem;
@@ -183,8 +183,8 @@ LossesTensors losses(const LossArgs& args) {
   return {loss, l1, iou};
 }
 
-/// Core writes a gradient with the strides of what it reads. Where that is a copy of boxes whose
-/// own strides the gradient has, it writes another tensor, which is copied in its turn.
+/// Core writes a gradient with the strides of the boxes that it reads. If those are a copy, but the
+/// gradient needs the original's strides, core writes another tensor, which is then copied.
 class BoxGradient {
  public:
   BoxGradient(const LossArgs& args, const at::Tensor& boxes, const BoxView& read, bool is_wanted,
@@ -253,11 +253,11 @@ void register_operators(torch::Library& m) {
 
 TORCH_LIBRARY_IMPL(boxloss, CPU, m) { boxloss::torch_binding::register_operators(m); }
 
-// In every build, so that a cpu-only one can say which flag is missing. It is also the key of ROCm
-// builds of torch, whose HIP key is never asked.
+// Registered in every build, so that a CPU-only one can name the missing build option. ROCm builds
+// of torch use this key, too, never HIP.
 TORCH_LIBRARY_IMPL(boxloss, CUDA, m) { boxloss::torch_binding::register_operators(m); }
 
-// All other devices that torch has: "aten" serves them, or an error names it.
+// All other devices of torch: "aten" serves them, or an error names it.
 TORCH_LIBRARY_IMPL(boxloss, CompositeExplicitAutograd, m) {
   boxloss::torch_binding::register_operators(m);
 }

@@ -159,8 +159,8 @@ void check_backward_args(const IncomingTensors& grads, const at::Tensor& scale, 
 
 namespace {
 
-/// Strides alone are asked where they tell: of a masked tensor the number of boxes is not known
-/// while compiling.
+/// Decides by strides alone where possible: a masked tensor's number of boxes is unknown while
+/// compiling.
 bool has_contiguous_strides(const at::Tensor& tensor) {
   c10::SymInt expected = 1;
   for (std::int64_t d = tensor.dim() - 1; d >= 0; --d) {

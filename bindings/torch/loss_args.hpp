@@ -14,8 +14,8 @@
 
 #include "checks.hpp"
 
-/// The operators' arguments as one struct, and the way between it and the dispatcher. The long
-/// parameter list stands here twice, as members and in fields(), and in schema.cpp.
+/// The operators' arguments as one struct, and its conversion from and to the dispatcher's. The
+/// long parameter list is written here twice, as members and in fields(), and in schema.cpp.
 namespace boxloss::torch_binding {
 
 struct LossArgs {
@@ -36,7 +36,7 @@ struct LossArgs {
   OptionalTensor pred_index;
   OptionalTensor target_index;
 
-  /// What errors say was called.
+  /// The called function's name, for errors.
   const char* function = "box_loss";
 
   /// The operators' parameters, in the order of the schema.
@@ -45,7 +45,7 @@ struct LossArgs {
                     pred_format, target_format, reduction, eps, eps_mode, pred_index, target_index);
   }
 
-  /// Pairs by index: what gives them their shape, (P) or (S, P). Null for all others.
+  /// Pairs by index: the index that gives them their shape, (P) or (S, P). Null for all others.
   const at::Tensor* index() const {
     return pred_index ? &*pred_index : target_index ? &*target_index : nullptr;
   }
@@ -57,12 +57,12 @@ using ForwardTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor
 /// loss, l1, iou.
 using LossesTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
-/// The gradients that come in, for loss and l1; one that is none is left out.
+/// The incoming gradients of loss and l1; an undefined one is left out.
 struct IncomingTensors {
   OptionalTensor loss, l1;
 };
 
-/// pred, target, weight: which gradients backward computes.
+/// Which gradients backward computes: pred, target, weight.
 using Wanted = std::array<bool, 3>;
 
 /// The gradients of pred, target and weight; without elements where not wanted.
@@ -74,8 +74,8 @@ using Parameter = std::conditional_t<std::is_same_v<Field, const at::Tensor&> ||
                                          std::is_same_v<Field, const OptionalTensor&>,
                                      Field, std::decay_t<Field>>;
 
-/// The functions that the dispatcher calls, each with the long parameter list; they call `kernel`
-/// with the struct.
+/// The functions that the dispatcher calls, each with the long parameter list; they pass the struct
+/// to `kernel`.
 template <class Fields>
 struct EntriesFor;
 template <class Pred, class Target, class Word, class... Others>
@@ -111,7 +111,7 @@ struct EntriesFor<std::tuple<Pred, Target, Word, Others...>> {
     return kernel(IncomingTensors{grad_loss, grad_l1}, scale, args, wanted);
   }
 
-  /// Without the word.
+  /// Without the loss' name.
   template <auto kernel>
   static auto giou_loss(Parameter<Pred> pred, Parameter<Target> target,
                         Parameter<Others>... others) {
@@ -123,14 +123,14 @@ struct EntriesFor<std::tuple<Pred, Target, Word, Others...>> {
 using Fields = decltype(std::declval<const LossArgs&>().fields());
 using Entries = EntriesFor<Fields>;
 
-/// Through the dispatcher.
+/// Calls through the dispatcher.
 at::Tensor call_box_loss(const LossArgs& args);
 LossesTensors call_box_losses(const LossArgs& args);
 ForwardTensors call_box_loss_forward(const LossArgs& args, bool extras);
 LossGradientTensors call_box_loss_backward(const IncomingTensors& grads, const at::Tensor& scale,
                                            const LossArgs& args, const Wanted& wanted);
 
-/// The string and bool arguments, as core wants them.
+/// The string and bool arguments as core's types.
 struct LossOptions {
   Loss loss;
   BoxFormat pred_format, target_format;
@@ -139,14 +139,14 @@ struct LossOptions {
   EpsMode eps_mode;
 };
 
-/// Works on symbolic shapes. A bad value or shape is a ValueError, a bad dtype a TypeError, mixed
-/// devices a RuntimeError; each names the argument.
+/// Checks the arguments; works on symbolic shapes. A bad value or shape is a ValueError, a bad
+/// dtype a TypeError, mixed devices a RuntimeError; each names the argument.
 LossOptions check_args(const LossArgs& args);
 
-/// What l1 asks for besides: a ValueError where the formats differ.
+/// Checks l1's additional condition: a ValueError if the formats differ.
 void check_l1(const LossArgs& args, const LossOptions& options);
 
-/// Checks what backward takes besides: it is an operator that anybody may call.
+/// Checks backward's additional arguments: it is an operator that anybody may call.
 void check_backward_args(const IncomingTensors& grads, const at::Tensor& scale,
                          const LossArgs& args, const LossOptions& options, const Wanted& wanted);
 
@@ -159,23 +159,23 @@ std::vector<c10::SymInt> loss_shape(const LossArgs& args);
 /// Shape of the reduced loss and of scale: none, or (S).
 std::vector<c10::SymInt> reduced_shape(const LossArgs& args);
 
-/// Has the gradient of pred or target their strides? Where they fill their memory, in any order of
-/// dimensions; but not for pairs by index. Else it is contiguous.
+/// Whether the gradient of pred or target has their strides: if they fill their memory, in any
+/// order of dimensions, but not for pairs by index. Otherwise it is contiguous.
 bool keeps_strides(const LossArgs& args, const at::Tensor& boxes);
 
-/// What backward gives, yet to be written; works on symbolic shapes.
+/// Backward's outputs, uninitialized; works on symbolic shapes.
 LossGradientTensors empty_gradients(const LossArgs& args, const Wanted& wanted);
 
-/// The loss written in differentiable ATen operators, with the same rules: what double backward,
-/// forward-mode AD and function transforms go through.
+/// The composite: the loss in differentiable ATen operators, with the same rules. It serves double
+/// backward, forward-mode AD and function transforms.
 at::Tensor box_loss_composite(const LossArgs& args);
 LossesTensors box_losses_composite(const LossArgs& args);
 
-/// Its gradients, to be differentiated in their turn; undefined where not wanted.
+/// Its gradients, themselves differentiable; undefined where not wanted.
 LossGradientTensors differentiable_gradients(const IncomingTensors& grads, const LossArgs& args,
                                              const Wanted& wanted);
 
-/// The private operators by it; l1 and iou are undefined without extras.
+/// The private operators by the composite; l1 and iou are undefined without extras.
 ForwardTensors composite_forward(const LossArgs& args, bool extras);
 LossGradientTensors composite_backward(const IncomingTensors& grads, const LossArgs& args,
                                        const Wanted& wanted);

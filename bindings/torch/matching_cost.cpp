@@ -12,8 +12,8 @@
 #include "adapter.hpp"
 #include "checks.hpp"
 
-/// matching_cost and pairwise_iou, which is a cost of nothing but the loss. Neither has a gradient:
-/// autograd is passed by.
+/// matching_cost and pairwise_iou, which is a cost of the loss only. Neither has a gradient: they
+/// bypass autograd.
 namespace boxloss::torch_binding {
 namespace {
 
@@ -37,11 +37,11 @@ struct CostArgs {
   std::string_view eps_mode;
   std::optional<double> nonfinite;
 
-  /// What errors say was called.
+  /// The called function's name, for errors.
   const char* function = "matching_cost";
 };
 
-/// The words, as core wants them.
+/// The string arguments as core's types.
 struct CostOptions {
   Loss loss;
   BoxFormat pred_format, target_format;
@@ -93,7 +93,7 @@ void check_logits(const CostArgs& a) {
   check_shape(a.function, "labels", *a.labels, {a.target.sym_size(0)}, "one for each target");
 }
 
-/// From the last dimension backwards, each must be the result's or 1, as it may be left out.
+/// From the last dimension backwards, each must be the result's, 1, or missing.
 void check_class_cost(const CostArgs& a) {
   check_floating(a.function, "class_cost", *a.class_cost);
   const auto given = a.class_cost->sym_sizes();
@@ -115,7 +115,7 @@ void check_factor(const CostArgs& a, const char* argument, double factor) {
                     "; it must be finite, as a ", compute_type(a));
 }
 
-/// Works on symbolic shapes.
+/// Checks the arguments; works on symbolic shapes.
 CostOptions check_args(const CostArgs& a) {
   const CostOptions options{parse_loss(a.function, a.loss),
                             parse_format(a.function, "pred_format", a.pred_format),
@@ -155,7 +155,7 @@ CostOptions check_args(const CostArgs& a) {
   return options;
 }
 
-/// A problem with everything it points to.
+/// A problem with the tensors that it points to.
 struct CostCall {
   const Implementation& implementation;
   CostProblem problem;
@@ -297,7 +297,7 @@ TORCH_LIBRARY_IMPL(boxloss, CUDA, m) {
   register_operators<cost>(m);
 }
 
-// All other devices, for an error that says what there is.
+// All other devices, for an error that lists the supported ones.
 TORCH_LIBRARY_IMPL(boxloss, CompositeExplicitAutograd, m) {
   using namespace boxloss::torch_binding;
   register_operators<cost>(m);

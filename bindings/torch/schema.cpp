@@ -25,7 +25,7 @@ std::string capability_of_cpu() {
   return with_torch_errors("cpu_capability", [] { return std::string(cpu_capability()); });
 }
 
-/// giou_loss is box_loss with the word for it; its errors are in its own name.
+/// giou_loss is box_loss with "giou"; its errors have its own name.
 at::Tensor giou_loss(const LossArgs& args) {
   try {
     return call_box_loss(args);
@@ -35,7 +35,7 @@ at::Tensor giou_loss(const LossArgs& args) {
   }
 }
 
-/// The parameters behind pred, target and loss. None is keyword-only, which takes torch 0.4 µs for
+/// The parameters after pred, target and loss. None is keyword-only, which takes torch 0.4 µs for
 /// each that is given.
 const std::string kOptions =
     "Tensor? weight=None, Tensor? normalizer=None, Tensor? lengths=None, Tensor? mask=None, "
@@ -55,8 +55,8 @@ std::string all_parameters() {
 }  // namespace
 }  // namespace boxloss::torch_binding
 
-// needs_exact_strides: gradients have the strides of what they belong to, which compiled graphs
-// must therefore pass as eager code does.
+// needs_exact_strides: gradients have the strides of their tensors, so compiled graphs must pass
+// these as eager code does.
 TORCH_LIBRARY(boxloss, m) {
   using namespace boxloss::torch_binding;
   const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag, at::Tag::needs_exact_strides};

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <limits>
 
-/// The vocabulary of core's formulas (core/math/arithmetic.hpp) in ATen operators, so that they run
-/// on tensors as they stand, and autograd differentiates them: maximum and minimum share the
-/// gradient of a tie, and a branch that `select` does not take has none.
+/// Core's formula functions (core/math/arithmetic.hpp) in ATen operators, so that the formulas run
+/// on tensors unchanged, and autograd differentiates them: maximum and minimum split the gradient
+/// of a tie, and a branch that `select` does not take has none.
 namespace boxloss::torch_binding {
 
 /// One number for each pair; or a constant of the formula, the same for all.

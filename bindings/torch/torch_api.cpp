@@ -8,8 +8,8 @@
 
 #include "loss_args.hpp"
 
-/// boxloss/torch.hpp: enumerators become words, undefined tensors none, and the operators are
-/// called.
+/// boxloss/torch.hpp: converts enumerators to strings and undefined tensors to none, and calls the
+/// operators.
 namespace boxloss {
 namespace {
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Loads the operator library that was built for the torch at hand."""
+"""Loads the operator library for the installed torch."""
 
 import re
 import shlex
@@ -25,7 +25,7 @@ def _how_to_build() -> str:
 
 
 def _other_copy(library: Path) -> str | None:
-    """The library that holds the operators already, if it is another one."""
+    """The path of another library that has already registered the operators, if there is one."""
     if not hasattr(torch.ops.boxloss, "box_loss"):
         return None
     mapped = Path("/proc/self/maps").read_text()

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is no tensor where the operators want one; and options, before there are tensors."""
+"""Checks and conversions of arguments that are not tensors, and of options before a call."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def check_tensors(function: str, **given: Any) -> None:
 
 
 def as_normalizer(function: str, normalizer: Any, pred: Tensor, target: Tensor) -> Any:
-    """A number as a tensor on pred's device, in the loss' dtype; nobody waits for the device."""
+    """A number as a tensor on pred's device, in the loss' dtype; no synchronization."""
     if normalizer is None or isinstance(normalizer, Tensor):
         return normalizer
     if isinstance(normalizer, _NUMBERS) and not isinstance(normalizer, bool):

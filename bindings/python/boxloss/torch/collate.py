@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""From one box tensor for each image to the batch layouts that the losses read."""
+"""Batch layouts for the losses, from one box tensor for each image."""
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
@@ -24,21 +24,21 @@ def _check_boxes(boxes: Sequence[Tensor]) -> None:
 
 
 def on_host(numbers: Iterable[int], device: torch.device) -> Tensor:
-    """int64, on the CPU, from where `device` can fetch them while nobody waits."""
+    """int64, on the CPU, in memory that can be copied to `device` asynchronously."""
     return torch.tensor(
         list(numbers), dtype=torch.int64, device="cpu", pin_memory=device.type == "cuda"
     )
 
 
 def collate_ragged(boxes: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """All images' boxes one after the other, for giou_loss(..., offsets=offsets).
+    """All images' boxes in one list, for giou_loss(..., offsets=offsets).
 
     Args:
         boxes: one (n, 4) tensor for each image; n may be 0. One dtype, one device.
 
     Returns:
         The boxes (T, 4) and the offsets (images + 1), int64: image b owns rows offsets[b] to
-        offsets[b + 1]. Nobody waits for a GPU.
+        offsets[b + 1]. No synchronization with a GPU.
 
     Raises:
         ValueError: boxes is empty; a bad shape. TypeError: no tensor, or several dtypes.
@@ -58,7 +58,8 @@ def collate_padded(boxes: Sequence[Tensor], slots: int | None = None) -> tuple[T
         slots: the batch's second dimension; the largest n when not given.
 
     Returns:
-        The boxes (images, slots, 4) and the lengths (images), int64. Nobody waits for a GPU.
+        The boxes (images, slots, 4) and the lengths (images), int64. No synchronization with a
+        GPU.
 
     Raises:
         ValueError: boxes is empty; a bad shape; an image has more boxes than slots. TypeError: no

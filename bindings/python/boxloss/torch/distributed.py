@@ -15,14 +15,14 @@ def global_normalizer(count: Tensor | int, group: dist.ProcessGroup | None = Non
     average is the gradient of one loss: all ranks' sum / all ranks' number of boxes.
 
     Args:
-        count: this rank's number of counted pairs; a tensor without dimensions on the device that
+        count: this rank's number of valid pairs; a tensor without dimensions on the device that
             the group communicates through, or an int, which stays on the CPU.
-        group: the process group; the default one when not given. Without an initialised group
+        group: the process group; the default one when not given. Without an initialized group
             there is one rank.
 
     Returns:
         A float32 tensor without dimensions and without gradient, on count's device. No
-        synchronisation with the host. Exact where the world size is a power of two and the sum less
+        synchronization with the host. Exact where the world size is a power of two and the sum less
         than 2^24; else within (world size + 2) * 2^-24 of it, relatively, as the average of the
         gradients is.
 

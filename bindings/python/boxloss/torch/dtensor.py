@@ -1,16 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Losses of DTensors: once this module is imported, `box_loss` and the others take them.
+"""Losses of DTensors. Importing this module makes `box_loss` and the others accept them.
 
-Each rank computes the pairs that it has, forward and backward, and sends nothing. pred and target
-are replicated, or sharded by image, which is Shard(0); on a mesh of several dimensions each of them
-as it likes. weight, lengths and mask are placed as pred is. The normalizer is replicated, or a
-number.
+Each rank computes its own pairs, forward and backward, without communication. pred and target are
+replicated, or sharded by image, Shard(0), independently for each dimension of the mesh. weight,
+lengths and mask are placed as pred is. The normalizer is replicated, or a number.
 
-Of sharded boxes reduction "none" gives sharded losses; "sum", and "mean" with a normalizer, give a
-Partial, which full_tensor() adds up. "mean" without a normalizer is a ValueError, as no rank knows
-how many pairs count on the others, and so are offsets and indices, which reach across shards.
-Second derivatives of DTensors are not to be had.
+For sharded boxes reduction "none" gives sharded losses; "sum", and "mean" with a normalizer, give a
+Partial, which full_tensor() adds up. "mean" without a normalizer is a ValueError, since no rank
+knows the number of valid pairs on the others; so are offsets and indices, which reach across
+shards. There are no second derivatives of DTensors.
 
     import boxloss.torch.dtensor
 
@@ -36,7 +35,7 @@ def _named_arguments(operator: Any, args: Any, kwargs: Any) -> dict[str, Any]:
 
 
 def _check(given: dict[str, Any]) -> None:
-    """Each rank can do its part alone: what it needs is there, and nothing else."""
+    """Checks that each rank has exactly the tensors' parts that its pairs need."""
     for name in ("pred", *_BY_IMAGE, *_ACROSS_IMAGES, "normalizer"):
         if isinstance(given[name], Tensor) and not isinstance(given[name], DTensor):
             raise TypeError(f"box_loss: {name} is no DTensor, but others are; all must be")

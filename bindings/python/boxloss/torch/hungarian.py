@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""From a matching cost to the pairs that cost least, as indices that the losses read."""
+"""Assignment: from a matching cost to the pairs of least total cost, as indices for the losses."""
 
 from importlib import import_module
 from itertools import pairwise
@@ -65,7 +65,7 @@ def _check_offsets(offsets: list[int], columns: int) -> None:
 
 
 def _on_host(tensors: list[Tensor]) -> list[Tensor]:
-    """All that are on the GPU come in one wait."""
+    """Copies to the host, with one synchronization for all tensors on the GPU."""
     cuda = next((each.device for each in tensors if each.is_cuda), None)
     if cuda is None:
         return [each.cpu() for each in tensors]
@@ -84,7 +84,7 @@ def _on_host(tensors: list[Tensor]) -> list[Tensor]:
 def _assigned(
     solve: Any, layers: Any, images: list[tuple[int, int, int]], starts: range
 ) -> tuple[list[Any], list[Any]]:
-    """What SciPy assigns: queries and columns, counted from each group's and image's first."""
+    """SciPy's assignment: queries and columns, counted from each group's and image's first."""
     size = starts.step
     queries, columns = [], []
     for i, layer in enumerate(layers):
@@ -109,29 +109,29 @@ def _assigned(
 
 
 def hungarian_match(cost: Tensor, offsets: Tensor, *, groups: int = 1) -> tuple[Tensor, Tensor]:
-    """The pairs that cost least, for box_loss(..., pred_index=..., target_index=...).
+    """The pairs of least total cost, for box_loss(..., pred_index=..., target_index=...).
 
-    Each image's queries and its own columns are assigned by SciPy's linear_sum_assignment, layer by
-    layer, one after the other. The cost goes to the host in one copy; that is the only wait for a
+    SciPy's linear_sum_assignment assigns each image's queries to its own columns, one layer and
+    image after the other. The cost is copied to the host at once, the only synchronization with a
     GPU. Needs SciPy: ``pip install scipy``.
 
     Args:
         cost: (queries, T) or (layers, queries, T), float32 or float64, as from matching_cost.
         offsets: (images + 1), int32 or int64, on cost's device or on the CPU: image b owns columns
             offsets[b] to offsets[b + 1]. Columns of no image are in no pair.
-        groups: in how many groups of neighbours the queries of an image are split; each group is
-            assigned on its own, so that a true box has up to `groups` queries.
+        groups: the number of groups of consecutive queries that an image's are split into; each
+            group is assigned separately, so that a true box has up to `groups` queries.
 
     Returns:
         pred_index and target_index, int64, on cost's device: (layers, pairs), or (pairs) for a cost
         without layers. Rows of pred (layers, images, queries, 4) and of target, as collate_matches
-        numbers them: image after image, in it group after group. Each layer has as many pairs, so
-        nothing is padded. They are contiguous views of one tensor.
+        numbers them: image after image, in each group after group. All layers have equally many
+        pairs, so there is no padding. They are contiguous views of one tensor.
 
     Raises:
         ValueError: a bad shape; offsets that decrease or lie outside [0, T]; groups that do not
             divide the queries; NaN or -inf in an image's cost, or so many +inf that no assignment
-            is left: matching_cost's nonfinite puts a number there.
+            is feasible: matching_cost's nonfinite replaces them.
         TypeError: a bad dtype. RuntimeError: offsets on another device. ImportError: no SciPy.
     """
     numpy, optimize = _imported("numpy"), _imported("scipy.optimize")
@@ -144,7 +144,7 @@ def hungarian_match(cost: Tensor, offsets: Tensor, *, groups: int = 1) -> tuple[
     _, queries, _ = layers.shape
     starts = range(0, queries, max(per_group, 1))
     images = [(b, first, last) for b, (first, last) in enumerate(pairwise(owned)) if first < last]
-    # For each block of a layer how many pairs it gives, its first query, and its first column.
+    # For each block of a layer: its number of pairs, its first query, and its first column.
     blocks = [
         (min(per_group, last - first), b * queries + start, first)
         for b, first, last in images
@@ -159,7 +159,7 @@ def hungarian_match(cost: Tensor, offsets: Tensor, *, groups: int = 1) -> tuple[
         first_of_layer = numpy.arange(len(layers))[:, None] * ((len(owned) - 1) * queries)
         first_of_pair = first_of_layer + numpy.repeat(first_queries, sizes)
         found = numpy.concatenate(of_queries) + first_of_pair.reshape(-1)
-        # Of a transposed block SciPy gives the pairs by column. Sorted, all are by query.
+        # For a transposed block SciPy gives the pairs by column; sort them by query.
         order = found.argsort()
         pred_rows, target_rows = rows.numpy()
         pred_rows[:] = found[order].reshape(pred_rows.shape)

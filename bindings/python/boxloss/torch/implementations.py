@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What computes, and how to choose it."""
+"""The implementations of the losses, and how to choose one."""
 
 from collections import defaultdict
 from threading import Lock
@@ -13,19 +13,19 @@ import torch
 def implementations() -> list[str]:
     """The names of all implementations in this build, best first for each device. Never raises.
 
-    The last is "aten", torch's own operators, which is never taken unless it is chosen.
+    The last is "aten", torch's own operators, which is used only if chosen.
     """
     return list(torch.ops.boxloss.implementations())
 
 
 def cpu_capability() -> str:
-    """What cpu/native uses of the processor: "avx512", "avx2", or "baseline".
+    """The vector instructions of cpu/native: "avx512", "avx2", or "baseline".
 
-    It is the widest that the processor has, or what the environment variable
-    BOXLOSS_CPU_CAPABILITY said at the first use.
+    They are the widest that the processor supports, or the value of the environment variable
+    BOXLOSS_CPU_CAPABILITY at the first use.
 
     Raises:
-        ValueError: the variable said something else, or what this processor does not have.
+        ValueError: the variable is unknown, or not supported by this processor.
     """
     return str(torch.ops.boxloss.cpu_capability())
 
@@ -37,28 +37,28 @@ _chosen: defaultdict[str, list[ref["use_implementation"]]] = defaultdict(list)
 
 
 class use_implementation:  # noqa: N801  (used like a function)
-    """Chooses what computes, for the whole process, from this call on.
+    """Chooses the implementation, for the whole process, from this call on.
 
-    A name such as "cuda/kokkos" chooses exactly that; a device such as "cpu" gives its best one
-    back. All threads see the choice: backward runs in autograd's own, so that none of them could
-    have its own. Backward uses the choice at its own time. As a context manager it restores, at the
-    end of the block, what was chosen before the call::
+    A name such as "cuda/kokkos" chooses exactly that; a device such as "cpu" returns to its best
+    one. The choice is for all threads, since backward runs in autograd's own. Backward uses the
+    choice at the time when it runs. As a context manager it restores the previous choice at the end
+    of the block::
 
         with use_implementation("cpu/reference"):
             ...
 
-    Where blocks of several threads overlap, the newest that has not ended holds. With the last of
-    them nothing is left of any, in whatever order they end.
+    If blocks of several threads overlap, the newest that has not ended is in effect. When all have
+    ended, in any order, the choice before them is restored.
 
     "aten" lets torch's own operators compute the losses, forward and backward, on every device that
-    torch has (MPS, XPU, ...), CPU and GPU included: slower, and with more memory. While it is
-    chosen it goes before what is chosen for one kind of memory, and matching_cost and pairwise_iou
-    are errors; "boxloss" takes it back. Compiled graphs keep the operators whole, so that they too
-    use the choice of the time when they run.
+    torch has (MPS, XPU, ...), CPU and GPU included: slower, and with more memory. It takes
+    precedence over choices for one kind of memory; matching_cost and pairwise_iou are errors
+    meanwhile; "boxloss" undoes it. Compiled graphs keep the operators whole, so they also use the
+    choice at the time when they run.
 
     Raises:
-        RuntimeError: no such implementation in this build; names those that are, and what would
-            add the wanted one.
+        RuntimeError: no such implementation in this build; the message lists those that are, and
+            the build option.
     """
 
     def __init__(self, name: str) -> None:

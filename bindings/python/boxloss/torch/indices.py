@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""A check that the losses themselves leave out, because it has to wait for the device."""
+"""A check of indices that the losses leave out, since it synchronizes with the device."""
 
 from collections.abc import Callable
 from typing import Any
@@ -45,10 +45,10 @@ def check_indices(
     pred_index: Tensor | None = None,
     target_index: Tensor | None = None,
 ) -> None:
-    """Raises where box_loss would clamp lengths or offsets, or leave out a pair for its index.
+    """Raises if box_loss would clamp lengths or offsets, or leave out a pair for its index.
 
-    box_loss reads nothing out of bounds whatever they hold; this says *that* they are wrong. It
-    synchronises with the device: for debugging and tests, not for each step.
+    box_loss never reads out of bounds, whatever their values; this reports wrong values. It
+    synchronizes with the device: for debugging and tests, not for each step.
 
     Args:
         pred: (images, slots, 4), as for box_loss; with an index (..., 4).
@@ -59,8 +59,8 @@ def check_indices(
         target_index: likewise.
 
     Raises:
-        ValueError: names the first bad entry, its value and what is allowed. Before that, whatever
-            box_loss says of shapes and dtypes, as it says it.
+        ValueError: names the first bad entry, its value and what is allowed. Before that, box_loss'
+            errors for shapes and dtypes.
     """
     _check_shapes_and_dtypes(
         pred,

@@ -48,7 +48,7 @@ def box_loss(
 ) -> Tensor:
     """A box-regression loss of paired boxes, in one fused kernel, forward and backward.
 
-    ``loss`` names the formula, with iou = I / U' of intersection I and union U, see docs/losses.md:
+    ``loss`` names the formula, with iou = I / U' of intersection I and union U (docs/losses.md):
 
     - "iou", "iou_squared", "iou_log": 1 - iou, 1 - iou², -log(max(iou, eps));
     - "giou": 1 - iou + (C' - U') / C' with the enclosing area C;
@@ -58,62 +58,62 @@ def box_loss(
     - "eiou": diou + the squared differences of the sides, relative to the enclosure's;
     - "siou": 1 - iou + (distance with an angle + shape) / 2.
 
-    Which pairs count is told by at most one of ``zero_padded``, ``lengths``, ``mask``, ``offsets``
-    and indices (one or both); by none of them, all do. An excluded pair has loss and gradients of
-    exactly 0, whatever its boxes hold, NaN included. Boxes are neither reordered nor clamped; NaN
-    in a pair that counts makes its loss and gradients NaN.
+    Valid pairs are given by at most one of ``zero_padded``, ``lengths``, ``mask``, ``offsets`` and
+    indices (one or both); by default all are valid. The loss and gradients of an invalid pair are
+    exactly 0, whatever its boxes contain, NaN included. Boxes are neither reordered nor clamped;
+    NaN in a valid pair makes its loss and gradients NaN.
 
     Inside the transforms of torch.func (vmap, grad, jvp and their like) the same formula runs in
     torch's own operators, some 12 times slower than the kernel.
 
     Boxes may be jagged nested tensors of shape (images, boxes of each, 4): nested pred and target
-    are paired box by box, and where target alone is nested, its images' boxes meet the first
+    are paired box by box. If only target is nested, its images' boxes are paired with the first
     predictions of pred (images, slots, 4), as with offsets. weight and mask may be nested, too.
-    Whether structures are equal is not looked at, which would wait for the device; just that there
-    are as many boxes in all. "none" gives a nested tensor of target's structure.
+    Of the structures only the total number of boxes is compared, since more would synchronize.
+    "none" gives a nested tensor of target's structure.
 
     Args:
         pred: predicted boxes of shape (..., 4), float64, float32, float16 or bfloat16. It
-            may have any strides, and is copied only where two for its leading dimensions and one
-            for its coordinates cannot tell them.
+            may have any strides, and is copied only if two strides for its leading dimensions and
+            one for its coordinates cannot describe them.
         target: true boxes, shaped as pred; with offsets (T, 4). Any floating dtype, uint8, int16,
             int32 or int64. Nothing is cast beforehand: values are converted in registers.
-        loss: one of the words above.
+        loss: one of the names above.
         weight: factors of shape (...), any floating dtype; with offsets (T), with indices theirs.
-        normalizer: what reduction "mean" divides the sum by instead of the number of counted pairs:
+        normalizer: what reduction "mean" divides the sum by instead of the number of valid pairs:
             a number, or a tensor without dimensions, float64, float32, int64 or int32, read on the
-            device. It is used as it is: 0 gives inf or NaN, but where no pair counts the loss is 0,
+            device. It is used as it is: 0 gives inf or NaN, but without valid pairs the loss is 0,
             whatever the normalizer is. With indices (S, P) also (S), one for each set. It gets no
             gradient.
-        lengths: (images), int32 or int64: of image b's slots the first lengths[b] count, clamped to
-            [0, slots]. pred and target have shape (images, slots, 4).
-        mask: bool of shape (...): the pairs where it is true count.
+        lengths: (images), int32 or int64: of image b's slots the first lengths[b], clamped to
+            [0, slots], are valid. pred and target have shape (images, slots, 4).
+        mask: bool of shape (...): true for valid pairs.
         offsets: (images + 1), int32 or int64: target rows offsets[b] to offsets[b + 1] belong to
-            image b and meet its first predictions; pred has shape (images, slots, 4). Rows beyond
-            slots have no prediction and do not count. See check_indices.
-        zero_padded: pairs whose target is four zeros do not count; shapes as with lengths.
+            image b and are paired with its first predictions; pred has shape (images, slots, 4).
+            Rows beyond slots have no prediction and are not valid. See check_indices.
+        zero_padded: pairs whose target is four zeros are not valid; shapes as with lengths.
         pred_format: "xyxy" (two corners), "xywh" (corner and size) or "cxcywh" (centre and size).
         target_format: the same for target.
-        reduction: "mean" (sum / max(number of counted pairs, 1)), "sum", or "none": one loss for
-            each slot, with offsets for each target row, with indices for each pair, 0 where nothing
-            counts.
+        reduction: "mean" (sum / max(number of valid pairs, 1)), "sum", or "none": one loss for
+            each slot, with offsets for each target row, with indices for each pair, 0 for
+            invalid ones.
         eps: finite, >= 0.
         eps_mode: what a formula divides by is x + eps ("add", torchvision's) or max(x, eps)
             ("clamp", mmdetection's).
         pred_index: (P) or (S, P), int32 or int64: pair k reads row pred_index[k] of pred, whose
             leading dimensions, of any number, are one list in row-major order. Pairs with an index
-            outside their list do not count; -1 pads. Rows may repeat, their gradients add up (on a
-            GPU in any order, unless torch.use_deterministic_algorithms asks for one); rows in no
-            pair get exactly 0. With (S, P), S sets of pairs at once, as of S decoder layers,
+            outside their list are not valid; use -1 for padding. Rows may repeat, their gradients
+            add up (on a GPU in any order, unless torch.use_deterministic_algorithms is set); rows
+            in no pair get exactly 0. With (S, P), S sets of pairs at once, as of S decoder layers,
             "sum" and "mean" give (S). See collate_matches and check_indices.
         target_index: the same for target, and the same shape. An operand without an index is read
-            pair by pair: it has the index' shape, with a 4 behind it.
+            pair by pair: it has the index' shape, followed by 4.
 
     Returns:
         The loss, float64 when either box tensor is, else float32. Differentiable, twice too, with
-        respect to pred, weight and a floating target; gradients have their input's dtype, and those
-        of boxes that fill their memory, as of ``head.permute(0, 2, 3, 1)``, its strides, too; all
-        others, and with indices, are contiguous. At ties of min and max a gradient is split half
+        respect to pred, weight and a floating target. Gradients have their input's dtype. They also
+        have its strides if it fills its memory, as ``head.permute(0, 2, 3, 1)`` does; all others,
+        and those with indices, are contiguous. At ties of min and max a gradient is split half
         and half; an intersection that is empty or only touches has none.
 
     Raises:
@@ -148,7 +148,7 @@ def box_loss(
 
 
 class BoxLosses(NamedTuple):
-    """What `box_losses` gives."""
+    """The results of `box_losses`."""
 
     loss: Tensor
     l1: Tensor
@@ -185,7 +185,7 @@ def box_losses(
         - l1: the sum of |pred - target| over a box's four values, in their own format; weighted,
           excluded and reduced as the loss is. Differentiable; its derivative at a tie is 0;
         - iou: I / U' of each pair, with eps as eps_mode says; never reduced or weighted: of the
-          shape that reduction "none" gives, 0 where nothing counts. It has no gradient.
+          shape that reduction "none" gives, 0 for invalid pairs. It has no gradient.
     """
     structure = None
     if type(pred) is not Tensor or type(target) is not Tensor:

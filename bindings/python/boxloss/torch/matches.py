@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""From a matcher's pairs to the indices that the losses read."""
+"""Indices for the losses, from a matcher's pairs."""
 
 from array import array
 from collections.abc import Callable, Sequence
@@ -72,7 +72,7 @@ def _sources_and_targets(
     def name(k: int) -> str:
         return f"{entry(k // 2)}: {('src', 'tgt')[k % 2]}"
 
-    # Asked of all together, as there may be hundreds: rarely one of them is not so.
+    # Checked for all at once, since there may be hundreds; errors are rare.
     if not (
         set(map(type, halves)) == {Tensor}
         and {half.dtype for half in halves} <= _INTEGERS
@@ -134,14 +134,14 @@ def collate_matches(
 
     (src, tgt) of an image matches its prediction src[i] with its true box tgt[i]. pred then has
     shape (layers, images, queries, 4) or (images, queries, 4), and target is all images' boxes one
-    after the other, as from collate_ragged. A GPU gets both results in one copy without a wait.
+    after the other, as from collate_ragged. Both are copied to a GPU at once, asynchronously.
 
     Args:
         indices: [layer][image] or [image] of (src, tgt), lists or tuples; src and tgt are integers
             on the CPU, of shape (n): tensors, arrays or lists; n may be 0.
         counts: how many true boxes each image has, on the CPU.
         queries: how many predictions each image has in a layer.
-        device: where the results shall be; the CPU when not given.
+        device: the results' device; the CPU when not given.
         pairs: the results' last dimension, for shapes that stay the same, as CUDA graphs need; the
             largest number of pairs in a layer when not given.
 
@@ -190,11 +190,11 @@ def collate_matches(
         crowded = next(i for i, total in enumerate(totals) if total > pairs)
         raise ValueError(f"{layer_name(crowded)} has {totals[crowded]} pairs; pairs is {pairs}")
 
-    # Whose each index is: as many (src, tgt) end before it. torch.repeat_interleave would wake
+    # The pair (src, tgt) that each index belongs to. torch.repeat_interleave would wake
     # other threads for this, and torch.tensor is slow with long lists.
     ends = torch.frombuffer(array("q", accumulate(sizes)), dtype=torch.int64)
     owners = torch.bincount(ends).cumsum(0)[:-1]
-    # For each (src, tgt) its image's first rows of pred and of target, and how many it has.
+    # For each (src, tgt): its image's first rows of pred and of target, and their numbers.
     first_predictions = [k * queries for k in range(len(sizes))]
     first_boxes = [*accumulate(true_boxes, initial=0)][:-1] * len(layers)
     numbers = [*first_predictions, *first_boxes, *[queries] * len(sizes), *true_boxes * len(layers)]

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What predictions and true boxes of an image have to do with each other: all of them with all."""
+"""Costs and overlaps of all predictions with all true boxes of the same image."""
 
 from typing import Literal
 
@@ -34,9 +34,9 @@ def matching_cost(
     eps_mode: EpsMode = "add",
     nonfinite: float | None = None,
 ) -> Tensor:
-    """The cost that a matcher minimises, of each query with each true box of its own image.
+    """The cost that a matcher minimizes, of each query with each true box of its own image.
 
-    All images and decoder layers at once, in one kernel ("softmax" asks torch for its log-softmax
+    All images and decoder layers at once, in one kernel ("softmax" runs torch's log-softmax
     before). All true boxes are one list, as from `collate_ragged`, and each is a column of the
     result: image b's block is ``cost[..., offsets[b] : offsets[b + 1]]``. An entry is::
 
@@ -47,23 +47,24 @@ def matching_cost(
 
     Args:
         pred: predicted boxes (..., images, queries, 4), float64, float32, float16 or bfloat16,
-            of any strides. What stands in front, decoder layers say, is matched apart.
+            of any strides. Leading dimensions, such as decoder layers, are matched separately.
         target: the true boxes of all images (T, 4), any dtype that `box_loss` takes.
         offsets: (images + 1), int32 or int64: image b owns target rows offsets[b] to offsets[b +
             1], clamped to [0, T]. See check_indices.
-        logits: (..., images, queries, classes), of any floating dtype, shaped as pred in front.
+        logits: (..., images, queries, classes), of any floating dtype, with pred's leading
+            dimensions.
         labels: the class of each true box (T), int32 or int64. Outside [0, classes) the class term
             is 0.
         class_cost: instead of logits, the class term of each entry: shaped as the result, or with
             leading dimensions that are 1 or missing; of any floating dtype.
-        loss: a word as for `box_loss`.
+        loss: a name as for `box_loss`.
         class_mode: "softmax": -softmax(logits)[label], DETR's; "sigmoid": -sigmoid(logit);
             "focal": with p = sigmoid(logit), Deformable DETR's ``focal_alpha * (1 - p)**focal_gamma
             * -log(p + 1e-8) - (1 - focal_alpha) * p**focal_gamma * -log(1 - p + 1e-8)``.
         focal_alpha, focal_gamma: finite, focal_gamma not negative.
         pred_format, target_format: "xyxy", "xywh" or "cxcywh"; equal, unless l1_weight is 0.
         eps, eps_mode: as for `box_loss`.
-        nonfinite: what stands in place of NaN and infinities; None leaves them.
+        nonfinite: replaces NaN and infinities; None keeps them.
 
     Returns:
         (..., queries, T), always float32; computed in float64 where pred or target is. Columns of

@@ -12,10 +12,10 @@ from .losses import BoxFormat, EpsMode, Loss, Reduction, box_loss
 
 
 class BoxLoss(torch.nn.Module):
-    """`box_loss` as a module: its options are fixed here, tensors are given to each call.
+    """`box_loss` as a module: options are fixed here, tensors are passed to each call.
 
     Raises:
-        ValueError: an option is not what `box_loss` allows.
+        ValueError: an option that `box_loss` does not allow.
     """
 
     def __init__(

@@ -42,9 +42,9 @@ def without_nested(
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor | None]:
     """pred, target, weight, mask and offsets without nested tensors, and the results' structure.
 
-    The structure is what `nested` makes the results of, None where neither box tensor is nested.
-    Whether two structures are equal is not looked at, which would wait for a GPU: torch has no
-    other way to compare those that were made apart. As many boxes in all there must be.
+    `nested` gives the results this structure; None if neither box tensor is nested. Of two
+    structures only the total number of boxes is compared: torch cannot compare more of separately
+    made ones without synchronization.
     """
     if not (_is_nested(pred) or _is_nested(target)):
         return pred, target, weight, mask, offsets, None

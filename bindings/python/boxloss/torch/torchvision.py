@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that take the place of torchvision's: same arguments, same values, same error.
+"""Replacements for torchvision's functions: same arguments, same values, same error.
 
 boxes1 are predicted boxes (N, 4) or (4,), xyxy, floating; boxes2 are true boxes of the same shape.
 reduction is "none", "mean" (0 for empty input) or "sum". The loss is float32, or float64 when
-either input is. An unknown reduction is a ValueError, in torchvision's words. They can be scripted.
+either input is. An unknown reduction is a ValueError with torchvision's message. They can be
+scripted.
 """
 
 import torch
@@ -41,7 +42,7 @@ def complete_box_iou_loss(
 ) -> Tensor:
     """torchvision's ``complete_box_iou_loss``.
 
-    eps is added to all denominators. torchvision does not pass it on to the distance's, which has
-    always 1e-7: the values are torchvision's at the default eps.
+    eps is added to all denominators. torchvision always uses 1e-7 in the distance's: the values
+    are torchvision's at the default eps.
     """
     return _loss(boxes1, boxes2, "ciou", reduction, eps)

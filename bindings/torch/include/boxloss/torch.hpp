@@ -12,7 +12,7 @@
 #define BOXLOSS_TORCH_API __attribute__((visibility("default")))
 
 /// PyTorch's operators `boxloss::box_loss` and so on as C++ functions, with enumerators in place of
-/// words. Link `boxloss::torch` of find_package(boxloss COMPONENTS torch).
+/// strings. Link `boxloss::torch` of find_package(boxloss COMPONENTS torch).
 ///
 /// Each function calls its operator through torch's dispatcher, on the tensors' device and current
 /// stream: autograd, double backward, meta tensors and function transforms follow. Defaults are the
@@ -20,29 +20,29 @@
 ///
 ///     boxloss::box_loss(pred, target, {.loss = boxloss::Loss::kCiou, .offsets = offsets})
 ///
-/// An option that is an undefined tensor is not given. What is said here in few words stands at
-/// length in the docstrings of Python's functions of the same names. Errors are c10::ValueError (a
+/// An option that is an undefined tensor is not given. The docstrings of Python's functions of the
+/// same names have the details. Errors are c10::ValueError (a
 /// bad value or shape), c10::TypeError (a bad dtype) and c10::Error (tensors on several devices, or
 /// on one without an implementation in this build); each names the argument.
 namespace boxloss {
 
-/// What `box_loss` and `box_losses` take besides the boxes. Which pairs count is told by at most
-/// one of lengths, mask, offsets, zero_padded and indices (one or both); by none of them, all do.
+/// Options of `box_loss` and `box_losses`. Valid pairs are given by at most one of lengths, mask,
+/// offsets, zero_padded and indices (one or both); by default all are valid.
 struct BoxLossOptions {
   Loss loss = Loss::kGiou;
   /// Factors, shaped as the unreduced loss, of any floating dtype.
   at::Tensor weight = {};
-  /// What Reduction::kMean divides the sum by, not by the number of counted pairs: no dimension, or
-  /// with indices (S, P) also (S); float64, float32, int64 or int32. It gets no gradient.
+  /// Reduction::kMean divides the sum by this instead of the number of valid pairs: no dimension,
+  /// or with indices (S, P) also (S); float64, float32, int64 or int32. It gets no gradient.
   at::Tensor normalizer = {};
-  /// (images), int32 or int64: of image b's slots the first lengths[b] count.
+  /// (images), int32 or int64: of image b's slots the first lengths[b] are valid.
   at::Tensor lengths = {};
-  /// pred's shape without the 4, bool: the pairs where it is true count.
+  /// pred's shape without the 4, bool: true for valid pairs.
   at::Tensor mask = {};
   /// (images + 1), int32 or int64: target rows offsets[b] to offsets[b + 1] belong to image b and
-  /// meet its first predictions.
+  /// are paired with its first predictions.
   at::Tensor offsets = {};
-  /// Pairs whose target is four zeros do not count.
+  /// Pairs whose target is four zeros are not valid.
   bool zero_padded = false;
   BoxFormat pred_format = BoxFormat::kXyxy;
   BoxFormat target_format = BoxFormat::kXyxy;
@@ -50,7 +50,7 @@ struct BoxLossOptions {
   double eps = 1e-7;  ///< finite, >= 0
   EpsMode eps_mode = EpsMode::kAdd;
   /// (P) or (S, P), int32 or int64: pair k reads these rows of the lists of boxes. A pair with an
-  /// index outside its list does not count; -1 pads.
+  /// index outside its list is not valid; use -1 for padding.
   at::Tensor pred_index = {};
   at::Tensor target_index = {};
 };
@@ -67,7 +67,7 @@ struct BoxLossOptions {
 BOXLOSS_TORCH_API at::Tensor box_loss(const at::Tensor& pred, const at::Tensor& target,
                                       const BoxLossOptions& options = {});
 
-/// What `box_losses` gives.
+/// The results of `box_losses`.
 struct BoxLosses {
   at::Tensor loss;
   at::Tensor l1;   ///< weighted and reduced as the loss, and differentiable
@@ -79,7 +79,7 @@ struct BoxLosses {
 BOXLOSS_TORCH_API BoxLosses box_losses(const at::Tensor& pred, const at::Tensor& target,
                                        const BoxLossOptions& options = {});
 
-/// What `matching_cost` takes besides the boxes. The defaults are DETR's.
+/// Options of `matching_cost`. The defaults are DETR's.
 struct MatchingCostOptions {
   /// (..., images, queries, classes), any floating dtype; it needs labels.
   at::Tensor logits = {};
@@ -92,7 +92,7 @@ struct MatchingCostOptions {
   double iou_weight = 2.0;
   double l1_weight = 5.0;
   double class_weight = 1.0;
-  /// What becomes of logits: kSoftmax, kSigmoid or kFocal.
+  /// The class term of logits: kSoftmax, kSigmoid or kFocal.
   ClassTerm class_mode = ClassTerm::kSoftmax;
   double focal_alpha = 0.25;
   double focal_gamma = 2.0;  ///< not negative
@@ -100,11 +100,11 @@ struct MatchingCostOptions {
   BoxFormat target_format = BoxFormat::kCxcywh;
   double eps = 0.0;  ///< finite, >= 0
   EpsMode eps_mode = EpsMode::kAdd;
-  /// What stands in place of NaN and infinities, if given.
+  /// If given, replaces NaN and infinities.
   std::optional<double> nonfinite = {};
 };
 
-/// The cost that a matcher minimises, of each query with each true box of its own image:
+/// The cost that a matcher minimizes, of each query with each true box of its own image:
 /// iou_weight * (loss - 1) + l1_weight * sum(|pred - target|) + class_weight * class term.
 ///
 /// pred: (..., images, queries, 4), dtypes as for `box_loss`. target: (T, 4), the true boxes of all
@@ -115,7 +115,7 @@ BOXLOSS_TORCH_API at::Tensor matching_cost(const at::Tensor& pred, const at::Ten
                                            const at::Tensor& offsets,
                                            const MatchingCostOptions& options = {});
 
-/// What `pairwise_iou` takes besides the boxes.
+/// Options of `pairwise_iou`.
 struct PairwiseIouOptions {
   Loss loss = Loss::kCiou;
   BoxFormat pred_format = BoxFormat::kXyxy;

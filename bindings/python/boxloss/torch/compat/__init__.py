@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What takes the place of other projects' losses and matchers, with their signatures.
+"""Replacements for other projects' losses and matchers, with their signatures.
 
-Nothing of those projects is imported. What computes another loss than theirs has no adapter.
+Nothing of those projects is imported. There are adapters only for losses that are the same.
 """
 
 from .detr import HungarianMatcher, detr_loss_boxes

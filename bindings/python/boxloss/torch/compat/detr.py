@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The matcher and the box losses of DETR and its kin, with the signatures that they have there.
+"""The matcher and the box losses of DETR and its relatives, with their signatures.
 
-They serve one decoder layer at a time, as those criteria ask for it. `matching_cost`,
+They take one decoder layer at a time, as those criteria do. `matching_cost`,
 `hungarian_match` and `box_losses` serve all layers at once.
 """
 
@@ -25,7 +25,7 @@ Matches = Sequence[tuple[Any, Any]]
 
 
 def _true_boxes(targets: Targets) -> tuple[Tensor, list[int]]:
-    """Those of all images, and each image's first row; behind them how many rows there are."""
+    """All images' boxes, and each image's first row followed by the number of rows."""
     if not targets:
         raise ValueError("targets is empty: it must hold one mapping for each image, at least one")
     counts = [len(each["boxes"]) for each in targets]
@@ -48,7 +48,7 @@ def _rows(
 
 
 def _rows_there(indices: Matches, firsts: list[int], queries: int) -> tuple[Tensor, Tensor]:
-    """Of pairs that were made on the device, as denoising queries' are: nobody waits for it."""
+    """Indices of pairs that are on the device, as denoising queries': no synchronization."""
     src = [each + image * queries for image, (each, _) in enumerate(indices)]
     tgt = [each + first for first, (_, each) in zip(firsts, indices, strict=False)]
     return torch.cat(src), torch.cat(tgt)
@@ -62,16 +62,15 @@ def detr_loss_boxes(
 ) -> dict[str, Tensor]:
     """loss_boxes of DETR's criterion: L1 and 1 - GIoU of matched pairs, each over num_boxes.
 
-    The originals compute the GIoU of all pairs' boxes with each other and keep the diagonal. Theirs
-    is an error for inverted boxes (x2 < x1), which waits for the device; here they are computed.
+    The originals compute the GIoU of all pairs' boxes with each other and keep the diagonal. They
+    check for inverted boxes (x2 < x1), which synchronizes; boxloss computes with them.
 
     Args:
         outputs: "pred_boxes": (images, queries, 4), cxcywh, float64, float32, float16 or bfloat16.
         targets: for each image "boxes": (n, 4), cxcywh; n may be 0.
         indices: for each image (src, tgt) of shape (k): prediction src[i] belongs to true box
             tgt[i]. On the CPU as from a matcher, or all on the boxes' device.
-        num_boxes: what both sums are divided by: a number, or a tensor of one element. It gets no
-            gradient.
+        num_boxes: divides both sums: a number, or a tensor of one element. It gets no gradient.
 
     Returns:
         "loss_bbox" and "loss_giou", without dimensions, float64 when either box tensor is, else
@@ -79,8 +78,8 @@ def detr_loss_boxes(
 
     Raises:
         ValueError: targets is empty.
-        Else as collate_matches and box_losses. On a GPU indices are not checked: a pair that lies
-        outside does not count.
+        Otherwise as collate_matches and box_losses. On a GPU indices are not checked: a pair out
+        of range is not valid.
     """
     pred = outputs["pred_boxes"]
     target, firsts = _true_boxes(targets)
@@ -102,9 +101,9 @@ def detr_loss_boxes(
 class HungarianMatcher(torch.nn.Module):
     """DETR's matcher, or with class_mode="focal" that of Deformable DETR, DINO, RT-DETR, LW-DETR.
 
-    An entry of the cost weighs the class, the L1 distance and -GIoU; of NaN and infinities it makes
-    the largest float32, as transformers does. The cost is float32, and computed in float64 where
-    boxes are. It goes to the host in one copy, the only wait for a GPU. Needs SciPy.
+    An entry of the cost is a weighted sum of the class term, the L1 distance and -GIoU. NaN and
+    infinities become the largest float32, as in transformers. The cost is float32, computed in
+    float64 if boxes are. It is copied to the host at once, the only synchronization. Needs SciPy.
 
     Args:
         class_cost, bbox_cost, giou_cost: the weights; DETR itself calls them cost_class, cost_bbox
@@ -135,19 +134,19 @@ class HungarianMatcher(torch.nn.Module):
     def forward(
         self, outputs: Mapping[str, Any], targets: Targets, group_detr: int = 1
     ) -> list[tuple[Tensor, Tensor]]:
-        """The pairs that cost least.
+        """The pairs of least total cost.
 
         Args:
             outputs: "logits": (images, queries, classes), "pred_boxes": (images, queries, 4),
                 cxcywh.
             targets: for each image "boxes": (n, 4), cxcywh, and "class_labels" or "labels": (n),
                 int32 or int64; n may be 0.
-            group_detr: in how many groups of neighbours queries are split; each is matched on its
-                own, as LW-DETR does in training. It must divide their number.
+            group_detr: the number of groups of consecutive queries; each is matched separately, as
+                LW-DETR does in training. It must divide their number.
 
         Returns:
-            For each image (src, tgt), int64 on the CPU, src ascending: min(queries, n) pairs, or so
-            many of each group.
+            For each image (src, tgt), int64 on the CPU, src ascending: min(queries, n) pairs, or as
+            many for each group.
         """
         pred = outputs["pred_boxes"]
         target, firsts = _true_boxes(targets)

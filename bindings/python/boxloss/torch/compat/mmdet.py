@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""mmdetection's box losses, with the signature that its heads call them by."""
+"""mmdetection's box losses, with the signature that its heads use."""
 
 from typing import Literal, get_args
 
@@ -11,7 +11,7 @@ from ..arguments import check_options
 from ..losses import EpsMode, Reduction, box_loss
 from .normalizer import as_normalizer
 
-# Those of mmdetection's losses that boxloss has, by their words here.
+# The losses of mmdetection that boxloss has, by boxloss' names.
 MMDetWord = Literal["iou_log", "iou", "iou_squared", "giou", "diou", "ciou_gated", "siou"]
 
 # These divide by max(x, eps), the others by x + eps.
@@ -31,22 +31,22 @@ class MMDetLoss(torch.nn.Module):
     - "ciou_gated": CIoULoss();
     - "siou": SIoULoss(neg_gamma=True); the default is another loss.
 
-    After MODELS.register_module(module=MMDetLoss) a config has, for example,
+    After MODELS.register_module(module=MMDetLoss) write in a config, for example,
     loss_bbox=dict(type="MMDetLoss", loss="giou", loss_weight=2.0).
 
-    Values and gradients are theirs, but for rounding and eps, see docs/losses.md. Other than there:
+    Values and gradients are equal up to rounding and eps, see docs/losses.md. Differences:
 
     - the result is float32, or float64 when either box tensor is; with reduction "none" it has
       shape (n) even if no weight is positive;
-    - nobody waits for the device to see whether a weight is positive;
-    - of no boxes the mean is 0, not NaN;
-    - IoULoss has 1e-6 in the union whatever its eps is; here both are eps.
+    - there is no synchronization to see whether a weight is positive;
+    - the mean of no boxes is 0, not NaN;
+    - IoULoss always uses 1e-6 in the union; here eps is used in both places.
 
     Args:
-        loss: a word of the list above.
+        loss: a name of the list above.
         eps: as theirs.
         reduction: "mean", "sum" or "none".
-        loss_weight: what the result is multiplied by.
+        loss_weight: multiplies the result.
     """
 
     def __init__(
@@ -81,10 +81,10 @@ class MMDetLoss(torch.nn.Module):
         Args:
             pred: (n, 4), xyxy, float64, float32, float16 or bfloat16.
             target: the same shape; any dtype that `box_loss` takes.
-            weight: (n), or (n, 4), of which the mean over the last dimension counts.
+            weight: (n), or (n, 4), which is averaged over the last dimension.
             avg_factor: what "mean" divides the sum by, plus 1.19e-7, in place of n: a number, or a
                 tensor of one element. It gets no gradient. "none" ignores it.
-            reduction_override: takes the place of reduction.
+            reduction_override: replaces reduction.
 
         Raises:
             ValueError: avg_factor with "sum"; a bad shape or word.
