@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
 
-# What every platform of the GPU source compiles, each with a gpu_runtime of its own.
+# The sources that every GPU platform compiles, each with its own gpu_runtime.
 set(boxloss_gpu_dir ${CMAKE_CURRENT_LIST_DIR})
 set(boxloss_gpu_kernels
   ${boxloss_gpu_dir}/backward.cu ${boxloss_gpu_dir}/counters.cu ${boxloss_gpu_dir}/forward.cu
