@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from .tables import number
 
 plt.switch_backend("Agg")
 plt.rcParams["svg.fonttype"] = "none"
+plt.rcParams["font.sans-serif"] = ["DejaVu Sans"]  # each text names all there are
 plt.rcParams["svg.hashsalt"] = "boxloss"  # the same figures make the same file
 
 BLUE, GREY, DARK, PALE = "#2a78b5", "#b4bcc4", "#70777e", "#dfe3e7"
@@ -89,3 +91,5 @@ def save_figure(figure: Any, path: Path) -> None:
     if path.suffix == ".png":
         with Image.open(path) as drawn:  # few colours are enough, in half the bytes
             drawn.convert("RGB").quantize(COLOURS).save(path, optimize=True)
+    if path.suffix == ".svg":  # a hundredth of a point is enough
+        path.write_text(re.sub(r"(\d\.\d\d)\d{3,}", r"\1", path.read_text()))

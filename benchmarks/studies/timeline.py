@@ -147,6 +147,7 @@ def traced(loss: Callable[[], Tensor], leaf: Tensor, calls: int) -> profile:
     which is slower than those after it."""
     for _ in range(WARM_UPS):
         loss().backward()
+    profiler: profile
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
         for _ in range(calls + 1):
             leaf.grad = None

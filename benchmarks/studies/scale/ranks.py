@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,48 +21,50 @@ from torch import Tensor, distributed
 from torch.multiprocessing import get_context
 from torch.multiprocessing.spawn import spawn
 
-from ..common.agreement import DisagreementError
-from ..common.spread import tenths
-from ..common.timing import WARM_UPS, Call, Calls, gradient, wait
-from .agreement import UNIT, exact_sum, loss_allowed
-from .cases import Row, bytes_of_pair, dense_pairs
-from .settings import Settings
+from ...runner.agreement import UNIT, DisagreementError
+from ...runner.clocks import WARM_UPS, Call, Calls, Samples, wait
+from ...runner.results import Row
+from ...runner.run import Run
+from . import Sizes, bytes_of_box, dense_pairs, exact_sum, loss_allowed
 
 PAIR = "f32/f32"
-CALLS = 10  # one behind the other, for the time in a stream of steps
-
 COUNT = "all-reduce of the count"
 LOSS, NORMALIZED, STEP = "loss", "loss, one normalizer", "loss + backward"
 
 
-def gradient_of(parameters: int) -> str:
+def gradients_of(parameters: int) -> str:
     return f"all-reduce of {parameters:,} parameters"
-
-
-def millions(number: int) -> str:
-    """As words say it."""
-    return f"{number / 10**6:g} million" if number >= 10**6 else f"{number:,}"
 
 
 def step_with(parameters: int) -> str:
     """A training step's share of what is timed here: the network's own work is not."""
-    return f"{STEP} + {gradient_of(parameters)}"
+    return f"{STEP} + {gradients_of(parameters)}"
 
 
-def measure_ranks(
-    ranks: int, device: str, settings: Settings, sizes: Sequence[int], collectives: bool
-) -> Iterator[Row]:
-    """Each row as soon as it is there, from processes of its own. DisagreementError, unless the
+def measure_ranks(run: Run, sizes: Sizes) -> None:
+    """Rows as soon as they are there, from processes of their own. DisagreementError, unless the
     loss of all ranks is right."""
+    ranks, gpus = run.options.gpus, torch.cuda.device_count()
+    on_gpu = run.device.type == "cuda"
+    if on_gpu and gpus < ranks:
+        run.skip("several GPUs", f"--gpus {ranks} given, but there is {gpus}")
+        return
+    if on_gpu:
+        torch.cuda.empty_cache()  # the ranks' own processes need it
+    last = step_with(sizes.parameters[-1])
+    done = {
+        boxes
+        for boxes in sizes.of_rank
+        if run.has(sweep="ranks", ranks=ranks, boxes=boxes, variant=last)
+    }
+    left = tuple(boxes for boxes in sizes.of_rank if boxes not in done)
+    if not left:
+        return
+    run.say(f"\n[bold]{ranks} ranks[/], {', '.join(f'{each:,}' for each in left)} boxes each")
     queue = get_context("spawn").SimpleQueue()
     with tempfile.TemporaryDirectory() as folder:
-        processes = spawn(
-            _work,
-            (ranks, device, folder, settings, tuple(sizes), collectives, queue),
-            nprocs=ranks,
-            join=False,
-            daemon=True,
-        )
+        arguments = (ranks, run.device.type, folder, sizes, left, queue)
+        processes = spawn(_work, arguments, nprocs=ranks, join=False, daemon=True)
         running = True
         while running:
             running = not processes.join(timeout=0.1)
@@ -70,7 +72,9 @@ def measure_ranks(
                 found = queue.get()
                 if isinstance(found, DisagreementError):
                     raise found
-                yield found
+                columns, samples = found
+                run.record_samples({"ranks": ranks} | columns, "wall", samples)
+                run.show({"ranks": ranks} | columns)
 
 
 def _work(
@@ -78,9 +82,8 @@ def _work(
     ranks: int,
     device_type: str,
     folder: str,
-    settings: Settings,
-    sizes: Sequence[int],
-    collectives: bool,
+    sizes: Sizes,
+    left: tuple[int, ...],
     queue: Any,
 ) -> None:
     device = torch.device(device_type, rank) if device_type == "cuda" else torch.device("cpu")
@@ -96,9 +99,9 @@ def _work(
         device_id=device if device.type == "cuda" else None,
     )
     try:
-        for row in _rows(device, settings, sizes, collectives):
+        for found in _measured(device, sizes, left):
             if rank == 0:
-                queue.put(row)
+                queue.put(found)
     except DisagreementError as error:  # the same one in all ranks
         if rank == 0:
             queue.put(error)
@@ -106,38 +109,30 @@ def _work(
         distributed.destroy_process_group()
 
 
-def _rows(
-    device: torch.device, settings: Settings, sizes: Sequence[int], collectives: bool
-) -> Iterator[Row]:
+def _measured(
+    device: torch.device, sizes: Sizes, left: tuple[int, ...]
+) -> Iterator[tuple[Row, Samples]]:
+    rounds = sizes.rank_rounds
     one = torch.ones((), device=device)
-    flat = {n: torch.ones(n, device=device) for n in settings.parameters}
-    add_up: Calls = {gradient_of(n): partial(_average, each) for n, each in flat.items()}
-    if collectives:
-        moved = {COUNT: one.nbytes} | {gradient_of(n): each.nbytes for n, each in flat.items()}
-        calls: Calls = {COUNT: partial(_average, one), **add_up}
-        for name, times in _timed(calls, device, settings.rank_rounds).items():
-            yield {"part": "collective", "step": name, "bytes": moved[name], "microseconds": times}
-    forward, backward = bytes_of_pair(PAIR)
-    for boxes in sizes:
+    flat = {n: torch.ones(n, device=device) for n in sizes.parameters}
+    add_up: Calls = {gradients_of(n): partial(_average, each) for n, each in flat.items()}
+    moved = [one.nbytes, *(each.nbytes for each in flat.values())]
+    timed = _samples({COUNT: partial(_average, one), **add_up}, device, rounds)
+    for (name, samples), of in zip(timed.items(), moved, strict=True):
+        yield {"sweep": "all-reduce", "bytes": of}, {name: samples}
+    for boxes in left:
         pred, target = dense_pairs(PAIR, boxes, device, seed=distributed.get_rank())
-        difference = check(pred, target)
+        check(pred, target)
         normalized = partial(normalized_loss, pred, target, torch.tensor(boxes, device=device))
+        columns = {"sweep": "ranks", "boxes": boxes}
+        forward, both = (boxes * of_box for of_box in bytes_of_box(PAIR).values())
         with torch.no_grad():
-            calls = {LOSS: partial(giou_loss, pred, target), NORMALIZED: normalized}
-            times = _timed(calls, device, settings.rank_rounds)
-        step = partial(gradient, normalized, pred)
+            calls: Calls = {LOSS: partial(giou_loss, pred, target), NORMALIZED: normalized}
+            yield columns | {"bytes": forward}, _samples(calls, device, rounds)
+        step = partial(_gradient, normalized, pred)
         calls = {STEP: step}
-        calls |= {step_with(n): partial(_both, step, add_up[gradient_of(n)]) for n in flat}
-        times |= _timed(calls, device, settings.rank_rounds)
-        for name, each in times.items():
-            yield {
-                "part": "step",
-                "step": name,
-                "boxes": boxes,
-                "bytes": boxes * (forward if name in (LOSS, NORMALIZED) else forward + backward),
-                "microseconds": each,
-                "difference": difference,
-            }
+        calls |= {step_with(n): partial(_both, step, add_up[gradients_of(n)]) for n in flat}
+        yield columns | {"bytes": both}, _samples(calls, device, rounds)
 
 
 def normalized_loss(pred: Tensor, target: Tensor, count: Tensor) -> Tensor:
@@ -150,14 +145,19 @@ def _average(numbers: Tensor) -> None:
     distributed.all_reduce(numbers, average)
 
 
+def _gradient(loss: Any, leaf: Tensor) -> Tensor:
+    (result,) = torch.autograd.grad(loss(), leaf)
+    return result
+
+
 def _both(one: Call, other: Call) -> None:
     one()
     other()
 
 
-def check(pred: Tensor, target: Tensor) -> float:
-    """How far the ranks' average loss is from the exact mean of all their boxes, of which each rank
-    has another number; DisagreementError if too far."""
+def check(pred: Tensor, target: Tensor) -> None:
+    """DisagreementError, unless the ranks' average loss is the mean of all their boxes, of which
+    each rank has another number."""
     ranks, boxes = distributed.get_world_size(), len(pred)
     mine = boxes - distributed.get_rank() * (boxes // (2 * ranks))
     pred, target = pred.detach()[:mine], target[:mine]
@@ -167,36 +167,20 @@ def check(pred: Tensor, target: Tensor) -> float:
     )
     distributed.all_reduce(sums)
     losses, exact, all_boxes = sums.tolist()
-    difference: float = abs(losses / ranks - exact / all_boxes)
     # A loss is at most 2, and the normalizer has as many roundings as its docstring says.
     allowed = loss_allowed(boxes) + 2 * (ranks + 2) * UNIT
-    if not difference <= allowed:
+    if not abs(losses / ranks - exact / all_boxes) <= allowed:
         raise DisagreementError(
             f"{ranks} ranks: loss {losses / ranks:.9g}, but the formula in fp64 gives "
             f"{exact / all_boxes:.9g}; allowed difference {allowed:.2g}; {boxes:,} boxes each"
         )
-    return difference
 
 
-def _timed(calls: Calls, device: torch.device, rounds: int) -> dict[str, dict[str, Any]]:
-    """By name and clock. Calls take turns, and all ranks make the same number of them."""
+def _samples(calls: Calls, device: torch.device, rounds: int) -> Samples:
+    """Of the slowest rank. Calls take turns, and all ranks make the same number of them."""
     for call in calls.values():
         for _ in range(WARM_UPS):
             call()
-    return {
-        name: {"wall": each, "stream": stream}
-        for (name, each), stream in zip(
-            _rounds(calls, device, rounds, 1).items(),
-            _rounds(calls, device, max(3, rounds // 4), CALLS).values(),
-            strict=True,
-        )
-    }
-
-
-def _rounds(
-    calls: Calls, device: torch.device, rounds: int, count: int
-) -> dict[str, dict[str, float]]:
-    """Of `count` calls one behind the other, the time of one."""
     seconds = torch.empty(rounds, len(calls), dtype=torch.float64)
     order = random.Random(0)  # of all ranks the same
     places = list(enumerate(calls.values()))
@@ -205,10 +189,9 @@ def _rounds(
             distributed.barrier()
             wait(device)
             start = time.perf_counter()
-            for _ in range(count):
-                call()
+            call()
             wait(device)
-            seconds[turn, place] = (time.perf_counter() - start) / count
+            seconds[turn, place] = time.perf_counter() - start
     slowest = seconds.to(device)
     distributed.all_reduce(slowest, distributed.ReduceOp.MAX)
-    return {call: tenths(each, 1e6) for call, each in zip(calls, slowest.T.tolist(), strict=True)}
+    return dict(zip(calls, slowest.T.tolist(), strict=True))
