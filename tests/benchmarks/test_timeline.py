@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 from functools import partial
 from typing import Any
@@ -16,7 +17,8 @@ pytest.importorskip("rich")
 
 from benchmarks.common.cases import seed_case
 from benchmarks.runner.agreement import DisagreementError
-from benchmarks.runner.run import FORWARD
+from benchmarks.runner.results import Results
+from benchmarks.runner.run import FORWARD, Run
 from benchmarks.studies.timeline import (
     AUTOGRAD,
     BACKWARD,
@@ -31,6 +33,7 @@ from benchmarks.studies.timeline import (
     check,
     losses_of,
     ranges,
+    record_trace,
     rested_samples,
     shown_from,
     stretches_between,
@@ -84,6 +87,25 @@ def test_who_is_busy_when() -> None:
     assert stretches_between(found.busy(GPU), begin=20) == "36-39"
     assert ranges(TRACE, FORWARD) == []
     assert (shown_from(4000), shown_from(100_000)) == (0, 50_000)
+
+
+def test_a_trace_is_recorded_without_its_first_call() -> None:
+    options = argparse.Namespace(device=torch.device("cpu"), quick=True, json=None, resume=False)
+    run = Run(options, Results("timeline"), {"commit": "", "machine": {}})
+    forward = [
+        event("user_annotation", FORWARD, 200, 60),
+        event("kernel", "in the middle", 230, 2, STREAM),
+    ]
+    once = [*forward, *TRACE]
+    again = [each | {"ts": each["ts"] + 1000} for each in once]
+    slower = event("user_annotation", FORWARD, 400, 300)
+    record_trace(run, OURS, [*once, slower | {"ts": 0}, *again])
+    rows = run.results.rows
+    assert {row["part"] for row in rows if "part" in row} == set(PARTS)
+    (busy,) = run.results.having({"quantity": "busy", "pass": BACKWARD, "lane": GPU})
+    assert (busy["median"], busy["stretches"]) == (5, "12-14 56-59")
+    (share,) = run.results.having({"quantity": "share"})
+    assert share["median"] == (5 + 2) / (100 + 60)
 
 
 def test_what_is_measured_comes_after_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@
 #include "pairings/zero_padded.hpp"
 
 /// The library's GIoU loss, many times for each pair, by a kernel that does or does not branch on
-/// whether a slot counts. kernels.py compiles it; what the compiler made of it stands there.
+/// whether a slot counts. __init__.py compiles it, and says what the compiler made of it.
 namespace {
 
 using boxloss::Box;
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 using Kernel = decltype(&repeated_giou<Skip::kNothing, Warps::kInOrder>);
-/// In the order of kernels.py.
+/// In the order of VARIANTS in __init__.py.
 constexpr Kernel kKernels[] = {
     repeated_giou<Skip::kNothing, Warps::kInOrder>,
     repeated_giou<Skip::kFormula, Warps::kInOrder>,
