@@ -127,8 +127,10 @@ class Run:
             return
         on_gpu = self.device.type == "cuda"
         chosen = [each for each in clocks if on_gpu or each not in ("gpu", "host")] or clocks
-        for clock in chosen:
-            self.record_samples(columns, clock, self._samples(clock, calls, captured))
+        # All or none: --resume would take one clock for all of them.
+        sampled = {clock: self._samples(clock, calls, captured) for clock in chosen}
+        for clock, samples in sampled.items():
+            self.record_samples(columns, clock, samples)
         self.show(columns)
 
     def _samples(self, clock: str, calls: Calls, captured: Calls | None) -> Samples:
