@@ -11,6 +11,7 @@ TensorBoard or Perfetto. Needs ninja and a C++ compiler, for an operator that do
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import random
 import time
@@ -68,11 +69,7 @@ def measure(run: Run) -> None:
     # All times are taken: a profiler slows down what comes after it.
     for name, loss in losses.items():
         profiler = traced(loss, case.pred, calls=1 if name == LOOP else 20)
-        if run.options.trace:
-            run.options.trace.mkdir(parents=True, exist_ok=True)
-            path = run.options.trace / f"{name.replace(' ', '-')}.json"
-            profiler.export_chrome_trace(str(path))
-        record_trace(run, name, events_of(profiler))
+        record_trace(run, name, exported(profiler, name, run.options.trace))
     run.show({"pass": BACKWARD})
 
 
@@ -160,6 +157,17 @@ def traced(loss: Callable[[], Tensor], leaf: Tensor, calls: int) -> profile:
                 torch.cuda.synchronize()
             del value  # and its graph, in nobody's range
     return profiler
+
+
+def exported(profiler: profile, name: str, folder: Path | None) -> list[Event]:
+    """The events; a folder keeps their file. A profiler can be exported once."""
+    if folder is None:
+        return events_of(profiler)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name.replace(' ', '-')}.json"
+    profiler.export_chrome_trace(str(path))
+    events: list[Event] = json.loads(path.read_text())["traceEvents"]
+    return events
 
 
 LANES = PYTHON, AUTOGRAD, GPU = ("Python's thread", "autograd's thread", "GPU")
