@@ -154,10 +154,15 @@ class Run:
         limits: Callable[[str], Calls] = lambda _: {},
         moved: Mapping[str, int] | None = None,
         captured: Callable[[str], bool] = lambda _: True,
+        changed: Callable[[str, Call], Call] = lambda _, call: call,
     ) -> None:
         """`time` for each of PASSES, of losses whose gradient goes to `leaf`. `limits(pass)` are
         calls of the hardware's, `moved[pass]` the least bytes, `captured(name)` says whether a CUDA
-        graph can hold a loss."""
+        graph can hold a loss, `changed(name, call)` is what is called in a call's place."""
+
+        def all_changed(calls: Calls) -> Calls:
+            return {name: changed(name, call) for name, call in calls.items()}
+
         for each in PASSES:
             beside = limits(each)
             held = {name: loss for name, loss in losses.items() if captured(name)}
@@ -165,10 +170,10 @@ class Run:
             with torch.set_grad_enabled(each == BOTH):
                 self.time(
                     about,
-                    _calls(losses, each, partial(_backward, leaf)) | beside,
+                    all_changed(_calls(losses, each, partial(_backward, leaf))) | beside,
                     clocks,
                     # A graph returns the gradient: it cannot give it to a leaf anew at each call.
-                    _calls(held, each, partial(_gradient, leaf)) | beside,
+                    all_changed(_calls(held, each, partial(_gradient, leaf))) | beside,
                 )
         leaf.grad = None
 

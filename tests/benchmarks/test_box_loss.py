@@ -1,24 +1,23 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""All peers compute one loss, and one that does not is found out."""
+"""All variants compute one loss, and one that does not is found out."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 
 pytest.importorskip("boxloss.torch")
 
-from benchmarks.common.agreement import DisagreementError
 from benchmarks.common.cases import DENSE_PAIRS, SEED_PAIRS, Case, dense_case, seed_case
 from benchmarks.common.losses import Loss, UnavailableError, giou
-from benchmarks.loss_only.agreement import check, truth
-from benchmarks.loss_only.peers import dense_loss, peers
+from benchmarks.runner.agreement import DisagreementError
+from benchmarks.runner.run import BOTH, FORWARD
+from benchmarks.studies.box_loss import check, dense_loss, moved_bytes, truth, variants
 
 CPU = torch.device("cpu")
 CASES = [
@@ -28,20 +27,22 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_peers_agree(case: Case) -> None:
+def test_variants_agree(case: Case) -> None:
     expected = truth(case)
     agreed = []
-    for name, peer in peers(case.kind, None).items():
-        if peer.slow_to_start:
+    for name, variant in variants(case.kind, ["cpu/reference"]).items():
+        if variant.slow_to_start:
             continue
         try:
-            loss = peer.load(case)
+            loss = variant.load(case)
         except UnavailableError:
             continue
-        check(name, loss, case, case.layouts[peer.layout], expected)
+        with variant.chosen():
+            check(name, loss, case, case.layouts[variant.layout], expected)
         agreed.append(name)
     assert "eager" in agreed
-    assert sum(name.startswith("boxloss") for name in agreed) == (4 if case.kind == "seed" else 1)
+    for ours in ("boxloss", "cpu/reference"):
+        assert sum(each.startswith(ours) for each in agreed) == (4 if case.kind == "seed" else 1)
 
 
 def _inexact(loss: Loss) -> Loss:
@@ -58,7 +59,7 @@ def _no_gradient_apart(pred: torch.Tensor, target: torch.Tensor) -> torch.Tensor
     ("wrong", "complaint"),
     [(_inexact(dense_loss), "wrong: loss "), (_no_gradient_apart, "wrong: gradient ")],
 )
-def test_a_wrong_peer_is_reported(wrong: Loss, complaint: str) -> None:
+def test_a_wrong_variant_is_reported(wrong: Loss, complaint: str) -> None:
     case = dense_case("f32/f32", 700, CPU)
     with pytest.raises(DisagreementError, match=complaint):
         check("wrong", wrong, case, case.layouts["dense"], truth(case))
@@ -75,13 +76,34 @@ def test_padding_that_leaks_is_reported() -> None:
         check("leaky", leaky, case, case.layouts["padded"], truth(case))
 
 
+def test_an_implementation_is_chosen_while_it_is_timed() -> None:
+    def chosen() -> str:
+        before: str = torch.ops.boxloss.use_implementation("cpu")
+        torch.ops.boxloss.use_implementation(before)
+        return before
+
+    found = variants("dense", ["cpu/reference"])
+    assert found["cpu/reference"].choosing(chosen)() == "cpu/reference"
+    assert found["boxloss"].choosing(chosen)() == "cpu"
+    assert chosen() == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("pair", "forward", "both"),
+    [("f32/f32", 32, 80), ("bf16/u8", 12, 32), ("bf16/bf16", 16, 40), ("f64/f64", 64, 160)],
+)
+def test_bytes_of_a_pair(pair: str, forward: int, both: int) -> None:
+    moved = moved_bytes(dense_case(pair, 10, CPU))
+    assert moved == {FORWARD: 10 * forward, BOTH: 10 * both}
+
+
 # In a process of its own: Triton must be told to interpret before anybody imports it. One small
 # block for each of a few programs makes these stride, and the last one add the others' partials.
 # The interpreter cuts off where a GPU rounds to bf16, hence no bf16 gradient.
 INTERPRETED = """
 import torch, triton
 from benchmarks.common import triton_kernels as peer
-from benchmarks.loss_only.agreement import check, truth
+from benchmarks.studies.box_loss import check, truth
 from benchmarks.common.cases import dense_case, seed_case
 
 peer._forward.configs = [triton.Config({"BLOCK": 32, "programs": 3})]
@@ -110,13 +132,3 @@ def test_the_triton_kernels_agree_when_interpreted() -> None:
     )
     assert result.returncode == 0, result.stderr
     assert "all agree" in result.stdout
-
-
-@pytest.mark.parametrize("checkout", ["nowhere", "unbuilt"])
-def test_a_missing_peer_says_so(checkout: str, tmp_path: Path) -> None:
-    package = tmp_path / "unbuilt" / "torch_fast_box_ops"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text("next(iter([]))\n")  # how it looks for its library
-    peer = peers("dense", tmp_path / checkout)["fast-box-ops"]
-    with pytest.raises(UnavailableError, match="no built checkout in"):
-        peer.load(dense_case("f32/f32", 10, CPU))

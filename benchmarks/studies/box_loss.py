@@ -1,0 +1,314 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What does the GIoU loss alone cost, beside its peers and the hardware's limits?
+
+seed is a padded batch, few boxes in many slots, by each layout of its true boxes; dense is
+neighbouring pairs, which memory limits. Where several implementations of boxloss are built for the
+device, each is timed by its name, too. torch-fast-box-ops takes part where Python finds it
+(PYTHONPATH=ITS_CHECKOUT). Inputs are warm: small ones stay in the cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from boxloss.torch import giou_loss, implementations, use_implementation
+from torch import Tensor
+
+from ..common.cases import (
+    DENSE_PAIRS,
+    SEED_PAIRS,
+    SEED_SHAPE,
+    SHORTEST_SIDE,
+    Case,
+    dense_case,
+    seed_case,
+)
+from ..common.losses import (
+    EPS,
+    Loss,
+    giou,
+    load_compiled,
+    load_torchvision,
+    masked_loss,
+    torchvision_giou,
+    triton_kernels,
+)
+from ..runner.agreement import (
+    GRADIENT_ROUNDINGS,
+    LOSS_ROUNDINGS,
+    Truth,
+    compare,
+    rounding_to,
+    steepness,
+    sum_roundings,
+)
+from ..runner.clocks import Call, Calls
+from ..runner.run import BOTH, FORWARD, Row, Run, UnavailableError
+
+# --- Variants: each takes predictions and what its layout holds, and returns the mean loss ---
+
+
+@dataclass(frozen=True)
+class Variant:
+    layout: str  # of the case, as its loss takes the true boxes
+    load: Callable[[Case], Loss]  # raises UnavailableError
+    slow_to_start: bool = False  # left out by --quick
+    implementation: str | None = None  # of boxloss, where not the device's best
+
+    def chosen(self) -> AbstractContextManager[None]:
+        """Autograd's backward asks for the implementation at its own time: the choice must last."""
+        return use_implementation(self.implementation) if self.implementation else nullcontext()
+
+    def choosing(self, call: Call) -> Call:
+        """The same call, by this implementation."""
+        if self.implementation is None:
+            return call
+
+        def chosen() -> object:
+            with self.chosen():
+                return call()
+
+        return chosen
+
+
+def boxloss(layout: str, implementation: str | None = None) -> Variant:
+    losses: dict[str, Loss] = {
+        "dense": giou_loss,
+        "padded": partial(giou_loss, zero_padded=True),
+        "lengths": lambda pred, target, lengths: giou_loss(pred, target, lengths=lengths),
+        "offsets": lambda pred, target, offsets: giou_loss(pred, target, offsets=offsets),
+        "mask": lambda pred, target, mask: giou_loss(pred, target, mask=mask),
+    }
+    return Variant(layout, lambda _: losses[layout], implementation=implementation)
+
+
+# Of the seed's layouts.
+LABELS = {"padded": "padded", "lengths": "lengths", "ragged": "offsets", "mask": "mask"}
+
+
+def triton(layout: str) -> Variant:
+    """Written by hand."""
+
+    def load(case: Case) -> Loss:
+        if case.pred.device.type == "cpu":
+            raise UnavailableError("Triton compiles for GPUs only")
+        loss: Loss = getattr(triton_kernels(), f"{layout}_loss")
+        return loss
+
+    return Variant(layout, load)
+
+
+def _float(pred: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in the dtype that boxloss computes in."""
+    dtype = torch.promote_types(torch.promote_types(pred.dtype, target.dtype), torch.float32)
+    return pred.to(dtype), target.to(dtype)
+
+
+def dense_loss(pred: Tensor, target: Tensor) -> Tensor:
+    return (1 - giou(*_float(pred, target))).mean()
+
+
+def load_dense_torchvision(case: Case) -> Loss:
+    generalized_box_iou_loss = torchvision_giou()
+    return lambda pred, target: generalized_box_iou_loss(*_float(pred, target), reduction="mean")
+
+
+def _load_fast_box_ops(case: Case) -> Loss:
+    if case.pair != "f32/f32":
+        raise UnavailableError("both box tensors must have the same dtype; timed in fp32 only")
+    try:
+        from torch_fast_box_ops import generalized_box_iou_loss
+    except (ImportError, OSError, StopIteration) as error:  # StopIteration: it was not built
+        raise UnavailableError(f"not installed, or not built ({error!r})") from error
+    # Its backward has no choice but to write the gradient of the true boxes too.
+    return partial(generalized_box_iou_loss, reduction="mean")
+
+
+def variants(kind: str, built: Sequence[str] = ()) -> dict[str, Variant]:
+    """Those of a kind of case; the first is what ratios are taken to. `built` are implementations
+    of boxloss that are chosen by their names."""
+    if kind == "seed":
+        return {
+            **{f"boxloss {label}": boxloss(layout) for label, layout in LABELS.items()},
+            **{
+                f"{name} {label}": boxloss(layout, name)
+                for name in built
+                for label, layout in LABELS.items()
+            },
+            "Triton padded": triton("padded"),
+            "Triton lengths": triton("lengths"),
+            "torch.compile": Variant("lengths", lambda _: load_compiled(), slow_to_start=True),
+            "eager": Variant("lengths", lambda _: masked_loss),
+            "torchvision": Variant("lengths", lambda _: load_torchvision()),
+        }
+    return {
+        "boxloss": boxloss("dense"),
+        **{name: boxloss("dense", name) for name in built},
+        "Triton": triton("dense"),
+        "torch-fast-box-ops": Variant("dense", _load_fast_box_ops),
+        "torch.compile": Variant(
+            "dense", lambda _: torch.compile(dense_loss, dynamic=False), slow_to_start=True
+        ),
+        "eager": Variant("dense", lambda _: dense_loss),
+        "torchvision": Variant("dense", load_dense_torchvision),
+    }
+
+
+def built_for(device: torch.device) -> list[str]:
+    """The implementations that there are to compare, fewer than two being none."""
+    found = []
+    for name in implementations():
+        memory, _, own = name.partition("/")
+        # The reference is slow on purpose; "aten", which has no memory of its own, is eager code.
+        if own not in ("", "reference") and (memory == "cpu") == (device.type == "cpu"):
+            found.append(name)
+    return found if len(found) > 1 else []
+
+
+# What the hardware allows
+
+EMPTY, COPY, SUM = "empty kernel", "copy", "sum"
+
+
+def limits(case: Case, measured: str) -> Calls:
+    """The least a launch costs, and the usual ways to move as many bytes."""
+    calls: Calls = {}
+    device, moved = case.pred.device, moved_bytes(case)[measured]
+    if device.type == "cuda":
+        with suppress(UnavailableError):  # said already, of Triton's loss
+            calls[EMPTY] = triton_kernels().nothing
+    # Written once before: the CPU gives no memory to pages that nobody wrote.
+    half = torch.ones(moved // 2, dtype=torch.uint8, device=device)
+    calls[COPY] = partial(_copy, half, torch.ones_like(half))
+    if measured == FORWARD:
+        calls[SUM] = torch.ones(moved // 4, device=device).sum
+    return calls
+
+
+def _copy(source: Tensor, target: Tensor) -> None:
+    # In pieces: one memcpy of more than a gigabyte runs at two thirds of the speed in a graph.
+    for piece, into in zip(source.split(2**26), target.split(2**26), strict=True):
+        into.copy_(piece)
+
+
+def moved_bytes(case: Case) -> dict[str, int]:
+    """The least, in each pass."""
+    return {FORWARD: case.forward_bytes, BOTH: case.forward_bytes + case.backward_bytes}
+
+
+# --- Agreement: each variant beside the eager formula in fp64, on the tensors that are timed ---
+
+# Some variants add an eps of 1e-7 to both denominators, others clamp them at EPS. No union is below
+# the smallest true box: a clamp does nothing, and adding shifts each of the two quotients, at most
+# 1, by eps / area, and its derivatives by no more than four times that.
+EPS_SHIFT = 4 * 1e-7 / SHORTEST_SIDE**2
+assert EPS < SHORTEST_SIDE**2
+
+
+def truth(case: Case) -> Truth:
+    guesses, truths = (boxes.double() for boxes in case.pairs())
+    guesses.requires_grad_()
+    count = max(case.boxes, 1)
+    loss = (1 - giou(guesses, truths)).sum() / count
+    (gradient,) = torch.autograd.grad(loss, guesses)
+
+    unit = torch.finfo(compute_dtype(case)).eps / 2
+    roundings = LOSS_ROUNDINGS + sum_roundings(case.boxes)
+    loss_allowed = 2 * roundings * unit + EPS_SHIFT  # a loss is at most 2
+    # These roundings are of side / U, and terms add up to 5 of it.
+    steepest = steepness(guesses, truths)[:, None] / count
+    # The gradient is rounded once more, to the predictions' dtype.
+    allowed = (GRADIENT_ROUNDINGS * unit + 5 * EPS_SHIFT) * steepest + (
+        rounding_to(case.pred.dtype, gradient)
+    )
+    return Truth(loss.item(), loss_allowed, _spread(gradient, case), _spread(allowed, case))
+
+
+def check(name: str, loss: Loss, case: Case, targets: tuple[Tensor, ...], expected: Truth) -> None:
+    """DisagreementError, unless the loss and its gradient are right on this case."""
+    value = loss(case.pred, *targets)
+    (gradient,) = torch.autograd.grad(value, case.pred)
+    compare(name, value, gradient, expected, case.name)
+
+
+def compute_dtype(case: Case) -> torch.dtype:
+    """fp64 when either box tensor is, else fp32."""
+    target = next(iter(case.layouts.values()))[0]
+    return torch.float64 if torch.float64 in (case.pred.dtype, target.dtype) else torch.float32
+
+
+def _spread(rows: Tensor, case: Case) -> Tensor:
+    spread = rows.new_zeros(case.pred.shape)
+    spread[case.counted] = rows
+    return spread
+
+
+# --- Measuring ---
+
+CASES = ("seed", "dense")
+DENSE_SIZES = (10_000, 2**18, 2**25)
+QUICK_SHAPE, QUICK_SIZE = (64, 32), 1000
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES, help="default: both")
+
+
+def measure(run: Run) -> None:
+    for case in run.each(cases(run)):
+        found = variants(case.kind, built_for(run.device))
+        expected = truth(case)
+        losses = load_right(run, found, case, lambda _, right=expected: right)
+        del expected  # large
+        run.time_passes(
+            columns(case),
+            losses,
+            case.pred,
+            ("wall", "host", "gpu"),
+            partial(limits, case),
+            moved_bytes(case),
+            changed=lambda name, call, found=found: found[name].choosing(call),
+        )
+
+
+def cases(run: Run) -> dict[str, Callable[[], Case]]:
+    found: dict[str, Callable[[], Case]] = {}
+    if "seed" in run.options.cases:
+        for pair in SEED_PAIRS:
+            shape = QUICK_SHAPE if run.quick else SEED_SHAPE
+            found[f"seed, {pair}"] = partial(seed_case, pair, run.device, shape)
+    if "dense" in run.options.cases:
+        on_gpu = run.device.type == "cuda"
+        sizes = (QUICK_SIZE,) if run.quick else DENSE_SIZES if on_gpu else DENSE_SIZES[:-1]
+        for pair in DENSE_PAIRS if on_gpu and not run.quick else SEED_PAIRS:
+            for boxes in sizes:
+                found[f"dense, {pair}, {boxes:,} boxes"] = partial(
+                    dense_case, pair, boxes, run.device
+                )
+    return found
+
+
+def columns(case: Case) -> Row:
+    return {"case": case.kind, "dtypes": case.pair, "boxes": case.boxes}
+
+
+def load_right(
+    run: Run,
+    found: dict[str, Variant],
+    case: Case,
+    truth_of: Callable[[Loss], Truth],
+) -> dict[str, Callable[[], Tensor]]:
+    """Those that can run here, on the case's boxes; DisagreementError if one is wrong."""
+    losses = {}
+    for name, loss in run.load(found, case).items():
+        targets = case.layouts[found[name].layout]
+        with found[name].chosen():
+            check(name, loss, case, targets, truth_of(loss))
+        losses[name] = partial(loss, case.pred, *targets)
+    return losses

@@ -1,0 +1,140 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What does a call cost the host, beside operators that do nothing?
+
+They take part in autograd, and no more. The one in C++ is built on the spot, by ninja and a C++
+compiler; --quick leaves it out. On the CPU a call's time has the arithmetic of 16 pairs in it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from boxloss.torch import box_loss, giou_loss
+from torch import Tensor
+
+from ..common.cases import Case, dense_case
+from ..common.losses import Loss
+from ..runner.clocks import Calls, host_samples
+from ..runner.run import BOTH, FORWARD, Run, UnavailableError
+
+# No differentiable operator in C++ can do less: it saves its inputs for backward and allocates the
+# loss and the gradient, whose contents nobody looks at.
+NOTHING = """
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+at::Tensor loss_of(const at::Tensor& pred) {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  return at::empty({}, pred.options());
+}
+
+struct Nothing : torch::autograd::Function<Nothing> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& pred,
+                            const at::Tensor& target) {
+    ctx->save_for_backward({pred, target});
+    return loss_of(pred);
+  }
+  static variable_list backward(AutogradContext* ctx, const variable_list&) {
+    return {at::empty_like(ctx->get_saved_variables()[0]), at::Tensor()};
+  }
+};
+
+at::Tensor nothing(const at::Tensor& pred, const at::Tensor& target) {
+  return at::GradMode::is_enabled() ? Nothing::apply(pred, target) : loss_of(pred);
+}
+
+}  // namespace
+
+TORCH_LIBRARY(boxloss_benchmark, m) { m.def("nothing(Tensor pred, Tensor target) -> Tensor"); }
+TORCH_LIBRARY_IMPL(boxloss_benchmark, Autograd, m) { m.impl("nothing", nothing); }
+TORCH_LIBRARY_IMPL(boxloss_benchmark, CompositeExplicitAutograd, m) {
+  m.impl("nothing", [](const at::Tensor& pred, const at::Tensor&) { return loss_of(pred); });
+}
+"""
+
+
+def nothing_in_cpp() -> Loss:
+    """Built on the spot; UnavailableError where it cannot be."""
+    compiler = os.environ.get("CXX", "c++")
+    for tool in ("ninja", compiler):
+        if not shutil.which(tool):
+            raise UnavailableError(f"needs ninja and {compiler}, but there is no {tool} here")
+    from torch.utils.cpp_extension import load_inline
+
+    load_inline(
+        "boxloss_benchmark",
+        NOTHING,
+        is_python_module=False,
+        no_implicit_headers=True,
+        extra_cflags=["-O3"],
+    )
+    nothing: Loss = torch.ops.boxloss_benchmark.nothing.default
+    return nothing
+
+
+class Nothing(torch.autograd.Function):
+    """The same in Python."""
+
+    @staticmethod
+    def forward(ctx: Any, pred: Tensor, target: Tensor) -> Tensor:
+        ctx.save_for_backward(pred, target)
+        return pred.new_empty(())
+
+    @staticmethod
+    def backward(ctx: Any, _: Tensor) -> tuple[Tensor, None]:
+        return torch.empty_like(ctx.saved_tensors[0]), None
+
+
+@dataclass(frozen=True)
+class Variant:
+    load: Callable[[Case], Loss]
+    slow_to_start: bool = False
+
+
+VARIANTS = {
+    "nothing, in C++": Variant(lambda _: nothing_in_cpp(), slow_to_start=True),
+    "nothing, in Python": Variant(lambda _: Nothing.apply),
+    "boxloss": Variant(lambda _: giou_loss),
+    "boxloss, by word": Variant(lambda _: box_loss),
+}
+
+BOXES = 16  # few enough that a CPU computes them in no time, and a GPU faster than it is asked
+CALLS_AHEAD = 200
+NO_GRAD = f"{FORWARD}, no_grad"
+
+
+def measure(run: Run) -> None:
+    case = dense_case("f32/f32", BOXES, run.device)
+    pred, (target,) = case.pred, case.layouts["dense"]
+    losses = {name: partial(loss, pred, target) for name, loss in run.load(VARIANTS, case).items()}
+    empty = partial(torch.empty, (), dtype=pred.dtype, device=pred.device)
+    forward: Calls = {**losses}
+    both: Calls = {name: partial(_backward, loss, pred) for name, loss in losses.items()}
+    for measured, calls in (
+        (NO_GRAD, {"torch.empty": empty, **forward}),
+        (FORWARD, forward),
+        (BOTH, both),
+    ):
+        about = {"pass": measured, "boxes": BOXES}
+        with torch.set_grad_enabled(measured != NO_GRAD):
+            samples = host_samples(calls, run.device, run.effort, CALLS_AHEAD)
+        run.record_samples(about, "host", samples)
+        run.show(about)
+
+
+def _backward(loss: Callable[[], Tensor], pred: Tensor) -> None:
+    pred.grad = None
+    loss().backward()
