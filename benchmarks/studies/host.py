@@ -8,8 +8,6 @@ compiler; --quick leaves it out. On the CPU a call's time has the arithmetic of 
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -21,72 +19,13 @@ from torch import Tensor
 
 from ..common.cases import Case, dense_case
 from ..common.losses import Loss
+from ..common.nothing import load_nothing
 from ..runner.clocks import Calls, host_samples
-from ..runner.run import BOTH, FORWARD, Run, UnavailableError
-
-# No differentiable operator in C++ can do less: it saves its inputs for backward and allocates the
-# loss and the gradient, whose contents nobody looks at.
-NOTHING = """
-#include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/custom_function.h>
-#include <torch/library.h>
-
-namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
-at::Tensor loss_of(const at::Tensor& pred) {
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return at::empty({}, pred.options());
-}
-
-struct Nothing : torch::autograd::Function<Nothing> {
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& pred,
-                            const at::Tensor& target) {
-    ctx->save_for_backward({pred, target});
-    return loss_of(pred);
-  }
-  static variable_list backward(AutogradContext* ctx, const variable_list&) {
-    return {at::empty_like(ctx->get_saved_variables()[0]), at::Tensor()};
-  }
-};
-
-at::Tensor nothing(const at::Tensor& pred, const at::Tensor& target) {
-  return at::GradMode::is_enabled() ? Nothing::apply(pred, target) : loss_of(pred);
-}
-
-}  // namespace
-
-TORCH_LIBRARY(boxloss_benchmark, m) { m.def("nothing(Tensor pred, Tensor target) -> Tensor"); }
-TORCH_LIBRARY_IMPL(boxloss_benchmark, Autograd, m) { m.impl("nothing", nothing); }
-TORCH_LIBRARY_IMPL(boxloss_benchmark, CompositeExplicitAutograd, m) {
-  m.impl("nothing", [](const at::Tensor& pred, const at::Tensor&) { return loss_of(pred); });
-}
-"""
-
-
-def nothing_in_cpp() -> Loss:
-    """Built on the spot; UnavailableError where it cannot be."""
-    compiler = os.environ.get("CXX", "c++")
-    for tool in ("ninja", compiler):
-        if not shutil.which(tool):
-            raise UnavailableError(f"needs ninja and {compiler}, but there is no {tool} here")
-    from torch.utils.cpp_extension import load_inline
-
-    load_inline(
-        "boxloss_benchmark",
-        NOTHING,
-        is_python_module=False,
-        no_implicit_headers=True,
-        extra_cflags=["-O3"],
-    )
-    nothing: Loss = torch.ops.boxloss_benchmark.nothing.default
-    return nothing
+from ..runner.run import BOTH, FORWARD, Run
 
 
 class Nothing(torch.autograd.Function):
-    """The same in Python."""
+    """In Python what load_nothing does in C++."""
 
     @staticmethod
     def forward(ctx: Any, pred: Tensor, target: Tensor) -> Tensor:
@@ -105,7 +44,7 @@ class Variant:
 
 
 VARIANTS = {
-    "nothing, in C++": Variant(lambda _: nothing_in_cpp(), slow_to_start=True),
+    "nothing, in C++": Variant(lambda _: load_nothing(), slow_to_start=True),
     "nothing, in Python": Variant(lambda _: Nothing.apply),
     "boxloss": Variant(lambda _: giou_loss),
     "boxloss, by word": Variant(lambda _: box_loss),

@@ -14,10 +14,11 @@ import torch
 pytest.importorskip("boxloss.torch")
 
 from benchmarks.common.cases import DENSE_PAIRS, SEED_PAIRS, Case, dense_case, seed_case
+from benchmarks.common.exact import truth
 from benchmarks.common.losses import Loss, UnavailableError, giou
 from benchmarks.runner.agreement import DisagreementError
 from benchmarks.runner.run import BOTH, FORWARD
-from benchmarks.studies.box_loss import check, dense_loss, moved_bytes, truth, variants
+from benchmarks.studies.box_loss import check, dense_loss, moved_bytes, variants
 
 CPU = torch.device("cpu")
 CASES = [
@@ -103,8 +104,9 @@ def test_bytes_of_a_pair(pair: str, forward: int, both: int) -> None:
 INTERPRETED = """
 import torch, triton
 from benchmarks.common import triton_kernels as peer
-from benchmarks.studies.box_loss import check, truth
 from benchmarks.common.cases import dense_case, seed_case
+from benchmarks.common.exact import truth
+from benchmarks.studies.box_loss import check
 
 peer._forward.configs = [triton.Config({"BLOCK": 32, "programs": 3})]
 peer._backward.configs = [triton.Config({"BLOCK": 32})]

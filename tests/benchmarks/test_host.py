@@ -13,7 +13,8 @@ import torch
 pytest.importorskip("boxloss.torch")
 
 from benchmarks.common.losses import Loss, UnavailableError
-from benchmarks.studies.host import Nothing, nothing_in_cpp
+from benchmarks.common.nothing import load_nothing
+from benchmarks.studies.host import Nothing
 
 
 def check(nothing: Loss) -> None:
@@ -38,10 +39,10 @@ def test_in_cpp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if " " in torch.__file__:
         pytest.skip("torch lies in a folder with a space, which it does not quote for the compiler")
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
-    check(nothing_in_cpp())
+    check(load_nothing())
 
 
 def test_it_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UnavailableError, match=r"needs ninja and c\+\+, but there is no ninja"):
-        nothing_in_cpp()
+        load_nothing()
