@@ -20,9 +20,6 @@ DTYPES = {
 SEED_PAIRS = ("f32/f32", "bf16/u8")
 SEED_SHAPE = (1024, 256)
 DENSE_PAIRS = ("f32/f32", "bf16/f32", "f16/f32", "bf16/bf16", "bf16/u8", "f32/u8", "f64/f64")
-DENSE_PAIRS_ON_CPU = ("f32/f32", "bf16/u8")
-DENSE_SIZES = (10**3, 10**4, 10**5, 2**18, 10**6, 2**23, 2**25)
-DENSE_SIZES_ON_CPU = DENSE_SIZES[:-1]
 
 # Corners of true boxes are integers below 256, which every dtype above holds exactly.
 LARGEST_CORNER = 200
