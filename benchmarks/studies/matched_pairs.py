@@ -109,12 +109,12 @@ def detr_case(
     matches = [[_match(queries, boxes, generator) for _ in range(images)] for _ in range(layers)]
     counts = (boxes,) * images
     index, target_index = collate_matches(matches, counts, queries)
-    truths = _true_boxes(images * boxes, generator)
+    truths = drawn_boxes(images * boxes, generator)
     # What leaks out of a query without a match is found out by the agreement check.
     pred = torch.full((layers, images, queries, 4), torch.nan)
-    pred.view(-1, 4)[index] = _relative(
-        _predictions(truths[target_index.flatten()], generator)
-    ).view(*index.shape, 4)
+    pred.view(-1, 4)[index] = relative(predictions(truths[target_index.flatten()], generator)).view(
+        *index.shape, 4
+    )
     loops = [
         (
             torch.cat([torch.full_like(src, image) for image, (src, _) in enumerate(layer)]),
@@ -128,7 +128,7 @@ def detr_case(
         pair,
         f"{layers} layers x {images} images x {queries} queries",
         pred.to(device, pred_dtype).requires_grad_(),
-        _relative(truths).to(device, target_dtype),
+        relative(truths).to(device, target_dtype),
         index.to(device),
         target_index.to(device),
         "cxcywh",
@@ -145,10 +145,10 @@ def detr_case(
 def gather_case(rows: int, pairs: int, device: torch.device, seed: int = 0) -> Case:
     """Random rows of long lists: of each, 16 of the 32 bytes that memory gives are wanted."""
     generator = torch.Generator(device).manual_seed(seed)
-    truths = _true_boxes(rows, generator)
+    truths = drawn_boxes(rows, generator)
     place = torch.randperm(rows, generator=generator, device=device)
     pred = torch.empty_like(truths)
-    pred[place] = _predictions(truths, generator)
+    pred[place] = predictions(truths, generator)
     target_index = torch.randint(rows, (pairs,), generator=generator, device=device)
     index = place[target_index]
     read = 2 * pairs * (32 + index.element_size())
@@ -173,13 +173,13 @@ def retinanet_case(
     """Decoded boxes of all anchors, of which `foreground` in each image have a true box."""
     generator = torch.Generator().manual_seed(seed)
     images, boxes = len(foreground), 20
-    truths = _true_boxes(images * boxes, generator)
+    truths = drawn_boxes(images * boxes, generator)
     pred = torch.full((images, anchors, 4), torch.nan)
     loops = []
     for image, count in enumerate(foreground):
         rows = torch.randperm(anchors, generator=generator)[:count].sort().values
         truth = torch.randint(boxes, (count,), generator=generator)
-        pred[image, rows] = _predictions(truths[image * boxes + truth], generator)
+        pred[image, rows] = predictions(truths[image * boxes + truth], generator)
         loops.append((rows, truth + image * boxes))
     index, target_index = (
         torch.cat([step * image + each[i] for image, each in enumerate(loops)])
@@ -207,18 +207,18 @@ def _match(queries: int, boxes: int, generator: torch.Generator) -> tuple[Tensor
     return src, torch.randperm(boxes, generator=generator)
 
 
-def _true_boxes(count: int, generator: torch.Generator) -> Tensor:
+def drawn_boxes(count: int, generator: torch.Generator) -> Tensor:
     return true_boxes(count, generator) + STEP / 2
 
 
-def _predictions(truths: Tensor, generator: torch.Generator) -> Tensor:
+def predictions(truths: Tensor, generator: torch.Generator) -> Tensor:
     boxes = (near(truths, generator) / STEP).round() * STEP
     # An empty box touches whatever it lies in, which is a tie too.
     boxes[:, 2:] = torch.maximum(boxes[:, 2:], boxes[:, :2] + SHORTEST_PREDICTION)
     return boxes
 
 
-def _relative(boxes: Tensor) -> Tensor:
+def relative(boxes: Tensor) -> Tensor:
     one, other = (boxes / SPAN).chunk(2, dim=-1)
     return torch.cat([(one + other) / 2, other - one], dim=-1)
 

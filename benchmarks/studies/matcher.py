@@ -1,0 +1,681 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What do a matcher's cost, its assignment and an assigner's overlaps take?
+
+cost is all layers' cost on the device; matching is that and SciPy's assignment, up to the pairs'
+indices; assignment is what comes after a cost. padded is plain torch for all layers and images at
+once, its true boxes padded beforehand to the most of any; original is transformers' own matcher,
+called layer by layer, whose cost is its own code stopped at the copy to the host. Results that are
+large (assigner, large) stand beside filling as much memory. A second pass counts what a call asks
+for. Needs SciPy; transformers (with PIL) for its matchers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from boxloss.torch import collate_matches, hungarian_match, matching_cost, pairwise_iou
+from torch import Tensor
+
+from ..common.losses import scipy_assignment, transformers_loss
+from ..runner.agreement import LOSS_ROUNDINGS, UNIT, DisagreementError
+from ..runner.clocks import Call, Calls
+from ..runner.counts import counts_on
+from ..runner.run import Row, Run, UnavailableError
+from .matched_pairs import corners, drawn_boxes, giou_of, iou_and_union, predictions, relative
+
+# --- Cases: predictions of all layers, and the true boxes of each image ---
+
+LARGEST_LOGIT = 6  # beyond it 1 - sigmoid keeps few digits, and nothing could be checked
+FOCAL_ALPHA = 0.25
+CLOSE_TO_ZERO = 1e-8  # keeps the logarithms of a focal cost finite, in every original
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an entry is made of."""
+
+    loss: str = "giou"
+    iou_weight: float = 2
+    l1_weight: float = 5
+    class_weight: float = 0  # with 0 there are no classes
+    class_mode: str = "focal"
+    box_format: str = "cxcywh"
+    eps: float = 0  # added
+
+
+SOFTMAX = Cost(class_weight=1, class_mode="softmax")  # DETR's weights
+FOCAL = Cost(class_weight=2)  # those of Deformable DETR and its heirs
+BOXES_ONLY = Cost()
+# No cost but the overlap itself.
+OVERLAPS = Cost("ciou", iou_weight=1, l1_weight=0, box_format="xyxy", eps=1e-7)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """`boxes` in each image, or about as many as in COCO's."""
+
+    layers: int
+    images: int
+    queries: int
+    classes: int
+    cost: Cost
+    boxes: int | None = None
+    groups: int = 1
+
+
+SHAPES = {
+    "detr": Shape(1, 8, 100, 92, SOFTMAX),  # 91 and "no object"
+    "detr-layers": Shape(6, 8, 100, 92, SOFTMAX),
+    "rtdetr": Shape(7, 16, 300, 80, FOCAL),
+    "rtdetr-365": Shape(7, 16, 300, 365, FOCAL),
+    "dense": Shape(1, 8, 300, 80, FOCAL, boxes=150),
+    "lwdetr": Shape(1, 16, 3900, 91, FOCAL, groups=13),
+    "assigner": Shape(1, 16, 8400, 0, OVERLAPS, boxes=100),
+    "large": Shape(8, 16, 4096, 0, BOXES_ONLY, boxes=256),  # 512 MiB
+    "large-focal": Shape(8, 16, 4096, 80, FOCAL, boxes=256),
+}
+# What is bound by a GPU's memory would take a CPU minutes and all memory.
+SHAPES_ON_CPU = SHAPES | {
+    "large": Shape(4, 8, 2048, 0, BOXES_ONLY, boxes=256),
+    "large-focal": Shape(4, 8, 2048, 80, FOCAL, boxes=256),
+}
+QUICK_SHAPES = {
+    "detr": Shape(1, 3, 20, 8, SOFTMAX),
+    "detr-layers": Shape(2, 3, 20, 8, SOFTMAX),
+    "rtdetr": Shape(3, 4, 30, 8, FOCAL),
+    "rtdetr-365": Shape(3, 4, 30, 37, FOCAL),
+    "dense": Shape(1, 3, 50, 8, FOCAL, boxes=25),
+    "lwdetr": Shape(1, 3, 60, 9, FOCAL, groups=3),
+    "assigner": Shape(1, 3, 200, 0, OVERLAPS, boxes=10),
+    "large": Shape(2, 3, 100, 0, BOXES_ONLY, boxes=30),
+    "large-focal": Shape(2, 3, 100, 8, FOCAL, boxes=30),
+}
+WRITING = ("assigner", "large", "large-focal")  # beside what writes as much
+
+
+@dataclass(frozen=True)
+class Case:
+    """All variants' tensors, on the device beforehand. What is padded is nobody's box."""
+
+    kind: str
+    shape: Shape
+    pred: Tensor  # (layers, images, queries, 4)
+    logits: Tensor | None  # (layers, images, queries, classes)
+    target: Tensor  # (T, 4)
+    labels: Tensor | None  # (T)
+    offsets: Tensor  # (images + 1)
+    counts: tuple[int, ...]
+    padded_target: Tensor  # (images, most, 4)
+    padded_labels: Tensor | None  # (images, most)
+
+    @property
+    def cost(self) -> Cost:
+        return self.shape.cost
+
+    @property
+    def entries(self) -> int:
+        """That are wanted: of each query with each true box of its own image."""
+        return self.shape.layers * self.shape.queries * sum(self.counts)
+
+    @property
+    def columns(self) -> Row:
+        shape = self.shape
+        lead = f"{shape.layers} x {shape.images} x {shape.queries} queries"
+        columns: Row = {"case": self.kind, "shape": lead, "classes": shape.classes}
+        columns["entries"] = self.entries
+        if self.kind in WRITING:
+            columns["bytes"] = self.entries * torch.float32.itemsize
+        return columns
+
+    def own(self, image: int) -> slice:
+        """The true boxes of an image."""
+        first = sum(self.counts[:image])
+        return slice(first, first + self.counts[image])
+
+
+def make_case(
+    kind: str,
+    shape: Shape,
+    device: torch.device,
+    seed: int = 0,
+    counts: tuple[int, ...] | None = None,
+) -> Case:
+    """On the device from the start: the largest have millions of boxes."""
+    generator = torch.Generator(device).manual_seed(seed)
+    counts = counts or box_counts(shape, seed)
+    total, most = sum(counts), max(counts)
+    truths = drawn_boxes(total, generator)
+    # Guesses are near some true box, mostly of another image, and mostly of another query.
+    rows = shape.layers * shape.images * shape.queries
+    guesses = truths[torch.randint(total, (rows,), generator=generator, device=device)]
+    boxes = predictions(guesses, generator)
+    if shape.cost.box_format == "cxcywh":
+        boxes, truths = relative(boxes), relative(truths)
+    lead = (shape.layers, shape.images, shape.queries)
+    logits = labels = padded_labels = None
+    if shape.classes:
+        logits = torch.randn(*lead, shape.classes, generator=generator, device=device) * 2
+        logits.clamp_(-LARGEST_LOGIT, LARGEST_LOGIT)
+        # The last class of a softmax is "no object".
+        known = shape.classes - (shape.cost.class_mode == "softmax")
+        labels = torch.randint(known, (total,), generator=generator, device=device)
+        padded_labels = _padded(labels, counts, most)
+    return Case(
+        kind,
+        shape,
+        boxes.view(*lead, 4),
+        logits,
+        truths,
+        labels,
+        torch.tensor([0, *counts]).cumsum(0).to(device),
+        counts,
+        _padded(truths, counts, most),
+        padded_labels,
+    )
+
+
+def box_counts(shape: Shape, seed: int) -> tuple[int, ...]:
+    """About 7 in an image, half of the images with 4 or fewer, a few with dozens: log-normal, and
+    spread evenly, for a handful of images is no sample."""
+    if shape.boxes is not None:
+        return (shape.boxes,) * shape.images
+    middles = (torch.arange(shape.images) + 0.5) / shape.images
+    drawn = (torch.special.ndtri(middles) + 1.5).exp().round().long()
+    counts = drawn.clamp(max=min(63, shape.queries // shape.groups))
+    order = torch.randperm(shape.images, generator=torch.Generator().manual_seed(seed))
+    return tuple(counts[order].tolist())
+
+
+def _padded(values: Tensor, counts: tuple[int, ...], most: int) -> Tensor:
+    """Padding repeats a box that exists: no variant is slowed by NaN."""
+    padded = values[:1].expand(len(counts) * most, *values.shape[1:]).clone()
+    padded = padded.view(len(counts), most, *values.shape[1:])
+    for row, each in zip(padded, values.split(counts), strict=True):
+        row[: len(each)] = each
+    return padded
+
+
+# --- The cost in plain torch: in fp64 the truth, and compiled the best torch.compile is given ---
+
+
+def padded_cost(
+    pred: Tensor,
+    logits: Tensor | None,
+    target: Tensor,
+    labels: Tensor | None,
+    cost: Cost,
+    fused: bool = False,
+) -> Tensor:
+    """(layers, images, queries, most), of predictions (layers, images, queries, 4) and true boxes
+    (images, most, 4). A compiler that fuses needs no operator that does many steps at once."""
+    guesses, truths = pred[..., :, None, :], target[:, None]
+    if cost.loss == "ciou":
+        return ciou(guesses, truths, cost.eps)
+    one, other = corners(pred)[..., :, None, :], corners(target)[:, None]
+    iou = giou_of(one, other, *iou_and_union(one, other, cost.eps), cost.eps)
+    if fused:
+        distance = (guesses - truths).abs().sum(-1)
+    else:
+        distance = torch.cdist(pred, target.expand(len(pred), -1, -1, -1), p=1)
+    total = cost.l1_weight * distance - cost.iou_weight * iou
+    if logits is not None:
+        assert labels is not None
+        total = total + cost.class_weight * class_cost(logits, labels, cost.class_mode)
+    largest = torch.finfo(total.dtype).max
+    return torch.nan_to_num(total, nan=largest, posinf=largest, neginf=largest)
+
+
+def class_cost(logits: Tensor, labels: Tensor, mode: str) -> Tensor:
+    index = labels[:, None].expand(*logits.shape[:-1], -1)
+    if mode == "softmax":
+        return -(logits.gather(-1, index) - logits.logsumexp(-1, keepdim=True)).exp()
+    if labels.shape[-1] < logits.shape[-1]:  # whichever is less to compute
+        return focal(logits.gather(-1, index))
+    return focal(logits).gather(-1, index)
+
+
+def focal(logits: Tensor) -> Tensor:
+    p = logits.sigmoid()
+    positive = FOCAL_ALPHA * (1 - p).square() * (p + CLOSE_TO_ZERO).log()
+    return (1 - FOCAL_ALPHA) * p.square() * (1 - p + CLOSE_TO_ZERO).log() - positive
+
+
+def ciou(one: Tensor, other: Tensor, eps: float) -> Tensor:
+    """Of corner boxes whose shapes broadcast."""
+    iou, _ = iou_and_union(one, other, eps)
+    outer = torch.maximum(one[..., 2:], other[..., 2:]) - torch.minimum(
+        one[..., :2], other[..., :2]
+    )
+    # Twice the way from centre to centre.
+    ways = (one[..., :2] + one[..., 2:]) - (other[..., :2] + other[..., 2:])
+    away = ways.square().sum(-1) / 4 / (outer.square().sum(-1) + eps)
+    v = 4 / math.pi**2 * (_angle(other) - _angle(one)).square()
+    alpha = (v / ((1 - iou).clamp(min=0) + v + eps)).detach()
+    return iou - away - alpha * v
+
+
+def _angle(boxes: Tensor) -> Tensor:
+    width, height = (boxes[..., 2:] - boxes[..., :2]).unbind(-1)
+    return torch.atan(width / height)
+
+
+# --- Variants: who computes the cost of all layers, on the device ---
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What computes the cost, and how its result is read."""
+
+    call: Callable[[], Any]
+    block: Callable[[Any, int, int], Tensor]  # of layer and image: (queries, true boxes)
+
+
+@dataclass(frozen=True)
+class Variant:
+    load: Callable[[Case], Costs]  # raises UnavailableError
+    slow_to_start: bool = False  # left out by --quick
+
+
+def load_boxloss(case: Case) -> Costs:
+    cost = case.cost
+    formats: dict[str, Any] = {
+        "pred_format": cost.box_format,
+        "target_format": cost.box_format,
+        "eps": cost.eps,
+    }
+
+    def call() -> Tensor:
+        if case.cost == OVERLAPS:
+            return pairwise_iou(case.pred, case.target, case.offsets, cost.loss, **formats)
+        return matching_cost(
+            case.pred,
+            case.target,
+            case.offsets,
+            logits=case.logits,
+            labels=case.labels,
+            loss=cost.loss,
+            iou_weight=cost.iou_weight,
+            l1_weight=cost.l1_weight,
+            class_weight=cost.class_weight,
+            class_mode=cost.class_mode,
+            focal_alpha=FOCAL_ALPHA,
+            nonfinite=torch.finfo(torch.float32).max,  # as transformers has it
+            **formats,
+        )
+
+    own = [case.own(image) for image in range(len(case.counts))]
+    return Costs(call, lambda costs, layer, image: costs[layer, :, own[image]])
+
+
+def load_padded(
+    case: Case, fused: bool = False, function: Callable[..., Tensor] = padded_cost
+) -> Costs:
+    values = (case.pred, case.logits, case.padded_target, case.padded_labels, case.cost, fused)
+    return Costs(
+        partial(function, *values),
+        lambda costs, layer, image: costs[layer, image, :, : case.counts[image]],
+    )
+
+
+def load_compiled(case: Case) -> Costs:
+    # A function of its own: what is compiled for one case is not looked through in another.
+    compiled = torch.compile(lambda *values: padded_cost(*values), dynamic=False)
+    costs = load_padded(case, True, compiled)
+    try:
+        costs.call()
+    except RuntimeError as error:
+        raise UnavailableError(f"cannot be compiled: {str(error).splitlines()[0]}") from error
+    return costs
+
+
+def load_original_costs(case: Case) -> Costs:
+    own = [case.own(image) for image in range(len(case.counts))]
+    by_image = (len(case.counts), case.shape.queries, -1)
+    return Costs(
+        load_original(case).costs,
+        lambda layers, layer, image: layers[layer].view(by_image)[image, :, own[image]],
+    )
+
+
+def variants(kind: str) -> dict[str, Variant]:
+    """The first is what ratios are taken to."""
+    either = {
+        "boxloss": Variant(load_boxloss),
+        "torch.compile": Variant(load_compiled, slow_to_start=True),
+        "padded": Variant(load_padded),
+    }
+    # Nobody's own code has these shapes: all queries by all true boxes would hardly fit.
+    return either if kind in WRITING else {**either, "original": Variant(load_original_costs)}
+
+
+def limits(case: Case) -> Calls:
+    """Writing as much, and nothing else."""
+    if case.kind not in WRITING:
+        return {}
+    return {"fill": partial(case.target.new_empty(case.entries).fill_, 1.0)}
+
+
+# --- transformers' own matchers, whose code runs as it is ---
+
+Matches = list[list[tuple[Tensor, Tensor]]]  # [layer][image] of queries and true boxes
+
+
+@dataclass(frozen=True)
+class Original:
+    matches: Callable[[], Matches]
+    costs: Callable[[], list[Tensor]]  # of each layer, (images, queries, T) in any shape
+
+
+class _CopyReachedError(Exception):
+    def __init__(self, cost: Tensor) -> None:
+        super().__init__("the cost is about to be copied to the host")
+        self.cost = cost
+
+
+def load_original(case: Case) -> Original:
+    matcher = load_matcher(case)
+    assert case.logits is not None
+    assert case.labels is not None
+    groups = (case.shape.groups,) if case.shape.groups > 1 else ()
+    layers = [
+        {"logits": logits, "pred_boxes": boxes}
+        for logits, boxes in zip(case.logits, case.pred, strict=True)
+    ]
+    split = zip(case.labels.split(case.counts), case.target.split(case.counts), strict=True)
+    targets = [{"class_labels": labels, "boxes": boxes} for labels, boxes in split]
+
+    def matches() -> Matches:
+        return [matcher(layer, targets, *groups) for layer in layers]
+
+    def costs() -> list[Tensor]:
+        found = []
+        with _stopped_at_copies():
+            for layer in layers:
+                try:
+                    matcher(layer, targets, *groups)
+                except _CopyReachedError as reached:
+                    found.append(reached.cost)
+        return found
+
+    if len(costs()) != len(layers):
+        raise UnavailableError("this transformers copies no cost to the host")
+    return Original(matches, costs)
+
+
+def load_matcher(case: Case) -> Callable[..., Any]:
+    weights = case.cost.class_weight, case.cost.l1_weight, case.cost.iou_weight
+    if case.cost.class_mode == "softmax":
+        module = transformers_loss("loss_for_object_detection")
+        return module.HungarianMatcher(*weights)  # type: ignore[no-any-return]
+    if case.shape.groups > 1:
+        module = transformers_loss("loss_lw_detr")
+        return module.LwDetrHungarianMatcher(*weights)  # type: ignore[no-any-return]
+    names = ("matcher_class_cost", "matcher_bbox_cost", "matcher_giou_cost")
+    config = dict(zip(names, weights, strict=True))
+    module = transformers_loss("loss_rt_detr")
+    return module.RTDetrHungarianMatcher(  # type: ignore[no-any-return]
+        SimpleNamespace(**config, use_focal_loss=True, matcher_alpha=FOCAL_ALPHA, matcher_gamma=2.0)
+    )
+
+
+@contextmanager
+def _stopped_at_copies() -> Iterator[None]:
+    """unittest.mock would take a good part of what is timed."""
+
+    def stop(cost: Tensor) -> Tensor:
+        raise _CopyReachedError(cost)
+
+    Tensor.cpu = stop  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        del Tensor.cpu  # which is inherited
+
+
+# --- Whole matchers, whose end is SciPy's assignment on the host ---
+
+
+def hungarian(case: Case, costs: Tensor) -> tuple[Tensor, Tensor]:
+    return hungarian_match(costs, case.offsets, groups=case.shape.groups)
+
+
+def load_loop(case: Case) -> Callable[[Tensor], Matches]:
+    """One copy, then SciPy block by block, and the result as the originals leave it."""
+    assign = scipy_assignment()
+    own = [case.own(image) for image in range(len(case.counts))]
+    groups = case.shape.groups
+    size = case.shape.queries // groups
+
+    def match(block: np.ndarray[Any, Any]) -> tuple[Tensor, Tensor]:
+        found = [assign(block[group * size : (group + 1) * size]) for group in range(groups)]
+        src = np.concatenate([rows + group * size for group, (rows, _) in enumerate(found)])
+        tgt = np.concatenate([each for _, each in found])
+        return torch.from_numpy(src), torch.from_numpy(tgt)
+
+    return lambda costs: [
+        [match(layer[:, columns]) for columns in own] for layer in costs.cpu().numpy()
+    ]
+
+
+def collated(case: Case, matches: Matches) -> tuple[Tensor, Tensor]:
+    """As `hungarian_match` gives it."""
+    return collate_matches(matches, case.counts, case.shape.queries, device=case.pred.device)
+
+
+# --- Agreement: each entry beside the padded formula in fp64; assignments as good as SciPy's ---
+
+# A term's factor, a sign, and at most three additions to the other terms; L1 has 3 roundings of its
+# own besides, for the differences of its numbers are exact.
+FACTOR_ROUNDINGS = 8
+
+# An exponential, a logarithm, an arctangent: 4 ulp at most, of 2 units each. A logarithm near 0 may
+# be an approximation of a GPU's: as many units, absolutely.
+FUNCTION_ROUNDINGS = 8
+
+# Of sigmoid(x): the exponential, 1 + it, the quotient, which a GPU approximates to 2 ulp. Compiled
+# for a GPU the exponential is one of base 2, whose argument is rounded: x log2(e) < 2 x units.
+# Then 1 - p has those of p, and its own.
+SIGMOID_ROUNDINGS = FUNCTION_ROUNDINGS + 1 + 4 + 2 * LARGEST_LOGIT
+
+# v is 4 / pi^2 d^2 with |d| <= pi / 2. Each angle, also at most pi / 2, has 3 roundings of its
+# quotient (which changes it by less than half of what they change, relatively) and its function's:
+# d is wrong by 2 * (pi / 2) * 10 + 2 and v by 8 / pi^2 * (pi / 2) * 34 + 4 < 48. Of
+# alpha v = v^2 / (1 - iou + v) the derivative by v is at most 2, and by iou at most 1; rho^2 / c^2
+# is at most 1 and has 12. All in all 2 * 48 + 2 * LOSS_ROUNDINGS + 12 and a few of sums.
+CIOU_ROUNDINGS = 192
+
+
+@dataclass(frozen=True)
+class CostTruth:
+    """Of one image in all layers, (layers, queries, true boxes): the cost in fp64, and how far a
+    correct peer may be from it."""
+
+    cost: Tensor
+    allowed: Tensor
+
+
+def truths(case: Case) -> list[CostTruth]:
+    """Of each image."""
+    return [_truth(case, image) for image in range(len(case.counts))]
+
+
+def _truth(case: Case, image: int) -> CostTruth:
+    own, cost = case.own(image), case.cost
+    pred, target = case.pred[:, image, None].double(), case.target[None, own].double()
+    logits = labels = None
+    if case.logits is not None:
+        assert case.labels is not None
+        logits, labels = case.logits[:, image, None].double(), case.labels[None, own]
+    exact = padded_cost(pred, logits, target, labels, cost)[:, 0]
+    if cost.loss == "ciou":
+        return CostTruth(exact, torch.full_like(exact, CIOU_ROUNDINGS * UNIT))
+    # GIoU is at most 1, made of a quotient at most 1 and one of at most 2.
+    roundings = cost.iou_weight * 2 * (LOSS_ROUNDINGS + FACTOR_ROUNDINGS)
+    distance = torch.cdist(pred, target.expand(len(pred), -1, -1, -1), p=1)[:, 0]
+    allowed = UNIT * (roundings + cost.l1_weight * FACTOR_ROUNDINGS * distance)
+    if logits is not None:
+        assert labels is not None
+        allowed += UNIT * cost.class_weight * class_roundings(logits, labels, cost.class_mode)[:, 0]
+    return CostTruth(exact, allowed)
+
+
+def class_roundings(logits: Tensor, labels: Tensor, mode: str) -> Tensor:
+    """How many units a class term may be wrong by."""
+    if mode == "softmax":
+        # p = exp(x - s) or exp(x - m) / sum, with m the largest logit and s at most m + log C. Of
+        # each difference the rounding is of its size, that of s too, and an error in an exponent is
+        # one of its power, relatively: x - s, s, a sum's x - m are below 2 m + log C. The sum
+        # itself has C - 1, and three functions and the quotient their own.
+        size = class_cost(logits, labels, mode).abs()
+        largest = logits.abs().amax(-1, keepdim=True)
+        classes = logits.shape[-1]
+        exponents = 4 * (2 * largest + math.log(classes))
+        return size * (exponents + classes + 4 * FUNCTION_ROUNDINGS + FACTOR_ROUNDINGS)
+    index = labels[:, None].expand(*logits.shape[:-1], -1)
+    p = logits.gather(-1, index).sigmoid()
+    rest = 1 - p
+    # A logarithm's is that of its argument, relatively, and its own; a square's twice its side's.
+    log_p, log_rest = -(p + CLOSE_TO_ZERO).log(), -(rest + CLOSE_TO_ZERO).log()
+    positive = rest**2 * (SIGMOID_ROUNDINGS + 1 + FUNCTION_ROUNDINGS * (1 + log_p))
+    positive += 2 * rest * (SIGMOID_ROUNDINGS + 1) * log_p
+    of_rest = (SIGMOID_ROUNDINGS * p + 2) / rest
+    negative = p**2 * (of_rest + FUNCTION_ROUNDINGS * (1 + log_rest))
+    negative += p**2 * 2 * SIGMOID_ROUNDINGS * log_rest
+    # Either power has its own besides.
+    factors = (FACTOR_ROUNDINGS + FUNCTION_ROUNDINGS) * (rest**2 * log_p + p**2 * log_rest)
+    return FOCAL_ALPHA * positive + (1 - FOCAL_ALPHA) * negative + factors
+
+
+def check(name: str, costs: Costs, case: Case, expected: list[CostTruth]) -> None:
+    """DisagreementError, unless all entries are right."""
+    result = costs.call()
+    for image, right in enumerate(expected):
+        for layer, (exact, allowed) in enumerate(zip(right.cost, right.allowed, strict=True)):
+            found = costs.block(result, layer, image)
+            if found.shape != exact.shape:
+                raise DisagreementError(
+                    f"{name}: {tuple(found.shape)} entries for {tuple(exact.shape)}; {case.kind}"
+                )
+            # NaN must fail, hence "not within" and not "beyond".
+            wrong = ~((found.double() - exact).abs() <= allowed)
+            if bool(wrong.any()):
+                at = query, box = tuple(wrong.nonzero()[0].tolist())
+                raise DisagreementError(
+                    f"{name}: {found[at].item():.9g} for query {query} and box {box} in image "
+                    f"{image} of layer {layer}, but the formula in fp64 gives "
+                    f"{exact[at].item():.9g}; allowed difference {allowed[at].item():.2g}; "
+                    f"{case.kind}"
+                )
+
+
+def check_same(name: str, found: tuple[Tensor, Tensor], loop: tuple[Tensor, Tensor]) -> None:
+    """The same pairs in each layer, in any order."""
+    for which, one, other in zip(("pred", "target"), _ordered(found), _ordered(loop), strict=True):
+        if not torch.equal(one, other):
+            raise DisagreementError(f"{name}: {which}_index is not SciPy's on each image")
+
+
+def _ordered(pairs: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    pred_index, order = pairs[0].sort()
+    return pred_index, pairs[1].gather(-1, order)
+
+
+def check_best(
+    name: str, matches: Matches, best: Matches, case: Case, right: list[CostTruth]
+) -> None:
+    """A match that is best for costs that are wrong by `allowed` is, with the true costs, worse
+    than the best by no more than all that its entries and the best's may be wrong by."""
+    for layer, (found, wanted) in enumerate(zip(matches, best, strict=True)):
+        for image, ((src, tgt), best_pairs) in enumerate(zip(found, wanted, strict=True)):
+            place = f"image {image} of layer {layer}"
+            size = case.shape.queries // case.shape.groups
+            for group in range(case.shape.groups):
+                own = src // size == group
+                n = min(size, case.counts[image])
+                if not len(src[own].unique()) == len(tgt[own].unique()) == int(own.sum()) == n:
+                    raise DisagreementError(f"{name}: {place} is not matched")
+            cost, allowed = right[image].cost[layer].cpu(), right[image].allowed[layer].cpu()
+            excess = cost[src, tgt].sum() - cost[best_pairs].sum()
+            may = allowed[src, tgt].sum() + allowed[best_pairs].sum()
+            if not abs(excess) <= may:
+                raise DisagreementError(
+                    f"{name}: {place} is matched at {excess:.3g} more than needed; allowed "
+                    f"{may:.2g}; {case.kind}"
+                )
+
+
+# --- Measuring ---
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cases", nargs="+", choices=SHAPES, default=SHAPES, help="default: all")
+
+
+def measure(run: Run) -> None:
+    chosen = cases(run)
+    for case in run.each(chosen):
+        costs = run.load(variants(case.kind), case)
+        whole = agreed_calls(run, case, costs)
+        columns = case.columns | {"pass": "cost"}
+        run.time(columns, _calls(costs) | limits(case), ("stream", "host", "gpu"))
+        for each, calls in whole.items():  # all wait for the device
+            run.time(case.columns | {"pass": each}, calls, ("stream",))
+    for case in run.each(chosen):
+        costs = run.load(variants(case.kind), case)
+        columns = case.columns | {"pass": "cost"}
+        run.count(columns, _calls(costs), partial(_counts, run.device))
+        run.show(columns)
+
+
+def cases(run: Run) -> dict[str, Callable[[], Case]]:
+    shapes = SHAPES if run.device.type == "cuda" else SHAPES_ON_CPU
+    if run.quick:
+        shapes = QUICK_SHAPES
+    return {kind: partial(make_case, kind, shapes[kind], run.device) for kind in run.options.cases}
+
+
+def agreed_calls(run: Run, case: Case, costs: dict[str, Costs]) -> dict[str, Calls]:
+    """What goes as far as an assignment, when all of it is right."""
+    expected = truths(case)
+    for name, each in costs.items():
+        check(name, each, case, expected)
+    if case.kind in WRITING:
+        return {}
+    try:
+        loop = load_loop(case)
+    except UnavailableError as reason:
+        run.skip("matching", str(reason))
+        return {}
+    call = costs["boxloss"].call
+    cost = call()
+    best = loop(cost)
+    check_same("hungarian_match", hungarian(case, cost), collated(case, best))
+    matching: Calls = {"boxloss": lambda: hungarian(case, call())}
+    if "original" in costs:
+        original = load_original(case).matches
+        check_best("original", original(), best, case, expected)
+        matching["original"] = original
+    assignment: Calls = {
+        "hungarian_match": lambda: hungarian(case, cost),
+        "loop": lambda: loop(cost),
+        "loop + collate_matches": lambda: collated(case, loop(cost)),
+    }
+    return {"matching": matching, "assignment": assignment}
+
+
+def _calls(costs: dict[str, Costs]) -> Calls:
+    return {name: each.call for name, each in costs.items()}
+
+
+def _counts(device: torch.device, name: str, call: Call) -> dict[str, float]:
+    return counts_on(device, call, is_compiled=name == "torch.compile")
