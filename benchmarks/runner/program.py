@@ -169,6 +169,8 @@ def commit() -> str:
 def draw(study: ModuleType, results: Results, folder: Path) -> None:
     from .pictures import save_figure
 
+    if not results.rows:  # all was skipped
+        return
     for name, make in getattr(study, "PICTURES", {}).items():
         figure = make(results.frame(), results.machine)
         if figure is not None:

@@ -9,10 +9,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
-from rich.console import Console
 from torch import Tensor
 
 from .clocks import (
@@ -26,7 +25,9 @@ from .clocks import (
     wall_samples,
 )
 from .results import OWN, Results, Row, summary
-from .tables import table
+
+if TYPE_CHECKING:
+    from rich.console import Console  # which tests that import a study may lack
 
 THOROUGH, QUICK = Effort(0.5, 5), Effort(0.02, 3)
 HOST_CLOCKS = {"wall": wall_samples, "stream": stream_samples, "host": host_samples}
@@ -233,6 +234,8 @@ class Run:
     ) -> None:
         """What was recorded of just these columns, a variant in each line; `ratios` to the first
         one's of these quantities, by default of all."""
+        from .tables import table
+
         chosen = [
             row
             for row in self.results.having(columns)
@@ -264,5 +267,7 @@ def _gradient(leaf: Tensor, loss: Callable[[], Tensor]) -> Tensor:
 
 
 def open_console() -> Console:
+    from rich.console import Console
+
     # Without a terminal rich assumes 80 columns, which the tables exceed.
     return Console(highlight=False, width=None if sys.stdout.isatty() else 120)

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torchvision.models.detection.fcos import FCOSHead
 
-from benchmarks.detectors.agreement import SCORE_ROUNDINGS, X
+from benchmarks.studies.detectors.agreement import SCORE_ROUNDINGS, X
 from examples import fcos
 from examples.training import torchvision_batch
 
@@ -95,8 +95,8 @@ def test_losses_and_gradients(
     assert (gradients[name].abs().amax() > 0) == (pairs > 0)
 
     # The rest is the same formulas. What each entry, and its gradient before the division, is wrong
-    # by is SCORE_ROUNDINGS of benchmarks/detectors/agreement.py, for scores of at most X; N of them
-    # are added up in another order: by N u of their sum, for none is negative.
+    # by is SCORE_ROUNDINGS of benchmarks/studies/detectors/agreement.py, for scores of at most X; N
+    # of them are added up in another order: by N u of their sum, for none is negative.
     outputs = values["head_outputs"]
     for loss, output in (("classification", "cls_logits"), ("bbox_ctrness", "bbox_ctrness")):
         assert outputs[output].abs().max() <= X

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..common.agreement import (
+from ...runner.agreement import (
     GRADIENT_ROUNDINGS,
     LOSS_ROUNDINGS,
     UNIT,
@@ -28,15 +28,20 @@ from ..common.agreement import (
     steepness,
     sum_roundings,
 )
-from ..matched_pairs import agreement as matched_pairs
-from ..matched_pairs.cases import Case as PairCase
-from ..matcher.cases import LARGEST_LOGIT
-from . import plain
-from .cases import CRITERION, MATCHER_AND_BOXES, Case
-from .criteria import Step
-from .dense_cases import BINS, BOX_LEAVES, DenseCase
-from .detr_cases import EOS_COEFFICIENT, GIOU_WEIGHT, L1_WEIGHT, VFL_WEIGHT, DetrCase
-from .variants import load_aligned, matched
+from .. import matched_pairs
+from ..matcher import LARGEST_LOGIT
+from .cases import (
+    BINS,
+    CRITERION,
+    EOS_COEFFICIENT,
+    GIOU_WEIGHT,
+    L1_WEIGHT,
+    VFL_WEIGHT,
+    Case,
+    DenseCase,
+    DetrCase,
+)
+from .criteria import EPS, Step, matched, our_step, plain_operators
 
 FACTOR_ROUNDINGS = 8  # a weight, a normalizer, and their quotient or product with a pair's
 X = LARGEST_LOGIT
@@ -59,7 +64,7 @@ CIOU_LOSS, CIOU_ROUNDINGS, CIOU_ASPECT_ROUNDINGS = 2.5, 100, 250
 # Ultralytics adds its eps to heights as well. With e = eps / side that changes an area by e of it,
 # an IoU by 2 e, v by 1.3 e, alpha v by 3.3 e: a loss by less than 6 e. A derivative is a sum of at
 # most some 10 quotients of lengths, over a side: 60 e / side.
-CIOU_EPS_LOSS, CIOU_EPS_GRADIENT = 6 * plain.EPS, 60 * plain.EPS
+CIOU_EPS_LOSS, CIOU_EPS_GRADIENT = 6 * EPS, 60 * EPS
 
 
 @dataclass(frozen=True)
@@ -74,45 +79,43 @@ class Bounds:
 Truths = dict[str, Truth]  # of leaves; all with the same loss
 
 
-def truths(case: Case, measured: str) -> Truths:
+def truths(case: Case) -> Truths:
     exact = case.in_double()
-    loss = load_aligned(exact, measured)()
-    names = case.measured[measured]
-    gradients = torch.autograd.grad(loss, [exact.leaves[name] for name in names])
-    bounds = _detr_bounds(case, measured) if isinstance(case, DetrCase) else _dense_bounds(case)
+    loss = our_step(exact, plain_operators(exact.counts))()
+    bounds = _detr_bounds(case) if isinstance(case, DetrCase) else _dense_bounds(case)
     return {
         name: Truth(loss.item(), bounds.loss, gradient, bounds.gradients[name].expand_as(gradient))
-        for name, gradient in zip(names, gradients, strict=True)
+        for name, gradient in zip(case.wanted, exact.gradients(loss), strict=True)
     }
 
 
 def check(name: str, step: Step, case: Case, expected: Truths) -> None:
     """DisagreementError, unless the loss and all gradients are right on this case."""
     loss = step()
-    gradients = torch.autograd.grad(loss, [case.leaves[leaf] for leaf in expected])
-    for (leaf, truth), gradient in zip(expected.items(), gradients, strict=True):
-        compare(name, loss.detach(), gradient, truth, f"{leaf} of {case.name}")
+    for leaf, gradient in zip(case.wanted, case.gradients(loss), strict=True):
+        about = f"{leaf} of {case.kind}, {case.part}"
+        compare(name, loss.detach(), gradient, expected[leaf], about)
 
 
-# DETR's kind
+# --- DETR's kind ---
 
 
-def _detr_bounds(case: DetrCase, measured: str) -> Bounds:
+def _detr_bounds(case: DetrCase) -> Bounds:
     bounds = _box_bounds(case)
-    if measured == CRITERION:
+    if case.part == CRITERION:
         with torch.no_grad():
             scores = case.scores(case.leaves).double()
         of_scores = _cross_entropy if case.kind == "detr" else _varifocal
         loss, gradient = of_scores(case, scores)
-        leaves = case.measured[CRITERION][:2]
-        bounds += Bounds(loss * UNIT, dict.fromkeys(leaves, scores.new_tensor(gradient * UNIT)))
+        allowed = scores.new_tensor(gradient * UNIT)
+        bounds += Bounds(loss * UNIT, dict.fromkeys(case.score_leaves, allowed))
     return bounds
 
 
 def _box_bounds(case: DetrCase) -> Bounds:
     exact = case.in_double()
-    _, _, *indices = matched(exact, plain.operators(case.counts))
-    pairs = PairCase(
+    _, _, *indices = matched(exact, plain_operators(case.counts))
+    pairs = matched_pairs.Case(
         case.kind,
         "f32/f32",
         case.shape,
@@ -127,7 +130,7 @@ def _box_bounds(case: DetrCase) -> Bounds:
     )
     sums = matched_pairs.truth(pairs).sums
     # Back to where the layers come from.
-    leaves = {name: case.leaves[name].double() for name in case.measured[MATCHER_AND_BOXES]}
+    leaves = {name: case.leaves[name].double() for name in case.box_leaves}
     allowed = torch.autograd.grad(case.boxes(leaves), [*leaves.values()], sums.gradient_allowed)
     return Bounds(sums.loss_allowed, dict(zip(leaves, allowed, strict=True)))
 
@@ -153,7 +156,7 @@ def _cross_entropy(case: DetrCase, scores: Tensor) -> tuple[float, float]:
     return layers * (of_one + 2 * of_sums * largest), (of_one + of_sums) / weights
 
 
-# Anchors
+# --- Anchors ---
 
 
 def _dense_bounds(case: DenseCase) -> Bounds:
@@ -172,7 +175,7 @@ def _dense_bounds(case: DenseCase) -> Bounds:
     else:
         loss = UNIT * 2 * (LOSS_ROUNDINGS + of_sum) * total
         gradient = UNIT * (GRADIENT_ROUNDINGS + FACTOR_ROUNDINGS) * slope
-    name = BOX_LEAVES[case.kind]
+    name = "pred_bboxes" if case.kind == "yolo" else "bbox_regression"
     spread = torch.zeros_like(case.leaves[name], dtype=torch.float64)
     spread[found.where] = (weight * gradient)[:, None] * found.leverage
     bounds = Bounds(loss, {name: spread})

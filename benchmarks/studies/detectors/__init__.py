@@ -1,0 +1,229 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What do a real detector's losses cost, with its own code and with boxloss in its place?
+
+From a head's output to the gradient that it gets; no network is run. "criterion" is all of a
+detector's losses; "matcher and boxes" is what of them has to do with boxes: the matcher, GIoU and
+L1; "box loss" is RetinaNet's "giou" on decoded boxes, and YOLO's CIoU together with its
+distribution focal loss. original is the installed project's own code, boxloss is examples/, and
+vectorized is examples/ with plain torch in place of boxloss. torch.compile is vectorized compiled
+for these very shapes, and "boxloss, compiled" likewise. SciPy's assignment, without which there is
+no DETR, is part of every time. A second pass counts what a call asks for. Needs SciPy for DETRs;
+transformers (with PIL), torchvision and ultralytics, each for its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+
+from ...runner.clocks import Call, Calls
+from ...runner.counts import counts_on
+from ...runner.run import Run, UnavailableError
+from . import agreement
+from .cases import MATCHER_AND_BOXES, PARTS, QUICK_SHAPES, SHAPES, Case, make_case
+from .criteria import Operators, Step, fused_operators, our_step, own_step, plain_operators
+
+# --- Variants ---
+
+
+@dataclass(frozen=True)
+class Variant:
+    load: Callable[[Case], Step]  # raises UnavailableError
+    slow_to_start: bool = False  # left out by --quick
+
+
+def load_boxloss(case: Case) -> Step:
+    return our_step(case, fused_operators(case.counts))
+
+
+def load_vectorized(case: Case) -> Step:
+    return our_step(case, plain_operators(case.counts))
+
+
+def load_compiled(case: Case, operators: Callable[..., Operators]) -> Step:
+    """For these very shapes. What is awaited, or is for the host, stands between the graphs."""
+    step = our_step(case, operators(case.counts, compiled=True))
+    compiled = torch.compile(lambda: step(), dynamic=False)
+    try:
+        case.gradients(compiled())
+    except RuntimeError as error:
+        raise UnavailableError(f"cannot be compiled: {str(error).splitlines()[0]}") from error
+    return compiled
+
+
+# The first is what ratios are taken to.
+VARIANTS = {
+    "boxloss": Variant(load_boxloss),
+    "boxloss, compiled": Variant(partial(load_compiled, operators=fused_operators), True),
+    "torch.compile": Variant(partial(load_compiled, operators=plain_operators), True),
+    "vectorized": Variant(load_vectorized),
+    "original": Variant(own_step),
+}
+
+# --- Measuring ---
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cases", nargs="+", choices=PARTS, default=PARTS, help="default: all")
+
+
+def measure(run: Run) -> None:
+    chosen = chosen_cases(run)
+    unavailable = set()
+    for case in run.each(chosen):
+        try:
+            expected = agreement.truths(case)
+        except UnavailableError as reason:
+            unavailable.add(name_of(case.kind, case.part))
+            run.skip(name_of(case.kind, case.part), str(reason))
+            continue
+        steps = run.load(VARIANTS, case)
+        for name, step in steps.items():
+            agreement.check(name, step, case, expected)
+        run.time(case.columns, calls_of(case, steps), ("stream", "host"))
+    found = {name: make for name, make in chosen.items() if name not in unavailable}
+    for case in run.each(found):
+        calls = calls_of(case, run.load(VARIANTS, case))
+        run.count(case.columns, calls, partial(_counts, run.device))
+        run.show(case.columns)
+
+
+def chosen_cases(run: Run) -> dict[str, Callable[[], Case]]:
+    shapes = QUICK_SHAPES if run.quick else SHAPES
+
+    def make(kind: str, part: str) -> Case:
+        return make_case(kind, part, shapes[kind]).mapped(lambda each: each.to(run.device))
+
+    return {
+        name_of(kind, part): partial(make, kind, part)
+        for kind in run.options.cases
+        for part in PARTS[kind]
+    }
+
+
+def name_of(kind: str, part: str) -> str:
+    return f"{kind}, {part}"
+
+
+def calls_of(case: Case, steps: Mapping[str, Step]) -> Calls:
+    return {name: partial(_call, case, step) for name, step in steps.items()}
+
+
+def _call(case: Case, step: Step) -> object:
+    return case.gradients(step())
+
+
+def _counts(device: torch.device, name: str, call: Call) -> dict[str, float]:
+    return counts_on(device, call, VARIANTS[name].slow_to_start)
+
+
+# --- Pictures ---
+
+TITLE = "Losses of one training step, forward + backward"
+KINDS = {
+    "detr": "DETR",
+    "rtdetr": "RT-DETR",
+    "rtdetr-dense": "RT-DETR, crowded",
+    "fcos": "FCOS",
+    "retinanet": "RetinaNet",
+    "yolo": "YOLO",
+}
+IN_WORDS = {"criterion": "all losses", MATCHER_AND_BOXES: "matcher and box losses"}
+
+
+def milliseconds(frame: Any) -> Any:
+    """A row for each case and part, a column for each variant."""
+    from ...runner.pictures import pick
+
+    timed = pick(frame, quantity="stream")
+    by_place = timed.pivot(index=["case", "part"], columns="variant", values="median") / 1000
+    return by_place.loc[list(dict.fromkeys(zip(timed["case"], timed["part"], strict=True)))]
+
+
+def labels(times: Any) -> list[str]:
+    return [f"{KINDS[kind]}\n{IN_WORDS.get(part, part)}" for kind, part in times.index]
+
+
+def draw_all(frame: Any, machine: Mapping[str, str]) -> Any:
+    """Each variant's part of the original's time."""
+    from ...runner.pictures import (
+        BLUE,
+        DARK,
+        GREY,
+        PALE,
+        PALE_BLUE,
+        plt,
+        quiet_axes,
+        title_figure,
+        where,
+    )
+
+    marked = {
+        "vectorized": ("vectorized plain torch", GREY, "s"),
+        "torch.compile": ("vectorized, compiled", DARK, "D"),
+        "boxloss, compiled": ("boxloss, compiled", PALE_BLUE, "o"),
+        "boxloss": ("boxloss", BLUE, "o"),
+    }
+    times = milliseconds(frame)
+    if "original" not in times:
+        return None
+    figure, panel = plt.subplots(figsize=(9, 0.9 + 0.5 * len(times)), layout="constrained")
+    places = range(len(times))
+    panel.axvline(1, color=DARK, linewidth=1)
+    for name, (label, colour, marker) in marked.items():
+        if name in times:
+            parts = times[name] / times["original"]
+            panel.plot(parts, places, marker, label=label, color=colour, markersize=7)
+    panel.set_yticks(places, labels(times))
+    panel.invert_yaxis()
+    panel.set_xlim(left=0)
+    panel.set_xlabel("wall time, as a part of that of the detector's own code", fontsize=8)
+    panel.grid(color=PALE, linewidth=0.6)
+    quiet_axes(panel)
+    panel.tick_params(left=False, bottom=False)
+    figure.legend(loc="outside lower center", ncols=len(marked), fontsize=8, frameon=False)
+    title_figure(figure, f"{TITLE}: {where(machine)}")
+    return figure
+
+
+def draw_before_and_after(frame: Any, machine: Mapping[str, str]) -> Any:
+    """How much is left of the original's time; of a DETR for its matcher and boxes."""
+    from ...runner.pictures import BLUE, DARK, GREY, number, plt, title_figure, where
+
+    times = milliseconds(frame)
+    if "original" not in times:
+        return None
+    times = times.dropna(subset="original").groupby(level="case", sort=False).head(1)
+    left = times["boxloss"] / times["original"]
+    figure, panel = plt.subplots(figsize=(9, 0.9 + 0.62 * len(times)), layout="constrained")
+    places = range(len(times))
+    before = panel.barh([place - 0.2 for place in places], 1, 0.36, color=GREY)
+    after = panel.barh([place + 0.2 for place in places], left, 0.36, color=BLUE)
+    its_own = [f"{number(each)} ms, its own code" for each in times["original"]]
+    panel.bar_label(before, its_own, padding=4)
+    ours = [
+        f"{number(each)} ms with boxloss: {_times(1 / part)} as fast"
+        for each, part in zip(times["boxloss"], left, strict=True)
+    ]
+    panel.bar_label(after, ours, padding=4, color=BLUE, weight="bold")
+    panel.set_yticks(places, labels(times))
+    panel.tick_params(axis="y", length=0)
+    panel.set_xlim(0, 1.35)
+    panel.set_xticks([])
+    panel.invert_yaxis()
+    panel.spines[:].set_visible(False)
+    title_figure(figure, f"{TITLE}\n{where(machine)}", fontsize=11, color=DARK)
+    return figure
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.{0 if ratio >= 10 else 1}f} times"
+
+
+PICTURES = {"detectors": draw_all, "before-and-after": draw_before_and_after}

@@ -1,0 +1,379 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a detector hands to its criterion in one training step.
+
+Corners are exact in float32, also those that a head decodes, and a predicted corner never meets a
+true one, as in the other studies. All is drawn on the host: the same numbers on every device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
+
+from ...runner.run import Row
+from ..matched_pairs import STEP, drawn_boxes, predictions, relative
+from ..matcher import FOCAL, FOCAL_ALPHA, LARGEST_LOGIT, SOFTMAX, Cost, Shape, box_counts
+
+MATCHER_AND_BOXES, CRITERION, BOX_LOSS = "matcher and boxes", "criterion", "box loss"
+PARTS = {
+    "detr": (MATCHER_AND_BOXES, CRITERION),
+    "rtdetr": (MATCHER_AND_BOXES, CRITERION),
+    "rtdetr-dense": (MATCHER_AND_BOXES, CRITERION),
+    "fcos": (CRITERION,),
+    "retinanet": (BOX_LOSS,),
+    "yolo": (BOX_LOSS,),
+}
+
+
+@dataclass(frozen=True)
+class Anchors:
+    images: int
+    anchors: int
+    foreground: float  # of the anchors
+    classes: int = 0
+
+
+# The last layer of rtdetr is the encoder.
+SHAPES = {
+    "detr": Shape(6, 8, 100, 91, SOFTMAX),
+    "rtdetr": Shape(7, 16, 300, 80, FOCAL),
+    "rtdetr-dense": Shape(7, 16, 300, 80, FOCAL, boxes=125),
+    "fcos": Anchors(2, 17_829, 0.03, 91),
+    "retinanet": Anchors(2, 159_882, 0.002),
+    "yolo": Anchors(16, 8400, 0.01, 80),
+}
+QUICK_SHAPES = {
+    "detr": Shape(3, 3, 20, 7, SOFTMAX),
+    "rtdetr": Shape(3, 4, 30, 8, FOCAL),
+    "rtdetr-dense": Shape(3, 3, 40, 8, FOCAL, boxes=25),
+    "fcos": Anchors(2, 500, 0.03, 7),
+    "retinanet": Anchors(2, 2000, 0.01),
+    "yolo": Anchors(3, 400, 0.05, 7),
+}
+SPREAD = 0.2  # from 100 to 150 boxes, of 125
+# What they weigh in the loss; in both models.
+L1_WEIGHT, GIOU_WEIGHT = 5, 2
+VFL_WEIGHT, EOS_COEFFICIENT = 1, 0.1
+BOXES = 8  # in each image with anchors
+BINS = 16  # in which YOLO predicts a side
+
+Self = TypeVar("Self", bound="Case")
+
+
+@dataclass(frozen=True)
+class Case:
+    kind: str
+    part: str  # of PARTS
+    shape: str  # for people
+    counts: tuple[int, ...]  # true boxes of each image
+    pairs: int
+    inputs: dict[str, Any]  # of the criterion, by its own names
+    leaves: dict[str, Tensor]  # its predictions, likewise; all require their gradients
+
+    @property
+    def columns(self) -> Row:
+        about = {"case": self.kind, "shape": self.shape, "boxes": sum(self.counts)}
+        return about | {"pairs": self.pairs, "part": self.part}
+
+    @property
+    def wanted(self) -> list[str]:
+        """The leaves whose gradients are."""
+        return list(self.leaves)
+
+    @property
+    def device(self) -> torch.device:
+        return next(iter(self.leaves.values())).device
+
+    def gradients(self, loss: Tensor) -> tuple[Tensor, ...]:
+        return torch.autograd.grad(loss, [self.leaves[name] for name in self.wanted])
+
+    def mapped(self: Self, change: Callable[[Tensor], Tensor]) -> Self:
+        def changed(value: Any) -> Any:
+            return change(value) if isinstance(value, Tensor) else value
+
+        inputs = tree_map(changed, self.inputs)
+        leaves = {n: change(each.detach()).requires_grad_() for n, each in self.leaves.items()}
+        return replace(self, inputs=inputs, leaves=leaves)
+
+    def in_double(self: Self) -> Self:
+        return self.mapped(lambda each: each.double() if each.is_floating_point() else each)
+
+
+def make_case(kind: str, part: str, shape: Shape | Anchors, seed: int = 0) -> Case:
+    generator = torch.Generator().manual_seed(seed)
+    if isinstance(shape, Shape):
+        return _detr_case(kind, part, shape, generator)
+    make = {"fcos": _fcos, "retinanet": _retinanet, "yolo": _yolo}[kind]
+    return make(shape, _drawn(shape, generator), generator)
+
+
+def _logits(size: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    return (2 * torch.randn(*size, generator=generator)).clamp_(-LARGEST_LOGIT, LARGEST_LOGIT)
+
+
+# --- DETR and RT-DETR: the predictions of all layers, without denoising ---
+
+
+@dataclass(frozen=True)
+class DetrCase(Case):
+    cost: Cost  # the matcher's
+    score_leaves: tuple[str, str]
+    box_leaves: tuple[str, str]
+
+    @property
+    def wanted(self) -> list[str]:
+        return [*(self.score_leaves if self.part == CRITERION else ()), *self.box_leaves]
+
+    def scores(self, values: dict[str, Tensor]) -> Tensor:
+        """Of all layers, (layers, images, queries, classes), from leaves or their gradients."""
+        return self._stacked(*(values[name] for name in self.score_leaves))
+
+    def boxes(self, values: dict[str, Tensor]) -> Tensor:
+        return self._stacked(*(values[name] for name in self.box_leaves))
+
+    def layers(self) -> list[dict[str, Tensor]]:
+        """As the originals take them: the decoder's last one behind all others."""
+        scores, of_last = (self.leaves[name] for name in self.score_leaves)
+        boxes, its = (self.leaves[name] for name in self.box_leaves)
+        pairs = [(of_last, its)]
+        if self.kind == "detr":
+            scores, boxes = scores[:-1], boxes[:-1]
+        else:
+            pairs.append((scores[:, -1], boxes[:, -1]))
+            scores, boxes = scores[:, :-1].transpose(0, 1), boxes[:, :-1].transpose(0, 1)
+        pairs = [*zip(scores, boxes, strict=True), *pairs]
+        return [{"logits": logits, "pred_boxes": its} for logits, its in pairs]
+
+    def _stacked(self, layers: Tensor, last: Tensor) -> Tensor:
+        layers = layers[:-1] if self.kind == "detr" else layers.transpose(0, 1)
+        return torch.cat([layers, last[None]])
+
+
+def _detr_case(kind: str, part: str, shape: Shape, generator: torch.Generator) -> DetrCase:
+    """In each layer every true box has a query that is near it and knows its class, as when a
+    detector has learned something: no two ways to match are nearly as good. All other queries are
+    near some box of their image."""
+    counts = counts_of(shape, generator)
+    truths = [drawn_boxes(count, generator) for count in counts]
+    labels = [torch.randint(shape.classes, (count,), generator=generator) for count in counts]
+    lead = (shape.layers, shape.images, shape.queries)
+    # DETR has "no object" as one class more.
+    scores = 2 * torch.randn(*lead, shape.classes + (kind == "detr"), generator=generator) - 2
+    boxes = torch.empty(*lead, 4)
+    for layer in range(shape.layers):
+        for image, (own, wanted) in enumerate(zip(truths, labels, strict=True)):
+            near_to = torch.randint(len(own), (shape.queries,), generator=generator)
+            knowing = torch.randperm(shape.queries, generator=generator)[: len(own)]
+            near_to[knowing] = torch.arange(len(own))
+            boxes[layer, image] = predictions(own[near_to], generator)
+            scores[layer, image, knowing, wanted] += 4
+    scores.clamp_(-LARGEST_LOGIT, LARGEST_LOGIT)
+    targets = [
+        {"boxes": relative(own), "class_labels": wanted}
+        for own, wanted in zip(truths, labels, strict=True)
+    ]
+    # As the models have them: DETR's last layer stands twice, and RT-DETR's encoder apart.
+    if kind == "detr":
+        of_scores, of_boxes = ("outputs_class", "logits"), ("outputs_coord", "pred_boxes")
+    else:
+        of_scores = ("outputs_class", "enc_topk_logits")
+        of_boxes = ("outputs_coord", "enc_topk_bboxes")
+    leaves = {}
+    for names, values in ((of_scores, scores), (of_boxes, relative(boxes))):
+        layers = values if kind == "detr" else values[:-1].transpose(0, 1).contiguous()
+        for name, leaf in zip(names, (layers, values[-1].clone()), strict=True):
+            leaves[name] = leaf.requires_grad_()
+    return DetrCase(
+        kind,
+        part,
+        f"{shape.layers} layers x {shape.images} images x {shape.queries} queries",
+        counts,
+        shape.layers * sum(counts),
+        {"labels": targets, "config": _config(shape)},
+        leaves,
+        shape.cost,
+        of_scores,
+        of_boxes,
+    )
+
+
+def counts_of(shape: Shape, generator: torch.Generator) -> tuple[int, ...]:
+    if shape.boxes is None:
+        return box_counts(shape, seed=0)
+    least, most = (round(shape.boxes * (1 + sign * SPREAD)) for sign in (-1, 1))
+    return tuple(torch.randint(least, most + 1, (shape.images,), generator=generator).tolist())
+
+
+def _config(shape: Shape) -> SimpleNamespace:
+    """What either criterion reads of a model's."""
+    cost = shape.cost
+    return SimpleNamespace(
+        num_labels=shape.classes,
+        auxiliary_loss=True,
+        # DETR
+        decoder_layers=shape.layers,
+        class_cost=cost.class_weight,
+        bbox_cost=cost.l1_weight,
+        giou_cost=cost.iou_weight,
+        bbox_loss_coefficient=L1_WEIGHT,
+        giou_loss_coefficient=GIOU_WEIGHT,
+        eos_coefficient=EOS_COEFFICIENT,
+        # RT-DETR
+        matcher_class_cost=cost.class_weight,
+        matcher_bbox_cost=cost.l1_weight,
+        matcher_giou_cost=cost.iou_weight,
+        matcher_alpha=FOCAL_ALPHA,
+        matcher_gamma=2.0,
+        use_focal_loss=True,
+        weight_loss_vfl=VFL_WEIGHT,
+        weight_loss_bbox=L1_WEIGHT,
+        weight_loss_giou=GIOU_WEIGHT,
+        focal_loss_alpha=0.75,
+        focal_loss_gamma=2.0,
+    )
+
+
+# --- FCOS, RetinaNet and YOLO: predictions of all anchors, of which few have a true box ---
+
+
+class Pairs(NamedTuple):
+    """Foreground anchors of all images, for the agreement check."""
+
+    where: tuple[Tensor, ...]  # image and anchor
+    pred: Tensor  # (P, 4), as the head decodes it
+    target: Tensor  # (P, 4)
+    weight: Tensor  # (P): what the sum of losses is made with
+    # (P, 4): by how much a corner moves with a prediction's numbers; where two do, twice.
+    leverage: Tensor
+
+
+@dataclass(frozen=True)
+class DenseCase(Case):
+    found: Pairs
+
+    def mapped(self, change: Callable[[Tensor], Tensor]) -> DenseCase:
+        return replace(super().mapped(change), found=tree_map(change, self.found))
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """Of each anchor; a background one is near some box too."""
+
+    truths: Tensor  # (images, BOXES, 4)
+    matched: Tensor  # (images, anchors): the box in its image, or -1
+    target: Tensor  # (images, anchors, 4)
+    pred: Tensor  # (images, anchors, 4)
+
+
+def _drawn(shape: Anchors, generator: torch.Generator) -> _Drawn:
+    size = (shape.images, shape.anchors)
+    truths = drawn_boxes(shape.images * BOXES, generator)
+    box = torch.randint(BOXES, size, generator=generator)
+    target = truths[box + BOXES * torch.arange(shape.images)[:, None]]
+    pred = predictions(target.flatten(0, 1), generator).view_as(target)
+    matched = torch.full(size, -1)
+    for image in range(shape.images):
+        count = round(shape.anchors * shape.foreground) + image  # no two images have as many
+        chosen = torch.randperm(shape.anchors, generator=generator)[:count]
+        matched[image, chosen] = box[image, chosen]
+    return _Drawn(truths.view(shape.images, BOXES, 4), matched, target, pred)
+
+
+def _dense_case(
+    kind: str,
+    shape: Anchors,
+    drawn: _Drawn,
+    inputs: dict[str, Any],
+    leaves: dict[str, Tensor],
+    weight: Tensor,
+    leverage: Tensor,
+) -> DenseCase:
+    where = (drawn.matched >= 0).nonzero(as_tuple=True)
+    parts = (drawn.pred, drawn.target, weight, leverage.expand_as(drawn.pred))
+    return DenseCase(
+        kind,
+        *PARTS[kind],
+        f"{shape.images} images x {shape.anchors:,} anchors",
+        (BOXES,) * shape.images,
+        len(where[0]),
+        inputs,
+        {name: each.clone().requires_grad_() for name, each in leaves.items()},
+        Pairs(where, *(each[where] for each in parts)),
+    )
+
+
+def _fcos(shape: Anchors, drawn: _Drawn, generator: torch.Generator) -> DenseCase:
+    size = drawn.matched.shape
+    # A point lies in its true box, or else it had no centerness. It is of integers, and an anchor's
+    # side a power of two: decoding is exact.
+    first, last = drawn.target.floor().long().chunk(2, -1)
+    steps = torch.randint(2**20, first.shape, generator=generator)
+    points = (first + 1 + steps % (last - first)).float()
+    sides = 2.0 ** torch.randint(3, 8, (*size, 1), generator=generator)
+    to_corners = torch.cat([points - drawn.pred[..., :2], drawn.pred[..., 2:] - points], -1)
+    labels = torch.randint(shape.classes, (shape.images, BOXES), generator=generator)
+    inputs = {
+        "targets": [
+            {"boxes": boxes, "labels": each}
+            for boxes, each in zip(drawn.truths, labels, strict=True)
+        ],
+        "anchors": list(torch.cat([points - sides / 2, points + sides / 2], -1)),
+        "matched_idxs": list(drawn.matched),
+    }
+    leaves = {
+        "cls_logits": _logits((*size, shape.classes), generator),
+        "bbox_regression": to_corners / sides,
+        "bbox_ctrness": _logits((*size, 1), generator),
+    }
+    weight = torch.full(size, 1 / (drawn.matched >= 0).sum().item())
+    return _dense_case("fcos", shape, drawn, inputs, leaves, weight, sides)
+
+
+def _retinanet(shape: Anchors, drawn: _Drawn, generator: torch.Generator) -> DenseCase:
+    size = drawn.matched.shape
+    # Predictions have their anchors' sides, which are powers of two: decoding is exact.
+    sides = 2.0 ** torch.randint(2, 7, (*size, 2), generator=generator)
+    centres = ((drawn.pred[..., :2] + drawn.pred[..., 2:]) / 2 / STEP).floor() * STEP
+    moves = torch.randint(-8, 9, (*size, 2), generator=generator) / 16
+    points = centres - moves * sides
+    inputs = {
+        "targets": [{"boxes": boxes} for boxes in drawn.truths],
+        "anchors": list(torch.cat([points - sides / 2, points + sides / 2], -1)),
+        "matched_idxs": list(drawn.matched),
+    }
+    leaves = {"bbox_regression": torch.cat([moves, torch.zeros_like(moves)], -1)}
+    drawn = replace(drawn, pred=torch.cat([centres - sides / 2, centres + sides / 2], -1))
+    numbers = (drawn.matched >= 0).sum(1, keepdim=True)
+    weight = (1 / (numbers * shape.images)).expand(size)
+    return _dense_case("retinanet", shape, drawn, inputs, leaves, weight, 2 * sides.repeat(1, 1, 2))
+
+
+def _yolo(shape: Anchors, drawn: _Drawn, generator: torch.Generator) -> DenseCase:
+    """Boxes are in cells. One class of a foreground anchor has a score."""
+    size = drawn.matched.shape
+    foreground = drawn.matched >= 0
+    label = torch.randint(shape.classes, (*size, 1), generator=generator)
+    score = torch.where(foreground, 0.1 + 0.9 * torch.rand(size, generator=generator), 0)
+    scores = torch.zeros(*size, shape.classes).scatter_(2, label, score[..., None])
+    total = score.sum().clamp(min=1)
+    inputs = {
+        "anchor_points": torch.randint(256, (shape.anchors, 2), generator=generator) + 0.5,
+        "target_bboxes": drawn.target,
+        "target_scores": scores,
+        "target_scores_sum": total,
+        "fg_mask": foreground,
+        "imgsz": torch.tensor([640.0, 640.0]),
+        "stride": torch.full((shape.anchors, 1), 8.0),
+    }
+    leaves = {
+        "pred_dist": _logits((*size, 4 * BINS), generator),
+        "pred_bboxes": drawn.pred,
+    }
+    return _dense_case("yolo", shape, drawn, inputs, leaves, score / total, torch.ones(()))

@@ -1,0 +1,341 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Each detector's own criterion; what examples/ has in its place; and in that, plain torch.
+
+The plain operators have boxloss' names and are written with care: each box meets its own, all
+layers at once, and nobody waits for the device but for the cost, which SciPy wants, and for which
+of YOLO's anchors are foreground.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from itertools import accumulate, count
+from typing import Any
+
+import boxloss.torch
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ...common.losses import isolate_ultralytics, scipy_assignment, transformers_loss
+from ...runner.run import UnavailableError
+from ..matched_pairs import corners, giou_of, iou_and_union
+from ..matcher import FOCAL_ALPHA, Cost, ciou, padded_cost
+from .cases import BINS, GIOU_WEIGHT, L1_WEIGHT, MATCHER_AND_BOXES, Case, DetrCase
+
+isolate_ultralytics()  # which the example may be the first to import
+
+EPS = 1e-7
+Step = Callable[[], Tensor]  # the sum of all losses
+Operators = Mapping[str, Callable[..., Any]]
+
+# --- What the examples take from boxloss, and the same in plain torch ---
+
+
+def fused_operators(counts: tuple[int, ...], compiled: bool = False) -> Operators:
+    """boxloss' own, to which `counts` are nothing new."""
+    found = {name: getattr(boxloss.torch, name) for name in plain_operators(counts)}
+    return _with_eager_host(found) if compiled else found
+
+
+def plain_operators(counts: tuple[int, ...], compiled: bool = False) -> Operators:
+    """For images that have `counts` true boxes."""
+    found = {
+        "collate_ragged": boxloss.torch.collate_ragged,  # one cat and one copy
+        "matching_cost": partial(matching_cost, most=max(counts), fused=compiled),
+        "hungarian_match": partial(hungarian_match, counts=counts),
+        "box_losses": box_losses,
+        "box_loss": box_loss,
+        "giou_loss": giou_loss,
+        "ciou_loss": ciou_loss,
+    }
+    return _with_eager_host(found) if compiled else found
+
+
+def _with_eager_host(found: Operators) -> Operators:
+    """With what is nothing to compile left out of the graphs: it builds lists, or is SciPy."""
+    names = ("collate_ragged", "hungarian_match")
+    return {**found, **{name: torch.compiler.disable(found[name]) for name in names}}
+
+
+def matching_cost(
+    boxes: Tensor,
+    true_boxes: Tensor,
+    offsets: Tensor,
+    *,
+    logits: Tensor,
+    labels: Tensor,
+    most: int,
+    fused: bool,
+    iou_weight: float,
+    l1_weight: float,
+    class_weight: float,
+    class_mode: str = "softmax",
+    **ignored: Any,
+) -> Tensor:
+    """(layers, images, queries, most): each image's true boxes are padded."""
+    rows = offsets[:-1, None] + torch.arange(most, device=offsets.device)
+    rows = rows.clamp(max=len(true_boxes) - 1)
+    cost = Cost("giou", iou_weight, l1_weight, class_weight, class_mode)
+    return padded_cost(boxes.detach(), logits.detach(), true_boxes[rows], labels[rows], cost, fused)
+
+
+def hungarian_match(
+    cost: Tensor, offsets: Tensor, *, counts: tuple[int, ...]
+) -> tuple[Tensor, Tensor]:
+    """SciPy on each image of each layer; one copy there, and one back."""
+    assign = scipy_assignment()
+    layers, images, queries, _ = cost.shape
+    firsts = [*accumulate(counts, initial=0)]
+    pairs = []
+    for block, costs in enumerate(cost.flatten(0, 1).cpu().numpy()):
+        image = block % images
+        row, column = assign(costs[:, : counts[image]])
+        pairs.append(np.stack([row + block * queries, column + firsts[image]]))
+    found = torch.from_numpy(np.concatenate(pairs, axis=1))
+    found = found.to(cost.device, non_blocking=True)
+    pred_index, target_index = found.view(2, layers, -1)
+    return pred_index, target_index
+
+
+def box_losses(
+    pred: Tensor,
+    target: Tensor,
+    loss: str,
+    *,
+    pred_index: Tensor,
+    target_index: Tensor,
+    normalizer: Tensor,
+    **ignored: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """GIoU's loss and L1 of each layer, and the IoU of each pair, which gets no gradient."""
+    shape = (*pred_index.shape, 4)
+    guesses = pred.flatten(0, -2).index_select(0, pred_index.flatten()).view(shape)
+    truths = target.index_select(0, target_index.flatten()).view(shape)
+    one, other = corners(guesses), corners(truths)
+    iou, union = iou_and_union(one, other, 0)
+    losses = 1 - giou_of(one, other, iou, union, 0)
+    distance = (guesses - truths).abs().sum((-1, -2))
+    return losses.sum(-1) / normalizer, distance / normalizer, iou.detach()
+
+
+def box_loss(
+    pred: Tensor,
+    true_boxes: Tensor,
+    loss: str,
+    *,
+    target_index: Tensor,
+    weight: Tensor,
+    reduction: str,
+) -> Tensor:
+    assert (loss, reduction) == ("giou", "sum")
+    losses = _giou_losses(pred, true_boxes[target_index])
+    return (losses * weight.to(losses.dtype)).sum()
+
+
+def giou_loss(pred: Tensor, true_boxes: Tensor, *, target_index: Tensor) -> Tensor:
+    """The mean of all pairs, by a mask; -1 is none."""
+    foreground = target_index >= 0
+    truths = functional.pad(true_boxes, (0, 0, 0, 1))[target_index]
+    # Selected twice, or else what is not finite in the background would reach the gradient.
+    losses = _giou_losses(torch.where(foreground[:, None], pred, 0.0), truths)
+    return torch.where(foreground, losses, 0.0).sum() / foreground.sum().clamp(min=1)
+
+
+def ciou_loss(
+    pred: Tensor,
+    target: Tensor,
+    *,
+    pred_index: Tensor,
+    target_index: Tensor,
+    weight: Tensor,
+    normalizer: Tensor,
+) -> Tensor:
+    one, other = pred.flatten(0, 1)[pred_index], target.flatten(0, 1)[target_index]
+    return ((1 - ciou(one, other, EPS)) * weight).sum() / normalizer
+
+
+def _giou_losses(one: Tensor, other: Tensor) -> Tensor:
+    return 1 - giou_of(one, other, *iou_and_union(one, other, EPS), EPS)
+
+
+# --- Criteria, and how a model calls them ---
+
+
+@dataclass(frozen=True)
+class Detector:
+    call: Callable[[Case, Any], Step]
+    module: str
+    own: str  # in that module
+    example: str
+    ours: str  # in that example
+
+
+def our_step(case: Case, operators: Operators) -> Step:
+    """The example's, with these operators where it calls boxloss."""
+    if isinstance(case, DetrCase):
+        scipy_assignment()  # or UnavailableError
+        if case.part == MATCHER_AND_BOXES:
+            return partial(matcher_and_boxes, case, operators)
+    detector = DETECTORS[case.kind]
+    return detector.call(case, getattr(_example(detector.example, operators), detector.ours))
+
+
+def own_step(case: Case) -> Step:
+    if case.part == MATCHER_AND_BOXES:
+        assert isinstance(case, DetrCase)
+        return _own_matcher_and_boxes(case)
+    detector = DETECTORS[case.kind]
+    return detector.call(case, getattr(_installed(detector.module), detector.own))
+
+
+def matcher_and_boxes(case: DetrCase, operators: Operators) -> Tensor:
+    boxes, true_boxes, pred_index, target_index = matched(case, operators)
+    giou, l1, _ = operators["box_losses"](
+        boxes,
+        true_boxes,
+        "giou",
+        eps=0.0,
+        pred_format="cxcywh",
+        target_format="cxcywh",
+        pred_index=pred_index,
+        target_index=target_index,
+        normalizer=torch.full((), float(len(true_boxes)), device=boxes.device),
+    )
+    return (GIOU_WEIGHT * giou + L1_WEIGHT * l1).sum()
+
+
+def matched(case: DetrCase, operators: Operators) -> tuple[Tensor, ...]:
+    """Boxes of all layers, true boxes, and both sides' indices: as the examples begin."""
+    scores, boxes = case.scores(case.leaves), case.boxes(case.leaves)
+    labels, cost = case.inputs["labels"], case.cost
+    true_boxes, offsets = operators["collate_ragged"]([each["boxes"] for each in labels])
+    costs = operators["matching_cost"](
+        boxes,
+        true_boxes,
+        offsets,
+        logits=scores,
+        labels=torch.cat([each["class_labels"] for each in labels]),
+        iou_weight=cost.iou_weight,
+        l1_weight=cost.l1_weight,
+        class_weight=cost.class_weight,
+        class_mode=cost.class_mode,
+        focal_alpha=FOCAL_ALPHA,
+        nonfinite=torch.finfo(torch.float32).max,
+    )
+    return boxes, true_boxes, *operators["hungarian_match"](costs, offsets)
+
+
+def _own_matcher_and_boxes(case: DetrCase) -> Step:
+    """Its criterion, told to compute nothing else."""
+    config, labels = case.inputs["config"], case.inputs["labels"]
+    module = _installed(DETECTORS[case.kind].module)
+    if case.kind == "detr":
+        matcher = module.HungarianMatcher(config.class_cost, config.bbox_cost, config.giou_cost)
+        criterion = module.ImageLoss(matcher, config.num_labels, config.eos_coefficient, ["boxes"])
+        weights = {"loss_bbox": L1_WEIGHT, "loss_giou": GIOU_WEIGHT}
+    else:
+        criterion = module.RTDetrLoss(config)
+        criterion.losses = ["boxes"]
+        weights = {}  # they are in there
+    criterion.to(case.device)
+
+    def step() -> Tensor:
+        *auxiliary, last = case.layers()
+        losses = criterion({**last, "auxiliary_outputs": auxiliary}, labels)
+        return sum(weights.get(name[:9], 1) * each for name, each in losses.items())
+
+    return step
+
+
+def _detr(case: Case, criterion: Callable[..., Any]) -> Step:
+    return lambda: criterion(device=case.device, **case.inputs, **case.leaves)[0]
+
+
+def _rt_detr(case: Case, criterion: Callable[..., Any]) -> Step:
+    def step() -> Tensor:
+        scores, boxes = case.leaves["outputs_class"], case.leaves["outputs_coord"]
+        last = {"logits": scores[:, -1], "pred_boxes": boxes[:, -1]}
+        return criterion(device=case.device, **last, **case.inputs, **case.leaves)[0]
+
+    return step
+
+
+def _fcos(case: Case, head: type[Any]) -> Step:
+    made = head(in_channels=32, num_anchors=1, num_classes=1, num_convs=1)  # its layers are idle
+    return lambda: sum(made.compute_loss(head_outputs=case.leaves, **case.inputs).values())
+
+
+def _retinanet(case: Case, head: type[Any]) -> Step:
+    made = head(in_channels=32, num_anchors=1)
+    made._loss_type = "giou"  # RetinaNet v2
+    return lambda: made.compute_loss(head_outputs=case.leaves, **case.inputs)
+
+
+def _yolo(case: Case, bbox_loss: type[Any]) -> Step:
+    """With the distribution focal loss, on both sides."""
+    made = bbox_loss(BINS)
+    return lambda: sum(made(**case.inputs, **case.leaves))
+
+
+_RT_DETR = Detector(
+    _rt_detr,
+    "transformers.loss.loss_rt_detr",
+    "RTDetrForObjectDetectionLoss",
+    "rt_detr",
+    "criterion",
+)
+DETECTORS = {
+    "detr": Detector(
+        _detr,
+        "transformers.loss.loss_for_object_detection",
+        "ForObjectDetectionLoss",
+        "detr",
+        "criterion",
+    ),
+    "rtdetr": _RT_DETR,
+    "rtdetr-dense": _RT_DETR,
+    "fcos": Detector(_fcos, "torchvision.models.detection.fcos", "FCOSHead", "fcos", "Head"),
+    "retinanet": Detector(
+        _retinanet,
+        "torchvision.models.detection.retinanet",
+        "RetinaNetRegressionHead",
+        "retinanet",
+        "RegressionHead",
+    ),
+    "yolo": Detector(_yolo, "ultralytics.utils.loss", "BboxLoss", "yolo", "FusedBboxLoss"),
+}
+
+
+def _installed(module: str) -> Any:
+    package, _, name = module.partition(".")
+    if package == "transformers":
+        return transformers_loss(name.partition(".")[2])
+    try:
+        return import_module(module)
+    except (ImportError, RuntimeError) as error:  # the latter: made for another torch
+        raise UnavailableError(f"{package} cannot be imported ({error})") from error
+
+
+_copies = count()
+
+
+def _example(name: str, operators: Operators) -> Any:
+    """A copy of its own of examples.`name`, with `operators` where it calls boxloss."""
+    original = find_spec(f"examples.{name}")
+    # A name of its own, by which torch.compile looks up what a function reads.
+    spec = spec_from_file_location(f"{__name__}.copy_{next(_copies)}_of_{name}", original.origin)
+    module = sys.modules[spec.name] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (ImportError, RuntimeError) as error:
+        raise UnavailableError(f"examples.{name} cannot be imported ({error})") from error
+    vars(module).update({name: each for name, each in operators.items() if hasattr(module, name)})
+    return module
