@@ -32,7 +32,7 @@ struct CaseWeights {
   double iou, l1, class_term;
 };
 
-/// One line of the table, which stands for all losses: they are set when it runs.
+/// One line of the table. Its loss is set when it runs: see cases_of.
 struct CostCase {
   std::string name;
   CaseClasses classes;
@@ -48,7 +48,7 @@ struct CostCase {
   Loss loss{};
 };
 
-/// The named cases: every implementation has to pass them all, with every loss.
+/// The named cases: every implementation has to pass them all.
 const std::vector<CostCase>& cost_cases();
 
 /// Too much work to do for each loss.
