@@ -4,6 +4,7 @@
 
 #include <ucontext.h>
 
+#include <csetjmp>
 #include <cstddef>
 #include <memory>
 
@@ -12,6 +13,8 @@ namespace boxloss::gpu_on_host {
 /// Where execution is: a stack, and what AddressSanitizer has to know of it.
 struct Stack {
   ucontext_t context;
+  std::jmp_buf place;
+  bool is_entered = false;
   const void* bottom = nullptr;
   std::size_t bytes = 0;
   void* asan_frames = nullptr;
