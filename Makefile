@@ -43,12 +43,12 @@ built_goals := $(filter-out lint format,$(MAKECMDGOALS))
 # test-peers has an environment of its own.
 own_goals := $(filter-out test-peers,$(built_goals))
 system_parts := $(sort $(if $(built_goals),compiler) $(if $(own_python),,venv) \
-  $(call needed_for,build build-asan test test-core test-tsan test-asan test-asan-torch test-toolchains,catch2) \
-  $(if $(own_python),,$(call needed_for,test test-python,headers)) \
+  $(call needed_for,build build-asan test test-all test-core test-tsan test-asan test-asan-torch test-toolchains,catch2) \
+  $(if $(own_python),,$(call needed_for,test test-all test-python,headers)) \
   $(call needed_for,test-peers,venv opencv))
 sections := $(if $(own_goals),build) \
-  $(call needed_for,demo bench test test-python,demo) \
-  $(call needed_for,test test-asan-torch test-python,test) \
+  $(call needed_for,demo bench test test-all test-python,demo) \
+  $(call needed_for,test test-all test-asan-torch test-python,test) \
   $(call needed_for,wheel test-wheel,wheel) \
   $(call needed_for,lint format,lint)
 
@@ -67,7 +67,7 @@ peers_python := env -u PYTHONPATH .venv-peers/bin/python
 
 # --- Targets ---
 
-.PHONY: help demo test test-core test-tsan test-asan test-asan-torch test-python test-toolchains test-wheel test-peers \
+.PHONY: help demo test test-all test-core test-tsan test-asan test-asan-torch test-python test-toolchains test-wheel test-peers \
   checked ready build build-asan package wheel bench lint format clean
 
 help: ## this list
@@ -80,7 +80,11 @@ demo: package ## train a small face detector, and time this loss and the usual o
 	$(PYTHON) -m benchmarks.face_detector --scale small --device $(device) \
 	  --plot benchmarks/out/face_detector.svg
 
-test: test-core test-tsan test-asan test-asan-torch test-python ## all the tests but test-toolchains, test-wheel and test-peers
+test: test-core test-python ## the C++ and the Python tests
+	@echo 'SKIPPED: other compilers, the wheel, the detectors (make test-toolchains test-wheel test-peers)'
+	@echo 'SKIPPED: sanitizers (make test-all)'
+
+test-all: test-core test-tsan test-asan test-asan-torch test-python ## the same, and with sanitizers
 
 test-core: build ## the C++ tests
 	$(call with_catch2,ctest --test-dir build/$(backend_name) --output-on-failure)

@@ -25,6 +25,7 @@ def steps(*arguments: str) -> list[str]:
     [
         (["demo"], "compiler venv"),
         (["test"], "catch2 compiler headers venv"),
+        (["test-all"], "catch2 compiler headers venv"),
         (["test-core", "test-python"], "catch2 compiler headers venv"),
         (["test-peers"], "compiler opencv venv"),
         (["lint"], "venv"),
