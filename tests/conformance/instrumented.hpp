@@ -3,10 +3,9 @@
 #pragma once
 
 #include <boxloss/registry.hpp>
-#include <vector>
 
-/// Copies of an implementation that do something else besides. An Implementation holds plain
-/// functions, so there is one copy of each kind at a time.
+/// A copy of an implementation that does something else besides. An Implementation holds plain
+/// functions, so there is one copy at a time.
 namespace boxloss::conformance {
 
 struct Calls {
@@ -15,27 +14,23 @@ struct Calls {
   int cost = 0;
 };
 
+enum class Pass { kForward, kBackward, kCost };
+
+/// What is wrong with the loss, pred's gradient or the cost. That the checks find these is all that
+/// the suite tests of itself; the errors that code can have are in tools/seeded_errors.txt.
+enum class Fault {
+  kRounding,   ///< values are off by 256 roundings of float32
+  kUnwritten,  ///< nothing is written
+  kOneMore,    ///< a value too many is written
+  kNoNan,      ///< NaN is swallowed
+};
+constexpr Fault kFaults[] = {Fault::kRounding, Fault::kUnwritten, Fault::kOneMore, Fault::kNoNan};
+
 /// Counts its calls.
 Implementation counting(const Implementation& inner);
 Calls calls();
 
-/// One way to be wrong, in one of the three, and the named case in which it must show.
-struct Breakage {
-  const char* name;
-  const char* case_name;
-  void (*forward)(const LossProblem&, const LossOutputs&, const Execution&);
-  void (*backward)(const LossProblem&, const GradOutputs&, const void* scale, const LossGradients&,
-                   const Execution&);
-  void (*matching_cost)(const CostProblem&, float* cost, const Execution&) = nullptr;
-};
-
-/// Of `forward` and `backward`.
-const std::vector<Breakage>& breakages();
-
-/// Of `matching_cost`.
-const std::vector<Breakage>& cost_breakages();
-
-/// Wrong in that way, else as `inner`.
-Implementation broken(const Implementation& inner, const Breakage& breakage);
+/// Has that fault in that pass.
+Implementation broken(const Implementation& inner, Pass pass, Fault fault);
 
 }  // namespace boxloss::conformance
