@@ -3,11 +3,29 @@
 #pragma once
 
 #include <boxloss/boxloss.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <limits>
 #include <vector>
 
 /// The oracle on small problems of doubles.
 namespace boxloss {
+
+using Catch::Matchers::WithinAbs;
+using Boxes = std::vector<double>;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+/// What test_bounded.cpp shows to be enough for the rounding of ordinary boxes, of losses near 1.
+constexpr double kRounding = 32 * 0x1p-53;
+
+inline void require_close(const Boxes& got, const Boxes& expected) {
+  REQUIRE(got.size() == expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    INFO("element " << i);
+    REQUIRE_THAT(got[i], WithinAbs(expected[i], kRounding));
+  }
+}
 
 struct OracleProblem {
   std::vector<double> pred, target;  ///< four values a box
@@ -71,7 +89,7 @@ void with_nan_at_each_coordinate(const OracleProblem& problem, const Use& use) {
         OracleProblem spoilt = problem;
         spoilt.eps_mode = mode;
         spoilt.eps = eps;
-        (i < 4 ? spoilt.pred : spoilt.target)[i % 4] = std::numeric_limits<double>::quiet_NaN();
+        (i < 4 ? spoilt.pred : spoilt.target)[i % 4] = kNan;
         use(spoilt);
       }
     }
@@ -125,8 +143,5 @@ inline OracleGradients oracle_gradients(const OracleProblem& problem, From from 
       {});
   return result;
 }
-
-/// What test_bounded.cpp shows to be enough for the rounding of ordinary boxes, of losses near 1.
-constexpr double kRounding = 32 * 0x1p-53;
 
 }  // namespace boxloss

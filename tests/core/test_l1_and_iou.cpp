@@ -1,9 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <cmath>
-#include <limits>
 
 #include "losses/l1.hpp"
 #include "oracle.hpp"
@@ -11,19 +8,6 @@
 /// What comes beside the loss, worked out by hand.
 namespace boxloss {
 namespace {
-
-using Catch::Matchers::WithinAbs;
-using Boxes = std::vector<double>;
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-void require_close(const Boxes& got, const Boxes& expected) {
-  REQUIRE(got.size() == expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    INFO("element " << i);
-    REQUIRE_THAT(got[i], WithinAbs(expected[i], kRounding));
-  }
-}
 
 /// Against (0, 0, 2, 2): shifted by 1 along the diagonal, twice as wide, further right, the same.
 OracleProblem four_pairs() {

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <cmath>
 #include <map>
 
@@ -11,8 +9,6 @@
 namespace boxloss {
 namespace {
 
-using Catch::Matchers::WithinAbs;
-using Boxes = std::vector<double>;
 using Values = std::map<Loss, double>;
 
 OracleProblem one_pair(Loss loss, const Boxes& pred, const Boxes& target) {
