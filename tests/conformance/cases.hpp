@@ -93,10 +93,12 @@ std::vector<Loss> losses();
 /// them where the values have kinks, which are each loss's own.
 template <class C>
 std::vector<C> cases_of(Loss loss, const std::vector<C>& table) {
-  const std::size_t all = losses().size(), turn = static_cast<std::size_t>(loss) % all;
+  const std::vector<Loss> all = losses();
   std::vector<C> list;
   for (std::size_t i = 0; i < table.size(); ++i) {
-    if (loss != Loss::kGiou && table[i].values == Values::kPlain && i % all != turn) continue;
+    const Loss turn = all[i % all.size()];
+    const bool is_due = loss == (turn == Loss::kGiou ? Loss::kIou : turn);
+    if (loss != Loss::kGiou && table[i].values == Values::kPlain && !is_due) continue;
     list.push_back(table[i]);
     list.back().loss = loss;
   }
