@@ -13,32 +13,21 @@
 namespace boxloss::conformance {
 namespace {
 
-/// The two boxes of a pair, as everybody has them: rounded to C once, so that they are exact here.
 template <class C>
 struct PairBoxes {
   Box<Bounded<C>> pred, target;
 };
 
-/// Corners are formed in C by everybody, too.
 template <class C>
 PairBoxes<C> corners(const LossProblem& p, const Pair& pair) {
-  return {exact(to_corners(raw_values<C>(p.pred, pair.image, pair.slot), p.pred.format)),
-          exact(to_corners(raw_values<C>(p.target, pair.target_image, pair.target_slot),
-                           p.target.format))};
+  return {corners_of<C>(p.pred, pair.image, pair.slot),
+          corners_of<C>(p.target, pair.target_image, pair.target_slot)};
 }
 
-/// As they are given.
 template <class C>
 PairBoxes<C> given(const LossProblem& p, const Pair& pair) {
-  return {exact(raw_values<C>(p.pred, pair.image, pair.slot)),
-          exact(raw_values<C>(p.target, pair.target_image, pair.target_slot))};
-}
-
-template <class C>
-Eps<Bounded<C>> eps_of(const LossProblem& p) {
-  const Eps<C> eps = make_eps<C>(p.eps, p.eps_mode);
-  return {static_cast<double>(eps.added), static_cast<double>(eps.floor),
-          static_cast<double>(eps.value)};
+  return {values_of<C>(p.pred, pair.image, pair.slot),
+          values_of<C>(p.target, pair.target_image, pair.target_slot)};
 }
 
 template <class C>
@@ -63,7 +52,7 @@ Bounded<C> pair_l1(const LossProblem& p, const Pair& pair) {
 template <class C>
 Bounded<C> weight_at(const LossProblem& p, std::int64_t row) {
   if (p.weight.data == nullptr) return 1.0;
-  return read_as<C>(Elements<Any>{p.weight.data, p.weight.dtype}.get<double>(row));
+  return number_at<C>(p.weight, row);
 }
 
 /// A sum of n losses that are bounded already: to their bounds comes what adding them rounds off.

@@ -32,25 +32,16 @@ struct BoundedPower {
 
 template <class C>
 Bounded<C> loss_of(const CostProblem& p, const CostEntry& entry) {
-  const Eps<C> eps = make_eps<C>(p.eps, p.eps_mode);
-  const Eps<Bounded<C>> exact_eps = {static_cast<double>(eps.added), static_cast<double>(eps.floor),
-                                     static_cast<double>(eps.value)};
-  // Corners are formed in C by everybody.
-  const auto pred =
-      exact(to_corners(raw_values<C>(p.pred, entry.block, entry.query), p.pred.format));
-  const auto target = exact(to_corners(raw_values<C>(p.target, 0, entry.column), p.target.format));
-  return with_formula(p.loss, [&](auto formula) { return formula.loss(pred, target, exact_eps); });
+  const auto pred = corners_of<C>(p.pred, entry.block, entry.query);
+  const auto target = corners_of<C>(p.target, 0, entry.column);
+  return with_formula(p.loss,
+                      [&](auto formula) { return formula.loss(pred, target, eps_of<C>(p)); });
 }
 
 template <class C>
 Bounded<C> l1_of(const CostProblem& p, const CostEntry& entry) {
-  return l1_value(exact(raw_values<C>(p.pred, entry.block, entry.query)),
-                  exact(raw_values<C>(p.target, 0, entry.column)));
-}
-
-template <class C>
-Bounded<C> number_at(const void* data, DType dtype, std::int64_t i) {
-  return read_as<C>(Elements<Any>{data, dtype}.get<double>(i));
+  return l1_value(values_of<C>(p.pred, entry.block, entry.query),
+                  values_of<C>(p.target, 0, entry.column));
 }
 
 template <class C>
@@ -59,12 +50,12 @@ Bounded<C> class_term_of(const CostProblem& p, const CostEntry& entry) {
   const bool is_given = p.class_term == ClassTerm::kGiven;
   const std::int64_t which = is_given ? entry.column : class_of(p, entry.column);
   if (which < 0) return 0.0;
-  const Bounded<C> score = number_at<C>(p.scores.data, p.scores.dtype, first + which);
+  const Bounded<C> score = number_at<C>({p.scores.data, p.scores.dtype}, first + which);
   switch (p.class_term) {
     case ClassTerm::kSoftmax:
       if (p.log_sum_exp.data == nullptr) return softmax_cost(score, Bounded<C>(0.0));
-      return softmax_cost(score, number_at<C>(p.log_sum_exp.data, p.log_sum_exp.dtype,
-                                              entry.block * p.pred.slots + entry.query));
+      return softmax_cost(score,
+                          number_at<C>(p.log_sum_exp, entry.block * p.pred.slots + entry.query));
     case ClassTerm::kSigmoid: return sigmoid_cost(score);
     case ClassTerm::kFocal:
       if (p.focal_gamma == 2) return focal_cost(odds(score), read_as<C>(p.focal_alpha), Square());

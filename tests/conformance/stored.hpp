@@ -8,6 +8,7 @@
 
 #include "bounded.hpp"
 #include "dtypes/elements.hpp"
+#include "losses/eps.hpp"
 #include "math/box.hpp"
 
 /// What comes before a formula and after it: numbers that are read and stored.
@@ -49,16 +50,41 @@ Bounded<C> read_as(double value) {
 }
 
 template <class C>
+Bounded<C> number_at(const ArrayView& view, std::int64_t i) {
+  return read_as<C>(Elements<Any>{view.data, view.dtype}.get<double>(i));
+}
+
+/// Boxes are rounded to C once by everybody, so that they are exact from there on.
+template <class C>
+Box<Bounded<C>> exact(const Box<C>& box) {
+  return {static_cast<double>(box.x1), static_cast<double>(box.y1), static_cast<double>(box.x2),
+          static_cast<double>(box.y2)};
+}
+
+template <class C>
 Box<C> raw_values(const BoxView& view, std::int64_t image, std::int64_t slot) {
   const Elements<Any> values{view.data, view.dtype};
   return values.get_box<C>(image * view.image_stride + slot * view.slot_stride,
                            view.coordinate_stride);
 }
 
+/// A box as it is given.
 template <class C>
-Box<Bounded<C>> exact(const Box<C>& box) {
-  return {static_cast<double>(box.x1), static_cast<double>(box.y1), static_cast<double>(box.x2),
-          static_cast<double>(box.y2)};
+Box<Bounded<C>> values_of(const BoxView& view, std::int64_t image, std::int64_t slot) {
+  return exact(raw_values<C>(view, image, slot));
+}
+
+/// Its corners, which everybody forms in C, too.
+template <class C>
+Box<Bounded<C>> corners_of(const BoxView& view, std::int64_t image, std::int64_t slot) {
+  return exact(to_corners(raw_values<C>(view, image, slot), view.format));
+}
+
+template <class C, class Problem>
+Eps<Bounded<C>> eps_of(const Problem& p) {
+  const Eps<C> eps = make_eps<C>(p.eps, p.eps_mode);
+  return {static_cast<double>(eps.added), static_cast<double>(eps.floor),
+          static_cast<double>(eps.value)};
 }
 
 }  // namespace boxloss::conformance
