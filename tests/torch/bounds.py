@@ -16,7 +16,11 @@ here, with U = UNIT of the compute dtype, at least two unit roundoffs:
     a row in m > 1 pairs            each addition rounds to the gradient's dtype: m of its unit
                                     roundoffs of the terms' sizes
 
-Sums are bounded as in comparison.py.
+    the sum of float32 losses       promised to 1e-6 of the sum of their sizes; one in double rounds
+                                    once for each term
+    the divisor                     its reciprocal and the product: U of the result
+
+What is stored in a narrower dtype rounds once more, to that dtype.
 """
 
 from dataclasses import dataclass
@@ -107,10 +111,10 @@ def of_format(errors: Tensor, box_format: str) -> Tensor:
     return torch.cat((first + second, sizes)).T
 
 
-def check_bounded(
+def check(
     values: Problem, upstream: Tensor | None = None, by: tuple[str, ...] = ()
-) -> None:
-    """Loss and gradients are as near to the formula's as rounding allows.
+) -> dict[str, Tensor]:
+    """Loss and gradients, which are as near to the formula's as rounding allows.
 
     With `by`, the outputs of box_losses, and the gradients by those that it names.
     """
@@ -169,6 +173,7 @@ def check_bounded(
             each += (of_output.error + (3 + len(factors)) * u * of_output.size) * factor
         errors = added(each, places, expected["weight"])
         assert_within(actual["weight"], expected["weight"], errors, "gradient of weight")
+    return actual
 
 
 def added(each: Tensor, into: Tensor, like: Tensor) -> Tensor:

@@ -41,6 +41,7 @@ def problem(
     pred_dtype: torch.dtype = torch.float32,
     target_dtype: torch.dtype = torch.float32,
     weight: torch.dtype | None = None,
+    grid: tuple[int, ...] = (3, 5),
     **options: Any,
 ) -> Problem:
     """Three images of five slots, some of which do not count, unless the pairing is dense.
@@ -52,7 +53,6 @@ def problem(
     if pairing in ("indices", "sets"):
         shape = (10,) if pairing == "indices" else (2, 7)
         return indexed(shape, device, pred_dtype, target_dtype, weight, **options)
-    grid = (3, 5)
     rows = (12,) if pairing == "offsets" else grid
     pred_format = options.get("pred_format", "xyxy")
     target_format = options.get("target_format", "xyxy")

@@ -1,175 +1,310 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled and exported programs hold the operator whole, without graph breaks."""
+"""Compiled, exported and scripted programs hold the operators whole, without graph breaks."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import GIoULoss, giou_loss
+from boxloss.torch import BoxLoss, BoxLosses, GIoULoss, box_loss, box_losses, giou_loss
+from comparison import outputs_of
 from functorch.compile import make_boxed_func
-from problems import PAIRINGS, Problem, boxes, problem
+from layouts import Arrange
+from pairwise import pairwise
+from problems import PAIRINGS, Problem, boxes, indexed, problem, with_overlaps
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
+from torch._subclasses import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-Step = Callable[[Tensor, Problem], Tensor]
-
+OPERATORS = torch.ops.boxloss
+BOTH = ("loss", "l1")
+Step = Callable[..., tuple[Tensor, ...]]
 
 pytestmark = pytest.mark.usefixtures("fresh_compiler")
 
 
-def step(raw: Tensor, values: Problem) -> Tensor:
-    """A head's output in steps that are exact, so that compiled code may not change a bit."""
-    return giou_loss(**{**values, "pred": 2 * raw[..., :4]})
+def step(raw: Tensor, values: Problem, by: tuple[str, ...] = BOTH) -> tuple[Tensor, ...]:
+    """Exact but for what boxloss does, so that compiled code may not change a bit."""
+    return tuple(outputs_of({**values, "pred": 2 * raw[..., :4]}, by).values())
+
+
+def assert_as_eager(compiled: Step, eager: Step, raw: Tensor, *arguments: Any) -> None:
+    results = []
+    for function in (compiled, eager):
+        leaf = raw.detach().requires_grad_()
+        outputs = function(leaf, *arguments)
+        total = sum(output.sum() for output in outputs[:2])
+        results.append((*(o.detach() for o in outputs), *torch.autograd.grad(total, leaf)))
+    for actual, expected in zip(*results, strict=True):
+        assert torch.equal(actual, expected)
+        assert actual.stride() == expected.stride()
 
 
 def head_output(values: Problem) -> Tensor:
-    raw = torch.cat((values["pred"] / 2, torch.ones_like(values["pred"])), -1)
-    return raw.requires_grad_()
+    return torch.cat((values["pred"] / 2, torch.ones_like(values["pred"])), -1)
 
 
-def loss_and_gradient(function: Step, values: Problem) -> tuple[Tensor, Tensor]:
-    raw = head_output(values)
-    loss = function(raw, values)
-    (gradient,) = torch.autograd.grad(loss.sum(), raw)
-    return loss.detach(), gradient
+@pytest.mark.parametrize(
+    "case",
+    pairwise(
+        pairing=PAIRINGS,
+        loss=("giou_loss", "ciou", "siou"),
+        reduction=("none", "mean"),
+        by=[(), BOTH],
+    ),
+)
+def test_a_step_compiles_whole(device: torch.device, case: dict[str, Any]) -> None:
+    options = {"reduction": case["reduction"]}
+    if case["loss"] != "giou_loss":
+        options["loss"] = case["loss"]
+    values = problem(case["pairing"], device, weight=torch.float32, **options)
+    values = with_overlaps(values)
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
+    assert_as_eager(compiled, step, head_output(values), values, case["by"])
 
 
-def assert_as_eager(compiled: Step, values: Problem) -> None:
-    actual, expected = loss_and_gradient(compiled, values), loss_and_gradient(step, values)
-    for a, e in zip(actual, expected, strict=True):
-        assert torch.equal(a, e)
-
-
+# What torch.compile generates is slow to build, so that each of these shows something of its own.
 @pytest.mark.usefixtures("cpp_compiler")
-def test_a_training_step(device: torch.device) -> None:
-    compiled = torch.compile(step, fullgraph=True)
-    assert_as_eager(compiled, problem("offsets", device, torch.bfloat16, torch.uint8))
-
-
-@pytest.mark.usefixtures("cpp_compiler")
-def test_a_training_step_without_python(device: torch.device) -> None:
-    with torch._inductor.config.patch(cpp_wrapper=True):
+@pytest.mark.parametrize(("pairing", "without_python"), [("sets", False), ("offsets", True)])
+def test_a_training_step(device: torch.device, pairing: str, without_python: bool) -> None:
+    # No row in two pairs: in 16 bits two gradients of one round as a GPU's threads come to it.
+    options: Problem = {"most": 1, "target_list": (14,)} if pairing == "sets" else {}
+    values = problem(pairing, device, torch.bfloat16, torch.uint8, reduction="sum", **options)
+    with torch._inductor.config.patch(cpp_wrapper=without_python):
         compiled = torch.compile(step, fullgraph=True)
-        assert_as_eager(compiled, problem("offsets", device, torch.bfloat16, torch.uint8))
-        assert_as_eager(compiled, problem("sets", device, weight=torch.float32, reduction="none"))
+        by = BOTH if pairing == "sets" else ()
+        assert_as_eager(compiled, step, head_output(values), values, by)
 
 
-@pytest.mark.parametrize("reduction", ["none", "mean"])
-@pytest.mark.parametrize("pairing", PAIRINGS)
-def test_every_pairing_traces_whole(device: torch.device, pairing: str, reduction: str) -> None:
-    values = problem(pairing, device, weight=torch.float32, reduction=reduction)
-    assert_as_eager(torch.compile(step, fullgraph=True, backend="aot_eager"), values)
+def permuted(head: Tensor) -> Tensor:
+    return head.permute(0, 2, 3, 1)
 
 
-def test_shapes_that_change_compile_once(device: torch.device) -> None:
-    graphs = 0
-
-    def counting(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> torch.fx.GraphModule:
-        nonlocal graphs
-        graphs += 1
-        return graph
-
-    compiled = torch.compile(giou_loss, fullgraph=True, dynamic=True, backend=counting)
-    for images, slots in ((3, 5), (4, 6), (2, 9)):
-        pred = boxes((images, slots), device, seed=1)
-        target = boxes((images, slots), device, seed=2)
-        lengths = torch.full((images,), slots - 1, device=device)
-        loss = compiled(pred, target, lengths=lengths)
-        assert torch.equal(loss, giou_loss(pred, target, lengths=lengths))
-    assert graphs == 1
+def flattened(head: Tensor) -> Tensor:
+    return head.flatten(2).transpose(1, 2)
 
 
-def test_gradients_for_shapes_that_change(device: torch.device) -> None:
-    compiled = torch.compile(step, fullgraph=True, dynamic=True, backend="aot_eager")
-    for rows in (12, 17, 30):
-        values = problem("offsets", device)
-        values["target"] = boxes((rows,), device, seed=rows)
-        assert_as_eager(compiled, values)
+@pytest.mark.parametrize(("view", "backend"), [(permuted, "inductor"), (flattened, "aot_eager")])
+def test_boxes_as_convolutions_give_them(
+    device: torch.device, view: Arrange, backend: str, request: pytest.FixtureRequest
+) -> None:
+    if backend == "inductor":
+        request.getfixturevalue("cpp_compiler")
+
+    def of_head(head: Tensor, target: Tensor) -> tuple[Tensor]:
+        return (box_loss(view(2 * head), target, "ciou"),)
+
+    compiled = torch.compile(of_head, fullgraph=True, dynamic=True, backend=backend)
+    for shape in ((2, 3, 5), (4, 7, 2)):
+        head = boxes(shape, device, seed=1).movedim(-1, 1).contiguous() / 2
+        target = boxes(shape, device, seed=2).view(view(head).shape)
+        assert_as_eager(compiled, of_head, head, target)
 
 
-def test_no_graph_breaks(device: torch.device) -> None:
-    values = problem("mask", device)
-    explanation = torch._dynamo.explain(step)(head_output(values), values)
-    assert explanation.graph_count == 1
-    assert explanation.graph_break_count == 0
+def test_a_module_compiles_whole(device: torch.device) -> None:
+    values = problem("dense", device)
+    module = BoxLoss("ciou")
+    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(**values), module(**values))
 
 
-def test_the_compiled_gradient_runs_the_fused_operators(device: torch.device) -> None:
+@pytest.mark.parametrize(
+    ("loss", "pairing"), [("ciou", "dense"), ("siou", "offsets"), ("ciou", "sets")]
+)
+def test_opcheck(device: torch.device, loss: str, pairing: str) -> None:
+    values = problem(pairing, device, weight=torch.float32, reduction="none")
+    pred, target = values.pop("pred"), values.pop("target")
+    for each in (pred, pred.detach().requires_grad_()):
+        for operator in (OPERATORS.box_loss, OPERATORS.box_losses):
+            torch.library.opcheck(operator.default, (each, target, loss), values)
+
+
+def test_opcheck_of_the_private_operators(device: torch.device) -> None:
+    values = problem("dense", device)
+    tensors = (None,) * 5  # weight, normalizer, lengths, mask, offsets
+    options = (False, "xyxy", "xyxy", "mean", 1e-7, "add")
+    arguments = (values["pred"], values["target"], "ciou", *tensors, *options, None, None)
+    torch.library.opcheck(OPERATORS._box_loss_forward.default, (*arguments, True))
+    value, scale, l1, _ = OPERATORS._box_loss_forward(*arguments, True)
+    gradient = (torch.ones_like(value), l1, scale, *arguments, [True, True, False])
+    torch.library.opcheck(OPERATORS._box_loss_backward.default, gradient)
+
+
+def test_one_output_alone_does_not_see_the_others_nan(device: torch.device) -> None:
+    """Without eps a point has a loss of 0 / 0."""
+
+    @torch.compile(fullgraph=True, backend="aot_eager")
+    def only_l1(pred: Tensor, target: Tensor, index: Tensor) -> Tensor:
+        return box_losses(pred, target, pred_index=index, eps=0.0).l1
+
+    pred = torch.ones(5, 4, device=device).requires_grad_()
+    target = torch.zeros(2, 4, device=device)
+    l1 = only_l1(pred, target, torch.tensor([3, 1], device=device))
+    (gradient,) = torch.autograd.grad(l1, pred)
+    assert gradient.sum(-1).tolist() == [0, 2, 0, 2, 0]
+
+
+def test_dtypes_and_losses_of_one_graph(device: torch.device) -> None:
+    """Words are constants of the graph, so that a new one compiles anew and is not the old."""
+    compiled = torch.compile(box_loss, fullgraph=True, backend="aot_eager")
+    values = problem("indices", device)
+    for loss in ("giou", "siou"):
+        for dtype in (torch.int32, torch.int64):
+            typed = {**values, "loss": loss, "pred_index": values["pred_index"].to(dtype)}
+            assert torch.equal(compiled(**typed), box_loss(**typed))
+
+
+# --- Shapes that change ---
+
+# Numbers of pairs or images, of rows of pred or slots, of true boxes.
+SIZES = [(7, 15, 12), (9, 20, 14), (4, 33, 6), (12, 18, 30)]
+
+
+def sized(pairing: str, device: torch.device, pairs: int, rows: int, true_boxes: int) -> Problem:
+    if pairing == "indices" or pairing == "sets":
+        lists = {"pred_list": (rows,), "target_list": (true_boxes,)}
+        return indexed((2, pairs) if pairing == "sets" else (pairs,), device, **lists)
+    values = {"pred": boxes((pairs, rows), device, seed=1)}
+    if pairing == "lengths":
+        lengths = torch.full((pairs,), rows - 1, device=device)
+        return {**values, "target": boxes((pairs, rows), device, seed=2), "lengths": lengths}
+    offsets = torch.arange(pairs + 1, device=device).clamp(max=true_boxes)
+    return {**values, "target": boxes((true_boxes,), device, seed=2), "offsets": offsets}
+
+
+@pytest.mark.parametrize(
+    ("pairing", "dynamic"),
+    [("lengths", True), ("offsets", True), ("indices", True), ("sets", True), ("sets", None)],
+)
+def test_changing_sizes_compile_once_more_at_most(
+    device: torch.device, pairing: str, dynamic: bool | None
+) -> None:
     seen: list[str] = []
 
     def noting(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., object]:
         seen.extend(str(n.target) for n in graph.graph.nodes if "boxloss" in str(n.target))
         return make_boxed_func(graph)
 
-    compiled = torch.compile(step, fullgraph=True, backend=aot_autograd(fw_compiler=noting))
-    assert_as_eager(compiled, problem("lengths", device))
-    assert seen == ["boxloss._box_loss_forward.default", "boxloss._box_loss_backward.default"]
+    backend = aot_autograd(fw_compiler=noting)
+    compiled = torch.compile(step, fullgraph=True, dynamic=dynamic, backend=backend)
+    for sizes in SIZES:
+        values = sized(pairing, device, *sizes)
+        assert_as_eager(compiled, step, values["pred"] / 2, values)
+    fused = ["boxloss._box_loss_forward.default", "boxloss._box_loss_backward.default"]
+    assert seen == fused * (1 if dynamic else 2)
 
 
-def masked(pred: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+def test_a_compiled_result_has_its_class(device: torch.device) -> None:
+    compiled = torch.compile(box_losses, fullgraph=True, backend="eager")
+    assert isinstance(compiled(**problem("dense", device)), BoxLosses)
+
+
+def masked(pred: Tensor, target: Tensor, good: Tensor) -> tuple[Tensor]:
     """As detectors write it: how many boxes there are is not known while compiling."""
-    return giou_loss(pred[mask], target[mask], reduction="sum")
+    pred_index, target_index = good.nonzero().unbind(-1)
+    return (giou_loss(pred[pred_index], target[target_index], reduction="sum"),)
 
 
-def masked_inputs(device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    values = problem("mask", device)
-    return values["pred"], values["target"], values["mask"]
+def matched(pred: Tensor, target: Tensor, good: Tensor) -> tuple[Tensor, ...]:
+    pred_index, target_index = good.nonzero().unbind(-1)
+    return box_losses(pred, target, pred_index=pred_index, target_index=target_index)[:2]
 
 
-def test_masked_boxes_compile_whole(device: torch.device) -> None:
-    pred, target, mask = masked_inputs(device)
-    compiled = torch.compile(masked, fullgraph=True, backend="aot_eager")
-    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
-        for some in (mask, ~mask, torch.zeros_like(mask)):
-            results = []
-            for function in (compiled, masked):
-                leaf = pred.clone().requires_grad_()
-                loss = function(leaf, target, some)
-                results.append((loss.detach(), *torch.autograd.grad(loss, leaf)))
-            for actual, expected in zip(*results, strict=True):
-                assert torch.equal(actual, expected)
-
-
-def test_masked_boxes_export(device: torch.device) -> None:
-    class Masked(torch.nn.Module):
-        def forward(self, pred: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-            return masked(pred, target, mask)
-
-    pred, target, mask = masked_inputs(device)
-    program = torch.export.export(Masked(), (pred, target, mask), strict=True)
-    for some in (mask, ~mask):
-        assert torch.equal(program.module()(pred, target, some), masked(pred, target, some))
-
-
-@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
-def test_masked_boxes_under_a_transform(device: torch.device, reduction: str) -> None:
+def matched_under_a_transform(pred: Tensor, target: Tensor, good: Tensor) -> tuple[Tensor, ...]:
     """The composite formula knows as little of their number."""
+    return (torch.func.grad(lambda pred: matched(pred, target, good)[0])(pred),)
 
-    def gradient(pred: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-        def loss(pred: Tensor) -> Tensor:
-            return giou_loss(pred, target[mask], reduction=reduction).sum()
 
-        return torch.func.grad(loss)(pred[mask])
-
-    inputs = masked_inputs(device)
-    compiled = torch.compile(gradient, fullgraph=True, backend="aot_eager")
+@pytest.mark.parametrize("function", [masked, matched, matched_under_a_transform])
+def test_a_number_of_pairs_that_only_data_tells(device: torch.device, function: Step) -> None:
+    pred, target = boxes((6,), device, seed=1), boxes((5,), device, seed=2)
+    some = torch.rand(6, 5, generator=torch.Generator().manual_seed(0)).to(device) < 0.3
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
-        assert torch.allclose(compiled(*inputs), gradient(*inputs), rtol=1e-5, atol=0)
+        for good in (some, ~some, torch.zeros_like(some)):
+            if function is matched_under_a_transform:
+                arguments = (pred, target, good)
+                (actual,), (expected,) = compiled(*arguments), function(*arguments)
+                assert torch.allclose(actual, expected, rtol=1e-5, atol=1e-8)
+            else:
+                assert_as_eager(compiled, function, pred, target, good)
 
 
-def test_export(device: torch.device) -> None:
-    values = problem("offsets", device)
-    arguments = (values["pred"], values["target"], None, None, None, None, values["offsets"])
-    rows = torch.export.Dim("rows")
-    program = torch.export.export(
-        GIoULoss(reduction="none"),
-        arguments,
-        dynamic_shapes=(None, {0: rows}, None, None, None, None, None),
-        strict=True,
-    )
-    targets = [str(node.target) for node in program.graph.nodes]
-    assert "boxloss.box_loss.default" in targets
-    longer = boxes((20,), device, seed=7)
-    arguments = (arguments[0], longer, *arguments[2:])
-    assert torch.equal(program.module()(*arguments), GIoULoss(reduction="none")(*arguments))
+@pytest.mark.parametrize("reduction", ["none", "mean"])
+def test_fake_tensors_of_unknown_sizes(device: torch.device, reduction: str) -> None:
+    values = indexed((3, 7), device, torch.float16, weight=torch.float32, reduction=reduction)
+    if reduction == "mean":
+        values["normalizer"] = torch.ones(3, device=device)
+    with FakeTensorMode(shape_env=ShapeEnv()) as mode:
+        fake = {
+            name: mode.from_tensor(v, static_shapes=False) if isinstance(v, Tensor) else v
+            for name, v in values.items()
+        }
+        fake["pred"].requires_grad_()
+        result = box_losses(**fake)
+        (result.loss.sum() + result.l1.sum()).backward()
+    sets, pairs = fake["pred_index"].shape
+    assert isinstance(pairs, torch.SymInt)
+    assert result.loss.shape == ((sets, pairs) if reduction == "none" else (sets,))
+    assert result.l1.shape == result.loss.shape
+    assert result.iou.shape == (sets, pairs)
+    assert result.iou.device == values["pred"].device
+    assert fake["pred"].grad.shape == fake["pred"].shape
+    assert fake["pred"].grad.dtype == torch.float16
+
+
+# --- Exported and scripted ---
+
+
+class Matched(torch.nn.Module):
+    def forward(
+        self, pred: Tensor, target: Tensor, pred_index: Tensor, target_index: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        loss, l1, iou = box_losses(
+            pred, target, pred_index=pred_index, target_index=target_index, reduction="sum"
+        )
+        return loss, l1, iou
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("pairing", ["offsets", "sets"])
+def test_export(device: torch.device, pairing: str, strict: bool) -> None:
+    rows, true_boxes, pairs = map(torch.export.Dim, ("rows", "true_boxes", "pairs"))
+    if pairing == "sets":
+        module, operator = Matched(), "boxloss.box_losses.default"
+        index = {"pred_index": {1: pairs}, "target_index": {1: pairs}}
+        shapes = {"pred": {0: rows}, "target": {0: true_boxes}, **index}
+    else:
+        module, operator = GIoULoss(reduction="none"), "boxloss.box_loss.default"
+        shapes = {"pred": {1: rows}, "target": {0: true_boxes}, "offsets": None}
+    sizes = [(7, *others) for _, *others in SIZES] if pairing == "offsets" else SIZES
+    values = sized(pairing, device, *sizes[0])
+    program = torch.export.export(module, (), values, dynamic_shapes=shapes, strict=strict)
+    assert operator in [str(node.target) for node in program.graph.nodes]
+    for each in sizes:
+        values = sized(pairing, device, *each)
+        for actual, expected in zip(program.module()(**values), module(**values), strict=True):
+            assert torch.equal(actual, expected)
+
+
+# torch warns of scripting itself.
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+def test_script(device: torch.device) -> None:
+    @torch.jit.script
+    def scripted(
+        pred: Tensor, target: Tensor, pred_index: Tensor, target_index: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        loss, l1, iou = torch.ops.boxloss.box_losses(
+            pred, target, "ciou", pred_index=pred_index, target_index=target_index
+        )
+        return loss, l1, iou
+
+    values = problem("sets", device)
+    pred, *others = (values[name] for name in ("pred", "target", "pred_index", "target_index"))
+
+    def eager(pred: Tensor, target: Tensor, *index: Tensor) -> tuple[Tensor, ...]:
+        return box_losses(pred, target, "ciou", pred_index=index[0], target_index=index[1])
+
+    assert_as_eager(scripted, eager, pred, *others)

@@ -19,7 +19,7 @@ SAYS = "cpu/native uses: "  # python -m boxloss
 CHECK = """
 import torch
 from boxloss.torch import cpu_capability, use_implementation
-from bounds import check_bounded
+from bounds import check
 from formulas import FORMULAS
 from problems import boxes, with_overlaps
 
@@ -34,7 +34,7 @@ with use_implementation("cpu/native"):
                 "pred_format": pred_format,
                 "loss": loss,
             }
-            check_bounded(with_overlaps(values))
+            check(with_overlaps(values))
 print(cpu_capability())
 """
 

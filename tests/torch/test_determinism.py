@@ -102,7 +102,7 @@ def shared_rows(device: torch.device, pairs: tuple[int, ...]) -> Problem:
 @pytest.mark.parametrize("pairs", [(50_000,), (5, 9_000)])
 def test_rows_of_thousands_of_pairs(implementation: Implementation, pairs: tuple[int, ...]) -> None:
     if implementation.device.type != "cpu":
-        pytest.skip("a GPU adds in any order; see test_indexed_gpu.py")
+        pytest.skip("a GPU adds in any order; see test_gpu.py")
     values = shared_rows(implementation.device, pairs)
     torch.set_num_threads(1)
     first = run(values, by=("loss", "l1"))

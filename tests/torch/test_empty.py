@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nothing to compute: a mean or sum of 0, which can still be differentiated."""
 
+from typing import Any
+
 import pytest
 import torch
 from boxloss.torch import box_loss
 from comparison import run
 from devices import Implementation
 from formula import shape_of_losses
+from pairwise import pairwise
 from problems import REDUCTIONS, Problem, is_in_sets, only_pairing
 
 pytestmark = pytest.mark.asan
@@ -65,13 +68,17 @@ def empty_problems(device: torch.device) -> dict[str, Problem]:
     }
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("reduction", [*REDUCTIONS, "normalizer"])
-@pytest.mark.parametrize("name", empty_problems(torch.device("meta")))
-def test_zero_with_zero_gradients(
-    implementation: Implementation, name: str, reduction: str, weighted: bool
-) -> None:
-    values = empty_problems(implementation.device)[name]
+@pytest.mark.parametrize(
+    "case",
+    pairwise(
+        name=empty_problems(torch.device("meta")),
+        reduction=(*REDUCTIONS, "normalizer"),
+        weighted=(False, True),
+    ),
+)
+def test_zero_with_zero_gradients(implementation: Implementation, case: dict[str, Any]) -> None:
+    reduction, weighted = case["reduction"], case["weighted"]
+    values = empty_problems(implementation.device)[case["name"]]
     loss_shape = shape_of_losses(**only_pairing(values))
     reduced_shape = loss_shape[:1] if is_in_sets(values) else ()
     if reduction == "normalizer":
@@ -120,14 +127,3 @@ def test_a_normalizer_of_0_where_boxes_count_is_divided_by(device: torch.device)
     gradients = torch.vmap(torch.func.grad(loss))(pred, target, lengths)
     assert not gradients[0].any()
     assert not gradients[2].any()
-
-
-@pytest.mark.usefixtures("fresh_compiler")
-def test_compiled(device: torch.device) -> None:
-    values = empty_problems(device)["pairs of nothing"]
-    values["normalizer"] = torch.tensor(0.0, device=device)
-    values["pred"].requires_grad_()
-    loss = torch.compile(box_loss, fullgraph=True, backend="aot_eager")(**values)
-    (gradient,) = torch.autograd.grad(loss.sum(), values["pred"])
-    assert not loss.any()
-    assert not gradient.any()

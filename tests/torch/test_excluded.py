@@ -2,20 +2,42 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a pair that does not count may hold, and what NaN in one that counts does."""
 
+from typing import Any
+
 import pytest
 import torch
-from boxloss.torch import box_loss, giou_loss
+from boxloss.torch import box_losses
 from comparison import differentiable, run, upstream_for
 from devices import Implementation
 from formulas import LOSSES
-from problems import FORMATS, PAIRINGS, REDUCTIONS, Problem, boxes, excluded, problem, with_overlaps
+from pairwise import pairwise
+from problems import (
+    FORMATS,
+    INDICES,
+    PAIRINGS,
+    REDUCTIONS,
+    Problem,
+    boxes,
+    excluded,
+    indexed,
+    problem,
+    with_overlaps,
+)
 from torch import Tensor
 
-POISONS = [float("nan"), float("inf"), -float("inf"), 3e38]
+pytestmark = pytest.mark.asan
+NAN = float("nan")
+POISONS = [NAN, float("inf"), -float("inf"), 3e38]
+BOTH = ("loss", "l1")
+OUTPUTS = [("loss",), ("l1",), BOTH]
 # Without eps -log(iou) of disjoint boxes is infinite.
 LOSSES_AND_EPS = [(loss, 1e-7) for loss in LOSSES] + [
     (loss, 0.0) for loss in LOSSES if loss != "iou_log"
 ]
+INT32, INT64 = torch.iinfo(torch.int32), torch.iinfo(torch.int64)
+# As 32 bits the larger ones would be rows that there are.
+WILD = [-1, -2, INT32.min, INT32.max, 2**32 + 1, -(2**32) + 1, INT64.min, INT64.max]
+LISTS = {"pred_index": 15, "target_index": 12}
 
 
 def poisoned(values: Problem, poison: float) -> Problem:
@@ -34,150 +56,175 @@ def poisoned(values: Problem, poison: float) -> Problem:
 
 
 def poisoned_upstream(values: Problem, poison: float) -> tuple[Tensor, Tensor]:
-    """A gradient for the loss, and the same with garbage for the rows that do not count."""
-    clean = upstream_for(box_loss(**values))
+    """A gradient for an output, and the same with garbage for the rows that do not count."""
+    clean = upstream_for(box_losses(**values).loss)
     dirty = clean.clone()
     if values["reduction"] == "none":
         dirty[excluded(values)[2]] = poison
     return clean, dirty
 
 
-def assert_zero_where_excluded(values: Problem, gradients: dict[str, Tensor]) -> None:
-    for name, where in zip(("pred", "target", "weight"), excluded(values), strict=True):
-        assert torch.equal(gradients[name][where], torch.zeros_like(gradients[name][where])), name
-
-
-@pytest.mark.parametrize("poison", POISONS)
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize("pairing", PAIRINGS[1:])
-@pytest.mark.parametrize("loss", LOSSES)
-def test_garbage_reaches_nothing(
-    implementation: Implementation, loss: str, pairing: str, reduction: str, poison: float
+def assert_same_and_zero_where_excluded(
+    values: Problem, dirty: dict[str, Tensor], clean: dict[str, Tensor]
 ) -> None:
-    options = {"loss": loss, "reduction": reduction}
-    values = problem(pairing, implementation.device, weight=torch.float32, **options)
-    values = with_overlaps(values)
-    clean_upstream, dirty_upstream = poisoned_upstream(values, poison)
-    clean = run(values, clean_upstream)
-    dirty = run(poisoned(values, poison), dirty_upstream)
     for name, result in clean.items():
         assert torch.equal(dirty[name], result), name
-    assert_zero_where_excluded(values, dirty)
+    for name, where in zip(("pred", "target", "weight"), excluded(values), strict=True):
+        assert not dirty[name][where].any(), name
 
 
-@pytest.mark.parametrize("poison", POISONS)
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize("pairing", PAIRINGS[1:])
-def test_garbage_reaches_no_l1_and_no_iou(
-    implementation: Implementation, pairing: str, reduction: str, poison: float
-) -> None:
-    values = problem(pairing, implementation.device, weight=torch.float32, reduction=reduction)
+@pytest.mark.parametrize(
+    "case",
+    pairwise(
+        pairing=PAIRINGS[1:], loss=LOSSES, reduction=REDUCTIONS, by=[(), *OUTPUTS], poison=POISONS
+    ),
+)
+def test_garbage_reaches_nothing(implementation: Implementation, case: dict[str, Any]) -> None:
+    by, poison = case["by"], case["poison"]
+    options = {"loss": case["loss"], "reduction": case["reduction"]}
+    values = problem(case["pairing"], implementation.device, weight=torch.float32, **options)
     values = with_overlaps(values)
     clean_upstream, dirty_upstream = poisoned_upstream(values, poison)
-    for by in (("l1",), ("loss", "l1")):
-        clean = run(values, clean_upstream, by)
-        dirty = run(poisoned(values, poison), dirty_upstream, by)
-        for name, result in clean.items():
-            assert torch.equal(dirty[name], result), name
-        assert_zero_where_excluded(values, dirty)
+    clean = run(values, clean_upstream, by)
+    dirty = run(poisoned(values, poison), dirty_upstream, by)
+    assert_same_and_zero_where_excluded(values, dirty, clean)
 
 
-@pytest.mark.parametrize("poison", POISONS)
-@pytest.mark.parametrize("pairing", PAIRINGS[1:])
-@pytest.mark.parametrize(("loss", "eps"), LOSSES_AND_EPS)
-def test_garbage_reaches_no_second_derivative(
-    device: torch.device, loss: str, eps: float, pairing: str, poison: float
-) -> None:
+@pytest.mark.parametrize(
+    "case",
+    pairwise(loss=LOSSES_AND_EPS, pairing=PAIRINGS[1:], by=OUTPUTS, poison=POISONS),
+)
+def test_garbage_reaches_no_second_derivative(device: torch.device, case: dict[str, Any]) -> None:
+    loss, eps = case["loss"]
     options = {"loss": loss, "reduction": "none", "eps": eps}
-    values = with_overlaps(problem(pairing, device, weight=torch.float32, **options))
-    clean_upstream, dirty_upstream = poisoned_upstream(values, poison)
+    values = with_overlaps(problem(case["pairing"], device, weight=torch.float32, **options))
+    clean_upstream, dirty_upstream = poisoned_upstream(values, case["poison"])
 
     def derivatives(values: Problem, upstream: Tensor) -> dict[str, Tensor]:
         leaves = differentiable(values)
         inputs = tuple(leaves.values())
-        loss = box_loss(**{**values, **leaves})
-        first = torch.autograd.grad(loss, inputs, upstream, create_graph=True)
+        results = box_losses(**{**values, **leaves})
+        outputs = [getattr(results, name) for name in case["by"]]
+        upstreams = [upstream] * len(outputs)
+        first = torch.autograd.grad(outputs, inputs, upstreams, create_graph=True)
         second = torch.autograd.grad(sum(g.square().sum() for g in first), inputs)
         return dict(zip(leaves, second, strict=True))
 
     # A GPU's own thread would run nodes, and add gradients, in an order that depends on the past.
     with torch.autograd.set_multithreading_enabled(False):
         clean = derivatives(values, clean_upstream)
-        dirty = derivatives(poisoned(values, poison), dirty_upstream)
-    for name, result in clean.items():
-        assert torch.equal(dirty[name], result), name
-    assert_zero_where_excluded(values, dirty)
+        dirty = derivatives(poisoned(values, case["poison"]), dirty_upstream)
+    assert_same_and_zero_where_excluded(values, dirty, clean)
 
 
-def check_only_pair_two_is_nan(results: dict[str, Tensor]) -> None:
-    for name, result in results.items():
-        wanted = torch.zeros_like(result, dtype=torch.bool)
-        wanted[2] = True
-        assert torch.equal(result.isnan(), wanted), name
+@pytest.mark.parametrize(
+    "case", pairwise(number=[*WILD, "rows", "rows + 1"], name=INDICES, reduction=REDUCTIONS)
+)
+def test_an_index_outside_is_padding(implementation: Implementation, case: dict[str, Any]) -> None:
+    name, number, reduction = case["name"], case["number"], case["reduction"]
+    if isinstance(number, str):
+        number = LISTS[name] + ("1" in number)
+    values = indexed((2, 7), implementation.device, weight=torch.float32, reduction=reduction)
+    for dtype in (torch.int32, torch.int64)[not INT32.min <= number <= INT32.max :]:
+        wild = {**values, name: values[name].to(dtype)}
+        padded = {**values, name: wild[name].clone()}
+        wild[name][1, ::3] = number
+        padded[name][1, ::3] = -1
+        actual, expected = run(wild, by=BOTH), run(padded, by=BOTH)
+        for result in expected:
+            assert torch.equal(actual[result], expected[result]), result
 
 
-@pytest.mark.parametrize("eps_mode", ["add", "clamp"])
-@pytest.mark.parametrize("box_format", FORMATS)
-@pytest.mark.parametrize("coordinate", range(4))
-@pytest.mark.parametrize("operand", ["pred", "target"])
-def test_nan_in_a_counted_pair_stays_in_that_pair(
-    implementation: Implementation, operand: str, coordinate: int, box_format: str, eps_mode: str
-) -> None:
-    values = problem(
-        "mask",
-        implementation.device,
-        weight=torch.float32,
-        reduction="none",
-        eps_mode=eps_mode,
-        pred_format=box_format,
-        target_format=box_format,
-    )
-    values = {n: v[0] if isinstance(v, Tensor) else v for n, v in values.items()}
-    values["mask"] = torch.ones_like(values["mask"])
-    values[operand][2, coordinate] = float("nan")
-    check_only_pair_two_is_nan(run(values))
-    values["weight"][2] = 0  # which does not hide it
-    check_only_pair_two_is_nan(run(values))
-    values["mask"][2] = False  # which does
-    assert not any(result.isnan().any() for result in run(values).values())
+@pytest.mark.parametrize("name", INDICES)
+def test_the_first_and_the_last_row_count(implementation: Implementation, name: str) -> None:
+    values = indexed((2,), implementation.device, reduction="none")
+    for index in INDICES:
+        values[index] = torch.tensor([0, LISTS[index] - 1], device=implementation.device)
+    assert box_losses(**values).l1.all()
+    for step, counts in (([-1, 0], [False, True]), ([0, 1], [True, False])):
+        index = values[name] + torch.tensor(step, device=implementation.device)
+        assert (box_losses(**{**values, name: index}).l1 != 0).tolist() == counts
 
 
-@pytest.mark.parametrize("eps_mode", ["add", "clamp"])
-@pytest.mark.parametrize("box_format", FORMATS)
-@pytest.mark.parametrize("loss", LOSSES)
-def test_nan_in_any_coordinate_of_any_loss(
-    implementation: Implementation, loss: str, box_format: str, eps_mode: str
-) -> None:
-    pred, target = (
-        boxes((9,), implementation.device, box_format=box_format, seed=seed) for seed in (1, 2)
-    )
-    pred[range(4), range(4)] = float("nan")
-    target[range(4, 8), range(4)] = float("nan")
+# --- NaN in pairs that count ---
+
+
+@pytest.mark.parametrize("case", pairwise(loss=LOSSES, box_format=FORMATS, mode=("add", "clamp")))
+def test_nan_in_any_coordinate(implementation: Implementation, case: dict[str, Any]) -> None:
+    device, box_format = implementation.device, case["box_format"]
+    pred, target = (boxes((9,), device, box_format=box_format, seed=seed) for seed in (1, 2))
+    pred[range(4), range(4)] = NAN
+    target[range(4, 8), range(4)] = NAN
     formats = {"pred_format": box_format, "target_format": box_format}
-    options = {"loss": loss, "reduction": "none", "eps_mode": eps_mode, **formats}
-    for result in run({"pred": pred, "target": target, **options}).values():
-        assert result[:8].isnan().all()
-        assert result[8].isfinite().all()
+    values = {"pred": pred, "target": target, "loss": case["loss"], "eps_mode": case["mode"]}
+    values |= {"reduction": "none", **formats}
+    # A weight of 0 does not hide it, a mask does.
+    values["weight"] = torch.tensor([0.0, 1, 2] * 3, device=device)
+    counts = torch.arange(9, device=device) % 4 > 0
+    for mask in (torch.ones_like(counts), counts):
+        result = run({**values, "mask": mask})
+        for each in result.values():
+            assert each[:8][mask[:8]].isnan().all()
+            assert not each[:8][~mask[:8]].any()
+            assert each[8].isfinite().all()
 
 
-@pytest.mark.parametrize("reduction", ["sum", "mean"])
-def test_nan_in_a_counted_pair_makes_the_total_nan(
-    implementation: Implementation, reduction: str
+@pytest.mark.parametrize("operand", ["pred", "target"])
+def test_nan_in_a_pair_of_a_set(implementation: Implementation, operand: str) -> None:
+    """Of the second, twice in it."""
+    device = implementation.device
+    values = problem("sets", device, weight=torch.float32)
+    values["pred_index"] = torch.tensor([[0, 1, 2], [3, 4, 3]], device=device)
+    values["target_index"] = torch.tensor([[0, 1, 2], [5, 4, 5]], device=device)
+    values["weight"] = values["weight"][:, :3]
+    values[operand].view(-1, 4)[3 if operand == "pred" else 5, 2] = NAN
+    wanted = torch.tensor([[False] * 3, [True, False, True]], device=device)
+    for reduction in REDUCTIONS:
+        result = run({**values, "reduction": reduction}, by=BOTH)
+        for name in BOTH:
+            of_output = wanted if reduction == "none" else wanted.any(-1)
+            assert torch.equal(result[name].isnan(), of_output), name
+        assert torch.equal(result["iou"].isnan(), wanted)
+        assert torch.equal(result["weight"].isnan(), wanted)
+        for name, row in (("pred", 3), ("target", 5)):
+            is_nan = result[name].reshape(-1, 4).isnan()
+            assert is_nan[row].all()
+            assert is_nan.sum() == 4
+
+
+# --- What one output does not get from the other ---
+
+
+@pytest.mark.parametrize("creates_graph", [False, True])
+@pytest.mark.parametrize("pairing", ["dense", "sets"])
+def test_l1_alone_does_not_see_a_loss_of_nan(
+    implementation: Implementation, pairing: str, creates_graph: bool
 ) -> None:
-    values = problem("lengths", implementation.device, reduction=reduction)
-    values["pred"][0, 1, 2] = float("nan")
-    result = run(values)
-    assert result["loss"].isnan()
-    assert result["pred"][0, 1].isnan().all()
-    assert result["pred"].isnan().sum() == 4
+    """Without eps two points have 0 / 0, and a distance."""
+    values = problem(pairing, implementation.device, torch.float64, torch.float64, eps=0.0)
+    for name in ("pred", "target"):
+        values[name][..., 2:] = values[name][..., :2]
+    leaves = differentiable(values)
+    result = box_losses(**{**values, **leaves})
+    assert result.loss.isnan().all()
+    assert result.l1.isfinite().all()
+    inputs = tuple(leaves.values())
+    gradients = torch.autograd.grad(result.l1.sum(), inputs, create_graph=creates_graph)
+    for gradient in gradients:
+        assert gradient.isfinite().all()
+        assert gradient.any()
 
 
-def test_a_padded_target_is_four_zeros_of_either_sign(implementation: Implementation) -> None:
-    target = torch.tensor(
-        [[[0.0, -0.0, 0.0, -0.0], [0.0, 0.0, 1e-30, 0.0], [0.0, 0.0, 0.0, float("nan")]]],
-        device=implementation.device,
-    )
-    loss = giou_loss(torch.ones_like(target), target, zero_padded=True, reduction="none")
-    assert loss[0, 0] == 0
-    assert loss[0, 1] > 1
-    assert loss[0, 2].isnan()
+@pytest.mark.parametrize("creates_graph", [False, True])
+def test_the_loss_alone_does_not_see_an_infinite_l1(
+    implementation: Implementation, creates_graph: bool
+) -> None:
+    # Their distance overflows float32, and nothing else does.
+    far = torch.tensor([[1e38, 1e38, 1.0, 1.0]], device=implementation.device).requires_grad_()
+    near = torch.tensor([[-1e38, -1e38, 1.0, 1.0]], device=implementation.device)
+    formats = {"pred_format": "xywh", "target_format": "xywh"}
+    result = box_losses(far, near, "iou", eps=1.0, eps_mode="clamp", **formats)
+    assert result.l1.isinf().all()
+    assert result.loss.item() == 1
+    (gradient,) = torch.autograd.grad(result.loss, far, create_graph=creates_graph)
+    assert gradient.isfinite().all()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from bounds import check_bounded
+from bounds import check
 from boxloss.torch import box_losses, collate_matches
 from comparison import run
 from problems import INDICES, Problem, boxes, indexed, problem, some_rows
@@ -92,7 +92,7 @@ def test_rows_in_hundreds_of_pairs(
     gpu: torch.device, shape: tuple[int, ...], dtype: torch.dtype
 ) -> None:
     # Threads of a warp and of several blocks come to one row. With halves: 100 roundings of it.
-    check_bounded(indexed(shape, gpu, dtype, dtype, torch.float32, most=100), by=BOTH)
+    check(indexed(shape, gpu, dtype, dtype, torch.float32, most=100), by=BOTH)
 
 
 @pytest.mark.usefixtures("deterministic")
@@ -111,8 +111,8 @@ def test_deterministic_algorithms_are_as_near_to_the_formula(
     gpu: torch.device, shape: tuple[int, ...], reduction: str, dtype: torch.dtype
 ) -> None:
     values = indexed(shape, gpu, dtype, dtype, torch.float32, most=9, reduction=reduction)
-    check_bounded(values, by=BOTH)
-    check_bounded(values)
+    check(values, by=BOTH)
+    check(values)
 
 
 @pytest.mark.usefixtures("deterministic")

@@ -1,0 +1,97 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The same values, lying in memory in other ways."""
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+Arrange = Callable[[Tensor], Tensor]
+
+
+def contiguous(values: Tensor) -> Tensor:
+    return values.contiguous()
+
+
+def in_planes(values: Tensor) -> Tensor:
+    """Coordinate after coordinate of each image."""
+    return values.mT.contiguous().mT
+
+
+def coordinates_first(values: Tensor) -> Tensor:
+    """Coordinate after coordinate of all images."""
+    return values.movedim(-1, 0).contiguous().movedim(0, -1)
+
+
+def slots_first(values: Tensor) -> Tensor:
+    """Of three leading dimensions the last is first."""
+    return values.movedim(-2, 0).contiguous().movedim(0, -2)
+
+
+def transposed(values: Tensor) -> Tensor:
+    return values.transpose(0, -2).contiguous().transpose(0, -2)
+
+
+def scattered(values: Tensor) -> Tensor:
+    """With something else between any two of the numbers."""
+    wide = values.new_full((*values.shape, 2), float("nan") if values.is_floating_point() else 99)
+    wide[..., 0] = values
+    return wide[..., 0]
+
+
+def in_rows_of_85(values: Tensor) -> Tensor:
+    return _in_wider_rows(values, 85, 0)
+
+
+def not_aligned(values: Tensor) -> Tensor:
+    return _in_wider_rows(values, 5, 1)
+
+
+def _in_wider_rows(values: Tensor, width: int, first: int) -> Tensor:
+    """A slice of rows that hold something else around it."""
+    rows = values.new_full(
+        (*values.shape[:-1], width), float("nan") if values.is_floating_point() else 99
+    )
+    rows[..., first : first + 4] = values
+    return rows[..., first : first + 4]
+
+
+def image_gaps(values: Tensor) -> Tensor:
+    return with_gaps(values, 0)
+
+
+def slot_gaps(values: Tensor) -> Tensor:
+    return with_gaps(values, -2)
+
+
+def with_gaps(values: Tensor, dim: int = -1) -> Tensor:
+    """Along one dimension."""
+    return values.repeat_interleave(2, dim).movedim(dim, 0)[::2].movedim(0, dim)
+
+
+def first_dimension_last(values: Tensor) -> Tensor:
+    return values.movedim(0, -1).contiguous().movedim(-1, 0)
+
+
+def one_image(values: Tensor) -> Tensor:
+    """Other values: the first image's, expanded."""
+    return values[:1].expand_as(values)
+
+
+def one_slot(values: Tensor) -> Tensor:
+    """Other values: the first slots', expanded."""
+    return values.narrow(-2, 0, 1).expand_as(values)
+
+
+# Without gaps or overlaps: gradients lie like them.
+DENSE: tuple[Arrange, ...] = (contiguous, in_planes, coordinates_first, slots_first, transposed)
+LAYOUTS = (
+    *DENSE,
+    scattered,
+    in_rows_of_85,
+    not_aligned,
+    image_gaps,
+    slot_gaps,
+    one_image,
+    one_slot,
+)

@@ -1,0 +1,279 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Functions and modules named after their loss, torchvision's names, normalizers as numbers."""
+
+import copy
+import inspect
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import boxloss.torch
+import pytest
+import torch
+from bounds import pair_bounds
+from boxloss.torch import BoxLoss, box_loss, box_losses, giou_loss, siou_loss
+from boxloss.torch.compat import MMDetLoss
+from comparison import assert_within
+from formulas import LOSSES
+from pairwise import pairwise
+from problems import PAIRINGS, REDUCTIONS, boxes, problem, with_overlaps
+from torch import Tensor
+
+from benchmarks.common.losses import UnavailableError, torchvision_file
+
+NAMED = [loss for loss in LOSSES if f"{loss}_loss" in boxloss.torch.__all__]
+MODULES = {
+    name.removesuffix("Loss").lower(): name
+    for name in boxloss.torch.__all__
+    if name.endswith("Loss") and name != "BoxLoss"
+}
+OPTIONS: dict[str, Any] = {
+    "pred_format": "xywh",
+    "target_format": "cxcywh",
+    "reduction": "sum",
+    "eps": 1e-3,
+    "eps_mode": "clamp",
+}
+TOLD = "pred_format='xywh', target_format='cxcywh', reduction='sum', eps=0.001, eps_mode='clamp'"
+
+
+def function_of(loss: str) -> Any:
+    return getattr(boxloss.torch, f"{loss}_loss")
+
+
+def module_of(loss: str) -> Any:
+    return getattr(boxloss.torch, MODULES[loss])
+
+
+def test_no_two_words_name_one_loss(device: torch.device) -> None:
+    tensors = with_overlaps(problem("dense", device))
+    values = {float(box_loss(**tensors, loss=loss)) for loss in LOSSES}
+    assert len(values) == len(LOSSES)
+    assert box_loss(**tensors) == box_loss(**tensors, loss="giou") == BoxLoss()(**tensors)
+
+
+@pytest.mark.parametrize("case", pairwise(loss=LOSSES, pairing=PAIRINGS))
+def test_functions_and_modules_are_box_loss(device: torch.device, case: dict[str, Any]) -> None:
+    loss = case["loss"]
+    tensors = with_overlaps(problem(case["pairing"], device, weight=torch.float32))
+    for options in ({}, OPTIONS):
+        wanted = box_loss(**tensors, **options, loss=loss)
+        assert torch.equal(BoxLoss(loss, **options)(**tensors), wanted)
+        if loss in NAMED:
+            assert torch.equal(function_of(loss)(**tensors, **options), wanted)
+        if loss in MODULES:
+            assert torch.equal(module_of(loss)(**options)(**tensors), wanted)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in NAMED if loss != "giou"])  # an operator
+def test_a_functions_signature_is_box_losss_without_the_word(loss: str) -> None:
+    ours, all_of_them = (inspect.signature(f).parameters for f in (function_of(loss), box_loss))
+    assert list(ours) == [name for name in all_of_them if name != "loss"]
+    assert all(ours[name] == all_of_them[name] for name in ours)
+    assert function_of(loss).__name__ == f"{loss}_loss"
+    assert function_of(loss).__doc__
+
+
+def test_options_are_told_by_name(device: torch.device) -> None:
+    values = problem("dense", device, weight=torch.float32)
+    pred, target, weight = (values[name] for name in ("pred", "target", "weight"))
+    for function in (siou_loss, lambda *tensors: box_loss(*tensors[:2], "siou", *tensors[2:])):
+        with pytest.raises(TypeError):
+            function(pred, target, weight)
+    with pytest.raises(TypeError):
+        BoxLoss("siou", "xyxy")  # type: ignore[arg-type, misc]
+    with pytest.raises(TypeError):
+        module_of("giou")()(pred, target, None, None, None, None, None, False, weight, weight)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_modules_tell_their_options_and_can_be_copied_and_stored(loss: str) -> None:
+    told = {f"BoxLoss('{loss}', {TOLD})": BoxLoss(loss, **OPTIONS)}
+    if loss in MODULES:
+        told[f"{MODULES[loss]}({TOLD})"] = module_of(loss)(**OPTIONS)
+    for text, module in told.items():
+        for each in (module, copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
+            assert type(each) is type(module)
+            assert repr(each) == text
+        assert not module.state_dict()
+
+
+@pytest.mark.parametrize("make", [BoxLoss, *map(module_of, MODULES)])
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ({"reduction": "typo"}, "reduction is 'typo'; allowed: 'none', 'sum', 'mean'$"),
+        ({"pred_format": "yxyx"}, "pred_format is 'yxyx'; allowed: 'xyxy', 'xywh', 'cxcywh'$"),
+        ({"target_format": ""}, "target_format is ''; allowed: 'xyxy', 'xywh', 'cxcywh'$"),
+        ({"eps": -1}, "eps is -1; it must be finite and not negative"),
+        ({"eps_mode": "max"}, "eps_mode is 'max'; allowed: 'add', 'clamp'$"),
+    ],
+)
+def test_a_bad_option_is_an_error_when_the_module_is_made(
+    make: Callable[..., BoxLoss], option: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^box_loss: {text}"):
+        make(**option)
+
+
+def test_an_unknown_loss_is_an_error_when_the_module_is_made() -> None:
+    for unknown in ("IoU", "", "ciou "):
+        with pytest.raises(ValueError, match=f"^box_loss: loss is '{unknown}'; allowed: 'iou', "):
+            BoxLoss(unknown)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^box_loss: eps is nan; it must be finite"):
+        MMDetLoss(eps=float("nan"))
+
+
+# --- A normalizer that is a number ---
+
+FUNCTIONS = [box_loss, box_losses, giou_loss, siou_loss, BoxLoss("ciou")]
+
+
+def both(device: torch.device, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+    return boxes((5,), device, dtype, seed=1), boxes((5,), device, seed=2)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64], ids=str)
+def test_a_number_is_its_tensor(
+    device: torch.device, function: Callable[..., Any], dtype: torch.dtype
+) -> None:
+    pred, target = both(device, dtype)
+    compute = torch.float64 if dtype == torch.float64 else torch.float32
+    for number in (3, 0.1, 2**40):
+        tensor = torch.tensor(number, dtype=compute, device=device)
+        pairs = [(pred, target)]
+        if dtype == torch.float64:  # which target alone makes it, too
+            pairs.append((pred.float(), target.double()))
+        for operands in pairs:
+            results = function(*operands, normalizer=number)
+            wanted = function(*operands, normalizer=tensor)
+            for result, each in zip(
+                results if function is box_losses else [results],
+                wanted if function is box_losses else [wanted],
+                strict=True,
+            ):
+                assert torch.equal(result, each)
+
+
+def test_nobody_waits_for_the_gpu(device: torch.device) -> None:
+    if device.type != "cuda":
+        pytest.skip("only a GPU is waited for")
+    pred, target = both(device)
+    wanted = box_loss(pred, target, normalizer=3)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        loss = box_loss(pred, target, normalizer=3)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert torch.equal(loss, wanted)
+
+
+@pytest.mark.parametrize("number", [True, "3", [3]])
+def test_what_is_no_number(device: torch.device, number: Any) -> None:
+    kind = type(number).__name__
+    for function in (box_loss, box_losses, giou_loss):
+        text = f"^{function.__name__}: normalizer is {kind}; it must be a tensor or a number$"
+        with pytest.raises(TypeError, match=text):
+            function(*both(device), normalizer=number)
+
+
+def test_a_number_needs_the_mean(device: torch.device) -> None:
+    with pytest.raises(ValueError, match=r"^box_loss: normalizer needs reduction 'mean'"):
+        box_loss(*both(device), normalizer=3, reduction="sum")
+
+
+def test_numbers_in_compiled_code_and_in_transforms(
+    device: torch.device, fresh_compiler: None
+) -> None:
+    pred, target = both(device)
+    pred.requires_grad_()
+    compiled = torch.compile(giou_loss, fullgraph=True, backend="aot_eager")
+    for number in (3, 4, 0.5):
+        wanted = giou_loss(pred, target, normalizer=number)
+        assert torch.equal(compiled(pred, target, normalizer=number), wanted)
+    results = [
+        torch.vmap(lambda pred, given=given: giou_loss(pred, target, normalizer=given))(pred[None])
+        for given in (3, torch.tensor(3.0, device=device))
+    ]
+    assert torch.equal(*results)
+
+
+# --- torchvision's functions by their names here ---
+
+TORCHVISIONS = {
+    "giou": boxloss.torch.generalized_box_iou_loss,
+    "diou": boxloss.torch.distance_box_iou_loss,
+    "ciou": boxloss.torch.complete_box_iou_loss,
+}
+of_torchvision = pytest.mark.parametrize("loss", TORCHVISIONS)
+# torch warns of scripting itself.
+scripting = pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+
+
+def pred_and_target(
+    device: torch.device, dtype: torch.dtype = torch.float32
+) -> tuple[Tensor, Tensor]:
+    """Some overlap, one pair is equal."""
+    target = boxes((8,), device, dtype, seed=2)
+    pred = torch.cat((boxes((3,), device, dtype, seed=1), 1.125 * target[3:7] - 1, target[7:]))
+    return pred, target
+
+
+@of_torchvision
+def test_torchvisions_defaults(device: torch.device, loss: str) -> None:
+    pred, target = pred_and_target(device)
+    function = TORCHVISIONS[loss]
+    assert torch.equal(function(pred, target), box_loss(pred, target, loss, reduction="none"))
+    assert function(pred[0], target[0]).shape == ()
+    assert function(pred.half(), target.half()).dtype == torch.float32
+    assert function(pred, target.double()).dtype == torch.float64
+    for reduction in REDUCTIONS:
+        assert function(pred[:0], target[:0], reduction).sum() == 0
+
+
+@scripting
+@of_torchvision
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_torchvisions_by_position(device: torch.device, loss: str, reduction: str) -> None:
+    pred, target = pred_and_target(device)
+    pred.requires_grad_()
+    expected = box_loss(pred, target, loss, reduction=reduction, eps=1e-3)
+    (gradient,) = torch.autograd.grad(expected.sum(), pred)
+    for function in (TORCHVISIONS[loss], torch.jit.script(TORCHVISIONS[loss])):
+        actual = function(pred, target, reduction, 1e-3)
+        assert torch.equal(actual, expected)
+        assert torch.equal(torch.autograd.grad(actual.sum(), pred)[0], gradient)
+
+
+@of_torchvision
+@pytest.mark.parametrize("reduction", ["avg", "", None])
+def test_torchvisions_error(device: torch.device, loss: str, reduction: str | None) -> None:
+    pred, target = pred_and_target(device)
+    with pytest.raises(ValueError, match=f"^Invalid Value for arg 'reduction': '{reduction} \n"):
+        TORCHVISIONS[loss](pred, target, reduction)  # type: ignore[arg-type]
+
+
+@of_torchvision
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_beside_torchvision(device: torch.device, loss: str, reduction: str) -> None:
+    try:
+        theirs = getattr(torchvision_file(f"{loss}_loss"), TORCHVISIONS[loss].__name__)
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+    pred, target = pred_and_target(device, torch.float64)
+    results = []
+    for function in (TORCHVISIONS[loss], theirs):
+        p, t = pred.detach().requires_grad_(), target.detach().requires_grad_()
+        result = function(p, t, reduction)
+        gradients = torch.autograd.grad(result.sum(), (p, t))
+        results.append([result.detach(), *gradients])
+    # Each is within the bound of the formula, and no sum of eight is further off than each of them.
+    bounds = pair_bounds({"pred": pred, "target": target, "loss": loss}).loss
+    per_box = torch.cat(tuple(bounds.boxes.values()), -1).max()
+    ours, others = results
+    for actual, expected, error in zip(
+        ours, others, (8 * bounds.error.max(), per_box, per_box), strict=True
+    ):
+        assert_within(actual, expected.cpu(), 2 * error, f"{loss}, {reduction}")

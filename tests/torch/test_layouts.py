@@ -1,0 +1,110 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What strides can express is read where it lies, and gradients lie like their boxes."""
+
+import pytest
+import torch
+from bounds import check
+from boxloss.torch import box_loss, giou_loss, matching_cost, pairwise_iou
+from comparison import run
+from devices import Implementation
+from layouts import Arrange, in_planes, in_rows_of_85, scattered, transposed, with_gaps
+from matching import classes, cost_problem
+from problems import Problem, boxes, problem
+from torch import Tensor
+
+pytestmark = pytest.mark.asan
+
+
+def head_output(device: torch.device, shape: tuple[int, ...] = (2, 3, 5)) -> Tensor:
+    """(images, 4, height, width)"""
+    return boxes(shape, device, seed=1).movedim(-1, 1).contiguous()
+
+
+def permuted(head: Tensor) -> Tensor:
+    return head.permute(0, 2, 3, 1)
+
+
+def flattened(head: Tensor) -> Tensor:
+    return head.flatten(2).transpose(1, 2)
+
+
+def copies_made(values: Problem) -> int:
+    """How many tensors the call copies before it computes."""
+    with torch.profiler.profile() as profile:
+        giou_loss(**values)
+    return sum(event.name == "aten::clone" for event in profile.events())
+
+
+def test_only_what_strides_cannot_express_is_copied(device: torch.device) -> None:
+    values = problem("mask", device)
+    values["pred"] = in_rows_of_85(values["pred"])
+    assert copies_made(values) == 0
+    values["pred"] = transposed(values["pred"])
+    assert copies_made(values) == 0
+    values["mask"] = with_gaps(values["mask"])
+    assert copies_made(values) == 1
+    target = boxes((2, 3, 5), device)
+    collapsing = boxes((5, 2, 3), device).permute(1, 2, 0, 3)
+    reversed_order = boxes((5, 3, 2), device).permute(2, 1, 0, 3)
+    planes = boxes((2, 3, 5), device).movedim(-1, 1).contiguous().movedim(1, -1)
+    anchors = boxes((2, 3, 5), device).permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+    for pred, copies in ((collapsing, 0), (reversed_order, 1), (planes, 0), (anchors, 1)):
+        assert copies_made({"pred": pred, "target": target}) == copies
+
+
+def test_gradients_of_boxes_with_gaps_or_overlaps_are_contiguous(device: torch.device) -> None:
+    target = boxes((3, 5), device, seed=2)
+    for pred in (
+        scattered(boxes((3, 5), device)),
+        head_output(device, (3, 5, 7)).permute(0, 2, 3, 1)[:, :, 0],
+        in_planes(boxes((5,), device)).expand(3, 5, 4),
+        in_planes(boxes((3, 9), device))[:, :5],
+    ):
+        assert check({"pred": pred, "target": target})["pred"].is_contiguous()
+
+
+@pytest.mark.parametrize("view", [permuted, flattened])
+def test_a_head_gets_its_gradient_without_a_copy(
+    implementation: Implementation, view: Arrange
+) -> None:
+    head = head_output(implementation.device)
+    target = torch.zeros_like(view(head))
+    target[..., 2:] = 32
+    leaf = head.clone().requires_grad_()
+    with torch.profiler.profile() as profile:
+        box_loss(view(leaf), target).backward()
+    copies = [e.name for e in profile.events() if e.name in ("aten::clone", "aten::copy_")]
+    assert copies == []
+    assert leaf.grad is not None
+    assert leaf.grad.is_contiguous()
+    other = head.clone().requires_grad_()
+    box_loss(view(other).contiguous(), target).backward()
+    torch.testing.assert_close(leaf.grad, other.grad)
+
+
+def test_channels_last_is_contiguous_to_begin_with(device: torch.device) -> None:
+    head = head_output(device).to(memory_format=torch.channels_last).requires_grad_()
+    assert permuted(head).is_contiguous()
+    (gradient,) = torch.autograd.grad(
+        box_loss(permuted(head), torch.ones(2, 3, 5, 4).to(head)), head
+    )
+    assert gradient.is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 5), (2, 0, 5), (1, 1, 1), (3, 1, 1), (1, 3, 5)])
+def test_sizes(implementation: Implementation, shape: tuple[int, int, int]) -> None:
+    pred = permuted(head_output(implementation.device, shape))
+    values = {"pred": pred, "target": boxes(shape, pred.device, seed=2)}
+    gradient = run(values)["pred"]
+    assert gradient.shape == pred.shape
+    torch.testing.assert_close(gradient, run({**values, "pred": pred.contiguous()})["pred"])
+
+
+def test_matching_costs(implementation: Implementation) -> None:
+    values = classes(cost_problem(implementation.device, layers=(2,)))
+    planes = {name: in_planes(values[name]) for name in ("pred", "target")}
+    assert torch.equal(matching_cost(**{**values, **planes}), matching_cost(**values))
+    pairs = [{**values, **some} for some in (planes, {})]
+    ious = [pairwise_iou(v["pred"], v["target"], v["offsets"]) for v in pairs]
+    assert torch.equal(*ious)

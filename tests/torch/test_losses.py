@@ -1,0 +1,299 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Every loss, pairing, dtype, layout and option against the plain formula, and some by hand."""
+
+from typing import Any
+
+import pytest
+import torch
+from bounds import check
+from boxloss.torch import BoxLosses, box_loss, box_losses, giou_loss, use_implementation
+from comparison import run
+from devices import Implementation
+from formulas import LOSSES
+from kinds import INVERTED, PAIRS, RANDOM_KINDS, WITHOUT_AREA, random_pairs, tensors
+from layouts import DENSE, LAYOUTS, contiguous, first_dimension_last, one_image, with_gaps
+from pairwise import pairwise
+from problems import (
+    FLOATING,
+    FORMATS,
+    INDICES,
+    PAIRINGS,
+    TARGETS,
+    Problem,
+    boxes,
+    is_in_sets,
+    problem,
+    with_overlaps,
+)
+from torch import Tensor
+
+pytestmark = pytest.mark.asan
+BOTH = ("loss", "l1")
+PAIRINGS_OF_THE_TABLE: dict[str, tuple[str, Problem]] = {
+    **{name: (name, {}) for name in PAIRINGS},
+    "three dimensions": ("dense", {"grid": (2, 3, 5)}),
+    "four dimensions": ("mask", {"grid": (1, 3, 2, 2)}),
+    "pred_index": ("indices", {"given": INDICES[:1], "most": 6}),
+    "target_index": ("sets", {"given": INDICES[1:], "most": 6}),
+    "lists of images": ("sets", {"pred_list": (2, 3, 4), "target_list": (3, 2, 2, 2), "most": 6}),
+}
+NORMALIZERS: dict[str, Any] = {
+    "float64": (2.5, torch.float64),
+    "float32": (2.5, torch.float32),
+    "int64": (7, torch.int64),
+    "int32": (7, torch.int32),
+}
+# What is differentiated, nothing for box_loss; and the formats, which l1 wants to be the same.
+OUTPUTS = [
+    ((), "xyxy", "xywh"),
+    ((), "xywh", "cxcywh"),
+    ((), "cxcywh", "xyxy"),
+    *((BOTH, each, each) for each in FORMATS),
+    (("loss",), "xyxy", "xyxy"),
+    (("l1",), "cxcywh", "cxcywh"),
+]
+
+
+def normalizer(kind: str, values: Problem) -> Tensor:
+    """One for all, or one for each set, with a gap between them."""
+    number, dtype = NORMALIZERS[kind]
+    numbers = torch.tensor([number, 100, 0.5 * number, 100], device=values["pred"].device)
+    numbers = numbers.to(dtype)
+    return numbers[::2] if is_in_sets(values) and kind.startswith("float") else numbers[0]
+
+
+def upstream_of(kind: str, loss: Tensor) -> Tensor | None:
+    """A gradient for the loss, as others may hand it over."""
+    shape, count = loss.shape, loss.numel()
+    if kind == "ordinary" or not shape:
+        return None
+    numbers = torch.arange(1.0, 1 + 2 * count, device=loss.device) / (2 * count)
+    return {
+        "expanded": numbers[: shape[-1]].expand(shape),
+        "transposed": numbers[:count].reshape(shape[::-1]).permute(*reversed(range(len(shape)))),
+        "sliced": numbers[::2].reshape(shape),
+        "one number": numbers[3].expand(shape),
+    }[kind]
+
+
+@pytest.mark.parametrize(
+    "case",
+    pairwise(
+        pairing=PAIRINGS_OF_THE_TABLE,
+        loss=(*LOSSES, "giou_loss"),
+        reduction=("none", "sum", "mean", *NORMALIZERS),
+        outputs=OUTPUTS,
+        pred=FLOATING,
+        target=TARGETS,
+        weight=(None, *FLOATING),
+        index=(torch.int32, torch.int64),
+        eps=[("add", 1e-7), ("clamp", 1e-7), ("add", 5.0), ("clamp", 300.0)],
+        pred_layout=LAYOUTS,
+        target_layout=LAYOUTS,
+        others_layout=(contiguous, with_gaps, first_dimension_last, one_image),
+        upstream=("ordinary", "expanded", "transposed", "sliced", "one number"),
+    ),
+)
+def test_table(implementation: Implementation, case: dict[str, Any]) -> None:
+    pairing, options = PAIRINGS_OF_THE_TABLE[case["pairing"]]
+    by, pred_format, target_format = case["outputs"]
+    eps_mode, eps = case["eps"]
+    options = {**options, "pred_format": pred_format, "target_format": target_format}
+    if case["loss"] != "giou_loss":
+        options["loss"] = case["loss"]
+    dtypes = (case["pred"], case["target"], case["weight"])
+    values = problem(pairing, implementation.device, *dtypes, **options, eps=eps, eps_mode=eps_mode)
+    values = with_overlaps(values)
+    for name in ("pred", "target"):
+        values[name] = case[f"{name}_layout"](values[name])
+    for name in {"lengths", "offsets", *INDICES} & values.keys():
+        values[name] = values[name].to(case["index"])
+    for name in {"weight", "mask", "lengths", "offsets", *INDICES} & values.keys():
+        values[name] = case["others_layout"](values[name])
+    if case["reduction"] in NORMALIZERS:
+        values["normalizer"] = normalizer(case["reduction"], values)
+    else:
+        values["reduction"] = case["reduction"]
+
+    results = check(values, upstream_of(case["upstream"], box_loss(**values)), by)
+
+    for name in ("pred", "target"):
+        if name in results and not set(INDICES) & values.keys() and case[f"{name}_layout"] in DENSE:
+            assert results[name].stride() == values[name].stride()
+        elif name in results:
+            assert results[name].is_contiguous()
+    assert "weight" not in results or results["weight"].is_contiguous()
+
+
+@pytest.mark.parametrize(
+    "case",
+    pairwise(
+        loss=LOSSES,
+        eps=[("add", 1e-7), ("clamp", 1e-7), ("add", 0.25), ("clamp", 4.0), ("add", 0.0)],
+        dtype=(torch.float32, torch.float64),
+    ),
+)
+def test_every_kind_of_boxes(implementation: Implementation, case: dict[str, Any]) -> None:
+    mode, eps = case["eps"]
+    tables, kinds = (PAIRS, WITHOUT_AREA, INVERTED), RANDOM_KINDS
+    if eps == 0:  # without area there is no loss, and disjoint boxes have an infinite -log(iou)
+        tables, kinds = (), ("overlapping", "nearly equal", "equal", "nested", "sharing edges")
+    pairs = [tensors(table, case["dtype"]) for table in tables]
+    pairs += [random_pairs(kind, case["dtype"]) for kind in kinds]
+    pred, target = (torch.cat(each).to(implementation.device) for each in zip(*pairs, strict=True))
+    options = {"loss": case["loss"], "eps": eps, "eps_mode": mode, "reduction": "none"}
+    check({"pred": pred, "target": target, **options}, by=BOTH)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (1, 1)])
+def test_few_leading_dimensions(implementation: Implementation, shape: tuple[int, ...]) -> None:
+    device = implementation.device
+    values = {"pred": boxes(shape, device, seed=1), "target": boxes(shape, device, seed=2)}
+    check({**values, "reduction": "none"})
+    check({**values, "mask": torch.ones(shape, dtype=torch.bool, device=device)})
+
+
+def test_rows_that_32_bits_do_not_count(implementation: Implementation) -> None:
+    """Of lists that are one row, expanded."""
+    device = implementation.device
+    rows = 2**33
+    index = torch.tensor([0, 2**31, 2**32 + 5, rows - 1, rows, -1, -rows], device=device)
+    counts = torch.tensor([True] * 4 + [False] * 3, device=device)
+    one, other = boxes((1,), device, seed=1), boxes((7,), device, seed=2).requires_grad_()
+    expected = box_losses(one.expand(7, 4), other, mask=counts, reduction="none")
+    for name, shape in (("target", (rows,)), ("target", (2**16, 2**17)), ("pred", (2, rows // 2))):
+        pred, target = (one.expand(*shape, 4), other)[:: 1 if name == "pred" else -1]
+        actual = box_losses(pred, target, reduction="none", **{f"{name}_index": index})
+        (gradient,) = torch.autograd.grad(actual.l1.sum(), other)
+        assert torch.equal(gradient.any(-1), counts)
+        for output in ("l1", "iou"):
+            a, e = getattr(actual, output), getattr(expected, output)
+            assert torch.allclose(a, e, rtol=1e-5, atol=0)
+
+
+# --- By hand ---
+
+
+def test_one_pair_in_numbers(implementation: Implementation) -> None:
+    # Areas 4 and 4, intersection 1, union 7, enclosure 9: 1 - (1/7 - 2/9) = 68/63.
+    device = implementation.device
+    pred = torch.tensor([0.0, 0.0, 2.0, 2.0], device=device, dtype=torch.float64)
+    target = torch.tensor([1.0, 1.0, 3.0, 3.0], device=device, dtype=torch.float64)
+    result = run({"pred": pred, "target": target, "eps": 0.0}, pred.new_ones(()))
+    assert result["loss"].item() == pytest.approx(68 / 63, rel=1e-15)
+    # With x1, A_p falls by 2 and C by 3: U' = -2 / 49 + 2 / 9, C' = -3 * 7 / 81.
+    expected = -2 * (1 / 49 - 1 / 9) - 3 * 7 / 81
+    assert result["pred"][0].item() == pytest.approx(expected, rel=1e-14)
+
+
+def test_all_outputs_in_numbers(implementation: Implementation) -> None:
+    # I = 2, U = 4 + 6 - 2 = 8, C = 4 * 2 = 8, so that giou is 1/4 - 0.
+    device = implementation.device
+    pred = torch.tensor([[0.0, 0.0, 2.0, 2.0]], device=device).requires_grad_()
+    target = torch.tensor([[1.0, 0.0, 4.0, 2.0]], device=device)
+    weight = torch.tensor([0.5], device=device)
+    result = box_losses(pred, target, weight=weight, reduction="sum", eps=0.0)
+    assert isinstance(result, BoxLosses)
+    assert result.loss.item() == pytest.approx(0.5 * (1 - 1 / 4), rel=1e-6)
+    assert result.l1.item() == 0.5 * 3
+    assert result.iou.tolist() == [0.25]
+    (gradient,) = torch.autograd.grad(result.l1, pred)
+    assert gradient.tolist() == [[-0.5, 0.0, -0.5, 0.0]]  # ties have none
+
+
+def test_l1_is_of_the_boxes_own_values(implementation: Implementation) -> None:
+    device = implementation.device
+    pred = torch.tensor([[10.0, 20.0, 4.0, 2.0]], device=device)
+    target = torch.tensor([[11, 20, 8, 1]], device=device, dtype=torch.uint8)
+    for box_format in FORMATS:
+        formats = {"pred_format": box_format, "target_format": box_format}
+        assert box_losses(pred, target, **formats).l1.item() == 1 + 4 + 1
+
+
+def gradient_of_pred(implementation: Implementation, pred: list[float], **options: object) -> list:
+    boxes = torch.tensor(pred, device=implementation.device, dtype=torch.float32)
+    target = torch.tensor([0.0, 0.0, 2.0, 2.0], device=implementation.device)
+    one = torch.ones((), device=implementation.device)
+    return run({"pred": boxes, "target": target, **options}, one)["pred"].tolist()
+
+
+def test_a_tie_is_shared_half_and_half(implementation: Implementation) -> None:
+    # Identical boxes of area 4, per coordinate: the area's share (1/4 - 1/4) * 2 = 0, half of the
+    # intersection's -1/4 * 2 and half of the enclosure's +1/4 * 2: they cancel.
+    assert gradient_of_pred(implementation, [0, 0, 2, 2], eps=0.0) == [0, 0, 0, 0]
+    # Sharing x1 = 0 only: I = 2, U = C = 4. By U: 2/16 - 1/4; by I: -1/4 - that = -1/8; by C: 1/4.
+    by_union, by_inter, by_enclosing = -1 / 8, -1 / 8, 1 / 4
+    first = gradient_of_pred(implementation, [0, 0, 1, 2], eps=0.0)[0]
+    assert first == -(by_union * 2 + by_inter * 2 / 2 + by_enclosing * 2 / 2)
+
+
+def test_touching_boxes_have_no_gradient_through_the_intersection(
+    implementation: Implementation,
+) -> None:
+    # I = 0, U = C = 8: loss = 1 - (0 - (C - U) / C). By U: -1/8, by C: 1/8.
+    touching = gradient_of_pred(implementation, [2, 0, 4, 2], eps=0.0)
+    assert touching[0] == 2 / 8  # moving x1 changes A_p only: -(-1/8) * 2
+    assert touching[2] == 0  # moving x2 changes A_p and C alike
+
+
+def test_clamp_passes_half_the_gradient_at_equality(implementation: Implementation) -> None:
+    # U = C = 8 for the boxes above. eps below, at and above: slope 1, a half, 0.
+    def slopes() -> list[float]:
+        return [
+            gradient_of_pred(implementation, [2, 0, 4, 2], eps=eps, eps_mode="clamp")[0]
+            for eps in (4.0, 8.0, 16.0)
+        ]
+
+    assert slopes() == [2 / 8, 2 / 8 / 2, 0]
+    with use_implementation("aten"):
+        assert slopes() == [2 / 8, 2 / 8 / 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "pred", "target", "target_format", "loss"),
+    [
+        (torch.uint8, [0, 0, 200, 100], [0, 0, 200, 200], "xyxy", 0.5),  # areas above 255
+        (torch.uint8, [200, 200, 300, 300], [200, 200, 100, 100], "xywh", 0),  # and corners
+        (torch.float16, [0, 0, 400, 200], [0, 0, 400, 400], "xyxy", 0.5),  # areas above 65504
+        # 2^24 + 1 is no float32; it ties to 2^24.
+        (torch.int64, [2**24, 0, 2**24 + 4, 2], [2**24 + 1, 0, 2**24 + 4, 2], "xyxy", 0),
+    ],
+)
+def test_targets_are_read_in_the_compute_dtype(
+    implementation: Implementation,
+    dtype: torch.dtype,
+    pred: list[float],
+    target: list[int],
+    target_format: str,
+    loss: float,
+) -> None:
+    read = torch.tensor(target, dtype=dtype, device=implementation.device)
+    of_half = dtype if dtype == torch.float16 else torch.float32
+    boxes = torch.tensor(pred, dtype=of_half, device=implementation.device)
+    assert giou_loss(boxes, read, target_format=target_format, eps=0.0).item() == loss
+    if dtype == torch.int64:
+        assert giou_loss(boxes.double(), read, eps=0.0).item() == 0.25
+
+
+def test_small_halves_where_subnormal_floats_are_flushed(implementation: Implementation) -> None:
+    side = 2.0**-15  # subnormal in float16, and its area is none in float32
+    box = torch.tensor([0, 0, side, side], dtype=torch.float16, device=implementation.device)
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor cannot flush subnormal floats")
+    try:
+        loss = run({"pred": box, "target": box, "eps": 0.0})["loss"]
+    finally:
+        torch.set_flush_denormal(False)
+    assert loss.item() == 0
+
+
+def test_a_padded_target_is_four_zeros_of_either_sign(implementation: Implementation) -> None:
+    target = torch.tensor(
+        [[[0.0, -0.0, 0.0, -0.0], [0.0, 0.0, 1e-30, 0.0], [0.0, 0.0, 0.0, float("nan")]]],
+        device=implementation.device,
+    )
+    loss = giou_loss(torch.ones_like(target), target, zero_padded=True, reduction="none")
+    assert loss[0, 0] == 0
+    assert loss[0, 1] > 1
+    assert loss[0, 2].isnan()
