@@ -1,151 +1,318 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What only a GPU has: streams, graphs, several devices, and more boxes than 32 bits can count."""
+"""What only a GPU has: streams, graphs, several devices, more boxes than 32 bits can count, and
+gradients of one row that add up in any order."""
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import formula
 import pytest
 import torch
-from boxloss.torch import giou_loss, use_implementation
+from bounds import check
+from boxloss.torch import box_losses, collate_matches, giou_loss, use_implementation
+from comparison import outputs_of, run
 from devices import GPU_NAMES, device_or_skip
-from problems import PAIRINGS, Problem, boxes, problem
+from pairwise import pairwise
+from problems import INDICES, PAIRINGS, REDUCTIONS, Problem, boxes, indexed, problem, some_rows
+from test_modes import Calls
 from torch import Tensor
 
-Function = Callable[..., Tensor]
 LONG = 50_000_000  # GPU cycles: some 30 ms, more than enough for a misplaced kernel to run first
+ROWS = 50_000
+SHAPES = [(90_000,), (6, 15_000)]
+BOTH = ("loss", "l1")
+# The operators with and without extras have loops of their own.
+OUTPUTS = pytest.mark.parametrize("by", [(), BOTH], ids=["loss", "all"])
 
 
-def loss_and_gradient(values: Problem) -> tuple[Tensor, Tensor]:
+def outputs_and_gradient(values: Problem, by: tuple[str, ...] = BOTH) -> tuple[Tensor, ...]:
+    """Without anything that waits for the GPU."""
     pred = values["pred"].detach().requires_grad_()
-    loss = giou_loss(**{**values, "pred": pred})
-    (gradient,) = torch.autograd.grad(loss, pred)
-    return loss.detach(), gradient
+    outputs = outputs_of({**values, "pred": pred}, by)
+    total = outputs["loss"] + outputs["l1"] if by else outputs["loss"]
+    (gradient,) = torch.autograd.grad(total, pred, torch.ones_like(total))
+    return (*(output.detach() for output in outputs.values()), gradient)
 
 
-def busy(gpu: torch.device) -> None:
-    """Keeps the current stream busy for a while."""
-    torch.cuda._sleep(LONG)
+def assert_same_bits(actual: Any, expected: Any) -> None:
+    if isinstance(expected, dict):
+        actual, expected = [tuple(d[name] for name in expected) for d in (actual, expected)]
+    for a, e in zip(actual, expected, strict=True):
+        assert torch.equal(a, e)
 
 
-def test_runs_on_the_current_stream(gpu: torch.device) -> None:
-    expected, expected_gradient = loss_and_gradient(problem("dense", gpu))
-    values = problem("dense", gpu)
-    right, values["pred"] = values["pred"], torch.full_like(values["pred"], float("nan"))
+def large(
+    gpu: torch.device, shape: tuple[int, ...], dtype: torch.dtype = torch.float32, most: int = 2
+) -> Problem:
+    rows = ROWS * 2 // most
+    lists: Problem = {"pred_list": (2, rows // 2), "target_list": (rows,), "most": most}
+    return indexed(shape, gpu, dtype, dtype, torch.float32, **lists)
+
+
+def many_times_one_row(gpu: torch.device) -> Problem:
+    values = large(gpu, (6, 15_000))
+    values["pred_index"] = values["pred_index"] % 100
+    values["target_index"][:, ::2] = 7
+    return values
+
+
+# --- Bits ---
+
+
+@pytest.mark.parametrize(
+    ("dtype", "most"),
+    [
+        # Two numbers have one sum, whichever comes first.
+        (torch.float32, 2),
+        (torch.float64, 2),
+        # In 16 bits the first of two numbers is rounded before the second is added.
+        (torch.float16, 1),
+        (torch.bfloat16, 1),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_run(
+    gpu: torch.device, shape: tuple[int, ...], dtype: torch.dtype, most: int
+) -> None:
+    values = large(gpu, shape, dtype, most)
+    first = run(values, by=BOTH)
+    for _ in range(10):
+        assert_same_bits(run(values, by=BOTH), first)
+
+
+def test_outputs_and_the_weights_gradient_do_not_depend_on_shared_rows(gpu: torch.device) -> None:
+    values = many_times_one_row(gpu)
+    first = run(values, by=BOTH)
+    for _ in range(10):
+        again = run(values, by=BOTH)
+        for name in ("loss", "l1", "iou", "weight"):
+            assert torch.equal(again[name], first[name]), name
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("shape", [(600,), (3, 200)])
+def test_rows_in_hundreds_of_pairs(
+    gpu: torch.device, shape: tuple[int, ...], dtype: torch.dtype
+) -> None:
+    # Threads of a warp and of several blocks come to one row. With halves: 100 roundings of it.
+    check(indexed(shape, gpu, dtype, dtype, torch.float32, most=100), by=BOTH)
+
+
+@pytest.fixture
+def deterministic() -> Iterator[None]:
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(before)
+
+
+@pytest.mark.usefixtures("deterministic")
+def test_deterministic_algorithms_have_the_same_bits(gpu: torch.device) -> None:
+    values = many_times_one_row(gpu)
+    first = run(values, by=BOTH)
+    for _ in range(5):
+        assert_same_bits(run(values, by=BOTH), first)
+
+
+@pytest.mark.usefixtures("deterministic")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
+@pytest.mark.parametrize("reduction", ["none", "mean"])
+@pytest.mark.parametrize("shape", [(60,), (3, 20)])
+def test_deterministic_algorithms_are_as_near_to_the_formula(
+    gpu: torch.device, shape: tuple[int, ...], reduction: str, dtype: torch.dtype
+) -> None:
+    values = indexed(shape, gpu, dtype, dtype, torch.float32, most=9, reduction=reduction)
+    check(values, by=BOTH)
+    check(values)
+
+
+@pytest.mark.usefixtures("deterministic")
+def test_deterministic_algorithms_take_only_shared_rows_another_way(gpu: torch.device) -> None:
+    for pairing, is_fused in (("dense", True), ("offsets", True), ("sets", False)):
+        values = problem(pairing, gpu)
+        pred = values["pred"].requires_grad_()
+        with Calls() as calls:
+            loss, l1, _ = box_losses(**values)
+            torch.autograd.grad((loss + l1).sum(), pred)
+        ours = [name for name in calls.names if name.startswith("boxloss")]
+        assert len(ours) == (2 if is_fused else 0)
+
+
+# --- Streams ---
+
+
+@pytest.mark.parametrize(("pairing", "by"), [("dense", ()), ("sets", BOTH)])
+def test_runs_on_the_current_stream(gpu: torch.device, pairing: str, by: tuple[str, ...]) -> None:
+    values = problem(pairing, gpu)
+    expected = outputs_and_gradient(values, by)
+    right = {name: values[name] for name in ("pred", *INDICES) if name in values}
+    values |= {name: torch.zeros_like(tensor) for name, tensor in right.items()}
+    values["pred"].fill_(float("nan"))
     torch.cuda.synchronize()
     stream = torch.cuda.Stream()
 
     with torch.cuda.stream(stream):
-        busy(gpu)
-        values["pred"].copy_(right)  # any other stream still sees NaN
-        loss, gradient = loss_and_gradient(values)
+        torch.cuda._sleep(LONG)
+        for name, tensor in right.items():
+            values[name].copy_(tensor)  # any other stream still sees other pairs, and NaN
+        actual = outputs_and_gradient(values, by)
     stream.synchronize()
 
-    assert torch.equal(loss, expected)
-    assert torch.equal(gradient, expected_gradient)
+    assert_same_bits(actual, expected)
 
 
-def test_two_streams_at_once(gpu: torch.device) -> None:
+def two_problems(gpu: torch.device, pairing: str) -> list[Problem]:
+    if pairing == "indices":
+        return [large(gpu, shape) for shape in SHAPES]
+    sized = [boxes((300_000,), gpu, seed=seed) for seed in range(4)]
+    return [{"pred": sized[i], "target": sized[i + 2]} for i in range(2)]
+
+
+@pytest.mark.parametrize(("pairing", "by"), [("dense", ()), ("indices", BOTH)])
+def test_two_streams_at_once(gpu: torch.device, pairing: str, by: tuple[str, ...]) -> None:
     streams = [torch.cuda.Stream() for _ in range(2)]
-    problems = [
-        {"pred": boxes((200_000,), gpu, seed=seed), "target": boxes((200_000,), gpu, seed=seed + 2)}
-        for seed in range(2)
-    ]
-    expected = [giou_loss(**values) for values in problems]
+    problems = two_problems(gpu, pairing)
+    expected = [outputs_and_gradient(values, by) for values in problems]
     torch.cuda.synchronize()
-    losses: list[list[Tensor]] = [[], []]
+    results: list[list[tuple[Tensor, ...]]] = [[], []]
 
-    for _ in range(200):
-        for stream, values, into in zip(streams, problems, losses, strict=True):
+    for _ in range(30 if by else 200):
+        for stream, values, into in zip(streams, problems, results, strict=True):
             with torch.cuda.stream(stream):
-                into.append(giou_loss(**values))
+                into.append(outputs_and_gradient(values, by) if by else (giou_loss(**values),))
     torch.cuda.synchronize()
 
-    for got, right in zip(losses, expected, strict=True):
-        assert all(torch.equal(each, right) for each in got)
+    for got, right in zip(results, expected, strict=True):
+        for each in got:
+            assert_same_bits(each, right[: len(each)])
 
 
-@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+@contextmanager
+def waiting_is_an_error() -> Iterator[None]:
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@OUTPUTS
 @pytest.mark.parametrize("pairing", PAIRINGS)
-def test_graph_replays_with_changed_inputs(gpu: torch.device, pairing: str, reduction: str) -> None:
-    values = problem(pairing, gpu, weight=torch.float32, reduction=reduction)
-    graph, loss, gradient = capture(values)
+def test_waits_for_nothing(gpu: torch.device, pairing: str, by: tuple[str, ...]) -> None:
+    values = problem(pairing, gpu, weight=torch.float32)
+    leaves = [values[name].requires_grad_() for name in ("pred", "target", "weight")]
 
-    for factor in (1.0, 0.5, 2.0):
-        values["pred"].mul_(factor)
-        expected = giou_loss(**values)
-        graph.replay()
-        assert torch.equal(loss, expected)
-        assert torch.equal(gradient, eager_gradient(values))
+    def step() -> None:
+        outputs = outputs_of(values, by)
+        torch.autograd.grad(sum(outputs[name].sum() for name in by or ("loss",)), leaves)
+
+    step()
+    with waiting_is_an_error():
+        step()
 
 
-def eager_gradient(values: Problem, function: Function = giou_loss) -> Tensor:
-    pred = values["pred"].detach().requires_grad_()
-    loss = function(**{**values, "pred": pred})
-    (gradient,) = torch.autograd.grad(loss, pred, torch.ones_like(loss))
-    return gradient
+def test_matches_arrive_without_a_wait(gpu: torch.device) -> None:
+    values: Problem = {"pred": boxes((2, 3, 5), gpu, seed=1), "target": boxes((12,), gpu, seed=2)}
+    found = [[([4, 1], [0, 2]), ([], []), ([3], [0])]] * 2
+    collate_matches(found, [3, 0, 9], 5, device=gpu)
+    with waiting_is_an_error():
+        indices = collate_matches(found, [3, 0, 9], 5, device=gpu)
+        l1 = box_losses(**values, **dict(zip(INDICES, indices, strict=True))).l1
+    assert indices[0].tolist() == [[4, 1, 13], [19, 16, 28]]
+    assert (l1 > 0).all()
+
+
+# --- Graphs ---
 
 
 def capture(
-    values: Problem, stream: torch.cuda.Stream | None = None, function: Function = giou_loss
-) -> tuple[torch.cuda.CUDAGraph, Tensor, Tensor]:
+    values: Problem, by: tuple[str, ...] = BOTH, stream: torch.cuda.Stream | None = None
+) -> tuple[torch.cuda.CUDAGraph, tuple[Tensor, ...]]:
     """On a stream that has seen the call before, as some implementations ask."""
-
-    def step() -> tuple[Tensor, Tensor]:
-        pred = values["pred"].detach().requires_grad_()
-        loss = function(**{**values, "pred": pred})
-        (gradient,) = torch.autograd.grad(loss, pred, torch.ones_like(loss))
-        return loss, gradient
-
     stream = stream or torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
-        step()
+        outputs_and_gradient(values, by)
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, stream=stream):
-        loss, gradient = step()
-    return graph, loss.detach(), gradient
+        results = outputs_and_gradient(values, by)
+    return graph, results
 
 
-@pytest.mark.parametrize("shape", [(0, 5, 4), (3, 0, 4)])
-def test_graph_of_an_empty_batch(gpu: torch.device, shape: tuple[int, ...]) -> None:
-    values: Problem = {
-        "pred": torch.empty(shape, device=gpu),
-        "target": torch.empty(shape, device=gpu),
-        "lengths": torch.zeros(shape[0], dtype=torch.int64, device=gpu),
-    }
-    graph, loss, gradient = capture(values)
-    loss.fill_(7)
+@pytest.mark.parametrize("case", pairwise(pairing=PAIRINGS, reduction=REDUCTIONS, by=[(), BOTH]))
+def test_graph_replays_with_changed_inputs(gpu: torch.device, case: dict[str, Any]) -> None:
+    values = problem(case["pairing"], gpu, weight=torch.float32, reduction=case["reduction"])
+    graph, results = capture(values, case["by"])
+
+    for seed, factor in enumerate((1.0, 0.5, 2.0)):
+        values["pred"].mul_(factor)
+        for name, rows in (("pred_index", 15), ("target_index", 12)):
+            if name in values:
+                values[name].copy_(some_rows(values[name].shape, rows, seed))
+        for result in results:
+            result.fill_(float("nan"))
+        graph.replay()
+        assert_same_bits(results, outputs_and_gradient(values, case["by"]))
+
+
+def test_graph_replays_with_no_pair_and_with_many(gpu: torch.device) -> None:
+    """Gradients of the replay before are gone."""
+    values = large(gpu, (6, 15_000))
+    graph, results = capture(values)
+    index = values["pred_index"].clone()
+
+    graph.replay()
+    assert results[-1].any()
+    values["pred_index"].fill_(-1)
+    graph.replay()
+    assert not any(result.any() for result in results)
+    values["pred_index"].copy_(index)
+    graph.replay()
+    assert_same_bits(results, outputs_and_gradient(values))
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (3, 0), None], ids=str)
+def test_graph_of_nothing(gpu: torch.device, shape: tuple[int, int] | None) -> None:
+    values: Problem = {"pred": boxes((5,), gpu), "target": boxes((3,), gpu)}
+    if shape is None:
+        none = torch.zeros((2, 0), dtype=torch.int64, device=gpu)
+        values |= dict.fromkeys(INDICES, none)
+    else:
+        values = {"pred": boxes(shape, gpu), "target": boxes(shape, gpu)}
+        values["lengths"] = torch.zeros(shape[0], dtype=torch.int64, device=gpu)
+    graph, results = capture(values)
+    for result in results:
+        result.fill_(7)
 
     graph.replay()
 
-    assert loss.item() == 0
-    assert gradient.shape == shape
+    assert not any(result.any() for result in results)
+    assert results[-1].shape == values["pred"].shape
 
 
 def test_graphs_of_one_stream_replayed_on_two(gpu: torch.device) -> None:
-    problems: list[dict[str, Any]] = [
-        {"pred": boxes((300_000,), gpu, seed=seed), "target": boxes((300_000,), gpu, seed=seed + 2)}
-        for seed in range(2)
-    ]
+    problems = two_problems(gpu, "dense")
     expected = [giou_loss(**values) for values in problems]
     captured_on = torch.cuda.Stream()
-    graphs = [capture(values, captured_on) for values in problems]
+    graphs = [capture(values, (), captured_on) for values in problems]
     streams = [torch.cuda.Stream() for _ in graphs]
     torch.cuda.synchronize()
 
     for _ in range(100):
-        for stream, (graph, loss, _) in zip(streams, graphs, strict=True):
+        for stream, (graph, (loss, _)) in zip(streams, graphs, strict=True):
             with torch.cuda.stream(stream):
                 loss.fill_(float("nan"))
                 graph.replay()
     torch.cuda.synchronize()
 
-    for (_, loss, _), right in zip(graphs, expected, strict=True):
+    for (_, (loss, _)), right in zip(graphs, expected, strict=True):
         assert torch.equal(loss, right)
 
 
@@ -194,31 +361,21 @@ def test_a_first_call_that_cannot_be_captured_says_so() -> None:
         giou_loss(**values)
 
 
-@pytest.mark.parametrize("pairing", PAIRINGS)
-def test_waits_for_nothing(gpu: torch.device, pairing: str) -> None:
-    values = problem(pairing, gpu)
-    values["pred"].requires_grad_()
-    giou_loss(**values).sum().backward()
-    torch.cuda.synchronize()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        giou_loss(**values).sum().backward()
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
+# --- Sizes ---
 
 
-def test_another_device_than_the_current_one(gpu: torch.device) -> None:
+@pytest.mark.parametrize("pairing", ["lengths", "sets"])
+def test_another_device_than_the_current_one(gpu: torch.device, pairing: str) -> None:
     if torch.cuda.device_count() < 2:
         pytest.skip("needs two GPUs")
     second = torch.device("cuda:1")
-    expected, expected_gradient = loss_and_gradient(problem("lengths", gpu))
+    expected = outputs_and_gradient(problem(pairing, gpu))
     with torch.cuda.device(0):
-        loss, gradient = loss_and_gradient(problem("lengths", second))
+        actual = outputs_and_gradient(problem(pairing, second))
         assert torch.cuda.current_device() == 0
-
-    assert loss.device == gradient.device == second
-    assert torch.equal(loss.to(gpu), expected)
-    assert torch.equal(gradient.to(gpu), expected_gradient)
+    for a, e in zip(actual, expected, strict=True):
+        assert a.device == second
+        assert torch.equal(a.to(gpu), e)
 
 
 def test_more_coordinates_than_32_bits_count(gpu: torch.device) -> None:
@@ -253,3 +410,53 @@ def test_long_sum_is_exact_enough(gpu: torch.device) -> None:
     wanted = giou_loss(pred, target, reduction="none").double().sum()
 
     assert giou_loss(pred, target, reduction="sum").item() == pytest.approx(wanted.item(), rel=1e-6)
+
+
+def test_more_coordinates_of_lists_than_32_bits_count(gpu: torch.device) -> None:
+    rows = 600_000_007  # 2.4e9 coordinates
+    if torch.cuda.mem_get_info()[0] < 24 * 2**30:
+        pytest.skip("needs 24 GiB of free GPU memory")
+    count = 1000
+    near, true = boxes((count,), gpu, torch.bfloat16, seed=1), boxes((count,), gpu, torch.uint8)
+    pred = torch.zeros((rows, 4), dtype=torch.bfloat16, device=gpu)
+    target = torch.zeros((rows, 4), dtype=torch.uint8, device=gpu)
+    pred[-count:], target[-count:] = near, true
+    pred.requires_grad_()
+    # The rows' first coordinates lie beyond 2^31; one index beyond the rows.
+    index = torch.arange(rows - count, rows + 1, device=gpu)
+    values: Problem = {"pred_index": index, "target_index": index.int(), "reduction": "none"}
+    result = box_losses(pred, target, **values)
+    (gradient,) = torch.autograd.grad((result.loss + result.l1).sum(), pred)
+
+    last = near.clone().requires_grad_()
+    index = torch.arange(count, device=gpu)
+    values |= {"pred_index": index, "target_index": index.int()}
+    expected = box_losses(last, true, **values)
+    (expected_gradient,) = torch.autograd.grad((expected.loss + expected.l1).sum(), last)
+    for actual, wanted in zip(result, expected, strict=True):
+        assert torch.equal(actual[:count], wanted)
+        assert actual[count] == 0
+    assert torch.equal(gradient[-count:], expected_gradient)
+    assert gradient[:-count].count_nonzero() == 0
+
+
+def test_more_sets_than_a_grid_has_blocks_in_a_dimension(gpu: torch.device) -> None:
+    sets = 70_000
+    lists: Problem = {"pred_list": (sets,), "target_list": (sets,), "most": 3}
+    values = indexed((sets, 3), gpu, reduction="sum", **lists)
+    each = box_losses(**{**values, "reduction": "none"})
+    together = box_losses(**values)
+    assert torch.allclose(together.loss, each.loss.sum(-1), rtol=1e-6, atol=0)
+    assert torch.allclose(together.l1, each.l1.sum(-1), rtol=1e-6, atol=0)
+    assert torch.equal(together.iou, each.iou)
+
+
+def test_one_set_is_summed_over_many_blocks(gpu: torch.device) -> None:
+    lists: Problem = {"pred_list": (2**18,), "target_list": (2**18,), "most": 8}
+    for shape in ((2**21,), (1, 2**21), (2, 2**20)):
+        values = indexed(shape, gpu, **lists)
+        each = box_losses(**{**values, "reduction": "none"})
+        for name in BOTH:
+            wanted = getattr(each, name).double().sum(-1).tolist()
+            total = getattr(box_losses(**{**values, "reduction": "sum"}), name)
+            assert total.tolist() == pytest.approx(wanted, rel=1e-6)
