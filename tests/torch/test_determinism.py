@@ -50,38 +50,6 @@ def assert_same_bits(first: dict[str, torch.Tensor], again: dict[str, torch.Tens
         assert torch.equal(result, again[name]), name
 
 
-@pytest.mark.parametrize("pairing", PAIRINGS)
-def test_every_run(implementation: Implementation, pairing: str) -> None:
-    values = large_problem(pairing, implementation.device)
-    first = run(values)
-    for _ in range(3):
-        assert_same_bits(first, run(values))
-
-
-@pytest.mark.usefixtures("threads")
-@pytest.mark.parametrize("pairing", PAIRINGS)
-def test_every_number_of_threads(implementation: Implementation, pairing: str) -> None:
-    if implementation.device.type != "cpu":
-        pytest.skip("a GPU has no number of threads to set")
-    values = large_problem(pairing, implementation.device)
-    torch.set_num_threads(1)
-    first = run(values)
-    for number in (2, 5):
-        torch.set_num_threads(number)
-        assert_same_bits(first, run(values))
-
-
-@pytest.mark.parametrize("pairing", PAIRINGS)
-def test_a_sum_is_within_a_millionth_of_its_losses(
-    implementation: Implementation, pairing: str
-) -> None:
-    values = large_problem(pairing, implementation.device)
-    losses = run({**values, "reduction": "none"})["loss"].double()
-    wanted = losses.sum(-1) if pairing == "sets" else losses.sum()
-    total = run({**values, "reduction": "sum"})["loss"]
-    assert total.tolist() == pytest.approx(wanted.tolist(), rel=1e-6)
-
-
 def shared_rows(device: torch.device, pairs: tuple[int, ...]) -> Problem:
     """Rows in none, one, some and thousands of the pairs, of more rows than one task has."""
     random = torch.Generator().manual_seed(7)
@@ -98,14 +66,34 @@ def shared_rows(device: torch.device, pairs: tuple[int, ...]) -> Problem:
     return values
 
 
+def numbers_of_threads(implementation: Implementation) -> Iterator[None]:
+    """One after the other, and one again; a GPU has none to set."""
+    for number in (1, 2, 5, 1):
+        if implementation.device.type == "cpu":
+            torch.set_num_threads(number)
+        yield
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_the_same_bits_and_a_sum_within_a_millionth(
+    implementation: Implementation, pairing: str
+) -> None:
+    values = {**large_problem(pairing, implementation.device), "reduction": "sum"}
+    first, *others = [run(values) for _ in numbers_of_threads(implementation)]
+    for each in others:
+        assert_same_bits(first, each)
+    losses = run({**values, "reduction": "none"})["loss"].double()
+    wanted = losses.sum(-1) if pairing == "sets" else losses.sum()
+    assert first["loss"].tolist() == pytest.approx(wanted.tolist(), rel=1e-6)
+
+
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("pairs", [(50_000,), (5, 9_000)])
 def test_rows_of_thousands_of_pairs(implementation: Implementation, pairs: tuple[int, ...]) -> None:
     if implementation.device.type != "cpu":
         pytest.skip("a GPU adds in any order; see test_gpu.py")
     values = shared_rows(implementation.device, pairs)
-    torch.set_num_threads(1)
-    first = run(values, by=("loss", "l1"))
-    for number in (2, 5, 1):
-        torch.set_num_threads(number)
-        assert_same_bits(first, run(values, by=("loss", "l1")))
+    first, *others = [run(values, by=("loss", "l1")) for _ in numbers_of_threads(implementation)]
+    for each in others:
+        assert_same_bits(first, each)

@@ -6,7 +6,6 @@ import pytest
 import torch
 from bounds import check
 from boxloss.torch import box_loss, giou_loss, matching_cost, pairwise_iou
-from comparison import run
 from devices import Implementation
 from layouts import Arrange, in_planes, in_rows_of_85, scattered, transposed, with_gaps
 from matching import classes, cost_problem
@@ -81,24 +80,6 @@ def test_a_head_gets_its_gradient_without_a_copy(
     other = head.clone().requires_grad_()
     box_loss(view(other).contiguous(), target).backward()
     torch.testing.assert_close(leaf.grad, other.grad)
-
-
-def test_channels_last_is_contiguous_to_begin_with(device: torch.device) -> None:
-    head = head_output(device).to(memory_format=torch.channels_last).requires_grad_()
-    assert permuted(head).is_contiguous()
-    (gradient,) = torch.autograd.grad(
-        box_loss(permuted(head), torch.ones(2, 3, 5, 4).to(head)), head
-    )
-    assert gradient.is_contiguous(memory_format=torch.channels_last)
-
-
-@pytest.mark.parametrize("shape", [(0, 3, 5), (2, 0, 5), (1, 1, 1), (3, 1, 1), (1, 3, 5)])
-def test_sizes(implementation: Implementation, shape: tuple[int, int, int]) -> None:
-    pred = permuted(head_output(implementation.device, shape))
-    values = {"pred": pred, "target": boxes(shape, pred.device, seed=2)}
-    gradient = run(values)["pred"]
-    assert gradient.shape == pred.shape
-    torch.testing.assert_close(gradient, run({**values, "pred": pred.contiguous()})["pred"])
 
 
 def test_matching_costs(implementation: Implementation) -> None:

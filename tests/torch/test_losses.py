@@ -202,48 +202,16 @@ def test_all_outputs_in_numbers(implementation: Implementation) -> None:
     assert gradient.tolist() == [[-0.5, 0.0, -0.5, 0.0]]  # ties have none
 
 
-def test_l1_is_of_the_boxes_own_values(implementation: Implementation) -> None:
-    device = implementation.device
-    pred = torch.tensor([[10.0, 20.0, 4.0, 2.0]], device=device)
-    target = torch.tensor([[11, 20, 8, 1]], device=device, dtype=torch.uint8)
-    for box_format in FORMATS:
-        formats = {"pred_format": box_format, "target_format": box_format}
-        assert box_losses(pred, target, **formats).l1.item() == 1 + 4 + 1
-
-
-def gradient_of_pred(implementation: Implementation, pred: list[float], **options: object) -> list:
-    boxes = torch.tensor(pred, device=implementation.device, dtype=torch.float32)
-    target = torch.tensor([0.0, 0.0, 2.0, 2.0], device=implementation.device)
-    one = torch.ones((), device=implementation.device)
-    return run({"pred": boxes, "target": target, **options}, one)["pred"].tolist()
-
-
-def test_a_tie_is_shared_half_and_half(implementation: Implementation) -> None:
-    # Identical boxes of area 4, per coordinate: the area's share (1/4 - 1/4) * 2 = 0, half of the
-    # intersection's -1/4 * 2 and half of the enclosure's +1/4 * 2: they cancel.
-    assert gradient_of_pred(implementation, [0, 0, 2, 2], eps=0.0) == [0, 0, 0, 0]
-    # Sharing x1 = 0 only: I = 2, U = C = 4. By U: 2/16 - 1/4; by I: -1/4 - that = -1/8; by C: 1/4.
-    by_union, by_inter, by_enclosing = -1 / 8, -1 / 8, 1 / 4
-    first = gradient_of_pred(implementation, [0, 0, 1, 2], eps=0.0)[0]
-    assert first == -(by_union * 2 + by_inter * 2 / 2 + by_enclosing * 2 / 2)
-
-
-def test_touching_boxes_have_no_gradient_through_the_intersection(
-    implementation: Implementation,
-) -> None:
-    # I = 0, U = C = 8: loss = 1 - (0 - (C - U) / C). By U: -1/8, by C: 1/8.
-    touching = gradient_of_pred(implementation, [2, 0, 4, 2], eps=0.0)
-    assert touching[0] == 2 / 8  # moving x1 changes A_p only: -(-1/8) * 2
-    assert touching[2] == 0  # moving x2 changes A_p and C alike
-
-
 def test_clamp_passes_half_the_gradient_at_equality(implementation: Implementation) -> None:
-    # U = C = 8 for the boxes above. eps below, at and above: slope 1, a half, 0.
+    device = implementation.device
+    touching = torch.tensor([2.0, 0, 4, 2], device=device), torch.tensor([0.0, 0, 2, 2]).to(device)
+    one = torch.ones((), device=device)
+
+    # I = 0, U = C = 8: loss = 1 - (0 - (C - U) / C). By U: -1/8, by C: 1/8; x1 changes A_p only.
+    # eps below, at and above: slope 1, a half, 0.
     def slopes() -> list[float]:
-        return [
-            gradient_of_pred(implementation, [2, 0, 4, 2], eps=eps, eps_mode="clamp")[0]
-            for eps in (4.0, 8.0, 16.0)
-        ]
+        values = dict(zip(("pred", "target"), touching, strict=True), eps_mode="clamp")
+        return [run({**values, "eps": eps}, one)["pred"][0].item() for eps in (4.0, 8.0, 16.0)]
 
     assert slopes() == [2 / 8, 2 / 8 / 2, 0]
     with use_implementation("aten"):
