@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import BoxLosses, GIoULoss, box_loss, box_losses, giou_loss
+from boxloss.torch import GIoULoss, box_loss, box_losses, giou_loss
 from comparison import outputs_of
 from functorch.compile import make_boxed_func
 from layouts import Arrange
@@ -137,16 +137,6 @@ def test_one_output_alone_does_not_see_the_others_nan(device: torch.device) -> N
     assert gradient.sum(-1).tolist() == [0, 2, 0, 2, 0]
 
 
-def test_dtypes_and_losses_of_one_graph(device: torch.device) -> None:
-    """Words are constants of the graph, so that a new one compiles anew and is not the old."""
-    compiled = torch.compile(box_loss, fullgraph=True, backend="aot_eager")
-    values = problem("indices", device)
-    for loss in ("giou", "siou"):
-        for dtype in (torch.int32, torch.int64):
-            typed = {**values, "loss": loss, "pred_index": values["pred_index"].to(dtype)}
-            assert torch.equal(compiled(**typed), box_loss(**typed))
-
-
 # --- Shapes that change ---
 
 # Numbers of pairs or images, of rows of pred or slots, of true boxes.
@@ -185,11 +175,6 @@ def test_changing_sizes_compile_once_more_at_most(
         assert_as_eager(compiled, step, values["pred"] / 2, values)
     fused = ["boxloss._box_loss_forward.default", "boxloss._box_loss_backward.default"]
     assert seen == fused * (1 if dynamic else 2)
-
-
-def test_a_compiled_result_has_its_class(device: torch.device) -> None:
-    compiled = torch.compile(box_losses, fullgraph=True, backend="eager")
-    assert isinstance(compiled(**problem("dense", device)), BoxLosses)
 
 
 def masked(pred: Tensor, target: Tensor, good: Tensor) -> tuple[Tensor]:

@@ -372,18 +372,3 @@ def test_inputs_that_depend_on_each_other(
     (with_graph,) = torch.autograd.grad(function(x), x, create_graph=True)
     assert_same(gradient, with_graph.detach())
     assert gradgradcheck(function, x, fast_mode=True)
-
-
-def test_the_same_tensor_twice(device: torch.device) -> None:
-    # At the ties of identical boxes of area A everything cancels but the areas over eps:
-    # loss = 1 - A / (A + eps), the mean of six.
-    x = boxes((6,), device, DOUBLE, seed=8).requires_grad_()
-    sides = (x[:, 2:] - x[:, :2]).detach()
-    by_area = -4 / (sides.prod(-1, keepdim=True) + 4) ** 2 / 6
-    by_x2_y2 = by_area * sides.flip(-1)
-    for creates_graph in (False, True):
-        loss = giou_loss(x, x, eps=4.0)
-        (gradient,) = torch.autograd.grad(loss, x, create_graph=creates_graph)
-        wanted = torch.cat((-by_x2_y2, by_x2_y2), -1)
-        # Some 50 roundings of terms below 1.
-        assert torch.allclose(gradient, wanted, rtol=0, atol=1e-14)

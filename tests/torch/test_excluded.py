@@ -135,20 +135,6 @@ def test_an_index_outside_is_padding(implementation: Implementation, case: dict[
             assert torch.equal(actual[result], expected[result]), result
 
 
-@pytest.mark.parametrize("name", INDICES)
-def test_the_first_and_the_last_row_count(implementation: Implementation, name: str) -> None:
-    values = indexed((2,), implementation.device, reduction="none")
-    for index in INDICES:
-        values[index] = torch.tensor([0, LISTS[index] - 1], device=implementation.device)
-    assert box_losses(**values).l1.all()
-    for step, counts in (([-1, 0], [False, True]), ([0, 1], [True, False])):
-        index = values[name] + torch.tensor(step, device=implementation.device)
-        assert (box_losses(**{**values, name: index}).l1 != 0).tolist() == counts
-
-
-# --- NaN in pairs that count ---
-
-
 @pytest.mark.parametrize("case", pairwise(loss=LOSSES, box_format=FORMATS, mode=("add", "clamp")))
 def test_nan_in_any_coordinate(implementation: Implementation, case: dict[str, Any]) -> None:
     device, box_format = implementation.device, case["box_format"]
@@ -167,32 +153,6 @@ def test_nan_in_any_coordinate(implementation: Implementation, case: dict[str, A
             assert each[:8][mask[:8]].isnan().all()
             assert not each[:8][~mask[:8]].any()
             assert each[8].isfinite().all()
-
-
-@pytest.mark.parametrize("operand", ["pred", "target"])
-def test_nan_in_a_pair_of_a_set(implementation: Implementation, operand: str) -> None:
-    """Of the second, twice in it."""
-    device = implementation.device
-    values = problem("sets", device, weight=torch.float32)
-    values["pred_index"] = torch.tensor([[0, 1, 2], [3, 4, 3]], device=device)
-    values["target_index"] = torch.tensor([[0, 1, 2], [5, 4, 5]], device=device)
-    values["weight"] = values["weight"][:, :3]
-    values[operand].view(-1, 4)[3 if operand == "pred" else 5, 2] = NAN
-    wanted = torch.tensor([[False] * 3, [True, False, True]], device=device)
-    for reduction in REDUCTIONS:
-        result = run({**values, "reduction": reduction}, by=BOTH)
-        for name in BOTH:
-            of_output = wanted if reduction == "none" else wanted.any(-1)
-            assert torch.equal(result[name].isnan(), of_output), name
-        assert torch.equal(result["iou"].isnan(), wanted)
-        assert torch.equal(result["weight"].isnan(), wanted)
-        for name, row in (("pred", 3), ("target", 5)):
-            is_nan = result[name].reshape(-1, 4).isnan()
-            assert is_nan[row].all()
-            assert is_nan.sum() == 4
-
-
-# --- What one output does not get from the other ---
 
 
 @pytest.mark.parametrize("creates_graph", [False, True])

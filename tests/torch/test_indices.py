@@ -56,15 +56,6 @@ def test_wild_offsets_touch_nothing_out_of_bounds(
         torch.cuda.synchronize()
 
 
-@pytest.mark.parametrize(
-    "offsets", [[-7, 3, 10, 99], [INT64.min, 0, 5, INT64.max], [13, 13, 14, 15], [-3, -2, -1, 0]]
-)
-def test_monotonic_offsets_are_clamped(implementation: Implementation, offsets: list[int]) -> None:
-    values = problem("offsets", implementation.device, weight=torch.float32, reduction="none")
-    values["offsets"] = torch.tensor(offsets, device=implementation.device)
-    check(values)
-
-
 def test_good_indices_pass(device: torch.device) -> None:
     values = problem("offsets", device)
     values["offsets"] = torch.tensor([1, 3, 8, 8], device=device)
@@ -74,42 +65,30 @@ def test_good_indices_pass(device: torch.device) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lengths", "text"),
+    ("name", "numbers", "text"),
     [
-        ([5, -2, 9], r"^lengths\[1\] is -2; it must lie in \[0, 5\]$"),
-        ([5, 0, 6], r"^lengths\[2\] is 6; it must lie in \[0, 5\]$"),
-    ],
-)
-def test_check_indices_names_the_first_bad_length(
-    device: torch.device, lengths: list[int], text: str
-) -> None:
-    values = problem("lengths", device)
-    values["lengths"] = torch.tensor(lengths, device=device)
-    with pytest.raises(ValueError, match=text):
-        check_indices(**values)
-
-
-@pytest.mark.parametrize(
-    ("offsets", "text"),
-    [
-        ([-1, 3, 8, 8], r"^offsets\[0\] is -1; it must lie in \[0, 12\]$"),
-        ([0, 3, 13, 14], r"^offsets\[2\] is 13; it must lie in \[0, 12\]$"),
+        ("lengths", [5, -2, 9], r"lengths\[1\] is -2; it must lie in \[0, 5\]"),
+        ("lengths", [5, 0, 6], r"lengths\[2\] is 6; it must lie in \[0, 5\]"),
+        ("offsets", [-1, 3, 8, 8], r"offsets\[0\] is -1; it must lie in \[0, 12\]"),
+        ("offsets", [0, 3, 13, 14], r"offsets\[2\] is 13; it must lie in \[0, 12\]"),
         (
+            "offsets",
             [0, 4, 3, 2],
-            r"^offsets\[2\] is 3, less than offsets\[1\], which is 4; offsets must not decrease$",
+            r"offsets\[2\] is 3, less than offsets\[1\], which is 4; offsets must not decrease",
         ),
         (
+            "offsets",
             [0, 3, 9, 12],
-            r"^offsets\[1\] and offsets\[2\] give image 1 6 boxes; pred has 5 slots$",
+            r"offsets\[1\] and offsets\[2\] give image 1 6 boxes; pred has 5 slots",
         ),
     ],
 )
-def test_check_indices_names_the_first_bad_offset(
-    device: torch.device, offsets: list[int], text: str
+def test_check_indices_names_the_first_bad_number(
+    device: torch.device, name: str, numbers: list[int], text: str
 ) -> None:
-    values = problem("offsets", device)
-    values["offsets"] = torch.tensor(offsets, device=device)
-    with pytest.raises(ValueError, match=text):
+    values = problem(name, device)
+    values[name] = torch.tensor(numbers, device=device)
+    with pytest.raises(ValueError, match=f"^{text}$"):
         check_indices(**values)
 
 
