@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 from boxloss.torch import GIoULoss, box_loss, box_losses, giou_loss
+from combinations import pairwise
 from comparison import outputs_of
 from functorch.compile import make_boxed_func
 from layouts import Arrange
-from pairwise import pairwise
 from problems import PAIRINGS, Problem, boxes, indexed, problem, with_overlaps
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd

@@ -9,10 +9,10 @@ import formula
 import pytest
 import torch
 from boxloss.torch import box_loss, box_losses, giou_loss
+from combinations import pairwise
 from comparison import UNIT_ROUNDOFF, differentiable, outputs_of, run
 from formulas import LOSSES
 from layouts import contiguous, in_planes
-from pairwise import pairwise
 from problems import (
     FORMATS,
     INDICES,

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 from boxloss.torch import box_loss
+from combinations import pairwise
 from comparison import run
 from devices import Implementation
 from formula import shape_of_losses
-from pairwise import pairwise
 from problems import REDUCTIONS, Problem, is_in_sets, only_pairing
 
 pytestmark = pytest.mark.asan

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 from boxloss.torch import box_losses
+from combinations import pairwise
 from comparison import differentiable, run, upstream_for
 from devices import Implementation
 from formulas import LOSSES
-from pairwise import pairwise
 from problems import (
     FORMATS,
     INDICES,

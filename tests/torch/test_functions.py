@@ -14,9 +14,9 @@ import torch
 from bounds import pair_bounds
 from boxloss.torch import BoxLoss, box_loss, box_losses, giou_loss, siou_loss
 from boxloss.torch.compat import MMDetLoss
+from combinations import pairwise
 from comparison import assert_within
 from formulas import LOSSES
-from pairwise import pairwise
 from problems import PAIRINGS, REDUCTIONS, boxes, problem, with_overlaps
 from torch import Tensor
 

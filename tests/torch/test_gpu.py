@@ -14,9 +14,9 @@ import pytest
 import torch
 from bounds import check
 from boxloss.torch import box_losses, collate_matches, giou_loss, use_implementation
+from combinations import pairwise
 from comparison import outputs_of, run
 from devices import GPU_NAMES, device_or_skip
-from pairwise import pairwise
 from problems import INDICES, PAIRINGS, REDUCTIONS, Problem, boxes, indexed, problem, some_rows
 from test_modes import Calls
 from torch import Tensor

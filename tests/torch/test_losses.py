@@ -8,12 +8,12 @@ import pytest
 import torch
 from bounds import check
 from boxloss.torch import BoxLosses, box_loss, box_losses, giou_loss, use_implementation
+from combinations import pairwise
 from comparison import run
 from devices import Implementation
 from formulas import LOSSES
 from kinds import INVERTED, PAIRS, RANDOM_KINDS, WITHOUT_AREA, random_pairs, tensors
 from layouts import DENSE, LAYOUTS, contiguous, first_dimension_last, one_image, with_gaps
-from pairwise import pairwise
 from problems import (
     FLOATING,
     FORMATS,
