@@ -314,14 +314,6 @@ def test_a_normalizer_has_no_gradient(device: torch.device) -> None:
     assert normalizer.grad is None
 
 
-def test_an_integer_target_has_no_gradient(device: torch.device) -> None:
-    values = problem("dense", device, target_dtype=torch.uint8)
-    values["pred"].requires_grad_()
-    giou_loss(**values).backward()
-    assert values["pred"].grad is not None
-    assert values["target"].grad is None
-
-
 @pytest.mark.parametrize(("pairing", "name"), [("dense", "target"), ("sets", "target_index")])
 def test_inputs_changed_before_backward_are_noticed(
     device: torch.device, pairing: str, name: str

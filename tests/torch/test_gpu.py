@@ -14,11 +14,11 @@ import pytest
 import torch
 from bounds import check
 from boxloss.torch import box_losses, collate_matches, giou_loss, use_implementation
+from called import Called
 from combinations import pairwise
 from comparison import outputs_of, run
 from devices import GPU_NAMES, device_or_skip
 from problems import INDICES, PAIRINGS, REDUCTIONS, Problem, boxes, indexed, problem, some_rows
-from test_modes import Calls
 from torch import Tensor
 
 LONG = 50_000_000  # GPU cycles: some 30 ms, more than enough for a misplaced kernel to run first
@@ -136,10 +136,10 @@ def test_deterministic_algorithms_take_only_shared_rows_another_way(gpu: torch.d
     for pairing, is_fused in (("dense", True), ("offsets", True), ("sets", False)):
         values = problem(pairing, gpu)
         pred = values["pred"].requires_grad_()
-        with Calls() as calls:
+        with Called() as called:
             loss, l1, _ = box_losses(**values)
             torch.autograd.grad((loss + l1).sum(), pred)
-        ours = [name for name in calls.names if name.startswith("boxloss")]
+        ours = [name for name in called.names if "box_loss" in name]
         assert len(ours) == (2 if is_fused else 0)
 
 
