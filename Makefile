@@ -32,7 +32,6 @@ backend_list := $(subst $(space),;,$(backends))
 export CTEST_PARALLEL_LEVEL := $(shell nproc)
 # As torch calls it: a GPU of either make is cuda.
 device := $(if $(filter cuda hip,$(backends)),cuda,cpu)
-SCALE ?= small
 
 # No isolation: the library must be built against the torch that will load it.
 pip_install = $(PYTHON) -m pip install --no-build-isolation --no-deps
@@ -47,9 +46,10 @@ system_parts := $(sort $(if $(built_goals),compiler) $(if $(own_python),,venv) \
   $(if $(own_python),,$(call needed_for,test test-all test-python,headers)) \
   $(call needed_for,test-peers,venv opencv))
 sections := $(if $(own_goals),build) \
-  $(call needed_for,demo bench test test-all test-python,demo) \
+  $(call needed_for,demo test test-all test-python,demo) \
   $(call needed_for,test test-all test-asan-torch test-python,test) \
   $(call needed_for,wheel test-wheel,wheel) \
+  $(call needed_for,demo lint test test-all test-python,results) \
   $(call needed_for,lint format,lint)
 
 # Where apt has no Catch2 3, the tests that need it are skipped.
@@ -68,7 +68,7 @@ peers_python := env -u PYTHONPATH .venv-peers/bin/python
 # --- Targets ---
 
 .PHONY: help demo test test-all test-core test-tsan test-asan test-asan-torch test-python test-toolchains test-wheel test-peers \
-  checked ready build build-asan package wheel bench lint format clean
+  checked ready build build-asan package wheel lint format clean
 
 help: ## this list
 	@echo 'make TARGET [BACKEND="cuda;kokkos"] [PYTHON=python3]'
@@ -77,8 +77,7 @@ help: ## this list
 
 demo: package ## train a small face detector, and time this loss and the usual ones in every step
 	mkdir -p benchmarks/out
-	$(PYTHON) -m benchmarks.face_detector --scale small --device $(device) \
-	  --plot benchmarks/out/face_detector.svg
+	$(PYTHON) -m benchmarks face_detector --device $(device) --json benchmarks/out/face_detector.json --pictures benchmarks/out
 
 test: test-core test-python ## the C++ and the Python tests
 	@echo 'SKIPPED: other compilers, the wheel, the detectors (make test-toolchains test-wheel test-peers)'
@@ -142,12 +141,7 @@ build: ready ## the C++ library and its tests, in build/
 
 package: $(site)/.boxloss-$(backend_name) ## the Python package, in .venv or for your own PYTHON in build/
 
-bench: package ## the demo, written down in benchmarks/out; SCALE=seed is the article's, for a large GPU
-	mkdir -p benchmarks/out
-	$(PYTHON) -m benchmarks.face_detector --scale $(SCALE) --device $(device) \
-	  --json benchmarks/out/face_detector.json --plot benchmarks/out/face_detector.svg
-
-lint: ready ## formats, lint rules, types, licence lines, and that seeded errors find their places
+lint: ready ## formats, lint rules, types, licence lines, that seeded errors find their places and pages their figures
 	@echo clang-format --dry-run
 	@clang-format --dry-run -Werror $(cpp_files)
 	ruff check
@@ -156,6 +150,7 @@ lint: ready ## formats, lint rules, types, licence lines, and that seeded errors
 	@echo tools/check_spdx
 	@tools/check_spdx $(cpp_files) $(other_files)
 	tools/seed_errors --list >/dev/null
+	$(PYTHON) tools/fill_pages --check
 
 format: ready ## rewrite the sources as lint wants them
 	@clang-format -i $(cpp_files)
