@@ -1,30 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""A matcher's cost from its definition, in double, and how far boxloss may be from it.
+"""A matcher's cost from its definition, on numbers with the bounds of running.py.
 
-With U = UNIT of the compute dtype, at least two unit roundoffs; errors are absolute, and products
-of two of them are covered by factors of 1.01:
-
-    loss            running.py carries its error; loss - 1 rounds once: U of it
-    l1              four differences and three sums: 2 U of it
-    a logit x       rounds to the compute dtype: U |x|
-    log-sum-exp     of C logits of at most m: the exponents are wrong by 2 m U + 2 m U, each exp by
-                    2 U, the sum by C U, its logarithm by U log(C), and the last sum rounds:
-                    (5 m + C + 2 + 2 log(C)) U
-    softmax         relative: what log-sum-exp and x are wrong by, U for their difference of at most
-                    2 m + log(C), and 2 U for exp
-    sigmoid, 1 - p  relative: exp(-|x|) by U |x| + 2 U; then a sum, a reciprocal of 2 U and a
-                    product: (|x| + 6) U =: r
-    log(p + 1e-8)   r + 2 U, and the logarithm itself by 4 U of it or of 1 (a GPU's rough one)
-    p^g             by gamma = 2 twice r and U; else exp(g log(p)), relative: g (r + 2 U |log(p)|)
-                    and 3 U
-    the entry       each weight rounds, as each product and sum does: 2 U of each term's size for
-                    the first two, 2 U of all for the two sums
-
-The result is stored as float32: see assert_within.
+Bounded takes exp and log to be right to U = UNIT; focal's own logarithm may be a GPU's rough one,
+which is within 4 U of itself or of 1. The result is stored as float32: see assert_within.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -38,19 +21,6 @@ from running import UNIT, Bounded, Dual
 from torch import Tensor
 
 Problem = dict[str, Any]
-
-
-@dataclass
-class Term:
-    """What an entry is made of: values of the pairs, and how far boxloss' may be from them."""
-
-    value: Tensor
-    error: Tensor
-
-    def times(self, weight: float, u: float) -> "Term":
-        return Term(
-            weight * self.value, abs(weight) * (self.error + 2 * u * self.value.abs()) * 1.01
-        )
 
 
 def cost_problem(
@@ -95,16 +65,14 @@ def check_cost(actual: Tensor, values: Problem) -> None:
     """Everything that is promised of the result's values, with finite terms."""
     pred, target = values["pred"], values["target"]
     shape = (*pred.shape[:-3], pred.shape[-2], len(target))
-    assert actual.dtype == torch.float32
-    assert actual.device == pred.device
-    assert actual.shape == shape
+    assert (actual.dtype, actual.device, actual.shape) == (torch.float32, pred.device, shape)
     assert not actual.requires_grad
     entries = entries_of(values)
     expected, error = torch.zeros(2, math.prod(shape)).double()
     is_own = torch.zeros(math.prod(shape), dtype=torch.bool)
     if len(entries.places):
-        term = term_of_entries(values, entries)
-        expected[entries.places], error[entries.places] = term.value, term.error
+        entry = entry_of(values, entries)
+        expected[entries.places], error[entries.places] = entry.value, entry.error
         is_own[entries.places] = True
     assert bool((actual.cpu().reshape(-1)[~is_own] == 0).all()), "a column of no image is not 0"
     assert torch.all(error.isfinite())
@@ -135,39 +103,39 @@ def entries_of(values: Problem) -> Entries:
     return Entries(*torch.tensor(found, dtype=torch.int64).reshape(-1, 3).T)
 
 
-def term_of_entries(values: Problem, at: Entries) -> Term:
+def entry_of(values: Problem, at: Entries) -> Bounded:
+    """Of what its weights leave of the three terms."""
     is_double = torch.float64 in (values["pred"].dtype, values["target"].dtype)
     compute = torch.float64 if is_double else torch.float32
-    u = UNIT[compute]
     raw = [
         values[name].detach().cpu().reshape(-1, 4)[rows].to(compute).double()
         for name, rows in (("pred", at.queries), ("target", at.columns))
     ]
-    terms = []
-    if (weight := values.get("iou_weight", 2.0)) != 0:
-        terms.append(loss_less_one(values, *raw, compute).times(weight, u))
-    if (weight := values.get("l1_weight", 5.0)) != 0:
-        distance = (raw[0] - raw[1]).abs().sum(-1)
-        terms.append(Term(distance, 2 * u * distance).times(weight, u))
-    weight = values.get("class_weight", 1.0)
-    if weight != 0 and ("logits" in values or "class_cost" in values):
-        terms.append(class_term(values, at, compute).times(weight, u))
-    zero = torch.zeros(len(at.places)).double()
-    sizes = sum((term.value.abs() + term.error for term in terms), zero)
-    return Term(
-        sum((term.value for term in terms), zero),
-        sum((term.error for term in terms), zero) + 2 * u * sizes,
-    )
+    terms: list[tuple[str, float, Callable[[], Bounded]]] = [
+        ("iou_weight", 2.0, lambda: loss_less_one(values, *raw, compute)),
+        ("l1_weight", 5.0, lambda: l1_of(*raw, compute)),
+    ]
+    if "logits" in values or "class_cost" in values:
+        terms.append(("class_weight", 1.0, lambda: class_term(values, at, compute)))
+    entry = Bounded.of(torch.zeros(len(at.places)).double(), compute)
+    for name, default, term in terms:
+        if (weight := values.get(name, default)) != 0:
+            entry = entry.plus(term().times(rounded(weight, compute)), in_any_order=True)
+    return entry
 
 
-def loss_less_one(values: Problem, raw_p: Tensor, raw_t: Tensor, compute: torch.dtype) -> Term:
+def rounded(values: Any, compute: torch.dtype) -> Bounded:
+    """What is given in another dtype, maybe."""
+    exact = torch.as_tensor(values, dtype=torch.float64)
+    return Bounded.of(exact, compute, (exact - exact.to(compute).double()).abs())
+
+
+def loss_less_one(values: Problem, raw_p: Tensor, raw_t: Tensor, compute: torch.dtype) -> Bounded:
     p = corners(raw_p, values.get("pred_format", "cxcywh"), compute)
     t = corners(raw_t, values.get("target_format", "cxcywh"), compute)
     eps = torch.tensor(values.get("eps", 0.0), dtype=compute).double()
     pair = Pair(numbers(p, compute), numbers(t, compute), eps, values.get("eps_mode", "add"))
-    loss = FORMULAS[values.get("loss", "giou")](pair).primal
-    value = loss.value - 1
-    return Term(value, loss.error + UNIT[compute] * value.abs())
+    return FORMULAS[values.get("loss", "giou")](pair).primal.plus(rounded(-1.0, compute))
 
 
 def numbers(box: Tensor, compute: torch.dtype) -> list[Dual]:
@@ -176,13 +144,27 @@ def numbers(box: Tensor, compute: torch.dtype) -> list[Dual]:
     return [Dual(Bounded.of(value, compute), constant) for value in box.unbind(-1)]
 
 
-def class_term(values: Problem, at: Entries, compute: torch.dtype) -> Term:
-    u = UNIT[compute]
+def l1_of(raw_p: Tensor, raw_t: Tensor, compute: torch.dtype) -> Bounded:
+    differences = [
+        Bounded.of(p, compute).plus(Bounded.of(-t, compute))
+        for p, t in zip(raw_p.unbind(-1), raw_t.unbind(-1), strict=True)
+    ]
+    return total([Bounded.of(each.value.abs(), compute, each.error) for each in differences])
+
+
+def total(values: list[Bounded]) -> Bounded:
+    result = values[0]
+    for each in values[1:]:
+        result = result.plus(each, in_any_order=True)
+    return result
+
+
+def class_term(values: Problem, at: Entries, compute: torch.dtype) -> Bounded:
     if "class_cost" in values:
         *leading, _, queries, _ = values["pred"].shape
         shape = (*leading, queries, len(values["target"]))
         given = values["class_cost"].cpu().double().expand(shape).reshape(-1)[at.places]
-        return Term(given, u * given.abs())
+        return rounded(given, compute)
     count = values["logits"].shape[-1]
     logits = values["logits"].detach().cpu().double().reshape(-1, count)[at.queries]
     labels = values["labels"].cpu().long()[at.columns]
@@ -191,35 +173,46 @@ def class_term(values: Problem, at: Entries, compute: torch.dtype) -> Term:
     mode = values.get("class_mode", "softmax")
     if mode == "focal":
         alpha, gamma = values.get("focal_alpha", 0.25), values.get("focal_gamma", 2.0)
-        term = focal_term(x, alpha, gamma, u)
+        term = focal(rounded(x, compute), alpha, gamma)
     elif mode == "sigmoid":
-        p = torch.sigmoid(x)
-        term = Term(-p, 1.01 * p * sigmoid_error(x, u))
+        term = -sigmoid(rounded(x, compute))
     else:
-        p = logits.softmax(-1).gather(1, labels.where(is_class, 0)[:, None])[:, 0]
-        m, log_count = float(logits.abs().max()), math.log(count)
-        relative = (5 * m + count + 2 + 2 * log_count) + m + (2 * m + log_count) + 2
-        term = Term(-p, 1.01 * p * relative * u)
-    return Term(term.value.where(is_class, 0.0), term.error.where(is_class, 0.0))
+        term = -softmax(rounded(x, compute), rounded(logits, compute))
+    return Bounded.of(term.value.where(is_class, 0.0), compute, term.error.where(is_class, 0.0))
 
 
-def sigmoid_error(x: Tensor, u: float) -> Tensor:
-    """Relative, of p and of 1 - p."""
-    return (x.abs() + 6) * u
+def softmax(x: Bounded, logits: Bounded) -> Bounded:
+    """By the logarithm of the sum of all, less the largest, as torch has it."""
+    largest = rounded(logits.value.max(1).values, x.compute)
+    parts = zip(logits.value.unbind(1), logits.error.unbind(1), strict=True)
+    each = [Bounded.of(value, x.compute, error).plus(-largest) for value, error in parts]
+    sum_of_all = total([one.exp() for one in each])
+    return x.plus(-largest).plus(-sum_of_all.log()).exp()
 
 
-def focal_term(x: Tensor, alpha: float, gamma: float, u: float) -> Term:
+def sigmoid(x: Bounded) -> Bounded:
+    e = Bounded.of(-x.value.abs(), x.compute, x.error).exp()
+    larger = e.plus(rounded(1.0, x.compute)).reciprocal()
+    smaller, is_negative = e.times(larger), x.value < 0
+    value, error = (
+        torch.where(is_negative, getattr(smaller, name), getattr(larger, name))
+        for name in ("value", "error")
+    )
+    return Bounded.of(value, x.compute, error)
+
+
+def focal(x: Bounded, alpha: float, gamma: float) -> Bounded:
     """Deformable DETR's, from its formula."""
-    p, rest = torch.sigmoid(x), torch.sigmoid(-x)
-    value = alpha * rest**gamma * -torch.log(p + 1e-8)
-    value -= (1 - alpha) * p**gamma * -torch.log(rest + 1e-8)
-    r = sigmoid_error(x, u)
-    error = torch.zeros_like(value)
-    for factor, focus, other in ((alpha, rest, p), (1 - alpha, p, rest)):
-        log = torch.log(other + 1e-8).abs()
-        of_log = r + 2 * u + 4 * u * log.clamp(min=1.0)
-        of_power = 2 * r + u if gamma == 2 else gamma * (r + 2 * u * focus.log().abs()) + 3 * u
-        power = focus**gamma
-        # Besides: alpha or 1 - alpha, and two products.
-        error += abs(factor) * power * (of_log + log * (of_power + 4 * u))
-    return Term(value, 1.01 * (error + u * value.abs()))
+
+    def charged(factor: Bounded, focus: Bounded, other: Bounded) -> Bounded:
+        log = other.plus(rounded(1e-8, x.compute)).log()
+        rough = 4 * UNIT[x.compute] * log.value.abs().clamp(min=1.0)
+        log = Bounded.of(log.value, x.compute, log.error + rough)
+        power = focus.times(focus)
+        if gamma != 2:
+            power = focus.log().times(rounded(gamma, x.compute)).exp()
+        return power.times(log).times(factor)
+
+    p, rest, of_this = sigmoid(x), sigmoid(-x), rounded(alpha, x.compute)
+    of_others = rounded(1.0, x.compute).plus(-of_this)
+    return charged(of_others, p, rest).plus(-charged(of_this, rest, p), in_any_order=True)
