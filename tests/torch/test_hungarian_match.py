@@ -10,62 +10,50 @@ from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import box_losses, check_indices, collate_matches, hungarian_match
-from hypothesis import given
+from boxloss.torch import box_losses, check_indices, hungarian_match
+from hypothesis import example, given
 from hypothesis import strategies as st
 from problems import boxes
 from torch import Tensor
 
 optimize = pytest.importorskip("scipy.optimize", reason="SciPy is not installed")
 
+CPU = torch.device("cpu")
 QUERIES = 6
 OFFSETS = [0, 2, 2, 9]  # fewer true boxes than queries, none, and more
 
 
-def random_cost(
-    shape: tuple[int, ...], device: torch.device | str = "cpu", seed: int = 0
-) -> Tensor:
+def random_cost(shape: tuple[int, ...], device: torch.device = CPU, seed: int = 0) -> Tensor:
     random = torch.Generator().manual_seed(seed)
     return torch.rand(shape, generator=random).to(device)
 
 
-def by_scipy(cost: Tensor, offsets: list[int], groups: int = 1) -> list[list[Any]]:
-    """[layer][image] of pairs, as collate_matches takes them; a group's follow the one before."""
-    results = []
-    for layer in cost.detach().cpu().numpy():
-        results.append([])
-        size = len(layer) // groups
-        for first, last in pairwise(offsets):
-            src, tgt = [], []
-            for start in range(0, size * groups, max(size, 1)):
+def expected(cost: Tensor, offsets: list[int], groups: int = 1) -> tuple[list[Any], list[Any]]:
+    """Rows of pred and of target, by layer."""
+    layers = (cost if cost.dim() == 3 else cost[None]).detach().cpu().numpy()
+    queries, images = cost.shape[-2], len(offsets) - 1
+    size = queries // groups
+    results: tuple[list[Any], list[Any]] = ([], [])
+    for k, layer in enumerate(layers):
+        pred_rows, target_rows = [], []
+        for b, (first, last) in enumerate(pairwise(offsets)):
+            for start in range(0, queries, max(size, 1)):
                 pairs = optimize.linear_sum_assignment(layer[start : start + size, first:last])
-                src += (pairs[0] + start).tolist()
-                tgt += pairs[1].tolist()
-            results[-1].append((src, tgt))
-    return results
+                pred_rows += ((k * images + b) * queries + start + pairs[0]).tolist()
+                target_rows += (first + pairs[1]).tolist()
+        results[0].append(pred_rows)
+        results[1].append(target_rows)
+    return results if cost.dim() == 3 else (results[0][0], results[1][0])
 
 
-def expected(cost: Tensor, offsets: list[int], groups: int = 1) -> tuple[Tensor, Tensor]:
-    """By collate_matches, of which no image owns columns before the first offset."""
-    if len(offsets) == 1:  # no images: collate_matches has one at least
-        none = torch.zeros((*cost.shape[:-2], 0), dtype=torch.int64)
-        return none, none
-    counts = [last - first for first, last in pairwise(offsets)]
-    matches = by_scipy(cost if cost.dim() == 3 else cost[None], offsets, groups)
-    pred_index, target_index = collate_matches(
-        matches if cost.dim() == 3 else matches[0], counts, cost.shape[-2]
-    )
-    return pred_index, target_index + offsets[0]
-
-
-def check(cost: Tensor, offsets: list[int], groups: int = 1, **kind: Any) -> None:
-    results = hungarian_match(cost, torch.tensor(offsets, **kind), groups=groups)
+def check(cost: Tensor, offsets: list[int], groups: int = 1, given: Tensor | None = None) -> None:
+    given = torch.tensor(offsets) if given is None else given
+    results = hungarian_match(cost, given, groups=groups)
     for result, wanted in zip(results, expected(cost, offsets, groups), strict=True):
-        assert result.dtype == torch.int64
-        assert result.device == cost.device
+        assert (result.dtype, result.device) == (torch.int64, cost.device)
         assert result.is_contiguous()
-        assert result.shape == wanted.shape
-        assert result.tolist() == wanted.tolist()
+        assert not result.requires_grad
+        assert result.tolist() == wanted
     assert results[0]._base is results[1]._base is not None
 
 
@@ -78,87 +66,59 @@ def test_by_hand(device: torch.device) -> None:
     assert target_index.tolist() == [[0, 1, 2], [0, 2, 1]]
 
 
-@pytest.mark.parametrize("groups", [1, 2, 3, 6])
-@pytest.mark.parametrize("layers", [None, 1, 3])
-def test_is_scipys(device: torch.device, layers: int | None, groups: int) -> None:
-    shape = (QUERIES, OFFSETS[-1])
-    cost = random_cost(shape if layers is None else (layers, *shape), device)
-    check(cost, OFFSETS, groups)
-    check(cost.double(), OFFSETS, groups)
-    # Also where several assignments cost the same.
-    check((3 * cost).round(), OFFSETS, groups)
+@st.composite
+def sizes(draw: st.DrawFn) -> tuple[int | None, int, int, list[int]]:
+    groups, per_group = draw(st.integers(1, 3)), draw(st.integers(0, 4))
+    offsets = sorted(draw(st.lists(st.integers(0, 12), min_size=1, max_size=5)))
+    return draw(st.none() | st.integers(1, 3)), groups, groups * per_group, offsets
 
 
-@pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize(
-    ("queries", "offsets"),
-    [
-        (4, [0, 0, 0, 3, 3]),  # images without boxes, the first and the last ones too
-        (4, [0, 0, 0]),  # no boxes at all
-        (4, [0]),  # no images
-        (4, [0, 2, 4, 8]),  # as many as a group and as all queries
-        (4, [0, 3, 20]),  # more than queries
-        (4, [1, 3, 5]),  # the first column is nobody's
-        (0, [0, 2, 5]),  # no queries
-        (0, [0, 0]),
-    ],
-)
-def test_sizes(device: torch.device, queries: int, offsets: list[int], groups: int) -> None:
-    for layers in ((), (1,), (2,)):
-        check(random_cost((*layers, queries, offsets[-1]), device), offsets, groups)
-
-
-def test_columns_behind_the_last_image_are_in_no_pair(device: torch.device) -> None:
-    cost = random_cost((2, QUERIES, 7), device)
-    cost[..., [0, 6]] = math.nan
-    check(cost, [1, 2, 6])
+@given(sizes=sizes(), seed=st.integers(0, 99), steps=st.sampled_from([2, 1000]))
+@example((None, 1, QUERIES, OFFSETS), 0, 1000)
+@example((3, 2, QUERIES, OFFSETS), 0, 2)  # several assignments cost the same
+@example((2, 1, 4, [0, 0, 0, 3, 3]), 0, 1000)  # the first and last images have no boxes
+@example((2, 2, 4, [0, 3, 12]), 0, 1000)  # more boxes than queries
+@example((2, 1, 4, [1, 3, 5]), 0, 1000)  # the first column is nobody's
+@example((1, 1, 4, [0, 0, 0]), 0, 1000)  # no boxes at all
+@example((None, 1, 4, [0]), 0, 1000)  # no images
+@example((2, 1, 0, [0, 2, 5]), 0, 1000)  # no queries
+def test_is_scipys(sizes: tuple[int | None, int, int, list[int]], seed: int, steps: int) -> None:
+    layers, groups, queries, offsets = sizes
+    shape = (queries, 12) if layers is None else (layers, queries, 12)
+    cost = (steps * random_cost(shape, seed=seed)).round()
+    check(cost, offsets, groups)
+    check(cost.double(), offsets, groups)
 
 
 def test_without_layers(device: torch.device) -> None:
     cost = random_cost((0, QUERIES, OFFSETS[-1]), device)
     for result in hungarian_match(cost, torch.tensor(OFFSETS)):
-        assert result.shape == (0, 2 + QUERIES)
-        assert result.device == cost.device
+        assert (result.shape, result.device) == ((0, 2 + QUERIES), cost.device)
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64], ids=str)
-@pytest.mark.parametrize("where", ["cpu", "as cost"])
-def test_offsets(device: torch.device, dtype: torch.dtype, where: str) -> None:
+def test_offsets(device: torch.device, dtype: torch.dtype) -> None:
     cost = random_cost((2, QUERIES, OFFSETS[-1]), device)
-    check(cost, OFFSETS, dtype=dtype, device=device if where == "as cost" else where)
-    strided = torch.tensor([OFFSETS, OFFSETS], dtype=dtype).T[:, 0]
-    for result, wanted in zip(hungarian_match(cost, strided), expected(cost, OFFSETS), strict=True):
-        assert result.tolist() == wanted.tolist()
-
-
-def test_strides(device: torch.device) -> None:
-    columns = OFFSETS[-1]
-    check(random_cost((columns, QUERIES, 2), device).permute(2, 1, 0), OFFSETS)
-    check(random_cost((4, 2 * QUERIES, 3 * columns), device)[::2, ::2, ::3], OFFSETS)
-    check(random_cost((QUERIES, columns), device).expand(3, QUERIES, columns), OFFSETS)
-    check(random_cost((columns, QUERIES), device).T, OFFSETS)
-
-
-def test_cost_that_requires_grad(device: torch.device) -> None:
-    cost = random_cost((2, QUERIES, OFFSETS[-1]), device).requires_grad_()
-    check(cost, OFFSETS)
-    assert not hungarian_match(cost, torch.tensor(OFFSETS))[0].requires_grad
-
-
-def test_cost_stays_as_it_is(device: torch.device) -> None:
-    cost = random_cost((2, QUERIES, OFFSETS[-1]), device)
-    before = cost.clone()
-    hungarian_match(cost, torch.tensor(OFFSETS))
-    assert torch.equal(cost, before)
-
-
-def test_whatever_the_default_device_is(device: torch.device) -> None:
-    cost = random_cost((2, QUERIES, OFFSETS[-1]), device)
-    offsets = torch.tensor(OFFSETS)
+    given = torch.tensor([OFFSETS, OFFSETS], dtype=dtype).T[:, 0]
+    for each in (given, given.to(device)):
+        check(cost, OFFSETS, given=each)
     with torch.device("meta"):
-        results = hungarian_match(cost, offsets)
-    for result, wanted in zip(results, expected(cost, OFFSETS), strict=True):
-        assert result.tolist() == wanted.tolist()
+        pred_index, _ = hungarian_match(cost, given)
+    assert pred_index.device == cost.device
+
+
+def test_cost_is_read_where_it_lies_and_stays_as_it_is(device: torch.device) -> None:
+    columns = OFFSETS[-1]
+    for cost in (
+        random_cost((columns, QUERIES, 2), device).permute(2, 1, 0),
+        random_cost((4, 2 * QUERIES, 3 * columns), device)[::2, ::2, ::3],
+        random_cost((QUERIES, columns), device).expand(3, QUERIES, columns),
+        random_cost((columns, QUERIES), device).T,
+        random_cost((2, QUERIES, columns), device).requires_grad_(),
+    ):
+        before = cost.clone()
+        check(cost, OFFSETS)
+        assert torch.equal(cost, before)
 
 
 def test_the_losses_take_them(device: torch.device) -> None:
@@ -168,20 +128,6 @@ def test_the_losses_take_them(device: torch.device) -> None:
     check_indices(pred, target, pred_index=pred_index, target_index=target_index)
     loss = box_losses(pred, target, pred_index=pred_index, target_index=target_index).loss
     assert loss.shape == (2,)
-
-
-@st.composite
-def sizes(draw: st.DrawFn) -> tuple[int, int, int, list[int]]:
-    groups, per_group = draw(st.integers(1, 3)), draw(st.integers(0, 4))
-    offsets = sorted(draw(st.lists(st.integers(0, 12), min_size=1, max_size=5)))
-    return draw(st.integers(1, 3)), groups, groups * per_group, offsets
-
-
-@given(sizes=sizes(), seed=st.integers(0, 99), steps=st.sampled_from([2, 1000]))
-def test_any_sizes(sizes: tuple[int, int, int, list[int]], seed: int, steps: int) -> None:
-    layers, groups, queries, offsets = sizes
-    cost = (steps * random_cost((layers, queries, 12), seed=seed)).round()
-    check(cost, offsets, groups)
 
 
 # --- The GPU ---
@@ -206,7 +152,7 @@ def test_waits_once_and_for_the_current_stream(device: torch.device) -> None:
         finally:
             torch.cuda.set_sync_debug_mode("default")
         found = [result.tolist() for result in results]
-    assert found == [wanted.tolist() for wanted in expected(right, OFFSETS)]
+    assert found == [*expected(right, OFFSETS)]
     waits = [each for each in caught if "synchronizing CUDA operation" in str(each.message)]
     assert len(waits) == 1
 
@@ -219,11 +165,8 @@ def test_waits_once_and_for_the_current_stream(device: torch.device) -> None:
 def test_nan_is_an_error(device: torch.device, place: tuple[int, ...], number: float) -> None:
     cost = random_cost((2, QUERIES, OFFSETS[-1]), device)
     cost[place] = number
-    with pytest.raises(
-        ValueError,
-        match=r"^cost of layer 1, image 0, group 1 has no assignment: .*; matching_cost's argument "
-        r"nonfinite puts a number for NaN and infinities$",
-    ):
+    text = r"^cost of layer 1, image 0, group 1 has no assignment: .*; matching_cost's argument "
+    with pytest.raises(ValueError, match=text + "nonfinite puts a number for NaN and infinities$"):
         hungarian_match(cost, torch.tensor(OFFSETS), groups=2)
     with pytest.raises(ValueError, match=r"^cost of layer 0, image 0, group 0 "):
         hungarian_match(cost[1], torch.tensor(OFFSETS))
@@ -241,73 +184,40 @@ def test_infinity_is_an_error_only_where_it_cannot_be_left_out(device: torch.dev
         hungarian_match(cost, torch.tensor(OFFSETS))
 
 
-@pytest.mark.parametrize(
-    ("offsets", "text"),
-    [
-        ([0, 2, 10], r"^offsets\[2\] is 10; it must lie in \[0, 9\]$"),
-        ([-1, 2, 9], r"^offsets\[0\] is -1; it must lie in \[0, 9\]$"),
-        ([0, 2**40, 9], r"^offsets\[1\] is 1099511627776; it must lie in \[0, 9\]$"),
-        (
-            [0, 4, 3, 9],
-            r"^offsets\[2\] is 3, less than offsets\[1\], which is 4; offsets must not decrease$",
-        ),
-    ],
-)
-def test_bad_offsets(device: torch.device, offsets: list[int], text: str) -> None:
-    with pytest.raises(ValueError, match=text):
-        hungarian_match(random_cost((QUERIES, 9), device), torch.tensor(offsets))
+COST, GOOD = random_cost((2, QUERIES, 9)), torch.tensor(OFFSETS)
+# What is changed, and what the error says.
+ERRORS: list[tuple[type[Exception], dict[str, Any], str]] = [
+    (TypeError, {"cost": COST.half()}, "cost is torch.float16; it must be float32 or float64$"),
+    (TypeError, {"cost": COST.tolist()}, "cost is a list; it must be a tensor$"),
+    (TypeError, {"offsets": OFFSETS}, "offsets is a list; it must be a tensor$"),
+    (TypeError, {"offsets": GOOD.short()}, "offsets is torch.int16; it must be int32 or int64$"),
+    (TypeError, {"groups": 2.0}, r"groups is 2.0; it must be an integer$"),
+    (ValueError, {"cost": COST[0, 0]}, r"cost has shape \(9,\); it must be \(queries, T\) or "),
+    (ValueError, {"cost": COST[None]}, r"cost has shape \(1, 2, 6, 9\); it must be \(queries"),
+    (ValueError, {"offsets": GOOD[None]}, r"offsets has shape \(1, 4\); it must be \(images \+ 1"),
+    (ValueError, {"offsets": GOOD[:0]}, r"offsets has shape \(0,\); it must be \(images \+ 1,\)$"),
+    (ValueError, {"offsets": GOOD + 1}, r"offsets\[3\] is 10; it must lie in \[0, 9\]$"),
+    (ValueError, {"offsets": GOOD - 1}, r"offsets\[0\] is -1; it must lie in \[0, 9\]$"),
+    (
+        ValueError,
+        {"offsets": torch.tensor([0, 4, 3, 9])},
+        r"offsets\[2\] is 3, less than offsets\[1\], which is 4; offsets must not decrease$",
+    ),
+    (ValueError, {"groups": 4}, "groups is 4; cost has 6 queries, which it must divide$"),
+    (ValueError, {"groups": 0}, "groups is 0; it must be at least 1$"),
+    (RuntimeError, {"offsets": GOOD.to("meta")}, "offsets is on meta, cost on cpu; offsets must "),
+]
 
 
-COST = random_cost((2, QUERIES, 9))
-GOOD = torch.tensor(OFFSETS)
-
-
-@pytest.mark.parametrize(
-    ("cost", "offsets", "groups", "error", "text"),
-    [
-        (
-            COST.half(),
-            GOOD,
-            1,
-            TypeError,
-            r"^cost is torch.float16; it must be float32 or float64$",
-        ),
-        (COST.long(), GOOD, 1, TypeError, r"^cost is torch.int64; it must be float32 or float64$"),
-        (COST.tolist(), GOOD, 1, TypeError, r"^cost is a list; it must be a tensor$"),
-        (COST, OFFSETS, 1, TypeError, r"^offsets is a list; it must be a tensor$"),
-        (COST[0, 0], GOOD, 1, ValueError, r"^cost has shape \(9,\); it must be \(queries, T\) or "),
-        (COST[None], GOOD, 1, ValueError, r"^cost has shape \(1, 2, 6, 9\); it must be \(queries"),
-        (COST, GOOD.short(), 1, TypeError, r"^offsets is torch.int16; it must be int32 or int64$"),
-        (COST, GOOD.double(), 1, TypeError, r"^offsets is torch.float64; it must be int32 or "),
-        (COST, GOOD[None], 1, ValueError, r"^offsets has shape \(1, 4\); it must be \(images \+ 1"),
-        (COST, GOOD[0], 1, ValueError, r"^offsets has shape \(\); it must be \(images \+ 1,\)$"),
-        (COST, GOOD[:0], 1, ValueError, r"^offsets has shape \(0,\); it must be \(images \+ 1,\)$"),
-        (
-            COST,
-            GOOD.to("meta"),
-            1,
-            RuntimeError,
-            r"^offsets is on meta, cost on cpu; offsets must ",
-        ),
-        (COST, GOOD, 4, ValueError, r"^groups is 4; cost has 6 queries, which it must divide$"),
-        (COST, GOOD, 7, ValueError, r"^groups is 7; cost has 6 queries, which it must divide$"),
-        (COST, GOOD, 0, ValueError, r"^groups is 0; it must be at least 1$"),
-        (COST, GOOD, -2, ValueError, r"^groups is -2; it must be at least 1$"),
-        (COST, GOOD, 2.0, TypeError, r"^groups is 2.0; it must be an integer$"),
-    ],
-)
-def test_bad_arguments(
-    cost: Any, offsets: Any, groups: Any, error: type[Exception], text: str
-) -> None:
-    with pytest.raises(error, match=text):
-        hungarian_match(cost, offsets, groups=groups)
+@pytest.mark.parametrize(("error", "changed", "text"), ERRORS)
+def test_errors(error: type[Exception], changed: dict[str, Any], text: str) -> None:
+    with pytest.raises(error, match=f"^{text}"):
+        hungarian_match(**{"cost": COST, "offsets": GOOD, **changed})
 
 
 @pytest.mark.parametrize("name", ["numpy", "scipy.optimize"])
 def test_without_scipy(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(
-        ImportError,
-        match=f"^hungarian_match needs {name}, which cannot be imported: pip install scipy$",
-    ):
+    text = f"^hungarian_match needs {name}, which cannot be imported: pip install scipy$"
+    with pytest.raises(ImportError, match=text):
         hungarian_match(COST, GOOD)
