@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which implementations there are, and how one is chosen."""
 
-import subprocess
-import sys
+import runpy
 from itertools import permutations
 from threading import Event, Thread
 
@@ -221,11 +220,9 @@ def test_gpu_tensors_in_a_build_without_a_gpu_implementation() -> None:
         giou_loss(**problem("dense", torch.device("cuda")))
 
 
-def test_python_m_boxloss_prints_what_is_built() -> None:
-    text = subprocess.run(
-        [sys.executable, "-m", "boxloss"], capture_output=True, text=True, check=True
-    ).stdout
-    lines = text.splitlines()
+def test_python_m_boxloss_prints_what_is_built(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_module("boxloss", run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"boxloss {boxloss.__version__}, with operators for torch 2.")
     assert lines[1] == f"torch {torch.__version__}, implementations:"
     listed = [line.strip() for line in lines[2 : 2 + len(implementations())]]

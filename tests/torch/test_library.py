@@ -70,11 +70,6 @@ def test_the_operators_find_the_library_beside_them() -> None:
     assert mapped <= {str(path.resolve()) for path in LIBRARY.parent.glob("*.so")}
 
 
-def test_no_framework_is_imported_for_the_version() -> None:
-    code = "import boxloss, sys; assert boxloss.__version__; assert 'torch' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 def copy_of_the_package(folder: Path) -> Path:
     package = Path(boxloss.__file__).parent
     return shutil.copytree(package, folder / "boxloss", ignore=shutil.ignore_patterns("include"))
@@ -87,15 +82,6 @@ def run_with(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def import_error(folder: Path, code: str) -> str:
-    """What the ImportError says with which `code` ends."""
-    result = run_with(folder, "-c", code)
-    assert result.returncode == 1
-    _, found, text = result.stderr.rpartition("\nImportError: ")
-    assert found
-    return text.removesuffix("\n")
-
-
 def builds_for_this_torch(python: str = sys.executable) -> list[str]:
     """The words of the command that ends an ImportError."""
     backend = "cuda" if torch.version.cuda else "hip" if torch.version.hip else "cpu"
@@ -104,39 +90,68 @@ def builds_for_this_torch(python: str = sys.executable) -> list[str]:
     return [*tools, "&&", f"CMAKE_ARGS=-DBACKEND={backend}", *pip, "--no-build-isolation", "."]
 
 
-def test_another_torch_is_told_which_there_are_and_what_builds_for_it(tmp_path: Path) -> None:
-    package = copy_of_the_package(tmp_path)
-    for library in (package / "lib").glob("libboxloss_torch-*.so"):
-        library.unlink()
-    for minor in ("2.10", "2.9"):
-        (package / f"lib/libboxloss_torch-{minor}.so").touch()
-    python = "/a folder/python"
-    error = import_error(tmp_path, f"import sys; sys.executable = {python!r}; import boxloss.torch")
+# In one process, since each takes seconds to import torch.
+IMPORTS = """
+import sys, torch
+from pathlib import Path
+
+def import_it(python=sys.executable):
+    sys.executable = python
+    try:
+        import boxloss.torch
+    except ImportError as error:
+        print(error)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "boxloss"]:
+        del sys.modules[name]
+    print("---")
+
+lib, installed = Path(sys.argv[1]), sys.argv[2]
+for library in lib.glob("libboxloss_torch-*.so"):
+    library.unlink()
+for minor in ("2.10", "2.9"):
+    (lib / f"libboxloss_torch-{minor}.so").touch()
+import_it("/a folder/python")
+mine = lib / Path(installed).name
+mine.write_text("no library" * 100)
+import_it()
+torch.ops.load_library(installed)
+import_it()
+sys.path.insert(0, str(Path(installed).parents[2]))
+import_it()
+"""
+
+
+@pytest.fixture(scope="module")
+def imports(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What four imports of boxloss.torch say, each in a package that is not as it should be."""
+    folder = tmp_path_factory.mktemp("imports")
+    lib = copy_of_the_package(folder) / "lib"
+    result = run_with(folder, "-c", IMPORTS, str(lib), str(LIBRARY))
+    assert result.returncode == 0, result.stderr
+    return [text.strip() for text in result.stdout.split("---\n")]
+
+
+def test_another_torch_is_told_which_there_are_and_what_builds_for_it(imports: list[str]) -> None:
+    error = imports[0]
     assert f"boxloss {boxloss.__version__} has no operators for torch {MINOR}" in error
     assert "It has those for torch 2.9, 2.10. " in error
-    assert shlex.split(error.splitlines()[-1]) == builds_for_this_torch(python)
+    assert shlex.split(error.splitlines()[-1]) == builds_for_this_torch("/a folder/python")
 
 
-def test_a_second_copy_in_one_process_is_an_error(tmp_path: Path) -> None:
-    package = copy_of_the_package(tmp_path)
-    code = f"import torch; torch.ops.load_library({str(LIBRARY)!r}); import boxloss.torch"
-    error = import_error(tmp_path, code)
-    assert f"operators are in this process already, from {LIBRARY.resolve()}: " in error
-    assert f"{package / 'lib' / LIBRARY.name} would register them a second time" in error
-
-
-def test_the_same_library_may_be_loaded_before(tmp_path: Path) -> None:
-    copy = copy_of_the_package(tmp_path) / "lib" / LIBRARY.name
-    code = f"import torch; torch.ops.load_library({str(copy)!r}); import boxloss.torch"
-    assert run_with(tmp_path, "-c", code).returncode == 0
-
-
-def test_a_library_that_does_not_load_says_why(tmp_path: Path) -> None:
-    (copy_of_the_package(tmp_path) / "lib" / LIBRARY.name).write_text("no library" * 100)
-    error = import_error(tmp_path, "import boxloss.torch")
+def test_a_library_that_does_not_load_says_why(imports: list[str]) -> None:
+    error = imports[1]
     assert f"boxloss's operators for torch {MINOR} do not load: " in error
     assert "invalid ELF header" in error
     assert shlex.split(error.splitlines()[-1]) == builds_for_this_torch()
+
+
+def test_a_second_copy_in_one_process_is_an_error(imports: list[str]) -> None:
+    assert f"operators are in this process already, from {LIBRARY.resolve()}: " in imports[2]
+    assert f"lib/{LIBRARY.name} would register them a second time" in imports[2]
+
+
+def test_the_same_library_may_be_loaded_before(imports: list[str]) -> None:
+    assert imports[3] == ""
 
 
 def test_python_m_boxloss_without_torch(tmp_path: Path) -> None:

@@ -22,13 +22,17 @@ def test_other_names_are_missing_as_usual(name: str) -> None:
         getattr(boxloss, name)
 
 
-def test_torch_is_not_imported_for_that() -> None:
+def test_nothing_is_imported_before_it_is_asked_for() -> None:
+    """No framework for the version or an error, and no DTensors for the losses."""
     code = """
 import boxloss, pytest, sys
+assert boxloss.__version__
 with pytest.raises(ImportError, match="boxloss.torch"):
     boxloss.giou_loss
 assert "torch" not in sys.modules
-from boxloss import torch
-assert torch.giou_loss
+import torch
+before = set(sys.modules)
+from boxloss.torch import giou_loss
+assert "torch.distributed.tensor" not in set(sys.modules) - before
 """
     subprocess.run([sys.executable, "-c", code], check=True)

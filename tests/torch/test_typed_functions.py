@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The functions of boxloss/torch.hpp beside Python's of the same names, bit by bit."""
 
+import re
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,7 +24,6 @@ WORDS = {
     "reduction": get_args(Reduction),
     "eps_mode": get_args(EpsMode),
 }
-NUMBERS = [(option, words.index(word)) for option, words in WORDS.items() for word in words]
 CLASS_MODES = {"softmax": 1, "sigmoid": 2, "focal": 3}
 
 
@@ -54,39 +54,34 @@ def test_defaults(typed: Any) -> None:
     assert_same(typed.defaults(grid(1), grid(2)), box_loss(grid(1), grid(2)))
 
 
-@pytest.mark.parametrize(("option", "number"), NUMBERS)
-def test_words(typed: Any, option: str, number: int) -> None:
-    word = WORDS[option][number]
-    if word == "unset":
-        with pytest.raises(ValueError, match="box_loss: loss is 'unset'; allowed: 'iou', "):
-            typed.loss(grid(1), grid(2), number)
-        return
-    # eps is small, so boxes are tiny: one mode is not the other.
-    pred, target = grid(1) / 2**18, grid(2) / 2**18
-    expected = box_loss(pred, target, **{option: word})
-    assert_same(getattr(typed, option)(pred, target, number), expected)
+WEIGHT = torch.linspace(0, 2, 15).view(3, 5)
+OPTIONS: list[tuple[str, Any]] = [
+    *((option, word) for option, words in WORDS.items() for word in words[option == "loss" :]),
+    ("weight", WEIGHT),
+    ("normalizer", torch.tensor(4.0)),
+    ("lengths", torch.tensor([5, 2, 0])),
+    ("mask", torch.arange(15).view(3, 5) % 3 == 0),
+    ("offsets", torch.tensor([1, 3, 10, 10])),
+    ("zero_padded", True),
+    ("eps", 0.25),
+]
 
 
-OPTIONS: dict[str, Any] = {
-    "weight": torch.linspace(0, 2, 15).view(3, 5),
-    "normalizer": torch.tensor(4.0),
-    "lengths": torch.tensor([5, 2, 0]),
-    "mask": torch.arange(15).view(3, 5) % 3 == 0,
-    "offsets": torch.tensor([1, 3, 10, 10]),
-    "zero_padded": True,
-    "eps": 0.25,
-}
-
-
-@pytest.mark.parametrize("option", OPTIONS)
-def test_options(typed: Any, option: str) -> None:
-    value = OPTIONS[option]
-    pred = grid(1)
-    target = boxes((12,), CPU, seed=2) if option == "offsets" else grid(2)
-    target.view(-1, 4)[3] = 0
+@pytest.mark.parametrize(("option", "value"), OPTIONS)
+def test_options(typed: Any, option: str, value: Any) -> None:
+    # eps is small, so boxes are tiny where words tell: one mode is not the other.
+    scale = 2.0**-18 if option in WORDS else 1.0
+    pred, target = scale * grid(1), scale * grid(2)
+    default = box_loss(pred, target)
+    if option == "offsets":
+        target = boxes((12,), CPU, seed=2)
+    if option == "zero_padded":
+        target[1, 2] = 0
     expected = box_loss(pred, target, **{option: value})
-    assert not torch.equal(expected, box_loss(pred, grid(2)))
-    assert_same(getattr(typed, option)(pred, target, value), expected)
+    is_default = option in WORDS and value in ("giou", "xyxy", "mean", "add")
+    assert torch.equal(expected, default) == is_default
+    given = WORDS[option].index(value) if option in WORDS else value
+    assert_same(getattr(typed, option)(pred, target, given), expected)
 
 
 @pytest.mark.parametrize("option", ["pred_index", "target_index"])
@@ -99,22 +94,19 @@ def test_indices(typed: Any, option: str) -> None:
 
 
 def test_gradients_of_first_and_second_order(typed: Any) -> None:
-    def gradients(function: Any) -> list[Tensor]:
-        pred, weight = grid(1).double().requires_grad_(), OPTIONS["weight"].clone().requires_grad_()
-        loss = (
-            function(pred, grid(2), weight=weight)
-            if function is box_loss
-            else function(pred, grid(2), weight)
-        )
-        first = torch.autograd.grad(loss, (pred, weight), create_graph=True)
-        return [*first, *torch.autograd.grad(first[0].square().sum(), (pred, weight))]
-
-    for actual, expected in zip(gradients(typed.weight), gradients(box_loss), strict=True):
+    gradients = []
+    for function in (typed.weight, lambda *given: box_loss(*given[:2], weight=given[2])):
+        pred, weight = grid(1).requires_grad_(), WEIGHT.clone().requires_grad_()
+        (first,) = torch.autograd.grad(function(pred, grid(2), weight), pred, create_graph=True)
+        gradients.append([first, *torch.autograd.grad(first.square().sum(), (pred, weight))])
+    for actual, expected in zip(*gradients, strict=True):
         assert expected.any()
         assert_same(actual, expected)
 
 
 def test_errors_are_the_operators(typed: Any) -> None:
+    with pytest.raises(ValueError, match="box_loss: loss is 'unset'; allowed: 'iou', "):
+        typed.loss(grid(1), grid(2), 0)
     with pytest.raises(ValueError, match="box_loss: eps is -1; it must be finite"):
         typed.eps(grid(1), grid(2), -1.0)
     with pytest.raises(TypeError, match="box_loss: mask is Float; it must be bool"):
@@ -125,10 +117,17 @@ def test_errors_are_the_operators(typed: Any) -> None:
 
 
 def test_box_losses(typed: Any) -> None:
-    weight = OPTIONS["weight"]
-    expected = box_losses(grid(1), grid(2), "siou", weight=weight, eps=0.25)
-    for a, e in zip(typed.box_losses(grid(1), grid(2), weight), expected, strict=True):
+    expected = box_losses(grid(1), grid(2), "siou", weight=WEIGHT, eps=0.25)
+    for a, e in zip(typed.box_losses(grid(1), grid(2), WEIGHT), expected, strict=True):
         assert_same(a, e)
+
+
+PLACED: dict[str, Any] = {
+    "pred_format": "xyxy",
+    "target_format": "xywh",
+    "eps": 0.125,
+    "eps_mode": "clamp",
+}
 
 
 def cost_arguments() -> tuple[Tensor, Tensor, Tensor]:
@@ -140,26 +139,13 @@ def test_cost_defaults(typed: Any) -> None:
 
 
 @pytest.mark.parametrize("class_mode", CLASS_MODES)
-def test_cost_of_logits(typed: Any, class_mode: Any) -> None:
+def test_cost_of_logits(typed: Any, class_mode: str) -> None:
     random = torch.Generator().manual_seed(3)
     logits = torch.randn(3, 5, 7, generator=random)
     labels = torch.tensor([0, 6, 2, 2, 5, 1])
-    expected = matching_cost(
-        *cost_arguments(),
-        logits=logits,
-        labels=labels,
-        loss="diou",
-        iou_weight=0.5,
-        l1_weight=0,
-        class_weight=3,
-        class_mode=class_mode,
-        focal_alpha=0.75,
-        focal_gamma=1.5,
-        pred_format="xyxy",
-        target_format="xywh",
-        eps=0.125,
-        eps_mode="clamp",
-    )
+    options: dict[str, Any] = {"loss": "diou", "iou_weight": 0.5, "l1_weight": 0, "class_weight": 3}
+    options |= {"class_mode": class_mode, "focal_alpha": 0.75, "focal_gamma": 1.5, **PLACED}
+    expected = matching_cost(*cost_arguments(), logits=logits, labels=labels, **options)
     mode = CLASS_MODES[class_mode]
     assert_same(typed.cost_of_logits(*cost_arguments(), logits, labels, mode), expected)
 
@@ -175,14 +161,7 @@ def test_cost_of_classes(typed: Any) -> None:
 def test_pairwise_iou(typed: Any) -> None:
     arguments = cost_arguments()
     assert_same(typed.pairwise_defaults(*arguments), pairwise_iou(*arguments))
-    expected = pairwise_iou(
-        *arguments,
-        "eiou",
-        pred_format="cxcywh",
-        target_format="xywh",
-        eps=0.125,
-        eps_mode="clamp",
-    )
+    expected = pairwise_iou(*arguments, "eiou", **{**PLACED, "pred_format": "cxcywh"})
     assert_same(typed.pairwise_iou(*arguments), expected)
 
 
@@ -190,7 +169,8 @@ def test_pairwise_iou(typed: Any) -> None:
 
 
 def test_linking_is_enough_to_have_the_operators(built: Path) -> None:
-    assert output_of(built / "calls_nothing") == "the operators are there\n"
+    libraries = output_of("ldd", built / "calls_nothing")
+    assert re.search(r"libboxloss_torch-\S+ => /", libraries), libraries
 
 
 def test_no_torch_says_how_to_find_it(tmp_path: Path) -> None:
