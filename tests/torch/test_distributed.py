@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""One normalizer for the losses of several ranks."""
+"""One normalizer for the losses of several ranks, and losses of DTensors, on two ranks."""
 
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ import pytest
 import torch
 from boxloss.torch import giou_loss, global_normalizer
 from comparison import BOX_GRADIENT, roundoff
+from dtensors import check_dtensors
 from problems import boxes
 from torch import distributed, multiprocessing
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -16,35 +17,29 @@ from torch.utils._python_dispatch import TorchDispatchMode
 COUNTS = (3, 7)  # boxes of each rank
 
 
-def test_one_rank(device: torch.device) -> None:
-    count = torch.tensor(5, device=device)
-    normalizer = global_normalizer(count)
-    assert normalizer.item() == 5
-    assert (normalizer.dtype, normalizer.shape) == (torch.float32, ())
-    assert normalizer.device == count.device
-    assert count.item() == 5
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.float32, torch.float64], ids=str)
+def test_one_rank(device: torch.device, dtype: torch.dtype) -> None:
+    for number in (5, 0):
+        count = torch.tensor(number, dtype=dtype, device=device)
+        count.requires_grad_(dtype.is_floating_point)
+        normalizer = global_normalizer(count)
+        assert normalizer.item() == max(number, 1)
+        assert (normalizer.dtype, normalizer.shape) == (torch.float32, ())
+        assert normalizer.device == count.device
+        assert not normalizer.requires_grad
+        assert count.item() == number
 
 
 def test_an_integer_stays_on_the_cpu() -> None:
-    assert global_normalizer(4).device.type == "cpu"
-    assert global_normalizer(4).item() == 4
-
-
-@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.float32, torch.float64], ids=str)
-def test_at_least_one(device: torch.device, dtype: torch.dtype) -> None:
-    normalizer = global_normalizer(torch.zeros((), dtype=dtype, device=device))
-    assert normalizer.item() == 1
-    assert normalizer.dtype == torch.float32
+    # Beyond the integers of float32, too.
+    for count in (4, 2**40 + 2**20 + 1):
+        assert global_normalizer(count).device.type == "cpu"
+        assert global_normalizer(count).item() == torch.tensor(count).float().item()
 
 
 def test_a_count_has_no_dimension() -> None:
     with pytest.raises(ValueError, match=r"^count has shape \(1,\); it must have no dimension$"):
         global_normalizer(torch.tensor([5]))
-
-
-def test_no_gradient(device: torch.device) -> None:
-    count = torch.tensor(5.0, device=device, requires_grad=True)
-    assert not global_normalizer(count).requires_grad
 
 
 def test_a_mean_by_one_ranks_normalizer_is_the_mean(device: torch.device) -> None:
@@ -80,19 +75,11 @@ def test_one_launch_before_the_sum_and_one_behind(device: torch.device, dtype: t
     assert called.names == ["div", "clamp_min_"]
 
 
-def test_a_count_beyond_float32s_integers() -> None:
-    count = 2**40 + 2**20 + 1
-    assert global_normalizer(count).item() == torch.tensor(count).float().item()
-
-
 def rank_boxes(seed: int) -> list[torch.Tensor]:
     return [boxes((count,), torch.device("cpu"), seed=seed + count) for count in COUNTS]
 
 
 def train_one_rank(rank: int, folder: Path) -> None:
-    distributed.init_process_group(
-        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=len(COUNTS)
-    )
     assert global_normalizer(0).item() == 0.5  # max(0, 1) / 2
     with Called() as called:
         normalizer = global_normalizer(torch.tensor(COUNTS[rank]))
@@ -112,13 +99,21 @@ def train_one_rank(rank: int, folder: Path) -> None:
     distributed.all_reduce(shift.grad)
     shift.grad /= len(COUNTS)
     torch.save((normalizer, shift.grad), folder / f"rank{rank}")
+
+
+def run_one_rank(rank: int, folder: Path) -> None:
+    distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=len(COUNTS)
+    )
+    train_one_rank(rank, folder)
+    check_dtensors()
     distributed.barrier()  # no rank hangs up on the other
     distributed.destroy_process_group()
 
 
 @pytest.mark.skipif(not distributed.is_gloo_available(), reason="torch was built without gloo")
-def test_two_ranks_train_as_one(tmp_path: Path) -> None:
-    multiprocessing.spawn(train_one_rank, (tmp_path,), nprocs=len(COUNTS))
+def test_on_two_ranks(tmp_path: Path) -> None:
+    multiprocessing.spawn(run_one_rank, (tmp_path,), nprocs=len(COUNTS))
     shift = torch.zeros(4, requires_grad=True)
     giou_loss(torch.cat(rank_boxes(1)) + shift, torch.cat(rank_boxes(2))).backward()
     for rank in range(len(COUNTS)):

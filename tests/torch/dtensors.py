@@ -1,43 +1,34 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Losses of DTensors are those of the whole tensors, on two ranks."""
+"""Losses of DTensors are those of the whole tensors, for test_distributed.py."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from boxloss.torch import BoxLoss, box_loss, box_losses, giou_loss
+from combinations import pairwise_cases
 from problems import REDUCTIONS, Problem, problem
-from torch import Tensor, distributed, multiprocessing
+from torch import Tensor
 from torch.distributed.tensor import Partial, Replicate, Shard, distribute_tensor, init_device_mesh
 
 CPU = torch.device("cpu")
-
-
-def test_importing_boxloss_does_not_import_dtensors() -> None:
-    code = (
-        "import sys, torch; before = set(sys.modules); import boxloss.torch; "
-        "assert 'torch.distributed.tensor' not in set(sys.modules) - before"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
+IMAGES_APART = ("dense", "zero_padded", "lengths", "mask")
+ACROSS_IMAGES = ("dense", "offsets", "indices", "sets")
 
 
 def problems() -> Iterator[Problem]:
     """Three images, two of them on the first rank; or one, and none on the second."""
-    for pairing in ("dense", "zero_padded", "lengths", "mask"):
-        for reduction in REDUCTIONS:
-            for images in (3, 1):
-                values = problem(pairing, CPU, weight=torch.float32, reduction=reduction)
-                for name, each in values.items():
-                    if isinstance(each, Tensor):
-                        values[name] = each[:images]
-                if reduction == "mean":
-                    values["normalizer"] = torch.tensor(7.0)
-                yield values
+    options = {"pairing": IMAGES_APART, "reduction": REDUCTIONS, "images": (3, 1)}
+    for case in pairwise_cases(options):
+        values = problem(case["pairing"], CPU, weight=torch.float32, reduction=case["reduction"])
+        for name, each in values.items():
+            if isinstance(each, Tensor):
+                values[name] = each[: case["images"]]
+        if case["reduction"] == "mean":
+            values["normalizer"] = torch.tensor(7.0)
+        yield values
 
 
 GRADIENTS = ("pred", "target", "weight")
@@ -63,20 +54,20 @@ def distribute(values: Problem, mesh: Any, placements: list[Any]) -> Problem:
     )
 
 
+def results_of(function: Callable[..., Any], values: Problem) -> tuple[Tensor, ...]:
+    results = function(**values)
+    return (results,) if isinstance(results, Tensor) else results
+
+
 def assert_same(function: Callable[..., Any], whole: Problem, parts: Problem) -> None:
     """Sums within the roundings of two of positive numbers and of theirs; all else equal."""
-    wanted, results = function(**whole), function(**parts)
-    if isinstance(wanted, Tensor):
-        wanted, results = (wanted,), (results,)
+    wanted, results = results_of(function, whole), results_of(function, parts)
     for each, result in zip(wanted, results, strict=True):
         assert result.shape == each.shape
         full = result.full_tensor()
         assert torch.allclose(full, each, rtol=3 * 2.0**-24 if each.dim() == 0 else 0, atol=0)
     with torch.no_grad():
-        without = function(**parts)
-        for each, result in zip(
-            (without,) if isinstance(without, Tensor) else without, results, strict=True
-        ):
+        for each, result in zip(results_of(function, parts), results, strict=True):
             assert each.placements == result.placements
             assert torch.equal(each.to_local(), result.to_local())
     wanted[0].sum().backward()
@@ -101,10 +92,9 @@ def check_shards(mesh: Any) -> None:
 
 
 def check_replicas(mesh: Any) -> None:
-    for pairing in ("dense", "offsets", "indices", "sets"):
-        for reduction in REDUCTIONS:
-            values = problem(pairing, CPU, weight=torch.float32, reduction=reduction)
-            assert_same(box_losses, leaves(values), distribute(values, mesh, [Replicate()]))
+    for pairing, reduction in zip(ACROSS_IMAGES, ("mean", "none", "sum", "mean"), strict=True):
+        values = problem(pairing, CPU, weight=torch.float32, reduction=reduction)
+        assert_same(box_losses, leaves(values), distribute(values, mesh, [Replicate()]))
 
 
 def check_two_dimensions(mesh: Any) -> None:
@@ -117,14 +107,13 @@ def check_two_dimensions(mesh: Any) -> None:
 
 
 def check_compiled(mesh: Any) -> None:
-    for reduction in ("none", "sum"):
-        parts = distribute(problem("lengths", CPU, reduction=reduction), mesh, [Shard(0)])
-        gradients = []
-        for function in (box_loss, torch.compile(box_loss, fullgraph=True, backend="aot_eager")):
-            given = leaves(parts)
-            function(**given).sum().full_tensor().backward()
-            gradients.append(given["pred"].grad.full_tensor())
-        assert torch.equal(*gradients)
+    parts = distribute(problem("lengths", CPU, reduction="sum"), mesh, [Shard(0)])
+    gradients = []
+    for function in (box_loss, torch.compile(box_loss, fullgraph=True, backend="aot_eager")):
+        given = leaves(parts)
+        function(**given).full_tensor().backward()
+        gradients.append(given["pred"].grad.full_tensor())
+    assert torch.equal(*gradients)
 
 
 def check_errors(mesh: Any) -> None:
@@ -160,10 +149,8 @@ def check_errors(mesh: Any) -> None:
         raises(TypeError, text, {**good, name: each})
 
 
-def run_one_rank(rank: int, folder: Path) -> None:
-    distributed.init_process_group(
-        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2
-    )
+def check_dtensors() -> None:
+    """On each of two ranks; test_distributed.py has the processes."""
     import boxloss.torch.dtensor  # noqa: F401
 
     line = init_device_mesh("cpu", (2,))
@@ -172,10 +159,3 @@ def run_one_rank(rank: int, folder: Path) -> None:
     check_two_dimensions(init_device_mesh("cpu", (2, 1)))
     check_compiled(line)
     check_errors(line)
-    distributed.barrier()  # no rank hangs up on the other
-    distributed.destroy_process_group()
-
-
-@pytest.mark.skipif(not distributed.is_gloo_available(), reason="torch was built without gloo")
-def test_on_two_ranks(tmp_path: Path) -> None:
-    multiprocessing.spawn(run_one_rank, (tmp_path,), nprocs=2)
