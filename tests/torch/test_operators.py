@@ -45,18 +45,14 @@ def varied_problems(device: torch.device) -> dict[str, Problem]:
     one_index = problem("sets", device, reduction="sum")
     one_index["target"] = boxes(one_index.pop("target_index").shape, device, seed=2)
     numbers = torch.tensor([3.0, 2.0], device=device)
+    weighted = {"weight": torch.float32, "reduction": "none"}
     return {
-        **{pairing: problem(pairing, device) for pairing in PAIRINGS},
-        **{
-            f"{pairing}, none, weight": problem(
-                pairing, device, weight=torch.float32, reduction="none"
-            )
-            for pairing in PAIRINGS
-        },
+        **{pairing: problem(pairing, device) for pairing in PAIRINGS[::2]},
+        **{f"{pairing}, none": problem(pairing, device, **weighted) for pairing in PAIRINGS[1::2]},
+        "sets, none": problem("sets", device, **weighted),
         "half and uint8": problem("dense", device, half, torch.uint8, half, reduction="sum"),
         "double": problem("mask", device, double, double, double, **formats),
         "normalizer": problem("offsets", device, normalizer=number, eps_mode="clamp"),
-        "wider rows": {**problem("dense", device), "pred": wide[..., :4]},
         "planes": {**problem("dense", device), "pred": boxes((3, 5), device).mT.contiguous().mT},
         "wider rows in sets": {**problem("sets", device), "pred": wide[..., :4]},
         "pred_index in sets": one_index,
@@ -82,11 +78,20 @@ def test_an_operators_parameters_are_the_functions(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_public_operators(device: torch.device, name: str) -> None:
     values = varied_problems(device)[name]
-    pred, target = values.pop("pred"), values.pop("target")
-    torch.library.opcheck(OPERATORS.box_loss.default, (pred, target), values)
-    pred = pred.detach().requires_grad_()
-    for operator in (OPERATORS.box_loss, OPERATORS.box_losses, OPERATORS.giou_loss):
-        torch.library.opcheck(operator.default, (pred, target), values)
+    # box_loss is a part of box_losses, and giou_loss a call of box_loss.
+    names = ("box_loss", "box_losses", "giou_loss") if name == "dense" else ("box_losses",)
+    pred, target = values.pop("pred").requires_grad_(), values.pop("target")
+    for operator in names:
+        torch.library.opcheck(getattr(OPERATORS, operator).default, (pred, target), values)
+
+
+def check_private(operator: Any, arguments: tuple[Any, ...]) -> None:
+    """What the public operators are traced to; they have been traced themselves."""
+    torch.library.opcheck(
+        operator.default,
+        arguments,
+        test_utils=("test_schema", "test_autograd_registration", "test_faketensor"),
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -95,7 +100,8 @@ def test_the_private_operators(device: torch.device, name: str) -> None:
     arguments = positional(values)
     loss, _, l1, iou = OPERATORS._box_loss_forward(*arguments, False)
     assert l1.shape == iou.shape == (0,)
-    torch.library.opcheck(OPERATORS._box_loss_forward.default, (*arguments, True))
+    check_private(OPERATORS._box_loss_forward, (*arguments, False))
+    check_private(OPERATORS._box_loss_forward, (*arguments, True))
     again, scale, l1, iou = OPERATORS._box_loss_forward(*arguments, True)
     assert torch.allclose(again, loss, rtol=1e-5, atol=0)
     assert scale.shape == ((2,) if is_in_sets(values) else ())
@@ -107,25 +113,12 @@ def test_the_private_operators(device: torch.device, name: str) -> None:
         (loss, l1, [True, is_floating, "weight" in values]),
     ):
         gradient = (grad_loss, grad_l1, scale, *arguments, wanted)
-        torch.library.opcheck(OPERATORS._box_loss_backward.default, gradient)
+        check_private(OPERATORS._box_loss_backward, gradient)
         results = OPERATORS._box_loss_backward(*gradient)
         inputs = (values["pred"], values["target"], values.get("weight"))
         for result, like, is_wanted in zip(results, inputs, wanted, strict=True):
             assert result.shape == (like.shape if is_wanted else (0,))
         assert results[0].stride(-1) == (5 if name == "planes" else 1)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_meta_tensors_have_the_shapes_and_dtypes_of_real_ones(
-    device: torch.device, name: str
-) -> None:
-    values = varied_problems(device)[name]
-    on_meta = {n: v.to("meta") if isinstance(v, torch.Tensor) else v for n, v in values.items()}
-    real = (giou_loss(**values), *box_losses(**values))
-    meta = (giou_loss(**on_meta), *box_losses(**on_meta))
-    for a, b in zip(real, meta, strict=True):
-        assert b.is_meta
-        assert (a.shape, a.dtype, a.stride()) == (b.shape, b.dtype, b.stride())
 
 
 def test_fake_tensors_keep_the_device(device: torch.device) -> None:
@@ -164,14 +157,8 @@ def test_the_private_backward_refuses_what_forward_did_not_give(device: torch.de
     for gradient, text in (
         ((None, None, scale, *arguments), "grad_loss and grad_l1 are both None"),
         ((loss[:1], None, scale, *arguments), r"grad_loss has shape \[1\]; it must be \[2\], the"),
-        (
-            (None, l1.sum(), scale, *arguments),
-            r"grad_l1 has shape \[\]; it must be \[2\], the",
-        ),
-        (
-            (loss, None, scale.sum(), *arguments),
-            r"scale has shape \[\]; it must be \[2\], as",
-        ),
+        ((None, l1.sum(), scale, *arguments), r"grad_l1 has shape \[\]; it must be \[2\], the"),
+        ((loss, None, scale.sum(), *arguments), r"scale has shape \[\]; it must be \[2\], as"),
         ((None, l1, scale, *mixed), "l1 is of values in one format"),
         ((loss, l1, scale, *mixed), "l1 is of values in one format"),
     ):
