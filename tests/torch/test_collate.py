@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches from one tensor for each image, and pairs from one match for each."""
 
-import re
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from boxloss.torch import (
@@ -15,13 +16,14 @@ from boxloss.torch import (
     collate_ragged,
     giou_loss,
 )
+from called import Called
 from comparison import LOSS, roundoff
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import boxes
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
+CPU = torch.device("cpu")
 COUNTS = (2, 0, 5, 1)
 
 
@@ -30,24 +32,17 @@ def images(device: torch.device, dtype: torch.dtype = torch.float32) -> list[Ten
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.uint8], ids=str)
-def test_ragged(device: torch.device, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("slots", [None, 5, 7])
+def test_boxes(device: torch.device, slots: int | None, dtype: torch.dtype) -> None:
     each = images(device, dtype)
     rows, offsets = collate_ragged(each)
     assert torch.equal(rows, torch.cat(each))
     assert offsets.tolist() == [0, 2, 2, 7, 8]
-    assert offsets.dtype == torch.int64
-    assert rows.device == offsets.device == each[0].device
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.uint8], ids=str)
-@pytest.mark.parametrize("slots", [None, 5, 7])
-def test_padded(device: torch.device, slots: int | None, dtype: torch.dtype) -> None:
-    each = images(device, dtype)
     padded, lengths = collate_padded(each, slots)
-    assert padded.shape == (4, slots or 5, 4)
-    assert padded.dtype == dtype
+    assert (padded.shape, padded.dtype) == ((4, slots or 5, 4), dtype)
     assert lengths.tolist() == list(COUNTS)
-    assert padded.device == lengths.device == each[0].device
+    assert offsets.dtype == lengths.dtype == torch.int64
+    assert {rows.device, offsets.device, padded.device, lengths.device} == {each[0].device}
     for image, boxes_of_image in zip(padded, each, strict=True):
         assert torch.equal(image[: len(boxes_of_image)], boxes_of_image)
         assert not image[len(boxes_of_image) :].any()
@@ -84,30 +79,25 @@ def test_gradients_flow_through(device: torch.device) -> None:
         assert all(bool((gradient == 1).all()) for gradient in gradients)
 
 
-@pytest.mark.parametrize("collate", [collate_ragged, collate_padded])
-def test_errors(device: torch.device, collate: Callable[[list[Tensor]], object]) -> None:
-    good = boxes((2,), device)
-    with pytest.raises(ValueError, match="boxes is empty: it must hold one tensor for each image"):
-        collate([])
-    for other, kind in ((good.tolist(), "list"), (None, "NoneType")):
-        with pytest.raises(TypeError, match=rf"^boxes\[1\] is {kind}; it must be a tensor$"):
-            collate([good, other])
-    with pytest.raises(ValueError, match=r"boxes\[1\] has shape \(4,\); it must be \(n, 4\)"):
-        collate([good, good[0]])
-    with pytest.raises(ValueError, match=r"boxes\[0\] has shape \(2, 3\); it must be \(n, 4\)"):
-        collate([good[:, :3], good])
-    with pytest.raises(TypeError, match=r"boxes\[1\] is torch.float64, boxes\[0\] is "):
-        collate([good, good.double()])
-    with pytest.raises(RuntimeError, match=r"boxes\[1\] is on meta, boxes\[0\] on "):
-        collate([good, good.to("meta")])
+GOOD_BOXES = torch.ones(2, 4)
+BAD_BOXES: list[tuple[type[Exception], Any, str]] = [
+    (ValueError, [], "boxes is empty: it must hold one tensor for each image"),
+    (TypeError, [GOOD_BOXES, [[0.0] * 4]], r"boxes\[1\] is list; it must be a tensor$"),
+    (TypeError, GOOD_BOXES[None].numpy(), r"boxes\[0\] is ndarray; it must be a tensor$"),
+    (ValueError, [GOOD_BOXES, GOOD_BOXES[0]], r"boxes\[1\] has shape \(4,\); it must be \(n, 4\)"),
+    (ValueError, [GOOD_BOXES[:, :3]], r"boxes\[0\] has shape \(2, 3\); it must be \(n, 4\)"),
+    (TypeError, [GOOD_BOXES, GOOD_BOXES.double()], r"boxes\[1\] is torch.float64, boxes\[0\] is "),
+    (RuntimeError, [GOOD_BOXES, GOOD_BOXES.to("meta")], r"boxes\[1\] is on meta, boxes\[0\] on "),
+]
 
 
 @pytest.mark.parametrize("collate", [collate_ragged, collate_padded])
-def test_arrays_are_no_tensors(collate: Callable[..., object]) -> None:
-    numpy = pytest.importorskip("numpy")
-    for arrays in ([numpy.zeros((2, 4))], numpy.zeros((3, 2, 4))):
-        with pytest.raises(TypeError, match=r"^boxes\[0\] is ndarray; it must be a tensor$"):
-            collate(arrays)
+@pytest.mark.parametrize(("error", "given", "text"), BAD_BOXES)
+def test_bad_boxes(
+    collate: Callable[..., object], error: type[Exception], given: Any, text: str
+) -> None:
+    with pytest.raises(error, match=f"^{text}"):
+        collate(given)
 
 
 @pytest.mark.parametrize("collate", [collate_ragged, collate_padded])
@@ -115,44 +105,17 @@ def test_counts_are_copied_without_a_wait(
     collate: Callable[[list[Tensor]], tuple[Tensor, Tensor]],
 ) -> None:
     """To the Meta device, whose copies are as a GPU's."""
-
     each = images(torch.device("meta"))
-    waits = []
-
-    class Copies(TorchDispatchMode):
-        def __torch_dispatch__(
-            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            kwargs = kwargs or {}
-            if function is torch.ops.aten._to_copy.default:
-                waits.append(not kwargs.get("non_blocking", False))
-            return function(*args, **kwargs)
-
-    with Copies():
+    with Called() as called:
         collate(each)
-    assert waits == [False]
+    copies = [given for function, given in called.calls if function == "_to_copy"]
+    assert [given["non_blocking"] for given in copies] == [True]
 
 
-@pytest.mark.parametrize("collate", [collate_ragged, collate_padded])
-def test_nobody_waits_for_the_gpu(
-    device: torch.device, collate: Callable[[list[Tensor]], tuple[Tensor, Tensor]]
-) -> None:
-    if device.type != "cuda":
-        pytest.skip("only a GPU is waited for")
-    each = images(device)
-    expected = collate(each)
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        results = collate(each)
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    assert all(torch.equal(*pair) for pair in zip(results, expected, strict=True))
-
-
-@pytest.mark.parametrize(("slots", "crowded"), [(3, "boxes[2] has 5"), (0, "boxes[0] has 2")])
-def test_too_few_slots(device: torch.device, slots: int, crowded: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(f"{crowded} boxes; slots is {slots}")):
-        collate_padded(images(device), slots)
+@pytest.mark.parametrize(("slots", "text"), [(3, r"boxes\[2\] has 5"), (0, r"boxes\[0\] has 2")])
+def test_too_few_slots(slots: int, text: str) -> None:
+    with pytest.raises(ValueError, match=f"^{text} boxes; slots is {slots}$"):
+        collate_padded(images(CPU), slots)
 
 
 QUERIES = 6
@@ -214,45 +177,34 @@ def test_matches_by_hand(device: torch.device) -> None:
     check_indices(pred, rows, pred_index=results[0], target_index=results[1])
 
 
-@pytest.mark.parametrize("layer", range(3))
-def test_matches_of_one_layer(device: torch.device, layer: int) -> None:
-    only = MATCHES[layer]
-    results = collate_matches(as_tensors([only])[0], TRUE_BOXES, QUERIES, device=device)
-    for result, wanted in zip(results, rows_of_matches([only], TRUE_BOXES), strict=True):
-        assert result.tolist() == wanted[0]
-        assert result.is_contiguous()
-
-
 @pytest.mark.parametrize("pairs", [5, 8])
 def test_matches_padded_to_a_size(device: torch.device, pairs: int) -> None:
     results = collate_matches(as_tensors(MATCHES), TRUE_BOXES, QUERIES, device=device, pairs=pairs)
     assert tuple(r.tolist() for r in results) == rows_of_matches(MATCHES, TRUE_BOXES, pairs)
     for result in collate_matches([([], [])], [0], QUERIES, device=device, pairs=pairs):
         assert result.tolist() == [-1] * pairs
+        assert result.is_contiguous()
 
 
-@pytest.mark.parametrize("layered", [True, False])
-@pytest.mark.parametrize("images", [1, 2, 3])
-def test_both_nestings(layered: bool, images: int) -> None:
-    # However the pairs are held, and also where the first ones are empty.
-    numpy = pytest.importorskip("numpy")
+def test_both_nestings() -> None:
+    """However the pairs are held, and also where the first ones are empty."""
     full: Match = ([2, 0], [0, 1])
-    for layer in ([full] * images, [([], []), *[full] * (images - 1)], [([], [])] * images):
-        for hold in (
-            torch.tensor,
-            lambda half, **_: half,
-            lambda half, **_: tuple(half),
-            lambda half, **_: [numpy.int64(number) for number in half],
-            lambda half, **_: numpy.array(half, dtype=numpy.int32),
-        ):
-            for pair in (tuple, list):
-                held = [pair(hold(half, dtype=torch.int64) for half in match) for match in layer]
-                given = [held, tuple(held)] if layered else held
-                wanted = rows_of_matches([layer, layer] if layered else [layer], [2] * images)
-                for result, rows in zip(
-                    collate_matches(given, [2] * images, QUERIES), wanted, strict=True
-                ):
-                    assert result.tolist() == (rows if layered else rows[0])
+    holds: list[Callable[[list[int]], Any]] = [
+        lambda half: torch.tensor(half, dtype=torch.int64),
+        lambda half: half,
+        tuple,
+        lambda half: [numpy.int64(number) for number in half],
+        lambda half: numpy.array(half, dtype=numpy.int32),
+    ]
+    for hold, pair, images, empty in product(holds, (tuple, list), (1, 2, 3), range(3)):
+        layer = [([], []) if b < empty else full for b in range(images)]
+        held = [pair(map(hold, match)) for match in layer]
+        counts = [2] * images
+        pred_rows, target_rows = rows_of_matches([layer, layer], counts)
+        results = collate_matches([held, tuple(held)], counts, QUERIES)
+        assert [each.tolist() for each in results] == [pred_rows, target_rows]
+        results = collate_matches(held, counts, QUERIES)
+        assert [each.tolist() for each in results] == [pred_rows[0], target_rows[0]]
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32], ids=str)
@@ -282,17 +234,22 @@ def test_matches_whatever_the_default_device_is() -> None:
     assert tuple(result.tolist() for result in results) == ROWS
 
 
-def test_matches_do_not_wait_for_the_gpu(device: torch.device) -> None:
+def test_nobody_waits_for_the_gpu(device: torch.device) -> None:
     if device.type != "cuda":
         pytest.skip("only a GPU is waited for")
-    matches = as_tensors(MATCHES)
-    collate_matches(matches, TRUE_BOXES, QUERIES, device=device)
+    each, matches = images(device), as_tensors(MATCHES)
+
+    def collate() -> list[Any]:
+        of_matches = collate_matches(matches, TRUE_BOXES, QUERIES, device=device)
+        return [*collate_ragged(each), *collate_padded(each), *of_matches]
+
+    expected = collate()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        results = collate_matches(matches, TRUE_BOXES, QUERIES, device=device)
+        results = collate()
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    assert tuple(result.tolist() for result in results) == ROWS
+    assert all(torch.equal(*pair) for pair in zip(results, expected, strict=True))
 
 
 @st.composite
@@ -325,112 +282,62 @@ def index(*values: float) -> Tensor:
 
 GOOD = (index(4, 1), index(0, 1))
 NONE = (index(), index())
+INTEGERS = "it must be int8 to int64, or uint8$"
+A_PAIR = r"it must be a pair \(src, tgt\) of 1-D"
+# A layer of two images with 2 and 3 boxes.
+BAD_LAYERS: list[tuple[type[Exception], list[Any], str]] = [
+    (ValueError, [GOOD], r" has 1 images; counts has 2$"),
+    (ValueError, [GOOD, (index(1, 2, 3), index(0))], r"\[1\]: src has 3 entries, tgt has 1; it "),
+    (ValueError, [GOOD, (index(1, 6), index(0, 3))], r"\[1\]: src\[1\] is 6; it must lie in \[0,"),
+    (ValueError, [(index(-1), index(0)), GOOD], r"\[0\]: src\[0\] is -1; it must lie in \[0, 6\)$"),
+    (ValueError, [GOOD, (index(1, 2), index(2, 3))], r"\[1\]: tgt\[1\] is 3; it must lie in \[0,"),
+    (ValueError, [(index(1), index(-1)), (index(9), index(0))], r"\[0\]: tgt\[0\] is -1; it must "),
+    (TypeError, [GOOD, (index(1.0), index(0))], rf"\[1\]: src is torch.float32; {INTEGERS}"),
+    (TypeError, [GOOD, (index(1), index(1).bool())], rf"\[1\]: tgt is torch.bool; {INTEGERS}"),
+    (TypeError, [GOOD, ([1.5], [0])], rf"\[1\]: src is torch.float32; {INTEGERS}"),
+    (TypeError, [GOOD, ([1], ["0"])], r"\[1\]: tgt does not hold integers: "),
+    (TypeError, [GOOD, (index(1), None)], r"\[1\]: tgt is no tensor, and makes none: "),
+    (ValueError, [GOOD, (index(1)[None], index(0))], r"\[1\]: src has shape \(1, 1\); it must be "),
+    (RuntimeError, [GOOD, (index(1).to("meta"), index(0))], r"\[1\]: src is on meta; it must be "),
+    (TypeError, [GOOD, index(1)], rf"\[1\] is a Tensor; {A_PAIR}"),
+    (TypeError, [GOOD, (index(1),)], rf"\[1\] has length 1; {A_PAIR}"),
+    (TypeError, [GOOD, [GOOD, GOOD]], r"\[1\]: src is a list of lists or tensors; it must hold "),
+]
 
 
-@pytest.mark.parametrize(
-    ("layer", "error", "text"),
-    [
-        ([GOOD], ValueError, r" has 1 images; counts has 2$"),
-        ([GOOD, NONE, GOOD], ValueError, r" has 3 images; counts has 2$"),
-        (
-            [GOOD, (index(1, 2, 3), index(0))],
-            ValueError,
-            r"\[1\]: src has 3 entries, tgt has 1; it must be the same number$",
-        ),
-        (
-            [GOOD, (index(1, 6), index(0, 3))],
-            ValueError,
-            r"\[1\]: src\[1\] is 6; it must lie in \[0, 6\)$",
-        ),
-        (
-            [(index(-1), index(0)), GOOD],
-            ValueError,
-            r"\[0\]: src\[0\] is -1; it must lie in \[0, 6\)$",
-        ),
-        (
-            [GOOD, (index(1, 2), index(2, 3))],
-            ValueError,
-            r"\[1\]: tgt\[1\] is 3; it must lie in \[0, 3\)$",
-        ),
-        (
-            [(index(1), index(-1)), (index(9), index(0))],
-            ValueError,
-            r"\[0\]: tgt\[0\] is -1; it must lie in \[0, 2\)$",
-        ),
-        (
-            [GOOD, (index(1.0), index(0))],
-            TypeError,
-            r"\[1\]: src is torch.float32; it must be int8 to int64, or uint8$",
-        ),
-        (
-            [GOOD, (index(1), torch.tensor([True]))],
-            TypeError,
-            r"\[1\]: tgt is torch.bool; it must be int8 to int64, or uint8$",
-        ),
-        ([GOOD, ([1.5], [0])], TypeError, r"\[1\]: src is torch.float32; it must be int8 to "),
-        ([GOOD, ([1], ["0"])], TypeError, r"\[1\]: tgt does not hold integers: "),
-        ([GOOD, (index(1), None)], TypeError, r"\[1\]: tgt is no tensor, and makes none: "),
-        (
-            [GOOD, (index(1)[None], index(0))],
-            ValueError,
-            r"\[1\]: src has shape \(1, 1\); it must be \(n,\)$",
-        ),
-        (
-            [GOOD, (index(1).to("meta"), index(0))],
-            RuntimeError,
-            r"\[1\]: src is on meta; it must be on the CPU$",
-        ),
-        ([GOOD, index(1)], TypeError, r"\[1\] is a Tensor; it must be a pair \(src, tgt\) of 1-D"),
-        ([GOOD, (index(1),)], TypeError, r"\[1\] has length 1; it must be a pair \(src, tgt\) of "),
-        (
-            [GOOD, ((index(1), index(0)), (index(1), index(0)))],
-            TypeError,
-            r"\[1\]: src is a list of lists or tensors; it must hold integers$",
-        ),
-    ],
-)
-def test_errors_of_matches(layer: list[Any], error: type[Exception], text: str) -> None:
+@pytest.mark.parametrize(("error", "layer", "text"), BAD_LAYERS)
+def test_errors_of_matches(error: type[Exception], layer: list[Any], text: str) -> None:
     with pytest.raises(error, match="^indices" + text):
         collate_matches(layer, [2, 3], QUERIES)
     with pytest.raises(error, match=r"^indices\[2\]" + text):
         collate_matches([[GOOD, NONE], [NONE, GOOD], layer], [2, 3], QUERIES)
 
 
-def test_errors_of_the_nesting_and_counts() -> None:
-    layer = [GOOD, NONE]
-    with pytest.raises(ValueError, match=r"^indices is empty: it must hold one entry for each "):
-        collate_matches([], [2, 3], QUERIES)
-    with pytest.raises(TypeError, match=r"^indices is a Tensor; it must be a list$"):
-        collate_matches(index(1), [2, 3], QUERIES)
-    with pytest.raises(ValueError, match=r"^indices\[0\] has 0 images; counts has 2$"):
-        collate_matches([[], layer], [2, 3], QUERIES)
-    with pytest.raises(TypeError, match=r"^indices\[1\] is a Tensor; it must be a list of pairs$"):
-        collate_matches([layer, index(1)], [2, 3], QUERIES)
-    with pytest.raises(TypeError, match=r"^indices\[1\]\[0\] is a Tensor; it must be a pair "):
-        collate_matches([layer, GOOD], [2, 3], QUERIES)
-    with pytest.raises(TypeError, match=r"^indices\[1\]: src is a list of lists or tensors; "):
-        collate_matches([GOOD, layer], [2, 3], QUERIES)
-    with pytest.raises(TypeError, match=r"^indices\[0\] is a Tensor; it must be a pair "):
-        collate_matches(GOOD, [2, 3], QUERIES)
-    with pytest.raises(ValueError, match=r"^counts is empty: it must hold one number for each "):
-        collate_matches(layer, [], QUERIES)
-    with pytest.raises(TypeError, match=r"^counts is 3; it must hold one number for each image$"):
-        collate_matches(layer, 3, QUERIES)
-    with pytest.raises(ValueError, match=r"^queries is -5; it must be at least 0$"):
-        collate_matches(layer, [2, 3], -5)
-    with pytest.raises(TypeError, match=r"^pairs is 2.5; it must be an integer$"):
-        collate_matches(layer, [2, 3], QUERIES, pairs=2.5)
-    with pytest.raises(TypeError, match=r"^counts\[1\] is 3.5; it must be an integer$"):
-        collate_matches(layer, [2, 3.5], QUERIES)
-    with pytest.raises(ValueError, match=r"^counts\[1\] is -3; it must be at least 0$"):
-        collate_matches(layer, torch.tensor([2, -3]), QUERIES)
-    with pytest.raises(RuntimeError, match=r"^counts is on meta; it must be on the CPU$"):
-        collate_matches(layer, index(2, 3).to("meta"), QUERIES)
+LAYER = [GOOD, NONE]
+FIVE_PAIRS = [([4, 1], [0, 1]), ([5, 0, 3], [2, 0, 1])]
+BAD_ARGUMENTS: list[tuple[type[Exception], dict[str, Any], str]] = [
+    (ValueError, {"indices": []}, "indices is empty: it must hold one entry for each "),
+    (TypeError, {"indices": index(1)}, "indices is a Tensor; it must be a list$"),
+    (ValueError, {"indices": [[], LAYER]}, r"indices\[0\] has 0 images; counts has 2$"),
+    (TypeError, {"indices": [LAYER, index(1)]}, r"indices\[1\] is a Tensor; it must be a list of "),
+    (TypeError, {"indices": [LAYER, GOOD]}, r"indices\[1\]\[0\] is a Tensor; it must be a pair "),
+    (TypeError, {"indices": [GOOD, LAYER]}, r"indices\[1\]: src is a list of lists or tensors; "),
+    (TypeError, {"indices": GOOD}, r"indices\[0\] is a Tensor; it must be a pair "),
+    (ValueError, {"indices": FIVE_PAIRS, "pairs": 4}, "indices has 5 pairs; pairs is 4$"),
+    (ValueError, {"indices": [LAYER, FIVE_PAIRS], "pairs": 4}, r"indices\[1\] has 5 pairs; pairs"),
+    (TypeError, {"pairs": 2.5}, "pairs is 2.5; it must be an integer$"),
+    (ValueError, {"queries": -5}, "queries is -5; it must be at least 0$"),
+    (ValueError, {"counts": []}, "counts is empty: it must hold one number for each "),
+    (TypeError, {"counts": 3}, "counts is 3; it must hold one number for each image$"),
+    (TypeError, {"counts": [2, 3.5]}, r"counts\[1\] is 3.5; it must be an integer$"),
+    (ValueError, {"counts": index(2, -3)}, r"counts\[1\] is -3; it must be at least 0$"),
+    (RuntimeError, {"counts": index(2, 3).to("meta")}, "counts is on meta; it must be on the CPU$"),
+]
 
 
-def test_too_few_pairs() -> None:
-    matches = as_tensors(MATCHES)
-    with pytest.raises(ValueError, match=r"^indices\[1\] has 5 pairs; pairs is 4$"):
-        collate_matches([matches[1], matches[0]], TRUE_BOXES, QUERIES, pairs=4)
-    with pytest.raises(ValueError, match=r"^indices has 5 pairs; pairs is 4$"):
-        collate_matches(matches[0], TRUE_BOXES, QUERIES, pairs=4)
+@pytest.mark.parametrize(("error", "changed", "text"), BAD_ARGUMENTS)
+def test_errors_of_the_nesting_and_numbers(
+    error: type[Exception], changed: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(error, match=f"^{text}"):
+        collate_matches(**{"indices": LAYER, "counts": [2, 3], "queries": QUERIES, **changed})

@@ -3,16 +3,15 @@
 """One normalizer for the losses of several ranks, and losses of DTensors, on two ranks."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from boxloss.torch import giou_loss, global_normalizer
+from called import Called
 from comparison import BOX_GRADIENT, roundoff
 from dtensors import check_dtensors
 from problems import boxes
 from torch import distributed, multiprocessing
-from torch.utils._python_dispatch import TorchDispatchMode
 
 COUNTS = (3, 7)  # boxes of each rank
 
@@ -50,21 +49,6 @@ def test_a_mean_by_one_ranks_normalizer_is_the_mean(device: torch.device) -> Non
     assert torch.allclose(
         giou_loss(pred, target, normalizer=normalizer), mean, rtol=4 * 2.0**-24, atol=0
     )
-
-
-class Called(TorchDispatchMode):
-    """The operators that are called, each a launch on a GPU, but what computes nothing."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: list[str] = []
-
-    def __torch_dispatch__(
-        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        if function is not torch.ops.aten.lift_fresh.default:
-            self.names.append(function.overloadpacket.__name__)
-        return function(*args, **(kwargs or {}))
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.float32], ids=str)
