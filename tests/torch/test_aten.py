@@ -56,51 +56,33 @@ def assert_same(actual: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
         assert torch.allclose(actual[name], expected[name], rtol=0, atol=error), name
 
 
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize("pairing", PAIRINGS)
-def test_every_pairing(device: torch.device, pairing: str, reduction: str) -> None:
-    values = problem(pairing, device, DOUBLE, DOUBLE, DOUBLE, reduction=reduction)
-    if reduction == "mean":
-        values["normalizer"] = torch.tensor(3.0, device=device)
-    fused = run(values), run(values, by=BOTH)
-    with use_implementation("aten"):
-        for actual, expected in zip((run(values), run(values, by=BOTH)), fused, strict=True):
-            assert_same(actual, expected)
+def cases(device: torch.device) -> Iterator[tuple[Problem, tuple[tuple[str, ...], ...]]]:
+    """Problems, and by which outputs their gradients are asked for."""
+    double = (device, DOUBLE, DOUBLE, DOUBLE)
+    for pairing in PAIRINGS:
+        for reduction in REDUCTIONS:
+            values = problem(pairing, *double, reduction=reduction)
+            if reduction == "mean":
+                values["normalizer"] = torch.tensor(3.0, device=device)
+            yield values, ((), BOTH)
+    for offsets in ([-7, 3, 10, 99], [-3, -2, -1, 0], [13, 13, 14, 15]):
+        given = torch.tensor(offsets, device=device)
+        yield {**problem("offsets", *double, reduction="none"), "offsets": given}, ((),)
+    for pred, target, by in (("xywh", "cxcywh", ()), ("cxcywh", "cxcywh", BOTH)):
+        yield problem("dense", *double, pred_format=pred, target_format=target), (by,)
+    not_padded = problem("zero_padded", *double, reduction="none")
+    not_padded["target"][0] = torch.tensor([0.0, 1.0, 5.0, 6.0], device=device)
+    yield not_padded, ((),)
+    for loss in LOSSES:
+        yield with_overlaps(problem("sets", *double, loss=loss)), ((),)
 
 
-@pytest.mark.parametrize("offsets", [[-7, 3, 10, 99], [-3, -2, -1, 0], [13, 13, 14, 15]])
-def test_offsets_are_clamped(device: torch.device, offsets: list[int]) -> None:
-    values = problem("offsets", device, DOUBLE, DOUBLE, DOUBLE, reduction="none")
-    values["offsets"] = torch.tensor(offsets, device=device)
-    expected = run(values)
-    with use_implementation("aten"):
-        assert_same(run(values), expected)
-
-
-@pytest.mark.parametrize(("pred", "target"), [("xywh", "cxcywh"), ("cxcywh", "cxcywh")])
-def test_formats(device: torch.device, pred: str, target: str) -> None:
-    formats = {"pred_format": pred, "target_format": target}
-    values = problem("dense", device, DOUBLE, DOUBLE, DOUBLE, **formats)
-    by = BOTH if pred == target else ()
-    expected = run(values, by=by)
-    with use_implementation("aten"):
-        assert_same(run(values, by=by), expected)
-
-
-def test_padding_is_zero_in_all_four_coordinates(device: torch.device) -> None:
-    values = problem("zero_padded", device, DOUBLE, DOUBLE, reduction="none")
-    values["target"][0] = torch.tensor([0.0, 1.0, 5.0, 6.0], device=device)
-    expected = run(values)
-    with use_implementation("aten"):
-        assert_same(run(values), expected)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_every_loss(device: torch.device, loss: str) -> None:
-    values = with_overlaps(problem("sets", device, DOUBLE, DOUBLE, DOUBLE, loss=loss))
-    expected = run(values)
-    with use_implementation("aten"):
-        assert_same(run(values), expected)
+def test_it_is_the_fused_loss(device: torch.device) -> None:
+    for values, outputs in cases(device):
+        for by in outputs:
+            expected = run(values, by=by)
+            with use_implementation("aten"):
+                assert_same(run(values, by=by), expected)
 
 
 def test_strides_that_are_no_grids(device: torch.device) -> None:
@@ -164,11 +146,9 @@ def test_a_compiled_graph_takes_the_choice_of_its_run(device: torch.device) -> N
 
 @pytest.mark.usefixtures("aten")
 def test_opcheck(device: torch.device) -> None:
-    for pairing in ("dense", "offsets", "sets"):
-        values = problem(pairing, device, weight=torch.float32, reduction="none")
-        pred, target = values.pop("pred").requires_grad_(), values.pop("target")
-        for operator in (OPERATORS.box_loss, OPERATORS.box_losses):
-            torch.library.opcheck(operator.default, (pred, target), values)
+    values = problem("sets", device, weight=torch.float32, reduction="none")
+    pred, target = values.pop("pred").requires_grad_(), values.pop("target")
+    torch.library.opcheck(OPERATORS.box_losses.default, (pred, target), values)
 
 
 @pytest.mark.usefixtures("aten")
