@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches from one tensor for each image, and pairs from one match for each."""
 
-from collections.abc import Callable
-from itertools import product
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy
@@ -14,11 +14,9 @@ from boxloss.torch import (
     collate_matches,
     collate_padded,
     collate_ragged,
-    giou_loss,
 )
 from called import Called
-from comparison import LOSS, roundoff
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from problems import boxes
 from torch import Tensor
@@ -27,49 +25,30 @@ CPU = torch.device("cpu")
 COUNTS = (2, 0, 5, 1)
 
 
-def images(device: torch.device, dtype: torch.dtype = torch.float32) -> list[Tensor]:
-    return [boxes((count,), device, dtype, seed=count) for count in COUNTS]
+def images(
+    device: torch.device, dtype: torch.dtype = torch.float32, counts: Sequence[int] = COUNTS
+) -> list[Tensor]:
+    return [boxes((count,), device, dtype, seed=count) for count in counts]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.uint8], ids=str)
-@pytest.mark.parametrize("slots", [None, 5, 7])
-def test_boxes(device: torch.device, slots: int | None, dtype: torch.dtype) -> None:
-    each = images(device, dtype)
+@pytest.mark.parametrize(("counts", "slots"), [(COUNTS, None), (COUNTS, 7), ((0, 0), None)])
+def test_boxes(
+    device: torch.device, counts: tuple[int, ...], slots: int | None, dtype: torch.dtype
+) -> None:
+    each = images(device, dtype, counts)
     rows, offsets = collate_ragged(each)
     assert torch.equal(rows, torch.cat(each))
-    assert offsets.tolist() == [0, 2, 2, 7, 8]
+    assert offsets.tolist() == [*accumulate(counts, initial=0)]
     padded, lengths = collate_padded(each, slots)
-    assert (padded.shape, padded.dtype) == ((4, slots or 5, 4), dtype)
-    assert lengths.tolist() == list(COUNTS)
+    most = max(counts) if slots is None else slots
+    assert (padded.shape, padded.dtype) == ((len(counts), most, 4), dtype)
+    assert lengths.tolist() == list(counts)
     assert offsets.dtype == lengths.dtype == torch.int64
     assert {rows.device, offsets.device, padded.device, lengths.device} == {each[0].device}
     for image, boxes_of_image in zip(padded, each, strict=True):
         assert torch.equal(image[: len(boxes_of_image)], boxes_of_image)
         assert not image[len(boxes_of_image) :].any()
-
-
-def test_all_layouts_give_one_loss(device: torch.device) -> None:
-    each = images(device)
-    pred = boxes((4, 5), device, seed=9)
-    padded, lengths = collate_padded(each)
-    rows, offsets = collate_ragged(each)
-    check_indices(pred, padded, lengths=lengths)
-    check_indices(pred, rows, offsets=offsets)
-    loss = giou_loss(pred, padded, lengths=lengths)
-    zero_padded = giou_loss(pred, padded, zero_padded=True)
-    ragged = giou_loss(pred, rows, offsets=offsets)
-    for other in (zero_padded, ragged):
-        assert torch.allclose(loss, other, rtol=1e-6, atol=2 * LOSS * roundoff(torch.float32))
-
-
-def test_images_without_boxes(device: torch.device) -> None:
-    none = [boxes((0,), device)] * 2
-    rows, offsets = collate_ragged(none)
-    assert rows.shape == (0, 4)
-    assert offsets.tolist() == [0, 0, 0]
-    padded, lengths = collate_padded(none)
-    assert padded.shape == (2, 0, 4)
-    assert lengths.tolist() == [0, 0]
 
 
 def test_gradients_flow_through(device: torch.device) -> None:
@@ -177,36 +156,6 @@ def test_matches_by_hand(device: torch.device) -> None:
     check_indices(pred, rows, pred_index=results[0], target_index=results[1])
 
 
-@pytest.mark.parametrize("pairs", [5, 8])
-def test_matches_padded_to_a_size(device: torch.device, pairs: int) -> None:
-    results = collate_matches(as_tensors(MATCHES), TRUE_BOXES, QUERIES, device=device, pairs=pairs)
-    assert tuple(r.tolist() for r in results) == rows_of_matches(MATCHES, TRUE_BOXES, pairs)
-    for result in collate_matches([([], [])], [0], QUERIES, device=device, pairs=pairs):
-        assert result.tolist() == [-1] * pairs
-        assert result.is_contiguous()
-
-
-def test_both_nestings() -> None:
-    """However the pairs are held, and also where the first ones are empty."""
-    full: Match = ([2, 0], [0, 1])
-    holds: list[Callable[[list[int]], Any]] = [
-        lambda half: torch.tensor(half, dtype=torch.int64),
-        lambda half: half,
-        tuple,
-        lambda half: [numpy.int64(number) for number in half],
-        lambda half: numpy.array(half, dtype=numpy.int32),
-    ]
-    for hold, pair, images, empty in product(holds, (tuple, list), (1, 2, 3), range(3)):
-        layer = [([], []) if b < empty else full for b in range(images)]
-        held = [pair(map(hold, match)) for match in layer]
-        counts = [2] * images
-        pred_rows, target_rows = rows_of_matches([layer, layer], counts)
-        results = collate_matches([held, tuple(held)], counts, QUERIES)
-        assert [each.tolist() for each in results] == [pred_rows, target_rows]
-        results = collate_matches(held, counts, QUERIES)
-        assert [each.tolist() for each in results] == [pred_rows[0], target_rows[0]]
-
-
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32], ids=str)
 def test_narrow_matches(dtype: torch.dtype) -> None:
     # The rows do not fit the dtype of the matches.
@@ -265,15 +214,38 @@ def matches_and_counts(draw: st.DrawFn) -> tuple[list[list[Match]], list[int]]:
     return [[match(count) for count in counts] for _ in range(layers)], counts
 
 
+# However the pairs are held.
+HOLDS: list[Callable[[list[int]], Any]] = [
+    lambda half: torch.tensor(half, dtype=torch.int64),
+    lambda half: half,
+    tuple,
+    lambda half: [numpy.int64(number) for number in half],
+    lambda half: numpy.array(half, dtype=numpy.int32),
+]
+
+
+@pytest.mark.parametrize("pair", [tuple, list])
+@pytest.mark.parametrize("hold", range(len(HOLDS)))
+@settings(max_examples=25)
 @given(given=matches_and_counts(), more=st.none() | st.integers(0, 3))
+@example(([[([], []), ([1], [0])]], [1, 1]), None)
+@example(([[([], []), ([], [])]], [0, 0]), 2)
 def test_matches_are_those_counted(
-    given: tuple[list[list[Match]], list[int]], more: int | None
+    hold: int,
+    pair: Callable[[Any], Any],
+    given: tuple[list[list[Match]], list[int]],
+    more: int | None,
 ) -> None:
     layers, counts = given
+    held = [[pair(map(HOLDS[hold], match)) for match in layer] for layer in layers]
     most = max(sum(len(src) for src, _ in layer) for layer in layers)
     pairs = None if more is None else most + more
-    results = collate_matches(as_tensors(layers), counts, QUERIES, pairs=pairs)
+    results = collate_matches(held, counts, QUERIES, pairs=pairs)
     assert tuple(result.tolist() for result in results) == rows_of_matches(layers, counts, pairs)
+    of_one = collate_matches(tuple(held[-1]), counts, QUERIES, pairs=most)
+    wanted = rows_of_matches(layers[-1:], counts, most)
+    assert [result.tolist() for result in of_one] == [rows[0] for rows in wanted]
+    assert all(result.is_contiguous() for result in (*results, *of_one))
 
 
 def index(*values: float) -> Tensor:

@@ -14,12 +14,11 @@ from combinations import pairwise_cases
 from devices import Implementation
 from formulas import LOSSES
 from matching import Problem, check_cost, classes, cost_problem
-from problems import FLOATING, TARGETS
+from problems import FLOATING, FORMATS, TARGETS
 from torch import Tensor
 
 CPU = torch.device("cpu")
 MODES = ("softmax", "sigmoid", "focal")
-INTEGERS = (torch.int32, torch.int64)
 
 
 def with_term(values: Problem, term: str | None, scores: torch.dtype = torch.float32) -> Problem:
@@ -32,11 +31,6 @@ def with_term(values: Problem, term: str | None, scores: torch.dtype = torch.flo
     return values
 
 
-def shared(tensor: Tensor) -> Tensor:
-    """All images have the first one's, as of anchors."""
-    return tensor[..., :1, :, :].expand_as(tensor)
-
-
 # The same values, and where they lie.
 LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
     "packed": lambda each: each,
@@ -45,40 +39,35 @@ LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
     "every other row": lambda each: torch.stack((each, each + 1), -2)[..., 0, :],
     "columns": lambda each: each.transpose(-1, -2).contiguous().transpose(-1, -2),
 }
+# cost_problem's arguments, and others.
 OPTIONS = {
-    "pred": FLOATING,
-    "target": TARGETS,
+    "pred_dtype": FLOATING,
+    "target_dtype": TARGETS,
+    "layers": ((), (1,), (2, 3)),
+    "loss": LOSSES,
+    "eps": (1e-7, 0.25),
+    "eps_mode": ("add", "clamp"),
+    "pred_format": FORMATS,
+    "target_format": FORMATS,
+    "iou_weight": (2.0, 0.0, -1.5),
+    "l1_weight": (5.0, 0.0, 0.25),
+    "class_weight": (1.0, 0.0, -3.0),
+}
+OTHERS = {
     "term": (*MODES, "given", None),
     "scores": FLOATING,
-    "loss": LOSSES,
-    "eps": ((1e-7, "add"), (0.25, "clamp")),
-    "formats": (("cxcywh", "cxcywh"), ("xyxy", "xyxy"), ("xywh", "xyxy"), ("xyxy", "cxcywh")),
-    "weights": ((2.0, 5.0, 1.0), (1.0, 0.0, 0.0), (0.0, 0.0, 2.0), (-1.5, 0.25, -3.0)),
-    "layers": ((), (1,), (2, 3)),
     "integers": ((torch.int32, torch.int64), (torch.int64, torch.int32)),
     "layout": tuple(LAYOUTS),
 }
 
 
 @pytest.mark.asan
-@pytest.mark.parametrize("case", pairwise_cases(OPTIONS))
+@pytest.mark.parametrize("case", pairwise_cases({**OPTIONS, **OTHERS}))
 def test_values(implementation: Implementation, case: dict[str, Any]) -> None:
-    formats, weights = case["formats"], case["weights"]
-    values = cost_problem(
-        implementation.device,
-        case["pred"],
-        case["target"],
-        case["layers"],
-        loss=case["loss"],
-        eps=case["eps"][0],
-        eps_mode=case["eps"][1],
-        pred_format=formats[0],
-        target_format=formats[1],
-        iou_weight=weights[0],
-        l1_weight=weights[1] if formats[0] == formats[1] else 0.0,
-        class_weight=weights[2],
-    )
-    values = with_term(values, case["term"], case["scores"])
+    options = {name: case[name] for name in OPTIONS}
+    if options["pred_format"] != options["target_format"]:
+        options["l1_weight"] = 0.0
+    values = with_term(cost_problem(implementation.device, **options), case["term"], case["scores"])
     for name in {"pred", "target", "logits", "class_cost"} & values.keys():
         values[name] = LAYOUTS[case["layout"]](values[name])
     for name, dtype in zip(("offsets", "labels"), case["integers"], strict=True):
