@@ -45,6 +45,22 @@ def test_blocks_nest() -> None:
                 assert chosen("cpu") == "cpu"
             assert chosen("cpu") == "cpu/native"
         assert chosen("cpu") == "cpu/reference"
+        within = use_implementation("cpu/native")  # lasts as long as the block around it
+        assert chosen("cpu") == "cpu/native"
+    assert chosen("cpu") == "cpu"
+    del within
+    with use_implementation("cpu/reference"):
+        block = use_implementation("cpu/native")
+        for _ in range(2):
+            with block:
+                assert chosen("cpu") == "cpu/native"
+            assert chosen("cpu") == "cpu/reference"
+    with pytest.raises(KeyError), use_implementation("cpu/reference"):
+        raise KeyError
+    assert chosen("cpu") == "cpu"
+    use_implementation("cpu/reference")  # without a block it lasts
+    assert chosen("cpu") == "cpu/reference"
+    use_implementation("cpu")
     assert chosen("cpu") == "cpu"
 
 
@@ -110,24 +126,6 @@ def test_blocks_that_were_called_before_others_began() -> None:
     assert chosen("cpu") == "cpu"
 
 
-def test_one_block_twice() -> None:
-    with use_implementation("cpu/native"):
-        block = use_implementation("cpu/reference")
-        for _ in range(2):
-            with block:
-                assert chosen("cpu") == "cpu/reference"
-            assert chosen("cpu") == "cpu/native"
-    assert chosen("cpu") == "cpu"
-
-
-def test_a_call_within_a_block_lasts_as_long_as_the_block() -> None:
-    with use_implementation("cpu/reference"):
-        inner = use_implementation("cpu/native")
-        assert chosen("cpu") == "cpu/native"
-    assert chosen("cpu") == "cpu"
-    del inner
-
-
 @pytest.mark.parametrize("gpu", GPU_NAMES or ["cuda"])
 def test_blocks_of_two_devices_do_not_meet(gpu: str) -> None:
     if not GPU_NAMES:
@@ -138,19 +136,6 @@ def test_blocks_of_two_devices_do_not_meet(gpu: str) -> None:
     assert [chosen("cpu"), chosen(device)] == ["cpu", gpu]
     on_gpu.end()
     assert chosen(device) == device
-
-
-def test_a_block_restores_after_an_error() -> None:
-    with pytest.raises(KeyError), use_implementation("cpu/reference"):
-        raise KeyError
-    assert chosen("cpu") == "cpu"
-
-
-def test_a_call_without_a_block_lasts() -> None:
-    use_implementation("cpu/reference")
-    assert chosen("cpu") == "cpu/reference"
-    use_implementation("cpu")
-    assert chosen("cpu") == "cpu"
 
 
 def test_the_choice_decides_what_computes_forward_and_backward() -> None:
@@ -178,37 +163,25 @@ def test_the_choice_decides_what_computes_forward_and_backward() -> None:
     assert torch.equal(gradient, backward(native))
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("cpu/nativ", "there is no implementation 'cpu/nativ'; .* Closest name: cpu/native."),
-        ("cuda/natve", "there is no implementation 'cuda/natve'; .* Closest name: cuda/native."),
-        ("", "there is no implementation ''; this boxloss holds cpu/native, "),
-    ],
-)
+BACKENDS = {"cuda/native": "cuda", "cuda": "cuda", "cuda/kokkos": "kokkos", "hip/native": "hip"}
+BACKENDS |= {"hip": "hip", "cpu/kokkos": "kokkos"}
+UNKNOWN = {
+    "cpu/nativ": "there is no implementation 'cpu/nativ'; .* Closest name: cpu/native.",
+    "cuda/natve": "there is no implementation 'cuda/natve'; .* Closest name: cuda/native.",
+    "": "there is no implementation ''; this boxloss holds cpu/native, ",
+    **{
+        name: f"'{name}' is not compiled into this boxloss; it holds .*-DBACKEND={backend}\\."
+        for name, backend in BACKENDS.items()
+        if not any(f"{each}/".startswith(f"{name}/") for each in implementations())
+    },
+}
+
+
+@pytest.mark.parametrize(("name", "text"), UNKNOWN.items())
 def test_unknown_names(name: str, text: str) -> None:
     with pytest.raises(RuntimeError, match=text):
         use_implementation(name)
     assert chosen("cpu") == "cpu"
-
-
-@pytest.mark.parametrize(
-    ("name", "backend"),
-    [
-        ("cuda/native", "cuda"),
-        ("cuda", "cuda"),
-        ("cuda/kokkos", "kokkos"),
-        ("hip/native", "hip"),
-        ("hip", "hip"),
-        ("cpu/kokkos", "kokkos"),
-    ],
-)
-def test_names_that_another_build_holds(name: str, backend: str) -> None:
-    if any(each == name or each.startswith(f"{name}/") for each in implementations()):
-        pytest.skip(f"this build holds {name}")
-    text = f"'{name}' is not compiled into this boxloss; it holds .*-DBACKEND={backend}\\."
-    with pytest.raises(RuntimeError, match=text):
-        use_implementation(name)
 
 
 def test_gpu_tensors_in_a_build_without_a_gpu_implementation() -> None:
