@@ -27,7 +27,8 @@ def test_a_line_for_each_reason(tmp_path: Path) -> None:
     shutil.copy(TESTS / "conftest.py", tmp_path)
     (tmp_path / "test_two_reasons.py").write_text(TWO_REASONS)
     (tmp_path / "test_module.py").write_text(MODULE)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)]
+    command = ["env", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1", sys.executable, "-m", "pytest"]
+    command += ["-p", "no:cacheprovider", str(tmp_path)]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     lines = [line for line in result.stdout.splitlines() if "skipped: " in line]
     assert lines == ["1,201 skipped: no GPU", "1 skipped: no such module"], result.stdout
