@@ -44,5 +44,11 @@ def test_peers_ask_nothing_of_a_python_that_they_do_not_use() -> None:
 def test_a_python_of_ones_own() -> None:
     packages, requirements, *rest = steps("demo", "PYTHON=python3")
     assert packages.split() == ["tools/install_system_packages", "compiler"]
-    assert requirements.split() == ["python3", "tools/check_requirements", "build", "demo"]
+    assert requirements.split() == [
+        "python3",
+        "tools/check_requirements",
+        "build",
+        "demo",
+        "results",
+    ]
     assert not any("venv" in step for step in rest)

@@ -35,7 +35,7 @@ def test_one_line_names_all_that_is_missing() -> None:
     assert command[:4] == [sys.executable, "-m", "pip", "install"]
     assert " ".join(command[4:]) == (
         "pip torch cmake ninja scikit-build-core"
-        " matplotlib numpy rich scikit-image torchvision clang-format mypy ruff"
+        " matplotlib numpy rich scikit-image torchvision clang-format mypy pandas-stubs ruff"
     )
 
 
