@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 from pandas import DataFrame
 from PIL import Image
+from scour.scour import generateDefaultOptions, scourString
 
 from .tables import number
 
@@ -23,6 +23,10 @@ plt.rcParams["svg.hashsalt"] = "boxloss"  # the same figures make the same file
 BLUE, GREY, DARK, PALE = "#2a78b5", "#b4bcc4", "#70777e", "#dfe3e7"
 PALE_BLUE = "#9cc3e0"
 LINES = (BLUE, "#c2571a", "#3b8a4d", "#8a5fa8", "#a58a2b", "#444b52", "#c76a8a")
+SMALL = generateDefaultOptions()
+SMALL.digits = 5
+SMALL.shorten_ids = SMALL.strip_ids = SMALL.strip_xml_prolog = True
+SMALL.indent_type, SMALL.newlines = "none", False
 COLOURS = 40  # of a photograph
 BAR = 0.27  # inches
 DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "u8": "uint8"}
@@ -91,5 +95,5 @@ def save_figure(figure: Any, path: Path) -> None:
     if path.suffix == ".png":
         with Image.open(path) as drawn:  # few colours are enough, in half the bytes
             drawn.convert("RGB").quantize(COLOURS).save(path, optimize=True)
-    if path.suffix == ".svg":  # a hundredth of a point is enough
-        path.write_text(re.sub(r"(\d\.\d\d)\d{3,}", r"\1", path.read_text()))
+    if path.suffix == ".svg":
+        path.write_text(scourString(path.read_text(), SMALL))
