@@ -13,7 +13,15 @@ from comparison import run
 from devices import Implementation
 from formulas import LOSSES
 from kinds import INVERTED, PAIRS, RANDOM_KINDS, WITHOUT_AREA, random_pairs, tensors
-from layouts import DENSE, LAYOUTS, contiguous, first_dimension_last, one_image, with_gaps
+from layouts import (
+    DENSE,
+    LAYOUTS,
+    contiguous,
+    coordinates_first,
+    first_dimension_last,
+    one_image,
+    with_gaps,
+)
 from problems import (
     FLOATING,
     FORMATS,
@@ -22,7 +30,9 @@ from problems import (
     TARGETS,
     Problem,
     boxes,
+    indexed,
     is_in_sets,
+    pairs_of,
     problem,
     with_overlaps,
 )
@@ -60,7 +70,17 @@ def normalizer(kind: str, values: Problem) -> Tensor:
     number, dtype = NORMALIZERS[kind]
     numbers = torch.tensor([number, 100, 0.5 * number, 100], device=values["pred"].device)
     numbers = numbers.to(dtype)
-    return numbers[::2] if is_in_sets(values) and kind.startswith("float") else numbers[0]
+    return numbers[::2] if is_in_sets(values) and kind in ("float64", "int32") else numbers[0]
+
+
+# With a gradient for the loss: of reduced ones only sets have several numbers.
+UPSTREAMS = ("ordinary", "expanded", "transposed", "sliced", "one number")
+REDUCED = [
+    *(("none", each) for each in UPSTREAMS),
+    ("sum", "sliced"),
+    ("mean", "one number"),
+    *((each, "ordinary") for each in NORMALIZERS),
+]
 
 
 def upstream_of(kind: str, loss: Tensor) -> Tensor | None:
@@ -82,7 +102,7 @@ def upstream_of(kind: str, loss: Tensor) -> Tensor | None:
     pairwise(
         pairing=PAIRINGS_OF_THE_TABLE,
         loss=(*LOSSES, "giou_loss"),
-        reduction=("none", "sum", "mean", *NORMALIZERS),
+        reduced=REDUCED,
         outputs=OUTPUTS,
         pred=FLOATING,
         target=TARGETS,
@@ -92,13 +112,12 @@ def upstream_of(kind: str, loss: Tensor) -> Tensor | None:
         pred_layout=LAYOUTS,
         target_layout=LAYOUTS,
         others_layout=(contiguous, with_gaps, first_dimension_last, one_image),
-        upstream=("ordinary", "expanded", "transposed", "sliced", "one number"),
     ),
 )
 def test_table(implementation: Implementation, case: dict[str, Any]) -> None:
     pairing, options = PAIRINGS_OF_THE_TABLE[case["pairing"]]
     by, pred_format, target_format = case["outputs"]
-    eps_mode, eps = case["eps"]
+    (reduction, upstream), (eps_mode, eps) = case["reduced"], case["eps"]
     options = {**options, "pred_format": pred_format, "target_format": target_format}
     if case["loss"] != "giou_loss":
         options["loss"] = case["loss"]
@@ -110,13 +129,16 @@ def test_table(implementation: Implementation, case: dict[str, Any]) -> None:
     for name in {"lengths", "offsets", *INDICES} & values.keys():
         values[name] = values[name].to(case["index"])
     for name in {"weight", "mask", "lengths", "offsets", *INDICES} & values.keys():
-        values[name] = case["others_layout"](values[name])
-    if case["reduction"] in NORMALIZERS:
-        values["normalizer"] = normalizer(case["reduction"], values)
+        is_list = name == "offsets" or (name in INDICES and values[name].dim() == 1)
+        if not is_list or case["others_layout"] is not one_image:  # one number again makes no pairs
+            values[name] = case["others_layout"](values[name])
+    if reduction in NORMALIZERS:
+        values["normalizer"] = normalizer(reduction, values)
     else:
-        values["reduction"] = case["reduction"]
+        values["reduction"] = reduction
 
-    results = check(values, upstream_of(case["upstream"], box_loss(**values)), by)
+    assert pairs_of(values)
+    results = check(values, upstream_of(upstream, box_loss(**values)), by)
 
     for name in ("pred", "target"):
         if name in results and not set(INDICES) & values.keys() and case[f"{name}_layout"] in DENSE:
@@ -149,9 +171,17 @@ def test_every_kind_of_boxes(implementation: Implementation, case: dict[str, Any
 @pytest.mark.parametrize("shape", [(), (1,), (7,), (1, 1)])
 def test_few_leading_dimensions(implementation: Implementation, shape: tuple[int, ...]) -> None:
     device = implementation.device
-    values = {"pred": boxes(shape, device, seed=1), "target": boxes(shape, device, seed=2)}
-    check({**values, "reduction": "none"})
-    check({**values, "mask": torch.ones(shape, dtype=torch.bool, device=device)})
+    for laid in (contiguous, coordinates_first):
+        pred = laid(boxes(shape, device, seed=1))
+        values = {"pred": pred, "target": boxes(shape, device, seed=2)}
+        results = check({**values, "reduction": "none"})
+        assert results["pred"].stride() == pred.stride()
+        check({**values, "mask": torch.ones(shape, dtype=torch.bool, device=device)})
+
+
+def test_more_rows_and_pairs_than_one_task_has(implementation: Implementation) -> None:
+    lists: Problem = {"pred_list": (2, 40_000), "target_list": (35_000,)}
+    check(indexed((2, 9_000), implementation.device, weight=torch.float32, **lists), by=BOTH)
 
 
 def test_rows_that_32_bits_do_not_count(implementation: Implementation) -> None:
