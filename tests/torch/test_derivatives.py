@@ -26,7 +26,7 @@ from problems import (
 )
 from torch import Tensor
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
-from torch.func import grad, jacfwd, jacrev, jvp, vjp, vmap
+from torch.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 
 DOUBLE = torch.float64
 EPS_MODES = ("add", "clamp")
@@ -242,6 +242,15 @@ def test_jacobians_and_vmap(device: torch.device, pairing: str) -> None:
     one_by_one = [run({**values, "pred": p}, upstream, BOTH)["pred"] for p in preds]
     assert_same(gradients, torch.stack(one_by_one))
 
+    def total(pred: Tensor, target: Tensor) -> Tensor:
+        return sum(each.sum() for each in box_losses(**{**values, "pred": pred, "target": target}))
+
+    targets = torch.stack((values["target"], 2 * values["target"], values["target"] / 2))
+    wanted = torch.stack([total(*each) for each in zip(preds, targets, strict=True)])
+    assert_same(vmap(total)(preds, targets), wanted)
+    twice = torch.autograd.functional.hessian(lambda pred: total(pred, values["target"]), pred)
+    assert_same(hessian(total)(pred, values["target"]), twice)
+
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_vmap_over_both(device: torch.device, loss: str) -> None:
@@ -343,6 +352,11 @@ def weight_made_from_pred(x: Tensor) -> Tensor:
     return giou_loss(x, target, weight=x.sum(-1), reduction="sum")
 
 
+def one_tensor_twice(x: Tensor) -> Tensor:
+    """1 - A / (A + eps): at the ties everything cancels but the areas."""
+    return giou_loss(x, x, eps=4.0)
+
+
 def one_list(x: Tensor) -> Tensor:
     """Each box with its successor."""
     pred_index = torch.tensor([0, 1, 2, 3, -1, 4], device=x.device)
@@ -353,7 +367,13 @@ def one_list(x: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(
     "function",
-    [target_made_from_pred, pred_made_from_target, weight_made_from_pred, one_list],
+    [
+        target_made_from_pred,
+        pred_made_from_target,
+        weight_made_from_pred,
+        one_tensor_twice,
+        one_list,
+    ],
 )
 def test_inputs_that_depend_on_each_other(
     device: torch.device, function: Callable[[Tensor], Tensor]

@@ -36,7 +36,7 @@ LOSSES_AND_EPS = [(loss, 1e-7) for loss in LOSSES] + [
 ]
 INT32, INT64 = torch.iinfo(torch.int32), torch.iinfo(torch.int64)
 # As 32 bits the larger ones would be rows that there are.
-WILD = [-1, -2, INT32.min, INT32.max, 2**32 + 1, -(2**32) + 1, INT64.min, INT64.max]
+WILD = [-2, INT32.min, INT32.max, 2**32 + 1, -(2**32) + 1, INT64.min, INT64.max]
 LISTS = {"pred_index": 15, "target_index": 12}
 
 
@@ -153,6 +153,29 @@ def test_nan_in_any_coordinate(implementation: Implementation, case: dict[str, A
             assert each[:8][mask[:8]].isnan().all()
             assert not each[:8][~mask[:8]].any()
             assert each[8].isfinite().all()
+        by_l1 = run({**values, "mask": mask}, by=("l1",))
+        for name in ("pred", "target"):  # the derivative by every other number is what it is
+            wanted = (pred.isnan() | target.isnan()) & mask[:, None]
+            assert torch.equal(by_l1[name].isnan(), wanted)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize(("operand", "row"), [("pred", 3), ("target", 5)])
+def test_nan_in_one_set(
+    implementation: Implementation, operand: str, row: int, reduction: str
+) -> None:
+    values = problem("sets", implementation.device, reduction=reduction)
+    values["pred_index"] = torch.tensor([[0, 1, 2], [3, 4, 3]], device=implementation.device)
+    values["target_index"] = torch.tensor([[0, 1, 2], [5, 4, 5]], device=implementation.device)
+    values[operand].view(-1, 4)[row, 2] = NAN
+    wanted = torch.tensor([[False] * 3, [True, False, True]], device=implementation.device)
+    result = run(values, by=BOTH)
+    assert torch.equal(result["iou"].isnan(), wanted)
+    for name in BOTH:
+        assert torch.equal(result[name].isnan(), wanted if reduction == "none" else wanted.any(-1))
+    for name, of_nan in (("pred", 3), ("target", 5)):
+        rows = result[name].view(-1, 4).isnan().any(-1)
+        assert rows.nonzero().tolist() == [[of_nan]]
 
 
 @pytest.mark.parametrize("creates_graph", [False, True])
