@@ -3,6 +3,7 @@
 """matching_cost and pairwise_iou against their definition, as torch's tensors reach core; what they
 are to torch, and what they refuse. What a kernel makes of them tests/conformance proves."""
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -47,15 +48,15 @@ OPTIONS = {
     "loss": LOSSES,
     "eps": (1e-7, 0.25),
     "eps_mode": ("add", "clamp"),
-    "pred_format": FORMATS,
-    "target_format": FORMATS,
-    "iou_weight": (2.0, 0.0, -1.5),
-    "l1_weight": (5.0, 0.0, 0.25),
-    "class_weight": (1.0, 0.0, -3.0),
 }
-OTHERS = {
-    "term": (*MODES, "given", None),
+# A term that is left out would leave out what it depends on.
+OTHERS: dict[str, Any] = {
+    # Of pred and target, and the weight of l1, which wants one format.
+    "formats": [(p, t, 0.0 if p != t else 5.0) for p in FORMATS for t in FORMATS],
+    "weights": ((2.0, 1.0), (-1.5, -3.0)),
+    "term": (*MODES, "given"),
     "scores": FLOATING,
+    "logits_up_to": (6.0, 200.0),
     "integers": ((torch.int32, torch.int64), (torch.int64, torch.int32)),
     "layout": tuple(LAYOUTS),
 }
@@ -65,21 +66,23 @@ OTHERS = {
 @pytest.mark.parametrize("case", pairwise_cases({**OPTIONS, **OTHERS}))
 def test_values(implementation: Implementation, case: dict[str, Any]) -> None:
     options = {name: case[name] for name in OPTIONS}
-    if options["pred_format"] != options["target_format"]:
-        options["l1_weight"] = 0.0
+    names = ("pred_format", "target_format", "l1_weight", "iou_weight", "class_weight")
+    options |= dict(zip(names, (*case["formats"], *case["weights"]), strict=True))
     values = with_term(cost_problem(implementation.device, **options), case["term"], case["scores"])
     for name in {"pred", "target", "logits", "class_cost"} & values.keys():
         values[name] = LAYOUTS[case["layout"]](values[name])
+    if "logits" in values:
+        values["logits"] = values["logits"] * (case["logits_up_to"] / 6)
     for name, dtype in zip(("offsets", "labels"), case["integers"], strict=True):
         if name in values:
             values[name] = values[name].to(dtype).repeat_interleave(2)[::2]
     check_cost(matching_cost(**values), values)
-    if case["term"] is None:
-        check_pairwise(values)
+    check_pairwise(values)
 
 
 def check_pairwise(values: Problem) -> None:
-    options = {name: each for name, each in values.items() if not name.endswith("_weight")}
+    names = inspect.signature(pairwise_iou).parameters
+    options = {name: each for name, each in values.items() if name in names}
     weights = {"iou_weight": -1.0, "l1_weight": 0.0}
     check_cost(pairwise_iou(**options), {**options, **weights})
 
@@ -144,6 +147,19 @@ def test_expanded(implementation: Implementation, name: str, first: tuple[Any, .
     check_cost(matching_cost(**values), values)
 
 
+@pytest.mark.parametrize("term", [*MODES, "given", None])
+def test_a_weight_of_0_leaves_its_term_out(
+    implementation: Implementation, term: str | None
+) -> None:
+    for name, left_out in (("pred", ("iou_weight", "l1_weight")), ("scores", ("class_weight",))):
+        values = with_term(cost_problem(implementation.device), term)
+        for each in ("logits", "class_cost") if name == "scores" else ("pred",):
+            if each in values:
+                values[each] = torch.full_like(values[each], math.nan)
+        values |= dict.fromkeys(left_out, 0.0)
+        check_cost(matching_cost(**values), values)
+
+
 @pytest.mark.asan
 @pytest.mark.parametrize("offsets", [[-(2**63), 2, 2, 12, 2**63 - 1], [10, 11, 12, 13, 14]])
 def test_offsets_are_clamped(implementation: Implementation, offsets: list[int]) -> None:
@@ -179,7 +195,10 @@ def test_nan_stays_visible_and_may_be_replaced(
 ) -> None:
     values = cost_problem(implementation.device)
     values = with_term(values, "given" if name == "class_cost" else "softmax")
+    # What is nobody's, and queries of an image without boxes, are not read.
+    values["target"][[0, 7, 8]], values["pred"][:, 1] = math.nan, math.nan
     wanted = matching_cost(**values)
+    check_cost(wanted, values)
     values[name] = values[name].clone()
     # Of one query, one column, or one entry of all layers: which entries it reaches.
     reached = torch.zeros(2, 3, 9, dtype=torch.bool, device=implementation.device)
