@@ -58,6 +58,12 @@ def double_problem(pairing: str, device: torch.device, **options: Any) -> Proble
     return with_overlaps(problem(pairing, device, DOUBLE, DOUBLE, DOUBLE, **more, **options))
 
 
+def by_loss_and_by_l1(**options: Any) -> list[Any]:
+    """Pairs of options by outputs; by l1 alone with one loss, which it does not see."""
+    by_loss = pairwise(**options, by=[by for by in BY if by != ("l1",)])
+    return [*by_loss, *pairwise(**{**options, "loss": ("giou",)}, by=[("l1",)])]
+
+
 def as_function(
     values: Problem, by: tuple[str, ...] = ()
 ) -> tuple[Callable[..., tuple[Tensor, ...]], dict[str, Tensor]]:
@@ -96,11 +102,10 @@ def check_both_orders(values: Problem, by: tuple[str, ...] = ()) -> None:
 
 @pytest.mark.parametrize(
     "case",
-    pairwise(
+    by_loss_and_by_l1(
         loss=LOSSES,
         pairing=PAIRINGS_OF_THE_TABLE,
         reduction=(*REDUCTIONS, "normalizer"),
-        by=BY,
         box_format=FORMATS,
         eps_mode=EPS_MODES,
         layout=(contiguous, in_planes),
@@ -130,12 +135,11 @@ def test_equal_boxes_and_boxes_without_area_twice(device: torch.device, loss: st
 
 @pytest.mark.parametrize(
     "case",
-    pairwise(
+    by_loss_and_by_l1(
         # A padded target is told by its zeros, so it cannot be moved to see what changes.
         pairing=[name for name in PAIRINGS_OF_THE_TABLE if name != "zero_padded"],
         loss=WITHOUT_CONSTANTS,
         reduction=(*REDUCTIONS, "normalizer"),
-        by=BY,
     ),
 )
 def test_gradcheck(device: torch.device, case: dict[str, Any]) -> None:
@@ -178,6 +182,23 @@ def test_batched_gradients_are_one_by_one(device: torch.device, case: dict[str, 
         return torch.autograd.grad(outputs, leaves, row, retain_graph=True)[0]
 
     assert_same(vmap(gradient)(*rows), batched[0].detach())
+
+
+def test_narrow_dtypes_the_composite_way(device: torch.device) -> None:
+    values = problem("offsets", device, torch.bfloat16, torch.uint8, reduction="none")
+    pred = values["pred"].requires_grad_()
+    loss = giou_loss(**values)
+    (fused,) = torch.autograd.grad(loss.sum(), pred, retain_graph=True)
+    (batched,) = torch.autograd.grad(
+        loss, pred, torch.ones_like(loss)[None], is_grads_batched=True, retain_graph=True
+    )
+    (with_graph,) = torch.autograd.grad(loss.sum(), pred, create_graph=True)
+    (second,) = torch.autograd.grad(with_graph.square().sum(), pred)
+    assert batched.dtype == with_graph.dtype == second.dtype == pred.dtype
+    assert second.any()
+    for actual in (batched[0], with_graph):
+        # A rounding to bfloat16 may fall to either side.
+        assert torch.allclose(actual, fused, rtol=2 * UNIT_ROUNDOFF[torch.bfloat16], atol=1e-7)
 
 
 @pytest.mark.parametrize(
