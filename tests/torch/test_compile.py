@@ -13,7 +13,16 @@ from combinations import pairwise
 from comparison import outputs_of
 from functorch.compile import make_boxed_func
 from layouts import Arrange
-from problems import PAIRINGS, Problem, boxes, indexed, problem, with_overlaps
+from problems import (
+    INDICES,
+    PAIRINGS,
+    Problem,
+    boxes,
+    indexed,
+    problem,
+    random_weight,
+    with_overlaps,
+)
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
 
@@ -147,7 +156,8 @@ SIZES = [(7, 15, 12), (9, 20, 14), (4, 33, 6), (12, 18, 30)]
 def sized(pairing: str, device: torch.device, pairs: int, rows: int, true_boxes: int) -> Problem:
     if pairing == "indices" or pairing == "sets":
         lists = {"pred_list": (rows,), "target_list": (true_boxes,)}
-        return indexed((2, pairs) if pairing == "sets" else (pairs,), device, **lists)
+        sets = (2 + rows % 2,) if pairing == "sets" else ()
+        return indexed((*sets, pairs), device, **lists)
     values = {"pred": boxes((pairs, rows), device, seed=1)}
     if pairing == "lengths":
         lengths = torch.full((pairs,), rows - 1, device=device)
@@ -173,6 +183,9 @@ def test_changing_sizes_compile_once_more_at_most(
     compiled = torch.compile(step, fullgraph=True, dynamic=dynamic, backend=backend)
     for sizes in SIZES:
         values = sized(pairing, device, *sizes)
+        values |= random_weight(values, torch.float16)
+        if pairing == "sets":
+            values["normalizer"] = torch.arange(3.0, 3 + len(values["weight"]), device=device)
         assert_as_eager(compiled, step, values["pred"] / 2, values)
     fused = ["boxloss._box_loss_forward.default", "boxloss._box_loss_backward.default"]
     assert seen == fused * (1 if dynamic else 2)
@@ -227,10 +240,10 @@ class Matched(torch.nn.Module):
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("pairing", ["offsets", "sets"])
 def test_export(device: torch.device, pairing: str, strict: bool) -> None:
-    rows, true_boxes, pairs = map(torch.export.Dim, ("rows", "true_boxes", "pairs"))
+    rows, true_boxes, sets, pairs = map(torch.export.Dim, ("rows", "true_boxes", "sets", "pairs"))
     if pairing == "sets":
         module, operator = Matched(), "boxloss.box_losses.default"
-        index = {"pred_index": {1: pairs}, "target_index": {1: pairs}}
+        index = {name: {0: sets, 1: pairs} for name in INDICES}
         shapes = {"pred": {0: rows}, "target": {0: true_boxes}, **index}
     else:
         module, operator = GIoULoss(reduction="none"), "boxloss.box_loss.default"

@@ -47,6 +47,12 @@ def empty_problems(device: torch.device) -> dict[str, Problem]:
         "lengths, no images": {**grid(0, 5), "lengths": indices()},
         "lengths, no slots": {**grid(2, 0), "lengths": indices(3, 0)},
         "lengths of zero": {**grid(2, 5), "lengths": indices(0, 0)},
+        "mask of nothing": {**grid(2, 5), "mask": no_mask.new_zeros(2, 5)},
+        "zero_padded, only zeros": {
+            **{"pred": boxes(2, 5), "target": torch.zeros(2, 5, 4, device=device)},
+            "zero_padded": True,
+        },
+        "no slots in planes": {n: boxes(2, 3, 0).mT.contiguous().mT for n in ("pred", "target")},
         "offsets, no rows": {"pred": boxes(2, 5), "target": boxes(0), "offsets": indices(0, 0, 0)},
         "offsets, no images": {"pred": boxes(0, 5), "target": boxes(3), "offsets": indices(0)},
         "offsets, no slots": {"pred": boxes(2, 0), "target": boxes(3), "offsets": indices(0, 1, 3)},
@@ -109,6 +115,17 @@ def test_twice_differentiable(device: torch.device, name: str) -> None:
     (second,) = torch.autograd.grad(gradient.sum(), values["pred"])
     assert not gradient.any()
     assert not second.any()
+
+
+@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.parametrize("name", ["no slots", "lengths of zero", "pairs of nothing"])
+def test_compiled(device: torch.device, name: str) -> None:
+    values = {**empty_problems(device)[name], "normalizer": torch.tensor(0.0, device=device)}
+    values["pred"].requires_grad_()
+    loss = torch.compile(box_loss, fullgraph=True, backend="aot_eager")(**values)
+    (gradient,) = torch.autograd.grad(loss.sum(), values["pred"])
+    assert not loss.any()
+    assert not gradient.any()
 
 
 def test_a_normalizer_of_0_where_boxes_count_is_divided_by(device: torch.device) -> None:

@@ -155,6 +155,11 @@ def test_a_number_is_its_tensor(
                 strict=True,
             ):
                 assert torch.equal(result, each)
+    of_sets = problem("sets", device, dtype)
+    seven = torch.tensor(7.0, dtype=compute, device=device)
+    both_ways = (function(**of_sets, normalizer=each) for each in (7, seven))
+    for result, each in zip(*both_ways, strict=True):
+        assert torch.equal(result, each)
 
 
 @pytest.mark.parametrize("number", [True, "3", [3]])

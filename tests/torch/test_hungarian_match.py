@@ -101,7 +101,7 @@ def test_offsets(device: torch.device, dtype: torch.dtype) -> None:
     cost = random_cost((2, QUERIES, OFFSETS[-1]), device)
     given = torch.tensor([OFFSETS, OFFSETS], dtype=dtype).T[:, 0]
     for each in (given, given.to(device)):
-        check(cost, OFFSETS, given=each)
+        check(cost, OFFSETS, groups=2, given=each)
     with torch.device("meta"):
         pred_index, _ = hungarian_match(cost, given)
     assert pred_index.device == cost.device
