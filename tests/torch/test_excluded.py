@@ -92,7 +92,9 @@ def test_garbage_reaches_nothing(implementation: Implementation, case: dict[str,
 
 @pytest.mark.parametrize(
     "case",
-    pairwise(loss=LOSSES_AND_EPS, pairing=PAIRINGS[1:], by=OUTPUTS, poison=POISONS),
+    # By l1 alone the loss is not seen.
+    pairwise(loss=LOSSES_AND_EPS, pairing=PAIRINGS[1:], by=[("loss",), BOTH], poison=POISONS)
+    + pairwise(loss=[("giou", 0.0)], pairing=PAIRINGS[1:], by=[("l1",)], poison=POISONS),
 )
 def test_garbage_reaches_no_second_derivative(device: torch.device, case: dict[str, Any]) -> None:
     loss, eps = case["loss"]

@@ -56,7 +56,7 @@ OTHERS: dict[str, Any] = {
     "weights": ((2.0, 1.0), (-1.5, -3.0)),
     "term": (*MODES, "given"),
     "scores": FLOATING,
-    "logits_up_to": (6.0, 200.0),
+    "scale_of_scores": (1, 30),  # logits of 180
     "integers": ((torch.int32, torch.int64), (torch.int64, torch.int32)),
     "layout": tuple(LAYOUTS),
 }
@@ -71,8 +71,8 @@ def test_values(implementation: Implementation, case: dict[str, Any]) -> None:
     values = with_term(cost_problem(implementation.device, **options), case["term"], case["scores"])
     for name in {"pred", "target", "logits", "class_cost"} & values.keys():
         values[name] = LAYOUTS[case["layout"]](values[name])
-    if "logits" in values:
-        values["logits"] = values["logits"] * (case["logits_up_to"] / 6)
+    for name in {"logits", "class_cost"} & values.keys():
+        values[name] = case["scale_of_scores"] * values[name]
     for name, dtype in zip(("offsets", "labels"), case["integers"], strict=True):
         if name in values:
             values[name] = values[name].to(dtype).repeat_interleave(2)[::2]
