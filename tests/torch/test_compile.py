@@ -227,6 +227,18 @@ def test_a_number_of_pairs_that_only_data_tells(device: torch.device, function: 
 # --- Exported and scripted ---
 
 
+def test_such_a_number_is_exported(device: torch.device) -> None:
+    class Masked(torch.nn.Module):
+        def forward(self, pred: Tensor, target: Tensor, good: Tensor) -> tuple[Tensor]:
+            return masked(pred, target, good)
+
+    pred, target = boxes((6,), device, seed=1), boxes((5,), device, seed=2)
+    good = torch.eye(6, 5, dtype=torch.bool, device=device)
+    program = torch.export.export(Masked(), (pred, target, good), strict=True)
+    for some in (good, ~good):
+        assert torch.equal(program.module()(pred, target, some)[0], masked(pred, target, some)[0])
+
+
 class Matched(torch.nn.Module):
     def forward(
         self, pred: Tensor, target: Tensor, pred_index: Tensor, target_index: Tensor
