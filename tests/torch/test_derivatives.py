@@ -53,7 +53,8 @@ def assert_same(actual: Tensor, expected: Tensor) -> None:
 def double_problem(pairing: str, device: torch.device, **options: Any) -> Problem:
     pairing, more = PAIRINGS_OF_THE_TABLE[pairing]
     if options.get("reduction") == "normalizer":
-        more = {**more, "normalizer": torch.tensor(1.5, device=device)}
+        numbers = [1.5, 0.25] if pairing == "sets" else 1.5
+        more = {**more, "normalizer": torch.tensor(numbers, device=device)}
         options.pop("reduction")
     return with_overlaps(problem(pairing, device, DOUBLE, DOUBLE, DOUBLE, **more, **options))
 
@@ -185,7 +186,8 @@ def test_batched_gradients_are_one_by_one(device: torch.device, case: dict[str, 
 
 
 def test_narrow_dtypes_the_composite_way(device: torch.device) -> None:
-    values = problem("offsets", device, torch.bfloat16, torch.uint8, reduction="none")
+    dtypes = (torch.bfloat16, torch.uint8, torch.float16)
+    values = problem("offsets", device, *dtypes, reduction="none")
     pred = values["pred"].requires_grad_()
     loss = giou_loss(**values)
     (fused,) = torch.autograd.grad(loss.sum(), pred, retain_graph=True)

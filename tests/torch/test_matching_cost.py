@@ -160,6 +160,16 @@ def test_a_weight_of_0_leaves_its_term_out(
         check_cost(matching_cost(**values), values)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_no_class_at_all(implementation: Implementation, mode: str) -> None:
+    values = classes(cost_problem(implementation.device, class_mode=mode))
+    values["labels"].fill_(-1)
+    wanted = matching_cost(**values)
+    check_cost(wanted, values)
+    values["logits"] = values["logits"][..., :0]
+    assert torch.equal(matching_cost(**values), wanted)
+
+
 @pytest.mark.asan
 @pytest.mark.parametrize("offsets", [[-(2**63), 2, 2, 12, 2**63 - 1], [10, 11, 12, 13, 14]])
 def test_offsets_are_clamped(implementation: Implementation, offsets: list[int]) -> None:
