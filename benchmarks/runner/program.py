@@ -22,10 +22,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from .results import Results, read_results
+
 if TYPE_CHECKING:
     import torch
-
-    from .results import Results
 
 BENCHMARKS = Path(__file__).resolve().parent.parent
 
@@ -59,7 +59,6 @@ def questions() -> dict[str, str]:
 def run_study(name: str, arguments: list[str]) -> int:
     from .agreement import DisagreementError
     from .machine import describe
-    from .results import Results, read_results
     from .run import Run
 
     study = import_module(f"benchmarks.studies.{name}")
@@ -85,6 +84,8 @@ def run_study(name: str, arguments: list[str]) -> int:
     except DisagreementError as error:
         print(f"{name}: error: {error}", file=sys.stderr)
         return 1
+    if options.json and run.skipped:  # perhaps since the last row
+        results.write(options.json)
     if options.pictures:
         draw(study, results, options.pictures)
     return 1 if succeeded is False else 0
@@ -116,18 +117,21 @@ def parse(name: str, study: ModuleType, arguments: list[str]) -> argparse.Namesp
     if hasattr(study, "add_options"):
         study.add_options(parser)
     options = parser.parse_args(arguments)
-    if options.redraw:
-        if not options.pictures:
-            parser.error("--redraw: --pictures says where to")
+    if options.redraw and not options.pictures:
+        parser.error("--redraw: --pictures says where to")
+    if options.pictures and not options.pictures.is_dir():
+        parser.error(f"--pictures: there is no directory '{options.pictures}'")
+    if options.pictures and not hasattr(study, "PICTURES"):
+        parser.error(f"--pictures: {name} has none")
+    for file in (options.json, options.redraw):
+        if file and file.exists() and (of := read_results(file).study) != name:
+            parser.error(f"'{file}' has the results of {of}")
+    if options.redraw:  # which needs no device
         return options
     options.device = chosen_device(parser, options.device, getattr(study, "DEVICES", ()))
     # Before anything is measured: a path that nothing can be written to would lose it all.
     if options.json and not options.json.parent.is_dir():
         parser.error(f"--json: there is no directory '{options.json.parent}'")
-    if options.pictures and not options.pictures.is_dir():
-        parser.error(f"--pictures: there is no directory '{options.pictures}'")
-    if options.pictures and not hasattr(study, "PICTURES"):
-        parser.error(f"--pictures: {name} has none")
     if options.resume and not options.json:
         parser.error("--resume: --json says of what")
     if hasattr(study, "check_options"):

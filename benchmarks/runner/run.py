@@ -68,7 +68,6 @@ class Run:
         self.quick: bool = options.quick
         self.effort = QUICK if self.quick else THOROUGH
         self.console = open_console()
-        self.machine: dict[str, str] = about["machine"]
         self.skipped: dict[str, str] = {}
         self.results = results
         self._json: Path | None = options.json
@@ -171,10 +170,10 @@ class Run:
             with torch.set_grad_enabled(each == BOTH):
                 self.time(
                     about,
-                    all_changed(_calls(losses, each, partial(_backward, leaf))) | beside,
+                    all_changed(_calls(losses, each, partial(backward, leaf))) | beside,
                     clocks,
                     # A graph returns the gradient: it cannot give it to a leaf anew at each call.
-                    all_changed(_calls(held, each, partial(_gradient, leaf))) | beside,
+                    all_changed(_calls(held, each, partial(gradient, leaf))) | beside,
                 )
         leaf.grad = None
 
@@ -222,7 +221,7 @@ class Run:
             about = columns | {"pass": each}
             with torch.set_grad_enabled(each == BOTH):
                 self.count(
-                    about, _calls(losses, each, partial(_gradient, leaf)) | limits(each), counts
+                    about, _calls(losses, each, partial(gradient, leaf)) | limits(each), counts
                 )
             self.show(about)
 
@@ -255,13 +254,13 @@ def _calls(
     return {name: partial(both, loss) for name, loss in losses.items()}
 
 
-def _backward(leaf: Tensor, loss: Callable[[], Tensor]) -> None:
+def backward(leaf: Tensor, loss: Callable[[], Tensor]) -> None:
     """As training does it, into the leaf's grad."""
     leaf.grad = None
     loss().backward()
 
 
-def _gradient(leaf: Tensor, loss: Callable[[], Tensor]) -> Tensor:
+def gradient(leaf: Tensor, loss: Callable[[], Tensor]) -> Tensor:
     (result,) = torch.autograd.grad(loss(), leaf)
     return result
 

@@ -127,10 +127,10 @@ def test_a_variant_that_cannot_run_is_skipped_once_aloud(
     study: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def measure(run: Run) -> None:
+        run.record({"variant": "a"}, "stream", "µs", [1.0])
         for _ in run.each({"one": lambda: 1, "other": lambda: 2}):
             variants = {"a": Variant(), "b": Variant(True), "c": Variant(reason="no Triton")}
             assert run.load(variants, "case") == {"a": "case"}
-        run.record({"variant": "a"}, "stream", "µs", [1.0])
 
     study.measure = measure  # type: ignore[attr-defined]
     file = tmp_path / "two.json"
@@ -158,6 +158,17 @@ def test_a_wrong_option_says_what_is_allowed(
     with pytest.raises(SystemExit):
         program.main(["two", *arguments])
     assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--json"], ["--pictures", ".", "--redraw"]])
+def test_a_file_of_another_study_is_refused(
+    study: ModuleType, arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study.PICTURES = {}  # type: ignore[attr-defined]
+    Results("other", [{}]).write(tmp_path / "other.json")
+    with pytest.raises(SystemExit):
+        program.main(["two", *arguments, str(tmp_path / "other.json")])
+    assert "other.json' has the results of other" in capsys.readouterr().err
 
 
 def test_a_study_that_needs_a_gpu_says_so(
