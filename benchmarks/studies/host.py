@@ -21,7 +21,7 @@ from ..common.cases import Case, dense_case
 from ..common.losses import Loss
 from ..common.nothing import load_nothing
 from ..runner.clocks import Calls, host_samples
-from ..runner.run import BOTH, FORWARD, Run
+from ..runner.run import BOTH, FORWARD, Run, backward
 
 
 class Nothing(torch.autograd.Function):
@@ -61,7 +61,7 @@ def measure(run: Run) -> None:
     losses = {name: partial(loss, pred, target) for name, loss in run.load(VARIANTS, case).items()}
     empty = partial(torch.empty, (), dtype=pred.dtype, device=pred.device)
     forward: Calls = {**losses}
-    both: Calls = {name: partial(_backward, loss, pred) for name, loss in losses.items()}
+    both: Calls = {name: partial(backward, pred, loss) for name, loss in losses.items()}
     for measured, calls in (
         (NO_GRAD, {"torch.empty": empty, **forward}),
         (FORWARD, forward),
@@ -72,8 +72,3 @@ def measure(run: Run) -> None:
             samples = host_samples(calls, run.device, run.effort, CALLS_AHEAD)
         run.record_samples(about, "host", samples)
         run.show(about)
-
-
-def _backward(loss: Callable[[], Tensor], pred: Tensor) -> None:
-    pred.grad = None
-    loss().backward()

@@ -24,7 +24,7 @@ from torch.multiprocessing.spawn import spawn
 from ...runner.agreement import UNIT, DisagreementError
 from ...runner.clocks import WARM_UPS, Call, Calls, Samples, wait
 from ...runner.results import Row
-from ...runner.run import Run
+from ...runner.run import Run, gradient
 from . import Sizes, bytes_of_box, dense_pairs, exact_sum, loss_allowed
 
 PAIR = "f32/f32"
@@ -129,7 +129,7 @@ def _measured(
         with torch.no_grad():
             calls: Calls = {LOSS: partial(giou_loss, pred, target), NORMALIZED: normalized}
             yield columns | {"bytes": forward}, _samples(calls, device, rounds)
-        step = partial(_gradient, normalized, pred)
+        step = partial(gradient, pred, normalized)
         calls = {STEP: step}
         calls |= {step_with(n): partial(_both, step, add_up[gradients_of(n)]) for n in flat}
         yield columns | {"bytes": both}, _samples(calls, device, rounds)
@@ -143,11 +143,6 @@ def _average(numbers: Tensor) -> None:
     """As DistributedDataParallel does. gloo has sums only, and for a time any numbers will do."""
     average = distributed.ReduceOp.AVG if numbers.is_cuda else distributed.ReduceOp.SUM
     distributed.all_reduce(numbers, average)
-
-
-def _gradient(loss: Any, leaf: Tensor) -> Tensor:
-    (result,) = torch.autograd.grad(loss(), leaf)
-    return result
 
 
 def _both(one: Call, other: Call) -> None:
