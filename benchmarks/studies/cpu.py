@@ -138,7 +138,6 @@ SUMS, SUMS_AND_ZEROS = "sums", "sums and zeros"
 def reading(case: Case, sizes: Sequence[int], measured: str) -> Calls:
     """Reading so many bytes, by torch's sum of ones: of boxes' bytes some would be subnormal. For
     backward reading them again and making zeros as large as the gradient."""
-    gradient = torch.zeros_like(case.pred.detach())
     tensors = [torch.ones(size // 4) for size in sizes]
 
     def read() -> None:
@@ -148,7 +147,7 @@ def reading(case: Case, sizes: Sequence[int], measured: str) -> Calls:
     def read_and_make() -> Tensor:
         read()
         read()
-        return torch.zeros_like(gradient)
+        return torch.zeros_like(case.pred.detach())
 
     return {SUMS: read} if measured == FORWARD else {SUMS_AND_ZEROS: read_and_make}
 

@@ -17,7 +17,6 @@ from typing import Any, get_args, get_type_hints
 import boxloss.torch
 import torch
 
-from ...runner.machine import describe
 from .problems import draw_problems
 from .results import records_of
 from .times import times_of
@@ -26,13 +25,12 @@ from .times import times_of
 THREADS = 2
 
 
-def about(device: torch.device) -> dict[str, Any]:
+def about() -> dict[str, Any]:
     return {
         "site": str(Path(boxloss.torch.__file__).parents[2]),
         "losses": list(get_args(get_type_hints(boxloss.torch.box_loss)["loss"])),
         "implementations": boxloss.torch.implementations(),
         "capability": boxloss.torch.cpu_capability(),
-        "machine": describe(device),
     }
 
 
@@ -48,7 +46,7 @@ def main() -> None:
         records = {name: records_of(problems, name, device) for name in options["implementations"]}
         torch.save(records, file)
     else:
-        found = about(device) if wanted == "about" else times_of(device, options["rows"])
+        found = about() if wanted == "about" else times_of(device, options["rows"])
         Path(file).write_text(json.dumps(found))
 
 
