@@ -29,7 +29,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 from ..common.cases import SEED_SHAPE, Case, seed_case
 from ..common.exact import truth
-from ..common.losses import giou, masked_loss
+from ..common.losses import loop_loss, masked_loss
 from ..common.nothing import load_nothing
 from ..runner.agreement import compare
 from ..runner.clocks import WARM_UPS, Samples
@@ -80,18 +80,10 @@ def losses_of(case: Case) -> dict[str, Callable[[], Tensor]]:
     flat, offsets = case.layouts["offsets"]
     boxes = flat.split(offsets.diff().tolist())
     return {
-        LOOP: partial(loop_loss, case.pred, boxes),
+        LOOP: partial(loop_loss, case.pred, *boxes),
         EAGER: partial(masked_loss, case.pred, *case.layouts["lengths"]),
         OURS: partial(giou_loss, case.pred, flat, offsets=offsets),
     }
-
-
-def loop_loss(pred: Tensor, boxes: tuple[Tensor, ...]) -> Tensor:
-    """Image by image."""
-    total = torch.zeros((), device=pred.device)
-    for guesses, truths in zip(pred, boxes, strict=True):
-        total = total + (1 - giou(guesses[: len(truths)].float(), truths.float())).sum()
-    return total / max(sum(map(len, boxes)), 1)
 
 
 def check(losses: Mapping[str, Callable[[], Tensor]], case: Case) -> None:

@@ -39,6 +39,7 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile, record_function, tensorboard_trace_handler
 from torch.utils.data import DataLoader, Subset
 
+from ...common.cases import near
 from ...common.losses import (
     EPS,
     Loss,
@@ -47,6 +48,7 @@ from ...common.losses import (
     load_jax,
     load_torchvision,
     load_triton,
+    loop_loss,
     masked_loss,
 )
 from ...runner.agreement import Truth, compare, mean_giou_truth
@@ -63,7 +65,6 @@ NETWORK = ("copy of pictures", "forward", "update")
 WARM_UP = 3  # steps whose times are not counted
 PROFILED = {"wait": 5, "warmup": 5, "active": 10}  # the article's schedule
 HELD_OUT_BATCHES = 4
-JITTER = 8  # pixels
 
 Targets = tuple[Tensor, ...]
 CollateBoxes = Callable[[list[Tensor], int], Targets]  # (an (n, 4) tensor a picture, slots)
@@ -107,13 +108,6 @@ def ragged(boxes: list[Tensor], slots: int) -> Targets:
     return tuple(collate_ragged(boxes))
 
 
-def loop_loss(pred: Tensor, *boxes: Tensor) -> Tensor:
-    total = torch.zeros((), device=pred.device)
-    for guesses, truths in zip(pred, boxes, strict=True):
-        total = total + (1 - giou(guesses[: len(truths)].float(), truths.float())).sum()
-    return total / max(sum(map(len, boxes)), 1)
-
-
 def concatenated_loss(pred: Tensor, *boxes: Tensor) -> Tensor:
     guesses = torch.cat([row[: len(truths)] for row, truths in zip(pred, boxes, strict=True)])
     truths = torch.cat(boxes)
@@ -141,12 +135,14 @@ VARIANTS = {
 }
 
 
-def with_implementations(names: Collection[str]) -> dict[str, Variant]:
-    """And boxloss' variants once more, by each of the implementations, too."""
-    return VARIANTS | {
+def with_implementations(
+    variants: Mapping[str, Variant], names: Collection[str]
+) -> dict[str, Variant]:
+    """And those of boxloss once more, by each of the implementations, too."""
+    return {**variants} | {
         name.replace("boxloss", implementation): replace(variant, implementation=implementation)
         for implementation in names
-        for name, variant in VARIANTS.items()
+        for name, variant in variants.items()
         if name.startswith("boxloss")
     }
 
@@ -157,17 +153,18 @@ def with_implementations(names: Collection[str]) -> dict[str, Variant]:
 def probe(boxes: list[Tensor], slots: int, dtype: torch.dtype) -> Tensor:
     """(B, slots, 4): a jittered, well-ordered copy of each true box; NaN where there is none, so
     that a mask that leaks is found out."""
-    generator = torch.Generator().manual_seed(SEED)
-    pred = torch.full((len(boxes), slots, 4), torch.nan)
-    for row, truths in zip(pred, boxes, strict=True):
-        jittered = truths + torch.randn(truths.shape, generator=generator) * JITTER
-        row[: len(truths)] = jittered.view(-1, 2, 2).sort(dim=1).values.view(-1, 4)
-    return pred.to(dtype)
+    pred = torch.full((len(boxes) * slots, 4), torch.nan)
+    pred[rows_of(boxes, slots)] = near(torch.cat(boxes), torch.Generator().manual_seed(SEED))
+    return pred.view(len(boxes), slots, 4).to(dtype)
+
+
+def rows_of(boxes: list[Tensor], slots: int) -> Tensor:
+    """Those of all predictions that have a true box."""
+    return torch.cat([torch.arange(len(each)) + n * slots for n, each in enumerate(boxes)])
 
 
 def truth(pred: Tensor, boxes: list[Tensor]) -> Truth:
-    valid = torch.arange(pred.shape[1]) < torch.tensor([len(each) for each in boxes])[:, None]
-    return mean_giou_truth(pred, valid.flatten().nonzero().squeeze(1), torch.cat(boxes))
+    return mean_giou_truth(pred, rows_of(boxes, pred.shape[1]), torch.cat(boxes))
 
 
 def check(
@@ -220,10 +217,9 @@ def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) 
 
 def measure(run: Run) -> None:
     options, scale = run.options, SCALES[run.options.scale]
-    variants = with_implementations(options.implementations)
-    if options.variants:
-        variants = {name: variants[name] for name in options.variants}
-    elif options.scale == "small":
+    wanted = {name: VARIANTS[name] for name in options.variants or VARIANTS}
+    variants = with_implementations(wanted, options.implementations)
+    if options.scale == "small" and not options.variants:
         slow = [name for name, each in variants.items() if each.slow_to_start]
         run.skip(", ".join(slow), "compiling takes longer than all else here; --variants has them")
         variants = {name: each for name, each in variants.items() if name not in slow}
