@@ -13,7 +13,7 @@ from pandas import DataFrame
 from PIL import Image
 from scour.scour import generateDefaultOptions, scourString
 
-from .tables import number
+from .results import number
 
 plt.switch_backend("Agg")
 plt.rcParams["svg.fonttype"] = "none"

@@ -92,6 +92,15 @@ def read_results(path: Path) -> Results:
     return Results(document["study"], document["runs"], rows)
 
 
+def number(value: float) -> str:
+    """With three digits, or all of those before the point."""
+    size = abs(value)
+    if size and size < 1e-3:
+        return f"{value:.2e}"
+    decimals = 3 if size < 1 else 2 if size < 10 else 1 if size < 100 else 0
+    return f"{value:,.{decimals}f}"
+
+
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 

@@ -10,7 +10,7 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from .results import Row
+from .results import Row, number
 
 # Of fewer bytes a launch, not the memory, decides.
 LARGE = 2**23
@@ -55,12 +55,3 @@ def _cell(row: Row) -> str:
     value = row["median"]
     is_count = not row["unit"] and float(value).is_integer()
     return f"{int(value):,}" if is_count else number(value)
-
-
-def number(value: float) -> str:
-    """With three digits, or all of those before the point."""
-    size = abs(value)
-    if size and size < 1e-3:
-        return f"{value:.2e}"
-    decimals = 3 if size < 1 else 2 if size < 10 else 1 if size < 100 else 0
-    return f"{value:,.{decimals}f}"

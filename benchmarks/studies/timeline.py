@@ -311,7 +311,7 @@ def draw(frame: Any, machine: dict[str, str]) -> Any:
         title_figure,
         where,
     )
-    from ..runner.tables import number
+    from ..runner.results import number
 
     colours = {PYTHON: GREY, AUTOGRAD: LINES[4], GPU: BLUE}
     names = [LOOP, EAGER, OURS]

@@ -20,9 +20,9 @@ pytest.importorskip("rich")
 from benchmarks.runner import program
 from benchmarks.runner.agreement import DisagreementError, Truth, compare
 from benchmarks.runner.clocks import Effort, wall_samples
-from benchmarks.runner.results import Results, read_results, summary
+from benchmarks.runner.results import Results, number, read_results, summary
 from benchmarks.runner.run import BOTH, FORWARD, Run, UnavailableError
-from benchmarks.runner.tables import number, table
+from benchmarks.runner.tables import table
 
 
 def measure_two(run: Run) -> None:

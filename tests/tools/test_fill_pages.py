@@ -87,6 +87,9 @@ def test_a_table_of_ratios_of_spread_and_of_another_unit(tool: Any) -> None:
         ("3.8 ms<!--= detr; forward; eager -->", None),
         ("72<!--= detr; forward; eager; over boxloss --> times", None),
         ("1.4 %<!--= detr; forward; boxloss; over eager -->", None),
+        ("68.3<!--= detr; forward; eager; low; over boxloss --> times", None),
+        ("72 ms<!--= detr; forward; eager; over boxloss -->", "'ms' is no unit of what is in ''"),
+        ("53.0 KiB<!--= detr; forward; boxloss -->", "'KiB' is no unit of what is in 'µs'"),
         ("11,560 µs<!--= max -->", None),
         ("from AP50 on, 53.0 µs<!--= min -->", None),
         ("54.0 µs<!--= detr; forward; boxloss -->", "54.0 is 53.0 in m/two.json"),
@@ -109,13 +112,7 @@ def test_a_stale_figure_is_told(tool: Any, figure: str, problem: str | None) -> 
     [
         (("rows: case", "columns: variant"), "detr, boxloss: more than one row"),
         (("rows: case", "columns: variant", "pass: up"), "no row has the pass 'up'"),
-        (
-            (
-                "rows: case",
-                "columns: sum",
-            ),
-            "there is no column 'sum'",
-        ),
+        (("rows: case", "columns: sum"), "there is no column 'sum'"),
     ],
 )
 def test_a_recipe_that_cannot_be_followed_is_told(

@@ -413,7 +413,7 @@ def draw(frame: Any, machine: dict[str, str]) -> Any:
     """The loss alone, and the whole step, as bars. What takes FAR times as long as the first runs
     out of the picture, or the others' bars would all be alike."""
     from ...runner import pictures as drawing
-    from ...runner.tables import number
+    from ...runner.results import number
 
     of = {part: drawing.medians(frame, quantity=part) for part in (TOGETHER, STEP)}
     names = list(of[TOGETHER])

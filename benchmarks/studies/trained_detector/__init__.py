@@ -178,7 +178,7 @@ def histories(frame: Any) -> dict[str, Any]:
 def draw_training(frame: Any, machine: dict[str, str]) -> Any:
     """Held-out quality over the seconds of training, and the losses over the steps."""
     from ...runner import pictures as drawing
-    from ...runner.tables import number
+    from ...runner.results import number
 
     colours = {OURS: drawing.BLUE, EAGER: drawing.LINES[1], SLOWEST: drawing.DARK}
     # The curves lie on one another: the lower ones are wide, the upper ones thin or broken.
