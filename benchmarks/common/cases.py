@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from boxloss.torch import collate_padded, collate_ragged
@@ -46,6 +48,10 @@ class Case:
             return f"dense, {self.boxes:,} boxes, {self.pair}"
         images, slots, _ = self.pred.shape
         return f"{self.kind}, {images} x {slots:,} slots, {self.boxes:,} boxes, {self.pair}"
+
+    def on(self, loss: Callable[..., Tensor], layout: str) -> Callable[[], Tensor]:
+        """The loss of these boxes, laid out so."""
+        return partial(loss, self.pred, *self.layouts[layout])
 
     def pairs(self) -> tuple[Tensor, Tensor]:
         """The boxes that count, (boxes, 4) each, in their own dtypes."""

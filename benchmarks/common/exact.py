@@ -4,13 +4,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from ..runner.agreement import (
     GRADIENT_ROUNDINGS,
     LOSS_ROUNDINGS,
+    UNIT,
     Truth,
+    compare,
     rounding_to,
     steepness,
     sum_roundings,
@@ -26,22 +30,38 @@ assert EPS < SHORTEST_SIDE**2
 
 
 def truth(case: Case) -> Truth:
-    guesses, truths = (boxes.double() for boxes in case.pairs())
-    guesses.requires_grad_()
-    count = max(case.boxes, 1)
-    loss = (1 - giou(guesses, truths)).sum() / count
-    (gradient,) = torch.autograd.grad(loss, guesses)
-
     unit = torch.finfo(compute_dtype(case)).eps / 2
-    roundings = LOSS_ROUNDINGS + sum_roundings(case.boxes)
-    loss_allowed = 2 * roundings * unit + EPS_SHIFT  # a loss is at most 2
+    loss, gradient, allowed = sum_truth(*case.pairs(), max(case.boxes, 1), unit)
+    gradient, allowed = _spread(gradient, case), _spread(allowed, case)
+    return Truth(loss.item(), loss_allowed(case.boxes, unit), gradient, allowed)
+
+
+def sum_truth(
+    pred: Tensor, target: Tensor, boxes: int, unit: float = UNIT
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The sum of these pairs' losses over `boxes`, which may be more, its gradient, and how far a
+    correct one may be from that."""
+    guesses, truths = pred.double().requires_grad_(), target.double()
+    loss = (1 - giou(guesses, truths)).sum() / boxes
+    (gradient,) = torch.autograd.grad(loss, guesses)
     # These roundings are of side / U, and terms add up to 5 of it.
-    steepest = steepness(guesses, truths)[:, None] / count
+    steepest = steepness(guesses, truths)[:, None] / boxes
+    allowed = (GRADIENT_ROUNDINGS * unit + 5 * EPS_SHIFT) * steepest
     # The gradient is rounded once more, to the predictions' dtype.
-    allowed = (GRADIENT_ROUNDINGS * unit + 5 * EPS_SHIFT) * steepest + (
-        rounding_to(case.pred.dtype, gradient)
-    )
-    return Truth(loss.item(), loss_allowed, _spread(gradient, case), _spread(allowed, case))
+    return loss, gradient, allowed + rounding_to(pred.dtype, gradient)
+
+
+def loss_allowed(boxes: int, unit: float = UNIT) -> float:
+    """Between the mean loss of so many and the exact one."""
+    return 2 * (LOSS_ROUNDINGS + sum_roundings(boxes)) * unit + EPS_SHIFT  # a loss is at most 2
+
+
+def check(name: str, loss: Callable[[], Tensor], case: Case, expected: Truth) -> float:
+    """The loss' error, or DisagreementError, unless it and its gradient are right on this case."""
+    value = loss()
+    (gradient,) = torch.autograd.grad(value, case.pred)
+    compare(name, value, gradient, expected, case.name)
+    return abs(value.item() - expected.loss)
 
 
 def compute_dtype(case: Case) -> torch.dtype:

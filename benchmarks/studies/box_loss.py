@@ -28,7 +28,7 @@ from ..common.cases import (
     dense_case,
     seed_case,
 )
-from ..common.exact import truth
+from ..common.exact import check, truth
 from ..common.losses import (
     Loss,
     giou,
@@ -38,7 +38,7 @@ from ..common.losses import (
     torchvision_giou,
     triton_kernels,
 )
-from ..runner.agreement import Truth, compare
+from ..runner.agreement import Truth
 from ..runner.clocks import Call, Calls
 from ..runner.run import BOTH, FORWARD, Row, Run, UnavailableError
 
@@ -193,16 +193,6 @@ def moved_bytes(case: Case) -> dict[str, int]:
     return {FORWARD: case.forward_bytes, BOTH: case.forward_bytes + case.backward_bytes}
 
 
-# --- Agreement: each variant beside the eager formula in fp64, on the tensors that are timed ---
-
-
-def check(name: str, loss: Loss, case: Case, targets: tuple[Tensor, ...], expected: Truth) -> None:
-    """DisagreementError, unless the loss and its gradient are right on this case."""
-    value = loss(case.pred, *targets)
-    (gradient,) = torch.autograd.grad(value, case.pred)
-    compare(name, value, gradient, expected, case.name)
-
-
 # --- Measuring ---
 
 CASES = ("seed", "dense")
@@ -261,8 +251,7 @@ def load_right(
     """Those that can run here, on the case's boxes; DisagreementError if one is wrong."""
     losses = {}
     for name, loss in run.load(found, case).items():
-        targets = case.layouts[found[name].layout]
+        losses[name] = case.on(loss, found[name].layout)
         with found[name].chosen():
-            check(name, loss, case, targets, truth_of(loss))
-        losses[name] = partial(loss, case.pred, *targets)
+            check(name, losses[name], case, truth_of(loss))
     return losses

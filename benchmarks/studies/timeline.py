@@ -28,10 +28,9 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from ..common.cases import SEED_SHAPE, Case, seed_case
-from ..common.exact import truth
+from ..common.exact import check, truth
 from ..common.losses import loop_loss, masked_loss
 from ..common.nothing import load_nothing
-from ..runner.agreement import compare
 from ..runner.clocks import WARM_UPS, Samples
 from ..runner.counts import FROM_HOST, LAUNCH, ON_GPU, WAIT, events_of
 from ..runner.run import BOTH, FORWARD, Run, UnavailableError
@@ -57,7 +56,9 @@ def measure(run: Run) -> None:
     run.results.rows.clear()  # a trace's rows do not take the place of another's
     case = seed_case(DTYPES, run.device, QUICK_SHAPE if run.quick else SEED_SHAPE)
     losses = losses_of(case)
-    check(losses, case)
+    expected = truth(case)
+    for name, loss in losses.items():
+        check(name, loss, case, expected)
     try:
         losses[NOTHING] = partial(load_nothing(), case.pred, case.pred)
     except UnavailableError as reason:
@@ -84,14 +85,6 @@ def losses_of(case: Case) -> dict[str, Callable[[], Tensor]]:
         EAGER: partial(masked_loss, case.pred, *case.layouts["lengths"]),
         OURS: partial(giou_loss, case.pred, flat, offsets=offsets),
     }
-
-
-def check(losses: Mapping[str, Callable[[], Tensor]], case: Case) -> None:
-    expected = truth(case)
-    for name, loss in losses.items():
-        value = loss()
-        (gradient,) = torch.autograd.grad(value, case.pred)
-        compare(name, value, gradient, expected, case.name)
 
 
 # --- By the wall clock ---

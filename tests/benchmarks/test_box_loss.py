@@ -14,11 +14,11 @@ import torch
 pytest.importorskip("boxloss.torch")
 
 from benchmarks.common.cases import DENSE_PAIRS, SEED_PAIRS, Case, dense_case, seed_case
-from benchmarks.common.exact import truth
+from benchmarks.common.exact import check, truth
 from benchmarks.common.losses import Loss, UnavailableError, giou
 from benchmarks.runner.agreement import DisagreementError
 from benchmarks.runner.run import BOTH, FORWARD
-from benchmarks.studies.box_loss import check, dense_loss, moved_bytes, variants
+from benchmarks.studies.box_loss import dense_loss, moved_bytes, variants
 
 CPU = torch.device("cpu")
 CASES = [
@@ -39,7 +39,7 @@ def test_variants_agree(case: Case) -> None:
         except UnavailableError:
             continue
         with variant.chosen():
-            check(name, loss, case, case.layouts[variant.layout], expected)
+            check(name, case.on(loss, variant.layout), case, expected)
         agreed.append(name)
     assert "eager" in agreed
     for ours in ("boxloss", "cpu/reference"):
@@ -63,7 +63,7 @@ def _no_gradient_apart(pred: torch.Tensor, target: torch.Tensor) -> torch.Tensor
 def test_a_wrong_variant_is_reported(wrong: Loss, complaint: str) -> None:
     case = dense_case("f32/f32", 700, CPU)
     with pytest.raises(DisagreementError, match=complaint):
-        check("wrong", wrong, case, case.layouts["dense"], truth(case))
+        check("wrong", case.on(wrong, "dense"), case, truth(case))
 
 
 def test_padding_that_leaks_is_reported() -> None:
@@ -74,7 +74,7 @@ def test_padding_that_leaks_is_reported() -> None:
         return torch.where(counted, 1 - giou(pred, target), 0).sum() / counted.sum()
 
     with pytest.raises(DisagreementError, match="leaky: gradient nan"):
-        check("leaky", leaky, case, case.layouts["padded"], truth(case))
+        check("leaky", case.on(leaky, "padded"), case, truth(case))
 
 
 def test_an_implementation_is_chosen_while_it_is_timed() -> None:
@@ -105,8 +105,7 @@ INTERPRETED = """
 import torch, triton
 from benchmarks.common import triton_kernels as peer
 from benchmarks.common.cases import dense_case, seed_case
-from benchmarks.common.exact import truth
-from benchmarks.studies.box_loss import check
+from benchmarks.common.exact import check, truth
 
 peer._forward.configs = [triton.Config({"BLOCK": 32, "programs": 3})]
 peer._backward.configs = [triton.Config({"BLOCK": 32})]
@@ -114,10 +113,10 @@ cpu = torch.device("cpu")
 for pair in ("f32/f32", "f16/f32", "f32/u8", "f64/f64"):
     case = dense_case(pair, 333, cpu)
     for _ in range(2):  # the first launch must leave the tickets as it found them
-        check("dense", peer.dense_loss, case, case.layouts["dense"], truth(case))
+        check("dense", case.on(peer.dense_loss, "dense"), case, truth(case))
 case = seed_case("f32/f32", cpu, shape=(17, 12))
-check("padded", peer.padded_loss, case, case.layouts["padded"], truth(case))
-check("lengths", peer.lengths_loss, case, case.layouts["lengths"], truth(case))
+check("padded", case.on(peer.padded_loss, "padded"), case, truth(case))
+check("lengths", case.on(peer.lengths_loss, "lengths"), case, truth(case))
 print("all agree")
 """
 

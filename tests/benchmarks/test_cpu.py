@@ -14,12 +14,12 @@ pytest.importorskip("boxloss.torch")
 from boxloss.torch import box_loss, giou_loss
 
 from benchmarks.common.cases import dense_case
-from benchmarks.common.exact import truth
+from benchmarks.common.exact import check, truth
 from benchmarks.common.losses import Loss
 from benchmarks.runner.agreement import DisagreementError
 from benchmarks.runner.run import BOTH, FORWARD
 from benchmarks.studies import cpu
-from benchmarks.studies.box_loss import boxloss, check
+from benchmarks.studies.box_loss import boxloss
 
 
 def test_limits_leave_no_byte_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,9 +57,9 @@ def test_each_loss_is_held_against_the_oracle(
         return box_loss(pred, target, "siou")
 
     expected = cpu.oracle_truth(case, loss)
-    check("siou", loss, case, case.layouts["dense"], expected)
+    check("siou", case.on(loss, "dense"), case, expected)
     with pytest.raises(DisagreementError, match="siou: "):
-        check("siou", lambda *boxes: wrong(loss(*boxes)), case, case.layouts["dense"], expected)
+        check("siou", case.on(lambda *boxes: wrong(loss(*boxes)), "dense"), case, expected)
 
 
 def test_what_is_not_masked_leaks_and_is_found_out() -> None:
@@ -71,6 +71,6 @@ def test_what_is_not_masked_leaks_and_is_found_out() -> None:
         return giou_loss(pred, target)
 
     right: Loss = boxloss("mask").load(case)
-    check("right", right, case, case.layouts["mask"], expected)
+    check("right", case.on(right, "mask"), case, expected)
     with pytest.raises(DisagreementError):
-        check("ignoring", ignoring, case, case.layouts["mask"], expected)
+        check("ignoring", case.on(ignoring, "mask"), case, expected)

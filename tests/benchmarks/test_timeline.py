@@ -16,6 +16,7 @@ pytest.importorskip("boxloss.torch")
 pytest.importorskip("rich")
 
 from benchmarks.common.cases import seed_case
+from benchmarks.common.exact import check, truth
 from benchmarks.runner.agreement import DisagreementError
 from benchmarks.runner.results import Results
 from benchmarks.runner.run import FORWARD, Run
@@ -30,7 +31,6 @@ from benchmarks.studies.timeline import (
     SYNCHRONIZATION,
     WARM_UPS,
     backward_parts,
-    check,
     losses_of,
     ranges,
     record_trace,
@@ -129,7 +129,8 @@ def test_what_is_measured_comes_after_a_rest(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_wrong_loss_is_refused() -> None:
     case = seed_case(DTYPES, torch.device("cpu"), (32, 32))
     losses = losses_of(case)
-    check(losses, case)
+    for name, loss in losses.items():
+        check(name, loss, case, truth(case))
     right = losses[OURS]
     with pytest.raises(DisagreementError, match="wrong: loss"):
-        check({"wrong": lambda: right() * (1 + 2**-8)}, case)
+        check("wrong", lambda: right() * (1 + 2**-8), case, truth(case))

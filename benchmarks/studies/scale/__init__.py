@@ -21,18 +21,9 @@ from boxloss.torch import giou_loss
 from torch import Tensor
 
 from ...common.cases import SEED_SHAPE, Case, dtypes_of, near, ragged_case, seed_case, true_boxes
-from ...common.exact import EPS_SHIFT, truth
+from ...common.exact import check, loss_allowed, sum_truth, truth
 from ...common.losses import giou, masked_loss
-from ...runner.agreement import (
-    GRADIENT_ROUNDINGS,
-    LOSS_ROUNDINGS,
-    UNIT,
-    Truth,
-    compare,
-    rounding_to,
-    steepness,
-    sum_roundings,
-)
+from ...runner.agreement import Truth, compare
 from ...runner.results import Row
 from ...runner.run import BOTH, FORWARD, Run, UnavailableError
 
@@ -243,13 +234,7 @@ SAMPLE = 2**16  # boxes at the beginning, in the middle and at the end, whose gr
 def check_ragged(case: Case, losses: dict[str, Callable[[], Tensor]]) -> dict[str, float]:
     """The losses' errors, or DisagreementError."""
     expected = truth(case)
-    found = {}
-    for name, loss in losses.items():
-        value = loss()
-        (gradient,) = torch.autograd.grad(value, case.pred)
-        compare(name, value, gradient, expected, case.name)
-        found[name] = abs(value.item() - expected.loss)
-    return found
+    return {name: check(name, loss, case, expected) for name, loss in losses.items()}
 
 
 def check_dense(
@@ -277,11 +262,6 @@ def exact_sum(pred: Tensor, target: Tensor) -> float:
     return total.item()
 
 
-def loss_allowed(boxes: int) -> float:
-    """Between a mean loss and the exact one."""
-    return 2 * (LOSS_ROUNDINGS + sum_roundings(boxes)) * UNIT + EPS_SHIFT  # a loss is at most 2
-
-
 def samples(boxes: int) -> list[slice]:
     """Each once: of few boxes they are the same."""
     size = min(SAMPLE, boxes)
@@ -291,11 +271,8 @@ def samples(boxes: int) -> list[slice]:
 
 def _truth(pred: Tensor, target: Tensor, boxes: int, exact: float) -> Truth:
     """Of the loss of all boxes, with the gradient of these."""
-    guesses, truths = pred.double().requires_grad_(), target.double()
-    (gradient,) = torch.autograd.grad((1 - giou(guesses, truths)).sum() / boxes, guesses)
-    steepest = steepness(guesses, truths)[:, None] / boxes
-    allowed = (GRADIENT_ROUNDINGS * UNIT + 5 * EPS_SHIFT) * steepest
-    return Truth(exact, loss_allowed(boxes), gradient, allowed + rounding_to(pred.dtype, gradient))
+    _, *gradients = sum_truth(pred, target, boxes)
+    return Truth(exact, loss_allowed(boxes), *gradients)
 
 
 # --- Measuring ---
@@ -326,7 +303,6 @@ def measure(run: Run) -> None:
     if "several" in run.options.parts:
         ranks.measure_ranks(run, sizes)
         model.record_cluster(run)
-    run.show({"sweep": "model"})
 
 
 def measure_job(run: Run, job: Job) -> None:

@@ -63,11 +63,12 @@ def record_lines(run: Run) -> None:
                 wanted = {"sweep": "pairs", "variant": "boxloss", "quantity": clock, **shared}
                 line = line_of(run.results.having(wanted))
                 if line:
-                    about = {"sweep": "model", **shared, "clock": clock, "variant": "boxloss"}
-                    record_line(run, about, line)
+                    about = {"sweep": "model", **shared, "clock": clock}
+                    record_line(run, about | {"variant": "boxloss"}, line)
                     if line.per_byte:  # so many boxes cost as much as the launch
                         balance = line.fixed / line.per_byte / bytes_of_box(dtypes)[measured]
-                        run.record(about, "balance", "pairs", balance)
+                        run.record(about | {"variant": "boxloss"}, "balance", "pairs", balance)
+                    run.show(about)
 
 
 def record_line(run: Run, about: Row, line: Line) -> None:
@@ -86,8 +87,10 @@ def record_cluster(run: Run) -> None:
     step = line_of(run.results.having({"sweep": "ranks", "variant": STEP, **here}))
     if collective is None or step is None:
         return
-    record_line(run, {"sweep": "model", "ranks": ranks, "variant": "all-reduce"}, collective)
-    record_line(run, {"sweep": "model", "ranks": ranks, "variant": STEP}, step)
+    model = {"sweep": "model", "ranks": ranks}
+    record_line(run, model | {"variant": "all-reduce"}, collective)
+    record_line(run, model | {"variant": STEP}, step)
+    run.show(model)
     own = step.microseconds(CLUSTER_BOXES * bytes_of_box(PAIR)[BOTH])
     for gpus in CLUSTER:
         about = {"sweep": "cluster", "gpus": gpus}
@@ -100,6 +103,7 @@ def record_cluster(run: Run) -> None:
                 time = all_reduce_microseconds(collective, ranks, row["bytes"], gpus)
                 name = gradients_of(row["bytes"] // 4)
                 run.record(about | {"variant": name}, "modelled", "µs", time)
+        run.show(about)
 
 
 def all_reduce_microseconds(measured: Line, with_ranks: int, moved: float, ranks: int) -> float:

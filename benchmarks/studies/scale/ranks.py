@@ -21,11 +21,12 @@ from torch import Tensor, distributed
 from torch.multiprocessing import get_context
 from torch.multiprocessing.spawn import spawn
 
+from ...common.exact import loss_allowed
 from ...runner.agreement import UNIT, DisagreementError
 from ...runner.clocks import WARM_UPS, Call, Calls, Samples, wait
 from ...runner.results import Row
 from ...runner.run import Run, gradient
-from . import Sizes, bytes_of_box, dense_pairs, exact_sum, loss_allowed
+from . import Sizes, bytes_of_box, dense_pairs, exact_sum
 
 PAIR = "f32/f32"
 COUNT = "all-reduce of the count"
