@@ -27,28 +27,32 @@ from ..runner.counts import operator_bytes, peak_bytes_on
 from ..runner.run import BOTH, Row, Run
 from . import box_loss
 from .box_loss import Variant, boxloss, columns, load_right
+from .precision import (
+    JITTER,
+    PICTURE,
+    ROUNDING,
+    SIDES,
+    PairLoss,
+    corners,
+    evaluate,
+    from_corners,
+    unit,
+)
 
 # --- Errors: of boxes that are kept in a dtype, and of what is computed with them ---
-
-PairLoss = Callable[[Tensor, Tensor], Tensor]  # (n, 4) predictions and true boxes -> (n) losses
-Result = tuple[Tensor, Tensor]  # losses and gradients of the pairs, in float64
 
 ERROR_PAIRS = {
     "xyxy": ("bf16/f32", "f16/f32", "bf16/bf16", "f32/u8"),
     "cxcywh": ("bf16/f32", "f16/f32"),
 }
-SIDES = (4, 8, 16, 32, 64, 128, 256, 512)  # pixels
 LONGEST = 5 / 4  # of the side
-PICTURE, LARGEST_U8 = 1024, 255  # pixels
-JITTER = 0.1  # of the side
+LARGEST_U8 = 255  # pixels
 COUNT, QUICK_COUNT = 4096, 128  # boxes of each side
-HALF = (torch.float16, torch.bfloat16)  # what autocast knows
 
 BOXLOSS = "boxloss"
 STORING = "storing"
 USUAL = "usual code"
 WRAPPING = "usual code, areas in uint8"
-ROUNDING = "rounding the exact gradient"
 LOSS_ERROR, GRADIENT_ERROR = "loss error", "gradient error"  # relative, of the median pair
 
 
@@ -85,7 +89,7 @@ def exact_boxes(
     first = first * (picture - sides)
     truths = torch.cat([first, first + sides], dim=1)
     jitter = JITTER * side * torch.randn(truths.shape, generator=generator, dtype=truths.dtype)
-    pred, target = (_from_corners(each, box_format) for each in (truths + jitter, truths))
+    pred, target = (from_corners(each, box_format) for each in (truths + jitter, truths))
     return pred.to(device), target.to(device)
 
 
@@ -120,19 +124,9 @@ def stored(boxes: Tensor, dtype: torch.dtype) -> Tensor:
     return (boxes if dtype.is_floating_point else boxes.round()).to(dtype)
 
 
-def evaluate(loss: PairLoss, pred: Tensor, target: Tensor, scale: float) -> Result:
-    """The losses, and the gradient by pred of their sum times `scale`, as a GradScaler's:
-    gradients are about 1, which half dtypes hold best."""
-    leaf = pred.detach().requires_grad_()
-    with torch.autocast(pred.device.type, pred.dtype, enabled=pred.dtype in HALF):
-        losses = loss(leaf, target)
-    (gradient,) = torch.autograd.grad(losses, leaf, torch.full_like(losses, scale))
-    return losses.detach().double(), gradient.double()
-
-
 def usual_loss(box_format: str, pred: Tensor, target: Tensor) -> Tensor:
     """Corners, sides and areas in the dtypes that the boxes have."""
-    return 1 - giou(_corners(pred, box_format), _corners(target, box_format))
+    return 1 - giou(corners(pred, box_format), corners(target, box_format))
 
 
 def boxloss_of(box_format: Any) -> PairLoss:
@@ -153,26 +147,6 @@ def relative(result: Tensor, exact: Tensor) -> Tensor:
     )
     errors = torch.where(differences == 0, 0.0, differences / sizes)
     return errors.nan_to_num(nan=torch.inf, posinf=torch.inf).quantile(0.5, interpolation="higher")
-
-
-def unit(box_format: str) -> int:
-    """Pixels in the format's unit."""
-    return PICTURE if box_format == "cxcywh" else 1
-
-
-def _corners(boxes: Tensor, box_format: str) -> Tensor:
-    """In pixels."""
-    if box_format == "xyxy":
-        return boxes
-    centres, sides = (boxes * PICTURE).chunk(2, dim=1)
-    return torch.cat([centres - sides / 2, centres + sides / 2], dim=1)
-
-
-def _from_corners(boxes: Tensor, box_format: str) -> Tensor:
-    if box_format == "xyxy":
-        return boxes
-    first, last = boxes.chunk(2, dim=1)
-    return torch.cat([(first + last) / 2, last - first], dim=1) / PICTURE
 
 
 # --- Times and bytes: boxes as they are, and cast first ---

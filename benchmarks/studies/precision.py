@@ -132,12 +132,12 @@ def make_pairs(
     while sum(len(pred) for pred, _ in found) < count:
         truth = _true_boxes(side, count, generator)
         jitter = JITTER * side * torch.randn(truth.shape, generator=generator, dtype=truth.dtype)
-        pred = _from_corners(truth + jitter, box_format).to(dtype)
+        pred = from_corners(truth + jitter, box_format).to(dtype)
         rounded = corners(pred.double(), box_format)
         # Drawn again: boxes that rounding nearly closes, and common edges, where losses have kinks.
         usable = _sides(rounded) >= _sides(truth) / 2
         usable = usable.all(dim=1) & (rounded != truth).all(dim=1)
-        found.append((pred[usable], _from_corners(truth, box_format).float()[usable]))
+        found.append((pred[usable], from_corners(truth, box_format).float()[usable]))
     pred, target = (torch.cat(each)[:count].to(device) for each in zip(*found, strict=True))
     return Pairs(pred, target, side / unit(box_format))
 
@@ -156,7 +156,7 @@ def unit(box_format: str) -> int:
     return PICTURE if box_format == "cxcywh" else 1
 
 
-def _from_corners(boxes: Tensor, box_format: str) -> Tensor:
+def from_corners(boxes: Tensor, box_format: str) -> Tensor:
     if box_format == "xyxy":
         return boxes
     centres = (boxes[:, :2] + boxes[:, 2:]) / 2
@@ -199,7 +199,8 @@ def exact(loss: PairLoss, pairs: Pairs) -> Result:
 
 
 def evaluate(loss: PairLoss, pred: Tensor, target: Tensor, scale: float) -> Result:
-    """The losses, and the gradient by pred of their sum times `scale`."""
+    """The losses, and the gradient by pred of their sum times `scale`; of half predictions under
+    autocast."""
     leaf = pred.detach().requires_grad_()
     half = pred.dtype in DTYPES.values()
     with torch.autocast(pred.device.type, pred.dtype, enabled=half):
