@@ -7,9 +7,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -53,11 +54,19 @@ class UnavailableError(Exception):
     """Says why a variant cannot run here."""
 
 
-class Variant(Protocol[Case_contra, Loaded_co]):
-    @property
-    def slow_to_start(self) -> bool: ...  # left out by --quick
+class Loadable(Protocol[Case_contra, Loaded_co]):
     @property
     def load(self) -> Callable[[Case_contra], Loaded_co]: ...  # raises UnavailableError
+    @property
+    def slow_to_start(self) -> bool: ...  # left out by --quick
+
+
+@dataclass(frozen=True)
+class Variant(Generic[Case, Loaded]):
+    """All that many a study has of one: the least that is Loadable."""
+
+    load: Callable[[Case], Loaded]
+    slow_to_start: bool = False
 
 
 class Run:
@@ -87,7 +96,7 @@ class Run:
             torch.compiler.reset()  # past a few shapes torch.compile would quietly run eagerly
             yield load()
 
-    def load(self, variants: Mapping[str, Variant[Case, Loaded]], case: Case) -> dict[str, Loaded]:
+    def load(self, variants: Mapping[str, Loadable[Case, Loaded]], case: Case) -> dict[str, Loaded]:
         """Those that can run here."""
         available = {}
         for name, variant in variants.items():

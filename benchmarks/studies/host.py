@@ -8,8 +8,6 @@ compiler; --quick leaves it out. On the CPU a call's time has the arithmetic of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,7 +19,7 @@ from ..common.cases import Case, dense_case
 from ..common.losses import Loss
 from ..common.nothing import load_nothing
 from ..runner.clocks import Calls, host_samples
-from ..runner.run import BOTH, FORWARD, Run, backward
+from ..runner.run import BOTH, FORWARD, Run, Variant, backward
 
 
 class Nothing(torch.autograd.Function):
@@ -37,13 +35,7 @@ class Nothing(torch.autograd.Function):
         return torch.empty_like(ctx.saved_tensors[0]), None
 
 
-@dataclass(frozen=True)
-class Variant:
-    load: Callable[[Case], Loss]
-    slow_to_start: bool = False
-
-
-VARIANTS = {
+VARIANTS: dict[str, Variant[Case, Loss]] = {
     "nothing, in C++": Variant(lambda _: load_nothing(), slow_to_start=True),
     "nothing, in Python": Variant(lambda _: Nothing.apply),
     "boxloss": Variant(lambda _: giou_loss),

@@ -30,7 +30,7 @@ from ..common.losses import scipy_assignment, transformers_loss
 from ..runner.agreement import LOSS_ROUNDINGS, UNIT, DisagreementError
 from ..runner.clocks import Call, Calls
 from ..runner.counts import counts_on
-from ..runner.run import Row, Run, UnavailableError
+from ..runner.run import Row, Run, UnavailableError, Variant
 from .matched_pairs import corners, drawn_boxes, giou_of, iou_and_union, predictions, relative
 
 # --- Cases: predictions of all layers, and the true boxes of each image ---
@@ -280,12 +280,6 @@ class Costs:
     block: Callable[[Any, int, int], Tensor]  # of layer and image: (queries, true boxes)
 
 
-@dataclass(frozen=True)
-class Variant:
-    load: Callable[[Case], Costs]  # raises UnavailableError
-    slow_to_start: bool = False  # left out by --quick
-
-
 def load_boxloss(case: Case) -> Costs:
     cost = case.cost
     formats: dict[str, Any] = {
@@ -347,7 +341,7 @@ def load_original_costs(case: Case) -> Costs:
     )
 
 
-def variants(kind: str) -> dict[str, Variant]:
+def variants(kind: str) -> dict[str, Variant[Case, Costs]]:
     """The first is what ratios are taken to."""
     either = {
         "boxloss": Variant(load_boxloss),

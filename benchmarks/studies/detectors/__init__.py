@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -24,18 +23,12 @@ import torch
 
 from ...runner.clocks import Call, Calls
 from ...runner.counts import counts_on
-from ...runner.run import Run, UnavailableError
+from ...runner.run import Run, UnavailableError, Variant
 from . import agreement
 from .cases import MATCHER_AND_BOXES, PARTS, QUICK_SHAPES, SHAPES, Case, make_case
 from .criteria import Operators, Step, fused_operators, our_step, own_step, plain_operators
 
 # --- Variants ---
-
-
-@dataclass(frozen=True)
-class Variant:
-    load: Callable[[Case], Step]  # raises UnavailableError
-    slow_to_start: bool = False  # left out by --quick
 
 
 def load_boxloss(case: Case) -> Step:
@@ -58,7 +51,7 @@ def load_compiled(case: Case, operators: Callable[..., Operators]) -> Step:
 
 
 # The first is what ratios are taken to.
-VARIANTS = {
+VARIANTS: dict[str, Variant[Case, Step]] = {
     "boxloss": Variant(load_boxloss),
     "boxloss, compiled": Variant(partial(load_compiled, operators=fused_operators), True),
     "torch.compile": Variant(partial(load_compiled, operators=plain_operators), True),
