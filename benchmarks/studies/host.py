@@ -16,6 +16,7 @@ from boxloss.torch import box_loss, giou_loss
 from torch import Tensor
 
 from ..common.cases import Case, dense_case
+from ..common.exact import check, truth
 from ..common.losses import Loss
 from ..common.nothing import load_nothing
 from ..runner.clocks import Calls, host_samples
@@ -49,8 +50,11 @@ NO_GRAD = f"{FORWARD}, no_grad"
 
 def measure(run: Run) -> None:
     case = dense_case("f32/f32", BOXES, run.device)
-    pred, (target,) = case.pred, case.layouts["dense"]
-    losses = {name: partial(loss, pred, target) for name, loss in run.load(VARIANTS, case).items()}
+    pred, expected = case.pred, truth(case)
+    losses = {name: case.on(loss, "dense") for name, loss in run.load(VARIANTS, case).items()}
+    for name, loss in losses.items():
+        if name.startswith("boxloss"):
+            check(name, loss, case, expected)
     empty = partial(torch.empty, (), dtype=pred.dtype, device=pred.device)
     forward: Calls = {**losses}
     both: Calls = {name: partial(backward, pred, loss) for name, loss in losses.items()}

@@ -124,7 +124,6 @@ def status(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Status:
                 "losses": losses[is_new],
                 "implementations": ["cpu/reference"],
                 "capability": "baseline",
-                "machine": {},
             }
 
         monkeypatch.setattr(compare.Build, "ask", ask)
