@@ -69,9 +69,8 @@ class Case:
     # What loops over layers or images take: indices of pred's dimensions, and rows of target.
     loops: tuple[tuple[Tensor, ...], ...] = ()
     matches: Matches | None = None
-    counts: tuple[int, ...] = ()
-    forward_bytes: int | None = None
-    backward_bytes: int | None = None
+    counts: tuple[int, ...] = ()  # true boxes of each image
+    moved: dict[str, int] | None = None  # the least bytes of each pass
 
     @property
     def pairs(self) -> int:
@@ -80,13 +79,6 @@ class Case:
     @property
     def columns(self) -> Row:
         return {"case": self.kind, "shape": self.shape, "pairs": self.pairs, "dtypes": self.pair}
-
-    @property
-    def moved(self) -> dict[str, int] | None:
-        """The least bytes of each pass."""
-        if self.forward_bytes is None or self.backward_bytes is None:
-            return None
-        return {FORWARD: self.forward_bytes, BOTH: self.forward_bytes + self.backward_bytes}
 
     @property
     def name(self) -> str:
@@ -162,8 +154,7 @@ def gather_case(rows: int, pairs: int, device: torch.device, seed: int = 0) -> C
         target_index,
         "xyxy",
         eps=0,
-        forward_bytes=read,
-        backward_bytes=read + pred.nbytes,
+        moved={FORWARD: read, BOTH: 2 * read + pred.nbytes},
     )
 
 
@@ -438,7 +429,7 @@ def limits(case: Case, measured: str) -> dict[str, Call]:
         gather()
         return torch.zeros_like(pred).index_add_(0, index, guesses)
 
-    return {GATHER: gather if measured == "forward" else gather_and_add}
+    return {GATHER: gather if measured == FORWARD else gather_and_add}
 
 
 # --- Agreement: total, gradient and IoU, beside the vectorized formula in fp64 ---

@@ -94,6 +94,7 @@ def test_a_table_of_ratios_of_spread_and_of_another_unit(tool: Any) -> None:
         ("from AP50 on, 53.0 µs<!--= min -->", None),
         ("54.0 µs<!--= detr; forward; boxloss -->", "54.0 is 53.0 in m/two.json"),
         ("3.8 µs<!--= detr; forward; eager -->", "3.8 is 3,813.0 in m/two.json"),
+        ("53.0 µs<!--= detr; forward; eager; boxloss -->", "two values of variant"),
         ("53.0 µs<!--= detr; boxloss -->", "2 rows, where one"),
         ("53.0 µs<!--= detr; sideways -->", "'sideways' is in 0 columns"),
         ("53.0 µs<!-- m/three.json; detr -->", "there is no benchmarks/results/m/three.json"),
