@@ -12,6 +12,8 @@ import torch
 from boxloss.torch import collate_padded, collate_ragged
 from torch import Tensor
 
+from ..runner.run import BOTH, FORWARD
+
 DTYPES = {
     "f64": torch.float64,
     "f32": torch.float32,
@@ -40,7 +42,6 @@ class Case:
     counted: Tensor  # (images, slots) or (boxes): the pairs that count
     boxes: int  # their number
     forward_bytes: int  # the least that a forward must read, knowing nothing but pred and target
-    backward_bytes: int  # the same, and the gradient that it writes
 
     @property
     def name(self) -> str:
@@ -48,6 +49,11 @@ class Case:
             return f"dense, {self.boxes:,} boxes, {self.pair}"
         images, slots, _ = self.pred.shape
         return f"{self.kind}, {images} x {slots:,} slots, {self.boxes:,} boxes, {self.pair}"
+
+    @property
+    def moved(self) -> dict[str, int]:
+        """The least bytes of each pass: backward reads all again, and writes the gradient."""
+        return {FORWARD: self.forward_bytes, BOTH: 2 * self.forward_bytes + self.pred.nbytes}
 
     def on(self, loss: Callable[..., Tensor], layout: str) -> Callable[[], Tensor]:
         """The loss of these boxes, laid out so."""
@@ -92,7 +98,6 @@ def ragged_case(
         each.to(device) for each in (target, lengths, flat, offsets, counted)
     )
     leaf = pred.to(device, pred_dtype).requires_grad_()
-    forward_bytes = target.nbytes + len(truths) * 4 * leaf.element_size()
     return Case(
         kind,
         pair,
@@ -105,8 +110,7 @@ def ragged_case(
         },
         counted,
         len(truths),
-        forward_bytes,
-        forward_bytes + leaf.nbytes,
+        target.nbytes + len(truths) * 4 * leaf.element_size(),
     )
 
 
@@ -116,7 +120,6 @@ def dense_case(pair: str, boxes: int, device: torch.device, seed: int = 0) -> Ca
     truths = true_boxes(boxes, generator)
     pred = near(truths, generator).to(pred_dtype).requires_grad_()
     target = truths.to(target_dtype)
-    forward_bytes = pred.nbytes + target.nbytes
     return Case(
         "dense",
         pair,
@@ -124,8 +127,7 @@ def dense_case(pair: str, boxes: int, device: torch.device, seed: int = 0) -> Ca
         {"dense": (target,)},
         torch.ones(boxes, dtype=torch.bool, device=device),
         boxes,
-        forward_bytes,
-        forward_bytes + pred.nbytes,
+        pred.nbytes + target.nbytes,
     )
 
 

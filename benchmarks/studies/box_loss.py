@@ -40,7 +40,7 @@ from ..common.losses import (
 )
 from ..runner.agreement import Truth
 from ..runner.clocks import Call, Calls
-from ..runner.run import BOTH, FORWARD, Row, Run, UnavailableError
+from ..runner.run import FORWARD, Row, Run, UnavailableError
 
 # --- Variants: each takes predictions and what its layout holds, and returns the mean loss ---
 
@@ -170,7 +170,7 @@ EMPTY, COPY, SUM = "empty kernel", "copy", "sum"
 def limits(case: Case, measured: str) -> Calls:
     """The least a launch costs, and the usual ways to move as many bytes."""
     calls: Calls = {}
-    device, moved = case.pred.device, moved_bytes(case)[measured]
+    device, moved = case.pred.device, case.moved[measured]
     if device.type == "cuda":
         with suppress(UnavailableError):  # said already, of Triton's loss
             calls[EMPTY] = triton_kernels().nothing
@@ -186,11 +186,6 @@ def _copy(source: Tensor, target: Tensor) -> None:
     # In pieces: one memcpy of more than a gigabyte runs at two thirds of the speed in a graph.
     for piece, into in zip(source.split(2**26), target.split(2**26), strict=True):
         into.copy_(piece)
-
-
-def moved_bytes(case: Case) -> dict[str, int]:
-    """The least, in each pass."""
-    return {FORWARD: case.forward_bytes, BOTH: case.forward_bytes + case.backward_bytes}
 
 
 # --- Measuring ---
@@ -216,7 +211,7 @@ def measure(run: Run) -> None:
             case.pred,
             ("wall", "host", "gpu"),
             partial(limits, case),
-            moved_bytes(case),
+            case.moved,
             changed=lambda name, call, found=found: found[name].choosing(call),
         )
 

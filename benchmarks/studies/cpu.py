@@ -36,7 +36,6 @@ from .box_loss import (
     dense_loss,
     load_dense_torchvision,
     load_right,
-    moved_bytes,
     variants,
 )
 
@@ -112,7 +111,6 @@ def retinanet_case(images: int, anchors: int, foreground: float) -> Case:
         mask,
         count,
         read,
-        read + pred.nbytes,
     )
 
 
@@ -210,7 +208,7 @@ def measure(run: Run) -> None:
             case.pred,
             ("wall",),
             setting.limits,
-            moved_bytes(case) if setting.kind == "dense" else None,
+            case.moved if setting.kind == "dense" else None,
             changed=lambda name, call, found=found: found[name].choosing(call),
         )
 

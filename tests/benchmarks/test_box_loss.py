@@ -18,7 +18,7 @@ from benchmarks.common.exact import check, truth
 from benchmarks.common.losses import Loss, UnavailableError, giou
 from benchmarks.runner.agreement import DisagreementError
 from benchmarks.runner.run import BOTH, FORWARD
-from benchmarks.studies.box_loss import dense_loss, moved_bytes, variants
+from benchmarks.studies.box_loss import dense_loss, variants
 
 CPU = torch.device("cpu")
 CASES = [
@@ -94,7 +94,7 @@ def test_an_implementation_is_chosen_while_it_is_timed() -> None:
     [("f32/f32", 32, 80), ("bf16/u8", 12, 32), ("bf16/bf16", 16, 40), ("f64/f64", 64, 160)],
 )
 def test_bytes_of_a_pair(pair: str, forward: int, both: int) -> None:
-    moved = moved_bytes(dense_case(pair, 10, CPU))
+    moved = dense_case(pair, 10, CPU).moved
     assert moved == {FORWARD: 10 * forward, BOTH: 10 * both}
 
 
