@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Says which machine and which versions made a figure. Shared by all benchmarks."""
+"""Which machine and which versions made a figure."""
 
 from __future__ import annotations
 

@@ -103,16 +103,16 @@ def parse(name: str, study: ModuleType, arguments: list[str]) -> argparse.Namesp
         "--json",
         type=Path,
         metavar="FILE",
-        help="write what is measured; into one that is there, too",
+        help="write what is measured; a file that is there keeps its other rows",
     )
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="leave out what FILE has of this commit and machine",
+        help="with --json: skip what FILE already has of this commit and machine",
     )
     parser.add_argument("--pictures", type=Path, metavar="DIR", help="draw them there")
     parser.add_argument(
-        "--redraw", type=Path, metavar="FILE", help="nothing but the pictures of it"
+        "--redraw", type=Path, metavar="FILE", help="measure nothing, draw its pictures"
     )
     if hasattr(study, "add_options"):
         study.add_options(parser)

@@ -43,12 +43,13 @@ class Results:
     rows: list[Row] = field(default_factory=list)
 
     def add(self, row: Row) -> None:
-        """In place of an earlier run's."""
+        """Replaces the row that differs in its figures alone, if there is one."""
         key = _key(row)
         self.rows = [each for each in self.rows if _key(each) != key]
         self.rows.append(row)
 
     def having(self, columns: Mapping[str, Any]) -> Iterator[Row]:
+        """The rows with these values, whatever other columns they have."""
         return (row for row in self.rows if columns.items() <= row.items())
 
     @property
@@ -63,7 +64,8 @@ class Results:
         return pandas.DataFrame(self.rows)
 
     def write(self, path: Path) -> None:
-        """The rows that share their other columns stand together under these."""
+        """Rows that share all columns but OWN are a group, which has these once. A run of which no
+        row is left is dropped, unless it is the last."""
         kept = sorted({row["run"] for row in self.rows} | {len(self.runs) - 1})
         groups: dict[str, list[str]] = {}
         for row in self.rows:

@@ -119,7 +119,7 @@ class Run:
     # --- Measuring ---
 
     def has(self, **columns: Any) -> bool:
-        """Whether an earlier run has measured it; with --resume, on this commit and machine."""
+        """Whether --resume finds it: measured on this commit and machine by an earlier run."""
         return any(row["run"] in self._kept for row in self.results.having(columns))
 
     def time(
@@ -194,7 +194,7 @@ class Run:
         samples: Sequence[float] | float,
         scale: float = 1.0,
     ) -> None:
-        """A row, and everything so far in the file: a long run that is cut short keeps it."""
+        """Adds a row, and writes all rows so far: a long run that is cut short keeps them."""
         of = [float(samples)] if isinstance(samples, int | float) else list(samples)
         self.results.add(
             columns
@@ -240,8 +240,8 @@ class Run:
         variants: Sequence[str] | None = None,
         ratios: Sequence[str] | None = None,
     ) -> None:
-        """What was recorded of just these columns, a variant in each line; `ratios` to the first
-        one's of these quantities, by default of all."""
+        """Prints the rows that have these columns and no others, a variant in each line, with
+        `ratios` to the first variant for these quantities, by default for all."""
         from .tables import table
 
         chosen = [
