@@ -216,6 +216,7 @@ class Run:
                     self.record(columns | {"variant": name}, *COUNTS[quantity], value)
             except UnavailableError as reason:
                 self.skip(f"{name}, counts", str(reason))
+        self.show(columns)
 
     def count_passes(
         self,
@@ -227,12 +228,9 @@ class Run:
     ) -> None:
         """`count`, as `time_passes`."""
         for each in PASSES:
-            about = columns | {"pass": each}
+            calls = _calls(losses, each, partial(gradient, leaf)) | limits(each)
             with torch.set_grad_enabled(each == BOTH):
-                self.count(
-                    about, _calls(losses, each, partial(gradient, leaf)) | limits(each), counts
-                )
-            self.show(about)
+                self.count(columns | {"pass": each}, calls, counts)
 
     def show(
         self,
@@ -261,6 +259,14 @@ def _calls(
     if measured == FORWARD:
         return dict(losses)
     return {name: partial(both, loss) for name, loss in losses.items()}
+
+
+def compile_now(call: Call) -> None:
+    """By a first call of what torch.compile gave; UnavailableError if it fails."""
+    try:
+        call()
+    except RuntimeError as error:
+        raise UnavailableError(f"cannot be compiled: {str(error).splitlines()[0]}") from error
 
 
 def backward(leaf: Tensor, loss: Callable[[], Tensor]) -> None:

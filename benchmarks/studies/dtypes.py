@@ -171,6 +171,7 @@ def measure(run: Run) -> None:
         losses = load_right(run, variants(case), case, lambda _, right=expected: right)
         del expected  # large
         run.time_passes(columns(case), losses, case.pred, ("stream", "gpu"))
+        # Times may come after these counts: on a GPU they need no profiler.
         run.count_passes(columns(case), losses, case.pred, partial(bytes_of, case))
 
 

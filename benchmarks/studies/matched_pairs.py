@@ -36,7 +36,7 @@ from ..runner.agreement import (
 )
 from ..runner.clocks import Call
 from ..runner.counts import counts
-from ..runner.run import BOTH, FORWARD, Row, Run, UnavailableError
+from ..runner.run import BOTH, FORWARD, Row, Run, UnavailableError, compile_now
 
 # --- Cases: the pairs that a matcher leaves behind ---
 
@@ -331,10 +331,7 @@ def load_compiled(case: Case, mode: str | None = None) -> PairLoss:
         return compiled(pred)
 
     loss: PairLoss = step if mode else compiled
-    try:
-        torch.autograd.grad(loss(case.pred).total, case.pred)
-    except RuntimeError as error:
-        raise UnavailableError(f"cannot be compiled: {str(error).splitlines()[0]}") from error
+    compile_now(lambda: torch.autograd.grad(loss(case.pred).total, case.pred))
     return loss
 
 

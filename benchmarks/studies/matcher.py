@@ -30,7 +30,7 @@ from ..common.losses import scipy_assignment, transformers_loss
 from ..runner.agreement import LOSS_ROUNDINGS, UNIT, DisagreementError
 from ..runner.clocks import Call, Calls
 from ..runner.counts import counts_on
-from ..runner.run import Row, Run, UnavailableError, Variant
+from ..runner.run import Row, Run, UnavailableError, Variant, compile_now
 from .matched_pairs import corners, drawn_boxes, giou_of, iou_and_union, predictions, relative
 
 # --- Cases: predictions of all layers, and the true boxes of each image ---
@@ -325,10 +325,7 @@ def load_compiled(case: Case) -> Costs:
     # A function of its own: what is compiled for one case is not looked through in another.
     compiled = torch.compile(lambda *values: padded_cost(*values), dynamic=False)
     costs = load_padded(case, True, compiled)
-    try:
-        costs.call()
-    except RuntimeError as error:
-        raise UnavailableError(f"cannot be compiled: {str(error).splitlines()[0]}") from error
+    compile_now(costs.call)
     return costs
 
 
@@ -628,7 +625,6 @@ def measure(run: Run) -> None:
         costs = run.load(variants(case.kind), case)
         columns = case.columns | {"pass": "cost"}
         run.count(columns, _calls(costs), partial(_counts, run.device))
-        run.show(columns)
 
 
 def cases(run: Run) -> dict[str, Callable[[], Case]]:

@@ -23,7 +23,7 @@ import torch
 
 from ...runner.clocks import Call, Calls
 from ...runner.counts import counts_on
-from ...runner.run import Run, UnavailableError, Variant
+from ...runner.run import Run, UnavailableError, Variant, compile_now
 from . import agreement
 from .cases import MATCHER_AND_BOXES, PARTS, QUICK_SHAPES, SHAPES, Case, make_case
 from .criteria import Operators, Step, fused_operators, our_step, own_step, plain_operators
@@ -43,10 +43,7 @@ def load_compiled(case: Case, operators: Callable[..., Operators]) -> Step:
     """For these very shapes. What is awaited, or is for the host, stands between the graphs."""
     step = our_step(case, operators(case.counts, compiled=True))
     compiled = torch.compile(lambda: step(), dynamic=False)
-    try:
-        case.gradients(compiled())
-    except RuntimeError as error:
-        raise UnavailableError(f"cannot be compiled: {str(error).splitlines()[0]}") from error
+    compile_now(partial(_call, case, compiled))
     return compiled
 
 
@@ -84,7 +81,6 @@ def measure(run: Run) -> None:
     for case in run.each(found):
         calls = calls_of(case, run.load(VARIANTS, case))
         run.count(case.columns, calls, partial(_counts, run.device))
-        run.show(case.columns)
 
 
 def chosen_cases(run: Run) -> dict[str, Callable[[], Case]]:
