@@ -54,8 +54,8 @@ class Results:
 
     @property
     def machine(self) -> dict[str, str]:
-        """Of the last run."""
-        machine: dict[str, str] = self.runs[-1]["machine"]
+        """Of the last run that has rows."""
+        machine: dict[str, str] = self.runs[max(row["run"] for row in self.rows)]["machine"]
         return machine
 
     def frame(self) -> DataFrame:
