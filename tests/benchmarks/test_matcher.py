@@ -19,12 +19,33 @@ pytest.importorskip("scipy")
 
 from benchmarks.runner.agreement import DisagreementError
 from benchmarks.runner.run import UnavailableError
-from benchmarks.studies import matcher
+from benchmarks.studies import matched_pairs, matcher
 from benchmarks.studies.matcher import Case, check, check_best, check_same, make_case, truths
 
 CPU = torch.device("cpu")
 CASES = {kind: make_case(kind, shape, CPU) for kind, shape in matcher.QUICK_SHAPES.items()}
 MATCHED = [kind for kind in CASES if kind not in matcher.WRITING]
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda total, iou: (1.0001 * total, iou), "wrong: loss"),
+        (lambda total, iou: ((total + total.detach()) / 2, iou), "wrong: gradient"),
+        (lambda total, iou: (total, iou + 1e-4), "wrong: IoU is off by"),
+        (lambda total, iou: (total, iou[:1]), "wrong: IoU is missing or of another shape"),
+    ],
+)
+def test_a_wrong_loss_of_matched_pairs_is_refused(
+    change: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], complaint: str
+) -> None:
+    case = matched_pairs.detr_case("detr", 2, 3, 20, 5, "f32/f32", CPU)
+    right, expected = matched_pairs.load_boxloss(case), matched_pairs.truth(case)
+    matched_pairs.check("right", right, case, expected)
+    with pytest.raises(DisagreementError, match=complaint):
+        matched_pairs.check(
+            "wrong", lambda pred: matched_pairs.Result(*change(*right(pred))), case, expected
+        )
 
 
 @pytest.mark.parametrize("kind", ["detr", "rtdetr", "assigner"])
@@ -53,7 +74,7 @@ def _one_off(block: Tensor) -> Tensor:
     ],
 )
 @pytest.mark.parametrize("kind", CASES)
-def test_a_wrong_variant_is_refused(
+def test_a_wrong_cost_is_refused(
     kind: str, change: Callable[[Tensor], Tensor], complaint: str
 ) -> None:
     case = CASES[kind]
