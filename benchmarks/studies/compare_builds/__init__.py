@@ -79,6 +79,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs", type=int, default=7, help="processes of each build for the times; 0: no times"
     )
+    parser.add_argument(
+        "--show", type=int, default=6, help="differences of each implementation to print"
+    )
 
 
 def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
@@ -110,7 +113,7 @@ def measure(run: Run) -> bool:
         told = [(each.name, each.told(excused)) for each in compared]
         run.say(f"{sum(len(found) for _, found in told)} results are {words}")
         for name, found in told:
-            for problem, result, text, _ in found:
+            for problem, result, text, _ in found[: options.show]:
                 line = f"  {name}: {problem}: {result}: {text}"
                 run.console.print(line, soft_wrap=True, markup=False)
     is_same = not in_old_only and not any(each.told(excused=False) for each in compared)
