@@ -119,13 +119,15 @@ def parse(name: str, study: ModuleType, arguments: list[str]) -> argparse.Namesp
     options = parser.parse_args(arguments)
     if options.redraw and not options.pictures:
         parser.error("--redraw: --pictures says where to")
+    if options.redraw and not options.redraw.exists():
+        parser.error(f"--redraw: there is no file '{options.redraw}'")
     if options.pictures and not options.pictures.is_dir():
         parser.error(f"--pictures: there is no directory '{options.pictures}'")
     if options.pictures and not hasattr(study, "PICTURES"):
         parser.error(f"--pictures: {name} has none")
     for file in (options.json, options.redraw):
-        if file and file.exists() and (of := read_results(file).study) != name:
-            parser.error(f"'{file}' has the results of {of}")
+        if file and file.exists() and (of := study_of(file)) != name:
+            parser.error(f"'{file}' has the results of {of}, not of {name}")
     if options.redraw:  # which needs no device
         return options
     options.device = chosen_device(parser, options.device, getattr(study, "DEVICES", ()))
@@ -137,6 +139,13 @@ def parse(name: str, study: ModuleType, arguments: list[str]) -> argparse.Namesp
     if hasattr(study, "check_options"):
         study.check_options(parser, options)
     return options
+
+
+def study_of(file: Path) -> str:
+    try:
+        return read_results(file).study
+    except (KeyError, TypeError, ValueError):
+        return "no study"
 
 
 def chosen_device(

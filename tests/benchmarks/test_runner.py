@@ -150,6 +150,7 @@ def test_a_variant_that_cannot_run_is_skipped_once_aloud(
         (["--pictures", "."], "--pictures: two has none"),
         (["--resume"], "--resume: --json says of what"),
         (["--redraw", "two.json"], "--redraw: --pictures says where to"),
+        (["--redraw", "no.json", "--pictures", "."], "--redraw: there is no file 'no.json'"),
     ],
 )
 def test_a_wrong_option_says_what_is_allowed(
@@ -166,9 +167,12 @@ def test_a_file_of_another_study_is_refused(
 ) -> None:
     study.PICTURES = {}  # type: ignore[attr-defined]
     Results("other", [{}]).write(tmp_path / "other.json")
-    with pytest.raises(SystemExit):
-        program.main(["two", *arguments, str(tmp_path / "other.json")])
-    assert "other.json' has the results of other" in capsys.readouterr().err
+    (tmp_path / "odd.json").write_text('{"command": "?"}')
+    for file, study_in_it in (("other.json", "other"), ("odd.json", "no study")):
+        with pytest.raises(SystemExit):
+            program.main(["two", *arguments, str(tmp_path / file)])
+        expected = f"{file}' has the results of {study_in_it}, not of two"
+        assert expected in capsys.readouterr().err
 
 
 def test_a_study_that_needs_a_gpu_says_so(
