@@ -15,12 +15,12 @@ from ..runner.agreement import (
     UNIT,
     Truth,
     compare,
+    giou_sum,
     rounding_to,
-    steepness,
     sum_roundings,
 )
 from .cases import SHORTEST_SIDE, Case
-from .losses import EPS, giou
+from .losses import EPS
 
 # Some variants add an eps of 1e-7 to both denominators, others clamp them at EPS. No union is below
 # the smallest true box: a clamp does nothing, and adding shifts each of the two quotients, at most
@@ -39,13 +39,9 @@ def truth(case: Case) -> Truth:
 def sum_truth(
     pred: Tensor, target: Tensor, boxes: int, unit: float = UNIT
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The sum of these pairs' losses over `boxes`, which may be more, its gradient, and how far a
-    correct one may be from that."""
-    guesses, truths = pred.double().requires_grad_(), target.double()
-    loss = (1 - giou(guesses, truths)).sum() / boxes
-    (gradient,) = torch.autograd.grad(loss, guesses)
+    """`giou_sum`, with how far a correct gradient may be from it in place of the steepness."""
+    loss, gradient, steepest = giou_sum(pred, target, boxes)
     # These roundings are of side / U, and terms add up to 5 of it.
-    steepest = steepness(guesses, truths)[:, None] / boxes
     allowed = (GRADIENT_ROUNDINGS * unit + 5 * EPS_SHIFT) * steepest
     # The gradient is rounded once more, to the predictions' dtype.
     return loss, gradient, allowed + rounding_to(pred.dtype, gradient)

@@ -62,16 +62,22 @@ def rounding_to(dtype: torch.dtype, exact: Tensor) -> Tensor:
     return limits.eps / 2 * exact.abs().clamp(min=limits.smallest_normal)
 
 
+def giou_sum(pred: Tensor, target: Tensor, boxes: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The sum of these pairs' losses over `boxes`, which may be more, its gradient, and the
+    steepness (n, 1) of each pair's; in fp64."""
+    guesses, truths = pred.double().requires_grad_(), target.double()
+    loss = (1 - giou(guesses, truths)).sum() / boxes
+    (gradient,) = torch.autograd.grad(loss, guesses)
+    return loss, gradient, steepness(guesses, truths)[:, None] / boxes
+
+
 def mean_giou_truth(pred: Tensor, rows: Tensor, truths: Tensor) -> Truth:
     """Of the mean of 1 - GIoU over these rows of all predictions (..., 4), each with its row of
     `truths`; on the CPU."""
-    guesses = pred.reshape(-1, 4)[rows].double().requires_grad_()
     count = max(len(truths), 1)
-    loss = (1 - giou(guesses, truths.double())).sum() / count
-    (gradient,) = torch.autograd.grad(loss, guesses)
+    loss, gradient, steepest = giou_sum(pred.reshape(-1, 4)[rows], truths, count)
     # A loss is at most 2; a sum of n terms has n - 1 roundings in any order, the division one.
     loss_allowed = 2 * (LOSS_ROUNDINGS + count) * UNIT
-    steepest = steepness(guesses, truths.double())[:, None] / count
     allowed = GRADIENT_ROUNDINGS * UNIT * steepest + rounding_to(pred.dtype, gradient)
     spread = torch.zeros(2, pred.numel() // 4, 4, dtype=torch.float64)
     spread[:, rows] = torch.stack([gradient, allowed])  # exactly 0 in all other rows
