@@ -137,9 +137,9 @@ class Run:
         on_gpu = self.device.type == "cuda"
         chosen = [each for each in clocks if on_gpu or each not in ("gpu", "host")] or clocks
         # All or none: --resume would take one clock for all of them.
-        sampled = {clock: self._samples(clock, calls, captured) for clock in chosen}
-        for clock, samples in sampled.items():
-            self.record_samples(columns, clock, samples)
+        self.record_samples(
+            columns, {clock: self._samples(clock, calls, captured) for clock in chosen}
+        )
         self.show(columns)
 
     def _samples(self, clock: str, calls: Calls, captured: Calls | None) -> Samples:
@@ -150,9 +150,11 @@ class Run:
             self.skip(f"{name}, GPU time", reason)
         return samples
 
-    def record_samples(self, columns: Row, clock: str, samples: Samples) -> None:
-        for name, seconds in samples.items():
-            self.record(columns | {"variant": name}, clock, "µs", seconds, 1e6)
+    def record_samples(self, columns: Row, by_clock: Mapping[str, Samples]) -> None:
+        for clock, samples in by_clock.items():
+            for name, seconds in samples.items():
+                self._add(columns | {"variant": name}, clock, "µs", seconds, 1e6)
+        self._write()
 
     def time_passes(
         self,
@@ -195,6 +197,17 @@ class Run:
         scale: float = 1.0,
     ) -> None:
         """Adds a row, and writes all rows so far: a long run that is cut short keeps them."""
+        self._add(columns, quantity, unit, samples, scale)
+        self._write()
+
+    def _add(
+        self,
+        columns: Row,
+        quantity: str,
+        unit: str,
+        samples: Sequence[float] | float,
+        scale: float = 1.0,
+    ) -> None:
         of = [float(samples)] if isinstance(samples, int | float) else list(samples)
         self.results.add(
             columns
@@ -202,6 +215,8 @@ class Run:
             | summary(of, scale)
             | {"run": len(self.results.runs) - 1}
         )
+
+    def _write(self) -> None:
         if self._json:
             self.results.write(self._json)
 
@@ -213,9 +228,10 @@ class Run:
         for name, call in calls.items():
             try:
                 for quantity, value in counts(name, call).items():
-                    self.record(columns | {"variant": name}, *COUNTS[quantity], value)
+                    self._add(columns | {"variant": name}, *COUNTS[quantity], value)
             except UnavailableError as reason:
                 self.skip(f"{name}, counts", str(reason))
+        self._write()
         self.show(columns)
 
     def count_passes(

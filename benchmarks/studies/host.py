@@ -66,5 +66,5 @@ def measure(run: Run) -> None:
         about = {"pass": measured, "boxes": BOXES}
         with torch.set_grad_enabled(measured != NO_GRAD):
             samples = host_samples(calls, run.device, run.effort, CALLS_AHEAD)
-        run.record_samples(about, "host", samples)
+        run.record_samples(about, {"host": samples})
         run.show(about)

@@ -65,7 +65,7 @@ def measure(run: Run) -> None:
         run.skip(NOTHING, str(reason))
     rested = {name: loss for name, loss in losses.items() if name != LOOP}
     for each, samples in rested_samples(rested, case.pred, 10 if run.quick else 100).items():
-        run.record_samples({"pass": each}, RESTED, samples)
+        run.record_samples({"pass": each}, {RESTED: samples})
         run.show({"pass": each})
     # All times are taken: a profiler slows down what comes after it.
     for name, loss in losses.items():

@@ -74,7 +74,7 @@ def measure_ranks(run: Run, sizes: Sizes) -> None:
                 if isinstance(found, DisagreementError):
                     raise found
                 columns, samples = found
-                run.record_samples({"ranks": ranks} | columns, "wall", samples)
+                run.record_samples({"ranks": ranks} | columns, {"wall": samples})
                 run.show({"ranks": ranks} | columns)
 
 
