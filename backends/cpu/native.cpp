@@ -44,18 +44,21 @@ void backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
 }
 
 }  // namespace
+
 Implementation cpu::native() {
-  return {"cpu/native",
-          Device::kCpu,
-          100,
-          kLosses,
-          kPairings,
-          kExtras,
-          kClassTerms,
-          workspace_bytes,
-          forward,
-          backward,
-          native::matching_cost};
+  Implementation self;
+  self.name = "cpu/native";
+  self.priority = 100;
+  self.box_loss.losses = kLosses;
+  self.box_loss.pairings = kPairings;
+  self.box_loss.extras = kExtras;
+  self.box_loss.workspace_bytes = workspace_bytes;
+  self.box_loss.forward = forward;
+  self.box_loss.backward = backward;
+  self.matching_cost.losses = kLosses;
+  self.matching_cost.class_terms = kClassTerms;
+  self.matching_cost.run = native::matching_cost;
+  return self;
 }
 
 }  // namespace boxloss

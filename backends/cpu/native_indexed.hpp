@@ -79,6 +79,7 @@ template <class C>
 void forward(const LossProblem& p, const Indexed& pairing, const LossOutputs& outputs,
              const Execution& execution) {
   auto* const partials = static_cast<LossesPartial*>(execution.workspace);
+  const bool is_reduced = p.reduction != Reduction::kNone;
   const std::int64_t parts_of_set = tasks_for(pairing.pairs);
   const std::int64_t parts = pairing.sets * parts_of_set;
   const std::int64_t parts_of_task = std::max<std::int64_t>(kSlotsPerTask / pairing.pairs, 1);
@@ -92,7 +93,7 @@ void forward(const LossProblem& p, const Indexed& pairing, const LossOutputs& ou
       const std::int64_t begin = set * pairing.pairs + first;
       tile.sum = {};
       loop.run({begin, begin + std::min(kSlotsPerTask, pairing.pairs - first)}, tile);
-      partials[part] = tile.sum;
+      if (is_reduced) partials[part] = tile.sum;
     }
   });
   write_totals<C>(p, outputs, partials, parts_of_set);

@@ -20,15 +20,10 @@ template <class C>
 class QueryTile {
  public:
   QueryTile(const CostProblem& p, const CostArgs<AnyFormula, C>& args)
-      : a_(args),
-        queries_(p.pred),
-        columns_(p.target),
-        scores_(p.scores.data, p.scores.dtype),
-        log_sum_exps_(args.log_sum_exp.data, args.log_sum_exp.dtype) {
+      : a_(args), queries_(p.pred), columns_(p.target), scores_(p.scores.data, p.scores.dtype) {
     // For terms that are left out.
     std::fill_n(losses_.values, kTilePairs, C(1));
     std::fill_n(l1_.values, kTilePairs, C(0));
-    std::fill_n(zeros_.values, kTilePairs, C(0));
   }
 
   /// The entries of tile `index` of all blocks' tiles.
@@ -41,10 +36,6 @@ class QueryTile {
     const std::int64_t first = block_ * pred.image_stride + begin_ * pred.slot_stride;
     values_ = queries_.read({first, pred.slot_stride, nullptr}, count_);
     corners_ = queries_.corners(values_, count_);
-    log_sum_exp_ = zeros_.values;  // of logarithms of probabilities
-    if (log_sum_exps_.is_given()) {
-      log_sum_exp_ = log_sum_exps_.read({block_ * a_.queries + begin_, 1, nullptr}, count_);
-    }
     const std::int64_t b = a_.image_of(block_);
     const ImageSlots own = a_.owners.image(b);
     const RowRange all = a_.owners.rows(b);
@@ -83,7 +74,7 @@ class QueryTile {
     const std::int64_t first = first_score(a_, block_, begin_) + score;
     const C* const scores = scores_.read({first, a_.score_query_stride, nullptr}, count_);
     if (a_.class_term == ClassTerm::kGiven) return scores;
-    vector_code<C>().class_costs(a_.class_term, a_.focal, scores, log_sum_exp_, count_, terms);
+    vector_code<C>().class_costs(a_.class_term, a_.focal, scores, count_, terms);
     return terms;
   }
 
@@ -91,9 +82,9 @@ class QueryTile {
   std::int64_t block_ = 0, begin_ = 0;
   int count_ = 0;
   BoxReader<C> queries_, columns_;
-  RowReader<C, 1> scores_, log_sum_exps_;
-  const C *values_ = nullptr, *corners_ = nullptr, *log_sum_exp_ = nullptr;
-  Rows<C, 1> losses_, l1_, zeros_, class_terms_;
+  RowReader<C, 1> scores_;
+  const C *values_ = nullptr, *corners_ = nullptr;
+  Rows<C, 1> losses_, l1_, class_terms_;
   Rows<float, 1> entries_;
 };
 

@@ -195,6 +195,7 @@ template <class C, class Pairing>
 void forward(const LossProblem& p, const Pairing& pairing, const LossOutputs& outputs,
              const Execution& execution) {
   auto* const partials = static_cast<LossesPartial*>(execution.workspace);
+  const bool is_reduced = p.reduction != Reduction::kNone;
   const std::int64_t parts = tasks_for(slots_of(p));
   // A task takes several parts with little in them, since waking a thread takes a while.
   const std::int64_t tasks =
@@ -204,7 +205,7 @@ void forward(const LossProblem& p, const Pairing& pairing, const LossOutputs& ou
     for (std::int64_t part = own.begin; part < own.end; ++part) {
       TileForward<C> tile(p, outputs);
       SlotLoop<C, TileForward<C>>(p, tile).run(pairing, part);
-      partials[part] = tile.sum;
+      if (is_reduced) partials[part] = tile.sum;
     }
   });
   write_totals<C>(p, outputs, partials, parts);

@@ -266,18 +266,20 @@ void backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
 }  // namespace
 
 Implementation cpu::reference() {
-  return {"cpu/reference",
-          Device::kCpu,
-          0,
-          kLosses,
-          {Pairing::Kind::kDense, Pairing::Kind::kZeroPadded, Pairing::Kind::kLengths,
-           Pairing::Kind::kMask, Pairing::Kind::kOffsets, Pairing::Kind::kIndexed},
-          kExtras,
-          kClassTerms,
-          [](const LossProblem&) { return std::size_t{0}; },
-          forward,
-          backward,
-          reference::matching_cost};
+  Implementation self;
+  self.name = "cpu/reference";
+  self.box_loss.losses = kLosses;
+  self.box_loss.pairings = {Pairing::Kind::kDense,   Pairing::Kind::kZeroPadded,
+                            Pairing::Kind::kLengths, Pairing::Kind::kMask,
+                            Pairing::Kind::kOffsets, Pairing::Kind::kIndexed};
+  self.box_loss.extras = kExtras;
+  self.box_loss.workspace_bytes = [](const LossProblem&) { return std::size_t{0}; };
+  self.box_loss.forward = forward;
+  self.box_loss.backward = backward;
+  self.matching_cost.losses = kLosses;
+  self.matching_cost.class_terms = kClassTerms;
+  self.matching_cost.run = reference::matching_cost;
+  return self;
 }
 
 }  // namespace boxloss

@@ -46,9 +46,7 @@ double class_term(const CostProblem& p, std::int64_t layer, std::int64_t image, 
   const double x =
       scores.get<double>(block * p.scores.block_stride + query * p.scores.query_stride + label);
   if (p.class_term == ClassTerm::kSoftmax) {
-    const Elements<Any> sums{p.log_sum_exp.data, p.log_sum_exp.dtype};
-    const double sum = sums.data == nullptr ? 0 : sums.get<double>(block * p.pred.slots + query);
-    return -std::exp(std::min(x - sum, 0.0));  // above 0 by rounding alone; NaN stays
+    return -std::exp(std::min(x, 0.0));  // above 0 by rounding alone; NaN stays
   }
   const double is_class = 1 / (1 + std::exp(-x)), is_not = 1 / (1 + std::exp(x));
   if (p.class_term == ClassTerm::kSigmoid) return -is_class;

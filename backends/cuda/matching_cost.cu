@@ -19,7 +19,6 @@ constexpr int kQueriesAtOnce = kThreads / kLanes;
 template <class C>
 struct CostTile {
   CostBox<C> queries[kMostQueries];
-  C log_sum_exps[kMostQueries];
 };
 
 template <bool kPlain, class F, class C>
@@ -37,7 +36,6 @@ __global__ void __launch_bounds__(kThreads)
     const int own_query = static_cast<int>(threadIdx.x);
     if (own_query < queries) {
       shared.queries[own_query] = cost_box<C>(a.pred, block, begin + own_query);
-      shared.log_sum_exps[own_query] = log_sum_exp_of(a, block, begin + own_query);
     }
     __syncthreads();
     const std::int64_t b = a.image_of(block);
@@ -69,7 +67,7 @@ __global__ void __launch_bounds__(kThreads)
       std::int64_t at = first_score(a, block, begin + first_query) + score;
 #pragma unroll 1
       for (int q = first_query; q < queries; q += kQueriesAtOnce, entry += stride) {
-        const C class_term = class_term_of(a, score_at(a, at), shared.log_sum_exps[q]);
+        const C class_term = class_term_of(a, score_at(a, at));
         *entry = entry_of<kPlain>(a, shared.queries[q], column, class_term);
         at += kQueriesAtOnce * a.score_query_stride;
       }

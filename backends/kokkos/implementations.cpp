@@ -14,15 +14,32 @@ std::size_t workspace_bytes(const LossProblem&) { return kokkos::kWorkspaceBytes
 }  // namespace
 
 std::vector<Implementation> kokkos::implementations() {
-  std::vector<Implementation> all = {{"cpu/kokkos", Device::kCpu, 50, kLosses, kPairings, kExtras,
-                                      kClassTerms, workspace_bytes, forward_on_host,
-                                      backward_on_host, matching_cost_on_host}};
+  Implementation host;
+  host.name = "cpu/kokkos";
+  host.priority = 50;
+  host.box_loss.losses = kLosses;
+  host.box_loss.pairings = kPairings;
+  host.box_loss.extras = kExtras;
+  host.box_loss.workspace_bytes = workspace_bytes;
+  host.box_loss.forward = forward_on_host;
+  host.box_loss.backward = backward_on_host;
+  host.matching_cost.losses = kLosses;
+  host.matching_cost.class_terms = kClassTerms;
+  host.matching_cost.run = matching_cost_on_host;
+  std::vector<Implementation> all = {host};
+#if defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP)
+  Implementation device = host;
 #if defined(KOKKOS_ENABLE_CUDA)
-  all.push_back({"cuda/kokkos", Device::kCuda, 50, kLosses, kPairings, kExtras, kClassTerms,
-                 workspace_bytes, forward_on_device, backward_on_device, matching_cost_on_device});
-#elif defined(KOKKOS_ENABLE_HIP)
-  all.push_back({"hip/kokkos", Device::kHip, 50, kLosses, kPairings, kExtras, kClassTerms,
-                 workspace_bytes, forward_on_device, backward_on_device, matching_cost_on_device});
+  device.name = "cuda/kokkos";
+  device.device = Device::kCuda;
+#else
+  device.name = "hip/kokkos";
+  device.device = Device::kHip;
+#endif
+  device.box_loss.forward = forward_on_device;
+  device.box_loss.backward = backward_on_device;
+  device.matching_cost.run = matching_cost_on_device;
+  all.push_back(device);
 #endif
   return all;
 }

@@ -30,7 +30,6 @@ struct CostArgs {
   std::int64_t score_block_stride, score_query_stride;
   std::int64_t classes;
   Indices labels;
-  Elements<Any> log_sum_exp;
   Offsets owners;  ///< of columns
   std::int64_t blocks, queries, columns;
   float* cost;
@@ -67,7 +66,6 @@ CostArgs<F, C> cost_args(const F& formula, const CostProblem& p, float* cost) {
       p.scores.query_stride,
       p.classes,
       indices(p.labels),
-      {p.class_term == ClassTerm::kSoftmax ? p.log_sum_exp.data : nullptr, p.log_sum_exp.dtype},
       {cost_images(p), columns, columns, indices(p.offsets)},
       p.pred.images,
       p.pred.slots,
@@ -118,16 +116,9 @@ BOXLOSS_HOST_DEVICE C score_at(const CostArgs<F, C>& a, std::int64_t i) {
 }
 
 template <class F, class C>
-BOXLOSS_HOST_DEVICE C log_sum_exp_of(const CostArgs<F, C>& a, std::int64_t block,
-                                     std::int64_t query) {
-  if (a.log_sum_exp.data == nullptr) return C(0);
-  return a.log_sum_exp.template get<C>(block * a.queries + query);
-}
-
-template <class F, class C>
-BOXLOSS_HOST_DEVICE C class_term_of(const CostArgs<F, C>& a, C score, C log_sum_exp) {
+BOXLOSS_HOST_DEVICE C class_term_of(const CostArgs<F, C>& a, C score) {
   switch (static_cast<ClassTerm>(opaque(static_cast<int>(a.class_term)))) {
-    case ClassTerm::kSoftmax: return softmax_cost(score, log_sum_exp);
+    case ClassTerm::kSoftmax: return softmax_cost(score);
     case ClassTerm::kSigmoid: return sigmoid_cost(score);
     case ClassTerm::kFocal: return focal_cost(score, a.focal);
     default: return score;
@@ -168,7 +159,6 @@ BOXLOSS_HOST_DEVICE void cost_row(const CostArgs<F, C>& a, std::int64_t block, s
   const RowRange all = a.owners.rows(b);
   float* const row = a.row(block, q);
   const CostBox<C> query = cost_box<C>(a.pred, block, q);
-  const C log_sum_exp = log_sum_exp_of(a, block, q);
   const std::int64_t scores = first_score(a, block, q);
   for (std::int64_t t = all.begin + lane; t < all.end; t += lanes) {
     if (t < own.row || t >= own.row + own.count) {
@@ -176,8 +166,7 @@ BOXLOSS_HOST_DEVICE void cost_row(const CostArgs<F, C>& a, std::int64_t block, s
       continue;
     }
     const std::int64_t at = score_of_column(a, t);
-    const C class_term =
-        at == kNoScore ? C(0) : class_term_of(a, score_at(a, scores + at), log_sum_exp);
+    const C class_term = at == kNoScore ? C(0) : class_term_of(a, score_at(a, scores + at));
     row[t] = entry_of(a, query, cost_box<C>(a.target, 0, t), class_term);
   }
 }

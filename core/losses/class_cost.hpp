@@ -6,15 +6,14 @@
 #include "math/functions.hpp"
 #include "math/host_device.hpp"
 
-/// A matcher's cost of a class, given a query's logit of it.
+/// A matcher's cost of a class, given a query's score of it: a logit but for softmax.
 namespace boxloss {
 
-/// DETR's -softmax(logits)[class] (Carion et al., ECCV 2020), where `log_sum_exp` is of all logits
-/// of the query.
+/// DETR's -softmax(logits)[class] (Carion et al., ECCV 2020), from the logarithm of the softmax.
 template <class T>
-BOXLOSS_HOST_DEVICE T softmax_cost(const T& logit, const T& log_sum_exp) {
-  const T difference = logit - log_sum_exp;
-  return -exp(select(difference > T(0), T(0), difference));  // above 0 by rounding alone
+BOXLOSS_HOST_DEVICE T softmax_cost(const T& log_probability) {
+  // Above 0 by rounding alone.
+  return -exp(select(log_probability > T(0), T(0), log_probability));
 }
 
 /// p = sigmoid(logit) and 1 - p, each to full precision.

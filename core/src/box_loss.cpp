@@ -7,7 +7,7 @@
 #include <iterator>
 #include <limits>
 
-#include "pairings/indexed.hpp"
+#include "pairings/no_slots.hpp"
 #include "src/checks.hpp"
 
 namespace boxloss {
@@ -70,33 +70,33 @@ void check_pairing(const LossProblem& p) {
         p.pred.slots, ", 4); they must be equal");
 }
 
-void check_problem(const Implementation& implementation, const LossProblem& p) {
-  check_served(implementation, p.device, p.loss);
-  check_dtype(implementation.pairings.contains(p.pairing.kind), implementation.name,
+/// Gives the problem back.
+const LossProblem& checked(const Implementation& implementation, const LossProblem& p) {
+  const LossFunctions& served = implementation.box_loss;
+  check_served(implementation, "box_loss", served.forward != nullptr, p.device, p.loss,
+               served.losses);
+  check_dtype(served.pairings.contains(p.pairing.kind), implementation.name,
               " does not serve the pairing ", name_of(p.pairing.kind));
   check_boxes("pred", p.pred);
   check_boxes("target", p.target);
   check_floating("pred", p.pred.dtype);
   check_pairing(p);
-  if (p.weight.data != nullptr) {
-    check_floating("weight", p.weight.dtype);
-    check_aligned("weight", p.weight.data, p.weight.dtype);
-  }
+  if (p.weight.data != nullptr) check_floating("weight", p.weight.dtype);
   check_eps(p.eps, compute_dtype(p));
   if (p.normalizer.data != nullptr) {
     check(p.reduction == Reduction::kMean, "normalizer needs reduction mean");
     const DType d = p.normalizer.dtype;
     check_dtype(d == DType::kF64 || d == DType::kF32 || d == DType::kI64 || d == DType::kI32,
                 "normalizer is ", name_of(d), "; it must be float64, float32, int64 or int32");
-    check_aligned("normalizer", p.normalizer.data, d);
   }
   check(p.normalizer_stride == 0 || p.normalizer_stride == 1, "normalizer_stride is ",
         p.normalizer_stride, "; it must be 0 or 1");
+  return p;
 }
 
 void check_extra(const Implementation& implementation, Extra extra, const void* array) {
-  check_dtype(array == nullptr || implementation.extras.contains(extra), implementation.name,
-              " does not serve the output ", name_of(extra));
+  check_dtype(array == nullptr || implementation.box_loss.extras.contains(extra),
+              implementation.name, " does not serve the output ", name_of(extra));
 }
 
 void check_l1(const Implementation& implementation, const LossProblem& p, const char* name,
@@ -179,35 +179,50 @@ void flatten(BoxView& boxes) {
   boxes.images = 1;
 }
 
+/// A gradient's strides without those that nothing uses.
+GradView with_used_strides(GradView grad, const LossProblem& p) {
+  const bool is_list = p.pairing.kind == Pairing::Kind::kOffsets;
+  if (p.reduction != Reduction::kNone) grad.slot_stride = 0;  // of one value, or one for each set
+  if (is_list || (p.reduction != Reduction::kNone && !is_indexed(p))) grad.image_stride = 0;
+  return grad;
+}
+
 /// Merges images that follow each other without a gap into one, so that loops need no division. Not
-/// with lengths and offsets, which are given by image.
-LossProblem flattened(const LossProblem& problem, GradOutputs& grads) {
-  LossProblem p = problem;
-  const Pairing::Kind kind = p.pairing.kind;
-  for (GradView* const grad : {&grads.loss, &grads.l1}) {
-    if (p.reduction != Reduction::kNone) {
-      grad->slot_stride = 0;  // of one value, or one for each set
-      if (kind != Pairing::Kind::kIndexed) grad->image_stride = 0;
-    }
-    if (kind == Pairing::Kind::kOffsets) grad->image_stride = 0;  // one list
+/// with lengths and offsets, which are given by image. Each list of an indexed pairing on its own.
+LossProblem flattened(LossProblem p) {
+  switch (p.pairing.kind) {
+    case Pairing::Kind::kOffsets: p.target.image_stride = 0; return p;
+    case Pairing::Kind::kLengths: return p;
+    case Pairing::Kind::kIndexed:
+      for (BoxView* const boxes : {&p.pred, &p.target}) {
+        if (is_one_image(*boxes, boxes->slots)) flatten(*boxes);
+      }
+      return p;
+    default: break;
   }
-  if (kind == Pairing::Kind::kOffsets) p.target.image_stride = 0;
-  if (kind == Pairing::Kind::kLengths || kind == Pairing::Kind::kOffsets) return p;
-  if (kind == Pairing::Kind::kIndexed) {  // each a list of its own; sets stay
-    for (BoxView* const boxes : {&p.pred, &p.target}) {
-      if (is_one_image(*boxes, boxes->slots)) flatten(*boxes);
-    }
-    return p;
+  if (is_one_image(p.pred, p.pred.slots) && is_one_image(p.target, p.pred.slots)) {
+    flatten(p.pred);
+    flatten(p.target);
   }
-  const std::int64_t slots = p.pred.slots;
-  if (!is_one_image(p.pred, slots) || !is_one_image(p.target, slots) ||
-      !is_one_image(grads.loss, slots) || !is_one_image(grads.l1, slots)) {
-    return p;
-  }
-  flatten(p.pred);
-  flatten(p.target);
-  make_one_image(grads.loss, slots);
-  make_one_image(grads.l1, slots);
+  return p;
+}
+
+/// Checks the pointers against those that the plan was made with. Without slots nothing is read,
+/// and all may be null.
+LossProblem with_arrays(LossProblem p, const LossArrays& arrays) {
+  const bool is_read = has_slots(p);
+  const auto set = [is_read](const char* name, auto& view, const void* data) {
+    if (is_read || data != nullptr) check_array(name, data, view.data != nullptr, view.dtype);
+    view.data = data;
+  };
+  set("pred", p.pred, arrays.pred);
+  set("target", p.target, arrays.target);
+  set("pred.rows", p.pred.rows, arrays.pred_rows);
+  set("target.rows", p.target.rows, arrays.target_rows);
+  set(p.pairing.data.data == nullptr ? "pairing" : name_of(p.pairing.kind), p.pairing.data,
+      arrays.pairing);
+  set("weight", p.weight, arrays.weight);
+  set("normalizer", p.normalizer, arrays.normalizer);
   return p;
 }
 
@@ -230,57 +245,86 @@ std::int64_t loss_sets(const LossProblem& problem) {
   return is_indexed(problem) ? problem.pairing.sets : 1;
 }
 
+LossArrays arrays_of(const LossProblem& p) {
+  return {p.pred.data,         p.target.data, p.pred.rows.data, p.target.rows.data,
+          p.pairing.data.data, p.weight.data, p.normalizer.data};
+}
+
+LossPlan::LossPlan(const Implementation& implementation, const LossProblem& problem)
+    : implementation_(&implementation),
+      problem_(checked(implementation, problem)),
+      flat_(flattened(problem)),
+      workspace_bytes_(0) {
+  if (problem.reduction == Reduction::kNone || !has_slots(flat_)) return;
+  workspace_bytes_ = implementation.box_loss.workspace_bytes(flat_);
+}
+
+void LossPlan::forward(const LossArrays& arrays, const LossOutputs& outputs,
+                       const Execution& execution) const {
+  const DType compute = compute_dtype(flat_);
+  check(outputs.loss != nullptr || has_no_loss(flat_), "outputs.loss is null");
+  check(outputs.scale != nullptr || loss_sets(flat_) == 0, "outputs.scale is null");
+  check_aligned("outputs.loss", outputs.loss, compute);
+  check_aligned("outputs.scale", outputs.scale, compute);
+  check_l1(*implementation_, flat_, "outputs.l1", outputs.l1);
+  check_extra(*implementation_, Extra::kIou, outputs.iou);
+  check_aligned("outputs.iou", outputs.iou, compute);
+  check_workspace(execution, workspace_bytes_);
+  implementation_->box_loss.forward(with_arrays(flat_, arrays), outputs, execution);
+}
+
+void LossPlan::backward(const LossArrays& arrays, const GradOutputs& grads, const void* scale,
+                        const LossGradients& gradients, const Execution& execution) const {
+  const DType compute = compute_dtype(problem_);
+  const bool has_grad = grads.loss.data != nullptr || grads.l1.data != nullptr;
+  check(has_grad || has_no_loss(problem_), "grads.loss.data and grads.l1.data are null");
+  check(scale != nullptr || loss_sets(problem_) == 0, "scale is null");
+  check_aligned("grads.loss", grads.loss.data, compute);
+  check_l1(*implementation_, problem_, "grads.l1", grads.l1.data);
+  check_aligned("scale", scale, compute);
+  check_dtype(gradients.target == nullptr || is_floating(problem_.target.dtype), "target is ",
+              name_of(problem_.target.dtype), ", which has no gradient");
+  check(gradients.weight == nullptr || problem_.weight.data != nullptr,
+        "gradients.weight is wanted, but the problem has no weight");
+  check_aligned("gradients.pred", gradients.pred, problem_.pred.dtype);
+  check_aligned("gradients.target", gradients.target, problem_.target.dtype);
+  check_aligned("gradients.weight", gradients.weight, problem_.weight.dtype);
+  check_added("gradients.pred", gradients.pred, problem_.pred);
+  check_added("gradients.target", gradients.target, problem_.target);
+  check_kept_strides("gradients.keeps_pred_strides", gradients.keeps_pred_strides, problem_,
+                     problem_.pred);
+  check_kept_strides("gradients.keeps_target_strides", gradients.keeps_target_strides, problem_,
+                     problem_.target);
+
+  GradOutputs used{with_used_strides(grads.loss, problem_), with_used_strides(grads.l1, problem_)};
+  const std::int64_t slots = problem_.pred.slots;
+  const bool merges = flat_.pred.images != problem_.pred.images && !is_indexed(problem_);
+  const bool grads_merge = is_one_image(used.loss, slots) && is_one_image(used.l1, slots);
+  if (merges && grads_merge) {
+    make_one_image(used.loss, slots);
+    make_one_image(used.l1, slots);
+  }
+  const LossProblem p = with_arrays(merges && !grads_merge ? problem_ : flat_, arrays);
+  LossGradients written = gradients;
+  if (is_contiguous(p.pred)) written.keeps_pred_strides = false;
+  if (is_contiguous(p.target)) written.keeps_target_strides = false;
+  implementation_->box_loss.backward(p, used, scale, written, execution);
+}
+
 std::size_t loss_workspace_bytes(const Implementation& implementation, const LossProblem& problem) {
-  check_problem(implementation, problem);
-  GradOutputs no_grads;
-  return implementation.workspace_bytes(flattened(problem, no_grads));
+  return LossPlan(implementation, problem).workspace_bytes();
 }
 
 void loss_forward(const Implementation& implementation, const LossProblem& problem,
                   const LossOutputs& outputs, const Execution& execution) {
-  check_problem(implementation, problem);
-  check(outputs.loss != nullptr || has_no_loss(problem), "outputs.loss is null");
-  check(outputs.scale != nullptr || loss_sets(problem) == 0, "outputs.scale is null");
-  check_aligned("outputs.loss", outputs.loss, compute_dtype(problem));
-  check_aligned("outputs.scale", outputs.scale, compute_dtype(problem));
-  check_l1(implementation, problem, "outputs.l1", outputs.l1);
-  check_extra(implementation, Extra::kIou, outputs.iou);
-  check_aligned("outputs.iou", outputs.iou, compute_dtype(problem));
-  GradOutputs no_grads;
-  const LossProblem flat = flattened(problem, no_grads);
-  check_workspace(execution, implementation.workspace_bytes(flat));
-  implementation.forward(flat, outputs, execution);
+  LossPlan(implementation, problem).forward(arrays_of(problem), outputs, execution);
 }
 
 void loss_backward(const Implementation& implementation, const LossProblem& problem,
                    const GradOutputs& grads, const void* scale, const LossGradients& gradients,
                    const Execution& execution) {
-  check_problem(implementation, problem);
-  const bool has_grad = grads.loss.data != nullptr || grads.l1.data != nullptr;
-  check(has_grad || has_no_loss(problem), "grads.loss.data and grads.l1.data are null");
-  check(scale != nullptr || loss_sets(problem) == 0, "scale is null");
-  check_aligned("grads.loss", grads.loss.data, compute_dtype(problem));
-  check_l1(implementation, problem, "grads.l1", grads.l1.data);
-  check_aligned("scale", scale, compute_dtype(problem));
-  check_dtype(gradients.target == nullptr || is_floating(problem.target.dtype), "target is ",
-              name_of(problem.target.dtype), ", which has no gradient");
-  check(gradients.weight == nullptr || problem.weight.data != nullptr,
-        "gradients.weight is wanted, but the problem has no weight");
-  check_aligned("gradients.pred", gradients.pred, problem.pred.dtype);
-  check_aligned("gradients.target", gradients.target, problem.target.dtype);
-  check_aligned("gradients.weight", gradients.weight, problem.weight.dtype);
-  check_added("gradients.pred", gradients.pred, problem.pred);
-  check_added("gradients.target", gradients.target, problem.target);
-  check_kept_strides("gradients.keeps_pred_strides", gradients.keeps_pred_strides, problem,
-                     problem.pred);
-  check_kept_strides("gradients.keeps_target_strides", gradients.keeps_target_strides, problem,
-                     problem.target);
-  GradOutputs flat_grads = grads;
-  const LossProblem flat = flattened(problem, flat_grads);
-  LossGradients flat_gradients = gradients;
-  if (is_contiguous(flat.pred)) flat_gradients.keeps_pred_strides = false;
-  if (is_contiguous(flat.target)) flat_gradients.keeps_target_strides = false;
-  implementation.backward(flat, flat_grads, scale, flat_gradients, execution);
+  LossPlan(implementation, problem)
+      .backward(arrays_of(problem), grads, scale, gradients, execution);
 }
 
 }  // namespace boxloss

@@ -12,6 +12,13 @@ void check_aligned(const char* name, const void* data, DType dtype) {
         " does not lie on a multiple of the ", size_of(dtype), " bytes of a ", name_of(dtype));
 }
 
+void check_array(const char* name, const void* data, bool is_given, DType dtype) {
+  check((data != nullptr) == is_given, name,
+        is_given ? " is null, but the plan was made with it"
+                 : " is given, but the plan was made without it");
+  check_aligned(name, data, dtype);
+}
+
 void check_boxes(const char* name, const BoxView& boxes) {
   check_dtype(size_of(boxes.dtype) != 0, name, ".dtype is not one of DType");
   check(boxes.images >= 0 && boxes.slots >= 0, name, " has a negative shape: ", boxes.images,
@@ -22,7 +29,6 @@ void check_boxes(const char* name, const BoxView& boxes) {
         " has a negative stride: ", boxes.image_stride, " by image, ", boxes.slot_stride,
         " by slot, ", boxes.coordinate_stride, " by coordinate");
   check(boxes.data != nullptr || boxes.images * boxes.slots == 0, name, ".data is null");
-  check_aligned(name, boxes.data, boxes.dtype);
 }
 
 void check_floating(const char* name, DType dtype) {
@@ -33,7 +39,6 @@ void check_floating(const char* name, DType dtype) {
 void check_indices(const char* name, const ArrayView& indices) {
   check_dtype(indices.dtype == DType::kI32 || indices.dtype == DType::kI64, name, " is ",
               name_of(indices.dtype), "; it must be int32 or int64");
-  check_aligned(name, indices.data, indices.dtype);
 }
 
 void check_eps(double eps, DType compute) {
@@ -43,16 +48,18 @@ void check_eps(double eps, DType compute) {
         name_of(compute));
 }
 
-void check_served(const Implementation& implementation, Device device, Loss loss) {
+void check_served(const Implementation& implementation, const char* operation, bool has_operation,
+                  Device device, Loss loss, Set<Loss> losses) {
+  check_dtype(has_operation, implementation.name, " does not serve ", operation);
   check(implementation.device == device, "the problem is on ", name_of(device), ", but ",
         implementation.name, " was asked to run it");
   // Names are listed only if the check fails.
   if (loss == Loss::kUnset) {
     throw InvalidArgument(message("loss is not set; it must be one of ", names_of(kLosses)));
   }
-  if (!implementation.losses.contains(loss)) {
+  if (!losses.contains(loss)) {
     throw Unsupported(message(implementation.name, " does not serve the loss '", name_of(loss),
-                              "', only ", names_of(implementation.losses)));
+                              "', only ", names_of(losses)));
   }
 }
 

@@ -28,6 +28,8 @@ void check_dtype(bool ok, const Parts&... parts) {
 /// The largest number of boxes, or of values computed from them, whose size in bytes still fits.
 constexpr std::int64_t kMostBoxes = std::numeric_limits<std::int64_t>::max() / 64;
 
+/// Of an array's pointer; `is_given` is what the plan was made for.
+void check_array(const char* name, const void* data, bool is_given, DType dtype);
 void check_aligned(const char* name, const void* data, DType dtype);
 void check_boxes(const char* name, const BoxView& boxes);
 void check_floating(const char* name, DType dtype);
@@ -36,7 +38,9 @@ void check_indices(const char* name, const ArrayView& indices);
 /// For a compute type.
 void check_eps(double eps, DType compute);
 
-/// Checks that the problem is on the implementation's device, and that it serves the loss.
-void check_served(const Implementation& implementation, Device device, Loss loss);
+/// Checks that the implementation has the operation, that the problem is on its device, and that
+/// the loss is among those it serves.
+void check_served(const Implementation& implementation, const char* operation, bool has_operation,
+                  Device device, Loss loss, Set<Loss> losses);
 
 }  // namespace boxloss

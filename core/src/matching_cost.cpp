@@ -48,7 +48,6 @@ void check_scores(const CostProblem& p) {
         " by query");
   const bool needs_data = !is_empty(p) && (p.class_term == ClassTerm::kGiven || p.classes > 0);
   check(scores.data != nullptr || !needs_data, "scores.data is null");
-  check_aligned("scores", scores.data, scores.dtype);
 }
 
 void check_labels(const CostProblem& p) {
@@ -60,13 +59,6 @@ void check_labels(const CostProblem& p) {
   check(p.classes >= 0, "classes is ", p.classes, "; it must not be negative");
   check(p.labels.data != nullptr || is_empty(p), "labels is null; it must point to (T) integers");
   check_indices("labels", p.labels);
-}
-
-void check_log_sum_exp(const CostProblem& p) {
-  if (p.class_term != ClassTerm::kSoftmax || p.log_sum_exp.data == nullptr) return;
-  check_dtype(p.log_sum_exp.dtype == DType::kF64 || p.log_sum_exp.dtype == DType::kF32,
-              "log_sum_exp is ", name_of(p.log_sum_exp.dtype), "; it must be float64 or float32");
-  check_aligned("log_sum_exp", p.log_sum_exp.data, p.log_sum_exp.dtype);
 }
 
 /// For a compute type.
@@ -90,6 +82,37 @@ void check_factors(const CostProblem& p) {
   check_eps(p.eps, compute);
 }
 
+void check_problem(const Implementation& implementation, const CostProblem& p) {
+  const CostFunctions& served = implementation.matching_cost;
+  check_served(implementation, "matching_cost", served.run != nullptr, p.device, p.loss,
+               served.losses);
+  check_dtype(served.class_terms.contains(p.class_term), implementation.name,
+              " does not serve the matching cost with the class term ", name_of(p.class_term));
+  check_boxes("pred", p.pred);
+  check_boxes("target", p.target);
+  check_floating("pred", p.pred.dtype);
+  check_shape(p);
+  check_scores(p);
+  check_labels(p);
+  check_factors(p);
+}
+
+/// Checks the pointers against those that the plan was made with. Without entries nothing is read,
+/// and all may be null.
+CostProblem with_arrays(CostProblem p, const CostArrays& arrays) {
+  const bool is_read = !is_empty(p);
+  const auto set = [is_read](const char* name, auto& view, const void* data) {
+    if (is_read || data != nullptr) check_array(name, data, view.data != nullptr, view.dtype);
+    view.data = data;
+  };
+  set("pred", p.pred, arrays.pred);
+  set("target", p.target, arrays.target);
+  set("offsets", p.offsets, arrays.offsets);
+  set("scores", p.scores, arrays.scores);
+  set("labels", p.labels, arrays.labels);
+  return p;
+}
+
 }  // namespace
 
 DType compute_dtype(const CostProblem& problem) {
@@ -101,24 +124,25 @@ std::int64_t cost_images(const CostProblem& problem) {
   return problem.pred.images / problem.layers;
 }
 
-void matching_cost(const Implementation& implementation, const CostProblem& problem, float* cost,
-                   const Execution& execution) {
-  check_served(implementation, problem.device, problem.loss);
-  check_dtype(implementation.class_terms.contains(problem.class_term), implementation.name,
-              " does not serve the matching cost with the class term ",
-              name_of(problem.class_term));
-  check_boxes("pred", problem.pred);
-  check_boxes("target", problem.target);
-  check_floating("pred", problem.pred.dtype);
-  check_shape(problem);
-  check_scores(problem);
-  check_labels(problem);
-  check_log_sum_exp(problem);
-  check_factors(problem);
-  const bool has_entries = problem.pred.slots > 0 && problem.target.slots > 0;
+CostArrays arrays_of(const CostProblem& p) {
+  return {p.pred.data, p.target.data, p.offsets.data, p.scores.data, p.labels.data};
+}
+
+CostPlan::CostPlan(const Implementation& implementation, const CostProblem& problem)
+    : implementation_(&implementation), problem_(problem) {
+  check_problem(implementation, problem);
+}
+
+void CostPlan::run(const CostArrays& arrays, float* cost, const Execution& execution) const {
+  const bool has_entries = problem_.pred.slots > 0 && problem_.target.slots > 0;
   check(cost != nullptr || !has_entries, "cost is null");
   check_aligned("cost", cost, DType::kF32);
-  implementation.matching_cost(problem, cost, execution);
+  implementation_->matching_cost.run(with_arrays(problem_, arrays), cost, execution);
+}
+
+void matching_cost(const Implementation& implementation, const CostProblem& problem, float* cost,
+                   const Execution& execution) {
+  CostPlan(implementation, problem).run(arrays_of(problem), cost, execution);
 }
 
 }  // namespace boxloss

@@ -52,6 +52,13 @@ std::atomic<const Implementation*>& choice_for(Device device) {
   return choices[device == Device::kCpu ? 0 : 1];
 }
 
+const Implementation* best_on(Device device) {
+  for (const Implementation& candidate : implementations()) {  // best first
+    if (candidate.device == device) return &candidate;
+  }
+  return nullptr;
+}
+
 bool names_device(std::string_view name, const Implementation& candidate) {
   return name == name_of(candidate.device);
 }
@@ -124,7 +131,7 @@ const Implementation& implementation_for(std::initializer_list<Device> devices) 
     if (chosen != nullptr) return *chosen;
   }
   for (const Device device : devices) {
-    const Implementation* best = find(name_of(device));
+    const Implementation* best = best_on(device);
     if (best != nullptr) return *best;
   }
   throw_not_compiled(name_of(*devices.begin()));

@@ -52,10 +52,7 @@ Bounded<C> class_term_of(const CostProblem& p, const CostEntry& entry) {
   if (which < 0) return 0.0;
   const Bounded<C> score = number_at<C>({p.scores.data, p.scores.dtype}, first + which);
   switch (p.class_term) {
-    case ClassTerm::kSoftmax:
-      if (p.log_sum_exp.data == nullptr) return softmax_cost(score, Bounded<C>(0.0));
-      return softmax_cost(score,
-                          number_at<C>(p.log_sum_exp, entry.block * p.pred.slots + entry.query));
+    case ClassTerm::kSoftmax: return softmax_cost(score);
     case ClassTerm::kSigmoid: return sigmoid_cost(score);
     case ClassTerm::kFocal:
       if (p.focal_gamma == 2) return focal_cost(odds(score), read_as<C>(p.focal_alpha), Square());

@@ -41,7 +41,7 @@ constexpr Values plain = Values::kPlain, kinks = Values::kKinks, special = Value
 
 // clang-format off
 const std::vector<CostCase> kCases = {
-    // name, {term, scores, layout, labels, log_sum_exp, alpha, gamma}, pred, target, offsets, {layers, images, queries, columns, classes}, weights, eps, nonfinite, values, cuts, labels
+    // name, {term, scores, layout, labels, alpha, gamma}, pred, target, offsets, {layers, images, queries, columns, classes}, weights, eps, nonfinite, values, cuts, labels
     // --- terms
     {"none", none, boxes, boxes, i64, {1, 3, 9, 17}, detr, add_0, no, plain},
     {"softmax", {softmax, f32}, boxes, boxes, i64, {1, 3, 9, 17}, detr, add_0, no, plain},
@@ -54,19 +54,19 @@ const std::vector<CostCase> kCases = {
     {"given, layers", {given, f32}, boxes, boxes, i32, {4, 3, 9, 17}, odd, clamp, no, plain},
     {"none, layers", none, boxes, boxes, i32, {4, 3, 9, 17}, odd, add, no, plain},
     // --- focal's options
-    {"focal, other alpha", {focal, f32, packed, i64, f32, 0.7, 2}, boxes, boxes, i64, {1, 2, 9, 31}, detr, add, no, plain},
-    {"focal, gamma 1.5", {focal, f32, packed, i64, f32, 0.25, 1.5}, boxes, boxes, i64, {1, 2, 9, 31}, class_only, add, no, plain},
-    {"focal, gamma 0", {focal, f32, packed, i64, f32, 0.5, 0}, boxes, boxes, i64, {1, 2, 9, 31}, class_only, add, no, kinks},
-    {"focal, alpha 1", {focal, bf16, packed, i64, f32, 1, 2}, boxes, boxes, i64, {1, 2, 9, 31}, class_only, add, no, kinks},
-    {"focal, alpha 0", {focal, f64, packed, i64, f32, 0, 3}, boxes, boxes, i64, {1, 2, 9, 31}, class_only, add, no, kinks},
-    {"focal, gamma 1.5, f64", {focal, f64, packed, i64, f32, 0.25, 1.5}, {f64, cxcywh, packed}, {f64, cxcywh, packed}, i64, {1, 2, 9, 31}, odd, add, no, kinks},
+    {"focal, other alpha", {focal, f32, packed, i64, 0.7, 2}, boxes, boxes, i64, {1, 2, 9, 31}, detr, add, no, plain},
+    {"focal, gamma 1.5", {focal, f32, packed, i64, 0.25, 1.5}, boxes, boxes, i64, {1, 2, 9, 31}, class_only, add, no, plain},
+    {"focal, gamma 0", {focal, f32, packed, i64, 0.5, 0}, boxes, boxes, i64, {1, 2, 9, 31}, class_only, add, no, kinks},
+    {"focal, alpha 1", {focal, bf16, packed, i64, 1, 2}, boxes, boxes, i64, {1, 2, 9, 31}, class_only, add, no, kinks},
+    {"focal, alpha 0", {focal, f64, packed, i64, 0, 3}, boxes, boxes, i64, {1, 2, 9, 31}, class_only, add, no, kinks},
+    {"focal, gamma 1.5, f64", {focal, f64, packed, i64, 0.25, 1.5}, {f64, cxcywh, packed}, {f64, cxcywh, packed}, i64, {1, 2, 9, 31}, odd, add, no, kinks},
     // --- dtypes of boxes
     {"bf16 f32", {softmax, bf16}, {bf16, cxcywh, packed}, boxes, i64, {2, 2, 7, 19}, detr, add, no, plain},
     {"f16 f32", {sigmoid, f16}, {f16, cxcywh, packed}, boxes, i32, {2, 2, 7, 19}, detr, add, no, plain},
     {"bf16 bf16", {focal, bf16}, {bf16, xyxy, packed}, {bf16, xyxy, packed}, i64, {2, 2, 7, 19}, detr, clamp, no, plain},
     {"f16 f16", {given, f16}, {f16, xywh, packed}, {f16, xywh, packed}, i64, {2, 2, 7, 19}, detr, add, no, plain},
     {"f16 bf16", none, {f16, xyxy, packed}, {bf16, xyxy, packed}, i32, {2, 2, 7, 19}, detr, add, no, plain},
-    {"f64 f64", {softmax, f64, packed, i64, f64}, {f64, cxcywh, packed}, {f64, cxcywh, packed}, i64, {2, 2, 7, 19}, odd, add, no, plain},
+    {"f64 f64", {softmax, f64, packed, i64}, {f64, cxcywh, packed}, {f64, cxcywh, packed}, i64, {2, 2, 7, 19}, odd, add, no, plain},
     {"f32 f64", {sigmoid, f32}, boxes, {f64, cxcywh, packed}, i64, {2, 2, 7, 19}, odd, add, no, plain},
     {"f64 f32", {focal, f32}, {f64, cxcywh, packed}, boxes, i32, {2, 2, 7, 19}, odd, clamp, no, plain},
     {"bf16 f64", {given, f64}, {bf16, cxcywh, packed}, {f64, cxcywh, packed}, i64, {2, 2, 7, 19}, odd, add, no, plain},
@@ -77,13 +77,13 @@ const std::vector<CostCase> kCases = {
     {"f32 i64", none, {f32, cxcywh, packed}, {i64, cxcywh, packed}, i64, {2, 2, 7, 19}, detr, clamp, no, plain},
     {"f64 u8", {softmax, bf16}, {f64, xyxy, packed}, {u8, xyxy, packed}, i64, {2, 2, 7, 19}, detr, add, no, plain},
     // --- dtypes of what classes are known by
-    {"softmax f64, sums f32", {softmax, f64, packed, i32, f32}, boxes, boxes, i64, {2, 2, 7, 19, 91}, detr, add, no, plain},
-    {"softmax f16, sums f64", {softmax, f16, packed, i32, f64}, boxes, boxes, i64, {2, 2, 7, 19, 91}, class_only, add, no, plain},
-    {"softmax bf16, f64 boxes", {softmax, bf16, packed, i64, f32}, {f64, xyxy, packed}, boxes, i64, {2, 2, 7, 19, 3}, no_l1, add, no, plain},
-    {"softmax f64, sums f32, f64 boxes", {softmax, f64, packed, i64, f32}, {f64, xyxy, packed}, boxes, i64, {9, 2, 7, 19, 1}, {0, 0, 1}, add, no, plain},
-    {"softmax of probabilities", {softmax, f32, packed, i64, no}, boxes, boxes, i64, {2, 2, 7, 19}, detr, add, no, plain},
-    {"softmax of probabilities, f16", {softmax, f16, odd_gaps, i32, no}, boxes, boxes, i64, {2, 2, 7, 19, 91}, class_only, add, no, kinks},
-    {"softmax of probabilities, f64", {softmax, f64, packed, i64, no}, {f64, xyxy, packed}, boxes, i64, {2, 2, 7, 19, 1}, no_l1, add, no, plain},
+    {"softmax f64, sums f32", {softmax, f64, packed, i32}, boxes, boxes, i64, {2, 2, 7, 19, 91}, detr, add, no, plain},
+    {"softmax f16, sums f64", {softmax, f16, packed, i32}, boxes, boxes, i64, {2, 2, 7, 19, 91}, class_only, add, no, plain},
+    {"softmax bf16, f64 boxes", {softmax, bf16, packed, i64}, {f64, xyxy, packed}, boxes, i64, {2, 2, 7, 19, 3}, no_l1, add, no, plain},
+    {"softmax f64, sums f32, f64 boxes", {softmax, f64, packed, i64}, {f64, xyxy, packed}, boxes, i64, {9, 2, 7, 19, 1}, {0, 0, 1}, add, no, plain},
+    {"softmax of probabilities", {softmax, f32, packed, i64}, boxes, boxes, i64, {2, 2, 7, 19}, detr, add, no, plain},
+    {"softmax of probabilities, f16", {softmax, f16, odd_gaps, i32}, boxes, boxes, i64, {2, 2, 7, 19, 91}, class_only, add, no, kinks},
+    {"softmax of probabilities, f64", {softmax, f64, packed, i64}, {f64, xyxy, packed}, boxes, i64, {2, 2, 7, 19, 1}, no_l1, add, no, plain},
     {"sigmoid bf16", {sigmoid, bf16, packed, i32}, boxes, boxes, i64, {2, 2, 7, 19, 1}, detr, add, no, plain},
     {"sigmoid f64", {sigmoid, f64, packed, i64}, boxes, boxes, i64, {2, 2, 7, 19, 2}, class_only, add, no, plain},
     {"focal f16", {focal, f16, packed, i32}, boxes, boxes, i64, {2, 2, 7, 19, 80}, detr, add, no, plain},
@@ -122,7 +122,7 @@ const std::vector<CostCase> kCases = {
     {"odd gaps", none, {bf16, cxcywh, odd_gaps}, {u8, cxcywh, odd_gaps}, i64, {2, 3, 7, 19}, detr, add, no, plain},
     {"shifted both", {given, f32, shifted}, {f32, cxcywh, shifted}, {f32, cxcywh, shifted}, i64, {2, 3, 7, 19}, detr, add, no, plain},
     {"shifted bf16 and u8", {focal, bf16, shifted}, {bf16, xyxy, shifted}, {u8, xyxy, shifted}, i32, {2, 3, 7, 19}, detr, add, no, plain},
-    {"shifted f64", {softmax, f64, shifted, i64, f64}, {f64, xywh, shifted}, {f64, xywh, shifted}, i64, {2, 3, 7, 19}, detr, add, no, plain},
+    {"shifted f64", {softmax, f64, shifted, i64}, {f64, xywh, shifted}, {f64, xywh, shifted}, i64, {2, 3, 7, 19}, detr, add, no, plain},
     {"one image of preds", {sigmoid, f32}, {f32, cxcywh, one_image}, boxes, i64, {2, 3, 7, 19}, detr, add, no, plain},
     {"one pred, one target", {given, f32}, {f32, cxcywh, one_box}, {f32, cxcywh, one_box}, i64, {2, 3, 7, 19}, detr, add, no, plain},
     {"preds in planes", none, {f32, cxcywh, planes}, boxes, i64, {2, 3, 7, 19}, detr, add, no, plain},
@@ -167,7 +167,7 @@ const std::vector<CostCase> kCases = {
     // --- NaN and infinity
     {"special", {softmax, f32}, {f32, xyxy, packed}, {f32, xyxy, packed}, i64, {2, 3, 15, 40}, detr, add, no, special},
     {"special, replaced", {softmax, f32}, {f32, xyxy, packed}, {f32, xyxy, packed}, i64, {2, 3, 15, 40}, detr, add, big, special},
-    {"special, softmax of probabilities", {softmax, bf16, packed, i64, no}, boxes, boxes, i64, {2, 3, 15, 40}, class_only, add, no, special},
+    {"special, softmax of probabilities", {softmax, bf16, packed, i64}, boxes, boxes, i64, {2, 3, 15, 40}, class_only, add, no, special},
     {"special, sigmoid", {sigmoid, f16}, boxes, boxes, i64, {2, 3, 15, 40}, class_only, add, no, special},
     {"special, focal", {focal, f32}, boxes, boxes, i64, {2, 3, 15, 40}, class_only, add, no, special},
     {"special, focal replaced", {focal, bf16}, {bf16, cxcywh, packed}, boxes, i64, {2, 3, 15, 40}, detr, add, -3.0f, special},
@@ -217,7 +217,6 @@ CostCase random_cost_case(Random& random) {
       floating(),
       layout(),
       index(),
-      random.pick(std::vector<std::optional<DType>>{f64, f32, no}),
       random.pick(std::vector<double>{0.25, 0.5, 0.9}),
       random.pick(std::vector<double>{2, 2, 0, 1, 3.5})};
   c.pred = {floating(), format(), box_layout()};

@@ -17,8 +17,6 @@ struct CaseClasses {
   DType scores = DType::kF32;
   Layout layout = Layout::kPacked;
   DType labels = DType::kI64;
-  /// Of softmax. None: the scores are logarithms of probabilities.
-  std::optional<DType> log_sum_exp = DType::kF32;
   double alpha = 0.25, gamma = 2;
 };
 

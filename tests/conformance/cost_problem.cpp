@@ -107,26 +107,10 @@ void normalize_scores(HostCost& host) {
   }
 }
 
-void add_log_sum_exp(const CostCase& c, HostCost& host) {
-  CostProblem& p = host.problem;
-  if (!c.classes.log_sum_exp) return normalize_scores(host);
-  const Elements<Any> scores{p.scores.data, p.scores.dtype};
-  host.log_sum_exp = Array(*c.classes.log_sum_exp, p.pred.images * p.pred.slots);
-  for (std::int64_t i = 0; i < host.log_sum_exp.count(); ++i) host.log_sum_exp.set(i, kNan);
-  for_each_entry(p, [&](const CostEntry& entry) {
-    const std::int64_t i = entry.block * p.pred.slots + entry.query;
-    const bool is_done = !std::isnan(host.log_sum_exp.get(i));
-    if (is_done || !reads_classes(p)) return;
-    host.log_sum_exp.set(i, log_sum_exp(scores, first_score(p, entry), p.classes));
-  });
-  p.log_sum_exp = {host.log_sum_exp.data(), host.log_sum_exp.dtype()};
-}
-
 std::vector<bool> none_of(const Array& values) {
   return std::vector<bool>(static_cast<std::size_t>(values.count()));
 }
 
-/// All logits that belong to a log-sum-exp stay.
 void spoil_unread_scores(HostCost& host) {
   const CostProblem& p = host.problem;
   if (host.scores.count() == 0) return;
@@ -137,11 +121,7 @@ void spoil_unread_scores(HostCost& host) {
     if (!reads_classes(p)) return;
     const std::int64_t first = first_score(p, entry);
     if (p.class_term == ClassTerm::kGiven) return read(first + entry.column);
-    if (p.log_sum_exp.data != nullptr) {
-      for (std::int64_t i = 0; i < p.classes; ++i) read(first + i);
-    } else if (class_of(p, entry.column) >= 0) {
-      read(first + class_of(p, entry.column));
-    }
+    if (class_of(p, entry.column) >= 0) read(first + class_of(p, entry.column));
   });
   for (std::int64_t i = 0; i < host.scores.count(); ++i) {
     if (!is_read[static_cast<std::size_t>(i)]) host.scores.set(i, kNan);
@@ -200,7 +180,7 @@ HostCost make_cost(const CostCase& c, Random& random,
     add_labels(c, random, host);
   }
   add_scores(c, random, host);
-  if (p.class_term == ClassTerm::kSoftmax) add_log_sum_exp(c, host);
+  if (p.class_term == ClassTerm::kSoftmax) normalize_scores(host);
   spoil_unread_scores(host);
   return host;
 }

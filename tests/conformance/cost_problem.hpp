@@ -11,7 +11,7 @@ namespace boxloss::conformance {
 /// last element that may be read.
 struct HostCost {
   CostProblem problem;
-  Array pred, target, offsets, scores, labels, log_sum_exp;
+  Array pred, target, offsets, scores, labels;
 };
 
 /// What no entry is computed from is filled with NaN or, in integer dtypes, the largest value. Of

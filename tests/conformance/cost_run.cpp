@@ -9,7 +9,6 @@ CostResult run_cost(const Implementation& implementation, const HostCost& host,
   const DeviceMemory& memory = *device_memory(implementation.device);
   const Input pred(memory, host.pred), target(memory, host.target), offsets(memory, host.offsets);
   const Input scores(memory, host.scores), labels(memory, host.labels);
-  const Input log_sum_exp(memory, host.log_sum_exp);
   CostProblem problem = host.problem;
   problem.device = implementation.device;
   move_to(problem.pred.data, host.pred, pred);
@@ -17,7 +16,6 @@ CostResult run_cost(const Implementation& implementation, const HostCost& host,
   move_to(problem.offsets.data, host.offsets, offsets);
   move_to(problem.scores.data, host.scores, scores);
   move_to(problem.labels.data, host.labels, labels);
-  move_to(problem.log_sum_exp.data, host.log_sum_exp, log_sum_exp);
 
   CostResult result{Array(DType::kF32, cost_entries(problem)), false};
   const std::size_t shift = alignment == Alignment::kWide ? 0 : sizeof(float);

@@ -41,20 +41,20 @@ void forward(const LossProblem& p, const LossOutputs& outputs, const Execution& 
   ++counted_calls.forward;
   const std::int64_t count = p.reduction == Reduction::kNone ? loss_rows(p) : loss_sets(p);
   run_pass(Pass::kForward, outputs.loss, compute_dtype(p), count,
-           [&] { inside->forward(p, outputs, execution); });
+           [&] { inside->box_loss.forward(p, outputs, execution); });
 }
 
 void backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
               const LossGradients& gradients, const Execution& execution) {
   ++counted_calls.backward;
   run_pass(Pass::kBackward, gradients.pred, p.pred.dtype, 4 * p.pred.images * p.pred.slots,
-           [&] { inside->backward(p, grads, scale, gradients, execution); });
+           [&] { inside->box_loss.backward(p, grads, scale, gradients, execution); });
 }
 
 void matching_cost(const CostProblem& p, float* cost, const Execution& execution) {
   ++counted_calls.cost;
   run_pass(Pass::kCost, cost, DType::kF32, p.layers * p.pred.slots * p.target.slots,
-           [&] { inside->matching_cost(p, cost, execution); });
+           [&] { inside->matching_cost.run(p, cost, execution); });
 }
 
 }  // namespace
@@ -64,9 +64,9 @@ Implementation counting(const Implementation& inner) {
   counted_calls = {};
   for (std::optional<Fault>& fault : faults) fault.reset();
   Implementation copy = inner;
-  copy.forward = forward;
-  copy.backward = backward;
-  copy.matching_cost = matching_cost;
+  copy.box_loss.forward = forward;
+  copy.box_loss.backward = backward;
+  copy.matching_cost.run = matching_cost;
   return copy;
 }
 

@@ -18,7 +18,7 @@ namespace {
 const Implementation& cost_subject() {
   const Implementation& implementation = subject();
   bool serves = false;
-  implementation.class_terms.for_each([&](ClassTerm) { serves = true; });
+  implementation.matching_cost.class_terms.for_each([&](ClassTerm) { serves = true; });
   if (!serves) SKIP(subject_name() << " does not serve the matching cost");
   return implementation;
 }
@@ -57,15 +57,14 @@ std::string describe(const CostCase& c) {
   const CaseClasses& classes = c.classes;
   return std::string(name_of(c.loss)) + ", " + name_of(classes.term) + " of " +
          name_of(classes.scores) + "/layout " + number(static_cast<int>(classes.layout)) +
-         ", labels " + name_of(classes.labels) + ", log-sum-exp " +
-         (classes.log_sum_exp ? name_of(*classes.log_sum_exp) : "none") + ", alpha " +
-         number(classes.alpha) + ", gamma " + number(classes.gamma) + ", pred " + operand(c.pred) +
-         ", target " + operand(c.target) + ", offsets " + name_of(c.offsets) + ", shape (" +
-         number(c.shape.layers) + ", " + number(c.shape.images) + ", " + number(c.shape.queries) +
-         ", " + number(c.shape.columns) + "; " + number(c.shape.classes) + "), weights " +
-         number(c.weights.iou) + "/" + number(c.weights.l1) + "/" + number(c.weights.class_term) +
-         ", eps " + number(c.eps.value) + " mode " + number(static_cast<int>(c.eps.mode)) +
-         ", nonfinite " + (c.nonfinite ? number(*c.nonfinite) : "none") + ", values " +
+         ", labels " + name_of(classes.labels) + ", alpha " + number(classes.alpha) + ", gamma " +
+         number(classes.gamma) + ", pred " + operand(c.pred) + ", target " + operand(c.target) +
+         ", offsets " + name_of(c.offsets) + ", shape (" + number(c.shape.layers) + ", " +
+         number(c.shape.images) + ", " + number(c.shape.queries) + ", " + number(c.shape.columns) +
+         "; " + number(c.shape.classes) + "), weights " + number(c.weights.iou) + "/" +
+         number(c.weights.l1) + "/" + number(c.weights.class_term) + ", eps " +
+         number(c.eps.value) + " mode " + number(static_cast<int>(c.eps.mode)) + ", nonfinite " +
+         (c.nonfinite ? number(*c.nonfinite) : "none") + ", values " +
          number(static_cast<int>(c.values));
 }
 

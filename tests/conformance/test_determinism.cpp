@@ -141,7 +141,7 @@ TEST_CASE("rows of two pairs have the same bits") {
 
 TEST_CASE("costs have the same bits") {
   const Implementation& implementation = subject();
-  if (!implementation.class_terms.contains(ClassTerm::kSoftmax)) {
+  if (!implementation.matching_cost.class_terms.contains(ClassTerm::kSoftmax)) {
     SKIP(subject_name() << " does not serve the matching cost");
   }
   const Operand boxes = {DType::kF32, BoxFormat::kCxcywh, Layout::kPacked};

@@ -33,7 +33,6 @@ struct Example {
   /// exp(logits): of three classes for each query.
   std::vector<double> odds = {1, 2, 5, 1, 1, 2, 2, 1, 1, 5, 2, 1};
   std::vector<double> given = {};
-  bool has_sums = true;
   CostProblem problem;
 
   Example() {
@@ -63,19 +62,19 @@ struct Example {
     p.pred = {pred.data(), DType::kF32, p.pred.format, blocks, queries, 4 * queries, 4};
     p.target = {target.data(), DType::kF32, p.target.format, 1, columns, 4 * columns, 4};
     p.offsets = {offsets.data(), DType::kI32};
-    std::vector<double> logits, sums;
+    const bool is_softmax = p.class_term == ClassTerm::kSoftmax;
+    std::vector<double> scores;
     for (std::size_t i = 0; i < odds.size(); i += 3) {
-      for (std::size_t k = i; k < i + 3; ++k) logits.push_back(std::log(odds[k]));
-      sums.push_back(std::log(odds[i] + odds[i + 1] + odds[i + 2]));
+      const double sum = is_softmax ? odds[i] + odds[i + 1] + odds[i + 2] : 1;
+      for (std::size_t k = i; k < i + 3; ++k) scores.push_back(std::log(odds[k] / sum));
     }
     if (p.class_term == ClassTerm::kGiven) {
       p.scores = {given.data(), DType::kF64, queries * columns, columns};
     } else if (p.class_term != ClassTerm::kNone) {
-      p.scores = {logits.data(), DType::kF64, queries * 3, 3};
+      p.scores = {scores.data(), DType::kF64, queries * 3, 3};
       p.classes = 3;
       p.labels = {labels.data(), DType::kI64};
     }
-    if (p.class_term == ClassTerm::kSoftmax && has_sums) p.log_sum_exp = {sums.data(), DType::kF64};
     std::vector<float> cost(static_cast<std::size_t>(p.layers * queries * columns), 99.0f);
     matching_cost(implementation, p, cost.data(), {});
     return cost;
@@ -149,15 +148,6 @@ const Numbers kSoftmax = {-5. / 8, -2. / 4, -1. / 4, -2. / 4, -5. / 8, -2. / 8};
 TEST_CASE("softmax costs the label's probability among all classes") {
   require_costs(Example::of_class(ClassTerm::kSoftmax), kSoftmax);
   require_costs(Example::with(ClassTerm::kSoftmax), sum(kBoxes, kSoftmax));
-}
-
-TEST_CASE("logarithms of probabilities need no log-sum-exp") {
-  Example example = Example::of_class(ClassTerm::kSoftmax);
-  example.has_sums = false;
-  const double half = 0.5, quarter = 0.25, eighth = 0.125;
-  example.odds = {eighth, quarter, 5 * eighth, quarter,    quarter, half,
-                  half,   quarter, quarter,    5 * eighth, quarter, eighth};
-  require_costs(example, kSoftmax);
 }
 
 TEST_CASE("sigmoid costs the label's own probability") {

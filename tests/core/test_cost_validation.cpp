@@ -24,7 +24,6 @@ struct CostCall {
   alignas(8) std::int32_t offsets[8] = {0, 1, 2, 4};
   alignas(8) float scores[2 * 3 * 2 * 5] = {};
   alignas(8) std::int32_t labels[8] = {0, 1, 2, 3};
-  alignas(8) float log_sum_exp[2 * 2 * 3 * 2] = {};
   alignas(8) float cost_memory[2 * 2 * 4] = {};
 
   CostProblem problem;
@@ -44,7 +43,6 @@ struct CostCall {
     if (is_given) return;
     problem.classes = 5;
     problem.labels = {labels, DType::kI32};
-    if (term == ClassTerm::kSoftmax) problem.log_sum_exp = {log_sum_exp, DType::kF32};
   }
   CostCall(const CostCall&) = delete;
   CostCall& operator=(const CostCall&) = delete;
@@ -108,20 +106,53 @@ TEST_CASE("a cost's loss is checked") {
   require_invalid([](CostCall& c) { c.problem.loss = Loss{}; },
                   "loss is not set; it must be one of " + names_of(kLosses));
   Implementation modest = implementation("cpu/native");
-  modest.losses = {Loss::kIou};
+  modest.matching_cost.losses = {Loss::kIou};
   require_unsupported([&](CostCall& c) { c.implementation = &modest; },
                       "cpu/native does not serve the loss 'giou', only 'iou'");
+}
+
+TEST_CASE("an implementation without a matching cost refuses it") {
+  Implementation lossy = implementation("cpu/native");
+  lossy.matching_cost = {};
+  require_unsupported([&](CostCall& c) { c.implementation = &lossy; },
+                      "cpu/native does not serve matching_cost");
+}
+
+TEST_CASE("a cost's plan runs on arrays that come later") {
+  CostCall call(ClassTerm::kSigmoid);
+  for (int i = 0; i < 48; ++i) call.preds[i] = static_cast<float>(1 + i);
+  call.problem.eps = 1;
+  const CostArrays arrays = arrays_of(call.problem);
+  CostProblem later = call.problem;
+  later.pred.data = later.target.data = later.offsets.data = kLater;
+  later.scores.data = later.labels.data = kLater;
+  const CostPlan plan(*call.implementation, later);
+  call.run();
+  float from_plan[2 * 2 * 4] = {};
+  plan.run(arrays, from_plan, {});
+  REQUIRE(std::equal(std::begin(from_plan), std::end(from_plan), call.cost_memory));
+
+  CostArrays incomplete = arrays;
+  incomplete.labels = nullptr;
+  REQUIRE_THROWS_MATCHES(plan.run(incomplete, from_plan, {}), InvalidArgument,
+                         Message("labels is null, but the plan was made with it"));
+  CostProblem boxes_alone = call.problem;
+  boxes_alone.class_term = ClassTerm::kNone;
+  boxes_alone.scores.data = boxes_alone.labels.data = nullptr;
+  REQUIRE_THROWS_MATCHES(CostPlan(*call.implementation, boxes_alone).run(arrays, from_plan, {}),
+                         InvalidArgument,
+                         Message("scores is given, but the plan was made without it"));
 }
 
 TEST_CASE("a class term that an implementation does not say that it serves is refused") {
   Implementation modest = implementation("cpu/native");
   kClassTerms.for_each([&](ClassTerm term) {
-    modest.class_terms = {};
+    modest.matching_cost.class_terms = {};
     require_refused<Unsupported>(
         term, [&](CostCall& c) { c.implementation = &modest; },
         std::string("cpu/native does not serve the matching cost with the class term ") +
             name_of(term));
-    modest.class_terms = {term};
+    modest.matching_cost.class_terms = {term};
     require_ok(term, [&](CostCall& c) { c.implementation = &modest; });
   });
   require_refused<Unsupported>(
@@ -189,7 +220,7 @@ TEST_CASE("more entries than 64 bits can count are refused") {
 /// 2^64 pairs of a query and a column: in 64 bits, none.
 TEST_CASE("a cost so large that it looks empty needs its arrays all the same") {
   Implementation harmless = implementation("cpu/native");
-  harmless.matching_cost = [](const CostProblem&, float*, const Execution&) {};
+  harmless.matching_cost.run = [](const CostProblem&, float*, const Execution&) {};
   require_invalid(
       [&](CostCall& c) {
         c.implementation = &harmless;
@@ -259,22 +290,10 @@ TEST_CASE("labels are checked") {
   }
 }
 
-TEST_CASE("log_sum_exp is checked") {
-  for (const DType dtype : {DType::kF16, DType::kBF16, DType::kI32}) {
-    require_refused<Unsupported>(
-        ClassTerm::kSoftmax, [=](CostCall& c) { c.problem.log_sum_exp.dtype = dtype; },
-        std::string("log_sum_exp is ") + name_of(dtype) + "; it must be float64 or float32");
-  }
-  require_ok(ClassTerm::kSoftmax,
-             [](CostCall& c) { c.problem.log_sum_exp = {c.log_sum_exp, DType::kF64}; });
-  require_ok(ClassTerm::kSoftmax, [](CostCall& c) { c.problem.log_sum_exp = {}; });
-}
-
 TEST_CASE("a dtype of nothing is not looked at") {
   constexpr auto kNoDType = static_cast<DType>(77);
   require_ok(ClassTerm::kNone, [](CostCall& c) { c.problem.scores.dtype = kNoDType; });
   require_ok(ClassTerm::kGiven, [](CostCall& c) { c.problem.labels.dtype = kNoDType; });
-  require_ok(ClassTerm::kSoftmax, [](CostCall& c) { c.problem.log_sum_exp = {nullptr, kNoDType}; });
 }
 
 TEST_CASE("weights and focal's options must be finite in the compute dtype") {
@@ -353,16 +372,12 @@ TEST_CASE("a cost's array that does not lie on its elements is refused") {
         term, [](CostCall& c) { c.problem.labels = {c.labels + 1, DType::kI64}; },
         "labels" + off_eight + "int64");
   }
-  require_refused<InvalidArgument>(
-      ClassTerm::kSoftmax,
-      [](CostCall& c) { c.problem.log_sum_exp = {c.log_sum_exp + 1, DType::kF64}; },
-      "log_sum_exp" + off_eight + "float64");
 }
 
 TEST_CASE("what has no elements may be null") {
   const auto without_arrays = [](CostCall& c) {
     c.problem.scores.data = nullptr;
-    c.problem.labels.data = c.problem.log_sum_exp.data = c.problem.offsets.data = nullptr;
+    c.problem.labels.data = c.problem.offsets.data = nullptr;
   };
   kClassTerms.for_each([&](ClassTerm term) {
     require_ok(term, [&](CostCall& c) {  // no columns

@@ -128,19 +128,21 @@ TEST_CASE("the capability is the one that the environment names") {
 }
 
 TEST_CASE("an implementation serves nothing that it does not say") {
-  constexpr Implementation silent{"cpu/silent", Device::kCpu, 0,       {},      {},     {},
-                                  {},           nullptr,      nullptr, nullptr, nullptr};
-  kLosses.for_each([&](Loss loss) { REQUIRE_FALSE(silent.losses.contains(loss)); });
-  kExtras.for_each([&](Extra extra) { REQUIRE_FALSE(silent.extras.contains(extra)); });
-  kClassTerms.for_each([&](ClassTerm term) { REQUIRE_FALSE(silent.class_terms.contains(term)); });
-  REQUIRE_FALSE(silent.pairings.contains(Pairing::Kind::kIndexed));
+  constexpr Implementation silent;
+  const LossFunctions& box_loss = silent.box_loss;
+  kLosses.for_each([&](Loss loss) { REQUIRE_FALSE(box_loss.losses.contains(loss)); });
+  kExtras.for_each([&](Extra extra) { REQUIRE_FALSE(box_loss.extras.contains(extra)); });
+  REQUIRE_FALSE(box_loss.pairings.contains(Pairing::Kind::kIndexed));
+  const CostFunctions& cost = silent.matching_cost;
+  kLosses.for_each([&](Loss loss) { REQUIRE_FALSE(cost.losses.contains(loss)); });
+  kClassTerms.for_each([&](ClassTerm term) { REQUIRE_FALSE(cost.class_terms.contains(term)); });
 }
 
 TEST_CASE("every implementation that is built serves pairs by index, l1 and iou") {
   for (const Implementation& candidate : implementations()) {
     INFO(candidate.name);
-    REQUIRE(candidate.pairings.contains(Pairing::Kind::kIndexed));
-    kExtras.for_each([&](Extra extra) { REQUIRE(candidate.extras.contains(extra)); });
+    REQUIRE(candidate.box_loss.pairings.contains(Pairing::Kind::kIndexed));
+    kExtras.for_each([&](Extra extra) { REQUIRE(candidate.box_loss.extras.contains(extra)); });
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <boxloss/boxloss.hpp>
 #include <catch2/catch_test_macros.hpp>
@@ -47,15 +48,22 @@ struct Call {
 
 using Spoil = std::function<void(Call&)>;
 
-/// What is wrong with a problem, all three functions say.
-template <class Error>
-void require_refused(const Spoil& spoil, const std::string& text) {
+/// What is wrong with pointers, both passes say.
+template <class Error = InvalidArgument>
+void require_runs_refused(const Spoil& spoil, const std::string& text) {
   Call call;
   spoil(call);
   REQUIRE_THROWS_MATCHES(call.forward(), Error, Message(text));
   REQUIRE_THROWS_MATCHES(call.backward(), Error, Message(text));
-  REQUIRE_THROWS_MATCHES(loss_workspace_bytes(*call.implementation, call.problem), Error,
-                         Message(text));
+}
+
+/// What is wrong with a problem, a plan says, too.
+template <class Error>
+void require_refused(const Spoil& spoil, const std::string& text) {
+  require_runs_refused<Error>(spoil, text);
+  Call call;
+  spoil(call);
+  REQUIRE_THROWS_MATCHES(LossPlan(*call.implementation, call.problem), Error, Message(text));
 }
 
 void require_invalid(const Spoil& spoil, const std::string& text) {
@@ -330,15 +338,18 @@ TEST_CASE("a forgotten loss is refused") {
 
 TEST_CASE("what an implementation does not say that it serves is refused") {
   Implementation modest = implementation("cpu/native");
-  modest.losses = {};
+  modest.box_loss.losses = {};
   require_refused<Unsupported>([&](Call& c) { c.implementation = &modest; },
                                "cpu/native does not serve the loss 'giou', only none");
   modest = implementation("cpu/native");
-  modest.pairings = {Pairing::Kind::kMask};
+  modest.box_loss.pairings = {Pairing::Kind::kMask};
   require_refused<Unsupported>([&](Call& c) { c.implementation = &modest; },
                                "cpu/native does not serve the pairing dense");
   require_refused<Unsupported>(indexed([&](Call& c) { c.implementation = &modest; }),
                                "cpu/native does not serve the pairing indexed");
+  modest.box_loss = {};
+  require_refused<Unsupported>([&](Call& c) { c.implementation = &modest; },
+                               "cpu/native does not serve box_loss");
   require_unsupported([](Call& c) { c.problem.loss = static_cast<Loss>(200); },
                       "cpu/native does not serve the loss 'unknown', only " + names_of(kLosses));
 }
@@ -363,28 +374,29 @@ const std::string kOffFour = " does not lie on a multiple of the 4 bytes of a ";
 const std::string kOffEight = " does not lie on a multiple of the 8 bytes of a ";
 
 TEST_CASE("an array that does not lie on its elements is refused") {
-  require_invalid([&](Call& c) { c.problem.pred.data = off(c.boxes); },
-                  "pred" + kOffFour + "float32");
-  require_invalid(
+  require_runs_refused([&](Call& c) { c.problem.pred.data = off(c.boxes); },
+                       "pred" + kOffFour + "float32");
+  require_runs_refused(
       [&](Call& c) {
         c.problem.target.dtype = DType::kI16;
         c.problem.target.data = off(c.boxes);
       },
       "target does not lie on a multiple of the 2 bytes of a int16");
-  require_invalid([&](Call& c) { c.problem.weight = {off(c.values), DType::kF32}; },
-                  "weight" + kOffFour + "float32");
-  require_invalid([&](Call& c) { c.problem.normalizer = {off(&c.one), DType::kI32}; },
-                  "normalizer" + kOffFour + "int32");
-  require_invalid(
+  require_runs_refused([&](Call& c) { c.problem.weight = {off(c.values), DType::kF32}; },
+                       "weight" + kOffFour + "float32");
+  require_runs_refused([&](Call& c) { c.problem.normalizer = {off(&c.one), DType::kI32}; },
+                       "normalizer" + kOffFour + "int32");
+  require_runs_refused(
       [&](Call& c) {
         pairing(Pairing::Kind::kLengths, true)(c);
         c.problem.pairing.data.data = off(c.indices);
       },
       "lengths" + kOffFour + "int32");
-  require_invalid(indexed([](Call& c) { c.problem.pred.rows.data = off(c.indices); }),
-                  "pred.rows" + kOffFour + "int32");
-  require_invalid(indexed([](Call& c) { c.problem.target.rows = {off(c.boxes), DType::kI64}; }),
-                  "target.rows" + kOffEight + "int64");
+  require_runs_refused(indexed([](Call& c) { c.problem.pred.rows.data = off(c.indices); }),
+                       "pred.rows" + kOffFour + "int32");
+  require_runs_refused(
+      indexed([](Call& c) { c.problem.target.rows = {off(c.boxes), DType::kI64}; }),
+      "target.rows" + kOffEight + "int64");
 }
 
 template <class Error>
@@ -443,7 +455,7 @@ TEST_CASE("forward's l1 needs one format, its iou does not") {
 
 TEST_CASE("extras that an implementation does not say that it serves are refused") {
   Implementation modest = implementation("cpu/native");
-  modest.extras = {};
+  modest.box_loss.extras = {};
   require_forward_refused<Unsupported>(
       [&](Call& c) {
         c.implementation = &modest;
@@ -594,6 +606,65 @@ TEST_CASE("only gradients of boxes without gaps or overlaps keep strides") {
   require_backward_refused<InvalidArgument>(
       indexed([](Call& c) { c.gradients.keeps_pred_strides = true; }),
       pred + " is set, but gradients of pairs by index are contiguous");
+}
+
+TEST_CASE("a plan runs on arrays that come later, any number of times") {
+  Call call;
+  for (int i = 0; i < 24; ++i) call.boxes[i] = static_cast<float>(i % 4 < 2 ? 0 : i);
+  call.problem.weight = {call.values + 12, DType::kF32};
+  LossProblem later = call.problem;
+  later.pred.data = later.target.data = later.weight.data = kLater;
+  const LossPlan plan(*call.implementation, later);
+  REQUIRE(plan.workspace_bytes() == loss_workspace_bytes(*call.implementation, call.problem));
+  for (const float weight : {1.0f, 2.0f}) {
+    for (int i = 12; i < 18; ++i) call.values[i] = weight;
+    call.forward();
+    const float expected = call.values[0];
+    call.values[0] = -1;
+    plan.forward(arrays_of(call.problem), call.outputs, call.execution);
+    REQUIRE(call.values[0] == expected);
+    float d_pred[24] = {}, d_pred_expected[24] = {};
+    call.gradients.pred = d_pred_expected;
+    call.backward();
+    plan.backward(arrays_of(call.problem), call.grads, call.scale, {d_pred, nullptr, nullptr},
+                  call.execution);
+    REQUIRE(std::equal(std::begin(d_pred), std::end(d_pred), d_pred_expected));
+  }
+}
+
+TEST_CASE("a plan's arrays are those that it was made with") {
+  Call call;
+  const LossPlan plan(*call.implementation, call.problem);
+  const auto require_refused_arrays = [&](const LossArrays& arrays, const std::string& text) {
+    REQUIRE_THROWS_MATCHES(plan.forward(arrays, call.outputs, call.execution), InvalidArgument,
+                           Message(text));
+    REQUIRE_THROWS_MATCHES(
+        plan.backward(arrays, call.grads, call.scale, call.gradients, call.execution),
+        InvalidArgument, Message(text));
+  };
+  LossArrays arrays = arrays_of(call.problem);
+  arrays.target = nullptr;
+  require_refused_arrays(arrays, "target is null, but the plan was made with it");
+  arrays = arrays_of(call.problem);
+  arrays.weight = call.values;
+  require_refused_arrays(arrays, "weight is given, but the plan was made without it");
+  arrays = arrays_of(call.problem);
+  arrays.pairing = call.indices;
+  require_refused_arrays(arrays, "pairing is given, but the plan was made without it");
+}
+
+TEST_CASE("only a reduced loss of any slots takes a workspace") {
+  Call call;
+  REQUIRE(loss_workspace_bytes(*call.implementation, call.problem) > 0);
+  call.problem.reduction = Reduction::kNone;
+  REQUIRE(loss_workspace_bytes(*call.implementation, call.problem) == 0);
+  call.execution.workspace = nullptr;
+  call.execution.workspace_bytes = 0;
+  REQUIRE_NOTHROW(call.forward());
+  call.problem.reduction = Reduction::kSum;
+  call.problem.pred.slots = call.problem.target.slots = 0;
+  REQUIRE(loss_workspace_bytes(*call.implementation, call.problem) == 0);
+  REQUIRE_NOTHROW(call.forward());
 }
 
 TEST_CASE("every error is an Error") {

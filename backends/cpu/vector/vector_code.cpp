@@ -236,19 +236,17 @@ BOXLOSS_HOST_DEVICE void focal_costs(C alpha, const Focus& focus, const C* logit
 }
 
 template <class C>
-void class_costs(ClassTerm term, const Focal<C>& focal, const C* logits, const C* log_sum_exps,
-                 int count, C* costs) {
+void class_costs(ClassTerm term, const Focal<C>& focal, const C* scores, int count, C* costs) {
   switch (term) {
     case ClassTerm::kSoftmax:
-      return for_each_pair(count, [=](int i) BOXLOSS_INLINE {
-        costs[i] = softmax_cost(logits[i], log_sum_exps[i]);
-      });
+      return for_each_pair(count,
+                           [=](int i) BOXLOSS_INLINE { costs[i] = softmax_cost(scores[i]); });
     case ClassTerm::kSigmoid:
       return for_each_pair(count,
-                           [=](int i) BOXLOSS_INLINE { costs[i] = sigmoid_cost(logits[i]); });
+                           [=](int i) BOXLOSS_INLINE { costs[i] = sigmoid_cost(scores[i]); });
     case ClassTerm::kFocal:
-      if (focal.squares) return focal_costs(focal.alpha, Square(), logits, count, costs);
-      return focal_costs(focal.alpha, Power<C>{focal.gamma}, logits, count, costs);
+      if (focal.squares) return focal_costs(focal.alpha, Square(), scores, count, costs);
+      return focal_costs(focal.alpha, Power<C>{focal.gamma}, scores, count, costs);
     default: return;
   }
 }

@@ -63,8 +63,7 @@ struct VectorCode {
   void (*losses_with)(const C* one, Loss loss, const C* boxes, const Eps<C>& eps, int count,
                       C* losses);
   void (*l1_with)(const C* one, const C* boxes, int count, C* l1);
-  void (*class_costs)(ClassTerm term, const Focal<C>& focal, const C* logits, const C* log_sum_exps,
-                      int count, C* costs);
+  void (*class_costs)(ClassTerm term, const Focal<C>& focal, const C* scores, int count, C* costs);
   void (*cost_entries)(const CostArgs<AnyFormula, C>& args, const C* losses, const C* l1,
                        const C* class_terms, int count, float* entries);
 

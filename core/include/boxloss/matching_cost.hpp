@@ -19,11 +19,11 @@ namespace boxloss {
 
 struct Implementation;
 
-/// The class term of the cost. x is a query's logit of the column's label.
+/// The class term of the cost. x is a query's score of the column's label.
 enum class ClassTerm : std::uint8_t {
   kNone,     ///< nothing
-  kSoftmax,  ///< -softmax(logits)[label] = -exp(x - log-sum-exp), DETR's
-  kSigmoid,  ///< -sigmoid(x)
+  kSoftmax,  ///< -exp(x), DETR's: scores are log-probabilities, log-softmax(logits)
+  kSigmoid,  ///< -sigmoid(x), of logits
   /// Deformable DETR's, with p = sigmoid(x), a = focal_alpha, g = focal_gamma:
   /// (1 - a) p^g log(1 - p + 1e-8) - a (1 - p)^g log(p + 1e-8)
   kFocal,
@@ -63,9 +63,6 @@ struct CostProblem {
   std::int64_t classes = 0;
   /// (T), int32 or int64; a label outside [0, classes) has class term 0. Not with kGiven.
   ArrayView labels = {};
-  /// kSoftmax: log(sum(exp(logits))), (layers * images, queries), float64 or float32. Null if the
-  /// scores are already log-probabilities.
-  ArrayView log_sum_exp = {};
   double focal_alpha = 0.25, focal_gamma = 2.0;
 
   /// Factors of loss - 1, of the sum of |pred - target| over the four values as they are given, in
@@ -83,9 +80,33 @@ BOXLOSS_API DType compute_dtype(const CostProblem& problem);
 /// Number of images: pred has `layers` times as many.
 BOXLOSS_API std::int64_t cost_images(const CostProblem& problem);
 
-/// Writes `cost`, (layers, queries, T) float32, whole (but for columns of no image, with offsets
-/// that decrease). Needs no workspace. Throws InvalidArgument or Unsupported, naming the argument,
-/// before anything is read or written.
+/// The pointers of a problem's arrays; null for one that it does not have.
+struct CostArrays {
+  const void* pred = nullptr;
+  const void* target = nullptr;
+  const void* offsets = nullptr;
+  const void* scores = nullptr;
+  const void* labels = nullptr;
+};
+
+BOXLOSS_API CostArrays arrays_of(const CostProblem& problem);
+
+/// A problem that was checked once, as LossPlan. It needs no workspace.
+class BOXLOSS_API CostPlan {
+ public:
+  /// Throws InvalidArgument or Unsupported, naming the argument.
+  CostPlan(const Implementation& implementation, const CostProblem& problem);
+
+  /// Writes `cost`, (layers, queries, T) float32, whole (but for columns of no image, with offsets
+  /// that decrease). Throws as the constructor does, before it reads or writes anything.
+  void run(const CostArrays& arrays, float* cost, const Execution& execution) const;
+
+ private:
+  const Implementation* implementation_;
+  CostProblem problem_;
+};
+
+/// One run of a plan made for it.
 BOXLOSS_API void matching_cost(const Implementation& implementation, const CostProblem& problem,
                                float* cost, const Execution& execution);
 

@@ -12,23 +12,37 @@
 
 namespace boxloss {
 
-/// One way to compute on one kind of device. Backends fill it; users only pass it on.
+/// How an implementation computes the loss, and what of it. Without functions it does not, and core
+/// refuses what is not in the sets. Functions get problems that core has checked and prepared.
+struct LossFunctions {
+  Set<Loss> losses = {};
+  Set<Pairing::Kind> pairings = {};
+  Set<Extra> extras = {};
+  /// For a loss that is reduced. It depends on shapes alone, never on the device's model.
+  std::size_t (*workspace_bytes)(const LossProblem&) = nullptr;
+  void (*forward)(const LossProblem&, const LossOutputs&, const Execution&) = nullptr;
+  void (*backward)(const LossProblem&, const GradOutputs&, const void* scale, const LossGradients&,
+                   const Execution&) = nullptr;
+};
+
+/// The same for the matcher's cost.
+struct CostFunctions {
+  Set<Loss> losses = {};
+  Set<ClassTerm> class_terms = {};
+  void (*run)(const CostProblem&, float* cost, const Execution&) = nullptr;
+};
+
+/// One way to compute on one kind of device. Backends fill it by assigning to members; users only
+/// pass it on.
 struct Implementation {
   /// A path that begins with the device: "cpu/reference", "cuda/kokkos".
-  const char* name;
-  Device device;
+  const char* name = "";
+  Device device = Device::kCpu;
   /// Asking for the device gives the implementation with the highest.
-  int priority;
-  /// What it supports. Core refuses anything else.
-  Set<Loss> losses;
-  Set<Pairing::Kind> pairings;
-  Set<Extra> extras;
-  Set<ClassTerm> class_terms;
-  std::size_t (*workspace_bytes)(const LossProblem&);
-  void (*forward)(const LossProblem&, const LossOutputs&, const Execution&);
-  void (*backward)(const LossProblem&, const GradOutputs&, const void* scale, const LossGradients&,
-                   const Execution&);
-  void (*matching_cost)(const CostProblem&, float* cost, const Execution&);
+  int priority = 0;
+  /// One member for each operation.
+  LossFunctions box_loss = {};
+  CostFunctions matching_cost = {};
 };
 
 /// All implementations of this build, best first within a device. Never throws.

@@ -18,6 +18,10 @@ enum class BoxFormat : std::uint8_t {
 /// "xyxy", "xywh" or "cxcywh".
 BOXLOSS_API const char* name_of(BoxFormat format);
 
+/// In a view, for an array that is given later: a plan is made before there are pointers.
+inline constexpr char kLaterByte = 0;
+inline constexpr const void* kLater = &kLaterByte;
+
 /// Non-owned contiguous values; `data` is null if an optional one is not given.
 struct ArrayView {
   const void* data = nullptr;
