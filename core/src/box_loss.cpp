@@ -15,7 +15,7 @@ namespace {
 
 /// One side of the pairs by index.
 void check_list(const char* name, const char* rows, const BoxView& boxes, const Pairing& pairing) {
-  if (boxes.rows.data != nullptr) return check_indices(rows, boxes.rows);
+  if (boxes.rows.data != nullptr) return check_indices(rows, boxes.rows.dtype);
   check(boxes.images * boxes.slots == pairing.sets * pairing.pairs, name, " has ", boxes.images,
         " images of ", boxes.slots, " boxes; without ", rows, " it must have one for each of ",
         pairing.sets, " sets of ", pairing.pairs, " pairs");
@@ -50,16 +50,12 @@ void check_pairing(const LossProblem& p) {
       break;
     case Pairing::Kind::kLengths:
       check(has_data || empty, "pairing.data is null; lengths must point to (images) integers");
-      check_indices("lengths", p.pairing.data);
       break;
     case Pairing::Kind::kMask:
       check(has_data || empty, "pairing.data is null; mask must point to (images, slots) bytes");
-      check_dtype(p.pairing.data.dtype == DType::kU8, "mask is ", name_of(p.pairing.data.dtype),
-                  "; it must be uint8");
       break;
     case Pairing::Kind::kOffsets:
       check(has_data || empty, "pairing.data is null; offsets must point to (images + 1) integers");
-      check_indices("offsets", p.pairing.data);
       check(p.target.images == 1, "target must be one image of T slots with offsets, but has ",
             p.target.images, " images");
       return;
@@ -79,18 +75,8 @@ const LossProblem& checked(const Implementation& implementation, const LossProbl
               " does not serve the pairing ", name_of(p.pairing.kind));
   check_boxes("pred", p.pred);
   check_boxes("target", p.target);
-  check_floating("pred", p.pred.dtype);
   check_pairing(p);
-  if (p.weight.data != nullptr) check_floating("weight", p.weight.dtype);
-  check_eps(p.eps, compute_dtype(p));
-  if (p.normalizer.data != nullptr) {
-    check(p.reduction == Reduction::kMean, "normalizer needs reduction mean");
-    const DType d = p.normalizer.dtype;
-    check_dtype(d == DType::kF64 || d == DType::kF32 || d == DType::kI64 || d == DType::kI32,
-                "normalizer is ", name_of(d), "; it must be float64, float32, int64 or int32");
-  }
-  check(p.normalizer_stride == 0 || p.normalizer_stride == 1, "normalizer_stride is ",
-        p.normalizer_stride, "; it must be 0 or 1");
+  check_options(p);
   return p;
 }
 
@@ -231,6 +217,25 @@ LossProblem with_arrays(LossProblem p, const LossArrays& arrays) {
 DType compute_dtype(const LossProblem& problem) {
   const bool is_f64 = problem.pred.dtype == DType::kF64 || problem.target.dtype == DType::kF64;
   return is_f64 ? DType::kF64 : DType::kF32;
+}
+
+void check_options(const LossProblem& p) {
+  check_floating("pred", p.pred.dtype);
+  const Pairing& pairing = p.pairing;
+  if (pairing.kind == Pairing::Kind::kLengths) check_indices("lengths", pairing.data.dtype);
+  if (pairing.kind == Pairing::Kind::kOffsets) check_indices("offsets", pairing.data.dtype);
+  check_dtype(pairing.kind != Pairing::Kind::kMask || pairing.data.dtype == DType::kU8, "mask is ",
+              name_of(pairing.data.dtype), "; it must be uint8");
+  if (p.weight.data != nullptr) check_floating("weight", p.weight.dtype);
+  check_eps(p.eps, compute_dtype(p));
+  if (p.normalizer.data != nullptr) {
+    check(p.reduction == Reduction::kMean, "normalizer needs reduction 'mean', which it redefines");
+    const DType d = p.normalizer.dtype;
+    check_dtype(d == DType::kF64 || d == DType::kF32 || d == DType::kI64 || d == DType::kI32,
+                "normalizer is ", name_of(d), "; it must be float64, float32, int64 or int32");
+  }
+  check(p.normalizer_stride == 0 || p.normalizer_stride == 1, "normalizer_stride is ",
+        p.normalizer_stride, "; it must be 0 or 1");
 }
 
 std::int64_t loss_rows(const LossProblem& problem) {

@@ -36,15 +36,15 @@ void check_floating(const char* name, DType dtype) {
               "; it must be float64, float32, float16 or bfloat16");
 }
 
-void check_indices(const char* name, const ArrayView& indices) {
-  check_dtype(indices.dtype == DType::kI32 || indices.dtype == DType::kI64, name, " is ",
-              name_of(indices.dtype), "; it must be int32 or int64");
+void check_indices(const char* name, DType dtype) {
+  check_dtype(dtype == DType::kI32 || dtype == DType::kI64, name, " is ", name_of(dtype),
+              "; it must be int32 or int64");
 }
 
 void check_eps(double eps, DType compute) {
   const double most = compute == DType::kF64 ? std::numeric_limits<double>::max()
                                              : std::numeric_limits<float>::max();
-  check(eps >= 0 && eps <= most, "eps is ", eps, "; it must be finite and >= 0, as a ",
+  check(eps >= 0 && eps <= most, "eps is ", eps, "; it must be finite and not negative, as a ",
         name_of(compute));
 }
 

@@ -33,7 +33,7 @@ void check_array(const char* name, const void* data, bool is_given, DType dtype)
 void check_aligned(const char* name, const void* data, DType dtype);
 void check_boxes(const char* name, const BoxView& boxes);
 void check_floating(const char* name, DType dtype);
-void check_indices(const char* name, const ArrayView& indices);
+void check_indices(const char* name, DType dtype);
 
 /// For a compute type.
 void check_eps(double eps, DType compute);

@@ -33,7 +33,6 @@ void check_shape(const CostProblem& p) {
         " columns, which is more than 64 bits can count");
   check(p.offsets.data != nullptr || is_empty(p),
         "offsets is null; it must point to (images + 1) integers");
-  check_indices("offsets", p.offsets);
 }
 
 void check_scores(const CostProblem& p) {
@@ -42,7 +41,6 @@ void check_scores(const CostProblem& p) {
     check(scores.data == nullptr, "scores.data must be null where class_term is none");
     return;
   }
-  check_floating("scores", scores.dtype);
   check(scores.block_stride >= 0 && scores.query_stride >= 0,
         "scores has a negative stride: ", scores.block_stride, " by block, ", scores.query_stride,
         " by query");
@@ -58,7 +56,6 @@ void check_labels(const CostProblem& p) {
   }
   check(p.classes >= 0, "classes is ", p.classes, "; it must not be negative");
   check(p.labels.data != nullptr || is_empty(p), "labels is null; it must point to (T) integers");
-  check_indices("labels", p.labels);
 }
 
 /// For a compute type.
@@ -66,20 +63,6 @@ void check_factor(const char* name, double factor, DType compute) {
   const bool is_finite =
       compute == DType::kF64 ? std::isfinite(factor) : std::isfinite(static_cast<float>(factor));
   check(is_finite, name, " is ", factor, "; it must be finite, as a ", name_of(compute));
-}
-
-void check_factors(const CostProblem& p) {
-  const DType compute = compute_dtype(p);
-  check_factor("iou_weight", p.iou_weight, compute);
-  check_factor("l1_weight", p.l1_weight, compute);
-  check_factor("class_weight", p.class_weight, compute);
-  check_factor("focal_alpha", p.focal_alpha, compute);
-  check_factor("focal_gamma", p.focal_gamma, compute);
-  check(p.focal_gamma >= 0, "focal_gamma is ", p.focal_gamma, "; it must be >= 0");
-  check(p.l1_weight == 0 || p.pred.format == p.target.format, "l1_weight is ", p.l1_weight,
-        ", and l1 is of values in one format, but pred is ", name_of(p.pred.format), " and target ",
-        name_of(p.target.format));
-  check_eps(p.eps, compute);
 }
 
 void check_problem(const Implementation& implementation, const CostProblem& p) {
@@ -90,11 +73,10 @@ void check_problem(const Implementation& implementation, const CostProblem& p) {
               " does not serve the matching cost with the class term ", name_of(p.class_term));
   check_boxes("pred", p.pred);
   check_boxes("target", p.target);
-  check_floating("pred", p.pred.dtype);
+  check_options(p);
   check_shape(p);
   check_scores(p);
   check_labels(p);
-  check_factors(p);
 }
 
 /// Checks the pointers against those that the plan was made with. Without entries nothing is read,
@@ -118,6 +100,24 @@ CostProblem with_arrays(CostProblem p, const CostArrays& arrays) {
 DType compute_dtype(const CostProblem& problem) {
   const bool is_f64 = problem.pred.dtype == DType::kF64 || problem.target.dtype == DType::kF64;
   return is_f64 ? DType::kF64 : DType::kF32;
+}
+
+void check_options(const CostProblem& p) {
+  const DType compute = compute_dtype(p);
+  check_floating("pred", p.pred.dtype);
+  check_indices("offsets", p.offsets.dtype);
+  if (p.class_term != ClassTerm::kNone) check_floating("scores", p.scores.dtype);
+  if (is_of_logits(p.class_term)) check_indices("labels", p.labels.dtype);
+  check_factor("iou_weight", p.iou_weight, compute);
+  check_factor("l1_weight", p.l1_weight, compute);
+  check_factor("class_weight", p.class_weight, compute);
+  check_factor("focal_alpha", p.focal_alpha, compute);
+  check_factor("focal_gamma", p.focal_gamma, compute);
+  check(p.focal_gamma >= 0, "focal_gamma is ", p.focal_gamma, "; it must be >= 0");
+  check(p.l1_weight == 0 || p.pred.format == p.target.format, "l1_weight is ", p.l1_weight,
+        ", and l1 is of values in one format, but pred is ", name_of(p.pred.format), " and target ",
+        name_of(p.target.format));
+  check_eps(p.eps, compute);
 }
 
 std::int64_t cost_images(const CostProblem& problem) {

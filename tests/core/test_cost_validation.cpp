@@ -333,7 +333,7 @@ TEST_CASE("l1 is of one format, unless it is left out") {
 }
 
 TEST_CASE("a cost's eps must be finite and not negative, in its compute dtype") {
-  const std::string rest = "; it must be finite and >= 0, as a float32";
+  const std::string rest = "; it must be finite and not negative, as a float32";
   require_invalid([](CostCall& c) { c.problem.eps = -0.5; }, "eps is -0.5" + rest);
   require_invalid([](CostCall& c) { c.problem.eps = kInfinity; }, "eps is inf" + rest);
   require_invalid([](CostCall& c) { c.problem.eps = kNan; }, "eps is nan" + rest);

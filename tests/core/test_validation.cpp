@@ -293,13 +293,13 @@ TEST_CASE("rows are for pairs by index only") {
 TEST_CASE("eps must be finite and not negative") {
   const double infinity = std::numeric_limits<double>::infinity();
   require_invalid([](Call& c) { c.problem.eps = -0.5; },
-                  "eps is -0.5; it must be finite and >= 0, as a float32");
+                  "eps is -0.5; it must be finite and not negative, as a float32");
   require_invalid([=](Call& c) { c.problem.eps = infinity; },
-                  "eps is inf; it must be finite and >= 0, as a float32");
+                  "eps is inf; it must be finite and not negative, as a float32");
   require_invalid([](Call& c) { c.problem.eps = std::numeric_limits<double>::quiet_NaN(); },
-                  "eps is nan; it must be finite and >= 0, as a float32");
+                  "eps is nan; it must be finite and not negative, as a float32");
   require_invalid([](Call& c) { c.problem.eps = 1e300; },
-                  "eps is 1e+300; it must be finite and >= 0, as a float32");
+                  "eps is 1e+300; it must be finite and not negative, as a float32");
   Call in_float64;
   in_float64.problem.pred = {in_float64.boxes, DType::kF64, BoxFormat::kXyxy, 1, 3, 12, 4};
   in_float64.problem.target = in_float64.problem.pred;
@@ -315,7 +315,7 @@ TEST_CASE("a normalizer is checked") {
           c.problem.normalizer = {&c.one, DType::kF32};
           c.problem.reduction = reduction;
         },
-        "normalizer needs reduction mean");
+        "normalizer needs reduction 'mean', which it redefines");
   }
   for (const DType dtype : {DType::kF16, DType::kBF16, DType::kU8, DType::kI16}) {
     require_unsupported([=](Call& c) { c.problem.normalizer = {&c.one, dtype}; },

@@ -80,6 +80,9 @@ BOXLOSS_API DType compute_dtype(const CostProblem& problem);
 /// Number of images: pred has `layers` times as many.
 BOXLOSS_API std::int64_t cost_images(const CostProblem& problem);
 
+/// Checks all of a problem that needs no sizes, as for a loss.
+BOXLOSS_API void check_options(const CostProblem& problem);
+
 /// The pointers of a problem's arrays; null for one that it does not have.
 struct CostArrays {
   const void* pred = nullptr;
