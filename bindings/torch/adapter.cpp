@@ -33,51 +33,31 @@ void torch_parallel(std::int64_t tasks, const std::function<void(std::int64_t)>&
 
 struct Dimension {
   std::int64_t size;
-  std::vector<std::int64_t> strides;
+  std::array<std::int64_t, 4> strides;  ///< of each tensor
 };
+using Dimensions = c10::SmallVector<Dimension, 4>;
 
 /// The leading dimensions without those of size 1, neighbours merged where all tensors allow it.
-std::vector<Dimension> merged_dimensions(at::IntArrayRef leading,
-                                         const std::vector<at::Tensor>& tensors) {
-  std::vector<Dimension> merged;
+Dimensions merged_dimensions(at::IntArrayRef leading, const Tensors& tensors) {
+  Dimensions merged;
   for (std::size_t d = 0; d < leading.size(); ++d) {
     if (leading[d] == 1) continue;
     Dimension next{leading[d], {}};
-    for (const at::Tensor& tensor : tensors) next.strides.push_back(tensor.stride(d));
     bool joins = !merged.empty();
-    for (std::size_t i = 0; joins && i < tensors.size(); ++i) {
-      joins = merged.back().strides[i] == next.size * next.strides[i];
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      next.strides[i] = tensors[i].stride(static_cast<std::int64_t>(d));
+      joins = joins && merged.back().strides[i] == next.size * next.strides[i];
     }
     if (joins) {
       next.size *= merged.back().size;
       merged.pop_back();
     }
-    merged.push_back(std::move(next));
+    merged.push_back(next);
   }
   return merged;
 }
 
 }  // namespace
-
-DType dtype_of(const at::Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case at::kDouble: return DType::kF64;
-    case at::kFloat: return DType::kF32;
-    case at::kHalf: return DType::kF16;
-    case at::kBFloat16: return DType::kBF16;
-    case at::kBool:
-    case at::kByte: return DType::kU8;
-    case at::kShort: return DType::kI16;
-    case at::kInt: return DType::kI32;
-    case at::kLong: return DType::kI64;
-    default: TORCH_CHECK_TYPE(false, "box_loss: dtype ", tensor.scalar_type(), " is not supported");
-  }
-}
-
-ArrayView array_view(const std::optional<at::Tensor>& tensor) {
-  if (!tensor) return {};
-  return {tensor->const_data_ptr(), dtype_of(*tensor)};
-}
 
 std::vector<std::string> implementation_names() {
   std::vector<std::string> names;
@@ -126,16 +106,15 @@ at::Tensor no_elements(const at::Tensor& like, at::ScalarType type) {
       c10::DispatchKeySet(key), c10::scalarTypeToTypeMeta(type));
 }
 
-Grid make_grid(at::IntArrayRef leading, std::vector<at::Tensor>& tensors) {
+Grid make_grid(at::IntArrayRef leading, Tensors& tensors) {
   const bool is_empty = std::find(leading.begin(), leading.end(), 0) != leading.end();
-  if (is_empty) return {1, 0, std::vector<Grid::Strides>(tensors.size())};
-  std::vector<Dimension> merged = merged_dimensions(leading, tensors);
+  if (is_empty) return {1, 0, {}};
+  Dimensions merged = merged_dimensions(leading, tensors);
   for (std::size_t i = tensors.size(); merged.size() > 2 && i-- > 0;) {
     tensors[i] = tensors[i].contiguous();
     merged = merged_dimensions(leading, tensors);
   }
   Grid grid;
-  grid.strides.resize(tensors.size());
   if (!merged.empty()) {
     grid.slots = merged.back().size;
     for (std::size_t i = 0; i < tensors.size(); ++i) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/SmallVector.h>
 
+#include <array>
 #include <boxloss/error.hpp>
 #include <boxloss/execution.hpp>
 #include <boxloss/registry.hpp>
@@ -13,11 +15,6 @@
 
 /// Adapts torch's tensors, devices, streams, threads and errors to core's.
 namespace boxloss::torch_binding {
-
-DType dtype_of(const at::Tensor& tensor);
-
-/// A contiguous view of a tensor; null for no tensor.
-ArrayView array_view(const std::optional<at::Tensor>& tensor);
 
 /// Whether "aten" is chosen, by which torch's own operators compute on every device. Core does not
 /// know it.
@@ -41,8 +38,10 @@ Execution execution_on(const at::Device& device);
 /// takes longer than all our checks of a call.
 at::Tensor no_elements(const at::Tensor& like, at::ScalarType type);
 
-/// The leading dimensions of several tensors of equal leading shape as (images, slots), each tensor
-/// with its own two strides.
+/// Tensors of equal leading shape: pred, target, and the gradients of loss and l1.
+using Tensors = c10::SmallVector<at::Tensor, 4>;
+
+/// Their leading dimensions as (images, slots), each tensor with its own two strides.
 struct Grid {
   struct Strides {
     std::int64_t image = 0;
@@ -50,12 +49,12 @@ struct Grid {
   };
   std::int64_t images = 1;
   std::int64_t slots = 1;
-  std::vector<Strides> strides;
+  std::array<Strides, 4> strides = {};
 };
 
 /// Makes views where possible: a tensor is copied to a contiguous one only if two strides cannot
 /// describe its `leading` dimensions.
-Grid make_grid(at::IntArrayRef leading, std::vector<at::Tensor>& tensors);
+Grid make_grid(at::IntArrayRef leading, Tensors& tensors);
 
 /// Runs `call`; boxloss' exceptions become torch's ValueError, TypeError and RuntimeError, with the
 /// name of the called function.

@@ -7,7 +7,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
-#include "loss_args.hpp"
+#include "box_loss_args.hpp"
 
 namespace boxloss::torch_binding {
 namespace {
@@ -17,7 +17,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-/// Saves the arguments, followed by `scale`, for backward.
+/// Saves the arguments and `scale` for backward: the tensors that are given, and in their places
+/// among the options whether they are.
 void save(AutogradContext* ctx, const LossArgs& args, const at::Tensor& scale) {
   variable_list tensors;
   std::vector<IValue> options;
@@ -26,13 +27,16 @@ void save(AutogradContext* ctx, const LossArgs& args, const at::Tensor& scale) {
     if constexpr (std::is_same_v<Field, at::Tensor>) {
       tensors.push_back(field);
     } else if constexpr (std::is_same_v<Field, OptionalTensor>) {
-      tensors.push_back(field.value_or(at::Tensor()));
+      options.emplace_back(field.has_value());
+      if (field) tensors.push_back(*field);
     } else if constexpr (std::is_same_v<Field, std::string_view>) {
       options.emplace_back(std::string(field));
     } else {
       options.emplace_back(field);
     }
   };
+  tensors.reserve(4);
+  options.reserve(std::tuple_size_v<Fields>);
   std::apply([&](const auto&... fields) { (keep(fields), ...); }, args.fields());
   tensors.push_back(scale);
   ctx->save_for_backward(std::move(tensors));
@@ -62,8 +66,7 @@ class Saved {
     if constexpr (std::is_same_v<Field, at::Tensor>) {
       return *tensor_++;
     } else if constexpr (std::is_same_v<Field, OptionalTensor>) {
-      const Variable& tensor = *tensor_++;
-      return tensor.defined() ? OptionalTensor(tensor) : std::nullopt;
+      return (option_++)->toBool() ? OptionalTensor(*tensor_++) : std::nullopt;
     } else if constexpr (std::is_same_v<Field, std::string_view>) {
       return (option_++)->toStringView();
     } else {
@@ -76,6 +79,14 @@ class Saved {
   const c10::ivalue::TupleElements& options_;
   decltype(options_.begin()) option_;
 };
+
+/// The fused backward, without gradients of its own. Past the Autograd key, whose kernel would pass
+/// all arguments boxed.
+LossGradientTensors fused_gradients(const IncomingTensors& grads, const at::Tensor& scale,
+                                    const LossArgs& args, const Wanted& wanted) {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  return call_box_loss_backward(grads, scale, args, wanted);
+}
 
 }  // namespace
 
@@ -110,9 +121,9 @@ struct BoxLoss : torch::autograd::Function<BoxLoss> {
     const LossArgs args = saved.args();
     const Wanted wanted = {ctx->needs_input_grad(0), ctx->needs_input_grad(1),
                            args.weight && ctx->needs_input_grad(2)};
-    const auto [pred, target, weight] =
-        at::GradMode::is_enabled() ? differentiable_gradients(grads, args, wanted)
-                                   : call_box_loss_backward(grads, saved.scale(), args, wanted);
+    const auto [pred, target, weight] = at::GradMode::is_enabled()
+                                            ? differentiable_gradients(grads, args, wanted)
+                                            : fused_gradients(grads, saved.scale(), args, wanted);
     if (wanted[0]) gradients[0] = pred;
     if (wanted[1]) gradients[1] = target;
     if (wanted[2]) gradients[2] = weight;

@@ -4,9 +4,6 @@
 
 #include <c10/core/SymIntArrayRef.h>
 
-#include <algorithm>
-#include <limits>
-
 #include "adapter.hpp"
 
 namespace boxloss::torch_binding {
@@ -24,27 +21,38 @@ EpsMode parse_eps_mode(const char* function, std::string_view given) {
   return parse<EpsMode>(function, "eps_mode", given, {EpsMode::kAdd, EpsMode::kClamp});
 }
 
-bool is_in(at::ScalarType type, std::initializer_list<at::ScalarType> types) {
-  return std::find(types.begin(), types.end(), type) != types.end();
+DType dtype_of(const char* function, const char* argument, const at::Tensor& tensor,
+               const char* allowed) {
+  switch (tensor.scalar_type()) {
+    case at::kDouble: return DType::kF64;
+    case at::kFloat: return DType::kF32;
+    case at::kHalf: return DType::kF16;
+    case at::kBFloat16: return DType::kBF16;
+    case at::kByte: return DType::kU8;
+    case at::kShort: return DType::kI16;
+    case at::kInt: return DType::kI32;
+    case at::kLong: return DType::kI64;
+    default:
+      TORCH_CHECK_TYPE(false, function, ": ", argument, " is ", tensor.scalar_type(),
+                       "; it must be ", allowed);
+  }
 }
 
-void check_floating(const char* function, const char* argument, const at::Tensor& tensor) {
-  TORCH_CHECK_TYPE(is_in(tensor.scalar_type(), {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble}),
-                   function, ": ", argument, " is ", tensor.scalar_type(),
-                   "; it must be float64, float32, float16 or bfloat16");
+ArrayView later(const char* function, const char* argument, const OptionalTensor& tensor) {
+  if (!tensor) return {};
+  return {kLater, dtype_of(function, argument, *tensor)};
 }
 
-void check_target_dtype(const char* function, const at::Tensor& target) {
-  TORCH_CHECK_TYPE(
-      is_in(target.scalar_type(), {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble, at::kByte,
-                                   at::kShort, at::kInt, at::kLong}),
-      function, ": target is ", target.scalar_type(),
-      "; it must be float64, float32, float16, bfloat16, uint8, int16, int32 or int64");
+void check_floating(const char* function, const char* argument, DType dtype) {
+  TORCH_CHECK_TYPE(is_floating(dtype), function, ": ", argument, " is ", name_of(dtype),
+                   "; it must be ", kFloatingDTypes);
 }
 
-void check_indices_dtype(const char* function, const char* argument, const at::Tensor& indices) {
-  TORCH_CHECK_TYPE(is_in(indices.scalar_type(), {at::kInt, at::kLong}), function, ": ", argument,
-                   " is ", indices.scalar_type(), "; it must be int32 or int64");
+void check_indices(const char* function, const char* argument, const OptionalTensor& indices) {
+  if (!indices) return;
+  const DType dtype = dtype_of(function, argument, *indices);
+  TORCH_CHECK_TYPE(dtype == DType::kI32 || dtype == DType::kI64, function, ": ", argument, " is ",
+                   name_of(dtype), "; it must be int32 or int64");
 }
 
 void check_boxes_shape(const char* function, const char* argument, const at::Tensor& boxes) {
@@ -70,13 +78,6 @@ void check_device(const char* function, const at::Tensor& pred, const char* argu
   if (tensor) check_dense(function, argument, *tensor);
   TORCH_CHECK(!tensor || tensor->device() == pred.device(), function, ": ", argument, " is on ",
               tensor->device(), ", pred is on ", pred.device(), "; all must be on one device");
-}
-
-void check_eps(const char* function, double eps, at::ScalarType compute) {
-  const double most = compute == at::kDouble ? std::numeric_limits<double>::max()
-                                             : std::numeric_limits<float>::max();
-  TORCH_CHECK_VALUE(eps >= 0 && eps <= most, function, ": eps is ", eps,
-                    "; it must be finite and not negative, as a ", compute);
 }
 
 }  // namespace boxloss::torch_binding

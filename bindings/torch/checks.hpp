@@ -12,12 +12,12 @@
 #include <string_view>
 #include <vector>
 
+#include "operators.hpp"
+
 /// Checks of the operators' arguments, symbolic shapes included. A bad value or shape is a
 /// ValueError, a bad dtype a TypeError, mixed devices a RuntimeError; each names the called
 /// function and the argument.
 namespace boxloss::torch_binding {
-
-using OptionalTensor = std::optional<at::Tensor>;
 
 template <class Enum>
 Enum parse(const char* function, const char* argument, std::string_view given,
@@ -36,11 +36,19 @@ Loss parse_loss(const char* function, std::string_view given);
 BoxFormat parse_format(const char* function, const char* argument, std::string_view given);
 EpsMode parse_eps_mode(const char* function, std::string_view given);
 
-bool is_in(at::ScalarType type, std::initializer_list<at::ScalarType> types);
+constexpr const char* kFloatingDTypes = "float64, float32, float16 or bfloat16";
+constexpr const char* kDTypes = "float64, float32, float16, bfloat16, uint8, int16, int32 or int64";
 
-void check_floating(const char* function, const char* argument, const at::Tensor& tensor);
-void check_target_dtype(const char* function, const at::Tensor& target);
-void check_indices_dtype(const char* function, const char* argument, const at::Tensor& indices);
+/// A tensor's dtype as core's. A TypeError for one that core has not, `allowed` being what it may
+/// be.
+DType dtype_of(const char* function, const char* argument, const at::Tensor& tensor,
+               const char* allowed = kDTypes);
+
+/// A view of an array that is given, or not.
+ArrayView later(const char* function, const char* argument, const OptionalTensor& tensor);
+
+void check_floating(const char* function, const char* argument, DType dtype);
+void check_indices(const char* function, const char* argument, const OptionalTensor& indices);
 
 /// (..., 4)
 void check_boxes_shape(const char* function, const char* argument, const at::Tensor& boxes);
@@ -53,6 +61,9 @@ void check_dense(const char* function, const char* argument, const at::Tensor& t
 /// The tensor must be dense, and on pred's device.
 void check_device(const char* function, const at::Tensor& pred, const char* argument,
                   const OptionalTensor& tensor);
-void check_eps(const char* function, double eps, at::ScalarType compute);
+
+/// For options that are not tensors.
+template <class Option>
+void check_device(const char*, const at::Tensor&, const char*, const Option&) {}
 
 }  // namespace boxloss::torch_binding

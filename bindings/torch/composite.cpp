@@ -5,7 +5,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/library.h>
 
-#include "loss_args.hpp"
+#include "box_loss_args.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
 #include "tensor_number.hpp"
@@ -97,7 +97,7 @@ at::Tensor gather_boxes(const at::Tensor& boxes, const at::Tensor& row) {
 }
 
 /// The loss, l1 and iou of each slot, 0 for invalid ones; the last two undefined without extras.
-LossesTensors slot_losses(const LossArgs& args, const LossOptions& options, const Slots& slots,
+LossesTensors slot_losses(const LossArgs& args, const LossProblem& p, const Slots& slots,
                           bool extras) {
   const at::ScalarType type = compute_type(args);
   // Invalid slots become a constant box *before* the formula: masking its result would still let
@@ -109,9 +109,9 @@ LossesTensors slot_losses(const LossArgs& args, const LossOptions& options, cons
   };
   const TensorBox raw_pred = counted_boxes(args.pred, slots.pred_row);
   const TensorBox raw_target = counted_boxes(args.target, slots.target_row);
-  const TensorBox pred = to_corners(raw_pred, options.pred_format);
-  const TensorBox target = to_corners(raw_target, options.target_format);
-  const auto exact = make_eps<double>(args.eps, options.eps_mode);
+  const TensorBox pred = to_corners(raw_pred, p.pred.format);
+  const TensorBox target = to_corners(raw_target, p.target.format);
+  const auto exact = make_eps<double>(p.eps, p.eps_mode);
   const Eps<TensorNumber> eps{exact.added, exact.floor, exact.value};
 
   const at::Tensor zero = at::zeros({}, constant.options());
@@ -124,8 +124,8 @@ LossesTensors slot_losses(const LossArgs& args, const LossOptions& options, cons
   const auto weighted = [&](const TensorNumber& number) {
     return counted(weight.defined() ? number.tensor * weight : number.tensor);
   };
-  const at::Tensor loss = weighted(
-      with_formula(options.loss, [&](auto formula) { return formula.loss(pred, target, eps); }));
+  const at::Tensor loss =
+      weighted(with_formula(p.loss, [&](auto formula) { return formula.loss(pred, target, eps); }));
   if (!extras) return {loss, {}, {}};
   return {loss, weighted(l1_distance(raw_pred, raw_target)),
           counted(iou_of(overlap(pred, target, eps))).detach()};
@@ -144,19 +144,19 @@ at::Tensor total(const LossArgs& args, const at::Tensor& values) {
 }
 
 /// The divisor of each reduced loss: 1 if nothing is divided, or no pair is valid.
-at::Tensor divisor_of(const LossArgs& args, const LossOptions& options, const Slots& slots) {
+at::Tensor divisor_of(const LossArgs& args, const LossProblem& p, const Slots& slots) {
   const at::TensorOptions type = args.pred.options().dtype(compute_type(args));
-  if (options.reduction != Reduction::kMean) return at::ones_symint(reduced_shape(args), type);
+  if (p.reduction != Reduction::kMean) return at::ones_symint(reduced_shape(args), type);
   const at::Tensor count = total(args, slots.counted);
   const at::Tensor divisor = args.normalizer ? args.normalizer->detach() : count;
   return at::where(count > 0, divisor, 1).to(compute_type(args));
 }
 
-at::Tensor reduced(const LossArgs& args, const LossOptions& options, const Slots& slots,
+at::Tensor reduced(const LossArgs& args, const LossProblem& p, const Slots& slots,
                    const at::Tensor& values) {
-  if (options.reduction == Reduction::kNone) return by_row(args, slots, values);
-  if (options.reduction == Reduction::kSum) return total(args, values);
-  return total(args, values) / divisor_of(args, options, slots);
+  if (p.reduction == Reduction::kNone) return by_row(args, slots, values);
+  if (p.reduction == Reduction::kSum) return total(args, values);
+  return total(args, values) / divisor_of(args, p, slots);
 }
 
 /// The composite's gradients by the requested ones of pred, target and weight; undefined for the
@@ -189,30 +189,27 @@ LossGradientTensors differentiate(const IncomingTensors& grads, const LossArgs& 
 }  // namespace
 
 at::Tensor box_loss_composite(const LossArgs& args) {
-  const LossOptions options = check_args(args);
-  const Slots slots = find_slots(args, options.pairing);
-  return reduced(args, options, slots, std::get<0>(slot_losses(args, options, slots, false)));
+  const LossProblem p = checked(args, false);
+  const Slots slots = find_slots(args, p.pairing.kind);
+  return reduced(args, p, slots, std::get<0>(slot_losses(args, p, slots, false)));
 }
 
 LossesTensors box_losses_composite(const LossArgs& args) {
-  const LossOptions options = check_args(args);
-  check_l1(args, options);
-  const Slots slots = find_slots(args, options.pairing);
-  const auto [loss, l1, iou] = slot_losses(args, options, slots, true);
-  return {reduced(args, options, slots, loss), reduced(args, options, slots, l1),
-          by_row(args, slots, iou)};
+  const LossProblem p = checked(args, true);
+  const Slots slots = find_slots(args, p.pairing.kind);
+  const auto [loss, l1, iou] = slot_losses(args, p, slots, true);
+  return {reduced(args, p, slots, loss), reduced(args, p, slots, l1), by_row(args, slots, iou)};
 }
 
 ForwardTensors composite_forward(const LossArgs& args, bool extras) {
-  const LossOptions options = check_args(args);
+  const LossProblem p = checked(args, extras);
   at::Tensor loss, l1, iou;
   if (extras) {
     std::tie(loss, l1, iou) = box_losses_composite(args);
   } else {
     loss = box_loss_composite(args);
   }
-  const at::Tensor scale =
-      divisor_of(args, options, find_slots(args, options.pairing)).reciprocal();
+  const at::Tensor scale = divisor_of(args, p, find_slots(args, p.pairing.kind)).reciprocal();
   const auto packed = [](const at::Tensor& t) { return t.defined() ? t.contiguous() : t; };
   return {packed(loss), scale, packed(l1), packed(iou)};
 }

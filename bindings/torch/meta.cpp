@@ -4,22 +4,21 @@
 #include <torch/library.h>
 
 #include "adapter.hpp"
-#include "loss_args.hpp"
+#include "box_loss_args.hpp"
 
 /// The operators' shapes and dtypes, symbolic ones included.
 namespace boxloss::torch_binding {
 namespace {
 
 ForwardTensors forward(const LossArgs& args, bool extras) {
-  const LossOptions options = check_args(args);
-  if (extras) check_l1(args, options);
+  const LossProblem problem = checked(args, extras);
   const auto empty = [&](bool is_wanted, const std::vector<c10::SymInt>& shape) {
     const auto tensor_options = args.pred.options().dtype(compute_type(args));
     return is_wanted ? at::empty_symint(shape, tensor_options)
                      : no_elements(args.pred, compute_type(args));
   };
   const auto rows = loss_shape(args), sets = reduced_shape(args);
-  const auto& values = options.reduction == Reduction::kNone ? rows : sets;
+  const auto& values = problem.reduction == Reduction::kNone ? rows : sets;
   return {empty(true, values), empty(true, sets), empty(extras, values), empty(extras, rows)};
 }
 
@@ -32,8 +31,7 @@ LossesTensors losses(const LossArgs& args) {
 
 LossGradientTensors backward(const IncomingTensors& grads, const at::Tensor& scale,
                              const LossArgs& args, const Wanted& wanted) {
-  const LossOptions options = check_args(args);
-  check_backward_args(grads, scale, args, options, wanted);
+  check_backward_args(grads, scale, args, checked(args, grads.l1.has_value()), wanted);
   return empty_gradients(args, wanted);
 }
 

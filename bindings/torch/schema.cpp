@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "adapter.hpp"
-#include "loss_args.hpp"
+#include "box_loss_args.hpp"
 
 namespace boxloss::torch_binding {
 namespace {
@@ -25,32 +25,8 @@ std::string capability_of_cpu() {
   return with_torch_errors("cpu_capability", [] { return std::string(cpu_capability()); });
 }
 
-/// giou_loss is box_loss with "giou"; its errors have its own name.
-at::Tensor giou_loss(const LossArgs& args) {
-  try {
-    return call_box_loss(args);
-  } catch (const c10::Error&) {
-    check_args(args);
-    throw;
-  }
-}
-
-/// The parameters after pred, target and loss. None is keyword-only, which takes torch 0.4 µs for
-/// each that is given.
-const std::string kOptions =
-    "Tensor? weight=None, Tensor? normalizer=None, Tensor? lengths=None, Tensor? mask=None, "
-    "Tensor? offsets=None, bool zero_padded=False, str pred_format='xyxy', "
-    "str target_format='xyxy', str reduction='mean', float eps=1e-7, str eps_mode='add', "
-    "Tensor? pred_index=None, Tensor? target_index=None";
-
-/// All parameters, without defaults.
-std::string all_parameters() {
-  std::string text = "Tensor pred, Tensor target, str loss, " + kOptions;
-  for (std::size_t begin; (begin = text.find('=')) != std::string::npos;) {
-    text.erase(begin, text.find(',', begin) - begin);
-  }
-  return text;
-}
+/// None is keyword-only, which takes torch 0.4 µs for each that is given.
+constexpr Option kOptions[] = {BOXLOSS_BOX_LOSS_OPTIONS(BOXLOSS_OPTION_ROW)};
 
 }  // namespace
 }  // namespace boxloss::torch_binding
@@ -61,15 +37,15 @@ TORCH_LIBRARY(boxloss, m) {
   using namespace boxloss::torch_binding;
   const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag, at::Tag::needs_exact_strides};
   const auto define = [&](const std::string& schema) { m.def(schema.c_str(), tags); };
-  const std::string boxes = "(Tensor pred, Tensor target, ";
-  const std::string with_loss = boxes + "str loss='giou', " + kOptions;
-  define("box_loss" + with_loss + ") -> Tensor");
-  define("box_losses" + with_loss + ") -> (Tensor loss, Tensor l1, Tensor iou)");
-  define("giou_loss" + boxes + kOptions + ") -> Tensor");
-  define("_box_loss_forward(" + all_parameters() +
+  const std::string boxes = "Tensor pred, Tensor target";
+  const std::string options = parameters(kOptions), given = parameters(kOptions, false);
+  define("box_loss(" + boxes + options + ") -> Tensor");
+  define("box_losses(" + boxes + options + ") -> (Tensor loss, Tensor l1, Tensor iou)");
+  define("giou_loss(" + boxes + parameters(std::span(kOptions).subspan(1)) + ") -> Tensor");
+  define("_box_loss_forward(" + boxes + given +
          ", bool extras) -> (Tensor loss, Tensor scale, Tensor l1, Tensor iou)");
-  define("_box_loss_backward(Tensor? grad_loss, Tensor? grad_l1, Tensor scale, " +
-         all_parameters() + ", bool[3] wanted) -> (Tensor pred, Tensor target, Tensor weight)");
+  define("_box_loss_backward(Tensor? grad_loss, Tensor? grad_l1, Tensor scale, " + boxes + given +
+         ", bool[3] wanted) -> (Tensor pred, Tensor target, Tensor weight)");
   m.def("implementations() -> str[]", names_and_aten);
   m.def("cpu_capability() -> str", capability_of_cpu);
   m.def("use_implementation(str name) -> str", choose);
@@ -77,5 +53,5 @@ TORCH_LIBRARY(boxloss, m) {
 
 TORCH_LIBRARY_IMPL(boxloss, CompositeImplicitAutograd, m) {
   using namespace boxloss::torch_binding;
-  m.impl("giou_loss", Entries::giou_loss<giou_loss>);
+  m.impl("giou_loss", Entries::giou_loss<call_box_loss>);  // deprecated: box_loss with "giou"
 }

@@ -1,12 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include <ATen/core/dispatch/Dispatcher.h>
-
 #include <boxloss/torch.hpp>
 #include <string_view>
 #include <tuple>
 
-#include "loss_args.hpp"
+#include "box_loss_args.hpp"
 
 /// boxloss/torch.hpp: converts enumerators to strings and undefined tensors to none, and calls the
 /// operators.
@@ -15,42 +13,30 @@ namespace {
 
 using torch_binding::LossArgs;
 using torch_binding::OptionalTensor;
-using torch_binding::Parameter;
 
-OptionalTensor given(const at::Tensor& option) {
+OptionalTensor as_argument(const at::Tensor& option) {
   return option.defined() ? OptionalTensor(option) : std::nullopt;
 }
-
+bool as_argument(bool option) { return option; }
+double as_argument(double option) { return option; }
+std::optional<double> as_argument(std::optional<double> option) { return option; }
 template <class Enum>
-std::string_view word(Enum value) {
-  return name_of(value);
+std::string_view as_argument(Enum option) {
+  return name_of(option);
 }
 
-LossArgs make_args(const at::Tensor& pred, const at::Tensor& target, const BoxLossOptions& o) {
-  return {pred,
-          target,
-          word(o.loss),
-          given(o.weight),
-          given(o.normalizer),
-          given(o.lengths),
-          given(o.mask),
-          given(o.offsets),
-          o.zero_padded,
-          word(o.pred_format),
-          word(o.target_format),
-          word(o.reduction),
-          o.eps,
-          word(o.eps_mode),
-          given(o.pred_index),
-          given(o.target_index)};
+/// A member of the options for each option in the list.
+#define BOXLOSS_AS_ARGUMENT(Kind, name, standard) , as_argument(options.name)
+
+LossArgs make_args(const at::Tensor& pred, const at::Tensor& target,
+                   const BoxLossOptions& options) {
+  return {pred, target BOXLOSS_BOX_LOSS_OPTIONS(BOXLOSS_AS_ARGUMENT)};
 }
 
-/// The operator of that name, with the type that its arguments have.
+/// The operator of that name, whose arguments have the types of the tuple's.
 template <class... Arguments>
 auto find(const char* name, const std::tuple<Arguments...>&) {
-  return c10::Dispatcher::singleton()
-      .findSchemaOrThrow(name, "")
-      .typed<at::Tensor(Parameter<const Arguments&>...)>();
+  return torch_binding::find_operator<at::Tensor(torch_binding::Parameter<Arguments>...)>(name);
 }
 
 }  // namespace
@@ -68,22 +54,18 @@ BoxLosses box_losses(const at::Tensor& pred, const at::Tensor& target,
 
 at::Tensor matching_cost(const at::Tensor& pred, const at::Tensor& target,
                          const at::Tensor& offsets, const MatchingCostOptions& options) {
-  const MatchingCostOptions& o = options;
-  const std::tuple arguments(
-      pred, target, offsets, given(o.logits), given(o.labels), given(o.class_cost), word(o.loss),
-      o.iou_weight, o.l1_weight, o.class_weight, word(o.class_mode), o.focal_alpha, o.focal_gamma,
-      word(o.pred_format), word(o.target_format), o.eps, word(o.eps_mode), o.nonfinite);
+  const std::tuple arguments(pred, target,
+                             offsets BOXLOSS_MATCHING_COST_OPTIONS(BOXLOSS_AS_ARGUMENT));
   static const auto op = find("boxloss::matching_cost", arguments);
-  return std::apply([](const auto&... each) { return op.call(each...); }, arguments);
+  return torch_binding::call_with(op, arguments);
 }
 
 at::Tensor pairwise_iou(const at::Tensor& pred, const at::Tensor& target, const at::Tensor& offsets,
                         const PairwiseIouOptions& options) {
-  const PairwiseIouOptions& o = options;
-  const std::tuple arguments(pred, target, offsets, word(o.loss), word(o.pred_format),
-                             word(o.target_format), o.eps, word(o.eps_mode));
+  const std::tuple arguments(pred, target,
+                             offsets BOXLOSS_PAIRWISE_IOU_OPTIONS(BOXLOSS_AS_ARGUMENT));
   static const auto op = find("boxloss::pairwise_iou", arguments);
-  return std::apply([](const auto&... each) { return op.call(each...); }, arguments);
+  return torch_binding::call_with(op, arguments);
 }
 
 }  // namespace boxloss

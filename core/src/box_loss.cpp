@@ -85,12 +85,15 @@ void check_extra(const Implementation& implementation, Extra extra, const void* 
               implementation.name, " does not serve the output ", name_of(extra));
 }
 
+void check_formats_of_l1(const LossProblem& p) {
+  check(p.pred.format == p.target.format, "l1 is of values in one format, but pred is ",
+        name_of(p.pred.format), " and target ", name_of(p.target.format));
+}
+
 void check_l1(const Implementation& implementation, const LossProblem& p, const char* name,
               const void* l1) {
   check_extra(implementation, Extra::kL1, l1);
-  check(l1 == nullptr || p.pred.format == p.target.format,
-        "l1 is of values in one format, but pred is ", name_of(p.pred.format), " and target ",
-        name_of(p.target.format));
+  if (l1 != nullptr) check_formats_of_l1(p);
   check_aligned(name, l1, compute_dtype(p));
 }
 
@@ -219,8 +222,9 @@ DType compute_dtype(const LossProblem& problem) {
   return is_f64 ? DType::kF64 : DType::kF32;
 }
 
-void check_options(const LossProblem& p) {
+void check_options(const LossProblem& p, Set<Extra> extras) {
   check_floating("pred", p.pred.dtype);
+  if (extras.contains(Extra::kL1)) check_formats_of_l1(p);
   const Pairing& pairing = p.pairing;
   if (pairing.kind == Pairing::Kind::kLengths) check_indices("lengths", pairing.data.dtype);
   if (pairing.kind == Pairing::Kind::kOffsets) check_indices("offsets", pairing.data.dtype);

@@ -45,7 +45,7 @@ VALUE_ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("dense", {"eps_mode": "max"}, "eps_mode is 'max'; allowed: 'add', 'clamp'"),
     ("dense", {"eps": -1.0}, "eps is -1; it must be finite and not negative"),
     ("dense", {"eps": float("nan")}, "eps is nan; it must be finite"),
-    ("dense", {"eps": 1e39}, r"eps is 1e\+39; it must be finite and not negative, as a Float"),
+    ("dense", {"eps": 1e39}, r"eps is 1e\+39; it must be finite and not negative, as a float32"),
     ("mask", {"zero_padded": True}, f"{TOO_MANY}zero_padded mask$"),
     ("lengths", {"offsets": rows(4)}, f"{TOO_MANY}lengths offsets$"),
     ("indices", {"mask": zeros(3, 5).bool()}, f"{TOO_MANY}mask pred_index target_index$"),
@@ -80,16 +80,16 @@ ANY_NUMBER = "it must be float64, float32, float16, bfloat16, uint8, int16, int3
 INTEGER = "it must be int32 or int64$"
 OF_NORMALIZER = "it must be float64, float32, int64 or int32$"
 TYPE_ERRORS: list[tuple[str, dict[str, Any], str]] = [
-    ("dense", {"pred": rows(3, 5, 4)}, f"pred is Long; {FLOATING}"),
+    ("dense", {"pred": rows(3, 5, 4)}, f"pred is int64; {FLOATING}"),
     ("dense", {"pred": zeros(3, 5, 4, dtype=torch.complex64)}, f"pred is ComplexFloat; {FLOATING}"),
     ("dense", {"target": zeros(3, 5, 4).bool()}, f"target is Bool; {ANY_NUMBER}"),
-    ("dense", {"weight": rows(3, 5)}, f"weight is Long; {FLOATING}"),
-    ("lengths", {"lengths": zeros(3)}, f"lengths is Float; {INTEGER}"),
-    ("offsets", {"offsets": rows(4).byte()}, f"offsets is Byte; {INTEGER}"),
+    ("dense", {"weight": rows(3, 5)}, f"weight is int64; {FLOATING}"),
+    ("lengths", {"lengths": zeros(3)}, f"lengths is float32; {INTEGER}"),
+    ("offsets", {"offsets": rows(4).byte()}, f"offsets is uint8; {INTEGER}"),
     ("mask", {"mask": rows(3, 5).byte()}, "mask is Byte; it must be bool"),
-    ("indices", {"pred_index": zeros(10)}, f"pred_index is Float; {INTEGER}"),
-    ("sets", {"target_index": rows(2, 7).short()}, f"target_index is Short; {INTEGER}"),
-    ("sets", {"normalizer": zeros(2).bfloat16()}, f"normalizer is BFloat16; {OF_NORMALIZER}"),
+    ("indices", {"pred_index": zeros(10)}, f"pred_index is float32; {INTEGER}"),
+    ("sets", {"target_index": rows(2, 7).short()}, f"target_index is int16; {INTEGER}"),
+    ("sets", {"normalizer": zeros(2).bfloat16()}, f"normalizer is bfloat16; {OF_NORMALIZER}"),
 ]
 
 
@@ -111,7 +111,7 @@ def test_errors(
     for where in (device, torch.device("meta")):
         moved = move({**problem(pairing, device), **change}, where)
         for _ in range(2):
-            with pytest.raises(error, match=f"^giou_loss: {text}"):
+            with pytest.raises(error, match=f"^box_loss: {text}"):
                 giou_loss(**moved)
             if moved["pred"].is_floating_point() or moved["pred"].is_complex():
                 moved["pred"] = moved["pred"].detach().requires_grad_()
@@ -177,7 +177,7 @@ def test_errors_name_the_function_that_was_called(
 @pytest.mark.parametrize("pairing", ["dense", "offsets", "sets"])
 def test_l1_is_of_values_in_one_format(device: torch.device, pairing: str) -> None:
     values = {**problem(pairing, device), "pred_format": "cxcywh", "target_format": "xywh"}
-    text = "box_losses: l1 is of values in one format, but pred_format is 'cxcywh' and target_"
+    text = "box_losses: l1 is of values in one format, but pred is cxcywh and target xywh"
     for where in (device, torch.device("meta")):
         moved = move(values, where)
         for _ in range(2):
@@ -212,7 +212,7 @@ def test_mixed_devices(device: torch.device, pairing: str, argument: str, other:
     values["normalizer"] = torch.tensor(2.0, device=device)
     where = str(values["pred"].device)
     values[argument] = values[argument].to(other)
-    text = f"giou_loss: {argument} is on {other}, pred is on {where}; all must be on one device"
+    text = f"box_loss: {argument} is on {other}, pred is on {where}; all must be on one device"
     for _ in range(2):
         with pytest.raises(RuntimeError, match=text):
             giou_loss(**values)

@@ -292,12 +292,12 @@ LOGITS, LABELS = GOOD["logits"], GOOD["labels"]
 NO_LOGITS = {"logits": None, "labels": None}
 # What is changed, and what the error says of it.
 TYPE_ERRORS: list[tuple[Problem, str]] = [
-    ({"pred": PRED.int()}, "pred is Int"),
+    ({"pred": PRED.int()}, "pred is int32"),
     ({"target": TARGET.bool()}, "target is Bool"),
-    ({"offsets": OFFSETS.short()}, "offsets is Short"),
-    ({"labels": LABELS.float()}, "labels is Float"),
-    ({"logits": LOGITS.int()}, "logits is Int"),
-    ({**NO_LOGITS, "class_cost": torch.zeros(3, 9).int()}, "class_cost is Int"),
+    ({"offsets": OFFSETS.short()}, "offsets is int16"),
+    ({"labels": LABELS.float()}, "labels is float32"),
+    ({"logits": LOGITS.int()}, "logits is int32"),
+    ({**NO_LOGITS, "class_cost": torch.zeros(3, 9).int()}, "class_cost is int32"),
 ]
 DEVICE_ERRORS = [
     ({name: GOOD[name].to("meta")}, f"{name} is on meta")
@@ -319,11 +319,11 @@ VALUE_ERRORS: list[tuple[Problem, str]] = [
     ({"class_mode": "hinge"}, "class_mode is 'hinge'"),
     ({"pred_format": "yolo"}, "pred_format is 'yolo'"),
     ({"target_format": "yolo"}, "target_format is 'yolo'"),
-    ({"target_format": "xyxy"}, "the L1 distance .* l1_weight 0"),
+    ({"target_format": "xyxy"}, "l1_weight is 5, and l1 is of values in one format, but pred is"),
     ({"eps_mode": "max"}, "eps_mode is 'max'"),
     ({"eps": -1.0}, "eps is -1"),
     ({"iou_weight": math.nan}, "iou_weight is nan"),
-    ({"l1_weight": 1e39}, r"l1_weight is 1e\+39; it must be finite, as a Float"),
+    ({"l1_weight": 1e39}, r"l1_weight is 1e\+39; it must be finite, as a float32"),
     ({"class_weight": -math.inf}, "class_weight is -inf"),
     ({"focal_alpha": math.nan}, "focal_alpha is nan"),
     ({"focal_gamma": math.inf}, "focal_gamma is inf"),

@@ -120,9 +120,10 @@ BOXLOSS_API std::int64_t loss_rows(const LossProblem& problem);
 /// Number of values of a reduced loss, and of `scale`: one, or one for each set.
 BOXLOSS_API std::int64_t loss_sets(const LossProblem& problem);
 
-/// Checks all of a problem that needs no sizes: dtypes, options, and which arrays are given. A plan
-/// does so, too. Throws InvalidArgument or Unsupported, naming the argument.
-BOXLOSS_API void check_options(const LossProblem& problem);
+/// Checks all of a problem that needs no sizes, for these extra outputs: dtypes, options, and which
+/// arrays are given. A plan does so, too. Throws InvalidArgument or Unsupported, naming the
+/// argument.
+BOXLOSS_API void check_options(const LossProblem& problem, Set<Extra> extras = {});
 
 /// The pointers of a problem's arrays; null for one that it does not have.
 struct LossArrays {

@@ -5,8 +5,11 @@
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 
+#include <cstddef>
+#include <memory>
+
 #include "adapter.hpp"
-#include "loss_args.hpp"
+#include "box_loss_args.hpp"
 
 /// The operators on real tensors: validate, guard, stream, dispatch. The registry chooses the
 /// backend, so one source serves every key.
@@ -17,52 +20,60 @@ namespace {
 struct LossCall {
   const Implementation& implementation;
   LossProblem problem;
-  GradOutputs grads;
-  std::vector<at::Tensor> kept_alive;
+  GradOutputs grads = {};
+  c10::SmallVector<at::Tensor, 8> kept_alive = {};
 
-  ArrayView keep(const OptionalTensor& tensor) {
-    return tensor ? array_view(kept_alive.emplace_back(tensor->contiguous())) : ArrayView();
+  const void* keep(const at::Tensor& tensor) {
+    return kept_alive.emplace_back(tensor.contiguous()).const_data_ptr();
   }
+  const void* keep(const OptionalTensor& tensor) { return tensor ? keep(*tensor) : nullptr; }
+  LossPlan plan() const { return {implementation, problem}; }
 };
 
-BoxView box_view(const at::Tensor& boxes, BoxFormat format, const Grid& grid,
-                 const Grid::Strides& strides) {
-  return {boxes.const_data_ptr(), dtype_of(boxes), format,          grid.images, grid.slots,
-          strides.image,          strides.slot,    boxes.stride(-1)};
+void set_boxes(BoxView& view, const at::Tensor& boxes, const Grid& grid,
+               const Grid::Strides& strides) {
+  view.data = boxes.const_data_ptr();
+  view.images = grid.images;
+  view.slots = grid.slots;
+  view.image_stride = strides.image;
+  view.slot_stride = strides.slot;
+  view.coordinate_stride = boxes.stride(-1);
 }
 
 /// pred, target and unreduced gradients on one grid of images and slots; reduced ones have no
 /// strides.
-void set_grid(LossCall& call, const LossArgs& args, const LossOptions& options,
-              const IncomingTensors& grads) {
+void set_grid(LossCall& call, const LossArgs& args, const IncomingTensors& grads) {
   LossProblem& p = call.problem;
-  const bool is_reduced = options.reduction != Reduction::kNone;
-  const bool ragged = options.pairing == Pairing::Kind::kOffsets;
+  const bool is_reduced = p.reduction != Reduction::kNone;
+  const Pairing::Kind pairing = p.pairing.kind;
+  const bool ragged = pairing == Pairing::Kind::kOffsets;
 
-  std::vector<at::Tensor> tensors = {args.pred, args.target};
+  Tensors tensors = {args.pred, args.target};
   for (const OptionalTensor* const grad : {&grads.loss, &grads.l1}) {
     if (*grad && !is_reduced) tensors.push_back(**grad);
   }
   Grid grid;
-  if (options.pairing == Pairing::Kind::kDense || options.pairing == Pairing::Kind::kMask) {
+  if (pairing == Pairing::Kind::kDense || pairing == Pairing::Kind::kMask) {
     grid = make_grid(args.pred.sizes().slice(0, args.pred.dim() - 1), tensors);
   } else {
     grid.images = args.pred.size(0);
     grid.slots = args.pred.size(1);
-    for (const at::Tensor& tensor : tensors) {
-      const bool is_list = ragged && !tensor.is_same(args.pred);
-      grid.strides.push_back(is_list ? Grid::Strides{0, tensor.stride(0)}
-                                     : Grid::Strides{tensor.stride(0), tensor.stride(1)});
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const bool is_list = ragged && i > 0;
+      grid.strides[i] = is_list ? Grid::Strides{0, tensors[i].stride(0)}
+                                : Grid::Strides{tensors[i].stride(0), tensors[i].stride(1)};
     }
   }
 
-  p.pred = box_view(tensors[0], options.pred_format, grid, grid.strides[0]);
-  p.target = box_view(tensors[1], options.target_format, grid, grid.strides[1]);
+  set_boxes(p.pred, tensors[0], grid, grid.strides[0]);
+  set_boxes(p.target, tensors[1], grid, grid.strides[1]);
   if (ragged) {
     p.target.images = 1;
     p.target.slots = args.target.size(0);
   }
-  p.pairing.data = call.keep(args.lengths ? args.lengths : args.mask ? args.mask : args.offsets);
+  p.pairing.data.data = call.keep(args.lengths ? args.lengths
+                                  : args.mask  ? args.mask
+                                               : args.offsets);
 
   std::size_t next = 2;
   const auto grad_view = [&](const OptionalTensor& grad) -> GradView {
@@ -77,52 +88,45 @@ void set_grid(LossCall& call, const LossArgs& args, const LossOptions& options,
 }
 
 /// Boxes as a list, whatever their leading dimensions are.
-BoxView list_view(LossCall& call, const at::Tensor& boxes, BoxFormat format,
-                  const OptionalTensor& index) {
-  std::vector<at::Tensor> tensors = {boxes};
+void set_list(LossCall& call, BoxView& view, const at::Tensor& boxes, const OptionalTensor& index) {
+  Tensors tensors = {boxes};
   const Grid grid = make_grid(boxes.sizes().slice(0, boxes.dim() - 1), tensors);
-  BoxView view = box_view(tensors[0], format, grid, grid.strides[0]);
+  set_boxes(view, tensors[0], grid, grid.strides[0]);
   call.kept_alive.push_back(std::move(tensors[0]));
-  view.rows = call.keep(index);
-  return view;
+  view.rows.data = call.keep(index);
 }
 
 /// Pairs by index.
-void set_lists(LossCall& call, const LossArgs& args, const LossOptions& options,
-               const IncomingTensors& grads) {
+void set_lists(LossCall& call, const LossArgs& args, const IncomingTensors& grads) {
   LossProblem& p = call.problem;
   const at::Tensor& index = *args.index();
   const bool has_sets = index.dim() == 2;
   p.pairing.sets = has_sets ? index.size(0) : 1;
   p.pairing.pairs = index.size(-1);
-  p.pred = list_view(call, args.pred, options.pred_format, args.pred_index);
-  p.target = list_view(call, args.target, options.target_format, args.target_index);
+  set_list(call, p.pred, args.pred, args.pred_index);
+  set_list(call, p.target, args.target, args.target_index);
   const auto grad_view = [&](const OptionalTensor& grad) -> GradView {
     if (!grad) return {};
     return {grad->const_data_ptr(), has_sets ? grad->stride(0) : 0,
-            options.reduction == Reduction::kNone ? grad->stride(-1) : 0};
+            p.reduction == Reduction::kNone ? grad->stride(-1) : 0};
   };
   call.grads.loss = grad_view(grads.loss);
   call.grads.l1 = grad_view(grads.l1);
 }
 
-LossCall make_call(const LossArgs& args, const LossOptions& options, const IncomingTensors& grads) {
-  LossCall call{implementation_on(args.pred.device()), {}, {}, {}};
+/// With sizes, strides and pointers.
+LossCall make_call(const LossArgs& args, const LossProblem& described,
+                   const IncomingTensors& grads) {
+  LossCall call{implementation_on(args.pred.device()), described};
   LossProblem& p = call.problem;
   p.device = call.implementation.device;
-  p.loss = options.loss;
-  p.pairing.kind = options.pairing;
-  p.reduction = options.reduction;
-  p.eps = args.eps;
-  p.eps_mode = options.eps_mode;
-  if (options.pairing == Pairing::Kind::kIndexed) {
-    set_lists(call, args, options, grads);
+  if (p.pairing.kind == Pairing::Kind::kIndexed) {
+    set_lists(call, args, grads);
   } else {
-    set_grid(call, args, options, grads);
+    set_grid(call, args, grads);
   }
-  p.weight = call.keep(args.weight);
-  p.normalizer = call.keep(args.normalizer);
-  p.normalizer_stride = args.normalizer ? args.normalizer->dim() : 0;
+  p.weight.data = call.keep(args.weight);
+  p.normalizer.data = call.keep(args.normalizer);
   return call;
 }
 
@@ -132,19 +136,40 @@ at::DimVector sizes_of(const std::vector<c10::SymInt>& shape) {
   return sizes;
 }
 
+/// What forward needs besides its arrays. On the host it is done when the call returns, so that
+/// plain memory serves.
+class Workspace {
+ public:
+  Workspace(std::size_t bytes, const at::Tensor& like, Execution& execution) {
+    execution.workspace_bytes = bytes;
+    if (bytes == 0) return;
+    if (like.is_cpu()) {
+      host_.reset(new std::byte[bytes]);
+      execution.workspace = host_.get();
+    } else {
+      device_ = at::empty({static_cast<std::int64_t>(bytes)}, like.options().dtype(at::kByte));
+      execution.workspace = device_.mutable_data_ptr();
+    }
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> host_;
+  at::Tensor device_;
+};
+
 /// l1 and iou are undefined without extras.
 ForwardTensors run_forward(const LossArgs& args, bool extras) {
   if (aten_is_chosen()) return composite_forward(args, extras);
-  const LossOptions options = check_args(args);
-  if (extras) check_l1(args, options);
+  const LossProblem described = describe(args);
   const c10::OptionalDeviceGuard guard(args.pred.device());
   Execution execution = execution_on(args.pred.device());
 
   return with_torch_errors(args.function, [&] {
-    const LossCall call = make_call(args, options, {});
+    const LossCall call = make_call(args, described, {});
+    const LossPlan plan = call.plan();
     const auto tensor_options = args.pred.options().dtype(compute_type(args));
     const at::DimVector sets = sizes_of(reduced_shape(args));
-    const bool is_reduced = options.reduction != Reduction::kNone;
+    const bool is_reduced = described.reduction != Reduction::kNone;
     at::DimVector rows;
     if (extras || !is_reduced) rows = sizes_of(loss_shape(args));
     const at::DimVector& values = is_reduced ? sets : rows;
@@ -152,17 +177,13 @@ ForwardTensors run_forward(const LossArgs& args, bool extras) {
     const at::Tensor scale = at::empty(sets, tensor_options);
     const at::Tensor l1 = extras ? at::empty(values, tensor_options) : at::Tensor();
     const at::Tensor iou = extras ? at::empty(rows, tensor_options) : at::Tensor();
-    const auto bytes = loss_workspace_bytes(call.implementation, call.problem);
-    const at::Tensor workspace =
-        at::empty({static_cast<std::int64_t>(bytes)}, tensor_options.dtype(at::kByte));
-    execution.workspace = workspace.mutable_data_ptr();
-    execution.workspace_bytes = bytes;
+    const Workspace workspace(plan.workspace_bytes(), args.pred, execution);
     LossOutputs outputs{loss.mutable_data_ptr(), scale.mutable_data_ptr()};
     if (extras) {
       outputs.l1 = l1.mutable_data_ptr();
       outputs.iou = iou.mutable_data_ptr();
     }
-    loss_forward(call.implementation, call.problem, outputs, execution);
+    plan.forward(arrays_of(call.problem), outputs, execution);
     return ForwardTensors(loss, scale, l1, iou);
   });
 }
@@ -213,8 +234,8 @@ class BoxGradient {
 
 LossGradientTensors backward(const IncomingTensors& grads, const at::Tensor& scale,
                              const LossArgs& args, const Wanted& wanted) {
-  const LossOptions options = check_args(args);
-  check_backward_args(grads, scale, args, options, wanted);
+  const LossProblem described = describe(args);
+  check_backward_args(grads, scale, args, described, wanted);
   if (aten_is_chosen()) return composite_backward(grads, args, wanted);
   const c10::OptionalDeviceGuard guard(args.pred.device());
   const Execution execution = execution_on(args.pred.device());
@@ -224,15 +245,16 @@ LossGradientTensors backward(const IncomingTensors& grads, const at::Tensor& sca
     at::globalContext().alertNotDeterministic("box_loss backward with indices");
   }
   return with_torch_errors(args.function, [&] {
-    const LossCall call = make_call(args, options, grads);
+    const LossCall call = make_call(args, described, grads);
+    const LossPlan plan = call.plan();
     const at::Tensor factors = scale.contiguous();
     const LossGradientTensors results = empty_gradients(args, wanted);
     const auto& [of_pred, of_target, of_weight] = results;
     const BoxGradient pred(args, args.pred, call.problem.pred, wanted[0], of_pred);
     const BoxGradient target(args, args.target, call.problem.target, wanted[1], of_target);
     void* const weight = wanted[2] ? of_weight.mutable_data_ptr() : nullptr;
-    loss_backward(
-        call.implementation, call.problem, call.grads, factors.const_data_ptr(),
+    plan.backward(
+        arrays_of(call.problem), call.grads, factors.const_data_ptr(),
         {pred.data(), target.data(), weight, pred.keeps_strides(), target.keeps_strides()},
         execution);
     pred.finish();

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include "loss_args.hpp"
+#include "box_loss_args.hpp"
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/SymIntArrayRef.h>
@@ -32,17 +31,16 @@ Pairing::Kind parse_pairing(const LossArgs& a) {
   return Pairing::Kind::kDense;
 }
 
-void check_index(const LossArgs& a, const char* argument, const OptionalTensor& index) {
+void check_index_shape(const LossArgs& a, const char* argument, const OptionalTensor& index) {
   if (!index) return;
-  check_indices_dtype(a.function, argument, *index);
   const auto shape = index->sym_sizes();
   TORCH_CHECK_VALUE(shape.size() == 1 || shape.size() == 2, a.function, ": ", argument,
                     " has shape ", shape, "; it must be (pairs) or (sets, pairs)");
 }
 
 void check_indexed(const LossArgs& a) {
-  check_index(a, "pred_index", a.pred_index);
-  check_index(a, "target_index", a.target_index);
+  check_index_shape(a, "pred_index", a.pred_index);
+  check_index_shape(a, "target_index", a.target_index);
   const auto check_boxes = [&](const char* argument, const at::Tensor& boxes) {
     std::vector<c10::SymInt> shape = loss_shape(a);
     shape.emplace_back(4);
@@ -66,79 +64,87 @@ void check_pairing(const LossArgs& a, Pairing::Kind pairing) {
   if (pairing == Pairing::Kind::kOffsets) {
     TORCH_CHECK_VALUE(target.size() == 2, a.function, ": target has shape ", target,
                       "; with offsets it must be (boxes of all images, 4)");
-    check_indices_dtype(a.function, "offsets", *a.offsets);
     check_shape(a.function, "offsets", *a.offsets, {pred[0] + 1}, "one more than pred has images");
     return;
   }
   TORCH_CHECK_VALUE(pred == target, a.function, ": pred has shape ", pred, ", target has shape ",
                     target, "; they must be equal");
   if (pairing == Pairing::Kind::kLengths) {
-    check_indices_dtype(a.function, "lengths", *a.lengths);
     check_shape(a.function, "lengths", *a.lengths, {pred[0]}, "one for each image of pred");
   }
   if (pairing == Pairing::Kind::kMask) {
-    TORCH_CHECK_TYPE(a.mask->scalar_type() == at::kBool, a.function, ": mask is ",
-                     a.mask->scalar_type(), "; it must be bool");
     check_shape(a.function, "mask", *a.mask, loss_shape(a), "pred's without the 4");
   }
 }
 
-void check_normalizer(const LossArgs& a, Reduction reduction) {
+void check_normalizer_shape(const LossArgs& a) {
   const at::Tensor& normalizer = *a.normalizer;
-  TORCH_CHECK_VALUE(reduction == Reduction::kMean, a.function,
-                    ": normalizer needs reduction 'mean', which it redefines");
   const bool by_set = normalizer.dim() == 1 && a.index() != nullptr && a.index()->dim() == 2;
   TORCH_CHECK_VALUE(
       normalizer.dim() == 0 || (by_set && normalizer.sym_size(0) == a.index()->sym_size(0)),
       a.function, ": normalizer has shape ", normalizer.sym_sizes(),
       "; it must have no dimension or, with indices (sets, pairs), be (sets)");
-  TORCH_CHECK_TYPE(is_in(normalizer.scalar_type(), {at::kFloat, at::kDouble, at::kLong, at::kInt}),
-                   a.function, ": normalizer is ", normalizer.scalar_type(),
-                   "; it must be float64, float32, int64 or int32");
+}
+
+/// Lengths, mask or offsets; torch's bool is a uint8.
+ArrayView pairing_data(const LossArgs& a) {
+  if (!a.mask)
+    return a.lengths ? later(a.function, "lengths", a.lengths)
+                     : later(a.function, "offsets", a.offsets);
+  TORCH_CHECK_TYPE(a.mask->scalar_type() == at::kBool, a.function, ": mask is ",
+                   a.mask->scalar_type(), "; it must be bool");
+  return {kLater, DType::kU8};
 }
 
 }  // namespace
 
-LossOptions check_args(const LossArgs& a) {
-  const LossOptions options{parse_loss(a.function, a.loss),
-                            parse_format(a.function, "pred_format", a.pred_format),
-                            parse_format(a.function, "target_format", a.target_format),
-                            parse_pairing(a),
-                            parse<Reduction>(a.function, "reduction", a.reduction,
-                                             {Reduction::kNone, Reduction::kSum, Reduction::kMean}),
-                            parse_eps_mode(a.function, a.eps_mode)};
-  check_eps(a.function, a.eps, compute_type(a));
+LossProblem describe(const LossArgs& a) {
+  LossProblem p;
+  p.loss = parse_loss(a.function, a.loss);
+  p.pred.format = parse_format(a.function, "pred_format", a.pred_format);
+  p.target.format = parse_format(a.function, "target_format", a.target_format);
+  p.pairing.kind = parse_pairing(a);
+  p.reduction = parse<Reduction>(a.function, "reduction", a.reduction,
+                                 {Reduction::kNone, Reduction::kSum, Reduction::kMean});
+  p.eps = a.eps;
+  p.eps_mode = parse_eps_mode(a.function, a.eps_mode);
+
   check_dense(a.function, "pred", a.pred);
-  check_device(a.function, a.pred, "target", a.target);
-  check_device(a.function, a.pred, "weight", a.weight);
-  check_device(a.function, a.pred, "normalizer", a.normalizer);
-  check_device(a.function, a.pred, "lengths", a.lengths);
-  check_device(a.function, a.pred, "mask", a.mask);
-  check_device(a.function, a.pred, "offsets", a.offsets);
-  check_device(a.function, a.pred, "pred_index", a.pred_index);
-  check_device(a.function, a.pred, "target_index", a.target_index);
-  check_floating(a.function, "pred", a.pred);
-  check_target_dtype(a.function, a.target);
+  check_device(a.function, a.pred, "target", OptionalTensor(a.target));
+#define BOXLOSS_CHECK_DEVICE(Kind, name, standard) check_device(a.function, a.pred, #name, a.name);
+  BOXLOSS_BOX_LOSS_OPTIONS(BOXLOSS_CHECK_DEVICE)
+#undef BOXLOSS_CHECK_DEVICE
+
+  p.pred.dtype = dtype_of(a.function, "pred", a.pred, kFloatingDTypes);
+  p.target.dtype = dtype_of(a.function, "target", a.target);
+  p.pairing.data = pairing_data(a);
+  p.pred.rows = later(a.function, "pred_index", a.pred_index);
+  p.target.rows = later(a.function, "target_index", a.target_index);
+  check_indices(a.function, "pred_index", a.pred_index);
+  check_indices(a.function, "target_index", a.target_index);
+  p.weight = later(a.function, "weight", a.weight);
+  p.normalizer = later(a.function, "normalizer", a.normalizer);
+  p.normalizer_stride = a.normalizer ? a.normalizer->dim() : 0;
+
   check_boxes_shape(a.function, "pred", a.pred);
   check_boxes_shape(a.function, "target", a.target);
-  check_pairing(a, options.pairing);
+  check_pairing(a, p.pairing.kind);
   if (a.weight) {
-    check_floating(a.function, "weight", *a.weight);
     check_shape(a.function, "weight", *a.weight, loss_shape(a), "the shape of the unreduced loss");
   }
-  if (a.normalizer) check_normalizer(a, options.reduction);
-  return options;
+  if (a.normalizer) check_normalizer_shape(a);
+  return p;
 }
 
-void check_l1(const LossArgs& a, const LossOptions& options) {
-  TORCH_CHECK_VALUE(options.pred_format == options.target_format, a.function,
-                    ": l1 is of values in one format, but pred_format is '", a.pred_format,
-                    "' and target_format is '", a.target_format, "'");
+LossProblem checked(const LossArgs& a, bool extras) {
+  const LossProblem problem = describe(a);
+  with_torch_errors(a.function, [&] { check_options(problem, extras ? kExtras : Set<Extra>{}); });
+  return problem;
 }
 
 void check_backward_args(const IncomingTensors& grads, const at::Tensor& scale, const LossArgs& a,
-                         const LossOptions& options, const Wanted& wanted) {
-  const bool reduced = options.reduction != Reduction::kNone;
+                         const LossProblem& problem, const Wanted& wanted) {
+  const bool reduced = problem.reduction != Reduction::kNone;
   const auto check = [&](const char* argument, const at::Tensor& given,
                          const std::vector<c10::SymInt>& shape, const char* why) {
     check_shape(a.function, argument, given, shape, why);
@@ -150,7 +156,6 @@ void check_backward_args(const IncomingTensors& grads, const at::Tensor& scale, 
   const auto shape = reduced ? reduced_shape(a) : loss_shape(a);
   if (grads.loss) check("grad_loss", *grads.loss, shape, "the shape of the loss");
   if (grads.l1) check("grad_l1", *grads.l1, shape, "the shape of the loss");
-  if (grads.l1) check_l1(a, options);
   check("scale", scale, reduced_shape(a), "as forward returned it");
   TORCH_CHECK_VALUE(!wanted[2] || a.weight, a.function,
                     ": wanted[2] asks for the gradient of weight, "
@@ -206,52 +211,31 @@ std::vector<c10::SymInt> reduced_shape(const LossArgs& a) {
   return {a.index()->sym_size(0)};
 }
 
-namespace {
-
-/// An operator's function type, with the long parameter list in the middle.
-template <class Result, class Before, class Fields, class... After>
-struct SignatureOf;
-template <class Result, class... Before, class... Fields, class... After>
-struct SignatureOf<Result, std::tuple<Before...>, std::tuple<Fields...>, After...> {
-  using Type = Result(Before..., Parameter<Fields>..., After...);
-};
-template <class Result, class Before, class... After>
-using Signature = typename SignatureOf<Result, Before, Fields, After...>::Type;
-
-template <class Type>
-c10::TypedOperatorHandle<Type> find(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Type>();
-}
-
-}  // namespace
-
 at::Tensor call_box_loss(const LossArgs& args) {
-  static const auto op = find<Signature<at::Tensor, std::tuple<>>>("boxloss::box_loss");
-  return std::apply([](const auto&... fields) { return op.call(fields...); }, args.fields());
+  static const auto op =
+      find_operator<Signature<at::Tensor, std::tuple<>, Fields>>("boxloss::box_loss");
+  return call_with(op, args.fields());
 }
 
 LossesTensors call_box_losses(const LossArgs& args) {
-  static const auto op = find<Signature<LossesTensors, std::tuple<>>>("boxloss::box_losses");
-  return std::apply([](const auto&... fields) { return op.call(fields...); }, args.fields());
+  static const auto op =
+      find_operator<Signature<LossesTensors, std::tuple<>, Fields>>("boxloss::box_losses");
+  return call_with(op, args.fields());
 }
 
 ForwardTensors call_box_loss_forward(const LossArgs& args, bool extras) {
-  static const auto op =
-      find<Signature<ForwardTensors, std::tuple<>, bool>>("boxloss::_box_loss_forward");
-  return std::apply([&](const auto&... fields) { return op.call(fields..., extras); },
-                    args.fields());
+  static const auto op = find_operator<Signature<ForwardTensors, std::tuple<>, Fields, bool>>(
+      "boxloss::_box_loss_forward");
+  return call_with(op, args.fields(), extras);
 }
 
 LossGradientTensors call_box_loss_backward(const IncomingTensors& grads, const at::Tensor& scale,
                                            const LossArgs& args, const Wanted& wanted) {
   using Before = std::tuple<const OptionalTensor&, const OptionalTensor&, const at::Tensor&>;
-  static const auto op =
-      find<Signature<LossGradientTensors, Before, Wanted>>("boxloss::_box_loss_backward");
-  return std::apply(
-      [&](const auto&... fields) {
-        return op.call(grads.loss, grads.l1, scale, fields..., wanted);
-      },
-      args.fields());
+  static const auto op = find_operator<Signature<LossGradientTensors, Before, Fields, Wanted>>(
+      "boxloss::_box_loss_backward");
+  return call_with(op, std::tuple_cat(std::tie(grads.loss, grads.l1, scale), args.fields()),
+                   wanted);
 }
 
 }  // namespace boxloss::torch_binding

@@ -13,36 +13,22 @@
 #include <vector>
 
 #include "checks.hpp"
+#include "operators.hpp"
 
-/// The operators' arguments as one struct, and its conversion from and to the dispatcher's. The
-/// long parameter list is written here twice, as members and in fields(), and in schema.cpp.
+/// The operators' arguments as one struct, and its conversion from and to the dispatcher's.
 namespace boxloss::torch_binding {
 
 struct LossArgs {
   at::Tensor pred;
   at::Tensor target;
-  std::string_view loss;
-  OptionalTensor weight;
-  OptionalTensor normalizer;
-  OptionalTensor lengths;
-  OptionalTensor mask;
-  OptionalTensor offsets;
-  bool zero_padded;
-  std::string_view pred_format;
-  std::string_view target_format;
-  std::string_view reduction;
-  double eps;
-  std::string_view eps_mode;
-  OptionalTensor pred_index;
-  OptionalTensor target_index;
+  BOXLOSS_BOX_LOSS_OPTIONS(BOXLOSS_OPTION_MEMBER)
 
   /// The called function's name, for errors.
   const char* function = "box_loss";
 
   /// The operators' parameters, in the order of the schema.
   auto fields() const {
-    return std::tie(pred, target, loss, weight, normalizer, lengths, mask, offsets, zero_padded,
-                    pred_format, target_format, reduction, eps, eps_mode, pred_index, target_index);
+    return std::tie(pred, target BOXLOSS_BOX_LOSS_OPTIONS(BOXLOSS_OPTION_NAME));
   }
 
   /// Pairs by index: the index that gives them their shape, (P) or (S, P). Null for all others.
@@ -67,12 +53,6 @@ using Wanted = std::array<bool, 3>;
 
 /// The gradients of pred, target and weight; without elements where not wanted.
 using LossGradientTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
-
-/// A field's type as the dispatcher passes it.
-template <class Field>
-using Parameter = std::conditional_t<std::is_same_v<Field, const at::Tensor&> ||
-                                         std::is_same_v<Field, const OptionalTensor&>,
-                                     Field, std::decay_t<Field>>;
 
 /// The functions that the dispatcher calls, each with the long parameter list; they pass the struct
 /// to `kernel`.
@@ -115,9 +95,7 @@ struct EntriesFor<std::tuple<Pred, Target, Word, Others...>> {
   template <auto kernel>
   static auto giou_loss(Parameter<Pred> pred, Parameter<Target> target,
                         Parameter<Others>... others) {
-    LossArgs args{pred, target, "giou", others...};
-    args.function = "giou_loss";
-    return kernel(args);
+    return kernel(LossArgs{pred, target, "giou", others...});
   }
 };
 using Fields = decltype(std::declval<const LossArgs&>().fields());
@@ -130,25 +108,18 @@ ForwardTensors call_box_loss_forward(const LossArgs& args, bool extras);
 LossGradientTensors call_box_loss_backward(const IncomingTensors& grads, const at::Tensor& scale,
                                            const LossArgs& args, const Wanted& wanted);
 
-/// The string and bool arguments as core's types.
-struct LossOptions {
-  Loss loss;
-  BoxFormat pred_format, target_format;
-  Pairing::Kind pairing;
-  Reduction reduction;
-  EpsMode eps_mode;
-};
+/// The problem that the arguments describe, without sizes, strides and pointers: an array that is
+/// given is `kLater`. Checks what only torch knows, and shapes, symbolic ones too. A bad value or
+/// shape is a ValueError, a bad dtype a TypeError, mixed devices a RuntimeError; each names the
+/// argument.
+LossProblem describe(const LossArgs& args);
 
-/// Checks the arguments; works on symbolic shapes. A bad value or shape is a ValueError, a bad
-/// dtype a TypeError, mixed devices a RuntimeError; each names the argument.
-LossOptions check_args(const LossArgs& args);
-
-/// Checks l1's additional condition: a ValueError if the formats differ.
-void check_l1(const LossArgs& args, const LossOptions& options);
+/// Checks everything: also what a plan would, which is not made for symbolic shapes.
+LossProblem checked(const LossArgs& args, bool extras);
 
 /// Checks backward's additional arguments: it is an operator that anybody may call.
 void check_backward_args(const IncomingTensors& grads, const at::Tensor& scale,
-                         const LossArgs& args, const LossOptions& options, const Wanted& wanted);
+                         const LossArgs& args, const LossProblem& problem, const Wanted& wanted);
 
 /// float64 when either box tensor is, else float32.
 at::ScalarType compute_type(const LossArgs& args);

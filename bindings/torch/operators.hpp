@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "../options.hpp"
+
+/// What lists of options become here: the kinds, the text of schemas, and the types of functions
+/// that the dispatcher calls.
+namespace boxloss::torch_binding {
+
+using OptionalTensor = std::optional<at::Tensor>;
+
+inline namespace kinds {
+using Array = OptionalTensor;
+using Flag = bool;
+using Word = std::string_view;
+using Number = double;
+using OptionalNumber = std::optional<double>;
+
+template <class Kind>
+constexpr const char* kind_of = nullptr;
+template <>
+inline constexpr const char* kind_of<Array> = "Tensor?";
+template <>
+inline constexpr const char* kind_of<Flag> = "bool";
+template <>
+inline constexpr const char* kind_of<Word> = "str";
+template <>
+inline constexpr const char* kind_of<Number> = "float";
+template <>
+inline constexpr const char* kind_of<OptionalNumber> = "float?";
+}  // namespace kinds
+
+/// A row of a list, as schemas write it.
+struct Option {
+  const char *kind, *name, *standard;
+};
+
+/// ", str loss='giou', Tensor? weight=None, …", or without defaults.
+inline std::string parameters(std::span<const Option> options, bool has_defaults = true) {
+  std::string text;
+  for (const Option& each : options) {
+    text += std::string(", ") + each.kind + " " + each.name;
+    if (has_defaults) text += std::string("=") + each.standard;
+  }
+  return text;
+}
+
+/// A field's type as the dispatcher passes it: tensors by reference.
+template <class Field>
+using Parameter = std::conditional_t<std::is_same_v<std::decay_t<Field>, at::Tensor> ||
+                                         std::is_same_v<std::decay_t<Field>, OptionalTensor>,
+                                     const std::decay_t<Field>&, std::decay_t<Field>>;
+
+/// An operator with parameters before and after a tuple of fields.
+template <class Result, class Before, class Fields, class... After>
+struct SignatureOf;
+template <class Result, class... Before, class... Fields, class... After>
+struct SignatureOf<Result, std::tuple<Before...>, std::tuple<Fields...>, After...> {
+  using Type = Result(Before..., Parameter<Fields>..., After...);
+};
+template <class Result, class Before, class Fields, class... After>
+using Signature = typename SignatureOf<Result, Before, Fields, After...>::Type;
+
+template <class Type>
+c10::TypedOperatorHandle<Type> find_operator(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Type>();
+}
+
+/// A function that the dispatcher calls with the fields of `Args` one by one; it passes the struct
+/// to `kernel`.
+template <class Args, class Fields = decltype(std::declval<const Args&>().fields())>
+struct EntryOf;
+template <class Args, class... Fields>
+struct EntryOf<Args, std::tuple<Fields...>> {
+  template <auto kernel>
+  static auto call(Parameter<Fields>... fields) {
+    return kernel(Args{fields...});
+  }
+};
+
+/// Calls an operator through the dispatcher with the fields of a tuple, and what comes after them.
+template <class Operator, class Fields, class... After>
+auto call_with(const Operator& op, const Fields& fields, const After&... after) {
+  return std::apply([&](const auto&... each) { return op.call(each..., after...); }, fields);
+}
+
+}  // namespace boxloss::torch_binding
