@@ -7,9 +7,9 @@
 #include <boxloss/device.hpp>
 #include <cstddef>
 
-/// The platform layer of the GPU source. backends/hip has a file of the same name and content for
-/// HIP, tests/gpu_on_host one for the host; kernels and launches use no platform directly. The
-/// namespace is the platform's own, so that one library can contain several.
+/// The platform layer of the GPU source in backends/gpu. backends/hip has a file of the same name
+/// and content for HIP, tests/gpu_on_host one for the host; kernels and launches use no platform
+/// directly. The namespace is the platform's own, so that one library can contain several.
 #define BOXLOSS_GPU cuda
 
 namespace boxloss::cuda {

@@ -7,7 +7,7 @@
 #include <boxloss/device.hpp>
 #include <cstddef>
 
-/// The platform layer of the GPU source in backends/cuda, for HIP: on AMD GPUs, or on NVIDIA's
+/// The platform layer of the GPU source in backends/gpu, for HIP: on AMD GPUs, or on NVIDIA's
 /// through HIP's own layer over CUDA.
 #define BOXLOSS_GPU hip
 

@@ -23,7 +23,7 @@ set(frameworks "torch/|ATen/|c10/|jax|xla/|tensorflow/|numpy/|pybind11|nanobind|
 set(toolkits "cuda|cub/|thrust/|nv|hip|rocm|roc|Kokkos")
 forbid("a framework's header below bindings/" "${frameworks}" core backends)
 forbid("a device toolkit's header in the public API" "${toolkits}" core/include)
-forbid("a backend's header in core" "cpu/|cuda/|hip/|kokkos/|backends/"
+forbid("a backend's header in core" "cpu/|cuda/|gpu/|hip/|kokkos/|backends/"
   core/include core/dtypes core/lanes core/losses core/math core/pairings)
 
 if(broken)

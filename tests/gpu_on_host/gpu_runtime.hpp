@@ -8,7 +8,7 @@
 
 #include "executor.hpp"
 
-/// What the GPU source in backends/cuda needs of its platform, for a GPU that the host plays.
+/// What the GPU source in backends/gpu needs of its platform, for a GPU that the host plays.
 #define BOXLOSS_GPU gpu_on_host
 
 namespace boxloss::gpu_on_host {
