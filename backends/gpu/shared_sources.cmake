@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
 
-# The sources that every GPU platform compiles, each with its own gpu_runtime.
+# The sources that every GPU platform compiles: CUDA and HIP with gpu_runtime of this folder,
+# tests/gpu_on_host with its own.
 set(boxloss_gpu_dir ${CMAKE_CURRENT_LIST_DIR})
 set(boxloss_gpu_kernels
   ${boxloss_gpu_dir}/backward.cu ${boxloss_gpu_dir}/counters.cu ${boxloss_gpu_dir}/forward.cu
