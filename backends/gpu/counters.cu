@@ -4,7 +4,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "counters.hpp"
+#include "workspace.hpp"
 
 namespace boxloss::BOXLOSS_GPU {
 namespace {

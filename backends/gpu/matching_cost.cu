@@ -6,7 +6,7 @@
 
 #include "lanes/matching_cost.hpp"
 #include "math/ceil_div.hpp"
-#include "passes.hpp"
+#include "operations.hpp"
 #include "reduce.hpp"
 
 /// The matcher's cost: a block of threads takes a tile of queries of one image in one layer, which

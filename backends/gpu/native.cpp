@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include "pair_workspace.hpp"
+#include "operations.hpp"
 #include "pairings/with_pairing.hpp"
-#include "passes.hpp"
 #include "src/backends.hpp"
+#include "workspace.hpp"
 
 namespace boxloss {
 

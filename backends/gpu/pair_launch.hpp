@@ -7,7 +7,7 @@
 #include "indexed_kernels.hpp"
 #include "lanes/dispatch.hpp"
 #include "pair_kernels.hpp"
-#include "pair_workspace.hpp"
+#include "workspace.hpp"
 
 /// Launches a problem as one kernel.
 namespace boxloss::BOXLOSS_GPU {

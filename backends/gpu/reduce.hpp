@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "counters.hpp"
 #include "lanes/pair_args.hpp"
-#include "pair_workspace.hpp"
+#include "workspace.hpp"
 
 /// The deterministic sum over all blocks within one launch: each block writes its partial sum, and
 /// the last one to finish adds them in a fixed order.

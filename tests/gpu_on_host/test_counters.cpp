@@ -3,7 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
 
-#include "pair_workspace.hpp"
+#include "workspace.hpp"
 
 namespace boxloss::gpu_on_host {
 namespace {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <gpu_runtime.hpp>
 
 namespace boxloss::BOXLOSS_GPU {
@@ -14,5 +16,11 @@ using Counter = unsigned long long;
 /// of its own on the stream. Launches on one stream run in order and share one; a captured launch
 /// may be replayed beside anything, so it keeps one for good.
 Counter* take_counter(int device, Stream stream);
+
+/// Forward's part of the caller's workspace: three numbers for each block and, if no counter of our
+/// own is free, a counter.
+constexpr std::int64_t kMaxBlocks = 4096;
+constexpr std::int64_t kPartials = 3 * kMaxBlocks;
+constexpr std::size_t kWorkspaceBytes = kPartials * sizeof(double) + sizeof(Counter);
 
 }  // namespace boxloss::BOXLOSS_GPU

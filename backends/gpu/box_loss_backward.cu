@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gpu_runtime.hpp>
 
+#include "operations.hpp"
 #include "pair_launch.hpp"
-#include "passes.hpp"
 
 namespace boxloss::BOXLOSS_GPU {
 
