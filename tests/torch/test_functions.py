@@ -6,6 +6,7 @@ import copy
 import inspect
 import pickle
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import boxloss.torch
@@ -28,14 +29,25 @@ MODULES = {
     for name in boxloss.torch.__all__
     if name.endswith("Loss") and name != "BoxLoss"
 }
+PARAMETERS = inspect.signature(box_loss).parameters
+FIXED = [
+    name
+    for name, each in PARAMETERS.items()
+    if each.kind is each.KEYWORD_ONLY and each.default is not None
+]
 OPTIONS: dict[str, Any] = {
+    "zero_padded": True,
     "pred_format": "xywh",
     "target_format": "cxcywh",
     "reduction": "sum",
     "eps": 1e-3,
     "eps_mode": "clamp",
 }
-TOLD = "pred_format='xywh', target_format='cxcywh', reduction='sum', eps=0.001, eps_mode='clamp'"
+FUNCTIONS = [box_loss, box_losses, giou_loss, siou_loss, BoxLoss("ciou")]
+TOLD = (
+    "zero_padded=True, pred_format='xywh', target_format='cxcywh', reduction='sum', eps=0.001, "
+    "eps_mode='clamp'"
+)
 
 
 def function_of(loss: str) -> Any:
@@ -57,34 +69,70 @@ def test_no_two_words_name_one_loss(device: torch.device) -> None:
 def test_functions_and_modules_are_box_loss(device: torch.device, case: dict[str, Any]) -> None:
     loss = case["loss"]
     tensors = with_overlaps(problem(case["pairing"], device, weight=torch.float32))
-    for options in ({}, OPTIONS):
-        wanted = box_loss(**tensors, **options, loss=loss)
+    changed = OPTIONS | {"zero_padded": case["pairing"] in ("dense", "zero_padded")}
+    for options in ({}, changed):
+        wanted = box_loss(**tensors | options, loss=loss)
         assert torch.equal(BoxLoss(loss, **options)(**tensors), wanted)
+        assert torch.equal(BoxLoss(loss)(**tensors | options), wanted)
         if loss in NAMED:
-            assert torch.equal(function_of(loss)(**tensors, **options), wanted)
+            assert torch.equal(function_of(loss)(**tensors | options), wanted)
         if loss in MODULES:
             assert torch.equal(module_of(loss)(**options)(**tensors), wanted)
 
 
-@pytest.mark.parametrize("loss", [loss for loss in NAMED if loss != "giou"])  # an operator
-def test_a_functions_signature_is_box_losss_without_the_word(loss: str) -> None:
-    ours, all_of_them = (inspect.signature(f).parameters for f in (function_of(loss), box_loss))
-    assert list(ours) == [name for name in all_of_them if name != "loss"]
-    assert all(ours[name] == all_of_them[name] for name in ours)
-    assert function_of(loss).__name__ == f"{loss}_loss"
-    assert function_of(loss).__doc__
+def test_these_are_the_options_that_a_module_fixes() -> None:
+    missing = [name for name in FIXED if OPTIONS.get(name) in (None, PARAMETERS[name].default)]
+    assert not missing, f"options without another value in OPTIONS: {missing}"
+
+
+def test_what_a_call_of_a_module_gives_replaces_what_is_fixed(device: torch.device) -> None:
+    tensors = problem("lengths", device)
+    wanted = box_loss(**tensors, loss="ciou", reduction="none")
+    actual = BoxLoss("ciou", zero_padded=True)(**tensors, zero_padded=False, reduction="none")
+    assert torch.equal(actual, wanted)
+
+
+WITHOUT_LOSS = [name for name in PARAMETERS if name != "loss"]
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (box_losses, [*PARAMETERS]),
+        *((function_of(loss), WITHOUT_LOSS) for loss in NAMED),
+        (BoxLoss, ["loss", *FIXED]),
+        *((module_of(loss), FIXED) for loss in MODULES),
+        (BoxLoss().forward, WITHOUT_LOSS),
+    ],
+)
+def test_signatures_are_box_losss(function: Callable[..., Any], names: list[str]) -> None:
+    ours = inspect.signature(function).parameters
+    missing = [name for name in names if name not in ours]
+    assert not missing, f"parameters that {function} does not show: {missing}"
+    assert list(ours) == names
+    for name in names:
+        assert ours[name].default == PARAMETERS[name].default, name
+        assert ours[name].annotation == PARAMETERS[name].annotation, name
 
 
 def test_options_are_told_by_name(device: torch.device) -> None:
     values = problem("dense", device, weight=torch.float32)
     pred, target, weight = (values[name] for name in ("pred", "target", "weight"))
-    for function in (siou_loss, lambda *tensors: box_loss(*tensors[:2], "siou", *tensors[2:])):
-        with pytest.raises(TypeError):
-            function(pred, target, weight)
-    with pytest.raises(TypeError):
-        BoxLoss("siou", "xyxy")  # type: ignore[arg-type, misc]
-    with pytest.raises(TypeError):
-        module_of("giou")()(pred, target, None, None, None, None, None, False, weight, weight)
+    calls: list[Callable[[], Any]] = [
+        *(partial(each, pred, target, weight) for each in (giou_loss, siou_loss)),
+        *(partial(each, pred, target, "siou", weight) for each in (box_loss, box_losses)),
+        partial(BoxLoss, "siou", "xyxy"),
+        partial(module_of("giou"), "xyxy"),
+        partial(BoxLoss(), pred, target, weight, weight),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match="positional argument"):
+            call()
+    assert torch.equal(BoxLoss()(pred, target, weight), box_loss(pred, target, weight=weight))
+    calls = [partial(each, pred, target, wieght=0) for each in FUNCTIONS]
+    for call in (*calls, partial(BoxLoss, wieght=0), partial(module_of("giou"), weight=weight)):
+        with pytest.raises(TypeError, match=r"\(\) got an unexpected keyword argument 'w\w+ght'$"):
+            call()
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -97,6 +145,9 @@ def test_modules_tell_their_options_and_can_be_copied_and_stored(loss: str) -> N
             assert type(each) is type(module)
             assert repr(each) == text
         assert not module.state_dict()
+        older = copy.deepcopy(module)
+        del older.zero_padded
+        assert not copy.deepcopy(older).zero_padded  # its default
 
 
 @pytest.mark.parametrize("make", [BoxLoss, *map(module_of, MODULES)])
@@ -126,8 +177,6 @@ def test_an_unknown_loss_is_an_error_when_the_module_is_made() -> None:
 
 
 # --- A normalizer that is a number ---
-
-FUNCTIONS = [box_loss, box_losses, giou_loss, siou_loss, BoxLoss("ciou")]
 
 
 def both(device: torch.device, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
@@ -165,7 +214,7 @@ def test_a_number_is_its_tensor(
 @pytest.mark.parametrize("number", [True, "3", [3]])
 def test_what_is_no_number(device: torch.device, number: Any) -> None:
     kind = type(number).__name__
-    for function in (box_loss, box_losses, giou_loss):
+    for function in (box_loss, box_losses):
         text = f"^{function.__name__}: normalizer is {kind}; it must be a tensor or a number$"
         with pytest.raises(TypeError, match=text):
             function(*both(device), normalizer=number)

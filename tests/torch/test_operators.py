@@ -3,14 +3,17 @@
 """The dispatcher's rules, by torch's own checks: schema, autograd, fake tensors, traced graphs."""
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import boxloss
 import pytest
 import torch
-from boxloss.torch import box_losses, giou_loss
+from boxloss.torch import BoxLoss, box_losses, giou_loss
 from formula import shape_of_losses
+from formulas import LOSSES
 from problems import INDICES, PAIRINGS, Problem, boxes, is_in_sets, only_pairing, problem
+from torch.overrides import TorchFunctionMode
 
 OPERATORS = torch.ops.boxloss
 TENSORS = ("pred", "target", "weight", "normalizer", "lengths", "mask", "offsets")
@@ -68,11 +71,53 @@ NAMES = list(varied_problems(torch.device("cpu")))
 )
 def test_an_operators_parameters_are_the_functions(name: str) -> None:
     """The same names and defaults, in one order."""
-    function = inspect.signature(getattr(boxloss.torch, name)).parameters.values()
-    operator = getattr(OPERATORS, name).default._schema.arguments
-    assert [(each.name, each.default_value) for each in operator] == [
-        (each.name, None if each.default is each.empty else each.default) for each in function
-    ]
+    parameters = inspect.signature(getattr(boxloss.torch, name)).parameters.values()
+    arguments = getattr(OPERATORS, name).default._schema.arguments
+    function = {p.name: None if p.default is p.empty else p.default for p in parameters}
+    operator = {each.name: each.default_value for each in arguments}
+    lacks = {
+        "the function": [each for each in operator if each not in function],
+        "the operator": [each for each in function if each not in operator],
+    }
+    assert not any(lacks.values()), f"parameters of {name} that are missing: {lacks}"
+    assert function == operator
+    assert list(function) == list(operator)
+
+
+class Handed(TorchFunctionMode):
+    """What operators of boxloss are called with, by name, in place of the call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: dict[str, Any] = {}
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if getattr(function, "namespace", "") != "boxloss":
+            return function(*args, **(kwargs or {}))
+        names = [each.name for each in function._schema.arguments]
+        self.values = dict(zip(names, args, strict=True))
+        return args[: len(function._schema.returns)]
+
+
+HANDING = [
+    *("box_loss", "box_losses", "matching_cost", "pairwise_iou"),
+    *(f"{loss}_loss" for loss in LOSSES if f"{loss}_loss" in boxloss.torch.__all__),
+]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [*(getattr(boxloss.torch, name) for name in HANDING), BoxLoss("ciou").forward],
+    ids=[*HANDING, "BoxLoss"],
+)
+def test_every_parameter_is_handed_to_the_operator(function: Callable[..., Any]) -> None:
+    given = {name: torch.zeros(()) for name in inspect.signature(function).parameters}
+    with Handed() as handed:
+        function(**given)
+    lost = [name for name in given if handed.values[name] is not given[name]]
+    assert not lost, f"parameters that {function.__qualname__} does not hand over: {lost}"
 
 
 @pytest.mark.parametrize("name", NAMES)

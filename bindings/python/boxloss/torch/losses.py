@@ -3,13 +3,14 @@
 """The losses as functions."""
 
 import inspect
-from typing import Any, Literal, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
-from .arguments import as_normalizer, check_tensors
-from .nested import nested, without_nested
+from .arguments import as_normalizer, check_tensors, with_defaults
+from .nested import is_nested, nested, without_nested
 
 Loss = Literal[
     "iou",
@@ -25,6 +26,13 @@ Loss = Literal[
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 Reduction = Literal["none", "sum", "mean"]
 EpsMode = Literal["add", "clamp"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# torch.ops is four look-ups, which take a tenth of a call's time.
+_BOX_LOSS = torch.ops.boxloss.box_loss.default
+_BOX_LOSSES = torch.ops.boxloss.box_losses.default
 
 
 def box_loss(
@@ -120,18 +128,14 @@ def box_loss(
         ValueError: a bad value or shape. TypeError: a bad dtype, or no tensor. RuntimeError:
             tensors on several devices, or no implementation for their device in this build.
     """
-    structure = None
-    if type(pred) is not Tensor or type(target) is not Tensor:
-        check_tensors("box_loss", pred=pred, target=target)
-        pred, target, weight, mask, offsets, structure = without_nested(
-            "box_loss", pred, target, weight, mask, offsets, pred_index, target_index
-        )
-    result: Tensor = torch.ops.boxloss.box_loss.default(
+    return _call(  # type: ignore[no-any-return]
+        "box_loss",
+        _BOX_LOSS,
         pred,
         target,
         loss,
         weight,
-        as_normalizer("box_loss", normalizer, pred, target),
+        normalizer,
         lengths,
         mask,
         offsets,
@@ -144,7 +148,58 @@ def box_loss(
         pred_index,
         target_index,
     )
+
+
+# The one list of options: what follows has its names and defaults from here.
+OPTIONS = {
+    name: parameter
+    for name, parameter in inspect.signature(box_loss).parameters.items()
+    if parameter.kind is parameter.KEYWORD_ONLY
+}
+_DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
+
+
+def _call(
+    function: str,
+    operator: Callable[..., Any],
+    pred: Tensor,
+    target: Tensor,
+    loss: Loss,
+    weight: Tensor | None,
+    normalizer: Tensor | float | None,
+    *others: Any,
+) -> Any:
+    """The operator's result; all options are given, in their order."""
+    structure = None
+    if type(pred) is not Tensor or type(target) is not Tensor:
+        check_tensors(function, pred=pred, target=target)
+        if is_nested(pred) or is_nested(target):
+            options = dict(zip(OPTIONS, (weight, normalizer, *others), strict=True))
+            pred, target, structure = without_nested(function, pred, target, options)
+            weight, normalizer, *others = options.values()  # type: ignore[assignment]
+    normalizer = as_normalizer(function, normalizer, pred, target)
+    result = operator(pred, target, loss, weight, normalizer, *others)
     return result if structure is None else nested(result, structure)
+
+
+def show_options(function: Callable[..., Any], options: dict[str, inspect.Parameter]) -> None:
+    """Lets help and inspect.signature tell the options of a function that takes ``**options``."""
+    signature = inspect.signature(function)
+    *own, _ = signature.parameters.values()
+    others = [option for name, option in options.items() if name not in signature.parameters]
+    function.__signature__ = signature.replace(parameters=[*own, *others])  # type: ignore[attr-defined]
+
+
+def _with_parameters_of(
+    model: Callable[P, Any],
+) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """Type checkers know the function's parameters as the model's."""
+
+    def decorate(function: Callable[..., R]) -> Callable[P, R]:
+        show_options(function, OPTIONS)
+        return function
+
+    return decorate
 
 
 class BoxLosses(NamedTuple):
@@ -155,25 +210,8 @@ class BoxLosses(NamedTuple):
     iou: Tensor
 
 
-def box_losses(
-    pred: Tensor,
-    target: Tensor,
-    loss: Loss = "giou",
-    *,
-    weight: Tensor | None = None,
-    normalizer: Tensor | float | None = None,
-    lengths: Tensor | None = None,
-    mask: Tensor | None = None,
-    offsets: Tensor | None = None,
-    zero_padded: bool = False,
-    pred_format: BoxFormat = "xyxy",
-    target_format: BoxFormat = "xyxy",
-    reduction: Reduction = "mean",
-    eps: float = 1e-7,
-    eps_mode: EpsMode = "add",
-    pred_index: Tensor | None = None,
-    target_index: Tensor | None = None,
-) -> BoxLosses:
+@_with_parameters_of(box_loss)
+def box_losses(pred: Tensor, target: Tensor, loss: Loss = "giou", **options: Any) -> BoxLosses:
     """A loss, the L1 distance and the IoU of the same pairs, from one read of the boxes.
 
     Arguments and errors are those of `box_loss`; pred_format and target_format must be equal.
@@ -187,127 +225,83 @@ def box_losses(
         - iou: I / U' of each pair, with eps as eps_mode says; never reduced or weighted: of the
           shape that reduction "none" gives, 0 for invalid pairs. It has no gradient.
     """
-    structure = None
-    if type(pred) is not Tensor or type(target) is not Tensor:
-        check_tensors("box_losses", pred=pred, target=target)
-        pred, target, weight, mask, offsets, structure = without_nested(
-            "box_losses", pred, target, weight, mask, offsets, pred_index, target_index
-        )
-    results: tuple[Tensor, ...] = torch.ops.boxloss.box_losses.default(
-        pred,
-        target,
-        loss,
-        weight,
-        as_normalizer("box_losses", normalizer, pred, target),
-        lengths,
-        mask,
-        offsets,
-        zero_padded,
-        pred_format,
-        target_format,
-        reduction,
-        eps,
-        eps_mode,
-        pred_index,
-        target_index,
-    )
-    if structure is not None:
-        results = tuple(nested(result, structure) for result in results)
-    return BoxLosses(*results)
+    given = with_defaults("box_losses", options, _DEFAULTS)
+    return BoxLosses(*_call("box_losses", _BOX_LOSSES, pred, target, loss, *given.values()))
 
 
-def giou_loss(
-    pred: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    normalizer: Tensor | float | None = None,
-    lengths: Tensor | None = None,
-    mask: Tensor | None = None,
-    offsets: Tensor | None = None,
-    zero_padded: bool = False,
-    pred_format: BoxFormat = "xyxy",
-    target_format: BoxFormat = "xyxy",
-    reduction: Reduction = "mean",
-    eps: float = 1e-7,
-    eps_mode: EpsMode = "add",
-    *,
-    pred_index: Tensor | None = None,
-    target_index: Tensor | None = None,
-) -> Tensor:
-    """1 - GIoU of paired boxes, in one fused kernel, forward and backward.
+class NamedLoss(Protocol[P]):
+    """`box_loss` with its loss chosen."""
+
+    def __call__(
+        self, pred: Tensor, target: Tensor, *args: P.args, **options: P.kwargs
+    ) -> Tensor: ...
+
+
+def _with_options_of(
+    model: Callable[Concatenate[Tensor, Tensor, Loss, P], Any],
+) -> Callable[[Callable[..., Tensor]], NamedLoss[P]]:
+    """Type checkers know the function's parameters as the model's without the loss."""
+
+    def decorate(function: Callable[..., Tensor]) -> NamedLoss[P]:
+        show_options(function, OPTIONS)
+        return function
+
+    return decorate
+
+
+@_with_options_of(box_loss)
+def giou_loss(pred: Tensor, target: Tensor, **options: Any) -> Tensor:
+    """1 - GIoU. Everything else is as in `box_loss`.
 
     For a pair with areas A_p and A_t, intersection I, union U = A_p + A_t - I and enclosing box C::
 
         loss = 1 - (I / (U + eps) - (C - U) / (C + eps))          eps_mode="add", torchvision's
         loss = 1 - (I / U' - (C' - U') / C')                      eps_mode="clamp", mmdetection's
                with U' = max(U, eps), C' = max(C, eps)
-
-    For the arguments, the result and the errors see `box_loss`.
     """
-    structure = None
-    if type(pred) is not Tensor or type(target) is not Tensor:
-        check_tensors("giou_loss", pred=pred, target=target)
-        pred, target, weight, mask, offsets, structure = without_nested(
-            "giou_loss", pred, target, weight, mask, offsets, pred_index, target_index
-        )
-    result: Tensor = torch.ops.boxloss.giou_loss.default(
-        pred,
-        target,
-        weight,
-        as_normalizer("giou_loss", normalizer, pred, target),
-        lengths,
-        mask,
-        offsets,
-        zero_padded,
-        pred_format,
-        target_format,
-        reduction,
-        eps,
-        eps_mode,
-        pred_index,
-        target_index,
-    )
-    return result if structure is None else nested(result, structure)
+    return box_loss(pred, target, "giou", **options)
 
 
-class NamedLoss(Protocol):
-    """`box_loss` with its loss chosen."""
+@_with_options_of(box_loss)
+def iou_loss(pred: Tensor, target: Tensor, **options: Any) -> Tensor:
+    """1 - IoU.
 
-    def __call__(
-        self,
-        pred: Tensor,
-        target: Tensor,
-        *,
-        weight: Tensor | None = None,
-        normalizer: Tensor | float | None = None,
-        lengths: Tensor | None = None,
-        mask: Tensor | None = None,
-        offsets: Tensor | None = None,
-        zero_padded: bool = False,
-        pred_format: BoxFormat = "xyxy",
-        target_format: BoxFormat = "xyxy",
-        reduction: Reduction = "mean",
-        eps: float = 1e-7,
-        eps_mode: EpsMode = "add",
-        pred_index: Tensor | None = None,
-        target_index: Tensor | None = None,
-    ) -> Tensor: ...
+    Everything else is as in `box_loss`.
+    """
+    return box_loss(pred, target, "iou", **options)
 
 
-def _named(loss: Loss, formula: str) -> NamedLoss:
-    def function(pred: Tensor, target: Tensor, **options: Any) -> Tensor:
-        return box_loss(pred, target, loss, **options)
+@_with_options_of(box_loss)
+def diou_loss(pred: Tensor, target: Tensor, **options: Any) -> Tensor:
+    """1 - IoU + ρ² / c²' (Zheng et al., AAAI 2020).
 
-    function.__name__ = function.__qualname__ = f"{loss}_loss"
-    function.__doc__ = f"{formula}; everything else as in `box_loss`."
-    all_parameters = inspect.signature(box_loss)
-    parameters = [p for p in all_parameters.parameters.values() if p.name != "loss"]
-    function.__signature__ = all_parameters.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return function
+    Everything else is as in `box_loss`.
+    """
+    return box_loss(pred, target, "diou", **options)
 
 
-iou_loss = _named("iou", "1 - IoU")
-diou_loss = _named("diou", "1 - IoU + ρ² / c²' (Zheng et al., AAAI 2020)")
-ciou_loss = _named("ciou", "DIoU's loss + α v (Zheng et al., AAAI 2020)")
-eiou_loss = _named("eiou", "DIoU's loss + relative differences of the sides (Zhang et al., 2021)")
-siou_loss = _named("siou", "1 - IoU + (distance + shape) / 2 (Gevorgyan, 2022)")
+@_with_options_of(box_loss)
+def ciou_loss(pred: Tensor, target: Tensor, **options: Any) -> Tensor:
+    """DIoU's loss + α v (Zheng et al., AAAI 2020).
+
+    Everything else is as in `box_loss`.
+    """
+    return box_loss(pred, target, "ciou", **options)
+
+
+@_with_options_of(box_loss)
+def eiou_loss(pred: Tensor, target: Tensor, **options: Any) -> Tensor:
+    """DIoU's loss + relative differences of the sides (Zhang et al., 2021).
+
+    Everything else is as in `box_loss`.
+    """
+    return box_loss(pred, target, "eiou", **options)
+
+
+@_with_options_of(box_loss)
+def siou_loss(pred: Tensor, target: Tensor, **options: Any) -> Tensor:
+    """1 - IoU + (distance + shape) / 2 (Gevorgyan, 2022).
+
+    Everything else is as in `box_loss`.
+    """
+    return box_loss(pred, target, "siou", **options)

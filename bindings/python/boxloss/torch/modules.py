@@ -2,89 +2,75 @@
 # SPDX-License-Identifier: Apache-2.0
 """The losses as modules."""
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate
 
 import torch
 from torch import Tensor
 
-from .arguments import check_options
-from .losses import BoxFormat, EpsMode, Loss, Reduction, box_loss
+from .arguments import check_options, with_defaults
+from .losses import OPTIONS, Loss, P, box_loss, giou_loss, show_options
+
+_FIXED = {name: option for name, option in OPTIONS.items() if option.default is not None}
+_DEFAULTS = {name: option.default for name, option in _FIXED.items()}
+
+
+def _made_with_options_of(
+    model: Callable[Concatenate[Tensor, Tensor, P], Any],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
+    """Type checkers know the parameters of ``__init__`` as the model's without the boxes.
+
+    They cannot leave out the tensors, which `inspect.signature` does.
+    """
+
+    def decorate(method: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
+        show_options(method, _FIXED)
+        return method
+
+    return decorate
 
 
 class BoxLoss(torch.nn.Module):
     """`box_loss` as a module: options are fixed here, tensors are passed to each call.
 
+    What is fixed is an attribute of its name. A call may replace it: ``module(pred, target,
+    reduction="none")``.
+
     Raises:
         ValueError: an option that `box_loss` does not allow.
     """
 
-    def __init__(
-        self,
-        loss: Loss = "giou",
-        *,
-        pred_format: BoxFormat = "xyxy",
-        target_format: BoxFormat = "xyxy",
-        reduction: Reduction = "mean",
-        eps: float = 1e-7,
-        eps_mode: EpsMode = "add",
-    ) -> None:
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    @_made_with_options_of(box_loss)
+    def __init__(self, loss: Loss = "giou", **options: Any) -> None:
         super().__init__()
-        check_options(
-            loss,
-            pred_format=pred_format,
-            target_format=target_format,
-            reduction=reduction,
-            eps=eps,
-            eps_mode=eps_mode,
-        )
+        fixed = with_defaults(type(self).__name__, options, _DEFAULTS)
+        check_options(loss, **fixed)
         self.loss = loss
-        self.pred_format = pred_format
-        self.target_format = target_format
-        self.reduction = reduction
-        self.eps = eps
-        self.eps_mode = eps_mode
+        for name, value in fixed.items():
+            setattr(self, name, value)
 
     def forward(
-        self,
-        pred: Tensor,
-        target: Tensor,
-        weight: Tensor | None = None,
-        normalizer: Tensor | float | None = None,
-        lengths: Tensor | None = None,
-        mask: Tensor | None = None,
-        offsets: Tensor | None = None,
-        zero_padded: bool = False,
-        *,
-        pred_index: Tensor | None = None,
-        target_index: Tensor | None = None,
+        self, pred: Tensor, target: Tensor, weight: Tensor | None = None, **options: Any
     ) -> Tensor:
         """See `box_loss`."""
-        return box_loss(
-            pred,
-            target,
-            self.loss,
-            weight=weight,
-            normalizer=normalizer,
-            lengths=lengths,
-            mask=mask,
-            offsets=offsets,
-            zero_padded=zero_padded,
-            pred_format=self.pred_format,
-            target_format=self.target_format,
-            reduction=self.reduction,
-            eps=self.eps,
-            eps_mode=self.eps_mode,
-            pred_index=pred_index,
-            target_index=target_index,
-        )
+        for name in _FIXED:
+            options.setdefault(name, getattr(self, name))
+        return box_loss(pred, target, self.loss, weight=weight, **options)
+
+    show_options(forward, OPTIONS)
 
     def extra_repr(self) -> str:
         """The options, for print(module)."""
         loss = "" if isinstance(self, _OneLoss) else f"{self.loss!r}, "
-        return (
-            f"{loss}pred_format={self.pred_format!r}, target_format={self.target_format!r}, "
-            f"reduction={self.reduction!r}, eps={self.eps}, eps_mode={self.eps_mode!r}"
-        )
+        return loss + ", ".join(f"{name}={getattr(self, name)!r}" for name in _FIXED)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """What an older version has stored lacks newer options."""
+        super().__setstate__(_DEFAULTS | state)  # type: ignore[no-untyped-call]
 
 
 class _OneLoss(BoxLoss):
@@ -96,22 +82,9 @@ class _OneLoss(BoxLoss):
         super().__init_subclass__(**options)
         cls._word = loss
 
-    def __init__(
-        self,
-        pred_format: BoxFormat = "xyxy",
-        target_format: BoxFormat = "xyxy",
-        reduction: Reduction = "mean",
-        eps: float = 1e-7,
-        eps_mode: EpsMode = "add",
-    ) -> None:
-        super().__init__(
-            self._word,
-            pred_format=pred_format,
-            target_format=target_format,
-            reduction=reduction,
-            eps=eps,
-            eps_mode=eps_mode,
-        )
+    @_made_with_options_of(giou_loss)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(self._word, **options)
 
 
 class IoULoss(_OneLoss, loss="iou"):

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jagged nested tensors: their values are a list as the operators read it, with its offsets."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -26,50 +28,40 @@ def _boxes(function: str, name: str, tensor: Tensor) -> Tensor:
     return _values(function, name, tensor)
 
 
-def _is_nested(tensor: Tensor | None) -> bool:
+def is_nested(tensor: Any) -> bool:
+    """Also of what stands for a tensor."""
     return isinstance(tensor, Tensor) and tensor.is_nested
 
 
 def without_nested(
-    function: str,
-    pred: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    mask: Tensor | None,
-    offsets: Tensor | None,
-    pred_index: Tensor | None,
-    target_index: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor | None]:
-    """pred, target, weight, mask and offsets without nested tensors, and the results' structure.
+    function: str, pred: Tensor, target: Tensor, options: dict[str, Any]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """pred and target without nested tensors, and the structure that `nested` gives the results.
 
-    `nested` gives the results this structure; None if neither box tensor is nested. Of two
-    structures only the total number of boxes is compared: torch cannot compare more of separately
-    made ones without synchronization.
+    One of them is nested; options become those of the values. Of two structures only the total
+    number of boxes is compared: torch cannot compare more of separately made ones without
+    synchronization.
     """
-    if not (_is_nested(pred) or _is_nested(target)):
-        return pred, target, weight, mask, offsets, None
-    if not _is_nested(target):
+    if not is_nested(target):
         raise ValueError(f"{function}: pred is nested, target is not; it must be nested as well")
-    for name, given in (
-        ("offsets", offsets),
-        ("pred_index", pred_index),
-        ("target_index", target_index),
-    ):
-        if given is not None:
+    for name in ("offsets", "pred_index", "target_index"):
+        if options[name] is not None:
             raise ValueError(f"{function}: {name} cannot be given with nested boxes")
     target_boxes = _boxes(function, "target", target)
     structure: Tensor = target.offsets()  # type: ignore[attr-defined]
-    if weight is not None and weight.is_nested:
-        weight = _values(function, "weight", weight)
-    if mask is not None and mask.is_nested:
-        mask = _values(function, "mask", mask)
+    for name in ("weight", "mask"):
+        if is_nested(options[name]):
+            options[name] = _values(function, name, options[name])
     if not pred.is_nested:
-        return pred, target_boxes, weight, mask, structure, structure
-    return _boxes(function, "pred", pred), target_boxes, weight, mask, None, structure
+        options["offsets"] = structure
+        return pred, target_boxes, structure
+    return _boxes(function, "pred", pred), target_boxes, structure
 
 
-def nested(result: Tensor, structure: Tensor) -> Tensor:
+def nested(result: Any, structure: Tensor) -> Any:
     """One entry for each target box, image by image; what is reduced stays as it is."""
+    if isinstance(result, tuple):
+        return tuple(nested(each, structure) for each in result)
     if result.dim() == 0:
         return result
     return torch.nested.nested_tensor_from_jagged(result, structure)
