@@ -29,6 +29,7 @@ EpsMode = Literal["add", "clamp"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 
 # torch.ops is four look-ups, which take a tenth of a call's time.
 _BOX_LOSS = torch.ops.boxloss.box_loss.default
@@ -182,24 +183,23 @@ def _call(
     return result if structure is None else nested(result, structure)
 
 
-def show_options(function: Callable[..., Any], options: dict[str, inspect.Parameter]) -> None:
-    """Lets help and inspect.signature tell the options of a function that takes ``**options``."""
-    signature = inspect.signature(function)
-    *own, _ = signature.parameters.values()
-    others = [option for name, option in options.items() if name not in signature.parameters]
-    function.__signature__ = signature.replace(parameters=[*own, *others])  # type: ignore[attr-defined]
+def showing(options: dict[str, inspect.Parameter]) -> Callable[[F], F]:
+    """A function that takes ``**options`` has these in help and inspect.signature."""
 
-
-def _with_parameters_of(
-    model: Callable[P, Any],
-) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """Type checkers know the function's parameters as the model's."""
-
-    def decorate(function: Callable[..., R]) -> Callable[P, R]:
-        show_options(function, OPTIONS)
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        *own, _ = signature.parameters.values()
+        others = [option for name, option in options.items() if name not in signature.parameters]
+        shown = signature.replace(parameters=[*own, *others])
+        function.__signature__ = shown  # type: ignore[attr-defined]
         return function
 
     return decorate
+
+
+def _with_parameters_of(model: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """For type checkers, too, the function's parameters are the model's."""
+    return showing(OPTIONS)
 
 
 class BoxLosses(NamedTuple):
@@ -240,13 +240,8 @@ class NamedLoss(Protocol[P]):
 def _with_options_of(
     model: Callable[Concatenate[Tensor, Tensor, Loss, P], Any],
 ) -> Callable[[Callable[..., Tensor]], NamedLoss[P]]:
-    """Type checkers know the function's parameters as the model's without the loss."""
-
-    def decorate(function: Callable[..., Tensor]) -> NamedLoss[P]:
-        show_options(function, OPTIONS)
-        return function
-
-    return decorate
+    """For type checkers, too, the function's parameters are the model's without the loss."""
+    return showing(OPTIONS)
 
 
 @_with_options_of(box_loss)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .arguments import check_options, with_defaults
-from .losses import OPTIONS, Loss, P, box_loss, giou_loss, show_options
+from .losses import OPTIONS, Loss, P, box_loss, giou_loss, showing
 
 _FIXED = {name: option for name, option in OPTIONS.items() if option.default is not None}
 _DEFAULTS = {name: option.default for name, option in _FIXED.items()}
@@ -18,16 +18,11 @@ _DEFAULTS = {name: option.default for name, option in _FIXED.items()}
 def _made_with_options_of(
     model: Callable[Concatenate[Tensor, Tensor, P], Any],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
-    """Type checkers know the parameters of ``__init__`` as the model's without the boxes.
+    """For type checkers, too, parameters are the model's without the boxes.
 
-    They cannot leave out the tensors, which `inspect.signature` does.
+    They see tensors among them, which cannot be fixed: a ParamSpec is taken whole.
     """
-
-    def decorate(method: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
-        show_options(method, _FIXED)
-        return method
-
-    return decorate
+    return showing(_FIXED)
 
 
 class BoxLoss(torch.nn.Module):
@@ -53,6 +48,7 @@ class BoxLoss(torch.nn.Module):
         for name, value in fixed.items():
             setattr(self, name, value)
 
+    @showing(OPTIONS)
     def forward(
         self, pred: Tensor, target: Tensor, weight: Tensor | None = None, **options: Any
     ) -> Tensor:
@@ -60,8 +56,6 @@ class BoxLoss(torch.nn.Module):
         for name in _FIXED:
             options.setdefault(name, getattr(self, name))
         return box_loss(pred, target, self.loss, weight=weight, **options)
-
-    show_options(forward, OPTIONS)
 
     def extra_repr(self) -> str:
         """The options, for print(module)."""
