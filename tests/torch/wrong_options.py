@@ -1,0 +1,19 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that type checkers refuse: `make lint` fails where mypy no longer finds the error."""
+
+from boxloss.torch import BoxLoss, GIoULoss, box_losses, giou_loss
+from torch import Tensor
+
+
+def calls(boxes: Tensor) -> None:
+    box_losses(boxes, boxes, "giou", boxes)  # type: ignore[call-arg]
+    box_losses(boxes, boxes, wieght=boxes)  # type: ignore[call-arg]
+    box_losses(boxes, boxes, eps="0")  # type: ignore[arg-type]
+    giou_loss(boxes, boxes, boxes)  # type: ignore[call-arg]
+    giou_loss(boxes, boxes, wieght=boxes)  # type: ignore[call-arg]
+    giou_loss(pred=boxes, target=boxes, reduction="typo")  # type: ignore[arg-type]
+    BoxLoss("typo")  # type: ignore[arg-type]
+    BoxLoss(wieght=boxes)  # type: ignore[call-arg]
+    GIoULoss(reduction="typo")  # type: ignore[arg-type]
+    GIoULoss(loss="ciou")  # type: ignore[call-arg]
