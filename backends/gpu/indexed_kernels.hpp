@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "lanes/atomic_boxes.hpp"
-#include "lanes/indexed_pairs.hpp"
+#include "kernels/atomic_boxes.hpp"
+#include "kernels/indexed_pairs.hpp"
 #include "pair_kernels.hpp"
 
 /// The loops over pairs by index: a thread takes a pair.
@@ -32,15 +32,15 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
   const std::int64_t set = blockIdx.x / blocks_of_set;
   LossesPartial own{};
 #pragma unroll 1
-  for (std::int64_t k = first; k < a.slots; k += stride) {
-    own += forward_pair(a, pairs, set * a.slots + k);
+  for (std::int64_t k = first; k < pairs.of_set; k += stride) {
+    own += forward_pair(a, pairs, set * pairs.of_set + k);
   }
   if (a.losses != nullptr) {
     if (first == 0) reducer.outputs.scale[set] = C(1);
-  } else if (a.images == 1 && blocks_of_set > 1) {  // all threads add, not one group of lanes
+  } else if (pairs.sets == 1 && blocks_of_set > 1) {  // all threads add, not one group of lanes
     reduce_grid(reducer, own);
   } else {
-    reduce_set(reducer, own, set, a.images, blocks_of_set);
+    reduce_set(reducer, own, set, pairs.sets, blocks_of_set);
   }
 }
 
@@ -48,7 +48,7 @@ template <class F, class P, class T, class C>
 __global__ void __launch_bounds__(kThreads)
     backward_indexed(const BackwardArgs<F, P, T, C> a, const IndexedPairs<P, T> pairs) {
   const std::int64_t k = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (k < a.images * a.slots) backward_pair(a, pairs, k, AtomicAdd<Atomics>());
+  if (k < pairs.sets * pairs.of_set) backward_pair(a, pairs, k, AtomicAdd<Atomics>());
 }
 
 }  // namespace boxloss::BOXLOSS_GPU

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lanes/matching_cost.hpp"
+#include "dispatch/matching_cost.hpp"
 #include "math/ceil_div.hpp"
 #include "operations.hpp"
 #include "reduce.hpp"

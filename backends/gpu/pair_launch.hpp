@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "dispatch/box_loss.hpp"
 #include "indexed_kernels.hpp"
-#include "lanes/dispatch.hpp"
 #include "pair_kernels.hpp"
 #include "workspace.hpp"
 

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include "dispatch/with_pairing.hpp"
 #include "kokkos_runtime.hpp"
-#include "pair_workspace.hpp"
-#include "pairings/with_pairing.hpp"
-#include "passes.hpp"
+#include "operations.hpp"
 #include "src/backends.hpp"
+#include "workspace.hpp"
 
 namespace boxloss {
 namespace {

@@ -7,8 +7,8 @@
 #include <boxloss/execution.hpp>
 #include <exception>
 
-#include "pair_workspace.hpp"
 #include "src/message.hpp"
+#include "workspace.hpp"
 
 /// Initializes and finalizes Kokkos if the process does not, and turns the caller's streams into
 /// execution-space instances.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "lanes/matching_cost.hpp"
+#include "dispatch/matching_cost.hpp"
 #include "pair_launch.hpp"
 
 /// The matcher's cost: unit u is lane u % kLanes of query u / kLanes, with the queries of all

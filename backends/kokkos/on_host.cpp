@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 #include "matching_cost.hpp"
+#include "operations.hpp"
 #include "pair_launch.hpp"
-#include "passes.hpp"
 
 namespace boxloss::kokkos {
 

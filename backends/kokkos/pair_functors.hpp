@@ -5,11 +5,11 @@
 #include <Kokkos_Core.hpp>
 #include <type_traits>
 
-#include "lanes/atomic_boxes.hpp"
-#include "lanes/flat_groups.hpp"
-#include "lanes/image_parts.hpp"
-#include "pair_workspace.hpp"
+#include "kernels/atomic_boxes.hpp"
+#include "kernels/flat_groups.hpp"
+#include "kernels/image_parts.hpp"
 #include "shared_rows.hpp"
+#include "workspace.hpp"
 
 template <int kSums>
 struct Kokkos::reduction_identity<boxloss::Partial<kSums>> {
@@ -149,9 +149,9 @@ struct ForwardFlat {
                                                      tile * kTile + thread * kBoxes, kStride);
     });
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, kThreads<Space>), [&](int thread) {
-      const std::int64_t behind_tiles = args.slots / kTile * kTile;
+      const std::int64_t behind_tiles = pairing.slots / kTile * kTile;
       std::int64_t box = behind_tiles + team.league_rank() * kThreads<Space> + thread;
-      for (; box < args.slots; box += team.league_size() * kThreads<Space>) {
+      for (; box < pairing.slots; box += team.league_size() * kThreads<Space>) {
         own += forward_groups<kPlain, 1, 1>(args, boxes, pairing, box, 0);
       }
     });
@@ -183,12 +183,12 @@ struct ForwardStrided {
   static constexpr int kParts = kThreads<Space> / kLanes<Space>;  // in a batch
 
   KOKKOS_FUNCTION void operator()(const Team<Space>& team) const {
-    const std::int64_t parts = args.images * parts_of_image(args.slots);
+    const std::int64_t parts = boxes.images * parts_of_image(pairing.slots);
     LossesPartial own{};
     deal.for_each(team, [&](std::int64_t batch, int thread) {
       const std::int64_t index = batch * kParts + thread / kLanes<Space>;
       if (index >= parts) return;
-      forward_part(args, boxes, pairing, image_part(index, args.slots), thread % kLanes<Space>,
+      forward_part(args, boxes, pairing, image_part(index, pairing.slots), thread % kLanes<Space>,
                    kLanes<Space>, own);
     });
     reducer.finish(team, args.losses == nullptr, own);
@@ -203,7 +203,8 @@ struct BackwardStrided {
   Pairing pairing;
 
   KOKKOS_FUNCTION void operator()(std::int64_t unit) const {
-    backward_part(args, boxes, pairing, *args.scale, image_part(unit / kLanes<Space>, args.slots),
+    backward_part(args, boxes, pairing, *args.scale,
+                  image_part(unit / kLanes<Space>, pairing.slots),
                   static_cast<int>(unit % kLanes<Space>), kLanes<Space>);
   }
 };
@@ -222,14 +223,15 @@ struct ForwardIndexed {
   KOKKOS_FUNCTION void operator()(const Team<Space>& team) const {
     const std::int64_t stride = static_cast<std::int64_t>(teams_of_set) * kThreads<Space>;
     const int sets_at_once = team.league_size() / teams_of_set;
-    for (std::int64_t set = team.league_rank() / teams_of_set; set < args.images;
+    for (std::int64_t set = team.league_rank() / teams_of_set; set < pairs.sets;
          set += sets_at_once) {
       LossesPartial own{};
       Kokkos::parallel_for(Kokkos::TeamThreadRange(team, kThreads<Space>), [&](int thread) {
         std::int64_t k = team.league_rank() % teams_of_set * kThreads<Space> + thread;
-        for (; k < args.slots; k += stride) own += forward_pair(args, pairs, set * args.slots + k);
+        for (; k < pairs.of_set; k += stride)
+          own += forward_pair(args, pairs, set * pairs.of_set + k);
       });
-      reducer.finish_set(team, args.losses == nullptr, own, set, args.images, teams_of_set);
+      reducer.finish_set(team, args.losses == nullptr, own, set, pairs.sets, teams_of_set);
     }
   }
 };

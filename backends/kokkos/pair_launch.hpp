@@ -6,10 +6,10 @@
 #include <cstring>
 #include <type_traits>
 
+#include "dispatch/box_loss.hpp"
 #include "kokkos_runtime.hpp"
-#include "lanes/dispatch.hpp"
 #include "pair_functors.hpp"
-#include "pair_workspace.hpp"
+#include "workspace.hpp"
 
 /// Dispatches a problem to Kokkos.
 namespace boxloss::kokkos {

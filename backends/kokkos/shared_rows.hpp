@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstring>
 
-#include "lanes/indexed_pairs.hpp"
-#include "lanes/row_tasks.hpp"
+#include "dispatch/row_tasks.hpp"
+#include "kernels/indexed_pairs.hpp"
 #include "pairings/grid.hpp"
 
 /// Backward for pairs by index on the host.
@@ -30,7 +30,7 @@ void backward_rows(const BackwardArgs<F, P, T, C>& a, const IndexedPairs<P, T>& 
                    const BoxOf& box_of) {
   const Elements<E> sums = gradient.values.elements();
   zero_rows(gradient.values, rows);
-  for (std::int64_t k = 0; k < a.images * a.slots; ++k) {
+  for (std::int64_t k = 0; k < pairs.sets * pairs.of_set; ++k) {
     const std::int64_t row = list.row_of(k);
     if (row < rows.begin || row >= rows.end) continue;
     const PairRows both = rows_of(pairs, k);
@@ -57,7 +57,7 @@ void run_backward_task(const BackwardArgs<F, P, T, C>& a, const IndexedPairs<P, 
     }
     return;
   }
-  const RowRange own = share_of({0, a.images * a.slots}, task - tasks.target, tasks.pairs);
+  const RowRange own = share_of({0, pairs.sets * pairs.of_set}, task - tasks.target, tasks.pairs);
   const auto nothing = [](const auto&, std::int64_t, const Box<C>&) {};
   for (std::int64_t k = own.begin; k < own.end; ++k) backward_pair(a, pairs, k, nothing);
 }

@@ -8,7 +8,7 @@
 #include "dtypes/half.hpp"
 #include "math/box.hpp"
 #include "math/host_device.hpp"
-#include "math/opaque.hpp"
+#include "math/optimization_barrier.hpp"
 
 /// Arrays of every dtype, converted to and from the compute type C in registers.
 namespace boxloss {
@@ -83,7 +83,7 @@ BOXLOSS_HOST_DEVICE auto with_elements(const void* data, DType dtype, const Use&
 // Arguments by value: for a call, a GPU would have to put anything else into memory.
 template <class C>
 BOXLOSS_HOST_DEVICE_CALL C load_any(const void* data, DType dtype, std::int64_t i) {
-  i = opaque_index(i);
+  i = index_barrier(i);
   return with_elements(data, dtype, [i](auto typed) { return typed.template get<C>(i); });
 }
 
@@ -206,7 +206,7 @@ struct Boxes {
   }
   template <class C>
   BOXLOSS_HOST_DEVICE Box<C> get(std::int64_t b, std::int64_t slot) const {
-    return values.template get_box<C>(element_of(b, slot), opaque_index(coordinate_stride));
+    return values.template get_box<C>(element_of(b, slot), index_barrier(coordinate_stride));
   }
 };
 

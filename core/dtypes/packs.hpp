@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "dtypes/elements.hpp"
-#include "math/opaque.hpp"
+#include "math/optimization_barrier.hpp"
 
 /// Loads and stores of boxes, as wide as their alignment allows.
 namespace boxloss {
@@ -91,7 +91,7 @@ struct StridedBoxes {
 
   template <class C>
   BOXLOSS_HOST_DEVICE Box<C> get(std::int64_t b, std::int64_t slot) const {
-    if (!opaque_flag(rows_aligned)) return boxes.template get<C>(b, slot);
+    if (!flag_barrier(rows_aligned)) return boxes.template get<C>(b, slot);
     return box_at<C>(load_pack<E, 4>(boxes.values.data + boxes.element_of(b, slot)), 0);
   }
 };
@@ -126,7 +126,7 @@ struct BoxOutputs {
 
   template <class C>
   BOXLOSS_HOST_DEVICE void set(std::int64_t row, const Box<C>& box) const {
-    if (!opaque_flag(rows_aligned)) return values.set_box(4 * row, box);
+    if (!flag_barrier(rows_aligned)) return values.set_box(4 * row, box);
     Pack<E, 4> pack;
     set_box_at(pack, 0, box);
     store_pack(values.data + 4 * row, pack);

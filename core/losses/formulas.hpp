@@ -13,7 +13,7 @@
 #include "losses/iou_log.hpp"
 #include "losses/iou_squared.hpp"
 #include "losses/siou.hpp"
-#include "math/opaque.hpp"
+#include "math/optimization_barrier.hpp"
 
 /// A formula is a struct with two functions for one pair of corner boxes: `loss`, and `derivatives`
 /// (see derivatives.hpp), which gives the loss, too.
@@ -51,7 +51,7 @@ struct AnyFormula {
 
  private:
   BOXLOSS_HOST_DEVICE Loss here() const {
-    return static_cast<Loss>(opaque(static_cast<int>(which)));
+    return static_cast<Loss>(optimization_barrier(static_cast<int>(which)));
   }
 };
 

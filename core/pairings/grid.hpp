@@ -37,7 +37,11 @@ BOXLOSS_HOST_DEVICE RowRange share_of(const RowRange& rows, std::int64_t index,
   return {first < rows.end ? first : rows.end, first + each < rows.end ? first + each : rows.end};
 }
 
-/// The common base of all pairings on an (images, slots) grid. By itself it is the dense pairing.
+BOXLOSS_HOST_DEVICE std::int64_t clamp(std::int64_t value, std::int64_t low, std::int64_t high) {
+  return value < low ? low : value > high ? high : value;
+}
+
+/// The common base of the pairings of an (images, slots) grid, which follow it.
 struct Grid {
   std::int64_t slots;
 
@@ -50,8 +54,33 @@ struct Grid {
   }
 };
 
-BOXLOSS_HOST_DEVICE std::int64_t clamp(std::int64_t value, std::int64_t low, std::int64_t high) {
-  return value < low ? low : value > high ? high : value;
-}
+/// Every slot is valid.
+struct Dense : Grid {};
+
+/// The first lengths[b] slots of image b are valid.
+struct Lengths : Grid {
+  Indices lengths;
+
+  BOXLOSS_HOST_DEVICE ImageSlots image(std::int64_t b) const {
+    return {clamp(lengths[b], 0, slots), 0, b * slots};
+  }
+};
+
+/// A slot is valid where the mask is true.
+struct Mask : Grid {
+  const std::uint8_t* mask;
+
+  using Grid::counts;
+  BOXLOSS_HOST_DEVICE bool counts(std::int64_t row) const { return mask[row] != 0; }
+};
+
+/// A slot is valid unless its target's four values are all zero (-0 is zero, NaN is not).
+struct ZeroPadded : Grid {
+  using Grid::counts;
+  template <class T>
+  BOXLOSS_HOST_DEVICE bool counts(const Box<T>& target) const {
+    return !(target.x1 == T(0) && target.y1 == T(0) && target.x2 == T(0) && target.y2 == T(0));
+  }
+};
 
 }  // namespace boxloss

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <limits>
 
-#include "pairings/no_slots.hpp"
+#include "dispatch/zero_outputs.hpp"
 #include "src/checks.hpp"
 
 namespace boxloss {

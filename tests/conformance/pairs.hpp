@@ -5,8 +5,8 @@
 #include <boxloss/box_loss.hpp>
 #include <type_traits>
 
+#include "dispatch/with_pairing.hpp"
 #include "dtypes/elements.hpp"
-#include "pairings/with_pairing.hpp"
 
 namespace boxloss::conformance {
 

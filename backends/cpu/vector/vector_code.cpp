@@ -3,11 +3,11 @@
 #include "cpu/vector/vector_code.hpp"
 
 #include "cpu/vector/capabilities.hpp"
-#include "cpu/vector/columns.hpp"
+#include "cpu/vector/coordinates.hpp"
 #include "dtypes/elements.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
-#include "pairings/zero_padded.hpp"
+#include "pairings/grid.hpp"
 
 /// Compiled once for each capability. The linker keeps one copy of a weak symbol for the whole
 /// library, which might be AVX-512's: so everything here is local to the file, or always inlined.
@@ -104,7 +104,7 @@ void losses(Loss loss, const C* pred, const C* target, const Eps<C>& at, int cou
   const Eps<C> eps = at;  // a copy, which no store can change
   with_formula(loss, [=](auto formula) {
     for (int block = 0; block < count; block += kBlock) {
-      Columns<C> p, t;
+      Coordinates<C> p, t;
       p.read(pred + 4 * block);
       t.read(target + 4 * block);
       for_each_in_block([=, &p, &t](int i) BOXLOSS_INLINE {
@@ -129,7 +129,7 @@ BOXLOSS_HOST_DEVICE void gradients_of(const F& formula, const C* pred, const C* 
                                       const Eps<C>& eps, int count, const C* by, C* losses,
                                       C* d_pred, C* d_target) {
   for (int block = 0; block < count; block += kBlock) {
-    Columns<C> of_pred, of_target, p, t;
+    Coordinates<C> of_pred, of_target, p, t;
     p.read(pred + 4 * block);
     t.read(target + 4 * block);
     for_each_in_block([=, &of_pred, &of_target, &p, &t](int i) BOXLOSS_INLINE {
@@ -198,7 +198,7 @@ void find_padding(const C* targets, int count, std::uint8_t* counts) {
 template <class C>
 void losses_with(const C* one, Loss loss, const C* boxes, const Eps<C>& at, int count, C* losses) {
   const Eps<C> eps = at;
-  Columns<C> target;
+  Coordinates<C> target;
   for (int i = 0; i < kBlock; ++i) target.set(i, box_at(one, 0));
   // Hides that all targets are equal: for a uniform value the compiler makes scalar conditions, and
   // no vector loop.

@@ -7,7 +7,7 @@
 #include <boxloss/view.hpp>
 #include <cstdint>
 
-#include "lanes/matching_cost.hpp"
+#include "kernels/matching_cost.hpp"
 #include "losses/eps.hpp"
 
 /// The loops that are compiled once for each capability. Arrays are of the compute type C; boxes

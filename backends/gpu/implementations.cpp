@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include "dispatch/with_pairing.hpp"
 #include "operations.hpp"
-#include "pairings/with_pairing.hpp"
 #include "src/backends.hpp"
 #include "workspace.hpp"
 

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cpu/native_slots.hpp"
-#include "lanes/indexed_pairs.hpp"
-#include "lanes/row_tasks.hpp"
+#include "cpu/native/slots.hpp"
+#include "dispatch/row_tasks.hpp"
+#include "kernels/indexed_pairs.hpp"
 
 /// Loops over pairs by index. Sets are divided into tasks, and so are the rows of a gradient that
 /// several pairs may share.

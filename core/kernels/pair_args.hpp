@@ -19,7 +19,6 @@ struct PairArgs {
   Elements<Any> weight;  ///< null data: none
   Eps<C> eps;
   F formula;
-  std::int64_t images, slots;  ///< or sets of pairs
 };
 
 template <class F, class C>
@@ -27,7 +26,8 @@ struct ForwardArgs : PairArgs<F, C> {
   C* losses;                 ///< null: the losses are reduced
   C* l1;                     ///< null: not wanted, or reduced
   C* iou;                    ///< null: not wanted
-  bool wants_l1, wants_iou;  ///< AMD's compiler cannot hide a comparison with null; see opaque
+  bool wants_l1, wants_iou;  ///< AMD's compiler cannot hide a comparison with null; see
+                             ///< optimization_barrier.hpp
 };
 
 /// An incoming gradient; null data: none.
@@ -98,12 +98,7 @@ struct ReducedLoss {
 
 template <class C, class F>
 PairArgs<F, C> pair_args(const F& formula, const LossProblem& p) {
-  const bool has_sets = is_indexed(p);
-  return {{p.weight.data, p.weight.dtype},
-          make_eps<C>(p.eps, p.eps_mode),
-          formula,
-          has_sets ? p.pairing.sets : p.pred.images,
-          has_sets ? p.pairing.pairs : p.pred.slots};
+  return {{p.weight.data, p.weight.dtype}, make_eps<C>(p.eps, p.eps_mode), formula};
 }
 
 template <class C, class F>
@@ -171,11 +166,11 @@ BOXLOSS_HOST_DEVICE PairLosses<C> pair_losses(const ForwardArgs<F, C>& a, const 
                                               BoxFormat target_format, std::int64_t row) {
   PairLosses<C> all;
   all.loss = weighted_loss(a, pred, pred_format, target, target_format, row);
-  if (__builtin_expect(opaque(a.wants_l1), 0)) {
+  if (__builtin_expect(optimization_barrier(a.wants_l1), 0)) {
     all.l1 = l1_distance(pred, target);
     if (a.weight.data != nullptr) all.l1 *= a.weight.template get<C>(row);
   }
-  if (__builtin_expect(opaque(a.wants_iou), 0)) {
+  if (__builtin_expect(optimization_barrier(a.wants_iou), 0)) {
     all.iou =
         iou_of(overlap(to_corners(pred, pred_format), to_corners(target, target_format), a.eps));
   }
@@ -227,11 +222,11 @@ BOXLOSS_HOST_DEVICE Gradients<C> pair_gradients(const BackwardArgs<F, P, T, C>& 
                                                 BoxFormat pred_format, const Box<C>& target,
                                                 BoxFormat target_format, std::int64_t row) {
   Gradients<C> d;
-  if (__builtin_expect(opaque(a.comes_from_loss), 1)) {
+  if (__builtin_expect(optimization_barrier(a.comes_from_loss), 1)) {
     d = weighted_gradients(a, scale * a.grad_loss.at(b, j), pred, pred_format, target,
                            target_format, row);
   }
-  if (__builtin_expect(opaque(a.comes_from_l1), 0)) {
+  if (__builtin_expect(optimization_barrier(a.comes_from_l1), 0)) {
     const C by_l1 = scale * a.grad_l1.at(b, j);
     const C by_pair = a.weight.data == nullptr ? by_l1 : by_l1 * a.weight.template get<C>(row);
     const Box<C> by_values = by_pair * l1_signs(pred, target);

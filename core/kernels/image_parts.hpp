@@ -4,9 +4,10 @@
 
 #include <type_traits>
 
-#include "lanes/pair_args.hpp"
-#include "math/opaque.hpp"
-#include "pairings/with_pairing.hpp"
+#include "kernels/pair_args.hpp"
+#include "math/optimization_barrier.hpp"
+#include "pairings/grid.hpp"
+#include "pairings/offsets.hpp"
 
 /// Boxes of any strides in images, divided into parts that a few threads take together. Backends'
 /// loops call this for pairings that depend on the image, and for boxes that are not contiguous.
@@ -54,11 +55,12 @@ template <class P, class T>
 struct StridedPair {
   StridedBoxes<P> pred;
   StridedBoxes<T> target;
+  std::int64_t images;
 };
 
 template <class P, class T>
 StridedPair<P, T> strided_pair(const LossProblem& p) {
-  return {strided_boxes<P>(p.pred), strided_boxes<T>(p.target)};
+  return {strided_boxes<P>(p.pred), strided_boxes<T>(p.target), p.pred.images};
 }
 
 /// Slot j < image.count of image b.
@@ -67,7 +69,7 @@ BOXLOSS_HOST_DEVICE LossesPartial forward_slot(const ForwardArgs<F, C>& a,
                                                const StridedPair<P, T>& boxes,
                                                const Pairing& pairing, std::int64_t b,
                                                const ImageSlots& image, std::int64_t j) {
-  j = opaque_index(j);
+  j = index_barrier(j);
   const std::int64_t row = image.row + j;
   PairLosses<C> all;
   bool counts = false;
@@ -88,9 +90,9 @@ template <class E, class C>
 BOXLOSS_HOST_DEVICE void set_gradient(const BoxOutputs<E>& gradient, bool keeps_strides,
                                       const Boxes<E>& boxes, std::int64_t b, std::int64_t slot,
                                       std::int64_t row, const Box<C>& value) {
-  if (__builtin_expect(opaque(keeps_strides), 0)) {
+  if (__builtin_expect(optimization_barrier(keeps_strides), 0)) {
     gradient.values.set_box(boxes.element_of(b, slot), value,
-                            opaque_index(boxes.coordinate_stride));
+                            index_barrier(boxes.coordinate_stride));
   } else {
     gradient.set(row, value);
   }
@@ -102,7 +104,7 @@ BOXLOSS_HOST_DEVICE void set_row_gradients(const BackwardArgs<F, P, T, C>& a,
                                            const StridedPair<P, T>& boxes, std::int64_t b,
                                            const ImageSlots& image, std::int64_t row,
                                            const Gradients<C>& d) {
-  row = opaque_index(row);
+  row = index_barrier(row);
   if constexpr (!std::is_integral_v<T>) {
     if (a.d_target.values.data != nullptr) {
       set_gradient(a.d_target, a.keeps_target_strides, boxes.target.boxes, b,
@@ -123,7 +125,7 @@ BOXLOSS_HOST_DEVICE void backward_slot(const BackwardArgs<F, P, T, C>& a,
                                        const StridedPair<P, T>& boxes, const Pairing& pairing,
                                        C scale, std::int64_t b, const ImageSlots& image,
                                        std::int64_t j) {
-  j = opaque_index(j);
+  j = index_barrier(j);
   const std::int64_t row = image.row + j;
   Gradients<C> d;
   if (j < image.count && pairing.counts(row)) {
@@ -134,7 +136,8 @@ BOXLOSS_HOST_DEVICE void backward_slot(const BackwardArgs<F, P, T, C>& a,
     }
   }
   if (a.d_pred.values.data != nullptr) {
-    set_gradient(a.d_pred, a.keeps_pred_strides, boxes.pred.boxes, b, j, b * a.slots + j, d.pred);
+    set_gradient(a.d_pred, a.keeps_pred_strides, boxes.pred.boxes, b, j, b * pairing.slots + j,
+                 d.pred);
   }
   if (j < image.count) set_row_gradients(a, boxes, b, image, row, d);
 }

@@ -11,7 +11,7 @@ namespace boxloss {
 
 /// For a uniform value (the same in all threads): keeps a branch on it inside the loop. Moved out,
 /// it would double the loop's code.
-BOXLOSS_HOST_DEVICE int opaque(int value) {
+BOXLOSS_HOST_DEVICE int optimization_barrier(int value) {
 #if defined(__CUDA_ARCH__)
   asm volatile("" : "+r"(value));
 #elif defined(__HIP_DEVICE_COMPILE__)
@@ -24,7 +24,7 @@ BOXLOSS_HOST_DEVICE int opaque(int value) {
 // for: a pointer into each array, and the result of each comparison.
 
 /// For a thread's index, or a stride that is added to it.
-BOXLOSS_HOST_DEVICE std::int64_t opaque_index(std::int64_t index) {
+BOXLOSS_HOST_DEVICE std::int64_t index_barrier(std::int64_t index) {
 #if defined(__AMDGCN__)
   asm("" : "+v"(index));
 #endif
@@ -32,7 +32,7 @@ BOXLOSS_HOST_DEVICE std::int64_t opaque_index(std::int64_t index) {
 }
 
 /// For a uniform flag.
-BOXLOSS_HOST_DEVICE bool opaque_flag(bool flag) {
+BOXLOSS_HOST_DEVICE bool flag_barrier(bool flag) {
 #if defined(__AMDGCN__)
   int value = flag;
   asm("" : "+s"(value));

@@ -4,9 +4,8 @@
 
 #include <type_traits>
 
-#include "lanes/pair_args.hpp"
+#include "kernels/pair_args.hpp"
 #include "pairings/indexed.hpp"
-#include "pairings/no_slots.hpp"
 
 /// Pairs by index: what each backend's loop calls for one pair, and how gradients add up in rows
 /// that several pairs share.
@@ -43,11 +42,13 @@ template <class P, class T>
 struct IndexedPairs {
   ListedBoxes<P> pred;
   ListedBoxes<T> target;
+  std::int64_t sets, of_set;  ///< how many sets, and pairs of each
 };
 
 template <class P, class T>
 IndexedPairs<P, T> indexed_pairs(const LossProblem& p, const Indexed& pairing) {
-  return {listed_boxes<P>(p.pred, pairing.pred), listed_boxes<T>(p.target, pairing.target)};
+  return {listed_boxes<P>(p.pred, pairing.pred), listed_boxes<T>(p.target, pairing.target),
+          pairing.sets, pairing.pairs};
 }
 
 /// The rows of one pair in the two lists.
@@ -66,7 +67,7 @@ BOXLOSS_HOST_DEVICE PairRows rows_of(const IndexedPairs<P, T>& pairs, std::int64
 template <class F, class P, class T, class C>
 BOXLOSS_HOST_DEVICE LossesPartial forward_pair(const ForwardArgs<F, C>& a,
                                                const IndexedPairs<P, T>& pairs, std::int64_t k) {
-  k = opaque_index(k);
+  k = index_barrier(k);
   const PairRows rows = rows_of(pairs, k);
   PairLosses<C> all;
   if (rows.counts) {
@@ -83,8 +84,8 @@ template <class F, class P, class T, class C>
 BOXLOSS_HOST_DEVICE Gradients<C> gradients_of(const BackwardArgs<F, P, T, C>& a,
                                               const IndexedPairs<P, T>& pairs, const PairRows& rows,
                                               std::int64_t k) {
-  const std::int64_t set = a.images == 1 ? 0 : k / a.slots;  // no division for one set
-  return pair_gradients(a, a.scale[set], set, k - set * a.slots,
+  const std::int64_t set = pairs.sets == 1 ? 0 : k / pairs.of_set;  // no division for one set
+  return pair_gradients(a, a.scale[set], set, k - set * pairs.of_set,
                         pairs.pred.template get<C>(rows.pred), pairs.pred.boxes.boxes.format,
                         pairs.target.template get<C>(rows.target), pairs.target.boxes.boxes.format,
                         k);
@@ -109,7 +110,7 @@ template <class F, class P, class T, class C, class Add>
 BOXLOSS_HOST_DEVICE void backward_pair(const BackwardArgs<F, P, T, C>& a,
                                        const IndexedPairs<P, T>& pairs, std::int64_t k,
                                        const Add& add) {
-  k = opaque_index(k);
+  k = index_barrier(k);
   const PairRows rows = rows_of(pairs, k);
   Gradients<C> d;
   if (rows.counts) d = gradients_of(a, pairs, rows, k);
@@ -118,17 +119,6 @@ BOXLOSS_HOST_DEVICE void backward_pair(const BackwardArgs<F, P, T, C>& a,
     give(a.d_target, pairs.target, rows.target, d.target, rows.counts, add);
   }
   if (a.d_weight.data != nullptr) a.d_weight.set(k, d.weight);
-}
-
-/// Before backward, zeroes the gradients of indexed lists by zero(pointer, bytes).
-template <class Zero>
-void zero_shared_rows(const LossProblem& p, const LossGradients& gradients, const Zero& zero) {
-  if (p.pred.rows.data != nullptr) {
-    zero(gradients.pred, pred_elements(p) * size_of(p.pred.dtype));
-  }
-  if (p.target.rows.data != nullptr) {
-    zero(gradients.target, target_elements(p) * size_of(p.target.dtype));
-  }
 }
 
 }  // namespace boxloss

@@ -4,9 +4,9 @@
 #include <boxloss/registry.hpp>
 #include <cstring>
 
-#include "cpu/matching_cost.hpp"
-#include "cpu/native_tiles.hpp"
-#include "lanes/matching_cost.hpp"
+#include "cpu/native/tiles.hpp"
+#include "cpu/operations.hpp"
+#include "dispatch/matching_cost.hpp"
 
 /// The matcher's cost in vector loops over queries, which are always many: a tile of them is read
 /// once, then compared with the columns of its image in turn.

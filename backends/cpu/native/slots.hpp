@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cpu/native_tiles.hpp"
-#include "pairings/lengths.hpp"
-#include "pairings/mask.hpp"
+#include "cpu/native/tiles.hpp"
+#include "pairings/grid.hpp"
 #include "pairings/offsets.hpp"
-#include "pairings/zero_padded.hpp"
 
 /// Loops over the slots of images. They are divided into tasks of a fixed size whose partial sums
 /// are added in order, so that the result does not depend on the number of threads.

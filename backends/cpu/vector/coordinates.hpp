@@ -40,7 +40,7 @@ BOXLOSS_HOST_DEVICE void set_box_at(C* boxes, int i, const Box<C>& box) {
 
 /// A block's boxes, coordinate by coordinate.
 template <class C>
-struct Columns {
+struct Coordinates {
   C x1[kBlock], y1[kBlock], x2[kBlock], y2[kBlock];
 
   BOXLOSS_HOST_DEVICE Box<C> get(int i) const { return {x1[i], y1[i], x2[i], y2[i]}; }
@@ -62,7 +62,7 @@ struct Columns {
 #if defined(__AVX2__) && !defined(__AVX512F__)
 /// Transposes with hand-written shuffles: with g++'s, losses take half as long again.
 template <>
-BOXLOSS_HOST_DEVICE void Columns<float>::read(const float* boxes) {
+BOXLOSS_HOST_DEVICE void Coordinates<float>::read(const float* boxes) {
   for (int i = 0; i < kBlock; i += 8) {
     const float* const rows = boxes + 4 * i;  // each vector has rows k and k + 4
     const __m256 a = _mm256_loadu2_m128(rows + 16, rows);

@@ -10,7 +10,7 @@
 #include "losses/cost_entry.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
-#include "math/opaque.hpp"
+#include "math/optimization_barrier.hpp"
 #include "pairings/offsets.hpp"
 
 /// Inputs and outputs of a matcher's cost, for every kind of loop. A block is the queries of one
@@ -47,33 +47,6 @@ struct CostArgs {
     return cost + (layer_of(block) * queries + query) * columns;
   }
 };
-
-template <class C, class F>
-CostArgs<F, C> cost_args(const F& formula, const CostProblem& p, float* cost) {
-  const std::int64_t columns = p.target.slots;
-  return {
-      formula,
-      make_eps<C>(p.eps, p.eps_mode),
-      {static_cast<C>(p.iou_weight), static_cast<C>(p.l1_weight), static_cast<C>(p.class_weight)},
-      p.iou_weight != 0,
-      p.l1_weight != 0,
-      {static_cast<C>(p.focal_alpha), static_cast<C>(p.focal_gamma), p.focal_gamma == 2},
-      p.class_weight != 0 ? p.class_term : ClassTerm::kNone,
-      boxes<Any>(p.pred),
-      boxes<Any>(p.target),
-      {p.scores.data, p.scores.dtype},
-      p.scores.block_stride,
-      p.scores.query_stride,
-      p.classes,
-      indices(p.labels),
-      {cost_images(p), columns, columns, indices(p.offsets)},
-      p.pred.images,
-      p.pred.slots,
-      columns,
-      cost,
-      p.nonfinite.has_value(),
-      p.nonfinite.value_or(0)};
-}
 
 /// A box as it is given, and its corners.
 template <class C>
@@ -117,7 +90,7 @@ BOXLOSS_HOST_DEVICE C score_at(const CostArgs<F, C>& a, std::int64_t i) {
 
 template <class F, class C>
 BOXLOSS_HOST_DEVICE C class_term_of(const CostArgs<F, C>& a, C score) {
-  switch (static_cast<ClassTerm>(opaque(static_cast<int>(a.class_term)))) {
+  switch (static_cast<ClassTerm>(optimization_barrier(static_cast<int>(a.class_term)))) {
     case ClassTerm::kSoftmax: return softmax_cost(score);
     case ClassTerm::kSigmoid: return sigmoid_cost(score);
     case ClassTerm::kFocal: return focal_cost(score, a.focal);
@@ -132,13 +105,6 @@ BOXLOSS_HOST_DEVICE float entry_of(const CostArgs<F, C>& a, C loss, C l1, C clas
   if constexpr (kPlain) return entry;
   const bool is_finite = entry - entry == 0.0f;
   return select(both(a.replaces_nonfinite, !is_finite), a.nonfinite, entry);
-}
-
-/// The plain case: both box terms are requested, and NaN is not replaced. Loops without these
-/// conditions take a sixth fewer instructions.
-template <class F, class C>
-bool is_plain(const CostArgs<F, C>& a) {
-  return a.wants_loss && a.wants_l1 && !a.replaces_nonfinite;
 }
 
 template <bool kPlain = false, class F, class C>
@@ -169,17 +135,6 @@ BOXLOSS_HOST_DEVICE void cost_row(const CostArgs<F, C>& a, std::int64_t block, s
     const C class_term = at == kNoScore ? C(0) : class_term_of(a, score_at(a, scores + at));
     row[t] = entry_of(a, query, cost_box<C>(a.target, 0, t), class_term);
   }
-}
-
-/// Calls launch(C()) for the compute type C; or, if there is nothing to compute, zeroes the columns
-/// of no image by zero(pointer, bytes).
-template <class Zero, class Launch>
-void dispatch(const CostProblem& p, float* cost, const Zero& zero, const Launch& launch) {
-  const std::int64_t entries = p.layers * p.pred.slots * p.target.slots;
-  if (entries == 0) return;
-  if (p.pred.images == 0) return zero(cost, static_cast<std::size_t>(entries) * sizeof(float));
-  if (compute_dtype(p) == DType::kF64) return launch(double());
-  launch(float());
 }
 
 }  // namespace boxloss

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "cpu/matching_cost.hpp"
-#include "cpu/oracle.hpp"
+#include "cpu/operations.hpp"
+#include "cpu/reference/indices.hpp"
 #include "dtypes/elements.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
-#include "src/backends.hpp"
 
 /// The reference: one pair after the other, in double, with its own reading of the pairings. It is
 /// slow; every other implementation is compared with it.
@@ -143,7 +142,9 @@ double divisor_of(const LossProblem& p, std::int64_t set, const Total& total) {
                                                                           p.normalizer_stride);
 }
 
-void forward(const LossProblem& p, const LossOutputs& outputs, const Execution&) {
+}  // namespace
+
+void reference::forward(const LossProblem& p, const LossOutputs& outputs, const Execution&) {
   const DType dtype = compute_dtype(p);
   const Outputs<Any> losses{outputs.loss, dtype}, scale{outputs.scale, dtype};
   const Outputs<Any> l1s{outputs.l1, dtype}, ious{outputs.iou, dtype};
@@ -226,8 +227,8 @@ class BoxSums {
   BoxView place_;
 };
 
-void backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
-              const LossGradients& gradients, const Execution&) {
+void reference::backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
+                         const LossGradients& gradients, const Execution&) {
   const DType dtype = compute_dtype(p);
   BoxSums d_pred(gradients.pred, p.pred, gradients.keeps_pred_strides);
   BoxSums d_target(gradients.target, p.target, gradients.keeps_target_strides);
@@ -261,25 +262,6 @@ void backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
       d_weight.add(pair.row, by_l1 * l1_distance(boxes.raw_pred, boxes.raw_target));
     }
   });
-}
-
-}  // namespace
-
-Implementation cpu::reference() {
-  Implementation self;
-  self.name = "cpu/reference";
-  self.box_loss.losses = kLosses;
-  self.box_loss.pairings = {Pairing::Kind::kDense,   Pairing::Kind::kZeroPadded,
-                            Pairing::Kind::kLengths, Pairing::Kind::kMask,
-                            Pairing::Kind::kOffsets, Pairing::Kind::kIndexed};
-  self.box_loss.extras = kExtras;
-  self.box_loss.workspace_bytes = [](const LossProblem&) { return std::size_t{0}; };
-  self.box_loss.forward = forward;
-  self.box_loss.backward = backward;
-  self.matching_cost.losses = kLosses;
-  self.matching_cost.class_terms = kClassTerms;
-  self.matching_cost.run = reference::matching_cost;
-  return self;
 }
 
 }  // namespace boxloss

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "cpu/native_rows.hpp"
-#include "lanes/pair_args.hpp"
+#include "cpu/native/rows.hpp"
+#include "kernels/pair_args.hpp"
 
 /// The computation of a tile of pairs, in either pass.
 namespace boxloss::native {

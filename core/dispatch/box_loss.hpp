@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "dtypes/with_dtypes.hpp"
-#include "pairings/no_slots.hpp"
-#include "pairings/with_pairing.hpp"
+#include "dispatch/with_dtypes.hpp"
+#include "dispatch/with_pairing.hpp"
+#include "dispatch/zero_outputs.hpp"
 
 namespace boxloss {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "cpu/native_pairs.hpp"
+#include "cpu/native/pairs.hpp"
 #include "dtypes/elements.hpp"
 #include "pairings/grid.hpp"
 

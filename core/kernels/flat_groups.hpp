@@ -4,9 +4,10 @@
 
 #include <type_traits>
 
-#include "lanes/pair_args.hpp"
-#include "math/opaque.hpp"
-#include "pairings/with_pairing.hpp"
+#include "kernels/pair_args.hpp"
+#include "math/optimization_barrier.hpp"
+#include "pairings/grid.hpp"
+#include "pairings/offsets.hpp"
 
 /// Contiguous boxes of one image, in groups of neighbours that one thread takes at a time.
 /// Backends' loops call this for pairings that do not depend on the image.
@@ -122,8 +123,10 @@ BOXLOSS_HOST_DEVICE LossPartial forward_groups(const ForwardArgs<F, C>& a,
     }
   }
 
-  const auto pred_format = static_cast<BoxFormat>(opaque(static_cast<int>(boxes.pred_format)));
-  const auto target_format = static_cast<BoxFormat>(opaque(static_cast<int>(boxes.target_format)));
+  const auto pred_format =
+      static_cast<BoxFormat>(optimization_barrier(static_cast<int>(boxes.pred_format)));
+  const auto target_format =
+      static_cast<BoxFormat>(optimization_barrier(static_cast<int>(boxes.target_format)));
   C sum = 0;  // of a few boxes only: the long sum is double
   unsigned long long count = 0;
   BOXLOSS_UNROLL
@@ -203,10 +206,10 @@ BOXLOSS_HOST_DEVICE void backward_boxes(const BackwardArgs<F, P, T, C>& a,
                                         std::int64_t group) {
   constexpr int kBoxes = kBackwardGroup<P, T>;
   const std::int64_t first = group * kBoxes;
-  if (first + kBoxes <= a.slots) {
+  if (first + kBoxes <= pairing.slots) {
     backward_group<kPlain, kBoxes>(a, boxes, pairing, first);
   } else {
-    for (std::int64_t box = first; box < a.slots; ++box) {
+    for (std::int64_t box = first; box < pairing.slots; ++box) {
       backward_group<kPlain, 1>(a, boxes, pairing, box);
     }
   }

@@ -6,8 +6,8 @@
 
 #include "pairings/indexed.hpp"
 
-/// Zeroes every output of a problem without slots, for which no loop or kernel runs. `zero(pointer,
-/// bytes)` is the backend's memset.
+/// What is zeroed before a loop runs, or where none does, by `zero(pointer, bytes)`, which is the
+/// backend's memset.
 namespace boxloss {
 
 inline bool has_slots(const LossProblem& problem) {
@@ -24,6 +24,7 @@ inline std::int64_t target_elements(const LossProblem& problem) {
   return 4 * problem.target.images * problem.target.slots;
 }
 
+/// Every output of a problem without slots.
 template <class Zero>
 void zero_outputs(const LossProblem& problem, const LossOutputs& outputs, const Zero& zero) {
   const std::size_t size = size_of(compute_dtype(problem));
@@ -40,6 +41,17 @@ void zero_outputs(const LossProblem& problem, const LossGradients& gradients, co
   zero(gradients.pred, pred_elements(problem) * size_of(problem.pred.dtype));
   zero(gradients.target, target_elements(problem) * size_of(problem.target.dtype));
   zero(gradients.weight, loss_rows(problem) * size_of(problem.weight.dtype));
+}
+
+/// The gradients of indexed lists, to which backward adds.
+template <class Zero>
+void zero_shared_rows(const LossProblem& p, const LossGradients& gradients, const Zero& zero) {
+  if (p.pred.rows.data != nullptr) {
+    zero(gradients.pred, pred_elements(p) * size_of(p.pred.dtype));
+  }
+  if (p.target.rows.data != nullptr) {
+    zero(gradients.target, target_elements(p) * size_of(p.target.dtype));
+  }
 }
 
 }  // namespace boxloss

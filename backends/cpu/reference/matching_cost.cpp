@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/matching_cost.hpp"
-#include "cpu/oracle.hpp"
+#include "cpu/operations.hpp"
+#include "cpu/reference/indices.hpp"
 #include "dtypes/elements.hpp"
 #include "losses/formulas.hpp"
 

@@ -5,12 +5,9 @@
 #include <boxloss/box_loss.hpp>
 #include <boxloss/set.hpp>
 
-#include "pairings/dense.hpp"
+#include "pairings/grid.hpp"
 #include "pairings/indexed.hpp"
-#include "pairings/lengths.hpp"
-#include "pairings/mask.hpp"
 #include "pairings/offsets.hpp"
-#include "pairings/zero_padded.hpp"
 
 namespace boxloss {
 

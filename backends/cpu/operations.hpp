@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/box_loss.hpp>
+#include <boxloss/matching_cost.hpp>
+
+/// What the two CPU implementations compute.
+namespace boxloss {
+
+namespace native {
+std::size_t workspace_bytes(const LossProblem&);
+void forward(const LossProblem&, const LossOutputs&, const Execution&);
+void backward(const LossProblem&, const GradOutputs&, const void* scale, const LossGradients&,
+              const Execution&);
+void matching_cost(const CostProblem&, float* cost, const Execution&);
+}  // namespace native
+
+namespace reference {
+void forward(const LossProblem&, const LossOutputs&, const Execution&);
+void backward(const LossProblem&, const GradOutputs&, const void* scale, const LossGradients&,
+              const Execution&);
+void matching_cost(const CostProblem&, float* cost, const Execution&);
+}  // namespace reference
+
+}  // namespace boxloss
