@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
     forward_strided(const ForwardArgs<F, C> a, const StridedPair<P, T> boxes, const Pairing pairing,
                     const Reducer<C> reducer) {
   LossesPartial own{};
-  for_each_part(boxes.images, pairing.slots, [&](const ImagePart& part, int lane) {
+  for_each_part(boxes.images, boxes.slots, [&](const ImagePart& part, int lane) {
     forward_part(a, boxes, pairing, part, lane, kLanes, own);
   });
   finish_forward(a, reducer, own);
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kThreads)
     backward_strided(const BackwardArgs<F, P, T, C> a, const StridedPair<P, T> boxes,
                      const Pairing pairing) {
   const C scale = *a.scale;
-  for_each_part(boxes.images, pairing.slots, [&](const ImagePart& part, int lane) {
+  for_each_part(boxes.images, boxes.slots, [&](const ImagePart& part, int lane) {
     backward_part(a, boxes, pairing, scale, part, lane, kLanes);
   });
 }

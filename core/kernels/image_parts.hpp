@@ -55,12 +55,12 @@ template <class P, class T>
 struct StridedPair {
   StridedBoxes<P> pred;
   StridedBoxes<T> target;
-  std::int64_t images;
+  std::int64_t images, slots;
 };
 
 template <class P, class T>
 StridedPair<P, T> strided_pair(const LossProblem& p) {
-  return {strided_boxes<P>(p.pred), strided_boxes<T>(p.target), p.pred.images};
+  return {strided_boxes<P>(p.pred), strided_boxes<T>(p.target), p.pred.images, p.pred.slots};
 }
 
 /// Slot j < image.count of image b.
@@ -136,7 +136,7 @@ BOXLOSS_HOST_DEVICE void backward_slot(const BackwardArgs<F, P, T, C>& a,
     }
   }
   if (a.d_pred.values.data != nullptr) {
-    set_gradient(a.d_pred, a.keeps_pred_strides, boxes.pred.boxes, b, j, b * pairing.slots + j,
+    set_gradient(a.d_pred, a.keeps_pred_strides, boxes.pred.boxes, b, j, b * boxes.slots + j,
                  d.pred);
   }
   if (j < image.count) set_row_gradients(a, boxes, b, image, row, d);

@@ -24,7 +24,7 @@ set(toolkits "cuda|cub/|thrust/|nv|hip|rocm|roc|Kokkos")
 forbid("a framework's header below bindings/" "${frameworks}" core backends)
 forbid("a device toolkit's header in the public API" "${toolkits}" core/include)
 forbid("a backend's header in core" "cpu/|cuda/|gpu/|hip/|kokkos/|backends/"
-  core/include core/dtypes core/kernels core/losses core/math core/pairings)
+  core/dispatch core/dtypes core/include core/kernels core/losses core/math core/pairings)
 
 if(broken)
   message(FATAL_ERROR "includes that break through a wall:${broken}")
