@@ -2,14 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <boxloss/box_loss.hpp>
+#include <boxloss/loss.hpp>
+#include <boxloss/view.hpp>
 #include <cstdint>
-#include <optional>
+#include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "random.hpp"
-
+/// What the tables of all operations are made of.
 namespace boxloss::conformance {
 
 /// How boxes lie in memory.
@@ -41,71 +43,83 @@ struct Operand {
   Layout layout;
 };
 
-struct CasePairing {
-  Pairing::Kind kind;
-  DType indices;  ///< of lengths or offsets
-  /// With pairs by index: of the rows of each side, if it has any.
-  std::optional<DType> pred_rows = {}, target_rows = {};
-};
-
-/// With offsets `rows` is the length of the ragged list. With pairs by index the lists have
-/// (images, slots) preds and (images, rows) targets; what has no index has (sets, pairs).
-struct Shape {
-  std::int64_t images, slots, rows;
-  std::int64_t sets = 1, pairs = 0;
-};
-
-struct CaseNormalizer {
-  DType dtype;
-  std::int64_t stride;
-
-  // Implicit: one for all sets is all that most lines of the table need.
-  constexpr CaseNormalizer(DType d, std::int64_t s = 0)  // NOLINT(google-explicit-constructor)
-      : dtype(d), stride(s) {}
-};
+inline std::string describe(const Operand& operand) {
+  return std::string(name_of(operand.dtype)) + "/" + name_of(operand.format) + "/layout " +
+         std::to_string(static_cast<int>(operand.layout));
+}
 
 struct CaseEps {
   double value;
   EpsMode mode;
 };
 
-/// One line of the table. Its loss is set when it runs: see cases_of.
-struct Case {
+/// The words that tables are written in.
+namespace words {
+
+constexpr DType f64 = DType::kF64, f32 = DType::kF32, f16 = DType::kF16, bf16 = DType::kBF16,
+                u8 = DType::kU8, i16 = DType::kI16, i32 = DType::kI32, i64 = DType::kI64;
+constexpr BoxFormat xyxy = BoxFormat::kXyxy, xywh = BoxFormat::kXywh, cxcywh = BoxFormat::kCxcywh;
+constexpr Layout packed = Layout::kPacked, wide = Layout::kWide, gaps = Layout::kGaps,
+                 odd_gaps = Layout::kOddGaps, shifted = Layout::kShifted,
+                 one_image = Layout::kOneImage, one_box = Layout::kOneBox,
+                 transposed = Layout::kTransposed, planes = Layout::kPlanes,
+                 common_planes = Layout::kCommonPlanes, apart = Layout::kApart,
+                 one_coordinate = Layout::kOneCoordinate;
+constexpr CaseEps add = {1e-7, EpsMode::kAdd}, clamp = {1e-7, EpsMode::kClamp},
+                  add_0 = {0, EpsMode::kAdd}, clamp_0 = {0, EpsMode::kClamp},
+                  // In the middle of the kinks' areas, some of which then equal eps.
+    clamp_4 = {4, EpsMode::kClamp};
+constexpr Values plain = Values::kPlain, kinks = Values::kKinks, special = Values::kSpecial;
+
+}  // namespace words
+
+/// Cases that run together: `-c NAME` runs them alone.
+template <class Case>
+struct CaseGroup {
   std::string name;
-  CasePairing pairing;
-  Operand pred, target;
-  Shape shape;
-  Reduction reduction;
-  std::optional<DType> weight;
-  std::optional<CaseNormalizer> normalizer;
-  CaseEps eps;
-  Values values;
-  Loss loss{};
+  std::vector<Case> cases;
 };
 
-/// The named cases: every implementation has to pass them all.
-const std::vector<Case>& cases();
+/// The group that is enough in an emulator and with sanitizers: see tests/CMakeLists.txt.
+constexpr const char* kEveryCase = "every case";
 
-std::vector<Loss> losses();
-
-/// The cases that run with that loss: all with GIoU, which has kernels of its own, each with one of
-/// the others in turn, since what is computed does not depend on where boxes lie, and with all of
-/// them where the values have kinks, which are each loss's own.
-template <class C>
-std::vector<C> cases_of(Loss loss, const std::vector<C>& table) {
-  const std::vector<Loss> all = losses();
-  std::vector<C> list;
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    const Loss turn = all[i % all.size()];
-    const bool is_due = loss == (turn == Loss::kGiou ? Loss::kIou : turn);
-    if (loss != Loss::kGiou && table[i].values == Values::kPlain && !is_due) continue;
-    list.push_back(table[i]);
-    list.back().loss = loss;
-  }
-  return list;
+inline std::vector<Loss> losses() {
+  std::vector<Loss> all;
+  kLosses.for_each([&](Loss loss) { all.push_back(loss); });
+  return all;
 }
 
-/// A small case of any mix of properties.
-Case random_case(Random& random);
+/// A table of cases that have a `loss`, with each of them: every case with GIoU, which has kernels
+/// of its own, each with one of the others in turn, since what is computed does not depend on where
+/// boxes lie, and with all of them where the values have kinks, which are each loss's own.
+template <class Case>
+std::vector<CaseGroup<Case>> with_losses(const std::vector<Case>& table) {
+  const std::vector<Loss> all = losses();
+  std::vector<CaseGroup<Case>> groups;
+  for (const Loss loss : all) {
+    const bool is_giou = loss == Loss::kGiou;
+    CaseGroup<Case> group{is_giou ? kEveryCase : name_of(loss), {}};
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      const Loss turn = all[i % all.size()];
+      const bool is_due = loss == (turn == Loss::kGiou ? Loss::kIou : turn);
+      if (!is_giou && table[i].values == Values::kPlain && !is_due) continue;
+      group.cases.push_back(table[i]);
+      group.cases.back().loss = loss;
+    }
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+/// Of the group that has every case.
+template <class Case>
+Case case_named(const std::vector<CaseGroup<Case>>& groups, std::string_view name) {
+  for (const CaseGroup<Case>& group : groups) {
+    for (const Case& c : group.cases) {
+      if (group.name == kEveryCase && c.name == name) return c;
+    }
+  }
+  throw std::out_of_range("no case is named " + std::string(name));
+}
 
 }  // namespace boxloss::conformance

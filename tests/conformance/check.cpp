@@ -2,106 +2,136 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check.hpp"
 
-#include "bounds.hpp"
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <limits>
+#include <sstream>
+#include <thread>
+#include <utility>
 
 namespace boxloss::conformance {
 namespace {
 
-const Implementation& oracle() { return implementation("cpu/reference"); }
-
-/// Which gradients are wanted, and how they lie.
-struct Wish {
-  Wanted wanted;
-  Alignment alignment;
-  GradientLayout layout = GradientLayout::kRows;
-};
-
-/// All combinations of the gradients that the problem can give, but none at all.
-std::vector<Wish> combinations(const LossProblem& p) {
-  const Wanted all = all_gradients(p);
-  std::vector<Wish> list = {{all, Alignment::kElement}};
-  if (can_keep_strides(p)) {
-    list.push_back({all, Alignment::kWide, GradientLayout::kOfBoxes});
-    list.push_back({all, Alignment::kElement, GradientLayout::kOfBoxes});
-    list.push_back({{true, false, false}, Alignment::kWide, GradientLayout::kOfBoxes});
-  }
-  // Alone: else pred's gradient, unaligned as well, keeps wide stores from the target's.
-  if (all.target) list.push_back({{false, true, false}, Alignment::kElement});
-  for (unsigned bits = 1; bits < 8; ++bits) {
-    const Wanted some = {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
-    if (some.pred <= all.pred && some.target <= all.target && some.weight <= all.weight) {
-      list.push_back({some, Alignment::kWide});
-    }
-  }
-  return list;
+bool agrees(double got, double expected, double bound) {
+  if (std::isnan(expected)) return std::isnan(got);
+  if (std::isinf(expected)) return got == expected;
+  return std::fabs(got - expected) <= bound;
 }
 
-void check_backward(const Implementation& implementation, const HostProblem& host,
-                    const BackwardBoundsOf& bounds_of, const Upstreams& upstreams,
-                    const Array& scale, const std::vector<Wish>& wishes, Report& report) {
-  const BackwardBounds bounds = bounds_of(upstreams, scale);
-  const BackwardResult expected =
-      run_backward(oracle(), host, upstreams, scale, all_gradients(host.problem));
-  for (const auto& [wanted, alignment, layout] : wishes) {
-    const BackwardResult got = run_backward(implementation, host, upstreams, scale, wanted,
-                                            boxloss::parallel_for, alignment, layout);
-    report.expect(got.sentinels_intact, "backward wrote outside its outputs");
-    if (wanted.pred) report.compare("pred's gradient", got.pred, expected.pred, bounds.pred);
-    if (wanted.target) {
-      report.compare("target's gradient", got.target, expected.target, bounds.target);
-    }
-    if (wanted.weight) {
-      report.compare("weight's gradient", got.weight, expected.weight, bounds.weight);
-    }
-  }
+Results run(const Implementation& implementation, const Call& call, const Way& way,
+            const ParallelFor& parallel_for, Report& report) {
+  const Results got = way.run(implementation, parallel_for);
+  report.count_run();
+  report.expect(got.sentinels_intact, call.name + " wrote outside its outputs and workspace");
+  return got;
 }
 
-void check_forward(const Implementation& implementation, const HostProblem& host,
-                   const std::vector<Set<Extra>>& wishes, Report& report) {
-  const ForwardBounds bounds = forward_bounds(host);
-  const ForwardResult expected = run_forward(oracle(), host, all_extras(host.problem));
-  for (const Set<Extra>& extras : wishes) {
-    const ForwardResult got = run_forward(implementation, host, extras);
-    report.expect(got.sentinels_intact, "forward wrote outside its outputs");
-    report.compare("loss", got.loss, expected.loss, bounds.loss);
-    report.compare("scale", got.scale, expected.scale, bounds.scale);
-    if (extras.contains(Extra::kL1)) report.compare("l1", got.l1, expected.l1, bounds.l1);
-    if (extras.contains(Extra::kIou)) report.compare("iou", got.iou, expected.iou, bounds.iou);
-  }
+using Task = std::function<void(std::int64_t)>;
+
+void in_order(std::int64_t tasks, const Task& task) {
+  for (std::int64_t i = 0; i < tasks; ++i) task(i);
 }
+
+void in_reverse(std::int64_t tasks, const Task& task) {
+  for (std::int64_t i = tasks; i > 0; --i) task(i - 1);
+}
+
+template <int kThreads>
+void on_threads(std::int64_t tasks, const Task& task) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([=, &task] {
+      for (std::int64_t i = t; i < tasks; i += kThreads) task(i);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Schedules only matter on the CPU; elsewhere they repeat the run.
+const std::vector<ParallelFor> kSchedules = {boxloss::parallel_for, in_order, in_reverse,
+                                             on_threads<2>, on_threads<7>};
 
 }  // namespace
 
-Report check(const Implementation& implementation, const HostProblem& host, Values upstream_values,
-             Random& random) {
-  Report report;
-  const Set<Extra> extras = all_extras(host.problem);
-  check_forward(implementation, host, {{}, extras}, report);
+void Report::expect(bool ok, const std::string& failure) {
+  constexpr std::int64_t kShown = 5;
+  if (ok) return;
+  if (++failed_ <= kShown) text_ += failure + "\n";
+}
 
-  const Wanted all = all_gradients(host.problem);
-  const std::vector<Wish> all_at_once = {{all, Alignment::kWide}};
-  const Array scale = run_forward(oracle(), host).scale;
-  const BackwardBoundsOf bounds_of = backward_bounds(host);
-  const auto upstream = [&](UpstreamLayout layout) {
-    return make_upstream(host, layout, upstream_values, random);
+void Report::compare(const char* what, const Array& got, const Array& expected,
+                     const std::vector<double>& bounds) {
+  const auto count = static_cast<std::int64_t>(bounds.size());
+  expect(got.count() == count && expected.count() == count, std::string(what) + ": wrong size");
+  if (got.count() != count || expected.count() != count) return;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double bound = bounds[static_cast<std::size_t>(i)];
+    if (std::isinf(bound)) {
+      ++undetermined_;
+      continue;
+    }
+    ++compared_;
+    if (agrees(got.get(i), expected.get(i), bound)) continue;
+    std::ostringstream line;
+    line.precision(std::numeric_limits<double>::max_digits10);
+    line << what << "[" << i << "] is " << got.get(i) << ", expected " << expected.get(i)
+         << ", bound " << bound;
+    expect(false, line.str());
+  }
+}
+
+void require_ok(const Report& report) {
+  INFO(report.text());
+  REQUIRE(report.ok());
+  REQUIRE(report.runs() > 0);
+  REQUIRE(100 * report.undetermined() <= report.compared());
+}
+
+Judge within_bounds(Results expected, Bounds bounds) {
+  return [expected = std::move(expected), bounds = std::move(bounds)](const Results& got,
+                                                                      Report& report) {
+    for (std::size_t i = 0; i < got.outputs.size(); ++i) {
+      const auto& [name, values] = got.outputs[i];
+      if (values) report.compare(name, *values, expected.outputs[i].values.value(), bounds[i]);
+    }
   };
-  const auto check_from = [&](const Upstreams& upstreams, const std::vector<Wish>& wishes) {
-    check_backward(implementation, host, bounds_of, upstreams, scale, wishes, report);
-  };
-  check_from({upstream(UpstreamLayout::kContiguous), {}}, combinations(host.problem));
-  check_from({upstream(UpstreamLayout::kGaps), {}}, all_at_once);
-  check_from({upstream(UpstreamLayout::kOneValue), {}}, all_at_once);
-  if (!extras.contains(Extra::kL1)) return report;
-  check_from({{}, upstream(UpstreamLayout::kContiguous)}, all_at_once);
-  check_from({upstream(UpstreamLayout::kContiguous), upstream(UpstreamLayout::kGaps)}, all_at_once);
+}
+
+const Implementation& oracle() { return implementation("cpu/reference"); }
+
+Report check(const Implementation& implementation, const std::vector<Call>& calls) {
+  Report report;
+  for (const Call& call : calls) {
+    const Judge judge = call.judge();
+    for (const Way& way : call.ways) {
+      judge(run(implementation, call, way, boxloss::parallel_for, report), report);
+    }
+  }
   return report;
 }
 
-Report check_extras(const Implementation& implementation, const HostProblem& host) {
+Report check_memory(const Implementation& implementation, const std::vector<Call>& calls) {
   Report report;
-  std::vector<Set<Extra>> wishes;
-  all_extras(host.problem).for_each([&](Extra extra) { wishes.push_back({extra}); });
-  check_forward(implementation, host, wishes, report);
+  for (const Call& call : calls) {
+    for (const Way& way : call.ways) {
+      if (way.is_typical) run(implementation, call, way, boxloss::parallel_for, report);
+    }
+  }
+  return report;
+}
+
+Report check_bits(const Implementation& implementation, const std::vector<Call>& calls) {
+  Report report;
+  for (const Call& call : calls) {
+    for (const Way& way : call.ways) {
+      if (!way.is_typical) continue;
+      const Results first = run(implementation, call, way, boxloss::parallel_for, report);
+      for (const ParallelFor& schedule : kSchedules) {
+        const Results again = run(implementation, call, way, schedule, report);
+        report.expect(same_bits(again, first), call.name + " has other bits the next time");
+      }
+    }
+  }
   return report;
 }
 

@@ -2,19 +2,73 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <boxloss/registry.hpp>
+#include <functional>
+#include <string>
+#include <vector>
 
-#include "report.hpp"
 #include "run.hpp"
 
+/// What is asked of an implementation, and how its answers are judged.
 namespace boxloss::conformance {
 
-/// Forward, without and with all the extras; then backward with every combination of gradients and
-/// every layout of the incoming one, from the loss, from l1 and from both; against the oracle.
-Report check(const Implementation& implementation, const HostProblem& host, Values upstream_values,
-             Random& random);
+/// What the checks have found.
+class Report {
+ public:
+  /// Each element: NaN where NaN is expected, the same infinity where infinity is, else no further
+  /// from the expected value than its bound. An infinite bound says that nothing is determined.
+  void compare(const char* what, const Array& got, const Array& expected,
+               const std::vector<double>& bounds);
+  void expect(bool ok, const std::string& failure);
+  void count_run() { ++runs_; }
 
-/// Forward with each of the extras alone.
-Report check_extras(const Implementation& implementation, const HostProblem& host);
+  bool ok() const { return failed_ == 0; }
+  std::int64_t runs() const { return runs_; }
+  std::int64_t compared() const { return compared_; }
+  std::int64_t undetermined() const { return undetermined_; }
+  /// The first failures, one a line.
+  const std::string& text() const { return text_; }
+
+ private:
+  std::int64_t runs_ = 0, compared_ = 0, undetermined_ = 0, failed_ = 0;
+  std::string text_;
+};
+
+/// Passes, has run, and has left open no more than one element in a hundred: a bound that excuses
+/// everything proves nothing.
+void require_ok(const Report& report);
+
+/// Judges what a run has written.
+using Judge = std::function<void(const Results& got, Report& report)>;
+
+/// Of each element of each output, how far it may be from what is expected: 0 where it must be that
+/// number.
+using Bounds = std::vector<std::vector<double>>;
+Judge within_bounds(Results expected, Bounds bounds);
+
+/// A way to ask for results: which outputs, how aligned.
+struct Way {
+  std::function<Results(const Implementation&, const ParallelFor&)> run;
+  /// As most ask. Tests of other things than values take these ways alone.
+  bool is_typical = false;
+};
+
+/// A function of an operation with all its inputs.
+struct Call {
+  std::string name;
+  std::vector<Way> ways;
+  std::function<Judge()> judge;  ///< what is common to all ways is computed here, once
+};
+
+/// The oracle, whose results the others' are compared with.
+const Implementation& oracle();
+
+/// Every way of every call.
+Report check(const Implementation& implementation, const std::vector<Call>& calls);
+
+/// Whatever the values are: nothing is written outside of outputs and workspace.
+Report check_memory(const Implementation& implementation, const std::vector<Call>& calls);
+
+/// Every run has the same bits, with any number of threads that take the tasks in any order.
+Report check_bits(const Implementation& implementation, const std::vector<Call>& calls);
 
 }  // namespace boxloss::conformance

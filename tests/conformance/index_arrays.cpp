@@ -3,7 +3,6 @@
 #include "index_arrays.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace boxloss::conformance {
 
@@ -31,9 +30,9 @@ Array random_offsets(DType dtype, std::int64_t images, std::int64_t rows, Random
 
 std::vector<std::int64_t> random_rows(DType dtype, std::int64_t count, std::int64_t list_rows,
                                       Random& random) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  std::vector<std::int64_t> outside = {-1, list_rows, list_rows + 1, -1 - list_rows, kMost, -kMost};
-  if (dtype == DType::kI64) outside.insert(outside.end(), {std::int64_t{1} << 32, -(1ll << 32)});
+  std::vector<std::int64_t> outside = {-1,     list_rows, list_rows + 1, -1 - list_rows,
+                                       kMax32, -kMax32};
+  if (dtype == DType::kI64) outside.insert(outside.end(), {kTwo32, -kTwo32});
   std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
   for (std::int64_t& row : rows) {
     const bool is_outside = list_rows == 0 || random.chance(0.1);

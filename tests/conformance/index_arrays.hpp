@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "array.hpp"
@@ -9,6 +11,24 @@
 
 /// Arrays of int32 or int64 that say which.
 namespace boxloss::conformance {
+
+constexpr std::int64_t kMin32 = std::numeric_limits<std::int32_t>::min(),
+                       kMax32 = std::numeric_limits<std::int32_t>::max(),
+                       kMin64 = std::numeric_limits<std::int64_t>::min(),
+                       kMax64 = std::numeric_limits<std::int64_t>::max(), kTwo32 = 1ll << 32;
+
+using IndexLists = std::vector<std::vector<std::int64_t>>;
+
+/// Offsets of three images in twenty rows that are to be clamped.
+inline const IndexLists kOffsetsOutOfRange = {{-5, 3, 9, 1000}, {-7, -6, -5, -4},
+                                              {50, 60, 70, 80}, {0, 0, 20, 20},
+                                              {2, 4, 6, 8},     {kMin32, 4, 6, kMax32}};
+
+/// Offsets that decrease: what they give means nothing, but they must not lead outside.
+inline const IndexLists kWildOffsets32 = {
+    {20, 0, 20, 0}, {5, 3, 1, -1}, {kMax32, kMin32, kMax32, kMin32}, {kMin32, kMax32, 3, 1000}};
+inline const IndexLists kWildOffsets64 = {
+    {kMax64, kMin64, kMax64, kMin64}, {kMin64, kMax64, 7, kMin64}, {19, kMax64, 0, 5}};
 
 /// Unlike Array::set, with no double in between to round the largest ones.
 Array exactly(const std::vector<std::int64_t>& indices, DType dtype);

@@ -12,57 +12,66 @@ namespace boxloss::conformance {
 namespace {
 
 const Implementation* inside = nullptr;
-Calls counted_calls;
-std::optional<Fault> faults[3];  // of each pass
+int call_count = 0;
+std::optional<Fault> seeded;
+std::size_t seeded_output = 0;
+bool spoiled = false;
+std::vector<Written> written;
 
-/// `count` values on the device.
-void spoil(void* data, DType dtype, std::int64_t count, Fault fault) {
-  const DeviceMemory& memory = *device_memory(inside->device);
-  Array values(dtype, fault == Fault::kOneMore ? count + 1 : count);
-  memory.copy_out(values.data(), data, values.size_bytes());
+/// Of an output, whose last value is the one behind it.
+Array with_fault(const Array& before, Array values, Fault fault) {
+  const std::int64_t count = values.count() - 1;
+  if (fault == Fault::kUnwritten) return before;
+  if (fault == Fault::kOneMore) values.set(count, 0);
   for (std::int64_t i = 0; i < count; ++i) {
     const double value = values.get(i);
-    if (fault == Fault::kRounding) values.set(i, value * (1 + 0x1p-16));
+    if (fault == Fault::kRounding) {
+      values.set(i, is_floating(values.dtype()) ? value * (1 + 0x1p-16) : value + 1);
+    }
     if (fault == Fault::kNoNan && std::isnan(value)) values.set(i, 0);
   }
-  if (fault == Fault::kOneMore) values.set(count, 0);
-  memory.copy_in(data, values.data(), values.size_bytes());
+  return values;
 }
 
-template <class Run>
-void run_pass(Pass pass, void* data, DType dtype, std::int64_t count, const Run& run) {
-  const std::optional<Fault> fault = faults[static_cast<int>(pass)];
-  if (fault == Fault::kUnwritten) return;
-  run();
-  if (fault && data != nullptr) spoil(data, dtype, count, *fault);
+template <class Function>
+void instrumented(const Function& function) {
+  ++call_count;
+  if (!seeded || seeded_output >= written.size() || written[seeded_output].data == nullptr) {
+    return function();
+  }
+  const DeviceMemory& memory = *device_memory(inside->device);
+  const auto [data, dtype, count] = written[seeded_output];
+  Array before(dtype, count + 1), after(dtype, count + 1);
+  memory.copy_out(before.data(), data, before.size_bytes());
+  function();
+  memory.copy_out(after.data(), data, after.size_bytes());
+  const Array wrong = with_fault(before, after, *seeded);
+  memory.copy_in(data, wrong.data(), wrong.size_bytes());
+  spoiled = spoiled || !(wrong == after);
 }
+
+// --- the functions of all operations
 
 void forward(const LossProblem& p, const LossOutputs& outputs, const Execution& execution) {
-  ++counted_calls.forward;
-  const std::int64_t count = p.reduction == Reduction::kNone ? loss_rows(p) : loss_sets(p);
-  run_pass(Pass::kForward, outputs.loss, compute_dtype(p), count,
-           [&] { inside->box_loss.forward(p, outputs, execution); });
+  instrumented([&] { inside->box_loss.forward(p, outputs, execution); });
 }
 
 void backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
               const LossGradients& gradients, const Execution& execution) {
-  ++counted_calls.backward;
-  run_pass(Pass::kBackward, gradients.pred, p.pred.dtype, 4 * p.pred.images * p.pred.slots,
-           [&] { inside->box_loss.backward(p, grads, scale, gradients, execution); });
+  instrumented([&] { inside->box_loss.backward(p, grads, scale, gradients, execution); });
 }
 
 void matching_cost(const CostProblem& p, float* cost, const Execution& execution) {
-  ++counted_calls.cost;
-  run_pass(Pass::kCost, cost, DType::kF32, p.layers * p.pred.slots * p.target.slots,
-           [&] { inside->matching_cost.run(p, cost, execution); });
+  instrumented([&] { inside->matching_cost.run(p, cost, execution); });
 }
 
 }  // namespace
 
 Implementation counting(const Implementation& inner) {
   inside = &inner;
-  counted_calls = {};
-  for (std::optional<Fault>& fault : faults) fault.reset();
+  call_count = 0;
+  seeded.reset();
+  spoiled = false;
   Implementation copy = inner;
   copy.box_loss.forward = forward;
   copy.box_loss.backward = backward;
@@ -70,12 +79,17 @@ Implementation counting(const Implementation& inner) {
   return copy;
 }
 
-Calls calls() { return counted_calls; }
+int counted_calls() { return call_count; }
 
-Implementation broken(const Implementation& inner, Pass pass, Fault fault) {
+Implementation broken(const Implementation& inner, Fault fault, std::size_t output) {
   const Implementation copy = counting(inner);
-  faults[static_cast<int>(pass)] = fault;
+  seeded = fault;
+  seeded_output = output;
   return copy;
 }
+
+bool is_spoiled() { return spoiled; }
+
+void expect_writes(const std::vector<Written>& outputs) { written = outputs; }
 
 }  // namespace boxloss::conformance

@@ -10,8 +10,6 @@ namespace {
 // A multiple of every alignment that an implementation may ask of its outputs.
 constexpr std::size_t kFenceBytes = 256;
 constexpr std::byte kSentinel{0xa5};
-// NaN in every floating dtype.
-constexpr std::byte kPoison{0xff};
 
 bool all_sentinels(const DeviceMemory& memory, const std::byte* device, std::size_t bytes) {
   std::vector<std::byte> host(bytes);
@@ -51,13 +49,15 @@ void move_to(const void*& pointer, const Array& host, const Input& copy) {
   pointer = static_cast<const std::byte*>(copy.data()) + offset;
 }
 
-Output::Output(const DeviceMemory& memory, std::size_t bytes, std::size_t shift)
+std::byte poison_of(DType dtype) { return is_floating(dtype) ? std::byte{0xff} : std::byte{0x5b}; }
+
+Output::Output(const DeviceMemory& memory, std::size_t bytes, std::size_t shift, std::byte poison)
     : memory_(memory),
       bytes_(bytes),
       before_(kFenceBytes + shift),
       data_(static_cast<std::byte*>(memory.allocate(before_ + bytes + kFenceBytes))) {
   std::vector<std::byte> host(before_ + bytes + kFenceBytes, kSentinel);
-  std::fill_n(host.begin() + static_cast<std::ptrdiff_t>(before_), bytes, kPoison);
+  std::fill_n(host.begin() + static_cast<std::ptrdiff_t>(before_), bytes, poison);
   memory_.copy_in(data_, host.data(), host.size());
 }
 

@@ -46,11 +46,15 @@ class Input {
 /// Makes a pointer into `host`, if it is one, a pointer to the same element of its copy.
 void move_to(const void*& pointer, const Array& host, const Input& copy);
 
+/// NaN in every floating dtype; an integer that is no likely result.
+std::byte poison_of(DType dtype);
+
 /// Device memory to be written: poison inside, sentinels on both sides. It begins `shift` bytes
 /// behind an address that suits every access.
 class Output {
  public:
-  Output(const DeviceMemory& memory, std::size_t bytes, std::size_t shift = 0);
+  Output(const DeviceMemory& memory, std::size_t bytes, std::size_t shift = 0,
+         std::byte poison = poison_of(DType::kF32));
   ~Output();
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;

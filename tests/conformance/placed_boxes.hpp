@@ -7,6 +7,7 @@
 #include "array.hpp"
 #include "cases.hpp"
 #include "math/box.hpp"
+#include "random.hpp"
 
 /// Boxes of one operand of a case, where its layout puts them.
 namespace boxloss::conformance {

@@ -3,61 +3,66 @@
 #pragma once
 
 #include <boxloss/registry.hpp>
+#include <deque>
 #include <optional>
+#include <vector>
 
 #include "memory.hpp"
-#include "problem.hpp"
 
 /// Runs an implementation on copies of a host problem on its device.
 namespace boxloss::conformance {
 
-/// What was not asked for is empty.
-struct ForwardResult {
-  Array loss, scale, l1, iou;
-  bool sentinels_intact;
-};
-
-/// What backward comes from; one without a value is left out.
-struct Upstreams {
-  std::optional<Upstream> loss, l1;
-};
-
-/// Which gradients are asked for.
-struct Wanted {
-  bool pred, target, weight;
-};
-
-/// What was not wanted is empty.
-struct BackwardResult {
-  Array pred, target, weight;
-  bool sentinels_intact;
-};
-
-/// All that the problem can give: integer targets and absent weights have no gradient.
-Wanted all_gradients(const LossProblem& problem);
-
-/// All that the problem can give: l1 needs equal formats.
-Set<Extra> all_extras(const LossProblem& problem);
-
-ForwardResult run_forward(const Implementation& implementation, const HostProblem& host,
-                          const Set<Extra>& extras = {},
-                          const ParallelFor& parallel_for = boxloss::parallel_for);
-
-/// How gradients are aligned: as allocations are, or to their elements only (to a box, where
-/// threads add 16-bit values to shared rows).
+/// How outputs are aligned: as allocations are, or to their elements only.
 enum class Alignment { kWide, kElement };
 
-/// Whether gradients are contiguous or, as far as they can, keep the strides of their boxes.
-enum class GradientLayout { kRows, kOfBoxes };
+/// An array that a run writes.
+struct OutputArray {
+  const char* name;
+  DType dtype;
+  std::int64_t count;
+  bool is_wanted = true;
+  std::size_t shift = 0;  ///< in bytes, from an address that suits every access
+  /// Where its elements lie, if not one after the other.
+  std::vector<std::int64_t> places = {};
+};
 
-/// Do they then lie in another way?
-bool can_keep_strides(const LossProblem& problem);
+/// What a run has written to an output; nothing where it was not wanted.
+struct Result {
+  const char* name;
+  std::optional<Array> values;
+};
 
-/// Gives gradients row by row, in whatever layout they were written.
-BackwardResult run_backward(const Implementation& implementation, const HostProblem& host,
-                            const Upstreams& upstreams, const Array& scale, const Wanted& wanted,
-                            const ParallelFor& parallel_for = boxloss::parallel_for,
-                            Alignment alignment = Alignment::kWide,
-                            GradientLayout layout = GradientLayout::kRows);
+struct Results {
+  std::vector<Result> outputs;
+  bool sentinels_intact;
+};
+
+bool same_bits(const Results& a, const Results& b);
+
+/// What one run needs on the device: copies of its inputs, which it must not read beyond, and
+/// between sentinels its outputs and its workspace.
+class Run {
+ public:
+  Run(const Implementation& implementation, const std::vector<OutputArray>& outputs,
+      const ParallelFor& parallel_for);
+
+  /// Makes a pointer into `host`, if it is one, a pointer to the same element of a copy.
+  void move(const void*& pointer, const Array& host);
+
+  /// Null for an output that is not wanted.
+  void* output(std::size_t i) const;
+
+  /// To be asked for once, when all else is ready.
+  Execution execution(std::size_t workspace_bytes = 0);
+
+  Results results() const;
+
+ private:
+  const DeviceMemory& memory_;
+  const ParallelFor& parallel_for_;
+  std::vector<OutputArray> arrays_;
+  std::deque<Input> inputs_;
+  std::deque<Output> outputs_, workspace_;
+};
 
 }  // namespace boxloss::conformance

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include "cost_bounds.hpp"
+#include "matching_cost.hpp"
 
 #include <cmath>
 
-#include "cost_entries.hpp"
 #include "losses/class_cost.hpp"
 #include "losses/cost_entry.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
+#include "matching_cost_entries.hpp"
 #include "stored.hpp"
 
 namespace boxloss::conformance {

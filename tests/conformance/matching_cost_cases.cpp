@@ -1,19 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include "cost_cases.hpp"
+#include "matching_cost.hpp"
+
+#include "index_arrays.hpp"
 
 #include <limits>
 
 namespace boxloss::conformance {
 namespace {
 
-constexpr DType f64 = DType::kF64, f32 = DType::kF32, f16 = DType::kF16, bf16 = DType::kBF16,
-                u8 = DType::kU8, i16 = DType::kI16, i32 = DType::kI32, i64 = DType::kI64;
-constexpr BoxFormat xyxy = BoxFormat::kXyxy, xywh = BoxFormat::kXywh, cxcywh = BoxFormat::kCxcywh;
-constexpr Layout packed = Layout::kPacked, wide = Layout::kWide, gaps = Layout::kGaps,
-                 odd_gaps = Layout::kOddGaps, shifted = Layout::kShifted,
-                 one_image = Layout::kOneImage, one_box = Layout::kOneBox, planes = Layout::kPlanes,
-                 apart = Layout::kApart;
+using namespace words;
+
 constexpr ClassTerm softmax = ClassTerm::kSoftmax, sigmoid = ClassTerm::kSigmoid,
                     focal = ClassTerm::kFocal, given = ClassTerm::kGiven;
 constexpr CaseClasses none = {};
@@ -23,21 +20,12 @@ constexpr CaseWeights detr = {2, 5, 1}, iou_only = {1, 0, 0}, l1_only = {0, 1, 0
                       no_class = {2, 5, 0}, nothing = {0, 0, 0},
                       // Negative, and not what float32 can hold.
     odd = {0.3, -0.7, 1.1};
-constexpr CaseEps add = {1e-7, EpsMode::kAdd}, clamp = {1e-7, EpsMode::kClamp},
-                  add_0 = {0, EpsMode::kAdd}, clamp_0 = {0, EpsMode::kClamp},
-                  // In the middle of the kinks' areas.
-    clamp_4 = {4, EpsMode::kClamp};
-constexpr std::int64_t min32 = std::numeric_limits<std::int32_t>::min(),
-                       max32 = std::numeric_limits<std::int32_t>::max(),
-                       min64 = std::numeric_limits<std::int64_t>::min(),
-                       max64 = std::numeric_limits<std::int64_t>::max(), two32 = 1ll << 32;
 // Of five classes; the second has lower halves that name one.
-const std::vector<std::int64_t> kNarrowLabels = {0, 4, -1, 5, 6, -5, min32, max32, 2},
-                                kWideLabels = {1,     two32, two32 + 1, 2 - two32,
-                                               min64, max64, min32,     3};
+const std::vector<std::int64_t> kNarrowLabels = {0, 4, -1, 5, 6, -5, kMin32, kMax32, 2},
+                                kWideLabels = {1,      kTwo32, kTwo32 + 1, 2 - kTwo32,
+                                               kMin64, kMax64, kMin32,     3};
 constexpr std::nullopt_t no = std::nullopt;
 constexpr float big = 1e6f, infinity = std::numeric_limits<float>::infinity();
-constexpr Values plain = Values::kPlain, kinks = Values::kKinks, special = Values::kSpecial;
 
 // clang-format off
 const std::vector<CostCase> kCases = {
@@ -193,13 +181,62 @@ const std::vector<CostCase> kLargeCases = {
 };
 // clang-format on
 
+/// Of the table, with three images and twenty columns.
+CostCase small_case(const char* name, const std::vector<std::int64_t>& offsets) {
+  CostCase c = case_named(MatchingCost::cases(), name);
+  c.shape = {2, 3, 7, 20, 5};
+  c.cuts = offsets;
+  return c;
+}
+
 }  // namespace
 
-const std::vector<CostCase>& cost_cases() { return kCases; }
+const std::vector<CaseGroup<CostCase>>& MatchingCost::cases() {
+  static const std::vector<CaseGroup<CostCase>> groups = with_losses(kCases);
+  return groups;
+}
 
-const std::vector<CostCase>& large_cost_cases() { return kLargeCases; }
+std::vector<CostCase> MatchingCost::further_cases() {
+  std::vector<CostCase> list = kLargeCases;
+  for (CostCase& c : list) c.loss = Loss::kGiou;
+  for (const auto& offsets : kOffsetsOutOfRange) {
+    list.push_back(small_case("softmax", offsets));        // int64
+    list.push_back(small_case("given, layers", offsets));  // int32
+  }
+  list.push_back(small_case("focal", {kMin64, 7, 11, kMax64}));
+  // Whose lower halves would be in range.
+  list.push_back(small_case("focal", {-kTwo32, 7, 11, kTwo32}));
+  return list;
+}
 
-CostCase random_cost_case(Random& random) {
+std::vector<CostCase> MatchingCost::wild_cases() {
+  std::vector<CostCase> list;
+  for (const auto& offsets : kWildOffsets32) {
+    for (const char* name : {"softmax", "given", "focal, layers", "given, layers"}) {
+      list.push_back(small_case(name, offsets));
+    }
+  }
+  for (const auto& offsets : kWildOffsets64) {
+    for (const char* name : {"softmax", "given"}) list.push_back(small_case(name, offsets));
+  }
+  return list;
+}
+
+std::vector<CostCase> MatchingCost::cases_for_bits() {
+  std::vector<CostCase> list;
+  for (const Loss loss : {Loss::kGiou, Loss::kCiou}) {
+    list.push_back(case_named(cases(), "softmax"));
+    list.back().shape = {3, 5, 70, 211};
+    list.back().loss = loss;
+  }
+  return list;
+}
+
+const char* MatchingCost::case_for(Fault fault) {
+  return fault == Fault::kNoNan ? "special" : "one image, all columns";
+}
+
+CostCase MatchingCost::random_case(Random& random) {
   const auto floating = [&] { return random.pick(std::vector<DType>{f64, f32, f16, bf16}); };
   const auto index = [&] { return random.pick(std::vector<DType>{i32, i64}); };
   const auto format = [&] { return random.pick(std::vector<BoxFormat>{xyxy, xywh, cxcywh}); };
@@ -231,6 +268,22 @@ CostCase random_cost_case(Random& random) {
   c.values = random.pick(std::vector<Values>{plain, kinks, special});
   c.loss = random.pick(losses());
   return c;
+}
+
+std::string MatchingCost::describe(const CostCase& c) {
+  const auto number = [](auto n) { return std::to_string(n); };
+  const CaseClasses& classes = c.classes;
+  return std::string(name_of(c.loss)) + ", " + name_of(classes.term) + " of " +
+         name_of(classes.scores) + "/layout " + number(static_cast<int>(classes.layout)) +
+         ", labels " + name_of(classes.labels) + ", alpha " + number(classes.alpha) + ", gamma " +
+         number(classes.gamma) + ", pred " + conformance::describe(c.pred) + ", target " +
+         conformance::describe(c.target) + ", offsets " + name_of(c.offsets) + ", shape (" +
+         number(c.shape.layers) + ", " + number(c.shape.images) + ", " + number(c.shape.queries) +
+         ", " + number(c.shape.columns) + "; " + number(c.shape.classes) + "), weights " +
+         number(c.weights.iou) + "/" + number(c.weights.l1) + "/" + number(c.weights.class_term) +
+         ", eps " + number(c.eps.value) + " mode " + number(static_cast<int>(c.eps.mode)) +
+         ", nonfinite " + (c.nonfinite ? number(*c.nonfinite) : "none") + ", values " +
+         number(static_cast<int>(c.values));
 }
 
 }  // namespace boxloss::conformance

@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include "problem.hpp"
+#include "box_loss.hpp"
 
-#include <algorithm>
 #include <limits>
-#include <vector>
 
+#include "box_loss_pairs.hpp"
 #include "index_arrays.hpp"
-#include "pairs.hpp"
 #include "placed_boxes.hpp"
 
 namespace boxloss::conformance {
@@ -43,7 +41,7 @@ Array random_lengths(DType dtype, std::int64_t images, std::int64_t slots, Rando
   return lengths;
 }
 
-Array random_indices(const Case& c, Random& random) {
+Array random_indices(const LossCase& c, Random& random) {
   const std::int64_t images = c.shape.images, slots = c.shape.slots, rows = c.shape.rows;
   switch (c.pairing.kind) {
     case Pairing::Kind::kMask: return random_mask(images * slots, random);
@@ -65,13 +63,12 @@ std::vector<std::int64_t> combined(const std::vector<std::int64_t>& indices, std
 }
 
 /// The rows of one side, if it is indexed.
-void add_rows(const Case& c, bool is_pred, Random& random, const std::vector<std::int64_t>& indices,
-              BoxView& list, Array& rows) {
+void add_rows(const LossCase& c, bool is_pred, Random& random, BoxView& list, Array& rows) {
   const std::optional<DType> dtype = is_pred ? c.pairing.pred_rows : c.pairing.target_rows;
   if (!dtype) return;
   const std::int64_t count = c.shape.sets * c.shape.pairs;
-  rows = exactly(indices.empty() ? random_rows(*dtype, count, list.images * list.slots, random)
-                                 : combined(indices, count, is_pred),
+  rows = exactly(c.indices.empty() ? random_rows(*dtype, count, list.images * list.slots, random)
+                                   : combined(c.indices, count, is_pred),
                  *dtype);
   list.rows = {rows.data(), *dtype};
 }
@@ -109,12 +106,12 @@ struct Extent {
   std::int64_t images, slots;
 };
 
-Extent pred_extent(const Case& c) {
+Extent pred_extent(const LossCase& c) {
   const bool is_pair = c.pairing.kind == Pairing::Kind::kIndexed && !c.pairing.pred_rows;
   return is_pair ? Extent{c.shape.sets, c.shape.pairs} : Extent{c.shape.images, c.shape.slots};
 }
 
-Extent target_extent(const Case& c) {
+Extent target_extent(const LossCase& c) {
   switch (c.pairing.kind) {
     case Pairing::Kind::kOffsets: return {1, c.shape.rows};
     case Pairing::Kind::kIndexed:
@@ -135,8 +132,8 @@ Extent upstream_extent(const LossProblem& p) {
 
 }  // namespace
 
-HostProblem make_problem(const Case& c, Random& random, const std::vector<std::int64_t>& indices) {
-  HostProblem host;
+HostLoss BoxLoss::make(const LossCase& c, Random& random) {
+  HostLoss host;
   LossProblem& p = host.problem;
   const Extent pred = pred_extent(c), target = target_extent(c);
   const PlacedBoxes preds = lay_out(c.pred, pred.images, pred.slots, p.pred, host.pred);
@@ -151,11 +148,11 @@ HostProblem make_problem(const Case& c, Random& random, const std::vector<std::i
   if (is_indexed(p)) {
     p.pairing.sets = c.shape.sets;
     p.pairing.pairs = c.shape.pairs;
-    add_rows(c, true, random, indices, p.pred, host.pred_rows);
-    add_rows(c, false, random, indices, p.target, host.target_rows);
+    add_rows(c, true, random, p.pred, host.pred_rows);
+    add_rows(c, false, random, p.target, host.target_rows);
   } else {
     host.indices =
-        indices.empty() ? random_indices(c, random) : exactly(indices, c.pairing.indices);
+        c.indices.empty() ? random_indices(c, random) : exactly(c.indices, c.pairing.indices);
     p.pairing.data = {host.indices.data(), host.indices.dtype()};
   }
   p.loss = c.loss;
@@ -185,8 +182,7 @@ HostProblem make_problem(const Case& c, Random& random, const std::vector<std::i
   return host;
 }
 
-Upstream make_upstream(const HostProblem& host, UpstreamLayout layout, Values values,
-                       Random& random) {
+Upstream make_upstream(const HostLoss& host, UpstreamLayout layout, Values values, Random& random) {
   const LossProblem& p = host.problem;
   const DType dtype = compute_dtype(p);
   // Never special: NaN or infinity here would be everywhere, and hide all else.

@@ -1,19 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include "cases.hpp"
+#include "box_loss.hpp"
+
+#include "index_arrays.hpp"
 
 namespace boxloss::conformance {
 namespace {
 
-constexpr DType f64 = DType::kF64, f32 = DType::kF32, f16 = DType::kF16, bf16 = DType::kBF16,
-                u8 = DType::kU8, i16 = DType::kI16, i32 = DType::kI32, i64 = DType::kI64;
-constexpr BoxFormat xyxy = BoxFormat::kXyxy, xywh = BoxFormat::kXywh, cxcywh = BoxFormat::kCxcywh;
-constexpr Layout packed = Layout::kPacked, wide = Layout::kWide, gaps = Layout::kGaps,
-                 odd_gaps = Layout::kOddGaps, shifted = Layout::kShifted,
-                 one_image = Layout::kOneImage, one_box = Layout::kOneBox,
-                 transposed = Layout::kTransposed, planes = Layout::kPlanes,
-                 common_planes = Layout::kCommonPlanes, apart = Layout::kApart,
-                 one_coordinate = Layout::kOneCoordinate;
+using namespace words;
+
 constexpr CasePairing dense = {Pairing::Kind::kDense, u8},
                       zero_padded = {Pairing::Kind::kZeroPadded, u8},
                       mask = {Pairing::Kind::kMask, u8}, lengths32 = {Pairing::Kind::kLengths, i32},
@@ -30,17 +25,12 @@ constexpr CasePairing preds32 = {Pairing::Kind::kIndexed, u8, i32, no},
                       mixed32 = {Pairing::Kind::kIndexed, u8, i32, i64},
                       mixed64 = {Pairing::Kind::kIndexed, u8, i64, i32};
 constexpr Reduction none = Reduction::kNone, sum = Reduction::kSum, mean = Reduction::kMean;
-constexpr CaseEps add = {1e-7, EpsMode::kAdd}, clamp = {1e-7, EpsMode::kClamp},
-                  add_0 = {0, EpsMode::kAdd}, clamp_0 = {0, EpsMode::kClamp},
-                  // In the middle of the kinks' areas, some of which then equal eps.
-    clamp_4 = {4, EpsMode::kClamp};
-constexpr Values plain = Values::kPlain, kinks = Values::kKinks, special = Values::kSpecial;
 
 constexpr CaseNormalizer by_set(DType dtype) { return {dtype, 1}; }
 
 // CPU tasks are 8192 slots, GPU blocks a power of two: sizes lie on both sides of these.
 // clang-format off
-const std::vector<Case> kCases = {
+const std::vector<LossCase> kCases = {
     // name, pairing, pred, target, {images, slots, rows}, reduction, weight, normalizer, eps, values
     // --- dtypes: the pairs with their own loops
     {"f32 f32", dense, {f32, xyxy, packed}, {f32, xyxy, packed}, {3, 33, 0}, none, no, no, add, plain},
@@ -246,17 +236,99 @@ const std::vector<Case> kCases = {
 };
 // clang-format on
 
-}  // namespace
-
-const std::vector<Case>& cases() { return kCases; }
-
-std::vector<Loss> losses() {
-  std::vector<Loss> all;
-  kLosses.for_each([&](Loss loss) { all.push_back(loss); });
-  return all;
+/// Of the table, with another shape and other indices.
+LossCase changed(const char* name, const Shape& shape,
+                 const std::vector<std::int64_t>& indices = {}) {
+  LossCase c = case_named(BoxLoss::cases(), name);
+  c.shape = shape;
+  c.indices = indices;
+  return c;
 }
 
-Case random_case(Random& random) {
+LossCase with_reduction(LossCase c, Reduction reduction) {
+  c.reduction = reduction;
+  return c;
+}
+
+constexpr Shape kSmall = {3, 7, 20, 3, 40};
+
+}  // namespace
+
+const std::vector<CaseGroup<LossCase>>& BoxLoss::cases() {
+  static const std::vector<CaseGroup<LossCase>> groups = with_losses(kCases);
+  return groups;
+}
+
+std::vector<LossCase> BoxLoss::further_cases() {
+  std::vector<LossCase> list = {// Lists of more rows than one task takes.
+                                changed("indexed bf16 f32", {2, 300007, 1000, 2, 400}),
+                                // More sets than a GPU has blocks.
+                                changed("both by index, sets", {1, 900, 700, 1400, 3}),
+                                changed("targets by index", {1, 0, 900, 1400, 3})};
+  for (const auto& offsets : kOffsetsOutOfRange) {
+    list.push_back(changed("bf16 u8", kSmall, offsets));
+    list.push_back(changed("f32 i64", kSmall, offsets));
+  }
+  // Pairs whose rows are not in their lists, of 3 * 7 preds and 3 * 20 targets, do not count.
+  const auto add_rows = [&](const char* name, const std::vector<std::int64_t>& rows) {
+    for (const Reduction reduction : {none, mean}) {
+      list.push_back(with_reduction(changed(name, kSmall, rows), reduction));
+    }
+  };
+  for (const char* name : {"both by index", "both by index, int64", "indexed bf16 u8"}) {
+    add_rows(name, {0, 20, -1, 3, 21, 59, 60, 5});
+    add_rows(name, {kMin32, 0, kMax32});
+    add_rows(name, {-1, -21, -60, kMin32, kMax32, 1000});
+  }
+  add_rows("both by index, int64", {kMin64, 7, kMax64, kMin32, kMax32});
+  add_rows("both by index, int64", {-1, kTwo32, 20, kTwo32 + 1, -kTwo32});
+  return list;
+}
+
+std::vector<LossCase> BoxLoss::wild_cases() {
+  std::vector<LossCase> list;
+  const auto add = [&](const char* name, const std::vector<std::int64_t>& indices) {
+    for (const Reduction reduction : {none, sum}) {
+      list.push_back(with_reduction(changed(name, kSmall, indices), reduction));
+    }
+  };
+  for (const auto& offsets : kWildOffsets32) {
+    add("bf16 u8", offsets);
+    add("f32 i64", offsets);
+    add("f16 f32", {offsets.begin(), offsets.end() - 1});  // lengths
+  }
+  for (const auto& offsets : kWildOffsets64) {
+    add("f32 i64", offsets);
+    add("f16 i32", {offsets.begin(), offsets.end() - 1});
+  }
+  return list;
+}
+
+std::vector<LossCase> BoxLoss::cases_for_bits() {
+  const LossCase flat = case_named(cases(), "f32 f32");
+  std::vector<LossCase> list;
+  for (const Reduction reduction : {none, sum, mean}) {
+    list.push_back(with_reduction(flat, reduction));
+    list.back().shape = {1, 100003, 0};
+  }
+  // Rows of two pairs. On a GPU, too, a + b is b + a, if both are rounded before they are added.
+  constexpr std::int64_t kRows = 5003;
+  std::vector<std::int64_t> rows;
+  for (std::int64_t i = 0; i < kRows; ++i) rows.push_back(i * 1000 % kRows);
+  for (const DType dtype : {f32, f16, bf16, f64}) {
+    LossCase c = with_reduction(changed("targets by index", {1, 0, kRows, 2, kRows}, rows), mean);
+    c.pred.dtype = c.target.dtype = dtype;
+    c.weight = dtype;
+    list.push_back(c);
+  }
+  return list;
+}
+
+const char* BoxLoss::case_for(Fault fault) {
+  return fault == Fault::kNoNan ? "special" : "f32 f32";
+}
+
+LossCase BoxLoss::random_case(Random& random) {
   const auto floating = [&] { return random.pick(std::vector<DType>{f64, f32, f16, bf16}); };
   const auto format = [&] { return random.pick(std::vector<BoxFormat>{xyxy, xywh, cxcywh}); };
   const auto layout = [&] {
@@ -266,7 +338,7 @@ Case random_case(Random& random) {
   const auto maybe = [&](std::vector<DType> dtypes) {
     return random.chance(0.5) ? std::optional<DType>(random.pick(dtypes)) : std::nullopt;
   };
-  Case c;
+  LossCase c;
   c.pairing = random.pick(std::vector<CasePairing>{
       dense, zero_padded, mask, lengths32, lengths64, offsets32, offsets64, preds32, preds64,
       targets32, targets64, both32, both64, mixed32, mixed64});
@@ -284,6 +356,23 @@ Case random_case(Random& random) {
   c.values = random.pick(std::vector<Values>{plain, kinks, special});
   c.loss = random.pick(losses());
   return c;
+}
+
+std::string BoxLoss::describe(const LossCase& c) {
+  const auto optional = [](const std::optional<DType>& d) { return d ? name_of(*d) : "none"; };
+  const auto normalizer = [](const std::optional<CaseNormalizer>& n) {
+    return n ? name_of(n->dtype) + (" by " + std::to_string(n->stride)) : "none";
+  };
+  return std::string(name_of(c.loss)) + ", pairing " + name_of(c.pairing.kind) + " by " +
+         name_of(c.pairing.indices) + "/" + optional(c.pairing.pred_rows) + "/" +
+         optional(c.pairing.target_rows) + ", pred " + conformance::describe(c.pred) + ", target " +
+         conformance::describe(c.target) + ", shape (" + std::to_string(c.shape.images) + ", " +
+         std::to_string(c.shape.slots) + ", " + std::to_string(c.shape.rows) + "; " +
+         std::to_string(c.shape.sets) + ", " + std::to_string(c.shape.pairs) + "), reduction " +
+         std::to_string(static_cast<int>(c.reduction)) + ", weight " + optional(c.weight) +
+         ", normalizer " + normalizer(c.normalizer) + ", eps " + std::to_string(c.eps.value) +
+         " mode " + std::to_string(static_cast<int>(c.eps.mode)) + ", values " +
+         std::to_string(static_cast<int>(c.values));
 }
 
 }  // namespace boxloss::conformance

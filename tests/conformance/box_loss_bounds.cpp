@@ -1,13 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include "bounds.hpp"
+#include "box_loss.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
+#include "box_loss_pairs.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
-#include "pairs.hpp"
 #include "stored.hpp"
 
 namespace boxloss::conformance {
@@ -90,7 +91,7 @@ struct SetSums {
 /// What a set's sums are multiplied by: the oracle divides in double, and 1 / divisor may be
 /// rounded to C first.
 template <class C>
-Bounded<C> scale_of(const HostProblem& host, std::int64_t set, double count) {
+Bounded<C> scale_of(const HostLoss& host, std::int64_t set, double count) {
   const LossProblem& p = host.problem;
   double divisor = 1;
   if (p.reduction == Reduction::kMean && count > 0) {
@@ -100,22 +101,21 @@ Bounded<C> scale_of(const HostProblem& host, std::int64_t set, double count) {
 }
 
 template <class C>
-ForwardBounds forward_bounds_in(const HostProblem& host) {
+Bounds forward_bounds_in(const HostLoss& host) {
   const LossProblem& p = host.problem;
   const DType dtype = compute_dtype(p);
-  const auto rows = static_cast<std::size_t>(loss_rows(p));
   const bool has_l1 = all_extras(p).contains(Extra::kL1);
-  ForwardBounds bounds{
-      std::vector<double>(rows), {}, std::vector<double>(rows), std::vector<double>(rows)};
+  std::vector<double> losses(static_cast<std::size_t>(loss_rows(p))), scales, l1s = losses,
+                                                                              ious = losses;
   std::vector<SetSums<C>> sets(static_cast<std::size_t>(loss_sets(p)));
   for_each_pair(p, [&](const Pair& pair) {
     const auto row = static_cast<std::size_t>(pair.row);
     const Bounded<C> weight = weight_at<C>(p, pair.row);
     const Bounded<C> loss = pair_loss<C>(p, pair) * weight;
     const Bounded<C> l1 = has_l1 ? pair_l1<C>(p, pair) * weight : Bounded<C>();
-    bounds.loss[row] = stored(loss, dtype);
-    bounds.l1[row] = stored(l1, dtype);
-    bounds.iou[row] = stored(pair_iou<C>(p, pair), dtype);
+    losses[row] = stored(loss, dtype);
+    l1s[row] = stored(l1, dtype);
+    ious[row] = stored(pair_iou<C>(p, pair), dtype);
     SetSums<C>& set = sets[static_cast<std::size_t>(pair.set)];
     set.loss.add(loss);
     set.l1.add(l1);
@@ -123,16 +123,16 @@ ForwardBounds forward_bounds_in(const HostProblem& host) {
   });
 
   const bool is_reduced = p.reduction != Reduction::kNone;
-  if (is_reduced) bounds.loss = bounds.l1 = {};
+  if (is_reduced) losses = l1s = {};
   for (std::size_t s = 0; s < sets.size(); ++s) {
     const auto& [loss, l1, count] = sets[s];
     const Bounded<C> scale = scale_of<C>(host, static_cast<std::int64_t>(s), count);
-    bounds.scale.push_back(stored(scale, dtype));
+    scales.push_back(stored(scale, dtype));
     if (!is_reduced) continue;
-    bounds.loss.push_back(stored(loss.total(count) * scale, dtype));
-    bounds.l1.push_back(stored(l1.total(count) * scale, dtype));
+    losses.push_back(stored(loss.total(count) * scale, dtype));
+    l1s.push_back(stored(l1.total(count) * scale, dtype));
   }
-  return bounds;
+  return {std::move(losses), std::move(scales), std::move(l1s), std::move(ious)};
 }
 
 /// One value of a gradient that n pairs may add to, in any order, each sum rounded to the
@@ -294,32 +294,34 @@ Share<C> share_of(const LossProblem& p, const PairParts<C>& parts, const Upstrea
 }
 
 template <class C>
-BackwardBoundsOf backward_bounds_in(const HostProblem& host) {
+BackwardBoundsOf backward_bounds_in(const HostLoss& host) {
   const LossProblem& p = host.problem;
-  std::vector<PairParts<C>> pairs;
-  for_each_pair(p, [&](const Pair& pair) { pairs.push_back(parts_of<C>(p, pair)); });
-  return [&p, pairs = std::move(pairs)](const Upstreams& upstreams, const Array& scale) {
+  const auto pairs = std::make_shared<std::vector<PairParts<C>>>();
+  return [&p, pairs](const Upstreams& upstreams, const Array& scale) {
+    if (pairs->empty()) {
+      for_each_pair(p, [&](const Pair& pair) { pairs->push_back(parts_of<C>(p, pair)); });
+    }
     SharedRows<C> pred(p.pred), target(p.target);
     std::vector<double> weight(static_cast<std::size_t>(loss_rows(p)));
-    for (const PairParts<C>& parts : pairs) {
+    for (const PairParts<C>& parts : *pairs) {
       const Pair& pair = parts.pair;
       const Share<C> share = share_of(p, parts, upstreams, scale);
       pred.add(pair.image, pair.slot, share.pred);
       target.add(pair.target_image, pair.target_slot, share.target);
       weight[static_cast<std::size_t>(pair.row)] = stored(share.weight, p.weight.dtype);
     }
-    return BackwardBounds{pred.bounds(), target.bounds(), std::move(weight)};
+    return Bounds{pred.bounds(), target.bounds(), std::move(weight)};
   };
 }
 
 }  // namespace
 
-ForwardBounds forward_bounds(const HostProblem& host) {
+Bounds forward_bounds(const HostLoss& host) {
   return compute_dtype(host.problem) == DType::kF64 ? forward_bounds_in<double>(host)
                                                     : forward_bounds_in<float>(host);
 }
 
-BackwardBoundsOf backward_bounds(const HostProblem& host) {
+BackwardBoundsOf backward_bounds(const HostLoss& host) {
   return compute_dtype(host.problem) == DType::kF64 ? backward_bounds_in<double>(host)
                                                     : backward_bounds_in<float>(host);
 }

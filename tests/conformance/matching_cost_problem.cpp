@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include "cost_problem.hpp"
+#include "matching_cost.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "cost_entries.hpp"
 #include "index_arrays.hpp"
+#include "matching_cost_entries.hpp"
 #include "placed_boxes.hpp"
 
 namespace boxloss::conformance {
@@ -144,8 +144,7 @@ void spoil_unread_boxes(const CostProblem& p, const PlacedBoxes& preds,
 
 std::int64_t cost_entries(const CostProblem& p) { return p.layers * p.pred.slots * p.target.slots; }
 
-HostCost make_cost(const CostCase& c, Random& random,
-                   const std::vector<std::int64_t>& given_offsets) {
+HostCost MatchingCost::make(const CostCase& c, Random& random) {
   HostCost host;
   CostProblem& p = host.problem;
   const CostShape& shape = c.shape;
@@ -157,9 +156,8 @@ HostCost make_cost(const CostCase& c, Random& random,
   fill(preds, c.values, origin, random);
   fill(targets, c.values, origin, random);
 
-  const std::vector<std::int64_t>& offsets = given_offsets.empty() ? c.cuts : given_offsets;
-  host.offsets = offsets.empty() ? random_offsets(c.offsets, shape.images, shape.columns, random)
-                                 : exactly(offsets, c.offsets);
+  host.offsets = c.cuts.empty() ? random_offsets(c.offsets, shape.images, shape.columns, random)
+                                : exactly(c.cuts, c.offsets);
   p.offsets = {host.offsets.data(), c.offsets};
   p.layers = shape.layers;
   p.loss = c.loss;

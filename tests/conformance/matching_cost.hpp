@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/matching_cost.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "array.hpp"
+#include "cases.hpp"
+#include "check.hpp"
+#include "instrumented.hpp"
+#include "random.hpp"
+
+namespace boxloss::conformance {
+
+/// What a case knows of classes. Its scores lie as boxes do: a block is an image, a query a slot.
+struct CaseClasses {
+  ClassTerm term = ClassTerm::kNone;
+  DType scores = DType::kF32;
+  Layout layout = Layout::kPacked;
+  DType labels = DType::kI64;
+  double alpha = 0.25, gamma = 2;
+};
+
+/// `columns` are the true boxes of all images.
+struct CostShape {
+  std::int64_t layers, images, queries, columns;
+  std::int64_t classes = 5;
+};
+
+struct CaseWeights {
+  double iou, l1, class_term;
+};
+
+/// One line of the table. Its loss is set when it runs: see with_losses.
+struct CostCase {
+  std::string name;
+  CaseClasses classes;
+  Operand pred, target;
+  DType offsets;
+  CostShape shape;
+  CaseWeights weights;
+  CaseEps eps;
+  std::optional<float> nonfinite;
+  Values values;
+  std::vector<std::int64_t> cuts = {};    ///< the offsets, if they are not random
+  std::vector<std::int64_t> labels = {};  ///< if they are not random; repeated
+  Loss loss{};
+};
+
+/// A problem of costs on the host, with the arrays that it points to. Every array ends with the
+/// last element that may be read.
+struct HostCost {
+  CostProblem problem;
+  Array pred, target, offsets, scores, labels;
+};
+
+/// How far each entry of an implementation's result may be from the oracle's: 0 for columns of no
+/// image, infinity where the inputs determine nothing.
+std::vector<double> cost_bounds(const HostCost& host);
+
+/// Number of values of the result.
+std::int64_t cost_entries(const CostProblem& problem);
+
+/// The matcher's cost: see operations.hpp.
+struct MatchingCost {
+  using Case = CostCase;
+  using Host = HostCost;
+  static constexpr const char* kName = "matching_cost";
+  static constexpr int kMixes = 300;
+
+  static bool is_served(const Implementation& implementation);
+  static const std::vector<CaseGroup<Case>>& cases();
+  static std::vector<Case> further_cases();
+  static std::vector<Case> wild_cases();
+  static std::vector<Case> cases_for_bits();
+  static const char* case_for(Fault fault);
+  static Case random_case(Random& random);
+  static std::string describe(const Case& c);
+
+  /// What no entry is computed from is filled with NaN or, in integer dtypes, the largest value. Of
+  /// random labels one in ten names no class.
+  static Host make(const Case& c, Random& random);
+  static std::vector<Call> calls(const Case& c, const Host& host, Random& random);
+};
+
+}  // namespace boxloss::conformance

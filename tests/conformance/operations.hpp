@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catch2/catch_get_random_seed.hpp>
+#include <tuple>
+
+#include "box_loss.hpp"
+#include "matching_cost.hpp"
+#include "subject.hpp"
+
+/// An operation joins the tests of test_operations.cpp by a struct with
+///   Case, Host        a line of its table; its problem in arrays on the host
+///   is_served         by an implementation?
+///   cases             the table, in groups
+///   further_cases     for one loss only: too much work, or indices out of range
+///   wild_cases        indices whose results mean nothing
+///   cases_for_bits    of several tasks, whose bits are the same every time
+///   case_for          which case of the table finds that fault
+///   random_case       a small one of any mix of properties, of which kMixes are run; and
+///   describe          what it is
+///   make              the problem of a case; what must not be read is poison
+///   calls             how it runs on a device, and how the results are judged
+namespace boxloss::conformance {
+
+using Operations = std::tuple<BoxLoss, MatchingCost>;
+
+/// The subject. Skips the test, out loud, where it does not serve the operation.
+template <class Operation>
+const Implementation& subject_for() {
+  const Implementation& implementation = subject();
+  if (!Operation::is_served(implementation)) {
+    SKIP(subject_name() << " does not serve " << Operation::kName);
+  }
+  return implementation;
+}
+
+/// All that checks have in common: check_case<BoxLoss>(check, subject, c).
+template <class Operation, class Check>
+Report check_case(const Check& check, const Implementation& implementation,
+                  const typename Operation::Case& c) {
+  Random random(Catch::getSeed());
+  const typename Operation::Host host = Operation::make(c, random);
+  return check(implementation, Operation::calls(c, host, random));
+}
+
+}  // namespace boxloss::conformance
