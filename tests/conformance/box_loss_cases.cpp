@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "box_loss.hpp"
 
+#include <sstream>
+
 #include "index_arrays.hpp"
 
 namespace boxloss::conformance {
@@ -360,19 +362,16 @@ LossCase BoxLoss::random_case(Random& random) {
 
 std::string BoxLoss::describe(const LossCase& c) {
   const auto optional = [](const std::optional<DType>& d) { return d ? name_of(*d) : "none"; };
-  const auto normalizer = [](const std::optional<CaseNormalizer>& n) {
-    return n ? name_of(n->dtype) + (" by " + std::to_string(n->stride)) : "none";
-  };
-  return std::string(name_of(c.loss)) + ", pairing " + name_of(c.pairing.kind) + " by " +
-         name_of(c.pairing.indices) + "/" + optional(c.pairing.pred_rows) + "/" +
-         optional(c.pairing.target_rows) + ", pred " + conformance::describe(c.pred) + ", target " +
-         conformance::describe(c.target) + ", shape (" + std::to_string(c.shape.images) + ", " +
-         std::to_string(c.shape.slots) + ", " + std::to_string(c.shape.rows) + "; " +
-         std::to_string(c.shape.sets) + ", " + std::to_string(c.shape.pairs) + "), reduction " +
-         std::to_string(static_cast<int>(c.reduction)) + ", weight " + optional(c.weight) +
-         ", normalizer " + normalizer(c.normalizer) + ", eps " + std::to_string(c.eps.value) +
-         " mode " + std::to_string(static_cast<int>(c.eps.mode)) + ", values " +
-         std::to_string(static_cast<int>(c.values));
+  std::ostringstream text;
+  text << name_of(c.loss) << ", pairing " << name_of(c.pairing.kind) << " by "
+       << name_of(c.pairing.indices) << "/" << optional(c.pairing.pred_rows) << "/"
+       << optional(c.pairing.target_rows) << ", pred " << c.pred << ", target " << c.target
+       << ", shape (" << c.shape.images << ", " << c.shape.slots << ", " << c.shape.rows << "; "
+       << c.shape.sets << ", " << c.shape.pairs << "), reduction " << name_of(c.reduction)
+       << ", weight " << optional(c.weight) << ", normalizer ";
+  if (c.normalizer) text << name_of(c.normalizer->dtype) << " by " << c.normalizer->stride;
+  text << ", " << c.eps << ", values " << static_cast<int>(c.values);
+  return text.str();
 }
 
 }  // namespace boxloss::conformance

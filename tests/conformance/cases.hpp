@@ -5,6 +5,7 @@
 #include <boxloss/loss.hpp>
 #include <boxloss/view.hpp>
 #include <cstdint>
+#include <ostream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -43,15 +44,19 @@ struct Operand {
   Layout layout;
 };
 
-inline std::string describe(const Operand& operand) {
-  return std::string(name_of(operand.dtype)) + "/" + name_of(operand.format) + "/layout " +
-         std::to_string(static_cast<int>(operand.layout));
+inline std::ostream& operator<<(std::ostream& text, const Operand& operand) {
+  return text << name_of(operand.dtype) << "/" << name_of(operand.format) << "/layout "
+              << static_cast<int>(operand.layout);
 }
 
 struct CaseEps {
   double value;
   EpsMode mode;
 };
+
+inline std::ostream& operator<<(std::ostream& text, const CaseEps& eps) {
+  return text << name_of(eps.mode) << " " << eps.value;
+}
 
 /// The words that tables are written in.
 namespace words {

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "matching_cost.hpp"
 
-#include "index_arrays.hpp"
+#include <sstream>
 
-#include <limits>
+#include "index_arrays.hpp"
 
 namespace boxloss::conformance {
 namespace {
@@ -271,19 +271,18 @@ CostCase MatchingCost::random_case(Random& random) {
 }
 
 std::string MatchingCost::describe(const CostCase& c) {
-  const auto number = [](auto n) { return std::to_string(n); };
   const CaseClasses& classes = c.classes;
-  return std::string(name_of(c.loss)) + ", " + name_of(classes.term) + " of " +
-         name_of(classes.scores) + "/layout " + number(static_cast<int>(classes.layout)) +
-         ", labels " + name_of(classes.labels) + ", alpha " + number(classes.alpha) + ", gamma " +
-         number(classes.gamma) + ", pred " + conformance::describe(c.pred) + ", target " +
-         conformance::describe(c.target) + ", offsets " + name_of(c.offsets) + ", shape (" +
-         number(c.shape.layers) + ", " + number(c.shape.images) + ", " + number(c.shape.queries) +
-         ", " + number(c.shape.columns) + "; " + number(c.shape.classes) + "), weights " +
-         number(c.weights.iou) + "/" + number(c.weights.l1) + "/" + number(c.weights.class_term) +
-         ", eps " + number(c.eps.value) + " mode " + number(static_cast<int>(c.eps.mode)) +
-         ", nonfinite " + (c.nonfinite ? number(*c.nonfinite) : "none") + ", values " +
-         number(static_cast<int>(c.values));
+  std::ostringstream text;
+  text << name_of(c.loss) << ", " << name_of(classes.term) << " of " << name_of(classes.scores)
+       << "/layout " << static_cast<int>(classes.layout) << ", labels " << name_of(classes.labels)
+       << ", alpha " << classes.alpha << ", gamma " << classes.gamma << ", pred " << c.pred
+       << ", target " << c.target << ", offsets " << name_of(c.offsets) << ", shape ("
+       << c.shape.layers << ", " << c.shape.images << ", " << c.shape.queries << ", "
+       << c.shape.columns << "; " << c.shape.classes << "), weights " << c.weights.iou << "/"
+       << c.weights.l1 << "/" << c.weights.class_term << ", " << c.eps << ", nonfinite ";
+  if (c.nonfinite) text << *c.nonfinite;
+  text << ", values " << static_cast<int>(c.values);
+  return text.str();
 }
 
 }  // namespace boxloss::conformance

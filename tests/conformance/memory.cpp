@@ -42,13 +42,6 @@ Input::~Input() {
   if (data_ != nullptr) memory_.release(data_);
 }
 
-void move_to(const void*& pointer, const Array& host, const Input& copy) {
-  if (pointer == nullptr) return;
-  const auto offset =
-      static_cast<const std::byte*>(pointer) - static_cast<const std::byte*>(host.data());
-  pointer = static_cast<const std::byte*>(copy.data()) + offset;
-}
-
 std::byte poison_of(DType dtype) { return is_floating(dtype) ? std::byte{0xff} : std::byte{0x5b}; }
 
 Output::Output(const DeviceMemory& memory, std::size_t bytes, std::size_t shift, std::byte poison)

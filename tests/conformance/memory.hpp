@@ -43,9 +43,6 @@ class Input {
   void* data_ = nullptr;
 };
 
-/// Makes a pointer into `host`, if it is one, a pointer to the same element of its copy.
-void move_to(const void*& pointer, const Array& host, const Input& copy);
-
 /// NaN in every floating dtype; an integer that is no likely result.
 std::byte poison_of(DType dtype);
 

@@ -38,7 +38,10 @@ Run::Run(const Implementation& implementation, const std::vector<OutputArray>& o
 }
 
 void Run::move(const void*& pointer, const Array& host) {
-  if (pointer != nullptr) move_to(pointer, host, inputs_.emplace_back(memory_, host));
+  if (pointer == nullptr) return;
+  const auto offset =
+      static_cast<const std::byte*>(pointer) - static_cast<const std::byte*>(host.data());
+  pointer = static_cast<const std::byte*>(inputs_.emplace_back(memory_, host).data()) + offset;
 }
 
 void* Run::output(std::size_t i) const {
