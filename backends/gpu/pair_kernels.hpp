@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
   constexpr int kStride = kThreads * kBoxes;
   constexpr int kGroups = kUnroll<kBoxes, Pairing>;
   constexpr std::int64_t kTile = kStride * kGroups;
-  const std::int64_t tiles = pairing.slots / kTile;
+  const std::int64_t tiles = a.slots / kTile;
   LossPartial own{};
 #pragma unroll 1  // the instruction cache holds one body, not four
   for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
@@ -49,8 +49,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
   }
   const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
 #pragma unroll 1
-  for (std::int64_t box = tiles * kTile + thread; box < pairing.slots;
-       box += gridDim.x * kThreads) {
+  for (std::int64_t box = tiles * kTile + thread; box < a.slots; box += gridDim.x * kThreads) {
     own += forward_groups<kPlain, 1, 1>(a, boxes, pairing, box, 0);
   }
   finish_forward(a, reducer, own);
@@ -79,7 +78,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
     forward_strided(const ForwardArgs<F, C> a, const StridedPair<P, T> boxes, const Pairing pairing,
                     const Reducer<C> reducer) {
   LossesPartial own{};
-  for_each_part(boxes.images, boxes.slots, [&](const ImagePart& part, int lane) {
+  for_each_part(a.images, a.slots, [&](const ImagePart& part, int lane) {
     forward_part(a, boxes, pairing, part, lane, kLanes, own);
   });
   finish_forward(a, reducer, own);
@@ -90,7 +89,7 @@ __global__ void __launch_bounds__(kThreads)
     backward_strided(const BackwardArgs<F, P, T, C> a, const StridedPair<P, T> boxes,
                      const Pairing pairing) {
   const C scale = *a.scale;
-  for_each_part(boxes.images, boxes.slots, [&](const ImagePart& part, int lane) {
+  for_each_part(a.images, a.slots, [&](const ImagePart& part, int lane) {
     backward_part(a, boxes, pairing, scale, part, lane, kLanes);
   });
 }

@@ -149,9 +149,9 @@ struct ForwardFlat {
                                                      tile * kTile + thread * kBoxes, kStride);
     });
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, kThreads<Space>), [&](int thread) {
-      const std::int64_t behind_tiles = pairing.slots / kTile * kTile;
+      const std::int64_t behind_tiles = args.slots / kTile * kTile;
       std::int64_t box = behind_tiles + team.league_rank() * kThreads<Space> + thread;
-      for (; box < pairing.slots; box += team.league_size() * kThreads<Space>) {
+      for (; box < args.slots; box += team.league_size() * kThreads<Space>) {
         own += forward_groups<kPlain, 1, 1>(args, boxes, pairing, box, 0);
       }
     });
@@ -183,12 +183,12 @@ struct ForwardStrided {
   static constexpr int kParts = kThreads<Space> / kLanes<Space>;  // in a batch
 
   KOKKOS_FUNCTION void operator()(const Team<Space>& team) const {
-    const std::int64_t parts = boxes.images * parts_of_image(boxes.slots);
+    const std::int64_t parts = args.images * parts_of_image(args.slots);
     LossesPartial own{};
     deal.for_each(team, [&](std::int64_t batch, int thread) {
       const std::int64_t index = batch * kParts + thread / kLanes<Space>;
       if (index >= parts) return;
-      forward_part(args, boxes, pairing, image_part(index, boxes.slots), thread % kLanes<Space>,
+      forward_part(args, boxes, pairing, image_part(index, args.slots), thread % kLanes<Space>,
                    kLanes<Space>, own);
     });
     reducer.finish(team, args.losses == nullptr, own);
@@ -203,7 +203,7 @@ struct BackwardStrided {
   Pairing pairing;
 
   KOKKOS_FUNCTION void operator()(std::int64_t unit) const {
-    backward_part(args, boxes, pairing, *args.scale, image_part(unit / kLanes<Space>, boxes.slots),
+    backward_part(args, boxes, pairing, *args.scale, image_part(unit / kLanes<Space>, args.slots),
                   static_cast<int>(unit % kLanes<Space>), kLanes<Space>);
   }
 };

@@ -206,10 +206,10 @@ BOXLOSS_HOST_DEVICE void backward_boxes(const BackwardArgs<F, P, T, C>& a,
                                         std::int64_t group) {
   constexpr int kBoxes = kBackwardGroup<P, T>;
   const std::int64_t first = group * kBoxes;
-  if (first + kBoxes <= pairing.slots) {
+  if (first + kBoxes <= a.slots) {
     backward_group<kPlain, kBoxes>(a, boxes, pairing, first);
   } else {
-    for (std::int64_t box = first; box < pairing.slots; ++box) {
+    for (std::int64_t box = first; box < a.slots; ++box) {
       backward_group<kPlain, 1>(a, boxes, pairing, box);
     }
   }

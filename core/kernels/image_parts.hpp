@@ -55,12 +55,11 @@ template <class P, class T>
 struct StridedPair {
   StridedBoxes<P> pred;
   StridedBoxes<T> target;
-  std::int64_t images, slots;
 };
 
 template <class P, class T>
 StridedPair<P, T> strided_pair(const LossProblem& p) {
-  return {strided_boxes<P>(p.pred), strided_boxes<T>(p.target), p.pred.images, p.pred.slots};
+  return {strided_boxes<P>(p.pred), strided_boxes<T>(p.target)};
 }
 
 /// Slot j < image.count of image b.
@@ -136,8 +135,7 @@ BOXLOSS_HOST_DEVICE void backward_slot(const BackwardArgs<F, P, T, C>& a,
     }
   }
   if (a.d_pred.values.data != nullptr) {
-    set_gradient(a.d_pred, a.keeps_pred_strides, boxes.pred.boxes, b, j, b * boxes.slots + j,
-                 d.pred);
+    set_gradient(a.d_pred, a.keeps_pred_strides, boxes.pred.boxes, b, j, b * a.slots + j, d.pred);
   }
   if (j < image.count) set_row_gradients(a, boxes, b, image, row, d);
 }

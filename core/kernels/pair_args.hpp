@@ -19,6 +19,7 @@ struct PairArgs {
   Elements<Any> weight;  ///< null data: none
   Eps<C> eps;
   F formula;
+  std::int64_t images, slots;  ///< not of pairs by index
 };
 
 template <class F, class C>
@@ -98,7 +99,11 @@ struct ReducedLoss {
 
 template <class C, class F>
 PairArgs<F, C> pair_args(const F& formula, const LossProblem& p) {
-  return {{p.weight.data, p.weight.dtype}, make_eps<C>(p.eps, p.eps_mode), formula};
+  return {{p.weight.data, p.weight.dtype},
+          make_eps<C>(p.eps, p.eps_mode),
+          formula,
+          p.pred.images,
+          p.pred.slots};
 }
 
 template <class C, class F>
