@@ -10,6 +10,7 @@
 
 #include "adapter.hpp"
 #include "box_loss_args.hpp"
+#include "math/ceil_div.hpp"
 
 /// The operators on real tensors: validate, guard, stream, dispatch. The registry chooses the
 /// backend, so one source serves every key.
@@ -136,29 +137,31 @@ at::DimVector sizes_of(const std::vector<c10::SymInt>& shape) {
   return sizes;
 }
 
-/// What forward needs besides its arrays. On the host it is done when the call returns, so that
-/// plain memory serves.
-class Workspace {
+/// Memory for the time of a call, 16-byte aligned. On the host that is over when the call returns,
+/// so that plain memory serves.
+class Scratch {
  public:
-  Workspace(std::size_t bytes, const at::Tensor& like, Execution& execution) {
-    execution.workspace_bytes = bytes;
+  Scratch(std::size_t bytes, const at::Tensor& like) {
     if (bytes == 0) return;
     if (like.is_cpu()) {
       host_.reset(new std::byte[bytes]);
-      execution.workspace = host_.get();
+      data_ = host_.get();
     } else {
       device_ = at::empty({static_cast<std::int64_t>(bytes)}, like.options().dtype(at::kByte));
-      execution.workspace = device_.mutable_data_ptr();
+      data_ = static_cast<std::byte*>(device_.mutable_data_ptr());
     }
   }
+
+  std::byte* data() const { return data_; }
 
  private:
   std::unique_ptr<std::byte[]> host_;
   at::Tensor device_;
+  std::byte* data_ = nullptr;
 };
 
-/// l1 and iou are undefined without extras.
-ForwardTensors run_forward(const LossArgs& args, bool extras) {
+/// `scale` is undefined if it is not kept; l1 and iou are without extras.
+ForwardTensors run_forward(const LossArgs& args, bool keeps_scale, bool extras) {
   if (aten_is_chosen()) return composite_forward(args, extras);
   const LossProblem described = describe(args);
   const c10::OptionalDeviceGuard guard(args.pred.device());
@@ -167,18 +170,25 @@ ForwardTensors run_forward(const LossArgs& args, bool extras) {
   return with_torch_errors(args.function, [&] {
     const LossCall call = make_call(args, described, {});
     const LossPlan plan = call.plan();
-    const auto tensor_options = args.pred.options().dtype(compute_type(args));
+    const at::TensorOptions options = args.pred.options().dtype(compute_type(args));
     const at::DimVector sets = sizes_of(reduced_shape(args));
     const bool is_reduced = described.reduction != Reduction::kNone;
     at::DimVector rows;
     if (extras || !is_reduced) rows = sizes_of(loss_shape(args));
     const at::DimVector& values = is_reduced ? sets : rows;
-    const at::Tensor loss = at::empty(values, tensor_options);
-    const at::Tensor scale = at::empty(sets, tensor_options);
-    const at::Tensor l1 = extras ? at::empty(values, tensor_options) : at::Tensor();
-    const at::Tensor iou = extras ? at::empty(rows, tensor_options) : at::Tensor();
-    const Workspace workspace(plan.workspace_bytes(), args.pred, execution);
-    LossOutputs outputs{loss.mutable_data_ptr(), scale.mutable_data_ptr()};
+    const at::Tensor loss = at::empty(values, options);
+    const at::Tensor scale = keeps_scale ? at::empty(sets, options) : at::Tensor();
+    const at::Tensor l1 = extras ? at::empty(values, options) : at::Tensor();
+    const at::Tensor iou = extras ? at::empty(rows, options) : at::Tensor();
+
+    // A scale that is not kept lies in front of the workspace.
+    const std::size_t of_scale =
+        keeps_scale ? 0 : 16 * ceil_div(loss_sets(call.problem) * options.dtype().itemsize(), 16);
+    const Scratch scratch(of_scale + plan.workspace_bytes(), args.pred);
+    execution.workspace = scratch.data() + of_scale;
+    execution.workspace_bytes = plan.workspace_bytes();
+    LossOutputs outputs{loss.mutable_data_ptr(),
+                        keeps_scale ? scale.mutable_data_ptr() : scratch.data()};
     if (extras) {
       outputs.l1 = l1.mutable_data_ptr();
       outputs.iou = iou.mutable_data_ptr();
@@ -189,7 +199,7 @@ ForwardTensors run_forward(const LossArgs& args, bool extras) {
 }
 
 ForwardTensors forward(const LossArgs& args, bool extras) {
-  ForwardTensors outputs = run_forward(args, extras);
+  ForwardTensors outputs = run_forward(args, true, extras);
   if (!extras) {
     std::get<2>(outputs) = no_elements(args.pred, compute_type(args));
     std::get<3>(outputs) = no_elements(args.pred, compute_type(args));
@@ -197,10 +207,10 @@ ForwardTensors forward(const LossArgs& args, bool extras) {
   return outputs;
 }
 
-at::Tensor loss_only(const LossArgs& args) { return std::get<0>(run_forward(args, false)); }
+at::Tensor loss_only(const LossArgs& args) { return std::get<0>(run_forward(args, false, false)); }
 
 LossesTensors losses(const LossArgs& args) {
-  const auto [loss, scale, l1, iou] = run_forward(args, true);
+  const auto [loss, scale, l1, iou] = run_forward(args, false, true);
   return {loss, l1, iou};
 }
 
