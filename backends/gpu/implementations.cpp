@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include <gpu_runtime.hpp>
+
 #include "dispatch/with_pairing.hpp"
 #include "operations.hpp"
 #include "src/backends.hpp"
