@@ -126,14 +126,11 @@ std::string names_of(Set<Loss> losses) {
 }
 
 Loss loss_named(std::string_view word) {
-  Loss found = Loss::kUnset;
-  kLosses.for_each([&](Loss loss) {
-    if (word == name_of(loss)) found = loss;
-  });
-  if (found == Loss::kUnset) {
-    throw InvalidArgument(message("loss is '", word, "'; allowed: ", names_of(kLosses)));
-  }
-  return found;
+#define BOXLOSS_RETURN_IF_NAMED(Formula, name) \
+  if (word == name) return Loss::k##Formula;
+  BOXLOSS_FOR_EACH_LOSS(BOXLOSS_RETURN_IF_NAMED)
+#undef BOXLOSS_RETURN_IF_NAMED
+  throw InvalidArgument(message("loss is '", word, "'; allowed: ", names_of(kLosses)));
 }
 
 }  // namespace boxloss
