@@ -44,10 +44,7 @@ OPTIONS: dict[str, Any] = {
     "eps_mode": "clamp",
 }
 FUNCTIONS = [box_loss, box_losses, giou_loss, siou_loss, BoxLoss("ciou")]
-TOLD = (
-    "zero_padded=True, pred_format='xywh', target_format='cxcywh', reduction='sum', eps=0.001, "
-    "eps_mode='clamp'"
-)
+TOLD = ", ".join(f"{name}={value!r}" for name, value in OPTIONS.items())
 
 
 def function_of(loss: str) -> Any:

@@ -3,6 +3,7 @@
 """The dispatcher's rules, by torch's own checks: schema, autograd, fake tensors, traced graphs."""
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,32 +13,16 @@ import torch
 from boxloss.torch import BoxLoss, box_losses, giou_loss
 from formula import shape_of_losses
 from formulas import LOSSES
-from problems import INDICES, PAIRINGS, Problem, boxes, is_in_sets, only_pairing, problem
+from problems import PAIRINGS, Problem, boxes, is_in_sets, only_pairing, problem
 from torch.overrides import TorchFunctionMode
 
 OPERATORS = torch.ops.boxloss
-TENSORS = ("pred", "target", "weight", "normalizer", "lengths", "mask", "offsets")
-OPTIONS = {
-    "zero_padded": False,
-    "pred_format": "xyxy",
-    "target_format": "xyxy",
-    "reduction": "mean",
-    "eps": 1e-7,
-    "eps_mode": "add",
-}
 
 
 def positional(values: Problem) -> tuple[Any, ...]:
     """What the private operators want, which have no defaults."""
-    pred, target, *tensors = (values.get(name) for name in TENSORS)
-    return (
-        pred,
-        target,
-        "giou",
-        *tensors,
-        *(values.get(name, default) for name, default in OPTIONS.items()),
-        *(values.get(name) for name in INDICES),
-    )
+    arguments = OPERATORS.box_loss.default._schema.arguments
+    return tuple(values.get(each.name, each.default_value) for each in arguments)
 
 
 def varied_problems(device: torch.device) -> dict[str, Problem]:
@@ -84,6 +69,14 @@ def test_an_operators_parameters_are_the_functions(name: str) -> None:
     other = {each: defaults for each, defaults in other.items() if defaults[0] != defaults[1]}
     assert not other, f"defaults of {name} and of its operator: {other}"
     assert list(function) == list(operator)
+
+
+@pytest.mark.parametrize("name", ["box_loss", "matching_cost"])
+def test_a_docstring_tells_every_parameter(name: str) -> None:
+    function = getattr(boxloss.torch, name)
+    told = re.findall(r"\w+", function.__doc__)
+    missing = [each for each in inspect.signature(function).parameters if each not in told]
+    assert not missing, f"parameters that {name}'s docstring does not tell: {missing}"
 
 
 class Handed(TorchFunctionMode):

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The functions of boxloss/torch.hpp beside Python's of the same names, bit by bit."""
 
+import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -42,6 +44,11 @@ def grid(seed: int) -> Tensor:
     return boxes((3, 5), CPU, seed=seed)
 
 
+def options_of(function: Callable[..., Any]) -> set[str]:
+    parameters = inspect.signature(function).parameters
+    return {name for name, each in parameters.items() if each.default is not each.empty}
+
+
 def assert_same(actual: Tensor, expected: Tensor) -> None:
     assert actual.dtype == expected.dtype
     assert torch.equal(actual, expected)
@@ -65,6 +72,11 @@ OPTIONS: list[tuple[str, Any]] = [
     ("zero_padded", True),
     ("eps", 0.25),
 ]
+INDICES = ("pred_index", "target_index")
+
+
+def test_every_option_is_tried() -> None:
+    assert {*INDICES, *(option for option, _ in OPTIONS)} == options_of(box_loss)
 
 
 @pytest.mark.parametrize(("option", "value"), OPTIONS)
@@ -84,7 +96,7 @@ def test_options(typed: Any, option: str, value: Any) -> None:
     assert_same(getattr(typed, option)(pred, target, given), expected)
 
 
-@pytest.mark.parametrize("option", ["pred_index", "target_index"])
+@pytest.mark.parametrize("option", INDICES)
 def test_indices(typed: Any, option: str) -> None:
     index = torch.tensor([3, -1, 11, 0, 3])
     pairs, rows = boxes((5,), CPU, seed=1), boxes((12,), CPU, seed=2)
@@ -145,7 +157,9 @@ def test_cost_of_logits(typed: Any, class_mode: str) -> None:
     labels = torch.tensor([0, 6, 2, 2, 5, 1])
     options: dict[str, Any] = {"loss": "diou", "iou_weight": 0.5, "l1_weight": 0, "class_weight": 3}
     options |= {"class_mode": class_mode, "focal_alpha": 0.75, "focal_gamma": 1.5, **PLACED}
-    expected = matching_cost(*cost_arguments(), logits=logits, labels=labels, **options)
+    options |= {"logits": logits, "labels": labels}
+    assert {*options, "class_cost", "nonfinite"} == options_of(matching_cost)
+    expected = matching_cost(*cost_arguments(), **options)
     mode = CLASS_MODES[class_mode]
     assert_same(typed.cost_of_logits(*cost_arguments(), logits, labels, mode), expected)
 
@@ -161,7 +175,9 @@ def test_cost_of_classes(typed: Any) -> None:
 def test_pairwise_iou(typed: Any) -> None:
     arguments = cost_arguments()
     assert_same(typed.pairwise_defaults(*arguments), pairwise_iou(*arguments))
-    expected = pairwise_iou(*arguments, "eiou", **{**PLACED, "pred_format": "cxcywh"})
+    options = {**PLACED, "loss": "eiou", "pred_format": "cxcywh"}
+    assert options.keys() == options_of(pairwise_iou)
+    expected = pairwise_iou(*arguments, **options)
     assert_same(typed.pairwise_iou(*arguments), expected)
 
 
