@@ -6,8 +6,6 @@
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/SymIntArrayRef.h>
 
-#include <algorithm>
-
 #include "adapter.hpp"
 #include "checks.hpp"
 
@@ -88,9 +86,10 @@ void check_normalizer_shape(const LossArgs& a) {
 
 /// Lengths, mask or offsets; torch's bool is a uint8.
 ArrayView pairing_data(const LossArgs& a) {
-  if (!a.mask)
-    return a.lengths ? later(a.function, "lengths", a.lengths)
-                     : later(a.function, "offsets", a.offsets);
+  if (!a.mask) {
+    return a.lengths ? later(a.function, "lengths", a.lengths, kIndexDTypes)
+                     : later(a.function, "offsets", a.offsets, kIndexDTypes);
+  }
   TORCH_CHECK_TYPE(a.mask->scalar_type() == at::kBool, a.function, ": mask is ",
                    a.mask->scalar_type(), "; it must be bool");
   return {kLater, DType::kU8};
@@ -118,12 +117,12 @@ LossProblem describe(const LossArgs& a) {
   p.pred.dtype = dtype_of(a.function, "pred", a.pred, kFloatingDTypes);
   p.target.dtype = dtype_of(a.function, "target", a.target);
   p.pairing.data = pairing_data(a);
-  p.pred.rows = later(a.function, "pred_index", a.pred_index);
-  p.target.rows = later(a.function, "target_index", a.target_index);
+  p.pred.rows = later(a.function, "pred_index", a.pred_index, kIndexDTypes);
+  p.target.rows = later(a.function, "target_index", a.target_index, kIndexDTypes);
   check_indices(a.function, "pred_index", a.pred_index);
   check_indices(a.function, "target_index", a.target_index);
-  p.weight = later(a.function, "weight", a.weight);
-  p.normalizer = later(a.function, "normalizer", a.normalizer);
+  p.weight = later(a.function, "weight", a.weight, kFloatingDTypes);
+  p.normalizer = later(a.function, "normalizer", a.normalizer, kNormalizerDTypes);
   p.normalizer_stride = a.normalizer ? a.normalizer->dim() : 0;
 
   check_boxes_shape(a.function, "pred", a.pred);

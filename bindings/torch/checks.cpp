@@ -38,9 +38,10 @@ DType dtype_of(const char* function, const char* argument, const at::Tensor& ten
   }
 }
 
-ArrayView later(const char* function, const char* argument, const OptionalTensor& tensor) {
+ArrayView later(const char* function, const char* argument, const OptionalTensor& tensor,
+                const char* allowed) {
   if (!tensor) return {};
-  return {kLater, dtype_of(function, argument, *tensor)};
+  return {kLater, dtype_of(function, argument, *tensor, allowed)};
 }
 
 void check_floating(const char* function, const char* argument, DType dtype) {
@@ -50,9 +51,9 @@ void check_floating(const char* function, const char* argument, DType dtype) {
 
 void check_indices(const char* function, const char* argument, const OptionalTensor& indices) {
   if (!indices) return;
-  const DType dtype = dtype_of(function, argument, *indices);
+  const DType dtype = dtype_of(function, argument, *indices, kIndexDTypes);
   TORCH_CHECK_TYPE(dtype == DType::kI32 || dtype == DType::kI64, function, ": ", argument, " is ",
-                   name_of(dtype), "; it must be int32 or int64");
+                   name_of(dtype), "; it must be ", kIndexDTypes);
 }
 
 void check_boxes_shape(const char* function, const char* argument, const at::Tensor& boxes) {

@@ -37,6 +37,8 @@ BoxFormat parse_format(const char* function, const char* argument, std::string_v
 EpsMode parse_eps_mode(const char* function, std::string_view given);
 
 constexpr const char* kFloatingDTypes = "float64, float32, float16 or bfloat16";
+constexpr const char* kIndexDTypes = "int32 or int64";
+constexpr const char* kNormalizerDTypes = "float64, float32, int64 or int32";
 constexpr const char* kDTypes = "float64, float32, float16, bfloat16, uint8, int16, int32 or int64";
 
 /// A tensor's dtype as core's. A TypeError for one that core has not, `allowed` being what it may
@@ -45,7 +47,8 @@ DType dtype_of(const char* function, const char* argument, const at::Tensor& ten
                const char* allowed = kDTypes);
 
 /// A view of an array that is given, or not.
-ArrayView later(const char* function, const char* argument, const OptionalTensor& tensor);
+ArrayView later(const char* function, const char* argument, const OptionalTensor& tensor,
+                const char* allowed);
 
 void check_floating(const char* function, const char* argument, DType dtype);
 void check_indices(const char* function, const char* argument, const OptionalTensor& indices);
@@ -62,8 +65,10 @@ void check_dense(const char* function, const char* argument, const at::Tensor& t
 void check_device(const char* function, const at::Tensor& pred, const char* argument,
                   const OptionalTensor& tensor);
 
-/// For options that are not tensors.
-template <class Option>
-void check_device(const char*, const at::Tensor&, const char*, const Option&) {}
+/// Options that are not tensors are on no device.
+inline void check_device(const char*, const at::Tensor&, const char*, Flag) {}
+inline void check_device(const char*, const at::Tensor&, const char*, Word) {}
+inline void check_device(const char*, const at::Tensor&, const char*, Number) {}
+inline void check_device(const char*, const at::Tensor&, const char*, OptionalNumber) {}
 
 }  // namespace boxloss::torch_binding

@@ -7,7 +7,6 @@
 #include <torch/library.h>
 
 #include <boxloss/matching_cost.hpp>
-#include <cmath>
 
 #include "adapter.hpp"
 #include "checks.hpp"
@@ -133,8 +132,8 @@ CostProblem describe(const CostArgs& a) {
 
   p.pred.dtype = dtype_of(a.function, "pred", a.pred, kFloatingDTypes);
   p.target.dtype = dtype_of(a.function, "target", a.target);
-  p.offsets = later(a.function, "offsets", a.offsets);
-  p.labels = later(a.function, "labels", a.labels);
+  p.offsets = later(a.function, "offsets", a.offsets, kIndexDTypes);
+  p.labels = later(a.function, "labels", a.labels, kIndexDTypes);
   const auto set_scores = [&](const char* argument, const at::Tensor& scores) {
     p.scores.data = kLater;
     p.scores.dtype = dtype_of(a.function, argument, scores, kFloatingDTypes);

@@ -29,7 +29,7 @@ using Number = double;
 using OptionalNumber = std::optional<double>;
 
 template <class Kind>
-constexpr const char* kind_of = nullptr;
+extern const char* const kind_of;  // another kind does not compile, as a constant
 template <>
 inline constexpr const char* kind_of<Array> = "Tensor?";
 template <>

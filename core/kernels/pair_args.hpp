@@ -19,7 +19,7 @@ struct PairArgs {
   Elements<Any> weight;  ///< null data: none
   Eps<C> eps;
   F formula;
-  std::int64_t images, slots;  ///< not of pairs by index
+  std::int64_t images, slots;  ///< of a grid; pairs by index use IndexedPairs::sets, of_set
 };
 
 template <class F, class C>

@@ -69,8 +69,9 @@ void check_pairing(const LossProblem& p) {
 /// Gives the problem back.
 const LossProblem& checked(const Implementation& implementation, const LossProblem& p) {
   const LossFunctions& served = implementation.box_loss;
-  check_served(implementation, "box_loss", served.forward != nullptr, p.device, p.loss,
-               served.losses);
+  const bool is_served =
+      served.forward != nullptr && served.backward != nullptr && served.workspace_bytes != nullptr;
+  check_served(implementation, "box_loss", is_served, p.device, p.loss, served.losses);
   check_dtype(served.pairings.contains(p.pairing.kind), implementation.name,
               " does not serve the pairing ", name_of(p.pairing.kind));
   check_boxes("pred", p.pred);

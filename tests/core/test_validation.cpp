@@ -347,6 +347,10 @@ TEST_CASE("what an implementation does not say that it serves is refused") {
                                "cpu/native does not serve the pairing dense");
   require_refused<Unsupported>(indexed([&](Call& c) { c.implementation = &modest; }),
                                "cpu/native does not serve the pairing indexed");
+  modest = implementation("cpu/native");
+  modest.box_loss.backward = nullptr;
+  require_refused<Unsupported>([&](Call& c) { c.implementation = &modest; },
+                               "cpu/native does not serve box_loss");
   modest.box_loss = {};
   require_refused<Unsupported>([&](Call& c) { c.implementation = &modest; },
                                "cpu/native does not serve box_loss");

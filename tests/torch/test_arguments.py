@@ -84,6 +84,8 @@ TYPE_ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("dense", {"pred": zeros(3, 5, 4, dtype=torch.complex64)}, f"pred is ComplexFloat; {FLOATING}"),
     ("dense", {"target": zeros(3, 5, 4).bool()}, f"target is Bool; {ANY_NUMBER}"),
     ("dense", {"weight": rows(3, 5)}, f"weight is int64; {FLOATING}"),
+    ("dense", {"weight": zeros(3, 5).bool()}, f"weight is Bool; {FLOATING}"),
+    ("lengths", {"lengths": zeros(3).bool()}, f"lengths is Bool; {INTEGER}"),
     ("lengths", {"lengths": zeros(3)}, f"lengths is float32; {INTEGER}"),
     ("offsets", {"offsets": rows(4).byte()}, f"offsets is uint8; {INTEGER}"),
     ("mask", {"mask": rows(3, 5).byte()}, "mask is Byte; it must be bool"),

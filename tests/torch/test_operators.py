@@ -208,5 +208,13 @@ def test_the_private_backward_refuses_what_forward_did_not_give(device: torch.de
                 OPERATORS._box_loss_backward(*moved, wanted)
     with pytest.raises(TypeError, match="grad_l1 is Double; it must be Float, as the loss is"):
         OPERATORS._box_loss_backward(loss, l1.double(), scale, *arguments, wanted)
+    meta = torch.device("meta")
+    for name, moved in (
+        ("grad_loss", (loss.to(meta), l1, scale)),
+        ("grad_l1", (loss, l1.to(meta), scale)),
+        ("scale", (loss, l1, scale.to(meta))),
+    ):
+        with pytest.raises(RuntimeError, match=f"{name} is on meta, pred is on {device.type}"):
+            OPERATORS._box_loss_backward(*moved, *arguments, wanted)
     with pytest.raises(ValueError, match=r"wanted\[2\] asks for the gradient of weight"):
         OPERATORS._box_loss_backward(loss, l1, scale, *arguments, [True, False, True])

@@ -120,9 +120,8 @@ BOXLOSS_API std::int64_t loss_rows(const LossProblem& problem);
 /// Number of values of a reduced loss, and of `scale`: one, or one for each set.
 BOXLOSS_API std::int64_t loss_sets(const LossProblem& problem);
 
-/// Checks all of a problem that needs no sizes, for these extra outputs: dtypes, options, and which
-/// arrays are given. A plan does so, too. Throws InvalidArgument or Unsupported, naming the
-/// argument.
+/// Checks what needs no sizes: options, for these extra outputs, and dtypes but those of `rows`. A
+/// plan does so, too. Throws InvalidArgument or Unsupported, naming the argument.
 BOXLOSS_API void check_options(const LossProblem& problem, Set<Extra> extras = {});
 
 /// The pointers of a problem's arrays; null for one that it does not have.
@@ -140,7 +139,8 @@ BOXLOSS_API LossArrays arrays_of(const LossProblem& problem);
 
 /// A problem that was checked and prepared once, for any number of passes over arrays of its shape.
 /// It depends on shapes, strides, dtypes, options and on which arrays are given, but on no pointer
-/// and no device, and owns no memory.
+/// and no device's model, and owns no memory. The implementation must outlive it, as those of the
+/// registry do.
 class BOXLOSS_API LossPlan {
  public:
   /// Throws InvalidArgument or Unsupported, naming the argument.

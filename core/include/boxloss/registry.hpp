@@ -12,8 +12,8 @@
 
 namespace boxloss {
 
-/// How an implementation computes the loss, and what of it. Without functions it does not, and core
-/// refuses what is not in the sets. Functions get problems that core has checked and prepared.
+/// How an implementation computes the loss, and what of it. Without all functions it does not, and
+/// core refuses what is not in the sets. Functions get problems that core has checked and prepared.
 struct LossFunctions {
   Set<Loss> losses = {};
   Set<Pairing::Kind> pairings = {};
