@@ -155,13 +155,6 @@ CostProblem describe(const CostArgs& a) {
   return p;
 }
 
-/// Checks everything: also what a plan would.
-CostProblem checked(const CostArgs& a) {
-  const CostProblem problem = describe(a);
-  with_torch_errors(a.function, [&] { check_options(problem); });
-  return problem;
-}
-
 /// A problem with the tensors that it points to.
 struct CostCall {
   const Implementation& implementation;
@@ -220,12 +213,13 @@ CostCall make_call(const CostArgs& a, const CostProblem& described) {
 }
 
 at::Tensor meta(const CostArgs& a) {
-  checked(a);
+  const CostProblem described = describe(a);
+  with_torch_errors(a.function, [&] { check_options(described); });
   return at::empty_symint(cost_shape(a), a.pred.options().dtype(at::kFloat));
 }
 
 at::Tensor cost(const CostArgs& a) {
-  const CostProblem described = checked(a);
+  const CostProblem described = describe(a);
   TORCH_CHECK(!aten_is_chosen(), a.function, ": 'aten' has the losses only; ",
               "use_implementation('boxloss') goes back to what this boxloss holds: ",
               c10::Join(", ", implementation_names()));
@@ -233,9 +227,12 @@ at::Tensor cost(const CostArgs& a) {
   const c10::OptionalDeviceGuard guard(a.pred.device());
   const Execution execution = execution_on(a.pred.device());
   return with_torch_errors(a.function, [&] {
-    implementation_on(a.pred.device());  // before torch is asked for anything there
+    implementation_on(a.pred.device());  // before torch is asked for memory there
     const at::Tensor result = at::empty_symint(cost_shape(a), a.pred.options().dtype(at::kFloat));
-    if (result.numel() == 0) return result;
+    if (result.numel() == 0) {
+      check_options(described);
+      return result;
+    }
     const CostCall call = make_call(a, described);
     matching_cost(call.implementation, call.problem, result.mutable_data_ptr<float>(), execution);
     return result;
