@@ -142,6 +142,8 @@ TEST_CASE("a cost's plan runs on arrays that come later") {
   REQUIRE_THROWS_MATCHES(CostPlan(*call.implementation, boxes_alone).run(arrays, from_plan, {}),
                          InvalidArgument,
                          Message("scores is given, but the plan was made without it"));
+  later.target.slots = 0;  // nothing is read
+  REQUIRE_NOTHROW(CostPlan(*call.implementation, later).run({}, nullptr, {}));
 }
 
 TEST_CASE("a class term that an implementation does not say that it serves is refused") {

@@ -455,6 +455,9 @@ TEST_CASE("forward's l1 needs one format, its iou does not") {
   with_formats(call);
   call.outputs.iou = call.values + 12;
   REQUIRE_NOTHROW(call.forward());
+  REQUIRE_THROWS_MATCHES(check_options(call.problem, {Extra::kL1}), InvalidArgument,
+                         Message(kUnlikeFormats));
+  REQUIRE_NOTHROW(check_options(call.problem, {Extra::kIou}));
 }
 
 TEST_CASE("extras that an implementation does not say that it serves are refused") {
@@ -655,6 +658,11 @@ TEST_CASE("a plan's arrays are those that it was made with") {
   arrays = arrays_of(call.problem);
   arrays.pairing = call.indices;
   require_refused_arrays(arrays, "pairing is given, but the plan was made without it");
+
+  call.problem.pred.slots = call.problem.target.slots = 0;  // nothing is read
+  const LossPlan empty(*call.implementation, call.problem);
+  REQUIRE_NOTHROW(empty.forward({}, call.outputs, call.execution));
+  REQUIRE_NOTHROW(empty.backward({}, call.grads, call.scale, call.gradients, call.execution));
 }
 
 TEST_CASE("only a reduced loss of any slots takes a workspace") {
