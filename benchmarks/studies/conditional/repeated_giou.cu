@@ -10,7 +10,7 @@
 #include "math/arithmetic.hpp"
 #include "math/box.hpp"
 #include "math/ceil_div.hpp"
-#include "pairings/zero_padded.hpp"
+#include "pairings/grid.hpp"
 
 /// The library's GIoU loss, many times for each pair, by a kernel that does or does not branch on
 /// whether a slot counts. __init__.py compiles it, and says what the compiler made of it.
