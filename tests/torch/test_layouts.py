@@ -4,7 +4,7 @@
 
 import pytest
 import torch
-from boxloss.torch import box_loss, giou_loss, matching_cost, pairwise_iou
+from boxloss.torch import box_loss, box_losses, giou_loss, matching_cost, pairwise_iou
 from devices import Implementation
 from layouts import Arrange, in_planes, in_rows_of_85, transposed, with_gaps
 from matching import classes, cost_problem
@@ -68,6 +68,18 @@ def test_a_head_gets_its_gradient_without_a_copy(
     other = head.clone().requires_grad_()
     box_loss(view(other).contiguous(), target).backward()
     torch.testing.assert_close(leaf.grad, other.grad)
+
+
+def test_each_incoming_gradient_has_strides_of_its_own(implementation: Implementation) -> None:
+    pred, target = (boxes((2, 5), implementation.device, seed=seed) for seed in (1, 2))
+    loss, l1, _ = box_losses(pred.requires_grad_(), target, reduction="none")
+    by_loss, by_l1 = torch.rand(2, 2, 5, device=pred.device)
+    expected, *others = (
+        torch.autograd.grad((loss, l1), pred, grads, retain_graph=True)
+        for grads in ((by_loss, by_l1), (in_planes(by_loss), by_l1), (by_loss, in_planes(by_l1)))
+    )
+    for gradient in others:
+        torch.testing.assert_close(gradient, expected)
 
 
 def test_matching_costs(implementation: Implementation) -> None:
