@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -64,10 +64,10 @@ def test_every_argument_is_given_and_every_word_that_it_may_be(name: str) -> Non
     calls = [
         each.arguments for each in problems() if each.function == name and "wrong" not in each.name
     ]
-    for argument in inspect.signature(function).parameters:
+    for argument, parameter in inspect.signature(function).parameters.items():
         given = [call[argument] for call in calls if call.get(argument) is not None]
         assert given, argument
-        words = get_args(get_type_hints(function)[argument])
+        words = get_args(parameter.annotation)
         if isinstance(words[:1] and words[0], str):
             assert set(words) == set(given)
 
