@@ -60,7 +60,7 @@ tests_option := -DBOXLOSS_TESTS=$$($(has_catch2) && echo ON || echo OFF)
 folders := $(wildcard core backends bindings tests examples benchmarks docs cmake)
 sources = $(shell find CMakeLists.txt pyproject.toml core backends bindings cmake -not -path '*__pycache__*')
 cpp_files = $(shell find $(folders) -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh')
-other_files = $(shell find $(folders) -name '*.py' -o -name '*.cmake') $(wildcard tools/*) .ci/run
+other_files = $(shell find $(folders) -name '*.py' -o -name '*.cmake') $(filter-out %/__pycache__,$(wildcard tools/*)) .ci/run
 
 # Somebody's own Python may have brought another boxloss.
 peers_python := env -u PYTHONPATH .venv-peers/bin/python
