@@ -71,4 +71,7 @@ inline void check_device(const char*, const at::Tensor&, const char*, Word) {}
 inline void check_device(const char*, const at::Tensor&, const char*, Number) {}
 inline void check_device(const char*, const at::Tensor&, const char*, OptionalNumber) {}
 
+/// Of a list of options, in a function with arguments `a`.
+#define BOXLOSS_CHECK_DEVICE(Kind, name, standard) check_device(a.function, a.pred, #name, a.name);
+
 }  // namespace boxloss::torch_binding

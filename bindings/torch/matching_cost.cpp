@@ -126,9 +126,7 @@ CostProblem describe(const CostArgs& a) {
   check_dense(a.function, "pred", a.pred);
   check_device(a.function, a.pred, "target", OptionalTensor(a.target));
   check_device(a.function, a.pred, "offsets", OptionalTensor(a.offsets));
-#define BOXLOSS_CHECK_DEVICE(Kind, name, standard) check_device(a.function, a.pred, #name, a.name);
   BOXLOSS_MATCHING_COST_OPTIONS(BOXLOSS_CHECK_DEVICE)
-#undef BOXLOSS_CHECK_DEVICE
 
   p.pred.dtype = dtype_of(a.function, "pred", a.pred, kFloatingDTypes);
   p.target.dtype = dtype_of(a.function, "target", a.target);

@@ -201,18 +201,14 @@ LossProblem flattened(LossProblem p) {
 /// and all may be null.
 LossProblem with_arrays(LossProblem p, const LossArrays& arrays) {
   const bool is_read = has_slots(p);
-  const auto set = [is_read](const char* name, auto& view, const void* data) {
-    if (is_read || data != nullptr) check_array(name, data, view.data != nullptr, view.dtype);
-    view.data = data;
-  };
-  set("pred", p.pred, arrays.pred);
-  set("target", p.target, arrays.target);
-  set("pred.rows", p.pred.rows, arrays.pred_rows);
-  set("target.rows", p.target.rows, arrays.target_rows);
-  set(p.pairing.data.data == nullptr ? "pairing" : name_of(p.pairing.kind), p.pairing.data,
-      arrays.pairing);
-  set("weight", p.weight, arrays.weight);
-  set("normalizer", p.normalizer, arrays.normalizer);
+  set_array("pred", p.pred, arrays.pred, is_read);
+  set_array("target", p.target, arrays.target, is_read);
+  set_array("pred.rows", p.pred.rows, arrays.pred_rows, is_read);
+  set_array("target.rows", p.target.rows, arrays.target_rows, is_read);
+  set_array(p.pairing.data.data == nullptr ? "pairing" : name_of(p.pairing.kind), p.pairing.data,
+            arrays.pairing, is_read);
+  set_array("weight", p.weight, arrays.weight, is_read);
+  set_array("normalizer", p.normalizer, arrays.normalizer, is_read);
   return p;
 }
 

@@ -12,13 +12,6 @@ void check_aligned(const char* name, const void* data, DType dtype) {
         " does not lie on a multiple of the ", size_of(dtype), " bytes of a ", name_of(dtype));
 }
 
-void check_array(const char* name, const void* data, bool is_given, DType dtype) {
-  check((data != nullptr) == is_given, name,
-        is_given ? " is null, but the plan was made with it"
-                 : " is given, but the plan was made without it");
-  check_aligned(name, data, dtype);
-}
-
 void check_boxes(const char* name, const BoxView& boxes) {
   check_dtype(size_of(boxes.dtype) != 0, name, ".dtype is not one of DType");
   check(boxes.images >= 0 && boxes.slots >= 0, name, " has a negative shape: ", boxes.images,

@@ -28,9 +28,20 @@ void check_dtype(bool ok, const Parts&... parts) {
 /// The largest number of boxes, or of values computed from them, whose size in bytes still fits.
 constexpr std::int64_t kMostBoxes = std::numeric_limits<std::int64_t>::max() / 64;
 
-/// Of an array's pointer; `is_given` is what the plan was made for.
-void check_array(const char* name, const void* data, bool is_given, DType dtype);
 void check_aligned(const char* name, const void* data, DType dtype);
+
+/// Sets a view's pointer, which is checked against the one that the plan was made with. Where
+/// nothing is read it may be null.
+template <class View>
+void set_array(const char* name, View& view, const void* data, bool is_read) {
+  const bool is_given = view.data != nullptr;
+  check((data != nullptr) == is_given || (data == nullptr && !is_read), name,
+        is_given ? " is null, but the plan was made with it"
+                 : " is given, but the plan was made without it");
+  check_aligned(name, data, view.dtype);
+  view.data = data;
+}
+
 void check_boxes(const char* name, const BoxView& boxes);
 void check_floating(const char* name, DType dtype);
 void check_indices(const char* name, DType dtype);

@@ -83,15 +83,11 @@ void check_problem(const Implementation& implementation, const CostProblem& p) {
 /// and all may be null.
 CostProblem with_arrays(CostProblem p, const CostArrays& arrays) {
   const bool is_read = !is_empty(p);
-  const auto set = [is_read](const char* name, auto& view, const void* data) {
-    if (is_read || data != nullptr) check_array(name, data, view.data != nullptr, view.dtype);
-    view.data = data;
-  };
-  set("pred", p.pred, arrays.pred);
-  set("target", p.target, arrays.target);
-  set("offsets", p.offsets, arrays.offsets);
-  set("scores", p.scores, arrays.scores);
-  set("labels", p.labels, arrays.labels);
+  set_array("pred", p.pred, arrays.pred, is_read);
+  set_array("target", p.target, arrays.target, is_read);
+  set_array("offsets", p.offsets, arrays.offsets, is_read);
+  set_array("scores", p.scores, arrays.scores, is_read);
+  set_array("labels", p.labels, arrays.labels, is_read);
   return p;
 }
 
