@@ -4,7 +4,7 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -237,66 +237,34 @@ class NamedLoss(Protocol[P]):
     ) -> Tensor: ...
 
 
-def _with_options_of(
-    model: Callable[Concatenate[Tensor, Tensor, Loss, P], Any],
-) -> Callable[[Callable[..., Tensor]], NamedLoss[P]]:
-    """For type checkers, too, the function's parameters are the model's without the loss."""
-    return showing(OPTIONS)
+def _named(
+    model: Callable[Concatenate[Tensor, Tensor, Loss, P], Tensor], loss: Loss, words: str
+) -> NamedLoss[P]:
+    """The model with its loss chosen; for type checkers, too, its parameters are the others."""
+
+    def function(pred: Tensor, target: Tensor, **options: Any) -> Tensor:
+        return box_loss(pred, target, loss, **options)
+
+    function.__name__ = function.__qualname__ = f"{loss}_loss"
+    function.__doc__ = f"{words}\n\nEverything else is as in `box_loss`."
+    return cast("NamedLoss[P]", showing(OPTIONS)(function))
 
 
-@_with_options_of(box_loss)
-def giou_loss(pred: Tensor, target: Tensor, **options: Any) -> Tensor:
-    """1 - GIoU. Everything else is as in `box_loss`.
+iou_loss = _named(box_loss, "iou", "1 - IoU.")
+giou_loss = _named(
+    box_loss,
+    "giou",
+    """1 - GIoU.
 
-    For a pair with areas A_p and A_t, intersection I, union U = A_p + A_t - I and enclosing box C::
+For a pair with areas A_p and A_t, intersection I, union U = A_p + A_t - I and enclosing box C::
 
-        loss = 1 - (I / (U + eps) - (C - U) / (C + eps))          eps_mode="add", torchvision's
-        loss = 1 - (I / U' - (C' - U') / C')                      eps_mode="clamp", mmdetection's
-               with U' = max(U, eps), C' = max(C, eps)
-    """
-    return box_loss(pred, target, "giou", **options)
-
-
-@_with_options_of(box_loss)
-def iou_loss(pred: Tensor, target: Tensor, **options: Any) -> Tensor:
-    """1 - IoU.
-
-    Everything else is as in `box_loss`.
-    """
-    return box_loss(pred, target, "iou", **options)
-
-
-@_with_options_of(box_loss)
-def diou_loss(pred: Tensor, target: Tensor, **options: Any) -> Tensor:
-    """1 - IoU + ρ² / c²' (Zheng et al., AAAI 2020).
-
-    Everything else is as in `box_loss`.
-    """
-    return box_loss(pred, target, "diou", **options)
-
-
-@_with_options_of(box_loss)
-def ciou_loss(pred: Tensor, target: Tensor, **options: Any) -> Tensor:
-    """DIoU's loss + α v (Zheng et al., AAAI 2020).
-
-    Everything else is as in `box_loss`.
-    """
-    return box_loss(pred, target, "ciou", **options)
-
-
-@_with_options_of(box_loss)
-def eiou_loss(pred: Tensor, target: Tensor, **options: Any) -> Tensor:
-    """DIoU's loss + relative differences of the sides (Zhang et al., 2021).
-
-    Everything else is as in `box_loss`.
-    """
-    return box_loss(pred, target, "eiou", **options)
-
-
-@_with_options_of(box_loss)
-def siou_loss(pred: Tensor, target: Tensor, **options: Any) -> Tensor:
-    """1 - IoU + (distance + shape) / 2 (Gevorgyan, 2022).
-
-    Everything else is as in `box_loss`.
-    """
-    return box_loss(pred, target, "siou", **options)
+    loss = 1 - (I / (U + eps) - (C - U) / (C + eps))          eps_mode="add", torchvision's
+    loss = 1 - (I / U' - (C' - U') / C')                      eps_mode="clamp", mmdetection's
+           with U' = max(U, eps), C' = max(C, eps)""",
+)
+diou_loss = _named(box_loss, "diou", "1 - IoU + ρ² / c²' (Zheng et al., AAAI 2020).")
+ciou_loss = _named(box_loss, "ciou", "DIoU's loss + α v (Zheng et al., AAAI 2020).")
+eiou_loss = _named(
+    box_loss, "eiou", "DIoU's loss + relative differences of the sides (Zhang et al., 2021)."
+)
+siou_loss = _named(box_loss, "siou", "1 - IoU + (distance + shape) / 2 (Gevorgyan, 2022).")
