@@ -1,13 +1,21 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
 
-# find_package(boxloss) and the targets boxloss::boxloss and boxloss::torch for other projects. The
-# Python package is such a prefix, too: its folder holds include and lib beside the modules.
+# find_package(boxloss) and the targets boxloss::boxloss, boxloss::backend and boxloss::torch for other
+# projects. The Python package is such a prefix, too: its folder holds include and lib beside the modules.
 include(CMakePackageConfigHelpers)
 
 set(boxloss_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/boxloss)
-install(TARGETS boxloss EXPORT boxloss-targets)
+# What a backend is made from: it takes the headers of core's other folders, too.
+add_library(boxloss_backend INTERFACE)
+set_target_properties(boxloss_backend PROPERTIES EXPORT_NAME backend)
+target_link_libraries(boxloss_backend INTERFACE boxloss)
+target_include_directories(boxloss_backend INTERFACE
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/boxloss/backend>)
+install(TARGETS boxloss boxloss_backend EXPORT boxloss-targets)
 install(DIRECTORY core/include/boxloss DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY core/dispatch core/dtypes core/kernels core/losses core/math core/pairings
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/boxloss/backend)
 install(EXPORT boxloss-targets NAMESPACE boxloss:: DESTINATION ${boxloss_package_dir})
 configure_package_config_file(cmake/boxloss-config.cmake.in boxloss-config.cmake
   INSTALL_DESTINATION ${boxloss_package_dir})

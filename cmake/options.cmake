@@ -39,10 +39,3 @@ function(boxloss_add_objects target)
   target_compile_definitions(${target} PRIVATE $<$<BOOL:${BUILD_SHARED_LIBS}>:BOXLOSS_SHARED>)
   target_sources(boxloss PRIVATE $<TARGET_OBJECTS:${target}>)
 endfunction()
-
-# A backend with a compiler or options of its own.
-function(boxloss_add_backend name)
-  boxloss_add_objects(boxloss_${name} ${ARGN})
-  string(TOUPPER ${name} word)
-  target_compile_definitions(boxloss PRIVATE BOXLOSS_HAS_${word})
-endfunction()

@@ -1,42 +1,41 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include <boxloss/registry.hpp>
+#include <vector>
+
 #include "cpu/operations.hpp"
 #include "dispatch/with_pairing.hpp"
-#include "src/backends.hpp"
 
-namespace boxloss {
+namespace boxloss::cpu {
 
-Implementation cpu::native() {
-  Implementation self;
-  self.name = "cpu/native";
-  self.priority = 100;
-  self.box_loss.losses = kLosses;
-  self.box_loss.pairings = kPairings;
-  self.box_loss.extras = kExtras;
-  self.box_loss.workspace_bytes = native::workspace_bytes;
-  self.box_loss.forward = native::forward;
-  self.box_loss.backward = native::backward;
-  self.matching_cost.losses = kLosses;
-  self.matching_cost.class_terms = kClassTerms;
-  self.matching_cost.run = native::matching_cost;
-  return self;
+std::vector<Implementation> implementations() {
+  Implementation fast;
+  fast.name = "cpu/native";
+  fast.priority = 100;
+  fast.box_loss.losses = kLosses;
+  fast.box_loss.pairings = kPairings;
+  fast.box_loss.extras = kExtras;
+  fast.box_loss.workspace_bytes = native::workspace_bytes;
+  fast.box_loss.forward = native::forward;
+  fast.box_loss.backward = native::backward;
+  fast.matching_cost.losses = kLosses;
+  fast.matching_cost.class_terms = kClassTerms;
+  fast.matching_cost.run = native::matching_cost;
+
+  Implementation oracle;
+  oracle.name = "cpu/reference";
+  oracle.box_loss.losses = kLosses;
+  oracle.box_loss.pairings = {Pairing::Kind::kDense,   Pairing::Kind::kZeroPadded,
+                              Pairing::Kind::kLengths, Pairing::Kind::kMask,
+                              Pairing::Kind::kOffsets, Pairing::Kind::kIndexed};
+  oracle.box_loss.extras = kExtras;
+  oracle.box_loss.workspace_bytes = [](const LossProblem&) { return std::size_t{0}; };
+  oracle.box_loss.forward = reference::forward;
+  oracle.box_loss.backward = reference::backward;
+  oracle.matching_cost.losses = kLosses;
+  oracle.matching_cost.class_terms = kClassTerms;
+  oracle.matching_cost.run = reference::matching_cost;
+  return {fast, oracle};
 }
 
-Implementation cpu::reference() {
-  Implementation self;
-  self.name = "cpu/reference";
-  self.box_loss.losses = kLosses;
-  self.box_loss.pairings = {Pairing::Kind::kDense,   Pairing::Kind::kZeroPadded,
-                            Pairing::Kind::kLengths, Pairing::Kind::kMask,
-                            Pairing::Kind::kOffsets, Pairing::Kind::kIndexed};
-  self.box_loss.extras = kExtras;
-  self.box_loss.workspace_bytes = [](const LossProblem&) { return std::size_t{0}; };
-  self.box_loss.forward = reference::forward;
-  self.box_loss.backward = reference::backward;
-  self.matching_cost.losses = kLosses;
-  self.matching_cost.class_terms = kClassTerms;
-  self.matching_cost.run = reference::matching_cost;
-  return self;
-}
-
-}  // namespace boxloss
+}  // namespace boxloss::cpu

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <boxloss/device.hpp>
-
 /// The words of CUDA and HIP, side by side. Most differ only by their prefix: BOXLOSS_VENDOR writes
 /// it, BOXLOSS_CALL also checks what a function returns. The rest are below. BOXLOSS_GPU is the
 /// namespace of all that is compiled with them, so that one library can contain both.
@@ -25,7 +23,6 @@ using Error = BOXLOSS_VENDOR(Error_t);
 using Stream = BOXLOSS_VENDOR(Stream_t);
 
 #if defined(BOXLOSS_HIP)
-constexpr Device kDevice = Device::kHip;
 constexpr const char* kName = "hip/native";
 constexpr const char* kArchitecturesOption = "CMAKE_HIP_ARCHITECTURES";
 constexpr Error kErrorNoKernel = hipErrorNoBinaryForGpu;
@@ -33,7 +30,6 @@ constexpr auto kProcessorCount = hipDeviceAttributeMultiprocessorCount;
 constexpr auto kCapabilityMajor = hipDeviceAttributeComputeCapabilityMajor;
 constexpr auto kCapabilityMinor = hipDeviceAttributeComputeCapabilityMinor;
 #else
-constexpr Device kDevice = Device::kCuda;
 constexpr const char* kName = "cuda/native";
 constexpr const char* kArchitecturesOption = "CMAKE_CUDA_ARCHITECTURES";
 constexpr Error kErrorNoKernel = cudaErrorNoKernelImageForDevice;

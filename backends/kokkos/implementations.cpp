@@ -1,26 +1,24 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include <boxloss/backend.hpp>
+#include <vector>
+
 #include "dispatch/with_pairing.hpp"
 #include "kokkos_runtime.hpp"
 #include "operations.hpp"
-#include "src/backends.hpp"
 #include "workspace.hpp"
 
-namespace boxloss {
-namespace {
+namespace boxloss::kokkos {
 
-std::size_t workspace_bytes(const LossProblem&) { return kokkos::kWorkspaceBytes; }
-
-}  // namespace
-
-std::vector<Implementation> kokkos::implementations() {
+/// One for each execution space of this Kokkos.
+std::vector<Implementation> implementations() {
   Implementation host;
   host.name = "cpu/kokkos";
   host.priority = 50;
   host.box_loss.losses = kLosses;
   host.box_loss.pairings = kPairings;
   host.box_loss.extras = kExtras;
-  host.box_loss.workspace_bytes = workspace_bytes;
+  host.box_loss.workspace_bytes = [](const LossProblem&) { return kWorkspaceBytes; };
   host.box_loss.forward = forward_on_host;
   host.box_loss.backward = backward_on_host;
   host.matching_cost.losses = kLosses;
@@ -31,10 +29,8 @@ std::vector<Implementation> kokkos::implementations() {
   Implementation device = host;
 #if defined(KOKKOS_ENABLE_CUDA)
   device.name = "cuda/kokkos";
-  device.device = Device::kCuda;
 #else
   device.name = "hip/kokkos";
-  device.device = Device::kHip;
 #endif
   device.box_loss.forward = forward_on_device;
   device.box_loss.backward = backward_on_device;
@@ -44,4 +40,8 @@ std::vector<Implementation> kokkos::implementations() {
   return all;
 }
 
-}  // namespace boxloss
+}  // namespace boxloss::kokkos
+
+#if defined(BOXLOSS_BUILT_ALONE)
+BOXLOSS_BACKEND(boxloss::kokkos::implementations);
+#endif

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "dispatch/with_dtypes.hpp"
-#include "dispatch/with_pairing.hpp"
-#include "dispatch/zero_outputs.hpp"
+#include "with_dtypes.hpp"
+#include "with_pairing.hpp"
+#include "zero_outputs.hpp"
 
 namespace boxloss {
 

@@ -4,7 +4,7 @@
 
 #include <boxloss/matching_cost.hpp>
 
-#include "kernels/matching_cost.hpp"
+#include "../kernels/matching_cost.hpp"
 
 namespace boxloss {
 

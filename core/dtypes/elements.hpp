@@ -5,10 +5,10 @@
 #include <boxloss/view.hpp>
 #include <cstdint>
 
-#include "dtypes/half.hpp"
-#include "math/box.hpp"
-#include "math/host_device.hpp"
-#include "math/optimization_barrier.hpp"
+#include "../math/box.hpp"
+#include "../math/host_device.hpp"
+#include "../math/optimization_barrier.hpp"
+#include "half.hpp"
 
 /// Arrays of every dtype, converted to and from the compute type C in registers.
 namespace boxloss {

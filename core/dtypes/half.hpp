@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "math/bits.hpp"
-#include "math/host_device.hpp"
+#include "../math/bits.hpp"
+#include "../math/host_device.hpp"
 
 /// The two 16-bit floats as storage: converted to and from float in registers, never computed with.
 namespace boxloss {

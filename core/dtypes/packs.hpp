@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "dtypes/elements.hpp"
-#include "math/optimization_barrier.hpp"
+#include "../math/optimization_barrier.hpp"
+#include "elements.hpp"
 
 /// Loads and stores of boxes, as wide as their alignment allows.
 namespace boxloss {

@@ -4,10 +4,10 @@
 
 #include <type_traits>
 
-#include "kernels/pair_args.hpp"
-#include "math/optimization_barrier.hpp"
-#include "pairings/grid.hpp"
-#include "pairings/offsets.hpp"
+#include "../math/optimization_barrier.hpp"
+#include "../pairings/grid.hpp"
+#include "../pairings/offsets.hpp"
+#include "pair_args.hpp"
 
 /// Contiguous boxes of one image, in groups of neighbours that one thread takes at a time.
 /// Backends' loops call this for pairings that do not depend on the image.

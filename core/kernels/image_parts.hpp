@@ -4,10 +4,10 @@
 
 #include <type_traits>
 
-#include "kernels/pair_args.hpp"
-#include "math/optimization_barrier.hpp"
-#include "pairings/grid.hpp"
-#include "pairings/offsets.hpp"
+#include "../math/optimization_barrier.hpp"
+#include "../pairings/grid.hpp"
+#include "../pairings/offsets.hpp"
+#include "pair_args.hpp"
 
 /// Boxes of any strides in images, divided into parts that a few threads take together. Backends'
 /// loops call this for pairings that depend on the image, and for boxes that are not contiguous.

@@ -4,8 +4,8 @@
 
 #include <type_traits>
 
-#include "kernels/pair_args.hpp"
-#include "pairings/indexed.hpp"
+#include "../pairings/indexed.hpp"
+#include "pair_args.hpp"
 
 /// Pairs by index: what each backend's loop calls for one pair, and how gradients add up in rows
 /// that several pairs share.

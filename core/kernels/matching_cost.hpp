@@ -5,13 +5,13 @@
 #include <boxloss/matching_cost.hpp>
 #include <cstdint>
 
-#include "dtypes/elements.hpp"
-#include "losses/class_cost.hpp"
-#include "losses/cost_entry.hpp"
-#include "losses/formulas.hpp"
-#include "losses/l1.hpp"
-#include "math/optimization_barrier.hpp"
-#include "pairings/offsets.hpp"
+#include "../dtypes/elements.hpp"
+#include "../losses/class_cost.hpp"
+#include "../losses/cost_entry.hpp"
+#include "../losses/formulas.hpp"
+#include "../losses/l1.hpp"
+#include "../math/optimization_barrier.hpp"
+#include "../pairings/offsets.hpp"
 
 /// Inputs and outputs of a matcher's cost, for every kind of loop. A block is the queries of one
 /// image in one layer, which are compared with that image's columns.

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "losses/derivatives.hpp"
-#include "math/arithmetic.hpp"
-#include "math/box.hpp"
-#include "math/functions.hpp"
+#include "../math/arithmetic.hpp"
+#include "../math/box.hpp"
+#include "../math/functions.hpp"
+#include "derivatives.hpp"
 
 /// CIoU's measure of how the shapes of two boxes differ: v = 4 / pi^2 (theta_t - theta_p)^2 with
 /// theta = atan(w / h), which is +-pi/2 for h = 0, and 0 for a point.

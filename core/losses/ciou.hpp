@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "losses/aspect.hpp"
-#include "losses/distance.hpp"
+#include "aspect.hpp"
+#include "distance.hpp"
 
 namespace boxloss {
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "losses/ciou.hpp"
+#include "ciou.hpp"
 
 namespace boxloss {
 

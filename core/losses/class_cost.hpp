@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "math/arithmetic.hpp"
-#include "math/functions.hpp"
-#include "math/host_device.hpp"
+#include "../math/arithmetic.hpp"
+#include "../math/functions.hpp"
+#include "../math/host_device.hpp"
 
 /// A matcher's cost of a class, given a query's score of it: a logit but for softmax.
 namespace boxloss {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "math/host_device.hpp"
+#include "../math/host_device.hpp"
 
 /// An entry of a matcher's cost, from its three terms. For a term that is left out pass a loss of
 /// 1, or 0 for the others.

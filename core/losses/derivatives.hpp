@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "losses/eps.hpp"
-#include "losses/ties.hpp"
-#include "math/arithmetic.hpp"
-#include "math/box.hpp"
-#include "math/host_device.hpp"
+#include "../math/arithmetic.hpp"
+#include "../math/box.hpp"
+#include "../math/host_device.hpp"
+#include "eps.hpp"
+#include "ties.hpp"
 
 /// A formula's gradient, given by lengths along each axis (sides, distance of the centres). The
 /// conversion to coordinates is the same for all formulas.

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "losses/derivatives.hpp"
-#include "losses/eps.hpp"
-#include "losses/overlap.hpp"
+#include "derivatives.hpp"
+#include "eps.hpp"
+#include "overlap.hpp"
 
 /// Parts of losses that compare the boxes' positions and sizes, relative to the enclosing box.
 namespace boxloss {

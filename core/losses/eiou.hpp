@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "losses/distance.hpp"
+#include "distance.hpp"
 
 namespace boxloss {
 

@@ -5,9 +5,9 @@
 #include <boxloss/loss.hpp>
 #include <limits>
 
-#include "losses/ties.hpp"
-#include "math/arithmetic.hpp"
-#include "math/host_device.hpp"
+#include "../math/arithmetic.hpp"
+#include "../math/host_device.hpp"
+#include "ties.hpp"
 
 /// Eps, which keeps a formula from dividing by zero; a formula's only input besides the two boxes.
 namespace boxloss {

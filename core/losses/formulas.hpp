@@ -4,16 +4,16 @@
 
 #include <boxloss/loss.hpp>
 
-#include "losses/ciou.hpp"
-#include "losses/ciou_gated.hpp"
-#include "losses/diou.hpp"
-#include "losses/eiou.hpp"
-#include "losses/giou.hpp"
-#include "losses/iou.hpp"
-#include "losses/iou_log.hpp"
-#include "losses/iou_squared.hpp"
-#include "losses/siou.hpp"
-#include "math/optimization_barrier.hpp"
+#include "../math/optimization_barrier.hpp"
+#include "ciou.hpp"
+#include "ciou_gated.hpp"
+#include "diou.hpp"
+#include "eiou.hpp"
+#include "giou.hpp"
+#include "iou.hpp"
+#include "iou_log.hpp"
+#include "iou_squared.hpp"
+#include "siou.hpp"
 
 /// A formula is a struct with two functions for one pair of corner boxes: `loss`, and `derivatives`
 /// (see derivatives.hpp), which gives the loss, too.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "losses/overlap.hpp"
+#include "overlap.hpp"
 
 /// Losses of the intersection over union alone, iou = I / U'. Disjoint boxes have no gradient.
 namespace boxloss {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "losses/overlap.hpp"
-#include "math/functions.hpp"
+#include "../math/functions.hpp"
+#include "overlap.hpp"
 
 namespace boxloss {
 

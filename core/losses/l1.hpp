@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "math/arithmetic.hpp"
-#include "math/box.hpp"
-#include "math/host_device.hpp"
+#include "../math/arithmetic.hpp"
+#include "../math/box.hpp"
+#include "../math/host_device.hpp"
 
 /// The sum of |pred - target| over a box's four values in their own format, which DETR-like
 /// detectors add to a loss of the corners.

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "losses/derivatives.hpp"
-#include "losses/eps.hpp"
-#include "math/arithmetic.hpp"
-#include "math/box.hpp"
-#include "math/host_device.hpp"
+#include "../math/arithmetic.hpp"
+#include "../math/box.hpp"
+#include "../math/host_device.hpp"
+#include "derivatives.hpp"
+#include "eps.hpp"
 
 /// Intersection over union, the basis of all formulas.
 namespace boxloss {

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "losses/aspect.hpp"
-#include "losses/distance.hpp"
-#include "math/functions.hpp"
+#include "../math/functions.hpp"
+#include "aspect.hpp"
+#include "distance.hpp"
 
 namespace boxloss {
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "math/host_device.hpp"
+#include "../math/host_device.hpp"
 
 namespace boxloss {
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "math/host_device.hpp"
+#include "host_device.hpp"
 
 /// The functions that formulas are written with, besides + - * and comparisons. They are
 /// branch-free; tests and bindings overload them for their own number types. NaN may be lost in

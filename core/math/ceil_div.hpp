@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "math/host_device.hpp"
+#include "host_device.hpp"
 
 namespace boxloss {
 

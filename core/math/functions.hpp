@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstdint>
 
-#include "math/arithmetic.hpp"
-#include "math/bits.hpp"
-#include "math/host_device.hpp"
+#include "arithmetic.hpp"
+#include "bits.hpp"
+#include "host_device.hpp"
 
 /// Branch-free atan2, exp and log, so that loops over them vectorize (a compiler makes scalar calls
 /// of libm's). Those of float are this library's own, with the same polynomials on every device,

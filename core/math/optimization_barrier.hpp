@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "math/host_device.hpp"
+#include "host_device.hpp"
 
 /// Hides values from a GPU's optimizer, which then cannot move computations with them out of loops.
 namespace boxloss {

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-#include "math/box.hpp"
-#include "math/ceil_div.hpp"
-#include "math/host_device.hpp"
-#include "pairings/indices.hpp"
+#include "../math/box.hpp"
+#include "../math/ceil_div.hpp"
+#include "../math/host_device.hpp"
+#include "indices.hpp"
 
 /// A pairing tells which slots are valid. It is a plain struct that answers, for image b:
 ///   image(b)        which slots may be valid, and where their targets and rows lie

@@ -4,7 +4,7 @@
 
 #include <boxloss/box_loss.hpp>
 
-#include "pairings/indices.hpp"
+#include "indices.hpp"
 
 namespace boxloss {
 

@@ -5,7 +5,7 @@
 #include <boxloss/view.hpp>
 #include <cstdint>
 
-#include "math/host_device.hpp"
+#include "../math/host_device.hpp"
 
 namespace boxloss {
 

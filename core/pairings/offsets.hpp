@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "pairings/grid.hpp"
+#include "grid.hpp"
 
 namespace boxloss {
 

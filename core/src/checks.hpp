@@ -8,7 +8,7 @@
 #include <boxloss/view.hpp>
 #include <limits>
 
-#include "src/message.hpp"
+#include "dispatch/message.hpp"
 
 /// Checks of arguments; `name` is what error messages call them.
 namespace boxloss {

@@ -7,7 +7,7 @@
 #include <boxloss/loss.hpp>
 #include <boxloss/matching_cost.hpp>
 
-#include "src/message.hpp"
+#include "dispatch/message.hpp"
 
 namespace boxloss {
 
@@ -37,15 +37,6 @@ std::size_t size_of(DType dtype) {
     case DType::kI64: return 8;
   }
   return 0;
-}
-
-const char* name_of(Device device) {
-  switch (device) {
-    case Device::kCpu: return "cpu";
-    case Device::kCuda: return "cuda";
-    case Device::kHip: return "hip";
-  }
-  return "unknown";
 }
 
 const char* name_of(Pairing::Kind kind) {

@@ -4,59 +4,115 @@
 #include <array>
 #include <atomic>
 #include <boxloss/error.hpp>
-#include <boxloss/registry.hpp>
 #include <cstddef>
+#include <deque>
+#include <mutex>
 #include <numeric>
 
-#include "src/backends.hpp"
-#include "src/message.hpp"
+#include "built_backends.hpp"
+#include "dispatch/message.hpp"
+#include "src/registry.hpp"
+
+// What each backend that was built defines.
+#define BOXLOSS_DECLARE(backend)                 \
+  namespace boxloss::backend {                   \
+  std::vector<Implementation> implementations(); \
+  }
+BOXLOSS_BUILT_BACKENDS(BOXLOSS_DECLARE)
 
 namespace boxloss {
 namespace {
 
-/// Every name that some build can have, and the BACKEND value that builds it.
+/// Names that other builds of these sources hold, and the BACKEND value that builds them.
 struct KnownName {
   const char* name;
   const char* backend;
 };
 constexpr KnownName kKnownNames[] = {
-    {"cpu/native", "cpu"},    {"cpu/reference", "cpu"},  {"cpu/kokkos", "kokkos"},
-    {"cuda/native", "cuda"},  {"cuda/kokkos", "kokkos"}, {"hip/native", "hip"},
-    {"hip/kokkos", "kokkos"},
+    {"cuda/native", "cuda"},   {"hip/native", "hip"},    {"cpu/kokkos", "kokkos"},
+    {"cuda/kokkos", "kokkos"}, {"hip/kokkos", "kokkos"},
 };
 
-/// All implementations of this build; this is their only list.
-std::vector<Implementation> built() {
-  std::vector<Implementation> all = {cpu::native(), cpu::reference()};
-#if defined(BOXLOSS_HAS_CUDA)
-  all.push_back(cuda::native());
-#endif
-#if defined(BOXLOSS_HAS_HIP)
-  all.push_back(hip::native());
-#endif
-#if defined(BOXLOSS_HAS_KOKKOS)
-  for (const Implementation& implementation : kokkos::implementations()) {
-    all.push_back(implementation);
+/// It never moves, since plans and callers refer to it.
+struct Registered {
+  explicit Registered(const Implementation& added) : name(added.name), implementation(added) {
+    implementation.name = name.c_str();
+    implementation.device = device_named(device_word(name));
   }
-#endif
-  std::stable_sort(all.begin(), all.end(), [](const Implementation& a, const Implementation& b) {
-    return a.device != b.device ? a.device < b.device : a.priority > b.priority;
-  });
-  return all;
-}
+  Registered(const Registered&) = delete;
+  Registered& operator=(const Registered&) = delete;
 
-/// use_implementation's choice for host memory and for GPU memory; null: the best one.
-std::array<std::atomic<const Implementation*>, 2> choices;
+  std::string name;
+  Implementation implementation;
+};
 
-std::atomic<const Implementation*>& choice_for(Device device) {
-  return choices[device == Device::kCpu ? 0 : 1];
-}
+/// One for each device, which calls read without a lock; null where there is none.
+using OfDevices = std::array<std::atomic<const Implementation*>, kMostDevices>;
 
-const Implementation* best_on(Device device) {
-  for (const Implementation& candidate : implementations()) {  // best first
-    if (candidate.device == device) return &candidate;
+class Registry {
+ public:
+  Registry() {
+#define BOXLOSS_ADD(backend) add(backend::implementations());
+    BOXLOSS_BUILT_BACKENDS(BOXLOSS_ADD)
+#undef BOXLOSS_ADD
   }
-  return nullptr;
+
+  void add(const std::vector<Implementation>& added) {
+    const std::lock_guard lock(mutex_);
+    check_names(added);
+    for (const Implementation& each : added) {
+      const Implementation& kept = all_.emplace_back(each).implementation;
+      std::atomic<const Implementation*>& best = of(best_, kept.device);
+      if (best == nullptr || best.load()->priority < kept.priority) best = &kept;
+    }
+  }
+
+  /// Best first within a device.
+  std::vector<const Implementation*> list() const {
+    std::vector<const Implementation*> all;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const Registered& each : all_) all.push_back(&each.implementation);
+    }
+    std::stable_sort(all.begin(), all.end(), [](const auto* a, const auto* b) {
+      return a->device != b->device ? a->device < b->device : a->priority > b->priority;
+    });
+    return all;
+  }
+
+  const Implementation* best(Device device) { return of(best_, device); }
+
+  /// use_implementation's choice; null: the best one. CUDA and HIP share one: both are a GPU's,
+  /// which torch, for one, calls by the same name.
+  std::atomic<const Implementation*>& choice(Device device) {
+    return of(chosen_, device == Device::kHip ? Device::kCuda : device);
+  }
+
+ private:
+  static std::atomic<const Implementation*>& of(OfDevices& all, Device device) {
+    return all[static_cast<std::size_t>(device)];
+  }
+
+  void check_names(const std::vector<Implementation>& added) const {
+    std::vector<std::string_view> names;
+    for (const Registered& each : all_) names.push_back(each.name);
+    for (const Implementation& each : added) {
+      if (std::find(names.begin(), names.end(), each.name) != names.end()) {
+        throw InvalidArgument(message("there is an implementation '", each.name, "' already"));
+      }
+      names.push_back(each.name);
+    }
+  }
+
+  mutable std::mutex mutex_;
+  std::deque<Registered> all_;
+  OfDevices best_ = {}, chosen_ = {};
+};
+
+/// Never destroyed: what runs last in a process may still compute.
+Registry& registry() {
+  static Registry& the_registry = *new Registry;
+  return the_registry;
 }
 
 bool names_device(std::string_view name, const Implementation& candidate) {
@@ -64,8 +120,8 @@ bool names_device(std::string_view name, const Implementation& candidate) {
 }
 
 const Implementation* find(std::string_view name) {
-  for (const Implementation& candidate : implementations()) {
-    if (name == candidate.name || names_device(name, candidate)) return &candidate;
+  for (const Implementation* candidate : implementations()) {  // best first
+    if (name == candidate->name || names_device(name, *candidate)) return candidate;
   }
   return nullptr;
 }
@@ -85,39 +141,34 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-std::string built_names() {
-  std::string names;
-  for (const Implementation& candidate : implementations()) {
-    if (!names.empty()) names += ", ";
-    names += candidate.name;
-  }
-  return names;
-}
-
 [[noreturn]] void throw_not_compiled(std::string_view name) {
-  for (const KnownName& known : kKnownNames) {
-    const std::string_view path = known.name;
-    const bool is_its_device = path.substr(0, path.find('/')) == name;
-    if (path == name || is_its_device) {
-      throw NotCompiled(message("'", name, "' is not compiled into this boxloss; it holds ",
-                                built_names(), ". Build it with -DBACKEND=", known.backend, "."));
-    }
+  std::string held;
+  std::vector<std::string_view> candidates;
+  for (const Implementation* each : implementations()) {
+    held += (held.empty() ? "" : ", ") + std::string(each->name);
+    candidates.push_back(each->name);
   }
-  const KnownName& closest =
-      *std::min_element(std::begin(kKnownNames), std::end(kKnownNames),
-                        [name](const KnownName& a, const KnownName& b) {
-                          return edit_distance(name, a.name) < edit_distance(name, b.name);
-                        });
-  throw NotCompiled(message("there is no implementation '", name, "'; this boxloss holds ",
-                            built_names(), ". Closest name: ", closest.name, "."));
+  for (const KnownName& known : kKnownNames) {
+    if (known.name == name || device_word(known.name) == name) {
+      throw NotCompiled(message("'", name, "' is not compiled into this boxloss; it holds ", held,
+                                ". Build it with -DBACKEND=", known.backend, "."));
+    }
+    candidates.push_back(known.name);
+  }
+  const std::string_view closest = *std::min_element(
+      candidates.begin(), candidates.end(),
+      [name](auto a, auto b) { return edit_distance(name, a) < edit_distance(name, b); });
+  const bool is_path = name.find('/') != std::string_view::npos;
+  throw NotCompiled(message("there is no implementation '", name, "'; this boxloss holds ", held,
+                            is_path ? message(". Closest name: ", closest, ".")
+                                    : ". Other devices' backends are loaded by load_backend."));
 }
 
 }  // namespace
 
-const std::vector<Implementation>& implementations() {
-  static const std::vector<Implementation> all = built();
-  return all;
-}
+void add_to_registry(const std::vector<Implementation>& added) { registry().add(added); }
+
+std::vector<const Implementation*> implementations() { return registry().list(); }
 
 const Implementation& implementation(std::string_view name) {
   const Implementation* found = find(name);
@@ -127,11 +178,11 @@ const Implementation& implementation(std::string_view name) {
 
 const Implementation& implementation_for(std::initializer_list<Device> devices) {
   for (const Device device : devices) {
-    const Implementation* chosen = choice_for(device).load();
+    const Implementation* chosen = registry().choice(device);
     if (chosen != nullptr) return *chosen;
   }
   for (const Device device : devices) {
-    const Implementation* best = best_on(device);
+    const Implementation* best = registry().best(device);
     if (best != nullptr) return *best;
   }
   throw_not_compiled(name_of(*devices.begin()));
@@ -140,7 +191,8 @@ const Implementation& implementation_for(std::initializer_list<Device> devices) 
 std::string use_implementation(std::string_view name) {
   const Implementation& wanted = implementation(name);
   const bool takes_back = names_device(name, wanted);
-  const Implementation* before = choice_for(wanted.device).exchange(takes_back ? nullptr : &wanted);
+  const Implementation* before =
+      registry().choice(wanted.device).exchange(takes_back ? nullptr : &wanted);
   return before != nullptr ? before->name : name_of(wanted.device);
 }
 

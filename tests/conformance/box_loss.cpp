@@ -147,6 +147,15 @@ std::vector<Set<Extra>> wanted_extras(const LossProblem& p) {
   return list;
 }
 
+auto serves(const LossProblem& p, const Set<Extra>& extras) {
+  return [loss = p.loss, pairing = p.pairing.kind, extras](const Implementation& implementation) {
+    const LossFunctions& served = implementation.box_loss;
+    bool is_served = served.losses.contains(loss) && served.pairings.contains(pairing);
+    extras.for_each([&](Extra extra) { is_served = is_served && served.extras.contains(extra); });
+    return is_served;
+  };
+}
+
 }  // namespace
 
 Results run_forward(const Implementation& implementation, const ParallelFor& parallel_for,
@@ -187,7 +196,8 @@ std::vector<Call> BoxLoss::calls(const Case& c, const Host& host, Random& random
     const auto run = [&host, extras](const auto& implementation, const auto& parallel_for) {
       return run_forward(implementation, parallel_for, host, extras);
     };
-    calls[0].ways.push_back({run, calls[0].ways.size() == (l1_is_typical ? 1 : 0)});
+    calls[0].ways.push_back(
+        {run, serves(p, extras), calls[0].ways.size() == (l1_is_typical ? 1 : 0)});
   }
 
   const BackwardBoundsOf bounds_of = backward_bounds(host);
@@ -203,7 +213,9 @@ std::vector<Call> BoxLoss::calls(const Case& c, const Host& host, Random& random
       const auto run = [=, &host](const auto& implementation, const auto& parallel_for) {
         return run_backward(implementation, parallel_for, host, *from, scale, wish);
       };
-      call.ways.push_back({run, is_typical && call.ways.empty()});
+      const bool from_l1 = from->l1 && from->l1->values.count() > 0;  // else it has no pointer
+      const Set<Extra> incoming = from_l1 ? Set<Extra>{Extra::kL1} : Set<Extra>{};
+      call.ways.push_back({run, serves(p, incoming), is_typical && call.ways.empty()});
     }
     calls.push_back(std::move(call));
   };

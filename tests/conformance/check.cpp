@@ -2,12 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check.hpp"
 
+#include <boxloss/error.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <sstream>
 #include <thread>
 #include <utility>
+
+#include "subject.hpp"
 
 namespace boxloss::conformance {
 namespace {
@@ -18,9 +22,25 @@ bool agrees(double got, double expected, double bound) {
   return std::fabs(got - expected) <= bound;
 }
 
-Results run(const Implementation& implementation, const Call& call, const Way& way,
-            const ParallelFor& parallel_for, Report& report) {
-  const Results got = way.run(implementation, parallel_for);
+/// In words that name it?
+bool is_refused(const Implementation& implementation, const Way& way) {
+  try {
+    way.run(implementation, boxloss::parallel_for);
+    return false;
+  } catch (const Unsupported& refusal) {
+    return std::string(refusal.what()).rfind(implementation.name, 0) == 0;
+  }
+}
+
+/// Nothing where it is refused.
+std::optional<Results> run(const Implementation& implementation, const Call& call, const Way& way,
+                           const ParallelFor& parallel_for, Report& report) {
+  if (!way.is_served(implementation)) {
+    report.expect(is_refused(implementation, way), call.name + " is neither served nor refused");
+    report.count_refusal();
+    return {};
+  }
+  Results got = way.run(implementation, parallel_for);
   report.count_run();
   report.expect(got.sentinels_intact, call.name + " wrote outside its outputs and workspace");
   return got;
@@ -83,7 +103,7 @@ void Report::compare(const char* what, const Array& got, const Array& expected,
 void require_ok(const Report& report) {
   INFO(report.text());
   REQUIRE(report.ok());
-  REQUIRE(report.runs() > 0);
+  REQUIRE(report.runs() + report.refusals() > 0);
   REQUIRE(100 * report.undetermined() <= report.compared());
 }
 
@@ -97,6 +117,13 @@ Judge within_bounds(Results expected, Bounds bounds) {
   };
 }
 
+void require_giou(Pairing::Kind pairing) {
+  const LossFunctions& served = subject().box_loss;
+  if (!served.losses.contains(Loss::kGiou) || !served.pairings.contains(pairing)) {
+    SKIP(subject_name() << " does not serve giou with the pairing " << name_of(pairing));
+  }
+}
+
 const Implementation& oracle() { return implementation("cpu/reference"); }
 
 Report check(const Implementation& implementation, const std::vector<Call>& calls) {
@@ -104,7 +131,8 @@ Report check(const Implementation& implementation, const std::vector<Call>& call
   for (const Call& call : calls) {
     const Judge judge = call.judge();
     for (const Way& way : call.ways) {
-      judge(run(implementation, call, way, boxloss::parallel_for, report), report);
+      const auto got = run(implementation, call, way, boxloss::parallel_for, report);
+      if (got) judge(*got, report);
     }
   }
   return report;
@@ -125,10 +153,11 @@ Report check_bits(const Implementation& implementation, const std::vector<Call>&
   for (const Call& call : calls) {
     for (const Way& way : call.ways) {
       if (!way.is_typical) continue;
-      const Results first = run(implementation, call, way, boxloss::parallel_for, report);
+      const auto first = run(implementation, call, way, boxloss::parallel_for, report);
+      if (!first) continue;
       for (const ParallelFor& schedule : kSchedules) {
-        const Results again = run(implementation, call, way, schedule, report);
-        report.expect(same_bits(again, first), call.name + " has other bits the next time");
+        const auto again = run(implementation, call, way, schedule, report);
+        report.expect(same_bits(*again, *first), call.name + " has other bits the next time");
       }
     }
   }

@@ -20,21 +20,23 @@ class Report {
                const std::vector<double>& bounds);
   void expect(bool ok, const std::string& failure);
   void count_run() { ++runs_; }
+  void count_refusal() { ++refusals_; }
 
   bool ok() const { return failed_ == 0; }
   std::int64_t runs() const { return runs_; }
+  std::int64_t refusals() const { return refusals_; }
   std::int64_t compared() const { return compared_; }
   std::int64_t undetermined() const { return undetermined_; }
   /// The first failures, one a line.
   const std::string& text() const { return text_; }
 
  private:
-  std::int64_t runs_ = 0, compared_ = 0, undetermined_ = 0, failed_ = 0;
+  std::int64_t runs_ = 0, refusals_ = 0, compared_ = 0, undetermined_ = 0, failed_ = 0;
   std::string text_;
 };
 
-/// Passes, has run, and has left open no more than one element in a hundred: a bound that excuses
-/// everything proves nothing.
+/// Passes, has run or been refused, and has left open no more than one element in a hundred: a
+/// bound that excuses everything proves nothing.
 void require_ok(const Report& report);
 
 /// Judges what a run has written.
@@ -48,6 +50,8 @@ Judge within_bounds(Results expected, Bounds bounds);
 /// A way to ask for results: which outputs, how aligned.
 struct Way {
   std::function<Results(const Implementation&, const ParallelFor&)> run;
+  /// What an implementation does not say that it serves must be refused.
+  std::function<bool(const Implementation&)> is_served;
   /// As most ask. Tests of other things than values take these ways alone.
   bool is_typical = false;
 };
@@ -58,6 +62,9 @@ struct Call {
   std::vector<Way> ways;
   std::function<Judge()> judge;  ///< what is common to all ways is computed here, once
 };
+
+/// Skips the test, out loud, unless the subject serves GIoU with that pairing.
+void require_giou(Pairing::Kind pairing);
 
 /// The oracle, whose results the others' are compared with.
 const Implementation& oracle();

@@ -33,13 +33,19 @@ std::vector<Call> MatchingCost::calls(const Case&, const Host& host, Random&) {
       return run_cost(implementation, parallel_for, host, alignment);
     };
   };
-  Call call{"cost", {{way(Alignment::kWide), true}}, [&host] {
+  const auto is_served = [loss = host.problem.loss,
+                          term = host.problem.class_term](const Implementation& implementation) {
+    const CostFunctions& served = implementation.matching_cost;
+    return served.losses.contains(loss) && served.class_terms.contains(term);
+  };
+  Call call{"cost", {{way(Alignment::kWide), is_served, true}}, [&host] {
               const Results right =
                   run_cost(oracle(), boxloss::parallel_for, host, Alignment::kWide);
               return within_bounds(right, {cost_bounds(host)});
             }};
   constexpr std::int64_t kLarge = 5000;  // too much work to do twice
-  if (cost_entries(host.problem) < kLarge) call.ways.push_back({way(Alignment::kElement)});
+  if (cost_entries(host.problem) < kLarge)
+    call.ways.push_back({way(Alignment::kElement), is_served});
   return {call};
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <boxloss/device.hpp>
+#include <boxloss/backend.hpp>
 #include <cstddef>
 #include <vector>
 
@@ -11,16 +11,9 @@
 /// All that the conformance tests know about where a device's memory is.
 namespace boxloss::conformance {
 
-struct DeviceMemory {
-  void* (*allocate)(std::size_t bytes);
-  void (*release)(void* data);
-  void (*copy_in)(void* device, const void* host, std::size_t bytes);
-  /// Waits for what the device still has to do.
-  void (*copy_out)(void* host, const void* device, std::size_t bytes);
-};
-
-/// Null where this machine lacks the device.
+/// Null where this machine lacks the device. Any but ours has what `use_memory` was given.
 const DeviceMemory* device_memory(Device device);
+void use_memory(const DeviceMemory* memory);
 
 /// One for each memory_*.cpp; null as above.
 const DeviceMemory* cpu_memory();

@@ -16,9 +16,10 @@ std::string missing_device(const Implementation& implementation) {
   const DeviceMemory* memory = device_memory(implementation.device);
   if (memory == nullptr)
     return std::string("this machine has no ") + name_of(implementation.device);
+  if (implementation.device != Device::kCpu || implementation.box_loss.forward == nullptr)
+    return {};
   LossProblem nothing;
-  nothing.device = implementation.device;
-  nothing.loss = Loss::kGiou;
+  implementation.box_loss.losses.for_each([&](Loss served) { nothing.loss = served; });
   const Output loss(*memory, sizeof(float)), scale(*memory, sizeof(float));
   const std::size_t bytes = loss_workspace_bytes(implementation, nothing);
   const Output workspace(*memory, bytes);
@@ -28,7 +29,6 @@ std::string missing_device(const Implementation& implementation) {
   try {
     loss_forward(implementation, nothing, {loss.data(), scale.data()}, execution);
   } catch (const NoDevice& error) {
-    if (implementation.device != Device::kCpu) throw;  // its memory has just been allocated
     return error.what();
   }
   return {};

@@ -46,6 +46,7 @@ TEMPLATE_LIST_TEST_CASE("random mixes agree with the oracle", "", Operations) {
     compared += report.compared();
     undetermined += report.undetermined();
   }
+  if (compared == 0) SKIP(subject_name() << " serves none of the mixes");
   REQUIRE(100 * undetermined <= compared);
 }
 
@@ -73,6 +74,7 @@ TEMPLATE_LIST_TEST_CASE("a broken implementation is found out", "", Operations) 
     const auto host = TestType::make(c, random);
     // Each function must be found out by itself, in each output that the fault changes.
     for (const Call& call : TestType::calls(c, host, random)) {
+      if (!call.ways[0].is_served(implementation)) continue;
       const std::size_t outputs =
           call.ways[0].run(implementation, boxloss::parallel_for).outputs.size();
       int found = 0;

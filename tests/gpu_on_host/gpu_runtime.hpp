@@ -5,6 +5,7 @@
 #include <boxloss/registry.hpp>
 #include <cstddef>
 #include <cstring>
+#include <vector>
 
 #include "executor.hpp"
 
@@ -23,10 +24,9 @@ using Stream = const StreamState*;
 
 constexpr int kFloatBlocks = 1;
 
-constexpr Device kDevice = Device::kCpu;
 constexpr const char* kName = "gpu_on_host";
 
-Implementation native();
+std::vector<Implementation> implementations();
 
 inline bool is_capturing(Stream stream) { return stream != nullptr && stream->is_capturing; }
 

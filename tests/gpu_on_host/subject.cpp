@@ -19,7 +19,7 @@ constexpr Hardware kHardware[] = {{"gpu_on_host/wave32", 32}, {"gpu_on_host/wave
 }  // namespace
 
 const Implementation& subject() {
-  static Implementation implementation = gpu_on_host::native();
+  static Implementation implementation = gpu_on_host::implementations().front();
   for (const Hardware& hardware : kHardware) {
     if (subject_name() != hardware.name) continue;
     gpu_on_host::set_hardware(hardware.wavefront, Catch::getSeed());

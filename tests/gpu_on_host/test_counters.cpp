@@ -58,7 +58,8 @@ TEST_CASE("without a counter to take, the workspace has one") {
 
   std::vector<double> workspace = make_workspace();
   float loss = 0, scale = 0;
-  native().box_loss.forward(make_problem(1), {&loss, &scale}, execution_on(kDevice1, workspace));
+  implementations().front().box_loss.forward(make_problem(1), {&loss, &scale},
+                                             execution_on(kDevice1, workspace));
   REQUIRE(loss == kLosses[0]);
   // Behind the partial sums, of which one was left, it is back at 0.
   REQUIRE(workspace[0] == kLosses[0]);
@@ -85,7 +86,8 @@ TEST_CASE("many sets of many pairs have no more blocks than the workspace has pl
 
   std::vector<double> workspace = make_workspace();
   std::vector<float> losses(kSets), scales(kSets);
-  native().box_loss.forward(problem, {losses.data(), scales.data()}, execution_on(0, workspace));
+  implementations().front().box_loss.forward(problem, {losses.data(), scales.data()},
+                                             execution_on(0, workspace));
   for (std::size_t set = 0; set < losses.size(); ++set) {
     REQUIRE(losses[set] == kLosses[set % kLosses.size()]);
   }

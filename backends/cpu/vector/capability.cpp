@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cpu/vector/capabilities.hpp"
-#include "src/message.hpp"
+#include "dispatch/message.hpp"
 
 namespace boxloss {
 namespace {

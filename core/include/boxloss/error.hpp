@@ -19,13 +19,13 @@ class BOXLOSS_API InvalidArgument : public Error {
   using Error::Error;
 };
 
-/// A dtype that an argument cannot have.
+/// A dtype that an argument cannot have, or what an implementation does not serve.
 class BOXLOSS_API Unsupported : public Error {
  public:
   using Error::Error;
 };
 
-/// An implementation that is not in this build, or does not exist.
+/// An implementation that is not in this build, was not loaded, or does not exist.
 class BOXLOSS_API NotCompiled : public Error {
  public:
   using Error::Error;

@@ -24,10 +24,11 @@ BOXLOSS_API void parallel_for(std::int64_t tasks, const std::function<void(std::
 /// The resources of one call. Nothing here is kept after the call; on a GPU the memory must stay
 /// valid until the stream has executed the call.
 struct Execution {
-  /// Device ordinal of a GPU implementation; ignored on the CPU.
+  /// Which of several devices of a kind; ignored on the CPU.
   int device_index = 0;
-  /// cudaStream_t or hipStream_t; ignored on the CPU. For the Kokkos implementations it must live
-  /// until Kokkos is finalized, since they keep what they make for it at its first call.
+  /// cudaStream_t, hipStream_t, or what another device's backend takes for a stream; ignored on the
+  /// CPU. For the Kokkos implementations it must live until Kokkos is finalized, since they keep
+  /// what they make for it at its first call.
   void* stream = nullptr;
   /// Scratch memory on the device, 16-byte aligned, at least workspace_bytes(...) long. Its
   /// contents need no initialization; calls that may run at the same time must not share it.

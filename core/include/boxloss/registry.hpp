@@ -12,8 +12,8 @@
 
 namespace boxloss {
 
-/// How an implementation computes the loss, and what of it. Without all functions it does not, and
-/// core refuses what is not in the sets. Functions get problems that core has checked and prepared.
+/// How an implementation computes the loss, and what of it. Without functions it does not, and core
+/// refuses what is not in the sets. Functions get problems that core has checked and prepared.
 struct LossFunctions {
   Set<Loss> losses = {};
   Set<Pairing::Kind> pairings = {};
@@ -32,11 +32,12 @@ struct CostFunctions {
   void (*run)(const CostProblem&, float* cost, const Execution&) = nullptr;
 };
 
-/// One way to compute on one kind of device. Backends fill it by assigning to members; users only
-/// pass it on.
+/// One way to compute on one kind of device. Backends fill it by assigning to members
+/// (backend.hpp); users only pass it on.
 struct Implementation {
   /// A path that begins with the device: "cpu/reference", "cuda/kokkos".
   const char* name = "";
+  /// The registry reads it from the name.
   Device device = Device::kCpu;
   /// Asking for the device gives the implementation with the highest.
   int priority = 0;
@@ -45,19 +46,20 @@ struct Implementation {
   CostFunctions matching_cost = {};
 };
 
-/// All implementations of this build, best first within a device. Never throws.
-BOXLOSS_API const std::vector<Implementation>& implementations();
+/// All implementations, of this build and registered later, best first within a device. They stay
+/// until the process ends.
+BOXLOSS_API std::vector<const Implementation*> implementations();
 
 /// The implementation of that name ("cuda/kokkos"), or the best one of that device ("cuda"). Throws
-/// NotCompiled, whose message names what is built, the build option, and the closest name.
+/// NotCompiled, whose message names what there is, the build option, and the closest name.
 BOXLOSS_API const Implementation& implementation(std::string_view name);
 
 /// The implementation for memory that any of `devices` can address: what use_implementation chose,
 /// else the best one of the first device that has any. Throws NotCompiled.
 BOXLOSS_API const Implementation& implementation_for(std::initializer_list<Device> devices);
 
-/// Chooses, for the whole process, what implementation_for gives on the name's kind of memory (the
-/// host's, or the GPU's). A bare device name undoes the choice. Returns the name that restores the
+/// Chooses, for the whole process, what implementation_for gives on the name's device; CUDA and HIP
+/// share a choice. A bare device name undoes the choice. Returns the name that restores the
 /// previous choice. Throws NotCompiled.
 BOXLOSS_API std::string use_implementation(std::string_view name);
 

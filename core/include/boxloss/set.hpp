@@ -17,6 +17,7 @@ class Set {
   }
 
   constexpr bool contains(Enum member) const { return (bits_ & bit(member)) != 0; }
+  constexpr bool is_empty() const { return bits_ == 0; }
 
   /// Calls visit(member) for each, in the order of their values.
   template <class Visit>

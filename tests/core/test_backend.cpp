@@ -1,0 +1,301 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <boxloss/backend.hpp>
+#include <boxloss/boxloss.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+// The registry is the process', and only grows: each test has names of its own.
+namespace boxloss {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::Message;
+using Catch::Matchers::MessageMatches;
+
+/// Serves GIoU of dense pairs, whose loss it says is `kLoss`.
+constexpr float kLoss = 42;
+
+Implementation implementation_named(const char* name) {
+  Implementation self;
+  self.name = name;
+  self.box_loss.losses = {Loss::kGiou};
+  self.box_loss.pairings = {Pairing::Kind::kDense};
+  self.box_loss.workspace_bytes = [](const LossProblem&) { return std::size_t{0}; };
+  self.box_loss.forward = [](const LossProblem&, const LossOutputs& outputs, const Execution&) {
+    *static_cast<float*>(outputs.loss) = kLoss;
+  };
+  self.box_loss.backward = [](const LossProblem&, const GradOutputs&, const void*,
+                              const LossGradients&, const Execution&) {};
+  return self;
+}
+
+LossProblem problem_on(Device device, const float (&boxes)[4]) {
+  LossProblem problem;
+  problem.device = device;
+  problem.loss = Loss::kGiou;
+  problem.pred = {boxes, DType::kF32};
+  problem.target = {boxes, DType::kF32};
+  problem.pred.slots = problem.target.slots = 1;
+  return problem;
+}
+
+TEST_CASE("a device is a word that keeps its number") {
+  const Device device = device_named("npu");
+  REQUIRE(device == device_named(std::string("npu")));
+  REQUIRE(device != device_named("NPU"));
+  REQUIRE(name_of(device) == std::string("npu"));
+  REQUIRE(device_named("cpu") == Device::kCpu);
+  REQUIRE(device_named("cuda") == Device::kCuda);
+  REQUIRE(device_named("hip") == Device::kHip);
+  constexpr auto kNobodys = static_cast<Device>(kMostDevices - 1);
+  REQUIRE(name_of(kNobodys) == std::string("unknown"));
+  REQUIRE_THROWS_AS(implementation_for({kNobodys}), NotCompiled);
+}
+
+TEST_CASE("a device that is no word is refused") {
+  for (const char* const wrong : {"", "npu/acme", "n p u", "npu:0", "ü"}) {
+    REQUIRE_THROWS_MATCHES(
+        device_named(wrong), InvalidArgument,
+        Message(std::string("'") + wrong +
+                "' names no device; it must be a word of letters, digits and underscores"));
+  }
+}
+
+TEST_CASE("threads that name devices at once agree") {
+  constexpr int kThreads = 8, kWords = 40;
+  std::vector<std::vector<Device>> found(kThreads);
+  std::vector<std::thread> threads;
+  for (std::vector<Device>& mine : found) {
+    threads.emplace_back([&mine] {
+      for (int i = 0; i < kWords; ++i) mine.push_back(device_named("word_" + std::to_string(i)));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::vector<Device>& mine : found) REQUIRE(mine == found[0]);
+  for (int i = 0; i < kWords; ++i) {
+    REQUIRE(name_of(found[0][static_cast<std::size_t>(i)]) == "word_" + std::to_string(i));
+  }
+}
+
+TEST_CASE("an implementation that is registered is found, chosen and called") {
+  {
+    const std::string name = "found/acme";  // copied
+    register_implementation(implementation_named(name.c_str()));
+  }
+  const Device device = device_named("found");
+  const Implementation& acme = implementation("found/acme");
+  REQUIRE(acme.name == std::string("found/acme"));
+  REQUIRE(acme.device == device);
+  REQUIRE(&implementation("found") == &acme);
+  REQUIRE(&implementation_for({device}) == &acme);
+  const auto all = implementations();
+  REQUIRE(std::count(all.begin(), all.end(), &acme) == 1);
+
+  const float boxes[] = {0, 0, 1, 1};
+  float loss = 0, scale = 0;
+  loss_forward(acme, problem_on(device, boxes), {&loss, &scale}, {});
+  REQUIRE(loss == kLoss);
+}
+
+TEST_CASE("what a registered implementation does not serve is refused in words") {
+  register_implementation(implementation_named("silent/acme"));
+  const Implementation& acme = implementation("silent/acme");
+  const float boxes[] = {0, 0, 1, 1};
+  const auto refusal = [&](const auto& change, const char* words) {
+    LossProblem problem = problem_on(acme.device, boxes);
+    change(problem);
+    float loss = 0, scale = 0;
+    REQUIRE_THROWS_MATCHES(loss_forward(acme, problem, {&loss, &scale}, {}), Error,
+                           MessageMatches(ContainsSubstring(words)));
+  };
+  refusal([](LossProblem& p) { p.loss = Loss::kCiou; },
+          "silent/acme does not serve the loss 'ciou', only 'giou'");
+  refusal([](LossProblem& p) { p.pairing.kind = Pairing::Kind::kZeroPadded; }, "zero-padded");
+  refusal([](LossProblem& p) { p.device = Device::kCpu; },
+          "the problem is on cpu, but silent/acme was asked to run it");
+  REQUIRE_THROWS_MATCHES(CostPlan(acme, CostProblem{acme.device}), Unsupported,
+                         Message("silent/acme does not serve matching_cost"));
+}
+
+TEST_CASE("the highest priority is a device's best, whenever it comes") {
+  const Device device = device_named("best");
+  Implementation first = implementation_named("best/first");
+  first.priority = 10;
+  register_implementation(first);
+  const Implementation* const kept = &implementation("best/first");
+  Implementation better = implementation_named("best/better");
+  better.priority = 20;
+  register_implementation(better);
+  register_implementation(implementation_named("best/worse"));
+  REQUIRE(implementation_for({device}).name == std::string("best/better"));
+  REQUIRE(implementation("best").name == std::string("best/better"));
+  REQUIRE(&implementation("best/first") == kept);  // plans refer to it
+
+  const std::string before = use_implementation("best/first");
+  REQUIRE(before == "best");
+  REQUIRE(&implementation_for({device}) == kept);
+  REQUIRE(implementation_for({Device::kCpu}).name == std::string("cpu/native"));
+  use_implementation(before);
+  REQUIRE(implementation_for({device}).name == std::string("best/better"));
+}
+
+TEST_CASE("a device without an implementation is told so") {
+  REQUIRE_THROWS_MATCHES(implementation_for({device_named("nothing")}), NotCompiled,
+                         MessageMatches(ContainsSubstring(
+                             "there is no implementation 'nothing'; this boxloss holds")));
+}
+
+TEST_CASE("a name that is taken is refused, and nothing changes") {
+  const auto before = implementations();
+  REQUIRE_THROWS_MATCHES(register_implementation(implementation_named("cpu/native")),
+                         InvalidArgument,
+                         Message("there is an implementation 'cpu/native' already"));
+  REQUIRE(implementations() == before);
+}
+
+TEST_CASE("a name that is no path is refused") {
+  for (const char* const wrong : {"", "npu", "npu/", "/acme"}) {
+    INFO(wrong);
+    REQUIRE_THROWS_AS(register_implementation(implementation_named(wrong)), InvalidArgument);
+  }
+  REQUIRE_THROWS_AS(register_implementation(implementation_named(nullptr)), InvalidArgument);
+  REQUIRE_THROWS_MATCHES(
+      register_implementation(implementation_named("npu")), InvalidArgument,
+      Message(
+          "its implementation has the name 'npu'; it must be device/variant, as cpu/native is"));
+}
+
+TEST_CASE("an operation that has some of its functions only is refused") {
+  Implementation half = implementation_named("half/half");
+  half.box_loss.backward = nullptr;
+  REQUIRE_THROWS_MATCHES(register_implementation(half), InvalidArgument,
+                         Message("half/half has box_loss.forward, but no box_loss.backward"));
+  half.box_loss = {};
+  half.matching_cost.run = [](const CostProblem&, float*, const Execution&) {};
+  half.matching_cost.losses = {Loss::kGiou};
+  half.matching_cost.class_terms = {ClassTerm::kNone};
+  register_implementation(half);  // all that the operation needs
+}
+
+TEST_CASE("an implementation of no operation is refused") {
+  Implementation nothing;
+  nothing.name = "nothing/acme";
+  REQUIRE_THROWS_MATCHES(register_implementation(nothing), InvalidArgument,
+                         Message("nothing/acme serves no operation"));
+}
+
+TEST_CASE("functions that serve nothing are refused") {
+  const auto refusal = [](const auto& forget, const char* words) {
+    Implementation silent = implementation_named("forgotten/acme");
+    silent.matching_cost.run = [](const CostProblem&, float*, const Execution&) {};
+    silent.matching_cost.losses = kLosses;
+    silent.matching_cost.class_terms = kClassTerms;
+    forget(silent);
+    REQUIRE_THROWS_MATCHES(register_implementation(silent), InvalidArgument,
+                           Message(std::string("forgotten/acme has functions, but ") + words));
+  };
+  refusal([](Implementation& i) { i.box_loss.losses = {}; }, "box_loss.losses is empty");
+  refusal([](Implementation& i) { i.box_loss.pairings = {}; }, "box_loss.pairings is empty");
+  refusal([](Implementation& i) { i.matching_cost.losses = {}; }, "matching_cost.losses is empty");
+  refusal([](Implementation& i) { i.matching_cost.class_terms = {}; },
+          "matching_cost.class_terms is empty");
+}
+
+TEST_CASE("another interface is refused") {
+  REQUIRE_THROWS_MATCHES(register_implementation(implementation_named("old/old"), kBackendAbi - 1),
+                         InvalidArgument,
+                         MessageMatches(ContainsSubstring("it was compiled for interface " +
+                                                          std::to_string(kBackendAbi - 1))));
+}
+
+TEST_CASE("threads that register at once lose nothing") {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([i] {
+      register_implementation(
+          implementation_named(("threads/thread_" + std::to_string(i)).c_str()));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int i = 0; i < 8; ++i) {
+    const std::string name = "threads/thread_" + std::to_string(i);
+    REQUIRE(implementation(name).name == name);
+  }
+}
+
+/// A library of loaded_backend.cpp.
+std::string library(const char* what) {
+  return std::string(BOXLOSS_LIBRARIES) + "/boxloss_" + what + ".so";
+}
+
+TEST_CASE("a backend that is loaded is registered, once") {
+  const std::string path = library("good_backend");
+  REQUIRE(boxloss_load_backend(path.c_str()) == nullptr);
+  REQUIRE(implementation("npu").name == std::string("npu/loaded"));
+  REQUIRE_THROWS_MATCHES(
+      load_backend(path), InvalidArgument,
+      Message("backend " + path + ": there is an implementation 'npu/loaded' already"));
+  REQUIRE(implementation("npu").name == std::string("npu/loaded"));
+}
+
+TEST_CASE("a library that cannot be loaded is told why, and registers nothing") {
+  const auto before = implementations();
+  const auto refusal = [](const std::string& path, const std::string& words) {
+    INFO(path);
+    REQUIRE_THROWS_MATCHES(load_backend(path), InvalidArgument,
+                           MessageMatches(ContainsSubstring("backend " + path + ": " + words)));
+    REQUIRE_THAT(boxloss_load_backend(path.c_str()), ContainsSubstring(words));
+  };
+  refusal("no_such_file.so", "it cannot be loaded: ./no_such_file.so: cannot open");
+  refusal(__FILE__, "it cannot be loaded: ");
+  refusal(library("no_backend"), "it exports no boxloss_backend, which BOXLOSS_BACKEND defines");
+  refusal(library("old_abi"), "it was compiled for interface " + std::to_string(kBackendAbi - 1) +
+                                  " of boxloss' backends; this boxloss has " +
+                                  std::to_string(kBackendAbi));
+  refusal(library("lacks_symbol"), "it cannot be loaded: ");
+  REQUIRE_THAT(boxloss_load_backend(library("lacks_symbol").c_str()),
+               ContainsSubstring("undefined symbol") && ContainsSubstring("defined_nowhere"));
+  refusal(library("throws"), "its list of implementations failed: no driver");
+  refusal(library("empty_list"), "its list of implementations is empty");
+  refusal(library("throws_number"), "its list of implementations failed");
+  refusal(library("taken_name"), "there is an implementation 'cpu/native' already");
+  REQUIRE(implementations() == before);
+}
+
+// Where the number was not raised with the structs, old backends would read them wrongly.
+TEST_CASE("the structs of this interface have the sizes that its number stands for") {
+  static_assert(kBackendAbi == 1, "then write down the sizes below anew");
+  REQUIRE(sizeof(void*) == 8);
+  CHECK(sizeof(Backend) == 24);
+  CHECK(sizeof(Implementation) == 88);
+  CHECK(sizeof(LossProblem) == 256);
+  CHECK(sizeof(LossOutputs) == 32);
+  CHECK(sizeof(GradOutputs) == 48);
+  CHECK(sizeof(LossGradients) == 32);
+  CHECK(sizeof(CostProblem) == 304);
+  CHECK(sizeof(Execution) == 64);
+}
+
+// The last, for it leaves room for no other.
+TEST_CASE("more devices than there is room for are refused, and the others stay") {
+  std::vector<std::string> words;
+  const auto fill = [&] {
+    while (words.size() < kMostDevices) {
+      const std::string word = "device_" + std::to_string(words.size());
+      device_named(word);
+      words.push_back(word);
+    }
+  };
+  REQUIRE_THROWS_MATCHES(fill(), InvalidArgument,
+                         MessageMatches(ContainsSubstring("one too many; a process can name 256")));
+  for (const std::string& word : words) REQUIRE(name_of(device_named(word)) == word);
+}
+
+}  // namespace
+}  // namespace boxloss
