@@ -61,7 +61,7 @@ Dimensions merged_dimensions(at::IntArrayRef leading, const Tensors& tensors) {
 
 std::vector<std::string> implementation_names() {
   std::vector<std::string> names;
-  for (const Implementation& each : implementations()) names.emplace_back(each.name);
+  for (const Implementation* each : implementations()) names.emplace_back(each->name);
   return names;
 }
 
@@ -81,20 +81,25 @@ std::string choose_implementation(std::string_view name) {
 const Implementation& implementation_on(const at::Device& device) {
   if (device.is_cpu()) return implementation_for({Device::kCpu});
   if (device.is_cuda()) return implementation_for({Device::kCuda, Device::kHip});
-  throw NotCompiled("no implementation computes on " + device.str() + "; this boxloss holds " +
-                    c10::Join(", ", implementation_names()) +
-                    ". Losses can be computed there by torch's own operators: "
-                    "use_implementation('aten').");
+  const Device word = device_named(c10::DeviceTypeName(device.type(), /*lower_case=*/true));
+  try {
+    return implementation_for({word});
+  } catch (const NotCompiled&) {
+    throw NotCompiled("no implementation computes on " + device.str() + "; this boxloss holds " +
+                      c10::Join(", ", implementation_names()) +
+                      ". boxloss.load_backend loads another device's. Losses can be computed "
+                      "there by torch's own operators: use_implementation('aten').");
+  }
 }
 
 Execution execution_on(const at::Device& device) {
   Execution execution;
   if (device.is_cpu()) {
     execution.parallel_for = torch_parallel;
-  } else if (device.is_cuda()) {
+  } else {
     const c10::impl::VirtualGuardImpl guard(device.type());
     execution.device_index = device.index();
-    execution.stream = guard.getStream(device).native_handle();
+    execution.stream = guard.getStreamNativeHandle(guard.getStream(device));
   }
   return execution;
 }

@@ -26,12 +26,13 @@ std::string choose_implementation(std::string_view name);
 /// The names of core's implementations.
 std::vector<std::string> implementation_names();
 
-/// Core's device for a torch device. torch's cuda is an NVIDIA GPU, or an AMD one in ROCm builds of
-/// torch. Any other device is an error that lists the supported ones.
+/// The implementation for a torch device. torch's cuda is an NVIDIA GPU, or an AMD one in ROCm
+/// builds of torch; any other device has the word that torch has for it, PrivateUse1 the one that
+/// it was renamed to. One without an implementation is an error that lists those that there are.
 const Implementation& implementation_on(const at::Device& device);
 
-/// An Execution on torch's current stream of the device and, on the CPU, torch's threads, without a
-/// workspace.
+/// An Execution on torch's current stream of the device, which its guard has, or on the CPU torch's
+/// threads; without a workspace.
 Execution execution_on(const at::Device& device);
 
 /// An empty tensor (0) like another, for an output that is not wanted. torch's own way to make it

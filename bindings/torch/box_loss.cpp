@@ -13,7 +13,7 @@
 #include "math/ceil_div.hpp"
 
 /// The operators on real tensors: validate, guard, stream, dispatch. The registry chooses the
-/// backend, so one source serves every key.
+/// backend.
 namespace boxloss::torch_binding {
 namespace {
 
@@ -164,11 +164,10 @@ class Scratch {
 ForwardTensors run_forward(const LossArgs& args, bool keeps_scale, bool extras) {
   if (aten_is_chosen()) return composite_forward(args, extras);
   const LossProblem described = describe(args);
-  const c10::OptionalDeviceGuard guard(args.pred.device());
-  Execution execution = execution_on(args.pred.device());
-
   return with_torch_errors(args.function, [&] {
     const LossCall call = make_call(args, described, {});
+    const c10::OptionalDeviceGuard guard(args.pred.device());
+    Execution execution = execution_on(args.pred.device());
     const LossPlan plan = call.plan();
     const at::TensorOptions options = args.pred.options().dtype(compute_type(args));
     const at::DimVector sets = sizes_of(reduced_shape(args));
@@ -247,15 +246,13 @@ LossGradientTensors backward(const IncomingTensors& grads, const at::Tensor& sca
   const LossProblem described = describe(args);
   check_backward_args(grads, scale, args, described, wanted);
   if (aten_is_chosen()) return composite_backward(grads, args, wanted);
-  const c10::OptionalDeviceGuard guard(args.pred.device());
-  const Execution execution = execution_on(args.pred.device());
-
   const bool adds_up = (wanted[0] && args.pred_index) || (wanted[1] && args.target_index);
   if (adds_up && !args.pred.is_cpu()) {
     at::globalContext().alertNotDeterministic("box_loss backward with indices");
   }
   return with_torch_errors(args.function, [&] {
     const LossCall call = make_call(args, described, grads);
+    const c10::OptionalDeviceGuard guard(args.pred.device());
     const LossPlan plan = call.plan();
     const at::Tensor factors = scale.contiguous();
     const LossGradientTensors results = empty_gradients(args, wanted);
@@ -266,7 +263,7 @@ LossGradientTensors backward(const IncomingTensors& grads, const at::Tensor& sca
     plan.backward(
         arrays_of(call.problem), call.grads, factors.const_data_ptr(),
         {pred.data(), target.data(), weight, pred.keeps_strides(), target.keeps_strides()},
-        execution);
+        execution_on(args.pred.device()));
     pred.finish();
     target.finish();
     return results;
@@ -283,13 +280,7 @@ void register_operators(torch::Library& m) {
 }  // namespace
 }  // namespace boxloss::torch_binding
 
-TORCH_LIBRARY_IMPL(boxloss, CPU, m) { boxloss::torch_binding::register_operators(m); }
-
-// Registered in every build, so that a CPU-only one can name the missing build option. ROCm builds
-// of torch use this key, too, never HIP.
-TORCH_LIBRARY_IMPL(boxloss, CUDA, m) { boxloss::torch_binding::register_operators(m); }
-
-// All other devices of torch: "aten" serves them, or an error names it.
+// Every device of torch: the registry says what serves it, or an error does.
 TORCH_LIBRARY_IMPL(boxloss, CompositeExplicitAutograd, m) {
   boxloss::torch_binding::register_operators(m);
 }

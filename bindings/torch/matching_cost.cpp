@@ -222,17 +222,17 @@ at::Tensor cost(const CostArgs& a) {
               "use_implementation('boxloss') goes back to what this boxloss holds: ",
               c10::Join(", ", implementation_names()));
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  const c10::OptionalDeviceGuard guard(a.pred.device());
-  const Execution execution = execution_on(a.pred.device());
   return with_torch_errors(a.function, [&] {
-    implementation_on(a.pred.device());  // before torch is asked for memory there
+    implementation_on(a.pred.device());  // before torch is asked for its guard and memory there
+    const c10::OptionalDeviceGuard guard(a.pred.device());
     const at::Tensor result = at::empty_symint(cost_shape(a), a.pred.options().dtype(at::kFloat));
     if (result.numel() == 0) {
       check_options(described);
       return result;
     }
     const CostCall call = make_call(a, described);
-    matching_cost(call.implementation, call.problem, result.mutable_data_ptr<float>(), execution);
+    matching_cost(call.implementation, call.problem, result.mutable_data_ptr<float>(),
+                  execution_on(a.pred.device()));
     return result;
   });
 }
@@ -262,17 +262,7 @@ TORCH_LIBRARY_FRAGMENT(boxloss, m) {
   m.def(("pairwise_iou" + boxes + parameters(kIouOptions) + ") -> Tensor").c_str(), tags);
 }
 
-TORCH_LIBRARY_IMPL(boxloss, CPU, m) {
-  using namespace boxloss::torch_binding;
-  register_operators<cost>(m);
-}
-
-TORCH_LIBRARY_IMPL(boxloss, CUDA, m) {
-  using namespace boxloss::torch_binding;
-  register_operators<cost>(m);
-}
-
-// All other devices, for an error that lists the supported ones.
+// Every device of torch: the registry says what serves it, or an error does.
 TORCH_LIBRARY_IMPL(boxloss, CompositeExplicitAutograd, m) {
   using namespace boxloss::torch_binding;
   register_operators<cost>(m);

@@ -38,7 +38,7 @@ def build(project: Path, folder: Path) -> Path:
     return folder
 
 
-def output_of(*command: str | Path) -> str:
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+def output_of(*command: str | Path, environment: dict[str, str] | None = None) -> str:
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout

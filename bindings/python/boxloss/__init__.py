@@ -5,6 +5,7 @@
 from pathlib import Path as _Path
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from ._backends import load_backend as load_backend
 from ._version import __version__ as __version__
 
 cmake_prefix_path = str(_Path(__file__).parent)

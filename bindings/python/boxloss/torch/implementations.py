@@ -11,7 +11,9 @@ import torch
 
 
 def implementations() -> list[str]:
-    """The names of all implementations in this build, best first for each device. Never raises.
+    """The names of all implementations, best first for each device. Never raises.
+
+    They are those of this build, and what boxloss.load_backend has loaded.
 
     The last is "aten", torch's own operators, which is used only if chosen.
     """
@@ -57,8 +59,8 @@ class use_implementation:  # noqa: N801  (used like a function)
     choice at the time when they run.
 
     Raises:
-        RuntimeError: no such implementation in this build; the message lists those that are, and
-            the build option.
+        RuntimeError: no such implementation; the message lists those that there are, and the build
+            option.
     """
 
     def __init__(self, name: str) -> None:
