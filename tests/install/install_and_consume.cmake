@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DBUILD=<build> -DWORK=<temporary folder> -DCONSUMER=<project> -DGENERATOR=<generator>
 #       -DCXX=<compiler> -DCONFIG=<configuration> [-DKokkos_DIR=<its package>]
-#       -P install_and_consume.cmake
-# Installs the built tree into a prefix of its own, then builds and runs a project that finds it
-# there.
+#       [-DLOADER=<program>] -P install_and_consume.cmake
+# Installs the built tree into a prefix of its own, then builds a project that finds it there and
+# runs its tests or, where LOADER is given, has that load the backend that the project is.
 
 file(REMOVE_RECURSE ${WORK})
 execute_process(
@@ -20,8 +20,11 @@ execute_process(
   COMMAND_ERROR_IS_FATAL ANY)
 execute_process(
   COMMAND ${CMAKE_COMMAND} --build ${WORK}/build --config ${CONFIG} COMMAND_ERROR_IS_FATAL ANY)
-execute_process(
-  COMMAND ${CMAKE_CTEST_COMMAND} --test-dir ${WORK}/build -C ${CONFIG} --output-on-failure
-          --no-tests=error
-  COMMAND_ERROR_IS_FATAL ANY)
+if(LOADER)
+  set(test ${LOADER} --load ${WORK}/build/toy_backend.so --implementation toy/example)
+else()
+  set(test ${CMAKE_CTEST_COMMAND} --test-dir ${WORK}/build -C ${CONFIG} --output-on-failure
+           --no-tests=error)
+endif()
+execute_process(COMMAND ${test} COMMAND_ERROR_IS_FATAL ANY)
 file(REMOVE_RECURSE ${WORK})
