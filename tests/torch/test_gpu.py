@@ -205,7 +205,7 @@ def waiting_is_an_error() -> Iterator[None]:
 @OUTPUTS
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_waits_for_nothing(gpu: torch.device, pairing: str, by: tuple[str, ...]) -> None:
-    values = problem(pairing, gpu, weight=torch.float32, normalizer=3)
+    values = problem(pairing, gpu, weight=torch.float32, normalizer=3) | {"loss": "giou"}
     leaves = [values[name].requires_grad_() for name in ("pred", "target", "weight")]
 
     def step() -> None:
