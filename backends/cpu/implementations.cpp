@@ -21,6 +21,8 @@ std::vector<Implementation> implementations() {
   fast.matching_cost.losses = kLosses;
   fast.matching_cost.class_terms = kClassTerms;
   fast.matching_cost.run = native::matching_cost;
+  fast.assign.workspace_bytes = native::workspace_bytes;
+  fast.assign.run = native::assign;
 
   Implementation oracle;
   oracle.name = "cpu/reference";
@@ -35,6 +37,8 @@ std::vector<Implementation> implementations() {
   oracle.matching_cost.losses = kLosses;
   oracle.matching_cost.class_terms = kClassTerms;
   oracle.matching_cost.run = reference::matching_cost;
+  oracle.assign.workspace_bytes = [](const AssignProblem&) { return std::size_t{0}; };
+  oracle.assign.run = reference::assign;
   return {fast, oracle};
 }
 

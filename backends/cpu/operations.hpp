@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <boxloss/assign.hpp>
 #include <boxloss/box_loss.hpp>
 #include <boxloss/matching_cost.hpp>
 
@@ -14,6 +15,8 @@ void forward(const LossProblem&, const LossOutputs&, const Execution&);
 void backward(const LossProblem&, const GradOutputs&, const void* scale, const LossGradients&,
               const Execution&);
 void matching_cost(const CostProblem&, float* cost, const Execution&);
+std::size_t workspace_bytes(const AssignProblem&);
+void assign(const AssignProblem&, const AssignOutputs&, const Execution&);
 }  // namespace native
 
 namespace reference {
@@ -21,6 +24,7 @@ void forward(const LossProblem&, const LossOutputs&, const Execution&);
 void backward(const LossProblem&, const GradOutputs&, const void* scale, const LossGradients&,
               const Execution&);
 void matching_cost(const CostProblem&, float* cost, const Execution&);
+void assign(const AssignProblem&, const AssignOutputs&, const Execution&);
 }  // namespace reference
 
 }  // namespace boxloss

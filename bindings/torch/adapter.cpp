@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapter.hpp"
 
+#include <ATen/ops/empty.h>
 #include <c10/core/TensorOptions.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/stable/c/shim.h>
@@ -102,6 +103,17 @@ Execution execution_on(const at::Device& device) {
     execution.stream = guard.getStreamNativeHandle(guard.getStream(device));
   }
   return execution;
+}
+
+Scratch::Scratch(std::size_t bytes, const at::Tensor& like) {
+  if (bytes == 0) return;
+  if (like.is_cpu()) {
+    host_.reset(new std::byte[bytes]);
+    data_ = host_.get();
+  } else {
+    device_ = at::empty({static_cast<std::int64_t>(bytes)}, like.options().dtype(at::kByte));
+    data_ = static_cast<std::byte*>(device_.mutable_data_ptr());
+  }
 }
 
 at::Tensor no_elements(const at::Tensor& like, at::ScalarType type) {

@@ -9,6 +9,8 @@
 #include <boxloss/error.hpp>
 #include <boxloss/execution.hpp>
 #include <boxloss/registry.hpp>
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +36,20 @@ const Implementation& implementation_on(const at::Device& device);
 /// An Execution on torch's current stream of the device, which its guard has, or on the CPU torch's
 /// threads; without a workspace.
 Execution execution_on(const at::Device& device);
+
+/// Memory for the time of a call, 16-byte aligned. On the host that is over when the call returns,
+/// so that plain memory serves.
+class Scratch {
+ public:
+  Scratch(std::size_t bytes, const at::Tensor& like);
+
+  std::byte* data() const { return data_; }
+
+ private:
+  std::unique_ptr<std::byte[]> host_;
+  at::Tensor device_;
+  std::byte* data_ = nullptr;
+};
 
 /// An empty tensor (0) like another, for an output that is not wanted. torch's own way to make it
 /// takes longer than all our checks of a call.

@@ -6,7 +6,6 @@
 #include <torch/library.h>
 
 #include <cstddef>
-#include <memory>
 
 #include "adapter.hpp"
 #include "box_loss_args.hpp"
@@ -136,29 +135,6 @@ at::DimVector sizes_of(const std::vector<c10::SymInt>& shape) {
   for (const c10::SymInt& size : shape) sizes.push_back(size.expect_int());
   return sizes;
 }
-
-/// Memory for the time of a call, 16-byte aligned. On the host that is over when the call returns,
-/// so that plain memory serves.
-class Scratch {
- public:
-  Scratch(std::size_t bytes, const at::Tensor& like) {
-    if (bytes == 0) return;
-    if (like.is_cpu()) {
-      host_.reset(new std::byte[bytes]);
-      data_ = host_.get();
-    } else {
-      device_ = at::empty({static_cast<std::int64_t>(bytes)}, like.options().dtype(at::kByte));
-      data_ = static_cast<std::byte*>(device_.mutable_data_ptr());
-    }
-  }
-
-  std::byte* data() const { return data_; }
-
- private:
-  std::unique_ptr<std::byte[]> host_;
-  at::Tensor device_;
-  std::byte* data_ = nullptr;
-};
 
 /// `scale` is undefined if it is not kept; l1 and iou are without extras.
 ForwardTensors run_forward(const LossArgs& args, bool keeps_scale, bool extras) {

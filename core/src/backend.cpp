@@ -53,9 +53,13 @@ void check_implementation(const Implementation& added) {
   check_set(added.name, "box_loss.losses", box_loss.forward != nullptr, box_loss.losses);
   check_set(added.name, "box_loss.pairings", box_loss.forward != nullptr, box_loss.pairings);
   const CostFunctions& cost = added.matching_cost;
-  check(box_loss.forward != nullptr || cost.run != nullptr, added.name, " serves no operation");
   check_set(added.name, "matching_cost.losses", cost.run != nullptr, cost.losses);
   check_set(added.name, "matching_cost.class_terms", cost.run != nullptr, cost.class_terms);
+  const AssignFunctions& assign = added.assign;
+  check_operation(added.name, {{"assign.workspace_bytes", assign.workspace_bytes != nullptr},
+                               {"assign.run", assign.run != nullptr}});
+  check(box_loss.forward != nullptr || cost.run != nullptr || assign.run != nullptr, added.name,
+        " serves no operation");
 }
 
 void register_all(const std::vector<Implementation>& added) {

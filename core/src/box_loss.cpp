@@ -140,13 +140,6 @@ bool has_no_loss(const LossProblem& p) {
   return (p.reduction == Reduction::kNone ? loss_rows(p) : loss_sets(p)) == 0;
 }
 
-void check_workspace(const Execution& execution, std::size_t needed) {
-  check(execution.workspace_bytes >= needed, "workspace has ", execution.workspace_bytes,
-        " bytes; this problem needs ", needed);
-  check(execution.workspace != nullptr || needed == 0, "workspace is null; this problem needs ",
-        needed, " bytes");
-}
-
 bool is_contiguous(const BoxView& boxes) {
   return boxes.coordinate_stride == 1 && boxes.slot_stride == 4 &&
          (boxes.images == 1 || boxes.image_stride == 4 * boxes.slots);

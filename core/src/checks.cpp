@@ -42,10 +42,15 @@ void check_eps(double eps, DType compute) {
 }
 
 void check_served(const Implementation& implementation, const char* operation, bool has_operation,
-                  Device device, Loss loss, Set<Loss> losses) {
+                  Device device) {
   check_dtype(has_operation, implementation.name, " does not serve ", operation);
   check(implementation.device == device, "the problem is on ", name_of(device), ", but ",
         implementation.name, " was asked to run it");
+}
+
+void check_served(const Implementation& implementation, const char* operation, bool has_operation,
+                  Device device, Loss loss, Set<Loss> losses) {
+  check_served(implementation, operation, has_operation, device);
   // Names are listed only if the check fails.
   if (loss == Loss::kUnset) {
     throw InvalidArgument(message("loss is not set; it must be one of ", names_of(kLosses)));
@@ -54,6 +59,13 @@ void check_served(const Implementation& implementation, const char* operation, b
     throw Unsupported(message(implementation.name, " does not serve the loss '", name_of(loss),
                               "', only ", names_of(losses)));
   }
+}
+
+void check_workspace(const Execution& execution, std::size_t needed) {
+  check(execution.workspace_bytes >= needed, "workspace has ", execution.workspace_bytes,
+        " bytes; this problem needs ", needed);
+  check(execution.workspace != nullptr || needed == 0, "workspace is null; this problem needs ",
+        needed, " bytes");
 }
 
 }  // namespace boxloss

@@ -4,6 +4,7 @@
 
 #include <boxloss/device.hpp>
 #include <boxloss/error.hpp>
+#include <boxloss/execution.hpp>
 #include <boxloss/loss.hpp>
 #include <boxloss/view.hpp>
 #include <limits>
@@ -49,9 +50,14 @@ void check_indices(const char* name, DType dtype);
 /// For a compute type.
 void check_eps(double eps, DType compute);
 
-/// Checks that the implementation has the operation, that the problem is on its device, and that
-/// the loss is among those it serves.
+/// Checks that the implementation has the operation, and that the problem is on its device.
+void check_served(const Implementation& implementation, const char* operation, bool has_operation,
+                  Device device);
+
+/// The same, and that the loss is among those it serves.
 void check_served(const Implementation& implementation, const char* operation, bool has_operation,
                   Device device, Loss loss, Set<Loss> losses);
+
+void check_workspace(const Execution& execution, std::size_t needed);
 
 }  // namespace boxloss

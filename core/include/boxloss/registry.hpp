@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <boxloss/assign.hpp>
 #include <boxloss/box_loss.hpp>
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/set.hpp>
@@ -32,6 +33,13 @@ struct CostFunctions {
   void (*run)(const CostProblem&, float* cost, const Execution&) = nullptr;
 };
 
+/// The same for the assignment.
+struct AssignFunctions {
+  /// It depends on shapes alone.
+  std::size_t (*workspace_bytes)(const AssignProblem&) = nullptr;
+  void (*run)(const AssignProblem&, const AssignOutputs&, const Execution&) = nullptr;
+};
+
 /// One way to compute on one kind of device. Backends fill it by assigning to members
 /// (backend.hpp); users only pass it on.
 struct Implementation {
@@ -44,6 +52,7 @@ struct Implementation {
   /// One member for each operation.
   LossFunctions box_loss = {};
   CostFunctions matching_cost = {};
+  AssignFunctions assign = {};
 };
 
 /// All implementations, of this build and registered later, best first within a device. They stay

@@ -1,0 +1,214 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "cpu/operations.hpp"
+#include "dispatch/assign.hpp"
+
+/// The assignment: a task at a time for each thread, by shortest augmenting paths. The workspace
+/// has a matrix for each task, whose rows are next to each other, and what the paths need.
+namespace boxloss {
+namespace {
+
+template <class Number>
+constexpr Number kUnreached = {};
+template <>
+constexpr double kUnreached<double> = std::numeric_limits<double>::infinity();
+template <>
+constexpr Extended kUnreached<Extended> = {std::numeric_limits<std::int64_t>::max(), 0};
+
+/// In bytes, for each row and each place of a matrix.
+constexpr std::size_t kState = 2 * sizeof(Extended) + 3 * sizeof(int) + 4;
+static_assert(kState % alignof(Extended) == 0);
+
+/// The paths of one task. Each row in turn gets a place, the rows before it moving along the
+/// shortest path to a free one.
+template <class Number, class E>
+class Paths {
+ public:
+  /// `state` has kState bytes for each row and place.
+  Paths(const E* costs, int rows, int places, std::byte* state)
+      : costs_(costs), rows_(rows), places_(places) {
+    const auto take = [&state](auto*& array, int count) {
+      array = reinterpret_cast<std::decay_t<decltype(array)>>(state);
+      state += static_cast<std::size_t>(count) * sizeof(*array);
+    };
+    take(dual_of_row_, rows);
+    take(dual_of_place_, places);
+    take(shortest_, places);
+    take(row_of_place_, places);
+    take(remaining_, places);
+    take(from_row_, places);
+    take(place_of_row_, rows);
+    std::fill_n(dual_of_row_, rows, Number{});
+    std::fill_n(dual_of_place_, places, Number{});
+    std::fill_n(row_of_place_, places, -1);
+    std::fill_n(place_of_row_, rows, -1);
+  }
+
+  void solve() {
+    for (int row = 0; row < rows_; ++row) add(row);
+  }
+  int place_of(int row) const { return place_of_row_[row]; }
+
+ private:
+  void add(int row) {
+    int left = places_;
+    const Number length = search(row, left);
+    update(row, left, length);
+    // Along the path, back from its end, which was visited last.
+    int place = remaining_[left];
+    for (int from = -1; from != row;) {
+      from = from_row_[place];
+      row_of_place_[place] = from;
+      std::swap(place_of_row_[from], place);
+    }
+  }
+
+  /// Visits places from the nearest on, until one is free; gives its distance. Behind the `left`
+  /// remaining places are those that were visited.
+  Number search(int row, int& left) {
+    // In this order, and with the last free one of equally near places, as SciPy.
+    for (int k = 0; k < places_; ++k) remaining_[k] = places_ - 1 - k;
+    std::fill_n(shortest_, places_, kUnreached<Number>);
+    Number length{};
+    while (true) {
+      const int nearest = relax(row, left, length);
+      const int place = remaining_[nearest];
+      length = shortest_[place];
+      if (length == kUnreached<Number>) from_row_[place] = row;  // sums have overflowed
+      std::swap(remaining_[nearest], remaining_[--left]);
+      if (row_of_place_[place] < 0) return length;
+      row = row_of_place_[place];
+    }
+  }
+
+  /// Gives the nearest of the remaining places.
+  int relax(int row, int left, Number length) {
+    const E* const costs = costs_ + static_cast<std::ptrdiff_t>(row) * places_;
+    const Number dual = dual_of_row_[row];
+    Number lowest = kUnreached<Number>;
+    int nearest = -1;
+    for (int k = 0; k < left; ++k) {
+      const int place = remaining_[k];
+      const Number distance =
+          length + number_of<Number>(costs[place]) - dual - dual_of_place_[place];
+      if (distance < shortest_[place]) {
+        shortest_[place] = distance;
+        from_row_[place] = row;
+      }
+      const Number known = shortest_[place];
+      if (known < lowest || (known == lowest && row_of_place_[place] < 0)) {
+        lowest = known;
+        nearest = k;
+      }
+    }
+    return nearest;
+  }
+
+  /// What was visited changes its duals by how much nearer than the end it was.
+  void update(int row, int left, Number length) {
+    dual_of_row_[row] = dual_of_row_[row] + length;
+    for (int k = left; k < places_; ++k) {
+      const int place = remaining_[k];
+      const Number nearer = length - shortest_[place];
+      const int its_row = row_of_place_[place];
+      if (its_row >= 0) dual_of_row_[its_row] = dual_of_row_[its_row] + nearer;
+      dual_of_place_[place] = dual_of_place_[place] - nearer;
+    }
+  }
+
+  const E* costs_;
+  int rows_, places_;
+  Number *dual_of_row_, *dual_of_place_, *shortest_;
+  int *place_of_row_, *row_of_place_, *remaining_, *from_row_;
+};
+
+/// Copies a task's costs; gives whether all are finite.
+template <class E>
+bool copy_costs(const AssignArgs<E>& a, const AssignTask& task, E* costs) {
+  const std::ptrdiff_t by_query = task.is_wide() ? task.columns : 1;
+  const std::ptrdiff_t by_column = task.is_wide() ? 1 : task.queries;
+  E sum = 0;  // stays 0 where all are
+  for (int query = 0; query < task.queries; ++query) {
+    for (int column = 0; column < task.columns; ++column) {
+      const E cost = cost_at(a, task, query, column);
+      costs[query * by_query + column * by_column] = cost;
+      sum += cost * E(0);
+    }
+  }
+  return sum == 0;
+}
+
+template <class Number, class E>
+void assign(const AssignArgs<E>& a, const AssignTask& task, const E* costs, std::byte* state) {
+  Paths<Number, E> paths(costs, task.rows(), task.places(), state);
+  paths.solve();
+  for (int row = 0; row < task.rows(); ++row) {
+    const int place = paths.place_of(row);
+    if (task.is_wide()) {
+      set_pair(a, task, row, place);
+    } else {
+      set_pair(a, task, place, row);
+    }
+  }
+}
+
+/// Of the tasks of a layer and group, whose images have a part each: how many costs, and how many
+/// rows and places.
+struct WorkspaceSize {
+  std::int64_t costs, states;
+};
+
+WorkspaceSize workspace_size(std::int64_t images, std::int64_t of_group, std::int64_t columns) {
+  return {of_group * columns, columns + images * of_group};
+}
+
+template <class E>
+void run(const AssignArgs<E>& a, void* workspace, const Execution& execution) {
+  const bool are_right = are_offsets(a);
+  const WorkspaceSize size = workspace_size(a.images, a.queries / a.groups, a.columns);
+  auto* const states = static_cast<std::byte*>(workspace);
+  auto* const costs = reinterpret_cast<E*>(
+      states + static_cast<std::size_t>(a.layers * a.groups * size.states) * kState);
+  execution.parallel_for(a.tasks(), [&](std::int64_t i) {
+    const AssignTask task = task_of(a, i, are_right);
+    for (std::int64_t t = task.columns_begin; t < task.columns_end; ++t) set_no_query(a, task, t);
+    for (int q = 0; q < task.queries; ++q) set_no_column(a, task, q);
+    if (task.rows() == 0) return;
+    const std::int64_t block = task.layer * a.groups + task.group;
+    E* const own = costs + block * size.costs + task.first_column * task.queries;
+    std::byte* const state =
+        states + static_cast<std::size_t>(block * size.states + task.first_column +
+                                          task.image * task.queries) *
+                     kState;
+    if (copy_costs(a, task, own)) {
+      assign<double>(a, task, own, state);
+    } else {
+      assign<Extended>(a, task, own, state);
+    }
+  });
+}
+
+}  // namespace
+
+std::size_t native::workspace_bytes(const AssignProblem& p) {
+  const WorkspaceSize size = workspace_size(p.images, p.queries / p.groups, p.columns);
+  const std::size_t of_block = static_cast<std::size_t>(size.states) * kState +
+                               static_cast<std::size_t>(size.costs) * size_of(p.cost.dtype);
+  return static_cast<std::size_t>(p.layers * p.groups) * of_block;
+}
+
+void native::assign(const AssignProblem& p, const AssignOutputs& outputs,
+                    const Execution& execution) {
+  const auto fill = [](void* data, std::size_t bytes) {
+    if (data != nullptr) std::memset(data, 0xff, bytes);
+  };
+  dispatch(p, outputs, fill, [&](auto element) {
+    run(assign_args<decltype(element)>(p, outputs), execution.workspace, execution);
+  });
+}
+
+}  // namespace boxloss

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/assign.hpp>
+
+#include "../kernels/assign.hpp"
+
+namespace boxloss {
+
+template <class E>
+AssignArgs<E> assign_args(const AssignProblem& p, const AssignOutputs& outputs) {
+  const auto output = [&](void* data) { return IndexOutputs{data, p.index == DType::kI64}; };
+  return {{static_cast<const E*>(p.cost.data)},
+          p.cost.layer_stride,
+          p.cost.query_stride,
+          p.cost.column_stride,
+          indices(p.offsets),
+          p.layers,
+          p.images,
+          p.queries,
+          p.columns,
+          p.groups,
+          output(outputs.pred_index),
+          output(outputs.target_index),
+          output(outputs.target_of_query)};
+}
+
+/// Calls launch(E()) for the cost's element type E; or, where there are no pairs, writes -1
+/// everywhere by fill(pointer, bytes), which sets all bits.
+template <class Fill, class Launch>
+void dispatch(const AssignProblem& p, const AssignOutputs& outputs, const Fill& fill,
+              const Launch& launch) {
+  if (p.layers * p.images * p.queries * p.columns == 0) {
+    const std::size_t size = size_of(p.index);
+    const auto pairs = static_cast<std::size_t>(p.layers * p.groups * p.columns);
+    const auto queries = static_cast<std::size_t>(p.layers * p.images * p.queries);
+    fill(outputs.pred_index, size * pairs);
+    fill(outputs.target_index, size * pairs);
+    return fill(outputs.target_of_query, size * queries);
+  }
+  if (p.cost.dtype == DType::kF64) return launch(double());
+  launch(float());
+}
+
+}  // namespace boxloss

@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/device.hpp>
+#include <boxloss/execution.hpp>
+#include <boxloss/view.hpp>
+#include <cstddef>
+
+/// The assignment of least total cost: of each image's queries to its own columns, as many as there
+/// are of the fewer, in each layer and group by itself.
+///
+/// It is SciPy's linear_sum_assignment, index by index and ties included, wherever that has an
+/// answer (D. Crouse, On implementing 2D rectangular assignment algorithms, 2016). Costs that are
+/// not finite are taken last: their number is minimized first, then the sum of the others. What is
+/// left with +inf is no pair; what is left with NaN or -inf is one, so that the loss shows it.
+namespace boxloss {
+
+struct Implementation;
+
+/// Non-owned numbers of shape (layers, queries, columns), float32 or float64. Strides count
+/// elements and may be 0, not negative.
+struct CostView {
+  const void* data = nullptr;
+  DType dtype = DType::kF32;
+  std::int64_t layer_stride = 0, query_stride = 0, column_stride = 1;
+};
+
+/// All inputs. All pointers are on `device`.
+struct AssignProblem {
+  Device device = Device::kCpu;
+  std::int64_t layers = 1, images = 0, queries = 0, columns = 0;
+  /// Of each query of an image with each column, of which only the image's own are read.
+  CostView cost = {};
+  /// (images + 1), int32 or int64: image b owns columns offsets[b] to offsets[b + 1]. Columns of no
+  /// image are in no pair. If one decreases or lies outside [0, columns], no column is.
+  ArrayView offsets = {};
+  /// Groups of consecutive queries, equally many in each, that are assigned separately.
+  std::int64_t groups = 1;
+  /// Of the outputs: kI64 or kI32.
+  DType index = DType::kI64;
+};
+
+/// Each is written whole, or null if it is not wanted; -1 stands for none.
+struct AssignOutputs {
+  /// (layers, groups * columns): of each column in each group its query, as a row of the list
+  /// (layers * images * queries).
+  void* pred_index = nullptr;
+  /// The same for the column: its own number where it has a query.
+  void* target_index = nullptr;
+  /// (layers, images, queries): the column of each query.
+  void* target_of_query = nullptr;
+};
+
+/// Checks all of a problem that needs no sizes, as for a loss.
+BOXLOSS_API void check_options(const AssignProblem& problem);
+
+/// The pointers of a problem's arrays.
+struct AssignArrays {
+  const void* cost = nullptr;
+  const void* offsets = nullptr;
+};
+
+BOXLOSS_API AssignArrays arrays_of(const AssignProblem& problem);
+
+/// A problem that was checked once, as LossPlan.
+class BOXLOSS_API AssignPlan {
+ public:
+  /// Throws InvalidArgument or Unsupported, naming the argument.
+  AssignPlan(const Implementation& implementation, const AssignProblem& problem);
+
+  std::size_t workspace_bytes() const;
+
+  /// Throws as the constructor does, before it reads or writes anything.
+  void run(const AssignArrays& arrays, const AssignOutputs& outputs,
+           const Execution& execution) const;
+
+ private:
+  const Implementation* implementation_;
+  AssignProblem problem_;
+};
+
+/// One run of a plan made for it, and the workspace that it needs.
+BOXLOSS_API std::size_t assign_workspace_bytes(const Implementation& implementation,
+                                               const AssignProblem& problem);
+BOXLOSS_API void assign(const Implementation& implementation, const AssignProblem& problem,
+                        const AssignOutputs& outputs, const Execution& execution);
+
+}  // namespace boxloss

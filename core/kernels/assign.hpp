@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/assign.hpp>
+#include <cstdint>
+#include <type_traits>
+
+#include "../dtypes/elements.hpp"
+#include "../math/ceil_div.hpp"
+#include "../pairings/offsets.hpp"
+
+/// Inputs and outputs of the assignment, for every kind of loop, and the numbers that it computes
+/// with. A task is one group of one image in one layer. Its matrix has the fewer of queries and
+/// columns as rows, and the more as places.
+namespace boxloss {
+
+/// A cost that may be infinite or NaN, and sums of such: their number counts first.
+struct Extended {
+  std::int64_t nonfinite;
+  double finite;
+};
+
+BOXLOSS_HOST_DEVICE Extended operator+(Extended a, Extended b) {
+  return {a.nonfinite + b.nonfinite, a.finite + b.finite};
+}
+BOXLOSS_HOST_DEVICE Extended operator-(Extended a, Extended b) {
+  return {a.nonfinite - b.nonfinite, a.finite - b.finite};
+}
+BOXLOSS_HOST_DEVICE bool operator<(Extended a, Extended b) {
+  return a.nonfinite < b.nonfinite || (a.nonfinite == b.nonfinite && a.finite < b.finite);
+}
+BOXLOSS_HOST_DEVICE bool operator==(Extended a, Extended b) {
+  return a.nonfinite == b.nonfinite && a.finite == b.finite;
+}
+
+BOXLOSS_HOST_DEVICE bool is_finite(double cost) { return cost - cost == 0; }
+
+/// A cost as the number that it is computed with: Number is double where all are finite.
+template <class Number>
+BOXLOSS_HOST_DEVICE Number number_of(double cost) {
+  if constexpr (std::is_same_v<Number, double>) {
+    return cost;
+  } else {
+    return is_finite(cost) ? Extended{0, cost} : Extended{1, 0};
+  }
+}
+
+/// An index as the outputs have it.
+struct IndexOutputs {
+  void* data;
+  bool is_int64;
+
+  BOXLOSS_HOST_DEVICE void set(std::int64_t i, std::int64_t value) const {
+    if (data == nullptr) return;
+    if (is_int64) {
+      static_cast<std::int64_t*>(data)[i] = value;
+    } else {
+      static_cast<std::int32_t*>(data)[i] = static_cast<std::int32_t>(value);
+    }
+  }
+};
+
+/// E is the cost's element type.
+template <class E>
+struct AssignArgs {
+  Elements<E> cost;
+  std::int64_t layer_stride, query_stride, column_stride;
+  Indices offsets;
+  std::int64_t layers, images, queries, columns, groups;
+  IndexOutputs pred_index, target_index, target_of_query;
+
+  BOXLOSS_HOST_DEVICE std::int64_t tasks() const { return layers * images * groups; }
+};
+
+/// Where a task's queries and columns are.
+struct AssignTask {
+  std::int64_t layer, image, group;
+  std::int64_t first_query;                 ///< in the image
+  std::int64_t first_column;                ///< in the list
+  int queries, columns;                     ///< 0 columns where offsets are wrong
+  std::int64_t columns_begin, columns_end;  ///< that the task writes, its own among them
+
+  BOXLOSS_HOST_DEVICE bool is_wide() const { return queries <= columns; }
+  BOXLOSS_HOST_DEVICE int rows() const { return is_wide() ? queries : columns; }
+  BOXLOSS_HOST_DEVICE int places() const { return is_wide() ? columns : queries; }
+};
+
+/// Do they go up, within [0, columns]?
+template <class E>
+BOXLOSS_HOST_DEVICE bool are_offsets(const AssignArgs<E>& a) {
+  bool are_right = a.offsets[0] >= 0 && a.offsets[a.images] <= a.columns;
+  for (std::int64_t b = 0; b < a.images; ++b) {
+    are_right = are_right && a.offsets[b] <= a.offsets[b + 1];
+  }
+  return are_right;
+}
+
+/// Task i of all, whose images are next to each other, for offsets that are right or not.
+template <class E>
+BOXLOSS_HOST_DEVICE AssignTask task_of(const AssignArgs<E>& a, std::int64_t i,
+                                       bool are_offsets_right) {
+  AssignTask task{};
+  const std::int64_t of_group = a.queries / a.groups;
+  task.image = i % a.images;
+  task.group = i / a.images % a.groups;
+  task.layer = i / a.images / a.groups;
+  task.first_query = task.group * of_group;
+  task.queries = static_cast<int>(of_group);
+  if (are_offsets_right) {
+    const RowRange all = Offsets{a.images, a.columns, a.columns, a.offsets}.rows(task.image);
+    task.first_column = a.offsets[task.image];
+    task.columns = static_cast<int>(a.offsets[task.image + 1] - task.first_column);
+    task.columns_begin = all.begin;
+    task.columns_end = all.end;
+  } else if (task.image == 0) {
+    task.columns_end = a.columns;
+  }
+  return task;
+}
+
+/// The cost of a task's query and column.
+template <class E>
+BOXLOSS_HOST_DEVICE E cost_at(const AssignArgs<E>& a, const AssignTask& task, int query,
+                              int column) {
+  const std::int64_t at = task.layer * a.layer_stride +
+                          (task.first_query + query) * a.query_stride +
+                          (task.first_column + column) * a.column_stride;
+  return a.cost.data[at];
+}
+
+/// Writes that a column of the list, which may be another image's or no one's, has no query.
+template <class E>
+BOXLOSS_HOST_DEVICE void set_no_query(const AssignArgs<E>& a, const AssignTask& task,
+                                      std::int64_t column) {
+  const std::int64_t at = (task.layer * a.groups + task.group) * a.columns + column;
+  a.pred_index.set(at, -1);
+  a.target_index.set(at, -1);
+}
+
+template <class E>
+BOXLOSS_HOST_DEVICE std::int64_t row_of_query(const AssignArgs<E>& a, const AssignTask& task,
+                                              int query) {
+  return (task.layer * a.images + task.image) * a.queries + task.first_query + query;
+}
+
+/// Writes that a query has no column.
+template <class E>
+BOXLOSS_HOST_DEVICE void set_no_column(const AssignArgs<E>& a, const AssignTask& task, int query) {
+  a.target_of_query.set(row_of_query(a, task, query), -1);
+}
+
+/// Writes a pair; it is none where its cost is +inf.
+template <class E>
+BOXLOSS_HOST_DEVICE void set_pair(const AssignArgs<E>& a, const AssignTask& task, int query,
+                                  int column) {
+  const E cost = cost_at(a, task, query, column);
+  if (!is_finite(cost) && cost > 0) {
+    set_no_query(a, task, task.first_column + column);
+    return set_no_column(a, task, query);
+  }
+  const std::int64_t in_list = task.first_column + column, row = row_of_query(a, task, query);
+  const std::int64_t at = (task.layer * a.groups + task.group) * a.columns + in_list;
+  a.pred_index.set(at, row);
+  a.target_index.set(at, in_list);
+  a.target_of_query.set(row, in_list);
+}
+
+}  // namespace boxloss

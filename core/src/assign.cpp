@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <boxloss/assign.hpp>
+#include <boxloss/registry.hpp>
+#include <limits>
+
+#include "src/checks.hpp"
+
+namespace boxloss {
+namespace {
+
+/// Whether nothing is read: there are no pairs.
+bool is_empty(const AssignProblem& p) {
+  return p.layers == 0 || p.images == 0 || p.queries == 0 || p.columns == 0;
+}
+
+void check_shape(const AssignProblem& p) {
+  check(p.layers >= 0 && p.images >= 0 && p.queries >= 0 && p.columns >= 0,
+        "a size is negative: ", p.layers, " layers, ", p.images, " images, ", p.queries,
+        " queries, ", p.columns, " columns");
+  check(p.groups >= 1 && p.queries % p.groups == 0, "groups is ", p.groups,
+        "; it must be at least 1, and divide the ", p.queries, " queries");
+  // Rows of the list of queries, and columns of all groups, are numbers of the outputs' dtype; what
+  // one problem has are 32-bit numbers.
+  constexpr std::int64_t kMost32 = std::numeric_limits<std::int32_t>::max();
+  check(p.queries <= kMost32 && p.columns <= kMost32, "cost has ", p.queries, " queries and ",
+        p.columns, " columns; it can have 2^31 - 1 of each");
+  const std::int64_t most = p.index == DType::kI32 ? kMost32 : kMostBoxes;
+  const auto fits = [most](std::int64_t a, std::int64_t b, std::int64_t c) {
+    return a == 0 || b == 0 || c == 0 || (a <= most / b && a * b <= most / c);
+  };
+  check(fits(p.layers, p.images, p.queries) && fits(p.layers, p.groups, p.columns), "there are ",
+        p.layers, " layers of ", p.images, " images of ", p.queries, " queries, and ", p.groups,
+        " groups of ", p.columns, " columns, which is more than ", name_of(p.index), " can count");
+}
+
+void check_cost(const AssignProblem& p) {
+  const CostView& cost = p.cost;
+  check(cost.layer_stride >= 0 && cost.query_stride >= 0 && cost.column_stride >= 0,
+        "cost has a negative stride: ", cost.layer_stride, " by layer, ", cost.query_stride,
+        " by query, ", cost.column_stride, " by column");
+  check(cost.data != nullptr || is_empty(p), "cost.data is null");
+}
+
+AssignProblem with_arrays(AssignProblem p, const AssignArrays& arrays) {
+  const bool is_read = !is_empty(p);
+  set_array("cost", p.cost, arrays.cost, is_read);
+  set_array("offsets", p.offsets, arrays.offsets, is_read);
+  return p;
+}
+
+}  // namespace
+
+void check_options(const AssignProblem& p) {
+  check_dtype(p.cost.dtype == DType::kF32 || p.cost.dtype == DType::kF64, "cost is ",
+              name_of(p.cost.dtype), "; it must be float32 or float64");
+  check_indices("offsets", p.offsets.dtype);
+  check_indices("index", p.index);
+}
+
+AssignArrays arrays_of(const AssignProblem& p) { return {p.cost.data, p.offsets.data}; }
+
+AssignPlan::AssignPlan(const Implementation& implementation, const AssignProblem& problem)
+    : implementation_(&implementation), problem_(problem) {
+  check_served(implementation, "assign", implementation.assign.run != nullptr, problem.device);
+  check_options(problem);
+  check_shape(problem);
+  check_cost(problem);
+  check(problem.offsets.data != nullptr || is_empty(problem),
+        "offsets is null; it must point to (images + 1) integers");
+}
+
+std::size_t AssignPlan::workspace_bytes() const {
+  return is_empty(problem_) ? 0 : implementation_->assign.workspace_bytes(problem_);
+}
+
+void AssignPlan::run(const AssignArrays& arrays, const AssignOutputs& outputs,
+                     const Execution& execution) const {
+  check_aligned("outputs.pred_index", outputs.pred_index, problem_.index);
+  check_aligned("outputs.target_index", outputs.target_index, problem_.index);
+  check_aligned("outputs.target_of_query", outputs.target_of_query, problem_.index);
+  check_workspace(execution, workspace_bytes());
+  implementation_->assign.run(with_arrays(problem_, arrays), outputs, execution);
+}
+
+std::size_t assign_workspace_bytes(const Implementation& implementation,
+                                   const AssignProblem& problem) {
+  return AssignPlan(implementation, problem).workspace_bytes();
+}
+
+void assign(const Implementation& implementation, const AssignProblem& problem,
+            const AssignOutputs& outputs, const Execution& execution) {
+  AssignPlan(implementation, problem).run(arrays_of(problem), outputs, execution);
+}
+
+}  // namespace boxloss
