@@ -119,14 +119,18 @@ BOXLOSS_HOST_DEVICE AssignTask task_of(const AssignArgs<E>& a, std::int64_t i,
   return task;
 }
 
+/// Where a task's costs begin.
+template <class E>
+BOXLOSS_HOST_DEVICE std::int64_t first_cost(const AssignArgs<E>& a, const AssignTask& task) {
+  return task.layer * a.layer_stride + task.first_query * a.query_stride +
+         task.first_column * a.column_stride;
+}
+
 /// The cost of a task's query and column.
 template <class E>
 BOXLOSS_HOST_DEVICE E cost_at(const AssignArgs<E>& a, const AssignTask& task, int query,
                               int column) {
-  const std::int64_t at = task.layer * a.layer_stride +
-                          (task.first_query + query) * a.query_stride +
-                          (task.first_column + column) * a.column_stride;
-  return a.cost.data[at];
+  return a.cost.data[first_cost(a, task) + query * a.query_stride + column * a.column_stride];
 }
 
 /// Writes that a column of the list, which may be another image's or no one's, has no query.

@@ -55,6 +55,7 @@ class Paths {
 
  private:
   void add(int row) {
+    if (takes_free_place(row)) return;
     int left = places_;
     const Number length = search(row, left);
     update(row, left, length);
@@ -65,6 +66,25 @@ class Paths {
       row_of_place_[place] = from;
       std::swap(place_of_row_[from], place);
     }
+  }
+
+  /// The most common path: the nearest place is free. It is search's first step, without a list.
+  bool takes_free_place(int row) {
+    const E* const costs = costs_of(row);
+    Number lowest = kUnreached<Number>;
+    int nearest = -1;
+    for (int place = places_ - 1; place >= 0; --place) {
+      const Number distance = number_of<Number>(costs[place]) - dual_of_place_[place];
+      if (distance < lowest || (distance == lowest && row_of_place_[place] < 0)) {
+        lowest = distance;
+        nearest = place;
+      }
+    }
+    if (nearest < 0 || row_of_place_[nearest] >= 0) return false;
+    dual_of_row_[row] = lowest;
+    row_of_place_[nearest] = row;
+    place_of_row_[row] = nearest;
+    return true;
   }
 
   /// Visits places from the nearest on, until one is free; gives its distance. Behind the `left`
@@ -87,7 +107,7 @@ class Paths {
 
   /// Gives the nearest of the remaining places.
   int relax(int row, int left, Number length) {
-    const E* const costs = costs_ + static_cast<std::ptrdiff_t>(row) * places_;
+    const E* const costs = costs_of(row);
     const Number dual = dual_of_row_[row];
     Number lowest = kUnreached<Number>;
     int nearest = -1;
@@ -120,23 +140,31 @@ class Paths {
     }
   }
 
+  const E* costs_of(int row) const { return costs_ + static_cast<std::ptrdiff_t>(row) * places_; }
+
   const E* costs_;
   int rows_, places_;
   Number *dual_of_row_, *dual_of_place_, *shortest_;
   int *place_of_row_, *row_of_place_, *remaining_, *from_row_;
 };
 
-/// Copies a task's costs; gives whether all are finite.
+/// Copies a task's costs; gives whether all are finite. A few queries at a time, so that what is
+/// read and what is written stays in the cache, whichever of them is a row.
 template <class E>
 bool copy_costs(const AssignArgs<E>& a, const AssignTask& task, E* costs) {
+  constexpr int kQueries = 16;
+  const E* const own = a.cost.data + first_cost(a, task);
   const std::ptrdiff_t by_query = task.is_wide() ? task.columns : 1;
   const std::ptrdiff_t by_column = task.is_wide() ? 1 : task.queries;
   E sum = 0;  // stays 0 where all are
-  for (int query = 0; query < task.queries; ++query) {
+  for (int first = 0; first < task.queries; first += kQueries) {
+    const int end = std::min(first + kQueries, task.queries);
     for (int column = 0; column < task.columns; ++column) {
-      const E cost = cost_at(a, task, query, column);
-      costs[query * by_query + column * by_column] = cost;
-      sum += cost * E(0);
+      for (int query = first; query < end; ++query) {
+        const E cost = own[query * a.query_stride + column * a.column_stride];
+        costs[query * by_query + column * by_column] = cost;
+        sum += cost * E(0);
+      }
     }
   }
   return sum == 0;
