@@ -65,6 +65,10 @@ void matching_cost(const CostProblem& p, float* cost, const Execution& execution
   instrumented([&] { inside->matching_cost.run(p, cost, execution); });
 }
 
+void assign(const AssignProblem& p, const AssignOutputs& outputs, const Execution& execution) {
+  instrumented([&] { inside->assign.run(p, outputs, execution); });
+}
+
 }  // namespace
 
 Implementation counting(const Implementation& inner) {
@@ -76,6 +80,7 @@ Implementation counting(const Implementation& inner) {
   copy.box_loss.forward = forward;
   copy.box_loss.backward = backward;
   copy.matching_cost.run = matching_cost;
+  copy.assign.run = assign;
   return copy;
 }
 

@@ -5,6 +5,7 @@
 #include <catch2/catch_get_random_seed.hpp>
 #include <tuple>
 
+#include "assign.hpp"
 #include "box_loss.hpp"
 #include "matching_cost.hpp"
 #include "subject.hpp"
@@ -14,16 +15,16 @@
 ///   is_served         by an implementation?
 ///   cases             the table, in groups; one of them is kEveryCase
 ///   further_cases     for one loss only: too much work, or indices out of range
-///   wild_cases        indices whose results mean nothing
+///   wild_cases        inputs whose results mean nothing
 ///   cases_for_bits    of several tasks, whose bits are the same every time
-///   case_for          which case of the table finds that fault
+///   case_for          which case of the table finds that fault, if any output can have it
 ///   random_case       a small one of any mix of properties, of which kMixes are run; and
 ///   describe          what it is
 ///   make              the problem of a case; what must not be read is poison
 ///   calls             how it runs on a device, and how the results are judged
 namespace boxloss::conformance {
 
-using Operations = std::tuple<BoxLoss, MatchingCost>;
+using Operations = std::tuple<BoxLoss, MatchingCost, Assign>;
 
 /// The subject. Skips the test, out loud, where it does not serve the operation.
 template <class Operation>

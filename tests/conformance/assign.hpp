@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/assign.hpp>
+#include <string>
+#include <vector>
+
+#include "array.hpp"
+#include "cases.hpp"
+#include "check.hpp"
+#include "instrumented.hpp"
+#include "random.hpp"
+
+namespace boxloss::conformance {
+
+/// What finite costs are like.
+enum class Costs {
+  kReal,        ///< no two alike
+  kIntegers,    ///< small ones: ties abound
+  kTenths,      ///< multiples of 0.1: ties but for the order of float64 additions
+  kEqual,       ///< all the same
+  kDuplicates,  ///< of a few queries, each of them several times
+  kHuge,        ///< of either sign, as large as their sums allow
+  kOverflow,    ///< up to the largest itself, so that sums of float64 are infinite
+};
+
+/// Which costs are not finite.
+enum class Special {
+  kNone,
+  kNanQueries,        ///< all of some queries
+  kForbiddenColumns,  ///< +inf: all of some columns
+  kForbidden,         ///< +inf: two in three
+  kAllForbidden,
+  kMinusInfinity,  ///< a few
+  kMixed,          ///< any of NaN, +inf and -inf: four in ten
+  kAllMixed,
+};
+
+struct AssignShape {
+  std::int64_t layers, images, queries, columns;
+  std::int64_t groups = 1;
+};
+
+/// One line of the table. Its costs lie as boxes do: a layer is an image, a query a slot, and a
+/// column a coordinate.
+struct AssignCase {
+  std::string name;
+  DType cost;
+  Layout layout;
+  DType offsets, index;
+  AssignShape shape;
+  Costs costs;
+  Special special = Special::kNone;
+  std::vector<std::int64_t> cuts = {};  ///< the offsets, if they are not random
+};
+
+/// A problem of an assignment on the host, with the arrays that it points to. Every array ends with
+/// its view's last element.
+struct HostAssign {
+  AssignProblem problem;
+  Array cost, offsets;
+};
+
+/// The assignment: see operations.hpp.
+struct Assign {
+  using Case = AssignCase;
+  using Host = HostAssign;
+  static constexpr const char* kName = "assign";
+  static constexpr int kMixes = 200;
+
+  static bool is_served(const Implementation& implementation);
+  static const std::vector<CaseGroup<Case>>& cases();
+  static std::vector<Case> further_cases();
+  static std::vector<Case> wild_cases();
+  static std::vector<Case> cases_for_bits();
+  static const char* case_for(Fault fault);
+  static Case random_case(Random& random);
+  static std::string describe(const Case& c);
+
+  /// What is in no image's column, or between the columns, is NaN or lower than all costs: whoever
+  /// reads it as a cost takes it.
+  static Host make(const Case& c, Random& random);
+  static std::vector<Call> calls(const Case& c, const Host& host, Random& random);
+};
+
+}  // namespace boxloss::conformance

@@ -1,0 +1,230 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <sstream>
+
+#include "assign.hpp"
+#include "index_arrays.hpp"
+
+namespace boxloss::conformance {
+namespace {
+
+using namespace words;
+
+constexpr Costs real = Costs::kReal, integers = Costs::kIntegers, tenths = Costs::kTenths,
+                equal = Costs::kEqual, duplicates = Costs::kDuplicates, huge = Costs::kHuge,
+                overflow = Costs::kOverflow;
+constexpr Special finite = Special::kNone, nan_queries = Special::kNanQueries,
+                  forbidden_columns = Special::kForbiddenColumns, forbidden = Special::kForbidden,
+                  all_forbidden = Special::kAllForbidden, minus_infinity = Special::kMinusInfinity,
+                  mixed = Special::kMixed, all_mixed = Special::kAllMixed;
+
+// clang-format off
+const std::vector<AssignCase> kCases = {
+    // name, cost, layout, offsets, index, {layers, images, queries, columns, groups}, costs, special, cuts
+    // --- shapes of the matrix: real costs, which have one answer
+    {"tall", f32, packed, i64, i64, {1, 1, 30, 7}, real, finite, {0, 7}},
+    {"wide", f32, packed, i64, i64, {1, 1, 7, 30}, real, finite, {0, 30}},
+    {"square", f32, packed, i64, i64, {1, 1, 17, 17}, real, finite, {0, 17}},
+    {"one entry", f32, packed, i64, i64, {1, 1, 1, 1}, real, finite, {0, 1}},
+    {"one column", f32, packed, i64, i64, {2, 1, 40, 1}, real, finite, {0, 1}},
+    {"one query", f32, packed, i64, i64, {2, 1, 1, 40}, real, finite, {0, 40}},
+    {"more columns than queries in one image", f32, packed, i32, i64, {2, 3, 6, 20}, real, finite, {0, 2, 14, 20}},
+    {"as many columns as queries in one image", f32, packed, i64, i32, {2, 3, 6, 20}, real, finite, {3, 9, 10, 20}},
+    {"tall, one more query", f64, packed, i64, i64, {1, 1, 18, 17}, integers, finite, {0, 17}},
+    {"wide, one more column", f64, packed, i64, i64, {1, 1, 17, 18}, integers, finite, {0, 18}},
+    {"33 columns", f32, packed, i64, i64, {1, 2, 33, 66}, real, finite, {0, 33, 66}},
+    {"65 columns", f32, packed, i64, i64, {1, 2, 70, 129}, integers, finite, {0, 65, 129}},
+    // --- dtypes
+    {"f32 i32 i32", f32, packed, i32, i32, {3, 3, 9, 17}, real},
+    {"f32 i32 i64", f32, packed, i32, i64, {3, 3, 9, 17}, real},
+    {"f32 i64 i32", f32, packed, i64, i32, {3, 3, 9, 17}, real},
+    {"f32 i64 i64", f32, packed, i64, i64, {3, 3, 9, 17}, real},
+    {"f64 i32 i32", f64, packed, i32, i32, {3, 3, 9, 17}, real},
+    {"f64 i32 i64", f64, packed, i32, i64, {3, 3, 9, 17}, real},
+    {"f64 i64 i32", f64, packed, i64, i32, {3, 3, 9, 17}, real},
+    {"f64 i64 i64", f64, packed, i64, i64, {3, 3, 9, 17}, real},
+    // --- layouts
+    {"queries apart", f32, wide, i64, i64, {3, 3, 9, 17}, real},
+    {"queries between layers", f32, gaps, i64, i64, {3, 3, 9, 17}, real},
+    {"odd gaps between layers", f64, odd_gaps, i32, i64, {3, 3, 9, 17}, real},
+    {"shifted", f32, shifted, i64, i32, {3, 3, 9, 17}, real},
+    {"shifted f64", f64, shifted, i64, i32, {3, 3, 9, 17}, real},
+    {"one layer for all", f32, one_image, i64, i64, {3, 3, 9, 17}, real},
+    {"one query for all", f32, one_box, i64, i64, {3, 3, 9, 17}, real},
+    {"layers in queries", f32, transposed, i64, i64, {3, 3, 9, 17}, real},
+    {"column after column", f32, planes, i64, i64, {3, 3, 9, 17}, real},
+    {"column after column of all layers", f64, common_planes, i64, i64, {3, 3, 9, 17}, real},
+    {"columns apart", f32, apart, i32, i64, {3, 3, 9, 17}, real},
+    {"one column for all", f32, one_coordinate, i64, i64, {3, 3, 9, 17}, real},
+    {"column after column, tall", f32, planes, i64, i64, {2, 2, 31, 9, 1}, integers, mixed},
+    // --- layers and groups
+    {"two groups", f32, packed, i64, i64, {1, 3, 8, 17, 2}, real},
+    {"thirteen groups", f32, packed, i64, i64, {2, 2, 39, 5, 13}, real},
+    {"groups of one query", f32, packed, i64, i64, {2, 2, 13, 5, 13}, integers},
+    {"groups in columns", f64, planes, i32, i32, {3, 3, 10, 17, 2}, integers, mixed},
+    {"seven layers", f32, packed, i64, i64, {7, 3, 9, 10}, real},
+    {"seven layers, groups", f32, wide, i32, i64, {7, 3, 26, 14, 13}, integers},
+    // --- ties
+    {"equal, tall", f32, packed, i64, i64, {1, 1, 13, 5}, equal, finite, {0, 5}},
+    {"equal, wide", f32, packed, i64, i64, {1, 1, 5, 13}, equal, finite, {0, 13}},
+    {"equal, square", f64, packed, i64, i64, {1, 1, 9, 9}, equal, finite, {0, 9}},
+    {"integers, tall", f32, packed, i64, i64, {3, 2, 40, 30}, integers},
+    {"integers, wide", f32, packed, i64, i64, {3, 2, 9, 50}, integers},
+    {"integers, square", f32, packed, i64, i64, {3, 2, 25, 50}, integers, finite, {0, 25, 50}},
+    {"tenths, tall", f64, packed, i64, i64, {3, 2, 40, 30}, tenths},
+    {"tenths, wide", f64, packed, i64, i64, {3, 2, 14, 50}, tenths},
+    {"tenths, square", f64, packed, i64, i64, {3, 2, 25, 50}, tenths, finite, {0, 25, 50}},
+    {"tenths, mixed", f64, packed, i64, i64, {3, 2, 25, 50}, tenths, mixed},
+    {"duplicates, tall", f32, packed, i64, i64, {3, 2, 40, 30}, duplicates},
+    {"duplicates, wide", f64, packed, i64, i64, {3, 2, 9, 50}, duplicates},
+    {"duplicates, square", f32, packed, i64, i64, {3, 2, 25, 50}, duplicates, finite, {0, 25, 50}},
+    {"one query for all, tall", f32, one_box, i64, i64, {1, 2, 31, 40}, integers},
+    // --- what is not finite
+    {"NaN queries, tall", f32, packed, i64, i64, {3, 2, 25, 30}, real, nan_queries},
+    {"NaN queries, wide", f32, packed, i64, i64, {3, 2, 9, 50}, real, nan_queries},
+    {"NaN queries, square", f64, packed, i32, i64, {3, 2, 15, 30}, real, nan_queries, {0, 15, 30}},
+    {"NaN queries among ties", f32, packed, i64, i32, {3, 2, 25, 30}, integers, nan_queries},
+    {"forbidden columns, tall", f32, packed, i64, i64, {3, 2, 25, 30}, real, forbidden_columns},
+    {"forbidden columns, wide", f32, packed, i64, i64, {3, 2, 9, 50}, real, forbidden_columns},
+    {"forbidden columns, square", f64, packed, i32, i32, {3, 2, 15, 30}, integers, forbidden_columns, {0, 15, 30}},
+    {"forbidden, tall", f32, packed, i64, i64, {3, 2, 25, 30}, real, forbidden},
+    {"forbidden, wide", f64, packed, i64, i64, {3, 2, 9, 50}, integers, forbidden},
+    {"forbidden, square", f32, packed, i64, i64, {3, 3, 6, 18}, real, forbidden, {0, 6, 12, 18}},
+    {"all forbidden", f32, packed, i64, i64, {3, 2, 9, 17}, real, all_forbidden},
+    {"all forbidden, f64", f64, planes, i32, i32, {3, 2, 9, 17, 3}, real, all_forbidden},
+    {"-inf", f32, packed, i64, i64, {3, 2, 9, 17}, real, minus_infinity},
+    {"-inf among ties", f64, packed, i64, i64, {3, 2, 25, 30}, integers, minus_infinity},
+    {"mixed", f32, packed, i64, i64, {3, 2, 9, 17}, real, mixed},
+    {"mixed among ties", f64, packed, i32, i32, {3, 2, 25, 30}, integers, mixed},
+    {"mixed among equals, groups", f32, packed, i64, i64, {3, 2, 26, 17, 2}, equal, mixed},
+    {"nothing finite", f32, packed, i64, i64, {3, 2, 9, 17}, real, all_mixed},
+    {"nothing finite, f64", f64, packed, i64, i32, {3, 2, 30, 17}, real, all_mixed},
+    // --- sizes of numbers
+    {"huge", f32, packed, i64, i64, {2, 2, 15, 17}, huge},
+    {"huge, f64", f64, packed, i64, i64, {2, 2, 15, 17}, huge},
+    {"huge, mixed", f32, packed, i64, i64, {2, 2, 15, 17}, huge, mixed},
+    {"huge, NaN queries, f64", f64, packed, i64, i64, {2, 2, 15, 17}, huge, nan_queries},
+    // --- nothing to assign
+    {"no columns", f32, packed, i64, i64, {2, 3, 7, 0}, real},
+    {"no queries", f32, packed, i64, i32, {2, 3, 0, 19, 2}, real},
+    {"no images", f32, packed, i32, i64, {2, 0, 6, 19, 3}, real},
+    {"no layers", f32, packed, i32, i64, {0, 3, 6, 19, 3}, real},
+    // --- images without columns, and columns without an image
+    {"empty images", f32, packed, i32, i64, {2, 7, 5, 12}, real, finite, {0, 0, 3, 3, 3, 9, 12, 12}},
+    {"only empty images", f32, packed, i64, i64, {2, 3, 5, 12}, real, finite, {4, 4, 4, 4}},
+    {"only empty images, at the end", f32, packed, i64, i32, {2, 3, 5, 12, 5}, real, finite, {12, 12, 12, 12}},
+    {"columns before the first", f32, packed, i64, i64, {2, 2, 6, 12, 2}, real, finite, {5, 7, 12}},
+    {"columns behind the last", f32, packed, i64, i64, {2, 2, 6, 12, 2}, integers, finite, {0, 4, 7}},
+    {"columns of no image", f64, wide, i32, i32, {2, 2, 5, 40}, integers, finite, {11, 13, 29}},
+    {"columns of no image, mixed", f32, planes, i64, i64, {2, 2, 5, 40}, integers, mixed, {11, 13, 29}},
+    // --- offsets that lead outside or decrease: no column is an image's
+    {"offsets below 0", f32, packed, i64, i64, {2, 3, 8, 20, 2}, real, finite, {-1, 4, 6, 20}},
+    {"offsets beyond the columns", f32, packed, i32, i32, {2, 3, 8, 20, 2}, real, finite, {0, 4, 6, 21}},
+    {"offsets that decrease", f64, packed, i64, i32, {2, 3, 8, 20, 2}, real, finite, {0, 12, 11, 20}},
+    {"offsets that decrease below the first", f32, packed, i32, i64, {2, 3, 8, 20, 2}, real, finite, {5, 12, 13, 4}},
+    {"only the middle leads outside", f32, packed, i64, i64, {2, 3, 8, 20, 2}, real, finite, {0, 21, 21, 20}},
+};
+
+/// Too much work for sanitizers' and emulators' share.
+const std::vector<AssignCase> kLargeCases = {
+    {"many queries, one column", f32, packed, i64, i64, {1, 1, 20011, 1}, real, finite, {0, 1}},
+    {"many queries", f32, packed, i64, i64, {1, 1, 20011, 3}, integers, finite, {0, 3}},
+    {"many columns", f32, packed, i64, i64, {1, 2, 2, 20011}, integers, mixed, {0, 7, 20000}},
+    {"more queries than 16 bits count", f32, planes, i32, i32, {1, 1, 66000, 1}, real, finite, {0, 1}},
+    {"300 queries, 150 columns", f32, packed, i64, i64, {1, 1, 300, 150}, real, finite, {0, 150}},
+    {"300 queries, 150 columns, mixed", f32, packed, i64, i64, {1, 1, 300, 150}, integers, mixed, {0, 150}},
+    {"1000 columns", f32, packed, i64, i64, {1, 1, 60, 1000}, integers, finite, {0, 1000}},
+    {"1000 columns, f64", f64, packed, i64, i64, {1, 1, 60, 1000}, real, minus_infinity, {0, 1000}},
+    {"1000 queries", f64, planes, i64, i64, {1, 1, 1000, 60}, duplicates, finite, {0, 60}},
+    {"150 of each", f64, packed, i64, i64, {1, 1, 150, 150}, integers, finite, {0, 150}},
+    {"150 of each, real", f32, packed, i64, i64, {1, 1, 150, 150}, real, finite, {0, 150}},
+    {"many images", f32, packed, i64, i64, {1, 600, 3, 700}, integers},
+    {"many layers", f32, packed, i32, i32, {600, 1, 2, 3, 2}, real, finite, {0, 2}},
+    {"many groups", f32, packed, i32, i32, {2, 2, 300, 3, 300}, real, finite, {0, 2, 3}},
+};
+// clang-format on
+
+/// Of the table, with three images and twenty columns.
+AssignCase small_case(const char* name, const std::vector<std::int64_t>& offsets) {
+  AssignCase c = case_named(Assign::cases(), name);
+  c.shape = {2, 3, 8, 20, 2};
+  c.cuts = offsets;
+  return c;
+}
+
+}  // namespace
+
+const std::vector<CaseGroup<AssignCase>>& Assign::cases() {
+  static const std::vector<CaseGroup<AssignCase>> groups = {{kEveryCase, kCases}};
+  return groups;
+}
+
+std::vector<AssignCase> Assign::further_cases() {
+  std::vector<AssignCase> list = kLargeCases;
+  for (const IndexLists& lists : {kOffsetsOutOfRange, kWildOffsets32}) {
+    for (const auto& offsets : lists) {
+      list.push_back(small_case("f32 i64 i64", offsets));
+      list.push_back(small_case("f64 i32 i32", offsets));
+    }
+  }
+  for (const auto& offsets : kWildOffsets64) list.push_back(small_case("f32 i64 i32", offsets));
+  // Whose lower halves would be in range.
+  list.push_back(small_case("f32 i64 i64", {kTwo32, kTwo32 + 7, kTwo32 + 11, kTwo32 + 20}));
+  list.push_back(small_case("f32 i64 i64", {0, 7, kTwo32 + 11, kTwo32 + 20}));
+  return list;
+}
+
+std::vector<AssignCase> Assign::wild_cases() {
+  std::vector<AssignCase> list;
+  for (const char* name : {"f64 i32 i32", "f64 i64 i64", "integers, tall", "integers, wide",
+                           "NaN queries, square", "mixed among ties"}) {
+    AssignCase c = case_named(cases(), name);
+    c.cost = f64;
+    c.costs = overflow;
+    list.push_back(c);
+  }
+  return list;
+}
+
+std::vector<AssignCase> Assign::cases_for_bits() {
+  std::vector<AssignCase> list;
+  for (const char* name : {"integers, tall", "mixed among ties", "columns of no image"}) {
+    list.push_back(case_named(cases(), name));
+    list.back().shape = {3, 5, 24, 70, 2};
+    list.back().cuts = {3, 20, 20, 33, 60, 67};
+  }
+  return list;
+}
+
+const char* Assign::case_for(Fault) { return "more columns than queries in one image"; }
+
+AssignCase Assign::random_case(Random& random) {
+  const auto index = [&] { return random.pick(std::vector<DType>{i32, i64}); };
+  AssignCase c;
+  c.cost = random.pick(std::vector<DType>{f32, f64});
+  c.layout = random.pick(std::vector<Layout>{packed, packed, wide, gaps, odd_gaps, shifted,
+                                             one_image, one_box, transposed, planes, common_planes,
+                                             apart, one_coordinate});
+  c.offsets = index();
+  c.index = index();
+  const std::int64_t groups = random.pick(std::vector<std::int64_t>{1, 1, 1, 2, 3, 13});
+  c.shape = {1 + random.below(3), random.below(5), groups * random.below(12), random.below(40),
+             groups};
+  c.costs = random.pick(std::vector<Costs>{real, integers, tenths, equal, duplicates, huge});
+  c.special =
+      random.pick(std::vector<Special>{finite, finite, finite, nan_queries, forbidden_columns,
+                                       forbidden, all_forbidden, minus_infinity, mixed, all_mixed});
+  return c;
+}
+
+std::string Assign::describe(const AssignCase& c) {
+  std::ostringstream text;
+  text << name_of(c.cost) << "/layout " << static_cast<int>(c.layout) << ", offsets "
+       << name_of(c.offsets) << ", index " << name_of(c.index) << ", shape (" << c.shape.layers
+       << ", " << c.shape.images << ", " << c.shape.queries << ", " << c.shape.columns << "; "
+       << c.shape.groups << " groups), costs " << static_cast<int>(c.costs) << ", special "
+       << static_cast<int>(c.special);
+  return text.str();
+}
+
+}  // namespace boxloss::conformance
