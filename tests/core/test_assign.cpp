@@ -1,0 +1,290 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <boxloss/boxloss.hpp>
+#include <catch2/catch_get_random_seed.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conformance/random.hpp"
+
+/// Assignments worked out by hand, SciPy's among ties, and small ones against all that there are.
+namespace boxloss {
+namespace {
+
+using conformance::Random;
+using Indices64 = std::vector<std::int64_t>;
+using Rows = std::vector<std::vector<double>>;  ///< a query's costs each
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Assigned {
+  Indices64 pred_index, target_index, target_of_query;
+};
+
+struct Example {
+  std::int64_t layers = 1;
+  Rows costs;  ///< of all layers, one after the other
+  std::vector<std::int32_t> offsets;
+  std::int64_t groups = 1;
+
+  Assigned assigned(const Implementation& implementation) const {
+    std::vector<double> all;
+    for (const auto& row : costs) all.insert(all.end(), row.begin(), row.end());
+    AssignProblem p;
+    p.layers = layers;
+    p.images = static_cast<std::int64_t>(offsets.size()) - 1;
+    p.queries = static_cast<std::int64_t>(costs.size()) / layers;
+    p.columns = static_cast<std::int64_t>(costs[0].size());
+    p.groups = groups;
+    p.cost = {all.data(), DType::kF64, p.queries * p.columns, p.columns, 1};
+    p.offsets = {offsets.data(), DType::kI32};
+    const auto pairs = static_cast<std::size_t>(layers * groups * p.columns);
+    const auto queries = static_cast<std::size_t>(layers * p.images * p.queries);
+    Assigned result{Indices64(pairs, 99), Indices64(pairs, 99), Indices64(queries, 99)};
+    std::vector<double> workspace(assign_workspace_bytes(implementation, p) / sizeof(double) + 1);
+    Execution execution;
+    execution.workspace = workspace.data();
+    execution.workspace_bytes = workspace.size() * sizeof(double);
+    assign(implementation, p,
+           {result.pred_index.data(), result.target_index.data(), result.target_of_query.data()},
+           execution);
+    return result;
+  }
+};
+
+template <class Test>
+void with_each_implementation(const Test& test) {
+  for (const char* name : {"cpu/reference", "cpu/native"}) {
+    INFO(name);
+    test(implementation(name));
+  }
+}
+
+/// Of one image, which owns all columns.
+Indices64 columns_of_queries(const Implementation& implementation, const Rows& costs) {
+  const auto columns = static_cast<std::int64_t>(costs[0].size());
+  const Assigned got =
+      Example{1, costs, {0, static_cast<std::int32_t>(columns)}}.assigned(implementation);
+  Indices64 queries(costs[0].size(), -1), own(costs[0].size(), -1);
+  for (std::size_t q = 0; q < costs.size(); ++q) {
+    const std::int64_t column = got.target_of_query[q];
+    if (column < 0) continue;
+    REQUIRE(column < columns);
+    queries[static_cast<std::size_t>(column)] = static_cast<std::int64_t>(q);
+    own[static_cast<std::size_t>(column)] = column;
+  }
+  REQUIRE(got.pred_index == queries);
+  REQUIRE(got.target_index == own);
+  return got.target_of_query;
+}
+
+void require_columns(const Rows& costs, const Indices64& expected) {
+  with_each_implementation([&](const Implementation& implementation) {
+    REQUIRE(columns_of_queries(implementation, costs) == expected);
+  });
+}
+
+TEST_CASE("the least total cost is found, which is not that of each query's cheapest column") {
+  require_columns({{4, 1, 3}, {2, 0, 5}, {3, 2, 2}}, {1, 0, 2});
+  require_columns({{1, 2}, {1, 4}}, {1, 0});
+  require_columns({{1, 2, 9}, {1, 4, 9}}, {1, 0});
+  require_columns({{1, 1}, {2, 4}, {9, 9}}, {1, 0, -1});
+  require_columns({{-7}}, {0});
+}
+
+TEST_CASE("where all costs are equal, query i has column i") {
+  require_columns(Rows(4, std::vector<double>(4, 2.5)), {0, 1, 2, 3});
+  require_columns(Rows(3, std::vector<double>(5, -1)), {0, 1, 2});
+  require_columns(Rows(5, std::vector<double>(3, 0)), {0, 1, 2, -1, -1});
+}
+
+// In each of them another order of places, another choice among equally near ones, or another
+// place for the last when one was taken would give other columns.
+TEST_CASE("among ties the choice is SciPy's") {
+  require_columns({{1, 1, 0}, {1, 2, 0}, {2, 1, 0}}, {1, 0, 2});
+  require_columns({{2, 2, 1, 2}, {2, 2, 0, 2}, {2, 1, 1, 1}}, {1, 2, 3});
+  require_columns({{2, 2, 0}, {2, 1, 2}, {2, 1, 1}, {1, 0, 2}}, {2, 1, -1, 0});
+  require_columns({{0, 1, 2, 0}, {0, 0, 0, 0}, {0, 2, 0, 2}, {2, 0, 0, 2}}, {3, 1, 0, 2});
+  require_columns({{2, 2, 2}, {1, 2, 2}, {0, 1, 1}, {1, 2, 1}, {1, 2, 1}}, {-1, 1, 0, 2, -1});
+  require_columns(
+      {{2, 0, 2, 1, 2}, {1, 0, 1, 1, 1}, {1, 0, 1, 2, 1}, {0, 0, 0, 1, 0}, {0, 0, 0, 2, 0}},
+      {1, 3, 2, 4, 0});
+}
+
+// These are tied but for what the additions round off, in SciPy's order.
+TEST_CASE("the choice among tenths is SciPy's") {
+  require_columns({{.9, .4, .6, .8}, {.1, 0, .6, .5}, {.4, .5, .5, .3}, {.4, .3, .5, .3}},
+                  {2, 1, 0, 3});
+  require_columns(
+      {{.9, .3, .8, .3, .4}, {.4, .2, .6, .3, .4}, {.3, 0, .4, 0, .1}, {.7, .2, .6, 0, .6}},
+      {4, 0, 1, 3});
+}
+
+TEST_CASE("what is left with +inf is no pair") {
+  require_columns({{kInfinity}}, {-1});
+  require_columns({{kInfinity, 1}, {kInfinity, 2}}, {1, -1});
+  require_columns({{kInfinity, 1, kInfinity}, {kInfinity, 2, kInfinity}}, {1, -1});
+  require_columns({{kInfinity, kInfinity}, {7, 8}, {9, 5}}, {-1, 0, 1});
+  require_columns({{kInfinity, kInfinity}, {kInfinity, kInfinity}}, {-1, -1});
+  // Fewer pairs at a higher cost are not taken for more at a lower.
+  require_columns({{1, 100}, {kInfinity, 1}}, {0, 1});
+  require_columns({{1, 100}, {1, kInfinity}}, {1, 0});
+}
+
+TEST_CASE("what is left with NaN or -inf is a pair") {
+  for (const double value : {kNan, -kInfinity}) {
+    require_columns({{value}}, {0});
+    require_columns({{value, 1}, {value, 2}}, {1, 0});
+    require_columns({{value, 1}, {5, 2}}, {1, 0});  // taken last, even if it is -inf
+    require_columns({{value, value}, {value, value}}, {0, 1});
+    require_columns({{value, kInfinity}, {kInfinity, value}}, {0, 1});
+  }
+}
+
+TEST_CASE("a query of NaN changes no other's match") {
+  require_columns({{3, 1}, {kNan, kNan}, {1, 3}}, {1, -1, 0});
+  // It would if it were a huge number, in whose sums 1e-3 is lost.
+  require_columns({{1e-3, 2e-3, 9}, {kNan, kNan, kNan}, {1e-3, 4e-3, 9}}, {1, 2, 0});
+}
+
+TEST_CASE("layers, images and groups are assigned by themselves") {
+  Example example;
+  example.layers = 2;
+  example.groups = 2;
+  example.offsets = {0, 1, 3};
+  constexpr double kUnread = -1000;
+  example.costs = {{5, 1, 2, kUnread},  //
+                   {4, 2, 1, kUnread},
+                   {1, 9, 3, kUnread},
+                   {2, 4, 9, kUnread}};
+  for (std::size_t q = 0; q < 4; ++q) {  // in the second layer the dearest are the cheapest
+    std::vector<double> row = example.costs[q];
+    for (std::size_t t = 0; t < 3; ++t) row[t] = 10 - row[t];
+    example.costs.push_back(row);
+  }
+  with_each_implementation([&](const Implementation& implementation) {
+    const Assigned got = example.assigned(implementation);
+    REQUIRE(got.pred_index == Indices64{1, 4, 5, -1, 2, 7, 6, -1,  //
+                                        8, 13, 12, -1, 11, 14, 15, -1});
+    REQUIRE(got.target_index == Indices64{0, 1, 2, -1, 0, 1, 2, -1,  //
+                                          0, 1, 2, -1, 0, 1, 2, -1});
+    REQUIRE(got.target_of_query == Indices64{-1, 0, 0, -1, 1, 2, 2, 1,  //
+                                             0, -1, -1, 0, 2, 1, 1, 2});
+  });
+}
+
+TEST_CASE("with offsets that decrease or lead outside there are no pairs") {
+  for (const std::vector<std::int32_t>& offsets :
+       {std::vector<std::int32_t>{-1, 1, 2}, {0, 1, 3}, {0, 2, 1}, {2, 1, 2}, {0, 3, 2}}) {
+    with_each_implementation([&](const Implementation& implementation) {
+      const Assigned got = Example{1, {{1, 2}, {3, 4}}, offsets}.assigned(implementation);
+      REQUIRE(got.pred_index == Indices64(2, -1));
+      REQUIRE(got.target_index == Indices64(2, -1));
+      REQUIRE(got.target_of_query == Indices64(4, -1));
+    });
+  }
+}
+
+// --- Against all assignments of small tasks
+
+/// How many are not finite, and the sum of the others, which is exact.
+using Total = std::pair<int, double>;
+
+/// Calls visit(place of each row) for every way to give each row a place of its own.
+template <class Visit>
+void for_each_assignment(std::size_t rows, std::size_t places, const Visit& visit) {
+  Indices64 order(places);
+  std::iota(order.begin(), order.end(), 0);
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(rows);
+  do {
+    visit(Indices64(order.begin(), middle));
+    std::reverse(middle, order.end());  // those behind in one order only
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+Rows transposed(const Rows& costs) {
+  Rows result(costs[0].size(), std::vector<double>(costs.size()));
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    for (std::size_t j = 0; j < costs[i].size(); ++j) result[j][i] = costs[i][j];
+  }
+  return result;
+}
+
+Total total_of(const Rows& rows, const Indices64& places) {
+  Total total = {0, 0};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const double cost = rows[i][static_cast<std::size_t>(places[i])];
+    std::isfinite(cost) ? total.second += cost : total.first += 1;
+  }
+  return total;
+}
+
+/// Are they those places, less those of +inf?
+bool is_without_infinity(const Rows& rows, const Indices64& got, const Indices64& places) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const bool is_forbidden = rows[i][static_cast<std::size_t>(places[i])] == kInfinity;
+    if (got[i] != (is_forbidden ? -1 : places[i])) return false;
+  }
+  return true;
+}
+
+void require_least(const Implementation& implementation, const Rows& costs) {
+  const Indices64 columns = columns_of_queries(implementation, costs);
+  // The fewer are the rows.
+  const bool is_wide = costs.size() <= costs[0].size();
+  const Rows rows = is_wide ? costs : transposed(costs);
+  Indices64 places = columns;
+  if (!is_wide) {
+    places.assign(rows.size(), -1);
+    for (std::size_t q = 0; q < columns.size(); ++q) {
+      if (columns[q] >= 0) {
+        places[static_cast<std::size_t>(columns[q])] = static_cast<std::int64_t>(q);
+      }
+    }
+  }
+  Total least = {99, 0};
+  bool is_among_least = false;
+  for_each_assignment(rows.size(), rows[0].size(), [&](const Indices64& all) {
+    const Total total = total_of(rows, all);
+    if (least < total) return;
+    is_among_least = (total == least && is_among_least) || is_without_infinity(rows, places, all);
+    least = total;
+  });
+  CAPTURE(costs, columns, least.first, least.second);
+  REQUIRE(is_among_least);
+}
+
+TEST_CASE("no assignment of a small task is less than the one that is found") {
+  Random random(Catch::getSeed());
+  const std::vector<std::vector<double>> kinds = {
+      {kInfinity}, {kNan}, {-kInfinity}, {kNan, kInfinity, -kInfinity}};
+  for (int i = 0; i < 3000; ++i) {
+    Rows costs(static_cast<std::size_t>(1 + random.below(6)));
+    const auto columns = static_cast<std::size_t>(1 + random.below(6));
+    const std::int64_t values = random.pick(std::vector<std::int64_t>{1, 3, 10, 100000});
+    const double chance = random.pick(std::vector<double>{0, 0, 0.2, 0.5, 0.8, 1});
+    const std::vector<double> special = random.pick(kinds);
+    for (auto& row : costs) {
+      const bool is_spoilt = chance > 0 && random.chance(0.1);
+      for (std::size_t t = 0; t < columns; ++t) {
+        const bool is_finite = !is_spoilt && !random.chance(chance);
+        row.push_back(is_finite ? static_cast<double>(random.below(values)) / 8 - 4
+                                : random.pick(special));
+      }
+    }
+    INFO("task " << i);
+    with_each_implementation(
+        [&](const Implementation& implementation) { require_least(implementation, costs); });
+  }
+}
+
+}  // namespace
+}  // namespace boxloss
