@@ -31,7 +31,7 @@ AssignArgs<E> assign_args(const AssignProblem& p, const AssignOutputs& outputs) 
 template <class Fill, class Launch>
 void dispatch(const AssignProblem& p, const AssignOutputs& outputs, const Fill& fill,
               const Launch& launch) {
-  if (p.layers * p.images * p.queries * p.columns == 0) {
+  if (p.layers == 0 || p.images == 0 || p.queries == 0 || p.columns == 0) {
     const std::size_t size = size_of(p.index);
     const auto pairs = static_cast<std::size_t>(p.layers * p.groups * p.columns);
     const auto queries = static_cast<std::size_t>(p.layers * p.images * p.queries);

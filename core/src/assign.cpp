@@ -25,13 +25,17 @@ void check_shape(const AssignProblem& p) {
   constexpr std::int64_t kMost32 = std::numeric_limits<std::int32_t>::max();
   check(p.queries <= kMost32 && p.columns <= kMost32, "cost has ", p.queries, " queries and ",
         p.columns, " columns; it can have 2^31 - 1 of each");
-  const std::int64_t most = p.index == DType::kI32 ? kMost32 : kMostBoxes;
-  const auto fits = [most](std::int64_t a, std::int64_t b, std::int64_t c) {
+  const auto fits = [](std::int64_t most, std::int64_t a, std::int64_t b, std::int64_t c) {
     return a == 0 || b == 0 || c == 0 || (a <= most / b && a * b <= most / c);
   };
-  check(fits(p.layers, p.images, p.queries) && fits(p.layers, p.groups, p.columns), "there are ",
-        p.layers, " layers of ", p.images, " images of ", p.queries, " queries, and ", p.groups,
-        " groups of ", p.columns, " columns, which is more than ", name_of(p.index), " can count");
+  // The workspace may have as many, even if one number is all of them.
+  check(fits(kMostBoxes, p.layers, p.queries, p.columns), "cost has ", p.layers, " layers of ",
+        p.queries, " queries and ", p.columns, " columns, which is more than 64 bits can count");
+  const std::int64_t most = p.index == DType::kI32 ? kMost32 : kMostBoxes;
+  check(fits(most, p.layers, p.images, p.queries) && fits(most, p.layers, p.groups, p.columns),
+        "there are ", p.layers, " layers of ", p.images, " images of ", p.queries, " queries, and ",
+        p.groups, " groups of ", p.columns, " columns, which is more than ", name_of(p.index),
+        " can count");
 }
 
 void check_cost(const AssignProblem& p) {

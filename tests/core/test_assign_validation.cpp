@@ -176,6 +176,13 @@ TEST_CASE("what the outputs' dtype cannot count is refused") {
       },
       "there are 8589934592 layers of 8589934592 images of 4 queries, and 2 groups of 5 columns, "
       "which is more than int64 can count");
+  require_invalid(
+      [](AssignCall& c) {  // whose workspace would have 2^64 bytes
+        c.problem.cost = {c.costs, DType::kF64, 0, 0, 0};
+        c.problem.queries = c.problem.columns = 1073741824;
+      },
+      "cost has 2 layers of 1073741824 queries and 1073741824 columns, which is more than 64 bits "
+      "can count");
   // The most that are not.
   AssignCall call;
   call.problem.index = DType::kI32;

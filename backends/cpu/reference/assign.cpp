@@ -153,7 +153,8 @@ void reference::assign(const AssignProblem& p, const AssignOutputs& outputs, con
   for (std::int64_t i = 0; i < p.layers * p.images * p.queries; ++i) {
     set(p, outputs.target_of_query, i, -1);
   }
-  if (p.layers * p.images * p.queries * p.columns == 0 || !are_in_order(p)) return;
+  if (p.layers == 0 || p.images == 0 || p.queries == 0 || p.columns == 0) return;
+  if (!are_in_order(p)) return;
   for (std::int64_t layer = 0; layer < p.layers; ++layer) {
     for (std::int64_t image = 0; image < p.images; ++image) {
       for (std::int64_t group = 0; group < p.groups; ++group) {
