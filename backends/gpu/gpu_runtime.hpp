@@ -50,9 +50,14 @@ inline unsigned long long stream_id(Stream stream) {
 #endif
 }
 
-inline void zero_async(void* data, std::size_t bytes, Stream stream) {
+/// Sets each byte; null is left out.
+inline void fill_async(void* data, int byte, std::size_t bytes, Stream stream) {
   if (data == nullptr || bytes == 0) return;
-  BOXLOSS_CALL(MemsetAsync, data, 0, bytes, stream);
+  BOXLOSS_CALL(MemsetAsync, data, byte, bytes, stream);
+}
+
+inline void zero_async(void* data, std::size_t bytes, Stream stream) {
+  fill_async(data, 0, bytes, stream);
 }
 
 template <class T>
@@ -66,6 +71,13 @@ inline int processor_count(int device) {
   int count = 0;
   BOXLOSS_CALL(DeviceGetAttribute, &count, kProcessorCount, device);
   return count;
+}
+
+/// What a block can have, its static variables included.
+inline int most_shared_bytes(int device) {
+  int bytes = 0;
+  BOXLOSS_CALL(DeviceGetAttribute, &bytes, kMostSharedMemory, device);
+  return bytes;
 }
 
 /// Makes a device current for as long as it lives.
@@ -88,11 +100,30 @@ class DeviceScope {
 };
 
 #if defined(__CUDACC__) || defined(__HIPCC__)
+/// With memory for each block beside its static variables.
+template <class... Params, class... Args>
+void launch_with_shared(void (*kernel)(Params...), const char* name, unsigned blocks,
+                        unsigned threads, int shared_bytes, Stream stream, const Args&... args) {
+#if !defined(BOXLOSS_HIP)
+  // Beyond 48 KiB only on request.
+  BOXLOSS_CALL(FuncSetAttribute, reinterpret_cast<const void*>(kernel),
+               cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+#endif
+  kernel<<<blocks, threads, static_cast<std::size_t>(shared_bytes), stream>>>(args...);
+  check(BOXLOSS_VENDOR(GetLastError)(), name);
+}
+
 template <class... Params, class... Args>
 void launch(void (*kernel)(Params...), const char* name, unsigned blocks, unsigned threads,
             Stream stream, const Args&... args) {
   kernel<<<blocks, threads, 0, stream>>>(args...);
   check(BOXLOSS_VENDOR(GetLastError)(), name);
+}
+
+/// That memory, 16-byte aligned.
+__device__ inline std::byte* dynamic_shared_memory() {
+  extern __shared__ uint4 boxloss_shared_memory[];
+  return reinterpret_cast<std::byte*>(boxloss_shared_memory);
 }
 
 /// The value of the thread `lanes` further, within groups of kLanes = 32.

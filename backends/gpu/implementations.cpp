@@ -24,6 +24,8 @@ std::vector<Implementation> implementations() {
   self.matching_cost.losses = kLosses;
   self.matching_cost.class_terms = kClassTerms;
   self.matching_cost.run = matching_cost;
+  self.assign.workspace_bytes = workspace_bytes;
+  self.assign.run = assign;
   return {self};
 }
 

@@ -4,16 +4,19 @@
 
 #include <gpu_runtime.hpp>
 
+#include <boxloss/assign.hpp>
 #include <boxloss/box_loss.hpp>
 #include <boxloss/matching_cost.hpp>
 
-/// The two passes and the matcher's cost, in separate translation units so that processors share
-/// the work.
+/// The two passes, the matcher's cost and the assignment, in separate translation units so that
+/// processors share the work.
 namespace boxloss::BOXLOSS_GPU {
 
 void forward(const LossProblem&, const LossOutputs&, const Execution&);
 void backward(const LossProblem&, const GradOutputs&, const void* scale, const LossGradients&,
               const Execution&);
 void matching_cost(const CostProblem&, float* cost, const Execution&);
+std::size_t workspace_bytes(const AssignProblem&);
+void assign(const AssignProblem&, const AssignOutputs&, const Execution&);
 
 }  // namespace boxloss::BOXLOSS_GPU

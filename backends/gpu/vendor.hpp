@@ -27,6 +27,7 @@ constexpr const char* kName = "hip/native";
 constexpr const char* kArchitecturesOption = "CMAKE_HIP_ARCHITECTURES";
 constexpr Error kErrorNoKernel = hipErrorNoBinaryForGpu;
 constexpr auto kProcessorCount = hipDeviceAttributeMultiprocessorCount;
+constexpr auto kMostSharedMemory = hipDeviceAttributeMaxSharedMemoryPerBlock;
 constexpr auto kCapabilityMajor = hipDeviceAttributeComputeCapabilityMajor;
 constexpr auto kCapabilityMinor = hipDeviceAttributeComputeCapabilityMinor;
 #else
@@ -34,6 +35,7 @@ constexpr const char* kName = "cuda/native";
 constexpr const char* kArchitecturesOption = "CMAKE_CUDA_ARCHITECTURES";
 constexpr Error kErrorNoKernel = cudaErrorNoKernelImageForDevice;
 constexpr auto kProcessorCount = cudaDevAttrMultiProcessorCount;
+constexpr auto kMostSharedMemory = cudaDevAttrMaxSharedMemoryPerBlockOptin;
 constexpr auto kCapabilityMajor = cudaDevAttrComputeCapabilityMajor;
 constexpr auto kCapabilityMinor = cudaDevAttrComputeCapabilityMinor;
 #endif

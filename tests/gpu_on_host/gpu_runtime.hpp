@@ -5,6 +5,7 @@
 #include <boxloss/registry.hpp>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "executor.hpp"
@@ -32,9 +33,13 @@ inline bool is_capturing(Stream stream) { return stream != nullptr && stream->is
 
 inline unsigned long long stream_id(Stream stream) { return stream == nullptr ? 0 : stream->id; }
 
-inline void zero_async(void* data, std::size_t bytes, Stream) {
+inline void fill_async(void* data, int byte, std::size_t bytes, Stream) {
   if (data == nullptr || bytes == 0) return;
-  std::memset(data, 0, bytes);
+  std::memset(data, byte, bytes);
+}
+
+inline void zero_async(void* data, std::size_t bytes, Stream stream) {
+  fill_async(data, 0, bytes, stream);
 }
 
 template <class T>
@@ -45,6 +50,9 @@ T* address_of_symbol(const T& symbol) {
 /// Few, so that small problems already have several tiles for each block.
 inline int processor_count(int) { return 3; }
 
+/// Little, so that small problems already have too much for it.
+inline int most_shared_bytes(int) { return 9 << 10; }
+
 struct DeviceScope {
   explicit DeviceScope(int) {}
 };
@@ -53,6 +61,18 @@ template <class... Params, class... Args>
 void launch(void (*kernel)(Params...), const char* name, unsigned blocks, unsigned threads, Stream,
             const Args&... args) {
   run_grid(name, blocks, threads, [&] { kernel(args...); });
+}
+
+inline std::byte* shared_memory = nullptr;
+inline std::byte* dynamic_shared_memory() { return shared_memory; }
+
+/// A block's memory is just as long, so that sanitizers see what lies behind it.
+template <class... Params, class... Args>
+void launch_with_shared(void (*kernel)(Params...), const char* name, unsigned blocks,
+                        unsigned threads, int shared_bytes, Stream stream, const Args&... args) {
+  const std::unique_ptr<std::byte[]> memory(new std::byte[static_cast<std::size_t>(shared_bytes)]);
+  shared_memory = memory.get();
+  launch(kernel, name, blocks, threads, stream, args...);
 }
 
 /// The value of the thread `lanes` further on, among groups of kLanes = 32.

@@ -1,0 +1,403 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <gpu_runtime.hpp>
+
+#include <algorithm>
+#include <limits>
+
+#include "dispatch/assign.hpp"
+#include "math/ceil_div.hpp"
+#include "operations.hpp"
+#include "reduce.hpp"
+
+/// The assignment: a block of threads for each task, by shortest augmenting paths as in cpu/native.
+/// The block takes the rows one after the other; at each step of a row's search its threads relax
+/// all places and find the nearest. What a task needs is in shared memory, as far as it fits there:
+/// the paths' state, else in the workspace; then its costs, else where they are.
+namespace boxloss::BOXLOSS_GPU {
+
+constexpr unsigned kAssignThreads = 128;
+constexpr unsigned kAssignGroups = kAssignThreads / kLanes;
+
+/// In bytes, for each row and each place of a matrix.
+constexpr std::size_t kState = 2 * sizeof(Extended) + 3 * sizeof(int) + 4;
+static_assert(kState % alignof(Extended) == 0);
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kMostNonfinite = std::numeric_limits<std::int64_t>::max();
+
+/// The distance of a place that no row has reached.
+template <class Number>
+__device__ Number unreached() {
+  if constexpr (std::is_same_v<Number, double>) {
+    return kInfinity;
+  } else {
+    return {kMostNonfinite, 0};
+  }
+}
+
+__device__ inline Extended shuffle_down(Extended value, int lanes) {
+  return {shuffle_down(value.nonfinite, lanes), shuffle_down(value.finite, lanes)};
+}
+
+/// Calls use(i) for this thread's part of [0, count).
+template <class Use>
+__device__ void for_own(unsigned count, const Use& use) {
+#pragma unroll 1
+  for (unsigned i = threadIdx.x; i < count; i += kAssignThreads) use(i);
+}
+
+/// A place that may be the nearest: of equally near ones that of the lowest rank is.
+template <class Number>
+struct Candidate {
+  Number distance;
+  unsigned long long key;  ///< its rank, which no other place has, in the high half
+
+  __device__ unsigned rank() const { return static_cast<unsigned>(key >> 32); }
+  __device__ unsigned place() const { return static_cast<unsigned>(key); }
+  __device__ bool operator<(const Candidate& other) const {
+    return distance < other.distance || (distance == other.distance && key < other.key);
+  }
+};
+
+template <class Number>
+__device__ Candidate<Number> no_candidate() {
+  return {unreached<Number>(), ~0ull};
+}
+
+/// The least of the block's, for all its threads. Calls alternate between two arrays, so that one
+/// barrier is enough.
+template <class Number>
+__device__ Candidate<Number> least_of_block(Candidate<Number> own, Candidate<Number>* of_groups) {
+#pragma unroll
+  for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
+    const Candidate<Number> other = {shuffle_down(own.distance, lanes),
+                                     shuffle_down(own.key, lanes)};
+    if (other < own) own = other;
+  }
+  if (threadIdx.x % kLanes == 0) of_groups[threadIdx.x / kLanes] = own;
+  __syncthreads();
+  Candidate<Number> least = of_groups[0];
+#pragma unroll
+  for (unsigned i = 1; i < kAssignGroups; ++i) {
+    if (of_groups[i] < least) least = of_groups[i];
+  }
+  return least;
+}
+
+/// A task's costs by row and place, wherever they are.
+template <class E>
+struct Costs {
+  const E* data;
+  std::int64_t row_stride, place_stride;
+};
+
+/// The paths of one task; all threads call its functions together. A place belongs to one thread,
+/// which alone reads and writes its distance and rank.
+///
+/// SciPy has the remaining places in a list, at first reversed, in which the last one moves to
+/// where the chosen one was; of equally near places it takes the last in the list that is free,
+/// else the first. Here each place knows its position in that list, as a rank: those of free places
+/// are below those of the others and go down with the position, the others' go up.
+template <class Number, class E>
+class BlockPaths {
+ public:
+  /// `state` has kState bytes for each row and place.
+  __device__ BlockPaths(const Costs<E>& costs, unsigned rows, unsigned places, std::byte* state)
+      : costs_(costs), rows_(rows), places_(places) {
+    dual_of_row_ = reinterpret_cast<Number*>(state);
+    dual_of_place_ = dual_of_row_ + rows;
+    shortest_ = dual_of_place_ + places;
+    row_of_place_ = reinterpret_cast<int*>(shortest_ + places);
+    from_row_ = row_of_place_ + places;
+    place_of_row_ = from_row_ + places;
+    rank_ = reinterpret_cast<unsigned*>(place_of_row_ + rows);
+  }
+
+  __device__ void solve() {
+    for_own(rows_, [this](unsigned row) { dual_of_row_[row] = Number{}; });
+    for_own(places_, [this](unsigned place) {
+      dual_of_place_[place] = Number{};
+      row_of_place_[place] = -1;
+    });
+    __syncthreads();
+#pragma unroll 1
+    for (unsigned row = 0; row < rows_; ++row) add(static_cast<int>(row));
+  }
+
+  /// -1: none
+  __device__ int row_of(unsigned place) const { return row_of_place_[place]; }
+
+ private:
+  static constexpr unsigned kVisited = ~0u;
+
+  /// Where the search is.
+  struct Step {
+    int row;
+    Number length;      ///< of the path to it
+    unsigned left;      ///< remaining places, without the one that was visited last
+    unsigned visited;   ///< that one,
+    unsigned position;  ///< and where it was in the list
+  };
+
+  __device__ void add(int row) {
+    for_own(places_, [this](unsigned place) {
+      shortest_[place] = unreached<Number>();
+      rank_[place] = row_of_place_[place] < 0 ? place : 2 * places_ - 1 - place;
+    });
+    const Step end = search(row);
+    update(row, end);
+    __syncthreads();
+    if (threadIdx.x == 0) assign_path(row, end);
+    __syncthreads();
+  }
+
+  /// Visits places from the nearest on, until one is free.
+  __device__ Step search(int row) {
+    __shared__ Candidate<Number> of_groups[2][kAssignGroups];
+    Step step{row, Number{}, places_, kVisited, 0};
+#pragma unroll 1
+    for (unsigned i = 0;; ++i) {
+      const Candidate<Number> nearest = least_of_block(relax(step), of_groups[i % 2]);
+      step.length = nearest.distance;
+      step.visited = nearest.place();
+      --step.left;
+      if (threadIdx.x == 0 && step.length == unreached<Number>()) {
+        from_row_[step.visited] = step.row;  // sums have overflowed
+      }
+      if (nearest.rank() < places_) return step;
+      step.position = nearest.rank() - places_;
+      step.row = row_of_place_[step.visited];
+    }
+  }
+
+  /// Gives the nearest of the thread's remaining places.
+  __device__ Candidate<Number> relax(const Step& step) {
+    Candidate<Number> nearest = no_candidate<Number>();
+    const E* const costs = costs_.data + step.row * costs_.row_stride;
+    const Number dual = dual_of_row_[step.row];
+    for_own(places_, [&](unsigned place) {
+      unsigned rank = rank_[place];
+      if (rank == kVisited) return;
+      if (place == step.visited) {
+        rank_[place] = kVisited;
+        return;
+      }
+      const bool is_free = rank < places_;
+      if (rank == (is_free ? places_ - 1 - step.left : places_ + step.left)) {
+        rank = is_free ? places_ - 1 - step.position : places_ + step.position;
+        rank_[place] = rank;
+      }
+      const Number cost = number_of<Number>(costs[place * costs_.place_stride]);
+      const Number distance = step.length + cost - dual - dual_of_place_[place];
+      Number known = shortest_[place];
+      if (distance < known) {
+        known = distance;
+        shortest_[place] = distance;
+        from_row_[place] = step.row;
+      }
+      const Candidate<Number> own = {known, static_cast<unsigned long long>(rank) << 32 | place};
+      if (own < nearest) nearest = own;
+    });
+    return nearest;
+  }
+
+  /// What was visited changes its duals by how much nearer than the end it was.
+  __device__ void update(int row, const Step& end) {
+    if (threadIdx.x == 0) dual_of_row_[row] = dual_of_row_[row] + end.length;
+    for_own(places_, [&](unsigned place) {
+      if (rank_[place] != kVisited && place != end.visited) return;
+      const Number nearer = end.length - shortest_[place];
+      const int its_row = row_of_place_[place];
+      if (its_row >= 0) dual_of_row_[its_row] = dual_of_row_[its_row] + nearer;
+      dual_of_place_[place] = dual_of_place_[place] - nearer;
+    });
+  }
+
+  /// Each row on the path takes the place that it reached; called by one thread.
+  __device__ void assign_path(int row, const Step& end) {
+    int place = static_cast<int>(end.visited);
+    for (int from = -1; from != row;) {
+      from = from_row_[place];
+      row_of_place_[place] = from;
+      const int before = place_of_row_[from];  // of `row` none, and not used
+      place_of_row_[from] = place;
+      place = before;
+    }
+  }
+
+  const Costs<E> costs_;
+  const unsigned rows_, places_;
+  Number *dual_of_row_, *dual_of_place_, *shortest_;
+  int *row_of_place_, *from_row_, *place_of_row_;
+  unsigned* rank_;
+};
+
+/// Writes all of a task's outputs.
+template <class Number, class E>
+__device__ void assign_task(const AssignArgs<E>& a, const AssignTask& task, const Costs<E>& costs,
+                            std::byte* state) {
+  BlockPaths<Number, E> paths(costs, static_cast<unsigned>(task.rows()),
+                              static_cast<unsigned>(task.places()), state);
+  paths.solve();
+  for_own(static_cast<unsigned>(task.places()), [&](unsigned i) {
+    const int row = paths.row_of(i), place = static_cast<int>(i);
+    if (row >= 0) {
+      set_pair(a, task, task.is_wide() ? row : place, task.is_wide() ? place : row);
+    } else if (task.is_wide()) {
+      set_no_query(a, task, task.first_column + place);
+    } else {
+      set_no_column(a, task, place);
+    }
+  });
+}
+
+/// Reads all costs of a task; gives whether this thread's are finite. Unless `to` is null, it has
+/// room for all, which are copied there, row by row.
+template <class E>
+__device__ bool read_costs(const AssignArgs<E>& a, const AssignTask& task, E* to) {
+  constexpr int kAtOnce = 8;
+  const auto columns = static_cast<unsigned>(task.columns);
+  const std::int64_t by_query = task.is_wide() ? columns : 1;
+  const std::int64_t by_column = task.is_wide() ? 1 : task.queries;
+  const int queries_further = static_cast<int>(kAssignThreads / columns);
+  const int columns_further = static_cast<int>(kAssignThreads % columns);
+  int query = static_cast<int>(threadIdx.x / columns);
+  int column = static_cast<int>(threadIdx.x % columns);
+  bool are_finite = true;
+#pragma unroll 1
+  while (query < task.queries) {
+    E values[kAtOnce];  // read one behind the other, without waiting for any
+    std::int64_t places[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const bool is_in = query < task.queries;
+      values[i] = is_in ? cost_at(a, task, query, column) : E(0);
+      places[i] = is_in ? query * by_query + column * by_column : -1;
+      query += queries_further;
+      column += columns_further;
+      if (column >= task.columns) {
+        column -= task.columns;
+        ++query;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      are_finite = are_finite && is_finite(values[i]);
+      if (to != nullptr && places[i] >= 0) to[places[i]] = values[i];
+    }
+  }
+  return are_finite;
+}
+
+/// For each layer and group, in rows and places of a task.
+BOXLOSS_HOST_DEVICE std::int64_t states_of_block(std::int64_t images, std::int64_t of_group,
+                                                 std::int64_t columns) {
+  return columns + images * of_group;
+}
+
+/// Where a task has its state and its costs.
+template <class E>
+struct TaskMemory {
+  std::byte* state;
+  E* costs;  ///< null: they stay where they are
+};
+
+template <class E>
+__device__ TaskMemory<E> memory_of(const AssignArgs<E>& a, const AssignTask& task,
+                                   std::byte* workspace, std::int64_t shared_bytes) {
+  const std::int64_t rows = task.rows(), places = task.places();
+  const std::int64_t state_bytes = (rows + places) * static_cast<std::int64_t>(kState);
+  std::byte* const shared = dynamic_shared_memory();
+  if (state_bytes > shared_bytes) {
+    const std::int64_t of_group = a.queries / a.groups;
+    const std::int64_t before =
+        (task.layer * a.groups + task.group) * states_of_block(a.images, of_group, a.columns) +
+        task.first_column + task.image * of_group;
+    return {workspace + before * static_cast<std::int64_t>(kState), nullptr};
+  }
+  const std::int64_t left = (shared_bytes - state_bytes) / static_cast<std::int64_t>(sizeof(E));
+  const bool have_room = rows == 0 || places <= left / rows;
+  return {shared, have_room ? reinterpret_cast<E*>(shared + state_bytes) : nullptr};
+}
+
+template <class E>
+__global__ void __launch_bounds__(kAssignThreads)
+    assign_tasks(const AssignArgs<E> a, std::byte* const workspace, const int shared_bytes) {
+  __shared__ bool are_offsets_right, are_all_finite;
+  if (threadIdx.x == 0) {
+    are_offsets_right = a.offsets[0] >= 0 && a.offsets[a.images] <= a.columns;
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (std::int64_t b = threadIdx.x; b < a.images; b += kAssignThreads) {
+    if (a.offsets[b] > a.offsets[b + 1]) are_offsets_right = false;
+  }
+#pragma unroll 1
+  for (std::int64_t i = blockIdx.x; i < a.tasks(); i += gridDim.x) {
+    if (threadIdx.x == 0) are_all_finite = true;
+    __syncthreads();
+    const AssignTask task = task_of(a, i, are_offsets_right);
+#pragma unroll 1
+    for (std::int64_t t = task.columns_begin + threadIdx.x; t < task.columns_end;
+         t += kAssignThreads) {
+      const bool is_own = t >= task.first_column && t < task.first_column + task.columns;
+      if (!is_own) set_no_query(a, task, t);
+    }
+    const TaskMemory<E> memory = memory_of(a, task, workspace, shared_bytes);
+    if (task.columns > 0 && !read_costs(a, task, memory.costs)) are_all_finite = false;
+    __syncthreads();
+    Costs<E> costs = {memory.costs, task.places(), 1};
+    if (memory.costs == nullptr) {
+      costs.data = a.cost.data + task.layer * a.layer_stride + task.first_query * a.query_stride +
+                   task.first_column * a.column_stride;
+      costs.row_stride = task.is_wide() ? a.query_stride : a.column_stride;
+      costs.place_stride = task.is_wide() ? a.column_stride : a.query_stride;
+    }
+    if (are_all_finite) {
+      assign_task<double>(a, task, costs, memory.state);
+    } else {
+      assign_task<Extended>(a, task, costs, memory.state);
+    }
+    __syncthreads();
+  }
+}
+
+/// How much shared memory each block has beside its own variables: as much as there is for it when
+/// all are resident at once, or a processor has its fill.
+template <class E>
+int shared_bytes(const AssignProblem& p, std::int64_t tasks, int device) {
+  constexpr std::int64_t kOwn = 1024, kEnough = 48 << 10;
+  const std::int64_t most = most_shared_bytes(device) - kOwn;
+  const std::int64_t at_once = ceil_div(tasks, processor_count(device));
+  // No task needs more: it has at most all columns.
+  const std::int64_t of_group = p.queries / p.groups, columns = p.columns;
+  const auto element = static_cast<std::int64_t>(sizeof(E));
+  const std::int64_t state = (of_group + columns) * static_cast<std::int64_t>(kState);
+  std::int64_t bytes = std::max(most / at_once, std::min(most, kEnough - kOwn));
+  if (of_group <= bytes / columns) bytes = std::min(bytes, state + of_group * columns * element);
+  return static_cast<int>(bytes);
+}
+
+std::size_t workspace_bytes(const AssignProblem& p) {
+  const std::int64_t states = states_of_block(p.images, p.queries / p.groups, p.columns);
+  return static_cast<std::size_t>(p.layers * p.groups * states) * kState;
+}
+
+void assign(const AssignProblem& p, const AssignOutputs& outputs, const Execution& execution) {
+  const DeviceScope scope(execution.device_index);
+  const Stream stream = static_cast<Stream>(execution.stream);
+  const auto fill = [&](void* data, std::size_t bytes) { fill_async(data, 0xff, bytes, stream); };
+  dispatch(p, outputs, fill, [&](auto element) {
+    using E = decltype(element);
+    const AssignArgs<E> args = assign_args<E>(p, outputs);
+    const int device = execution.device_index;
+    const std::int64_t most_blocks = 64 * processor_count(device);
+    const auto blocks = static_cast<unsigned>(std::min(args.tasks(), most_blocks));
+    const int bytes = shared_bytes<E>(p, args.tasks(), device);
+    launch_with_shared(assign_tasks<E>, "assign", blocks, kAssignThreads, bytes, stream, args,
+                       static_cast<std::byte*>(execution.workspace), bytes);
+  });
+}
+
+}  // namespace boxloss::BOXLOSS_GPU
