@@ -65,22 +65,23 @@ __device__ Candidate<Number> no_candidate() {
   return {unreached<Number>(), ~0ull};
 }
 
-/// The least of the block's, for all its threads. Calls alternate between two arrays, so that one
+/// The least of the block's, for all its threads. `turn` alternates between 0 and 1, so that one
 /// barrier is enough.
 template <class Number>
-__device__ Candidate<Number> least_of_block(Candidate<Number> own, Candidate<Number>* of_groups) {
+__device__ Candidate<Number> least_of_block(Candidate<Number> own, int turn) {
+  __shared__ Candidate<Number> of_groups[2][kAssignGroups];
 #pragma unroll
   for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
     const Candidate<Number> other = {shuffle_down(own.distance, lanes),
                                      shuffle_down(own.key, lanes)};
     if (other < own) own = other;
   }
-  if (threadIdx.x % kLanes == 0) of_groups[threadIdx.x / kLanes] = own;
+  if (threadIdx.x % kLanes == 0) of_groups[turn][threadIdx.x / kLanes] = own;
   __syncthreads();
-  Candidate<Number> least = of_groups[0];
+  Candidate<Number> least = of_groups[turn][0];
 #pragma unroll
   for (unsigned i = 1; i < kAssignGroups; ++i) {
-    if (of_groups[i] < least) least = of_groups[i];
+    if (of_groups[turn][i] < least) least = of_groups[turn][i];
   }
   return least;
 }
@@ -141,65 +142,105 @@ class BlockPaths {
   };
 
   __device__ void add(int row) {
-    for_own(places_, [this](unsigned place) {
-      shortest_[place] = unreached<Number>();
-      rank_[place] = row_of_place_[place] < 0 ? place : 2 * places_ - 1 - place;
-    });
-    const Step end = search(row);
-    update(row, end);
-    __syncthreads();
-    if (threadIdx.x == 0) assign_path(row, end);
-    __syncthreads();
-  }
-
-  /// Visits places from the nearest on, until one is free.
-  __device__ Step search(int row) {
-    __shared__ Candidate<Number> of_groups[2][kAssignGroups];
     Step step{row, Number{}, places_, kVisited, 0};
+    bool is_free = visit<true>(step);
+    if (is_free && !(step.length == unreached<Number>())) return take_free_place(step);
 #pragma unroll 1
-    for (unsigned i = 0;; ++i) {
-      const Candidate<Number> nearest = least_of_block(relax(step), of_groups[i % 2]);
-      step.length = nearest.distance;
-      step.visited = nearest.place();
-      --step.left;
-      if (threadIdx.x == 0 && step.length == unreached<Number>()) {
-        from_row_[step.visited] = step.row;  // sums have overflowed
-      }
-      if (nearest.rank() < places_) return step;
-      step.position = nearest.rank() - places_;
-      step.row = row_of_place_[step.visited];
-    }
+    while (!is_free) is_free = visit<false>(step);
+    update(row, step);
+    __syncthreads();
+    if (threadIdx.x == 0) assign_path(row, step);
+    __syncthreads();
   }
 
-  /// Gives the nearest of the thread's remaining places.
+  /// Goes on to the nearest place; gives whether it is free, and the search at its end.
+  template <bool kIsFirst>
+  __device__ bool visit(Step& step) {
+    turn_ = 1 - turn_;
+    const Candidate<Number> nearest = least_of_block(relax<kIsFirst>(step), turn_);
+    step.length = nearest.distance;
+    step.visited = nearest.place();
+    --step.left;
+    if (threadIdx.x == 0 && step.length == unreached<Number>()) {
+      from_row_[step.visited] = step.row;  // sums have overflowed
+    }
+    if (nearest.rank() < places_) return true;
+    step.position = nearest.rank() - places_;
+    step.row = row_of_place_[step.visited];
+    return false;
+  }
+
+  /// The most common path, without a barrier: what others read of this, they read behind the next
+  /// step's.
+  __device__ void take_free_place(const Step& step) {
+    if (threadIdx.x != step.visited % kAssignThreads) return;
+    dual_of_row_[step.row] = step.length;
+    row_of_place_[step.visited] = step.row;
+    place_of_row_[step.row] = static_cast<int>(step.visited);
+  }
+
+  /// Gives the nearest of the thread's remaining places. A search's first step also sets what
+  /// belongs to the search.
+  template <bool kIsFirst>
   __device__ Candidate<Number> relax(const Step& step) {
+    constexpr unsigned kAtOnce = 4;
     Candidate<Number> nearest = no_candidate<Number>();
     const E* const costs = costs_.data + step.row * costs_.row_stride;
     const Number dual = dual_of_row_[step.row];
-    for_own(places_, [&](unsigned place) {
-      unsigned rank = rank_[place];
-      if (rank == kVisited) return;
-      if (place == step.visited) {
-        rank_[place] = kVisited;
-        return;
+#pragma unroll 1
+    for (unsigned first = threadIdx.x; first < places_; first += kAtOnce * kAssignThreads) {
+      Place known[kAtOnce];  // read one behind the other, without waiting for any
+#pragma unroll
+      for (unsigned i = 0; i < kAtOnce; ++i) {
+        known[i] = place_at<kIsFirst>(first + i * kAssignThreads, costs);
       }
-      const bool is_free = rank < places_;
-      if (rank == (is_free ? places_ - 1 - step.left : places_ + step.left)) {
-        rank = is_free ? places_ - 1 - step.position : places_ + step.position;
-        rank_[place] = rank;
+#pragma unroll
+      for (unsigned i = 0; i < kAtOnce; ++i) {
+        const Candidate<Number> own =
+            relax_place<kIsFirst>(first + i * kAssignThreads, known[i], dual, step);
+        if (own < nearest) nearest = own;
       }
-      const Number cost = number_of<Number>(costs[place * costs_.place_stride]);
-      const Number distance = step.length + cost - dual - dual_of_place_[place];
-      Number known = shortest_[place];
-      if (distance < known) {
-        known = distance;
-        shortest_[place] = distance;
-        from_row_[place] = step.row;
-      }
-      const Candidate<Number> own = {known, static_cast<unsigned long long>(rank) << 32 | place};
-      if (own < nearest) nearest = own;
-    });
+    }
     return nearest;
+  }
+
+  struct Place {
+    unsigned rank;
+    E cost;
+    Number dual, distance;
+  };
+
+  template <bool kIsFirst>
+  __device__ Place place_at(unsigned place, const E* costs) const {
+    if (place >= places_) return {kVisited, E(0), Number{}, Number{}};
+    Place known{0, costs[place * costs_.place_stride], dual_of_place_[place], unreached<Number>()};
+    if constexpr (kIsFirst) {
+      known.rank = row_of_place_[place] < 0 ? place : 2 * places_ - 1 - place;
+    } else {
+      known.rank = rank_[place];
+      known.distance = shortest_[place];
+    }
+    return known;
+  }
+
+  template <bool kIsFirst>
+  __device__ Candidate<Number> relax_place(unsigned place, Place known, Number dual,
+                                           const Step& step) {
+    if (known.rank == kVisited) return no_candidate<Number>();
+    if (!kIsFirst && place == step.visited) {
+      rank_[place] = kVisited;
+      return no_candidate<Number>();
+    }
+    const bool is_free = known.rank < places_;
+    const bool is_last = known.rank == (is_free ? places_ - 1 - step.left : places_ + step.left);
+    if (is_last) known.rank = is_free ? places_ - 1 - step.position : places_ + step.position;
+    if (kIsFirst || is_last) rank_[place] = known.rank;
+    const Number distance = step.length + number_of<Number>(known.cost) - dual - known.dual;
+    const bool is_nearer = distance < known.distance;
+    if (is_nearer) known.distance = distance;
+    if (kIsFirst || is_nearer) shortest_[place] = known.distance;
+    if (is_nearer) from_row_[place] = step.row;
+    return {known.distance, static_cast<unsigned long long>(known.rank) << 32 | place};
   }
 
   /// What was visited changes its duals by how much nearer than the end it was.
@@ -231,6 +272,7 @@ class BlockPaths {
   Number *dual_of_row_, *dual_of_place_, *shortest_;
   int *row_of_place_, *from_row_, *place_of_row_;
   unsigned* rank_;
+  int turn_ = 0;
 };
 
 /// Writes all of a task's outputs.
