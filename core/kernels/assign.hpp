@@ -27,8 +27,10 @@ BOXLOSS_HOST_DEVICE Extended operator+(Extended a, Extended b) {
 BOXLOSS_HOST_DEVICE Extended operator-(Extended a, Extended b) {
   return {a.nonfinite - b.nonfinite, a.finite - b.finite};
 }
+/// False for a sum that has become NaN, as for doubles.
 BOXLOSS_HOST_DEVICE bool operator<(Extended a, Extended b) {
-  return a.nonfinite < b.nonfinite || (a.nonfinite == b.nonfinite && a.finite < b.finite);
+  return (a.nonfinite < b.nonfinite && a.finite == a.finite) ||
+         (a.nonfinite == b.nonfinite && a.finite < b.finite);
 }
 BOXLOSS_HOST_DEVICE bool operator==(Extended a, Extended b) {
   return a.nonfinite == b.nonfinite && a.finite == b.finite;

@@ -45,7 +45,7 @@ std::vector<std::size_t> solve(const Matrix& cost, std::size_t columns) {
       for (std::size_t k = 0; k < remaining.size(); ++k) {
         const std::size_t j = remaining[k];
         const Cost distance = minus(minus(plus(length, cost[i][j]), u[i]), v[j]);
-        if (distance < shortest[j]) {
+        if (!std::isnan(distance.second) && distance < shortest[j]) {
           shortest[j] = distance;
           from[j] = i;
         }
