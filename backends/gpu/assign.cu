@@ -143,8 +143,8 @@ class BlockPaths {
 
   __device__ void add(int row) {
     Step step{row, Number{}, places_, kVisited, 0};
-    bool is_free = visit<true>(step);
-    if (is_free && !(step.length == unreached<Number>())) return take_free_place(step);
+    if (visit<true>(step)) return take_free_place(step);
+    bool is_free = false;
 #pragma unroll 1
     while (!is_free) is_free = visit<false>(step);
     update(row, step);
@@ -153,7 +153,8 @@ class BlockPaths {
     __syncthreads();
   }
 
-  /// Goes on to the nearest place; gives whether it is free, and the search at its end.
+  /// Goes on to the nearest place; gives whether it is free, and the search at its end. Each free
+  /// place, whose dual is 0, is reached at the first step, however sums overflow later.
   template <bool kIsFirst>
   __device__ bool visit(Step& step) {
     turn_ = 1 - turn_;
@@ -161,9 +162,6 @@ class BlockPaths {
     step.length = nearest.distance;
     step.visited = nearest.place();
     --step.left;
-    if (threadIdx.x == 0 && step.length == unreached<Number>()) {
-      from_row_[step.visited] = step.row;  // sums have overflowed
-    }
     if (nearest.rank() < places_) return true;
     step.position = nearest.rank() - places_;
     step.row = row_of_place_[step.visited];
@@ -401,7 +399,6 @@ __global__ void __launch_bounds__(kAssignThreads)
     } else {
       assign_task<Extended>(a, task, costs, memory.state);
     }
-    __syncthreads();
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-enum class Numbers { kFew, kReal, kNotFinite, kHuge };
+enum class Numbers { kFew, kReal, kNotFinite, kHuge, kHugeNotFinite };
 
 /// What a problem is made of.
 struct Shape {
@@ -60,8 +60,11 @@ struct Case {
     switch (numbers) {
       case Numbers::kFew: return E(few);
       case Numbers::kReal: return real;
-      case Numbers::kHuge: return (few < 2 ? E(1) : E(-1)) * std::numeric_limits<E>::max();
       case Numbers::kNotFinite: break;
+      case Numbers::kHugeNotFinite:
+        if (kind < 3) break;
+        [[fallthrough]];
+      case Numbers::kHuge: return (E(few) - E(1.5)) / E(1.5) * std::numeric_limits<E>::max();
     }
     const double values[] = {kNan, kInfinity, -kInfinity, kInfinity};
     return kind < 4 ? static_cast<E>(values[kind]) : kind < 8 ? E(few) : real;
@@ -126,8 +129,8 @@ void require_as_reference(const Shape& shape, Numbers numbers, unsigned seed) {
 }
 
 TEST_CASE("assign: small problems, wide and tall, are as the reference has them") {
-  const Numbers numbers =
-      GENERATE(Numbers::kFew, Numbers::kReal, Numbers::kNotFinite, Numbers::kHuge);
+  const Numbers numbers = GENERATE(Numbers::kFew, Numbers::kReal, Numbers::kNotFinite,
+                                   Numbers::kHuge, Numbers::kHugeNotFinite);
   for (unsigned seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);
     const auto below = [&](int end) {
@@ -152,10 +155,10 @@ TEST_CASE("assign: more places than threads, and more of all than shared memory 
   for (unsigned seed = 0; seed < 4; ++seed) require_as_reference(shape, numbers, seed);
 }
 
-TEST_CASE("assign: more tasks than blocks, and more images than threads") {
+TEST_CASE("assign: more tasks than blocks") {
   std::mt19937 random(5);
   Shape shape{2, 2, 5, {}};
-  for (int b = 0; b < 150; ++b) shape.columns.push_back(static_cast<int>(random() % 8));
+  for (int b = 0; b < 50; ++b) shape.columns.push_back(static_cast<int>(random() % 8));
   for (unsigned seed = 0; seed < 4; ++seed) {
     require_as_reference(shape, Numbers::kFew, seed);
     require_as_reference(shape, Numbers::kNotFinite, seed);
