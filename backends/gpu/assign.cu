@@ -297,27 +297,28 @@ __device__ void assign_task(const AssignArgs<E>& a, const AssignTask& task, cons
 template <class E>
 __device__ bool read_costs(const AssignArgs<E>& a, const AssignTask& task, E* to) {
   constexpr int kAtOnce = 8;
+  const auto queries = static_cast<unsigned>(task.queries);
   const auto columns = static_cast<unsigned>(task.columns);
   const std::int64_t by_query = task.is_wide() ? columns : 1;
-  const std::int64_t by_column = task.is_wide() ? 1 : task.queries;
-  const int queries_further = static_cast<int>(kAssignThreads / columns);
-  const int columns_further = static_cast<int>(kAssignThreads % columns);
-  int query = static_cast<int>(threadIdx.x / columns);
-  int column = static_cast<int>(threadIdx.x % columns);
+  const std::int64_t by_column = task.is_wide() ? 1 : queries;
+  const unsigned queries_further = kAssignThreads / columns;
+  const unsigned columns_further = kAssignThreads % columns;
+  unsigned query = threadIdx.x / columns, column = threadIdx.x % columns;
   bool are_finite = true;
 #pragma unroll 1
-  while (query < task.queries) {
+  while (query < queries) {
     E values[kAtOnce];  // read one behind the other, without waiting for any
     std::int64_t places[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      const bool is_in = query < task.queries;
-      values[i] = is_in ? cost_at(a, task, query, column) : E(0);
+      const bool is_in = query < queries;
+      values[i] =
+          is_in ? cost_at(a, task, static_cast<int>(query), static_cast<int>(column)) : E(0);
       places[i] = is_in ? query * by_query + column * by_column : -1;
       query += queries_further;
       column += columns_further;
-      if (column >= task.columns) {
-        column -= task.columns;
+      if (column >= columns) {
+        column -= columns;
         ++query;
       }
     }
@@ -389,8 +390,7 @@ __global__ void __launch_bounds__(kAssignThreads)
     __syncthreads();
     Costs<E> costs = {memory.costs, task.places(), 1};
     if (memory.costs == nullptr) {
-      costs.data = a.cost.data + task.layer * a.layer_stride + task.first_query * a.query_stride +
-                   task.first_column * a.column_stride;
+      costs.data = a.cost.data + first_cost(a, task);
       costs.row_stride = task.is_wide() ? a.query_stride : a.column_stride;
       costs.place_stride = task.is_wide() ? a.column_stride : a.query_stride;
     }
@@ -402,18 +402,20 @@ __global__ void __launch_bounds__(kAssignThreads)
   }
 }
 
-/// How much shared memory each block has beside its own variables: as much as there is for it when
-/// all are resident at once, or a processor has its fill.
+/// Of a block's shared memory: its own variables, and what CUDA keeps.
+constexpr int kBeside = 2048;
+
+/// The rest, in which tasks have their state and costs: a block's part where all blocks are
+/// resident at once, but enough for problems of the usual size, and no more than any task needs.
 template <class E>
 int shared_bytes(const AssignProblem& p, std::int64_t tasks, int device) {
-  constexpr std::int64_t kOwn = 1024, kEnough = 48 << 10;
-  const std::int64_t most = most_shared_bytes(device) - kOwn;
+  constexpr std::int64_t kUsual = 46 << 10;
+  const std::int64_t most = most_shared_bytes(device);
   const std::int64_t at_once = ceil_div(tasks, processor_count(device));
-  // No task needs more: it has at most all columns.
   const std::int64_t of_group = p.queries / p.groups, columns = p.columns;
   const auto element = static_cast<std::int64_t>(sizeof(E));
   const std::int64_t state = (of_group + columns) * static_cast<std::int64_t>(kState);
-  std::int64_t bytes = std::max(most / at_once, std::min(most, kEnough - kOwn));
+  std::int64_t bytes = std::max(most / at_once, std::min(most, kUsual)) - kBeside;
   if (of_group <= bytes / columns) bytes = std::min(bytes, state + of_group * columns * element);
   return static_cast<int>(bytes);
 }
@@ -434,6 +436,7 @@ void assign(const AssignProblem& p, const AssignOutputs& outputs, const Executio
     const std::int64_t most_blocks = 64 * processor_count(device);
     const auto blocks = static_cast<unsigned>(std::min(args.tasks(), most_blocks));
     const int bytes = shared_bytes<E>(p, args.tasks(), device);
+    allow_shared(assign_tasks<E>, most_shared_bytes(device) - kBeside);
     launch_with_shared(assign_tasks<E>, "assign", blocks, kAssignThreads, bytes, stream, args,
                        static_cast<std::byte*>(execution.workspace), bytes);
   });

@@ -100,15 +100,20 @@ class DeviceScope {
 };
 
 #if defined(__CUDACC__) || defined(__HIPCC__)
-/// With memory for each block beside its static variables.
+/// Allows a kernel that many bytes of memory for each block beside its static variables. The same
+/// for all launches of a kernel, so that those of other threads do not matter.
+template <class... Params>
+void allow_shared([[maybe_unused]] void (*kernel)(Params...), [[maybe_unused]] int bytes) {
+#if !defined(BOXLOSS_HIP)
+  BOXLOSS_CALL(FuncSetAttribute, reinterpret_cast<const void*>(kernel),
+               cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+#endif
+}
+
+/// With such memory.
 template <class... Params, class... Args>
 void launch_with_shared(void (*kernel)(Params...), const char* name, unsigned blocks,
                         unsigned threads, int shared_bytes, Stream stream, const Args&... args) {
-#if !defined(BOXLOSS_HIP)
-  // Beyond 48 KiB only on request.
-  BOXLOSS_CALL(FuncSetAttribute, reinterpret_cast<const void*>(kernel),
-               cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
-#endif
   kernel<<<blocks, threads, static_cast<std::size_t>(shared_bytes), stream>>>(args...);
   check(BOXLOSS_VENDOR(GetLastError)(), name);
 }
