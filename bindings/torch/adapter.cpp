@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapter.hpp"
 
+#include <ATen/FuncTorchTLS.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/TensorOptions.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -113,6 +114,17 @@ Scratch::Scratch(std::size_t bytes, const at::Tensor& like) {
   } else {
     device_ = at::empty({static_cast<std::int64_t>(bytes)}, like.options().dtype(at::kByte));
     data_ = static_cast<std::byte*>(device_.mutable_data_ptr());
+  }
+}
+
+bool inside_function_transform() {
+  const auto& functorch = at::functorch::functorchTLSAccessor();
+  if (!functorch) return false;
+  try {
+    functorch->checkSupportsCppAutogradFunction();
+    return false;
+  } catch (const c10::Error&) {
+    return true;
   }
 }
 

@@ -37,6 +37,9 @@ const Implementation& implementation_on(const at::Device& device);
 /// threads; without a workspace.
 Execution execution_on(const at::Device& device);
 
+/// Whether a function transform (vmap, grad, …) is active, which refuses a C++ autograd Function.
+bool inside_function_transform();
+
 /// Memory for the time of a call, 16-byte aligned. On the host that is over when the call returns,
 /// so that plain memory serves.
 class Scratch {

@@ -3,14 +3,16 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/library.h>
 
 #include <boxloss/assign.hpp>
 
 #include "adapter.hpp"
 #include "checks.hpp"
+#include "operators.hpp"
 
-/// The assignment. It has no gradient, and bypasses autograd.
+/// The assignment. It has no gradient, and bypasses autograd; function transforms are refused.
 namespace boxloss::torch_binding {
 namespace {
 
@@ -43,8 +45,9 @@ AssignProblem describe(const at::Tensor& cost, const at::Tensor& offsets, std::i
   return p;
 }
 
-Assigned empty_outputs(const at::Tensor& cost, const at::Tensor& offsets, std::int64_t groups) {
-  const auto options = cost.options().dtype(at::kLong);
+Assigned empty_outputs(const at::Tensor& cost, const at::Tensor& offsets, std::int64_t groups,
+                       bool pinned = false) {
+  const auto options = cost.options().dtype(at::kLong).pinned_memory(pinned);
   std::vector<c10::SymInt> pairs, queries;
   if (cost.dim() == 3) {
     pairs.push_back(cost.sym_size(0));
@@ -62,36 +65,114 @@ Assigned meta(const at::Tensor& cost, const at::Tensor& offsets, std::int64_t gr
   return empty_outputs(cost, offsets, groups);
 }
 
+/// Only the host can look at them and raise; from a device bad ones are answered by -1.
+void check_on_host(const at::Tensor& offsets, std::int64_t columns) {
+  const at::Tensor wide = offsets.to(at::kLong).contiguous();
+  const auto* values = wide.const_data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < wide.numel(); ++i) {
+    TORCH_CHECK_VALUE(values[i] >= 0 && values[i] <= columns, kFunction, ": offsets[", i, "] is ",
+                      values[i], "; it must lie in [0, ", columns, "]");
+    TORCH_CHECK_VALUE(i == 0 || values[i] >= values[i - 1], kFunction, ": offsets[", i, "] is ",
+                      values[i], ", less than offsets[", i - 1, "], which is ", values[i - 1],
+                      "; offsets must not decrease");
+  }
+}
+
+/// The implementation in use for a device or, if it does not serve the assignment, null.
+const Implementation* serving(const at::Device& device) {
+  try {
+    const Implementation& chosen = implementation_on(device);
+    return chosen.assign.run != nullptr ? &chosen : nullptr;
+  } catch (const NotCompiled&) {
+    return nullptr;
+  }
+}
+
+/// The one in use on the host, or else the best there that serves the assignment.
+const Implementation& serving_on_host() {
+  if (const Implementation* chosen = serving(at::kCPU)) return *chosen;
+  for (const Implementation* each : implementations()) {
+    if (each->device == Device::kCpu && each->assign.run != nullptr) return *each;
+  }
+  return implementation_on(at::kCPU);  // whose plan refuses in its name
+}
+
+/// Of a problem as `describe` has it.
+Assigned solved(const Implementation& implementation, AssignProblem p, const at::Tensor& cost,
+                const at::Tensor& offsets, bool pinned = false) {
+  const c10::OptionalDeviceGuard guard(cost.device());
+  const at::Tensor own_offsets = offsets.contiguous();
+  p.device = implementation.device;
+  p.layers = cost.dim() == 3 ? cost.size(0) : 1;
+  p.images = offsets.size(0) - 1;
+  p.queries = cost.size(-2);
+  p.columns = cost.size(-1);
+  p.cost.data = cost.const_data_ptr();
+  p.cost.layer_stride = cost.dim() == 3 ? cost.stride(0) : 0;
+  p.cost.query_stride = cost.stride(-2);
+  p.cost.column_stride = cost.stride(-1);
+  p.offsets.data = own_offsets.const_data_ptr();
+  const AssignPlan plan(implementation, p);
+  const Assigned outputs = empty_outputs(cost, offsets, p.groups, pinned);
+  const auto& [pred_index, target_index, target_of_query] = outputs;
+  const Scratch scratch(plan.workspace_bytes(), cost);
+  Execution execution = execution_on(cost.device());
+  execution.workspace = scratch.data();
+  execution.workspace_bytes = plan.workspace_bytes();
+  plan.run(arrays_of(p),
+           {pred_index.mutable_data_ptr(), target_index.mutable_data_ptr(),
+            target_of_query.mutable_data_ptr()},
+           execution);
+  return outputs;
+}
+
+/// On the host for a device without the assignment: one wait, for both copies there.
+Assigned solved_on_host(const AssignProblem& p, const at::Tensor& cost, const at::Tensor& offsets) {
+  const at::Device device = cost.device();
+  const bool is_pinned = cost.is_cuda();
+  const auto there = [&](const at::Tensor& each) {
+    const auto options = each.options().device(at::kCPU).pinned_memory(is_pinned);
+    return at::empty(each.sizes(), options).copy_(each, /*non_blocking=*/is_pinned);
+  };
+  const at::Tensor host_cost = there(cost), host_offsets = there(offsets);
+  if (is_pinned) {
+    const c10::impl::VirtualGuardImpl guard(device.type());
+    guard.synchronizeStream(guard.getStream(device));
+  }
+  const auto [pred_index, target_index, target_of_query] =
+      solved(serving_on_host(), p, host_cost, host_offsets, is_pinned);
+  const auto back = [&](const at::Tensor& each) { return each.to(device, at::kLong, is_pinned); };
+  return {back(pred_index), back(target_index), back(target_of_query)};
+}
+
 Assigned assigned(const at::Tensor& cost, const at::Tensor& offsets, std::int64_t groups) {
-  AssignProblem p = describe(cost, offsets, groups);
+  const AssignProblem p = describe(cost, offsets, groups);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   return with_torch_errors(kFunction, [&] {
-    const Implementation& implementation = implementation_on(cost.device());
-    const c10::OptionalDeviceGuard guard(cost.device());
-    const at::Tensor own_offsets = offsets.contiguous();
-    p.device = implementation.device;
-    p.layers = cost.dim() == 3 ? cost.size(0) : 1;
-    p.images = offsets.size(0) - 1;
-    p.queries = cost.size(-2);
-    p.columns = cost.size(-1);
-    p.cost.data = cost.const_data_ptr();
-    p.cost.layer_stride = cost.dim() == 3 ? cost.stride(0) : 0;
-    p.cost.query_stride = cost.stride(-2);
-    p.cost.column_stride = cost.stride(-1);
-    p.offsets.data = own_offsets.const_data_ptr();
-    const AssignPlan plan(implementation, p);
-    const Assigned outputs = empty_outputs(cost, offsets, groups);
-    const auto& [pred_index, target_index, target_of_query] = outputs;
-    const Scratch scratch(plan.workspace_bytes(), cost);
-    Execution execution = execution_on(cost.device());
-    execution.workspace = scratch.data();
-    execution.workspace_bytes = plan.workspace_bytes();
-    plan.run(arrays_of(p),
-             {pred_index.mutable_data_ptr(), target_index.mutable_data_ptr(),
-              target_of_query.mutable_data_ptr()},
-             execution);
-    return outputs;
+    if (cost.is_cpu()) {
+      check_on_host(offsets, cost.size(-1));
+      return solved(serving_on_host(), p, cost, offsets);
+    }
+    const Implementation* implementation = serving(cost.device());
+    return implementation != nullptr ? solved(*implementation, p, cost, offsets)
+                                     : solved_on_host(p, cost, offsets);
   });
+}
+
+Assigned refused(const at::Tensor&, const at::Tensor&, std::int64_t) {
+  TORCH_CHECK(
+      false, kFunction,
+      ": the transforms of torch.func (vmap, grad, jvp and their like) do not know it; call "
+      "it outside of them");
+}
+
+Assigned past_autograd(c10::DispatchKeySet keys, const at::Tensor& cost, const at::Tensor& offsets,
+                       std::int64_t groups) {
+  if (inside_function_transform()) return refused(cost, offsets, groups);
+  static const auto op =
+      find_operator<Assigned(const at::Tensor&, const at::Tensor&, std::int64_t)>(
+          "boxloss::assign");
+  return op.redispatch(keys & c10::after_autograd_keyset, cost, offsets, groups);
 }
 
 }  // namespace
@@ -112,5 +193,9 @@ TORCH_LIBRARY_IMPL(boxloss, CompositeExplicitAutograd, m) {
 TORCH_LIBRARY_IMPL(boxloss, Meta, m) { m.impl("assign", boxloss::torch_binding::meta); }
 
 TORCH_LIBRARY_IMPL(boxloss, Autograd, m) {
-  m.impl("assign", torch::CppFunction::makeFallthrough());
+  m.impl("assign", boxloss::torch_binding::past_autograd);
+}
+
+TORCH_LIBRARY_IMPL(boxloss, FuncTorchBatched, m) {
+  m.impl("assign", boxloss::torch_binding::refused);
 }

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/Context.h>
-#include <ATen/FuncTorchTLS.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
+#include "adapter.hpp"
 #include "box_loss_args.hpp"
 
 namespace boxloss::torch_binding {
@@ -136,18 +136,6 @@ namespace {
 template <class Predicate>
 bool any_differentiable(const LossArgs& args, const Predicate& predicate) {
   return predicate(args.pred) || predicate(args.target) || (args.weight && predicate(*args.weight));
-}
-
-/// Whether a function transform (vmap, grad, …) is active, which refuses a C++ autograd Function.
-bool inside_function_transform() {
-  const auto& functorch = at::functorch::functorchTLSAccessor();
-  if (!functorch) return false;
-  try {
-    functorch->checkSupportsCppAutogradFunction();
-    return false;
-  } catch (const c10::Error&) {
-    return true;
-  }
 }
 
 bool needs_gradient(const LossArgs& args) {

@@ -8,7 +8,7 @@ The operator behind this module is ``torch.ops.boxloss.box_loss``; it follows th
 from . import _library as _library  # loads the operators: before everything that calls them
 from .collate import collate_padded, collate_ragged
 from .distributed import global_normalizer
-from .hungarian import hungarian_match
+from .hungarian import MatchResult, hungarian_match
 from .implementations import cpu_capability, implementations, use_implementation
 from .indices import check_indices
 from .losses import (
@@ -47,6 +47,7 @@ __all__ = [
     "EIoULoss",
     "GIoULoss",
     "IoULoss",
+    "MatchResult",
     "SIoULoss",
     "box_loss",
     "box_losses",

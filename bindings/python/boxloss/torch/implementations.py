@@ -55,8 +55,8 @@ class use_implementation:  # noqa: N801  (used like a function)
     "aten" lets torch's own operators compute the losses, forward and backward, on every device that
     torch has (MPS, XPU, ...), CPU and GPU included: slower, and with more memory. It takes
     precedence over choices for one kind of memory; matching_cost and pairwise_iou are errors
-    meanwhile; "boxloss" undoes it. Compiled graphs keep the operators whole, so they also use the
-    choice at the time when they run.
+    meanwhile, hungarian_match goes on as before; "boxloss" undoes it. Compiled graphs keep the
+    operators whole, so they also use the choice at the time when they run.
 
     Raises:
         RuntimeError: no such implementation; the message lists those that there are, and the build
