@@ -63,7 +63,7 @@ def by_transformers(
 
 
 def by_boxloss(
-    matcher: str, logits: Tensor, pred: Tensor, targets: Targets, **options: float
+    matcher: str, logits: Tensor, pred: Tensor, targets: Targets
 ) -> tuple[Tensor, Tensor]:
     """The cost and its offsets."""
     target, offsets = collate_ragged([each["boxes"] for each in targets])
@@ -77,7 +77,6 @@ def by_boxloss(
         l1_weight=WEIGHTS["bbox"],
         class_weight=WEIGHTS["class"],
         **MATCHERS[matcher][2],
-        **options,
     )
     return cost, offsets
 
@@ -85,9 +84,14 @@ def by_boxloss(
 def assert_same_pairs(
     cost: Tensor, offsets: Tensor, theirs: list[list[Any]], counts: tuple[int, ...]
 ) -> None:
-    expected = collate_matches(theirs, counts, QUERIES)
-    for result, wanted in zip(hungarian_match(cost, offsets), expected, strict=True):
-        assert result.tolist() == wanted.tolist()
+    pred_index, target_index = collate_matches(theirs, counts, QUERIES)
+    result = hungarian_match(cost, offsets)
+    of_query = torch.full((LAYERS * len(counts) * QUERIES,), -1)
+    of_query[pred_index.flatten()] = target_index.flatten()
+    assert result.target_of_query.flatten().tolist() == of_query.tolist()
+    found = [each[each >= 0] for each in result[:2]]
+    assert of_query[found[0].cpu()].tolist() == found[1].tolist()
+    assert len(found[0]) == pred_index.numel()
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -135,5 +139,5 @@ def test_nan_is_matched_last(matcher: str, device: str) -> None:
     logits, *others = outputs_and_targets(counts, 0, device, torch.float64)
     logits[:, :, ::3] = float("nan")
     theirs = by_transformers(matcher, logits, *others)
-    cost, offsets = by_boxloss(matcher, logits, *others, nonfinite=torch.finfo(torch.float32).max)
+    cost, offsets = by_boxloss(matcher, logits, *others)
     assert_same_pairs(cost, offsets, theirs, counts)

@@ -40,7 +40,6 @@ def inputs(labels: str = "labels") -> tuple[dict[str, Tensor], list[dict[str, Te
 def test_the_matcher_is_the_cost_and_its_assignment(
     labels: str, class_mode: Any, groups: int
 ) -> None:
-    pytest.importorskip("scipy")
     outputs, targets, target = inputs(labels)
     outputs["logits"][:, ::3] = torch.nan
     matcher = HungarianMatcher(2.0, 5.0, 1.5, class_mode=class_mode, alpha=0.9, gamma=1.5)
@@ -56,11 +55,39 @@ def test_the_matcher_is_the_cost_and_its_assignment(
         class_mode=class_mode,
         focal_alpha=0.9,
         focal_gamma=1.5,
-        nonfinite=torch.finfo(torch.float32).max,
     )
-    found = collate_matches(matcher(outputs, targets, groups), COUNTS, QUERIES)
+    pairs = matcher(outputs, targets, groups)
+    of_group = QUERIES // groups
+    assert [len(src) for src, _ in pairs] == [groups * min(of_group, n) for n in COUNTS]
+    assert all(torch.equal(src, src.sort().values) for src, _ in pairs)
+    found = collate_matches(pairs, COUNTS, QUERIES)
     wanted = hungarian_match(cost, torch.tensor(FIRSTS), groups=groups)
-    assert torch.equal(torch.stack(found), torch.stack(wanted))
+    of_query = torch.full((len(COUNTS) * QUERIES,), -1)
+    of_query[found[0]] = found[1]
+    assert torch.equal(of_query.view(len(COUNTS), QUERIES), wanted.target_of_query)
+
+
+def test_the_matcher_keeps_finite_queries_apart_from_nan() -> None:
+    """The largest float32 in NaN's place would swallow the others' costs."""
+    outputs, targets, _ = inputs()
+    targets = targets[2:]  # six boxes
+    outputs = {name: each[2:, :6] for name, each in outputs.items()}
+    fewer = {name: each[:, 1:] for name, each in outputs.items()}
+    ((src, tgt),) = HungarianMatcher(1, 5, 2)(fewer, targets)
+    outputs["logits"] = outputs["logits"].clone()
+    outputs["logits"][:, 0] = torch.nan
+    ((found, columns),) = HungarianMatcher(1, 5, 2)(outputs, targets)
+    assert found.tolist() == [0, *(src + 1).tolist()]
+    assert columns[1:].tolist() == tgt.tolist()
+
+
+def test_the_matcher_leaves_out_what_is_infinite() -> None:
+    outputs, targets, _ = inputs()
+    outputs["pred_boxes"] = outputs["pred_boxes"].clone()
+    outputs["pred_boxes"][2, 2:] = torch.inf  # six boxes; L1 alone: GIoU would be NaN
+    pairs = HungarianMatcher(0, 5, 0)(outputs, targets)
+    assert [len(src) for src, _ in pairs] == [3, 0, 2]
+    assert pairs[2][0].tolist() == [0, 1]
 
 
 MATCHES = [([5, 0, 7], [1, 1, 0]), ([], []), ([2], [4])]

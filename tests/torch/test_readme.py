@@ -13,8 +13,6 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("page", ["README.md", "docs/matched-pairs.md", "docs/matcher.md"])
 def test_python_blocks_run_in_order(page: str) -> None:
-    if page == "docs/matcher.md":
-        pytest.importorskip("scipy", reason="SciPy is not installed")
     text = (ROOT / page).read_text()
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     names: dict[str, Any] = {}

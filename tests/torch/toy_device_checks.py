@@ -13,6 +13,7 @@ from boxloss.torch import (
     box_loss,
     box_losses,
     giou_loss,
+    hungarian_match,
     implementations,
     matching_cost,
     use_implementation,
@@ -139,6 +140,19 @@ def test_what_it_does_not_serve_is_refused() -> None:
     offsets = torch.tensor([0, 3]).to("toy")
     with pytest.raises(TypeError, match="toy/example does not serve matching_cost"):
         matching_cost(boxes[None], boxes, offsets)
+
+
+@pytest.mark.parametrize("is_on_device", [True, False])
+def test_the_assignment_is_solved_on_the_host(is_on_device: bool) -> None:
+    cost = torch.rand(2, 5, 6, generator=torch.Generator().manual_seed(0))
+    offsets = torch.tensor([0, 2, 6])
+    wanted = hungarian_match(cost, offsets)
+    results = hungarian_match(cost.to("toy"), offsets.to("toy") if is_on_device else offsets)
+    for result, each in zip(results, wanted, strict=True):
+        assert result.device.type == "toy"
+        assert torch.equal(result.cpu(), each)
+    for result in hungarian_match(cost.to("toy"), offsets + 1):  # nobody looks
+        assert torch.equal(result.cpu(), torch.full(result.shape, -1))
 
 
 def test_devices_are_not_mixed() -> None:

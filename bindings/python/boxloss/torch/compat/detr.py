@@ -101,9 +101,13 @@ def detr_loss_boxes(
 class HungarianMatcher(torch.nn.Module):
     """DETR's matcher, or with class_mode="focal" that of Deformable DETR, DINO, RT-DETR, LW-DETR.
 
-    An entry of the cost is a weighted sum of the class term, the L1 distance and -GIoU. NaN and
-    infinities become the largest float32, as in transformers. The cost is float32, computed in
-    float64 if boxes are. It is copied to the host at once, the only synchronization. Needs SciPy.
+    An entry of the cost is a weighted sum of the class term, the L1 distance and -GIoU. It is
+    float32, computed in float64 if boxes are. Entries that are not finite are taken last, as by
+    `hungarian_match`; transformers puts the largest float32 in their place, beside which the other
+    queries' costs vanish.
+
+    The pairs are lists on the CPU, as criteria want them, for which the host waits: one
+    synchronization. `matching_cost` and `hungarian_match` leave them on the device.
 
     Args:
         class_cost, bbox_cost, giou_cost: the weights; DETR itself calls them cost_class, cost_bbox
@@ -146,15 +150,15 @@ class HungarianMatcher(torch.nn.Module):
 
         Returns:
             For each image (src, tgt), int64 on the CPU, src ascending: min(queries, n) pairs, or as
-            many for each group.
+            many for each group; fewer where the cost of those left is +inf.
         """
         pred = outputs["pred_boxes"]
         target, firsts = _true_boxes(targets)
-        offsets = on_host(firsts, pred.device)
+        offsets = on_host(firsts, pred.device).to(pred.device, non_blocking=True)
         cost = matching_cost(
             pred,
             target,
-            offsets.to(pred.device, non_blocking=True),
+            offsets,
             logits=outputs["logits"],
             labels=_labels(targets),
             iou_weight=self.giou_cost,
@@ -163,18 +167,11 @@ class HungarianMatcher(torch.nn.Module):
             class_mode=self.class_mode,
             focal_alpha=self.alpha,
             focal_gamma=self.gamma,
-            nonfinite=torch.finfo(torch.float32).max,
         )
-        # On the CPU, where criteria want the pairs.
-        pred_index, target_index = hungarian_match(cost.cpu(), offsets, groups=group_detr)
-        queries = pred.shape[1]
-        of_group = queries // group_detr
-        sizes = [group_detr * min(of_group, last - first) for first, last in pairwise(firsts)]
-        pairs = zip(pred_index.split(sizes), target_index.split(sizes), strict=True)
-        return [
-            (src - image * queries, tgt - first)
-            for image, (first, (src, tgt)) in enumerate(zip(firsts, pairs, strict=False))
-        ]
+        rows = hungarian_match(cost, offsets, groups=group_detr).target_of_query.cpu()
+        found = [(each >= 0).nonzero().squeeze(1) for each in rows]
+        images = zip(found, rows, firsts, strict=False)
+        return [(src, row[src] - first) for src, row, first in images]
 
     def extra_repr(self) -> str:
         """The options, for print(module)."""
