@@ -4,9 +4,10 @@
 
     python -m examples.detr
 
-`criterion` does all that has to do with boxes for all decoder layers at once. `adapted` leaves
+`criterion` does all that has to do with boxes for all decoder layers at once, and nothing in it
+waits for the device: pairs, class targets and the number of boxes stay there. `adapted` leaves
 transformers' criterion as it is, layer by layer, and gives it a matcher and a loss_boxes from
-boxloss.torch.compat. The model is small and random. Needs boxloss[matching], transformers, Pillow.
+boxloss.torch.compat. The model is small and random. Needs transformers, Pillow.
 """
 
 from collections.abc import Callable
@@ -54,7 +55,7 @@ def criterion(
     true_boxes, offsets = collate_ragged([each["boxes"] for each in labels])
     classes = torch.cat([each["class_labels"] for each in labels])
     # Averaged over ranks, as DETR has it. (transformers 5.23 divides by their number twice.)
-    number = global_normalizer(torch.full((), len(true_boxes), device=device)).clamp(min=1)
+    number = global_normalizer(offsets[-1]).clamp(min=1)
 
     # For the matcher and loss_boxes.
     cost = matching_cost(
@@ -66,9 +67,8 @@ def criterion(
         iou_weight=config.giou_cost,
         l1_weight=config.bbox_cost,
         class_weight=config.class_cost,
-        nonfinite=torch.finfo(torch.float32).max,
     )
-    pred_index, target_index = hungarian_match(cost, offsets)
+    pred_index, target_index, target_of_query = hungarian_match(cost, offsets)
     giou, l1, _ = box_losses(
         boxes,
         true_boxes,
@@ -81,10 +81,9 @@ def criterion(
         normalizer=number,
     )
 
-    # The class loss and a figure for the log, in plain torch: who has no box is "no object". At
-    # least in float32, as l1 is, whatever autocast made of the scores.
-    wanted = torch.full(scores.shape[:-1], config.num_labels, device=device)
-    wanted.view(-1)[pred_index] = classes[target_index]
+    # The class loss and a figure for the log, in plain torch: who has no box, -1, is "no object".
+    # At least in float32, as l1 is, whatever autocast made of the scores.
+    wanted = functional.pad(classes, (0, 1), value=config.num_labels)[target_of_query]
     weight = torch.ones(config.num_labels + 1, dtype=l1.dtype, device=device)
     weight[-1].fill_(config.eos_coefficient)  # assigned, it would be waited for
     entropy = functional.cross_entropy(

@@ -6,7 +6,7 @@
 
 What has to do with boxes is done for all decoder layers at once: the matcher, L1 and GIoU, and the
 IoU that the scores are trained towards. The original does it layer by layer, with all boxes by all
-boxes. The model is small and random. Needs boxloss[matching], transformers and Pillow.
+boxes. Nothing here waits for the device. The model is small and random. Needs transformers, Pillow.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def criterion(
 
     true_boxes, offsets = collate_ragged([each["boxes"] for each in labels])
     classes = torch.cat([each["class_labels"] for each in labels])
-    number = max(len(true_boxes), 1)  # of this rank alone, as there
+    number = offsets[-1].clamp(min=1)  # of this rank alone, as there
 
     pairs = match(scores, boxes, true_boxes, offsets, classes, config)
     losses = losses_of_pairs(scores, boxes, true_boxes, classes, *pairs, number, config)
@@ -63,7 +63,7 @@ def criterion(
     total = sum(each.sum() for each in losses.values())
     if config.auxiliary_loss and denoising_meta_values is not None:
         pairs = denoising_pairs(denoising_meta_values, labels, layers=len(noisy_boxes))
-        number *= denoising_meta_values["dn_num_group"]
+        number = number * denoising_meta_values["dn_num_group"]
         losses = losses_of_pairs(
             noisy_scores, noisy_boxes, true_boxes, classes, *pairs, number, config
         )
@@ -96,9 +96,9 @@ def match(
         class_mode="focal" if config.use_focal_loss else "softmax",
         focal_alpha=config.matcher_alpha,
         focal_gamma=config.matcher_gamma,
-        nonfinite=torch.finfo(torch.float32).max,
     )
-    return hungarian_match(cost, offsets)
+    pred_index, target_index, _ = hungarian_match(cost, offsets)
+    return pred_index, target_index
 
 
 def losses_of_pairs(
@@ -108,7 +108,7 @@ def losses_of_pairs(
     classes: Tensor,
     pred_index: Tensor,
     target_index: Tensor,
-    number: float,
+    number: Tensor,
     config: RTDetrConfig,
 ) -> dict[str, Tensor]:
     """For loss_boxes and loss_labels_vfl: each (layers)."""
@@ -121,16 +121,20 @@ def losses_of_pairs(
         target_format="cxcywh",
         pred_index=pred_index,
         target_index=target_index,
-        normalizer=torch.full((), float(number), device=boxes.device),
+        normalizer=number,
     )
     # The varifocal loss, in plain torch: a pair's score is to be its IoU, all others are to be 0.
-    # At least in float32, as iou is, whatever autocast made of the scores.
+    # At least in float32, as iou is, whatever autocast made of the scores. What is no pair, -1, is
+    # written to a last row that nobody reads.
     flat = scores.flatten(0, 2).to(iou.dtype)
-    place = pred_index.flatten(), classes[target_index.flatten()]
-    wanted = torch.zeros_like(flat)
+    place = pred_index.flatten(), functional.pad(classes, (0, 1))[target_index.flatten()]
     weight = config.focal_loss_alpha * flat.detach().sigmoid().pow(config.focal_loss_gamma)
+    weight = functional.pad(weight, (0, 0, 0, 1))
+    wanted = torch.zeros_like(weight)
     wanted[place] = weight[place] = iou.flatten()
-    vfl = functional.binary_cross_entropy_with_logits(flat, wanted, weight, reduction="none")
+    vfl = functional.binary_cross_entropy_with_logits(
+        flat, wanted[:-1], weight[:-1], reduction="none"
+    )
     return {
         "loss_vfl": config.weight_loss_vfl * vfl.view(len(scores), -1).sum(1) / number,
         "loss_bbox": config.weight_loss_bbox * l1,
