@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch._subclasses import FakeTensorMode
+from torch.utils._pytree import tree_map_only
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 HALVES = [torch.float16, torch.bfloat16]
@@ -93,6 +95,12 @@ def waits(function: Callable[[], Any]) -> int:
     finally:
         torch.cuda.set_sync_debug_mode("default")
     return sum("synchronizing CUDA operation" in str(each.message) for each in caught)
+
+
+def assert_reads_nothing(function: Callable[..., Any], **arguments: Any) -> None:
+    """On tensors that have no numbers it would raise: what it reads, a GPU would be waited for."""
+    with FakeTensorMode() as fake:
+        function(**tree_map_only(Tensor, fake.from_tensor, arguments))
 
 
 def assert_example_runs(example: ModuleType, ways: int, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from surroundings import (
     HALVES,
     assert_as_near,
     assert_example_runs,
+    assert_reads_nothing,
     autocast,
     computed,
     default_dtype,
@@ -220,6 +221,19 @@ def test_training(seed: int, way: str) -> None:
 
 def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert_example_runs(detr, 2, capsys)
+
+
+def test_reads_nothing_on_the_host() -> None:
+    values = predictions(3, 0)
+    assert_reads_nothing(
+        detr.criterion,
+        logits=values["outputs_class"][-1],
+        labels=cases.true_boxes((3, 0, 5), cases.generator(0)),
+        device=torch.device("cpu"),
+        pred_boxes=values["outputs_coord"][-1],
+        config=config_of(auxiliary_loss=True),
+        **values,
+    )
 
 
 if torch.cuda.is_available():

@@ -14,6 +14,7 @@ from surroundings import (
     HALVES,
     assert_as_near,
     assert_example_runs,
+    assert_reads_nothing,
     autocast,
     computed,
     moved,
@@ -188,6 +189,21 @@ def test_training(seed: int) -> None:
 
 def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert_example_runs(rt_detr, 1, capsys)
+
+
+def test_reads_nothing_on_the_host() -> None:
+    denoising = denoising_of((3, 0, 5), 2)
+    values = predictions((3, 0, 5), denoising, 0)
+    assert_reads_nothing(
+        rt_detr.criterion,
+        logits=values["outputs_class"][:, -1],
+        labels=cases.true_boxes((3, 0, 5), cases.generator(0)),
+        device=torch.device("cpu"),
+        pred_boxes=values["outputs_coord"][:, -1],
+        config=RTDetrConfig(num_labels=CLASSES, num_queries=QUERIES),
+        denoising_meta_values=denoising,
+        **values,
+    )
 
 
 if torch.cuda.is_available():

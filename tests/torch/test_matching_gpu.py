@@ -1,13 +1,17 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The matcher's cost where only a GPU is asked: streams and graphs."""
+"""The matcher where only a GPU is asked: streams, graphs, and who waits."""
+
+import warnings
 
 import pytest
 import torch
-from boxloss.torch import hungarian_match, matching_cost
+from boxloss.torch import hungarian_match, matching_cost, use_implementation
+from devices import GPU_NAMES, device_or_skip
 from torch import Tensor
 
 LONG = 50_000_000  # GPU cycles, some 30 ms
+SOLVING = [name for name in GPU_NAMES if name.endswith("/native")]  # others do so on the host
 
 
 def batch(gpu: torch.device, seed: int) -> dict[str, Tensor]:
@@ -56,3 +60,43 @@ def test_cost_and_assignment_run_on_the_current_stream(gpu: torch.device) -> Non
         torch.cuda.current_stream().synchronize()
 
     assert all(torch.equal(*each) for each in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("name", GPU_NAMES or ["cuda"])
+def test_only_where_it_is_solved_on_the_host_it_is_waited_for(name: str) -> None:
+    gpu = device_or_skip("cuda")
+    values = batch(gpu, 6)
+    cost, offsets = matching_cost(**values), values["offsets"]
+    with use_implementation(name):
+        hungarian_match(cost, offsets)
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                hungarian_match(cost, offsets)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    waits = [each for each in caught if "synchronizing CUDA operation" in str(each.message)]
+    assert len(waits) == (0 if name in SOLVING else 1)
+
+
+@pytest.mark.parametrize("name", SOLVING or ["cuda"])
+def test_a_graph_with_the_assignment_replays_with_another_batch(name: str) -> None:
+    gpu = device_or_skip("cuda")
+    values = batch(gpu, 0)
+    with use_implementation(name):
+        hungarian_match(matching_cost(**values), values["offsets"])
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            found = hungarian_match(matching_cost(**values), values["offsets"], groups=2)
+        for seed in range(1, 4):
+            other = batch(gpu, seed)
+            for key, value in values.items():
+                value.copy_(other[key])
+            graph.replay()
+            cost, offsets = matching_cost(**other).cpu(), other["offsets"].cpu()
+            wanted = hungarian_match(cost, offsets, groups=2)
+            assert all(
+                torch.equal(*each) for each in zip(map(Tensor.cpu, found), wanted, strict=True)
+            )
