@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What do a matcher's cost, its assignment and an assigner's overlaps take?
 
-cost is all layers' cost on the device; matching is that and SciPy's assignment, up to the pairs'
+cost is all layers' cost on the device; matching is that and the assignment, up to the pairs'
 indices; assignment is what comes after a cost. padded is plain torch for all layers and images at
 once, its true boxes padded beforehand to the most of any; original is transformers' own matcher,
 called layer by layer, whose cost is its own code stopped at the copy to the host. Results that are
@@ -437,7 +437,8 @@ def _stopped_at_copies() -> Iterator[None]:
 
 
 def hungarian(case: Case, costs: Tensor) -> tuple[Tensor, Tensor]:
-    return hungarian_match(costs, case.offsets, groups=case.shape.groups)
+    pred_index, target_index, _ = hungarian_match(costs, case.offsets, groups=case.shape.groups)
+    return pred_index, target_index
 
 
 def load_loop(case: Case) -> Callable[[Tensor], Matches]:
@@ -459,7 +460,7 @@ def load_loop(case: Case) -> Callable[[Tensor], Matches]:
 
 
 def collated(case: Case, matches: Matches) -> tuple[Tensor, Tensor]:
-    """As `hungarian_match` gives it."""
+    """The same pairs as `hungarian_match`'s, without padding."""
     return collate_matches(matches, case.counts, case.shape.queries, device=case.pred.device)
 
 
@@ -577,8 +578,10 @@ def check_same(name: str, found: tuple[Tensor, Tensor], loop: tuple[Tensor, Tens
 
 
 def _ordered(pairs: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    pred_index, order = pairs[0].sort()
-    return pred_index, pairs[1].gather(-1, order)
+    layers = len(pairs[0])  # which have equally many pairs, and padding
+    pred_index, target_index = (each[each >= 0].view(layers, -1) for each in pairs)
+    pred_index, order = pred_index.sort()
+    return pred_index, target_index.gather(-1, order)
 
 
 def check_best(

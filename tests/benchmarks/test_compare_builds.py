@@ -36,6 +36,7 @@ CPU = torch.device("cpu")
 # They compute nothing on boxes, or what they give is a loss' argument.
 NOT_COMPARED = {
     "BoxLosses",
+    "MatchResult",
     "check_indices",
     "collate_matches",
     "collate_padded",

@@ -15,6 +15,8 @@ pytest.importorskip("boxloss.torch")
 pytest.importorskip("rich")
 pytest.importorskip("scipy")
 
+from boxloss.torch import MatchResult
+
 from benchmarks.runner.agreement import DisagreementError
 from benchmarks.runner.run import UnavailableError
 from benchmarks.studies import detectors
@@ -82,12 +84,12 @@ def test_another_match_is_refused(place: tuple[str, str], monkeypatch: pytest.Mo
     expected = _truths(case)
     right = criteria.hungarian_match
 
-    def wrong(cost: Tensor, *values: Tensor, counts: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    def wrong(cost: Tensor, *values: Tensor, counts: tuple[int, ...]) -> MatchResult:
         """Two true boxes of the last image change places, in one layer."""
-        pred_index, target_index = right(cost, *values, counts=counts)
-        target_index = target_index.clone()
+        found = right(cost, *values, counts=counts)
+        target_index = found.target_index.clone()
         target_index[-1, -2:] = target_index[-1, -2:].flip(0)
-        return pred_index, target_index
+        return found._replace(target_index=target_index)
 
     monkeypatch.setattr(criteria, "hungarian_match", wrong)
     with pytest.raises(DisagreementError, match="wrong: "):
@@ -101,7 +103,7 @@ def test_no_two_ways_to_match_are_nearly_as_good(place: tuple[str, str]) -> None
     assert isinstance(case, cases.DetrCase)
     right = criteria.plain_operators(case.counts)
 
-    def disturbed(cost: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+    def disturbed(cost: Tensor, offsets: Tensor) -> MatchResult:
         return right["hungarian_match"](cost + 1e-3 * torch.rand_like(cost), offsets)
 
     *_, pred_index, target_index = criteria.matched(case, right)

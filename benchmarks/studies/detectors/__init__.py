@@ -7,9 +7,9 @@ detector's losses; "matcher and boxes" is what of them has to do with boxes: the
 L1; "box loss" is RetinaNet's "giou" on decoded boxes, and YOLO's CIoU together with its
 distribution focal loss. original is the installed project's own code, boxloss is examples/, and
 vectorized is examples/ with plain torch in place of boxloss. torch.compile is vectorized compiled
-for these very shapes, and "boxloss, compiled" likewise. SciPy's assignment, without which there is
-no DETR, is part of every time. A second pass counts what a call asks for. Needs SciPy for DETRs;
-transformers (with PIL), torchvision and ultralytics, each for its own.
+for these very shapes, and "boxloss, compiled" likewise. The assignment, without which there is no
+DETR, is part of every time: boxloss' own, SciPy's elsewhere. A second pass counts what a call asks
+for. Needs SciPy for DETRs; transformers (with PIL), torchvision and ultralytics, each for its own.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ Operators = Mapping[str, Callable[..., Any]]
 def fused_operators(counts: tuple[int, ...], compiled: bool = False) -> Operators:
     """boxloss' own, to which `counts` are nothing new."""
     found = {name: getattr(boxloss.torch, name) for name in plain_operators(counts)}
-    return _with_eager_host(found) if compiled else found
+    return _with_eager_host(found, "collate_ragged") if compiled else found
 
 
 def plain_operators(counts: tuple[int, ...], compiled: bool = False) -> Operators:
@@ -56,12 +56,11 @@ def plain_operators(counts: tuple[int, ...], compiled: bool = False) -> Operator
         "giou_loss": giou_loss,
         "ciou_loss": ciou_loss,
     }
-    return _with_eager_host(found) if compiled else found
+    return _with_eager_host(found, "collate_ragged", "hungarian_match") if compiled else found
 
 
-def _with_eager_host(found: Operators) -> Operators:
+def _with_eager_host(found: Operators, *names: str) -> Operators:
     """With what is nothing to compile left out of the graphs: it builds lists, or is SciPy."""
-    names = ("collate_ragged", "hungarian_match")
     return {**found, **{name: torch.compiler.disable(found[name]) for name in names}}
 
 
@@ -89,20 +88,25 @@ def matching_cost(
 
 def hungarian_match(
     cost: Tensor, offsets: Tensor, *, counts: tuple[int, ...]
-) -> tuple[Tensor, Tensor]:
-    """SciPy on each image of each layer; one copy there, and one back."""
+) -> boxloss.torch.MatchResult:
+    """SciPy on each image of each layer, without padding; one copy there, and one back."""
     assign = scipy_assignment()
     layers, images, queries, _ = cost.shape
     firsts = [*accumulate(counts, initial=0)]
-    pairs = []
+    rows, columns = [], []
+    of_query = np.full((layers * images, queries), -1)
     for block, costs in enumerate(cost.flatten(0, 1).cpu().numpy()):
         image = block % images
         row, column = assign(costs[:, : counts[image]])
-        pairs.append(np.stack([row + block * queries, column + firsts[image]]))
-    found = torch.from_numpy(np.concatenate(pairs, axis=1))
+        rows.append(row + block * queries)
+        columns.append(column + firsts[image])
+        of_query[block, row] = columns[-1]
+    found = torch.from_numpy(np.concatenate([*rows, *columns, of_query.ravel()]))
     found = found.to(cost.device, non_blocking=True)
-    pred_index, target_index = found.view(2, layers, -1)
-    return pred_index, target_index
+    pairs, rest = found.tensor_split([len(found) - of_query.size])
+    pred_index, target_index = pairs.view(2, layers, -1)
+    target_of_query = rest.view(layers, images, queries)
+    return boxloss.torch.MatchResult(pred_index, target_index, target_of_query)
 
 
 def box_losses(
@@ -228,9 +232,8 @@ def matched(case: DetrCase, operators: Operators) -> tuple[Tensor, ...]:
         class_weight=cost.class_weight,
         class_mode=cost.class_mode,
         focal_alpha=FOCAL_ALPHA,
-        nonfinite=torch.finfo(torch.float32).max,
     )
-    return boxes, true_boxes, *operators["hungarian_match"](costs, offsets)
+    return boxes, true_boxes, *operators["hungarian_match"](costs, offsets)[:2]
 
 
 def _own_matcher_and_boxes(case: DetrCase) -> Step:
