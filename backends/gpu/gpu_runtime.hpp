@@ -121,8 +121,7 @@ void launch_with_shared(void (*kernel)(Params...), const char* name, unsigned bl
 template <class... Params, class... Args>
 void launch(void (*kernel)(Params...), const char* name, unsigned blocks, unsigned threads,
             Stream stream, const Args&... args) {
-  kernel<<<blocks, threads, 0, stream>>>(args...);
-  check(BOXLOSS_VENDOR(GetLastError)(), name);
+  launch_with_shared(kernel, name, blocks, threads, 0, stream, args...);
 }
 
 /// That memory, 16-byte aligned.
