@@ -3,7 +3,6 @@
 #include <gpu_runtime.hpp>
 
 #include <algorithm>
-#include <limits>
 
 #include "dispatch/assign.hpp"
 #include "math/ceil_div.hpp"
@@ -18,23 +17,6 @@ namespace boxloss::BOXLOSS_GPU {
 
 constexpr unsigned kAssignThreads = 128;
 constexpr unsigned kAssignGroups = kAssignThreads / kLanes;
-
-/// In bytes, for each row and each place of a matrix.
-constexpr std::size_t kState = 2 * sizeof(Extended) + 3 * sizeof(int) + 4;
-static_assert(kState % alignof(Extended) == 0);
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr std::int64_t kMostNonfinite = std::numeric_limits<std::int64_t>::max();
-
-/// The distance of a place that no row has reached.
-template <class Number>
-__device__ Number unreached() {
-  if constexpr (std::is_same_v<Number, double>) {
-    return kInfinity;
-  } else {
-    return {kMostNonfinite, 0};
-  }
-}
 
 __device__ inline Extended shuffle_down(Extended value, int lanes) {
   return {shuffle_down(value.nonfinite, lanes), shuffle_down(value.finite, lanes)};
@@ -103,7 +85,7 @@ struct Costs {
 template <class Number, class E>
 class BlockPaths {
  public:
-  /// `state` has kState bytes for each row and place.
+  /// `state` has kAssignState bytes for each row and place.
   __device__ BlockPaths(const Costs<E>& costs, unsigned rows, unsigned places, std::byte* state)
       : costs_(costs), rows_(rows), places_(places) {
     dual_of_row_ = reinterpret_cast<Number*>(state);
@@ -331,12 +313,6 @@ __device__ bool read_costs(const AssignArgs<E>& a, const AssignTask& task, E* to
   return are_finite;
 }
 
-/// For each layer and group, in rows and places of a task.
-BOXLOSS_HOST_DEVICE std::int64_t states_of_block(std::int64_t images, std::int64_t of_group,
-                                                 std::int64_t columns) {
-  return columns + images * of_group;
-}
-
 /// Where a task has its state and its costs.
 template <class E>
 struct TaskMemory {
@@ -348,14 +324,10 @@ template <class E>
 __device__ TaskMemory<E> memory_of(const AssignArgs<E>& a, const AssignTask& task,
                                    std::byte* workspace, std::int64_t shared_bytes) {
   const std::int64_t rows = task.rows(), places = task.places();
-  const std::int64_t state_bytes = (rows + places) * static_cast<std::int64_t>(kState);
+  const std::int64_t state_bytes = (rows + places) * static_cast<std::int64_t>(kAssignState);
   std::byte* const shared = dynamic_shared_memory();
   if (state_bytes > shared_bytes) {
-    const std::int64_t of_group = a.queries / a.groups;
-    const std::int64_t before =
-        (task.layer * a.groups + task.group) * states_of_block(a.images, of_group, a.columns) +
-        task.first_column + task.image * of_group;
-    return {workspace + before * static_cast<std::int64_t>(kState), nullptr};
+    return {workspace + first_state(a, task) * static_cast<std::int64_t>(kAssignState), nullptr};
   }
   const std::int64_t left = (shared_bytes - state_bytes) / static_cast<std::int64_t>(sizeof(E));
   const bool have_room = rows == 0 || places <= left / rows;
@@ -414,7 +386,7 @@ int shared_bytes(const AssignProblem& p, std::int64_t tasks, int device) {
   const std::int64_t at_once = ceil_div(tasks, processor_count(device));
   const std::int64_t of_group = p.queries / p.groups, columns = p.columns;
   const auto element = static_cast<std::int64_t>(sizeof(E));
-  const std::int64_t state = (of_group + columns) * static_cast<std::int64_t>(kState);
+  const std::int64_t state = (of_group + columns) * static_cast<std::int64_t>(kAssignState);
   std::int64_t bytes = std::max(most / at_once, std::min(most, kUsual)) - kBeside;
   if (of_group <= bytes / columns) bytes = std::min(bytes, state + of_group * columns * element);
   return static_cast<int>(bytes);
@@ -422,7 +394,7 @@ int shared_bytes(const AssignProblem& p, std::int64_t tasks, int device) {
 
 std::size_t workspace_bytes(const AssignProblem& p) {
   const std::int64_t states = states_of_block(p.images, p.queries / p.groups, p.columns);
-  return static_cast<std::size_t>(p.layers * p.groups * states) * kState;
+  return static_cast<std::size_t>(p.layers * p.groups * states) * kAssignState;
 }
 
 void assign(const AssignProblem& p, const AssignOutputs& outputs, const Execution& execution) {

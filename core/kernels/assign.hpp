@@ -4,6 +4,7 @@
 
 #include <boxloss/assign.hpp>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "../dtypes/elements.hpp"
@@ -47,6 +48,24 @@ BOXLOSS_HOST_DEVICE Number number_of(double cost) {
     return is_finite(cost) ? Extended{0, cost} : Extended{1, 0};
   }
 }
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kMostNonfinite = std::numeric_limits<std::int64_t>::max();
+
+/// The distance of a place that no row has reached.
+template <class Number>
+BOXLOSS_HOST_DEVICE Number unreached() {
+  if constexpr (std::is_same_v<Number, double>) {
+    return kInfinity;
+  } else {
+    return {kMostNonfinite, 0};
+  }
+}
+
+/// What the paths keep for each row and place of a matrix, in bytes: a dual, a distance, and 32-bit
+/// numbers.
+constexpr std::size_t kAssignState = 2 * sizeof(Extended) + 4 * sizeof(std::int32_t);
+static_assert(kAssignState % alignof(Extended) == 0);
 
 /// An index as the outputs have it.
 struct IndexOutputs {
@@ -133,6 +152,20 @@ template <class E>
 BOXLOSS_HOST_DEVICE E cost_at(const AssignArgs<E>& a, const AssignTask& task, int query,
                               int column) {
   return a.cost.data[first_cost(a, task) + query * a.query_stride + column * a.column_stride];
+}
+
+/// Rows and places of the tasks of a layer and group, whose images have a part each.
+BOXLOSS_HOST_DEVICE std::int64_t states_of_block(std::int64_t images, std::int64_t of_group,
+                                                 std::int64_t columns) {
+  return columns + images * of_group;
+}
+
+/// Where a task's begin, in all of the workspace.
+template <class E>
+BOXLOSS_HOST_DEVICE std::int64_t first_state(const AssignArgs<E>& a, const AssignTask& task) {
+  const std::int64_t of_group = a.queries / a.groups;
+  return (task.layer * a.groups + task.group) * states_of_block(a.images, of_group, a.columns) +
+         task.first_column + task.image * of_group;
 }
 
 /// Writes that a column of the list, which may be another image's or no one's, has no query.

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "cpu/operations.hpp"
 #include "dispatch/assign.hpp"
@@ -12,23 +11,12 @@
 namespace boxloss {
 namespace {
 
-template <class Number>
-constexpr Number kUnreached = {};
-template <>
-constexpr double kUnreached<double> = std::numeric_limits<double>::infinity();
-template <>
-constexpr Extended kUnreached<Extended> = {std::numeric_limits<std::int64_t>::max(), 0};
-
-/// In bytes, for each row and each place of a matrix.
-constexpr std::size_t kState = 2 * sizeof(Extended) + 3 * sizeof(int) + 4;
-static_assert(kState % alignof(Extended) == 0);
-
 /// The paths of one task. Each row in turn gets a place, the rows before it moving along the
 /// shortest path to a free one.
 template <class Number, class E>
 class Paths {
  public:
-  /// `state` has kState bytes for each row and place.
+  /// `state` has kAssignState bytes for each row and place.
   Paths(const E* costs, int rows, int places, std::byte* state)
       : costs_(costs), rows_(rows), places_(places) {
     const auto take = [&state](auto*& array, int count) {
@@ -69,9 +57,11 @@ class Paths {
   }
 
   /// The most common path: the nearest place is free. It is search's first step, without a list.
+  /// There is a nearest one: that of a free place is its cost, since its dual is 0, as the row's
+  /// is.
   bool takes_free_place(int row) {
     const E* const costs = costs_of(row);
-    Number lowest = kUnreached<Number>;
+    Number lowest = unreached<Number>();
     int nearest = -1;
     for (int place = places_ - 1; place >= 0; --place) {
       const Number distance = number_of<Number>(costs[place]) - dual_of_place_[place];
@@ -80,7 +70,7 @@ class Paths {
         nearest = place;
       }
     }
-    if (nearest < 0 || row_of_place_[nearest] >= 0) return false;
+    if (row_of_place_[nearest] >= 0) return false;
     dual_of_row_[row] = lowest;
     row_of_place_[nearest] = row;
     place_of_row_[row] = nearest;
@@ -92,13 +82,12 @@ class Paths {
   Number search(int row, int& left) {
     // In this order, and with the last free one of equally near places, as SciPy.
     for (int k = 0; k < places_; ++k) remaining_[k] = places_ - 1 - k;
-    std::fill_n(shortest_, places_, kUnreached<Number>);
+    std::fill_n(shortest_, places_, unreached<Number>());
     Number length{};
     while (true) {
       const int nearest = relax(row, left, length);
       const int place = remaining_[nearest];
       length = shortest_[place];
-      if (length == kUnreached<Number>) from_row_[place] = row;  // sums have overflowed
       std::swap(remaining_[nearest], remaining_[--left]);
       if (row_of_place_[place] < 0) return length;
       row = row_of_place_[place];
@@ -109,7 +98,7 @@ class Paths {
   int relax(int row, int left, Number length) {
     const E* const costs = costs_of(row);
     const Number dual = dual_of_row_[row];
-    Number lowest = kUnreached<Number>;
+    Number lowest = unreached<Number>();
     int nearest = -1;
     for (int k = 0; k < left; ++k) {
       const int place = remaining_[k];
@@ -184,34 +173,22 @@ void assign(const AssignArgs<E>& a, const AssignTask& task, const E* costs, std:
   }
 }
 
-/// Of the tasks of a layer and group, whose images have a part each: how many costs, and how many
-/// rows and places.
-struct WorkspaceSize {
-  std::int64_t costs, states;
-};
-
-WorkspaceSize workspace_size(std::int64_t images, std::int64_t of_group, std::int64_t columns) {
-  return {of_group * columns, columns + images * of_group};
-}
-
 template <class E>
 void run(const AssignArgs<E>& a, void* workspace, const Execution& execution) {
   const bool are_right = are_offsets(a);
-  const WorkspaceSize size = workspace_size(a.images, a.queries / a.groups, a.columns);
+  const std::int64_t of_group = a.queries / a.groups, blocks = a.layers * a.groups;
   auto* const states = static_cast<std::byte*>(workspace);
   auto* const costs = reinterpret_cast<E*>(
-      states + static_cast<std::size_t>(a.layers * a.groups * size.states) * kState);
+      states + static_cast<std::size_t>(blocks * states_of_block(a.images, of_group, a.columns)) *
+                   kAssignState);
   execution.parallel_for(a.tasks(), [&](std::int64_t i) {
     const AssignTask task = task_of(a, i, are_right);
     for (std::int64_t t = task.columns_begin; t < task.columns_end; ++t) set_no_query(a, task, t);
     for (int q = 0; q < task.queries; ++q) set_no_column(a, task, q);
     if (task.rows() == 0) return;
     const std::int64_t block = task.layer * a.groups + task.group;
-    E* const own = costs + block * size.costs + task.first_column * task.queries;
-    std::byte* const state =
-        states + static_cast<std::size_t>(block * size.states + task.first_column +
-                                          task.image * task.queries) *
-                     kState;
+    E* const own = costs + (block * a.columns + task.first_column) * of_group;
+    std::byte* const state = states + static_cast<std::size_t>(first_state(a, task)) * kAssignState;
     if (copy_costs(a, task, own)) {
       assign<double>(a, task, own, state);
     } else {
@@ -223,9 +200,11 @@ void run(const AssignArgs<E>& a, void* workspace, const Execution& execution) {
 }  // namespace
 
 std::size_t native::workspace_bytes(const AssignProblem& p) {
-  const WorkspaceSize size = workspace_size(p.images, p.queries / p.groups, p.columns);
-  const std::size_t of_block = static_cast<std::size_t>(size.states) * kState +
-                               static_cast<std::size_t>(size.costs) * size_of(p.cost.dtype);
+  const std::int64_t of_group = p.queries / p.groups;
+  const std::int64_t states = states_of_block(p.images, of_group, p.columns);
+  const std::size_t of_block =
+      static_cast<std::size_t>(states) * kAssignState +
+      static_cast<std::size_t>(of_group * p.columns) * size_of(p.cost.dtype);
   return static_cast<std::size_t>(p.layers * p.groups) * of_block;
 }
 

@@ -56,7 +56,6 @@ std::vector<std::size_t> solve(const Matrix& cost, std::size_t columns) {
       }
       length = lowest;
       const std::size_t j = remaining[nearest];
-      if (from[j] == kNone) from[j] = i;  // sums have overflowed
       remaining[nearest] = remaining.back();
       remaining.pop_back();
       is_seen[j] = true;
