@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "dispatch/assign.hpp"
+#include "math/bits.hpp"
 #include "math/ceil_div.hpp"
 #include "operations.hpp"
 #include "reduce.hpp"
@@ -15,12 +16,8 @@
 /// the paths' state, else in the workspace; then its costs, else where they are.
 namespace boxloss::BOXLOSS_GPU {
 
-constexpr unsigned kAssignThreads = 128;
+constexpr unsigned kAssignThreads = 256;
 constexpr unsigned kAssignGroups = kAssignThreads / kLanes;
-
-__device__ inline Extended shuffle_down(Extended value, int lanes) {
-  return {shuffle_down(value.nonfinite, lanes), shuffle_down(value.finite, lanes)};
-}
 
 /// Calls use(i) for this thread's part of [0, count).
 template <class Use>
@@ -47,25 +44,45 @@ __device__ Candidate<Number> no_candidate() {
   return {unreached<Number>(), ~0ull};
 }
 
+/// Whether the thread's value, among those of its kLanes that are in, is the least; so may others'.
+__device__ inline bool has_least(bool is_in, unsigned value) {
+  const unsigned own = is_in ? value : ~0u;
+  return least_of_lanes(own) == own && is_in;
+}
+
+__device__ inline bool has_least(bool is_in, unsigned long long value) {
+  const bool is_high_least = has_least(is_in, static_cast<unsigned>(value >> 32));
+  return has_least(is_high_least, static_cast<unsigned>(value));
+}
+
+constexpr unsigned long long kSignBit = 1ull << 63;
+
+__device__ inline bool has_least(bool is_in, double value) {
+  const auto bits = bit_cast<unsigned long long>(value + 0.0);  // -0 becomes 0
+  return has_least(is_in, (bits & kSignBit) != 0 ? ~bits : bits | kSignBit);
+}
+
+__device__ inline bool has_least(bool is_in, Extended value) {
+  const unsigned long long nonfinite = static_cast<unsigned long long>(value.nonfinite) ^ kSignBit;
+  return has_least(has_least(is_in, nonfinite), value.finite);
+}
+
+/// Which of kLanes threads has the least, the first if several have.
+template <class Number>
+__device__ unsigned lane_of_least(const Candidate<Number>& own) {
+  const bool is_least = has_least(has_least(true, own.distance), own.rank());
+  return least_of_lanes(is_least ? threadIdx.x % kLanes : kLanes);
+}
+
 /// The least of the block's, for all its threads. `turn` alternates between 0 and 1, so that one
 /// barrier is enough.
 template <class Number>
-__device__ Candidate<Number> least_of_block(Candidate<Number> own, int turn) {
+__device__ Candidate<Number> least_of_block(const Candidate<Number>& own, int turn) {
   __shared__ Candidate<Number> of_groups[2][kAssignGroups];
-#pragma unroll
-  for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
-    const Candidate<Number> other = {shuffle_down(own.distance, lanes),
-                                     shuffle_down(own.key, lanes)};
-    if (other < own) own = other;
-  }
-  if (threadIdx.x % kLanes == 0) of_groups[turn][threadIdx.x / kLanes] = own;
+  const unsigned lane = threadIdx.x % kLanes;
+  if (lane == lane_of_least(own)) of_groups[turn][threadIdx.x / kLanes] = own;
   __syncthreads();
-  Candidate<Number> least = of_groups[turn][0];
-#pragma unroll
-  for (unsigned i = 1; i < kAssignGroups; ++i) {
-    if (of_groups[turn][i] < least) least = of_groups[turn][i];
-  }
-  return least;
+  return of_groups[turn][lane_of_least(of_groups[turn][lane % kAssignGroups])];
 }
 
 /// A task's costs by row and place, wherever they are.
@@ -163,7 +180,7 @@ class BlockPaths {
   /// belongs to the search.
   template <bool kIsFirst>
   __device__ Candidate<Number> relax(const Step& step) {
-    constexpr unsigned kAtOnce = 4;
+    constexpr unsigned kAtOnce = 2;
     Candidate<Number> nearest = no_candidate<Number>();
     const E* const costs = costs_.data + step.row * costs_.row_stride;
     const Number dual = dual_of_row_[step.row];
@@ -366,7 +383,9 @@ __global__ void __launch_bounds__(kAssignThreads)
       costs.row_stride = task.is_wide() ? a.query_stride : a.column_stride;
       costs.place_stride = task.is_wide() ? a.column_stride : a.query_stride;
     }
-    if (are_all_finite) {
+    if (are_all_finite && memory.state == dynamic_shared_memory()) {
+      assign_task<double>(a, task, costs, dynamic_shared_memory());  // the compiler sees where
+    } else if (are_all_finite) {
       assign_task<double>(a, task, costs, memory.state);
     } else {
       assign_task<Extended>(a, task, costs, memory.state);

@@ -140,6 +140,23 @@ __device__ T shuffle_down(T value, int lanes) {
 #endif
 }
 
+/// The least value of the group, in each of its threads.
+__device__ inline unsigned least_of_lanes(unsigned value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  return __reduce_min_sync(0xffffffffu, value);
+#else
+  for (int lanes = 16; lanes > 0; lanes /= 2) {
+#if defined(__HIP_PLATFORM_AMD__)
+    const unsigned other = __shfl_xor(value, lanes, 32);
+#else
+    const unsigned other = __shfl_xor_sync(0xffffffffu, value, lanes);
+#endif
+    if (other < value) value = other;
+  }
+  return value;
+#endif
+}
+
 /// Adds with acquire and release: the thread's earlier writes are visible to whoever sees the sum,
 /// and others' writes before their addition are visible after it. Separate fences on either side
 /// would cost several times as much.

@@ -75,21 +75,36 @@ void run_lanes(unsigned begin) {
   }
 }
 
-/// The thread whose value a thread of the wavefront asks for.
-unsigned source_of(unsigned thread, const Exchange& wish) {
-  if (wish.width == 0 || wavefront % wish.width != 0) {
-    fail("a shuffle among ", wish.width, " lanes on wavefronts of ", wavefront);
-  }
-  const bool ends_before = wish.lanes >= wish.width - thread % wish.width;
-  const unsigned source = ends_before ? thread : thread + wish.lanes;
+/// What another thread of the wavefront passes on to this one.
+const Exchange& theirs(unsigned thread, const Exchange& wish, unsigned source) {
   if (source >= threads.size() || threads[source]->state != State::kInShuffle) {
     fail("thread ", thread, " shuffles from thread ", source, ", which takes no part");
   }
   const Exchange& other = threads[source]->wish;
-  if (other.bytes != wish.bytes || other.lanes != wish.lanes || other.width != wish.width) {
+  if (other.bytes != wish.bytes || other.lanes != wish.lanes || other.width != wish.width ||
+      other.is_least != wish.is_least) {
     fail("thread ", thread, " shuffles from thread ", source, ", which is in another shuffle");
   }
-  return source;
+  return other;
+}
+
+/// A thread's part in the least of its group, which the first thread finds for all.
+void serve_least(unsigned thread, const Exchange& wish) {
+  const unsigned first = thread - thread % wish.width;
+  if (thread != first) return (void)theirs(thread, wish, first);
+  unsigned least = ~0u;
+  for (unsigned i = first; i < first + wish.width; ++i) {
+    least = std::min(least, *static_cast<const unsigned*>(theirs(thread, wish, i).value));
+  }
+  for (unsigned i = first; i < first + wish.width; ++i) {
+    *static_cast<unsigned*>(threads[i]->wish.result) = least;
+  }
+}
+
+void serve_down(unsigned thread, const Exchange& wish) {
+  const bool ends_before = wish.lanes >= wish.width - thread % wish.width;
+  const unsigned source = ends_before ? thread : thread + wish.lanes;
+  std::memcpy(wish.result, theirs(thread, wish, source).value, wish.bytes);
 }
 
 /// Serves the lanes that wait in a shuffle. False: there are none.
@@ -98,7 +113,10 @@ bool serve_shuffles(unsigned begin) {
   for (unsigned thread = begin; thread < end_of_wavefront(begin); ++thread) {
     if (threads[thread]->state != State::kInShuffle) continue;
     const Exchange& wish = threads[thread]->wish;
-    std::memcpy(wish.result, threads[source_of(thread, wish)]->wish.value, wish.bytes);
+    if (wish.width == 0 || wavefront % wish.width != 0) {
+      fail("a shuffle among ", wish.width, " lanes on wavefronts of ", wavefront);
+    }
+    wish.is_least ? serve_least(thread, wish) : serve_down(thread, wish);
     served.push_back(threads[thread].get());
   }
   for (Thread* const thread : served) thread->state = State::kReady;

@@ -42,6 +42,7 @@ struct Exchange {
   void* result;
   std::size_t bytes;
   unsigned lanes, width;
+  bool is_least;
 };
 
 void exchange(const Exchange& wish);
@@ -52,7 +53,14 @@ template <class T>
 T shuffle_down(T value, unsigned lanes, unsigned width) {
   static_assert(std::is_trivially_copyable_v<T>);
   T result;
-  exchange({&value, &result, sizeof(T), lanes, width});
+  exchange({&value, &result, sizeof(T), lanes, width, false});
+  return result;
+}
+
+/// CUDA's __reduce_min_sync: the least value of the group of `width` lanes.
+inline unsigned least_of_lanes(unsigned value, unsigned width) {
+  unsigned result;
+  exchange({&value, &result, sizeof value, 0, width, true});
   return result;
 }
 

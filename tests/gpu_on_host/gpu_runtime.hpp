@@ -84,6 +84,8 @@ T shuffle_down(T value, int lanes) {
   return shuffle_down(value, static_cast<unsigned>(lanes), 32);
 }
 
+inline unsigned least_of_lanes(unsigned value) { return least_of_lanes(value, 32); }
+
 inline unsigned long long add_acquire_release(unsigned long long* address,
                                               unsigned long long value) {
   const unsigned long long before = *address;

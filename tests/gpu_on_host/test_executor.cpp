@@ -83,6 +83,17 @@ TEST_CASE("a shuffle gives the value further on in the group, else the own one")
   }
 }
 
+TEST_CASE("each lane gets the least of its group") {
+  const unsigned wavefront = GENERATE(32u, 64u);
+  const unsigned width = GENERATE(4u, 32u, 64u);
+  if (width > wavefront) return;
+  set_hardware(wavefront);
+  std::vector<unsigned> got(kThreads);
+  run_grid("least", 1, kThreads,
+           [&] { got[threadIdx.x] = least_of_lanes(1000 + (threadIdx.x ^ 3), width); });
+  for (unsigned i = 0; i < kThreads; ++i) REQUIRE(got[i] == 1000 + i - i % width);
+}
+
 TEST_CASE("shuffles follow each other without a barrier") {
   set_hardware(GENERATE(32u, 64u), GENERATE(1u, 2u, 3u));
   std::vector<unsigned> sums(kThreads / 32);
@@ -138,8 +149,16 @@ TEST_CASE("to shuffle from a lane that is elsewhere is an error") {
         __syncthreads();
       },
       "which takes no part");
+  require_error(
+      [] {
+        if (threadIdx.x % 2 == 0) (void)least_of_lanes(1, 32);
+      },
+      "which takes no part");
   require_error([] { (void)shuffle_down(1, threadIdx.x % 2 == 0 ? 1 : 2, 32); },
                 "which is in another shuffle");
+  require_error(
+      [] { (void)(threadIdx.x % 2 == 0 ? shuffle_down(1u, 0, 32) : least_of_lanes(1, 32)); },
+      "which is in another shuffle");
   REQUIRE_THROWS_MATCHES(run_grid("short", 1, 20, [] { (void)shuffle_down(1, 16, 32); }),
                          DeviceError, MessageMatches(ContainsSubstring("takes no part")));
 }
