@@ -60,6 +60,20 @@ at::Tensor matching_cost(const at::Tensor& pred, const at::Tensor& target,
   return torch_binding::call_with(op, arguments);
 }
 
+MatchResult hungarian_match(const at::Tensor& cost, const at::Tensor& offsets,
+                            const HungarianMatchOptions& options) {
+  using Assigned = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+  static const auto op =
+      torch_binding::find_operator<Assigned(const at::Tensor&, const at::Tensor&, std::int64_t)>(
+          "boxloss::assign");
+  const at::Tensor own_offsets =
+      offsets.is_cpu() ? offsets.to(cost.device(), offsets.scalar_type(), /*non_blocking=*/true)
+                       : offsets;
+  const auto [pred_index, target_index, target_of_query] =
+      op.call(cost, own_offsets, options.groups);
+  return {pred_index, target_index, target_of_query};
+}
+
 at::Tensor pairwise_iou(const at::Tensor& pred, const at::Tensor& target, const at::Tensor& offsets,
                         const PairwiseIouOptions& options) {
   const std::tuple arguments(pred, target,

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import boxloss
 import pytest
 import torch
-from boxloss.torch import box_loss, box_losses, matching_cost, pairwise_iou
+from boxloss.torch import box_loss, box_losses, hungarian_match, matching_cost, pairwise_iou
 from boxloss.torch.losses import BoxFormat, EpsMode, Loss, Reduction
 from cmake_project import build, configure, output_of
 from problems import boxes
@@ -170,6 +170,22 @@ def test_cost_of_classes(typed: Any) -> None:
     expected = matching_cost(*cost_arguments(), class_cost=class_cost, nonfinite=100)
     assert (expected == 100).any()
     assert_same(typed.cost_of_classes(*cost_arguments(), class_cost), expected)
+
+
+def test_hungarian_match(typed: Any) -> None:
+    cost = torch.randn(2, 6, 5, generator=torch.Generator().manual_seed(4))
+    offsets = torch.tensor([0, 4, 5])
+    assert options_of(hungarian_match) == {"groups"}
+    default, grouped = hungarian_match(cost, offsets), hungarian_match(cost, offsets, groups=3)
+    assert default.target_of_query.tolist() != grouped.target_of_query.tolist()
+    for actual, expected in (
+        (typed.match_defaults(cost, offsets), default),
+        (typed.match_groups(cost, offsets, 3), grouped),
+    ):
+        for a, e in zip(actual, expected, strict=True):
+            assert_same(a, e)
+    with pytest.raises(ValueError, match="hungarian_match: groups is 4; it must be at least 1"):
+        typed.match_groups(cost, offsets, 4)
 
 
 def test_pairwise_iou(typed: Any) -> None:

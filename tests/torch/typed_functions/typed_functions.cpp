@@ -67,6 +67,18 @@ Tensor cost_of_classes(const Tensor& pred, const Tensor& target, const Tensor& o
                                 {.class_cost = class_cost, .nonfinite = 100.0});
 }
 
+using Matched = std::tuple<Tensor, Tensor, Tensor>;
+
+Matched match_defaults(const Tensor& cost, const Tensor& offsets) {
+  const auto [pred_index, target_index, target_of_query] = boxloss::hungarian_match(cost, offsets);
+  return {pred_index, target_index, target_of_query};
+}
+
+Matched match_groups(const Tensor& cost, const Tensor& offsets, std::int64_t groups) {
+  const boxloss::MatchResult result = boxloss::hungarian_match(cost, offsets, {.groups = groups});
+  return {result.pred_index, result.target_index, result.target_of_query};
+}
+
 Tensor pairwise_defaults(const Tensor& pred, const Tensor& target, const Tensor& offsets) {
   return boxloss::pairwise_iou(pred, target, offsets);
 }
@@ -102,6 +114,8 @@ TORCH_LIBRARY(boxloss_typed, m) {
   m.def("cost_defaults", cost_defaults);
   m.def("cost_of_logits", cost_of_logits);
   m.def("cost_of_classes", cost_of_classes);
+  m.def("match_defaults", match_defaults);
+  m.def("match_groups", match_groups);
   m.def("pairwise_defaults", pairwise_defaults);
   m.def("pairwise_iou", pairwise_iou);
 }

@@ -6,6 +6,7 @@
 
 #include <boxloss/box_loss.hpp>
 #include <boxloss/matching_cost.hpp>
+#include <cstdint>
 #include <optional>
 
 /// What the operator library exports.
@@ -114,6 +115,30 @@ struct MatchingCostOptions {
 BOXLOSS_TORCH_API at::Tensor matching_cost(const at::Tensor& pred, const at::Tensor& target,
                                            const at::Tensor& offsets,
                                            const MatchingCostOptions& options = {});
+
+/// The results of `hungarian_match`: int64, on the cost's device, -1 for none. Without layers each
+/// lacks its first dimension.
+struct MatchResult {
+  at::Tensor pred_index;       ///< (layers, groups * T): each column's query, as a row of pred
+  at::Tensor target_index;     ///< the same shape: the column itself, where it has a query
+  at::Tensor target_of_query;  ///< (layers, images, queries): each query's column
+};
+
+/// Options of `hungarian_match`.
+struct HungarianMatchOptions {
+  /// Groups of consecutive queries, equally many in each, that are assigned separately.
+  std::int64_t groups = 1;
+};
+
+/// The assignment of least total cost, of each image's queries to its own columns.
+///
+/// cost: (queries, T) or (layers, queries, T), float32 or float64, as from `matching_cost`.
+/// offsets: (images + 1), int32 or int64, on cost's device or on the CPU: image b owns columns
+/// offsets[b] to offsets[b + 1]. Bad ones are an error on the CPU, and give -1 elsewhere.
+///
+/// pred_index and target_index are `box_loss`' indices. There is no gradient.
+BOXLOSS_TORCH_API MatchResult hungarian_match(const at::Tensor& cost, const at::Tensor& offsets,
+                                              const HungarianMatchOptions& options = {});
 
 /// Options of `pairwise_iou`.
 struct PairwiseIouOptions {
