@@ -9,7 +9,7 @@ set(BOXLOSS_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefine
 option(BUILD_SHARED_LIBS "Build boxloss as a shared library" OFF)
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
-  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+  set(CMAKE_BUILD_TYPE Release)  # here, and not in a project around this one
 endif()
 
 # What every target of ours has in common.
