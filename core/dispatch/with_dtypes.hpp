@@ -28,6 +28,7 @@ void with_dtypes(const LossProblem& problem, const Use& use) {
   if (is(DType::kF16, DType::kF32)) return use(DTypes<Half, float, float>());
   if (is(DType::kBF16, DType::kBF16)) return use(DTypes<BFloat16, BFloat16, float>());
   if (is(DType::kBF16, DType::kU8)) return use(DTypes<BFloat16, std::uint8_t, float>());
+  if (is(DType::kF16, DType::kU8)) return use(DTypes<Half, std::uint8_t, float>());
   if (is(DType::kF32, DType::kU8)) return use(DTypes<float, std::uint8_t, float>());
   if (is(DType::kF64, DType::kF64)) return use(DTypes<double, double, double>());
   if (compute_dtype(problem) == DType::kF64) return use(DTypes<Any, Any, double>());
