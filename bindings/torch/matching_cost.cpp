@@ -121,7 +121,7 @@ CostProblem describe(const CostArgs& a) {
   p.l1_weight = a.l1_weight;
   p.class_weight = a.class_weight;
   p.eps = a.eps;
-  if (a.nonfinite) p.nonfinite = static_cast<float>(*a.nonfinite);
+  p.nonfinite = a.nonfinite;
 
   check_dense(a.function, "pred", a.pred);
   check_device(a.function, a.pred, "target", OptionalTensor(a.target));

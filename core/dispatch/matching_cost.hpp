@@ -32,7 +32,7 @@ CostArgs<F, C> cost_args(const F& formula, const CostProblem& p, float* cost) {
       columns,
       cost,
       p.nonfinite.has_value(),
-      p.nonfinite.value_or(0)};
+      static_cast<float>(p.nonfinite.value_or(0))};
 }
 
 /// The plain case: both box terms are requested, and NaN is not replaced. Loops without these

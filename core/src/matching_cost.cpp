@@ -58,11 +58,11 @@ void check_labels(const CostProblem& p) {
   check(p.labels.data != nullptr || is_empty(p), "labels is null; it must point to (T) integers");
 }
 
-/// For a compute type.
-void check_factor(const char* name, double factor, DType compute) {
+/// As the type that it is used in.
+void check_finite(const char* name, double number, DType type) {
   const bool is_finite =
-      compute == DType::kF64 ? std::isfinite(factor) : std::isfinite(static_cast<float>(factor));
-  check(is_finite, name, " is ", factor, "; it must be finite, as a ", name_of(compute));
+      type == DType::kF64 ? std::isfinite(number) : std::isfinite(static_cast<float>(number));
+  check(is_finite, name, " is ", number, "; it must be finite, as a ", name_of(type));
 }
 
 void check_problem(const Implementation& implementation, const CostProblem& p) {
@@ -104,16 +104,17 @@ void check_options(const CostProblem& p) {
   check_indices("offsets", p.offsets.dtype);
   if (p.class_term != ClassTerm::kNone) check_floating("scores", p.scores.dtype);
   if (is_of_logits(p.class_term)) check_indices("labels", p.labels.dtype);
-  check_factor("iou_weight", p.iou_weight, compute);
-  check_factor("l1_weight", p.l1_weight, compute);
-  check_factor("class_weight", p.class_weight, compute);
-  check_factor("focal_alpha", p.focal_alpha, compute);
-  check_factor("focal_gamma", p.focal_gamma, compute);
+  check_finite("iou_weight", p.iou_weight, compute);
+  check_finite("l1_weight", p.l1_weight, compute);
+  check_finite("class_weight", p.class_weight, compute);
+  check_finite("focal_alpha", p.focal_alpha, compute);
+  check_finite("focal_gamma", p.focal_gamma, compute);
   check(p.focal_gamma >= 0, "focal_gamma is ", p.focal_gamma, "; it must be >= 0");
   check(p.l1_weight == 0 || p.pred.format == p.target.format, "l1_weight is ", p.l1_weight,
         ", and l1 is of values in one format, but pred is ", name_of(p.pred.format), " and target ",
         name_of(p.target.format));
   check_eps(p.eps, compute);
+  if (p.nonfinite) check_finite("nonfinite", *p.nonfinite, DType::kF32);  // as the result is
 }
 
 std::int64_t cost_images(const CostProblem& problem) {

@@ -25,7 +25,7 @@ const std::vector<std::int64_t> kNarrowLabels = {0, 4, -1, 5, 6, -5, kMin32, kMa
                                 kWideLabels = {1,      kTwo32, kTwo32 + 1, 2 - kTwo32,
                                                kMin64, kMax64, kMin32,     3};
 constexpr std::nullopt_t no = std::nullopt;
-constexpr float big = 1e6f, infinity = std::numeric_limits<float>::infinity();
+constexpr float big = 1e6f, largest = std::numeric_limits<float>::max();
 
 // clang-format off
 const std::vector<CostCase> kCases = {
@@ -264,7 +264,7 @@ CostCase MatchingCost::random_case(Random& random) {
              random.below(12)};
   c.weights = {weight(), c.pred.format == c.target.format ? weight() : 0, weight()};
   c.eps = random.pick(std::vector<CaseEps>{add, clamp, add_0, clamp_0, clamp_4});
-  if (random.chance(0.5)) c.nonfinite = random.pick(std::vector<float>{0, big, -7.5f, infinity});
+  if (random.chance(0.5)) c.nonfinite = random.pick(std::vector<float>{0, big, -7.5f, largest});
   c.values = random.pick(std::vector<Values>{plain, kinks, special});
   c.loss = random.pick(losses());
   return c;

@@ -278,7 +278,7 @@ TEST_CASE("the structs of this interface have the sizes that its number stands f
   CHECK(sizeof(LossOutputs) == 32);
   CHECK(sizeof(GradOutputs) == 48);
   CHECK(sizeof(LossGradients) == 32);
-  CHECK(sizeof(CostProblem) == 304);
+  CHECK(sizeof(CostProblem) == 312);
   CHECK(sizeof(Execution) == 64);
 }
 

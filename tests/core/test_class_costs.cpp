@@ -127,7 +127,7 @@ TEST_CASE("each loss costs itself less 1") {
   Example logarithm = iou;  // -log 0 is infinite
   logarithm.problem.loss = Loss::kIouLog;
   require_costs(logarithm, {-1, std::log(2.) - 1, kInfinity, std::log(7.) - 1, kInfinity, -1});
-  logarithm.problem.nonfinite = 1000.0f;
+  logarithm.problem.nonfinite = 1000;
   require_costs(logarithm, {-1, std::log(2.) - 1, 1000, std::log(7.) - 1, 1000, -1});
 }
 
@@ -214,7 +214,7 @@ TEST_CASE("a label that names no class costs nothing") {
 
 TEST_CASE("columns of no image are 0") {
   Example example = Example::with(ClassTerm::kSoftmax);
-  example.problem.nonfinite = 7.0f;
+  example.problem.nonfinite = 7;
   example.offsets = {1, 1, 2};  // the second true box alone, for the second image
   require_costs(example, {0, 14 - 2. / 4, 0, 0, 25 - 5. / 8, 0});
   example.offsets = {3, 3, 3};
@@ -251,7 +251,7 @@ TEST_CASE("what is not finite shows, unless it is replaced") {
   example.pred[8] = static_cast<float>(kNan);  // the second image's first query
   Numbers expected = {kNan, kNan, kNan, kInfinity, -kInfinity, -2};
   require_costs(example, expected);
-  example.problem.nonfinite = -8.0f;
+  example.problem.nonfinite = -8;
   for (double& entry : expected) entry = std::isfinite(entry) ? entry : -8;
   require_costs(example, expected);
 }
@@ -261,7 +261,7 @@ TEST_CASE("what float32 cannot hold is infinite") {
   example.given = {3e38, 0, 0, 0, 0, 0};
   example.problem.class_weight = 2;
   require_costs(example, {kInfinity, 0, 0, 0, 0, 0});
-  example.problem.nonfinite = 5.0f;
+  example.problem.nonfinite = 5;
   require_costs(example, {5, 0, 0, 0, 0, 0});
 }
 

@@ -324,6 +324,27 @@ TEST_CASE("weights and focal's options must be finite in the compute dtype") {
   require_ok(ClassTerm::kFocal, [](CostCall& c) { c.problem.focal_alpha = -1.5; });
 }
 
+TEST_CASE("what replaces NaN must be finite as a float32, as the cost is") {
+  const double largest = std::numeric_limits<float>::max();
+  const auto require_refused = [](double value, const std::string& word) {
+    for (const DType dtype : {DType::kF32, DType::kF64}) {
+      const auto spoil = [=](CostCall& c) {
+        c.problem.target.dtype = dtype;
+        c.problem.nonfinite = value;
+      };
+      require_invalid(spoil, "nonfinite is " + word + "; it must be finite, as a float32");
+    }
+  };
+  require_refused(kNan, "nan");
+  require_refused(kInfinity, "inf");
+  require_refused(-kInfinity, "-inf");
+  require_refused(1e300, "1e+300");
+  require_refused(-2 * largest, "-6.80565e+38");
+  for (const double value : {largest, -largest, 0.1, 0.0}) {
+    require_ok(ClassTerm::kSoftmax, [=](CostCall& c) { c.problem.nonfinite = value; });
+  }
+}
+
 TEST_CASE("l1 is of one format, unless it is left out") {
   require_invalid([](CostCall& c) { c.problem.target.format = BoxFormat::kXyxy; },
                   "l1_weight is 5, and l1 is of values in one format, but pred is cxcywh and "

@@ -223,7 +223,7 @@ def test_nan_stays_visible_and_may_be_replaced(
     assert torch.equal(cost[~reached], wanted[~reached])
     if name != "logits":  # of which one label is no class, and others have a softmax of 0
         assert not cost[reached].isfinite().any()
-    for replacement in (1e5, -2.5, 0.0):
+    for replacement in (1e5, -2.5, 0.0, torch.finfo(torch.float32).max):
         replaced = matching_cost(**values, nonfinite=replacement)
         assert torch.equal(replaced, cost.where(cost.isfinite(), replacement))
 
@@ -328,6 +328,9 @@ VALUE_ERRORS: list[tuple[Problem, str]] = [
     ({"focal_alpha": math.nan}, "focal_alpha is nan"),
     ({"focal_gamma": math.inf}, "focal_gamma is inf"),
     ({"focal_gamma": -0.5}, "focal_gamma is -0.5"),
+    ({"nonfinite": math.nan}, "nonfinite is nan; it must be finite, as a float32"),
+    ({"nonfinite": math.inf}, "nonfinite is inf"),
+    ({"nonfinite": -1e300}, r"nonfinite is -1e\+300"),
     *(
         ({**NO_LOGITS, "class_cost": torch.zeros(shape)}, "class_cost has shape ")
         for shape in ((9,), (3, 8), (2, 9), (1, 9), (3, 1), (3, 3, 9), (1, 2, 3, 9))

@@ -93,7 +93,8 @@ void reference::matching_cost(const CostProblem& p, float* cost, const Execution
                                    : entry<float>(p, layer, image, query, column);
           const auto rounded = static_cast<float>(value);
           const bool is_replaced = p.nonfinite && !std::isfinite(rounded);
-          cost[(layer * queries + query) * columns + column] = is_replaced ? *p.nonfinite : rounded;
+          cost[(layer * queries + query) * columns + column] =
+              is_replaced ? static_cast<float>(*p.nonfinite) : rounded;
         }
       }
     }

@@ -64,7 +64,8 @@ def matching_cost(
         focal_alpha, focal_gamma: finite, focal_gamma not negative.
         pred_format, target_format: "xyxy", "xywh" or "cxcywh"; equal, unless l1_weight is 0.
         eps, eps_mode: as for `box_loss`.
-        nonfinite: replaces NaN and infinities; None keeps them.
+        nonfinite: replaces NaN and infinities, with a number that is finite as a float32; None
+            keeps them.
 
     Returns:
         (..., queries, T), always float32; computed in float64 where pred or target is. Columns of

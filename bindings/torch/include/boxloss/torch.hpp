@@ -101,7 +101,7 @@ struct MatchingCostOptions {
   BoxFormat target_format = BoxFormat::kCxcywh;
   double eps = 0.0;  ///< finite, >= 0
   EpsMode eps_mode = EpsMode::kAdd;
-  /// If given, replaces NaN and infinities.
+  /// If given, replaces NaN and infinities; finite, as a float32.
   std::optional<double> nonfinite = {};
 };
 
