@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <boxloss/anchor_level.hpp>
 #include <boxloss/assign.hpp>
 #include <boxloss/box_loss.hpp>
 #include <boxloss/device.hpp>
