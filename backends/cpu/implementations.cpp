@@ -23,6 +23,8 @@ std::vector<Implementation> implementations() {
   fast.matching_cost.run = native::matching_cost;
   fast.assign.workspace_bytes = native::workspace_bytes;
   fast.assign.run = native::assign;
+  fast.max_iou_match.workspace_bytes = native::workspace_bytes;
+  fast.max_iou_match.run = native::max_iou_match;
 
   Implementation oracle;
   oracle.name = "cpu/reference";
@@ -39,6 +41,8 @@ std::vector<Implementation> implementations() {
   oracle.matching_cost.run = reference::matching_cost;
   oracle.assign.workspace_bytes = [](const AssignProblem&) { return std::size_t{0}; };
   oracle.assign.run = reference::assign;
+  oracle.max_iou_match.workspace_bytes = [](const MaxIouProblem&) { return std::size_t{0}; };
+  oracle.max_iou_match.run = reference::max_iou_match;
   return {fast, oracle};
 }
 

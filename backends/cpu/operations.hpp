@@ -5,6 +5,7 @@
 #include <boxloss/assign.hpp>
 #include <boxloss/box_loss.hpp>
 #include <boxloss/matching_cost.hpp>
+#include <boxloss/max_iou_match.hpp>
 
 /// What the two CPU implementations compute.
 namespace boxloss {
@@ -17,6 +18,8 @@ void backward(const LossProblem&, const GradOutputs&, const void* scale, const L
 void matching_cost(const CostProblem&, float* cost, const Execution&);
 std::size_t workspace_bytes(const AssignProblem&);
 void assign(const AssignProblem&, const AssignOutputs&, const Execution&);
+std::size_t workspace_bytes(const MaxIouProblem&);
+void max_iou_match(const MaxIouProblem&, const MaxIouOutputs&, const Execution&);
 }  // namespace native
 
 namespace reference {
@@ -25,6 +28,7 @@ void backward(const LossProblem&, const GradOutputs&, const void* scale, const L
               const Execution&);
 void matching_cost(const CostProblem&, float* cost, const Execution&);
 void assign(const AssignProblem&, const AssignOutputs&, const Execution&);
+void max_iou_match(const MaxIouProblem&, const MaxIouOutputs&, const Execution&);
 }  // namespace reference
 
 }  // namespace boxloss

@@ -10,6 +10,7 @@
 #include "../dtypes/elements.hpp"
 #include "../math/ceil_div.hpp"
 #include "../pairings/offsets.hpp"
+#include "index_outputs.hpp"
 
 /// Inputs and outputs of the assignment, for every kind of loop, and the numbers that it computes
 /// with. A task is one group of one image in one layer. Its matrix has the fewer of queries and
@@ -66,21 +67,6 @@ BOXLOSS_HOST_DEVICE Number unreached() {
 /// numbers.
 constexpr std::size_t kAssignState = 2 * sizeof(Extended) + 4 * sizeof(std::int32_t);
 static_assert(kAssignState % alignof(Extended) == 0);
-
-/// An index as the outputs have it.
-struct IndexOutputs {
-  void* data;
-  bool is_int64;
-
-  BOXLOSS_HOST_DEVICE void set(std::int64_t i, std::int64_t value) const {
-    if (data == nullptr) return;
-    if (is_int64) {
-      static_cast<std::int64_t*>(data)[i] = value;
-    } else {
-      static_cast<std::int32_t*>(data)[i] = static_cast<std::int32_t>(value);
-    }
-  }
-};
 
 /// E is the cost's element type.
 template <class E>

@@ -58,8 +58,12 @@ void check_implementation(const Implementation& added) {
   const AssignFunctions& assign = added.assign;
   check_operation(added.name, {{"assign.workspace_bytes", assign.workspace_bytes != nullptr},
                                {"assign.run", assign.run != nullptr}});
-  check(box_loss.forward != nullptr || cost.run != nullptr || assign.run != nullptr, added.name,
-        " serves no operation");
+  const MaxIouFunctions& match = added.max_iou_match;
+  check_operation(added.name, {{"max_iou_match.workspace_bytes", match.workspace_bytes != nullptr},
+                               {"max_iou_match.run", match.run != nullptr}});
+  check(box_loss.forward != nullptr || cost.run != nullptr || assign.run != nullptr ||
+            match.run != nullptr,
+        added.name, " serves no operation");
 }
 
 void register_all(const std::vector<Implementation>& added) {

@@ -6,6 +6,7 @@
 #include <boxloss/error.hpp>
 #include <boxloss/loss.hpp>
 #include <boxloss/matching_cost.hpp>
+#include <boxloss/max_iou_match.hpp>
 
 #include "dispatch/message.hpp"
 
@@ -92,6 +93,16 @@ const char* name_of(ClassTerm term) {
     case ClassTerm::kSigmoid: return "sigmoid";
     case ClassTerm::kFocal: return "focal";
     case ClassTerm::kGiven: return "given";
+  }
+  return "unknown";
+}
+
+const char* name_of(LowQuality low_quality) {
+  switch (low_quality) {
+    case LowQuality::kNone: return "none";
+    case LowQuality::kArgmax: return "argmax";
+    case LowQuality::kOverwrite: return "overwrite";
+    case LowQuality::kForce: return "force";
   }
   return "unknown";
 }

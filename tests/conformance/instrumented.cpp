@@ -69,6 +69,11 @@ void assign(const AssignProblem& p, const AssignOutputs& outputs, const Executio
   instrumented([&] { inside->assign.run(p, outputs, execution); });
 }
 
+void max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outputs,
+                   const Execution& execution) {
+  instrumented([&] { inside->max_iou_match.run(p, outputs, execution); });
+}
+
 }  // namespace
 
 Implementation counting(const Implementation& inner) {
@@ -81,6 +86,7 @@ Implementation counting(const Implementation& inner) {
   copy.box_loss.backward = backward;
   copy.matching_cost.run = matching_cost;
   copy.assign.run = assign;
+  copy.max_iou_match.run = max_iou_match;
   return copy;
 }
 

@@ -8,6 +8,7 @@
 #include "assign.hpp"
 #include "box_loss.hpp"
 #include "matching_cost.hpp"
+#include "max_iou_match.hpp"
 #include "subject.hpp"
 
 /// An operation joins the tests of test_operations.cpp by a struct with
@@ -24,7 +25,7 @@
 ///   calls             how it runs on a device, and how the results are judged
 namespace boxloss::conformance {
 
-using Operations = std::tuple<BoxLoss, MatchingCost, Assign>;
+using Operations = std::tuple<BoxLoss, MatchingCost, Assign, MaxIouMatch>;
 
 /// The subject. Skips the test, out loud, where it does not serve the operation.
 template <class Operation>

@@ -259,6 +259,111 @@ void cost_entries(const CostArgs<AnyFormula, C>& args, const C* losses, const C*
   });
 }
 
+/// The value that remains of a block's where `choose` takes one of two.
+template <class C, class Choose>
+BOXLOSS_HOST_DEVICE C chosen_of(const C* block, const Choose& choose) {
+  C values[kBlock];
+  for_each_in_block([=, &values](int i) BOXLOSS_INLINE { values[i] = block[i]; });
+  for (int half = kBlock / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) values[i] = choose(values[i], values[i + half]);
+  }
+  return values[0];
+}
+
+// Not inlined: what is left of a block in the end are single numbers.
+template <class C>
+__attribute__((noinline)) C least_of_block(const C* block) {
+  return chosen_of(block, [](C a, C b) BOXLOSS_INLINE { return smaller(a, b); });
+}
+template <class C>
+__attribute__((noinline)) C most_of_block(const C* block) {
+  return chosen_of(block, [](C a, C b) BOXLOSS_INLINE { return larger(a, b); });
+}
+template <class C>
+__attribute__((noinline)) C best_of_block(const C* block) {
+  return chosen_of(block, [](C a, C b) BOXLOSS_INLINE { return select(is_better(b, a), b, a); });
+}
+
+template <class C>
+BOXLOSS_HOST_DEVICE MatchBox<C> anchor_at(const AnchorTile<C>& tile, int i) {
+  return {{tile.x1[i], tile.y1[i], tile.x2[i], tile.y2[i]}, tile.area[i]};
+}
+
+template <class C>
+void to_tile(const C* anchors, int count, AnchorTile<C>* tile) {
+  AnchorTile<C>& t = *tile;
+  t.blocks = (count + kBlock - 1) / kBlock;
+  const auto set = [=, &t](int i, const Box<C>& box) BOXLOSS_INLINE {
+    t.x1[i] = box.x1;
+    t.y1[i] = box.y1;
+    t.x2[i] = box.x2;
+    t.y2[i] = box.y2;
+  };
+  for (int block = 0; block < count; block += kBlock) {
+    Coordinates<C> own;
+    own.read(anchors + 4 * block);
+    for_each_in_block([=, &own](int i) BOXLOSS_INLINE { set(block + i, own.get(i)); });
+  }
+  for (int i = count; i < t.blocks * kBlock; ++i) set(i, box_at(anchors, count - 1));
+  for (int b = 0; b < t.blocks; ++b) {
+    const int first = b * kBlock;
+    C plain[kBlock];
+    for_each_in_block([=, &t, &plain](int i) BOXLOSS_INLINE {
+      const int k = first + i;
+      const MatchBox<C> anchor = match_box(Box<C>{t.x1[k], t.y1[k], t.x2[k], t.y2[k]});
+      t.area[k] = anchor.area;
+      plain[i] = select(is_plain_anchor(anchor), C(1), C(0));
+    });
+    const bool are_plain = least_of_block(plain) == C(1);
+    t.bounds[b] = are_plain ? Box<C>{least_of_block(t.x1 + first), least_of_block(t.y1 + first),
+                                     most_of_block(t.x2 + first), most_of_block(t.y2 + first)}
+                            : everywhere<C>();
+  }
+}
+
+/// Calls body(first anchor) for each block that the box can overlap.
+template <class C, class Body>
+BOXLOSS_HOST_DEVICE void for_each_overlapped(const AnchorTile<C>& tile, const MatchBox<C>& box,
+                                             const Body& body) {
+  const Box<C> extent = extent_of(box);
+  for (int b = 0; b < tile.blocks; ++b) {
+    if (can_overlap(extent, tile.bounds[b])) body(b * kBlock);
+  }
+}
+
+template <class C>
+C match_with(const MatchBox<C>& given, BoxNumber<C> number, const AnchorTile<C>& tile, C* ious,
+             BoxNumber<C>* numbers) {
+  const MatchBox<C> box = given;
+  C best[kBlock];
+  for_each_in_block([&best](int i) BOXLOSS_INLINE { best[i] = C(0); });
+  for_each_overlapped(tile, box, [=, &tile, &best](int first) BOXLOSS_INLINE {
+    C own[kBlock];  // in two loops: in a longer one the compiler makes branches
+    for_each_in_block([=, &tile, &own](int i)
+                          BOXLOSS_INLINE { own[i] = iou_of(box, anchor_at(tile, first + i)); });
+    for_each_in_block([=, &own, &best](int i) BOXLOSS_INLINE {
+      const int k = first + i;
+      const bool is_anchors_best = is_better(own[i], ious[k]);
+      ious[k] = select(is_anchors_best, own[i], ious[k]);
+      numbers[k] = select(is_anchors_best, number, numbers[k]);
+      best[i] = select(is_better(own[i], best[i]), own[i], best[i]);
+    });
+  });
+  return best_of_block(best);
+}
+
+template <class C>
+void mark_best(const MatchBox<C>& given, C best, BoxNumber<C> number, const AnchorTile<C>& tile,
+               BoxNumber<C>* numbers) {
+  const MatchBox<C> box = given;
+  for_each_overlapped(tile, box, [=, &tile](int first) BOXLOSS_INLINE {
+    for_each_in_block([=, &tile](int i) BOXLOSS_INLINE {
+      const int k = first + i;
+      numbers[k] = select(iou_of(box, anchor_at(tile, k)) == best, number, numbers[k]);
+    });
+  });
+}
+
 template <class C>
 double sum(const C* values, int count) {
   double sums[kBlock] = {};
@@ -283,7 +388,8 @@ constexpr VectorCode<C> code() {
           multiply<C>,     find_padding<C>,
           losses_with<C>,  l1_with<C>,
           class_costs<C>,  cost_entries<C>,
-          sum<C>};
+          to_tile<C>,      match_with<C>,
+          mark_best<C>,    sum<C>};
 }
 
 }  // namespace

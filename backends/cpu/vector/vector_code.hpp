@@ -6,8 +6,10 @@
 #include <boxloss/loss.hpp>
 #include <boxloss/view.hpp>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/matching_cost.hpp"
+#include "kernels/max_iou_match.hpp"
 #include "losses/eps.hpp"
 
 /// The loops that are compiled once for each capability. Arrays are of the compute type C; boxes
@@ -24,6 +26,22 @@ constexpr int whole_blocks(int count) { return (count + kBlock - 1) / kBlock * k
 /// in the level 1 cache. Not 256: the arrays would begin 4096 bytes apart, where stores delay
 /// loads.
 constexpr int kTilePairs = 240;
+
+/// A tile of anchors, coordinate by coordinate. The last block is filled up with copies of the last
+/// anchor.
+template <class C>
+struct AnchorTile {
+  static constexpr int kBlocks = kTilePairs / kBlock;
+
+  int blocks;
+  C x1[kTilePairs], y1[kTilePairs], x2[kTilePairs], y2[kTilePairs], area[kTilePairs];
+  Box<C> bounds[kBlocks];  ///< of each block's anchors
+};
+
+/// A box's number: as wide as C, so that vectors of both have as many elements. Not an integer of
+/// 64 bits, which not every capability can select.
+template <class C>
+using BoxNumber = std::conditional_t<std::is_same_v<C, double>, double, std::int32_t>;
 
 template <class C>
 struct VectorCode {
@@ -66,6 +84,16 @@ struct VectorCode {
   void (*class_costs)(ClassTerm term, const Focal<C>& focal, const C* scores, int count, C* costs);
   void (*cost_entries)(const CostArgs<AnyFormula, C>& args, const C* losses, const C* l1,
                        const C* class_terms, int count, float* entries);
+
+  /// For max-IoU matching: takes corner anchors to a tile.
+  void (*to_tile)(const C* anchors, int count, AnchorTile<C>* tile);
+  /// Takes the box of that number where it is better than the best before it. Gives the box's best
+  /// IoU with the tile's anchors.
+  C (*match_with)(const MatchBox<C>& box, BoxNumber<C> number, const AnchorTile<C>& tile, C* ious,
+                  BoxNumber<C>* numbers);
+  /// Sets the number where the box's IoU is `best`, which is more than 0.
+  void (*mark_best)(const MatchBox<C>& box, C best, BoxNumber<C> number, const AnchorTile<C>& tile,
+                    BoxNumber<C>* numbers);
 
   /// For exactly `count` values.
   double (*sum)(const C* values, int count);

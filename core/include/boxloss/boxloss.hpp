@@ -11,6 +11,7 @@
 #include <boxloss/execution.hpp>
 #include <boxloss/loss.hpp>
 #include <boxloss/matching_cost.hpp>
+#include <boxloss/max_iou_match.hpp>
 #include <boxloss/registry.hpp>
 #include <boxloss/set.hpp>
 #include <boxloss/view.hpp>

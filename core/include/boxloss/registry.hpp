@@ -5,6 +5,7 @@
 #include <boxloss/assign.hpp>
 #include <boxloss/box_loss.hpp>
 #include <boxloss/matching_cost.hpp>
+#include <boxloss/max_iou_match.hpp>
 #include <boxloss/set.hpp>
 #include <initializer_list>
 #include <string>
@@ -40,6 +41,13 @@ struct AssignFunctions {
   void (*run)(const AssignProblem&, const AssignOutputs&, const Execution&) = nullptr;
 };
 
+/// The same for max-IoU matching.
+struct MaxIouFunctions {
+  /// It depends on shapes alone.
+  std::size_t (*workspace_bytes)(const MaxIouProblem&) = nullptr;
+  void (*run)(const MaxIouProblem&, const MaxIouOutputs&, const Execution&) = nullptr;
+};
+
 /// One way to compute on one kind of device. Backends fill it by assigning to members
 /// (backend.hpp); users only pass it on.
 struct Implementation {
@@ -53,6 +61,7 @@ struct Implementation {
   LossFunctions box_loss = {};
   CostFunctions matching_cost = {};
   AssignFunctions assign = {};
+  MaxIouFunctions max_iou_match = {};
 };
 
 /// All implementations, of this build and registered later, best first within a device. They stay

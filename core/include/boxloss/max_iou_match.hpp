@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/device.hpp>
+#include <boxloss/execution.hpp>
+#include <boxloss/view.hpp>
+#include <cstddef>
+
+/// Max-IoU matching: each anchor gets the box of its image that it overlaps most, if it overlaps
+/// that enough. The matrix of IoUs is never written. Matches are those of torchvision's Matcher and
+/// SSDMatcher, and of mmdetection's MaxIoUAssigner, on IoUs of torch's order of operations.
+///
+/// The boxes of all images are one list of T rows; image b owns rows offsets[b] to offsets[b + 1].
+/// Boxes are corners. The compute dtype is float64 when either box array is float64 and float32
+/// otherwise.
+namespace boxloss {
+
+struct Implementation;
+
+/// What becomes of anchors whose IoU is a box's best, however low it is. A box of which all IoUs
+/// are 0 has the best IoU 0, with every anchor.
+enum class LowQuality : std::uint8_t {
+  kNone,    ///< nothing
+  kArgmax,  ///< each gets the box that it overlaps most, which may be another one: torchvision's
+  /// Each gets the box whose best it is; of several the last: mmdetection's.
+  kOverwrite,
+  /// Each box gets the first of its best anchors; of several boxes that get the same, the last
+  /// does: SSD's.
+  kForce,
+};
+
+/// "none", "argmax", "overwrite" or "force".
+BOXLOSS_API const char* name_of(LowQuality low_quality);
+
+/// All inputs. All pointers are on `device`.
+struct MaxIouProblem {
+  Device device = Device::kCpu;
+  BoxView anchors = {};  ///< (images, A, 4), any floating dtype; shared where image_stride is 0
+  BoxView target = {};   ///< (1, T, 4), any dtype
+  /// (images + 1), int32 or int64. If one decreases or lies outside [0, T], no image has boxes.
+  ArrayView offsets = {};
+  /// An anchor whose best IoU is less than `low` has no box, less than `high` is to be ignored.
+  double high = 0, low = 0;
+  LowQuality low_quality = LowQuality::kNone;
+  /// Of low_quality: a box whose best IoU is less gets none by it.
+  double min_pos_iou = 0;
+  /// Of the output: kI64 or kI32.
+  DType index = DType::kI64;
+};
+
+/// float64 when either box array is float64, else float32.
+BOXLOSS_API DType compute_dtype(const MaxIouProblem& problem);
+
+constexpr std::int64_t kNoBox = -1, kIgnored = -2;
+
+/// Each is written whole, or null if it is not wanted.
+struct MaxIouOutputs {
+  /// (images, A): of each anchor its row of target, kNoBox or kIgnored.
+  void* target_index = nullptr;
+  /// (images, A), in the compute dtype: its best IoU, 0 where its image has no boxes.
+  void* iou = nullptr;
+};
+
+/// Checks all of a problem that needs no sizes, as for a loss.
+BOXLOSS_API void check_options(const MaxIouProblem& problem);
+
+/// The pointers of a problem's arrays.
+struct MaxIouArrays {
+  const void* anchors = nullptr;
+  const void* target = nullptr;
+  const void* offsets = nullptr;
+};
+
+BOXLOSS_API MaxIouArrays arrays_of(const MaxIouProblem& problem);
+
+/// A problem that was checked once, as LossPlan.
+class BOXLOSS_API MaxIouPlan {
+ public:
+  /// Throws InvalidArgument or Unsupported, naming the argument.
+  MaxIouPlan(const Implementation& implementation, const MaxIouProblem& problem);
+
+  std::size_t workspace_bytes() const;
+
+  /// Throws as the constructor does, before it reads or writes anything.
+  void run(const MaxIouArrays& arrays, const MaxIouOutputs& outputs,
+           const Execution& execution) const;
+
+ private:
+  const Implementation* implementation_;
+  MaxIouProblem problem_;
+};
+
+/// One run of a plan made for it, and the workspace that it needs.
+BOXLOSS_API std::size_t max_iou_match_workspace_bytes(const Implementation& implementation,
+                                                      const MaxIouProblem& problem);
+BOXLOSS_API void max_iou_match(const Implementation& implementation, const MaxIouProblem& problem,
+                               const MaxIouOutputs& outputs, const Execution& execution);
+
+}  // namespace boxloss

@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/max_iou_match.hpp>
+#include <cstdint>
+#include <limits>
+
+#include "../dtypes/elements.hpp"
+#include "../math/arithmetic.hpp"
+#include "../math/box.hpp"
+#include "../pairings/indices.hpp"
+#include "index_outputs.hpp"
+
+/// Max-IoU matching, for every kind of loop: the IoU of a pair, which pairs need none, and what an
+/// anchor gets.
+namespace boxloss {
+
+/// a * b, rounded, whatever is subtracted from it next. On the host what includes this is compiled
+/// without contraction.
+template <class C>
+BOXLOSS_HOST_DEVICE C product(C a, C b) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(C) == sizeof(float)) {
+    return __fmul_rn(a, b);
+  } else {
+    return __dmul_rn(a, b);
+  }
+#else
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#endif
+  return a * b;
+#endif
+}
+
+template <class C>
+struct MatchBox {
+  Box<C> box;
+  C area;
+};
+
+template <class C>
+BOXLOSS_HOST_DEVICE MatchBox<C> match_box(const Box<C>& box) {
+  return {box, product(box.x2 - box.x1, box.y2 - box.y1)};
+}
+
+/// In the order of torch's operators in torchvision's box_iou, so with the same bits. A NaN in
+/// either box is in its area, so that min and max may lose it.
+template <class C>
+BOXLOSS_HOST_DEVICE C iou_of(const MatchBox<C>& a, const MatchBox<C>& b) {
+  const C w = at_least(smaller(a.box.x2, b.box.x2) - larger(a.box.x1, b.box.x1), C(0));
+  const C h = at_least(smaller(a.box.y2, b.box.y2) - larger(a.box.y1, b.box.y1), C(0));
+  const C intersection = product(w, h);
+  return intersection / (a.area + b.area - intersection);
+}
+
+/// Whether it takes the place of the best of those before it: the first of equal ones is the best,
+/// NaN is better than any number.
+template <class C>
+BOXLOSS_HOST_DEVICE bool is_better(C iou, C best) {
+  return both(!(iou <= best), best == best);
+}
+
+/// Whether the area is a finite number, which then the corners are, too, and they are in order.
+template <class C>
+BOXLOSS_HOST_DEVICE bool is_plain(const MatchBox<C>& b) {
+  return both(both(b.box.x1 <= b.box.x2, b.box.y1 <= b.box.y2),
+              both(b.area >= C(0), b.area <= std::numeric_limits<C>::max()));
+}
+
+/// Whether it has an area besides.
+template <class C>
+BOXLOSS_HOST_DEVICE bool is_plain_anchor(const MatchBox<C>& b) {
+  return both(is_plain(b), b.area > C(0));
+}
+
+template <class C>
+BOXLOSS_HOST_DEVICE Box<C> everywhere() {
+  constexpr C kInfinite = std::numeric_limits<C>::infinity();
+  return {-kInfinite, -kInfinite, kInfinite, kInfinite};
+}
+
+/// Where a box may have another IoU than +0 with plain anchors: not apart from it, if it is plain.
+/// Else it may be NaN or -0 anywhere.
+template <class C>
+BOXLOSS_HOST_DEVICE Box<C> extent_of(const MatchBox<C>& b) {
+  return is_plain(b) ? b.box : everywhere<C>();
+}
+
+/// Whether a box's extent and the bounds of anchors, which are everywhere if one of them is not
+/// plain, have common ground. If not, all IoUs are +0.
+template <class C>
+BOXLOSS_HOST_DEVICE bool can_overlap(const Box<C>& extent, const Box<C>& bounds) {
+  return both(both(extent.x1 < bounds.x2, bounds.x1 < extent.x2),
+              both(extent.y1 < bounds.y2, bounds.y1 < extent.y2));
+}
+
+template <class C>
+struct MaxIouArgs {
+  Boxes<Any> anchors, target;
+  Indices offsets;
+  std::int64_t images, anchor_count, boxes;
+  C high, low, min_pos_iou;
+  LowQuality low_quality;
+  IndexOutputs target_index;
+  C* iou;  ///< null: not wanted
+};
+
+/// Do they go up, within [0, T]?
+template <class C>
+BOXLOSS_HOST_DEVICE bool are_offsets(const MaxIouArgs<C>& a) {
+  bool are_right = a.offsets[0] >= 0 && a.offsets[a.images] <= a.boxes;
+  for (std::int64_t b = 0; b < a.images; ++b) {
+    are_right = are_right && a.offsets[b] <= a.offsets[b + 1];
+  }
+  return are_right;
+}
+
+/// What an anchor gets by its best IoU, with the box of that row.
+template <class C>
+BOXLOSS_HOST_DEVICE std::int64_t match_of(const MaxIouArgs<C>& a, C iou, std::int64_t row) {
+  return iou < a.low ? kNoBox : iou < a.high ? kIgnored : row;
+}
+
+/// Whether a box of that best IoU has a part in low_quality. Without finite numbers it has none.
+template <class C>
+BOXLOSS_HOST_DEVICE bool takes_low_quality(const MaxIouArgs<C>& a, C best) {
+  return best >= a.min_pos_iou;
+}
+
+template <class C>
+BOXLOSS_HOST_DEVICE void write_match(const MaxIouArgs<C>& a, std::int64_t image,
+                                     std::int64_t anchor, std::int64_t match, C iou) {
+  const std::int64_t at = image * a.anchor_count + anchor;
+  a.target_index.set(at, match);
+  if (a.iou != nullptr) a.iou[at] = iou;
+}
+
+}  // namespace boxloss

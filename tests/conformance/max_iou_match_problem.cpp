@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include "index_arrays.hpp"
+#include "max_iou_match.hpp"
+#include "placed_boxes.hpp"
+
+namespace boxloss::conformance {
+namespace {
+
+constexpr std::int64_t kColumns = 12, kPerCell = 3;
+
+/// Two thirds of the anchors are on a grid of 8, the rest on one of 16; three shapes to a cell.
+Box<double> grid_anchor(std::int64_t anchor, std::int64_t anchors) {
+  const std::int64_t first = 2 * anchors / 3;
+  const bool is_fine = anchor < first;
+  const std::int64_t place = is_fine ? anchor : anchor - first;
+  const double stride = is_fine ? 8 : 16;
+  const double x = stride * static_cast<double>(place / kPerCell % kColumns);
+  const double y = stride * static_cast<double>(place / kPerCell / kColumns);
+  const double w = stride * (place % kPerCell == 0 ? 0.7 : 1.2);
+  const double h = stride * (place % kPerCell == 2 ? 1.6 : 0.9);
+  return {x - w, y - h, x + w, y + h};
+}
+
+void fill_grid(const PlacedBoxes& anchors) {
+  for_each_place(anchors.view, [&](std::int64_t b, std::int64_t j) {
+    anchors.set(b, j, grid_anchor(j, anchors.view.slots));
+  });
+}
+
+/// What anchors can have in common with boxes.
+void fill_by_anchors(const PlacedBoxes& targets, std::int64_t anchors, Random& random) {
+  for_each_place(targets.view, [&](std::int64_t b, std::int64_t j) {
+    if (random.chance(0.67)) return;
+    const Box<double> anchor = grid_anchor(random.below(anchors), anchors);
+    const double x = (anchor.x1 + anchor.x2) / 2, y = (anchor.y1 + anchor.y2) / 2;
+    targets.set(b, j,
+                random.pick(std::vector<Box<double>>{anchor,
+                                                     {anchor.x1, anchor.y1, x, y},
+                                                     {anchor.x2, y, anchor.x2 + 20, y + 9},
+                                                     {-90, -90, -60, -70}}));
+  });
+}
+
+/// Which rows are an image's; none if offsets are wrong.
+std::vector<bool> read_targets(const MaxIouProblem& p, const PlacedBoxes& targets) {
+  std::vector<bool> is_read(static_cast<std::size_t>(targets.values.count()));
+  const Elements<Any> offsets{p.offsets.data, p.offsets.dtype};
+  std::int64_t last = 0;
+  for (std::int64_t b = 0; b <= p.anchors.images; ++b) {
+    const auto offset = offsets.get<std::int64_t>(b);
+    if (offset < last || offset > p.target.slots) return is_read;
+    last = offset;
+  }
+  for (auto t = offsets.get<std::int64_t>(0); t < last; ++t) {
+    is_read[static_cast<std::size_t>(offset_of(p.target, 0, t))] = true;
+  }
+  return is_read;
+}
+
+}  // namespace
+
+HostMatch MaxIouMatch::make(const MatchCase& c, Random& random) {
+  HostMatch host;
+  MaxIouProblem& p = host.problem;
+  const auto& [images, anchor_count, boxes] = c.shape;
+  const BoxFormat xyxy = BoxFormat::kXyxy;
+  const PlacedBoxes anchors = lay_out({c.anchor_dtype, xyxy, c.anchor_layout}, images, anchor_count,
+                                      p.anchors, host.anchors);
+  const PlacedBoxes targets =
+      lay_out({c.target_dtype, xyxy, c.target_layout}, 1, boxes, p.target, host.target);
+  fill(targets, c.values, 0, random);
+  if (c.anchors == Anchors::kScattered) {
+    fill(anchors, c.values, 0, random);
+  } else {
+    fill_grid(anchors);
+    if (anchor_count > 0 && c.values == Values::kPlain && is_floating(c.target_dtype)) {
+      fill_by_anchors(targets, anchor_count, random);
+    }
+  }
+  host.offsets = c.cuts.empty() ? random_offsets(c.offsets, images, boxes, random)
+                                : exactly(c.cuts, c.offsets);
+  p.offsets = {host.offsets.data(), c.offsets};
+  p.high = c.at.high;
+  p.low = c.at.low;
+  p.low_quality = c.low_quality;
+  p.min_pos_iou = c.min_pos_iou;
+  p.index = c.index;
+  if (boxes > 0) spoil(targets, read_targets(p, targets));
+  return host;
+}
+
+}  // namespace boxloss::conformance
