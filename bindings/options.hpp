@@ -48,6 +48,10 @@
   use(Word, target_format, 'xyxy')        \
   use(Number, eps, 1e-7)                  \
   use(Word, eps_mode, 'add')
+
+#define BOXLOSS_MAX_IOU_MATCH_OPTIONS(use) \
+  use(Word, low_quality, 'none')           \
+  use(Number, min_pos_iou, 0.0)
 // clang-format on
 
 /// What lists become: members of a struct, names behind others, and rows of kind, name and default.

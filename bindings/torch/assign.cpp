@@ -65,19 +65,6 @@ Assigned meta(const at::Tensor& cost, const at::Tensor& offsets, std::int64_t gr
   return empty_outputs(cost, offsets, groups);
 }
 
-/// Only the host can look at them and raise; from a device bad ones are answered by -1.
-void check_on_host(const at::Tensor& offsets, std::int64_t columns) {
-  const at::Tensor wide = offsets.to(at::kLong).contiguous();
-  const auto* values = wide.const_data_ptr<std::int64_t>();
-  for (std::int64_t i = 0; i < wide.numel(); ++i) {
-    TORCH_CHECK_VALUE(values[i] >= 0 && values[i] <= columns, kFunction, ": offsets[", i, "] is ",
-                      values[i], "; it must lie in [0, ", columns, "]");
-    TORCH_CHECK_VALUE(i == 0 || values[i] >= values[i - 1], kFunction, ": offsets[", i, "] is ",
-                      values[i], ", less than offsets[", i - 1, "], which is ", values[i - 1],
-                      "; offsets must not decrease");
-  }
-}
-
 /// The implementation in use for a device or, if it does not serve the assignment, null.
 const Implementation* serving(const at::Device& device) {
   try {
@@ -150,7 +137,7 @@ Assigned assigned(const at::Tensor& cost, const at::Tensor& offsets, std::int64_
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   return with_torch_errors(kFunction, [&] {
     if (cost.is_cpu()) {
-      check_on_host(offsets, cost.size(-1));
+      check_offsets(kFunction, offsets, cost.size(-1));
       return solved(serving_on_host(), p, cost, offsets);
     }
     const Implementation* implementation = serving(cost.device());

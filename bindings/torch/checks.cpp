@@ -56,6 +56,18 @@ void check_indices(const char* function, const char* argument, const OptionalTen
                    name_of(dtype), "; it must be ", kIndexDTypes);
 }
 
+void check_offsets(const char* function, const at::Tensor& offsets, std::int64_t rows) {
+  const at::Tensor wide = offsets.to(at::kLong).contiguous();
+  const auto* values = wide.const_data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < wide.numel(); ++i) {
+    TORCH_CHECK_VALUE(values[i] >= 0 && values[i] <= rows, function, ": offsets[", i, "] is ",
+                      values[i], "; it must lie in [0, ", rows, "]");
+    TORCH_CHECK_VALUE(i == 0 || values[i] >= values[i - 1], function, ": offsets[", i, "] is ",
+                      values[i], ", less than offsets[", i - 1, "], which is ", values[i - 1],
+                      "; offsets must not decrease");
+  }
+}
+
 void check_boxes_shape(const char* function, const char* argument, const at::Tensor& boxes) {
   const auto shape = boxes.sym_sizes();
   TORCH_CHECK_VALUE(!shape.empty() && shape.back() == 4, function, ": ", argument, " has shape ",

@@ -53,6 +53,9 @@ ArrayView later(const char* function, const char* argument, const OptionalTensor
 void check_floating(const char* function, const char* argument, DType dtype);
 void check_indices(const char* function, const char* argument, const OptionalTensor& indices);
 
+/// Of a list of so many rows, on the host: only there can they be looked at without a wait.
+void check_offsets(const char* function, const at::Tensor& offsets, std::int64_t rows);
+
 /// (..., 4)
 void check_boxes_shape(const char* function, const char* argument, const at::Tensor& boxes);
 void check_shape(const char* function, const char* argument, const at::Tensor& tensor,

@@ -33,10 +33,17 @@ LossArgs make_args(const at::Tensor& pred, const at::Tensor& target,
   return {pred, target BOXLOSS_BOX_LOSS_OPTIONS(BOXLOSS_AS_ARGUMENT)};
 }
 
+/// Offsets that are on the CPU may come along.
+at::Tensor offsets_beside(const at::Tensor& tensor, const at::Tensor& offsets) {
+  return offsets.is_cpu()
+             ? offsets.to(tensor.device(), offsets.scalar_type(), /*non_blocking=*/true)
+             : offsets;
+}
+
 /// The operator of that name, whose arguments have the types of the tuple's.
-template <class... Arguments>
+template <class Result = at::Tensor, class... Arguments>
 auto find(const char* name, const std::tuple<Arguments...>&) {
-  return torch_binding::find_operator<at::Tensor(torch_binding::Parameter<Arguments>...)>(name);
+  return torch_binding::find_operator<Result(torch_binding::Parameter<Arguments>...)>(name);
 }
 
 }  // namespace
@@ -66,11 +73,8 @@ MatchResult hungarian_match(const at::Tensor& cost, const at::Tensor& offsets,
   static const auto op =
       torch_binding::find_operator<Assigned(const at::Tensor&, const at::Tensor&, std::int64_t)>(
           "boxloss::assign");
-  const at::Tensor own_offsets =
-      offsets.is_cpu() ? offsets.to(cost.device(), offsets.scalar_type(), /*non_blocking=*/true)
-                       : offsets;
   const auto [pred_index, target_index, target_of_query] =
-      op.call(cost, own_offsets, options.groups);
+      op.call(cost, offsets_beside(cost, offsets), options.groups);
   return {pred_index, target_index, target_of_query};
 }
 
@@ -80,6 +84,17 @@ at::Tensor pairwise_iou(const at::Tensor& pred, const at::Tensor& target, const 
                              offsets BOXLOSS_PAIRWISE_IOU_OPTIONS(BOXLOSS_AS_ARGUMENT));
   static const auto op = find("boxloss::pairwise_iou", arguments);
   return torch_binding::call_with(op, arguments);
+}
+
+MaxIouMatches max_iou_match(const at::Tensor& anchors, const at::Tensor& target,
+                            const at::Tensor& offsets, const MaxIouMatchOptions& options) {
+  const at::Tensor own_offsets = offsets_beside(anchors, offsets);
+  const std::tuple arguments(anchors, target, own_offsets, options.high,
+                             options.low BOXLOSS_MAX_IOU_MATCH_OPTIONS(BOXLOSS_AS_ARGUMENT));
+  using Matched = std::tuple<at::Tensor, at::Tensor>;
+  static const auto op = find<Matched>("boxloss::max_iou_match", arguments);
+  const auto [target_index, iou] = torch_binding::call_with(op, arguments);
+  return {target_index, iou};
 }
 
 }  // namespace boxloss

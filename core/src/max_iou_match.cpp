@@ -48,7 +48,7 @@ void check_options(const MaxIouProblem& p) {
   check_floating("anchors", p.anchors.dtype);
   check_indices("offsets", p.offsets.dtype);
   check_indices("index", p.index);
-  check(p.low <= p.high, "low is ", p.low, ", high is ", p.high,
+  check(p.low <= p.high, "low is ", p.low, " and high ", p.high,
         "; low must not be more than high, and neither NaN");
   check(p.min_pos_iou == p.min_pos_iou, "min_pos_iou is NaN; it must be a number");
 }

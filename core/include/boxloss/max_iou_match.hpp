@@ -6,6 +6,7 @@
 #include <boxloss/execution.hpp>
 #include <boxloss/view.hpp>
 #include <cstddef>
+#include <limits>
 
 /// Max-IoU matching: each anchor gets the box of its image that it overlaps most, if it overlaps
 /// that enough. The matrix of IoUs is never written. Matches are those of torchvision's Matcher and
@@ -35,13 +36,15 @@ BOXLOSS_API const char* name_of(LowQuality low_quality);
 
 /// All inputs. All pointers are on `device`.
 struct MaxIouProblem {
+  static constexpr double kUnset = std::numeric_limits<double>::quiet_NaN();
+
   Device device = Device::kCpu;
   BoxView anchors = {};  ///< (images, A, 4), any floating dtype; shared where image_stride is 0
   BoxView target = {};   ///< (1, T, 4), any dtype
   /// (images + 1), int32 or int64. If one decreases or lies outside [0, T], no image has boxes.
   ArrayView offsets = {};
   /// An anchor whose best IoU is less than `low` has no box, less than `high` is to be ignored.
-  double high = 0, low = 0;
+  double high = kUnset, low = kUnset;  ///< must be set
   LowQuality low_quality = LowQuality::kNone;
   /// Of low_quality: a box whose best IoU is less gets none by it.
   double min_pos_iou = 0;

@@ -24,6 +24,7 @@ from .losses import (
 )
 from .matches import collate_matches
 from .matching import matching_cost, pairwise_iou
+from .max_iou import MaxIouMatches, max_iou_match
 from .modules import (
     BoxLoss,
     CIoULoss,
@@ -48,6 +49,7 @@ __all__ = [
     "GIoULoss",
     "IoULoss",
     "MatchResult",
+    "MaxIouMatches",
     "SIoULoss",
     "box_loss",
     "box_losses",
@@ -68,6 +70,7 @@ __all__ = [
     "implementations",
     "iou_loss",
     "matching_cost",
+    "max_iou_match",
     "pairwise_iou",
     "siou_loss",
     "use_implementation",

@@ -6,6 +6,7 @@
 
 #include <boxloss/box_loss.hpp>
 #include <boxloss/matching_cost.hpp>
+#include <boxloss/max_iou_match.hpp>
 #include <cstdint>
 #include <optional>
 
@@ -154,5 +155,29 @@ struct PairwiseIouOptions {
 BOXLOSS_TORCH_API at::Tensor pairwise_iou(const at::Tensor& pred, const at::Tensor& target,
                                           const at::Tensor& offsets,
                                           const PairwiseIouOptions& options = {});
+
+/// The results of `max_iou_match`, on the anchors' device.
+struct MaxIouMatches {
+  at::Tensor target_index;  ///< (images, A), int64: a row of target; -1: none, -2: to be ignored
+  at::Tensor iou;           ///< (images, A): the best, float64 when either box tensor is
+};
+
+/// Options of `max_iou_match`.
+struct MaxIouMatchOptions {
+  /// An anchor whose best IoU is less than `low` has no box, less than `high` is to be ignored.
+  double high = MaxIouProblem::kUnset, low = MaxIouProblem::kUnset;  ///< must be set
+  LowQuality low_quality = LowQuality::kNone;
+  double min_pos_iou = 0;  ///< low_quality is for boxes whose best IoU is not less
+};
+
+/// For each anchor the box of its image that it overlaps most, if it overlaps it enough.
+///
+/// anchors: (A, 4), which images share, or (images, A, 4), any floating dtype. target: (T, 4), the
+/// boxes of all images. offsets: (images + 1), int32 or int64, on anchors' device or on the CPU:
+/// image b owns boxes offsets[b] to offsets[b + 1]. Bad ones are an error on the CPU, and give -1
+/// elsewhere. All boxes are corners. There is no gradient.
+BOXLOSS_TORCH_API MaxIouMatches max_iou_match(const at::Tensor& anchors, const at::Tensor& target,
+                                              const at::Tensor& offsets,
+                                              const MaxIouMatchOptions& options);
 
 }  // namespace boxloss
