@@ -25,6 +25,8 @@ std::vector<Implementation> implementations() {
   fast.assign.run = native::assign;
   fast.max_iou_match.workspace_bytes = native::workspace_bytes;
   fast.max_iou_match.run = native::max_iou_match;
+  fast.task_aligned_match.workspace_bytes = native::workspace_bytes;
+  fast.task_aligned_match.run = native::task_aligned_match;
 
   Implementation oracle;
   oracle.name = "cpu/reference";
@@ -43,6 +45,10 @@ std::vector<Implementation> implementations() {
   oracle.assign.run = reference::assign;
   oracle.max_iou_match.workspace_bytes = [](const MaxIouProblem&) { return std::size_t{0}; };
   oracle.max_iou_match.run = reference::max_iou_match;
+  oracle.task_aligned_match.workspace_bytes = [](const TaskAlignedProblem&) {
+    return std::size_t{0};
+  };
+  oracle.task_aligned_match.run = reference::task_aligned_match;
   return {fast, oracle};
 }
 

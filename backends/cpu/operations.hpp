@@ -6,6 +6,7 @@
 #include <boxloss/box_loss.hpp>
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
+#include <boxloss/task_aligned_match.hpp>
 
 /// What the two CPU implementations compute.
 namespace boxloss {
@@ -20,6 +21,8 @@ std::size_t workspace_bytes(const AssignProblem&);
 void assign(const AssignProblem&, const AssignOutputs&, const Execution&);
 std::size_t workspace_bytes(const MaxIouProblem&);
 void max_iou_match(const MaxIouProblem&, const MaxIouOutputs&, const Execution&);
+std::size_t workspace_bytes(const TaskAlignedProblem&);
+void task_aligned_match(const TaskAlignedProblem&, const TaskAlignedOutputs&, const Execution&);
 }  // namespace native
 
 namespace reference {
@@ -29,6 +32,7 @@ void backward(const LossProblem&, const GradOutputs&, const void* scale, const L
 void matching_cost(const CostProblem&, float* cost, const Execution&);
 void assign(const AssignProblem&, const AssignOutputs&, const Execution&);
 void max_iou_match(const MaxIouProblem&, const MaxIouOutputs&, const Execution&);
+void task_aligned_match(const TaskAlignedProblem&, const TaskAlignedOutputs&, const Execution&);
 }  // namespace reference
 
 }  // namespace boxloss

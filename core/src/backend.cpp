@@ -58,11 +58,15 @@ void check_implementation(const Implementation& added) {
   const AssignFunctions& assign = added.assign;
   check_operation(added.name, {{"assign.workspace_bytes", assign.workspace_bytes != nullptr},
                                {"assign.run", assign.run != nullptr}});
-  const MaxIouFunctions& match = added.max_iou_match;
-  check_operation(added.name, {{"max_iou_match.workspace_bytes", match.workspace_bytes != nullptr},
-                               {"max_iou_match.run", match.run != nullptr}});
+  const MaxIouFunctions& max_iou = added.max_iou_match;
+  check_operation(added.name, {{"max_iou_match.workspace_bytes", max_iou.workspace_bytes != nullptr},
+                               {"max_iou_match.run", max_iou.run != nullptr}});
+  const TaskAlignedFunctions& task_aligned = added.task_aligned_match;
+  check_operation(added.name,
+                  {{"task_aligned_match.workspace_bytes", task_aligned.workspace_bytes != nullptr},
+                   {"task_aligned_match.run", task_aligned.run != nullptr}});
   check(box_loss.forward != nullptr || cost.run != nullptr || assign.run != nullptr ||
-            match.run != nullptr,
+            max_iou.run != nullptr || task_aligned.run != nullptr,
         added.name, " serves no operation");
 }
 

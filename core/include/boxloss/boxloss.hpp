@@ -14,4 +14,5 @@
 #include <boxloss/max_iou_match.hpp>
 #include <boxloss/registry.hpp>
 #include <boxloss/set.hpp>
+#include <boxloss/task_aligned_match.hpp>
 #include <boxloss/view.hpp>

@@ -7,6 +7,7 @@
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
 #include <boxloss/set.hpp>
+#include <boxloss/task_aligned_match.hpp>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -48,6 +49,13 @@ struct MaxIouFunctions {
   void (*run)(const MaxIouProblem&, const MaxIouOutputs&, const Execution&) = nullptr;
 };
 
+/// The same for the task-aligned match.
+struct TaskAlignedFunctions {
+  /// It depends on shapes, dtypes and options alone.
+  std::size_t (*workspace_bytes)(const TaskAlignedProblem&) = nullptr;
+  void (*run)(const TaskAlignedProblem&, const TaskAlignedOutputs&, const Execution&) = nullptr;
+};
+
 /// One way to compute on one kind of device. Backends fill it by assigning to members
 /// (backend.hpp); users only pass it on.
 struct Implementation {
@@ -62,6 +70,7 @@ struct Implementation {
   CostFunctions matching_cost = {};
   AssignFunctions assign = {};
   MaxIouFunctions max_iou_match = {};
+  TaskAlignedFunctions task_aligned_match = {};
 };
 
 /// All implementations, of this build and registered later, best first within a device. They stay

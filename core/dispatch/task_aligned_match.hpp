@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <boxloss/task_aligned_match.hpp>
+#include <cmath>
+
+#include "../kernels/task_aligned_match.hpp"
+
+namespace boxloss {
+
+template <class C>
+Exponent<C> exponent(double value) {
+  constexpr double kMostWhole = 16;
+  const bool is_whole = value <= kMostWhole && value == std::floor(value);
+  return {static_cast<C>(value), is_whole ? static_cast<int>(value) : -1};
+}
+
+template <class C>
+TaskAlignedArgs<C> task_aligned_args(const TaskAlignedProblem& p,
+                                     const TaskAlignedOutputs& outputs) {
+  const std::int64_t topk2 = p.topk2.value_or(p.topk);
+  return {{p.scores.data, p.scores.dtype},
+          p.scores.image_stride,
+          p.scores.anchor_stride,
+          p.scores.class_stride,
+          boxes<Any>(p.pred),
+          {p.points.data, p.points.dtype},
+          p.points.image_stride,
+          p.points.anchor_stride,
+          p.points.coordinate_stride,
+          boxes<Any>(p.target),
+          indices(p.offsets),
+          indices(p.labels),
+          p.images,
+          p.anchors,
+          p.classes,
+          p.target.images * p.target.slots,
+          p.target.slots,
+          std::min(p.topk, p.anchors),
+          topk2 == p.topk ? 0 : std::min(topk2, p.anchors),
+          exponent<C>(p.alpha),
+          exponent<C>(p.beta),
+          static_cast<C>(p.min_side),
+          make_eps<C>(1e-7, EpsMode::kAdd),
+          {outputs.target_index, p.index == DType::kI64},
+          outputs.score,
+          outputs.overlap};
+}
+
+/// Writes that no anchor has a box, by fill(pointer, byte, bytes), which sets every byte.
+template <class Fill>
+void set_nobodys(const TaskAlignedProblem& p, const TaskAlignedOutputs& outputs, const Fill& fill) {
+  const auto anchors = static_cast<std::size_t>(p.images * p.anchors);
+  fill(outputs.target_index, 0xff, size_of(p.index) * anchors);
+  fill(outputs.score, 0, sizeof(float) * anchors);
+  fill(outputs.overlap, 0, sizeof(float) * anchors);
+}
+
+/// Calls launch(C()) for the compute type C; or, where no anchor can have a box, writes that by
+/// `fill`.
+template <class Fill, class Launch>
+void dispatch(const TaskAlignedProblem& p, const TaskAlignedOutputs& outputs, const Fill& fill,
+              const Launch& launch) {
+  if (p.images * p.anchors == 0) return;
+  if (p.classes == 0 || p.target.images * p.target.slots == 0) {
+    return set_nobodys(p, outputs, fill);
+  }
+  if (compute_dtype(p) == DType::kF64) return launch(double());
+  launch(float());
+}
+
+}  // namespace boxloss
