@@ -7,7 +7,8 @@
 /// conversion of the typed functions' options derive from it. A binding defines the kinds:
 ///
 /// Array: an array that may be missing; Flag: a bool; Word: a string; Number: a float;
-/// OptionalNumber: a float that may be missing.
+/// OptionalNumber: a float that may be missing; Whole, OptionalWhole: an int; OptionalNumbers: a
+/// list of floats that may be missing.
 // clang-format off
 #define BOXLOSS_BOX_LOSS_OPTIONS(use) \
   use(Word, loss, 'giou')             \
@@ -52,6 +53,15 @@
 #define BOXLOSS_MAX_IOU_MATCH_OPTIONS(use) \
   use(Word, low_quality, 'none')           \
   use(Number, min_pos_iou, 0.0)
+
+#define BOXLOSS_TASK_ALIGNED_MATCH_OPTIONS(use) \
+  use(Whole, topk, 10)                          \
+  use(OptionalWhole, topk2, None)               \
+  use(Number, alpha, 0.5)                       \
+  use(Number, beta, 6.0)                        \
+  use(Number, min_side, 0.0)                    \
+  use(OptionalNumbers, levels, None)            \
+  use(Word, pred_format, 'xyxy')
 // clang-format on
 
 /// What lists become: members of a struct, names behind others, and rows of kind, name and default.

@@ -6,6 +6,7 @@ The operator behind this module is ``torch.ops.boxloss.box_loss``; it follows th
 """
 
 from . import _library as _library  # loads the operators: before everything that calls them
+from .assigners import TaskAlignedMatch, task_aligned_match
 from .collate import collate_padded, collate_ragged
 from .distributed import global_normalizer
 from .hungarian import MatchResult, hungarian_match
@@ -51,6 +52,7 @@ __all__ = [
     "MatchResult",
     "MaxIouMatches",
     "SIoULoss",
+    "TaskAlignedMatch",
     "box_loss",
     "box_losses",
     "check_indices",
@@ -73,5 +75,6 @@ __all__ = [
     "max_iou_match",
     "pairwise_iou",
     "siou_loss",
+    "task_aligned_match",
     "use_implementation",
 ]
