@@ -169,6 +169,9 @@ BOXLOSS_HOST_DEVICE C overlap_of(C loss) {
 /// What a box's choice is made by (NaN stays), for an anchor whose point lies in it.
 struct Match {
   float metric, overlap;
+
+  /// Whether it counts. A power of 0 hides that the overlap is NaN.
+  BOXLOSS_HOST_DEVICE bool counts() const { return metric > 0 && overlap >= 0; }
 };
 
 template <class C>

@@ -74,6 +74,11 @@ void max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outputs,
   instrumented([&] { inside->max_iou_match.run(p, outputs, execution); });
 }
 
+void task_aligned_match(const TaskAlignedProblem& p, const TaskAlignedOutputs& outputs,
+                        const Execution& execution) {
+  instrumented([&] { inside->task_aligned_match.run(p, outputs, execution); });
+}
+
 }  // namespace
 
 Implementation counting(const Implementation& inner) {
@@ -87,6 +92,7 @@ Implementation counting(const Implementation& inner) {
   copy.matching_cost.run = matching_cost;
   copy.assign.run = assign;
   copy.max_iou_match.run = max_iou_match;
+  copy.task_aligned_match.run = task_aligned_match;
   return copy;
 }
 

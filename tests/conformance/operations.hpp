@@ -10,6 +10,7 @@
 #include "matching_cost.hpp"
 #include "max_iou_match.hpp"
 #include "subject.hpp"
+#include "task_aligned_match.hpp"
 
 /// An operation joins the tests of test_operations.cpp by a struct with
 ///   Case, Host        a line of its table; its problem in arrays on the host
@@ -25,7 +26,7 @@
 ///   calls             how it runs on a device, and how the results are judged
 namespace boxloss::conformance {
 
-using Operations = std::tuple<BoxLoss, MatchingCost, Assign, MaxIouMatch>;
+using Operations = std::tuple<BoxLoss, MatchingCost, Assign, MaxIouMatch, TaskAlignedMatch>;
 
 /// The subject. Skips the test, out loud, where it does not serve the operation.
 template <class Operation>

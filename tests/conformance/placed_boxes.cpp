@@ -51,6 +51,8 @@ Box<double> random_corners(Values values, double origin, Random& random) {
   return box;
 }
 
+}  // namespace
+
 Box<double> in_format(const Box<double>& box, BoxFormat format) {
   const double w = box.x2 - box.x1, h = box.y2 - box.y1;
   switch (format) {
@@ -60,8 +62,6 @@ Box<double> in_format(const Box<double>& box, BoxFormat format) {
   }
   return box;
 }
-
-}  // namespace
 
 std::int64_t offset_of(const BoxView& view, std::int64_t b, std::int64_t j) {
   return b * view.image_stride + j * view.slot_stride;

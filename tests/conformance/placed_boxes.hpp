@@ -23,6 +23,9 @@ void for_each_place(const BoxView& view, const Visit& visit) {
   }
 }
 
+/// Corners as the four values of a format.
+Box<double> in_format(const Box<double>& box, BoxFormat format);
+
 /// Of the first value of a box, from the first of the view.
 std::int64_t offset_of(const BoxView& view, std::int64_t image, std::int64_t slot);
 

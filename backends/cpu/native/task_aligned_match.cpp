@@ -101,7 +101,7 @@ class Chooser {
     std::fill_n(chosen, a_.topk, Rank{0});
     if (target.label < 0) return;
     for_candidates(image, target, [&](std::int64_t anchor, const Match& match) {
-      if (match.metric > 0) offer(chosen, a_.topk, rank_of(match.metric, anchor));
+      if (match.counts()) offer(chosen, a_.topk, rank_of(match.metric, anchor));
     });
   }
 
@@ -202,7 +202,7 @@ void find_owner(const TaskAlignedArgs<C>& a, const Arrays<C>& w, std::int64_t im
   const TargetBox<C>& target = w.targets[row];
   if (is_inside(point_at(a, image, anchor), target)) {
     const Match match = match_of(a, image, anchor, target);
-    if (match.metric > 0) return set_owner(a, at, row, match);
+    if (match.counts()) return set_owner(a, at, row, match);
   }
   set_owner(a, at, -1, {0, 0});
 }

@@ -143,7 +143,7 @@ class Image {
       const double power = rounded_to(p_.scores.dtype, std::pow(score, p_.alpha));
       const auto i = static_cast<std::size_t>(a);
       result.overlap[i] = overlap;
-      result.metric[i] = power * std::pow(overlap, p_.beta);
+      result.metric[i] = std::isnan(overlap) ? 0 : power * std::pow(overlap, p_.beta);
     }
     return result;
   }

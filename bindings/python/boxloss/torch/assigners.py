@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Assigners of dense detectors: which true box each anchor learns, without a matrix of all pairs."""
+"""Assigners: which true box each anchor of a dense detector learns, without a matrix of pairs."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/task_aligned_match.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "array.hpp"
+#include "cases.hpp"
+#include "check.hpp"
+#include "instrumented.hpp"
+#include "random.hpp"
+
+namespace boxloss::conformance {
+
+/// What predictions, scores and true boxes are like.
+enum class Anchors {
+  kReal,      ///< no two alike; most predictions are near a true box
+  kAlike,     ///< of a few kinds, as true boxes are: ties abound
+  kNan,       ///< real ones, with NaN among all of them
+  kInfinite,  ///< real ones, with infinite scores, whose results are NaN
+  kWild,      ///< coordinates of any size, infinite ones among them
+};
+
+/// What is known of where points lie.
+enum class Known {
+  kNothing,
+  kLevels,       ///< levels as they are
+  kWrongLevels,  ///< with other strides
+};
+
+/// With padding, `boxes` are those of an image, else of all.
+struct MatchShape {
+  std::int64_t images, anchors, classes, boxes;
+  bool is_padded = false;
+};
+
+struct MatchRule {
+  std::int64_t topk = 10;
+  std::optional<std::int64_t> topk2 = {};
+  double alpha = 0.5, beta = 6, min_side = 0;
+};
+
+struct MatchDTypes {
+  DType scores, points, offsets, labels, index;
+};
+
+struct MatchLayouts {
+  Layout scores, points;
+};
+
+/// One line of the table. Scores lie as boxes do: an anchor is a slot, a class a coordinate; points
+/// likewise, with two coordinates.
+struct TaskAlignedCase {
+  std::string name;
+  MatchDTypes dtypes;
+  MatchLayouts layouts;
+  Operand pred, target;
+  MatchShape shape;
+  MatchRule rule;
+  Anchors values;
+  Known known = Known::kNothing;
+  std::vector<std::int64_t> cuts = {};    ///< the offsets, if they are not random
+  std::vector<std::int64_t> labels = {};  ///< if they are not random; repeated
+};
+
+/// A problem of a match on the host, with the arrays that it points to. Every array ends with the
+/// last element that may be read.
+struct HostTaskAligned {
+  TaskAlignedProblem problem;
+  Array scores, pred, points, target, offsets, labels;
+};
+
+/// Judges results by what rounding may decide: whose each anchor can be, and its numbers then.
+Judge match_judge(const HostTaskAligned& host, const Results& right);
+
+/// The task-aligned match: see operations.hpp.
+struct TaskAlignedMatch {
+  using Case = TaskAlignedCase;
+  using Host = HostTaskAligned;
+  static constexpr const char* kName = "task_aligned_match";
+  static constexpr int kMixes = 200;
+
+  static bool is_served(const Implementation& implementation);
+  static const std::vector<CaseGroup<Case>>& cases();
+  static std::vector<Case> further_cases();
+  static std::vector<Case> wild_cases();
+  static std::vector<Case> cases_for_bits();
+  static const char* case_for(Fault fault);
+  static Case random_case(Random& random);
+  static std::string describe(const Case& c);
+
+  /// Boxes of no image, and scores of classes that no box of the image has, are NaN. Of random
+  /// labels one in ten names no class.
+  static Host make(const Case& c, Random& random);
+  static std::vector<Call> calls(const Case& c, const Host& host, Random& random);
+};
+
+}  // namespace boxloss::conformance

@@ -1,0 +1,233 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <sstream>
+
+#include "index_arrays.hpp"
+#include "task_aligned_match.hpp"
+
+namespace boxloss::conformance {
+namespace {
+
+using namespace words;
+
+constexpr Anchors real = Anchors::kReal, alike = Anchors::kAlike, with_nan = Anchors::kNan,
+                  infinite = Anchors::kInfinite, wild = Anchors::kWild;
+constexpr Known nothing = Known::kNothing, levels = Known::kLevels, wrong = Known::kWrongLevels;
+constexpr std::optional<std::int64_t> all = std::nullopt;
+
+constexpr Operand plain_boxes = {f32, xyxy, packed};
+constexpr MatchDTypes floats = {f32, f32, i64, i64, i64};
+constexpr MatchLayouts usual = {packed, one_image};
+constexpr MatchRule rule = {};
+
+// clang-format off
+const std::vector<TaskAlignedCase> kCases = {
+    // name, {scores, points, offsets, labels, index}, {scores, points}, pred, target, {images, anchors, classes, boxes, padded}, {topk, topk2, alpha, beta, min_side}, values, known, cuts, labels
+    // --- dtypes
+    {"f32", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real},
+    {"f16 scores", {f16, f32, i64, i64, i64}, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real},
+    {"bf16 scores", {bf16, f32, i64, i64, i64}, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real},
+    {"f64 scores", {f64, f32, i32, i64, i64}, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real},
+    {"f16 pred", floats, usual, {f16, xyxy, packed}, plain_boxes, {3, 80, 5, 14}, rule, real},
+    {"bf16 pred, cxcywh", floats, usual, {bf16, cxcywh, packed}, plain_boxes, {3, 80, 5, 14}, rule, real},
+    {"f64 pred, xywh", floats, usual, {f64, xywh, packed}, plain_boxes, {3, 80, 5, 14}, rule, real},
+    {"f16 points", {f32, f16, i64, i32, i32}, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real},
+    {"f64 points", {f32, f64, i64, i32, i64}, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real},
+    {"u8 target", {f32, f32, i32, i32, i32}, usual, plain_boxes, {u8, xyxy, packed}, {3, 80, 5, 14}, rule, real},
+    {"i64 target", {f16, f32, i32, i64, i32}, usual, plain_boxes, {i64, xyxy, packed}, {3, 80, 5, 14}, rule, real},
+    {"f64", {f64, f64, i64, i64, i32}, usual, {f64, xyxy, packed}, {f64, xyxy, packed}, {3, 80, 5, 14}, rule, real},
+    {"f64 target", floats, usual, plain_boxes, {f64, xyxy, packed}, {3, 80, 5, 14}, rule, real},
+    // --- layouts
+    {"classes of anchors apart", floats, {planes, one_image}, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real},
+    {"scores with gaps", floats, {apart, one_image}, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real},
+    {"scores of all images side by side", {bf16, f32, i64, i64, i64}, {common_planes, one_image}, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real},
+    {"shifted", floats, {shifted, shifted}, {f32, xyxy, shifted}, {f32, xyxy, shifted}, {3, 80, 5, 14}, rule, real},
+    {"boxes in planes", floats, {planes, planes}, {f32, xyxy, planes}, {f32, xyxy, planes}, {3, 80, 5, 14}, rule, real},
+    {"boxes apart", floats, {odd_gaps, apart}, {f32, cxcywh, apart}, {f32, xyxy, apart}, {3, 80, 5, 14}, rule, real},
+    {"points of each image", floats, {packed, packed}, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real},
+    {"images in anchors", floats, {transposed, transposed}, {f32, xywh, transposed}, plain_boxes, {3, 80, 5, 14}, rule, real},
+    {"one image's scores and predictions for all", floats, {one_image, one_image}, {f32, xyxy, one_image}, plain_boxes, {3, 80, 5, 14}, rule, real},
+    {"one prediction for all", floats, usual, {f32, xyxy, one_box}, plain_boxes, {3, 80, 5, 14}, rule, real},
+    {"one score for all classes", floats, {one_coordinate, one_image}, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real},
+    // --- padded boxes
+    {"padded", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 7, true}, rule, real},
+    {"padded, int16", {f32, f32, i64, i32, i32}, usual, plain_boxes, {i16, xyxy, packed}, {3, 80, 5, 7, true}, rule, real},
+    {"padded, with gaps", floats, usual, plain_boxes, {f32, xyxy, odd_gaps}, {3, 80, 5, 7, true}, rule, real},
+    {"padded, NaN", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 7, true}, rule, with_nan},
+    {"padded, one box", floats, usual, plain_boxes, plain_boxes, {5, 80, 5, 1, true}, rule, real},
+    {"padded, f64", floats, usual, plain_boxes, {f64, xyxy, wide}, {3, 80, 5, 7, true}, {7, 1, 0.5, 6, 16}, real},
+    // --- the rule's numbers
+    {"topk 1", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {1}, real},
+    {"topk 7", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {7}, real},
+    {"topk 13", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {13}, real},
+    {"topk as many as anchors", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {80}, real},
+    {"topk more than anchors", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {1ll << 40}, real},
+    {"topk2 1", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {7, 1}, real},
+    {"topk2 3", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, 3}, real},
+    {"topk2 as topk", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 30}, {3, 3}, real},
+    {"topk2 more than topk", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 30}, {2, 4}, real},
+    {"topk2 more than anchors", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 30}, {2, 1ll << 40}, real},
+    {"alpha 1", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {13, all, 1, 6}, real},
+    {"alpha 2, beta 3", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 2, 3}, real},
+    {"fractions", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 0.7, 5.5}, real},
+    {"fractions, f16 scores, f64", {f16, f64, i64, i64, i64}, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 1.3, 0.25}, real},
+    {"alpha 0", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 0, 1}, real},
+    {"beta 0", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 0.5, 0}, real},
+    {"beta 17", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 0.5, 17}, real},
+    {"small boxes", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 0.5, 6, 16}, real},
+    {"all boxes are small", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, 1, 0.5, 6, 200}, real},
+    {"small boxes, f64", {f64, f64, i64, i64, i64}, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 0.5, 6, 30}, real},
+    // --- many at once, and ties
+    {"many boxes", floats, usual, plain_boxes, plain_boxes, {2, 120, 5, 80}, rule, real},
+    {"many boxes, topk2", floats, usual, plain_boxes, plain_boxes, {2, 120, 5, 80}, {10, 3, 0.5, 6, 16}, real},
+    {"alike", floats, usual, plain_boxes, plain_boxes, {3, 80, 3, 14}, rule, alike},
+    {"alike, topk 1", floats, usual, plain_boxes, plain_boxes, {3, 80, 3, 14}, {1}, alike},
+    {"alike, topk2", floats, usual, plain_boxes, plain_boxes, {3, 80, 3, 14}, {9, 2}, alike},
+    {"alike, padded", floats, usual, plain_boxes, plain_boxes, {3, 80, 3, 6, true}, {7, 1}, alike},
+    {"alike, beta 0", floats, usual, plain_boxes, plain_boxes, {3, 80, 3, 14}, {7, 5, 1, 0}, alike},
+    {"alike, f16", {f16, f16, i32, i32, i32}, usual, {f16, xyxy, planes}, {f16, xyxy, packed}, {3, 80, 3, 14}, {7}, alike},
+    // --- what is not finite
+    {"NaN", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, with_nan},
+    {"NaN, many boxes", floats, {planes, packed}, plain_boxes, plain_boxes, {2, 120, 5, 60}, {10, 4}, with_nan},
+    {"NaN, f16", {f16, f16, i64, i64, i64}, usual, {f16, xyxy, packed}, plain_boxes, {3, 80, 5, 14}, rule, with_nan},
+    {"infinite scores", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 0.5, 1}, infinite},
+    {"infinite scores, topk 1", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {1}, infinite},
+    // --- levels
+    {"levels", floats, usual, plain_boxes, plain_boxes, {3, 150, 5, 20}, rule, real, levels},
+    {"levels, points of each image", floats, {packed, packed}, plain_boxes, plain_boxes, {3, 150, 5, 20}, {10, 2, 0.5, 6, 16}, real, levels},
+    {"levels, padded", floats, usual, plain_boxes, plain_boxes, {3, 150, 5, 8, true}, rule, real, levels},
+    {"levels, NaN", floats, usual, plain_boxes, plain_boxes, {3, 150, 5, 20}, rule, with_nan, levels},
+    {"levels of other strides", floats, usual, plain_boxes, plain_boxes, {3, 150, 5, 20}, rule, real, wrong},
+    {"levels of other strides, f64", {f64, f64, i64, i64, i64}, {packed, packed}, plain_boxes, plain_boxes, {3, 150, 5, 20}, rule, real, wrong},
+    // --- nothing to match
+    {"no boxes", floats, usual, plain_boxes, plain_boxes, {3, 40, 5, 0}, rule, real},
+    {"no boxes, padded", {f32, f32, i64, i64, i32}, usual, plain_boxes, plain_boxes, {3, 40, 5, 0, true}, rule, real},
+    {"no classes", floats, usual, plain_boxes, plain_boxes, {3, 40, 0, 7}, rule, real},
+    {"no anchors", floats, usual, plain_boxes, plain_boxes, {3, 0, 5, 7}, rule, real},
+    {"no images", floats, usual, plain_boxes, plain_boxes, {0, 40, 5, 7}, rule, real},
+    {"one anchor", floats, usual, plain_boxes, plain_boxes, {3, 1, 5, 30}, rule, real},
+    {"one of all", floats, usual, plain_boxes, plain_boxes, {1, 1, 1, 1}, rule, real, nothing, {0, 1}, {0}},
+    // --- images without boxes, and boxes without an image
+    {"empty images", {f32, f32, i32, i64, i64}, usual, plain_boxes, plain_boxes, {7, 80, 5, 12}, rule, real, nothing, {0, 0, 3, 3, 3, 9, 12, 12}},
+    {"only empty images", {f32, f32, i32, i64, i32}, usual, plain_boxes, plain_boxes, {3, 80, 5, 12}, rule, real, nothing, {4, 4, 4, 4}},
+    {"boxes of no image", floats, usual, plain_boxes, plain_boxes, {2, 80, 5, 30}, {7, 1}, real, nothing, {11, 13, 25}},
+    // --- labels
+    {"labels outside", floats, usual, plain_boxes, plain_boxes, {2, 80, 3, 12}, rule, real, nothing, {0, 6, 12}, {0, -1, 2, 3, 1, kMax64, kMin64, kTwo32, kTwo32 + 1}},
+    {"labels outside, int32", {f32, f32, i32, i32, i32}, usual, plain_boxes, plain_boxes, {2, 80, 3, 12}, rule, real, nothing, {0, 6, 12}, {0, -1, 2, 3, 1, kMax32, kMin32}},
+    {"no label is a class", floats, usual, plain_boxes, plain_boxes, {2, 80, 3, 12}, rule, real, nothing, {0, 6, 12}, {-1, 3, 99}},
+    // --- offsets that lead outside or decrease: nobody has a box
+    {"offsets below 0", floats, usual, plain_boxes, plain_boxes, {3, 40, 5, 20}, rule, real, nothing, {-1, 4, 6, 20}},
+    {"offsets beyond the boxes", {f32, f32, i32, i32, i32}, usual, plain_boxes, plain_boxes, {3, 40, 5, 20}, rule, real, nothing, {0, 4, 6, 21}},
+    {"offsets that decrease", floats, usual, plain_boxes, plain_boxes, {3, 40, 5, 20}, {7, 1}, real, nothing, {0, 12, 11, 20}},
+    {"only the middle leads outside", floats, usual, plain_boxes, plain_boxes, {3, 40, 5, 20}, rule, real, nothing, {0, 21, 21, 20}},
+};
+
+/// Too much work for sanitizers' and emulators' share.
+const std::vector<TaskAlignedCase> kLargeCases = {
+    {"many anchors", floats, usual, plain_boxes, plain_boxes, {2, 3000, 5, 16}, {10, all, 0.5, 6, 16}, real, nothing, {0, 8, 16}},
+    {"many anchors, levels", floats, {planes, one_image}, plain_boxes, plain_boxes, {2, 3000, 5, 16}, {10, all, 0.5, 6, 16}, real, levels, {0, 8, 16}},
+    {"many anchors, many of each box", floats, usual, plain_boxes, plain_boxes, {1, 3000, 5, 6}, {1500, 1200}, real, nothing, {0, 6}},
+    {"many anchors alike", floats, usual, plain_boxes, plain_boxes, {1, 3000, 2, 4}, {1100, 800}, alike, nothing, {0, 4}, {0, 1}},
+    {"many images", floats, usual, plain_boxes, plain_boxes, {300, 20, 5, 500}, rule, real},
+    {"many boxes of one image", floats, usual, plain_boxes, plain_boxes, {1, 200, 5, 600}, {3, 2}, real, nothing, {0, 600}},
+};
+// clang-format on
+
+/// Of the table, with three images and twenty boxes.
+TaskAlignedCase small_case(const char* name, const std::vector<std::int64_t>& offsets) {
+  TaskAlignedCase c = case_named(TaskAlignedMatch::cases(), name);
+  c.shape = {3, 40, 5, 20};
+  c.cuts = offsets;
+  return c;
+}
+
+}  // namespace
+
+const std::vector<CaseGroup<TaskAlignedCase>>& TaskAlignedMatch::cases() {
+  static const std::vector<CaseGroup<TaskAlignedCase>> groups = {{kEveryCase, kCases}};
+  return groups;
+}
+
+std::vector<TaskAlignedCase> TaskAlignedMatch::further_cases() {
+  std::vector<TaskAlignedCase> list = kLargeCases;
+  for (const IndexLists& lists : {kOffsetsOutOfRange, kWildOffsets32}) {
+    for (const auto& offsets : lists) {
+      list.push_back(small_case("f32", offsets));
+      list.push_back(small_case("u8 target", offsets));
+    }
+  }
+  for (const auto& offsets : kWildOffsets64) list.push_back(small_case("f32", offsets));
+  // Whose lower halves would be in range.
+  list.push_back(small_case("f32", {kTwo32, kTwo32 + 7, kTwo32 + 11, kTwo32 + 20}));
+  list.push_back(small_case("f32", {0, 7, kTwo32 + 11, kTwo32 + 20}));
+  return list;
+}
+
+std::vector<TaskAlignedCase> TaskAlignedMatch::wild_cases() {
+  std::vector<TaskAlignedCase> list;
+  for (const char* name : {"f32", "f64", "f16 scores", "padded", "small boxes", "topk2 1",
+                           "fractions", "levels", "levels of other strides, f64"}) {
+    list.push_back(case_named(cases(), name));
+    list.back().values = wild;
+  }
+  return list;
+}
+
+std::vector<TaskAlignedCase> TaskAlignedMatch::cases_for_bits() {
+  std::vector<TaskAlignedCase> list;
+  for (const char* name : {"many boxes", "many boxes, topk2", "alike, topk2", "levels"}) {
+    list.push_back(case_named(cases(), name));
+    list.back().shape = {5, 300, 5, 90};
+  }
+  return list;
+}
+
+// The one has results that NaN is among. In the other overlaps count once, so that bounds are
+// small.
+const char* TaskAlignedMatch::case_for(Fault fault) {
+  return fault == Fault::kNoNan ? "infinite scores" : "beta 0";
+}
+
+TaskAlignedCase TaskAlignedMatch::random_case(Random& random) {
+  const auto floating = [&] { return random.pick(std::vector<DType>{f64, f32, f32, f16, bf16}); };
+  const auto index = [&] { return random.pick(std::vector<DType>{i32, i64}); };
+  const auto layout = [&] {
+    return random.pick(std::vector<Layout>{packed, packed, wide, gaps, odd_gaps, shifted, one_image,
+                                           transposed, planes, common_planes, apart});
+  };
+  TaskAlignedCase c;
+  c.dtypes = {floating(), floating(), index(), index(), index()};
+  c.layouts = {layout(), layout()};
+  c.pred = {floating(), random.pick(std::vector<BoxFormat>{xyxy, xyxy, xywh, cxcywh}), layout()};
+  c.target = {
+      random.pick(std::vector<DType>{f64, f32, f16, bf16, i16, i32, i64}), xyxy,
+      random.pick(std::vector<Layout>{packed, wide, odd_gaps, shifted, transposed, planes, apart})};
+  c.shape = {random.below(4), random.below(90), random.below(6), random.below(30),
+             random.chance(0.4)};
+  if (c.shape.is_padded) c.shape.boxes = random.below(9);
+  c.rule.topk = random.pick(std::vector<std::int64_t>{1, 2, 7, 10, 13, 100});
+  if (random.chance(0.4)) c.rule.topk2 = random.pick(std::vector<std::int64_t>{1, 2, 5, 20});
+  c.rule.alpha = random.pick(std::vector<double>{0.5, 0.5, 1, 0, 2, 0.3});
+  c.rule.beta = random.pick(std::vector<double>{6, 6, 1, 0, 3, 2.5});
+  c.rule.min_side = random.pick(std::vector<double>{0, 16, 30});
+  c.values = random.pick(std::vector<Anchors>{real, real, real, alike, with_nan});
+  c.known = random.pick(std::vector<Known>{nothing, nothing, levels, wrong});
+  return c;
+}
+
+std::string TaskAlignedMatch::describe(const TaskAlignedCase& c) {
+  std::ostringstream text;
+  text << "scores " << name_of(c.dtypes.scores) << "/layout " << static_cast<int>(c.layouts.scores)
+       << ", points " << name_of(c.dtypes.points) << "/layout "
+       << static_cast<int>(c.layouts.points) << ", pred " << c.pred << ", target " << c.target
+       << ", offsets " << name_of(c.dtypes.offsets) << ", labels " << name_of(c.dtypes.labels)
+       << ", index " << name_of(c.dtypes.index) << ", shape (" << c.shape.images << ", "
+       << c.shape.anchors << ", " << c.shape.classes << ", " << c.shape.boxes
+       << (c.shape.is_padded ? " padded" : "") << "), topk " << c.rule.topk << ", topk2 "
+       << c.rule.topk2.value_or(0) << ", alpha " << c.rule.alpha << ", beta " << c.rule.beta
+       << ", min_side " << c.rule.min_side << ", values " << static_cast<int>(c.values)
+       << ", known " << static_cast<int>(c.known);
+  return text.str();
+}
+
+}  // namespace boxloss::conformance
