@@ -26,6 +26,8 @@ std::vector<Implementation> implementations() {
   self.matching_cost.run = matching_cost;
   self.assign.workspace_bytes = workspace_bytes;
   self.assign.run = assign;
+  self.max_iou_match.workspace_bytes = workspace_bytes;
+  self.max_iou_match.run = max_iou_match;
   return {self};
 }
 

@@ -7,8 +7,9 @@
 #include <boxloss/assign.hpp>
 #include <boxloss/box_loss.hpp>
 #include <boxloss/matching_cost.hpp>
+#include <boxloss/max_iou_match.hpp>
 
-/// The two passes, the matcher's cost and the assignment, in separate translation units so that
+/// The two passes, and the operations without a gradient, in separate translation units so that
 /// processors share the work.
 namespace boxloss::BOXLOSS_GPU {
 
@@ -18,5 +19,7 @@ void backward(const LossProblem&, const GradOutputs&, const void* scale, const L
 void matching_cost(const CostProblem&, float* cost, const Execution&);
 std::size_t workspace_bytes(const AssignProblem&);
 void assign(const AssignProblem&, const AssignOutputs&, const Execution&);
+std::size_t workspace_bytes(const MaxIouProblem&);
+void max_iou_match(const MaxIouProblem&, const MaxIouOutputs&, const Execution&);
 
 }  // namespace boxloss::BOXLOSS_GPU

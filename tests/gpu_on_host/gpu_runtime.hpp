@@ -100,6 +100,16 @@ void atomicAdd(E* address, E value) {
   *address += value;
 }
 
+template <class E>
+void atomicMax(E* address, E value) {
+  if (*address < value) *address = value;
+}
+
+template <class E>
+void atomicMin(E* address, E value) {
+  if (value < *address) *address = value;
+}
+
 inline unsigned long long atomicCAS(unsigned long long* address, unsigned long long expected,
                                     unsigned long long desired) {
   const unsigned long long before = *address;
