@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(kThreads)
     for (std::int64_t first = block.own.begin; first < block.own.end; first += kThreads) {
       const int count = stage(a, block, first, staged);
       if (static_cast<int>(threadIdx.x) < count) {
-        C value = std::numeric_limits<C>::quiet_NaN();
+        C value = kNotANumber<C>;
         if (has_low_quality && takes_low_quality(a, best.iou(first + threadIdx.x))) {
           value = best.iou(first + threadIdx.x);
         }

@@ -16,6 +16,13 @@
 /// anchor gets.
 namespace boxloss {
 
+template <class C>
+constexpr C kLargest = std::numeric_limits<C>::max();
+template <class C>
+constexpr C kInfinite = std::numeric_limits<C>::infinity();
+template <class C>
+constexpr C kNotANumber = std::numeric_limits<C>::quiet_NaN();
+
 /// a * b, rounded, whatever is subtracted from it next. On the host what includes this is compiled
 /// without contraction.
 template <class C>
@@ -66,7 +73,7 @@ BOXLOSS_HOST_DEVICE bool is_better(C iou, C best) {
 template <class C>
 BOXLOSS_HOST_DEVICE bool is_plain(const MatchBox<C>& b) {
   return both(both(b.box.x1 <= b.box.x2, b.box.y1 <= b.box.y2),
-              both(b.area >= C(0), b.area <= std::numeric_limits<C>::max()));
+              both(b.area >= C(0), b.area <= kLargest<C>));
 }
 
 /// Whether it has an area besides.
@@ -77,8 +84,7 @@ BOXLOSS_HOST_DEVICE bool is_plain_anchor(const MatchBox<C>& b) {
 
 template <class C>
 BOXLOSS_HOST_DEVICE Box<C> everywhere() {
-  constexpr C kInfinite = std::numeric_limits<C>::infinity();
-  return {-kInfinite, -kInfinite, kInfinite, kInfinite};
+  return {-kInfinite<C>, -kInfinite<C>, kInfinite<C>, kInfinite<C>};
 }
 
 /// Where a box may have another IoU than +0 with plain anchors: not apart from it, if it is plain.
