@@ -28,6 +28,8 @@ std::vector<Implementation> implementations() {
   self.assign.run = assign;
   self.max_iou_match.workspace_bytes = workspace_bytes;
   self.max_iou_match.run = max_iou_match;
+  self.task_aligned_match.workspace_bytes = workspace_bytes;
+  self.task_aligned_match.run = task_aligned_match;
   return {self};
 }
 

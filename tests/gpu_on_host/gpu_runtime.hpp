@@ -96,8 +96,15 @@ inline unsigned long long add_acquire_release(unsigned long long* address,
 // Fibers of one thread take turns, but not within an addition.
 
 template <class E>
-void atomicAdd(E* address, E value) {
+E atomicAdd(E* address, E value) {
+  const E before = *address;
   *address += value;
+  return before;
+}
+
+template <class E>
+void atomicMax(E* address, E value) {
+  if (*address < value) *address = value;
 }
 
 template <class E>

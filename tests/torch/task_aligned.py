@@ -12,7 +12,7 @@ from torch import Tensor
 Problem = dict[str, Any]
 
 UNIT = 2.0**-24
-# What an overlap in float32 is off: CIoU of boxes of ordinary shape and size is a sum of three terms
+# What an overlap in float32 is off: CIoU of boxes of ordinary shape is a sum of three terms
 # of at most 1, with some 20 roundings in each.
 OVERLAP_ERROR = 64 * UNIT
 METRIC_ERROR = 16 * UNIT  # relative: powers, their product, and how they are stored
