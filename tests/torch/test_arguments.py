@@ -8,6 +8,7 @@ Each check of the binding has its lines; what core checks besides is for tests/c
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from boxloss.torch import (
@@ -15,9 +16,11 @@ from boxloss.torch import (
     box_loss,
     box_losses,
     giou_loss,
+    hungarian_match,
     matching_cost,
     pairwise_iou,
     siou_loss,
+    use_implementation,
 )
 from problems import Problem, boxes, problem
 from torch import Tensor
@@ -142,6 +145,54 @@ def test_what_is_no_tensor(
     text = f"^{name}: {argument} is {type(given).__name__}; it must be a tensor$"
     with pytest.raises(TypeError, match=text):
         function(**{**values, argument: given})
+
+
+WRONG_TYPES: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
+    (giou_loss, {"mask": [True]}, "box_loss: mask is list; it must be a tensor"),
+    (box_loss, {"weight": 2.0}, "box_loss: weight is float; it must be a tensor"),
+    (box_losses, {"pred_index": (0,)}, "box_losses: pred_index is tuple; it must be a tensor"),
+    (box_loss, {"lengths": 3}, "box_loss: lengths is int; it must be a tensor"),
+    (box_loss, {"offsets": rows(2).numpy()}, "box_loss: offsets is ndarray; it must be a tensor"),
+    (box_loss, {"loss": None}, "box_loss: loss is NoneType; it must be a string"),
+    (box_loss, {"eps": "1"}, "box_loss: eps is str; it must be a number"),
+    (box_loss, {"zero_padded": "yes"}, "box_loss: zero_padded is str; it must be True or False"),
+    (CIoULoss(), {"weight": "sum"}, "box_loss: weight is str; it must be a tensor"),
+    (matching_cost, {"labels": [0]}, "matching_cost: labels is list; it must be a tensor"),
+    (matching_cost, {"nonfinite": "0"}, "matching_cost: nonfinite is str; it must be a number"),
+    (pairwise_iou, {"pred_format": 5}, "pairwise_iou: pred_format is int; it must be a string"),
+    (hungarian_match, {"groups": 1.5}, "hungarian_match: groups is float; it must be an integer"),
+]
+
+
+@pytest.mark.parametrize(("function", "wrong", "text"), WRONG_TYPES)
+def test_options_of_a_wrong_type(
+    function: Callable[..., Any], wrong: dict[str, Any], text: str
+) -> None:
+    values: Problem = {"pred": zeros(1, 3, 4), "target": zeros(1, 3, 4)}
+    if function in (matching_cost, pairwise_iou):
+        values = {"pred": zeros(1, 3, 4), "target": zeros(2, 4), "offsets": torch.tensor([0, 2])}
+    if function is hungarian_match:
+        values = {"cost": zeros(3, 2), "offsets": torch.tensor([0, 2])}
+    with pytest.raises(TypeError, match=f"^{text}$") as raised:
+        function(**values, **wrong)
+    assert raised.value.__suppress_context__  # which has all of the operator's schema
+
+
+def test_a_module_of_a_wrong_type() -> None:
+    with pytest.raises(TypeError, match=r"^box_loss: eps is str; it must be a number$"):
+        CIoULoss(eps="1")
+    with pytest.raises(TypeError, match=r"^use_implementation: name is int; it must be a string$"):
+        use_implementation(5)  # type: ignore[arg-type]
+
+
+def test_a_right_type_is_not_blamed_for_another_error() -> None:
+    """What torch takes besides, as numpy's scalars."""
+    values: Problem = {"eps": torch.tensor(1.0), "zero_padded": None, "target": zeros(1, 3, 4)}
+    for eps in (torch.tensor(1.0), numpy.float32(1), numpy.int64(1), True):
+        values["eps"] = eps
+        box_loss(zeros(1, 3, 4), **values)
+        with pytest.raises(RuntimeError, match="target is on cpu, pred is on meta"):
+            box_loss(zeros(1, 3, 4).to("meta"), **values)
 
 
 def test_what_stands_for_a_tensor_is_no_error() -> None:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks and conversions of arguments that are not tensors, and of options before a call."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,6 +17,43 @@ def check_tensors(function: str, **given: Any) -> None:
     for name, value in given.items():
         if not is_tensor_like(value):
             raise TypeError(f"{function}: {name} is {type(value).__name__}; it must be a tensor")
+
+
+# What torch takes for a parameter, by the type in the operator's schema, and that in words.
+_TAKEN: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "Tensor": (is_tensor_like, "a tensor"),
+    "str": (lambda value: isinstance(value, (str, bytes)), "a string"),
+    "float": (lambda value: hasattr(value, "__float__"), "a number"),
+    "int": (lambda value: hasattr(value, "__index__"), "an integer"),
+    "bool": (lambda value: hasattr(value, "__bool__"), "True or False"),
+}
+
+
+def call(function: str, operator: Any, *given: Any, **named: Any) -> Any:
+    """The operator's result; a value of a wrong type is a TypeError that names it.
+
+    Types are looked at only after an error of torch's: that costs other calls nothing.
+    """
+    try:
+        return operator(*given, **named)
+    except RuntimeError:
+        parameters = operator._schema.arguments
+        values = dict(zip((each.name for each in parameters), given, strict=False)) | named
+        for each in parameters:
+            if each.name in values:
+                _check_type(function, each.name, str(each.type), values[each.name])
+        raise
+
+
+def _check_type(function: str, name: str, kind: str, value: Any) -> None:
+    if value is None and kind.startswith("Optional["):
+        return
+    is_taken, words = _TAKEN[kind.removeprefix("Optional[").removesuffix("]")]
+    if not is_taken(value):
+        given = type(value).__name__
+        raise TypeError(f"{function}: {name} is {given}; it must be {words}") from None
+    if isinstance(value, Tensor) and value.is_nested:
+        raise TypeError(f"{function}: {name} is nested; it must be dense") from None
 
 
 def as_normalizer(function: str, normalizer: Any, pred: Tensor, target: Tensor) -> Any:
@@ -46,4 +84,4 @@ def with_defaults(
 def check_options(loss: str, **options: Any) -> None:
     """The operator's own check of a loss' options, on tensors without boxes."""
     none = torch.empty((0, 0, 4), dtype=torch.float64, device="meta")
-    torch.ops.boxloss.box_loss.default(none, none, loss, **options)
+    call("box_loss", torch.ops.boxloss.box_loss.default, none, none, loss, **options)

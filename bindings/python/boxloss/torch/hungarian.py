@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .arguments import check_tensors
+from .arguments import call, check_tensors
 
 _ASSIGN = torch.ops.boxloss.assign.default
 
@@ -61,4 +61,4 @@ def hungarian_match(cost: Tensor, offsets: Tensor, *, groups: int = 1) -> MatchR
     check_tensors("hungarian_match", cost=cost, offsets=offsets)
     if isinstance(offsets, Tensor) and offsets.is_cpu and not cost.is_cpu:
         offsets = offsets.to(cost.device, non_blocking=True)
-    return MatchResult(*_ASSIGN(cost, offsets, groups))
+    return MatchResult(*call("hungarian_match", _ASSIGN, cost, offsets, groups))

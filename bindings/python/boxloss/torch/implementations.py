@@ -60,10 +60,13 @@ class use_implementation:  # noqa: N801  (used like a function)
 
     Raises:
         RuntimeError: no such implementation; the message lists those that there are, and the build
-            option.
+            option. TypeError: no string.
     """
 
     def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            given = type(name).__name__
+            raise TypeError(f"use_implementation: name is {given}; it must be a string")
         self._name = name
         self._is_in_block = False
         with _lock:

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, T
 import torch
 from torch import Tensor
 
-from .arguments import as_normalizer, check_tensors, with_defaults
+from .arguments import as_normalizer, call, check_tensors, with_defaults
 from .nested import is_nested, nested, without_nested
 
 Loss = Literal[
@@ -179,7 +179,7 @@ def _call(
             pred, target, structure = without_nested(function, pred, target, options)
             weight, normalizer, *others = options.values()  # type: ignore[assignment]
     normalizer = as_normalizer(function, normalizer, pred, target)
-    result = operator(pred, target, loss, weight, normalizer, *others)
+    result = call(function, operator, pred, target, loss, weight, normalizer, *others)
     return result if structure is None else nested(result, structure)
 
 

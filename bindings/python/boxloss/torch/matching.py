@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from .arguments import check_tensors
+from .arguments import call
 from .losses import BoxFormat, EpsMode, Loss
 
 ClassMode = Literal["softmax", "sigmoid", "focal"]
@@ -75,8 +75,9 @@ def matching_cost(
         ValueError: a bad value or shape. TypeError: a bad dtype, or no tensor. RuntimeError:
             tensors on several devices, or no implementation for their device in this build.
     """
-    check_tensors("matching_cost", pred=pred, target=target, offsets=offsets)
-    return torch.ops.boxloss.matching_cost.default(  # type: ignore[no-any-return]
+    return call(  # type: ignore[no-any-return]
+        "matching_cost",
+        torch.ops.boxloss.matching_cost.default,
         pred,
         target,
         offsets,
@@ -115,8 +116,9 @@ def pairwise_iou(
     may share their boxes through ``anchors.expand(images, -1, -1)``. For the other arguments, the
     columns and the errors see `matching_cost`.
     """
-    check_tensors("pairwise_iou", pred=pred, target=target, offsets=offsets)
-    return torch.ops.boxloss.pairwise_iou.default(  # type: ignore[no-any-return]
+    return call(  # type: ignore[no-any-return]
+        "pairwise_iou",
+        torch.ops.boxloss.pairwise_iou.default,
         pred,
         target,
         offsets,
