@@ -107,12 +107,86 @@ def test_detrs_losses_are_box_losses(number: Any) -> None:
     assert losses == {"loss_bbox": l1, "loss_giou": giou}
 
 
+def test_the_keys_of_detr_itself() -> None:
+    outputs, targets, _ = inputs("class_labels")
+    wanted = HungarianMatcher(1, 5, 2)(outputs, targets)
+    outputs["pred_logits"] = outputs.pop("logits")
+    targets[1]["labels"] = targets[1].pop("class_labels")  # each image by itself
+    for pair, each in zip(HungarianMatcher(1, 5, 2)(outputs, targets), wanted, strict=True):
+        assert torch.equal(torch.stack(pair), torch.stack(each))
+
+
+SHAPES = [
+    ((2, 8, 4), "pred_boxes has 2 images, targets has 3"),
+    ((4, 8, 4), "pred_boxes has 4 images, targets has 3"),
+    ((3, 2, 8, 4), r"pred_boxes has shape \(3, 2, 8, 4\); it must be \(images, queries, 4\)"),
+    ((8, 4), r"pred_boxes has shape \(8, 4\); it must be"),
+    ((3, 8, 5), r"pred_boxes has shape \(3, 8, 5\); it must be"),
+]
+
+
+@pytest.mark.parametrize(("shape", "text"), SHAPES)
+def test_predictions_of_other_images(shape: tuple[int, ...], text: str) -> None:
+    """Their rows might all be in the list, and the numbers look right."""
+    _, targets, _ = inputs()
+    outputs = {"pred_boxes": torch.rand(shape), "logits": torch.rand(*shape[:-1], CLASSES)}
+    with pytest.raises(ValueError, match=f"^{text}"):
+        detr_loss_boxes(outputs, targets, MATCHES, 3)
+    with pytest.raises(ValueError, match=f"^{text}"):
+        HungarianMatcher()(outputs, targets)
+
+
+def test_true_boxes_of_a_bad_shape() -> None:
+    outputs, targets, _ = inputs()
+    targets[1]["boxes"] = torch.empty(0)  # as datasets may have none
+    wanted = detr_loss_boxes(outputs, targets, MATCHES, 3)
+    assert all(loss.isfinite() for loss in wanted.values())
+    targets[2]["boxes"] = targets[2]["boxes"][:, None]
+    text = r"^targets\[2\]: boxes has shape \(6, 1, 4\); it must be \(n, 4\)$"
+    with pytest.raises(ValueError, match=text):
+        detr_loss_boxes(outputs, targets, MATCHES, 3)
+    with pytest.raises(ValueError, match=text):
+        HungarianMatcher()(outputs, targets)
+
+
+def test_labels_of_other_boxes() -> None:
+    """Together they are as many as the boxes."""
+    outputs, targets, _ = inputs()
+    targets[0]["labels"], targets[2]["labels"] = targets[2]["labels"], targets[0]["labels"]
+    with pytest.raises(ValueError, match=r"^targets\[0\] has 6 labels, 3 boxes$"):
+        HungarianMatcher()(outputs, targets)
+
+
+BAD_NUMBERS: list[tuple[type[Exception], Any, str]] = [
+    (ValueError, torch.ones(2), r"has shape \(2,\); it must have one element"),
+    (ValueError, torch.ones(0), r"has shape \(0,\); it must have one element"),
+    (TypeError, "3", "is str; it must be a number, or a tensor of one element"),
+    (TypeError, None, "is NoneType; it must be a number, or a tensor of one element"),
+]
+
+
+@pytest.mark.parametrize(("error", "number", "text"), BAD_NUMBERS)
+def test_what_divides_no_sum(error: type[Exception], number: Any, text: str) -> None:
+    outputs, targets, _ = inputs()
+    with pytest.raises(error, match=f"^num_boxes {text}$"):
+        detr_loss_boxes(outputs, targets, MATCHES, number)
+    if number is not None:
+        with pytest.raises(error, match=f"^avg_factor {text}$"):
+            MMDetLoss()(torch.ones(5, 4), torch.ones(5, 4), avg_factor=number)
+
+
 def test_pairs_made_on_the_device() -> None:
     """Those on a GPU, which are not checked there."""
     pairs = [(torch.tensor(src).long(), torch.tensor(tgt).long()) for src, tgt in MATCHES]
     found = _rows_there(pairs, FIRSTS, QUERIES)
     wanted = collate_matches(MATCHES, COUNTS, QUERIES)
     assert torch.equal(torch.stack(found), torch.stack(wanted))
+    with pytest.raises(ValueError, match=r"^indices has 2 images, targets has 3$"):
+        _rows_there(pairs[:2], FIRSTS, QUERIES)
+    pairs[0], pairs[2] = (pairs[0][0], pairs[2][1]), (pairs[2][0], pairs[0][1])
+    text = r"^indices\[0\]: src has shape \(3,\), tgt has \(1,\); both must be \(k,\)$"
+    with pytest.raises(ValueError, match=text):
+        _rows_there(pairs, FIRSTS, QUERIES)
 
 
 EPS_MODES = {
@@ -142,3 +216,10 @@ def test_mmdets_loss_is_box_loss(loss: Any, average: Any, divisor: float | None)
     assert torch.equal(module(pred, target, weight, average), wanted(normalizer=divisor))
     assert torch.equal(module(pred, target, weight, average, "none"), wanted(reduction="none"))
     assert torch.equal(module(pred, target, weight, None, "sum"), wanted(reduction="sum"))
+
+
+def test_a_bad_reduction_is_a_value_error() -> None:
+    pred, target = boxes((5,), CPU, seed=1), boxes((5,), CPU, seed=2)
+    text = "^reduction_override is 'average'; it must be one of "
+    with pytest.raises(ValueError, match=text):
+        MMDetLoss()(pred, target, reduction_override="average")  # type: ignore[arg-type]

@@ -24,18 +24,46 @@ Targets = Sequence[Mapping[str, Tensor]]
 Matches = Sequence[tuple[Any, Any]]
 
 
-def _true_boxes(targets: Targets) -> tuple[Tensor, list[int]]:
-    """All images' boxes, and each image's first row followed by the number of rows."""
+def _check_images(outputs: Mapping[str, Any], targets: Targets) -> None:
+    """Whatever fits as rows of lists would give numbers."""
     if not targets:
         raise ValueError("targets is empty: it must hold one mapping for each image, at least one")
+    shape = outputs["pred_boxes"].shape
+    if len(shape) != 3 or shape[2] != 4:
+        raise ValueError(f"pred_boxes has shape {tuple(shape)}; it must be (images, queries, 4)")
+    if shape[0] != len(targets):
+        raise ValueError(f"pred_boxes has {shape[0]} images, targets has {len(targets)}")
+    for b, each in enumerate(targets):
+        boxes = each["boxes"]
+        if len(boxes) and (boxes.dim() != 2 or boxes.shape[1] != 4):
+            raise ValueError(
+                f"targets[{b}]: boxes has shape {tuple(boxes.shape)}; it must be (n, 4)"
+            )
+
+
+def _true_boxes(targets: Targets) -> tuple[Tensor, list[int]]:
+    """All images' boxes, and each image's first row followed by the number of rows."""
     counts = [len(each["boxes"]) for each in targets]
     return torch.cat([each["boxes"] for each in targets]), [*accumulate(counts, initial=0)]
 
 
+def _logits(outputs: Mapping[str, Any]) -> Tensor:
+    """transformers calls them logits, DETR itself pred_logits."""
+    logits: Tensor = outputs["logits" if "logits" in outputs else "pred_logits"]
+    return logits
+
+
 def _labels(targets: Targets) -> Tensor:
     """transformers calls them class_labels, DETR itself labels."""
-    name = "class_labels" if "class_labels" in targets[0] else "labels"
-    return torch.cat([each[name] for each in targets])
+    labels = []
+    for b, each in enumerate(targets):
+        name = "class_labels" if "class_labels" in each else "labels"
+        labels.append(each[name])
+        if len(labels[b]) != len(each["boxes"]):
+            raise ValueError(
+                f"targets[{b}] has {len(labels[b])} {name}, {len(each['boxes'])} boxes"
+            )
+    return torch.cat(labels)
 
 
 def _rows(
@@ -49,9 +77,17 @@ def _rows(
 
 def _rows_there(indices: Matches, firsts: list[int], queries: int) -> tuple[Tensor, Tensor]:
     """Indices of pairs that are on the device, as denoising queries': no synchronization."""
-    src = [each + image * queries for image, (each, _) in enumerate(indices)]
-    tgt = [each + first for first, (_, each) in zip(firsts, indices, strict=False)]
-    return torch.cat(src), torch.cat(tgt)
+    if len(indices) != len(firsts) - 1:
+        raise ValueError(f"indices has {len(indices)} images, targets has {len(firsts) - 1}")
+    for b, (src, tgt) in enumerate(indices):
+        if src.dim() != 1 or src.shape != tgt.shape:
+            raise ValueError(
+                f"indices[{b}]: src has shape {tuple(src.shape)}, tgt has {tuple(tgt.shape)}; "
+                "both must be (k,)"
+            )
+    srcs = [each + image * queries for image, (each, _) in enumerate(indices)]
+    tgts = [each + first for first, (_, each) in zip(firsts, indices, strict=False)]
+    return torch.cat(srcs), torch.cat(tgts)
 
 
 def detr_loss_boxes(
@@ -77,10 +113,11 @@ def detr_loss_boxes(
         float32.
 
     Raises:
-        ValueError: targets is empty.
+        ValueError: targets is empty, or of other images than pred_boxes; a bad shape.
         Otherwise as collate_matches and box_losses. On a GPU indices are not checked: a pair out
         of range is not valid.
     """
+    _check_images(outputs, targets)
     pred = outputs["pred_boxes"]
     target, firsts = _true_boxes(targets)
     pred_index, target_index = _rows(indices, firsts, pred.shape[1], pred.device)
@@ -93,7 +130,7 @@ def detr_loss_boxes(
         target_format="cxcywh",
         pred_index=pred_index,
         target_index=target_index,
-        normalizer=as_normalizer(num_boxes, pred.device),
+        normalizer=as_normalizer("num_boxes", num_boxes, pred.device),
     )
     return {"loss_bbox": l1, "loss_giou": giou}
 
@@ -141,8 +178,8 @@ class HungarianMatcher(torch.nn.Module):
         """The pairs of least total cost.
 
         Args:
-            outputs: "logits": (images, queries, classes), "pred_boxes": (images, queries, 4),
-                cxcywh.
+            outputs: "logits" or "pred_logits": (images, queries, classes), "pred_boxes": (images,
+                queries, 4), cxcywh.
             targets: for each image "boxes": (n, 4), cxcywh, and "class_labels" or "labels": (n),
                 int32 or int64; n may be 0.
             group_detr: the number of groups of consecutive queries; each is matched separately, as
@@ -152,6 +189,7 @@ class HungarianMatcher(torch.nn.Module):
             For each image (src, tgt), int64 on the CPU, src ascending: min(queries, n) pairs, or as
             many for each group; fewer where the cost of those left is +inf.
         """
+        _check_images(outputs, targets)
         pred = outputs["pred_boxes"]
         target, firsts = _true_boxes(targets)
         offsets = on_host(firsts, pred.device).to(pred.device, non_blocking=True)
@@ -159,7 +197,7 @@ class HungarianMatcher(torch.nn.Module):
             pred,
             target,
             offsets,
-            logits=outputs["logits"],
+            logits=_logits(outputs),
             labels=_labels(targets),
             iou_weight=self.giou_cost,
             l1_weight=self.bbox_cost,

@@ -40,7 +40,8 @@ class MMDetLoss(torch.nn.Module):
       shape (n) even if no weight is positive;
     - there is no synchronization to see whether a weight is positive;
     - the mean of no boxes is 0, not NaN;
-    - IoULoss always uses 1e-6 in the union; here eps is used in both places.
+    - IoULoss always uses 1e-6 in the union; here eps is used in both places;
+    - a bad reduction_override is a ValueError, not an AssertionError.
 
     Args:
         loss: a name of the list above.
@@ -103,7 +104,7 @@ class MMDetLoss(torch.nn.Module):
             raise ValueError("avg_factor was given with reduction 'sum'; it is for 'mean'")
         if avg_factor is not None and reduction == "mean":
             eps = torch.finfo(torch.float32).eps  # as theirs: 0 is no division by 0
-            normalizer = as_normalizer(avg_factor + eps, pred.device)
+            normalizer = as_normalizer("avg_factor", avg_factor, pred.device) + eps
         eps_mode: EpsMode = "clamp" if self.loss in _FLOOR else "add"
         loss = box_loss(
             pred,
