@@ -72,10 +72,11 @@ BOXLOSS_HOST_DEVICE float reciprocal(float value) {
 #endif
 }
 
-/// part / whole for 0 <= part <= whole; 0 where both are.
+/// part / whole for 0 <= part <= whole. Where whole is 0, or smaller than float's normal numbers,
+/// whose reciprocal may be infinite, it is part, which is next to 0.
 template <class T>
 BOXLOSS_HOST_DEVICE T fraction(T part, T whole) {
-  return part * reciprocal(select(whole > T(0), whole, T(1)));
+  return part * reciprocal(select(whole > T(1.17549435e-38), whole, T(1)));
 }
 
 }  // namespace boxloss

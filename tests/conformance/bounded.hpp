@@ -195,7 +195,9 @@ Bounded<C> fraction(const Bounded<C>& part, const Bounded<C>& whole) {
   const Bounded<C> quotient = part * reciprocal(whole);
   const double value = whole.value > 0 ? quotient.value : 0;
   if (!std::isfinite(value)) return quotient;
-  return {value, std::fmin(quotient.error, std::fmax(value, 1 - value) + 0x1p-20)};
+  const double whole_range = std::fmax(value, 1 - value) + 0x1p-20;
+  const bool may_be_part = whole.value - whole.error <= 0x1p-126;  // float's least normal number
+  return {value, may_be_part ? whole_range : std::fmin(quotient.error, whole_range)};
 }
 
 /// An elementary function: `propagated` is what its operands' errors amount to. Float's are core's

@@ -91,6 +91,12 @@ TEST_CASE("a fraction of nothing is 0") {
   REQUIRE(fraction(0.0f, 0.0f) == 0);
   REQUIRE(fraction(1.0f, 4.0f) == 0.25f);
   REQUIRE(std::isnan(fraction(kNan, kNan)));
+  // The reciprocal of a subnormal number may be infinite.
+  for (const float whole : {1e-45f, 1e-39f, 1.17549435e-38f}) {
+    REQUIRE(fraction(0.0f, whole) == 0);
+    REQUIRE(fraction(whole, whole) == whole);
+  }
+  REQUIRE(fraction(0x1p-125f, 0x1p-125f) == 1);
 }
 
 }  // namespace

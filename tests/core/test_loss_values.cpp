@@ -141,6 +141,20 @@ TEST_CASE("eps goes into every denominator") {
   REQUIRE_THAT(oracle_forward(siou).loss[0], WithinAbs(1. / 2 + (distance + shape) / 2, kRounding));
 }
 
+TEST_CASE("siou is largest for boxes as small as eps") {
+  // Of width and of height one box has next to none: S is largest. Both s / c are nearly 1 + eps,
+  // and Lambda is 1.
+  OracleProblem problem = one_pair(Loss::kSiou, {0, 0, 0, 1. / 1024}, {1 - 1. / 1024, 1, 1, 1});
+  const double shape = std::pow(1 - std::exp(-1.), 4);
+  const auto loss = [&](double eps) {
+    problem.eps = eps;
+    return oracle_forward(problem).loss[0];
+  };
+  REQUIRE_THAT(loss(1), WithinAbs(1 + (1 - std::exp(-4.)) + shape, 1e-3));
+  REQUIRE(loss(1) > 2.14);
+  REQUIRE(loss(0.01) < 2.03);
+}
+
 TEST_CASE("ciou_gated's gate is by the union after eps") {
   // As three quarters covered, with 2 I = 6 above U = 4, and not above U' = 8.
   OracleProblem problem = one_pair(Loss::kCiouGated, kPred, {0, 0, 2, 1.5});
@@ -201,10 +215,12 @@ TEST_CASE("alpha is a constant to ciou's gradient") {
 
 TEST_CASE("no loss is NaN or infinite for degenerate boxes") {
   const double far = 1e9;
+  // Between the last two the angle is 8e-22, whose square is subnormal, and their iou rounds to 1.
   const std::vector<Boxes> boxes = {
       {0, 0, 0, 0},           {1, 1, 1, 3},           {1, 1, 3, 1},           {3, 3, 1, 1},
       {0, 0, 2, 2},           {-far, -far, far, far}, {far, far, -far, -far}, {far, -far, far, far},
-      {-far, far, far, -far}, {0, 0, far, 0},         {0, 0, 1e-20, 1e-20},   {far, far, far, far}};
+      {-far, far, far, -far}, {0, 0, far, 0},         {0, 0, 1e-20, 1e-20},   {far, far, far, far},
+      {0, 0, 1e8, 1e-6},      {0, 0, 1e8 + 8, 1e-6}};
   kLosses.for_each([&](Loss loss) {
     for (const EpsMode mode : {EpsMode::kAdd, EpsMode::kClamp}) {
       for (const Boxes& pred : boxes) {

@@ -220,6 +220,29 @@ def test_all_outputs_in_numbers(implementation: Implementation) -> None:
     assert gradient.tolist() == [[-0.5, 0.0, -0.5, 0.0]]  # ties have none
 
 
+@pytest.mark.parametrize("eps_mode", ["add", "clamp"])
+@pytest.mark.parametrize("loss", ["ciou", "ciou_gated"])
+def test_an_alpha_of_next_to_nothing(
+    implementation: Implementation, loss: str, eps_mode: str
+) -> None:
+    """The iou rounds to 1, and v is subnormal: its reciprocal is infinite."""
+    values = {
+        "pred": torch.tensor([0, 0, 1e8, 1e-6], device=implementation.device),
+        "target": torch.tensor([0, 0, 1e8 + 8, 1e-6], device=implementation.device),
+        "loss": loss,
+        "eps_mode": eps_mode,
+    }
+    one = torch.ones((), device=implementation.device)
+    for eps in (0.0, 1e-12, 1e-7):
+        found = run({**values, "eps": eps}, one)
+        assert found["loss"].abs() < 1e-6
+        assert all(each.isfinite().all() for each in found.values())
+    leaf = values["pred"].clone().requires_grad_()
+    given = box_loss(leaf, values["target"], loss, eps_mode=eps_mode)
+    (gradient,) = torch.autograd.grad(given, leaf, create_graph=True)
+    assert torch.autograd.grad(gradient.sum(), leaf)[0].isfinite().all()
+
+
 def test_clamp_passes_half_the_gradient_at_equality(implementation: Implementation) -> None:
     device = implementation.device
     touching = torch.tensor([2.0, 0, 4, 2], device=device), torch.tensor([0.0, 0, 2, 2]).to(device)
