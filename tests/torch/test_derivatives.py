@@ -334,6 +334,20 @@ def test_only_what_is_asked_for(device: torch.device, pairing: str, by: tuple[st
         assert torch.equal(torch.autograd.grad(total, leaf)[0], gradient)
 
 
+def test_l1_alone_twice_is_0_as_torchs(device: torch.device) -> None:
+    pred, target = boxes((3,), device, seed=1), boxes((3,), device, seed=2)
+    pred[0], pred[1, 0] = target[0], torch.nan  # ties, and what stays visible
+    for l1 in (
+        lambda leaf: box_losses(leaf, target, reduction="sum").l1,
+        lambda leaf: torch.nn.functional.l1_loss(leaf, target, reduction="sum"),
+    ):
+        leaf = pred.clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(l1(leaf), leaf, create_graph=True)
+        assert gradient.requires_grad
+        (second,) = torch.autograd.grad(gradient.sum(), leaf)
+        assert torch.equal(second[[0, 2]], torch.zeros_like(pred[[0, 2]]))
+
+
 def test_a_normalizer_has_no_gradient(device: torch.device) -> None:
     values = problem("dense", device)
     values["pred"].requires_grad_()
