@@ -2,13 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiled, exported and scripted programs hold the operators whole, without graph breaks."""
 
+import io
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import GIoULoss, box_loss, box_losses, giou_loss
+from boxloss.torch import (
+    BoxLosses,
+    GIoULoss,
+    MatchResult,
+    box_loss,
+    box_losses,
+    giou_loss,
+    hungarian_match,
+)
 from combinations import pairwise
 from comparison import outputs_of
 from functorch.compile import make_boxed_func
@@ -237,6 +246,25 @@ def test_such_a_number_is_exported(device: torch.device) -> None:
     program = torch.export.export(Masked(), (pred, target, good), strict=True)
     for some in (good, ~good):
         assert torch.equal(program.module()(pred, target, some)[0], masked(pred, target, some)[0])
+
+
+class Named(torch.nn.Module):
+    def forward(
+        self, pred: Tensor, target: Tensor, cost: Tensor, offsets: Tensor
+    ) -> tuple[BoxLosses, MatchResult]:
+        return box_losses(pred, target), hungarian_match(cost, offsets)
+
+
+def test_named_results_are_stored(device: torch.device) -> None:
+    given = (boxes((5,), device, seed=1), boxes((5,), device, seed=2))
+    given += (torch.rand(3, 4, device=device), torch.tensor([0, 4], device=device))
+    stored = io.BytesIO()
+    torch.export.save(torch.export.export(Named(), given), stored)
+    stored.seek(0)
+    results = torch.export.load(stored).module()(*given)
+    for result, wanted in zip(results, Named()(*given), strict=True):
+        assert type(result) is type(wanted)
+        assert all(map(torch.equal, result, wanted))
 
 
 class Matched(torch.nn.Module):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import _register_namedtuple
 
 from .arguments import call, check_tensors
 
@@ -18,6 +19,9 @@ class MatchResult(NamedTuple):
     pred_index: Tensor
     target_index: Tensor
     target_of_query: Tensor
+
+
+_register_namedtuple(MatchResult, serialized_type_name="boxloss.torch.MatchResult")
 
 
 def hungarian_match(cost: Tensor, offsets: Tensor, *, groups: int = 1) -> MatchResult:

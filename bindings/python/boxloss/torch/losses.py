@@ -8,6 +8,7 @@ from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, T
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import _register_namedtuple
 
 from .arguments import as_normalizer, call, check_tensors, with_defaults
 from .nested import is_nested, nested, without_nested
@@ -227,6 +228,10 @@ def box_losses(pred: Tensor, target: Tensor, loss: Loss = "giou", **options: Any
     """
     given = with_defaults("box_losses", options, _DEFAULTS)
     return BoxLosses(*_call("box_losses", _BOX_LOSSES, pred, target, loss, *given.values()))
+
+
+# As it is in pytrees anyway; torch.export.save needs a name for it.
+_register_namedtuple(BoxLosses, serialized_type_name="boxloss.torch.BoxLosses")
 
 
 class NamedLoss(Protocol[P]):
