@@ -64,6 +64,15 @@ def test_blocks_nest() -> None:
     assert chosen("cpu") == "cpu"
 
 
+def test_one_object_is_in_one_block_at_a_time() -> None:
+    block = use_implementation("cpu/reference")
+    with block:
+        with pytest.raises(RuntimeError, match="is in its block already"), block:
+            pass
+        assert chosen("cpu") == "cpu/reference"
+    assert chosen("cpu") == "cpu"
+
+
 class ThreadWithBlock:
     """A thread that is in a block from its making to its end, each of which it is waited for."""
 

@@ -60,7 +60,7 @@ class use_implementation:  # noqa: N801  (used like a function)
 
     Raises:
         RuntimeError: no such implementation; the message lists those that there are, and the build
-            option. TypeError: no string.
+            option; or a second block of one object within its first. TypeError: no string.
     """
 
     def __init__(self, name: str) -> None:
@@ -74,6 +74,11 @@ class use_implementation:  # noqa: N801  (used like a function)
 
     def __enter__(self) -> None:
         with _lock:
+            if self._is_in_block:
+                raise RuntimeError(
+                    f"use_implementation({self._name!r}) is in its block already; call it again "
+                    "for another"
+                )
             if self not in self._alive():  # its block has ended, and this is another
                 self._choose()
             self._is_in_block = True
