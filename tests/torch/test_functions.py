@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import boxloss.torch
+import numpy
 import pytest
 import torch
 from bounds import pair_bounds
@@ -215,6 +216,33 @@ def test_what_is_no_number(device: torch.device, number: Any) -> None:
         text = f"^{function.__name__}: normalizer is {kind}; it must be a tensor or a number$"
         with pytest.raises(TypeError, match=text):
             function(*both(device), normalizer=number)
+
+
+NUMPYS = [numpy.float32(3), numpy.float64(3), numpy.float16(3), numpy.int64(3), numpy.uint8(3)]
+
+
+@pytest.mark.parametrize("number", NUMPYS, ids=lambda number: type(number).__name__)
+def test_numpys_numbers(device: torch.device, number: Any) -> None:
+    for function in (box_loss, giou_loss):
+        result = function(*both(device), normalizer=number)
+        assert torch.equal(result, function(*both(device), normalizer=3))
+
+
+def test_numbers_that_the_dtype_does_not_hold(device: torch.device) -> None:
+    for dtype, number, shown in [
+        (torch.float32, 1e39, r"1e\+39"),
+        (torch.bfloat16, -1e39, r"-1e\+39"),
+        (torch.float32, 10**40, "1000"),
+        (torch.float64, 10**400, "1000"),
+    ]:
+        text = f"^box_loss: normalizer is {shown}.*; it must be less than .* in magnitude, as torch"
+        with pytest.raises(ValueError, match=text):
+            box_loss(*both(device, dtype), normalizer=number)
+    large, same = (
+        box_loss(*both(device, torch.float64), normalizer=number) for number in (10**40, 1e40)
+    )
+    assert torch.equal(large, same)
+    assert box_loss(*both(device), normalizer=float("inf")) == 0
 
 
 def test_numbers_in_compiled_code_and_in_transforms(

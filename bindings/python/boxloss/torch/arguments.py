@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks and conversions of arguments that are not tensors, and of options before a call."""
 
+import math
+import reprlib
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import torch
@@ -60,14 +63,32 @@ def as_normalizer(function: str, normalizer: Any, pred: Tensor, target: Tensor) 
     """A number as a tensor on pred's device, in the loss' dtype; no synchronization."""
     if normalizer is None or isinstance(normalizer, Tensor):
         return normalizer
-    if isinstance(normalizer, _NUMBERS) and not isinstance(normalizer, bool):
+    if isinstance(normalizer, (*_NUMBERS, Real)) and not isinstance(normalizer, bool):
         is_double = torch.float64 in (pred.dtype, target.dtype)
         dtype = torch.float64 if is_double else torch.float32
-        return pred.new_full((), normalizer, dtype=dtype)  # type: ignore[arg-type]
+        number = _within(function, normalizer, dtype)
+        return pred.new_full((), number, dtype=dtype)
     if not is_tensor_like(normalizer):
         given = type(normalizer).__name__
         raise TypeError(f"{function}: normalizer is {given}; it must be a tensor or a number")
     return normalizer
+
+
+def _within(function: str, normalizer: Any, dtype: torch.dtype) -> Any:
+    """numpy's numbers and large integers as floats; those of a compiler as they are."""
+    if isinstance(normalizer, (torch.SymInt, torch.SymFloat)):
+        return normalizer
+    largest = torch.finfo(dtype).max
+    try:
+        number = float(normalizer)
+    except OverflowError:
+        number = largest  # of an integer that is not even a float64
+    if largest <= abs(number) < math.inf:
+        raise ValueError(
+            f"{function}: normalizer is {reprlib.repr(normalizer)}; it must be less than {largest} "
+            f"in magnitude, as {dtype}, or infinite"
+        )
+    return number
 
 
 def with_defaults(
