@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import BoxLoss, BoxLosses, box_loss, box_losses, ciou_loss, giou_loss
+from boxloss.torch import (
+    BoxLoss,
+    BoxLosses,
+    box_loss,
+    box_losses,
+    ciou_loss,
+    giou_loss,
+    hungarian_match,
+    matching_cost,
+    pairwise_iou,
+)
 from problems import REDUCTIONS, boxes
 from torch import Tensor
 
@@ -151,10 +161,36 @@ def test_errors(device: torch.device, function: Callable[..., Any]) -> None:
     for bad in (target[..., :3], target.transpose(1, 2), target[..., None, :]):
         raises(ValueError, r"target has shape \[4, .*; nested it must be \(images, ", target, bad)
     index = torch.zeros(3, dtype=torch.int64, device=device)
-    for argument in ("offsets", "pred_index", "target_index"):
+    slots = boxes((4, SLOTS), device)
+    for argument in ("lengths", "offsets", "zero_padded", "pred_index", "target_index"):
         text = f"{argument} cannot be given with nested boxes$"
-        raises(ValueError, text, target, target, **{argument: index})
+        for pred in (target, slots):
+            given = True if argument == "zero_padded" else index
+            raises(ValueError, text, pred, target, **{argument: given})
+    mask = torch.ones(4, SLOTS, dtype=torch.bool, device=device)
+    text = "mask cannot be given where target alone is nested$"
+    raises(ValueError, text, slots, target, mask=mask)
+    for pred in (slots, ragged):
+        raises(TypeError, "target has layout torch.strided; it must be torch.jagged$", pred, ragged)
+    raises(TypeError, "normalizer is nested; it must be dense$", target, target, normalizer=target)
+    for argument in ("weight", "mask"):
+        text = f"{argument} is nested; it must be dense$"
+        raises(TypeError, text, plain, plain, **{argument: target[..., 0] > 0})
     fewer = nested(device, 1, counts=(3, 0, 5, 1))
     raises(ValueError, r"pred has shape \[9, 4\], target has shape \[10, 4\]; they", fewer, target)
     slots = boxes((3, SLOTS), device)
     raises(ValueError, r"offsets has shape \[5\]; it must be \[4\], one more than", slots, target)
+
+
+@pytest.mark.parametrize("layout", [torch.jagged, torch.strided])
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
+def test_other_functions_take_none(layout: torch.layout) -> None:
+    images = [torch.ones(count, 4) for count in COUNTS]
+    target = torch.nested.as_nested_tensor(images, layout=layout)
+    offsets = torch.tensor([0, 3, 3, 9, 10])
+    with pytest.raises(TypeError, match=r"^matching_cost: target is nested; it must be dense$"):
+        matching_cost(torch.ones(4, SLOTS, 4), target, offsets)
+    with pytest.raises(TypeError, match=r"^pairwise_iou: pred is nested; it must be dense$"):
+        pairwise_iou(target, torch.ones(10, 4), offsets)
+    with pytest.raises(TypeError, match=r"^hungarian_match: cost is nested; it must be dense$"):
+        hungarian_match(target, offsets)

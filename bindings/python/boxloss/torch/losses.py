@@ -175,10 +175,10 @@ def _call(
     structure = None
     if type(pred) is not Tensor or type(target) is not Tensor:
         check_tensors(function, pred=pred, target=target)
-        if is_nested(pred) or is_nested(target):
-            options = dict(zip(OPTIONS, (weight, normalizer, *others), strict=True))
-            pred, target, structure = without_nested(function, pred, target, options)
-            weight, normalizer, *others = options.values()  # type: ignore[assignment]
+    if is_nested(pred) or is_nested(target):
+        options = dict(zip(OPTIONS, (weight, normalizer, *others), strict=True))
+        pred, target, structure = without_nested(function, pred, target, options)
+        weight, normalizer, *others = options.values()  # type: ignore[assignment]
     normalizer = as_normalizer(function, normalizer, pred, target)
     result = call(function, operator, pred, target, loss, weight, normalizer, *others)
     return result if structure is None else nested(result, structure)

@@ -20,12 +20,13 @@ def _values(function: str, name: str, tensor: Tensor) -> Tensor:
 
 
 def _boxes(function: str, name: str, tensor: Tensor) -> Tensor:
+    values = _values(function, name, tensor)
     if tensor.dim() != 3 or tensor.size(-1) != 4:
         raise ValueError(
             f"{function}: {name} has shape {list(tensor.shape)}; nested it must be (images, boxes "
             "of each, 4)"
         )
-    return _values(function, name, tensor)
+    return values
 
 
 def is_nested(tensor: Any) -> bool:
@@ -44,9 +45,11 @@ def without_nested(
     """
     if not is_nested(target):
         raise ValueError(f"{function}: pred is nested, target is not; it must be nested as well")
-    for name in ("offsets", "pred_index", "target_index"):
-        if options[name] is not None:
+    for name in ("lengths", "offsets", "zero_padded", "pred_index", "target_index"):
+        if options[name] is not None and options[name] is not False:
             raise ValueError(f"{function}: {name} cannot be given with nested boxes")
+    if options["mask"] is not None and not pred.is_nested:
+        raise ValueError(f"{function}: mask cannot be given where target alone is nested")
     target_boxes = _boxes(function, "target", target)
     structure: Tensor = target.offsets()  # type: ignore[attr-defined]
     for name in ("weight", "mask"):
