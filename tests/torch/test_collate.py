@@ -60,6 +60,8 @@ def test_gradients_flow_through(device: torch.device) -> None:
 
 GOOD_BOXES = torch.ones(2, 4)
 BAD_BOXES: list[tuple[type[Exception], Any, str]] = [
+    (TypeError, None, "boxes is NoneType; it must hold one tensor for each image"),
+    (TypeError, iter([GOOD_BOXES]), "boxes is list_iterator; it must hold one tensor for"),
     (ValueError, [], "boxes is empty: it must hold one tensor for each image"),
     (TypeError, [GOOD_BOXES, [[0.0] * 4]], r"boxes\[1\] is list; it must be a tensor$"),
     (TypeError, GOOD_BOXES[None].numpy(), r"boxes\[0\] is ndarray; it must be a tensor$"),
@@ -95,6 +97,29 @@ def test_counts_are_copied_without_a_wait(
 def test_too_few_slots(slots: int, text: str) -> None:
     with pytest.raises(ValueError, match=f"^{text} boxes; slots is {slots}$"):
         collate_padded(images(CPU), slots)
+
+
+@pytest.mark.parametrize(
+    ("error", "slots", "text"),
+    [
+        (TypeError, 7.0, r"slots is 7\.0; it must be an integer$"),
+        (TypeError, "7", "slots is '7'; it must be an integer$"),
+        (ValueError, -1, "slots is -1; it must be at least 0$"),
+    ],
+)
+def test_slots_that_are_no_number(error: type[Exception], slots: Any, text: str) -> None:
+    with pytest.raises(error, match=f"^{text}"):
+        collate_padded(images(CPU), slots)
+
+
+def test_padding_takes_as_many_operations_for_any_number_of_images() -> None:
+    """A copy for each image took five times as long as collate_ragged."""
+    counts = []
+    for number in (1, 100):
+        with Called() as called:
+            collate_padded([GOOD_BOXES] * number, 3)
+        counts.append(len(called.calls))
+    assert counts[0] == counts[1]
 
 
 QUERIES = 6

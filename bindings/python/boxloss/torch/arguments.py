@@ -6,6 +6,7 @@ import math
 import reprlib
 from collections.abc import Callable
 from numbers import Real
+from operator import index
 from typing import Any
 
 import torch
@@ -88,6 +89,17 @@ def _within(function: str, normalizer: Any, dtype: torch.dtype) -> Any:
             f"{function}: normalizer is {reprlib.repr(normalizer)}; it must be less than {largest} "
             f"in magnitude, as {dtype}, or infinite"
         )
+    return number
+
+
+def whole(value: Any, name: str) -> int:
+    """An integer that is not negative."""
+    try:
+        number = index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; it must be an integer") from None
+    if number < 0:
+        raise ValueError(f"{name} is {number}; it must be at least 0")
     return number
 
 

@@ -3,13 +3,17 @@
 """Batch layouts for the losses, from one box tensor for each image."""
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 
 import torch
 from torch import Tensor
 
+from .arguments import whole
+
 
 def _check_boxes(boxes: Sequence[Tensor]) -> None:
+    if not hasattr(boxes, "__len__"):
+        raise TypeError(f"boxes is {type(boxes).__name__}; it must hold one tensor for each image")
     if len(boxes) == 0:
         raise ValueError("boxes is empty: it must hold one tensor for each image, at least one")
     for i, each in enumerate(boxes):
@@ -63,15 +67,18 @@ def collate_padded(boxes: Sequence[Tensor], slots: int | None = None) -> tuple[T
 
     Raises:
         ValueError: boxes is empty; a bad shape; an image has more boxes than slots. TypeError: no
-            tensor, or several dtypes. RuntimeError: several devices.
+            tensor, or several dtypes; slots is no integer. RuntimeError: several devices.
     """
     _check_boxes(boxes)
-    most = max(len(each) for each in boxes)
-    slots = most if slots is None else slots
+    counts = list(map(len, boxes))
+    most = max(counts)
+    slots = most if slots is None else whole(slots, "slots")
     if most > slots:
-        crowded = next(i for i, each in enumerate(boxes) if len(each) > slots)
-        raise ValueError(f"boxes[{crowded}] has {len(boxes[crowded])} boxes; slots is {slots}")
-    padded = boxes[0].new_zeros((len(boxes), slots, 4))
-    for i, each in enumerate(boxes):
-        padded[i, : len(each)] = each
-    return padded, on_host(map(len, boxes), padded.device).to(padded.device, non_blocking=True)
+        crowded = next(i for i, count in enumerate(counts) if count > slots)
+        raise ValueError(f"boxes[{crowded}] has {counts[crowded]} boxes; slots is {slots}")
+    # One copy of everything: a copy for each image takes several times as long.
+    empty = [slots - count for count in counts]
+    zeros = boxes[0].new_zeros((sum(empty), 4)).split(empty)
+    images = zip(boxes, zeros, strict=True)
+    padded = torch.cat([*chain.from_iterable(images)]).view(len(boxes), slots, 4)
+    return padded, on_host(counts, padded.device).to(padded.device, non_blocking=True)

@@ -5,11 +5,12 @@
 from array import array
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from operator import index
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from .arguments import whole
 
 _INTEGERS = {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8}
 _A_PAIR = "it must be a pair (src, tgt) of 1-D integer tensors"
@@ -83,16 +84,6 @@ def _sources_and_targets(
     return halves[::2], halves[1::2]
 
 
-def _whole(value: Any, name: str) -> int:
-    try:
-        number = index(value)
-    except TypeError:
-        raise TypeError(f"{name} is {value!r}; it must be an integer") from None
-    if number < 0:
-        raise ValueError(f"{name} is {number}; it must be at least 0")
-    return number
-
-
 def _true_boxes(counts: Sequence[int] | Tensor) -> list[int]:
     if isinstance(counts, Tensor):
         if not counts.is_cpu:
@@ -102,7 +93,7 @@ def _true_boxes(counts: Sequence[int] | Tensor) -> list[int]:
         raise TypeError(f"counts is {counts!r}; it must hold one number for each image")
     if len(counts) == 0:
         raise ValueError("counts is empty: it must hold one number for each image, at least one")
-    return [_whole(count, f"counts[{b}]") for b, count in enumerate(counts)]
+    return [whole(count, f"counts[{b}]") for b, count in enumerate(counts)]
 
 
 def _raise_outside(
@@ -159,7 +150,7 @@ def collate_matches(
     if not indices:
         raise ValueError("indices is empty: it must hold one entry for each layer or image")
     true_boxes = _true_boxes(counts)
-    queries = _whole(queries, "queries")
+    queries = whole(queries, "queries")
     images = len(true_boxes)
     layered = _is_layered(indices)
     layers = indices if layered else [indices]
@@ -185,7 +176,7 @@ def collate_matches(
             )
     totals = [sum(sizes[k : k + images]) for k in range(0, len(sizes), images)]
     most = max(totals)
-    pairs = most if pairs is None else _whole(pairs, "pairs")
+    pairs = most if pairs is None else whole(pairs, "pairs")
     if most > pairs:
         crowded = next(i for i, total in enumerate(totals) if total > pairs)
         raise ValueError(f"{layer_name(crowded)} has {totals[crowded]} pairs; pairs is {pairs}")
