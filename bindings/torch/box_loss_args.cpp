@@ -91,7 +91,7 @@ ArrayView pairing_data(const LossArgs& a) {
                      : later(a.function, "offsets", a.offsets, kIndexDTypes);
   }
   TORCH_CHECK_TYPE(a.mask->scalar_type() == at::kBool, a.function, ": mask is ",
-                   a.mask->scalar_type(), "; it must be bool");
+                   dtype_name(a.mask->scalar_type()), "; it must be bool");
   return {kLater, DType::kU8};
 }
 
@@ -146,7 +146,8 @@ void check_backward_args(const IncomingTensors& grads, const at::Tensor& scale, 
                          const std::vector<c10::SymInt>& shape, const char* why) {
     check_shape(a.function, argument, given, shape, why);
     TORCH_CHECK_TYPE(given.scalar_type() == compute_type(a), a.function, ": ", argument, " is ",
-                     given.scalar_type(), "; it must be ", compute_type(a), ", as the loss is");
+                     dtype_name(given.scalar_type()), "; it must be ", dtype_name(compute_type(a)),
+                     ", as the loss is");
     check_device(a.function, a.pred, argument, given);
   };
   TORCH_CHECK_VALUE(grads.loss || grads.l1, a.function, ": grad_loss and grad_l1 are both None");

@@ -21,6 +21,8 @@ EpsMode parse_eps_mode(const char* function, std::string_view given) {
   return parse<EpsMode>(function, "eps_mode", given, {EpsMode::kAdd, EpsMode::kClamp});
 }
 
+std::string_view dtype_name(at::ScalarType type) { return c10::getDtypeNames(type).first; }
+
 DType dtype_of(const char* function, const char* argument, const at::Tensor& tensor,
                const char* allowed) {
   switch (tensor.scalar_type()) {
@@ -33,7 +35,7 @@ DType dtype_of(const char* function, const char* argument, const at::Tensor& ten
     case at::kInt: return DType::kI32;
     case at::kLong: return DType::kI64;
     default:
-      TORCH_CHECK_TYPE(false, function, ": ", argument, " is ", tensor.scalar_type(),
+      TORCH_CHECK_TYPE(false, function, ": ", argument, " is ", dtype_name(tensor.scalar_type()),
                        "; it must be ", allowed);
   }
 }

@@ -206,7 +206,7 @@ def test_the_private_backward_refuses_what_forward_did_not_give(device: torch.de
             moved = [a.to(where) if isinstance(a, torch.Tensor) else a for a in gradient]
             with pytest.raises(ValueError, match=text):
                 OPERATORS._box_loss_backward(*moved, wanted)
-    with pytest.raises(TypeError, match="grad_l1 is Double; it must be Float, as the loss is"):
+    with pytest.raises(TypeError, match="grad_l1 is float64; it must be float32, as the loss is"):
         OPERATORS._box_loss_backward(loss, l1.double(), scale, *arguments, wanted)
     meta = torch.device("meta")
     for name, moved in (

@@ -121,7 +121,7 @@ def test_errors_are_the_operators(typed: Any) -> None:
         typed.loss(grid(1), grid(2), 0)
     with pytest.raises(ValueError, match="box_loss: eps is -1; it must be finite"):
         typed.eps(grid(1), grid(2), -1.0)
-    with pytest.raises(TypeError, match="box_loss: mask is Float; it must be bool"):
+    with pytest.raises(TypeError, match="box_loss: mask is float32; it must be bool"):
         typed.mask(grid(1), grid(2), torch.ones(3, 5))
 
 
