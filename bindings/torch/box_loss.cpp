@@ -152,6 +152,8 @@ ForwardTensors run_forward(const LossArgs& args, bool keeps_scale, bool extras) 
     if (extras || !is_reduced) rows = sizes_of(loss_shape(args));
     const at::DimVector& values = is_reduced ? sets : rows;
     const at::Tensor loss = at::empty(values, options);
+    // Pointers tell core what is wanted, and tensors without elements have none.
+    if (loss.numel() == 0) checked(args, extras);
     const at::Tensor scale = keeps_scale ? at::empty(sets, options) : at::Tensor();
     const at::Tensor l1 = extras ? at::empty(values, options) : at::Tensor();
     const at::Tensor iou = extras ? at::empty(rows, options) : at::Tensor();

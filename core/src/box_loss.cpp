@@ -214,7 +214,6 @@ DType compute_dtype(const LossProblem& problem) {
 
 void check_options(const LossProblem& p, Set<Extra> extras) {
   check_floating("pred", p.pred.dtype);
-  if (extras.contains(Extra::kL1)) check_formats_of_l1(p);
   const Pairing& pairing = p.pairing;
   if (pairing.kind == Pairing::Kind::kLengths) check_indices("lengths", pairing.data.dtype);
   if (pairing.kind == Pairing::Kind::kOffsets) check_indices("offsets", pairing.data.dtype);
@@ -230,6 +229,7 @@ void check_options(const LossProblem& p, Set<Extra> extras) {
   }
   check(p.normalizer_stride == 0 || p.normalizer_stride == 1, "normalizer_stride is ",
         p.normalizer_stride, "; it must be 0 or 1");
+  if (extras.contains(Extra::kL1)) check_formats_of_l1(p);  // last, as where arrays are given
 }
 
 std::int64_t loss_rows(const LossProblem& problem) {

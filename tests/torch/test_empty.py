@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import box_loss
+from boxloss.torch import box_loss, box_losses, use_implementation
 from combinations import pairwise
 from comparison import run
 from devices import Implementation
@@ -144,3 +144,17 @@ def test_a_normalizer_of_0_where_boxes_count_is_divided_by(device: torch.device)
     gradients = torch.vmap(torch.func.grad(loss))(pred, target, lengths)
     assert not gradients[0].any()
     assert not gradients[2].any()
+
+
+@pytest.mark.parametrize("where", ["device", "meta", "aten"])
+def test_options_are_checked_all_the_same(device: torch.device, where: str) -> None:
+    place = torch.device("meta") if where == "meta" else device
+    none = torch.empty((0, 2, 4), device=place)
+    with use_implementation("aten" if where == "aten" else "boxloss"):
+        with pytest.raises(ValueError, match="^box_losses: l1 is of values in one format, but"):
+            box_losses(none, none, pred_format="xywh", reduction="none")
+        index = torch.empty((0, 3), dtype=torch.int64, device=place)
+        normalizer = torch.empty(0, device=place)
+        options = {"target_index": index, "normalizer": normalizer, "reduction": "none"}
+        with pytest.raises(ValueError, match="^box_loss: normalizer needs reduction 'mean'"):
+            box_loss(none.new_empty(0, 3, 4), none, **options)
