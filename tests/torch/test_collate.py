@@ -62,6 +62,7 @@ GOOD_BOXES = torch.ones(2, 4)
 BAD_BOXES: list[tuple[type[Exception], Any, str]] = [
     (TypeError, None, "boxes is NoneType; it must hold one tensor for each image"),
     (TypeError, iter([GOOD_BOXES]), "boxes is list_iterator; it must hold one tensor for"),
+    (TypeError, {GOOD_BOXES}, "boxes is set; it must hold one tensor for each image"),
     (ValueError, [], "boxes is empty: it must hold one tensor for each image"),
     (TypeError, [GOOD_BOXES, [[0.0] * 4]], r"boxes\[1\] is list; it must be a tensor$"),
     (TypeError, GOOD_BOXES[None].numpy(), r"boxes\[0\] is ndarray; it must be a tensor$"),
@@ -104,7 +105,8 @@ def test_too_few_slots(slots: int, text: str) -> None:
     [
         (TypeError, 7.0, r"slots is 7\.0; it must be an integer$"),
         (TypeError, "7", "slots is '7'; it must be an integer$"),
-        (ValueError, -1, "slots is -1; it must be at least 0$"),
+        (ValueError, -1, r"slots is -1; it must be at least 0, and less than 2\^63$"),
+        (ValueError, 10**40, r"slots is 1000.*; it must be at least 0, and less than 2\^63$"),
     ],
 )
 def test_slots_that_are_no_number(error: type[Exception], slots: Any, text: str) -> None:
@@ -323,11 +325,12 @@ BAD_ARGUMENTS: list[tuple[type[Exception], dict[str, Any], str]] = [
     (ValueError, {"indices": FIVE_PAIRS, "pairs": 4}, "indices has 5 pairs; pairs is 4$"),
     (ValueError, {"indices": [LAYER, FIVE_PAIRS], "pairs": 4}, r"indices\[1\] has 5 pairs; pairs"),
     (TypeError, {"pairs": 2.5}, "pairs is 2.5; it must be an integer$"),
-    (ValueError, {"queries": -5}, "queries is -5; it must be at least 0$"),
+    (ValueError, {"queries": -5}, "queries is -5; it must be at least 0, and less"),
+    (ValueError, {"pairs": 10**40}, "pairs is 1000.*; it must be at least 0, and less"),
     (ValueError, {"counts": []}, "counts is empty: it must hold one number for each "),
     (TypeError, {"counts": 3}, "counts is 3; it must hold one number for each image$"),
     (TypeError, {"counts": [2, 3.5]}, r"counts\[1\] is 3.5; it must be an integer$"),
-    (ValueError, {"counts": index(2, -3)}, r"counts\[1\] is -3; it must be at least 0$"),
+    (ValueError, {"counts": index(2, -3)}, r"counts\[1\] is -3; it must be at least 0, and"),
     (RuntimeError, {"counts": index(2, 3).to("meta")}, "counts is on meta; it must be on the CPU$"),
 ]
 

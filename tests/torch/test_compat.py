@@ -175,6 +175,29 @@ def test_what_divides_no_sum(error: type[Exception], number: Any, text: str) -> 
             MMDetLoss()(torch.ones(5, 4), torch.ones(5, 4), avg_factor=number)
 
 
+def test_what_is_no_tensor() -> None:
+    outputs, targets, _ = inputs()
+
+    def raises(text: str, call: Any, *given: Any, **options: Any) -> None:
+        with pytest.raises(TypeError, match=f"^{text}"):
+            call(*given, **options)
+
+    lists = {**outputs, "pred_boxes": outputs["pred_boxes"].tolist()}
+    numpys = [{**targets[0], "boxes": targets[0]["boxes"].numpy()}, *targets[1:]]
+    for call, more in ((detr_loss_boxes, (MATCHES, 3)), (HungarianMatcher(), ())):
+        raises("outputs: pred_boxes is list; it must be a tensor$", call, lists, targets, *more)
+        text = r"targets\[0\]: boxes is ndarray; it must be a tensor$"
+        raises(text, call, outputs, numpys, *more)
+    unlabelled = [targets[0], {**targets[1], "labels": []}, targets[2]]
+    text = r"targets\[1\]: labels is list; it must be a tensor$"
+    raises(text, HungarianMatcher(), outputs, unlabelled)
+
+    pred = torch.ones(5, 4)
+    raises("MMDetLoss: weight is list; it must be a tensor$", MMDetLoss(), pred, pred, [1.0] * 5)
+    raises("MMDetLoss: pred is list; it must be a tensor$", MMDetLoss(), [], pred, avg_factor=2)
+    raises("loss_weight is str; it must be a number$", MMDetLoss, loss_weight="2")
+
+
 def test_pairs_made_on_the_device() -> None:
     """Those on a GPU, which are not checked there."""
     pairs = [(torch.tensor(src).long(), torch.tensor(tgt).long()) for src, tgt in MATCHES]

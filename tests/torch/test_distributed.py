@@ -3,6 +3,7 @@
 """One normalizer for the losses of several ranks, and losses of DTensors, on two ranks."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -93,6 +94,13 @@ def run_one_rank(rank: int, folder: Path) -> None:
     check_dtensors()
     distributed.barrier()  # no rank hangs up on the other
     distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("count", [None, "3", 3j])
+def test_what_counts_nothing(count: Any) -> None:
+    text = rf"^count is {type(count).__name__}; it must be an integer or a tensor$"
+    with pytest.raises(TypeError, match=text):
+        global_normalizer(count)
 
 
 @pytest.mark.skipif(not distributed.is_gloo_available(), reason="torch was built without gloo")

@@ -98,8 +98,9 @@ def whole(value: Any, name: str) -> int:
         number = index(value)
     except TypeError:
         raise TypeError(f"{name} is {value!r}; it must be an integer") from None
-    if number < 0:
-        raise ValueError(f"{name} is {number}; it must be at least 0")
+    if not 0 <= number < 2**63:
+        given = reprlib.repr(number)
+        raise ValueError(f"{name} is {given}; it must be at least 0, and less than 2^63")
     return number
 
 

@@ -12,7 +12,7 @@ from .arguments import whole
 
 
 def _check_boxes(boxes: Sequence[Tensor]) -> None:
-    if not hasattr(boxes, "__len__"):
+    if not hasattr(boxes, "__getitem__"):
         raise TypeError(f"boxes is {type(boxes).__name__}; it must hold one tensor for each image")
     if len(boxes) == 0:
         raise ValueError("boxes is empty: it must hold one tensor for each image, at least one")

@@ -27,9 +27,13 @@ def global_normalizer(count: Tensor | int, group: dist.ProcessGroup | None = Non
         gradients is.
 
     Raises:
-        ValueError: count has a dimension; this rank is not in the group.
+        ValueError: count has a dimension; this rank is not in the group. TypeError: count is no
+            number.
     """
     if not isinstance(count, Tensor):
+        if not hasattr(count, "__float__"):
+            given = type(count).__name__
+            raise TypeError(f"count is {given}; it must be an integer or a tensor")
         count = torch.tensor(count, device="cpu")
     if count.dim():
         raise ValueError(f"count has shape {tuple(count.shape)}; it must have no dimension")

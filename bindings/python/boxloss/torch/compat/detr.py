@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..arguments import check_tensors
 from ..collate import on_host
 from ..hungarian import hungarian_match
 from ..losses import box_losses
@@ -28,6 +29,7 @@ def _check_images(outputs: Mapping[str, Any], targets: Targets) -> None:
     """Whatever fits as rows of lists would give numbers."""
     if not targets:
         raise ValueError("targets is empty: it must hold one mapping for each image, at least one")
+    check_tensors("outputs", pred_boxes=outputs["pred_boxes"])
     shape = outputs["pred_boxes"].shape
     if len(shape) != 3 or shape[2] != 4:
         raise ValueError(f"pred_boxes has shape {tuple(shape)}; it must be (images, queries, 4)")
@@ -35,6 +37,7 @@ def _check_images(outputs: Mapping[str, Any], targets: Targets) -> None:
         raise ValueError(f"pred_boxes has {shape[0]} images, targets has {len(targets)}")
     for b, each in enumerate(targets):
         boxes = each["boxes"]
+        check_tensors(f"targets[{b}]", boxes=boxes)
         if len(boxes) and (boxes.dim() != 2 or boxes.shape[1] != 4):
             raise ValueError(
                 f"targets[{b}]: boxes has shape {tuple(boxes.shape)}; it must be (n, 4)"
@@ -58,6 +61,7 @@ def _labels(targets: Targets) -> Tensor:
     labels = []
     for b, each in enumerate(targets):
         name = "class_labels" if "class_labels" in each else "labels"
+        check_tensors(f"targets[{b}]", **{name: each[name]})
         labels.append(each[name])
         if len(labels[b]) != len(each["boxes"]):
             raise ValueError(

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from ..arguments import check_options
+from ..arguments import check_options, check_tensors
 from ..losses import EpsMode, Reduction, box_loss
 from .normalizer import as_normalizer
 
@@ -64,6 +64,8 @@ class MMDetLoss(torch.nn.Module):
             raise ValueError(f"loss is {loss!r}; it must be one of {words}{_HINTS.get(loss, '')}")
         _check_reduction("reduction", reduction)
         check_options(loss, eps=eps)
+        if not hasattr(loss_weight, "__float__"):
+            raise TypeError(f"loss_weight is {type(loss_weight).__name__}; it must be a number")
         self.loss = loss
         self.eps = eps
         self.reduction = reduction
@@ -88,10 +90,14 @@ class MMDetLoss(torch.nn.Module):
             reduction_override: replaces reduction.
 
         Raises:
-            ValueError: avg_factor with "sum"; a bad shape or word.
+            ValueError: avg_factor with "sum"; a bad shape or word. TypeError: no tensor, or no
+                number.
         """
         reduction = self.reduction if reduction_override is None else reduction_override
         _check_reduction("reduction_override", reduction)
+        check_tensors("MMDetLoss", pred=pred, target=target)
+        if weight is not None:
+            check_tensors("MMDetLoss", weight=weight)
         if weight is not None and weight.dim() > 1:
             if weight.shape != pred.shape:
                 raise ValueError(
