@@ -9,8 +9,8 @@
 
 #include "../dtypes/elements.hpp"
 #include "../math/ceil_div.hpp"
+#include "../pairings/indices.hpp"
 #include "../pairings/offsets.hpp"
-#include "index_outputs.hpp"
 
 /// Inputs and outputs of the assignment, for every kind of loop, and the numbers that it computes
 /// with. A task is one group of one image in one layer. Its matrix has the fewer of queries and

@@ -10,7 +10,6 @@
 #include "../math/arithmetic.hpp"
 #include "../math/box.hpp"
 #include "../pairings/indices.hpp"
-#include "index_outputs.hpp"
 
 /// Max-IoU matching, for every kind of loop: the IoU of a pair, which pairs need none, and what an
 /// anchor gets.

