@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 import torch
-from boxloss.torch import hungarian_match, matching_cost, use_implementation
+from boxloss.torch import hungarian_match, matching_cost, max_iou_match, use_implementation
 from devices import GPU_NAMES, device_or_skip
 from torch import Tensor
 
@@ -100,3 +100,36 @@ def test_a_graph_with_the_assignment_replays_with_another_batch(name: str) -> No
             assert all(
                 torch.equal(*each) for each in zip(map(Tensor.cpu, found), wanted, strict=True)
             )
+
+
+@pytest.mark.parametrize("name", SOLVING or ["cuda"])
+@pytest.mark.parametrize("low_quality", ["argmax", "overwrite", "force"])
+def test_a_graph_with_max_iou_matching_replays_with_another_batch(
+    name: str, low_quality: str
+) -> None:
+    gpu = device_or_skip("cuda")
+    options = {"high": 0.5, "low": 0.2, "low_quality": low_quality}
+
+    def arguments(seed: int) -> list[Tensor]:
+        values = batch(gpu, seed)
+        pred, target = values["pred"][0], values["target"]
+        corners = [
+            torch.cat((each[..., :2], each[..., :2] + each[..., 2:]), -1) for each in (pred, target)
+        ]
+        return [*corners, values["offsets"]]
+
+    given = arguments(0)
+    with use_implementation(name):
+        max_iou_match(*given, **options)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            found = max_iou_match(*given, **options)
+        for seed in range(1, 4):
+            other = arguments(seed)
+            for value, each in zip(given, other, strict=True):
+                value.copy_(each)
+            graph.replay()
+            wanted = max_iou_match(*(each.cpu() for each in other), **options)
+            for result, each in zip(found, wanted, strict=True):
+                assert torch.equal(result.cpu(), each)

@@ -52,7 +52,8 @@ NAMES = list(varied_problems(torch.device("cpu")))
 
 
 @pytest.mark.parametrize(
-    "name", ["box_loss", "box_losses", "giou_loss", "matching_cost", "pairwise_iou"]
+    "name",
+    ["box_loss", "box_losses", "giou_loss", "matching_cost", "pairwise_iou", "max_iou_match"],
 )
 def test_an_operators_parameters_are_the_functions(name: str) -> None:
     """The same names and defaults, in one order."""
@@ -71,7 +72,7 @@ def test_an_operators_parameters_are_the_functions(name: str) -> None:
     assert list(function) == list(operator)
 
 
-@pytest.mark.parametrize("name", ["box_loss", "matching_cost"])
+@pytest.mark.parametrize("name", ["box_loss", "matching_cost", "max_iou_match"])
 def test_a_docstring_tells_every_parameter(name: str) -> None:
     function = getattr(boxloss.torch, name)
     told = re.findall(r"\w+", function.__doc__)
@@ -97,7 +98,7 @@ class Handed(TorchFunctionMode):
 
 
 HANDING = [
-    *("box_loss", "box_losses", "matching_cost", "pairwise_iou"),
+    *("box_loss", "box_losses", "matching_cost", "pairwise_iou", "max_iou_match"),
     *(f"{loss}_loss" for loss in LOSSES if f"{loss}_loss" in boxloss.torch.__all__),
 ]
 

@@ -11,8 +11,16 @@ from typing import Any, get_args
 import boxloss
 import pytest
 import torch
-from boxloss.torch import box_loss, box_losses, hungarian_match, matching_cost, pairwise_iou
+from boxloss.torch import (
+    box_loss,
+    box_losses,
+    hungarian_match,
+    matching_cost,
+    max_iou_match,
+    pairwise_iou,
+)
 from boxloss.torch.losses import BoxFormat, EpsMode, Loss, Reduction
+from boxloss.torch.max_iou import LowQuality
 from cmake_project import build, configure, output_of
 from problems import boxes
 from torch import Tensor
@@ -186,6 +194,34 @@ def test_hungarian_match(typed: Any) -> None:
             assert_same(a, e)
     with pytest.raises(ValueError, match="hungarian_match: groups is 4; it must be at least 1"):
         typed.match_groups(cost, offsets, 4)
+
+
+def test_max_iou_match(typed: Any) -> None:
+    anchors = boxes((25,), CPU, seed=1).repeat(2, 1)  # the best are two
+    arguments = anchors, boxes((40,), CPU, seed=2), torch.tensor([0, 20, 40])
+    assert options_of(max_iou_match) == {"low_quality", "min_pos_iou"}
+
+    def check(actual: tuple[Tensor, Tensor], **options: Any) -> Tensor:
+        expected = max_iou_match(*arguments, **options)
+        for a, e in zip(actual, expected, strict=True):
+            assert_same(a, e)
+        return expected.target_index
+
+    check(typed.max_iou_defaults(*arguments), high=0.5, low=0.4)
+    found = set()
+    for i, word in enumerate(get_args(LowQuality)):
+        for least in (0.0, 0.4):
+            index = check(
+                typed.max_iou_options(*arguments, i, least),
+                high=0.7,
+                low=0.3,
+                low_quality=word,
+                min_pos_iou=least,
+            )
+            found.add(str(index.tolist()))
+    assert len(found) >= 4  # the options have an effect
+    with pytest.raises(ValueError, match="max_iou_match: low is nan and high nan"):
+        typed.max_iou_unset(*arguments)
 
 
 def test_pairwise_iou(typed: Any) -> None:

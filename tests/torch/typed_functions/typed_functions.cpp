@@ -79,6 +79,30 @@ Matched match_groups(const Tensor& cost, const Tensor& offsets, std::int64_t gro
   return {result.pred_index, result.target_index, result.target_of_query};
 }
 
+using MatchedByIou = std::tuple<Tensor, Tensor>;
+
+MatchedByIou max_iou_defaults(const Tensor& anchors, const Tensor& target, const Tensor& offsets) {
+  const boxloss::MaxIouMatches matches =
+      boxloss::max_iou_match(anchors, target, offsets, {.high = 0.5, .low = 0.4});
+  return {matches.target_index, matches.iou};
+}
+
+MatchedByIou max_iou_unset(const Tensor& anchors, const Tensor& target, const Tensor& offsets) {
+  const auto [target_index, iou] = boxloss::max_iou_match(anchors, target, offsets, {});
+  return {target_index, iou};
+}
+
+MatchedByIou max_iou_options(const Tensor& anchors, const Tensor& target, const Tensor& offsets,
+                             std::int64_t low_quality, double min_pos_iou) {
+  const auto [target_index, iou] =
+      boxloss::max_iou_match(anchors, target, offsets,
+                             {.high = 0.7,
+                              .low = 0.3,
+                              .low_quality = static_cast<boxloss::LowQuality>(low_quality),
+                              .min_pos_iou = min_pos_iou});
+  return {target_index, iou};
+}
+
 Tensor pairwise_defaults(const Tensor& pred, const Tensor& target, const Tensor& offsets) {
   return boxloss::pairwise_iou(pred, target, offsets);
 }
@@ -116,6 +140,9 @@ TORCH_LIBRARY(boxloss_typed, m) {
   m.def("cost_of_classes", cost_of_classes);
   m.def("match_defaults", match_defaults);
   m.def("match_groups", match_groups);
+  m.def("max_iou_defaults", max_iou_defaults);
+  m.def("max_iou_unset", max_iou_unset);
+  m.def("max_iou_options", max_iou_options);
   m.def("pairwise_defaults", pairwise_defaults);
   m.def("pairwise_iou", pairwise_iou);
 }

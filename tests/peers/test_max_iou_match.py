@@ -1,0 +1,115 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""max_iou_match beside torchvision's and mmdetection's matchers, bit by bit."""
+
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from boxloss.torch import max_iou_match
+from surroundings import DEVICES
+from torch import Tensor
+from torchvision.models.detection._utils import Matcher, SSDMatcher
+from torchvision.models.detection.anchor_utils import AnchorGenerator, DefaultBoxGenerator
+from torchvision.models.detection.image_list import ImageList
+from torchvision.ops import box_iou
+
+from benchmarks.common.mmdet import mmdet_assigner
+
+HEIGHT, WIDTH = 200, 328
+OFFSETS = [0, 12, 12, 13, 60]  # torchvision's models call no matcher for an image without boxes
+SEEDS = range(25)
+
+
+def true_boxes(seed: int) -> Tensor:
+    """Some of them far outside of the image: they meet no anchor."""
+    random = torch.Generator().manual_seed(seed)
+    sides = 4 + 180 * torch.rand(OFFSETS[-1], 2, generator=random) ** 3
+    corner = torch.rand(OFFSETS[-1], 2, generator=random) * torch.tensor([WIDTH, HEIGHT])
+    if seed % 5 == 0:
+        corner[40] += 10_000
+    if seed % 2 == 0:  # ties
+        corner, sides = corner.round(), sides.round()
+    return torch.cat((corner, corner + sides), 1)
+
+
+def features(strides: tuple[int, ...]) -> list[Tensor]:
+    return [torch.zeros(1, 1, -(-HEIGHT // each), -(-WIDTH // each)) for each in strides]
+
+
+def anchors_of(detector: str) -> Tensor:
+    images = ImageList(torch.zeros(1, 3, HEIGHT, WIDTH), [(HEIGHT, WIDTH)])
+    generator: Any
+    if detector == "RPN":
+        sizes, ratios = ((32,), (64,), (128,), (256,), (512,)), ((0.5, 1.0, 2.0),) * 5
+        generator, strides = AnchorGenerator(sizes, ratios), (4, 8, 16, 32, 64)
+    elif detector == "RetinaNet":
+        sizes = tuple((x, int(x * 2 ** (1 / 3)), int(x * 2 ** (2 / 3))) for x in (32, 64, 128, 256))
+        generator, strides = AnchorGenerator(sizes, ((0.5, 1.0, 2.0),) * 4), (8, 16, 32, 64)
+    else:
+        generator = DefaultBoxGenerator([[2], [2, 3], [2, 3], [2]])
+        strides = (8, 16, 32, 64)
+    return generator(images, features(strides))[0]
+
+
+def assert_same(anchors: Tensor, target: Tensor, match: Any, options: dict[str, Any]) -> None:
+    """match: the boxes of an image and the anchors, to each anchor's box, -1 or -2, and its IoU."""
+    found = max_iou_match(anchors, target, torch.tensor(OFFSETS), **options)
+    for b, (first, last) in enumerate(pairwise(OFFSETS)):
+        index, iou = found.target_index[b], found.iou[b]
+        if first == last:
+            assert (index == -1).all()
+            continue
+        wanted, best = match(target[first:last], anchors)
+        assert torch.equal(torch.where(index < 0, index, index - first), wanted)
+        assert torch.equal(iou, best)
+
+
+MATCHERS = {
+    "RPN": (Matcher(0.7, 0.3, allow_low_quality_matches=True), 0.7, 0.3, "argmax"),
+    "RetinaNet": (Matcher(0.5, 0.4, allow_low_quality_matches=True), 0.5, 0.4, "argmax"),
+    "SSD": (SSDMatcher(0.5), 0.5, 0.5, "force"),
+    "RoI heads": (Matcher(0.5, 0.5, allow_low_quality_matches=False), 0.5, 0.5, "none"),
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", MATCHERS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_torchvision(device: str, name: str, seed: int) -> None:
+    matcher, high, low, low_quality = MATCHERS[name]
+    anchors = anchors_of("RPN" if name == "RoI heads" else name).to(device)
+
+    def match(target: Tensor, anchors: Tensor) -> tuple[Tensor, Tensor]:
+        iou = box_iou(target, anchors)
+        return matcher(iou), iou.max(dim=0).values
+
+    options = {"high": high, "low": low, "low_quality": low_quality}
+    assert_same(anchors, true_boxes(seed).to(device), match, options)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("least", [0.0, 0.3])
+@pytest.mark.parametrize("low_quality", ["none", "overwrite", "force"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mmdetection(device: str, low_quality: str, least: float, seed: int) -> None:
+    assigner = mmdet_assigner().MaxIoUAssigner(
+        pos_iou_thr=0.7,
+        neg_iou_thr=0.3,
+        min_pos_iou=least,
+        match_low_quality=low_quality != "none",
+        gt_max_assign_all=low_quality == "overwrite",
+    )
+
+    def match(target: Tensor, anchors: Tensor) -> tuple[Tensor, Tensor]:
+        labels = torch.zeros(len(target), dtype=torch.int64, device=target.device)
+        boxes = SimpleNamespace(bboxes=target, labels=labels)
+        result = assigner.assign(SimpleNamespace(priors=anchors), boxes)
+        # A box is counted from 1, 0 is none, -1 to be ignored.
+        index = torch.where(result.gt_inds < 0, -2, result.gt_inds - 1)
+        return index, result.max_overlaps
+
+    options = {"high": 0.7, "low": 0.3, "low_quality": low_quality, "min_pos_iou": least}
+    assert_same(anchors_of("RPN").to(device), true_boxes(seed).to(device), match, options)
