@@ -68,11 +68,10 @@ BOXLOSS_HOST_DEVICE bool is_better(C iou, C best) {
   return both(!(iou <= best), best == best);
 }
 
-/// Whether the area is a finite number, which then the corners are, too, and they are in order.
+/// Whether the area is a finite number, not negative; then the corners are finite, too.
 template <class C>
 BOXLOSS_HOST_DEVICE bool is_plain(const MatchBox<C>& b) {
-  return both(both(b.box.x1 <= b.box.x2, b.box.y1 <= b.box.y2),
-              both(b.area >= C(0), b.area <= kLargest<C>));
+  return both(b.area >= C(0), b.area <= kLargest<C>);
 }
 
 /// Whether it has an area besides.

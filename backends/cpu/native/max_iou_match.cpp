@@ -205,11 +205,11 @@ class Matching {
   /// Gives each of an image's boxes its first best anchor.
   void force(std::int64_t image) const {
     Tile tile(p_);
+    std::fill_n(tile.marks, kTilePairs, kNone);
     for_own(image, [&](std::int64_t t) {
       const BestOfBox<C>& best = memory_.best[t];
       if (!takes_low_quality(a_, best.iou)) return;
       set_index(tile, best.tile);
-      std::fill_n(tile.marks, kTilePairs, kNone);
       mark(tile, image, t);
       const Number* const first =
           std::find(tile.marks, tile.marks + tile.count, static_cast<Number>(t));
