@@ -120,6 +120,13 @@ BOXLOSS_HOST_DEVICE TargetBox<C> target_box(const TaskAlignedArgs<C>& a, std::in
   return target;
 }
 
+/// Reads float32, the most common dtype, without the call that run-time dtypes need.
+template <class C>
+BOXLOSS_HOST_DEVICE C number_at(const Elements<Any>& numbers, std::int64_t i) {
+  if (numbers.dtype == DType::kF32) return static_cast<const float*>(numbers.data)[i];
+  return numbers.template get<C>(i);
+}
+
 template <class C>
 struct Point {
   C x, y;
@@ -129,8 +136,7 @@ template <class C>
 BOXLOSS_HOST_DEVICE Point<C> point_at(const TaskAlignedArgs<C>& a, std::int64_t image,
                                       std::int64_t anchor) {
   const std::int64_t at = image * a.point_image_stride + anchor * a.point_anchor_stride;
-  return {a.points.template get<C>(at),
-          a.points.template get<C>(at + index_barrier(a.point_coordinate_stride))};
+  return {number_at<C>(a.points, at), number_at<C>(a.points, at + a.point_coordinate_stride)};
 }
 
 /// Whether it lies in the box, by more than 1e-9 on every side.
@@ -155,9 +161,7 @@ BOXLOSS_HOST_DEVICE C score_at(const TaskAlignedArgs<C>& a, std::int64_t image, 
                                std::int64_t label) {
   const std::int64_t at =
       image * a.score_image_stride + anchor * a.score_anchor_stride + label * a.score_class_stride;
-  // The most common dtype without the call that run-time dtypes need.
-  if (a.scores.dtype == DType::kF32) return static_cast<const float*>(a.scores.data)[at];
-  return a.scores.template get<C>(at);
+  return number_at<C>(a.scores, at);
 }
 
 /// By the CIoU loss of a prediction and a true box; NaN stays.
