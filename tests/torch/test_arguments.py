@@ -18,8 +18,10 @@ from boxloss.torch import (
     giou_loss,
     hungarian_match,
     matching_cost,
+    max_iou_match,
     pairwise_iou,
     siou_loss,
+    task_aligned_match,
     use_implementation,
 )
 from problems import Problem, boxes, problem
@@ -138,44 +140,67 @@ NO_TENSORS: list[tuple[Callable[..., Any], str, str, Any]] = [
 def test_what_is_no_tensor(
     function: Callable[..., Any], name: str, argument: str, given: Any
 ) -> None:
-    values: Problem = {"pred": zeros(1, 3, 4), "target": zeros(1, 3, 4)}
-    if function in (matching_cost, pairwise_iou):
-        values = {"pred": zeros(1, 3, 4), "target": zeros(2, 4), "offsets": torch.tensor([0, 2])}
+    values = valid_arguments(function)
     function(**values)
     text = f"^{name}: {argument} is {type(given).__name__}; it must be a tensor$"
     with pytest.raises(TypeError, match=text):
         function(**{**values, argument: given})
 
 
-WRONG_TYPES: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
-    (giou_loss, {"mask": [True]}, "box_loss: mask is list; it must be a tensor"),
-    (box_loss, {"weight": 2.0}, "box_loss: weight is float; it must be a tensor"),
-    (box_losses, {"pred_index": (0,)}, "box_losses: pred_index is tuple; it must be a tensor"),
-    (box_loss, {"lengths": 3}, "box_loss: lengths is int; it must be a tensor"),
-    (box_loss, {"offsets": rows(2).numpy()}, "box_loss: offsets is ndarray; it must be a tensor"),
-    (box_loss, {"loss": None}, "box_loss: loss is NoneType; it must be a string"),
-    (box_loss, {"eps": "1"}, "box_loss: eps is str; it must be a number"),
-    (box_loss, {"zero_padded": "yes"}, "box_loss: zero_padded is str; it must be True or False"),
-    (CIoULoss(), {"weight": "sum"}, "box_loss: weight is str; it must be a tensor"),
-    (matching_cost, {"labels": [0]}, "matching_cost: labels is list; it must be a tensor"),
-    (matching_cost, {"nonfinite": "0"}, "matching_cost: nonfinite is str; it must be a number"),
-    (pairwise_iou, {"pred_format": 5}, "pairwise_iou: pred_format is int; it must be a string"),
-    (hungarian_match, {"groups": 1.5}, "hungarian_match: groups is float; it must be an integer"),
+WRONG_TYPES: list[tuple[Callable[..., Any], str, Any, str]] = [
+    (giou_loss, "mask", [True], "a tensor"),
+    (box_loss, "weight", 2.0, "a tensor"),
+    (box_losses, "pred_index", (0,), "a tensor"),
+    (box_loss, "lengths", 3, "a tensor"),
+    (box_loss, "offsets", rows(2).numpy(), "a tensor"),
+    (box_loss, "loss", None, "a string"),
+    (box_loss, "eps", "1", "a number"),
+    (box_loss, "zero_padded", "yes", "True or False"),
+    (CIoULoss(), "weight", "sum", "a tensor"),
+    (matching_cost, "labels", [0], "a tensor"),
+    (matching_cost, "nonfinite", "0", "a number"),
+    (pairwise_iou, "pred_format", 5, "a string"),
+    (hungarian_match, "groups", 1.5, "an integer"),
+    (max_iou_match, "high", "0.7", "a number"),
+    (max_iou_match, "low_quality", None, "a string"),
+    (task_aligned_match, "topk2", "3", "an integer"),
+    (task_aligned_match, "labels", [0], "a tensor"),
 ]
 
 
-@pytest.mark.parametrize(("function", "wrong", "text"), WRONG_TYPES)
-def test_options_of_a_wrong_type(
-    function: Callable[..., Any], wrong: dict[str, Any], text: str
-) -> None:
-    values: Problem = {"pred": zeros(1, 3, 4), "target": zeros(1, 3, 4)}
+def valid_arguments(function: Callable[..., Any]) -> Problem:
+    pred, target = zeros(1, 3, 4), zeros(2, 4)
+    offsets, labels = torch.tensor([0, 2]), rows(2)
     if function in (matching_cost, pairwise_iou):
-        values = {"pred": zeros(1, 3, 4), "target": zeros(2, 4), "offsets": torch.tensor([0, 2])}
+        return {"pred": pred, "target": target, "offsets": offsets}
     if function is hungarian_match:
-        values = {"cost": zeros(3, 2), "offsets": torch.tensor([0, 2])}
-    with pytest.raises(TypeError, match=f"^{text}$") as raised:
-        function(**values, **wrong)
+        return {"cost": zeros(3, 2), "offsets": offsets}
+    if function is max_iou_match:
+        return {"anchors": pred, "target": target, "offsets": offsets, "high": 0.5, "low": 0.4}
+    if function is task_aligned_match:
+        points = {"scores": zeros(1, 3, 5), "pred": pred, "points": zeros(3, 2)}
+        return {**points, "target": target, "offsets": offsets, "labels": labels}
+    return {"pred": pred, "target": pred}
+
+
+@pytest.mark.parametrize(("function", "argument", "given", "words"), WRONG_TYPES)
+def test_options_of_a_wrong_type(
+    function: Callable[..., Any], argument: str, given: Any, words: str
+) -> None:
+    values = valid_arguments(function)
+    function(**values)
+    name = "box_loss" if function is giou_loss else getattr(function, "__name__", "box_loss")
+    text = f"^{name}: {argument} is {type(given).__name__}; it must be {words}$"
+    with pytest.raises(TypeError, match=text) as raised:
+        function(**{**values, argument: given})
     assert raised.value.__suppress_context__  # which has all of the operator's schema
+
+
+@pytest.mark.parametrize("levels", [5, [5], ["abcdef"]])
+def test_levels_of_a_wrong_type(levels: Any) -> None:
+    text = r"^task_aligned_match: levels is .*; it must hold six numbers for each level$"
+    with pytest.raises(TypeError, match=text):
+        task_aligned_match(**valid_arguments(task_aligned_match), levels=levels)
 
 
 def test_a_module_of_a_wrong_type() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import boxloss.torch
 import pytest
 import torch
 from boxloss.torch import (
@@ -34,6 +35,7 @@ from problems import (
 )
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
+from torch.utils._pytree import tree_structure, treespec_dumps
 
 OPERATORS = torch.ops.boxloss
 BOTH = ("loss", "l1")
@@ -265,6 +267,15 @@ def test_named_results_are_stored(device: torch.device) -> None:
     for result, wanted in zip(results, Named()(*given), strict=True):
         assert type(result) is type(wanted)
         assert all(map(torch.equal, result, wanted))
+
+
+def test_all_named_tuples_have_names_to_be_stored_by() -> None:
+    each = [getattr(boxloss.torch, name) for name in boxloss.torch.__all__]
+    kinds = [kind for kind in each if hasattr(kind, "_fields")]
+    assert kinds
+    for kind in kinds:
+        text = treespec_dumps(tree_structure(kind(*kind._fields)))
+        assert f"boxloss.torch.{kind.__name__}" in text
 
 
 class Matched(torch.nn.Module):

@@ -151,10 +151,10 @@ def test_options_are_checked_all_the_same(device: torch.device, where: str) -> N
     place = torch.device("meta") if where == "meta" else device
     none = torch.empty((0, 2, 4), device=place)
     with use_implementation("aten" if where == "aten" else "boxloss"):
-        with pytest.raises(ValueError, match="^box_losses: l1 is of values in one format, but"):
+        with pytest.raises(ValueError, match=r"^box_losses: l1 is of values in one format, but"):
             box_losses(none, none, pred_format="xywh", reduction="none")
         index = torch.empty((0, 3), dtype=torch.int64, device=place)
         normalizer = torch.empty(0, device=place)
         options = {"target_index": index, "normalizer": normalizer, "reduction": "none"}
-        with pytest.raises(ValueError, match="^box_loss: normalizer needs reduction 'mean'"):
+        with pytest.raises(ValueError, match=r"^box_loss: normalizer needs reduction 'mean'"):
             box_loss(none.new_empty(0, 3, 4), none, **options)

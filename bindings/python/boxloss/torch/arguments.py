@@ -50,9 +50,13 @@ def call(function: str, operator: Any, *given: Any, **named: Any) -> Any:
 
 
 def _check_type(function: str, name: str, kind: str, value: Any) -> None:
-    if value is None and kind.startswith("Optional["):
+    if kind.startswith("Optional["):
+        if value is None:
+            return
+        kind = kind.removeprefix("Optional[").removesuffix("]")
+    if kind not in _TAKEN:
         return
-    is_taken, words = _TAKEN[kind.removeprefix("Optional[").removesuffix("]")]
+    is_taken, words = _TAKEN[kind]
     if not is_taken(value):
         given = type(value).__name__
         raise TypeError(f"{function}: {name} is {given}; it must be {words}") from None

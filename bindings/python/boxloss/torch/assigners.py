@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import _register_namedtuple
 
-from .arguments import check_tensors
+from .arguments import call
 from .losses import BoxFormat
 
 AnchorLevel = tuple[int, int, int, int, float, float]
@@ -20,6 +21,18 @@ class TaskAlignedMatch(NamedTuple):
     target_index: Tensor
     score: Tensor
     overlap: Tensor
+
+
+_register_namedtuple(TaskAlignedMatch, serialized_type_name="boxloss.torch.TaskAlignedMatch")
+
+
+def _numbers(levels: Sequence[AnchorLevel]) -> list[float]:
+    try:
+        return [float(each) for level in levels for each in level]
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"task_aligned_match: levels is {levels!r}; it must hold six numbers for each level"
+        ) from None
 
 
 def task_aligned_match(
@@ -90,19 +103,10 @@ def task_aligned_match(
             dtype, or no tensor. RuntimeError: tensors on several devices, no implementation for
             their device in this build, or one that does not serve it; a transform of torch.func.
     """
-    given = {} if offsets is None else {"offsets": offsets}
-    check_tensors(
-        "task_aligned_match",
-        scores=scores,
-        pred=pred,
-        points=points,
-        target=target,
-        labels=labels,
-        **given,
-    )
-    numbers = None if levels is None else [float(each) for level in levels for each in level]
     return TaskAlignedMatch(
-        *torch.ops.boxloss.task_aligned_match.default(
+        *call(
+            "task_aligned_match",
+            torch.ops.boxloss.task_aligned_match.default,
             scores,
             pred,
             points,
@@ -114,7 +118,7 @@ def task_aligned_match(
             alpha,
             beta,
             min_side,
-            numbers,
+            None if levels is None else _numbers(levels),
             pred_format,
         )
     )

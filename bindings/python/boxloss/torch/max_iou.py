@@ -6,8 +6,9 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import _register_namedtuple
 
-from .arguments import check_tensors
+from .arguments import call, check_tensors
 
 LowQuality = Literal["none", "argmax", "overwrite", "force"]
 
@@ -17,6 +18,9 @@ class MaxIouMatches(NamedTuple):
 
     target_index: Tensor
     iou: Tensor
+
+
+_register_namedtuple(MaxIouMatches, serialized_type_name="boxloss.torch.MaxIouMatches")
 
 
 def max_iou_match(
@@ -75,7 +79,15 @@ def max_iou_match(
     if isinstance(offsets, Tensor) and offsets.is_cpu and not anchors.is_cpu:
         offsets = offsets.to(anchors.device, non_blocking=True)
     return MaxIouMatches(
-        *torch.ops.boxloss.max_iou_match.default(
-            anchors, target, offsets, high, low, low_quality, min_pos_iou
+        *call(
+            "max_iou_match",
+            torch.ops.boxloss.max_iou_match.default,
+            anchors,
+            target,
+            offsets,
+            high,
+            low,
+            low_quality,
+            min_pos_iou,
         )
     )
