@@ -100,7 +100,7 @@ def lists(device: torch.device) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64], ids=str)
 def test_good_pairs_pass(device: torch.device, dtype: torch.dtype) -> None:
-    pred_index = torch.tensor([[0, 23, -1], [7, -1, -1]], dtype=dtype, device=device)
+    pred_index = torch.tensor([[0, 23, -1], [7, -1, -2]], dtype=dtype, device=device)
     target_index = torch.tensor([[4, 0, -1], [2, 3, -1]], dtype=dtype, device=device)
     for rows in (slice(None), 0, slice(0, 0)):
         check_indices(**lists(device), pred_index=pred_index[rows], target_index=target_index[rows])
@@ -115,7 +115,7 @@ def test_good_pairs_pass(device: torch.device, dtype: torch.dtype) -> None:
     ("name", "values", "text"),
     [
         ("pred_index", [[0, 1], [-1, 24]], r"\[1, 1\] is 24; it must lie in \[0, 24\)"),
-        ("pred_index", [[0, -2], [-1, 24]], r"\[0, 1\] is -2; it must lie in \[0, 24\)"),
+        ("pred_index", [[0, -3], [-2, 24]], r"\[0, 1\] is -3; it must lie in \[0, 24\)"),
         ("pred_index", [3, 23, 900], r"\[2\] is 900; it must lie in \[0, 24\)"),
         ("target_index", [[0, 1], [5, 24]], r"\[1, 0\] is 5; it must lie in \[0, 5\)"),
         ("target_index", [-1, INT64.min], rf"\[1\] is {INT64.min}; it must lie in \[0, 5\)"),
@@ -130,7 +130,7 @@ def test_check_indices_names_the_first_bad_index(
     by_index = {**lists(device), "pred_index": good, "target_index": good}
     other = "target" if name == "pred_index" else "pred"
     for values in (by_index, {**by_index, other: pairs, f"{other}_index": None}):
-        with pytest.raises(ValueError, match=rf"^{name}{text}, or be -1 for padding$"):
+        with pytest.raises(ValueError, match=rf"^{name}{text}, or be -1 or -2 for no pair$"):
             check_indices(**{**values, name: index})
 
 

@@ -29,10 +29,10 @@ def _check_shapes_and_dtypes(*boxes: Any, **pairing: Any) -> None:
 def _check_rows(name: str, index: Tensor, boxes: Tensor) -> None:
     rows = boxes.shape[:-1].numel()
     _raise_first(
-        (index < -1) | (index >= rows),
+        (index < -2) | (index >= rows),
         lambda *place: (
             f"{name}{list(place)} is {int(index[place])}; it must lie in [0, {rows}), or be -1 "
-            "for padding"
+            "or -2 for no pair"
         ),
     )
 
@@ -55,7 +55,7 @@ def check_indices(
         target: (images, slots, 4); with offsets (T, 4), with an index (..., 4).
         lengths: as for box_loss.
         offsets: as for box_loss.
-        pred_index: as for box_loss; -1 is padding.
+        pred_index: as for box_loss; -1 is padding, and -2 what `max_iou_match` ignores.
         target_index: likewise.
 
     Raises:
