@@ -89,8 +89,9 @@ const Implementation& implementation_on(const at::Device& device) {
   } catch (const NotCompiled&) {
     throw NotCompiled("no implementation computes on " + device.str() + "; this boxloss holds " +
                       c10::Join(", ", implementation_names()) +
-                      ". boxloss.load_backend loads another device's. Losses can be computed "
-                      "there by torch's own operators: use_implementation('aten').");
+                      ". boxloss.load_backend loads another device's. Losses and a matcher's cost "
+                      "can be computed there by torch's own operators: "
+                      "use_implementation('aten').");
   }
 }
 

@@ -13,13 +13,6 @@
 namespace boxloss::torch_binding {
 namespace {
 
-using TensorBox = Box<TensorNumber>;
-
-TensorBox values_of(const at::Tensor& boxes) {
-  const std::vector<at::Tensor> v = boxes.unbind(-1);
-  return {v[0], v[1], v[2], v[3]};
-}
-
 /// Which slots or pairs are valid, and the rows that they read if not by position; invalid ones
 /// read the row after the last. Without rows they read by position.
 struct Slots {
@@ -111,8 +104,7 @@ LossesTensors slot_losses(const LossArgs& args, const LossProblem& p, const Slot
   const TensorBox raw_target = counted_boxes(args.target, slots.target_row);
   const TensorBox pred = to_corners(raw_pred, p.pred.format);
   const TensorBox target = to_corners(raw_target, p.target.format);
-  const auto exact = make_eps<double>(p.eps, p.eps_mode);
-  const Eps<TensorNumber> eps{exact.added, exact.floor, exact.value};
+  const Eps<TensorNumber> eps = tensor_eps(p.eps, p.eps_mode);
 
   const at::Tensor zero = at::zeros({}, constant.options());
   const auto counted = [&](const TensorNumber& number) {

@@ -6,6 +6,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
+
+#include "losses/eps.hpp"
+#include "math/box.hpp"
 
 /// Core's formula functions (core/math/arithmetic.hpp) in ATen operators, so that the formulas run
 /// on tensors unchanged, and autograd differentiates them: maximum and minimum split the gradient
@@ -97,8 +101,22 @@ inline TensorNumber log(const TensorNumber& a) {
   return a.tensor.masked_fill(is_zero, 1).log().masked_fill(is_zero, -kInfinity);
 }
 
+inline TensorNumber rough_log(const TensorNumber& a) { return log(a); }
+
 inline TensorNumber atan2(const TensorNumber& y, const TensorNumber& x) {
   return at::atan2(y.tensor, x.tensor);
+}
+
+using TensorBox = Box<TensorNumber>;
+
+inline TensorBox values_of(const at::Tensor& boxes) {
+  const std::vector<at::Tensor> v = boxes.unbind(-1);
+  return {v[0], v[1], v[2], v[3]};
+}
+
+inline Eps<TensorNumber> tensor_eps(double eps, EpsMode mode) {
+  const auto exact = make_eps<double>(eps, mode);
+  return {exact.added, exact.floor, exact.value};
 }
 
 }  // namespace boxloss::torch_binding

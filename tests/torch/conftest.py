@@ -24,12 +24,24 @@ def device(request: pytest.FixtureRequest) -> torch.device:
     return device_or_skip(request.param)
 
 
-@pytest.fixture(params=[*NAMES, *([] if GPU_NAMES else ["cuda"])])
+IMPLEMENTATIONS = [*NAMES, *([] if GPU_NAMES else ["cuda"])]
+
+
+@pytest.fixture(params=IMPLEMENTATIONS)
 def implementation(request: pytest.FixtureRequest) -> Iterator[Implementation]:
     """Each implementation of this build, chosen for the length of the test."""
     device = device_or_skip("cpu" if request.param.startswith("cpu/") else "cuda")
     with use_implementation(request.param):
         yield Implementation(request.param, device)
+
+
+@pytest.fixture(params=[*IMPLEMENTATIONS, "aten on cpu", "aten on cuda"])
+def implementation_or_aten(request: pytest.FixtureRequest) -> Iterator[Implementation]:
+    """The same, and torch's operators on each device."""
+    name, _, kind = request.param.partition(" on ")
+    device = device_or_skip(kind or ("cpu" if name.startswith("cpu/") else "cuda"))
+    with use_implementation(name):
+        yield Implementation(name, device)
 
 
 @pytest.fixture

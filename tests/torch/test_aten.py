@@ -19,6 +19,7 @@ from boxloss.torch import (
 )
 from comparison import UNIT_ROUNDOFF, run
 from formulas import LOSSES
+from matching import check_cost, classes, cost_problem
 from problems import PAIRINGS, REDUCTIONS, Problem, boxes, problem, with_overlaps
 from torch import Tensor
 
@@ -158,13 +159,30 @@ def test_double_backward(device: torch.device) -> None:
     assert torch.autograd.gradgradcheck(lambda p: box_loss(p, target), pred)
 
 
-@pytest.mark.usefixtures("aten")
-def test_the_matchers_cost_has_no_such_formula(device: torch.device) -> None:
-    pred, target = boxes((1, 3), device, seed=1), boxes((2,), device, seed=2)
-    offsets = torch.tensor([0, 2], device=device)
-    for function in (matching_cost, pairwise_iou):
-        with pytest.raises(RuntimeError, match=f"{function.__name__}: .*'boxloss'.* cpu/native"):
-            function(pred, target, offsets)
+def cost_values(device: torch.device) -> Problem:
+    return classes(cost_problem(device, DOUBLE, class_mode="focal"))
+
+
+def test_torchs_operators_compute_the_matchers_cost(device: torch.device) -> None:
+    values = cost_values(device)
+    boxes_of_it = {name: values[name] for name in ("pred", "target", "offsets")}
+    for function, given in ((matching_cost, values), (pairwise_iou, boxes_of_it)):
+        for name in ("boxloss", "aten"):
+            with use_implementation(name), torch.profiler.profile() as profile:
+                function(**given)
+            names = {event.name for event in profile.events()}
+            assert ("aten::maximum" in names) == (name == "aten")
+            # What would wait for a device.
+            assert names.isdisjoint({"aten::item", "aten::nonzero", "aten::_local_scalar_dense"})
+
+
+@pytest.mark.usefixtures("aten", "fresh_compiler")
+def test_the_matchers_cost_in_a_compiled_graph(device: torch.device) -> None:
+    values = cost_values(device)
+    arguments = tuple(values.pop(name) for name in ("pred", "target", "offsets"))
+    torch.library.opcheck(OPERATORS.matching_cost.default, arguments, values)
+    compiled = torch.compile(matching_cost, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(*arguments, **values), matching_cost(*arguments, **values))
 
 
 def test_it_is_listed_last() -> None:
@@ -206,13 +224,18 @@ def on_other_device(key: str, values: Problem, function: str = "box_losses") -> 
     keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
     inputs = {**values}
     operator = getattr(OPERATORS, function).default
-    result = operator.redispatch(keys, inputs.pop("pred"), inputs.pop("target"), **inputs)
+    required = [each.name for each in operator._schema.arguments if not each.has_default_value()]
+    result = operator.redispatch(keys, *(inputs.pop(name) for name in required), **inputs)
     return result if isinstance(result, tuple) else (result,)
 
 
 @pytest.mark.parametrize("key", OTHERS)
 @pytest.mark.parametrize(
-    "operator", ["box_loss", "box_losses", "_box_loss_forward", "_box_loss_backward"]
+    "operator",
+    [
+        *("box_loss", "box_losses", "_box_loss_forward", "_box_loss_backward"),
+        *("matching_cost", "pairwise_iou"),
+    ],
 )
 def test_every_device_of_torchs_has_a_kernel(operator: str, key: str) -> None:
     table = torch._C._dispatch_dump_table(f"boxloss::{operator}")
@@ -227,6 +250,14 @@ def test_it_serves_other_devices(key: str) -> None:
     with use_implementation("aten"):
         for actual, wanted in zip(on_other_device(key, values), expected, strict=True):
             assert torch.allclose(actual, wanted, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("key", OTHERS)
+def test_it_serves_the_matchers_cost_on_other_devices(key: str) -> None:
+    values = cost_values(torch.device("cpu"))
+    with use_implementation("aten"):
+        (cost,) = on_other_device(key, values, "matching_cost")
+    check_cost(cost, values)
 
 
 # A device of its own, as out-of-tree backends make one; tensors on it have no values.

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import matching_cost, pairwise_iou
+from boxloss.torch import matching_cost, pairwise_iou, use_implementation
 from combinations import pairwise_cases
 from devices import Implementation
 from formulas import LOSSES
@@ -20,6 +20,11 @@ from torch import Tensor
 
 CPU = torch.device("cpu")
 MODES = ("softmax", "sigmoid", "focal")
+
+
+@pytest.fixture
+def implementation(implementation_or_aten: Implementation) -> Implementation:
+    return implementation_or_aten
 
 
 def with_term(values: Problem, term: str | None, scores: torch.dtype = torch.float32) -> Problem:
@@ -183,8 +188,13 @@ def test_offsets_are_clamped(implementation: Implementation, offsets: list[int])
     ("images", "queries", "columns"), [(0, 3, 5), (0, 3, 0), (2, 0, 5), (2, 3, 0)]
 )
 def test_empty(
-    device: torch.device, images: int, queries: int, columns: int, layers: tuple[int, ...]
+    implementation: Implementation,
+    images: int,
+    queries: int,
+    columns: int,
+    layers: tuple[int, ...],
 ) -> None:
+    device = implementation.device
     values: Problem = {
         "pred": torch.rand(*layers, images, queries, 4, device=device),
         "target": torch.rand(columns, 4, device=device),
@@ -231,7 +241,8 @@ def test_nan_stays_visible_and_may_be_replaced(
 # --- What it is to torch ---
 
 
-def test_has_no_gradient(device: torch.device) -> None:
+def test_has_no_gradient(implementation: Implementation) -> None:
+    device = implementation.device
     values = classes(cost_problem(device))
     for name in ("pred", "target", "logits"):
         values[name] = values[name].clone().requires_grad_()
@@ -246,7 +257,8 @@ def test_has_no_gradient(device: torch.device) -> None:
         assert cost.grad_fn is None
 
 
-def test_autocast_changes_nothing(device: torch.device) -> None:
+def test_autocast_changes_nothing(implementation: Implementation) -> None:
+    device = implementation.device
     values = classes(cost_problem(device))
     wanted = matching_cost(**values)
     with torch.autocast(device.type, torch.bfloat16):
@@ -346,11 +358,12 @@ VALUE_ERRORS: list[tuple[Problem, str]] = [
         *((RuntimeError, *each) for each in DEVICE_ERRORS),
     ],
 )
-def test_errors(error: type[Exception], changed: Problem, text: str) -> None:
+@pytest.mark.parametrize("name", ["cpu", "aten"])
+def test_errors(name: str, error: type[Exception], changed: Problem, text: str) -> None:
     values = {**GOOD, **changed}
     on_meta = {k: v.to("meta") if isinstance(v, Tensor) else v for k, v in values.items()}
     for given in (values, on_meta)[: 1 if error is RuntimeError else 2]:
-        with pytest.raises(error, match=f"^matching_cost: {text}"):
+        with use_implementation(name), pytest.raises(error, match=f"^matching_cost: {text}"):
             matching_cost(**given)
 
 
@@ -359,6 +372,7 @@ def test_errors_of_pairwise_iou_name_it() -> None:
         pairwise_iou(PRED, TARGET, OFFSETS, eps=-1.0)
 
 
-def test_nothing_is_read_of_bad_arguments_on_an_empty_problem() -> None:
-    with pytest.raises(ValueError, match="class_mode"):
+@pytest.mark.parametrize("name", ["cpu", "aten"])
+def test_nothing_is_read_of_bad_arguments_on_an_empty_problem(name: str) -> None:
+    with use_implementation(name), pytest.raises(ValueError, match="class_mode"):
         matching_cost(PRED, TARGET[:0], OFFSETS, class_mode="hinge")  # type: ignore[arg-type]

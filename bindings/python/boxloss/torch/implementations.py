@@ -52,11 +52,11 @@ class use_implementation:  # noqa: N801  (used like a function)
     If blocks of several threads overlap, the newest that has not ended is in effect. When all have
     ended, in any order, the choice before them is restored.
 
-    "aten" lets torch's own operators compute the losses, forward and backward, on every device that
-    torch has (MPS, XPU, ...), CPU and GPU included: slower, and with more memory. It takes
-    precedence over choices for one kind of memory; matching_cost and pairwise_iou are errors
-    meanwhile, hungarian_match goes on as before; "boxloss" undoes it. Compiled graphs keep the
-    operators whole, so they also use the choice at the time when they run.
+    "aten" lets torch's own operators compute the losses, forward and backward, matching_cost and
+    pairwise_iou on every device that torch has (MPS, XPU, ...), CPU and GPU included: slower, and
+    with more memory. It takes precedence over choices for one kind of memory; hungarian_match and
+    max_iou_match go on as before; "boxloss" undoes it. Compiled graphs keep the operators whole,
+    so they also use the choice at the time when they run.
 
     Raises:
         RuntimeError: no such implementation; the message lists those that there are, and the build

@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <ATen/ATen.h>
+
+#include "adapter.hpp"
+#include "losses/class_cost.hpp"
+#include "losses/cost_entry.hpp"
+#include "losses/formulas.hpp"
+#include "losses/l1.hpp"
+#include "matching_cost_args.hpp"
+#include "tensor_number.hpp"
+
+/// The cost as "aten" computes it. Each column takes what its image has, so that no tensor is
+/// larger than (..., queries, T, 4), and nothing is read by the host.
+namespace boxloss::torch_binding {
+namespace {
+
+/// The image of each column; of one that no image owns, the first.
+struct Owners {
+  at::Tensor image, exists;
+};
+
+Owners find_owners(const CostArgs& a) {
+  const at::Tensor offsets = a.offsets.to(at::kLong).clamp(0, a.target.size(0));
+  const at::Tensor column = at::arange(a.target.size(0), offsets.options());
+  const at::Tensor begun = at::searchsorted(offsets, column, /*out_int32=*/false, /*right=*/true);
+  const at::Tensor exists = at::logical_and(begun > 0, begun <= a.pred.size(-3));
+  return {at::where(exists, begun - 1, 0), exists};
+}
+
+/// Of (..., images, queries, n) the images of all columns: (..., queries, T, n).
+at::Tensor of_columns(const at::Tensor& tensor, const Owners& owners) {
+  return tensor.transpose(-3, -2).index_select(-2, owners.image);
+}
+
+/// Of (..., images, queries, classes) each column's score: (..., queries, T).
+at::Tensor of_labels(const at::Tensor& scores, const Owners& owners, const at::Tensor& label) {
+  c10::List<std::optional<at::Tensor>> indices;
+  for (std::int64_t i = 0; i < scores.dim() - 2; ++i) indices.push_back(std::nullopt);
+  indices.push_back(owners.image);
+  indices.push_back(label);
+  return scores.transpose(-3, -2).index(indices);
+}
+
+TensorNumber cost_of_score(const CostProblem& p, const TensorNumber& score) {
+  if (p.class_term == ClassTerm::kSoftmax) return softmax_cost(score);
+  if (p.class_term == ClassTerm::kSigmoid) return sigmoid_cost(score);
+  const at::Tensor gamma = at::full({}, p.focal_gamma, score.tensor.options());
+  return focal_cost(score, Focal<TensorNumber>{p.focal_alpha, gamma, p.focal_gamma == 2});
+}
+
+TensorNumber class_term_of(const CostArgs& a, const CostProblem& p, const Owners& owners) {
+  if (p.class_weight == 0 || p.class_term == ClassTerm::kNone) return 0.0;
+  if (p.class_term == ClassTerm::kGiven) return a.class_cost->to(compute_type(p));
+  const std::int64_t classes = a.logits->size(-1);
+  if (classes == 0) return 0.0;
+  const bool is_softmax = p.class_term == ClassTerm::kSoftmax;
+  const at::Tensor scores =
+      is_softmax ? at::log_softmax(*a.logits, -1, compute_type(p)) : *a.logits;
+  const at::Tensor label = a.labels->to(at::kLong);
+  const at::Tensor is_class = at::logical_and(label >= 0, label < classes);
+  const at::Tensor score = of_labels(scores, owners, at::where(is_class, label, 0));
+  return at::where(is_class, cost_of_score(p, score.to(compute_type(p))).tensor, 0);
+}
+
+/// 0.0 where no term is asked for.
+TensorNumber entry_of(const CostArgs& a, const CostProblem& p, const Owners& owners) {
+  TensorNumber loss = 1.0, l1 = 0.0;
+  if (p.iou_weight != 0 || p.l1_weight != 0) {
+    const TensorBox query = values_of(of_columns(a.pred, owners).to(compute_type(p)));
+    const TensorBox column = values_of(a.target.to(compute_type(p)));
+    if (p.l1_weight != 0) l1 = l1_value(query, column);
+    if (p.iou_weight != 0) {
+      const TensorBox pred = to_corners(query, p.pred.format);
+      const TensorBox target = to_corners(column, p.target.format);
+      const Eps<TensorNumber> eps = tensor_eps(p.eps, p.eps_mode);
+      loss = with_formula(p.loss, [&](auto formula) { return formula.loss(pred, target, eps); });
+    }
+  }
+  const CostWeights<TensorNumber> weights = {p.iou_weight, p.l1_weight, p.class_weight};
+  return cost_entry(weights, loss, l1, class_term_of(a, p, owners));
+}
+
+}  // namespace
+
+at::Tensor composite_cost(const CostArgs& a, const CostProblem& p) {
+  with_torch_errors(a.function, [&] { check_options(p); });
+  const at::TensorOptions options = a.pred.options().dtype(at::kFloat);
+  const at::Tensor none = at::zeros_symint(cost_shape(a), options);
+  if (none.numel() == 0 || a.pred.size(-3) == 0) return none;
+  const Owners owners = find_owners(a);
+  const TensorNumber entry = entry_of(a, p, owners);
+  if (entry.is_constant()) return none;
+  at::Tensor cost = entry.tensor.to(at::kFloat);
+  if (p.nonfinite) cost = at::where(cost.isfinite(), cost, *p.nonfinite);
+  return at::where(owners.exists, cost, none).contiguous();
+}
+
+}  // namespace boxloss::torch_binding
