@@ -305,7 +305,7 @@ NO_LOGITS = {"logits": None, "labels": None}
 # What is changed, and what the error says of it.
 TYPE_ERRORS: list[tuple[Problem, str]] = [
     ({"pred": PRED.int()}, "pred is int32"),
-    ({"target": TARGET.bool()}, "target is Bool"),
+    ({"target": TARGET.bool()}, "target is bool"),
     ({"offsets": OFFSETS.short()}, "offsets is int16"),
     ({"labels": LABELS.float()}, "labels is float32"),
     ({"logits": LOGITS.int()}, "logits is int32"),

@@ -411,7 +411,7 @@ ERRORS: list[tuple[type[Exception], dict[str, Any], str]] = [
     (TypeError, {"anchors": ANCHORS.long()}, "anchors is int64; it must be float64, float32, "),
     (TypeError, {"anchors": ANCHORS.tolist()}, "anchors is list; it must be a tensor"),
     (TypeError, {"target": [TARGET]}, "target is list; it must be a tensor"),
-    (TypeError, {"target": TARGET.bool()}, "target is Bool; it must be float64, float32, "),
+    (TypeError, {"target": TARGET.bool()}, "target is bool; it must be float64, float32, "),
     (TypeError, {"offsets": OFFSETS}, "offsets is list; it must be a tensor"),
     (TypeError, {"offsets": GOOD.short()}, "offsets is int16; it must be int32 or int64"),
     (ValueError, {"anchors": ANCHORS[0]}, r"anchors has shape \[4\]; it must be \(A, 4\) or \(im"),

@@ -315,7 +315,7 @@ ERRORS: list[tuple[type[Exception], Problem, str]] = [
     (TypeError, {"offsets": [0, 1]}, "offsets is list; it must be a tensor"),
     (TypeError, {"scores": GOOD["scores"].long()}, "scores is int64; it must be float64, "),
     (TypeError, {"points": GOOD["points"].int()}, "points is int32; it must be float64, "),
-    (TypeError, {"pred": GOOD["pred"].bool()}, "pred is Bool; it must be float64"),
+    (TypeError, {"pred": GOOD["pred"].bool()}, "pred is bool; it must be float64"),
     (TypeError, {"labels": GOOD["labels"].float()}, "labels is float32; it must be int32 or int64"),
     (TypeError, {"offsets": GOOD["offsets"].short()}, "offsets is int16; it must be int32 or"),
     (ValueError, {"scores": GOOD["scores"][0]}, "scores has shape [336, 4]; it must be (images, "),
