@@ -21,7 +21,7 @@ EpsMode parse_eps_mode(const char* function, std::string_view given) {
   return parse<EpsMode>(function, "eps_mode", given, {EpsMode::kAdd, EpsMode::kClamp});
 }
 
-std::string_view dtype_name(at::ScalarType type) { return c10::getDtypeNames(type).first; }
+std::string dtype_name(at::ScalarType type) { return std::string(c10::getDtypeNames(type).first); }
 
 DType dtype_of(const char* function, const char* argument, const at::Tensor& tensor,
                const char* allowed) {

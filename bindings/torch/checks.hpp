@@ -42,7 +42,7 @@ constexpr const char* kNormalizerDTypes = "float64, float32, int64 or int32";
 constexpr const char* kDTypes = "float64, float32, float16, bfloat16, uint8, int16, int32 or int64";
 
 /// As Python says it: "bool", "complex64".
-std::string_view dtype_name(at::ScalarType type);
+std::string dtype_name(at::ScalarType type);
 
 /// A tensor's dtype as core's. A TypeError for one that core has not, `allowed` being what it may
 /// be.
