@@ -20,7 +20,8 @@ from benchmarks.common.mmdet import mmdet_assigner
 
 HEIGHT, WIDTH = 200, 328
 OFFSETS = [0, 12, 12, 13, 60]  # torchvision's models call no matcher for an image without boxes
-SEEDS = range(25)
+SEEDS = range(6)
+MMDET = mmdet_assigner()
 
 
 def true_boxes(seed: int) -> Tensor:
@@ -95,7 +96,7 @@ def test_torchvision(device: str, name: str, seed: int) -> None:
 @pytest.mark.parametrize("low_quality", ["none", "overwrite", "force"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_mmdetection(device: str, low_quality: str, least: float, seed: int) -> None:
-    assigner = mmdet_assigner().MaxIoUAssigner(
+    assigner = MMDET.MaxIoUAssigner(
         pos_iou_thr=0.7,
         neg_iou_thr=0.3,
         min_pos_iou=least,
