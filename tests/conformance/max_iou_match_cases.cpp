@@ -94,9 +94,9 @@ const std::vector<MatchCase> kCases = {
     {"many anchors, overwrite", f32, f32, one_image, packed, i64, i64, {2, 5000, 40}, rpn, overwrite},
     {"many anchors, force", f32, f32, one_image, packed, i64, i64, {2, 5000, 40}, ssd, force},
     {"many anchors, none", f64, f32, one_image, packed, i64, i64, {2, 5000, 40}, retina, none},
-    {"many boxes", f32, f32, one_image, packed, i64, i64, {2, 70, 1200}, rpn, argmax},
-    {"many boxes, overwrite", f64, f64, one_image, packed, i64, i64, {2, 70, 1200}, rpn, overwrite},
-    {"many boxes, force", f32, f32, one_image, packed, i64, i64, {2, 70, 1200}, ssd, force},
+    {"many boxes", f32, f32, one_image, packed, i64, i64, {2, 70, 1200}, rpn, argmax, 0.01, grid, plain, {0, 500, 1200}},
+    {"many boxes, overwrite", f64, f64, one_image, packed, i64, i64, {2, 70, 1200}, rpn, overwrite, 0.01, grid, plain, {0, 500, 1200}},
+    {"many boxes, force", f32, f32, one_image, packed, i64, i64, {2, 70, 1200}, ssd, force, 0.01, grid, plain, {0, 500, 1200}},
     // --- offsets that lead outside or decrease: no image has boxes
     {"offsets below 0", f32, f32, one_image, packed, i64, i64, {3, 100, 20}, all, argmax, 0, grid, plain, {-1, 4, 6, 20}},
     {"offsets beyond the boxes", f32, f32, one_image, packed, i32, i32, {3, 100, 20}, all, overwrite, 0, grid, plain, {0, 4, 6, 21}},
