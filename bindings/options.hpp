@@ -7,8 +7,7 @@
 /// conversion of the typed functions' options derive from it. A binding defines the kinds:
 ///
 /// Array: an array that may be missing; Flag: a bool; Word: a string; Number: a float;
-/// OptionalNumber: a float that may be missing; Whole, OptionalWhole: an int; OptionalNumbers: a
-/// list of floats that may be missing.
+/// OptionalNumber: a float that may be missing; Whole, OptionalWhole: an int.
 // clang-format off
 #define BOXLOSS_BOX_LOSS_OPTIONS(use) \
   use(Word, loss, 'giou')             \
@@ -60,7 +59,6 @@
   use(Number, alpha, 0.5)                       \
   use(Number, beta, 6.0)                        \
   use(Number, min_side, 0.0)                    \
-  use(OptionalNumbers, levels, None)            \
   use(Word, pred_format, 'xyxy')
 // clang-format on
 

@@ -5,12 +5,11 @@
 #include <algorithm>
 
 #include "dispatch/task_aligned_match.hpp"
-#include "kernels/anchor_grid.hpp"
 #include "math/ceil_div.hpp"
 #include "operations.hpp"
 #include "reduce.hpp"
 
-/// The task-aligned match in up to five launches. A block of threads for each box tells its
+/// The task-aligned match in up to four launches. A block of threads for each box tells its
 /// candidates which overlap they have, and chooses; a thread for each anchor finds whose it is; a
 /// block for each box drops what it may not keep; a thread for each anchor writes its score.
 /// Threads meet only in atomic maxima, and in sums that are exact, of integers: the result has the
@@ -28,24 +27,20 @@ struct MostBits {
   unsigned metric, overlap;
 };
 
-/// The workspace. All but `reach` are 0 at first.
+/// The workspace, 0 at first.
 struct MatchWork {
   Rank* best;          ///< (images, anchors): the overlap that is highest, and its box
   Choosers* choosers;  ///< (images, anchors)
   MostBits* most;      ///< (rows)
-  Reach* reach;        ///< (point lists, levels)
-  std::size_t zeroed_bytes, bytes;
+  std::size_t bytes;
 
   MatchWork(const TaskAlignedProblem& p, void* workspace) {
     const auto anchors = static_cast<std::size_t>(p.images * p.anchors);
     const auto rows = static_cast<std::size_t>(p.target.images * p.target.slots);
-    const auto lists = static_cast<std::size_t>(p.points.image_stride == 0 ? 1 : p.images);
     best = static_cast<Rank*>(workspace);
     choosers = best + anchors;
     most = reinterpret_cast<MostBits*>(choosers + anchors);
-    reach = reinterpret_cast<Reach*>(most + rows);
-    zeroed_bytes = anchors * (sizeof(Rank) + sizeof(Choosers)) + rows * sizeof(MostBits);
-    bytes = zeroed_bytes + lists * static_cast<std::size_t>(p.levels.count) * sizeof(Reach);
+    bytes = anchors * (sizeof(Rank) + sizeof(Choosers)) + rows * sizeof(MostBits);
   }
 };
 
@@ -118,87 +113,6 @@ __device__ Rank for_highest(unsigned count, std::int64_t most, const RankAt& ran
   return ceiling;
 }
 
-// --- Where a box's candidates may be
-
-/// The anchors of a level that are near a box: `rows` times `width` neighbours, `pitch` apart.
-struct NearAnchors {
-  unsigned first, width, pitch, count;
-};
-
-/// Those of all levels.
-struct NearLevels {
-  NearAnchors level[kMostLevels];
-  int levels;
-  unsigned count;
-
-  __device__ unsigned anchor(unsigned i) const {
-    int at = 0;
-    while (i >= level[at].count) i -= level[at++].count;
-    const NearAnchors& own = level[at];
-    return own.first + i / own.width * own.pitch + i % own.width;
-  }
-};
-
-template <class C>
-__device__ NearAnchors anchors_near(const AnchorLevel& level, const Reach& reach,
-                                    const Box<C>& box) {
-  const CellRange rows = rows_near(level, reach, box), columns = columns_near(level, reach, box);
-  const std::int64_t first =
-      level.first + (rows.begin * level.columns + columns.begin) * level.per_cell;
-  const auto width = static_cast<unsigned>((columns.end - columns.begin) * level.per_cell);
-  return {static_cast<unsigned>(first), width,
-          static_cast<unsigned>(level.columns * level.per_cell),
-          static_cast<unsigned>(rows.end - rows.begin) * width};
-}
-
-/// Called by all threads.
-template <class C>
-__device__ void find_near(const TaskAlignedArgs<C>& a, const AnchorLevels& levels,
-                          const Reach* reach, const Box<C>& box, NearLevels& near) {
-  if (threadIdx.x == 0 && levels.count == 0) {
-    const auto anchors = static_cast<unsigned>(a.anchors);
-    near.level[0] = {0, anchors, anchors, anchors};
-  }
-  if (static_cast<int>(threadIdx.x) < levels.count) {
-    near.level[threadIdx.x] = anchors_near(levels.level[threadIdx.x], reach[threadIdx.x], box);
-  }
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    near.count = 0;
-    for (int i = 0; i < (levels.count == 0 ? 1 : levels.count); ++i) {
-      near.count += near.level[i].count;
-    }
-  }
-  __syncthreads();
-}
-
-/// A block for each level of each list of points.
-template <class C>
-__global__ void __launch_bounds__(kMatchThreads)
-    find_reach(const TaskAlignedArgs<C> a, const AnchorLevels levels, Reach* const reach) {
-  __shared__ Reach parts[kMatchThreads];
-  const std::int64_t list = blockIdx.x / static_cast<unsigned>(levels.count);
-  const AnchorLevel& level = levels.level[blockIdx.x % static_cast<unsigned>(levels.count)];
-  Reach own;
-#pragma unroll 1
-  for (std::int64_t i = threadIdx.x; i < level.rows * level.columns * level.per_cell;
-       i += kMatchThreads) {
-    const Point<C> point = point_at(a, list, level.first + i);
-    const std::int64_t cell = i / level.per_cell;
-    add_to_reach(own, level, cell / level.columns, cell % level.columns,
-                 Box<C>{point.x, point.y, point.x, point.y});
-  }
-  parts[threadIdx.x] = own;
-  for (unsigned half = kMatchThreads / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x >= half) continue;
-    const Reach &one = parts[threadIdx.x], &other = parts[threadIdx.x + half];
-    parts[threadIdx.x] = {smaller(one.left, other.left), smaller(one.up, other.up),
-                          larger(one.right, other.right), larger(one.down, other.down)};
-  }
-  if (threadIdx.x == 0) reach[blockIdx.x] = parts[0];
-}
-
 // --- The launches
 
 /// Called by all threads of a block.
@@ -218,8 +132,7 @@ __device__ bool are_in_order(const TaskAlignedArgs<C>& a) {
 /// A block for each box.
 template <class C>
 __global__ void __launch_bounds__(kMatchThreads)
-    choose_anchors(const TaskAlignedArgs<C> a, const AnchorLevels levels, const MatchWork work) {
-  __shared__ NearLevels near;
+    choose_anchors(const TaskAlignedArgs<C> a, const MatchWork work) {
   if (!are_in_order(a)) return;
 #pragma unroll 1
   for (std::int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {
@@ -229,10 +142,7 @@ __global__ void __launch_bounds__(kMatchThreads)
     if (box < 0 || box >= own.count) continue;
     const TargetBox<C> target = target_box(a, row);
     if (target.label < 0) continue;
-    const std::int64_t list = a.point_image_stride == 0 ? 0 : image;
-    find_near(a, levels, work.reach + list * levels.count, target.around, near);
-    const auto rank_at = [&](unsigned i, bool is_first_pass) -> Rank {
-      const unsigned anchor = near.anchor(i);
+    const auto rank_at = [&](unsigned anchor, bool is_first_pass) -> Rank {
       if (!is_inside(point_at(a, image, anchor), target)) return 0;
       const Match match = match_of(a, image, anchor, target);
       if (is_first_pass && match.overlap > 0) {
@@ -240,7 +150,7 @@ __global__ void __launch_bounds__(kMatchThreads)
       }
       return match.counts() ? rank_of(match.metric, anchor) : 0;
     };
-    for_highest(near.count, a.topk, rank_at, [&](Rank rank) {
+    for_highest(static_cast<unsigned>(a.anchors), a.topk, rank_at, [&](Rank rank) {
       atomicAdd(&work.choosers[image * a.anchors + place_of(rank)],
                 (Choosers{1} << 32) + static_cast<Choosers>(box));
     });
@@ -338,14 +248,8 @@ void task_aligned_match(const TaskAlignedProblem& p, const TaskAlignedOutputs& o
     const MatchWork work(p, execution.workspace);
     const unsigned of_boxes = blocks_of(args.rows);
     const unsigned of_anchors = blocks_of(ceil_div(args.images * args.anchors, kMatchThreads));
-    zero_async(work.best, work.zeroed_bytes, stream);
-    const std::int64_t lists = args.point_image_stride == 0 ? 1 : args.images;
-    if (p.levels.count > 0) {
-      launch(find_reach<C>, "task_aligned_match", static_cast<unsigned>(lists * p.levels.count),
-             kMatchThreads, stream, args, p.levels, work.reach);
-    }
-    launch(choose_anchors<C>, "task_aligned_match", of_boxes, kMatchThreads, stream, args, p.levels,
-           work);
+    zero_async(work.best, work.bytes, stream);
+    launch(choose_anchors<C>, "task_aligned_match", of_boxes, kMatchThreads, stream, args, work);
     launch(find_owners<C>, "task_aligned_match", of_anchors, kMatchThreads, stream, args, work);
     if (args.topk2 > 0) {
       launch(drop_others<C>, "task_aligned_match", of_boxes, kMatchThreads, stream, args, work);

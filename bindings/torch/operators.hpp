@@ -29,7 +29,6 @@ using Number = double;
 using OptionalNumber = std::optional<double>;
 using Whole = std::int64_t;
 using OptionalWhole = std::optional<std::int64_t>;
-using OptionalNumbers = std::optional<at::ArrayRef<double>>;
 
 template <class Kind>
 extern const char* const kind_of;  // another kind does not compile, as a constant
@@ -47,8 +46,6 @@ template <>
 inline constexpr const char* kind_of<Whole> = "int";
 template <>
 inline constexpr const char* kind_of<OptionalWhole> = "int?";
-template <>
-inline constexpr const char* kind_of<OptionalNumbers> = "float[]?";
 }  // namespace kinds
 
 /// A row of a list, as schemas write it.

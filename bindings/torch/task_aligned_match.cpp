@@ -6,7 +6,6 @@
 #include <torch/library.h>
 
 #include <boxloss/task_aligned_match.hpp>
-#include <cmath>
 
 #include "adapter.hpp"
 #include "checks.hpp"
@@ -63,28 +62,6 @@ void check_shapes(const MatchArgs& a) {
   check_shape(kFunction, "labels", a.labels, {images, a.target.sym_size(1)}, why);
 }
 
-/// Six numbers for each level.
-AnchorLevels parse_levels(at::ArrayRef<double> numbers) {
-  constexpr std::size_t kNumbers = 6;
-  TORCH_CHECK_VALUE(numbers.size() % kNumbers == 0 && numbers.size() / kNumbers <= kMostLevels,
-                    kFunction, ": levels has ", numbers.size(), " numbers; it must have ", kNumbers,
-                    " for each of at most ", kMostLevels,
-                    " levels: first anchor, rows, columns, anchors per cell, stride y, stride x");
-  AnchorLevels levels;
-  for (std::size_t i = 0; i < numbers.size(); i += kNumbers) {
-    const auto whole = [&](std::size_t k) {
-      const double number = numbers[i + k];
-      TORCH_CHECK_VALUE(number == std::floor(number) && std::fabs(number) < 0x1p53, kFunction,
-                        ": levels[", i / kNumbers, "] has ", number, " in place ", k,
-                        ", where it must have an integer");
-      return static_cast<std::int64_t>(number);
-    };
-    levels.level[levels.count++] = {whole(0), whole(1),       whole(2),
-                                    whole(3), numbers[i + 4], numbers[i + 5]};
-  }
-  return levels;
-}
-
 /// The problem that the arguments describe, without sizes, strides and pointers, as for a loss.
 TaskAlignedProblem describe(const MatchArgs& a) {
   check_dense(kFunction, "scores", a.scores);
@@ -113,7 +90,6 @@ TaskAlignedProblem describe(const MatchArgs& a) {
   p.alpha = a.alpha;
   p.beta = a.beta;
   p.min_side = a.min_side;
-  if (a.levels) p.levels = parse_levels(*a.levels);
   with_torch_errors(kFunction, [&] { check_options(p); });
   check_shapes(a);
   return p;

@@ -129,7 +129,6 @@ TaskAlignedPlan::TaskAlignedPlan(const Implementation& implementation,
   check_points(problem);
   check(problem.labels.data != nullptr || is_unread(problem),
         "labels is null; it must point to an integer for each row of target");
-  check_levels(problem.levels, problem.anchors);
 }
 
 std::size_t TaskAlignedPlan::workspace_bytes() const {

@@ -24,13 +24,6 @@ enum class Anchors {
   kWild,      ///< coordinates of any size, infinite ones among them
 };
 
-/// What is known of where points lie.
-enum class Known {
-  kNothing,
-  kLevels,       ///< levels as they are
-  kWrongLevels,  ///< with other strides
-};
-
 /// With padding, `boxes` are those of an image, else of all.
 struct MatchShape {
   std::int64_t images, anchors, classes, boxes;
@@ -61,7 +54,6 @@ struct TaskAlignedCase {
   MatchShape shape;
   MatchRule rule;
   Anchors values;
-  Known known = Known::kNothing;
   std::vector<std::int64_t> cuts = {};    ///< the offsets, if they are not random
   std::vector<std::int64_t> labels = {};  ///< if they are not random; repeated
 };

@@ -12,7 +12,6 @@ using namespace words;
 
 constexpr Anchors real = Anchors::kReal, alike = Anchors::kAlike, with_nan = Anchors::kNan,
                   infinite = Anchors::kInfinite, wild = Anchors::kWild;
-constexpr Known nothing = Known::kNothing, levels = Known::kLevels, wrong = Known::kWrongLevels;
 constexpr std::optional<std::int64_t> all = std::nullopt;
 
 constexpr Operand plain_boxes = {f32, xyxy, packed};
@@ -22,7 +21,7 @@ constexpr MatchRule rule = {};
 
 // clang-format off
 const std::vector<TaskAlignedCase> kCases = {
-    // name, {scores, points, offsets, labels, index}, {scores, points}, pred, target, {images, anchors, classes, boxes, padded}, {topk, topk2, alpha, beta, min_side}, values, known, cuts, labels
+    // name, {scores, points, offsets, labels, index}, {scores, points}, pred, target, {images, anchors, classes, boxes, padded}, {topk, topk2, alpha, beta, min_side}, values, cuts, labels
     // --- dtypes
     {"f32", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real},
     {"f16 scores", {f16, f32, i64, i64, i64}, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real},
@@ -72,7 +71,7 @@ const std::vector<TaskAlignedCase> kCases = {
     {"fractions", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 0.7, 5.5}, real},
     {"fractions, f16 scores, f64", {f16, f64, i64, i64, i64}, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 1.3, 0.25}, real},
     {"alpha 0", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 0, 1}, real},
-    {"beta 0", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 0.5, 0}, real},
+    {"beta 0", floats, usual, plain_boxes, plain_boxes, {3, 80, 2, 30}, {10, all, 0.5, 0}, real, {0, 10, 20, 30}, {0, 1}},
     {"beta 17", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 0.5, 17}, real},
     {"small boxes", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 0.5, 6, 16}, real},
     {"all boxes are small", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, 1, 0.5, 6, 200}, real},
@@ -90,15 +89,8 @@ const std::vector<TaskAlignedCase> kCases = {
     {"NaN", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, with_nan},
     {"NaN, many boxes", floats, {planes, packed}, plain_boxes, plain_boxes, {2, 120, 5, 60}, {10, 4}, with_nan},
     {"NaN, f16", {f16, f16, i64, i64, i64}, usual, {f16, xyxy, packed}, plain_boxes, {3, 80, 5, 14}, rule, with_nan},
-    {"infinite scores", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 0.5, 1}, infinite},
+    {"infinite scores", floats, usual, plain_boxes, plain_boxes, {3, 80, 2, 30}, {10, all, 0.5, 1}, infinite, {0, 10, 20, 30}, {0, 1}},
     {"infinite scores, topk 1", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {1}, infinite},
-    // --- levels
-    {"levels", floats, usual, plain_boxes, plain_boxes, {3, 150, 5, 20}, rule, real, levels},
-    {"levels, points of each image", floats, {packed, packed}, plain_boxes, plain_boxes, {3, 150, 5, 20}, {10, 2, 0.5, 6, 16}, real, levels},
-    {"levels, padded", floats, usual, plain_boxes, plain_boxes, {3, 150, 5, 8, true}, rule, real, levels},
-    {"levels, NaN", floats, usual, plain_boxes, plain_boxes, {3, 150, 5, 20}, rule, with_nan, levels},
-    {"levels of other strides", floats, usual, plain_boxes, plain_boxes, {3, 150, 5, 20}, rule, real, wrong},
-    {"levels of other strides, f64", {f64, f64, i64, i64, i64}, {packed, packed}, plain_boxes, plain_boxes, {3, 150, 5, 20}, rule, real, wrong},
     // --- nothing to match
     {"no boxes", floats, usual, plain_boxes, plain_boxes, {3, 40, 5, 0}, rule, real},
     {"no boxes, padded", {f32, f32, i64, i64, i32}, usual, plain_boxes, plain_boxes, {3, 40, 5, 0, true}, rule, real},
@@ -106,30 +98,30 @@ const std::vector<TaskAlignedCase> kCases = {
     {"no anchors", floats, usual, plain_boxes, plain_boxes, {3, 0, 5, 7}, rule, real},
     {"no images", floats, usual, plain_boxes, plain_boxes, {0, 40, 5, 7}, rule, real},
     {"one anchor", floats, usual, plain_boxes, plain_boxes, {3, 1, 5, 30}, rule, real},
-    {"one of all", floats, usual, plain_boxes, plain_boxes, {1, 1, 1, 1}, rule, real, nothing, {0, 1}, {0}},
+    {"one of all", floats, usual, plain_boxes, plain_boxes, {1, 1, 1, 1}, rule, real, {0, 1}, {0}},
     // --- images without boxes, and boxes without an image
-    {"empty images", {f32, f32, i32, i64, i64}, usual, plain_boxes, plain_boxes, {7, 80, 5, 12}, rule, real, nothing, {0, 0, 3, 3, 3, 9, 12, 12}},
-    {"only empty images", {f32, f32, i32, i64, i32}, usual, plain_boxes, plain_boxes, {3, 80, 5, 12}, rule, real, nothing, {4, 4, 4, 4}},
-    {"boxes of no image", floats, usual, plain_boxes, plain_boxes, {2, 80, 5, 30}, {7, 1}, real, nothing, {11, 13, 25}},
+    {"empty images", {f32, f32, i32, i64, i64}, usual, plain_boxes, plain_boxes, {7, 80, 5, 12}, rule, real, {0, 0, 3, 3, 3, 9, 12, 12}},
+    {"only empty images", {f32, f32, i32, i64, i32}, usual, plain_boxes, plain_boxes, {3, 80, 5, 12}, rule, real, {4, 4, 4, 4}},
+    {"boxes of no image", floats, usual, plain_boxes, plain_boxes, {2, 80, 5, 30}, {7, 1}, real, {11, 13, 25}},
     // --- labels
-    {"labels outside", floats, usual, plain_boxes, plain_boxes, {2, 80, 3, 12}, rule, real, nothing, {0, 6, 12}, {0, -1, 2, 3, 1, kMax64, kMin64, kTwo32, kTwo32 + 1}},
-    {"labels outside, int32", {f32, f32, i32, i32, i32}, usual, plain_boxes, plain_boxes, {2, 80, 3, 12}, rule, real, nothing, {0, 6, 12}, {0, -1, 2, 3, 1, kMax32, kMin32}},
-    {"no label is a class", floats, usual, plain_boxes, plain_boxes, {2, 80, 3, 12}, rule, real, nothing, {0, 6, 12}, {-1, 3, 99}},
+    {"labels outside", floats, usual, plain_boxes, plain_boxes, {2, 80, 3, 12}, rule, real, {0, 6, 12}, {0, -1, 2, 3, 1, kMax64, kMin64, kTwo32, kTwo32 + 1}},
+    {"labels outside, int32", {f32, f32, i32, i32, i32}, usual, plain_boxes, plain_boxes, {2, 80, 3, 12}, rule, real, {0, 6, 12}, {0, -1, 2, 3, 1, kMax32, kMin32}},
+    {"no label is a class", floats, usual, plain_boxes, plain_boxes, {2, 80, 3, 12}, rule, real, {0, 6, 12}, {-1, 3, 99}},
     // --- offsets that lead outside or decrease: nobody has a box
-    {"offsets below 0", floats, usual, plain_boxes, plain_boxes, {3, 40, 5, 20}, rule, real, nothing, {-1, 4, 6, 20}},
-    {"offsets beyond the boxes", {f32, f32, i32, i32, i32}, usual, plain_boxes, plain_boxes, {3, 40, 5, 20}, rule, real, nothing, {0, 4, 6, 21}},
-    {"offsets that decrease", floats, usual, plain_boxes, plain_boxes, {3, 40, 5, 20}, {7, 1}, real, nothing, {0, 12, 11, 20}},
-    {"only the middle leads outside", floats, usual, plain_boxes, plain_boxes, {3, 40, 5, 20}, rule, real, nothing, {0, 21, 21, 20}},
+    {"offsets below 0", floats, usual, plain_boxes, plain_boxes, {3, 40, 5, 20}, rule, real, {-1, 4, 6, 20}},
+    {"offsets beyond the boxes", {f32, f32, i32, i32, i32}, usual, plain_boxes, plain_boxes, {3, 40, 5, 20}, rule, real, {0, 4, 6, 21}},
+    {"offsets that decrease", floats, usual, plain_boxes, plain_boxes, {3, 40, 5, 20}, {7, 1}, real, {0, 12, 11, 20}},
+    {"only the middle leads outside", floats, usual, plain_boxes, plain_boxes, {3, 40, 5, 20}, rule, real, {0, 21, 21, 20}},
 };
 
 /// Too much work for sanitizers' and emulators' share.
 const std::vector<TaskAlignedCase> kLargeCases = {
-    {"many anchors", floats, usual, plain_boxes, plain_boxes, {2, 3000, 5, 16}, {10, all, 0.5, 6, 16}, real, nothing, {0, 8, 16}},
-    {"many anchors, levels", floats, {planes, one_image}, plain_boxes, plain_boxes, {2, 3000, 5, 16}, {10, all, 0.5, 6, 16}, real, levels, {0, 8, 16}},
-    {"many anchors, many of each box", floats, usual, plain_boxes, plain_boxes, {1, 3000, 5, 6}, {1500, 1200}, real, nothing, {0, 6}},
-    {"many anchors alike", floats, usual, plain_boxes, plain_boxes, {1, 3000, 2, 4}, {1100, 800}, alike, nothing, {0, 4}, {0, 1}},
+    {"many anchors", floats, usual, plain_boxes, plain_boxes, {2, 3000, 5, 16}, {10, all, 0.5, 6, 16}, real, {0, 8, 16}},
+    {"many anchors, planes", floats, {planes, one_image}, plain_boxes, plain_boxes, {2, 3000, 5, 16}, {10, all, 0.5, 6, 16}, real, {0, 8, 16}},
+    {"many anchors, many of each box", floats, usual, plain_boxes, plain_boxes, {1, 3000, 5, 6}, {1500, 1200}, real, {0, 6}},
+    {"many anchors alike", floats, usual, plain_boxes, plain_boxes, {1, 3000, 2, 4}, {1100, 800}, alike, {0, 4}, {0, 1}},
     {"many images", floats, usual, plain_boxes, plain_boxes, {300, 20, 5, 500}, rule, real},
-    {"many boxes of one image", floats, usual, plain_boxes, plain_boxes, {1, 200, 5, 600}, {3, 2}, real, nothing, {0, 600}},
+    {"many boxes of one image", floats, usual, plain_boxes, plain_boxes, {1, 200, 5, 600}, {3, 2}, real, {0, 600}},
 };
 // clang-format on
 
@@ -166,7 +158,7 @@ std::vector<TaskAlignedCase> TaskAlignedMatch::further_cases() {
 std::vector<TaskAlignedCase> TaskAlignedMatch::wild_cases() {
   std::vector<TaskAlignedCase> list;
   for (const char* name : {"f32", "f64", "f16 scores", "padded", "small boxes", "topk2 1",
-                           "fractions", "levels", "levels of other strides, f64"}) {
+                           "fractions", "points of each image"}) {
     list.push_back(case_named(cases(), name));
     list.back().values = wild;
   }
@@ -175,9 +167,10 @@ std::vector<TaskAlignedCase> TaskAlignedMatch::wild_cases() {
 
 std::vector<TaskAlignedCase> TaskAlignedMatch::cases_for_bits() {
   std::vector<TaskAlignedCase> list;
-  for (const char* name : {"many boxes", "many boxes, topk2", "alike, topk2", "levels"}) {
+  for (const char* name : {"many boxes", "many boxes, topk2", "alike, topk2", "padded"}) {
     list.push_back(case_named(cases(), name));
-    list.back().shape = {5, 300, 5, 90};
+    const bool is_padded = list.back().shape.is_padded;
+    list.back().shape = {5, 300, 5, is_padded ? 20 : 90, is_padded};
   }
   return list;
 }
@@ -211,7 +204,6 @@ TaskAlignedCase TaskAlignedMatch::random_case(Random& random) {
   c.rule.beta = random.pick(std::vector<double>{6, 6, 1, 0, 3, 2.5});
   c.rule.min_side = random.pick(std::vector<double>{0, 16, 30});
   c.values = random.pick(std::vector<Anchors>{real, real, real, alike, with_nan});
-  c.known = random.pick(std::vector<Known>{nothing, nothing, levels, wrong});
   return c;
 }
 
@@ -225,8 +217,7 @@ std::string TaskAlignedMatch::describe(const TaskAlignedCase& c) {
        << c.shape.anchors << ", " << c.shape.classes << ", " << c.shape.boxes
        << (c.shape.is_padded ? " padded" : "") << "), topk " << c.rule.topk << ", topk2 "
        << c.rule.topk2.value_or(0) << ", alpha " << c.rule.alpha << ", beta " << c.rule.beta
-       << ", min_side " << c.rule.min_side << ", values " << static_cast<int>(c.values)
-       << ", known " << static_cast<int>(c.known);
+       << ", min_side " << c.rule.min_side << ", values " << static_cast<int>(c.values);
   return text.str();
 }
 

@@ -49,26 +49,6 @@ const void* lay_out(const Strides& strides, std::int64_t images, std::int64_t an
          static_cast<std::size_t>(strides.start) * size_of(dtype);
 }
 
-/// The points of a pyramid: a level of three fifths of the anchors or more, in rows as long as
-/// there are rows, one of a quarter of them, and so on.
-AnchorLevels pyramid(std::int64_t anchors) {
-  AnchorLevels levels;
-  for (std::int64_t first = 0; first < anchors;) {
-    const std::int64_t left = anchors - first;
-    const bool is_last = left < 5 || levels.count == kMostLevels - 1;
-    const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(left) * 0.8));
-    const std::int64_t rows = is_last ? 1 : side, columns = is_last ? left : side;
-    levels.level[levels.count++] = {first,
-                                    rows,
-                                    columns,
-                                    1,
-                                    kSide / static_cast<double>(rows),
-                                    kSide / static_cast<double>(columns)};
-    first += rows * columns;
-  }
-  return levels;
-}
-
 /// The draw of a case's values.
 class Maker {
  public:
@@ -166,27 +146,17 @@ class Maker {
     p_.points = {lay_out(strides, p_.images, p_.anchors, 2, c_.dtypes.points, host_.points),
                  c_.dtypes.points, strides.image, strides.anchor, strides.value};
     if (p_.points.data == nullptr) return;
-    const AnchorLevels levels = pyramid(p_.anchors);
+    // A grid, as wide as it is high, row by row.
+    const auto side =
+        static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(p_.anchors))));
+    const double stride = kSide / static_cast<double>(side);
     for (std::int64_t b = 0; b < p_.images; ++b) {
-      for (int i = 0; i < levels.count; ++i) {
-        const AnchorLevel& level = levels.level[i];
-        for (std::int64_t cell = 0; cell < level.rows * level.columns; ++cell) {
-          const std::int64_t at =
-              strides.start + b * strides.image + (level.first + cell) * strides.anchor;
-          const double row = static_cast<double>(cell / level.columns) + 0.5;
-          const double column = static_cast<double>(cell % level.columns) + 0.5;
-          const bool is_nan = is(Anchors::kNan) && random_.chance(0.05);
-          host_.points.set(at + strides.value, row * level.stride_y);
-          host_.points.set(at, is_nan ? kNan : column * level.stride_x);
-        }
+      for (std::int64_t a = 0; a < p_.anchors; ++a) {
+        const std::int64_t at = strides.start + b * strides.image + a * strides.anchor;
+        const bool is_nan = is(Anchors::kNan) && random_.chance(0.05);
+        host_.points.set(at + strides.value, (static_cast<double>(a / side) + 0.5) * stride);
+        host_.points.set(at, is_nan ? kNan : (static_cast<double>(a % side) + 0.5) * stride);
       }
-    }
-    if (c_.known == Known::kNothing) return;
-    p_.levels = levels;
-    if (c_.known == Known::kLevels) return;
-    for (AnchorLevel& level : p_.levels.level) {
-      level.stride_x *= random_.uniform(0.1, 3);
-      level.stride_y *= random_.uniform(0.1, 3);
     }
   }
 
@@ -223,7 +193,7 @@ class Maker {
   double score() {
     if (is(Anchors::kAlike)) return random_.pick(std::vector<double>{0, 0.25, 0.5, 0.5});
     if (is(Anchors::kNan) && random_.chance(0.1)) return kNan;
-    if (is(Anchors::kInfinite) && random_.chance(0.1)) return kInfinity;
+    if (is(Anchors::kInfinite) && random_.chance(0.2)) return kInfinity;
     if (is(Anchors::kWild)) return wild();
     return random_.chance(0.1) ? 0 : random_.uniform(0, 1);
   }

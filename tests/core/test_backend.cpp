@@ -280,7 +280,7 @@ TEST_CASE("the structs of this interface have the sizes that its number stands f
   CHECK(sizeof(LossGradients) == 32);
   CHECK(sizeof(CostProblem) == 312);
   CHECK(sizeof(MaxIouProblem) == 208);
-  CHECK(sizeof(TaskAlignedProblem) == 1120);
+  CHECK(sizeof(TaskAlignedProblem) == 344);
   CHECK(sizeof(TaskAlignedOutputs) == 24);
   CHECK(sizeof(Execution) == 64);
 }

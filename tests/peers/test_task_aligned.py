@@ -129,7 +129,7 @@ def test_is_theirs(
     record_property: Any,
 ) -> None:
     positive = 0
-    different = {name: 0 for name in Reasons._fields}
+    different = dict.fromkeys(Reasons._fields, 0)
     for seed in range(5):
         values = problem(seed, boxes, dtype, device)
         found = theirs(values, topk, topk2, alpha)

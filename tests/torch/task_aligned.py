@@ -153,15 +153,10 @@ def plain(values: Problem) -> Plain:
 STRIDES = (8, 16, 32)
 
 
-def grid(size: int) -> tuple[Tensor, list[tuple[int, int, int, int, float, float]]]:
-    """The points of a pyramid's cells, and its levels."""
-    points, levels = [], []
-    for stride in STRIDES:
-        n = size // stride
-        cells = (torch.arange(n) + 0.5) * stride
-        levels.append((sum(map(len, points)), n, n, 1, float(stride), float(stride)))
-        points.append(torch.cartesian_prod(cells, cells).flip(-1))
-    return torch.cat(points), levels
+def grid(size: int) -> Tensor:
+    """The points of a pyramid's cells."""
+    cells = [(torch.arange(size // stride) + 0.5) * stride for stride in STRIDES]
+    return torch.cat([torch.cartesian_prod(each, each).flip(-1) for each in cells])
 
 
 def problem(
@@ -182,7 +177,7 @@ def problem(
     def rand(*shape: int) -> Tensor:
         return torch.rand(*shape, generator=random)
 
-    points, _ = grid(size)
+    points = grid(size)
     anchors = len(points)
     centre, sides = size * rand(images, boxes, 2), 4 + size / 2 * rand(images, boxes, 2) ** 2
     target = torch.cat((centre - sides / 2, centre + sides / 2), -1)

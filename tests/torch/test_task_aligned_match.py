@@ -18,7 +18,7 @@ from boxloss.torch import (
     use_implementation,
 )
 from devices import Implementation
-from task_aligned import OVERLAP_ERROR, Problem, grid, plain, problem
+from task_aligned import OVERLAP_ERROR, Problem, plain, problem
 from torch import Tensor
 from torch._subclasses import FakeTensorMode
 
@@ -33,7 +33,7 @@ def check(values: Problem, device: torch.device = CPU) -> int:
     """Gives how many anchors rounding may have decided."""
     results = task_aligned_match(**on(device, values))
     assert isinstance(results, TaskAlignedMatch)
-    wanted = plain({k: v for k, v in values.items() if k != "levels"})
+    wanted = plain(values)
     shape = values["scores"].shape[:2]
     for result, dtype in zip(results, (torch.int64, torch.float32, torch.float32), strict=True):
         assert (result.shape, result.dtype, result.device.type) == (shape, dtype, device.type)
@@ -71,8 +71,6 @@ def some_options(seed: int) -> Problem:
         "beta": pick([6.0, 6.0, 1.0, 2.5]),
         "min_side": pick([0.0, 16.0, 16.0, 40.0]),
     }
-    if pick([False, True]):
-        options["levels"] = grid(128)[1]
     if pick([False, False, False, True]):
         options["pred"] = torch.float64
     return options
@@ -137,21 +135,12 @@ def test_points_of_each_image(device: torch.device) -> None:
     values = problem(3)
     shifted = values["points"] + torch.tensor([[[0.0, 0.0]], [[3.0, 1.0]], [[-5.0, 2.0]]])
     check({**values, "points": shifted}, device)
-    check({**values, "points": shifted, "levels": grid(128)[1]}, device)
 
 
-def test_levels_that_are_not_true_change_nothing(device: torch.device) -> None:
-    values, levels = problem(4, size=256), grid(256)[1]
-    wanted = task_aligned_match(**on(device, values))
-    turned = [(*level[:4], 3.0, 700.0) for level in levels]
-    split = [(0, 7, 100, 1, 8.0, 8.0), (700, 1, len(values["points"]) - 700, 1, 1.0, 1.0)]
-    for each in (levels, turned, split, []):
-        for result, right in zip(
-            task_aligned_match(**on(device, values), levels=each), wanted, strict=True
-        ):
-            assert torch.equal(result, right)
-    scattered = values["points"][torch.randperm(len(values["points"]))]
-    check({**values, "points": scattered, "levels": levels}, device)
+def test_points_in_any_order(device: torch.device) -> None:
+    values = problem(4, size=256)
+    order = torch.randperm(len(values["points"]), generator=torch.Generator().manual_seed(4))
+    check({**values, "points": values["points"][order]}, device)
 
 
 def test_nothing_to_match(device: torch.device) -> None:
@@ -220,10 +209,8 @@ def test_the_same_bits_every_time(device: torch.device) -> None:
 @pytest.mark.usefixtures("fresh_compiler")
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_compiles_whole(device: torch.device, dynamic: bool) -> None:
-    levels = grid(128)[1]
-
     def step(values: Problem) -> TaskAlignedMatch:
-        return task_aligned_match(**{**values, "scores": values["scores"] * 0.5}, levels=levels)
+        return task_aligned_match(**{**values, "scores": values["scores"] * 0.5})
 
     compiled = torch.compile(step, fullgraph=True, backend="aot_eager", dynamic=dynamic)
     for seed in range(3):
@@ -340,13 +327,6 @@ ERRORS: list[tuple[type[Exception], Problem, str]] = [
     (ValueError, {"beta": math.inf}, "beta is inf; it must be finite and not negative"),
     (ValueError, {"min_side": math.nan}, "min_side is nan; it must be finite and not negative"),
     (ValueError, {"pred_format": "xxyy"}, "pred_format is 'xxyy'; allowed: 'xyxy', 'xywh', "),
-    (ValueError, {"levels": [(0, 1, 2, 3, 4.0)]}, "levels has 5 numbers; it must have 6 for each"),
-    (
-        ValueError,
-        {"levels": [(0, 1.5, 2, 1, 8, 8)]},
-        "levels[0] has 1.5 in place 1, where it must ",
-    ),
-    (ValueError, {"levels": [(0, 8, 8, 1, 8, 8)]}, "levels have 64 anchors, but there are 336"),
     (ValueError, {"labels": GOOD["labels"] + 4}, "the label of row 0 of target is "),
     (ValueError, {**PADDED, "labels": PADDED["labels"] - 9}, "the label of row "),
     (ValueError, {"offsets": GOOD["offsets"] - 1}, "offsets[0] is -1; it must lie in [0, "),

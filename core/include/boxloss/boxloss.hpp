@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <boxloss/anchor_level.hpp>
 #include <boxloss/assign.hpp>
 #include <boxloss/box_loss.hpp>
 #include <boxloss/device.hpp>

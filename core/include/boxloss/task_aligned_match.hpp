@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <boxloss/anchor_level.hpp>
 #include <boxloss/device.hpp>
 #include <boxloss/execution.hpp>
 #include <boxloss/view.hpp>
@@ -64,7 +63,6 @@ struct TaskAlignedProblem {
   double alpha = 0.5, beta = 6.0;  ///< finite, >= 0
   /// If it is above 0, a point lies in a box whose shorter sides were enlarged to it.
   double min_side = 0;
-  AnchorLevels levels = {};
   /// Of target_index: kI64 or kI32.
   DType index = DType::kI64;
 };

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assigners: which true box each anchor of a dense detector learns, without a matrix of pairs."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -11,8 +10,6 @@ from torch.utils._pytree import _register_namedtuple
 
 from .arguments import call
 from .losses import BoxFormat
-
-AnchorLevel = tuple[int, int, int, int, float, float]
 
 
 class TaskAlignedMatch(NamedTuple):
@@ -48,7 +45,6 @@ def task_aligned_match(
     alpha: float = 0.5,
     beta: float = 6.0,
     min_side: float = 0.0,
-    levels: Sequence[AnchorLevel] | None = None,
     pred_format: BoxFormat = "xyxy",
 ) -> TaskAlignedMatch:
     """The task-aligned assignment (TOOD, ICCV 2021) as Ultralytics' TaskAlignedAssigner has it.
@@ -73,7 +69,8 @@ def task_aligned_match(
         scores: probabilities (images, anchors, classes), of any floating dtype and strides.
         pred: predicted boxes (images, anchors, 4), likewise.
         points: the anchors' points (x, y) in the boxes' unit, (anchors, 2) for all images or
-            (images, anchors, 2), likewise.
+            (images, anchors, 2), likewise. On the CPU it is fast where neighbours in the list are
+            near each other, as on a grid; the order changes no result but of ties.
         target: the true boxes as corners, of any dtype that `box_loss` takes: of all images (T, 4),
             with offsets; or padded (images, N, 4), where a box whose coordinates do not add up to
             more than 0 is padding, and box j of image b is row b * N + j.
@@ -88,9 +85,6 @@ def task_aligned_match(
         alpha, beta: exponents, finite and not negative.
         min_side: if it is above 0, a point also lies in a box if it lies in the one that has
             shorter sides enlarged to this, about its centre. Ultralytics has strides[1], 16.
-        levels: (first anchor, rows, columns, anchors per cell, stride y, stride x) of each level of
-            a pyramid, its cells row by row, where they help to find a box's points sooner. Strides
-            that are not the points' cost time, and change no result.
         pred_format: "xyxy", "xywh" or "cxcywh".
 
     Returns:
@@ -118,7 +112,6 @@ def task_aligned_match(
             alpha,
             beta,
             min_side,
-            None if levels is None else _numbers(levels),
             pred_format,
         )
     )
