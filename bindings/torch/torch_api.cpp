@@ -86,7 +86,7 @@ at::Tensor pairwise_iou(const at::Tensor& pred, const at::Tensor& target, const 
   return torch_binding::call_with(op, arguments);
 }
 
-MaxIouMatches max_iou_match(const at::Tensor& anchors, const at::Tensor& target,
+MaxIouMatch max_iou_match(const at::Tensor& anchors, const at::Tensor& target,
                             const at::Tensor& offsets, const MaxIouMatchOptions& options) {
   const at::Tensor own_offsets = offsets_beside(anchors, offsets);
   const std::tuple arguments(anchors, target, own_offsets, options.high,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import MaxIouMatches, box_loss, max_iou_match, use_implementation
+from boxloss.torch import MaxIouMatch, box_loss, max_iou_match, use_implementation
 from devices import Implementation, device_or_skip
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -95,12 +95,12 @@ def check(
     rule: str = "argmax",
     least: float = 0.0,
     given: Tensor | None = None,
-) -> MaxIouMatches:
+) -> MaxIouMatch:
     given = torch.tensor(offsets) if given is None else given
     result = max_iou_match(
         anchors, target, given, high=high, low=low, low_quality=rule, min_pos_iou=least
     )
-    assert isinstance(result, MaxIouMatches)
+    assert isinstance(result, MaxIouMatch)
     index, iou = expected(anchors, target, offsets, high, low, rule, least)
     assert result.target_index.dtype == torch.int64
     assert {each.device for each in result} == {anchors.device}
@@ -313,7 +313,7 @@ def test_many_anchors_and_boxes(implementation: Implementation) -> None:
 @pytest.mark.usefixtures("fresh_compiler")
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_compiles_whole(device: torch.device, dynamic: bool) -> None:
-    def step(anchors: Tensor, target: Tensor, offsets: Tensor) -> MaxIouMatches:
+    def step(anchors: Tensor, target: Tensor, offsets: Tensor) -> MaxIouMatch:
         return max_iou_match(2 * anchors, target, offsets, high=0.7, low=0.3, low_quality="argmax")
 
     compiled = torch.compile(step, fullgraph=True, backend="aot_eager", dynamic=dynamic)
@@ -323,14 +323,14 @@ def test_compiles_whole(device: torch.device, dynamic: bool) -> None:
         for offsets in (torch.tensor(OFFSETS), torch.tensor(OFFSETS, device=device)):
             result = compiled(anchors, target, offsets)
             index, iou = expected(2 * anchors, target, OFFSETS, 0.7, 0.3, "argmax", 0.0)
-            assert isinstance(result, MaxIouMatches)
+            assert isinstance(result, MaxIouMatch)
             assert not any(each.requires_grad for each in result)
             assert torch.equal(result.target_index.cpu(), index)
             assert torch.equal(result.iou.cpu(), iou)
 
 
 class Assigner(torch.nn.Module):
-    def forward(self, anchors: Tensor, target: Tensor, offsets: Tensor) -> MaxIouMatches:
+    def forward(self, anchors: Tensor, target: Tensor, offsets: Tensor) -> MaxIouMatch:
         return max_iou_match(anchors, target, offsets, high=0.5, low=0.4, low_quality="force")
 
 
@@ -388,7 +388,7 @@ def test_aten_changes_nothing(device: torch.device) -> None:
         check(grid_anchors(device), random_boxes(9, 3, device), OFFSETS)
 
 
-def call(**changed: Any) -> MaxIouMatches:
+def call(**changed: Any) -> MaxIouMatch:
     given = {"anchors": ANCHORS, "target": TARGET, "offsets": GOOD, "high": 0.7, "low": 0.3}
     return max_iou_match(**{**given, **changed})
 

@@ -11,9 +11,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "docs/assigners.md", "docs/matched-pairs.md", "docs/matcher.md"]
-)
+PAGES = ["README.md", "docs/assigners.md", "docs/matched-pairs.md", "docs/matcher.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_python_blocks_run_in_order(page: str) -> None:
     text = (ROOT / page).read_text()
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)

@@ -246,10 +246,10 @@ def test_fake_and_meta(device: torch.device) -> None:
     for is_padded in (False, True):
         values = problem(11, is_padded=is_padded)
         shape = values["scores"].shape[:2]
+        there = on(device, values)
         with FakeTensorMode() as mode:
             fake = {
-                k: mode.from_tensor(v) if isinstance(v, Tensor) else v
-                for k, v in on(device, values).items()
+                k: mode.from_tensor(v) if isinstance(v, Tensor) else v for k, v in there.items()
             }
             results = task_aligned_match(**fake)
             assert {each.device.type for each in results} == {device.type}
@@ -345,14 +345,15 @@ def test_what_is_refused(error: type[Exception], change: Problem, text: str) -> 
 
 def test_on_a_device_what_is_wrong_gets_no_anchor(gpu: torch.device) -> None:
     """Nobody looks: a label that names no class is read nowhere."""
-    values = on(gpu, GOOD)
+    values = on(gpu, problem(12, images=2))
     right = task_aligned_match(**values).target_index
     labels = values["labels"].clone()
     labels[0], labels[1] = 4, -1
     index = task_aligned_match(**{**values, "labels": labels}).target_index
     assert not torch.isin(index, torch.tensor([0, 1], device=gpu)).any()
     assert torch.isin(right, torch.tensor([0, 1], device=gpu)).any()
-    for offsets in ([0, 2, ROWS + 1], [-1, 2, 3], [2, 1, 3]):
+    rows = len(labels)
+    for offsets in ([0, 2, rows + 1], [-1, 2, rows], [2, 1, rows]):
         wrong = {**values, "offsets": torch.tensor(offsets, device=gpu)}
         assert (task_aligned_match(**wrong).target_index == -1).all()
 

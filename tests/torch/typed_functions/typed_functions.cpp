@@ -82,7 +82,7 @@ Matched match_groups(const Tensor& cost, const Tensor& offsets, std::int64_t gro
 using MatchedByIou = std::tuple<Tensor, Tensor>;
 
 MatchedByIou max_iou_defaults(const Tensor& anchors, const Tensor& target, const Tensor& offsets) {
-  const boxloss::MaxIouMatches matches =
+  const boxloss::MaxIouMatch matches =
       boxloss::max_iou_match(anchors, target, offsets, {.high = 0.5, .low = 0.4});
   return {matches.target_index, matches.iou};
 }

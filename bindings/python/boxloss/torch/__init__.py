@@ -6,7 +6,7 @@ The operator behind this module is ``torch.ops.boxloss.box_loss``; it follows th
 """
 
 from . import _library as _library  # loads the operators: before everything that calls them
-from .assigners import TaskAlignedMatch, task_aligned_match
+from .task_aligned import TaskAlignedMatch, task_aligned_match
 from .collate import collate_padded, collate_ragged
 from .distributed import global_normalizer
 from .hungarian import MatchResult, hungarian_match
@@ -25,7 +25,7 @@ from .losses import (
 )
 from .matches import collate_matches
 from .matching import matching_cost, pairwise_iou
-from .max_iou import MaxIouMatches, max_iou_match
+from .max_iou import MaxIouMatch, max_iou_match
 from .modules import (
     BoxLoss,
     CIoULoss,
@@ -50,7 +50,7 @@ __all__ = [
     "GIoULoss",
     "IoULoss",
     "MatchResult",
-    "MaxIouMatches",
+    "MaxIouMatch",
     "SIoULoss",
     "TaskAlignedMatch",
     "box_loss",

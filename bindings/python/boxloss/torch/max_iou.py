@@ -13,14 +13,14 @@ from .arguments import call, check_tensors
 LowQuality = Literal["none", "argmax", "overwrite", "force"]
 
 
-class MaxIouMatches(NamedTuple):
+class MaxIouMatch(NamedTuple):
     """What `max_iou_match` returns, on the anchors' device."""
 
     target_index: Tensor
     iou: Tensor
 
 
-_register_namedtuple(MaxIouMatches, serialized_type_name="boxloss.torch.MaxIouMatches")
+_register_namedtuple(MaxIouMatch, serialized_type_name="boxloss.torch.MaxIouMatch")
 
 
 def max_iou_match(
@@ -32,7 +32,7 @@ def max_iou_match(
     low: float,
     low_quality: LowQuality = "none",
     min_pos_iou: float = 0.0,
-) -> MaxIouMatches:
+) -> MaxIouMatch:
     """The true box of each anchor: the one of its image that it overlaps most.
 
     An anchor whose best IoU is less than `low` has none, -1; one whose best IoU is less than `high`
@@ -78,7 +78,7 @@ def max_iou_match(
     check_tensors("max_iou_match", anchors=anchors, target=target, offsets=offsets)
     if isinstance(offsets, Tensor) and offsets.is_cpu and not anchors.is_cpu:
         offsets = offsets.to(anchors.device, non_blocking=True)
-    return MaxIouMatches(
+    return MaxIouMatch(
         *call(
             "max_iou_match",
             torch.ops.boxloss.max_iou_match.default,

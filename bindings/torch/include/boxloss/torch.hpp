@@ -157,7 +157,7 @@ BOXLOSS_TORCH_API at::Tensor pairwise_iou(const at::Tensor& pred, const at::Tens
                                           const PairwiseIouOptions& options = {});
 
 /// The results of `max_iou_match`, on the anchors' device.
-struct MaxIouMatches {
+struct MaxIouMatch {
   at::Tensor target_index;  ///< (images, A), int64: a row of target; -1: none, -2: to be ignored
   at::Tensor iou;           ///< (images, A): the best, float64 when either box tensor is
 };
@@ -176,7 +176,7 @@ struct MaxIouMatchOptions {
 /// boxes of all images. offsets: (images + 1), int32 or int64, on anchors' device or on the CPU:
 /// image b owns boxes offsets[b] to offsets[b + 1]. Bad ones are an error on the CPU, and give -1
 /// elsewhere. All boxes are corners. There is no gradient.
-BOXLOSS_TORCH_API MaxIouMatches max_iou_match(const at::Tensor& anchors, const at::Tensor& target,
+BOXLOSS_TORCH_API MaxIouMatch max_iou_match(const at::Tensor& anchors, const at::Tensor& target,
                                               const at::Tensor& offsets,
                                               const MaxIouMatchOptions& options);
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Assigners: which true box each anchor of a dense detector learns, without a matrix of pairs."""
+"""The task-aligned match: which true box each anchor of a dense detector learns."""
 
 from typing import NamedTuple
 
@@ -21,15 +21,6 @@ class TaskAlignedMatch(NamedTuple):
 
 
 _register_namedtuple(TaskAlignedMatch, serialized_type_name="boxloss.torch.TaskAlignedMatch")
-
-
-def _numbers(levels: Sequence[AnchorLevel]) -> list[float]:
-    try:
-        return [float(each) for level in levels for each in level]
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"task_aligned_match: levels is {levels!r}; it must hold six numbers for each level"
-        ) from None
 
 
 def task_aligned_match(
