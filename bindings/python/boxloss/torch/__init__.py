@@ -6,7 +6,6 @@ The operator behind this module is ``torch.ops.boxloss.box_loss``; it follows th
 """
 
 from . import _library as _library  # loads the operators: before everything that calls them
-from .task_aligned import TaskAlignedMatch, task_aligned_match
 from .collate import collate_padded, collate_ragged
 from .distributed import global_normalizer
 from .hungarian import MatchResult, hungarian_match
@@ -35,6 +34,7 @@ from .modules import (
     IoULoss,
     SIoULoss,
 )
+from .task_aligned import TaskAlignedMatch, task_aligned_match
 from .torchvision import (
     complete_box_iou_loss,
     distance_box_iou_loss,
