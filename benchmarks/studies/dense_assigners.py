@@ -1,0 +1,382 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What do a dense detector's assigners take, beside the originals with their matrices?
+
+task-aligned is YOLO's, at 640 x 640 pixels with 8,400 anchors an image, beside Ultralytics'
+TaskAlignedAssigner: predictions are half-trained, most of those in a box are near it and know its
+class. max-IoU is that of Faster R-CNN's RPN, at 800 x 1,056 pixels with 211,038 anchors, beside
+torchvision's box_iou and Matcher, image by image. Boxes' sides are from 16 to 256 pixels, of a
+thousand boxes from 16 to 64.
+
+boxloss gives for each anchor the row of its box, and a score or the IoU; with levels it is told
+which anchors are a grid. "boxloss, all targets" also makes what Ultralytics' assigner returns:
+boxes, labels, and a score for each class. torch.compile is the original compiled for these very
+shapes. On the CPU each is timed with one thread and with two. A second pass counts what a call asks
+for. Needs ultralytics and torchvision, each for its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from boxloss.torch import max_iou_match, task_aligned_match
+from torch import Tensor
+
+from ..common.losses import isolate_ultralytics
+from ..runner.agreement import UNIT, DisagreementError
+from ..runner.clocks import Call, Calls
+from ..runner.counts import counts_on
+from ..runner.run import Row, Run, UnavailableError, Variant, compile_now
+
+# --- Cases ---
+
+TASK_ALIGNED, MAX_IOU = "task-aligned", "max-IoU"
+SIDES, CROWDED_SIDES = (16.0, 256.0), (16.0, 64.0)  # of true boxes, in pixels
+CROWD = 500
+CLASSES = 80
+NEAR = 0.1  # by how much a prediction in a box misses it, of its sides
+TRAINED = 0.6  # of the anchors in a box
+UNSURE, SURE = -4.6, 4.0  # logits: of no class, and by how much more one knows its own
+
+TOPK, ALPHA, BETA = 10, 0.5, 6.0
+STRIDES = 8, 16, 32
+HIGH, LOW = 0.7, 0.3
+RPN_STRIDES = 4, 8, 16, 32, 64
+RATIOS = 0.5, 1.0, 2.0
+
+AnchorLevel = tuple[int, int, int, int, float, float]
+
+
+@dataclass(frozen=True)
+class Size:
+    kind: str
+    images: int
+    height: int
+    width: int
+    boxes: int
+
+
+SIZES = {
+    "task-aligned, 20 boxes": Size(TASK_ALIGNED, 16, 640, 640, 20),
+    "task-aligned, 100 boxes": Size(TASK_ALIGNED, 16, 640, 640, 100),
+    "task-aligned, 1000 boxes": Size(TASK_ALIGNED, 16, 640, 640, 1000),
+    "max-IoU, 50 boxes": Size(MAX_IOU, 2, 800, 1056, 50),
+}
+QUICK_SIZES = {
+    "task-aligned, 20 boxes": Size(TASK_ALIGNED, 2, 128, 128, 4),
+    "task-aligned, 100 boxes": Size(TASK_ALIGNED, 2, 128, 128, 10),
+    "task-aligned, 1000 boxes": Size(TASK_ALIGNED, 2, 128, 128, 50),
+    "max-IoU, 50 boxes": Size(MAX_IOU, 2, 160, 128, 5),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    size: Size
+    target: Tensor  # (images * boxes, 4), corners
+    offsets: Tensor  # (images + 1)
+    levels: list[AnchorLevel]
+    # Of max-IoU, (anchors, 4); of the task-aligned one their points, (anchors, 2).
+    anchors: Tensor
+    # Of the task-aligned one.
+    scores: Tensor | None = None  # (images, anchors, classes)
+    pred: Tensor | None = None  # (images, anchors, 4)
+    labels: Tensor | None = None  # (images * boxes)
+
+    @property
+    def columns(self) -> Row:
+        size = self.size
+        return {"case": self.name, "anchors": size.images * len(self.anchors), "boxes": size.boxes}
+
+    def padded(self, values: Tensor) -> Tensor:
+        """(images, boxes, ...) of what each true box has: all images have as many."""
+        return values.unflatten(0, (self.size.images, self.size.boxes))
+
+
+def make_case(name: str, size: Size, device: torch.device) -> Case:
+    """Made on the CPU: the same numbers on every device."""
+    generator = torch.Generator().manual_seed(0)
+    target = true_boxes(size, generator)
+    strides = STRIDES if size.kind == TASK_ALIGNED else RPN_STRIDES
+    cells = [(math.ceil(size.height / each), math.ceil(size.width / each)) for each in strides]
+    if size.kind == MAX_IOU:
+        anchors, per_cell = rpn_anchors(cells), len(RATIOS)
+        predicted: dict[str, Tensor] = {}
+    else:
+        anchors, per_cell = points(cells), 1
+        predicted = predictions(anchors, target, generator)
+    levels, first = [], 0
+    for (rows, columns), stride in zip(cells, strides, strict=True):
+        levels.append((first, rows, columns, per_cell, float(stride), float(stride)))
+        first += rows * columns * per_cell
+    return Case(
+        name,
+        size,
+        target.flatten(0, 1).to(device),
+        (torch.arange(size.images + 1) * size.boxes).to(device),
+        levels,
+        anchors.to(device),
+        **{name: each.to(device) for name, each in predicted.items()},
+    )
+
+
+def true_boxes(size: Size, generator: torch.Generator) -> Tensor:
+    """(images, boxes, 4); sides are as often from 16 to 32 pixels as from 128 to 256."""
+    shape = size.images, size.boxes, 2
+    shortest, longest = CROWDED_SIDES if size.boxes > CROWD else SIDES
+    picture = torch.tensor([size.width, size.height])
+    sides = shortest * (longest / shortest) ** torch.rand(shape, generator=generator)
+    sides = torch.minimum(sides, picture / 2)
+    first = (picture - sides) * torch.rand(shape, generator=generator)
+    return torch.cat((first, first + sides), -1)
+
+
+def points(cells: list[tuple[int, int]]) -> Tensor:
+    """Middles of cells, row by row, in pixels."""
+    levels = []
+    for (rows, columns), stride in zip(cells, STRIDES, strict=True):
+        y, x = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
+        levels.append((torch.stack((x, y), -1).flatten(0, 1) + 0.5) * stride)
+    return torch.cat(levels)
+
+
+def rpn_anchors(cells: list[tuple[int, int]]) -> Tensor:
+    """As torchvision's AnchorGenerator: corners of a shape in whole pixels, moved by cells."""
+    root = torch.tensor(RATIOS).sqrt()
+    levels = []
+    for (rows, columns), stride in zip(cells, RPN_STRIDES, strict=True):
+        half = (torch.stack((1 / root, root), -1) * 8 * stride) / 2
+        shapes = torch.cat((-half, half), -1).round()
+        y, x = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
+        moves = torch.stack((x, y, x, y), -1).flatten(0, 1) * stride
+        levels.append((moves[:, None] + shapes).flatten(0, 1))
+    return torch.cat(levels)
+
+
+def predictions(points: Tensor, target: Tensor, generator: torch.Generator) -> dict[str, Tensor]:
+    """Of most anchors in a box this box, missed by a little, and its class; of others anything."""
+    images, boxes, _ = target.shape
+    shape = images, len(points)
+    owns, is_inside = [], []
+    for each in target:  # one by one: a thousand boxes of all images are gigabytes
+        to_sides = torch.cat((points - each[:, None, :2], each[:, None, 2:] - points), -1)
+        chance = torch.rand(boxes, len(points), generator=generator)
+        found = chance.where(to_sides.amin(-1) > 0, -1.0).max(0)
+        owns.append(found.indices)
+        is_inside.append(found.values >= 0)
+    image, own = torch.arange(images)[:, None], torch.stack(owns)
+    knows = torch.stack(is_inside) & (torch.rand(shape, generator=generator) < TRAINED)
+    truth = target[image, own]
+    sides = (truth[..., 2:] - truth[..., :2]).repeat(1, 1, 2)
+    near = truth + NEAR * sides * torch.randn(*shape, 4, generator=generator)
+    reach = 8 + 56 * torch.rand(*shape, 4, generator=generator)
+    around = torch.cat((points - reach[..., :2], points + reach[..., 2:]), -1)
+    labels = torch.randint(CLASSES, (images, boxes), generator=generator)
+    logits = UNSURE + torch.randn(*shape, CLASSES, generator=generator)
+    own_class = labels[image, own][..., None]
+    logits.scatter_add_(-1, own_class, SURE * knows[..., None].float())
+    return {
+        "scores": logits.sigmoid(),
+        "pred": torch.where(knows[..., None], near, around),
+        "labels": labels.flatten(),
+    }
+
+
+# --- boxloss ---
+
+
+def task_aligned(case: Case, with_levels: bool = True) -> tuple[Tensor, ...]:
+    return task_aligned_match(
+        case.scores,
+        case.pred,
+        case.anchors,
+        case.target,
+        case.offsets,
+        case.labels,
+        topk=TOPK,
+        alpha=ALPHA,
+        beta=BETA,
+        min_side=float(STRIDES[1]),
+        levels=case.levels if with_levels else None,
+    )
+
+
+def all_targets(case: Case) -> tuple[Tensor, ...]:
+    """Beside them labels, boxes, and scores of each class."""
+    row, score, overlap = task_aligned(case)
+    there = row.clamp(min=0)
+    labels = case.labels[there]
+    scores = torch.zeros_like(case.scores).scatter_(2, labels[..., None], score[..., None])
+    return row, score, overlap, labels, case.target[there], scores
+
+
+def max_iou(case: Case, **levels: Any) -> tuple[Tensor, ...]:
+    return max_iou_match(
+        case.anchors,
+        case.target,
+        case.offsets,
+        high=HIGH,
+        low=LOW,
+        low_quality="argmax",
+        **levels,
+    )
+
+
+# --- Originals ---
+
+
+def load_ultralytics(case: Case) -> Callable[[], Any]:
+    isolate_ultralytics()
+    try:
+        from ultralytics.utils.tal import TaskAlignedAssigner
+    except (ImportError, RuntimeError) as error:
+        raise UnavailableError(f"ultralytics cannot be imported ({error})") from error
+    assigner = TaskAlignedAssigner(
+        TOPK, case.scores.shape[2], ALPHA, BETA, stride=[float(each) for each in STRIDES]
+    )
+    target, labels = case.padded(case.target), case.padded(case.labels)
+    has_box = target.sum(2, keepdim=True) > 0
+    given = case.scores, case.pred, case.anchors, labels[..., None].float(), target, has_box.float()
+    return partial(assigner, *given)
+
+
+def load_torchvision(case: Case) -> Callable[[], Any]:
+    try:
+        from torchvision.models.detection._utils import Matcher
+        from torchvision.ops import box_iou
+    except (ImportError, RuntimeError) as error:
+        raise UnavailableError(f"torchvision cannot be imported ({error})") from error
+    matcher = Matcher(HIGH, LOW, allow_low_quality_matches=True)
+    images = case.padded(case.target).unbind()
+
+    def match() -> list[Tensor]:
+        return [matcher(box_iou(boxes, case.anchors)) for boxes in images]
+
+    return match
+
+
+def load_compiled(load: Callable[[Case], Callable[[], Any]], case: Case) -> Callable[[], Any]:
+    original = load(case)
+    compiled = torch.compile(lambda: original(), dynamic=False)
+    compile_now(compiled)
+    return compiled
+
+
+# --- Agreement ---
+
+MOST_DIFFERENT = 1e-4  # of the anchors: where metrics or overlaps are equal but for rounding
+# A CIoU is a sum of three terms of at most 1, with some 20 roundings in each. A score has its
+# anchor's to the power of BETA, another anchor's in the divisor, and a third one.
+OVERLAP_ERROR = 64 * UNIT
+
+
+def check_task_aligned(case: Case, found: tuple[Tensor, ...], theirs: Any) -> int:
+    """How many anchors have another box, which DisagreementError is for if they are many."""
+    _, _, target_scores, _, row_in_image = theirs
+    score = target_scores.sum(-1)
+    first = torch.arange(case.size.images, device=score.device)[:, None] * case.size.boxes
+    wanted = torch.where(score > 0, row_in_image + first, -1)
+    row, own_score, overlap = found[:3]
+    is_other = row != wanted
+    different = int(is_other.sum())
+    if different > MOST_DIFFERENT * row.numel():
+        raise DisagreementError(f"{case.name}: {different} anchors have another box")
+    # A box that got another anchor may have another best one, which all of its scores go by.
+    touched = torch.cat((row[is_other], wanted[is_other]))
+    is_whole = ~torch.isin(wanted, touched) & (wanted >= 0)
+    of_both = 2 * (2 * BETA + 1) * OVERLAP_ERROR / overlap.clamp(min=1e-3)
+    apart = (own_score - score).abs() - of_both * score
+    if not bool((apart[is_whole] <= 0).all()):
+        raise DisagreementError(f"{case.name}: a score is {apart.max().item():.2g} beyond rounding")
+    if len(found) > 3 and not torch.equal(found[-1].sum(-1), own_score):
+        raise DisagreementError(f"{case.name}: scores of classes are not the anchors' scores")
+    return different
+
+
+def check_max_iou(case: Case, found: tuple[Tensor, ...], theirs: Any) -> int:
+    """0: all must be equal."""
+    offsets = case.offsets[:-1, None]
+    matched = torch.stack(theirs)
+    wanted = torch.where(matched < 0, matched, matched + offsets)
+    if not torch.equal(found[0], wanted):
+        raise DisagreementError(f"{case.name}: other boxes than torchvision's")
+    return 0
+
+
+# --- Measuring ---
+
+
+def load_with_levels(case: Case) -> Call:
+    call = partial(max_iou, case, levels=case.levels)
+    try:
+        call()
+    except TypeError as error:
+        raise UnavailableError(str(error)) from error
+    return call
+
+
+# By kind; the first is what ratios are taken to.
+VARIANTS: dict[str, dict[str, Variant[Case, Call]]] = {
+    TASK_ALIGNED: {
+        "boxloss": Variant(lambda case: partial(task_aligned, case)),
+        "boxloss, without levels": Variant(lambda case: partial(task_aligned, case, False)),
+        "boxloss, all targets": Variant(lambda case: partial(all_targets, case)),
+        "torch.compile": Variant(partial(load_compiled, load_ultralytics), True),
+        "original": Variant(load_ultralytics),
+    },
+    MAX_IOU: {
+        "boxloss": Variant(lambda case: partial(max_iou, case)),
+        "boxloss, with levels": Variant(load_with_levels),
+        "torch.compile": Variant(partial(load_compiled, load_torchvision), True),
+        "original": Variant(load_torchvision),
+    },
+}
+CHECKS = {TASK_ALIGNED: check_task_aligned, MAX_IOU: check_max_iou}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    names = tuple(SIZES)
+    parser.add_argument("--cases", nargs="+", choices=names, default=names, help="default: all")
+
+
+def measure(run: Run) -> None:
+    threads = torch.get_num_threads()
+    for case in run.each(cases(run)):
+        calls = run.load(VARIANTS[case.size.kind], case)
+        check(run, case, calls)
+        if run.device.type == "cuda":
+            run.time(case.columns, calls, ("stream", "host", "gpu"))
+        else:
+            for count in (1, 2):
+                torch.set_num_threads(count)
+                run.time(case.columns | {"threads": count}, calls, ("wall",))
+            torch.set_num_threads(threads)
+    for case in run.each(cases(run)):
+        run.count(case.columns, run.load(VARIANTS[case.size.kind], case), partial(_counts, run))
+
+
+def check(run: Run, case: Case, calls: Calls) -> None:
+    """Of boxloss' variants; without the original nothing is known."""
+    if "original" not in calls:
+        return
+    theirs = calls["original"]()
+    for name, call in calls.items():
+        if name.startswith("boxloss"):
+            different = CHECKS[case.size.kind](case, call(), theirs)
+            run.record(case.columns | {"variant": name}, "other boxes", "", different)
+
+
+def _counts(run: Run, name: str, call: Call) -> dict[str, float]:
+    return counts_on(run.device, call, name == "torch.compile")
+
+
+def cases(run: Run) -> dict[str, Callable[[], Case]]:
+    sizes = QUICK_SIZES if run.quick else SIZES
+    return {name: partial(make_case, name, sizes[name], run.device) for name in run.options.cases}

@@ -1,0 +1,73 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The study of dense assigners: another assignment than the originals' is refused."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+pytest.importorskip("boxloss.torch")
+pytest.importorskip("rich")
+
+from torch import Tensor
+
+from benchmarks.runner.agreement import DisagreementError
+from benchmarks.studies.dense_assigners import (
+    QUICK_SIZES,
+    all_targets,
+    check_max_iou,
+    check_task_aligned,
+    make_case,
+    max_iou,
+    task_aligned,
+)
+
+CPU = torch.device("cpu")
+NAMES = "task-aligned, 100 boxes", "max-IoU, 50 boxes"
+TASK_ALIGNED, MAX_IOU = (make_case(name, QUICK_SIZES[name], CPU) for name in NAMES)
+
+
+def as_theirs(row: Tensor, score: Tensor) -> tuple[Tensor | None, ...]:
+    """What Ultralytics' assigner would have returned for it."""
+    first = TASK_ALIGNED.offsets[:-1, None]
+    return None, None, score[..., None], row >= 0, (row - first).clamp(min=0)
+
+
+def test_another_task_aligned_match_is_refused() -> None:
+    row, score, overlap = task_aligned(TASK_ALIGNED)
+    assert (row >= 0).sum() > 20
+    theirs = as_theirs(row, score)
+    assert check_task_aligned(TASK_ALIGNED, (row, score, overlap), theirs) == 0
+    with pytest.raises(DisagreementError, match="anchors have another box"):
+        check_task_aligned(TASK_ALIGNED, (row.roll(1, 1), score, overlap), theirs)
+    with pytest.raises(DisagreementError, match="beyond rounding"):
+        check_task_aligned(TASK_ALIGNED, (row, 1.01 * score, overlap), theirs)
+    *rest, scores = all_targets(TASK_ALIGNED)
+    assert check_task_aligned(TASK_ALIGNED, (*rest, scores), theirs) == 0
+    with pytest.raises(DisagreementError, match="scores of classes"):
+        check_task_aligned(TASK_ALIGNED, (*rest, scores.roll(1, 1)), theirs)
+
+
+def test_another_max_iou_match_is_refused() -> None:
+    row, _ = max_iou(MAX_IOU)
+    assert {-1, -2} < set(row.unique().tolist())
+    theirs = list(torch.where(row < 0, row, row - MAX_IOU.offsets[:-1, None]))
+    assert check_max_iou(MAX_IOU, (row,), theirs) == 0
+    with pytest.raises(DisagreementError, match="other boxes than torchvision's"):
+        check_max_iou(MAX_IOU, (row.roll(1, 1),), theirs)
+
+
+def test_anchors_are_torchvisions() -> None:
+    pytest.importorskip("torchvision")
+    from torchvision.models.detection.anchor_utils import AnchorGenerator
+    from torchvision.models.detection.image_list import ImageList
+
+    sizes = tuple((8 * stride,) for stride in (4, 8, 16, 32, 64))
+    generator = AnchorGenerator(sizes, ((0.5, 1.0, 2.0),) * 5)
+    pictures = ImageList(torch.zeros(1, 3, 160, 128), [(160, 128)])
+    features = [torch.zeros(1, 1, *level[1:3]) for level in MAX_IOU.levels]
+    # Not the last level: torchvision's strides are whole parts of a side, there 160 // 3.
+    (anchors,) = generator(pictures, features)
+    whole = MAX_IOU.levels[-1][0]
+    assert torch.equal(MAX_IOU.anchors[:whole], anchors[:whole])
