@@ -131,6 +131,13 @@ def test_tensors_are_read_where_they_lie(
         assert torch.equal(task_aligned_match(**{**values, "offsets": apart})[0], wanted[0])
 
 
+def test_offsets_may_be_on_the_cpu(device: torch.device) -> None:
+    values = problem(2)
+    wanted = task_aligned_match(**on(device, values))
+    results = task_aligned_match(**{**on(device, values), "offsets": values["offsets"]})
+    assert all(map(torch.equal, results, wanted))
+
+
 def test_points_of_each_image(device: torch.device) -> None:
     values = problem(3)
     shifted = values["points"] + torch.tensor([[[0.0, 0.0]], [[3.0, 1.0]], [[-5.0, 2.0]]])

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import _register_namedtuple
 
-from .arguments import call
+from .arguments import call, check_tensors
 from .losses import BoxFormat
 
 
@@ -65,9 +65,10 @@ def task_aligned_match(
         target: the true boxes as corners, of any dtype that `box_loss` takes: of all images (T, 4),
             with offsets; or padded (images, N, 4), where a box whose coordinates do not add up to
             more than 0 is padding, and box j of image b is row b * N + j.
-        offsets: (images + 1), int32 or int64: image b owns target rows offsets[b] to offsets[b +
-            1]; None for padded boxes. If one decreases or lies outside [0, T], that is an error on
-            the CPU; elsewhere no anchor has a box, since the host does not wait to see them.
+        offsets: (images + 1), int32 or int64, on the scores' device or on the CPU: image b owns
+            target rows offsets[b] to offsets[b + 1]; None for padded boxes. If one decreases or
+            lies outside [0, T], that is an error where scores is on the CPU; elsewhere no anchor
+            has a box, since the host does not wait to see them.
         labels: the class of each true box, (T) or (images, N), int32 or int64. One outside [0,
             classes) is an error on the CPU, unless its box is padding; elsewhere its box gets no
             anchor.
@@ -88,6 +89,9 @@ def task_aligned_match(
             dtype, or no tensor. RuntimeError: tensors on several devices, no implementation for
             their device in this build, or one that does not serve it; a transform of torch.func.
     """
+    check_tensors("task_aligned_match", scores=scores)
+    if isinstance(offsets, Tensor) and offsets.is_cpu and not scores.is_cpu:
+        offsets = offsets.to(scores.device, non_blocking=True)
     return TaskAlignedMatch(
         *call(
             "task_aligned_match",
