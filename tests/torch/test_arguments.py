@@ -196,13 +196,6 @@ def test_options_of_a_wrong_type(
     assert raised.value.__suppress_context__  # which has all of the operator's schema
 
 
-@pytest.mark.parametrize("levels", [5, [5], ["abcdef"]])
-def test_levels_of_a_wrong_type(levels: Any) -> None:
-    text = r"^task_aligned_match: levels is .*; it must hold six numbers for each level$"
-    with pytest.raises(TypeError, match=text):
-        task_aligned_match(**valid_arguments(task_aligned_match), levels=levels)
-
-
 def test_a_module_of_a_wrong_type() -> None:
     with pytest.raises(TypeError, match=r"^box_loss: eps is str; it must be a number$"):
         CIoULoss(eps="1")
