@@ -165,6 +165,9 @@ WRONG_TYPES: list[tuple[Callable[..., Any], str, Any, str]] = [
     (max_iou_match, "low_quality", None, "a string"),
     (task_aligned_match, "topk2", "3", "an integer"),
     (task_aligned_match, "labels", [0], "a tensor"),
+    (box_loss, "zero_padded", zeros(2), "True or False"),
+    (matching_cost, "nonfinite", zeros(2), "a number"),
+    (hungarian_match, "groups", zeros(2), "an integer"),
 ]
 
 
@@ -194,6 +197,18 @@ def test_options_of_a_wrong_type(
     with pytest.raises(TypeError, match=text) as raised:
         function(**{**values, argument: given})
     assert raised.value.__suppress_context__  # which has all of the operator's schema
+
+
+@pytest.mark.parametrize(
+    ("function", "argument", "given", "bits"),
+    [(hungarian_match, "groups", 2**63, 63), (matching_cost, "eps", 10**400, 1024)],
+)
+def test_integers_that_are_too_large(
+    function: Callable[..., Any], argument: str, given: int, bits: int
+) -> None:
+    text = rf"^{function.__name__}: {argument} is \d+.*; it must be less than 2\^{bits} in"
+    with pytest.raises(ValueError, match=text):
+        function(**valid_arguments(function), **{argument: given})
 
 
 def test_a_module_of_a_wrong_type() -> None:

@@ -23,14 +23,21 @@ def check_tensors(function: str, **given: Any) -> None:
             raise TypeError(f"{function}: {name} is {type(value).__name__}; it must be a tensor")
 
 
+def _has_one(value: Any, method: str) -> bool:
+    """Which a tensor has of one element only."""
+    return hasattr(value, method) and (not isinstance(value, Tensor) or value.numel() == 1)
+
+
 # What torch takes for a parameter, by the type in the operator's schema, and that in words.
 _TAKEN: dict[str, tuple[Callable[[Any], bool], str]] = {
     "Tensor": (is_tensor_like, "a tensor"),
     "str": (lambda value: isinstance(value, (str, bytes)), "a string"),
-    "float": (lambda value: hasattr(value, "__float__"), "a number"),
-    "int": (lambda value: hasattr(value, "__index__"), "an integer"),
-    "bool": (lambda value: hasattr(value, "__bool__"), "True or False"),
+    "float": (lambda value: _has_one(value, "__float__"), "a number"),
+    "int": (lambda value: _has_one(value, "__index__"), "an integer"),
+    "bool": (lambda value: _has_one(value, "__bool__"), "True or False"),
 }
+# Integers of so many bits are too large.
+_BITS = {"int": 63, "float": 1024}
 
 
 def call(function: str, operator: Any, *given: Any, **named: Any) -> Any:
@@ -62,6 +69,12 @@ def _check_type(function: str, name: str, kind: str, value: Any) -> None:
         raise TypeError(f"{function}: {name} is {given}; it must be {words}") from None
     if isinstance(value, Tensor) and value.is_nested:
         raise TypeError(f"{function}: {name} is nested; it must be dense") from None
+    bits = _BITS.get(kind)
+    if bits is not None and isinstance(value, int) and abs(value) >= 2**bits:
+        given = reprlib.repr(value)
+        raise ValueError(
+            f"{function}: {name} is {given}; it must be less than 2^{bits} in magnitude"
+        ) from None
 
 
 def as_normalizer(function: str, normalizer: Any, pred: Tensor, target: Tensor) -> Any:
