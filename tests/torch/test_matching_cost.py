@@ -165,6 +165,13 @@ def test_a_weight_of_0_leaves_its_term_out(
         check_cost(matching_cost(**values), values)
 
 
+def test_an_infinite_loss_of_weight_0_is_left_out(implementation: Implementation) -> None:
+    formats = {"pred_format": "xyxy", "target_format": "xyxy"}
+    values = cost_problem(implementation.device, loss="iou_log", iou_weight=0.0, **formats)
+    values["pred"] += 1000  # which overlaps nothing
+    check_cost(matching_cost(**values), values)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_no_class_at_all(implementation: Implementation, mode: str) -> None:
     values = classes(cost_problem(implementation.device, class_mode=mode))
