@@ -164,6 +164,16 @@ def test_low_quality_by_hand(implementation: Implementation) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
+def test_inverted_boxes_overlap_nothing(implementation: Implementation, rule: str) -> None:
+    device = implementation.device
+    target, anchors = random_boxes(20, 1, device), random_boxes(300, 2, device)
+    inverted = [2, 1, 0, 3]
+    for pair in ((anchors, target[:, inverted]), (anchors[:, inverted], target)):
+        result = check(*pair, OFFSETS, rule=rule)
+        assert not result.iou.signbit().any()  # though 0 / -3 is -0
+
+
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("seed", range(5))
 def test_on_a_grid(implementation: Implementation, rule: str, seed: int) -> None:
     device = implementation.device

@@ -87,7 +87,7 @@ Matches<C> matched(const MaxIouProblem& p, const std::vector<std::vector<C>>& of
   std::vector<std::int64_t> all(anchors);
   for (std::size_t a = 0; a < anchors; ++a) {
     const std::size_t best = argmax(of_anchor[a]);
-    const C value = of_anchor[a][best];
+    const C value = of_anchor[a][best] + C(0);  // of an inverted box it may be -0
     all[a] = static_cast<std::int64_t>(best);
     result.iou[a] = value;
     result.box[a] = value < low ? -1 : value < high ? -2 : all[a];
