@@ -1,58 +1,116 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""A YOLO of Ultralytics, trained with its own box loss and with boxloss in its place.
+"""A YOLO of Ultralytics, trained with its own criterion and with boxloss in its place.
 
     python -m examples.yolo
 
-The boxes of the anchors that have an object are read where they are, not gathered. The model is
-small and random. Needs boxloss and ultralytics, which is under the AGPL-3.0.
+For YOLOv8, 11 and 26. The original's assigner holds tensors of all anchors x boxes; here it is one
+operation, whose result says for each anchor which row of the true boxes it learns. Class scores,
+the distribution focal loss and L1 are Ultralytics' own. The model is small and random. Needs
+boxloss and ultralytics, which is under the AGPL-3.0.
 """
 
+from types import SimpleNamespace
 from typing import Any
 
 import torch
-from boxloss.torch import ciou_loss
+from boxloss.torch import ciou_loss, task_aligned_match
 from torch import Tensor
 from ultralytics.nn.tasks import DetectionModel
-from ultralytics.utils.loss import BboxLoss
-from ultralytics.utils.tal import bbox2dist
+from ultralytics.utils.loss import E2ELoss, v8DetectionLoss
+from ultralytics.utils.ops import xywh2xyxy
+from ultralytics.utils.tal import bbox2dist, make_anchors
 
 from examples import training
 from examples.training import COUNTS, STEPS, Run, random_boxes
 
 
-class FusedBboxLoss(BboxLoss):
-    """model.criterion.bbox_loss = FusedBboxLoss(reg_max), for models with reg_max > 1."""
+class DetectionLoss(v8DetectionLoss):
+    """model.criterion = DetectionLoss(model), or E2ELoss(model, DetectionLoss) for YOLO26."""
 
-    def forward(
-        self,
-        pred_dist: Tensor,
-        pred_bboxes: Tensor,
-        anchor_points: Tensor,
-        target_bboxes: Tensor,
-        target_scores: Tensor,
-        target_scores_sum: Tensor,
-        fg_mask: Tensor,
-        imgsz: Tensor,
-        stride: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        image, anchor = where = fg_mask.nonzero(as_tuple=True)  # the only wait for the device
-        row = image * fg_mask.shape[1] + anchor
-        weight = target_scores[where].sum(-1)
+    def loss(
+        self, preds: dict[str, Any], batch: dict[str, Tensor]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        logits, dist = preds["scores"].mT, preds["boxes"].mT.contiguous()
+        cells, strides = make_anchors(preds["feats"], self.stride, 0.5)
+        pred = self.bbox_decode(cells, dist) * strides  # in pixels, as all boxes here
+        sizes = [feature.shape[2:] for feature in preds["feats"]]
+        height, width = (side * self.assigner.stride[0] for side in sizes[0])
+        target, offsets, labels = self.true_boxes(batch, len(pred), height, width)
+
+        row, score, _ = task_aligned_match(
+            logits.detach().sigmoid(),
+            pred.detach(),
+            cells * strides,
+            target,
+            offsets,
+            labels,
+            topk=self.assigner.topk,
+            topk2=self.assigner.topk2,
+            alpha=self.assigner.alpha,
+            beta=self.assigner.beta,
+            min_side=self.assigner.stride_val,
+            levels=self.levels(sizes),
+        )
+        total = score.sum().clamp(min=1)
+        image, anchor = where = (row >= 0).nonzero(as_tuple=True)  # the only wait for the device
+        weight, row = score[where], row[where]
+
         box = ciou_loss(
-            pred_bboxes,
-            target_bboxes,
-            pred_index=row,
+            pred,
+            target,
+            pred_index=image * pred.shape[1] + anchor,
             target_index=row,
             weight=weight,
-            normalizer=target_scores_sum,
+            normalizer=total,
+        )
+        wanted = torch.zeros_like(logits)
+        wanted[image, anchor, labels[row]] = weight.to(wanted)
+        entropy = self.bce(logits, wanted)
+        if self.class_weights is not None:
+            entropy = entropy * self.class_weights
+        sides = self.sides(
+            dist[where], cells[anchor], strides[anchor], target[row], (height, width)
         )
 
-        # The distribution focal loss is Ultralytics' own.
-        bins = self.dfl_loss.reg_max
-        sides = bbox2dist(anchor_points, target_bboxes, bins - 1)[where]
-        dfl = self.dfl_loss(pred_dist[where].view(-1, bins), sides).squeeze(-1)
-        return box, (dfl * weight).sum() / target_scores_sum
+        losses = torch.stack((box, entropy.sum() / total, (sides * weight).sum() / total))
+        losses = losses * losses.new_tensor((self.hyp.box, self.hyp.cls, self.hyp.dfl))
+        return losses * len(pred), dict(zip(self.loss_names, losses.detach(), strict=True))
+
+    def true_boxes(
+        self, batch: dict[str, Tensor], images: int, height: float, width: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Corners in pixels, offsets and labels: a batch is a list already, image after image."""
+        image, label, boxes = (
+            batch[name].to(self.device) for name in ("batch_idx", "cls", "bboxes")
+        )
+        corners = xywh2xyxy(boxes * boxes.new_tensor((width, height, width, height)))
+        firsts = torch.arange(images + 1, device=self.device, dtype=image.dtype)
+        return corners, torch.searchsorted(image.flatten(), firsts), label.flatten().long()
+
+    def levels(self, sizes: list[torch.Size]) -> list[tuple[int, int, int, int, float, float]]:
+        """That points are those of grids: an assigner looks only at those near a box."""
+        found, first = [], 0
+        for (rows, columns), stride in zip(sizes, self.assigner.stride, strict=True):
+            found.append((first, rows, columns, 1, stride, stride))
+            first += rows * columns
+        return found
+
+    def sides(
+        self,
+        dist: Tensor,
+        cells: Tensor,
+        strides: Tensor,
+        target: Tensor,
+        size: tuple[float, float],
+    ) -> Tensor:
+        """Of each anchor that has a box: the distribution focal loss, or L1 where there is none."""
+        if self.use_dfl:
+            wanted = bbox2dist(cells, target / strides, self.reg_max - 1)
+            return self.bbox_loss.dfl_loss(dist.view(-1, self.reg_max), wanted).squeeze(-1)
+        height, width = size
+        apart = (dist - bbox2dist(cells, target / strides)) * strides
+        return (apart / apart.new_tensor((width, height, width, height))).abs().mean(-1)
 
 
 # --- Training ---
@@ -69,13 +127,18 @@ SMALL = {
     ],
     "head": [[[2, 3], 1, "Detect", ["nc"]]],
 }
+LIKE_26 = {"reg_max": 1, "end2end": True}  # YOLO26: no distributions, two heads
 
 
-def small_model(bbox_loss: type[BboxLoss]) -> DetectionModel:
-    model = DetectionModel(dict(SMALL), verbose=False)
-    model.args = type("Gains", (), {"box": 7.5, "cls": 0.5, "dfl": 1.5})
-    model.criterion = model.init_criterion()
-    model.criterion.bbox_loss = bbox_loss(SMALL["reg_max"])
+def criterion_of(model: DetectionModel, criterion: type[v8DetectionLoss]) -> Any:
+    has_two_heads = isinstance(model.init_criterion(), E2ELoss)
+    return E2ELoss(model, criterion) if has_two_heads else criterion(model)
+
+
+def small_model(criterion: type[v8DetectionLoss], changes: dict[str, Any]) -> DetectionModel:
+    model = DetectionModel({**SMALL, **changes}, verbose=False)
+    model.args = SimpleNamespace(box=7.5, cls=0.5, dfl=1.5, epochs=100)
+    model.criterion = criterion_of(model, criterion)
     return model
 
 
@@ -91,10 +154,14 @@ def random_batch(counts: tuple[int, ...] = COUNTS) -> dict[str, Any]:
 
 
 def train(
-    bbox_loss: type[BboxLoss], seed: int = 0, steps: int = STEPS, counts: tuple[int, ...] = COUNTS
+    criterion: type[v8DetectionLoss],
+    seed: int = 0,
+    steps: int = STEPS,
+    counts: tuple[int, ...] = COUNTS,
+    **changes: Any,
 ) -> Run:
     torch.manual_seed(seed)
-    model = small_model(bbox_loss).train()
+    model = small_model(criterion, changes).train()
     batch = random_batch(counts)
 
     def losses() -> tuple[Tensor, Tensor]:
@@ -105,4 +172,4 @@ def train(
 
 
 if __name__ == "__main__":
-    training.show("The box loss", train(BboxLoss), boxloss=train(FusedBboxLoss))
+    training.show("The box loss", train(v8DetectionLoss), boxloss=train(DetectionLoss))

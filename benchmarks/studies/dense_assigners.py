@@ -160,7 +160,9 @@ def rpn_anchors(cells: list[tuple[int, int]]) -> Tensor:
     return torch.cat(levels)
 
 
-def predictions(points: Tensor, target: Tensor, generator: torch.Generator) -> dict[str, Tensor]:
+def predictions(
+    points: Tensor, target: Tensor, generator: torch.Generator, classes: int = CLASSES
+) -> dict[str, Tensor]:
     """Of most anchors in a box this box, missed by a little, and its class; of others anything."""
     images, boxes, _ = target.shape
     shape = images, len(points)
@@ -178,8 +180,8 @@ def predictions(points: Tensor, target: Tensor, generator: torch.Generator) -> d
     near = truth + NEAR * sides * torch.randn(*shape, 4, generator=generator)
     reach = 8 + 56 * torch.rand(*shape, 4, generator=generator)
     around = torch.cat((points - reach[..., :2], points + reach[..., 2:]), -1)
-    labels = torch.randint(CLASSES, (images, boxes), generator=generator)
-    logits = UNSURE + torch.randn(*shape, CLASSES, generator=generator)
+    labels = torch.randint(classes, (images, boxes), generator=generator)
+    logits = UNSURE + torch.randn(*shape, classes, generator=generator)
     own_class = labels[image, own][..., None]
     logits.scatter_add_(-1, own_class, SURE * knows[..., None].float())
     return {

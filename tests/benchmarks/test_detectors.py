@@ -30,7 +30,7 @@ CASES = {
     for part in parts
 }
 DETRS = [place for place in CASES if MATCHER_AND_BOXES in PARTS[place[0]]]
-DENSE = [place for place in CASES if place not in DETRS]
+DENSE = [place for place in CASES if isinstance(CASES[place], cases.DenseCase)]
 
 
 def _truths(case: Case) -> Truths:

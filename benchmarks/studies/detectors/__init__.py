@@ -3,14 +3,14 @@
 """What do a real detector's losses cost, with its own code and with boxloss in its place?
 
 From a head's output to the gradient that it gets; no network is run. "criterion" is all of a
-detector's losses; "matcher and boxes" is what of them has to do with boxes: the matcher, GIoU and
-L1; "box loss" is RetinaNet's "giou" on decoded boxes, and YOLO's CIoU together with its
-distribution focal loss. original is the installed project's own code, boxloss is examples/, and
-vectorized is examples/ with plain torch in place of boxloss. torch.compile is vectorized compiled
-for these very shapes, and "boxloss, compiled" likewise. The assignment, without which there is no
-DETR, is part of every time: boxloss' own, SciPy's elsewhere. GPU time is that of boxloss replayed
-in a CUDA graph, which has the true boxes collated beforehand. A second pass counts what a call asks
-for. Needs SciPy for DETRs; transformers (with PIL), torchvision and ultralytics, each for its own.
+detector's losses, with YOLO's assigner; "matcher and boxes" is what of them has to do with boxes:
+the matcher, GIoU and L1; "box loss" is RetinaNet's "giou" on decoded boxes. original is the
+installed project's own code, boxloss is examples/, and vectorized is examples/ with plain torch in
+place of boxloss. torch.compile is vectorized compiled for these very shapes, and "boxloss,
+compiled" likewise. The assignment, without which there is no DETR, is part of every time: boxloss'
+own, SciPy's elsewhere. GPU time is that of boxloss replayed in a CUDA graph, which has the true
+boxes collated beforehand. A second pass counts what a call asks for. Needs SciPy for DETRs;
+transformers (with PIL), torchvision and ultralytics, each for its own.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ KINDS = {
     "rtdetr-dense": "RT-DETR, crowded",
     "fcos": "FCOS",
     "retinanet": "RetinaNet",
-    "yolo": "YOLO",
+    "yolo": "YOLO11",
+    "yolo-dense": "YOLO11, crowded",
 }
 IN_WORDS = {"criterion": "all losses", MATCHER_AND_BOXES: "matcher and box losses"}
 

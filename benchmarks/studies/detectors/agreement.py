@@ -14,10 +14,13 @@ Bounds count roundings of fp32. Of boxes they are those of matched pairs; of sco
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from ...runner.agreement import (
     GRADIENT_ROUNDINGS,
@@ -32,16 +35,22 @@ from .. import matched_pairs
 from ..matcher import LARGEST_LOGIT
 from .cases import (
     BINS,
+    BOX_GAIN,
+    CLASS_GAIN,
     CRITERION,
+    DFL_GAIN,
     EOS_COEFFICIENT,
     GIOU_WEIGHT,
     L1_WEIGHT,
+    NEVER,
+    STRIDES,
     VFL_WEIGHT,
     Case,
     DenseCase,
     DetrCase,
+    YoloCase,
 )
-from .criteria import EPS, Step, matched, our_step, plain_operators
+from .criteria import Step, matched, our_step, plain_operators
 
 FACTOR_ROUNDINGS = 8  # a weight, a normalizer, and their quotient or product with a pair's
 X = LARGEST_LOGIT
@@ -61,10 +70,6 @@ SCORE_ROUNDINGS = 2 * (X + 7) * (X + 1) + 22 * (X + 1)
 # are a sum of GIoU's kind and of v's, which is right to about 30, over 1 - iou + v, at least 0.1
 # and right to 20: 250 more, over the longer side, for h / (w^2 + h^2) is less than that.
 CIOU_LOSS, CIOU_ROUNDINGS, CIOU_ASPECT_ROUNDINGS = 2.5, 100, 250
-# Ultralytics adds its eps to heights as well. With e = eps / side that changes an area by e of it,
-# an IoU by 2 e, v by 1.3 e, alpha v by 3.3 e: a loss by less than 6 e. A derivative is a sum of at
-# most some 10 quotients of lengths, over a side: 60 e / side.
-CIOU_EPS_LOSS, CIOU_EPS_GRADIENT = 6 * EPS, 60 * EPS
 
 
 @dataclass(frozen=True)
@@ -80,12 +85,18 @@ Truths = dict[str, Truth]  # of leaves; all with the same loss
 
 
 def truths(case: Case) -> Truths:
+    if isinstance(case, YoloCase):
+        return _yolo_truths(case)
     exact = case.in_double()
     loss = our_step(exact, plain_operators(exact.counts))()
     bounds = _detr_bounds(case) if isinstance(case, DetrCase) else _dense_bounds(case)
+    return _with_bounds(exact, loss, exact.gradients(loss), bounds)
+
+
+def _with_bounds(exact: Case, loss: Tensor, gradients: Sequence[Tensor], bounds: Bounds) -> Truths:
     return {
         name: Truth(loss.item(), bounds.loss, gradient, bounds.gradients[name].expand_as(gradient))
-        for name, gradient in zip(case.wanted, exact.gradients(loss), strict=True)
+        for name, gradient in zip(exact.wanted, gradients, strict=True)
     }
 
 
@@ -165,25 +176,12 @@ def _dense_bounds(case: DenseCase) -> Bounds:
     total = weight.sum().item()
     slope = steepness(pred, target)
     of_sum = FACTOR_ROUNDINGS + sum_roundings(case.pairs)
-    if case.kind == "yolo":
-        sides = torch.cat([boxes[:, 2:] - boxes[:, :2] for boxes in (pred, target)], 1)
-        shortest, longest = sides.amin(1), sides[:, :2].amax(1)
-        loss = UNIT * CIOU_LOSS * (CIOU_ROUNDINGS + of_sum) * total
-        loss += (CIOU_EPS_LOSS * weight / shortest).sum().item()
-        gradient = UNIT * (GRADIENT_ROUNDINGS * slope + CIOU_ASPECT_ROUNDINGS / longest)
-        gradient += CIOU_EPS_GRADIENT / shortest.square()
-    else:
-        loss = UNIT * 2 * (LOSS_ROUNDINGS + of_sum) * total
-        gradient = UNIT * (GRADIENT_ROUNDINGS + FACTOR_ROUNDINGS) * slope
-    name = "pred_bboxes" if case.kind == "yolo" else "bbox_regression"
-    spread = torch.zeros_like(case.leaves[name], dtype=torch.float64)
+    loss = UNIT * 2 * (LOSS_ROUNDINGS + of_sum) * total
+    gradient = UNIT * (GRADIENT_ROUNDINGS + FACTOR_ROUNDINGS) * slope
+    spread = torch.zeros_like(case.leaves["bbox_regression"], dtype=torch.float64)
     spread[found.where] = (weight * gradient)[:, None] * found.leverage
-    bounds = Bounds(loss, {name: spread})
-    if case.kind == "fcos":
-        bounds += _fcos_scores(case)
-    if case.kind == "yolo":
-        bounds += _distributions(case)
-    return bounds
+    bounds = Bounds(loss, {"bbox_regression": spread})
+    return bounds + _fcos_scores(case) if case.kind == "fcos" else bounds
 
 
 def _fcos_scores(case: DenseCase) -> Bounds:
@@ -195,14 +193,70 @@ def _fcos_scores(case: DenseCase) -> Bounds:
     return Bounds(roundings * UNIT / case.pairs, {"cls_logits": gradient, "bbox_ctrness": gradient})
 
 
-def _distributions(case: DenseCase) -> Bounds:
-    """For each pair the mean of 4 sides' cross entropies towards two neighbouring bins, whose
-    weights come from a distance of at most BINS."""
-    of_softmax = BINS + 6 * X + 10 + FACTOR_ROUNDINGS
-    largest = 2 * X + math.log(BINS)
-    weight = case.found.weight.double()
-    of_sum = of_softmax + 2 * BINS * largest + sum_roundings(4 * case.pairs) * largest
-    shape = case.leaves["pred_dist"].shape[:2]
-    spread = torch.zeros(shape, dtype=torch.float64, device=case.device)
-    spread[case.found.where] = UNIT * weight * (of_softmax + 2 * BINS)
-    return Bounds(UNIT * of_sum * weight.sum().item(), {"pred_dist": spread[..., None]})
+# --- YOLO ---
+
+# A CIoU is a sum of three terms of at most 1, with some 20 roundings in each.
+OVERLAP_ROUNDINGS = 64
+BETA = 6  # of the metric: the power of an overlap
+
+
+def _yolo_truths(case: YoloCase) -> Truths:
+    """A score has its anchor's overlap to the power of BETA, that of its box's best anchor in the
+    divisor, and an overlap: it is as wrong as those are, relative. So is what it weighs. That
+    Ultralytics' boxes are in cells, and their heights have an eps more, drowns in that."""
+    exact = case.in_double()
+    operators = plain_operators(exact.counts)
+    seen: list[Any] = []
+
+    def matched(*arguments: Any, **options: Any) -> Any:
+        seen.extend((arguments, operators["task_aligned_match"](*arguments, **options)))
+        return seen[-1]
+
+    loss = our_step(exact, {**operators, "task_aligned_match": matched})()
+    gradients = dict(zip(exact.wanted, exact.gradients(loss), strict=True))
+    (_, pred, points, target, *_), (row, score, overlap) = seen
+    foreground = row >= 0
+    total = score.sum().clamp(min=1)
+    weight = score / total
+    images, anchors = row.shape
+    least = overlap.clamp(min=1e-3)
+    of_score = (2 * BETA + 1) * OVERLAP_ROUNDINGS * UNIT / least * foreground
+    of_total = (weight * of_score).sum() + sum_roundings(anchors * images) * UNIT
+    relative = of_score + of_total + FACTOR_ROUNDINGS * UNIT
+
+    # What a pair's losses are wrong by, beside their weight; boxes are in pixels, sides in cells.
+    truths_ = target[row.clamp(min=0)]
+    slope = steepness(pred.flatten(0, 1), truths_.flatten(0, 1)).view_as(row) * foreground
+    longest = (truths_[..., 2:] - truths_[..., :2]).amax(-1)
+    stride = points.new_tensor([float(each) for each in STRIDES]).repeat_interleave(
+        torch.tensor([each.shape[2:].numel() for each in case.inputs["feats"]], device=row.device)
+    )
+    of_ciou = UNIT * (GRADIENT_ROUNDINGS * slope + CIOU_ASPECT_ROUNDINGS / longest) * stride
+    of_softmax = BINS + 10 + FACTOR_ROUNDINGS + 2 * BINS  # of logits that are 0 or far from it
+    largest = -NEVER + math.log(BINS)
+    own = weight * images * (BOX_GAIN * of_ciou * BINS / 4 + DFL_GAIN * UNIT * of_softmax)
+    by_boxes = (relative * gradients["boxes"].abs().movedim(1, 0) + own).movedim(0, 1)
+
+    of_class = CLASS_GAIN * images / total
+    moved = SCORE_ROUNDINGS * UNIT + of_score * score
+    by_scores = of_total * gradients["scores"].abs() + (of_class * moved)[:, None]
+    # max(x, 0) - x t + log(1 + e^-|x|), whose terms are right to X + 10 roundings of themselves.
+    logits = case.leaves["scores"].detach().double()
+    entropy = functional.softplus(logits).sum() + X * score.sum()
+    of_pair = BOX_GAIN * (1 - overlap) + DFL_GAIN * _dfl(exact, points, truths_, stride)
+    of_loss = (weight * relative * of_pair).sum()
+    of_loss += UNIT * (BOX_GAIN * CIOU_LOSS * CIOU_ROUNDINGS + DFL_GAIN * largest * of_softmax)
+    of_bce = of_total + UNIT * (X + 10 + sum_roundings(logits.numel()))
+    of_loss += CLASS_GAIN / total * ((of_score * score).sum() * X + of_bce * entropy)
+    bounds = Bounds((images * of_loss).item(), {"boxes": by_boxes, "scores": by_scores})
+    return _with_bounds(exact, loss, [*gradients.values()], bounds)
+
+
+def _dfl(case: YoloCase, points: Tensor, target: Tensor, stride: Tensor) -> Tensor:
+    """The distribution focal loss of each anchor towards its (images, anchors, 4) target."""
+    to_sides = torch.cat((points - target[..., :2], target[..., 2:] - points), -1)
+    sides = (to_sides / stride[:, None]).clamp(0, BINS - 1.01).mT
+    lower = sides.long()
+    logs = case.leaves["boxes"].detach().unflatten(1, (4, BINS)).log_softmax(2)
+    near, far = (logs.gather(2, each[:, :, None])[:, :, 0] for each in (lower, lower + 1))
+    return -(near * (lower + 1 - sides) + far * (sides - lower)).mean(1)

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from ...runner.run import Row
+from .. import dense_assigners
 from ..matched_pairs import STEP, drawn_boxes, predictions, relative
 from ..matcher import FOCAL, FOCAL_ALPHA, LARGEST_LOGIT, SOFTMAX, Cost, Shape, box_counts
 
@@ -28,7 +29,8 @@ PARTS = {
     "rtdetr-dense": (MATCHER_AND_BOXES, CRITERION),
     "fcos": (CRITERION,),
     "retinanet": (BOX_LOSS,),
-    "yolo": (BOX_LOSS,),
+    "yolo": (CRITERION,),
+    "yolo-dense": (CRITERION,),
 }
 
 
@@ -40,6 +42,16 @@ class Anchors:
     classes: int = 0
 
 
+@dataclass(frozen=True)
+class Grids:
+    """Of strides 8, 16 and 32."""
+
+    images: int
+    side: int  # of images, in pixels
+    boxes: int  # of each image
+    classes: int
+
+
 # The last layer of rtdetr is the encoder.
 SHAPES = {
     "detr": Shape(6, 8, 100, 91, SOFTMAX),
@@ -47,7 +59,8 @@ SHAPES = {
     "rtdetr-dense": Shape(7, 16, 300, 80, FOCAL, boxes=125),
     "fcos": Anchors(2, 17_829, 0.03, 91),
     "retinanet": Anchors(2, 159_882, 0.002),
-    "yolo": Anchors(16, 8400, 0.01, 80),
+    "yolo": Grids(16, 640, 8, 80),
+    "yolo-dense": Grids(16, 640, 100, 80),
 }
 QUICK_SHAPES = {
     "detr": Shape(3, 3, 20, 7, SOFTMAX),
@@ -55,7 +68,8 @@ QUICK_SHAPES = {
     "rtdetr-dense": Shape(3, 3, 40, 8, FOCAL, boxes=25),
     "fcos": Anchors(2, 500, 0.03, 7),
     "retinanet": Anchors(2, 2000, 0.01),
-    "yolo": Anchors(3, 400, 0.05, 7),
+    "yolo": Grids(3, 128, 3, 7),
+    "yolo-dense": Grids(3, 128, 10, 7),
 }
 SPREAD = 0.2  # from 100 to 150 boxes, of 125
 # What they weigh in the loss; in both models.
@@ -63,6 +77,7 @@ L1_WEIGHT, GIOU_WEIGHT = 5, 2
 VFL_WEIGHT, EOS_COEFFICIENT = 1, 0.1
 BOXES = 8  # in each image with anchors
 BINS = 16  # in which YOLO predicts a side
+BOX_GAIN, CLASS_GAIN, DFL_GAIN = 7.5, 0.5, 1.5  # YOLO's
 
 Self = TypeVar("Self", bound="Case")
 
@@ -106,11 +121,13 @@ class Case:
         return self.mapped(lambda each: each.double() if each.is_floating_point() else each)
 
 
-def make_case(kind: str, part: str, shape: Shape | Anchors, seed: int = 0) -> Case:
+def make_case(kind: str, part: str, shape: Shape | Anchors | Grids, seed: int = 0) -> Case:
     generator = torch.Generator().manual_seed(seed)
     if isinstance(shape, Shape):
         return _detr_case(kind, part, shape, generator)
-    make = {"fcos": _fcos, "retinanet": _retinanet, "yolo": _yolo}[kind]
+    if isinstance(shape, Grids):
+        return _yolo(kind, part, shape, generator)
+    make = {"fcos": _fcos, "retinanet": _retinanet}[kind]
     return make(shape, _drawn(shape, generator), generator)
 
 
@@ -240,7 +257,7 @@ def _config(shape: Shape) -> SimpleNamespace:
     )
 
 
-# --- FCOS, RetinaNet and YOLO: predictions of all anchors, of which few have a true box ---
+# --- FCOS and RetinaNet: predictions of all anchors, of which few have a true box ---
 
 
 class Pairs(NamedTuple):
@@ -355,25 +372,53 @@ def _retinanet(shape: Anchors, drawn: _Drawn, generator: torch.Generator) -> Den
     return _dense_case("retinanet", shape, drawn, inputs, leaves, weight, 2 * sides.repeat(1, 1, 2))
 
 
-def _yolo(shape: Anchors, drawn: _Drawn, generator: torch.Generator) -> DenseCase:
-    """Boxes are in cells. One class of a foreground anchor has a score."""
-    size = drawn.matched.shape
-    foreground = drawn.matched >= 0
-    label = torch.randint(shape.classes, (*size, 1), generator=generator)
-    score = torch.where(foreground, 0.1 + 0.9 * torch.rand(size, generator=generator), 0)
-    scores = torch.zeros(*size, shape.classes).scatter_(2, label, score[..., None])
-    total = score.sum().clamp(min=1)
+# --- YOLO: predictions of all cells; which have a true box, its assigner finds ---
+
+STRIDES = 8, 16, 32
+NEVER = -25.0  # a logit beside 0: its probability is lost in the roundings of the others
+
+
+@dataclass(frozen=True)
+class YoloCase(Case):
+    @property
+    def columns(self) -> Row:
+        columns = super().columns
+        del columns["pairs"]
+        return columns
+
+
+def _yolo(kind: str, part: str, shape: Grids, generator: torch.Generator) -> YoloCase:
+    """Half-trained, as in the study of dense assigners, but that sides are half cells, each of two
+    equally likely bins: decoding is exact."""
+    cells = [(shape.side // stride,) * 2 for stride in STRIDES]
+    size = dense_assigners.Size("", shape.images, shape.side, shape.side, shape.boxes)
+    target = dense_assigners.true_boxes(size, generator)
+    middles = dense_assigners.points(cells)
+    drawn = dense_assigners.predictions(middles, target, generator, shape.classes)
+    strides = torch.tensor(STRIDES).repeat_interleave(torch.tensor([h * w for h, w in cells]))
+    first, last = drawn["pred"].chunk(2, -1)
+    sides = torch.cat((middles - first, last - middles), -1) / strides[:, None]
+    lower = sides.floor().clamp(0, BINS - 2).long()[..., None]
+    bins = torch.full((*sides.shape, BINS), NEVER).scatter_(-1, lower, 0.0)
+    bins.scatter_(-1, lower + 1, 0.0)
+    centres, size = (target[..., :2] + target[..., 2:]) / 2, target[..., 2:] - target[..., :2]
+    number = shape.images * shape.boxes
     inputs = {
-        "anchor_points": torch.randint(256, (shape.anchors, 2), generator=generator) + 0.5,
-        "target_bboxes": drawn.target,
-        "target_scores": scores,
-        "target_scores_sum": total,
-        "fg_mask": foreground,
-        "imgsz": torch.tensor([640.0, 640.0]),
-        "stride": torch.full((shape.anchors, 1), 8.0),
+        "feats": [torch.zeros(1, 1, *each) for each in cells],
+        "batch": {
+            "batch_idx": torch.arange(shape.images).repeat_interleave(shape.boxes),
+            "cls": drawn["labels"],
+            "bboxes": (torch.cat((centres, size), -1) / shape.side).view(number, 4),
+        },
     }
-    leaves = {
-        "pred_dist": _logits((*size, 4 * BINS), generator),
-        "pred_bboxes": drawn.pred,
-    }
-    return _dense_case("yolo", shape, drawn, inputs, leaves, score / total, torch.ones(()))
+    logits = drawn["scores"].logit().clamp_(-LARGEST_LOGIT, LARGEST_LOGIT)
+    leaves = {"boxes": bins.flatten(2), "scores": logits}
+    return YoloCase(
+        kind,
+        part,
+        f"{shape.images} images x {len(middles):,} anchors",
+        (shape.boxes,) * shape.images,
+        0,
+        inputs,
+        {name: each.mT.contiguous().requires_grad_() for name, each in leaves.items()},
+    )

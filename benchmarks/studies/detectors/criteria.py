@@ -4,7 +4,7 @@
 
 The plain operators have boxloss' names and are written with care: each box meets its own, all
 layers at once, and nobody waits for the device but for the cost, which SciPy wants, and for which
-of YOLO's anchors are foreground.
+of YOLO's anchors are foreground. YOLO's assigner has its matrices, of all anchors and padded boxes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from itertools import accumulate, count
+from types import SimpleNamespace
 from typing import Any
 
 import boxloss.torch
@@ -28,7 +29,18 @@ from ...common.losses import isolate_ultralytics, scipy_assignment, transformers
 from ...runner.run import UnavailableError
 from ..matched_pairs import corners, giou_of, iou_and_union
 from ..matcher import FOCAL_ALPHA, Cost, ciou, padded_cost
-from .cases import BINS, GIOU_WEIGHT, L1_WEIGHT, MATCHER_AND_BOXES, Case, DetrCase
+from .cases import (
+    BINS,
+    BOX_GAIN,
+    CLASS_GAIN,
+    DFL_GAIN,
+    GIOU_WEIGHT,
+    L1_WEIGHT,
+    MATCHER_AND_BOXES,
+    STRIDES,
+    Case,
+    DetrCase,
+)
 
 isolate_ultralytics()  # which the example may be the first to import
 
@@ -55,6 +67,7 @@ def plain_operators(counts: tuple[int, ...], compiled: bool = False) -> Operator
         "box_loss": box_loss,
         "giou_loss": giou_loss,
         "ciou_loss": ciou_loss,
+        "task_aligned_match": task_aligned_match,
     }
     return _with_eager_host(found, "collate_ragged", "hungarian_match") if compiled else found
 
@@ -162,8 +175,45 @@ def ciou_loss(
     weight: Tensor,
     normalizer: Tensor,
 ) -> Tensor:
-    one, other = pred.flatten(0, 1)[pred_index], target.flatten(0, 1)[target_index]
+    one, other = pred.flatten(0, 1)[pred_index], target[target_index]
     return ((1 - ciou(one, other, EPS)) * weight).sum() / normalizer
+
+
+def task_aligned_match(
+    scores: Tensor,
+    pred: Tensor,
+    points: Tensor,
+    target: Tensor,
+    offsets: Tensor,
+    labels: Tensor,
+    *,
+    topk: int,
+    topk2: int,
+    alpha: float,
+    beta: float,
+    min_side: float,
+    **ignored: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Of images with equally many true boxes."""
+    assert topk2 == topk
+    boxes, of_class = (each.unflatten(0, (len(scores), -1)) for each in (target, labels))
+    count = boxes.shape[1]
+    centres, sides = boxes[..., :2] + boxes[..., 2:], boxes[..., 2:] - boxes[..., :2]
+    half = sides.clamp(min=min_side)[:, :, None] / 2
+    is_inside = ((points - centres[:, :, None] / 2).abs() < half).all(-1)
+    overlap = ciou(pred[:, None], boxes[:, :, None], EPS).clamp(min=0).where(is_inside, 0)
+    own = scores.mT.gather(1, of_class[..., None].expand(-1, -1, len(points)))
+    metric = own.pow(alpha) * overlap.pow(beta)
+
+    best = metric.topk(topk)
+    chosen = torch.zeros_like(metric).scatter_(-1, best.indices, (best.values > 0).to(metric))
+    owner = torch.where(chosen.sum(1) > 1, overlap.argmax(1), chosen.argmax(1))
+    box = torch.arange(count, device=owner.device)[:, None]
+    is_owned = (box == owner[:, None]) & chosen.any(1, keepdim=True) & (metric > 0)
+    metric, overlap = metric.where(is_owned, 0), overlap.where(is_owned, 0)
+    score = metric * overlap.amax(-1, True) / (metric.amax(-1, True) + 1e-9)
+    row = torch.where(is_owned.any(1), owner + offsets[:-1, None], -1)
+    return row, score.amax(1), overlap.amax(1)
 
 
 def _giou_losses(one: Tensor, other: Tensor) -> Tensor:
@@ -282,10 +332,19 @@ def _retinanet(case: Case, head: type[Any]) -> Step:
     return lambda: made.compute_loss(head_outputs=case.leaves, **case.inputs)
 
 
-def _yolo(case: Case, bbox_loss: type[Any]) -> Step:
-    """With the distribution focal loss, on both sides."""
-    made = bbox_loss(BINS)
-    return lambda: sum(made(**case.inputs, **case.leaves))
+def _yolo(case: Case, criterion: type[Any]) -> Step:
+    """With the gains that Ultralytics has for training."""
+    logits = case.leaves["scores"]
+    stride = torch.tensor([float(each) for each in STRIDES], device=case.device)
+    head = SimpleNamespace(stride=stride, nc=logits.shape[1], reg_max=BINS)
+    model = SimpleNamespace(
+        parameters=lambda: iter([logits]),
+        args=SimpleNamespace(box=BOX_GAIN, cls=CLASS_GAIN, dfl=DFL_GAIN),
+        model=[head],
+    )
+    made = criterion(model)
+    preds = {**case.leaves, "feats": case.inputs["feats"]}
+    return lambda: made.loss(preds, case.inputs["batch"])[0].sum()
 
 
 _RT_DETR = Detector(
@@ -295,6 +354,7 @@ _RT_DETR = Detector(
     "rt_detr",
     "criterion",
 )
+_YOLO = Detector(_yolo, "ultralytics.utils.loss", "v8DetectionLoss", "yolo", "DetectionLoss")
 DETECTORS = {
     "detr": Detector(
         _detr,
@@ -313,7 +373,8 @@ DETECTORS = {
         "retinanet",
         "RegressionHead",
     ),
-    "yolo": Detector(_yolo, "ultralytics.utils.loss", "BboxLoss", "yolo", "FusedBboxLoss"),
+    "yolo": _YOLO,
+    "yolo-dense": _YOLO,
 }
 
 
