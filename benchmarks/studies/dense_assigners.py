@@ -8,8 +8,8 @@ class. max-IoU is that of Faster R-CNN's RPN, at 800 x 1,056 pixels with 211,038
 torchvision's box_iou and Matcher, image by image. Boxes' sides are from 16 to 256 pixels, of a
 thousand boxes from 16 to 64.
 
-boxloss gives for each anchor the row of its box, and a score or the IoU; with levels it is told
-which anchors are a grid. "boxloss, all targets" also makes what Ultralytics' assigner returns:
+boxloss gives for each anchor the row of its box, and a score or the IoU;
+"boxloss, all targets" also makes what Ultralytics' assigner returns:
 boxes, labels, and a score for each class. torch.compile is the original compiled for these very
 shapes. On the CPU each is timed with one thread and with two. A second pass counts what a call asks
 for. Needs ultralytics and torchvision, each for its own.
@@ -50,8 +50,6 @@ HIGH, LOW = 0.7, 0.3
 RPN_STRIDES = 4, 8, 16, 32, 64
 RATIOS = 0.5, 1.0, 2.0
 
-AnchorLevel = tuple[int, int, int, int, float, float]
-
 
 @dataclass(frozen=True)
 class Size:
@@ -82,7 +80,7 @@ class Case:
     size: Size
     target: Tensor  # (images * boxes, 4), corners
     offsets: Tensor  # (images + 1)
-    levels: list[AnchorLevel]
+    cells: list[tuple[int, int]]  # rows and columns of each level
     # Of max-IoU, (anchors, 4); of the task-aligned one their points, (anchors, 2).
     anchors: Tensor
     # Of the task-aligned one.
@@ -107,21 +105,17 @@ def make_case(name: str, size: Size, device: torch.device) -> Case:
     strides = STRIDES if size.kind == TASK_ALIGNED else RPN_STRIDES
     cells = [(math.ceil(size.height / each), math.ceil(size.width / each)) for each in strides]
     if size.kind == MAX_IOU:
-        anchors, per_cell = rpn_anchors(cells), len(RATIOS)
+        anchors = rpn_anchors(cells)
         predicted: dict[str, Tensor] = {}
     else:
-        anchors, per_cell = points(cells), 1
+        anchors = points(cells)
         predicted = predictions(anchors, target, generator)
-    levels, first = [], 0
-    for (rows, columns), stride in zip(cells, strides, strict=True):
-        levels.append((first, rows, columns, per_cell, float(stride), float(stride)))
-        first += rows * columns * per_cell
     return Case(
         name,
         size,
         target.flatten(0, 1).to(device),
         (torch.arange(size.images + 1) * size.boxes).to(device),
-        levels,
+        cells,
         anchors.to(device),
         **{name: each.to(device) for name, each in predicted.items()},
     )
@@ -194,7 +188,7 @@ def predictions(
 # --- boxloss ---
 
 
-def task_aligned(case: Case, with_levels: bool = True) -> tuple[Tensor, ...]:
+def task_aligned(case: Case) -> tuple[Tensor, ...]:
     return task_aligned_match(
         case.scores,
         case.pred,
@@ -206,7 +200,6 @@ def task_aligned(case: Case, with_levels: bool = True) -> tuple[Tensor, ...]:
         alpha=ALPHA,
         beta=BETA,
         min_side=float(STRIDES[1]),
-        levels=case.levels if with_levels else None,
     )
 
 
@@ -219,7 +212,7 @@ def all_targets(case: Case) -> tuple[Tensor, ...]:
     return row, score, overlap, labels, case.target[there], scores
 
 
-def max_iou(case: Case, **levels: Any) -> tuple[Tensor, ...]:
+def max_iou(case: Case) -> tuple[Tensor, ...]:
     return max_iou_match(
         case.anchors,
         case.target,
@@ -227,7 +220,6 @@ def max_iou(case: Case, **levels: Any) -> tuple[Tensor, ...]:
         high=HIGH,
         low=LOW,
         low_quality="argmax",
-        **levels,
     )
 
 
@@ -315,27 +307,16 @@ def check_max_iou(case: Case, found: tuple[Tensor, ...], theirs: Any) -> int:
 # --- Measuring ---
 
 
-def load_with_levels(case: Case) -> Call:
-    call = partial(max_iou, case, levels=case.levels)
-    try:
-        call()
-    except TypeError as error:
-        raise UnavailableError(str(error)) from error
-    return call
-
-
 # By kind; the first is what ratios are taken to.
 VARIANTS: dict[str, dict[str, Variant[Case, Call]]] = {
     TASK_ALIGNED: {
         "boxloss": Variant(lambda case: partial(task_aligned, case)),
-        "boxloss, without levels": Variant(lambda case: partial(task_aligned, case, False)),
         "boxloss, all targets": Variant(lambda case: partial(all_targets, case)),
         "torch.compile": Variant(partial(load_compiled, load_ultralytics), True),
         "original": Variant(load_ultralytics),
     },
     MAX_IOU: {
         "boxloss": Variant(lambda case: partial(max_iou, case)),
-        "boxloss, with levels": Variant(load_with_levels),
         "torch.compile": Variant(partial(load_compiled, load_torchvision), True),
         "original": Variant(load_torchvision),
     },

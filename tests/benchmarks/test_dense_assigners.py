@@ -66,8 +66,9 @@ def test_anchors_are_torchvisions() -> None:
     sizes = tuple((8 * stride,) for stride in (4, 8, 16, 32, 64))
     generator = AnchorGenerator(sizes, ((0.5, 1.0, 2.0),) * 5)
     pictures = ImageList(torch.zeros(1, 3, 160, 128), [(160, 128)])
-    features = [torch.zeros(1, 1, *level[1:3]) for level in MAX_IOU.levels]
+    features = [torch.zeros(1, 1, *each) for each in MAX_IOU.cells]
     # Not the last level: torchvision's strides are whole parts of a side, there 160 // 3.
     (anchors,) = generator(pictures, features)
-    whole = MAX_IOU.levels[-1][0]
+    rows, columns = MAX_IOU.cells[-1]
+    whole = len(MAX_IOU.anchors) - rows * columns * 3
     assert torch.equal(MAX_IOU.anchors[:whole], anchors[:whole])
