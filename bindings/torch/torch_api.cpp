@@ -87,7 +87,7 @@ at::Tensor pairwise_iou(const at::Tensor& pred, const at::Tensor& target, const 
 }
 
 MaxIouMatch max_iou_match(const at::Tensor& anchors, const at::Tensor& target,
-                            const at::Tensor& offsets, const MaxIouMatchOptions& options) {
+                          const at::Tensor& offsets, const MaxIouMatchOptions& options) {
   const at::Tensor own_offsets = offsets_beside(anchors, offsets);
   const std::tuple arguments(anchors, target, own_offsets, options.high,
                              options.low BOXLOSS_MAX_IOU_MATCH_OPTIONS(BOXLOSS_AS_ARGUMENT));

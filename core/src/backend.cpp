@@ -59,8 +59,9 @@ void check_implementation(const Implementation& added) {
   check_operation(added.name, {{"assign.workspace_bytes", assign.workspace_bytes != nullptr},
                                {"assign.run", assign.run != nullptr}});
   const MaxIouFunctions& max_iou = added.max_iou_match;
-  check_operation(added.name, {{"max_iou_match.workspace_bytes", max_iou.workspace_bytes != nullptr},
-                               {"max_iou_match.run", max_iou.run != nullptr}});
+  check_operation(added.name,
+                  {{"max_iou_match.workspace_bytes", max_iou.workspace_bytes != nullptr},
+                   {"max_iou_match.run", max_iou.run != nullptr}});
   const TaskAlignedFunctions& task_aligned = added.task_aligned_match;
   check_operation(added.name,
                   {{"task_aligned_match.workspace_bytes", task_aligned.workspace_bytes != nullptr},

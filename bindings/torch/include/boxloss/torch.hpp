@@ -177,7 +177,7 @@ struct MaxIouMatchOptions {
 /// image b owns boxes offsets[b] to offsets[b + 1]. Bad ones are an error on the CPU, and give -1
 /// elsewhere. All boxes are corners. There is no gradient.
 BOXLOSS_TORCH_API MaxIouMatch max_iou_match(const at::Tensor& anchors, const at::Tensor& target,
-                                              const at::Tensor& offsets,
-                                              const MaxIouMatchOptions& options);
+                                            const at::Tensor& offsets,
+                                            const MaxIouMatchOptions& options);
 
 }  // namespace boxloss
