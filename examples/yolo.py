@@ -34,8 +34,7 @@ class DetectionLoss(v8DetectionLoss):
         logits, dist = preds["scores"].mT, preds["boxes"].mT.contiguous()
         cells, strides = make_anchors(preds["feats"], self.stride, 0.5)
         pred = self.bbox_decode(cells, dist) * strides  # in pixels, as all boxes here
-        sizes = [feature.shape[2:] for feature in preds["feats"]]
-        height, width = (side * self.assigner.stride[0] for side in sizes[0])
+        height, width = (side * self.assigner.stride[0] for side in preds["feats"][0].shape[2:])
         target, offsets, labels = self.true_boxes(batch, len(pred), height, width)
 
         row, score, _ = task_aligned_match(
@@ -50,10 +49,9 @@ class DetectionLoss(v8DetectionLoss):
             alpha=self.assigner.alpha,
             beta=self.assigner.beta,
             min_side=self.assigner.stride_val,
-            levels=self.levels(sizes),
         )
         total = score.sum().clamp(min=1)
-        image, anchor = where = (row >= 0).nonzero(as_tuple=True)  # the only wait for the device
+        image, anchor = where = (row >= 0).nonzero(as_tuple=True)  # waits for their number
         weight, row = score[where], row[where]
 
         box = ciou_loss(
@@ -73,8 +71,9 @@ class DetectionLoss(v8DetectionLoss):
             dist[where], cells[anchor], strides[anchor], target[row], (height, width)
         )
 
-        losses = torch.stack((box, entropy.sum() / total, (sides * weight).sum() / total))
-        losses = losses * losses.new_tensor((self.hyp.box, self.hyp.cls, self.hyp.dfl))
+        classes, sides = entropy.sum() / total, (sides * weight).sum() / total
+        gains = self.hyp
+        losses = torch.stack((gains.box * box, gains.cls * classes, gains.dfl * sides))
         return losses * len(pred), dict(zip(self.loss_names, losses.detach(), strict=True))
 
     def true_boxes(
@@ -84,17 +83,9 @@ class DetectionLoss(v8DetectionLoss):
         image, label, boxes = (
             batch[name].to(self.device) for name in ("batch_idx", "cls", "bboxes")
         )
-        corners = xywh2xyxy(boxes * boxes.new_tensor((width, height, width, height)))
+        boxes = torch.stack((boxes[:, 0::2] * width, boxes[:, 1::2] * height), -1).flatten(1)
         firsts = torch.arange(images + 1, device=self.device, dtype=image.dtype)
-        return corners, torch.searchsorted(image.flatten(), firsts), label.flatten().long()
-
-    def levels(self, sizes: list[torch.Size]) -> list[tuple[int, int, int, int, float, float]]:
-        """That points are those of grids: an assigner looks only at those near a box."""
-        found, first = [], 0
-        for (rows, columns), stride in zip(sizes, self.assigner.stride, strict=True):
-            found.append((first, rows, columns, 1, stride, stride))
-            first += rows * columns
-        return found
+        return xywh2xyxy(boxes), torch.searchsorted(image.flatten(), firsts), label.flatten().long()
 
     def sides(
         self,
@@ -110,7 +101,8 @@ class DetectionLoss(v8DetectionLoss):
             return self.bbox_loss.dfl_loss(dist.view(-1, self.reg_max), wanted).squeeze(-1)
         height, width = size
         apart = (dist - bbox2dist(cells, target / strides)) * strides
-        return (apart / apart.new_tensor((width, height, width, height))).abs().mean(-1)
+        apart = torch.cat((apart[:, 0::2] / width, apart[:, 1::2] / height), 1)
+        return apart.abs().mean(1)
 
 
 # --- Training ---
