@@ -1,17 +1,18 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""torchvision's RetinaNet, trained with its own box loss and with boxloss in its place.
+"""torchvision's RetinaNet, trained with its own matcher and box loss and with boxloss' instead.
 
     python -m examples.retinanet
 
-The original goes through the images one by one. Here all images' pairs are one list, and an image's
+The original goes through the images one by one, and the matcher has a matrix of all IoUs of each.
+Here all images are matched at once without one, all their pairs are one list, and an image's
 1 / (number of its pairs) is their weight. For the losses "giou", which RetinaNet v2 has, "diou" and
 "ciou"; boxloss has no "smooth_l1", nor "l1" of deltas. The model is small and random. Needs boxloss
 and torchvision.
 """
 
 import torch
-from boxloss.torch import box_loss, collate_ragged
+from boxloss.torch import box_loss, collate_ragged, max_iou_match
 from torch import Tensor, nn
 from torchvision.models.detection import RetinaNet
 from torchvision.models.detection.anchor_utils import AnchorGenerator
@@ -21,6 +22,26 @@ from examples import training
 from examples.training import COUNTS, STEPS, Run
 
 Targets = list[dict[str, Tensor]]
+
+
+class Model(RetinaNet):
+    """model.__class__ = Model: the matcher."""
+
+    def compute_loss(
+        self, targets: Targets, head_outputs: dict[str, Tensor], anchors: list[Tensor]
+    ) -> dict[str, Tensor]:
+        true_boxes, offsets = collate_ragged([each["boxes"] for each in targets])
+        rule = self.proposal_matcher
+        row, _ = max_iou_match(
+            torch.stack(anchors),
+            true_boxes,
+            offsets,
+            high=rule.high_threshold,
+            low=rule.low_threshold,
+            low_quality="argmax" if rule.allow_low_quality_matches else "none",
+        )
+        in_image = torch.where(row < 0, row, row - offsets[:-1, None])
+        return self.head.compute_loss(targets, head_outputs, anchors, list(in_image))
 
 
 class RegressionHead(RetinaNetRegressionHead):
@@ -64,7 +85,8 @@ def small_model(head: type[RetinaNetRegressionHead], loss: str = "giou") -> Reti
     both = RetinaNetHead(in_channels=16, num_anchors=number, num_classes=5)
     both.regression_head = head(in_channels=16, num_anchors=number)
     both.regression_head._loss_type = loss
-    return RetinaNet(backbone, num_classes=5, min_size=SIDE, anchor_generator=anchors, head=both)
+    kind = Model if head is RegressionHead else RetinaNet
+    return kind(backbone, num_classes=5, min_size=SIDE, anchor_generator=anchors, head=both)
 
 
 def train(

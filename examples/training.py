@@ -73,6 +73,7 @@ def train_torchvision(
     seed: int,
     steps: int,
     counts: tuple[int, ...],
+    shown: str = "bbox_regression",
 ) -> Run:
     torch.manual_seed(seed)
     model = make_model().train()
@@ -80,7 +81,7 @@ def train_torchvision(
 
     def losses() -> tuple[Tensor, Tensor]:
         by_name = model(*batch)
-        return sum(by_name.values()), by_name["bbox_regression"]
+        return sum(by_name.values()), by_name[shown]
 
     return train(model, losses, steps)
 
