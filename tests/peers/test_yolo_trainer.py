@@ -1,0 +1,96 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Ultralytics' own trainer on a small data set, with examples/yolo.py's criterion in place."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from dense_training import weights
+from PIL import Image
+from test_yolo import KINDS, theirs
+from torch import Tensor
+from ultralytics.models.yolo.detect import DetectionTrainer
+from ultralytics.nn import tasks
+from ultralytics.utils import YAML
+
+from examples import yolo
+from examples.training import random_boxes
+
+COUNTS = (3, 0, 5, 1, 2, 0, 7, 4)  # true boxes of each image
+SIDE = 64
+
+
+def data_set(folder: Path) -> Path:
+    """Images of noise and their boxes, as files."""
+    torch.manual_seed(0)
+    for kind in ("images", "labels"):
+        (folder / kind).mkdir(exist_ok=True)
+    for place, count in enumerate(COUNTS):
+        pixels = torch.randint(256, (SIDE, SIDE, 3), dtype=torch.uint8)
+        Image.fromarray(pixels.numpy()).save(folder / "images" / f"{place}.png")
+        classes = torch.randint(5, (count,)).tolist()
+        rows = zip(classes, random_boxes(count).tolist(), strict=True)
+        lines = [" ".join(map(str, [label, *box])) for label, box in rows]
+        (folder / "labels" / f"{place}.txt").write_text("\n".join(lines))
+    names = dict(enumerate("abcde"))
+    about = {"path": str(folder), "train": "images", "val": "images", "names": names}
+    YAML.save(folder / "data.yaml", about)
+    return folder / "data.yaml"
+
+
+def train(folder: Path, kind: str) -> tuple[list[float], Tensor, Tensor]:
+    """Losses of each step, and all weights before and afterwards."""
+    YAML.save(folder / "model.yaml", {**yolo.SMALL, **KINDS[kind]})
+    options: dict[str, Any] = {
+        "model": str(folder / "model.yaml"),
+        "data": str(data_set(folder)),
+        "project": str(folder / "runs"),
+        "exist_ok": True,
+        "epochs": 2,
+        "imgsz": SIDE,
+        "batch": 4,
+        "nbs": 4,  # a step for each batch
+        "workers": 0,
+        "device": "cpu",
+        "amp": False,
+        "plots": False,
+        "val": False,
+        "save": False,
+        "warmup_epochs": 0,
+        "optimizer": "SGD",
+    }
+    trainer = DetectionTrainer(overrides=options)
+    losses: list[float] = []
+    starts: list[Tensor] = []
+    trainer.add_callback("on_train_start", lambda each: starts.append(weights(each.model).clone()))
+    trainer.add_callback("on_train_batch_end", lambda each: losses.append(each.loss.item()))
+    trainer.train()
+    return losses, starts[0], weights(trainer.model)
+
+
+# In float32. A score is right to 13 * 64 roundings over its overlap, on both sides: where that is
+# less than a tenth the score, which has its sixth power, is nothing beside the others. A step at
+# most doubles what is apart (dense_training.py).
+CLOSE = 2 * 13 * 64 * 2.0**-24 / 0.1
+STEPS = 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_trains_to_the_same_weights(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losses, start, end = train(tmp_path, kind)
+    monkeypatch.setattr(tasks, "v8DetectionLoss", yolo.DetectionLoss)
+    monkeypatch.setattr(tasks, "E2ELoss", partial(theirs.E2ELoss, loss_fn=yolo.DetectionLoss))
+    others, other_start, other_end = train(tmp_path, kind)
+    assert torch.equal(start, other_start)
+    assert len(losses) == len(others) == STEPS
+    assert len(set(losses)) == STEPS
+    for step, (other, loss) in enumerate(zip(others, losses, strict=True)):
+        assert abs(other - loss) <= CLOSE * 2**step * abs(loss)
+    way = (end - start).norm()
+    assert way > 0
+    assert (other_end - end).norm() <= CLOSE * 2**STEPS * way
