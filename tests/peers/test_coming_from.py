@@ -42,13 +42,21 @@ CLOSE = (1e-10, 1e-10)
 # of ours could hide in that: with one for both, test_yolo.py shows that nothing else is different.
 BY_EPS = (6 * 1e-7 / SHORTEST, 60 * 1e-7 / SHORTEST / SHORTEST / 10)
 
+# A score goes by overlaps to the power of 6, twice, and an overlap: 13 times 6 e of boxes that have
+# at least 8 pixels. It has no gradient.
+BY_OVERLAP = (13 * 6 * 1e-7 / 8, 0)
+
 # Of each block: what both sides assign, and how far apart values and gradients may be.
 BLOCKS = {
-    "torchvision": [({"total", "loss"}, CLOSE), ({"loss"}, CLOSE)],
+    "torchvision": [({"total", "loss"}, CLOSE), ({"loss"}, CLOSE), ({"matched"}, (0, 0))],
     "DETR and its kin": [({"indices", "losses"}, CLOSE), ({"loss"}, CLOSE), ({"iou"}, CLOSE)],
     "mmdetection": [({"loss"}, CLOSE), ({"loss", "iou", "overlaps"}, CLOSE)],
     "detectron2": [({"loss"}, CLOSE)],
-    "Ultralytics and YOLOv5": [({"loss_iou"}, BY_EPS), ({"lbox", "score"}, CLOSE)],
+    "Ultralytics and YOLOv5": [
+        ({"loss_iou"}, BY_EPS),
+        ({"score"}, BY_OVERLAP),
+        ({"lbox", "score"}, CLOSE),
+    ],
     "YOLOX": [({"loss_iou"}, CLOSE)],
 }
 
@@ -92,6 +100,7 @@ def torchvision_names(random: torch.Generator) -> dict[str, Any]:
         "fg": grid["fg"],
         "targets": [{"boxes": each} for each in true],
         "matched": torch.stack(rows).where(grid["fg"], -1),
+        "anchors": corners(few(ANCHORS, random=random)),
     }
 
 
@@ -148,8 +157,31 @@ def ultralytics_names(random: torch.Generator) -> dict[str, Any]:
         "fg_mask": grid["fg"],
         "target_scores": scores,
         "target_scores_sum": scores.sum().clamp(min=1),
+        **assigner_names(random),
         "pbox": few(20, random=random).requires_grad_(),
         "tbox": few(20, random=random, shift=2.0**-11),
+    }
+
+
+def assigner_names(random: torch.Generator) -> dict[str, Any]:
+    """In pixels, a picture of 128 x 128. The last box of each image is padding, and predictions
+    are near some box."""
+    steps = [torch.arange(stride / 2, 128, stride) for stride in (8, 16, 32)]
+    points = torch.cat([torch.cartesian_prod(each, each) for each in steps])
+    images, count = len(COUNTS), 6
+    first = 80 * torch.rand(images, count, 2, generator=random)
+    true = torch.cat((first, first + 8 + 40 * torch.rand(first.shape, generator=random)), -1)
+    true[:, -1] = 0
+    shape = images, len(points)
+    own = torch.randint(count - 1, shape, generator=random)
+    near = true[torch.arange(images)[:, None], own]
+    return {
+        "points": points,
+        "pred_scores": torch.rand(*shape, CLASSES, generator=random),
+        "pred_pixels": near + 2 * torch.rand(near.shape, generator=random),
+        "gt_bboxes": true,
+        "gt_labels": torch.randint(CLASSES, (images, count, 1), generator=random),
+        "mask_gt": (true.sum(-1, keepdim=True) > 0).to(true),
     }
 
 
