@@ -8,11 +8,11 @@ class. max-IoU is that of Faster R-CNN's RPN, at 800 x 1,056 pixels with 211,038
 torchvision's box_iou and Matcher, image by image. Boxes' sides are from 16 to 256 pixels, of a
 thousand boxes from 16 to 64.
 
-boxloss gives for each anchor the row of its box, and a score or the IoU;
-"boxloss, all targets" also makes what Ultralytics' assigner returns:
-boxes, labels, and a score for each class. torch.compile is the original compiled for these very
-shapes. On the CPU each is timed with one thread and with two. A second pass counts what a call asks
-for. Needs ultralytics and torchvision, each for its own.
+boxloss gives for each anchor the row of its box, and a score or the IoU; "boxloss, all targets"
+also makes what Ultralytics' assigner returns: boxes, labels, and a score for each class.
+torch.compile is the original compiled for these very shapes. On the CPU each is timed with one
+thread and with two. A second pass counts what a call asks for. Needs ultralytics and torchvision,
+each for its own.
 """
 
 from __future__ import annotations
