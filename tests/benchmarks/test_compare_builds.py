@@ -19,8 +19,8 @@ pytest.importorskip("boxloss.torch")
 pytest.importorskip("rich")
 
 import boxloss.torch
+from boxloss._options import ClassMode
 from boxloss.torch.losses import Loss
-from boxloss.torch.matching import ClassMode
 from torch import Tensor
 
 from benchmarks.runner import program

@@ -121,17 +121,6 @@ def whole(value: Any, name: str) -> int:
     return number
 
 
-def with_defaults(
-    function: str, options: dict[str, Any], defaults: dict[str, Any]
-) -> dict[str, Any]:
-    """All of the defaults' options, in their order."""
-    merged = defaults | options
-    if len(merged) > len(defaults):
-        unknown = next(name for name in options if name not in defaults)
-        raise TypeError(f"{function}() got an unexpected keyword argument {unknown!r}")
-    return merged
-
-
 def check_options(loss: str, **options: Any) -> None:
     """The operator's own check of a loss' options, on tensors without boxes."""
     none = torch.empty((0, 0, 4), dtype=torch.float64, device="meta")

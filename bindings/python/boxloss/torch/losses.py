@@ -2,35 +2,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """The losses as functions."""
 
-import inspect
 from collections.abc import Callable
-from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor
 from torch.utils._pytree import _register_namedtuple
 
-from .arguments import as_normalizer, call, check_tensors, with_defaults
+from .._options import (
+    BoxFormat,
+    EpsMode,
+    Loss,
+    Reduction,
+    options_of,
+    showing,
+    with_defaults,
+)
+from .arguments import as_normalizer, call, check_tensors
 from .nested import is_nested, nested, without_nested
-
-Loss = Literal[
-    "iou",
-    "iou_squared",
-    "iou_log",
-    "giou",
-    "diou",
-    "ciou",
-    "ciou_gated",
-    "eiou",
-    "siou",
-]
-BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
-Reduction = Literal["none", "sum", "mean"]
-EpsMode = Literal["add", "clamp"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-F = TypeVar("F", bound=Callable[..., Any])
 
 # torch.ops is four look-ups, which take a tenth of a call's time.
 _BOX_LOSS = torch.ops.boxloss.box_loss.default
@@ -153,11 +145,7 @@ def box_loss(
 
 
 # The one list of options: what follows has its names and defaults from here.
-OPTIONS = {
-    name: parameter
-    for name, parameter in inspect.signature(box_loss).parameters.items()
-    if parameter.kind is parameter.KEYWORD_ONLY
-}
+OPTIONS = options_of(box_loss)
 _DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
 
 
@@ -182,20 +170,6 @@ def _call(
     normalizer = as_normalizer(function, normalizer, pred, target)
     result = call(function, operator, pred, target, loss, weight, normalizer, *others)
     return result if structure is None else nested(result, structure)
-
-
-def showing(options: dict[str, inspect.Parameter]) -> Callable[[F], F]:
-    """A function that takes ``**options`` has these in help and inspect.signature."""
-
-    def decorate(function: F) -> F:
-        signature = inspect.signature(function)
-        *own, _ = signature.parameters.values()
-        others = [option for name, option in options.items() if name not in signature.parameters]
-        shown = signature.replace(parameters=[*own, *others])
-        function.__signature__ = shown  # type: ignore[attr-defined]
-        return function
-
-    return decorate
 
 
 def _with_parameters_of(model: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:

@@ -2,15 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Costs and overlaps of all predictions with all true boxes of the same image."""
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 
+from .._options import BoxFormat, ClassMode, EpsMode, Loss
 from .arguments import call
-from .losses import BoxFormat, EpsMode, Loss
-
-ClassMode = Literal["softmax", "sigmoid", "focal"]
 
 
 def matching_cost(

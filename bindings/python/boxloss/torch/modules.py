@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate
 import torch
 from torch import Tensor
 
-from .arguments import check_options, with_defaults
-from .losses import OPTIONS, Loss, P, box_loss, giou_loss, showing
+from .._options import Loss, showing, with_defaults
+from .arguments import check_options
+from .losses import OPTIONS, P, box_loss, giou_loss
 
 _FIXED = {name: option for name, option in OPTIONS.items() if option.default is not None}
 _DEFAULTS = {name: option.default for name, option in _FIXED.items()}

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import _register_namedtuple
 
+from .._options import BoxFormat
 from .arguments import call, check_tensors
-from .losses import BoxFormat
 
 
 class TaskAlignedMatch(NamedTuple):

@@ -13,12 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..._options import ClassMode
 from ..arguments import check_tensors
 from ..collate import on_host
 from ..hungarian import hungarian_match
 from ..losses import box_losses
 from ..matches import collate_matches
-from ..matching import ClassMode, matching_cost
+from ..matching import matching_cost
 from .normalizer import as_normalizer
 
 Targets = Sequence[Mapping[str, Tensor]]

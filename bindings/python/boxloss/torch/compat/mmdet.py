@@ -7,8 +7,9 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from ..._options import EpsMode, Reduction
 from ..arguments import check_options, check_tensors
-from ..losses import EpsMode, Reduction, box_loss
+from ..losses import box_loss
 from .normalizer import as_normalizer
 
 # The losses of mmdetection that boxloss has, by boxloss' names.

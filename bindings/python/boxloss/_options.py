@@ -1,0 +1,59 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the frameworks' functions have in common: words, and options that functions share."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
+
+Loss = Literal[
+    "iou",
+    "iou_squared",
+    "iou_log",
+    "giou",
+    "diou",
+    "ciou",
+    "ciou_gated",
+    "eiou",
+    "siou",
+]
+BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
+Reduction = Literal["none", "sum", "mean"]
+EpsMode = Literal["add", "clamp"]
+ClassMode = Literal["softmax", "sigmoid", "focal"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def options_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Its keyword-only parameters."""
+    return {
+        name: parameter
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
+
+
+def showing(options: dict[str, inspect.Parameter]) -> Callable[[F], F]:
+    """A function that takes ``**options`` has these in help and inspect.signature."""
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        *own, _ = signature.parameters.values()
+        others = [option for name, option in options.items() if name not in signature.parameters]
+        shown = signature.replace(parameters=[*own, *others])
+        function.__signature__ = shown  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def with_defaults(
+    function: str, options: dict[str, Any], defaults: dict[str, Any]
+) -> dict[str, Any]:
+    """All of the defaults' options, in their order."""
+    merged = defaults | options
+    if len(merged) > len(defaults):
+        unknown = next(name for name in options if name not in defaults)
+        raise TypeError(f"{function}() got an unexpected keyword argument {unknown!r}")
+    return merged
