@@ -3,6 +3,7 @@
 
 option(BOXLOSS_TESTS "Build the C++ tests (needs Catch2 3)" ${PROJECT_IS_TOP_LEVEL})
 option(BOXLOSS_TORCH "Build the PyTorch operators (needs an importable torch, 2.11 or later)" OFF)
+option(BOXLOSS_JAX "Build the handlers for JAX (needs an importable jaxlib, 0.6 or later)" OFF)
 option(BOXLOSS_INSTALL "Install the C++ library and its CMake package" ${PROJECT_IS_TOP_LEVEL})
 option(BOXLOSS_WERROR "Make warnings errors" OFF)
 set(BOXLOSS_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")

@@ -1,0 +1,34 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Box-regression losses for JAX: custom calls of XLA."""
+
+from . import _library as _library  # loads the handlers: before everything that calls them
+from .hungarian import MatchResult, hungarian_match
+from .losses import (
+    BoxLosses,
+    box_loss,
+    box_losses,
+    ciou_loss,
+    diou_loss,
+    eiou_loss,
+    giou_loss,
+    iou_loss,
+    siou_loss,
+)
+from .matching import matching_cost, pairwise_iou
+
+__all__ = [
+    "BoxLosses",
+    "MatchResult",
+    "box_loss",
+    "box_losses",
+    "ciou_loss",
+    "diou_loss",
+    "eiou_loss",
+    "giou_loss",
+    "hungarian_match",
+    "iou_loss",
+    "matching_cost",
+    "pairwise_iou",
+    "siou_loss",
+]

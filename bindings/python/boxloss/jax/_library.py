@@ -1,0 +1,168 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Loads the handlers, checks calls while JAX traces, and makes them."""
+
+import ctypes
+import re
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+try:
+    import jax
+except ModuleNotFoundError as error:
+    raise ImportError(f"boxloss.jax needs JAX: {sys.executable} -m pip install jax") from error
+import jax.numpy as jnp
+from jax import Array
+
+from boxloss import __version__
+from boxloss._libraries import FOLDER
+
+_LIBRARY = FOLDER / "libboxloss_jax.so"
+_TARGETS = (
+    "boxloss_jax_assign",
+    "boxloss_jax_box_loss",
+    "boxloss_jax_box_loss_backward",
+    "boxloss_jax_matching_cost",
+)
+_ERRORS = (ValueError, TypeError, RuntimeError)
+
+
+class _Array(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("dtype", ctypes.c_char_p),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("dimensions", ctypes.c_int64),
+    )
+
+
+class _Option(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("word", ctypes.c_char_p),
+        ("number", ctypes.c_double),
+    )
+
+
+class _Traced(ctypes.Structure):
+    _fields_ = (
+        ("arrays", ctypes.POINTER(_Array)),
+        ("array_count", ctypes.c_int64),
+        ("options", ctypes.POINTER(_Option)),
+        ("option_count", ctypes.c_int64),
+        ("workspace_bytes", ctypes.c_int64),
+        ("error", ctypes.c_int64),
+    )
+
+
+def _installed_minor() -> int:
+    """The minor number of XLA's interface in the installed jaxlib."""
+    header = Path(jax.ffi.include_dir()) / "xla" / "ffi" / "api" / "c_api.h"
+    found = re.search(r"define XLA_FFI_API_MINOR (\d+)", header.read_text())
+    if found is None:
+        raise ImportError(f"boxloss.jax: {header} does not tell the number of its interface")
+    return int(found[1])
+
+
+def _load() -> ctypes.CDLL:
+    if not _LIBRARY.exists():
+        raise ImportError(
+            f"this boxloss {__version__} was built without JAX: {_LIBRARY} is missing. In the "
+            "folder of boxloss's sources, build it with -DBOXLOSS_JAX=ON (docs/jax.md)"
+        )
+    library = ctypes.CDLL(str(_LIBRARY))
+    minor = ctypes.c_int.in_dll(library, "boxloss_jax_ffi_minor").value
+    # One that is too new would stop all of JAX: "Unable to initialize backend 'cpu'".
+    if minor > _installed_minor():
+        raise ImportError(
+            f"boxloss.jax was compiled for XLA's interface 0.{minor}; jaxlib {jax.lib.__version__} "
+            f"has 0.{_installed_minor()}. Install a newer jaxlib, or build boxloss for this one"
+        )
+    for target in _TARGETS:
+        for platform, suffix in (("cpu", "cpu"), ("CUDA", "gpu"), ("ROCM", "gpu")):
+            handler = jax.ffi.pycapsule(getattr(library, f"{target}_{suffix}"))
+            jax.ffi.register_ffi_target(target, handler, platform=platform)
+    return library
+
+
+_library = _load()
+
+
+def workspace(
+    operation: str, function: str, arrays: dict[str, Array], options: dict[str, Any]
+) -> jax.ShapeDtypeStruct:
+    """A call's workspace, one of its results; raises what is wrong with its arguments."""
+    shapes = [(ctypes.c_int64 * each.ndim)(*each.shape) for each in arrays.values()]
+    given = [
+        _Array(name.encode(), each.dtype.name.encode(), shape, each.ndim)
+        for (name, each), shape in zip(arrays.items(), shapes, strict=True)
+    ]
+    chosen = [
+        _Option(name.encode(), *((each.encode(), 0) if isinstance(each, str) else (None, each)))
+        for name, each in options.items()
+        if each is not None
+    ]
+    traced = _Traced(
+        (_Array * len(given))(*given), len(given), (_Option * len(chosen))(*chosen), len(chosen)
+    )
+    check = getattr(_library, f"{operation}_check")
+    check.restype = ctypes.c_char_p
+    problem = check(ctypes.byref(traced))
+    if problem is not None:
+        raise _ERRORS[traced.error](f"{function}: {problem.decode()}")
+    return jax.ShapeDtypeStruct((traced.workspace_bytes,), jnp.uint8)
+
+
+class Request(NamedTuple):
+    """What of a call is not an array."""
+
+    target: str
+    operands: tuple[str, ...]
+    results: tuple[tuple[str, tuple[int, ...], Any], ...]
+    """Each with its shape and dtype."""
+    options: tuple[tuple[str, Any], ...]
+
+
+def call(
+    target: str,
+    arrays: dict[str, Array],
+    results: dict[str, jax.ShapeDtypeStruct],
+    options: dict[str, Any],
+) -> dict[str, Array]:
+    """The handler's results by name. It is not differentiable."""
+    wanted = tuple((name, each.shape, each.dtype) for name, each in results.items())
+    request = Request(target, tuple(arrays), wanted, tuple(options.items()))
+    return dict(zip(results, _call(request, *arrays.values()), strict=True))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _call(request: Request, *operands: Array) -> list[Array]:
+    results = [jax.ShapeDtypeStruct(shape, dtype) for _, shape, dtype in request.results]
+    attributes = {
+        # numpy's number stays a double where JAX's would not.
+        name: np.float64(each) if isinstance(each, float) else each
+        for name, each in request.options
+        if each is not None
+    }
+    handler = jax.ffi.ffi_call(request.target, results, vmap_method="sequential")
+    given: list[Array] = handler(
+        *operands,
+        operands=" ".join(request.operands),
+        results=" ".join(name for name, *_ in request.results),
+        **attributes,
+    )
+    return given
+
+
+def _refuse(request: Request, *_: Any) -> Any:
+    raise NotImplementedError(
+        f"{request.target.removeprefix('boxloss_jax_')}: second derivatives and forward mode are "
+        "not there for JAX"
+    )
+
+
+_call.defjvp(_refuse)

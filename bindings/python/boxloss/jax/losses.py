@@ -1,0 +1,269 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The losses as functions."""
+
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.custom_derivatives import SymbolicZero
+from jax.typing import ArrayLike
+
+from .._options import (
+    BoxFormat,
+    EpsMode,
+    Loss,
+    Reduction,
+    options_of,
+    showing,
+    with_defaults,
+)
+from ._library import call, workspace
+from .arguments import as_arrays, compute_dtype
+
+_ARRAYS = ("weight", "normalizer", "lengths", "mask", "offsets", "pred_index", "target_index")
+
+
+class BoxLosses(NamedTuple):
+    """The results of `box_losses`."""
+
+    loss: Array
+    l1: Array
+    iou: Array
+
+
+def box_loss(
+    pred: ArrayLike,
+    target: ArrayLike,
+    loss: Loss = "giou",
+    *,
+    weight: ArrayLike | None = None,
+    normalizer: ArrayLike | None = None,
+    lengths: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    offsets: ArrayLike | None = None,
+    zero_padded: bool = False,
+    pred_format: BoxFormat = "xyxy",
+    target_format: BoxFormat = "xyxy",
+    reduction: Reduction = "mean",
+    eps: float = 1e-7,
+    eps_mode: EpsMode = "add",
+    pred_index: ArrayLike | None = None,
+    target_index: ArrayLike | None = None,
+) -> Array:
+    """A box-regression loss of paired boxes, in one fused kernel, forward and backward.
+
+    ``loss`` names the formula, with iou = I / U' of intersection I and union U (docs/losses.md):
+
+    - "iou", "iou_squared", "iou_log": 1 - iou, 1 - iou², -log(max(iou, eps));
+    - "giou": 1 - iou + (C' - U') / C' with the enclosing area C;
+    - "diou": 1 - iou + ρ² / c²' with the centres' distance ρ and the enclosing diagonal c;
+    - "ciou": diou + α v, where v compares the boxes' width / height and α is a constant to the
+      gradient; "ciou_gated": mmdetection's, with another α;
+    - "eiou": diou + the squared differences of the sides, relative to the enclosure's;
+    - "siou": 1 - iou + (distance with an angle + shape) / 2.
+
+    Valid pairs are given by at most one of ``zero_padded``, ``lengths``, ``mask``, ``offsets`` and
+    indices (one or both); by default all are valid. The loss and gradients of an invalid pair are
+    exactly 0, whatever its boxes contain, NaN included. NaN in a valid pair makes its loss and
+    gradients NaN.
+
+    Strings, ``zero_padded`` and ``eps`` are static: under jit they are no arguments of it.
+
+    Args:
+        pred: predicted boxes of shape (..., 4), float64, float32, float16 or bfloat16.
+        target: true boxes, shaped as pred; with offsets (T, 4). Any floating dtype, uint8, int16,
+            int32 or int64. Nothing is cast beforehand: values are converted in registers.
+        loss: one of the names above.
+        weight: factors of shape (...), any floating dtype; with offsets (T), with indices theirs.
+        normalizer: what reduction "mean" divides the sum by instead of the number of valid pairs:
+            a number, or an array without dimensions, float64, float32, int64 or int32. Without
+            valid pairs the loss is 0, whatever it is. With indices (S, P) also (S), one for each
+            set. It gets no gradient.
+        lengths: (images), int32 or int64: of image b's slots the first lengths[b], clamped to
+            [0, slots], are valid. pred and target have shape (images, slots, 4).
+        mask: bool of shape (...): true for valid pairs.
+        offsets: (images + 1), int32 or int64: target rows offsets[b] to offsets[b + 1] belong to
+            image b and are paired with its first predictions; pred has shape (images, slots, 4).
+            Rows beyond slots have no prediction and are not valid.
+        zero_padded: pairs whose target is four zeros are not valid; shapes as with lengths.
+        pred_format: "xyxy" (two corners), "xywh" (corner and size) or "cxcywh" (centre and size).
+        target_format: the same for target.
+        reduction: "mean" (sum / max(number of valid pairs, 1)), "sum", or "none": one loss for
+            each slot, with offsets for each target row, with indices for each pair, 0 for
+            invalid ones.
+        eps: finite, >= 0.
+        eps_mode: what a formula divides by is x + eps ("add", torchvision's) or max(x, eps)
+            ("clamp", mmdetection's).
+        pred_index: (P) or (S, P), int32 or int64: pair k reads row pred_index[k] of pred, whose
+            leading dimensions, of any number, are one list in row-major order. Pairs with an index
+            outside their list are not valid; use -1 for padding. Rows may repeat, their gradients
+            add up (on a GPU in any order); rows in no pair get exactly 0. With (S, P), S sets of
+            pairs at once, as of S decoder layers, "sum" and "mean" give (S).
+        target_index: the same for target, and the same shape. An operand without an index is read
+            pair by pair: it has the index' shape, followed by 4.
+
+    Returns:
+        The loss, float64 when either box array is float64, else float32. Differentiable in reverse
+        mode, once, with respect to pred, weight and a floating target; gradients have their
+        input's dtype. At ties of min and max a gradient is split half and half; an intersection
+        that is empty or only touches has none.
+
+    Raises:
+        ValueError: a bad value or shape. TypeError: a bad dtype, or no array. NotImplementedError:
+            a second derivative.
+    """
+    options = {
+        "weight": weight,
+        "normalizer": normalizer,
+        "lengths": lengths,
+        "mask": mask,
+        "offsets": offsets,
+        "zero_padded": zero_padded,
+        "pred_format": pred_format,
+        "target_format": target_format,
+        "reduction": reduction,
+        "eps": eps,
+        "eps_mode": eps_mode,
+        "pred_index": pred_index,
+        "target_index": target_index,
+    }
+    return _call("box_loss", False, pred, target, loss, options)[0]
+
+
+# The one list of options: what follows has its names and defaults from here.
+OPTIONS = options_of(box_loss)
+_DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
+
+
+@showing(OPTIONS)
+def box_losses(
+    pred: ArrayLike, target: ArrayLike, loss: Loss = "giou", **options: Any
+) -> BoxLosses:
+    """A loss, the L1 distance and the IoU of the same pairs, from one read of the boxes.
+
+    Arguments and errors are those of `box_loss`; pred_format and target_format must be equal.
+
+    Returns:
+        A named tuple of arrays in the loss' dtype:
+
+        - loss: as `box_loss` gives it;
+        - l1: the sum of |pred - target| over a box's four values, in their own format; weighted,
+          excluded and reduced as the loss is. Differentiable; its derivative at a tie is 0;
+        - iou: I / U' of each pair, with eps as eps_mode says; never reduced or weighted: of the
+          shape that reduction "none" gives, 0 for invalid pairs. It has no gradient.
+    """
+    given = with_defaults("box_losses", options, _DEFAULTS)
+    return BoxLosses(*_call("box_losses", True, pred, target, loss, given))
+
+
+class _Static(NamedTuple):
+    """What of a call JAX does not trace."""
+
+    function: str
+    options: tuple[tuple[str, Any], ...]
+
+
+Arrays = dict[str, Array]
+
+
+def _call(
+    function: str,
+    extras: bool,
+    pred: ArrayLike,
+    target: ArrayLike,
+    loss: Loss,
+    options: dict[str, Any],
+) -> tuple[Array, ...]:
+    normalizer = options["normalizer"]
+    is_number = isinstance(normalizer, (int, float)) and not isinstance(normalizer, bool)
+    others = {name: options[name] for name in _ARRAYS if not (is_number and name == "normalizer")}
+    arrays = as_arrays(function, pred=pred, target=target, **others)
+    if is_number:
+        dtype = compute_dtype(arrays["pred"], arrays["target"])
+        arrays["normalizer"] = jnp.asarray(normalizer, dtype)
+    static = {name: each for name, each in options.items() if name not in _ARRAYS}
+    static |= {"loss": loss, "eps": float(options["eps"]), "extras": extras}
+    losses: tuple[Array, ...] = _losses(_Static(function, tuple(static.items())), arrays)
+    return losses
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _losses(static: _Static, arrays: Arrays) -> tuple[Array, ...]:
+    """loss or, with extras, loss, l1 and iou."""
+    return _forward(static, arrays)[0]
+
+
+def _forward(static: _Static, arrays: Arrays) -> tuple[tuple[Array, ...], Array]:
+    """The losses, and the factor that backward needs."""
+    options = dict(static.options)
+    scratch = workspace("boxloss_jax_box_loss", static.function, arrays, options)
+    dtype = compute_dtype(arrays["pred"], arrays["target"])
+    index = arrays.get("pred_index", arrays.get("target_index"))
+    boxes = arrays["target" if "offsets" in arrays else "pred"]
+    rows = jax.ShapeDtypeStruct(boxes.shape[:-1] if index is None else index.shape, dtype)
+    sets = jax.ShapeDtypeStruct(() if index is None else index.shape[:-1], dtype)
+    loss = rows if options["reduction"] == "none" else sets
+    results = {"loss": loss, "scale": sets}
+    if options["extras"]:
+        results |= {"l1": loss, "iou": rows}
+    results["workspace"] = scratch
+    given = call("boxloss_jax_box_loss", arrays, results, options)
+    return tuple(given[name] for name in ("loss", "l1", "iou") if name in given), given["scale"]
+
+
+def _forward_and_keep(static: _Static, primals: dict[str, Any]) -> tuple[tuple[Array, ...], Any]:
+    arrays = {name: each.value for name, each in primals.items()}
+    losses, scale = _forward(static, arrays)
+    # As keys, which JAX does not trace.
+    wanted = {
+        name: ()
+        for name in ("pred", "target", "weight")
+        if name in arrays
+        and primals[name].perturbed
+        and jnp.issubdtype(arrays[name].dtype, jnp.floating)
+    }
+    return losses, (arrays, scale, wanted)
+
+
+def _backward(static: _Static, kept: Any, grads: tuple[Any, ...]) -> tuple[dict[str, Any]]:
+    arrays, scale, wanted = kept
+    operands = dict(arrays, scale=scale)
+    for name, grad in zip(("grad_loss", "grad_l1"), grads, strict=False):  # iou has none
+        if not isinstance(grad, SymbolicZero):
+            operands[name] = grad
+    if not wanted or not {"grad_loss", "grad_l1"} & operands.keys():
+        return (dict.fromkeys(arrays),)
+    results = {
+        name: jax.ShapeDtypeStruct(arrays[name].shape, arrays[name].dtype) for name in wanted
+    }
+    gradients = call("boxloss_jax_box_loss_backward", operands, results, dict(static.options))
+    return ({name: gradients.get(name) for name in arrays},)
+
+
+_losses.defvjp(_forward_and_keep, _backward, symbolic_zeros=True)
+
+
+class NamedLoss(Protocol):
+    """`box_loss` with its loss chosen."""
+
+    def __call__(self, pred: ArrayLike, target: ArrayLike, **options: Any) -> Array: ...
+
+
+def _named(loss: Loss, words: str) -> NamedLoss:
+    def function(pred: ArrayLike, target: ArrayLike, **options: Any) -> Array:
+        return box_loss(pred, target, loss, **options)
+
+    function.__name__ = function.__qualname__ = f"{loss}_loss"
+    function.__doc__ = f"{words}\n\nEverything else is as in `box_loss`."
+    return showing(OPTIONS)(function)
+
+
+iou_loss = _named("iou", "1 - IoU.")
+giou_loss = _named("giou", "1 - GIoU.")
+diou_loss = _named("diou", "1 - IoU + ρ² / c²' (Zheng et al., AAAI 2020).")
+ciou_loss = _named("ciou", "DIoU's loss + α v (Zheng et al., AAAI 2020).")
+eiou_loss = _named("eiou", "DIoU's loss + relative differences of the sides (Zhang et al., 2021).")
+siou_loss = _named("siou", "1 - IoU + (distance + shape) / 2 (Gevorgyan, 2022).")
