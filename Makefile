@@ -39,12 +39,12 @@ pip_install = $(PYTHON) -m pip install --no-build-isolation --no-deps
 # What the goals need: parts of tools/install_system_packages, and sections of requirements-dev.txt.
 needed_for = $(if $(filter $(1),$(MAKECMDGOALS)),$(2))
 built_goals := $(filter-out lint format,$(MAKECMDGOALS))
-# test-peers has an environment of its own.
-own_goals := $(filter-out test-peers,$(built_goals))
+# Each has an environment of its own.
+own_goals := $(filter-out test-jax test-peers,$(built_goals))
 system_parts := $(sort $(if $(built_goals),compiler) $(if $(own_python),,venv) \
   $(call needed_for,build build-asan test test-all test-core test-tsan test-asan test-asan-torch test-toolchains,catch2) \
   $(if $(own_python),,$(call needed_for,test test-all test-python,headers)) \
-  $(call needed_for,test-peers,venv opencv))
+  $(call needed_for,test-jax,venv) $(call needed_for,test-peers,venv opencv))
 sections := $(if $(own_goals),build) \
   $(call needed_for,demo test test-all test-python,demo) \
   $(call needed_for,test test-all test-asan-torch test-python,test) \
@@ -63,11 +63,12 @@ cpp_files = $(shell find $(folders) -name '*.[ch]pp' -o -name '*.cu' -o -name '*
 other_files = $(shell find $(folders) -name '*.py' -o -name '*.cmake') $(filter-out %/__pycache__,$(wildcard tools/*)) .ci/run
 
 # Somebody's own Python may have brought another boxloss.
+jax_python := env -u PYTHONPATH .venv-jax/bin/python
 peers_python := env -u PYTHONPATH .venv-peers/bin/python
 
 # --- Targets ---
 
-.PHONY: help demo test test-all test-core test-tsan test-asan test-asan-torch test-python test-toolchains test-wheel test-peers \
+.PHONY: help demo test test-all test-core test-tsan test-asan test-asan-torch test-python test-toolchains test-wheel test-jax test-peers \
   checked ready build build-asan package wheel lint format clean
 
 help: ## this list
@@ -80,7 +81,7 @@ demo: package ## train a small face detector, and time this loss and the usual o
 	$(PYTHON) -m benchmarks face_detector --device $(device) --json benchmarks/out/face_detector.json --pictures benchmarks/out
 
 test: test-core test-python ## the C++ and the Python tests
-	@echo 'SKIPPED: other compilers, the wheel, the detectors (make test-toolchains test-wheel test-peers)'
+	@echo 'SKIPPED: other compilers, the wheel, JAX, the detectors (make test-toolchains test-wheel test-jax test-peers)'
 	@echo 'SKIPPED: sanitizers (make test-all)'
 
 test-all: test-core test-tsan test-asan test-asan-torch test-python ## the same, and with sanitizers
@@ -132,6 +133,10 @@ test-wheel: ready ## a wheel for the oldest and the newest torch, TORCHES="..." 
 test-peers: .venv-peers/.boxloss ## the examples and adapters, each beside the detector that it is for
 	YOLO_OFFLINE=true YOLO_CONFIG_DIR="$(CURDIR)/build" $(peers_python) -m pytest tests/peers
 
+# An environment of its own, of some 2 GB: JAX, and torch for the same problems on the CPU.
+test-jax: .venv-jax/.boxloss ## boxloss.jax beside boxloss.torch
+	$(jax_python) -m pytest tests/jax
+
 test-python: package ## the Python tests
 	$(PYTHON) -m pytest --numprocesses 2  # each has torch's threads, and its share of the GPU
 
@@ -157,7 +162,7 @@ format: ready ## rewrite the sources as lint wants them
 	ruff check --fix
 	ruff format
 
-clean: ## remove build/, keep .venv and .venv-peers
+clean: ## remove build/, keep .venv, .venv-jax and .venv-peers
 	rm -rf build
 
 # --- What is made once ---
@@ -172,6 +177,16 @@ ready: checked $(venv)
 .venv/ready: requirements-dev.txt | checked
 	python3 -m venv .venv
 	.venv/bin/python tools/install_requirements requirements-dev.txt $(device)
+	touch $@
+
+.venv-jax/ready: requirements-jax.txt | checked
+	python3 -m venv .venv-jax
+	$(jax_python) tools/install_requirements requirements-jax.txt cpu
+	touch $@
+
+.venv-jax/.boxloss: $(sources) .venv-jax/ready
+	$(jax_python) -m pip install --no-index --no-build-isolation --no-deps --force-reinstall \
+	  --config-settings=build-dir=build/venv-jax --config-settings=cmake.define.BOXLOSS_JAX=ON .
 	touch $@
 
 .venv-peers/ready: requirements-peers.txt | checked

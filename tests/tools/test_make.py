@@ -27,6 +27,7 @@ def steps(*arguments: str) -> list[str]:
         (["test"], "catch2 compiler headers venv"),
         (["test-all"], "catch2 compiler headers venv"),
         (["test-core", "test-python"], "catch2 compiler headers venv"),
+        (["test-jax"], "compiler venv"),
         (["test-peers"], "compiler opencv venv"),
         (["lint"], "venv"),
     ],
@@ -37,8 +38,9 @@ def test_system_packages(goals: list[str], parts: str) -> None:
     assert not any(step.startswith("tools/install_system_packages") for step in rest)
 
 
-def test_peers_ask_nothing_of_a_python_that_they_do_not_use() -> None:
-    assert "tools/check_requirements" not in " ".join(steps("test-peers", "PYTHON=python3"))
+@pytest.mark.parametrize("goal", ["test-jax", "test-peers"])
+def test_they_ask_nothing_of_a_python_that_they_do_not_use(goal: str) -> None:
+    assert "tools/check_requirements" not in " ".join(steps(goal, "PYTHON=python3"))
 
 
 def test_a_python_of_ones_own() -> None:

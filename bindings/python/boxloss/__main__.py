@@ -3,7 +3,7 @@
 """``python -m boxloss``: what this build holds and what it finds on this machine."""
 
 import boxloss
-from boxloss._libraries import torch_versions
+from boxloss._libraries import JAX, torch_versions
 
 
 def print_torch() -> None:
@@ -27,7 +27,8 @@ def print_torch() -> None:
 
 def main() -> None:
     operators = ", ".join(torch_versions()) or "(none)"
-    print(f"boxloss {boxloss.__version__}, with operators for torch {operators}")
+    jax = ", and handlers for JAX" if JAX.exists() else ""
+    print(f"boxloss {boxloss.__version__}, with operators for torch {operators}{jax}")
     print_torch()
 
 

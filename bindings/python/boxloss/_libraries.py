@@ -6,6 +6,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "lib"
 
+JAX = FOLDER / "libboxloss_jax.so"
+
 
 def torch_versions() -> list[str]:
     """The minor versions of torch that there are operators for, oldest first."""

@@ -18,10 +18,9 @@ except ModuleNotFoundError as error:
 import jax.numpy as jnp
 from jax import Array
 
-from boxloss import __version__
-from boxloss._libraries import FOLDER
+from boxloss import __version__, _libraries
 
-_LIBRARY = FOLDER / "libboxloss_jax.so"
+_LIBRARY = _libraries.JAX
 _TARGETS = (
     "boxloss_jax_assign",
     "boxloss_jax_box_loss",

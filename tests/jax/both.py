@@ -1,0 +1,86 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The same problem through JAX and through torch on the CPU."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+from problems import Problem
+
+CPU = torch.device("cpu")
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+def as_numpy(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    if tensor.dtype == torch.bfloat16:
+        return tensor.detach().view(torch.int16).numpy().view(jnp.bfloat16)
+    return tensor.detach().numpy()
+
+
+def for_jax(values: Problem) -> Problem:
+    return {
+        name: jnp.asarray(as_numpy(value)) if isinstance(value, torch.Tensor) else value
+        for name, value in values.items()
+    }
+
+
+def assert_same_bits(ours: Any, expected: torch.Tensor, what: str) -> None:
+    array, wanted = np.asarray(ours), as_numpy(expected)
+    assert array.dtype == wanted.dtype, what
+    assert array.shape == wanted.shape, what
+    assert np.ascontiguousarray(array).tobytes() == np.ascontiguousarray(wanted).tobytes(), (
+        f"{what}: {array} is not {wanted}"
+    )
+
+
+def floating(values: Problem) -> list[str]:
+    """The names of what has a gradient."""
+    names = [name for name in ("pred", "target", "weight") if name in values]
+    return [name for name in names if values[name].dtype.is_floating_point]
+
+
+def torch_run(function: Callable[..., Any], values: Problem) -> tuple[Arrays, Arrays, list[Any]]:
+    """Outputs by name, gradients by name, and the incoming gradients."""
+    names = floating(values)
+    inputs = {name: values[name].clone().requires_grad_() for name in names}
+    losses = function(**{**values, **inputs})
+    outputs = losses._asdict() if isinstance(losses, tuple) else {"loss": losses}
+    differentiable = {name: each for name, each in outputs.items() if name != "iou"}
+    random = torch.Generator().manual_seed(5)
+    incoming = [
+        torch.rand(each.shape, generator=random, dtype=torch.float64).to(each.dtype)
+        for each in differentiable.values()
+    ]
+    gradients = torch.autograd.grad(list(differentiable.values()), list(inputs.values()), incoming)
+    return outputs, dict(zip(names, gradients, strict=True)), incoming
+
+
+def jax_run(
+    function: Callable[..., Any], values: Problem, names: list[str], incoming: list[Any]
+) -> tuple[Arrays, Arrays]:
+    given = for_jax(values)
+
+    def of_floating(inputs: Problem) -> dict[str, Any]:
+        losses = function(**{**given, **inputs})
+        return losses._asdict() if isinstance(losses, tuple) else {"loss": losses}
+
+    outputs, pull = jax.vjp(of_floating, {name: given[name] for name in names})
+    upstream = dict(zip(("loss", "l1"), (jnp.asarray(as_numpy(g)) for g in incoming), strict=False))
+    if "iou" in outputs:
+        upstream["iou"] = jnp.zeros_like(outputs["iou"])
+    (gradients,) = pull(upstream)
+    return outputs, gradients
+
+
+def assert_same(ours: Callable[..., Any], theirs: Callable[..., Any], values: Problem) -> None:
+    """Outputs and gradients, bit by bit."""
+    outputs, gradients, incoming = torch_run(theirs, values)
+    own_outputs, own_gradients = jax_run(ours, values, list(gradients), incoming)
+    for name, expected in outputs.items():
+        assert_same_bits(own_outputs[name], expected, name)
+    for name, expected in gradients.items():
+        assert_same_bits(own_gradients[name], expected, f"the gradient of {name}")

@@ -1,0 +1,186 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What JAX makes of a call: jit, vmap, scan, checkpoint, donation, threads, numbers of 32 bits."""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import boxloss.jax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from both import CPU, for_jax
+from boxloss.jax import box_loss, box_losses, hungarian_match, matching_cost
+from problems import PAIRINGS, problem
+from test_matching import switched_x64
+
+VALUES = for_jax(problem("lengths", CPU))
+PRED, TARGET, LENGTHS = (VALUES[name] for name in ("pred", "target", "lengths"))
+
+
+def of_lengths(pred: jax.Array, target: jax.Array, lengths: jax.Array) -> jax.Array:
+    return box_loss(pred, target, "ciou", lengths=lengths)
+
+
+def same(ours: Any, expected: Any) -> None:
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(expected), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_jit(pairing: str) -> None:
+    values = for_jax(problem(pairing, CPU))
+    static = {"zero_padded": values.pop("zero_padded", False)}
+    step = jax.value_and_grad(lambda values: box_loss(**values, **static).sum(), allow_int=True)
+    same(jax.jit(step)(values), step(values))
+
+
+def test_words_and_numbers_may_be_static_arguments() -> None:
+    jitted = jax.jit(box_loss, static_argnames=("loss", "reduction", "eps"))
+    same(
+        jitted(PRED, TARGET, loss="siou", reduction="none", eps=1e-3),
+        box_loss(PRED, TARGET, "siou", reduction="none", eps=1e-3),
+    )
+
+
+def many(array: jax.Array, count: int = 3) -> jax.Array:
+    """Other boxes for each, where they are boxes."""
+    offsets = jnp.arange(count, dtype=array.dtype).reshape(-1, *[1] * array.ndim)
+    return array + offsets if jnp.issubdtype(array.dtype, jnp.floating) else array - offsets
+
+
+@pytest.mark.parametrize("axes", [(0, 0, 0), (0, None, None), (None, 0, 0), (1, 1, None)])
+def test_vmap_is_one_call_after_the_other(axes: tuple[int | None, ...]) -> None:
+    arrays = (PRED, TARGET, LENGTHS)
+    batched = [
+        each if axis is None else jnp.moveaxis(many(each), 0, axis)
+        for each, axis in zip(arrays, axes, strict=True)
+    ]
+    step = jax.value_and_grad(of_lengths, argnums=(0, 1))
+    expected = [
+        step(
+            *(
+                each if axis is None else many(each)[i]
+                for each, axis in zip(arrays, axes, strict=True)
+            )
+        )
+        for i in range(3)
+    ]
+    for transform in (lambda f: f, jax.jit):
+        values, gradients = transform(jax.vmap(step, in_axes=axes))(*batched)
+        for i, (value, gradient) in enumerate(expected):
+            same((values[i], [g[i] for g in gradients]), (value, list(gradient)))
+
+
+def test_vmap_of_vmap() -> None:
+    loss = partial(box_losses, lengths=LENGTHS, reduction="none")
+    pred, target = many(many(PRED), 2), many(many(TARGET), 2)
+    nested = jax.vmap(jax.vmap(loss))(pred, target)
+    for i in range(2):
+        for j in range(3):
+            same([each[i, j] for each in nested], list(loss(pred[i, j], target[i, j])))
+
+
+def test_vmap_of_the_matcher() -> None:
+    target, offsets = TARGET.reshape(-1, 4)[:7], jnp.array([0, 2, 2, 7])
+
+    def match(pred: jax.Array) -> Any:
+        return hungarian_match(matching_cost(pred, target, offsets), offsets)
+
+    batched = jax.vmap(match)(many(PRED))
+    for i in range(3):
+        same([each[i] for each in batched], list(match(many(PRED)[i])))
+
+
+def test_scan_and_checkpoint() -> None:
+    def step(pred: jax.Array, target: jax.Array) -> tuple[jax.Array, jax.Array]:
+        loss, gradient = jax.value_and_grad(of_lengths)(pred, target, LENGTHS)
+        return pred - 0.1 * gradient, loss
+
+    last, losses = jax.lax.scan(step, PRED, many(TARGET))
+    pred = PRED
+    for i in range(3):
+        pred, loss = jax.jit(step)(pred, many(TARGET)[i])
+        assert losses[i] == loss
+    same(last, pred)
+
+    def whole(pred: jax.Array) -> jax.Array:
+        losses = jax.lax.scan(
+            jax.checkpoint(lambda c, target: (c, of_lengths(pred * c, target, LENGTHS))),
+            jnp.float32(1),
+            many(TARGET),
+        )[1]
+        return losses.sum()
+
+    expected = sum(jax.grad(of_lengths)(PRED, each, LENGTHS) for each in many(TARGET)[::-1])
+    np.testing.assert_allclose(jax.grad(whole)(PRED), expected, rtol=1e-6)
+
+
+def test_donation() -> None:
+    step = jax.jit(jax.grad(of_lengths), donate_argnums=0)
+    expected = jax.grad(of_lengths)(PRED, TARGET, LENGTHS)
+    same(step(PRED.copy(), TARGET, LENGTHS), expected)
+
+
+def results_of_backward(function: Any, *arguments: Any) -> str:
+    """What backward's call gives, in its HLO."""
+    text = jax.jit(function).lower(*arguments).as_text()
+    lines = [line for line in text.splitlines() if "@boxloss_jax_box_loss_backward" in line]
+    assert len(lines) == 1
+    return lines[0].partition('results = "')[2].partition('"')[0]
+
+
+def test_only_wanted_gradients_are_computed() -> None:
+    weight = jnp.ones(PRED.shape[:-1])
+
+    def loss(pred: jax.Array, target: jax.Array, weight: jax.Array) -> jax.Array:
+        return box_loss(pred, target, weight=weight)
+
+    for wanted, words in ((0, "pred"), (1, "target"), ((0, 2), "pred weight")):
+        assert results_of_backward(jax.grad(loss, wanted), PRED, TARGET, weight) == words
+
+
+def test_an_integer_target_has_no_gradient() -> None:
+    gradients = jax.grad(of_lengths, argnums=(0, 1), allow_int=True)(
+        PRED, TARGET.astype(jnp.int32), LENGTHS
+    )
+    assert gradients[1].dtype == jax.dtypes.float0
+
+
+def test_iou_has_no_gradient() -> None:
+    gradient = jax.grad(lambda pred: box_losses(pred, TARGET).iou.sum())(PRED)
+    same(gradient, jnp.zeros_like(PRED))
+
+
+def test_without_numbers_of_64_bits() -> None:
+    arrays = {name: np.asarray(value) for name, value in VALUES.items()}
+    expected = box_loss(**VALUES, eps=1e-9, eps_mode="clamp")
+    with switched_x64(False):
+        assert jnp.asarray(arrays["lengths"]).dtype == jnp.int32
+        same(box_loss(**arrays, eps=1e-9, eps_mode="clamp"), expected)
+        loss = box_loss(arrays["pred"].astype(np.float64), arrays["target"], normalizer=3)
+        assert loss.dtype == jnp.float32
+
+
+def test_eps_arrives_whole() -> None:
+    """As a double: no float32 is near it, and the loss of a point and itself is 1 - 0 / eps."""
+    point = jnp.zeros((1, 4), jnp.float64)
+    loss = jax.jit(partial(box_loss, eps=1e-300, loss="giou"))(point, point)
+    assert loss == 1
+
+
+def test_threads() -> None:
+    step = jax.jit(jax.value_and_grad(of_lengths))
+    expected = step(PRED, TARGET, LENGTHS)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: step(PRED, TARGET, LENGTHS), range(200)):
+            same(found, expected)
+
+
+def test_eval_shape_makes_no_call() -> None:
+    shape = jax.ShapeDtypeStruct((3, 5, 4), jnp.bfloat16)
+    result = jax.eval_shape(boxloss.jax.giou_loss, shape, shape)
+    assert (result.shape, result.dtype) == ((), jnp.float32)
