@@ -5,9 +5,8 @@
 import ctypes
 import re
 import sys
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -116,52 +115,32 @@ def workspace(
     return jax.ShapeDtypeStruct((traced.workspace_bytes,), jnp.uint8)
 
 
-class Request(NamedTuple):
-    """What of a call is not an array."""
-
-    target: str
-    operands: tuple[str, ...]
-    results: tuple[tuple[str, tuple[int, ...], Any], ...]
-    """Each with its shape and dtype."""
-    options: tuple[tuple[str, Any], ...]
-
-
 def call(
     target: str,
     arrays: dict[str, Array],
     results: dict[str, jax.ShapeDtypeStruct],
     options: dict[str, Any],
 ) -> dict[str, Array]:
-    """The handler's results by name. It is not differentiable."""
-    wanted = tuple((name, each.shape, each.dtype) for name, each in results.items())
-    request = Request(target, tuple(arrays), wanted, tuple(options.items()))
-    return dict(zip(results, _call(request, *arrays.values()), strict=True))
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _call(request: Request, *operands: Array) -> list[Array]:
-    results = [jax.ShapeDtypeStruct(shape, dtype) for _, shape, dtype in request.results]
+    """The handler's results by name."""
     attributes = {
-        # numpy's number stays a double where JAX's would not.
+        # NumPy's number stays a double where JAX's would not.
         name: np.float64(each) if isinstance(each, float) else each
-        for name, each in request.options
+        for name, each in options.items()
         if each is not None
     }
-    handler = jax.ffi.ffi_call(request.target, results, vmap_method="sequential")
-    given: list[Array] = handler(
-        *operands,
-        operands=" ".join(request.operands),
-        results=" ".join(name for name, *_ in request.results),
-        **attributes,
+    handler = jax.ffi.ffi_call(target, list(results.values()), vmap_method="sequential")
+    given = handler(
+        *arrays.values(), operands=" ".join(arrays), results=" ".join(results), **attributes
     )
-    return given
+    return dict(zip(results, given, strict=True))
 
 
-def _refuse(request: Request, *_: Any) -> Any:
-    raise NotImplementedError(
-        f"{request.target.removeprefix('boxloss_jax_')}: second derivatives and forward mode are "
-        "not there for JAX"
-    )
-
-
-_call.defjvp(_refuse)
+def formula_program(
+    loss: str, pred_format: str, target_format: str, eps: float, eps_mode: str
+) -> str:
+    """A loss, l1 and iou of one pair: a line for each operation."""
+    words = [word.encode() for word in (loss, pred_format, target_format)]
+    write = _library.boxloss_jax_formula
+    write.restype = ctypes.c_char_p
+    text: bytes = write(*words, ctypes.c_double(eps), eps_mode.encode())
+    return text.decode()

@@ -22,6 +22,7 @@ from .._options import (
 )
 from ._library import call, workspace
 from .arguments import as_arrays, compute_dtype
+from .formula import Arrays, losses_by_formula
 
 _ARRAYS = ("weight", "normalizer", "lengths", "mask", "offsets", "pred_index", "target_index")
 
@@ -107,13 +108,12 @@ def box_loss(
 
     Returns:
         The loss, float64 when either box array is float64, else float32. Differentiable in reverse
-        mode, once, with respect to pred, weight and a floating target; gradients have their
-        input's dtype. At ties of min and max a gradient is split half and half; an intersection
-        that is empty or only touches has none.
+        mode, any number of times, with respect to pred, weight and a floating target; gradients
+        have their input's dtype. At ties of min and max a gradient is split half and half; an
+        intersection that is empty or only touches has none.
 
     Raises:
-        ValueError: a bad value or shape. TypeError: a bad dtype, or no array. NotImplementedError:
-            a second derivative.
+        ValueError: a bad value or shape. TypeError: a bad dtype, or no array; forward mode.
     """
     options = {
         "weight": weight,
@@ -166,9 +166,6 @@ class _Static(NamedTuple):
     options: tuple[tuple[str, Any], ...]
 
 
-Arrays = dict[str, Array]
-
-
 def _call(
     function: str,
     extras: bool,
@@ -186,18 +183,13 @@ def _call(
         arrays["normalizer"] = jnp.asarray(normalizer, dtype)
     static = {name: each for name, each in options.items() if name not in _ARRAYS}
     static |= {"loss": loss, "eps": float(options["eps"]), "extras": extras}
-    losses: tuple[Array, ...] = _losses(_Static(function, tuple(static.items())), arrays)
+    losses: tuple[Array, ...] = _losses(_Static(function, tuple(static.items())), arrays)[0]
     return losses
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _losses(static: _Static, arrays: Arrays) -> tuple[Array, ...]:
-    """loss or, with extras, loss, l1 and iou."""
-    return _forward(static, arrays)[0]
-
-
-def _forward(static: _Static, arrays: Arrays) -> tuple[tuple[Array, ...], Array]:
-    """The losses, and the factor that backward needs."""
+def _losses(static: _Static, arrays: Arrays) -> tuple[tuple[Array, ...], Array]:
+    """loss or, with extras, loss, l1 and iou; and the factor that backward needs."""
     options = dict(static.options)
     scratch = workspace("boxloss_jax_box_loss", static.function, arrays, options)
     dtype = compute_dtype(arrays["pred"], arrays["target"])
@@ -214,36 +206,76 @@ def _forward(static: _Static, arrays: Arrays) -> tuple[tuple[Array, ...], Array]
     return tuple(given[name] for name in ("loss", "l1", "iou") if name in given), given["scale"]
 
 
-def _forward_and_keep(static: _Static, primals: dict[str, Any]) -> tuple[tuple[Array, ...], Any]:
+def _is_floating(array: Array) -> bool:
+    return bool(jnp.issubdtype(array.dtype, jnp.floating))
+
+
+def _losses_and_kept(static: _Static, primals: dict[str, Any]) -> tuple[Any, Any]:
     arrays = {name: each.value for name, each in primals.items()}
-    losses, scale = _forward(static, arrays)
+    losses, scale = _losses(static, arrays)  # itself, which may be differentiated again
     # As keys, which JAX does not trace.
     wanted = {
         name: ()
         for name in ("pred", "target", "weight")
-        if name in arrays
-        and primals[name].perturbed
-        and jnp.issubdtype(arrays[name].dtype, jnp.floating)
+        if name in arrays and primals[name].perturbed and _is_floating(arrays[name])
     }
-    return losses, (arrays, scale, wanted)
+    return (losses, scale), (arrays, scale, wanted)
 
 
-def _backward(static: _Static, kept: Any, grads: tuple[Any, ...]) -> tuple[dict[str, Any]]:
+def _backward(static: _Static, kept: Any, incoming: Any) -> tuple[dict[str, Any]]:
     arrays, scale, wanted = kept
-    operands = dict(arrays, scale=scale)
-    for name, grad in zip(("grad_loss", "grad_l1"), grads, strict=False):  # iou has none
-        if not isinstance(grad, SymbolicZero):
-            operands[name] = grad
-    if not wanted or not {"grad_loss", "grad_l1"} & operands.keys():
-        return (dict.fromkeys(arrays),)
-    results = {
-        name: jax.ShapeDtypeStruct(arrays[name].shape, arrays[name].dtype) for name in wanted
+    grads = {
+        name: grad
+        for name, grad in zip(("grad_loss", "grad_l1"), incoming[0], strict=False)  # iou has none
+        if not isinstance(grad, SymbolicZero)
     }
-    gradients = call("boxloss_jax_box_loss_backward", operands, results, dict(static.options))
+    if not wanted or not grads:
+        return (dict.fromkeys(arrays),)
+    gradients = _gradients(static, tuple(wanted), arrays, scale, grads)
     return ({name: gradients.get(name) for name in arrays},)
 
 
-_losses.defvjp(_forward_and_keep, _backward, symbolic_zeros=True)
+_losses.defvjp(_losses_and_kept, _backward, symbolic_zeros=True)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _gradients(
+    static: _Static, wanted: tuple[str, ...], arrays: Arrays, scale: Array, grads: Arrays
+) -> Arrays:
+    results = {
+        name: jax.ShapeDtypeStruct(arrays[name].shape, arrays[name].dtype) for name in wanted
+    }
+    operands = {**arrays, "scale": scale, **grads}
+    return call("boxloss_jax_box_loss_backward", operands, results, dict(static.options))
+
+
+def _gradients_and_kept(
+    static: _Static, wanted: tuple[str, ...], arrays: Arrays, scale: Array, grads: Arrays
+) -> tuple[Arrays, Any]:
+    return _gradients(static, wanted, arrays, scale, grads), (arrays, grads)
+
+
+def _second_backward(
+    static: _Static, wanted: tuple[str, ...], kept: Any, incoming: Arrays
+) -> tuple[Any, ...]:
+    """Of the formula, which JAX differentiates."""
+    arrays, grads = kept
+
+    def gradients(floating: Arrays, grads: Arrays) -> Arrays:
+        def losses(inputs: Arrays) -> Arrays:
+            given = losses_by_formula(dict(static.options), {**arrays, **floating, **inputs})
+            named = dict(zip(("grad_loss", "grad_l1"), given, strict=False))
+            return {name: named[name] for name in grads}
+
+        (found,) = jax.vjp(losses, {name: floating[name] for name in wanted})[1](grads)
+        return found  # type: ignore[no-any-return]
+
+    floating = {name: each for name, each in arrays.items() if _is_floating(each)}
+    by_floating, by_grads = jax.vjp(gradients, floating, grads)[1](incoming)
+    return {name: by_floating.get(name) for name in arrays}, None, by_grads
+
+
+_gradients.defvjp(_gradients_and_kept, _second_backward)
 
 
 class NamedLoss(Protocol):

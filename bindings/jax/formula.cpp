@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include "arguments.hpp"
+#include "losses/eps.hpp"
+#include "losses/formulas.hpp"
+#include "losses/l1.hpp"
+#include "losses/overlap.hpp"
+#include "recorded_number.hpp"
+
+/// A loss, l1 and iou of one pair as a program, of which JAX makes what custom calls lack:
+/// derivatives of every order.
+extern "C" __attribute__((visibility("default"))) const char* boxloss_jax_formula(
+    const char* loss, const char* pred_format, const char* target_format, double eps,
+    const char* eps_mode) {
+  using namespace boxloss;
+  using namespace boxloss::jax_binding;
+  thread_local std::string program;
+  try {
+    Recorder recorder(8);
+    const auto box = [](const char* a, const char* b, const char* c, const char* d) {
+      return Box<RecordedNumber>{std::string(a), std::string(b), std::string(c), std::string(d)};
+    };
+    const Box<RecordedNumber> raw_pred = box("%0", "%1", "%2", "%3");
+    const Box<RecordedNumber> raw_target = box("%4", "%5", "%6", "%7");
+    const auto pred = to_corners(raw_pred, parse_format("pred_format", pred_format));
+    const auto target = to_corners(raw_target, parse_format("target_format", target_format));
+    const auto exact = make_eps<double>(eps, parse_eps_mode(eps_mode));
+    const Eps<RecordedNumber> recorded_eps{exact.added, exact.floor, exact.value};
+    const RecordedNumber of_pair = with_formula(
+        loss_named(loss), [&](auto formula) { return formula.loss(pred, target, recorded_eps); });
+    recorded("return", of_pair, l1_distance(raw_pred, raw_target),
+             iou_of(overlap(pred, target, recorded_eps)));
+    program = recorder.text();
+    return program.c_str();
+  } catch (const Error&) {
+    return nullptr;  // a word that the check of a call refuses
+  }
+}

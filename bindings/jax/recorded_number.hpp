@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <string>
+
+/// Core's formula functions (core/math/arithmetic.hpp) on numbers that write down what is done with
+/// them, so that the formulas become programs for another language.
+namespace boxloss::jax_binding {
+
+/// The program: a line for each operation, its word and operands. The result of line k is %k.
+class Recorder {
+ public:
+  explicit Recorder(int inputs) : lines_(inputs) { current = this; }
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+  ~Recorder() { current = nullptr; }
+
+  /// The name of the result.
+  std::string add(const std::string& line) {
+    text_ += line + "\n";
+    return "%" + std::to_string(lines_++);
+  }
+  const std::string& text() const { return text_; }
+
+  /// Of this thread, while there is one.
+  inline static thread_local Recorder* current = nullptr;
+
+ private:
+  int lines_;  ///< the inputs count as the first
+  std::string text_;
+};
+
+/// A result or input; or a constant, which is folded.
+struct RecordedNumber {
+  std::string name;  ///< empty: a constant
+  double constant = 0;
+
+  RecordedNumber(std::string result) : name(std::move(result)) {}  // NOLINT(*-explicit-*)
+  RecordedNumber(double value) : constant(value) {}                // NOLINT(*-explicit-*)
+
+  bool is_constant() const { return name.empty(); }
+  std::string text() const {
+    if (!is_constant()) return name;
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%.17g", constant);
+    return digits;
+  }
+};
+
+template <class... Operands>
+std::string recorded(const char* word, const Operands&... operands) {
+  return Recorder::current->add((word + ... + (" " + operands.text())));
+}
+
+struct RecordedCondition {
+  std::string name;
+  const std::string& text() const { return name; }
+};
+
+inline RecordedNumber operator-(const RecordedNumber& a) {
+  if (a.is_constant()) return -a.constant;
+  return recorded("negative", a);
+}
+
+inline RecordedNumber operator+(const RecordedNumber& a, const RecordedNumber& b) {
+  if (a.is_constant() && b.is_constant()) return a.constant + b.constant;
+  return recorded("add", a, b);
+}
+
+inline RecordedNumber operator-(const RecordedNumber& a, const RecordedNumber& b) {
+  if (a.is_constant() && b.is_constant()) return a.constant - b.constant;
+  return recorded("subtract", a, b);
+}
+
+inline RecordedNumber operator*(const RecordedNumber& a, const RecordedNumber& b) {
+  if (a.is_constant() && b.is_constant()) return a.constant * b.constant;
+  return recorded("multiply", a, b);
+}
+
+inline RecordedCondition operator>(const RecordedNumber& a, const RecordedNumber& b) {
+  return {recorded("greater", a, b)};
+}
+
+inline RecordedCondition operator<(const RecordedNumber& a, const RecordedNumber& b) {
+  return b > a;
+}
+
+inline RecordedCondition both(const RecordedCondition& a, const RecordedCondition& b) {
+  return {recorded("logical_and", a, b)};
+}
+
+inline RecordedNumber select(const RecordedCondition& condition, const RecordedNumber& a,
+                             const RecordedNumber& b) {
+  return recorded("where", condition, a, b);
+}
+
+inline RecordedNumber smaller(const RecordedNumber& a, const RecordedNumber& b) {
+  if (a.is_constant() && b.is_constant()) return std::min(a.constant, b.constant);
+  return recorded("minimum", a, b);
+}
+
+inline RecordedNumber larger(const RecordedNumber& a, const RecordedNumber& b) {
+  if (a.is_constant() && b.is_constant()) return std::max(a.constant, b.constant);
+  return recorded("maximum", a, b);
+}
+
+inline RecordedNumber at_least(const RecordedNumber& value, const RecordedNumber& floor) {
+  const bool is_everything = floor.constant == -std::numeric_limits<double>::infinity();
+  return is_everything ? value : larger(value, floor);
+}
+
+inline RecordedNumber reciprocal(const RecordedNumber& a) { return recorded("reciprocal", a); }
+inline RecordedNumber hold_constant(const RecordedNumber& a) {
+  return recorded("stop_gradient", a);
+}
+inline RecordedNumber exp(const RecordedNumber& a) { return recorded("exp", a); }
+inline RecordedNumber log(const RecordedNumber& a) { return recorded("log", a); }
+inline RecordedNumber atan2(const RecordedNumber& y, const RecordedNumber& x) {
+  return recorded("atan2", y, x);
+}
+
+}  // namespace boxloss::jax_binding
