@@ -8,8 +8,7 @@ import boxloss.jax
 import jax
 import jax.numpy as jnp
 import pytest
-from both import CPU, for_jax
-from problems import Problem, problem
+from problems import Problem
 
 BOXES = jnp.ones((3, 5, 4))
 INDEX = jnp.zeros(7, int)
@@ -166,14 +165,3 @@ def test_an_assignment_names_the_argument(
     values = {"cost": jnp.ones((6, 7)), "offsets": OFFSETS, **changed}
     with pytest.raises(error, match=f"^hungarian_match: {words}"):
         boxloss.jax.hungarian_match(**values)
-
-
-@pytest.mark.parametrize("transform", [jax.hessian, jax.jacfwd, lambda f: jax.grad(jax.grad(f))])
-def test_second_derivatives_and_forward_mode_are_refused(transform: Any) -> None:
-    values = for_jax(problem("dense", CPU))
-
-    def loss(scale: jax.Array) -> jax.Array:
-        return boxloss.jax.box_loss(scale * values["pred"], values["target"])
-
-    with pytest.raises((NotImplementedError, TypeError), match=r"box_loss|custom_vjp"):
-        transform(loss)(jnp.array(1.0))

@@ -4,6 +4,7 @@
 
 from . import _library as _library  # loads the handlers: before everything that calls them
 from .hungarian import MatchResult, hungarian_match
+from .implementations import use_implementation
 from .losses import (
     BoxLosses,
     box_loss,
@@ -31,4 +32,5 @@ __all__ = [
     "matching_cost",
     "pairwise_iou",
     "siou_loss",
+    "use_implementation",
 ]

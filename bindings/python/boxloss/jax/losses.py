@@ -23,6 +23,7 @@ from .._options import (
 from ._library import call, workspace
 from .arguments import as_arrays, compute_dtype
 from .formula import Arrays, losses_by_formula
+from .implementations import formula_is_chosen
 
 _ARRAYS = ("weight", "normalizer", "lengths", "mask", "offsets", "pred_index", "target_index")
 
@@ -113,7 +114,8 @@ def box_loss(
         intersection that is empty or only touches has none.
 
     Raises:
-        ValueError: a bad value or shape. TypeError: a bad dtype, or no array; forward mode.
+        ValueError: a bad value or shape. TypeError: a bad dtype, or no array; forward
+            mode, for which `use_implementation` has the formula.
     """
     options = {
         "weight": weight,
@@ -183,6 +185,9 @@ def _call(
         arrays["normalizer"] = jnp.asarray(normalizer, dtype)
     static = {name: each for name, each in options.items() if name not in _ARRAYS}
     static |= {"loss": loss, "eps": float(options["eps"]), "extras": extras}
+    if formula_is_chosen():
+        workspace("boxloss_jax_box_loss", function, arrays, static)  # which checks the arguments
+        return losses_by_formula(static, arrays)
     losses: tuple[Array, ...] = _losses(_Static(function, tuple(static.items())), arrays)[0]
     return losses
 

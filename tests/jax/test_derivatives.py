@@ -1,0 +1,181 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Derivatives beyond the first, and the formula in jax.numpy that they come from."""
+
+from collections.abc import Callable
+from typing import Any, get_args
+
+import boxloss.jax
+import boxloss.torch
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from both import CPU, Arrays, as_numpy, floating, for_jax
+from boxloss._options import Loss
+from boxloss.jax import use_implementation
+from problems import FORMATS, PAIRINGS, REDUCTIONS, Problem, problem, with_overlaps
+
+DOUBLE = torch.float64
+
+
+def assert_near(ours: Any, expected: torch.Tensor, what: str) -> None:
+    """Two ways in double, some 1000 roundings of the largest value apart."""
+    array, wanted = np.asarray(ours), as_numpy(expected)
+    assert array.dtype == wanted.dtype
+    assert array.shape == wanted.shape
+    largest = max(np.abs(wanted).max(initial=0), 1)
+    assert (np.abs(array - wanted) <= 1000 * 2**-53 * largest).all(), what
+
+
+def table() -> list[Any]:
+    """Every loss, and every pairing: neither knows of the other here."""
+    cases = [("lengths", loss) for loss in get_args(Loss)]
+    cases += [(pairing, "ciou") for pairing in PAIRINGS if pairing != "lengths"]
+    return [
+        pytest.param(
+            with_overlaps(
+                problem(
+                    pairing,
+                    CPU,
+                    DOUBLE,
+                    DOUBLE,
+                    DOUBLE if i % 2 else None,
+                    loss=loss,
+                    reduction=REDUCTIONS[i % 3],
+                    eps_mode=("add", "clamp")[i % 2],
+                    pred_format=FORMATS[i % 3],
+                    target_format=FORMATS[i % 3],
+                )
+            ),
+            id=f"{pairing},{loss}",
+        )
+        for i, (pairing, loss) in enumerate(cases)
+    ]
+
+
+def torchs(values: Problem) -> tuple[Any, Any, Any]:
+    """A sum of losses and l1, its gradient, and that of the gradient's squares."""
+    inputs = {name: values[name].clone().requires_grad_() for name in floating(values)}
+    losses = boxloss.torch.box_losses(**{**values, **inputs})
+    total = (losses.loss.sin() + losses.l1.cos()).sum()
+    first = torch.autograd.grad(total, list(inputs.values()), create_graph=True)
+    squares = sum((each * each).sum() for each in first)
+    second = torch.autograd.grad(squares, list(inputs.values()))
+    return total, dict(zip(inputs, first, strict=True)), dict(zip(inputs, second, strict=True))
+
+
+def of_jax(values: Problem) -> tuple[Callable[..., Any], Callable[..., Any], Arrays]:
+    """The functions of the sum and of the squares, and their argument."""
+    given = for_jax(values)
+
+    def total(inputs: Arrays) -> Any:
+        losses = boxloss.jax.box_losses(**{**given, **inputs})
+        return (jnp.sin(losses.loss) + jnp.cos(losses.l1)).sum()
+
+    def squares(inputs: Arrays) -> Any:
+        return sum((each * each).sum() for each in jax.grad(total)(inputs).values())
+
+    return total, squares, {name: given[name] for name in floating(values)}
+
+
+@pytest.mark.parametrize("values", table())
+def test_second_derivatives_are_torchs(values: Problem) -> None:
+    expected = torchs(values)[2]
+    _, squares, inputs = of_jax(values)
+    for name, ours in jax.jit(jax.grad(squares))(inputs).items():
+        assert_near(ours, expected[name], f"by {name}")
+
+
+@pytest.mark.parametrize("values", table())
+def test_the_formula_is_torchs_in_forward_mode_too(values: Problem) -> None:
+    """Forward over reverse along the gradient: half of what the squares change by."""
+    expected, first, second = torchs(values)
+    with use_implementation("jnp"):
+        total, _, inputs = of_jax(values)
+        direction = jax.grad(total)(inputs)
+        (found, gradient), (change, curvature) = jax.jit(
+            lambda inputs: jax.jvp(jax.value_and_grad(total), (inputs,), (direction,))
+        )(inputs)
+    assert_near(found, expected, "the losses")
+    assert_near(change, sum((each * each).sum() for each in first.values()), "their change")
+    for name in first:
+        assert_near(gradient[name], first[name], f"the gradient of {name}")
+        assert_near(2 * curvature[name], second[name], f"the second derivative by {name}")
+
+
+@pytest.mark.parametrize("pairing", ["offsets", "indices", "sets"])
+def test_the_formula_divides_by_the_normalizer(pairing: str) -> None:
+    numbers = torch.tensor([1.5, 0.25] if pairing == "sets" else 1.5)
+    values = problem(pairing, CPU, DOUBLE, DOUBLE, normalizer=numbers)
+    with use_implementation("jnp"):
+        total, _, inputs = of_jax(values)
+        gradient = jax.jit(jax.grad(total))(inputs)
+    assert_near(gradient["pred"], torchs(values)[1]["pred"], "pred")
+
+
+def test_third_derivatives() -> None:
+    """By differences of the second ones, of a step whose square and reciprocal cost 11 digits."""
+    values = for_jax(problem("dense", CPU, DOUBLE, DOUBLE))
+
+    def loss(scale: Any) -> Any:
+        return boxloss.jax.box_loss(scale * values["pred"], values["target"])
+
+    second = jax.grad(jax.grad(loss))
+    step = 2.0**-17
+    difference = (second(1 + step) - second(1 - step)) / (2 * step)
+    third = jax.grad(second)(jnp.array(1.0))
+    assert abs(third - difference) < 1e-6 * abs(third)
+    assert abs(third) > 1e-3
+
+
+def test_excluded_pairs_are_in_no_second_derivative() -> None:
+    values = for_jax(problem("lengths", CPU, DOUBLE, DOUBLE))
+    pred = values["pred"].at[1, 2:].set(jnp.nan)
+
+    def squares(pred: Any) -> Any:
+        losses = boxloss.jax.box_loss(**{**values, "pred": pred})
+        return losses**2
+
+    second = jax.grad(lambda pred: (jax.grad(squares)(pred) ** 2).sum())(pred)
+    assert jnp.isfinite(second).all()
+    assert (second[1, 2:] == 0).all()
+    assert (second[0] != 0).any()
+
+
+def test_forward_mode_is_refused_without_the_choice() -> None:
+    values = for_jax(problem("dense", CPU))
+    with pytest.raises(TypeError, match="custom_vjp"):
+        jax.jacfwd(lambda pred: boxloss.jax.box_loss(pred, values["target"]))(values["pred"])
+
+
+def test_a_choice_is_of_its_block() -> None:
+    values = for_jax(problem("dense", CPU))
+
+    def calls() -> bool:
+        return "boxloss_jax" in jax.jit(lambda v: boxloss.jax.box_loss(**v)).lower(values).as_text()
+
+    assert calls()
+    with use_implementation("jnp"):
+        assert not calls()
+        with use_implementation("boxloss"):
+            assert calls()
+        assert not calls()
+    assert calls()
+
+
+def test_the_choice_is_checked_as_the_calls_are() -> None:
+    with (
+        use_implementation("jnp"),
+        pytest.raises(ValueError, match=r"^box_loss: loss is 'a'; allowed: 'iou'"),
+    ):
+        boxloss.jax.box_loss(jnp.ones((2, 4)), jnp.ones((2, 4)), "a")
+
+
+def test_no_such_implementation() -> None:
+    with (
+        pytest.raises(RuntimeError, match="there is no implementation 'aten'; it is 'boxloss' or"),
+        use_implementation("aten"),
+    ):
+        pass
