@@ -81,7 +81,11 @@ class WhileTracing : public Arguments {
 
   using Arguments::read;
   void read(const char* name, Flag& flag) const override { flag = option(name).number != 0; }
-  void read(const char* name, Word& word) const override { word = option(name).word; }
+  void read(const char* name, Word& word) const override {
+    const char* const given = option(name).word;
+    check(given != nullptr, name, " is a number; it must be a string");
+    word = given;
+  }
   void read(const char* name, Number& number) const override { number = option(name).number; }
   void read(const char* name, OptionalNumber& number) const override {
     number.reset();

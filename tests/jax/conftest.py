@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """JAX with 64-bit numbers, as torch has them, and the problems of torch's tests."""
 
+import os
 import sys
 from pathlib import Path
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"  # read by the first call
 
 import jax
 

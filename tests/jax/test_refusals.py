@@ -20,6 +20,10 @@ def refusals() -> dict[str, tuple[Problem, type[Exception], str]]:
     return {
         "loss": ({"loss": "gio"}, value, "loss is 'gio'; allowed: 'iou', 'iou_squared'"),
         "format": ({"pred_format": "xy"}, value, "pred_format is 'xy'; allowed: 'xyxy', 'xywh'"),
+        "a number for a word": ({"pred_format": 3}, kind, "pred_format is int; it must be a str"),
+        "no word": ({"loss": None}, kind, "loss is NoneType; it must be a string"),
+        "a word for a number": ({"eps": "a"}, kind, "eps is str; it must be a number"),
+        "no flag": ({"zero_padded": 1}, kind, "zero_padded is int; it must be True or False"),
         "reduction": ({"reduction": "avg"}, value, "reduction is 'avg'; allowed: 'none', 'sum'"),
         "eps": ({"eps": -1}, value, "eps is -1; it must be finite and not negative"),
         "eps_mode": ({"eps_mode": "max"}, value, "eps_mode is 'max'; allowed: 'add', 'clamp'"),
@@ -137,6 +141,8 @@ OFFSETS = jnp.array([0, 2, 2, 7])
         ({"class_cost": jnp.ones((5, 7), int)}, TypeError, "class_cost is int64"),
         ({"class_mode": "max"}, ValueError, "class_mode is 'max'; allowed: 'softmax', 'sigmoid'"),
         ({"focal_gamma": -1}, ValueError, "focal_gamma is -1; it must be >= 0"),
+        ({"iou_weight": "a"}, TypeError, "iou_weight is str; it must be a number"),
+        ({"class_weight": None}, TypeError, "class_weight is NoneType; it must be a number"),
         ({"nonfinite": jnp.inf}, ValueError, "nonfinite is inf; it must be finite"),
         ({"pred_format": "xyxy"}, ValueError, "l1_weight is 5, and l1 is of values in one"),
     ],
@@ -165,3 +171,14 @@ def test_an_assignment_names_the_argument(
     values = {"cost": jnp.ones((6, 7)), "offsets": OFFSETS, **changed}
     with pytest.raises(error, match=f"^hungarian_match: {words}"):
         boxloss.jax.hungarian_match(**values)
+
+
+def test_what_is_traced_is_no_option() -> None:
+    with pytest.raises(TypeError, match=r"^box_loss: eps is \w*Tracer; it must be a number"):
+        jax.jit(lambda eps: boxloss.jax.box_loss(BOXES, BOXES, eps=eps))(1e-7)
+
+
+@pytest.mark.parametrize("groups", ["a", 1.5, None])
+def test_groups_is_an_integer(groups: Any) -> None:
+    with pytest.raises(TypeError, match=r"^hungarian_match: groups is \w+; it must be an integer"):
+        boxloss.jax.hungarian_match(jnp.ones((6, 7)), OFFSETS, groups=groups)

@@ -5,6 +5,7 @@
 import ctypes
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -128,11 +129,27 @@ def call(
         for name, each in options.items()
         if each is not None
     }
-    handler = jax.ffi.ffi_call(target, list(results.values()), vmap_method="sequential")
+    wanted = list(results.values())
+    if any(map(_may_vary, arrays.values())):
+        wanted = jax.eval_shape(partial(_varying, wanted), *arrays.values())
+    handler = jax.ffi.ffi_call(target, wanted, vmap_method="sequential")
     given = handler(
         *arrays.values(), operands=" ".join(arrays), results=" ".join(results), **attributes
     )
     return dict(zip(results, given, strict=True))
+
+
+def _may_vary(array: Array) -> bool:
+    """Whether it varies over shard_map's devices, or JAX calls that by a name of its own again."""
+    kind = jax.typeof(array)
+    of_manual_axes = getattr(kind, "manual_axis_type", None)
+    return getattr(of_manual_axes, "varying", getattr(kind, "vma", None)) != frozenset()
+
+
+def _varying(results: list[jax.ShapeDtypeStruct], *operands: Array) -> list[Array]:
+    """Of these shapes and dtypes, varying over shard_map's devices as the operands do."""
+    none = sum(each.ravel()[:0].sum().astype(jnp.float32) for each in operands)
+    return [jnp.zeros(each.shape, each.dtype) + none.astype(each.dtype) for each in results]
 
 
 def formula_program(

@@ -57,7 +57,12 @@ def hungarian_match(cost: ArrayLike, offsets: ArrayLike, *, groups: int = 1) -> 
     arrays = as_arrays("hungarian_match", cost=cost, offsets=offsets)
     arrays = {name: jax.lax.stop_gradient(each) for name, each in arrays.items()}
     dtype = jax.dtypes.canonicalize_dtype("int64")
-    options = {"groups": float(index(groups)), "index": dtype.name}
+    try:
+        groups = index(groups)
+    except TypeError:
+        kind = type(groups).__name__
+        raise TypeError(f"hungarian_match: groups is {kind}; it must be an integer") from None
+    options = {"groups": float(groups), "index": dtype.name}
     scratch = workspace("boxloss_jax_assign", "hungarian_match", arrays, options)
     *layers, queries, columns = arrays["cost"].shape
     pairs = jax.ShapeDtypeStruct((*layers, groups * columns), dtype)

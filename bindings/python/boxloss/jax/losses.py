@@ -3,10 +3,12 @@
 """The losses as functions."""
 
 from functools import partial
+from numbers import Real
 from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.custom_derivatives import SymbolicZero
 from jax.typing import ArrayLike
@@ -21,7 +23,7 @@ from .._options import (
     with_defaults,
 )
 from ._library import call, workspace
-from .arguments import as_arrays, compute_dtype
+from .arguments import as_arrays, as_options, compute_dtype
 from .formula import Arrays, losses_by_formula
 from .implementations import formula_is_chosen
 
@@ -177,14 +179,15 @@ def _call(
     options: dict[str, Any],
 ) -> tuple[Array, ...]:
     normalizer = options["normalizer"]
-    is_number = isinstance(normalizer, (int, float)) and not isinstance(normalizer, bool)
+    is_number = isinstance(normalizer, Real) and not isinstance(normalizer, (bool, np.generic))
     others = {name: options[name] for name in _ARRAYS if not (is_number and name == "normalizer")}
     arrays = as_arrays(function, pred=pred, target=target, **others)
     if is_number:
         dtype = compute_dtype(arrays["pred"], arrays["target"])
         arrays["normalizer"] = jnp.asarray(normalizer, dtype)
-    static = {name: each for name, each in options.items() if name not in _ARRAYS}
-    static |= {"loss": loss, "eps": float(options["eps"]), "extras": extras}
+    words = {name: each for name, each in options.items() if name not in _ARRAYS}
+    static = as_options(function, {"loss": loss, **words}, {"loss": "giou", **_DEFAULTS})
+    static["extras"] = extras
     if formula_is_chosen():
         workspace("boxloss_jax_box_loss", function, arrays, static)  # which checks the arguments
         return losses_by_formula(static, arrays)

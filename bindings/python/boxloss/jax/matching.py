@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 
 from .._options import BoxFormat, ClassMode, EpsMode, Loss, options_of
 from ._library import call, workspace
-from .arguments import as_arrays, compute_dtype
+from .arguments import as_arrays, as_options, compute_dtype
 
 
 def matching_cost(
@@ -139,9 +139,7 @@ def pairwise_iou(
 
 
 def _cost(function: str, arrays: dict[str, Array], options: dict[str, Any]) -> Array:
-    options = {
-        name: float(each) if isinstance(each, int) else each for name, each in options.items()
-    }
+    options = as_options(function, options, _DEFAULTS)
     arrays = {name: jax.lax.stop_gradient(each) for name, each in arrays.items()}
     workspace("boxloss_jax_matching_cost", function, arrays, options)
     pred, target = arrays["pred"], arrays["target"]

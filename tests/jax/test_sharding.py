@@ -1,0 +1,68 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Images on eight devices, which are the CPU."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from boxloss.jax import box_losses
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+try:
+    from jax import shard_map
+except ImportError:  # before 0.8
+    from jax.experimental.shard_map import shard_map
+
+BY_IMAGE = PartitionSpec("images")
+COLLECTIVES = ("all-gather", "all-to-all", "all-reduce", "collective-permute")
+
+
+@pytest.fixture
+def mesh() -> Mesh:
+    assert len(jax.devices()) == 8
+    return Mesh(np.array(jax.devices()), ("images",))
+
+
+def arrays() -> tuple[jax.Array, ...]:
+    """pred, target and lengths of 16 images."""
+    keys = jax.random.split(jax.random.key(0), 3)
+    boxes = [jax.random.uniform(key, (16, 5, 4), jnp.float32) for key in keys[:2]]
+    return *boxes, jax.random.randint(keys[2], (16,), 0, 6)
+
+
+def total(pred: jax.Array, target: jax.Array, lengths: jax.Array) -> jax.Array:
+    losses = box_losses(pred, target, lengths=lengths, reduction="sum", pred_format="xyxy")
+    return losses.loss + losses.l1
+
+
+def test_shard_map_gathers_nothing(mesh: Mesh) -> None:
+    def of_all(*own: jax.Array) -> jax.Array:
+        return shard_map(
+            lambda *own: jax.lax.psum(total(*own), "images"),
+            mesh=mesh,
+            in_specs=(BY_IMAGE,) * 3,
+            out_specs=PartitionSpec(),
+        )(*own)
+
+    step = jax.jit(jax.value_and_grad(of_all, argnums=(0, 1)))
+    loss, gradients = step(*arrays())
+    expected, wanted = jax.value_and_grad(total, argnums=(0, 1))(*arrays())
+    # Eight sums, each rounded to float32, and seven additions, of losses between -2 and 6.
+    assert abs(loss - expected) <= 15 * 2**-24 * 6 * 16 * 5
+    for ours, theirs in zip(gradients, wanted, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    text = step.lower(*arrays()).compile().as_text()
+    assert {word: text.count(f" {word}(") for word in COLLECTIVES} == {
+        word: int(word == "all-reduce") for word in COLLECTIVES
+    }
+
+
+def test_sharded_arrays_are_gathered_for_a_call(mesh: Mesh) -> None:
+    sharded: Any = [jax.device_put(each, NamedSharding(mesh, BY_IMAGE)) for each in arrays()]
+    loss, gradient = jax.jit(jax.value_and_grad(total))(*sharded)
+    expected, wanted = jax.value_and_grad(total)(*arrays())
+    assert loss == expected
+    np.testing.assert_array_equal(gradient, wanted)
