@@ -37,6 +37,8 @@ CPU = torch.device("cpu")
 NOT_COMPARED = {
     "BoxLosses",
     "MatchResult",
+    "MaxIouMatch",
+    "TaskAlignedMatch",
     "check_indices",
     "collate_matches",
     "collate_padded",
@@ -44,6 +46,8 @@ NOT_COMPARED = {
     "cpu_capability",
     "global_normalizer",
     "implementations",
+    "max_iou_match",
+    "task_aligned_match",
     "use_implementation",
 }
 
