@@ -7,6 +7,7 @@
 #include "dispatch/assign.hpp"
 #include "math/bits.hpp"
 #include "math/ceil_div.hpp"
+#include "offsets.hpp"
 #include "operations.hpp"
 #include "reduce.hpp"
 
@@ -16,7 +17,7 @@
 /// the paths' state, else in the workspace; then its costs, else where they are.
 namespace boxloss::BOXLOSS_GPU {
 
-constexpr unsigned kAssignThreads = 256;
+constexpr unsigned kAssignThreads = kThreads;
 constexpr unsigned kAssignGroups = kAssignThreads / kLanes;
 
 /// Calls use(i) for this thread's part of [0, count).
@@ -354,15 +355,8 @@ __device__ TaskMemory<E> memory_of(const AssignArgs<E>& a, const AssignTask& tas
 template <class E>
 __global__ void __launch_bounds__(kAssignThreads)
     assign_tasks(const AssignArgs<E> a, std::byte* const workspace, const int shared_bytes) {
-  __shared__ bool are_offsets_right, are_all_finite;
-  if (threadIdx.x == 0) {
-    are_offsets_right = a.offsets[0] >= 0 && a.offsets[a.images] <= a.columns;
-  }
-  __syncthreads();
-#pragma unroll 1
-  for (std::int64_t b = threadIdx.x; b < a.images; b += kAssignThreads) {
-    if (a.offsets[b] > a.offsets[b + 1]) are_offsets_right = false;
-  }
+  __shared__ bool are_all_finite;
+  const bool are_offsets_right = block_are_in_order(a.offsets, a.images, a.columns);
 #pragma unroll 1
   for (std::int64_t i = blockIdx.x; i < a.tasks(); i += gridDim.x) {
     if (threadIdx.x == 0) are_all_finite = true;

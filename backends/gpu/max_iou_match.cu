@@ -7,6 +7,7 @@
 #include "dispatch/max_iou_match.hpp"
 #include "math/bits.hpp"
 #include "math/ceil_div.hpp"
+#include "offsets.hpp"
 #include "operations.hpp"
 #include "reduce.hpp"
 
@@ -51,20 +52,6 @@ struct BestOfBoxes {
 struct OwnBoxes {
   std::int64_t begin, end;
 };
-
-/// Called by all threads of a block.
-template <class C>
-__device__ bool are_offsets_of_block(const MaxIouArgs<C>& a) {
-  __shared__ bool are_right;
-  if (threadIdx.x == 0) are_right = a.offsets[0] >= 0 && a.offsets[a.images] <= a.boxes;
-  __syncthreads();
-#pragma unroll 1
-  for (std::int64_t b = threadIdx.x; b < a.images; b += kThreads) {
-    if (a.offsets[b] > a.offsets[b + 1]) are_right = false;
-  }
-  __syncthreads();
-  return are_right;
-}
 
 template <class C>
 __device__ OwnBoxes own_boxes(const MaxIouArgs<C>& a, std::int64_t image, bool are_right) {
@@ -149,7 +136,7 @@ __global__ void __launch_bounds__(kThreads)
     find_best_of_boxes(const MaxIouArgs<C> a, const BestOfBoxes<C> best) {
   __shared__ StagedBoxes<C> staged;
   __shared__ Bits<C> of_block[kThreads];
-  const bool are_right = are_offsets_of_block(a);
+  const bool are_right = block_are_in_order(a.offsets, a.images, a.boxes);
   const std::int64_t blocks = a.images * ceil_div(a.anchor_count, kThreads);
 #pragma unroll 1
   for (std::int64_t i = blockIdx.x; i < blocks; i += gridDim.x) {
@@ -180,7 +167,7 @@ __global__ void __launch_bounds__(kThreads)
     match_anchors(const MaxIouArgs<C> a, const BestOfBoxes<C> best) {
   __shared__ StagedBoxes<C> staged;
   __shared__ C best_of[kThreads];  // NaN: low quality is not for that box
-  const bool are_right = are_offsets_of_block(a);
+  const bool are_right = block_are_in_order(a.offsets, a.images, a.boxes);
   const bool has_low_quality = a.low_quality != LowQuality::kNone;
   const std::int64_t blocks = a.images * ceil_div(a.anchor_count, kThreads);
 #pragma unroll 1
@@ -230,7 +217,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class C>
 __global__ void __launch_bounds__(kThreads)
     force_boxes(const MaxIouArgs<C> a, const BestOfBoxes<C> best) {
-  const bool are_right = are_offsets_of_block(a);
+  const bool are_right = block_are_in_order(a.offsets, a.images, a.boxes);
 #pragma unroll 1
   for (std::int64_t image = blockIdx.x; image < a.images; image += gridDim.x) {
     const OwnBoxes own = own_boxes(a, image, are_right);

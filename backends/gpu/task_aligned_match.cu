@@ -6,6 +6,7 @@
 
 #include "dispatch/task_aligned_match.hpp"
 #include "math/ceil_div.hpp"
+#include "offsets.hpp"
 #include "operations.hpp"
 #include "reduce.hpp"
 
@@ -16,7 +17,7 @@
 /// same bits every time.
 namespace boxloss::BOXLOSS_GPU {
 
-constexpr unsigned kMatchThreads = 256;
+constexpr unsigned kMatchThreads = kThreads;
 
 /// An anchor's choosers: their number in the high half, the sum of their numbers in the low. If
 /// there is one, it is that.
@@ -115,25 +116,11 @@ __device__ Rank for_highest(unsigned count, std::int64_t most, const RankAt& ran
 
 // --- The launches
 
-/// Called by all threads of a block.
-template <class C>
-__device__ bool are_in_order(const TaskAlignedArgs<C>& a) {
-  __shared__ bool are_right;
-  if (threadIdx.x == 0) are_right = true;
-  __syncthreads();
-#pragma unroll 1
-  for (std::int64_t b = threadIdx.x; b < a.images; b += kMatchThreads) {
-    if (!is_in_order(a, b)) are_right = false;
-  }
-  __syncthreads();
-  return are_right;
-}
-
 /// A block for each box.
 template <class C>
 __global__ void __launch_bounds__(kMatchThreads)
     choose_anchors(const TaskAlignedArgs<C> a, const MatchWork work) {
-  if (!are_in_order(a)) return;
+  if (!a.is_padded() && !block_are_in_order(a.offsets, a.images, a.rows)) return;
 #pragma unroll 1
   for (std::int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {
     const std::int64_t image = image_of_row(a, row);

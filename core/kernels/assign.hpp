@@ -93,16 +93,6 @@ struct AssignTask {
   BOXLOSS_HOST_DEVICE int places() const { return is_wide() ? columns : queries; }
 };
 
-/// Do they go up, within [0, columns]?
-template <class E>
-BOXLOSS_HOST_DEVICE bool are_offsets(const AssignArgs<E>& a) {
-  bool are_right = a.offsets[0] >= 0 && a.offsets[a.images] <= a.columns;
-  for (std::int64_t b = 0; b < a.images; ++b) {
-    are_right = are_right && a.offsets[b] <= a.offsets[b + 1];
-  }
-  return are_right;
-}
-
 /// Task i of all, whose images are next to each other, for offsets that are right or not.
 template <class E>
 BOXLOSS_HOST_DEVICE AssignTask task_of(const AssignArgs<E>& a, std::int64_t i,

@@ -111,16 +111,6 @@ struct MaxIouArgs {
   C* iou;  ///< null: not wanted
 };
 
-/// Do they go up, within [0, T]?
-template <class C>
-BOXLOSS_HOST_DEVICE bool are_offsets(const MaxIouArgs<C>& a) {
-  bool are_right = a.offsets[0] >= 0 && a.offsets[a.images] <= a.boxes;
-  for (std::int64_t b = 0; b < a.images; ++b) {
-    are_right = are_right && a.offsets[b] <= a.offsets[b + 1];
-  }
-  return are_right;
-}
-
 /// What an anchor gets by its best IoU, with the box of that row.
 template <class C>
 BOXLOSS_HOST_DEVICE std::int64_t match_of(const MaxIouArgs<C>& a, C iou, std::int64_t row) {

@@ -84,13 +84,6 @@ BOXLOSS_HOST_DEVICE std::int64_t image_of_row(const TaskAlignedArgs<C>& a, std::
   return first;
 }
 
-/// Whether an image's offsets are right, if the others' are: they go up, within [0, rows].
-template <class C>
-BOXLOSS_HOST_DEVICE bool is_in_order(const TaskAlignedArgs<C>& a, std::int64_t image) {
-  return a.is_padded() || (0 <= a.offsets[image] && a.offsets[image] <= a.offsets[image + 1] &&
-                           a.offsets[image + 1] <= a.rows);
-}
-
 /// A true box, and where points that lie in it are.
 template <class C>
 struct TargetBox {

@@ -22,6 +22,15 @@ struct Indices {
 
 inline Indices indices(const ArrayView& view) { return {view.data, view.dtype == DType::kI64}; }
 
+/// Whether the offsets of images go up, within [0, rows].
+inline bool are_in_order(const Indices& offsets, std::int64_t images, std::int64_t rows) {
+  bool are_right = offsets[0] >= 0 && offsets[images] <= rows;
+  for (std::int64_t b = 0; b < images; ++b) {
+    are_right = are_right && offsets[b] <= offsets[b + 1];
+  }
+  return are_right;
+}
+
 /// int32 or int64 indices to write, or null.
 struct IndexOutputs {
   void* data;

@@ -175,7 +175,7 @@ void assign(const AssignArgs<E>& a, const AssignTask& task, const E* costs, std:
 
 template <class E>
 void run(const AssignArgs<E>& a, void* workspace, const Execution& execution) {
-  const bool are_right = are_offsets(a);
+  const bool are_right = are_in_order(a.offsets, a.images, a.columns);
   const std::int64_t of_group = a.queries / a.groups, blocks = a.layers * a.groups;
   auto* const states = static_cast<std::byte*>(workspace);
   auto* const costs = reinterpret_cast<E*>(

@@ -49,7 +49,7 @@ class Matching {
         a_(args),
         code_(vector_code<C>()),
         execution_(execution),
-        are_offsets_right_(are_offsets(a_)) {
+        are_offsets_right_(are_in_order(a_.offsets, a_.images, a_.boxes)) {
     memory_.best = static_cast<BestOfBox<C>*>(execution.workspace);
     memory_.boxes = reinterpret_cast<MatchBox<C>*>(memory_.best + a_.boxes);
     memory_.of_tiles = reinterpret_cast<C*>(memory_.boxes + a_.boxes);

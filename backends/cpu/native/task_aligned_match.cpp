@@ -293,8 +293,8 @@ void task_aligned_match(const TaskAlignedProblem& p, const TaskAlignedOutputs& o
   dispatch(p, outputs, fill, [&](auto compute) {
     using C = decltype(compute);
     const TaskAlignedArgs<C> args = task_aligned_args<C>(p, outputs);
-    for (std::int64_t b = 0; b < args.images; ++b) {
-      if (!is_in_order(args, b)) return set_nobodys(p, outputs, fill);
+    if (!args.is_padded() && !are_in_order(args.offsets, args.images, args.rows)) {
+      return set_nobodys(p, outputs, fill);
     }
     run(p, args, execution);
   });
