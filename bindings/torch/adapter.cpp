@@ -129,6 +129,13 @@ bool inside_function_transform() {
   }
 }
 
+void refuse_function_transform(const char* function) {
+  TORCH_CHECK(
+      false, function,
+      ": the transforms of torch.func (vmap, grad, jvp and their like) do not know it; call "
+      "it outside of them");
+}
+
 at::Tensor no_elements(const at::Tensor& like, at::ScalarType type) {
   const auto key = c10::computeDispatchKey(type, like.layout(), like.device());
   return at::detail::make_tensor<c10::TensorImpl>(

@@ -40,6 +40,9 @@ Execution execution_on(const at::Device& device);
 /// Whether a function transform (vmap, grad, …) is active, which refuses a C++ autograd Function.
 bool inside_function_transform();
 
+/// Raises, for an operator that the transforms do not know.
+[[noreturn]] void refuse_function_transform(const char* function);
+
 /// Memory for the time of a call, 16-byte aligned. On the host that is over when the call returns,
 /// so that plain memory serves.
 class Scratch {

@@ -16,16 +16,15 @@
 namespace boxloss::torch_binding {
 namespace {
 
-constexpr const char* kFunction = "hungarian_match";
+constexpr char kFunction[] = "hungarian_match";
+constexpr char kOperator[] = "boxloss::assign";
 
 /// pred_index, target_index, target_of_query.
 using Assigned = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
 void check_arguments(const at::Tensor& cost, const at::Tensor& offsets, std::int64_t groups) {
   check_dense(kFunction, "cost", cost);
-  check_dense(kFunction, "offsets", offsets);
-  TORCH_CHECK(offsets.device() == cost.device(), kFunction, ": offsets is on ", offsets.device(),
-              ", cost is on ", cost.device(), "; both must be on one device");
+  check_device(kFunction, "cost", cost, "offsets", OptionalTensor(offsets));
   TORCH_CHECK_VALUE(cost.dim() == 2 || cost.dim() == 3, kFunction, ": cost has shape ",
                     cost.sym_sizes(), "; it must be (queries, T) or (layers, queries, T)");
   TORCH_CHECK_VALUE(offsets.dim() == 1 && offsets.sym_size(0) >= 1, kFunction,
@@ -146,21 +145,7 @@ Assigned assigned(const at::Tensor& cost, const at::Tensor& offsets, std::int64_
   });
 }
 
-Assigned refused(const at::Tensor&, const at::Tensor&, std::int64_t) {
-  TORCH_CHECK(
-      false, kFunction,
-      ": the transforms of torch.func (vmap, grad, jvp and their like) do not know it; call "
-      "it outside of them");
-}
-
-Assigned past_autograd(c10::DispatchKeySet keys, const at::Tensor& cost, const at::Tensor& offsets,
-                       std::int64_t groups) {
-  if (inside_function_transform()) return refused(cost, offsets, groups);
-  static const auto op =
-      find_operator<Assigned(const at::Tensor&, const at::Tensor&, std::int64_t)>(
-          "boxloss::assign");
-  return op.redispatch(keys & c10::after_autograd_keyset, cost, offsets, groups);
-}
+using Operator = WithoutGradient<Assigned(const at::Tensor&, const at::Tensor&, std::int64_t)>;
 
 }  // namespace
 }  // namespace boxloss::torch_binding
@@ -180,9 +165,11 @@ TORCH_LIBRARY_IMPL(boxloss, CompositeExplicitAutograd, m) {
 TORCH_LIBRARY_IMPL(boxloss, Meta, m) { m.impl("assign", boxloss::torch_binding::meta); }
 
 TORCH_LIBRARY_IMPL(boxloss, Autograd, m) {
-  m.impl("assign", boxloss::torch_binding::past_autograd);
+  using namespace boxloss::torch_binding;
+  m.impl("assign", Operator::past_autograd<kFunction, kOperator>);
 }
 
 TORCH_LIBRARY_IMPL(boxloss, FuncTorchBatched, m) {
-  m.impl("assign", boxloss::torch_binding::refused);
+  using namespace boxloss::torch_binding;
+  m.impl("assign", Operator::refuse_vmap<kFunction>);
 }

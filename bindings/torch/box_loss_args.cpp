@@ -109,7 +109,7 @@ LossProblem describe(const LossArgs& a) {
   p.eps_mode = parse_eps_mode(a.function, a.eps_mode);
 
   check_dense(a.function, "pred", a.pred);
-  check_device(a.function, a.pred, "target", OptionalTensor(a.target));
+  check_device(a.function, "pred", a.pred, "target", OptionalTensor(a.target));
   BOXLOSS_BOX_LOSS_OPTIONS(BOXLOSS_CHECK_DEVICE)
 
   p.pred.dtype = dtype_of(a.function, "pred", a.pred, kFloatingDTypes);
@@ -148,7 +148,7 @@ void check_backward_args(const IncomingTensors& grads, const at::Tensor& scale, 
     TORCH_CHECK_TYPE(given.scalar_type() == compute_type(a), a.function, ": ", argument, " is ",
                      dtype_name(given.scalar_type()), "; it must be ", dtype_name(compute_type(a)),
                      ", as the loss is");
-    check_device(a.function, a.pred, argument, given);
+    check_device(a.function, "pred", a.pred, argument, given);
   };
   TORCH_CHECK_VALUE(grads.loss || grads.l1, a.function, ": grad_loss and grad_l1 are both None");
   const auto shape = reduced ? reduced_shape(a) : loss_shape(a);

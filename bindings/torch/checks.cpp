@@ -88,11 +88,12 @@ void check_dense(const char* function, const char* argument, const at::Tensor& t
                     tensor.layout(), "; it must be dense");
 }
 
-void check_device(const char* function, const at::Tensor& pred, const char* argument,
-                  const OptionalTensor& tensor) {
+void check_device(const char* function, const char* other, const at::Tensor& others,
+                  const char* argument, const OptionalTensor& tensor) {
   if (tensor) check_dense(function, argument, *tensor);
-  TORCH_CHECK(!tensor || tensor->device() == pred.device(), function, ": ", argument, " is on ",
-              tensor->device(), ", pred is on ", pred.device(), "; all must be on one device");
+  TORCH_CHECK(!tensor || tensor->device() == others.device(), function, ": ", argument, " is on ",
+              tensor->device(), ", ", other, " is on ", others.device(),
+              "; all must be on one device");
 }
 
 }  // namespace boxloss::torch_binding

@@ -67,17 +67,19 @@ void check_shape(const char* function, const char* argument, const at::Tensor& t
 /// Refuses sparse tensors and all layouts but strided.
 void check_dense(const char* function, const char* argument, const at::Tensor& tensor);
 
-/// The tensor must be dense, and on pred's device.
-void check_device(const char* function, const at::Tensor& pred, const char* argument,
-                  const OptionalTensor& tensor);
+/// The tensor must be dense, and on the device of another argument.
+void check_device(const char* function, const char* other, const at::Tensor& others,
+                  const char* argument, const OptionalTensor& tensor);
 
 /// Options that are not tensors are on no device.
-inline void check_device(const char*, const at::Tensor&, const char*, Flag) {}
-inline void check_device(const char*, const at::Tensor&, const char*, Word) {}
-inline void check_device(const char*, const at::Tensor&, const char*, Number) {}
-inline void check_device(const char*, const at::Tensor&, const char*, OptionalNumber) {}
+inline void check_device(const char*, const char*, const at::Tensor&, const char*, Flag) {}
+inline void check_device(const char*, const char*, const at::Tensor&, const char*, Word) {}
+inline void check_device(const char*, const char*, const at::Tensor&, const char*, Number) {}
+inline void check_device(const char*, const char*, const at::Tensor&, const char*, OptionalNumber) {
+}
 
 /// Of a list of options, in a function with arguments `a`.
-#define BOXLOSS_CHECK_DEVICE(Kind, name, standard) check_device(a.function, a.pred, #name, a.name);
+#define BOXLOSS_CHECK_DEVICE(Kind, name, standard) \
+  check_device(a.function, "pred", a.pred, #name, a.name);
 
 }  // namespace boxloss::torch_binding

@@ -75,8 +75,8 @@ CostProblem describe(const CostArgs& a) {
   p.nonfinite = a.nonfinite;
 
   check_dense(a.function, "pred", a.pred);
-  check_device(a.function, a.pred, "target", OptionalTensor(a.target));
-  check_device(a.function, a.pred, "offsets", OptionalTensor(a.offsets));
+  check_device(a.function, "pred", a.pred, "target", OptionalTensor(a.target));
+  check_device(a.function, "pred", a.pred, "offsets", OptionalTensor(a.offsets));
   BOXLOSS_MATCHING_COST_OPTIONS(BOXLOSS_CHECK_DEVICE)
 
   p.pred.dtype = dtype_of(a.function, "pred", a.pred, kFloatingDTypes);

@@ -15,7 +15,8 @@
 namespace boxloss::torch_binding {
 namespace {
 
-constexpr const char* kFunction = "max_iou_match";
+constexpr char kFunction[] = "max_iou_match";
+constexpr char kOperator[] = "boxloss::max_iou_match";
 
 struct MatchArgs {
   at::Tensor anchors;
@@ -34,17 +35,10 @@ struct MatchArgs {
 /// target_index and iou.
 using Matched = std::tuple<at::Tensor, at::Tensor>;
 
-void check_on_one_device(const MatchArgs& a, const char* argument, const at::Tensor& tensor) {
-  check_dense(kFunction, argument, tensor);
-  TORCH_CHECK(tensor.device() == a.anchors.device(), kFunction, ": ", argument, " is on ",
-              tensor.device(), ", anchors is on ", a.anchors.device(),
-              "; all must be on one device");
-}
-
 void check_arguments(const MatchArgs& a) {
   check_dense(kFunction, "anchors", a.anchors);
-  check_on_one_device(a, "target", a.target);
-  check_on_one_device(a, "offsets", a.offsets);
+  check_device(kFunction, "anchors", a.anchors, "target", OptionalTensor(a.target));
+  check_device(kFunction, "anchors", a.anchors, "offsets", OptionalTensor(a.offsets));
   check_boxes_shape(kFunction, "anchors", a.anchors);
   check_boxes_shape(kFunction, "target", a.target);
   TORCH_CHECK_VALUE(a.anchors.dim() == 2 || a.anchors.dim() == 3, kFunction, ": anchors has shape ",
@@ -119,27 +113,8 @@ Matched matched(const MatchArgs& a) {
   });
 }
 
-Matched refused(const MatchArgs&) {
-  TORCH_CHECK(
-      false, kFunction,
-      ": the transforms of torch.func (vmap, grad, jvp and their like) do not know it; call "
-      "it outside of them");
-}
-
-using Operator =
-    Signature<Matched, std::tuple<>, decltype(std::declval<const MatchArgs&>().fields())>;
-
-/// Calls the kernel below the Autograd key.
-template <class Fields = decltype(std::declval<const MatchArgs&>().fields())>
-struct PastAutograd;
-template <class... Fields>
-struct PastAutograd<std::tuple<Fields...>> {
-  static Matched call(c10::DispatchKeySet keys, Parameter<Fields>... fields) {
-    if (inside_function_transform()) return refused(MatchArgs{fields...});
-    static const auto op = find_operator<Operator>("boxloss::max_iou_match");
-    return op.redispatch(keys & c10::after_autograd_keyset, fields...);
-  }
-};
+using Operator = WithoutGradient<
+    Signature<Matched, std::tuple<>, decltype(std::declval<const MatchArgs&>().fields())>>;
 
 constexpr Option kOptions[] = {BOXLOSS_MAX_IOU_MATCH_OPTIONS(BOXLOSS_OPTION_ROW)};
 
@@ -167,10 +142,10 @@ TORCH_LIBRARY_IMPL(boxloss, Meta, m) {
 
 TORCH_LIBRARY_IMPL(boxloss, Autograd, m) {
   using namespace boxloss::torch_binding;
-  m.impl("max_iou_match", PastAutograd<>::call);
+  m.impl("max_iou_match", Operator::past_autograd<kFunction, kOperator>);
 }
 
 TORCH_LIBRARY_IMPL(boxloss, FuncTorchBatched, m) {
   using namespace boxloss::torch_binding;
-  m.impl("max_iou_match", EntryOf<MatchArgs>::call<refused>);
+  m.impl("max_iou_match", Operator::refuse_vmap<kFunction>);
 }

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "../options.hpp"
+#include "adapter.hpp"
 
 /// What lists of options become here: the kinds, the text of schemas, and the types of functions
 /// that the dispatcher calls.
@@ -93,6 +94,23 @@ struct EntryOf<Args, std::tuple<Fields...>> {
   template <auto kernel>
   static auto call(Parameter<Fields>... fields) {
     return kernel(Args{fields...});
+  }
+};
+
+/// What an operator of that type has at Autograd and FuncTorchBatched if it has no gradient.
+template <class Type>
+struct WithoutGradient;
+template <class Result, class... Parameters>
+struct WithoutGradient<Result(Parameters...)> {
+  template <const char* function, const char* name>
+  static Result past_autograd(c10::DispatchKeySet keys, Parameters... parameters) {
+    if (inside_function_transform()) refuse_function_transform(function);
+    static const auto op = find_operator<Result(Parameters...)>(name);
+    return op.redispatch(keys & c10::after_autograd_keyset, parameters...);
+  }
+  template <const char* function>
+  static Result refuse_vmap(Parameters...) {
+    refuse_function_transform(function);
   }
 };
 

@@ -16,7 +16,8 @@
 namespace boxloss::torch_binding {
 namespace {
 
-constexpr const char* kFunction = "task_aligned_match";
+constexpr char kFunction[] = "task_aligned_match";
+constexpr char kOperator[] = "boxloss::task_aligned_match";
 
 struct MatchArgs {
   at::Tensor scores;
@@ -65,18 +66,14 @@ void check_shapes(const MatchArgs& a) {
 /// The problem that the arguments describe, without sizes, strides and pointers, as for a loss.
 TaskAlignedProblem describe(const MatchArgs& a) {
   check_dense(kFunction, "scores", a.scores);
-  const auto check_device = [&](const char* argument, const OptionalTensor& tensor) {
-    if (!tensor) return;
-    check_dense(kFunction, argument, *tensor);
-    TORCH_CHECK(tensor->device() == a.scores.device(), kFunction, ": ", argument, " is on ",
-                tensor->device(), ", scores is on ", a.scores.device(),
-                "; all must be on one device");
+  const auto check_with_scores = [&](const char* argument, const OptionalTensor& tensor) {
+    check_device(kFunction, "scores", a.scores, argument, tensor);
   };
-  check_device("pred", a.pred);
-  check_device("points", a.points);
-  check_device("target", a.target);
-  check_device("offsets", a.offsets);
-  check_device("labels", a.labels);
+  check_with_scores("pred", a.pred);
+  check_with_scores("points", a.points);
+  check_with_scores("target", a.target);
+  check_with_scores("offsets", a.offsets);
+  check_with_scores("labels", a.labels);
   TaskAlignedProblem p;
   p.scores.dtype = dtype_of(kFunction, "scores", a.scores, kFloatingDTypes);
   p.pred.dtype = dtype_of(kFunction, "pred", a.pred, kFloatingDTypes);
@@ -176,34 +173,8 @@ Matched matched(const MatchArgs& a) {
   });
 }
 
-Matched refused(const MatchArgs&) {
-  TORCH_CHECK(
-      false, kFunction,
-      ": the transforms of torch.func (vmap, grad, jvp and their like) do not know it; call "
-      "it outside of them");
-}
-
-template <class... Fields>
-Matched past_autograd(c10::DispatchKeySet keys, const std::tuple<Fields...>& fields) {
-  static const auto op =
-      find_operator<Matched(Parameter<Fields>...)>("boxloss::task_aligned_match");
-  return std::apply(
-      [&](const auto&... each) {
-        return op.redispatch(keys & c10::after_autograd_keyset, each...);
-      },
-      fields);
-}
-
-/// As EntryOf, with the dispatcher's keys.
-template <class Fields = decltype(std::declval<const MatchArgs&>().fields())>
-struct AutogradEntry;
-template <class... Fields>
-struct AutogradEntry<std::tuple<Fields...>> {
-  static Matched call(c10::DispatchKeySet keys, Parameter<Fields>... fields) {
-    const MatchArgs args{fields...};
-    return inside_function_transform() ? refused(args) : past_autograd(keys, args.fields());
-  }
-};
+using Operator = WithoutGradient<
+    Signature<Matched, std::tuple<>, decltype(std::declval<const MatchArgs&>().fields())>>;
 
 constexpr Option kOptions[] = {BOXLOSS_TASK_ALIGNED_MATCH_OPTIONS(BOXLOSS_OPTION_ROW)};
 
@@ -231,10 +202,11 @@ TORCH_LIBRARY_IMPL(boxloss, Meta, m) {
 }
 
 TORCH_LIBRARY_IMPL(boxloss, Autograd, m) {
-  m.impl("task_aligned_match", boxloss::torch_binding::AutogradEntry<>::call);
+  using namespace boxloss::torch_binding;
+  m.impl("task_aligned_match", Operator::past_autograd<kFunction, kOperator>);
 }
 
 TORCH_LIBRARY_IMPL(boxloss, FuncTorchBatched, m) {
   using namespace boxloss::torch_binding;
-  m.impl("task_aligned_match", EntryOf<MatchArgs>::call<refused>);
+  m.impl("task_aligned_match", Operator::refuse_vmap<kFunction>);
 }

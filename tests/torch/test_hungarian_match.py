@@ -415,7 +415,7 @@ ERRORS: list[tuple[type[Exception], dict[str, Any], str]] = [
     (ValueError, {"groups": 4}, "groups is 4; it must be at least 1, and divide the 6 queries"),
     (ValueError, {"groups": 0}, "groups is 0; it must be at least 1, and divide the 6 queries"),
     (ValueError, {"groups": -1}, "groups is -1; it must be at least 1"),
-    (RuntimeError, {"offsets": GOOD.to("meta")}, "offsets is on meta, cost is on cpu; both must "),
+    (RuntimeError, {"offsets": GOOD.to("meta")}, "offsets is on meta, cost is on cpu; all must "),
     (ValueError, {"cost": COST.to_sparse()}, "cost is Sparse; it must be dense"),
     *((ValueError, {"offsets": torch.tensor(bad)}, text) for text, bad in BAD_OFFSETS.items()),
 ]
