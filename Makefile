@@ -186,7 +186,7 @@ ready: checked $(venv)
 
 .venv-jax/.boxloss: $(sources) .venv-jax/ready
 	$(jax_python) -m pip install --no-index --no-build-isolation --no-deps --force-reinstall \
-	  --config-settings=build-dir=build/venv-jax --config-settings=cmake.define.BOXLOSS_JAX=ON .
+	  --config-settings=build-dir=build/venv-jax .
 	touch $@
 
 .venv-peers/ready: requirements-peers.txt | checked

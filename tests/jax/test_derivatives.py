@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from both import CPU, Arrays, as_numpy, floating, for_jax
+from both import DEVICE, Arrays, as_numpy, floating, for_jax
 from boxloss._options import Loss
 from boxloss.jax import use_implementation
 from problems import FORMATS, PAIRINGS, REDUCTIONS, Problem, problem, with_overlaps
@@ -38,7 +38,7 @@ def table() -> list[Any]:
             with_overlaps(
                 problem(
                     pairing,
-                    CPU,
+                    DEVICE,
                     DOUBLE,
                     DOUBLE,
                     DOUBLE if i % 2 else None,
@@ -110,8 +110,8 @@ def test_the_formula_is_torchs_in_forward_mode_too(values: Problem) -> None:
 
 @pytest.mark.parametrize("pairing", ["offsets", "indices", "sets"])
 def test_the_formula_divides_by_the_normalizer(pairing: str) -> None:
-    numbers = torch.tensor([1.5, 0.25] if pairing == "sets" else 1.5)
-    values = problem(pairing, CPU, DOUBLE, DOUBLE, normalizer=numbers)
+    numbers = torch.tensor([1.5, 0.25] if pairing == "sets" else 1.5, device=DEVICE)
+    values = problem(pairing, DEVICE, DOUBLE, DOUBLE, normalizer=numbers)
     with use_implementation("jnp"):
         total, _, inputs = of_jax(values)
         gradient = jax.jit(jax.grad(total))(inputs)
@@ -120,7 +120,7 @@ def test_the_formula_divides_by_the_normalizer(pairing: str) -> None:
 
 def test_third_derivatives() -> None:
     """By differences of the second ones, of a step whose square and reciprocal cost 11 digits."""
-    values = for_jax(problem("dense", CPU, DOUBLE, DOUBLE))
+    values = for_jax(problem("dense", DEVICE, DOUBLE, DOUBLE))
 
     def loss(scale: Any) -> Any:
         return boxloss.jax.box_loss(scale * values["pred"], values["target"])
@@ -134,7 +134,7 @@ def test_third_derivatives() -> None:
 
 
 def test_excluded_pairs_are_in_no_second_derivative() -> None:
-    values = for_jax(problem("lengths", CPU, DOUBLE, DOUBLE))
+    values = for_jax(problem("lengths", DEVICE, DOUBLE, DOUBLE))
     pred = values["pred"].at[1, 2:].set(jnp.nan)
 
     def squares(pred: Any) -> Any:
@@ -148,13 +148,13 @@ def test_excluded_pairs_are_in_no_second_derivative() -> None:
 
 
 def test_forward_mode_is_refused_without_the_choice() -> None:
-    values = for_jax(problem("dense", CPU))
+    values = for_jax(problem("dense", DEVICE))
     with pytest.raises(TypeError, match="custom_vjp"):
         jax.jacfwd(lambda pred: boxloss.jax.box_loss(pred, values["target"]))(values["pred"])
 
 
 def test_a_choice_is_of_its_block() -> None:
-    values = for_jax(problem("dense", CPU))
+    values = for_jax(problem("dense", DEVICE))
 
     def calls() -> bool:
         return "boxloss_jax" in jax.jit(lambda v: boxloss.jax.box_loss(**v)).lower(values).as_text()

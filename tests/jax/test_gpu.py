@@ -10,8 +10,8 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from boxloss.jax import box_loss
 from both import DEVICE, for_jax
+from boxloss.jax import box_loss
 from problems import problem
 
 pytestmark = pytest.mark.skipif(jax.default_backend() != "gpu", reason="JAX has no GPU here")

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from both import CPU, assert_same, for_jax
+from both import DEVICE, assert_same, for_jax
 from boxloss._options import Loss
 from problems import FLOATING, FORMATS, PAIRINGS, REDUCTIONS, TARGETS, problem
 
@@ -53,7 +53,7 @@ def test_the_bits_are_torchs(
 ) -> None:
     values = problem(
         pairing,
-        CPU,
+        DEVICE,
         pred,
         target,
         weight,
@@ -70,34 +70,34 @@ def test_the_bits_are_torchs(
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_l1_and_iou_have_torchs_bits(pairing: str, reduction: str) -> None:
-    values = problem(pairing, CPU, weight=torch.float32, reduction=reduction, loss="ciou")
+    values = problem(pairing, DEVICE, weight=torch.float32, reduction=reduction, loss="ciou")
     assert_same(boxloss.jax.box_losses, boxloss.torch.box_losses, values)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.int64, torch.int32])
 @pytest.mark.parametrize("pairing", ["offsets", "sets"])
 def test_a_normalizer_has_torchs_bits(pairing: str, dtype: torch.dtype) -> None:
-    numbers = torch.tensor([3, 2] if pairing == "sets" else 3, dtype=dtype)
-    values = problem(pairing, CPU, normalizer=numbers)
+    numbers = torch.tensor([3, 2] if pairing == "sets" else 3, dtype=dtype, device=DEVICE)
+    values = problem(pairing, DEVICE, normalizer=numbers)
     assert_same(boxloss.jax.box_loss, boxloss.torch.box_loss, values)
 
 
 def test_a_normalizer_may_be_a_number() -> None:
     assert_same(
-        boxloss.jax.box_loss, boxloss.torch.box_loss, problem("lengths", CPU, normalizer=7.5)
+        boxloss.jax.box_loss, boxloss.torch.box_loss, problem("lengths", DEVICE, normalizer=7.5)
     )
 
 
 @pytest.mark.parametrize("name", ["pred_index", "target_index"])
 def test_one_index_has_torchs_bits(name: str) -> None:
-    values = problem("sets", CPU, given=(name,))
+    values = problem("sets", DEVICE, given=(name,))
     assert_same(boxloss.jax.box_loss, boxloss.torch.box_loss, values)
 
 
 @pytest.mark.parametrize("shape", [(), (7,), (2, 3, 4)])
 def test_any_leading_dimensions(shape: tuple[int, ...]) -> None:
     for pairing in ("dense", "mask"):
-        values = problem("dense", CPU, grid=shape)
+        values = problem("dense", DEVICE, grid=shape)
         if pairing == "mask":
             values["mask"] = torch.ones(shape, dtype=torch.bool)
         assert_same(boxloss.jax.box_loss, boxloss.torch.box_loss, values)
@@ -106,7 +106,7 @@ def test_any_leading_dimensions(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("pairing", ["dense", "lengths", "mask", "offsets", "indices", "sets"])
 def test_no_boxes(pairing: str, reduction: str) -> None:
-    values = problem(pairing, CPU, reduction=reduction)
+    values = problem(pairing, DEVICE, reduction=reduction)
     if pairing == "offsets":
         values |= {"target": torch.zeros(0, 4), "offsets": torch.zeros(4, dtype=torch.int32)}
     elif pairing in ("indices", "sets"):
@@ -121,7 +121,7 @@ def test_no_boxes(pairing: str, reduction: str) -> None:
 
 @pytest.mark.parametrize("name", ["iou", "giou", "diou", "ciou", "eiou", "siou"])
 def test_named_functions(name: str) -> None:
-    values = for_jax(problem("lengths", CPU))
+    values = for_jax(problem("lengths", DEVICE))
     function = getattr(boxloss.jax, f"{name}_loss")
     assert function(**values) == boxloss.jax.box_loss(loss=name, **values)
     assert inspect.signature(function).parameters.keys() == (
@@ -153,7 +153,7 @@ def test_names_are_torchs() -> None:
 
 
 def test_numpys_arrays_are_taken() -> None:
-    values = for_jax(problem("offsets", CPU))
+    values = for_jax(problem("offsets", DEVICE))
     arrays = {name: np.asarray(value) for name, value in values.items()}
     loss = boxloss.jax.box_loss(**arrays)
     assert isinstance(loss, jax.Array)

@@ -11,16 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from both import CPU, as_numpy, assert_same_bits, for_jax
+from both import DEVICE, as_numpy, assert_same_bits, for_jax
 from problems import Problem, boxes
 
 
 def cost_problem(leading: tuple[int, ...] = (2,), **options: Any) -> Problem:
     """Three images of six queries, with two, no and five boxes."""
     return {
-        "pred": boxes((*leading, 3, 6), CPU, box_format="cxcywh", seed=1),
-        "target": boxes((7,), CPU, box_format="cxcywh", seed=2),
-        "offsets": torch.tensor([0, 2, 2, 7]),
+        "pred": boxes((*leading, 3, 6), DEVICE, box_format="cxcywh", seed=1),
+        "target": boxes((7,), DEVICE, box_format="cxcywh", seed=2),
+        "offsets": torch.tensor([0, 2, 2, 7], device=DEVICE),
         **options,
     }
 
@@ -29,14 +29,14 @@ def with_logits(leading: tuple[int, ...] = (2,), **options: Any) -> Problem:
     random = torch.Generator().manual_seed(3)
     return cost_problem(
         leading,
-        logits=torch.randn((*leading, 3, 6, 5), generator=random),
-        labels=torch.tensor([0, 1, 2, 3, 4, 0, 9]),
+        logits=torch.randn((*leading, 3, 6, 5), generator=random).to(DEVICE),
+        labels=torch.tensor([0, 1, 2, 3, 4, 0, 9], device=DEVICE),
         **options,
     )
 
 
 def given_cost(*shape: int) -> torch.Tensor:
-    return torch.rand(shape, generator=torch.Generator().manual_seed(4))
+    return torch.rand(shape, generator=torch.Generator().manual_seed(4)).to(DEVICE)
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def given_cost(*shape: int) -> torch.Tensor:
         cost_problem((2, 3), class_cost=given_cost(3, 6, 7)),
         cost_problem((2, 3), class_cost=given_cost(2, 1, 6, 7)),
         cost_problem(iou_weight=1, l1_weight=0, pred_format="xyxy"),
-        cost_problem(class_cost=torch.full((6, 7), torch.inf), nonfinite=9),
-        cost_problem(offsets=torch.tensor([1, 3, 3, 6], dtype=torch.int32)),
-        {**cost_problem(), "pred": boxes((3, 6), CPU, torch.bfloat16)},
-        {**cost_problem(), "pred": boxes((3, 6), CPU, torch.float64)},
-        {**cost_problem(), "pred": boxes((3, 0), CPU)},
-        {**cost_problem(), "target": boxes((0,), CPU)},
+        cost_problem(class_cost=torch.full((6, 7), torch.inf, device=DEVICE), nonfinite=9),
+        cost_problem(offsets=torch.tensor([1, 3, 3, 6], dtype=torch.int32, device=DEVICE)),
+        {**cost_problem(), "pred": boxes((3, 6), DEVICE, torch.bfloat16)},
+        {**cost_problem(), "pred": boxes((3, 6), DEVICE, torch.float64)},
+        {**cost_problem(), "pred": boxes((3, 0), DEVICE)},
+        {**cost_problem(), "target": boxes((0,), DEVICE)},
     ],
 )
 def test_the_costs_bits_are_torchs(values: Problem) -> None:

@@ -8,13 +8,12 @@ import boxloss.jax
 import jax
 import jax.numpy as jnp
 import pytest
-from problems import Problem
 
 BOXES = jnp.ones((3, 5, 4))
 INDEX = jnp.zeros(7, int)
 
 
-def refusals() -> dict[str, tuple[Problem, type[Exception], str]]:
+def refusals() -> dict[str, tuple[dict[str, Any], type[Exception], str]]:
     value, kind = ValueError, TypeError
     lists = {"pred_index": INDEX, "target_index": INDEX}
     return {
@@ -97,7 +96,7 @@ REFUSALS = refusals()
 @pytest.mark.parametrize("name", REFUSALS)
 def test_a_loss_names_the_argument(name: str, jitted: bool) -> None:
     changed, error, words = REFUSALS[name]
-    values: Problem = {"pred": BOXES, "target": BOXES, **changed}
+    values = {"pred": BOXES, "target": BOXES, **changed}
     static = {key: each for key, each in values.items() if not isinstance(each, jax.Array)}
     arrays = {key: each for key, each in values.items() if isinstance(each, jax.Array)}
 

@@ -11,12 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from both import CPU, for_jax
+from both import DEVICE, for_jax
 from boxloss.jax import box_loss, box_losses, hungarian_match, matching_cost
 from problems import PAIRINGS, problem
 from test_matching import switched_x64
 
-VALUES = for_jax(problem("lengths", CPU))
+VALUES = for_jax(problem("lengths", DEVICE))
 PRED, TARGET, LENGTHS = (VALUES[name] for name in ("pred", "target", "lengths"))
 
 
@@ -32,7 +32,7 @@ def same(ours: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_jit(pairing: str) -> None:
-    values = for_jax(problem(pairing, CPU))
+    values = for_jax(problem(pairing, DEVICE))
     static = {"zero_padded": values.pop("zero_padded", False)}
     step = jax.value_and_grad(lambda values: box_loss(**values, **static).sum(), allow_int=True)
     same(jax.jit(step)(values), step(values))

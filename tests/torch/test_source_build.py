@@ -30,23 +30,58 @@ def test_an_untested_torch_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "version.py").write_text("__version__ = '99.1.0+cu999'\n")
     result = configure(tmp_path, f"-DBOXLOSS_TORCH_DIR={tmp_path}")
     assert result.returncode == 0
-    warning = " ".join(result.stderr.split())
+    warning = words_of(result.stderr)
     assert f"boxloss is tested up to torch 2.15; {tmp_path} is 99.1.0+cu999" in warning
 
 
-@pytest.mark.parametrize("by_pip", [False, True])
-def test_without_torch_it_says_what_helps(tmp_path: Path, by_pip: bool) -> None:
-    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\")\n")
-    result = configure(tmp_path, *(["-DSKBUILD=2"] if by_pip else []))
+def hide(module: str, folder: Path) -> None:
+    problem = f"No module named '{module}'"
+    (folder / f"{module}.py").write_text(f"raise ModuleNotFoundError({problem!r})\n")
+
+
+def words_of(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("module", ["torch", "jaxlib"])
+def test_without_what_it_is_built_for_it_says_what_helps(tmp_path: Path, module: str) -> None:
+    hide(module, tmp_path)
+    result = configure(tmp_path, "-DBOXLOSS_JAX=ON")
     assert result.returncode != 0
-    words = " ".join(result.stderr.split())
-    reason = "cannot import torch (ModuleNotFoundError: No module named 'torch')."
-    assert f"{sys.executable} {reason}" in words
+    reason = f"cannot import {module} (ModuleNotFoundError: No module named '{module}')."
+    assert f"{sys.executable} {reason} Install {module} " in words_of(result.stderr)
+
+
+def test_an_old_jaxlib_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "version.py").write_text('_version = "0.5.3"\n')
+    result = configure(tmp_path, "-DBOXLOSS_JAX=ON", f"-DBOXLOSS_JAXLIB_DIR={tmp_path}")
+    assert result.returncode != 0
+    problem = f"boxloss needs jaxlib 0.6 or later; {tmp_path} is 0.5.3. BOXLOSS_JAX=OFF leaves"
+    assert problem in words_of(result.stderr)
+
+
+# As pip has it.
+INSTALLED = ("-DSKBUILD=2", "-DBOXLOSS_TORCH=INSTALLED", "-DBOXLOSS_JAX=INSTALLED")
+
+
+def test_what_is_not_installed_is_left_out_aloud(tmp_path: Path) -> None:
+    hide("jaxlib", tmp_path)
+    result = configure(tmp_path, *INSTALLED)
+    assert result.returncode == 0
+    text = words_of(result.stdout)
+    assert f"boxloss is built without jaxlib: {sys.executable} cannot import jaxlib" in text
+    assert "Found torch" in text
+
+
+def test_pip_says_what_helps_where_nothing_is_installed(tmp_path: Path) -> None:
+    for module in ("torch", "jaxlib"):
+        hide(module, tmp_path)
+    result = configure(tmp_path, *INSTALLED)
+    assert result.returncode != 0
     lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
-    if by_pip:
-        assert lines[-1] == "pip install --no-build-isolation ."
-    else:
-        assert words.endswith("Install torch 2.11 or later, or set Python3_EXECUTABLE.")
+    assert "pip install --no-build-isolation ." in lines
+    for module in ("torch", "jaxlib"):
+        assert f"cannot import {module} (ModuleNotFoundError" in words_of(result.stderr)
 
 
 def test_an_editable_installation_is_refused_with_what_to_do_instead() -> None:
