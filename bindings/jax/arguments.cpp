@@ -11,6 +11,19 @@ void Arguments::read(const char* name, Array& array) const {
   }
 }
 
+void Arguments::read(const char* name, Whole& whole) const {
+  Number number;
+  read(name, number);
+  whole = static_cast<Whole>(number);
+}
+
+void Arguments::read(const char* name, OptionalWhole& whole) const {
+  OptionalNumber number;
+  read(name, number);
+  whole.reset();
+  if (number) whole = static_cast<Whole>(*number);
+}
+
 const Operand& given(const Arguments& arguments, const char* name) {
   Array array;
   arguments.read(name, array);

@@ -33,6 +33,8 @@ using Flag = bool;
 using Word = std::string_view;
 using Number = double;
 using OptionalNumber = std::optional<double>;
+using Whole = std::int64_t;
+using OptionalWhole = std::optional<std::int64_t>;
 }  // namespace kinds
 
 /// A call's arguments by name, while JAX traces it and when XLA makes it.
@@ -45,6 +47,9 @@ class Arguments {
   virtual void read(const char* name, Word& word) const = 0;
   virtual void read(const char* name, Number& number) const = 0;
   virtual void read(const char* name, OptionalNumber& number) const = 0;
+  /// They come as numbers, of less than 2^53.
+  void read(const char* name, Whole& whole) const;
+  void read(const char* name, OptionalWhole& whole) const;
 
  protected:
   std::vector<Operand> operands_;

@@ -17,7 +17,7 @@ struct AssignArgs {
 
   const Operand& cost;
   const Operand& offsets;
-  Number groups;
+  Whole groups;
   Word index;  ///< the results' dtype
 };
 
@@ -27,7 +27,7 @@ AssignProblem describe_on(const Implementation& implementation, const AssignArgs
   p.device = implementation.device;
   p.cost.dtype = dtype_of(a.cost, "float32 or float64");
   p.offsets = later(&a.offsets, kIndexDTypes);
-  p.groups = static_cast<std::int64_t>(a.groups);
+  p.groups = a.groups;
   p.index = parse("index", a.index, {DType::kI32, DType::kI64});
   check_options(p);
 

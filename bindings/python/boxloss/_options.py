@@ -3,7 +3,9 @@
 """What the frameworks' functions have in common: words, and options that functions share."""
 
 import inspect
+import reprlib
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, Literal, TypeVar
 
 Loss = Literal[
@@ -21,6 +23,7 @@ BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 Reduction = Literal["none", "sum", "mean"]
 EpsMode = Literal["add", "clamp"]
 ClassMode = Literal["softmax", "sigmoid", "focal"]
+LowQuality = Literal["none", "argmax", "overwrite", "force"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -57,3 +60,12 @@ def with_defaults(
         unknown = next(name for name in options if name not in defaults)
         raise TypeError(f"{function}() got an unexpected keyword argument {unknown!r}")
     return merged
+
+
+def check_magnitude(function: str, name: str, value: Any, bits: int) -> None:
+    """Refuses an integer of more bits."""
+    if isinstance(value, Integral) and abs(int(value)) >= 2**bits:
+        given = reprlib.repr(value)
+        raise ValueError(
+            f"{function}: {name} is {given}; it must be less than 2^{bits} in magnitude"
+        ) from None

@@ -17,10 +17,14 @@ from .losses import (
     siou_loss,
 )
 from .matching import matching_cost, pairwise_iou
+from .max_iou import MaxIouMatch, max_iou_match
+from .task_aligned import TaskAlignedMatch, task_aligned_match
 
 __all__ = [
     "BoxLosses",
     "MatchResult",
+    "MaxIouMatch",
+    "TaskAlignedMatch",
     "box_loss",
     "box_losses",
     "ciou_loss",
@@ -30,7 +34,9 @@ __all__ = [
     "hungarian_match",
     "iou_loss",
     "matching_cost",
+    "max_iou_match",
     "pairwise_iou",
     "siou_loss",
+    "task_aligned_match",
     "use_implementation",
 ]

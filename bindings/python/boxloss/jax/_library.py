@@ -26,6 +26,8 @@ _TARGETS = (
     "boxloss_jax_box_loss",
     "boxloss_jax_box_loss_backward",
     "boxloss_jax_matching_cost",
+    "boxloss_jax_max_iou_match",
+    "boxloss_jax_task_aligned_match",
 )
 _ERRORS = (ValueError, TypeError, RuntimeError)
 

@@ -3,7 +3,7 @@
 """Conversions of arguments."""
 
 from collections.abc import Callable
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import jax
@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
+
+from .._options import check_magnitude
 
 
 def as_arrays(function: str, **given: ArrayLike | None) -> dict[str, Array]:
@@ -26,18 +28,24 @@ def as_arrays(function: str, **given: ArrayLike | None) -> dict[str, Array]:
 _TAKEN: dict[type, tuple[tuple[type, ...], str, Callable[[Any], Any]]] = {
     str: ((str,), "a string", str),
     bool: ((bool, np.bool_), "True or False", bool),
+    int: ((Integral,), "an integer", float),
     float: ((Real,), "a number", float),
 }
+# Integers of so many bits are too large, since all numbers travel as doubles.
+_BITS = {int: 53, float: 1024}
 
 
 def as_options(function: str, options: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """Words, flags and numbers; None is a number that is not given."""
+    """Words, flags and numbers. What has no default is a number; None is one that is not given."""
     converted = {}
     for name, value in options.items():
-        kinds, words, convert = _TAKEN.get(type(defaults[name]), _TAKEN[float])
+        kind = type(defaults[name]) if type(defaults[name]) in _TAKEN else float
+        kinds, words, convert = _TAKEN[kind]
         is_missing = value is None and defaults[name] is None
         if not is_missing and not isinstance(value, kinds):
             raise TypeError(f"{function}: {name} is {type(value).__name__}; it must be {words}")
+        if kind in _BITS:
+            check_magnitude(function, name, value, _BITS[kind])
         converted[name] = None if is_missing else convert(value)
     return converted
 

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assignment: from a matching cost to the pairs of least total cost, as indices for the losses."""
 
-from operator import index
 from typing import NamedTuple
 
 import jax
@@ -10,7 +9,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from ._library import call, workspace
-from .arguments import as_arrays
+from .arguments import as_arrays, as_options
 
 
 class MatchResult(NamedTuple):
@@ -57,15 +56,11 @@ def hungarian_match(cost: ArrayLike, offsets: ArrayLike, *, groups: int = 1) -> 
     arrays = as_arrays("hungarian_match", cost=cost, offsets=offsets)
     arrays = {name: jax.lax.stop_gradient(each) for name, each in arrays.items()}
     dtype = jax.dtypes.canonicalize_dtype("int64")
-    try:
-        groups = index(groups)
-    except TypeError:
-        kind = type(groups).__name__
-        raise TypeError(f"hungarian_match: groups is {kind}; it must be an integer") from None
-    options = {"groups": float(groups), "index": dtype.name}
+    options = as_options("hungarian_match", {"groups": groups}, {"groups": 1})
+    options["index"] = dtype.name
     scratch = workspace("boxloss_jax_assign", "hungarian_match", arrays, options)
     *layers, queries, columns = arrays["cost"].shape
-    pairs = jax.ShapeDtypeStruct((*layers, groups * columns), dtype)
+    pairs = jax.ShapeDtypeStruct((*layers, int(groups) * columns), dtype)
     by_query = jax.ShapeDtypeStruct((*layers, arrays["offsets"].shape[0] - 1, queries), dtype)
     results = {
         "pred_index": pairs,

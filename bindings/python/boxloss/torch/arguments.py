@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.overrides import is_tensor_like
 
+from .._options import check_magnitude
+
 _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 
 
@@ -69,12 +71,8 @@ def _check_type(function: str, name: str, kind: str, value: Any) -> None:
         raise TypeError(f"{function}: {name} is {given}; it must be {words}") from None
     if isinstance(value, Tensor) and value.is_nested:
         raise TypeError(f"{function}: {name} is nested; it must be dense") from None
-    bits = _BITS.get(kind)
-    if bits is not None and isinstance(value, int) and abs(value) >= 2**bits:
-        given = reprlib.repr(value)
-        raise ValueError(
-            f"{function}: {name} is {given}; it must be less than 2^{bits} in magnitude"
-        ) from None
+    if kind in _BITS:
+        check_magnitude(function, name, value, _BITS[kind])
 
 
 def as_normalizer(function: str, normalizer: Any, pred: Tensor, target: Tensor) -> Any:

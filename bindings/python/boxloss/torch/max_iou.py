@@ -2,15 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Max-IoU matching: the true box of each anchor, without the matrix of IoUs."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils._pytree import _register_namedtuple
 
+from .._options import LowQuality
 from .arguments import call, check_tensors
-
-LowQuality = Literal["none", "argmax", "overwrite", "force"]
 
 
 class MaxIouMatch(NamedTuple):
