@@ -80,6 +80,16 @@ def test_softmax_is_jaxs() -> None:
     np.testing.assert_allclose(cost, expected, rtol=4 * 2**-24, atol=4 * 2**-24)
 
 
+def test_softmax_of_half_logits_is_taken_in_float32() -> None:
+    values = for_jax(with_logits())
+    half = values["logits"].astype(jnp.bfloat16)
+    found, expected = (
+        boxloss.jax.matching_cost(**{**values, "logits": logits})
+        for logits in (half, half.astype(jnp.float32))
+    )
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("loss", ["iou", "ciou"])
 def test_pairwise_ious_bits_are_torchs(loss: str) -> None:
     values = {**cost_problem(), "loss": loss, "target_format": "cxcywh"}
