@@ -21,7 +21,7 @@ jax.devices()  # starts it, which may leave another GPU the current one
 jax.config.update("jax_enable_x64", True)  # lengths are int64; the formula says float32 itself
 
 
-def _giou(pred: Any, target: Any) -> Any:
+def giou(pred: Any, target: Any) -> Any:
     px1, py1, px2, py2 = jnp.moveaxis(pred, -1, 0)
     tx1, ty1, tx2, ty2 = jnp.moveaxis(target, -1, 0)
     width = jnp.minimum(px2, tx2) - jnp.maximum(px1, tx1)
@@ -35,21 +35,22 @@ def _giou(pred: Any, target: Any) -> Any:
     return overlap / union - (enclosing - union) / enclosing
 
 
-def _loss(pred: Any, target: Any, lengths: Any) -> Any:
+def loss(pred: Any, target: Any, lengths: Any) -> Any:
+    """The mean GIoU loss of each image's first boxes, of (images, slots, 4)."""
     counts = jnp.arange(pred.shape[1]) < lengths[:, None]
     # Both selections are needed, as in the eager loss.
     guesses = jnp.where(counts[..., None], pred.astype(jnp.float32), 0)
-    losses = jnp.where(counts, 1 - _giou(guesses, target.astype(jnp.float32)), 0)
+    losses = jnp.where(counts, 1 - giou(guesses, target.astype(jnp.float32)), 0)
     total = jnp.sum(losses, dtype=jnp.float32)
     return total / jnp.maximum(lengths.sum(), 1).astype(jnp.float32)
 
 
-_forward = jax.jit(_loss)
+_forward = jax.jit(loss)
 
 
 @jax.jit
 def _backward(upstream: Any, pred: Any, target: Any, lengths: Any) -> Any:
-    return jax.grad(lambda guesses: upstream * _loss(guesses, target, lengths))(pred)
+    return jax.grad(lambda guesses: upstream * loss(guesses, target, lengths))(pred)
 
 
 def _in_jax(*tensors: Tensor) -> list[Any]:
