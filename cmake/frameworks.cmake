@@ -35,7 +35,7 @@ endmacro()
 
 boxloss_resolve(BOXLOSS_TORCH torch BOXLOSS_TORCH_DIR)
 boxloss_resolve(BOXLOSS_JAX jaxlib BOXLOSS_JAXLIB_DIR)
-if(SKBUILD AND NOT BOXLOSS_TORCH AND NOT BOXLOSS_JAX)
+if(torch_problem AND jaxlib_problem)
   message(FATAL_ERROR "boxloss is built for the torch that is installed, the jaxlib, or both, but "
     "${torch_problem}, and ${jaxlib_problem}. It takes torch 2.11 or later, jaxlib 0.6 or later, and "
     "pip hides them from the build without --no-build-isolation:\n"

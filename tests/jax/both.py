@@ -26,6 +26,13 @@ def as_numpy(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     return host.numpy()
 
 
+def on_device(values: Problem) -> Problem:
+    return {
+        name: value.to(DEVICE) if isinstance(value, torch.Tensor) else value
+        for name, value in values.items()
+    }
+
+
 def for_jax(values: Problem) -> Problem:
     return {
         name: jnp.asarray(as_numpy(value)) if isinstance(value, torch.Tensor) else value
@@ -50,7 +57,7 @@ def floating(values: Problem) -> list[str]:
 
 def torch_run(function: Callable[..., Any], values: Problem) -> tuple[Arrays, Arrays, list[Any]]:
     """Outputs by name, gradients by name, and the incoming gradients."""
-    names = floating(values)
+    names, values = floating(values), on_device(values)
     inputs = {name: values[name].clone().requires_grad_() for name in names}
     losses = function(**{**values, **inputs})
     outputs = losses._asdict() if isinstance(losses, tuple) else {"loss": losses}

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from both import DEVICE, as_numpy, assert_same_bits, for_jax
+from both import DEVICE, as_numpy, assert_same_bits, for_jax, on_device
 from problems import Problem, boxes
 
 
@@ -125,7 +125,7 @@ def test_the_assignment_is_torchs(cost: torch.Tensor, groups: int, x64: bool) ->
 
 def assert_the_match_is_torchs(function: str, values: Problem, x64: bool = True) -> None:
     """Bit by bit; without x64 its indices are int32."""
-    expected = getattr(boxloss.torch, function)(**values)
+    expected = getattr(boxloss.torch, function)(**on_device(values))
     arrays = {k: as_numpy(v) if isinstance(v, torch.Tensor) else v for k, v in values.items()}
     with switched_x64(x64):
         found = getattr(boxloss.jax, function)(**arrays)

@@ -8,6 +8,7 @@ from typing import Any
 
 import boxloss.jax
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -176,8 +177,33 @@ def test_threads() -> None:
     step = jax.jit(jax.value_and_grad(of_lengths))
     expected = step(PRED, TARGET, LENGTHS)
     with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(lambda _: step(PRED, TARGET, LENGTHS), range(200)):
+        for found in pool.map(lambda _: step(PRED, TARGET, LENGTHS), range(800)):
             same(found, expected)
+
+
+CALLS = ("boxloss_jax_box_loss", "boxloss_jax_box_loss_backward")
+
+
+def test_export() -> None:
+    """For two platforms; what JAX cannot promise to serve later has to be named."""
+    step = jax.jit(jax.value_and_grad(of_lengths))
+    with pytest.raises(ValueError, match="boxloss_jax_box_loss"):
+        jax.export.export(step)(PRED, TARGET, LENGTHS)
+    exported = jax.export.export(
+        step,
+        platforms=("cpu", "cuda"),
+        disabled_checks=[jax.export.DisabledSafetyCheck.custom_call(name) for name in CALLS],
+    )(PRED, TARGET, LENGTHS)
+    again = jax.export.deserialize(exported.serialize())
+    same(again.call(PRED, TARGET, LENGTHS), step(PRED, TARGET, LENGTHS))
+
+
+def test_a_symbolic_shape_is_refused() -> None:
+    (images,) = jax.export.symbolic_shape("images")
+    boxes = jax.ShapeDtypeStruct((images, 5, 4), jnp.float32)
+    text = r"box_loss: pred has shape \(images, 5, 4\); it must be of numbers"
+    with pytest.raises(TypeError, match=text):
+        jax.export.export(jax.jit(boxloss.jax.giou_loss))(boxes, boxes)
 
 
 def test_eval_shape_makes_no_call() -> None:

@@ -98,6 +98,12 @@ def workspace(
     operation: str, function: str, arrays: dict[str, Array], options: dict[str, Any]
 ) -> jax.ShapeDtypeStruct:
     """A call's workspace, one of its results; raises what is wrong with its arguments."""
+    for name, each in arrays.items():
+        if not all(isinstance(size, int) for size in each.shape):
+            raise TypeError(
+                f"{function}: {name} has shape ({', '.join(map(str, each.shape))}); it must be of "
+                "numbers, from which the workspace follows"
+            )
     shapes = [(ctypes.c_int64 * each.ndim)(*each.shape) for each in arrays.values()]
     given = [
         _Array(name.encode(), each.dtype.name.encode(), shape, each.ndim)
