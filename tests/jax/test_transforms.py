@@ -12,6 +12,7 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import torch
 from both import DEVICE, for_jax
 from boxloss.jax import box_loss, box_losses, hungarian_match, matching_cost
 from problems import PAIRINGS, problem
@@ -85,15 +86,77 @@ def test_vmap_of_vmap() -> None:
             same([each[i, j] for each in nested], list(loss(pred[i, j], target[i, j])))
 
 
-def test_vmap_of_the_matcher() -> None:
+def own_calls(function: Any, *arguments: Any) -> int:
+    """Of the library, in a loop or not."""
+    text = jax.jit(function).lower(*arguments).as_text()
+    assert "while" not in text
+    return text.count("custom_call @boxloss")
+
+
+@pytest.mark.parametrize("layers", [(), (2,)])
+def test_vmap_of_the_matcher_is_one_call_each(layers: tuple[int, ...]) -> None:
+    """Of predictions for the same true boxes."""
     target, offsets = TARGET.reshape(-1, 4)[:7], jnp.array([0, 2, 2, 7])
+    pred = jnp.broadcast_to(PRED, (*layers, *PRED.shape))
 
     def match(pred: jax.Array) -> Any:
         return hungarian_match(matching_cost(pred, target, offsets), offsets)
 
-    batched = jax.vmap(match)(many(PRED))
+    batched = jax.vmap(match)(many(pred))
     for i in range(3):
-        same([each[i] for each in batched], list(match(many(PRED)[i])))
+        same([each[i] for each in batched], list(match(many(pred)[i])))
+    nested = jax.vmap(jax.vmap(match))(many(many(pred), 2))
+    for i in range(2):
+        for j in range(3):
+            same([each[i, j] for each in nested], list(match(many(many(pred), 2)[i, j])))
+    assert own_calls(jax.vmap(match), many(pred)) == 2
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean"])
+@pytest.mark.parametrize("given", [("pred_index", "target_index"), ("pred_index",)])
+@pytest.mark.parametrize("pairing", ["indices", "sets"])
+@pytest.mark.parametrize("batched", [("pred",), ("pred", "target"), ("pred_index",), ("weight",)])
+def test_vmap_of_pairs_by_index_is_one_call(
+    batched: tuple[str, ...], pairing: str, given: tuple[str, ...], reduction: str
+) -> None:
+    """Their sets are summed as they would be alone, so the bits are the same."""
+    values = for_jax(problem(pairing, DEVICE, weight=torch.float32, given=given))
+    if reduction == "mean":
+        values["normalizer"] = jnp.float32(3)
+    for name in batched:
+        values[name] = many(values[name])
+
+    def loss(floating: Any, others: Any) -> Any:
+        losses = box_losses(**floating, **others, reduction=reduction)
+        return (losses.loss + 2 * losses.l1).sum(), losses
+
+    names = ("pred", "target", "weight")
+    parts = [{name: values[name] for name in names}]
+    parts.append({name: each for name, each in values.items() if name not in names})
+    axes = tuple({name: 0 if name in batched else None for name in part} for part in parts)
+    step = jax.grad(loss, has_aux=True)
+    found = jax.vmap(step, in_axes=axes)(*parts)
+    for i in range(3):
+        alone = [
+            {name: each[i] if name in batched else each for name, each in part.items()}
+            for part in parts
+        ]
+        for ours, expected in zip(
+            jax.tree.leaves(found), jax.tree.leaves(step(*alone)), strict=True
+        ):
+            np.testing.assert_array_equal(ours[i], expected)
+    assert own_calls(jax.vmap(step, in_axes=axes), *parts) == 2
+
+
+def test_vmap_of_other_lists_is_one_call_after_the_other() -> None:
+    def match(cost: jax.Array, offsets: jax.Array) -> Any:
+        return hungarian_match(cost, offsets)
+
+    costs = jnp.arange(2 * 6 * 7.0).reshape(2, 6, 7) % 11
+    offsets = jnp.array([[0, 2, 2, 7], [0, 0, 3, 5]])
+    batched = jax.vmap(match)(costs, offsets)
+    for i in range(2):
+        same([each[i] for each in batched], list(match(costs[i], offsets[i])))
 
 
 def test_scan_and_checkpoint() -> None:

@@ -2,14 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assignment: from a matching cost to the pairs of least total cost, as indices for the losses."""
 
-from typing import NamedTuple
+from functools import partial
+from math import prod
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
 from ._library import call, workspace
 from .arguments import as_arrays, as_options
+from .batching import batchable
 
 
 class MatchResult(NamedTuple):
@@ -58,9 +62,37 @@ def hungarian_match(cost: ArrayLike, offsets: ArrayLike, *, groups: int = 1) -> 
     dtype = jax.dtypes.canonicalize_dtype("int64")
     options = as_options("hungarian_match", {"groups": groups}, {"groups": 1})
     options["index"] = dtype.name
+    given = _solved(options, arrays)
+    return MatchResult(*(given[name] for name in MatchResult._fields))
+
+
+def _solved(options: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Array]:
+    """By name; many costs are the layers of one."""
+
+    def many(size: int, batched: set[str], arrays: dict[str, Array]) -> dict[str, Array] | None:
+        if "offsets" in batched:
+            return None
+        cost = arrays["cost"]
+        merged = arrays | {"cost": cost.reshape(-1, *cost.shape[-2:])}
+        given = _solved(options, merged)
+        given = {
+            name: each.reshape(*cost.shape[:-2], *each.shape[1:]) for name, each in given.items()
+        }
+        # Rows are numbered through all layers, here those of each.
+        rows = prod((*cost.shape[1:-2], *given["target_of_query"].shape[-2:]))
+        before = rows * jnp.arange(size).reshape(-1, *[1] * (cost.ndim - 2))
+        index = given["pred_index"]
+        given["pred_index"] = jnp.where(index < 0, -1, index - before.astype(index.dtype))
+        return given
+
+    return batchable(partial(_solved_alone, options), many)(arrays)
+
+
+def _solved_alone(options: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Array]:
     scratch = workspace("boxloss_jax_assign", "hungarian_match", arrays, options)
+    dtype, groups = jnp.dtype(options["index"]), int(options["groups"])
     *layers, queries, columns = arrays["cost"].shape
-    pairs = jax.ShapeDtypeStruct((*layers, int(groups) * columns), dtype)
+    pairs = jax.ShapeDtypeStruct((*layers, groups * columns), dtype)
     by_query = jax.ShapeDtypeStruct((*layers, arrays["offsets"].shape[0] - 1, queries), dtype)
     results = {
         "pred_index": pairs,
@@ -69,4 +101,4 @@ def hungarian_match(cost: ArrayLike, offsets: ArrayLike, *, groups: int = 1) -> 
         "workspace": scratch,
     }
     given = call("boxloss_jax_assign", arrays, results, options)
-    return MatchResult(*(given[name] for name in MatchResult._fields))
+    return {name: given[name] for name in MatchResult._fields}

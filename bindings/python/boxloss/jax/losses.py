@@ -24,6 +24,7 @@ from .._options import (
 )
 from ._library import call, workspace
 from .arguments import as_arrays, as_options, compute_dtype
+from .batching import as_sets, batchable
 from .formula import Arrays, losses_by_formula
 from .implementations import formula_is_chosen
 
@@ -198,8 +199,36 @@ def _call(
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _losses(static: _Static, arrays: Arrays) -> tuple[tuple[Array, ...], Array]:
     """loss or, with extras, loss, l1 and iou; and the factor that backward needs."""
+    given = _forward(static, arrays)
+    return tuple(given[name] for name in ("loss", "l1", "iou") if name in given), given["scale"]
+
+
+def _forward(static: _Static, arrays: Arrays) -> Arrays:
+    """By name; many problems by index are the sets of one."""
+
+    def many(size: int, batched: set[str], arrays: Arrays) -> Arrays | None:
+        if not {"pred_index", "target_index"} & arrays.keys():
+            return None
+        merged = as_sets(size, batched, arrays)
+        if merged is None:
+            return None
+        return _split(size, _forward(static, merged), shapes)
+
+    shapes = _shapes(static, arrays)
+    return batchable(partial(_forward_alone, static), many)(arrays)
+
+
+def _forward_alone(static: _Static, arrays: Arrays) -> Arrays:
     options = dict(static.options)
     scratch = workspace("boxloss_jax_box_loss", static.function, arrays, options)
+    results = _shapes(static, arrays)
+    given = call("boxloss_jax_box_loss", arrays, {**results, "workspace": scratch}, options)
+    return {name: given[name] for name in results}
+
+
+def _shapes(static: _Static, arrays: Arrays) -> dict[str, jax.ShapeDtypeStruct]:
+    """Of what forward gives."""
+    options = dict(static.options)
     dtype = compute_dtype(arrays["pred"], arrays["target"])
     index = arrays.get("pred_index", arrays.get("target_index"))
     boxes = arrays["target" if "offsets" in arrays else "pred"]
@@ -209,9 +238,12 @@ def _losses(static: _Static, arrays: Arrays) -> tuple[tuple[Array, ...], Array]:
     results = {"loss": loss, "scale": sets}
     if options["extras"]:
         results |= {"l1": loss, "iou": rows}
-    results["workspace"] = scratch
-    given = call("boxloss_jax_box_loss", arrays, results, options)
-    return tuple(given[name] for name in ("loss", "l1", "iou") if name in given), given["scale"]
+    return results
+
+
+def _split(size: int, given: Arrays, shapes: dict[str, Any]) -> Arrays:
+    """Of one problem that was many, whose results have these shapes."""
+    return {name: each.reshape(size, *shapes[name].shape) for name, each in given.items()}
 
 
 def _is_floating(array: Array) -> bool:
@@ -250,11 +282,26 @@ _losses.defvjp(_losses_and_kept, _backward, symbolic_zeros=True)
 def _gradients(
     static: _Static, wanted: tuple[str, ...], arrays: Arrays, scale: Array, grads: Arrays
 ) -> Arrays:
+    return _backward_call(static, wanted, {**arrays, "scale": scale, **grads})
+
+
+def _backward_call(static: _Static, wanted: tuple[str, ...], operands: Arrays) -> Arrays:
     results = {
-        name: jax.ShapeDtypeStruct(arrays[name].shape, arrays[name].dtype) for name in wanted
+        name: jax.ShapeDtypeStruct(operands[name].shape, operands[name].dtype) for name in wanted
     }
-    operands = {**arrays, "scale": scale, **grads}
-    return call("boxloss_jax_box_loss_backward", operands, results, dict(static.options))
+
+    def one(operands: Arrays) -> Arrays:
+        return call("boxloss_jax_box_loss_backward", operands, results, dict(static.options))
+
+    def many(size: int, batched: set[str], operands: Arrays) -> Arrays | None:
+        if not {"pred_index", "target_index"} & operands.keys():
+            return None
+        merged = as_sets(size, batched, operands, wanted)
+        if merged is None:
+            return None
+        return _split(size, _backward_call(static, wanted, merged), results)
+
+    return batchable(one, many)(operands)
 
 
 def _gradients_and_kept(

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Costs and overlaps of all predictions with all true boxes of the same image."""
 
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -13,6 +14,7 @@ from jax.typing import ArrayLike
 from .._options import BoxFormat, ClassMode, EpsMode, Loss, options_of
 from ._library import call, workspace
 from .arguments import as_arrays, as_options, compute_dtype
+from .batching import batchable, repeated
 
 
 def matching_cost(
@@ -141,6 +143,24 @@ def pairwise_iou(
 def _cost(function: str, arrays: dict[str, Array], options: dict[str, Any]) -> Array:
     options = as_options(function, options, _DEFAULTS)
     arrays = {name: jax.lax.stop_gradient(each) for name, each in arrays.items()}
+    return _computed(function, options, arrays)["cost"]
+
+
+def _computed(function: str, options: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Array]:
+    """By name; many predictions for the same true boxes have a leading dimension more."""
+
+    def many(size: int, batched: set[str], arrays: dict[str, Array]) -> dict[str, Array] | None:
+        if not batched <= {"pred", "logits"}:
+            return None
+        return _computed(function, options, repeated(size, batched, arrays, {"pred", "logits"}))
+
+    return batchable(partial(_computed_alone, function, options), many)(arrays)
+
+
+def _computed_alone(
+    function: str, options: dict[str, Any], arrays: dict[str, Array]
+) -> dict[str, Array]:
+    arrays = dict(arrays)
     workspace("boxloss_jax_matching_cost", function, arrays, options)
     pred, target = arrays["pred"], arrays["target"]
     shape = (*pred.shape[:-3], pred.shape[-2], target.shape[0])
@@ -150,4 +170,4 @@ def _cost(function: str, arrays: dict[str, Array], options: dict[str, Any]) -> A
     if "class_cost" in arrays and prod(arrays["class_cost"].shape[:-2]) != 1:
         arrays["class_cost"] = jnp.broadcast_to(arrays["class_cost"], shape)
     results = {"cost": jax.ShapeDtypeStruct(shape, jnp.float32)}
-    return call("boxloss_jax_matching_cost", arrays, results, options)["cost"]
+    return call("boxloss_jax_matching_cost", arrays, results, options)
