@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The example's criterion is the usual one, and trains."""
+"""The example's criterion is the usual one, and trains; the study runs."""
 
 from functools import partial
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 from test_matching import switched_x64
 
+from benchmarks.runner.program import main
+from benchmarks.runner.results import read_results
 from examples.jax_criterion import Outputs, Targets, fused, usual
 from examples.jax_detr import train
 
@@ -42,3 +45,11 @@ def test_it_trains_the_same_in_both_ways() -> None:
         others = train(5, is_usual=True)  # after which last digits are amplified
     np.testing.assert_allclose(losses[:5], others, rtol=1e-4)
     assert np.mean(losses[-10:]) < 0.8 * losses[0]
+
+
+def test_a_quick_run_of_the_study(tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    assert main(["jax", "--quick", "--json", str(file)]) == 0
+    rows = read_results(file).rows
+    assert {row["case"] for row in rows} == {"dense", "ragged", "criterion"}
+    assert all(row["median"] > 0 for row in rows)
