@@ -62,7 +62,37 @@ def test_shard_map_gathers_nothing(mesh: Mesh) -> None:
     }
 
 
-def test_sharded_arrays_are_gathered_for_a_call(mesh: Mesh) -> None:
+@pytest.mark.skipif(jax.__version_info__ < (0, 7), reason="JAX does not tell where it is sharded")
+@pytest.mark.parametrize("pairing", ["dense", "lengths", "mask", "zero_padded"])
+def test_jit_gathers_nothing_for_the_unreduced_loss(mesh: Mesh, pairing: str) -> None:
+    """Of images, each on the device where it is; the caller's own sums are all-reduced."""
+    pred, target, lengths = arrays()
+    is_valid = jnp.arange(5) < lengths[:, None]
+    of_pairing = {"lengths": {"lengths": lengths}, "mask": {"mask": is_valid}}.get(pairing, {})
+    target = jnp.where(is_valid[..., None], target, 0) if pairing == "zero_padded" else target
+    weight = jnp.arange(16 * 5.0).reshape(16, 5).astype(jnp.float32)
+
+    def summed(floating: Any, others: Any) -> Any:
+        losses = box_losses(
+            **floating, **others, reduction="none", zero_padded=pairing == "zero_padded"
+        )
+        return losses.loss.sum() + losses.l1.sum(), losses
+
+    step = jax.jit(jax.grad(summed, has_aux=True))
+    given = {"pred": pred, "target": target, "weight": weight}, of_pairing
+    sharded = jax.device_put(given, NamedSharding(mesh, BY_IMAGE))
+    found = step(*sharded)
+    for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(step(*given)), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+        assert ours.sharding.spec[:1] == ("images",)
+    text = step.lower(*sharded).compile().as_text()
+    assert not any(f" {word}(" in text for word in COLLECTIVES)
+    batched = jax.vmap(step)(*jax.tree.map(lambda each: jnp.stack([each, each]), given))
+    for ours, theirs in zip(jax.tree.leaves(batched), jax.tree.leaves(found), strict=True):
+        np.testing.assert_array_equal(ours[1], theirs)
+
+
+def test_sharded_arrays_are_gathered_for_a_sum(mesh: Mesh) -> None:
     sharded: Any = [jax.device_put(each, NamedSharding(mesh, BY_IMAGE)) for each in arrays()]
     loss, gradient = jax.jit(jax.value_and_grad(total))(*sharded)
     expected, wanted = jax.value_and_grad(total)(*arrays())

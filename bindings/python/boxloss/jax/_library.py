@@ -139,7 +139,7 @@ def call(
         if each is not None
     }
     wanted = list(results.values())
-    if any(map(_may_vary, arrays.values())):
+    if not is_jits(arrays):
         wanted = jax.eval_shape(partial(_varying, wanted), *arrays.values())
     handler = jax.ffi.ffi_call(target, wanted, vmap_method="sequential")
     given = handler(
@@ -148,11 +148,15 @@ def call(
     return dict(zip(results, given, strict=True))
 
 
-def _may_vary(array: Array) -> bool:
-    """Whether it varies over shard_map's devices, or JAX calls that by a name of its own again."""
-    kind = jax.typeof(array)
-    of_manual_axes = getattr(kind, "manual_axis_type", None)
-    return getattr(of_manual_axes, "varying", getattr(kind, "vma", None)) != frozenset()
+def is_jits(arrays: dict[str, Array]) -> bool:
+    """Whether none varies over shard_map's devices, nor may do so by another name of JAX'."""
+
+    def varying(array: Array) -> Any:
+        kind = jax.typeof(array)
+        of_manual_axes = getattr(kind, "manual_axis_type", None)
+        return getattr(of_manual_axes, "varying", getattr(kind, "vma", None))
+
+    return all(varying(each) == frozenset() for each in arrays.values())
 
 
 def _varying(results: list[jax.ShapeDtypeStruct], *operands: Array) -> list[Array]:

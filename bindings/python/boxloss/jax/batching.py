@@ -15,9 +15,9 @@ One = Callable[[Arrays], Arrays]
 Many = Callable[[int, set[str], Arrays], Arrays | None]
 
 
-def batchable(one: One, many: Many) -> One:
-    """`one(arrays)`; under vmap `many(size, batched, arrays)`, where the batched ones have that
-    size in front. Where that is None it is one call after the other."""
+def batchable(one: One, many: Many, alone: One | None = None) -> One:
+    """`alone(arrays)`, by default `one`; under vmap `many(size, batched, arrays)`, where the
+    batched ones have that size in front. Where that is None it is one `one` after the other."""
 
     def rule(size: int, flags: list[dict[str, bool]], arrays: Arrays) -> tuple[Arrays, Any]:
         batched = {name for name, flag in flags[0].items() if flag}
@@ -27,7 +27,7 @@ def batchable(one: One, many: Many) -> One:
             given = jax.vmap(one, in_axes=(axes,), axis_size=size)(arrays)
         return given, dict.fromkeys(given, True)
 
-    call = jax.custom_batching.custom_vmap(one)
+    call = jax.custom_batching.custom_vmap(alone or one)
     call.def_vmap(rule)
     return call  # type: ignore[no-any-return]
 

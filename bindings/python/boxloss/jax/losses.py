@@ -22,11 +22,12 @@ from .._options import (
     showing,
     with_defaults,
 )
-from ._library import call, workspace
+from ._library import call, is_jits, workspace
 from .arguments import as_arrays, as_options, compute_dtype
 from .batching import as_sets, batchable
 from .formula import Arrays, losses_by_formula
 from .implementations import formula_is_chosen
+from .partitioning import by_image
 
 _ARRAYS = ("weight", "normalizer", "lengths", "mask", "offsets", "pred_index", "target_index")
 
@@ -214,8 +215,18 @@ def _forward(static: _Static, arrays: Arrays) -> Arrays:
             return None
         return _split(size, _forward(static, merged), shapes)
 
-    shapes = _shapes(static, arrays)
-    return batchable(partial(_forward_alone, static), many)(arrays)
+    def alone(arrays: Arrays) -> Arrays:
+        return by_image(one, arrays, shapes) if _is_by_image(static, arrays) else one(arrays)
+
+    one, shapes = partial(_forward_alone, static), _shapes(static, arrays)
+    return batchable(one, many, alone)(arrays)
+
+
+def _is_by_image(static: _Static, arrays: Arrays) -> bool:
+    """Whether nothing of an image is needed for another one's results."""
+    lists = {"offsets", "pred_index", "target_index"} & arrays.keys()
+    is_reduced = dict(static.options)["reduction"] != "none"
+    return not lists and not is_reduced and arrays["pred"].ndim > 1 and is_jits(arrays)
 
 
 def _forward_alone(static: _Static, arrays: Arrays) -> Arrays:
@@ -285,13 +296,18 @@ def _gradients(
     return _backward_call(static, wanted, {**arrays, "scale": scale, **grads})
 
 
-def _backward_call(static: _Static, wanted: tuple[str, ...], operands: Arrays) -> Arrays:
-    results = {
-        name: jax.ShapeDtypeStruct(operands[name].shape, operands[name].dtype) for name in wanted
-    }
+def _backward_call(static: _Static, wanted: tuple[str, ...], own: Arrays) -> Arrays:
+    def shapes(operands: Arrays) -> dict[str, jax.ShapeDtypeStruct]:
+        boxes = {name: operands[name] for name in wanted}
+        return {name: jax.ShapeDtypeStruct(each.shape, each.dtype) for name, each in boxes.items()}
 
     def one(operands: Arrays) -> Arrays:
-        return call("boxloss_jax_box_loss_backward", operands, results, dict(static.options))
+        options = dict(static.options)
+        return call("boxloss_jax_box_loss_backward", operands, shapes(operands), options)
+
+    def alone(operands: Arrays) -> Arrays:
+        is_by_image = _is_by_image(static, operands)
+        return by_image(one, operands, shapes(operands)) if is_by_image else one(operands)
 
     def many(size: int, batched: set[str], operands: Arrays) -> Arrays | None:
         if not {"pred_index", "target_index"} & operands.keys():
@@ -299,9 +315,9 @@ def _backward_call(static: _Static, wanted: tuple[str, ...], operands: Arrays) -
         merged = as_sets(size, batched, operands, wanted)
         if merged is None:
             return None
-        return _split(size, _backward_call(static, wanted, merged), results)
+        return _split(size, _backward_call(static, wanted, merged), shapes(own))
 
-    return batchable(one, many)(operands)
+    return batchable(one, many, alone)(own)
 
 
 def _gradients_and_kept(
