@@ -12,6 +12,11 @@ COUNTS = (3, 0, 5)  # true boxes of each image
 STEPS = 8
 
 Run = tuple[list[float], nn.Module]  # the loss of each step, and the model afterwards
+Replace = Callable[[Any], Any]  # of a model's criterion, in place
+
+
+def keep(model: nn.Module) -> None:
+    """Its own criterion."""
 
 
 def random_boxes(count: int) -> Tensor:
@@ -49,15 +54,11 @@ def add_noise(model: nn.Module) -> None:
 
 
 def train_transformers(
-    make_model: Callable[[], nn.Module],
-    loss_function: Callable[..., Any] | None,
-    seed: int,
-    steps: int,
+    make_model: Callable[[], nn.Module], replace: Replace, seed: int, steps: int
 ) -> Run:
-    """Without a loss_function the model keeps its own."""
     torch.manual_seed(seed)
     model = make_model().train()
-    model.loss_function = loss_function or model.loss_function
+    replace(model)
     images, labels = transformers_batch()
 
     def losses() -> tuple[Tensor, Tensor]:
@@ -70,6 +71,7 @@ def train_transformers(
 def train_torchvision(
     make_model: Callable[[], nn.Module],
     side: int,
+    replace: Replace,
     seed: int,
     steps: int,
     counts: tuple[int, ...],
@@ -77,6 +79,7 @@ def train_torchvision(
 ) -> Run:
     torch.manual_seed(seed)
     model = make_model().train()
+    replace(model)
     batch = torchvision_batch(side, counts)
 
     def losses() -> tuple[Tensor, Tensor]:

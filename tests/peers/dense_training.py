@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""A dense detector's training, with its own box loss and with an example's; and its halves.
+"""A dense detector's training, with its own criterion and with boxloss in place; and its halves.
 
 In double. A gradient through the network is a sum of some thousand terms, each right to some
 hundreds of u = 1.1e-16: relative to the norm of all gradients 1e-13, in the first step. What is
@@ -13,8 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from boxloss.torch.compat import use_boxloss
 from surroundings import assert_as_near, default_dtype, moved
 from torch import Tensor
+
+from examples.training import keep
 
 CLOSE = 1e-10
 
@@ -25,17 +28,15 @@ def weights(model: torch.nn.Module) -> Tensor:
 
 def assert_same_training(
     train: Callable[..., Any],
-    original: Any,
-    replaced: Any,
     seed: int,
     counts: tuple[int, ...] = (3, 0, 5),
     close: float = CLOSE,
 ) -> None:
     """The same losses in each step, and the same weights after them."""
     with default_dtype(torch.float64):
-        _, start = train(original, seed, steps=0, counts=counts)
-        losses, model = train(original, seed, counts=counts)
-        others, other = train(replaced, seed, counts=counts)
+        _, start = train(keep, seed, steps=0, counts=counts)
+        losses, model = train(keep, seed, counts=counts)
+        others, other = train(use_boxloss, seed, counts=counts)
     way = (weights(model) - weights(start)).norm().item()
     apart = (weights(other) - weights(model)).norm().item()
     assert len(losses) == len(others) == 8

@@ -10,6 +10,7 @@ is as wrong as the gradients are, 0.02 * CLOSE apart. What is apart grows from s
 GROWTH at most: see below.
 """
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 from unittest.mock import patch
@@ -18,7 +19,7 @@ import torch
 from surroundings import default_dtype
 from torch import Tensor
 
-from examples.training import transformers_batch
+from examples.training import Replace, keep, transformers_batch
 
 CLOSE = 1e-11
 STEPS, STEP = 8, 0.01
@@ -26,15 +27,15 @@ GROWTH = 100
 
 
 def assert_same_in_model(
-    example: ModuleType, criterion: Any, counts: tuple[int, ...], seed: int
+    small_model: Callable[[], Any], replace: Replace, counts: tuple[int, ...], seed: int
 ) -> None:
     with default_dtype(torch.float64):
         torch.manual_seed(seed)
-        model = example.small_model().train()
+        model = small_model().train()
         images, labels = transformers_batch(counts)
         results = []
-        for loss_function in (model.loss_function, criterion):
-            model.loss_function = loss_function
+        for change in (keep, replace):
+            change(model)
             model.zero_grad()
             torch.manual_seed(seed)  # for dropout and denoising
             output = model(pixel_values=images, labels=labels)
@@ -45,7 +46,8 @@ def assert_same_in_model(
     for name, value in original.loss_dict.items():
         assert abs(output.loss_dict[name] - value) <= CLOSE * (1 + value), name
     assert abs(output.loss - original.loss) <= CLOSE * original.loss
-    for theirs, ours in zip(original.auxiliary_outputs, output.auxiliary_outputs, strict=True):
+    auxiliary = (each.auxiliary_outputs or () for each in (original, output))
+    for theirs, ours in zip(*auxiliary, strict=True):
         assert theirs.keys() == ours.keys()
         assert all(torch.equal(theirs[name], ours[name]) for name in theirs)
     norm = torch.stack([each.norm() for each in exact.values() if each is not None]).norm()
@@ -57,7 +59,7 @@ def assert_same_in_model(
             assert (gradients[name] - gradient).norm() <= CLOSE * norm, name
 
 
-def assert_trains_the_same(example: ModuleType, criterion: Any, seed: int) -> None:
+def assert_trains_the_same(example: ModuleType, replace: Replace, seed: int) -> None:
     small_model = example.small_model
 
     def moved_model() -> Any:
@@ -71,10 +73,10 @@ def assert_trains_the_same(example: ModuleType, criterion: Any, seed: int) -> No
     with default_dtype(torch.float64):
         torch.manual_seed(seed)
         before = small_model()
-        original, theirs = example.train(None, seed, STEPS)
-        replaced, ours = example.train(criterion, seed, STEPS)
+        original, theirs = example.train(keep, seed, STEPS)
+        replaced, ours = example.train(replace, seed, STEPS)
         with patch.object(example, "small_model", moved_model):
-            _, others = example.train(None, seed, STEPS)
+            _, others = example.train(keep, seed, STEPS)
 
     # They do learn, and another start ends less than a tenth of GROWTH as far away.
     assert distance(before, theirs) > 5e-3

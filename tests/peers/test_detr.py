@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""examples/detr.py, both ways, beside transformers' own criterion."""
+"""boxloss.torch.compat.detr_criterion, and examples/detr.py's other way, beside transformers'."""
 
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,8 @@ from typing import Any
 import detr_cases as cases
 import pytest
 import torch
+from boxloss.torch.compat import use_boxloss
+from boxloss.torch.compat.detr_criterion import detr_loss
 from detr_cases import CLASSES, COUNTS, LAYERS, QUERIES, UNIT_ROUNDOFF, Targets
 from detr_training import assert_same_in_model, assert_trains_the_same
 from surroundings import (
@@ -31,7 +33,8 @@ from transformers.loss.loss_for_object_detection import ForObjectDetectionLoss
 from examples import detr
 
 Leaves = dict[str, Tensor]
-CRITERIA = {"all layers": detr.criterion, "adapted": detr.adapted}
+CRITERIA = {"all layers": detr_loss, "adapted": detr.adapted}
+WAYS = {"all layers": use_boxloss, "adapted": detr.adapt}
 
 
 def config_of(**options: Any) -> DetrConfig:
@@ -187,7 +190,7 @@ def compare_on_rank(rank: int, folder: Path) -> None:
         mine = counts[rank]
         labels = cases.true_boxes(mine, cases.generator(rank))
         arguments = predictions(len(mine), rank), labels, config_of(auxiliary_loss=True)
-        _, losses, _ = run(detr.criterion, *arguments, torch.float64)
+        _, losses, _ = run(detr_loss, *arguments, torch.float64)
         # Without accelerate the original knows of this rank alone.
         _, wanted, _ = run(ForObjectDetectionLoss, *arguments, torch.float64)
         unit = UNIT_ROUNDOFF[torch.float64] / average
@@ -210,13 +213,13 @@ def test_ranks_average_the_number_of_boxes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("counts", [(3, 0, 5), (0, 0)])
 @pytest.mark.parametrize("seed", range(2))
 def test_model(counts: tuple[int, ...], seed: int, way: str) -> None:
-    assert_same_in_model(detr, CRITERIA[way], counts, seed)
+    assert_same_in_model(detr.small_model, WAYS[way], counts, seed)
 
 
 @pytest.mark.parametrize("way", CRITERIA)
 @pytest.mark.parametrize("seed", range(2))
 def test_training(seed: int, way: str) -> None:
-    assert_trains_the_same(detr, CRITERIA[way], seed)
+    assert_trains_the_same(detr, WAYS[way], seed)
 
 
 def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -226,7 +229,7 @@ def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
 def test_reads_nothing_on_the_host() -> None:
     values = predictions(3, 0)
     assert_reads_nothing(
-        detr.criterion,
+        detr_loss,
         logits=values["outputs_class"][-1],
         labels=cases.true_boxes((3, 0, 5), cases.generator(0)),
         device=torch.device("cpu"),
@@ -243,5 +246,5 @@ if torch.cuda.is_available():
         labels = moved(cases.true_boxes((3, 0, 5), cases.generator(0)), "cuda")
         config, device = config_of(auxiliary_loss=True), torch.device("cuda")
         logits, pred_boxes = values["outputs_class"][-1], values["outputs_coord"][-1]
-        times = waits(lambda: detr.criterion(logits, labels, device, pred_boxes, config, **values))
+        times = waits(lambda: detr_loss(logits, labels, device, pred_boxes, config, **values))
         assert times == 0

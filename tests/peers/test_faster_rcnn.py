@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""examples/faster_rcnn.py beside torchvision's Faster R-CNN: all that is matched is equal."""
+"""boxloss.torch.compat.faster_rcnn beside torchvision's: all that is matched is equal."""
 
 import pytest
 import torch
+from boxloss.torch.compat import use_boxloss
 from dense_training import assert_same_training
 from surroundings import DEVICES, assert_example_runs
 from torch import Tensor
@@ -17,9 +18,9 @@ COUNTS = ((3, 0, 5), (0, 0), (1,), (0, 40, 2))
 
 
 def both() -> tuple[FasterRCNN, FasterRCNN]:
-    """torchvision's and the example's, which have no other weights: they only match."""
+    """torchvision's and ours, which have no other weights: they only match."""
     models = faster_rcnn.small_model(), faster_rcnn.small_model()
-    faster_rcnn.use_boxloss(models[1])
+    use_boxloss(models[1])
     return models
 
 
@@ -76,7 +77,7 @@ def test_proposals_get_the_same_boxes(counts: tuple[int, ...], seed: int, device
 @pytest.mark.parametrize("counts", [(3, 0, 5), (0, 0)], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_training(seed: int, counts: tuple[int, ...]) -> None:
-    assert_same_training(faster_rcnn.train, False, True, seed, counts)
+    assert_same_training(faster_rcnn.train, seed, counts)
 
 
 def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:

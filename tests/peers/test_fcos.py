@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""examples/fcos.py beside torchvision's FCOS."""
+"""boxloss.torch.compat.fcos beside torchvision's FCOS."""
 
 from typing import Any
 
 import pytest
 import torch
+from boxloss.torch.compat.fcos import Head
 from dense_training import assert_as_near_under_autocast, assert_same_training
 from surroundings import (
     DEVICES,
@@ -78,7 +79,7 @@ def test_losses_and_gradients(
 ) -> None:
     values = problem(counts, seed, dtype)
     losses, gradients = run(FCOSHead, moved(values, device), dtype)
-    others, other_gradients = run(fcos.Head, moved(values, device), dtype)
+    others, other_gradients = run(Head, moved(values, device), dtype)
     pairs = sum((each >= 0).sum().item() for each in values["matched_idxs"])
     assert (pairs > 0) == any(counts)
 
@@ -110,20 +111,18 @@ def test_losses_and_gradients(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_is_as_near_as_the_original_under_autocast(seed: int) -> None:
-    assert_as_near_under_autocast(
-        run, FCOSHead, fcos.Head, problem((3, 0, 5), seed, torch.bfloat16)
-    )
+    assert_as_near_under_autocast(run, FCOSHead, Head, problem((3, 0, 5), seed, torch.bfloat16))
 
 
 @pytest.mark.parametrize("counts", [(3, 0, 5), (0, 0)], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_training(seed: int, counts: tuple[int, ...]) -> None:
-    assert_same_training(fcos.train, FCOSHead, fcos.Head, seed, counts)
+    assert_same_training(fcos.train, seed, counts)
 
 
 def test_nobody_waits_for_the_device() -> None:
     """On the Meta device, whose numbers nobody can ask for."""
-    losses, _ = run(fcos.Head, moved(problem((3, 0, 5), 0, torch.float32), "meta"), torch.float32)
+    losses, _ = run(Head, moved(problem((3, 0, 5), 0, torch.float32), "meta"), torch.float32)
     assert all(each.shape == () for each in losses.values())
 
 
@@ -135,4 +134,4 @@ if torch.cuda.is_available():
 
     def test_nobody_waits_for_the_gpu() -> None:
         values = moved(problem((3, 0, 5), 0, torch.float32), "cuda")
-        assert waits(lambda: run(fcos.Head, values, torch.float32)) == 0
+        assert waits(lambda: run(Head, values, torch.float32)) == 0

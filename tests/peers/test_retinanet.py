@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""examples/retinanet.py beside torchvision's RetinaNet."""
+"""boxloss.torch.compat.retinanet beside torchvision's RetinaNet."""
 
 from functools import partial
 from typing import Any
 
 import pytest
 import torch
+from boxloss.torch.compat.retinanet import LOSSES, RegressionHead
 from dense_training import assert_as_near_under_autocast, assert_same_training
 from surroundings import (
     DEVICES,
@@ -66,9 +67,6 @@ def run(
     return {"loss": value.detach()}, {"deltas": deltas.grad}
 
 
-LOSSES = ["giou", "diou", "ciou"]
-
-
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("dtype", UNIT_ROUNDOFF, ids=str)
@@ -82,7 +80,7 @@ def test_loss_and_gradients(
         moved((results["loss"], gradients["deltas"]), "cpu")
         for results, gradients in (
             run(head, moved(values, device), dtype, loss)
-            for head in (RetinaNetRegressionHead, retinanet.RegressionHead)
+            for head in (RetinaNetRegressionHead, RegressionHead)
         )
     )
     numbers = torch.tensor([(each >= 0).sum() for each in values["matched_idxs"]])
@@ -112,7 +110,7 @@ def test_loss_and_gradients(
 @pytest.mark.parametrize("seed", range(3))
 def test_is_as_near_as_the_original_under_autocast(seed: int, loss: str) -> None:
     values = problem((3, 0, 5), seed, torch.bfloat16)
-    heads = RetinaNetRegressionHead, retinanet.RegressionHead
+    heads = RetinaNetRegressionHead, RegressionHead
     assert_as_near_under_autocast(partial(run, loss=loss), *heads, values)
 
 
@@ -121,7 +119,7 @@ def test_is_as_near_as_the_original_under_autocast(seed: int, loss: str) -> None
 @pytest.mark.parametrize("seed", range(3))
 def test_training(seed: int, loss: str, counts: tuple[int, ...]) -> None:
     train = partial(retinanet.train, loss=loss)
-    assert_same_training(train, RetinaNetRegressionHead, retinanet.RegressionHead, seed, counts)
+    assert_same_training(train, seed, counts)
 
 
 def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,6 +131,6 @@ if torch.cuda.is_available():
     def test_waits_once() -> None:
         """For the number of pairs. torchvision's decoding waits on its own."""
         values = moved(problem((3, 0, 5), 0, torch.float32), "cuda")
-        times = waits(lambda: run(retinanet.RegressionHead, values, torch.float32, "giou"))
+        times = waits(lambda: run(RegressionHead, values, torch.float32, "giou"))
         coder, boxes = BoxCoder((1, 1, 1, 1)), torch.ones(1, 4, device="cuda")
         assert times == 1 + waits(lambda: coder.decode_single(boxes, boxes))

@@ -1,12 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""examples/rt_detr.py beside transformers' own criterion."""
+"""boxloss.torch.compat.rt_detr_criterion beside transformers' own criterion."""
 
 from typing import Any
 
 import detr_cases as cases
 import pytest
 import torch
+from boxloss.torch.compat import use_boxloss
+from boxloss.torch.compat.rt_detr_criterion import rt_detr_loss
 from detr_cases import CLASSES, COUNTS, LAYERS, QUERIES, UNIT_ROUNDOFF, Targets
 from detr_training import assert_same_in_model, assert_trains_the_same
 from surroundings import (
@@ -116,7 +118,7 @@ def test_losses_and_gradients(
     denoising = denoising_of(counts, groups)
     values = rounded(predictions(counts, denoising, seed), dtype)
     arguments = values, labels, denoising, config
-    total, losses, gradients = run(rt_detr.criterion, *arguments, dtype, device)
+    total, losses, gradients = run(rt_detr_loss, *arguments, dtype, device)
     right, wanted, exact = run(RTDetrForObjectDetectionLoss, *arguments, torch.float64)
 
     roundoff = UNIT_ROUNDOFF[computed(dtype)]
@@ -156,7 +158,7 @@ def test_is_as_near_as_the_original_under_autocast(seed: int, dtype: torch.dtype
     arguments = values, labels, denoising, RTDetrConfig(num_labels=CLASSES, num_queries=QUERIES)
     exact = run(RTDetrForObjectDetectionLoss, *arguments, torch.float64)
     original = run(RTDetrForObjectDetectionLoss, *arguments, dtype)
-    replaced = run(rt_detr.criterion, *arguments, dtype)
+    replaced = run(rt_detr_loss, *arguments, dtype)
     assert_as_near(replaced[1:], original[1:], exact[1:])
 
 
@@ -167,8 +169,8 @@ def test_bounds_are_narrow() -> None:
     arguments = predictions(counts, None, 0), labels, None
     config = RTDetrConfig(num_labels=CLASSES, num_queries=QUERIES)
     heavier = RTDetrConfig(num_labels=CLASSES, num_queries=QUERIES, weight_loss_giou=2.2)
-    _, losses, gradients = run(rt_detr.criterion, *arguments, config, torch.float32)
-    _, others, apart = run(rt_detr.criterion, *arguments, heavier, torch.float32)
+    _, losses, gradients = run(rt_detr_loss, *arguments, config, torch.float32)
+    _, others, apart = run(rt_detr_loss, *arguments, heavier, torch.float32)
     unit = UNIT_ROUNDOFF[torch.float32] / sum(counts)
     allowed = cases.box_loss_error(sum(counts)) * 2 * unit
     assert abs(losses["loss_giou"] - others["loss_giou"]) > 100 * allowed
@@ -179,12 +181,12 @@ def test_bounds_are_narrow() -> None:
 @pytest.mark.parametrize("counts", [(3, 0, 5), (0, 0)])
 @pytest.mark.parametrize("seed", range(2))
 def test_model(counts: tuple[int, ...], seed: int) -> None:
-    assert_same_in_model(rt_detr, rt_detr.criterion, counts, seed)
+    assert_same_in_model(rt_detr.small_model, use_boxloss, counts, seed)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_training(seed: int) -> None:
-    assert_trains_the_same(rt_detr, rt_detr.criterion, seed)
+    assert_trains_the_same(rt_detr, use_boxloss, seed)
 
 
 def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,7 +197,7 @@ def test_reads_nothing_on_the_host() -> None:
     denoising = denoising_of((3, 0, 5), 2)
     values = predictions((3, 0, 5), denoising, 0)
     assert_reads_nothing(
-        rt_detr.criterion,
+        rt_detr_loss,
         logits=values["outputs_class"][:, -1],
         labels=cases.true_boxes((3, 0, 5), cases.generator(0)),
         device=torch.device("cpu"),
@@ -217,7 +219,5 @@ if torch.cuda.is_available():
         logits, pred_boxes = values["outputs_class"][:, -1], values["outputs_coord"][:, -1]
         device = torch.device("cuda")
         options = {"denoising_meta_values": denoising, **values}
-        times = waits(
-            lambda: rt_detr.criterion(logits, labels, device, pred_boxes, config, **options)
-        )
+        times = waits(lambda: rt_detr_loss(logits, labels, device, pred_boxes, config, **options))
         assert times == 0

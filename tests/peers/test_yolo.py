@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""examples/yolo.py beside Ultralytics' own criterion, of YOLO11's kind and of YOLO26's.
+"""boxloss.torch.compat.yolo beside Ultralytics' own criterion, of YOLO11's kind and of YOLO26's.
 
 In double, but that a score is stored as a float32, and all of them are added up in one. The study
 of detectors has the same criteria in float32, and holds both to one truth.
@@ -19,9 +19,12 @@ from torch.utils._pytree import tree_map_only
 from benchmarks.common.losses import isolate_ultralytics
 
 isolate_ultralytics()
+from boxloss.torch.compat import use_boxloss
+from boxloss.torch.compat import yolo as ours
 from ultralytics.utils import loss as theirs
 
 from examples import yolo
+from examples.training import Replace, keep
 
 # A pair's share of all scores: of two scores one rounding each, and of their sum 11, for torch adds
 # up 320 numbers of an image, and images, by halves. A product and a quotient have one each.
@@ -40,11 +43,11 @@ def without_eps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Theirs has boxes in cells, and adds eps to heights as well. With 1e-14 on both sides that
     drowns in ROUNDING. Their assigner keeps its own."""
     monkeypatch.setattr(theirs, "bbox_iou", partial(theirs.bbox_iou, eps=1e-14))
-    monkeypatch.setattr(yolo, "ciou_loss", partial(yolo.ciou_loss, eps=1e-14))
+    monkeypatch.setattr(ours, "ciou_loss", partial(ours.ciou_loss, eps=1e-14))
 
 
 def run(
-    criterion: type[theirs.v8DetectionLoss],
+    replace: Replace,
     kind: str,
     counts: tuple[int, ...],
     seed: int,
@@ -52,7 +55,8 @@ def run(
 ) -> tuple[Named, Named]:
     """Losses, and their sum's gradients by what heads predict."""
     torch.manual_seed(seed)
-    model = yolo.small_model(criterion, KINDS[kind]).train()
+    model = yolo.small_model(KINDS[kind]).train()
+    replace(model)
     batch = yolo.random_batch(counts)
     preds = tree_map_only(Tensor, lambda each: each.detach(), model(batch["img"]))
     preds, batch = moved(preds, device), moved(batch, device)
@@ -64,7 +68,7 @@ def run(
     }
     for leaf in leaves.values():
         leaf.requires_grad_()
-    losses, items = yolo.criterion_of(model.to(device), criterion)(preds, batch)
+    losses, items = model.to(device).init_criterion()(preds, batch)
     losses.sum().backward()
     return {"losses": losses.detach(), **items}, {name: each.grad for name, each in leaves.items()}
 
@@ -76,8 +80,7 @@ def run(
 @pytest.mark.parametrize("kind", KINDS)
 def test_losses_and_gradients(kind: str, counts: tuple[int, ...], seed: int, device: str) -> None:
     with default_dtype(torch.float64):
-        criteria = theirs.v8DetectionLoss, yolo.DetectionLoss
-        original, replaced = (run(each, kind, counts, seed, device) for each in criteria)
+        original, replaced = (run(each, kind, counts, seed, device) for each in (keep, use_boxloss))
     assert original[0].keys() == replaced[0].keys()
     assert (original[0]["box_loss"] > 0) == any(counts)
     for name, wanted in original[0].items():
@@ -99,15 +102,13 @@ CLOSE = SHARE * 2**8
 @pytest.mark.parametrize("seed", range(3))
 def test_training(seed: int, counts: tuple[int, ...], kind: str) -> None:
     train = partial(yolo.train, **KINDS[kind])
-    criteria = theirs.v8DetectionLoss, yolo.DetectionLoss
-    assert_same_training(train, *criteria, seed, counts, CLOSE)
+    assert_same_training(train, seed, counts, CLOSE)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_training_with_eps(seed: int) -> None:
     """Gradients are 60 eps / side apart, and sides as short as a tenth of a cell at the start."""
-    criteria = theirs.v8DetectionLoss, yolo.DetectionLoss
-    assert_same_training(yolo.train, *criteria, seed, close=CLOSE + 600 * EPS)
+    assert_same_training(yolo.train, seed, close=CLOSE + 600 * EPS)
 
 
 def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,6 +121,6 @@ if torch.cuda.is_available():
         """Once for which anchors have an object; Ultralytics' padding and assigner wait, too."""
         ours, others = (
             waits(lambda each=each: run(each, "11", (3, 0, 5), 0, "cuda"))
-            for each in (yolo.DetectionLoss, theirs.v8DetectionLoss)
+            for each in (use_boxloss, keep)
         )
         assert ours < others

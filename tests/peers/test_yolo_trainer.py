@@ -1,23 +1,23 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Ultralytics' own trainer on a small data set, with examples/yolo.py's criterion in place."""
+"""Ultralytics' own trainer on a small data set, with boxloss in place."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from boxloss.torch.compat import use_boxloss
+from boxloss.torch.compat.yolo import DetectionLoss
 from dense_training import weights
 from PIL import Image
-from test_yolo import KINDS, theirs
+from test_yolo import KINDS
 from torch import Tensor
-from ultralytics.models.yolo.detect import DetectionTrainer
-from ultralytics.nn import tasks
+from ultralytics import YOLO
 from ultralytics.utils import YAML
 
 from examples import yolo
-from examples.training import random_boxes
+from examples.training import Replace, keep, random_boxes
 
 COUNTS = (3, 0, 5, 1, 2, 0, 7, 4)  # true boxes of each image
 SIDE = 64
@@ -41,11 +41,10 @@ def data_set(folder: Path) -> Path:
     return folder / "data.yaml"
 
 
-def train(folder: Path, kind: str) -> tuple[list[float], Tensor, Tensor]:
+def train(folder: Path, kind: str, replace: Replace) -> tuple[list[float], Tensor, Tensor]:
     """Losses of each step, and all weights before and afterwards."""
     YAML.save(folder / "model.yaml", {**yolo.SMALL, **KINDS[kind]})
     options: dict[str, Any] = {
-        "model": str(folder / "model.yaml"),
         "data": str(data_set(folder)),
         "project": str(folder / "runs"),
         "exist_ok": True,
@@ -62,13 +61,21 @@ def train(folder: Path, kind: str) -> tuple[list[float], Tensor, Tensor]:
         "warmup_epochs": 0,
         "optimizer": "SGD",
     }
-    trainer = DetectionTrainer(overrides=options)
+    model = YOLO(folder / "model.yaml")
+    replaced = replace(model)
     losses: list[float] = []
     starts: list[Tensor] = []
-    trainer.add_callback("on_train_start", lambda each: starts.append(weights(each.model).clone()))
-    trainer.add_callback("on_train_batch_end", lambda each: losses.append(each.loss.item()))
-    trainer.train()
-    return losses, starts[0], weights(trainer.model)
+    model.add_callback("on_train_start", lambda each: starts.append(weights(each.model).clone()))
+    model.add_callback("on_train_batch_end", lambda each: losses.append(each.loss.item()))
+    model.train(**options)
+    criterion = model.trainer.model.criterion
+    uses_boxloss = isinstance(getattr(criterion, "one2one", criterion), DetectionLoss)
+    assert uses_boxloss == (replace is use_boxloss)
+    if replaced is not None:
+        replaced.restore()
+        names = {each.__module__ for each in model.callbacks["on_train_start"]}
+        assert not any(each.startswith("boxloss") for each in names)
+    return losses, starts[0], weights(model.trainer.model)
 
 
 # In float32. A score is right to 13 * 64 roundings over its overlap, on both sides: where that is
@@ -79,13 +86,9 @@ STEPS = 4
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_trains_to_the_same_weights(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    losses, start, end = train(tmp_path, kind)
-    monkeypatch.setattr(tasks, "v8DetectionLoss", yolo.DetectionLoss)
-    monkeypatch.setattr(tasks, "E2ELoss", partial(theirs.E2ELoss, loss_fn=yolo.DetectionLoss))
-    others, other_start, other_end = train(tmp_path, kind)
+def test_trains_to_the_same_weights(kind: str, tmp_path: Path) -> None:
+    losses, start, end = train(tmp_path, kind, keep)
+    others, other_start, other_end = train(tmp_path, kind, use_boxloss)
     assert torch.equal(start, other_start)
     assert len(losses) == len(others) == STEPS
     assert len(set(losses)) == STEPS

@@ -5,8 +5,8 @@
 From a head's output to the gradient that it gets; no network is run. "criterion" is all of a
 detector's losses, with YOLO's assigner; "matcher and boxes" is what of them has to do with boxes:
 the matcher, GIoU and L1; "box loss" is RetinaNet's "giou" on decoded boxes. original is the
-installed project's own code, boxloss is examples/, and vectorized is examples/ with plain torch in
-place of boxloss. torch.compile is vectorized compiled for these very shapes, and "boxloss,
+installed project's own code, boxloss is boxloss.torch.compat, and vectorized is that with plain
+torch in place of boxloss. torch.compile is vectorized compiled for these very shapes, and "boxloss,
 compiled" likewise. The assignment, without which there is no DETR, is part of every time: boxloss'
 own, SciPy's elsewhere. GPU time is that of boxloss replayed in a CUDA graph, which has the true
 boxes collated beforehand. A second pass counts what a call asks for. Needs SciPy for DETRs;

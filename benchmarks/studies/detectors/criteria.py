@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Each detector's own criterion; what examples/ has in its place; and in that, plain torch.
+"""Each detector's own criterion; what boxloss has in its place; and in that, plain torch.
 
 The plain operators have boxloss' names and are written with care: each box meets its own, all
 layers at once, and nobody waits for the device but for the cost, which SciPy wants, and for which
@@ -42,13 +42,13 @@ from .cases import (
     DetrCase,
 )
 
-isolate_ultralytics()  # which the example may be the first to import
+isolate_ultralytics()  # which boxloss' replacement may be the first to import
 
 EPS = 1e-7
 Step = Callable[[], Tensor]  # the sum of all losses
 Operators = Mapping[str, Callable[..., Any]]
 
-# --- What the examples take from boxloss, and the same in plain torch ---
+# --- What the criteria take from boxloss, and the same in plain torch ---
 
 
 def fused_operators(counts: tuple[int, ...], compiled: bool = False) -> Operators:
@@ -228,18 +228,18 @@ class Detector:
     call: Callable[[Case, Any], Step]
     module: str
     own: str  # in that module
-    example: str
-    ours: str  # in that example
+    compat: str  # the module of boxloss.torch.compat
+    ours: str  # in that module
 
 
 def our_step(case: Case, operators: Operators) -> Step:
-    """The example's, with these operators where it calls boxloss."""
+    """boxloss.torch.compat's, with these operators where it calls boxloss."""
     if isinstance(case, DetrCase):
         scipy_assignment()  # or UnavailableError
         if case.part == MATCHER_AND_BOXES:
             return partial(matcher_and_boxes, case, operators)
     detector = DETECTORS[case.kind]
-    return detector.call(case, getattr(_example(detector.example, operators), detector.ours))
+    return detector.call(case, getattr(_compat(detector.compat, operators), detector.ours))
 
 
 def own_step(case: Case) -> Step:
@@ -267,7 +267,7 @@ def matcher_and_boxes(case: DetrCase, operators: Operators) -> Tensor:
 
 
 def matched(case: DetrCase, operators: Operators) -> tuple[Tensor, ...]:
-    """Boxes of all layers, true boxes, and both sides' indices: as the examples begin."""
+    """Boxes of all layers, true boxes, and both sides' indices: as the criteria begin."""
     scores, boxes = case.scores(case.leaves), case.boxes(case.leaves)
     labels, cost = case.inputs["labels"], case.cost
     true_boxes, offsets = operators["collate_ragged"]([each["boxes"] for each in labels])
@@ -351,8 +351,8 @@ _RT_DETR = Detector(
     _rt_detr,
     "transformers.loss.loss_rt_detr",
     "RTDetrForObjectDetectionLoss",
-    "rt_detr",
-    "criterion",
+    "rt_detr_criterion",
+    "rt_detr_loss",
 )
 _YOLO = Detector(_yolo, "ultralytics.utils.loss", "v8DetectionLoss", "yolo", "DetectionLoss")
 DETECTORS = {
@@ -360,8 +360,8 @@ DETECTORS = {
         _detr,
         "transformers.loss.loss_for_object_detection",
         "ForObjectDetectionLoss",
-        "detr",
-        "criterion",
+        "detr_criterion",
+        "detr_loss",
     ),
     "rtdetr": _RT_DETR,
     "rtdetr-dense": _RT_DETR,
@@ -391,15 +391,16 @@ def _installed(module: str) -> Any:
 _copies = count()
 
 
-def _example(name: str, operators: Operators) -> Any:
-    """A copy of its own of examples.`name`, with `operators` where it calls boxloss."""
-    original = find_spec(f"examples.{name}")
+def _compat(name: str, operators: Operators) -> Any:
+    """A copy of its own of boxloss.torch.compat.`name`, with `operators` in it."""
+    package = "boxloss.torch.compat"
+    original = find_spec(f"{package}.{name}")
     # A name of its own, by which torch.compile looks up what a function reads.
-    spec = spec_from_file_location(f"{__name__}.copy_{next(_copies)}_of_{name}", original.origin)
+    spec = spec_from_file_location(f"{package}.copy_{next(_copies)}_of_{name}", original.origin)
     module = sys.modules[spec.name] = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except (ImportError, RuntimeError) as error:
-        raise UnavailableError(f"examples.{name} cannot be imported ({error})") from error
+        raise UnavailableError(f"{package}.{name} cannot be imported ({error})") from error
     vars(module).update({name: each for name, each in operators.items() if hasattr(module, name)})
     return module

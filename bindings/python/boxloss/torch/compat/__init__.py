@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replacements for other projects' losses and matchers, with their signatures.
 
-Nothing of those projects is imported. There are adapters only for losses that are the same.
+`use_boxloss` puts them into a model. Nothing of those projects is imported that the model has not
+imported. There are replacements only for losses that are the same.
 """
 
+from .detectors import Replaced, use_boxloss
 from .detr import HungarianMatcher, detr_loss_boxes
 from .mmdet import MMDetLoss
 
-__all__ = ["HungarianMatcher", "MMDetLoss", "detr_loss_boxes"]
+__all__ = ["HungarianMatcher", "MMDetLoss", "Replaced", "detr_loss_boxes", "use_boxloss"]

@@ -1,0 +1,151 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The criteria of DETR and Deformable DETR as transformers has them, for all layers at once.
+
+Nothing here waits for the device: pairs, class targets and the number of boxes stay there.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ..._options import ClassMode
+from ..collate import collate_ragged
+from ..distributed import global_normalizer
+from ..hungarian import hungarian_match
+from ..losses import box_losses
+from ..matching import matching_cost
+
+Targets = list[dict[str, Tensor]]
+Losses = tuple[Tensor, dict[str, Tensor], list[dict[str, Tensor]] | None]
+# By scores, the class that each query should have, the number of boxes, and the config: the class
+# loss of each layer, and how many queries of each image have found something.
+ClassLoss = Callable[[Tensor, Tensor, Tensor, Any], tuple[Tensor, Tensor]]
+
+
+def detr_loss(
+    logits: Tensor,
+    labels: Targets,
+    device: torch.device,
+    pred_boxes: Tensor,
+    config: Any,
+    outputs_class: Any = None,
+    outputs_coord: Any = None,
+    **ignored: Any,
+) -> Losses:
+    """model.loss_function = detr_loss; gives what ForObjectDetectionLoss gives."""
+    outputs = logits, pred_boxes, outputs_class, outputs_coord
+    return _criterion(*outputs, labels, config, "softmax", _cross_entropy)
+
+
+def deformable_detr_loss(
+    logits: Tensor,
+    labels: Targets,
+    device: torch.device,
+    pred_boxes: Tensor,
+    config: Any,
+    outputs_class: Any = None,
+    outputs_coord: Any = None,
+    **ignored: Any,
+) -> Losses:
+    """model.loss_function = deformable_detr_loss; gives what DeformableDetrForObjectDetectionLoss
+    gives."""
+    outputs = logits, pred_boxes, outputs_class, outputs_coord
+    return _criterion(*outputs, labels, config, "focal", _focal)
+
+
+def _criterion(
+    logits: Tensor,
+    pred_boxes: Tensor,
+    outputs_class: Any,
+    outputs_coord: Any,
+    labels: Targets,
+    config: Any,
+    class_mode: ClassMode,
+    class_loss: ClassLoss,
+) -> Losses:
+    scores, boxes, auxiliary = logits[None], pred_boxes[None], None
+    if config.auxiliary_loss:
+        scores = torch.cat([outputs_class[:-1], scores])
+        boxes = torch.cat([outputs_coord[:-1], boxes])
+        layers = zip(scores[:-1], boxes[:-1], strict=True)
+        auxiliary = [{"logits": each, "pred_boxes": its} for each, its in layers]
+    true_boxes, offsets = collate_ragged([each["boxes"] for each in labels])
+    classes = torch.cat([each["class_labels"] for each in labels])
+    # Averaged over ranks, as DETR has it. (transformers 5.23 divides by their number twice.)
+    number = global_normalizer(offsets[-1]).clamp(min=1)
+
+    # For the matcher and loss_boxes.
+    cost = matching_cost(
+        boxes,
+        true_boxes,
+        offsets,
+        logits=scores,
+        labels=classes,
+        iou_weight=config.giou_cost,
+        l1_weight=config.bbox_cost,
+        class_weight=config.class_cost,
+        class_mode=class_mode,
+    )
+    pred_index, target_index, target_of_query = hungarian_match(cost, offsets)
+    giou, l1, _ = box_losses(
+        boxes,
+        true_boxes,
+        "giou",
+        eps=0.0,
+        pred_format="cxcywh",
+        target_format="cxcywh",
+        pred_index=pred_index,
+        target_index=target_index,
+        normalizer=number,
+    )
+
+    # The class loss and a figure for the log, in plain torch: who has no box, -1, is "no object".
+    # At least in float32, as l1 is, whatever autocast made of the scores.
+    wanted = functional.pad(classes, (0, 1), value=config.num_labels)[target_of_query]
+    loss_ce, found = class_loss(scores.to(l1.dtype), wanted, number, config)
+    cardinality_error = (found - offsets.diff()).abs().float().mean(1)
+
+    losses = {
+        "loss_ce": loss_ce,
+        "loss_bbox": l1,
+        "loss_giou": giou,
+        "cardinality_error": cardinality_error,
+    }
+    total = loss_ce + config.bbox_loss_coefficient * l1 + config.giou_loss_coefficient * giou
+    names = [*(f"_{layer}" for layer in range(len(boxes) - 1)), ""]
+    named = {
+        loss + name: value
+        for loss, values in losses.items()
+        for name, value in zip(names, values, strict=True)
+    }
+    return total.sum(), named, auxiliary
+
+
+def _cross_entropy(
+    scores: Tensor, wanted: Tensor, number: Tensor, config: Any
+) -> tuple[Tensor, Tensor]:
+    weight = torch.ones(config.num_labels + 1, dtype=scores.dtype, device=scores.device)
+    weight[-1].fill_(config.eos_coefficient)  # assigned, it would be waited for
+    entropy = functional.cross_entropy(
+        scores.flatten(0, 2), wanted.flatten(), weight, reduction="none"
+    )
+    loss = entropy.view(len(scores), -1).sum(1) / weight[wanted].flatten(1).sum(1)
+    return loss, (scores.argmax(-1) != config.num_labels).sum(-1)
+
+
+def _focal(scores: Tensor, wanted: Tensor, number: Tensor, config: Any) -> tuple[Tensor, Tensor]:
+    """With a gamma of 2. Who has no box wants a class behind the last, which is cut off."""
+    target = torch.zeros_like(functional.pad(scores, (0, 1)))
+    target = target.scatter_(-1, wanted[..., None], 1.0)[..., :-1]
+    miss = scores.sigmoid()
+    miss = miss + target - 2 * miss * target
+    loss = functional.binary_cross_entropy_with_logits(scores, target, reduction="none")
+    loss = loss * miss.square()
+    if config.focal_alpha >= 0:
+        loss = loss * (1 - config.focal_alpha + (2 * config.focal_alpha - 1) * target)
+    found = (scores.amax(-1).sigmoid() > 0.5).sum(-1)
+    return loss.flatten(1).sum(1) / number, found

@@ -1,0 +1,85 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""How a piece of a model is replaced in place, and given back.
+
+Deep copies, such as an average of weights, keep what replaces. Pickles hold the original, so that
+they load where there is no boxloss.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from torch import nn
+
+
+def qualified_name(thing: Any) -> str:
+    return f"{thing.__module__}.{thing.__qualname__}"
+
+
+class Replacement:
+    """A function in another's place; it is pickled as the other."""
+
+    def __init__(self, function: Callable[..., Any], original: Callable[..., Any]) -> None:
+        self.function = function
+        self.original = original
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self.function(*arguments, **options)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Replacement:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return copy.copy, (self.original,)
+
+
+class KeepsOriginal:
+    """A mix-in for a class whose objects are pickled as those of `original`."""
+
+    original: type
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> KeepsOriginal:
+        copied = memo[id(self)] = object.__new__(type(self))
+        vars(copied).update(copy.deepcopy(self._state(), memo))
+        return copied
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # Not by copyreg.__newobj__, which pickle wants the object's own class for.
+        return object.__new__, (self.original,), self._state()
+
+    def _state(self) -> Any:
+        return super().__reduce_ex__(2)[2]
+
+
+def replace_class(module: nn.Module, ours: Any) -> tuple[str, str]:
+    """`ours` is a class like that of `module`, with methods of its own. The names of both."""
+    original: Any = type(module)
+    if isinstance(module, KeepsOriginal):
+        raise ValueError(f"{qualified_name(original)} has boxloss already")
+    for name in vars(ours):
+        theirs = getattr(ours.__bases__[0], name, None)
+        is_method = callable(theirs) and not name.startswith("__")
+        if is_method and getattr(original, name) is not theirs:
+            raise ValueError(f"{qualified_name(original)} has a {name} of its own, not replaced")
+    module.__class__ = _class_of(original, ours)
+    return qualified_name(original), qualified_name(ours)
+
+
+def restore_class(module: nn.Module) -> None:
+    if isinstance(module, KeepsOriginal):
+        module.__class__ = module.original
+
+
+@cache
+def _class_of(original: Any, ours: Any) -> Any:
+    """With the name of `original`, which some projects look at."""
+    members = {"original": original, "__module__": original.__module__}
+    members |= {"__qualname__": original.__qualname__, "__doc__": original.__doc__}
+    bases = (
+        (KeepsOriginal, ours) if original is ours.__bases__[0] else (KeepsOriginal, ours, original)
+    )
+    return type(original.__name__, bases, members)

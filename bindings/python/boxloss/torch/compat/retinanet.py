@@ -1,0 +1,59 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The matcher of torchvision's RetinaNet, and its box loss.
+
+The original goes through the images one by one, and the matcher has a matrix of all IoUs of each.
+Here all images are matched at once without one, all their pairs are one list, and an image's
+1 / (number of its pairs) is their weight.
+"""
+
+import torch
+from torch import Tensor
+from torchvision.models.detection import RetinaNet
+from torchvision.models.detection.retinanet import RetinaNetRegressionHead
+
+from ..collate import collate_ragged
+from ..losses import box_loss
+from .torchvision_matcher import match
+
+Targets = list[dict[str, Tensor]]
+
+LOSSES = "giou", "diou", "ciou"  # not "smooth_l1", nor "l1" of deltas
+
+
+class Model(RetinaNet):
+    def compute_loss(
+        self, targets: Targets, head_outputs: dict[str, Tensor], anchors: list[Tensor]
+    ) -> dict[str, Tensor]:
+        true_boxes, offsets = collate_ragged([each["boxes"] for each in targets])
+        row = match(self.proposal_matcher, torch.stack(anchors), true_boxes, offsets)
+        in_image = torch.where(row < 0, row, row - offsets[:-1, None])
+        return self.head.compute_loss(targets, head_outputs, anchors, list(in_image))
+
+
+class RegressionHead(RetinaNetRegressionHead):
+    """For LOSSES."""
+
+    def compute_loss(
+        self,
+        targets: Targets,
+        head_outputs: dict[str, Tensor],
+        anchors: list[Tensor],
+        matched_idxs: list[Tensor],
+    ) -> Tensor:
+        true_boxes, offsets = collate_ragged([each["boxes"] for each in targets])
+        matched = torch.stack(matched_idxs)  # to each anchor's true box in its image; < 0: none
+        image, anchor = (matched >= 0).nonzero(as_tuple=True)  # waits for their number
+        # One anchor in hundreds has a true box: only those are decoded, as wide as true boxes are.
+        deltas = head_outputs["bbox_regression"][image, anchor].to(true_boxes)
+        pred = self.box_coder.decode_single(deltas, torch.stack(anchors)[image, anchor])
+        row = offsets[image] + matched[image, anchor]
+        weight = 1 / ((matched >= 0).sum(1) * len(targets)).double()
+        return box_loss(
+            pred,
+            true_boxes,
+            self._loss_type,
+            target_index=row,
+            weight=weight[image],
+            reduction="sum",
+        )

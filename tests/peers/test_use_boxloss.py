@@ -1,0 +1,304 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""use_boxloss puts a criterion into each model that it knows, and takes it out again.
+
+That a criterion is right is for the test of each; those of transformers' other models are here.
+"""
+
+import copy
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from boxloss.torch.compat import use_boxloss
+from detr_training import CLOSE, assert_same_in_model
+from small_detrs import SMALL
+from surroundings import default_dtype
+from test_yolo import KINDS, theirs
+from torch import Tensor, distributed, nn
+from transformers import DetrModel
+from ultralytics.nn.tasks import SegmentationModel
+
+from examples import detr, faster_rcnn, fcos, retinanet, yolo
+from examples.training import torchvision_batch, transformers_batch
+
+ROOT = Path(__file__).parents[2]
+
+
+def loss_of_transformers(model: nn.Module) -> Tensor:
+    images, labels = transformers_batch()
+    return model(pixel_values=images, labels=labels).loss
+
+
+def loss_of_torchvision(model: nn.Module) -> Tensor:
+    return sum(model(*torchvision_batch(64)).values())
+
+
+def loss_of_yolo(model: nn.Module) -> Tensor:
+    return model(yolo.random_batch())[0].sum()
+
+
+Model = tuple[Callable[[], nn.Module], Callable[[Any], Tensor]]
+MODELS: dict[str, Model] = {
+    **{name: (make_model, loss_of_transformers) for name, make_model in SMALL.items()},
+    **{f"YOLO{kind}": (partial(yolo.small_model, KINDS[kind]), loss_of_yolo) for kind in KINDS},
+    "FCOS": (fcos.small_model, loss_of_torchvision),
+    "RetinaNet": (retinanet.small_model, loss_of_torchvision),
+    "RetinaNet, l1": (lambda: retinanet.small_model("l1"), loss_of_torchvision),
+    "Faster R-CNN": (faster_rcnn.small_model, loss_of_torchvision),
+}
+each_model = pytest.mark.parametrize("name", MODELS)
+one_of_each_kind = pytest.mark.parametrize("name", ["RT-DETR", "YOLO26", "RetinaNet"])
+
+
+def made(name: str) -> nn.Module:
+    torch.manual_seed(0)
+    return MODELS[name][0]().train()
+
+
+def loss(name: str, model: nn.Module) -> float:
+    torch.manual_seed(1)
+    value = MODELS[name][1](model)
+    value.backward()
+    return value.item()
+
+
+def calls(model: nn.Module, name: str) -> set[str]:
+    """boxloss' operators in a training step."""
+    with torch.profiler.profile() as profile:
+        loss(name, model)
+    return {each.key for each in profile.key_averages() if each.key.startswith("boxloss::")}
+
+
+@pytest.mark.parametrize("counts", [(3, 0, 5), (0, 0)], ids=str)
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", SMALL)
+def test_losses_and_gradients(name: str, seed: int, counts: tuple[int, ...]) -> None:
+    assert_same_in_model(SMALL[name], use_boxloss, counts, seed)
+
+
+@each_model
+def test_uses_boxloss_until_it_is_restored(name: str) -> None:
+    with default_dtype(torch.float64):
+        model = made(name)
+        before = loss(name, model)
+        keys, kind = list(model.state_dict()), type(model).__name__
+        replaced = use_boxloss(model)
+        assert abs(loss(name, model) - before) <= CLOSE * before * 1e4  # YOLO's scores are float32
+        assert calls(model, name)
+        assert list(model.state_dict()) == keys
+        assert type(model).__name__ == model.__class__.__name__ == kind
+        assert all("boxloss" not in key and "boxloss" in its for key, its in replaced.names.items())
+        replaced.restore()
+        assert loss(name, model) == before
+        assert not calls(model, name)
+        replaced.restore()  # nothing is left to do
+        assert loss(name, model) == before
+
+
+def test_names() -> None:
+    def names(name: str) -> list[str]:
+        return [
+            f"{each.rpartition('.')[2]} {its.removeprefix('boxloss.torch.compat.')}"
+            for each, its in use_boxloss(made(name)).names.items()
+        ]
+
+    assert names("DETR") == ["ForObjectDetectionLoss detr_criterion.detr_loss"]
+    assert names("YOLO11") == ["DetectionModel yolo.Model"]
+    heads = ["RetinaNet retinanet.Model", "RetinaNetRegressionHead retinanet.RegressionHead"]
+    assert names("RetinaNet") == heads
+    assert names("RetinaNet, l1") == heads[:1]  # boxloss has no l1 of deltas
+
+
+@each_model
+def test_deep_copies_keep_it(name: str) -> None:
+    model = made(name)
+    replaced = use_boxloss(model)
+    copied = copy.deepcopy(model)
+    replaced.restore()
+    assert not calls(model, name)
+    assert calls(copied, name)
+    assert loss(name, copied) > 0
+    parameters = (list(each.parameters()) for each in (model, copied))
+    assert all(torch.equal(one, other) for one, other in zip(*parameters, strict=True))
+
+
+# In a process of its own, in which boxloss cannot be imported.
+LOADS = """
+import sys
+sys.modules["boxloss"] = None
+import torch
+for file in sys.argv[1:]:
+    model = torch.load(file, weights_only=False)
+    print(type(model).__module__, type(model).__name__)
+"""
+
+
+def test_pickles_hold_the_original(tmp_path: Path) -> None:
+    kinds = []
+    for place, name in enumerate(MODELS):
+        model = made(name)
+        before, kind = loss(name, model), type(model)
+        kinds.append(f"{kind.__module__} {kind.__name__}")
+        use_boxloss(model)
+        if place % 2:
+            loss(name, model)  # which makes the criterion, if it is not made yet
+        torch.save(model, tmp_path / f"{place}.pt")
+        loaded = torch.load(tmp_path / f"{place}.pt", weights_only=False)
+        assert type(loaded) is kind
+        assert not calls(loaded, name)
+        assert loss(name, loaded) == pytest.approx(before, rel=1e-4)
+        assert calls(model, name)  # which has not changed
+    files = [str(tmp_path / f"{place}.pt") for place in range(len(MODELS))]
+    command = [sys.executable, "-c", LOADS, *files]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == kinds
+
+
+def test_save_pretrained(tmp_path: Path) -> None:
+    model = made("DETR")
+    use_boxloss(model)
+    model.save_pretrained(tmp_path)
+    loaded = detr.DetrForObjectDetection.from_pretrained(tmp_path).train()
+    assert loaded.state_dict().keys() == model.state_dict().keys()
+    assert not calls(loaded, "DETR")
+
+
+@one_of_each_kind
+def test_under_ddp(name: str, tmp_path: Path) -> None:
+    model = made(name)
+    use_boxloss(model)
+    alone = loss(name, model)
+    distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/s", rank=0, world_size=1)
+    try:
+        wrapped = nn.parallel.DistributedDataParallel(model, find_unused_parameters=True)
+        assert calls(wrapped, name)
+        assert loss(name, wrapped) == alone
+    finally:
+        distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("name", ["DETR", "FCOS"])
+def test_under_torch_compile(name: str) -> None:
+    torch.compiler.reset()
+    model = made(name)
+    use_boxloss(model)
+    alone = loss(name, model)
+    compiled = torch.compile(model, backend="aot_eager")
+    assert abs(loss(name, compiled) - alone) <= 1e-4 * alone
+
+
+def test_what_it_does_not_know() -> None:
+    network = {**yolo.SMALL, "head": [[[2, 3], 1, "Segment", ["nc", 4, 8]]]}
+    for model in (
+        nn.Linear(1, 1),
+        SegmentationModel(network, verbose=False),
+        DetrModel(made("DETR").config),
+        nn.DataParallel(made("DETR")),
+        "yolo11n.pt",
+    ):
+        with pytest.raises(TypeError, match=r"RTDetrForObjectDetectionLoss.*FCOS.*coming-from\.md"):
+            use_boxloss(model)
+
+
+def test_twice() -> None:
+    for name in ("DETR", "YOLO11", "FCOS"):
+        model = made(name)
+        use_boxloss(model)
+        with pytest.raises(ValueError, match="boxloss already"):
+            use_boxloss(model)
+        assert calls(model, name)
+
+
+class OwnHeads(faster_rcnn.FasterRCNN):
+    pass
+
+
+class OwnProposals(type(faster_rcnn.small_model().roi_heads)):
+    def assign_targets_to_proposals(self, *arguments: Any) -> Any:
+        return super().assign_targets_to_proposals(*arguments)
+
+
+def test_classes_of_users() -> None:
+    """What a class keeps is replaced; what it has changed is not, and then nothing is."""
+    model = made("Faster R-CNN")
+    model.__class__ = OwnHeads
+    replaced = use_boxloss(model)
+    assert calls(model, "Faster R-CNN")
+    replaced.restore()
+    model.roi_heads.__class__ = OwnProposals
+    with pytest.raises(ValueError, match="OwnProposals has a assign_targets_to_proposals"):
+        use_boxloss(model)
+    assert not calls(model, "Faster R-CNN")
+    assert type(model.roi_heads) is OwnProposals
+
+
+def test_a_criterion_of_the_users_own() -> None:
+    model = made("DETR")
+    model.loss_function = detr.adapted
+    with pytest.raises(TypeError, match="use_boxloss knows"):
+        use_boxloss(model)
+    model = made("DETR")
+    replaced = use_boxloss(model)
+    model.loss_function = detr.adapted
+    replaced.restore()
+    assert model.loss_function is detr.adapted
+
+
+def test_an_untested_version_warns_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["transformers"], "__version__", "5.230.1")
+    model, other = made("DETR"), made("DETR")
+    with pytest.warns(UserWarning, match=r"transformers 5\.23, not with 5\.230\.1") as seen:
+        use_boxloss(model)
+    assert seen[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        use_boxloss(other)
+
+
+def test_schedule_of_a_made_criterion() -> None:
+    """YOLO26's criterion has a schedule, in which a resumed training stands somewhere."""
+    model = made("YOLO26")
+    loss("YOLO26", model)
+    for _ in range(3):
+        model.criterion.update()
+    state = model.criterion.updates, model.criterion.o2m, model.criterion.o2o
+    before = loss("YOLO26", model)
+    replaced = use_boxloss(model)
+    assert type(model.criterion.one2one) is not theirs.v8DetectionLoss
+    assert (model.criterion.updates, model.criterion.o2m, model.criterion.o2o) == state
+    assert loss("YOLO26", model) == pytest.approx(before, rel=1e-4)
+    replaced.restore()
+    assert type(model.criterion.one2one) is theirs.v8DetectionLoss
+    assert loss("YOLO26", model) == before
+
+
+def test_imports_nothing_that_is_not_there() -> None:
+    program = """
+import sys
+import boxloss.torch.compat
+from torch import nn
+try:
+    boxloss.torch.compat.use_boxloss(nn.Linear(1, 1))
+except TypeError:
+    print(*{"transformers", "ultralytics", "torchvision"} & {*sys.modules})
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
+def test_tested_versions_are_those_of_the_requirements() -> None:
+    from boxloss.torch.compat.detectors import TESTED
+
+    lines = (ROOT / "requirements-peers.txt").read_text().splitlines()
+    pinned = dict(line.split("==") for line in lines if "==" in line)
+    for project, versions in TESTED.items():
+        assert pinned[project].startswith(f"{versions[-1]}.")
