@@ -1,0 +1,292 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What does a whole training step of a real detector cost, with its own criterion and with boxloss?
+
+Forward, criterion, backward and a step of AdamW, under autocast to bfloat16, of models of their
+real size with random weights: RT-DETR-R50 of transformers, YOLO11m of Ultralytics, Faster R-CNN R50
+of torchvision. Images are noise and have as many true boxes as COCO's, or, crowded, 100 each.
+original has its own criterion, boxloss what use_boxloss puts there; compiled is the whole model by
+torch.compile. no criterion has the sum of all outputs in its place, so that the original less that
+is the criterion's share; Faster R-CNN, which samples by its matching, cannot go without. A second
+pass counts what a step asks for. Needs transformers (with SciPy and PIL), torchvision and
+ultralytics, each for its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from boxloss.torch.compat import use_boxloss
+from torch import Tensor, nn
+
+from ..common.losses import isolate_ultralytics
+from ..runner.agreement import DisagreementError
+from ..runner.clocks import Call
+from ..runner.counts import counts_on
+from ..runner.run import Row, Run, UnavailableError, Variant, compile_now
+
+DEVICES = ("cuda",)
+BOXES = ("COCO", "crowded")
+
+# True boxes of 16 images, as many on average as COCO's 7.3; smaller batches take the first.
+COCO = (3, 1, 12, 7, 2, 20, 5, 0, 4, 9, 1, 15, 6, 2, 25, 5)
+CROWD = 100
+CLASSES = 80
+
+Batch = Callable[[nn.Module], Tensor]  # the sum of a model's losses on it
+
+
+@dataclass(frozen=True)
+class Size:
+    images: int
+    side: int  # of images, in pixels
+
+
+# --- Detectors ---
+
+
+@dataclass(frozen=True)
+class Detector:
+    make: Callable[[int], nn.Module]  # for images of this side
+    batch: Callable[[list[Tensor], list[Tensor], list[Tensor]], Batch]  # images, boxes, labels
+    drop: Callable[[nn.Module], None] | None  # takes the criterion out
+    size: Size
+    quick: Size
+
+
+def rt_detr(side: int) -> nn.Module:
+    from transformers import RTDetrConfig, RTDetrForObjectDetection
+
+    return RTDetrForObjectDetection(RTDetrConfig(num_labels=CLASSES))
+
+
+def rt_detr_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+    pixels = torch.stack(images)
+    pairs = zip(boxes, labels, strict=True)
+    wanted = [{"boxes": box, "class_labels": label} for box, label in pairs]
+    return lambda model: model(pixel_values=pixels, labels=wanted).loss
+
+
+def rt_detr_without_criterion(model: Any) -> None:
+    def outputs(logits: Tensor, *others: Any, **named: Any) -> tuple[Tensor, None, None]:
+        leaves = [*others, *named.values()]
+        return sum(_sum(each) for each in leaves if _is_predicted(each)), None, None
+
+    model.loss_function = outputs
+
+
+def yolo(side: int) -> nn.Module:
+    isolate_ultralytics()
+    from ultralytics.nn.tasks import DetectionModel
+
+    model = DetectionModel("yolo11m.yaml", verbose=False)
+    model.args = SimpleNamespace(box=7.5, cls=0.5, dfl=1.5, epochs=100)
+    return model
+
+
+def yolo_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+    counts = torch.tensor([len(each) for each in boxes], device=images[0].device)
+    batch = {
+        "img": torch.stack(images),
+        "batch_idx": torch.arange(len(boxes), device=counts.device).repeat_interleave(counts),
+        "cls": torch.cat(labels),
+        "bboxes": torch.cat(boxes),
+    }
+    return lambda model: model(batch)[0].sum()
+
+
+def yolo_without_criterion(model: Any) -> None:
+    def outputs(preds: Any, batch: Any) -> tuple[Tensor, None]:
+        return _sum(preds["boxes"]) + _sum(preds["scores"]), None
+
+    model.criterion = outputs
+
+
+def faster_rcnn(side: int) -> nn.Module:
+    from torchvision.models.detection import fasterrcnn_resnet50_fpn
+
+    return fasterrcnn_resnet50_fpn(
+        weights=None,
+        weights_backbone=None,
+        num_classes=CLASSES + 1,
+        min_size=side,
+        max_size=side,
+    )
+
+
+def faster_rcnn_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+    side = images[0].shape[-1]
+    targets = []
+    for box, label in zip(boxes, labels, strict=True):
+        centres, sides = (side * box).split(2, 1)
+        corners = torch.cat((centres - sides / 2, centres + sides / 2), 1)
+        targets.append({"boxes": corners, "labels": label + 1})
+
+    def loss(model: nn.Module) -> Tensor:
+        torch.manual_seed(0)  # proposals are sampled
+        return sum(model(images, targets).values())
+
+    return loss
+
+
+def _is_predicted(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+def _sum(value: Tensor) -> Tensor:
+    return value.float().sum()
+
+
+DETECTORS = {
+    "RT-DETR-R50": Detector(
+        rt_detr, rt_detr_batch, rt_detr_without_criterion, Size(16, 640), Size(2, 256)
+    ),
+    "YOLO11m": Detector(yolo, yolo_batch, yolo_without_criterion, Size(16, 640), Size(2, 128)),
+    "Faster R-CNN R50": Detector(faster_rcnn, faster_rcnn_batch, None, Size(4, 800), Size(2, 128)),
+}
+
+# --- Cases ---
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    boxes: str  # "COCO" or "crowded"
+    quick: bool
+    device: torch.device
+
+    @property
+    def detector(self) -> Detector:
+        return DETECTORS[self.name]
+
+    @property
+    def size(self) -> Size:
+        return self.detector.quick if self.quick else self.detector.size
+
+    @property
+    def columns(self) -> Row:
+        return {"case": self.name, "boxes": self.boxes, "images": self.size.images}
+
+    def model(self) -> nn.Module:
+        torch.manual_seed(0)
+        try:
+            return self.detector.make(self.size.side).to(self.device).train()
+        except ImportError as error:
+            raise UnavailableError(f"not installed ({error})") from error
+
+    def batch(self) -> Batch:
+        """The same numbers on every device."""
+        generator = torch.Generator().manual_seed(0)
+        size = self.size
+        crowd = CROWD // 10 if self.quick else CROWD
+        counts = COCO[: size.images] if self.boxes == "COCO" else (crowd,) * size.images
+        images = torch.rand(size.images, 3, size.side, size.side, generator=generator)
+        sides = 0.05 + 0.35 * torch.rand(sum(counts), 2, generator=generator)
+        centres = 0.2 + 0.6 * torch.rand(sum(counts), 2, generator=generator)
+        boxes = torch.cat((centres, sides), 1).to(self.device)
+        labels = torch.randint(CLASSES, (sum(counts),), generator=generator).to(self.device)
+        pixels = list(images.to(self.device))
+        return self.detector.batch(pixels, [*boxes.split(counts)], [*labels.split(counts)])
+
+
+# --- Variants ---
+
+
+class Step:
+    """A training step; `loss` is that of the last one."""
+
+    def __init__(self, case: Case, change: Callable[[nn.Module], Any], compiled: bool) -> None:
+        self.loss = torch.zeros(())
+        model = case.model()
+        change(model)
+        self._model = torch.compile(model) if compiled else model
+        self._batch = case.batch()
+        self._optimizer = torch.optim.AdamW(model.parameters(), lr=1e-6)
+        self._device = case.device.type
+
+    def __call__(self) -> None:
+        torch.manual_seed(0)  # of denoising queries
+        self._optimizer.zero_grad()
+        with torch.autocast(self._device, torch.bfloat16):
+            self.loss = self._batch(self._model)
+        self.loss.backward()
+        self._optimizer.step()
+
+
+def load(case: Case, change: Callable[[nn.Module], Any], compiled: bool = False) -> Step:
+    step = Step(case, change, compiled)
+    if compiled:
+        compile_now(step)
+    return step
+
+
+def load_without_criterion(case: Case) -> Step:
+    if case.detector.drop is None:
+        raise UnavailableError(f"{case.name} cannot go without its criterion")
+    return load(case, case.detector.drop)
+
+
+def keep(model: nn.Module) -> None:
+    pass
+
+
+# The first is what ratios are taken to.
+VARIANTS: dict[str, Variant[Case, Step]] = {
+    "boxloss": Variant(partial(load, change=use_boxloss)),
+    "original": Variant(partial(load, change=keep)),
+    "no criterion": Variant(load_without_criterion),
+    "boxloss, compiled": Variant(partial(load, change=use_boxloss, compiled=True), True),
+    "original, compiled": Variant(partial(load, change=keep, compiled=True), True),
+}
+
+# How far the first losses may be apart, relative: heads give bfloat16, in which the originals form
+# corners, 2^-8 of a coordinate, and matches that are nearly equal may be others. A wrong weight, or
+# a loss left out, is more.
+APART = 0.03
+
+# --- Measuring ---
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cases", nargs="+", choices=DETECTORS, default=[*DETECTORS])
+    parser.add_argument("--boxes", nargs="+", choices=BOXES, default=BOXES)
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=[*VARIANTS])
+
+
+def measure(run: Run) -> None:
+    for case in run.each(cases(run)):
+        steps = run.load({name: VARIANTS[name] for name in run.options.variants}, case)
+        check(case, steps)
+        run.time(case.columns, dict(steps), ("stream",))
+        run.count(case.columns, dict(steps), partial(_counts, run.device))
+
+
+def check(case: Case, steps: dict[str, Step]) -> None:
+    """DisagreementError, unless the first losses are the original's."""
+    losses = {}
+    for name, step in steps.items():
+        if name in ("original", "boxloss"):
+            step()
+            losses[name] = step.loss.item()
+    if len(losses) == 2:
+        original, ours = losses["original"], losses["boxloss"]
+        if not abs(ours - original) <= APART * abs(original):
+            raise DisagreementError(f"{case.name}: the loss is {ours}, the original's {original}")
+
+
+def _counts(device: torch.device, name: str, call: Call) -> dict[str, float]:
+    return counts_on(device, call, VARIANTS[name].slow_to_start)
+
+
+def cases(run: Run) -> dict[str, Callable[[], Case]]:
+    return {
+        f"{name}, {boxes}": partial(Case, name, boxes, run.quick, run.device)
+        for name in run.options.cases
+        for boxes in run.options.boxes
+    }
