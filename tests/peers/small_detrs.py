@@ -91,6 +91,22 @@ def rt_detr_v2() -> nn.Module:
     return with_noise(transformers.RTDetrV2ForObjectDetection(config))
 
 
+def d_fine() -> nn.Module:
+    like = rt_detr.small_model().config
+    sizes = {name: getattr(like, name) for name in RT_DETR_SIZES if name != "backbone_config"}
+    backbone = transformers.ResNetConfig(
+        embedding_size=8,
+        hidden_sizes=[8, 16, 16, 16],
+        depths=[1, 1, 1, 1],
+        layer_type="basic",
+        out_features=["stage2", "stage3", "stage4"],
+    )
+    config = transformers.DFineConfig(
+        backbone_config=backbone, hidden_expansion=1.0, num_labels=5, **sizes
+    )
+    return with_noise(transformers.DFineForObjectDetection(config))
+
+
 SMALL: dict[str, Callable[[], nn.Module]] = {
     "DETR": detr.small_model,
     "Table Transformer": lambda: like_detr("TableTransformer"),
@@ -101,4 +117,5 @@ SMALL: dict[str, Callable[[], nn.Module]] = {
     "DAB-DETR": dab_detr,
     "RT-DETR": rt_detr.small_model,
     "RT-DETRv2": rt_detr_v2,
+    "D-FINE": d_fine,
 }

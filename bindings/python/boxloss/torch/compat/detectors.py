@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from torch import nn
@@ -119,9 +120,10 @@ def _swap(module: nn.Module, ours: type[nn.Module]) -> tuple[tuple[str, str], Ca
 # --- transformers: a criterion is a function ---
 
 _TRANSFORMERS = {
-    "ForObjectDetectionLoss": "detr_loss",
-    "DeformableDetrForObjectDetectionLoss": "deformable_detr_loss",
-    "RTDetrForObjectDetectionLoss": "rt_detr_loss",
+    "ForObjectDetectionLoss": "detr_criterion.detr_loss",
+    "DeformableDetrForObjectDetectionLoss": "detr_criterion.deformable_detr_loss",
+    "RTDetrForObjectDetectionLoss": "rt_detr_criterion.rt_detr_loss",
+    "DFineForObjectDetectionLoss": "d_fine_criterion.d_fine_loss",
 }
 
 
@@ -133,14 +135,11 @@ def _criterion_of(model: Any) -> str | None:
 
 
 def _use_in_transformers(model: Any) -> Iterator[tuple[tuple[str, str], Callable[[], None]]]:
-    from . import detr_criterion, rt_detr_criterion
-
     original = model.loss_function
     if isinstance(original, Replacement):
         raise ValueError(f"model has boxloss already, by {qualified_name(original.function)}")
-    name = _TRANSFORMERS[original.__name__]
-    module: Any = rt_detr_criterion if name == "rt_detr_loss" else detr_criterion
-    function = getattr(module, name)
+    module, _, name = _TRANSFORMERS[original.__name__].partition(".")
+    function = getattr(import_module(f".{module}", __package__), name)
     ours = model.loss_function = Replacement(function, original)
 
     def undo() -> None:

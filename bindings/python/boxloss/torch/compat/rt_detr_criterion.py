@@ -6,6 +6,7 @@ The matcher, L1 and GIoU, and the IoU that the scores are trained towards: the o
 layer by layer, with all boxes by all boxes. Nothing here waits for the device.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,6 +20,9 @@ from ..matching import matching_cost
 
 Targets = list[dict[str, Tensor]]
 Losses = tuple[Tensor, dict[str, Tensor], list[dict[str, Tensor]] | None]
+# By the IoU of pairs, their two indices, the number of boxes, and whether the queries are those for
+# denoising: losses of the first layers.
+MoreLosses = Callable[[Tensor, Tensor, Tensor, Tensor, bool], dict[str, Tensor]]
 
 
 def rt_detr_loss(
@@ -32,9 +36,10 @@ def rt_detr_loss(
     enc_topk_logits: Any = None,
     enc_topk_bboxes: Any = None,
     denoising_meta_values: dict[str, Any] | None = None,
+    more_losses: MoreLosses = lambda *of_pairs: {},
     **ignored: Any,
 ) -> Losses:
-    """model.loss_function = criterion; gives what RTDetrForObjectDetectionLoss gives."""
+    """model.loss_function = rt_detr_loss; gives what RTDetrForObjectDetectionLoss gives."""
     # Layers first; denoising queries apart; the encoder's queries as one layer more.
     scores, boxes, names = logits[None], pred_boxes[None], [""]
     if config.auxiliary_loss:
@@ -54,15 +59,17 @@ def rt_detr_loss(
     number = offsets[-1].clamp(min=1)  # of this rank alone, as there
 
     pairs = match(scores, boxes, true_boxes, offsets, classes, config)
-    losses = losses_of_pairs(scores, boxes, true_boxes, classes, *pairs, number, config)
+    losses, iou = losses_of_pairs(scores, boxes, true_boxes, classes, *pairs, number, config)
+    losses |= more_losses(iou, *pairs, number, False)
     named = with_names(losses, names)
     total: Any = sum(each.sum() for each in losses.values())
     if config.auxiliary_loss and denoising_meta_values is not None:
         pairs = denoising_pairs(denoising_meta_values, labels, layers=len(noisy_boxes))
         number = number * denoising_meta_values["dn_num_group"]
-        losses = losses_of_pairs(
+        losses, iou = losses_of_pairs(
             noisy_scores, noisy_boxes, true_boxes, classes, *pairs, number, config
         )
+        losses |= more_losses(iou, *pairs, number, True)
         named |= with_names(losses, [f"_dn_{layer}" for layer in range(len(noisy_boxes))])
         total = total + sum(each.sum() for each in losses.values())
 
@@ -106,8 +113,8 @@ def losses_of_pairs(
     target_index: Tensor,
     number: Tensor,
     config: Any,
-) -> dict[str, Tensor]:
-    """For loss_boxes and loss_labels_vfl: each (layers)."""
+) -> tuple[dict[str, Tensor], Tensor]:
+    """For loss_boxes and loss_labels_vfl: each (layers). And the IoU of pairs."""
     giou, l1, iou = box_losses(
         boxes,
         true_boxes,
@@ -131,11 +138,12 @@ def losses_of_pairs(
     vfl = functional.binary_cross_entropy_with_logits(
         flat, wanted[:-1], weight[:-1], reduction="none"
     )
-    return {
+    losses = {
         "loss_vfl": config.weight_loss_vfl * vfl.view(len(scores), -1).sum(1) / number,
         "loss_bbox": config.weight_loss_bbox * l1,
         "loss_giou": config.weight_loss_giou * giou,
     }
+    return losses, iou
 
 
 def denoising_pairs(
@@ -156,5 +164,5 @@ def with_names(losses: dict[str, Tensor], names: list[str]) -> dict[str, Tensor]
     return {
         loss + name: value
         for loss, values in losses.items()
-        for name, value in zip(names, values, strict=True)
+        for name, value in zip(names, values, strict=False)  # more_losses may have fewer layers
     }
