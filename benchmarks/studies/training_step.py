@@ -3,8 +3,8 @@
 """What does a whole training step of a real detector cost, with its own criterion and with boxloss?
 
 Forward, criterion, backward and a step of AdamW, under autocast to bfloat16, of models of their
-real size with random weights: RT-DETR-R50 of transformers, YOLO11m of Ultralytics, Faster R-CNN R50
-of torchvision. Images are noise and have as many true boxes as COCO's, or, crowded, 100 each.
+real size with random weights: DETRs of transformers, YOLO11m of Ultralytics, Faster R-CNN R50 of
+torchvision. Images are noise and have as many true boxes as COCO's, or, crowded, 100 each.
 original has its own criterion, boxloss what use_boxloss puts there; compiled is the whole model by
 torch.compile. no criterion has the sum of all outputs in its place, so that the original less that
 is the criterion's share; Faster R-CNN, which samples by its matching, cannot go without. A second
@@ -60,20 +60,30 @@ class Detector:
     quick: Size
 
 
-def rt_detr(side: int) -> nn.Module:
-    from transformers import RTDetrConfig, RTDetrForObjectDetection
+def detr(kind: str, stages: tuple[str, ...] | None = None) -> Callable[[int], nn.Module]:
+    """Of the default size; stages are a ResNet-50's, where the default would load a backbone."""
 
-    return RTDetrForObjectDetection(RTDetrConfig(num_labels=CLASSES))
+    def make(side: int) -> nn.Module:
+        import transformers
+
+        options = {}
+        if stages:
+            resnet = transformers.ResNetConfig(out_features=[*stages])
+            options = {"backbone_config": resnet, "auxiliary_loss": True}
+        config = getattr(transformers, f"{kind}Config")(num_labels=CLASSES, **options)
+        return getattr(transformers, f"{kind}ForObjectDetection")(config)
+
+    return make
 
 
-def rt_detr_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+def detr_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
     pixels = torch.stack(images)
     pairs = zip(boxes, labels, strict=True)
     wanted = [{"boxes": box, "class_labels": label} for box, label in pairs]
     return lambda model: model(pixel_values=pixels, labels=wanted).loss
 
 
-def rt_detr_without_criterion(model: Any) -> None:
+def detr_without_criterion(model: Any) -> None:
     def outputs(logits: Tensor, *others: Any, **named: Any) -> tuple[Tensor, None, None]:
         leaves = [*others, *named.values()]
         return sum(_sum(each) for each in leaves if _is_predicted(each)), None, None
@@ -144,9 +154,15 @@ def _sum(value: Tensor) -> Tensor:
 
 
 DETECTORS = {
-    "RT-DETR-R50": Detector(
-        rt_detr, rt_detr_batch, rt_detr_without_criterion, Size(16, 640), Size(2, 256)
-    ),
+    **{
+        name: Detector(make, detr_batch, detr_without_criterion, Size(16, 640), Size(2, 256))
+        for name, make in {
+            "DETR-R50": detr("Detr", ("stage4",)),
+            "Deformable-DETR-R50": detr("DeformableDetr", ("stage2", "stage3", "stage4")),
+            "RT-DETR-R50": detr("RTDetr"),
+            "D-FINE-L": detr("DFine"),
+        }.items()
+    },
     "YOLO11m": Detector(yolo, yolo_batch, yolo_without_criterion, Size(16, 640), Size(2, 128)),
     "Faster R-CNN R50": Detector(faster_rcnn, faster_rcnn_batch, None, Size(4, 800), Size(2, 128)),
 }
