@@ -21,6 +21,7 @@ pytest.importorskip("boxloss.torch")
 pytest.importorskip("rich")
 
 from benchmarks.common.losses import giou
+from benchmarks.common.nvcc import compile_library
 from benchmarks.runner import run as runner
 from benchmarks.runner.agreement import DisagreementError
 from benchmarks.runner.clocks import Calls, Effort
@@ -31,13 +32,13 @@ from benchmarks.studies.conditional import (
     LAYOUTS,
     NO_BRANCH,
     SLOTS,
+    SOURCE,
     STEP,
     VARIANTS,
     WARP,
     Kernels,
     Launch,
     check,
-    compile_library,
     make_batch,
     make_case,
     repeated,
@@ -161,7 +162,7 @@ def test_it_measures_each_number_of_repetitions(monkeypatch: pytest.MonkeyPatch)
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which(os.environ.get("CUDACXX", "nvcc")) is None:
         pytest.skip("needs nvcc")
-    return compile_library("sm_90", tmp_path_factory.mktemp("library"))
+    return compile_library(SOURCE, "sm_90", tmp_path_factory.mktemp("library"))
 
 
 def test_the_compiler_kept_the_branches_and_the_loop(library: Path) -> None:

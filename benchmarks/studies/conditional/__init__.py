@@ -13,10 +13,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +25,7 @@ from torch import Tensor
 
 from ...common.cases import SHORTEST_SIDE, near, true_boxes
 from ...common.losses import EPS, giou
+from ...common.nvcc import find_nvcc, load_library
 from ...runner.agreement import LOSS_ROUNDINGS, UNIT, DisagreementError, steepness
 from ...runner.clocks import Calls
 from ...runner.run import Run, UnavailableError
@@ -98,7 +95,6 @@ def make_case(batch: Batch, layout: str, share: float, seed: int = 0) -> Case:
 # warp may part (BSSY, BSYNC); the prediction is read before it, or behind it.
 
 SOURCE = Path(__file__).with_name("repeated_giou.cu")
-CORE = SOURCE.parents[3] / "core"
 
 # In the order of the source.
 NO_BRANCH, AROUND_FORMULA, BEFORE_READING, IN_TURN = VARIANTS = (
@@ -113,30 +109,11 @@ STEP = 2.0**-8  # pixels by which a loss of 1 moves two sides of either box
 Launch = Callable[[Tensor, Tensor, Tensor, int], None]
 
 
-def find_nvcc() -> str:
-    nvcc = shutil.which(os.environ.get("CUDACXX", "nvcc"))
-    if nvcc is None:
-        raise UnavailableError("needs nvcc, by CUDACXX or on the PATH, but there is none here")
-    return nvcc
-
-
-def compile_library(architecture: str, folder: Path) -> Path:
-    """`architecture` is such as sm_90."""
-    library = folder / "repeated_giou.so"
-    command = [find_nvcc(), "-O3", "-std=c++17", f"-arch={architecture}", "-shared"]
-    command += ["-Xcompiler=-fPIC", f"-I{CORE}", f"-I{CORE / 'include'}"]
-    subprocess.run([*command, "-o", str(library), str(SOURCE)], check=True)
-    return library
-
-
 class Kernels:
     """The kernels, for one device, which is the current one."""
 
     def __init__(self, device: torch.device) -> None:
-        major, minor = torch.cuda.get_device_capability(device)
-        with tempfile.TemporaryDirectory() as folder:
-            library = compile_library(f"sm_{major}{minor}", Path(folder))
-            self._library = ctypes.CDLL(str(library))  # it stays when its file goes
+        self._library = load_library(SOURCE, device)
         pointer, number = ctypes.c_void_p, ctypes.c_int
         self._library.launch.argtypes = [
             *(number, pointer, pointer, pointer, ctypes.c_int64),

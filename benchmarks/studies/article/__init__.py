@@ -1,0 +1,453 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What does each step of the article bring, and what does boxloss bring beside it?
+
+The article's five losses as it describes them, forward only, on its own kind of batch and with its
+network, beside boxloss and its peers; what they give on its own dtypes, which is wrong; launches,
+waits and memory; its kernel with and without its branch, and what stands around it; a training step
+with network and loss compiled together. --trace keeps a trace of each loss, as the article's
+pictures show them, for TensorBoard or Perfetto. Needs nvcc.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+import random
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from ...common.losses import Loss, masked_loss
+from ...common.nvcc import find_nvcc
+from ...runner.agreement import DisagreementError, Truth
+from ...runner.clocks import Calls
+from ...runner.counts import LAUNCH, WAIT, counts, operators
+from ...runner.run import Run, UnavailableError, compile_now
+from ..face_detector import (
+    SEED,
+    Stopwatch,
+    Targets,
+    Variant,
+    as_list,
+    boxloss,
+    padded,
+    padded_with_lengths,
+    probe,
+    ragged,
+    rows_of,
+    truth,
+)
+from ..face_detector import (
+    VARIANTS as USUAL,
+)
+from ..face_detector.data import RandomPictures
+from ..face_detector.model import SCALES, FaceDetector, Scale
+from ..timeline import GPU, PYTHON, SHOWN, Event, Range, exported, ranges, stretches_between
+from . import losses as its
+from .losses import SLOTS, Kernel, wrapped_giou
+
+DEVICES = ("cuda",)
+BATCHES, STEPS = 4, 40
+PARTS = COPY, FORWARD, LOSS = ("copy data", "forward", "calc loss")  # by the article's words
+LOOP, CONCAT, MASK, KERNEL, BRANCH = ITS = (
+    "its loop",
+    "its concat",
+    "its mask",
+    "its kernel",
+    "its kernel, with its branch",
+)
+RAGGED = "boxloss ragged"
+PEERS = ("torch.compile", "Triton", "boxloss padded", "boxloss lengths", RAGGED)
+OVERHEAD = "torch.compile, reduce-overhead"
+TRACED = (LOOP, MASK, KERNEL, RAGGED)
+IN_TRACE = 3  # steps, of which the last is counted
+
+# --- Variants ---
+
+
+def variants_on(device: torch.device) -> dict[str, Variant]:
+    """The article's give the mean GIoU, the others the mean of 1 - GIoU."""
+    kernel = Kernel(device)
+    return {
+        LOOP: Variant(as_list, lambda: its.loop),
+        CONCAT: Variant(as_list, lambda: its.concat),
+        MASK: Variant(padded, lambda: its.mask),
+        KERNEL: Variant(padded, lambda: kernel.loss(with_branch=False)),
+        BRANCH: Variant(padded, lambda: kernel.loss(with_branch=True)),
+        OVERHEAD: Variant(padded_with_lengths, load_reduced_overhead, slow_to_start=True),
+        **{name: USUAL[name] for name in PEERS},
+    }
+
+
+def load_reduced_overhead() -> Loss:
+    compiled = torch.compile(masked_loss, dynamic=False, mode="reduce-overhead")
+
+    def loss(pred: Tensor, *targets: Tensor) -> Tensor:
+        torch.compiler.cudagraph_mark_step_begin()
+        return compiled(pred, *targets)
+
+    return loss
+
+
+# --- The batches ---
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    images: Tensor  # pinned, as are the boxes
+    boxes: list[Tensor]
+
+    def laid_out(self, variant: Variant) -> list[Tensor]:
+        return [each.pin_memory() for each in variant.collate(self.boxes, SLOTS)]
+
+
+def make_batch(pictures: RandomPictures, number: int, count: int) -> Batch:
+    images, boxes = zip(*(pictures[number * count + index] for index in range(count)), strict=True)
+    return Batch(torch.stack(images).pin_memory(), list(boxes))
+
+
+def moved(targets: list[Tensor], device: torch.device) -> Targets:
+    return tuple(each.to(device, non_blocking=True) for each in targets)
+
+
+# --- Agreement ---
+
+
+def check_values(
+    run: Run,
+    variants: dict[str, Variant],
+    losses: dict[str, Loss],
+    batch: Batch,
+    dtype: torch.dtype,
+) -> None:
+    """All are right on float32 boxes; on its own dtypes the article's are as wrong as its formula
+    in wrapped whole numbers, and the others are right."""
+    for pred_dtype, boxes in (
+        (torch.float32, [each.float() for each in batch.boxes]),
+        (dtype, batch.boxes),
+    ):
+        # Slots without a true box have finite predictions: a mask that multiplies lets NaN through.
+        pred = probe(boxes, SLOTS, pred_dtype).nan_to_num(nan=7.0)
+        expected, rows = truth(pred, boxes), rows_of(boxes, SLOTS)
+        dtypes = f"{pred_dtype}/{boxes[0].dtype}".replace("torch.", "")
+        columns = {"case": "values", "dtypes": dtypes}
+        run.record(columns | {"variant": "the formula in fp64"}, "GIoU", "", 1 - expected.loss)
+        pairs = pred.view(-1, 4)[rows], torch.cat(boxes)
+        wraps = boxes[0].dtype is torch.uint8
+        if wraps:
+            check_wrapped(*(each.to(run.device) for each in pairs))
+        for name, loss in losses.items():
+            targets = moved(list(variants[name].collate(boxes, SLOTS)), run.device)
+            leaf = pred.to(run.device).requires_grad_()
+            value = loss(leaf, *targets).item()
+            giou = value if name in ITS else 1 - value
+            run.record(columns | {"variant": name}, "GIoU", "", giou)
+            if not (wraps and name in (LOOP, CONCAT, MASK)):
+                check_mean(name, giou, expected, dtypes)
+    run.show({"case": "values", "dtypes": dtypes})
+
+
+def check_wrapped(pred: Tensor, target: Tensor) -> None:
+    """DisagreementError, unless the article's formula gives what its dtypes make of it, bit by
+    bit."""
+    found, expected = its.printed_giou(target, pred).float(), wrapped_giou(pred, target)
+    if not torch.equal(found, expected):
+        worst = (found - expected).abs().max().item()
+        raise DisagreementError(f"its formula is {worst:.2g} from itself in wrapped whole numbers")
+
+
+def check_mean(name: str, giou: float, expected: Truth, dtypes: str) -> None:
+    if not abs((1 - giou) - expected.loss) <= expected.loss_allowed:  # NaN must fail
+        raise DisagreementError(
+            f"{name}: a mean GIoU of {giou:.9g}, but the formula in fp64 gives "
+            f"{1 - expected.loss:.9g}; {dtypes}"
+        )
+
+
+# --- Measuring ---
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--trace", type=Path, metavar="DIR", help="keep the profiler's traces")
+
+
+def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    try:
+        find_nvcc()
+    except UnavailableError as reason:
+        parser.error(str(reason))
+
+
+def measure(run: Run) -> None:
+    run.results.rows.clear()  # the parts of a step belong together
+    scale = SCALES["small" if run.quick else "seed"]
+    scale = dataclasses.replace(scale, slots=SLOTS)
+    pictures = RandomPictures("train", SEED, SLOTS - 1)
+    batches = [make_batch(pictures, number, scale.batch) for number in range(BATCHES)]
+    variants = variants_on(run.device)
+    losses = run.load(variants, run.device)
+    check_values(run, variants, losses, batches[0], scale.predictions)
+    with run.device:
+        model = FaceDetector(scale)
+    model.initialise(SEED)
+    describe_batches(run, variants, batches)
+    time_parts(run, variants, losses, Network(model, scale), batches)
+    time_steps(run, Network(model, scale), batches[0])
+    count_parts(run, variants, losses, Network(model, scale), batches[0])
+    take_traces(run, variants, losses, Network(model, scale), batches[0])
+
+
+class Network:
+    def __init__(self, model: FaceDetector, scale: Scale) -> None:
+        self.model, self.scale = model, scale
+        self.compiled: nn.Module = torch.compile(model) if scale.compiled else model  # type: ignore[assignment]
+
+    def autocast(self) -> torch.autocast:
+        enabled = self.scale.predictions is torch.bfloat16
+        return torch.autocast("cuda", torch.bfloat16, enabled=enabled)
+
+    def __call__(self, images: Tensor) -> Tensor:
+        with self.autocast():
+            return self.compiled(images)  # type: ignore[no-any-return]
+
+
+def describe_batches(run: Run, variants: dict[str, Variant], batches: list[Batch]) -> None:
+    about = {"case": "batches"}
+    counts_of = [len(each) for batch in batches for each in batch.boxes]
+    run.record(about, "valid", "%", 100 * sum(counts_of) / (len(counts_of) * SLOTS))
+    run.record(about, "most boxes of a picture", "", max(counts_of))
+    run.record(about, "pictures without a box", "%", 100 * counts_of.count(0) / len(counts_of))
+    for name in (CONCAT, MASK, "boxloss lengths", RAGGED):
+        size = sum(each.nbytes for each in variants[name].collate(batches[0].boxes, SLOTS))
+        run.record(about | {"variant": name}, "true boxes", "bytes", size)
+
+
+def time_parts(
+    run: Run,
+    variants: dict[str, Variant],
+    losses: dict[str, Loss],
+    network: Network,
+    batches: list[Batch],
+) -> None:
+    """As the article fences them, but all variants in each step, in an order that is drawn anew;
+    copy data has the pictures, too."""
+    order, clock = random.Random(SEED), Stopwatch(run.device)
+    laid_out = [{name: batch.laid_out(variants[name]) for name in losses} for batch in batches]
+    for step in range(6 if run.quick else STEPS):
+        batch = batches[step % BATCHES]
+        for name in order.sample(list(losses), len(losses)):
+            with clock(name, COPY):
+                images = batch.images.to(run.device, non_blocking=True)
+                targets = moved(laid_out[step % BATCHES][name], run.device)
+            with clock(name, FORWARD):
+                pred = network(images)
+            leaf = pred.detach().requires_grad_()
+            with clock(name, LOSS):
+                losses[name](leaf, *targets)
+            del pred
+    for (name, part), samples in clock.milliseconds().items():
+        run.record({"case": "parts", "variant": name}, part, "ms", samples)
+    run.show({"case": "parts"}, ratios=(LOSS,))
+
+
+def time_steps(run: Run, network: Network, batch: Batch) -> None:
+    """Forward, loss and backward through the network, all boxes on the device."""
+    images = batch.images.to(run.device)
+    lengths, flat = (
+        tuple(each.to(run.device) for each in layout(batch.boxes, SLOTS))
+        for layout in (padded_with_lengths, ragged)
+    )
+    ours = boxloss("offsets")
+
+    def compiled_together(loss: Loss, mode: str | None = None) -> Loss:
+        def both(images: Tensor, *targets: Tensor) -> Tensor:
+            return loss(network.model(images), *targets)
+
+        return torch.compile(both, dynamic=False, mode=mode)
+
+    def apart(loss: Loss) -> Loss:
+        return lambda images, *targets: loss(network(images), *targets)
+
+    def step(loss: Loss, targets: Targets) -> Tensor:
+        torch.compiler.cudagraph_mark_step_begin()
+        network.model.zero_grad(set_to_none=True)
+        with network.autocast():
+            value = loss(images, *targets)
+        value.backward()
+        return value
+
+    slow = [] if run.quick else [None, "reduce-overhead"]
+    calls: Calls = {
+        "mask": partial(step, apart(masked_loss), lengths),
+        RAGGED: partial(step, apart(ours), flat),
+    }
+    for mode in slow:
+        words = f"compiled together{f', {mode}' if mode else ''}"
+        calls[f"mask, {words}"] = partial(step, compiled_together(masked_loss, mode), lengths)
+        calls[f"{RAGGED}, {words}"] = partial(step, compiled_together(ours, mode), flat)
+    for name, call in list(calls.items()):
+        try:
+            compile_now(call)
+        except UnavailableError as reason:
+            run.skip(name, str(reason))
+            del calls[name]
+    run.time({"case": "training step"}, calls, ("wall",))
+
+
+def count_parts(
+    run: Run,
+    variants: dict[str, Variant],
+    losses: dict[str, Loss],
+    network: Network,
+    batch: Batch,
+) -> None:
+    """What each loss asks of torch and of the GPU; and the parts of its kernel's loss."""
+    images = batch.images.to(run.device)
+    leaf = network(images).detach().requires_grad_()
+    run.record({"case": "batches"}, "of the pictures' step", "bytes", peak_of(network, images))
+    on_device = {name: moved(batch.laid_out(each), run.device) for name, each in variants.items()}
+    for name in (LOOP, CONCAT, MASK, KERNEL, RAGGED):
+        count = operators(partial(losses[name], leaf, *on_device[name]))
+        run.record({"case": "counts", "variant": name}, "operators", "", count)
+    calls = {
+        name: partial(loss, leaf, *on_device[name])
+        for name, loss in losses.items()
+        if name not in (LOOP, CONCAT)  # whose traces are large
+    }
+    run.count({"case": "counts"}, calls, lambda _, call: counts(call))
+    kernel = Kernel(run.device)
+    (target,) = on_device[MASK]
+    boxes = its.cast(leaf, target)
+    written = kernel.launch(False, *boxes)
+    parts: Calls = {
+        "casts": partial(its.cast, leaf, target),
+        KERNEL: partial(kernel.launch, False, *boxes),
+        BRANCH: partial(kernel.launch, True, *boxes),
+        "reductions": partial(its.reduced, *written),
+    }
+    run.count({"case": "parts of its kernel's loss"}, parts, lambda _, call: counts(call))
+
+
+def peak_of(network: Network, images: Tensor) -> int:
+    torch.cuda.reset_peak_memory_stats()
+    pred = network(images)
+    torch.cuda.synchronize()
+    del pred
+    return torch.cuda.max_memory_allocated()
+
+
+# --- Traces ---
+
+
+def take_traces(
+    run: Run,
+    variants: dict[str, Variant],
+    losses: dict[str, Loss],
+    network: Network,
+    batch: Batch,
+) -> None:
+    for name in (LOOP, CONCAT, *(each for each in TRACED if each != LOOP)):
+        laid_out = batch.laid_out(variants[name])
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+            for _ in range(IN_TRACE):
+                with record_function(COPY):
+                    images = batch.images.to(run.device, non_blocking=True)
+                    targets = moved(laid_out, run.device)
+                    torch.cuda.synchronize()
+                with record_function(FORWARD):
+                    pred = network(images)
+                    torch.cuda.synchronize()
+                leaf = pred.detach().requires_grad_()
+                with record_function(LOSS):
+                    losses[name](leaf, *targets)
+                    torch.cuda.synchronize()
+        record_trace(run, name, exported(profiler, name.replace(",", ""), run.options.trace))
+    run.show({"case": "traced", "part": LOSS})
+
+
+def record_trace(run: Run, name: str, events: list[Event]) -> None:
+    """Of the last step."""
+    for part in PARTS:
+        whole = ranges(events, part)[-1]
+        columns = {"case": "traced", "part": part, "variant": name}
+        for quantity, value in described(whole).items():
+            run.record(columns, quantity, "µs" if quantity in ("traced", "busy") else "", value)
+        if part != FORWARD:
+            for lane in (PYTHON, GPU):
+                stretches = stretches_between(whole.busy(lane, gap=2), shown_from(whole))
+                run.record(
+                    columns | {"lane": lane, "stretches": stretches},
+                    "busy",
+                    "µs",
+                    whole.microseconds(lane),
+                )
+
+
+def described(whole: Range) -> dict[str, float]:
+    asked = [event["name"] for event in whole.events[PYTHON]]
+    return {
+        "traced": whole.length,
+        "busy": whole.microseconds(GPU),
+        "kernels": len(whole.events[GPU]),
+        "launches": sum(bool(LAUNCH.match(each)) for each in asked),
+        "waits": sum(bool(WAIT.match(each)) for each in asked) - 1,  # without the fence
+    }
+
+
+def shown_from(whole: Range) -> float:
+    """The middle of what does not fit into the picture."""
+    return whole.length / 2 if whole.length > 2 * SHOWN else 0
+
+
+# --- Picture ---
+
+
+def draw(frame: Any, machine: dict[str, str]) -> Any:
+    """A panel for each loss: what the host asks for, and what the GPU does."""
+    import matplotlib.pyplot as plt
+
+    from ...runner.pictures import BLUE, DARK, GREY, pick, quiet_axes, title_figure, where
+    from ...runner.results import number
+
+    figure, panels = plt.subplots(
+        len(TRACED), 1, sharex=True, figsize=(10, 5.5), layout="constrained"
+    )
+    traced = pick(frame, case="traced", part=LOSS)
+    for panel, name in zip(panels, TRACED, strict=True):
+        rows = pick(traced, variant=name)
+        value = {
+            each: pick(rows[rows["lane"].isna()], quantity=each)["median"].item()
+            for each in ("traced", "kernels", "busy")
+        }
+        title = (
+            f"{name}: {number(value['traced'] / 1e3)} ms, {value['kernels']:,.0f} kernels and "
+            f"copies, the GPU busy for {number(value['busy'] / 1e3)} ms"
+        )
+        if value["traced"] > 2 * SHOWN:
+            title += f"; shown are {SHOWN / 1e3} ms of its middle"
+        for place, (lane, colour) in enumerate(((PYTHON, GREY), (GPU, BLUE))):
+            (stretches,) = pick(rows, lane=lane)["stretches"]
+            times = [
+                time
+                for stretch in stretches.split()
+                for time in (*(int(at) / 1e3 for at in stretch.split("-")), math.nan)
+            ]
+            style = {"linewidth": 15, "solid_capstyle": "butt", "color": colour}
+            panel.plot(times, [place] * len(times), **style)
+        panel.set_title(title, fontsize=9, loc="left")
+        panel.set_yticks(range(2), (PYTHON, GPU))
+        panel.set_ylim(1.5, -0.5)
+        quiet_axes(panel)
+    panels[-1].set_xlim(0, SHOWN / 1e3)
+    panels[-1].set_xlabel("milliseconds of 'calc loss', under the profiler", fontsize=8, color=DARK)
+    title_figure(figure, f"The loss of one step, forward: {where(machine)}")
+    return figure
+
+
+PICTURES = {"article": draw}

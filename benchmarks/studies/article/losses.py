@@ -1,0 +1,115 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The article's own losses, operator by operator: means of GIoU, which training would maximise.
+
+They compute in the dtypes that they are given. Of uint8 boxes the areas wrap modulo 256, and of
+bfloat16 predictions even the number of boxes is rounded; `wrapped_giou` says what comes out.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ...common.losses import EPS, Loss
+from ...common.nvcc import load_library
+
+SOURCE = Path(__file__).with_name("giou.cu")
+SLOTS = 256  # the threads of a block, one for each slot of an image
+
+
+def printed_giou(one: Tensor, other: Tensor) -> Tensor:
+    """24 operators."""
+    one_area = (one[..., 2] - one[..., 0]) * (one[..., 3] - one[..., 1])
+    other_area = (other[..., 2] - other[..., 0]) * (other[..., 3] - other[..., 1])
+    near_corner = torch.max(one[..., :2], other[..., :2])
+    far_corner = torch.min(one[..., 2:], other[..., 2:])
+    sides = (far_corner - near_corner).clamp(min=0)
+    overlap = sides[..., 0] * sides[..., 1]
+    union = one_area + other_area - overlap
+    iou = overlap / union.clamp(EPS)
+    outer_near_corner = torch.min(one[..., :2], other[..., :2])
+    outer_far_corner = torch.max(one[..., 2:], other[..., 2:])
+    outer_sides = (outer_far_corner - outer_near_corner).clamp(min=0)
+    enclosing = (outer_sides[..., 0] * outer_sides[..., 1]).clamp(EPS)
+    return iou - (enclosing - union) / enclosing
+
+
+def loop(pred: Tensor, *boxes: Tensor) -> Tensor:
+    """Image by image."""
+    total = torch.zeros((), device=pred.device)
+    for guesses, truths in zip(pred, boxes, strict=True):
+        if len(truths):
+            total = total + printed_giou(guesses[: len(truths)], truths).sum()
+    return total / max(sum(map(len, boxes)), 1)
+
+
+def concat(pred: Tensor, *boxes: Tensor) -> Tensor:
+    """All true boxes of the batch at once."""
+    guesses = torch.cat([row[: len(truths)] for row, truths in zip(pred, boxes, strict=True)])
+    return printed_giou(torch.cat(boxes), guesses).sum() / max(len(guesses), 1)
+
+
+def mask(pred: Tensor, target: Tensor) -> Tensor:
+    """All slots, those without a true box times 0; 31 operators."""
+    valid = (target[..., 3] > 0).to(pred.dtype)
+    count = valid.sum()
+    return (printed_giou(target, pred) * valid).sum() / count.clamp(1)
+
+
+class Kernel:
+    """Its kernel, between two casts and three reductions by torch. It has no backward."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._launch = load_library(SOURCE, device).launch
+        self._launch.argtypes = [ctypes.c_bool, *[ctypes.c_void_p] * 4, ctypes.c_int]
+
+    def loss(self, with_branch: bool) -> Loss:
+        def kernel_loss(pred: Tensor, target: Tensor) -> Tensor:
+            return reduced(*self.launch(with_branch, *cast(pred, target)))
+
+        return kernel_loss
+
+    def launch(self, with_branch: bool, pred: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """GIoU and validity of each slot; float32, contiguous."""
+        assert pred.shape == target.shape == (len(pred), SLOTS, 4)
+        giou = torch.empty(pred.shape[:2], device=pred.device)
+        valid = torch.empty(pred.shape[:2], device=pred.device, dtype=torch.bool)
+        tensors = [each.data_ptr() for each in (pred, target, giou, valid)]
+        error = self._launch(with_branch, *tensors, len(pred))
+        if error:
+            raise RuntimeError(f"CUDA error {error}")
+        return giou, valid
+
+
+def cast(pred: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    return pred.detach().float().contiguous(), target.float()
+
+
+def reduced(giou: Tensor, valid: Tensor) -> Tensor:
+    return giou.sum() / valid.sum().clamp(min=1)
+
+
+def wrapped_giou(pred: Tensor, target: Tensor) -> Tensor:
+    """What `printed_giou` makes of uint8 targets (n, 4), to the bit: their areas modulo 256 in
+    whole numbers, and all else in float32, each result rounded to the predictions' dtype."""
+
+    def kept(exact: Tensor) -> Tensor:
+        return exact.to(pred.dtype).float()
+
+    (px1, py1, px2, py2), (tx1, ty1, tx2, ty2) = pred.float().unbind(-1), target.int().unbind(-1)
+    target_area = ((tx2 - tx1) * (ty2 - ty1) % 256).float()
+    pred_area = kept(kept(px2 - px1) * kept(py2 - py1))
+    tx1, ty1, tx2, ty2 = (kept(each.float()) for each in (tx1, ty1, tx2, ty2))
+    width = kept(torch.minimum(px2, tx2) - torch.maximum(px1, tx1)).relu()
+    height = kept(torch.minimum(py2, ty2) - torch.maximum(py1, ty1)).relu()
+    overlap = kept(width * height)
+    union = kept(kept(target_area + pred_area) - overlap)
+    outer_width = kept(torch.maximum(px2, tx2) - torch.minimum(px1, tx1))
+    outer_height = kept(torch.maximum(py2, ty2) - torch.minimum(py1, ty1))
+    enclosing = kept(kept(outer_width * outer_height).clamp(min=EPS))
+    iou = kept(overlap / kept(union.clamp(min=EPS)))
+    return kept(iou - kept(kept(enclosing - union) / enclosing))
