@@ -218,7 +218,7 @@ class Network:
 
 
 def describe_batches(run: Run, variants: dict[str, Variant], batches: list[Batch]) -> None:
-    about = {"case": "batches"}
+    about = {"case": "batches", "variant": "all"}
     counts_of = [len(each) for batch in batches for each in batch.boxes]
     run.record(about, "valid", "%", 100 * sum(counts_of) / (len(counts_of) * SLOTS))
     run.record(about, "most boxes of a picture", "", max(counts_of))
@@ -253,7 +253,7 @@ def time_parts(
             del pred
     for (name, part), samples in clock.milliseconds().items():
         run.record({"case": "parts", "variant": name}, part, "ms", samples)
-    run.show({"case": "parts"}, ratios=(LOSS,))
+    run.show({"case": "parts"}, variants=list(losses), ratios=(LOSS,))
 
 
 def time_steps(run: Run, network: Network, batch: Batch) -> None:
@@ -310,7 +310,8 @@ def count_parts(
     """What each loss asks of torch and of the GPU; and the parts of its kernel's loss."""
     images = batch.images.to(run.device)
     leaf = network(images).detach().requires_grad_()
-    run.record({"case": "batches"}, "of the pictures' step", "bytes", peak_of(network, images))
+    about = {"case": "batches", "variant": "network"}
+    run.record(about, "peak", "bytes", peak_of(network, images))
     on_device = {name: moved(batch.laid_out(each), run.device) for name, each in variants.items()}
     for name in (LOOP, CONCAT, MASK, KERNEL, RAGGED):
         count = operators(partial(losses[name], leaf, *on_device[name]))
