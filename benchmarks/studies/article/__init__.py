@@ -62,6 +62,7 @@ LOOP, CONCAT, MASK, KERNEL, BRANCH = ITS = (
     "its kernel",
     "its kernel, with its branch",
 )
+SHARE = "share of the loss"
 RAGGED = "boxloss ragged"
 PEERS = ("torch.compile", "Triton", "boxloss padded", "boxloss lengths", RAGGED)
 OVERHEAD = "torch.compile, reduce-overhead"
@@ -251,8 +252,14 @@ def time_parts(
             with clock(name, LOSS):
                 losses[name](leaf, *targets)
             del pred
-    for (name, part), samples in clock.milliseconds().items():
-        run.record({"case": "parts", "variant": name}, part, "ms", samples)
+    milliseconds = clock.milliseconds()
+    for name in losses:
+        about = {"case": "parts", "variant": name}
+        of_parts = {part: milliseconds[name, part] for part in PARTS}
+        for part, samples in of_parts.items():
+            run.record(about, part, "ms", samples)
+        steps = zip(*of_parts.values(), strict=True)
+        run.record(about, SHARE, "%", [100 * step[-1] / sum(step) for step in steps])
     run.show({"case": "parts"}, variants=list(losses), ratios=(LOSS,))
 
 
