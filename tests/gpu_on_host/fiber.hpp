@@ -4,7 +4,6 @@
 
 #include <ucontext.h>
 
-#include <csetjmp>
 #include <cstddef>
 #include <memory>
 
@@ -13,7 +12,7 @@ namespace boxloss::gpu_on_host {
 /// Where execution is: a stack, and what AddressSanitizer has to know of it.
 struct Stack {
   ucontext_t context;
-  std::jmp_buf place;
+  void* place[5];
   bool is_entered = false;
   const void* bottom = nullptr;
   std::size_t bytes = 0;
