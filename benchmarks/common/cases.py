@@ -45,8 +45,8 @@ class Case:
 
     @property
     def name(self) -> str:
-        if self.kind == "dense":
-            return f"dense, {self.boxes:,} boxes, {self.pair}"
+        if self.pred.dim() == 2:
+            return f"{self.kind}, {self.boxes:,} boxes, {self.pair}"
         images, slots, _ = self.pred.shape
         return f"{self.kind}, {images} x {slots:,} slots, {self.boxes:,} boxes, {self.pair}"
 

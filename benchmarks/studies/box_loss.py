@@ -3,9 +3,10 @@
 """What does the GIoU loss alone cost, beside its peers and the hardware's limits?
 
 seed is a padded batch, few boxes in many slots, by each layout of its true boxes; dense is
-neighbouring pairs, which memory limits. Where several implementations of boxloss are built for the
-device, each is timed by its name, too. torch-fast-box-ops takes part where Python finds it
-(PYTHONPATH=ITS_CHECKOUT). Inputs are warm: small ones stay in the cache.
+neighbouring pairs, which memory limits; losses is each loss beside GIoU. Where several
+implementations of boxloss are built for the device, each is timed by its name, too.
+torch-fast-box-ops takes part where Python finds it (PYTHONPATH=ITS_CHECKOUT). Inputs are warm:
+small ones stay in the cache.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import get_args
 
 import torch
-from boxloss.torch import giou_loss, implementations, use_implementation
+from boxloss.torch import box_loss, giou_loss, implementations, use_implementation
+from boxloss.torch.losses import Loss as Word
 from torch import Tensor
 
 from ..common.cases import (
@@ -38,7 +41,7 @@ from ..common.losses import (
     torchvision_giou,
     triton_kernels,
 )
-from ..runner.agreement import Truth
+from ..runner.agreement import Truth, rounding_to
 from ..runner.clocks import Call, Calls
 from ..runner.run import FORWARD, Row, Run, UnavailableError
 
@@ -77,6 +80,10 @@ def boxloss(layout: str, implementation: str | None = None) -> Variant:
         "mask": lambda pred, target, mask: giou_loss(pred, target, mask=mask),
     }
     return Variant(layout, lambda _: losses[layout], implementation=implementation)
+
+
+def _by_word(word: Word) -> Variant:
+    return Variant("dense", lambda _: partial(box_loss, loss=word))
 
 
 # Of the seed's layouts.
@@ -124,6 +131,9 @@ def _load_fast_box_ops(case: Case) -> Loss:
 def variants(kind: str, built: Sequence[str] = ()) -> dict[str, Variant]:
     """Those of a kind of case; the first is what ratios are taken to. `built` are implementations
     of boxloss that are chosen by their names."""
+    if kind == "losses":
+        words: list[Word] = sorted(get_args(Word), key=lambda word: word != "giou")
+        return {word: _by_word(word) for word in words}
     if kind == "seed":
         return {
             **{f"boxloss {label}": boxloss(layout) for label, layout in LABELS.items()},
@@ -188,23 +198,40 @@ def _copy(source: Tensor, target: Tensor) -> None:
         into.copy_(piece)
 
 
+# --- Agreement: GIoU as in exact.py; each other loss beside its formula in torch's operators ---
+
+# The conformance suite bounds every rounding; here only another formula would be found out, or a
+# pair that is left out.
+LOSS_SHARE = 1e-5  # of the loss
+GRADIENT_SHARE = 1e-3  # of each derivative, and of the largest one where they cancel
+
+
+def truth_of(case: Case, loss_of: Loss) -> Truth:
+    (target,) = case.layouts["dense"]
+    pred = case.pred.detach().double().requires_grad_()
+    with use_implementation("aten"):
+        loss = loss_of(pred, target.double())
+        (gradient,) = torch.autograd.grad(loss, pred)
+    size = gradient.abs()
+    allowed = GRADIENT_SHARE * (size + size.max()) + rounding_to(case.pred.dtype, gradient)
+    return Truth(loss.item(), LOSS_SHARE * loss.item(), gradient, allowed)
+
+
 # --- Measuring ---
 
-CASES = ("seed", "dense")
+CASES = ("seed", "dense", "losses")
 DENSE_SIZES = (10_000, 2**18, 2**25)
 QUICK_SHAPE, QUICK_SIZE = (64, 32), 1000
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES, help="default: both")
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES, help="default: all")
 
 
 def measure(run: Run) -> None:
     for case in run.each(cases(run)):
         found = variants(case.kind, built_for(run.device))
-        expected = truth(case)
-        losses = load_right(run, found, case, lambda _, right=expected: right)
-        del expected  # large
+        losses = load_right(run, found, case)
         run.time_passes(
             columns(case),
             losses,
@@ -222,31 +249,34 @@ def cases(run: Run) -> dict[str, Callable[[], Case]]:
         for pair in SEED_PAIRS:
             shape = QUICK_SHAPE if run.quick else SEED_SHAPE
             found[f"seed, {pair}"] = partial(seed_case, pair, run.device, shape)
+    on_gpu = run.device.type == "cuda"
+    sizes = (QUICK_SIZE,) if run.quick else DENSE_SIZES if on_gpu else DENSE_SIZES[:-1]
     if "dense" in run.options.cases:
-        on_gpu = run.device.type == "cuda"
-        sizes = (QUICK_SIZE,) if run.quick else DENSE_SIZES if on_gpu else DENSE_SIZES[:-1]
         for pair in DENSE_PAIRS if on_gpu and not run.quick else SEED_PAIRS:
             for boxes in sizes:
                 found[f"dense, {pair}, {boxes:,} boxes"] = partial(
                     dense_case, pair, boxes, run.device
                 )
+    if "losses" in run.options.cases:
+        found["losses"] = partial(losses_case, sizes[-1], run.device)
     return found
+
+
+def losses_case(boxes: int, device: torch.device) -> Case:
+    return replace(dense_case("f32/f32", boxes, device), kind="losses")
 
 
 def columns(case: Case) -> Row:
     return {"case": case.kind, "dtypes": case.pair, "boxes": case.boxes}
 
 
-def load_right(
-    run: Run,
-    found: dict[str, Variant],
-    case: Case,
-    truth_of: Callable[[Loss], Truth],
-) -> dict[str, Callable[[], Tensor]]:
+def load_right(run: Run, found: dict[str, Variant], case: Case) -> dict[str, Callable[[], Tensor]]:
     """Those that can run here, on the case's boxes; DisagreementError if one is wrong."""
     losses = {}
+    of_giou = None if case.kind == "losses" else truth(case)
     for name, loss in run.load(found, case).items():
         losses[name] = case.on(loss, found[name].layout)
+        expected = of_giou or truth_of(case, loss)  # large
         with found[name].chosen():
-            check(name, losses[name], case, truth_of(loss))
+            check(name, losses[name], case, expected)
     return losses

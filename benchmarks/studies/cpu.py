@@ -15,17 +15,14 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, get_args
+from typing import Any
 
 import torch
-from boxloss.torch import box_loss, cpu_capability, use_implementation
-from boxloss.torch.losses import Loss as Word
+from boxloss.torch import cpu_capability
 from torch import Tensor
 
 from ..common.cases import SEED_SHAPE, Case, dense_case, near, seed_case, true_boxes
-from ..common.exact import truth
 from ..common.losses import Loss
-from ..runner.agreement import Truth, rounding_to
 from ..runner.clocks import Calls
 from ..runner.run import BOTH, FORWARD, Run
 from .box_loss import (
@@ -36,6 +33,7 @@ from .box_loss import (
     dense_loss,
     load_dense_torchvision,
     load_right,
+    losses_case,
     variants,
 )
 
@@ -64,10 +62,7 @@ def dense(pair: str, boxes: int) -> Setting:
 
 def losses(boxes: int) -> Setting:
     """Each loss; GIoU first."""
-    words: list[Word] = sorted(get_args(Word), key=lambda word: word != "giou")
-    return Setting(
-        "losses", dense_case("f32/f32", boxes, CPU), {each: _loss(each) for each in words}
-    )
+    return Setting("losses", losses_case(boxes, CPU), variants("losses"))
 
 
 def retinanet(anchors: int) -> Setting:
@@ -120,10 +115,6 @@ def _on_cpu(case: Case) -> dict[str, Variant]:
     return {name: each for name, each in found.items() if not name.startswith(need_gpu)}
 
 
-def _loss(word: Word) -> Variant:
-    return Variant("dense", lambda _: partial(box_loss, loss=word))
-
-
 def _of_picked(loss: Loss) -> Loss:
     return lambda pred, target, mask: loss(pred[mask], target[mask])
 
@@ -157,25 +148,6 @@ def reading_mask(case: Case, measured: str) -> Calls:
     return counting | reading(case, [mask.nbytes], measured)
 
 
-# --- Agreement: GIoU as in box_loss; each other loss beside the library's own oracle in fp64 ---
-
-# The conformance suite bounds every rounding; here only another formula would be found out, or a
-# pair that is left out.
-LOSS_SHARE = 1e-5  # of the loss
-GRADIENT_SHARE = 1e-3  # of each derivative, and of the largest one where they cancel
-
-
-def oracle_truth(case: Case, loss_of: Loss) -> Truth:
-    (target,) = case.layouts["dense"]
-    pred = case.pred.detach().double().requires_grad_()
-    with use_implementation("cpu/reference"):
-        loss = loss_of(pred, target.double())
-        (gradient,) = torch.autograd.grad(loss, pred)
-    size = gradient.abs()
-    allowed = GRADIENT_SHARE * (size + size.max()) + rounding_to(case.pred.dtype, gradient)
-    return Truth(loss.item(), LOSS_SHARE * loss.item(), gradient, allowed)
-
-
 # --- Measuring ---
 
 CASES = ("dense", "losses", "retinanet", "seed")
@@ -197,14 +169,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def measure(run: Run) -> None:
     for setting in run.each(settings(run)):
         case, found = setting.case, setting.variants
-        of_giou = truth(case)
-
-        def truth_of(loss: Loss, setting: Setting = setting, of_giou: Truth = of_giou) -> Truth:
-            return oracle_truth(setting.case, loss) if setting.kind == "losses" else of_giou
-
         run.time_passes(
             {"capability": cpu_capability(), **columns(case), "case": setting.kind},
-            load_right(run, found, case, truth_of),
+            load_right(run, found, case),
             case.pred,
             ("wall",),
             setting.limits,

@@ -20,7 +20,6 @@ from boxloss.torch import giou_loss
 from torch import Tensor
 
 from ..common.cases import DTYPES, SEED_SHAPE, Case, dense_case, seed_case
-from ..common.exact import truth
 from ..common.losses import EPS, Loss, giou
 from ..runner.clocks import Call
 from ..runner.counts import operator_bytes, peak_bytes_on
@@ -167,9 +166,7 @@ QUICK_SHAPE = (64, 32)
 def measure(run: Run) -> None:
     measure_errors(run)
     for case in run.each(cases(run)):
-        expected = truth(case)
-        losses = load_right(run, variants(case), case, lambda _, right=expected: right)
-        del expected  # large
+        losses = load_right(run, variants(case), case)
         run.time_passes(columns(case), losses, case.pred, ("stream", "gpu"))
         # Times may come after these counts: on a GPU they need no profiler.
         run.count_passes(columns(case), losses, case.pred, partial(bytes_of, case))

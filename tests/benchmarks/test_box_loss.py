@@ -7,18 +7,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 import torch
 
 pytest.importorskip("boxloss.torch")
 
+from boxloss.torch import box_loss
+
 from benchmarks.common.cases import DENSE_PAIRS, SEED_PAIRS, Case, dense_case, seed_case
 from benchmarks.common.exact import check, truth
 from benchmarks.common.losses import Loss, UnavailableError, giou
 from benchmarks.runner.agreement import DisagreementError
 from benchmarks.runner.run import BOTH, FORWARD
-from benchmarks.studies.box_loss import dense_loss, variants
+from benchmarks.studies.box_loss import dense_loss, losses_case, truth_of, variants
 
 CPU = torch.device("cpu")
 CASES = [
@@ -133,3 +136,26 @@ def test_the_triton_kernels_agree_when_interpreted() -> None:
     )
     assert result.returncode == 0, result.stderr
     assert "all agree" in result.stdout
+
+
+def _off(loss: torch.Tensor) -> torch.Tensor:
+    return loss * 1.0001
+
+
+def _leaking(loss: torch.Tensor) -> torch.Tensor:
+    return loss + (loss - loss.detach()) / 100
+
+
+@pytest.mark.parametrize("wrong", [_off, _leaking])
+def test_each_loss_is_held_against_its_formula(
+    wrong: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    case = losses_case(1000, CPU)
+
+    def loss(pred: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return box_loss(pred, target, "siou")
+
+    expected = truth_of(case, loss)
+    check("siou", case.on(loss, "dense"), case, expected)
+    with pytest.raises(DisagreementError, match="siou: "):
+        check("siou", case.on(lambda *boxes: wrong(loss(*boxes)), "dense"), case, expected)

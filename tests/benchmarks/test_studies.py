@@ -36,6 +36,8 @@ FILES = sorted(RESULTS.glob("*/*.json"))
 def test_a_quick_run_measures_writes_and_draws(name: str, tmp_path: Path) -> None:
     if name == "jax":
         pytest.importorskip("jaxlib", reason="JAX is not installed")  # `make test-jax` runs it
+    if name == "gpu_tests":
+        pytest.skip("it runs the tests")
     study = import_module(f"benchmarks.studies.{name}")
     if not torch.cuda.is_available() and "cpu" not in getattr(study, "DEVICES", ("cpu",)):
         pytest.skip("it needs a GPU")

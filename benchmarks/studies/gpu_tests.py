@@ -1,0 +1,122 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which tests pass on this GPU?
+
+The conformance suite of each implementation in BUILD, a build with tests (cmake --preset cuda); the
+same under the tools of compute-sanitizer; and Python's tests, of the boxloss that this Python
+imports. None depends on another's time, so they run beside each other. What passed is counted in
+assertions where Catch2 tests, else in tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+from ..runner.run import Run
+
+ROOT = Path(__file__).resolve().parents[2]
+DEVICES = ("cuda",)
+IMPLEMENTATIONS = ("cuda/native", "cuda/kokkos", "hip/native")
+# A tool, and what of the suite: one loss in named cases, and mixes of all, since all losses access
+# the same; of what threads of a block do to each other the mixes alone have every kernel.
+SANITIZERS = {
+    "memcheck": ("-c", "every case"),
+    "racecheck": ("random mixes agree with the oracle*",),
+    "synccheck": ("random mixes agree with the oracle*",),
+}
+FOLDERS = ("tests/torch", "tests/jax")
+SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)")
+
+
+@dataclass(frozen=True)
+class Part:
+    name: str
+    command: tuple[str, ...]
+    report: str  # the option that names a JUnit file
+
+    @property
+    def file(self) -> str:
+        return re.sub(r"\W+", "-", self.name)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("build", type=Path, metavar="BUILD")
+    parser.add_argument("--logs", type=Path, required=True, metavar="DIR", help="what tests print")
+    parser.add_argument("--processes", type=int, default=4, help="of pytest, for each folder")
+    usual = (IMPLEMENTATIONS[0], *SANITIZERS, *FOLDERS)
+    names = (*usual, *IMPLEMENTATIONS[1:])  # which few builds have
+    parser.add_argument("--parts", nargs="+", choices=names, default=usual)
+
+
+def parts(options: argparse.Namespace) -> Iterator[Part]:
+    suite = str(options.build / "tests/conformance/boxloss_conformance")
+    for name in IMPLEMENTATIONS:
+        yield Part(name, (suite, "--implementation", name), "--reporter=junit::out=")
+    for name, chosen in SANITIZERS.items():
+        tool = ("compute-sanitizer", "--tool", name, "--error-exitcode=1")
+        subject = (suite, "--implementation", IMPLEMENTATIONS[0], *chosen)
+        yield Part(name, (*tool, *subject), "--reporter=junit::out=")
+    for folder in FOLDERS:
+        pytest = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", folder)
+        yield Part(folder, (*pytest, f"--numprocesses={options.processes}"), "--junitxml=")
+
+
+def measure(run: Run) -> bool:
+    """Whether all passed."""
+    options = run.options
+    chosen = [part for part in parts(options) if part.name in options.parts]
+    passed = True
+    with ThreadPoolExecutor(len(chosen)) as threads:
+        running = {threads.submit(run_part, part, options.logs): part for part in chosen}
+        for done in as_completed(running):
+            part, found = running[done], done.result()
+            columns = {"tests": part.name, "command": shlex.join(part.command)}
+            for quantity, value in found.items():
+                unit = "s" if quantity == "seconds" else ""
+                run.record({**columns, "variant": ""}, quantity, unit, value)
+            run.say(f"{part.name}: {', '.join(f'{n:g} {word}' for word, n in found.items())}")
+            passed = passed and not found["failed"] and found["passed"] > 0
+    return passed
+
+
+def run_part(part: Part, logs: Path) -> dict[str, float]:
+    report, log = (logs / f"{part.file}.{kind}" for kind in ("xml", "log"))
+    report.unlink(missing_ok=True)
+    start = time.perf_counter()
+    with log.open("w") as output:
+        status = subprocess.run(
+            [*part.command, f"{part.report}{report}"],
+            cwd=ROOT,
+            env={**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
+        ).returncode
+    seconds = time.perf_counter() - start
+    text = log.read_text(errors="replace")
+    counts = counted(report) if report.exists() else {"passed": 0, "failed": 0, "skipped": 0}
+    counts["failed"] += sum(int(each) for each in SUMMARY.findall(text))
+    if status != 0:  # which a report may not know
+        counts["failed"] = max(counts["failed"], 1)
+    return {**counts, "seconds": round(seconds)}
+
+
+def counted(report: Path) -> dict[str, float]:
+    suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
+
+    def total(*names: str) -> int:
+        return sum(int(suite.get(name, 0)) for suite in suites for name in names)
+
+    failed, skipped = total("failures", "errors"), total("skipped")
+    return {"passed": total("tests") - failed - skipped, "failed": failed, "skipped": skipped}
