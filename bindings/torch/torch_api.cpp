@@ -20,6 +20,8 @@ OptionalTensor as_argument(const at::Tensor& option) {
 bool as_argument(bool option) { return option; }
 double as_argument(double option) { return option; }
 std::optional<double> as_argument(std::optional<double> option) { return option; }
+std::int64_t as_argument(std::int64_t option) { return option; }
+std::optional<std::int64_t> as_argument(std::optional<std::int64_t> option) { return option; }
 template <class Enum>
 std::string_view as_argument(Enum option) {
   return name_of(option);
@@ -95,6 +97,20 @@ MaxIouMatch max_iou_match(const at::Tensor& anchors, const at::Tensor& target,
   static const auto op = find<Matched>("boxloss::max_iou_match", arguments);
   const auto [target_index, iou] = torch_binding::call_with(op, arguments);
   return {target_index, iou};
+}
+
+TaskAlignedMatch task_aligned_match(const at::Tensor& scores, const at::Tensor& pred,
+                                    const at::Tensor& points, const at::Tensor& target,
+                                    const at::Tensor& offsets, const at::Tensor& labels,
+                                    const TaskAlignedMatchOptions& options) {
+  const OptionalTensor own_offsets =
+      offsets.defined() ? OptionalTensor(offsets_beside(scores, offsets)) : std::nullopt;
+  const std::tuple arguments(scores, pred, points, target, own_offsets,
+                             labels BOXLOSS_TASK_ALIGNED_MATCH_OPTIONS(BOXLOSS_AS_ARGUMENT));
+  using Matched = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+  static const auto op = find<Matched>("boxloss::task_aligned_match", arguments);
+  const auto [target_index, score, overlap] = torch_binding::call_with(op, arguments);
+  return {target_index, score, overlap};
 }
 
 }  // namespace boxloss

@@ -19,6 +19,7 @@ from boxloss.torch import (
     matching_cost,
     max_iou_match,
     pairwise_iou,
+    task_aligned_match,
 )
 from cmake_project import build, configure, output_of
 from problems import boxes
@@ -221,6 +222,36 @@ def test_max_iou_match(typed: Any) -> None:
     assert len(found) >= 4  # the options have an effect
     with pytest.raises(ValueError, match="max_iou_match: low is nan and high nan"):
         typed.max_iou_unset(*arguments)
+
+
+def test_task_aligned_match(typed: Any) -> None:
+    generator = torch.Generator().manual_seed(6)
+    scores = torch.rand(2, 60, 4, generator=generator)
+    points = 64 * torch.rand(60, 2, generator=generator)
+    sizes = 8 + 32 * torch.rand(60, 2, generator=generator)
+    pred = torch.cat((points, sizes), -1).repeat(2, 1, 1)
+    as_corners = torch.cat((points - sizes / 2, points + sizes / 2), -1).repeat(2, 1, 1)
+    corners = 48 * torch.rand(8, 2, generator=generator)
+    target = torch.cat((corners, corners + torch.tensor([[40.0, 7.0]])), -1)
+    labels = torch.arange(8) % 4
+    padded = scores, as_corners, points, target.view(2, 4, 4), labels.view(2, 4)
+    ragged = scores, pred, points, target, torch.tensor([0, 3, 8]), labels
+    options = {"topk": 3, "topk2": 2, "alpha": 1.5, "beta": 0.5, "min_side": 8.0}
+    options |= {"pred_format": "cxcywh"}
+    assert options.keys() == options_of(task_aligned_match)
+    by_default = task_aligned_match(*padded[:4], None, padded[4])
+    chosen = task_aligned_match(*ragged, **options)
+    for actual, expected in (
+        (typed.task_aligned_defaults(*padded), by_default),
+        (typed.task_aligned_options(*ragged), chosen),
+    ):
+        assert (expected.target_index >= 0).any()
+        for a, e in zip(actual, expected, strict=True):
+            assert_same(a, e)
+    for name in options:  # each has an effect
+        others = {key: each for key, each in options.items() if key != name}
+        other = task_aligned_match(*ragged, **others)
+        assert not all(map(torch.equal, other, chosen)), name
 
 
 def test_pairwise_iou(typed: Any) -> None:

@@ -103,6 +103,26 @@ MatchedByIou max_iou_options(const Tensor& anchors, const Tensor& target, const 
   return {target_index, iou};
 }
 
+Matched task_aligned_defaults(const Tensor& scores, const Tensor& pred, const Tensor& points,
+                              const Tensor& target, const Tensor& labels) {
+  const boxloss::TaskAlignedMatch match =
+      boxloss::task_aligned_match(scores, pred, points, target, {}, labels);
+  return {match.target_index, match.score, match.overlap};
+}
+
+Matched task_aligned_options(const Tensor& scores, const Tensor& pred, const Tensor& points,
+                             const Tensor& target, const Tensor& offsets, const Tensor& labels) {
+  const auto [target_index, score, overlap] =
+      boxloss::task_aligned_match(scores, pred, points, target, offsets, labels,
+                                  {.topk = 3,
+                                   .topk2 = 2,
+                                   .alpha = 1.5,
+                                   .beta = 0.5,
+                                   .min_side = 8,
+                                   .pred_format = boxloss::BoxFormat::kCxcywh});
+  return {target_index, score, overlap};
+}
+
 Tensor pairwise_defaults(const Tensor& pred, const Tensor& target, const Tensor& offsets) {
   return boxloss::pairwise_iou(pred, target, offsets);
 }
@@ -143,6 +163,8 @@ TORCH_LIBRARY(boxloss_typed, m) {
   m.def("max_iou_defaults", max_iou_defaults);
   m.def("max_iou_unset", max_iou_unset);
   m.def("max_iou_options", max_iou_options);
+  m.def("task_aligned_defaults", task_aligned_defaults);
+  m.def("task_aligned_options", task_aligned_options);
   m.def("pairwise_defaults", pairwise_defaults);
   m.def("pairwise_iou", pairwise_iou);
 }

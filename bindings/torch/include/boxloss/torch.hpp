@@ -91,13 +91,13 @@ struct MatchingCostOptions {
   /// dimensions that are 1 or missing; any floating dtype.
   at::Tensor class_cost = {};
   Loss loss = Loss::kGiou;
-  double iou_weight = 2.0;
-  double l1_weight = 5.0;
-  double class_weight = 1.0;
+  double iou_weight = 2.0;    ///< of loss - 1
+  double l1_weight = 5.0;     ///< of the L1 distance, for which both formats must be equal
+  double class_weight = 1.0;  ///< of the class term
   /// The class term of logits: kSoftmax, kSigmoid or kFocal.
   ClassTerm class_mode = ClassTerm::kSoftmax;
-  double focal_alpha = 0.25;
-  double focal_gamma = 2.0;  ///< not negative
+  double focal_alpha = 0.25;  ///< kFocal's factor for the label's class; 1 - alpha for the others
+  double focal_gamma = 2.0;   ///< kFocal's exponent, not negative
   BoxFormat pred_format = BoxFormat::kCxcywh;
   BoxFormat target_format = BoxFormat::kCxcywh;
   double eps = 0.0;  ///< finite, >= 0
@@ -137,7 +137,9 @@ struct HungarianMatchOptions {
 /// offsets: (images + 1), int32 or int64, on cost's device or on the CPU: image b owns columns
 /// offsets[b] to offsets[b + 1]. Bad ones are an error on the CPU, and give -1 elsewhere.
 ///
-/// pred_index and target_index are `box_loss`' indices. There is no gradient.
+/// pred_index and target_index are `box_loss`' indices. There is no gradient. Where the
+/// implementation in use does not serve the assignment, or there is none for the device, the host
+/// solves it, with one synchronization.
 BOXLOSS_TORCH_API MatchResult hungarian_match(const at::Tensor& cost, const at::Tensor& offsets,
                                               const HungarianMatchOptions& options = {});
 
@@ -179,5 +181,36 @@ struct MaxIouMatchOptions {
 BOXLOSS_TORCH_API MaxIouMatch max_iou_match(const at::Tensor& anchors, const at::Tensor& target,
                                             const at::Tensor& offsets,
                                             const MaxIouMatchOptions& options);
+
+/// The results of `task_aligned_match`, each (images, A), on the scores' device.
+struct TaskAlignedMatch {
+  at::Tensor target_index;  ///< int64: a row of target, or -1
+  at::Tensor score;         ///< float32; 0 where there is none
+  at::Tensor overlap;       ///< likewise
+};
+
+/// Options of `task_aligned_match`.
+struct TaskAlignedMatchOptions {
+  std::int64_t topk = 10;                  ///< anchors that a box chooses
+  std::optional<std::int64_t> topk2 = {};  ///< those that it keeps in the end; all, if not given
+  double alpha = 0.5;                      ///< the score's exponent, finite, >= 0
+  double beta = 6.0;                       ///< the overlap's, likewise
+  /// If above 0, a point also lies in a box that has its shorter sides enlarged to this.
+  double min_side = 0.0;
+  BoxFormat pred_format = BoxFormat::kXyxy;
+};
+
+/// For each anchor of a dense detector the box that it learns, by Ultralytics' task-aligned rule.
+///
+/// scores: (images, A, classes), probabilities. pred: (images, A, 4). points: (A, 2), which images
+/// share, or (images, A, 2). These of any floating dtype. target: corners, (T, 4) of all images, of
+/// which image b owns offsets[b] to offsets[b + 1], or with undefined offsets (images, N, 4),
+/// padded with zeros. offsets: (images + 1), int32 or int64, on scores' device or on the CPU.
+/// labels: (T) or (images, N), int32 or int64. Bad offsets and labels are an error on the CPU;
+/// elsewhere bad offsets give -1, and a box with a bad label gets no anchor. There is no gradient.
+BOXLOSS_TORCH_API TaskAlignedMatch
+task_aligned_match(const at::Tensor& scores, const at::Tensor& pred, const at::Tensor& points,
+                   const at::Tensor& target, const at::Tensor& offsets, const at::Tensor& labels,
+                   const TaskAlignedMatchOptions& options = {});
 
 }  // namespace boxloss
