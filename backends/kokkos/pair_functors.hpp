@@ -17,7 +17,7 @@ struct Kokkos::reduction_identity<boxloss::Partial<kSums>> {
 };
 
 /// The loops over pairs, for any formula, pairing and dtypes, of the same two kinds as in
-/// backends/cuda: flat, a thread taking groups of neighbouring boxes, and strided, a group of lanes
+/// backends/gpu: flat, a thread taking groups of neighbouring boxes, and strided, a group of lanes
 /// taking part of one image's slots. Each team writes its sum to the caller's workspace, and the
 /// last one to finish adds them in order. Kokkos' own reductions over all teams would use memory of
 /// the instance, which captured launches that run at the same time would share.

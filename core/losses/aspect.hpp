@@ -6,18 +6,14 @@
 #include "../math/box.hpp"
 #include "../math/functions.hpp"
 #include "derivatives.hpp"
+#include "eps.hpp"
 
 /// CIoU's measure of how the shapes of two boxes differ: v = 4 / pi^2 (theta_t - theta_p)^2 with
 /// theta = atan(w / h), which is +-pi/2 for h = 0, and 0 for a point.
 namespace boxloss {
 
-/// Below this w^2 + h^2 a box counts as a point: its reciprocal might overflow.
-template <class T>
-BOXLOSS_HOST_DEVICE T smallest_square() {
-  return T(1e-36);
-}
-
-/// The direction (h, w) of a box, with h >= 0, and the derivatives of its angle theta.
+/// The direction (h, w) of a box, with h >= 0, or of a point, if w^2 + h^2 is next to 0, and the
+/// derivatives of its angle theta.
 template <class T>
 struct Direction {
   T w, h, by_w, by_h;
@@ -27,7 +23,7 @@ template <class T>
 BOXLOSS_HOST_DEVICE Direction<T> direction(const Box<T>& box) {
   const T w = box.x2 - box.x1, h = box.y2 - box.y1;
   const T square = w * w + h * h;
-  const auto is_shape = square > smallest_square<T>();
+  const auto is_shape = square > smallest_divisor<T>();
   const T per = select(is_shape, reciprocal(select(is_shape, square, T(1))), T(0));
   const auto is_turned = h < T(0);
   return {select(is_shape, select(is_turned, -w, w), T(0)),

@@ -27,6 +27,13 @@ Eps<T> make_eps(double eps, EpsMode mode) {
   return {T(0), value, value};
 }
 
+/// What is below this counts as 0, in formulas that eps does not protect: its reciprocal might
+/// overflow.
+template <class T>
+BOXLOSS_HOST_DEVICE T smallest_divisor() {
+  return T(1e-36);
+}
+
 /// A divisor with eps, before and after the floor.
 template <class T>
 struct Guarded {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "../math/functions.hpp"
-#include "aspect.hpp"
 #include "distance.hpp"
+#include "eps.hpp"
 
 namespace boxloss {
 
@@ -63,11 +63,12 @@ struct Siou {
     CentreDistance<T> c = centre_distance(p, t);
     const T s_x = c.x + eps.value, s_y = c.y + eps.value;
     const T square = s_x * s_x + s_y * s_y;
-    const auto is_angle = square > smallest_square<T>();
+    const auto is_angle = square > smallest_divisor<T>();
     const T per = select(is_angle, reciprocal(select(is_angle, square, T(1))), T(0));
     return {s_x, s_y, per, T(2) * magnitude(s_x * s_y) * per};
   }
 
+  /// Not l1.hpp's, for which NaN stays NaN: here what it is multiplied with is NaN already.
   template <class T>
   static BOXLOSS_HOST_DEVICE T sign(const T& value) {
     return select(value > T(0), T(1), select(value < T(0), T(-1), T(0)));
@@ -120,7 +121,7 @@ struct Siou {
   template <class T>
   static BOXLOSS_HOST_DEVICE Shape<T> shape(const T& a, const T& b) {
     const T most = larger(magnitude(a), magnitude(b));
-    const auto is_side = most > smallest_square<T>();
+    const auto is_side = most > smallest_divisor<T>();
     const T per = select(is_side, reciprocal(select(is_side, most, T(1))), T(0));
     const T ratio = magnitude(a - b) * per;
     const T power = exp(-ratio);

@@ -59,7 +59,7 @@ BOXLOSS_HOST_DEVICE T magnitude(T value) {
 
 BOXLOSS_HOST_DEVICE double reciprocal(double value) { return 1.0 / value; }
 
-/// 1 / x; on a GPU within one unit in the last place, at a fifth of a division's instructions.
+/// 1 / x; on a GPU within one unit in the last place, in fewer instructions than a division.
 BOXLOSS_HOST_DEVICE float reciprocal(float value) {
 #if defined(__CUDA_ARCH__)
   float result;

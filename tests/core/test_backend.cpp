@@ -279,7 +279,10 @@ TEST_CASE("the structs of this interface have the sizes that its number stands f
   CHECK(sizeof(GradOutputs) == 48);
   CHECK(sizeof(LossGradients) == 32);
   CHECK(sizeof(CostProblem) == 312);
+  CHECK(sizeof(AssignProblem) == 112);
+  CHECK(sizeof(AssignOutputs) == 24);
   CHECK(sizeof(MaxIouProblem) == 208);
+  CHECK(sizeof(MaxIouOutputs) == 16);
   CHECK(sizeof(TaskAlignedProblem) == 344);
   CHECK(sizeof(TaskAlignedOutputs) == 24);
   CHECK(sizeof(Execution) == 64);

@@ -51,14 +51,18 @@ def varied_problems(device: torch.device) -> dict[str, Problem]:
 NAMES = list(varied_problems(torch.device("cpu")))
 
 
+ASSIGNERS = ("hungarian_match", "max_iou_match", "task_aligned_match")
+
+
 @pytest.mark.parametrize(
     "name",
-    ["box_loss", "box_losses", "giou_loss", "matching_cost", "pairwise_iou", "max_iou_match"],
+    ["box_loss", "box_losses", "giou_loss", "matching_cost", "pairwise_iou", *ASSIGNERS],
 )
 def test_an_operators_parameters_are_the_functions(name: str) -> None:
     """The same names and defaults, in one order."""
     parameters = inspect.signature(getattr(boxloss.torch, name)).parameters.values()
-    arguments = getattr(OPERATORS, name).default._schema.arguments
+    operator_name = "assign" if name == "hungarian_match" else name
+    arguments = getattr(OPERATORS, operator_name).default._schema.arguments
     function = {p.name: None if p.default is p.empty else p.default for p in parameters}
     operator = {each.name: each.default_value for each in arguments}
     lacks = {
@@ -72,7 +76,7 @@ def test_an_operators_parameters_are_the_functions(name: str) -> None:
     assert list(function) == list(operator)
 
 
-@pytest.mark.parametrize("name", ["box_loss", "matching_cost", "max_iou_match"])
+@pytest.mark.parametrize("name", ["box_loss", "matching_cost", *ASSIGNERS])
 def test_a_docstring_tells_every_parameter(name: str) -> None:
     function = getattr(boxloss.torch, name)
     told = re.findall(r"\w+", function.__doc__)
@@ -98,7 +102,7 @@ class Handed(TorchFunctionMode):
 
 
 HANDING = [
-    *("box_loss", "box_losses", "matching_cost", "pairwise_iou", "max_iou_match"),
+    *("box_loss", "box_losses", "matching_cost", "pairwise_iou", *ASSIGNERS),
     *(f"{loss}_loss" for loss in LOSSES if f"{loss}_loss" in boxloss.torch.__all__),
 ]
 

@@ -60,7 +60,7 @@ struct Coordinates {
 };
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
-/// Transposes with hand-written shuffles: with g++'s, losses take half as long again.
+/// Transposes with hand-written shuffles, which g++ does not find.
 template <>
 BOXLOSS_HOST_DEVICE void Coordinates<float>::read(const float* boxes) {
   for (int i = 0; i < kBlock; i += 8) {

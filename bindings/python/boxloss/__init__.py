@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Fused box-regression losses on any device. For PyTorch: ``import boxloss.torch``."""
+"""Fused matching and box-regression losses for object detectors.
+
+For PyTorch: ``import boxloss.torch``, for JAX ``import boxloss.jax``.
+"""
 
 from pathlib import Path as _Path
 from typing import TYPE_CHECKING as _TYPE_CHECKING

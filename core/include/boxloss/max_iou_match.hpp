@@ -9,8 +9,9 @@
 #include <limits>
 
 /// Max-IoU matching: each anchor gets the box of its image that it overlaps most, if it overlaps
-/// that enough. The matrix of IoUs is never written. Matches are those of torchvision's Matcher and
-/// SSDMatcher, and of mmdetection's MaxIoUAssigner, on IoUs of torch's order of operations.
+/// that enough. No implementation but the reference writes the matrix of IoUs. Matches are those of
+/// torchvision's Matcher and SSDMatcher, and of mmdetection's MaxIoUAssigner, on IoUs of torch's
+/// order of operations.
 ///
 /// The boxes of all images are one list of T rows; image b owns rows offsets[b] to offsets[b + 1].
 /// Boxes are corners. The compute dtype is float64 when either box array is float64 and float32

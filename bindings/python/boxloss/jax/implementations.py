@@ -14,9 +14,9 @@ _chosen = ContextVar("boxloss.jax", default=NAMES[0])
 def use_implementation(name: str) -> Iterator[None]:
     """Chooses for the losses that JAX traces in the block, in this thread.
 
-    "jnp": the same formula in jax.numpy, for what custom calls do not have, as forward mode, and
-    several times slower. "boxloss": the library's, as without a choice. What was jitted before
-    keeps the implementation that it was traced with. The matcher goes on as before.
+    "jnp": the same formula in jax.numpy, for what custom calls do not have, such as forward mode.
+    "boxloss": the library's, as without a choice. What was jitted before keeps the implementation
+    that it was traced with. Matcher and assigners go on as before.
 
     Raises:
         RuntimeError: no such implementation.

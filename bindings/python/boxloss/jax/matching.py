@@ -161,7 +161,7 @@ def _computed_alone(
     function: str, options: dict[str, Any], arrays: dict[str, Array]
 ) -> dict[str, Array]:
     arrays = dict(arrays)
-    workspace("boxloss_jax_matching_cost", function, arrays, options)
+    workspace("boxloss_jax_matching_cost", function, arrays, options)  # which checks the arguments
     pred, target = arrays["pred"], arrays["target"]
     shape = (*pred.shape[:-3], pred.shape[-2], target.shape[0])
     if "logits" in arrays and options["class_mode"] == "softmax":

@@ -53,10 +53,10 @@ class use_implementation:  # noqa: N801  (used like a function)
     ended, in any order, the choice before them is restored.
 
     "aten" lets torch's own operators compute the losses, forward and backward, matching_cost and
-    pairwise_iou on every device that torch has (MPS, XPU, ...), CPU and GPU included: slower, and
-    with more memory. It takes precedence over choices for one kind of memory; hungarian_match and
-    max_iou_match go on as before; "boxloss" undoes it. Compiled graphs keep the operators whole,
-    so they also use the choice at the time when they run.
+    pairwise_iou on every device that torch has (MPS, XPU, ...), CPU and GPU included, in many
+    kernels and with their intermediate results. It takes precedence over choices for one kind of
+    memory; hungarian_match and the assigners go on as before; "boxloss" undoes it. Compiled
+    graphs keep the operators whole, so they also use the choice at the time when they run.
 
     Raises:
         RuntimeError: no such implementation; the message lists those that there are, and the build

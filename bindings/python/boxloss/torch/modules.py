@@ -33,7 +33,7 @@ class BoxLoss(torch.nn.Module):
     reduction="none")``.
 
     Raises:
-        ValueError: an option that `box_loss` does not allow.
+        ValueError: an option that `box_loss` does not allow. TypeError: one that it does not have.
     """
 
     if TYPE_CHECKING:

@@ -26,21 +26,25 @@ def _loss(boxes1: Tensor, boxes2: Tensor, loss: str, reduction: str, eps: float)
 def generalized_box_iou_loss(
     boxes1: Tensor, boxes2: Tensor, reduction: str = "none", eps: float = 1e-7
 ) -> Tensor:
-    """torchvision's ``generalized_box_iou_loss``; eps is added to both denominators."""
+    """torchvision's ``generalized_box_iou_loss``: of (N, 4) boxes (N), with "mean" and "sum" ().
+
+    eps is added to both denominators. Raises ValueError: an unknown reduction, or shapes that
+    differ; TypeError: a dtype that is not allowed.
+    """
     return _loss(boxes1, boxes2, "giou", reduction, eps)
 
 
 def distance_box_iou_loss(
     boxes1: Tensor, boxes2: Tensor, reduction: str = "none", eps: float = 1e-7
 ) -> Tensor:
-    """torchvision's ``distance_box_iou_loss``; eps is added to both denominators."""
+    """torchvision's ``distance_box_iou_loss``, as `generalized_box_iou_loss`."""
     return _loss(boxes1, boxes2, "diou", reduction, eps)
 
 
 def complete_box_iou_loss(
     boxes1: Tensor, boxes2: Tensor, reduction: str = "none", eps: float = 1e-7
 ) -> Tensor:
-    """torchvision's ``complete_box_iou_loss``.
+    """torchvision's ``complete_box_iou_loss``, as `generalized_box_iou_loss`.
 
     eps is added to all denominators. torchvision always uses 1e-7 in the distance's: the values
     are torchvision's at the default eps.

@@ -3,7 +3,7 @@
 """Replacements for other projects' losses and matchers, with their signatures.
 
 `use_boxloss` puts them into a model. Nothing of those projects is imported that the model has not
-imported. There are replacements only for losses that are the same.
+imported. There are replacements only for losses that are the same, up to what each docstring says.
 """
 
 from .detectors import Replaced, use_boxloss

@@ -20,7 +20,7 @@ from ..hungarian import hungarian_match
 from ..losses import box_losses
 from ..matches import collate_matches
 from ..matching import matching_cost
-from .normalizer import as_normalizer
+from .normalizer import number_of_boxes
 
 Targets = Sequence[Mapping[str, Tensor]]
 Matches = Sequence[tuple[Any, Any]]
@@ -135,7 +135,7 @@ def detr_loss_boxes(
         target_format="cxcywh",
         pred_index=pred_index,
         target_index=target_index,
-        normalizer=as_normalizer("num_boxes", num_boxes, pred.device),
+        normalizer=number_of_boxes("num_boxes", num_boxes, pred.device),
     )
     return {"loss_bbox": l1, "loss_giou": giou}
 
@@ -155,6 +155,9 @@ class HungarianMatcher(torch.nn.Module):
         class_cost, bbox_cost, giou_cost: the weights; DETR itself calls them cost_class, cost_bbox
             and cost_giou, in this order. Not all of them may be 0.
         class_mode: as for matching_cost. alpha, gamma: those of "focal".
+
+    Raises:
+        ValueError: all weights are 0.
     """
 
     def __init__(
@@ -193,6 +196,10 @@ class HungarianMatcher(torch.nn.Module):
         Returns:
             For each image (src, tgt), int64 on the CPU, src ascending: min(queries, n) pairs, or as
             many for each group; fewer where the cost of those left is +inf.
+
+        Raises:
+            ValueError: shapes that are not those above, or not as many labels as boxes; and what
+                matching_cost raises.
         """
         _check_images(outputs, targets)
         pred = outputs["pred_boxes"]

@@ -10,7 +10,7 @@ from torch import Tensor
 from ..._options import EpsMode, Reduction
 from ..arguments import check_options, check_tensors
 from ..losses import box_loss
-from .normalizer import as_normalizer
+from .normalizer import number_of_boxes
 
 # The losses of mmdetection that boxloss has, by boxloss' names.
 MMDetWord = Literal["iou_log", "iou", "iou_squared", "giou", "diou", "ciou_gated", "siou"]
@@ -111,7 +111,7 @@ class MMDetLoss(torch.nn.Module):
             raise ValueError("avg_factor was given with reduction 'sum'; it is for 'mean'")
         if avg_factor is not None and reduction == "mean":
             eps = torch.finfo(torch.float32).eps  # as theirs: 0 is no division by 0
-            normalizer = as_normalizer("avg_factor", avg_factor, pred.device) + eps
+            normalizer = number_of_boxes("avg_factor", avg_factor, pred.device) + eps
         eps_mode: EpsMode = "clamp" if self.loss in _FLOOR else "add"
         loss = box_loss(
             pred,

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 
-def as_normalizer(name: str, number: float | Tensor, device: torch.device) -> Tensor:
+def number_of_boxes(name: str, number: float | Tensor, device: torch.device) -> Tensor:
     """A tensor without dimensions and gradient, at least float32; no synchronization."""
     if not isinstance(number, Tensor):
         if not hasattr(number, "__float__"):
