@@ -28,6 +28,8 @@ space := $(subst ,, )
 backends := $(strip $(subst ;, ,$(BACKEND)))
 backend_name := $(subst $(space),-,$(backends))
 backend_list := $(subst $(space),;,$(backends))
+# The presets have build/cuda and others of their own, with other options.
+build_folder := build/$(if $(filter-out cpu,$(backend_name)),with-)$(backend_name)
 # Programs of one thread each, so as many at a time as there are processors.
 export CTEST_PARALLEL_LEVEL := $(shell nproc)
 # As torch calls it: a GPU of either make is cuda.
@@ -87,7 +89,7 @@ test: test-core test-python ## the C++ and the Python tests
 test-all: test-core test-tsan test-asan test-asan-torch test-python ## the same, and with sanitizers
 
 test-core: build ## the C++ tests
-	$(call with_catch2,ctest --test-dir build/$(backend_name) --output-on-failure)
+	$(call with_catch2,ctest --test-dir $(build_folder) --output-on-failure)
 
 test-tsan: ready ## several callers of cpu/native at once, under ThreadSanitizer
 	$(call with_catch2,cmake --preset dev-tsan && cmake --build --preset dev-tsan && ctest --preset dev-tsan)
@@ -141,8 +143,8 @@ test-python: package ## the Python tests
 	$(PYTHON) -m pytest --numprocesses 2  # each has torch's threads, and its share of the GPU
 
 build: ready ## the C++ library and its tests, in build/
-	cmake --preset cpu $(tests_option) -B build/$(backend_name) -DBACKEND='$(backend_list)'
-	cmake --build build/$(backend_name)
+	cmake --preset cpu $(tests_option) -B $(build_folder) -DBACKEND='$(backend_list)'
+	cmake --build $(build_folder)
 
 package: $(site)/.boxloss-$(backend_name) ## the Python package, in .venv or for your own PYTHON in build/
 
