@@ -35,7 +35,8 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Any:
     loader.exec_module(module)
     module.RESULTS = tmp_path_factory.mktemp("results")
     (module.RESULTS / "m").mkdir()
-    results = Results("two", [{}])
+    machine = {"boxloss": "0.2.0", "torch": "2.15.0+cpu", "cpu": "AMD EPYC, 2 cores, AVX-512"}
+    results = Results("two", [{"commit": "0123456789ab", "machine": machine}])
     for (case, measured), times in TIMES.items():
         for name, time in times.items():
             row = {"case": case, "pass": measured, "variant": name, "quantity": "gpu", "unit": "µs"}
@@ -123,3 +124,21 @@ def test_a_recipe_that_cannot_be_followed_is_told(
     unchanged, (told,) = filled(tool, text)
     assert unchanged == text
     assert told.startswith(problem)
+
+
+def test_the_runs_are_listed(tool: Any) -> None:
+    text, problems = filled(tool, "<!-- runs -->\nstale\n<!-- end -->")
+    assert not problems
+    assert text.splitlines()[3:] == [
+        "| m/two | 0.2.0 | 0123456 | 2.15.0 | AMD EPYC, 2 cores |",
+        "<!-- end -->",
+    ]
+
+
+def test_readme_says_where_a_figure_is_from(tool: Any) -> None:
+    lines = ["<!-- results m/two.json -->", "| 5 ms |", "    sleep 5 s", "", "```", "5 ms", "```"]
+    text = "\n".join([*lines, "It takes 53.0 µs<!--= detr; forward; boxloss -->, or {}."])
+    for words, problem in (("so", ""), ("5 µs", "5 µs"), ("12 times", "12 times")):
+        _, problems = tool.fill(ROOT / "README.md", text.format(words))
+        told = f"README.md:8: no comment says where {problem} is from"
+        assert problems == [told] * bool(problem)
