@@ -171,12 +171,14 @@ def chosen_device(
 
 
 def commit() -> str:
-    """Of the sources, with a + if they were changed; COMMIT says it where there is no git."""
+    """Of the sources, with a + if they were changed; of a copy without its git COMMIT says it."""
+    if "COMMIT" in os.environ:
+        return os.environ["COMMIT"]
     command = ["git", "-C", str(BENCHMARKS), "describe", "--always", "--abbrev=12", "--dirty=+"]
     described = subprocess.run(
         [*command, "--exclude=*"], capture_output=True, text=True, check=False
     )
-    return described.stdout.strip() or os.environ.get("COMMIT", "unknown")
+    return described.stdout.strip() or "unknown"
 
 
 def draw(study: ModuleType, results: Results, folder: Path) -> None:

@@ -192,38 +192,4 @@ def draw_all(frame: Any, machine: Mapping[str, str]) -> Any:
     return figure
 
 
-def draw_before_and_after(frame: Any, machine: Mapping[str, str]) -> Any:
-    """How much is left of the original's time; of a DETR for its matcher and boxes."""
-    from ...runner.pictures import BLUE, DARK, GREY, number, plt, title_figure, where
-
-    times = milliseconds(frame)
-    if "original" not in times:
-        return None
-    times = times.dropna(subset="original").groupby(level="case", sort=False).head(1)
-    left = times["boxloss"] / times["original"]
-    figure, panel = plt.subplots(figsize=(9, 0.9 + 0.62 * len(times)), layout="constrained")
-    places = range(len(times))
-    before = panel.barh([place - 0.2 for place in places], 1, 0.36, color=GREY)
-    after = panel.barh([place + 0.2 for place in places], left, 0.36, color=BLUE)
-    its_own = [f"{number(each)} ms, its own code" for each in times["original"]]
-    panel.bar_label(before, its_own, padding=4)
-    ours = [
-        f"{number(each)} ms with boxloss: {_times(1 / part)} as fast"
-        for each, part in zip(times["boxloss"], left, strict=True)
-    ]
-    panel.bar_label(after, ours, padding=4, color=BLUE, weight="bold")
-    panel.set_yticks(places, labels(times))
-    panel.tick_params(axis="y", length=0)
-    panel.set_xlim(0, 1.35)
-    panel.set_xticks([])
-    panel.invert_yaxis()
-    panel.spines[:].set_visible(False)
-    title_figure(figure, f"{TITLE}\n{where(machine)}", fontsize=11, color=DARK)
-    return figure
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:.{0 if ratio >= 10 else 1}f} times"
-
-
-PICTURES = {"detectors": draw_all, "before-and-after": draw_before_and_after}
+PICTURES = {"detectors": draw_all}
