@@ -171,7 +171,8 @@ def chosen_device(
 
 
 def commit() -> str:
-    """Of the sources, with a + if they were changed; of a copy without its git COMMIT says it."""
+    """Of the sources, with a + if they were changed. For a copy that lacks its git, or has another,
+    COMMIT says it, where that is set."""
     if "COMMIT" in os.environ:
         return os.environ["COMMIT"]
     command = ["git", "-C", str(BENCHMARKS), "describe", "--always", "--abbrev=12", "--dirty=+"]

@@ -198,7 +198,7 @@ def _copy(source: Tensor, target: Tensor) -> None:
         into.copy_(piece)
 
 
-# --- Agreement: GIoU as in exact.py; each other loss beside its formula in torch's operators ---
+# --- Agreement: the case losses beside formulas in torch's operators, all else as in exact.py ---
 
 # The conformance suite bounds every rounding; here only another formula would be found out, or a
 # pair that is left out.

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which tests pass on this GPU?
 
-The conformance suite of each implementation in BUILD, a build with tests (cmake --preset cuda); the
+The conformance suite of implementations in BUILD, a build with tests (cmake --preset cuda); the
 same under the tools of compute-sanitizer; and Python's tests, of the boxloss that this Python
-imports. None depends on another's time, so they run beside each other. What passed is counted in
-assertions where Catch2 tests, else in tests.
+imports: those of them that --parts names. None depends on another's time, so they run beside each
+other. What passed is counted in assertions where Catch2 tests, else in tests.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ SANITIZERS = {
     "synccheck": ("random mixes agree with the oracle*",),
 }
 FOLDERS = ("tests/torch", "tests/jax")
+SUITE = "tests/conformance/boxloss_conformance"
+LONGEST_SECONDS = 3600  # of a part
 SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)")
 
 
@@ -60,7 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def parts(options: argparse.Namespace) -> Iterator[Part]:
-    suite = str(options.build / "tests/conformance/boxloss_conformance")
+    suite = str(options.build / SUITE)
     for name in IMPLEMENTATIONS:
         yield Part(name, (suite, "--implementation", name), "--reporter=junit::out=")
     for name, chosen in SANITIZERS.items():
@@ -72,6 +74,14 @@ def parts(options: argparse.Namespace) -> Iterator[Part]:
         yield Part(folder, (*pytest, f"--numprocesses={options.processes}"), "--junitxml=")
 
 
+def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    options.build, options.logs = options.build.resolve(), options.logs.resolve()
+    if not (options.build / SUITE).exists():
+        parser.error(f"BUILD: there is no {SUITE} in '{options.build}'")
+    if not options.logs.is_dir():
+        parser.error(f"--logs: there is no directory '{options.logs}'")
+
+
 def measure(run: Run) -> bool:
     """Whether all passed."""
     options = run.options
@@ -81,39 +91,48 @@ def measure(run: Run) -> bool:
         running = {threads.submit(run_part, part, options.logs): part for part in chosen}
         for done in as_completed(running):
             part, found = running[done], done.result()
-            columns = {"tests": part.name, "command": shlex.join(part.command)}
+            columns = {"tests": part.name, "command": shlex.join(part.command), "variant": ""}
             for quantity, value in found.items():
-                unit = "s" if quantity == "seconds" else ""
-                run.record({**columns, "variant": ""}, quantity, unit, value)
+                run.record(columns, quantity, "s" if quantity == "seconds" else "", value)
             run.say(f"{part.name}: {', '.join(f'{n:g} {word}' for word, n in found.items())}")
-            passed = passed and not found["failed"] and found["passed"] > 0
+            passed = passed and not found["failed"]
     return passed
 
 
 def run_part(part: Part, logs: Path) -> dict[str, float]:
+    """How many passed, failed and were skipped. A part that crashes, hangs, is killed or tests
+    nothing has failed at least once."""
     report, log = (logs / f"{part.file}.{kind}" for kind in ("xml", "log"))
     report.unlink(missing_ok=True)
     start = time.perf_counter()
     with log.open("w") as output:
-        status = subprocess.run(
-            [*part.command, f"{part.report}{report}"],
-            cwd=ROOT,
-            env={**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            check=False,
-        ).returncode
-    seconds = time.perf_counter() - start
-    text = log.read_text(errors="replace")
-    counts = counted(report) if report.exists() else {"passed": 0, "failed": 0, "skipped": 0}
-    counts["failed"] += sum(int(each) for each in SUMMARY.findall(text))
-    if status != 0:  # which a report may not know
-        counts["failed"] = max(counts["failed"], 1)
-    return {**counts, "seconds": round(seconds)}
+        try:
+            status = subprocess.run(
+                [*part.command, f"{part.report}{report}"],
+                cwd=ROOT,
+                env={**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+                timeout=LONGEST_SECONDS,
+            ).returncode
+        except (OSError, subprocess.TimeoutExpired) as error:
+            output.write(f"{error}\n")
+            status = 1
+    found = {**counted(report), "seconds": round(time.perf_counter() - start)}
+    summaries = SUMMARY.findall(log.read_text(errors="replace"))
+    found["failed"] += sum(map(int, summaries))
+    is_silent = part.name in SANITIZERS and not summaries
+    if status != 0 or is_silent or not found["passed"]:
+        found["failed"] = max(found["failed"], 1)
+    return found
 
 
 def counted(report: Path) -> dict[str, float]:
-    suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
+    try:
+        suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
+    except (OSError, ElementTree.ParseError):  # whoever is killed leaves none, or a part of one
+        suites = []
 
     def total(*names: str) -> int:
         return sum(int(suite.get(name, 0)) for suite in suites for name in names)

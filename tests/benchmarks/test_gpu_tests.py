@@ -4,37 +4,84 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("boxloss.torch")
 
+from benchmarks.studies import gpu_tests
 from benchmarks.studies.gpu_tests import Part, run_part
 
-REPORT = '<testsuites><testsuite tests="7" failures="{}" errors="0" skipped="2"/></testsuites>'
-PASSED = REPORT.format(0)
+REPORT = '<testsuites><testsuite tests="7" failures="{}" errors="0" skipped="{}"/></testsuites>'
+PASSED = REPORT.format(0, 2)
+MEMORY, RACES = "========= ERROR SUMMARY: {} errors", "========= RACECHECK SUMMARY: {} hazards"
+
+
+def part(folder: Path, name: str, report: str, says: str = "", status: int = 0) -> Part:
+    """One that writes this report, says this and ends so."""
+    script = folder / f"{name}.sh"
+    write = f"printf '{report}' > $1" if report else ""
+    script.write_text(f"{write}\necho '{says}'\nexit {status}\n")
+    (folder / f"{name}.xml").write_text(PASSED)  # of an earlier run
+    return Part(name, ("sh", str(script)), "")
 
 
 @pytest.mark.parametrize(
-    ("report", "says", "status", "passed", "failed"),
+    ("name", "report", "says", "status", "passed", "failed"),
     [
-        (PASSED, "", 0, 5, 0),
-        (REPORT.format(1), "", 1, 4, 1),
-        (PASSED, "========= ERROR SUMMARY: 0 errors", 0, 5, 0),
-        (PASSED, "========= ERROR SUMMARY: 3 errors", 1, 5, 3),
-        (PASSED, "========= RACECHECK SUMMARY: 2 hazards displayed", 0, 5, 2),
-        (PASSED, "killed at its end", 139, 5, 1),
-        ("", "not even begun", 1, 0, 1),
+        ("suite", PASSED, "", 0, 5, 0),
+        ("suite", REPORT.format(1, 2), "", 1, 4, 1),
+        ("suite", REPORT.format(0, 7), "all skipped", 0, 0, 1),
+        ("suite", PASSED, "killed at its end", 139, 5, 1),
+        ("suite", PASSED[:30], "killed while it wrote", 137, 0, 1),
+        ("suite", "", "not even begun", 1, 0, 1),
+        ("suite", "", "tests nothing", 0, 0, 1),
+        ("memcheck", PASSED, MEMORY.format(0), 0, 5, 0),
+        ("memcheck", PASSED, MEMORY.format(3), 1, 5, 3),
+        ("memcheck", PASSED, "no tool was there", 0, 5, 1),
+        ("racecheck", PASSED, RACES.format(2), 0, 5, 2),
     ],
 )
 def test_counts(
-    report: str, says: str, status: int, passed: int, failed: int, tmp_path: Path
+    name: str, report: str, says: str, status: int, passed: int, failed: int, tmp_path: Path
 ) -> None:
-    script = tmp_path / "suite"
-    write = f"echo '{report}' > $1" if report else ""
-    script.write_text(f"{write}\necho '{says}'\nexit {status}\n")
-    (tmp_path / "part.xml").write_text(PASSED)  # of an earlier run
-    found = run_part(Part("part", ("sh", str(script)), ""), tmp_path)
+    found = run_part(part(tmp_path, name, report, says, status), tmp_path)
     assert (found["passed"], found["failed"]) == (passed, failed)
-    assert (tmp_path / "part.log").read_text() == f"{says}\n"
+    assert (tmp_path / f"{name}.log").read_text() == f"{says}\n"
+
+
+def test_a_missing_program_and_one_that_hangs_have_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run_part(Part("suite", (str(tmp_path / "none"),), ""), tmp_path)["failed"] == 1
+    monkeypatch.setattr(gpu_tests, "LONGEST_SECONDS", 0.1)
+    assert run_part(Part("suite", ("sh", "-c", "sleep 5"), ""), tmp_path)["failed"] == 1
+
+
+class Recorder:
+    def __init__(self, folder: Path, *names: str) -> None:
+        self.options = Namespace(parts=names, logs=folder)
+        self.recorded: dict[tuple[str, str], float] = {}
+
+    def record(self, columns: Any, quantity: str, unit: str, value: float) -> None:
+        self.recorded[columns["tests"], quantity] = value
+
+    def say(self, text: str) -> None:
+        pass
+
+
+def test_all_must_pass_and_each_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = part(tmp_path, "good", PASSED)
+    bad = part(tmp_path, "bad", REPORT.format(1, 0), status=1)
+    monkeypatch.setattr(gpu_tests, "parts", lambda _: iter((good, bad)))
+    alone = Recorder(tmp_path, "good")
+    assert gpu_tests.measure(alone)  # type: ignore[arg-type]
+    both = Recorder(tmp_path, "good", "bad")
+    assert not gpu_tests.measure(both)  # type: ignore[arg-type]
+    assert both.recorded["good", "passed"] == 5
+    assert both.recorded["bad", "failed"] == 1

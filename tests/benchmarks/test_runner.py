@@ -93,6 +93,13 @@ def test_a_second_run_replaces_what_it_measures_and_resumed_it_measures_nothing(
     assert len(again.runs) == 1  # of the earlier one no row is left
 
 
+def test_a_copy_is_told_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMIT", "0123456789ab")
+    assert program.commit() == "0123456789ab"
+    monkeypatch.delenv("COMMIT")
+    assert program.commit() != "0123456789ab"
+
+
 def test_resuming_takes_nothing_of_another_commit(
     study: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -138,7 +138,7 @@ def test_the_runs_are_listed(tool: Any) -> None:
 def test_readme_says_where_a_figure_is_from(tool: Any) -> None:
     lines = ["<!-- results m/two.json -->", "| 5 ms |", "    sleep 5 s", "", "```", "5 ms", "```"]
     text = "\n".join([*lines, "It takes 53.0 µs<!--= detr; forward; boxloss -->, or {}."])
-    for words, problem in (("so", ""), ("5 µs", "5 µs"), ("12 times", "12 times")):
+    for words, problem in (("so", ""), ("5 µs", "5 µs"), ("12 times", "12 times"), ("5 %", "5 %")):
         _, problems = tool.fill(ROOT / "README.md", text.format(words))
         told = f"README.md:8: no comment says where {problem} is from"
         assert problems == [told] * bool(problem)
