@@ -103,9 +103,8 @@ TaskAlignedMatch task_aligned_match(const at::Tensor& scores, const at::Tensor& 
                                     const at::Tensor& points, const at::Tensor& target,
                                     const at::Tensor& offsets, const at::Tensor& labels,
                                     const TaskAlignedMatchOptions& options) {
-  const OptionalTensor own_offsets =
-      offsets.defined() ? OptionalTensor(offsets_beside(scores, offsets)) : std::nullopt;
-  const std::tuple arguments(scores, pred, points, target, own_offsets,
+  const at::Tensor own_offsets = offsets.defined() ? offsets_beside(scores, offsets) : offsets;
+  const std::tuple arguments(scores, pred, points, target, as_argument(own_offsets),
                              labels BOXLOSS_TASK_ALIGNED_MATCH_OPTIONS(BOXLOSS_AS_ARGUMENT));
   using Matched = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
   static const auto op = find<Matched>("boxloss::task_aligned_match", arguments);
