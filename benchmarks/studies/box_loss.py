@@ -276,7 +276,7 @@ def load_right(run: Run, found: dict[str, Variant], case: Case) -> dict[str, Cal
     of_giou = None if case.kind == "losses" else truth(case)
     for name, loss in run.load(found, case).items():
         losses[name] = case.on(loss, found[name].layout)
-        expected = of_giou or truth_of(case, loss)  # large
+        expected = of_giou or truth_of(case, loss)
         with found[name].chosen():
             check(name, losses[name], case, expected)
     return losses
