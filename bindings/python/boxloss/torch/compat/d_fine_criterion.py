@@ -148,7 +148,9 @@ def distillation(
     weight = confidence.to(iou.dtype).expand(layers, -1, -1).flatten()
     weight = functional.pad(weight, (0, 1))
     is_pair = torch.zeros_like(weight)
-    weight[pred_index.flatten()], is_pair[pred_index.flatten()] = iou.flatten(), 1.0
+    index = pred_index.flatten()
+    weight[index] = iou.flatten()
+    is_pair.index_fill_(0, index, 1)  # is_pair[index] = 1 would wait for a copy of the number
     weight, is_pair = (each[:-1].view(layers, -1) for each in (weight, is_pair))
 
     log_p, log_teacher = (
