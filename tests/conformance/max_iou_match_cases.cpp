@@ -12,7 +12,8 @@ using namespace words;
 
 constexpr LowQuality none = LowQuality::kNone, argmax = LowQuality::kArgmax,
                      overwrite = LowQuality::kOverwrite, force = LowQuality::kForce;
-constexpr AnchorPlaces grid = AnchorPlaces::kGrid, scattered = AnchorPlaces::kScattered;
+constexpr AnchorPlaces grid = AnchorPlaces::kGrid, scattered = AnchorPlaces::kScattered,
+                       endless = AnchorPlaces::kEndless;
 constexpr Thresholds rpn = {0.7, 0.3}, retina = {0.5, 0.4}, ssd = {0.5, 0.5}, all = {0, 0},
                      nothing = {2, 2}, ignored = {2, 0};
 
@@ -73,6 +74,8 @@ const std::vector<MatchCase> kCases = {
     {"special, f64", f64, f64, packed, packed, i64, i64, {9, 60, 12}, rpn, argmax, 0, scattered, special},
     {"special boxes on a grid", f32, f32, one_image, packed, i64, i64, {9, 600, 12}, rpn, argmax, 0, grid, special},
     {"special boxes on a grid, overwrite", f32, f32, one_image, packed, i64, i64, {9, 600, 12}, rpn, overwrite, 0, grid, special},
+    {"without end", f32, f32, packed, packed, i64, i64, {2, 60, 12}, rpn, none, 0, endless},
+    {"without end, f64", f64, f64, packed, packed, i64, i64, {2, 60, 12}, rpn, argmax, 0, endless},
     // --- images without boxes, boxes without an image
     {"no boxes", f32, f32, one_image, packed, i64, i64, {3, 100, 0}, rpn, argmax},
     {"no boxes, f64", f64, f32, packed, packed, i32, i32, {3, 100, 0}, all, force},

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "index_arrays.hpp"
 #include "max_iou_match.hpp"
 #include "placed_boxes.hpp"
@@ -26,6 +28,18 @@ void fill_grid(const PlacedBoxes& anchors) {
   for_each_place(anchors.view, [&](std::int64_t b, std::int64_t j) {
     anchors.set(b, j, grid_anchor(j, anchors.view.slots));
   });
+}
+
+/// Strips without end, three apart from the next; anchors are all the first. Of two that have
+/// nothing in common, the intersection is infinity * 0.
+void fill_endless(const PlacedBoxes& anchors, const PlacedBoxes& targets) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto set_strip = [](const PlacedBoxes& boxes, std::int64_t b, std::int64_t j, double y) {
+    boxes.set(b, j, {0, y, kInfinity, y + 1});
+  };
+  for_each_place(anchors.view, [&](auto b, auto j) { set_strip(anchors, b, j, 0); });
+  for_each_place(targets.view,
+                 [&](auto b, auto j) { set_strip(targets, b, j, 3 * static_cast<double>(j)); });
 }
 
 /// What anchors can have in common with boxes.
@@ -70,7 +84,9 @@ HostMatch MaxIouMatch::make(const MatchCase& c, Random& random) {
   const PlacedBoxes targets =
       lay_out({c.target_dtype, xyxy, c.target_layout}, 1, boxes, p.target, host.target);
   fill(targets, c.values, 0, random);
-  if (c.anchors == AnchorPlaces::kScattered) {
+  if (c.anchors == AnchorPlaces::kEndless) {
+    fill_endless(anchors, targets);
+  } else if (c.anchors == AnchorPlaces::kScattered) {
     fill(anchors, c.values, 0, random);
   } else {
     fill_grid(anchors);

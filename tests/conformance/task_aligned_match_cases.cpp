@@ -119,7 +119,9 @@ const std::vector<TaskAlignedCase> kLargeCases = {
     {"many anchors", floats, usual, plain_boxes, plain_boxes, {2, 3000, 5, 16}, {10, all, 0.5, 6, 16}, real, {0, 8, 16}},
     {"many anchors, planes", floats, {planes, one_image}, plain_boxes, plain_boxes, {2, 3000, 5, 16}, {10, all, 0.5, 6, 16}, real, {0, 8, 16}},
     {"many anchors, many of each box", floats, usual, plain_boxes, plain_boxes, {1, 3000, 5, 6}, {1500, 1200}, real, {0, 6}},
-    {"many anchors alike", floats, usual, plain_boxes, plain_boxes, {1, 3000, 2, 4}, {1100, 800}, alike, {0, 4}, {0, 1}},
+    // More than are found in one pass over the anchors, of more that count.
+    {"many anchors alike", floats, usual, plain_boxes, plain_boxes, {1, 5000, 2, 4}, {600, 550}, alike, {0, 4}, {0, 1}},
+    {"many anchors alike, one box", floats, usual, plain_boxes, plain_boxes, {1, 5000, 1, 1}, {700, 600}, alike, {0, 1}, {0}},
     {"many images", floats, usual, plain_boxes, plain_boxes, {300, 20, 5, 500}, rule, real},
     {"many boxes of one image", floats, usual, plain_boxes, plain_boxes, {1, 200, 5, 600}, {3, 2}, real, {0, 600}},
 };

@@ -126,9 +126,9 @@ def test_tensors_are_read_where_they_lie(
         for result, each in zip(task_aligned_match(**moved), wanted, strict=True):
             assert torch.equal(result, each)
         assert torch.equal(moved[name], before)
-    if not is_padded:
-        apart = torch.stack((values["offsets"], values["offsets"] + 99), -1)[:, 0].int()
-        assert torch.equal(task_aligned_match(**{**values, "offsets": apart})[0], wanted[0])
+    for name in ("labels",) if is_padded else ("labels", "offsets"):
+        apart = torch.stack((values[name], values[name] + 99), -1).int()[..., 0]
+        assert torch.equal(task_aligned_match(**{**values, name: apart})[0], wanted[0])
 
 
 def test_offsets_may_be_on_the_cpu(device: torch.device) -> None:
