@@ -18,7 +18,7 @@ namespace boxloss::conformance {
 enum class AnchorPlaces {
   kGrid,       ///< on two grids of 8 and 16, three to a cell
   kScattered,  ///< anywhere, as the boxes
-  kEndless,    ///< strips without an end, as the boxes
+  kEndless,    ///< strips without end, as the boxes
 };
 
 struct MaxIouShape {

@@ -30,16 +30,13 @@ void fill_grid(const PlacedBoxes& anchors) {
   });
 }
 
-/// Strips without end, three apart from the next; anchors are all the first. Of two that have
-/// nothing in common, the intersection is infinity * 0.
-void fill_endless(const PlacedBoxes& anchors, const PlacedBoxes& targets) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const auto set_strip = [](const PlacedBoxes& boxes, std::int64_t b, std::int64_t j, double y) {
-    boxes.set(b, j, {0, y, kInfinity, y + 1});
-  };
-  for_each_place(anchors.view, [&](auto b, auto j) { set_strip(anchors, b, j, 0); });
-  for_each_place(targets.view,
-                 [&](auto b, auto j) { set_strip(targets, b, j, 3 * static_cast<double>(j)); });
+/// Strips without end, each that far from the one before. Of two that have nothing in common, the
+/// intersection is infinity * 0.
+void fill_strips(const PlacedBoxes& boxes, double distance) {
+  for_each_place(boxes.view, [&](std::int64_t b, std::int64_t j) {
+    const double y = distance * static_cast<double>(j);
+    boxes.set(b, j, {0, y, std::numeric_limits<double>::infinity(), y + 1});
+  });
 }
 
 /// What anchors can have in common with boxes.
@@ -85,7 +82,8 @@ HostMatch MaxIouMatch::make(const MatchCase& c, Random& random) {
       lay_out({c.target_dtype, xyxy, c.target_layout}, 1, boxes, p.target, host.target);
   fill(targets, c.values, 0, random);
   if (c.anchors == AnchorPlaces::kEndless) {
-    fill_endless(anchors, targets);
+    fill_strips(anchors, 0);
+    fill_strips(targets, 3);
   } else if (c.anchors == AnchorPlaces::kScattered) {
     fill(anchors, c.values, 0, random);
   } else {

@@ -126,9 +126,16 @@ def test_tensors_are_read_where_they_lie(
         for result, each in zip(task_aligned_match(**moved), wanted, strict=True):
             assert torch.equal(result, each)
         assert torch.equal(moved[name], before)
+
+
+@pytest.mark.parametrize("is_padded", [False, True])
+def test_labels_and_offsets_need_not_be_neighbours(device: torch.device, is_padded: bool) -> None:
+    values = on(device, problem(2, is_padded=is_padded))
+    wanted = task_aligned_match(**values)
     for name in ("labels",) if is_padded else ("labels", "offsets"):
         apart = torch.stack((values[name], values[name] + 99), -1).int()[..., 0]
-        assert torch.equal(task_aligned_match(**{**values, name: apart})[0], wanted[0])
+        for result, each in zip(task_aligned_match(**{**values, name: apart}), wanted, strict=True):
+            assert torch.equal(result, each)
 
 
 def test_offsets_may_be_on_the_cpu(device: torch.device) -> None:
