@@ -35,7 +35,7 @@ SANITIZERS = {
     "racecheck": ("random mixes agree with the oracle*",),
     "synccheck": ("random mixes agree with the oracle*",),
 }
-FOLDERS = ("tests/torch", "tests/jax")
+FOLDERS = ("tests/torch", "tests/jax", "tests/peers")
 SUITE = "tests/conformance/boxloss_conformance"
 LONGEST_SECONDS = 3600  # of a part
 SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)")
@@ -56,8 +56,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("build", type=Path, metavar="BUILD")
     parser.add_argument("--logs", type=Path, required=True, metavar="DIR", help="what tests print")
     parser.add_argument("--processes", type=int, default=4, help="of pytest, for each folder")
-    usual = (IMPLEMENTATIONS[0], *SANITIZERS, *FOLDERS)
-    names = (*usual, *IMPLEMENTATIONS[1:])  # which few builds have
+    usual = (IMPLEMENTATIONS[0], *SANITIZERS, *FOLDERS[:2])
+    # What few builds have, and what needs detectors.
+    names = (*usual, *IMPLEMENTATIONS[1:], *FOLDERS[2:])
     parser.add_argument("--parts", nargs="+", choices=names, default=usual)
 
 
@@ -69,8 +70,8 @@ def parts(options: argparse.Namespace) -> Iterator[Part]:
         tool = ("compute-sanitizer", "--tool", name, "--error-exitcode=1")
         subject = (suite, "--implementation", IMPLEMENTATIONS[0], *chosen)
         yield Part(name, (*tool, *subject), "--reporter=junit::out=")
-    for folder in FOLDERS:
-        pytest = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", folder)
+    for folder in FOLDERS:  # -v: one that is stopped has named what failed
+        pytest = (sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", folder)
         yield Part(folder, (*pytest, f"--numprocesses={options.processes}"), "--junitxml=")
 
 
