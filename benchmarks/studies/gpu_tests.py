@@ -36,6 +36,8 @@ SANITIZERS = {
     "synccheck": ("random mixes agree with the oracle*",),
 }
 FOLDERS = ("tests/torch", "tests/jax", "tests/peers")
+# What few builds have, and what needs detectors: only when --parts names it.
+UNUSUAL = ("cuda/kokkos", "hip/native", "tests/peers")
 SUITE = "tests/conformance/boxloss_conformance"
 LONGEST_SECONDS = 3600  # of a part
 SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)")
@@ -56,9 +58,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("build", type=Path, metavar="BUILD")
     parser.add_argument("--logs", type=Path, required=True, metavar="DIR", help="what tests print")
     parser.add_argument("--processes", type=int, default=4, help="of pytest, for each folder")
-    usual = (IMPLEMENTATIONS[0], *SANITIZERS, *FOLDERS[:2])
-    # What few builds have, and what needs detectors.
-    names = (*usual, *IMPLEMENTATIONS[1:], *FOLDERS[2:])
+    names = (*IMPLEMENTATIONS, *SANITIZERS, *FOLDERS)
+    usual = [name for name in names if name not in UNUSUAL]
     parser.add_argument("--parts", nargs="+", choices=names, default=usual)
 
 
