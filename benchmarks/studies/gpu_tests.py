@@ -40,6 +40,8 @@ FOLDERS = ("tests/torch", "tests/jax", "tests/peers")
 UNUSUAL = ("cuda/kokkos", "hip/native", "tests/peers")
 SUITE = "tests/conformance/boxloss_conformance"
 LONGEST_SECONDS = 3600  # of a part
+# Processes of pytest share the cores, and JAX leaves the others some memory.
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)")
 
 
@@ -112,7 +114,7 @@ def run_part(part: Part, logs: Path) -> dict[str, float]:
             status = subprocess.run(
                 [*part.command, f"{part.report}{report}"],
                 cwd=ROOT,
-                env={**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+                env={**os.environ, **ENVIRONMENT},
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 check=False,
