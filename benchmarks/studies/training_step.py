@@ -7,9 +7,10 @@ real size with random weights: DETRs of transformers, YOLO11m of Ultralytics, Fa
 torchvision. Images are noise and have as many true boxes as COCO's, or, crowded, 100 each.
 original has its own criterion, boxloss what use_boxloss puts there; compiled is the whole model by
 torch.compile. no criterion has the sum of all outputs in its place, so that the original less that
-is the criterion's share; Faster R-CNN, which samples by its matching, cannot go without. A second
-pass counts what a step asks for. Needs transformers (with SciPy and PIL), torchvision and
-ultralytics, each for its own.
+is the criterion's share; Faster R-CNN, which samples by its matching, cannot go without.
+transformers 5.23 freezes the backbones of DETR and Deformable DETR: their steps have no backward of
+one. A second pass counts what a step asks for. Needs transformers (with SciPy and PIL), torchvision
+and ultralytics, each for its own.
 """
 
 from __future__ import annotations
