@@ -10,6 +10,7 @@ from boxloss.torch.compat.fcos import Head
 from dense_training import assert_as_near_under_autocast, assert_same_training
 from surroundings import (
     DEVICES,
+    HALVES,
     assert_example_runs,
     autocast,
     computed,
@@ -112,6 +113,18 @@ def test_losses_and_gradients(
 @pytest.mark.parametrize("seed", range(3))
 def test_is_as_near_as_the_original_under_autocast(seed: int) -> None:
     assert_as_near_under_autocast(run, FCOSHead, Head, problem((3, 0, 5), seed, torch.bfloat16))
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_boxes_of_halves_are_decoded_in_float32(dtype: torch.dtype) -> None:
+    """The same numbers in float32 have the same loss, and the gradient that halves round."""
+    values = problem((3, 0, 5), 0, dtype)
+    of_halves, wide = (
+        [each["bbox_regression"] for each in run(Head, these, dtype)]
+        for these in (values, moved(values, "cpu", torch.float32))
+    )
+    assert torch.equal(of_halves[0], wide[0])
+    assert torch.equal(of_halves[1], wide[1].to(dtype))
 
 
 @pytest.mark.parametrize("counts", [(3, 0, 5), (0, 0)], ids=str)
