@@ -59,14 +59,21 @@ def test_anchors_get_the_same_boxes(counts: tuple[int, ...], seed: int, device: 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("counts", COUNTS, ids=str)
-def test_proposals_get_the_same_boxes(counts: tuple[int, ...], seed: int, device: str) -> None:
+@pytest.mark.parametrize("low", [0.5, 0.3])  # from there to 0.5 is ignored: by default nothing
+def test_proposals_get_the_same_boxes(
+    low: float, counts: tuple[int, ...], seed: int, device: str
+) -> None:
     proposals, boxes, classes = problem(counts, seed, device)
     classes = [each + 1 for each in classes]  # 0 is the background
+    models = both()
+    for model in models:
+        model.roi_heads.proposal_matcher.low_threshold = low
     (rows, labels), (own_rows, own_labels) = (
-        model.roi_heads.assign_targets_to_proposals(proposals, boxes, classes) for model in both()
+        model.roi_heads.assign_targets_to_proposals(proposals, boxes, classes) for model in models
     )
     for place, count in enumerate(counts):
         assert torch.equal(own_labels[place], labels[place])
+        assert (labels[place] == -1).any() == (low < 0.5 and count > 0)
         positive = labels[place] > 0
         assert positive.any() == (count > 0)
         assert own_rows[place].shape == rows[place].shape
