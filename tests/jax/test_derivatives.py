@@ -118,6 +118,21 @@ def test_the_formula_divides_by_the_normalizer(pairing: str) -> None:
     assert_near(gradient["pred"], torchs(values)[1]["pred"], "pred")
 
 
+@pytest.mark.parametrize("number", [None, 0.0, float("nan")])
+def test_the_formula_is_0_where_nothing_counts(number: float | None) -> None:
+    """In the second of two sets, whatever its normalizer is."""
+    given = {} if number is None else {"normalizer": torch.tensor([1.5, number], device=DEVICE)}
+    values = problem("sets", DEVICE, DOUBLE, DOUBLE, **given)
+    values["pred_index"][1] = -1
+    with use_implementation("jnp"):
+        total, _, inputs = of_jax(values)
+        found, gradient = jax.jit(jax.value_and_grad(total))(inputs)
+    expected, first, _ = torchs(values)
+    assert_near(found, expected, "the losses")
+    for name, wanted in first.items():
+        assert_near(gradient[name], wanted, f"the gradient of {name}")
+
+
 def test_third_derivatives() -> None:
     """By differences of the second ones, of a step whose square and reciprocal cost 11 digits."""
     values = for_jax(problem("dense", DEVICE, DOUBLE, DOUBLE))
