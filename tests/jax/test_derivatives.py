@@ -181,6 +181,9 @@ def test_a_choice_is_of_its_block() -> None:
             assert calls()
         assert not calls()
     assert calls()
+    with pytest.raises(ZeroDivisionError), use_implementation("jnp"):
+        raise ZeroDivisionError
+    assert calls()
 
 
 def test_the_choice_is_checked_as_the_calls_are() -> None:
