@@ -184,6 +184,16 @@ def test_more_rows_and_pairs_than_one_task_has(implementation: Implementation) -
     check(indexed((2, 9_000), implementation.device, weight=torch.float32, **lists), by=BOTH)
 
 
+@pytest.mark.parametrize("reduction", ["none", "mean"])
+def test_a_factor_of_each_set_that_nobody_keeps(
+    implementation: Implementation, reduction: str
+) -> None:
+    """Without gradients factors lie beside the workspace, and there must be room for all."""
+    options = {"loss": "giou", "reduction": reduction, "most": 100}
+    values = indexed((1000, 1), implementation.device, torch.float64, torch.float64, **options)
+    assert torch.equal(box_loss(**values), run(values)["loss"])
+
+
 def test_rows_that_32_bits_do_not_count(implementation: Implementation) -> None:
     """Of lists that are one row, expanded."""
     device = implementation.device
