@@ -58,11 +58,13 @@ __device__ inline bool has_least(bool is_in, unsigned long long value) {
 
 constexpr unsigned long long kSignBit = 1ull << 63;
 
+/// Of distances, which are sums that begin with +0, and so never -0.
 __device__ inline bool has_least(bool is_in, double value) {
-  const auto bits = bit_cast<unsigned long long>(value + 0.0);  // -0 becomes 0
+  const auto bits = bit_cast<unsigned long long>(value);
   return has_least(is_in, (bits & kSignBit) != 0 ? ~bits : bits | kSignBit);
 }
 
+/// Their number is below 0 only where sums overflow, which other implementations order as well.
 __device__ inline bool has_least(bool is_in, Extended value) {
   const unsigned long long nonfinite = static_cast<unsigned long long>(value.nonfinite) ^ kSignBit;
   return has_least(has_least(is_in, nonfinite), value.finite);
