@@ -128,6 +128,47 @@ void require_as_reference(const Shape& shape, Numbers numbers, unsigned seed) {
   }
 }
 
+using Costs = std::vector<std::vector<double>>;
+
+/// A task by hand: the costs of each query, and its column, which the reference gives it, too.
+void require_columns(const Costs& costs, const std::vector<std::int64_t>& columns) {
+  const auto queries = static_cast<std::int64_t>(costs.size());
+  const auto count = static_cast<std::int64_t>(costs[0].size());
+  std::mt19937 random(1);
+  Case<double, std::int64_t> c(Shape{1, 1, queries, {count}}, Numbers::kReal, random);
+  const CostView& view = c.problem.cost;
+  for (std::int64_t q = 0; q < queries; ++q) {
+    for (std::int64_t t = 0; t < count; ++t) {
+      c.cost.at(q * view.query_stride + t * view.column_stride) = costs[q][t];
+    }
+  }
+  set_hardware(32);
+  Written<std::int64_t> written = run<std::int64_t>(subject(), c.problem);
+  REQUIRE(written == run<std::int64_t>(reference(), c.problem));
+  written.target_of_query.resize(costs.size());
+  REQUIRE(written.target_of_query == columns);
+}
+
+TEST_CASE("assign: of a thread's places that are equally near a free one is the nearest") {
+  Costs costs(2, std::vector<double>(257, 9));  // of columns 0 and 256 one thread takes care
+  costs[0][0] = costs[0][1] = costs[1][0] = costs[1][256] = 0;
+  require_columns(costs, {0, 256});
+}
+
+TEST_CASE("assign: 0 and -0 are the same") {
+  require_columns({{0, -0.0}}, {0});
+  require_columns({{-0.0, 0}}, {0});
+}
+
+TEST_CASE("assign: the number of costs that are not finite falls below 0 where sums overflow") {
+  constexpr double most = std::numeric_limits<double>::max();
+  require_columns({{kNan, kNan, kNan, kNan, 3},
+                   {kNan, kNan, most, kNan, -most},
+                   {kNan, kNan, 1, kNan, kNan},
+                   {kNan, 1, most, kNan, kNan}},
+                  {4, 3, 2, 1});
+}
+
 TEST_CASE("assign: small problems, wide and tall, are as the reference has them") {
   const Numbers numbers = GENERATE(Numbers::kFew, Numbers::kReal, Numbers::kNotFinite,
                                    Numbers::kHuge, Numbers::kHugeNotFinite);
