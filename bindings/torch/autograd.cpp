@@ -96,16 +96,17 @@ struct BoxLoss : torch::autograd::Function<BoxLoss> {
   static constexpr bool is_traceable = true;
 
   /// The tensors are in the argument list because autograd looks for its inputs there. Returns the
-  /// loss or, with extras, loss, l1 and iou.
+  /// loss or, where an iou is wanted, loss and l1. The iou, which has no gradient, is no output of
+  /// the function: compiled autograd takes none that is marked as not differentiable.
   static variable_list forward(AutogradContext* ctx, const Variable&, const Variable&,
-                               const OptionalTensor&, const LossArgs& args, bool extras) {
+                               const OptionalTensor&, const LossArgs& args, at::Tensor* iou) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    auto [loss, scale, l1, iou] = call_box_loss_forward(args, extras);
+    auto [loss, scale, l1, overlaps] = call_box_loss_forward(args, iou != nullptr);
     ctx->set_materialize_grads(false);
     save(ctx, args, scale);
-    if (!extras) return {loss};
-    ctx->mark_non_differentiable({iou});
-    return {loss, l1, iou};
+    if (iou == nullptr) return {loss};
+    *iou = std::move(overlaps);
+    return {loss, l1};
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grad_outputs) {
@@ -161,7 +162,7 @@ bool takes_composite(const LossArgs& args) {
 at::Tensor box_loss_autograd(const LossArgs& args) {
   if (takes_composite(args)) return box_loss_composite(args);
   if (needs_gradient(args)) {
-    return BoxLoss::apply(args.pred, args.target, args.weight, args, false)[0];
+    return BoxLoss::apply(args.pred, args.target, args.weight, args, nullptr)[0];
   }
   // Function::apply would build a node even now; nobody could use it.
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -171,8 +172,9 @@ at::Tensor box_loss_autograd(const LossArgs& args) {
 LossesTensors box_losses_autograd(const LossArgs& args) {
   if (takes_composite(args)) return box_losses_composite(args);
   if (needs_gradient(args)) {
-    const variable_list all = BoxLoss::apply(args.pred, args.target, args.weight, args, true);
-    return {all[0], all[1], all[2]};
+    at::Tensor iou;
+    const variable_list both = BoxLoss::apply(args.pred, args.target, args.weight, args, &iou);
+    return {both[0], both[1], iou};
   }
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   return call_box_losses(args);

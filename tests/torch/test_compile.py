@@ -20,7 +20,7 @@ from boxloss.torch import (
     hungarian_match,
 )
 from combinations import pairwise
-from comparison import outputs_of
+from comparison import differentiable, outputs_of
 from functorch.compile import make_boxed_func
 from layouts import Arrange
 from problems import (
@@ -156,6 +156,24 @@ def test_one_output_alone_does_not_see_the_others_nan(device: torch.device) -> N
     l1 = only_l1(pred, target, torch.tensor([3, 1], device=device))
     (gradient,) = torch.autograd.grad(l1, pred)
     assert gradient.sum(-1).tolist() == [0, 2, 0, 2, 0]
+
+
+@pytest.mark.parametrize(("pairing", "by"), [("dense", ()), ("offsets", ("l1",)), ("sets", BOTH)])
+def test_a_backward_pass_alone_compiles(
+    device: torch.device, pairing: str, by: tuple[str, ...]
+) -> None:
+    """Compiled autograd, of a criterion that runs eagerly beside a compiled network."""
+    values = problem(pairing, device, weight=torch.float32, reduction="sum")
+    gradients: list[dict[str, Tensor]] = []
+    for backend in ("eager", "aot_eager"):
+        leaves = differentiable(values)
+        outputs = outputs_of({**values, **leaves}, by)
+        total = torch.stack([outputs[name].sum() for name in by or ("loss",)]).sum()
+        with torch._dynamo.config.patch(compiled_autograd=backend != "eager"):
+            torch.compile(lambda loss: loss.backward(), backend=backend)(total)
+        gradients.append({name: leaf.grad for name, leaf in leaves.items()})
+    eager, compiled = gradients
+    assert all(torch.equal(compiled[name], eager[name]) for name in eager)
 
 
 # --- Shapes that change ---
