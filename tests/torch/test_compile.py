@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import boxloss.torch
+import numpy
 import pytest
 import torch
 from boxloss.torch import (
@@ -35,6 +36,7 @@ from problems import (
 )
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.testing import CompileCounterWithBackend
 from torch.utils._pytree import tree_structure, treespec_dumps
 
 OPERATORS = torch.ops.boxloss
@@ -218,6 +220,28 @@ def test_changing_sizes_compile_once_more_at_most(
         assert_as_eager(compiled, step, values["pred"] / 2, values)
     fused = ["boxloss._box_loss_forward.default", "boxloss._box_loss_backward.default"]
     assert seen == fused * (1 if dynamic else 2)
+
+
+NORMALIZERS: dict[str, Callable[[float], Any]] = {
+    "a number": lambda number: number,
+    "numpy's": numpy.float32,
+    "of data": torch.tensor,
+}
+
+
+@pytest.mark.parametrize("kind", NORMALIZERS)
+def test_changing_normalizers_compile_once_more_at_most(device: torch.device, kind: str) -> None:
+    def normalized(pred: Tensor, target: Tensor, given: Any) -> tuple[Tensor]:
+        number = given.item() if isinstance(given, Tensor) else given
+        return (box_loss(pred, target, normalizer=max(number / 2, 1.0)),)
+
+    pred, target = boxes((6,), device, seed=1), boxes((6,), device, seed=2)
+    seen = CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(normalized, fullgraph=True, backend=seen)
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        for number in (2.5, 3.5, 0.1, 1e4, 7.0):
+            assert_as_eager(compiled, normalized, pred, target, NORMALIZERS[kind](number))
+    assert seen.frame_count <= 2
 
 
 def masked(pred: Tensor, target: Tensor, good: Tensor) -> tuple[Tensor]:

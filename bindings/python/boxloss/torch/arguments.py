@@ -83,11 +83,23 @@ def as_normalizer(function: str, normalizer: Any, pred: Tensor, target: Tensor) 
         is_double = torch.float64 in (pred.dtype, target.dtype)
         dtype = torch.float64 if is_double else torch.float32
         number = _within(function, normalizer, dtype)
+        if torch.compiler.is_compiling():
+            # new_full makes it a constant of the graph, and each other one compiles anew.
+            return pred.new_ones((), dtype=dtype) * number
         return pred.new_full((), number, dtype=dtype)
     if not is_tensor_like(normalizer):
         given = type(normalizer).__name__
         raise TypeError(f"{function}: normalizer is {given}; it must be a tensor or a number")
     return normalizer
+
+
+def _is_true(condition: Any) -> bool:
+    """False for what is not known while compiling, as of a number that data tell."""
+    if not torch.compiler.is_compiling():
+        return bool(condition)
+    from torch.fx.experimental.symbolic_shapes import guard_or_false  # takes sympy a while
+
+    return guard_or_false(condition)
 
 
 def _within(function: str, normalizer: Any, dtype: torch.dtype) -> Any:
@@ -99,7 +111,7 @@ def _within(function: str, normalizer: Any, dtype: torch.dtype) -> Any:
         number = float(normalizer)
     except OverflowError:
         number = largest  # of an integer that is not even a float64
-    if largest <= abs(number) < math.inf:
+    if _is_true(abs(number) >= largest) and _is_true(abs(number) < math.inf):
         raise ValueError(
             f"{function}: normalizer is {reprlib.repr(normalizer)}; it must be less than {largest} "
             f"in magnitude, as {dtype}, or infinite"

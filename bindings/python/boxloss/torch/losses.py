@@ -67,6 +67,7 @@ def box_loss(
 
     Inside the transforms of torch.func (vmap, grad, jvp and their like), in forward mode and for
     second derivatives the same formula runs in torch's own operators, which are many kernels.
+    Under torch.compile each other value of a number compiles anew, but for the normalizer.
 
     Boxes may be jagged nested tensors of shape (images, boxes of each, 4): nested pred and target
     are paired box by box. If only target is nested, its images' boxes are paired with the first
