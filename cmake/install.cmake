@@ -34,7 +34,9 @@ if(BOXLOSS_JAX)
   install(TARGETS boxloss_jax LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 if(BOXLOSS_TORCH OR BOXLOSS_JAX)
-  file(CONFIGURE OUTPUT _version.py CONTENT "__version__ = \"@PROJECT_VERSION@\"\n" @ONLY)
+  string(CONCAT version "__version__ = \"@PROJECT_VERSION@\"\nBACKENDS = \"@BOXLOSS_BACKENDS@\"\n"
+    "CUDA = \"@CMAKE_CUDA_COMPILER_VERSION@\"\nCUDA_ARCHITECTURES = \"@CMAKE_CUDA_ARCHITECTURES@\"\n")
+  file(CONFIGURE OUTPUT _version.py CONTENT "${version}" @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/_version.py DESTINATION . COMPONENT python EXCLUDE_FROM_ALL)
   install(DIRECTORY bindings/python/boxloss/ DESTINATION . COMPONENT python EXCLUDE_FROM_ALL
     PATTERN __pycache__ EXCLUDE)

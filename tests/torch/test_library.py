@@ -13,6 +13,8 @@ from pathlib import Path
 import boxloss
 import pytest
 import torch
+from boxloss import _libraries
+from boxloss._version import BACKENDS
 from boxloss.torch import implementations
 
 MINOR = ".".join(torch.__version__.split(".")[:2])
@@ -78,25 +80,28 @@ def copy_of_the_package(folder: Path) -> Path:
     return shutil.copytree(package, folder / "boxloss", ignore=shutil.ignore_patterns("include"))
 
 
-def run_with(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_with(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Python in a process of its own, where what is in `folder` comes first."""
-    environment = os.environ | {"PYTHONPATH": str(folder)}
+    environment = os.environ | {"PYTHONPATH": str(folder)} | variables
     command = [sys.executable, *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 def builds_for_this_torch(python: str = sys.executable) -> list[str]:
-    """The words of the command that ends an ImportError."""
-    backend = "cuda" if torch.version.cuda else "hip" if torch.version.hip else "cpu"
+    """The words of the command that ends an ImportError: with this build's backends."""
+    others = [each for each in BACKENDS.split(";")[1:] if each != "cuda" or _libraries.has_cuda()]
+    backends = ";".join(others) or "cpu"
     pip = [python, "-m", "pip", "install"]
     tools = [*pip, "scikit-build-core", "cmake", "ninja"]
-    return [*tools, "&&", f"CMAKE_ARGS=-DBACKEND={backend}", *pip, "--no-build-isolation", "."]
+    return [*tools, "&&", f"CMAKE_ARGS=-DBACKEND={backends}", *pip, "--no-build-isolation", "."]
 
 
 # In one process, since each takes seconds to import torch.
 IMPORTS = """
 import sys, torch
 from pathlib import Path
+
+torch.version.cuda, torch.version.hip = "13.0", "7.0"  # whatever it is built for
 
 def import_it(python=sys.executable):
     sys.executable = python
@@ -141,6 +146,19 @@ def test_another_torch_is_told_which_there_are_and_what_builds_for_it(imports: l
     assert shlex.split(error.splitlines()[-1]) == builds_for_this_torch("/a folder/python")
 
 
+def test_the_command_builds_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wheel's backends, but CUDA only where the machine has something of it."""
+    monkeypatch.setattr(_libraries, "BACKENDS", "cpu;cuda;kokkos")
+    monkeypatch.setattr(_libraries, "cuda_driver", lambda: "13.0")
+    assert "CMAKE_ARGS='-DBACKEND=cuda;kokkos' " in _libraries.how_to_build()
+    assert "CMAKE_ARGS=-DBACKEND=kokkos " in _libraries.how_to_build(unwanted=["cuda"])
+    monkeypatch.setattr(_libraries, "cuda_driver", lambda: None)
+    monkeypatch.setenv("CUDACXX", "no-nvcc")
+    assert "CMAKE_ARGS=-DBACKEND=kokkos " in _libraries.how_to_build()
+    monkeypatch.setattr(_libraries, "BACKENDS", "cpu;cuda")
+    assert "CMAKE_ARGS=-DBACKEND=cpu " in _libraries.how_to_build()
+
+
 def test_a_library_that_does_not_load_says_why(imports: list[str]) -> None:
     error = imports[1]
     assert f"boxloss's operators for torch {MINOR} do not load: " in error
@@ -157,11 +175,39 @@ def test_the_same_library_may_be_loaded_before(imports: list[str]) -> None:
     assert imports[3] == ""
 
 
-def test_python_m_boxloss_without_torch(tmp_path: Path) -> None:
+NO_TORCH = "raise ModuleNotFoundError(\"No module named 'torch'\")\n"
+NEWER = "__version__ = '99.1.0'\nclass version:\n    cuda = '99.0'\n    hip = None\n"
+
+
+@pytest.mark.parametrize(
+    ("torch_module", "problem"),
+    [
+        (NO_TORCH, "No module named 'torch'"),
+        (NEWER, f"boxloss {boxloss.__version__} has no operators for torch 99.1: "),
+        ("raise OSError('no libcudart')\n", "OSError: no libcudart"),
+        ("", "AttributeError: module 'torch' has no attribute 'version'"),
+    ],
+    ids=["none", "newer", "does not load", "empty"],
+)
+def test_a_report_says_what_is_wrong_with_torch(
+    tmp_path: Path, torch_module: str, problem: str
+) -> None:
     copy_of_the_package(tmp_path)
-    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\")\n")
-    result = run_with(tmp_path, "-m", "boxloss")
+    (tmp_path / "torch.py").write_text(torch_module)
+    (tmp_path / "jax.py").write_text("raise SystemExit('é')\n")
+    result = run_with(tmp_path, "-m", "boxloss", PYTHONIOENCODING="ascii")
     assert (result.returncode, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
     assert lines[0].startswith(f"boxloss {boxloss.__version__}, with operators for torch 2.")
-    assert lines[1:] == ["torch cannot be imported: No module named 'torch'"]
+    assert any(line.startswith(f"boxloss.torch cannot be used: {problem}") for line in lines)
+    assert r"boxloss.jax cannot be used: SystemExit: \xe9" in lines
+    at = lines.index("implementations on cpu, the default first:")
+    served = {name for name in implementations() if name in ("cpu/native", "cpu/reference")}
+    for line in lines[at + 1 : at + 6]:
+        assert served <= set(line.partition(": ")[2].split(", "))
+
+
+def test_a_report_tries_a_loss() -> None:
+    result = run_with(Path(boxloss.__file__).parents[1], "-m", "boxloss")
+    assert f"torch {torch.__version__}" in result.stdout
+    assert "  a loss on cpu: works" in result.stdout.splitlines()

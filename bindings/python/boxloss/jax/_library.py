@@ -72,9 +72,8 @@ def _installed_minor() -> int:
 def _load() -> ctypes.CDLL:
     if not _LIBRARY.exists():
         raise ImportError(
-            f"this boxloss {__version__} was built without JAX: {_LIBRARY} is missing. In the "
-            "folder of boxloss's sources, with jaxlib installed: "
-            f"{sys.executable} -m pip install --no-build-isolation ."
+            f"this boxloss {__version__} was built without JAX: {_LIBRARY} is missing. Build it "
+            f"where jaxlib is installed, {_libraries.how_to_build()}"
         )
     library = ctypes.CDLL(str(_LIBRARY))
     minor = ctypes.c_int.in_dll(library, "boxloss_jax_ffi_minor").value

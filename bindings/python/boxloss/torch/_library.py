@@ -3,25 +3,17 @@
 """Loads the operator library for the installed torch."""
 
 import re
-import shlex
-import sys
 from pathlib import Path
 
 import torch
 
 from boxloss import __version__
-from boxloss._libraries import FOLDER, torch_versions
+from boxloss._libraries import FOLDER, how_to_build, torch_versions
 
 
-def _how_to_build() -> str:
-    """Ends in a line for the shell, with nothing behind it."""
-    backend = "cuda" if torch.version.cuda else "hip" if torch.version.hip else "cpu"
-    pip = shlex.join([sys.executable, "-m", "pip", "install"])
-    return (
-        "in the folder of boxloss's sources, with a C++ compiler:\n\n"
-        f"    {pip} scikit-build-core cmake ninja && "
-        f"CMAKE_ARGS=-DBACKEND={backend} {pip} --no-build-isolation ."
-    )
+def _build_for_this() -> str:
+    backends = {"cuda": torch.version.cuda, "hip": torch.version.hip}
+    return how_to_build([name for name, version in backends.items() if version is None])
 
 
 def _other_copy(library: Path) -> str | None:
@@ -42,7 +34,7 @@ def _load() -> None:
         raise ImportError(
             f"boxloss {__version__} has no operators for torch {minor}: {library} is missing. "
             f"It has those for torch {', '.join(torch_versions()) or '(none)'}. Either install "
-            f"one of these, or build for this one, {_how_to_build()}"
+            f"one of these, or build for this one, {_build_for_this()}"
         )
     other = _other_copy(library)
     if other is not None:
@@ -56,7 +48,7 @@ def _load() -> None:
         reason = error.__cause__ or error  # torch's own says the path alone
         raise ImportError(
             f"boxloss's operators for torch {minor} do not load: {reason}. If they are for "
-            f"another build of torch, build them for this one, {_how_to_build()}"
+            f"another build of torch, build them for this one, {_build_for_this()}"
         ) from error
 
 
