@@ -3,8 +3,12 @@
 """What a build from the sources says when it cannot be as it was asked for."""
 
 import os
+import runpy
 import subprocess
 import sys
+import zipfile
+from base64 import urlsafe_b64encode
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -94,3 +98,45 @@ def test_an_editable_installation_is_refused_with_what_to_do_instead() -> None:
     last = (result.stdout + result.stderr).strip().splitlines()[-1]
     options = "--no-build-isolation --no-deps --config-settings=build-dir=build/pip"
     assert last == f"    pip install {options} ."
+
+
+METADATA = "boxloss-0.0.dist-info/METADATA"
+RECORD = METADATA.replace("METADATA", "RECORD")
+
+
+def wheel_with(folder: Path, *libraries: str) -> Path:
+    """One as scikit-build-core makes it."""
+    wheel = folder / "boxloss-0.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(METADATA, "Metadata-Version: 2.4\nName: boxloss\nVersion: 0.0\n\n# Text\n")
+        tags = "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: py3-none-any\n"
+        archive.writestr(METADATA.replace("METADATA", "WHEEL"), tags)
+        for name in libraries:
+            archive.writestr(f"boxloss/lib/{name}", "")
+        archive.writestr(RECORD, f"{METADATA},sha256=old,1\n{RECORD},,\n")
+    pytest.importorskip("scikit_build_core", reason="scikit-build-core is not installed")
+    runpy.run_path(str(ROOT / "cmake/build_backend.py"))["require_torch"](wheel)
+    return wheel
+
+
+def test_a_wheel_requires_the_torch_that_it_was_built_for(tmp_path: Path) -> None:
+    wheel = wheel_with(tmp_path, "libboxloss.so", "libboxloss_torch-99.1.so")
+    with zipfile.ZipFile(wheel) as archive:
+        digest = sha256(archive.read(METADATA)).digest()
+        row = archive.read(RECORD).decode().splitlines()[0]
+    assert row.split("sha256=")[1].startswith(urlsafe_b64encode(digest).decode().rstrip("=") + ",")
+    pip = [sys.executable, "-m", "pip"]
+    target = tmp_path / "site"
+    install = [*pip, "install", "--quiet", "--no-index", "--no-deps", "--target", str(target)]
+    subprocess.run([*install, str(wheel)], check=True)
+    environment = os.environ | {"PYTHONPATH": str(target)}
+    check = subprocess.run(
+        [*pip, "check"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert "boxloss 0.0 has requirement torch==99.1.*, but you have torch 2." in check.stdout
+
+
+def test_a_wheel_without_operators_requires_nothing(tmp_path: Path) -> None:
+    """As one of JAX alone, and what tools/build_wheel fills with operators for several torches."""
+    with zipfile.ZipFile(wheel_with(tmp_path, "libboxloss.so", "libboxloss_jax.so")) as archive:
+        assert b"Requires-Dist" not in archive.read(METADATA)
