@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions and modules named after their loss, torchvision's names, normalizers as numbers."""
 
+import ast
 import copy
 import inspect
 import pickle
@@ -14,8 +15,17 @@ import numpy
 import pytest
 import torch
 from bounds import pair_bounds
-from boxloss.torch import BoxLoss, box_loss, box_losses, giou_loss, siou_loss
+from boxloss.torch import (
+    BoxLoss,
+    box_loss,
+    box_losses,
+    giou_loss,
+    losses,
+    modules,
+    siou_loss,
+)
 from boxloss.torch.compat import MMDetLoss
+from boxloss.torch.losses import NamedLoss
 from combinations import pairwise
 from comparison import assert_within
 from formulas import LOSSES
@@ -97,6 +107,7 @@ WITHOUT_LOSS = [name for name in PARAMETERS if name != "loss"]
     ("function", "names"),
     [
         (box_losses, [*PARAMETERS]),
+        (partial(NamedLoss.__call__, None), WITHOUT_LOSS),
         *((function_of(loss), WITHOUT_LOSS) for loss in NAMED),
         (BoxLoss, ["loss", *FIXED]),
         *((module_of(loss), FIXED) for loss in MODULES),
@@ -111,6 +122,21 @@ def test_signatures_are_box_losss(function: Callable[..., Any], names: list[str]
     for name in names:
         assert ours[name].default == PARAMETERS[name].default, name
         assert ours[name].annotation == PARAMETERS[name].annotation, name
+
+
+def test_editors_and_type_checkers_see_what_a_call_of_a_module_takes() -> None:
+    """Nobody else does, so that it is in the source alone."""
+    parameters, wanted = (
+        {
+            each.arg: ast.unparse(each.annotation)
+            for each in (*node.args.args, *node.args.kwonlyargs)
+            if each.annotation
+        }
+        for module, name in ((modules, "__call__"), (losses, "box_loss"))
+        for node in ast.walk(ast.parse(inspect.getsource(module)))
+        if isinstance(node, ast.FunctionDef) and node.name == name
+    )
+    assert parameters == {name: wanted[name] for name in WITHOUT_LOSS}
 
 
 def test_options_are_told_by_name(device: torch.device) -> None:

@@ -5,8 +5,8 @@
 For PyTorch: ``import boxloss.torch``, for JAX ``import boxloss.jax``.
 """
 
+import typing as _typing
 from pathlib import Path as _Path
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ._backends import load_backend as load_backend
 from ._version import __version__ as __version__
@@ -14,7 +14,7 @@ from ._version import __version__ as __version__
 cmake_prefix_path = str(_Path(__file__).parent)
 """What CMAKE_PREFIX_PATH needs for find_package(boxloss), as torch.utils.cmake_prefix_path."""
 
-if not _TYPE_CHECKING:  # to a type checker every name would exist
+if not _typing.TYPE_CHECKING:  # spelled as type checkers know it, to which every name would exist
 
     def __getattr__(name: str) -> None:
         # Its names are read, not imported: nobody gets torch who did not ask for it. An ImportError

@@ -3,7 +3,7 @@
 """The losses as functions."""
 
 from collections.abc import Callable
-from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -16,13 +16,9 @@ from .._options import (
     Reduction,
     options_of,
     showing,
-    with_defaults,
 )
 from .arguments import as_normalizer, call, check_tensors
 from .nested import is_nested, nested, without_nested
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 # torch.ops is four look-ups, which take a tenth of a call's time.
 _BOX_LOSS = torch.ops.boxloss.box_loss.default
@@ -145,9 +141,9 @@ def box_loss(
     )
 
 
-# The one list of options: what follows has its names and defaults from here.
+# The one list of options. What follows is written out for those who read signatures without running
+# them, editors and type checkers; a test compares them.
 OPTIONS = options_of(box_loss)
-_DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
 
 
 def _call(
@@ -173,11 +169,6 @@ def _call(
     return result if structure is None else nested(result, structure)
 
 
-def _with_parameters_of(model: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """For type checkers, too, the function's parameters are the model's."""
-    return showing(OPTIONS)
-
-
 class BoxLosses(NamedTuple):
     """The results of `box_losses`."""
 
@@ -186,8 +177,25 @@ class BoxLosses(NamedTuple):
     iou: Tensor
 
 
-@_with_parameters_of(box_loss)
-def box_losses(pred: Tensor, target: Tensor, loss: Loss = "giou", **options: Any) -> BoxLosses:
+def box_losses(
+    pred: Tensor,
+    target: Tensor,
+    loss: Loss = "giou",
+    *,
+    weight: Tensor | None = None,
+    normalizer: Tensor | float | None = None,
+    lengths: Tensor | None = None,
+    mask: Tensor | None = None,
+    offsets: Tensor | None = None,
+    zero_padded: bool = False,
+    pred_format: BoxFormat = "xyxy",
+    target_format: BoxFormat = "xyxy",
+    reduction: Reduction = "mean",
+    eps: float = 1e-7,
+    eps_mode: EpsMode = "add",
+    pred_index: Tensor | None = None,
+    target_index: Tensor | None = None,
+) -> BoxLosses:
     """A loss, the L1 distance and the IoU of the same pairs, from one read of the boxes.
 
     Arguments and errors are those of `box_loss`; pred_format and target_format must be equal.
@@ -201,38 +209,68 @@ def box_losses(pred: Tensor, target: Tensor, loss: Loss = "giou", **options: Any
         - iou: I / U' of each pair, with eps as eps_mode says; never reduced or weighted: of the
           shape that reduction "none" gives, 0 for invalid pairs. It has no gradient.
     """
-    given = with_defaults("box_losses", options, _DEFAULTS)
-    return BoxLosses(*_call("box_losses", _BOX_LOSSES, pred, target, loss, *given.values()))
+    results = _call(
+        "box_losses",
+        _BOX_LOSSES,
+        pred,
+        target,
+        loss,
+        weight,
+        normalizer,
+        lengths,
+        mask,
+        offsets,
+        zero_padded,
+        pred_format,
+        target_format,
+        reduction,
+        eps,
+        eps_mode,
+        pred_index,
+        target_index,
+    )
+    return BoxLosses(*results)
 
 
 # As it is in pytrees anyway; torch.export.save needs a name for it.
 _register_namedtuple(BoxLosses, serialized_type_name="boxloss.torch.BoxLosses")
 
 
-class NamedLoss(Protocol[P]):
-    """`box_loss` with its loss chosen."""
+class NamedLoss(Protocol):
+    """`box_loss` with its loss chosen; the options stand here for editors and type checkers."""
 
     def __call__(
-        self, pred: Tensor, target: Tensor, *args: P.args, **options: P.kwargs
+        self,
+        pred: Tensor,
+        target: Tensor,
+        *,
+        weight: Tensor | None = None,
+        normalizer: Tensor | float | None = None,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+        offsets: Tensor | None = None,
+        zero_padded: bool = False,
+        pred_format: BoxFormat = "xyxy",
+        target_format: BoxFormat = "xyxy",
+        reduction: Reduction = "mean",
+        eps: float = 1e-7,
+        eps_mode: EpsMode = "add",
+        pred_index: Tensor | None = None,
+        target_index: Tensor | None = None,
     ) -> Tensor: ...
 
 
-def _named(
-    model: Callable[Concatenate[Tensor, Tensor, Loss, P], Tensor], loss: Loss, words: str
-) -> NamedLoss[P]:
-    """The model with its loss chosen; for type checkers, too, its parameters are the others."""
-
+def _named(loss: Loss, words: str) -> NamedLoss:
     def function(pred: Tensor, target: Tensor, **options: Any) -> Tensor:
         return box_loss(pred, target, loss, **options)
 
     function.__name__ = function.__qualname__ = f"{loss}_loss"
     function.__doc__ = f"{words}\n\nEverything else is as in `box_loss`."
-    return cast("NamedLoss[P]", showing(OPTIONS)(function))
+    return showing(OPTIONS)(function)
 
 
-iou_loss = _named(box_loss, "iou", "1 - IoU.")
+iou_loss = _named("iou", "1 - IoU.")
 giou_loss = _named(
-    box_loss,
     "giou",
     """1 - GIoU.
 
@@ -242,9 +280,7 @@ For a pair with areas A_p and A_t, intersection I, union U = A_p + A_t - I and e
     loss = 1 - (I / U' - (C' - U') / C')                      eps_mode="clamp", mmdetection's
            with U' = max(U, eps), C' = max(C, eps)""",
 )
-diou_loss = _named(box_loss, "diou", "1 - IoU + ρ² / c²' (Zheng et al., AAAI 2020).")
-ciou_loss = _named(box_loss, "ciou", "DIoU's loss + α v (Zheng et al., AAAI 2020).")
-eiou_loss = _named(
-    box_loss, "eiou", "DIoU's loss + relative differences of the sides (Zhang et al., 2021)."
-)
-siou_loss = _named(box_loss, "siou", "1 - IoU + (distance + shape) / 2 (Gevorgyan, 2022).")
+diou_loss = _named("diou", "1 - IoU + ρ² / c²' (Zheng et al., AAAI 2020).")
+ciou_loss = _named("ciou", "DIoU's loss + α v (Zheng et al., AAAI 2020).")
+eiou_loss = _named("eiou", "DIoU's loss + relative differences of the sides (Zhang et al., 2021).")
+siou_loss = _named("siou", "1 - IoU + (distance + shape) / 2 (Gevorgyan, 2022).")

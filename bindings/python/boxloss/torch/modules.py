@@ -2,28 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The losses as modules."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from .._options import Loss, showing, with_defaults
+from .._options import BoxFormat, EpsMode, Loss, Reduction, showing
 from .arguments import check_options
-from .losses import OPTIONS, P, box_loss, giou_loss
+from .losses import OPTIONS, box_loss
 
-_FIXED = {name: option for name, option in OPTIONS.items() if option.default is not None}
-_DEFAULTS = {name: option.default for name, option in _FIXED.items()}
-
-
-def _made_with_options_of(
-    model: Callable[Concatenate[Tensor, Tensor, P], Any],
-) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
-    """For type checkers, too, parameters are the model's without the boxes.
-
-    They see tensors among them, which cannot be fixed: a ParamSpec is taken whole.
-    """
-    return showing(_FIXED)
+# Of what a module fixes: all options but the tensors.
+_DEFAULTS = {name: each.default for name, each in OPTIONS.items() if each.default is not None}
 
 
 class BoxLoss(torch.nn.Module):
@@ -36,32 +25,65 @@ class BoxLoss(torch.nn.Module):
         ValueError: an option that `box_loss` does not allow. TypeError: one that it does not have.
     """
 
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any: ...
-
-    @_made_with_options_of(box_loss)
-    def __init__(self, loss: Loss = "giou", **options: Any) -> None:
+    def __init__(
+        self,
+        loss: Loss = "giou",
+        *,
+        zero_padded: bool = False,
+        pred_format: BoxFormat = "xyxy",
+        target_format: BoxFormat = "xyxy",
+        reduction: Reduction = "mean",
+        eps: float = 1e-7,
+        eps_mode: EpsMode = "add",
+    ) -> None:
         super().__init__()
-        fixed = with_defaults(type(self).__name__, options, _DEFAULTS)
-        check_options(loss, **fixed)
-        self.loss = loss
-        for name, value in fixed.items():
-            setattr(self, name, value)
+        self.loss: Loss = loss
+        self.zero_padded = zero_padded
+        self.pred_format: BoxFormat = pred_format
+        self.target_format: BoxFormat = target_format
+        self.reduction: Reduction = reduction
+        self.eps = eps
+        self.eps_mode: EpsMode = eps_mode
+        check_options(loss, **self._fixed())
+
+    def _fixed(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _DEFAULTS}
+
+    if TYPE_CHECKING:  # torch.nn.Module's, which calls forward, takes and returns anything
+
+        def __call__(
+            self,
+            pred: Tensor,
+            target: Tensor,
+            weight: Tensor | None = None,
+            *,
+            normalizer: Tensor | float | None = None,
+            lengths: Tensor | None = None,
+            mask: Tensor | None = None,
+            offsets: Tensor | None = None,
+            zero_padded: bool = ...,
+            pred_format: BoxFormat = ...,
+            target_format: BoxFormat = ...,
+            reduction: Reduction = ...,
+            eps: float = ...,
+            eps_mode: EpsMode = ...,
+            pred_index: Tensor | None = None,
+            target_index: Tensor | None = None,
+        ) -> Tensor: ...
 
     @showing(OPTIONS)
     def forward(
         self, pred: Tensor, target: Tensor, weight: Tensor | None = None, **options: Any
     ) -> Tensor:
         """See `box_loss`."""
-        for name in _FIXED:
+        for name in _DEFAULTS:
             options.setdefault(name, getattr(self, name))
         return box_loss(pred, target, self.loss, weight=weight, **options)
 
     def extra_repr(self) -> str:
         """The options, for print(module)."""
         loss = "" if isinstance(self, _OneLoss) else f"{self.loss!r}, "
-        return loss + ", ".join(f"{name}={getattr(self, name)!r}" for name in _FIXED)
+        return loss + ", ".join(f"{name}={value!r}" for name, value in self._fixed().items())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """What an older version has stored lacks newer options."""
@@ -77,9 +99,25 @@ class _OneLoss(BoxLoss):
         super().__init_subclass__(**options)
         cls._word = loss
 
-    @_made_with_options_of(giou_loss)
-    def __init__(self, **options: Any) -> None:
-        super().__init__(self._word, **options)
+    def __init__(
+        self,
+        *,
+        zero_padded: bool = False,
+        pred_format: BoxFormat = "xyxy",
+        target_format: BoxFormat = "xyxy",
+        reduction: Reduction = "mean",
+        eps: float = 1e-7,
+        eps_mode: EpsMode = "add",
+    ) -> None:
+        super().__init__(
+            self._word,
+            zero_padded=zero_padded,
+            pred_format=pred_format,
+            target_format=target_format,
+            reduction=reduction,
+            eps=eps,
+            eps_mode=eps_mode,
+        )
 
 
 class IoULoss(_OneLoss, loss="iou"):
