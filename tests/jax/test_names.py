@@ -10,11 +10,12 @@ import boxloss.jax
 import boxloss.torch
 import pytest
 
-# Modules; collating, and checks of values; torchvision's names; and what chooses or gathers for
+# Modules; collating; checks of values; torchvision's names; and what chooses or gathers for
 # torch.
 TORCHS = {
     *("BoxLoss", "IoULoss", "GIoULoss", "DIoULoss", "CIoULoss", "EIoULoss", "SIoULoss"),
-    *("collate_matches", "collate_padded", "collate_ragged", "check_indices"),
+    *("collate_matches", "collate_padded", "collate_ragged"),
+    *("check_boxes", "check_indices", "debug"),
     *("complete_box_iou_loss", "distance_box_iou_loss", "generalized_box_iou_loss"),
     *("cpu_capability", "global_normalizer", "implementations"),
 }

@@ -6,7 +6,9 @@ The operator behind this module is ``torch.ops.boxloss.box_loss``; it follows th
 """
 
 from . import _library as _library  # loads the operators: before everything that calls them
+from .boxes import check_boxes
 from .collate import collate_padded, collate_ragged
+from .debugging import debug
 from .distributed import global_normalizer
 from .hungarian import MatchResult, hungarian_match
 from .implementations import cpu_capability, implementations, use_implementation
@@ -55,6 +57,7 @@ __all__ = [
     "TaskAlignedMatch",
     "box_loss",
     "box_losses",
+    "check_boxes",
     "check_indices",
     "ciou_loss",
     "collate_matches",
@@ -62,6 +65,7 @@ __all__ = [
     "collate_ragged",
     "complete_box_iou_loss",
     "cpu_capability",
+    "debug",
     "diou_loss",
     "distance_box_iou_loss",
     "eiou_loss",

@@ -42,20 +42,31 @@ _TAKEN: dict[str, tuple[Callable[[Any], bool], str]] = {
 _BITS = {"int": 63, "float": 1024}
 
 
+# What debug mode does behind each call, which has checked shapes and dtypes; debugging.py sets it.
+debug_check: Callable[[str, Any, dict[str, Any]], None] | None = None
+
+
 def call(function: str, operator: Any, *given: Any, **named: Any) -> Any:
     """The operator's result; a value of a wrong type is a TypeError that names it.
 
     Types are looked at only after an error of torch's: that costs other calls nothing.
     """
     try:
-        return operator(*given, **named)
+        result = operator(*given, **named)
     except RuntimeError:
-        parameters = operator._schema.arguments
-        values = dict(zip((each.name for each in parameters), given, strict=False)) | named
-        for each in parameters:
+        values = _by_name(operator, given, named)
+        for each in operator._schema.arguments:
             if each.name in values:
                 _check_type(function, each.name, str(each.type), values[each.name])
         raise
+    if debug_check is not None and not torch.compiler.is_compiling():
+        debug_check(function, operator, _by_name(operator, given, named))
+    return result
+
+
+def _by_name(operator: Any, given: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+    names = (each.name for each in operator._schema.arguments)
+    return dict(zip(names, given, strict=False)) | named
 
 
 def _check_type(function: str, name: str, kind: str, value: Any) -> None:

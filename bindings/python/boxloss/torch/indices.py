@@ -10,7 +10,7 @@ from torch import Tensor
 from .losses import box_loss
 
 
-def _raise_first(is_bad: Tensor, text: Callable[..., str]) -> None:
+def raise_first(is_bad: Tensor, text: Callable[..., str]) -> None:
     """Raises text(*position) of the first bad entry, if there is one."""
     bad = is_bad.nonzero()
     if len(bad):
@@ -28,7 +28,7 @@ def _check_shapes_and_dtypes(*boxes: Any, **pairing: Any) -> None:
 
 def _check_rows(name: str, index: Tensor, boxes: Tensor) -> None:
     rows = boxes.shape[:-1].numel()
-    _raise_first(
+    raise_first(
         (index < -2) | (index >= rows),
         lambda *place: (
             f"{name}{list(place)} is {int(index[place])}; it must lie in [0, {rows}), or be -1 "
@@ -70,28 +70,29 @@ def check_indices(
         pred_index=pred_index,
         target_index=target_index,
     )
+    check_index_values(pred, target, lengths, offsets, pred_index, target_index)
+
+
+def check_index_values(
+    pred: Tensor,
+    target: Tensor,
+    lengths: Tensor | None,
+    offsets: Tensor | None,
+    pred_index: Tensor | None,
+    target_index: Tensor | None,
+) -> None:
+    """Of tensors whose shapes and dtypes box_loss takes."""
     if lengths is not None:
         slots = pred.shape[1]
-        _raise_first(
+        raise_first(
             (lengths < 0) | (lengths > slots),
             lambda b: f"lengths[{b}] is {int(lengths[b])}; it must lie in [0, {slots}]",
         )
     if offsets is not None:
         slots = pred.shape[1]
-        rows = target.shape[0]
-        _raise_first(
-            (offsets < 0) | (offsets > rows),
-            lambda b: f"offsets[{b}] is {int(offsets[b])}; it must lie in [0, {rows}]",
-        )
+        check_offsets(offsets, target.shape[0])
         counts = offsets.diff()
-        _raise_first(
-            counts < 0,
-            lambda b: (
-                f"offsets[{b + 1}] is {int(offsets[b + 1])}, less than offsets[{b}], which is "
-                f"{int(offsets[b])}; offsets must not decrease"
-            ),
-        )
-        _raise_first(
+        raise_first(
             counts > slots,
             lambda b: (
                 f"offsets[{b}] and offsets[{b + 1}] give image {b} {int(counts[b])} boxes; "
@@ -102,3 +103,18 @@ def check_indices(
         _check_rows("pred_index", pred_index, pred)
     if target_index is not None:
         _check_rows("target_index", target_index, target)
+
+
+def check_offsets(offsets: Tensor, rows: int) -> None:
+    """Those of a list of so many rows."""
+    raise_first(
+        (offsets < 0) | (offsets > rows),
+        lambda b: f"offsets[{b}] is {int(offsets[b])}; it must lie in [0, {rows}]",
+    )
+    raise_first(
+        offsets.diff() < 0,
+        lambda b: (
+            f"offsets[{b + 1}] is {int(offsets[b + 1])}, less than offsets[{b}], which is "
+            f"{int(offsets[b])}; offsets must not decrease"
+        ),
+    )

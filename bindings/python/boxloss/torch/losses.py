@@ -56,6 +56,11 @@ def box_loss(
     - "eiou": diou + the squared differences of the sides, relative to the enclosure's;
     - "siou": 1 - iou + (distance with an angle + shape) / 2.
 
+    pred and target have one unit, any. The defaults are torchvision's, corners in pixels. Those of
+    `matching_cost` are DETR's, pred_format and target_format "cxcywh" in [0, 1] and eps 0.0, which
+    a loss behind it is given, too: as corners such boxes are inverted, and their losses no losses.
+    `check_boxes` finds that, and what else may be wrong with boxes.
+
     Valid pairs are given by at most one of ``zero_padded``, ``lengths``, ``mask``, ``offsets`` and
     indices (one or both); by default all are valid. The loss and gradients of an invalid pair are
     exactly 0, whatever its boxes contain, NaN included. Boxes are neither reordered nor clamped;
@@ -96,7 +101,9 @@ def box_loss(
         reduction: "mean" (sum / max(number of valid pairs, 1)), "sum", or "none": one loss for
             each slot, with offsets for each target row, with indices for each pair, 0 for
             invalid ones.
-        eps: finite, >= 0.
+        eps: finite, >= 0, in areas' unit. The default is torchvision's, for pixels. Boxes in [0, 1]
+            lose by it if their sides are below about 1e-3: for them 0.0, as DETRs and
+            `matching_cost` have, or eps_mode "clamp".
         eps_mode: what a formula divides by is x + eps ("add", torchvision's) or max(x, eps)
             ("clamp", mmdetection's).
         pred_index: (P) or (S, P), int32 or int64: pair k reads row pred_index[k] of pred, whose
@@ -198,7 +205,8 @@ def box_losses(
 ) -> BoxLosses:
     """A loss, the L1 distance and the IoU of the same pairs, from one read of the boxes.
 
-    Arguments and errors are those of `box_loss`; pred_format and target_format must be equal.
+    Arguments, their defaults and errors are those of `box_loss`; pred_format and target_format must
+    be equal. Behind `matching_cost` they are "cxcywh", and eps 0.0. l1 is in the boxes' unit.
 
     Returns:
         A named tuple of tensors in the loss' dtype:

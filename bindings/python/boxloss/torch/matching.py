@@ -38,7 +38,9 @@ def matching_cost(
 
         iou_weight * (loss - 1) + l1_weight * sum(|pred - target|) + class_weight * class term
 
-    The defaults are DETR's. A term whose weight is 0 is left out. There is no gradient. For the
+    The defaults are DETR's, for boxes in [0, 1]: in pixels L1 would outweigh the others. `box_loss`
+    and `box_losses` have others, corners and an eps for pixels: give them this cost's formats and
+    eps. A term whose weight is 0 is left out. There is no gradient. For the
     assignment see `hungarian_match`.
 
     Args:
@@ -59,7 +61,7 @@ def matching_cost(
             * -log(p + 1e-8) - (1 - focal_alpha) * p**focal_gamma * -log(1 - p + 1e-8)``.
         focal_alpha, focal_gamma: finite, focal_gamma not negative.
         pred_format, target_format: "xyxy", "xywh" or "cxcywh"; equal, unless l1_weight is 0.
-        eps, eps_mode: as for `box_loss`.
+        eps, eps_mode: as for `box_loss`; for boxes in pixels eps may be 1e-7.
         nonfinite: replaces NaN and infinities, with a number that is finite as a float32; None
             keeps them.
 
@@ -109,7 +111,8 @@ def pairwise_iou(
     """1 - loss of each box with each true box of its own image: IoU, GIoU, CIoU, … for assigners.
 
     pred is (..., images, boxes, 4), the result (..., boxes, T), float32, without a gradient; images
-    may share their boxes through ``anchors.expand(images, -1, -1)``. For the other arguments, the
+    may share their boxes through ``anchors.expand(images, -1, -1)``. The defaults are `box_loss`',
+    corners in pixels, and not `matching_cost`'s. For the other arguments, the
     columns and the errors see `matching_cost`.
     """
     return call(  # type: ignore[no-any-return]

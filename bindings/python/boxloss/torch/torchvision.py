@@ -11,6 +11,8 @@ scripted.
 import torch
 from torch import Tensor
 
+from .losses import box_loss
+
 
 def _loss(boxes1: Tensor, boxes2: Tensor, loss: str, reduction: str, eps: float) -> Tensor:
     if reduction not in ["none", "mean", "sum"]:
@@ -18,6 +20,8 @@ def _loss(boxes1: Tensor, boxes2: Tensor, loss: str, reduction: str, eps: float)
             f"Invalid Value for arg 'reduction': '{reduction} \n"
             " Supported reduction modes: 'none', 'mean', 'sum'"
         )
+    if not torch.jit.is_scripting():  # type: ignore[attr-defined]
+        return box_loss(boxes1, boxes2, loss, reduction=reduction, eps=eps)  # type: ignore[arg-type]
     return torch.ops.boxloss.box_loss(  # type: ignore[no-any-return]
         boxes1, boxes2, loss, reduction=reduction, eps=eps
     )

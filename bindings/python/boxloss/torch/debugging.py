@@ -1,0 +1,229 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Debug mode: every call checks what its tensors hold, which takes a wait for the device."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._C import _are_functorch_transforms_active as inside_transform
+from torch.overrides import is_tensor_like
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from . import arguments
+from .boxes import (
+    check_each_box,
+    check_finite,
+    check_format,
+    check_labels,
+    check_probabilities,
+    check_units,
+    in_words,
+)
+from .indices import check_index_values, check_offsets, raise_first
+
+Values = dict[str, Any]
+
+_lock = Lock()
+_blocks = 0
+
+
+@contextmanager
+def debug() -> Iterator[None]:
+    """Within this block each call checks what is in its tensors, in all threads.
+
+    That is what `check_indices` and `check_boxes` find in the boxes that count; true boxes and
+    predictions of different units; labels that are no class; scores of `task_aligned_match` that
+    are no probabilities, logits that are; weights, points, logits and costs that are NaN; a
+    normalizer that is not above 0. Errors name the function, the argument, the row and its values::
+
+        with boxloss.torch.debug():
+            loss = criterion(outputs, targets)
+
+    The environment variable BOXLOSS_DEBUG=1, read at import, is as a block around all. Each check
+    waits for the device. What cannot be looked at is not checked: compiled code, the transforms of
+    torch.func, CUDA graphs while they are captured, DTensors and tensors without data.
+
+    Raises, in the calls: ValueError.
+    """
+    _count(1)
+    try:
+        yield
+    finally:
+        _count(-1)
+
+
+def _count(change: int) -> None:
+    global _blocks
+    with _lock:
+        _blocks += change
+        arguments.debug_check = _check if _blocks else None
+
+
+def _check(function: str, operator: Any, values: Values) -> None:
+    if not _can_be_read(values):
+        return
+    plain = {
+        name: value.detach().as_subclass(Tensor) if isinstance(value, Tensor) else value
+        for name, value in values.items()
+    }
+    try:
+        with torch.no_grad():
+            _CHECKS[operator._schema.name.removeprefix("boxloss::")](plain)
+    except ValueError as error:
+        raise ValueError(f"{function}: {error}") from None
+
+
+def _can_be_read(values: Values) -> bool:
+    from torch._subclasses.fake_tensor import FakeTensor  # takes a while
+
+    if torch._C._get_tracing_state() or inside_transform():
+        return False
+    if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
+        return False
+    tensors = [value for value in values.values() if is_tensor_like(value)]
+    return all(
+        isinstance(each, Tensor)
+        and not each.is_meta
+        and not isinstance(each, FakeTensor)
+        and not is_traceable_wrapper_subclass(each)
+        for each in tensors
+    )
+
+
+def _check_losses(values: Values) -> None:
+    pred, target = values["pred"], values["target"]
+    names = ("lengths", "offsets", "pred_index", "target_index")
+    check_index_values(pred, target, *(values.get(name) for name in names))
+    pairs, of_pred, of_target = _valid(values)
+    for name, boxes, valid in (("pred", pred, of_pred), ("target", target, of_target)):
+        check_each_box(name, boxes, values[f"{name}_format"], valid)
+    check_format("target", target, values["target_format"], of_target)
+    check_units("pred", pred[of_pred], "target", target[of_target])
+    if (weight := values["weight"]) is not None:
+        check_finite("weight", weight[..., None], pairs)
+    if (normalizer := values["normalizer"]) is not None:
+        has_pairs = pairs.any(-1) if normalizer.dim() else pairs.any()
+        raise_first(
+            ~(normalizer > 0) & has_pairs,
+            lambda *row: f"{in_words('normalizer', normalizer, row)}; it must be more than 0",
+        )
+
+
+def _valid(values: Values) -> tuple[Tensor, Tensor, Tensor]:
+    """The pairs that count, in the loss' rows, and whose boxes these are of pred and of target."""
+    pred, target = values["pred"], values["target"]
+    if values["pred_index"] is not None or values["target_index"] is not None:
+        return _valid_by_index(pred, target, values["pred_index"], values["target_index"])
+    slots = torch.arange(pred.shape[1] if pred.dim() > 2 else 0, device=pred.device)
+    if (offsets := values["offsets"]) is not None:
+        of_target = _in_an_image(offsets, len(target))
+        return of_target, slots < offsets.diff()[:, None], of_target
+    if (lengths := values["lengths"]) is not None:
+        valid = slots < lengths[:, None]
+    elif values["mask"] is not None:
+        valid = values["mask"]
+    elif values["zero_padded"]:
+        valid = (target != 0).any(-1)
+    else:
+        valid = torch.ones(pred.shape[:-1], dtype=torch.bool, device=pred.device)
+    return valid, valid, valid
+
+
+def _valid_by_index(
+    pred: Tensor, target: Tensor, pred_index: Tensor | None, target_index: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    both = [index for index in (pred_index, target_index) if index is not None]
+    pairs = torch.stack([index >= 0 for index in both]).all(0)
+
+    def rows(boxes: Tensor, index: Tensor | None) -> Tensor:
+        if index is None:  # read pair by pair
+            return pairs
+        valid = torch.zeros(boxes.shape[:-1].numel(), dtype=torch.bool, device=boxes.device)
+        valid[index[pairs].long()] = True
+        return valid.view(boxes.shape[:-1])
+
+    return pairs, rows(pred, pred_index), rows(target, target_index)
+
+
+def _in_an_image(offsets: Tensor, count: int) -> Tensor:
+    """Which of so many rows offsets give to an image."""
+    rows = torch.arange(count, device=offsets.device)
+    return (rows >= offsets[0]) & (rows < offsets[-1])
+
+
+def _check_list(values: Values, other: str) -> Tensor:
+    """A list of true boxes and what it is compared with; which of them are in an image."""
+    target, offsets, boxes = values["target"], values["offsets"], values[other]
+    check_offsets(offsets, len(target))
+    valid = _in_an_image(offsets, len(target))
+    check_each_box(other, boxes, values.get("pred_format", "xyxy"))
+    _check_true_boxes(values, valid)
+    check_units(other, boxes.flatten(0, -2), "target", target[valid])
+    return valid
+
+
+def _check_true_boxes(values: Values, valid: Tensor) -> None:
+    for check in (check_each_box, check_format):
+        check("target", values["target"], values.get("target_format", "xyxy"), valid)
+
+
+def _check_cost(values: Values) -> None:
+    valid = _check_list(values, "pred")
+    logits = values.get("logits")
+    if logits is None:
+        return
+    raise_first(logits.isnan(), lambda *row: f"{in_words('logits', logits, row)}")
+    check_labels("labels", values["labels"], logits.shape[-1], valid)
+    if values["class_mode"] == "softmax" and logits.shape[-1] > 1 and logits.numel():
+        sums = logits.float().sum(-1)
+        if bool(((logits >= 0) & (logits <= 1)).all() & ((sums - 1).abs() < 1e-2).all()):
+            raise ValueError("logits are the softmax of some: each query's add up to 1")
+
+
+def _check_max_iou(values: Values) -> None:
+    _check_list(values, "anchors")
+
+
+def _check_task_aligned(values: Values) -> None:
+    scores, points, target = (values[name] for name in ("scores", "points", "target"))
+    check_probabilities("scores", scores)
+    check_finite("points", points)
+    if values["offsets"] is None:
+        valid = target.sum(-1) > 0
+        check_each_box("pred", values["pred"], values["pred_format"])
+        _check_true_boxes(values, valid)
+        check_units("pred", values["pred"].flatten(0, -2), "target", target[valid])
+    else:
+        valid = _check_list(values, "pred")
+    check_labels("labels", values["labels"], scores.shape[-1], valid)
+    check_units("points", points.flatten(0, -2), "target", target[valid])
+
+
+def _check_assignment(values: Values) -> None:
+    cost, offsets = values["cost"], values["offsets"]
+    check_offsets(offsets, cost.shape[-1])
+    raise_first(
+        (cost.isnan() | cost.isneginf()) & _in_an_image(offsets, cost.shape[-1]),
+        lambda *row: f"{in_words('cost', cost, row)}; it must be finite, or inf for no pair",
+    )
+
+
+_CHECKS: dict[str, Callable[[Values], None]] = {
+    "assign": _check_assignment,
+    "box_loss": _check_losses,
+    "box_losses": _check_losses,
+    "matching_cost": _check_cost,
+    "max_iou_match": _check_max_iou,
+    "pairwise_iou": _check_cost,
+    "task_aligned_match": _check_task_aligned,
+}
+
+_WORDS = {"": 0, "0": 0, "1": 1}
+if (_word := os.environ.get("BOXLOSS_DEBUG", "")) not in _WORDS:
+    raise ValueError(f"BOXLOSS_DEBUG is {_word!r}; it must be 0 or 1")
+_count(_WORDS[_word])

@@ -1,0 +1,228 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""check_boxes, and debug mode, which makes all checks of values in every call."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from boxloss.torch import (
+    GIoULoss,
+    box_losses,
+    check_boxes,
+    debug,
+    generalized_box_iou_loss,
+    giou_loss,
+    hungarian_match,
+    matching_cost,
+    max_iou_match,
+    pairwise_iou,
+    task_aligned_match,
+)
+from problems import PAIRINGS, problem
+from torch import Tensor, tensor
+
+NAN = float("nan")
+# As cxcywh they lie in [0, 1]; each other format is wrong for one of them.
+TRUE = tensor([[0.5, 0.5, 0.2, 0.3], [0.3, 0.4, 0.2, 0.2], [0.8, 0.7, 0.3, 0.2]])
+CORNERS = torch.cat((TRUE[:, :2] - TRUE[:, 2:] / 2, TRUE[:, :2] + TRUE[:, 2:] / 2), -1)
+OFFSETS, LABELS = tensor([0, 2, 3]), tensor([0, 1, 2])
+LOGITS = torch.arange(18.0).reshape(2, 3, 3) - 9
+CXCYWH = {"pred_format": "cxcywh", "target_format": "cxcywh"}
+
+
+def with_nan(values: Tensor, *place: int) -> Tensor:
+    changed = values.clone()
+    changed[place] = NAN
+    return changed
+
+
+def of_images(boxes: Tensor) -> Tensor:
+    return boxes.expand(2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda: check_boxes(TRUE),
+            "boxes[0] is [0.5, 0.5, 0.2, 0.3], which is inverted as 'xyxy'",
+        ),
+        (lambda: check_boxes(TRUE[None]), "boxes[0, 0] is [0.5, "),
+        (lambda: check_boxes(TRUE), "; as 'xywh' or 'cxcywh' none is"),
+        (lambda: check_boxes(CORNERS, "cxcywh"), "leaves the image, as 1 of 3 boxes do; as 'xyxy'"),
+        (
+            lambda: check_boxes(TRUE, "xywh"),
+            "boxes[2] is [0.8, 0.7, 0.3, 0.2], which as 'xywh' lea",
+        ),
+        (
+            lambda: check_boxes(-TRUE, "cxcywh"),
+            "boxes[0] is [-0.5, -0.5, -0.2, -0.3], which is inv",
+        ),
+        (lambda: check_boxes(with_nan(CORNERS, 1, 2)), "boxes[1] is [0.2, 0.3, nan, 0.5]; it must"),
+        (
+            lambda: check_boxes((300 * TRUE).int()),
+            "boxes[0] is [150, 150, 60, 90], which is inverted",
+        ),
+        (
+            lambda: check_boxes(CORNERS, labels=LABELS, classes=2),
+            "labels[2] is 2; it must lie in [0,",
+        ),
+        (
+            lambda: check_boxes(CORNERS, labels=LABELS),
+            "labels need classes, their number, or scores",
+        ),
+        (
+            lambda: check_boxes(CORNERS, scores=LOGITS),
+            "scores[0, 0, 0] is -9; it must be a probabil",
+        ),
+        (
+            lambda: check_boxes(CORNERS, "xyx"),
+            "box_format is 'xyx'; allowed: 'xyxy', 'xywh', 'cxcyw",
+        ),  # type: ignore[arg-type]
+        (lambda: check_boxes(CORNERS[:, :3]), "boxes has shape [3, 3]; it must be (..., 4)"),
+        (lambda: check_boxes(CORNERS, valid=CORNERS > 0), "valid has shape [3, 4]; it must be [3]"),
+    ],
+)
+def test_bad_boxes_are_told_in_words(call: Callable[[], None], words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        call()
+
+
+@pytest.mark.parametrize("size", [1.0, 640.0])
+def test_good_boxes_pass(device: torch.device, size: float) -> None:
+    true, corners = (size * boxes.to(device) for boxes in (TRUE, CORNERS))
+    check_boxes(corners, labels=LABELS.to(device), scores=LOGITS.to(device).sigmoid())
+    check_boxes(true, "cxcywh")
+    check_boxes(torch.cat((corners[:, :2], true[:, 2:]), -1), "xywh")
+    check_boxes(corners[:0], "xywh")
+    valid = tensor([True, False, True], device=device)
+    check_boxes(with_nan(corners, 1, 2), valid=valid, labels=LABELS.to(device) * 2, classes=5)
+
+
+def match(scores: Tensor, **changed: Any) -> Any:
+    values = {"target": CORNERS, "offsets": OFFSETS, "labels": LABELS, "points": TRUE[:, :2]}
+    return task_aligned_match(scores, of_images(CORNERS), **(values | changed))
+
+
+# What debug mode says of a call, none where nothing is wrong.
+CALLS: list[tuple[Callable[[], Any], str]] = [
+    (lambda: box_losses(TRUE, TRUE, **CXCYWH), ""),
+    (lambda: box_losses(TRUE, TRUE), "box_losses: pred[0] is [0.5, 0.5, 0.2, 0.3], which is inv"),
+    (lambda: GIoULoss()(CORNERS, TRUE), "box_loss: target[0] is [0.5, 0.5, 0.2, 0.3], which is"),
+    (lambda: generalized_box_iou_loss(CORNERS, with_nan(CORNERS, 0, 0)), "target[0] is [nan, "),
+    (lambda: giou_loss(CORNERS, 640 * CORNERS), "pred in [0, 1] and target in pixels: they must"),
+    (lambda: giou_loss(TRUE, CORNERS, **CXCYWH), "target[2] is [0.65, 0.6, 0.95, 0.8], which as"),
+    (lambda: giou_loss(CORNERS, CORNERS, weight=tensor([1, NAN, 1])), "weight[1] is [nan]; it m"),
+    (lambda: giou_loss(CORNERS, CORNERS, normalizer=0), "normalizer is 0; it must be more than 0"),
+    (lambda: giou_loss(CORNERS, CORNERS, normalizer=0, mask=LABELS > 9), ""),
+    (lambda: giou_loss(CORNERS, CORNERS, pred_index=LABELS + 1), "pred_index[2] is 3; it must l"),
+    (lambda: giou_loss(of_images(CORNERS), CORNERS, offsets=OFFSETS + 1), "offsets[2] is 4; it"),
+    (lambda: giou_loss(CORNERS[None], CORNERS[None], lengths=OFFSETS[-1:] + 1), "lengths[0] is 4"),
+    (lambda: matching_cost(of_images(TRUE), TRUE, OFFSETS, logits=LOGITS, labels=LABELS), ""),
+    (
+        lambda: matching_cost(of_images(TRUE), TRUE, OFFSETS, logits=LOGITS, labels=LABELS + 1),
+        "matching_cost: labels[2] is 3; it must lie in [0, 3)",
+    ),
+    (
+        lambda: matching_cost(
+            of_images(TRUE), TRUE, OFFSETS, logits=LOGITS.softmax(-1), labels=LABELS
+        ),
+        "matching_cost: logits are the softmax of some: each query's add up to 1",
+    ),
+    (lambda: matching_cost(of_images(TRUE), CORNERS, OFFSETS), "target[2] is [0.65, 0.6, 0.95, "),
+    (lambda: matching_cost(of_images(TRUE), TRUE, OFFSETS + 1), "offsets[2] is 4; it must lie in"),
+    (lambda: pairwise_iou(of_images(CORNERS), CORNERS, OFFSETS), ""),
+    (lambda: pairwise_iou(of_images(TRUE), CORNERS, OFFSETS), "pairwise_iou: pred[0, 0] is [0.5"),
+    (lambda: hungarian_match(LOGITS[0], OFFSETS), ""),
+    (lambda: hungarian_match(with_nan(LOGITS[0], 1, 2), OFFSETS), "hungarian_match: cost[1, 2] is"),
+    (lambda: max_iou_match(CORNERS, CORNERS, OFFSETS, high=0.5, low=0.4), ""),
+    (lambda: max_iou_match(TRUE, CORNERS, OFFSETS, high=0.5, low=0.4), "max_iou_match: anchors[0]"),
+    (lambda: match(LOGITS.sigmoid()), ""),
+    (lambda: match(LOGITS), "task_aligned_match: scores[0, 0, 0] is -9; it must be a probability"),
+    (
+        lambda: match(LOGITS.sigmoid(), points=640 * TRUE[:, :2]),
+        "task_aligned_match: points in pixels and target in [0, 1]: they must have the same unit",
+    ),
+    (
+        lambda: match(
+            LOGITS.sigmoid(), target=of_images(TRUE), offsets=None, labels=LABELS[None].expand(2, 3)
+        ),
+        "task_aligned_match: target[0, 0] is [0.5, 0.5, 0.2, 0.3], which is inverted",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "words"), CALLS)
+def test_debug_mode_looks_at_each_calls_values(call: Callable[[], Any], words: str) -> None:
+    call()
+    with debug(), debug():
+        if not words:
+            call()
+            return
+        with pytest.raises(ValueError, match=re.escape(words)):
+            call()
+    call()
+
+
+def test_the_pages_example(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs/losses.md").read_text()
+    block = page.split("```python\n")[1].split("```")[0]
+    exec(block)
+    shown = " ".join(line[2:] for line in block.splitlines() if line.startswith("# "))
+    assert capsys.readouterr().out.strip() == shown
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_only_boxes_that_count_are_looked_at(device: torch.device, pairing: str) -> None:
+    values = problem(pairing, device, weight=torch.float32)
+    if pairing == "offsets":
+        values["offsets"] = tensor([1, 3, 8, 8], device=device)  # as many as there are slots
+    for boxes, index in (("pred", "pred_index"), ("target", "target_index")):
+        if index in values:
+            values[index][values[index] >= values[boxes][..., 0].numel()] = -1
+    pred, target = (values.pop(name).requires_grad_() for name in ("pred", "target"))
+    gradients = torch.autograd.grad(giou_loss(pred, target, **values).sum(), (pred, target))
+    with torch.no_grad():
+        for boxes, gradient in zip((pred, target), gradients, strict=True):
+            boxes[(gradient == 0).all(-1)] = 0 if pairing == "zero_padded" else NAN
+    with debug():
+        giou_loss(pred, target, **values)
+    with torch.no_grad():
+        pred[(gradients[0] != 0).any(-1)] = NAN
+    with debug(), pytest.raises(ValueError, match=r"^box_loss: pred\[.*\] is \[nan, "):
+        giou_loss(pred, target, **values)
+
+
+def test_what_cannot_be_looked_at_is_not(fresh_compiler: None) -> None:
+    with debug():
+        compiled = torch.compile(giou_loss, fullgraph=True, backend="aot_eager")
+        assert compiled(TRUE, TRUE).isfinite()
+        assert torch.vmap(giou_loss)(TRUE, TRUE).isfinite().all()
+        assert giou_loss(TRUE.to("meta"), TRUE.to("meta")).is_meta
+        with torch._subclasses.FakeTensorMode():
+            giou_loss(torch.empty(2, 4), torch.empty(2, 4))
+
+
+@pytest.mark.parametrize(
+    ("word", "words"),
+    [
+        ("1", "ValueError: box_loss: pred[0] is [2, 2, 1, 1]"),
+        ("0", ""),
+        ("yes", "ValueError: BOXLOSS_DEBUG is 'yes'; it must be 0 or 1"),
+    ],
+)
+def test_the_environment_turns_it_on(word: str, words: str) -> None:
+    boxes = "torch.tensor([[2, 2, 1, 1.]])"
+    code = f"import torch, boxloss.torch; boxloss.torch.giou_loss({boxes}, {boxes})"
+    environment = os.environ | {"BOXLOSS_DEBUG": word}
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    last = (result.stderr.strip().splitlines() or [""])[-1]
+    assert last.startswith(words) if words else not last
