@@ -5,12 +5,24 @@
 import subprocess
 import sys
 
+import jax
 import pytest
 from boxloss._libraries import JAX
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+
+def test_a_report_where_jax_alone_is_there() -> None:
+    done = run("""
+import runpy, sys
+sys.modules["torch"] = None
+runpy.run_module("boxloss", run_name="__main__")
+""")
+    assert "\nboxloss.torch cannot be used: " in done.stdout, done.stderr
+    assert f"\njax {jax.__version__}\n  a loss on " in done.stdout
+    assert ", cpu: works\n" in done.stdout
 
 
 def test_one_framework_at_a_time() -> None:
