@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def of_images(boxes: Tensor) -> Tensor:
         ),
         (
             lambda: check_boxes(-TRUE, "cxcywh"),
-            "boxes[0] is [-0.5, -0.5, -0.2, -0.3], which is inv",
+            "which is inverted as 'cxcywh'; as 'xyxy' none is",
         ),
         (lambda: check_boxes(with_nan(CORNERS, 1, 2)), "boxes[1] is [0.2, 0.3, nan, 0.5]; it must"),
         (
@@ -89,6 +90,7 @@ def of_images(boxes: Tensor) -> Tensor:
         (lambda: check_boxes(CORNERS[:, :3]), "boxes has shape [3, 3]; it must be (..., 4)"),
         (lambda: check_boxes(CORNERS, valid=CORNERS > 0), "valid has shape [3, 4]; it must be [3]"),
     ],
+    ids=count(),
 )
 def test_bad_boxes_are_told_in_words(call: Callable[[], None], words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
@@ -159,7 +161,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "words"), CALLS)
+@pytest.mark.parametrize(("call", "words"), CALLS, ids=count())
 def test_debug_mode_looks_at_each_calls_values(call: Callable[[], Any], words: str) -> None:
     call()
     with debug(), debug():

@@ -70,7 +70,8 @@ def _among(is_bad: Tensor, valid: Tensor | None) -> Tensor:
 def in_words(name: str, values: Tensor, row: Sequence[int]) -> str:
     """That this row of an argument has these values."""
     given = values[tuple(row)]
-    words = ", ".join(f"{number:.6g}" for number in given.reshape(-1).tolist())
+    digits = ".6g" if given.is_floating_point() else "d"
+    words = ", ".join(f"{number:{digits}}" for number in given.reshape(-1).tolist())
     return f"{name}{list(row) or ''} is {f'[{words}]' if given.dim() else words}"
 
 
