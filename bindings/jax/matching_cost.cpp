@@ -119,8 +119,9 @@ CostProblem describe(const CostArgs& a) {
   return p;
 }
 
+/// Without images, too, it has those of columns, which are 0. Core knows no cost without layers.
 bool has_entries(const CostProblem& p) {
-  return p.pred.images > 0 && p.pred.slots > 0 && p.target.slots > 0;
+  return p.layers > 0 && p.pred.slots > 0 && p.target.slots > 0;
 }
 
 std::size_t workspace(const Arguments& arguments, const Implementation& implementation) {

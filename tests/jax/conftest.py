@@ -12,3 +12,7 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 sys.path.append(str(Path(__file__).parents[1] / "torch"))
+
+from poison import poison_new_memory
+
+poison_new_memory()

@@ -13,9 +13,11 @@ import torch
 from boxloss.torch import use_implementation
 from devices import GPU_NAMES, NAMES, Implementation, device_or_skip
 from hypothesis import settings
+from poison import poison_new_memory
 
 settings.register_profile("boxloss", derandomize=True, deadline=None, database=None)
 settings.load_profile("boxloss")
+poison_new_memory()
 
 
 @pytest.fixture(scope="module", params=["cpu", "cuda"])

@@ -1,77 +1,21 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing to compute: a mean or sum of 0, which can still be differentiated."""
+"""Nothing to compute: a mean or sum of 0, which can still be differentiated, and no matches."""
 
 from typing import Any
 
+import boxloss.torch
 import pytest
 import torch
 from boxloss.torch import box_loss, box_losses, use_implementation
 from combinations import pairwise
 from comparison import run
 from devices import Implementation
+from empty import empty_matches, empty_problems
 from formula import shape_of_losses
-from problems import REDUCTIONS, Problem, is_in_sets, only_pairing
+from problems import REDUCTIONS, is_in_sets, only_pairing
 
 pytestmark = pytest.mark.asan
-
-
-def empty_problems(device: torch.device) -> dict[str, Problem]:
-    def boxes(*shape: int) -> torch.Tensor:
-        # Not empty where slots or rows are left: NaN that must reach nothing.
-        return torch.full((*shape, 4), float("nan"), device=device)
-
-    def indices(*numbers: int) -> torch.Tensor:
-        return torch.tensor(numbers, dtype=torch.int64, device=device)
-
-    def grid(*shape: int) -> Problem:
-        return {"pred": boxes(*shape), "target": boxes(*shape)}
-
-    def lists(pred: int, target: int, *shape: int, row: int = -1) -> Problem:
-        index = torch.full(shape, row, device=device)
-        both = {"pred_index": index, "target_index": index.int()}
-        return {"pred": boxes(2, pred), "target": boxes(target), **both}
-
-    no_mask = torch.ones(2, 0, dtype=torch.bool, device=device)
-    return {
-        "no boxes": grid(0),
-        "no images": grid(0, 5),
-        "no slots": grid(2, 0),
-        "no boxes in four dimensions": grid(2, 0, 3),
-        "no boxes, strides that do not merge": {
-            name: boxes(0, 6, 7)[:, :3, :5] for name in ("pred", "target")
-        },
-        "zero_padded, no slots": {**grid(2, 0), "zero_padded": True},
-        "zero_padded, no images": {**grid(0, 5), "zero_padded": True},
-        "mask, no slots": {**grid(2, 0), "mask": no_mask},
-        "lengths, no images": {**grid(0, 5), "lengths": indices()},
-        "lengths, no slots": {**grid(2, 0), "lengths": indices(3, 0)},
-        "lengths of zero": {**grid(2, 5), "lengths": indices(0, 0)},
-        "mask of nothing": {**grid(2, 5), "mask": no_mask.new_zeros(2, 5)},
-        "zero_padded, only zeros": {
-            **{"pred": boxes(2, 5), "target": torch.zeros(2, 5, 4, device=device)},
-            "zero_padded": True,
-        },
-        "no slots in planes": {n: boxes(2, 3, 0).mT.contiguous().mT for n in ("pred", "target")},
-        "offsets, no rows": {"pred": boxes(2, 5), "target": boxes(0), "offsets": indices(0, 0, 0)},
-        "offsets, no images": {"pred": boxes(0, 5), "target": boxes(3), "offsets": indices(0)},
-        "offsets, no slots": {"pred": boxes(2, 0), "target": boxes(3), "offsets": indices(0, 1, 3)},
-        "offsets, nothing": {"pred": boxes(0, 0), "target": boxes(0), "offsets": indices(0)},
-        "no pairs": lists(3, 4, 0),
-        "no pairs in sets": lists(3, 4, 2, 0),
-        "no sets": lists(3, 4, 0, 2),
-        "no sets and no pairs": lists(3, 4, 0, 0),
-        "pairs of nothing": lists(3, 4, 2, 5),
-        "pairs, no rows": lists(0, 0, 2, 5, row=0),
-        "pairs, no rows of pred": lists(0, 4, 3, row=0),
-        "pairs, no rows of target": lists(3, 0, 3, row=0),
-        "no pairs, no rows": lists(0, 0, 0),
-        "no pairs, one index": {
-            "pred": boxes(3),
-            "target": boxes(2, 0),
-            "pred_index": indices().reshape(2, 0),
-        },
-    }
 
 
 @pytest.mark.parametrize(
@@ -115,6 +59,16 @@ def test_twice_differentiable(device: torch.device, name: str) -> None:
     (second,) = torch.autograd.grad(gradient.sum(), values["pred"])
     assert not gradient.any()
     assert not second.any()
+
+
+@pytest.mark.parametrize("name", empty_matches(torch.device("meta")))
+def test_results_of_matches_are_written(implementation_or_aten: Implementation, name: str) -> None:
+    function, values, numbers = empty_matches(implementation_or_aten.device)[name]
+    if "kokkos" in implementation_or_aten.name and function.endswith(("iou_match", "ed_match")):
+        pytest.skip("it has no assigners")
+    given = getattr(boxloss.torch, function)(**values)
+    for result, number in zip(given if len(numbers) > 1 else (given,), numbers, strict=True):
+        assert (result == number).all()
 
 
 @pytest.mark.usefixtures("fresh_compiler")

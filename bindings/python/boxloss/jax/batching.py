@@ -64,6 +64,6 @@ def as_sets(
     if "normalizer" in arrays and arrays["normalizer"].ndim < len(by_set):  # one for all own sets
         arrays["normalizer"] = jnp.broadcast_to(arrays["normalizer"][:, None], by_set)
     return {
-        name: each if name in lists else each.reshape(-1, *each.shape[len(by_set) :])
+        name: each if name in lists else each.reshape(prod(by_set), *each.shape[len(by_set) :])
         for name, each in arrays.items()
     }

@@ -73,7 +73,7 @@ def _solved(options: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Arra
         if "offsets" in batched:
             return None
         cost = arrays["cost"]
-        merged = arrays | {"cost": cost.reshape(-1, *cost.shape[-2:])}
+        merged = arrays | {"cost": cost.reshape(prod(cost.shape[:-2]), *cost.shape[-2:])}
         given = _solved(options, merged)
         given = {
             name: each.reshape(*cost.shape[:-2], *each.shape[1:]) for name, each in given.items()

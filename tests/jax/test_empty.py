@@ -1,0 +1,59 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Nothing to compute: every result is written, with the number that it must be."""
+
+from collections.abc import Callable
+from typing import Any
+
+import boxloss.jax
+import jax
+import jax.numpy as jnp
+import pytest
+import torch
+from both import DEVICE, for_jax
+from combinations import pairwise
+from empty import empty_matches, empty_problems
+from problems import REDUCTIONS
+
+META = torch.device("meta")
+
+
+def jitted(function: Callable[..., Any], arrays: Any) -> Any:
+    return jax.jit(function)(arrays)
+
+
+def batched(function: Callable[..., Any], arrays: Any) -> Any:
+    """Of two calls. Offsets are shared, so that what can be one call is."""
+    axes = {name: None if name == "offsets" else 0 for name in arrays}
+    many = {n: each if axes[n] is None else jnp.stack((each, each)) for n, each in arrays.items()}
+    return jax.vmap(function, in_axes=(axes,))(many)
+
+
+@pytest.mark.parametrize(
+    "case", pairwise(name=empty_problems(META), reduction=REDUCTIONS, run=(jitted, batched))
+)
+def test_losses_and_gradients_are_zeros(case: dict[str, Any]) -> None:
+    values = for_jax(empty_problems(DEVICE)[case["name"]])
+    static = {"zero_padded": values.pop("zero_padded", False), "reduction": case["reduction"]}
+    unreduced = boxloss.jax.box_loss(**values, zero_padded=static["zero_padded"], reduction="none")
+    values["weight"] = jnp.full(unreduced.shape, 2.0)
+
+    def losses(values: Any) -> Any:
+        given = boxloss.jax.box_losses(**values, **static)
+        return (given.loss + given.l1).sum(), given
+
+    gradients = jax.grad(losses, has_aux=True, allow_int=True)
+    for each in jax.tree.leaves(case["run"](gradients, values)):
+        assert each.dtype == jax.dtypes.float0 or not each.any()
+
+
+@pytest.mark.parametrize("run", [jitted, batched])
+@pytest.mark.parametrize("name", empty_matches(META))
+def test_results_of_matches_are_written(name: str, run: Callable[..., Any]) -> None:
+    function, values, numbers = empty_matches(DEVICE)[name]
+    given = for_jax(values)
+    arrays = {name: each for name, each in given.items() if isinstance(each, jax.Array)}
+    static = {name: each for name, each in given.items() if name not in arrays}
+    results = run(lambda arrays: getattr(boxloss.jax, function)(**arrays, **static), arrays)
+    for result, number in zip(results if len(numbers) > 1 else (results,), numbers, strict=True):
+        assert (result == number).all()
