@@ -81,6 +81,15 @@ def refusals() -> dict[str, tuple[dict[str, Any], type[Exception], str]]:
             "normalizer is uint8; it must be float64",
         ),
         "normalizer is True": ({"normalizer": True}, kind, "normalizer is bool; it must be an"),
+        "normalizer beyond float32": (
+            {
+                "pred": BOXES.astype("float32"),
+                "target": BOXES.astype("float32"),
+                "normalizer": -1e39,
+            },
+            value,
+            r"normalizer is -1e\+39; it must be less than 3.4028234663852886e\+38 in magnitude",
+        ),
         "normalizer of a sum": (
             {"normalizer": 2, "reduction": "sum"},
             value,

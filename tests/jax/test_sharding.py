@@ -2,13 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images on eight devices, which are the CPU."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from boxloss.jax import box_losses
+from boxloss.jax import (
+    box_loss,
+    box_losses,
+    hungarian_match,
+    matching_cost,
+    max_iou_match,
+    use_implementation,
+)
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 try:
@@ -98,3 +106,83 @@ def test_sharded_arrays_are_gathered_for_a_sum(mesh: Mesh) -> None:
     expected, wanted = jax.value_and_grad(total)(*arrays())
     assert loss == expected
     np.testing.assert_array_equal(gradient, wanted)
+
+
+def test_shard_map_without_jit(mesh: Mesh) -> None:
+    def of_own(*own: jax.Array) -> Any:
+        unreduced = box_losses(*own[:2], lengths=own[2], reduction="none")
+        return jax.value_and_grad(total, argnums=(0, 1))(*own)[1], unreduced
+
+    in_specs, out_specs = (BY_IMAGE,) * 3, BY_IMAGE
+    mapped = shard_map(of_own, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
+    for ours, theirs in zip(
+        jax.tree.leaves(mapped(*arrays())), jax.tree.leaves(of_own(*arrays())), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def of_matched(pred: jax.Array, target: jax.Array, lengths: jax.Array) -> jax.Array:
+    """By the matcher's indices."""
+    boxes, offsets = target[0], jnp.minimum(jnp.arange(17), 5)
+    match = hungarian_match(matching_cost(pred, boxes, offsets), offsets)
+    index = {"pred_index": match.pred_index, "target_index": match.target_index}
+    return box_loss(pred, target[0], **index)
+
+
+def by_formula(pred: jax.Array, target: jax.Array, lengths: jax.Array) -> jax.Array:
+    with use_implementation("jnp"):
+        return total(pred, target, lengths)
+
+
+LOSSES = {
+    "mean": lambda pred, target, lengths: box_loss(pred, target),
+    "unreduced": lambda pred, target, lengths: box_loss(pred, target, reduction="none").sum(),
+    "lengths": total,
+    "matched": of_matched,
+    "formula": by_formula,
+    "one by one": lambda *own: jax.vmap(lambda a, b, c: total(a[None], b[None], c[None]))(
+        *own
+    ).sum(),
+    "second order": lambda p, t, n: jax.grad(lambda p: box_loss(p, t))(p).var(),
+}
+
+
+@pytest.mark.skipif(not hasattr(jax, "set_mesh"), reason="JAX has no sharding in types")
+@pytest.mark.parametrize("jit", [jax.jit, lambda function: function])
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_gradient_is_sharded_as_its_input(mesh: Mesh, name: str, jit: Callable[..., Any]) -> None:
+    """With sharding in types, by images, as meshes are made by default."""
+    step = jit(jax.grad(LOSSES[name], argnums=(0, 1)))
+    wanted = step(*arrays())
+    explicit = jax.make_mesh((8,), ("images",), axis_types=(jax.sharding.AxisType.Explicit,))
+    with jax.set_mesh(explicit):
+        pred, target, lengths = (
+            jax.device_put(each, NamedSharding(explicit, spec))
+            for each, spec in zip(arrays(), (BY_IMAGE, PartitionSpec(), BY_IMAGE), strict=True)
+        )
+        if name == "one by one":
+            target = jax.sharding.reshard(target, BY_IMAGE)
+        found = step(pred, target, lengths)
+    for ours, theirs, own in zip(found, wanted, (pred, target), strict=True):
+        # What XLA computes of it may be rounded in another order.
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6 * np.abs(theirs).max())
+        assert jax.typeof(ours).sharding.spec == jax.typeof(own).sharding.spec
+
+
+@pytest.mark.skipif(not hasattr(jax, "set_mesh"), reason="JAX has no sharding in types")
+def test_matches_with_sharding_in_types(mesh: Mesh) -> None:
+    pred, target, _ = arrays()
+    offsets = jnp.array([0, 5])
+
+    def match(pred: jax.Array) -> Any:
+        cost = matching_cost(pred, target[0], offsets)
+        assigned = max_iou_match(pred, target[0], offsets, high=0.5, low=0.3)
+        return hungarian_match(cost, offsets), assigned
+
+    wanted = jax.vmap(match)(pred[:, None])
+    explicit = jax.make_mesh((8,), ("images",), axis_types=(jax.sharding.AxisType.Explicit,))
+    with jax.set_mesh(explicit):
+        sharded = jax.device_put(pred[:, None], NamedSharding(explicit, BY_IMAGE))
+        found = jax.jit(jax.vmap(match))(sharded)
+    for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_array_equal(ours, theirs)

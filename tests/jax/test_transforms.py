@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from both import DEVICE, for_jax
-from boxloss.jax import box_loss, box_losses, hungarian_match, matching_cost
+from boxloss.jax import box_loss, box_losses, hungarian_match, matching_cost, max_iou_match
 from problems import PAIRINGS, problem
 from test_matching import switched_x64
 
@@ -207,6 +207,15 @@ def test_only_wanted_gradients_are_computed() -> None:
         assert results_of_backward(jax.grad(loss, wanted), PRED, TARGET, weight) == words
 
 
+def test_by_what_a_kept_function_is_differentiated_may_change() -> None:
+    loss = jax.jit(lambda pred, target: box_loss(pred, target), inline=True)
+    step = jax.grad(loss, argnums=(0, 1))
+    expected = jax.jit(step)(PRED, TARGET)
+    assert expected[1].any()
+    jax.grad(loss)(PRED, TARGET)
+    same(step(PRED, TARGET), expected)
+
+
 def test_an_integer_target_has_no_gradient() -> None:
     gradients = jax.grad(of_lengths, argnums=(0, 1), allow_int=True)(
         PRED, TARGET.astype(jnp.int32), LENGTHS
@@ -259,6 +268,58 @@ def test_export() -> None:
     )(PRED, TARGET, LENGTHS)
     again = jax.export.deserialize(exported.serialize())
     same(again.call(PRED, TARGET, LENGTHS), step(PRED, TARGET, LENGTHS))
+
+
+def test_export_of_named_results() -> None:
+    def step(pred: jax.Array, offsets: jax.Array) -> Any:
+        cost = matching_cost(pred, TARGET[0], offsets)
+        match = hungarian_match(cost, offsets)
+        assigned = max_iou_match(pred, TARGET[0], offsets, high=0.5, low=0.3)
+        return match, assigned, box_losses(pred, TARGET)
+
+    offsets = jnp.array([0, 2, 2, 5])
+    names = ("matching_cost", "assign", "max_iou_match", "box_loss")
+    exported = jax.export.export(
+        jax.jit(step),
+        disabled_checks=[
+            jax.export.DisabledSafetyCheck.custom_call(f"boxloss_jax_{name}") for name in names
+        ],
+    )(PRED, offsets)
+    found = jax.export.deserialize(exported.serialize()).call(PRED, offsets)
+    same(found, step(PRED, offsets))
+    assert isinstance(found[2], boxloss.jax.BoxLosses)
+
+
+ARRAYS = {"target": TARGET[0], "offsets": jnp.array([0, 2, 2, 5])}
+CALLED = {
+    "loss": lambda pred: box_loss(pred, TARGET),
+    "unreduced": jax.grad(lambda pred: box_loss(pred, TARGET, reduction="none").sum()),
+    "gradient": jax.grad(lambda pred: box_loss(pred, TARGET)),
+    "by index": jax.grad(lambda pred: box_loss(pred, TARGET[0], pred_index=jnp.arange(5))),
+    "second": jax.grad(lambda pred: jax.grad(lambda p: box_loss(p, TARGET))(pred).var()),
+    "matcher": lambda pred: hungarian_match(matching_cost(pred, **ARRAYS), ARRAYS["offsets"]),
+    "assigner": lambda pred: max_iou_match(pred, **ARRAYS, high=0.5, low=0.3),
+}
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_no_tracer_is_kept(name: str) -> None:
+    with jax.check_tracer_leaks(True):
+        jax.jit(lambda pred: CALLED[name](pred))(PRED)
+        jax.jit(lambda pred: jax.vmap(CALLED[name])(pred))(many(PRED))
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_programs_of_calls_without_jit_are_compiled_once(name: str) -> None:
+    compiled: list[str] = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, _, **__: compiled.append(event) if "backend_compile" in event else None
+    )
+    for _ in range(2):
+        before = len(compiled)
+        CALLED[name](PRED)
+        jax.vmap(CALLED[name])(many(PRED))
+    assert len(compiled) == before
 
 
 def test_a_symbolic_shape_is_refused() -> None:

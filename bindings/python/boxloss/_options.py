@@ -3,6 +3,7 @@
 """What the frameworks' functions have in common: words, and options that functions share."""
 
 import inspect
+import math
 import reprlib
 from collections.abc import Callable
 from numbers import Integral
@@ -69,3 +70,17 @@ def check_magnitude(function: str, name: str, value: Any, bits: int) -> None:
         raise ValueError(
             f"{function}: {name} is {given}; it must be less than 2^{bits} in magnitude"
         ) from None
+
+
+def as_float(function: str, name: str, value: Any, largest: float, dtype: str) -> float:
+    """A number, which must fit into the dtype that it is used in."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = largest  # of an integer that is not even a float64
+    if largest <= abs(number) < math.inf:
+        raise ValueError(
+            f"{function}: {name} is {reprlib.repr(value)}; it must be less than {largest} in "
+            f"magnitude, as {dtype}, or infinite"
+        )
+    return number

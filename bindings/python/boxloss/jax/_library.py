@@ -7,12 +7,13 @@ import re
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 try:
     import jax
+    import jax.export
 except ModuleNotFoundError as error:
     raise ImportError(f"boxloss.jax needs JAX: {sys.executable} -m pip install jax") from error
 import jax.numpy as jnp
@@ -30,6 +31,16 @@ _TARGETS = (
     "boxloss_jax_task_aligned_match",
 )
 _ERRORS = (ValueError, TypeError, RuntimeError)
+
+
+Results = TypeVar("Results", bound=type[Any])
+
+
+def exportable(results: Results) -> Results:
+    """A named tuple of a function's results, which a program of jax.export may be saved with."""
+    name = f"boxloss.jax.{results.__name__}"
+    jax.export.register_namedtuple_serialization(results, serialized_name=name)
+    return results
 
 
 class _Array(ctypes.Structure):
@@ -137,14 +148,25 @@ def call(
         for name, each in options.items()
         if each is not None
     }
-    wanted = list(results.values())
+    shapes = {name: (each.shape, each.dtype) for name, each in results.items()}
+    given = _called(target, tuple(shapes.items()), tuple(attributes.items()), arrays)
+    return dict(zip(results, given, strict=True))
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2), inline=True)
+def _called(
+    target: str,
+    results: tuple[tuple[str, tuple[Any, Any]], ...],
+    attributes: tuple[tuple[str, Any], ...],
+    arrays: dict[str, Array],
+) -> tuple[Array, ...]:
+    """One function for all calls, so that JAX knows a program again that vmap makes of one."""
+    wanted = [jax.ShapeDtypeStruct(*each) for _, each in results]
     if not is_jits(arrays):
         wanted = jax.eval_shape(partial(_varying, wanted), *arrays.values())
     handler = jax.ffi.ffi_call(target, wanted, vmap_method="sequential")
-    given = handler(
-        *arrays.values(), operands=" ".join(arrays), results=" ".join(results), **attributes
-    )
-    return dict(zip(results, given, strict=True))
+    names = {"operands": " ".join(arrays), "results": " ".join(name for name, _ in results)}
+    return tuple(handler(*arrays.values(), **names, **dict(attributes)))
 
 
 def is_jits(arrays: dict[str, Array]) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._options import check_magnitude
+from .._options import as_float, check_magnitude
 
 
 def as_arrays(function: str, **given: ArrayLike | None) -> dict[str, Array]:
@@ -48,6 +48,27 @@ def as_options(function: str, options: dict[str, Any], defaults: dict[str, Any])
             check_magnitude(function, name, value, _BITS[kind])
         converted[name] = None if is_missing else convert(value)
     return converted
+
+
+def as_normalizer(function: str, normalizer: Any, dtype: Any) -> ArrayLike:
+    """A number as an array of the loss' dtype; what JAX would narrow must fit into that, too."""
+    largest = float(jnp.finfo(dtype).max)
+
+    def within(number: Any) -> float:
+        return as_float(function, "normalizer", number, largest, jnp.dtype(dtype).name)
+
+    if isinstance(normalizer, Real) and not isinstance(normalizer, bool):
+        return np.asarray(within(normalizer), dtype)
+    if not isinstance(normalizer, np.ndarray):
+        if isinstance(normalizer, (jax.Array, np.generic)):
+            return normalizer
+        kind = type(normalizer).__name__
+        raise TypeError(
+            f"{function}: normalizer is {kind}; it must be an array of JAX or NumPy, or a number"
+        )
+    if jax.dtypes.canonicalize_dtype(normalizer.dtype) == normalizer.dtype:
+        return normalizer
+    return np.array([within(each) for each in normalizer.flat], dtype).reshape(normalizer.shape)
 
 
 def compute_dtype(pred: Array, target: Array) -> Any:

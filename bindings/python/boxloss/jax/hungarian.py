@@ -11,11 +11,13 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from ._library import call, workspace
+from ._library import call, exportable, workspace
 from .arguments import as_arrays, as_options
 from .batching import batchable
+from .partitioning import in_auto_axes
 
 
+@exportable
 class MatchResult(NamedTuple):
     """What `hungarian_match` returns: int32, or int64 with jax_enable_x64; -1 for none."""
 
@@ -62,7 +64,7 @@ def hungarian_match(cost: ArrayLike, offsets: ArrayLike, *, groups: int = 1) -> 
     dtype = jax.dtypes.canonicalize_dtype("int64")
     options = as_options("hungarian_match", {"groups": groups}, {"groups": 1})
     options["index"] = dtype.name
-    given = _solved(options, arrays)
+    given = in_auto_axes(partial(_solved, options), arrays)
     return MatchResult(*(given[name] for name in MatchResult._fields))
 
 

@@ -3,14 +3,13 @@
 """The losses as functions."""
 
 from functools import partial
-from numbers import Real
 from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.custom_derivatives import SymbolicZero
+from jax.sharding import PartitionSpec
 from jax.typing import ArrayLike
 
 from .._options import (
@@ -22,16 +21,17 @@ from .._options import (
     showing,
     with_defaults,
 )
-from ._library import call, is_jits, workspace
-from .arguments import as_arrays, as_options, compute_dtype
+from ._library import call, exportable, is_jits, workspace
+from .arguments import as_arrays, as_normalizer, as_options, compute_dtype
 from .batching import as_sets, batchable
 from .formula import Arrays, losses_by_formula
 from .implementations import formula_is_chosen
-from .partitioning import by_image
+from .partitioning import REPLICATED, by_image, in_auto_axes, spec_of
 
 _ARRAYS = ("weight", "normalizer", "lengths", "mask", "offsets", "pred_index", "target_index")
 
 
+@exportable
 class BoxLosses(NamedTuple):
     """The results of `box_losses`."""
 
@@ -170,6 +170,7 @@ class _Static(NamedTuple):
 
     function: str
     options: tuple[tuple[str, Any], ...]
+    workspace: int  # A backend that is loaded later may need more: another program then.
 
 
 def _call(
@@ -180,21 +181,39 @@ def _call(
     loss: Loss,
     options: dict[str, Any],
 ) -> tuple[Array, ...]:
-    normalizer = options["normalizer"]
-    is_number = isinstance(normalizer, Real) and not isinstance(normalizer, (bool, np.generic))
-    others = {name: options[name] for name in _ARRAYS if not (is_number and name == "normalizer")}
+    others = {name: options[name] for name in _ARRAYS if name != "normalizer"}
     arrays = as_arrays(function, pred=pred, target=target, **others)
-    if is_number:
+    if options["normalizer"] is not None:
         dtype = compute_dtype(arrays["pred"], arrays["target"])
-        arrays["normalizer"] = jnp.asarray(normalizer, dtype)
+        arrays["normalizer"] = jnp.asarray(as_normalizer(function, options["normalizer"], dtype))
     words = {name: each for name, each in options.items() if name not in _ARRAYS}
     static = as_options(function, {"loss": loss, **words}, {"loss": "giou", **_DEFAULTS})
     static["extras"] = extras
+    scratch = workspace("boxloss_jax_box_loss", function, arrays, static)  # checks the arguments
     if formula_is_chosen():
-        workspace("boxloss_jax_box_loss", function, arrays, static)  # which checks the arguments
-        return losses_by_formula(static, arrays)
-    losses: tuple[Array, ...] = _losses(_Static(function, tuple(static.items())), arrays)[0]
+        by_formula = partial(losses_by_formula, static)
+        losses: tuple[Array, ...] = in_auto_axes(by_formula, arrays, _specs(static, arrays))
+    else:
+        losses = _jitted(_Static(function, tuple(static.items()), scratch.size), arrays)
     return losses
+
+
+@partial(jax.jit, static_argnums=0, inline=True)
+def _jitted(static: _Static, arrays: Arrays) -> tuple[Array, ...]:
+    """What is called without jit is kept compiled, and shard_map needs none around it: it has no
+    rule of its own for symbolic zeros."""
+    specs = _specs(dict(static.options), arrays)
+    losses: tuple[Array, ...] = in_auto_axes(lambda own: _losses(static, own)[0], arrays, specs)
+    return losses
+
+
+def _specs(options: dict[str, Any], arrays: Arrays) -> tuple[PartitionSpec, ...]:
+    """Rows are sharded as the array that gives them their shape, and sums are not."""
+    index = arrays.get("pred_index", arrays.get("target_index"))
+    boxes = arrays["target" if "offsets" in arrays else "pred"]
+    rows = spec_of(boxes, boxes.ndim - 1) if index is None else spec_of(index, index.ndim)
+    loss = rows if options["reduction"] == "none" else REPLICATED
+    return (loss, loss, rows) if options["extras"] else (loss,)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -264,17 +283,20 @@ def _is_floating(array: Array) -> bool:
 def _losses_and_kept(static: _Static, primals: dict[str, Any]) -> tuple[Any, Any]:
     arrays = {name: each.value for name, each in primals.items()}
     losses, scale = _losses(static, arrays)  # itself, which may be differentiated again
-    # As keys, which JAX does not trace.
+    # As dtypes, which are not traced. What is kept has one structure, whatever is wanted: of a jit
+    # that is differentiated by one argument and then by another, JAX remembers only the last.
     wanted = {
-        name: ()
+        name: primals[name].perturbed and _is_floating(arrays[name])
         for name in ("pred", "target", "weight")
-        if name in arrays and primals[name].perturbed and _is_floating(arrays[name])
+        if name in arrays
     }
-    return (losses, scale), (arrays, scale, wanted)
+    flags = {name: jnp.zeros((), jnp.bool if each else jnp.int8) for name, each in wanted.items()}
+    return (losses, scale), (arrays, scale, flags)
 
 
 def _backward(static: _Static, kept: Any, incoming: Any) -> tuple[dict[str, Any]]:
-    arrays, scale, wanted = kept
+    arrays, scale, flags = kept
+    wanted = tuple(name for name, flag in flags.items() if flag.dtype == jnp.bool)
     grads = {
         name: grad
         for name, grad in zip(("grad_loss", "grad_l1"), incoming[0], strict=False)  # iou has none
@@ -282,13 +304,14 @@ def _backward(static: _Static, kept: Any, incoming: Any) -> tuple[dict[str, Any]
     }
     if not wanted or not grads:
         return (dict.fromkeys(arrays),)
-    gradients = _gradients(static, tuple(wanted), arrays, scale, grads)
+    gradients = _gradients(static, wanted, arrays, scale, grads)
     return ({name: gradients.get(name) for name in arrays},)
 
 
 _losses.defvjp(_losses_and_kept, _backward, symbolic_zeros=True)
 
 
+@partial(jax.jit, static_argnums=(0, 1), inline=True)
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
 def _gradients(
     static: _Static, wanted: tuple[str, ...], arrays: Arrays, scale: Array, grads: Arrays
@@ -300,6 +323,8 @@ def _backward_call(static: _Static, wanted: tuple[str, ...], own: Arrays) -> Arr
     def shapes(operands: Arrays) -> dict[str, jax.ShapeDtypeStruct]:
         boxes = {name: operands[name] for name in wanted}
         return {name: jax.ShapeDtypeStruct(each.shape, each.dtype) for name, each in boxes.items()}
+
+    of_one = shapes(own)  # now, since JAX keeps `many`, and the arrays may be a trace's
 
     def one(operands: Arrays) -> Arrays:
         options = dict(static.options)
@@ -315,7 +340,7 @@ def _backward_call(static: _Static, wanted: tuple[str, ...], own: Arrays) -> Arr
         merged = as_sets(size, batched, operands, wanted)
         if merged is None:
             return None
-        return _split(size, _backward_call(static, wanted, merged), shapes(own))
+        return _split(size, _backward_call(static, wanted, merged), of_one)
 
     return batchable(one, many, alone)(own)
 
@@ -346,7 +371,7 @@ def _second_backward(
     return {name: by_floating.get(name) for name in arrays}, None, by_grads
 
 
-_gradients.defvjp(_gradients_and_kept, _second_backward)
+_gradients.__wrapped__.defvjp(_gradients_and_kept, _second_backward)
 
 
 class NamedLoss(Protocol):

@@ -15,6 +15,7 @@ from .._options import BoxFormat, ClassMode, EpsMode, Loss, options_of
 from ._library import call, workspace
 from .arguments import as_arrays, as_options, compute_dtype
 from .batching import batchable, repeated
+from .partitioning import in_auto_axes
 
 
 def matching_cost(
@@ -143,7 +144,8 @@ def pairwise_iou(
 def _cost(function: str, arrays: dict[str, Array], options: dict[str, Any]) -> Array:
     options = as_options(function, options, _DEFAULTS)
     arrays = {name: jax.lax.stop_gradient(each) for name, each in arrays.items()}
-    return _computed(function, options, arrays)["cost"]
+    cost: Array = in_auto_axes(partial(_computed, function, options), arrays)["cost"]
+    return cost
 
 
 def _computed(function: str, options: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Array]:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Max-IoU matching: the true box of each anchor, without the matrix of IoUs."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -9,10 +10,12 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._options import LowQuality, options_of
-from ._library import call, workspace
+from ._library import call, exportable, workspace
 from .arguments import as_arrays, as_options, compute_dtype
+from .partitioning import in_auto_axes
 
 
+@exportable
 class MaxIouMatch(NamedTuple):
     """What `max_iou_match` returns."""
 
@@ -81,7 +84,8 @@ def max_iou_match(
         "iou": jax.ShapeDtypeStruct(shape, compute_dtype(arrays["anchors"], arrays["target"])),
         "workspace": scratch,
     }
-    found = call("boxloss_jax_max_iou_match", arrays, results, options)
+    match = partial(call, "boxloss_jax_max_iou_match", results=results, options=options)
+    found = in_auto_axes(match, arrays)
     return MaxIouMatch(found["target_index"], found["iou"])
 
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sharded arrays under jit: what is of an image is computed where the image is."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -12,13 +13,16 @@ from jax.sharding import NamedSharding, PartitionSpec
 from .batching import Arrays, One
 
 Shapes = dict[str, jax.ShapeDtypeStruct]
+REPLICATED = PartitionSpec()
 
 
 def by_image(one: One, arrays: Arrays, results: Shapes) -> Arrays:
     """`one(arrays)`, where all arrays and results but single numbers have the images in front."""
 
+    names = tuple(arrays)  # JAX keeps `call`, and the arrays may be a trace's
+
     def call(*given: Array) -> tuple[Array, ...]:
-        return tuple(one(dict(zip(arrays, given, strict=True))).values())
+        return tuple(one(dict(zip(names, given, strict=True))).values())
 
     def partition(mesh: Any, given: Any, wanted: Any) -> Any:
         first = (each.sharding.spec[:1] for each in given if each.shape)
@@ -26,7 +30,7 @@ def by_image(one: One, arrays: Arrays, results: Shapes) -> Arrays:
 
         def sharded(shapes: Any) -> tuple[NamedSharding, ...]:
             return tuple(
-                NamedSharding(mesh, images if each.shape else PartitionSpec()) for each in shapes
+                NamedSharding(mesh, images if each.shape else REPLICATED) for each in shapes
             )
 
         return mesh, call, sharded(wanted), sharded(given)
@@ -47,3 +51,29 @@ def _rule(kind: str, arrays: Arrays | Shapes) -> str:
         else ""
         for place, each in enumerate(arrays.values())
     )
+
+
+def in_auto_axes(function: Callable[[Arrays], Any], arrays: Arrays, specs: Any = REPLICATED) -> Any:
+    """`function(arrays)`. With sharding in types (a mesh with explicit axes) a custom call says
+    nothing of its results' types, and a gradient would not have its input's: in the function the
+    axes are automatic, outside the results have these specs."""
+    shardings = (getattr(jax.typeof(each), "sharding", None) for each in arrays.values())
+    meshes = [each.mesh for each in shardings if each is not None and each.mesh.explicit_axes]
+    if not meshes or not hasattr(jax.sharding, "auto_axes"):  # which came later than the types
+        return function(arrays)
+
+    def sharded(spec: PartitionSpec) -> NamedSharding:
+        return NamedSharding(meshes[0], spec)
+
+    automatic = jax.sharding.auto_axes(
+        jax.jit(function),  # which takes the axes' kind along, for derivatives
+        axes=meshes[0].explicit_axes,
+        out_sharding=jax.tree.map(sharded, specs, is_leaf=lambda x: isinstance(x, PartitionSpec)),
+    )
+    return automatic(arrays)
+
+
+def spec_of(array: Array, dimensions: int) -> PartitionSpec:
+    """How its first dimensions are sharded, as far as its type tells."""
+    sharding = getattr(jax.typeof(array), "sharding", None)
+    return REPLICATED if sharding is None else PartitionSpec(*sharding.spec[:dimensions])

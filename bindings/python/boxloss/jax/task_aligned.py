@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The task-aligned match: which true box each anchor of a dense detector learns."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -10,10 +11,12 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._options import BoxFormat, options_of
-from ._library import call, workspace
+from ._library import call, exportable, workspace
 from .arguments import as_arrays, as_options
+from .partitioning import in_auto_axes
 
 
+@exportable
 class TaskAlignedMatch(NamedTuple):
     """What `task_aligned_match` returns, each (images, anchors)."""
 
@@ -108,7 +111,8 @@ def task_aligned_match(
         "overlap": jax.ShapeDtypeStruct(shape, jnp.float32),
         "workspace": scratch,
     }
-    found = call("boxloss_jax_task_aligned_match", arrays, results, options)
+    match = partial(call, "boxloss_jax_task_aligned_match", results=results, options=options)
+    found = in_auto_axes(match, arrays)
     return TaskAlignedMatch(*(found[name] for name in TaskAlignedMatch._fields))
 
 

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks and conversions of arguments that are not tensors, and of options before a call."""
 
-import math
 import reprlib
 from collections.abc import Callable
 from numbers import Real
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.overrides import is_tensor_like
 
-from .._options import check_magnitude
+from .._options import as_float, check_magnitude
 
 _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 
@@ -118,16 +117,7 @@ def _within(function: str, normalizer: Any, dtype: torch.dtype) -> Any:
     if isinstance(normalizer, (torch.SymInt, torch.SymFloat)):
         return normalizer
     largest = torch.finfo(dtype).max
-    try:
-        number = float(normalizer)
-    except OverflowError:
-        number = largest  # of an integer that is not even a float64
-    if _is_true(abs(number) >= largest) and _is_true(abs(number) < math.inf):
-        raise ValueError(
-            f"{function}: normalizer is {reprlib.repr(normalizer)}; it must be less than {largest} "
-            f"in magnitude, as {dtype}, or infinite"
-        )
-    return number
+    return as_float(function, "normalizer", normalizer, largest, str(dtype), _is_true)
 
 
 def whole(value: Any, name: str) -> int:
