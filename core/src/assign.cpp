@@ -15,9 +15,10 @@ bool is_empty(const AssignProblem& p) {
 }
 
 void check_shape(const AssignProblem& p) {
-  check(p.layers >= 0 && p.images >= 0 && p.queries >= 0 && p.columns >= 0,
-        "a size is negative: ", p.layers, " layers, ", p.images, " images, ", p.queries,
-        " queries, ", p.columns, " columns");
+  check_size("layers", p.layers, "matrices of cost");
+  check_size("images", p.images, "images that share the columns");
+  check_size("queries", p.queries, "queries of each image");
+  check_size("columns", p.columns, "columns of cost");
   check(p.groups >= 1 && p.queries % p.groups == 0, "groups is ", p.groups,
         "; it must be at least 1, and divide the ", p.queries, " queries");
   // Rows of the list of queries, and columns of all groups, are numbers of the outputs' dtype; what
@@ -57,8 +58,8 @@ AssignProblem with_arrays(AssignProblem p, const AssignArrays& arrays) {
 
 void check_options(const AssignProblem& p) {
   check_dtype(p.cost.dtype == DType::kF32 || p.cost.dtype == DType::kF64, "cost is ",
-              name_of(p.cost.dtype), "; it must be float32 or float64");
-  check_indices("offsets", p.offsets.dtype);
+              shown(p.cost.dtype), "; it must be float32 or float64");
+  check_indices("offsets", p.offsets);
   check_indices("index", p.index);
 }
 
@@ -83,7 +84,7 @@ void AssignPlan::run(const AssignArrays& arrays, const AssignOutputs& outputs,
   check_aligned("outputs.pred_index", outputs.pred_index, problem_.index);
   check_aligned("outputs.target_index", outputs.target_index, problem_.index);
   check_aligned("outputs.target_of_query", outputs.target_of_query, problem_.index);
-  check_workspace(execution, workspace_bytes());
+  check_execution(execution, problem_.device, workspace_bytes());
   implementation_->assign.run(with_arrays(problem_, arrays), outputs, execution);
 }
 

@@ -104,6 +104,7 @@ Library open(const std::string& path) {
 
 /// Its exceptions do not outlive the library.
 std::vector<Implementation> implementations_of(const Backend& backend) {
+  check(backend.implementations != nullptr, "its list of implementations is null");
   try {
     return backend.implementations();
   } catch (const std::exception& error) {
@@ -139,6 +140,7 @@ const Backend& load_backend(const std::string& path) {
 const char* boxloss_load_backend(const char* path) {
   thread_local std::string problem;
   try {
+    if (path == nullptr) throw boxloss::InvalidArgument("path is null; it must name a library");
     boxloss::load_backend(path);
     return nullptr;
   } catch (const std::exception& error) {

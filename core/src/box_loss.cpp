@@ -15,7 +15,7 @@ namespace {
 
 /// One side of the pairs by index.
 void check_list(const char* name, const char* rows, const BoxView& boxes, const Pairing& pairing) {
-  if (boxes.rows.data != nullptr) return check_indices(rows, boxes.rows.dtype);
+  if (boxes.rows.data != nullptr) return;
   check(boxes.images * boxes.slots == pairing.sets * pairing.pairs, name, " has ", boxes.images,
         " images of ", boxes.slots, " boxes; without ", rows, " it must have one for each of ",
         pairing.sets, " sets of ", pairing.pairs, " pairs");
@@ -24,12 +24,16 @@ void check_list(const char* name, const char* rows, const BoxView& boxes, const 
 void check_indexed(const LossProblem& p) {
   const Pairing& pairing = p.pairing;
   check(pairing.data.data == nullptr, "pairing.data must be null for an indexed pairing");
+  check(pairing.pairs != kUnsetSize,
+        "pairing.pairs is not set; it must be the number of pairs of each set");
   check(pairing.sets >= 0 && pairing.pairs >= 0, "pairing has a negative shape: ", pairing.sets,
         " sets of ", pairing.pairs, " pairs");
   constexpr std::int64_t kMostSets = std::numeric_limits<std::int32_t>::max();
   check(pairing.sets <= kMostSets, "pairing has ", pairing.sets, " sets, more than ", kMostSets);
   check(pairing.pairs == 0 || pairing.sets <= kMostBoxes / pairing.pairs, "pairing has ",
         pairing.sets, " sets of ", pairing.pairs, " pairs, which is more than 64 bits can count");
+  check_indices("pred.rows", p.pred.rows);
+  check_indices("target.rows", p.target.rows);
   if (pairing.sets * pairing.pairs == 0) return;
   check(p.pred.rows.data != nullptr || p.target.rows.data != nullptr,
         "pred.rows and target.rows are null; an indexed pairing needs one of them");
@@ -66,12 +70,21 @@ void check_pairing(const LossProblem& p) {
         p.pred.slots, ", 4); they must be equal");
 }
 
+void check_enumerators(const LossProblem& p) {
+  check_enumerator("pairing", ".kind", p.pairing.kind);
+  check_enumerator("pred", ".format", p.pred.format);
+  check_enumerator("target", ".format", p.target.format);
+  check_enumerator("reduction", "", p.reduction);
+  check_enumerator("eps_mode", "", p.eps_mode);
+}
+
 /// Gives the problem back.
 const LossProblem& checked(const Implementation& implementation, const LossProblem& p) {
   const LossFunctions& served = implementation.box_loss;
   const bool is_served =
       served.forward != nullptr && served.backward != nullptr && served.workspace_bytes != nullptr;
   check_served(implementation, "box_loss", is_served, p.device, p.loss, served.losses);
+  check_enumerators(p);
   check_dtype(served.pairings.contains(p.pairing.kind), implementation.name,
               " does not serve the pairing ", name_of(p.pairing.kind));
   check_boxes("pred", p.pred);
@@ -213,19 +226,22 @@ DType compute_dtype(const LossProblem& problem) {
 }
 
 void check_options(const LossProblem& p, Set<Extra> extras) {
+  check_enumerators(p);
   check_floating("pred", p.pred.dtype);
   const Pairing& pairing = p.pairing;
-  if (pairing.kind == Pairing::Kind::kLengths) check_indices("lengths", pairing.data.dtype);
-  if (pairing.kind == Pairing::Kind::kOffsets) check_indices("offsets", pairing.data.dtype);
-  check_dtype(pairing.kind != Pairing::Kind::kMask || pairing.data.dtype == DType::kU8, "mask is ",
-              name_of(pairing.data.dtype), "; it must be uint8");
+  const ArrayView& data = pairing.data;
+  if (pairing.kind == Pairing::Kind::kLengths) check_indices("lengths", data);
+  if (pairing.kind == Pairing::Kind::kOffsets) check_indices("offsets", data);
+  const bool has_mask = pairing.kind == Pairing::Kind::kMask && data.data != nullptr;
+  check_dtype(!has_mask || data.dtype == DType::kU8, "mask is ", shown(data.dtype),
+              "; it must be uint8");
   if (p.weight.data != nullptr) check_floating("weight", p.weight.dtype);
   check_eps(p.eps, compute_dtype(p));
   if (p.normalizer.data != nullptr) {
     check(p.reduction == Reduction::kMean, "normalizer needs reduction 'mean', which it redefines");
     const DType d = p.normalizer.dtype;
     check_dtype(d == DType::kF64 || d == DType::kF32 || d == DType::kI64 || d == DType::kI32,
-                "normalizer is ", name_of(d), "; it must be float64, float32, int64 or int32");
+                "normalizer is ", shown(d), "; it must be float64, float32, int64 or int32");
   }
   check(p.normalizer_stride == 0 || p.normalizer_stride == 1, "normalizer_stride is ",
         p.normalizer_stride, "; it must be 0 or 1");
@@ -234,9 +250,15 @@ void check_options(const LossProblem& p, Set<Extra> extras) {
 
 std::int64_t loss_rows(const LossProblem& problem) {
   switch (problem.pairing.kind) {
-    case Pairing::Kind::kOffsets: return problem.target.slots;
-    case Pairing::Kind::kIndexed: return problem.pairing.sets * problem.pairing.pairs;
-    default: return problem.pred.images * problem.pred.slots;
+    case Pairing::Kind::kOffsets:
+      check_size("target.slots", problem.target.slots, "boxes of all images");
+      return problem.target.slots;
+    case Pairing::Kind::kIndexed:
+      check_size("pairing.pairs", problem.pairing.pairs, "pairs of each set");
+      return problem.pairing.sets * problem.pairing.pairs;
+    default:
+      check_size("pred.slots", problem.pred.slots, "boxes of each image");
+      return problem.pred.images * problem.pred.slots;
   }
 }
 
@@ -268,7 +290,7 @@ void LossPlan::forward(const LossArrays& arrays, const LossOutputs& outputs,
   check_l1(*implementation_, flat_, "outputs.l1", outputs.l1);
   check_extra(*implementation_, Extra::kIou, outputs.iou);
   check_aligned("outputs.iou", outputs.iou, compute);
-  check_workspace(execution, workspace_bytes_);
+  check_execution(execution, flat_.device, workspace_bytes_);
   implementation_->box_loss.forward(with_arrays(flat_, arrays), outputs, execution);
 }
 
@@ -294,6 +316,7 @@ void LossPlan::backward(const LossArrays& arrays, const GradOutputs& grads, cons
                      problem_.pred);
   check_kept_strides("gradients.keeps_target_strides", gradients.keeps_target_strides, problem_,
                      problem_.target);
+  check_execution(execution, problem_.device);
 
   GradOutputs used{with_used_strides(grads.loss, problem_), with_used_strides(grads.l1, problem_)};
   const std::int64_t slots = problem_.pred.slots;

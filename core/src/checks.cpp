@@ -13,7 +13,9 @@ void check_aligned(const char* name, const void* data, DType dtype) {
 }
 
 void check_boxes(const char* name, const BoxView& boxes) {
-  check_dtype(size_of(boxes.dtype) != 0, name, ".dtype is not one of DType");
+  check_enumerator<Unsupported>(name, ".dtype", boxes.dtype);
+  check(boxes.slots != kUnsetSize, name,
+        ".slots is not set; it must be the number of boxes of each image");
   check(boxes.images >= 0 && boxes.slots >= 0, name, " has a negative shape: ", boxes.images,
         " images, ", boxes.slots, " slots");
   check(boxes.slots == 0 || boxes.images <= kMostBoxes / boxes.slots, name, " has ", boxes.images,
@@ -25,13 +27,18 @@ void check_boxes(const char* name, const BoxView& boxes) {
 }
 
 void check_floating(const char* name, DType dtype) {
-  check_dtype(is_floating(dtype), name, " is ", name_of(dtype),
-              "; it must be float64, float32, float16 or bfloat16");
+  if (is_floating(dtype)) return;
+  throw Unsupported(
+      message(name, " is ", shown(dtype), "; it must be float64, float32, float16 or bfloat16"));
 }
 
 void check_indices(const char* name, DType dtype) {
-  check_dtype(dtype == DType::kI32 || dtype == DType::kI64, name, " is ", name_of(dtype),
-              "; it must be int32 or int64");
+  if (dtype == DType::kI32 || dtype == DType::kI64) return;
+  throw Unsupported(message(name, " is ", shown(dtype), "; it must be int32 or int64"));
+}
+
+void check_indices(const char* name, const ArrayView& array) {
+  if (array.data != nullptr) check_indices(name, array.dtype);
 }
 
 void check_eps(double eps, DType compute) {
@@ -44,8 +51,9 @@ void check_eps(double eps, DType compute) {
 void check_served(const Implementation& implementation, const char* operation, bool has_operation,
                   Device device) {
   check_dtype(has_operation, implementation.name, " does not serve ", operation);
-  check(implementation.device == device, "the problem is on ", name_of(device), ", but ",
-        implementation.name, " was asked to run it");
+  if (implementation.device == device) return;
+  throw InvalidArgument(message("the problem is on ", shown(device), ", but ", implementation.name,
+                                " was asked to run it"));
 }
 
 void check_served(const Implementation& implementation, const char* operation, bool has_operation,
@@ -55,17 +63,27 @@ void check_served(const Implementation& implementation, const char* operation, b
   if (loss == Loss::kUnset) {
     throw InvalidArgument(message("loss is not set; it must be one of ", names_of(kLosses)));
   }
+  if (!kLosses.contains(loss)) {
+    throw InvalidArgument(
+        message("loss is ", shown(loss), "; it must be one of ", names_of(kLosses)));
+  }
   if (!losses.contains(loss)) {
     throw Unsupported(message(implementation.name, " does not serve the loss '", name_of(loss),
                               "', only ", names_of(losses)));
   }
 }
 
-void check_workspace(const Execution& execution, std::size_t needed) {
-  check(execution.workspace_bytes >= needed, "workspace has ", execution.workspace_bytes,
-        " bytes; this problem needs ", needed);
-  check(execution.workspace != nullptr || needed == 0, "workspace is null; this problem needs ",
-        needed, " bytes");
+void check_execution(const Execution& execution, Device device, std::size_t workspace_bytes) {
+  const bool is_gpu = device == Device::kCuda || device == Device::kHip;  // which runs no tasks
+  check(is_gpu || execution.parallel_for != nullptr,
+        "parallel_for is empty; it must run tasks, as boxloss::parallel_for does");
+  if (workspace_bytes == 0) return;
+  check(execution.workspace_bytes >= workspace_bytes, "workspace has ", execution.workspace_bytes,
+        " bytes; this problem needs ", workspace_bytes);
+  check(execution.workspace != nullptr, "workspace is null; this problem needs ", workspace_bytes,
+        " bytes");
+  check(reinterpret_cast<std::uintptr_t>(execution.workspace) % 16 == 0,
+        "workspace does not lie on a multiple of 16 bytes");
 }
 
 }  // namespace boxloss

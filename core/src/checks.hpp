@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <boxloss/box_loss.hpp>
 #include <boxloss/device.hpp>
 #include <boxloss/error.hpp>
 #include <boxloss/execution.hpp>
 #include <boxloss/loss.hpp>
 #include <boxloss/view.hpp>
 #include <limits>
+#include <string>
+#include <string_view>
 
 #include "dispatch/message.hpp"
 
@@ -24,6 +27,31 @@ void check(bool ok, const Parts&... parts) {
 template <class... Parts>
 void check_dtype(bool ok, const Parts&... parts) {
   if (!ok) throw Unsupported(message(parts...));
+}
+
+/// An enumerator's word; of a number that is none, the number.
+template <class Enum>
+std::string shown(Enum value) {
+  const std::string_view word = name_of(value);
+  return word == "unknown" ? std::to_string(static_cast<int>(value)) : std::string(word);
+}
+
+/// Checks that it is one of the enumerators, which are those that have a name.
+template <class Error = InvalidArgument, class Enum>
+void check_enumerator(const char* name, const char* field, Enum value) {
+  const auto is_one = [](Enum each) { return name_of(each) != std::string_view("unknown"); };
+  if (is_one(value)) return;
+  std::string words;
+  for (int i = 0; is_one(static_cast<Enum>(i)); ++i) {
+    words += (i == 0 ? "" : ", ") + std::string(name_of(static_cast<Enum>(i)));
+  }
+  throw Error(message(name, field, " is ", shown(value), "; it must be one of ", words));
+}
+
+/// Checks that it was set to something that is not negative; `what` is what it is the number of.
+inline void check_size(const char* name, std::int64_t size, const char* what) {
+  check(size != kUnsetSize, name, " is not set; it must be the number of ", what);
+  check(size >= 0, name, " is ", size, "; it must not be negative");
 }
 
 /// The largest number of boxes, or of values computed from them, whose size in bytes still fits.
@@ -47,6 +75,9 @@ void check_boxes(const char* name, const BoxView& boxes);
 void check_floating(const char* name, DType dtype);
 void check_indices(const char* name, DType dtype);
 
+/// The same, of an array that is given. One that is missing is not of a wrong dtype.
+void check_indices(const char* name, const ArrayView& array);
+
 /// For a compute type.
 void check_eps(double eps, DType compute);
 
@@ -58,6 +89,6 @@ void check_served(const Implementation& implementation, const char* operation, b
 void check_served(const Implementation& implementation, const char* operation, bool has_operation,
                   Device device, Loss loss, Set<Loss> losses);
 
-void check_workspace(const Execution& execution, std::size_t needed);
+void check_execution(const Execution& execution, Device device, std::size_t workspace_bytes = 0);
 
 }  // namespace boxloss

@@ -54,7 +54,7 @@ void check_labels(const CostProblem& p) {
           name_of(p.class_term));
     return;
   }
-  check(p.classes >= 0, "classes is ", p.classes, "; it must not be negative");
+  check_size("classes", p.classes, "scores of each query");
   check(p.labels.data != nullptr || is_empty(p), "labels is null; it must point to (T) integers");
 }
 
@@ -65,10 +65,18 @@ void check_finite(const char* name, double number, DType type) {
   check(is_finite, name, " is ", number, "; it must be finite, as a ", name_of(type));
 }
 
+void check_enumerators(const CostProblem& p) {
+  check_enumerator("class_term", "", p.class_term);
+  check_enumerator("pred", ".format", p.pred.format);
+  check_enumerator("target", ".format", p.target.format);
+  check_enumerator("eps_mode", "", p.eps_mode);
+}
+
 void check_problem(const Implementation& implementation, const CostProblem& p) {
   const CostFunctions& served = implementation.matching_cost;
   check_served(implementation, "matching_cost", served.run != nullptr, p.device, p.loss,
                served.losses);
+  check_enumerators(p);
   check_dtype(served.class_terms.contains(p.class_term), implementation.name,
               " does not serve the matching cost with the class term ", name_of(p.class_term));
   check_boxes("pred", p.pred);
@@ -100,10 +108,11 @@ DType compute_dtype(const CostProblem& problem) {
 
 void check_options(const CostProblem& p) {
   const DType compute = compute_dtype(p);
+  check_enumerators(p);
   check_floating("pred", p.pred.dtype);
-  check_indices("offsets", p.offsets.dtype);
+  check_indices("offsets", p.offsets);
   if (p.class_term != ClassTerm::kNone) check_floating("scores", p.scores.dtype);
-  if (is_of_logits(p.class_term)) check_indices("labels", p.labels.dtype);
+  if (is_of_logits(p.class_term)) check_indices("labels", p.labels);
   check_finite("iou_weight", p.iou_weight, compute);
   check_finite("l1_weight", p.l1_weight, compute);
   check_finite("class_weight", p.class_weight, compute);
@@ -118,6 +127,7 @@ void check_options(const CostProblem& p) {
 }
 
 std::int64_t cost_images(const CostProblem& problem) {
+  check(problem.layers >= 1, "layers is ", problem.layers, "; it must be at least 1");
   return problem.pred.images / problem.layers;
 }
 
@@ -134,6 +144,7 @@ void CostPlan::run(const CostArrays& arrays, float* cost, const Execution& execu
   const bool has_entries = problem_.pred.slots > 0 && problem_.target.slots > 0;
   check(cost != nullptr || !has_entries, "cost is null");
   check_aligned("cost", cost, DType::kF32);
+  check_execution(execution, problem_.device);
   implementation_->matching_cost.run(with_arrays(problem_, arrays), cost, execution);
 }
 

@@ -18,7 +18,7 @@ void check_shape(const MaxIouProblem& p) {
   check(p.anchors.rows.data == nullptr && p.target.rows.data == nullptr,
         "anchors.rows and target.rows must be null for a matching");
   check(p.anchors.format == BoxFormat::kXyxy && p.target.format == BoxFormat::kXyxy, "anchors are ",
-        name_of(p.anchors.format), " and target ", name_of(p.target.format), "; both must be xyxy");
+        shown(p.anchors.format), " and target ", shown(p.target.format), "; both must be xyxy");
   check(p.target.images == 1, "target must be one image of T slots, but has ", p.target.images,
         " images");
   // What one problem has are 32-bit numbers.
@@ -45,8 +45,9 @@ DType compute_dtype(const MaxIouProblem& problem) {
 }
 
 void check_options(const MaxIouProblem& p) {
+  check_enumerator("low_quality", "", p.low_quality);
   check_floating("anchors", p.anchors.dtype);
-  check_indices("offsets", p.offsets.dtype);
+  check_indices("offsets", p.offsets);
   check_indices("index", p.index);
   check(p.low <= p.high, "low is ", p.low, " and high ", p.high,
         "; low must not be more than high, and neither NaN");
@@ -75,7 +76,7 @@ void MaxIouPlan::run(const MaxIouArrays& arrays, const MaxIouOutputs& outputs,
                      const Execution& execution) const {
   check_aligned("outputs.target_index", outputs.target_index, problem_.index);
   check_aligned("outputs.iou", outputs.iou, compute_dtype(problem_));
-  check_workspace(execution, workspace_bytes());
+  check_execution(execution, problem_.device, workspace_bytes());
   implementation_->max_iou_match.run(with_arrays(problem_, arrays), outputs, execution);
 }
 

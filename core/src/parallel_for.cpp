@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <boxloss/error.hpp>
 #include <boxloss/execution.hpp>
 #include <condition_variable>
 #include <mutex>
@@ -102,6 +103,7 @@ void make_pool() { pool = new Pool; }
 }  // namespace
 
 void parallel_for(std::int64_t tasks, const std::function<void(std::int64_t)>& task) {
+  if (tasks > 0 && task == nullptr) throw InvalidArgument("task is empty; it must be a function");
   // A forked process has none of the threads, but their locks in whatever state they were: it gets
   // a pool of its own.
   [[maybe_unused]] static const int registered =

@@ -177,6 +177,7 @@ const Implementation& implementation(std::string_view name) {
 }
 
 const Implementation& implementation_for(std::initializer_list<Device> devices) {
+  if (devices.size() == 0) throw InvalidArgument("devices is empty; it must name one or more");
   for (const Device device : devices) {
     const Implementation* chosen = registry().choice(device);
     if (chosen != nullptr) return *chosen;

@@ -27,8 +27,9 @@ std::int64_t most_owned(const TaskAlignedProblem& p) {
 }
 
 void check_shape(const TaskAlignedProblem& p) {
-  check(p.images >= 0 && p.anchors >= 0 && p.classes >= 0, "a size is negative: ", p.images,
-        " images, ", p.anchors, " anchors, ", p.classes, " classes");
+  check_size("images", p.images, "images");
+  check_size("anchors", p.anchors, "anchors of each image");
+  check_size("classes", p.classes, "scores of each anchor");
   check(p.pred.images == p.images && p.pred.slots == p.anchors, "pred has ", p.pred.images,
         " images of ", p.pred.slots, " boxes; it must have one for each of ", p.images, " images' ",
         p.anchors, " anchors");
@@ -39,7 +40,7 @@ void check_shape(const TaskAlignedProblem& p) {
       is_padded ? ", one for each image, without offsets" : ", a list of all boxes, with offsets");
   check(p.pred.rows.data == nullptr && p.target.rows.data == nullptr,
         "pred.rows and target.rows must be null for a task-aligned match");
-  check(p.target.format == BoxFormat::kXyxy, "target is ", name_of(p.target.format),
+  check(p.target.format == BoxFormat::kXyxy, "target is ", shown(p.target.format),
         "; it must be xyxy");
   // An anchor and a box of an image are 32-bit numbers, and so are rows where they are written so.
   check(p.anchors <= kMost32 && p.target.slots <= kMost32, "there are ", p.anchors,
@@ -99,11 +100,12 @@ DType compute_dtype(const TaskAlignedProblem& p) {
 
 void check_options(const TaskAlignedProblem& p) {
   const DType compute = compute_dtype(p);
+  check_enumerator("pred", ".format", p.pred.format);
   check_floating("scores", p.scores.dtype);
   check_floating("pred", p.pred.dtype);
   check_floating("points", p.points.dtype);
-  if (p.offsets.data != nullptr) check_indices("offsets", p.offsets.dtype);
-  check_indices("labels", p.labels.dtype);
+  check_indices("offsets", p.offsets);
+  check_indices("labels", p.labels);
   check_indices("index", p.index);
   check(p.topk >= 1, "topk is ", p.topk, "; it must be at least 1");
   check(p.topk2.value_or(1) >= 1, "topk2 is ", p.topk2.value_or(1), "; it must be at least 1");
@@ -144,7 +146,7 @@ void TaskAlignedPlan::run(const TaskAlignedArrays& arrays, const TaskAlignedOutp
   check_aligned("outputs.target_index", outputs.target_index, problem_.index);
   check_aligned("outputs.score", outputs.score, DType::kF32);
   check_aligned("outputs.overlap", outputs.overlap, DType::kF32);
-  check_workspace(execution, workspace_bytes());
+  check_execution(execution, problem_.device, workspace_bytes());
   implementation_->task_aligned_match.run(with_arrays(problem_, arrays), outputs, execution);
 }
 

@@ -115,6 +115,7 @@ TEST_CASE("an assignment's dtypes are checked") {
   require_unsupported([](AssignCall& c) { c.problem.index = DType::kU8; },
                       "index is uint8; it must be int32 or int64");
   AssignProblem options;  // has no sizes
+  options.offsets.data = kLater;
   REQUIRE_THROWS_MATCHES(check_options(options), Unsupported,
                          Message("offsets is float32; it must be int32 or int64"));
   options.offsets.dtype = DType::kI32;
@@ -125,14 +126,27 @@ TEST_CASE("an assignment's sizes are not negative") {
   const auto spoilt = [](std::int64_t AssignProblem::* size) {
     return [size](AssignCall& c) { c.problem.*size = -1; };
   };
-  require_invalid(spoilt(&AssignProblem::layers),
-                  "a size is negative: -1 layers, 3 images, 4 queries, 5 columns");
-  require_invalid(spoilt(&AssignProblem::images),
-                  "a size is negative: 2 layers, -1 images, 4 queries, 5 columns");
-  require_invalid(spoilt(&AssignProblem::queries),
-                  "a size is negative: 2 layers, 3 images, -1 queries, 5 columns");
-  require_invalid(spoilt(&AssignProblem::columns),
-                  "a size is negative: 2 layers, 3 images, 4 queries, -1 columns");
+  const std::string negative = " is -1; it must not be negative";
+  require_invalid(spoilt(&AssignProblem::layers), "layers" + negative);
+  require_invalid(spoilt(&AssignProblem::images), "images" + negative);
+  require_invalid(spoilt(&AssignProblem::queries), "queries" + negative);
+  require_invalid(spoilt(&AssignProblem::columns), "columns" + negative);
+}
+
+TEST_CASE("what was forgotten of an assignment is named") {
+  const std::string unset = " is not set; it must be the number of ";
+  require_invalid([](AssignCall& c) { c.problem.images = AssignProblem().images; },
+                  "images" + unset + "images that share the columns");
+  require_invalid([](AssignCall& c) { c.problem.queries = AssignProblem().queries; },
+                  "queries" + unset + "queries of each image");
+  require_invalid([](AssignCall& c) { c.problem.columns = AssignProblem().columns; },
+                  "columns" + unset + "columns of cost");
+  require_invalid([](AssignCall& c) { c.problem.offsets = {}; },
+                  "offsets is null; it must point to (images + 1) integers");
+  require_invalid([](AssignCall& c) { c.execution.parallel_for = {}; },
+                  "parallel_for is empty; it must run tasks, as boxloss::parallel_for does");
+  require_invalid([](AssignCall& c) { c.execution.workspace = c.workspace.data() + 1; },
+                  "workspace does not lie on a multiple of 16 bytes");
 }
 
 TEST_CASE("groups divide the queries") {

@@ -157,9 +157,14 @@ TEST_CASE("a class term that an implementation does not say that it serves is re
     modest.matching_cost.class_terms = {term};
     require_ok(term, [&](CostCall& c) { c.implementation = &modest; });
   });
-  require_refused<Unsupported>(
-      ClassTerm::kNone, [](CostCall& c) { c.problem.class_term = static_cast<ClassTerm>(200); },
-      "cpu/native does not serve the matching cost with the class term unknown");
+  require_invalid([](CostCall& c) { c.problem.class_term = static_cast<ClassTerm>(200); },
+                  "class_term is 200; it must be one of none, softmax, sigmoid, focal, given");
+  require_invalid([](CostCall& c) { c.problem.pred.format = static_cast<BoxFormat>(3); },
+                  "pred.format is 3; it must be one of xyxy, xywh, cxcywh");
+  require_invalid([](CostCall& c) { c.problem.target.format = static_cast<BoxFormat>(3); },
+                  "target.format is 3; it must be one of xyxy, xywh, cxcywh");
+  require_invalid([](CostCall& c) { c.problem.eps_mode = static_cast<EpsMode>(2); },
+                  "eps_mode is 2; it must be one of add, clamp");
 }
 
 TEST_CASE("a cost's boxes are checked") {
@@ -176,7 +181,8 @@ TEST_CASE("a cost's boxes are checked") {
   require_unsupported([](CostCall& c) { c.problem.pred.dtype = DType::kI32; },
                       "pred is int32; it must be float64, float32, float16 or bfloat16");
   require_unsupported([](CostCall& c) { c.problem.target.dtype = static_cast<DType>(77); },
-                      "target.dtype is not one of DType");
+                      "target.dtype is 77; it must be one of float64, float32, float16, bfloat16, "
+                      "uint8, int16, int32, int64");
 }
 
 TEST_CASE("rows are not for a cost") {
@@ -290,6 +296,30 @@ TEST_CASE("labels are checked") {
         term, [](CostCall& c) { c.problem.labels = {c.labels, DType::kI32}; },
         std::string("labels must be null where class_term is ") + name_of(term));
   }
+}
+
+TEST_CASE("what was forgotten of a cost is named") {
+  require_invalid([](CostCall& c) { c.problem.offsets = {}; },
+                  "offsets is null; it must point to (images + 1) integers");
+  require_invalid([](CostCall& c) { c.problem.pred.slots = BoxView().slots; },
+                  "pred.slots is not set; it must be the number of boxes of each image");
+  for (const ClassTerm term : kLogitTerms) {
+    require_refused<InvalidArgument>(
+        term, [](CostCall& c) { c.problem.labels = {}; },
+        "labels is null; it must point to (T) integers");
+    require_refused<InvalidArgument>(
+        term, [](CostCall& c) { c.problem.classes = CostProblem().classes; },
+        "classes is not set; it must be the number of scores of each query");
+  }
+  CostCall call(ClassTerm::kNone);
+  Execution execution;
+  execution.parallel_for = {};
+  REQUIRE_THROWS_MATCHES(
+      matching_cost(*call.implementation, call.problem, call.cost, execution), InvalidArgument,
+      Message("parallel_for is empty; it must run tasks, as boxloss::parallel_for does"));
+  call.problem.layers = 0;
+  REQUIRE_THROWS_MATCHES(cost_images(call.problem), InvalidArgument,
+                         Message("layers is 0; it must be at least 1"));
 }
 
 TEST_CASE("a dtype of nothing is not looked at") {

@@ -238,7 +238,7 @@ TEST_CASE("no loss is NaN or infinite for degenerate boxes") {
           problem.eps_mode = mode;
           problem.eps = 1e-12;
           const Implementation& native = implementation("cpu/native");
-          double workspace[8];
+          alignas(16) double workspace[8];
           Execution execution;
           execution.workspace = workspace;
           execution.workspace_bytes = sizeof(workspace);

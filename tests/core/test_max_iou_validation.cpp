@@ -120,8 +120,24 @@ TEST_CASE("a matching's dtypes are checked") {
   require_unsupported([](MatchCall& c) { c.problem.index = DType::kU8; },
                       "index is uint8; it must be int32 or int64");
   require_unsupported([](MatchCall& c) { c.problem.target.dtype = static_cast<DType>(99); },
-                      "target.dtype is not one of DType");
+                      "target.dtype is 99; it must be one of float64, float32, float16, bfloat16, "
+                      "uint8, int16, int32, int64");
   require_ok([](MatchCall& c) { c.problem.target.dtype = DType::kU8; });
+}
+
+TEST_CASE("what was forgotten of a matching, or is no enumerator, is named") {
+  require_invalid([](MatchCall& c) { c.problem.low_quality = static_cast<LowQuality>(4); },
+                  "low_quality is 4; it must be one of none, argmax, overwrite, force");
+  require_invalid([](MatchCall& c) { c.problem.anchors.format = static_cast<BoxFormat>(7); },
+                  "anchors are 7 and target xyxy; both must be xyxy");
+  require_invalid([](MatchCall& c) { c.problem.anchors.slots = BoxView().slots; },
+                  "anchors.slots is not set; it must be the number of boxes of each image");
+  require_invalid([](MatchCall& c) { c.problem.offsets = {}; },
+                  "offsets is null; it must point to (images + 1) integers");
+  require_invalid([](MatchCall& c) { c.execution.parallel_for = {}; },
+                  "parallel_for is empty; it must run tasks, as boxloss::parallel_for does");
+  require_invalid([](MatchCall& c) { c.execution.workspace = c.workspace.data() + 1; },
+                  "workspace does not lie on a multiple of 16 bytes");
 }
 
 TEST_CASE("a matching's thresholds are in order, and numbers") {

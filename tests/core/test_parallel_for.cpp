@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <boxloss/error.hpp>
 #include <boxloss/execution.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
@@ -28,6 +29,10 @@ TEST_CASE("parallel_for runs each task once") {
     CAPTURE(tasks);
     for (int again = 0; again < 100; ++again) REQUIRE(runs_each_once(tasks));
   }
+}
+
+TEST_CASE("parallel_for refuses an empty task") {
+  REQUIRE_THROWS_AS(parallel_for(1, nullptr), InvalidArgument);
 }
 
 TEST_CASE("parallel_for works from within its tasks") {

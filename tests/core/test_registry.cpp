@@ -56,6 +56,8 @@ TEST_CASE("a path gives exactly that, a device its best") {
   REQUIRE(implementation("cpu").name == std::string("cpu/native"));
 }
 
+TEST_CASE("no device is refused") { REQUIRE_THROWS_AS(implementation_for({}), InvalidArgument); }
+
 TEST_CASE("an unknown name is told the closest one") {
   REQUIRE_THROWS_MATCHES(implementation("cpu/natve"), NotCompiled,
                          Message("there is no implementation 'cpu/natve'; this boxloss holds " +

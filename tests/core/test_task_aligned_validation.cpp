@@ -122,6 +122,28 @@ TEST_CASE("a task-aligned match's dtypes are checked") {
                       "index is int16" + indices);
 }
 
+TEST_CASE("what was forgotten of a task-aligned match, or is no enumerator, is named") {
+  const std::string unset = " is not set; it must be the number of ";
+  require_invalid([](MatchCall& c) { c.problem.images = TaskAlignedProblem().images; },
+                  "images" + unset + "images");
+  require_invalid([](MatchCall& c) { c.problem.anchors = TaskAlignedProblem().anchors; },
+                  "anchors" + unset + "anchors of each image");
+  require_invalid([](MatchCall& c) { c.problem.classes = TaskAlignedProblem().classes; },
+                  "classes" + unset + "scores of each anchor");
+  require_invalid([](MatchCall& c) { c.problem.target.slots = BoxView().slots; },
+                  "target.slots" + unset + "boxes of each image");
+  require_invalid([](MatchCall& c) { c.problem.labels = {}; },
+                  "labels is null; it must point to an integer for each row of target");
+  require_invalid([](MatchCall& c) { c.problem.pred.format = static_cast<BoxFormat>(3); },
+                  "pred.format is 3; it must be one of xyxy, xywh, cxcywh");
+  require_invalid([](MatchCall& c) { c.problem.target.format = static_cast<BoxFormat>(3); },
+                  "target is 3; it must be xyxy");
+  require_invalid([](MatchCall& c) { c.execution.parallel_for = {}; },
+                  "parallel_for is empty; it must run tasks, as boxloss::parallel_for does");
+  require_invalid([](MatchCall& c) { c.execution.workspace = c.workspace.data() + 1; },
+                  "workspace does not lie on a multiple of 16 bytes");
+}
+
 TEST_CASE("a task-aligned match's numbers are checked") {
   require_invalid([](MatchCall& c) { c.problem.topk = 0; }, "topk is 0; it must be at least 1");
   require_invalid([](MatchCall& c) { c.problem.topk2 = 0; }, "topk2 is 0; it must be at least 1");
@@ -135,7 +157,7 @@ TEST_CASE("a task-aligned match's numbers are checked") {
 
 TEST_CASE("a task-aligned match's shapes fit together") {
   require_invalid([](MatchCall& c) { c.problem.classes = -1; },
-                  "a size is negative: 2 images, 3 anchors, -1 classes");
+                  "classes is -1; it must not be negative");
   require_invalid([](MatchCall& c) { c.problem.pred.slots = 2; },
                   "pred has 2 images of 2 boxes; it must have one for each of 2 images' 3 anchors");
   require_invalid([](MatchCall& c) { c.problem.target.images = 2; },

@@ -28,7 +28,7 @@ struct Call {
   GradOutputs grads{{&one, 0, 0}, {}};
   const void* scale = &one;
   LossGradients gradients;
-  double workspace_memory[64] = {};
+  alignas(16) double workspace_memory[64] = {};
   Execution execution;
   const Implementation* implementation = &boxloss::implementation("cpu/native");
 
@@ -132,16 +132,17 @@ TEST_CASE("weight must be floating") {
 }
 
 constexpr auto kNoDType = static_cast<DType>(77);
+const std::string kDTypes = "float64, float32, float16, bfloat16, uint8, int16, int32, int64";
 
 TEST_CASE("a dtype that is none is refused where an array has it") {
   require_unsupported([](Call& c) { c.problem.pred.dtype = kNoDType; },
-                      "pred.dtype is not one of DType");
+                      "pred.dtype is 77; it must be one of " + kDTypes);
   require_unsupported([](Call& c) { c.problem.target.dtype = kNoDType; },
-                      "target.dtype is not one of DType");
+                      "target.dtype is 77; it must be one of " + kDTypes);
   require_unsupported([](Call& c) { c.problem.weight = {c.values, kNoDType}; },
-                      "weight is unknown; it must be float64, float32, float16 or bfloat16");
+                      "weight is 77; it must be float64, float32, float16 or bfloat16");
   require_unsupported([](Call& c) { c.problem.normalizer = {&c.one, kNoDType}; },
-                      "normalizer is unknown; it must be float64, float32, int64 or int32");
+                      "normalizer is 77; it must be float64, float32, int64 or int32");
   Call absent;
   absent.problem.weight.dtype = absent.problem.normalizer.dtype = kNoDType;
   absent.problem.pairing.data.dtype = kNoDType;
@@ -149,6 +150,51 @@ TEST_CASE("a dtype that is none is refused where an array has it") {
   absent.gradients.pred = absent.values;
   REQUIRE_NOTHROW(absent.forward());
   REQUIRE_NOTHROW(absent.backward());
+}
+
+TEST_CASE("a number that is no enumerator is refused") {
+  require_invalid([](Call& c) { c.problem.device = static_cast<Device>(200); },
+                  "the problem is on 200, but cpu/native was asked to run it");
+  require_invalid([](Call& c) { c.problem.pairing.kind = static_cast<Pairing::Kind>(6); },
+                  "pairing.kind is 6; it must be one of dense, zero-padded, lengths, mask, "
+                  "offsets, indexed");
+  const std::string formats = " is 3; it must be one of xyxy, xywh, cxcywh";
+  require_invalid([](Call& c) { c.problem.pred.format = static_cast<BoxFormat>(3); },
+                  "pred.format" + formats);
+  require_invalid([](Call& c) { c.problem.target.format = static_cast<BoxFormat>(3); },
+                  "target.format" + formats);
+  require_invalid([](Call& c) { c.problem.reduction = static_cast<Reduction>(3); },
+                  "reduction is 3; it must be one of none, sum, mean");
+  require_invalid([](Call& c) { c.problem.eps_mode = static_cast<EpsMode>(2); },
+                  "eps_mode is 2; it must be one of add, clamp");
+  LossProblem p;
+  p.eps_mode = static_cast<EpsMode>(255);
+  REQUIRE_THROWS_AS(check_options(p), InvalidArgument);
+}
+
+TEST_CASE("a size that was forgotten is refused") {
+  require_invalid([](Call& c) { c.problem.pred.slots = BoxView().slots; },
+                  "pred.slots is not set; it must be the number of boxes of each image");
+  require_invalid([](Call& c) { c.problem.target.slots = BoxView().slots; },
+                  "target.slots is not set; it must be the number of boxes of each image");
+  LossProblem p;
+  REQUIRE_THROWS_MATCHES(loss_rows(p), InvalidArgument,
+                         Message("pred.slots is not set; it must be the number of boxes of each "
+                                 "image"));
+  p.pairing.kind = Pairing::Kind::kOffsets;
+  REQUIRE_THROWS_AS(loss_rows(p), InvalidArgument);
+  p.pairing.kind = Pairing::Kind::kIndexed;
+  REQUIRE_THROWS_AS(loss_rows(p), InvalidArgument);
+}
+
+TEST_CASE("an empty parallel_for, and a workspace that is not aligned, are refused") {
+  require_runs_refused([](Call& c) { c.execution.parallel_for = {}; },
+                       "parallel_for is empty; it must run tasks, as boxloss::parallel_for does");
+  Call call;
+  call.execution.workspace = call.workspace_memory + 1;
+  call.execution.workspace_bytes -= 8;
+  REQUIRE_THROWS_MATCHES(call.forward(), InvalidArgument,
+                         Message("workspace does not lie on a multiple of 16 bytes"));
 }
 
 TEST_CASE("pred and target must have one shape") {
@@ -173,14 +219,14 @@ TEST_CASE("pairings without an array take none") {
 }
 
 TEST_CASE("lengths are checked") {
-  require_invalid(pairing(Pairing::Kind::kLengths, false),
+  require_invalid(pairing(Pairing::Kind::kLengths, false, ArrayView().dtype),
                   "pairing.data is null; lengths must point to (images) integers");
   require_unsupported(pairing(Pairing::Kind::kLengths, true, DType::kF32),
                       "lengths is float32; it must be int32 or int64");
 }
 
 TEST_CASE("a mask is checked") {
-  require_invalid(pairing(Pairing::Kind::kMask, false, DType::kU8),
+  require_invalid(pairing(Pairing::Kind::kMask, false, ArrayView().dtype),
                   "pairing.data is null; mask must point to (images, slots) bytes");
   require_unsupported(pairing(Pairing::Kind::kMask, true, DType::kI32),
                       "mask is int32; it must be uint8");
@@ -233,6 +279,13 @@ TEST_CASE("pairs by index are checked") {
                   "pairing.data must be null for an indexed pairing");
   require_invalid(indexed([](Call& c) { c.problem.pairing.sets = -1; }),
                   "pairing has a negative shape: -1 sets of 3 pairs");
+  require_invalid(indexed([](Call& c) { c.problem.pairing.pairs = Pairing().pairs; }),
+                  "pairing.pairs is not set; it must be the number of pairs of each set");
+  require_unsupported(indexed([](Call& c) {
+                        c.problem.pairing.pairs = 0;
+                        c.problem.pred.rows.dtype = kNoDType;
+                      }),
+                      "pred.rows is 77; it must be int32 or int64");
   require_invalid(indexed([](Call& c) { c.problem.pairing.pairs = -3; }),
                   "pairing has a negative shape: 2 sets of -3 pairs");
   constexpr std::int64_t kMany = std::int64_t{1} << 33;
@@ -354,8 +407,8 @@ TEST_CASE("what an implementation does not say that it serves is refused") {
   modest.box_loss = {};
   require_refused<Unsupported>([&](Call& c) { c.implementation = &modest; },
                                "cpu/native does not serve box_loss");
-  require_unsupported([](Call& c) { c.problem.loss = static_cast<Loss>(200); },
-                      "cpu/native does not serve the loss 'unknown', only " + names_of(kLosses));
+  require_invalid([](Call& c) { c.problem.loss = static_cast<Loss>(200); },
+                  "loss is 200; it must be one of " + names_of(kLosses));
 }
 
 TEST_CASE("losses are known by their words") {

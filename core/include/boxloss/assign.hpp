@@ -29,7 +29,8 @@ struct CostView {
 /// All inputs. All pointers are on `device`.
 struct AssignProblem {
   Device device = Device::kCpu;
-  std::int64_t layers = 1, images = 0, queries = 0, columns = 0;
+  std::int64_t layers = 1;
+  std::int64_t images = kUnsetSize, queries = kUnsetSize, columns = kUnsetSize;  ///< must be set
   /// Of each query of an image with each column, of which only the image's own are read.
   CostView cost = {};
   /// (images + 1), int32 or int64: image b owns columns offsets[b] to offsets[b + 1]. Columns of no

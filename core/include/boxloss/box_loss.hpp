@@ -32,8 +32,8 @@ struct Pairing {
   ArrayView data = {};
   /// kIndexed: pairs come in sets of equal size, fewer than 2^31, each with a reduced loss of its
   /// own. A view without `rows` has shape (sets, pairs, 4). A pair whose row is not in its list is
-  /// not valid.
-  std::int64_t sets = 1, pairs = 0;
+  /// not valid. `pairs` must be set.
+  std::int64_t sets = 1, pairs = kUnsetSize;
 };
 
 /// "dense", "zero-padded", "lengths", "mask", "offsets" or "indexed".
@@ -114,7 +114,7 @@ struct LossGradients {
 /// float64 when either box array is float64, else float32.
 BOXLOSS_API DType compute_dtype(const LossProblem& problem);
 
-/// Number of values of the unreduced loss.
+/// Number of values of the unreduced loss. Throws InvalidArgument for a size that is not set.
 BOXLOSS_API std::int64_t loss_rows(const LossProblem& problem);
 
 /// Number of values of a reduced loss, and of `scale`: one, or one for each set.

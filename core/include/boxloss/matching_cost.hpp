@@ -60,7 +60,7 @@ struct CostProblem {
   /// kSoftmax, kSigmoid, kFocal: (layers * images, queries, classes), any floating dtype. kGiven:
   /// (layers, queries, T), likewise.
   ScoreView scores = {};
-  std::int64_t classes = 0;
+  std::int64_t classes = kUnsetSize;  ///< must be set for these three
   /// (T), int32 or int64; a label outside [0, classes) has class term 0. Not with kGiven.
   ArrayView labels = {};
   double focal_alpha = 0.25, focal_gamma = 2.0;
@@ -77,7 +77,7 @@ struct CostProblem {
 /// float64 when either box array is float64, else float32.
 BOXLOSS_API DType compute_dtype(const CostProblem& problem);
 
-/// Number of images: pred has `layers` times as many.
+/// Number of images: pred has `layers` times as many. Throws InvalidArgument without layers.
 BOXLOSS_API std::int64_t cost_images(const CostProblem& problem);
 
 /// Checks all of a problem that needs no sizes, as for a loss.

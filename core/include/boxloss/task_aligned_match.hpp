@@ -43,10 +43,10 @@ struct PointView {
 /// points or target are, else in float32, and decisions are made on float32.
 struct TaskAlignedProblem {
   Device device = Device::kCpu;
-  std::int64_t images = 0, anchors = 0, classes = 0;
-  ClassScores scores = {};  ///< floating
-  BoxView pred = {};        ///< (images, anchors, 4), floating
-  PointView points = {};    ///< floating
+  std::int64_t images = kUnsetSize, anchors = kUnsetSize, classes = kUnsetSize;  ///< must be set
+  ClassScores scores = {};                                                       ///< floating
+  BoxView pred = {};      ///< (images, anchors, 4), floating
+  PointView points = {};  ///< floating
   /// Corner boxes of any dtype: (1, T, 4) with offsets, or (images, N, 4), where a box whose
   /// coordinates do not add up to more than 0 is padding. Its row is its place in this list.
   BoxView target = {};

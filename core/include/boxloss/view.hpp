@@ -5,6 +5,7 @@
 #include <boxloss/dtype.hpp>
 #include <boxloss/export.hpp>
 #include <cstdint>
+#include <limits>
 
 namespace boxloss {
 
@@ -17,6 +18,10 @@ enum class BoxFormat : std::uint8_t {
 
 /// "xyxy", "xywh" or "cxcywh".
 BOXLOSS_API const char* name_of(BoxFormat format);
+
+/// A size that was not given: the default of those by which a problem would be empty. A forgotten
+/// one is an error.
+constexpr std::int64_t kUnsetSize = std::numeric_limits<std::int64_t>::min();
 
 /// In a view, for an array that is given later: a plan is made before there are pointers.
 inline constexpr char kLaterByte = 0;
@@ -36,7 +41,7 @@ struct BoxView {
   DType dtype = DType::kF32;
   BoxFormat format = BoxFormat::kXyxy;
   std::int64_t images = 1;
-  std::int64_t slots = 0;
+  std::int64_t slots = kUnsetSize;  ///< must be set
   std::int64_t image_stride = 0;
   std::int64_t slot_stride = 4;
   std::int64_t coordinate_stride = 1;
