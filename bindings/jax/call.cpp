@@ -32,6 +32,9 @@ std::string_view name_of(ffi::DataType dtype) {
   }
 }
 
+/// What an empty array points to if XLA gives it no address: it is given all the same.
+alignas(16) constexpr std::byte kNoElements[16] = {};
+
 /// XLA's call: attributes, among them the operands' names.
 class Called : public Arguments {
  public:
@@ -42,10 +45,11 @@ class Called : public Arguments {
     for (const std::string_view name : words_of(names)) {
       const ffi::AnyBuffer buffer = *operands.get<ffi::AnyBuffer>(operands_.size());
       const auto shape = buffer.dimensions();
+      const void* const data = buffer.untyped_data();
       operands_.push_back({name,
                            jax_binding::name_of(buffer.element_type()),
                            {shape.begin(), shape.end()},
-                           buffer.untyped_data()});
+                           data != nullptr ? data : kNoElements});
     }
   }
 

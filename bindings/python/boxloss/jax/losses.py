@@ -302,10 +302,13 @@ def _backward(static: _Static, kept: Any, incoming: Any) -> tuple[dict[str, Any]
         for name, grad in zip(("grad_loss", "grad_l1"), incoming[0], strict=False)  # iou has none
         if not isinstance(grad, SymbolicZero)
     }
-    if not wanted or not grads:
-        return (dict.fromkeys(arrays),)
-    gradients = _gradients(static, wanted, arrays, scale, grads)
-    return ({name: gradients.get(name) for name in arrays},)
+    found = _gradients(static, wanted, arrays, scale, grads) if wanted and grads else {}
+    # Always of one structure, likewise.
+    zeros = {
+        name: SymbolicZero(jax.typeof(each).to_tangent_aval()) if _is_floating(each) else None
+        for name, each in arrays.items()
+    }
+    return (zeros | found,)
 
 
 _losses.defvjp(_losses_and_kept, _backward, symbolic_zeros=True)
