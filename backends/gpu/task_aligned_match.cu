@@ -159,12 +159,19 @@ __global__ void __launch_bounds__(kMatchThreads)
     if (choosers != 0) {
       const bool is_one = choosers >> 32 == 1;
       const Rank best = work.best[at];
-      const unsigned most_overlapping = best != 0 ? place_of(best) : 0;
-      row = rows_of_image(a, image).first +
-            (is_one ? static_cast<unsigned>(choosers) : most_overlapping);
-      const TargetBox<C> target = target_box(a, row);
-      if (is_inside(point_at(a, image, anchor), target)) {
-        match = match_of(a, image, anchor, target);
+      const unsigned told = best != 0 ? place_of(best) : 0;
+      const auto target_of = [&](std::int64_t box) { return target_box(a, box); };
+      const auto take = [&](std::int64_t taken) {
+        row = taken;
+        const TargetBox<C> target = target_of(row);
+        if (is_inside(point_at(a, image, anchor), target)) {
+          match = match_of(a, image, anchor, target);
+        }
+      };
+      take(rows_of_image(a, image).first + (is_one ? static_cast<unsigned>(choosers) : told));
+      // What boxes told does not know that a score is NaN, nor of overlaps of 0: both are rare.
+      if (!is_one && (best == 0 || match.metric != match.metric)) {
+        take(most_overlapping(a, image, anchor, target_of));
       }
       if (!match.counts()) {
         row = -1;

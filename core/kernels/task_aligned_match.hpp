@@ -169,6 +169,11 @@ struct Match {
 
   /// Whether it counts. A power of 0 hides that the overlap is NaN.
   BOXLOSS_HOST_DEVICE bool counts() const { return metric > 0 && overlap >= 0; }
+  /// Whether an anchor that several boxes chose may be the box's, if it overlaps most. With a
+  /// metric of 0 it is nobody's then.
+  BOXLOSS_HOST_DEVICE bool can_own() const {
+    return metric == metric && (overlap > 0 || (overlap == 0 && metric > 0));
+  }
 };
 
 template <class C>
@@ -185,6 +190,29 @@ BOXLOSS_HOST_DEVICE Match match_of(const TaskAlignedArgs<C>& a, std::int64_t ima
   const Box<C> pred = to_corners(a.pred.template get<C>(image, anchor), a.pred.format);
   return match_of(a, score_at(a, image, anchor, target.label),
                   Ciou::loss(pred, target.corners, a.eps));
+}
+
+/// The box that overlaps most with an anchor that several boxes of its image chose, which are among
+/// target_of(row).
+template <class C, class TargetOf>
+BOXLOSS_HOST_DEVICE std::int64_t most_overlapping(const TaskAlignedArgs<C>& a, std::int64_t image,
+                                                  std::int64_t anchor, const TargetOf& target_of) {
+  const Point<C> point = point_at(a, image, anchor);
+  const Box<C> pred = to_corners(a.pred.template get<C>(image, anchor), a.pred.format);
+  const BoxRows own = rows_of_image(a, image);
+  std::int64_t best = own.first;
+  float most = -1;
+  for (std::int64_t row = own.first; row < own.first + own.count; ++row) {
+    const TargetBox<C>& target = target_of(row);
+    if (!is_inside(point, target)) continue;
+    const C loss = Ciou::loss(pred, target.corners, a.eps);
+    if (!(static_cast<float>(overlap_of(loss)) > most)) continue;
+    const Match match = match_of(a, score_at(a, image, anchor, target.label), loss);
+    if (!match.can_own()) continue;
+    most = match.overlap;
+    best = row;
+  }
+  return best;
 }
 
 /// Numbers that are not negative, in the order of their bits; of equal ones the first comes first.

@@ -19,6 +19,7 @@ std::string missing_device(const Implementation& implementation) {
   if (implementation.device != Device::kCpu || implementation.box_loss.forward == nullptr)
     return {};
   LossProblem nothing;
+  nothing.pred.slots = nothing.target.slots = 0;
   implementation.box_loss.losses.for_each([&](Loss served) { nothing.loss = served; });
   const Output loss(*memory, sizeof(float)), scale(*memory, sizeof(float));
   const std::size_t bytes = loss_workspace_bytes(implementation, nothing);

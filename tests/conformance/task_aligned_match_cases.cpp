@@ -89,6 +89,7 @@ const std::vector<TaskAlignedCase> kCases = {
     {"NaN", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, with_nan},
     {"NaN, many boxes", floats, {planes, packed}, plain_boxes, plain_boxes, {2, 120, 5, 60}, {10, 4}, with_nan},
     {"NaN, f16", {f16, f16, i64, i64, i64}, usual, {f16, xyxy, packed}, plain_boxes, {3, 80, 5, 14}, rule, with_nan},
+    {"NaN, beta 0", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 30}, {10, all, 0.5, 0}, with_nan},
     {"infinite scores", floats, usual, plain_boxes, plain_boxes, {3, 80, 2, 30}, {10, all, 0.5, 1}, infinite, {0, 10, 20, 30}, {0, 1}},
     {"infinite scores, topk 1", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {1}, infinite},
     // --- nothing to match

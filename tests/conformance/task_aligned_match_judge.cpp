@@ -197,9 +197,9 @@ class ImageJudge {
         image_ * p_.scores.image_stride + anchor * p_.scores.anchor_stride +
         label * p_.scores.class_stride);
     Pair pair{true, as_float(overlap), kZero, {score, pred.x1, pred.y1, pred.x2, pred.y2}};
-    const bool is_nan = std::isnan(score) && p_.alpha != 0;
-    if (is_nan || (std::isnan(loss.value) && loss.error == 0)) return pair;
     const Range raised = power<C>({score, score, score}, p_.alpha);
+    // What is NaN is no candidate.
+    if (std::isnan(raised.value) || (std::isnan(loss.value) && loss.error == 0)) return {};
     const auto of_score = [&](double x) { return rounded_to(p_.scores.dtype, x); };
     const Range stored = {of_score(raised.value), of_score(raised.low), of_score(raised.high)};
     const Range of_overlap = power<C>(overlap, p_.beta);
@@ -243,17 +243,21 @@ class ImageJudge {
     return result;
   }
 
-  /// The boxes that may overlap most with an anchor.
+  /// The boxes that may overlap most with an anchor, of those that have an overlap or a metric.
   std::vector<std::int64_t> most_overlapping(std::size_t anchor) const {
     std::vector<std::int64_t> result;
+    const auto is_one = [&](std::size_t j, double Range::* end) {
+      const Pair& pair = pairs_[j][anchor];
+      return pair.overlap.*end > 0 || pair.metric.*end > 0;
+    };
     for (std::size_t j = 0; j < pairs_.size(); ++j) {
-      bool can_be = true;
+      bool can_be = is_one(j, &Range::high);
       for (std::size_t other = 0; other < pairs_.size(); ++other) {
         const bool are_same = pairs_[j][anchor].is_inside && pairs_[other][anchor].is_inside &&
                               corners_[j] == corners_[other];
-        can_be = can_be &&
-                 (other == j || !is_surely_before(pairs_[other][anchor].overlap,
-                                                  pairs_[j][anchor].overlap, are_same, other < j));
+        can_be = can_be && (other == j || !is_one(other, &Range::low) ||
+                            !is_surely_before(pairs_[other][anchor].overlap,
+                                              pairs_[j][anchor].overlap, are_same, other < j));
       }
       if (can_be) result.push_back(static_cast<std::int64_t>(j));
     }

@@ -183,6 +183,18 @@ TEST_CASE("only a metric above 0 counts") {
   require(example, {-1, -1, -1, -1}, {0, 0, 0, 0}, {0, 0, 0, 0});
 }
 
+TEST_CASE("a box whose score is NaN has no anchor that others chose") {
+  Example example = square({{1, 1}}, {{kNan, .5}});
+  example.target = {kSquare, {0, 0, 5, 5}, {0, 0, 8, 8}};
+  example.labels = {0, 1, 1};
+  example.offsets = {0, 3};
+  constexpr float kOverlap = 16.f / 25 - .5f / 50;
+  require(example, {1}, {kOverlap}, {kOverlap});
+  example.problem.beta = 0;  // the others choose it, though they do not overlap
+  example.pred = {{20, 20, 30, 30}};
+  require(example, {1}, {0}, {0});
+}
+
 TEST_CASE("padding and labels that name no class have no anchor") {
   Example example = square({{1, 1}}, {{.5, .5}});
   for (const std::int64_t label : {-1, 2, 99}) {

@@ -96,7 +96,8 @@ def plain_image(
     overlap = overlap.where(inside, 0)
     powers = scores.pow(rule["alpha"]).double()  # in their own dtype
     metric = powers.T[labels.clamp(0, scores.shape[1] - 1)] * overlap.pow(rule["beta"])
-    metric = metric.where(inside & (overlap == overlap) & (metric == metric), 0)
+    is_candidate = inside & (overlap == overlap) & (metric == metric)
+    metric, overlap = metric.where(is_candidate, 0), overlap.where(is_candidate, 0)
     relative = rule["beta"] * OVERLAP_ERROR / overlap.clamp(min=1e-3) + METRIC_ERROR
     error = metric * relative
     if scores.dtype in (torch.float16, torch.bfloat16):  # a power may be rounded the other way
@@ -104,9 +105,10 @@ def plain_image(
 
     chosen, open_boxes = best(metric, error, rule["topk"])
     choosers = chosen.sum(0)
-    most = overlap.nan_to_num(0).max(0)  # the first of equal ones
+    having_any = overlap.where((overlap > 0) | (metric > 0), -1)
+    most = having_any.max(0)  # the first of equal ones
     owner = torch.where(choosers > 1, most.indices, chosen.int().argmax(0))
-    two = overlap.nan_to_num(0).topk(min(2, boxes), 0).values
+    two = having_any.topk(min(2, boxes), 0).values
     close = (two[0] - two[-1] <= 2 * OVERLAP_ERROR) & (two[0] != two[-1]) & (choosers > 1)
     is_open = close | (inside & open_boxes[:, None]).any(0)
     owned = torch.arange(boxes)[:, None] == owner

@@ -168,38 +168,17 @@ void note_choosers(const TaskAlignedArgs<C>& a, const Arrays<C>& w, std::int64_t
   }
 }
 
-/// The box that overlaps most with an anchor that is a candidate of several; the first, if none
-/// does.
-template <class C>
-std::int64_t most_overlapping(const TaskAlignedArgs<C>& a, const Arrays<C>& w, std::int64_t image,
-                              std::int64_t anchor) {
-  const Point<C> point = point_at(a, image, anchor);
-  const Box<C> pred = to_corners(a.pred.template get<C>(image, anchor), a.pred.format);
-  const BoxRows own = rows_of_image(a, image);
-  std::int64_t best = 0;
-  float most = 0;
-  for (std::int64_t j = 0; j < own.count; ++j) {
-    const TargetBox<C>& target = w.targets[own.first + j];
-    if (!is_inside(point, target)) continue;
-    const auto overlap = static_cast<float>(overlap_of(Ciou::loss(pred, target.corners, a.eps)));
-    if (overlap > most) {
-      most = overlap;
-      best = j;
-    }
-  }
-  return best;
-}
-
 /// Writes whose an anchor is, with its metric in place of the score.
 template <class C>
 void find_owner(const TaskAlignedArgs<C>& a, const Arrays<C>& w, std::int64_t image,
                 std::int64_t anchor) {
   const std::int64_t at = image * a.anchors + anchor;
-  std::int64_t box = w.chooser[at];
+  const std::int64_t box = w.chooser[at];
   if (box == kNobody) return set_owner(a, at, -1, {0, 0});
-  if (box == kSeveral) box = most_overlapping(a, w, image, anchor);
-  const std::int64_t row = rows_of_image(a, image).first + box;
-  const TargetBox<C>& target = w.targets[row];
+  const auto target_of = [&](std::int64_t row) -> const TargetBox<C>& { return w.targets[row]; };
+  const std::int64_t row = box == kSeveral ? most_overlapping(a, image, anchor, target_of)
+                                           : rows_of_image(a, image).first + box;
+  const TargetBox<C>& target = target_of(row);
   if (is_inside(point_at(a, image, anchor), target)) {
     const Match match = match_of(a, image, anchor, target);
     if (match.counts()) return set_owner(a, at, row, match);

@@ -141,9 +141,11 @@ class Image {
           label * p_.scores.class_stride);
       const double overlap = loss > 1 ? 0 : 1 - loss;  // NaN stays
       const double power = rounded_to(p_.scores.dtype, std::pow(score, p_.alpha));
+      const double metric = power * std::pow(overlap, p_.beta);
+      if (std::isnan(overlap) || std::isnan(metric)) continue;
       const auto i = static_cast<std::size_t>(a);
       result.overlap[i] = overlap;
-      result.metric[i] = std::isnan(overlap) ? 0 : power * std::pow(overlap, p_.beta);
+      result.metric[i] = metric;
     }
     return result;
   }
@@ -173,10 +175,10 @@ class Image {
     }
     if (choosers == 0) return -1;
     if (choosers > 1) {
-      owner = 0;
-      double most = 0;
+      double most = -1;
       for (std::size_t j = 0; j < boxes_.size(); ++j) {
-        if (!(boxes_[j].overlap[anchor] > most)) continue;
+        const bool has_any = boxes_[j].overlap[anchor] > 0 || boxes_[j].metric[anchor] > 0;
+        if (!has_any || !(boxes_[j].overlap[anchor] > most)) continue;
         most = boxes_[j].overlap[anchor];
         owner = j;
       }

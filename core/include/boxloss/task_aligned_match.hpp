@@ -18,7 +18,7 @@
 /// anchor that several boxes chose goes to the one of highest overlap among all that it is a
 /// candidate of, of equal ones the first. In the end
 ///     score = metric * highest overlap of the box's anchors / (their highest metric + 1e-9).
-/// Only a metric above 0 counts: with another, or NaN, an anchor is nobody's.
+/// Only a metric above 0 counts: with another an anchor is nobody's. What is NaN is no candidate.
 namespace boxloss {
 
 struct Implementation;
