@@ -136,6 +136,12 @@ void refuse_function_transform(const char* function) {
       "it outside of them");
 }
 
+void refuse_derivative(const char* function) {
+  TORCH_CHECK(false, function,
+              ": it has no derivative; give it detached tensors, or call it outside of "
+              "torch.func.grad, jvp and their like");
+}
+
 at::Tensor no_elements(const at::Tensor& like, at::ScalarType type) {
   const auto key = c10::computeDispatchKey(type, like.layout(), like.device());
   return at::detail::make_tensor<c10::TensorImpl>(

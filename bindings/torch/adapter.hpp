@@ -43,6 +43,9 @@ bool inside_function_transform();
 /// Raises, for an operator that the transforms do not know.
 [[noreturn]] void refuse_function_transform(const char* function);
 
+/// Raises, for an operator whose result is a constant.
+[[noreturn]] void refuse_derivative(const char* function);
+
 /// Memory for the time of a call, 16-byte aligned. On the host that is over when the call returns,
 /// so that plain memory serves.
 class Scratch {

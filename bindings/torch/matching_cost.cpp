@@ -10,7 +10,7 @@
 #include "matching_cost_args.hpp"
 
 /// matching_cost and pairwise_iou, which is a cost of the loss only. Neither has a gradient: they
-/// bypass autograd.
+/// bypass autograd, and function transforms that differentiate them are refused.
 namespace boxloss::torch_binding {
 namespace {
 
@@ -133,6 +133,13 @@ void register_operators(torch::Library& m) {
   m.impl("pairwise_iou", EntryOf<IouArgs>::call<of_iou<kernel>>);
 }
 
+template <class Args>
+using Operator = WithoutGradient<
+    Signature<at::Tensor, std::tuple<>, decltype(std::declval<const Args&>().fields())>>;
+
+constexpr char kCost[] = "matching_cost", kCostOperator[] = "boxloss::matching_cost";
+constexpr char kIou[] = "pairwise_iou", kIouOperator[] = "boxloss::pairwise_iou";
+
 constexpr Option kCostOptions[] = {BOXLOSS_MATCHING_COST_OPTIONS(BOXLOSS_OPTION_ROW)};
 constexpr Option kIouOptions[] = {BOXLOSS_PAIRWISE_IOU_OPTIONS(BOXLOSS_OPTION_ROW)};
 
@@ -159,6 +166,7 @@ TORCH_LIBRARY_IMPL(boxloss, Meta, m) {
 }
 
 TORCH_LIBRARY_IMPL(boxloss, Autograd, m) {
-  m.impl("matching_cost", torch::CppFunction::makeFallthrough());
-  m.impl("pairwise_iou", torch::CppFunction::makeFallthrough());
+  using namespace boxloss::torch_binding;
+  m.impl("matching_cost", Operator<CostArgs>::past_autograd_as_constant<kCost, kCostOperator>);
+  m.impl("pairwise_iou", Operator<IouArgs>::past_autograd_as_constant<kIou, kIouOperator>);
 }

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
 
 #include <optional>
 #include <span>
@@ -97,6 +98,21 @@ struct EntryOf<Args, std::tuple<Fields...>> {
   }
 };
 
+/// Whether a derivative by a tensor is asked for: by a transform of torch.func, or in forward mode.
+/// Elsewhere a result that needs no gradient tells.
+inline bool is_differentiated(const at::Tensor& tensor) {
+  if (!tensor.defined()) return false;
+  if (tensor._fw_grad(/*level=*/0).defined()) return true;
+  return tensor.requires_grad() && at::GradMode::is_enabled() && inside_function_transform();
+}
+inline bool is_differentiated(const OptionalTensor& tensor) {
+  return tensor.has_value() && is_differentiated(*tensor);
+}
+template <class Other>
+bool is_differentiated(const Other&) {
+  return false;
+}
+
 /// What an operator of that type has at Autograd and FuncTorchBatched if it has no gradient.
 template <class Type>
 struct WithoutGradient;
@@ -105,6 +121,13 @@ struct WithoutGradient<Result(Parameters...)> {
   template <const char* function, const char* name>
   static Result past_autograd(c10::DispatchKeySet keys, Parameters... parameters) {
     if (inside_function_transform()) refuse_function_transform(function);
+    static const auto op = find_operator<Result(Parameters...)>(name);
+    return op.redispatch(keys & c10::after_autograd_keyset, parameters...);
+  }
+  /// For one that transforms may call, if it is not what they differentiate.
+  template <const char* function, const char* name>
+  static Result past_autograd_as_constant(c10::DispatchKeySet keys, Parameters... parameters) {
+    if ((is_differentiated(parameters) || ...)) refuse_derivative(function);
     static const auto op = find_operator<Result(Parameters...)>(name);
     return op.redispatch(keys & c10::after_autograd_keyset, parameters...);
   }

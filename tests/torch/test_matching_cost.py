@@ -264,6 +264,33 @@ def test_has_no_gradient(implementation: Implementation) -> None:
         assert cost.grad_fn is None
 
 
+@pytest.mark.parametrize("function", [matching_cost, pairwise_iou])
+def test_a_transform_that_differentiates_it_is_refused(
+    device: torch.device, function: Callable[..., torch.Tensor]
+) -> None:
+    values = cost_problem(device)
+    pred, others = values["pred"], {name: values[name] for name in ("target", "offsets")}
+
+    def of(pred: torch.Tensor) -> torch.Tensor:
+        return function(pred, **others)
+
+    def in_forward_mode() -> torch.Tensor:
+        with torch.autograd.forward_ad.dual_level():
+            return of(torch.autograd.forward_ad.make_dual(pred, pred))
+
+    for differentiated in (
+        lambda: torch.func.grad(lambda pred: of(pred).sum())(pred),
+        lambda: torch.func.jvp(of, (pred,), (pred,)),
+        lambda: torch.vmap(torch.func.grad(lambda pred: of(pred).sum()))(pred[None]),
+        in_forward_mode,
+    ):
+        with pytest.raises(RuntimeError, match=f"^{function.__name__}: it has no derivative; give"):
+            differentiated()
+    scaled = torch.func.grad(lambda pred: (pred * of(pred.detach()).sum()).sum())(pred)
+    assert torch.equal(scaled, of(pred).sum().expand_as(pred))
+    assert torch.equal(torch.vmap(of)(pred[None])[0], of(pred))
+
+
 def test_autocast_changes_nothing(implementation: Implementation) -> None:
     device = implementation.device
     values = classes(cost_problem(device))
