@@ -51,9 +51,9 @@ void check_eps(double eps, DType compute) {
 void check_served(const Implementation& implementation, const char* operation, bool has_operation,
                   Device device) {
   check_dtype(has_operation, implementation.name, " does not serve ", operation);
-  if (implementation.device == device) return;
-  throw InvalidArgument(message("the problem is on ", shown(device), ", but ", implementation.name,
-                                " was asked to run it"));
+  check_enumerator("device", "", device);
+  check(implementation.device == device, "the problem is on ", name_of(device), ", but ",
+        implementation.name, " was asked to run it");
 }
 
 void check_served(const Implementation& implementation, const char* operation, bool has_operation,

@@ -11,6 +11,7 @@
 
 #include "built_backends.hpp"
 #include "dispatch/message.hpp"
+#include "src/checks.hpp"
 #include "src/registry.hpp"
 
 // What each backend that was built defines.
@@ -186,7 +187,7 @@ const Implementation& implementation_for(std::initializer_list<Device> devices) 
     const Implementation* best = registry().best(device);
     if (best != nullptr) return *best;
   }
-  throw_not_compiled(name_of(*devices.begin()));
+  throw_not_compiled(shown(*devices.begin()));
 }
 
 std::string use_implementation(std::string_view name) {
