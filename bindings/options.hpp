@@ -59,7 +59,8 @@
   use(Number, alpha, 0.5)                       \
   use(Number, beta, 6.0)                        \
   use(Number, min_side, 0.0)                    \
-  use(Word, pred_format, 'xyxy')
+  use(Word, pred_format, 'xyxy')                \
+  use(OptionalNumber, small_side, None)
 // clang-format on
 
 /// What lists become: members of a struct, names behind others, and rows of kind, name and default.

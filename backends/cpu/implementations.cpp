@@ -27,6 +27,7 @@ std::vector<Implementation> implementations() {
   fast.max_iou_match.run = native::max_iou_match;
   fast.task_aligned_match.workspace_bytes = native::workspace_bytes;
   fast.task_aligned_match.run = native::task_aligned_match;
+  fast.target_faults.run = native::target_faults;
 
   Implementation oracle;
   oracle.name = "cpu/reference";
@@ -49,6 +50,7 @@ std::vector<Implementation> implementations() {
     return std::size_t{0};
   };
   oracle.task_aligned_match.run = reference::task_aligned_match;
+  oracle.target_faults.run = native::target_faults;
   return {fast, oracle};
 }
 

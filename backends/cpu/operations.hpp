@@ -6,6 +6,7 @@
 #include <boxloss/box_loss.hpp>
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
+#include <boxloss/target_faults.hpp>
 #include <boxloss/task_aligned_match.hpp>
 
 /// What the two CPU implementations compute.
@@ -23,6 +24,7 @@ std::size_t workspace_bytes(const MaxIouProblem&);
 void max_iou_match(const MaxIouProblem&, const MaxIouOutputs&, const Execution&);
 std::size_t workspace_bytes(const TaskAlignedProblem&);
 void task_aligned_match(const TaskAlignedProblem&, const TaskAlignedOutputs&, const Execution&);
+void target_faults(const TargetProblem&, const TargetOutputs&, const Execution&);
 }  // namespace native
 
 namespace reference {

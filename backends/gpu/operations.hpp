@@ -8,6 +8,7 @@
 #include <boxloss/box_loss.hpp>
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
+#include <boxloss/target_faults.hpp>
 #include <boxloss/task_aligned_match.hpp>
 
 /// The two passes, and the operations without a gradient, in separate translation units so that
@@ -24,5 +25,6 @@ std::size_t workspace_bytes(const MaxIouProblem&);
 void max_iou_match(const MaxIouProblem&, const MaxIouOutputs&, const Execution&);
 std::size_t workspace_bytes(const TaskAlignedProblem&);
 void task_aligned_match(const TaskAlignedProblem&, const TaskAlignedOutputs&, const Execution&);
+void target_faults(const TargetProblem&, const TargetOutputs&, const Execution&);
 
 }  // namespace boxloss::BOXLOSS_GPU

@@ -71,6 +71,7 @@ TaskAlignedProblem describe_on(const Implementation& implementation, const Match
   p.alpha = a.alpha;
   p.beta = a.beta;
   p.min_side = a.min_side;
+  p.small_side = a.small_side;
   p.index = parse("index", a.index, {DType::kI32, DType::kI64});
   check_options(p);
 

@@ -87,6 +87,7 @@ TaskAlignedProblem describe(const MatchArgs& a) {
   p.alpha = a.alpha;
   p.beta = a.beta;
   p.min_side = a.min_side;
+  p.small_side = a.small_side;
   with_torch_errors(kFunction, [&] { check_options(p); });
   check_shapes(a);
   return p;

@@ -48,7 +48,7 @@ struct TaskAlignedArgs {
   std::int64_t rows, slots;  ///< of target: all, and of an image where they are padded
   std::int64_t topk, topk2;  ///< no more than anchors; topk2 is 0 where all are kept
   Exponent<C> alpha, beta;
-  C min_side;
+  C min_side, small_side;
   Eps<C> eps;
   IndexOutputs target_index;
   float *score, *overlap;
@@ -92,8 +92,8 @@ struct TargetBox {
 };
 
 template <class C>
-BOXLOSS_HOST_DEVICE C larger_side(C side, C min_side) {
-  return side < min_side ? min_side : side;
+BOXLOSS_HOST_DEVICE C larger_side(C side, const TaskAlignedArgs<C>& a) {
+  return side < a.small_side ? a.min_side : side;
 }
 
 template <class C>
@@ -106,8 +106,8 @@ BOXLOSS_HOST_DEVICE TargetBox<C> target_box(const TaskAlignedArgs<C>& a, std::in
   if (a.min_side > 0) {
     // By centre and sides, with all the roundings of that: which points lie inside depends on them.
     const C x = (box.x1 + box.x2) * C(0.5), y = (box.y1 + box.y2) * C(0.5);
-    const C half_w = larger_side(box.x2 - box.x1, a.min_side) * C(0.5);
-    const C half_h = larger_side(box.y2 - box.y1, a.min_side) * C(0.5);
+    const C half_w = larger_side(box.x2 - box.x1, a) * C(0.5);
+    const C half_h = larger_side(box.y2 - box.y1, a) * C(0.5);
     target.around = {x - half_w, y - half_h, x + half_w, y + half_h};
   }
   return target;

@@ -67,7 +67,8 @@ void check_implementation(const Implementation& added) {
                   {{"task_aligned_match.workspace_bytes", task_aligned.workspace_bytes != nullptr},
                    {"task_aligned_match.run", task_aligned.run != nullptr}});
   check(box_loss.forward != nullptr || cost.run != nullptr || assign.run != nullptr ||
-            max_iou.run != nullptr || task_aligned.run != nullptr,
+            max_iou.run != nullptr || task_aligned.run != nullptr ||
+            added.target_faults.run != nullptr,
         added.name, " serves no operation");
 }
 

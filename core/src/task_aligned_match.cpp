@@ -112,6 +112,10 @@ void check_options(const TaskAlignedProblem& p) {
   check_not_negative("alpha", p.alpha, compute);
   check_not_negative("beta", p.beta, compute);
   check_not_negative("min_side", p.min_side, compute);
+  const double small_side = p.small_side.value_or(p.min_side);
+  check_not_negative("small_side", small_side, compute);
+  check(p.min_side == 0 || small_side <= p.min_side, "small_side is ", small_side,
+        "; it must be at most min_side, ", p.min_side);
 }
 
 TaskAlignedArrays arrays_of(const TaskAlignedProblem& p) {

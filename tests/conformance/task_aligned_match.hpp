@@ -34,6 +34,7 @@ struct MatchRule {
   std::int64_t topk = 10;
   std::optional<std::int64_t> topk2 = {};
   double alpha = 0.5, beta = 6, min_side = 0;
+  std::optional<double> small_side = {};
 };
 
 struct MatchDTypes {

@@ -21,7 +21,7 @@ constexpr MatchRule rule = {};
 
 // clang-format off
 const std::vector<TaskAlignedCase> kCases = {
-    // name, {scores, points, offsets, labels, index}, {scores, points}, pred, target, {images, anchors, classes, boxes, padded}, {topk, topk2, alpha, beta, min_side}, values, cuts, labels
+    // name, {scores, points, offsets, labels, index}, {scores, points}, pred, target, {images, anchors, classes, boxes, padded}, {topk, topk2, alpha, beta, min_side, small_side}, values, cuts, labels
     // --- dtypes
     {"f32", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real},
     {"f16 scores", {f16, f32, i64, i64, i64}, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real},
@@ -74,6 +74,7 @@ const std::vector<TaskAlignedCase> kCases = {
     {"beta 0", floats, usual, plain_boxes, plain_boxes, {3, 80, 2, 30}, {10, all, 0.5, 0}, real, {0, 10, 20, 30}, {0, 1}},
     {"beta 17", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 0.5, 17}, real},
     {"small boxes", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 0.5, 6, 16}, real},
+    {"small boxes, and smaller ones", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 0.5, 6, 30, 12}, real},
     {"all boxes are small", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, 1, 0.5, 6, 200}, real},
     {"small boxes, f64", {f64, f64, i64, i64, i64}, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, {10, all, 0.5, 6, 30}, real},
     // --- many at once, and ties
@@ -206,6 +207,7 @@ TaskAlignedCase TaskAlignedMatch::random_case(Random& random) {
   c.rule.alpha = random.pick(std::vector<double>{0.5, 0.5, 1, 0, 2, 0.3});
   c.rule.beta = random.pick(std::vector<double>{6, 6, 1, 0, 3, 2.5});
   c.rule.min_side = random.pick(std::vector<double>{0, 16, 30});
+  if (random.chance(0.3)) c.rule.small_side = c.rule.min_side / 2;
   c.values = random.pick(std::vector<Anchors>{real, real, real, alike, with_nan});
   return c;
 }
@@ -220,7 +222,8 @@ std::string TaskAlignedMatch::describe(const TaskAlignedCase& c) {
        << c.shape.anchors << ", " << c.shape.classes << ", " << c.shape.boxes
        << (c.shape.is_padded ? " padded" : "") << "), topk " << c.rule.topk << ", topk2 "
        << c.rule.topk2.value_or(0) << ", alpha " << c.rule.alpha << ", beta " << c.rule.beta
-       << ", min_side " << c.rule.min_side << ", values " << static_cast<int>(c.values);
+       << ", min_side " << c.rule.min_side << ", small_side "
+       << c.rule.small_side.value_or(c.rule.min_side) << ", values " << static_cast<int>(c.values);
   return text.str();
 }
 

@@ -165,8 +165,9 @@ class ImageJudge {
     Box<C> around = box;
     if (p_.min_side > 0) {
       const C least = static_cast<C>(p_.min_side), half = 0.5;
-      const C w = box.x2 - box.x1 < least ? least : box.x2 - box.x1;
-      const C h = box.y2 - box.y1 < least ? least : box.y2 - box.y1;
+      const C small = static_cast<C>(p_.small_side.value_or(p_.min_side));
+      const C w = box.x2 - box.x1 < small ? least : box.x2 - box.x1;
+      const C h = box.y2 - box.y1 < small ? least : box.y2 - box.y1;
       const C x = half * (box.x1 + box.x2), y = half * (box.y1 + box.y2);
       around = {x - half * w, y - half * h, x + half * w, y + half * h};
     }

@@ -76,6 +76,7 @@ class Maker {
     p_.alpha = c_.rule.alpha;
     p_.beta = c_.rule.beta;
     p_.min_side = c_.rule.min_side;
+    p_.small_side = c_.rule.small_side;
     p_.index = c_.dtypes.index;
   }
 

@@ -173,6 +173,10 @@ TEST_CASE("points lie in small boxes that were enlarged") {
   require(example, {-1, -1, -1}, {0, 0, 0}, {0, 0, 0});
   example.problem.min_side = 4;  // x from 9 to 13, y as it is
   require(example, {0, -1, -1}, {1, 0, 0}, {1, 0, 0});
+  example.problem.small_side = 2;  // which the width is
+  require(example, {-1, -1, -1}, {0, 0, 0}, {0, 0, 0});
+  example.problem.small_side = 2.5;
+  require(example, {0, -1, -1}, {1, 0, 0}, {1, 0, 0});
 }
 
 TEST_CASE("only a metric above 0 counts") {

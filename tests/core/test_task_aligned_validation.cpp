@@ -151,6 +151,12 @@ TEST_CASE("a task-aligned match's numbers are checked") {
                   "alpha is -1; it must be finite and not negative, as a float32");
   require_invalid([](MatchCall& c) { c.problem.beta = kNan; },
                   "beta is nan; it must be finite and not negative, as a float32");
+  require_invalid(
+      [](MatchCall& c) {
+        c.problem.min_side = 4;
+        c.problem.small_side = 5;
+      },
+      "small_side is 5; it must be at most min_side, 4");
   require_invalid([](MatchCall& c) { c.problem.min_side = 1e300; },
                   "min_side is 1e+300; it must be finite and not negative, as a float32");
 }

@@ -87,7 +87,9 @@ def plain_image(
     around = target
     if rule["min_side"] > 0:
         centre = (target[:, :2] + target[:, 2:]) / 2
-        half = (target[:, 2:] - target[:, :2]).clamp(min=rule["min_side"]) / 2
+        sides = target[:, 2:] - target[:, :2]
+        small = rule["min_side"] if rule["small_side"] is None else rule["small_side"]
+        half = sides.where(sides >= small, rule["min_side"]) / 2
         around = torch.cat((centre - half, centre + half), -1)
     sides = torch.cat((points[None] - around[:, None, :2], around[:, None, 2:] - points[None]), -1)
     inside = (sides > 1e-9).all(-1) & has_box[:, None]
@@ -128,7 +130,15 @@ def plain(values: Problem) -> Plain:
     scores, target, labels, offsets = (
         values[name] for name in ("scores", "target", "labels", "offsets")
     )
-    rule = {"topk": 10, "topk2": None, "alpha": 0.5, "beta": 6.0, "min_side": 0.0, **values}
+    rule = {
+        "topk": 10,
+        "topk2": None,
+        "alpha": 0.5,
+        "beta": 6.0,
+        "min_side": 0.0,
+        "small_side": None,
+        **values,
+    }
     pred = corners(values["pred"], values.get("pred_format", "xyxy"))
     # In float32 or wider, as points in boxes are decided on.
     tensors = (scores, pred, values["points"], target)

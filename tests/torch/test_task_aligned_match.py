@@ -71,6 +71,7 @@ def some_options(seed: int) -> Problem:
         "beta": pick([6.0, 6.0, 1.0, 2.5]),
         "min_side": pick([0.0, 16.0, 16.0, 40.0]),
     }
+    options["small_side"] = pick([None, options["min_side"] / 2])
     if pick([False, False, False, True]):
         options["pred"] = torch.float64
     return options

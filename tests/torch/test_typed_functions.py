@@ -237,7 +237,7 @@ def test_task_aligned_match(typed: Any) -> None:
     padded = scores, as_corners, points, target.view(2, 4, 4), labels.view(2, 4)
     ragged = scores, pred, points, target, torch.tensor([0, 3, 8]), labels
     options = {"topk": 3, "topk2": 2, "alpha": 1.5, "beta": 0.5, "min_side": 8.0}
-    options |= {"pred_format": "cxcywh"}
+    options |= {"small_side": 6.5, "pred_format": "cxcywh"}
     assert options.keys() == options_of(task_aligned_match)
     by_default = task_aligned_match(*padded[:4], None, padded[4])
     chosen = task_aligned_match(*ragged, **options)

@@ -31,13 +31,13 @@ Box<double> widened(const Box<C>& box) {
   return {box.x1, box.y1, box.x2, box.y2};
 }
 
-/// The shorter sides of a box enlarged.
+/// The sides of a box that are less than `small` enlarged.
 template <class C>
-Box<C> enlarged(const Box<C>& box, C least) {
+Box<C> enlarged(const Box<C>& box, C small, C least) {
   const C centre_x = (box.x1 + box.x2) / 2, centre_y = (box.y1 + box.y2) / 2;
   C w = box.x2 - box.x1, h = box.y2 - box.y1;
-  if (w < least) w = least;
-  if (h < least) h = least;
+  if (w < small) w = least;
+  if (h < small) h = least;
   return {centre_x - w / 2, centre_y - h / 2, centre_x + w / 2, centre_y + h / 2};
 }
 
@@ -125,7 +125,9 @@ class Image {
     const std::int64_t label = reference::index_at(p_.labels, row);
     if (label < 0 || label >= p_.classes) return result;
     if (is_padded && !((box.x1 + box.y1) + (box.x2 + box.y2) > 0)) return result;
-    const Box<C> around = p_.min_side > 0 ? enlarged(box, static_cast<C>(p_.min_side)) : box;
+    const auto small = static_cast<C>(p_.small_side.value_or(p_.min_side));
+    const auto side = static_cast<C>(p_.min_side);
+    const Box<C> around = side > 0 ? enlarged(box, small, side) : box;
     const Eps<double> eps = make_eps<double>(static_cast<C>(1e-7), EpsMode::kAdd);
     for (std::int64_t a = 0; a < p_.anchors; ++a) {
       const Elements<Any> points{p_.points.data, p_.points.dtype};

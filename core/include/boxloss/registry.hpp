@@ -7,6 +7,7 @@
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
 #include <boxloss/set.hpp>
+#include <boxloss/target_faults.hpp>
 #include <boxloss/task_aligned_match.hpp>
 #include <initializer_list>
 #include <string>
@@ -56,6 +57,11 @@ struct TaskAlignedFunctions {
   void (*run)(const TaskAlignedProblem&, const TaskAlignedOutputs&, const Execution&) = nullptr;
 };
 
+/// The same for faults in ground truth.
+struct TargetFaultsFunctions {
+  void (*run)(const TargetProblem&, const TargetOutputs&, const Execution&) = nullptr;
+};
+
 /// One way to compute on one kind of device. Backends fill it by assigning to members
 /// (backend.hpp); users only pass it on.
 struct Implementation {
@@ -71,6 +77,7 @@ struct Implementation {
   AssignFunctions assign = {};
   MaxIouFunctions max_iou_match = {};
   TaskAlignedFunctions task_aligned_match = {};
+  TargetFaultsFunctions target_faults = {};
 };
 
 /// All implementations, of this build and registered later, best first within a device. They stay

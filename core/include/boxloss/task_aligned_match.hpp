@@ -61,8 +61,10 @@ struct TaskAlignedProblem {
   /// If it is given, and not topk, a box keeps the anchors of the `topk2` highest metrics.
   std::optional<std::int64_t> topk2 = {};
   double alpha = 0.5, beta = 6.0;  ///< finite, >= 0
-  /// If it is above 0, a point lies in a box whose shorter sides were enlarged to it.
+  /// If it is above 0, a point lies in a box whose sides below `small_side`, or below it if that is
+  /// not given, were enlarged to it.
   double min_side = 0;
+  std::optional<double> small_side = {};  ///< finite, >= 0, at most a min_side above 0
   /// Of target_index: kI64 or kI32.
   DType index = DType::kI64;
 };

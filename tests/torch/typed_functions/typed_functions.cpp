@@ -119,7 +119,8 @@ Matched task_aligned_options(const Tensor& scores, const Tensor& pred, const Ten
                                    .alpha = 1.5,
                                    .beta = 0.5,
                                    .min_side = 8,
-                                   .pred_format = boxloss::BoxFormat::kCxcywh});
+                                   .pred_format = boxloss::BoxFormat::kCxcywh,
+                                   .small_side = 6.5});
   return {target_index, score, overlap};
 }
 

@@ -39,6 +39,7 @@ def task_aligned_match(
     beta: float = 6.0,
     min_side: float = 0.0,
     pred_format: BoxFormat = "xyxy",
+    small_side: float | None = None,
 ) -> TaskAlignedMatch:
     """The task-aligned assignment (TOOD, ICCV 2021) as Ultralytics' TaskAlignedAssigner has it.
 
@@ -72,6 +73,8 @@ def task_aligned_match(
         min_side: if it is above 0, a point also lies in a box if it lies in the one that has
             shorter sides enlarged to this, about its centre. Ultralytics has strides[1], 16.
         pred_format: "xyxy", "xywh" or "cxcywh".
+        small_side: sides below this are enlarged; None: those below min_side. Until
+            8.4.128 Ultralytics had strides[0], 8.
 
     Returns:
         target_index, int32, or int64 with jax_enable_x64: the row of target that the anchor learns,
@@ -99,6 +102,7 @@ def task_aligned_match(
         "beta": beta,
         "min_side": min_side,
         "pred_format": pred_format,
+        "small_side": min_side if small_side is None else small_side,
     }
     options = as_options("task_aligned_match", given, _DEFAULTS)
     dtype = jax.dtypes.canonicalize_dtype("int64")
@@ -118,3 +122,4 @@ def task_aligned_match(
 
 _DEFAULTS = {name: option.default for name, option in options_of(task_aligned_match).items()}
 _DEFAULTS["topk2"] = _DEFAULTS["topk"]  # which it is if it is not given
+_DEFAULTS["small_side"] = _DEFAULTS["min_side"]  # likewise

@@ -37,6 +37,7 @@ def task_aligned_match(
     beta: float = 6.0,
     min_side: float = 0.0,
     pred_format: BoxFormat = "xyxy",
+    small_side: float | None = None,
 ) -> TaskAlignedMatch:
     """The task-aligned assignment (TOOD, ICCV 2021) as Ultralytics' TaskAlignedAssigner has it.
 
@@ -78,6 +79,8 @@ def task_aligned_match(
         min_side: if it is above 0, a point also lies in a box if it lies in the one that has
             shorter sides enlarged to this, about its centre. Ultralytics has strides[1], 16.
         pred_format: "xyxy", "xywh" or "cxcywh".
+        small_side: sides below this are enlarged; None: those below min_side. Until
+            8.4.128 Ultralytics had strides[0], 8.
 
     Returns:
         target_index, int64: the row of target that the anchor learns, or -1, as an index for the
@@ -108,5 +111,6 @@ def task_aligned_match(
             beta,
             min_side,
             pred_format,
+            small_side,
         )
     )

@@ -198,6 +198,7 @@ struct TaskAlignedMatchOptions {
   /// If above 0, a point also lies in a box that has its shorter sides enlarged to this.
   double min_side = 0.0;
   BoxFormat pred_format = BoxFormat::kXyxy;
+  std::optional<double> small_side = {};  ///< which sides are shorter; min_side, if not given
 };
 
 /// For each anchor of a dense detector the box that it learns, by Ultralytics' task-aligned rule.

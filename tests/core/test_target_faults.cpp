@@ -1,0 +1,286 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <boxloss/boxloss.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "dtypes/elements.hpp"
+
+/// Ground truth with one fault, or none, by hand.
+namespace boxloss {
+namespace {
+
+using Catch::Matchers::Message;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr DType kAll[] = {DType::kF64, DType::kF32, DType::kF16, DType::kBF16,
+                          DType::kU8,  DType::kI16, DType::kI32, DType::kI64};
+
+/// Numbers of a dtype known at run time.
+struct Numbers {
+  std::vector<std::int64_t> memory;  // aligned for all
+  DType dtype;
+
+  Numbers(const std::vector<double>& values, DType type) : memory(values.size() + 1), dtype(type) {
+    for (std::size_t i = 0; i < values.size(); ++i) set(i, values[i]);
+  }
+  void set(std::size_t i, double value) {
+    const auto at = static_cast<std::int64_t>(i);
+    if (is_floating(dtype)) return Outputs<Any>{memory.data(), dtype}.set(at, value);
+    const auto number = static_cast<std::int64_t>(value);
+    __builtin_memcpy(reinterpret_cast<char*>(memory.data()) + i * size_of(dtype), &number,
+                     size_of(dtype));  // its first bytes, of a little-endian number
+  }
+  ArrayView view() const { return {memory.data(), dtype}; }
+};
+
+/// Three rows of two images: right, until a test spoils them.
+struct Call {
+  Numbers boxes = Numbers({1, 2, 3, 4, 5, 5, 5, 5, 0, 0, 9, 8}, DType::kF32);
+  Numbers labels = Numbers({0, 4, 2}, DType::kI64);
+  Numbers image = Numbers({0, 0, 2}, DType::kF32);
+  TargetProblem problem;
+  float factor = 7, answer = 7;
+  TargetOutputs outputs = {&factor, &answer};
+  const Implementation* implementation = &boxloss::implementation("cpu/native");
+
+  Call() {
+    problem.rows = 3;
+    problem.classes = 5;
+    set_views();
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  void set_views() {
+    problem.boxes = boxes.view();
+    problem.labels = labels.view();
+    problem.image = image.view();
+  }
+  void run() { target_faults(*implementation, problem, outputs, {}); }
+};
+
+using Spoil = std::function<void(Call&)>;
+
+bool finds_fault(const Spoil& spoil) {
+  bool found[2];
+  for (const int i : {0, 1}) {
+    Call call;
+    call.implementation = &implementation(i == 0 ? "cpu/native" : "cpu/reference");
+    spoil(call);
+    call.run();
+    REQUIRE((call.answer == 1 || std::isnan(call.answer)));
+    REQUIRE(std::isnan(call.factor) == std::isnan(call.answer));
+    if (!std::isnan(call.factor)) REQUIRE(call.factor == 1);
+    found[i] = std::isnan(call.factor);
+  }
+  REQUIRE(found[0] == found[1]);
+  return found[0];
+}
+
+/// With boxes of a dtype, one of whose numbers is another.
+Spoil boxes_of(DType dtype, bool has_sizes, std::size_t at, double value) {
+  return [=](Call& c) {
+    c.boxes = Numbers({1, 2, 3, 4, 5, 5, 5, 5, 0, 0, 9, 8}, dtype);
+    c.boxes.set(at, value);
+    c.problem.has_sizes = has_sizes;
+    c.set_views();
+  };
+}
+
+Spoil label(std::size_t at, double value, std::int64_t classes, DType dtype = DType::kI64) {
+  return [=](Call& c) {
+    c.labels = Numbers({0, 4, 2}, dtype);
+    c.labels.set(at, value);
+    c.problem.classes = classes;
+    c.set_views();
+  };
+}
+
+TEST_CASE("ground truth without a fault gets 1") {
+  REQUIRE_FALSE(finds_fault([](Call&) {}));
+  REQUIRE_FALSE(finds_fault([](Call& c) { c.problem.image = {}; }));
+  Call call;
+  call.outputs.answer = nullptr;
+  call.run();
+  REQUIRE(call.factor == 1);
+}
+
+TEST_CASE("a label must be one of the classes") {
+  for (const DType dtype : {DType::kI64, DType::kI32}) {
+    for (const std::size_t row : {0, 1, 2}) {
+      REQUIRE(finds_fault(label(row, -1, 5, dtype)));
+      REQUIRE(finds_fault(label(row, 5, 5, dtype)));
+      REQUIRE_FALSE(finds_fault(label(row, 4, 5, dtype)));
+      REQUIRE(finds_fault(label(row, -1, 0, dtype)));
+      REQUIRE_FALSE(finds_fault(label(row, 1e9, 0, dtype)));
+    }
+  }
+  REQUIRE(finds_fault(label(2, 0x1p40, 5)));
+  REQUIRE(finds_fault(label(2, 4, 4)));
+}
+
+TEST_CASE("a box must be finite") {
+  for (const DType dtype : kAll) {
+    CAPTURE(name_of(dtype));
+    for (const bool has_sizes : {false, true}) {
+      REQUIRE_FALSE(finds_fault(boxes_of(dtype, has_sizes, 0, 1)));
+      if (!is_floating(dtype)) continue;
+      for (std::size_t at = 0; at < 12; ++at) {
+        REQUIRE(finds_fault(boxes_of(dtype, has_sizes, at, kNan)));
+        REQUIRE(finds_fault(boxes_of(dtype, has_sizes, at, kInfinity)));
+        REQUIRE(finds_fault(boxes_of(dtype, has_sizes, at, -kInfinity)));
+      }
+    }
+  }
+  REQUIRE_FALSE(finds_fault(boxes_of(DType::kF16, false, 2, 65504)));
+  REQUIRE_FALSE(finds_fault(boxes_of(DType::kF32, false, 2, std::numeric_limits<float>::max())));
+  REQUIRE_FALSE(finds_fault(boxes_of(DType::kF64, false, 2, std::numeric_limits<double>::max())));
+}
+
+TEST_CASE("a box' second corner must not lie before the first") {
+  for (const DType dtype : kAll) {
+    CAPTURE(name_of(dtype));
+    REQUIRE_FALSE(finds_fault(boxes_of(dtype, false, 0, 3)));
+    REQUIRE(finds_fault(boxes_of(dtype, false, 0, 4)));
+    REQUIRE(finds_fault(boxes_of(dtype, false, 1, 5)));
+    REQUIRE(finds_fault(boxes_of(dtype, false, 6, 4)));
+    REQUIRE(finds_fault(boxes_of(dtype, false, 7, 4)));
+    if (dtype == DType::kU8) continue;
+    REQUIRE_FALSE(finds_fault(boxes_of(dtype, false, 8, -3)));
+    REQUIRE(finds_fault(boxes_of(dtype, false, 10, -1)));
+    REQUIRE(finds_fault(boxes_of(dtype, false, 11, -1)));
+  }
+}
+
+TEST_CASE("a size must not be negative") {
+  for (const DType dtype : kAll) {
+    CAPTURE(name_of(dtype));
+    REQUIRE_FALSE(finds_fault(boxes_of(dtype, true, 0, 100)));  // a centre
+    REQUIRE_FALSE(finds_fault(boxes_of(dtype, true, 2, 0)));
+    if (dtype == DType::kU8) continue;
+    REQUIRE_FALSE(finds_fault(boxes_of(dtype, true, 1, -100)));
+    REQUIRE(finds_fault(boxes_of(dtype, true, 2, -1)));
+    REQUIRE(finds_fault(boxes_of(dtype, true, 11, -1)));
+  }
+}
+
+TEST_CASE("differences that no number of the dtype can be do not hide a size's sign") {
+  REQUIRE(finds_fault([](Call& c) {  // one of the smallest numbers apart
+    boxes_of(DType::kF32, false, 0, 0x1p-140)(c);
+    c.boxes.set(2, 0x1p-141);
+  }));
+  REQUIRE(finds_fault([](Call& c) {  // as doubles these are the same
+    boxes_of(DType::kI64, false, 0, 0x1p53)(c);
+    c.boxes.set(2, 0x1p53);
+    c.boxes.memory[0] += 1;
+  }));
+  constexpr double kLeast = -0x1p63;
+  REQUIRE(finds_fault([](Call& c) {
+    boxes_of(DType::kI64, false, 2, kLeast)(c);
+    c.boxes.set(0, 0x1p62);
+  }));
+  REQUIRE_FALSE(finds_fault(boxes_of(DType::kI64, false, 0, kLeast)));
+}
+
+TEST_CASE("images must not decrease, where they are given") {
+  for (const DType dtype : kAll) {
+    CAPTURE(name_of(dtype));
+    const auto images = [&](const std::vector<double>& values) {
+      return [=](Call& c) {
+        c.image = Numbers(values, dtype);
+        c.set_views();
+      };
+    };
+    REQUIRE_FALSE(finds_fault(images({0, 1, 1})));
+    REQUIRE_FALSE(finds_fault(images({3, 3, 3})));
+    REQUIRE(finds_fault(images({1, 0, 1})));
+    REQUIRE(finds_fault(images({0, 2, 1})));
+    REQUIRE(finds_fault(images({100, 0, 0})));
+    REQUIRE(finds_fault([&](Call& c) {
+      images({0, 1, 3})(c);
+      c.problem.images = 3;
+    }));
+  }
+}
+
+TEST_CASE("what lies behind the last row is not read") {
+  Call call;
+  call.boxes.set(9, kNan);
+  call.labels.set(2, -1);
+  call.image.set(2, -1);
+  call.problem.rows = 2;
+  call.run();
+  REQUIRE(call.factor == 1);
+}
+
+TEST_CASE("without rows there is no fault, and nothing is read") {
+  for (const bool is_null : {false, true}) {
+    Call call;
+    call.problem.rows = 0;
+    call.labels.set(0, -1);
+    call.boxes.set(0, kNan);
+    if (is_null) call.problem.boxes.data = call.problem.labels.data = nullptr;
+    call.run();
+    REQUIRE(call.factor == 1);
+    REQUIRE(call.answer == 1);
+  }
+}
+
+template <class Error>
+void require_refused(const Spoil& spoil, const std::string& text) {
+  Call call;
+  spoil(call);
+  REQUIRE_THROWS_MATCHES(call.run(), Error, Message(text));
+  REQUIRE(call.factor == 7);
+  REQUIRE(call.answer == 7);
+}
+
+const void* behind(const void* data, int bytes) { return static_cast<const char*>(data) + bytes; }
+
+TEST_CASE("a call for faults that cannot be is refused in words") {
+  using Invalid = InvalidArgument;
+  require_refused<Invalid>([](Call& c) { c.problem.boxes.data = nullptr; },
+                           "boxes is null; it must point to (rows, 4) values");
+  require_refused<Invalid>([](Call& c) { c.problem.labels.data = nullptr; },
+                           "labels is null; it must point to (rows) integers");
+  require_refused<Invalid>([](Call& c) { c.outputs.factor = nullptr; }, "outputs.factor is null");
+  require_refused<Invalid>(
+      [](Call& c) { c.problem.rows = -1; },
+      "rows is -1; it must not be negative, nor more than 64 bits can count the bytes of");
+  require_refused<Invalid>([](Call& c) { c.problem.classes = -1; },
+                           "classes is -1; it must not be negative, and 0 if it is unknown");
+  require_refused<Unsupported>([](Call& c) { c.problem.labels.dtype = DType::kF32; },
+                               "labels is float32; it must be int32 or int64");
+  require_refused<Unsupported>([](Call& c) { c.problem.boxes.dtype = static_cast<DType>(99); },
+                               "boxes.dtype is not one of DType");
+  require_refused<Unsupported>([](Call& c) { c.problem.image.dtype = static_cast<DType>(99); },
+                               "image.dtype is not one of DType");
+  require_refused<Invalid>([](Call& c) { c.problem.boxes.data = behind(c.problem.boxes.data, 2); },
+                           "boxes does not lie on a multiple of the 4 bytes of a float32");
+  require_refused<Invalid>(
+      [](Call& c) { c.problem.labels.data = behind(c.problem.labels.data, 4); },
+      "labels does not lie on a multiple of the 8 bytes of a int64");
+  require_refused<Invalid>([](Call& c) { c.problem.image.data = behind(c.problem.image.data, 1); },
+                           "image does not lie on a multiple of the 4 bytes of a float32");
+  require_refused<Invalid>([](Call& c) { c.problem.device = Device::kCuda; },
+                           "the problem is on cuda, but cpu/native was asked to run it");
+}
+
+TEST_CASE("an implementation without faults refuses in its name") {
+  Implementation other = implementation("cpu/native");
+  other.name = "cpu/other";
+  other.target_faults = {};
+  require_refused<Unsupported>([&](Call& c) { c.implementation = &other; },
+                               "cpu/other does not serve target_faults");
+}
+
+}  // namespace
+}  // namespace boxloss

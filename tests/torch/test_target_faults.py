@@ -1,0 +1,234 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The operator that finds faults in ground truth, and who asks it; tests/peers has the criteria."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from boxloss.torch import use_implementation
+from boxloss.torch.compat import check_targets, faults
+from devices import GPU_NAMES
+from torch import Tensor
+from torch._subclasses import FakeTensorMode
+
+CPU = torch.device("cpu")
+FIND = torch.ops.boxloss._target_faults
+CLASSES = 5
+FAULTS = [
+    *[("labels", (row,), value) for row in (0, 300, 699) for value in (-1, CLASSES)],
+    *[("boxes", (row, 2), float("nan")) for row in (0, 300, 699)],
+    *[("boxes", (300, c), float("inf")) for c in range(4)],
+    ("boxes", (300, 3), -1.0),
+    ("image", (300,), -1.0),
+]
+
+
+def ground_truth(device: torch.device, dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:
+    """700 rows of seven images."""
+    boxes = torch.tensor([1, 2, 3, 4], dtype=dtype).repeat(700, 1)
+    image = torch.arange(7.0).repeat_interleave(100)
+    rows = {"boxes": boxes, "labels": torch.arange(700) % CLASSES, "image": image}
+    return {name: each.to(device) for name, each in rows.items()}
+
+
+def answer_for(device: torch.device) -> Tensor:
+    return torch.zeros((), pin_memory=device.type != "cpu")
+
+
+def factor_of(rows: dict[str, Any], classes: int = CLASSES, has_sizes: bool = False) -> float:
+    """1 or NaN, as the device and the host see it."""
+    device = rows["boxes"].device
+    answer = answer_for(device)
+    factor = FIND(rows["boxes"], rows["labels"], rows["image"], classes, 7, has_sizes, answer)
+    assert (factor.shape, factor.dtype, factor.device) == ((), torch.float32, device)
+    assert not factor.requires_grad
+    if device.type != "cpu":
+        torch.cuda.synchronize()
+    assert answer.item() in (1, pytest.approx(float("nan"), nan_ok=True))
+    assert torch.equal(factor.cpu().isnan(), answer.isnan())
+    return factor.item()
+
+
+@pytest.mark.parametrize(("name", "place", "value"), FAULTS)
+def test_a_fault_is_nan(device: torch.device, name: str, place: Any, value: float) -> None:
+    rows = ground_truth(device)
+    assert factor_of(rows) == 1
+    rows[name][place] = value
+    factor = factor_of(rows)
+    assert factor != factor
+    rows["image"] = None
+    assert (factor_of(rows) == 1) == (name == "image")
+
+
+def test_what_is_a_fault_is_an_option(device: torch.device) -> None:
+    rows = ground_truth(device)
+    rows["labels"][5] = 1000
+    assert factor_of(rows) != 1
+    assert factor_of(rows, classes=0) == 1
+    rows = ground_truth(device)
+    rows["boxes"][5] = torch.tensor([9.0, 9, 1, 1])
+    assert factor_of(rows) != 1
+    assert factor_of(rows, has_sizes=True) == 1
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float64, torch.float16, torch.bfloat16, torch.uint8, torch.int16, torch.int64]
+)
+def test_any_dtype_and_layout(device: torch.device, dtype: torch.dtype) -> None:
+    rows = ground_truth(device, dtype)
+    rows["labels"] = rows["labels"].int()
+    rows = {name: each.repeat_interleave(2, 0)[::2] for name, each in rows.items()}
+    assert factor_of(rows) == 1
+    rows["boxes"][699, 0] = 4
+    assert factor_of(rows) != 1
+
+
+def test_no_rows(device: torch.device) -> None:
+    assert factor_of({name: each[:0] for name, each in ground_truth(device).items()}) == 1
+
+
+def test_boxes_that_want_a_gradient_have_none(device: torch.device) -> None:
+    rows = ground_truth(device)
+    rows["boxes"].requires_grad_()
+    assert factor_of(rows) == 1
+
+
+def test_fake_tensors(device: torch.device) -> None:
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        rows = ground_truth(device)
+        factor = FIND(rows["boxes"], rows["labels"], None, 0, 0, True, None)
+        assert (factor.shape, factor.dtype, factor.device.type) == ((), torch.float32, device.type)
+
+
+def test_opcheck(device: torch.device) -> None:
+    arguments = (*ground_truth(device).values(), CLASSES, 7, False)
+    torch.library.opcheck(FIND.default, (*arguments, None))
+    if device == CPU:
+        checks = ("test_schema", "test_autograd_registration", "test_faketensor")
+        torch.library.opcheck(FIND.default, (*arguments, answer_for(device)), test_utils=checks)
+
+
+def test_refusals() -> None:
+    boxes, labels, image = ground_truth(CPU).values()
+    answer = answer_for(CPU)
+
+    def refused(error: type[Exception], words: str, **changes: Any) -> None:
+        given = {"boxes": boxes, "labels": labels, "image": image, "answer": answer}
+        with pytest.raises(error, match=f"^_target_faults: {words}"):
+            FIND(**given | {"classes": 5, "images": 0, "has_sizes": False} | changes)
+        assert answer == 0
+
+    refused(ValueError, "boxes has shape", boxes=boxes[0])
+    refused(ValueError, "boxes has shape", boxes=boxes[:, :3])
+    refused(ValueError, "labels has shape", labels=labels[1:])
+    refused(ValueError, "image has shape", image=image[1:])
+    refused(ValueError, "classes is -1", classes=-1)
+    refused(TypeError, "labels is float32", labels=image)
+    refused(TypeError, "boxes is complex64", boxes=boxes.cfloat())
+    refused(TypeError, "answer is float64", answer=answer.double())
+    refused(ValueError, "answer has shape", answer=torch.zeros(2))
+    refused(RuntimeError, "labels is on meta", labels=labels.to("meta"))
+    refused(RuntimeError, "answer is on meta", answer=answer.to("meta"))
+    with pytest.raises(RuntimeError, match=r"transforms of torch\.func"):
+        torch.func.vmap(lambda each: FIND(each, labels, None, 0, 0, False, None))(boxes[None])
+
+
+@pytest.fixture
+def nothing_asked() -> Iterator[None]:
+    faults._asked.clear()
+    yield
+    faults._asked.clear()
+
+
+def rows_of(values: dict[str, Tensor], has_sizes: bool = False) -> faults.Rows:
+    offsets = torch.arange(0, 701, 100, device=values["boxes"].device)
+    boxes, labels, image = values.values()
+    return faults.Rows(boxes, labels, offsets, "labels", CLASSES, has_sizes, image)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.uint8])
+def test_the_cpu_raises_at_once(dtype: torch.dtype) -> None:
+    values = ground_truth(CPU, dtype)
+    assert faults.check(rows_of(values)) is None
+    values["boxes"][302, 0] = 4
+    told = r"^boxes: image 3, row 2 is .* \(corners\); its sizes must not be negative"
+    with pytest.raises(ValueError, match=told):
+        faults.check(rows_of(values))
+
+
+@pytest.mark.usefixtures("nothing_asked")
+def test_an_answer_of_0_is_none_yet() -> None:
+    """As a GPU would write them, by hand."""
+    values = ground_truth(CPU)
+    values["labels"][302] = -1
+    first, second = (faults._new_answer(is_pinned=False) for _ in range(2))
+    faults._asked.extend(faults._Step(each, None, rows_of(values)) for each in (first, second))
+    second.tensor.fill_(torch.nan)
+    faults._raise_answers(waits=False)  # in the steps' order
+    assert len(faults._asked) == 2
+    first.tensor.fill_(1)
+    with pytest.raises(ValueError, match="in a step before: labels: image 3, row 2 is -1"):
+        faults._raise_answers(waits=False)
+    check_targets()
+    assert not faults._asked
+
+
+if torch.cuda.is_available():
+    GPU = torch.device("cuda", 0)
+    FINDING = [name for name in GPU_NAMES if name.endswith("/native")]
+
+    def launches(rows: faults.Rows) -> tuple[Tensor, int, int]:
+        """The factor, and how many kernels and copies were launched for it."""
+        faults.check(rows)
+        check_targets()
+        activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+        with torch.profiler.profile(activities=activities) as profile:
+            factor = faults.check(rows)
+            torch.cuda.synchronize()
+        assert factor is not None
+        names = [
+            each.name
+            for each in profile.events()
+            if each.device_type == torch.autograd.DeviceType.CUDA
+        ]
+        copies = sum("memcpy" in each.lower() or "memset" in each.lower() for each in names)
+        return factor, len(names) - copies, copies
+
+    @pytest.mark.usefixtures("nothing_asked")
+    @pytest.mark.parametrize("name", FINDING)
+    def test_a_gpu_is_asked_by_one_launch(name: str) -> None:
+        with use_implementation(name):
+            factor, kernels, copies = launches(rows_of(ground_truth(GPU)))
+        assert (factor.item(), kernels, copies) == (1, 1, 0)
+        check_targets()
+
+    @pytest.mark.usefixtures("nothing_asked")
+    @pytest.mark.parametrize("name", GPU_NAMES or ["boxloss"])
+    def test_a_gpu_answers_later(name: str) -> None:
+        """Also where an implementation does not serve it."""
+        values = ground_truth(GPU)
+        values["labels"][302] = -1
+        with use_implementation(name):
+            factor = faults.check(rows_of(values))
+            assert factor is not None
+            assert factor.isnan()
+            with pytest.raises(ValueError, match="in a step before: labels: image 3, row 2 is -1"):
+                check_targets()
+            torch.cuda._sleep(50_000_000)  # cycles, some 30 ms
+            faults.check(rows_of(values))
+            faults._raise_answers(waits=False)
+            torch.cuda.synchronize()
+            with pytest.raises(ValueError, match="row 2 is -1"):
+                faults.check(rows_of(values))
+        check_targets()
+
+    @pytest.mark.parametrize("name", FINDING)
+    def test_a_gpu_needs_a_pinned_answer(name: str) -> None:
+        boxes, labels, _ = ground_truth(GPU).values()
+        with use_implementation(name):
+            with pytest.raises(ValueError, match="answer is not in pinned memory"):
+                FIND(boxes, labels, None, 0, 0, False, torch.zeros(()))
+            with pytest.raises(RuntimeError, match="answer is on cuda:0"):
+                FIND(boxes, labels, None, 0, 0, False, torch.zeros((), device=GPU))
