@@ -42,11 +42,11 @@ pip_install = $(PYTHON) -m pip install --no-build-isolation --no-deps
 needed_for = $(if $(filter $(1),$(MAKECMDGOALS)),$(2))
 built_goals := $(filter-out lint format,$(MAKECMDGOALS))
 # Each has an environment of its own.
-own_goals := $(filter-out test-jax test-peers,$(built_goals))
+own_goals := $(filter-out test-jax test-peers test-older-peers,$(built_goals))
 system_parts := $(sort $(if $(built_goals),compiler) $(if $(own_python),,venv) \
   $(call needed_for,build build-asan test test-all test-core test-tsan test-asan test-asan-torch test-toolchains,catch2) \
   $(if $(own_python),,$(call needed_for,test test-all test-python,headers)) \
-  $(call needed_for,test-jax,venv) $(call needed_for,test-peers,venv opencv))
+  $(call needed_for,test-jax,venv) $(call needed_for,test-peers test-older-peers,venv opencv))
 sections := $(if $(own_goals),build) \
   $(call needed_for,demo test test-all test-python,demo) \
   $(call needed_for,test test-all test-asan-torch test-python,test) \
@@ -67,10 +67,12 @@ other_files = $(shell find $(folders) -name '*.py' -o -name '*.cmake') $(filter-
 # Somebody's own Python may have brought another boxloss.
 jax_python := env -u PYTHONPATH .venv-jax/bin/python
 peers_python := env -u PYTHONPATH .venv-peers/bin/python
+offline := YOLO_OFFLINE=true YOLO_CONFIG_DIR="$(CURDIR)/build"
 
 # --- Targets ---
 
-.PHONY: help demo test test-all test-core test-tsan test-asan test-asan-torch test-python test-toolchains test-wheel test-jax test-peers \
+.PHONY: help demo test test-all test-core test-tsan test-asan test-asan-torch test-python test-toolchains test-wheel test-jax \
+  test-peers test-older-peers \
   checked ready build build-asan package wheel lint format clean
 
 help: ## this list
@@ -83,7 +85,7 @@ demo: package ## train a small face detector, and time this loss and the usual o
 	$(PYTHON) -m benchmarks face_detector --device $(device) --json benchmarks/out/face_detector.json --pictures benchmarks/out
 
 test: test-core test-python ## the C++ and the Python tests
-	@echo 'SKIPPED: other compilers, the wheel, JAX, the detectors (make test-toolchains test-wheel test-jax test-peers)'
+	@echo 'SKIPPED: other compilers, the wheel, JAX, the detectors (make test-toolchains test-wheel test-jax test-peers test-older-peers)'
 	@echo 'SKIPPED: sanitizers (make test-all)'
 
 test-all: test-core test-tsan test-asan test-asan-torch test-python ## the same, and with sanitizers
@@ -133,7 +135,10 @@ test-wheel: ready ## a wheel for the oldest and the newest torch, TORCHES="..." 
 
 # An environment of its own, of some 6 GB, and the sdist built in it, from what is there alone: the newest torch, and who wants it.
 test-peers: .venv-peers/.boxloss ## the examples and adapters, each beside the detector that it is for
-	YOLO_OFFLINE=true YOLO_CONFIG_DIR="$(CURDIR)/build" $(peers_python) -m pytest tests/peers
+	$(offline) $(peers_python) -m pytest tests/peers
+
+test-older-peers: .venv-peers/.boxloss ## use_boxloss in older versions of transformers and Ultralytics
+	$(offline) tools/test_older_peers .venv-peers/bin/python
 
 # An environment of its own, of some 2 GB: JAX, and torch for the same problems on the CPU.
 test-jax: .venv-jax/.boxloss ## boxloss.jax beside boxloss.torch

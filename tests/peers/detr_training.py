@@ -27,11 +27,15 @@ GROWTH = 100
 
 
 def assert_same_in_model(
-    small_model: Callable[[], Any], replace: Replace, counts: tuple[int, ...], seed: int
+    small_model: Callable[[], Any],
+    replace: Replace,
+    counts: tuple[int, ...],
+    seed: int,
+    in_training: bool = True,
 ) -> None:
     with default_dtype(torch.float64):
         torch.manual_seed(seed)
-        model = small_model().train()
+        model = small_model().train(in_training)
         images, labels = transformers_batch(counts)
         results = []
         for change in (keep, replace):

@@ -3,12 +3,13 @@
 """Small random models of transformers, of each class that has one of the criteria."""
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import transformers
 from torch import nn
 
-from examples import detr, rt_detr, training
+from examples import rt_detr, training
 
 SIZES = {
     "d_model": 16,
@@ -35,6 +36,10 @@ RT_DETR_SIZES = (
     "num_denoising",
 )
 LABELS = {"auxiliary_loss": True, "num_labels": 5}
+# In older versions a backbone was timm's, by name, unless one said otherwise.
+OURS = {"backbone": None, "use_timm_backbone": False, "use_pretrained_backbone": False}
+if not OURS.keys() <= signature(transformers.DetrConfig.__init__).parameters.keys():
+    OURS = {}
 
 
 def with_noise(model: nn.Module) -> nn.Module:
@@ -42,19 +47,26 @@ def with_noise(model: nn.Module) -> nn.Module:
     return model
 
 
+def resnet(**options: Any) -> Any:
+    sizes = {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1]}
+    return transformers.ResNetConfig(**sizes, **options)
+
+
 def like_detr(name: str, **options: Any) -> nn.Module:
     config = getattr(transformers, f"{name}Config")(
-        backbone_config=detr.small_model().config.backbone_config, **SIZES, **LABELS, **options
+        backbone_config=resnet(layer_type="basic", out_features=["stage2"]),
+        **OURS,
+        **SIZES,
+        **LABELS,
+        **options,
     )
     return with_noise(getattr(transformers, f"{name}ForObjectDetection")(config))
 
 
 def deformable_detr(**options: Any) -> nn.Module:
-    backbone = transformers.ResNetConfig(
-        embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], out_features=["stage1", "stage2"]
-    )
     config = transformers.DeformableDetrConfig(
-        backbone_config=backbone,
+        backbone_config=resnet(out_features=["stage1", "stage2"]),
+        **OURS,
         num_feature_levels=2,
         **{**SIZES, "d_model": 32},
         **LABELS,
@@ -66,7 +78,10 @@ def deformable_detr(**options: Any) -> nn.Module:
 def dab_detr() -> nn.Module:
     sizes = {name.replace("d_model", "hidden_size"): size for name, size in SIZES.items()}
     config = transformers.DabDetrConfig(
-        backbone_config=detr.small_model().config.backbone_config, **sizes, **LABELS
+        backbone_config=resnet(layer_type="basic", out_features=["stage2"]),
+        **OURS,
+        **sizes,
+        **LABELS,
     )
     return with_noise(transformers.DabDetrForObjectDetection(config))
 
@@ -108,7 +123,7 @@ def d_fine() -> nn.Module:
 
 
 SMALL: dict[str, Callable[[], nn.Module]] = {
-    "DETR": detr.small_model,
+    "DETR": lambda: like_detr("Detr"),
     "Table Transformer": lambda: like_detr("TableTransformer"),
     "YOLOS": yolos,
     "Deformable DETR": deformable_detr,

@@ -26,7 +26,7 @@ def default_dtype(dtype: torch.dtype) -> Iterator[None]:
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
-        with patch.object(Tensor, "float", lambda self: self.to(dtype)):
+        with patch.object(Tensor, "float", lambda self: self.to(torch.get_default_dtype())):
             yield
     finally:
         torch.set_default_dtype(before)

@@ -97,3 +97,23 @@ def test_trains_to_the_same_weights(kind: str, tmp_path: Path) -> None:
     way = (end - start).norm()
     assert way > 0
     assert (other_end - end).norm() <= CLOSE * 2**STEPS * way
+
+
+@pytest.mark.parametrize("is_distilled", [False, True])
+def test_the_average_and_a_student(is_distilled: bool, tmp_path: Path) -> None:
+    """An epoch ends with the average model's validation."""
+    options: dict[str, Any] = {"data": str(data_set(tmp_path)), "project": str(tmp_path)}
+    if is_distilled:
+        YOLO("yolo11n.yaml").save(tmp_path / "teacher.pt")
+        options["distill_model"] = str(tmp_path / "teacher.pt")
+    model = YOLO("yolo11n.yaml")
+    use_boxloss(model)
+    criteria: list[Any] = []
+
+    def look(trainer: Any) -> None:
+        criteria.extend(each.criterion for each in (trainer.model, trainer.ema.ema))
+
+    model.add_callback("on_fit_epoch_end", look)
+    model.train(epochs=1, imgsz=SIDE, batch=4, device="cpu", workers=0, plots=False, **options)
+    assert criteria
+    assert all(isinstance(each, DetectionLoss) for each in criteria)

@@ -72,13 +72,20 @@ def check_magnitude(function: str, name: str, value: Any, bits: int) -> None:
         ) from None
 
 
-def as_float(function: str, name: str, value: Any, largest: float, dtype: str) -> float:
-    """A number, which must fit into the dtype that it is used in."""
+def as_float(
+    function: str,
+    name: str,
+    value: Any,
+    largest: float,
+    dtype: str,
+    is_true: Callable[[Any], bool] = bool,
+) -> float:
+    """A number, which must fit into the dtype that it is used in; `is_true` decides of numbers."""
     try:
         number = float(value)
     except OverflowError:
         number = largest  # of an integer that is not even a float64
-    if largest <= abs(number) < math.inf:
+    if is_true(abs(number) >= largest) and is_true(abs(number) < math.inf):
         raise ValueError(
             f"{function}: {name} is {reprlib.repr(value)}; it must be less than {largest} in "
             f"magnitude, as {dtype}, or infinite"

@@ -8,6 +8,14 @@ imported. There are replacements only for losses that are the same, up to what e
 
 from .detectors import Replaced, use_boxloss
 from .detr import HungarianMatcher, detr_loss_boxes
+from .faults import check_targets
 from .mmdet import MMDetLoss
 
-__all__ = ["HungarianMatcher", "MMDetLoss", "Replaced", "detr_loss_boxes", "use_boxloss"]
+__all__ = [
+    "HungarianMatcher",
+    "MMDetLoss",
+    "Replaced",
+    "check_targets",
+    "detr_loss_boxes",
+    "use_boxloss",
+]

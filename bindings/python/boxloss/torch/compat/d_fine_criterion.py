@@ -14,9 +14,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .rt_detr_criterion import Losses, Targets, rt_detr_loss
+from .rt_detr_criterion import Losses, rt_detr_loss
+from .targets import Targets, collate_boxes
+from .versions import is_before
 
 TEMPERATURE = 5
+
+# Until 5.7 layers had losses only beside denoising queries, so an evaluation had none of them.
+LAYERS_NEED_NOISE = is_before("transformers", 5, 7)
 
 
 def d_fine_loss(
@@ -35,7 +40,8 @@ def d_fine_loss(
     **ignored: Any,
 ) -> Losses:
     """model.loss_function = d_fine_loss; gives what DFineForObjectDetectionLoss gives."""
-    if not config.auxiliary_loss:
+    has_layers = config.auxiliary_loss and not (denoising_meta_values is None and LAYERS_NEED_NOISE)
+    if not has_layers:
         boxes = pred_boxes.clamp(0, 1)
         noise = denoising_meta_values
         return rt_detr_loss(logits, labels, device, boxes, config, denoising_meta_values=noise)
@@ -56,7 +62,7 @@ def d_fine_loss(
         layers = len(corners)
         corners = corners.to(iou.dtype)
         iou, pred_index, target_index = iou[:layers], pred_index[:layers], target_index[:layers]
-        true_boxes = torch.cat([each["boxes"] for each in labels]).to(iou.dtype)
+        true_boxes = collate_boxes(labels)[0].to(iou.dtype)
         # What is no pair, -1, has an IoU of 0 and so no weight.
         true_boxes = functional.pad(true_boxes, (0, 0, 0, 1))[target_index]
         found = pred_index.clamp(min=0)
@@ -143,7 +149,7 @@ def distillation(
     config: Any,
 ) -> Tensor:
     """For loss_ddf: (layers). Pairs weigh by their IoU, others by the teacher's confidence."""
-    layers, images = corners.shape[:2]
+    layers, images, queries = corners.shape[:3]
     # What is no pair, -1, is written to a last row that nobody reads.
     weight = confidence.to(iou.dtype).expand(layers, -1, -1).flatten()
     weight = functional.pad(weight, (0, 1))
@@ -151,7 +157,7 @@ def distillation(
     index = pred_index.flatten()
     weight[index] = iou.flatten()
     is_pair.index_fill_(0, index, 1)  # is_pair[index] = 1 would wait for a copy of the number
-    weight, is_pair = (each[:-1].view(layers, -1) for each in (weight, is_pair))
+    weight, is_pair = (each[:-1].view(layers, images * queries) for each in (weight, is_pair))
 
     log_p, log_teacher = (
         (each / TEMPERATURE).unflatten(-1, (4, -1)).log_softmax(-1) for each in (corners, teacher)

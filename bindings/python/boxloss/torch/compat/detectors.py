@@ -4,26 +4,22 @@
 
 from __future__ import annotations
 
+import copy
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import import_module
-from typing import Any
+from types import FunctionType, SimpleNamespace
+from typing import Any, NamedTuple
 
-from torch import nn
+from torch import Tensor, nn
 
+from . import made_up
+from .proof import Case, compare, record
 from .replace import Replacement, qualified_name, replace_class, restore_class
+from .versions import OLDEST, is_before, version
 
 PAGE = "docs/coming-from.md"
-
-# The versions of other projects that tests/peers compares with, or a GPU's figures are of.
-TESTED = {
-    "transformers": ("5.23",),
-    "ultralytics": ("8.4",),
-    "torchvision": ("0.26", "0.29"),
-}
 
 
 @dataclass(frozen=True)
@@ -43,13 +39,17 @@ class Replaced:
             self._undo.pop()()
 
 
-def use_boxloss(model: Any) -> Replaced:
+def use_boxloss(model: Any, *, check: bool = True) -> Replaced:
     """Puts boxloss' criterion into a detector, in place of its own.
 
     The detectors are those of transformers, Ultralytics and torchvision that `docs/detectors.md`
-    lists; nothing of these projects is imported that the model has not imported. Call it before
-    DistributedDataParallel and torch.compile. Of an Ultralytics YOLO("…") each training from then
-    on has boxloss; on several GPUs Ultralytics trains in processes that know nothing of it.
+    lists; nothing of these projects is imported that the model has not imported. A model may be
+    wrapped: by PEFT, DataParallel, DistributedDataParallel, torch.compile, AveragedModel. Of an
+    Ultralytics YOLO("…") each training from then on has boxloss; on several GPUs Ultralytics trains
+    in processes that know nothing of it.
+
+    Before anything is replaced, both criteria are run on a made-up batch on the model's device, in
+    less than a second; they must agree. The network is not run.
 
     Parameters, buffers and their names stay as they are. Deep copies keep boxloss; pickles and
     saved models hold the original criterion, and load without boxloss.
@@ -57,60 +57,84 @@ def use_boxloss(model: Any) -> Replaced:
     Args:
         model: of one of these projects, or of a class derived from theirs that keeps what boxloss
             replaces.
+        check: False replaces without comparing.
 
     Returns:
         What was replaced by what, and a way back.
 
     Raises:
         TypeError: a model that is not in the list. ValueError: its class, or its user, has already
-            replaced a part that boxloss would replace, or it has boxloss.
-
-    Warns:
-        UserWarning: once, for a version of the other project that was not tested.
+            replaced a part that boxloss would replace; boxloss gives other losses or gradients; its
+            project is older than any that boxloss knows; it has boxloss already. The model is then
+            as before.
     """
-    project, use = _find(model)
+    model = _unwrapped(model)
+    project, family = _find(model)
+    if is_before(project, *OLDEST[project]):
+        oldest = ".".join(map(str, OLDEST[project]))
+        raise ValueError(f"{project} is {version(project)}; use_boxloss knows it from {oldest} on")
+    expected = record(family.criterion, model, family.cases(model)) if check else []
     replaced = Replaced({}, [])
     try:
-        for names, undo in use(model):
+        for names, undo in family.replace(model):
             replaced.names[names[0]] = names[1]
             replaced._undo.append(undo)
+        compare(expected, family.criterion, model)
     except Exception:
         replaced.restore()  # all or nothing
         raise
-    _warn_of_version(project, getattr(sys.modules[project], "__version__", "unknown"))
     return replaced
 
 
-Use = Callable[[Any], Iterator[tuple[tuple[str, str], Callable[[], None]]]]
+Replacing = Iterator[tuple[tuple[str, str], Callable[[], None]]]
 
 
-def _find(model: Any) -> tuple[str, Use]:
+class Family(NamedTuple):
+    """Models with one criterion.
+
+    Attributes:
+        replace: in a model; yields the names of both, and a way back.
+        cases: made-up batches for a model.
+        criterion: a model's present criterion, on a batch's arguments.
+    """
+
+    replace: Callable[[Any], Replacing]
+    cases: Callable[[Any], Iterator[Case]]
+    criterion: Callable[..., Any]
+
+
+def _unwrapped(model: Any) -> Any:
+    """What torch, PEFT and Ultralytics wrap a model in calls it by one of these names."""
+    while isinstance(model, nn.Module):
+        parts = model._modules
+        names = [name for name in ("_orig_mod", "module", "student_model") if name in parts]
+        if type(model).__module__.startswith("peft.") and "base_model" in parts:
+            model = parts["base_model"]
+        elif type(model).__module__.startswith("peft.") and "model" in parts:
+            model = parts["model"]
+        elif names:
+            model = parts[names[0]]
+        else:
+            break
+    return model
+
+
+def _find(model: Any) -> tuple[str, Family]:
     for each in type(model).__mro__:
         project = each.__module__.partition(".")[0]
-        if project not in TESTED:
+        if project not in OLDEST:
             continue  # a user's own class
         if project == "transformers" and _criterion_of(model) in _TRANSFORMERS:
-            return project, _use_in_transformers
+            return project, _transformers
         if (project, each.__name__) in _CLASSES:
             return project, _CLASSES[project, each.__name__]
         break
-    names = [*_TRANSFORMERS, *(f"{project}'s {name}" for project, name in _CLASSES)]
+    names = [f"{project}'s {name}" for project, name in _CLASSES]
     raise TypeError(
         f"model is a {qualified_name(type(model))}; use_boxloss knows models of transformers with "
-        f"one of the criteria {', '.join(_TRANSFORMERS)}, and "
-        f"{', '.join(names[len(_TRANSFORMERS) :])}, before DistributedDataParallel and "
-        f"torch.compile. For others, see {PAGE}"
+        f"one of the criteria {', '.join(_TRANSFORMERS)}, and {', '.join(names)}. For others, see "
+        f"{PAGE}"
     )
-
-
-@cache
-def _warn_of_version(project: str, version: str) -> None:
-    if not version.startswith(tuple(f"{each}." for each in TESTED[project])):
-        warnings.warn(
-            f"use_boxloss was tested with {project} {' and '.join(TESTED[project])}, not with "
-            f"{version}: compare a few losses, or see {PAGE}",
-            stacklevel=3,
-        )
 
 
 def _swap(module: nn.Module, ours: type[nn.Module]) -> tuple[tuple[str, str], Callable[[], None]]:
@@ -130,51 +154,116 @@ _TRANSFORMERS = {
 def _criterion_of(model: Any) -> str | None:
     function: Any = getattr(model, "loss_function", None)
     function = function.original if isinstance(function, Replacement) else function
-    is_theirs = getattr(function, "__module__", "").startswith("transformers.loss.")
-    return function.__name__ if is_theirs else None
+    module = sys.modules.get(getattr(function, "__module__", ""))
+    name = getattr(function, "__name__", "")
+    is_theirs = module is not None and module.__name__.startswith("transformers.loss.")
+    return name if is_theirs and getattr(module, name, None) is function else None
 
 
-def _use_in_transformers(model: Any) -> Iterator[tuple[tuple[str, str], Callable[[], None]]]:
+def _check_parts(original: Any) -> None:
+    """What the criterion calls must be transformers' own: boxloss calls none of it."""
+    for name, part in vars(sys.modules[original.__module__]).items():
+        home = getattr(part, "__module__", None)
+        if isinstance(part, (type, FunctionType)) and home is not None:
+            project = home.partition(".")[0]
+            if project not in ("transformers", "torch", "scipy", "accelerate", "typing"):
+                raise ValueError(
+                    f"{original.__module__}.{name} is {qualified_name(part)}, which boxloss would "
+                    "not call"
+                )
+
+
+def _use_in_transformers(model: Any) -> Replacing:
     original = model.loss_function
     if isinstance(original, Replacement):
         raise ValueError(f"model has boxloss already, by {qualified_name(original.function)}")
+    _check_parts(original)
     module, _, name = _TRANSFORMERS[original.__name__].partition(".")
     function = getattr(import_module(f".{module}", __package__), name)
+    was_set = "_loss_function" in vars(model)
     ours = model.loss_function = Replacement(function, original)
 
     def undo() -> None:
-        if model.loss_function is ours:
+        if model.loss_function is not ours:
+            return
+        if was_set:
             model.loss_function = original
+        else:
+            del model._loss_function
 
     yield (qualified_name(original), qualified_name(function)), undo
 
 
+def _losses_of_transformers(
+    model: Any, outputs_class: Tensor, outputs_coord: Tensor, layers: int, **made: Any
+) -> Any:
+    """As models call it: the last layer's outputs are among those of all, if these are given."""
+    last = {"logits": outputs_class, "pred_boxes": outputs_coord}
+    made |= {name: each.select(layers, -1) for name, each in last.items()}
+    if model.config.auxiliary_loss:
+        made |= {"outputs_class": outputs_class, "outputs_coord": outputs_coord}
+    total, by_name, _ = model.loss_function(
+        device=outputs_class.device, config=model.config, **made
+    )
+    return {"loss": total, **by_name}
+
+
+_transformers = Family(
+    _use_in_transformers,
+    lambda model: made_up.for_transformers(model, _criterion_of(model) or ""),
+    _losses_of_transformers,
+)
+
 # --- Ultralytics: a model makes its criterion, and a YOLO("…") its models ---
 
 
-def _use_in_yolo(model: Any) -> Iterator[tuple[tuple[str, str], Callable[[], None]]]:
+def _use_in_yolo(model: Any) -> Replacing:
     from . import yolo
 
     names, undo = _swap(model, yolo.Model)
-    yolo.renew_criterion(model)
 
     def undo_both() -> None:
         undo()
-        yolo.renew_criterion(model)
+        yolo.restore_heads(getattr(model, "criterion", None))
 
     yield names, undo_both
+    made = getattr(model, "criterion", None)
+    if made is not None:
+        yolo.replace_heads(made)
 
 
-def _use_in_yolo_trainings(
-    wrapper: Any,
-) -> Iterator[tuple[tuple[str, str], Callable[[], None]]]:
-    """Each training makes a model of its own."""
-    from ultralytics.utils.torch_utils import unwrap_model
+def _losses_of_yolo(model: Any, preds: Any, batch: Any) -> Any:
+    """Of a copy of its criterion, which may count its calls."""
+    made = getattr(model, "criterion", None)
+    if made is None:
+        args = model.args
+        if isinstance(args, dict):  # of a YOLO("…") that has not been trained
+            model.args = SimpleNamespace(**args)
+        try:
+            made = model.init_criterion()
+        finally:
+            model.args = args
+    total, parts = copy.deepcopy(made)(preds, batch)
+    return {"loss": total, "parts": parts}
 
-    yield from _find(wrapper.model)[1](wrapper.model)
+
+_yolo = Family(_use_in_yolo, made_up.for_yolo, _losses_of_yolo)
+
+
+def _model_of(wrapper: Any) -> Any:
+    """Which must be for detection: segmentation and others have other criteria."""
+    _find(wrapper.model)
+    return wrapper.model
+
+
+def _use_in_yolo_trainings(wrapper: Any) -> Replacing:
+    """Each training makes a model of its own, and an average of it, which is validated."""
+    yield from _use_in_yolo(_model_of(wrapper))
 
     def on_train_start(trainer: Any) -> None:
-        use_boxloss(unwrap_model(trainer.model))
+        use_boxloss(trainer.model)
+        if getattr(trainer, "ema", None):
+            use_boxloss(trainer.ema.ema)
 
     wrapper.add_callback("on_train_start", on_train_start)
     names = qualified_name(type(wrapper)) + ".train", qualified_name(use_boxloss)
@@ -184,13 +273,13 @@ def _use_in_yolo_trainings(
 # --- torchvision: losses and matching are methods of a model's parts ---
 
 
-def _use_in_fcos(model: Any) -> Iterator[tuple[tuple[str, str], Callable[[], None]]]:
+def _use_in_fcos(model: Any) -> Replacing:
     from .fcos import Head
 
     yield _swap(model.head, Head)
 
 
-def _use_in_retinanet(model: Any) -> Iterator[tuple[tuple[str, str], Callable[[], None]]]:
+def _use_in_retinanet(model: Any) -> Replacing:
     from .retinanet import LOSSES, Model, RegressionHead
 
     yield _swap(model, Model)
@@ -199,17 +288,55 @@ def _use_in_retinanet(model: Any) -> Iterator[tuple[tuple[str, str], Callable[[]
         yield _swap(head, RegressionHead)
 
 
-def _use_in_faster_rcnn(model: Any) -> Iterator[tuple[tuple[str, str], Callable[[], None]]]:
+def _use_in_faster_rcnn(model: Any) -> Replacing:
     from .faster_rcnn import Heads, Proposals
 
     yield _swap(model.rpn, Proposals)
     yield _swap(model.roi_heads, Heads)
 
 
-_CLASSES: dict[tuple[str, str], Use] = {
-    ("ultralytics", "DetectionModel"): _use_in_yolo,
-    ("ultralytics", "YOLO"): _use_in_yolo_trainings,
-    ("torchvision", "FCOS"): _use_in_fcos,
-    ("torchvision", "RetinaNet"): _use_in_retinanet,
-    ("torchvision", "FasterRCNN"): _use_in_faster_rcnn,
+def _losses_of_fcos(model: Any, **made: Any) -> Any:
+    return model.compute_loss(
+        made["targets"], made["head_outputs"], made["anchors"], made["anchors_of_levels"]
+    )
+
+
+def _losses_of_retinanet(model: Any, **made: Any) -> Any:
+    return model.compute_loss(made["targets"], made["head_outputs"], made["anchors"])
+
+
+def _matches_of_faster_rcnn(model: Any, **made: Any) -> Any:
+    """Labels, and what positive ones are matched with; of the others that is never read."""
+    targets = made["targets"]
+    boxes, labels = ([each[name] for each in targets] for name in ("boxes", "labels"))
+    of_anchors, matched = model.rpn.assign_targets_to_anchors(made["anchors"], targets)
+    index, of_proposals = model.roi_heads.assign_targets_to_proposals(
+        made["proposals"], boxes, labels
+    )
+    return {
+        "labels of anchors": of_anchors,
+        "boxes of anchors": _positive(matched, of_anchors),
+        "labels of proposals": of_proposals,
+        "boxes of proposals": _positive(index, of_proposals),
+    }
+
+
+def _positive(values: list[Tensor], labels: list[Tensor]) -> list[Tensor]:
+    return [each[of > 0] for each, of in zip(values, labels, strict=True)]
+
+
+_CLASSES: dict[tuple[str, str], Family] = {
+    ("ultralytics", "DetectionModel"): _yolo,
+    ("ultralytics", "YOLO"): Family(
+        _use_in_yolo_trainings,
+        lambda wrapper: made_up.for_yolo(_model_of(wrapper)),
+        lambda wrapper, **made: _losses_of_yolo(wrapper.model, **made),
+    ),
+    ("torchvision", "FCOS"): Family(_use_in_fcos, made_up.for_torchvision, _losses_of_fcos),
+    ("torchvision", "RetinaNet"): Family(
+        _use_in_retinanet, made_up.for_torchvision, _losses_of_retinanet
+    ),
+    ("torchvision", "FasterRCNN"): Family(
+        _use_in_faster_rcnn, made_up.for_torchvision, _matches_of_faster_rcnn
+    ),
 }

@@ -135,7 +135,7 @@ def detr_loss_boxes(
         target_format="cxcywh",
         pred_index=pred_index,
         target_index=target_index,
-        normalizer=number_of_boxes("num_boxes", num_boxes, pred.device),
+        normalizer=number_of_boxes("num_boxes", num_boxes, pred, target),
     )
     return {"loss_bbox": l1, "loss_giou": giou}
 

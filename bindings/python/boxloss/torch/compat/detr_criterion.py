@@ -13,17 +13,20 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..._options import ClassMode
-from ..collate import collate_ragged
 from ..distributed import global_normalizer
 from ..hungarian import hungarian_match
 from ..losses import box_losses
 from ..matching import matching_cost
+from .targets import Targets, check_classes, collate_targets
+from .versions import is_before
 
-Targets = list[dict[str, Tensor]]
 Losses = tuple[Tensor, dict[str, Tensor], list[dict[str, Tensor]] | None]
 # By scores, the class that each query should have, the number of boxes, and the config: the class
 # loss of each layer, and how many queries of each image have found something.
 ClassLoss = Callable[[Tensor, Tensor, Tensor, Any], tuple[Tensor, Tensor]]
+
+# Until 5.2 a figure for the log took the last class for "no object", which there is none of here.
+FOUND_BY_LAST_CLASS = is_before("transformers", 5, 2)
 
 
 def detr_loss(
@@ -73,27 +76,34 @@ def _criterion(
         boxes = torch.cat([outputs_coord[:-1], boxes])
         layers = zip(scores[:-1], boxes[:-1], strict=True)
         auxiliary = [{"logits": each, "pred_boxes": its} for each, its in layers]
-    true_boxes, offsets = collate_ragged([each["boxes"] for each in labels])
-    classes = torch.cat([each["class_labels"] for each in labels])
-    # Averaged over ranks, as DETR has it. (transformers 5.23 divides by their number twice.)
-    number = global_normalizer(offsets[-1]).clamp(min=1)
+    classes = scores.shape[-1] - (class_mode == "softmax")  # and "no object"
+    check_classes(config, classes, may_be_more=class_mode == "focal")
+    if config.class_cost == config.bbox_cost == config.giou_cost == 0:
+        raise ValueError("class_cost, bbox_cost and giou_cost are 0; one must not be")
+    truth = collate_targets(labels, "class_labels", config.num_labels, has_sizes=True)
+    # Averaged over ranks, as DETR has it; an evaluation may run on one rank alone, and does not
+    # wait for the others.
+    number = truth.offsets[-1]
+    if torch.is_grad_enabled():
+        number = global_normalizer(number)
+    number = truth.checked(number.clamp(min=1))
 
     # For the matcher and loss_boxes.
     cost = matching_cost(
         boxes,
-        true_boxes,
-        offsets,
+        truth.boxes,
+        truth.offsets,
         logits=scores,
-        labels=classes,
+        labels=truth.labels,
         iou_weight=config.giou_cost,
         l1_weight=config.bbox_cost,
         class_weight=config.class_cost,
         class_mode=class_mode,
     )
-    pred_index, target_index, target_of_query = hungarian_match(cost, offsets)
+    pred_index, target_index, target_of_query = hungarian_match(cost, truth.offsets)
     giou, l1, _ = box_losses(
         boxes,
-        true_boxes,
+        truth.boxes,
         "giou",
         eps=0.0,
         pred_format="cxcywh",
@@ -105,9 +115,9 @@ def _criterion(
 
     # The class loss and a figure for the log, in plain torch: who has no box, -1, is "no object".
     # At least in float32, as l1 is, whatever autocast made of the scores.
-    wanted = functional.pad(classes, (0, 1), value=config.num_labels)[target_of_query]
+    wanted = functional.pad(truth.labels, (0, 1), value=config.num_labels)[target_of_query]
     loss_ce, found = class_loss(scores.to(l1.dtype), wanted, number, config)
-    cardinality_error = (found - offsets.diff()).abs().float().mean(1)
+    cardinality_error = (found - truth.offsets.diff()).abs().float().mean(1)
 
     losses = {
         "loss_ce": loss_ce,
@@ -122,6 +132,10 @@ def _criterion(
         for loss, values in losses.items()
         for name, value in zip(names, values, strict=True)
     }
+    # The original weighs as many layers as the configuration has.
+    weighed = max(getattr(config, "decoder_layers", len(boxes)) - 1, 0)
+    if weighed < len(boxes) - 1:
+        total = torch.cat([total[:weighed], total[-1:]])
     return total.sum(), named, auxiliary
 
 
@@ -138,7 +152,7 @@ def _cross_entropy(
 
 
 def _focal(scores: Tensor, wanted: Tensor, number: Tensor, config: Any) -> tuple[Tensor, Tensor]:
-    """With a gamma of 2. Who has no box wants a class behind the last, which is cut off."""
+    """With a gamma of 2. A query without a box has a class behind the last, which is cut off."""
     target = torch.zeros_like(functional.pad(scores, (0, 1)))
     target = target.scatter_(-1, wanted[..., None], 1.0)[..., :-1]
     miss = scores.sigmoid()
@@ -147,5 +161,8 @@ def _focal(scores: Tensor, wanted: Tensor, number: Tensor, config: Any) -> tuple
     loss = loss * miss.square()
     if config.focal_alpha >= 0:
         loss = loss * (1 - config.focal_alpha + (2 * config.focal_alpha - 1) * target)
-    found = (scores.amax(-1).sigmoid() > 0.5).sum(-1)
+    if FOUND_BY_LAST_CLASS:
+        found = (scores.argmax(-1) != scores.shape[-1] - 1).sum(-1)
+    else:
+        found = (scores.amax(-1).sigmoid() > 0.5).sum(-1)
     return loss.flatten(1).sum(1) / number, found

@@ -14,18 +14,24 @@ from torch.nn.utils.rnn import pad_sequence
 from torchvision.models.detection.roi_heads import RoIHeads
 from torchvision.models.detection.rpn import RegionProposalNetwork
 
-from ..collate import collate_ragged
+from .targets import Targets, collate_targets
 from .torchvision_matcher import match
 
 
 class Proposals(RegionProposalNetwork):
     def assign_targets_to_anchors(
-        self, anchors: list[Tensor], targets: list[dict[str, Tensor]]
+        self, anchors: list[Tensor], targets: Targets
     ) -> tuple[list[Tensor], list[Tensor]]:
-        true_boxes, offsets = collate_ragged([each["boxes"] for each in targets])
-        row = match(self.proposal_matcher, torch.stack(anchors), true_boxes, offsets)
+        if not all("labels" in each for each in targets):  # which proposals do not need
+            targets = [
+                {**each, "labels": each["boxes"].new_zeros(len(each["boxes"])).long()}
+                for each in targets
+            ]
+        truth = collate_targets(targets, "labels", 0, drops_labels=True)
+        row = match(self.proposal_matcher, torch.stack(anchors), truth.boxes, truth.offsets)
         labels = torch.where(row >= 0, 1.0, torch.where(row == -1, 0.0, -1.0))
-        boxes = functional.pad(true_boxes, (0, 0, 0, 1))[row.clamp(min=-1)]  # of none any
+        boxes = functional.pad(truth.boxes, (0, 0, 0, 1))[row.clamp(min=-1)]  # of none any
+        boxes = truth.checked(boxes)
         return list(labels), list(boxes)
 
 
@@ -33,13 +39,15 @@ class Heads(RoIHeads):
     def assign_targets_to_proposals(
         self, proposals: list[Tensor], gt_boxes: list[Tensor], gt_labels: list[Tensor]
     ) -> tuple[list[Tensor], list[Tensor]]:
-        true_boxes, offsets = collate_ragged(gt_boxes)
+        pairs = zip(gt_boxes, gt_labels, strict=True)
+        targets = [{"boxes": boxes, "labels": labels} for boxes, labels in pairs]
+        truth = collate_targets(targets, "labels", None, drops_labels=True)
         padded = pad_sequence(proposals, batch_first=True)
-        row = match(self.proposal_matcher, padded, true_boxes, offsets)
+        row = match(self.proposal_matcher, padded, truth.boxes, truth.offsets)
         # What -1 reads: one label more, behind the last, of the background.
-        labels = functional.pad(torch.cat(gt_labels), (0, 1))[row.clamp(min=-1)]
+        labels = functional.pad(truth.labels, (0, 1))[row.clamp(min=-1)]
         labels = torch.where(row == -2, -1, labels)
-        in_image = (row - offsets[:-1, None]).clamp(min=0)
+        in_image = (row - truth.offsets[:-1, None]).clamp(min=0)
         counts = [len(each) for each in proposals]
         return tuple(  # type: ignore[return-value]
             [each[:count] for each, count in zip(values, counts, strict=True)]

@@ -12,10 +12,8 @@ from torch.nn import functional
 from torchvision.models.detection.fcos import FCOSHead
 from torchvision.ops import sigmoid_focal_loss
 
-from ..collate import collate_ragged
 from ..losses import giou_loss
-
-Targets = list[dict[str, Tensor]]
+from .targets import GroundTruth, Targets, collate_targets
 
 
 class Head(FCOSHead):
@@ -26,34 +24,34 @@ class Head(FCOSHead):
         anchors: list[Tensor],
         matched_idxs: list[Tensor],
     ) -> dict[str, Tensor]:
-        true_boxes, offsets = collate_ragged([each["boxes"] for each in targets])
+        classes = head_outputs["cls_logits"].shape[-1]
+        truth = collate_targets(targets, "labels", classes, drops_labels=True)
         matched = torch.stack(matched_idxs)  # to each anchor's true box in its image; < 0: none
-        row = torch.where(matched < 0, -1, matched + offsets[:-1, None])
+        row = torch.where(matched < 0, -1, matched + truth.offsets[:-1, None])
         points = torch.stack(anchors)
-        # As wide as true boxes are: autocast would decode in halves.
-        distances = head_outputs["bbox_regression"].to(true_boxes)
+        # As wide as the ground truth is: autocast would decode in halves.
+        distances = head_outputs["bbox_regression"].to(truth.boxes)
         pred = self.box_coder.decode(distances, points)
-        # Over the number of pairs, or 1: that is "mean".
-        box = giou_loss(pred.flatten(0, 1), true_boxes, target_index=row.flatten())
-
-        return {"bbox_regression": box} | self.other_losses(
-            targets, head_outputs, points, true_boxes, row
+        number = truth.checked((row >= 0).sum().clamp(min=1))
+        box = giou_loss(
+            pred.flatten(0, 1), truth.boxes, target_index=row.flatten(), normalizer=number
         )
+        of_classes, centerness = self.other_losses(truth, head_outputs, points, row, number)
+        return {"classification": of_classes, "bbox_regression": box, "bbox_ctrness": centerness}
 
     def other_losses(
         self,
-        targets: Targets,
+        truth: GroundTruth,
         head_outputs: dict[str, Tensor],
         points: Tensor,
-        true_boxes: Tensor,
         row: Tensor,
-    ) -> dict[str, Tensor]:
+        number: Tensor,
+    ) -> tuple[Tensor, Tensor]:
         """Class and centerness in plain torch, with masks in the place of gathers."""
         foreground = row >= 0
-        number = foreground.sum().clamp(min=1)
         # What -1 reads: one row more, behind the last.
-        labels = functional.pad(torch.cat([each["labels"] for each in targets]), (0, 1))[row]
-        boxes = functional.pad(true_boxes, (0, 0, 0, 1))[row]
+        labels = functional.pad(truth.labels, (0, 1))[row]
+        boxes = functional.pad(truth.boxes, (0, 0, 0, 1))[row]
 
         logits = head_outputs["cls_logits"]
         wanted = torch.zeros_like(logits)
@@ -67,4 +65,4 @@ class Head(FCOSHead):
         centerness = functional.binary_cross_entropy_with_logits(
             head_outputs["bbox_ctrness"].squeeze(2), centred, foreground, reduction="sum"
         )
-        return {"classification": classes / number, "bbox_ctrness": centerness / number}
+        return classes / number, centerness / number

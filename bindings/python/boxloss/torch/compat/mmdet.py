@@ -111,7 +111,7 @@ class MMDetLoss(torch.nn.Module):
             raise ValueError("avg_factor was given with reduction 'sum'; it is for 'mean'")
         if avg_factor is not None and reduction == "mean":
             eps = torch.finfo(torch.float32).eps  # as theirs: 0 is no division by 0
-            normalizer = number_of_boxes("avg_factor", avg_factor, pred.device) + eps
+            normalizer = number_of_boxes("avg_factor", avg_factor, pred, target) + eps
         eps_mode: EpsMode = "clamp" if self.loss in _FLOOR else "add"
         loss = box_loss(
             pred,

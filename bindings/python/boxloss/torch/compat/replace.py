@@ -13,8 +13,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from torch import nn
-
 
 def qualified_name(thing: Any) -> str:
     return f"{thing.__module__}.{thing.__qualname__}"
@@ -42,9 +40,15 @@ class KeepsOriginal:
 
     original: type
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> KeepsOriginal:
-        copied = memo[id(self)] = object.__new__(type(self))
-        vars(copied).update(copy.deepcopy(self._state(), memo))
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """As the original is copied, which may have a way of its own."""
+        ours = type(self)
+        object.__setattr__(self, "__class__", self.original)
+        try:
+            copied = copy.deepcopy(self, memo)
+        finally:
+            object.__setattr__(self, "__class__", ours)
+        object.__setattr__(copied, "__class__", ours)
         return copied
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -55,21 +59,22 @@ class KeepsOriginal:
         return super().__reduce_ex__(2)[2]
 
 
-def replace_class(module: nn.Module, ours: Any) -> tuple[str, str]:
-    """`ours` is a class like that of `module`, with methods of its own. The names of both."""
+def replace_class(module: Any, ours: Any) -> tuple[str, str]:
+    """`ours` is a class like that of the object, with methods of its own. The names of both."""
     original: Any = type(module)
     if isinstance(module, KeepsOriginal):
         raise ValueError(f"{qualified_name(original)} has boxloss already")
     for name in vars(ours):
         theirs = getattr(ours.__bases__[0], name, None)
-        is_method = callable(theirs) and not name.startswith("__")
-        if is_method and getattr(original, name) is not theirs:
+        is_method = callable(theirs) and (name == "__call__" or not name.startswith("__"))
+        is_own = name in vars(module) or getattr(original, name, None) is not theirs
+        if is_method and is_own:
             raise ValueError(f"{qualified_name(original)} has a {name} of its own, not replaced")
     module.__class__ = _class_of(original, ours)
     return qualified_name(original), qualified_name(ours)
 
 
-def restore_class(module: nn.Module) -> None:
+def restore_class(module: Any) -> None:
     if isinstance(module, KeepsOriginal):
         module.__class__ = module.original
 

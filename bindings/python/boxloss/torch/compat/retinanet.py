@@ -12,11 +12,9 @@ from torch import Tensor
 from torchvision.models.detection import RetinaNet
 from torchvision.models.detection.retinanet import RetinaNetRegressionHead
 
-from ..collate import collate_ragged
 from ..losses import box_loss
+from .targets import Targets, collate_boxes, collate_targets
 from .torchvision_matcher import match
-
-Targets = list[dict[str, Tensor]]
 
 LOSSES = "giou", "diou", "ciou"  # not "smooth_l1", nor "l1" of deltas
 
@@ -25,10 +23,14 @@ class Model(RetinaNet):
     def compute_loss(
         self, targets: Targets, head_outputs: dict[str, Tensor], anchors: list[Tensor]
     ) -> dict[str, Tensor]:
-        true_boxes, offsets = collate_ragged([each["boxes"] for each in targets])
-        row = match(self.proposal_matcher, torch.stack(anchors), true_boxes, offsets)
-        in_image = torch.where(row < 0, row, row - offsets[:-1, None])
-        return self.head.compute_loss(targets, head_outputs, anchors, list(in_image))
+        classes = head_outputs["cls_logits"].shape[-1]
+        truth = collate_targets(targets, "labels", classes, drops_labels=True)
+        row = match(self.proposal_matcher, torch.stack(anchors), truth.boxes, truth.offsets)
+        in_image = torch.where(row < 0, row, row - truth.offsets[:-1, None])
+        labels = truth.labels.split(truth.counts)
+        targets = [{**each, "labels": own} for each, own in zip(targets, labels, strict=True)]
+        losses = self.head.compute_loss(targets, head_outputs, anchors, list(in_image))
+        return {name: truth.checked(loss) for name, loss in losses.items()}
 
 
 class RegressionHead(RetinaNetRegressionHead):
@@ -41,14 +43,14 @@ class RegressionHead(RetinaNetRegressionHead):
         anchors: list[Tensor],
         matched_idxs: list[Tensor],
     ) -> Tensor:
-        true_boxes, offsets = collate_ragged([each["boxes"] for each in targets])
+        true_boxes, offsets = collate_boxes(targets)
         matched = torch.stack(matched_idxs)  # to each anchor's true box in its image; < 0: none
         image, anchor = (matched >= 0).nonzero(as_tuple=True)  # waits for their number
         # One anchor in hundreds has a true box: only those are decoded, as wide as true boxes are.
         deltas = head_outputs["bbox_regression"][image, anchor].to(true_boxes)
         pred = self.box_coder.decode_single(deltas, torch.stack(anchors)[image, anchor])
         row = offsets[image] + matched[image, anchor]
-        weight = 1 / ((matched >= 0).sum(1) * len(targets)).double()
+        weight = 1 / ((matched >= 0).sum(1) * len(targets)).to(pred.dtype)
         return box_loss(
             pred,
             true_boxes,

@@ -13,16 +13,22 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..collate import collate_ragged
 from ..hungarian import hungarian_match
 from ..losses import box_losses
 from ..matching import matching_cost
+from .targets import GroundTruth, Targets, check_classes, collate_targets
+from .versions import is_before
 
-Targets = list[dict[str, Tensor]]
 Losses = tuple[Tensor, dict[str, Tensor], list[dict[str, Tensor]] | None]
+# Layers of as many queries: the suffixes of their losses' names, their scores and boxes.
+Group = tuple[list[str], Tensor, Tensor]
+Pairs = tuple[Tensor, Tensor]  # pred_index and target_index, each (layers, pairs)
 # By the IoU of pairs, their two indices, the number of boxes, and whether the queries are those for
 # denoising: losses of the first layers.
 MoreLosses = Callable[[Tensor, Tensor, Tensor, Tensor, bool], dict[str, Tensor]]
+
+# Until 5.18 the main loss had the denoising queries in it (transformers#48528).
+MAIN_LOSS_KEEPS_NOISE = is_before("transformers", 5, 18)
 
 
 def rt_detr_loss(
@@ -40,59 +46,71 @@ def rt_detr_loss(
     **ignored: Any,
 ) -> Losses:
     """model.loss_function = rt_detr_loss; gives what RTDetrForObjectDetectionLoss gives."""
-    # Layers first; denoising queries apart; the encoder's queries as one layer more.
-    scores, boxes, names = logits[None], pred_boxes[None], [""]
-    if config.auxiliary_loss:
+    # Layers first. Layers of as many queries are one group: the decoder's, and the encoder's
+    # queries as one layer more; then the denoising queries, whose pairs are known.
+    noise = denoising_meta_values
+    is_layered = config.auxiliary_loss and outputs_class is not None
+    keeps_noise = noise is not None and MAIN_LOSS_KEEPS_NOISE
+    groups: list[Group] = []
+    if keeps_noise or not is_layered:
+        own = logits[None], pred_boxes[None]
+        if noise is not None and not keeps_noise:
+            own = tuple(each.split(noise["dn_num_split"], dim=2)[1] for each in own)
+        groups.append(([""], *own))
+    if is_layered:
         scores, boxes = outputs_class.transpose(0, 1), outputs_coord.transpose(0, 1)
-    if denoising_meta_values is not None:
-        split = denoising_meta_values["dn_num_split"]
-        noisy_scores, scores = scores.split(split, dim=2)
-        noisy_boxes, boxes = boxes.split(split, dim=2)
-    if config.auxiliary_loss:
-        names = [*(f"_aux_{layer}" for layer in range(len(boxes) - 1)), ""]
-        names.append(f"_aux_{len(boxes) - 1}")
+        if noise is not None:
+            noisy_scores, scores = scores.split(noise["dn_num_split"], dim=2)
+            noisy_boxes, boxes = boxes.split(noise["dn_num_split"], dim=2)
+        last = len(boxes) - 1
+        names = [f"_aux_{layer}" for layer in range(last + 1)]
+        if keeps_noise:
+            scores, boxes = scores[:-1], boxes[:-1]
+        else:
+            names.insert(last, "")
         scores = torch.cat([scores, enc_topk_logits[None]])
         boxes = torch.cat([boxes, enc_topk_bboxes[None]])
+        groups.append((names, scores, boxes))
 
-    true_boxes, offsets = collate_ragged([each["boxes"] for each in labels])
-    classes = torch.cat([each["class_labels"] for each in labels])
-    number = offsets[-1].clamp(min=1)  # of this rank alone, as there
+    check_classes(config, logits.shape[-1])
+    truth = collate_targets(labels, "class_labels", config.num_labels, has_sizes=True)
+    number = truth.checked(truth.offsets[-1].clamp(min=1))  # of this rank alone, as there
+    named: dict[str, Tensor] = {}
+    total: Any = 0
 
-    pairs = match(scores, boxes, true_boxes, offsets, classes, config)
-    losses, iou = losses_of_pairs(scores, boxes, true_boxes, classes, *pairs, number, config)
-    losses |= more_losses(iou, *pairs, number, False)
-    named = with_names(losses, names)
-    total: Any = sum(each.sum() for each in losses.values())
-    if config.auxiliary_loss and denoising_meta_values is not None:
-        pairs = denoising_pairs(denoising_meta_values, labels, layers=len(noisy_boxes))
-        number = number * denoising_meta_values["dn_num_group"]
-        losses, iou = losses_of_pairs(
-            noisy_scores, noisy_boxes, true_boxes, classes, *pairs, number, config
-        )
-        losses |= more_losses(iou, *pairs, number, True)
-        named |= with_names(losses, [f"_dn_{layer}" for layer in range(len(noisy_boxes))])
+    def add(group: Group, pairs: Pairs, number: Tensor, is_noisy: bool) -> None:
+        nonlocal total
+        losses, iou = losses_of_pairs(*group[1:], truth, pairs, number, config)
+        if group is groups[-1] or is_noisy:  # more losses are of layers, not of the outputs alone
+            losses |= more_losses(iou, *pairs, number, is_noisy)
+        named.update(with_names(losses, group[0]))
         total = total + sum(each.sum() for each in losses.values())
 
-    layers = zip(names, scores, boxes, strict=True)
-    auxiliary = [{"logits": each, "pred_boxes": its} for name, each, its in layers if name]
-    return total, named, auxiliary if config.auxiliary_loss else None
+    for group in groups:
+        add(group, match(*group[1:], truth, config), number, False)
+    if is_layered and noise is not None:
+        names = [f"_dn_{layer}" for layer in range(len(noisy_boxes))]
+        pairs = denoising_pairs(noise, truth, layers=len(noisy_boxes))
+        add((names, noisy_scores, noisy_boxes), pairs, number * noise["dn_num_group"], True)
+
+    auxiliary = None
+    if is_layered:
+        auxiliary = [
+            {"logits": each, "pred_boxes": its}
+            for name, each, its in zip(*groups[-1], strict=True)
+            if name
+        ]
+    return total, named, auxiliary
 
 
-def match(
-    scores: Tensor,
-    boxes: Tensor,
-    true_boxes: Tensor,
-    offsets: Tensor,
-    classes: Tensor,
-    config: Any,
-) -> tuple[Tensor, Tensor]:
+def match(scores: Tensor, boxes: Tensor, truth: GroundTruth, config: Any) -> Pairs:
     """For RTDetrHungarianMatcher."""
     cost = matching_cost(
         boxes,
-        true_boxes,
-        offsets,
+        truth.boxes,
+        truth.offsets,
         logits=scores,
-        labels=classes,
+        labels=truth.labels,
         iou_weight=config.matcher_giou_cost,
         l1_weight=config.matcher_bbox_cost,
         class_weight=config.matcher_class_cost,
@@ -100,24 +118,23 @@ def match(
         focal_alpha=config.matcher_alpha,
         focal_gamma=config.matcher_gamma,
     )
-    pred_index, target_index, _ = hungarian_match(cost, offsets)
+    pred_index, target_index, _ = hungarian_match(cost, truth.offsets)
     return pred_index, target_index
 
 
 def losses_of_pairs(
     scores: Tensor,
     boxes: Tensor,
-    true_boxes: Tensor,
-    classes: Tensor,
-    pred_index: Tensor,
-    target_index: Tensor,
+    truth: GroundTruth,
+    pairs: Pairs,
     number: Tensor,
     config: Any,
 ) -> tuple[dict[str, Tensor], Tensor]:
     """For loss_boxes and loss_labels_vfl: each (layers). And the IoU of pairs."""
+    pred_index, target_index = pairs
     giou, l1, iou = box_losses(
         boxes,
-        true_boxes,
+        truth.boxes,
         "giou",
         eps=0.0,
         pred_format="cxcywh",
@@ -130,7 +147,7 @@ def losses_of_pairs(
     # At least in float32, as iou is, whatever autocast made of the scores. What is no pair, -1, is
     # written to a last row that nobody reads.
     flat = scores.flatten(0, 2).to(iou.dtype)
-    place = pred_index.flatten(), functional.pad(classes, (0, 1))[target_index.flatten()]
+    place = pred_index.flatten(), functional.pad(truth.labels, (0, 1))[target_index.flatten()]
     weight = config.focal_loss_alpha * flat.detach().sigmoid().pow(config.focal_loss_gamma)
     weight = functional.pad(weight, (0, 0, 0, 1))
     wanted = torch.zeros_like(weight)
@@ -146,17 +163,15 @@ def losses_of_pairs(
     return losses, iou
 
 
-def denoising_pairs(
-    denoising: dict[str, Any], labels: Targets, layers: int
-) -> tuple[Tensor, Tensor]:
-    """For get_cdn_matched_indices: each group of denoising queries has all true boxes again."""
-    queries, _ = denoising["dn_num_split"]
-    src = [each + b * queries for b, each in enumerate(denoising["dn_positive_idx"])]
+def denoising_pairs(noise: dict[str, Any], truth: GroundTruth, layers: int) -> Pairs:
+    """For get_cdn_matched_indices: each group of denoising queries has all boxes again."""
+    queries, _ = noise["dn_num_split"]
+    images = len(truth.counts)
+    src = [each + b * queries for b, each in enumerate(noise["dn_positive_idx"])]
     pred_index = torch.cat(src)
-    rows = torch.arange(sum(len(each["boxes"]) for each in labels), device=pred_index.device)
-    tgt = rows.split([len(each["boxes"]) for each in labels])
-    target_index = torch.cat([each.tile(denoising["dn_num_group"]) for each in tgt])
-    first = torch.arange(layers, device=pred_index.device)[:, None] * (len(labels) * queries)
+    rows = torch.arange(len(truth.boxes), device=pred_index.device).split(truth.counts)
+    target_index = torch.cat([each.tile(noise["dn_num_group"]) for each in rows])
+    first = torch.arange(layers, device=pred_index.device)[:, None] * (images * queries)
     return first + pred_index, target_index.expand(layers, -1)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from ..max_iou import max_iou_match
+from .replace import qualified_name
 
 
 def match(rule: Any, boxes: Tensor, true_boxes: Tensor, offsets: Tensor) -> Tensor:
@@ -15,6 +16,11 @@ def match(rule: Any, boxes: Tensor, true_boxes: Tensor, offsets: Tensor) -> Tens
     Args:
         rule: a torchvision.models.detection._utils.Matcher.
     """
+    if type(rule).__module__ != "torchvision.models.detection._utils":
+        raise ValueError(
+            f"the matcher is a {qualified_name(type(rule))}; boxloss computes what torchvision's "
+            "own Matcher finds"
+        )
     return max_iou_match(
         boxes,
         true_boxes,

@@ -3,7 +3,7 @@
 """The criterion of Ultralytics' YOLOv8, 11 and 26.
 
 The original's assigner holds tensors of all anchors x boxes; here it is one operation, whose result
-says for each anchor which row of the true boxes it learns. Class scores, the distribution focal
+says for each anchor which row of the ground truth it learns. Class scores, the distribution focal
 loss and L1 are Ultralytics' own. It is imported here, under its AGPL-3.0.
 """
 
@@ -12,28 +12,44 @@ from typing import Any
 import torch
 from torch import Tensor
 from ultralytics.nn.tasks import DetectionModel
-from ultralytics.utils.loss import E2ELoss, v8DetectionLoss
+from ultralytics.utils.loss import BboxLoss, v8DetectionLoss
 from ultralytics.utils.ops import xywh2xyxy
-from ultralytics.utils.tal import bbox2dist, make_anchors
+from ultralytics.utils.tal import TaskAlignedAssigner, bbox2dist, make_anchors
 
 from ..losses import ciou_loss
 from ..task_aligned import task_aligned_match
-from .replace import KeepsOriginal
+from . import faults
+from .replace import qualified_name, replace_class, restore_class
+from .versions import is_before
+
+# Until 8.3.99 a loss was one number, not one for each part.
+GIVES_SUM = is_before("ultralytics", 8, 3, 99)
+# Until 8.4.128 only sides below the first stride were enlarged to the second one.
+ENLARGES_BELOW_FIRST = is_before("ultralytics", 8, 4, 128)
+
+FAR = -1e6  # pixels, where no point is
+EPS = 1e-9  # of the assigner, beside the highest metric
 
 
-class DetectionLoss(KeepsOriginal, v8DetectionLoss):
-    """Of one head; YOLO26 has two."""
+class DetectionLoss(v8DetectionLoss):
+    """Of one head; YOLO26 has two. It keeps the settings of the one in whose place it is."""
 
-    original = v8DetectionLoss
+    def __call__(self, preds: Any, batch: dict[str, Tensor]) -> tuple[Tensor, Any]:
+        """Until 8.4 the head's maps have boxes and scores in one, and there is no `loss`."""
+        maps = preds[1] if isinstance(preds, tuple) else preds
+        if isinstance(maps, dict):
+            return self.loss(maps, batch)
+        joined = torch.cat([each.flatten(2) for each in maps], 2)
+        boxes, scores = joined.split((4 * self.reg_max, self.nc), 1)
+        return self.loss({"boxes": boxes, "scores": scores, "feats": maps}, batch)
 
-    def loss(
-        self, preds: dict[str, Any], batch: dict[str, Tensor]
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def loss(self, preds: dict[str, Any], batch: dict[str, Tensor]) -> tuple[Tensor, Any]:
+        check_parts(self)
         logits, dist = preds["scores"].mT, preds["boxes"].mT.contiguous()
         cells, strides = make_anchors(preds["feats"], self.stride, 0.5)
         pred = self.bbox_decode(cells, dist) * strides  # in pixels, as all boxes here
-        height, width = (side * self.assigner.stride[0] for side in preds["feats"][0].shape[2:])
-        target, offsets, labels = self.true_boxes(batch, len(pred), height, width)
+        height, width = (side * self.stride[0] for side in preds["feats"][0].shape[2:])
+        target, offsets, labels, factor = self.ground_truth(batch, len(pred), height, width)
 
         row, score, _ = task_aligned_match(
             logits.detach().sigmoid(),
@@ -43,12 +59,14 @@ class DetectionLoss(KeepsOriginal, v8DetectionLoss):
             offsets,
             labels,
             topk=self.assigner.topk,
-            topk2=self.assigner.topk2,
+            topk2=getattr(self.assigner, "topk2", None),
             alpha=self.assigner.alpha,
             beta=self.assigner.beta,
-            min_side=self.assigner.stride_val,
+            **small_sides(self.assigner),
         )
         total = score.sum().clamp(min=1)
+        if factor is not None:
+            total = total * factor
         image, anchor = where = (row >= 0).nonzero(as_tuple=True)  # waits for their number
         weight, row = score[where], row[where]
 
@@ -63,8 +81,9 @@ class DetectionLoss(KeepsOriginal, v8DetectionLoss):
         wanted = torch.zeros_like(logits)
         wanted[image, anchor, labels[row]] = weight.to(wanted)
         entropy = self.bce(logits, wanted)
-        if self.class_weights is not None:
-            entropy = entropy * self.class_weights
+        class_weights = getattr(self, "class_weights", None)
+        if class_weights is not None:
+            entropy = entropy * class_weights
         sides = self.sides(
             dist[where], cells[anchor], strides[anchor], target[row], (height, width)
         )
@@ -72,18 +91,36 @@ class DetectionLoss(KeepsOriginal, v8DetectionLoss):
         classes, sides = entropy.sum() / total, (sides * weight).sum() / total
         gains = self.hyp
         losses = torch.stack((gains.box * box, gains.cls * classes, gains.dfl * sides))
-        return losses * len(pred), dict(zip(self.loss_names, losses.detach(), strict=True))
+        items: Any = losses.detach()
+        if hasattr(self, "loss_names"):
+            items = dict(zip(self.loss_names, items, strict=True))
+        losses = losses * len(pred)
+        return losses.sum() if GIVES_SUM else losses, items
 
-    def true_boxes(
+    def ground_truth(
         self, batch: dict[str, Tensor], images: int, height: float, width: float
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Corners in pixels, offsets and labels: a batch is a list already, image after image."""
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """Corners in pixels, offsets, labels, and 1 or NaN: a batch is a list already, image after
+        image."""
         image, label, boxes = (
             batch[name].to(self.device) for name in ("batch_idx", "cls", "bboxes")
         )
+        counts = image.numel(), label.numel(), len(boxes)
+        if len({*counts}) > 1:
+            raise ValueError(
+                "batch_idx, cls and bboxes have {}, {} and {} rows; each box must have one of "
+                "each".format(*counts)
+            )
+        boxes = boxes.to(torch.promote_types(boxes.dtype, torch.float32))
         boxes = torch.stack((boxes[:, 0::2] * width, boxes[:, 1::2] * height), -1).flatten(1)
+        image, label = image.flatten(), label.flatten().long()
         firsts = torch.arange(images + 1, device=self.device, dtype=image.dtype)
-        return xywh2xyxy(boxes), torch.searchsorted(image.flatten(), firsts), label.flatten().long()
+        offsets = torch.searchsorted(image, firsts)
+        factor = faults.check(faults.Rows(boxes, label, offsets, "cls", self.nc, True, image))
+        corners = xywh2xyxy(boxes)
+        # Padding, to Ultralytics; here a box that holds no point.
+        corners = torch.where(corners.sum(1, keepdim=True) > 0, corners, FAR)
+        return corners, offsets, label, factor
 
     def sides(
         self,
@@ -103,19 +140,60 @@ class DetectionLoss(KeepsOriginal, v8DetectionLoss):
         return apart.abs().mean(1)
 
 
+def small_sides(assigner: Any) -> dict[str, Any]:
+    """How it enlarges small boxes; until 8.4 it did not."""
+    if not hasattr(assigner, "stride"):
+        return {}
+    side = getattr(assigner, "stride_val", None) or assigner.stride[1]
+    return {
+        "min_side": side,
+        "small_side": assigner.stride[0] if ENLARGES_BELOW_FIRST else side,
+    }
+
+
 class Model(DetectionModel):
     """Its criterion is made when the first loss is asked for."""
 
     def init_criterion(self) -> Any:
-        is_of_two_heads = isinstance(super().init_criterion(), E2ELoss)
-        return E2ELoss(self, DetectionLoss) if is_of_two_heads else DetectionLoss(self)
+        criterion = super().init_criterion()
+        replace_heads(criterion)
+        return criterion
 
 
-def renew_criterion(model: DetectionModel) -> None:
-    """What was made before the model changed its class is made anew, as far in its schedule."""
-    before = getattr(model, "criterion", None)
-    if before is not None:
-        model.criterion = model.init_criterion()
-    if isinstance(before, E2ELoss):
-        for name in ("updates", "o2m", "o2o"):
-            setattr(model.criterion, name, getattr(before, name))
+def check_parts(loss: Any) -> None:
+    """What `DetectionLoss` has no call for must be Ultralytics' own, as it is when it is called."""
+    for part, theirs in ((loss.assigner, TaskAlignedAssigner), (loss.bbox_loss, BboxLoss)):
+        if type(part) is not theirs:
+            raise ValueError(
+                f"{qualified_name(type(part))} stands in the place of {qualified_name(theirs)}, "
+                "which boxloss computes itself"
+            )
+    if loss.assigner.eps != EPS:
+        raise ValueError(f"the assigner's eps is {loss.assigner.eps}; boxloss has {EPS} there")
+    for name in ("preprocess", "get_assigned_targets_and_loss", "parse_output"):
+        theirs = getattr(v8DetectionLoss, name, None)
+        if getattr(type(loss), name, None) is not theirs:
+            raise ValueError(f"{qualified_name(type(loss))} has a {name} of its own, not replaced")
+
+
+def heads(criterion: Any) -> list[Any]:
+    """The losses of its heads: itself, or what one of two heads has as attributes."""
+    parts = [criterion, *getattr(criterion, "__dict__", {}).values()]
+    return [each for each in parts if isinstance(each, v8DetectionLoss)]
+
+
+def replace_heads(criterion: Any) -> None:
+    found = heads(criterion)
+    if not found:
+        raise ValueError(
+            f"its criterion is a {qualified_name(type(criterion))}; it has no v8DetectionLoss, "
+            "which is what boxloss replaces"
+        )
+    for each in found:
+        check_parts(each)
+        replace_class(each, DetectionLoss)
+
+
+def restore_heads(criterion: Any) -> None:
+    for each in heads(criterion):
+        restore_class(each)

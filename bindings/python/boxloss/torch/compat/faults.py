@@ -1,0 +1,202 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Faults in ground truth never train in silence, and nobody waits for a device to find them.
+
+On the CPU a fault is an error at once. Elsewhere the device finds it, makes the step's loss NaN,
+and tells the host; the first call after that raises. Compiled and captured graphs check nothing.
+
+A GPU writes its finding into the host's memory, in one launch of boxloss. Other devices compute it
+by torch's operators and copy it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections import deque
+from threading import Lock
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+
+
+class Rows(NamedTuple):
+    """The ground truth of all images, image after image, and what is to be seen of it.
+
+    Attributes:
+        boxes: (T, 4). labels: (T), int64. offsets: (images + 1), int64.
+        name: what labels are called.
+        classes: labels must be less; 0 where nobody knows.
+        has_sizes: boxes are cxcywh, not corners.
+        image: (T): of each row, if that was given; it must be one of the images, and not decrease.
+    """
+
+    boxes: Tensor
+    labels: Tensor
+    offsets: Tensor
+    name: str
+    classes: int
+    has_sizes: bool
+    image: Tensor | None = None
+
+    def sizes(self) -> Tensor:
+        low, high = self.boxes.split(2, 1)
+        return high if self.has_sizes else high - low
+
+
+class _Answer(NamedTuple):
+    """A place on the host that a device can write to: 0 as long as nothing is known, 1, or NaN."""
+
+    tensor: Tensor
+    value: ctypes.c_float  # the same memory: reading a tensor takes ten times as long
+
+
+class _Step(NamedTuple):
+    """What a device has been asked."""
+
+    answer: _Answer
+    copied: torch.Event | None  # of the answer; None: the device itself writes it
+    rows: Rows
+
+    def is_answered(self) -> bool:
+        return self.answer.value.value != 0 if self.copied is None else self.copied.query()
+
+    def wait(self) -> None:
+        if self.copied is not None:
+            self.copied.synchronize()
+        elif not self.is_answered():
+            torch.cuda.synchronize(self.rows.boxes.device)
+
+
+_find_faults = torch.ops.boxloss._target_faults.default
+_asked: deque[_Step] = deque()
+_free: list[_Answer] = []  # those that have been read
+_lock = Lock()
+
+
+def check_targets() -> None:
+    """Raises what devices have found in the ground truth of the steps before; waits for them.
+
+    A criterion of `use_boxloss` raises it by itself, in a later step. Call this after the last one,
+    or to find the faulty step, in each.
+
+    Raises:
+        ValueError: a label outside of the classes, or a box that is not finite or has a negative
+            size, with its image, row and value; boxes of no image, or not in the order of images.
+    """
+    _raise_answers(waits=True)
+
+
+def check(rows: Rows) -> Tensor | None:
+    """Raises a fault on the CPU; elsewhere asks the device, whose answer a later call raises.
+
+    Returns:
+        Elsewhere what the step's losses are to be multiplied by: 1, or NaN for a fault.
+    """
+    boxes = rows.boxes
+    has_values = not (
+        torch.compiler.is_compiling() or boxes.is_meta or isinstance(boxes, FakeTensor)
+    )
+    if not has_values or _is_captured(boxes.device):
+        return None
+    _raise_answers(waits=False)
+    if boxes.is_cpu:
+        if (fault := _words(rows)) is not None:
+            raise ValueError(fault)
+        return None
+    answer = _new_answer(boxes.is_cuda)
+    factor = _in_one_launch(rows, answer) if boxes.is_cuda else None
+    copied = None
+    if factor is None:
+        factor = _in_few_launches(rows)
+        answer.tensor.copy_(factor, non_blocking=True)
+        copied = torch.Event(boxes.device)
+        copied.record()
+    with _lock:
+        _asked.append(_Step(answer, copied, rows))
+    return factor
+
+
+def _new_answer(is_pinned: bool) -> _Answer:
+    with _lock:
+        answer = _free.pop() if _free else None
+    if answer is None:
+        tensor = torch.empty((), dtype=torch.float32, device="cpu", pin_memory=is_pinned)
+        answer = _Answer(tensor, ctypes.c_float.from_address(tensor.data_ptr()))
+    answer.value.value = 0
+    return answer
+
+
+def _is_captured(device: torch.device) -> bool:
+    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+
+
+def _raise_answers(waits: bool) -> None:
+    while True:
+        with _lock:
+            if not _asked or not (waits or _asked[0].is_answered()):
+                return
+            step = _asked.popleft()
+        step.wait()
+        is_faulty = math.isnan(step.answer.value.value)
+        _free.append(step.answer)
+        if is_faulty:
+            fault = _words(step.rows) or "a fault in tensors that have changed since"
+            raise ValueError(f"in a step before: {fault}")
+
+
+def _in_one_launch(rows: Rows, answer: _Answer) -> Tensor | None:
+    """1 or NaN, which is also the answer. None where no implementation of boxloss serves it."""
+    images = len(rows.offsets) - 1
+    given = rows.boxes, rows.labels, rows.image, rows.classes, images, rows.has_sizes
+    try:
+        return _find_faults(*given, answer.tensor)
+    except (RuntimeError, TypeError):  # not built; not served, or a dtype that boxloss has not
+        return None
+
+
+def _in_few_launches(rows: Rows) -> Tensor:
+    """1 or NaN: the root of what must not be negative is NaN, as is 0 times infinity."""
+    roots = [rows.sizes().flatten(), rows.boxes[:, :2].square().flatten(), rows.labels]
+    if rows.classes:
+        roots.append(rows.classes - 1 - rows.labels)
+    if rows.image is not None:
+        roots += [rows.image.diff(), rows.image, len(rows.offsets) - 2 - rows.image]
+    return (torch.cat(roots).sqrt().sum() * 0 + 1).float()
+
+
+def _words(rows: Rows) -> str | None:
+    """The first fault."""
+    moved: Any = {
+        name: each.cpu() for name, each in rows._asdict().items() if isinstance(each, Tensor)
+    }
+    rows = rows._replace(**moved)
+    if rows.image is not None:
+        images = len(rows.offsets) - 1
+        outside = ~((rows.image >= 0) & (rows.image < images))
+        if outside.any():
+            row = int(outside.nonzero()[0])
+            number = rows.image[row].item()
+            return f"batch_idx[{row}] is {number}; it must lie in [0, {images}), the batch's images"
+        if (rows.image[1:] < rows.image[:-1]).any():
+            return "batch_idx decreases; the boxes of a batch must be in the order of its images"
+    labels, classes = rows.labels, rows.classes
+    outside = (labels < 0) | (labels >= classes) if classes else labels < 0
+    not_finite = ~rows.boxes.isfinite().all(1)
+    low, high = rows.boxes.split(2, 1)
+    negative = high < (0 if rows.has_sizes else low)  # not subtracted: uint8 has no sign
+    faulty = outside | not_finite | negative.any(1)
+    if not faulty.any():
+        return None
+    row = int(faulty.nonzero()[0])
+    image = int(torch.searchsorted(rows.offsets, row, right=True)) - 1
+    where = f"image {image}, row {row - int(rows.offsets[image])}"
+    if outside[row]:
+        allowed = f"lie in [0, {classes})" if classes else "not be negative"
+        return f"{rows.name}: {where} is {int(labels[row])}; a label must {allowed}"
+    form = "centre and size" if rows.has_sizes else "corners"
+    values = [float(f"{value:.6g}") for value in rows.boxes[row].tolist()]
+    wrong = "all must be finite" if not_finite[row] else "its sizes must not be negative"
+    return f"boxes: {where} is {values} ({form}); {wrong}"

@@ -1,0 +1,272 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Batches for `proof`: what a model of its configuration could give its criterion.
+
+Images without boxes among others, all of them, and where queries are matched more boxes than
+queries. Boxes lie near predictions, so that rounding decides no match. What the pages list as a
+difference between boxloss and an original is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .proof import Case
+
+COUNTS = ((2, 0, 5), (0, 0))  # boxes of each image
+SIDE = 2.0**-3  # the shortest
+
+
+class MadeUp:
+    """Random numbers of its own, on a model's device."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.generator = torch.Generator().manual_seed(0)
+
+    def normal(self, *shape: int) -> Tensor:
+        return torch.randn(shape, generator=self.generator, dtype=torch.float32)
+
+    def uniform(self, low: float, high: float, *shape: int) -> Tensor:
+        drawn = torch.rand(shape, generator=self.generator, dtype=torch.float32)
+        return low + (high - low) * drawn
+
+    def integers(self, below: int, *shape: int) -> Tensor:
+        return torch.randint(below, shape, generator=self.generator)
+
+    def boxes(self, *shape: int) -> Tensor:
+        """cxcywh, in an image whose sides are 1."""
+        return torch.cat(
+            (self.uniform(0.3, 0.7, *shape, 2), self.uniform(SIDE, 0.5, *shape, 2)), -1
+        )
+
+    def near(self, boxes: Tensor, count: int) -> Tensor:
+        """`count` boxes near different ones of a list, and others when there are no more."""
+        order = torch.randperm(len(boxes), generator=self.generator)[:count]
+        chosen = torch.cat((boxes[order], self.boxes(count - len(order))))
+        return (chosen + 0.02 * self.normal(count, 4)).clamp(min=SIDE / 2)
+
+    def output(self, values: Tensor) -> Tensor:
+        """As a network's output."""
+        return values.to(self.device).requires_grad_()
+
+
+# --- transformers ---
+
+
+def for_transformers(model: Any, name: str) -> Iterator[Case]:
+    """For a model whose criterion is the function `name`; "layers" is their dimension."""
+    config = model.config
+    is_rt_detr = name in ("RTDetrForObjectDetectionLoss", "DFineForObjectDetectionLoss")
+    queries = getattr(config, "num_queries", None) or config.num_detection_tokens
+    for counts in (*COUNTS, (queries + 3, 1)):
+        words = f"in training, images with {counts} boxes"
+        if not is_rt_detr:
+            yield Case(words, _detr(model, counts, queries, name), any(counts))
+            continue
+        if config.num_denoising:
+            yield Case(words, _rt_detr(model, counts, queries, name, True), any(counts))
+        if not config.num_denoising or counts == COUNTS[0]:
+            words = f"in evaluation, images with {counts} boxes"
+            yield Case(words, _rt_detr(model, counts, queries, name, False), any(counts))
+
+
+def _labels(random: MadeUp, boxes: Tensor, counts: tuple[int, ...], classes: int) -> Any:
+    return [
+        {
+            "class_labels": random.integers(classes, count).to(random.device),
+            "boxes": random.near(each, count).to(random.device),
+        }
+        for each, count in zip(boxes, counts, strict=True)
+    ]
+
+
+def _layers(random: MadeUp, boxes: Tensor, layers: int, classes: int) -> tuple[Tensor, Tensor]:
+    """Scores and boxes of all layers, which are near each other."""
+    shape = layers, *boxes.shape[:2]
+    moved = boxes + 0.02 * random.normal(*shape, 4)
+    return 2 * random.normal(*shape, classes), moved.clamp(min=SIDE / 2)
+
+
+def _detr(model: Any, counts: tuple[int, ...], queries: int, name: str) -> dict[str, Any]:
+    config, random = model.config, MadeUp(_device(model))
+    boxes = random.boxes(len(counts), queries)
+    classes = config.num_labels + (name == "ForObjectDetectionLoss")  # and "no object"
+    layers = getattr(config, "decoder_layers", 2) if config.auxiliary_loss else 1
+    scores, boxes_of_layers = map(random.output, _layers(random, boxes, layers, classes))
+    return {
+        "labels": _labels(random, boxes, counts, config.num_labels),
+        "outputs_class": scores,
+        "outputs_coord": boxes_of_layers,
+        "layers": 0,
+    }
+
+
+def _rt_detr(
+    model: Any, counts: tuple[int, ...], queries: int, name: str, in_training: bool
+) -> dict[str, Any]:
+    """In training with denoising queries, before the others."""
+    config, random = model.config, MadeUp(_device(model))
+    images, classes = len(counts), config.num_labels
+    noise = _denoising(random, counts, queries, config) if in_training else None
+    boxes = random.boxes(images, queries + (noise["dn_num_split"][0] if noise else 0))
+    # D-FINE predicts a box before the first layer's corners; in evaluation only the last layer.
+    is_d_fine = name.startswith("DFine")
+    layers = config.decoder_layers if in_training or not is_d_fine else 1
+    more = is_d_fine and in_training
+    made = _layers(random, boxes, layers + more, classes)
+    scores, boxes_of_layers = (random.output(each.transpose(0, 1)) for each in made)
+    own = boxes[:, -queries:]
+    arguments = {
+        "labels": _labels(random, own, counts, classes),
+        "outputs_class": scores,
+        "outputs_coord": boxes_of_layers,
+        "enc_topk_logits": random.output(2 * random.normal(images, queries, classes)),
+        "enc_topk_bboxes": random.output(own + 0.02 * random.normal(*own.shape).abs()),
+        "denoising_meta_values": noise,
+        "layers": 1,
+    }
+    if is_d_fine:
+        shape = images, layers, boxes.shape[1]
+        bins = 4 * (config.max_num_bins + 1)
+        arguments["predicted_corners"] = random.output(random.normal(*shape, bins))
+        points = boxes[:, None].expand(*shape, 4) + 0.02 * random.normal(*shape, 4)
+        arguments["initial_reference_points"] = points.clamp(min=SIDE / 2).to(random.device)
+    return arguments
+
+
+def _denoising(
+    random: MadeUp, counts: tuple[int, ...], queries: int, config: Any
+) -> dict[str, Any] | None:
+    """As get_contrastive_denoising_training_group: a group is all boxes, then as many others."""
+    most = max(counts)
+    groups = max(config.num_denoising // most, 1) if most else 0
+    if not groups:
+        return None
+    first = 2 * most * torch.arange(groups)[:, None]
+    places = [(first + torch.arange(count)).flatten().to(random.device) for count in counts]
+    return {
+        "dn_positive_idx": places,
+        "dn_num_group": groups,
+        "dn_num_split": [2 * most * groups, queries],
+    }
+
+
+def _device(model: Any) -> torch.device:
+    device = next(model.parameters()).device
+    return torch.device("cpu") if device.type == "meta" else device
+
+
+# --- Ultralytics ---
+
+
+def for_yolo(model: Any) -> Iterator[Case]:
+    """For a DetectionModel: pictures that are not squares, boxes that are small ones among them."""
+    for counts in (*COUNTS, (40,)):
+        yield Case(f"images with {counts} boxes", _yolo(model, counts), any(counts))
+
+
+def _yolo(model: Any, counts: tuple[int, ...]) -> dict[str, Any]:
+    head, random = model.model[-1], MadeUp(_device(model))
+    strides = [int(each) for each in head.stride]
+    grids = [(4 * strides[-1] // each, 5 * strides[-1] // each) for each in strides]
+    sides = 4 * head.reg_max
+    boxes = torch.cat([random.boxes(count) for count in counts])
+    if len(counts) > 1:
+        boxes[::3, 2:] *= 0.2
+    total = sum(counts)
+    batch = {
+        "batch_idx": torch.arange(len(counts))
+        .repeat_interleave(torch.tensor(counts))
+        .to(torch.float32),
+        "cls": random.integers(head.nc, total, 1).to(torch.float32),
+        "bboxes": boxes,
+    }
+    from ultralytics.utils.loss import v8DetectionLoss
+
+    def preds() -> Any:
+        anchors = sum(height * width for height, width in grids)
+        # Distances of 1 to 4 cells, or distributions around them: most predictions overlap boxes,
+        # as those of which a box has too few are a difference that the pages list.
+        distances = random.uniform(1, 4, len(counts), 4, 1, anchors)
+        if head.reg_max > 1:
+            bins = torch.arange(head.reg_max)[:, None]
+            distances = (
+                random.normal(len(counts), 4, head.reg_max, anchors) - 3 * (bins - distances).abs()
+            )
+        scores = random.normal(len(counts), head.nc, anchors)
+        values = torch.cat((distances.flatten(1, 2), scores), 1)
+        maps = [
+            each.unflatten(2, grid)
+            for each, grid in zip(values.split([h * w for h, w in grids], 2), grids, strict=True)
+        ]
+        if not hasattr(v8DetectionLoss, "loss"):  # until 8.4
+            return [random.output(each) for each in maps]
+        return {
+            "boxes": random.output(values[:, :sides]),
+            "scores": random.output(values[:, sides:]),
+            "feats": [each.to(random.device) for each in maps],
+        }
+
+    found = {"one2many": preds(), "one2one": preds()} if hasattr(head, "one2one_cv2") else preds()
+    return {"preds": found, "batch": {name: each.to(random.device) for name, each in batch.items()}}
+
+
+# --- torchvision ---
+
+SIZE = torch.tensor([160.0, 128.0], dtype=torch.float32)  # of images, in pixels
+LEVELS = ((8, (24.0, 32.0, 48.0)), (16, (64.0,)))  # the strides of anchors, and their sides
+
+
+def for_torchvision(model: Any) -> Iterator[Case]:
+    """For FCOS, RetinaNet and Faster R-CNN, which have different parts of it."""
+    for counts in (*COUNTS, (12,)):
+        yield Case(f"images with {counts} boxes", _torchvision(model, counts), any(counts))
+
+
+def _torchvision(model: Any, counts: tuple[int, ...]) -> dict[str, Any]:
+    random = MadeUp(_device(model))
+    levels = [_anchors(stride, sides) for stride, sides in LEVELS]
+    anchors = torch.cat(levels)
+    head = getattr(getattr(model, "head", None), "classification_head", None)
+    classes: int = getattr(head, "num_classes", 2)
+    boxes = [_corners(random.boxes(count)) for count in counts]
+    jitter = [4 * random.normal(4 * len(each), 4) for each in boxes]
+    near = [each.repeat(4, 1) + moved for each, moved in zip(boxes, jitter, strict=True)]
+    outputs = {"cls_logits": classes, "bbox_regression": 4, "bbox_ctrness": 1}
+    return {
+        "targets": [
+            {
+                "boxes": each.to(random.device),
+                "labels": random.integers(classes, len(each)).to(random.device),
+            }
+            for each in boxes
+        ],
+        "anchors": [anchors.to(random.device) for _ in counts],
+        "anchors_of_levels": [len(each) for each in levels],
+        "proposals": [
+            torch.cat((each, _corners(random.boxes(20)))).to(random.device) for each in near
+        ],
+        "head_outputs": {
+            name: random.output(random.normal(len(counts), len(anchors), width).abs())
+            for name, width in outputs.items()
+        },
+    }
+
+
+def _anchors(stride: int, sides: tuple[float, ...]) -> Tensor:
+    width, height = (int(each) // stride for each in SIZE)
+    y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    centres = (stride * (torch.stack((x, y), -1).view(-1, 1, 2) + 0.5)).to(torch.float32)
+    halves = torch.tensor(sides, dtype=torch.float32)[:, None] / 2
+    return torch.cat((centres - halves, centres + halves), -1).flatten(0, 1)
+
+
+def _corners(boxes: Tensor) -> Tensor:
+    """In pixels."""
+    centres, sizes = boxes.split(2, -1)
+    return torch.cat((centres - sizes / 2, centres + sizes / 2), -1) * SIZE.repeat(2)

@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""A batch's ground truth as detectors are given it: boxes and labels for each image.
+
+As lenient as the criteria that are replaced where that is harmless, and never silent about a fault.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..collate import collate_ragged
+from . import faults
+
+Targets = Sequence[Mapping[str, Tensor]]
+
+
+class GroundTruth(NamedTuple):
+    """All images' ground truth, image after image.
+
+    Attributes:
+        boxes: (T, 4). offsets: (images + 1), int64: image b has rows offsets[b] to offsets[b + 1].
+        labels: (T), int64. counts: the number of rows of each image.
+        factor: where a device looks for faults, 1, or NaN for a fault: what the losses are to be
+            multiplied by.
+    """
+
+    boxes: Tensor
+    offsets: Tensor
+    labels: Tensor
+    counts: list[int]
+    factor: Tensor | None
+
+    def checked(self, value: Tensor) -> Tensor:
+        """The value, or NaN for a fault: of losses, or of what they are divided by."""
+        return value if self.factor is None else value * self.factor
+
+
+def check_classes(config: Any, classes: int, *, may_be_more: bool = False) -> None:
+    """Raises where logits have other classes than the configuration."""
+    if classes < config.num_labels or (classes > config.num_labels and not may_be_more):
+        raise ValueError(f"logits have {classes} classes, config.num_labels is {config.num_labels}")
+
+
+def collate_boxes(targets: Targets) -> tuple[Tensor, Tensor]:
+    """All boxes and offsets. Images may differ in dtype, and have shape (0,) for no boxes."""
+    boxes = [each["boxes"] for each in targets]
+    if not boxes:
+        return collate_ragged(boxes)  # which refuses that
+    filled = [each for each in boxes if each.numel()] or boxes[:1]
+    dtype = reduce(torch.promote_types, (each.dtype for each in filled))
+    none = filled[0].new_empty((0, 4), dtype=dtype)
+    return collate_ragged([each.to(dtype) if each.numel() else none for each in boxes])
+
+
+def collate_targets(
+    targets: Targets,
+    name: str,
+    classes: int | None,
+    *,
+    drops_labels: bool = False,
+    has_sizes: bool = False,
+) -> GroundTruth:
+    """The ground truth as one list, checked; no synchronization with a GPU.
+
+    Args:
+        targets: for each image "boxes": (n, 4), or (0,) for none, and labels: (n), or (n, 1).
+            Images may differ in dtype.
+        name: what labels are called there.
+        classes: labels must be less; 0 where the criterion does not know how many there are; None
+            where faults have been looked for already.
+        drops_labels: labels behind the last box belong to nothing; otherwise they are an error.
+        has_sizes: boxes are cxcywh, not corners.
+
+    Raises:
+        ValueError: labels that are not as many as boxes; what `faults.check` finds. TypeError:
+            labels that are no integers.
+    """
+    boxes, offsets = collate_boxes(targets)
+    counts = [len(each["boxes"]) for each in targets]
+    labels = []
+    for b, (each, count) in enumerate(zip(targets, counts, strict=True)):
+        given = each[name].flatten()
+        if len(given) != count and not (drops_labels and len(given) > count):
+            raise ValueError(f"targets[{b}] has {len(given)} {name}, {count} boxes")
+        if count and (given.is_floating_point() or given.dtype == torch.bool):
+            raise TypeError(f"targets[{b}]: {name} is {given.dtype}; it must be an integer dtype")
+        labels.append(given[:count].long() if count else offsets.new_empty(0))
+    joined = torch.cat(labels)
+    factor = None
+    if classes is not None:
+        factor = faults.check(faults.Rows(boxes, joined, offsets, name, classes, has_sizes))
+    if factor is not None:
+        # As an index a label outside would end the process' work on the device.
+        joined = joined.clamp(0, classes - 1 if classes else None)
+    return GroundTruth(boxes, offsets, joined, counts, factor)

@@ -1,0 +1,20 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Other projects' criteria differ between their versions; each gets its own back."""
+
+import re
+import sys
+
+# The first versions whose criteria are replaced: older ones are refused.
+OLDEST = {"transformers": (4, 57), "ultralytics": (8, 3), "torchvision": (0, 26)}
+
+
+def version(project: str) -> str:
+    """Of a project that is imported; else "unknown"."""
+    return getattr(sys.modules.get(project), "__version__", "unknown")
+
+
+def is_before(project: str, *first: int) -> bool:
+    """Whether its version is older than `first`: (5, 18) is 5.18.0. An unknown one is not."""
+    numbers = re.findall(r"\d+", version(project))
+    return bool(numbers) and tuple(map(int, numbers[: len(first)])) < first

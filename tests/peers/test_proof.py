@@ -1,0 +1,349 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""use_boxloss compares both criteria before it replaces one, and leaves nothing behind."""
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Thread
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import torch
+from boxloss.torch.compat import proof, use_boxloss
+from test_use_boxloss import MODELS, Operators, calls, each_model, loss, made
+from torch import Tensor, distributed, nn
+from torchvision.models.detection._utils import Matcher
+from torchvision.ops import boxes as boxes_of_torchvision
+from transformers.loss import loss_for_object_detection, loss_rt_detr
+from ultralytics.nn import tasks
+from ultralytics.utils import loss as loss_of_ultralytics
+from ultralytics.utils import tal
+
+from examples import fcos
+
+
+@each_model
+def test_compares_both(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are ten times nearer to each other than is asked."""
+    model = made(name)
+    monkeypatch.setattr(proof, "CLOSE", proof.CLOSE / 10)
+    with Operators() as operators:
+        use_boxloss(model)
+    assert operators.names
+
+
+@each_model
+def test_leaves_nothing_behind(name: str) -> None:
+    model = made(name)
+    if name == "YOLO26":
+        model.criterion = model.init_criterion()
+    state = copy.deepcopy(model.state_dict())
+    random = torch.get_rng_state()
+    before = len(gradient_holders(model))
+    with patch.object(distributed, "all_reduce", lambda *_: pytest.fail("a collective")):
+        use_boxloss(model)
+    assert torch.equal(torch.get_rng_state(), random)
+    assert len(gradient_holders(model)) == before == 0
+    assert model.training
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, state[key])
+    if name == "YOLO26":
+        assert model.criterion.updates == 0
+
+
+def gradient_holders(model: nn.Module) -> list[Tensor]:
+    return [each for each in model.parameters() if each.grad is not None]
+
+
+# --- What a user may have changed ---
+
+
+class OwnBoxes(loss_of_ultralytics.BboxLoss):
+    def forward(self, *given: Any) -> Any:
+        box, dfl = super().forward(*given)
+        return 3 * box, dfl
+
+
+class OwnCriterion(loss_of_ultralytics.v8DetectionLoss):
+    def loss(self, *given: Any) -> Any:
+        total, items = super().loss(*given)
+        return 2 * total, items
+
+
+class OwnAssigner(tal.TaskAlignedAssigner):
+    def get_box_metrics(self, *given: Any) -> Any:
+        metric, overlap = super().get_box_metrics(*given)
+        return metric.sqrt(), overlap
+
+
+class OwnMatcher(Matcher):
+    def __call__(self, quality: Tensor) -> Tensor:
+        return super().__call__(quality.sqrt())
+
+
+def own_iou(theirs: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    return lambda *boxes, **options: theirs(*boxes, **{**options, "CIoU": False, "GIoU": True})
+
+
+def replaced(module: Any, name: str, value: Any) -> Callable[[], Any]:
+    return lambda: patch.object(module, name, value)
+
+
+iou = loss_of_ultralytics.bbox_iou
+giou = loss_for_object_detection.generalized_box_iou
+
+
+class OwnPadding(loss_of_ultralytics.v8DetectionLoss):
+    def preprocess(self, *given: Any, **options: Any) -> Tensor:
+        return super().preprocess(*given, **options)
+
+
+PATCHES: dict[str, tuple[str, Callable[[], Any], str]] = {
+    "Ultralytics' IoU": (
+        "YOLO11",
+        replaced(loss_of_ultralytics, "bbox_iou", own_iou(iou)),
+        r"not the criterion of this DetectionModel \(ultralytics 8.*box_loss is .*, with boxloss",
+    ),
+    "its box loss": (
+        "YOLO11",
+        replaced(loss_of_ultralytics, "BboxLoss", OwnBoxes),
+        "OwnBoxes stands",
+    ),
+    "its assigner": (
+        "YOLO26",
+        replaced(loss_of_ultralytics, "TaskAlignedAssigner", OwnAssigner),
+        "OwnAssigner stands in the place of",
+    ),
+    "its criterion": (
+        "YOLO11",
+        replaced(tasks, "v8DetectionLoss", OwnCriterion),
+        "OwnCriterion has a loss of its own",
+    ),
+    "its padding": (
+        "YOLO11",
+        replaced(tasks, "v8DetectionLoss", OwnPadding),
+        "OwnPadding has a preprocess of its own",
+    ),
+    "DETR's GIoU": (
+        "DETR",
+        replaced(loss_for_object_detection, "generalized_box_iou", lambda *pair: giou(*pair)),
+        "generalized_box_iou is test_proof",
+    ),
+    "RT-DETR's IoU, inside": (
+        "RT-DETR",
+        replaced(loss_rt_detr.RTDetrLoss, "loss_boxes", lambda *_: {}),
+        "only one of them has loss_bbox",
+    ),
+    "torchvision's IoU": (
+        "RetinaNet",
+        replaced(boxes_of_torchvision, "box_iou", giou),
+        "boxloss is not the criterion of this RetinaNet",
+    ),
+}
+
+
+@pytest.mark.parametrize("changed", PATCHES)
+def test_a_patched_part(changed: str) -> None:
+    name, patched, told = PATCHES[changed]
+    with patched():
+        model = made(name)
+        before = {**vars(model)}
+        with pytest.raises(ValueError, match=told):
+            use_boxloss(model)
+        assert vars(model) == before
+        assert not calls(model, name)
+
+
+def test_a_matcher_of_the_users_own() -> None:
+    for name, holder in (("RetinaNet", lambda m: m), ("Faster R-CNN", lambda m: m.roi_heads)):
+        model = made(name)
+        rule = holder(model).proposal_matcher
+        holder(model).proposal_matcher = OwnMatcher(0.5, 0.4, rule.allow_low_quality_matches)
+        with pytest.raises(ValueError, match="check=False"):
+            use_boxloss(model)
+        assert not calls(model, name)
+    model = made("Faster R-CNN")
+    model.rpn.box_similarity = giou
+    with pytest.raises(ValueError, match="labels of anchors"):
+        use_boxloss(model)
+
+
+def test_a_criterion_of_the_users_own() -> None:
+    """What boxloss cannot find in it is not dropped; the model is as before."""
+    model = made("YOLO11")
+    kind = type(model)
+    for own in (OwnCriterion(model), lambda preds, batch: OwnCriterion(model)(preds, batch)):
+        model.criterion = own
+        with pytest.raises(ValueError, match=r"of its own, not replaced|no v8DetectionLoss"):
+            use_boxloss(model)
+        assert type(model) is kind
+        assert model.criterion is own
+        assert not calls(model, "YOLO11")
+
+
+def test_settings_of_a_criterion_that_exists_are_kept() -> None:
+    model = made("YOLO11")
+    model.criterion = model.init_criterion()
+    model.criterion.assigner.beta = 2.0
+    model.criterion.assigner.topk = 5
+    model.criterion.bce = nn.BCEWithLogitsLoss(reduction="none", pos_weight=torch.full((5,), 3.0))
+    before = loss("YOLO11", model)
+    use_boxloss(model)
+    assert loss("YOLO11", model) == pytest.approx(before, rel=1e-4)
+    assert calls(model, "YOLO11")
+
+
+def test_settings_of_a_configuration_are_kept() -> None:
+    for name, changes in (
+        ("DETR", {"giou_cost": 3, "eos_coefficient": 0.4, "bbox_loss_coefficient": 7}),
+        ("RT-DETR", {"focal_loss_alpha": 0.4, "matcher_gamma": 1.0, "weight_loss_vfl": 3.0}),
+        ("D-FINE", {"weight_loss_fgl": 0.7, "num_denoising": 0}),
+    ):
+        model = made(name)
+        for option, value in changes.items():
+            setattr(model.config, option, value)
+        use_boxloss(model)
+        assert calls(model, name)
+
+
+# --- What the original, or boxloss, cannot do ---
+
+
+def test_a_criterion_that_raises_where_there_are_boxes() -> None:
+    def raises(self: Any, outputs: Any, targets: Any, *_: Any) -> Any:
+        if any(len(each["boxes"]) for each in targets):
+            raise RuntimeError("no such thing")
+        return {}
+
+    with patch.object(loss_for_object_detection.ImageLoss, "loss_cardinality", raises):
+        model = made("DETR")
+        with pytest.raises(
+            ValueError, match=r"could not be compared.*gives RuntimeError: no such thing"
+        ):
+            use_boxloss(model)
+        use_boxloss(model, check=False).restore()
+
+
+def test_a_case_on_which_the_original_raises_is_left_out() -> None:
+    theirs = loss_for_object_detection.ImageLoss.loss_cardinality
+
+    def of_some(self: Any, outputs: Any, targets: Any, *others: Any) -> Any:
+        if not any(len(each["boxes"]) for each in targets):
+            raise RuntimeError("no boxes")
+        return theirs(self, outputs, targets, *others)
+
+    with patch.object(loss_for_object_detection.ImageLoss, "loss_cardinality", of_some):
+        use_boxloss(made("DETR"))
+
+
+def test_boxloss_that_raises() -> None:
+    from boxloss.torch.compat import detr_criterion
+
+    def raises(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("no such thing")
+
+    model = made("DETR")
+    with (
+        patch.object(detr_criterion, "hungarian_match", raises),
+        pytest.raises(ValueError, match="boxloss raises RuntimeError: no such thing where"),
+    ):
+        use_boxloss(model)
+    assert not calls(model, "DETR")
+
+
+def test_without_the_check() -> None:
+    with PATCHES["Ultralytics' IoU"][1]():
+        model = made("YOLO11")
+        use_boxloss(model, check=False)
+    assert calls(model, "YOLO11")
+
+
+# --- What is changed afterwards ---
+
+
+def test_parts_that_are_changed_afterwards() -> None:
+    """boxloss has no call for them."""
+    model = made("YOLO11")
+    use_boxloss(model)
+    loss("YOLO11", model)
+    model.criterion.assigner = OwnAssigner(10, 5)
+    with pytest.raises(ValueError, match="OwnAssigner stands in the place of"):
+        loss("YOLO11", model)
+    model = made("RetinaNet")
+    use_boxloss(model)
+    model.proposal_matcher = OwnMatcher(0.5, 0.4, True)
+    with pytest.raises(ValueError, match=r"matcher is a test_proof\.OwnMatcher"):
+        loss("RetinaNet", model)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 5])
+@pytest.mark.parametrize("name", ["DETR", "Deformable DETR"])
+def test_layers_that_the_configuration_does_not_count(name: str, layers: int) -> None:
+    model = made(name)
+    model.config.decoder_layers = layers  # of a model of three
+    before = loss(name, model)
+    use_boxloss(model)
+    assert loss(name, model) == pytest.approx(before, rel=1e-5)
+
+
+def test_classes_that_the_configuration_does_not_have() -> None:
+    for name in ("DETR", "RT-DETR", "Deformable DETR"):
+        model = made(name).eval()
+        use_boxloss(model)
+        model.config.num_labels = 7
+        with pytest.raises(ValueError, match=r"logits have 5 classes, config.num_labels is 7"):
+            loss(name, model)
+
+
+# --- Around it ---
+
+
+def test_two_threads_at_once() -> None:
+    before = distributed.is_initialized
+    threads = [Thread(target=lambda: use_boxloss(made("DETR"))) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert distributed.is_initialized is before
+
+
+def test_copies_of_a_users_part_are_made_its_own_way() -> None:
+    class OwnHead(fcos.FCOSHead):
+        def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+            return self
+
+    model = made("FCOS")
+    model.head.__class__ = OwnHead
+    use_boxloss(model)
+    assert copy.deepcopy(model).head is model.head
+
+
+def test_instances_with_a_method_of_their_own() -> None:
+    model = made("FCOS")
+    model.head.compute_loss = model.head.compute_loss
+    with pytest.raises(ValueError, match="FCOSHead has a compute_loss of its own"):
+        use_boxloss(model)
+
+
+@contextmanager
+def surroundings() -> Iterator[None]:
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+            yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("name", ["DETR", "D-FINE", "YOLO26", "RetinaNet"])
+def test_in_any_surroundings(name: str) -> None:
+    model = made(name)
+    with surroundings():
+        use_boxloss(model)
+    assert calls(model, name)
+    for convert in (torch.float64, torch.bfloat16):
+        use_boxloss(made(name).to(convert))
+    assert MODELS[name]

@@ -1,0 +1,305 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Ground truth as it is in the wild: taken where the original takes it, and never in silence where
+it is wrong."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import torch
+from boxloss.torch.compat import MMDetLoss, check_targets, detr_loss_boxes, faults, use_boxloss
+from small_detrs import SMALL
+from surroundings import waits
+from test_use_boxloss import MODELS, made
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from examples import yolo
+from examples.training import torchvision_batch, transformers_batch
+
+TORCHVISION = ["FCOS", "RetinaNet", "RetinaNet, l1", "Faster R-CNN"]
+YOLO = [name for name in MODELS if name.startswith("YOLO") and name != "YOLOS"]
+COUNTS = (3, 0, 5)
+Batch = dict[str, Any]
+
+
+def batch_of(name: str) -> Batch:
+    torch.manual_seed(1)
+    if name in YOLO:
+        return yolo.random_batch(COUNTS)
+    make = transformers_batch if name in SMALL else lambda counts: torchvision_batch(64, counts)
+    images, targets = make(COUNTS)
+    return {
+        "images": images,
+        "targets": targets,
+        "labels": "class_labels" if name in SMALL else "labels",
+    }
+
+
+def loss(name: str, model: nn.Module, batch: Batch) -> Tensor:
+    torch.manual_seed(0)
+    batch = copy.deepcopy(batch)
+    if name in YOLO:
+        return model(batch)[0].sum()
+    if name in SMALL:
+        return model(pixel_values=batch["images"], labels=batch["targets"]).loss
+    return sum(model(batch["images"], batch["targets"]).values())
+
+
+def without_denoising(model: nn.Module) -> nn.Module:
+    """For which the network looks up labels, and raises itself."""
+    if hasattr(getattr(model, "config", None), "num_denoising"):
+        model.config.num_denoising = 0
+    return model
+
+
+def both(name: str, batch: Batch) -> list[float]:
+    original = made(name)
+    replaced = copy.deepcopy(original)
+    use_boxloss(replaced, check=False)
+    return [loss(name, model, batch).item() for model in (original, replaced)]
+
+
+def change(name: str, what: str, image: int, row: int, value: Any) -> Callable[[Batch], None]:
+    """Sets a label, or a box' last number."""
+
+    def apply(batch: Batch) -> None:
+        if name in YOLO:
+            rows = (batch["batch_idx"] == image).nonzero()[row, 0]
+            values = batch["cls" if what == "label" else "bboxes"]
+        else:
+            rows, values = (
+                row,
+                batch["targets"][image]["boxes" if what == "box" else batch["labels"]],
+            )
+        values[rows if what == "label" else (rows, -1)] = value
+
+    return apply
+
+
+CLASSES = 5
+FAULTS = [("label", CLASSES), ("label", -1), ("box", float("nan")), ("box", -0.25)]
+UNSEEN = {
+    # torchvision itself refuses a box of negative size, and its cross entropy a label.
+    **{(name, "box", -0.25): AssertionError for name in TORCHVISION},
+    ("Faster R-CNN", "label", CLASSES): IndexError,
+}
+
+
+@pytest.mark.parametrize(("what", "value"), FAULTS)
+@pytest.mark.parametrize("name", MODELS)
+def test_faults(name: str, what: str, value: float) -> None:
+    batch = batch_of(name)
+    change(name, what, 2, 4, value)(batch)
+    model = without_denoising(made(name))
+    use_boxloss(model, check=False)
+    if (name, what, value) in UNSEEN:
+        with pytest.raises(UNSEEN[name, what, value]):
+            loss(name, model, batch)
+        return
+    told = rf"image 2, row 4 is .*{'nan' if value != value else round(value)}"
+    with pytest.raises(ValueError, match=told):
+        loss(name, model, batch)
+
+
+@pytest.mark.parametrize("name", [*SMALL, *TORCHVISION])
+def test_counts_that_differ(name: str) -> None:
+    model = without_denoising(made(name))
+    use_boxloss(model, check=False)
+    for count in (2, 4):
+        batch = batch_of(name)
+        key = batch["labels"]
+        batch["targets"][0][key] = torch.ones(count, dtype=torch.int64)
+        if count == 4 and name in TORCHVISION:  # whose last label belongs to no box
+            assert loss(name, model, batch).isfinite()
+            continue
+        with pytest.raises((ValueError, AssertionError), match=rf"has {count} {key}, 3 boxes|"):
+            loss(name, model, batch)
+
+
+def empty_boxes(batch: Batch) -> None:
+    batch["targets"][1]["boxes"] = torch.tensor([])
+
+
+def empty_labels(batch: Batch) -> None:
+    batch["targets"][1][batch["labels"]] = torch.empty(0, 1, dtype=torch.int64)
+
+
+def columns_of_labels(batch: Batch) -> None:
+    for each in batch["targets"]:
+        each[batch["labels"]] = each[batch["labels"]][:, None]
+
+
+def doubles(batch: Batch) -> None:
+    for each in batch["targets"][::2]:
+        each["boxes"] = each["boxes"].double()
+
+
+def some_int32(batch: Batch) -> None:
+    batch["targets"][0][batch["labels"]] = batch["targets"][0][batch["labels"]].int()
+
+
+def a_label_without_a_box(batch: Batch) -> None:
+    batch["targets"][1][batch["labels"]] = torch.zeros(1, dtype=torch.int64)
+
+
+def one_more_label(batch: Batch) -> None:
+    labels = batch["targets"][0][batch["labels"]]
+    batch["targets"][0][batch["labels"]] = torch.cat((labels, torch.tensor([1])))
+
+
+def labels_of_no_images(batch: Batch) -> None:
+    batch["targets"][1][batch["labels"]] = torch.tensor([])
+
+
+HARMLESS = [empty_boxes, empty_labels, columns_of_labels, doubles, some_int32]
+HARMLESS += [a_label_without_a_box, one_more_label, labels_of_no_images]
+
+
+@pytest.mark.parametrize("change", HARMLESS)
+@pytest.mark.parametrize("name", ["DETR", "Deformable DETR", "RT-DETR", "D-FINE", *TORCHVISION])
+def test_takes_what_the_original_takes(name: str, change: Callable[[Batch], None]) -> None:
+    batch = batch_of(name)
+    if change is not columns_of_labels:  # of which RetinaNet makes a class for each pair of labels
+        change(batch)
+    model = without_denoising(made(name))
+    try:
+        wanted = loss(name, model, batch)
+    except Exception:  # then boxloss may take it or say why not
+        return
+    use_boxloss(model, check=False)
+    if change is columns_of_labels:
+        change(batch)
+    assert loss(name, model, batch).item() == pytest.approx(wanted.item(), rel=1e-5)
+
+
+def test_padding_of_ultralytics() -> None:
+    """A box whose corners do not add up to more than 0."""
+    batch = batch_of("YOLO11")
+    for right in (75, 65):  # to the left of the image, and still some of it inside
+        left = -right - 60
+        batch["bboxes"][0] = torch.tensor([(left + right) / 2, 15, right - left, 20.0]) / 128
+        original, replaced = both("YOLO11", batch)
+        assert replaced == pytest.approx(original, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"batch_idx": torch.tensor([2] * 5 + [0] * 3)}, "batch_idx decreases"),
+        ({"batch_idx": torch.tensor([0] * 3 + [3] * 5)}, r"batch_idx\[3\] is 3; .* in \[0, 3\)"),
+        ({"batch_idx": torch.tensor([-1] + [0] * 7)}, r"batch_idx\[0\] is -1"),
+        ({"batch_idx": torch.full((8,), torch.nan)}, r"batch_idx\[0\] is nan"),
+        ({"batch_idx": torch.zeros(6)}, "have 6, 8 and 8 rows"),
+    ],
+)
+def test_boxes_of_other_images(change: Batch, told: str) -> None:
+    model = made("YOLO11")
+    use_boxloss(model, check=False)
+    with pytest.raises(ValueError, match=told):
+        loss("YOLO11", model, batch_of("YOLO11") | change)
+
+
+def test_halves_of_yolo_are_widened_first() -> None:
+    batch = batch_of("YOLO11")
+    batch["bboxes"] = batch["bboxes"].bfloat16()
+    batch["batch_idx"] = batch["batch_idx"].float()
+    original, replaced = both("YOLO11", batch)
+    assert replaced == pytest.approx(original, rel=1e-5)
+
+
+# --- What is not wanted besides ---
+
+
+def test_evaluation_is_of_this_rank_alone() -> None:
+    """Others may write a checkpoint meanwhile."""
+    for name in SMALL:
+        model = made(name).eval()
+        use_boxloss(model)
+        with (
+            patch.object(torch.distributed, "is_initialized", lambda: True),
+            patch.object(torch.distributed, "get_world_size", lambda *_: 2),
+            patch.object(torch.distributed, "all_reduce", lambda *_, **__: pytest.fail("waits")),
+            torch.no_grad(),
+        ):
+            assert loss(name, model, batch_of(name)).isfinite()
+
+
+class NoDoubles(TorchDispatchMode):
+    """MPS has none."""
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = function(*args, **(kwargs or {}))
+        for each in tree_leaves(result):
+            if isinstance(each, Tensor) and each.dtype == torch.float64:
+                raise TypeError(f"float64 by {function}")
+        return result
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_makes_no_float64(name: str) -> None:
+    model, batch = made(name), batch_of(name)
+    with NoDoubles():
+        try:
+            loss(name, model, batch)
+        except TypeError:
+            return  # the original makes some
+    use_boxloss(model, check=False)
+    with NoDoubles():
+        loss(name, model, batch).backward()
+
+
+def test_adapters_make_no_float64() -> None:
+    pred, true = torch.rand(1, 5, 4), [{"boxes": torch.rand(2, 4)}]
+    pairs = [(torch.tensor([0, 1]), torch.tensor([0, 1]))]
+    loss = MMDetLoss("giou")
+    with NoDoubles():
+        detr_loss_boxes({"pred_boxes": pred}, true, pairs, 3)
+        loss(pred[0], pred[0], avg_factor=3)
+
+
+if torch.cuda.is_available():
+
+    def on_gpu(batch: Batch) -> Batch:
+        return tree_map_only(Tensor, lambda each: each.cuda(), batch)
+
+    @pytest.mark.parametrize("what", ["label", "box"])
+    @pytest.mark.parametrize("name", MODELS)
+    def test_a_gpu_finds_faults(name: str, what: str) -> None:
+        """The step's loss has no number, nobody waits, and a later call says why."""
+        model = without_denoising(made(name)).cuda()
+        use_boxloss(model)
+        good, bad = batch_of(name), batch_of(name)
+        change(name, what, 2, 4, -1 if what == "label" else float("nan"))(bad)
+        assert loss(name, model, on_gpu(good)).isfinite()
+        check_targets()
+        told = r"in a step before: .*image 2, row 4 is"
+        if name != "YOLO26":  # whose second head may find what the first has asked
+            assert loss(name, model, on_gpu(bad)).isnan()
+            with pytest.raises(ValueError, match=told):
+                check_targets()
+            check_targets()  # once
+
+        def steps() -> None:
+            loss(name, model, on_gpu(bad))
+            torch.cuda.synchronize()
+            loss(name, model, on_gpu(good))
+
+        with pytest.raises(ValueError, match=told):
+            steps()
+
+    def test_nobody_waits() -> None:
+        boxes, labels = (
+            torch.rand(8, 4, device="cuda"),
+            torch.zeros(8, dtype=torch.int64, device="cuda"),
+        )
+        offsets = torch.tensor([0, 8], device="cuda")
+        assert (
+            waits(lambda: faults.check(faults.Rows(boxes, labels, offsets, "labels", 5, True))) == 0
+        )
