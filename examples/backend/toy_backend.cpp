@@ -57,8 +57,7 @@ void run_forward(const LossProblem& p, const Slots& slots, const LossOutputs& ou
   const auto boxes = boxloss::strided_pair<typename D::Pred, typename D::Target>(p);
   const auto result = boxloss::reduced_loss<C>(p, outputs);
 
-  // Threads that run at the same time would each have a sum of their own, in execution.workspace,
-  // and the last one, or a second kernel, would add them up in order.
+  // Its threads run one after the other. dense_backend.cpp has threads that run at the same time.
   boxloss::LossesPartial sum{};
   launch(execution, boxloss::parts_of(p), [&](std::int64_t i) {
     boxloss::forward_part(args, boxes, slots, boxloss::image_part(i, args.slots), 0, 1, sum);

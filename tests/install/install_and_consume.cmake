@@ -4,7 +4,7 @@
 #       -DCXX=<compiler> -DCONFIG=<configuration> [-DKokkos_DIR=<its package>]
 #       [-DLOADER=<program>] -P install_and_consume.cmake
 # Installs the built tree into a prefix of its own, then builds a project that finds it there and
-# runs its tests or, where LOADER is given, has that load the backend that the project is.
+# runs its tests or, where LOADER is given, has that load the project's two backends.
 
 file(REMOVE_RECURSE ${WORK})
 execute_process(
@@ -21,10 +21,16 @@ execute_process(
 execute_process(
   COMMAND ${CMAKE_COMMAND} --build ${WORK}/build --config ${CONFIG} COMMAND_ERROR_IS_FATAL ANY)
 if(LOADER)
-  set(test ${LOADER} --load ${WORK}/build/toy_backend.so --implementation toy/example)
+  execute_process(
+    COMMAND ${LOADER} --load ${WORK}/build/dense_backend.so --implementation toy/dense
+    COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(
+    COMMAND ${LOADER} --load ${WORK}/build/toy_backend.so --implementation toy/example
+    COMMAND_ERROR_IS_FATAL ANY)
 else()
-  set(test ${CMAKE_CTEST_COMMAND} --test-dir ${WORK}/build -C ${CONFIG} --output-on-failure
-           --no-tests=error)
+  execute_process(
+    COMMAND ${CMAKE_CTEST_COMMAND} --test-dir ${WORK}/build -C ${CONFIG} --output-on-failure
+            --no-tests=error
+    COMMAND_ERROR_IS_FATAL ANY)
 endif()
-execute_process(COMMAND ${test} COMMAND_ERROR_IS_FATAL ANY)
 file(REMOVE_RECURSE ${WORK})
