@@ -13,7 +13,8 @@ def load_backend(path: str | PathLike[str]) -> None:
     """Loads a shared library that brings implementations, for this process.
 
     They are then among ``boxloss.torch.implementations()``. Tensors on their device are computed
-    there, by the one with the highest priority. How such a library is made: docs/backends.md.
+    there, by the one with the highest priority. How such a library is made:
+    docs/backends.md in boxloss' repository.
 
     Raises:
         FileNotFoundError: there is no such file.

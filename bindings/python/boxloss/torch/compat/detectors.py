@@ -19,7 +19,7 @@ from .proof import Case, compare, record
 from .replace import Replacement, qualified_name, replace_class, restore_class
 from .versions import OLDEST, is_before, version
 
-PAGE = "docs/coming-from.md"
+PAGE = "docs/coming-from.md in boxloss' repository"
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Replaced:
 def use_boxloss(model: Any, *, check: bool = True) -> Replaced:
     """Puts boxloss' criterion into a detector, in place of its own.
 
-    The detectors are those of transformers, Ultralytics and torchvision that `docs/detectors.md`
-    lists; nothing of these projects is imported that the model has not imported. A model may be
-    wrapped: by PEFT, DataParallel, DistributedDataParallel, torch.compile, AveragedModel. Of an
-    Ultralytics YOLO("…") each training from then on has boxloss; on several GPUs Ultralytics trains
-    in processes that know nothing of it.
+    The detectors are those of transformers, Ultralytics and torchvision that docs/detectors.md in
+    boxloss' repository lists; nothing of these projects is imported that the model has not
+    imported. A model may be wrapped: by PEFT, DataParallel, DistributedDataParallel, torch.compile,
+    AveragedModel. Of an Ultralytics YOLO("…") each training from then on has boxloss; on several
+    GPUs Ultralytics trains in processes that know nothing of it.
 
     Before anything is replaced, both criteria are run on a made-up batch on the model's device, in
     less than a second; they must agree. The network is not run.

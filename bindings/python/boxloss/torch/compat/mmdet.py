@@ -35,7 +35,8 @@ class MMDetLoss(torch.nn.Module):
     After MODELS.register_module(module=MMDetLoss) write in a config, for example,
     loss_bbox=dict(type="MMDetLoss", loss="giou", loss_weight=2.0).
 
-    Values and gradients are equal up to rounding and eps, see docs/losses.md. Differences:
+    Values and gradients are equal up to rounding and eps (docs/losses.md in boxloss' repository).
+    Differences:
 
     - the result is float32, or float64 when either box tensor is; with reduction "none" it has
       shape (n) even if no weight is positive;
