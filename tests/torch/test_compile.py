@@ -233,7 +233,9 @@ NORMALIZERS: dict[str, Callable[[float], Any]] = {
 def test_changing_normalizers_compile_once_more_at_most(device: torch.device, kind: str) -> None:
     def normalized(pred: Tensor, target: Tensor, given: Any) -> tuple[Tensor]:
         number = given.item() if isinstance(given, Tensor) else given
-        return (box_loss(pred, target, normalizer=max(number / 2, 1.0)),)
+        return (
+            box_loss(pred, target, normalizer=number),
+        )  # torch 2.11 makes constants of its half
 
     pred, target = boxes((6,), device, seed=1), boxes((6,), device, seed=2)
     seen = CompileCounterWithBackend("aot_eager")

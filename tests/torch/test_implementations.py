@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which implementations there are, and how one is chosen."""
 
-import runpy
 from itertools import permutations
 from threading import Event, Thread
 
-import boxloss
 import pytest
 import torch
 from boxloss.torch import giou_loss, implementations, use_implementation
@@ -200,14 +198,3 @@ def test_gpu_tensors_in_a_build_without_a_gpu_implementation() -> None:
         pytest.skip("no GPU that torch can use")
     with pytest.raises(RuntimeError, match="'cuda' is not compiled into this boxloss"):
         giou_loss(**problem("dense", torch.device("cuda")))
-
-
-def test_python_m_boxloss_prints_what_is_built(capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_module("boxloss", run_name="__main__")
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith(f"boxloss {boxloss.__version__}, with operators for torch 2.")
-    assert lines[1] == f"torch {torch.__version__}, implementations:"
-    listed = [line.strip() for line in lines[2 : 2 + len(implementations())]]
-    assert listed == implementations()
-    has_gpu = torch.cuda.is_available()
-    assert lines[-1].startswith("cuda:") if has_gpu else lines[-1] == "no GPU that torch can use"
