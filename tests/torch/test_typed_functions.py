@@ -232,12 +232,13 @@ def test_task_aligned_match(typed: Any) -> None:
     pred = torch.cat((points, sizes), -1).repeat(2, 1, 1)
     as_corners = torch.cat((points - sizes / 2, points + sizes / 2), -1).repeat(2, 1, 1)
     corners = 48 * torch.rand(8, 2, generator=generator)
-    target = torch.cat((corners, corners + torch.tensor([[40.0, 7.0]])), -1)
+    sides = torch.tensor([[40.0, 6.0], [40.0, 3.0]]).repeat(4, 1)
+    target = torch.cat((corners, corners + sides), -1)
     labels = torch.arange(8) % 4
     padded = scores, as_corners, points, target.view(2, 4, 4), labels.view(2, 4)
     ragged = scores, pred, points, target, torch.tensor([0, 3, 8]), labels
     options = {"topk": 3, "topk2": 2, "alpha": 1.5, "beta": 0.5, "min_side": 8.0}
-    options |= {"small_side": 6.5, "pred_format": "cxcywh"}
+    options |= {"small_side": 5.5, "pred_format": "cxcywh"}
     assert options.keys() == options_of(task_aligned_match)
     by_default = task_aligned_match(*padded[:4], None, padded[4])
     chosen = task_aligned_match(*ragged, **options)

@@ -120,7 +120,7 @@ Matched task_aligned_options(const Tensor& scores, const Tensor& pred, const Ten
                                    .beta = 0.5,
                                    .min_side = 8,
                                    .pred_format = boxloss::BoxFormat::kCxcywh,
-                                   .small_side = 6.5});
+                                   .small_side = 5.5});
   return {target_index, score, overlap};
 }
 
