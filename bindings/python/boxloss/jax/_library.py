@@ -5,6 +5,7 @@
 import ctypes
 import re
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,7 +14,6 @@ import numpy as np
 
 try:
     import jax
-    import jax.export
 except ModuleNotFoundError as error:
     raise ImportError(f"boxloss.jax needs JAX: {sys.executable} -m pip install jax") from error
 import jax.numpy as jnp
@@ -37,9 +37,14 @@ Results = TypeVar("Results", bound=type[Any])
 
 
 def exportable(results: Results) -> Results:
-    """A named tuple of a function's results, which a program of jax.export may be saved with."""
-    name = f"boxloss.jax.{results.__name__}"
-    jax.export.register_namedtuple_serialization(results, serialized_name=name)
+    """A named tuple of a function's results, which a program of jax.export may be saved with.
+
+    Old versions of jax.export need absl, which JAX does not bring: then nobody exports.
+    """
+    with suppress(ModuleNotFoundError):
+        from jax.export import register_namedtuple_serialization as register
+
+        register(results, serialized_name=f"boxloss.jax.{results.__name__}")
     return results
 
 
