@@ -151,8 +151,13 @@ LOSSES = {
 @pytest.mark.skipif(not hasattr(jax, "set_mesh"), reason="JAX has no sharding in types")
 @pytest.mark.parametrize("jit", [jax.jit, lambda function: function])
 @pytest.mark.parametrize("name", LOSSES)
-def test_a_gradient_is_sharded_as_its_input(mesh: Mesh, name: str, jit: Callable[..., Any]) -> None:
+def test_a_gradient_is_sharded_as_its_input(
+    mesh: Mesh, name: str, jit: Callable[..., Any], request: pytest.FixtureRequest
+) -> None:
     """With sharding in types, by images, as meshes are made by default."""
+    if name == "unreduced" and jax.__version_info__ >= (0, 12):
+        reason = "XLA of jax 0.12 has no call to Sharding on the host: docs/jax.md"
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     step = jit(jax.grad(LOSSES[name], argnums=(0, 1)))
     wanted = step(*arrays())
     explicit = jax.make_mesh((8,), ("images",), axis_types=(jax.sharding.AxisType.Explicit,))
