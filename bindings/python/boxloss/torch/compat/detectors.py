@@ -106,16 +106,12 @@ class Family(NamedTuple):
 def _unwrapped(model: Any) -> Any:
     """What torch, PEFT and Ultralytics wrap a model in calls it by one of these names."""
     while isinstance(model, nn.Module):
-        parts = model._modules
-        names = [name for name in ("_orig_mod", "module", "student_model") if name in parts]
-        if type(model).__module__.startswith("peft.") and "base_model" in parts:
-            model = parts["base_model"]
-        elif type(model).__module__.startswith("peft.") and "model" in parts:
-            model = parts["model"]
-        elif names:
-            model = parts[names[0]]
-        else:
+        is_of_peft = type(model).__module__.startswith("peft.")
+        names = ("base_model", "model") if is_of_peft else ("_orig_mod", "module", "student_model")
+        found = [name for name in names if name in model._modules]
+        if not found:
             break
+        model = model._modules[found[0]]
     return model
 
 

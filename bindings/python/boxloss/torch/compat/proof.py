@@ -163,10 +163,11 @@ def is_close(theirs: Tensor, ours: Tensor) -> bool:
     """As vectors; both may have no number in the same places."""
     if not theirs.is_floating_point():
         return torch.equal(theirs, ours)
+    theirs, ours = (each.detach().cpu().double() for each in (theirs, ours))  # some have no double
     missing = theirs.isnan()
     if not torch.equal(missing, ours.isnan()):
         return False
-    theirs, ours = (each.detach().double().masked_fill(missing, 0) for each in (theirs, ours))
+    theirs, ours = (each.masked_fill(missing, 0) for each in (theirs, ours))
     larger = max(theirs.norm(), ours.norm())
     return bool((theirs - ours).norm() <= CLOSE * larger + TINY)
 
