@@ -2,33 +2,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// The one list of each operation's options, for every framework: kind, name, and default as Python
-/// writes it, in the order of the operators' parameters. Schemas, argument structs, calls, and the
-/// conversion of the typed functions' options derive from it. A binding defines the kinds:
+/// The one list of each operation's parameters, for every framework: kind, name, and default as
+/// Python writes it, in the operators' order. One without a default must be given. Schemas, argument
+/// structs, calls, and the conversion of the typed functions' options derive from it.
 ///
-/// Array: an array that may be missing; Flag: a bool; Word: a string; Number: a float;
-/// OptionalNumber: a float that may be missing; Whole, OptionalWhole: an int.
+/// Strided: an array of any strides; Packed: one whose values are read as they lie in a row-major
+/// array, and copied if they do not; Flag: a bool; Word: a string; Number: a float; Whole: an int.
+/// Optional…: one that may be missing.
 // clang-format off
-#define BOXLOSS_BOX_LOSS_OPTIONS(use) \
-  use(Word, loss, 'giou')             \
-  use(Array, weight, None)            \
-  use(Array, normalizer, None)        \
-  use(Array, lengths, None)           \
-  use(Array, mask, None)              \
-  use(Array, offsets, None)           \
-  use(Flag, zero_padded, False)       \
-  use(Word, pred_format, 'xyxy')      \
-  use(Word, target_format, 'xyxy')    \
-  use(Word, reduction, 'mean')        \
-  use(Number, eps, 1e-7)              \
-  use(Word, eps_mode, 'add')          \
-  use(Array, pred_index, None)        \
-  use(Array, target_index, None)
+#define BOXLOSS_BOX_LOSS_OPTIONS(use)   \
+  use(Word, loss, 'giou')               \
+  use(OptionalPacked, weight, None)     \
+  use(OptionalPacked, normalizer, None) \
+  use(OptionalPacked, lengths, None)    \
+  use(OptionalPacked, mask, None)       \
+  use(OptionalPacked, offsets, None)    \
+  use(Flag, zero_padded, False)         \
+  use(Word, pred_format, 'xyxy')        \
+  use(Word, target_format, 'xyxy')      \
+  use(Word, reduction, 'mean')          \
+  use(Number, eps, 1e-7)                \
+  use(Word, eps_mode, 'add')            \
+  use(OptionalPacked, pred_index, None) \
+  use(OptionalPacked, target_index, None)
 
 #define BOXLOSS_MATCHING_COST_OPTIONS(use) \
-  use(Array, logits, None)                 \
-  use(Array, labels, None)                 \
-  use(Array, class_cost, None)             \
+  use(OptionalStrided, logits, None)       \
+  use(OptionalPacked, labels, None)        \
+  use(OptionalStrided, class_cost, None)   \
   use(Word, loss, 'giou')                  \
   use(Number, iou_weight, 2.0)             \
   use(Number, l1_weight, 5.0)              \
@@ -61,9 +62,51 @@
   use(Number, min_side, 0.0)                    \
   use(Word, pred_format, 'xyxy')                \
   use(OptionalNumber, small_side, None)
-// clang-format on
 
-/// What lists become: members of a struct, names behind others, and rows of kind, name and default.
-#define BOXLOSS_OPTION_MEMBER(Kind, name, standard) Kind name;
-#define BOXLOSS_OPTION_NAME(Kind, name, standard) , name
-#define BOXLOSS_OPTION_ROW(Kind, name, standard) {kind_of<Kind>, #name, #standard},
+#define BOXLOSS_BOX_LOSS_PARAMETERS(use) \
+  use(Strided, pred, )                   \
+  use(Strided, target, )                 \
+  BOXLOSS_BOX_LOSS_OPTIONS(use)
+
+#define BOXLOSS_MATCHING_COST_PARAMETERS(use) \
+  use(Strided, pred, )                        \
+  use(Strided, target, )                      \
+  use(Packed, offsets, )                      \
+  BOXLOSS_MATCHING_COST_OPTIONS(use)
+
+#define BOXLOSS_PAIRWISE_IOU_PARAMETERS(use) \
+  use(Strided, pred, )                       \
+  use(Strided, target, )                     \
+  use(Packed, offsets, )                     \
+  BOXLOSS_PAIRWISE_IOU_OPTIONS(use)
+
+#define BOXLOSS_ASSIGN_PARAMETERS(use) \
+  use(Strided, cost, )                 \
+  use(Packed, offsets, )               \
+  use(Whole, groups, 1)
+
+#define BOXLOSS_MAX_IOU_MATCH_PARAMETERS(use) \
+  use(Strided, anchors, )                     \
+  use(Strided, target, )                      \
+  use(Packed, offsets, )                      \
+  use(Number, high, )                         \
+  use(Number, low, )                          \
+  BOXLOSS_MAX_IOU_MATCH_OPTIONS(use)
+
+#define BOXLOSS_TASK_ALIGNED_MATCH_PARAMETERS(use) \
+  use(Strided, scores, )                           \
+  use(Strided, pred, )                             \
+  use(Strided, points, )                           \
+  use(Strided, target, )                           \
+  use(OptionalPacked, offsets, )                   \
+  use(Packed, labels, )                            \
+  BOXLOSS_TASK_ALIGNED_MATCH_OPTIONS(use)
+
+#define BOXLOSS_TARGET_FAULTS_PARAMETERS(use) \
+  use(Packed, boxes, )                        \
+  use(Packed, labels, )                       \
+  use(OptionalPacked, image, )                \
+  use(Whole, classes, )                       \
+  use(Whole, images, )                        \
+  use(Flag, has_sizes, )
+// clang-format on

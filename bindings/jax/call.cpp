@@ -79,7 +79,7 @@ class WhileTracing : public Arguments {
     for (std::int64_t i = 0; i < traced.array_count; ++i) {
       const Traced::Array& each = traced.arrays[i];
       operands_.push_back(
-          {each.name, each.dtype, {each.shape, each.shape + each.dimensions}, nullptr});
+          {each.name, each.dtype, {each.shape, each.shape + each.dimensions}, kLater});
     }
   }
 
@@ -152,7 +152,16 @@ ffi::Error run_on(std::initializer_list<Device> devices, const Execution& execut
   }
 }
 
-const char* check_traced(Traced* traced, Workspace workspace) {
+void Results::set(std::size_t i, const char* name, const binding::Output<std::int64_t>& output) {
+  check(output.shape.size() <= std::size(arrays[i].shape), name, " would have ",
+        output.shape.size(), " dimensions; it can have ", std::size(arrays[i].shape));
+  arrays[i].name = name;
+  arrays[i].dtype = boxloss::name_of(output.dtype);
+  std::copy(output.shape.begin(), output.shape.end(), arrays[i].shape);
+  arrays[i].dimensions = static_cast<std::int64_t>(output.shape.size());
+}
+
+const char* trace_call(Traced* traced, Trace trace) {
   thread_local std::string problem;
   const auto failed = [&](Traced::Kind kind, const std::exception& error) {
     problem = error.what();
@@ -163,7 +172,7 @@ const char* check_traced(Traced* traced, Workspace workspace) {
     const WhileTracing arguments(*traced);
     std::size_t most = 0;
     for (const Implementation* each : implementations()) {
-      most = std::max(most, workspace(arguments, *each));
+      most = std::max(most, trace(arguments, *each, traced->results));
     }
     traced->workspace_bytes = static_cast<std::int64_t>(most);
     return nullptr;

@@ -5,9 +5,11 @@
 #include <xla/ffi/api/ffi.h>
 
 #include <algorithm>
+#include <array>
 #include <boxloss/execution.hpp>
 #include <boxloss/registry.hpp>
 #include <cstddef>
+#include <iterator>
 #include <vector>
 
 #include "arguments.hpp"
@@ -73,6 +75,27 @@ ffi::Error run_on_gpu(void* stream, std::int32_t device_index, ffi::RemainingArg
                                 {xla::ffi::Traits::kCmdBufferCompatible});         \
   _Pragma("GCC visibility pop") static_assert(true)
 
+/// What an operation writes, as ctypes reads it.
+struct Results {
+  struct Array {
+    const char *name, *dtype;
+    std::int64_t shape[8], dimensions;
+  };
+  Array arrays[4];
+  std::int64_t count;
+
+  template <std::size_t n>
+  void set(const std::array<const char*, n>& names,
+           const std::array<binding::Output<std::int64_t>, n>& outputs) {
+    static_assert(n <= std::size(decltype(arrays){}));
+    for (std::size_t i = 0; i < n; ++i) set(i, names[i], outputs[i]);
+    count = n;
+  }
+
+ private:
+  void set(std::size_t i, const char* name, const binding::Output<std::int64_t>& output);
+};
+
 /// A call that JAX traces, as ctypes gives it.
 struct Traced {
   struct Array {
@@ -93,14 +116,17 @@ struct Traced {
   /// Results: the bytes of workspace that any implementation needs, and the kind of an error.
   std::int64_t workspace_bytes;
   enum Kind : std::int64_t { kValueError, kTypeError, kRuntimeError } error;
+  Results results;
 };
 
-/// Checks a call's arguments, and gives the bytes of workspace on an implementation.
-using Workspace = std::size_t (*)(const Arguments& arguments, const Implementation& implementation);
+/// Checks a call's arguments, sets its results, and gives the bytes of workspace on an
+/// implementation.
+using Trace = std::size_t (*)(const Arguments& arguments, const Implementation& implementation,
+                              Results& results);
 
 /// Asks every implementation, since it is not known which one will run. Null, or what is wrong,
 /// until this thread's next call.
-const char* check_traced(Traced* traced, Workspace workspace);
+const char* trace_call(Traced* traced, Trace trace);
 
 /// bytes(), or 0 for an implementation that does not serve the problem, which says so if it runs.
 template <class Bytes>
@@ -113,10 +139,10 @@ std::size_t if_served(const Bytes& bytes) {
 }
 
 /// Exports a function that ctypes calls with a Traced.
-#define BOXLOSS_JAX_CHECK(name, workspace)                                    \
+#define BOXLOSS_JAX_TRACE(name, trace)                                        \
   extern "C" __attribute__((visibility("default"))) const char* name##_check( \
       boxloss::jax_binding::Traced* traced) {                                 \
-    return boxloss::jax_binding::check_traced(traced, workspace);             \
+    return boxloss::jax_binding::trace_call(traced, trace);                   \
   }                                                                           \
   static_assert(true)
 

@@ -14,6 +14,7 @@ extern "C" __attribute__((visibility("default"))) const char* boxloss_jax_formul
     const char* eps_mode) {
   using namespace boxloss;
   using namespace boxloss::jax_binding;
+  using namespace boxloss::binding;
   thread_local std::string program;
   try {
     Recorder recorder(8);

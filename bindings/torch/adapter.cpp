@@ -80,19 +80,54 @@ std::string choose_implementation(std::string_view name) {
   }
 }
 
-const Implementation& implementation_on(const at::Device& device) {
-  if (device.is_cpu()) return implementation_for({Device::kCpu});
-  if (device.is_cuda()) return implementation_for({Device::kCuda, Device::kHip});
+const Implementation* find_implementation(const at::Device& device) {
+  if (device.is_cpu()) return boxloss::find_implementation({Device::kCpu});
+  if (device.is_cuda()) return boxloss::find_implementation({Device::kCuda, Device::kHip});
   const Device word = device_named(c10::DeviceTypeName(device.type(), /*lower_case=*/true));
-  try {
-    return implementation_for({word});
-  } catch (const NotCompiled&) {
-    throw NotCompiled("no implementation computes on " + device.str() + "; this boxloss holds " +
-                      c10::Join(", ", implementation_names()) +
-                      ". boxloss.load_backend loads another device's. Losses and a matcher's cost "
-                      "can be computed there by torch's own operators: "
-                      "use_implementation('aten').");
+  return boxloss::find_implementation({word});
+}
+
+const Implementation& implementation_on(const at::Device& device) {
+  if (const Implementation* const found = find_implementation(device)) return *found;
+  if (device.is_cpu()) return implementation_for({Device::kCpu});  // whose error says how to get it
+  if (device.is_cuda()) return implementation_for({Device::kCuda, Device::kHip});
+  throw NotCompiled("no implementation computes on " + device.str() + "; this boxloss holds " +
+                    c10::Join(", ", implementation_names()) +
+                    ". boxloss.load_backend loads another device's. Losses and a matcher's cost "
+                    "can be computed there by torch's own operators: "
+                    "use_implementation('aten').");
+}
+
+void set_dtype(std::optional<DType>& dtype, std::string& other_dtype, at::ScalarType type) {
+  switch (type) {
+    case at::kDouble: dtype = DType::kF64; break;
+    case at::kFloat: dtype = DType::kF32; break;
+    case at::kHalf: dtype = DType::kF16; break;
+    case at::kBFloat16: dtype = DType::kBF16; break;
+    case at::kByte: dtype = DType::kU8; break;
+    case at::kShort: dtype = DType::kI16; break;
+    case at::kInt: dtype = DType::kI32; break;
+    case at::kLong: dtype = DType::kI64; break;
+    default: other_dtype = c10::getDtypeNames(type).first;
   }
+}
+
+at::ScalarType scalar_type(DType dtype) {
+  switch (dtype) {
+    case DType::kF64: return at::kDouble;
+    case DType::kF32: return at::kFloat;
+    case DType::kI32: return at::kInt;
+    default: return at::kLong;  // outputs have no others
+  }
+}
+
+void check_placed(const char* function, const char* argument, const at::Tensor& tensor,
+                  const char* first_argument, const at::Tensor* first) {
+  TORCH_CHECK_VALUE(tensor.layout() == at::kStrided, function, ": ", argument, " is ",
+                    tensor.layout(), "; it must be dense");
+  TORCH_CHECK(first == nullptr || tensor.device() == first->device(), function, ": ", argument,
+              " is on ", tensor.device(), ", ", first_argument, " is on ", first->device(),
+              "; all must be on one device");
 }
 
 Execution execution_on(const at::Device& device) {

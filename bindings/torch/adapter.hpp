@@ -11,6 +11,7 @@
 #include <boxloss/registry.hpp>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,17 @@ std::vector<std::string> implementation_names();
 /// builds of torch; any other device has the word that torch has for it, PrivateUse1 the one that
 /// it was renamed to. One without an implementation is an error that lists those that there are.
 const Implementation& implementation_on(const at::Device& device);
+
+/// The same, or null where there is none.
+const Implementation* find_implementation(const at::Device& device);
+
+/// A tensor's dtype as core's or, if core does not have it, its name.
+void set_dtype(std::optional<DType>& dtype, std::string& other_dtype, at::ScalarType type);
+at::ScalarType scalar_type(DType dtype);
+
+/// Checks that a tensor is dense, and on the device of the first of a call's, if that is not null.
+void check_placed(const char* function, const char* argument, const at::Tensor& tensor,
+                  const char* first_argument, const at::Tensor* first);
 
 /// An Execution on torch's current stream of the device, which its guard has, or on the CPU torch's
 /// threads; without a workspace.

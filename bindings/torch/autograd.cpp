@@ -58,7 +58,7 @@ class Saved {
  private:
   template <class... Field>
   LossArgs make(std::tuple<Field...>*) {
-    return {next<std::decay_t<Field>>()...};
+    return {{next<std::decay_t<Field>>()...}};
   }
 
   template <class Field>

@@ -18,16 +18,18 @@ namespace {
 
 /// A problem with the tensors that it points to.
 struct LossCall {
-  const Implementation& implementation;
-  LossProblem problem;
-  GradOutputs grads = {};
-  c10::SmallVector<at::Tensor, 8> kept_alive = {};
-
-  const void* keep(const at::Tensor& tensor) {
-    return kept_alive.emplace_back(tensor.contiguous()).const_data_ptr();
+  LossCall(const LossArgs& args, bool extras)
+      : converted(args.function, args),
+        problem(binding::BoxLoss::describe(converted.arguments(), extras)),
+        implementation(implementation_on(args.pred.device())) {
+    problem.device = implementation.device;
   }
-  const void* keep(const OptionalTensor& tensor) { return tensor ? keep(*tensor) : nullptr; }
-  LossPlan plan() const { return {implementation, problem}; }
+
+  ConvertedLoss<std::int64_t> converted;
+  LossProblem problem;
+  const Implementation& implementation;
+  GradOutputs grads = {};
+  Tensors kept_alive = {};
 };
 
 void set_boxes(BoxView& view, const at::Tensor& boxes, const Grid& grid,
@@ -71,10 +73,6 @@ void set_grid(LossCall& call, const LossArgs& args, const IncomingTensors& grads
     p.target.images = 1;
     p.target.slots = args.target.size(0);
   }
-  p.pairing.data.data = call.keep(args.lengths ? args.lengths
-                                  : args.mask  ? args.mask
-                                               : args.offsets);
-
   std::size_t next = 2;
   const auto grad_view = [&](const OptionalTensor& grad) -> GradView {
     if (!grad) return {};
@@ -88,12 +86,11 @@ void set_grid(LossCall& call, const LossArgs& args, const IncomingTensors& grads
 }
 
 /// Boxes as a list, whatever their leading dimensions are.
-void set_list(LossCall& call, BoxView& view, const at::Tensor& boxes, const OptionalTensor& index) {
+void set_list(LossCall& call, BoxView& view, const at::Tensor& boxes) {
   Tensors tensors = {boxes};
   const Grid grid = make_grid(boxes.sizes().slice(0, boxes.dim() - 1), tensors);
   set_boxes(view, tensors[0], grid, grid.strides[0]);
   call.kept_alive.push_back(std::move(tensors[0]));
-  view.rows.data = call.keep(index);
 }
 
 /// Pairs by index.
@@ -103,8 +100,8 @@ void set_lists(LossCall& call, const LossArgs& args, const IncomingTensors& grad
   const bool has_sets = index.dim() == 2;
   p.pairing.sets = has_sets ? index.size(0) : 1;
   p.pairing.pairs = index.size(-1);
-  set_list(call, p.pred, args.pred, args.pred_index);
-  set_list(call, p.target, args.target, args.target_index);
+  set_list(call, p.pred, args.pred);
+  set_list(call, p.target, args.target);
   const auto grad_view = [&](const OptionalTensor& grad) -> GradView {
     if (!grad) return {};
     return {grad->const_data_ptr(), has_sets ? grad->stride(0) : 0,
@@ -114,63 +111,41 @@ void set_lists(LossCall& call, const LossArgs& args, const IncomingTensors& grad
   call.grads.l1 = grad_view(grads.l1);
 }
 
-/// With sizes, strides and pointers.
-LossCall make_call(const LossArgs& args, const LossProblem& described,
-                   const IncomingTensors& grads) {
-  LossCall call{implementation_on(args.pred.device()), described};
-  LossProblem& p = call.problem;
-  p.device = call.implementation.device;
-  if (p.pairing.kind == Pairing::Kind::kIndexed) {
-    set_lists(call, args, grads);
-  } else {
-    set_grid(call, args, grads);
-  }
-  p.weight.data = call.keep(args.weight);
-  p.normalizer.data = call.keep(args.normalizer);
-  return call;
-}
-
-at::DimVector sizes_of(const std::vector<c10::SymInt>& shape) {
-  at::DimVector sizes;
-  for (const c10::SymInt& size : shape) sizes.push_back(size.expect_int());
-  return sizes;
+void set_sizes(LossCall& call, const LossArgs& args, const IncomingTensors& grads) {
+  if (args.index() != nullptr) return set_lists(call, args, grads);
+  set_grid(call, args, grads);
 }
 
 /// `scale` is undefined if it is not kept; l1 and iou are without extras.
 ForwardTensors run_forward(const LossArgs& args, bool keeps_scale, bool extras) {
   if (aten_is_chosen()) return composite_forward(args, extras);
-  const LossProblem described = describe(args);
   return with_torch_errors(args.function, [&] {
-    const LossCall call = make_call(args, described, {});
+    LossCall call(args, extras);
+    set_sizes(call, args, {});
     const c10::OptionalDeviceGuard guard(args.pred.device());
     Execution execution = execution_on(args.pred.device());
-    const LossPlan plan = call.plan();
-    const at::TensorOptions options = args.pred.options().dtype(compute_type(args));
-    const at::DimVector sets = sizes_of(reduced_shape(args));
-    const bool is_reduced = described.reduction != Reduction::kNone;
-    at::DimVector rows;
-    if (extras || !is_reduced) rows = sizes_of(loss_shape(args));
-    const at::DimVector& values = is_reduced ? sets : rows;
-    const at::Tensor loss = at::empty(values, options);
-    // Pointers tell core what is wanted, and tensors without elements have none.
-    if (loss.numel() == 0) checked(args, extras);
-    const at::Tensor scale = keeps_scale ? at::empty(sets, options) : at::Tensor();
-    const at::Tensor l1 = extras ? at::empty(values, options) : at::Tensor();
-    const at::Tensor iou = extras ? at::empty(rows, options) : at::Tensor();
+    const std::size_t bytes = loss_workspace_bytes(call.implementation, call.problem);
+    const auto arrays = binding::BoxLoss::outputs(call.converted.arguments(), call.problem);
+    const auto empty = [&](bool is_wanted, const binding::Output<std::int64_t>& output) {
+      const auto options = args.pred.options().dtype(scalar_type(output.dtype));
+      return is_wanted ? at::empty(output.shape, options) : at::Tensor();
+    };
+    const at::Tensor loss = empty(true, arrays[0]), scale = empty(keeps_scale, arrays[1]);
+    const at::Tensor l1 = empty(extras, arrays[2]), iou = empty(extras, arrays[3]);
 
     // A scale that is not kept lies in front of the workspace.
     const std::size_t of_scale =
-        keeps_scale ? 0 : 16 * ceil_div(loss_sets(call.problem) * options.dtype().itemsize(), 16);
-    const Scratch scratch(of_scale + plan.workspace_bytes(), args.pred);
+        keeps_scale ? 0 : 16 * ceil_div(loss_sets(call.problem) * size_of(arrays[1].dtype), 16);
+    const Scratch scratch(of_scale + bytes, args.pred);
     execution.workspace = scratch.data() + of_scale;
-    execution.workspace_bytes = plan.workspace_bytes();
+    execution.workspace_bytes = bytes;
     LossOutputs outputs{loss.mutable_data_ptr(),
                         keeps_scale ? scale.mutable_data_ptr() : scratch.data()};
     if (extras) {
       outputs.l1 = l1.mutable_data_ptr();
       outputs.iou = iou.mutable_data_ptr();
     }
-    plan.forward(arrays_of(call.problem), outputs, execution);
+    loss_forward(call.implementation, call.problem, outputs, execution);
     return ForwardTensors(loss, scale, l1, iou);
   });
 }
@@ -221,44 +196,42 @@ class BoxGradient {
 
 LossGradientTensors backward(const IncomingTensors& grads, const at::Tensor& scale,
                              const LossArgs& args, const Wanted& wanted) {
-  const LossProblem described = describe(args);
-  check_backward_args(grads, scale, args, described, wanted);
-  if (aten_is_chosen()) return composite_backward(grads, args, wanted);
+  if (aten_is_chosen()) {
+    checked_backward(grads, scale, args, wanted);
+    return composite_backward(grads, args, wanted);
+  }
   const bool adds_up = (wanted[0] && args.pred_index) || (wanted[1] && args.target_index);
   if (adds_up && !args.pred.is_cpu()) {
     at::globalContext().alertNotDeterministic("box_loss backward with indices");
   }
   return with_torch_errors(args.function, [&] {
-    const LossCall call = make_call(args, described, grads);
+    LossCall call(args, grads.l1.has_value());
+    const auto forward = binding::BoxLoss::outputs(call.converted.arguments(), call.problem);
+    check_backward_args(grads, scale, args, forward, wanted);
+    set_sizes(call, args, grads);
     const c10::OptionalDeviceGuard guard(args.pred.device());
-    const LossPlan plan = call.plan();
     const at::Tensor factors = scale.contiguous();
     const LossGradientTensors results = empty_gradients(args, wanted);
     const auto& [of_pred, of_target, of_weight] = results;
     const BoxGradient pred(args, args.pred, call.problem.pred, wanted[0], of_pred);
     const BoxGradient target(args, args.target, call.problem.target, wanted[1], of_target);
     void* const weight = wanted[2] ? of_weight.mutable_data_ptr() : nullptr;
-    plan.backward(
-        arrays_of(call.problem), call.grads, factors.const_data_ptr(),
-        {pred.data(), target.data(), weight, pred.keeps_strides(), target.keeps_strides()},
-        execution_on(args.pred.device()));
+    loss_backward(call.implementation, call.problem, call.grads, factors.const_data_ptr(),
+                  {pred.data(), target.data(), weight, pred.keeps_strides(), target.keeps_strides()},
+                  execution_on(args.pred.device()));
     pred.finish();
     target.finish();
     return results;
   });
 }
 
-void register_operators(torch::Library& m) {
-  m.impl("box_loss", Entries::box_loss<loss_only>);
-  m.impl("box_losses", Entries::box_losses<losses>);
-  m.impl("_box_loss_forward", Entries::forward<forward>);
-  m.impl("_box_loss_backward", Entries::backward<backward>);
-}
-
 }  // namespace
 }  // namespace boxloss::torch_binding
 
-// Every device of torch: the registry says what serves it, or an error does.
-TORCH_LIBRARY_IMPL(boxloss, CompositeExplicitAutograd, m) {
-  boxloss::torch_binding::register_operators(m);
+TORCH_LIBRARY_FRAGMENT(boxloss, m) {
+  using namespace boxloss::torch_binding;
+  implement_on_devices(m, "box_loss", Entries::box_loss<loss_only>);
+  implement_on_devices(m, "box_losses", Entries::box_losses<losses>);
+  implement_on_devices(m, "_box_loss_forward", Entries::forward<forward>);
+  implement_on_devices(m, "_box_loss_backward", Entries::backward<backward>);
 }

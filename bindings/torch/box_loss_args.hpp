@@ -5,37 +5,30 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
-#include <boxloss/box_loss.hpp>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "checks.hpp"
-#include "operators.hpp"
+#include "../common/box_loss.hpp"
+#include "operation.hpp"
 
 /// The operators' arguments as one struct, and its conversion from and to the dispatcher's.
 namespace boxloss::torch_binding {
 
-struct LossArgs {
-  at::Tensor pred;
-  at::Tensor target;
-  BOXLOSS_BOX_LOSS_OPTIONS(BOXLOSS_OPTION_MEMBER)
-
+struct LossArgs : TensorsOf<binding::BoxLoss> {
   /// The called function's name, for errors.
   const char* function = "box_loss";
-
-  /// The operators' parameters, in the order of the schema.
-  auto fields() const {
-    return std::tie(pred, target BOXLOSS_BOX_LOSS_OPTIONS(BOXLOSS_OPTION_NAME));
-  }
 
   /// Pairs by index: the index that gives them their shape, (P) or (S, P). Null for all others.
   const at::Tensor* index() const {
     return pred_index ? &*pred_index : target_index ? &*target_index : nullptr;
   }
 };
+
+template <class Size>
+using ConvertedLoss = Converted<binding::BoxLoss, Size>;
 
 /// loss, scale, l1, iou; the last two have no elements without extras.
 using ForwardTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
@@ -58,44 +51,28 @@ using LossGradientTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 /// to `kernel`.
 template <class Fields>
 struct EntriesFor;
-template <class Pred, class Target, class Word, class... Others>
-struct EntriesFor<std::tuple<Pred, Target, Word, Others...>> {
+template <class... Field>
+struct EntriesFor<std::tuple<Field...>> {
   template <auto kernel>
-  static auto box_loss(Parameter<Pred> pred, Parameter<Target> target, Parameter<Word> loss,
-                       Parameter<Others>... others) {
-    return kernel(LossArgs{pred, target, loss, others...});
+  static auto box_loss(Parameter<Field>... fields) {
+    return kernel(LossArgs{{fields...}});
   }
 
   template <auto kernel>
-  static auto box_losses(Parameter<Pred> pred, Parameter<Target> target, Parameter<Word> loss,
-                         Parameter<Others>... others) {
-    LossArgs args{pred, target, loss, others...};
-    args.function = "box_losses";
-    return kernel(args);
+  static auto box_losses(Parameter<Field>... fields) {
+    return kernel(LossArgs{{fields...}, "box_losses"});
   }
 
   template <auto kernel>
-  static auto forward(Parameter<Pred> pred, Parameter<Target> target, Parameter<Word> loss,
-                      Parameter<Others>... others, bool extras) {
-    LossArgs args{pred, target, loss, others...};
-    if (extras) args.function = "box_losses";
-    return kernel(args, extras);
+  static auto forward(Parameter<Field>... fields, bool extras) {
+    return kernel(LossArgs{{fields...}, extras ? "box_losses" : "box_loss"}, extras);
   }
 
   template <auto kernel>
   static auto backward(const OptionalTensor& grad_loss, const OptionalTensor& grad_l1,
-                       const at::Tensor& scale, Parameter<Pred> pred, Parameter<Target> target,
-                       Parameter<Word> loss, Parameter<Others>... others, Wanted wanted) {
-    LossArgs args{pred, target, loss, others...};
-    if (grad_l1) args.function = "box_losses";
-    return kernel(IncomingTensors{grad_loss, grad_l1}, scale, args, wanted);
-  }
-
-  /// Without the loss' name.
-  template <auto kernel>
-  static auto giou_loss(Parameter<Pred> pred, Parameter<Target> target,
-                        Parameter<Others>... others) {
-    return kernel(LossArgs{pred, target, "giou", others...});
+                       const at::Tensor& scale, Parameter<Field>... fields, Wanted wanted) {
+    return kernel(IncomingTensors{grad_loss, grad_l1}, scale,
+                  LossArgs{{fields...}, grad_l1 ? "box_losses" : "box_loss"}, wanted);
   }
 };
 using Fields = decltype(std::declval<const LossArgs&>().fields());
@@ -108,18 +85,19 @@ ForwardTensors call_box_loss_forward(const LossArgs& args, bool extras);
 LossGradientTensors call_box_loss_backward(const IncomingTensors& grads, const at::Tensor& scale,
                                            const LossArgs& args, const Wanted& wanted);
 
-/// The problem that the arguments describe, without sizes, strides and pointers: an array that is
-/// given is `kLater`. Checks what only torch knows, and shapes, symbolic ones too. A bad value or
-/// shape is a ValueError, a bad dtype a TypeError, mixed devices a RuntimeError; each names the
-/// argument.
-LossProblem describe(const LossArgs& args);
-
-/// Checks everything: also what a plan would, which is not made for symbolic shapes.
+/// The problem without sizes, strides and pointers, of symbolic shapes too. Checks everything: a bad
+/// value or shape is a ValueError, a bad dtype a TypeError, mixed devices a RuntimeError.
 LossProblem checked(const LossArgs& args, bool extras);
 
-/// Checks backward's additional arguments: it is an operator that anybody may call.
-void check_backward_args(const IncomingTensors& grads, const at::Tensor& scale,
-                         const LossArgs& args, const LossProblem& problem, const Wanted& wanted);
+/// Checks backward's additional arguments by what forward writes: it is an operator that anybody may
+/// call.
+template <class Size>
+void check_backward_args(const IncomingTensors& grads, const at::Tensor& scale, const LossArgs& args,
+                         const std::array<binding::Output<Size>, 4>& forward, const Wanted& wanted);
+
+/// Checks all of backward's arguments, of symbolic shapes too.
+void checked_backward(const IncomingTensors& grads, const at::Tensor& scale, const LossArgs& args,
+                      const Wanted& wanted);
 
 /// float64 when either box tensor is, else float32.
 at::ScalarType compute_type(const LossArgs& args);

@@ -7,7 +7,7 @@
 #include "losses/cost_entry.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
-#include "matching_cost_args.hpp"
+#include "matching_cost.hpp"
 #include "tensor_number.hpp"
 
 /// The cost as "aten" computes it. Each column takes what its image has, so that no tensor is
@@ -20,7 +20,7 @@ struct Owners {
   at::Tensor image, exists;
 };
 
-Owners find_owners(const CostArgs& a) {
+Owners find_owners(const CostTensors& a) {
   const at::Tensor offsets = a.offsets.to(at::kLong).clamp(0, a.target.size(0));
   const at::Tensor column = at::arange(a.target.size(0), offsets.options());
   const at::Tensor begun = at::searchsorted(offsets, column, /*out_int32=*/false, /*right=*/true);
@@ -49,7 +49,7 @@ TensorNumber cost_of_score(const CostProblem& p, const TensorNumber& score) {
   return focal_cost(score, Focal<TensorNumber>{p.focal_alpha, gamma, p.focal_gamma == 2});
 }
 
-TensorNumber class_term_of(const CostArgs& a, const CostProblem& p, const Owners& owners) {
+TensorNumber class_term_of(const CostTensors& a, const CostProblem& p, const Owners& owners) {
   if (p.class_weight == 0 || p.class_term == ClassTerm::kNone) return 0.0;
   if (p.class_term == ClassTerm::kGiven) return a.class_cost->to(compute_type(p));
   const std::int64_t classes = a.logits->size(-1);
@@ -64,7 +64,7 @@ TensorNumber class_term_of(const CostArgs& a, const CostProblem& p, const Owners
 }
 
 /// 0.0 where no term is asked for.
-TensorNumber entry_of(const CostArgs& a, const CostProblem& p, const Owners& owners) {
+TensorNumber entry_of(const CostTensors& a, const CostProblem& p, const Owners& owners) {
   TensorNumber loss = 1.0, l1 = 0.0;
   if (p.iou_weight != 0 || p.l1_weight != 0) {
     const TensorBox query = values_of(of_columns(a.pred, owners).to(compute_type(p)));
@@ -83,10 +83,10 @@ TensorNumber entry_of(const CostArgs& a, const CostProblem& p, const Owners& own
 
 }  // namespace
 
-at::Tensor composite_cost(const CostArgs& a, const CostProblem& p) {
-  with_torch_errors(a.function, [&] { check_options(p); });
-  const at::TensorOptions options = a.pred.options().dtype(at::kFloat);
-  const at::Tensor none = at::zeros_symint(cost_shape(a), options);
+at::Tensor composite_cost(const CostTensors& a, const CostProblem& p) {
+  at::DimVector shape(a.pred.sizes().slice(0, a.pred.dim() - 3));
+  shape.append({a.pred.size(-2), a.target.size(0)});
+  const at::Tensor none = at::zeros(shape, a.pred.options().dtype(at::kFloat));
   if (none.numel() == 0 || a.pred.size(-3) == 0) return none;
   const Owners owners = find_owners(a);
   const TensorNumber entry = entry_of(a, p, owners);

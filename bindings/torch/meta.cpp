@@ -11,15 +11,18 @@ namespace boxloss::torch_binding {
 namespace {
 
 ForwardTensors forward(const LossArgs& args, bool extras) {
-  const LossProblem problem = checked(args, extras);
-  const auto empty = [&](bool is_wanted, const std::vector<c10::SymInt>& shape) {
-    const auto tensor_options = args.pred.options().dtype(compute_type(args));
-    return is_wanted ? at::empty_symint(shape, tensor_options)
-                     : no_elements(args.pred, compute_type(args));
-  };
-  const auto rows = loss_shape(args), sets = reduced_shape(args);
-  const auto& values = problem.reduction == Reduction::kNone ? rows : sets;
-  return {empty(true, values), empty(true, sets), empty(extras, values), empty(extras, rows)};
+  return with_torch_errors(args.function, [&] {
+    const ConvertedLoss<c10::SymInt> converted(args.function, args);
+    const LossProblem problem = binding::BoxLoss::describe(converted.arguments(), extras);
+    const auto [loss, scale, l1, iou] = binding::BoxLoss::outputs(converted.arguments(), problem);
+    const auto empty = [&](bool is_wanted, const binding::Output<c10::SymInt>& output) {
+      const auto type = scalar_type(output.dtype);
+      return is_wanted ? at::empty_symint(output.shape, args.pred.options().dtype(type))
+                       : no_elements(args.pred, type);
+    };
+    return ForwardTensors(empty(true, loss), empty(true, scale), empty(extras, l1),
+                          empty(extras, iou));
+  });
 }
 
 at::Tensor loss_only(const LossArgs& args) { return std::get<0>(forward(args, false)); }
@@ -31,7 +34,7 @@ LossesTensors losses(const LossArgs& args) {
 
 LossGradientTensors backward(const IncomingTensors& grads, const at::Tensor& scale,
                              const LossArgs& args, const Wanted& wanted) {
-  check_backward_args(grads, scale, args, checked(args, grads.l1.has_value()), wanted);
+  checked_backward(grads, scale, args, wanted);
   return empty_gradients(args, wanted);
 }
 

@@ -5,63 +5,58 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
+#include <torch/library.h>
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
-#include "../options.hpp"
+#include "../common/arguments.hpp"
 #include "adapter.hpp"
 
-/// What lists of options become here: the kinds, the text of schemas, and the types of functions
+/// What lists of parameters become here: the kinds, the text of schemas, and the types of functions
 /// that the dispatcher calls.
 namespace boxloss::torch_binding {
 
 using OptionalTensor = std::optional<at::Tensor>;
 
-inline namespace kinds {
-using Array = OptionalTensor;
-using Flag = bool;
-using Word = std::string_view;
-using Number = double;
-using OptionalNumber = std::optional<double>;
-using Whole = std::int64_t;
-using OptionalWhole = std::optional<std::int64_t>;
-
-template <class Kind>
-extern const char* const kind_of;  // another kind does not compile, as a constant
-template <>
-inline constexpr const char* kind_of<Array> = "Tensor?";
-template <>
-inline constexpr const char* kind_of<Flag> = "bool";
-template <>
-inline constexpr const char* kind_of<Word> = "str";
-template <>
-inline constexpr const char* kind_of<Number> = "float";
-template <>
-inline constexpr const char* kind_of<OptionalNumber> = "float?";
-template <>
-inline constexpr const char* kind_of<Whole> = "int";
-template <>
-inline constexpr const char* kind_of<OptionalWhole> = "int?";
-}  // namespace kinds
-
-/// A row of a list, as schemas write it.
-struct Option {
-  const char *kind, *name, *standard;
+/// The kinds of options.hpp.
+struct TensorKinds : binding::PlainKinds {
+  using Strided = at::Tensor;
+  using Packed = at::Tensor;
+  using OptionalStrided = OptionalTensor;
+  using OptionalPacked = OptionalTensor;
 };
 
-/// ", str loss='giou', Tensor? weight=None, …", or without defaults.
-inline std::string parameters(std::span<const Option> options, bool has_defaults = true) {
+/// As schemas write them.
+template <class Kind>
+constexpr const char* schema_type() {
+  if constexpr (std::is_same_v<Kind, at::Tensor>) return "Tensor";
+  if constexpr (std::is_same_v<Kind, OptionalTensor>) return "Tensor?";
+  if constexpr (std::is_same_v<Kind, bool>) return "bool";
+  if constexpr (std::is_same_v<Kind, std::string_view>) return "str";
+  if constexpr (std::is_same_v<Kind, double>) return "float";
+  if constexpr (std::is_same_v<Kind, std::optional<double>>) return "float?";
+  if constexpr (std::is_same_v<Kind, std::int64_t>) return "int";
+  if constexpr (std::is_same_v<Kind, std::optional<std::int64_t>>) return "int?";
+}
+
+/// "Tensor pred, Tensor target, str loss='giou', …", or without defaults.
+template <class Operation>
+std::string parameters(bool has_defaults = true) {
   std::string text;
-  for (const Option& each : options) {
-    text += std::string(", ") + each.kind + " " + each.name;
-    if (has_defaults) text += std::string("=") + each.standard;
-  }
+  const binding::Parameter* row = Operation::kParameters;
+  const auto write = [&](const char* type) {
+    text += (text.empty() ? "" : ", ") + std::string(type) + " " + row->name;
+    if (has_defaults && *row->standard != '\0') text += std::string("=") + row->standard;
+    ++row;
+  };
+  typename Operation::template Arguments<TensorKinds> tensors = {};
+  std::apply([&](auto&... field) { (write(schema_type<std::decay_t<decltype(field)>>()), ...); },
+             tensors.fields());
   return text;
 }
 
@@ -136,6 +131,18 @@ struct WithoutGradient<Result(Parameters...)> {
     refuse_function_transform(function);
   }
 };
+
+/// The devices that torch has a key for, and one for all others: the registry says what serves a
+/// device, or an error does.
+constexpr c10::DispatchKey kDeviceKeys[] = {
+    c10::DispatchKey::CPU,         c10::DispatchKey::CUDA,
+    c10::DispatchKey::XPU,         c10::DispatchKey::MPS,
+    c10::DispatchKey::PrivateUse1, c10::DispatchKey::CompositeExplicitAutograd};
+
+template <class Kernel>
+void implement_on_devices(torch::Library& m, const char* name, Kernel* kernel) {
+  for (const auto key : kDeviceKeys) m.impl(name, torch::dispatch(key, kernel));
+}
 
 /// Calls an operator through the dispatcher with the fields of a tuple, and what comes after them.
 template <class Operator, class Fields, class... After>

@@ -25,9 +25,6 @@ std::string capability_of_cpu() {
   return with_torch_errors("cpu_capability", [] { return std::string(cpu_capability()); });
 }
 
-/// None is keyword-only, which takes torch 0.4 µs for each that is given.
-constexpr Option kOptions[] = {BOXLOSS_BOX_LOSS_OPTIONS(BOXLOSS_OPTION_ROW)};
-
 }  // namespace
 }  // namespace boxloss::torch_binding
 
@@ -37,21 +34,16 @@ TORCH_LIBRARY(boxloss, m) {
   using namespace boxloss::torch_binding;
   const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag, at::Tag::needs_exact_strides};
   const auto define = [&](const std::string& schema) { m.def(schema.c_str(), tags); };
-  const std::string boxes = "Tensor pred, Tensor target";
-  const std::string options = parameters(kOptions), given = parameters(kOptions, false);
-  define("box_loss(" + boxes + options + ") -> Tensor");
-  define("box_losses(" + boxes + options + ") -> (Tensor loss, Tensor l1, Tensor iou)");
-  define("giou_loss(" + boxes + parameters(std::span(kOptions).subspan(1)) + ") -> Tensor");
-  define("_box_loss_forward(" + boxes + given +
+  // None is keyword-only, which takes torch 0.4 µs for each that is given.
+  const std::string defaults = parameters<boxloss::binding::BoxLoss>();
+  const std::string given = parameters<boxloss::binding::BoxLoss>(/*has_defaults=*/false);
+  define("box_loss(" + defaults + ") -> Tensor");
+  define("box_losses(" + defaults + ") -> (Tensor loss, Tensor l1, Tensor iou)");
+  define("_box_loss_forward(" + given +
          ", bool extras) -> (Tensor loss, Tensor scale, Tensor l1, Tensor iou)");
-  define("_box_loss_backward(Tensor? grad_loss, Tensor? grad_l1, Tensor scale, " + boxes + given +
+  define("_box_loss_backward(Tensor? grad_loss, Tensor? grad_l1, Tensor scale, " + given +
          ", bool[3] wanted) -> (Tensor pred, Tensor target, Tensor weight)");
   m.def("implementations() -> str[]", names_and_aten);
   m.def("cpu_capability() -> str", capability_of_cpu);
   m.def("use_implementation(str name) -> str", choose);
-}
-
-TORCH_LIBRARY_IMPL(boxloss, CompositeImplicitAutograd, m) {
-  using namespace boxloss::torch_binding;
-  m.impl("giou_loss", Entries::giou_loss<call_box_loss>);  // deprecated: box_loss with "giou"
 }

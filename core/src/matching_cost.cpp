@@ -153,4 +153,10 @@ void matching_cost(const Implementation& implementation, const CostProblem& prob
   CostPlan(implementation, problem).run(arrays_of(problem), cost, execution);
 }
 
+std::size_t matching_cost_workspace_bytes(const Implementation& implementation,
+                                          const CostProblem& problem) {
+  CostPlan(implementation, problem);
+  return 0;
+}
+
 }  // namespace boxloss

@@ -177,17 +177,23 @@ const Implementation& implementation(std::string_view name) {
   return *found;
 }
 
-const Implementation& implementation_for(std::initializer_list<Device> devices) {
-  if (devices.size() == 0) throw InvalidArgument("devices is empty; it must name one or more");
+const Implementation* find_implementation(std::initializer_list<Device> devices) {
   for (const Device device : devices) {
     const Implementation* chosen = registry().choice(device);
-    if (chosen != nullptr) return *chosen;
+    if (chosen != nullptr) return chosen;
   }
   for (const Device device : devices) {
     const Implementation* best = registry().best(device);
-    if (best != nullptr) return *best;
+    if (best != nullptr) return best;
   }
-  throw_not_compiled(shown(*devices.begin()));
+  return nullptr;
+}
+
+const Implementation& implementation_for(std::initializer_list<Device> devices) {
+  if (devices.size() == 0) throw InvalidArgument("devices is empty; it must name one or more");
+  const Implementation* const found = find_implementation(devices);
+  if (found == nullptr) throw_not_compiled(shown(*devices.begin()));
+  return *found;
 }
 
 std::string use_implementation(std::string_view name) {

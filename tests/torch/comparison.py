@@ -55,14 +55,10 @@ def upstream_for(loss: Tensor, seed: int = 5) -> Tensor:
 
 
 def outputs_of(values: Problem, by: tuple[str, ...] = ()) -> dict[str, Tensor]:
-    """boxloss' loss, or where some of them are differentiated box_losses' outputs.
-
-    Without a word the loss is the deprecated operator's.
-    """
+    """boxloss' loss, or where some of them are differentiated box_losses' outputs."""
     if by:
         return boxloss.torch.box_losses(**values)._asdict()
-    function = boxloss.torch.box_loss if "loss" in values else torch.ops.boxloss.giou_loss
-    return {"loss": function(**values)}
+    return {"loss": boxloss.torch.box_loss(**values)}
 
 
 def run(

@@ -229,18 +229,21 @@ def on_other_device(key: str, values: Problem, function: str = "box_losses") -> 
     return result if isinstance(result, tuple) else (result,)
 
 
-@pytest.mark.parametrize("key", OTHERS)
+@pytest.mark.parametrize("key", ("CPU", "CUDA", *OTHERS))
 @pytest.mark.parametrize(
     "operator",
     [
         *("box_loss", "box_losses", "_box_loss_forward", "_box_loss_backward"),
-        *("matching_cost", "pairwise_iou"),
+        *("matching_cost", "pairwise_iou", "assign", "max_iou_match", "task_aligned_match"),
+        "_target_faults",
     ],
 )
 def test_every_device_of_torchs_has_a_kernel(operator: str, key: str) -> None:
     table = torch._C._dispatch_dump_table(f"boxloss::{operator}")
     (line,) = [line for line in table.splitlines() if line.startswith(f"{key}: ")]
-    assert "[default backend kernel]" in line
+    has_own = torch._C._dispatch_has_kernel_for_dispatch_key(f"boxloss::{operator}", key)
+    assert has_own == (key not in ("XLA", "HPU"))
+    assert line.endswith("[kernel]" if has_own else "[default backend kernel]")
 
 
 @pytest.mark.parametrize("key", OTHERS)

@@ -71,15 +71,13 @@ def head_output(values: Problem) -> Tensor:
     "case",
     pairwise(
         pairing=PAIRINGS,
-        loss=("giou_loss", "ciou", "siou"),
+        loss=("giou", "ciou", "siou"),
         reduction=("none", "mean"),
         by=[(), BOTH],
     ),
 )
 def test_a_step_compiles_whole(device: torch.device, case: dict[str, Any]) -> None:
-    options = {"reduction": case["reduction"]}
-    if case["loss"] != "giou_loss":
-        options["loss"] = case["loss"]
+    options = {"reduction": case["reduction"], "loss": case["loss"]}
     values = problem(case["pairing"], device, weight=torch.float32, **options)
     values = with_overlaps(values)
     compiled = torch.compile(step, fullgraph=True, backend="aot_eager")

@@ -109,6 +109,8 @@ class BOXLOSS_API CostPlan {
   CostProblem problem_;
 };
 
+BOXLOSS_API std::size_t matching_cost_workspace_bytes(const Implementation& implementation,
+                                                      const CostProblem& problem);
 /// One run of a plan made for it.
 BOXLOSS_API void matching_cost(const Implementation& implementation, const CostProblem& problem,
                                float* cost, const Execution& execution);

@@ -92,6 +92,9 @@ BOXLOSS_API const Implementation& implementation(std::string_view name);
 /// else the best one of the first device that has any. Throws NotCompiled.
 BOXLOSS_API const Implementation& implementation_for(std::initializer_list<Device> devices);
 
+/// The same, or null where there is none.
+BOXLOSS_API const Implementation* find_implementation(std::initializer_list<Device> devices);
+
 /// Chooses, for the whole process, what implementation_for gives on the name's device; CUDA and HIP
 /// share a choice. A bare device name undoes the choice. Returns the name that restores the
 /// previous choice. Throws NotCompiled.

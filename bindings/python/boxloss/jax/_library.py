@@ -65,6 +65,15 @@ class _Option(ctypes.Structure):
     )
 
 
+class _Result(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("dtype", ctypes.c_char_p),
+        ("shape", ctypes.c_int64 * 8),
+        ("dimensions", ctypes.c_int64),
+    )
+
+
 class _Traced(ctypes.Structure):
     _fields_ = (
         ("arrays", ctypes.POINTER(_Array)),
@@ -73,6 +82,8 @@ class _Traced(ctypes.Structure):
         ("option_count", ctypes.c_int64),
         ("workspace_bytes", ctypes.c_int64),
         ("error", ctypes.c_int64),
+        ("results", _Result * 4),
+        ("result_count", ctypes.c_int64),
     )
 
 
@@ -109,10 +120,27 @@ def _load() -> ctypes.CDLL:
 _library = _load()
 
 
-def workspace(
+def index_dtype() -> str:
+    """Of results that are indices: int32, or int64 with jax_enable_x64."""
+    return str(jax.dtypes.canonicalize_dtype("int64").name)
+
+
+Shapes = dict[str, jax.ShapeDtypeStruct]
+
+
+def run(
     operation: str, function: str, arrays: dict[str, Array], options: dict[str, Any]
-) -> jax.ShapeDtypeStruct:
-    """A call's workspace, one of its results; raises what is wrong with its arguments."""
+) -> dict[str, Array]:
+    """An operation's results by name."""
+    results = traced(operation, function, arrays, options)
+    given = call(operation, arrays, results, options)
+    return {name: given[name] for name in results if name != "workspace"}
+
+
+def traced(
+    operation: str, function: str, arrays: dict[str, Array], options: dict[str, Any]
+) -> Shapes:
+    """A call's results and its workspace; raises what is wrong with its arguments."""
     for name, each in arrays.items():
         if not all(isinstance(size, int) for size in each.shape):
             raise TypeError(
@@ -129,21 +157,25 @@ def workspace(
         for name, each in options.items()
         if each is not None
     ]
-    traced = _Traced(
+    told = _Traced(
         (_Array * len(given))(*given), len(given), (_Option * len(chosen))(*chosen), len(chosen)
     )
     check = getattr(_library, f"{operation}_check")
     check.restype = ctypes.c_char_p
-    problem = check(ctypes.byref(traced))
+    problem = check(ctypes.byref(told))
     if problem is not None:
-        raise _ERRORS[traced.error](f"{function}: {problem.decode()}")
-    return jax.ShapeDtypeStruct((traced.workspace_bytes,), jnp.uint8)
+        raise _ERRORS[told.error](f"{function}: {problem.decode()}")
+    results = {
+        each.name.decode(): jax.ShapeDtypeStruct(each.shape[: each.dimensions], each.dtype.decode())
+        for each in told.results[: told.result_count]
+    }
+    return results | {"workspace": jax.ShapeDtypeStruct((told.workspace_bytes,), jnp.uint8)}
 
 
 def call(
     target: str,
     arrays: dict[str, Array],
-    results: dict[str, jax.ShapeDtypeStruct],
+    results: Shapes,
     options: dict[str, Any],
 ) -> dict[str, Array]:
     """The handler's results by name."""

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from ._library import call, exportable, workspace
+from ._library import exportable, index_dtype, run
 from .arguments import as_arrays, as_options
 from .batching import batchable
 from .partitioning import in_auto_axes
@@ -61,9 +61,8 @@ def hungarian_match(cost: ArrayLike, offsets: ArrayLike, *, groups: int = 1) -> 
     """
     arrays = as_arrays("hungarian_match", cost=cost, offsets=offsets)
     arrays = {name: jax.lax.stop_gradient(each) for name, each in arrays.items()}
-    dtype = jax.dtypes.canonicalize_dtype("int64")
     options = as_options("hungarian_match", {"groups": groups}, {"groups": 1})
-    options["index"] = dtype.name
+    options["index"] = index_dtype()
     given = in_auto_axes(partial(_solved, options), arrays)
     return MatchResult(*(given[name] for name in MatchResult._fields))
 
@@ -91,16 +90,4 @@ def _solved(options: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Arra
 
 
 def _solved_alone(options: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Array]:
-    scratch = workspace("boxloss_jax_assign", "hungarian_match", arrays, options)
-    dtype, groups = jnp.dtype(options["index"]), int(options["groups"])
-    *layers, queries, columns = arrays["cost"].shape
-    pairs = jax.ShapeDtypeStruct((*layers, groups * columns), dtype)
-    by_query = jax.ShapeDtypeStruct((*layers, arrays["offsets"].shape[0] - 1, queries), dtype)
-    results = {
-        "pred_index": pairs,
-        "target_index": pairs,
-        "target_of_query": by_query,
-        "workspace": scratch,
-    }
-    given = call("boxloss_jax_assign", arrays, results, options)
-    return {name: given[name] for name in MatchResult._fields}
+    return run("boxloss_jax_assign", "hungarian_match", arrays, options)

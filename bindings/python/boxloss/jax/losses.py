@@ -21,7 +21,7 @@ from .._options import (
     showing,
     with_defaults,
 )
-from ._library import call, exportable, is_jits, workspace
+from ._library import call, exportable, is_jits, traced
 from .arguments import as_arrays, as_normalizer, as_options, compute_dtype
 from .batching import as_sets, batchable
 from .formula import Arrays, losses_by_formula
@@ -190,12 +190,12 @@ def _call(
     words = {name: each for name, each in options.items() if name not in _ARRAYS}
     static = as_options(function, {"loss": loss, **words}, {"loss": "giou", **_DEFAULTS})
     static["extras"] = extras
-    scratch = workspace("boxloss_jax_box_loss", function, arrays, static)  # checks the arguments
+    results = traced("boxloss_jax_box_loss", function, arrays, static)  # checks the arguments
     if formula_is_chosen():
         by_formula = partial(losses_by_formula, static)
         losses: tuple[Array, ...] = in_auto_axes(by_formula, arrays, _specs(static, arrays))
     else:
-        losses = _jitted(_Static(function, tuple(static.items()), scratch.size), arrays)
+        losses = _jitted(_Static(function, tuple(static.items()), results["workspace"].size), arrays)
     return losses
 
 
@@ -251,25 +251,21 @@ def _is_by_image(static: _Static, arrays: Arrays) -> bool:
 
 def _forward_alone(static: _Static, arrays: Arrays) -> Arrays:
     options = dict(static.options)
-    scratch = workspace("boxloss_jax_box_loss", static.function, arrays, options)
-    results = _shapes(static, arrays)
-    given = call("boxloss_jax_box_loss", arrays, {**results, "workspace": scratch}, options)
-    return {name: given[name] for name in results}
+    results = traced("boxloss_jax_box_loss", static.function, arrays, options)
+    given = call("boxloss_jax_box_loss", arrays, _wanted(results, options, "workspace"), options)
+    return _wanted(given, options)
 
 
 def _shapes(static: _Static, arrays: Arrays) -> dict[str, jax.ShapeDtypeStruct]:
     """Of what forward gives."""
     options = dict(static.options)
-    dtype = compute_dtype(arrays["pred"], arrays["target"])
-    index = arrays.get("pred_index", arrays.get("target_index"))
-    boxes = arrays["target" if "offsets" in arrays else "pred"]
-    rows = jax.ShapeDtypeStruct(boxes.shape[:-1] if index is None else index.shape, dtype)
-    sets = jax.ShapeDtypeStruct(() if index is None else index.shape[:-1], dtype)
-    loss = rows if options["reduction"] == "none" else sets
-    results = {"loss": loss, "scale": sets}
-    if options["extras"]:
-        results |= {"l1": loss, "iou": rows}
-    return results
+    return _wanted(traced("boxloss_jax_box_loss", static.function, arrays, options), options)
+
+
+def _wanted(results: dict[str, Any], options: dict[str, Any], *others: str) -> dict[str, Any]:
+    """l1 and iou come only as extras."""
+    names = ("loss", "scale", *(("l1", "iou") if options["extras"] else ()), *others)
+    return {name: results[name] for name in names}
 
 
 def _split(size: int, given: Arrays, shapes: dict[str, Any]) -> Arrays:

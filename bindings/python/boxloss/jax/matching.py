@@ -12,7 +12,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._options import BoxFormat, ClassMode, EpsMode, Loss, options_of
-from ._library import call, workspace
+from ._library import call, traced
 from .arguments import as_arrays, as_options, compute_dtype
 from .batching import batchable, repeated
 from .partitioning import in_auto_axes
@@ -162,14 +162,12 @@ def _computed(function: str, options: dict[str, Any], arrays: dict[str, Array]) 
 def _computed_alone(
     function: str, options: dict[str, Any], arrays: dict[str, Array]
 ) -> dict[str, Array]:
+    # Its checks come first, since JAX raises errors of its own.
+    results = traced("boxloss_jax_matching_cost", function, arrays, options)
     arrays = dict(arrays)
-    workspace("boxloss_jax_matching_cost", function, arrays, options)  # which checks the arguments
-    pred, target = arrays["pred"], arrays["target"]
-    shape = (*pred.shape[:-3], pred.shape[-2], target.shape[0])
     if "logits" in arrays and options["class_mode"] == "softmax":
-        scores = arrays["logits"].astype(compute_dtype(pred, target))
+        scores = arrays["logits"].astype(compute_dtype(arrays["pred"], arrays["target"]))
         arrays["logits"] = jax.nn.log_softmax(scores)
     if "class_cost" in arrays and prod(arrays["class_cost"].shape[:-2]) != 1:
-        arrays["class_cost"] = jnp.broadcast_to(arrays["class_cost"], shape)
-    results = {"cost": jax.ShapeDtypeStruct(shape, jnp.float32)}
-    return call("boxloss_jax_matching_cost", arrays, results, options)
+        arrays["class_cost"] = jnp.broadcast_to(arrays["class_cost"], results["cost"].shape)
+    return {"cost": call("boxloss_jax_matching_cost", arrays, results, options)["cost"]}

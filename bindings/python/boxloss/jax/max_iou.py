@@ -10,8 +10,8 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._options import LowQuality, options_of
-from ._library import call, exportable, workspace
-from .arguments import as_arrays, as_options, compute_dtype
+from ._library import exportable, index_dtype, run
+from .arguments import as_arrays, as_options
 from .partitioning import in_auto_axes
 
 
@@ -75,16 +75,8 @@ def max_iou_match(
     arrays = {name: jax.lax.stop_gradient(each) for name, each in arrays.items()}
     given = {"high": high, "low": low, "low_quality": low_quality, "min_pos_iou": min_pos_iou}
     options = as_options("max_iou_match", given, _DEFAULTS)
-    dtype = jax.dtypes.canonicalize_dtype("int64")
-    options["index"] = dtype.name
-    scratch = workspace("boxloss_jax_max_iou_match", "max_iou_match", arrays, options)
-    shape = (arrays["offsets"].shape[0] - 1, arrays["anchors"].shape[-2])
-    results = {
-        "target_index": jax.ShapeDtypeStruct(shape, dtype),
-        "iou": jax.ShapeDtypeStruct(shape, compute_dtype(arrays["anchors"], arrays["target"])),
-        "workspace": scratch,
-    }
-    match = partial(call, "boxloss_jax_max_iou_match", results=results, options=options)
+    options["index"] = index_dtype()
+    match = partial(run, "boxloss_jax_max_iou_match", "max_iou_match", options=options)
     found = in_auto_axes(match, arrays)
     return MaxIouMatch(found["target_index"], found["iou"])
 

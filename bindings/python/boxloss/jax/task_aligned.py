@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._options import BoxFormat, options_of
-from ._library import call, exportable, workspace
+from ._library import exportable, index_dtype, run
 from .arguments import as_arrays, as_options
 from .partitioning import in_auto_axes
 
@@ -105,17 +105,8 @@ def task_aligned_match(
         "small_side": min_side if small_side is None else small_side,
     }
     options = as_options("task_aligned_match", given, _DEFAULTS)
-    dtype = jax.dtypes.canonicalize_dtype("int64")
-    options["index"] = dtype.name
-    scratch = workspace("boxloss_jax_task_aligned_match", "task_aligned_match", arrays, options)
-    shape = arrays["scores"].shape[:2]
-    results = {
-        "target_index": jax.ShapeDtypeStruct(shape, dtype),
-        "score": jax.ShapeDtypeStruct(shape, jnp.float32),
-        "overlap": jax.ShapeDtypeStruct(shape, jnp.float32),
-        "workspace": scratch,
-    }
-    match = partial(call, "boxloss_jax_task_aligned_match", results=results, options=options)
+    options["index"] = index_dtype()
+    match = partial(run, "boxloss_jax_task_aligned_match", "task_aligned_match", options=options)
     found = in_auto_axes(match, arrays)
     return TaskAlignedMatch(*(found[name] for name in TaskAlignedMatch._fields))
 

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include "arguments.hpp"
+
+namespace boxloss::binding {
+
+BoxFormat parse_format(const char* argument, std::string_view word) {
+  return parse(argument, word, {BoxFormat::kXyxy, BoxFormat::kXywh, BoxFormat::kCxcywh});
+}
+
+EpsMode parse_eps_mode(std::string_view word) {
+  return parse("eps_mode", word, {EpsMode::kAdd, EpsMode::kClamp});
+}
+
+void refuse_dtype(const char* argument, const std::string& dtype, const char* allowed) {
+  throw Unsupported(message(argument, " is ", dtype, "; it must be ", allowed));
+}
+
+std::int64_t stride_of(const Array<std::int64_t>& array, std::size_t from_end) {
+  if (from_end > array.rank) return 0;
+  if (array.strides != nullptr) return array.strides[array.rank - from_end];
+  std::int64_t stride = 1;
+  for (std::size_t d = 1; d < from_end; ++d) stride *= array.shape[array.rank - d];
+  return stride;
+}
+
+std::int64_t leading(const Array<std::int64_t>& array, std::size_t dropped) {
+  std::int64_t product = 1;
+  for (std::size_t d = 0; d + dropped < array.rank; ++d) product *= array.shape[d];
+  return product;
+}
+
+void set_boxes(BoxView& view, const Array<std::int64_t>& boxes) {
+  view.data = boxes.data;
+  view.images = leading(boxes, 2);
+  view.slots = boxes.size(-2);
+  view.image_stride = stride_of(boxes, 3);
+  view.slot_stride = stride_of(boxes, 2);
+  view.coordinate_stride = stride_of(boxes, 1);
+}
+
+std::int64_t integer_at(const PackedArray<std::int64_t>& array, std::int64_t i) {
+  return array.dtype == DType::kI32 ? static_cast<const std::int32_t*>(array.data)[i]
+                                    : static_cast<const std::int64_t*>(array.data)[i];
+}
+
+void check_offsets_values(const PackedArray<std::int64_t>& offsets, std::int64_t rows) {
+  std::int64_t before = 0;
+  for (std::int64_t i = 0; i < offsets.size(0); ++i) {
+    const std::int64_t value = integer_at(offsets, i);
+    check(value >= 0 && value <= rows, offsets.name, "[", i, "] is ", value,
+          "; it must lie in [0, ", rows, "]");
+    check(value >= before, offsets.name, "[", i, "] is ", value, ", less than ", offsets.name, "[",
+          i - 1, "], which is ", before, "; offsets must not decrease");
+    before = value;
+  }
+}
+
+}  // namespace boxloss::binding

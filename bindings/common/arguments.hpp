@@ -1,0 +1,247 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <boxloss/dtype.hpp>
+#include <boxloss/error.hpp>
+#include <boxloss/loss.hpp>
+#include <boxloss/registry.hpp>
+#include <boxloss/view.hpp>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "../options.hpp"
+#include "src/checks.hpp"
+
+/// What every framework says of an operation's arguments, and checks of them. Errors are core's and
+/// name the argument; the framework puts the function's name in front.
+///
+/// `Size` is std::int64_t or, while a framework traces, its symbolic integer.
+namespace boxloss::binding {
+
+/// An array as an operation's description sees it.
+template <class Size>
+struct Array {
+  const char* name = "";
+  bool is_given = false;
+  std::optional<DType> dtype = {};  ///< none if core does not have it
+  std::string other_dtype = {};     ///< then its name
+  const Size* shape = nullptr;
+  std::size_t rank = 0;
+  const std::int64_t* strides = nullptr;  ///< null: row-major
+  const void* data = nullptr;             ///< null while a framework traces
+
+  explicit operator bool() const { return is_given; }
+  /// Dimension i, counted from the end if it is negative.
+  const Size& size(std::ptrdiff_t i) const {
+    return shape[i < 0 ? static_cast<std::ptrdiff_t>(rank) + i : i];
+  }
+};
+
+/// One that lies row-major: the framework copies it if it does not.
+template <class Size>
+struct PackedArray : Array<Size> {};
+
+/// One that may be missing.
+template <class Base>
+struct OptionalArray : Base {};
+
+/// The kinds of options.hpp that are not arrays.
+struct PlainKinds {
+  using Flag = bool;
+  using Word = std::string_view;
+  using Number = double;
+  using OptionalNumber = std::optional<double>;
+  using Whole = std::int64_t;
+  using OptionalWhole = std::optional<std::int64_t>;
+};
+
+template <class Size>
+struct Described : PlainKinds {
+  using Strided = Array<Size>;
+  using Packed = PackedArray<Size>;
+  using OptionalStrided = OptionalArray<Array<Size>>;
+  using OptionalPacked = OptionalArray<PackedArray<Size>>;
+};
+
+template <class... Field>
+std::tuple<Field&...> tie_all(int, Field&... fields) {
+  return {fields...};
+}
+
+#define BOXLOSS_ARGUMENT(Kind, name, standard) typename Kinds::Kind name;
+#define BOXLOSS_ARGUMENT_FIELD(Kind, name, standard) , name
+#define BOXLOSS_ARGUMENT_ROW(Kind, name, standard) {#name, #standard},
+
+struct Parameter {
+  const char *name, *standard;  ///< "" if it has no default
+};
+
+/// An operation's arguments as one struct, with a framework's types or those of `Described`, and
+/// their names and defaults, in the order of the list.
+#define BOXLOSS_ARGUMENTS(LIST)                                                      \
+  template <class Kinds>                                                             \
+  struct Arguments {                                                                 \
+    LIST(BOXLOSS_ARGUMENT)                                                           \
+    auto fields() { return binding::tie_all(0 LIST(BOXLOSS_ARGUMENT_FIELD)); }       \
+    auto fields() const { return binding::tie_all(0 LIST(BOXLOSS_ARGUMENT_FIELD)); } \
+  };                                                                                 \
+  static constexpr binding::Parameter kParameters[] = {LIST(BOXLOSS_ARGUMENT_ROW)}
+
+/// An array that an operation writes.
+template <class Size>
+struct Output {
+  DType dtype;
+  std::vector<Size> shape;
+};
+
+/// Comparisons of sizes. A framework's symbolic integer has its own, which also take a size that is
+/// not known before the program runs.
+template <class Size>
+struct Compare {
+  static bool equal(const Size& a, const Size& b) { return a == b; }
+  static bool at_least(const Size& a, const Size& b) { return a >= b; }
+};
+
+/// "[2, 3]". It is written only when it is streamed, so that checks that pass make no text.
+template <class Sizes>
+struct ShapeText {
+  const Sizes& sizes;
+
+  friend std::ostream& operator<<(std::ostream& text, const ShapeText& its) {
+    const char* before = "[";
+    for (const auto& size : its.sizes) {
+      text << before << size;
+      before = ", ";
+    }
+    return text << (*before == '[' ? "[]" : "]");
+  }
+};
+
+/// An array's shape as a range.
+template <class Size>
+struct ShapeOf {
+  explicit ShapeOf(const Array<Size>& array) : array_(array) {}
+  const Size* begin() const { return array_.shape; }
+  const Size* end() const { return array_.shape + array_.rank; }
+  std::size_t size() const { return array_.rank; }
+
+  friend std::ostream& operator<<(std::ostream& text, const ShapeOf& its) {
+    return text << ShapeText<ShapeOf>{its};
+  }
+
+ private:
+  const Array<Size>& array_;
+};
+
+template <class Size, class Wanted = std::initializer_list<Size>>
+bool has_shape(const Array<Size>& array, const Wanted& wanted) {
+  if (array.rank != wanted.size()) return false;
+  const Size* size = array.shape;
+  for (const Size& each : wanted) {
+    if (!Compare<Size>::equal(*size++, each)) return false;
+  }
+  return true;
+}
+
+/// `why` stands behind the wanted shape.
+template <class Size, class Wanted = std::initializer_list<Size>>
+void check_shape(const Array<Size>& array, const Wanted& wanted, const char* why) {
+  if (has_shape<Size, Wanted>(array, wanted)) return;
+  check(false, array.name, " has shape ", ShapeOf(array), "; it must be ",
+        ShapeText<Wanted>{wanted}, ", ", why);
+}
+
+/// `wanted` says in words what the shape must be.
+template <class Size>
+void check_shape_is(const Array<Size>& array, bool ok, const char* wanted) {
+  check(ok, array.name, " has shape ", ShapeOf(array), "; it must be ", wanted);
+}
+
+/// (..., 4)
+template <class Size>
+void check_boxes_shape(const Array<Size>& boxes) {
+  check(boxes.rank > 0 && Compare<Size>::equal(boxes.size(-1), 4), boxes.name, " has shape ",
+        ShapeOf(boxes), "; its last dimension must be 4");
+}
+
+template <class Enum>
+Enum parse(const char* argument, std::string_view word, std::initializer_list<Enum> allowed) {
+  for (const Enum value : allowed) {
+    if (name_of(value) == word) return value;
+  }
+  std::string words;
+  for (const Enum value : allowed) {
+    words += (words.empty() ? "'" : ", '") + std::string(name_of(value)) + "'";
+  }
+  throw InvalidArgument(message(argument, " is '", word, "'; allowed: ", words));
+}
+
+BoxFormat parse_format(const char* argument, std::string_view word);
+EpsMode parse_eps_mode(std::string_view word);
+
+constexpr const char* kFloatingDTypes = "float64, float32, float16 or bfloat16";
+constexpr const char* kIndexDTypes = "int32 or int64";
+constexpr const char* kDTypes = "float64, float32, float16, bfloat16, uint8, int16, int32 or int64";
+
+[[noreturn]] void refuse_dtype(const char* argument, const std::string& dtype, const char* allowed);
+
+/// An array's dtype as core's. Unsupported for one that core does not have; `allowed` is what it
+/// may be, in words.
+template <class Size>
+DType dtype_of(const Array<Size>& array, const char* allowed = kDTypes) {
+  if (!array.dtype) refuse_dtype(array.name, array.other_dtype, allowed);
+  return *array.dtype;
+}
+
+/// The same, where only a floating dtype, or only an index' is allowed and core does not check it.
+template <class Size>
+DType floating_dtype_of(const Array<Size>& array) {
+  const DType dtype = dtype_of(array, kFloatingDTypes);
+  if (!is_floating(dtype)) refuse_dtype(array.name, name_of(dtype), kFloatingDTypes);
+  return dtype;
+}
+template <class Size>
+DType index_dtype_of(const Array<Size>& array) {
+  const DType dtype = dtype_of(array, kIndexDTypes);
+  const bool is_index = dtype == DType::kI32 || dtype == DType::kI64;
+  if (!is_index) refuse_dtype(array.name, name_of(dtype), kIndexDTypes);
+  return dtype;
+}
+
+/// Core's view of an array that may be missing.
+template <class Size>
+ArrayView view_of(const Array<Size>& array, const char* allowed) {
+  if (!array) return {};
+  return {array.data, dtype_of(array, allowed)};
+}
+
+/// Whether sizes are numbers, so that a description sets sizes and strides, too.
+template <class Size>
+constexpr bool kHasNumbers = std::is_same_v<Size, std::int64_t>;
+
+/// An array's stride in a dimension, counted from the end; 0 if it does not have that many.
+std::int64_t stride_of(const Array<std::int64_t>& array, std::size_t from_end);
+
+/// The product of a shape without its last `dropped` dimensions.
+std::int64_t leading(const Array<std::int64_t>& array, std::size_t dropped);
+
+/// Boxes (..., images, slots, 4), whose leading dimensions are one by their strides, or (slots, 4),
+/// which are one image.
+void set_boxes(BoxView& view, const Array<std::int64_t>& boxes);
+
+/// An element of an array of integers.
+std::int64_t integer_at(const PackedArray<std::int64_t>& array, std::int64_t i);
+
+/// Checks the values of offsets on the host, where they can be read without a wait.
+void check_offsets_values(const PackedArray<std::int64_t>& offsets, std::int64_t rows);
+
+}  // namespace boxloss::binding

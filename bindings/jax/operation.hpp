@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <tuple>
+
+#include "call.hpp"
+
+/// The handlers of an operation without a gradient, and what JAX asks while it traces, from its
+/// description in bindings/common.
+namespace boxloss::jax_binding {
+
+/// A call's arguments as a description sees them.
+template <class Operation>
+auto described(const Arguments& given) {
+  typename Operation::template Arguments<binding::Described<std::int64_t>> arguments = {};
+  const binding::Parameter* row = Operation::kParameters;
+  std::apply([&](auto&... field) { (given.read((row++)->name, field), ...); }, arguments.fields());
+  return arguments;
+}
+
+template <class Operation>
+struct OperationOf {
+  template <class Described>
+  static auto describe(const Arguments& given, const Described& arguments,
+                       const Implementation& implementation) {
+    auto problem = Operation::describe(arguments);
+    problem.device = implementation.device;
+    if constexpr (requires { problem.index; }) problem.index = index_dtype(given);
+    return problem;
+  }
+
+  /// Checks a call, sets its results, and gives the bytes of workspace on an implementation.
+  static std::size_t trace(const Arguments& given, const Implementation& implementation,
+                           Results& results) {
+    const auto arguments = described<Operation>(given);
+    const auto problem = describe(given, arguments, implementation);
+    results.set(Operation::kOutputs, Operation::outputs(arguments, problem));
+    return if_served([&] { return Operation::workspace_bytes(implementation, problem); });
+  }
+
+  static void run(const Call& call) {
+    const auto arguments = described<Operation>(call.arguments);
+    std::array<void*, Operation::kOutputs.size()> outputs;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      outputs[i] = call.result(Operation::kOutputs[i]);
+    }
+    Operation::run(call.implementation, describe(call.arguments, arguments, call.implementation),
+                   outputs, call.execution);
+  }
+};
+
+}  // namespace boxloss::jax_binding
+
+/// Exports all of an operation.
+#define BOXLOSS_JAX_OPERATION(name, Operation)                                  \
+  BOXLOSS_JAX_TRACE(name, boxloss::jax_binding::OperationOf<Operation>::trace); \
+  BOXLOSS_JAX_HANDLERS(name, boxloss::jax_binding::OperationOf<Operation>::run)
