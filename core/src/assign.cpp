@@ -44,14 +44,6 @@ void check_cost(const AssignProblem& p) {
   check(cost.layer_stride >= 0 && cost.query_stride >= 0 && cost.column_stride >= 0,
         "cost has a negative stride: ", cost.layer_stride, " by layer, ", cost.query_stride,
         " by query, ", cost.column_stride, " by column");
-  check(cost.data != nullptr || is_empty(p), "cost.data is null");
-}
-
-AssignProblem with_arrays(AssignProblem p, const AssignArrays& arrays) {
-  const bool is_read = !is_empty(p);
-  set_array("cost", p.cost, arrays.cost, is_read);
-  set_array("offsets", p.offsets, arrays.offsets, is_read);
-  return p;
 }
 
 }  // namespace
@@ -63,39 +55,26 @@ void check_options(const AssignProblem& p) {
   check_indices("index", p.index);
 }
 
-AssignArrays arrays_of(const AssignProblem& p) { return {p.cost.data, p.offsets.data}; }
-
-AssignPlan::AssignPlan(const Implementation& implementation, const AssignProblem& problem)
-    : implementation_(&implementation), problem_(problem) {
-  check_served(implementation, "assign", implementation.assign.run != nullptr, problem.device);
-  check_options(problem);
-  check_shape(problem);
-  check_cost(problem);
-  check(problem.offsets.data != nullptr || is_empty(problem),
-        "offsets is null; it must point to (images + 1) integers");
+std::size_t assign_workspace_bytes(const Implementation& implementation, const AssignProblem& p) {
+  check_served(implementation, "assign", implementation.assign.run != nullptr, p.device);
+  check_options(p);
+  check_shape(p);
+  check_cost(p);
+  check_given("offsets", p.offsets, !is_empty(p), "(images + 1) integers");
+  return is_empty(p) ? 0 : implementation.assign.workspace_bytes(p);
 }
 
-std::size_t AssignPlan::workspace_bytes() const {
-  return is_empty(problem_) ? 0 : implementation_->assign.workspace_bytes(problem_);
-}
-
-void AssignPlan::run(const AssignArrays& arrays, const AssignOutputs& outputs,
-                     const Execution& execution) const {
-  check_aligned("outputs.pred_index", outputs.pred_index, problem_.index);
-  check_aligned("outputs.target_index", outputs.target_index, problem_.index);
-  check_aligned("outputs.target_of_query", outputs.target_of_query, problem_.index);
-  check_execution(execution, problem_.device, workspace_bytes());
-  implementation_->assign.run(with_arrays(problem_, arrays), outputs, execution);
-}
-
-std::size_t assign_workspace_bytes(const Implementation& implementation,
-                                   const AssignProblem& problem) {
-  return AssignPlan(implementation, problem).workspace_bytes();
-}
-
-void assign(const Implementation& implementation, const AssignProblem& problem,
+void assign(const Implementation& implementation, const AssignProblem& p,
             const AssignOutputs& outputs, const Execution& execution) {
-  AssignPlan(implementation, problem).run(arrays_of(problem), outputs, execution);
+  const std::size_t workspace_bytes = assign_workspace_bytes(implementation, p);
+  check(p.cost.data != nullptr || is_empty(p), "cost.data is null");
+  check_aligned("cost", p.cost.data, p.cost.dtype);
+  check_pointer("offsets", p.offsets, !is_empty(p));
+  check_aligned("outputs.pred_index", outputs.pred_index, p.index);
+  check_aligned("outputs.target_index", outputs.target_index, p.index);
+  check_aligned("outputs.target_of_query", outputs.target_of_query, p.index);
+  check_execution(execution, p.device, workspace_bytes);
+  implementation.assign.run(p, outputs, execution);
 }
 
 }  // namespace boxloss

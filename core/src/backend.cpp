@@ -5,10 +5,9 @@
 #include <boxloss/backend.hpp>
 #include <boxloss/error.hpp>
 #include <exception>
-#include <initializer_list>
 #include <memory>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "src/checks.hpp"
 #include "src/registry.hpp"
@@ -30,46 +29,62 @@ void check_name(const char* name) {
   device_named(device);  // checks the word
 }
 
-/// An operation has all of its functions, or none.
-void check_operation(const char* name,
-                     std::initializer_list<std::pair<const char*, bool>> functions) {
-  const char *given = nullptr, *missing = nullptr;
-  for (const auto& [function, is_given] : functions) (is_given ? given : missing) = function;
-  check(given == nullptr || missing == nullptr, name, " has ", given, ", but no ", missing);
+/// A function or a set of an operation, and whether it is there.
+struct Member {
+  const char* name;
+  bool is_there;
+};
+
+struct Operation {
+  const char* name;
+  std::vector<Member> functions, sets = {};
+};
+
+template <class Problem, class Outputs>
+Operation operation(const char* name, const Functions<Problem, Outputs>& functions) {
+  return {name,
+          {{"workspace_bytes", functions.workspace_bytes != nullptr},
+           {"run", functions.run != nullptr}}};
 }
 
-/// Without one it would serve nothing, which is not what anybody means.
-template <class Enum>
-void check_set(const char* name, const char* set, bool has_operation, Set<Enum> members) {
-  check(!has_operation || !members.is_empty(), name, " has functions, but ", set, " is empty");
+std::vector<Operation> operations_of(const Implementation& i) {
+  return {
+      {"box_loss",
+       {{"workspace_bytes", i.box_loss.workspace_bytes != nullptr},
+        {"forward", i.box_loss.forward != nullptr},
+        {"backward", i.box_loss.backward != nullptr}},
+       {{"losses", !i.box_loss.losses.is_empty()}, {"pairings", !i.box_loss.pairings.is_empty()}}},
+      {"matching_cost",
+       {{"run", i.matching_cost.run != nullptr}},
+       {{"losses", !i.matching_cost.losses.is_empty()},
+        {"class_terms", !i.matching_cost.class_terms.is_empty()}}},
+      operation("assign", i.assign),
+      operation("max_iou_match", i.max_iou_match),
+      operation("task_aligned_match", i.task_aligned_match),
+      {"target_faults", {{"run", i.target_faults.run != nullptr}}}};
+}
+
+/// An operation has all of its functions, or none. With a set that is empty it would serve nothing,
+/// which is not what anybody means. Returns whether it has any.
+bool check_operation(const char* implementation, const Operation& operation) {
+  const char *given = nullptr, *missing = nullptr;
+  for (const Member& each : operation.functions) (each.is_there ? given : missing) = each.name;
+  check(given == nullptr || missing == nullptr, implementation, " has ", operation.name, ".", given,
+        ", but no ", operation.name, ".", missing);
+  for (const Member& set : operation.sets) {
+    check(given == nullptr || set.is_there, implementation, " has functions, but ", operation.name,
+          ".", set.name, " is empty");
+  }
+  return given != nullptr;
 }
 
 void check_implementation(const Implementation& added) {
   check_name(added.name);
-  const LossFunctions& box_loss = added.box_loss;
-  check_operation(added.name, {{"box_loss.workspace_bytes", box_loss.workspace_bytes != nullptr},
-                               {"box_loss.forward", box_loss.forward != nullptr},
-                               {"box_loss.backward", box_loss.backward != nullptr}});
-  check_set(added.name, "box_loss.losses", box_loss.forward != nullptr, box_loss.losses);
-  check_set(added.name, "box_loss.pairings", box_loss.forward != nullptr, box_loss.pairings);
-  const CostFunctions& cost = added.matching_cost;
-  check_set(added.name, "matching_cost.losses", cost.run != nullptr, cost.losses);
-  check_set(added.name, "matching_cost.class_terms", cost.run != nullptr, cost.class_terms);
-  const AssignFunctions& assign = added.assign;
-  check_operation(added.name, {{"assign.workspace_bytes", assign.workspace_bytes != nullptr},
-                               {"assign.run", assign.run != nullptr}});
-  const MaxIouFunctions& max_iou = added.max_iou_match;
-  check_operation(added.name,
-                  {{"max_iou_match.workspace_bytes", max_iou.workspace_bytes != nullptr},
-                   {"max_iou_match.run", max_iou.run != nullptr}});
-  const TaskAlignedFunctions& task_aligned = added.task_aligned_match;
-  check_operation(added.name,
-                  {{"task_aligned_match.workspace_bytes", task_aligned.workspace_bytes != nullptr},
-                   {"task_aligned_match.run", task_aligned.run != nullptr}});
-  check(box_loss.forward != nullptr || cost.run != nullptr || assign.run != nullptr ||
-            max_iou.run != nullptr || task_aligned.run != nullptr ||
-            added.target_faults.run != nullptr,
-        added.name, " serves no operation");
+  bool serves_any = false;
+  for (const Operation& each : operations_of(added)) {
+    serves_any = check_operation(added.name, each) || serves_any;
+  }
+  check(serves_any, added.name, " serves no operation");
 }
 
 void register_all(const std::vector<Implementation>& added) {

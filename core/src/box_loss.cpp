@@ -15,7 +15,7 @@ namespace {
 
 /// One side of the pairs by index.
 void check_list(const char* name, const char* rows, const BoxView& boxes, const Pairing& pairing) {
-  if (boxes.rows.data != nullptr) return;
+  if (is_given(boxes.rows)) return;
   check(boxes.images * boxes.slots == pairing.sets * pairing.pairs, name, " has ", boxes.images,
         " images of ", boxes.slots, " boxes; without ", rows, " it must have one for each of ",
         pairing.sets, " sets of ", pairing.pairs, " pairs");
@@ -23,7 +23,7 @@ void check_list(const char* name, const char* rows, const BoxView& boxes, const 
 
 void check_indexed(const LossProblem& p) {
   const Pairing& pairing = p.pairing;
-  check(pairing.data.data == nullptr, "pairing.data must be null for an indexed pairing");
+  check(!is_given(pairing.data), "pairing.data must not be given for an indexed pairing");
   check(pairing.pairs != kUnsetSize,
         "pairing.pairs is not set; it must be the number of pairs of each set");
   check(pairing.sets >= 0 && pairing.pairs >= 0, "pairing has a negative shape: ", pairing.sets,
@@ -35,31 +35,31 @@ void check_indexed(const LossProblem& p) {
   check_indices("pred.rows", p.pred.rows);
   check_indices("target.rows", p.target.rows);
   if (pairing.sets * pairing.pairs == 0) return;
-  check(p.pred.rows.data != nullptr || p.target.rows.data != nullptr,
-        "pred.rows and target.rows are null; an indexed pairing needs one of them");
+  check(is_given(p.pred.rows) || is_given(p.target.rows),
+        "pred.rows.dtype and target.rows.dtype are not set; an indexed pairing needs one of them");
   check_list("pred", "pred.rows", p.pred, pairing);
   check_list("target", "target.rows", p.target, pairing);
 }
 
 void check_pairing(const LossProblem& p) {
   if (is_indexed(p)) return check_indexed(p);
-  const bool has_data = p.pairing.data.data != nullptr;
-  const bool empty = p.pred.images * p.pred.slots == 0;
-  check(p.pred.rows.data == nullptr && p.target.rows.data == nullptr,
-        "pred.rows and target.rows must be null for a ", name_of(p.pairing.kind), " pairing");
+  const ArrayView& data = p.pairing.data;
+  const bool is_needed = p.pred.images * p.pred.slots > 0;
+  check(!is_given(p.pred.rows) && !is_given(p.target.rows),
+        "pred.rows and target.rows must not be given for a ", name_of(p.pairing.kind), " pairing");
   switch (p.pairing.kind) {
     case Pairing::Kind::kDense:
     case Pairing::Kind::kZeroPadded:
-      check(!has_data, "pairing.data must be null for a dense or zero-padded pairing");
+      check(!is_given(data), "pairing.data must not be given for a dense or zero-padded pairing");
       break;
     case Pairing::Kind::kLengths:
-      check(has_data || empty, "pairing.data is null; lengths must point to (images) integers");
+      check_given("pairing.data", data, is_needed, "lengths, (images) integers");
       break;
     case Pairing::Kind::kMask:
-      check(has_data || empty, "pairing.data is null; mask must point to (images, slots) bytes");
+      check_given("pairing.data", data, is_needed, "a mask, (images, slots) bytes");
       break;
     case Pairing::Kind::kOffsets:
-      check(has_data || empty, "pairing.data is null; offsets must point to (images + 1) integers");
+      check_given("pairing.data", data, is_needed, "offsets, (images + 1) integers");
       check(p.target.images == 1, "target must be one image of T slots with offsets, but has ",
             p.target.images, " images");
       return;
@@ -78,8 +78,8 @@ void check_enumerators(const LossProblem& p) {
   check_enumerator("eps_mode", "", p.eps_mode);
 }
 
-/// Gives the problem back.
-const LossProblem& checked(const Implementation& implementation, const LossProblem& p) {
+/// All checks but those of pointers.
+void check_problem(const Implementation& implementation, const LossProblem& p) {
   const LossFunctions& served = implementation.box_loss;
   const bool is_served =
       served.forward != nullptr && served.backward != nullptr && served.workspace_bytes != nullptr;
@@ -91,7 +91,17 @@ const LossProblem& checked(const Implementation& implementation, const LossProbl
   check_boxes("target", p.target);
   check_pairing(p);
   check_options(p);
-  return p;
+}
+
+/// Without slots only boxes must be there.
+void check_pointers(const LossProblem& p) {
+  const bool is_read = has_slots(p);
+  const ArrayView& data = p.pairing.data;
+  check_pointers("pred", p.pred, is_read);
+  check_pointers("target", p.target, is_read);
+  check_pointer(is_given(data) ? name_of(p.pairing.kind) : "pairing.data", data, is_read);
+  check_pointer("weight", p.weight, is_read);
+  check_pointer("normalizer", p.normalizer, is_read);
 }
 
 void check_extra(const Implementation& implementation, Extra extra, const void* array) {
@@ -113,7 +123,7 @@ void check_l1(const Implementation& implementation, const LossProblem& p, const 
 
 /// Checks alignment: threads that add to one row exchange its four 16-bit values as one word.
 void check_added(const char* name, const void* gradient, const BoxView& boxes) {
-  check(boxes.rows.data == nullptr || size_of(boxes.dtype) != 2 ||
+  check(!is_given(boxes.rows) || size_of(boxes.dtype) != 2 ||
             reinterpret_cast<std::uintptr_t>(gradient) % 8 == 0,
         name, " does not lie on a multiple of the 8 bytes of a ", name_of(boxes.dtype), " box");
 }
@@ -203,19 +213,14 @@ LossProblem flattened(LossProblem p) {
   return p;
 }
 
-/// Checks the pointers against those that the plan was made with. Without slots nothing is read,
-/// and all may be null.
-LossProblem with_arrays(LossProblem p, const LossArrays& arrays) {
-  const bool is_read = has_slots(p);
-  set_array("pred", p.pred, arrays.pred, is_read);
-  set_array("target", p.target, arrays.target, is_read);
-  set_array("pred.rows", p.pred.rows, arrays.pred_rows, is_read);
-  set_array("target.rows", p.target.rows, arrays.target_rows, is_read);
-  set_array(p.pairing.data.data == nullptr ? "pairing" : name_of(p.pairing.kind), p.pairing.data,
-            arrays.pairing, is_read);
-  set_array("weight", p.weight, arrays.weight, is_read);
-  set_array("normalizer", p.normalizer, arrays.normalizer, is_read);
-  return p;
+/// What forward needs for a problem that was checked and flattened.
+std::size_t workspace_bytes(const Implementation& implementation, LossProblem flat) {
+  if (flat.reduction == Reduction::kNone || !has_slots(flat)) return 0;
+  for (ArrayView* const array :
+       {&flat.pred.rows, &flat.target.rows, &flat.pairing.data, &flat.weight, &flat.normalizer}) {
+    mark_if_given(*array);
+  }
+  return implementation.box_loss.workspace_bytes(flat);
 }
 
 }  // namespace
@@ -232,12 +237,12 @@ void check_options(const LossProblem& p, Set<Extra> extras) {
   const ArrayView& data = pairing.data;
   if (pairing.kind == Pairing::Kind::kLengths) check_indices("lengths", data);
   if (pairing.kind == Pairing::Kind::kOffsets) check_indices("offsets", data);
-  const bool has_mask = pairing.kind == Pairing::Kind::kMask && data.data != nullptr;
+  const bool has_mask = pairing.kind == Pairing::Kind::kMask && is_given(data);
   check_dtype(!has_mask || data.dtype == DType::kU8, "mask is ", shown(data.dtype),
               "; it must be uint8");
-  if (p.weight.data != nullptr) check_floating("weight", p.weight.dtype);
+  if (is_given(p.weight)) check_floating("weight", p.weight.dtype);
   check_eps(p.eps, compute_dtype(p));
-  if (p.normalizer.data != nullptr) {
+  if (is_given(p.normalizer)) {
     check(p.reduction == Reduction::kMean, "normalizer needs reduction 'mean', which it redefines");
     const DType d = p.normalizer.dtype;
     check_dtype(d == DType::kF64 || d == DType::kF32 || d == DType::kI64 || d == DType::kI32,
@@ -266,87 +271,70 @@ std::int64_t loss_sets(const LossProblem& problem) {
   return is_indexed(problem) ? problem.pairing.sets : 1;
 }
 
-LossArrays arrays_of(const LossProblem& p) {
-  return {p.pred.data,         p.target.data, p.pred.rows.data, p.target.rows.data,
-          p.pairing.data.data, p.weight.data, p.normalizer.data};
-}
-
-LossPlan::LossPlan(const Implementation& implementation, const LossProblem& problem)
-    : implementation_(&implementation),
-      problem_(checked(implementation, problem)),
-      flat_(flattened(problem)),
-      workspace_bytes_(0) {
-  if (problem.reduction == Reduction::kNone || !has_slots(flat_)) return;
-  workspace_bytes_ = implementation.box_loss.workspace_bytes(flat_);
-}
-
-void LossPlan::forward(const LossArrays& arrays, const LossOutputs& outputs,
-                       const Execution& execution) const {
-  const DType compute = compute_dtype(flat_);
-  check(outputs.loss != nullptr || has_no_loss(flat_), "outputs.loss is null");
-  check(outputs.scale != nullptr || loss_sets(flat_) == 0, "outputs.scale is null");
-  check_aligned("outputs.loss", outputs.loss, compute);
-  check_aligned("outputs.scale", outputs.scale, compute);
-  check_l1(*implementation_, flat_, "outputs.l1", outputs.l1);
-  check_extra(*implementation_, Extra::kIou, outputs.iou);
-  check_aligned("outputs.iou", outputs.iou, compute);
-  check_execution(execution, flat_.device, workspace_bytes_);
-  implementation_->box_loss.forward(with_arrays(flat_, arrays), outputs, execution);
-}
-
-void LossPlan::backward(const LossArrays& arrays, const GradOutputs& grads, const void* scale,
-                        const LossGradients& gradients, const Execution& execution) const {
-  const DType compute = compute_dtype(problem_);
-  const bool has_grad = grads.loss.data != nullptr || grads.l1.data != nullptr;
-  check(has_grad || has_no_loss(problem_), "grads.loss.data and grads.l1.data are null");
-  check(scale != nullptr || loss_sets(problem_) == 0, "scale is null");
-  check_aligned("grads.loss", grads.loss.data, compute);
-  check_l1(*implementation_, problem_, "grads.l1", grads.l1.data);
-  check_aligned("scale", scale, compute);
-  check_dtype(gradients.target == nullptr || is_floating(problem_.target.dtype), "target is ",
-              name_of(problem_.target.dtype), ", which has no gradient");
-  check(gradients.weight == nullptr || problem_.weight.data != nullptr,
-        "gradients.weight is wanted, but the problem has no weight");
-  check_aligned("gradients.pred", gradients.pred, problem_.pred.dtype);
-  check_aligned("gradients.target", gradients.target, problem_.target.dtype);
-  check_aligned("gradients.weight", gradients.weight, problem_.weight.dtype);
-  check_added("gradients.pred", gradients.pred, problem_.pred);
-  check_added("gradients.target", gradients.target, problem_.target);
-  check_kept_strides("gradients.keeps_pred_strides", gradients.keeps_pred_strides, problem_,
-                     problem_.pred);
-  check_kept_strides("gradients.keeps_target_strides", gradients.keeps_target_strides, problem_,
-                     problem_.target);
-  check_execution(execution, problem_.device);
-
-  GradOutputs used{with_used_strides(grads.loss, problem_), with_used_strides(grads.l1, problem_)};
-  const std::int64_t slots = problem_.pred.slots;
-  const bool merges = flat_.pred.images != problem_.pred.images && !is_indexed(problem_);
-  const bool grads_merge = is_one_image(used.loss, slots) && is_one_image(used.l1, slots);
-  if (merges && grads_merge) {
-    make_one_image(used.loss, slots);
-    make_one_image(used.l1, slots);
-  }
-  const LossProblem p = with_arrays(merges && !grads_merge ? problem_ : flat_, arrays);
-  LossGradients written = gradients;
-  if (is_contiguous(p.pred)) written.keeps_pred_strides = false;
-  if (is_contiguous(p.target)) written.keeps_target_strides = false;
-  implementation_->box_loss.backward(p, used, scale, written, execution);
-}
-
 std::size_t loss_workspace_bytes(const Implementation& implementation, const LossProblem& problem) {
-  return LossPlan(implementation, problem).workspace_bytes();
+  check_problem(implementation, problem);
+  return workspace_bytes(implementation, flattened(problem));
 }
 
 void loss_forward(const Implementation& implementation, const LossProblem& problem,
                   const LossOutputs& outputs, const Execution& execution) {
-  LossPlan(implementation, problem).forward(arrays_of(problem), outputs, execution);
+  check_problem(implementation, problem);
+  check_pointers(problem);
+  const DType compute = compute_dtype(problem);
+  check(outputs.loss != nullptr || has_no_loss(problem), "outputs.loss is null");
+  check(outputs.scale != nullptr || loss_sets(problem) == 0, "outputs.scale is null");
+  check_aligned("outputs.loss", outputs.loss, compute);
+  check_aligned("outputs.scale", outputs.scale, compute);
+  check_l1(implementation, problem, "outputs.l1", outputs.l1);
+  check_extra(implementation, Extra::kIou, outputs.iou);
+  check_aligned("outputs.iou", outputs.iou, compute);
+  const LossProblem flat = flattened(problem);
+  check_execution(execution, problem.device, workspace_bytes(implementation, flat));
+  implementation.box_loss.forward(flat, outputs, execution);
 }
 
 void loss_backward(const Implementation& implementation, const LossProblem& problem,
                    const GradOutputs& grads, const void* scale, const LossGradients& gradients,
                    const Execution& execution) {
-  LossPlan(implementation, problem)
-      .backward(arrays_of(problem), grads, scale, gradients, execution);
+  check_problem(implementation, problem);
+  check_pointers(problem);
+  const DType compute = compute_dtype(problem);
+  const bool has_grad = grads.loss.data != nullptr || grads.l1.data != nullptr;
+  check(has_grad || has_no_loss(problem), "grads.loss.data and grads.l1.data are null");
+  check(scale != nullptr || loss_sets(problem) == 0, "scale is null");
+  check_aligned("grads.loss", grads.loss.data, compute);
+  check_l1(implementation, problem, "grads.l1", grads.l1.data);
+  check_aligned("scale", scale, compute);
+  check_dtype(gradients.target == nullptr || is_floating(problem.target.dtype), "target is ",
+              name_of(problem.target.dtype), ", which has no gradient");
+  check(gradients.weight == nullptr || is_given(problem.weight),
+        "gradients.weight is wanted, but the problem has no weight");
+  check_aligned("gradients.pred", gradients.pred, problem.pred.dtype);
+  check_aligned("gradients.target", gradients.target, problem.target.dtype);
+  check_aligned("gradients.weight", gradients.weight, problem.weight.dtype);
+  check_added("gradients.pred", gradients.pred, problem.pred);
+  check_added("gradients.target", gradients.target, problem.target);
+  check_kept_strides("gradients.keeps_pred_strides", gradients.keeps_pred_strides, problem,
+                     problem.pred);
+  check_kept_strides("gradients.keeps_target_strides", gradients.keeps_target_strides, problem,
+                     problem.target);
+  check_execution(execution, problem.device);
+
+  GradOutputs used{with_used_strides(grads.loss, problem), with_used_strides(grads.l1, problem)};
+  LossProblem p = flattened(problem);
+  if (p.pred.images != problem.pred.images && !is_indexed(problem)) {
+    const std::int64_t slots = problem.pred.slots;
+    if (is_one_image(used.loss, slots) && is_one_image(used.l1, slots)) {
+      make_one_image(used.loss, slots);
+      make_one_image(used.l1, slots);
+    } else {
+      p = problem;
+    }
+  }
+  LossGradients written = gradients;
+  if (is_contiguous(p.pred)) written.keeps_pred_strides = false;
+  if (is_contiguous(p.target)) written.keeps_target_strides = false;
+  implementation.box_loss.backward(p, used, scale, written, execution);
 }
 
 }  // namespace boxloss

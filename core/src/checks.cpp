@@ -12,8 +12,36 @@ void check_aligned(const char* name, const void* data, DType dtype) {
         " does not lie on a multiple of the ", size_of(dtype), " bytes of a ", name_of(dtype));
 }
 
+void check_given(const char* name, const ArrayView& array, bool is_needed, const char* what) {
+  check(is_given(array) || !is_needed, name, ".dtype is not set; it must be that of ", what);
+}
+
+void check_pointer(const char* name, const ArrayView& array, bool is_read) {
+  const bool has_data = array.data != nullptr;
+  check(is_given(array) || !has_data, name, ".dtype is not set; it must be, where ", name,
+        ".data is");
+  check(has_data || !is_given(array) || !is_read, name, ".data is null; where ", name,
+        ".dtype is set it must not be");
+  check_aligned(name, array.data, array.dtype);
+}
+
+void mark_if_given(ArrayView& array) {
+  static constexpr double kNoElement = 0;
+  if (!is_given(array)) array.data = nullptr;
+  if (is_given(array) && array.data == nullptr) array.data = &kNoElement;
+}
+
+void check_any_dtype(const char* name, DType dtype) {
+  if (size_of(dtype) != 0) return;
+  std::string words;
+  for (int i = 0; size_of(static_cast<DType>(i)) != 0; ++i) {
+    words += (i == 0 ? "" : ", ") + std::string(name_of(static_cast<DType>(i)));
+  }
+  throw Unsupported(message(name, ".dtype is ", shown(dtype), "; it must be one of ", words));
+}
+
 void check_boxes(const char* name, const BoxView& boxes) {
-  check_enumerator<Unsupported>(name, ".dtype", boxes.dtype);
+  check_any_dtype(name, boxes.dtype);
   check(boxes.slots != kUnsetSize, name,
         ".slots is not set; it must be the number of boxes of each image");
   check(boxes.images >= 0 && boxes.slots >= 0, name, " has a negative shape: ", boxes.images,
@@ -23,7 +51,12 @@ void check_boxes(const char* name, const BoxView& boxes) {
   check(boxes.image_stride >= 0 && boxes.slot_stride >= 0 && boxes.coordinate_stride >= 0, name,
         " has a negative stride: ", boxes.image_stride, " by image, ", boxes.slot_stride,
         " by slot, ", boxes.coordinate_stride, " by coordinate");
+}
+
+void check_pointers(const char* name, const BoxView& boxes, bool are_rows_read) {
   check(boxes.data != nullptr || boxes.images * boxes.slots == 0, name, ".data is null");
+  check_aligned(name, boxes.data, boxes.dtype);
+  check_pointer(message(name, ".rows").c_str(), boxes.rows, are_rows_read);
 }
 
 void check_floating(const char* name, DType dtype) {
@@ -38,7 +71,7 @@ void check_indices(const char* name, DType dtype) {
 }
 
 void check_indices(const char* name, const ArrayView& array) {
-  if (array.data != nullptr) check_indices(name, array.dtype);
+  if (is_given(array)) check_indices(name, array.dtype);
 }
 
 void check_eps(double eps, DType compute) {

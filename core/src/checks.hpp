@@ -59,23 +59,27 @@ constexpr std::int64_t kMostBoxes = std::numeric_limits<std::int64_t>::max() / 6
 
 void check_aligned(const char* name, const void* data, DType dtype);
 
-/// Sets a view's pointer, which is checked against the one that the plan was made with. Where
-/// nothing is read it may be null.
-template <class View>
-void set_array(const char* name, View& view, const void* data, bool is_read) {
-  const bool is_given = view.data != nullptr;
-  check((data != nullptr) == is_given || (data == nullptr && !is_read), name,
-        is_given ? " is null, but the plan was made with it"
-                 : " is given, but the plan was made without it");
-  check_aligned(name, data, view.dtype);
-  view.data = data;
-}
+/// Whether an optional array is given: its dtype says so before there are pointers.
+inline bool is_given(const ArrayView& array) { return array.dtype != DType::kNone; }
 
+/// Checks that an array is given where it is needed; `what` is what it has.
+void check_given(const char* name, const ArrayView& array, bool is_needed, const char* what);
+
+/// Checks the pointer of an array, any of which may be read, or nothing.
+void check_pointer(const char* name, const ArrayView& array, bool is_read);
+
+/// For the workspace_bytes of backends: a pointer that is null exactly if the array is not given.
+void mark_if_given(ArrayView& array);
+
+/// All of boxes but their pointers, and the pointers. Rows are read or not; boxes are always there.
 void check_boxes(const char* name, const BoxView& boxes);
+void check_pointers(const char* name, const BoxView& boxes, bool are_rows_read = false);
+
+void check_any_dtype(const char* name, DType dtype);
 void check_floating(const char* name, DType dtype);
 void check_indices(const char* name, DType dtype);
 
-/// The same, of an array that is given. One that is missing is not of a wrong dtype.
+/// The same, of an array that is given.
 void check_indices(const char* name, const ArrayView& array);
 
 /// For a compute type.

@@ -22,8 +22,8 @@ void check_shape(const CostProblem& p) {
   check(p.layers >= 1, "layers is ", p.layers, "; it must be at least 1");
   check(p.pred.images % p.layers == 0, "pred has ", p.pred.images, " images, which ", p.layers,
         " layers cannot have in equal numbers");
-  check(p.pred.rows.data == nullptr && p.target.rows.data == nullptr,
-        "pred.rows and target.rows must be null for a matching cost");
+  check(!is_given(p.pred.rows) && !is_given(p.target.rows),
+        "pred.rows and target.rows must not be given for a matching cost");
   check(p.target.images == 1, "target must be one image of T slots, but has ", p.target.images,
         " images");
   const std::int64_t queries = p.pred.slots, columns = p.target.slots;
@@ -31,31 +31,25 @@ void check_shape(const CostProblem& p) {
             (p.layers <= kMostBoxes / queries && p.layers * queries <= kMostBoxes / columns),
         "cost would have ", p.layers, " layers of ", queries, " queries and ", columns,
         " columns, which is more than 64 bits can count");
-  check(p.offsets.data != nullptr || is_empty(p),
-        "offsets is null; it must point to (images + 1) integers");
+  check_given("offsets", p.offsets, !is_empty(p), "(images + 1) integers");
 }
 
 void check_scores(const CostProblem& p) {
   const ScoreView& scores = p.scores;
-  if (p.class_term == ClassTerm::kNone) {
-    check(scores.data == nullptr, "scores.data must be null where class_term is none");
-    return;
-  }
+  if (p.class_term == ClassTerm::kNone) return;
   check(scores.block_stride >= 0 && scores.query_stride >= 0,
         "scores has a negative stride: ", scores.block_stride, " by block, ", scores.query_stride,
         " by query");
-  const bool needs_data = !is_empty(p) && (p.class_term == ClassTerm::kGiven || p.classes > 0);
-  check(scores.data != nullptr || !needs_data, "scores.data is null");
 }
 
 void check_labels(const CostProblem& p) {
   if (!is_of_logits(p.class_term)) {
-    check(p.labels.data == nullptr, "labels must be null where class_term is ",
+    check(!is_given(p.labels), "labels must not be given where class_term is ",
           name_of(p.class_term));
     return;
   }
   check_size("classes", p.classes, "scores of each query");
-  check(p.labels.data != nullptr || is_empty(p), "labels is null; it must point to (T) integers");
+  check_given("labels", p.labels, !is_empty(p), "(T) integers");
 }
 
 /// As the type that it is used in.
@@ -87,16 +81,19 @@ void check_problem(const Implementation& implementation, const CostProblem& p) {
   check_labels(p);
 }
 
-/// Checks the pointers against those that the plan was made with. Without entries nothing is read,
-/// and all may be null.
-CostProblem with_arrays(CostProblem p, const CostArrays& arrays) {
+void check_pointers(const CostProblem& p) {
   const bool is_read = !is_empty(p);
-  set_array("pred", p.pred, arrays.pred, is_read);
-  set_array("target", p.target, arrays.target, is_read);
-  set_array("offsets", p.offsets, arrays.offsets, is_read);
-  set_array("scores", p.scores, arrays.scores, is_read);
-  set_array("labels", p.labels, arrays.labels, is_read);
-  return p;
+  check_pointers("pred", p.pred);
+  check_pointers("target", p.target);
+  check_pointer("offsets", p.offsets, is_read);
+  if (p.class_term == ClassTerm::kNone) {
+    check(p.scores.data == nullptr, "scores.data must be null where class_term is none");
+  } else {
+    const bool are_scores_read = is_read && (p.class_term == ClassTerm::kGiven || p.classes > 0);
+    check(p.scores.data != nullptr || !are_scores_read, "scores.data is null");
+    check_aligned("scores", p.scores.data, p.scores.dtype);
+  }
+  check_pointer("labels", p.labels, is_read);
 }
 
 }  // namespace
@@ -131,26 +128,21 @@ std::int64_t cost_images(const CostProblem& problem) {
   return problem.pred.images / problem.layers;
 }
 
-CostArrays arrays_of(const CostProblem& p) {
-  return {p.pred.data, p.target.data, p.offsets.data, p.scores.data, p.labels.data};
-}
-
-CostPlan::CostPlan(const Implementation& implementation, const CostProblem& problem)
-    : implementation_(&implementation), problem_(problem) {
+std::size_t matching_cost_workspace_bytes(const Implementation& implementation,
+                                          const CostProblem& problem) {
   check_problem(implementation, problem);
-}
-
-void CostPlan::run(const CostArrays& arrays, float* cost, const Execution& execution) const {
-  const bool has_entries = problem_.pred.slots > 0 && problem_.target.slots > 0;
-  check(cost != nullptr || !has_entries, "cost is null");
-  check_aligned("cost", cost, DType::kF32);
-  check_execution(execution, problem_.device);
-  implementation_->matching_cost.run(with_arrays(problem_, arrays), cost, execution);
+  return 0;
 }
 
 void matching_cost(const Implementation& implementation, const CostProblem& problem, float* cost,
                    const Execution& execution) {
-  CostPlan(implementation, problem).run(arrays_of(problem), cost, execution);
+  check_problem(implementation, problem);
+  check_pointers(problem);
+  const bool has_entries = problem.pred.slots > 0 && problem.target.slots > 0;
+  check(cost != nullptr || !has_entries, "cost is null");
+  check_aligned("cost", cost, DType::kF32);
+  check_execution(execution, problem.device);
+  implementation.matching_cost.run(problem, cost, execution);
 }
 
 std::size_t matching_cost_workspace_bytes(const Implementation& implementation,

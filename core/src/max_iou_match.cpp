@@ -15,8 +15,8 @@ bool is_empty(const MaxIouProblem& p) {
 }
 
 void check_shape(const MaxIouProblem& p) {
-  check(p.anchors.rows.data == nullptr && p.target.rows.data == nullptr,
-        "anchors.rows and target.rows must be null for a matching");
+  check(!is_given(p.anchors.rows) && !is_given(p.target.rows),
+        "anchors.rows and target.rows must not be given for a matching");
   check(p.anchors.format == BoxFormat::kXyxy && p.target.format == BoxFormat::kXyxy, "anchors are ",
         shown(p.anchors.format), " and target ", shown(p.target.format), "; both must be xyxy");
   check(p.target.images == 1, "target must be one image of T slots, but has ", p.target.images,
@@ -25,16 +25,7 @@ void check_shape(const MaxIouProblem& p) {
   constexpr std::int64_t kMost32 = std::numeric_limits<std::int32_t>::max();
   check(p.anchors.slots <= kMost32 && p.target.slots <= kMost32, "there are ", p.anchors.slots,
         " anchors and ", p.target.slots, " boxes; there can be 2^31 - 1 of each");
-  check(p.offsets.data != nullptr || is_empty(p),
-        "offsets is null; it must point to (images + 1) integers");
-}
-
-MaxIouProblem with_arrays(MaxIouProblem p, const MaxIouArrays& arrays) {
-  const bool is_read = !is_empty(p);
-  set_array("anchors", p.anchors, arrays.anchors, is_read);
-  set_array("target", p.target, arrays.target, is_read);
-  set_array("offsets", p.offsets, arrays.offsets, is_read);
-  return p;
+  check_given("offsets", p.offsets, !is_empty(p), "(images + 1) integers");
 }
 
 }  // namespace
@@ -54,40 +45,27 @@ void check_options(const MaxIouProblem& p) {
   check(p.min_pos_iou == p.min_pos_iou, "min_pos_iou is NaN; it must be a number");
 }
 
-MaxIouArrays arrays_of(const MaxIouProblem& p) {
-  return {p.anchors.data, p.target.data, p.offsets.data};
-}
-
-MaxIouPlan::MaxIouPlan(const Implementation& implementation, const MaxIouProblem& problem)
-    : implementation_(&implementation), problem_(problem) {
-  check_served(implementation, "max_iou_match", implementation.max_iou_match.run != nullptr,
-               problem.device);
-  check_boxes("anchors", problem.anchors);
-  check_boxes("target", problem.target);
-  check_options(problem);
-  check_shape(problem);
-}
-
-std::size_t MaxIouPlan::workspace_bytes() const {
-  return is_empty(problem_) ? 0 : implementation_->max_iou_match.workspace_bytes(problem_);
-}
-
-void MaxIouPlan::run(const MaxIouArrays& arrays, const MaxIouOutputs& outputs,
-                     const Execution& execution) const {
-  check_aligned("outputs.target_index", outputs.target_index, problem_.index);
-  check_aligned("outputs.iou", outputs.iou, compute_dtype(problem_));
-  check_execution(execution, problem_.device, workspace_bytes());
-  implementation_->max_iou_match.run(with_arrays(problem_, arrays), outputs, execution);
-}
-
 std::size_t max_iou_match_workspace_bytes(const Implementation& implementation,
-                                          const MaxIouProblem& problem) {
-  return MaxIouPlan(implementation, problem).workspace_bytes();
+                                          const MaxIouProblem& p) {
+  check_served(implementation, "max_iou_match", implementation.max_iou_match.run != nullptr,
+               p.device);
+  check_boxes("anchors", p.anchors);
+  check_boxes("target", p.target);
+  check_options(p);
+  check_shape(p);
+  return is_empty(p) ? 0 : implementation.max_iou_match.workspace_bytes(p);
 }
 
-void max_iou_match(const Implementation& implementation, const MaxIouProblem& problem,
+void max_iou_match(const Implementation& implementation, const MaxIouProblem& p,
                    const MaxIouOutputs& outputs, const Execution& execution) {
-  MaxIouPlan(implementation, problem).run(arrays_of(problem), outputs, execution);
+  const std::size_t workspace_bytes = max_iou_match_workspace_bytes(implementation, p);
+  check_pointers("anchors", p.anchors);
+  check_pointers("target", p.target);
+  check_pointer("offsets", p.offsets, !is_empty(p));
+  check_aligned("outputs.target_index", outputs.target_index, p.index);
+  check_aligned("outputs.iou", outputs.iou, compute_dtype(p));
+  check_execution(execution, p.device, workspace_bytes);
+  implementation.max_iou_match.run(p, outputs, execution);
 }
 
 }  // namespace boxloss

@@ -22,6 +22,7 @@ const char* name_of(DType dtype) {
     case DType::kI16: return "int16";
     case DType::kI32: return "int32";
     case DType::kI64: return "int64";
+    case DType::kNone: return "none";
   }
   return "unknown";
 }
@@ -36,6 +37,7 @@ std::size_t size_of(DType dtype) {
     case DType::kI32: return 4;
     case DType::kF64:
     case DType::kI64: return 8;
+    case DType::kNone: return 0;
   }
   return 0;
 }

@@ -9,10 +9,9 @@ namespace boxloss {
 namespace {
 
 void check_problem(const TargetProblem& p) {
-  check_dtype(size_of(p.boxes.dtype) != 0, "boxes.dtype is not one of DType");
+  check_any_dtype("boxes", p.boxes.dtype);
   check_indices("labels", p.labels.dtype);
-  check_dtype(p.image.data == nullptr || size_of(p.image.dtype) != 0,
-              "image.dtype is not one of DType");
+  if (is_given(p.image)) check_any_dtype("image", p.image.dtype);
   check(p.rows >= 0 && p.rows <= kMostBoxes, "rows is ", p.rows,
         "; it must not be negative, nor more than 64 bits can count the bytes of");
   check(p.classes >= 0, "classes is ", p.classes,
@@ -23,7 +22,7 @@ void check_problem(const TargetProblem& p) {
         "labels is null; it must point to (rows) integers");
   check_aligned("boxes", p.boxes.data, p.boxes.dtype);
   check_aligned("labels", p.labels.data, p.labels.dtype);
-  check_aligned("image", p.image.data, p.image.dtype);
+  check_pointer("image", p.image, p.rows > 0);
 }
 
 void check_outputs(const TargetOutputs& outputs) {

@@ -33,13 +33,13 @@ void check_shape(const TaskAlignedProblem& p) {
   check(p.pred.images == p.images && p.pred.slots == p.anchors, "pred has ", p.pred.images,
         " images of ", p.pred.slots, " boxes; it must have one for each of ", p.images, " images' ",
         p.anchors, " anchors");
-  const bool is_padded = p.offsets.data == nullptr;
+  const bool is_padded = !is_given(p.offsets);
   check(
       p.target.images == (is_padded ? p.images : 1), "target has ", p.target.images,
       " images; it must have ", is_padded ? p.images : 1,
       is_padded ? ", one for each image, without offsets" : ", a list of all boxes, with offsets");
-  check(p.pred.rows.data == nullptr && p.target.rows.data == nullptr,
-        "pred.rows and target.rows must be null for a task-aligned match");
+  check(!is_given(p.pred.rows) && !is_given(p.target.rows),
+        "pred.rows and target.rows must not be given for a task-aligned match");
   check(p.target.format == BoxFormat::kXyxy, "target is ", shown(p.target.format),
         "; it must be xyxy");
   // An anchor and a box of an image are 32-bit numbers, and so are rows where they are written so.
@@ -61,7 +61,6 @@ void check_scores(const TaskAlignedProblem& p) {
   check(scores.image_stride >= 0 && scores.anchor_stride >= 0 && scores.class_stride >= 0,
         "scores has a negative stride: ", scores.image_stride, " by image, ", scores.anchor_stride,
         " by anchor, ", scores.class_stride, " by class");
-  check(scores.data != nullptr || is_unread(p), "scores.data is null");
 }
 
 void check_points(const TaskAlignedProblem& p) {
@@ -69,7 +68,6 @@ void check_points(const TaskAlignedProblem& p) {
   check(points.image_stride >= 0 && points.anchor_stride >= 0 && points.coordinate_stride >= 0,
         "points has a negative stride: ", points.image_stride, " by image, ", points.anchor_stride,
         " by anchor, ", points.coordinate_stride, " by coordinate");
-  check(points.data != nullptr || is_unread(p), "points.data is null");
 }
 
 void check_not_negative(const char* name, double value, DType compute) {
@@ -79,15 +77,26 @@ void check_not_negative(const char* name, double value, DType compute) {
         "; it must be finite and not negative, as a ", name_of(compute));
 }
 
-TaskAlignedProblem with_arrays(TaskAlignedProblem p, const TaskAlignedArrays& arrays) {
+void check_pointers(const TaskAlignedProblem& p) {
   const bool is_read = !is_unread(p);
-  set_array("scores", p.scores, arrays.scores, is_read);
-  set_array("pred", p.pred, arrays.pred, is_read);
-  set_array("points", p.points, arrays.points, is_read);
-  set_array("target", p.target, arrays.target, is_read);
-  set_array("offsets", p.offsets, arrays.offsets, is_read);
-  set_array("labels", p.labels, arrays.labels, is_read);
-  return p;
+  check(p.scores.data != nullptr || !is_read, "scores.data is null");
+  check(p.points.data != nullptr || !is_read, "points.data is null");
+  check_aligned("scores", p.scores.data, p.scores.dtype);
+  check_pointers("pred", p.pred);
+  check_aligned("points", p.points.data, p.points.dtype);
+  check_pointers("target", p.target);
+  check_pointer("offsets", p.offsets, is_read);
+  check_pointer("labels", p.labels, is_read);
+}
+
+void check_outputs(const TaskAlignedProblem& p, const TaskAlignedOutputs& outputs) {
+  const bool are_written = !is_empty(p);
+  check(outputs.target_index != nullptr || !are_written, "outputs.target_index is null");
+  check(outputs.score != nullptr || !are_written, "outputs.score is null");
+  check(outputs.overlap != nullptr || !are_written, "outputs.overlap is null");
+  check_aligned("outputs.target_index", outputs.target_index, p.index);
+  check_aligned("outputs.score", outputs.score, DType::kF32);
+  check_aligned("outputs.overlap", outputs.overlap, DType::kF32);
 }
 
 }  // namespace
@@ -118,50 +127,30 @@ void check_options(const TaskAlignedProblem& p) {
         "; it must be at most min_side, ", p.min_side);
 }
 
-TaskAlignedArrays arrays_of(const TaskAlignedProblem& p) {
-  return {p.scores.data, p.pred.data, p.points.data, p.target.data, p.offsets.data, p.labels.data};
-}
-
-TaskAlignedPlan::TaskAlignedPlan(const Implementation& implementation,
-                                 const TaskAlignedProblem& problem)
-    : implementation_(&implementation), problem_(problem) {
-  check_served(implementation, "task_aligned_match",
-               implementation.task_aligned_match.run != nullptr, problem.device);
+std::size_t task_aligned_match_workspace_bytes(const Implementation& implementation,
+                                               const TaskAlignedProblem& problem) {
+  const auto& served = implementation.task_aligned_match;
+  check_served(implementation, "task_aligned_match", served.run != nullptr, problem.device);
   check_options(problem);
   check_boxes("pred", problem.pred);
   check_boxes("target", problem.target);
   check_shape(problem);
   check_scores(problem);
   check_points(problem);
-  check(problem.labels.data != nullptr || is_unread(problem),
-        "labels is null; it must point to an integer for each row of target");
-}
-
-std::size_t TaskAlignedPlan::workspace_bytes() const {
-  return is_unread(problem_) ? 0 : implementation_->task_aligned_match.workspace_bytes(problem_);
-}
-
-void TaskAlignedPlan::run(const TaskAlignedArrays& arrays, const TaskAlignedOutputs& outputs,
-                          const Execution& execution) const {
-  const bool are_written = !is_empty(problem_);
-  check(outputs.target_index != nullptr || !are_written, "outputs.target_index is null");
-  check(outputs.score != nullptr || !are_written, "outputs.score is null");
-  check(outputs.overlap != nullptr || !are_written, "outputs.overlap is null");
-  check_aligned("outputs.target_index", outputs.target_index, problem_.index);
-  check_aligned("outputs.score", outputs.score, DType::kF32);
-  check_aligned("outputs.overlap", outputs.overlap, DType::kF32);
-  check_execution(execution, problem_.device, workspace_bytes());
-  implementation_->task_aligned_match.run(with_arrays(problem_, arrays), outputs, execution);
-}
-
-std::size_t task_aligned_workspace_bytes(const Implementation& implementation,
-                                         const TaskAlignedProblem& problem) {
-  return TaskAlignedPlan(implementation, problem).workspace_bytes();
+  check_given("labels", problem.labels, !is_unread(problem), "an integer for each row of target");
+  if (is_unread(problem)) return 0;
+  TaskAlignedProblem marked = problem;
+  mark_if_given(marked.offsets);
+  return served.workspace_bytes(marked);
 }
 
 void task_aligned_match(const Implementation& implementation, const TaskAlignedProblem& problem,
                         const TaskAlignedOutputs& outputs, const Execution& execution) {
-  TaskAlignedPlan(implementation, problem).run(arrays_of(problem), outputs, execution);
+  const std::size_t workspace_bytes = task_aligned_match_workspace_bytes(implementation, problem);
+  check_pointers(problem);
+  check_outputs(problem, outputs);
+  check_execution(execution, problem.device, workspace_bytes);
+  implementation.task_aligned_match.run(problem, outputs, execution);
 }
 
 }  // namespace boxloss

@@ -67,12 +67,13 @@ struct Shared {
 };
 
 /// All outputs of forward and backward, one after the other.
-std::vector<float> outputs_of(const LossPlan& plan, const LossProblem& p) {
+std::vector<float> outputs_of(const LossProblem& p) {
+  const Implementation& native = implementation("cpu/native");
   const std::int64_t sets = loss_sets(p), rows = loss_rows(p);
   std::vector<float> outputs(static_cast<std::size_t>(3 * sets + 2 * rows + 8 * kBoxes), -7);
   float* end = outputs.data();
   const auto next = [&](std::int64_t count) { return std::exchange(end, end + count); };
-  std::vector<std::byte> workspace(plan.workspace_bytes());
+  std::vector<std::byte> workspace(loss_workspace_bytes(native, p));
   Execution execution;
   execution.workspace = workspace.data();
   execution.workspace_bytes = workspace.size();
@@ -81,12 +82,12 @@ std::vector<float> outputs_of(const LossPlan& plan, const LossProblem& p) {
   forward.scale = next(sets);
   forward.l1 = next(sets);
   forward.iou = next(rows);
-  plan.forward(arrays_of(p), forward, execution);
+  loss_forward(native, p, forward, execution);
   const float one = 1;
   GradOutputs grads;
   grads.loss.data = grads.l1.data = &one;
-  plan.backward(arrays_of(p), grads, forward.scale,
-                {next(4 * kBoxes), next(4 * kBoxes), next(rows)}, execution);
+  loss_backward(native, p, grads, forward.scale, {next(4 * kBoxes), next(4 * kBoxes), next(rows)},
+                execution);
   return outputs;
 }
 
@@ -94,22 +95,20 @@ bool are_same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), sizeof(float) * a.size()) == 0;
 }
 
-/// They share a plan, too.
 void require_that_callers_agree(Pairing::Kind kind) {
   const Shared shared;
   const LossProblem p = shared.problem(kind);
-  const LossPlan plan(implementation("cpu/native"), p);
   std::vector<float> results[kCallers];
   std::atomic<int> awaited = kCallers;
   std::vector<std::thread> callers;
   for (std::vector<float>& result : results) {
     callers.emplace_back([&] {
       for (--awaited; awaited > 0;) std::this_thread::yield();
-      result = outputs_of(plan, p);
+      result = outputs_of(p);
     });
   }
   for (std::thread& caller : callers) caller.join();
-  const std::vector<float> alone = outputs_of(plan, p);
+  const std::vector<float> alone = outputs_of(p);
   for (const std::vector<float>& result : results) REQUIRE(are_same_bits(result, alone));
 }
 

@@ -50,33 +50,10 @@ void instrumented(const Function& function) {
   spoiled = spoiled || !(wrong == after);
 }
 
-// --- the functions of all operations
-
-void forward(const LossProblem& p, const LossOutputs& outputs, const Execution& execution) {
-  instrumented([&] { inside->box_loss.forward(p, outputs, execution); });
-}
-
-void backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
-              const LossGradients& gradients, const Execution& execution) {
-  instrumented([&] { inside->box_loss.backward(p, grads, scale, gradients, execution); });
-}
-
-void matching_cost(const CostProblem& p, float* cost, const Execution& execution) {
-  instrumented([&] { inside->matching_cost.run(p, cost, execution); });
-}
-
-void assign(const AssignProblem& p, const AssignOutputs& outputs, const Execution& execution) {
-  instrumented([&] { inside->assign.run(p, outputs, execution); });
-}
-
-void max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outputs,
-                   const Execution& execution) {
-  instrumented([&] { inside->max_iou_match.run(p, outputs, execution); });
-}
-
-void task_aligned_match(const TaskAlignedProblem& p, const TaskAlignedOutputs& outputs,
-                        const Execution& execution) {
-  instrumented([&] { inside->task_aligned_match.run(p, outputs, execution); });
+/// Takes the place of a function of an operation.
+template <auto operation, auto function, class... Arguments>
+void wrapper(Arguments... arguments) {
+  instrumented([&] { (inside->*operation.*function)(arguments...); });
 }
 
 }  // namespace
@@ -87,12 +64,14 @@ Implementation counting(const Implementation& inner) {
   seeded.reset();
   spoiled = false;
   Implementation copy = inner;
-  copy.box_loss.forward = forward;
-  copy.box_loss.backward = backward;
-  copy.matching_cost.run = matching_cost;
-  copy.assign.run = assign;
-  copy.max_iou_match.run = max_iou_match;
-  copy.task_aligned_match.run = task_aligned_match;
+  using I = Implementation;
+  copy.box_loss.forward = wrapper<&I::box_loss, &LossFunctions::forward>;
+  copy.box_loss.backward = wrapper<&I::box_loss, &LossFunctions::backward>;
+  copy.matching_cost.run = wrapper<&I::matching_cost, &CostFunctions::run>;
+  copy.assign.run = wrapper<&I::assign, &decltype(I::assign)::run>;
+  copy.max_iou_match.run = wrapper<&I::max_iou_match, &decltype(I::max_iou_match)::run>;
+  copy.task_aligned_match.run =
+      wrapper<&I::task_aligned_match, &decltype(I::task_aligned_match)::run>;
   return copy;
 }
 

@@ -27,7 +27,7 @@ Results run_match(const Implementation& implementation, const ParallelFor& paral
   task_aligned_match(
       implementation, p,
       {run.output(0), static_cast<float*>(run.output(1)), static_cast<float*>(run.output(2))},
-      run.execution(task_aligned_workspace_bytes(implementation, p)));
+      run.execution(task_aligned_match_workspace_bytes(implementation, p)));
   return run.results();
 }
 

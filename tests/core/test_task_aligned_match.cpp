@@ -56,7 +56,7 @@ struct Example {
     p.labels = {labels.data(), DType::kI64};
     const std::size_t anchors = points.size();
     Matched result{Indices64(anchors, 99), Floats(anchors, 99), Floats(anchors, 99)};
-    std::vector<double> workspace(task_aligned_workspace_bytes(implementation, p) / 8 + 2);
+    std::vector<double> workspace(task_aligned_match_workspace_bytes(implementation, p) / 8 + 2);
     Execution execution;
     execution.workspace = workspace.data();
     execution.workspace_bytes = 8 * workspace.size();

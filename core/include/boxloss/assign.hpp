@@ -56,34 +56,11 @@ struct AssignOutputs {
 /// Checks all of a problem that needs no sizes, as for a loss.
 BOXLOSS_API void check_options(const AssignProblem& problem);
 
-/// The pointers of a problem's arrays.
-struct AssignArrays {
-  const void* cost = nullptr;
-  const void* offsets = nullptr;
-};
-
-BOXLOSS_API AssignArrays arrays_of(const AssignProblem& problem);
-
-/// A problem that was checked once, as LossPlan.
-class BOXLOSS_API AssignPlan {
- public:
-  /// Throws InvalidArgument or Unsupported, naming the argument.
-  AssignPlan(const Implementation& implementation, const AssignProblem& problem);
-
-  std::size_t workspace_bytes() const;
-
-  /// Throws as the constructor does, before it reads or writes anything.
-  void run(const AssignArrays& arrays, const AssignOutputs& outputs,
-           const Execution& execution) const;
-
- private:
-  const Implementation* implementation_;
-  AssignProblem problem_;
-};
-
-/// One run of a plan made for it, and the workspace that it needs.
+/// Bytes of workspace that a run needs. Throws as a run does, but looks at no pointers.
 BOXLOSS_API std::size_t assign_workspace_bytes(const Implementation& implementation,
                                                const AssignProblem& problem);
+
+/// Throws InvalidArgument or Unsupported, naming the argument, before it reads or writes anything.
 BOXLOSS_API void assign(const Implementation& implementation, const AssignProblem& problem,
                         const AssignOutputs& outputs, const Execution& execution);
 

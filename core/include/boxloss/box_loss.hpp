@@ -44,8 +44,7 @@ enum class Reduction : std::uint8_t { kNone, kSum, kMean };
 /// "none", "sum" or "mean".
 BOXLOSS_API const char* name_of(Reduction reduction);
 
-/// All inputs of forward and backward. All pointers are on `device`. A plan takes from a pointer
-/// only whether it is null, which is that the array is not given.
+/// All inputs of forward and backward. All pointers are on `device`.
 struct LossProblem {
   Device device = Device::kCpu;
   Loss loss{};          ///< must be set
@@ -120,56 +119,20 @@ BOXLOSS_API std::int64_t loss_rows(const LossProblem& problem);
 /// Number of values of a reduced loss, and of `scale`: one, or one for each set.
 BOXLOSS_API std::int64_t loss_sets(const LossProblem& problem);
 
-/// Checks what needs no sizes: options, for these extra outputs, and dtypes but those of `rows`. A
-/// plan does so, too. Throws InvalidArgument or Unsupported, naming the argument.
+/// Checks what needs no sizes: options, for these extra outputs, and dtypes but those of `rows`, as
+/// all functions below do. Throws InvalidArgument or Unsupported, naming the argument.
 BOXLOSS_API void check_options(const LossProblem& problem, Set<Extra> extras = {});
 
-/// The pointers of a problem's arrays; null for one that it does not have.
-struct LossArrays {
-  const void* pred = nullptr;
-  const void* target = nullptr;
-  const void* pred_rows = nullptr;
-  const void* target_rows = nullptr;
-  const void* pairing = nullptr;
-  const void* weight = nullptr;
-  const void* normalizer = nullptr;
-};
-
-BOXLOSS_API LossArrays arrays_of(const LossProblem& problem);
-
-/// A problem that was checked and prepared once, for any number of passes over arrays of its shape.
-/// It depends on shapes, strides, dtypes, options and on which arrays are given, but on no pointer
-/// and no device's model, and owns no memory. The implementation must outlive it, as those of the
-/// registry do.
-class BOXLOSS_API LossPlan {
- public:
-  /// Throws InvalidArgument or Unsupported, naming the argument.
-  LossPlan(const Implementation& implementation, const LossProblem& problem);
-
-  /// Bytes of workspace that forward needs; backward needs none.
-  std::size_t workspace_bytes() const { return workspace_bytes_; }
-
-  /// Throws as the constructor does, before it reads or writes anything.
-  void forward(const LossArrays& arrays, const LossOutputs& outputs,
-               const Execution& execution) const;
-
-  /// `scale` is what forward wrote. Errors as above.
-  void backward(const LossArrays& arrays, const GradOutputs& grads, const void* scale,
-                const LossGradients& gradients, const Execution& execution) const;
-
- private:
-  const Implementation* implementation_;
-  LossProblem problem_, flat_;  ///< as given, and with images merged where they can be
-  std::size_t workspace_bytes_;
-};
-
-/// Bytes of workspace that forward needs on this implementation; backward needs none.
+/// Bytes of workspace that forward needs; backward needs none. Throws as forward does, but looks at
+/// no pointers, so it may be asked before there are any.
 BOXLOSS_API std::size_t loss_workspace_bytes(const Implementation& implementation,
                                              const LossProblem& problem);
 
-/// One pass of a plan made for it.
+/// Throws InvalidArgument or Unsupported, naming the argument, before it reads or writes anything.
 BOXLOSS_API void loss_forward(const Implementation& implementation, const LossProblem& problem,
                               const LossOutputs& outputs, const Execution& execution);
+
+/// `scale` is what forward wrote. Errors as above.
 BOXLOSS_API void loss_backward(const Implementation& implementation, const LossProblem& problem,
                                const GradOutputs& grads, const void* scale,
                                const LossGradients& gradients, const Execution& execution);

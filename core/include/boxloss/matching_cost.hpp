@@ -7,6 +7,7 @@
 #include <boxloss/loss.hpp>
 #include <boxloss/set.hpp>
 #include <boxloss/view.hpp>
+#include <cstddef>
 #include <optional>
 
 /// The cost that a matcher of predictions and true boxes minimizes: of each query of an image with
@@ -83,35 +84,14 @@ BOXLOSS_API std::int64_t cost_images(const CostProblem& problem);
 /// Checks all of a problem that needs no sizes, as for a loss.
 BOXLOSS_API void check_options(const CostProblem& problem);
 
-/// The pointers of a problem's arrays; null for one that it does not have.
-struct CostArrays {
-  const void* pred = nullptr;
-  const void* target = nullptr;
-  const void* offsets = nullptr;
-  const void* scores = nullptr;
-  const void* labels = nullptr;
-};
-
-BOXLOSS_API CostArrays arrays_of(const CostProblem& problem);
-
-/// A problem that was checked once, as LossPlan. It needs no workspace.
-class BOXLOSS_API CostPlan {
- public:
-  /// Throws InvalidArgument or Unsupported, naming the argument.
-  CostPlan(const Implementation& implementation, const CostProblem& problem);
-
-  /// Writes `cost`, (layers, queries, T) float32, whole (but for columns of no image, with offsets
-  /// that decrease). Throws as the constructor does, before it reads or writes anything.
-  void run(const CostArrays& arrays, float* cost, const Execution& execution) const;
-
- private:
-  const Implementation* implementation_;
-  CostProblem problem_;
-};
-
+/// Bytes of workspace that a run needs, of which there are none yet. Throws as a run does, but
+/// looks at no pointers.
 BOXLOSS_API std::size_t matching_cost_workspace_bytes(const Implementation& implementation,
                                                       const CostProblem& problem);
-/// One run of a plan made for it.
+
+/// Writes `cost`, (layers, queries, T) float32, whole (but for columns of no image, with offsets
+/// that decrease). Throws InvalidArgument or Unsupported, naming the argument, before it reads or
+/// writes anything.
 BOXLOSS_API void matching_cost(const Implementation& implementation, const CostProblem& problem,
                                float* cost, const Execution& execution);
 

@@ -69,35 +69,11 @@ struct MaxIouOutputs {
 /// Checks all of a problem that needs no sizes, as for a loss.
 BOXLOSS_API void check_options(const MaxIouProblem& problem);
 
-/// The pointers of a problem's arrays.
-struct MaxIouArrays {
-  const void* anchors = nullptr;
-  const void* target = nullptr;
-  const void* offsets = nullptr;
-};
-
-BOXLOSS_API MaxIouArrays arrays_of(const MaxIouProblem& problem);
-
-/// A problem that was checked once, as LossPlan.
-class BOXLOSS_API MaxIouPlan {
- public:
-  /// Throws InvalidArgument or Unsupported, naming the argument.
-  MaxIouPlan(const Implementation& implementation, const MaxIouProblem& problem);
-
-  std::size_t workspace_bytes() const;
-
-  /// Throws as the constructor does, before it reads or writes anything.
-  void run(const MaxIouArrays& arrays, const MaxIouOutputs& outputs,
-           const Execution& execution) const;
-
- private:
-  const Implementation* implementation_;
-  MaxIouProblem problem_;
-};
-
-/// One run of a plan made for it, and the workspace that it needs.
+/// Bytes of workspace that a run needs. Throws as a run does, but looks at no pointers.
 BOXLOSS_API std::size_t max_iou_match_workspace_bytes(const Implementation& implementation,
                                                       const MaxIouProblem& problem);
+
+/// Throws InvalidArgument or Unsupported, naming the argument, before it reads or writes anything.
 BOXLOSS_API void max_iou_match(const Implementation& implementation, const MaxIouProblem& problem,
                                const MaxIouOutputs& outputs, const Execution& execution);
 

@@ -17,12 +17,15 @@
 namespace boxloss {
 
 /// How an implementation computes the loss, and what of it. Without functions it does not, and core
-/// refuses what is not in the sets. Functions get problems that core has checked and prepared.
+/// refuses what is not in the sets. Functions get problems that core has checked and prepared,
+/// where the pointer of an optional array is null exactly if it is not given, or if nothing is
+/// read. A workspace depends on shapes, dtypes and options alone, never on the device's model; of
+/// pointers `workspace_bytes` gets no others than those, which it does not read from.
 struct LossFunctions {
   Set<Loss> losses = {};
   Set<Pairing::Kind> pairings = {};
   Set<Extra> extras = {};
-  /// For a loss that is reduced. It depends on shapes alone, never on the device's model.
+  /// For a loss that is reduced.
   std::size_t (*workspace_bytes)(const LossProblem&) = nullptr;
   void (*forward)(const LossProblem&, const LossOutputs&, const Execution&) = nullptr;
   void (*backward)(const LossProblem&, const GradOutputs&, const void* scale, const LossGradients&,
@@ -36,25 +39,11 @@ struct CostFunctions {
   void (*run)(const CostProblem&, float* cost, const Execution&) = nullptr;
 };
 
-/// The same for the assignment.
-struct AssignFunctions {
-  /// It depends on shapes alone.
-  std::size_t (*workspace_bytes)(const AssignProblem&) = nullptr;
-  void (*run)(const AssignProblem&, const AssignOutputs&, const Execution&) = nullptr;
-};
-
-/// The same for max-IoU matching.
-struct MaxIouFunctions {
-  /// It depends on shapes alone.
-  std::size_t (*workspace_bytes)(const MaxIouProblem&) = nullptr;
-  void (*run)(const MaxIouProblem&, const MaxIouOutputs&, const Execution&) = nullptr;
-};
-
-/// The same for the task-aligned match.
-struct TaskAlignedFunctions {
-  /// It depends on shapes, dtypes and options alone.
-  std::size_t (*workspace_bytes)(const TaskAlignedProblem&) = nullptr;
-  void (*run)(const TaskAlignedProblem&, const TaskAlignedOutputs&, const Execution&) = nullptr;
+/// The same for an operation that is served whole.
+template <class Problem, class Outputs>
+struct Functions {
+  std::size_t (*workspace_bytes)(const Problem&) = nullptr;
+  void (*run)(const Problem&, const Outputs&, const Execution&) = nullptr;
 };
 
 /// The same for faults in ground truth.
@@ -74,9 +63,9 @@ struct Implementation {
   /// One member for each operation.
   LossFunctions box_loss = {};
   CostFunctions matching_cost = {};
-  AssignFunctions assign = {};
-  MaxIouFunctions max_iou_match = {};
-  TaskAlignedFunctions task_aligned_match = {};
+  Functions<AssignProblem, AssignOutputs> assign = {};
+  Functions<MaxIouProblem, MaxIouOutputs> max_iou_match = {};
+  Functions<TaskAlignedProblem, TaskAlignedOutputs> task_aligned_match = {};
   TargetFaultsFunctions target_faults = {};
 };
 

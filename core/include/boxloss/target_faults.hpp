@@ -20,7 +20,7 @@ struct TargetProblem {
   std::int64_t rows = 0;
   ArrayView boxes = {};      ///< (rows, 4), any dtype
   ArrayView labels = {};     ///< (rows), int64 or int32
-  ArrayView image = {};      ///< (rows), any dtype; null: there is no order to look at
+  ArrayView image = {};      ///< (rows), any dtype; not given: there is no order to look at
   std::int64_t classes = 0;  ///< labels must be less; 0: nobody knows how many there are
   std::int64_t images = 0;   ///< the same for `image`
   /// A box's last two values are its size. Else they are its second corner, which must not lie

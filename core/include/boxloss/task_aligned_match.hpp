@@ -50,8 +50,8 @@ struct TaskAlignedProblem {
   /// Corner boxes of any dtype: (1, T, 4) with offsets, or (images, N, 4), where a box whose
   /// coordinates do not add up to more than 0 is padding. Its row is its place in this list.
   BoxView target = {};
-  /// (images + 1), int32 or int64, or null: image b owns rows offsets[b] to offsets[b + 1]. If one
-  /// decreases or lies outside [0, T], no anchor has a box.
+  /// (images + 1), int32 or int64, or not given: image b owns rows offsets[b] to offsets[b + 1]. If
+  /// one decreases or lies outside [0, T], no anchor has a box.
   ArrayView offsets = {};
   /// One for each row of target, int32 or int64. A box with a label outside [0, classes) is
   /// padding.
@@ -82,38 +82,11 @@ BOXLOSS_API DType compute_dtype(const TaskAlignedProblem& problem);
 /// Checks all of a problem that needs no sizes, as for a loss.
 BOXLOSS_API void check_options(const TaskAlignedProblem& problem);
 
-/// The pointers of a problem's arrays.
-struct TaskAlignedArrays {
-  const void* scores = nullptr;
-  const void* pred = nullptr;
-  const void* points = nullptr;
-  const void* target = nullptr;
-  const void* offsets = nullptr;
-  const void* labels = nullptr;
-};
+/// Bytes of workspace that a run needs. Throws as a run does, but looks at no pointers.
+BOXLOSS_API std::size_t task_aligned_match_workspace_bytes(const Implementation& implementation,
+                                                           const TaskAlignedProblem& problem);
 
-BOXLOSS_API TaskAlignedArrays arrays_of(const TaskAlignedProblem& problem);
-
-/// A problem that was checked once, as LossPlan.
-class BOXLOSS_API TaskAlignedPlan {
- public:
-  /// Throws InvalidArgument or Unsupported, naming the argument.
-  TaskAlignedPlan(const Implementation& implementation, const TaskAlignedProblem& problem);
-
-  std::size_t workspace_bytes() const;
-
-  /// Throws as the constructor does, before it reads or writes anything.
-  void run(const TaskAlignedArrays& arrays, const TaskAlignedOutputs& outputs,
-           const Execution& execution) const;
-
- private:
-  const Implementation* implementation_;
-  TaskAlignedProblem problem_;
-};
-
-/// One run of a plan made for it, and the workspace that it needs.
-BOXLOSS_API std::size_t task_aligned_workspace_bytes(const Implementation& implementation,
-                                                     const TaskAlignedProblem& problem);
+/// Throws InvalidArgument or Unsupported, naming the argument, before it reads or writes anything.
 BOXLOSS_API void task_aligned_match(const Implementation& implementation,
                                     const TaskAlignedProblem& problem,
                                     const TaskAlignedOutputs& outputs, const Execution& execution);

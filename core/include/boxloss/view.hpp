@@ -23,14 +23,11 @@ BOXLOSS_API const char* name_of(BoxFormat format);
 /// one is an error.
 constexpr std::int64_t kUnsetSize = std::numeric_limits<std::int64_t>::min();
 
-/// In a view, for an array that is given later: a plan is made before there are pointers.
-inline constexpr char kLaterByte = 0;
-inline constexpr const void* kLater = &kLaterByte;
-
-/// Non-owned contiguous values; `data` is null if an optional one is not given.
+/// Non-owned contiguous values. The dtype says whether an optional array is given, since a
+/// workspace may be asked for before there are pointers; a run needs both, or neither.
 struct ArrayView {
   const void* data = nullptr;
-  DType dtype = DType::kF32;
+  DType dtype = DType::kNone;
 };
 
 /// Non-owned boxes of shape (images, slots, 4). Value c of box (b, j) is element b * image_stride +
