@@ -115,7 +115,7 @@ struct TaskAlignedMatch {
     return (box.x1 + box.y1) + (box.x2 + box.y2) > 0;
   }
 
-  static constexpr auto workspace_bytes = task_aligned_workspace_bytes;
+  static constexpr auto workspace_bytes = task_aligned_match_workspace_bytes;
   static void run(const Implementation& implementation, const TaskAlignedProblem& p,
                   const std::array<void*, 3>& outputs, const Execution& execution) {
     task_aligned_match(implementation, p,

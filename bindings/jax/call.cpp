@@ -79,7 +79,7 @@ class WhileTracing : public Arguments {
     for (std::int64_t i = 0; i < traced.array_count; ++i) {
       const Traced::Array& each = traced.arrays[i];
       operands_.push_back(
-          {each.name, each.dtype, {each.shape, each.shape + each.dimensions}, kLater});
+          {each.name, each.dtype, {each.shape, each.shape + each.dimensions}, nullptr});
     }
   }
 

@@ -90,7 +90,6 @@ class Converted {
       array.data = its.const_data_ptr();
     } else {
       array.shape = tensor.sym_sizes().data();
-      array.data = kLater;
     }
   }
 

@@ -97,8 +97,8 @@ void check_problem(const Implementation& implementation, const LossProblem& p) {
 void check_pointers(const LossProblem& p) {
   const bool is_read = has_slots(p);
   const ArrayView& data = p.pairing.data;
-  check_pointers("pred", p.pred, is_read);
-  check_pointers("target", p.target, is_read);
+  check_pointers("pred", "pred.rows", p.pred, is_read);
+  check_pointers("target", "target.rows", p.target, is_read);
   check_pointer(is_given(data) ? name_of(p.pairing.kind) : "pairing.data", data, is_read);
   check_pointer("weight", p.weight, is_read);
   check_pointer("normalizer", p.normalizer, is_read);

@@ -53,10 +53,10 @@ void check_boxes(const char* name, const BoxView& boxes) {
         " by slot, ", boxes.coordinate_stride, " by coordinate");
 }
 
-void check_pointers(const char* name, const BoxView& boxes, bool are_rows_read) {
+void check_pointers(const char* name, const char* rows, const BoxView& boxes, bool is_read) {
   check(boxes.data != nullptr || boxes.images * boxes.slots == 0, name, ".data is null");
   check_aligned(name, boxes.data, boxes.dtype);
-  check_pointer(message(name, ".rows").c_str(), boxes.rows, are_rows_read);
+  check_pointer(rows, boxes.rows, is_read);
 }
 
 void check_floating(const char* name, DType dtype) {

@@ -65,15 +65,15 @@ inline bool is_given(const ArrayView& array) { return array.dtype != DType::kNon
 /// Checks that an array is given where it is needed; `what` is what it has.
 void check_given(const char* name, const ArrayView& array, bool is_needed, const char* what);
 
-/// Checks the pointer of an array, any of which may be read, or nothing.
+/// Checks the pointer of an array, of which a run reads anything or nothing.
 void check_pointer(const char* name, const ArrayView& array, bool is_read);
 
 /// For the workspace_bytes of backends: a pointer that is null exactly if the array is not given.
 void mark_if_given(ArrayView& array);
 
-/// All of boxes but their pointers, and the pointers. Rows are read or not; boxes are always there.
+/// All of boxes but their pointers; and these, of which those of boxes are always needed.
 void check_boxes(const char* name, const BoxView& boxes);
-void check_pointers(const char* name, const BoxView& boxes, bool are_rows_read = false);
+void check_pointers(const char* name, const char* rows, const BoxView& boxes, bool is_read);
 
 void check_any_dtype(const char* name, DType dtype);
 void check_floating(const char* name, DType dtype);

@@ -83,8 +83,8 @@ void check_problem(const Implementation& implementation, const CostProblem& p) {
 
 void check_pointers(const CostProblem& p) {
   const bool is_read = !is_empty(p);
-  check_pointers("pred", p.pred);
-  check_pointers("target", p.target);
+  check_pointers("pred", "pred.rows", p.pred, is_read);
+  check_pointers("target", "target.rows", p.target, is_read);
   check_pointer("offsets", p.offsets, is_read);
   if (p.class_term == ClassTerm::kNone) {
     check(p.scores.data == nullptr, "scores.data must be null where class_term is none");
@@ -143,12 +143,6 @@ void matching_cost(const Implementation& implementation, const CostProblem& prob
   check_aligned("cost", cost, DType::kF32);
   check_execution(execution, problem.device);
   implementation.matching_cost.run(problem, cost, execution);
-}
-
-std::size_t matching_cost_workspace_bytes(const Implementation& implementation,
-                                          const CostProblem& problem) {
-  CostPlan(implementation, problem);
-  return 0;
 }
 
 }  // namespace boxloss

@@ -59,9 +59,10 @@ std::size_t max_iou_match_workspace_bytes(const Implementation& implementation,
 void max_iou_match(const Implementation& implementation, const MaxIouProblem& p,
                    const MaxIouOutputs& outputs, const Execution& execution) {
   const std::size_t workspace_bytes = max_iou_match_workspace_bytes(implementation, p);
-  check_pointers("anchors", p.anchors);
-  check_pointers("target", p.target);
-  check_pointer("offsets", p.offsets, !is_empty(p));
+  const bool is_read = !is_empty(p);
+  check_pointers("anchors", "anchors.rows", p.anchors, is_read);
+  check_pointers("target", "target.rows", p.target, is_read);
+  check_pointer("offsets", p.offsets, is_read);
   check_aligned("outputs.target_index", outputs.target_index, p.index);
   check_aligned("outputs.iou", outputs.iou, compute_dtype(p));
   check_execution(execution, p.device, workspace_bytes);

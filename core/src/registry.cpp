@@ -34,7 +34,7 @@ constexpr KnownName kKnownNames[] = {
     {"cuda/kokkos", "kokkos"}, {"hip/kokkos", "kokkos"},
 };
 
-/// It never moves, since plans and callers refer to it.
+/// It never moves, since callers refer to it.
 struct Registered {
   explicit Registered(const Implementation& added) : name(added.name), implementation(added) {
     implementation.name = name.c_str();

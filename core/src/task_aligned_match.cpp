@@ -82,9 +82,9 @@ void check_pointers(const TaskAlignedProblem& p) {
   check(p.scores.data != nullptr || !is_read, "scores.data is null");
   check(p.points.data != nullptr || !is_read, "points.data is null");
   check_aligned("scores", p.scores.data, p.scores.dtype);
-  check_pointers("pred", p.pred);
+  check_pointers("pred", "pred.rows", p.pred, is_read);
   check_aligned("points", p.points.data, p.points.dtype);
-  check_pointers("target", p.target);
+  check_pointers("target", "target.rows", p.target, is_read);
   check_pointer("offsets", p.offsets, is_read);
   check_pointer("labels", p.labels, is_read);
 }

@@ -150,7 +150,8 @@ HostLoss BoxLoss::make(const LossCase& c, Random& random) {
     p.pairing.pairs = c.shape.pairs;
     add_rows(c, true, random, p.pred, host.pred_rows);
     add_rows(c, false, random, p.target, host.target_rows);
-  } else {
+  } else if (p.pairing.kind != Pairing::Kind::kDense &&
+             p.pairing.kind != Pairing::Kind::kZeroPadded) {
     host.indices =
         c.indices.empty() ? random_indices(c, random) : exactly(c.indices, c.pairing.indices);
     p.pairing.data = {host.indices.data(), host.indices.dtype()};

@@ -53,7 +53,7 @@ struct OracleProblem {
     const std::int64_t slots = boxes(pred) / images;
     const std::int64_t target_images = is_ragged ? 1 : images;
     const auto rows = [](const std::vector<std::int64_t>& v) {
-      return ArrayView{v.empty() ? nullptr : v.data(), DType::kI64};
+      return v.empty() ? ArrayView() : ArrayView{v.data(), DType::kI64};
     };
     const std::int64_t target_slots = boxes(target) / target_images;
     LossProblem p;
@@ -68,7 +68,7 @@ struct OracleProblem {
                 4};
     p.pred.rows = rows(pred_rows);
     p.target.rows = rows(target_rows);
-    p.weight = {weight.empty() ? nullptr : weight.data(), DType::kF64};
+    if (!weight.empty()) p.weight = {weight.data(), DType::kF64};
     p.pairing = pairing;
     p.normalizer = normalizer;
     p.normalizer_stride = normalizer_stride;

@@ -115,7 +115,7 @@ TEST_CASE("an assignment's dtypes are checked") {
   require_unsupported([](AssignCall& c) { c.problem.index = DType::kU8; },
                       "index is uint8; it must be int32 or int64");
   AssignProblem options;  // has no sizes
-  options.offsets.data = kLater;
+  options.offsets.dtype = DType::kF32;
   REQUIRE_THROWS_MATCHES(check_options(options), Unsupported,
                          Message("offsets is float32; it must be int32 or int64"));
   options.offsets.dtype = DType::kI32;
@@ -142,7 +142,7 @@ TEST_CASE("what was forgotten of an assignment is named") {
   require_invalid([](AssignCall& c) { c.problem.columns = AssignProblem().columns; },
                   "columns" + unset + "columns of cost");
   require_invalid([](AssignCall& c) { c.problem.offsets = {}; },
-                  "offsets is null; it must point to (images + 1) integers");
+                  "offsets.dtype is not set; it must be that of (images + 1) integers");
   require_invalid([](AssignCall& c) { c.execution.parallel_for = {}; },
                   "parallel_for is empty; it must run tasks, as boxloss::parallel_for does");
   require_invalid([](AssignCall& c) { c.execution.workspace = c.workspace.data() + 1; },
@@ -203,11 +203,11 @@ TEST_CASE("what the outputs' dtype cannot count is refused") {
   call.problem.layers = 1;
   call.problem.queries = call.problem.groups = 1;
   call.problem.images = call.problem.columns = kMost32;
-  REQUIRE_NOTHROW(AssignPlan(*call.implementation, call.problem));
+  REQUIRE_NOTHROW(assign_workspace_bytes(*call.implementation, call.problem));
   call.problem.layers = 2;
-  REQUIRE_THROWS_AS(AssignPlan(*call.implementation, call.problem), InvalidArgument);
+  REQUIRE_THROWS_AS(assign_workspace_bytes(*call.implementation, call.problem), InvalidArgument);
   call.problem.index = DType::kI64;
-  REQUIRE_NOTHROW(AssignPlan(*call.implementation, call.problem));
+  REQUIRE_NOTHROW(assign_workspace_bytes(*call.implementation, call.problem));
 }
 
 TEST_CASE("an assignment's costs are checked") {
@@ -219,7 +219,7 @@ TEST_CASE("an assignment's costs are checked") {
                   "cost has a negative stride: 20 by layer, 5 by query, -1 by column");
   require_invalid([](AssignCall& c) { c.problem.cost.data = nullptr; }, "cost.data is null");
   require_invalid([](AssignCall& c) { c.problem.offsets.data = nullptr; },
-                  "offsets is null; it must point to (images + 1) integers");
+                  "offsets.data is null; where offsets.dtype is set it must not be");
   require_ok([](AssignCall& c) { c.problem.cost = {c.costs, DType::kF32, 0, 0, 0}; });
 }
 
@@ -268,6 +268,8 @@ TEST_CASE("an assignment's workspace is checked") {
   AssignCall call;
   const std::size_t bytes = assign_workspace_bytes(*call.implementation, call.problem);
   REQUIRE(bytes > 0);
+  call.problem.cost.data = call.problem.offsets.data = nullptr;  // which it does not look at
+  REQUIRE(assign_workspace_bytes(*call.implementation, call.problem) == bytes);
   const std::string needed = std::to_string(bytes);
   require_invalid(
       [&](AssignCall& c) { c.execution.workspace_bytes = bytes - 1; },
@@ -305,36 +307,6 @@ TEST_CASE("what is empty needs neither arrays nor a workspace") {
   require_nothing(&AssignProblem::images);
   require_nothing(&AssignProblem::queries);
   require_nothing(&AssignProblem::columns);
-}
-
-TEST_CASE("an assignment's plan runs on arrays that come later") {
-  AssignCall call, from_plan;
-  for (int i = 0; i < 40; ++i) call.costs[i] = static_cast<float>(i * 7 % 11);
-  const AssignArrays arrays = arrays_of(call.problem);
-  AssignProblem later = call.problem;
-  later.cost.data = later.offsets.data = kLater;
-  const AssignPlan plan(*call.implementation, later);
-  REQUIRE(plan.workspace_bytes() == assign_workspace_bytes(*call.implementation, call.problem));
-  call.run();
-  plan.run(arrays, from_plan.outputs, from_plan.execution);
-  REQUIRE(std::equal(std::begin(call.pred_index), std::end(call.pred_index), from_plan.pred_index));
-  REQUIRE(std::equal(std::begin(call.target_of_query), std::end(call.target_of_query),
-                     from_plan.target_of_query));
-
-  AssignCall untouched;
-  const auto require_throws = [&](const AssignPlan& its_plan, const AssignArrays& its_arrays,
-                                  const char* text) {
-    REQUIRE_THROWS_MATCHES(its_plan.run(its_arrays, untouched.outputs, untouched.execution),
-                           InvalidArgument, Message(text));
-    REQUIRE(untouched.is_untouched());
-  };
-  require_throws(plan, {nullptr, arrays.offsets}, "cost is null, but the plan was made with it");
-  require_throws(plan, {arrays.cost, nullptr}, "offsets is null, but the plan was made with it");
-  later.columns = 0;  // nothing is read
-  REQUIRE_NOTHROW(AssignPlan(*call.implementation, later).run({}, {}, {}));
-  later.cost.data = nullptr;
-  require_throws(AssignPlan(*call.implementation, later), arrays,
-                 "cost is given, but the plan was made without it");
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ TEST_CASE("what a registered implementation does not serve is refused in words")
   refusal([](LossProblem& p) { p.pairing.kind = Pairing::Kind::kZeroPadded; }, "zero-padded");
   refusal([](LossProblem& p) { p.device = Device::kCpu; },
           "the problem is on cpu, but silent/acme was asked to run it");
-  REQUIRE_THROWS_MATCHES(CostPlan(acme, CostProblem{acme.device}), Unsupported,
+  REQUIRE_THROWS_MATCHES(matching_cost_workspace_bytes(acme, CostProblem{acme.device}), Unsupported,
                          Message("silent/acme does not serve matching_cost"));
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("the highest priority is a device's best, whenever it comes") {
   register_implementation(implementation_named("best/worse"));
   REQUIRE(implementation_for({device}).name == std::string("best/better"));
   REQUIRE(implementation("best").name == std::string("best/better"));
-  REQUIRE(&implementation("best/first") == kept);  // plans refer to it
+  REQUIRE(&implementation("best/first") == kept);  // callers refer to it
 
   const std::string before = use_implementation("best/first");
   REQUIRE(before == "best");
@@ -273,7 +273,7 @@ TEST_CASE("a library that cannot be loaded is told why, and registers nothing") 
 
 // Where the number was not raised with the structs, old backends would read them wrongly.
 TEST_CASE("the structs of this interface have the sizes that its number stands for") {
-  static_assert(kBackendAbi == 4, "then write down the sizes below anew");
+  static_assert(kBackendAbi == 5, "then write down the sizes below anew");
   REQUIRE(sizeof(void*) == 8);
   CHECK(sizeof(Backend) == 24);
   CHECK(sizeof(Implementation) == 144);

@@ -118,32 +118,13 @@ TEST_CASE("an implementation without a matching cost refuses it") {
                       "cpu/native does not serve matching_cost");
 }
 
-TEST_CASE("a cost's plan runs on arrays that come later") {
+TEST_CASE("a cost needs no workspace, and no pointers to say so") {
   CostCall call(ClassTerm::kSigmoid);
-  for (int i = 0; i < 48; ++i) call.preds[i] = static_cast<float>(1 + i);
-  call.problem.eps = 1;
-  const CostArrays arrays = arrays_of(call.problem);
-  CostProblem later = call.problem;
-  later.pred.data = later.target.data = later.offsets.data = kLater;
-  later.scores.data = later.labels.data = kLater;
-  const CostPlan plan(*call.implementation, later);
-  call.run();
-  float from_plan[2 * 2 * 4] = {};
-  plan.run(arrays, from_plan, {});
-  REQUIRE(std::equal(std::begin(from_plan), std::end(from_plan), call.cost_memory));
-
-  CostArrays incomplete = arrays;
-  incomplete.labels = nullptr;
-  REQUIRE_THROWS_MATCHES(plan.run(incomplete, from_plan, {}), InvalidArgument,
-                         Message("labels is null, but the plan was made with it"));
-  CostProblem boxes_alone = call.problem;
-  boxes_alone.class_term = ClassTerm::kNone;
-  boxes_alone.scores.data = boxes_alone.labels.data = nullptr;
-  REQUIRE_THROWS_MATCHES(CostPlan(*call.implementation, boxes_alone).run(arrays, from_plan, {}),
-                         InvalidArgument,
-                         Message("scores is given, but the plan was made without it"));
-  later.target.slots = 0;  // nothing is read
-  REQUIRE_NOTHROW(CostPlan(*call.implementation, later).run({}, nullptr, {}));
+  CostProblem& p = call.problem;
+  p.pred.data = p.target.data = p.offsets.data = p.scores.data = p.labels.data = nullptr;
+  REQUIRE(matching_cost_workspace_bytes(*call.implementation, p) == 0);
+  p.classes = -1;
+  REQUIRE_THROWS_AS(matching_cost_workspace_bytes(*call.implementation, p), InvalidArgument);
 }
 
 TEST_CASE("a class term that an implementation does not say that it serves is refused") {
@@ -187,9 +168,9 @@ TEST_CASE("a cost's boxes are checked") {
 
 TEST_CASE("rows are not for a cost") {
   require_invalid([](CostCall& c) { c.problem.pred.rows = {c.labels, DType::kI32}; },
-                  "pred.rows and target.rows must be null for a matching cost");
+                  "pred.rows and target.rows must not be given for a matching cost");
   require_invalid([](CostCall& c) { c.problem.target.rows = {c.labels, DType::kI32}; },
-                  "pred.rows and target.rows must be null for a matching cost");
+                  "pred.rows and target.rows must not be given for a matching cost");
 }
 
 TEST_CASE("layers share pred's images evenly") {
@@ -235,14 +216,14 @@ TEST_CASE("a cost so large that it looks empty needs its arrays all the same") {
         c.problem.pred.images = kMany;
         c.problem.pred.slots = 1 << 10;
         c.problem.target.slots = 1 << 21;
-        c.problem.offsets.data = nullptr;
+        c.problem.offsets = {};
       },
-      "offsets is null; it must point to (images + 1) integers");
+      "offsets.dtype is not set; it must be that of (images + 1) integers");
 }
 
 TEST_CASE("a cost's offsets are checked") {
   require_invalid([](CostCall& c) { c.problem.offsets.data = nullptr; },
-                  "offsets is null; it must point to (images + 1) integers");
+                  "offsets.data is null; where offsets.dtype is set it must not be");
   for (const DType dtype : {DType::kU8, DType::kI16, DType::kF32}) {
     require_unsupported(
         [=](CostCall& c) { c.problem.offsets.dtype = dtype; },
@@ -283,7 +264,7 @@ TEST_CASE("labels are checked") {
   for (const ClassTerm term : kLogitTerms) {
     require_refused<InvalidArgument>(
         term, [](CostCall& c) { c.problem.labels.data = nullptr; },
-        "labels is null; it must point to (T) integers");
+        "labels.data is null; where labels.dtype is set it must not be");
     require_refused<Unsupported>(
         term, [](CostCall& c) { c.problem.labels.dtype = DType::kI16; },
         "labels is int16; it must be int32 or int64");
@@ -294,19 +275,22 @@ TEST_CASE("labels are checked") {
   for (const ClassTerm term : {ClassTerm::kNone, ClassTerm::kGiven}) {
     require_refused<InvalidArgument>(
         term, [](CostCall& c) { c.problem.labels = {c.labels, DType::kI32}; },
-        std::string("labels must be null where class_term is ") + name_of(term));
+        std::string("labels must not be given where class_term is ") + name_of(term));
+    require_refused<InvalidArgument>(
+        term, [](CostCall& c) { c.problem.labels.data = c.labels; },
+        "labels.dtype is not set; it must be, where labels.data is");
   }
 }
 
 TEST_CASE("what was forgotten of a cost is named") {
   require_invalid([](CostCall& c) { c.problem.offsets = {}; },
-                  "offsets is null; it must point to (images + 1) integers");
+                  "offsets.dtype is not set; it must be that of (images + 1) integers");
   require_invalid([](CostCall& c) { c.problem.pred.slots = BoxView().slots; },
                   "pred.slots is not set; it must be the number of boxes of each image");
   for (const ClassTerm term : kLogitTerms) {
     require_refused<InvalidArgument>(
         term, [](CostCall& c) { c.problem.labels = {}; },
-        "labels is null; it must point to (T) integers");
+        "labels.dtype is not set; it must be that of (T) integers");
     require_refused<InvalidArgument>(
         term, [](CostCall& c) { c.problem.classes = CostProblem().classes; },
         "classes is not set; it must be the number of scores of each query");
@@ -325,7 +309,6 @@ TEST_CASE("what was forgotten of a cost is named") {
 TEST_CASE("a dtype of nothing is not looked at") {
   constexpr auto kNoDType = static_cast<DType>(77);
   require_ok(ClassTerm::kNone, [](CostCall& c) { c.problem.scores.dtype = kNoDType; });
-  require_ok(ClassTerm::kGiven, [](CostCall& c) { c.problem.labels.dtype = kNoDType; });
 }
 
 TEST_CASE("weights and focal's options must be finite in the compute dtype") {

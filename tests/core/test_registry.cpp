@@ -159,6 +159,8 @@ TEST_CASE("dtypes and devices have names and sizes") {
   REQUIRE(size_of(DType::kI16) == 2);
   REQUIRE(size_of(DType::kI32) == 4);
   REQUIRE(size_of(DType::kI64) == 8);
+  REQUIRE(name_of(DType::kNone) == std::string("none"));
+  REQUIRE(size_of(DType::kNone) == 0);
   REQUIRE(name_of(Device::kCpu) == std::string("cpu"));
   REQUIRE(name_of(Device::kCuda) == std::string("cuda"));
   REQUIRE(name_of(Device::kHip) == std::string("hip"));

@@ -259,10 +259,17 @@ TEST_CASE("a call for faults that cannot be is refused in words") {
                            "classes is -1; it must not be negative, and 0 if it is unknown");
   require_refused<Unsupported>([](Call& c) { c.problem.labels.dtype = DType::kF32; },
                                "labels is float32; it must be int32 or int64");
+  const std::string all =
+      "; it must be one of float64, float32, float16, bfloat16, uint8, int16, int32, int64";
   require_refused<Unsupported>([](Call& c) { c.problem.boxes.dtype = static_cast<DType>(99); },
-                               "boxes.dtype is not one of DType");
+                               "boxes.dtype is 99" + all);
+  require_refused<Unsupported>([](Call& c) { c.problem.boxes = {}; }, "boxes.dtype is none" + all);
   require_refused<Unsupported>([](Call& c) { c.problem.image.dtype = static_cast<DType>(99); },
-                               "image.dtype is not one of DType");
+                               "image.dtype is 99" + all);
+  require_refused<Invalid>([](Call& c) { c.problem.image.data = nullptr; },
+                           "image.data is null; where image.dtype is set it must not be");
+  require_refused<Invalid>([](Call& c) { c.problem.image.dtype = DType::kNone; },
+                           "image.dtype is not set; it must be, where image.data is");
   require_refused<Invalid>([](Call& c) { c.problem.boxes.data = behind(c.problem.boxes.data, 2); },
                            "boxes does not lie on a multiple of the 4 bytes of a float32");
   require_refused<Invalid>(

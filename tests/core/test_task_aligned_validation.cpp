@@ -133,7 +133,7 @@ TEST_CASE("what was forgotten of a task-aligned match, or is no enumerator, is n
   require_invalid([](MatchCall& c) { c.problem.target.slots = BoxView().slots; },
                   "target.slots" + unset + "boxes of each image");
   require_invalid([](MatchCall& c) { c.problem.labels = {}; },
-                  "labels is null; it must point to an integer for each row of target");
+                  "labels.dtype is not set; it must be that of an integer for each row of target");
   require_invalid([](MatchCall& c) { c.problem.pred.format = static_cast<BoxFormat>(3); },
                   "pred.format is 3; it must be one of xyxy, xywh, cxcywh");
   require_invalid([](MatchCall& c) { c.problem.target.format = static_cast<BoxFormat>(3); },
@@ -173,7 +173,7 @@ TEST_CASE("a task-aligned match's shapes fit together") {
   require_invalid([](MatchCall& c) { c.problem.target.format = BoxFormat::kXywh; },
                   "target is xywh; it must be xyxy");
   require_invalid([](MatchCall& c) { c.problem.pred.rows = {c.labels, DType::kI32}; },
-                  "pred.rows and target.rows must be null for a task-aligned match");
+                  "pred.rows and target.rows must not be given for a task-aligned match");
   require_invalid(
       [](MatchCall& c) {
         c.problem.anchors = c.problem.pred.slots = kMost32 + 1;
@@ -199,7 +199,15 @@ TEST_CASE("a task-aligned match's arrays are checked") {
   require_invalid([](MatchCall& c) { c.problem.points.data = nullptr; }, "points.data is null");
   require_invalid([](MatchCall& c) { c.problem.target.data = nullptr; }, "target.data is null");
   require_invalid([](MatchCall& c) { c.problem.labels.data = nullptr; },
-                  "labels is null; it must point to an integer for each row of target");
+                  "labels.data is null; where labels.dtype is set it must not be");
+  require_invalid([](MatchCall& c) { c.problem.offsets.data = nullptr; },
+                  "offsets.data is null; where offsets.dtype is set it must not be");
+  require_invalid(
+      [](MatchCall& c) {
+        c.pad();
+        c.problem.offsets.data = c.offsets;
+      },
+      "offsets.dtype is not set; it must be, where offsets.data is");
   require_invalid([](MatchCall& c) { c.outputs.target_index = nullptr; },
                   "outputs.target_index is null");
   require_invalid([](MatchCall& c) { c.outputs.score = nullptr; }, "outputs.score is null");
@@ -236,7 +244,7 @@ TEST_CASE("a task-aligned match's array that does not lie on its elements is ref
 
 TEST_CASE("a task-aligned match's workspace is checked") {
   MatchCall call;
-  const std::size_t bytes = task_aligned_workspace_bytes(*call.implementation, call.problem);
+  const std::size_t bytes = task_aligned_match_workspace_bytes(*call.implementation, call.problem);
   REQUIRE(bytes > 0);
   require_invalid([&](MatchCall& c) { c.execution.workspace_bytes = bytes - 1; },
                   "workspace has " + std::to_string(bytes - 1) + " bytes; this problem needs " +
@@ -250,7 +258,7 @@ TEST_CASE("where no anchor can have a box nothing is read") {
     empty(call);
     TaskAlignedProblem& p = call.problem;
     p.scores.data = p.points.data = p.labels.data = nullptr;
-    REQUIRE(task_aligned_workspace_bytes(*call.implementation, p) == 0);
+    REQUIRE(task_aligned_match_workspace_bytes(*call.implementation, p) == 0);
     call.execution.workspace = nullptr;
     call.execution.workspace_bytes = 0;
     REQUIRE_NOTHROW(call.run());
@@ -268,34 +276,21 @@ TEST_CASE("where no anchor can have a box nothing is read") {
   }
 }
 
-TEST_CASE("a task-aligned match's plan runs on arrays that come later") {
-  MatchCall call, from_plan;
-  const TaskAlignedArrays arrays = arrays_of(call.problem);
-  TaskAlignedProblem later = call.problem;
-  later.scores.data = later.pred.data = later.points.data = kLater;
-  later.target.data = later.offsets.data = later.labels.data = kLater;
-  const TaskAlignedPlan plan(*call.implementation, later);
-  call.run();
-  plan.run(arrays, from_plan.outputs, from_plan.execution);
-  REQUIRE(std::equal(std::begin(call.target_index), std::end(call.target_index),
-                     from_plan.target_index));
-  REQUIRE(std::equal(std::begin(call.score), std::end(call.score), from_plan.score));
+/// By the pointer of its offsets.
+std::size_t one_if_padded(const TaskAlignedProblem& p) { return p.offsets.data == nullptr; }
 
-  MatchCall untouched;
-  const auto require_missing = [&](const void* TaskAlignedArrays::* array, const char* name) {
-    TaskAlignedArrays missing = arrays;
-    missing.*array = nullptr;
-    REQUIRE_THROWS_MATCHES(plan.run(missing, untouched.outputs, untouched.execution),
-                           InvalidArgument,
-                           Message(std::string(name) + " is null, but the plan was made with it"));
-    REQUIRE(untouched.is_untouched());
-  };
-  require_missing(&TaskAlignedArrays::scores, "scores");
-  require_missing(&TaskAlignedArrays::pred, "pred");
-  require_missing(&TaskAlignedArrays::points, "points");
-  require_missing(&TaskAlignedArrays::target, "target");
-  require_missing(&TaskAlignedArrays::offsets, "offsets");
-  require_missing(&TaskAlignedArrays::labels, "labels");
+TEST_CASE("a task-aligned match's workspace is asked for before there are pointers") {
+  MatchCall call;
+  Implementation looking = *call.implementation;
+  looking.task_aligned_match.workspace_bytes = one_if_padded;
+  TaskAlignedProblem& p = call.problem;
+  const std::size_t bytes = task_aligned_match_workspace_bytes(*call.implementation, p);
+  p.scores.data = p.pred.data = p.points.data = nullptr;
+  p.target.data = p.offsets.data = p.labels.data = nullptr;
+  REQUIRE(task_aligned_match_workspace_bytes(*call.implementation, p) == bytes);
+  REQUIRE(task_aligned_match_workspace_bytes(looking, p) == 0);
+  call.pad();
+  REQUIRE(task_aligned_match_workspace_bytes(looking, p) == 1);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <vector>
 
 namespace boxloss {
 namespace {
@@ -51,22 +52,30 @@ struct Call {
 
 using Spoil = std::function<void(Call&)>;
 
-/// What is wrong with pointers, both passes say.
+/// What is wrong with pointers, both passes say, but nobody who asks for the workspace.
 template <class Error = InvalidArgument>
-void require_runs_refused(const Spoil& spoil, const std::string& text) {
+void require_passes_refused(const Spoil& spoil, const std::string& text) {
   Call call;
   spoil(call);
   REQUIRE_THROWS_MATCHES(call.forward(), Error, Message(text));
   REQUIRE_THROWS_MATCHES(call.backward(), Error, Message(text));
 }
 
-/// What is wrong with a problem, a plan says, too.
-template <class Error>
-void require_refused(const Spoil& spoil, const std::string& text) {
-  require_runs_refused<Error>(spoil, text);
+void require_runs_refused(const Spoil& spoil, const std::string& text) {
+  require_passes_refused(spoil, text);
   Call call;
   spoil(call);
-  REQUIRE_THROWS_MATCHES(LossPlan(*call.implementation, call.problem), Error, Message(text));
+  REQUIRE_NOTHROW(loss_workspace_bytes(*call.implementation, call.problem));
+}
+
+/// What is wrong with a problem, a workspace is refused for, too.
+template <class Error>
+void require_refused(const Spoil& spoil, const std::string& text) {
+  require_passes_refused<Error>(spoil, text);
+  Call call;
+  spoil(call);
+  REQUIRE_THROWS_MATCHES(loss_workspace_bytes(*call.implementation, call.problem), Error,
+                         Message(text));
 }
 
 void require_invalid(const Spoil& spoil, const std::string& text) {
@@ -113,8 +122,8 @@ TEST_CASE("boxes are checked") {
                   "target has a negative stride: 12 by image, -4 by slot, 1 by coordinate");
   require_invalid([](Call& c) { c.problem.pred.coordinate_stride = -1; },
                   "pred has a negative stride: 12 by image, 4 by slot, -1 by coordinate");
-  require_invalid([](Call& c) { c.problem.pred.data = nullptr; }, "pred.data is null");
-  require_invalid([](Call& c) { c.problem.target.data = nullptr; }, "target.data is null");
+  require_runs_refused([](Call& c) { c.problem.pred.data = nullptr; }, "pred.data is null");
+  require_runs_refused([](Call& c) { c.problem.target.data = nullptr; }, "target.data is null");
 }
 
 TEST_CASE("more slots than 64 bits can count are refused") {
@@ -146,13 +155,12 @@ TEST_CASE("a dtype that is none is refused where an array has it") {
                       "weight is 77; it must be float64, float32, float16 or bfloat16");
   require_unsupported([](Call& c) { c.problem.normalizer = {&c.one, kNoDType}; },
                       "normalizer is 77; it must be float64, float32, int64 or int32");
-  Call absent;
-  absent.problem.weight.dtype = absent.problem.normalizer.dtype = kNoDType;
-  absent.problem.pairing.data.dtype = kNoDType;
-  absent.problem.pred.rows.dtype = absent.problem.target.rows.dtype = kNoDType;
-  absent.gradients.pred = absent.values;
-  REQUIRE_NOTHROW(absent.forward());
-  REQUIRE_NOTHROW(absent.backward());
+  require_unsupported([](Call& c) { c.problem.weight = {nullptr, kNoDType}; },
+                      "weight is 77; it must be float64, float32, float16 or bfloat16");
+  require_unsupported([](Call& c) { c.problem.pred.dtype = DType::kNone; },
+                      "pred.dtype is none; it must be one of " + kDTypes);
+  require_unsupported([](Call& c) { c.problem.target.dtype = DType::kNone; },
+                      "target.dtype is none; it must be one of " + kDTypes);
 }
 
 TEST_CASE("a number that is no enumerator is refused") {
@@ -218,28 +226,30 @@ Spoil pairing(Pairing::Kind kind, bool with_data, DType dtype = DType::kI32) {
 }
 
 TEST_CASE("pairings without an array take none") {
-  const char* const text = "pairing.data must be null for a dense or zero-padded pairing";
+  const char* const text = "pairing.data must not be given for a dense or zero-padded pairing";
   require_invalid(pairing(Pairing::Kind::kDense, true), text);
   require_invalid(pairing(Pairing::Kind::kZeroPadded, true), text);
 }
 
 TEST_CASE("lengths are checked") {
   require_invalid(pairing(Pairing::Kind::kLengths, false, ArrayView().dtype),
-                  "pairing.data is null; lengths must point to (images) integers");
+                  "pairing.data.dtype is not set; it must be that of lengths, (images) integers");
   require_unsupported(pairing(Pairing::Kind::kLengths, true, DType::kF32),
                       "lengths is float32; it must be int32 or int64");
 }
 
 TEST_CASE("a mask is checked") {
-  require_invalid(pairing(Pairing::Kind::kMask, false, ArrayView().dtype),
-                  "pairing.data is null; mask must point to (images, slots) bytes");
+  require_invalid(
+      pairing(Pairing::Kind::kMask, false, ArrayView().dtype),
+      "pairing.data.dtype is not set; it must be that of a mask, (images, slots) bytes");
   require_unsupported(pairing(Pairing::Kind::kMask, true, DType::kI32),
                       "mask is int32; it must be uint8");
 }
 
 TEST_CASE("offsets are checked") {
-  require_invalid(pairing(Pairing::Kind::kOffsets, false),
-                  "pairing.data is null; offsets must point to (images + 1) integers");
+  require_invalid(
+      pairing(Pairing::Kind::kOffsets, false, ArrayView().dtype),
+      "pairing.data.dtype is not set; it must be that of offsets, (images + 1) integers");
   require_unsupported(pairing(Pairing::Kind::kOffsets, true, DType::kU8),
                       "offsets is uint8; it must be int32 or int64");
   require_invalid(
@@ -281,7 +291,7 @@ TEST_CASE("pairs by index without fault are not refused") {
 
 TEST_CASE("pairs by index are checked") {
   require_invalid(indexed([](Call& c) { c.problem.pairing.data = {c.indices, DType::kI32}; }),
-                  "pairing.data must be null for an indexed pairing");
+                  "pairing.data must not be given for an indexed pairing");
   require_invalid(indexed([](Call& c) { c.problem.pairing.sets = -1; }),
                   "pairing has a negative shape: -1 sets of 3 pairs");
   require_invalid(indexed([](Call& c) { c.problem.pairing.pairs = Pairing().pairs; }),
@@ -302,8 +312,9 @@ TEST_CASE("pairs by index are checked") {
         c.problem.pairing.pairs = kMany;
       }),
       "pairing has 1073741824 sets of 8589934592 pairs, which is more than 64 bits can count");
-  require_invalid(indexed([](Call& c) { c.problem.pred.rows = c.problem.target.rows = {}; }),
-                  "pred.rows and target.rows are null; an indexed pairing needs one of them");
+  require_invalid(
+      indexed([](Call& c) { c.problem.pred.rows = c.problem.target.rows = {}; }),
+      "pred.rows.dtype and target.rows.dtype are not set; an indexed pairing needs one of them");
 }
 
 TEST_CASE("rows are checked") {
@@ -331,8 +342,8 @@ TEST_CASE("a side without rows must have one box for each pair") {
 TEST_CASE("rows are for pairs by index only") {
   for (const auto kind : {Pairing::Kind::kDense, Pairing::Kind::kZeroPadded,
                           Pairing::Kind::kLengths, Pairing::Kind::kMask, Pairing::Kind::kOffsets}) {
-    const std::string text =
-        std::string("pred.rows and target.rows must be null for a ") + name_of(kind) + " pairing";
+    const std::string text = std::string("pred.rows and target.rows must not be given for a ") +
+                             name_of(kind) + " pairing";
     require_invalid(
         [&](Call& c) {
           c.problem.pairing.kind = kind;
@@ -673,54 +684,82 @@ TEST_CASE("only gradients of boxes without gaps or overlaps keep strides") {
       pred + " is set, but gradients of pairs by index are contiguous");
 }
 
-TEST_CASE("a plan runs on arrays that come later, any number of times") {
-  Call call;
-  for (int i = 0; i < 24; ++i) call.boxes[i] = static_cast<float>(i % 4 < 2 ? 0 : i);
-  call.problem.weight = {call.values + 12, DType::kF32};
-  LossProblem later = call.problem;
-  later.pred.data = later.target.data = later.weight.data = kLater;
-  const LossPlan plan(*call.implementation, later);
-  REQUIRE(plan.workspace_bytes() == loss_workspace_bytes(*call.implementation, call.problem));
-  for (const float weight : {1.0f, 2.0f}) {
-    for (int i = 12; i < 18; ++i) call.values[i] = weight;
-    call.forward();
-    const float expected = call.values[0];
-    call.values[0] = -1;
-    plan.forward(arrays_of(call.problem), call.outputs, call.execution);
-    REQUIRE(call.values[0] == expected);
-    float d_pred[24] = {}, d_pred_expected[24] = {};
-    call.gradients.pred = d_pred_expected;
-    call.backward();
-    plan.backward(arrays_of(call.problem), call.grads, call.scale, {d_pred, nullptr, nullptr},
-                  call.execution);
-    REQUIRE(std::equal(std::begin(d_pred), std::end(d_pred), d_pred_expected));
+/// Pairs by index, so that all arrays may be given.
+Spoil with_array(ArrayView LossProblem::* array, const ArrayView& view) {
+  return indexed([=](Call& c) { c.problem.*array = view; });
+}
+
+TEST_CASE("a pointer without a dtype, and a dtype without a pointer, are refused") {
+  const std::string no_data = ".data is null; where ", must_not = ".dtype is set it must not be";
+  const std::string no_dtype = ".dtype is not set; it must be, where ";
+  const auto require_both = [&](const Spoil& data, const Spoil& dtype, const std::string& name) {
+    require_runs_refused(dtype, name + no_data + name + must_not);
+    require_runs_refused(data, name + no_dtype + name + ".data is");
+    Call empty;
+    dtype(empty);
+    BoxView &pred = empty.problem.pred, &target = empty.problem.target;
+    pred.slots = target.slots = empty.problem.pairing.pairs = 0;  // nothing is read
+    REQUIRE_NOTHROW(empty.forward());
+    REQUIRE_NOTHROW(empty.backward());
+  };
+  const float one = 1;
+  const ArrayView data = {&one, DType::kNone}, dtype = {nullptr, DType::kF32};
+  const auto weight = &LossProblem::weight, normalizer = &LossProblem::normalizer;
+  require_both(with_array(weight, data), with_array(weight, dtype), "weight");
+  require_both(with_array(normalizer, data), with_array(normalizer, dtype), "normalizer");
+  const ArrayView indices = {nullptr, DType::kI32};
+  require_both(indexed([=](Call& c) { c.problem.pred.rows = data; }),
+               indexed([=](Call& c) { c.problem.pred.rows = indices; }), "pred.rows");
+  require_both(indexed([=](Call& c) { c.problem.target.rows = data; }),
+               indexed([=](Call& c) { c.problem.target.rows = indices; }), "target.rows");
+  require_runs_refused(pairing(Pairing::Kind::kDense, true, DType::kNone),
+                       "pairing.data" + no_dtype + "pairing.data.data is");
+  for (const auto kind : {Pairing::Kind::kLengths, Pairing::Kind::kMask, Pairing::Kind::kOffsets}) {
+    const std::string name = name_of(kind);
+    require_runs_refused(
+        pairing(kind, false, kind == Pairing::Kind::kMask ? DType::kU8 : DType::kI32),
+        name + no_data + name + must_not);
   }
 }
 
-TEST_CASE("a plan's arrays are those that it was made with") {
-  Call call;
-  const LossPlan plan(*call.implementation, call.problem);
-  const auto require_refused_arrays = [&](const LossArrays& arrays, const std::string& text) {
-    REQUIRE_THROWS_MATCHES(plan.forward(arrays, call.outputs, call.execution), InvalidArgument,
-                           Message(text));
-    REQUIRE_THROWS_MATCHES(
-        plan.backward(arrays, call.grads, call.scale, call.gradients, call.execution),
-        InvalidArgument, Message(text));
-  };
-  LossArrays arrays = arrays_of(call.problem);
-  arrays.target = nullptr;
-  require_refused_arrays(arrays, "target is null, but the plan was made with it");
-  arrays = arrays_of(call.problem);
-  arrays.weight = call.values;
-  require_refused_arrays(arrays, "weight is given, but the plan was made without it");
-  arrays = arrays_of(call.problem);
-  arrays.pairing = call.indices;
-  require_refused_arrays(arrays, "pairing is given, but the plan was made without it");
+/// Which optional arrays the function of a backend last found.
+std::vector<bool> found;
+void look_at(const LossProblem& p) {
+  found = {p.pred.rows.data != nullptr, p.target.rows.data != nullptr,
+           p.pairing.data.data != nullptr, p.weight.data != nullptr, p.normalizer.data != nullptr};
+}
 
-  call.problem.pred.slots = call.problem.target.slots = 0;  // nothing is read
-  const LossPlan empty(*call.implementation, call.problem);
-  REQUIRE_NOTHROW(empty.forward({}, call.outputs, call.execution));
-  REQUIRE_NOTHROW(empty.backward({}, call.grads, call.scale, call.gradients, call.execution));
+TEST_CASE("an implementation knows what is given by its pointer, before there are pointers too") {
+  Implementation looking = implementation("cpu/native");
+  looking.box_loss.workspace_bytes = [](const LossProblem& p) -> std::size_t {
+    look_at(p);
+    return 0;
+  };
+  Call call;
+  const auto require_found = [&](const std::vector<bool>& expected) {
+    found = {};
+    REQUIRE(loss_workspace_bytes(looking, call.problem) == 0);
+    REQUIRE(found == expected);
+  };
+  require_found({false, false, false, false, false});
+  call.problem.weight.data = call.values;  // without a dtype
+  require_found({false, false, false, false, false});
+  call.problem.weight = {nullptr, DType::kF32};
+  require_found({false, false, false, true, false});
+  call.problem.normalizer.dtype = DType::kF64;
+  call.problem.pairing = {Pairing::Kind::kMask, {nullptr, DType::kU8}};
+  require_found({false, false, true, true, true});
+  call.problem.pairing = {Pairing::Kind::kIndexed, {}, 2, 3};
+  call.problem.pred.rows.dtype = DType::kI64;
+  require_found({true, false, false, true, true});
+}
+
+TEST_CASE("a weight without elements is given, and has a gradient") {
+  Call call;
+  call.problem.pred.slots = call.problem.target.slots = 0;
+  call.problem.weight.dtype = DType::kF32;
+  call.gradients.weight = call.values;
+  REQUIRE_NOTHROW(call.backward());
 }
 
 TEST_CASE("only a reduced loss of any slots takes a workspace") {

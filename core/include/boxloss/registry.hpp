@@ -17,10 +17,12 @@
 namespace boxloss {
 
 /// How an implementation computes the loss, and what of it. Without functions it does not, and core
-/// refuses what is not in the sets. Functions get problems that core has checked and prepared,
-/// where the pointer of an optional array is null exactly if it is not given, or if nothing is
-/// read. A workspace depends on shapes, dtypes and options alone, never on the device's model; of
-/// pointers `workspace_bytes` gets no others than those, which it does not read from.
+/// refuses what is not in the sets.
+///
+/// Functions get problems that core has checked and prepared. The pointer of an optional array is
+/// null exactly if it is not given, but where nothing is read it may always be. `workspace_bytes`
+/// is asked before there are pointers, then of optional arrays it gets some that lead nowhere; what
+/// it returns depends on shapes, dtypes and options alone, never on the device's model.
 struct LossFunctions {
   Set<Loss> losses = {};
   Set<Pairing::Kind> pairings = {};
