@@ -31,17 +31,8 @@ void mark_if_given(ArrayView& array) {
   if (is_given(array) && array.data == nullptr) array.data = &kNoElement;
 }
 
-void check_any_dtype(const char* name, DType dtype) {
-  if (size_of(dtype) != 0) return;
-  std::string words;
-  for (int i = 0; size_of(static_cast<DType>(i)) != 0; ++i) {
-    words += (i == 0 ? "" : ", ") + std::string(name_of(static_cast<DType>(i)));
-  }
-  throw Unsupported(message(name, ".dtype is ", shown(dtype), "; it must be one of ", words));
-}
-
 void check_boxes(const char* name, const BoxView& boxes) {
-  check_any_dtype(name, boxes.dtype);
+  check_enumerator<Unsupported>(name, ".dtype", boxes.dtype);
   check(boxes.slots != kUnsetSize, name,
         ".slots is not set; it must be the number of boxes of each image");
   check(boxes.images >= 0 && boxes.slots >= 0, name, " has a negative shape: ", boxes.images,

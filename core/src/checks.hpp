@@ -36,10 +36,17 @@ std::string shown(Enum value) {
   return word == "unknown" ? std::to_string(static_cast<int>(value)) : std::string(word);
 }
 
-/// Checks that it is one of the enumerators, which are those that have a name.
+/// Whether it is one of the enumerators, which are those that have a name.
+template <class Enum>
+bool is_one(Enum value) {
+  return name_of(value) != std::string_view("unknown");
+}
+
+/// One that elements can have.
+inline bool is_one(DType dtype) { return size_of(dtype) != 0; }
+
 template <class Error = InvalidArgument, class Enum>
 void check_enumerator(const char* name, const char* field, Enum value) {
-  const auto is_one = [](Enum each) { return name_of(each) != std::string_view("unknown"); };
   if (is_one(value)) return;
   std::string words;
   for (int i = 0; is_one(static_cast<Enum>(i)); ++i) {
@@ -75,7 +82,6 @@ void mark_if_given(ArrayView& array);
 void check_boxes(const char* name, const BoxView& boxes);
 void check_pointers(const char* name, const char* rows, const BoxView& boxes, bool is_read);
 
-void check_any_dtype(const char* name, DType dtype);
 void check_floating(const char* name, DType dtype);
 void check_indices(const char* name, DType dtype);
 

@@ -9,9 +9,9 @@ namespace boxloss {
 namespace {
 
 void check_problem(const TargetProblem& p) {
-  check_any_dtype("boxes", p.boxes.dtype);
+  check_enumerator<Unsupported>("boxes", ".dtype", p.boxes.dtype);
   check_indices("labels", p.labels.dtype);
-  if (is_given(p.image)) check_any_dtype("image", p.image.dtype);
+  if (is_given(p.image)) check_enumerator<Unsupported>("image", ".dtype", p.image.dtype);
   check(p.rows >= 0 && p.rows <= kMostBoxes, "rows is ", p.rows,
         "; it must not be negative, nor more than 64 bits can count the bytes of");
   check(p.classes >= 0, "classes is ", p.classes,

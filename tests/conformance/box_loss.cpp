@@ -71,7 +71,7 @@ OutputArray gradient_of(const LossProblem& p, const BoxView& boxes, const char* 
                         bool is_wanted, const Wish& wish) {
   OutputArray gradient{name, boxes.dtype, values_of(boxes), is_wanted};
   if (wish.alignment == Alignment::kElement) {
-    const bool is_added_by_words = boxes.rows.data != nullptr && size_of(boxes.dtype) == 2;
+    const bool is_added_by_words = boxes.rows.dtype != DType::kNone && size_of(boxes.dtype) == 2;
     gradient.shift = is_added_by_words ? 8 : size_of(boxes.dtype);
   }
   if (wish.layout == GradientLayout::kOfBoxes && is_wanted && can_keep_strides(p, boxes)) {
@@ -110,7 +110,7 @@ Results run_backward(const Implementation& implementation, const ParallelFor& pa
 
 /// All that the problem can give: integer targets and absent weights have no gradient.
 Wish all_gradients(const LossProblem& p) {
-  return {true, is_floating(p.target.dtype), p.weight.data != nullptr, Alignment::kWide};
+  return {true, is_floating(p.target.dtype), p.weight.dtype != DType::kNone, Alignment::kWide};
 }
 
 /// All combinations of the gradients that the problem can give, but none at all, behind `all`.
