@@ -73,7 +73,7 @@ offline := YOLO_OFFLINE=true YOLO_CONFIG_DIR="$(CURDIR)/build"
 
 .PHONY: help demo test test-all test-core test-tsan test-asan test-asan-torch test-python test-toolchains test-wheel test-jax \
   test-peers test-older-peers \
-  checked ready build build-asan package wheel lint format clean
+  checked ready build build-asan develop package wheel lint format clean
 
 help: ## this list
 	@echo 'make TARGET [BACKEND="cuda;kokkos"] [PYTHON=python3]'
@@ -151,6 +151,26 @@ build: ready ## the C++ library and its tests, in build/
 	cmake --preset cpu $(tests_option) -B $(build_folder) -DBACKEND='$(backend_list)'
 	cmake --build $(build_folder)
 
+# A folder of links to the sources and the build, and a .pth file that adds this folder to .venv's path. The links are
+# not in site-packages, where pip would write through them and delete sources. An installed copy would be found first,
+# so it is removed.
+develop: ready ## the package for work on it: edits of Python count at once, of C++ after `cmake --build build/develop`
+	cmake --preset develop -DBACKEND='$(backend_list)' \
+	  -DPython3_EXECUTABLE="$$($(PYTHON) -c 'import sys; print(sys.executable)')"
+	cmake --build build/develop
+	rm -rf build/develop/site
+	for component in Unspecified python; do \
+	  CMAKE_INSTALL_MODE=ABS_SYMLINK cmake --install build/develop --component $$component \
+	    --prefix build/develop/site/boxloss >/dev/null; \
+	done
+ifdef own_python
+	@echo 'Use it with PYTHONPATH=$(CURDIR)/build/develop/site'
+else
+	rm -f .venv/.boxloss-*
+	$(PYTHON) -m pip uninstall --yes boxloss
+	echo '$(CURDIR)/build/develop/site' >"$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/boxloss-develop.pth"
+endif
+
 package: $(site)/.boxloss-$(backend_name) ## the Python package, in .venv or for your own PYTHON in build/
 
 lint: ready ## formats, lint rules, types, licence lines, that seeded errors find their places and pages their figures
@@ -209,7 +229,7 @@ ready: checked $(venv)
 
 # A site holds one build at a time: the mark says of which backends.
 $(site)/.boxloss-$(backend_name): $(sources) $(venv) | ready
-	rm -f $(site)/.boxloss-*
+	rm -f $(site)/.boxloss-* $(site)/lib/python*/site-packages/boxloss-develop.pth
 	$(pip_install) $(into_site) --config-settings=build-dir=build/$(python_name)-$(backend_name) \
 	  --config-settings='cmake.define.BACKEND=$(backend_list)' .
 	touch $@

@@ -3,6 +3,7 @@
 """Each goal begins with one check of all that it needs, and of no more."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -54,3 +55,10 @@ def test_a_python_of_ones_own() -> None:
         "results",
     ]
     assert not any("venv" in step for step in rest)
+
+
+def test_the_package_takes_the_place_of_the_one_for_work_on_it() -> None:
+    file = "boxloss-develop.pth"
+    assert any(step.startswith("echo ") and file in step for step in steps("develop"))
+    package = "\n".join(steps("--always-make", "package"))
+    assert re.search(rf"^rm -f .*{file}\n.* pip install .*--no-deps", package, re.MULTILINE)
