@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which implementations there are, and how one is chosen."""
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from threading import Event, Thread
 
@@ -113,9 +114,16 @@ def test_blocks_of_threads_end_in_any_order(
     assert chosen(neutral) == neutral
 
 
+def call_twice() -> tuple[use_implementation, use_implementation]:
+    """One call in another thread, then one in this."""
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(use_implementation, "cpu/reference").result()
+        return first, use_implementation("cpu/native")
+
+
 def test_blocks_that_were_called_before_others_began() -> None:
     # As threads may come between a block's call and its beginning.
-    first, second = use_implementation("cpu/reference"), use_implementation("cpu/native")
+    first, second = call_twice()
     second.__enter__()
     first.__enter__()
     assert chosen("cpu") == "cpu/native"
@@ -124,11 +132,21 @@ def test_blocks_that_were_called_before_others_began() -> None:
     second.__exit__(None, None, None)
     assert chosen("cpu") == "cpu"
 
-    first, second = use_implementation("cpu/reference"), use_implementation("cpu/native")
+    first, second = call_twice()
     with first:
         pass
     assert chosen("cpu") == "cpu"
     with second:
+        assert chosen("cpu") == "cpu/native"
+    assert chosen("cpu") == "cpu"
+
+
+def test_calls_of_one_thread_last_but_for_those_with_a_block() -> None:
+    with use_implementation("cpu"):
+        block = use_implementation("cpu/reference")
+        use_implementation("cpu/native")
+        with block:
+            assert chosen("cpu") == "cpu/reference"
         assert chosen("cpu") == "cpu/native"
     assert chosen("cpu") == "cpu"
 

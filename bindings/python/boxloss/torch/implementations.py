@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The implementations of the losses, and how to choose one."""
 
-from collections import defaultdict
-from threading import Lock
-from types import TracebackType
-from weakref import ref
+from threading import Lock, get_ident
 
 import torch
 
@@ -32,10 +29,9 @@ def cpu_capability() -> str:
     return str(torch.ops.boxloss.cpu_capability())
 
 
-# Those who chose, in the order of their calls, apart for each device. Weak: who chose without a
-# block is soon gone, and its choice lasts.
 _lock = Lock()
-_chosen: defaultdict[str, list[ref["use_implementation"]]] = defaultdict(list)
+# The blocks that have not ended, and each thread's last call, which may begin one. Oldest first.
+_calls: list["use_implementation"] = []
 
 
 class use_implementation:  # noqa: N801  (used like a function)
@@ -50,7 +46,8 @@ class use_implementation:  # noqa: N801  (used like a function)
             ...
 
     If blocks of several threads overlap, the newest that has not ended is in effect. When all have
-    ended, in any order, the choice before them is restored.
+    ended, in any order, the choice before them is restored. A block should follow its call at once:
+    after another call of the same thread it chooses anew, and restores what that one chose.
 
     "aten" lets torch's own operators compute the losses, forward and backward, matching_cost and
     pairwise_iou on every device that torch has (MPS, XPU, ...), CPU and GPU included, in many
@@ -68,9 +65,21 @@ class use_implementation:  # noqa: N801  (used like a function)
             given = type(name).__name__
             raise TypeError(f"use_implementation: name is {given}; it must be a string")
         self._name = name
+        word = name.partition("/")[0]
+        self._device = "aten" if word == "boxloss" else word  # the two ends of one switch
         self._is_in_block = False
         with _lock:
             self._choose()
+
+    def _choose(self) -> None:
+        self._before: str = torch.ops.boxloss.use_implementation(self._name)
+        self._thread = get_ident()
+        _calls[:] = [each for each in _calls if each._is_in_block or each._thread != self._thread]
+        _calls.append(self)
+
+    def _newer(self) -> list["use_implementation"]:
+        later = _calls[_calls.index(self) + 1 :]
+        return [each for each in later if each._device == self._device]
 
     def __enter__(self) -> None:
         with _lock:
@@ -79,45 +88,19 @@ class use_implementation:  # noqa: N801  (used like a function)
                     f"use_implementation({self._name!r}) is in its block already; call it again "
                     "for another"
                 )
-            if self not in self._alive():  # its block has ended, and this is another
+            if self not in _calls:  # not its first block, or this thread has called again since
                 self._choose()
             self._is_in_block = True
             # Since the call a block of another thread may have ended, and restored.
-            if not self._covering():
+            if not any(each._is_in_block for each in self._newer()):
                 torch.ops.boxloss.use_implementation(self._name)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with _lock:
-            self._is_in_block = False
-            if not self._covering():
+            newer = self._newer()
+            if not any(each._is_in_block for each in newer):
                 torch.ops.boxloss.use_implementation(self._before)
-            # The next in order restores in its turn what this one found.
-            for newer in self._newer()[:1]:
-                newer._before = self._before
-            _chosen[self._device].remove(ref(self))
-
-    def _choose(self) -> None:
-        self._before: str = torch.ops.boxloss.use_implementation(self._name)
-        _chosen[self._device] = [*map(ref, self._alive()), ref(self)]
-
-    def _alive(self) -> list["use_implementation"]:
-        """Who chose for the same device, in order."""
-        return [chosen for each in _chosen[self._device] if (chosen := each()) is not None]
-
-    def _newer(self) -> list["use_implementation"]:
-        alive = self._alive()
-        return alive[alive.index(self) + 1 :]
-
-    def _covering(self) -> list["use_implementation"]:
-        """The blocks that began later and have not ended: their choice holds."""
-        return [each for each in self._newer() if each._is_in_block]
-
-    @property
-    def _device(self) -> str:
-        word = self._name.partition("/")[0]
-        return "aten" if word == "boxloss" else word  # the two ends of one switch
+            if newer:  # the next restores in its turn what this one found
+                newer[0]._before = self._before
+            self._is_in_block = False
+            _calls.remove(self)
