@@ -12,13 +12,13 @@ of rows and the machine.
 from __future__ import annotations
 
 import argparse
-import ast
 import os
 import shlex
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -31,10 +31,10 @@ BENCHMARKS = Path(__file__).resolve().parent.parent
 
 
 def main(arguments: list[str]) -> int:
-    found = questions()
+    found = studies()
     if arguments[:1] == ["--list"]:
-        for name, question in found.items():
-            print(f"{name:<18} {question}")
+        for name in found:
+            print(f"{name:<18} {question(load(name))}")
         return 0
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", epilog="python -m benchmarks STUDY --help has its options"
@@ -45,15 +45,16 @@ def main(arguments: list[str]) -> int:
     return run_study(name, arguments[1:])
 
 
-def questions() -> dict[str, str]:
-    """By the name of the study; nothing is imported."""
-    found = {}
-    for path in sorted((BENCHMARKS / "studies").glob("[!_]*")):
-        source = path / "__init__.py" if path.is_dir() else path
-        if source.suffix == ".py" and source.exists():
-            words = ast.get_docstring(ast.parse(source.read_text())) or ""
-            found[path.stem] = words.partition("\n")[0]
-    return found
+def studies() -> list[str]:
+    return [each.name for each in iter_modules([str(BENCHMARKS / "studies")])]
+
+
+def load(name: str) -> ModuleType:
+    return import_module(f"benchmarks.studies.{name}")
+
+
+def question(study: ModuleType) -> str:
+    return (study.__doc__ or "").partition("\n")[0]
 
 
 def run_study(name: str, arguments: list[str]) -> int:
@@ -61,7 +62,7 @@ def run_study(name: str, arguments: list[str]) -> int:
     from .machine import describe
     from .run import Run
 
-    study = import_module(f"benchmarks.studies.{name}")
+    study = load(name)
     options = parse(name, study, arguments)
     if options.redraw:
         draw(study, read_results(options.redraw), options.pictures)
@@ -76,7 +77,7 @@ def run_study(name: str, arguments: list[str]) -> int:
         "machine": machine,
     }
     run = Run(options, results, about)
-    run.say(f"[bold]{questions()[name]}[/]")
+    run.say(f"[bold]{question(study)}[/]")
     installed = (f"{key} {each}" for key, each in machine.items() if each != "not installed")
     run.say("; ".join(installed).replace("gpu ", "").replace("cpu ", "", 1))
     try:

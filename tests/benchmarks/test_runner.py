@@ -41,8 +41,8 @@ def study(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A study of its own, "two", whose `measure` a test may replace."""
     module = ModuleType("two", "Which of two?")
     module.measure = measure_two  # type: ignore[attr-defined]
-    monkeypatch.setattr(program, "questions", lambda: {"two": "Which of two?"})
-    monkeypatch.setattr(program, "import_module", lambda name: module)
+    monkeypatch.setattr(program, "studies", lambda: ["two"])
+    monkeypatch.setattr(program, "load", lambda name: module)
     return module
 
 

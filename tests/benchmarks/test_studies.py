@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ pytest.importorskip("skimage")
 import boxloss.torch
 from PIL import Image
 
-from benchmarks.runner.program import draw, main, questions
+from benchmarks.runner.program import draw, load, main, question, studies
 from benchmarks.runner.results import read_results
 
 RESULTS = Path(__file__).parents[2] / "benchmarks/results"
@@ -32,13 +31,13 @@ NEEDED = {"compare_builds": [SITE, SITE, "--runs", "0"]}  # arguments
 FILES = sorted(RESULTS.glob("*/*.json"))
 
 
-@pytest.mark.parametrize("name", questions())
+@pytest.mark.parametrize("name", studies())
 def test_a_quick_run_measures_writes_and_draws(name: str, tmp_path: Path) -> None:
     if name == "jax":
         pytest.importorskip("jaxlib", reason="JAX is not installed")  # `make test-jax` runs it
     if name == "gpu_tests":
         pytest.skip("it runs the tests")
-    study = import_module(f"benchmarks.studies.{name}")
+    study = load(name)
     if not torch.cuda.is_available() and "cpu" not in getattr(study, "DEVICES", ("cpu",)):
         pytest.skip("it needs a GPU")
     file = tmp_path / "figures.json"
@@ -62,17 +61,17 @@ def test_a_quick_run_measures_writes_and_draws(name: str, tmp_path: Path) -> Non
 
 
 def test_each_study_has_a_question() -> None:
-    assert len(questions()) > 5
-    assert all(question.endswith("?") for question in questions().values())
+    assert len(studies()) > 5
+    assert all(question(load(name)).endswith("?") for name in studies())
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_committed_picture_shows_its_committed_figures(file: Path, tmp_path: Path) -> None:
     results = read_results(file)
     assert results.study == file.stem
-    assert results.study in questions()
+    assert results.study in studies()
     assert all(run["commit"] and run["machine"] and run["command"] for run in results.runs)
-    study = import_module(f"benchmarks.studies.{results.study}")
+    study = load(results.study)
     draw(study, results, tmp_path)
     for path in tmp_path.iterdir():
         committed = file.parent / path.name
@@ -98,6 +97,6 @@ def test_every_committed_picture_has_its_figures_beside_it() -> None:
         drawn = set()
         for file in path.parent.glob("*.json"):
             name = json.loads(file.read_text())["study"]
-            pictures = getattr(import_module(f"benchmarks.studies.{name}"), "PICTURES", {})
+            pictures = getattr(load(name), "PICTURES", {})
             drawn |= {each if "." in each else f"{each}.svg" for each in pictures}
         assert path.name in drawn

@@ -14,12 +14,19 @@ from ._version import __version__ as __version__
 cmake_prefix_path = str(_Path(__file__).parent)
 """What CMAKE_PREFIX_PATH needs for find_package(boxloss), as torch.utils.cmake_prefix_path."""
 
+_IN_TORCH = """
+BoxLoss BoxLosses CIoULoss DIoULoss EIoULoss GIoULoss IoULoss MatchResult MaxIouMatch SIoULoss
+TaskAlignedMatch box_loss box_losses check_boxes check_indices ciou_loss collate_matches
+collate_padded collate_ragged complete_box_iou_loss cpu_capability debug diou_loss
+distance_box_iou_loss eiou_loss generalized_box_iou_loss giou_loss global_normalizer hungarian_match
+implementations iou_loss matching_cost max_iou_match pairwise_iou siou_loss task_aligned_match
+use_implementation
+"""
+
 if not _typing.TYPE_CHECKING:  # spelled as type checkers know it, to which every name would exist
 
     def __getattr__(name: str) -> None:
-        # Its names are read, not imported: nobody gets torch who did not ask for it. An ImportError
-        # even for getattr, since `from boxloss import` hides the words of an AttributeError.
-        binding = _Path(__file__).parent / "torch" / "__init__.py"
-        if binding.exists() and f'    "{name}",\n' in binding.read_text():
+        # An ImportError even for getattr: `from boxloss import` hides an AttributeError's words.
+        if name in _IN_TORCH.split():
             raise ImportError(f"{name} is for PyTorch: from boxloss.torch import {name}")
         raise AttributeError(f"module 'boxloss' has no attribute {name!r}")
