@@ -142,14 +142,6 @@ def load_triton() -> Loss:
     return triton_kernels().lengths_loss  # type: ignore[no-any-return]
 
 
-def load_jax() -> Loss:
-    try:
-        from .jax_loss import masked_loss as loss
-    except ImportError as error:
-        raise UnavailableError(f"JAX is not installed ({error})") from error
-    return loss
-
-
 def _counts(pred: Tensor, lengths: Tensor) -> Tensor:
     """(B, slots): which predictions have a true box."""
     return torch.arange(pred.shape[1], device=pred.device) < lengths[:, None]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.common.losses import giou, load_jax, masked_loss, torchvision_giou
+from benchmarks.common.losses import giou, masked_loss, torchvision_giou
 
 
 def test_the_eager_formula_on_boxes_computed_by_hand() -> None:
@@ -42,12 +42,14 @@ def test_torchvisions_loss_does_not_need_its_library(
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_loss_by_jax_is_the_eager_one(dtype: torch.dtype) -> None:
     pytest.importorskip("jax.numpy")  # tests/jax is a "jax", too
+    from benchmarks.common import jax_loss
+
     corners = torch.rand(2, 3, 5, 2, 2, generator=torch.Generator().manual_seed(0)) * 200
     first, target = corners.sort(dim=-2).values.flatten(-2).unbind()
     lengths = torch.tensor([5, 0, 2])
     first[2, 2:] = torch.nan  # what leaks out of an unused slot is seen
     found = []
-    for loss in (load_jax(), masked_loss):
+    for loss in (jax_loss.masked_loss, masked_loss):
         pred = first.to(dtype).requires_grad_()
         value = loss(pred, target.to(torch.uint8), lengths)
         value.backward()

@@ -45,7 +45,6 @@ from ...common.losses import (
     Loss,
     giou,
     load_compiled,
-    load_jax,
     load_torchvision,
     load_triton,
     loop_loss,
@@ -119,6 +118,14 @@ def boxloss(layout: str) -> Loss:
     if layout == "padded":
         return partial(loss, zero_padded=True)
     return lambda pred, target, counts: loss(pred, target, **{layout: counts})
+
+
+def load_jax() -> Loss:
+    try:
+        from ...common.jax_loss import masked_loss as loss
+    except ImportError as error:
+        raise UnavailableError(f"JAX is not installed ({error})") from error
+    return loss
 
 
 VARIANTS = {
