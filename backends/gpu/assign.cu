@@ -13,8 +13,9 @@
 
 /// The assignment: a block of threads for each task, by shortest augmenting paths as in cpu/native.
 /// The block takes the rows one after the other; at each step of a row's search its threads relax
-/// all places and find the nearest. What a task needs is in shared memory, as far as it fits there:
-/// the paths' state, else in the workspace; then its costs, else where they are.
+/// all places and find the nearest. The paths' state is in shared memory if it fits there,
+/// otherwise in the workspace. The costs are copied to shared memory if there is room left,
+/// otherwise read from where they are.
 namespace boxloss::BOXLOSS_GPU {
 
 constexpr unsigned kAssignThreads = kThreads;
@@ -27,7 +28,7 @@ __device__ void for_own(unsigned count, const Use& use) {
   for (unsigned i = threadIdx.x; i < count; i += kAssignThreads) use(i);
 }
 
-/// A place that may be the nearest: of equally near ones that of the lowest rank is.
+/// A place that may be the nearest. Of equally near places, the one with the lowest rank is.
 template <class Number>
 struct Candidate {
   Number distance;
@@ -45,7 +46,8 @@ __device__ Candidate<Number> no_candidate() {
   return {unreached<Number>(), ~0ull};
 }
 
-/// Whether the thread's value, among those of its kLanes that are in, is the least; so may others'.
+/// Whether the thread's value is the least among those of its kLanes threads that are in. It may be
+/// so for several threads.
 __device__ inline bool has_least(bool is_in, unsigned value) {
   const unsigned own = is_in ? value : ~0u;
   return least_of_lanes(own) == own && is_in;
@@ -58,13 +60,14 @@ __device__ inline bool has_least(bool is_in, unsigned long long value) {
 
 constexpr unsigned long long kSignBit = 1ull << 63;
 
-/// Of distances, which are sums that begin with +0, and so never -0.
+/// For distances. They are sums that begin with +0, so none of them is -0.
 __device__ inline bool has_least(bool is_in, double value) {
   const auto bits = bit_cast<unsigned long long>(value);
   return has_least(is_in, (bits & kSignBit) != 0 ? ~bits : bits | kSignBit);
 }
 
-/// Their number is below 0 only where sums overflow, which other implementations order as well.
+/// `nonfinite` is below 0 only if sums overflow. It is compared as a signed number even then, as in
+/// other implementations.
 __device__ inline bool has_least(bool is_in, Extended value) {
   const unsigned long long nonfinite = static_cast<unsigned long long>(value.nonfinite) ^ kSignBit;
   return has_least(has_least(is_in, nonfinite), value.finite);
@@ -98,10 +101,11 @@ struct Costs {
 /// The paths of one task; all threads call its functions together. A place belongs to one thread,
 /// which alone reads and writes its distance and rank.
 ///
-/// SciPy has the remaining places in a list, at first reversed, in which the last one moves to
-/// where the chosen one was; of equally near places it takes the last in the list that is free,
-/// else the first. Here each place knows its position in that list, as a rank: those of free places
-/// are below those of the others and go down with the position, the others' go up.
+/// SciPy keeps the remaining places in a list, which is reversed at first. When a place is chosen,
+/// the last of the list moves to its position. Of equally near places SciPy takes the last free one
+/// in the list or, if none is free, the first. Here each place knows its position in that list, as
+/// a rank, of which the lowest wins. Free places have lower ranks than the others. Among free
+/// places, a later position is a lower rank; among the others, a higher one.
 template <class Number, class E>
 class BlockPaths {
  public:
@@ -155,8 +159,9 @@ class BlockPaths {
     __syncthreads();
   }
 
-  /// Goes on to the nearest place; gives whether it is free, and the search at its end. Each free
-  /// place, whose dual is 0, is reached at the first step, however sums overflow later.
+  /// Goes on to the nearest place. Returns true if it is free, which ends the search. The first
+  /// step reaches every free place, since its dual is 0, so a search ends even if sums overflow
+  /// later.
   template <bool kIsFirst>
   __device__ bool visit(Step& step) {
     turn_ = 1 - turn_;
@@ -170,8 +175,8 @@ class BlockPaths {
     return false;
   }
 
-  /// The most common path, without a barrier: what others read of this, they read behind the next
-  /// step's.
+  /// The most common case, without a barrier of its own: other threads read what is written here
+  /// only after the next step's barrier.
   __device__ void take_free_place(const Step& step) {
     if (threadIdx.x != step.visited % kAssignThreads) return;
     dual_of_row_[step.row] = step.length;
@@ -179,8 +184,8 @@ class BlockPaths {
     place_of_row_[step.row] = static_cast<int>(step.visited);
   }
 
-  /// Gives the nearest of the thread's remaining places. A search's first step also sets what
-  /// belongs to the search.
+  /// Returns the nearest of the thread's remaining places. The first step also initializes the
+  /// search's arrays.
   template <bool kIsFirst>
   __device__ Candidate<Number> relax(const Step& step) {
     constexpr unsigned kAtOnce = 2;
@@ -189,7 +194,7 @@ class BlockPaths {
     const Number dual = dual_of_row_[step.row];
 #pragma unroll 1
     for (unsigned first = threadIdx.x; first < places_; first += kAtOnce * kAssignThreads) {
-      Place known[kAtOnce];  // read one behind the other, without waiting for any
+      Place known[kAtOnce];  // all loads first, so that they are in flight together
 #pragma unroll
       for (unsigned i = 0; i < kAtOnce; ++i) {
         known[i] = place_at<kIsFirst>(first + i * kAssignThreads, costs);
@@ -243,7 +248,8 @@ class BlockPaths {
     return {known.distance, static_cast<unsigned long long>(known.rank) << 32 | place};
   }
 
-  /// What was visited changes its duals by how much nearer than the end it was.
+  /// Changes the duals of each visited place, and of its row, by how much nearer it is than the
+  /// end.
   __device__ void update(int row, const Step& end) {
     if (threadIdx.x == 0) dual_of_row_[row] = dual_of_row_[row] + end.length;
     for_own(places_, [&](unsigned place) {
@@ -309,7 +315,7 @@ __device__ bool read_costs(const AssignArgs<E>& a, const AssignTask& task, E* to
   bool are_finite = true;
 #pragma unroll 1
   while (query < queries) {
-    E values[kAtOnce];  // read one behind the other, without waiting for any
+    E values[kAtOnce];  // all loads first, so that they are in flight together
     std::int64_t places[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
@@ -380,7 +386,7 @@ __global__ void __launch_bounds__(kAssignThreads)
       costs.place_stride = task.is_wide() ? a.column_stride : a.query_stride;
     }
     if (are_all_finite && memory.state == dynamic_shared_memory()) {
-      assign_task<double>(a, task, costs, dynamic_shared_memory());  // the compiler sees where
+      assign_task<double>(a, task, costs, dynamic_shared_memory());  // a known address space
     } else if (are_all_finite) {
       assign_task<double>(a, task, costs, memory.state);
     } else {
@@ -389,7 +395,8 @@ __global__ void __launch_bounds__(kAssignThreads)
   }
 }
 
-/// Of a block's shared memory: its own variables, and what CUDA keeps.
+/// Bytes of a block's shared memory that tasks cannot use: the kernel's own variables, and what
+/// CUDA keeps for itself.
 constexpr int kBeside = 2048;
 
 /// The rest, in which tasks have their state and costs: a block's part where all blocks are

@@ -100,8 +100,8 @@ class DeviceScope {
 };
 
 #if defined(__CUDACC__) || defined(__HIPCC__)
-/// Allows a kernel that many bytes of memory for each block beside its static variables. The same
-/// for all launches of a kernel, so that those of other threads do not matter.
+/// Allows a kernel that many bytes of dynamic shared memory for each block. All launches of a
+/// kernel ask for the same number, so that launches by other threads do not matter.
 template <class... Params>
 void allow_shared([[maybe_unused]] void (*kernel)(Params...), [[maybe_unused]] int bytes) {
 #if !defined(BOXLOSS_HIP)
@@ -110,7 +110,7 @@ void allow_shared([[maybe_unused]] void (*kernel)(Params...), [[maybe_unused]] i
 #endif
 }
 
-/// With such memory.
+/// Launches with dynamic shared memory.
 template <class... Params, class... Args>
 void launch_with_shared(void (*kernel)(Params...), const char* name, unsigned blocks,
                         unsigned threads, int shared_bytes, Stream stream, const Args&... args) {
@@ -124,7 +124,7 @@ void launch(void (*kernel)(Params...), const char* name, unsigned blocks, unsign
   launch_with_shared(kernel, name, blocks, threads, 0, stream, args...);
 }
 
-/// That memory, 16-byte aligned.
+/// The block's dynamic shared memory, 16-byte aligned.
 __device__ inline std::byte* dynamic_shared_memory() {
   extern __shared__ uint4 boxloss_shared_memory[];
   return reinterpret_cast<std::byte*>(boxloss_shared_memory);

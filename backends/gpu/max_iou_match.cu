@@ -17,7 +17,7 @@
 /// are the same every time; the second compares with it.
 namespace boxloss::BOXLOSS_GPU {
 
-/// Bits of an IoU, whose order is that of IoUs: 0 is the least, NaN the most.
+/// An IoU as an unsigned integer, in the same order: 0 is the lowest, NaN the highest.
 template <class C>
 struct BitsOf;
 template <>
@@ -44,7 +44,7 @@ struct BestOfBoxes {
   unsigned* anchors;
 
   __device__ C iou(std::int64_t box) const { return bit_cast<C>(ious[box]); }
-  /// All have the IoU 0.
+  /// If the best IoU is 0, every anchor has it, so the first one is anchor 0.
   __device__ unsigned anchor(std::int64_t box) const { return ious[box] == 0 ? 0 : anchors[box]; }
 };
 
@@ -166,7 +166,7 @@ template <class C>
 __global__ void __launch_bounds__(kThreads)
     match_anchors(const MaxIouArgs<C> a, const BestOfBoxes<C> best) {
   __shared__ StagedBoxes<C> staged;
-  __shared__ C best_of[kThreads];  // NaN: low quality is not for that box
+  __shared__ C best_of[kThreads];  // NaN where low quality does not apply
   const bool are_right = block_are_in_order(a.offsets, a.images, a.boxes);
   const bool has_low_quality = a.low_quality != LowQuality::kNone;
   const std::int64_t blocks = a.images * ceil_div(a.anchor_count, kThreads);
@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(kThreads)
       __syncthreads();
 #pragma unroll 1
       for (int k = 0; k < count; ++k) {
-        if (best_of[k] == C(0)) mark = first + k;  // of which it is the IoU with every anchor
+        if (best_of[k] == C(0)) mark = first + k;  // then all anchors have the box's best IoU
         if (!staged.can_overlap[k]) continue;
         const C iou = iou_of(staged.boxes[k], block.box);
         if (is_better(iou, own_best)) {
@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Each box gets its anchor, unless a later one does.
+/// Gives each box its anchor, unless a later box gets the same one.
 template <class C>
 __global__ void __launch_bounds__(kThreads)
     force_boxes(const MaxIouArgs<C> a, const BestOfBoxes<C> best) {

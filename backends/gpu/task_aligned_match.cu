@@ -19,11 +19,12 @@ namespace boxloss::BOXLOSS_GPU {
 
 constexpr unsigned kMatchThreads = kThreads;
 
-/// An anchor's choosers: their number in the high half, the sum of their numbers in the low. If
-/// there is one, it is that.
+/// How many boxes chose an anchor, in the high half, and the sum of these boxes' numbers, in the
+/// low half. If only one box did, the sum is its number.
 using Choosers = unsigned long long;
 
-/// The highest metric and overlap of a box's anchors, whose bits are in the order of the numbers.
+/// The highest metric and the highest overlap among a box's anchors, as bits, which are in the same
+/// order as the numbers.
 struct MostBits {
   unsigned metric, overlap;
 };
@@ -144,7 +145,7 @@ __global__ void __launch_bounds__(kMatchThreads)
   }
 }
 
-/// A thread for each anchor. Its metric is in place of the score.
+/// A thread for each anchor. Writes the metric where the score will be.
 template <class C>
 __global__ void __launch_bounds__(kMatchThreads)
     find_owners(const TaskAlignedArgs<C> a, const MatchWork work) {
@@ -169,7 +170,7 @@ __global__ void __launch_bounds__(kMatchThreads)
         }
       };
       take(rows_of_image(a, image).first + (is_one ? static_cast<unsigned>(choosers) : told));
-      // What boxes told does not know that a score is NaN, nor of overlaps of 0: both are rare.
+      // `best` does not show that a score is NaN, nor overlaps of 0. Both are rare.
       if (!is_one && (best == 0 || match.metric != match.metric)) {
         take(most_overlapping(a, image, anchor, target_of));
       }

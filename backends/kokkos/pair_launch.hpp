@@ -97,7 +97,7 @@ void launch_forward(const Space& space, const LossProblem& p, const Pairing& pai
   });
 }
 
-/// Pairs of a set for each of its teams, and for each thread of those more than one.
+/// How many of a set's pairs one team takes: more than one for each of its threads.
 template <class Space>
 constexpr std::int64_t kPairsOfTeam = kIsHost<Space> ? 4096 : 2 * kDeviceThreads;
 

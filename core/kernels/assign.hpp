@@ -17,7 +17,8 @@
 /// columns as rows, and the more as places.
 namespace boxloss {
 
-/// A cost that may be infinite or NaN, and sums of such: their number counts first.
+/// A cost that may be infinite or NaN, or a sum of such costs. What is compared first is how many
+/// of them are not finite.
 struct Extended {
   std::int64_t nonfinite;
   double finite;
@@ -40,7 +41,7 @@ BOXLOSS_HOST_DEVICE bool operator==(Extended a, Extended b) {
 
 BOXLOSS_HOST_DEVICE bool is_finite(double cost) { return cost - cost == 0; }
 
-/// A cost as the number that it is computed with: Number is double where all are finite.
+/// A cost as a Number, which is double if all costs of the task are finite, otherwise Extended.
 template <class Number>
 BOXLOSS_HOST_DEVICE Number number_of(double cost) {
   if constexpr (std::is_same_v<Number, double>) {
@@ -93,7 +94,8 @@ struct AssignTask {
   BOXLOSS_HOST_DEVICE int places() const { return is_wide() ? columns : queries; }
 };
 
-/// Task i of all, whose images are next to each other, for offsets that are right or not.
+/// Task i of all: images vary fastest, then groups, then layers. If the offsets are wrong, no task
+/// has columns to match, and the tasks of image 0 write -1 for all columns.
 template <class E>
 BOXLOSS_HOST_DEVICE AssignTask task_of(const AssignArgs<E>& a, std::int64_t i,
                                        bool are_offsets_right) {
@@ -130,13 +132,14 @@ BOXLOSS_HOST_DEVICE E cost_at(const AssignArgs<E>& a, const AssignTask& task, in
   return a.cost.data[first_cost(a, task) + query * a.query_stride + column * a.column_stride];
 }
 
-/// Rows and places of the tasks of a layer and group, whose images have a part each.
+/// The number of rows and places that the tasks of one layer and group need together. Each image
+/// has a part of them.
 BOXLOSS_HOST_DEVICE std::int64_t states_of_block(std::int64_t images, std::int64_t of_group,
                                                  std::int64_t columns) {
   return columns + images * of_group;
 }
 
-/// Where a task's begin, in all of the workspace.
+/// Where a task's part begins, counted in rows and places from the start of the workspace.
 template <class E>
 BOXLOSS_HOST_DEVICE std::int64_t first_state(const AssignArgs<E>& a, const AssignTask& task) {
   const std::int64_t of_group = a.queries / a.groups;

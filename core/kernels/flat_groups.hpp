@@ -31,7 +31,7 @@ inline bool is_plain(const LossProblem& p) {
          p.weight.data == nullptr && p.reduction != Reduction::kNone;
 }
 
-/// Backward is plain when nothing but pred's gradient is wanted, too.
+/// Backward is plain if, besides, only pred's gradient is wanted.
 inline bool is_plain(const LossProblem& p, const LossGradients& gradients) {
   return is_plain(p) && gradients.pred != nullptr && gradients.target == nullptr &&
          gradients.weight == nullptr;
@@ -49,7 +49,8 @@ constexpr int kGroup = sizeof(P) == 1 || sizeof(T) == 1   ? 4
 template <class P, class T>
 constexpr bool kOwnForGiou = kGroup<P, T> >= 2 && sizeof(T) <= 2;
 
-/// Calls run(formula, plain) for the losses of a plain problem, or of any other.
+/// Calls run(formula, plain), where the formula is GIoU's if GIoU has loops of its own, otherwise
+/// AnyFormula, which selects the loss at run time.
 template <class P, class T, class Run>
 void with_flat_formula(Loss loss, bool plain, const Run& run) {
   if (!plain) return run(AnyFormula{loss}, std::false_type());

@@ -84,7 +84,8 @@ BOXLOSS_HOST_DEVICE LossesPartial forward_slot(const ForwardArgs<F, C>& a,
   return partial_of(all, counts);
 }
 
-/// The gradient of box (b, slot): a row or, where it keeps strides, where the box is in its array.
+/// Writes the gradient of box (b, slot): to its row or, if the gradient keeps strides, to where the
+/// box is in its array.
 template <class E, class C>
 BOXLOSS_HOST_DEVICE void set_gradient(const BoxOutputs<E>& gradient, bool keeps_strides,
                                       const Boxes<E>& boxes, std::int64_t b, std::int64_t slot,

@@ -22,8 +22,8 @@ constexpr C kInfinite = std::numeric_limits<C>::infinity();
 template <class C>
 constexpr C kNotANumber = std::numeric_limits<C>::quiet_NaN();
 
-/// a * b, rounded, whatever is subtracted from it next. On the host what includes this is compiled
-/// without contraction.
+/// a * b, rounded by itself, never fused with a subtraction that follows. On the host, the files
+/// that include this are compiled without contraction.
 template <class C>
 BOXLOSS_HOST_DEVICE C product(C a, C b) {
 #if defined(__CUDA_ARCH__)
@@ -51,8 +51,8 @@ BOXLOSS_HOST_DEVICE MatchBox<C> match_box(const Box<C>& box) {
   return {box, product(box.x2 - box.x1, box.y2 - box.y1)};
 }
 
-/// In the order of torch's operators in torchvision's box_iou, so with the same bits. A NaN in
-/// either box is in its area, so that min and max may lose it.
+/// The operations of torchvision's box_iou, in torch's order, so that the bits are the same. A NaN
+/// in a box makes its area NaN, so it does not matter that min and max may drop it.
 template <class C>
 BOXLOSS_HOST_DEVICE C iou_of(const MatchBox<C>& a, const MatchBox<C>& b) {
   const C w = at_least(smaller(a.box.x2, b.box.x2) - larger(a.box.x1, b.box.x1), C(0));
@@ -61,20 +61,20 @@ BOXLOSS_HOST_DEVICE C iou_of(const MatchBox<C>& a, const MatchBox<C>& b) {
   return intersection / (a.area + b.area - intersection);
 }
 
-/// Whether it takes the place of the best of those before it: the first of equal ones is the best,
-/// NaN is better than any number.
+/// Whether `iou` replaces the best one so far. Of equal ones the first is kept; NaN is better than
+/// any number.
 template <class C>
 BOXLOSS_HOST_DEVICE bool is_better(C iou, C best) {
   return both(!(iou <= best), best == best);
 }
 
-/// Whether the area is a finite number, not negative; then the corners are finite, too.
+/// Whether the area is finite and not negative. The corners are then finite, too.
 template <class C>
 BOXLOSS_HOST_DEVICE bool is_plain(const MatchBox<C>& b) {
   return both(b.area >= C(0), b.area <= kLargest<C>);
 }
 
-/// Whether it has an area besides.
+/// Whether the box is plain, and its area is more than 0.
 template <class C>
 BOXLOSS_HOST_DEVICE bool is_plain_anchor(const MatchBox<C>& b) {
   return both(is_plain(b), b.area > C(0));
@@ -85,15 +85,15 @@ BOXLOSS_HOST_DEVICE Box<C> everywhere() {
   return {-kInfinite<C>, -kInfinite<C>, kInfinite<C>, kInfinite<C>};
 }
 
-/// Where a box may have another IoU than +0 with plain anchors: not apart from it, if it is plain.
-/// Else it may be NaN or -0 anywhere.
+/// The region outside of which plain anchors have the IoU +0 with a box. It is the box itself, if
+/// the box is plain; otherwise it is everywhere, since any IoU may be NaN or -0.
 template <class C>
 BOXLOSS_HOST_DEVICE Box<C> extent_of(const MatchBox<C>& b) {
   return is_plain(b) ? b.box : everywhere<C>();
 }
 
-/// Whether a box's extent and the bounds of anchors, which are everywhere if one of them is not
-/// plain, have common ground. If not, all IoUs are +0.
+/// Whether a box's extent meets the bounds of some anchors. If not, all their IoUs are +0. The
+/// bounds are everywhere() if one of the anchors is not plain.
 template <class C>
 BOXLOSS_HOST_DEVICE bool can_overlap(const Box<C>& extent, const Box<C>& bounds) {
   return both(both(extent.x1 < bounds.x2, bounds.x1 < extent.x2),
@@ -111,13 +111,13 @@ struct MaxIouArgs {
   C* iou;  ///< null: not wanted
 };
 
-/// What an anchor gets by its best IoU, with the box of that row.
+/// What an anchor gets, whose best IoU is with the box of that row.
 template <class C>
 BOXLOSS_HOST_DEVICE std::int64_t match_of(const MaxIouArgs<C>& a, C iou, std::int64_t row) {
   return iou < a.low ? kNoBox : iou < a.high ? kIgnored : row;
 }
 
-/// Whether a box of that best IoU has a part in low_quality. Without finite numbers it has none.
+/// Whether low_quality applies to a box with this best IoU. It does not if the IoU is NaN.
 template <class C>
 BOXLOSS_HOST_DEVICE bool takes_low_quality(const MaxIouArgs<C>& a, C best) {
   return best >= a.min_pos_iou;

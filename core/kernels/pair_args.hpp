@@ -83,7 +83,7 @@ struct ReducedLoss {
 
   template <int kSums>
   BOXLOSS_HOST_DEVICE void write(const Partial<kSums>& total, std::int64_t set = 0) const {
-    double divisor = 1;  // where nothing counts, too
+    double divisor = 1;  // also if there are no valid pairs
     if (is_mean && total.count > 0) {
       divisor = normalizer.data != nullptr
                     ? normalizer.template get<double>(set * normalizer_stride)

@@ -48,7 +48,7 @@ BOXLOSS_HOST_DEVICE bool is_faulty_box(const Elements<E>& boxes, std::int64_t ro
   return !is_finite_box(box) || has_negative_size(box, has_sizes);
 }
 
-/// Of no image, or before the image of the row before. A NaN is of none.
+/// Whether a row's image index is out of range, as NaN is, or less than that of the row before.
 template <class E>
 BOXLOSS_HOST_DEVICE bool is_misplaced(const Elements<E>& image, std::int64_t row,
                                       std::int64_t images) {

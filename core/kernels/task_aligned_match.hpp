@@ -15,7 +15,7 @@
 /// one anchor and one box.
 namespace boxloss {
 
-/// x^value; whole powers are products, and of a half the root.
+/// x^value: whole powers are computed as products, and the power 0.5 as a square root.
 template <class C>
 struct Exponent {
   C value;
@@ -61,19 +61,20 @@ struct BoxRows {
   std::int64_t first, count;
 };
 
-/// Those of an image, for offsets that are right.
+/// The rows of an image. Offsets must be in order.
 template <class C>
 BOXLOSS_HOST_DEVICE BoxRows rows_of_image(const TaskAlignedArgs<C>& a, std::int64_t image) {
   if (a.is_padded()) return {image * a.slots, a.slots};
   return {a.offsets[image], a.offsets[image + 1] - a.offsets[image]};
 }
 
-/// The image that owns a row, or some image if none does; whether it does, rows_of_image tells.
+/// The image that a row of target belongs to; if it belongs to none, some image. rows_of_image
+/// tells whether the row is really among that image's.
 template <class C>
 BOXLOSS_HOST_DEVICE std::int64_t image_of_row(const TaskAlignedArgs<C>& a, std::int64_t row) {
   if (a.is_padded()) return row / a.slots;
   std::int64_t first = 0, last = a.images - 1;
-  while (first < last) {  // the last that begins at the row, or before
+  while (first < last) {  // finds the last image that begins at the row or before it
     const std::int64_t middle = last - (last - first) / 2;
     if (a.offsets[middle] <= row) {
       first = middle;
@@ -84,7 +85,7 @@ BOXLOSS_HOST_DEVICE std::int64_t image_of_row(const TaskAlignedArgs<C>& a, std::
   return first;
 }
 
-/// A true box, and where points that lie in it are.
+/// A true box, and the box that counts for which points lie in it: its sides may be enlarged.
 template <class C>
 struct TargetBox {
   Box<C> corners, around;
@@ -104,7 +105,8 @@ BOXLOSS_HOST_DEVICE TargetBox<C> target_box(const TaskAlignedArgs<C>& a, std::in
   const bool has_box = !a.is_padded() || (box.x1 + box.y1) + (box.x2 + box.y2) > 0;
   TargetBox<C> target = {box, box, has_box && label >= 0 && label < a.classes ? label : -1};
   if (a.min_side > 0) {
-    // By centre and sides, with all the roundings of that: which points lie inside depends on them.
+    // Computed from centre and sides, as Ultralytics does: its roundings decide which points lie
+    // inside.
     const C x = (box.x1 + box.x2) * C(0.5), y = (box.y1 + box.y2) * C(0.5);
     const C half_w = larger_side(box.x2 - box.x1, a) * C(0.5);
     const C half_h = larger_side(box.y2 - box.y1, a) * C(0.5);
@@ -132,7 +134,7 @@ BOXLOSS_HOST_DEVICE Point<C> point_at(const TaskAlignedArgs<C>& a, std::int64_t 
   return {number_at<C>(a.points, at), number_at<C>(a.points, at + a.point_coordinate_stride)};
 }
 
-/// Whether it lies in the box, by more than 1e-9 on every side.
+/// Whether the point lies in the box, by more than 1e-9 on every side.
 template <class C>
 BOXLOSS_HOST_DEVICE bool is_inside(const Point<C>& point, const TargetBox<C>& target) {
   const Box<C>& box = target.around;
@@ -140,7 +142,7 @@ BOXLOSS_HOST_DEVICE bool is_inside(const Point<C>& point, const TargetBox<C>& ta
          box.x2 - point.x > C(1e-9) && box.y2 - point.y > C(1e-9);
 }
 
-/// The score's power is of the scores' dtype, as torch has it.
+/// The score to the power alpha, rounded to the scores' dtype, as torch does.
 template <class C>
 BOXLOSS_HOST_DEVICE C score_power(const TaskAlignedArgs<C>& a, C score) {
   const C value = power(score, a.alpha);
@@ -157,20 +159,21 @@ BOXLOSS_HOST_DEVICE C score_at(const TaskAlignedArgs<C>& a, std::int64_t image, 
   return number_at<C>(a.scores, at);
 }
 
-/// By the CIoU loss of a prediction and a true box; NaN stays.
+/// The overlap of a prediction and a true box, from their CIoU loss. NaN stays NaN.
 template <class C>
 BOXLOSS_HOST_DEVICE C overlap_of(C loss) {
   return at_least(C(1) - loss, C(0));
 }
 
-/// What a box's choice is made by (NaN stays), for an anchor whose point lies in it.
+/// What a box chooses by, for an anchor whose point lies in the box. NaN stays NaN.
 struct Match {
   float metric, overlap;
 
-  /// Whether it counts. A power of 0 hides that the overlap is NaN.
+  /// Whether the anchor is a candidate. The overlap is checked, too, since with beta = 0 the metric
+  /// does not show that the overlap is NaN.
   BOXLOSS_HOST_DEVICE bool counts() const { return metric > 0 && overlap >= 0; }
-  /// Whether an anchor that several boxes chose may be the box's, if it overlaps most. With a
-  /// metric of 0 it is nobody's then.
+  /// Whether this box can own an anchor that several boxes chose, if it overlaps the anchor most.
+  /// If its metric is 0, the anchor is then nobody's.
   BOXLOSS_HOST_DEVICE bool can_own() const {
     return metric == metric && (overlap > 0 || (overlap == 0 && metric > 0));
   }
@@ -183,7 +186,7 @@ BOXLOSS_HOST_DEVICE Match match_of(const TaskAlignedArgs<C>& a, C score, C loss)
           static_cast<float>(overlap)};
 }
 
-/// The same from memory.
+/// The same, with prediction and score read from memory.
 template <class C>
 BOXLOSS_HOST_DEVICE Match match_of(const TaskAlignedArgs<C>& a, std::int64_t image,
                                    std::int64_t anchor, const TargetBox<C>& target) {
@@ -192,8 +195,8 @@ BOXLOSS_HOST_DEVICE Match match_of(const TaskAlignedArgs<C>& a, std::int64_t ima
                   Ciou::loss(pred, target.corners, a.eps));
 }
 
-/// The box that overlaps most with an anchor that several boxes of its image chose, which are among
-/// target_of(row).
+/// For an anchor that several boxes of its image chose: the row of the box that overlaps it most.
+/// target_of(row) gives the box of a row.
 template <class C, class TargetOf>
 BOXLOSS_HOST_DEVICE std::int64_t most_overlapping(const TaskAlignedArgs<C>& a, std::int64_t image,
                                                   std::int64_t anchor, const TargetOf& target_of) {
@@ -215,8 +218,8 @@ BOXLOSS_HOST_DEVICE std::int64_t most_overlapping(const TaskAlignedArgs<C>& a, s
   return best;
 }
 
-/// Numbers that are not negative, in the order of their bits; of equal ones the first comes first.
-/// 0 is none.
+/// A number that is not negative, and its place, as one integer. A larger number has a higher rank;
+/// of equal numbers, the one at the lower place. 0 stands for none.
 using Rank = unsigned long long;
 
 BOXLOSS_HOST_DEVICE Rank rank_of(float value, std::int64_t place) {
@@ -225,12 +228,13 @@ BOXLOSS_HOST_DEVICE Rank rank_of(float value, std::int64_t place) {
 }
 BOXLOSS_HOST_DEVICE std::uint32_t place_of(Rank rank) { return ~static_cast<std::uint32_t>(rank); }
 
-/// An anchor's score, from its metric and what its box's anchors have at most.
+/// An anchor's score: its metric, scaled by the highest overlap and the highest metric among the
+/// anchors of its box.
 BOXLOSS_HOST_DEVICE float normalized(float metric, const Match& most) {
   return metric * most.overlap / (most.metric + 1e-9f);
 }
 
-/// Writes whose an anchor is: `row` is -1 for nobody's.
+/// Writes which box owns an anchor: `row` is -1 if none does.
 template <class C>
 BOXLOSS_HOST_DEVICE void set_owner(const TaskAlignedArgs<C>& a, std::int64_t at, std::int64_t row,
                                    const Match& match) {

@@ -56,9 +56,9 @@ class Paths {
     }
   }
 
-  /// The most common path: the nearest place is free. It is search's first step, without a list.
-  /// There is a nearest one: that of a free place is its cost, since its dual is 0, as the row's
-  /// is.
+  /// The most common case: the nearest place is free. This is the first step of search(), without
+  /// its list. A nearest place is always found: the distance of a free place is its cost, since its
+  /// dual and the row's are 0.
   bool takes_free_place(int row) {
     const E* const costs = costs_of(row);
     Number lowest = unreached<Number>();
@@ -77,10 +77,10 @@ class Paths {
     return true;
   }
 
-  /// Visits places from the nearest on, until one is free; gives its distance. Behind the `left`
-  /// remaining places are those that were visited.
+  /// Visits places from the nearest on, until one is free; returns its distance. In the list, the
+  /// places that were visited follow the `left` remaining ones.
   Number search(int row, int& left) {
-    // In this order, and with the last free one of equally near places, as SciPy.
+    // As in SciPy: places are in this order and, of equally near ones, the last free one is taken.
     for (int k = 0; k < places_; ++k) remaining_[k] = places_ - 1 - k;
     std::fill_n(shortest_, places_, unreached<Number>());
     Number length{};
@@ -117,7 +117,8 @@ class Paths {
     return nearest;
   }
 
-  /// What was visited changes its duals by how much nearer than the end it was.
+  /// Changes the duals of each visited place, and of its row, by how much nearer it is than the
+  /// end.
   void update(int row, int left, Number length) {
     dual_of_row_[row] = dual_of_row_[row] + length;
     for (int k = left; k < places_; ++k) {

@@ -174,7 +174,7 @@ class Matching {
   void mark(Tile& tile, std::int64_t image, std::int64_t t) const {
     const auto number = static_cast<Number>(t);
     const C best = memory_.best[t].iou;
-    if (best == C(0)) {  // which all are
+    if (best == C(0)) {  // then all anchors have it
       std::fill_n(tile.marks, tile.count, number);
     } else {
       read(tile, image);

@@ -177,7 +177,7 @@ void write_totals(const LossProblem& p, const LossOutputs& outputs, const Losses
   }
 }
 
-/// A rough measure of forward's work, in valid pairs: finding none takes little.
+/// A rough measure of forward's work, in valid pairs. Slots that are not valid take little.
 inline std::int64_t forward_work(const LossProblem& p, const Grid&) { return slots_of(p); }
 inline std::int64_t forward_work(const LossProblem& p, const Mask&) { return slots_of(p) / 8; }
 inline std::int64_t forward_work(const LossProblem& p, const Lengths& pairing) {
@@ -195,7 +195,7 @@ void forward(const LossProblem& p, const Pairing& pairing, const LossOutputs& ou
   auto* const partials = static_cast<LossesPartial*>(execution.workspace);
   const bool is_reduced = p.reduction != Reduction::kNone;
   const std::int64_t parts = tasks_for(slots_of(p));
-  // A task takes several parts with little in them, since waking a thread takes a while.
+  // Parts with little work are put together in one task, since waking a thread takes a while.
   const std::int64_t tasks =
       std::clamp<std::int64_t>(tasks_for(forward_work(p, pairing)), 1, parts);
   execution.parallel_for(tasks, [&](std::int64_t task) {

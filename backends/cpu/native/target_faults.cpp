@@ -3,7 +3,7 @@
 #include "dispatch/target_faults.hpp"
 #include "cpu/operations.hpp"
 
-/// Of both CPU implementations: there is nothing to compute that an oracle could do otherwise.
+/// For both CPU implementations: an oracle would do exactly the same.
 namespace boxloss::native {
 
 void target_faults(const TargetProblem& p, const TargetOutputs& outputs, const Execution&) {

@@ -210,7 +210,7 @@ void drop_others(const TaskAlignedArgs<C>& a, const Arrays<C>& w, std::int64_t i
   });
 }
 
-/// Makes an image's metrics scores.
+/// Turns the metrics of an image into scores.
 template <class C>
 void normalize(const TaskAlignedArgs<C>& a, const Arrays<C>& w, std::int64_t image) {
   const BoxRows own = rows_of_image(a, image);

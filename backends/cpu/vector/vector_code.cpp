@@ -259,7 +259,7 @@ void cost_entries(const CostArgs<AnyFormula, C>& args, const C* losses, const C*
   });
 }
 
-/// The value that remains of a block's where `choose` takes one of two.
+/// Reduces a block of values to one: `choose` takes one of two.
 template <class C, class Choose>
 BOXLOSS_HOST_DEVICE C chosen_of(const C* block, const Choose& choose) {
   C values[kBlock];

@@ -87,8 +87,8 @@ struct VectorCode {
 
   /// For max-IoU matching: takes corner anchors to a tile.
   void (*to_tile)(const C* anchors, int count, AnchorTile<C>* tile);
-  /// Takes the box of that number where it is better than the best before it. Gives the box's best
-  /// IoU with the tile's anchors.
+  /// Updates each anchor's best IoU, and the number of the box that has it, where this box's IoU is
+  /// better. Returns the box's best IoU with the tile's anchors.
   C (*match_with)(const MatchBox<C>& box, BoxNumber<C> number, const AnchorTile<C>& tile, C* ious,
                   BoxNumber<C>* numbers);
   /// Sets the number where the box's IoU is `best`, which is more than 0.
