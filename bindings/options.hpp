@@ -3,8 +3,8 @@
 #pragma once
 
 /// The one list of each operation's parameters, for every framework: kind, name, and default as
-/// Python writes it, in the operators' order. One without a default must be given. Schemas, argument
-/// structs, calls, and the conversion of the typed functions' options derive from it.
+/// Python writes it, in the operators' order. One without a default must be given. Schemas,
+/// argument structs, calls, and the conversion of the typed functions' options derive from it.
 ///
 /// Strided: an array of any strides; Packed: one whose values are read as they lie in a row-major
 /// array, and copied if they do not; Flag: a bool; Word: a string; Number: a float; Whole: an int.

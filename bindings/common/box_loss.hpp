@@ -72,8 +72,8 @@ struct BoxLoss {
   template <class Size>
   static Pairing::Kind pairing_of(const Arguments<Described<Size>>& a) {
     const bool has_index = a.pred_index || a.target_index;
-    const int count = a.zero_padded + a.lengths.is_given + a.mask.is_given + a.offsets.is_given +
-                      has_index;
+    const int count =
+        a.zero_padded + a.lengths.is_given + a.mask.is_given + a.offsets.is_given + has_index;
     check(count <= 1, "give at most one of zero_padded, lengths, mask, offsets and indices; got",
           a.zero_padded ? " zero_padded" : "", a.lengths ? " lengths" : "", a.mask ? " mask" : "",
           a.offsets ? " offsets" : "", a.pred_index ? " pred_index" : "",
@@ -139,8 +139,8 @@ struct BoxLoss {
   template <class Size>
   static void check_normalizer(const Arguments<Described<Size>>& a) {
     const Array<Size>& normalizer = a.normalizer;
-    const bool fits = normalizer.rank == 0 ||
-                      (index_of(a) != nullptr && has_shape(normalizer, shape_of_sets(a)));
+    const bool fits =
+        normalizer.rank == 0 || (index_of(a) != nullptr && has_shape(normalizer, shape_of_sets(a)));
     check(fits, "normalizer has shape ", ShapeOf(normalizer),
           "; it must have no dimension or, with indices (sets, pairs), be (sets)");
   }

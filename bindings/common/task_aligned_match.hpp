@@ -59,9 +59,10 @@ struct TaskAlignedMatch {
     const Size &images = a.scores.size(0), &anchors = a.scores.size(1);
     check_shape(a.pred, {images, anchors, 4}, "a box for each anchor of scores");
     const bool are_shared = a.points.rank == 2;
-    check(are_shared ? has_shape(a.points, {anchors, 2}) : has_shape(a.points, {images, anchors, 2}),
-          "points has shape ", ShapeOf(a.points), "; it must be [", anchors, ", 2], or [", images,
-          ", ", anchors, ", 2]: a point for each anchor of scores");
+    check(
+        are_shared ? has_shape(a.points, {anchors, 2}) : has_shape(a.points, {images, anchors, 2}),
+        "points has shape ", ShapeOf(a.points), "; it must be [", anchors, ", 2], or [", images,
+        ", ", anchors, ", 2]: a point for each anchor of scores");
     check_boxes_shape(a.target);
     const char* const why = "a label for each box of target";
     if (a.offsets) {
@@ -100,8 +101,8 @@ struct TaskAlignedMatch {
     const bool is_f64 = compute_dtype(p) == DType::kF64;
     for (std::int64_t row = 0; row < p.target.images * p.target.slots; ++row) {
       const BoxView& target = p.target;
-      const std::int64_t at = row / target.slots * target.image_stride +
-                              row % target.slots * target.slot_stride;
+      const std::int64_t at =
+          row / target.slots * target.image_stride + row % target.slots * target.slot_stride;
       const Elements<Any> values{target.data, target.dtype};
       const bool has_box = is_f64 ? is_box(values.get_box<double>(at, target.coordinate_stride))
                                   : is_box(values.get_box<float>(at, target.coordinate_stride));
@@ -118,9 +119,9 @@ struct TaskAlignedMatch {
   static constexpr auto workspace_bytes = task_aligned_match_workspace_bytes;
   static void run(const Implementation& implementation, const TaskAlignedProblem& p,
                   const std::array<void*, 3>& outputs, const Execution& execution) {
-    task_aligned_match(implementation, p,
-                       {outputs[0], static_cast<float*>(outputs[1]), static_cast<float*>(outputs[2])},
-                       execution);
+    task_aligned_match(
+        implementation, p,
+        {outputs[0], static_cast<float*>(outputs[1]), static_cast<float*>(outputs[2])}, execution);
   }
 };
 

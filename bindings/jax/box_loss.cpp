@@ -64,16 +64,15 @@ void backward(const Call& call) {
   const LossProblem p = describe(call.arguments, arguments, call.implementation);
   Array scale;
   call.arguments.read("scale", scale);
-  loss_backward(
-      call.implementation, p,
-      {gradient(call.arguments, "grad_loss", p), gradient(call.arguments, "grad_l1", p)},
-      scale.data, {call.result("pred"), call.result("target"), call.result("weight")},
-      call.execution);
+  loss_backward(call.implementation, p,
+                {gradient(call.arguments, "grad_loss", p), gradient(call.arguments, "grad_l1", p)},
+                scale.data, {call.result("pred"), call.result("target"), call.result("weight")},
+                call.execution);
 }
 
 }  // namespace
 }  // namespace boxloss::jax_binding
 
-BOXLOSS_JAX_TRACE(boxloss_jax_box_loss, boxloss::jax_binding::trace);
-BOXLOSS_JAX_HANDLERS(boxloss_jax_box_loss, boxloss::jax_binding::forward);
-BOXLOSS_JAX_HANDLERS(boxloss_jax_box_loss_backward, boxloss::jax_binding::backward);
+BOXLOSS_JAX_TRACE(box_loss, boxloss::jax_binding::trace);
+BOXLOSS_JAX_HANDLERS(box_loss, boxloss::jax_binding::forward);
+BOXLOSS_JAX_HANDLERS(box_loss_backward, boxloss::jax_binding::backward);

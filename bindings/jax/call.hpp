@@ -60,19 +60,19 @@ ffi::Error run_on_gpu(void* stream, std::int32_t device_index, ffi::RemainingArg
   return run_on({Device::kCuda, Device::kHip}, execution, run, operands, results, attributes);
 }
 
-/// Exports a function as the handlers NAME_cpu and NAME_gpu, which jax.ffi registers.
-#define BOXLOSS_JAX_HANDLERS(name, run)                                            \
-  _Pragma("GCC visibility push(default)") XLA_FFI_DEFINE_HANDLER_SYMBOL(           \
-      name##_cpu, boxloss::jax_binding::run_on_cpu<run>,                           \
-      xla::ffi::Ffi::Bind().RemainingArgs().RemainingRets().Attrs());              \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(name##_gpu, boxloss::jax_binding::run_on_gpu<run>, \
-                                xla::ffi::Ffi::Bind()                              \
-                                    .Ctx<xla::ffi::PlatformStream<void*>>()        \
-                                    .Ctx<xla::ffi::DeviceOrdinal>()                \
-                                    .RemainingArgs()                               \
-                                    .RemainingRets()                               \
-                                    .Attrs(),                                      \
-                                {xla::ffi::Traits::kCmdBufferCompatible});         \
+/// Exports a function as the handlers boxloss_jax_NAME_cpu and _gpu, which jax.ffi registers.
+#define BOXLOSS_JAX_HANDLERS(name, run)                                                          \
+  _Pragma("GCC visibility push(default)") XLA_FFI_DEFINE_HANDLER_SYMBOL(                         \
+      boxloss_jax_##name##_cpu, boxloss::jax_binding::run_on_cpu<run>,                           \
+      xla::ffi::Ffi::Bind().RemainingArgs().RemainingRets().Attrs());                            \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(boxloss_jax_##name##_gpu, boxloss::jax_binding::run_on_gpu<run>, \
+                                xla::ffi::Ffi::Bind()                                            \
+                                    .Ctx<xla::ffi::PlatformStream<void*>>()                      \
+                                    .Ctx<xla::ffi::DeviceOrdinal>()                              \
+                                    .RemainingArgs()                                             \
+                                    .RemainingRets()                                             \
+                                    .Attrs(),                                                    \
+                                {xla::ffi::Traits::kCmdBufferCompatible});                       \
   _Pragma("GCC visibility pop") static_assert(true)
 
 /// What an operation writes, as ctypes reads it.
@@ -138,12 +138,12 @@ std::size_t if_served(const Bytes& bytes) {
   }
 }
 
-/// Exports a function that ctypes calls with a Traced.
-#define BOXLOSS_JAX_TRACE(name, trace)                                        \
-  extern "C" __attribute__((visibility("default"))) const char* name##_check( \
-      boxloss::jax_binding::Traced* traced) {                                 \
-    return boxloss::jax_binding::trace_call(traced, trace);                   \
-  }                                                                           \
+/// Exports boxloss_jax_NAME_check, which ctypes calls with a Traced.
+#define BOXLOSS_JAX_TRACE(name, trace)                                                      \
+  extern "C" __attribute__((visibility("default"))) const char* boxloss_jax_##name##_check( \
+      boxloss::jax_binding::Traced* traced) {                                               \
+    return boxloss::jax_binding::trace_call(traced, trace);                                 \
+  }                                                                                         \
   static_assert(true)
 
 }  // namespace boxloss::jax_binding

@@ -52,8 +52,3 @@ struct OperationOf {
 };
 
 }  // namespace boxloss::jax_binding
-
-/// Exports all of an operation.
-#define BOXLOSS_JAX_OPERATION(name, Operation)                                  \
-  BOXLOSS_JAX_TRACE(name, boxloss::jax_binding::OperationOf<Operation>::trace); \
-  BOXLOSS_JAX_HANDLERS(name, boxloss::jax_binding::OperationOf<Operation>::run)

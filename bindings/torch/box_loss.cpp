@@ -216,9 +216,10 @@ LossGradientTensors backward(const IncomingTensors& grads, const at::Tensor& sca
     const BoxGradient pred(args, args.pred, call.problem.pred, wanted[0], of_pred);
     const BoxGradient target(args, args.target, call.problem.target, wanted[1], of_target);
     void* const weight = wanted[2] ? of_weight.mutable_data_ptr() : nullptr;
-    loss_backward(call.implementation, call.problem, call.grads, factors.const_data_ptr(),
-                  {pred.data(), target.data(), weight, pred.keeps_strides(), target.keeps_strides()},
-                  execution_on(args.pred.device()));
+    loss_backward(
+        call.implementation, call.problem, call.grads, factors.const_data_ptr(),
+        {pred.data(), target.data(), weight, pred.keeps_strides(), target.keeps_strides()},
+        execution_on(args.pred.device()));
     pred.finish();
     target.finish();
     return results;

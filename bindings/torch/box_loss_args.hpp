@@ -85,15 +85,16 @@ ForwardTensors call_box_loss_forward(const LossArgs& args, bool extras);
 LossGradientTensors call_box_loss_backward(const IncomingTensors& grads, const at::Tensor& scale,
                                            const LossArgs& args, const Wanted& wanted);
 
-/// The problem without sizes, strides and pointers, of symbolic shapes too. Checks everything: a bad
-/// value or shape is a ValueError, a bad dtype a TypeError, mixed devices a RuntimeError.
+/// The problem without sizes, strides and pointers, of symbolic shapes too. Checks everything: a
+/// bad value or shape is a ValueError, a bad dtype a TypeError, mixed devices a RuntimeError.
 LossProblem checked(const LossArgs& args, bool extras);
 
-/// Checks backward's additional arguments by what forward writes: it is an operator that anybody may
-/// call.
+/// Checks backward's additional arguments by what forward writes: it is an operator that anybody
+/// may call.
 template <class Size>
-void check_backward_args(const IncomingTensors& grads, const at::Tensor& scale, const LossArgs& args,
-                         const std::array<binding::Output<Size>, 4>& forward, const Wanted& wanted);
+void check_backward_args(const IncomingTensors& grads, const at::Tensor& scale,
+                         const LossArgs& args, const std::array<binding::Output<Size>, 4>& forward,
+                         const Wanted& wanted);
 
 /// Checks all of backward's arguments, of symbolic shapes too.
 void checked_backward(const IncomingTensors& grads, const at::Tensor& scale, const LossArgs& args,

@@ -189,7 +189,8 @@ struct OperatorOf {
               .c_str(),
           tags);
     implement_on_devices(m, name(), EntryOf<Tensors>::template call<kernel>);
-    m.impl(name(), torch::dispatch(c10::DispatchKey::Meta, EntryOf<Tensors>::template call<shapes>));
+    m.impl(name(),
+           torch::dispatch(c10::DispatchKey::Meta, EntryOf<Tensors>::template call<shapes>));
   }
 
   /// It bypasses autograd, and function transforms are refused.

@@ -22,14 +22,6 @@ from jax import Array
 from boxloss import __version__, _libraries
 
 _LIBRARY = _libraries.JAX
-_TARGETS = (
-    "boxloss_jax_assign",
-    "boxloss_jax_box_loss",
-    "boxloss_jax_box_loss_backward",
-    "boxloss_jax_matching_cost",
-    "boxloss_jax_max_iou_match",
-    "boxloss_jax_task_aligned_match",
-)
 _ERRORS = (ValueError, TypeError, RuntimeError)
 
 
@@ -110,7 +102,8 @@ def _load() -> ctypes.CDLL:
             f"boxloss.jax was compiled for XLA's interface 0.{minor}; jaxlib {jax.lib.__version__} "
             f"has 0.{_installed_minor()}. Install a newer jaxlib, or build boxloss for this one"
         )
-    for target in _TARGETS:
+    handlers: bytes = ctypes.c_char_p.in_dll(library, "boxloss_jax_handlers").value or b""
+    for target in (f"boxloss_jax_{name}" for name in handlers.decode().split()):
         for platform, suffix in (("cpu", "cpu"), ("CUDA", "gpu"), ("ROCM", "gpu")):
             handler = jax.ffi.pycapsule(getattr(library, f"{target}_{suffix}"))
             jax.ffi.register_ffi_target(target, handler, platform=platform)
