@@ -145,13 +145,17 @@ struct BoxLoss {
           "; it must have no dimension or, with indices (sets, pairs), be (sets)");
   }
 
-  /// loss, scale, l1, iou; the last two are for extras.
+  /// loss, scale, l1, iou; without extras the last two have no shape.
   template <class Size>
   static std::array<Output<Size>, 4> outputs(const Arguments<Described<Size>>& a,
-                                             const LossProblem& p) {
+                                             const LossProblem& p, bool extras) {
     const DType dtype = compute_dtype(p);
-    const std::vector<Size> rows = shape_of_rows(a), sets = shape_of_sets(a);
-    const std::vector<Size>& values = p.reduction == Reduction::kNone ? rows : sets;
+    const bool is_reduced = p.reduction != Reduction::kNone;
+    const std::vector<Size> sets = shape_of_sets(a);
+    std::vector<Size> rows;
+    if (extras || !is_reduced) rows = shape_of_rows(a);
+    const std::vector<Size>& values = is_reduced ? sets : rows;
+    if (!extras) return {{{dtype, values}, {dtype, sets}, {dtype, {}}, {dtype, {}}}};
     return {{{dtype, values}, {dtype, sets}, {dtype, values}, {dtype, rows}}};
   }
 };

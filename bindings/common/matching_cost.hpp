@@ -92,7 +92,8 @@ struct MatchingCost {
     bool fits = given.rank >= 2 && given.rank <= wanted.size();
     for (std::size_t i = 1; fits && i <= given.rank; ++i) {
       const Size& size = given.shape[given.rank - i];
-      fits = size == wanted[wanted.size() - i] || (i > 2 && size == 1);
+      fits = (i > 2 && Compare<Size>::is_one(size)) ||
+             Compare<Size>::equal(size, wanted[wanted.size() - i]);
     }
     check(fits, "class_cost has shape ", ShapeOf(given), "; it must be ",
           ShapeText<std::vector<Size>>{wanted},

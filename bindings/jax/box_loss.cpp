@@ -19,11 +19,16 @@ void set_boxes(BoxView& view, const Array& boxes, bool by_image) {
   view.image_stride = 4 * view.slots;
 }
 
-LossProblem describe(const Arguments& given, const LossArguments& a,
-                     const Implementation& implementation) {
+/// Whether l1 and iou are wanted, too.
+bool has_extras(const Arguments& given) {
   Flag extras;
   given.read("extras", extras);
-  LossProblem p = BoxLoss::describe(a, extras);
+  return extras;
+}
+
+LossProblem describe(const Arguments& given, const LossArguments& a,
+                     const Implementation& implementation) {
+  LossProblem p = BoxLoss::describe(a, has_extras(given));
   p.device = implementation.device;
   const bool by_image = BoxLoss::is_by_image(p.pairing.kind);
   set_boxes(p.pred, a.pred, by_image);
@@ -38,7 +43,7 @@ LossProblem describe(const Arguments& given, const LossArguments& a,
 std::size_t trace(const Arguments& given, const Implementation& implementation, Results& results) {
   const auto arguments = described<BoxLoss>(given);
   const LossProblem problem = describe(given, arguments, implementation);
-  results.set(BoxLoss::kOutputs, BoxLoss::outputs(arguments, problem));
+  results.set(BoxLoss::kOutputs, BoxLoss::outputs(arguments, problem, has_extras(given)));
   return if_served([&] { return loss_workspace_bytes(implementation, problem); });
 }
 

@@ -125,7 +125,7 @@ ForwardTensors run_forward(const LossArgs& args, bool keeps_scale, bool extras) 
     const c10::OptionalDeviceGuard guard(args.pred.device());
     Execution execution = execution_on(args.pred.device());
     const std::size_t bytes = loss_workspace_bytes(call.implementation, call.problem);
-    const auto arrays = binding::BoxLoss::outputs(call.converted.arguments(), call.problem);
+    const auto arrays = binding::BoxLoss::outputs(call.converted.arguments(), call.problem, extras);
     const auto empty = [&](bool is_wanted, const binding::Output<std::int64_t>& output) {
       const auto options = args.pred.options().dtype(scalar_type(output.dtype));
       return is_wanted ? at::empty(output.shape, options) : at::Tensor();
@@ -205,8 +205,10 @@ LossGradientTensors backward(const IncomingTensors& grads, const at::Tensor& sca
     at::globalContext().alertNotDeterministic("box_loss backward with indices");
   }
   return with_torch_errors(args.function, [&] {
-    LossCall call(args, grads.l1.has_value());
-    const auto forward = binding::BoxLoss::outputs(call.converted.arguments(), call.problem);
+    const bool extras = grads.l1.has_value();
+    LossCall call(args, extras);
+    const auto forward =
+        binding::BoxLoss::outputs(call.converted.arguments(), call.problem, extras);
     check_backward_args(grads, scale, args, forward, wanted);
     set_sizes(call, args, grads);
     const c10::OptionalDeviceGuard guard(args.pred.device());

@@ -54,8 +54,10 @@ void checked_backward(const IncomingTensors& grads, const at::Tensor& scale, con
   with_torch_errors(args.function, [&] {
     const ConvertedLoss<c10::SymInt> converted(args.function, args);
     const auto& arguments = converted.arguments();
-    const LossProblem p = binding::BoxLoss::describe(arguments, grads.l1.has_value());
-    check_backward_args(grads, scale, args, binding::BoxLoss::outputs(arguments, p), wanted);
+    const bool extras = grads.l1.has_value();
+    const LossProblem p = binding::BoxLoss::describe(arguments, extras);
+    const auto forward = binding::BoxLoss::outputs(arguments, p, extras);
+    check_backward_args(grads, scale, args, forward, wanted);
   });
 }
 

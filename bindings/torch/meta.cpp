@@ -14,7 +14,8 @@ ForwardTensors forward(const LossArgs& args, bool extras) {
   return with_torch_errors(args.function, [&] {
     const ConvertedLoss<c10::SymInt> converted(args.function, args);
     const LossProblem problem = binding::BoxLoss::describe(converted.arguments(), extras);
-    const auto [loss, scale, l1, iou] = binding::BoxLoss::outputs(converted.arguments(), problem);
+    const auto [loss, scale, l1, iou] =
+        binding::BoxLoss::outputs(converted.arguments(), problem, extras);
     const auto empty = [&](bool is_wanted, const binding::Output<c10::SymInt>& output) {
       const auto type = scalar_type(output.dtype);
       return is_wanted ? at::empty_symint(output.shape, args.pred.options().dtype(type))

@@ -25,6 +25,7 @@ struct boxloss::binding::Compare<c10::SymInt> {
   static bool at_least(const c10::SymInt& a, const c10::SymInt& b) {
     return a.sym_ge(b).expect_true(__FILE__, __LINE__);
   }
+  static bool is_one(const c10::SymInt& a) { return a.sym_eq(1).guard_or_false(__FILE__, __LINE__); }
 };
 
 /// An operator from an operation's description in bindings/common.

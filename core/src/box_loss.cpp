@@ -70,27 +70,18 @@ void check_pairing(const LossProblem& p) {
         p.pred.slots, ", 4); they must be equal");
 }
 
-void check_enumerators(const LossProblem& p) {
-  check_enumerator("pairing", ".kind", p.pairing.kind);
-  check_enumerator("pred", ".format", p.pred.format);
-  check_enumerator("target", ".format", p.target.format);
-  check_enumerator("reduction", "", p.reduction);
-  check_enumerator("eps_mode", "", p.eps_mode);
-}
-
 /// All checks but those of pointers.
 void check_problem(const Implementation& implementation, const LossProblem& p) {
   const LossFunctions& served = implementation.box_loss;
   const bool is_served =
       served.forward != nullptr && served.backward != nullptr && served.workspace_bytes != nullptr;
   check_served(implementation, "box_loss", is_served, p.device, p.loss, served.losses);
-  check_enumerators(p);
+  check_options(p);
   check_dtype(served.pairings.contains(p.pairing.kind), implementation.name,
               " does not serve the pairing ", name_of(p.pairing.kind));
   check_boxes("pred", p.pred);
   check_boxes("target", p.target);
   check_pairing(p);
-  check_options(p);
 }
 
 /// Without slots only boxes must be there.
@@ -231,7 +222,11 @@ DType compute_dtype(const LossProblem& problem) {
 }
 
 void check_options(const LossProblem& p, Set<Extra> extras) {
-  check_enumerators(p);
+  check_enumerator("pairing", ".kind", p.pairing.kind);
+  check_enumerator("pred", ".format", p.pred.format);
+  check_enumerator("target", ".format", p.target.format);
+  check_enumerator("reduction", "", p.reduction);
+  check_enumerator("eps_mode", "", p.eps_mode);
   check_floating("pred", p.pred.dtype);
   const Pairing& pairing = p.pairing;
   const ArrayView& data = pairing.data;

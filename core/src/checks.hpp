@@ -9,6 +9,7 @@
 #include <boxloss/loss.hpp>
 #include <boxloss/view.hpp>
 #include <limits>
+#include <ostream>
 #include <string>
 #include <string_view>
 
@@ -29,17 +30,29 @@ void check_dtype(bool ok, const Parts&... parts) {
   if (!ok) throw Unsupported(message(parts...));
 }
 
-/// An enumerator's word; of a number that is none, the number.
+/// What `name_of` gives for a number that is no enumerator: one address, so that a check compares
+/// no text.
+extern const char kUnknown[];
+
+/// An enumerator's word; of a number that is none, the number. It is only streamed, so that checks
+/// that pass make no text.
+struct Shown {
+  const char* word;
+  int number;
+
+  friend std::ostream& operator<<(std::ostream& text, const Shown& its) {
+    return its.word == kUnknown ? text << its.number : text << its.word;
+  }
+};
 template <class Enum>
-std::string shown(Enum value) {
-  const std::string_view word = name_of(value);
-  return word == "unknown" ? std::to_string(static_cast<int>(value)) : std::string(word);
+Shown shown(Enum value) {
+  return {name_of(value), static_cast<int>(value)};
 }
 
 /// Whether it is one of the enumerators, which are those that have a name.
 template <class Enum>
 bool is_one(Enum value) {
-  return name_of(value) != std::string_view("unknown");
+  return name_of(value) != kUnknown;
 }
 
 /// One that elements can have.

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "dispatch/message.hpp"
+#include "src/checks.hpp"
 
 namespace boxloss {
 namespace {
@@ -67,7 +68,7 @@ Device device_named(std::string_view word) {
 const char* name_of(Device device) {
   const Words& known = words();
   const auto index = static_cast<int>(device);
-  return index < known.count ? known.all[static_cast<std::size_t>(index)].c_str() : "unknown";
+  return index < known.count ? known.all[static_cast<std::size_t>(index)].c_str() : kUnknown;
 }
 
 }  // namespace boxloss

@@ -59,23 +59,15 @@ void check_finite(const char* name, double number, DType type) {
   check(is_finite, name, " is ", number, "; it must be finite, as a ", name_of(type));
 }
 
-void check_enumerators(const CostProblem& p) {
-  check_enumerator("class_term", "", p.class_term);
-  check_enumerator("pred", ".format", p.pred.format);
-  check_enumerator("target", ".format", p.target.format);
-  check_enumerator("eps_mode", "", p.eps_mode);
-}
-
 void check_problem(const Implementation& implementation, const CostProblem& p) {
   const CostFunctions& served = implementation.matching_cost;
   check_served(implementation, "matching_cost", served.run != nullptr, p.device, p.loss,
                served.losses);
-  check_enumerators(p);
+  check_options(p);
   check_dtype(served.class_terms.contains(p.class_term), implementation.name,
               " does not serve the matching cost with the class term ", name_of(p.class_term));
   check_boxes("pred", p.pred);
   check_boxes("target", p.target);
-  check_options(p);
   check_shape(p);
   check_scores(p);
   check_labels(p);
@@ -105,7 +97,10 @@ DType compute_dtype(const CostProblem& problem) {
 
 void check_options(const CostProblem& p) {
   const DType compute = compute_dtype(p);
-  check_enumerators(p);
+  check_enumerator("class_term", "", p.class_term);
+  check_enumerator("pred", ".format", p.pred.format);
+  check_enumerator("target", ".format", p.target.format);
+  check_enumerator("eps_mode", "", p.eps_mode);
   check_floating("pred", p.pred.dtype);
   check_indices("offsets", p.offsets);
   if (p.class_term != ClassTerm::kNone) check_floating("scores", p.scores.dtype);

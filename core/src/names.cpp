@@ -9,8 +9,11 @@
 #include <boxloss/max_iou_match.hpp>
 
 #include "dispatch/message.hpp"
+#include "src/checks.hpp"
 
 namespace boxloss {
+
+const char kUnknown[] = "unknown";
 
 const char* name_of(DType dtype) {
   switch (dtype) {
@@ -24,7 +27,7 @@ const char* name_of(DType dtype) {
     case DType::kI64: return "int64";
     case DType::kNone: return "none";
   }
-  return "unknown";
+  return kUnknown;
 }
 
 std::size_t size_of(DType dtype) {
@@ -51,7 +54,7 @@ const char* name_of(Pairing::Kind kind) {
     case Pairing::Kind::kOffsets: return "offsets";
     case Pairing::Kind::kIndexed: return "indexed";
   }
-  return "unknown";
+  return kUnknown;
 }
 
 const char* name_of(BoxFormat format) {
@@ -60,7 +63,7 @@ const char* name_of(BoxFormat format) {
     case BoxFormat::kXywh: return "xywh";
     case BoxFormat::kCxcywh: return "cxcywh";
   }
-  return "unknown";
+  return kUnknown;
 }
 
 const char* name_of(Reduction reduction) {
@@ -69,7 +72,7 @@ const char* name_of(Reduction reduction) {
     case Reduction::kSum: return "sum";
     case Reduction::kMean: return "mean";
   }
-  return "unknown";
+  return kUnknown;
 }
 
 const char* name_of(EpsMode mode) {
@@ -77,7 +80,7 @@ const char* name_of(EpsMode mode) {
     case EpsMode::kAdd: return "add";
     case EpsMode::kClamp: return "clamp";
   }
-  return "unknown";
+  return kUnknown;
 }
 
 const char* name_of(Extra extra) {
@@ -85,7 +88,7 @@ const char* name_of(Extra extra) {
     case Extra::kL1: return "l1";
     case Extra::kIou: return "iou";
   }
-  return "unknown";
+  return kUnknown;
 }
 
 const char* name_of(ClassTerm term) {
@@ -96,7 +99,7 @@ const char* name_of(ClassTerm term) {
     case ClassTerm::kFocal: return "focal";
     case ClassTerm::kGiven: return "given";
   }
-  return "unknown";
+  return kUnknown;
 }
 
 const char* name_of(LowQuality low_quality) {
@@ -106,7 +109,7 @@ const char* name_of(LowQuality low_quality) {
     case LowQuality::kOverwrite: return "overwrite";
     case LowQuality::kForce: return "force";
   }
-  return "unknown";
+  return kUnknown;
 }
 
 const char* name_of(Loss loss) {
@@ -117,7 +120,7 @@ const char* name_of(Loss loss) {
 #undef BOXLOSS_CASE
     case Loss::kUnset: return "unset";
   }
-  return "unknown";
+  return kUnknown;
 }
 
 std::string names_of(Set<Loss> losses) {

@@ -192,7 +192,7 @@ const Implementation* find_implementation(std::initializer_list<Device> devices)
 const Implementation& implementation_for(std::initializer_list<Device> devices) {
   if (devices.size() == 0) throw InvalidArgument("devices is empty; it must name one or more");
   const Implementation* const found = find_implementation(devices);
-  if (found == nullptr) throw_not_compiled(shown(*devices.begin()));
+  if (found == nullptr) throw_not_compiled(message(shown(*devices.begin())));
   return *found;
 }
 

@@ -325,7 +325,7 @@ def test_programs_of_calls_without_jit_are_compiled_once(name: str) -> None:
 def test_a_symbolic_shape_is_refused() -> None:
     (images,) = jax.export.symbolic_shape("images")
     boxes = jax.ShapeDtypeStruct((images, 5, 4), jnp.float32)
-    text = r"box_loss: pred has shape \(images, 5, 4\); it must be of numbers"
+    text = r"box_loss: pred has shape \[images, 5, 4\]; it must be of numbers"
     with pytest.raises(TypeError, match=text):
         jax.export.export(jax.jit(boxloss.jax.giou_loss))(boxes, boxes)
 

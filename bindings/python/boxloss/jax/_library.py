@@ -137,7 +137,7 @@ def traced(
     for name, each in arrays.items():
         if not all(isinstance(size, int) for size in each.shape):
             raise TypeError(
-                f"{function}: {name} has shape ({', '.join(map(str, each.shape))}); it must be of "
+                f"{function}: {name} has shape [{', '.join(map(str, each.shape))}]; it must be of "
                 "numbers, from which the workspace follows"
             )
     shapes = [(ctypes.c_int64 * each.ndim)(*each.shape) for each in arrays.values()]
