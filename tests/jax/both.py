@@ -2,16 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same problem through JAX and through torch, on the device that JAX takes."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
-import boxloss.jax
-import boxloss.torch
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 import torch
 from problems import Problem
 
@@ -101,28 +97,3 @@ def assert_same(ours: Callable[..., Any], theirs: Callable[..., Any], values: Pr
             )
         else:
             assert_same_bits(own_gradients[name], expected, f"the gradient of {name}")
-
-
-def assert_refused_as_by_torch(name: str, values: Problem) -> None:
-    """The same error in the same words, but for what frameworks call their own; under jit, too."""
-    with pytest.raises((ValueError, TypeError)) as theirs:
-        getattr(boxloss.torch, name)(**values)
-    words = re.sub(r"\[([^]]*)\]", lambda found: as_tuple(found[1]), str(theirs.value))
-    words = words.replace("it must be a tensor", "it must be an array of JAX or NumPy")
-    words = words.replace("less than 2^63", "less than 2^53")
-    given = for_jax(values)
-    static = {key: each for key, each in given.items() if not isinstance(each, jax.Array)}
-    arrays = {key: each for key, each in given.items() if isinstance(each, jax.Array)}
-
-    def ours(arrays: dict[str, jax.Array]) -> Any:
-        return getattr(boxloss.jax, name)(**arrays, **static)
-
-    for function in (ours, jax.jit(ours)):
-        with pytest.raises(theirs.type) as error:
-            function(arrays)
-        assert str(error.value) == words
-
-
-def as_tuple(sizes: str) -> str:
-    """Of torch's "2, 3"."""
-    return f"({sizes})" if "," in sizes else f"({sizes},)"
