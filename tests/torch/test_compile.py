@@ -19,6 +19,10 @@ from boxloss.torch import (
     box_losses,
     giou_loss,
     hungarian_match,
+    matching_cost,
+    max_iou_match,
+    pairwise_iou,
+    task_aligned_match,
 )
 from combinations import pairwise
 from comparison import differentiable, outputs_of
@@ -275,6 +279,39 @@ def test_a_number_of_pairs_that_only_data_tells(device: torch.device, function: 
                 assert torch.allclose(actual, expected, rtol=1e-5, atol=1e-8)
             else:
                 assert_as_eager(compiled, function, pred, target, good)
+
+
+def of_some_images(of: dict[str, Tensor], images: Tensor, rows: Tensor) -> list[Tensor]:
+    """How many images and boxes are kept is not known, either."""
+    pred, logits, labels = of["pred"][images], of["logits"][images], of["labels"][rows]
+    target = of["target"][rows]
+    offsets = of["offsets"][torch.cat((images.new_ones(1), images))]  # a number of its own
+    boxes = {"target": target, "offsets": offsets}
+    cost = matching_cost(pred, logits=logits, labels=labels, **boxes)
+    scores, points, limits = logits.sigmoid(), of["pred"][0, :, :2], {"high": 0.5, "low": 0.3}
+    return [
+        cost,
+        pairwise_iou(pred, **boxes),
+        *hungarian_match(cost, offsets),
+        *max_iou_match(of["pred"][0], **boxes, **limits),
+        *max_iou_match(pred, **boxes, **limits),
+        *task_aligned_match(scores, pred, points, labels=labels, **boxes),
+        *box_losses(pred, reduction="sum", **boxes),
+    ]
+
+
+def test_a_number_of_images_that_only_data_tells(device: torch.device) -> None:
+    of = {"pred": boxes((6, 7), device, seed=1), "target": boxes((12,), device, seed=2)}
+    of["logits"] = torch.rand(6, 7, 3, generator=torch.Generator().manual_seed(0)).to(device)
+    of["labels"] = torch.arange(12, device=device) % 3
+    of["offsets"] = torch.arange(7, device=device)
+    compiled = torch.compile(of_some_images, fullgraph=True, backend="aot_eager")
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        for every in (1, 2, 3, 7):
+            images = torch.arange(6, device=device) % every == every - 1
+            rows = torch.arange(12, device=device) < 12 - every
+            actual, expected = (call(of, images, rows) for call in (compiled, of_some_images))
+            assert all(map(torch.equal, actual, expected))
 
 
 # --- Exported and scripted ---
