@@ -236,8 +236,8 @@ std::int64_t stride_of(const Array<std::int64_t>& array, std::size_t from_end);
 /// The product of a shape without its last `dropped` dimensions.
 std::int64_t leading(const Array<std::int64_t>& array, std::size_t dropped);
 
-/// Boxes (..., images, slots, 4), whose leading dimensions are one by their strides, or (slots, 4),
-/// which are one image.
+/// Boxes (images, slots, 4), or (slots, 4), which are one image; or, if a framework lays them out
+/// so, of more leading dimensions that are one by their strides.
 void set_boxes(BoxView& view, const Array<std::int64_t>& boxes);
 
 /// An element of an array of integers.

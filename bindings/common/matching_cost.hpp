@@ -121,8 +121,6 @@ struct MatchingCost {
     return {{{DType::kF32, shape_of_cost(a)}}};
   }
 
-  static void check_values(const Arguments<Described<std::int64_t>>&, const CostProblem&) {}
-
   /// Core does not know a cost without layers. Without images there are columns, which are 0.
   static bool has_entries(const CostProblem& p) {
     return p.layers > 0 && p.pred.slots > 0 && p.target.slots > 0;

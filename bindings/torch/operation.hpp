@@ -25,7 +25,9 @@ struct boxloss::binding::Compare<c10::SymInt> {
   static bool at_least(const c10::SymInt& a, const c10::SymInt& b) {
     return a.sym_ge(b).expect_true(__FILE__, __LINE__);
   }
-  static bool is_one(const c10::SymInt& a) { return a.sym_eq(1).guard_or_false(__FILE__, __LINE__); }
+  static bool is_one(const c10::SymInt& a) {
+    return a.sym_eq(1).guard_or_false(__FILE__, __LINE__);
+  }
 };
 
 /// An operator from an operation's description in bindings/common.
@@ -147,7 +149,9 @@ struct OperatorOf {
       const auto& arguments = converted.arguments();
       auto problem = Operation::describe(arguments);
       const Implementation& implementation = choose(device);
-      if (device.is_cpu() && way.checks_values) Operation::check_values(arguments, problem);
+      if constexpr (requires { Operation::check_values(arguments, problem); }) {
+        if (device.is_cpu() && way.checks_values) Operation::check_values(arguments, problem);
+      }
       const c10::OptionalDeviceGuard guard(device);
       problem.device = implementation.device;
       const std::size_t bytes = Operation::workspace_bytes(implementation, problem);

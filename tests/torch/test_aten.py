@@ -229,7 +229,7 @@ def on_other_device(key: str, values: Problem, function: str = "box_losses") -> 
     return result if isinstance(result, tuple) else (result,)
 
 
-@pytest.mark.parametrize("key", ("CPU", "CUDA", *OTHERS))
+@pytest.mark.parametrize("key", ["CPU", "CUDA", *OTHERS])
 @pytest.mark.parametrize(
     "operator",
     [

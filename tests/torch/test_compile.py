@@ -289,8 +289,10 @@ def of_some_images(of: dict[str, Tensor], images: Tensor, rows: Tensor) -> list[
     boxes = {"target": target, "offsets": offsets}
     cost = matching_cost(pred, logits=logits, labels=labels, **boxes)
     scores, points, limits = logits.sigmoid(), of["pred"][0, :, :2], {"high": 0.5, "low": 0.3}
+    given = of["class_cost"][:, rows.clone()]  # likewise
     return [
         cost,
+        matching_cost(pred, class_cost=given, **boxes),
         pairwise_iou(pred, **boxes),
         *hungarian_match(cost, offsets),
         *max_iou_match(of["pred"][0], **boxes, **limits),
@@ -304,6 +306,7 @@ def test_a_number_of_images_that_only_data_tells(device: torch.device) -> None:
     of = {"pred": boxes((6, 7), device, seed=1), "target": boxes((12,), device, seed=2)}
     of["logits"] = torch.rand(6, 7, 3, generator=torch.Generator().manual_seed(0)).to(device)
     of["labels"] = torch.arange(12, device=device) % 3
+    of["class_cost"] = torch.rand(7, 12, generator=torch.Generator().manual_seed(1)).to(device)
     of["offsets"] = torch.arange(7, device=device)
     compiled = torch.compile(of_some_images, fullgraph=True, backend="aot_eager")
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):

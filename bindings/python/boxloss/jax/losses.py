@@ -195,7 +195,8 @@ def _call(
         by_formula = partial(losses_by_formula, static)
         losses: tuple[Array, ...] = in_auto_axes(by_formula, arrays, _specs(static, arrays))
     else:
-        losses = _jitted(_Static(function, tuple(static.items()), results["workspace"].size), arrays)
+        size = results["workspace"].size
+        losses = _jitted(_Static(function, tuple(static.items()), size), arrays)
     return losses
 
 
