@@ -16,6 +16,7 @@ install(TARGETS boxloss boxloss_backend EXPORT boxloss-targets)
 install(DIRECTORY core/include/boxloss DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY core/dispatch core/dtypes core/kernels core/losses core/math core/pairings
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/boxloss/backend)
+install(FILES core/src/message.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/boxloss/backend/src)
 install(EXPORT boxloss-targets NAMESPACE boxloss:: DESTINATION ${boxloss_package_dir})
 configure_package_config_file(cmake/boxloss-config.cmake.in boxloss-config.cmake
   INSTALL_DESTINATION ${boxloss_package_dir})

@@ -5,7 +5,7 @@
 #include <boxloss/error.hpp>
 #include <string>
 
-#include "dispatch/message.hpp"
+#include "src/message.hpp"
 
 /// Turns a GPU runtime's error into an exception, for any runtime.
 namespace boxloss {

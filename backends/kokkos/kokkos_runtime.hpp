@@ -7,7 +7,7 @@
 #include <boxloss/execution.hpp>
 #include <exception>
 
-#include "dispatch/message.hpp"
+#include "src/message.hpp"
 #include "workspace.hpp"
 
 /// Initializes and finalizes Kokkos if the process does not, and turns the caller's streams into

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "dispatch/message.hpp"
+#include "src/message.hpp"
 
 /// Checks of arguments; `name` is what error messages call them.
 namespace boxloss {

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <string>
 
-#include "dispatch/message.hpp"
 #include "src/checks.hpp"
+#include "src/message.hpp"
 
 namespace boxloss {
 namespace {

@@ -8,8 +8,8 @@
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
 
-#include "dispatch/message.hpp"
 #include "src/checks.hpp"
+#include "src/message.hpp"
 
 namespace boxloss {
 

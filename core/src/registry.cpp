@@ -10,8 +10,8 @@
 #include <numeric>
 
 #include "built_backends.hpp"
-#include "dispatch/message.hpp"
 #include "src/checks.hpp"
+#include "src/message.hpp"
 #include "src/registry.hpp"
 
 // What each backend that was built defines.

@@ -10,8 +10,8 @@
 #include <random>
 #include <vector>
 
-#include "dispatch/message.hpp"
 #include "fiber.hpp"
+#include "src/message.hpp"
 
 namespace boxloss::gpu_on_host {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cpu/vector/capabilities.hpp"
-#include "dispatch/message.hpp"
+#include "src/message.hpp"
 
 namespace boxloss {
 namespace {
