@@ -3,7 +3,7 @@
 """Box-regression losses for JAX: custom calls of XLA."""
 
 from . import _library as _library  # loads the handlers: before everything that calls them
-from .hungarian import MatchResult, hungarian_match
+from .hungarian_match import MatchResult, hungarian_match
 from .implementations import use_implementation
 from .losses import (
     BoxLosses,
@@ -16,9 +16,9 @@ from .losses import (
     iou_loss,
     siou_loss,
 )
-from .matching import matching_cost, pairwise_iou
-from .max_iou import MaxIouMatch, max_iou_match
-from .task_aligned import TaskAlignedMatch, task_aligned_match
+from .matching_cost import matching_cost, pairwise_iou
+from .max_iou_match import MaxIouMatch, max_iou_match
+from .task_aligned_match import TaskAlignedMatch, task_aligned_match
 
 __all__ = [
     "BoxLosses",

@@ -10,7 +10,7 @@ from .boxes import check_boxes
 from .collate import collate_padded, collate_ragged
 from .debugging import debug
 from .distributed import global_normalizer
-from .hungarian import MatchResult, hungarian_match
+from .hungarian_match import MatchResult, hungarian_match
 from .implementations import cpu_capability, implementations, use_implementation
 from .indices import check_indices
 from .losses import (
@@ -25,8 +25,8 @@ from .losses import (
     siou_loss,
 )
 from .matches import collate_matches
-from .matching import matching_cost, pairwise_iou
-from .max_iou import MaxIouMatch, max_iou_match
+from .matching_cost import matching_cost, pairwise_iou
+from .max_iou_match import MaxIouMatch, max_iou_match
 from .modules import (
     BoxLoss,
     CIoULoss,
@@ -36,7 +36,7 @@ from .modules import (
     IoULoss,
     SIoULoss,
 )
-from .task_aligned import TaskAlignedMatch, task_aligned_match
+from .task_aligned_match import TaskAlignedMatch, task_aligned_match
 from .torchvision import (
     complete_box_iou_loss,
     distance_box_iou_loss,

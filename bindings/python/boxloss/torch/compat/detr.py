@@ -16,10 +16,10 @@ from torch import Tensor
 from ..._options import ClassMode
 from ..arguments import check_tensors
 from ..collate import on_host
-from ..hungarian import hungarian_match
+from ..hungarian_match import hungarian_match
 from ..losses import box_losses
 from ..matches import collate_matches
-from ..matching import matching_cost
+from ..matching_cost import matching_cost
 from .normalizer import number_of_boxes
 
 Targets = Sequence[Mapping[str, Tensor]]

@@ -14,9 +14,9 @@ from torch.nn import functional
 
 from ..._options import ClassMode
 from ..distributed import global_normalizer
-from ..hungarian import hungarian_match
+from ..hungarian_match import hungarian_match
 from ..losses import box_losses
-from ..matching import matching_cost
+from ..matching_cost import matching_cost
 from .targets import Targets, check_classes, collate_targets
 from .versions import is_before
 

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..hungarian import hungarian_match
+from ..hungarian_match import hungarian_match
 from ..losses import box_losses
-from ..matching import matching_cost
+from ..matching_cost import matching_cost
 from .targets import GroundTruth, Targets, check_classes, collate_targets
 from .versions import is_before
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..max_iou import max_iou_match
+from ..max_iou_match import max_iou_match
 from .replace import qualified_name
 
 

@@ -17,7 +17,7 @@ from ultralytics.utils.ops import xywh2xyxy
 from ultralytics.utils.tal import TaskAlignedAssigner, bbox2dist, make_anchors
 
 from ..losses import ciou_loss
-from ..task_aligned import task_aligned_match
+from ..task_aligned_match import task_aligned_match
 from . import faults
 from .replace import qualified_name, replace_class, restore_class
 from .versions import is_before
