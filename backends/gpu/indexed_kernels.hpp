@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/atomic_boxes.hpp"
-#include "kernels/indexed_pairs.hpp"
+#include "kernels/box_loss/atomic_boxes.hpp"
+#include "kernels/box_loss/indexed_pairs.hpp"
 #include "pair_kernels.hpp"
 
 /// The loops over pairs by index: a thread takes a pair.

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "kernels/flat_groups.hpp"
-#include "kernels/image_parts.hpp"
+#include "kernels/box_loss/flat_groups.hpp"
+#include "kernels/box_loss/image_parts.hpp"
 #include "reduce.hpp"
 
 /// The loops over pairs, for any formula, pairing and dtypes, of two kinds. Flat, for contiguous

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/pair_args.hpp"
+#include "kernels/box_loss/pair_args.hpp"
 #include "workspace.hpp"
 
 /// The deterministic sum over all blocks within one launch: each block writes its partial sum, and

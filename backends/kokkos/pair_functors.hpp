@@ -5,9 +5,9 @@
 #include <Kokkos_Core.hpp>
 #include <type_traits>
 
-#include "kernels/atomic_boxes.hpp"
-#include "kernels/flat_groups.hpp"
-#include "kernels/image_parts.hpp"
+#include "kernels/box_loss/atomic_boxes.hpp"
+#include "kernels/box_loss/flat_groups.hpp"
+#include "kernels/box_loss/image_parts.hpp"
 #include "shared_rows.hpp"
 #include "workspace.hpp"
 

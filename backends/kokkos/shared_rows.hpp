@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "dispatch/row_tasks.hpp"
-#include "kernels/indexed_pairs.hpp"
+#include "kernels/box_loss/indexed_pairs.hpp"
 #include "pairings/grid.hpp"
 
 /// Backward for pairs by index on the host.

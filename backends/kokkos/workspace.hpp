@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/pair_args.hpp"
+#include "kernels/box_loss/pair_args.hpp"
 
 /// Forward's part of the caller's workspace: each team's sum and, if no counter of our own is free,
 /// a counter.

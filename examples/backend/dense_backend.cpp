@@ -11,7 +11,7 @@
 #include <boxloss/backend.hpp>
 #include <boxloss/backend/dispatch/with_dtypes.hpp>
 #include <boxloss/backend/dispatch/zero_outputs.hpp>
-#include <boxloss/backend/kernels/image_parts.hpp>
+#include <boxloss/backend/kernels/box_loss/image_parts.hpp>
 #include <cstdlib>
 #include <cstring>
 #include <vector>

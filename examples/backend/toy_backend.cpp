@@ -10,7 +10,7 @@
 // headers.
 #include <boxloss/backend.hpp>
 #include <boxloss/backend/dispatch/box_loss.hpp>
-#include <boxloss/backend/kernels/image_parts.hpp>
+#include <boxloss/backend/kernels/box_loss/image_parts.hpp>
 #include <cstdlib>
 #include <cstring>
 #include <type_traits>
@@ -90,8 +90,8 @@ void run_backward(const LossProblem& p, const Slots& slots, const GradOutputs& g
 template <class Written, class Loop>
 void dispatch(const LossProblem& p, const Written& outputs, const Loop& loop) {
   boxloss::dispatch(p, outputs, zero, [&](auto dtypes, const auto& slots) {
-    // Pairs by index have bodies of their own, in kernels/indexed_pairs.hpp. This backend does not
-    // list them, so that core refuses them before it comes here.
+    // Pairs by index have bodies of their own, in kernels/box_loss/indexed_pairs.hpp. This backend
+    // does not list them, so that core refuses them before it comes here.
     using Slots = std::decay_t<decltype(slots)>;
     if constexpr (!std::is_same_v<Slots, boxloss::Indexed>) loop(dtypes, slots);
   });

@@ -4,7 +4,7 @@
 
 #include "cpu/native/slots.hpp"
 #include "dispatch/row_tasks.hpp"
-#include "kernels/indexed_pairs.hpp"
+#include "kernels/box_loss/indexed_pairs.hpp"
 
 /// Loops over pairs by index. Sets are divided into tasks, and so are the rows of a gradient that
 /// several pairs may share.

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cpu/native/rows.hpp"
-#include "kernels/pair_args.hpp"
+#include "kernels/box_loss/pair_args.hpp"
 
 /// The computation of a tile of pairs, in either pass.
 namespace boxloss::native {

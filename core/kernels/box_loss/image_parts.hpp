@@ -4,9 +4,9 @@
 
 #include <type_traits>
 
-#include "../math/optimization_barrier.hpp"
-#include "../pairings/grid.hpp"
-#include "../pairings/offsets.hpp"
+#include "../../math/optimization_barrier.hpp"
+#include "../../pairings/grid.hpp"
+#include "../../pairings/offsets.hpp"
 #include "pair_args.hpp"
 
 /// Boxes of any strides in images, divided into parts that a few threads take together. Backends'

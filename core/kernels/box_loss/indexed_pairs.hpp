@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include "../pairings/indexed.hpp"
+#include "../../pairings/indexed.hpp"
 #include "pair_args.hpp"
 
 /// Pairs by index: what each backend's loop calls for one pair, and how gradients add up in rows

@@ -4,9 +4,9 @@
 
 #include <type_traits>
 
-#include "../math/optimization_barrier.hpp"
-#include "../pairings/grid.hpp"
-#include "../pairings/offsets.hpp"
+#include "../../math/optimization_barrier.hpp"
+#include "../../pairings/grid.hpp"
+#include "../../pairings/offsets.hpp"
 #include "pair_args.hpp"
 
 /// Contiguous boxes of one image, in groups of neighbours that one thread takes at a time.

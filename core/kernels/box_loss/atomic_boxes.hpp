@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "../dtypes/packs.hpp"
+#include "../../dtypes/packs.hpp"
 
 /// Atomic addition of boxes to an array, in the array's dtype.
 namespace boxloss {

@@ -5,10 +5,10 @@
 #include <boxloss/box_loss.hpp>
 #include <cstdint>
 
-#include "../dtypes/packs.hpp"
-#include "../losses/formulas.hpp"
-#include "../losses/l1.hpp"
-#include "../pairings/indexed.hpp"
+#include "../../dtypes/packs.hpp"
+#include "../../losses/formulas.hpp"
+#include "../../losses/l1.hpp"
+#include "../../pairings/indexed.hpp"
 
 /// Inputs and outputs of one pair, for every kind of loop.
 namespace boxloss {
