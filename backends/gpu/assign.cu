@@ -9,7 +9,7 @@
 #include "math/ceil_div.hpp"
 #include "offsets.hpp"
 #include "operations.hpp"
-#include "reduce.hpp"
+#include "threads.hpp"
 
 /// The assignment: a block of threads for each task, by shortest augmenting paths as in cpu/native.
 /// The block takes the rows one after the other; at each step of a row's search its threads relax

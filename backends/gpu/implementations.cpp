@@ -5,9 +5,9 @@
 #include <boxloss/registry.hpp>
 #include <vector>
 
+#include "box_loss/workspace.hpp"
 #include "dispatch/with_pairing.hpp"
 #include "operations.hpp"
-#include "workspace.hpp"
 
 namespace boxloss::BOXLOSS_GPU {
 

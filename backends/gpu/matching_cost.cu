@@ -7,7 +7,7 @@
 #include "dispatch/matching_cost.hpp"
 #include "math/ceil_div.hpp"
 #include "operations.hpp"
-#include "reduce.hpp"
+#include "threads.hpp"
 
 /// The matcher's cost: a block of threads takes a tile of queries of one image in one layer, which
 /// all its threads read from shared memory, and all columns of that image. Lanes are columns.

@@ -9,7 +9,7 @@
 #include "math/ceil_div.hpp"
 #include "offsets.hpp"
 #include "operations.hpp"
-#include "reduce.hpp"
+#include "threads.hpp"
 
 /// Max-IoU matching: a thread for each anchor, whose block has its image's boxes in shared memory
 /// and skips those that do not reach the bounds of its anchors. Low quality takes two passes, of

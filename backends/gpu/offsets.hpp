@@ -3,7 +3,7 @@
 #pragma once
 
 #include "pairings/indices.hpp"
-#include "reduce.hpp"
+#include "threads.hpp"
 
 namespace boxloss::BOXLOSS_GPU {
 

@@ -5,9 +5,9 @@
 # tests/gpu_on_host with its own.
 set(boxloss_gpu_dir ${CMAKE_CURRENT_LIST_DIR})
 set(boxloss_gpu_kernels
-  ${boxloss_gpu_dir}/assign.cu
-  ${boxloss_gpu_dir}/box_loss_backward.cu ${boxloss_gpu_dir}/box_loss_forward.cu
-  ${boxloss_gpu_dir}/counters.cu ${boxloss_gpu_dir}/matching_cost.cu
+  ${boxloss_gpu_dir}/assign.cu ${boxloss_gpu_dir}/box_loss/backward.cu
+  ${boxloss_gpu_dir}/box_loss/counters.cu ${boxloss_gpu_dir}/box_loss/forward.cu
+  ${boxloss_gpu_dir}/matching_cost.cu
   ${boxloss_gpu_dir}/max_iou_match.cu ${boxloss_gpu_dir}/target_faults.cu
   ${boxloss_gpu_dir}/task_aligned_match.cu)
 set(boxloss_gpu_sources ${boxloss_gpu_kernels} ${boxloss_gpu_dir}/implementations.cpp)

@@ -4,7 +4,7 @@
 
 #include "dispatch/target_faults.hpp"
 #include "operations.hpp"
-#include "reduce.hpp"
+#include "threads.hpp"
 
 /// Faults in ground truth, by one block: a batch has a few rows for each of its threads, and blocks
 /// that had to wait for each other would take longer.

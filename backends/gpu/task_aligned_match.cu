@@ -8,7 +8,7 @@
 #include "math/ceil_div.hpp"
 #include "offsets.hpp"
 #include "operations.hpp"
-#include "reduce.hpp"
+#include "threads.hpp"
 
 /// The task-aligned match in up to four launches. A block of threads for each box tells its
 /// candidates which overlap they have, and chooses; a thread for each anchor finds whose it is; a

@@ -3,7 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
 
-#include "workspace.hpp"
+#include "box_loss/workspace.hpp"
 
 namespace boxloss::gpu_on_host {
 namespace {

@@ -4,7 +4,7 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <random>
 
-#include "reduce.hpp"
+#include "box_loss/reduce.hpp"
 
 namespace boxloss::gpu_on_host {
 namespace {

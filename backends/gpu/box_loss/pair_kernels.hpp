@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
+#include "box_loss/reduce.hpp"
 #include "kernels/box_loss/flat_groups.hpp"
 #include "kernels/box_loss/image_parts.hpp"
-#include "reduce.hpp"
 
 /// The loops over pairs, for any formula, pairing and dtypes, of two kinds. Flat, for contiguous
 /// boxes and pairings that do not depend on images: a thread takes neighbouring boxes. Strided, for

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "workspace.hpp"
+#include "box_loss/workspace.hpp"
 
 namespace boxloss::BOXLOSS_GPU {
 namespace {

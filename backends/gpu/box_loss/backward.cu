@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gpu_runtime.hpp>
 
+#include "box_loss/pair_launch.hpp"
 #include "operations.hpp"
-#include "pair_launch.hpp"
 
 namespace boxloss::BOXLOSS_GPU {
 

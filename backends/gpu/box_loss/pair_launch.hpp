@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "box_loss/indexed_kernels.hpp"
+#include "box_loss/pair_kernels.hpp"
+#include "box_loss/workspace.hpp"
 #include "dispatch/box_loss.hpp"
-#include "indexed_kernels.hpp"
-#include "pair_kernels.hpp"
-#include "workspace.hpp"
 
 /// Launches a problem as one kernel.
 namespace boxloss::BOXLOSS_GPU {

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "box_loss/pair_kernels.hpp"
 #include "kernels/box_loss/atomic_boxes.hpp"
 #include "kernels/box_loss/indexed_pairs.hpp"
-#include "pair_kernels.hpp"
 
 /// The loops over pairs by index: a thread takes a pair.
 namespace boxloss::BOXLOSS_GPU {

@@ -2,19 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "box_loss/workspace.hpp"
 #include "kernels/box_loss/pair_args.hpp"
-#include "workspace.hpp"
+#include "threads.hpp"
 
 /// The deterministic sum over all blocks within one launch: each block writes its partial sum, and
 /// the last one to finish adds them in a fixed order.
 namespace boxloss::BOXLOSS_GPU {
-
-constexpr int kThreads = 256;
-
-/// The size of a group of threads that exchange values by shuffles and take an image's slots
-/// together. It is the narrowest wavefront's, so that one source is correct on wavefronts of 32 and
-/// of 64.
-constexpr int kLanes = 32;
 
 /// Adds the blocks' sums up to one.
 template <class C>
