@@ -4,7 +4,7 @@
 #include <boxloss/registry.hpp>
 #include <cstring>
 
-#include "cpu/native/tiles.hpp"
+#include "cpu/native/box_reader.hpp"
 #include "cpu/operations.hpp"
 #include "dispatch/matching_cost.hpp"
 

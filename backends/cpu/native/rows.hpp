@@ -7,7 +7,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "cpu/native/pairs.hpp"
+#include "cpu/native/places.hpp"
+#include "cpu/vector/vector_code.hpp"
 #include "dtypes/elements.hpp"
 #include "pairings/grid.hpp"
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <limits>
 
-#include "cpu/native/tiles.hpp"
+#include "cpu/native/box_reader.hpp"
 #include "cpu/operations.hpp"
 #include "dispatch/task_aligned_match.hpp"
 #include "math/ceil_div.hpp"

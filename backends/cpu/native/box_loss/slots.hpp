@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cpu/native/tiles.hpp"
+#include "cpu/native/box_loss/tiles.hpp"
 #include "pairings/grid.hpp"
 #include "pairings/offsets.hpp"
 

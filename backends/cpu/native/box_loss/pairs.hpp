@@ -4,19 +4,11 @@
 
 #include <cstdint>
 
+#include "cpu/native/places.hpp"
 #include "cpu/vector/vector_code.hpp"
 
 /// Tiles of pairs that are computed together, and their places in memory.
 namespace boxloss::native {
-
-/// An index for each pair: `first + k * step` for neighbours, otherwise from a list.
-struct Places {
-  std::int64_t first, step;
-  const std::int64_t* list;
-
-  std::int64_t operator[](int k) const { return list != nullptr ? list[k] : first + k * step; }
-  bool are_neighbours() const { return list == nullptr && step == 1; }
-};
 
 /// Up to kTilePairs valid pairs.
 struct Pairs {

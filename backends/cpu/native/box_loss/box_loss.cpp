@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <boxloss/registry.hpp>
 
-#include "cpu/native/indexed.hpp"
-#include "cpu/native/slots.hpp"
+#include "cpu/native/box_loss/indexed.hpp"
+#include "cpu/native/box_loss/slots.hpp"
 #include "cpu/operations.hpp"
 #include "dispatch/with_pairing.hpp"
 #include "dispatch/zero_outputs.hpp"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cpu/native/slots.hpp"
+#include "cpu/native/box_loss/slots.hpp"
 #include "dispatch/row_tasks.hpp"
 #include "kernels/box_loss/indexed_pairs.hpp"
 

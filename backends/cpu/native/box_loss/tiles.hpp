@@ -4,34 +4,13 @@
 
 #include <algorithm>
 
+#include "cpu/native/box_loss/pairs.hpp"
+#include "cpu/native/box_reader.hpp"
 #include "cpu/native/rows.hpp"
 #include "kernels/box_loss/pair_args.hpp"
 
 /// The computation of a tile of pairs, in either pass.
 namespace boxloss::native {
-
-/// The boxes of pred or target, as given and as corners.
-template <class C>
-class BoxReader {
- public:
-  explicit BoxReader(const BoxView& view)
-      : boxes_(view.data, view.dtype, view.coordinate_stride), format_(view.format) {}
-
-  BoxFormat format() const { return format_; }
-  const C* read(const Places& elements, int count) { return boxes_.read(elements, count); }
-
-  const C* corners(const C* boxes, int count) {
-    if (format_ == BoxFormat::kXyxy) return boxes;
-    std::copy_n(boxes, 4 * whole_blocks(count), corners_.values);
-    vector_code<C>().to_corners(corners_.values, format_, count);
-    return corners_.values;
-  }
-
- private:
-  RowReader<C, 4> boxes_;
-  BoxFormat format_;
-  Rows<C, 4> corners_;
-};
 
 /// Adds tiles' losses to `sum`, and writes them where they are not reduced.
 template <class C>
