@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "adapter.hpp"
-#include "box_loss_args.hpp"
+#include "box_loss/args.hpp"
 
 namespace boxloss::torch_binding {
 namespace {

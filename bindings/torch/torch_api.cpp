@@ -8,7 +8,7 @@
 #include "../common/matching_cost.hpp"
 #include "../common/max_iou_match.hpp"
 #include "../common/task_aligned_match.hpp"
-#include "box_loss_args.hpp"
+#include "box_loss/args.hpp"
 
 /// boxloss/torch.hpp: converts enumerators to strings and undefined tensors to none, and calls the
 /// operators.

@@ -6,8 +6,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
-#include "adapter.hpp"
-#include "box_loss_args.hpp"
+#include "../adapter.hpp"
+#include "args.hpp"
 
 namespace boxloss::torch_binding {
 namespace {

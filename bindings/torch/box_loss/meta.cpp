@@ -3,8 +3,8 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
-#include "adapter.hpp"
-#include "box_loss_args.hpp"
+#include "../adapter.hpp"
+#include "args.hpp"
 
 /// The operators' shapes and dtypes, symbolic ones included.
 namespace boxloss::torch_binding {

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include "box_loss_args.hpp"
+#include "args.hpp"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/SymIntArrayRef.h>
 
-#include "adapter.hpp"
+#include "../adapter.hpp"
 
 namespace boxloss::torch_binding {
 LossProblem checked(const LossArgs& a, bool extras) {

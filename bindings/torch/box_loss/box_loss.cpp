@@ -7,8 +7,8 @@
 
 #include <cstddef>
 
-#include "adapter.hpp"
-#include "box_loss_args.hpp"
+#include "../adapter.hpp"
+#include "args.hpp"
 #include "math/ceil_div.hpp"
 
 /// The operators on real tensors: validate, guard, stream, dispatch. The registry chooses the

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "../common/box_loss.hpp"
-#include "operation.hpp"
+#include "../../common/box_loss.hpp"
+#include "../operation.hpp"
 
 /// The operators' arguments as one struct, and its conversion from and to the dispatcher's.
 namespace boxloss::torch_binding {

@@ -5,10 +5,10 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/library.h>
 
-#include "box_loss_args.hpp"
+#include "../tensor_number.hpp"
+#include "args.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
-#include "tensor_number.hpp"
 
 namespace boxloss::torch_binding {
 namespace {
