@@ -3,7 +3,7 @@
 #pragma once
 
 #include "dispatch/matching_cost.hpp"
-#include "pair_launch.hpp"
+#include "launch.hpp"
 
 /// The matcher's cost: unit u is lane u % kLanes of query u / kLanes, with the queries of all
 /// blocks numbered consecutively.

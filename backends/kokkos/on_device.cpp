@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include "box_loss/pair_launch.hpp"
 #include "matching_cost.hpp"
 #include "operations.hpp"
-#include "pair_launch.hpp"
 
 #if defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP)
 namespace boxloss::kokkos {

@@ -3,27 +3,16 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <type_traits>
 
+#include "box_loss/pair_functors.hpp"
 #include "dispatch/box_loss.hpp"
 #include "kokkos_runtime.hpp"
-#include "pair_functors.hpp"
+#include "launch.hpp"
 #include "workspace.hpp"
 
 /// Dispatches a problem to Kokkos.
 namespace boxloss::kokkos {
-
-template <class Space>
-void zero([[maybe_unused]] const Space& space, void* data, std::size_t bytes) {
-  if (data == nullptr || bytes == 0) return;
-  if constexpr (kIsHost<Space>) {
-    std::memset(data, 0, bytes);  // deep_copy would start the threads for it
-  } else {
-    using Bytes = Kokkos::View<char*, typename Space::memory_space, Kokkos::MemoryUnmanaged>;
-    Kokkos::deep_copy(space, Bytes(static_cast<char*>(data), bytes), char(0));
-  }
-}
 
 /// The largest number of teams. On the host it does not depend on the threads, so the sum does not
 /// either; on a GPU it is enough for half of its threads, so that there are fewer sums to add.
@@ -31,21 +20,6 @@ template <class Space>
 std::int64_t most_teams(const Space& space) {
   if (kIsHost<Space>) return 256;
   return std::clamp<std::int64_t>(space.concurrency() / (2 * kDeviceThreads), 1, kMaxTeams);
-}
-
-/// Kokkos copies kernel arguments beyond 512 bytes, functor and policy included, through constant
-/// memory, and each launch then waits for the previous one.
-template <class Policy, class Functor>
-void launch(const char* name, const Policy& policy, const Functor& functor) {
-  static_assert(sizeof(Functor) + sizeof(Policy) <= 512 - 64);
-  Kokkos::parallel_for(name, policy, functor);
-}
-
-template <class Space, class Functor>
-void launch_units(const char* name, const Space& space, std::int64_t units,
-                  const Functor& functor) {
-  using Units = Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>;
-  launch(name, Units(space, 0, units), functor);
 }
 
 /// Deals batches of units out to teams; make_functor(deal) gives their work.

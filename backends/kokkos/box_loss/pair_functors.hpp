@@ -5,10 +5,11 @@
 #include <Kokkos_Core.hpp>
 #include <type_traits>
 
+#include "box_loss/shared_rows.hpp"
 #include "kernels/box_loss/atomic_boxes.hpp"
 #include "kernels/box_loss/flat_groups.hpp"
 #include "kernels/box_loss/image_parts.hpp"
-#include "shared_rows.hpp"
+#include "launch.hpp"
 #include "workspace.hpp"
 
 template <int kSums>
@@ -22,17 +23,6 @@ struct Kokkos::reduction_identity<boxloss::Partial<kSums>> {
 /// last one to finish adds them in order. Kokkos' own reductions over all teams would use memory of
 /// the instance, which captured launches that run at the same time would share.
 namespace boxloss::kokkos {
-
-template <class Space>
-constexpr bool kIsHost = std::is_same_v<Space, Kokkos::DefaultHostExecutionSpace>;
-
-constexpr int kDeviceThreads = 256;
-/// The threads of a team: neighbouring ones on a GPU, a single one on the host.
-template <class Space>
-constexpr int kThreads = kIsHost<Space> ? 1 : kDeviceThreads;
-/// Threads that share a part of an image.
-template <class Space>
-constexpr int kLanes = kIsHost<Space> ? 1 : 32;
 
 /// The number of teams that registers must suffice for on each processor of a GPU: as many as are
 /// launched, if 2048 threads fit on one.
