@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cpu/operations.hpp"
-#include "dispatch/with_pairing.hpp"
+#include "dispatch/box_loss/with_pairing.hpp"
 
 namespace boxloss::cpu {
 

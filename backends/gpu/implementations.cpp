@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "box_loss/workspace.hpp"
-#include "dispatch/with_pairing.hpp"
+#include "dispatch/box_loss/with_pairing.hpp"
 #include "operations.hpp"
 
 namespace boxloss::BOXLOSS_GPU {

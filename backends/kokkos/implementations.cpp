@@ -3,7 +3,7 @@
 #include <boxloss/backend.hpp>
 #include <vector>
 
-#include "dispatch/with_pairing.hpp"
+#include "dispatch/box_loss/with_pairing.hpp"
 #include "kokkos_runtime.hpp"
 #include "operations.hpp"
 #include "workspace.hpp"

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "with_dtypes.hpp"
-#include "with_pairing.hpp"
-#include "zero_outputs.hpp"
+#include "box_loss/with_dtypes.hpp"
+#include "box_loss/with_pairing.hpp"
+#include "box_loss/zero_outputs.hpp"
 
 namespace boxloss {
 

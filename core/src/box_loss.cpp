@@ -7,7 +7,7 @@
 #include <iterator>
 #include <limits>
 
-#include "dispatch/zero_outputs.hpp"
+#include "dispatch/box_loss/zero_outputs.hpp"
 #include "src/checks.hpp"
 
 namespace boxloss {

@@ -9,8 +9,8 @@
 #define TOY_FUNCTION
 #define BOXLOSS_HOST_DEVICE TOY_FUNCTION inline
 #include <boxloss/backend.hpp>
-#include <boxloss/backend/dispatch/with_dtypes.hpp>
-#include <boxloss/backend/dispatch/zero_outputs.hpp>
+#include <boxloss/backend/dispatch/box_loss/with_dtypes.hpp>
+#include <boxloss/backend/dispatch/box_loss/zero_outputs.hpp>
 #include <boxloss/backend/kernels/box_loss/image_parts.hpp>
 #include <cstdlib>
 #include <cstring>

@@ -5,7 +5,7 @@
 #include <boxloss/box_loss.hpp>
 #include <type_traits>
 
-#include "dispatch/with_pairing.hpp"
+#include "dispatch/box_loss/with_pairing.hpp"
 #include "dtypes/elements.hpp"
 
 namespace boxloss::conformance {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "dispatch/row_tasks.hpp"
+#include "dispatch/box_loss/row_tasks.hpp"
 #include "kernels/box_loss/indexed_pairs.hpp"
 #include "pairings/grid.hpp"
 

@@ -5,8 +5,8 @@
 #include "cpu/native/box_loss/indexed.hpp"
 #include "cpu/native/box_loss/slots.hpp"
 #include "cpu/operations.hpp"
-#include "dispatch/with_pairing.hpp"
-#include "dispatch/zero_outputs.hpp"
+#include "dispatch/box_loss/with_pairing.hpp"
+#include "dispatch/box_loss/zero_outputs.hpp"
 
 namespace boxloss {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cpu/native/box_loss/slots.hpp"
-#include "dispatch/row_tasks.hpp"
+#include "dispatch/box_loss/row_tasks.hpp"
 #include "kernels/box_loss/indexed_pairs.hpp"
 
 /// Loops over pairs by index. Sets are divided into tasks, and so are the rows of a gradient that

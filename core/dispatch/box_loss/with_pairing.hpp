@@ -5,9 +5,9 @@
 #include <boxloss/box_loss.hpp>
 #include <boxloss/set.hpp>
 
-#include "../pairings/grid.hpp"
-#include "../pairings/indexed.hpp"
-#include "../pairings/offsets.hpp"
+#include "../../pairings/grid.hpp"
+#include "../../pairings/indexed.hpp"
+#include "../../pairings/offsets.hpp"
 
 namespace boxloss {
 

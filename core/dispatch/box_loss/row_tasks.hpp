@@ -4,7 +4,7 @@
 
 #include <boxloss/box_loss.hpp>
 
-#include "../math/ceil_div.hpp"
+#include "../../math/ceil_div.hpp"
 
 /// Divides pairs by index into tasks, for hosts, where one thread takes many pairs. No two threads
 /// write the same row, and each row's pairs are added in order. A task is a range of the rows of

@@ -4,7 +4,7 @@
 
 #include <boxloss/box_loss.hpp>
 
-#include "../pairings/indexed.hpp"
+#include "../../pairings/indexed.hpp"
 
 /// What is zeroed before a loop runs, or where none does, by `zero(pointer, bytes)`, which is the
 /// backend's memset.

@@ -4,7 +4,7 @@
 
 #include <boxloss/box_loss.hpp>
 
-#include "../dtypes/elements.hpp"
+#include "../../dtypes/elements.hpp"
 
 namespace boxloss {
 
