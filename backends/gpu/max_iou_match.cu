@@ -111,7 +111,7 @@ __device__ AnchorBlock<C> anchor_block(const MaxIouArgs<C>& a, std::int64_t i, b
   block.is_in = anchor < a.anchor_count;
   block.anchor = static_cast<int>(block.is_in ? anchor : a.anchor_count - 1);
   block.box = match_box(a.anchors.template get<C>(block.image, block.anchor));
-  block.bounds = bounds_of_block(is_plain_anchor(block.box) ? block.box.box : everywhere<C>());
+  block.bounds = bounds_of_block(has_bounds(block.box) ? block.box.box : everywhere<C>());
   block.own = own_boxes(a, block.image, are_right);
   return block;
 }

@@ -70,14 +70,14 @@ BOXLOSS_HOST_DEVICE bool is_better(C iou, C best) {
 
 /// Whether the area is finite and not negative. The corners are then finite, too.
 template <class C>
-BOXLOSS_HOST_DEVICE bool is_plain(const MatchBox<C>& b) {
+BOXLOSS_HOST_DEVICE bool has_finite_area(const MatchBox<C>& b) {
   return both(b.area >= C(0), b.area <= kLargest<C>);
 }
 
-/// Whether the box is plain, and its area is more than 0.
+/// Whether an anchor may lie in a block with bounds: its area is finite, and more than 0.
 template <class C>
-BOXLOSS_HOST_DEVICE bool is_plain_anchor(const MatchBox<C>& b) {
-  return both(is_plain(b), b.area > C(0));
+BOXLOSS_HOST_DEVICE bool has_bounds(const MatchBox<C>& b) {
+  return both(has_finite_area(b), b.area > C(0));
 }
 
 template <class C>
@@ -85,15 +85,15 @@ BOXLOSS_HOST_DEVICE Box<C> everywhere() {
   return {-kInfinite<C>, -kInfinite<C>, kInfinite<C>, kInfinite<C>};
 }
 
-/// The region outside of which plain anchors have the IoU +0 with a box. It is the box itself, if
-/// the box is plain; otherwise it is everywhere, since any IoU may be NaN or -0.
+/// The region outside of which anchors that have bounds have the IoU +0 with a box. It is the box
+/// itself, if its area is finite; otherwise it is everywhere, since any IoU may be NaN or -0.
 template <class C>
 BOXLOSS_HOST_DEVICE Box<C> extent_of(const MatchBox<C>& b) {
-  return is_plain(b) ? b.box : everywhere<C>();
+  return has_finite_area(b) ? b.box : everywhere<C>();
 }
 
 /// Whether a box's extent meets the bounds of some anchors. If not, all their IoUs are +0. The
-/// bounds are everywhere() if one of the anchors is not plain.
+/// bounds are everywhere() if one of the anchors has none.
 template <class C>
 BOXLOSS_HOST_DEVICE bool can_overlap(const Box<C>& extent, const Box<C>& bounds) {
   return both(both(extent.x1 < bounds.x2, bounds.x1 < extent.x2),

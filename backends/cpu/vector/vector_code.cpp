@@ -307,17 +307,17 @@ void to_tile(const C* anchors, int count, AnchorTile<C>* tile) {
   for (int i = count; i < t.blocks * kBlock; ++i) set(i, box_at(anchors, count - 1));
   for (int b = 0; b < t.blocks; ++b) {
     const int first = b * kBlock;
-    C plain[kBlock];
-    for_each_in_block([=, &t, &plain](int i) BOXLOSS_INLINE {
+    C bounded[kBlock];
+    for_each_in_block([=, &t, &bounded](int i) BOXLOSS_INLINE {
       const int k = first + i;
       const MatchBox<C> anchor = match_box(Box<C>{t.x1[k], t.y1[k], t.x2[k], t.y2[k]});
       t.area[k] = anchor.area;
-      plain[i] = select(is_plain_anchor(anchor), C(1), C(0));
+      bounded[i] = select(has_bounds(anchor), C(1), C(0));
     });
-    const bool are_plain = least_of_block(plain) == C(1);
-    t.bounds[b] = are_plain ? Box<C>{least_of_block(t.x1 + first), least_of_block(t.y1 + first),
-                                     most_of_block(t.x2 + first), most_of_block(t.y2 + first)}
-                            : everywhere<C>();
+    const bool are_bounded = least_of_block(bounded) == C(1);
+    t.bounds[b] = are_bounded ? Box<C>{least_of_block(t.x1 + first), least_of_block(t.y1 + first),
+                                       most_of_block(t.x2 + first), most_of_block(t.y2 + first)}
+                              : everywhere<C>();
   }
 }
 
