@@ -184,7 +184,7 @@ at::Tensor no_elements(const at::Tensor& like, at::ScalarType type) {
       c10::DispatchKeySet(key), c10::scalarTypeToTypeMeta(type));
 }
 
-Grid make_grid(at::IntArrayRef leading, Tensors& tensors) {
+TensorGrid make_grid(at::IntArrayRef leading, Tensors& tensors) {
   const bool is_empty = std::find(leading.begin(), leading.end(), 0) != leading.end();
   if (is_empty) return {1, 0, {}};
   Dimensions merged = merged_dimensions(leading, tensors);
@@ -192,7 +192,7 @@ Grid make_grid(at::IntArrayRef leading, Tensors& tensors) {
     tensors[i] = tensors[i].contiguous();
     merged = merged_dimensions(leading, tensors);
   }
-  Grid grid;
+  TensorGrid grid;
   if (!merged.empty()) {
     grid.slots = merged.back().size;
     for (std::size_t i = 0; i < tensors.size(); ++i) {

@@ -80,7 +80,7 @@ at::Tensor no_elements(const at::Tensor& like, at::ScalarType type);
 using Tensors = c10::SmallVector<at::Tensor, 4>;
 
 /// Their leading dimensions as (images, slots), each tensor with its own two strides.
-struct Grid {
+struct TensorGrid {
   struct Strides {
     std::int64_t image = 0;
     std::int64_t slot = 0;
@@ -92,7 +92,7 @@ struct Grid {
 
 /// Makes views where possible: a tensor is copied to a contiguous one only if two strides cannot
 /// describe its `leading` dimensions.
-Grid make_grid(at::IntArrayRef leading, Tensors& tensors);
+TensorGrid make_grid(at::IntArrayRef leading, Tensors& tensors);
 
 /// Runs `call`; boxloss' exceptions become torch's ValueError, TypeError and RuntimeError, with the
 /// name of the called function.

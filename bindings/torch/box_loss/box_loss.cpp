@@ -32,8 +32,8 @@ struct LossCall {
   Tensors kept_alive = {};
 };
 
-void set_boxes(BoxView& view, const at::Tensor& boxes, const Grid& grid,
-               const Grid::Strides& strides) {
+void set_boxes(BoxView& view, const at::Tensor& boxes, const TensorGrid& grid,
+               const TensorGrid::Strides& strides) {
   view.data = boxes.const_data_ptr();
   view.images = grid.images;
   view.slots = grid.slots;
@@ -54,7 +54,7 @@ void set_grid(LossCall& call, const LossArgs& args, const IncomingTensors& grads
   for (const OptionalTensor* const grad : {&grads.loss, &grads.l1}) {
     if (*grad && !is_reduced) tensors.push_back(**grad);
   }
-  Grid grid;
+  TensorGrid grid;
   if (pairing == Pairing::Kind::kDense || pairing == Pairing::Kind::kMask) {
     grid = make_grid(args.pred.sizes().slice(0, args.pred.dim() - 1), tensors);
   } else {
@@ -62,8 +62,8 @@ void set_grid(LossCall& call, const LossArgs& args, const IncomingTensors& grads
     grid.slots = args.pred.size(1);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const bool is_list = ragged && i > 0;
-      grid.strides[i] = is_list ? Grid::Strides{0, tensors[i].stride(0)}
-                                : Grid::Strides{tensors[i].stride(0), tensors[i].stride(1)};
+      grid.strides[i] = is_list ? TensorGrid::Strides{0, tensors[i].stride(0)}
+                                : TensorGrid::Strides{tensors[i].stride(0), tensors[i].stride(1)};
     }
   }
 
@@ -88,7 +88,7 @@ void set_grid(LossCall& call, const LossArgs& args, const IncomingTensors& grads
 /// Boxes as a list, whatever their leading dimensions are.
 void set_list(LossCall& call, BoxView& view, const at::Tensor& boxes) {
   Tensors tensors = {boxes};
-  const Grid grid = make_grid(boxes.sizes().slice(0, boxes.dim() - 1), tensors);
+  const TensorGrid grid = make_grid(boxes.sizes().slice(0, boxes.dim() - 1), tensors);
   set_boxes(view, tensors[0], grid, grid.strides[0]);
   call.kept_alive.push_back(std::move(tensors[0]));
 }
