@@ -21,8 +21,9 @@ class Recorder {
 
   /// The name of the result.
   std::string add(const std::string& line) {
-    text_ += line + "\n";
-    return "%" + std::to_string(lines_++);
+    text_ += line;
+    text_ += '\n';
+    return std::to_string(lines_++).insert(0, 1, '%');
   }
   const std::string& text() const { return text_; }
 
@@ -53,7 +54,9 @@ struct RecordedNumber {
 
 template <class... Operands>
 std::string recorded(const char* word, const Operands&... operands) {
-  return Recorder::current->add((word + ... + (" " + operands.text())));
+  std::string call = word;
+  ((call += ' ', call += operands.text()), ...);
+  return Recorder::current->add(call);
 }
 
 struct RecordedCondition {
