@@ -30,11 +30,18 @@ std::int64_t leading(const Array<std::int64_t>& array, std::size_t dropped) {
   return product;
 }
 
+std::int64_t leading_stride(const Array<std::int64_t>& array, std::size_t dropped) {
+  for (std::size_t d = dropped + 1; d <= array.rank; ++d) {
+    if (array.shape[array.rank - d] != 1) return stride_of(array, d);
+  }
+  return 0;
+}
+
 void set_boxes(BoxView& view, const Array<std::int64_t>& boxes) {
   view.data = boxes.data;
   view.images = leading(boxes, 2);
   view.slots = boxes.size(-2);
-  view.image_stride = stride_of(boxes, 3);
+  view.image_stride = leading_stride(boxes, 2);
   view.slot_stride = stride_of(boxes, 2);
   view.coordinate_stride = stride_of(boxes, 1);
 }

@@ -236,6 +236,10 @@ std::int64_t stride_of(const Array<std::int64_t>& array, std::size_t from_end);
 /// The product of a shape without its last `dropped` dimensions.
 std::int64_t leading(const Array<std::int64_t>& array, std::size_t dropped);
 
+/// The stride of these leading dimensions, which are one by their strides. The stride of a
+/// dimension of size 1 means nothing.
+std::int64_t leading_stride(const Array<std::int64_t>& array, std::size_t dropped);
+
 /// Boxes (images, slots, 4), or (slots, 4), which are one image; or, if a framework lays them out
 /// so, of more leading dimensions that are one by their strides.
 void set_boxes(BoxView& view, const Array<std::int64_t>& boxes);

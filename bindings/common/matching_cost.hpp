@@ -50,7 +50,7 @@ struct MatchingCost {
       if (scores) {
         p.scores.query_stride = stride_of(scores, 2);
         const bool is_shared = a.class_cost && leading(scores, 2) == 1;
-        p.scores.block_stride = is_shared ? 0 : stride_of(scores, 3);
+        p.scores.block_stride = is_shared ? 0 : leading_stride(scores, 2);
       }
       if (a.logits) p.classes = a.logits.size(-1);
     }

@@ -410,3 +410,34 @@ def test_errors_of_pairwise_iou_name_it() -> None:
 def test_nothing_is_read_of_bad_arguments_on_an_empty_problem(name: str) -> None:
     with use_implementation(name), pytest.raises(ValueError, match="class_mode"):
         matching_cost(PRED, TARGET[:0], OFFSETS, class_mode="hinge")  # type: ignore[arg-type]
+
+
+def test_the_stride_of_one_image_means_nothing(implementation: Implementation) -> None:
+    """Such a tensor is contiguous to torch, whatever that stride is."""
+    device, generator = implementation.device, torch.Generator().manual_seed(0)
+
+    def layers(last: int, size: int = 5) -> Tensor:
+        values = torch.rand(3 * size * last, generator=generator).to(device)
+        return values.as_strided((3, 1, size, last), (size * last, 7, last, 1))
+
+    pred, logits, given = layers(4), layers(6), layers(4)[:, 0]
+    assert pred.is_contiguous()
+    target = torch.rand(4, 4, generator=generator).to(device)
+    offsets = torch.tensor([0, 4], device=device)
+    labels = torch.arange(4, device=device)
+    for scores in ({"logits": logits, "labels": labels}, {"class_cost": given}):
+        plain = {name: each.clone() for name, each in scores.items()}
+        cost = matching_cost(pred, target, offsets, **scores)
+        by_layer = [
+            matching_cost(
+                each.clone(),
+                target,
+                offsets,
+                **{
+                    name: value[i].clone() if name != "labels" else value
+                    for name, value in plain.items()
+                },
+            )
+            for i, each in enumerate(pred)
+        ]
+        assert torch.equal(cost, torch.stack(by_layer))
