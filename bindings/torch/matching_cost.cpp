@@ -39,11 +39,16 @@ CostTensors laid_out(const CostTensors& a, const CostProblem& p) {
   return to;
 }
 
-at::Tensor cost_of(const char* function, const CostTensors& tensors) {
-  const CostProblem p = with_torch_errors(function, [&] {
+/// Of symbolic sizes, which need no memory.
+CostProblem checked(const char* function, const CostTensors& tensors) {
+  return with_torch_errors(function, [&] {
     return binding::MatchingCost::describe(
-        Converted<binding::MatchingCost, std::int64_t>(function, tensors).arguments());
+        Converted<binding::MatchingCost, c10::SymInt>(function, tensors).arguments());
   });
+}
+
+at::Tensor cost_of(const char* function, const CostTensors& tensors) {
+  const CostProblem p = checked(function, tensors);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   if (aten_is_chosen()) return composite_cost(tensors, p);
   return CostOperator::run_by(implementation_on, {.function = function}, laid_out(tensors, p));

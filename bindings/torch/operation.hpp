@@ -145,10 +145,10 @@ struct OperatorOf {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     return with_torch_errors(way.function, [&] {
       const at::Device device = first_of(tensors).device();
+      const Implementation& implementation = choose(device);  // before memory is asked for there
       const Converted<Operation, std::int64_t> converted(way.function, tensors);
       const auto& arguments = converted.arguments();
       auto problem = Operation::describe(arguments);
-      const Implementation& implementation = choose(device);
       if constexpr (requires { Operation::check_values(arguments, problem); }) {
         if (device.is_cpu() && way.checks_values) Operation::check_values(arguments, problem);
       }

@@ -57,10 +57,10 @@ at::Tensor found(const at::Tensor& boxes, const at::Tensor& labels, const Option
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   return with_torch_errors(kFunction, [&] {
     const Tensors tensors = {boxes, labels, image, classes, images, has_sizes};
+    const Implementation& implementation = implementation_on(boxes.device());
     const Converted<binding::TargetFaults, std::int64_t> converted(kFunction, tensors);
     TargetProblem p = binding::TargetFaults::describe(converted.arguments());
     check_answer(boxes, answer);
-    const Implementation& implementation = implementation_on(boxes.device());
     const c10::OptionalDeviceGuard guard(boxes.device());
     p.device = implementation.device;
     const at::Tensor factor = empty_factor(boxes);

@@ -8,7 +8,6 @@ from typing import Any
 import boxloss.jax
 import boxloss.torch
 import jax
-import jax.numpy as jnp
 import pytest
 import test_arguments as of_losses
 import test_matching_cost as of_costs
@@ -181,37 +180,3 @@ def test_both_refuse_the_same_in_the_same_words(name: str, changed: Problem) -> 
     theirs, *ours = refusals_of(name, {**VALID[name], **changed})
     assert theirs[1].startswith(f"{name}: ")
     assert ours == [theirs] * 2
-
-
-BOXES = jnp.ones((5, 4))
-
-
-@pytest.mark.parametrize(
-    ("name", "changed", "error", "words"),
-    [
-        ("box_loss", {"pred": [[1.0] * 4]}, TypeError, "pred is list; it must be an array of JAX"),
-        ("box_loss", {"normalizer": True}, TypeError, "normalizer is bool; it must be an array"),
-        ("hungarian_match", {"cost": 1}, TypeError, "cost is int; it must be an array of JAX or"),
-        ("max_iou_match", {"anchors": [[1.0] * 4]}, TypeError, "anchors is list; it must be an ar"),
-        ("task_aligned_match", {"offsets": [0, 1]}, TypeError, "offsets is list; it must be an ar"),
-        ("hungarian_match", {"groups": 2**53}, ValueError, r"groups is \d+; it must be .* 2\^53"),
-        ("task_aligned_match", {"topk": 2**70}, ValueError, r"topk is \d+; it must be .* 2\^53"),
-        ("box_loss", {"zero_padded": 1}, TypeError, "zero_padded is int; it must be True or False"),
-        ("box_loss", {"normalizer": -1e39}, ValueError, r".* less than 3.4\d*e\+38 .*, as float32"),
-    ],
-)
-def test_what_jax_does_not_convert(
-    name: str, changed: dict[str, Any], error: type[Exception], words: str
-) -> None:
-    with pytest.raises(error, match=f"^{name}: {words}"):
-        getattr(boxloss.jax, name)(**{**for_jax(VALID[name]), **changed})
-
-
-def test_an_unknown_option() -> None:
-    with pytest.raises(TypeError, match=r"box_losses\(\) got an unexpected keyword argument 'a'"):
-        boxloss.jax.box_losses(BOXES, BOXES, a=1)
-
-
-def test_what_is_traced_is_no_option() -> None:
-    with pytest.raises(TypeError, match=r"^box_loss: eps is \w*Tracer; it must be a number"):
-        jax.jit(lambda eps: boxloss.jax.box_loss(BOXES, BOXES, eps=eps))(1e-7)

@@ -19,15 +19,15 @@ namespace {
 /// A problem with the tensors that it points to.
 struct LossCall {
   LossCall(const LossArgs& args, bool extras)
-      : converted(args.function, args),
-        problem(binding::BoxLoss::describe(converted.arguments(), extras)),
-        implementation(implementation_on(args.pred.device())) {
+      : implementation(implementation_on(args.pred.device())),
+        converted(args.function, args),
+        problem(binding::BoxLoss::describe(converted.arguments(), extras)) {
     problem.device = implementation.device;
   }
 
+  const Implementation& implementation;  ///< first, before memory is asked for on its device
   ConvertedLoss<std::int64_t> converted;
   LossProblem problem;
-  const Implementation& implementation;
   GradOutputs grads = {};
   Tensors kept_alive = {};
 };
