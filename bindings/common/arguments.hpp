@@ -175,6 +175,13 @@ void check_boxes_shape(const Array<Size>& boxes) {
         ShapeOf(boxes), "; its last dimension must be 4");
 }
 
+/// (images + 1), of any number of images.
+template <class Size>
+void check_offsets_shape(const Array<Size>& offsets) {
+  check_shape_is(offsets, offsets.rank == 1 && Compare<Size>::at_least(offsets.size(0), 1),
+                 "(images + 1)");
+}
+
 template <class Enum>
 Enum parse(const char* argument, std::string_view word, std::initializer_list<Enum> allowed) {
   for (const Enum value : allowed) {

@@ -24,8 +24,7 @@ struct Assign {
 
     check_shape_is(a.cost, a.cost.rank == 2 || a.cost.rank == 3,
                    "(queries, T) or (layers, queries, T)");
-    check_shape_is(a.offsets, a.offsets.rank == 1 && Compare<Size>::at_least(a.offsets.size(0), 1),
-                   "(images + 1)");
+    check_offsets_shape(a.offsets);
     check(a.groups >= 1 && Compare<Size>::equal(a.cost.size(-2) % a.groups, 0), "groups is ",
           a.groups, "; it must be at least 1, and divide the ", a.cost.size(-2), " queries");
     if constexpr (kHasNumbers<Size>) {

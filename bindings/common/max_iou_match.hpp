@@ -33,8 +33,7 @@ struct MaxIouMatch {
     check_shape_is(a.anchors, a.anchors.rank == 2 || a.anchors.rank == 3,
                    "(A, 4) or (images, A, 4)");
     check_shape_is(a.target, a.target.rank == 2, "(boxes of all images, 4)");
-    check_shape_is(a.offsets, a.offsets.rank == 1 && Compare<Size>::at_least(a.offsets.size(0), 1),
-                   "(images + 1)");
+    check_offsets_shape(a.offsets);
     if (a.anchors.rank == 3) {
       check_shape(a.offsets, {a.anchors.size(0) + 1}, "one more than anchors has images");
     }

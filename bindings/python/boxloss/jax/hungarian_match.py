@@ -86,8 +86,5 @@ def _solved(options: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Arra
         given["pred_index"] = jnp.where(index < 0, -1, index - before.astype(index.dtype))
         return given
 
-    return batchable(partial(_solved_alone, options), many)(arrays)
-
-
-def _solved_alone(options: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Array]:
-    return run("boxloss_jax_assign", "hungarian_match", arrays, options)
+    alone = partial(run, "boxloss_jax_assign", "hungarian_match", options=options)
+    return batchable(alone, many)(arrays)
