@@ -7,7 +7,7 @@
 /// argument structs, calls, and the conversion of the typed functions' options derive from it.
 ///
 /// Strided: an array of any strides; Packed: one whose values are read as they lie in a row-major
-/// array, and copied if they do not; Flag: a bool; Word: a string; Number: a float; Whole: an int.
+/// array, and copied if they do not; Flag: a bool; Word: a string; Number: a float; Numbers: several; Whole: an int.
 /// Optional…: one that may be missing.
 // clang-format off
 #define BOXLOSS_BOX_LOSS_OPTIONS(use)   \
@@ -24,7 +24,8 @@
   use(Number, eps, 1e-7)                \
   use(Word, eps_mode, 'add')            \
   use(OptionalPacked, pred_index, None) \
-  use(OptionalPacked, target_index, None)
+  use(OptionalPacked, target_index, None) \
+  use(Numbers, parameters, [])
 
 #define BOXLOSS_MATCHING_COST_OPTIONS(use) \
   use(OptionalStrided, logits, None)       \
@@ -41,14 +42,16 @@
   use(Word, target_format, 'cxcywh')       \
   use(Number, eps, 0.0)                    \
   use(Word, eps_mode, 'add')               \
-  use(OptionalNumber, nonfinite, None)
+  use(OptionalNumber, nonfinite, None)     \
+  use(Numbers, parameters, [])
 
 #define BOXLOSS_PAIRWISE_IOU_OPTIONS(use) \
   use(Word, loss, 'ciou')                 \
   use(Word, pred_format, 'xyxy')          \
   use(Word, target_format, 'xyxy')        \
   use(Number, eps, 1e-7)                  \
-  use(Word, eps_mode, 'add')
+  use(Word, eps_mode, 'add')              \
+  use(Numbers, parameters, [])
 
 #define BOXLOSS_MAX_IOU_MATCH_OPTIONS(use) \
   use(Word, low_quality, 'none')           \

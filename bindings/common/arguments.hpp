@@ -60,6 +60,7 @@ struct PlainKinds {
   using Word = std::string_view;
   using Number = double;
   using OptionalNumber = std::optional<double>;
+  using Numbers = std::vector<double>;
   using Whole = std::int64_t;
   using OptionalWhole = std::optional<std::int64_t>;
 };
@@ -196,6 +197,9 @@ Enum parse(const char* argument, std::string_view word, std::initializer_list<En
 
 BoxFormat parse_format(const char* argument, std::string_view word);
 EpsMode parse_eps_mode(std::string_view word);
+
+/// A loss' own numbers, all of them.
+LossParameters parameters_of(Loss loss, const std::vector<double>& numbers);
 
 constexpr const char* kFloatingDTypes = "float64, float32, float16 or bfloat16";
 constexpr const char* kIndexDTypes = "int32 or int64";

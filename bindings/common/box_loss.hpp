@@ -49,6 +49,7 @@ struct BoxLoss {
         parse("reduction", a.reduction, {Reduction::kNone, Reduction::kSum, Reduction::kMean});
     p.eps = a.eps;
     p.eps_mode = parse_eps_mode(a.eps_mode);
+    p.parameters = parameters_of(p.loss, a.parameters);
     p.pred.dtype = dtype_of(a.pred, kFloatingDTypes);
     p.target.dtype = dtype_of(a.target);
     p.pairing.data = pairing_data(a);

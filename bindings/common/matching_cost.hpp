@@ -23,6 +23,7 @@ struct MatchingCost {
     p.pred.format = parse_format("pred_format", a.pred_format);
     p.target.format = parse_format("target_format", a.target_format);
     p.eps_mode = parse_eps_mode(a.eps_mode);
+    p.parameters = parameters_of(p.loss, a.parameters);
     p.class_term = class_term_of(a);
     p.focal_alpha = a.focal_alpha;
     p.focal_gamma = a.focal_gamma;
@@ -155,6 +156,7 @@ struct PairwiseIou {
     cost.target_format = a.target_format;
     cost.eps = a.eps;
     cost.eps_mode = a.eps_mode;
+    cost.parameters = a.parameters;
     return cost;
   }
 };

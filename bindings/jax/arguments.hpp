@@ -25,6 +25,7 @@ using Flag = bool;
 using Word = std::string_view;
 using Number = double;
 using OptionalNumber = std::optional<double>;
+using Numbers = std::vector<double>;
 using Whole = std::int64_t;
 using OptionalWhole = std::optional<std::int64_t>;
 
@@ -43,6 +44,7 @@ class Arguments {
   virtual void read(const char* name, Word& word) const = 0;
   virtual void read(const char* name, Number& number) const = 0;
   virtual void read(const char* name, OptionalNumber& number) const = 0;
+  virtual void read(const char* name, Numbers& numbers) const = 0;
   /// They come as numbers, of less than 2^53.
   void read(const char* name, Whole& whole) const;
   void read(const char* name, OptionalWhole& whole) const;

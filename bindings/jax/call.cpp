@@ -61,6 +61,12 @@ class Called : public Arguments {
     number.reset();
     if (attributes_.contains(name)) number = attribute<Number>(name);
   }
+  void read(const char* name, Numbers& numbers) const override {
+    numbers.clear();
+    if (!attributes_.contains(name)) return;
+    const auto given = attribute<ffi::Span<const double>>(name);
+    numbers.assign(given.begin(), given.end());
+  }
 
  private:
   template <class Type>
@@ -94,6 +100,14 @@ class WhileTracing : public Arguments {
   void read(const char* name, OptionalNumber& number) const override {
     number.reset();
     if (const Traced::Option* found = find(name)) number = found->number;
+  }
+  void read(const char* name, Numbers& numbers) const override {
+    numbers.clear();
+    for (std::int64_t i = 0; i < traced_.option_count; ++i) {
+      if (traced_.options[i].name == std::string_view(name)) {
+        numbers.push_back(traced_.options[i].number);
+      }
+    }
   }
 
  private:

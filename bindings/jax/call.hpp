@@ -103,7 +103,7 @@ struct Traced {
     const std::int64_t* shape;
     std::int64_t dimensions;
   };
-  /// A word or, if that is null, a number or flag.
+  /// A word or, if that is null, a number or flag. One of several numbers has its own row.
   struct Option {
     const char *name, *word;
     double number;

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include <boxloss/box_loss.hpp>
+
 #include "arguments.hpp"
-#include "losses/eps.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
 #include "losses/overlap.hpp"
@@ -11,7 +12,7 @@
 /// derivatives of every order.
 extern "C" __attribute__((visibility("default"))) const char* boxloss_jax_formula(
     const char* loss, const char* pred_format, const char* target_format, double eps,
-    const char* eps_mode) {
+    const char* eps_mode, const double* parameters, int count) {
   using namespace boxloss;
   using namespace boxloss::jax_binding;
   using namespace boxloss::binding;
@@ -25,12 +26,16 @@ extern "C" __attribute__((visibility("default"))) const char* boxloss_jax_formul
     const Box<RecordedNumber> raw_target = box("%4", "%5", "%6", "%7");
     const auto pred = to_corners(raw_pred, parse_format("pred_format", pred_format));
     const auto target = to_corners(raw_target, parse_format("target_format", target_format));
-    const auto exact = make_eps<double>(eps, parse_eps_mode(eps_mode));
-    const Eps<RecordedNumber> recorded_eps{exact.added, exact.floor, exact.value};
-    const RecordedNumber of_pair = with_formula(
-        loss_named(loss), [&](auto formula) { return formula.loss(pred, target, recorded_eps); });
+    LossProblem p;
+    p.loss = loss_named(loss);
+    p.eps = eps;
+    p.eps_mode = parse_eps_mode(eps_mode);
+    p.parameters = parameters_of(p.loss, {parameters, parameters + count});
+    const auto constants = converted<RecordedNumber>(constants_of<double>(p));
+    const RecordedNumber of_pair =
+        with_formula(p.loss, [&](auto formula) { return formula.loss(pred, target, constants); });
     recorded("return", of_pair, l1_distance(raw_pred, raw_target),
-             iou_of(overlap(pred, target, recorded_eps)));
+             iou_of(overlap(pred, target, constants)));
     program = recorder.text();
     return program.c_str();
   } catch (const Error&) {

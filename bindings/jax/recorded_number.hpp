@@ -116,12 +116,16 @@ inline RecordedNumber at_least(const RecordedNumber& value, const RecordedNumber
   return is_everything ? value : larger(value, floor);
 }
 
-inline RecordedNumber reciprocal(const RecordedNumber& a) { return recorded("reciprocal", a); }
+inline RecordedNumber reciprocal(const RecordedNumber& a) {
+  if (a.is_constant()) return 1 / a.constant;
+  return recorded("reciprocal", a);
+}
 inline RecordedNumber hold_constant(const RecordedNumber& a) {
   return recorded("stop_gradient", a);
 }
 inline RecordedNumber exp(const RecordedNumber& a) { return recorded("exp", a); }
 inline RecordedNumber log(const RecordedNumber& a) { return recorded("log", a); }
+inline RecordedNumber sqrt(const RecordedNumber& a) { return recorded("sqrt", a); }
 inline RecordedNumber atan2(const RecordedNumber& y, const RecordedNumber& x) {
   return recorded("atan2", y, x);
 }

@@ -73,8 +73,9 @@ TensorNumber entry_of(const CostTensors& a, const CostProblem& p, const Owners& 
     if (p.iou_weight != 0) {
       const TensorBox pred = to_corners(query, p.pred.format);
       const TensorBox target = to_corners(column, p.target.format);
-      const Eps<TensorNumber> eps = tensor_eps(p.eps, p.eps_mode);
-      loss = with_formula(p.loss, [&](auto formula) { return formula.loss(pred, target, eps); });
+      const auto constants = converted<TensorNumber>(constants_of<double>(p));
+      loss =
+          with_formula(p.loss, [&](auto formula) { return formula.loss(pred, target, constants); });
     }
   }
   const CostWeights<TensorNumber> weights = {p.iou_weight, p.l1_weight, p.class_weight};

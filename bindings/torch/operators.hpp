@@ -13,6 +13,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "../common/arguments.hpp"
 #include "adapter.hpp"
@@ -40,6 +41,7 @@ constexpr const char* schema_type() {
   if constexpr (std::is_same_v<Kind, std::string_view>) return "str";
   if constexpr (std::is_same_v<Kind, double>) return "float";
   if constexpr (std::is_same_v<Kind, std::optional<double>>) return "float?";
+  if constexpr (std::is_same_v<Kind, std::vector<double>>) return "float[]";
   if constexpr (std::is_same_v<Kind, std::int64_t>) return "int";
   if constexpr (std::is_same_v<Kind, std::optional<std::int64_t>>) return "int?";
 }

@@ -90,7 +90,9 @@ inline TensorNumber at_least(const TensorNumber& value, const TensorNumber& floo
   return is_everything ? value : larger(value, floor);
 }
 
-inline TensorNumber reciprocal(const TensorNumber& a) { return a.tensor.reciprocal(); }
+inline TensorNumber reciprocal(const TensorNumber& a) {
+  return a.is_constant() ? TensorNumber(1 / a.constant) : TensorNumber(a.tensor.reciprocal());
+}
 
 inline TensorNumber hold_constant(const TensorNumber& a) { return a.tensor.detach(); }
 
@@ -100,6 +102,8 @@ inline TensorNumber log(const TensorNumber& a) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   return a.tensor.masked_fill(is_zero, 1).log().masked_fill(is_zero, -kInfinity);
 }
+
+inline TensorNumber sqrt(const TensorNumber& a) { return a.tensor.sqrt(); }
 
 inline TensorNumber rough_log(const TensorNumber& a) { return log(a); }
 
@@ -112,11 +116,6 @@ using TensorBox = Box<TensorNumber>;
 inline TensorBox values_of(const at::Tensor& boxes) {
   const std::vector<at::Tensor> v = boxes.unbind(-1);
   return {v[0], v[1], v[2], v[3]};
-}
-
-inline Eps<TensorNumber> tensor_eps(double eps, EpsMode mode) {
-  const auto exact = make_eps<double>(eps, mode);
-  return {exact.added, exact.floor, exact.value};
 }
 
 }  // namespace boxloss::torch_binding

@@ -25,6 +25,7 @@ OptionalTensor as_argument(const at::Tensor& option) {
 bool as_argument(bool option) { return option; }
 double as_argument(double option) { return option; }
 std::optional<double> as_argument(std::optional<double> option) { return option; }
+std::vector<double> as_argument(const std::vector<double>& option) { return option; }
 std::int64_t as_argument(std::int64_t option) { return option; }
 std::optional<std::int64_t> as_argument(std::optional<std::int64_t> option) { return option; }
 template <class Enum>

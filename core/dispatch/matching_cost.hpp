@@ -11,28 +11,31 @@ namespace boxloss {
 template <class C, class F>
 CostArgs<F, C> cost_args(const F& formula, const CostProblem& p, float* cost) {
   const std::int64_t columns = p.target.slots;
-  return {
-      formula,
-      make_eps<C>(p.eps, p.eps_mode),
-      {static_cast<C>(p.iou_weight), static_cast<C>(p.l1_weight), static_cast<C>(p.class_weight)},
-      p.iou_weight != 0,
-      p.l1_weight != 0,
-      {static_cast<C>(p.focal_alpha), static_cast<C>(p.focal_gamma), p.focal_gamma == 2},
-      p.class_weight != 0 ? p.class_term : ClassTerm::kNone,
-      boxes<Any>(p.pred),
-      boxes<Any>(p.target),
-      {p.scores.data, p.scores.dtype},
-      p.scores.block_stride,
-      p.scores.query_stride,
-      p.classes,
-      indices(p.labels),
-      {cost_images(p), columns, columns, indices(p.offsets)},
-      p.pred.images,
-      p.pred.slots,
-      columns,
-      cost,
-      p.nonfinite.has_value(),
-      static_cast<float>(p.nonfinite.value_or(0))};
+  CostArgs<F, C> a = {};
+  a.formula = formula;
+  a.constants = constants_of<C>(p);
+  a.weights.iou = static_cast<C>(p.iou_weight);
+  a.weights.l1 = static_cast<C>(p.l1_weight);
+  a.weights.class_term = static_cast<C>(p.class_weight);
+  a.wants_loss = p.iou_weight != 0;
+  a.wants_l1 = p.l1_weight != 0;
+  a.focal = {static_cast<C>(p.focal_alpha), static_cast<C>(p.focal_gamma), p.focal_gamma == 2};
+  a.class_term = p.class_weight != 0 ? p.class_term : ClassTerm::kNone;
+  a.pred = boxes<Any>(p.pred);
+  a.target = boxes<Any>(p.target);
+  a.scores = {p.scores.data, p.scores.dtype};
+  a.score_block_stride = p.scores.block_stride;
+  a.score_query_stride = p.scores.query_stride;
+  a.classes = p.classes;
+  a.labels = indices(p.labels);
+  a.owners = {cost_images(p), columns, columns, indices(p.offsets)};
+  a.blocks = p.pred.images;
+  a.queries = p.pred.slots;
+  a.columns = columns;
+  a.cost = cost;
+  a.replaces_nonfinite = p.nonfinite.has_value();
+  a.nonfinite = static_cast<float>(p.nonfinite.value_or(0));
+  return a;
 }
 
 /// The plain case: both box terms are requested, and NaN is not replaced. Loops without these

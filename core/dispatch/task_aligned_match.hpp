@@ -21,33 +21,35 @@ template <class C>
 TaskAlignedArgs<C> task_aligned_args(const TaskAlignedProblem& p,
                                      const TaskAlignedOutputs& outputs) {
   const std::int64_t topk2 = p.topk2.value_or(p.topk);
-  return {{p.scores.data, p.scores.dtype},
-          p.scores.image_stride,
-          p.scores.anchor_stride,
-          p.scores.class_stride,
-          boxes<Any>(p.pred),
-          {p.points.data, p.points.dtype},
-          p.points.image_stride,
-          p.points.anchor_stride,
-          p.points.coordinate_stride,
-          boxes<Any>(p.target),
-          indices(p.offsets),
-          indices(p.labels),
-          p.images,
-          p.anchors,
-          p.classes,
-          p.target.images * p.target.slots,
-          p.target.slots,
-          std::min(p.topk, p.anchors),
-          topk2 == p.topk ? 0 : std::min(topk2, p.anchors),
-          exponent<C>(p.alpha),
-          exponent<C>(p.beta),
-          static_cast<C>(p.min_side),
-          static_cast<C>(p.small_side.value_or(p.min_side)),
-          make_eps<C>(1e-7, EpsMode::kAdd),
-          {outputs.target_index, p.index == DType::kI64},
-          outputs.score,
-          outputs.overlap};
+  TaskAlignedArgs<C> a = {};
+  a.scores = {p.scores.data, p.scores.dtype};
+  a.score_image_stride = p.scores.image_stride;
+  a.score_anchor_stride = p.scores.anchor_stride;
+  a.score_class_stride = p.scores.class_stride;
+  a.pred = boxes<Any>(p.pred);
+  a.points = {p.points.data, p.points.dtype};
+  a.point_image_stride = p.points.image_stride;
+  a.point_anchor_stride = p.points.anchor_stride;
+  a.point_coordinate_stride = p.points.coordinate_stride;
+  a.target = boxes<Any>(p.target);
+  a.offsets = indices(p.offsets);
+  a.labels = indices(p.labels);
+  a.images = p.images;
+  a.anchors = p.anchors;
+  a.classes = p.classes;
+  a.rows = p.target.images * p.target.slots;
+  a.slots = p.target.slots;
+  a.topk = std::min(p.topk, p.anchors);
+  a.topk2 = topk2 == p.topk ? 0 : std::min(topk2, p.anchors);
+  a.alpha = exponent<C>(p.alpha);
+  a.beta = exponent<C>(p.beta);
+  a.min_side = static_cast<C>(p.min_side);
+  a.small_side = static_cast<C>(p.small_side.value_or(p.min_side));
+  a.eps = make_eps<C>(1e-7, EpsMode::kAdd);
+  a.target_index = {outputs.target_index, p.index == DType::kI64};
+  a.score = outputs.score;
+  a.overlap = outputs.overlap;
+  return a;
 }
 
 /// Writes that no anchor has a box, by fill(pointer, byte, bytes), which sets every byte.

@@ -20,7 +20,7 @@ namespace boxloss {
 template <class F, class C>
 struct CostArgs {
   F formula;
-  Eps<C> eps;
+  Constants<C> constants;
   CostWeights<C> weights;
   bool wants_loss, wants_l1;
   Focal<C> focal;
@@ -111,7 +111,7 @@ template <bool kPlain = false, class F, class C>
 BOXLOSS_HOST_DEVICE float entry_of(const CostArgs<F, C>& a, const CostBox<C>& query,
                                    const CostBox<C>& column, C class_term) {
   C loss = 1, l1 = 0;
-  if (kPlain || a.wants_loss) loss = a.formula.loss(query.corners, column.corners, a.eps);
+  if (kPlain || a.wants_loss) loss = a.formula.loss(query.corners, column.corners, a.constants);
   if (kPlain || a.wants_l1) l1 = l1_value(query.values, column.values);
   return entry_of<kPlain>(a, loss, l1, class_term);
 }

@@ -11,7 +11,7 @@ namespace boxloss {
 /// alpha, which `Formula` gives, is a constant to the gradient.
 template <class Formula>
 struct CiouWith {
-  static constexpr bool kUsesCentres = true;
+  static constexpr bool kUsesEnds = true;
 
   template <class T>
   static BOXLOSS_HOST_DEVICE T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {

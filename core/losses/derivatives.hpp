@@ -18,7 +18,7 @@ struct AxisDerivatives {
   T p_side, t_side;  ///< by the boxes' sides
   T inter;           ///< by the intersection's side
   T enclosing;       ///< by the enclosure's
-  T centre;          ///< by how far the target's centre lies beyond pred's
+  T begin, end;      ///< by how far the target's begin, or its end, lies beyond pred's
 };
 
 template <class T>
@@ -55,28 +55,36 @@ BOXLOSS_HOST_DEVICE void to_coordinates(const AxisDerivatives<T>& by, T p1, T p2
   d_t2 = by.t_side + half_inter * min2_is_t + half_enclosing * min2_is_p;
 }
 
-/// The same for the distance of centres.
+/// The same for the distances of the ends.
 template <class T>
-BOXLOSS_HOST_DEVICE void add_centre(T by_centre, T& d_p1, T& d_p2, T& d_t1, T& d_t2) {
+BOXLOSS_HOST_DEVICE void add_ends(const AxisDerivatives<T>& by, T& d_p1, T& d_p2, T& d_t1,
+                                  T& d_t2) {
+  d_p1 = d_p1 - by.begin;
+  d_p2 = d_p2 - by.end;
+  d_t1 = d_t1 + by.begin;
+  d_t2 = d_t2 + by.end;
+}
+
+/// Adds a derivative by how far the target's centre lies beyond pred's.
+template <class T>
+BOXLOSS_HOST_DEVICE void add_centre(T by_centre, AxisDerivatives<T>& d) {
   const T half = T(0.5) * by_centre;
-  d_p1 = d_p1 - half;
-  d_p2 = d_p2 - half;
-  d_t1 = d_t1 + half;
-  d_t2 = d_t2 + half;
+  d.begin = d.begin + half;
+  d.end = d.end + half;
 }
 
 /// The loss of a formula and its derivatives by all eight coordinates.
 template <class Formula, class T>
 BOXLOSS_HOST_DEVICE PairGradient<T> gradient(const Formula& formula, const Box<T>& p,
-                                             const Box<T>& t, const Eps<T>& eps) {
-  Derivatives<T> by = formula.derivatives(p, t, eps);
+                                             const Box<T>& t, const Constants<T>& c) {
+  Derivatives<T> by = formula.derivatives(p, t, c);
   PairGradient<T> d;
   d.loss = by.loss;
   to_coordinates(by.x, p.x1, p.x2, t.x1, t.x2, d.pred.x1, d.pred.x2, d.target.x1, d.target.x2);
   to_coordinates(by.y, p.y1, p.y2, t.y1, t.y2, d.pred.y1, d.pred.y2, d.target.y1, d.target.y2);
-  if constexpr (Formula::kUsesCentres) {
-    add_centre(by.x.centre, d.pred.x1, d.pred.x2, d.target.x1, d.target.x2);
-    add_centre(by.y.centre, d.pred.y1, d.pred.y2, d.target.y1, d.target.y2);
+  if constexpr (Formula::kUsesEnds) {
+    add_ends(by.x, d.pred.x1, d.pred.x2, d.target.x1, d.target.x2);
+    add_ends(by.y, d.pred.y1, d.pred.y2, d.target.y1, d.target.y2);
   }
   return d;
 }

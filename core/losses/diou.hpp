@@ -10,7 +10,7 @@ namespace boxloss {
 /// centres rho and the diagonal of the enclosure c,
 ///   loss = 1 - iou + rho^2 / c^2'.
 struct Diou {
-  static constexpr bool kUsesCentres = true;
+  static constexpr bool kUsesEnds = true;
 
   template <class T>
   static BOXLOSS_HOST_DEVICE T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {

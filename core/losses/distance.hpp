@@ -20,6 +20,27 @@ BOXLOSS_HOST_DEVICE CentreDistance<T> centre_distance(const Box<T>& p, const Box
   return {T(0.5) * ((t.x1 - p.x1) + (t.x2 - p.x2)), T(0.5) * ((t.y1 - p.y1) + (t.y2 - p.y2))};
 }
 
+/// The offsets of the target's corners from pred's, and the sum of their squares.
+template <class T>
+struct CornerDistance {
+  T x1, y1, x2, y2, square;
+};
+
+template <class T>
+BOXLOSS_HOST_DEVICE CornerDistance<T> corner_distance(const Box<T>& p, const Box<T>& t) {
+  const T x1 = t.x1 - p.x1, y1 = t.y1 - p.y1, x2 = t.x2 - p.x2, y2 = t.y2 - p.y2;
+  return {x1, y1, x2, y2, (x1 * x1 + y1 * y1) + (x2 * x2 + y2 * y2)};
+}
+
+/// Adds `by` times each offset.
+template <class T>
+BOXLOSS_HOST_DEVICE void add_corners(const CornerDistance<T>& c, const T& by, Derivatives<T>& d) {
+  d.x.begin = d.x.begin + by * c.x1;
+  d.y.begin = d.y.begin + by * c.y1;
+  d.x.end = d.x.end + by * c.x2;
+  d.y.end = d.y.end + by * c.y2;
+}
+
 /// The squared distance of the centres over the squared diagonal of the enclosure after eps.
 template <class T>
 struct RelativeDistance {
@@ -47,8 +68,8 @@ BOXLOSS_HOST_DEVICE void add_relative_distance(const RelativeDistance<T>& r, con
   const T by_side = T(-2) * slope(r.diagonal, eps) * r.value;
   d.x.enclosing = d.x.enclosing + by_side * (r.enclosure.w * r.per_diagonal);
   d.y.enclosing = d.y.enclosing + by_side * (r.enclosure.h * r.per_diagonal);
-  d.x.centre = d.x.centre + T(2) * (r.centre.x * r.per_diagonal);
-  d.y.centre = d.y.centre + T(2) * (r.centre.y * r.per_diagonal);
+  add_centre(T(2) * (r.centre.x * r.per_diagonal), d.x);
+  add_centre(T(2) * (r.centre.y * r.per_diagonal), d.y);
 }
 
 /// 1 - iou + the relative distance: DIoU, which CIoU and EIoU add to.

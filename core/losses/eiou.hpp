@@ -10,7 +10,7 @@ namespace boxloss {
 /// differences of the sides, each relative to the enclosure's,
 ///   (w_p - w_t)^2 / c_w^2' + (h_p - h_t)^2 / c_h^2'.
 struct Eiou {
-  static constexpr bool kUsesCentres = true;
+  static constexpr bool kUsesEnds = true;
 
   template <class T>
   static BOXLOSS_HOST_DEVICE T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {

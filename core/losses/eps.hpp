@@ -9,7 +9,8 @@
 #include "../math/host_device.hpp"
 #include "ties.hpp"
 
-/// Eps, which keeps a formula from dividing by zero; a formula's only input besides the two boxes.
+/// What a formula gets besides the two boxes: eps, which keeps it from dividing by zero, and
+/// numbers of its own.
 namespace boxloss {
 
 /// Both modes as one expression, max(x + added, floor), so that no loop has to branch on the mode;
@@ -25,6 +26,28 @@ Eps<T> make_eps(double eps, EpsMode mode) {
   const T value = static_cast<T>(eps);
   if (mode == EpsMode::kAdd) return {value, -std::numeric_limits<T>::infinity(), value};
   return {T(0), value, value};
+}
+
+/// Eps, and the numbers of `LossParameters`. A formula that has none takes an Eps.
+template <class T>
+struct Constants : Eps<T> {
+  T own[kMostLossParameters];
+};
+
+/// Those of a problem of losses, rounded to C.
+template <class C, class Problem>
+Constants<C> constants_of(const Problem& p) {
+  Constants<C> constants{make_eps<C>(p.eps, p.eps_mode), {}};
+  for (int i = 0; i < kMostLossParameters; ++i) {
+    constants.own[i] = static_cast<C>(p.parameters.values[i]);
+  }
+  return constants;
+}
+
+/// The same as numbers of another type.
+template <class T, class C>
+Constants<T> converted(const Constants<C>& c) {
+  return {{T(c.added), T(c.floor), T(c.value)}, {T(c.own[0]), T(c.own[1])}};
 }
 
 /// What is below this counts as 0, in formulas that eps does not protect: its reciprocal might

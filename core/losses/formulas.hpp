@@ -5,14 +5,18 @@
 #include <boxloss/loss.hpp>
 
 #include "../math/optimization_barrier.hpp"
+#include "alpha_iou.hpp"
 #include "ciou.hpp"
 #include "ciou_gated.hpp"
 #include "diou.hpp"
 #include "eiou.hpp"
 #include "giou.hpp"
+#include "inner_iou.hpp"
 #include "iou.hpp"
 #include "iou_log.hpp"
 #include "iou_squared.hpp"
+#include "mpdiou.hpp"
+#include "nwd.hpp"
 #include "siou.hpp"
 
 /// A formula is a struct with two functions for one pair of corner boxes: `loss`, and `derivatives`
@@ -34,19 +38,19 @@ BOXLOSS_HOST_DEVICE auto with_formula(Loss loss, const Use& use) {
 
 /// A formula that is selected at run time: one kernel for all losses.
 struct AnyFormula {
-  static constexpr bool kUsesCentres = true;
+  static constexpr bool kUsesEnds = true;
 
   Loss which;
 
   template <class T>
-  BOXLOSS_DEVICE_INLINE T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) const {
-    return with_formula(here(), [&](auto formula) { return formula.loss(p, t, eps); });
+  BOXLOSS_DEVICE_INLINE T loss(const Box<T>& p, const Box<T>& t, const Constants<T>& c) const {
+    return with_formula(here(), [&](auto formula) { return formula.loss(p, t, c); });
   }
 
   template <class T>
   BOXLOSS_DEVICE_INLINE Derivatives<T> derivatives(const Box<T>& p, const Box<T>& t,
-                                                   const Eps<T>& eps) const {
-    return with_formula(here(), [&](auto formula) { return formula.derivatives(p, t, eps); });
+                                                   const Constants<T>& c) const {
+    return with_formula(here(), [&](auto formula) { return formula.derivatives(p, t, c); });
   }
 
  private:

@@ -10,7 +10,7 @@ namespace boxloss {
 /// U' and C' the union and the enclosing area after eps,
 ///   loss = 1 - (I / U' - (C' - U') / C').
 struct Giou {
-  static constexpr bool kUsesCentres = false;
+  static constexpr bool kUsesEnds = false;
 
   template <class T>
   static BOXLOSS_HOST_DEVICE T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {

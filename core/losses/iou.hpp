@@ -9,7 +9,7 @@ namespace boxloss {
 
 /// 1 - iou.
 struct Iou {
-  static constexpr bool kUsesCentres = false;
+  static constexpr bool kUsesEnds = false;
 
   template <class T>
   static BOXLOSS_HOST_DEVICE T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {

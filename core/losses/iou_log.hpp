@@ -10,7 +10,7 @@ namespace boxloss {
 /// -log(max(iou, eps)): Yu et al., "UnitBox", 2016. Where iou is below eps there is no gradient.
 /// Without eps, the loss of an empty intersection is infinite, and has no gradient either.
 struct IouLog {
-  static constexpr bool kUsesCentres = false;
+  static constexpr bool kUsesEnds = false;
 
   template <class T>
   static BOXLOSS_HOST_DEVICE T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {

@@ -8,7 +8,7 @@ namespace boxloss {
 
 /// 1 - iou^2, YOLOX's.
 struct IouSquared {
-  static constexpr bool kUsesCentres = false;
+  static constexpr bool kUsesEnds = false;
 
   template <class T>
   static BOXLOSS_HOST_DEVICE T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {

@@ -48,8 +48,8 @@ BOXLOSS_HOST_DEVICE Derivatives<T> through_overlap(const Box<T>& p, const Box<T>
   const T inter = select(is_overlap(o.inter_w, o.inter_h), by_inter, T(0));
   Derivatives<T> d;
   d.loss = loss;
-  d.x = {by_uni * (p.y2 - p.y1), by_uni * (t.y2 - t.y1), inter * o.inter_h, T(0), T(0)};
-  d.y = {by_uni * (p.x2 - p.x1), by_uni * (t.x2 - t.x1), inter * o.inter_w, T(0), T(0)};
+  d.x = {by_uni * (p.y2 - p.y1), by_uni * (t.y2 - t.y1), inter * o.inter_h, T(0), T(0), T(0)};
+  d.y = {by_uni * (p.x2 - p.x1), by_uni * (t.x2 - t.x1), inter * o.inter_w, T(0), T(0), T(0)};
   return d;
 }
 

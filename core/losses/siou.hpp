@@ -15,7 +15,7 @@ namespace boxloss {
 ///   Lambda = 2 |s_x s_y| / (s_x^2 + s_y^2), which is cos(2 asin(...) - pi / 2) without them
 ///   S = sum over both sides of (1 - exp(-|a - b| / max(|a|, |b|)))^4
 struct Siou {
-  static constexpr bool kUsesCentres = true;
+  static constexpr bool kUsesEnds = true;
 
   template <class T>
   static BOXLOSS_HOST_DEVICE T loss(const Box<T>& p, const Box<T>& t, const Eps<T>& eps) {
@@ -44,8 +44,8 @@ struct Siou {
     const T by_lambda = T(-0.5) * (x.power * x.square + y.power * y.square);
     add_distance(x, e.w, angle.lambda, eps, d.x);
     add_distance(y, e.h, angle.lambda, eps, d.y);
-    d.x.centre = d.x.centre + by_lambda * lambda_by(angle, angle.s_x, angle.s_y);
-    d.y.centre = d.y.centre + by_lambda * lambda_by(angle, angle.s_y, angle.s_x);
+    add_centre(by_lambda * lambda_by(angle, angle.s_x, angle.s_y), d.x);
+    add_centre(by_lambda * lambda_by(angle, angle.s_y, angle.s_x), d.y);
     return d;
   }
 
@@ -107,7 +107,7 @@ struct Siou {
                                                AxisDerivatives<T>& d) {
     // Half of D by the ratio is this times the ratio.
     const T by_ratio = (T(2) - lambda) * r.power;
-    d.centre = d.centre + by_ratio * r.ratio * r.per_side;
+    add_centre(by_ratio * r.ratio * r.per_side, d);
     const T by_floor = T(0.5) * halves_of_min(floor_of(eps), enclosing);
     d.enclosing = d.enclosing - by_floor * (by_ratio * r.square) * r.per_side;
   }

@@ -9,7 +9,7 @@
 #include "bits.hpp"
 #include "host_device.hpp"
 
-/// Branch-free atan2, exp and log, so that loops over them vectorize (a compiler makes scalar calls
+/// Branch-free atan2, exp, log and sqrt, so that loops over them vectorize (a compiler makes scalar calls
 /// of libm's). Those of float are this library's own, with the same polynomials on every device,
 /// except for exp on NVIDIA's. Each has a bound in unit roundoffs u = 2^-24 of the result:
 /// tests/core/test_functions.cpp checks the host's, the conformance suite all of them. Those of
@@ -42,8 +42,8 @@ BOXLOSS_HOST_DEVICE T atan2(T y, T x) {
   return select(y < T(0), -turned, turned);
 }
 
-/// exp for x <= 0, within 2 u, or 6 u where a GPU has an instruction for powers of 2; below -87,
-/// where the result is less than 1.7e-38, it is 0.
+/// exp for x <= 0.25, within 2 u, or 6 u where a GPU has an instruction for powers of 2. At 0 it is
+/// exactly 1; below -87, where the result is less than 1.7e-38, it is 0.
 BOXLOSS_HOST_DEVICE float exp(float x) {
   const float in_range = at_least(x, -87.0f);
 #if defined(__CUDA_ARCH__)
@@ -111,5 +111,20 @@ BOXLOSS_HOST_DEVICE float rough_log(float x) {
 }
 
 BOXLOSS_HOST_DEVICE double rough_log(double x) { return ::log(x); }
+
+/// The square root of x >= 0, within 2 u.
+BOXLOSS_HOST_DEVICE float sqrt(float x) {
+#if defined(__CUDA_ARCH__)
+  float root;
+  asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(x));
+  return root;
+#elif defined(__HIP_DEVICE_COMPILE__)
+  return __builtin_amdgcn_sqrtf(x);
+#else
+  return ::sqrtf(x);
+#endif
+}
+
+BOXLOSS_HOST_DEVICE double sqrt(double x) { return ::sqrt(x); }
 
 }  // namespace boxloss

@@ -204,6 +204,12 @@ LossProblem flattened(LossProblem p) {
   return p;
 }
 
+/// As implementations get it.
+LossProblem with_parameters(LossProblem p) {
+  p.parameters = complete_parameters(p.loss, p.parameters);
+  return p;
+}
+
 /// What forward needs for a problem that was checked and flattened.
 std::size_t workspace_bytes(const Implementation& implementation, LossProblem flat) {
   if (flat.reduction == Reduction::kNone || !has_slots(flat)) return 0;
@@ -237,6 +243,7 @@ void check_options(const LossProblem& p, Set<Extra> extras) {
               "; it must be uint8");
   if (is_given(p.weight)) check_floating("weight", p.weight.dtype);
   check_eps(p.eps, compute_dtype(p));
+  complete_parameters(p.loss, p.parameters);  // throws
   if (is_given(p.normalizer)) {
     check(p.reduction == Reduction::kMean, "normalizer needs reduction 'mean', which it redefines");
     const DType d = p.normalizer.dtype;
@@ -283,7 +290,7 @@ void loss_forward(const Implementation& implementation, const LossProblem& probl
   check_l1(implementation, problem, "outputs.l1", outputs.l1);
   check_extra(implementation, Extra::kIou, outputs.iou);
   check_aligned("outputs.iou", outputs.iou, compute);
-  const LossProblem flat = flattened(problem);
+  const LossProblem flat = flattened(with_parameters(problem));
   check_execution(execution, problem.device, workspace_bytes(implementation, flat));
   implementation.box_loss.forward(flat, outputs, execution);
 }
@@ -316,14 +323,14 @@ void loss_backward(const Implementation& implementation, const LossProblem& prob
   check_execution(execution, problem.device);
 
   GradOutputs used{with_used_strides(grads.loss, problem), with_used_strides(grads.l1, problem)};
-  LossProblem p = flattened(problem);
+  LossProblem p = flattened(with_parameters(problem));
   if (p.pred.images != problem.pred.images && !is_indexed(problem)) {
     const std::int64_t slots = problem.pred.slots;
     if (is_one_image(used.loss, slots) && is_one_image(used.l1, slots)) {
       make_one_image(used.loss, slots);
       make_one_image(used.l1, slots);
     } else {
-      p = problem;
+      p = with_parameters(problem);
     }
   }
   LossGradients written = gradients;

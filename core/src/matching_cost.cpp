@@ -115,6 +115,7 @@ void check_options(const CostProblem& p) {
         ", and l1 is of values in one format, but pred is ", name_of(p.pred.format), " and target ",
         name_of(p.target.format));
   check_eps(p.eps, compute);
+  complete_parameters(p.loss, p.parameters);                              // throws
   if (p.nonfinite) check_finite("nonfinite", *p.nonfinite, DType::kF32);  // as the result is
 }
 
@@ -137,7 +138,9 @@ void matching_cost(const Implementation& implementation, const CostProblem& prob
   check(cost != nullptr || !has_entries, "cost is null");
   check_aligned("cost", cost, DType::kF32);
   check_execution(execution, problem.device);
-  implementation.matching_cost.run(problem, cost, execution);
+  CostProblem p = problem;
+  p.parameters = complete_parameters(p.loss, p.parameters);
+  implementation.matching_cost.run(p, cost, execution);
 }
 
 }  // namespace boxloss

@@ -213,6 +213,7 @@ Bounded<C> function_value(double value, double propagated, double roundings) {
 template <class C>
 Bounded<C> exp(const Bounded<C>& x) {
   const double value = std::exp(x.value);
+  if (x.value == 0 && x.error == 0) return {1, 0};  // of every device
   if (!std::isfinite(x.value)) return {value, x.error == 0 ? 0 : kUnbounded};
   Bounded<C> result = function_value<C>(value, value * std::expm1(x.error), 6);
   if (sizeof(C) == sizeof(float)) result.error += 1.7e-38;  // below that it is 0
@@ -236,6 +237,14 @@ Bounded<C> rough_log(const Bounded<C>& x) {
   const double size = std::fabs(result.value);
   result.error += (6 * std::fmax(size, 1) - 2 * size) * unit * (1 + 0x1p-20);
   return result;
+}
+
+template <class C>
+Bounded<C> sqrt(const Bounded<C>& x) {
+  const double value = std::sqrt(x.value);
+  if (!std::isfinite(value)) return special<C>(value, x.error == 0);
+  const double least = std::sqrt(std::fmax(x.value - x.error, 0));  // the farther end
+  return function_value<C>(value, value - least, 2);
 }
 
 template <class C>

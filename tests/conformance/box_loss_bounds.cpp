@@ -34,14 +34,15 @@ PairBoxes<C> given(const LossProblem& p, const Pair& pair) {
 template <class C>
 Bounded<C> pair_loss(const LossProblem& p, const Pair& pair) {
   const PairBoxes<C> boxes = corners<C>(p, pair);
-  return with_formula(
-      p.loss, [&](auto formula) { return formula.loss(boxes.pred, boxes.target, eps_of<C>(p)); });
+  return with_formula(p.loss, [&](auto formula) {
+    return formula.loss(boxes.pred, boxes.target, bounded_constants<C>(p));
+  });
 }
 
 template <class C>
 Bounded<C> pair_iou(const LossProblem& p, const Pair& pair) {
   const PairBoxes<C> boxes = corners<C>(p, pair);
-  return iou_of(overlap(boxes.pred, boxes.target, eps_of<C>(p)));
+  return iou_of(overlap(boxes.pred, boxes.target, bounded_constants<C>(p)));
 }
 
 template <class C>
@@ -245,7 +246,7 @@ PairParts<C> parts_of(const LossProblem& p, const Pair& pair) {
   PairParts<C> parts{pair, weight_at<C>(p, pair.row), {}, {}};
   const PairBoxes<C> boxes = corners<C>(p, pair);
   parts.by_loss = with_formula(p.loss, [&](auto formula) {
-    return gradient(formula, boxes.pred, boxes.target, eps_of<C>(p));
+    return gradient(formula, boxes.pred, boxes.target, bounded_constants<C>(p));
   });
   if (!all_extras(p).contains(Extra::kL1)) return parts;
   const auto [pred, target] = given<C>(p, pair);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "box_loss_pairs.hpp"
+#include "example_parameters.hpp"
 #include "index_arrays.hpp"
 #include "placed_boxes.hpp"
 
@@ -160,6 +161,7 @@ HostLoss BoxLoss::make(const LossCase& c, Random& random) {
   p.reduction = c.reduction;
   p.eps = c.eps.value;
   p.eps_mode = c.eps.mode;
+  p.parameters = example_parameters(c.loss);
   spoil_excluded_boxes(p, preds, targets);
 
   if (c.weight) {

@@ -34,8 +34,8 @@ template <class C>
 Bounded<C> loss_of(const CostProblem& p, const CostEntry& entry) {
   const auto pred = corners_of<C>(p.pred, entry.block, entry.query);
   const auto target = corners_of<C>(p.target, 0, entry.column);
-  return with_formula(p.loss,
-                      [&](auto formula) { return formula.loss(pred, target, eps_of<C>(p)); });
+  return with_formula(
+      p.loss, [&](auto formula) { return formula.loss(pred, target, bounded_constants<C>(p)); });
 }
 
 template <class C>

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "example_parameters.hpp"
 #include "index_arrays.hpp"
 #include "matching_cost_entries.hpp"
 #include "placed_boxes.hpp"
@@ -166,6 +167,7 @@ HostCost MatchingCost::make(const CostCase& c, Random& random) {
   p.class_weight = c.weights.class_term;
   p.eps = c.eps.value;
   p.eps_mode = c.eps.mode;
+  p.parameters = example_parameters(c.loss);
   p.nonfinite = c.nonfinite;
   spoil_unread_boxes(p, preds, targets);
 

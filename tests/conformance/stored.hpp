@@ -81,10 +81,8 @@ Box<Bounded<C>> corners_of(const BoxView& view, std::int64_t image, std::int64_t
 }
 
 template <class C, class Problem>
-Eps<Bounded<C>> eps_of(const Problem& p) {
-  const Eps<C> eps = make_eps<C>(p.eps, p.eps_mode);
-  return {static_cast<double>(eps.added), static_cast<double>(eps.floor),
-          static_cast<double>(eps.value)};
+Constants<Bounded<C>> bounded_constants(const Problem& p) {
+  return converted<Bounded<C>>(constants_of<C>(p));
 }
 
 }  // namespace boxloss::conformance

@@ -5,6 +5,7 @@
 #include <boxloss/error.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include "example_parameters.hpp"
 #include "memory.hpp"
 
 namespace boxloss::conformance {
@@ -21,6 +22,7 @@ std::string missing_device(const Implementation& implementation) {
   LossProblem nothing;
   nothing.pred.slots = nothing.target.slots = 0;
   implementation.box_loss.losses.for_each([&](Loss served) { nothing.loss = served; });
+  nothing.parameters = example_parameters(nothing.loss);
   const Output loss(*memory, sizeof(float)), scale(*memory, sizeof(float));
   const std::size_t bytes = loss_workspace_bytes(implementation, nothing);
   const Output workspace(*memory, bytes);

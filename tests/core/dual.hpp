@@ -102,6 +102,11 @@ inline Dual exp(const Dual& a) {
 
 inline Dual log(const Dual& a) { return chain(log(a.value), a, reciprocal(a.value), a, 0.0); }
 
+inline Dual sqrt(const Dual& a) {
+  const Dual::Number value = sqrt(a.value);
+  return chain(value, a, Dual::Number(0.5) * reciprocal(value), a, 0.0);
+}
+
 inline Dual atan2(const Dual& y, const Dual& x) {
   const Dual::Number per = reciprocal(x.value * x.value + y.value * y.value);
   return chain(atan2(y.value, x.value), y, x.value * per, x, -y.value * per);

@@ -8,6 +8,8 @@
 #include <limits>
 #include <vector>
 
+#include "conformance/example_parameters.hpp"
+
 /// The oracle on small problems of doubles.
 namespace boxloss {
 
@@ -39,6 +41,7 @@ struct OracleProblem {
   Pairing pairing = {};
   ArrayView normalizer = {};
   Loss loss = Loss::kGiou;
+  LossParameters parameters = {};  ///< none: examples
   std::int64_t normalizer_stride = 0;
   /// With an indexed pairing: lists of all boxes, each with rows unless it is one box for each
   /// pair.
@@ -75,6 +78,7 @@ struct OracleProblem {
     p.reduction = reduction;
     p.eps = eps;
     p.eps_mode = eps_mode;
+    p.parameters = parameters.count > 0 ? parameters : conformance::example_parameters(loss);
     return p;
   }
 };

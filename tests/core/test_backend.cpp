@@ -277,11 +277,11 @@ TEST_CASE("the structs of this interface have the sizes that its number stands f
   REQUIRE(sizeof(void*) == 8);
   CHECK(sizeof(Backend) == 24);
   CHECK(sizeof(Implementation) == 144);
-  CHECK(sizeof(LossProblem) == 256);
+  CHECK(sizeof(LossProblem) == 280);
   CHECK(sizeof(LossOutputs) == 32);
   CHECK(sizeof(GradOutputs) == 48);
   CHECK(sizeof(LossGradients) == 32);
-  CHECK(sizeof(CostProblem) == 312);
+  CHECK(sizeof(CostProblem) == 336);
   CHECK(sizeof(AssignProblem) == 112);
   CHECK(sizeof(AssignOutputs) == 24);
   CHECK(sizeof(MaxIouProblem) == 208);

@@ -40,6 +40,7 @@ TEST_CASE("exp is within 2 unit roundoffs, and 0 below -87") {
   const auto got = [](float x) { return exp(x); };
   const auto exact = [](double x) { return std::exp(x); };
   REQUIRE(largest_error(-0x1p-60f, -87, got, exact) <= 2);
+  REQUIRE(largest_error(0x1p-60f, 0.25f, got, exact) <= 2);
   REQUIRE(exp(0.0f) == 1);
   REQUIRE(exp(-0.0f) == 1);
   for (const float x : {-87.001f, -104.0f, -8192.0f, -kInfinity}) REQUIRE(exp(x) == 0);
@@ -56,6 +57,16 @@ TEST_CASE("log is within 2 unit roundoffs") {
   REQUIRE(log(-0.0f) == -kInfinity);
   REQUIRE(log(kInfinity) == kInfinity);
   REQUIRE(std::isnan(log(kNan)));
+}
+
+TEST_CASE("sqrt is within 2 unit roundoffs") {
+  const auto got = [](float x) { return sqrt(x); };
+  const auto exact = [](double x) { return std::sqrt(x); };
+  const float smallest = std::numeric_limits<float>::denorm_min();
+  REQUIRE(largest_error(smallest, std::numeric_limits<float>::max(), got, exact) <= 2);
+  REQUIRE(sqrt(0.0f) == 0);
+  REQUIRE(sqrt(kInfinity) == kInfinity);
+  REQUIRE(std::isnan(sqrt(kNan)));
 }
 
 TEST_CASE("atan2 is within 8 unit roundoffs in every direction") {

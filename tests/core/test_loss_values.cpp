@@ -50,7 +50,12 @@ TEST_CASE("shifted along the diagonal") {
                   {Loss::kCiou, diou},
                   {Loss::kCiouGated, diou},
                   {Loss::kEiou, diou},
-                  {Loss::kSiou, 6. / 7 + 1 - std::exp(-1. / 9)}});
+                  {Loss::kSiou, 6. / 7 + 1 - std::exp(-1. / 9)},
+                  {Loss::kAlphaIou, 342. / 343},
+                  {Loss::kNwd, 1 - std::exp(-std::sqrt(2) / 2)},
+                  {Loss::kMpdiou, 6. / 7 + 4. / 100},
+                  // Sides of 3/2: I = 1/4, U = 17/4.
+                  {Loss::kInnerIou, 16. / 17}});
 }
 
 TEST_CASE("half covered") {
@@ -66,7 +71,12 @@ TEST_CASE("half covered") {
                   {Loss::kCiou, diou + v * v / (1. / 2 + v)},
                   {Loss::kCiouGated, diou},  // 2 I is not above U
                   {Loss::kEiou, diou + 4. / 16},
-                  {Loss::kSiou, 1. / 2 + (1 - std::exp(-2. / 16) + shape) / 2}});
+                  {Loss::kSiou, 1. / 2 + (1 - std::exp(-2. / 16) + shape) / 2},
+                  {Loss::kAlphaIou, 7. / 8},
+                  {Loss::kNwd, 1 - std::exp(-std::sqrt(1 + 4. / 4) / 2)},
+                  {Loss::kMpdiou, 1. / 2 + 4. / 100},
+                  // I = 5/4 x 3/2, U = 9/4 + 9/2 - I.
+                  {Loss::kInnerIou, 8. / 13}});
 }
 
 TEST_CASE("three quarters covered") {
@@ -82,7 +92,12 @@ TEST_CASE("three quarters covered") {
                   {Loss::kCiou, ciou},
                   {Loss::kCiouGated, ciou},
                   {Loss::kEiou, diou + 1. / 16},
-                  {Loss::kSiou, 1. / 4 + (1 - std::exp(-2. / 64) + shape) / 2}});
+                  {Loss::kSiou, 1. / 4 + (1 - std::exp(-2. / 64) + shape) / 2},
+                  {Loss::kAlphaIou, 37. / 64},
+                  {Loss::kNwd, 1 - std::exp(-std::sqrt(1. / 16 + 1. / 16) / 2)},
+                  {Loss::kMpdiou, 1. / 4 + 1. / 400},
+                  // I = 3/2 x 17/16, U = 9/4 + 27/16 - I.
+                  {Loss::kInnerIou, 8. / 25}});
 }
 
 TEST_CASE("equal boxes have no loss") {
@@ -198,6 +213,18 @@ TEST_CASE("gradients of boxes shifted along the diagonal") {
     // The differences of sides and angles are 0, and count squared.
     require_pred_gradient(loss, target, {first, first, second, second});
   }
+  // times 3 iou^2
+  const double cubed = 3. / 49;
+  require_pred_gradient(Loss::kAlphaIou, target,
+                        {cubed * outer, cubed * outer, cubed * inner, cubed * inner});
+  // m = 2 by each coordinate -1; by m the half root's exponential over 4 roots.
+  const double by_m = std::exp(-std::sqrt(2) / 2) / (4 * std::sqrt(2));
+  require_pred_gradient(Loss::kNwd, target, {-by_m, -by_m, -by_m, -by_m});
+  const double nearer = -2. / 100;
+  require_pred_gradient(Loss::kMpdiou, target,
+                        {outer + nearer, outer + nearer, inner + nearer, inner + nearer});
+  // I = 1/4 by x1 1/16, by x2 7/16; U = 17/4 by x1 -9/8 - 1/16, by x2 9/8 - 7/16.
+  require_pred_gradient(Loss::kInnerIou, target, {-9. / 289, -9. / 289, -27. / 289, -27. / 289});
 }
 
 TEST_CASE("alpha is a constant to ciou's gradient") {
@@ -232,6 +259,7 @@ TEST_CASE("no loss is NaN or infinite for degenerate boxes") {
           const std::vector<float> p(pred.begin(), pred.end()), t(target.begin(), target.end());
           LossProblem problem;
           problem.loss = loss;
+          problem.parameters = conformance::example_parameters(loss);
           problem.pred.data = p.data();
           problem.target.data = t.data();
           problem.pred.slots = problem.target.slots = 1;

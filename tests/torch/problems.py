@@ -15,6 +15,14 @@ REDUCTIONS = ("none", "sum", "mean")
 FLOATING = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 TARGETS = (*FLOATING, torch.uint8, torch.int16, torch.int32, torch.int64)
 
+# Of losses that have numbers of their own.
+PARAMETERS: dict[str, dict[str, float]] = {
+    "alpha_iou": {"alpha": 2.5},
+    "nwd": {"constant": 12.0},
+    "mpdiou": {"image_width": 64.0, "image_height": 48.0},
+    "inner_iou": {"ratio": 0.75},
+}
+
 Problem = dict[str, Any]
 
 
@@ -50,6 +58,7 @@ def problem(
     and its last two belong to nobody. With indices, in two sets for "sets", no row is in more than
     two pairs, and some are in none.
     """
+    options |= PARAMETERS.get(options.get("loss", ""), {})
     if pairing in ("indices", "sets"):
         shape = (10,) if pairing == "indices" else (2, 7)
         return indexed(shape, device, pred_dtype, target_dtype, weight, **options)

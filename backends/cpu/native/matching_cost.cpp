@@ -55,7 +55,7 @@ class QueryTile {
     const C* const values = columns_.read({at, a_.target.slot_stride, nullptr}, 1);
     const C* const corners = columns_.corners(values, 1);
     if (a_.wants_loss) {
-      code.losses_with(corners, a_.formula.which, corners_, a_.eps, count_, losses_.values);
+      code.losses_with(corners, a_.formula.which, corners_, a_.constants, count_, losses_.values);
     }
     if (a_.wants_l1) code.l1_with(values, values_, count_, l1_.values);
     const C* const class_terms = class_terms_of(column);

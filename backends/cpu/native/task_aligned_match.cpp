@@ -137,7 +137,8 @@ class Chooser {
     const C* const boxes = preds_.corners(preds_.read({0, 0, preds_at_}, count_), count_);
     const Box<C>& box = target.corners;
     const C corners[4] = {box.x1, box.y1, box.x2, box.y2};
-    vector_code<C>().losses_with(corners, Loss::kCiou, boxes, a_.eps, count_, losses_.values);
+    const Constants<C> constants{a_.eps, {}};
+    vector_code<C>().losses_with(corners, Loss::kCiou, boxes, constants, count_, losses_.values);
     for (int k = 0; k < count_; ++k) {
       use(anchors_[k], match_of(a_, scores_.values[k], losses_.values[k]));
     }

@@ -107,10 +107,10 @@ double weight_at(const LossProblem& p, std::int64_t row) {
   return Elements<Any>{p.weight.data, p.weight.dtype}.get<double>(row);
 }
 
-Eps<double> eps_of(const LossProblem& p) {
-  // Implementations compute with eps rounded to the compute dtype; so must the reference.
-  const double eps = compute_dtype(p) == DType::kF64 ? p.eps : static_cast<float>(p.eps);
-  return make_eps<double>(eps, p.eps_mode);
+/// As implementations have them, rounded to the compute dtype.
+Constants<double> constants_in_double(const LossProblem& p) {
+  if (compute_dtype(p) == DType::kF64) return constants_of<double>(p);
+  return converted<double>(constants_of<float>(p));
 }
 
 /// Calls visit(pair, boxes) for each valid pair.
@@ -160,12 +160,14 @@ void reference::forward(const LossProblem& p, const LossOutputs& outputs, const 
   }
   for_each_pair(p, [&](const Pair& pair, const PairBoxes& boxes) {
     const double weight = weight_at(p, pair.row);
-    const double loss = with_formula(
-        p.loss, [&](auto formula) { return formula.loss(boxes.pred, boxes.target, eps_of(p)); });
+    const double loss = with_formula(p.loss, [&](auto formula) {
+      return formula.loss(boxes.pred, boxes.target, constants_in_double(p));
+    });
     const double l1 = l1_distance(boxes.raw_pred, boxes.raw_target);
     if (!is_reduced) losses.set(pair.row, loss * weight);
     if (!is_reduced && l1s.data) l1s.set(pair.row, l1 * weight);
-    if (ious.data) ious.set(pair.row, iou_of(overlap(boxes.pred, boxes.target, eps_of(p))));
+    if (ious.data)
+      ious.set(pair.row, iou_of(overlap(boxes.pred, boxes.target, constants_in_double(p))));
     Total& total = totals[static_cast<std::size_t>(pair.set)];
     total.loss += loss * weight;
     total.l1 += l1 * weight;
@@ -248,7 +250,7 @@ void reference::backward(const LossProblem& p, const GradOutputs& grads, const v
     if (grads.loss.data != nullptr) {
       const double by_loss = incoming(grads.loss, pair);
       const PairGradient<double> d = with_formula(p.loss, [&](auto formula) {
-        return gradient(formula, boxes.pred, boxes.target, eps_of(p));
+        return gradient(formula, boxes.pred, boxes.target, constants_in_double(p));
       });
       const double by_pair = by_loss * weight;
       add_boxes(from_corners_gradient(by_pair * d.pred, p.pred.format),

@@ -61,11 +61,12 @@ double entry(const CostProblem& p, std::int64_t layer, std::int64_t image, std::
              std::int64_t column) {
   const Widened pred = box_at<C>(p.pred, layer * cost_images(p) + image, query);
   const Widened target = box_at<C>(p.target, 0, column);
-  const Eps<double> eps = make_eps<double>(static_cast<C>(p.eps), p.eps_mode);
+  const auto constants = converted<double>(constants_of<C>(p));
   double sum = 0;
   if (p.iou_weight != 0) {
-    const double loss = with_formula(
-        p.loss, [&](auto formula) { return formula.loss(pred.corners, target.corners, eps); });
+    const double loss = with_formula(p.loss, [&](auto formula) {
+      return formula.loss(pred.corners, target.corners, constants);
+    });
     sum += p.iou_weight * (loss - 1);
   }
   if (p.l1_weight != 0) {

@@ -100,15 +100,16 @@ void from_corners_gradient(C* gradients, BoxFormat format, int count) {
 }
 
 template <class C>
-void losses(Loss loss, const C* pred, const C* target, const Eps<C>& at, int count, C* losses) {
-  const Eps<C> eps = at;  // a copy, which no store can change
+void losses(Loss loss, const C* pred, const C* target, const Constants<C>& at, int count,
+            C* losses) {
+  const Constants<C> constants = at;  // a copy, which no store can change
   with_formula(loss, [=](auto formula) {
     for (int block = 0; block < count; block += kBlock) {
       Coordinates<C> p, t;
       p.read(pred + 4 * block);
       t.read(target + 4 * block);
       for_each_in_block([=, &p, &t](int i) BOXLOSS_INLINE {
-        losses[block + i] = formula.loss(p.get(i), t.get(i), eps);
+        losses[block + i] = formula.loss(p.get(i), t.get(i), constants);
       });
     }
   });
@@ -126,15 +127,15 @@ void ious(const C* pred, const C* target, const Eps<C>& at, int count, C* ious) 
 /// not become vector stores.
 template <bool kOfTarget, class F, class C>
 BOXLOSS_HOST_DEVICE void gradients_of(const F& formula, const C* pred, const C* target,
-                                      const Eps<C>& eps, int count, const C* by, C* losses,
-                                      C* d_pred, C* d_target) {
+                                      const Constants<C>& constants, int count, const C* by,
+                                      C* losses, C* d_pred, C* d_target) {
   for (int block = 0; block < count; block += kBlock) {
     Coordinates<C> of_pred, of_target, p, t;
     p.read(pred + 4 * block);
     t.read(target + 4 * block);
     for_each_in_block([=, &of_pred, &of_target, &p, &t](int i) BOXLOSS_INLINE {
       const int k = block + i;
-      PairGradient<C> d = gradient(formula, p.get(i), t.get(i), eps);
+      PairGradient<C> d = gradient(formula, p.get(i), t.get(i), constants);
       of_pred.set(i, by[k] * d.pred);
       if constexpr (kOfTarget) of_target.set(i, by[k] * d.target);
       losses[k] = d.loss;
@@ -145,14 +146,14 @@ BOXLOSS_HOST_DEVICE void gradients_of(const F& formula, const C* pred, const C* 
 }
 
 template <class C>
-void gradients(Loss loss, const C* pred, const C* target, const Eps<C>& at, int count, const C* by,
-               C* losses, C* d_pred, C* d_target) {
-  const Eps<C> eps = at;
+void gradients(Loss loss, const C* pred, const C* target, const Constants<C>& at, int count,
+               const C* by, C* losses, C* d_pred, C* d_target) {
+  const Constants<C> constants = at;
   with_formula(loss, [=](auto formula) {
     if (d_target == nullptr) {
-      gradients_of<false>(formula, pred, target, eps, count, by, losses, d_pred, d_target);
+      gradients_of<false>(formula, pred, target, constants, count, by, losses, d_pred, d_target);
     } else {
-      gradients_of<true>(formula, pred, target, eps, count, by, losses, d_pred, d_target);
+      gradients_of<true>(formula, pred, target, constants, count, by, losses, d_pred, d_target);
     }
   });
 }
@@ -196,8 +197,9 @@ void find_padding(const C* targets, int count, std::uint8_t* counts) {
 }
 
 template <class C>
-void losses_with(const C* one, Loss loss, const C* boxes, const Eps<C>& at, int count, C* losses) {
-  const Eps<C> eps = at;
+void losses_with(const C* one, Loss loss, const C* boxes, const Constants<C>& at, int count,
+                 C* losses) {
+  const Constants<C> constants = at;
   Coordinates<C> target;
   for (int i = 0; i < kBlock; ++i) target.set(i, box_at(one, 0));
   // Hides that all targets are equal: for a uniform value the compiler makes scalar conditions, and
@@ -206,7 +208,7 @@ void losses_with(const C* one, Loss loss, const C* boxes, const Eps<C>& at, int 
   with_formula(loss, [=, &target](auto formula) {
     for (int block = 0; block < count; block += kBlock) {
       for_each_in_block([=, &target](int i) BOXLOSS_INLINE {
-        losses[block + i] = formula.loss(box_at(boxes, block + i), target.get(i), eps);
+        losses[block + i] = formula.loss(box_at(boxes, block + i), target.get(i), constants);
       });
     }
   });
@@ -379,17 +381,30 @@ double sum(const C* values, int count) {
 
 template <class C>
 constexpr VectorCode<C> code() {
-  return {read<C>,         write<C>,
-          read_columns<C>, write_columns<C>,
-          to_corners<C>,   from_corners_gradient<C>,
-          losses<C>,       ious<C>,
-          gradients<C>,    l1<C>,
-          add_l1<C>,       add_l1_gradients<C>,
-          multiply<C>,     find_padding<C>,
-          losses_with<C>,  l1_with<C>,
-          class_costs<C>,  cost_entries<C>,
-          to_tile<C>,      match_with<C>,
-          mark_best<C>,    sum<C>};
+  VectorCode<C> code = {};
+  code.read = read<C>;
+  code.write = write<C>;
+  code.read_columns = read_columns<C>;
+  code.write_columns = write_columns<C>;
+  code.to_corners = to_corners<C>;
+  code.from_corners_gradient = from_corners_gradient<C>;
+  code.losses = losses<C>;
+  code.ious = ious<C>;
+  code.gradients = gradients<C>;
+  code.l1 = l1<C>;
+  code.add_l1 = add_l1<C>;
+  code.add_l1_gradients = add_l1_gradients<C>;
+  code.multiply = multiply<C>;
+  code.find_padding = find_padding<C>;
+  code.losses_with = losses_with<C>;
+  code.l1_with = l1_with<C>;
+  code.class_costs = class_costs<C>;
+  code.cost_entries = cost_entries<C>;
+  code.to_tile = to_tile<C>;
+  code.match_with = match_with<C>;
+  code.mark_best = mark_best<C>;
+  code.sum = sum<C>;
+  return code;
 }
 
 }  // namespace

@@ -58,12 +58,12 @@ struct VectorCode {
   void (*from_corners_gradient)(C* gradients, BoxFormat format, int count);
 
   /// For corner boxes.
-  void (*losses)(Loss loss, const C* pred, const C* target, const Eps<C>& eps, int count,
-                 C* losses);
+  void (*losses)(Loss loss, const C* pred, const C* target, const Constants<C>& constants,
+                 int count, C* losses);
   void (*ious)(const C* pred, const C* target, const Eps<C>& eps, int count, C* ious);
   /// The losses again, and their gradients times `by`; d_target may be null.
-  void (*gradients)(Loss loss, const C* pred, const C* target, const Eps<C>& eps, int count,
-                    const C* by, C* losses, C* d_pred, C* d_target);
+  void (*gradients)(Loss loss, const C* pred, const C* target, const Constants<C>& constants,
+                    int count, const C* by, C* losses, C* d_pred, C* d_target);
 
   /// For boxes as given.
   void (*l1)(const C* pred, const C* target, int count, C* l1);
@@ -78,8 +78,8 @@ struct VectorCode {
   void (*find_padding)(const C* targets, int count, std::uint8_t* counts);
 
   /// For a matcher: the terms of one box with each of `boxes`.
-  void (*losses_with)(const C* one, Loss loss, const C* boxes, const Eps<C>& eps, int count,
-                      C* losses);
+  void (*losses_with)(const C* one, Loss loss, const C* boxes, const Constants<C>& constants,
+                      int count, C* losses);
   void (*l1_with)(const C* one, const C* boxes, int count, C* l1);
   void (*class_costs)(ClassTerm term, const Focal<C>& focal, const C* scores, int count, C* costs);
   void (*cost_entries)(const CostArgs<AnyFormula, C>& args, const C* losses, const C* l1,

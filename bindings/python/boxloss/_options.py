@@ -5,9 +5,9 @@
 import inspect
 import math
 import reprlib
-from collections.abc import Callable
-from numbers import Integral
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any, Literal, TypedDict, TypeVar
 
 Loss = Literal[
     "iou",
@@ -19,12 +19,34 @@ Loss = Literal[
     "ciou_gated",
     "eiou",
     "siou",
+    "alpha_iou",
+    "nwd",
+    "mpdiou",
+    "inner_iou",
 ]
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 Reduction = Literal["none", "sum", "mean"]
 EpsMode = Literal["add", "clamp"]
 ClassMode = Literal["softmax", "sigmoid", "focal"]
 LowQuality = Literal["none", "argmax", "overwrite", "force"]
+
+
+class LossParameters(TypedDict, total=False):
+    """Numbers that some losses have of their own, each from 1e-6 to 1e6."""
+
+    alpha: float
+    constant: float
+    image_width: float
+    image_height: float
+    ratio: float
+
+
+LOSS_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "alpha_iou": ("alpha",),
+    "nwd": ("constant",),
+    "mpdiou": ("image_width", "image_height"),
+    "inner_iou": ("ratio",),
+}
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,6 +83,25 @@ def with_defaults(
         unknown = next(name for name in options if name not in defaults)
         raise TypeError(f"{function}() got an unexpected keyword argument {unknown!r}")
     return merged
+
+
+def parameters_of(function: str, loss: str, given: Mapping[str, Any]) -> tuple[float, ...]:
+    """A loss' own numbers in their order; none stands for their standard values."""
+    if not given:
+        return ()
+    names = LOSS_PARAMETERS.get(loss, ())
+    for name, value in given.items():
+        if name not in names:
+            has = f"has {', '.join(names)}" if names else "has no numbers of its own"
+            raise TypeError(
+                f"{function}() got an unexpected keyword argument {name!r}; loss {loss!r} {has}"
+            )
+        if not isinstance(value, Real):
+            raise TypeError(f"{function}: {name} is {type(value).__name__}; it must be a number")
+        check_magnitude(function, name, value, 1024)
+    if missing := [name for name in names if name not in given]:
+        raise ValueError(f"{function}: {missing[0]} is missing; {loss!r} needs {', '.join(names)}")
+    return tuple(float(given[name]) for name in names)
 
 
 def check_magnitude(function: str, name: str, value: Any, bits: int) -> None:

@@ -31,6 +31,8 @@ void save(AutogradContext* ctx, const LossArgs& args, const at::Tensor& scale) {
       if (field) tensors.push_back(*field);
     } else if constexpr (std::is_same_v<Field, std::string_view>) {
       options.emplace_back(std::string(field));
+    } else if constexpr (std::is_same_v<Field, std::vector<double>>) {
+      options.push_back(field.empty() ? IValue() : IValue(field));  // a list takes an allocation
     } else {
       options.emplace_back(field);
     }
@@ -69,6 +71,9 @@ class Saved {
       return (option_++)->toBool() ? OptionalTensor(*tensor_++) : std::nullopt;
     } else if constexpr (std::is_same_v<Field, std::string_view>) {
       return (option_++)->toStringView();
+    } else if constexpr (std::is_same_v<Field, std::vector<double>>) {
+      const IValue& numbers = *option_++;
+      return numbers.isNone() ? Field() : numbers.toDoubleVector();
     } else {
       return (option_++)->to<Field>();
     }

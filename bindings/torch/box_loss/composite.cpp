@@ -104,7 +104,7 @@ LossesTensors slot_losses(const LossArgs& args, const LossProblem& p, const Slot
   const TensorBox raw_target = counted_boxes(args.target, slots.target_row);
   const TensorBox pred = to_corners(raw_pred, p.pred.format);
   const TensorBox target = to_corners(raw_target, p.target.format);
-  const Eps<TensorNumber> eps = tensor_eps(p.eps, p.eps_mode);
+  const auto constants = converted<TensorNumber>(constants_of<double>(p));
 
   const at::Tensor zero = at::zeros({}, constant.options());
   const auto counted = [&](const TensorNumber& number) {
@@ -116,11 +116,11 @@ LossesTensors slot_losses(const LossArgs& args, const LossProblem& p, const Slot
   const auto weighted = [&](const TensorNumber& number) {
     return counted(weight.defined() ? number.tensor * weight : number.tensor);
   };
-  const at::Tensor loss =
-      weighted(with_formula(p.loss, [&](auto formula) { return formula.loss(pred, target, eps); }));
+  const at::Tensor loss = weighted(
+      with_formula(p.loss, [&](auto formula) { return formula.loss(pred, target, constants); }));
   if (!extras) return {loss, {}, {}};
   return {loss, weighted(l1_distance(raw_pred, raw_target)),
-          counted(iou_of(overlap(pred, target, eps))).detach()};
+          counted(iou_of(overlap(pred, target, constants))).detach()};
 }
 
 /// Converts one value for each slot to one for each row of the unreduced loss.

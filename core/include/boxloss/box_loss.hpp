@@ -60,6 +60,7 @@ struct LossProblem {
   Reduction reduction = Reduction::kMean;
   double eps = 1e-7;  ///< finite, >= 0
   EpsMode eps_mode = EpsMode::kAdd;
+  LossParameters parameters = {};  ///< of a loss that has some
 };
 
 /// Optional outputs of forward; backward does not read them.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// The one list of losses: a formula's name in C++ (core/losses), and its name everywhere else. The
 /// enum, the names, the parser, the error messages and the tests' tables derive from it.
@@ -20,7 +21,11 @@
   use(Ciou, "ciou") \
   use(CiouGated, "ciou_gated") \
   use(Eiou, "eiou") \
-  use(Siou, "siou")
+  use(Siou, "siou") \
+  use(AlphaIou, "alpha_iou") \
+  use(Nwd, "nwd") \
+  use(Mpdiou, "mpdiou") \
+  use(InnerIou, "inner_iou")
 // clang-format on
 
 namespace boxloss {
@@ -48,6 +53,27 @@ BOXLOSS_API std::string names_of(Set<Loss> losses);
 
 /// The loss of that name. Throws InvalidArgument, which lists the names.
 BOXLOSS_API Loss loss_named(std::string_view word);
+
+/// A number that some losses have of their own, such as the power of "alpha_iou".
+struct LossParameter {
+  const char* name;
+  double standard;  ///< 0: it must be given
+};
+
+/// Those of a loss, in their order.
+BOXLOSS_API std::vector<LossParameter> parameters_of(Loss loss);
+
+constexpr int kMostLossParameters = 2;
+
+/// Their values, in the same order; none stands for the standard ones.
+struct LossParameters {
+  int count = 0;
+  double values[kMostLossParameters] = {};
+};
+
+/// The values that a loss is computed with. Throws InvalidArgument for another number of them, and
+/// for one that is not from 1e-6 to 1e6.
+BOXLOSS_API LossParameters complete_parameters(Loss loss, const LossParameters& given);
 
 /// How eps is applied to a divisor x: x + eps, or max(x, eps).
 enum class EpsMode : std::uint8_t { kAdd, kClamp };

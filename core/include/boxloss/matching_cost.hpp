@@ -71,6 +71,7 @@ struct CostProblem {
   double iou_weight = 2.0, l1_weight = 5.0, class_weight = 1.0;
   double eps = 0;  ///< finite, >= 0
   EpsMode eps_mode = EpsMode::kAdd;
+  LossParameters parameters = {};  ///< of a loss that has some
   /// If given, replaces NaN and infinities in the result; finite, as a float32.
   std::optional<double> nonfinite = {};
 };

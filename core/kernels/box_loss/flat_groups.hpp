@@ -140,7 +140,7 @@ BOXLOSS_HOST_DEVICE LossPartial forward_groups(const ForwardArgs<F, C>& a,
         ++count;
         const Box<C> p = box_at<C>(pred[u], i);
         const Box<C> t = box_at<C>(target[u], i);
-        loss = kPlain ? a.formula.loss(p, t, a.eps)
+        loss = kPlain ? a.formula.loss(p, t, a.constants)
                       : weighted_loss(a, p, pred_format, t, target_format, row);
       }
       if (!kPlain && a.losses != nullptr) a.losses[row] = loss;
@@ -172,7 +172,7 @@ BOXLOSS_HOST_DEVICE void backward_group(const BackwardArgs<F, P, T, C>& a,
     const Box<C> p = box_at<C>(pred, i);
     const Box<C> t = box_at<C>(target, i);
     if (kPlain) {
-      d[i].pred = by_reduced_loss * gradient(a.formula, p, t, a.eps).pred;
+      d[i].pred = by_reduced_loss * gradient(a.formula, p, t, a.constants).pred;
     } else {
       const C by_loss = scale * a.grad_loss.at(0, first + i);
       d[i] =

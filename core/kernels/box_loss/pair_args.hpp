@@ -17,7 +17,7 @@ namespace boxloss {
 template <class F, class C>
 struct PairArgs {
   Elements<Any> weight;  ///< null data: none
-  Eps<C> eps;
+  Constants<C> constants;
   F formula;
   std::int64_t images, slots;  ///< of a grid; pairs by index use IndexedPairs::sets, of_set
 };
@@ -99,11 +99,8 @@ struct ReducedLoss {
 
 template <class C, class F>
 PairArgs<F, C> pair_args(const F& formula, const LossProblem& p) {
-  return {{p.weight.data, p.weight.dtype},
-          make_eps<C>(p.eps, p.eps_mode),
-          formula,
-          p.pred.images,
-          p.pred.slots};
+  return {
+      {p.weight.data, p.weight.dtype}, constants_of<C>(p), formula, p.pred.images, p.pred.slots};
 }
 
 template <class C, class F>
@@ -154,7 +151,7 @@ BOXLOSS_HOST_DEVICE C weighted_loss(const PairArgs<F, C>& a, const Box<C>& pred,
                                     BoxFormat pred_format, const Box<C>& target,
                                     BoxFormat target_format, std::int64_t row) {
   const C loss =
-      a.formula.loss(to_corners(pred, pred_format), to_corners(target, target_format), a.eps);
+      a.formula.loss(to_corners(pred, pred_format), to_corners(target, target_format), a.constants);
   return a.weight.data == nullptr ? loss : loss * a.weight.template get<C>(row);
 }
 
@@ -176,8 +173,8 @@ BOXLOSS_HOST_DEVICE PairLosses<C> pair_losses(const ForwardArgs<F, C>& a, const 
     if (a.weight.data != nullptr) all.l1 *= a.weight.template get<C>(row);
   }
   if (__builtin_expect(optimization_barrier(a.wants_iou), 0)) {
-    all.iou =
-        iou_of(overlap(to_corners(pred, pred_format), to_corners(target, target_format), a.eps));
+    all.iou = iou_of(
+        overlap(to_corners(pred, pred_format), to_corners(target, target_format), a.constants));
   }
   return all;
 }
@@ -213,8 +210,8 @@ BOXLOSS_HOST_DEVICE Gradients<C> weighted_gradients(const PairArgs<F, C>& a, C b
                                                     const Box<C>& pred, BoxFormat pred_format,
                                                     const Box<C>& target, BoxFormat target_format,
                                                     std::int64_t row) {
-  const PairGradient<C> d =
-      gradient(a.formula, to_corners(pred, pred_format), to_corners(target, target_format), a.eps);
+  const PairGradient<C> d = gradient(a.formula, to_corners(pred, pred_format),
+                                     to_corners(target, target_format), a.constants);
   const C by_pair = a.weight.data == nullptr ? by_loss : by_loss * a.weight.template get<C>(row);
   return {from_corners_gradient(by_pair * d.pred, pred_format),
           from_corners_gradient(by_pair * d.target, target_format), by_loss * d.loss};

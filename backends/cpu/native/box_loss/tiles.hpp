@@ -18,7 +18,7 @@ class TileForward {
  public:
   TileForward(const LossProblem& p, const LossOutputs& outputs)
       : loss_(p.loss),
-        eps_(make_eps<C>(p.eps, p.eps_mode)),
+        constants_(constants_of<C>(p)),
         pred_(p.pred),
         target_(p.target),
         weight_(p.weight.data, p.weight.dtype),
@@ -47,11 +47,11 @@ class TileForward {
     const C* const p = pred_.corners(pred, n);
     const C* const t = target_.corners(target, n);
     C* const losses = losses_.rows(pairs.row, n);
-    code.losses(loss_, p, t, eps_, n, losses);
+    code.losses(loss_, p, t, constants_, n, losses);
     sum.sums[0] += weighted_sum(losses);
     losses_.put(pairs.row, n);
     if (ious_.is_wanted()) {
-      code.ious(p, t, eps_, n, ious_.rows(pairs.row, n));
+      code.ious(p, t, constants_, n, ious_.rows(pairs.row, n));
       ious_.put(pairs.row, n);
     }
   }
@@ -68,7 +68,7 @@ class TileForward {
 
  private:
   Loss loss_;
-  Eps<C> eps_;
+  Constants<C> constants_;
   BoxReader<C> pred_, target_;
   RowReader<C, 1> weight_;
   RowWriter<C, 1> losses_, l1_, ious_;
@@ -123,7 +123,7 @@ class TileBackward {
   TileBackward(const LossProblem& p, const GradOutputs& grads, const void* scale,
                const LossGradients& gradients)
       : loss_(p.loss),
-        eps_(make_eps<C>(p.eps, p.eps_mode)),
+        constants_(constants_of<C>(p)),
         pred_(p.pred),
         target_(p.target),
         weight_(p.weight.data, p.weight.dtype),
@@ -171,7 +171,7 @@ class TileBackward {
     };
     if (by_loss_.are_given()) {
       const C* const by = by_loss_.of(pairs);
-      code.gradients(loss_, pred_.corners(pred, n), target_.corners(target, n), eps_, n,
+      code.gradients(loss_, pred_.corners(pred, n), target_.corners(target, n), constants_, n,
                      weighted(by), d_weight, d_pred, d_target);
       if (d_weight_.is_wanted()) code.multiply(by, n, d_weight);
       code.from_corners_gradient(d_pred, pred_.format(), n);
@@ -189,7 +189,7 @@ class TileBackward {
   }
 
   Loss loss_;
-  Eps<C> eps_;
+  Constants<C> constants_;
   BoxReader<C> pred_, target_;
   RowReader<C, 1> weight_;
   Rows<C, 1> weighted_;

@@ -147,7 +147,8 @@ def traced(
     ]
     chosen = [
         _Option(name.encode(), *((each.encode(), 0) if isinstance(each, str) else (None, each)))
-        for name, each in options.items()
+        for name, value in options.items()
+        for each in (value if isinstance(value, tuple) else (value,))
         if each is not None
     ]
     told = _Traced(
@@ -176,7 +177,7 @@ def call(
         # NumPy's number stays a double where JAX's would not.
         name: np.float64(each) if isinstance(each, float) else each
         for name, each in options.items()
-        if each is not None
+        if each is not None and each != ()
     }
     shapes = {name: (each.shape, each.dtype) for name, each in results.items()}
     given = _called(target, tuple(shapes.items()), tuple(attributes.items()), arrays)
@@ -196,7 +197,8 @@ def _called(
         wanted = jax.eval_shape(partial(_varying, wanted), *arrays.values())
     handler = jax.ffi.ffi_call(target, wanted, vmap_method="sequential")
     names = {"operands": " ".join(arrays), "results": " ".join(name for name, _ in results)}
-    return tuple(handler(*arrays.values(), **names, **dict(attributes)))
+    lists = {name: np.array(each) for name, each in attributes if isinstance(each, tuple)}
+    return tuple(handler(*arrays.values(), **names, **(dict(attributes) | lists)))
 
 
 def is_jits(arrays: dict[str, Array]) -> bool:
@@ -217,11 +219,17 @@ def _varying(results: list[jax.ShapeDtypeStruct], *operands: Array) -> list[Arra
 
 
 def formula_program(
-    loss: str, pred_format: str, target_format: str, eps: float, eps_mode: str
+    loss: str,
+    pred_format: str,
+    target_format: str,
+    eps: float,
+    eps_mode: str,
+    parameters: tuple[float, ...],
 ) -> str:
     """A loss, l1 and iou of one pair: a line for each operation."""
     words = [word.encode() for word in (loss, pred_format, target_format)]
     write = _library.boxloss_jax_formula
     write.restype = ctypes.c_char_p
-    text: bytes = write(*words, ctypes.c_double(eps), eps_mode.encode())
+    own = (ctypes.c_double * len(parameters))(*parameters)
+    text: bytes = write(*words, ctypes.c_double(eps), eps_mode.encode(), own, len(parameters))
     return text.decode()

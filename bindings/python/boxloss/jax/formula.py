@@ -35,7 +35,7 @@ def losses_by_formula(options: dict[str, Any], arrays: Arrays) -> tuple[Array, .
         *counted_values(arrays["pred"], slots.pred_row),
         *counted_values(arrays["target"], slots.target_row),
     ]
-    words = ("loss", "pred_format", "target_format", "eps", "eps_mode")
+    words = ("loss", "pred_format", "target_format", "eps", "eps_mode", "parameters")
     loss, l1, iou = _run(_program(*(options[word] for word in words)), values)
 
     def counted(numbers: Array) -> Array:

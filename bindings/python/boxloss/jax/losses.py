@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The losses as functions."""
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +14,14 @@ from jax.sharding import PartitionSpec
 from jax.typing import ArrayLike
 
 from .._options import (
+    LOSS_PARAMETERS,
     BoxFormat,
     EpsMode,
     Loss,
+    LossParameters,
     Reduction,
     options_of,
+    parameters_of,
     showing,
     with_defaults,
 )
@@ -27,6 +31,9 @@ from .batching import as_sets, batchable
 from .formula import Arrays, losses_by_formula
 from .implementations import formula_is_chosen
 from .partitioning import REPLICATED, by_image, in_auto_axes, spec_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _ARRAYS = ("weight", "normalizer", "lengths", "mask", "offsets", "pred_index", "target_index")
 
@@ -58,6 +65,7 @@ def box_loss(
     eps_mode: EpsMode = "add",
     pred_index: ArrayLike | None = None,
     target_index: ArrayLike | None = None,
+    **parameters: "Unpack[LossParameters]",
 ) -> Array:
     """A box-regression loss of paired boxes, in one fused kernel, forward and backward.
 
@@ -70,7 +78,10 @@ def box_loss(
     - "ciou": diou + α v, where v compares the boxes' width / height and α is a constant to the
       gradient; "ciou_gated": mmdetection's, with another α;
     - "eiou": diou + the squared differences of the sides, relative to the enclosure's;
-    - "siou": 1 - iou + (distance with an angle + shape) / 2.
+    - "siou": 1 - iou + (distance with an angle + shape) / 2;
+    - "alpha_iou": 1 - iou ** alpha; "inner_iou": 1 - iou of boxes with sides ratio times as long;
+    - "nwd": 1 - exp(-distance / constant), the distance of the boxes as Gaussians;
+    - "mpdiou": 1 - iou + the corners' squared distances / (image_width² + image_height²).
 
     Valid pairs are given by at most one of ``zero_padded``, ``lengths``, ``mask``, ``offsets`` and
     indices (one or both); by default all are valid. The loss and gradients of an invalid pair are
@@ -111,6 +122,9 @@ def box_loss(
             pairs at once, as of S decoder layers, "sum" and "mean" give (S).
         target_index: the same for target, and the same shape. An operand without an index is read
             pair by pair: it has the index' shape, followed by 4.
+        **parameters: the loss' own numbers, each from 1e-6 to 1e6: alpha of "alpha_iou" (3.0 if
+            it is not given), ratio of "inner_iou", constant of "nwd", image_width and image_height
+            of "mpdiou". The last three are in the boxes' unit.
 
     Returns:
         The loss, float64 when either box array is float64, else float32. Differentiable in reverse
@@ -137,7 +151,7 @@ def box_loss(
         "pred_index": pred_index,
         "target_index": target_index,
     }
-    return _call("box_loss", False, pred, target, loss, options)[0]
+    return _call("box_loss", False, pred, target, loss, options, parameters)[0]
 
 
 # The one list of options: what follows has its names and defaults from here.
@@ -162,8 +176,9 @@ def box_losses(
         - iou: I / U' of each pair, with eps as eps_mode says; never reduced or weighted: of the
           shape that reduction "none" gives, 0 for invalid pairs. It has no gradient.
     """
+    own = {name: options.pop(name) for name in LOSS_PARAMETERS.get(loss, ()) if name in options}
     given = with_defaults("box_losses", options, _DEFAULTS)
-    return BoxLosses(*_call("box_losses", True, pred, target, loss, given))
+    return BoxLosses(*_call("box_losses", True, pred, target, loss, given, own))
 
 
 class _Static(NamedTuple):
@@ -181,6 +196,7 @@ def _call(
     target: ArrayLike,
     loss: Loss,
     options: dict[str, Any],
+    parameters: Mapping[str, Any],
 ) -> tuple[Array, ...]:
     others = {name: options[name] for name in _ARRAYS if name != "normalizer"}
     arrays = as_arrays(function, pred=pred, target=target, **others)
@@ -190,6 +206,7 @@ def _call(
     words = {name: each for name, each in options.items() if name not in _ARRAYS}
     static = as_options(function, {"loss": loss, **words}, {"loss": "giou", **_DEFAULTS})
     static["extras"] = extras
+    static["parameters"] = parameters_of(function, loss, parameters)
     results = traced("boxloss_jax_box_loss", function, arrays, static)  # checks the arguments
     if formula_is_chosen():
         by_formula = partial(losses_by_formula, static)

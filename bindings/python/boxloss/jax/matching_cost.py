@@ -2,20 +2,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Costs and overlaps of all predictions with all true boxes of the same image."""
 
+from collections.abc import Mapping
 from functools import partial
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._options import BoxFormat, ClassMode, EpsMode, Loss, options_of
+from .._options import (
+    BoxFormat,
+    ClassMode,
+    EpsMode,
+    Loss,
+    LossParameters,
+    options_of,
+    parameters_of,
+)
 from ._library import call, traced
 from .arguments import as_arrays, as_options, compute_dtype
 from .batching import batchable, repeated
 from .partitioning import in_auto_axes
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 def matching_cost(
@@ -38,6 +50,7 @@ def matching_cost(
     eps: float = 0.0,
     eps_mode: EpsMode = "add",
     nonfinite: float | None = None,
+    **parameters: "Unpack[LossParameters]",
 ) -> Array:
     """The cost that a matcher minimizes, of each query with each true box of its own image.
 
@@ -71,6 +84,7 @@ def matching_cost(
         eps, eps_mode: as for `box_loss`.
         nonfinite: replaces NaN and infinities, with a number that is finite as a float32; None
             keeps them.
+        **parameters: the loss' own numbers, as for `box_loss`.
 
     Returns:
         (..., queries, T), always float32; computed in float64 where pred or target is. Columns of
@@ -102,7 +116,7 @@ def matching_cost(
         "eps_mode": eps_mode,
         "nonfinite": nonfinite,
     }
-    return _cost("matching_cost", arrays, options)
+    return _cost("matching_cost", arrays, options, parameters)
 
 
 _DEFAULTS = {
@@ -122,6 +136,7 @@ def pairwise_iou(
     target_format: BoxFormat = "xyxy",
     eps: float = 1e-7,
     eps_mode: EpsMode = "add",
+    **parameters: "Unpack[LossParameters]",
 ) -> Array:
     """1 - loss of each box with each true box of its own image: IoU, GIoU, CIoU, … for assigners.
 
@@ -138,11 +153,14 @@ def pairwise_iou(
         "eps": eps,
         "eps_mode": eps_mode,
     }
-    return _cost("pairwise_iou", arrays, options)
+    return _cost("pairwise_iou", arrays, options, parameters)
 
 
-def _cost(function: str, arrays: dict[str, Array], options: dict[str, Any]) -> Array:
-    options = as_options(function, options, _DEFAULTS)
+def _cost(
+    function: str, arrays: dict[str, Array], options: dict[str, Any], parameters: Mapping[str, Any]
+) -> Array:
+    own = parameters_of(function, options["loss"], parameters)
+    options = as_options(function, options, _DEFAULTS) | {"parameters": own}
     arrays = {name: jax.lax.stop_gradient(each) for name, each in arrays.items()}
     cost: Array = in_auto_axes(partial(_computed, function, options), arrays)["cost"]
     return cost

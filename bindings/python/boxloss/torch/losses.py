@@ -8,13 +8,16 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 from torch.utils._pytree import _register_namedtuple
+from typing_extensions import Unpack
 
 from .._options import (
     BoxFormat,
     EpsMode,
     Loss,
+    LossParameters,
     Reduction,
     options_of,
+    parameters_of,
     showing,
 )
 from .arguments import as_normalizer, call, check_tensors
@@ -43,6 +46,7 @@ def box_loss(
     eps_mode: EpsMode = "add",
     pred_index: Tensor | None = None,
     target_index: Tensor | None = None,
+    **parameters: Unpack[LossParameters],
 ) -> Tensor:
     """A box-regression loss of paired boxes, in one fused kernel, forward and backward.
 
@@ -55,7 +59,10 @@ def box_loss(
     - "ciou": diou + α v, where v compares the boxes' width / height and α is a constant to the
       gradient; "ciou_gated": mmdetection's, with another α;
     - "eiou": diou + the squared differences of the sides, relative to the enclosure's;
-    - "siou": 1 - iou + (distance with an angle + shape) / 2.
+    - "siou": 1 - iou + (distance with an angle + shape) / 2;
+    - "alpha_iou": 1 - iou ** alpha; "inner_iou": 1 - iou of boxes with sides ratio times as long;
+    - "nwd": 1 - exp(-distance / constant), the distance of the boxes as Gaussians;
+    - "mpdiou": 1 - iou + the corners' squared distances / (image_width² + image_height²).
 
     pred and target have one unit, any. The defaults are torchvision's, corners in pixels. Those of
     `matching_cost` are DETR's, pred_format and target_format "cxcywh" in [0, 1] and eps 0.0, which
@@ -115,6 +122,9 @@ def box_loss(
             "sum" and "mean" give (S). See collate_matches and check_indices.
         target_index: the same for target, and the same shape. An operand without an index is read
             pair by pair: it has the index' shape, followed by 4.
+        **parameters: the loss' own numbers, each from 1e-6 to 1e6: alpha of "alpha_iou" (3.0 if
+            it is not given), ratio of "inner_iou", constant of "nwd", image_width and image_height
+            of "mpdiou". The last three are in the boxes' unit.
 
     Returns:
         The loss, float64 when either box tensor is, else float32. Differentiable, twice too, with
@@ -133,6 +143,7 @@ def box_loss(
         pred,
         target,
         loss,
+        parameters,
         weight,
         normalizer,
         lengths,
@@ -160,11 +171,13 @@ def _call(
     pred: Tensor,
     target: Tensor,
     loss: Loss,
+    parameters: LossParameters,
     weight: Tensor | None,
     normalizer: Tensor | float | None,
     *others: Any,
 ) -> Any:
     """The operator's result; all options are given, in their order."""
+    own = (parameters_of(function, loss, parameters),) if parameters else ()
     structure = None
     if type(pred) is not Tensor or type(target) is not Tensor:
         check_tensors(function, pred=pred, target=target)
@@ -173,7 +186,7 @@ def _call(
         pred, target, structure = without_nested(function, pred, target, options)
         weight, normalizer, *others = options.values()  # type: ignore[assignment]
     normalizer = as_normalizer(function, normalizer, pred, target)
-    result = call(function, operator, pred, target, loss, weight, normalizer, *others)
+    result = call(function, operator, pred, target, loss, weight, normalizer, *others, *own)
     return result if structure is None else nested(result, structure)
 
 
@@ -203,6 +216,7 @@ def box_losses(
     eps_mode: EpsMode = "add",
     pred_index: Tensor | None = None,
     target_index: Tensor | None = None,
+    **parameters: Unpack[LossParameters],
 ) -> BoxLosses:
     """A loss, the L1 distance and the IoU of the same pairs, from one read of the boxes.
 
@@ -224,6 +238,7 @@ def box_losses(
         pred,
         target,
         loss,
+        parameters,
         weight,
         normalizer,
         lengths,

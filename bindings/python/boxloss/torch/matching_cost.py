@@ -4,8 +4,9 @@
 
 import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
-from .._options import BoxFormat, ClassMode, EpsMode, Loss
+from .._options import BoxFormat, ClassMode, EpsMode, Loss, LossParameters, parameters_of
 from .arguments import call
 
 
@@ -29,6 +30,7 @@ def matching_cost(
     eps: float = 0.0,
     eps_mode: EpsMode = "add",
     nonfinite: float | None = None,
+    **parameters: Unpack[LossParameters],
 ) -> Tensor:
     """The cost that a matcher minimizes, of each query with each true box of its own image.
 
@@ -64,6 +66,7 @@ def matching_cost(
         eps, eps_mode: as for `box_loss`; for boxes in pixels eps may be 1e-7.
         nonfinite: replaces NaN and infinities, with a number that is finite as a float32; None
             keeps them.
+        **parameters: the loss' own numbers, as for `box_loss`.
 
     Returns:
         (..., queries, T), always float32; computed in float64 where pred or target is. Columns of
@@ -94,6 +97,7 @@ def matching_cost(
         eps,
         eps_mode,
         nonfinite,
+        *([parameters_of("matching_cost", loss, parameters)] if parameters else []),
     )
 
 
@@ -107,6 +111,7 @@ def pairwise_iou(
     target_format: BoxFormat = "xyxy",
     eps: float = 1e-7,
     eps_mode: EpsMode = "add",
+    **parameters: Unpack[LossParameters],
 ) -> Tensor:
     """1 - loss of each box with each true box of its own image: IoU, GIoU, CIoU, … for assigners.
 
@@ -126,4 +131,5 @@ def pairwise_iou(
         target_format,
         eps,
         eps_mode,
+        *([parameters_of("pairwise_iou", loss, parameters)] if parameters else []),
     )

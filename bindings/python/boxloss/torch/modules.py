@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
-from .._options import BoxFormat, EpsMode, Loss, Reduction, showing
+from .._options import BoxFormat, EpsMode, Loss, LossParameters, Reduction, parameters_of, showing
 from .arguments import check_options
 from .losses import OPTIONS, box_loss
 
@@ -35,6 +36,7 @@ class BoxLoss(torch.nn.Module):
         reduction: Reduction = "mean",
         eps: float = 1e-7,
         eps_mode: EpsMode = "add",
+        **parameters: Unpack[LossParameters],
     ) -> None:
         super().__init__()
         self.loss: Loss = loss
@@ -44,7 +46,9 @@ class BoxLoss(torch.nn.Module):
         self.reduction: Reduction = reduction
         self.eps = eps
         self.eps_mode: EpsMode = eps_mode
-        check_options(loss, **self._fixed())
+        self.loss_parameters = parameters
+        own = parameters_of("box_loss", loss, parameters)
+        check_options(loss, **self._fixed(), parameters=own)
 
     def _fixed(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _DEFAULTS}
@@ -76,18 +80,18 @@ class BoxLoss(torch.nn.Module):
         self, pred: Tensor, target: Tensor, weight: Tensor | None = None, **options: Any
     ) -> Tensor:
         """See `box_loss`."""
-        for name in _DEFAULTS:
-            options.setdefault(name, getattr(self, name))
-        return box_loss(pred, target, self.loss, weight=weight, **options)
+        fixed = {**self._fixed(), **self.loss_parameters}
+        return box_loss(pred, target, self.loss, weight=weight, **(fixed | options))
 
     def extra_repr(self) -> str:
         """The options, for print(module)."""
         loss = "" if isinstance(self, _OneLoss) else f"{self.loss!r}, "
-        return loss + ", ".join(f"{name}={value!r}" for name, value in self._fixed().items())
+        fixed = {**self.loss_parameters, **self._fixed()}
+        return loss + ", ".join(f"{name}={value!r}" for name, value in fixed.items())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """What an older version has stored lacks newer options."""
-        super().__setstate__(_DEFAULTS | state)  # type: ignore[no-untyped-call]
+        super().__setstate__(_DEFAULTS | {"loss_parameters": {}} | state)  # type: ignore[no-untyped-call]
 
 
 class _OneLoss(BoxLoss):

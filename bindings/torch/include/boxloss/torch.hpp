@@ -9,6 +9,7 @@
 #include <boxloss/max_iou_match.hpp>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 /// What the operator library exports.
 #define BOXLOSS_TORCH_API __attribute__((visibility("default")))
@@ -55,6 +56,7 @@ struct BoxLossOptions {
   /// index outside its list is not valid; use -1 for padding.
   at::Tensor pred_index = {};
   at::Tensor target_index = {};
+  std::vector<double> parameters = {};  ///< a loss' own, as `parameters_of` names them
 };
 
 /// A box-regression loss of paired boxes.
@@ -104,6 +106,7 @@ struct MatchingCostOptions {
   EpsMode eps_mode = EpsMode::kAdd;
   /// If given, replaces NaN and infinities; finite, as a float32.
   std::optional<double> nonfinite = {};
+  std::vector<double> parameters = {};  ///< as for `box_loss`
 };
 
 /// The cost that a matcher minimizes, of each query with each true box of its own image:
@@ -150,6 +153,7 @@ struct PairwiseIouOptions {
   BoxFormat target_format = BoxFormat::kXyxy;
   double eps = 1e-7;  ///< finite, >= 0
   EpsMode eps_mode = EpsMode::kAdd;
+  std::vector<double> parameters = {};  ///< as for `box_loss`
 };
 
 /// 1 - loss of each prediction with each true box of its own image, for assigners. Shapes, dtypes

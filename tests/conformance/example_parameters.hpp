@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/loss.hpp>
+#include <map>
+#include <string_view>
+
+namespace boxloss::conformance {
+
+/// Values for a loss' parameters. Three quarters of small integers are exact, so that inner boxes
+/// tie where boxes do.
+inline LossParameters example_parameters(Loss loss) {
+  static const std::map<std::string_view, double> examples = {
+      {"alpha", 3}, {"constant", 2}, {"image_width", 8}, {"image_height", 6}, {"ratio", 0.75}};
+  LossParameters all;
+  for (const LossParameter& each : parameters_of(loss)) {
+    all.values[all.count++] = examples.at(each.name);
+  }
+  return all;
+}
+
+}  // namespace boxloss::conformance
