@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The losses as functions."""
 
+import inspect
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -159,7 +160,7 @@ OPTIONS = options_of(box_loss)
 _DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
 
 
-@showing(OPTIONS)
+@showing(OPTIONS | {"parameters": inspect.signature(box_loss).parameters["parameters"]})
 def box_losses(
     pred: ArrayLike, target: ArrayLike, loss: Loss = "giou", **options: Any
 ) -> BoxLosses:
