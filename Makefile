@@ -173,7 +173,7 @@ endif
 
 package: $(site)/.boxloss-$(backend_name) ## the Python package, in .venv or for your own PYTHON in build/
 
-lint: ready ## formats, lint rules, types, licence lines, that seeded errors find their places and pages their figures
+lint: ready ## formats, lint rules, types, licence lines, the places of seeded errors, the tables of pages
 	@echo clang-format --dry-run
 	@clang-format --dry-run -Werror $(cpp_files)
 	ruff check
