@@ -87,8 +87,12 @@ def _check_type(function: str, name: str, kind: str, value: Any) -> None:
 
 def as_normalizer(function: str, normalizer: Any, pred: Tensor, target: Tensor) -> Any:
     """A number as a tensor on pred's device, in the loss' dtype; no synchronization."""
-    if normalizer is None or isinstance(normalizer, Tensor):
-        return normalizer
+    if normalizer is None:
+        return None
+    if isinstance(normalizer, Tensor):
+        # What NumPy calls a number is a tensor on the CPU to the compiler.
+        is_number = torch.compiler.is_compiling() and normalizer.ndim == 0
+        return normalizer.to(pred.device) if is_number else normalizer
     if isinstance(normalizer, (*_NUMBERS, Real)) and not isinstance(normalizer, bool):
         is_double = torch.float64 in (pred.dtype, target.dtype)
         dtype = torch.float64 if is_double else torch.float32
