@@ -31,17 +31,6 @@ STYLES: dict[Loss, tuple[str, Any, float]] = {
     "ciou_gated": ("#0072b2", (0, (1, 1.5)), 2.5),
     "eiou": ("#009e73", "-", 1.5),
     "siou": ("#cc79a7", (0, (6, 2, 1, 2)), 2),
-    "alpha_iou": ("#e69f00", "-", 1.5),
-    "nwd": ("#999999", (0, (5, 2)), 1.5),
-    "mpdiou": ("#f0e442", (0, (5, 2)), 2.5),
-    "inner_iou": ("#e69f00", (0, (1, 1.5)), 2.5),
-}
-
-
-NUMBERS: dict[str, dict[str, float]] = {
-    "nwd": {"constant": 2.0},
-    "mpdiou": {"image_width": 8.0, "image_height": 8.0},
-    "inner_iou": {"ratio": 0.7},
 }
 
 
@@ -72,7 +61,7 @@ def curve(loss: Loss, boxes: Callable[[Tensor], Tensor], at: Tensor) -> tuple[Te
     at = at.clone().requires_grad_()
     pred = boxes(at)
     target = torch.tensor(TARGET, dtype=at.dtype).expand_as(pred)
-    losses = box_loss(pred, target, loss, reduction="none", **NUMBERS.get(loss, {}))
+    losses = box_loss(pred, target, loss, reduction="none")
     (slopes,) = torch.autograd.grad(losses.sum(), at)
     return losses.detach(), slopes.abs()
 
