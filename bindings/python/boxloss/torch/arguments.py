@@ -87,12 +87,8 @@ def _check_type(function: str, name: str, kind: str, value: Any) -> None:
 
 def as_normalizer(function: str, normalizer: Any, pred: Tensor, target: Tensor) -> Any:
     """A number as a tensor on pred's device, in the loss' dtype; no synchronization."""
-    if normalizer is None:
-        return None
-    if isinstance(normalizer, Tensor):
-        # What NumPy calls a number is a tensor on the CPU to the compiler.
-        is_number = torch.compiler.is_compiling() and normalizer.ndim == 0
-        return normalizer.to(pred.device) if is_number else normalizer
+    if normalizer is None or isinstance(normalizer, Tensor):
+        return normalizer
     if isinstance(normalizer, (*_NUMBERS, Real)) and not isinstance(normalizer, bool):
         is_double = torch.float64 in (pred.dtype, target.dtype)
         dtype = torch.float64 if is_double else torch.float32
@@ -104,6 +100,8 @@ def as_normalizer(function: str, normalizer: Any, pred: Tensor, target: Tensor) 
     if not is_tensor_like(normalizer):
         given = type(normalizer).__name__
         raise TypeError(f"{function}: normalizer is {given}; it must be a tensor or a number")
+    if torch.compiler.is_compiling():  # to which a number of NumPy's is an array
+        return torch.as_tensor(normalizer, device=pred.device)
     return normalizer
 
 
