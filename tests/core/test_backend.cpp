@@ -177,6 +177,11 @@ TEST_CASE("an operation that has some of its functions only is refused") {
   REQUIRE_THROWS_MATCHES(register_implementation(half), InvalidArgument,
                          Message("half/half has box_loss.forward, but no box_loss.backward"));
   half.box_loss = {};
+  half.max_iou_match.run = [](const MaxIouProblem&, const MaxIouOutputs&, const Execution&) {};
+  REQUIRE_THROWS_MATCHES(
+      register_implementation(half), InvalidArgument,
+      Message("half/half has max_iou_match.run, but no max_iou_match.workspace_bytes"));
+  half.max_iou_match = {};
   half.matching_cost.run = [](const CostProblem&, float*, const Execution&) {};
   half.matching_cost.losses = {Loss::kGiou};
   half.matching_cost.class_terms = {ClassTerm::kNone};
