@@ -1,25 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include <boxloss/boxloss.hpp>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
 #include <cmath>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <string>
-#include <vector>
 
 #include "dtypes/elements.hpp"
+#include "refusals.hpp"
 
 /// Ground truth with one fault, or none, by hand.
 namespace boxloss {
 namespace {
 
-using Catch::Matchers::Message;
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr DType kAll[] = {DType::kF64, DType::kF32, DType::kF16, DType::kBF16,
                           DType::kU8,  DType::kI16, DType::kI32, DType::kI64};
 
@@ -46,34 +35,36 @@ struct Call {
   Numbers boxes = Numbers({1, 2, 3, 4, 5, 5, 5, 5, 0, 0, 9, 8}, DType::kF32);
   Numbers labels = Numbers({0, 4, 2}, DType::kI64);
   Numbers image = Numbers({0, 0, 2}, DType::kF32);
-  TargetProblem problem;
+  TargetProblem p;
   float factor = 7, answer = 7;
   TargetOutputs outputs = {&factor, &answer};
-  const Implementation* implementation = &boxloss::implementation("cpu/native");
+  Implementation implementation = boxloss::implementation("cpu/native");
 
   Call() {
-    problem.rows = 3;
-    problem.classes = 5;
+    p.rows = 3;
+    p.classes = 5;
     set_views();
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
   void set_views() {
-    problem.boxes = boxes.view();
-    problem.labels = labels.view();
-    problem.image = image.view();
+    p.boxes = boxes.view();
+    p.labels = labels.view();
+    p.image = image.view();
   }
-  void run() { target_faults(*implementation, problem, outputs, {}); }
+  void run() { target_faults(implementation, p, outputs, {}); }
+  bool is_untouched() const { return factor == 7 && answer == 7; }
 };
 
+using Rows = Refusals<Call>;
 using Spoil = std::function<void(Call&)>;
 
 bool finds_fault(const Spoil& spoil) {
   bool found[2];
   for (const int i : {0, 1}) {
     Call call;
-    call.implementation = &implementation(i == 0 ? "cpu/native" : "cpu/reference");
+    call.implementation = implementation(i == 0 ? "cpu/native" : "cpu/reference");
     spoil(call);
     call.run();
     REQUIRE((call.answer == 1 || std::isnan(call.answer)));
@@ -90,7 +81,7 @@ Spoil boxes_of(DType dtype, bool has_sizes, std::size_t at, double value) {
   return [=](Call& c) {
     c.boxes = Numbers({1, 2, 3, 4, 5, 5, 5, 5, 0, 0, 9, 8}, dtype);
     c.boxes.set(at, value);
-    c.problem.has_sizes = has_sizes;
+    c.p.has_sizes = has_sizes;
     c.set_views();
   };
 }
@@ -99,14 +90,14 @@ Spoil label(std::size_t at, double value, std::int64_t classes, DType dtype = DT
   return [=](Call& c) {
     c.labels = Numbers({0, 4, 2}, dtype);
     c.labels.set(at, value);
-    c.problem.classes = classes;
+    c.p.classes = classes;
     c.set_views();
   };
 }
 
 TEST_CASE("ground truth without a fault gets 1") {
   REQUIRE_FALSE(finds_fault([](Call&) {}));
-  REQUIRE_FALSE(finds_fault([](Call& c) { c.problem.image = {}; }));
+  REQUIRE_FALSE(finds_fault([](Call& c) { c.p.image = {}; }));
   Call call;
   call.outputs.answer = nullptr;
   call.run();
@@ -206,7 +197,7 @@ TEST_CASE("images must not decrease, where they are given") {
     REQUIRE(finds_fault(images({100, 0, 0})));
     REQUIRE(finds_fault([&](Call& c) {
       images({0, 1, 3})(c);
-      c.problem.images = 3;
+      c.p.images = 3;
     }));
   }
 }
@@ -216,7 +207,7 @@ TEST_CASE("what lies behind the last row is not read") {
   call.boxes.set(9, kNan);
   call.labels.set(2, -1);
   call.image.set(2, -1);
-  call.problem.rows = 2;
+  call.p.rows = 2;
   call.run();
   REQUIRE(call.factor == 1);
 }
@@ -224,70 +215,41 @@ TEST_CASE("what lies behind the last row is not read") {
 TEST_CASE("without rows there is no fault, and nothing is read") {
   for (const bool is_null : {false, true}) {
     Call call;
-    call.problem.rows = 0;
+    call.p.rows = 0;
     call.labels.set(0, -1);
     call.boxes.set(0, kNan);
-    if (is_null) call.problem.boxes.data = call.problem.labels.data = nullptr;
+    if (is_null) call.p.boxes.data = call.p.labels.data = nullptr;
     call.run();
     REQUIRE(call.factor == 1);
     REQUIRE(call.answer == 1);
   }
 }
 
-template <class Error>
-void require_refused(const Spoil& spoil, const std::string& text) {
-  Call call;
-  spoil(call);
-  REQUIRE_THROWS_MATCHES(call.run(), Error, Message(text));
-  REQUIRE(call.factor == 7);
-  REQUIRE(call.answer == 7);
-}
-
-const void* behind(const void* data, int bytes) { return static_cast<const char*>(data) + bytes; }
-
+// clang-format off
 TEST_CASE("a call for faults that cannot be is refused in words") {
-  using Invalid = InvalidArgument;
-  require_refused<Invalid>([](Call& c) { c.problem.boxes.data = nullptr; },
-                           "boxes is null; it must point to (rows, 4) values");
-  require_refused<Invalid>([](Call& c) { c.problem.labels.data = nullptr; },
-                           "labels is null; it must point to (rows) integers");
-  require_refused<Invalid>([](Call& c) { c.outputs.factor = nullptr; }, "outputs.factor is null");
-  require_refused<Invalid>(
-      [](Call& c) { c.problem.rows = -1; },
-      "rows is -1; it must not be negative, nor more than 64 bits can count the bytes of");
-  require_refused<Invalid>([](Call& c) { c.problem.classes = -1; },
-                           "classes is -1; it must not be negative, and 0 if it is unknown");
-  require_refused<Unsupported>([](Call& c) { c.problem.labels.dtype = DType::kF32; },
-                               "labels is float32; it must be int32 or int64");
-  const std::string all =
-      "; it must be one of float64, float32, float16, bfloat16, uint8, int16, int32, int64";
-  require_refused<Unsupported>([](Call& c) { c.problem.boxes.dtype = static_cast<DType>(99); },
-                               "boxes.dtype is 99" + all);
-  require_refused<Unsupported>([](Call& c) { c.problem.boxes = {}; }, "boxes.dtype is none" + all);
-  require_refused<Unsupported>([](Call& c) { c.problem.image.dtype = static_cast<DType>(99); },
-                               "image.dtype is 99" + all);
-  require_refused<Invalid>([](Call& c) { c.problem.image.data = nullptr; },
-                           "image.data is null; where image.dtype is set it must not be");
-  require_refused<Invalid>([](Call& c) { c.problem.image.dtype = DType::kNone; },
-                           "image.dtype is not set; it must be, where image.data is");
-  require_refused<Invalid>([](Call& c) { c.problem.boxes.data = behind(c.problem.boxes.data, 2); },
-                           "boxes does not lie on a multiple of the 4 bytes of a float32");
-  require_refused<Invalid>(
-      [](Call& c) { c.problem.labels.data = behind(c.problem.labels.data, 4); },
-      "labels does not lie on a multiple of the 8 bytes of a int64");
-  require_refused<Invalid>([](Call& c) { c.problem.image.data = behind(c.problem.image.data, 1); },
-                           "image does not lie on a multiple of the 4 bytes of a float32");
-  require_refused<Invalid>([](Call& c) { c.problem.device = Device::kCuda; },
-                           "the problem is on cuda, but cpu/native was asked to run it");
+  require_refused<InvalidArgument>(Rows{
+      {[](Call& c) { c.p.device = Device::kCuda; }, "the problem is on cuda, but cpu/native was asked to run it"},
+      {[](Call& c) { c.p.rows = -1; }, "rows is -1; it must not be negative, nor more than 64 bits can count the bytes of"},
+      {[](Call& c) { c.p.rows = std::int64_t{1} << 60; }, "rows is 1152921504606846976; it must not be negative, nor more than 64 bits can count the bytes of"},
+      {[](Call& c) { c.p.classes = -1; }, "classes is -1; it must not be negative, and 0 if it is unknown"},
+      {[](Call& c) { c.p.images = -1; }, "images is -1; it must not be negative, and 0 if it is unknown"},
+      {[](Call& c) { c.p.boxes.data = nullptr; }, "boxes is null; it must point to (rows, 4) values"},
+      {[](Call& c) { c.p.labels.data = nullptr; }, "labels is null; it must point to (rows) integers"},
+      {[](Call& c) { c.p.image.data = nullptr; }, "image.data is null; where image.dtype is set it must not be"},
+      {[](Call& c) { c.outputs.factor = nullptr; }, "outputs.factor is null"},
+      {[](Call& c) { shift(c.p.boxes.data); }, "boxes" + kOffFour + "float32"},
+      {[](Call& c) { shift(c.p.labels.data); }, "labels" + kOffEight + "int64"},
+      {[](Call& c) { shift(c.outputs.factor); }, "outputs.factor" + kOffFour + "float32"},
+      {[](Call& c) { shift(c.outputs.answer); }, "outputs.answer" + kOffFour + "float32"},
+  });
+  require_refused<Unsupported>(Rows{
+      {[](Call& c) { c.p.labels.dtype = DType::kF32; }, "labels is float32" + kNotIndices},
+      {[](Call& c) { c.p.boxes = {}; }, "boxes.dtype is none" + kNoElements},
+      {[](Call& c) { c.p.image.dtype = kNoDType; }, "image.dtype is 77" + kNoElements},
+      {[](Call& c) { c.implementation.target_faults = {}; }, "cpu/native does not serve target_faults"},
+  });
 }
-
-TEST_CASE("an implementation without faults refuses in its name") {
-  Implementation other = implementation("cpu/native");
-  other.name = "cpu/other";
-  other.target_faults = {};
-  require_refused<Unsupported>([&](Call& c) { c.implementation = &other; },
-                               "cpu/other does not serve target_faults");
-}
+// clang-format on
 
 }  // namespace
 }  // namespace boxloss
