@@ -13,6 +13,9 @@
 
 namespace boxloss::conformance {
 
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 /// Values of any dtype on the host, set and read as doubles.
 class Array {
  public:

@@ -5,35 +5,10 @@
 
 #include "assign.hpp"
 #include "index_arrays.hpp"
+#include "placed_boxes.hpp"
 
 namespace boxloss::conformance {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-struct Strides {
-  std::int64_t layer, query, column, start = 0;
-};
-
-Strides strides_of(Layout layout, const AssignShape& shape) {
-  const std::int64_t queries = shape.queries, columns = shape.columns;
-  switch (layout) {
-    case Layout::kPacked: return {queries * columns, columns, 1};
-    case Layout::kWide: return {queries * (columns + 3), columns + 3, 1};
-    case Layout::kGaps: return {(queries + 3) * columns, columns, 1};
-    case Layout::kOddGaps: return {queries * columns + 5, columns, 1};
-    case Layout::kShifted: return {queries * columns, columns, 1, 1};
-    case Layout::kOneImage: return {0, columns, 1};
-    case Layout::kOneBox: return {0, 0, 1};
-    case Layout::kTransposed: return {columns, shape.layers * columns, 1};
-    case Layout::kPlanes: return {queries * columns, 1, queries};
-    case Layout::kCommonPlanes: return {queries, 1, shape.layers * queries};
-    case Layout::kApart: return {queries * (2 * columns + 1) + 7, 2 * columns + 1, 2};
-    case Layout::kOneCoordinate: return {queries, 1, 0};
-  }
-  return {};
-}
 
 double largest(DType dtype) {
   return dtype == DType::kF64 ? std::numeric_limits<double>::max()
@@ -94,7 +69,7 @@ class CostsOf {
   double finite(std::int64_t query, std::int64_t column) {
     switch (case_.costs) {
       case Costs::kReal: return random_.uniform(-3, 5);
-      case Costs::kIntegers: return static_cast<double>(random_.below(4)) - 1;
+      case Costs::kIntegers: return random_.pick(std::vector<double>{-1, -0.0, 0, 1, 2});
       case Costs::kTenths: return static_cast<double>(random_.below(10)) / 10;
       case Costs::kEqual: return 2.5;
       case Costs::kDuplicates:
@@ -118,16 +93,10 @@ class CostsOf {
 /// Calls visit(layer, query, column) for each cost that is read.
 template <class Visit>
 void for_each_cost(const AssignProblem& p, const Visit& visit) {
-  const Elements<Any> offsets{p.offsets.data, p.offsets.dtype};
-  std::int64_t last = 0;
-  for (std::int64_t b = 0; b <= p.images; ++b) {
-    const auto offset = offsets.get<std::int64_t>(b);
-    if (offset < last || offset > p.columns) return;  // nothing is
-    last = offset;
-  }
+  const RowRange owned = owned_rows(p.offsets, p.images, p.columns);
   for (std::int64_t layer = 0; layer < p.layers; ++layer) {
     for (std::int64_t query = 0; query < p.queries; ++query) {
-      for (auto t = offsets.get<std::int64_t>(0); t < last; ++t) visit(layer, query, t);
+      for (std::int64_t t = owned.begin; t < owned.end; ++t) visit(layer, query, t);
     }
   }
 }
@@ -140,30 +109,26 @@ HostAssign Assign::make(const AssignCase& c, Random& random) {
   const auto& [layers, images, queries, columns, groups] = c.shape;
   host.offsets = c.cuts.empty() ? random_offsets(c.offsets, images, columns, random)
                                 : exactly(c.cuts, c.offsets);
-  const Strides strides = strides_of(c.layout, c.shape);
+  const Strides strides = strides_of(c.layout, layers, queries, columns);
   p.layers = layers;
   p.images = images;
   p.queries = queries;
   p.columns = columns;
   p.groups = groups;
-  p.cost = {nullptr, c.cost, strides.layer, strides.query, strides.column};
+  p.cost = {lay_out(strides, layers, queries, columns, c.cost, host.cost), c.cost, strides.image,
+            strides.slot, strides.value};
   p.offsets = {host.offsets.data(), c.offsets};
   p.index = c.index;
-  if (layers * queries * columns == 0) return host;
 
-  const auto place = [&](std::int64_t layer, std::int64_t query, std::int64_t column) {
-    return strides.start + layer * strides.layer + query * strides.query + column * strides.column;
-  };
-  host.cost = Array(c.cost, place(layers - 1, queries - 1, columns - 1) + 1);
   for (std::int64_t i = 0; i < host.cost.count(); ++i) {
     host.cost.set(i, random.chance(0.5) ? kNan : -largest(c.cost) / 2);
   }
   CostsOf costs(c, random);
   for_each_cost(p, [&](std::int64_t layer, std::int64_t query, std::int64_t column) {
-    host.cost.set(place(layer, query, column), costs.at(layer, query, column));
+    host.cost.set(
+        strides.start + layer * strides.image + query * strides.slot + column * strides.value,
+        costs.at(layer, query, column));
   });
-  p.cost.data = static_cast<const std::byte*>(host.cost.data()) +
-                static_cast<std::size_t>(strides.start) * size_of(c.cost);
   return host;
 }
 

@@ -4,15 +4,8 @@
 
 #include <boxloss/box_loss.hpp>
 #include <functional>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "array.hpp"
-#include "cases.hpp"
-#include "check.hpp"
-#include "instrumented.hpp"
-#include "random.hpp"
+#include "operation.hpp"
 
 namespace boxloss::conformance {
 

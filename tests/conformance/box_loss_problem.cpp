@@ -12,9 +12,6 @@
 namespace boxloss::conformance {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 /// A zero of either sign.
 double zero(Random& random) { return random.chance(0.5) ? 0.0 : -0.0; }
 

@@ -117,6 +117,30 @@ Judge within_bounds(Results expected, Bounds bounds) {
   };
 }
 
+Judge equals(const Results& right) {
+  Bounds bounds;
+  for (const Result& output : right.outputs) {
+    bounds.emplace_back(static_cast<std::size_t>(output.values->count()), 0.0);
+  }
+  return within_bounds(right, bounds);
+}
+
+Call call_of(const char* name, const RunAs& run,
+             const std::function<bool(const Implementation&)>& is_served,
+             const std::function<Judge(const Results& right)>& judge_of,
+             const std::vector<Ask>& further) {
+  const auto way = [&](const Ask& ask, bool is_typical) {
+    const auto run_as = [=](const auto& implementation, const auto& parallel_for) {
+      return run(implementation, parallel_for, ask);
+    };
+    return Way{run_as, is_served, is_typical};
+  };
+  Call call{
+      name, {way({}, true)}, [=] { return judge_of(run(oracle(), boxloss::parallel_for, {})); }};
+  for (const Ask& ask : further) call.ways.push_back(way(ask, false));
+  return call;
+}
+
 void require_giou(Pairing::Kind pairing) {
   const LossFunctions& served = subject().box_loss;
   if (!served.losses.contains(Loss::kGiou) || !served.pairings.contains(pairing)) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,8 @@ using Judge = std::function<void(const Results& got, Report& report)>;
 /// number.
 using Bounds = std::vector<std::vector<double>>;
 Judge within_bounds(Results expected, Bounds bounds);
+/// Each is that number.
+Judge equals(const Results& right);
 
 /// A way to ask for results: which outputs, how aligned.
 struct Way {
@@ -62,6 +65,26 @@ struct Call {
   std::vector<Way> ways;
   std::function<Judge()> judge;  ///< what is common to all ways is computed here, once
 };
+
+/// How outputs are asked for: all of them, or one alone.
+struct Ask {
+  std::optional<std::size_t> only = {};
+  Alignment alignment = Alignment::kWide;
+
+  bool wants(std::size_t output) const { return !only || *only == output; }
+  std::size_t shift(DType dtype) const {
+    return alignment == Alignment::kWide ? 0 : size_of(dtype);
+  }
+};
+const Ask kOnElements = {{}, Alignment::kElement};
+
+using RunAs = std::function<Results(const Implementation&, const ParallelFor&, const Ask&)>;
+
+/// Asks for all outputs, as most do, and in further ways; `judge_of` is given the oracle's results.
+Call call_of(const char* name, const RunAs& run,
+             const std::function<bool(const Implementation&)>& is_served,
+             const std::function<Judge(const Results& right)>& judge_of,
+             const std::vector<Ask>& further);
 
 /// Skips the test, out loud, unless the subject serves GIoU with that pairing.
 void require_giou(Pairing::Kind pairing);

@@ -28,6 +28,17 @@ Array random_offsets(DType dtype, std::int64_t images, std::int64_t rows, Random
   return offsets;
 }
 
+RowRange owned_rows(const ArrayView& view, std::int64_t images, std::int64_t rows) {
+  const Elements<Any> offsets{view.data, view.dtype};
+  std::int64_t last = 0;
+  for (std::int64_t b = 0; b <= images; ++b) {
+    const auto offset = offsets.get<std::int64_t>(b);
+    if (offset < last || offset > rows) return {};
+    last = offset;
+  }
+  return {offsets.get<std::int64_t>(0), last};
+}
+
 std::vector<std::int64_t> random_rows(DType dtype, std::int64_t count, std::int64_t list_rows,
                                       Random& random) {
   std::vector<std::int64_t> outside = {-1,     list_rows, list_rows + 1, -1 - list_rows,

@@ -37,6 +37,12 @@ Array exactly(const std::vector<std::int64_t>& indices, DType dtype);
 /// than they have slots.
 Array random_offsets(DType dtype, std::int64_t images, std::int64_t rows, Random& random);
 
+/// The rows from the first image's to the last one's; none where offsets decrease or lead outside.
+struct RowRange {
+  std::int64_t begin = 0, end = 0;
+};
+RowRange owned_rows(const ArrayView& offsets, std::int64_t images, std::int64_t rows);
+
 /// Which row each of `count` pairs reads. One in ten leads outside the list, where most errors are
 /// made: next to its ends, and by 2^32, where 32 bits see a row.
 std::vector<std::int64_t> random_rows(DType dtype, std::int64_t count, std::int64_t list_rows,

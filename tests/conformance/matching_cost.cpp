@@ -6,9 +6,9 @@ namespace boxloss::conformance {
 namespace {
 
 Results run_cost(const Implementation& implementation, const ParallelFor& parallel_for,
-                 const HostCost& host, Alignment alignment) {
-  const std::size_t shift = alignment == Alignment::kWide ? 0 : sizeof(float);
-  Run run(implementation, {{"cost", DType::kF32, cost_entries(host.problem), true, shift}},
+                 const HostCost& host, const Ask& ask) {
+  Run run(implementation,
+          {{"cost", DType::kF32, cost_entries(host.problem), true, ask.shift(DType::kF32)}},
           parallel_for);
   CostProblem p = host.problem;
   p.device = implementation.device;
@@ -28,25 +28,20 @@ bool MatchingCost::is_served(const Implementation& implementation) {
 }
 
 std::vector<Call> MatchingCost::calls(const Case&, const Host& host, Random&) {
-  const auto way = [&host](Alignment alignment) {
-    return [&host, alignment](const auto& implementation, const auto& parallel_for) {
-      return run_cost(implementation, parallel_for, host, alignment);
-    };
+  const auto run = [&host](const auto& implementation, const auto& parallel_for, const Ask& ask) {
+    return run_cost(implementation, parallel_for, host, ask);
   };
   const auto is_served = [loss = host.problem.loss,
                           term = host.problem.class_term](const Implementation& implementation) {
     const CostFunctions& served = implementation.matching_cost;
     return served.losses.contains(loss) && served.class_terms.contains(term);
   };
-  Call call{"cost", {{way(Alignment::kWide), is_served, true}}, [&host] {
-              const Results right =
-                  run_cost(oracle(), boxloss::parallel_for, host, Alignment::kWide);
-              return within_bounds(right, {cost_bounds(host)});
-            }};
+  const auto judge = [&host](const Results& right) {
+    return within_bounds(right, {cost_bounds(host)});
+  };
   constexpr std::int64_t kLarge = 5000;  // too much work to do twice
-  if (cost_entries(host.problem) < kLarge)
-    call.ways.push_back({way(Alignment::kElement), is_served});
-  return {call};
+  const bool is_large = cost_entries(host.problem) >= kLarge;
+  return {call_of(kName, run, is_served, judge, std::vector<Ask>(is_large ? 0 : 1, kOnElements))};
 }
 
 }  // namespace boxloss::conformance

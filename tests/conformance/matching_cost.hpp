@@ -3,15 +3,8 @@
 #pragma once
 
 #include <boxloss/matching_cost.hpp>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "array.hpp"
-#include "cases.hpp"
-#include "check.hpp"
-#include "instrumented.hpp"
-#include "random.hpp"
+#include "operation.hpp"
 
 namespace boxloss::conformance {
 

@@ -14,27 +14,6 @@
 namespace boxloss::conformance {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-struct Strides {
-  std::int64_t block, query, start;
-};
-
-/// Of blocks of queries with n scores each.
-Strides strides_of(Layout layout, std::int64_t queries, std::int64_t n) {
-  switch (layout) {
-    case Layout::kPacked: return {queries * n, n, 0};
-    case Layout::kWide: return {queries * (n + 3), n + 3, 0};
-    case Layout::kGaps: return {queries * n + 12, n, 0};
-    case Layout::kOddGaps: return {queries * n + 5, n, 0};
-    case Layout::kShifted: return {queries * n, n, 1};
-    case Layout::kOneImage: return {0, n, 0};
-    case Layout::kOneBox: return {0, 0, 0};
-    default: return {};  // of boxes alone
-  }
-}
-
 double random_score(const CostProblem& p, Values values, Random& random) {
   if (values == Values::kPlain) return random.uniform(-6, 6);
   if (values == Values::kSpecial && random.chance(0.2)) {
@@ -52,16 +31,12 @@ void add_scores(const CostCase& c, Random& random, HostCost& host) {
   const bool is_given = p.class_term == ClassTerm::kGiven;
   const std::int64_t blocks = is_given ? p.layers : p.pred.images;
   const std::int64_t n = is_given ? p.target.slots : p.classes;
-  const auto [block, query, start] = strides_of(c.classes.layout, p.pred.slots, n);
-  p.scores = {nullptr, c.classes.scores, block, query};
-  if (blocks * p.pred.slots * n == 0) return;
-  host.scores =
-      Array(c.classes.scores, start + (blocks - 1) * block + (p.pred.slots - 1) * query + n);
+  const Strides strides = strides_of(c.classes.layout, blocks, p.pred.slots, n);
+  p.scores = {lay_out(strides, blocks, p.pred.slots, n, c.classes.scores, host.scores),
+              c.classes.scores, strides.image, strides.slot};
   for (std::int64_t i = 0; i < host.scores.count(); ++i) {
     host.scores.set(i, random_score(p, c.values, random));
   }
-  p.scores.data = static_cast<const std::byte*>(host.scores.data()) +
-                  static_cast<std::size_t>(start) * size_of(c.classes.scores);
 }
 
 void add_labels(const CostCase& c, Random& random, HostCost& host) {

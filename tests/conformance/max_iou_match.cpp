@@ -5,22 +5,15 @@
 namespace boxloss::conformance {
 namespace {
 
-constexpr std::size_t kOutputs = 2;
-constexpr std::size_t kAll = kOutputs;  ///< as the one that is wanted
-
 Results run_match(const Implementation& implementation, const ParallelFor& parallel_for,
-                  const HostMatch& host, std::size_t wanted, Alignment alignment) {
+                  const HostMatch& host, const Ask& ask) {
   MaxIouProblem p = host.problem;
   p.device = implementation.device;
   const DType compute = compute_dtype(p);
   const std::int64_t count = p.anchors.images * p.anchors.slots;
-  const auto is_wanted = [wanted](std::size_t i) { return wanted == kAll || wanted == i; };
-  const auto shift = [&](DType dtype) {
-    return alignment == Alignment::kWide ? 0 : size_of(dtype);
-  };
   Run run(implementation,
-          {{"target_index", p.index, count, is_wanted(0), shift(p.index)},
-           {"iou", compute, count, is_wanted(1), shift(compute)}},
+          {{"target_index", p.index, count, ask.wants(0), ask.shift(p.index)},
+           {"iou", compute, count, ask.wants(1), ask.shift(compute)}},
           parallel_for);
   run.move(p.anchors.data, host.anchors);
   run.move(p.target.data, host.target);
@@ -30,15 +23,6 @@ Results run_match(const Implementation& implementation, const ParallelFor& paral
   return run.results();
 }
 
-/// Every number is the oracle's: both round as torch does.
-Judge equals(const Results& right) {
-  Bounds bounds;
-  for (const Result& output : right.outputs) {
-    bounds.emplace_back(static_cast<std::size_t>(output.values->count()), 0.0);
-  }
-  return within_bounds(right, bounds);
-}
-
 }  // namespace
 
 bool MaxIouMatch::is_served(const Implementation& implementation) {
@@ -46,19 +30,12 @@ bool MaxIouMatch::is_served(const Implementation& implementation) {
 }
 
 std::vector<Call> MaxIouMatch::calls(const Case&, const Host& host, Random&) {
-  const auto way = [&host](std::size_t wanted, Alignment alignment) {
-    return [&host, wanted, alignment](const auto& implementation, const auto& parallel_for) {
-      return run_match(implementation, parallel_for, host, wanted, alignment);
-    };
+  const auto run = [&host](const auto& implementation, const auto& parallel_for, const Ask& ask) {
+    return run_match(implementation, parallel_for, host, ask);
   };
-  Call call{
-      kName, {{way(kAll, Alignment::kWide), is_served, true}}, [&host] {
-        return equals(run_match(oracle(), boxloss::parallel_for, host, kAll, Alignment::kWide));
-      }};
-  for (std::size_t i = 0; i < kOutputs; ++i) {  // each alone
-    call.ways.push_back({way(i, Alignment::kElement), is_served});
-  }
-  return {call};
+  // Every number is the oracle's: both round as torch does.
+  return {
+      call_of(kName, run, is_served, equals, {{0, Alignment::kElement}, {1, Alignment::kElement}})};
 }
 
 }  // namespace boxloss::conformance

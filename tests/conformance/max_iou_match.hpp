@@ -3,14 +3,8 @@
 #pragma once
 
 #include <boxloss/max_iou_match.hpp>
-#include <string>
-#include <vector>
 
-#include "array.hpp"
-#include "cases.hpp"
-#include "check.hpp"
-#include "instrumented.hpp"
-#include "random.hpp"
+#include "operation.hpp"
 
 namespace boxloss::conformance {
 

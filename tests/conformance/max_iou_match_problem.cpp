@@ -56,14 +56,8 @@ void fill_by_anchors(const PlacedBoxes& targets, std::int64_t anchors, Random& r
 /// Which rows are an image's; none if offsets are wrong.
 std::vector<bool> read_targets(const MaxIouProblem& p, const PlacedBoxes& targets) {
   std::vector<bool> is_read(static_cast<std::size_t>(targets.values.count()));
-  const Elements<Any> offsets{p.offsets.data, p.offsets.dtype};
-  std::int64_t last = 0;
-  for (std::int64_t b = 0; b <= p.anchors.images; ++b) {
-    const auto offset = offsets.get<std::int64_t>(b);
-    if (offset < last || offset > p.target.slots) return is_read;
-    last = offset;
-  }
-  for (auto t = offsets.get<std::int64_t>(0); t < last; ++t) {
+  const RowRange owned = owned_rows(p.offsets, p.anchors.images, p.target.slots);
+  for (std::int64_t t = owned.begin; t < owned.end; ++t) {
     is_read[static_cast<std::size_t>(offset_of(p.target, 0, t))] = true;
   }
   return is_read;

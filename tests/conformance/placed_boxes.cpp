@@ -2,35 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "placed_boxes.hpp"
 
-#include <limits>
-
 namespace boxloss::conformance {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-struct Strides {
-  std::int64_t image, slot, start, coordinate = 1;
-};
-
-Strides strides_of(Layout layout, std::int64_t images, std::int64_t slots) {
-  switch (layout) {
-    case Layout::kPacked: return {4 * slots, 4, 0};
-    case Layout::kWide: return {7 * slots, 7, 0};
-    case Layout::kGaps: return {4 * slots + 12, 4, 0};
-    case Layout::kOddGaps: return {4 * slots + 5, 4, 0};
-    case Layout::kShifted: return {4 * slots, 4, 1};
-    case Layout::kOneImage: return {0, 4, 0};
-    case Layout::kOneBox: return {0, 0, 0};
-    case Layout::kTransposed: return {4, 4 * images, 0};
-    case Layout::kPlanes: return {4 * slots, 1, 0, slots};
-    case Layout::kCommonPlanes: return {slots, 1, 0, images * slots};
-    case Layout::kApart: return {16 * slots + 3, 4, 0, 4 * slots};
-    case Layout::kOneCoordinate: return {slots, 1, 0, 0};
-  }
-  return {};
-}
 
 /// `origin` is where coordinates begin.
 Box<double> random_corners(Values values, double origin, Random& random) {
@@ -53,6 +26,35 @@ Box<double> random_corners(Values values, double origin, Random& random) {
 
 }  // namespace
 
+Strides strides_of(Layout layout, std::int64_t images, std::int64_t slots, std::int64_t values) {
+  switch (layout) {
+    case Layout::kPacked: return {slots * values, values, 1};
+    case Layout::kWide: return {slots * (values + 3), values + 3, 1};
+    case Layout::kGaps: return {(slots + 3) * values, values, 1};
+    case Layout::kOddGaps: return {slots * values + 5, values, 1};
+    case Layout::kShifted: return {slots * values, values, 1, 1};
+    case Layout::kOneImage: return {0, values, 1};
+    case Layout::kOneBox: return {0, 0, 1};
+    case Layout::kTransposed: return {values, images * values, 1};
+    case Layout::kPlanes: return {slots * values, 1, slots};
+    case Layout::kCommonPlanes: return {slots, 1, images * slots};
+    case Layout::kApart: return {slots * (2 * values + 1) + 7, 2 * values + 1, 2};
+    case Layout::kOneCoordinate: return {slots, 1, 0};
+  }
+  return {};
+}
+
+const void* lay_out(const Strides& strides, std::int64_t images, std::int64_t slots,
+                    std::int64_t values, DType dtype, Array& array) {
+  array = Array(dtype, 0);
+  if (images * slots * values == 0) return nullptr;
+  array = Array(dtype, strides.start + (images - 1) * strides.image + (slots - 1) * strides.slot +
+                           (values - 1) * strides.value + 1);
+  for (std::int64_t i = 0; i < array.count(); ++i) array.set(i, kNan);
+  return static_cast<const std::byte*>(array.data()) +
+         static_cast<std::size_t>(strides.start) * size_of(dtype);
+}
+
 Box<double> in_format(const Box<double>& box, BoxFormat format) {
   const double w = box.x2 - box.x1, h = box.y2 - box.y1;
   switch (format) {
@@ -69,18 +71,17 @@ std::int64_t offset_of(const BoxView& view, std::int64_t b, std::int64_t j) {
 
 PlacedBoxes lay_out(const Operand& operand, std::int64_t images, std::int64_t slots, BoxView& view,
                     Array& values) {
-  const Strides strides = strides_of(operand.layout, images, slots);
-  const bool is_empty = images * slots == 0;
-  view = {nullptr, operand.dtype, operand.format, images,
-          slots,   strides.image, strides.slot,   strides.coordinate};
-  const std::int64_t last = offset_of(view, images - 1, slots - 1) + 3 * strides.coordinate;
-  const std::int64_t count = is_empty ? 0 : strides.start + last + 1;
-  values = Array(operand.dtype, count);
-  for (std::int64_t i = 0; i < count; ++i) values.set(i, kNan);
-  if (!is_empty) {
-    view.data = static_cast<const std::byte*>(values.data()) +
-                static_cast<std::size_t>(strides.start) * size_of(operand.dtype);
-  }
+  Strides strides = strides_of(operand.layout, images, slots, 4);
+  // Of boxes, planes that are apart, as a convolution has them.
+  if (operand.layout == Layout::kApart) strides = {16 * slots + 3, 4, 4 * slots};
+  view = {lay_out(strides, images, slots, 4, operand.dtype, values),
+          operand.dtype,
+          operand.format,
+          images,
+          slots,
+          strides.image,
+          strides.slot,
+          strides.value};
   return {values, view, strides.start};
 }
 

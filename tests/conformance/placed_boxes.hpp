@@ -9,8 +9,20 @@
 #include "math/box.hpp"
 #include "random.hpp"
 
-/// Boxes of one operand of a case, where its layout puts them.
+/// Numbers of a case, where its layout puts them.
 namespace boxloss::conformance {
+
+/// Of so many values for each slot of each image.
+struct Strides {
+  std::int64_t image, slot, value;
+  std::int64_t start = 0;
+};
+Strides strides_of(Layout layout, std::int64_t images, std::int64_t slots, std::int64_t values);
+
+/// Makes room for them, up to the last one: NaN or, in integer dtypes, the largest value. Gives
+/// where the first one lies, null if there is none.
+const void* lay_out(const Strides& strides, std::int64_t images, std::int64_t slots,
+                    std::int64_t values, DType dtype, Array& array);
 
 /// Calls visit(image, slot) once for each place in memory that holds a box.
 template <class Visit>
@@ -44,8 +56,7 @@ struct PlacedBoxes {
   }
 };
 
-/// Sets `view` and `values`, which holds NaN or, in integer dtypes, the largest value, and ends
-/// with the last element that may be read.
+/// Sets `view` and `values`, as above.
 PlacedBoxes lay_out(const Operand& operand, std::int64_t images, std::int64_t slots, BoxView& view,
                     Array& values);
 

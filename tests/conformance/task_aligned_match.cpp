@@ -6,17 +6,14 @@ namespace boxloss::conformance {
 namespace {
 
 Results run_match(const Implementation& implementation, const ParallelFor& parallel_for,
-                  const HostTaskAligned& host, Alignment alignment) {
+                  const HostTaskAligned& host, const Ask& ask) {
   TaskAlignedProblem p = host.problem;
   p.device = implementation.device;
   const std::int64_t anchors = p.images * p.anchors;
-  const auto shift = [alignment](DType dtype) {
-    return alignment == Alignment::kWide ? 0 : size_of(dtype);
-  };
   Run run(implementation,
-          {{"target_index", p.index, anchors, true, shift(p.index)},
-           {"score", DType::kF32, anchors, true, shift(DType::kF32)},
-           {"overlap", DType::kF32, anchors, true, shift(DType::kF32)}},
+          {{"target_index", p.index, anchors, true, ask.shift(p.index)},
+           {"score", DType::kF32, anchors, true, ask.shift(DType::kF32)},
+           {"overlap", DType::kF32, anchors, true, ask.shift(DType::kF32)}},
           parallel_for);
   run.move(p.scores.data, host.scores);
   run.move(p.pred.data, host.pred);
@@ -38,21 +35,14 @@ bool TaskAlignedMatch::is_served(const Implementation& implementation) {
 }
 
 std::vector<Call> TaskAlignedMatch::calls(const Case&, const Host& host, Random&) {
-  const auto way = [&host](Alignment alignment) {
-    return [&host, alignment](const auto& implementation, const auto& parallel_for) {
-      return run_match(implementation, parallel_for, host, alignment);
-    };
+  const auto run = [&host](const auto& implementation, const auto& parallel_for, const Ask& ask) {
+    return run_match(implementation, parallel_for, host, ask);
   };
-  Call call{"match", {{way(Alignment::kWide), is_served, true}}, [&host] {
-              return match_judge(
-                  host, run_match(oracle(), boxloss::parallel_for, host, Alignment::kWide));
-            }};
+  const auto judge = [&host](const Results& right) { return match_judge(host, right); };
   constexpr std::int64_t kLarge = 50000;  // too much work to do again
   const TaskAlignedProblem& p = host.problem;
-  if (p.anchors * p.target.images * p.target.slots < kLarge) {
-    call.ways.push_back({way(Alignment::kElement), is_served});
-  }
-  return {call};
+  const bool is_large = p.anchors * p.target.images * p.target.slots >= kLarge;
+  return {call_of(kName, run, is_served, judge, std::vector<Ask>(is_large ? 0 : 1, kOnElements))};
 }
 
 }  // namespace boxloss::conformance

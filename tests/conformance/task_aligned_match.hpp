@@ -3,15 +3,8 @@
 #pragma once
 
 #include <boxloss/task_aligned_match.hpp>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "array.hpp"
-#include "cases.hpp"
-#include "check.hpp"
-#include "instrumented.hpp"
-#include "random.hpp"
+#include "operation.hpp"
 
 namespace boxloss::conformance {
 
@@ -19,7 +12,7 @@ namespace boxloss::conformance {
 enum class Anchors {
   kReal,      ///< no two alike; most predictions are near a true box
   kAlike,     ///< of a few kinds, as true boxes are: ties abound
-  kNan,       ///< real ones, with NaN among all of them
+  kWithNan,   ///< real ones, with NaN among all of them
   kInfinite,  ///< real ones, with infinite scores, whose results are NaN
   kWild,      ///< coordinates of any size, infinite ones among them
 };

@@ -10,7 +10,7 @@ namespace {
 
 using namespace words;
 
-constexpr Anchors real = Anchors::kReal, alike = Anchors::kAlike, with_nan = Anchors::kNan,
+constexpr Anchors real = Anchors::kReal, alike = Anchors::kAlike, with_nan = Anchors::kWithNan,
                   infinite = Anchors::kInfinite, wild = Anchors::kWild;
 constexpr std::optional<std::int64_t> all = std::nullopt;
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "index_arrays.hpp"
 #include "losses/ciou.hpp"
 #include "stored.hpp"
 #include "task_aligned_match.hpp"
@@ -15,8 +16,6 @@
 /// among those the first is first.
 namespace boxloss::conformance {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// A number of the oracle's and, from low to high, an implementation's, not negative. NaN is 0.
 struct Range {
@@ -324,18 +323,13 @@ class ImageJudge {
   std::vector<std::vector<std::int64_t>> owners_;  ///< that each anchor may have
 };
 
-/// Of offsets that are in order, or else none.
+/// None where no image has boxes.
 std::vector<ImageJudge> judges_of(const TaskAlignedProblem& p) {
   std::vector<ImageJudge> judges;
   if (p.anchors == 0 || p.classes == 0 || p.target.images * p.target.slots == 0) return judges;
   if (p.offsets.data != nullptr) {
-    const Elements<Any> offsets{p.offsets.data, p.offsets.dtype};
-    std::int64_t last = 0;
-    for (std::int64_t b = 0; b <= p.images; ++b) {
-      const auto offset = offsets.get<std::int64_t>(b);
-      if (offset < last || offset > p.target.slots) return judges;
-      last = offset;
-    }
+    const RowRange owned = owned_rows(p.offsets, p.images, p.target.slots);
+    if (owned.begin == owned.end) return judges;
   }
   for (std::int64_t b = 0; b < p.images; ++b) {
     if (compute_dtype(p) == DType::kF64) {

@@ -11,43 +11,7 @@
 namespace boxloss::conformance {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kSide = 100;  ///< of an image
-
-struct Strides {
-  std::int64_t image, anchor, value, start = 0;
-};
-
-/// Of `values` numbers for each anchor.
-Strides strides_of(Layout layout, std::int64_t images, std::int64_t anchors, std::int64_t values) {
-  switch (layout) {
-    case Layout::kPacked: return {anchors * values, values, 1};
-    case Layout::kWide: return {anchors * (values + 3), values + 3, 1};
-    case Layout::kGaps: return {(anchors + 3) * values, values, 1};
-    case Layout::kOddGaps: return {anchors * values + 5, values, 1};
-    case Layout::kShifted: return {anchors * values, values, 1, 1};
-    case Layout::kOneImage: return {0, values, 1};
-    case Layout::kOneBox: return {0, 0, 1};
-    case Layout::kTransposed: return {values, images * values, 1};
-    case Layout::kPlanes: return {anchors * values, 1, anchors};
-    case Layout::kCommonPlanes: return {anchors, 1, images * anchors};
-    case Layout::kApart: return {anchors * (2 * values + 1) + 7, 2 * values + 1, 2};
-    case Layout::kOneCoordinate: return {anchors, 1, 0};
-  }
-  return {};
-}
-
-/// Numbers that lie so; gives where they begin. All are NaN.
-const void* lay_out(const Strides& strides, std::int64_t images, std::int64_t anchors,
-                    std::int64_t values, DType dtype, Array& array) {
-  if (images * anchors * values == 0) return nullptr;
-  array = Array(dtype, strides.start + (images - 1) * strides.image +
-                           (anchors - 1) * strides.anchor + (values - 1) * strides.value + 1);
-  for (std::int64_t i = 0; i < array.count(); ++i) array.set(i, kNan);
-  return static_cast<const std::byte*>(array.data()) +
-         static_cast<std::size_t>(strides.start) * size_of(dtype);
-}
 
 /// The draw of a case's values.
 class Maker {
@@ -98,8 +62,8 @@ class Maker {
 
   void add_targets() {
     const MatchShape& shape = c_.shape;
-    const PlacedBoxes targets = conformance::lay_out(c_.target, shape.is_padded ? shape.images : 1,
-                                                     shape.boxes, p_.target, host_.target);
+    const PlacedBoxes targets = lay_out(c_.target, shape.is_padded ? shape.images : 1, shape.boxes,
+                                        p_.target, host_.target);
     std::vector<std::int64_t> labels = random_rows(c_.dtypes.labels, rows(), p_.classes, random_);
     if (!c_.labels.empty()) {
       for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = c_.labels[i % c_.labels.size()];
@@ -119,7 +83,7 @@ class Maker {
         const double below = random_.chance(0.5) ? -1 : 0;
         box = random_.chance(0.2) ? Box<double>{10, below, -20, 10} : Box<double>{0, 0, 0, 0};
         labels[static_cast<std::size_t>(row)] = random_.below(3) - 1;
-      } else if (is(Anchors::kNan) && random_.chance(0.1)) {
+      } else if (is(Anchors::kWithNan) && random_.chance(0.1)) {
         box.y2 = kNan;
       }
       targets.set(image, slot, box);
@@ -145,7 +109,7 @@ class Maker {
   void add_points() {
     const Strides strides = strides_of(c_.layouts.points, p_.images, p_.anchors, 2);
     p_.points = {lay_out(strides, p_.images, p_.anchors, 2, c_.dtypes.points, host_.points),
-                 c_.dtypes.points, strides.image, strides.anchor, strides.value};
+                 c_.dtypes.points, strides.image, strides.slot, strides.value};
     if (p_.points.data == nullptr) return;
     // A grid, as wide as it is high, row by row.
     const auto side =
@@ -153,8 +117,8 @@ class Maker {
     const double stride = kSide / static_cast<double>(side);
     for (std::int64_t b = 0; b < p_.images; ++b) {
       for (std::int64_t a = 0; a < p_.anchors; ++a) {
-        const std::int64_t at = strides.start + b * strides.image + a * strides.anchor;
-        const bool is_nan = is(Anchors::kNan) && random_.chance(0.05);
+        const std::int64_t at = strides.start + b * strides.image + a * strides.slot;
+        const bool is_nan = is(Anchors::kWithNan) && random_.chance(0.05);
         host_.points.set(at + strides.value, (static_cast<double>(a / side) + 0.5) * stride);
         host_.points.set(at, is_nan ? kNan : (static_cast<double>(a % side) + 0.5) * stride);
       }
@@ -179,13 +143,12 @@ class Maker {
     } else {
       box = true_box();
     }
-    if (is(Anchors::kNan) && random_.chance(0.1)) box.x1 = kNan;
+    if (is(Anchors::kWithNan) && random_.chance(0.1)) box.x1 = kNan;
     return box;
   }
 
   void add_preds() {
-    const PlacedBoxes preds =
-        conformance::lay_out(c_.pred, p_.images, p_.anchors, p_.pred, host_.pred);
+    const PlacedBoxes preds = lay_out(c_.pred, p_.images, p_.anchors, p_.pred, host_.pred);
     for_each_place(p_.pred, [&](std::int64_t image, std::int64_t anchor) {
       preds.set(image, anchor, in_format(predicted_box(image), c_.pred.format));
     });
@@ -193,7 +156,7 @@ class Maker {
 
   double score() {
     if (is(Anchors::kAlike)) return random_.pick(std::vector<double>{0, 0.25, 0.5, 0.5});
-    if (is(Anchors::kNan) && random_.chance(0.1)) return kNan;
+    if (is(Anchors::kWithNan) && random_.chance(0.1)) return kNan;
     if (is(Anchors::kInfinite) && random_.chance(0.2)) return kInfinity;
     if (is(Anchors::kWild)) return wild();
     return random_.chance(0.1) ? 0 : random_.uniform(0, 1);
@@ -203,13 +166,13 @@ class Maker {
     const Strides strides = strides_of(c_.layouts.scores, p_.images, p_.anchors, p_.classes);
     p_.scores = {
         lay_out(strides, p_.images, p_.anchors, p_.classes, c_.dtypes.scores, host_.scores),
-        c_.dtypes.scores, strides.image, strides.anchor, strides.value};
+        c_.dtypes.scores, strides.image, strides.slot, strides.value};
     for (std::int64_t b = 0; b < p_.images; ++b) {
       for (const OwnBox& own : own_boxes(b)) {
         if (own.label < 0 || own.label >= p_.classes) continue;
         for (std::int64_t a = 0; a < p_.anchors; ++a) {
           host_.scores.set(
-              strides.start + b * strides.image + a * strides.anchor + own.label * strides.value,
+              strides.start + b * strides.image + a * strides.slot + own.label * strides.value,
               score());
         }
       }
