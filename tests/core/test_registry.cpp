@@ -5,6 +5,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -58,40 +59,36 @@ TEST_CASE("a path gives exactly that, a device its best") {
 
 TEST_CASE("no device is refused") { REQUIRE_THROWS_AS(implementation_for({}), InvalidArgument); }
 
+void require_not_compiled(const std::string& name, const std::string& text) {
+  REQUIRE_THROWS_MATCHES(implementation(name), NotCompiled, Message(text));
+}
+
+std::string not_built(const std::string& name, const std::string& backend) {
+  return "'" + name + "' is not compiled into this boxloss; it holds " + built_names() +
+         ". Build it with -DBACKEND=" + backend + ".";
+}
+
 TEST_CASE("an unknown name is told the closest one") {
-  REQUIRE_THROWS_MATCHES(implementation("cpu/natve"), NotCompiled,
-                         Message("there is no implementation 'cpu/natve'; this boxloss holds " +
-                                 built_names() + ". Closest name: cpu/native."));
-  REQUIRE_THROWS_MATCHES(implementation("cuda/kokos"), NotCompiled,
-                         Message("there is no implementation 'cuda/kokos'; this boxloss holds " +
-                                 built_names() + ". Closest name: cuda/kokkos."));
+  for (const auto& [name, closest] : std::map<std::string, std::string>{
+           {"cpu/natve", "cpu/native"}, {"cuda/kokos", "cuda/kokkos"}}) {
+    require_not_compiled(name, "there is no implementation '" + name + "'; this boxloss holds " +
+                                   built_names() + ". Closest name: " + closest + ".");
+  }
   REQUIRE_THROWS_AS(implementation(""), NotCompiled);
 }
 
-TEST_CASE("a known name that is not built is told its flag") {
-  if (holds(Device::kCuda)) SKIP("this build holds cuda");
-  REQUIRE_THROWS_MATCHES(implementation("cuda/native"), NotCompiled,
-                         Message("'cuda/native' is not compiled into this boxloss; it holds " +
-                                 built_names() + ". Build it with -DBACKEND=cuda."));
-  REQUIRE_THROWS_MATCHES(implementation("cuda"), NotCompiled,
-                         Message("'cuda' is not compiled into this boxloss; it holds " +
-                                 built_names() + ". Build it with -DBACKEND=cuda."));
-}
-
 TEST_CASE("each known name that is not built is told the flag that builds it") {
-  const std::vector<std::pair<std::string, std::string>> known = {{"cuda/native", "cuda"},
-                                                                  {"hip/native", "hip"},
-                                                                  {"cpu/kokkos", "kokkos"},
-                                                                  {"cuda/kokkos", "kokkos"},
-                                                                  {"hip/kokkos", "kokkos"}};
   int asked = 0;
-  for (const auto& [name, backend] : known) {
+  for (const auto& [name, backend] : std::map<std::string, std::string>{{"cuda/native", "cuda"},
+                                                                        {"hip/native", "hip"},
+                                                                        {"cpu/kokkos", "kokkos"},
+                                                                        {"cuda/kokkos", "kokkos"},
+                                                                        {"hip/kokkos", "kokkos"}}) {
     if (built_names().find(name) != std::string::npos) continue;
     ++asked;
-    REQUIRE_THROWS_MATCHES(implementation(name), NotCompiled,
-                           Message("'" + name + "' is not compiled into this boxloss; it holds " +
-                                   built_names() + ". Build it with -DBACKEND=" + backend + "."));
+    require_not_compiled(name, not_built(name, backend));
   }
+  if (!holds(Device::kCuda)) require_not_compiled("cuda", not_built("cuda", "cuda"));
   if (asked == 0) SKIP("this build holds everything");
 }
 
@@ -99,8 +96,7 @@ TEST_CASE("memory finds an implementation") {
   REQUIRE(implementation_for({Device::kCpu}).name == std::string("cpu/native"));
   if (holds(Device::kCuda) || holds(Device::kHip)) SKIP("this build holds a GPU's");
   REQUIRE_THROWS_MATCHES(implementation_for({Device::kCuda, Device::kHip}), NotCompiled,
-                         Message("'cuda' is not compiled into this boxloss; it holds " +
-                                 built_names() + ". Build it with -DBACKEND=cuda."));
+                         Message(not_built("cuda", "cuda")));
 }
 
 TEST_CASE("a choice holds until it is restored") {
@@ -148,35 +144,25 @@ TEST_CASE("every implementation that is built serves pairs by index, l1 and iou"
   }
 }
 
-TEST_CASE("dtypes and devices have names and sizes") {
-  REQUIRE(name_of(DType::kBF16) == std::string("bfloat16"));
-  REQUIRE(name_of(DType::kU8) == std::string("uint8"));
-  REQUIRE(size_of(DType::kF64) == 8);
-  REQUIRE(size_of(DType::kF32) == 4);
-  REQUIRE(size_of(DType::kF16) == 2);
-  REQUIRE(size_of(DType::kBF16) == 2);
-  REQUIRE(size_of(DType::kU8) == 1);
-  REQUIRE(size_of(DType::kI16) == 2);
-  REQUIRE(size_of(DType::kI32) == 4);
-  REQUIRE(size_of(DType::kI64) == 8);
-  REQUIRE(name_of(DType::kNone) == std::string("none"));
-  REQUIRE(size_of(DType::kNone) == 0);
-  REQUIRE(name_of(Device::kCpu) == std::string("cpu"));
-  REQUIRE(name_of(Device::kCuda) == std::string("cuda"));
-  REQUIRE(name_of(Device::kHip) == std::string("hip"));
-}
-
-TEST_CASE("pairings, extras, formats, reductions and modes have names") {
-  REQUIRE(name_of(Pairing::Kind::kZeroPadded) == std::string("zero-padded"));
-  REQUIRE(name_of(Pairing::Kind::kIndexed) == std::string("indexed"));
-  REQUIRE(name_of(Extra::kL1) == std::string("l1"));
-  REQUIRE(name_of(Extra::kIou) == std::string("iou"));
-  REQUIRE(name_of(BoxFormat::kXywh) == std::string("xywh"));
-  REQUIRE(name_of(Reduction::kNone) == std::string("none"));
-  REQUIRE(name_of(Reduction::kSum) == std::string("sum"));
-  REQUIRE(name_of(Reduction::kMean) == std::string("mean"));
-  REQUIRE(name_of(EpsMode::kAdd) == std::string("add"));
-  REQUIRE(name_of(EpsMode::kClamp) == std::string("clamp"));
+TEST_CASE("enumerators have names, and dtypes have sizes") {
+  const auto names = [](auto... enumerators) {
+    return std::vector<std::string>{name_of(enumerators)...};
+  };
+  using Words = std::vector<std::string>;
+  REQUIRE(names(DType::kBF16, DType::kU8, DType::kNone) == Words{"bfloat16", "uint8", "none"});
+  REQUIRE(names(Device::kCpu, Device::kCuda, Device::kHip) == Words{"cpu", "cuda", "hip"});
+  REQUIRE(names(Pairing::Kind::kZeroPadded, Pairing::Kind::kIndexed) ==
+          Words{"zero-padded", "indexed"});
+  REQUIRE(names(Extra::kL1, Extra::kIou, BoxFormat::kXywh) == Words{"l1", "iou", "xywh"});
+  REQUIRE(names(Reduction::kNone, Reduction::kSum, Reduction::kMean) ==
+          Words{"none", "sum", "mean"});
+  REQUIRE(names(EpsMode::kAdd, EpsMode::kClamp) == Words{"add", "clamp"});
+  std::vector<std::size_t> sizes;
+  for (const DType dtype : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kU8,
+                            DType::kI16, DType::kI32, DType::kI64, DType::kNone}) {
+    sizes.push_back(size_of(dtype));
+  }
+  REQUIRE(sizes == std::vector<std::size_t>{8, 4, 2, 2, 1, 2, 4, 8, 0});
 }
 
 }  // namespace
