@@ -83,6 +83,14 @@ struct OracleProblem {
   }
 };
 
+/// Against (0, 0, 2, 2): shifted by 1 along the diagonal, twice as wide, further right, the same.
+inline OracleProblem four_pairs() {
+  OracleProblem problem;
+  problem.pred = {0, 0, 2, 2, 0, 0, 2, 2, 0, 0, 2, 2, 0, 0, 2, 2};
+  problem.target = {1, 1, 3, 3, 0, 0, 4, 2, 4, 0, 6, 2, 0, 0, 2, 2};
+  return problem;
+}
+
 /// Problems with NaN in one coordinate after the other, with eps in all its ways. With eps 0 alone,
 /// divisions by it would hide that NaN was lost.
 template <class Use>

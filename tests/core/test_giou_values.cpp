@@ -10,24 +10,15 @@
 namespace boxloss {
 namespace {
 
-// All of them against pred (0, 0, 2, 2), whose area is 4, with eps 0:
+// All of four_pairs() are against pred (0, 0, 2, 2), whose area is 4, with eps 0:
 //   (1, 1, 3, 3)  A = 4, I = 1, U = 7, C = 9    1 - (1/7 - 2/9) = 68/63
 //   (0, 0, 4, 2)  A = 8, I = 4, U = 8, C = 8    1 - (1/2 - 0)   = 1/2
 //   (4, 0, 6, 2)  A = 4, I = 0, U = 8, C = 12   1 - (0 - 1/3)   = 4/3
 //   (0, 0, 2, 2)  A = 4, I = 4, U = 4, C = 4    1 - (1 - 0)     = 0
 constexpr double kShifted = 68.0 / 63, kHalfCovered = 0.5, kDisjoint = 4.0 / 3, kSame = 0;
-const Boxes kPreds = {0, 0, 2, 2, 0, 0, 2, 2, 0, 0, 2, 2, 0, 0, 2, 2};
-const Boxes kTargets = {1, 1, 3, 3, 0, 0, 4, 2, 4, 0, 6, 2, 0, 0, 2, 2};
 
 void require_losses(const OracleProblem& problem, const Boxes& expected) {
   require_close(oracle_forward(problem).loss, expected);
-}
-
-OracleProblem four_pairs() {
-  OracleProblem problem;
-  problem.pred = kPreds;
-  problem.target = kTargets;
-  return problem;
 }
 
 OracleProblem two_images() {

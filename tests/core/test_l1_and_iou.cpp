@@ -9,15 +9,7 @@
 namespace boxloss {
 namespace {
 
-/// Against (0, 0, 2, 2): shifted by 1 along the diagonal, twice as wide, further right, the same.
-OracleProblem four_pairs() {
-  OracleProblem problem;
-  problem.pred = {0, 0, 2, 2, 0, 0, 2, 2, 0, 0, 2, 2, 0, 0, 2, 2};
-  problem.target = {1, 1, 3, 3, 0, 0, 4, 2, 4, 0, 6, 2, 0, 0, 2, 2};
-  return problem;
-}
-
-/// The same boxes.
+/// The boxes of four_pairs().
 OracleProblem four_pairs_in(BoxFormat format) {
   OracleProblem problem;
   problem.pred_format = problem.target_format = format;
