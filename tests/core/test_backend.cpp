@@ -2,20 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <boxloss/backend.hpp>
-#include <boxloss/boxloss.hpp>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
-#include <string>
 #include <thread>
-#include <vector>
+
+#include "refusals.hpp"
 
 // The registry is the process', and only grows: each test has names of its own.
 namespace boxloss {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::Message;
 using Catch::Matchers::MessageMatches;
 
 /// Serves GIoU of dense pairs, whose loss it says is `kLoss`.
@@ -151,68 +147,51 @@ TEST_CASE("a device without an implementation is told so") {
                              "there is no implementation 'nothing'; this boxloss holds")));
 }
 
-TEST_CASE("a name that is taken is refused, and nothing changes") {
-  const auto before = implementations();
-  REQUIRE_THROWS_MATCHES(register_implementation(implementation_named("cpu/native")),
-                         InvalidArgument,
-                         Message("there is an implementation 'cpu/native' already"));
-  REQUIRE(implementations() == before);
-}
+/// Of an implementation with two operations: right, until a row spoils it.
+struct Registration {
+  Implementation i = implementation_named("refused/acme");
+  std::vector<const Implementation*> before = implementations();
 
-TEST_CASE("a name that is no path is refused") {
-  for (const char* const wrong : {"", "npu", "npu/", "/acme"}) {
-    INFO(wrong);
-    REQUIRE_THROWS_AS(register_implementation(implementation_named(wrong)), InvalidArgument);
+  Registration() {
+    i.matching_cost.run = [](const CostProblem&, float*, const Execution&) {};
+    i.matching_cost.losses = kLosses;
+    i.matching_cost.class_terms = kClassTerms;
   }
-  REQUIRE_THROWS_AS(register_implementation(implementation_named(nullptr)), InvalidArgument);
-  REQUIRE_THROWS_MATCHES(
-      register_implementation(implementation_named("npu")), InvalidArgument,
-      Message(
-          "its implementation has the name 'npu'; it must be device/variant, as cpu/native is"));
-}
+  void run() { register_implementation(i); }
+  bool is_untouched() const { return implementations() == before; }
+};
 
-TEST_CASE("an operation that has some of its functions only is refused") {
-  Implementation half = implementation_named("half/half");
-  half.box_loss.backward = nullptr;
-  REQUIRE_THROWS_MATCHES(register_implementation(half), InvalidArgument,
-                         Message("half/half has box_loss.forward, but no box_loss.backward"));
-  half.box_loss = {};
-  half.max_iou_match.run = [](const MaxIouProblem&, const MaxIouOutputs&, const Execution&) {};
-  REQUIRE_THROWS_MATCHES(
-      register_implementation(half), InvalidArgument,
-      Message("half/half has max_iou_match.run, but no max_iou_match.workspace_bytes"));
-  half.max_iou_match = {};
-  half.matching_cost.run = [](const CostProblem&, float*, const Execution&) {};
-  half.matching_cost.losses = {Loss::kGiou};
-  half.matching_cost.class_terms = {ClassTerm::kNone};
-  register_implementation(half);  // all that the operation needs
+// clang-format off
+TEST_CASE("an implementation that cannot be is refused, and nothing changes") {
+  const std::string named = "its implementation has the name '", no_path = "'; it must be device/variant, as cpu/native is";
+  require_refused<InvalidArgument>(Refusals<Registration>{
+      {[](Registration& r) { r.i.name = "cpu/native"; }, "there is an implementation 'cpu/native' already"},
+      {[](Registration& r) { r.i.name = "/acme"; }, "'' names no device; it must be a word of letters, digits and underscores"},
+      {[](Registration& r) { r.i.name = nullptr; }, named + no_path},
+      {[](Registration& r) { r.i.name = ""; }, named + no_path},
+      {[](Registration& r) { r.i.name = "npu"; }, named + "npu" + no_path},
+      {[](Registration& r) { r.i.name = "npu/"; }, named + "npu/" + no_path},
+      {[](Registration& r) { r.i.box_loss = {}; r.i.matching_cost = {}; }, "refused/acme serves no operation"},
+      {[](Registration& r) { r.i.box_loss.backward = nullptr; }, "refused/acme has box_loss.forward, but no box_loss.backward"},
+      {[](Registration& r) { r.i.max_iou_match.run = [](const MaxIouProblem&, const MaxIouOutputs&, const Execution&) {}; }, "refused/acme has max_iou_match.run, but no max_iou_match.workspace_bytes"},
+      {[](Registration& r) { r.i.box_loss.losses = {}; }, "refused/acme has functions, but box_loss.losses is empty"},
+      {[](Registration& r) { r.i.box_loss.pairings = {}; }, "refused/acme has functions, but box_loss.pairings is empty"},
+      {[](Registration& r) { r.i.matching_cost.losses = {}; }, "refused/acme has functions, but matching_cost.losses is empty"},
+      {[](Registration& r) { r.i.matching_cost.class_terms = {}; }, "refused/acme has functions, but matching_cost.class_terms is empty"},
+  });
 }
+// clang-format on
 
-TEST_CASE("an implementation of no operation is refused") {
-  Implementation nothing;
-  nothing.name = "nothing/acme";
-  REQUIRE_THROWS_MATCHES(register_implementation(nothing), InvalidArgument,
-                         Message("nothing/acme serves no operation"));
-  nothing.name = "one_operation/acme";
-  nothing.target_faults.run = [](const TargetProblem&, const TargetOutputs&, const Execution&) {};
-  register_implementation(nothing);  // any is enough
-}
-
-TEST_CASE("functions that serve nothing are refused") {
-  const auto refusal = [](const auto& forget, const char* words) {
-    Implementation silent = implementation_named("forgotten/acme");
-    silent.matching_cost.run = [](const CostProblem&, float*, const Execution&) {};
-    silent.matching_cost.losses = kLosses;
-    silent.matching_cost.class_terms = kClassTerms;
-    forget(silent);
-    REQUIRE_THROWS_MATCHES(register_implementation(silent), InvalidArgument,
-                           Message(std::string("forgotten/acme has functions, but ") + words));
-  };
-  refusal([](Implementation& i) { i.box_loss.losses = {}; }, "box_loss.losses is empty");
-  refusal([](Implementation& i) { i.box_loss.pairings = {}; }, "box_loss.pairings is empty");
-  refusal([](Implementation& i) { i.matching_cost.losses = {}; }, "matching_cost.losses is empty");
-  refusal([](Implementation& i) { i.matching_cost.class_terms = {}; },
-          "matching_cost.class_terms is empty");
+TEST_CASE("an implementation of one operation is enough") {
+  Registration cost_alone, faults_alone;
+  cost_alone.i.name = "one_operation/cost";
+  cost_alone.i.box_loss = {};
+  cost_alone.run();
+  faults_alone.i = {};
+  faults_alone.i.name = "one_operation/faults";
+  faults_alone.i.target_faults.run = [](const TargetProblem&, const TargetOutputs&,
+                                        const Execution&) {};
+  faults_alone.run();
 }
 
 TEST_CASE("another interface is refused") {
