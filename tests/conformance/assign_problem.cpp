@@ -75,7 +75,8 @@ class CostsOf {
       case Costs::kDuplicates:
         return of_kinds_[static_cast<std::size_t>(query % kKinds * case_.shape.columns + column)];
       case Costs::kHuge: return random_.uniform(-1, 1) * huge();
-      case Costs::kOverflow: return random_.chance(0.5) ? largest_ : -largest_;
+      case Costs::kOverflow:
+        return largest_ * random_.pick(std::vector<double>{-1, -1. / 3, 1. / 3, 1});
     }
     return 0;
   }

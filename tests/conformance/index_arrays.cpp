@@ -6,6 +6,17 @@
 
 namespace boxloss::conformance {
 
+IndexLists wrong_offsets(DType dtype) {
+  IndexLists lists = kOffsetsOutOfRange;
+  lists.insert(lists.end(), kWildOffsets32.begin(), kWildOffsets32.end());
+  if (dtype != DType::kI64) return lists;
+  lists.insert(lists.end(), kWildOffsets64.begin(), kWildOffsets64.end());
+  // Whose lower halves would be in range.
+  lists.push_back({kTwo32, kTwo32 + 7, kTwo32 + 11, kTwo32 + 20});
+  lists.push_back({0, 7, kTwo32 + 11, kTwo32 + 20});
+  return lists;
+}
+
 Array exactly(const std::vector<std::int64_t>& indices, DType dtype) {
   Array array(dtype, static_cast<std::int64_t>(indices.size()));
   if (dtype == DType::kI64) {

@@ -30,6 +30,9 @@ inline const IndexLists kWildOffsets32 = {
 inline const IndexLists kWildOffsets64 = {
     {kMax64, kMin64, kMax64, kMin64}, {kMin64, kMax64, 7, kMin64}, {19, kMax64, 0, 5}};
 
+/// All of these for operations that give no row to an image where any offset is wrong.
+IndexLists wrong_offsets(DType dtype);
+
 /// Unlike Array::set, with no double in between to round the largest ones.
 Array exactly(const std::vector<std::int64_t>& indices, DType dtype);
 

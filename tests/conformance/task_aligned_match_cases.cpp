@@ -146,16 +146,11 @@ const std::vector<CaseGroup<TaskAlignedCase>>& TaskAlignedMatch::cases() {
 
 std::vector<TaskAlignedCase> TaskAlignedMatch::further_cases() {
   std::vector<TaskAlignedCase> list = kLargeCases;
-  for (const IndexLists& lists : {kOffsetsOutOfRange, kWildOffsets32}) {
-    for (const auto& offsets : lists) {
-      list.push_back(small_case("f32", offsets));
-      list.push_back(small_case("u8 target", offsets));
+  for (const char* name : {"f32", "u8 target"}) {
+    for (const auto& offsets : wrong_offsets(case_named(cases(), name).dtypes.offsets)) {
+      list.push_back(small_case(name, offsets));
     }
   }
-  for (const auto& offsets : kWildOffsets64) list.push_back(small_case("f32", offsets));
-  // Whose lower halves would be in range.
-  list.push_back(small_case("f32", {kTwo32, kTwo32 + 7, kTwo32 + 11, kTwo32 + 20}));
-  list.push_back(small_case("f32", {0, 7, kTwo32 + 11, kTwo32 + 20}));
   return list;
 }
 
