@@ -250,6 +250,7 @@ TEST_CASE("what has no elements may be null") {
     }
     CostCall no_images(term);
     without_arrays(no_images);
+    no_images.p.offsets = no_images.p.labels = {};  // nor do they have a dtype
     no_images.p.pred.images = 0;
     no_images.p.pred.data = nullptr;
     REQUIRE_NOTHROW(no_images.run());

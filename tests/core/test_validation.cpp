@@ -363,6 +363,11 @@ TEST_CASE("gradients that threads add to must lie on whole boxes") {
     own_rows.p.pred.rows = {};
     REQUIRE_NOTHROW(own_rows.backward());
   }
+  Call floats;  // which lie on their elements
+  floats.pair_by_index();
+  floats.p.pred.slots = 1;
+  floats.gradients.pred = floats.values + 1;
+  REQUIRE_NOTHROW(floats.backward());
 }
 
 TEST_CASE("gradients of boxes without gaps or overlaps keep strides") {
