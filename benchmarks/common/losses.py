@@ -138,8 +138,10 @@ def triton_kernels() -> ModuleType:
     return kernels
 
 
-def load_triton() -> Loss:
-    return triton_kernels().lengths_loss  # type: ignore[no-any-return]
+def load_triton(device: torch.device, layout: str) -> Loss:
+    if device.type == "cpu":
+        raise UnavailableError("Triton compiles for GPUs only")
+    return getattr(triton_kernels(), f"{layout}_loss")  # type: ignore[no-any-return]
 
 
 def _counts(pred: Tensor, lengths: Tensor) -> Tensor:

@@ -16,10 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from .clocks import WARM_UPS, Call
 from .run import UnavailableError
@@ -41,13 +39,14 @@ def counts_on(device: torch.device, call: Call, is_compiled: bool) -> dict[str, 
     return found if is_compiled else {"operators": operators(call), **found}
 
 
-def counts(call: Call) -> dict[str, float]:
-    """For one call: kernels, launches, waits and memory; on the current CUDA device."""
+def counts(call: Call, calls: int = CALLS) -> dict[str, float]:
+    """For one call: kernels, launches, waits and memory; on the current CUDA device. Few calls
+    keep the trace of many launches small."""
     for _ in range(WARM_UPS):
         call()
     peak = _peak_bytes(call)
-    _trace(call)  # the first trace of a process may lack events
-    return {**counts_of(_trace(call), CALLS), "peak_bytes": peak}
+    _trace(call, 1)  # the first trace of a process may lack events
+    return {**counts_of(_trace(call, calls), calls), "peak_bytes": peak}
 
 
 def counts_of(events: Iterable[dict[str, Any]], calls: int) -> dict[str, float]:
@@ -75,11 +74,11 @@ def counts_of(events: Iterable[dict[str, Any]], calls: int) -> dict[str, float]:
     }
 
 
-def _trace(call: Call) -> list[dict[str, Any]]:
+def _trace(call: Call, calls: int) -> list[dict[str, Any]]:
     torch.cuda.synchronize()
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
         with record_function(RANGE):
-            for _ in range(CALLS):
+            for _ in range(calls):
                 call()
         torch.cuda.synchronize()  # not counted: it is behind the range
     return events_of(profiler)
@@ -122,27 +121,6 @@ class _Operators(TorchDispatchMode):
 def operators(call: Call) -> int:
     """Those that reach a device or allocate: without views."""
     with _Operators() as mode:
-        call()
-    return mode.count
-
-
-class _Bytes(TorchDispatchMode):
-    count = 0
-
-    def __torch_dispatch__(
-        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        result = function(*args, **(kwargs or {}))
-        if not function.is_view:
-            leaves = tree_leaves((args, kwargs, result))
-            tensors = [each for each in leaves if isinstance(each, Tensor)]
-            self.count += sum(min(each.nbytes, each.untyped_storage().nbytes()) for each in tensors)
-        return result
-
-
-def operator_bytes(call: Call) -> int:
-    """What torch's operators read and write, each all of its tensors once."""
-    with _Bytes() as mode:
         call()
     return mode.count
 

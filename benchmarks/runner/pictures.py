@@ -4,13 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 from pandas import DataFrame
-from PIL import Image
 from scour.scour import generateDefaultOptions, scourString
 
 from .results import number
@@ -27,7 +26,6 @@ SMALL = generateDefaultOptions()
 SMALL.digits = 5
 SMALL.shorten_ids = SMALL.strip_ids = SMALL.strip_xml_prolog = True
 SMALL.indent_type, SMALL.newlines = "none", False
-COLOURS = 40  # of a photograph
 BAR = 0.27  # inches
 DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "u8": "uint8"}
 
@@ -67,13 +65,6 @@ def quiet_axes(panel: Any) -> None:
     panel.minorticks_off()
 
 
-def outline(panel: Any, box: Sequence[float], **style: Any) -> None:
-    """An xyxy box over what imshow drew."""
-    x1, y1, x2, y2 = box
-    corner = x1 - 0.5, y1 - 0.5  # imshow has the first pixel's middle at 0
-    panel.add_patch(plt.Rectangle(corner, x2 - x1, y2 - y1, fill=False, **style))
-
-
 def where(machine: Mapping[str, str]) -> str:
     """What measured, as a title says it."""
     return f"{machine.get('gpu', machine['cpu'])}, torch {machine['torch']}"
@@ -90,10 +81,6 @@ def title_figure(figure: Any, words: str, **style: Any) -> None:
 
 
 def save_figure(figure: Any, path: Path) -> None:
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
-    if path.suffix == ".png":
-        with Image.open(path) as drawn:  # few colours are enough, in half the bytes
-            drawn.convert("RGB").quantize(COLOURS).save(path, optimize=True)
-    if path.suffix == ".svg":
-        path.write_text(scourString(path.read_text(), SMALL))
+    path.write_text(scourString(path.read_text(), SMALL))

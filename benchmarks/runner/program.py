@@ -106,11 +106,6 @@ def parse(name: str, study: ModuleType, arguments: list[str]) -> argparse.Namesp
         metavar="FILE",
         help="write what is measured; a file that is there keeps its other rows",
     )
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="with --json: skip what FILE already has of this commit and machine",
-    )
     parser.add_argument("--pictures", type=Path, metavar="DIR", help="draw them there")
     parser.add_argument(
         "--redraw", type=Path, metavar="FILE", help="measure nothing, draw its pictures"
@@ -135,8 +130,6 @@ def parse(name: str, study: ModuleType, arguments: list[str]) -> argparse.Namesp
     # Before anything is measured: a path that nothing can be written to would lose it all.
     if options.json and not options.json.parent.is_dir():
         parser.error(f"--json: there is no directory '{options.json.parent}'")
-    if options.resume and not options.json:
-        parser.error("--resume: --json says of what")
     if hasattr(study, "check_options"):
         study.check_options(parser, options)
     return options
@@ -191,6 +184,6 @@ def draw(study: ModuleType, results: Results, folder: Path) -> None:
     for name, make in getattr(study, "PICTURES", {}).items():
         figure = make(results.frame(), results.machine)
         if figure is not None:
-            path = folder / (name if "." in name else f"{name}.svg")
+            path = folder / f"{name}.svg"
             save_figure(figure, path)
             print(path)

@@ -7,10 +7,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -45,28 +47,38 @@ COUNTS = {
 PASSES = FORWARD, BOTH = ("forward", "forward + backward")
 
 Case = TypeVar("Case")
-Case_contra = TypeVar("Case_contra", contravariant=True)
 Loaded = TypeVar("Loaded")
-Loaded_co = TypeVar("Loaded_co", covariant=True)
 
 
 class UnavailableError(Exception):
     """Says why a variant cannot run here."""
 
 
-class Loadable(Protocol[Case_contra, Loaded_co]):
-    @property
-    def load(self) -> Callable[[Case_contra], Loaded_co]: ...  # raises UnavailableError
-    @property
-    def slow_to_start(self) -> bool: ...  # left out by --quick
-
-
 @dataclass(frozen=True)
 class Variant(Generic[Case, Loaded]):
-    """All that many a study has of one: the least that is Loadable."""
+    load: Callable[[Case], Loaded]  # raises UnavailableError
+    slow_to_start: bool = False  # left out by --quick
+    implementation: str | None = None  # of boxloss, where not the device's best
+    is_graph: bool = False  # which no other CUDA graph can hold
 
-    load: Callable[[Case], Loaded]
-    slow_to_start: bool = False
+    def chosen(self) -> AbstractContextManager[None]:
+        """For forward and backward: the latter asks for the implementation at its own time."""
+        if self.implementation is None:
+            return nullcontext()
+        from boxloss.torch import use_implementation  # not before: compare_builds has two builds
+
+        return use_implementation(self.implementation)
+
+    def choosing(self, call: Call) -> Call:
+        """The same call, by this implementation."""
+        if self.implementation is None:
+            return call
+
+        def chosen() -> object:
+            with self.chosen():
+                return call()
+
+        return chosen
 
 
 class Run:
@@ -80,11 +92,6 @@ class Run:
         self.skipped: dict[str, str] = {}
         self.results = results
         self._json: Path | None = options.json
-        self._kept = {
-            place
-            for place, run in enumerate(results.runs)
-            if options.resume and all(run[key] == about[key] for key in ("commit", "machine"))
-        }
         results.runs.append({**about, "skipped": self.skipped})
 
     # --- Before timing ---
@@ -96,7 +103,7 @@ class Run:
             torch.compiler.reset()  # past a few shapes torch.compile would quietly run eagerly
             yield load()
 
-    def load(self, variants: Mapping[str, Loadable[Case, Loaded]], case: Case) -> dict[str, Loaded]:
+    def load(self, variants: Mapping[str, Variant[Case, Loaded]], case: Case) -> dict[str, Loaded]:
         """Those that can run here."""
         available = {}
         for name, variant in variants.items():
@@ -118,10 +125,6 @@ class Run:
 
     # --- Measuring ---
 
-    def has(self, **columns: Any) -> bool:
-        """Whether --resume finds it: measured on this commit and machine by an earlier run."""
-        return any(row["run"] in self._kept for row in self.results.having(columns))
-
     def time(
         self,
         columns: Row,
@@ -132,11 +135,8 @@ class Run:
         """All calls side by side, by clocks of runner.clocks; `captured` is what a CUDA graph can
         hold of them, by default all. Without a GPU "gpu" is left out, and "host" where there is
         another: the CPU does the work itself."""
-        if self.has(**columns):
-            return
         on_gpu = self.device.type == "cuda"
         chosen = [each for each in clocks if on_gpu or each not in ("gpu", "host")] or clocks
-        # All or none: --resume would take one clock for all of them.
         self.record_samples(
             columns, {clock: self._samples(clock, calls, captured) for clock in chosen}
         )
@@ -164,27 +164,27 @@ class Run:
         clocks: Sequence[str],
         limits: Callable[[str], Calls] = lambda _: {},
         moved: Mapping[str, int] | None = None,
-        captured: Callable[[str], bool] = lambda _: True,
-        changed: Callable[[str, Call], Call] = lambda _, call: call,
+        variants: Mapping[str, Variant[Any, Any]] = MappingProxyType({}),
     ) -> None:
         """`time` for each of PASSES, of losses whose gradient goes to `leaf`. `limits(pass)` are
-        calls of the hardware's, `moved[pass]` the least bytes, `captured(name)` says whether a CUDA
-        graph can hold a loss, `changed(name, call)` is what is called in a call's place."""
+        calls of the hardware's, `moved[pass]` the least bytes, `variants` what losses are of."""
 
-        def all_changed(calls: Calls) -> Calls:
-            return {name: changed(name, call) for name, call in calls.items()}
+        def by_its_implementation(calls: Calls) -> Calls:
+            known = variants.keys()
+            return {n: variants[n].choosing(c) if n in known else c for n, c in calls.items()}
 
+        graphs = {name for name, variant in variants.items() if variant.is_graph}
+        held = {name: loss for name, loss in losses.items() if name not in graphs}
         for each in PASSES:
             beside = limits(each)
-            held = {name: loss for name, loss in losses.items() if captured(name)}
             about = columns | {"pass": each} | ({"bytes": moved[each]} if moved else {})
             with torch.set_grad_enabled(each == BOTH):
                 self.time(
                     about,
-                    all_changed(_calls(losses, each, partial(backward, leaf))) | beside,
+                    by_its_implementation(_calls(losses, each, partial(backward, leaf))) | beside,
                     clocks,
                     # A graph returns the gradient: it cannot give it to a leaf anew at each call.
-                    all_changed(_calls(held, each, partial(gradient, leaf))) | beside,
+                    by_its_implementation(_calls(held, each, partial(gradient, leaf))) | beside,
                 )
         leaf.grad = None
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import get_args
@@ -23,52 +23,29 @@ from boxloss.torch import box_loss, giou_loss, implementations, use_implementati
 from boxloss.torch.losses import Loss as Word
 from torch import Tensor
 
-from ..common.cases import (
-    DENSE_PAIRS,
-    SEED_PAIRS,
-    SEED_SHAPE,
-    Case,
-    dense_case,
-    seed_case,
-)
+from ..common.cases import DENSE_PAIRS, SEED_PAIRS, SEED_SHAPE, Case, dense_case, seed_case
 from ..common.exact import check, truth
 from ..common.losses import (
     Loss,
     giou,
     load_compiled,
     load_torchvision,
+    load_triton,
     masked_loss,
     torchvision_giou,
     triton_kernels,
 )
-from ..runner.agreement import Truth, rounding_to
-from ..runner.clocks import Call, Calls
+from ..runner import run as runner
+from ..runner.agreement import Truth, near_truth
+from ..runner.clocks import Calls
 from ..runner.run import FORWARD, Row, Run, UnavailableError
 
 # --- Variants: each takes predictions and what its layout holds, and returns the mean loss ---
 
 
 @dataclass(frozen=True)
-class Variant:
-    layout: str  # of the case, as its loss takes the true boxes
-    load: Callable[[Case], Loss]  # raises UnavailableError
-    slow_to_start: bool = False  # left out by --quick
-    implementation: str | None = None  # of boxloss, where not the device's best
-
-    def chosen(self) -> AbstractContextManager[None]:
-        """Autograd's backward asks for the implementation at its own time: the choice must last."""
-        return use_implementation(self.implementation) if self.implementation else nullcontext()
-
-    def choosing(self, call: Call) -> Call:
-        """The same call, by this implementation."""
-        if self.implementation is None:
-            return call
-
-        def chosen() -> object:
-            with self.chosen():
-                return call()
-
-        return chosen
+class Variant(runner.Variant[Case, Loss]):
+    layout: str = "dense"  # of the case, as its loss takes the true boxes
 
 
 def boxloss(layout: str, implementation: str | None = None) -> Variant:
@@ -79,11 +56,11 @@ def boxloss(layout: str, implementation: str | None = None) -> Variant:
         "offsets": lambda pred, target, offsets: giou_loss(pred, target, offsets=offsets),
         "mask": lambda pred, target, mask: giou_loss(pred, target, mask=mask),
     }
-    return Variant(layout, lambda _: losses[layout], implementation=implementation)
+    return Variant(lambda _: losses[layout], implementation=implementation, layout=layout)
 
 
 def _by_word(word: Word) -> Variant:
-    return Variant("dense", lambda _: partial(box_loss, loss=word))
+    return Variant(lambda _: partial(box_loss, loss=word))
 
 
 # Of the seed's layouts.
@@ -92,14 +69,7 @@ LABELS = {"padded": "padded", "lengths": "lengths", "ragged": "offsets", "mask":
 
 def triton(layout: str) -> Variant:
     """Written by hand."""
-
-    def load(case: Case) -> Loss:
-        if case.pred.device.type == "cpu":
-            raise UnavailableError("Triton compiles for GPUs only")
-        loss: Loss = getattr(triton_kernels(), f"{layout}_loss")
-        return loss
-
-    return Variant(layout, load)
+    return Variant(lambda case: load_triton(case.pred.device, layout), layout=layout)
 
 
 def _float(pred: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -144,20 +114,18 @@ def variants(kind: str, built: Sequence[str] = ()) -> dict[str, Variant]:
             },
             "Triton padded": triton("padded"),
             "Triton lengths": triton("lengths"),
-            "torch.compile": Variant("lengths", lambda _: load_compiled(), slow_to_start=True),
-            "eager": Variant("lengths", lambda _: masked_loss),
-            "torchvision": Variant("lengths", lambda _: load_torchvision()),
+            "torch.compile": Variant(lambda _: load_compiled(), True, layout="lengths"),
+            "eager": Variant(lambda _: masked_loss, layout="lengths"),
+            "torchvision": Variant(lambda _: load_torchvision(), layout="lengths"),
         }
     return {
         "boxloss": boxloss("dense"),
         **{name: boxloss("dense", name) for name in built},
         "Triton": triton("dense"),
-        "torch-fast-box-ops": Variant("dense", _load_fast_box_ops),
-        "torch.compile": Variant(
-            "dense", lambda _: torch.compile(dense_loss, dynamic=False), slow_to_start=True
-        ),
-        "eager": Variant("dense", lambda _: dense_loss),
-        "torchvision": Variant("dense", load_dense_torchvision),
+        "torch-fast-box-ops": Variant(_load_fast_box_ops),
+        "torch.compile": Variant(lambda _: torch.compile(dense_loss, dynamic=False), True),
+        "eager": Variant(lambda _: dense_loss),
+        "torchvision": Variant(load_dense_torchvision),
     }
 
 
@@ -202,8 +170,7 @@ def _copy(source: Tensor, target: Tensor) -> None:
 
 # The conformance suite bounds every rounding; here only another formula would be found out, or a
 # pair that is left out.
-LOSS_SHARE = 1e-5  # of the loss
-GRADIENT_SHARE = 1e-3  # of each derivative, and of the largest one where they cancel
+GRADIENT_SHARE = 1e-3
 
 
 def truth_of(case: Case, loss_of: Loss) -> Truth:
@@ -212,9 +179,7 @@ def truth_of(case: Case, loss_of: Loss) -> Truth:
     with use_implementation("aten"):
         loss = loss_of(pred, target.double())
         (gradient,) = torch.autograd.grad(loss, pred)
-    size = gradient.abs()
-    allowed = GRADIENT_SHARE * (size + size.max()) + rounding_to(case.pred.dtype, gradient)
-    return Truth(loss.item(), LOSS_SHARE * loss.item(), gradient, allowed)
+    return near_truth(loss, gradient, case.pred.dtype, GRADIENT_SHARE)
 
 
 # --- Measuring ---
@@ -239,7 +204,7 @@ def measure(run: Run) -> None:
             ("wall", "host", "gpu"),
             partial(limits, case),
             case.moved,
-            changed=lambda name, call, found=found: found[name].choosing(call),
+            found,
         )
 
 

@@ -71,9 +71,9 @@ def retinanet(anchors: int) -> Setting:
     found = {
         "boxloss": boxloss("mask"),
         **{name: boxloss("mask", name) for name in built_for(CPU)},
-        "picked, eager": Variant("mask", lambda _: _of_picked(dense_loss)),
+        "picked, eager": Variant(lambda _: _of_picked(dense_loss), layout="mask"),
         "picked, torchvision": Variant(
-            "mask", lambda case: _of_picked(load_dense_torchvision(case))
+            lambda case: _of_picked(load_dense_torchvision(case)), layout="mask"
         ),
     }
     return Setting("retinanet", case, found, partial(reading_mask, case))
@@ -176,7 +176,7 @@ def measure(run: Run) -> None:
             ("wall",),
             setting.limits,
             case.moved if setting.kind == "dense" else None,
-            changed=lambda name, call, found=found: found[name].choosing(call),
+            found,
         )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,19 +24,16 @@ from torch.nn import functional
 from ..common.cases import DTYPES, near, true_boxes
 from ..common.losses import torchvision_giou
 from ..runner.agreement import (
-    GRADIENT_ROUNDINGS,
     LOSS_ROUNDINGS,
     UNIT,
     DisagreementError,
     Truth,
     compare,
-    rounding_to,
-    steepness,
-    sum_roundings,
+    near_truth,
 )
 from ..runner.clocks import Call
 from ..runner.counts import counts
-from ..runner.run import BOTH, FORWARD, Row, Run, UnavailableError, compile_now
+from ..runner.run import BOTH, FORWARD, Row, Run, UnavailableError, Variant, compile_now
 
 # --- Cases: the pairs that a matcher leaves behind ---
 
@@ -231,13 +228,6 @@ class Result(NamedTuple):
 PairLoss = Callable[[Tensor], Result]
 
 
-@dataclass(frozen=True)
-class Variant:
-    load: Callable[[Case], PairLoss]  # raises UnavailableError
-    slow_to_start: bool = False  # left out by --quick
-    is_graph: bool = False  # which no other CUDA graph can hold
-
-
 # boxloss
 
 
@@ -298,7 +288,8 @@ def _area(sides: Tensor) -> Tensor:
 def vectorized_loss(pred: Tensor, case: Case) -> Result:
     """All layers at once, each pair with itself: the best that is found in plain torch."""
     shape = (*case.pred_index.shape, 4)
-    guesses = pred.flatten(0, -2).index_select(0, case.pred_index.flatten()).float().view(shape)
+    guesses = pred.flatten(0, -2).index_select(0, case.pred_index.flatten()).view(shape)
+    guesses = guesses.to(torch.promote_types(pred.dtype, torch.float32))
     truths = case.target.index_select(0, case.target_index.flatten()).view(shape)
     one, other = guesses, truths
     if case.box_format == "cxcywh":
@@ -314,10 +305,6 @@ def vectorized_loss(pred: Tensor, case: Case) -> Result:
     if case.normalizer is not None:
         total = total / case.normalizer
     return Result(total.sum(), iou.detach() if case.l1_weight else None)
-
-
-def load_vectorized(case: Case) -> PairLoss:
-    return partial(vectorized_loss, case=case)
 
 
 def load_compiled(case: Case, mode: str | None = None) -> PairLoss:
@@ -358,10 +345,6 @@ def original_loss(pred: Tensor, case: Case) -> Result:
     return Result(total, torch.stack(ious))
 
 
-def load_original(case: Case) -> PairLoss:
-    return partial(original_loss, case=case)
-
-
 def _summed_giou_loss(pred: Tensor, target: Tensor, reduction: str, eps: float) -> Tensor:
     assert reduction == "sum"
     return (1 - giou_of(pred, target, *iou_and_union(pred, target, eps), eps)).sum()
@@ -382,12 +365,12 @@ def load_loop(case: Case, load_loss: Callable[[], Callable[..., Tensor]]) -> Pai
     return loop
 
 
-def variants(kind: str) -> dict[str, Variant]:
+def variants(kind: str) -> dict[str, Variant[Case, PairLoss]]:
     """Those of a kind of case; the first is what ratios are taken to."""
-    either = {
+    either: dict[str, Variant[Case, PairLoss]] = {
         "boxloss": Variant(load_boxloss),
         "torch.compile": Variant(load_compiled, slow_to_start=True),
-        "vectorized": Variant(load_vectorized),
+        "vectorized": Variant(lambda case: partial(vectorized_loss, case=case)),
     }
     if kind == "gather":
         return either
@@ -402,7 +385,7 @@ def variants(kind: str) -> dict[str, Variant]:
     return {
         **either,
         "reduce-overhead": Variant(graphs, slow_to_start=True, is_graph=True),
-        "original": Variant(load_original),
+        "original": Variant(lambda case: partial(original_loss, case=case)),
     }
 
 
@@ -431,51 +414,22 @@ def limits(case: Case, measured: str) -> dict[str, Call]:
 
 # --- Agreement: total, gradient and IoU, beside the vectorized formula in fp64 ---
 
-# A pair's factors come after its loss, or after any of its derivatives: its weight, the normalizer,
-# the weights of GIoU and L1, and sums of those two. A pair's L1 distance has 3 roundings of its
-# own, for the differences of its numbers are exact, or nearly: the 8 hold them too.
-FACTOR_ROUNDINGS = 8
-
 
 @dataclass(frozen=True)
 class PairTruth:
     sums: Truth
-    iou: Tensor
+    iou: Tensor | None
 
 
 def truth(case: Case) -> PairTruth:
-    guesses = case.pred.detach().flatten(0, -2)[case.pred_index.flatten()].double()
-    truths = case.target[case.target_index.flatten()].double()
-    guesses.requires_grad_()
-    one, other = guesses, truths
-    if case.box_format == "cxcywh":
-        one, other = corners(guesses), corners(truths)
-    iou, union = iou_and_union(one, other, case.eps)
-    losses = 1 - giou_of(one, other, iou, union, case.eps)
-    distances = (guesses - truths).abs().sum(-1)
-    factor = torch.ones_like(iou) if case.weight is None else case.weight.double()
-    if case.normalizer is not None:
-        factor = factor / case.normalizer.double()
-    terms = factor * (case.giou_weight * losses + case.l1_weight * distances)
-    (gradient,) = torch.autograd.grad(terms.sum(), guesses)
+    def in_double(values: Tensor | None) -> Tensor | None:
+        return None if values is None else values.detach().double()
 
-    with torch.no_grad():
-        largest = factor * (
-            case.giou_weight * 2 + case.l1_weight * distances
-        )  # a loss is at most 2
-        roundings = LOSS_ROUNDINGS + FACTOR_ROUNDINGS + sum_roundings(case.pairs)
-        loss_allowed = roundings * UNIT * largest.sum().item()
-        # Roundings are of side / U, for a corner. A centre's derivative is the sum of two corners',
-        # hence twice. Gradients of a row that repeats add up, each at most 5 side / U.
-        repeats = int(torch.bincount(case.pred_index.flatten()).max())
-        roundings = GRADIENT_ROUNDINGS + FACTOR_ROUNDINGS + 5 * repeats
-        giou_part = 2 * roundings * case.giou_weight * steepness(one, other)
-        l1_part = (FACTOR_ROUNDINGS + repeats) * case.l1_weight
-        allowed = UNIT * (factor * (giou_part + l1_part))[:, None].expand(-1, 4)
-        gradient, allowed = _spread(gradient, case), _spread(allowed, case)
-        allowed += rounding_to(case.pred.dtype, gradient)
-    sums = Truth(terms.sum().item(), loss_allowed, gradient, allowed)
-    return PairTruth(sums, iou.detach().view(case.pred_index.shape))
+    pred = case.pred.detach().double().requires_grad_()
+    parts = {name: in_double(getattr(case, name)) for name in ("target", "weight", "normalizer")}
+    total, iou = vectorized_loss(pred, replace(case, **parts))
+    (gradient,) = torch.autograd.grad(total, pred)
+    return PairTruth(near_truth(total, gradient, case.pred.dtype), iou)
 
 
 def check(name: str, loss: PairLoss, case: Case, expected: PairTruth) -> None:
@@ -485,7 +439,7 @@ def check(name: str, loss: PairLoss, case: Case, expected: PairTruth) -> None:
     iou = None if result.iou is None else result.iou.detach().clone()
     (gradient,) = torch.autograd.grad(result.total, case.pred)
     compare(name, result.total, gradient, expected.sums, case.name)
-    if not case.l1_weight:
+    if expected.iou is None:
         return
     if iou is None or iou.shape != expected.iou.shape:
         raise DisagreementError(f"{name}: IoU is missing or of another shape; {case.name}")
@@ -497,24 +451,14 @@ def check(name: str, loss: PairLoss, case: Case, expected: PairTruth) -> None:
         )
 
 
-def _spread(rows: Tensor, case: Case) -> Tensor:
-    """To the predictions they are of, where they add up."""
-    spread = rows.new_zeros(case.pred.shape)
-    spread.view(-1, 4).index_add_(0, case.pred_index.flatten(), rows)
-    return spread
-
-
 # --- Measuring ---
 
 # Layers, images, queries, true boxes in each image.
 DETR_SHAPES = {"detr": (6, 8, 100, 20), "detr-dense": (7, 16, 300, 150)}
 QUICK_DETR_SHAPES = {"detr": (2, 3, 20, 5), "detr-dense": (3, 4, 50, 25)}
 KINDS = (*DETR_SHAPES, "gather", "retinanet")
-PREDICTIONS = ("f32", "bf16")
 ROWS, PAIRS = 8_000_000, 1_000_000
-QUICK_ROWS, QUICK_PAIRS = 10_000, 2000
 ANCHORS, FOREGROUND = 159_882, (400, 240)
-QUICK_ANCHORS, QUICK_FOREGROUND = 2000, (40, 24)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -529,15 +473,14 @@ def measure(run: Run) -> None:
         for name, loss in losses.items():
             check(name, loss, case, expected)
         del expected  # large
-        totals = {name: partial(_total, loss, case.pred) for name, loss in losses.items()}
         run.time_passes(
             case.columns,
-            totals,
+            totals(case, losses),
             case.pred,
             ("stream", "host", "gpu"),
             partial(limits, case),
             case.moved,
-            captured=lambda name, kind=case.kind: not variants(kind)[name].is_graph,
+            variants(case.kind),
         )
         if case.matches is not None:
             queries = case.pred.shape[-2]
@@ -545,29 +488,22 @@ def measure(run: Run) -> None:
             run.time(case.columns | {"pass": "collation"}, {"collate_matches": call}, ("host",))
     if run.device.type == "cuda":
         for case in run.each(chosen):
-            losses = run.load(variants(case.kind), case)
-            totals = {name: partial(_total, loss, case.pred) for name, loss in losses.items()}
-            run.count_passes(
-                case.columns, totals, case.pred, lambda _, call: counts(call), partial(limits, case)
-            )
+            losses = totals(case, run.load(variants(case.kind), case))
+            beside = partial(limits, case)
+            run.count_passes(case.columns, losses, case.pred, lambda _, call: counts(call), beside)
+
+
+def totals(case: Case, losses: dict[str, PairLoss]) -> dict[str, Callable[[], Tensor]]:
+    return {name: lambda loss=loss: loss(case.pred).total for name, loss in losses.items()}
 
 
 def cases(run: Run) -> dict[str, Callable[[], Case]]:
     found: dict[str, Callable[[], Case]] = {}
-    for kind in run.options.cases:
-        if kind in DETR_SHAPES:
-            shape = (QUICK_DETR_SHAPES if run.quick else DETR_SHAPES)[kind]
-            for dtype in PREDICTIONS:
-                pair = f"{dtype}/f32"
-                found[f"{kind}, {pair}"] = partial(detr_case, kind, *shape, pair, run.device)
-        elif kind == "gather":
-            sizes = (QUICK_ROWS, QUICK_PAIRS) if run.quick else (ROWS, PAIRS)
-            found[kind] = partial(gather_case, *sizes, run.device)
-        else:
-            sizes = (QUICK_ANCHORS, QUICK_FOREGROUND) if run.quick else (ANCHORS, FOREGROUND)
-            found[kind] = partial(retinanet_case, *sizes, run.device)
-    return found
-
-
-def _total(loss: PairLoss, pred: Tensor) -> Tensor:
-    return loss(pred).total
+    for kind, shape in (QUICK_DETR_SHAPES if run.quick else DETR_SHAPES).items():
+        for pair in ("f32/f32", "bf16/f32"):
+            found[f"{kind}, {pair}"] = partial(detr_case, kind, *shape, pair, run.device)
+    sizes = (10_000, 2000) if run.quick else (ROWS, PAIRS)
+    found["gather"] = partial(gather_case, *sizes, run.device)
+    images = (2000, (40, 24)) if run.quick else (ANCHORS, FOREGROUND)
+    found["retinanet"] = partial(retinanet_case, *images, run.device)
+    return {n: make for n, make in found.items() if n.partition(",")[0] in run.options.cases}

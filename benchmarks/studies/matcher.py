@@ -27,7 +27,7 @@ from boxloss.torch import collate_matches, hungarian_match, matching_cost, pairw
 from torch import Tensor
 
 from ..common.losses import scipy_assignment, transformers_loss
-from ..runner.agreement import LOSS_ROUNDINGS, UNIT, DisagreementError
+from ..runner.agreement import DisagreementError
 from ..runner.clocks import Call, Calls
 from ..runner.counts import counts_on
 from ..runner.run import Row, Run, UnavailableError, Variant, compile_now
@@ -466,25 +466,7 @@ def collated(case: Case, matches: Matches) -> tuple[Tensor, Tensor]:
 
 # --- Agreement: each entry beside the padded formula in fp64; assignments as good as SciPy's ---
 
-# A term's factor, a sign, and at most three additions to the other terms; L1 has 3 roundings of its
-# own besides, for the differences of its numbers are exact.
-FACTOR_ROUNDINGS = 8
-
-# An exponential, a logarithm, an arctangent: 4 ulp at most, of 2 units each. A logarithm near 0 may
-# be an approximation of a GPU's: as many units, absolutely.
-FUNCTION_ROUNDINGS = 8
-
-# Of sigmoid(x): the exponential, 1 + it, the quotient, which a GPU approximates to 2 ulp. Compiled
-# for a GPU the exponential is one of base 2, whose argument is rounded: x log2(e) < 2 x units.
-# Then 1 - p has those of p, and its own.
-SIGMOID_ROUNDINGS = FUNCTION_ROUNDINGS + 1 + 4 + 2 * LARGEST_LOGIT
-
-# v is 4 / pi^2 d^2 with |d| <= pi / 2. Each angle, also at most pi / 2, has 3 roundings of its
-# quotient (which changes it by less than half of what they change, relatively) and its function's:
-# d is wrong by 2 * (pi / 2) * 10 + 2 and v by 8 / pi^2 * (pi / 2) * 34 + 4 < 48. Of
-# alpha v = v^2 / (1 - iou + v) the derivative by v is at most 2, and by iou at most 1; rho^2 / c^2
-# is at most 1 and has 12. All in all 2 * 48 + 2 * LOSS_ROUNDINGS + 12 and a few of sums.
-CIOU_ROUNDINGS = 192
+COST_SHARE = 1e-6  # of an entry and what is added up in it
 
 
 @dataclass(frozen=True)
@@ -504,48 +486,14 @@ def truths(case: Case) -> list[CostTruth]:
 def _truth(case: Case, image: int) -> CostTruth:
     own, cost = case.own(image), case.cost
     pred, target = case.pred[:, image, None].double(), case.target[None, own].double()
-    logits = labels = None
-    if case.logits is not None:
-        assert case.labels is not None
-        logits, labels = case.logits[:, image, None].double(), case.labels[None, own]
+    logits = None if case.logits is None else case.logits[:, image, None].double()
+    labels = None if case.labels is None else case.labels[None, own]
     exact = padded_cost(pred, logits, target, labels, cost)[:, 0]
-    if cost.loss == "ciou":
-        return CostTruth(exact, torch.full_like(exact, CIOU_ROUNDINGS * UNIT))
-    # GIoU is at most 1, made of a quotient at most 1 and one of at most 2.
-    roundings = cost.iou_weight * 2 * (LOSS_ROUNDINGS + FACTOR_ROUNDINGS)
-    distance = torch.cdist(pred, target.expand(len(pred), -1, -1, -1), p=1)[:, 0]
-    allowed = UNIT * (roundings + cost.l1_weight * FACTOR_ROUNDINGS * distance)
-    if logits is not None:
-        assert labels is not None
-        allowed += UNIT * cost.class_weight * class_roundings(logits, labels, cost.class_mode)[:, 0]
-    return CostTruth(exact, allowed)
-
-
-def class_roundings(logits: Tensor, labels: Tensor, mode: str) -> Tensor:
-    """How many units a class term may be wrong by."""
-    if mode == "softmax":
-        # p = exp(x - s) or exp(x - m) / sum, with m the largest logit and s at most m + log C. Of
-        # each difference the rounding is of its size, that of s too, and an error in an exponent is
-        # one of its power, relatively: x - s, s, a sum's x - m are below 2 m + log C. The sum
-        # itself has C - 1, and three functions and the quotient their own.
-        size = class_cost(logits, labels, mode).abs()
-        largest = logits.abs().amax(-1, keepdim=True)
-        classes = logits.shape[-1]
-        exponents = 4 * (2 * largest + math.log(classes))
-        return size * (exponents + classes + 4 * FUNCTION_ROUNDINGS + FACTOR_ROUNDINGS)
-    index = labels[:, None].expand(*logits.shape[:-1], -1)
-    p = logits.gather(-1, index).sigmoid()
-    rest = 1 - p
-    # A logarithm's is that of its argument, relatively, and its own; a square's twice its side's.
-    log_p, log_rest = -(p + CLOSE_TO_ZERO).log(), -(rest + CLOSE_TO_ZERO).log()
-    positive = rest**2 * (SIGMOID_ROUNDINGS + 1 + FUNCTION_ROUNDINGS * (1 + log_p))
-    positive += 2 * rest * (SIGMOID_ROUNDINGS + 1) * log_p
-    of_rest = (SIGMOID_ROUNDINGS * p + 2) / rest
-    negative = p**2 * (of_rest + FUNCTION_ROUNDINGS * (1 + log_rest))
-    negative += p**2 * 2 * SIGMOID_ROUNDINGS * log_rest
-    # Either power has its own besides.
-    factors = (FACTOR_ROUNDINGS + FUNCTION_ROUNDINGS) * (rest**2 * log_p + p**2 * log_rest)
-    return FOCAL_ALPHA * positive + (1 - FOCAL_ALPHA) * negative + factors
+    size = exact.abs() + cost.iou_weight + cost.class_weight
+    if logits is not None and cost.class_mode == "focal":
+        # The logarithm of 1 - p is as wrong as 1 - p: by p / (1 - p), and that is e to the logit.
+        size += 4 * cost.class_weight * logits[:, 0, :, labels[0]].exp()
+    return CostTruth(exact, COST_SHARE * size)
 
 
 def check(name: str, costs: Costs, case: Case, expected: list[CostTruth]) -> None:
@@ -554,19 +502,17 @@ def check(name: str, costs: Costs, case: Case, expected: list[CostTruth]) -> Non
     for image, right in enumerate(expected):
         for layer, (exact, allowed) in enumerate(zip(right.cost, right.allowed, strict=True)):
             found = costs.block(result, layer, image)
+            place = f"image {image} of layer {layer}; {case.kind}"
             if found.shape != exact.shape:
-                raise DisagreementError(
-                    f"{name}: {tuple(found.shape)} entries for {tuple(exact.shape)}; {case.kind}"
-                )
+                shapes = f"{tuple(found.shape)} entries for {tuple(exact.shape)}"
+                raise DisagreementError(f"{name}: {shapes}; {place}")
             # NaN must fail, hence "not within" and not "beyond".
             wrong = ~((found.double() - exact).abs() <= allowed)
             if bool(wrong.any()):
                 at = query, box = tuple(wrong.nonzero()[0].tolist())
                 raise DisagreementError(
-                    f"{name}: {found[at].item():.9g} for query {query} and box {box} in image "
-                    f"{image} of layer {layer}, but the formula in fp64 gives "
-                    f"{exact[at].item():.9g}; allowed difference {allowed[at].item():.2g}; "
-                    f"{case.kind}"
+                    f"{name}: {found[at].item():.9g} for query {query} and box {box}, but the "
+                    f"formula in fp64 gives {exact[at].item():.9g}; {place}"
                 )
 
 
@@ -585,26 +531,26 @@ def _ordered(pairs: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
 
 
 def check_best(
-    name: str, matches: Matches, best: Matches, case: Case, right: list[CostTruth]
+    name: str, matches: Matches, best: Matches, case: Case, expected: list[CostTruth]
 ) -> None:
-    """A match that is best for costs that are wrong by `allowed` is, with the true costs, worse
-    than the best by no more than all that its entries and the best's may be wrong by."""
+    """A match that is best for costs that are a little wrong is, with the true costs, worse than
+    the best by no more than all that its entries and the best's may be wrong by."""
+    groups, size = case.shape.groups, case.shape.queries // case.shape.groups
     for layer, (found, wanted) in enumerate(zip(matches, best, strict=True)):
         for image, ((src, tgt), best_pairs) in enumerate(zip(found, wanted, strict=True)):
             place = f"image {image} of layer {layer}"
-            size = case.shape.queries // case.shape.groups
-            for group in range(case.shape.groups):
+            for group in range(groups):
                 own = src // size == group
                 n = min(size, case.counts[image])
                 if not len(src[own].unique()) == len(tgt[own].unique()) == int(own.sum()) == n:
                     raise DisagreementError(f"{name}: {place} is not matched")
-            cost, allowed = right[image].cost[layer].cpu(), right[image].allowed[layer].cpu()
+            cost, may = (
+                each[layer].cpu() for each in (expected[image].cost, expected[image].allowed)
+            )
             excess = cost[src, tgt].sum() - cost[best_pairs].sum()
-            may = allowed[src, tgt].sum() + allowed[best_pairs].sum()
-            if not abs(excess) <= may:
+            if not abs(excess) <= may[src, tgt].sum() + may[best_pairs].sum():
                 raise DisagreementError(
-                    f"{name}: {place} is matched at {excess:.3g} more than needed; allowed "
-                    f"{may:.2g}; {case.kind}"
+                    f"{name}: {place} is matched at {excess:.3g} more than needed"
                 )
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""All variants compute one loss, and one that does not is found out."""
+"""The study of losses alone, and that of the CPU: a loss that is wrong is found out."""
 
 from __future__ import annotations
 
@@ -11,73 +11,74 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from torch import Tensor
 
 pytest.importorskip("boxloss.torch")
 
-from boxloss.torch import box_loss
+from boxloss.torch import box_loss, giou_loss
 
-from benchmarks.common.cases import DENSE_PAIRS, SEED_PAIRS, Case, dense_case, seed_case
+from benchmarks.common.cases import dense_case, seed_case
 from benchmarks.common.exact import check, truth
-from benchmarks.common.losses import Loss, UnavailableError, giou
+from benchmarks.common.losses import giou
 from benchmarks.runner.agreement import DisagreementError
 from benchmarks.runner.run import BOTH, FORWARD
+from benchmarks.studies import cpu
 from benchmarks.studies.box_loss import dense_loss, losses_case, truth_of, variants
 
 CPU = torch.device("cpu")
-CASES = [
-    *(seed_case(pair, CPU, shape=(17, 12)) for pair in SEED_PAIRS),
-    *(dense_case(pair, 700, CPU) for pair in DENSE_PAIRS),
-]
+DENSE, SEED = dense_case("f32/f32", 700, CPU), seed_case("f32/f32", CPU, shape=(17, 12))
+RETINANET = cpu.retinanet_case(2, 500, 0.02)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_variants_agree(case: Case) -> None:
-    expected = truth(case)
-    agreed = []
-    for name, variant in variants(case.kind, ["cpu/reference"]).items():
-        if variant.slow_to_start:
-            continue
-        try:
-            loss = variant.load(case)
-        except UnavailableError:
-            continue
-        with variant.chosen():
-            check(name, case.on(loss, variant.layout), case, expected)
-        agreed.append(name)
-    assert "eager" in agreed
-    for ours in ("boxloss", "cpu/reference"):
-        assert sum(each.startswith(ours) for each in agreed) == (4 if case.kind == "seed" else 1)
+def inexact(pred: Tensor, target: Tensor) -> Tensor:
+    return dense_loss(pred, target) * (1 + 2**-8)  # as if rounded to bf16
 
 
-def _inexact(loss: Loss) -> Loss:
-    return lambda *arguments: loss(*arguments) * (1 + 2**-8)  # as if rounded to bf16
-
-
-def _no_gradient_apart(pred: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+def no_gradient_apart(pred: Tensor, target: Tensor) -> Tensor:
     """Right in value, but boxes that lie apart do not attract each other."""
     losses = 1 - giou(pred, target)
     return torch.where(losses < 1, losses, losses.detach()).mean()
 
 
+def leaky(pred: Tensor, target: Tensor) -> Tensor:
+    counted = (target != 0).any(dim=-1)
+    return torch.where(counted, 1 - giou(pred, target), 0).sum() / counted.sum()
+
+
+def not_masked(pred: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+    return giou_loss(pred, target)
+
+
 @pytest.mark.parametrize(
-    ("wrong", "complaint"),
-    [(_inexact(dense_loss), "wrong: loss "), (_no_gradient_apart, "wrong: gradient ")],
+    ("case", "layout", "wrong", "complaint"),
+    [
+        (DENSE, "dense", inexact, "wrong: loss "),
+        (DENSE, "dense", no_gradient_apart, "wrong: gradient "),
+        (SEED, "padded", leaky, "wrong: gradient nan"),
+        (RETINANET, "mask", not_masked, "wrong: loss nan"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
 )
-def test_a_wrong_variant_is_reported(wrong: Loss, complaint: str) -> None:
-    case = dense_case("f32/f32", 700, CPU)
+def test_a_wrong_variant_is_reported(
+    case: cpu.Case, layout: str, wrong: Callable[..., Tensor], complaint: str
+) -> None:
     with pytest.raises(DisagreementError, match=complaint):
-        check("wrong", case.on(wrong, "dense"), case, truth(case))
+        check("wrong", case.on(wrong, layout), case, truth(case))
 
 
-def test_padding_that_leaks_is_reported() -> None:
-    case = seed_case("f32/f32", CPU, shape=(17, 12))
+@pytest.mark.parametrize(
+    "wrong", [lambda loss: loss * 1.0001, lambda loss: loss + (loss - loss.detach()) / 100]
+)
+def test_each_loss_is_held_against_its_formula(wrong: Callable[[Tensor], Tensor]) -> None:
+    case = losses_case(1000, CPU)
 
-    def leaky(pred: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        counted = (target != 0).any(dim=-1)
-        return torch.where(counted, 1 - giou(pred, target), 0).sum() / counted.sum()
+    def loss(pred: Tensor, target: Tensor) -> Tensor:
+        return box_loss(pred, target, "siou")
 
-    with pytest.raises(DisagreementError, match="leaky: gradient nan"):
-        check("leaky", case.on(leaky, "padded"), case, truth(case))
+    expected = truth_of(case, loss)
+    check("siou", case.on(loss, "dense"), case, expected)
+    with pytest.raises(DisagreementError, match="siou: "):
+        check("siou", case.on(lambda *boxes: wrong(loss(*boxes)), "dense"), case, expected)
 
 
 def test_an_implementation_is_chosen_while_it_is_timed() -> None:
@@ -136,26 +137,3 @@ def test_the_triton_kernels_agree_when_interpreted() -> None:
     )
     assert result.returncode == 0, result.stderr
     assert "all agree" in result.stdout
-
-
-def _off(loss: torch.Tensor) -> torch.Tensor:
-    return loss * 1.0001
-
-
-def _leaking(loss: torch.Tensor) -> torch.Tensor:
-    return loss + (loss - loss.detach()) / 100
-
-
-@pytest.mark.parametrize("wrong", [_off, _leaking])
-def test_each_loss_is_held_against_its_formula(
-    wrong: Callable[[torch.Tensor], torch.Tensor],
-) -> None:
-    case = losses_case(1000, CPU)
-
-    def loss(pred: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        return box_loss(pred, target, "siou")
-
-    expected = truth_of(case, loss)
-    check("siou", case.on(loss, "dense"), case, expected)
-    with pytest.raises(DisagreementError, match="siou: "):
-        check("siou", case.on(lambda *boxes: wrong(loss(*boxes)), "dense"), case, expected)

@@ -149,7 +149,7 @@ def test_a_wrong_loss_is_refused(
     wrong: Loss, collate: type, complaint: str, dtype: torch.dtype, boxes: list[Tensor]
 ) -> None:
     pred = probe(boxes, SLOTS, dtype)
-    culprit = Variant(collate, lambda: wrong)
+    culprit = Variant(lambda _: wrong, collate=collate)
     with pytest.raises(DisagreementError, match=rf"^culprit: {complaint}.*fp64 gives -?\d"):
         check("culprit", culprit, wrong, pred, boxes, truth(pred, boxes))
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,7 +20,7 @@ from benchmarks.runner import program
 from benchmarks.runner.agreement import DisagreementError, Truth, compare
 from benchmarks.runner.clocks import Effort, wall_samples
 from benchmarks.runner.results import Results, number, read_results, summary
-from benchmarks.runner.run import BOTH, FORWARD, Run, UnavailableError
+from benchmarks.runner.run import BOTH, FORWARD, Run, UnavailableError, Variant
 from benchmarks.runner.tables import table
 
 
@@ -78,15 +77,10 @@ def test_what_is_measured_is_shown_and_written(
     assert run["commit"]
 
 
-def test_a_second_run_replaces_what_it_measures_and_resumed_it_measures_nothing(
-    study: ModuleType, tmp_path: Path
-) -> None:
+def test_a_second_run_replaces_what_it_measures(study: ModuleType, tmp_path: Path) -> None:
     file = tmp_path / "two.json"
     assert run_two("--json", str(file)) == 0
     first = read_results(file)
-    assert run_two("--json", str(file), "--resume") == 0
-    resumed = read_results(file)
-    assert resumed.rows[:-1] == first.rows[:-1]  # but for what `record` noted anew
     assert run_two("--json", str(file)) == 0
     again = read_results(file)
     assert len(again.rows) == len(first.rows)
@@ -100,16 +94,6 @@ def test_a_copy_is_told_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert program.commit() != "0123456789ab"
 
 
-def test_resuming_takes_nothing_of_another_commit(
-    study: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "two.json"
-    assert run_two("--json", str(file)) == 0
-    monkeypatch.setattr(program, "commit", lambda: "another")
-    assert run_two("--json", str(file), "--resume") == 0
-    assert {run["commit"] for run in read_results(file).runs} == {"another"}
-
-
 def test_a_disagreement_ends_it_before_anything_is_timed(
     study: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,15 +103,8 @@ def test_a_disagreement_ends_it_before_anything_is_timed(
     assert not list(tmp_path.iterdir())
 
 
-@dataclass(frozen=True)
-class Variant:
-    slow_to_start: bool = False
-    reason: str = ""
-
-    def load(self, case: str) -> str:
-        if self.reason:
-            raise UnavailableError(self.reason)
-        return case
+def no_triton(case: str) -> str:
+    raise UnavailableError("no Triton")
 
 
 def test_a_variant_that_cannot_run_is_skipped_once_aloud(
@@ -136,7 +113,7 @@ def test_a_variant_that_cannot_run_is_skipped_once_aloud(
     def measure(run: Run) -> None:
         run.record({"variant": "a"}, "stream", "µs", [1.0])
         for _ in run.each({"one": lambda: 1, "other": lambda: 2}):
-            variants = {"a": Variant(), "b": Variant(True), "c": Variant(reason="no Triton")}
+            variants = {"a": Variant(str), "b": Variant(str, True), "c": Variant(no_triton)}
             assert run.load(variants, "case") == {"a": "case"}
 
     study.measure = measure  # type: ignore[attr-defined]
@@ -155,7 +132,6 @@ def test_a_variant_that_cannot_run_is_skipped_once_aloud(
         (["--json", "no/such/place.json"], "--json: there is no directory 'no/such'"),
         (["--pictures", "no"], "--pictures: there is no directory 'no'"),
         (["--pictures", "."], "--pictures: two has none"),
-        (["--resume"], "--resume: --json says of what"),
         (["--redraw", "two.json"], "--redraw: --pictures says where to"),
         (["--redraw", "no.json", "--pictures", "."], "--redraw: there is no file 'no.json'"),
     ],

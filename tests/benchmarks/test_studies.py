@@ -4,12 +4,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -20,12 +18,12 @@ pytest.importorskip("rich")
 pytest.importorskip("skimage")
 
 import boxloss.torch
-from PIL import Image
 
 from benchmarks.runner.program import draw, load, main, question, studies
 from benchmarks.runner.results import read_results
 
-RESULTS = Path(__file__).parents[2] / "benchmarks/results"
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks/results"
 SITE = str(Path(boxloss.torch.__file__).parents[2])
 NEEDED = {"compare_builds": [SITE, SITE, "--runs", "0"]}  # arguments
 FILES = sorted(RESULTS.glob("*/*.json"))
@@ -53,11 +51,8 @@ def test_a_quick_run_measures_writes_and_draws(name: str, tmp_path: Path) -> Non
     assert results.rows
     assert all(math.isfinite(row["median"]) for row in results.rows)
     times = [row for row in results.rows if row["unit"] in ("µs", "ms")]
-    # scale fits a line whose fixed part may be 0, where times are as noisy as these.
-    assert all(row["median"] > 0 for row in times if row["quantity"] != "fixed")
-    assert all(row["median"] >= 0 for row in times)
-    drawn = {path.name for path in tmp_path.glob("*.[sp][vn]g")}
-    assert drawn <= {each if "." in each else f"{each}.svg" for each in pictures}
+    assert all(row["median"] > 0 for row in times)
+    assert {path.stem for path in tmp_path.glob("*.svg")} <= pictures.keys()
 
 
 def test_each_study_has_a_question() -> None:
@@ -66,37 +61,28 @@ def test_each_study_has_a_question() -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_committed_picture_shows_its_committed_figures(file: Path, tmp_path: Path) -> None:
+def test_a_committed_result_says_what_made_it_and_its_picture_shows_it(
+    file: Path, tmp_path: Path
+) -> None:
     results = read_results(file)
     assert results.study == file.stem
-    assert results.study in studies()
-    assert all(run["commit"] and run["machine"] and run["command"] for run in results.runs)
-    study = load(results.study)
-    draw(study, results, tmp_path)
+    assert all(re.fullmatch(r"[0-9a-f]{12}\+?", run["commit"]) for run in results.runs)
+    assert all(run["machine"] and run["command"] for run in results.runs)
+    if results.study not in studies():
+        return  # it has answered, and is in that commit
+    draw(load(results.study), results, tmp_path)
     for path in tmp_path.iterdir():
         committed = file.parent / path.name
-        if not committed.exists():
-            continue
-        if path.suffix == ".svg":
+        if committed.exists():
             words, as_committed = (
                 re.findall("<text[^>]*>([^<]*)</text>", each.read_text())
                 for each in (path, committed)
             )
             assert words == as_committed  # if not: python -m benchmarks NAME --redraw FILE
-        else:
-            one, other = (
-                np.asarray(Image.open(each).convert("L"), dtype=float) for each in (path, committed)
-            )
-            assert one.shape == other.shape
-            # Letters may be another version's; boxes eight pixels from here would make it 0.8.
-            assert abs(one - other).mean() < 0.4
 
 
-def test_every_committed_picture_has_its_figures_beside_it() -> None:
+def test_every_committed_picture_is_on_a_page() -> None:
+    pages = "".join(page.read_text() for page in (ROOT / "docs").glob("*.md"))
+    pages += (ROOT / "README.md").read_text()
     for path in RESULTS.glob("*/*.[sp][vn]g"):
-        drawn = set()
-        for file in path.parent.glob("*.json"):
-            name = json.loads(file.read_text())["study"]
-            pictures = getattr(load(name), "PICTURES", {})
-            drawn |= {each if "." in each else f"{each}.svg" for each in pictures}
-        assert path.name in drawn
+        assert f"{path.parent.name}/{path.name}" in pages

@@ -5,29 +5,25 @@
 The article's five losses as it describes them, forward only, on its own kind of batch and with its
 network, beside boxloss and its peers; what they give on its own dtypes, which is wrong; launches,
 waits and memory; its kernel with and without its branch, and what stands around it; a training step
-with network and loss compiled together. --trace keeps a trace of each loss, as the article's
-pictures show them, for TensorBoard or Perfetto. Needs nvcc.
+with network and loss compiled together. And its exercises: with how much work for each slot the
+branch pays, and what casting boxes first costs. Needs nvcc.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import math
 import random
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.profiler import ProfilerActivity, profile, record_function
 
 from ...common.losses import Loss, masked_loss
 from ...common.nvcc import find_nvcc
 from ...runner.agreement import DisagreementError, Truth
-from ...runner.clocks import Calls
-from ...runner.counts import LAUNCH, WAIT, counts, operators
+from ...runner.clocks import Call, Calls
+from ...runner.counts import CALLS, counts, operators
 from ...runner.run import Run, UnavailableError, compile_now
 from ..face_detector import (
     SEED,
@@ -43,13 +39,11 @@ from ..face_detector import (
     rows_of,
     truth,
 )
-from ..face_detector import (
-    VARIANTS as USUAL,
-)
+from ..face_detector import VARIANTS as USUAL
 from ..face_detector.data import RandomPictures
 from ..face_detector.model import SCALES, FaceDetector, Scale
-from ..timeline import GPU, PYTHON, SHOWN, Event, Range, exported, ranges, stretches_between
 from . import losses as its
+from .exercises import time_branch, time_casts
 from .losses import SLOTS, Kernel, wrapped_giou
 
 DEVICES = ("cuda",)
@@ -66,27 +60,24 @@ SHARE = "share of the loss"
 RAGGED = "boxloss ragged"
 PEERS = ("torch.compile", "Triton", "boxloss padded", "boxloss lengths", RAGGED)
 OVERHEAD = "torch.compile, reduce-overhead"
-TRACED = (LOOP, MASK, KERNEL, RAGGED)
-IN_TRACE = 3  # steps, of which the last is counted
 
 # --- Variants ---
 
 
-def variants_on(device: torch.device) -> dict[str, Variant]:
+def variants_of(kernel: Kernel) -> dict[str, Variant]:
     """The article's give the mean GIoU, the others the mean of 1 - GIoU."""
-    kernel = Kernel(device)
     return {
-        LOOP: Variant(as_list, lambda: its.loop),
-        CONCAT: Variant(as_list, lambda: its.concat),
-        MASK: Variant(padded, lambda: its.mask),
-        KERNEL: Variant(padded, lambda: kernel.loss(with_branch=False)),
-        BRANCH: Variant(padded, lambda: kernel.loss(with_branch=True)),
-        OVERHEAD: Variant(padded_with_lengths, load_reduced_overhead, slow_to_start=True),
+        LOOP: Variant(lambda _: its.loop, collate=as_list),
+        CONCAT: Variant(lambda _: its.concat, collate=as_list),
+        MASK: Variant(lambda _: its.mask, collate=padded),
+        KERNEL: Variant(lambda _: kernel.loss(with_branch=False), collate=padded),
+        BRANCH: Variant(lambda _: kernel.loss(with_branch=True), collate=padded),
+        OVERHEAD: Variant(load_reduced_overhead, slow_to_start=True),
         **{name: USUAL[name] for name in PEERS},
     }
 
 
-def load_reduced_overhead() -> Loss:
+def load_reduced_overhead(_: torch.device) -> Loss:
     compiled = torch.compile(masked_loss, dynamic=False, mode="reduce-overhead")
 
     def loss(pred: Tensor, *targets: Tensor) -> Tensor:
@@ -174,10 +165,6 @@ def check_mean(name: str, giou: float, expected: Truth, dtypes: str) -> None:
 # --- Measuring ---
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--trace", type=Path, metavar="DIR", help="keep the profiler's traces")
-
-
 def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     try:
         find_nvcc()
@@ -186,12 +173,12 @@ def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) 
 
 
 def measure(run: Run) -> None:
-    run.results.rows.clear()  # the parts of a step belong together
     scale = SCALES["small" if run.quick else "seed"]
     scale = dataclasses.replace(scale, slots=SLOTS)
     pictures = RandomPictures("train", SEED, SLOTS - 1)
     batches = [make_batch(pictures, number, scale.batch) for number in range(BATCHES)]
-    variants = variants_on(run.device)
+    kernel = Kernel(run.device)
+    variants = variants_of(kernel)
     losses = run.load(variants, run.device)
     check_values(run, variants, losses, batches[0], scale.predictions)
     with run.device:
@@ -200,8 +187,9 @@ def measure(run: Run) -> None:
     describe_batches(run, variants, batches)
     time_parts(run, variants, losses, Network(model, scale), batches)
     time_steps(run, Network(model, scale), batches[0])
-    count_parts(run, variants, losses, Network(model, scale), batches[0])
-    take_traces(run, variants, losses, Network(model, scale), batches[0])
+    time_branch(run, kernel)
+    time_casts(run)
+    count_parts(run, variants, losses, Network(model, scale), batches[0], kernel)
 
 
 class Network:
@@ -313,6 +301,7 @@ def count_parts(
     losses: dict[str, Loss],
     network: Network,
     batch: Batch,
+    kernel: Kernel,
 ) -> None:
     """What each loss asks of torch and of the GPU; and the parts of its kernel's loss."""
     images = batch.images.to(run.device)
@@ -323,13 +312,14 @@ def count_parts(
     for name in (LOOP, CONCAT, MASK, KERNEL, RAGGED):
         count = operators(partial(losses[name], leaf, *on_device[name]))
         run.record({"case": "counts", "variant": name}, "operators", "", count)
-    calls = {
-        name: partial(loss, leaf, *on_device[name])
-        for name, loss in losses.items()
-        if name not in (LOOP, CONCAT)  # whose traces are large
-    }
-    run.count({"case": "counts"}, calls, lambda _, call: counts(call))
-    kernel = Kernel(run.device)
+    # A trace of many launches is large: one call of these is enough.
+    calls_in_trace = dict.fromkeys((LOOP, CONCAT), 1)
+    for name, loss in losses.items():
+        traced = partial(counted, calls_in_trace.get(name, CALLS))
+        call = partial(loss, leaf, *on_device[name])
+        run.count({"case": "counts"}, {name: call}, traced)
+        copy = partial(moved, batch.laid_out(variants[name]), run.device)
+        run.count({"case": "counts of the copy"}, {name: copy}, traced)
     (target,) = on_device[MASK]
     boxes = its.cast(leaf, target)
     written = kernel.launch(False, *boxes)
@@ -339,7 +329,11 @@ def count_parts(
         BRANCH: partial(kernel.launch, True, *boxes),
         "reductions": partial(its.reduced, *written),
     }
-    run.count({"case": "parts of its kernel's loss"}, parts, lambda _, call: counts(call))
+    run.count({"case": "parts of its kernel's loss"}, parts, partial(counted, CALLS))
+
+
+def counted(calls: int, name: str, call: Call) -> dict[str, float]:
+    return counts(call, calls)
 
 
 def peak_of(network: Network, images: Tensor) -> int:
@@ -348,114 +342,3 @@ def peak_of(network: Network, images: Tensor) -> int:
     torch.cuda.synchronize()
     del pred
     return torch.cuda.max_memory_allocated()
-
-
-# --- Traces ---
-
-
-def take_traces(
-    run: Run,
-    variants: dict[str, Variant],
-    losses: dict[str, Loss],
-    network: Network,
-    batch: Batch,
-) -> None:
-    for name in (LOOP, CONCAT, *(each for each in TRACED if each != LOOP)):
-        laid_out = batch.laid_out(variants[name])
-        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
-            for _ in range(IN_TRACE):
-                with record_function(COPY):
-                    images = batch.images.to(run.device, non_blocking=True)
-                    targets = moved(laid_out, run.device)
-                    torch.cuda.synchronize()
-                with record_function(FORWARD):
-                    pred = network(images)
-                    torch.cuda.synchronize()
-                leaf = pred.detach().requires_grad_()
-                with record_function(LOSS):
-                    losses[name](leaf, *targets)
-                    torch.cuda.synchronize()
-        record_trace(run, name, exported(profiler, name.replace(",", ""), run.options.trace))
-    run.show({"case": "traced", "part": LOSS})
-
-
-def record_trace(run: Run, name: str, events: list[Event]) -> None:
-    """Of the last step."""
-    for part in PARTS:
-        whole = ranges(events, part)[-1]
-        columns = {"case": "traced", "part": part, "variant": name}
-        for quantity, value in described(whole).items():
-            run.record(columns, quantity, "µs" if quantity in ("traced", "busy") else "", value)
-        if part != FORWARD:
-            for lane in (PYTHON, GPU):
-                stretches = stretches_between(whole.busy(lane, gap=2), shown_from(whole))
-                run.record(
-                    columns | {"lane": lane, "stretches": stretches},
-                    "busy",
-                    "µs",
-                    whole.microseconds(lane),
-                )
-
-
-def described(whole: Range) -> dict[str, float]:
-    asked = [event["name"] for event in whole.events[PYTHON]]
-    return {
-        "traced": whole.length,
-        "busy": whole.microseconds(GPU),
-        "kernels": len(whole.events[GPU]),
-        "launches": sum(bool(LAUNCH.match(each)) for each in asked),
-        "waits": sum(bool(WAIT.match(each)) for each in asked) - 1,  # without the fence
-    }
-
-
-def shown_from(whole: Range) -> float:
-    """The middle of what does not fit into the picture."""
-    return whole.length / 2 if whole.length > 2 * SHOWN else 0
-
-
-# --- Picture ---
-
-
-def draw(frame: Any, machine: dict[str, str]) -> Any:
-    """A panel for each loss: what the host asks for, and what the GPU does."""
-    import matplotlib.pyplot as plt
-
-    from ...runner.pictures import BLUE, DARK, GREY, pick, quiet_axes, title_figure, where
-    from ...runner.results import number
-
-    figure, panels = plt.subplots(
-        len(TRACED), 1, sharex=True, figsize=(10, 5.5), layout="constrained"
-    )
-    traced = pick(frame, case="traced", part=LOSS)
-    for panel, name in zip(panels, TRACED, strict=True):
-        rows = pick(traced, variant=name)
-        value = {
-            each: pick(rows[rows["lane"].isna()], quantity=each)["median"].item()
-            for each in ("traced", "kernels", "busy")
-        }
-        title = (
-            f"{name}: {number(value['traced'] / 1e3)} ms, {value['kernels']:,.0f} kernels and "
-            f"copies, the GPU busy for {number(value['busy'] / 1e3)} ms"
-        )
-        if value["traced"] > 2 * SHOWN:
-            title += f"; shown are {SHOWN / 1e3} ms of its middle"
-        for place, (lane, colour) in enumerate(((PYTHON, GREY), (GPU, BLUE))):
-            (stretches,) = pick(rows, lane=lane)["stretches"]
-            times = [
-                time
-                for stretch in stretches.split()
-                for time in (*(int(at) / 1e3 for at in stretch.split("-")), math.nan)
-            ]
-            style = {"linewidth": 15, "solid_capstyle": "butt", "color": colour}
-            panel.plot(times, [place] * len(times), **style)
-        panel.set_title(title, fontsize=9, loc="left")
-        panel.set_yticks(range(2), (PYTHON, GPU))
-        panel.set_ylim(1.5, -0.5)
-        quiet_axes(panel)
-    panels[-1].set_xlim(0, SHOWN / 1e3)
-    panels[-1].set_xlabel("milliseconds of 'calc loss', under the profiler", fontsize=8, color=DARK)
-    title_figure(figure, f"The loss of one step, forward: {where(machine)}")
-    return figure
-
-
-PICTURES = {"article": draw}

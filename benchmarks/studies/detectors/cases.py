@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -88,14 +88,14 @@ class Case:
     part: str  # of PARTS
     shape: str  # for people
     counts: tuple[int, ...]  # true boxes of each image
-    pairs: int
+    pairs: int  # 0: its assigner finds them
     inputs: dict[str, Any]  # of the criterion, by its own names
     leaves: dict[str, Tensor]  # its predictions, likewise; all require their gradients
 
     @property
     def columns(self) -> Row:
-        about = {"case": self.kind, "shape": self.shape, "boxes": sum(self.counts)}
-        return about | {"pairs": self.pairs, "part": self.part}
+        about: Row = {"case": self.kind, "shape": self.shape, "boxes": sum(self.counts)}
+        return about | ({"pairs": self.pairs} if self.pairs else {}) | {"part": self.part}
 
     @property
     def wanted(self) -> list[str]:
@@ -260,25 +260,6 @@ def _config(shape: Shape) -> SimpleNamespace:
 # --- FCOS and RetinaNet: predictions of all anchors, of which few have a true box ---
 
 
-class Pairs(NamedTuple):
-    """Foreground anchors of all images, for the agreement check."""
-
-    where: tuple[Tensor, ...]  # image and anchor
-    pred: Tensor  # (P, 4), as the head decodes it
-    target: Tensor  # (P, 4)
-    weight: Tensor  # (P): what the sum of losses is made with
-    # (P, 4): by how much a corner moves with a prediction's numbers; where two do, twice.
-    leverage: Tensor
-
-
-@dataclass(frozen=True)
-class DenseCase(Case):
-    found: Pairs
-
-    def mapped(self, change: Callable[[Tensor], Tensor]) -> DenseCase:
-        return replace(super().mapped(change), found=tree_map(change, self.found))
-
-
 @dataclass(frozen=True)
 class _Drawn:
     """Of each anchor; a background one is near some box too."""
@@ -304,29 +285,20 @@ def _drawn(shape: Anchors, generator: torch.Generator) -> _Drawn:
 
 
 def _dense_case(
-    kind: str,
-    shape: Anchors,
-    drawn: _Drawn,
-    inputs: dict[str, Any],
-    leaves: dict[str, Tensor],
-    weight: Tensor,
-    leverage: Tensor,
-) -> DenseCase:
-    where = (drawn.matched >= 0).nonzero(as_tuple=True)
-    parts = (drawn.pred, drawn.target, weight, leverage.expand_as(drawn.pred))
-    return DenseCase(
+    kind: str, shape: Anchors, drawn: _Drawn, inputs: dict[str, Any], leaves: dict[str, Tensor]
+) -> Case:
+    return Case(
         kind,
         *PARTS[kind],
         f"{shape.images} images x {shape.anchors:,} anchors",
         (BOXES,) * shape.images,
-        len(where[0]),
-        inputs,
+        int((drawn.matched >= 0).sum()),
+        inputs | {"matched_idxs": list(drawn.matched)},
         {name: each.clone().requires_grad_() for name, each in leaves.items()},
-        Pairs(where, *(each[where] for each in parts)),
     )
 
 
-def _fcos(shape: Anchors, drawn: _Drawn, generator: torch.Generator) -> DenseCase:
+def _fcos(shape: Anchors, drawn: _Drawn, generator: torch.Generator) -> Case:
     size = drawn.matched.shape
     # A point lies in its true box, or else it had no centerness. It is of integers, and an anchor's
     # side a power of two: decoding is exact.
@@ -342,18 +314,16 @@ def _fcos(shape: Anchors, drawn: _Drawn, generator: torch.Generator) -> DenseCas
             for boxes, each in zip(drawn.truths, labels, strict=True)
         ],
         "anchors": list(torch.cat([points - sides / 2, points + sides / 2], -1)),
-        "matched_idxs": list(drawn.matched),
     }
     leaves = {
         "cls_logits": _logits((*size, shape.classes), generator),
         "bbox_regression": to_corners / sides,
         "bbox_ctrness": _logits((*size, 1), generator),
     }
-    weight = torch.full(size, 1 / (drawn.matched >= 0).sum().item())
-    return _dense_case("fcos", shape, drawn, inputs, leaves, weight, sides)
+    return _dense_case("fcos", shape, drawn, inputs, leaves)
 
 
-def _retinanet(shape: Anchors, drawn: _Drawn, generator: torch.Generator) -> DenseCase:
+def _retinanet(shape: Anchors, drawn: _Drawn, generator: torch.Generator) -> Case:
     size = drawn.matched.shape
     # Predictions have their anchors' sides, which are powers of two: decoding is exact.
     sides = 2.0 ** torch.randint(2, 7, (*size, 2), generator=generator)
@@ -363,13 +333,9 @@ def _retinanet(shape: Anchors, drawn: _Drawn, generator: torch.Generator) -> Den
     inputs = {
         "targets": [{"boxes": boxes} for boxes in drawn.truths],
         "anchors": list(torch.cat([points - sides / 2, points + sides / 2], -1)),
-        "matched_idxs": list(drawn.matched),
     }
     leaves = {"bbox_regression": torch.cat([moves, torch.zeros_like(moves)], -1)}
-    drawn = replace(drawn, pred=torch.cat([centres - sides / 2, centres + sides / 2], -1))
-    numbers = (drawn.matched >= 0).sum(1, keepdim=True)
-    weight = (1 / (numbers * shape.images)).expand(size)
-    return _dense_case("retinanet", shape, drawn, inputs, leaves, weight, 2 * sides.repeat(1, 1, 2))
+    return _dense_case("retinanet", shape, drawn, inputs, leaves)
 
 
 # --- YOLO: predictions of all cells; which have a true box, its assigner finds ---
@@ -378,16 +344,7 @@ STRIDES = 8, 16, 32
 NEVER = -25.0  # a logit beside 0: its probability is lost in the roundings of the others
 
 
-@dataclass(frozen=True)
-class YoloCase(Case):
-    @property
-    def columns(self) -> Row:
-        columns = super().columns
-        del columns["pairs"]
-        return columns
-
-
-def _yolo(kind: str, part: str, shape: Grids, generator: torch.Generator) -> YoloCase:
+def _yolo(kind: str, part: str, shape: Grids, generator: torch.Generator) -> Case:
     """Half-trained, as in the study of dense assigners, but that sides are half cells, each of two
     equally likely bins: decoding is exact."""
     cells = [(shape.side // stride,) * 2 for stride in STRIDES]
@@ -413,7 +370,7 @@ def _yolo(kind: str, part: str, shape: Grids, generator: torch.Generator) -> Yol
     }
     logits = drawn["scores"].logit().clamp_(-LARGEST_LOGIT, LARGEST_LOGIT)
     leaves = {"boxes": bins.flatten(2), "scores": logits}
-    return YoloCase(
+    return Case(
         kind,
         part,
         f"{shape.images} images x {len(middles):,} anchors",

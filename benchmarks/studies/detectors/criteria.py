@@ -157,13 +157,15 @@ def box_loss(
     return (losses * weight.to(losses.dtype)).sum()
 
 
-def giou_loss(pred: Tensor, true_boxes: Tensor, *, target_index: Tensor) -> Tensor:
-    """The mean of all pairs, by a mask; -1 is none."""
+def giou_loss(
+    pred: Tensor, true_boxes: Tensor, *, target_index: Tensor, normalizer: Tensor
+) -> Tensor:
+    """Of all pairs, by a mask; -1 is none."""
     foreground = target_index >= 0
     truths = functional.pad(true_boxes, (0, 0, 0, 1))[target_index]
     # Selected twice, or else what is not finite in the background would reach the gradient.
     losses = _giou_losses(torch.where(foreground[:, None], pred, 0.0), truths)
-    return torch.where(foreground, losses, 0.0).sum() / foreground.sum().clamp(min=1)
+    return torch.where(foreground, losses, 0.0).sum() / normalizer
 
 
 def ciou_loss(

@@ -21,20 +21,14 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from boxloss.torch import (
-    collate_padded,
-    collate_ragged,
-    giou_loss,
-    implementations,
-    use_implementation,
-)
+from boxloss.torch import collate_padded, collate_ragged, giou_loss, implementations
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile, record_function, tensorboard_trace_handler
 from torch.utils.data import DataLoader, Subset
@@ -50,6 +44,7 @@ from ...common.losses import (
     loop_loss,
     masked_loss,
 )
+from ...runner import run as runner
 from ...runner.agreement import Truth, compare, mean_giou_truth
 from ...runner.clocks import wait
 from ...runner.run import Run, UnavailableError
@@ -72,24 +67,6 @@ Samples = dict[tuple[str, str], list[float]]  # milliseconds, of whose which par
 # --- Variants ---
 
 
-@dataclass(frozen=True)
-class Variant:
-    collate: CollateBoxes
-    find: Callable[[], Loss]  # raises UnavailableError
-    slow_to_start: bool = False
-    gpu_only: bool = False
-    implementation: str | None = None  # of boxloss, where not the device's best
-
-    def load(self, device: torch.device) -> Loss:
-        if self.gpu_only and device.type == "cpu":
-            raise UnavailableError("it runs on GPUs only")
-        return self.find()
-
-    def chosen(self) -> AbstractContextManager[None]:
-        """For forward and backward: the latter asks for the implementation at its own time."""
-        return use_implementation(self.implementation) if self.implementation else nullcontext()
-
-
 def as_list(boxes: list[Tensor], slots: int) -> Targets:
     return tuple(boxes)
 
@@ -107,6 +84,11 @@ def ragged(boxes: list[Tensor], slots: int) -> Targets:
     return tuple(collate_ragged(boxes))
 
 
+@dataclass(frozen=True)
+class Variant(runner.Variant[torch.device, Loss]):
+    collate: CollateBoxes = padded_with_lengths
+
+
 def concatenated_loss(pred: Tensor, *boxes: Tensor) -> Tensor:
     guesses = torch.cat([row[: len(truths)] for row, truths in zip(pred, boxes, strict=True)])
     truths = torch.cat(boxes)
@@ -120,7 +102,7 @@ def boxloss(layout: str) -> Loss:
     return lambda pred, target, counts: loss(pred, target, **{layout: counts})
 
 
-def load_jax() -> Loss:
+def load_jax(_: torch.device) -> Loss:
     try:
         from ...common.jax_loss import masked_loss as loss
     except ImportError as error:
@@ -129,16 +111,16 @@ def load_jax() -> Loss:
 
 
 VARIANTS = {
-    "mask": Variant(padded_with_lengths, lambda: masked_loss),  # the usual eager code
-    "concat": Variant(as_list, lambda: concatenated_loss),
-    "torchvision": Variant(padded_with_lengths, load_torchvision),
-    "torch.compile": Variant(padded_with_lengths, load_compiled, slow_to_start=True),
-    "jax.jit": Variant(padded_with_lengths, load_jax, slow_to_start=True),
-    "Triton": Variant(padded_with_lengths, load_triton, slow_to_start=True, gpu_only=True),
-    "boxloss padded": Variant(padded, lambda: boxloss("padded")),
-    "boxloss lengths": Variant(padded_with_lengths, lambda: boxloss("lengths")),
-    "boxloss ragged": Variant(ragged, lambda: boxloss("offsets")),
-    "loop": Variant(as_list, lambda: loop_loss),
+    "mask": Variant(lambda _: masked_loss),  # the usual eager code
+    "concat": Variant(lambda _: concatenated_loss, collate=as_list),
+    "torchvision": Variant(lambda _: load_torchvision()),
+    "torch.compile": Variant(lambda _: load_compiled(), slow_to_start=True),
+    "jax.jit": Variant(load_jax, slow_to_start=True),
+    "Triton": Variant(partial(load_triton, layout="lengths"), slow_to_start=True),
+    "boxloss padded": Variant(lambda _: boxloss("padded"), collate=padded),
+    "boxloss lengths": Variant(lambda _: boxloss("lengths")),
+    "boxloss ragged": Variant(lambda _: boxloss("offsets"), collate=ragged),
+    "loop": Variant(lambda _: loop_loss, collate=as_list),
 }
 
 
