@@ -35,7 +35,7 @@ JITTER = 8
 class Case:
     """Predictions, and their true boxes laid out in one or more ways."""
 
-    kind: str  # "dense", or of pictures "seed" or another
+    kind: str  # "dense", "seed" or another
     pair: str  # dtypes, "pred/target"
     pred: Tensor  # (images, slots, 4) or (boxes, 4); a leaf that requires its gradient
     layouts: dict[str, tuple[Tensor, ...]]  # layout: what a loss takes after pred
@@ -59,31 +59,15 @@ class Case:
         """The loss of these boxes, laid out so."""
         return partial(loss, self.pred, *self.layouts[layout])
 
-    def pairs(self) -> tuple[Tensor, Tensor]:
-        """The boxes that count, (boxes, 4) each, in their own dtypes."""
-        target = next(iter(self.layouts.values()))[0]
-        return self.pred.detach()[self.counted], target[self.counted]
-
 
 def seed_case(
     pair: str, device: torch.device, shape: tuple[int, int] = SEED_SHAPE, seed: int = 0
 ) -> Case:
-    """Pictures with few boxes in many slots: floor(|N(0, 3)|) of them, but never all slots."""
+    """Pictures with few boxes in many slots: floor(|N(0, 3)|) of them, but never all slots. Drawn
+    on the CPU."""
     images, slots = shape
     generator = torch.Generator().manual_seed(seed)
     lengths = torch.randn(images, generator=generator).mul(3).abs().long().clamp(max=slots - 1)
-    return ragged_case("seed", pair, lengths, slots, device, generator)
-
-
-def ragged_case(
-    kind: str,
-    pair: str,
-    lengths: Tensor,
-    slots: int,
-    device: torch.device,
-    generator: torch.Generator,
-) -> Case:
-    """Pictures with lengths[b] boxes each, in every layout. All but the result is on the CPU."""
     pred_dtype, target_dtype = dtypes_of(pair)
     truths = true_boxes(int(lengths.sum()), generator)
     boxes = [each.to(target_dtype) for each in truths.split(lengths.tolist())]
@@ -99,7 +83,7 @@ def ragged_case(
     )
     leaf = pred.to(device, pred_dtype).requires_grad_()
     return Case(
-        kind,
+        "seed",
         pair,
         leaf,
         {

@@ -4,9 +4,9 @@
 
 A study is a module of benchmarks.studies. The first line of its docstring is its question; its
 `measure(run)` does the work, and returns False for an exit status of 1. It may also have
-`add_options(parser)`, `check_options(parser, options)`, `DEVICES` that it runs on, by default both,
-and `PICTURES`: by name, what draws a figure, or None where there is nothing to draw, from a frame
-of rows and the machine.
+`CASES` that --cases chooses from, `add_options(parser)`, `check_options(parser, options)`,
+`DEVICES` that it runs on, by default both, and `PICTURES`: by name, what draws a figure, or None
+where there is nothing to draw, from a frame of rows and the machine.
 """
 
 from __future__ import annotations
@@ -110,6 +110,10 @@ def parse(name: str, study: ModuleType, arguments: list[str]) -> argparse.Namesp
     parser.add_argument(
         "--redraw", type=Path, metavar="FILE", help="measure nothing, draw its pictures"
     )
+    if hasattr(study, "CASES"):
+        parser.add_argument(
+            "--cases", nargs="+", choices=study.CASES, metavar="CASE", help=", ".join(study.CASES)
+        )
     if hasattr(study, "add_options"):
         study.add_options(parser)
     options = parser.parse_args(arguments)

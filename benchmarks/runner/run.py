@@ -46,6 +46,7 @@ COUNTS = {
 }
 PASSES = FORWARD, BOTH = ("forward", "forward + backward")
 
+Counts = Callable[[str, Call], Mapping[str, float]]
 Case = TypeVar("Case")
 Loaded = TypeVar("Loaded")
 
@@ -59,7 +60,6 @@ class Variant(Generic[Case, Loaded]):
     load: Callable[[Case], Loaded]  # raises UnavailableError
     slow_to_start: bool = False  # left out by --quick
     implementation: str | None = None  # of boxloss, where not the device's best
-    is_graph: bool = False  # which no other CUDA graph can hold
 
     def chosen(self) -> AbstractContextManager[None]:
         """For forward and backward: the latter asks for the implementation at its own time."""
@@ -97,9 +97,16 @@ class Run:
     # --- Before timing ---
 
     def each(self, cases: Mapping[str, Callable[[], Case]]) -> Iterator[Case]:
-        """One after the other, since the largest fill a GPU; says how far it is."""
-        for place, (name, load) in enumerate(cases.items(), 1):
-            self.say(f"\n[bold]{name}[/] ({place} of {len(cases)})")
+        """One after the other, since the largest fill a GPU; says how far it is. Those that --cases
+        names, if the study has CASES: what is before a comma, or all of it."""
+        asked = getattr(self.options, "cases", None)
+        chosen = {
+            name: load
+            for name, load in cases.items()
+            if asked is None or name in asked or name.partition(",")[0] in asked
+        }
+        for place, (name, load) in enumerate(chosen.items(), 1):
+            self.say(f"\n[bold]{name}[/] ({place} of {len(chosen)})")
             torch.compiler.reset()  # past a few shapes torch.compile would quietly run eagerly
             yield load()
 
@@ -142,6 +149,14 @@ class Run:
         )
         self.show(columns)
 
+    def time_by_threads(self, columns: Row, calls: Calls) -> None:
+        """On a CPU: with one thread and with two."""
+        threads = torch.get_num_threads()
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            self.time(columns | {"threads": count}, calls, ("wall",))
+        torch.set_num_threads(threads)
+
     def _samples(self, clock: str, calls: Calls, captured: Calls | None) -> Samples:
         if clock != "gpu":
             return HOST_CLOCKS[clock](calls, self.device, self.effort)
@@ -173,8 +188,6 @@ class Run:
             known = variants.keys()
             return {n: variants[n].choosing(c) if n in known else c for n, c in calls.items()}
 
-        graphs = {name for name, variant in variants.items() if variant.is_graph}
-        held = {name: loss for name, loss in losses.items() if name not in graphs}
         for each in PASSES:
             beside = limits(each)
             about = columns | {"pass": each} | ({"bytes": moved[each]} if moved else {})
@@ -184,7 +197,7 @@ class Run:
                     by_its_implementation(_calls(losses, each, partial(backward, leaf))) | beside,
                     clocks,
                     # A graph returns the gradient: it cannot give it to a leaf anew at each call.
-                    by_its_implementation(_calls(held, each, partial(gradient, leaf))) | beside,
+                    by_its_implementation(_calls(losses, each, partial(gradient, leaf))) | beside,
                 )
         leaf.grad = None
 
@@ -220,31 +233,33 @@ class Run:
         if self._json:
             self.results.write(self._json)
 
-    def count(
-        self, columns: Row, calls: Calls, counts: Callable[[str, Call], Mapping[str, float]]
-    ) -> None:
-        """What `counts(name, call)` finds, by runner.counts; after all times, since a profiler that
-        has run may slow down every launch after it."""
+    def count(self, columns: Row, calls: Calls, counts: Counts | None = None) -> None:
+        """What `counts(name, call)` finds, by default counts_on of runner.counts; after all times,
+        since a profiler that has run may slow down every launch after it."""
         for name, call in calls.items():
             try:
-                for quantity, value in counts(name, call).items():
+                for quantity, value in (counts or self._counts)(name, call).items():
                     self._add(columns | {"variant": name}, *COUNTS[quantity], value)
             except UnavailableError as reason:
                 self.skip(f"{name}, counts", str(reason))
         self._write()
         self.show(columns)
 
+    def _counts(self, name: str, call: Call) -> Mapping[str, float]:
+        from .counts import counts_on
+
+        return counts_on(self.device, call, is_compiled="compile" in name)
+
     def count_passes(
         self,
         columns: Row,
         losses: Mapping[str, Callable[[], Tensor]],
         leaf: Tensor,
-        counts: Callable[[str, Call], Mapping[str, float]],
-        limits: Callable[[str], Calls] = lambda _: {},
+        counts: Counts,
     ) -> None:
         """`count`, as `time_passes`."""
         for each in PASSES:
-            calls = _calls(losses, each, partial(gradient, leaf)) | limits(each)
+            calls = _calls(losses, each, partial(gradient, leaf))
             with torch.set_grad_enabled(each == BOTH):
                 self.count(columns | {"pass": each}, calls, counts)
 

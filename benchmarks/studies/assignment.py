@@ -12,7 +12,6 @@ visit, one after the other, which is what a GPU waits for.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -60,6 +59,7 @@ SIZES = {
     "1000 x 1000": Size(1000, 1000, layers=1, images=4),
     "13 groups of 300 x 7": Size(300, 7, layers=1, groups=13),
 }
+CASES = tuple(SIZES)
 QUICK_SIZES = {
     "300 x 7": Size(30, 3, 2, 2),
     "300 x 20": Size(30, 9, 2, 2),
@@ -199,13 +199,7 @@ def steps_of(cost: Matrix) -> int:
 # --- Measuring ---
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    for name, values in (("sizes", tuple(SIZES)), ("kinds", KINDS)):
-        parser.add_argument(f"--{name}", nargs="+", choices=values, default=values)
-
-
 def measure(run: Run) -> None:
-    threads = torch.get_num_threads()
     for case in run.each(cases(run)):
         loop = load_scipy(case)
         check(case, boxloss(case), loop())
@@ -214,10 +208,7 @@ def measure(run: Run) -> None:
             captured = {"boxloss": calls["boxloss"]}
             run.time(case.columns, calls, ("stream", "host", "gpu"), captured)
         else:
-            for count in (1, 2):
-                torch.set_num_threads(count)
-                run.time(case.columns | {"threads": count}, calls, ("wall",))
-            torch.set_num_threads(threads)
+            run.time_by_threads(case.columns, calls)
         steps = [steps_of(block) for block in case.blocks(case.cost.cpu().numpy())]
         of_paths = case.columns | {"variant": "paths"}
         run.record(of_paths, "steps", "", steps)
@@ -227,7 +218,7 @@ def measure(run: Run) -> None:
 def cases(run: Run) -> dict[str, Callable[[], Case]]:
     sizes = QUICK_SIZES if run.quick else SIZES
     return {
-        f"{name}, {kind}": partial(make_case, name, kind, sizes[name], run.device)
-        for name in run.options.sizes
-        for kind in run.options.kinds
+        f"{name}, {kind}": partial(make_case, name, kind, size, run.device)
+        for name, size in sizes.items()
+        for kind in KINDS
     }

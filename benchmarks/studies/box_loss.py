@@ -11,7 +11,6 @@ small ones stay in the cache.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -189,10 +188,6 @@ DENSE_SIZES = (10_000, 2**18, 2**25)
 QUICK_SHAPE, QUICK_SIZE = (64, 32), 1000
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES, help="default: all")
-
-
 def measure(run: Run) -> None:
     for case in run.each(cases(run)):
         found = variants(case.kind, built_for(run.device))
@@ -209,22 +204,17 @@ def measure(run: Run) -> None:
 
 
 def cases(run: Run) -> dict[str, Callable[[], Case]]:
-    found: dict[str, Callable[[], Case]] = {}
-    if "seed" in run.options.cases:
-        for pair in SEED_PAIRS:
-            shape = QUICK_SHAPE if run.quick else SEED_SHAPE
-            found[f"seed, {pair}"] = partial(seed_case, pair, run.device, shape)
     on_gpu = run.device.type == "cuda"
+    shape = QUICK_SHAPE if run.quick else SEED_SHAPE
     sizes = (QUICK_SIZE,) if run.quick else DENSE_SIZES if on_gpu else DENSE_SIZES[:-1]
-    if "dense" in run.options.cases:
-        for pair in DENSE_PAIRS if on_gpu and not run.quick else SEED_PAIRS:
-            for boxes in sizes:
-                found[f"dense, {pair}, {boxes:,} boxes"] = partial(
-                    dense_case, pair, boxes, run.device
-                )
-    if "losses" in run.options.cases:
-        found["losses"] = partial(losses_case, sizes[-1], run.device)
-    return found
+    found: dict[str, Callable[[], Case]] = {
+        f"seed, {pair}": partial(seed_case, pair, run.device, shape) for pair in SEED_PAIRS
+    }
+    for pair in DENSE_PAIRS if on_gpu and not run.quick else SEED_PAIRS:
+        for boxes in sizes:
+            name = f"dense, {pair}, {boxes:,} boxes"
+            found[name] = partial(dense_case, pair, boxes, run.device)
+    return {**found, "losses": partial(losses_case, sizes[-1], run.device)}
 
 
 def losses_case(boxes: int, device: torch.device) -> Case:

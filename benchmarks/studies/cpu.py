@@ -11,7 +11,6 @@ by MALLOC_TRIM_THRESHOLD_=68719476736 MALLOC_MMAP_THRESHOLD_=68719476736 MALLOC_
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -162,10 +161,6 @@ ANCHORS = 159_882
 QUICK_BOXES, QUICK_SHAPE, QUICK_ANCHORS = 2000, (64, 32), 2000
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES, help="default: all")
-
-
 def measure(run: Run) -> None:
     for setting in run.each(settings(run)):
         case, found = setting.case, setting.variants
@@ -191,7 +186,7 @@ def settings(run: Run) -> dict[str, Callable[[], Setting]]:
     found["losses"] = partial(losses, QUICK_BOXES if quick else SMALL)
     found["retinanet"] = partial(retinanet, QUICK_ANCHORS if quick else ANCHORS)
     found["seed"] = partial(seed, QUICK_SHAPE if quick else SEED_SHAPE)
-    return {name: each for name, each in found.items() if name.startswith(tuple(run.options.cases))}
+    return found
 
 
 # --- Pictures ---

@@ -17,7 +17,6 @@ each for its own.
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +30,6 @@ from torch import Tensor
 from ..common.losses import isolate_ultralytics
 from ..runner.agreement import UNIT, DisagreementError
 from ..runner.clocks import Call, Calls
-from ..runner.counts import counts_on
 from ..runner.run import Row, Run, UnavailableError, Variant, compile_now
 
 # --- Cases ---
@@ -66,6 +64,7 @@ SIZES = {
     "task-aligned, 1000 boxes": Size(TASK_ALIGNED, 16, 640, 640, 1000),
     "max-IoU, 50 boxes": Size(MAX_IOU, 2, 800, 1056, 50),
 }
+CASES = tuple(SIZES)
 QUICK_SIZES = {
     "task-aligned, 20 boxes": Size(TASK_ALIGNED, 2, 128, 128, 4),
     "task-aligned, 100 boxes": Size(TASK_ALIGNED, 2, 128, 128, 10),
@@ -324,25 +323,16 @@ VARIANTS: dict[str, dict[str, Variant[Case, Call]]] = {
 CHECKS = {TASK_ALIGNED: check_task_aligned, MAX_IOU: check_max_iou}
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    names = tuple(SIZES)
-    parser.add_argument("--cases", nargs="+", choices=names, default=names, help="default: all")
-
-
 def measure(run: Run) -> None:
-    threads = torch.get_num_threads()
     for case in run.each(cases(run)):
         calls = run.load(VARIANTS[case.size.kind], case)
         check(run, case, calls)
         if run.device.type == "cuda":
             run.time(case.columns, calls, ("stream", "host", "gpu"))
         else:
-            for count in (1, 2):
-                torch.set_num_threads(count)
-                run.time(case.columns | {"threads": count}, calls, ("wall",))
-            torch.set_num_threads(threads)
+            run.time_by_threads(case.columns, calls)
     for case in run.each(cases(run)):
-        run.count(case.columns, run.load(VARIANTS[case.size.kind], case), partial(_counts, run))
+        run.count(case.columns, run.load(VARIANTS[case.size.kind], case))
 
 
 def check(run: Run, case: Case, calls: Calls) -> None:
@@ -356,10 +346,6 @@ def check(run: Run, case: Case, calls: Calls) -> None:
             run.record(case.columns | {"variant": name}, "other boxes", "", different)
 
 
-def _counts(run: Run, name: str, call: Call) -> dict[str, float]:
-    return counts_on(run.device, call, name == "torch.compile")
-
-
 def cases(run: Run) -> dict[str, Callable[[], Case]]:
     sizes = QUICK_SIZES if run.quick else SIZES
-    return {name: partial(make_case, name, sizes[name], run.device) for name in run.options.cases}
+    return {name: partial(make_case, name, size, run.device) for name, size in sizes.items()}

@@ -3,15 +3,12 @@
 """What do the losses of matched pairs cost, by index and as they are usually written?
 
 detr and detr-dense are the GIoU, L1 and IoU of all decoder layers' matches, with the indices on the
-device beforehand; gather is random rows beside a gather of the same; retinanet is torchvision's
-"giou" on decoded boxes of all anchors. On a GPU a second pass counts what a call asks of it. Needs
-torchvision for its own loss.
+device beforehand; gather is the GIoU of random rows beside a gather of the same.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,19 +18,10 @@ from boxloss.torch import box_loss, box_losses, collate_matches
 from torch import Tensor
 from torch.nn import functional
 
-from ..common.cases import DTYPES, near, true_boxes
-from ..common.losses import torchvision_giou
-from ..runner.agreement import (
-    LOSS_ROUNDINGS,
-    UNIT,
-    DisagreementError,
-    Truth,
-    compare,
-    near_truth,
-)
-from ..runner.clocks import Call
-from ..runner.counts import counts
-from ..runner.run import BOTH, FORWARD, Row, Run, UnavailableError, Variant, compile_now
+from ..common.cases import near, true_boxes
+from ..runner.agreement import GIOU_ERROR, DisagreementError, Truth, compare, near_truth
+from ..runner.clocks import Calls
+from ..runner.run import BOTH, FORWARD, Row, Run, Variant, compile_now
 
 # --- Cases: the pairs that a matcher leaves behind ---
 
@@ -43,6 +31,16 @@ STEP = 2**-10
 SHORTEST_PREDICTION = 1
 SPAN = 256  # DETR's boxes are relative to the image
 
+# Layers, images, queries, true boxes in each image; of gather, rows and pairs.
+SHAPES = {
+    "detr": (6, 8, 100, 20),
+    "detr-dense": (7, 16, 300, 150),
+    "gather": (8_000_000, 1_000_000),
+}
+QUICK_SHAPES = {"detr": (2, 3, 20, 5), "detr-dense": (3, 4, 50, 25), "gather": (10_000, 2000)}
+CASES = tuple(SHAPES)
+GIOU_WEIGHT, L1_WEIGHT = 2, 5
+
 Matches = list[list[tuple[Tensor, Tensor]]]  # [layer][image] of (src, tgt)
 
 
@@ -51,89 +49,60 @@ class Case:
     """Predictions of which few are matched, and the sum of losses that is wanted of those."""
 
     kind: str
-    pair: str  # dtypes, "pred/target"
     shape: str  # for people
-    pred: Tensor  # (..., 4); a leaf that requires its gradient
+    pred: Tensor  # (layers, images, queries, 4) or (rows, 4); a leaf that requires its gradient
     target: Tensor  # (T, 4)
-    pred_index: Tensor  # (S, P) or (P)
+    pred_index: Tensor  # (layers, P) or (P)
     target_index: Tensor
-    box_format: str
-    eps: float  # added
-    giou_weight: float = 1
-    l1_weight: float = 0  # with 0 neither L1 nor IoU is wanted
-    weight: Tensor | None = None  # of each pair
+    # Of DETR's alone, whose boxes are cxcywh, and whose L1 and IoU are wanted, too.
     normalizer: Tensor | None = None  # on the device, as after an all-reduce
-    # What loops over layers or images take: indices of pred's dimensions, and rows of target.
-    loops: tuple[tuple[Tensor, ...], ...] = ()
-    matches: Matches | None = None
-    counts: tuple[int, ...] = ()  # true boxes of each image
+    collate: Callable[[], object] | None = None
     moved: dict[str, int] | None = None  # the least bytes of each pass
 
     @property
-    def pairs(self) -> int:
-        return self.pred_index.numel()
+    def is_detr(self) -> bool:
+        return self.normalizer is not None
 
     @property
     def columns(self) -> Row:
-        return {"case": self.kind, "shape": self.shape, "pairs": self.pairs, "dtypes": self.pair}
-
-    @property
-    def name(self) -> str:
-        return ", ".join(map(str, self.columns.values()))
+        pairs = self.pred_index.numel()
+        return {"case": self.kind, "shape": self.shape, "pairs": pairs, "dtypes": "f32/f32"}
 
 
 def detr_case(
-    kind: str,
-    layers: int,
-    images: int,
-    queries: int,
-    boxes: int,
-    pair: str,
-    device: torch.device,
-    seed: int = 0,
+    kind: str, layers: int, images: int, queries: int, boxes: int, device: torch.device
 ) -> Case:
     """Each image's `boxes` true boxes each meet one of its queries, another in each layer."""
-    generator = torch.Generator().manual_seed(seed)
-    pred_dtype, target_dtype = (DTYPES[name] for name in pair.split("/"))
-    matches = [[_match(queries, boxes, generator) for _ in range(images)] for _ in range(layers)]
-    counts = (boxes,) * images
-    index, target_index = collate_matches(matches, counts, queries)
+    generator = torch.Generator().manual_seed(0)
+
+    def match() -> tuple[Tensor, Tensor]:
+        """As a Hungarian matcher returns it: queries in order."""
+        src = torch.randperm(queries, generator=generator)[:boxes].sort().values
+        return src, torch.randperm(boxes, generator=generator)
+
+    matches = [[match() for _ in range(images)] for _ in range(layers)]
+    collate = partial(collate_matches, matches, (boxes,) * images, queries, device=device)
+    index, target_index = (each.cpu() for each in collate())
     truths = drawn_boxes(images * boxes, generator)
     # What leaks out of a query without a match is found out by the agreement check.
     pred = torch.full((layers, images, queries, 4), torch.nan)
-    pred.view(-1, 4)[index] = relative(predictions(truths[target_index.flatten()], generator)).view(
-        *index.shape, 4
-    )
-    loops = [
-        (
-            torch.cat([torch.full_like(src, image) for image, (src, _) in enumerate(layer)]),
-            torch.cat([src for src, _ in layer]),
-            rows,
-        )
-        for layer, rows in zip(matches, target_index, strict=True)
-    ]
+    guesses = relative(predictions(truths[target_index.flatten()], generator))
+    pred.view(-1, 4)[index.flatten()] = guesses
     return Case(
         kind,
-        pair,
         f"{layers} layers x {images} images x {queries} queries",
-        pred.to(device, pred_dtype).requires_grad_(),
-        relative(truths).to(device, target_dtype),
+        pred.to(device).requires_grad_(),
+        relative(truths).to(device),
         index.to(device),
         target_index.to(device),
-        "cxcywh",
-        eps=0,
-        giou_weight=2,
-        l1_weight=5,
-        normalizer=torch.tensor(float(images * boxes), device=device),
-        loops=_to(device, loops),
-        matches=matches,
-        counts=counts,
+        torch.tensor(float(images * boxes), device=device),
+        collate,
     )
 
 
-def gather_case(rows: int, pairs: int, device: torch.device, seed: int = 0) -> Case:
+def gather_case(rows: int, pairs: int, device: torch.device) -> Case:
     """Random rows of long lists: of each, 16 of the 32 bytes that memory gives are wanted."""
-    generator = torch.Generator(device).manual_seed(seed)
+    generator = torch.Generator(device).manual_seed(0)
     truths = drawn_boxes(rows, generator)
     place = torch.randperm(rows, generator=generator, device=device)
     pred = torch.empty_like(truths)
@@ -141,58 +110,10 @@ def gather_case(rows: int, pairs: int, device: torch.device, seed: int = 0) -> C
     target_index = torch.randint(rows, (pairs,), generator=generator, device=device)
     index = place[target_index]
     read = 2 * pairs * (32 + index.element_size())
-    return Case(
-        "gather",
-        "f32/f32",
-        f"{rows:,} rows",
-        pred.requires_grad_(),
-        truths,
-        index,
-        target_index,
-        "xyxy",
-        eps=0,
-        moved={FORWARD: read, BOTH: 2 * read + pred.nbytes},
-    )
-
-
-def retinanet_case(
-    anchors: int, foreground: tuple[int, ...], device: torch.device, seed: int = 0
-) -> Case:
-    """Decoded boxes of all anchors, of which `foreground` in each image have a true box."""
-    generator = torch.Generator().manual_seed(seed)
-    images, boxes = len(foreground), 20
-    truths = drawn_boxes(images * boxes, generator)
-    pred = torch.full((images, anchors, 4), torch.nan)
-    loops = []
-    for image, count in enumerate(foreground):
-        rows = torch.randperm(anchors, generator=generator)[:count].sort().values
-        truth = torch.randint(boxes, (count,), generator=generator)
-        pred[image, rows] = predictions(truths[image * boxes + truth], generator)
-        loops.append((rows, truth + image * boxes))
-    index, target_index = (
-        torch.cat([step * image + each[i] for image, each in enumerate(loops)])
-        for i, step in enumerate((anchors, 0))
-    )
-    weight = torch.cat([torch.full((n,), 1 / (n * images)) for n in foreground])
-    return Case(
-        "retinanet",
-        "f32/f32",
-        f"{images} images x {anchors:,} anchors",
-        pred.to(device).requires_grad_(),
-        truths.to(device),
-        index.to(device),
-        target_index.to(device),
-        "xyxy",
-        eps=1e-7,  # torchvision's
-        weight=weight.to(device),
-        loops=_to(device, loops),
-    )
-
-
-def _match(queries: int, boxes: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """As a Hungarian matcher returns it: queries in order."""
-    src = torch.randperm(queries, generator=generator)[:boxes].sort().values
-    return src, torch.randperm(boxes, generator=generator)
+    moved = {FORWARD: read, BOTH: 2 * read + pred.nbytes}
+    shape = f"{rows:,} rows"
+    pred.requires_grad_()
+    return Case("gather", shape, pred, truths, index, target_index, moved=moved)
 
 
 def drawn_boxes(count: int, generator: torch.Generator) -> Tensor:
@@ -211,12 +132,6 @@ def relative(boxes: Tensor) -> Tensor:
     return torch.cat([(one + other) / 2, other - one], dim=-1)
 
 
-def _to(
-    device: torch.device, loops: Iterable[tuple[Tensor, ...]]
-) -> tuple[tuple[Tensor, ...], ...]:
-    return tuple(tuple(each.to(device) for each in loop) for loop in loops)
-
-
 # --- Variants: each takes the predictions; every index lies on the device beforehand ---
 
 
@@ -228,33 +143,23 @@ class Result(NamedTuple):
 PairLoss = Callable[[Tensor], Result]
 
 
-# boxloss
-
-
 def load_boxloss(case: Case) -> PairLoss:
     options: dict[str, Any] = {
-        "weight": case.weight,
-        "normalizer": case.normalizer,
-        "pred_format": case.box_format,
-        "target_format": case.box_format,
-        "reduction": "sum" if case.normalizer is None else "mean",
-        "eps": case.eps,
+        "eps": 0,
         "pred_index": case.pred_index,
         "target_index": case.target_index,
     }
 
     def with_l1(pred: Tensor) -> Result:
-        found = box_losses(pred, case.target, **options)
-        total = (case.giou_weight * found.loss + case.l1_weight * found.l1).sum()
+        formats = {"pred_format": "cxcywh", "target_format": "cxcywh"}
+        found = box_losses(pred, case.target, **options, **formats, normalizer=case.normalizer)
+        total = (GIOU_WEIGHT * found.loss + L1_WEIGHT * found.l1).sum()
         return Result(total, found.iou)
 
     def alone(pred: Tensor) -> Result:
-        return Result(box_loss(pred, case.target, **options), None)
+        return Result(box_loss(pred, case.target, **options, reduction="sum"), None)
 
-    return with_l1 if case.l1_weight else alone
-
-
-# Plain torch
+    return with_l1 if case.is_detr else alone
 
 
 def corners(boxes: Tensor) -> Tensor:
@@ -289,114 +194,63 @@ def vectorized_loss(pred: Tensor, case: Case) -> Result:
     """All layers at once, each pair with itself: the best that is found in plain torch."""
     shape = (*case.pred_index.shape, 4)
     guesses = pred.flatten(0, -2).index_select(0, case.pred_index.flatten()).view(shape)
-    guesses = guesses.to(torch.promote_types(pred.dtype, torch.float32))
     truths = case.target.index_select(0, case.target_index.flatten()).view(shape)
-    one, other = guesses, truths
-    if case.box_format == "cxcywh":
-        one, other = corners(guesses), corners(truths)
-    iou, union = iou_and_union(one, other, case.eps)
-    losses = 1 - giou_of(one, other, iou, union, case.eps)
-    if case.weight is not None:
-        losses = losses * case.weight
-    total = losses.sum(-1)
-    if case.l1_weight:
-        distance = (guesses - truths).abs().sum((-1, -2))
-        total = case.giou_weight * total + case.l1_weight * distance
-    if case.normalizer is not None:
-        total = total / case.normalizer
-    return Result(total.sum(), iou.detach() if case.l1_weight else None)
+    one, other = (corners(guesses), corners(truths)) if case.is_detr else (guesses, truths)
+    iou, union = iou_and_union(one, other, 0)
+    total = (1 - giou_of(one, other, iou, union, 0)).sum(-1)
+    if not case.is_detr:
+        return Result(total, None)
+    distance = (guesses - truths).abs().sum((-1, -2))
+    total = (GIOU_WEIGHT * total + L1_WEIGHT * distance) / case.normalizer
+    return Result(total.sum(), iou.detach())
 
 
-def load_compiled(case: Case, mode: str | None = None) -> PairLoss:
-    if mode and case.pred.device.type != "cuda":
-        raise UnavailableError("its CUDA graphs need a GPU")
+def load_compiled(case: Case) -> PairLoss:
     # A function of its own: what is compiled for one case is not looked through in another.
-    compiled = torch.compile(lambda pred: vectorized_loss(pred, case), dynamic=False, mode=mode)
-
-    def step(pred: Tensor) -> Result:
-        torch.compiler.cudagraph_mark_step_begin()
-        return compiled(pred)
-
-    loss: PairLoss = step if mode else compiled
-    compile_now(lambda: torch.autograd.grad(loss(case.pred).total, case.pred))
-    return loss
+    compiled: PairLoss = torch.compile(lambda pred: vectorized_loss(pred, case), dynamic=False)
+    compile_now(lambda: torch.autograd.grad(compiled(case.pred).total, case.pred))
+    return compiled
 
 
-# The original formulations
-
-
-def original_loss(pred: Tensor, case: Case) -> Result:
+def load_original(case: Case) -> PairLoss:
     """DETR's way: for each layer the diagonals of all boxes' GIoU, and IoU, with all others'.
 
     It is spared the collation of its true boxes, image by image.
     """
-    assert case.normalizer is not None
-    total = pred.new_zeros((), dtype=torch.float32)
-    ious = []
-    for boxes, (images, queries, rows) in zip(pred.unbind(), case.loops, strict=True):
-        guesses, truths = boxes[images, queries].float(), case.target[rows]
-        distance = functional.l1_loss(guesses, truths, reduction="none").sum() / case.normalizer
-        one, other = corners(guesses)[:, None], corners(truths)
-        giou = giou_of(one, other, *iou_and_union(one, other, case.eps), case.eps)
-        loss = (1 - torch.diag(giou)).sum() / case.normalizer
-        with torch.no_grad():
-            ious.append(torch.diag(iou_and_union(one, other, case.eps)[0]))
-        total = total + case.giou_weight * loss + case.l1_weight * distance
-    return Result(total, torch.stack(ious))
+    _, images, queries, _ = case.pred.shape
+    places = case.pred_index % (images * queries)
+    loops = [*zip(places // queries, places % queries, case.target_index, strict=True)]
+
+    def original(pred: Tensor) -> Result:
+        total = pred.new_zeros(())
+        ious = []
+        for boxes, (image, query, rows) in zip(pred.unbind(), loops, strict=True):
+            guesses, truths = boxes[image, query], case.target[rows]
+            distance = functional.l1_loss(guesses, truths, reduction="none").sum()
+            one, other = corners(guesses)[:, None], corners(truths)
+            giou = giou_of(one, other, *iou_and_union(one, other, 0), 0)
+            loss = (1 - torch.diag(giou)).sum() / case.normalizer
+            with torch.no_grad():
+                ious.append(torch.diag(iou_and_union(one, other, 0)[0]))
+            total = total + GIOU_WEIGHT * loss + L1_WEIGHT * distance / case.normalizer
+        return Result(total, torch.stack(ious))
+
+    return original
 
 
-def _summed_giou_loss(pred: Tensor, target: Tensor, reduction: str, eps: float) -> Tensor:
-    assert reduction == "sum"
-    return (1 - giou_of(pred, target, *iou_and_union(pred, target, eps), eps)).sum()
-
-
-def load_loop(case: Case, load_loss: Callable[[], Callable[..., Tensor]]) -> PairLoss:
-    """torchvision's RetinaNet: image by image, each divided by its number of pairs."""
-    summed = load_loss()
-
-    def loop(pred: Tensor) -> Result:
-        losses = [
-            summed(boxes[rows], case.target[truths], reduction="sum", eps=case.eps)
-            / max(1, len(rows))
-            for boxes, (rows, truths) in zip(pred, case.loops, strict=True)
-        ]
-        return Result(sum(losses, start=pred.new_zeros(())) / max(1, len(losses)), None)
-
-    return loop
-
-
-def variants(kind: str) -> dict[str, Variant[Case, PairLoss]]:
-    """Those of a kind of case; the first is what ratios are taken to."""
-    either: dict[str, Variant[Case, PairLoss]] = {
+def variants(case: Case) -> dict[str, Variant[Case, PairLoss]]:
+    """The first is what ratios are taken to."""
+    found: dict[str, Variant[Case, PairLoss]] = {
         "boxloss": Variant(load_boxloss),
         "torch.compile": Variant(load_compiled, slow_to_start=True),
         "vectorized": Variant(lambda case: partial(vectorized_loss, case=case)),
     }
-    if kind == "gather":
-        return either
-    if kind == "retinanet":
-        return {
-            **either,
-            "loop": Variant(partial(load_loop, load_loss=lambda: _summed_giou_loss)),
-            "torchvision": Variant(partial(load_loop, load_loss=torchvision_giou)),
-        }
-    # Its graph copies the predictions first, which makes no sense where they are many.
-    graphs = partial(load_compiled, mode="reduce-overhead")
-    return {
-        **either,
-        "reduce-overhead": Variant(graphs, slow_to_start=True, is_graph=True),
-        "original": Variant(lambda case: partial(original_loss, case=case)),
-    }
+    return found | ({"original": Variant(load_original)} if case.is_detr else {})
 
 
-# What the hardware allows
-
-GATHER = "gather"
-
-
-def limits(case: Case, measured: str) -> dict[str, Call]:
+def limits(case: Case, measured: str) -> Calls:
     """Reading the same rows and no more; and its own backward, with the rows as the gradient."""
-    if case.kind != "gather":
+    if case.is_detr:
         return {}
     pred, index = case.pred.detach(), case.pred_index
     guesses, truths = torch.empty((2, len(index), 4), dtype=pred.dtype, device=pred.device)
@@ -409,101 +263,61 @@ def limits(case: Case, measured: str) -> dict[str, Call]:
         gather()
         return torch.zeros_like(pred).index_add_(0, index, guesses)
 
-    return {GATHER: gather if measured == FORWARD else gather_and_add}
+    return {"gather": gather if measured == FORWARD else gather_and_add}
 
 
 # --- Agreement: total, gradient and IoU, beside the vectorized formula in fp64 ---
 
 
-@dataclass(frozen=True)
-class PairTruth:
-    sums: Truth
-    iou: Tensor | None
-
-
-def truth(case: Case) -> PairTruth:
-    def in_double(values: Tensor | None) -> Tensor | None:
-        return None if values is None else values.detach().double()
-
+def truth(case: Case) -> tuple[Truth, Tensor | None]:
+    """And the IoUs, where they are wanted."""
     pred = case.pred.detach().double().requires_grad_()
-    parts = {name: in_double(getattr(case, name)) for name in ("target", "weight", "normalizer")}
-    total, iou = vectorized_loss(pred, replace(case, **parts))
+    total, iou = vectorized_loss(pred, replace(case, target=case.target.double()))
     (gradient,) = torch.autograd.grad(total, pred)
-    return PairTruth(near_truth(total, gradient, case.pred.dtype), iou)
+    return near_truth(total, gradient, case.pred.dtype), iou
 
 
-def check(name: str, loss: PairLoss, case: Case, expected: PairTruth) -> None:
+def check(name: str, loss: PairLoss, case: Case, expected: tuple[Truth, Tensor | None]) -> None:
     """DisagreementError, unless total, gradient and IoUs are right on this case."""
-    result = loss(case.pred)
-    # A copy: a CUDA graph's results do not outlast its next replay.
-    iou = None if result.iou is None else result.iou.detach().clone()
+    result, (sums, right) = loss(case.pred), expected
     (gradient,) = torch.autograd.grad(result.total, case.pred)
-    compare(name, result.total, gradient, expected.sums, case.name)
-    if expected.iou is None:
+    compare(name, result.total, gradient, sums, case.kind)
+    if right is None:
         return
-    if iou is None or iou.shape != expected.iou.shape:
-        raise DisagreementError(f"{name}: IoU is missing or of another shape; {case.name}")
-    allowed = LOSS_ROUNDINGS * UNIT
-    excess = (iou.double() - expected.iou).abs().max().item()
-    if not excess <= allowed:
-        raise DisagreementError(
-            f"{name}: IoU is off by {excess:.2g}; allowed difference {allowed:.2g}; {case.name}"
-        )
+    if result.iou is None or result.iou.shape != right.shape:
+        raise DisagreementError(f"{name}: IoU is missing or of another shape; {case.kind}")
+    excess = (result.iou.double() - right).abs().max().item()
+    if not excess <= GIOU_ERROR / 2:  # an IoU is at most 1
+        raise DisagreementError(f"{name}: IoU is off by {excess:.2g}; {case.kind}")
 
 
 # --- Measuring ---
 
-# Layers, images, queries, true boxes in each image.
-DETR_SHAPES = {"detr": (6, 8, 100, 20), "detr-dense": (7, 16, 300, 150)}
-QUICK_DETR_SHAPES = {"detr": (2, 3, 20, 5), "detr-dense": (3, 4, 50, 25)}
-KINDS = (*DETR_SHAPES, "gather", "retinanet")
-ROWS, PAIRS = 8_000_000, 1_000_000
-ANCHORS, FOREGROUND = 159_882, (400, 240)
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cases", nargs="+", choices=KINDS, default=KINDS, help="default: all")
-
 
 def measure(run: Run) -> None:
-    chosen = cases(run)
-    for case in run.each(chosen):
-        losses = run.load(variants(case.kind), case)
+    for case in run.each(cases(run)):
+        losses = run.load(variants(case), case)
         expected = truth(case)
         for name, loss in losses.items():
             check(name, loss, case, expected)
         del expected  # large
-        run.time_passes(
-            case.columns,
-            totals(case, losses),
-            case.pred,
-            ("stream", "host", "gpu"),
-            partial(limits, case),
-            case.moved,
-            variants(case.kind),
-        )
-        if case.matches is not None:
-            queries = case.pred.shape[-2]
-            call = partial(collate_matches, case.matches, case.counts, queries, device=run.device)
-            run.time(case.columns | {"pass": "collation"}, {"collate_matches": call}, ("host",))
-    if run.device.type == "cuda":
-        for case in run.each(chosen):
-            losses = totals(case, run.load(variants(case.kind), case))
-            beside = partial(limits, case)
-            run.count_passes(case.columns, losses, case.pred, lambda _, call: counts(call), beside)
+        totals = {name: partial(total_of, loss, case.pred) for name, loss in losses.items()}
+        clocks = ("stream", "host", "gpu")
+        run.time_passes(case.columns, totals, case.pred, clocks, partial(limits, case), case.moved)
+        if case.collate is not None:
+            calls = {"collate_matches": case.collate}
+            run.time(case.columns | {"pass": "collation"}, calls, ("host",))
 
 
-def totals(case: Case, losses: dict[str, PairLoss]) -> dict[str, Callable[[], Tensor]]:
-    return {name: lambda loss=loss: loss(case.pred).total for name, loss in losses.items()}
+def total_of(loss: PairLoss, pred: Tensor) -> Tensor:
+    return loss(pred).total
 
 
 def cases(run: Run) -> dict[str, Callable[[], Case]]:
-    found: dict[str, Callable[[], Case]] = {}
-    for kind, shape in (QUICK_DETR_SHAPES if run.quick else DETR_SHAPES).items():
-        for pair in ("f32/f32", "bf16/f32"):
-            found[f"{kind}, {pair}"] = partial(detr_case, kind, *shape, pair, run.device)
-    sizes = (10_000, 2000) if run.quick else (ROWS, PAIRS)
-    found["gather"] = partial(gather_case, *sizes, run.device)
-    images = (2000, (40, 24)) if run.quick else (ANCHORS, FOREGROUND)
-    found["retinanet"] = partial(retinanet_case, *images, run.device)
-    return {n: make for n, make in found.items() if n.partition(",")[0] in run.options.cases}
+    shapes = QUICK_SHAPES if run.quick else SHAPES
+    return {
+        kind: partial(gather_case, *shape, run.device)
+        if kind == "gather"
+        else partial(detr_case, kind, *shape, run.device)
+        for kind, shape in shapes.items()
+    }

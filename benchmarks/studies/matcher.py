@@ -12,7 +12,6 @@ for. Needs SciPy; transformers (with PIL) for its matchers.
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,8 +27,7 @@ from torch import Tensor
 
 from ..common.losses import scipy_assignment, transformers_loss
 from ..runner.agreement import DisagreementError
-from ..runner.clocks import Call, Calls
-from ..runner.counts import counts_on
+from ..runner.clocks import Calls
 from ..runner.run import Row, Run, UnavailableError, Variant, compile_now
 from .matched_pairs import corners, drawn_boxes, giou_of, iou_and_union, predictions, relative
 
@@ -100,6 +98,7 @@ QUICK_SHAPES = {
     "large": Shape(2, 3, 100, 0, BOXES_ONLY, boxes=30),
     "large-focal": Shape(2, 3, 100, 8, FOCAL, boxes=30),
 }
+CASES = tuple(SHAPES)
 WRITING = ("assigner", "large", "large-focal")  # beside what writes as much
 
 
@@ -557,10 +556,6 @@ def check_best(
 # --- Measuring ---
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cases", nargs="+", choices=SHAPES, default=SHAPES, help="default: all")
-
-
 def measure(run: Run) -> None:
     chosen = cases(run)
     for case in run.each(chosen):
@@ -573,14 +568,13 @@ def measure(run: Run) -> None:
     for case in run.each(chosen):
         costs = run.load(variants(case.kind), case)
         columns = case.columns | {"pass": "cost"}
-        run.count(columns, _calls(costs), partial(_counts, run.device))
+        run.count(columns, _calls(costs))
 
 
 def cases(run: Run) -> dict[str, Callable[[], Case]]:
     shapes = SHAPES if run.device.type == "cuda" else SHAPES_ON_CPU
-    if run.quick:
-        shapes = QUICK_SHAPES
-    return {kind: partial(make_case, kind, shapes[kind], run.device) for kind in run.options.cases}
+    shapes = QUICK_SHAPES if run.quick else shapes
+    return {kind: partial(make_case, kind, shape, run.device) for kind, shape in shapes.items()}
 
 
 def agreed_calls(run: Run, case: Case, costs: dict[str, Costs]) -> dict[str, Calls]:
@@ -614,7 +608,3 @@ def agreed_calls(run: Run, case: Case, costs: dict[str, Costs]) -> dict[str, Cal
 
 def _calls(costs: dict[str, Costs]) -> Calls:
     return {name: each.call for name, each in costs.items()}
-
-
-def _counts(device: torch.device, name: str, call: Call) -> dict[str, float]:
-    return counts_on(device, call, is_compiled=name == "torch.compile")

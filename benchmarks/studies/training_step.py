@@ -28,8 +28,6 @@ from torch import Tensor, nn
 
 from ..common.losses import isolate_ultralytics
 from ..runner.agreement import DisagreementError
-from ..runner.clocks import Call
-from ..runner.counts import counts_on
 from ..runner.run import Row, Run, UnavailableError, Variant, compile_now
 
 DEVICES = ("cuda",)
@@ -168,6 +166,8 @@ DETECTORS = {
     "Faster R-CNN R50": Detector(faster_rcnn, faster_rcnn_batch, None, Size(4, 800), Size(2, 128)),
 }
 
+CASES = tuple(DETECTORS)
+
 # --- Cases ---
 
 
@@ -271,8 +271,6 @@ APART = 0.03
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cases", nargs="+", choices=DETECTORS, default=[*DETECTORS])
-    parser.add_argument("--boxes", nargs="+", choices=BOXES, default=BOXES)
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=[*VARIANTS])
 
 
@@ -281,7 +279,7 @@ def measure(run: Run) -> None:
         steps = run.load({name: VARIANTS[name] for name in run.options.variants}, case)
         check(case, steps)
         run.time(case.columns, dict(steps), ("stream",))
-        run.count(case.columns, dict(steps), partial(_counts, run.device))
+        run.count(case.columns, dict(steps))
 
 
 def check(case: Case, steps: dict[str, Step]) -> None:
@@ -297,13 +295,9 @@ def check(case: Case, steps: dict[str, Step]) -> None:
             raise DisagreementError(f"{case.name}: the loss is {ours}, the original's {original}")
 
 
-def _counts(device: torch.device, name: str, call: Call) -> dict[str, float]:
-    return counts_on(device, call, VARIANTS[name].slow_to_start)
-
-
 def cases(run: Run) -> dict[str, Callable[[], Case]]:
     return {
         f"{name}, {boxes}": partial(Case, name, boxes, run.quick, run.device)
-        for name in run.options.cases
-        for boxes in run.options.boxes
+        for name in DETECTORS
+        for boxes in BOXES
     }

@@ -16,7 +16,7 @@ from boxloss.torch import MatchResult
 
 from benchmarks.runner.agreement import DisagreementError
 from benchmarks.studies import assignment
-from benchmarks.studies.assignment import KINDS, QUICK_SIZES, check, load_scipy, make_case, steps_of
+from benchmarks.studies.assignment import QUICK_SIZES, check, load_scipy, make_case, steps_of
 
 CPU = torch.device("cpu")
 
@@ -34,17 +34,6 @@ def test_another_assignment_is_refused(name: str) -> None:
         swapped[image, matched] = rows[image, matched].roll(1)
         with pytest.raises(DisagreementError, match="another assignment than SciPy's"):
             check(case, MatchResult(*found[:2], swapped), expected)
-
-
-def test_kinds_differ_in_their_steps() -> None:
-    size = QUICK_SIZES["300 x 150"]
-    steps = {
-        kind: sum(map(steps_of, case.blocks(case.cost.numpy())))
-        for kind in KINDS
-        for case in [make_case("300 x 150", kind, size, CPU)]
-    }
-    assert min(steps.values()) >= size.boxes * size.layers * size.images
-    assert max(steps, key=steps.__getitem__) == "untrained"
 
 
 def test_steps_of_a_small_problem() -> None:

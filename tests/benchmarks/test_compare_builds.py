@@ -25,7 +25,7 @@ from torch import Tensor
 
 from benchmarks.runner import program
 from benchmarks.studies import compare_builds as compare
-from benchmarks.studies.compare_builds.differences import Difference, difference, differences
+from benchmarks.studies.compare_builds.differences import difference, differences
 from benchmarks.studies.compare_builds.problems import Problem, Record, Records, draw_problems
 from benchmarks.studies.compare_builds.results import flat
 from benchmarks.studies.compare_builds.verdicts import verdict
@@ -102,10 +102,6 @@ def test_the_program_itself_imports_no_build() -> None:
     subprocess.run([sys.executable, "-c", words], cwd=compare.ROOT, check=True)
 
 
-def test_a_process_of_its_own_takes_the_build_that_it_is_given() -> None:
-    assert compare.Build(SITE, "cpu").ask("about")["losses"] == LOSSES
-
-
 def test_a_process_that_fails_ends_it_in_words() -> None:
     with pytest.raises(SystemExit, match=r"about of the build in .* ended with 1"):
         compare.Build(SITE, "no device").ask("about")
@@ -161,12 +157,6 @@ def test_what_differs_is_told_and_ends_with_1(
     assert words in capsys.readouterr().out
 
 
-def test_a_message_is_compared(status: Status, capsys: pytest.CaptureFixture[str]) -> None:
-    assert status("ValueError: no", old="ValueError: no") == 0
-    assert status("TypeError: no", old="ValueError: no") == 1
-    assert "old says 'ValueError: no'; new says 'TypeError: no'" in capsys.readouterr().out
-
-
 def test_a_loss_may_come_and_not_go(status: Status, capsys: pytest.CaptureFixture[str]) -> None:
     assert status(OLD, losses=(["iou"], ["iou", "more"])) == 0
     assert "in the new build only: loss more" in capsys.readouterr().out
@@ -190,11 +180,6 @@ def test_units_in_the_last_place(dtype: torch.dtype) -> None:
     assert words(-smallest, smallest) == f"2 ulps{of}"
     assert words(torch.nan, -torch.nan) is None
     assert words(torch.inf, -torch.inf) == f"NaN or infinity in one only, or another: 1 numbers{of}"
-
-
-def test_strides_belong_to_a_result() -> None:
-    boxes = torch.rand(3, 4)
-    assert difference(boxes, boxes.mT.contiguous().mT) is not None
 
 
 def records(values: list[float]) -> Records:
@@ -224,20 +209,6 @@ def test_a_result_that_holds_several_runs_is_held_against_all_of_the_old_ones(
     assert found.excused
     (found,) = differences(runs(1.25, 1.25), runs(1.25, 1.5), runs(1.25, new))
     assert found.excused == excused
-
-
-def test_a_refusal_is_held_against_both_of_the_old_builds_runs() -> None:
-    refused: Records = {"problem": "ValueError: no"}
-    (found,) = differences(records([1.0]), records([1.0]), refused)
-    assert found.words == "old gives a result; new says 'ValueError: no'"
-    (found,) = differences(records([1.0]), refused, records([1.0]))
-    assert "old again says" in found.words
-
-
-def test_nan_is_never_within_what_varies() -> None:
-    (found,) = differences(records([1.0]), records([1.5]), records([torch.nan]))
-    assert isinstance(found, Difference)
-    assert not found.excused
 
 
 def test_results_are_named_whatever_holds_them() -> None:

@@ -56,21 +56,3 @@ def test_another_max_iou_match_is_refused() -> None:
     assert check_max_iou(MAX_IOU, (row,), theirs) == 0
     with pytest.raises(DisagreementError, match="other boxes than torchvision's"):
         check_max_iou(MAX_IOU, (row.roll(1, 1),), theirs)
-
-
-def test_anchors_are_torchvisions() -> None:
-    try:
-        from torchvision.models.detection.anchor_utils import AnchorGenerator
-        from torchvision.models.detection.image_list import ImageList
-    except (ImportError, RuntimeError) as error:
-        pytest.skip(f"torchvision cannot be imported ({error})")
-
-    sizes = tuple((8 * stride,) for stride in (4, 8, 16, 32, 64))
-    generator = AnchorGenerator(sizes, ((0.5, 1.0, 2.0),) * 5)
-    pictures = ImageList(torch.zeros(1, 3, 160, 128), [(160, 128)])
-    features = [torch.zeros(1, 1, *each) for each in MAX_IOU.cells]
-    # Not the last level: torchvision's strides are whole parts of a side, there 160 // 3.
-    (anchors,) = generator(pictures, features)
-    rows, columns = MAX_IOU.cells[-1]
-    whole = len(MAX_IOU.anchors) - rows * columns * 3
-    assert torch.equal(MAX_IOU.anchors[:whole], anchors[:whole])

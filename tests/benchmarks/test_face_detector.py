@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 
 import numpy as np
@@ -19,28 +18,19 @@ pytest.importorskip("skimage")
 from benchmarks.common.losses import Loss, giou, masked_loss
 from benchmarks.runner.agreement import DisagreementError
 from benchmarks.studies.face_detector import (
-    VARIANTS,
     WARM_UP,
     Stopwatch,
-    Trainer,
     Variant,
-    as_list,
     check,
-    padded_with_lengths,
     probe,
     truth,
 )
 from benchmarks.studies.face_detector.data import (
     DATA,
-    PHOTOGRAPHS,
     FacePictures,
     Pictures,
     RandomPictures,
-    load_faces,
-    load_photographs,
-    resize_square,
 )
-from benchmarks.studies.face_detector.model import SCALES
 
 SEED, SLOTS = 0, 16
 CPU = torch.device("cpu")
@@ -81,17 +71,6 @@ def test_face_pixels_are_exactly_those_in_the_boxes() -> None:
     assert seen > 60
 
 
-def test_train_and_test_share_no_face_and_no_photograph() -> None:
-    train, test = ({face.tobytes() for face in load_faces(split)} for split in ("train", "test"))
-    assert (len(train), len(test)) == (80, 20)
-    assert not train & test
-    assert not PHOTOGRAPHS["train"].keys() & PHOTOGRAPHS["test"].keys()
-    for photograph in load_photographs("test"):
-        assert min(photograph.shape) >= 256
-    face = load_faces("train")[0]
-    assert np.array_equal(resize_square(face, 25), face)
-
-
 # --- Agreement ---
 
 
@@ -99,28 +78,6 @@ def test_train_and_test_share_no_face_and_no_photograph() -> None:
 def boxes() -> list[Tensor]:
     pictures = RandomPictures("train", SEED, SLOTS)
     return [pictures[index][1] for index in range(64)]
-
-
-def test_a_batch_without_boxes_costs_nothing() -> None:
-    none = [torch.empty(0, 4, dtype=torch.uint8)] * 3
-    pred = probe(none, SLOTS, torch.float32)
-    expected = truth(pred, none)
-    assert expected.loss == 0
-    for name in ("loop", "mask", "boxloss padded", "boxloss lengths", "boxloss ragged"):
-        check(name, VARIANTS[name], VARIANTS[name].load(CPU), pred, none, expected)
-
-
-def areas_in_uint8(pred: Tensor, *boxes: Tensor) -> Tensor:
-    guesses = torch.cat([row[: len(b)] for row, b in zip(pred, boxes, strict=True)]).float()
-    truths = torch.cat(boxes)
-    wrapped = (truths[:, 2] - truths[:, 0]) * (truths[:, 3] - truths[:, 1])
-    true_area = (truths[:, 2:] - truths[:, :2]).float().prod(dim=1)
-    return (1 - giou(guesses, truths.float()) * wrapped / true_area).sum() / len(truths)
-
-
-def mask_by_multiplication(pred: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
-    valid = torch.arange(pred.shape[1]) < lengths[:, None]
-    return ((1 - giou(pred.float(), target.float())) * valid).sum() / lengths.sum()
 
 
 def mask_after_the_formula(pred: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
@@ -136,20 +93,18 @@ def gradient_missing_in_one_picture(pred: Tensor, target: Tensor, lengths: Tenso
 
 
 @pytest.mark.parametrize(
-    ("wrong", "collate", "complaint"),
+    ("wrong", "complaint"),
     [
-        (areas_in_uint8, as_list, "loss"),
-        (mask_by_multiplication, padded_with_lengths, "loss nan"),
-        (mask_after_the_formula, padded_with_lengths, "gradient nan"),
-        (gradient_missing_in_one_picture, padded_with_lengths, "gradient 0"),
+        (mask_after_the_formula, "gradient nan"),
+        (gradient_missing_in_one_picture, "gradient 0"),
     ],
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_wrong_loss_is_refused(
-    wrong: Loss, collate: type, complaint: str, dtype: torch.dtype, boxes: list[Tensor]
+    wrong: Loss, complaint: str, dtype: torch.dtype, boxes: list[Tensor]
 ) -> None:
     pred = probe(boxes, SLOTS, dtype)
-    culprit = Variant(lambda _: wrong, collate=collate)
+    culprit = Variant(lambda _: wrong)
     with pytest.raises(DisagreementError, match=rf"^culprit: {complaint}.*fp64 gives -?\d"):
         check("culprit", culprit, wrong, pred, boxes, truth(pred, boxes))
 
@@ -165,31 +120,3 @@ def test_times_of_the_warm_up_do_not_count(monkeypatch: pytest.MonkeyPatch) -> N
         with clock("mask", "loss"):
             pass
     assert clock.milliseconds() == {("mask", "loss"): [1000, 3000, 2000]}
-
-
-def test_variants_take_turns_at_the_same_predictions() -> None:
-    """One that came first each time would have them cold, one after the loop a heap in disorder."""
-    order: list[str] = []
-    seen: list[Tensor] = []
-
-    def noted(name: str) -> Loss:
-        def loss(pred: Tensor, *targets: Tensor) -> Tensor:
-            order.append(name)
-            seen.append(pred.detach().clone())
-            return masked_loss(pred, *targets)
-
-        return loss
-
-    names = ("mask", "torchvision", "boxloss lengths")
-    steps, scale = 30, dataclasses.replace(SCALES["small"], batch=4)
-    trainer = Trainer(scale, CPU, steps)
-    variants = {name: (VARIANTS[name], noted(name)) for name in names}
-    trainer.train(RandomPictures("train", 0, 5), variants, None)
-    turns = [tuple(order[at : at + 3]) for at in range(0, len(order), 3)]
-    assert len(turns) == len(trainer.history) == steps
-    assert all(set(turn) == set(names) for turn in turns)
-    assert {turn[0] for turn in turns} == set(names)
-    for at in range(0, len(seen), 3):
-        assert torch.equal(seen[at], seen[at + 1])
-        assert torch.equal(seen[at], seen[at + 2])
-    assert not torch.equal(seen[0], seen[-1])

@@ -38,7 +38,7 @@ CASES = {kind: make_case(kind, shape, CPU) for kind, shape in matcher.QUICK_SHAP
 def test_a_wrong_loss_of_matched_pairs_is_refused(
     change: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], complaint: str
 ) -> None:
-    case = matched_pairs.detr_case("detr", 2, 3, 20, 5, "f32/f32", CPU)
+    case = matched_pairs.detr_case("detr", 2, 3, 20, 5, CPU)
     right, expected = matched_pairs.load_boxloss(case), matched_pairs.truth(case)
     with pytest.raises(DisagreementError, match=complaint):
         matched_pairs.check(

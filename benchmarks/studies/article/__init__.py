@@ -36,7 +36,6 @@ from ..face_detector import (
     padded_with_lengths,
     probe,
     ragged,
-    rows_of,
     truth,
 )
 from ..face_detector import VARIANTS as USUAL
@@ -44,7 +43,7 @@ from ..face_detector.data import RandomPictures
 from ..face_detector.model import SCALES, FaceDetector, Scale
 from . import losses as its
 from .exercises import time_branch, time_casts
-from .losses import SLOTS, Kernel, wrapped_giou
+from .losses import SLOTS, Kernel
 
 DEVICES = ("cuda",)
 BATCHES, STEPS = 4, 40
@@ -118,22 +117,19 @@ def check_values(
     batch: Batch,
     dtype: torch.dtype,
 ) -> None:
-    """All are right on float32 boxes; on its own dtypes the article's are as wrong as its formula
-    in wrapped whole numbers, and the others are right."""
+    """All are right on float32 boxes; on its own dtypes, whose areas wrap, the article's are wrong,
+    but for its kernel."""
     for pred_dtype, boxes in (
         (torch.float32, [each.float() for each in batch.boxes]),
         (dtype, batch.boxes),
     ):
         # Slots without a true box have finite predictions: a mask that multiplies lets NaN through.
         pred = probe(boxes, SLOTS, pred_dtype).nan_to_num(nan=7.0)
-        expected, rows = truth(pred, boxes), rows_of(boxes, SLOTS)
+        expected = truth(pred, boxes)
         dtypes = f"{pred_dtype}/{boxes[0].dtype}".replace("torch.", "")
         columns = {"case": "values", "dtypes": dtypes}
         run.record(columns | {"variant": "the formula in fp64"}, "GIoU", "", 1 - expected.loss)
-        pairs = pred.view(-1, 4)[rows], torch.cat(boxes)
         wraps = boxes[0].dtype is torch.uint8
-        if wraps:
-            check_wrapped(*(each.to(run.device) for each in pairs))
         for name, loss in losses.items():
             targets = moved(list(variants[name].collate(boxes, SLOTS)), run.device)
             leaf = pred.to(run.device).requires_grad_()
@@ -143,15 +139,6 @@ def check_values(
             if not (wraps and name in (LOOP, CONCAT, MASK)):
                 check_mean(name, giou, expected, dtypes)
     run.show({"case": "values", "dtypes": dtypes})
-
-
-def check_wrapped(pred: Tensor, target: Tensor) -> None:
-    """DisagreementError, unless the article's formula gives what its dtypes make of it, bit by
-    bit."""
-    found, expected = its.printed_giou(target, pred).float(), wrapped_giou(pred, target)
-    if not torch.equal(found, expected):
-        worst = (found - expected).abs().max().item()
-        raise DisagreementError(f"its formula is {worst:.2g} from itself in wrapped whole numbers")
 
 
 def check_mean(name: str, giou: float, expected: Truth, dtypes: str) -> None:

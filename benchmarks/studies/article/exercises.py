@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ...common.cases import SHORTEST_SIDE, dense_case, near, true_boxes
 from ...common.losses import giou
-from ...runner.agreement import LOSS_ROUNDINGS, UNIT, DisagreementError
+from ...runner.agreement import GIOU_ERROR, DisagreementError
 from ...runner.clocks import Call, Calls
 from ...runner.counts import peak_bytes_on
 from ...runner.run import Run
@@ -76,8 +76,7 @@ def check_branch(losses: Tensor, pred: Tensor, target: Tensor, valid: Tensor, ti
         raise DisagreementError(f"the branch changes a loss, {times} times")
     if times == 1:
         expected = torch.where(valid, 1 - giou(pred.double(), target.double()), 0.0)
-        # A loss is at most 2.
-        if not bool(((losses[0] - expected).abs() <= 2 * LOSS_ROUNDINGS * UNIT).all()):
+        if not bool(((losses[0] - expected).abs() <= GIOU_ERROR).all()):
             raise DisagreementError("the repeated kernel's losses are not the formula's")
 
 

@@ -3,7 +3,7 @@
 """The article's own losses, operator by operator: means of GIoU, which training would maximise.
 
 They compute in the dtypes that they are given. Of uint8 boxes the areas wrap modulo 256, and of
-bfloat16 predictions even the number of boxes is rounded; `wrapped_giou` says what comes out.
+bfloat16 predictions even the number of boxes is rounded.
 """
 
 from __future__ import annotations
@@ -107,25 +107,3 @@ def cast(pred: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 def reduced(giou: Tensor, valid: Tensor) -> Tensor:
     return giou.sum() / valid.sum().clamp(min=1)
-
-
-def wrapped_giou(pred: Tensor, target: Tensor) -> Tensor:
-    """What `printed_giou` makes of uint8 targets (n, 4), to the bit: their areas modulo 256 in
-    whole numbers, and all else in float32, each result rounded to the predictions' dtype."""
-
-    def kept(exact: Tensor) -> Tensor:
-        return exact.to(pred.dtype).float()
-
-    (px1, py1, px2, py2), (tx1, ty1, tx2, ty2) = pred.float().unbind(-1), target.int().unbind(-1)
-    target_area = ((tx2 - tx1) * (ty2 - ty1) % 256).float()
-    pred_area = kept(kept(px2 - px1) * kept(py2 - py1))
-    tx1, ty1, tx2, ty2 = (kept(each.float()) for each in (tx1, ty1, tx2, ty2))
-    width = kept(torch.minimum(px2, tx2) - torch.maximum(px1, tx1)).relu()
-    height = kept(torch.minimum(py2, ty2) - torch.maximum(py1, ty1)).relu()
-    overlap = kept(width * height)
-    union = kept(kept(target_area + pred_area) - overlap)
-    outer_width = kept(torch.maximum(px2, tx2) - torch.minimum(px1, tx1))
-    outer_height = kept(torch.maximum(py2, ty2) - torch.minimum(py1, ty1))
-    enclosing = kept(kept(outer_width * outer_height).clamp(min=EPS))
-    iou = kept(overlap / kept(union.clamp(min=EPS)))
-    return kept(iou - kept(kept(enclosing - union) / enclosing))

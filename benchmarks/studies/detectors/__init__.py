@@ -15,7 +15,6 @@ transformers (with PIL), torchvision and ultralytics, each for its own.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -25,11 +24,12 @@ from boxloss.torch import collate_ragged
 from boxloss.torch.compat.targets import collate_targets
 
 from ...runner.agreement import GRADIENT_SHARE, Truth, compare, near_truth
-from ...runner.clocks import Call, Calls
-from ...runner.counts import counts_on
+from ...runner.clocks import Calls
 from ...runner.run import Run, UnavailableError, Variant, compile_now
 from .cases import MATCHER_AND_BOXES, PARTS, QUICK_SHAPES, SHAPES, Case, DetrCase, make_case
 from .criteria import Operators, Step, fused_operators, our_step, own_step, plain_operators
+
+CASES = tuple(PARTS)
 
 # --- Variants ---
 
@@ -108,10 +108,6 @@ def check(name: str, step: Step, case: Case, expected: Mapping[str, Truth]) -> N
 # --- Measuring ---
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cases", nargs="+", choices=PARTS, default=PARTS, help="default: all")
-
-
 def measure(run: Run) -> None:
     chosen = chosen_cases(run)
     unavailable = set()
@@ -131,7 +127,7 @@ def measure(run: Run) -> None:
     found = {name: make for name, make in chosen.items() if name not in unavailable}
     for case in run.each(found):
         calls = calls_of(case, run.load(VARIANTS, case))
-        run.count(case.columns, calls, partial(_counts, run.device))
+        run.count(case.columns, calls)
 
 
 def chosen_cases(run: Run) -> dict[str, Callable[[], Case]]:
@@ -142,8 +138,8 @@ def chosen_cases(run: Run) -> dict[str, Callable[[], Case]]:
 
     return {
         name_of(kind, part): partial(make, kind, part)
-        for kind in run.options.cases
-        for part in PARTS[kind]
+        for kind, parts in PARTS.items()
+        for part in parts
     }
 
 
@@ -157,10 +153,6 @@ def calls_of(case: Case, steps: Mapping[str, Step]) -> Calls:
 
 def _call(case: Case, step: Step) -> object:
     return case.gradients(step())
-
-
-def _counts(device: torch.device, name: str, call: Call) -> dict[str, float]:
-    return counts_on(device, call, VARIANTS[name].slow_to_start)
 
 
 # --- Pictures ---

@@ -21,19 +21,18 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 from boxloss.torch import collate_padded, collate_ragged, giou_loss, implementations
 from torch import Tensor
-from torch.profiler import ProfilerActivity, profile, record_function, tensorboard_trace_handler
 from torch.utils.data import DataLoader, Subset
 
 from ...common.cases import near
+from ...common.exact import mean_giou_truth
 from ...common.losses import (
     EPS,
     Loss,
@@ -45,7 +44,7 @@ from ...common.losses import (
     masked_loss,
 )
 from ...runner import run as runner
-from ...runner.agreement import Truth, compare, mean_giou_truth
+from ...runner.agreement import Truth, compare
 from ...runner.clocks import wait
 from ...runner.run import Run, UnavailableError
 from .data import DATA, Pictures, Sample
@@ -57,7 +56,6 @@ PARTS = ("copy", "loss", "backward")  # of the boxes and their loss, by each var
 TOGETHER, STEP = "together", "whole step"
 NETWORK = ("copy of pictures", "forward", "update")
 WARM_UP = 3  # steps whose times are not counted
-PROFILED = {"wait": 5, "warmup": 5, "active": 10}  # the article's schedule
 HELD_OUT_BATCHES = 4
 
 Targets = tuple[Tensor, ...]
@@ -187,21 +185,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="of boxloss, timed beside the best one",
     )
     parser.add_argument("--steps", type=int, help=f"more than {WARM_UP}; default: the scale's")
-    parser.add_argument(
-        "--trace",
-        type=Path,
-        metavar="DIR",
-        help="write profiler traces for TensorBoard or Perfetto; times then include the profiler",
-    )
 
 
 def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     if options.steps is None:
         options.steps = 6 if options.quick else SCALES[options.scale].steps
-    fewest = sum(PROFILED.values()) if options.trace else WARM_UP + 1
-    if options.steps < fewest:
-        why = " with --trace" if options.trace else ""
-        parser.error(f"--steps: {options.steps} given; at least {fewest} allowed{why}")
+    if options.steps <= WARM_UP:
+        parser.error(f"--steps: {options.steps} given; more than {WARM_UP} allowed")
 
 
 def measure(run: Run) -> None:
@@ -224,7 +214,7 @@ def measure(run: Run) -> None:
 
     trainer = Trainer(scale, run.device, options.steps)
     milliseconds = trainer.train(
-        train_set, {name: (variants[name], losses[name]) for name in losses}, options.trace
+        train_set, {name: (variants[name], losses[name]) for name in losses}
     )
     about = {"data": options.data, "pictures": scale.batch, "slots": scale.slots}
     network = [
@@ -252,8 +242,7 @@ def measure(run: Run) -> None:
 
 
 class Stopwatch:
-    """Times named parts, fenced so that each pays for its own work on a GPU, and names them in a
-    profile."""
+    """Times named parts, fenced so that each pays for its own work on a GPU."""
 
     def __init__(self, device: torch.device) -> None:
         self._times: Samples = defaultdict(list)
@@ -261,12 +250,11 @@ class Stopwatch:
 
     @contextmanager
     def __call__(self, whose: str, part: str) -> Iterator[None]:
-        with record_function(f"{whose}: {part}"):
-            wait(self._device)
-            start = time.perf_counter()
-            yield
-            wait(self._device)
-            self.note(whose, part, (time.perf_counter() - start) * 1e3)
+        wait(self._device)
+        start = time.perf_counter()
+        yield
+        wait(self._device)
+        self.note(whose, part, (time.perf_counter() - start) * 1e3)
 
     def note(self, whose: str, part: str, milliseconds: float) -> None:
         """What was timed elsewhere."""
@@ -288,49 +276,41 @@ class Trainer:
         self.history: list[float] = []  # the loss of each step
         self.largest_difference = 0.0  # between two variants' losses in a step
 
-    def train(
-        self,
-        pictures: Pictures,
-        variants: Mapping[str, tuple[Variant, Loss]],
-        trace: Path | None,
-    ) -> Samples:
+    def train(self, pictures: Pictures, variants: Mapping[str, tuple[Variant, Loss]]) -> Samples:
         optimiser = torch.optim.Adam(
             self._model.parameters(), lr=self._scale.learning_rate, fused=True
         )
         predict = torch.compile(self._model) if self._scale.compiled else self._model
         layouts = {variant.collate for variant, _ in variants.values()}
         order, clock = random.Random(SEED), Stopwatch(self._device)
-        with _profiler(trace) if trace else nullcontext() as profiler:
-            for images, laid_out in self._batches(pictures, layouts, self._steps):
-                with clock("network", "copy of pictures"):
-                    images = images.to(self._device, non_blocking=True)
-                with clock("network", "forward"), self._autocast:
-                    pred = predict(images)
-                values = []
-                for name in order.sample(list(variants), len(variants)):
-                    variant, loss = variants[name]
-                    # The loss's own backward ends at the predictions; the model's goes on there.
-                    leaf = pred.detach().requires_grad_()
-                    on_host, milliseconds = laid_out[variant.collate]
-                    clock.note(name, COLLATE, milliseconds)
-                    with clock(name, "copy"):
-                        targets = [each.to(self._device, non_blocking=True) for each in on_host]
-                    with variant.chosen():
-                        with clock(name, "loss"):
-                            value = loss(leaf, *targets)
-                        with clock(name, "backward"):
-                            value.backward()
-                            value = value.detach()  # the graph's rest is freed on its own time
-                    values.append(value.item())
-                    del targets
-                with clock("network", "update"):
-                    optimiser.zero_grad(set_to_none=True)
-                    pred.backward(leaf.grad)  # of whichever variant came last: they agree
-                    optimiser.step()
-                self.history.append(values[-1])
-                self.largest_difference = max(self.largest_difference, max(values) - min(values))
-                if profiler:
-                    profiler.step()
+        for images, laid_out in self._batches(pictures, layouts, self._steps):
+            with clock("network", "copy of pictures"):
+                images = images.to(self._device, non_blocking=True)
+            with clock("network", "forward"), self._autocast:
+                pred = predict(images)
+            values = []
+            for name in order.sample(list(variants), len(variants)):
+                variant, loss = variants[name]
+                # The loss's own backward ends at the predictions; the model's goes on there.
+                leaf = pred.detach().requires_grad_()
+                on_host, milliseconds = laid_out[variant.collate]
+                clock.note(name, COLLATE, milliseconds)
+                with clock(name, "copy"):
+                    targets = [each.to(self._device, non_blocking=True) for each in on_host]
+                with variant.chosen():
+                    with clock(name, "loss"):
+                        value = loss(leaf, *targets)
+                    with clock(name, "backward"):
+                        value.backward()
+                        value = value.detach()  # the graph's rest is freed on its own time
+                values.append(value.item())
+                del targets
+            with clock("network", "update"):
+                optimiser.zero_grad(set_to_none=True)
+                pred.backward(leaf.grad)  # of whichever variant came last: they agree
+                optimiser.step()
+            self.history.append(values[-1])
+            self.largest_difference = max(self.largest_difference, max(values) - min(values))
         return clock.milliseconds()
 
     @torch.no_grad()
@@ -380,17 +360,6 @@ def collate(
 def _share_by_name(worker: int) -> None:
     """Or each of a thousand small tensors would be an open file."""
     torch.multiprocessing.set_sharing_strategy("file_system")
-
-
-def _profiler(directory: Path) -> profile:
-    activities = [ProfilerActivity.CPU]
-    if torch.cuda.is_available():
-        activities.append(ProfilerActivity.CUDA)
-    return profile(
-        activities=activities,
-        schedule=torch.profiler.schedule(**PROFILED, repeat=1),
-        on_trace_ready=tensorboard_trace_handler(str(directory)),
-    )
 
 
 # --- Picture ---
