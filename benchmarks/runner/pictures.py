@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,6 @@ plt.rcParams["svg.hashsalt"] = "boxloss"  # the same figures make the same file
 
 BLUE, GREY, DARK, PALE = "#2a78b5", "#b4bcc4", "#70777e", "#dfe3e7"
 PALE_BLUE = "#9cc3e0"
-LINES = (BLUE, "#c2571a", "#3b8a4d", "#8a5fa8", "#a58a2b", "#444b52", "#c76a8a")
 SMALL = generateDefaultOptions()
 SMALL.digits = 5
 SMALL.shorten_ids = SMALL.strip_ids = SMALL.strip_xml_prolog = True
@@ -43,16 +43,32 @@ def medians(frame: DataFrame, by: str = "variant", **columns: Any) -> dict[Any, 
     return dict(zip(chosen[by], chosen["median"], strict=True))
 
 
-def bars(panel: Any, values: Mapping[str, float], unit: str, limits: Collection[str] = ()) -> None:
-    """Bars that can be compared: from zero, each with its number. One for each name, boxloss' own
-    in blue; `limits` are of the hardware."""
-    colours = [
-        BLUE if name.startswith("boxloss") else PALE if name in limits else GREY for name in values
-    ]
-    drawn = panel.barh(list(values), list(values.values()), color=colours, height=0.68)
-    panel.bar_label(drawn, [number(value) for value in values.values()], padding=3, fontsize=8)
-    panel.set_xlim(0, 1.2 * max(values.values()))  # room for the numbers
-    panel.invert_yaxis()
+def bars(
+    panel: Any,
+    values: Mapping[str, float],
+    unit: str = "",
+    limits: Collection[str] = (),
+    longest: float = math.inf,
+) -> None:
+    """Bars that can be compared: from zero, each with its number, boxloss' own in blue; `limits`
+    are of the hardware. What is `longest` or more runs out of the panel."""
+
+    def colour(name: str) -> str:
+        if name.startswith("boxloss"):
+            return BLUE
+        # An implementation's name has a slash in it.
+        return PALE if name in limits else PALE_BLUE if "/" in name else GREY
+
+    edge = 1.25 * max(each for each in values.values() if each < longest)
+    lengths = [min(each, edge) for each in values.values()]
+    drawn = panel.barh(list(values), lengths, color=[*map(colour, values)], height=0.68)
+    words = [number(each) if each < edge else "" for each in values.values()]
+    panel.bar_label(drawn, words, padding=3, fontsize=8)
+    for place, each in enumerate(values.values()):
+        if each >= edge:
+            panel.text(edge, place, f"{number(each)} → ", ha="right", va="center", fontsize=8)
+    panel.set_xlim(0, edge)
+    panel.set_ylim(len(values) - 0.5, -0.5)
     panel.set_xlabel(unit, fontsize=8, color=DARK)
     quiet_axes(panel)
 

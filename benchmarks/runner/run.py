@@ -46,6 +46,7 @@ COUNTS = {
 }
 PASSES = FORWARD, BOTH = ("forward", "forward + backward")
 
+Values = Sequence[float] | float
 Counts = Callable[[str, Call], Mapping[str, float]]
 Case = TypeVar("Case")
 Loaded = TypeVar("Loaded")
@@ -201,33 +202,17 @@ class Run:
                 )
         leaf.grad = None
 
-    def record(
-        self,
-        columns: Row,
-        quantity: str,
-        unit: str,
-        samples: Sequence[float] | float,
-        scale: float = 1.0,
-    ) -> None:
+    def record(self, columns: Row, quantity: str, unit: str, values: Values) -> None:
         """Adds a row, and writes all rows so far: a long run that is cut short keeps them."""
-        self._add(columns, quantity, unit, samples, scale)
+        self._add(columns, quantity, unit, values)
         self._write()
 
     def _add(
-        self,
-        columns: Row,
-        quantity: str,
-        unit: str,
-        samples: Sequence[float] | float,
-        scale: float = 1.0,
+        self, columns: Row, quantity: str, unit: str, values: Values, scale: float = 1
     ) -> None:
-        of = [float(samples)] if isinstance(samples, int | float) else list(samples)
-        self.results.add(
-            columns
-            | {"quantity": quantity, "unit": unit}
-            | summary(of, scale)
-            | {"run": len(self.results.runs) - 1}
-        )
+        samples = [float(values)] if isinstance(values, int | float) else list(values)
+        about = {"quantity": quantity, "unit": unit, "run": len(self.results.runs) - 1}
+        self.results.add(columns | about | summary(samples, scale))
 
     def _write(self) -> None:
         if self._json:

@@ -5,15 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from .results import Row, number
-
-# Of fewer bytes a launch, not the memory, decides.
-LARGE = 2**23
 
 
 def table(rows: Sequence[Row], columns: Row, ratios: Sequence[str] | None = None) -> Table:
@@ -24,31 +20,21 @@ def table(rows: Sequence[Row], columns: Row, ratios: Sequence[str] | None = None
     found = {(row.get("variant", ""), row["quantity"]): row for row in rows}
     variants = list(dict.fromkeys(variant for variant, _ in found))
     quantities = {row["quantity"]: row["unit"] for row in rows}
-    moved = columns.get("bytes", 0)
     compared = [] if len(variants) < 2 else list(quantities) if ratios is None else ratios
     for quantity, unit in quantities.items():
         shown.add_column(f"{quantity} {unit}".strip(), justify="right", no_wrap=True)
         if quantity in compared:
             shown.add_column("ratio", justify="right")
-    if moved >= LARGE:
-        shown.add_column("GB/s", justify="right")
     for variant in variants:
         cells = [variant]
         for quantity in quantities:
             row, first = (found.get((each, quantity)) for each in (variant, variants[0]))
             cells.append(_cell(row) if row else "-")
             if quantity in compared:
-                cells.append(_ratio(row, first))
-        if moved >= LARGE:
-            times = [found.get((variant, clock)) for clock in ("gpu", "stream", "wall")]
-            time: Any = next((each for each in times if each), None)
-            cells.append(number(moved / time["median"] / 1e3) if time else "-")
+                known = row and first and first["median"]
+                cells.append(f"{row['median'] / first['median']:.3g}" if known else "-")
         shown.add_row(*cells)
     return shown
-
-
-def _ratio(row: Row | None, first: Row | None) -> str:
-    return f"{row['median'] / first['median']:.3g}" if row and first and first["median"] else "-"
 
 
 def _cell(row: Row) -> str:

@@ -59,15 +59,11 @@ SIZES = {
     "1000 x 1000": Size(1000, 1000, layers=1, images=4),
     "13 groups of 300 x 7": Size(300, 7, layers=1, groups=13),
 }
-CASES = tuple(SIZES)
 QUICK_SIZES = {
-    "300 x 7": Size(30, 3, 2, 2),
-    "300 x 20": Size(30, 9, 2, 2),
-    "300 x 150": Size(30, 15, 2, 2),
-    "900 x 30": Size(20, 30, 2, 2),
-    "1000 x 1000": Size(30, 30, 1, 2),
-    "13 groups of 300 x 7": Size(10, 3, 1, 2, groups=3),
+    name: Size(30, min(size.boxes, 40) // 2, 2, 2, min(size.groups, 3))
+    for name, size in SIZES.items()
 }
+CASES = tuple(SIZES)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ by MALLOC_TRIM_THRESHOLD_=68719476736 MALLOC_MMAP_THRESHOLD_=68719476736 MALLOC_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -24,64 +23,40 @@ from ..common.cases import SEED_SHAPE, Case, dense_case, near, seed_case, true_b
 from ..common.losses import Loss
 from ..runner.clocks import Calls
 from ..runner.run import BOTH, FORWARD, Run
-from .box_loss import (
-    Variant,
-    boxloss,
-    built_for,
-    columns,
-    dense_loss,
-    load_dense_torchvision,
-    load_right,
-    losses_case,
-    variants,
-)
+from . import box_loss
+from .box_loss import Variant, boxloss, built_for, dense_loss, load_dense_torchvision
 
 CPU = torch.device("cpu")
 DEVICES = ("cpu",)
+CASES = ("dense", "losses", "retinanet", "seed")
 
-# --- Cases ---
+# --- Cases, and who takes part ---
 
-
-@dataclass(frozen=True)
-class Setting:
-    """What is timed side by side."""
-
-    kind: str
-    case: Case
-    variants: dict[str, Variant]  # the first is what ratios are taken to
-    limits: Callable[[str], Calls] = lambda _: {}  # of a pass
-
-
-def dense(pair: str, boxes: int) -> Setting:
-    """Neighbouring pairs, beside the best that memory allows."""
-    case = dense_case(pair, boxes, CPU)
-    sizes = [case.pred.nbytes, *(each.nbytes for each in case.layouts["dense"])]
-    return Setting("dense", case, _on_cpu(case), partial(reading, case, sizes))
+SMALL, MIDDLE, LARGE = 2**18, 2_000_000, 2**23
+DENSE_SIZES = {
+    "f32/f32": (SMALL, MIDDLE, LARGE),
+    "bf16/u8": (SMALL, LARGE),
+    "bf16/bf16": (SMALL, LARGE),
+    "f64/f64": (SMALL, LARGE),
+}
+ANCHORS = 159_882
+QUICK_BOXES, QUICK_SHAPE = 2000, (64, 32)
 
 
-def losses(boxes: int) -> Setting:
-    """Each loss; GIoU first."""
-    return Setting("losses", losses_case(boxes, CPU), variants("losses"))
-
-
-def retinanet(anchors: int) -> Setting:
-    """By mask, beside the boxes that the mask picks, and reading the mask."""
-    case = retinanet_case(2, anchors, 0.002)
+def cases(quick: bool) -> dict[str, Callable[[], Case]]:
+    """By what is shown; the largest take much memory."""
     found = {
-        "boxloss": boxloss("mask"),
-        **{name: boxloss("mask", name) for name in built_for(CPU)},
-        "picked, eager": Variant(lambda _: _of_picked(dense_loss), layout="mask"),
-        "picked, torchvision": Variant(
-            lambda case: _of_picked(load_dense_torchvision(case)), layout="mask"
-        ),
+        f"dense, {pair}, {boxes:,} boxes": partial(dense_case, pair, boxes, CPU)
+        for pair, sizes in DENSE_SIZES.items()
+        for boxes in ((QUICK_BOXES,) if quick else sizes)
     }
-    return Setting("retinanet", case, found, partial(reading_mask, case))
-
-
-def seed(shape: tuple[int, int]) -> Setting:
-    """Each layout, beside the padded formula."""
-    case = seed_case("f32/f32", CPU, shape)
-    return Setting("seed", case, _on_cpu(case))
+    anchors = QUICK_BOXES if quick else ANCHORS
+    return {
+        **found,
+        "losses": partial(box_loss.losses_case, QUICK_BOXES if quick else SMALL, CPU),
+        "retinanet": partial(retinanet_case, 2, anchors, 0.002),
+        "seed": partial(seed_case, "f32/f32", CPU, QUICK_SHAPE if quick else SEED_SHAPE),
+    }
 
 
 def retinanet_case(images: int, anchors: int, foreground: float) -> Case:
@@ -96,25 +71,30 @@ def retinanet_case(images: int, anchors: int, foreground: float) -> Case:
     pred, target = torch.full((2, images, anchors, 4), torch.nan)
     pred[mask] = near(truths, generator)
     target[mask] = truths
+    leaf = pred.clone().requires_grad_()
     read = mask.nbytes + 2 * truths.nbytes
-    return Case(
-        "retinanet",
-        "f32/f32",
-        pred.clone().requires_grad_(),
-        {"mask": (target.clone(), mask)},
-        mask,
-        count,
-        read,
-    )
+    layouts = {"mask": (target.clone(), mask)}
+    return Case("retinanet", "f32/f32", leaf, layouts, mask, count, read)
 
 
-def _on_cpu(case: Case) -> dict[str, Variant]:
-    found = variants(case.kind, built_for(CPU))
-    need_gpu = ("Triton", "torch-fast-box-ops")
-    return {name: each for name, each in found.items() if not name.startswith(need_gpu)}
+def variants(kind: str) -> dict[str, Variant]:
+    """The first is what ratios are taken to."""
+    if kind != "retinanet":
+        found = box_loss.variants(kind, built_for(CPU))
+        need_gpu = ("Triton", "torch-fast-box-ops")
+        return {name: each for name, each in found.items() if not name.startswith(need_gpu)}
+    return {
+        "boxloss": boxloss("mask"),
+        **{name: boxloss("mask", name) for name in built_for(CPU)},
+        "picked, eager": Variant(lambda _: of_picked(dense_loss), layout="mask"),
+        "picked, torchvision": Variant(
+            lambda case: of_picked(load_dense_torchvision(case)), layout="mask"
+        ),
+    }
 
 
-def _of_picked(loss: Loss) -> Loss:
+def of_picked(loss: Loss) -> Loss:
+    """Of the boxes that the mask picks."""
     return lambda pred, target, mask: loss(pred[mask], target[mask])
 
 
@@ -123,10 +103,13 @@ def _of_picked(loss: Loss) -> Loss:
 SUMS, SUMS_AND_ZEROS = "sums", "sums and zeros"
 
 
-def reading(case: Case, sizes: Sequence[int], measured: str) -> Calls:
-    """Reading so many bytes, by torch's sum of ones: of boxes' bytes some would be subnormal. For
-    backward reading them again and making zeros as large as the gradient."""
-    tensors = [torch.ones(size // 4) for size in sizes]
+def limits(case: Case, measured: str) -> Calls:
+    """Reading the boxes, or their mask, by torch's sum of ones: of boxes' bytes some would be
+    subnormal. For backward reading them again and making zeros as large as the gradient."""
+    if case.kind not in ("dense", "retinanet"):
+        return {}
+    read_all = [case.pred, *case.layouts["dense"]] if case.kind == "dense" else [case.counted]
+    tensors = [torch.ones(each.nbytes // 4) for each in read_all]
 
     def read() -> None:
         for each in tensors:
@@ -137,56 +120,27 @@ def reading(case: Case, sizes: Sequence[int], measured: str) -> Calls:
         read()
         return torch.zeros_like(case.pred.detach())
 
-    return {SUMS: read} if measured == FORWARD else {SUMS_AND_ZEROS: read_and_make}
-
-
-def reading_mask(case: Case, measured: str) -> Calls:
-    """The mask alone; and what torch takes to count it."""
-    _, mask = case.layouts["mask"]
-    counting: Calls = {"mask.sum()": mask.sum} if measured == FORWARD else {}
-    return counting | reading(case, [mask.nbytes], measured)
+    if measured == BOTH:
+        return {SUMS_AND_ZEROS: read_and_make}
+    counting: Calls = {"mask.sum()": case.counted.sum} if case.kind == "retinanet" else {}
+    return {**counting, SUMS: read}
 
 
 # --- Measuring ---
 
-CASES = ("dense", "losses", "retinanet", "seed")
-SMALL, MIDDLE, LARGE = 2**18, 2_000_000, 2**23
-DENSE_SIZES = {
-    "f32/f32": (SMALL, MIDDLE, LARGE),
-    "bf16/u8": (SMALL, LARGE),
-    "bf16/bf16": (SMALL, LARGE),
-    "f64/f64": (SMALL, LARGE),
-}
-ANCHORS = 159_882
-QUICK_BOXES, QUICK_SHAPE, QUICK_ANCHORS = 2000, (64, 32), 2000
-
 
 def measure(run: Run) -> None:
-    for setting in run.each(settings(run)):
-        case, found = setting.case, setting.variants
+    for case in run.each(cases(run.quick)):
+        found = variants(case.kind)
         run.time_passes(
-            {"capability": cpu_capability(), **columns(case), "case": setting.kind},
-            load_right(run, found, case),
+            {"capability": cpu_capability(), **box_loss.columns(case)},
+            box_loss.load_right(run, found, case),
             case.pred,
             ("wall",),
-            setting.limits,
-            case.moved if setting.kind == "dense" else None,
+            partial(limits, case),
+            case.moved if case.kind == "dense" else None,
             found,
         )
-
-
-def settings(run: Run) -> dict[str, Callable[[], Setting]]:
-    """By what is shown; the largest take much memory."""
-    quick = run.quick
-    found: dict[str, Callable[[], Setting]] = {
-        f"dense, {pair}, {boxes:,} boxes": partial(dense, pair, boxes)
-        for pair, sizes in DENSE_SIZES.items()
-        for boxes in ((QUICK_BOXES,) if quick else sizes)
-    }
-    found["losses"] = partial(losses, QUICK_BOXES if quick else SMALL)
-    found["retinanet"] = partial(retinanet, QUICK_ANCHORS if quick else ANCHORS)
-    found["seed"] = partial(seed, QUICK_SHAPE if quick else SEED_SHAPE)
-    return found
 
 
 # --- Pictures ---

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,7 @@ from boxloss.torch import max_iou_match, task_aligned_match
 from torch import Tensor
 
 from ..common.losses import isolate_ultralytics
-from ..runner.agreement import UNIT, DisagreementError
+from ..runner.agreement import DisagreementError
 from ..runner.clocks import Call, Calls
 from ..runner.run import Row, Run, UnavailableError, Variant, compile_now
 
@@ -64,13 +64,11 @@ SIZES = {
     "task-aligned, 1000 boxes": Size(TASK_ALIGNED, 16, 640, 640, 1000),
     "max-IoU, 50 boxes": Size(MAX_IOU, 2, 800, 1056, 50),
 }
-CASES = tuple(SIZES)
 QUICK_SIZES = {
-    "task-aligned, 20 boxes": Size(TASK_ALIGNED, 2, 128, 128, 4),
-    "task-aligned, 100 boxes": Size(TASK_ALIGNED, 2, 128, 128, 10),
-    "task-aligned, 1000 boxes": Size(TASK_ALIGNED, 2, 128, 128, 50),
-    "max-IoU, 50 boxes": Size(MAX_IOU, 2, 160, 128, 5),
+    name: replace(size, images=2, height=160, width=128, boxes=size.boxes // 10)
+    for name, size in SIZES.items()
 }
+CASES = tuple(SIZES)
 
 
 @dataclass(frozen=True)
@@ -267,7 +265,7 @@ def load_compiled(load: Callable[[Case], Callable[[], Any]], case: Case) -> Call
 MOST_DIFFERENT = 1e-4  # of the anchors: where metrics or overlaps are equal but for rounding
 # A CIoU is a sum of three terms of at most 1, with some 20 roundings in each. A score has its
 # anchor's to the power of BETA, another anchor's in the divisor, and a third one.
-OVERLAP_ERROR = 64 * UNIT
+OVERLAP_ERROR = 64 * 2.0**-24
 
 
 def check_task_aligned(case: Case, found: tuple[Tensor, ...], theirs: Any) -> int:

@@ -65,7 +65,7 @@ def _one_off(block: Tensor) -> Tensor:
     ("change", "complaint"),
     [
         (lambda block: block * (1 + 2**-8), "wrong: "),  # as if rounded to bf16
-        (lambda block: block.roll(1, 0), "wrong: "),
+        (lambda block: block.roll(1, 1), "wrong: "),
         (_one_off, "for query "),
         (lambda block: block + torch.nan, "wrong: nan"),
         (lambda block: block[:-1], "entries for"),

@@ -44,6 +44,7 @@ FORMATS = ("xyxy", "xywh", "cxcywh")
 EPS = ((1e-7, "add"), (0.0, "add"), (0.5, "add"), (0.0, "clamp"), (1e-3, "clamp"), (4.0, "clamp"))
 NORMALIZERS = (torch.float32, torch.float64, torch.int32, torch.int64)
 LONGEST = 9000
+KINDS = ("plain", "kinks", "wild")
 SPECIAL = (torch.nan, torch.inf, -torch.inf, 1e30, -1e30, 1e-40, 0.0)
 
 # `box_loss` with its loss chosen, and the modules.
@@ -59,6 +60,7 @@ RUNS = ", runs"  # ends the name of a result that holds some, along its first di
 TORCHVISION = ("generalized_box_iou_loss", "distance_box_iou_loss", "complete_box_iou_loss")
 
 Arguments = dict[str, Any]
+Shape = tuple[int, ...]
 Record = dict[str, Tensor] | str  # what a build makes of a problem: results, or what its error says
 Records = dict[str, Record]  # by problem
 
@@ -166,6 +168,21 @@ class Draw:
             boxes = boxes.nan_to_num(0.0).round().clamp(0 if dtype == torch.uint8 else -99, 255)
         return boxes.to(dtype)
 
+    def both_boxes(
+        self, loss: str, pred: Shape, target: Shape, formats: tuple[str, str], kind: str
+    ) -> Arguments:
+        """Of predictions and true boxes of these shapes, and what every function has of them."""
+        eps, eps_mode = self.choice(EPS)
+        return {
+            "pred": self.boxes(pred, self.choice(FLOATING), formats[0], kind),
+            "target": self.boxes(target, self.choice(TARGETS), formats[1], kind),
+            "loss": loss,
+            "pred_format": formats[0],
+            "target_format": formats[1],
+            "eps": eps,
+            "eps_mode": eps_mode,
+        }
+
     def with_special(self, values: Tensor) -> Tensor:
         special = torch.tensor(SPECIAL).double()[self.integers(0, len(SPECIAL) - 1, values.shape)]
         return special.where(self.rand(*values.shape) < 0.02, values)
@@ -201,20 +218,11 @@ def pair_problem(draw: Draw, loss: str, pairing: str) -> Problem:
     pred_format = draw.choice(FORMATS)
     target_format = pred_format if function == "box_losses" else draw.choice(FORMATS)
     is_crowded = pairing == "crowded"
-    kind = draw.choice(("plain", "kinks") if is_crowded else ("plain", "kinks", "wild"))
-    pred_dtype, target_dtype = draw.choice(FLOATING), draw.choice(TARGETS)
+    kind = draw.choice(KINDS[:2] if is_crowded else KINDS)
     pred_shape, target_shape, losses, pairs, jagged = paired(draw, pairing)
-    eps, eps_mode = draw.choice(EPS)
-    arguments: Arguments = {
-        "pred": draw.boxes(pred_shape, pred_dtype, pred_format, kind),
-        "target": draw.boxes(target_shape, target_dtype, target_format, kind),
-        "reduction": draw.choice(("none", "sum", "mean")),
-        "pred_format": pred_format,
-        "target_format": target_format,
-        "eps": eps,
-        "eps_mode": eps_mode,
-        **pairs,
-    }
+    formats = pred_format, target_format
+    arguments = draw.both_boxes(loss, pred_shape, target_shape, formats, kind) | pairs
+    arguments["reduction"] = draw.choice(("none", "sum", "mean"))
     if pairing == "zero_padded":
         arguments["target"][draw.rand(*target_shape) < 0.4] = 0
     if draw.happens(0.6):
@@ -226,8 +234,9 @@ def pair_problem(draw: Draw, loss: str, pairing: str) -> Problem:
 
     if function == "named":
         function = draw.choice((*NAMED.get(loss, ()), "BoxLoss"))
-    if function.startswith("box_loss") or function == "BoxLoss":
-        arguments["loss"] = loss
+    if not function.startswith("box_loss") and function != "BoxLoss":
+        del arguments["loss"]
+    dtypes = [str(arguments[name].dtype) for name in ("pred", "target")]
     nested: tuple[str, ...] = ()
     if pairing.startswith("nested"):
         also = tuple(name for name in ("weight", "mask") if name in arguments and draw.happens(0.5))
@@ -240,10 +249,9 @@ def pair_problem(draw: Draw, loss: str, pairing: str) -> Problem:
         and given.is_floating_point()
         and draw.happens(share)
     )
-    words = (function, loss, pairing, kind, pred_format, target_format, arguments["reduction"])
-    dtypes = f"{pred_dtype}/{target_dtype}".replace("torch.", "")
+    words = (function, loss, pairing, kind, *formats, arguments["reduction"], *dtypes, spoiled)
     return Problem(
-        ", ".join(filter(None, (draw.name, *words, dtypes, spoiled))),
+        ", ".join(filter(None, (draw.name, *words))),
         function,
         arguments,
         {} if spoiled else draw.layouts(arguments, ("pred", "target", "weight")),
@@ -253,9 +261,6 @@ def pair_problem(draw: Draw, loss: str, pairing: str) -> Problem:
         draw.choice(("random", "ones")),
         is_twice=not nested and draw.happens(0.06),  # torch cannot, of nested results
     )
-
-
-Shape = tuple[int, ...]
 
 
 def paired(draw: Draw, pairing: str) -> tuple[Shape, Shape, Shape, Arguments, Tensor | None]:
@@ -344,27 +349,20 @@ def spoil(draw: Draw, arguments: Arguments) -> str:
 
 
 def cost_problem(draw: Draw, loss: str, term: str) -> Problem:
-    box_format, kind = draw.choice(FORMATS), draw.choice(("plain", "kinks", "wild"))
+    box_format, kind = draw.choice(FORMATS), draw.choice(KINDS)
     images, queries = draw.integer(1, 3), draw.length() % 1000
     offsets, rows = draw.offsets(draw.choice((1, 6, 40)), images)
     lead = draw.choice(((), (1,), (3,), (2, 2)))
-    eps, eps_mode = draw.choice(EPS)
-    pred_dtype, target_dtype = draw.choice(FLOATING), draw.choice(TARGETS)
     l1_weight = draw.choice((0.0, 5.0, 5.0))
     # With L1 other formats are refused.
     may_differ = l1_weight == 0 or draw.happens(0.05)
-    arguments: Arguments = {
-        "pred": draw.boxes((*lead, images, queries), pred_dtype, box_format, kind),
-        "target": draw.boxes((rows,), target_dtype, box_format, kind),
+    formats = box_format, draw.choice(FORMATS) if may_differ else box_format
+    arguments = {
+        **draw.both_boxes(loss, (*lead, images, queries), (rows,), formats, kind),
         "offsets": offsets,
-        "loss": loss,
         "iou_weight": draw.choice((0.0, 2.0, 2.0)),
         "l1_weight": l1_weight,
         "class_weight": draw.choice((0.0, 1.0, 2.0)),
-        "pred_format": box_format,
-        "target_format": draw.choice(FORMATS) if may_differ else box_format,
-        "eps": eps,
-        "eps_mode": eps_mode,
         "nonfinite": draw.choice((None, 1e6)),
     }
     if term == "given":
@@ -383,25 +381,17 @@ def cost_problem(draw: Draw, loss: str, term: str) -> Problem:
             arguments["focal_alpha"] = draw.choice((0.25, 0.5, -1.0))
             arguments["focal_gamma"] = draw.choice((2.0, 0.0, 1.5))
     layouts = draw.layouts(arguments, ("pred", "target", "logits", "class_cost"))
-    words = ("matching_cost", loss, term, kind, box_format, str(pred_dtype), str(target_dtype))
+    words = ("matching_cost", loss, term, kind, *formats)
     return Problem(", ".join((draw.name, *words)), "matching_cost", arguments, layouts)
 
 
 def overlap_problem(draw: Draw, loss: str) -> Problem:
-    images, (eps, eps_mode) = draw.integer(1, 3), draw.choice(EPS)
-    kind = draw.choice(("plain", "kinks", "wild"))
-    formats = {f"{name}_format": draw.choice(FORMATS) for name in ("pred", "target")}
+    images, kind = draw.integer(1, 3), draw.choice(KINDS)
     offsets, rows = draw.offsets(draw.choice((1, 6, 40)), images)
-    pred_shape = (*draw.choice(((), (2,))), images, draw.length() % 1000)
-    arguments: Arguments = {
-        "pred": draw.boxes(pred_shape, draw.choice(FLOATING), formats["pred_format"], kind),
-        "target": draw.boxes((rows,), draw.choice(TARGETS), formats["target_format"], kind),
-        "offsets": offsets,
-        "loss": loss,
-        **formats,
-        "eps": eps,
-        "eps_mode": eps_mode,
-    }
+    shape = (*draw.choice(((), (2,))), images, draw.length() % 1000)
+    formats = draw.choice(FORMATS), draw.choice(FORMATS)
+    arguments = draw.both_boxes(loss, shape, (rows,), formats, kind)
+    arguments["offsets"] = offsets
     layouts = draw.layouts(arguments, ("pred", "target"))
     name = f"{draw.name}, pairwise_iou, {loss}, {kind}"
     return Problem(name, "pairwise_iou", arguments, layouts)

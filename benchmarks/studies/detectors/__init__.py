@@ -155,9 +155,8 @@ def _call(case: Case, step: Step) -> object:
     return case.gradients(step())
 
 
-# --- Pictures ---
+# --- Picture ---
 
-TITLE = "Losses of one training step, forward + backward"
 KINDS = {
     "detr": "DETR",
     "rtdetr": "RT-DETR",
@@ -170,59 +169,40 @@ KINDS = {
 IN_WORDS = {"criterion": "all losses", MATCHER_AND_BOXES: "matcher and box losses"}
 
 
-def milliseconds(frame: Any) -> Any:
-    """A row for each case and part, a column for each variant."""
-    from ...runner.pictures import pick
-
-    timed = pick(frame, quantity="stream")
-    by_place = timed.pivot(index=["case", "part"], columns="variant", values="median") / 1000
-    return by_place.loc[list(dict.fromkeys(zip(timed["case"], timed["part"], strict=True)))]
-
-
-def labels(times: Any) -> list[str]:
-    return [f"{KINDS[kind]}\n{IN_WORDS.get(part, part)}" for kind, part in times.index]
-
-
-def draw_all(frame: Any, machine: Mapping[str, str]) -> Any:
+def draw(frame: Any, machine: Mapping[str, str]) -> Any:
     """Each variant's part of the original's time."""
-    from ...runner.pictures import (
-        BLUE,
-        DARK,
-        GREY,
-        PALE,
-        PALE_BLUE,
-        plt,
-        quiet_axes,
-        title_figure,
-        where,
-    )
+    from ...runner import pictures as drawing
 
     marked = {
-        "vectorized": ("vectorized plain torch", GREY, "s"),
-        "torch.compile": ("vectorized, compiled", DARK, "D"),
-        "boxloss, compiled": ("boxloss, compiled", PALE_BLUE, "o"),
-        "boxloss": ("boxloss", BLUE, "o"),
+        "vectorized": ("vectorized plain torch", drawing.GREY, "s"),
+        "torch.compile": ("vectorized, compiled", drawing.DARK, "D"),
+        "boxloss, compiled": ("boxloss, compiled", drawing.PALE_BLUE, "o"),
+        "boxloss": ("boxloss", drawing.BLUE, "o"),
     }
-    times = milliseconds(frame)
+    timed = drawing.pick(frame, quantity="stream")
+    times = timed.pivot(index=["case", "part"], columns="variant", values="median")
+    times = times.loc[list(dict.fromkeys(zip(timed["case"], timed["part"], strict=True)))]
     if "original" not in times:
         return None
-    figure, panel = plt.subplots(figsize=(9, 0.9 + 0.5 * len(times)), layout="constrained")
+    figure, panel = drawing.plt.subplots(figsize=(9, 0.9 + 0.5 * len(times)), layout="constrained")
     places = range(len(times))
-    panel.axvline(1, color=DARK, linewidth=1)
+    panel.axvline(1, color=drawing.DARK, linewidth=1)
     for name, (label, colour, marker) in marked.items():
         if name in times:
             parts = times[name] / times["original"]
             panel.plot(parts, places, marker, label=label, color=colour, markersize=7)
-    panel.set_yticks(places, labels(times))
+    labels = [f"{KINDS[kind]}\n{IN_WORDS.get(part, part)}" for kind, part in times.index]
+    panel.set_yticks(places, labels)
     panel.invert_yaxis()
     panel.set_xlim(left=0)
     panel.set_xlabel("wall time, as a part of that of the detector's own code", fontsize=8)
-    panel.grid(color=PALE, linewidth=0.6)
-    quiet_axes(panel)
+    panel.grid(color=drawing.PALE, linewidth=0.6)
+    drawing.quiet_axes(panel)
     panel.tick_params(left=False, bottom=False)
     figure.legend(loc="outside lower center", ncols=len(marked), fontsize=8, frameon=False)
-    title_figure(figure, f"{TITLE}: {where(machine)}")
+    title = f"Losses of one training step, forward + backward: {drawing.where(machine)}"
+    drawing.title_figure(figure, title)
     return figure
 
 
-PICTURES = {"detectors": draw_all}
+PICTURES = {"detectors": draw}

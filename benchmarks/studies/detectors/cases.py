@@ -63,13 +63,12 @@ SHAPES = {
     "yolo-dense": Grids(16, 640, 100, 80),
 }
 QUICK_SHAPES = {
-    "detr": Shape(3, 3, 20, 7, SOFTMAX),
-    "rtdetr": Shape(3, 4, 30, 8, FOCAL),
-    "rtdetr-dense": Shape(3, 3, 40, 8, FOCAL, boxes=25),
-    "fcos": Anchors(2, 500, 0.03, 7),
-    "retinanet": Anchors(2, 2000, 0.01),
-    "yolo": Grids(3, 128, 3, 7),
-    "yolo-dense": Grids(3, 128, 10, 7),
+    kind: replace(shape, layers=3, images=3, queries=40, classes=8, boxes=shape.boxes and 25)
+    if isinstance(shape, Shape)
+    else replace(shape, anchors=2000, classes=min(shape.classes, 7))
+    if isinstance(shape, Anchors)
+    else replace(shape, images=3, side=128, boxes=shape.boxes // 4, classes=7)
+    for kind, shape in SHAPES.items()
 }
 SPREAD = 0.2  # from 100 to 150 boxes, of 125
 # What they weigh in the loss; in both models.
@@ -223,7 +222,7 @@ def _detr_case(kind: str, part: str, shape: Shape, generator: torch.Generator) -
 
 def counts_of(shape: Shape, generator: torch.Generator) -> tuple[int, ...]:
     if shape.boxes is None:
-        return box_counts(shape, seed=0)
+        return box_counts(shape)
     least, most = (round(shape.boxes * (1 + sign * SPREAD)) for sign in (-1, 1))
     return tuple(torch.randint(least, most + 1, (shape.images,), generator=generator).tolist())
 

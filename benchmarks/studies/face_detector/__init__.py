@@ -368,40 +368,23 @@ FAR = 5
 
 
 def draw(frame: Any, machine: dict[str, str]) -> Any:
-    """The loss alone, and the whole step, as bars. What takes FAR times as long as the first runs
-    out of the picture, or the others' bars would all be alike."""
+    """The loss alone, and the whole step. What takes FAR times as long as the first runs out of the
+    picture, or the others' bars would all be alike."""
     from ...runner import pictures as drawing
-    from ...runner.results import number
 
-    of = {part: drawing.medians(frame, quantity=part) for part in (TOGETHER, STEP)}
-    names = list(of[TOGETHER])
+    names = drawing.medians(frame, quantity=TOGETHER)
     figure, panels = drawing.plt.subplots(
         1, 2, sharey=True, figsize=(10, 1.5 + 0.34 * len(names)), layout="constrained"
     )
-    # An implementation's name has a slash in it.
-    colours = [
-        drawing.BLUE
-        if name.startswith("boxloss")
-        else drawing.PALE_BLUE
-        if "/" in name
-        else drawing.GREY
-        for name in names
-    ]
-    for panel, title, times in (
-        (panels[0], "copy of the boxes, loss and backward, ms", list(of[TOGETHER].values())),
-        (panels[1], "the whole step, network and loss, ms", list(of[STEP].values())),
-    ):
-        edge = 1.25 * max(each for each in times if each < FAR * times[0])
-        bars = panel.barh(names, [min(each, edge) for each in times], color=colours)
-        labels = [number(each) if each < edge else "" for each in times]
-        panel.bar_label(bars, labels, padding=3, fontsize=9)
-        for place, each in enumerate(times):
-            if each >= edge:
-                panel.text(edge, place, f"{number(each)} → ", ha="right", va="center")
-        panel.set_xlim(0, edge)
+    titles = {
+        TOGETHER: "copy of the boxes, loss and backward, ms",
+        STEP: "the whole step, network and loss, ms",
+    }
+    for panel, (part, title) in zip(panels, titles.items(), strict=True):
+        times = drawing.medians(frame, quantity=part)
+        first = next(iter(times.values()))
+        drawing.bars(panel, {name: times[name] for name in names}, longest=FAR * first)
         panel.set_title(title, fontsize=10, loc="left")
-        drawing.quiet_axes(panel)
-    panels[0].invert_yaxis()
     first = frame.iloc[0]
     drawing.title_figure(
         figure,
