@@ -61,6 +61,14 @@ def load_compiled() -> Loss:
     return torch.compile(masked_loss, dynamic=False)
 
 
+def installed(module: str) -> Any:
+    """It, or UnavailableError."""
+    try:
+        return import_module(module)
+    except (ImportError, RuntimeError) as error:  # the latter: made for another torch
+        raise UnavailableError(f"{module} cannot be imported ({error})") from error
+
+
 def torchvision_giou() -> Loss:
     """torchvision's generalized_box_iou_loss."""
     return torchvision_file("giou_loss").generalized_box_iou_loss  # type: ignore[no-any-return]
@@ -85,10 +93,7 @@ def torchvision_file(name: str) -> Any:
 
 def transformers_loss(module: str) -> Any:
     """transformers.loss.`module`, of a detector with a matcher."""
-    try:
-        found = import_module(f"transformers.loss.{module}")
-    except ImportError as error:
-        raise UnavailableError(f"transformers is not installed ({error})") from error
+    found = installed(f"transformers.loss.{module}")
     for needed, package in (
         ("linear_sum_assignment", "SciPy"),
         ("center_to_corners_format", "PIL"),
@@ -107,11 +112,7 @@ def isolate_ultralytics() -> None:
 
 def scipy_assignment() -> Callable[[Any], tuple[Any, Any]]:
     """SciPy's linear_sum_assignment."""
-    try:
-        from scipy.optimize import linear_sum_assignment
-    except ImportError as error:
-        raise UnavailableError(f"SciPy is not installed ({error})") from error
-    return linear_sum_assignment  # type: ignore[no-any-return]
+    return installed("scipy.optimize").linear_sum_assignment  # type: ignore[no-any-return]
 
 
 def load_torchvision() -> Loss:
@@ -129,13 +130,9 @@ def load_torchvision() -> Loss:
     return torchvision_loss
 
 
-def triton_kernels() -> ModuleType:
+def triton_kernels() -> Any:
     """This folder's, written by hand."""
-    try:
-        from . import triton_kernels as kernels
-    except ImportError as error:
-        raise UnavailableError(f"Triton is not installed ({error})") from error
-    return kernels
+    return installed("benchmarks.common.triton_kernels")
 
 
 def load_triton(device: torch.device, layout: str) -> Loss:

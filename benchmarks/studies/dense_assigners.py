@@ -27,10 +27,10 @@ import torch
 from boxloss.torch import max_iou_match, task_aligned_match
 from torch import Tensor
 
-from ..common.losses import isolate_ultralytics
+from ..common.losses import installed, isolate_ultralytics
 from ..runner.agreement import DisagreementError
 from ..runner.clocks import Call, Calls
-from ..runner.run import Row, Run, UnavailableError, Variant, compile_now
+from ..runner.run import Row, Run, Variant, compile_now
 
 # --- Cases ---
 
@@ -225,11 +225,7 @@ def max_iou(case: Case) -> tuple[Tensor, ...]:
 
 def load_ultralytics(case: Case) -> Callable[[], Any]:
     isolate_ultralytics()
-    try:
-        from ultralytics.utils.tal import TaskAlignedAssigner
-    except (ImportError, RuntimeError) as error:
-        raise UnavailableError(f"ultralytics cannot be imported ({error})") from error
-    assigner = TaskAlignedAssigner(
+    assigner = installed("ultralytics.utils.tal").TaskAlignedAssigner(
         TOPK, case.scores.shape[2], ALPHA, BETA, stride=[float(each) for each in STRIDES]
     )
     target, labels = case.padded(case.target), case.padded(case.labels)
@@ -239,12 +235,9 @@ def load_ultralytics(case: Case) -> Callable[[], Any]:
 
 
 def load_torchvision(case: Case) -> Callable[[], Any]:
-    try:
-        from torchvision.models.detection._utils import Matcher
-        from torchvision.ops import box_iou
-    except (ImportError, RuntimeError) as error:
-        raise UnavailableError(f"torchvision cannot be imported ({error})") from error
-    matcher = Matcher(HIGH, LOW, allow_low_quality_matches=True)
+    box_iou = installed("torchvision.ops").box_iou
+    utils = installed("torchvision.models.detection._utils")
+    matcher = utils.Matcher(HIGH, LOW, allow_low_quality_matches=True)
     images = case.padded(case.target).unbind()
 
     def match() -> list[Tensor]:

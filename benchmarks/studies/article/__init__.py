@@ -17,7 +17,7 @@ import random
 from functools import partial
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...common.losses import Loss, masked_loss
 from ...common.nvcc import find_nvcc
@@ -110,18 +110,13 @@ def moved(targets: list[Tensor], device: torch.device) -> Targets:
 # --- Agreement ---
 
 
-def check_values(
-    run: Run,
-    variants: dict[str, Variant],
-    losses: dict[str, Loss],
-    batch: Batch,
-    dtype: torch.dtype,
-) -> None:
+def check_values(run: Run, article: Article, dtype: torch.dtype) -> None:
     """All are right on float32 boxes; on its own dtypes, whose areas wrap, the article's are wrong,
     but for its kernel."""
+    printed = article.batches[0].boxes
     for pred_dtype, boxes in (
-        (torch.float32, [each.float() for each in batch.boxes]),
-        (dtype, batch.boxes),
+        (torch.float32, [each.float() for each in printed]),
+        (dtype, printed),
     ):
         # Slots without a true box have finite predictions: a mask that multiplies lets NaN through.
         pred = probe(boxes, SLOTS, pred_dtype).nan_to_num(nan=7.0)
@@ -130,8 +125,8 @@ def check_values(
         columns = {"case": "values", "dtypes": dtypes}
         run.record(columns | {"variant": "the formula in fp64"}, "GIoU", "", 1 - expected.loss)
         wraps = boxes[0].dtype is torch.uint8
-        for name, loss in losses.items():
-            targets = moved(list(variants[name].collate(boxes, SLOTS)), run.device)
+        for name, loss in article.losses.items():
+            targets = moved(list(article.variants[name].collate(boxes, SLOTS)), run.device)
             leaf = pred.to(run.device).requires_grad_()
             value = loss(leaf, *targets).item()
             giou = value if name in ITS else 1 - value
@@ -166,23 +161,24 @@ def measure(run: Run) -> None:
     batches = [make_batch(pictures, number, scale.batch) for number in range(BATCHES)]
     kernel = Kernel(run.device)
     variants = variants_of(kernel)
-    losses = run.load(variants, run.device)
-    check_values(run, variants, losses, batches[0], scale.predictions)
-    with run.device:
-        model = FaceDetector(scale)
-    model.initialise(SEED)
-    describe_batches(run, variants, batches)
-    time_parts(run, variants, losses, Network(model, scale), batches)
-    time_steps(run, Network(model, scale), batches[0])
+    network = Network(scale, run.device)
+    article = Article(kernel, variants, run.load(variants, run.device), network, batches)
+    check_values(run, article, scale.predictions)
+    describe_batches(run, article)
+    time_parts(run, article)
+    time_steps(run, article)
     time_branch(run, kernel)
     time_casts(run)
-    count_parts(run, variants, losses, Network(model, scale), batches[0], kernel)
+    count_parts(run, article)
 
 
 class Network:
-    def __init__(self, model: FaceDetector, scale: Scale) -> None:
-        self.model, self.scale = model, scale
-        self.compiled: nn.Module = torch.compile(model) if scale.compiled else model  # type: ignore[assignment]
+    def __init__(self, scale: Scale, device: torch.device) -> None:
+        with device:
+            self.model = FaceDetector(scale)
+        self.model.initialise(SEED)
+        self.scale = scale
+        self.compiled = torch.compile(self.model) if scale.compiled else self.model
 
     def autocast(self) -> torch.autocast:
         enabled = self.scale.predictions is torch.bfloat16
@@ -193,36 +189,44 @@ class Network:
             return self.compiled(images)  # type: ignore[no-any-return]
 
 
-def describe_batches(run: Run, variants: dict[str, Variant], batches: list[Batch]) -> None:
+@dataclasses.dataclass(frozen=True)
+class Article:
+    kernel: Kernel
+    variants: dict[str, Variant]
+    losses: dict[str, Loss]  # of those that can run here
+    network: Network
+    batches: list[Batch]
+
+
+def describe_batches(run: Run, article: Article) -> None:
     about = {"case": "batches", "variant": "all"}
-    counts_of = [len(each) for batch in batches for each in batch.boxes]
+    counts_of = [len(each) for batch in article.batches for each in batch.boxes]
     run.record(about, "valid", "%", 100 * sum(counts_of) / (len(counts_of) * SLOTS))
     run.record(about, "most boxes of a picture", "", max(counts_of))
     run.record(about, "pictures without a box", "%", 100 * counts_of.count(0) / len(counts_of))
     for name in (CONCAT, MASK, "boxloss lengths", RAGGED):
-        size = sum(each.nbytes for each in variants[name].collate(batches[0].boxes, SLOTS))
+        targets = article.variants[name].collate(article.batches[0].boxes, SLOTS)
+        size = sum(each.nbytes for each in targets)
         run.record(about | {"variant": name}, "true boxes", "bytes", size)
 
 
-def time_parts(
-    run: Run,
-    variants: dict[str, Variant],
-    losses: dict[str, Loss],
-    network: Network,
-    batches: list[Batch],
-) -> None:
+def time_parts(run: Run, article: Article) -> None:
     """As the article fences them, but all variants in each step, in an order that is drawn anew;
     copy data has the pictures, too."""
     order, clock = random.Random(SEED), Stopwatch(run.device)
-    laid_out = [{name: batch.laid_out(variants[name]) for name in losses} for batch in batches]
+    losses = article.losses
+    laid_out = [
+        {name: batch.laid_out(article.variants[name]) for name in losses}
+        for batch in article.batches
+    ]
     for step in range(6 if run.quick else STEPS):
-        batch = batches[step % BATCHES]
+        batch = article.batches[step % BATCHES]
         for name in order.sample(list(losses), len(losses)):
             with clock(name, COPY):
                 images = batch.images.to(run.device, non_blocking=True)
                 targets = moved(laid_out[step % BATCHES][name], run.device)
             with clock(name, FORWARD):
-                pred = network(images)
+                pred = article.network(images)
             leaf = pred.detach().requires_grad_()
             with clock(name, LOSS):
                 losses[name](leaf, *targets)
@@ -238,8 +242,9 @@ def time_parts(
     run.show({"case": "parts"}, variants=list(losses), ratios=(LOSS,))
 
 
-def time_steps(run: Run, network: Network, batch: Batch) -> None:
+def time_steps(run: Run, article: Article) -> None:
     """Forward, loss and backward through the network, all boxes on the device."""
+    network, batch = article.network, article.batches[0]
     images = batch.images.to(run.device)
     lengths, flat = (
         tuple(each.to(run.device) for each in layout(batch.boxes, SLOTS))
@@ -282,15 +287,10 @@ def time_steps(run: Run, network: Network, batch: Batch) -> None:
     run.time({"case": "training step"}, calls, ("wall",))
 
 
-def count_parts(
-    run: Run,
-    variants: dict[str, Variant],
-    losses: dict[str, Loss],
-    network: Network,
-    batch: Batch,
-    kernel: Kernel,
-) -> None:
+def count_parts(run: Run, article: Article) -> None:
     """What each loss asks of torch and of the GPU; and the parts of its kernel's loss."""
+    kernel, network, batch = article.kernel, article.network, article.batches[0]
+    variants, losses = article.variants, article.losses
     images = batch.images.to(run.device)
     leaf = network(images).detach().requires_grad_()
     about = {"case": "batches", "variant": "network"}

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from itertools import accumulate, count
 from types import SimpleNamespace
@@ -25,7 +24,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ...common.losses import isolate_ultralytics, scipy_assignment, transformers_loss
+from ...common.losses import installed, isolate_ultralytics, scipy_assignment, transformers_loss
 from ...runner.run import UnavailableError
 from ..matched_pairs import corners, giou_of, iou_and_union
 from ..matcher import FOCAL_ALPHA, Cost, ciou, padded_cost
@@ -381,13 +380,8 @@ DETECTORS = {
 
 
 def _installed(module: str) -> Any:
-    package, _, name = module.partition(".")
-    if package == "transformers":
-        return transformers_loss(name.partition(".")[2])
-    try:
-        return import_module(module)
-    except (ImportError, RuntimeError) as error:  # the latter: made for another torch
-        raise UnavailableError(f"{package} cannot be imported ({error})") from error
+    name = module.removeprefix("transformers.loss.")
+    return installed(module) if name == module else transformers_loss(name)
 
 
 _copies = count()

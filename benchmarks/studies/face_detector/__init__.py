@@ -37,6 +37,7 @@ from ...common.losses import (
     EPS,
     Loss,
     giou,
+    installed,
     load_compiled,
     load_torchvision,
     load_triton,
@@ -46,7 +47,7 @@ from ...common.losses import (
 from ...runner import run as runner
 from ...runner.agreement import Truth, compare
 from ...runner.clocks import wait
-from ...runner.run import Run, UnavailableError
+from ...runner.run import Run
 from .data import DATA, Pictures, Sample
 from .model import SCALES, FaceDetector, Scale
 
@@ -100,20 +101,12 @@ def boxloss(layout: str) -> Loss:
     return lambda pred, target, counts: loss(pred, target, **{layout: counts})
 
 
-def load_jax(_: torch.device) -> Loss:
-    try:
-        from ...common.jax_loss import masked_loss as loss
-    except ImportError as error:
-        raise UnavailableError(f"JAX is not installed ({error})") from error
-    return loss
-
-
 VARIANTS = {
     "mask": Variant(lambda _: masked_loss),  # the usual eager code
     "concat": Variant(lambda _: concatenated_loss, collate=as_list),
     "torchvision": Variant(lambda _: load_torchvision()),
     "torch.compile": Variant(lambda _: load_compiled(), slow_to_start=True),
-    "jax.jit": Variant(load_jax, slow_to_start=True),
+    "jax.jit": Variant(lambda _: installed("benchmarks.common.jax_loss").masked_loss, True),
     "Triton": Variant(partial(load_triton, layout="lengths"), slow_to_start=True),
     "boxloss padded": Variant(lambda _: boxloss("padded"), collate=padded),
     "boxloss lengths": Variant(lambda _: boxloss("lengths")),
