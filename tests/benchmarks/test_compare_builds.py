@@ -19,7 +19,7 @@ pytest.importorskip("boxloss.torch")
 pytest.importorskip("rich")
 
 import boxloss.torch
-from boxloss._options import ClassMode
+from boxloss._options import LOSS_PARAMETERS, ClassMode
 from boxloss.torch.losses import Loss
 from torch import Tensor
 
@@ -72,6 +72,11 @@ def test_every_argument_is_given_and_every_word_that_it_may_be(name: str) -> Non
         each.arguments for each in problems() if each.function == name and "wrong" not in each.name
     ]
     for argument, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:  # a loss' own numbers
+            assert {each for names in LOSS_PARAMETERS.values() for each in names} <= {
+                each for call in calls for each in call
+            }
+            continue
         given = [call[argument] for call in calls if call.get(argument) is not None]
         assert given, argument
         words = get_args(parameter.annotation)
