@@ -91,7 +91,8 @@ class BoxLoss(torch.nn.Module):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """What an older version has stored lacks newer options."""
-        super().__setstate__(_DEFAULTS | {"loss_parameters": {}} | state)  # type: ignore[no-untyped-call]
+        older = {**_DEFAULTS, "loss_parameters": {}}
+        super().__setstate__(older | state)  # type: ignore[no-untyped-call]
 
 
 class _OneLoss(BoxLoss):
