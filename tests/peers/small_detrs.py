@@ -9,7 +9,7 @@ from typing import Any
 import transformers
 from torch import nn
 
-from examples import rt_detr, training
+from examples import detr, rt_detr, training
 
 SIZES = {
     "d_model": 16,
@@ -123,7 +123,7 @@ def d_fine() -> nn.Module:
 
 
 SMALL: dict[str, Callable[[], nn.Module]] = {
-    "DETR": lambda: like_detr("Detr"),
+    "DETR": detr.small_model,
     "Table Transformer": lambda: like_detr("TableTransformer"),
     "YOLOS": yolos,
     "Deformable DETR": deformable_detr,

@@ -79,7 +79,7 @@ def assert_near(
     # In u of what boxloss computes in; in double theirs rounds, too: twice. -log(iou) is the worst:
     # iou > 0.5 is right to 17 of tests/torch/comparison.py, so its logarithm to 34, and with eps
     # for iou it is 13.9, right to 2 u of that. By sides a gradient is right to 2 * 154 and, of CIoU
-    # and SIoU, 250 more: see test_retinanet.py; SIoU's angle has s, right to 3 u of a coordinate.
+    # and SIoU, 250 more: see test_torchvision.py; SIoU's angle has s, right to 3 u of a coordinate.
     # Theirs adds eps to heights, in CIoU and SIoU: 6 e of a loss, 60 e / side of a gradient with
     # e = eps / side, see test_yolo.py; and it holds iou at eps, which is 2 eps of 1 - iou^2.
     wide = torch.float64 if dtype == torch.float64 else torch.float32

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 import torch
 from boxloss.torch.compat import proof, use_boxloss
-from test_use_boxloss import MODELS, Operators, calls, each_model, loss, made
+from models import Operators, calls, each_model, loss, made
 from torch import Tensor, distributed, nn
 from torchvision.models.detection._utils import Matcher
 from torchvision.ops import boxes as boxes_of_torchvision
@@ -346,4 +346,3 @@ def test_in_any_surroundings(name: str) -> None:
     assert calls(model, name)
     for convert in (torch.float64, torch.bfloat16):
         use_boxloss(made(name).to(convert))
-    assert MODELS[name]

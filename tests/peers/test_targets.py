@@ -11,43 +11,15 @@ from unittest.mock import patch
 import pytest
 import torch
 from boxloss.torch.compat import MMDetLoss, check_targets, detr_loss_boxes, faults, use_boxloss
+from models import MODELS, TORCHVISION, ULTRALYTICS, Batch, batch_of, loss_of, made, project_of
 from small_detrs import SMALL
 from surroundings import waits
-from test_use_boxloss import MODELS, made
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from examples import yolo
-from examples.training import torchvision_batch, transformers_batch
-
-TORCHVISION = ["FCOS", "RetinaNet", "RetinaNet, l1", "Faster R-CNN"]
-YOLO = [name for name in MODELS if name.startswith("YOLO") and name != "YOLOS"]
-COUNTS = (3, 0, 5)
-Batch = dict[str, Any]
-
-
-def batch_of(name: str) -> Batch:
-    torch.manual_seed(1)
-    if name in YOLO:
-        return yolo.random_batch(COUNTS)
-    make = transformers_batch if name in SMALL else lambda counts: torchvision_batch(64, counts)
-    images, targets = make(COUNTS)
-    return {
-        "images": images,
-        "targets": targets,
-        "labels": "class_labels" if name in SMALL else "labels",
-    }
-
-
-def loss(name: str, model: nn.Module, batch: Batch) -> Tensor:
-    torch.manual_seed(0)
-    batch = copy.deepcopy(batch)
-    if name in YOLO:
-        return model(batch)[0].sum()
-    if name in SMALL:
-        return model(pixel_values=batch["images"], labels=batch["targets"]).loss
-    return sum(model(batch["images"], batch["targets"]).values())
+OF_TORCHVISION = [name for name in MODELS if project_of(name) is TORCHVISION]
+YOLO = [name for name in MODELS if project_of(name) is ULTRALYTICS]
 
 
 def without_denoising(model: nn.Module) -> nn.Module:
@@ -61,31 +33,30 @@ def both(name: str, batch: Batch) -> list[float]:
     original = made(name)
     replaced = copy.deepcopy(original)
     use_boxloss(replaced, check=False)
-    return [loss(name, model, batch).item() for model in (original, replaced)]
+    return [loss_of(name, model, batch).item() for model in (original, replaced)]
 
 
-def change(name: str, what: str, image: int, row: int, value: Any) -> Callable[[Batch], None]:
-    """Sets a label, or a box' last number."""
+def targets_of(name: str, batch: Batch) -> list[dict[str, Tensor]]:
+    return batch[project_of(name).targets]
 
-    def apply(batch: Batch) -> None:
-        if name in YOLO:
-            rows = (batch["batch_idx"] == image).nonzero()[row, 0]
-            values = batch["cls" if what == "label" else "bboxes"]
-        else:
-            rows, values = (
-                row,
-                batch["targets"][image]["boxes" if what == "box" else batch["labels"]],
-            )
-        values[rows if what == "label" else (rows, -1)] = value
 
-    return apply
+def change(name: str, what: str, image: int, row: int, value: Any) -> Batch:
+    """A batch with another label, or another last number of a box."""
+    batch, labels = batch_of(name), project_of(name).labels
+    if name in YOLO:
+        row = (batch["batch_idx"] == image).nonzero()[row, 0]
+        values = batch["cls" if what == "label" else "bboxes"]
+    else:
+        values = targets_of(name, batch)[image]["boxes" if what == "box" else labels]
+    values[row if what == "label" else (row, -1)] = value
+    return batch
 
 
 CLASSES = 5
 FAULTS = [("label", CLASSES), ("label", -1), ("box", float("nan")), ("box", -0.25)]
 UNSEEN = {
     # torchvision itself refuses a box of negative size, and its cross entropy a label.
-    **{(name, "box", -0.25): AssertionError for name in TORCHVISION},
+    **{(name, "box", -0.25): AssertionError for name in OF_TORCHVISION},
     ("Faster R-CNN", "label", CLASSES): IndexError,
 }
 
@@ -93,88 +64,61 @@ UNSEEN = {
 @pytest.mark.parametrize(("what", "value"), FAULTS)
 @pytest.mark.parametrize("name", MODELS)
 def test_faults(name: str, what: str, value: float) -> None:
-    batch = batch_of(name)
-    change(name, what, 2, 4, value)(batch)
+    batch = change(name, what, 2, 4, value)
     model = without_denoising(made(name))
     use_boxloss(model, check=False)
     if (name, what, value) in UNSEEN:
         with pytest.raises(UNSEEN[name, what, value]):
-            loss(name, model, batch)
+            loss_of(name, model, batch)
         return
     told = rf"image 2, row 4 is .*{'nan' if value != value else round(value)}"
     with pytest.raises(ValueError, match=told):
-        loss(name, model, batch)
+        loss_of(name, model, batch)
 
 
-@pytest.mark.parametrize("name", [*SMALL, *TORCHVISION])
+@pytest.mark.parametrize("name", [*SMALL, *OF_TORCHVISION])
 def test_counts_that_differ(name: str) -> None:
     model = without_denoising(made(name))
     use_boxloss(model, check=False)
     for count in (2, 4):
-        batch = batch_of(name)
-        key = batch["labels"]
-        batch["targets"][0][key] = torch.ones(count, dtype=torch.int64)
-        if count == 4 and name in TORCHVISION:  # whose last label belongs to no box
-            assert loss(name, model, batch).isfinite()
+        batch, key = batch_of(name), project_of(name).labels
+        targets_of(name, batch)[0][key] = torch.ones(count, dtype=torch.int64)
+        if count == 4 and name in OF_TORCHVISION:  # whose last label belongs to no box
+            assert loss_of(name, model, batch).isfinite()
             continue
         with pytest.raises((ValueError, AssertionError), match=rf"has {count} {key}, 3 boxes|"):
-            loss(name, model, batch)
+            loss_of(name, model, batch)
 
 
-def empty_boxes(batch: Batch) -> None:
-    batch["targets"][1]["boxes"] = torch.tensor([])
+# Of targets and their word for labels.
+HARMLESS: dict[str, Callable[[list[dict[str, Tensor]], str], Any]] = {
+    "empty boxes": lambda given, _: given[1].update(boxes=torch.tensor([])),
+    "empty labels": lambda given, key: given[1].update({key: torch.empty(0, 1).long()}),
+    "columns of labels": lambda given, key: [
+        each.update({key: each[key][:, None]}) for each in given
+    ],
+    "doubles": lambda given, _: [each.update(boxes=each["boxes"].double()) for each in given[::2]],
+    "some int32": lambda given, key: given[0].update({key: given[0][key].int()}),
+    "a label without a box": lambda given, key: given[1].update({key: torch.zeros(1).long()}),
+    "one more label": lambda given, key: given[0].update({key: torch.ones(4).long()}),
+    "labels of no images": lambda given, key: given[1].update({key: torch.tensor([])}),
+}
 
 
-def empty_labels(batch: Batch) -> None:
-    batch["targets"][1][batch["labels"]] = torch.empty(0, 1, dtype=torch.int64)
-
-
-def columns_of_labels(batch: Batch) -> None:
-    for each in batch["targets"]:
-        each[batch["labels"]] = each[batch["labels"]][:, None]
-
-
-def doubles(batch: Batch) -> None:
-    for each in batch["targets"][::2]:
-        each["boxes"] = each["boxes"].double()
-
-
-def some_int32(batch: Batch) -> None:
-    batch["targets"][0][batch["labels"]] = batch["targets"][0][batch["labels"]].int()
-
-
-def a_label_without_a_box(batch: Batch) -> None:
-    batch["targets"][1][batch["labels"]] = torch.zeros(1, dtype=torch.int64)
-
-
-def one_more_label(batch: Batch) -> None:
-    labels = batch["targets"][0][batch["labels"]]
-    batch["targets"][0][batch["labels"]] = torch.cat((labels, torch.tensor([1])))
-
-
-def labels_of_no_images(batch: Batch) -> None:
-    batch["targets"][1][batch["labels"]] = torch.tensor([])
-
-
-HARMLESS = [empty_boxes, empty_labels, columns_of_labels, doubles, some_int32]
-HARMLESS += [a_label_without_a_box, one_more_label, labels_of_no_images]
-
-
-@pytest.mark.parametrize("change", HARMLESS)
-@pytest.mark.parametrize("name", ["DETR", "Deformable DETR", "RT-DETR", "D-FINE", *TORCHVISION])
-def test_takes_what_the_original_takes(name: str, change: Callable[[Batch], None]) -> None:
-    batch = batch_of(name)
-    if change is not columns_of_labels:  # of which RetinaNet makes a class for each pair of labels
-        change(batch)
+@pytest.mark.parametrize("what", HARMLESS)
+@pytest.mark.parametrize("name", ["DETR", "Deformable DETR", "RT-DETR", "D-FINE", *OF_TORCHVISION])
+def test_takes_what_the_original_takes(name: str, what: str) -> None:
+    batch, changed = batch_of(name), batch_of(name)
+    HARMLESS[what](targets_of(name, changed), project_of(name).labels)
     model = without_denoising(made(name))
+    # RetinaNet makes a class for each pair of columns of labels.
+    given = batch if what == "columns of labels" else changed
     try:
-        wanted = loss(name, model, batch)
+        wanted = loss_of(name, model, given)
     except Exception:  # then boxloss may take it or say why not
         return
     use_boxloss(model, check=False)
-    if change is columns_of_labels:
-        change(batch)
-    assert loss(name, model, batch).item() == pytest.approx(wanted.item(), rel=1e-5)
+    assert loss_of(name, model, changed).item() == pytest.approx(wanted.item(), rel=1e-5)
 
 
 def test_padding_of_ultralytics() -> None:
@@ -201,7 +145,7 @@ def test_boxes_of_other_images(change: Batch, told: str) -> None:
     model = made("YOLO11")
     use_boxloss(model, check=False)
     with pytest.raises(ValueError, match=told):
-        loss("YOLO11", model, batch_of("YOLO11") | change)
+        loss_of("YOLO11", model, batch_of("YOLO11") | change)
 
 
 def test_halves_of_yolo_are_widened_first() -> None:
@@ -226,7 +170,7 @@ def test_evaluation_is_of_this_rank_alone() -> None:
             patch.object(torch.distributed, "all_reduce", lambda *_, **__: pytest.fail("waits")),
             torch.no_grad(),
         ):
-            assert loss(name, model, batch_of(name)).isfinite()
+            assert loss_of(name, model, batch_of(name)).isfinite()
 
 
 class NoDoubles(TorchDispatchMode):
@@ -247,12 +191,12 @@ def test_makes_no_float64(name: str) -> None:
     model, batch = made(name), batch_of(name)
     with NoDoubles():
         try:
-            loss(name, model, batch)
+            loss_of(name, model, batch)
         except TypeError:
             return  # the original makes some
     use_boxloss(model, check=False)
     with NoDoubles():
-        loss(name, model, batch).backward()
+        loss_of(name, model, batch).backward()
 
 
 def test_adapters_make_no_float64() -> None:
@@ -275,21 +219,21 @@ if torch.cuda.is_available():
         """The step's loss has no number, nobody waits, and a later call says why."""
         model = without_denoising(made(name)).cuda()
         use_boxloss(model)
-        good, bad = batch_of(name), batch_of(name)
-        change(name, what, 2, 4, -1 if what == "label" else float("nan"))(bad)
-        assert loss(name, model, on_gpu(good)).isfinite()
+        good = batch_of(name)
+        bad = change(name, what, 2, 4, -1 if what == "label" else float("nan"))
+        assert loss_of(name, model, on_gpu(good)).isfinite()
         check_targets()
         told = r"in a step before: .*image 2, row 4 is"
         if name != "YOLO26":  # whose second head may find what the first has asked
-            assert loss(name, model, on_gpu(bad)).isnan()
+            assert loss_of(name, model, on_gpu(bad)).isnan()
             with pytest.raises(ValueError, match=told):
                 check_targets()
             check_targets()  # once
 
         def steps() -> None:
-            loss(name, model, on_gpu(bad))
+            loss_of(name, model, on_gpu(bad))
             torch.cuda.synchronize()
-            loss(name, model, on_gpu(good))
+            loss_of(name, model, on_gpu(good))
 
         with pytest.raises(ValueError, match=told):
             steps()

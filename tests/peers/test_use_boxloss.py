@@ -9,7 +9,6 @@ import copy
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,81 +16,21 @@ import pytest
 import torch
 import ultralytics
 from boxloss.torch.compat import use_boxloss
-from detr_training import CLOSE, assert_same_in_model
+from models import MODELS, calls, each_model, loss, made
 from peft import LoraConfig, get_peft_model, inject_adapter_in_model
 from small_detrs import SMALL
 from surroundings import default_dtype
-from test_yolo import KINDS, theirs
-from torch import Tensor, distributed, nn
+from test_yolo import theirs
+from torch import distributed, nn
 from torch.optim.swa_utils import AveragedModel
-from torch.utils._python_dispatch import TorchDispatchMode
+from training_cases import CLOSE, assert_same_in_model
 from transformers import DetrModel
 from ultralytics.nn.tasks import SegmentationModel
 
-from examples import detr, faster_rcnn, fcos, retinanet, yolo
-from examples.training import torchvision_batch, transformers_batch
+from examples import detr, faster_rcnn, yolo
 
 ROOT = Path(__file__).parents[2]
-
-
-def loss_of_transformers(model: nn.Module) -> Tensor:
-    images, labels = transformers_batch()
-    return model(pixel_values=images, labels=labels).loss
-
-
-def loss_of_torchvision(model: nn.Module) -> Tensor:
-    return sum(model(*torchvision_batch(64)).values())
-
-
-def loss_of_yolo(model: nn.Module) -> Tensor:
-    return model(yolo.random_batch())[0].sum()
-
-
-Model = tuple[Callable[[], nn.Module], Callable[[Any], Tensor]]
-MODELS: dict[str, Model] = {
-    **{name: (make_model, loss_of_transformers) for name, make_model in SMALL.items()},
-    **{f"YOLO{kind}": (partial(yolo.small_model, KINDS[kind]), loss_of_yolo) for kind in KINDS},
-    "FCOS": (fcos.small_model, loss_of_torchvision),
-    "RetinaNet": (retinanet.small_model, loss_of_torchvision),
-    "RetinaNet, l1": (lambda: retinanet.small_model("l1"), loss_of_torchvision),
-    "Faster R-CNN": (faster_rcnn.small_model, loss_of_torchvision),
-}
-each_model = pytest.mark.parametrize("name", MODELS)
 one_of_each_kind = pytest.mark.parametrize("name", ["RT-DETR", "YOLO26", "RetinaNet"])
-
-
-def made(name: str) -> nn.Module:
-    torch.manual_seed(0)
-    return MODELS[name][0]().train()
-
-
-def loss(name: str, model: nn.Module) -> float:
-    torch.manual_seed(1)
-    value = MODELS[name][1](model)
-    value.backward()
-    return value.item()
-
-
-class Operators(TorchDispatchMode):
-    """boxloss' that are called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: set[str] = set()
-
-    def __torch_dispatch__(
-        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        if function.namespace == "boxloss":
-            self.names.add(function.name())
-        return function(*args, **(kwargs or {}))
-
-
-def calls(model: nn.Module, name: str) -> set[str]:
-    """boxloss' operators in a training step."""
-    with Operators() as operators:
-        loss(name, model)
-    return operators.names
 
 
 @pytest.mark.parametrize("counts", [(3, 0, 5), (0, 0)], ids=str)
@@ -338,7 +277,8 @@ from torch import nn
 try:
     boxloss.torch.compat.use_boxloss(nn.Linear(1, 1))
 except TypeError:
-    print(*{"transformers", "ultralytics", "torchvision"} & {*sys.modules})
+    others = {"transformers", "ultralytics", "torchvision", "mmdet", "scipy"}
+    print(*others & {*sys.modules})
 """
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import torch
-from dense_training import assert_same_training
 from surroundings import DEVICES, assert_example_runs, default_dtype, moved, waits
 from torch import Tensor
 from torch.utils._pytree import keystr, tree_leaves_with_path, tree_map_only
+from training_cases import assert_same_training
 
 from benchmarks.common.losses import isolate_ultralytics
 
@@ -95,7 +95,7 @@ def test_losses_and_gradients(kind: str, counts: tuple[int, ...], seed: int, dev
     assert any(each.any() for each in original[1].values())
 
 
-# In the first step gradients are SHARE apart, and 8 steps make 2^8 of it (dense_training.py).
+# In the first step gradients are SHARE apart, and 8 steps make 2^8 of it (training_cases.py).
 CLOSE = SHARE * 2**8
 
 
@@ -104,14 +104,13 @@ CLOSE = SHARE * 2**8
 @pytest.mark.parametrize("counts", [(3, 0, 5), (0, 0)], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_training(seed: int, counts: tuple[int, ...], kind: str) -> None:
-    train = partial(yolo.train, **KINDS[kind])
-    assert_same_training(train, seed, counts, CLOSE)
+    assert_same_training(yolo.train, seed, CLOSE, counts=counts, **KINDS[kind])
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_training_with_eps(seed: int) -> None:
     """Gradients are 60 eps / side apart, and sides as short as a tenth of a cell at the start."""
-    assert_same_training(yolo.train, seed, close=CLOSE + 600 * EPS)
+    assert_same_training(yolo.train, seed, CLOSE + 600 * EPS)
 
 
 def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:

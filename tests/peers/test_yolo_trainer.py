@@ -9,10 +9,10 @@ import pytest
 import torch
 from boxloss.torch.compat import use_boxloss
 from boxloss.torch.compat.yolo import DetectionLoss
-from dense_training import weights
 from PIL import Image
 from test_yolo import KINDS
 from torch import Tensor
+from training_cases import weights
 from ultralytics import YOLO
 from ultralytics.utils import YAML
 
@@ -80,7 +80,7 @@ def train(folder: Path, kind: str, replace: Replace) -> tuple[list[float], Tenso
 
 # In float32. A score is right to 13 * 64 roundings over its overlap, on both sides: where that is
 # less than a tenth the score, which has its sixth power, is nothing beside the others. A step at
-# most doubles what is apart (dense_training.py).
+# most doubles what is apart (training_cases.py).
 CLOSE = 2 * 13 * 64 * 2.0**-24 / 0.1
 STEPS = 4
 

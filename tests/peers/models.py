@@ -1,0 +1,105 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""A small random model of each kind that use_boxloss knows, a batch for it, and its loss."""
+
+import copy
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from small_detrs import SMALL
+from test_yolo import KINDS
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from examples import faster_rcnn, fcos, retinanet, yolo
+from examples.training import COUNTS, torchvision_batch, transformers_batch
+
+Batch = dict[str, Any]
+
+
+class Project(NamedTuple):
+    """How its models are called."""
+
+    batch: Callable[[tuple[int, ...]], Batch]
+    loss: Callable[[nn.Module, Batch], Tensor]
+    targets: str = ""  # the batch's name for them, a dictionary for each image
+    labels: str = ""  # theirs
+
+
+def transformers_arguments(counts: tuple[int, ...]) -> Batch:
+    return dict(zip(("pixel_values", "labels"), transformers_batch(counts), strict=True))
+
+
+def torchvision_arguments(counts: tuple[int, ...]) -> Batch:
+    return dict(zip(("images", "targets"), torchvision_batch(64, counts), strict=True))
+
+
+TRANSFORMERS = Project(
+    transformers_arguments, lambda model, batch: model(**batch).loss, "labels", "class_labels"
+)
+TORCHVISION = Project(
+    torchvision_arguments, lambda model, batch: sum(model(**batch).values()), "targets", "labels"
+)
+ULTRALYTICS = Project(yolo.random_batch, lambda model, batch: model(batch)[0].sum())
+
+Model = tuple[Callable[[], nn.Module], Project]
+MODELS: dict[str, Model] = {
+    **{name: (make_model, TRANSFORMERS) for name, make_model in SMALL.items()},
+    **{f"YOLO{kind}": (partial(yolo.small_model, KINDS[kind]), ULTRALYTICS) for kind in KINDS},
+    "FCOS": (fcos.small_model, TORCHVISION),
+    "RetinaNet": (retinanet.small_model, TORCHVISION),
+    "RetinaNet, l1": (lambda: retinanet.small_model("l1"), TORCHVISION),
+    "Faster R-CNN": (faster_rcnn.small_model, TORCHVISION),
+}
+each_model = pytest.mark.parametrize("name", MODELS)
+
+
+def made(name: str) -> nn.Module:
+    torch.manual_seed(0)
+    return MODELS[name][0]().train()
+
+
+def project_of(name: str) -> Project:
+    return MODELS[name][1]
+
+
+def batch_of(name: str) -> Batch:
+    torch.manual_seed(1)
+    return project_of(name).batch(COUNTS)
+
+
+def loss_of(name: str, model: nn.Module, batch: Batch) -> Tensor:
+    torch.manual_seed(0)  # for dropout and denoising
+    return project_of(name).loss(model, copy.deepcopy(batch))
+
+
+def loss(name: str, model: nn.Module) -> float:
+    """After a backward pass."""
+    value = loss_of(name, model, batch_of(name))
+    value.backward()
+    return value.item()
+
+
+class Operators(TorchDispatchMode):
+    """boxloss' that are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if function.namespace == "boxloss":
+            self.names.add(function.name())
+        return function(*args, **(kwargs or {}))
+
+
+def calls(model: nn.Module, name: str) -> set[str]:
+    """boxloss' operators in a training step."""
+    with Operators() as operators:
+        loss(name, model)
+    return operators.names
