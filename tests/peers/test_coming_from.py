@@ -32,7 +32,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "coming-from.md").read_text()
 # Boxes so small that another eps, or another place for it, shows: eps / area is 1e-4 and more.
 SHORTEST = 2.0**-7
 ANCHORS, COUNTS = 40, (3, 0, 5)
-# In double, where both sides round. Corners are exact, see detr_cases.py. test_torchvision.py derives
+# In double, where both sides round. Corners are exact, see detr_cases.py. test_torchvision.py has
 # 300 u for a loss and 566 u / side for a gradient. A sum of P <= 120 losses, each at most 2.5, is
 # right to 2 * 2.5 * (300 + P) P u = 3e-11; a gradient, of at most 2 losses, to
 # 2 * 2 * 566 u / side = 3e-11.

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import torch
 from boxloss.torch.compat import MMDetLoss
-from surroundings import columns_first
 from torch import Tensor
 
 from benchmarks.common.mmdet import mmdet_losses
@@ -158,16 +157,6 @@ def test_no_boxes(loss: str) -> None:
     value, by_pred, _ = run(MMDetLoss(loss), [pred, target, pred.new_zeros(0)])
     assert value == THEIRS[loss]()(pred, target, pred.new_zeros(0)) == 0
     assert MMDetLoss(loss)(pred, target) == 0  # theirs is NaN
-
-
-@pytest.mark.parametrize("loss", THEIRS)
-def test_boxes_with_columns_first(loss: str) -> None:
-    """As after permute and reshape, of a batch of one."""
-    pred, target = problem(loss, 0, torch.float32)
-    wanted = run(MMDetLoss(loss), [pred, target, None])
-    found = run(MMDetLoss(loss), [columns_first(pred), columns_first(target), None])
-    assert torch.equal(found[0], wanted[0])
-    assert torch.equal(found[1], wanted[1])
 
 
 def test_avg_factor_is_not_for_sums() -> None:
