@@ -3,6 +3,7 @@
 """Small random models of transformers, of each class that has one of the criteria."""
 
 from collections.abc import Callable
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -21,19 +22,11 @@ SIZES = {
     "decoder_attention_heads": 2,
     "num_queries": 20,
 }
+# Those of examples/rt_detr.py are its kin's, too.
 RT_DETR_SIZES = (
-    "backbone_config",
-    "encoder_in_channels",
-    "encoder_hidden_dim",
-    "encoder_ffn_dim",
-    "encoder_attention_heads",
-    "d_model",
-    "decoder_in_channels",
-    "decoder_ffn_dim",
-    "decoder_attention_heads",
-    "decoder_layers",
-    "num_queries",
-    "num_denoising",
+    *("backbone_config", "encoder_in_channels", "encoder_hidden_dim", "encoder_ffn_dim"),
+    *("encoder_attention_heads", "d_model", "decoder_in_channels", "decoder_ffn_dim"),
+    *("decoder_attention_heads", "decoder_layers", "num_queries", "num_denoising"),
 )
 LABELS = {"auxiliary_loss": True, "num_labels": 5}
 # In older versions a backbone was timm's, by name, unless one said otherwise.
@@ -42,95 +35,75 @@ if not OURS.keys() <= signature(transformers.DetrConfig.__init__).parameters.key
     OURS = {}
 
 
-def with_noise(model: nn.Module) -> nn.Module:
+def resnet(stages: int, *out_features: str, **options: Any) -> Any:
+    sizes = {"hidden_sizes": [8, *[16] * (stages - 1)], "depths": [1] * stages}
+    return transformers.ResNetConfig(
+        embedding_size=8, out_features=list(out_features), **sizes, **options
+    )
+
+
+def like_detr(**options: Any) -> dict[str, Any]:
+    backbone = resnet(2, "stage2", layer_type="basic")
+    return {"backbone_config": backbone, **OURS, **SIZES, **LABELS, **options}
+
+
+def like_deformable_detr(**options: Any) -> dict[str, Any]:
+    backbone = resnet(2, "stage1", "stage2")
+    return like_detr(backbone_config=backbone, num_feature_levels=2, **{"d_model": 32, **options})
+
+
+def like_dab_detr() -> dict[str, Any]:
+    return {name.replace("d_model", "hidden_size"): each for name, each in like_detr().items()}
+
+
+def like_yolos() -> dict[str, Any]:
+    return {
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+        "image_size": [64, 64],
+        "num_detection_tokens": 20,
+        "num_labels": 5,
+    }
+
+
+def like_rt_detr(**options: Any) -> dict[str, Any]:
+    like = rt_detr.small_model().config
+    sizes = {name: getattr(like, name) for name in RT_DETR_SIZES}
+    return {**sizes, "num_labels": 5, **options}
+
+
+def like_d_fine() -> dict[str, Any]:
+    backbone = resnet(4, "stage2", "stage3", "stage4", layer_type="basic")
+    return like_rt_detr(backbone_config=backbone, hidden_expansion=1.0)
+
+
+# A class of transformers by its name, and the options of its configuration.
+KINDS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
+    "Table Transformer": ("TableTransformer", like_detr),
+    "YOLOS": ("Yolos", like_yolos),
+    "Deformable DETR": ("DeformableDetr", like_deformable_detr),
+    "Deformable DETR, two stages": (
+        "DeformableDetr",
+        partial(like_deformable_detr, two_stage=True, with_box_refine=True),
+    ),
+    "Conditional DETR": ("ConditionalDetr", like_detr),
+    "DAB-DETR": ("DabDetr", like_dab_detr),
+    "RT-DETRv2": ("RTDetrV2", like_rt_detr),
+    "D-FINE": ("DFine", like_d_fine),
+}
+
+
+def made(name: str, options: Callable[[], dict[str, Any]]) -> nn.Module:
+    config = getattr(transformers, f"{name}Config")(**options())
+    model = getattr(transformers, f"{name}ForObjectDetection")(config)
     training.add_noise(model)
     return model
 
 
-def resnet(**options: Any) -> Any:
-    sizes = {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1]}
-    return transformers.ResNetConfig(**sizes, **options)
-
-
-def like_detr(name: str, **options: Any) -> nn.Module:
-    config = getattr(transformers, f"{name}Config")(
-        backbone_config=resnet(layer_type="basic", out_features=["stage2"]),
-        **OURS,
-        **SIZES,
-        **LABELS,
-        **options,
-    )
-    return with_noise(getattr(transformers, f"{name}ForObjectDetection")(config))
-
-
-def deformable_detr(**options: Any) -> nn.Module:
-    config = transformers.DeformableDetrConfig(
-        backbone_config=resnet(out_features=["stage1", "stage2"]),
-        **OURS,
-        num_feature_levels=2,
-        **{**SIZES, "d_model": 32},
-        **LABELS,
-        **options,
-    )
-    return with_noise(transformers.DeformableDetrForObjectDetection(config))
-
-
-def dab_detr() -> nn.Module:
-    sizes = {name.replace("d_model", "hidden_size"): size for name, size in SIZES.items()}
-    config = transformers.DabDetrConfig(
-        backbone_config=resnet(layer_type="basic", out_features=["stage2"]),
-        **OURS,
-        **sizes,
-        **LABELS,
-    )
-    return with_noise(transformers.DabDetrForObjectDetection(config))
-
-
-def yolos() -> nn.Module:
-    config = transformers.YolosConfig(
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-        image_size=[64, 64],
-        num_detection_tokens=20,
-        num_labels=5,
-    )
-    return with_noise(transformers.YolosForObjectDetection(config))
-
-
-def rt_detr_v2() -> nn.Module:
-    like = rt_detr.small_model().config
-    sizes = {name: getattr(like, name) for name in RT_DETR_SIZES}
-    config = transformers.RTDetrV2Config(num_labels=5, **sizes)
-    return with_noise(transformers.RTDetrV2ForObjectDetection(config))
-
-
-def d_fine() -> nn.Module:
-    like = rt_detr.small_model().config
-    sizes = {name: getattr(like, name) for name in RT_DETR_SIZES if name != "backbone_config"}
-    backbone = transformers.ResNetConfig(
-        embedding_size=8,
-        hidden_sizes=[8, 16, 16, 16],
-        depths=[1, 1, 1, 1],
-        layer_type="basic",
-        out_features=["stage2", "stage3", "stage4"],
-    )
-    config = transformers.DFineConfig(
-        backbone_config=backbone, hidden_expansion=1.0, num_labels=5, **sizes
-    )
-    return with_noise(transformers.DFineForObjectDetection(config))
-
-
 SMALL: dict[str, Callable[[], nn.Module]] = {
     "DETR": detr.small_model,
-    "Table Transformer": lambda: like_detr("TableTransformer"),
-    "YOLOS": yolos,
-    "Deformable DETR": deformable_detr,
-    "Deformable DETR, two stages": lambda: deformable_detr(two_stage=True, with_box_refine=True),
-    "Conditional DETR": lambda: like_detr("ConditionalDetr"),
-    "DAB-DETR": dab_detr,
     "RT-DETR": rt_detr.small_model,
-    "RT-DETRv2": rt_detr_v2,
-    "D-FINE": d_fine,
+    **{kind: partial(made, *each) for kind, each in KINDS.items()},
 }

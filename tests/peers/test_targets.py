@@ -86,7 +86,7 @@ def test_counts_that_differ(name: str) -> None:
         if count == 4 and name in OF_TORCHVISION:  # whose last label belongs to no box
             assert loss_of(name, model, batch).isfinite()
             continue
-        with pytest.raises((ValueError, AssertionError), match=rf"has {count} {key}, 3 boxes|"):
+        with pytest.raises(ValueError, match=rf"has {count} {key}, 3 boxes"):
             loss_of(name, model, batch)
 
 
