@@ -84,6 +84,20 @@ def jax_run(
     return outputs, gradients
 
 
+def same(ours: Any, expected: Any) -> None:
+    """All arrays of both, bit by bit."""
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(expected), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+def switched_x64(on: bool) -> Any:
+    enable = getattr(jax, "enable_x64", None)
+    if enable is None:
+        from jax.experimental import enable_x64 as enable
+    return enable(on)
+
+
 def assert_same(ours: Callable[..., Any], theirs: Callable[..., Any], values: Problem) -> None:
     """Outputs and gradients, bit by bit; but rows that index pairs share on a GPU."""
     outputs, gradients, incoming = torch_run(theirs, values)

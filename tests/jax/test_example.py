@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_matching import switched_x64
+from both import switched_x64
 
 from benchmarks.runner.program import main
 from benchmarks.runner.results import read_results

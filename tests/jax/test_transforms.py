@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from both import DEVICE, for_jax
+from both import DEVICE, for_jax, same, switched_x64
 from boxloss.jax import box_loss, box_losses, hungarian_match, matching_cost, max_iou_match
+from combinations import pairwise
 from problems import PAIRINGS, problem
-from test_matching import switched_x64
 
 VALUES = for_jax(problem("lengths", DEVICE))
 PRED, TARGET, LENGTHS = (VALUES[name] for name in ("pred", "target", "lengths"))
@@ -24,12 +24,6 @@ PRED, TARGET, LENGTHS = (VALUES[name] for name in ("pred", "target", "lengths"))
 
 def of_lengths(pred: jax.Array, target: jax.Array, lengths: jax.Array) -> jax.Array:
     return box_loss(pred, target, "ciou", lengths=lengths)
-
-
-def same(ours: Any, expected: Any) -> None:
-    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(expected), strict=True):
-        assert a.dtype == b.dtype
-        np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("pairing", PAIRINGS)
@@ -112,15 +106,19 @@ def test_vmap_of_the_matcher_is_one_call_each(layers: tuple[int, ...]) -> None:
     assert own_calls(jax.vmap(match), many(pred)) == 2
 
 
-@pytest.mark.parametrize("reduction", ["none", "mean"])
-@pytest.mark.parametrize("given", [("pred_index", "target_index"), ("pred_index",)])
-@pytest.mark.parametrize("pairing", ["indices", "sets"])
-@pytest.mark.parametrize("batched", [("pred",), ("pred", "target"), ("pred_index",), ("weight",)])
-def test_vmap_of_pairs_by_index_is_one_call(
-    batched: tuple[str, ...], pairing: str, given: tuple[str, ...], reduction: str
-) -> None:
+@pytest.mark.parametrize(
+    "case",
+    pairwise(
+        batched=(("pred",), ("pred", "target"), ("pred_index",), ("weight",)),
+        pairing=("indices", "sets"),
+        given=(("pred_index", "target_index"), ("pred_index",)),
+        reduction=("none", "mean"),
+    ),
+)
+def test_vmap_of_pairs_by_index_is_one_call(case: dict[str, Any]) -> None:
     """Their sets are summed as they would be alone, so the bits are the same."""
-    values = for_jax(problem(pairing, DEVICE, weight=torch.float32, given=given))
+    batched, reduction = case["batched"], case["reduction"]
+    values = for_jax(problem(case["pairing"], DEVICE, weight=torch.float32, given=case["given"]))
     if reduction == "mean":
         values["normalizer"] = jnp.float32(3)
     for name in batched:
@@ -253,40 +251,28 @@ def test_threads() -> None:
             same(found, expected)
 
 
-CALLS = ("boxloss_jax_box_loss", "boxloss_jax_box_loss_backward")
-
-
 def test_export() -> None:
     """For two platforms; what JAX cannot promise to serve later has to be named."""
-    step = jax.jit(jax.value_and_grad(of_lengths))
-    with pytest.raises(ValueError, match="boxloss_jax_box_loss"):
-        jax.export.export(step)(PRED, TARGET, LENGTHS)
-    exported = jax.export.export(
-        step,
-        platforms=("cpu", "cuda"),
-        disabled_checks=[jax.export.DisabledSafetyCheck.custom_call(name) for name in CALLS],
-    )(PRED, TARGET, LENGTHS)
-    again = jax.export.deserialize(exported.serialize())
-    same(again.call(PRED, TARGET, LENGTHS), step(PRED, TARGET, LENGTHS))
 
-
-def test_export_of_named_results() -> None:
     def step(pred: jax.Array, offsets: jax.Array) -> Any:
-        cost = matching_cost(pred, TARGET[0], offsets)
-        match = hungarian_match(cost, offsets)
+        match = hungarian_match(matching_cost(pred, TARGET[0], offsets), offsets)
         assigned = max_iou_match(pred, TARGET[0], offsets, high=0.5, low=0.3)
-        return match, assigned, box_losses(pred, TARGET)
+        gradient = jax.grad(of_lengths)(pred, TARGET, LENGTHS)
+        return match, assigned, box_losses(pred, TARGET), gradient
 
-    offsets = jnp.array([0, 2, 2, 5])
-    names = ("matching_cost", "assign", "max_iou_match", "box_loss")
+    arrays = PRED, jnp.array([0, 2, 2, 5])
+    with pytest.raises(ValueError, match="boxloss_jax_"):
+        jax.export.export(jax.jit(step))(*arrays)
+    names = ("matching_cost", "assign", "max_iou_match", "box_loss", "box_loss_backward")
     exported = jax.export.export(
         jax.jit(step),
+        platforms=("cpu", "cuda"),
         disabled_checks=[
             jax.export.DisabledSafetyCheck.custom_call(f"boxloss_jax_{name}") for name in names
         ],
-    )(PRED, offsets)
-    found = jax.export.deserialize(exported.serialize()).call(PRED, offsets)
-    same(found, step(PRED, offsets))
+    )(*arrays)
+    found = jax.export.deserialize(exported.serialize()).call(*arrays)
+    same(found, step(*arrays))
     assert isinstance(found[2], boxloss.jax.BoxLosses)
 
 
