@@ -31,9 +31,17 @@ from torchvision.models.detection.fcos import FCOSHead
 from torchvision.models.detection.retinanet import RetinaNetRegressionHead
 from training_cases import assert_same_training
 
-from benchmarks.studies.detectors.agreement import SCORE_ROUNDINGS, X
 from examples import faster_rcnn, fcos, retinanet
 from examples.training import torchvision_batch
+
+# Of scores x, |x| <= X, a sigmoid p is right to X + 6 roundings, relative, and log(1 + e^x), which
+# is at most X + 1, to 22 (X + 1). The focal loss is a q^2 l with q = 1 - p_t, which is wrong by
+# X + 7, and l <= X + 1: wrong by 2 (X + 7) (X + 1) + 22 (X + 1). Of its gradient
+# a (q^2 (p - t) + 2 q p (1 - p) l) that is 3 (X + 7) + 3 and
+# 2 ((X + 7) + (2 X + 13)) (X + 1) / 4 + 22 (X + 1) / 2, which is less. So is what a centerness, a
+# BCE towards a root of two quotients, is wrong by.
+X = 6
+SCORE_ROUNDINGS = 2 * (X + 7) * (X + 1) + 22 * (X + 1)
 
 UNIT_ROUNDOFF = {torch.float64: 2.0**-53, torch.float32: 2.0**-24}
 # Images without boxes among others, all of them, one box, and many: 1/n is different for each.
@@ -153,8 +161,8 @@ def test_fcos(counts: tuple[int, ...], seed: int, dtype: torch.dtype, device: st
     assert (gradients[name].abs().amax() > 0) == (pairs > 0)
 
     # The rest is the same formulas. What each entry, and its gradient before the division, is wrong
-    # by is SCORE_ROUNDINGS of benchmarks/studies/detectors/agreement.py, for scores of at most X; N
-    # of them are added up in another order: by N u of their sum, for none is negative.
+    # by is SCORE_ROUNDINGS, for scores of at most X; N of them are added up in another order: by N u
+    # of their sum, for none is negative.
     outputs = values["head_outputs"]
     for loss, output in (("classification", "cls_logits"), ("bbox_ctrness", "bbox_ctrness")):
         assert outputs[output].abs().max() <= X
