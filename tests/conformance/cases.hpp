@@ -12,7 +12,8 @@
 #include <utility>
 #include <vector>
 
-/// What the tables of all operations are made of.
+/// What the tables of all operations are made of. Dtypes, formats and layouts have no cases of
+/// their own where random mixes have them often.
 namespace boxloss::conformance {
 
 /// How boxes lie in memory.
