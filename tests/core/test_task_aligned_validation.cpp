@@ -144,6 +144,12 @@ TEST_CASE("a task-aligned match without fault is not refused") {
   padded.pad();
   padded.run();
   REQUIRE(std::equal(call.target_index, call.target_index + 6, padded.target_index));
+  for (const std::int64_t boxes : {4, 0}) {
+    require_ok<MatchCall>([=](MatchCall& c) {
+      c.p.index = DType::kI32;
+      c.p.target.slots = boxes;
+    });
+  }
 }
 
 TEST_CASE("where no anchor can have a box nothing is read") {
