@@ -308,6 +308,13 @@ TEST_CASE("arrays that are given may be null where nothing is read") {
     c.p.weight.dtype = DType::kF32;
     c.gradients.weight = c.values;
   });
+  require_passes_ok([](Call& c) {  // without sets there are no results
+    c.pair_by_index();
+    c.p.pairing.sets = 0;
+    c.outputs = {};
+    c.grads = {};
+    c.scale = nullptr;
+  });
   Call call;
   call.be_empty();
   call.p.reduction = Reduction::kNone;
