@@ -99,6 +99,7 @@ void require_runs_refused(const Rows& rows) {
 TEST_CASE("a call without fault is not refused") {
   require_passes_ok([](Call&) {});
   require_passes_ok([](Call& c) { c.pair_by_index(); });
+  require_passes_ok([](Call& c) { c.p.target.dtype = DType::kU8; });
   for (BoxView LossProblem::* const side : {&LossProblem::pred, &LossProblem::target}) {
     require_passes_ok([=](Call& c) {
       c.pair_by_index();
