@@ -144,6 +144,7 @@ TEST_CASE("a task-aligned match without fault is not refused") {
   padded.pad();
   padded.run();
   REQUIRE(std::equal(call.target_index, call.target_index + 6, padded.target_index));
+  require_ok<MatchCall>([](MatchCall& c) { c.p.small_side = 5; });  // where none is enlarged
   for (const std::int64_t boxes : {4, 0}) {
     require_ok<MatchCall>([=](MatchCall& c) {
       c.p.index = DType::kI32;
