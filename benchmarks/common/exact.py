@@ -9,13 +9,19 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..runner.agreement import Truth, compare, near_truth
+from ..runner.agreement import (
+    LOSS_SHARE,
+    Truth,
+    compare,
+    near_truth,
+    typical,
+)
 from .cases import Case
 from .losses import giou
 
-# Of many millions of boxes some have derivatives that nearly cancel. Variants that add an eps of
-# 1e-7 to a denominator, where others clamp it, are 100 times nearer, also in float64.
-GRADIENT_SHARE, SHARE_IN_DOUBLE = 1e-5, 1e-7
+# Of the loss and of its gradient. In float64 what is left is an eps of 1e-7, which some variants
+# add to a denominator, of 16 or more, where others clamp it.
+SHARES, SHARES_IN_DOUBLE = (LOSS_SHARE, 2e-6), (5e-8, 1e-7)
 
 
 def mean_giou_truth(pred: Tensor, counted: Tensor, target: Tensor) -> Truth:
@@ -24,12 +30,15 @@ def mean_giou_truth(pred: Tensor, counted: Tensor, target: Tensor) -> Truth:
     flat = pred.detach().reshape(-1, 4)
     guesses = flat[counted].double().requires_grad_()
     loss = (1 - giou(guesses, target.double())).sum() / max(len(target), 1)
-    (of_counted,) = torch.autograd.grad(loss, guesses)
-    gradient = torch.zeros_like(flat, dtype=torch.float64)  # exactly 0 in all other rows
-    gradient[counted] = of_counted
+    (gradient,) = torch.autograd.grad(loss, guesses)
     in_double = torch.float64 in (pred.dtype, target.dtype)
-    share = SHARE_IN_DOUBLE if in_double else GRADIENT_SHARE
-    return near_truth(loss, gradient.view(pred.shape), pred.dtype, share)
+    of_loss, of_gradient = SHARES_IN_DOUBLE if in_double else SHARES
+    near = near_truth(loss, gradient, pred.dtype, of_gradient, of_loss)
+    # Of equal boxes all derivatives are 0, or what is left of them.
+    allowed = near.gradient_allowed + of_gradient * typical(gradient)
+    spread = torch.zeros(2, *flat.shape, dtype=torch.float64, device=pred.device)
+    spread[:, counted] = torch.stack([gradient, allowed])  # exactly 0 in all other rows
+    return Truth(near.loss, near.loss_allowed, *spread.view(2, *pred.shape))
 
 
 def truth(case: Case) -> Truth:
