@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 
 import numpy as np
@@ -18,8 +19,10 @@ pytest.importorskip("skimage")
 from benchmarks.common.losses import Loss, giou, masked_loss
 from benchmarks.runner.agreement import DisagreementError
 from benchmarks.studies.face_detector import (
+    VARIANTS,
     WARM_UP,
     Stopwatch,
+    Trainer,
     Variant,
     check,
     probe,
@@ -31,6 +34,7 @@ from benchmarks.studies.face_detector.data import (
     Pictures,
     RandomPictures,
 )
+from benchmarks.studies.face_detector.model import SCALES
 
 SEED, SLOTS = 0, 16
 CPU = torch.device("cpu")
@@ -120,3 +124,29 @@ def test_times_of_the_warm_up_do_not_count(monkeypatch: pytest.MonkeyPatch) -> N
         with clock("mask", "loss"):
             pass
     assert clock.milliseconds() == {("mask", "loss"): [1000, 3000, 2000]}
+
+
+def test_variants_take_turns_at_the_same_predictions() -> None:
+    """One that came first each time would have them cold, one after the loop a heap in disorder."""
+    order: list[str] = []
+    seen: list[Tensor] = []
+
+    def noted(name: str) -> Loss:
+        def loss(pred: Tensor, *targets: Tensor) -> Tensor:
+            order.append(name)
+            seen.append(pred.detach().clone())
+            return masked_loss(pred, *targets)
+
+        return loss
+
+    names = ("mask", "torchvision", "boxloss lengths")
+    trainer = Trainer(dataclasses.replace(SCALES["small"], batch=4), CPU, 30)
+    variants = {name: (VARIANTS[name], noted(name)) for name in names}
+    trainer.train(RandomPictures("train", 0, 5), variants)
+    turns = [tuple(order[at : at + 3]) for at in range(0, len(order), 3)]
+    assert all(set(turn) == set(names) for turn in turns)
+    assert {turn[0] for turn in turns} == set(names)
+    for at in range(0, len(seen), 3):
+        assert torch.equal(seen[at], seen[at + 1])
+        assert torch.equal(seen[at], seen[at + 2])
+    assert not torch.equal(seen[0], seen[-1])
