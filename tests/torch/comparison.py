@@ -1,18 +1,20 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""boxloss and the plain formula run alike: outputs, and the gradients of pred, target and weight.
-
-How far the two can be apart bounds.py says for each pair of boxes.
-"""
+"""boxloss and the plain formula run alike: outputs, and gradients of pred, target and weight."""
 
 import boxloss.torch
 import formula
 import torch
-from problems import Problem, counts_of, on_cpu
+from problems import Problem, on_cpu
 from torch import Tensor
 
-# How far giou, and its derivatives times the shortest side, may be off in float32 for boxes of
-# problems.py, in units of roundoff: test_bounds.py shows it.
+# How far giou, and its derivatives times the shortest side, may be off, in units of roundoff. Of
+# boxes as in problems.py an area is off by 3, as is I, so that U = A + B - I, with eps, is off by
+# 3 (U + I) + 3 I + (U + I) + 2 U <= 13, I / U by 3 + 13 + 1 = 17, and (C - U) / C by 16 at most;
+# 3 more are the subtractions' from 1: 36.
+# The derivative by one coordinate is -i / U + I a / U^2 - a / C + U c / C^2 with a = A' - i, where
+# i is I' and c is C', of which one is 0. Times the side the terms are at most 1, and off by 16 (or
+# 25 with c in place of i), 35 and 8; 9 are the sums'.
 LOSS = 40
 BOX_GRADIENT = 80
 
@@ -31,11 +33,6 @@ def compute_dtype(values: Problem) -> torch.dtype:
         if torch.float64 in (values["pred"].dtype, values["target"].dtype)
         else torch.float32
     )
-
-
-def roundoff(compute: torch.dtype) -> float:
-    """u, for both computations together."""
-    return UNIT_ROUNDOFF[compute] * (2 if compute == torch.float64 else 1)
 
 
 def differentiable(values: Problem) -> dict[str, Tensor]:
@@ -119,6 +116,73 @@ def upstreams_for(
     return results
 
 
+def assert_same_in_double(actual: Tensor, expected: Tensor, largest: Tensor | None = None) -> None:
+    """Two ways in double to the same number.
+
+    Each has some 30 roundings between the corners and a result, of numbers that are no larger than
+    the largest of the results that they are computed with: 64 for both. Seen are 5.
+    """
+    expected = expected.to(actual.device)
+    assert (actual.dtype, actual.shape) == (torch.float64, expected.shape)
+    if largest is None:
+        largest = expected.abs().amax() if expected.numel() else torch.tensor(0.0)
+    error = 64 * UNIT_ROUNDOFF[torch.float64] * largest.clamp(min=1.0)
+    assert_within(actual, expected.cpu(), error.cpu(), "in double")
+
+
+def check_formula(
+    values: Problem, upstream: Tensor | None = None, by: tuple[str, ...] = ()
+) -> dict[str, Tensor]:
+    """Loss and gradients in float64, which are the plain formula's."""
+    actual, expected = run(values, upstream, by), run_formula(values, upstream, by)
+    assert actual.keys() == expected.keys()
+    for name, result in actual.items():
+        assert_same_in_double(result, expected[name])
+    return actual
+
+
+def plain(values: Problem) -> Problem:
+    """The same numbers in contiguous tensors of the compute dtype, and of int64."""
+    compute = compute_dtype(values)
+
+    def plain_tensor(name: str, each: Tensor) -> Tensor:
+        if name in ("pred", "target", "weight"):
+            return each.to(compute).contiguous()
+        return (each if each.dtype == torch.bool else each.to(OF_OTHERS[name])).contiguous()
+
+    return {
+        name: plain_tensor(name, each) if isinstance(each, Tensor) else each
+        for name, each in values.items()
+    }
+
+
+OF_OTHERS = {
+    "normalizer": torch.float64,
+    **dict.fromkeys(("lengths", "offsets", "pred_index", "target_index"), torch.int64),
+}
+
+
+def check_handed_over(
+    values: Problem, upstream: Tensor | None = None, by: tuple[str, ...] = ()
+) -> dict[str, Tensor]:
+    """giou's results are those of plain tensors with the same numbers, which other loops compute.
+
+    On the host the same bits, but for the gradient's own rounding, if no row is in two pairs. A GPU
+    may contract products and sums: twice what giou may be off, of values as large as 1 / side.
+    """
+    actual = run(values, upstream, by)
+    expected = run(plain(values), None if upstream is None else upstream.contiguous(), by)
+    u = UNIT_ROUNDOFF[compute_dtype(values)]
+    for name, result in actual.items():
+        if result.device.type == "cpu":
+            assert torch.equal(result, expected[name].to(result.dtype)), name
+        else:
+            wanted = expected[name].cpu().double()
+            largest = wanted.abs().amax() if wanted.numel() else 0.0
+            assert_within(result, wanted, 2 * BOX_GRADIENT * u * largest, name)
+    return actual
+
+
 def assert_within(actual: Tensor, expected: Tensor, error: Tensor | float, what: str) -> None:
     """|actual - expected| <= error, and one rounding to actual's dtype."""
     stored = torch.finfo(actual.dtype).smallest_normal * UNIT_ROUNDOFF[actual.dtype]
@@ -129,12 +193,3 @@ def assert_within(actual: Tensor, expected: Tensor, error: Tensor | float, what:
         f"{what}: {int((excess > 0).sum())} of {excess.numel()} values are too far from the "
         f"formula's, by up to {float(excess.max()):.3g}; got {actual}, expected {expected}"
     )
-
-
-def divisor_of(values: Problem) -> Tensor:
-    """What each reduced loss is divided by, in double on the CPU."""
-    counts = counts_of(values)
-    if values.get("reduction", "mean") != "mean":
-        return torch.ones_like(counts)
-    divisor = values["normalizer"].cpu().double() if "normalizer" in values else counts
-    return torch.where(counts > 0, divisor, 1)

@@ -37,6 +37,13 @@ def implementation(request: pytest.FixtureRequest) -> Iterator[Implementation]:
         yield Implementation(request.param, device)
 
 
+@pytest.fixture
+def reference() -> Iterator[torch.device]:
+    """The CPU, where cpu/reference computes: in double, by code of its own."""
+    with use_implementation("cpu/reference"):
+        yield torch.device("cpu")
+
+
 @pytest.fixture(params=[*IMPLEMENTATIONS, "aten on cpu", "aten on cuda"])
 def implementation_or_aten(request: pytest.FixtureRequest) -> Iterator[Implementation]:
     """The same, and torch's operators on each device."""

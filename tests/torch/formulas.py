@@ -5,8 +5,6 @@
 torch.minimum and torch.maximum share the gradient of a tie half and half, and torch.abs has none
 at 0, as boxloss promises. Where a quotient is set to a constant, its divisor is replaced before
 the division: a NaN that is masked afterwards still reaches the gradient.
-
-The same text runs on the numbers of running.py, which carry the bound of their rounding.
 """
 
 import math

@@ -48,13 +48,21 @@ INVERTED: dict[str, tuple[Box, Box]] = {
 }
 
 
-def tensors(pairs: dict[str, tuple[Box, Box]], dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """pred and target."""
-    pred, target = zip(*pairs.values(), strict=True)
-    return torch.tensor(pred, dtype=dtype), torch.tensor(target, dtype=dtype)
+OVERLAPPING = ("overlapping", "nearly equal", "equal", "nested", "sharing edges")
+OTHERS = ("disjoint", "inverted", "thin")
 
 
-def random_pairs(kind: str, dtype: torch.dtype, count: int = 40) -> tuple[Tensor, Tensor]:
+def pairs_of_every_kind(is_without_area: bool = True) -> tuple[Tensor, Tensor]:
+    """pred and target in double; or of those kinds alone that have a loss when eps is 0."""
+    tables = [PAIRS, WITHOUT_AREA, INVERTED] if is_without_area else []
+    kinds = (*OVERLAPPING, *OTHERS) if is_without_area else OVERLAPPING
+    pairs = [torch.tensor([*table.values()]).double().unbind(1) for table in tables]
+    pairs += [random_pairs(kind) for kind in kinds]
+    pred, target = (torch.cat(each) for each in zip(*pairs, strict=True))
+    return pred, target
+
+
+def random_pairs(kind: str, count: int = 40) -> tuple[Tensor, Tensor]:
     """pred and target of one kind, anywhere within 100 pixels; no numbers are round."""
     random = torch.Generator().manual_seed(11)
 
@@ -82,16 +90,4 @@ def random_pairs(kind: str, dtype: torch.dtype, count: int = 40) -> tuple[Tensor
         p1, p2 = t1, t2 + uniform(-0.5, 20)
     else:
         raise ValueError(kind)
-    return torch.cat((p1, p2), -1).to(dtype), torch.cat((t1, t2), -1).to(dtype)
-
-
-RANDOM_KINDS = (
-    "overlapping",
-    "nearly equal",
-    "equal",
-    "nested",
-    "disjoint",
-    "inverted",
-    "thin",
-    "sharing edges",
-)
+    return torch.cat((p1, p2), -1), torch.cat((t1, t2), -1)

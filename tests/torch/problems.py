@@ -154,22 +154,6 @@ def is_in_sets(values: Problem) -> bool:
     return any(name in values and values[name].dim() == 2 for name in INDICES)
 
 
-def sets_of(values: Problem) -> Tensor:
-    """For each counted pair, which reduced loss it belongs to."""
-    shape = shape_of_losses(**only_pairing(values))
-    places = torch.tensor([place for _, _, place in pairs_of(values)], dtype=torch.int64)
-    return places // max(shape[-1] if is_in_sets(values) else shape.numel(), 1)
-
-
-def counts_of(values: Problem) -> Tensor:
-    """How many pairs count for each reduced loss, in double on the CPU."""
-    shape = shape_of_losses(**only_pairing(values))
-    counted = torch.zeros(shape.numel()).double()
-    counted[[place for _, _, place in pairs_of(values)]] = 1
-    counted = counted.reshape(shape)
-    return counted.sum(-1) if is_in_sets(values) else counted.sum()
-
-
 def excluded(values: Problem) -> tuple[Tensor, Tensor, Tensor]:
     """True for the rows of pred, of target and of the loss that no counted pair has."""
     shapes = [values[name].shape[:-1] for name in ("pred", "target")]

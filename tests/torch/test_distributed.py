@@ -9,7 +9,7 @@ import pytest
 import torch
 from boxloss.torch import giou_loss, global_normalizer
 from called import Called
-from comparison import BOX_GRADIENT, roundoff
+from comparison import BOX_GRADIENT, UNIT_ROUNDOFF
 from dtensors import check_dtensors
 from problems import boxes
 from torch import distributed, multiprocessing
@@ -112,5 +112,5 @@ def test_on_two_ranks(tmp_path: Path) -> None:
         normalizer, gradient = torch.load(tmp_path / f"rank{rank}")
         assert normalizer.item() == sum(COUNTS) / 2
         # Means of ten gradients of boxes longer than 4: ten additions of numbers up to 4 / 4.
-        apart = 2 * (BOX_GRADIENT / 4 + 10) * roundoff(torch.float32)
+        apart = 2 * (BOX_GRADIENT / 4 + 10) * UNIT_ROUNDOFF[torch.float32]
         assert torch.allclose(gradient, shift.grad, rtol=0, atol=apart)

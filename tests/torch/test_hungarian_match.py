@@ -3,7 +3,6 @@
 """hungarian_match against SciPy, asked for each layer, image and group by itself."""
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise, permutations
 from typing import Any
 
@@ -15,14 +14,12 @@ from boxloss.torch import (
     check_indices,
     hungarian_match,
     matching_cost,
-    use_implementation,
 )
 from devices import Implementation
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from problems import boxes
 from torch import Tensor
-from torch._subclasses import FakeTensorMode
 
 optimize = pytest.importorskip("scipy.optimize", reason="SciPy is not installed")
 
@@ -156,39 +153,6 @@ def test_costs_of_detectors(device: torch.device, kind: str, columns: int) -> No
     check(detectors_cost(kind, columns, device), [0, columns])
 
 
-def test_without_layers(device: torch.device) -> None:
-    cost = random_cost((0, QUERIES, OFFSETS[-1]), device)
-    pred_index, target_index, target_of_query = hungarian_match(cost, torch.tensor(OFFSETS))
-    assert pred_index.shape == target_index.shape == (0, 9)
-    assert target_of_query.shape == (0, 3, QUERIES)
-    assert {pred_index.device, target_index.device, target_of_query.device} == {cost.device}
-
-
-@pytest.mark.parametrize("dtype", [torch.int32, torch.int64], ids=str)
-def test_offsets(device: torch.device, dtype: torch.dtype) -> None:
-    cost = random_cost((2, QUERIES, OFFSETS[-1]), device)
-    given = torch.tensor([[each, 99] for each in OFFSETS], dtype=dtype)[:, 0]  # not neighbours
-    for each in (given, given.to(device)):
-        check(cost, OFFSETS, groups=2, given=each)
-    with torch.device("meta"):
-        results = hungarian_match(cost, given)
-    assert {each.device for each in results} == {cost.device}
-
-
-def test_cost_is_read_where_it_lies_and_stays_as_it_is(implementation: Implementation) -> None:
-    device, columns = implementation.device, OFFSETS[-1]
-    for cost in (
-        random_cost((columns, QUERIES, 2), device).permute(2, 1, 0),
-        random_cost((4, 2 * QUERIES, 3 * columns), device)[::2, ::2, ::3],
-        random_cost((QUERIES, columns), device).expand(3, QUERIES, columns),
-        random_cost((columns, QUERIES), device).T,
-        random_cost((2, QUERIES, columns), device).requires_grad_(),
-    ):
-        before = cost.clone()
-        check(cost, OFFSETS)
-        assert torch.equal(cost, before)
-
-
 def test_the_losses_take_them(device: torch.device) -> None:
     """Padding counts for nothing: as if the pairs alone were given, layer by layer."""
     pred, target = boxes((2, 3, QUERIES), device, seed=1), boxes((9,), device, seed=2)
@@ -295,140 +259,3 @@ def test_others_columns_are_not_read(implementation: Implementation) -> None:
         hungarian_match(cost, torch.tensor([2, 2, 7])),
         MatchResult(*(each.cpu() for each in wanted)),
     )
-
-
-# --- Without a device's time, and with all of its threads ---
-
-
-@pytest.mark.usefixtures("fresh_compiler")
-@pytest.mark.parametrize("dynamic", [False, True])
-def test_compiles_whole(device: torch.device, dynamic: bool) -> None:
-    def step(cost: Tensor, offsets: Tensor) -> MatchResult:
-        return hungarian_match(2 * cost, offsets, groups=2)
-
-    compiled = torch.compile(step, fullgraph=True, backend="aot_eager", dynamic=dynamic)
-    for columns in (9, 11):
-        cost = random_cost((2, QUERIES, columns), device).requires_grad_()
-        for offsets in (torch.tensor(OFFSETS), torch.tensor(OFFSETS, device=device)):
-            results = compiled(cost, offsets)
-            assert isinstance(results, MatchResult)
-            assert not any(each.requires_grad for each in results)
-            assert_same(results, expected(2 * cost, OFFSETS, groups=2))
-
-
-class Matcher(torch.nn.Module):
-    def forward(self, cost: Tensor, offsets: Tensor) -> MatchResult:
-        return hungarian_match(cost, offsets, groups=2)
-
-
-def test_exports() -> None:
-    dynamic = ({2: torch.export.Dim("boxes")}, None)
-    program = torch.export.export(
-        Matcher(), (random_cost((2, QUERIES, 9)), torch.tensor(OFFSETS)), dynamic_shapes=dynamic
-    )
-    cost = random_cost((2, QUERIES, 11), seed=1)
-    results = program.module()(cost, torch.tensor([0, 1, 7, 11]))
-    assert_same(results, expected(cost, [0, 1, 7, 11], groups=2))
-
-
-def test_fake_and_meta(device: torch.device) -> None:
-    shapes = [(2, 18), (2, 18), (2, 3, QUERIES)]
-    with FakeTensorMode():
-        cost = torch.empty(2, QUERIES, 9, device=device)
-        results = hungarian_match(cost, torch.empty(4, dtype=torch.int64), groups=2)
-        assert [tuple(each.shape) for each in results] == shapes
-        assert {each.device.type for each in results} == {device.type}
-    cost = torch.empty(2, QUERIES, 9, device="meta")
-    results = hungarian_match(cost, torch.empty(4, dtype=torch.int64), groups=2)
-    assert [tuple(each.shape) for each in results] == shapes
-    assert {each.device.type for each in results} == {"meta"}
-
-
-@pytest.mark.parametrize("groups", [1, 2])
-def test_opcheck(device: torch.device, groups: int) -> None:
-    for cost in (random_cost((2, QUERIES, 9), device), random_cost((QUERIES, 9), device)):
-        arguments = (cost.requires_grad_(), torch.tensor(OFFSETS, device=device), groups)
-        torch.library.opcheck(torch.ops.boxloss.assign.default, arguments)
-
-
-def test_any_number_of_threads_gives_the_same() -> None:
-    cost = random_cost((40, 30, 60))
-    offsets = [0, 20, 31, 60]
-    wanted = expected(cost, offsets)
-    before = torch.get_num_threads()
-    try:
-        for threads in (1, 2, 5):
-            torch.set_num_threads(threads)
-            assert_same(hungarian_match(cost, torch.tensor(offsets)), wanted)
-    finally:
-        torch.set_num_threads(before)
-    with ThreadPoolExecutor(4) as pool:
-        calls = [pool.submit(hungarian_match, cost, torch.tensor(offsets)) for _ in range(20)]
-        for each in calls:
-            assert_same(each.result(), wanted)
-
-
-def test_aten_changes_nothing(device: torch.device) -> None:
-    with use_implementation("aten"):
-        check(random_cost((2, QUERIES, 9), device), OFFSETS)
-
-
-@pytest.mark.parametrize(
-    "transformed",
-    [
-        lambda cost: torch.vmap(lambda each: hungarian_match(each, GOOD)[0])(cost),
-        lambda cost: torch.func.grad(lambda x: x.sum() + hungarian_match(x, GOOD)[0].sum())(cost),
-        lambda cost: torch.func.jvp(lambda x: hungarian_match(x, GOOD)[0], (cost,), (cost,)),
-    ],
-    ids=["vmap", "grad", "jvp"],
-)
-def test_function_transforms_are_refused(transformed: Any) -> None:
-    with pytest.raises(RuntimeError, match=r"^hungarian_match: the transforms of torch\.func "):
-        transformed(COST)
-
-
-# --- Errors ---
-
-
-COST, GOOD = random_cost((2, QUERIES, 9)), torch.tensor(OFFSETS)
-BAD_OFFSETS = {
-    r"offsets\[3\] is 10; it must lie in \[0, 9\]": [1, 3, 3, 10],
-    r"offsets\[0\] is -1; it must lie in \[0, 9\]": [-1, 1, 1, 8],
-    r"offsets\[1\] is 4294967296; it must lie in \[0, 9\]": [0, 2**32, 2**32, 2**32 + 1],
-    r"offsets\[2\] is 3, less than offsets\[1\], which is 4; offsets must not decrease": [
-        0,
-        4,
-        3,
-        9,
-    ],
-}
-# What is changed, and what the error says.
-ERRORS: list[tuple[type[Exception], dict[str, Any], str]] = [
-    (TypeError, {"cost": COST.half()}, "cost is float16; it must be float32 or float64"),
-    (TypeError, {"cost": COST.tolist()}, "cost is list; it must be a tensor"),
-    (TypeError, {"offsets": OFFSETS}, "offsets is list; it must be a tensor"),
-    (TypeError, {"offsets": GOOD.short()}, "offsets is int16; it must be int32 or int64"),
-    (ValueError, {"cost": COST[0, 0]}, r"cost has shape \[9\]; it must be \(queries, T\) or "),
-    (ValueError, {"cost": COST[None]}, r"cost has shape \[1, 2, 6, 9\]; it must be \(queries"),
-    (ValueError, {"offsets": GOOD[None]}, r"offsets has shape \[1, 4\]; it must be \(images \+ 1"),
-    (ValueError, {"offsets": GOOD[:0]}, r"offsets has shape \[0\]; it must be \(images \+ 1\)"),
-    (ValueError, {"groups": 4}, "groups is 4; it must be at least 1, and divide the 6 queries"),
-    (ValueError, {"groups": 0}, "groups is 0; it must be at least 1, and divide the 6 queries"),
-    (ValueError, {"groups": -1}, "groups is -1; it must be at least 1"),
-    (RuntimeError, {"offsets": GOOD.to("meta")}, "offsets is on meta, cost is on cpu; all must "),
-    (ValueError, {"cost": COST.to_sparse()}, "cost is Sparse; it must be dense"),
-    *((ValueError, {"offsets": torch.tensor(bad)}, text) for text, bad in BAD_OFFSETS.items()),
-]
-
-
-@pytest.mark.parametrize(("error", "changed", "text"), ERRORS)
-def test_errors(error: type[Exception], changed: dict[str, Any], text: str) -> None:
-    with pytest.raises(error, match=f"^hungarian_match: {text}"):
-        hungarian_match(**{"cost": COST, "offsets": GOOD, **changed})
-
-
-@pytest.mark.parametrize("offsets", BAD_OFFSETS.values())
-def test_bad_offsets_give_nothing_on_a_gpu(gpu: torch.device, offsets: list[int]) -> None:
-    for each in (torch.tensor(offsets), torch.tensor(offsets, device=gpu)):
-        for result in hungarian_match(COST.to(gpu), each):
-            assert (result == -1).all()

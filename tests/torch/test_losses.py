@@ -1,25 +1,34 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Every loss, pairing, dtype, layout and option against the plain formula, and some by hand."""
+"""Losses, pairings and options against the plain formula, tensors of any dtype and layout against
+plain ones, and numbers by hand.
+"""
 
 from typing import Any
 
 import pytest
 import torch
-from bounds import check
 from boxloss.torch import BoxLosses, box_loss, box_losses, giou_loss, use_implementation
 from combinations import pairwise
-from comparison import run
+from comparison import (
+    assert_same_in_double,
+    check_formula,
+    check_handed_over,
+    run,
+    run_formula,
+)
 from devices import Implementation
 from formulas import LOSSES
-from kinds import INVERTED, PAIRS, RANDOM_KINDS, WITHOUT_AREA, random_pairs, tensors
+from kinds import pairs_of_every_kind
 from layouts import (
     DENSE,
     LAYOUTS,
     contiguous,
     coordinates_first,
     first_dimension_last,
+    in_planes,
     one_image,
+    slot_gaps,
     with_gaps,
 )
 from problems import (
@@ -27,6 +36,7 @@ from problems import (
     FORMATS,
     INDICES,
     PAIRINGS,
+    REDUCTIONS,
     TARGETS,
     Problem,
     boxes,
@@ -40,6 +50,7 @@ from torch import Tensor
 
 pytestmark = pytest.mark.asan
 BOTH = ("loss", "l1")
+DOUBLE = torch.float64
 PAIRINGS_OF_THE_TABLE: dict[str, tuple[str, Problem]] = {
     **{name: (name, {}) for name in PAIRINGS},
     "three dimensions": ("dense", {"grid": (2, 3, 5)}),
@@ -97,47 +108,97 @@ def upstream_of(kind: str, loss: Tensor) -> Tensor | None:
     }[kind]
 
 
+FORMULAS_OPTIONS = {
+    "pairing": PAIRINGS_OF_THE_TABLE,
+    "loss": LOSSES,
+    "reduction": (*REDUCTIONS, "normalizer"),
+    "outputs": OUTPUTS,
+    "weight": (None, torch.float64),
+    "eps": [("add", 1e-7), ("clamp", 1e-7), ("add", 5.0), ("clamp", 300.0)],
+}
+
+
+@pytest.mark.parametrize("case", pairwise(**FORMULAS_OPTIONS))
+def test_options_are_the_formulas(reference: torch.device, case: dict[str, Any]) -> None:
+    pairing, options = PAIRINGS_OF_THE_TABLE[case["pairing"]]
+    by, pred_format, target_format = case["outputs"]
+    eps_mode, eps = case["eps"]
+    options = {**options, "pred_format": pred_format, "target_format": target_format}
+    options |= {"loss": case["loss"], "eps_mode": eps_mode, "eps": eps}
+    values = problem(pairing, reference, DOUBLE, DOUBLE, case["weight"], **options)
+    values = with_overlaps(values)
+    if case["reduction"] == "normalizer":
+        values["normalizer"] = normalizer("float64", values)
+    else:
+        values["reduction"] = case["reduction"]
+    assert pairs_of(values)
+    check_formula(values, by=by)
+
+
 @pytest.mark.parametrize(
     "case",
     pairwise(
-        pairing=PAIRINGS_OF_THE_TABLE,
         loss=LOSSES,
-        reduced=REDUCED,
-        outputs=OUTPUTS,
-        pred=FLOATING,
-        target=TARGETS,
-        weight=(None, *FLOATING),
-        index=(torch.int32, torch.int64),
-        eps=[("add", 1e-7), ("clamp", 1e-7), ("add", 5.0), ("clamp", 300.0)],
-        pred_layout=LAYOUTS,
-        target_layout=LAYOUTS,
-        others_layout=(contiguous, with_gaps, first_dimension_last, one_image),
+        eps=[("add", 1e-7), ("clamp", 1e-7), ("add", 0.25), ("clamp", 4.0), ("add", 0.0)],
     ),
 )
-def test_table(implementation: Implementation, case: dict[str, Any]) -> None:
+def test_every_kind_of_boxes_is_the_formulas(reference: torch.device, case: dict[str, Any]) -> None:
+    mode, eps = case["eps"]
+    pred, target = pairs_of_every_kind(is_without_area=eps > 0)
+    options = {"loss": case["loss"], "eps": eps, "eps_mode": mode, "reduction": "none"}
+    values = {"pred": pred.to(reference), "target": target.to(reference), **options}
+    ones = torch.ones(len(pred))
+    actual, expected = run(values, ones, BOTH), run_formula(values, ones, BOTH)
+    of_pair = torch.cat([expected[name] for name in ("pred", "target")], -1).abs().amax(-1)
+    of_pair = of_pair.maximum(expected["loss"].abs())
+    for name, result in actual.items():
+        largest = of_pair[:, None] if name in ("pred", "target") else expected[name].abs()
+        assert_same_in_double(result, expected[name], largest)
+
+
+HANDED_OVER = {
+    "pairing": PAIRINGS_OF_THE_TABLE,
+    "reduced": REDUCED,
+    "outputs": OUTPUTS,
+    "pred": FLOATING,
+    "target": TARGETS,
+    "weight": (None, *FLOATING),
+    "index": (torch.int32, torch.int64),
+    "pred_layout": LAYOUTS,
+    "target_layout": LAYOUTS,
+    "others_layout": (contiguous, with_gaps, first_dimension_last, one_image),
+}
+
+
+def handed_over(device: torch.device, case: dict[str, Any]) -> Problem:
     pairing, options = PAIRINGS_OF_THE_TABLE[case["pairing"]]
-    by, pred_format, target_format = case["outputs"]
-    (reduction, upstream), (eps_mode, eps) = case["reduced"], case["eps"]
+    if pairing in ("indices", "sets"):  # no row twice, so that nothing is added in 16 bits
+        options = {"target_list": (14,), **options, "most": 1}
+    _, pred_format, target_format = case["outputs"]
     options = {**options, "pred_format": pred_format, "target_format": target_format}
-    options["loss"] = case["loss"]
     dtypes = (case["pred"], case["target"], case["weight"])
-    values = problem(pairing, implementation.device, *dtypes, **options, eps=eps, eps_mode=eps_mode)
-    values = with_overlaps(values)
+    values = with_overlaps(problem(pairing, device, *dtypes, **options))
     for name in ("pred", "target"):
         values[name] = case[f"{name}_layout"](values[name])
     for name in {"lengths", "offsets", *INDICES} & values.keys():
         values[name] = values[name].to(case["index"])
     for name in {"weight", "mask", "lengths", "offsets", *INDICES} & values.keys():
-        is_list = name == "offsets" or (name in INDICES and values[name].dim() == 1)
-        if not is_list or case["others_layout"] is not one_image:  # one number again makes no pairs
+        # One offset again makes no pairs, one set's indices again make two of each.
+        if name not in ("offsets", *INDICES) or case["others_layout"] is not one_image:
             values[name] = case["others_layout"](values[name])
+    reduction = case["reduced"][0]
     if reduction in NORMALIZERS:
-        values["normalizer"] = normalizer(reduction, values)
-    else:
-        values["reduction"] = reduction
+        return {**values, "normalizer": normalizer(reduction, values)}
+    return {**values, "reduction": reduction}
 
+
+@pytest.mark.parametrize("case", pairwise(**HANDED_OVER))
+def test_tensors_are_handed_over(device: torch.device, case: dict[str, Any]) -> None:
+    """As they are: what a kernel makes of dtypes and strides tests/conformance shows."""
+    values = handed_over(device, case)
     assert pairs_of(values)
-    results = check(values, upstream_of(upstream, box_loss(**values)), by)
+    upstream = upstream_of(case["reduced"][1], box_loss(**values))
+    results = check_handed_over(values, upstream, case["outputs"][0])
 
     for name in ("pred", "target"):
         if name in results and not set(INDICES) & values.keys() and case[f"{name}_layout"] in DENSE:
@@ -147,40 +208,33 @@ def test_table(implementation: Implementation, case: dict[str, Any]) -> None:
     assert "weight" not in results or results["weight"].is_contiguous()
 
 
-@pytest.mark.parametrize(
-    "case",
-    pairwise(
-        loss=LOSSES,
-        eps=[("add", 1e-7), ("clamp", 1e-7), ("add", 0.25), ("clamp", 4.0), ("add", 0.0)],
-        dtype=(torch.float32, torch.float64),
-    ),
-)
-def test_every_kind_of_boxes(implementation: Implementation, case: dict[str, Any]) -> None:
-    mode, eps = case["eps"]
-    tables, kinds = (PAIRS, WITHOUT_AREA, INVERTED), RANDOM_KINDS
-    if eps == 0:  # without area there is no loss, and disjoint boxes have an infinite -log(iou)
-        tables, kinds = (), ("overlapping", "nearly equal", "equal", "nested", "sharing edges")
-    pairs = [tensors(table, case["dtype"]) for table in tables]
-    pairs += [random_pairs(kind, case["dtype"]) for kind in kinds]
-    pred, target = (torch.cat(each).to(implementation.device) for each in zip(*pairs, strict=True))
-    options = {"loss": case["loss"], "eps": eps, "eps_mode": mode, "reduction": "none"}
-    check({"pred": pred, "target": target, **options}, by=BOTH)
+EVERYTHING: dict[str, Any] = {
+    "reduced": ("none", "transposed"),
+    "outputs": (BOTH, "cxcywh", "cxcywh"),
+    "pred": torch.bfloat16,
+    "target": torch.uint8,
+    "weight": torch.float16,
+    "index": torch.int32,
+    "pred_layout": in_planes,
+    "target_layout": slot_gaps,
+    "others_layout": with_gaps,
+}
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_each_implementation_gets_everything(implementation: Implementation, pairing: str) -> None:
+    values = handed_over(implementation.device, {**EVERYTHING, "pairing": pairing})
+    check_handed_over(values, upstream_of("transposed", box_loss(**values)), BOTH)
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (7,), (1, 1)])
-def test_few_leading_dimensions(implementation: Implementation, shape: tuple[int, ...]) -> None:
-    device = implementation.device
+def test_few_leading_dimensions(reference: torch.device, shape: tuple[int, ...]) -> None:
     for laid in (contiguous, coordinates_first):
-        pred = laid(boxes(shape, device, seed=1))
-        values = {"pred": pred, "target": boxes(shape, device, seed=2)}
-        results = check({**values, "reduction": "none"})
+        pred = laid(boxes(shape, reference, DOUBLE, seed=1))
+        values = {"pred": pred, "target": boxes(shape, reference, DOUBLE, seed=2)}
+        results = check_formula({**values, "reduction": "none"})
         assert results["pred"].stride() == pred.stride()
-        check({**values, "mask": torch.ones(shape, dtype=torch.bool, device=device)})
-
-
-def test_more_rows_and_pairs_than_one_task_has(implementation: Implementation) -> None:
-    lists: Problem = {"pred_list": (2, 40_000), "target_list": (35_000,)}
-    check(indexed((2, 9_000), implementation.device, weight=torch.float32, **lists), by=BOTH)
+        check_formula({**values, "mask": torch.ones(shape, dtype=torch.bool)})
 
 
 @pytest.mark.parametrize("reduction", ["none", "mean"])

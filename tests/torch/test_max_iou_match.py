@@ -3,18 +3,16 @@
 """max_iou_match against the matrix of IoUs and what matchers do with it, in torch's operators."""
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import MaxIouMatch, box_loss, max_iou_match, use_implementation
-from devices import Implementation, device_or_skip
+from boxloss.torch import MaxIouMatch, box_loss, max_iou_match
+from devices import Implementation
 from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor
-from torch._subclasses import FakeTensorMode
 
 CPU = torch.device("cpu")
 RULES = ["none", "argmax", "overwrite", "force"]
@@ -265,32 +263,6 @@ def test_dtypes(device: torch.device, dtype: torch.dtype, target_dtype: torch.dt
     check(anchors, target, OFFSETS)
 
 
-@pytest.mark.parametrize("dtype", [torch.int32, torch.int64], ids=str)
-def test_offsets(device: torch.device, dtype: torch.dtype) -> None:
-    anchors, target = grid_anchors(device), random_boxes(9, 3, device)
-    offsets = torch.tensor([[each, 99] for each in OFFSETS], dtype=dtype)[:, 0]  # not neighbours
-    for each in (offsets, offsets.to(device)):
-        check(anchors, target, OFFSETS, given=each)
-
-
-def test_boxes_are_read_where_they_lie_and_stay_as_they_are(implementation: Implementation) -> None:
-    device = implementation.device
-    anchors, target = grid_anchors(device), random_boxes(9, 3, device)
-    wide = torch.full((2 * len(anchors), 7), math.nan, device=device)
-    wide[::2, 1:5] = anchors
-    for each in (
-        wide[::2, 1:5],
-        anchors.T.contiguous().T,
-        anchors.expand(3, -1, -1),
-        torch.stack((anchors, anchors + 1, anchors + 2), 1).transpose(0, 1),
-        anchors.clone().requires_grad_(),
-    ):
-        before = each.detach().clone()
-        check(each, target, OFFSETS)
-        check(each, target.T.contiguous().T, OFFSETS, rule="overwrite")
-        assert torch.equal(each.detach(), before)
-
-
 def test_boxes_of_no_image_are_not_read(implementation: Implementation) -> None:
     anchors, target = grid_anchors(implementation.device), random_boxes(9, 3)
     target[:2] = target[7:] = math.nan
@@ -308,178 +280,3 @@ def test_the_losses_take_them(device: torch.device) -> None:
     loss = box_loss(pred, target, target_index=index.view(-1))
     own = index.view(-1) >= 0
     torch.testing.assert_close(loss, box_loss(pred[own], target[index.view(-1)[own]]))
-
-
-def test_many_anchors_and_boxes(implementation: Implementation) -> None:
-    anchors = grid_anchors(implementation.device, size=400)
-    target = random_boxes(700, 3, implementation.device, size=400)
-    for rule in RULES:
-        check(anchors, target, [0, 300, 650], rule=rule)
-
-
-# --- Without a device's time, and with all of its threads ---
-
-
-@pytest.mark.usefixtures("fresh_compiler")
-@pytest.mark.parametrize("dynamic", [False, True])
-def test_compiles_whole(device: torch.device, dynamic: bool) -> None:
-    def step(anchors: Tensor, target: Tensor, offsets: Tensor) -> MaxIouMatch:
-        return max_iou_match(2 * anchors, target, offsets, high=0.7, low=0.3, low_quality="argmax")
-
-    compiled = torch.compile(step, fullgraph=True, backend="aot_eager", dynamic=dynamic)
-    for boxes in (9, 11):
-        anchors = grid_anchors(device).requires_grad_()
-        target = random_boxes(boxes, 3, device)
-        for offsets in (torch.tensor(OFFSETS), torch.tensor(OFFSETS, device=device)):
-            result = compiled(anchors, target, offsets)
-            index, iou = expected(2 * anchors, target, OFFSETS, 0.7, 0.3, "argmax", 0.0)
-            assert isinstance(result, MaxIouMatch)
-            assert not any(each.requires_grad for each in result)
-            assert torch.equal(result.target_index.cpu(), index)
-            assert torch.equal(result.iou.cpu(), iou)
-
-
-class Assigner(torch.nn.Module):
-    def forward(self, anchors: Tensor, target: Tensor, offsets: Tensor) -> MaxIouMatch:
-        return max_iou_match(anchors, target, offsets, high=0.5, low=0.4, low_quality="force")
-
-
-def test_exports() -> None:
-    dynamic = (None, {0: torch.export.Dim("boxes")}, None)
-    given = (grid_anchors(), random_boxes(9, 3), torch.tensor(OFFSETS))
-    program = torch.export.export(Assigner(), given, dynamic_shapes=dynamic)
-    target = random_boxes(11, 4)
-    result = program.module()(grid_anchors(), target, torch.tensor([0, 1, 7, 11]))
-    index, _ = expected(grid_anchors(), target, [0, 1, 7, 11], 0.5, 0.4, "force", 0.0)
-    assert torch.equal(result.target_index, index)
-
-
-def test_fake_and_meta(device: torch.device) -> None:
-    def shapes(anchors: Tensor, offsets: Tensor) -> None:
-        target = torch.empty(9, 4, device=anchors.device)
-        result = max_iou_match(anchors, target, offsets, high=0.7, low=0.3)
-        assert [tuple(each.shape) for each in result] == [(3, 50)] * 2
-        assert [each.dtype for each in result] == [torch.int64, torch.float64]
-        assert {each.device.type for each in result} == {anchors.device.type}
-
-    with FakeTensorMode():
-        shapes(torch.empty(50, 4, device=device).double(), torch.empty(4, dtype=torch.int64))
-    shapes(torch.empty(3, 50, 4, device="meta").double(), torch.empty(4, dtype=torch.int64))
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_opcheck(device: torch.device, rule: str) -> None:
-    offsets = torch.tensor(OFFSETS, device=device)
-    for anchors in (grid_anchors(device), grid_anchors(device).expand(3, -1, -1)):
-        arguments = (anchors.clone().requires_grad_(), random_boxes(9, 3, device), offsets)
-        torch.library.opcheck(
-            torch.ops.boxloss.max_iou_match.default, (*arguments, 0.7, 0.3, rule, 0.1)
-        )
-
-
-def test_any_number_of_threads_gives_the_same() -> None:
-    anchors, target = grid_anchors(size=300), random_boxes(40, 3, size=300)
-    before = torch.get_num_threads()
-    try:
-        for threads in (1, 2, 5):
-            torch.set_num_threads(threads)
-            for rule in RULES:
-                check(anchors, target, [0, 20, 31, 40], rule=rule)
-    finally:
-        torch.set_num_threads(before)
-    with ThreadPoolExecutor(4) as pool:
-        calls = [pool.submit(check, anchors, target, [0, 20, 31, 40]) for _ in range(20)]
-        for each in calls:
-            each.result()
-
-
-def test_aten_changes_nothing(device: torch.device) -> None:
-    with use_implementation("aten"):
-        check(grid_anchors(device), random_boxes(9, 3, device), OFFSETS)
-
-
-def call(**changed: Any) -> MaxIouMatch:
-    given = {"anchors": ANCHORS, "target": TARGET, "offsets": GOOD, "high": 0.7, "low": 0.3}
-    return max_iou_match(**{**given, **changed})
-
-
-@pytest.mark.parametrize(
-    "transformed",
-    [
-        lambda boxes: torch.vmap(lambda each: call(anchors=each)[0])(boxes[None]),
-        lambda boxes: torch.func.grad(lambda x: x.sum() + call(anchors=x)[1].sum())(boxes),
-        lambda boxes: torch.func.jvp(lambda x: call(anchors=x)[1], (boxes,), (boxes,)),
-    ],
-    ids=["vmap", "grad", "jvp"],
-)
-def test_function_transforms_are_refused(transformed: Any) -> None:
-    with pytest.raises(RuntimeError, match=r"^max_iou_match: the transforms of torch\.func "):
-        transformed(ANCHORS)
-
-
-# --- Errors ---
-
-
-ANCHORS, TARGET, GOOD = random_boxes(6, 1), random_boxes(9, 2), torch.tensor(OFFSETS)
-BAD_OFFSETS = {
-    r"offsets\[3\] is 10; it must lie in \[0, 9\]": [1, 3, 3, 10],
-    r"offsets\[0\] is -1; it must lie in \[0, 9\]": [-1, 1, 1, 8],
-    r"offsets\[1\] is 4294967296; it must lie in \[0, 9\]": [0, 2**32, 2**32, 2**32 + 1],
-    r"offsets\[2\] is 3, less than offsets\[1\], which is 4; offsets must not d": [0, 4, 3, 9],
-}
-NO_THRESHOLDS = "; low must not be more than high, and neither NaN"
-# What is changed, and what the error says.
-ERRORS: list[tuple[type[Exception], dict[str, Any], str]] = [
-    (TypeError, {"anchors": ANCHORS.long()}, "anchors is int64; it must be float64, float32, "),
-    (TypeError, {"anchors": ANCHORS.tolist()}, "anchors is list; it must be a tensor"),
-    (TypeError, {"target": [TARGET]}, "target is list; it must be a tensor"),
-    (TypeError, {"target": TARGET.bool()}, "target is bool; it must be float64, float32, "),
-    (TypeError, {"offsets": OFFSETS}, "offsets is list; it must be a tensor"),
-    (TypeError, {"offsets": GOOD.short()}, "offsets is int16; it must be int32 or int64"),
-    (ValueError, {"anchors": ANCHORS[0]}, r"anchors has shape \[4\]; it must be \(A, 4\) or \(im"),
-    (
-        ValueError,
-        {"anchors": ANCHORS[None, None]},
-        r"anchors has shape \[1, 1, 6, 4\]; it must be ",
-    ),
-    (ValueError, {"anchors": ANCHORS[:, :3]}, r"anchors has shape \[6, 3\]; its last dimension m"),
-    (ValueError, {"target": TARGET[None]}, r"target has shape \[1, 9, 4\]; it must be \(boxes of "),
-    (ValueError, {"target": TARGET.T}, r"target has shape \[4, 9\]; its last dimension must be 4"),
-    (ValueError, {"offsets": GOOD[None]}, r"offsets has shape \[1, 4\]; it must be \(images \+ 1"),
-    (ValueError, {"offsets": GOOD[:0]}, r"offsets has shape \[0\]; it must be \(images \+ 1\)"),
-    (
-        ValueError,
-        {"anchors": ANCHORS.expand(4, 6, 4)},
-        r"offsets has shape \[4\]; it must be \[5\], one more than anchors has images",
-    ),
-    (ValueError, {"low": 0.8}, f"low is 0.8 and high 0.7{NO_THRESHOLDS}"),
-    (ValueError, {"high": math.nan}, f"low is 0.3 and high nan{NO_THRESHOLDS}"),
-    (ValueError, {"min_pos_iou": math.nan}, "min_pos_iou is NaN; it must be a number"),
-    (
-        ValueError,
-        {"low_quality": "all"},
-        "low_quality is 'all'; allowed: 'none', 'argmax', 'overwrite', 'force'",
-    ),
-    (RuntimeError, {"target": TARGET.to("meta")}, "target is on meta, anchors is on cpu; all must"),
-    (RuntimeError, {"offsets": GOOD.to("meta")}, "offsets is on meta, anchors is on cpu; all mu"),
-    (ValueError, {"anchors": ANCHORS.to_sparse()}, "anchors is Sparse; it must be dense"),
-    (ValueError, {"target": TARGET.to_sparse()}, "target is Sparse; it must be dense"),
-    *((ValueError, {"offsets": torch.tensor(bad)}, text) for text, bad in BAD_OFFSETS.items()),
-]
-
-
-@pytest.mark.parametrize(("error", "changed", "text"), ERRORS)
-def test_errors(error: type[Exception], changed: dict[str, Any], text: str) -> None:
-    with pytest.raises(error, match=f"^max_iou_match: {text}"):
-        call(**changed)
-
-
-@pytest.mark.parametrize("offsets", BAD_OFFSETS.values())
-def test_bad_offsets_give_nothing_on_a_gpu(offsets: list[int]) -> None:
-    gpu = device_or_skip("cuda")
-    for each in (torch.tensor(offsets), torch.tensor(offsets, device=gpu)):
-        result = call(
-            anchors=ANCHORS.to(gpu), target=TARGET.to(gpu), offsets=each, low_quality="argmax"
-        )
-        assert (result.target_index == -1).all()
-        assert (result.iou == 0).all()

@@ -5,7 +5,7 @@
 import pytest
 import torch
 from boxloss.torch import box_losses
-from comparison import LOSS, roundoff
+from comparison import LOSS, UNIT_ROUNDOFF
 from formulas import LOSSES
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,8 +13,8 @@ from problems import INDICES, PAIRINGS, Problem, pairs_of, problem
 from torch import Tensor
 
 # Twice a loss' own bound: the distance of two computations of one number. Of iou_log it is twice
-# as large, see test_bounds.py.
-APART = 2 * 2 * LOSS * roundoff(torch.float32)
+# as large: 17 of the quotient, and the rounding of a logarithm of up to 16.
+APART = 2 * 2 * LOSS * UNIT_ROUNDOFF[torch.float32]
 
 
 def drawn(data: st.DataObject, pairing: str, values: Problem) -> Problem:
@@ -53,6 +53,6 @@ def test_a_pairing_is_the_dense_loss_of_its_pairs(
     for result, each in zip(actual, dense, strict=True):
         expected = torch.zeros_like(result.flatten()).index_put((places,), each)
         # l1 is a sum of four differences below 64.
-        bound = APART if result is not actual.l1 else 2 * 4 * 4 * 64 * roundoff(torch.float32)
+        bound = APART if result is not actual.l1 else 2 * 4 * 4 * 64 * UNIT_ROUNDOFF[torch.float32]
         assert torch.all((result.flatten() - expected).abs() <= bound)
         assert torch.equal(result.flatten() == 0, expected == 0)

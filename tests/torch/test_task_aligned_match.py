@@ -4,9 +4,6 @@
 
 import math
 import random
-import re
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -15,12 +12,10 @@ from boxloss.torch import (
     box_losses,
     check_indices,
     task_aligned_match,
-    use_implementation,
 )
 from devices import Implementation
 from task_aligned import OVERLAP_ERROR, Problem, plain, problem
 from torch import Tensor
-from torch._subclasses import FakeTensorMode
 
 CPU = torch.device("cpu")
 
@@ -79,7 +74,7 @@ def some_options(seed: int) -> Problem:
 
 def test_is_the_rule(device: torch.device) -> None:
     different = anchors = 0
-    for seed in range(300):
+    for seed in range(100):
         values = problem(seed, **some_options(seed))
         different += check(values, device)
         anchors += values["scores"][..., 0].numel()
@@ -106,46 +101,6 @@ def test_formats(device: torch.device, pred_format: str) -> None:
     check({**values, "pred_format": pred_format}, device)
 
 
-LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
-    "columns": lambda each: each.mT.contiguous().mT,
-    "wider rows": lambda each: torch.cat((each, each + 1), -1)[..., : each.shape[-1]],
-    "images last": lambda each: each.movedim(0, -1).contiguous().movedim(-1, 0),
-    "requires a gradient": lambda each: each.clone().requires_grad_(),
-}
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("is_padded", [False, True])
-def test_tensors_are_read_where_they_lie(
-    device: torch.device, layout: str, is_padded: bool
-) -> None:
-    values = on(device, problem(2, is_padded=is_padded))
-    wanted = task_aligned_match(**values)
-    for name in ("scores", "pred", "points", "target"):
-        moved = {**values, name: LAYOUTS[layout](values[name])}
-        before = moved[name].clone()
-        for result, each in zip(task_aligned_match(**moved), wanted, strict=True):
-            assert torch.equal(result, each)
-        assert torch.equal(moved[name], before)
-
-
-@pytest.mark.parametrize("is_padded", [False, True])
-def test_labels_and_offsets_need_not_be_neighbours(device: torch.device, is_padded: bool) -> None:
-    values = on(device, problem(2, is_padded=is_padded))
-    wanted = task_aligned_match(**values)
-    for name in ("labels",) if is_padded else ("labels", "offsets"):
-        apart = torch.stack((values[name], values[name] + 99), -1).int()[..., 0]
-        for result, each in zip(task_aligned_match(**{**values, name: apart}), wanted, strict=True):
-            assert torch.equal(result, each)
-
-
-def test_offsets_may_be_on_the_cpu(device: torch.device) -> None:
-    values = problem(2)
-    wanted = task_aligned_match(**on(device, values))
-    results = task_aligned_match(**{**on(device, values), "offsets": values["offsets"]})
-    assert all(map(torch.equal, results, wanted))
-
-
 def test_points_of_each_image(device: torch.device) -> None:
     values = problem(3)
     shifted = values["points"] + torch.tensor([[[0.0, 0.0]], [[3.0, 1.0]], [[-5.0, 2.0]]])
@@ -156,25 +111,6 @@ def test_points_in_any_order(device: torch.device) -> None:
     values = problem(4, size=256)
     order = torch.randperm(len(values["points"]), generator=torch.Generator().manual_seed(4))
     check({**values, "points": values["points"][order]}, device)
-
-
-def test_nothing_to_match(device: torch.device) -> None:
-    values, padded = problem(5), problem(5, is_padded=True)
-    in_images = ("scores", "pred", "target", "labels")
-    for each in (
-        {**values, "target": values["target"][:0], "labels": values["labels"][:0]}
-        | {"offsets": torch.zeros(4, dtype=torch.int64)},
-        {**padded, "target": padded["target"][:, :0], "labels": padded["labels"][:, :0]},
-        {**padded, "target": torch.zeros_like(padded["target"])},
-        {**padded, **{name: padded[name][:0] for name in in_images}},
-        {**values, **{name: values[name][:, :0] for name in ("scores", "pred")}}
-        | {"points": values["points"][:0]},
-    ):
-        index, score, overlap = task_aligned_match(**on(device, each))
-        assert index.shape == score.shape == overlap.shape == each["scores"].shape[:2]
-        assert (index == -1).all()
-        assert score.eq(0).all()
-        assert overlap.eq(0).all()
 
 
 def test_nan_is_no_candidate(device: torch.device) -> None:
@@ -206,161 +142,8 @@ def test_the_losses_take_it(device: torch.device) -> None:
     assert (score <= overlap.amax() + 1e-6).all()
 
 
-# --- What it is to torch ---
-
-
-def test_the_same_bits_every_time(device: torch.device) -> None:
-    values = on(device, problem(8, images=8, boxes=40))
-    wanted = task_aligned_match(**values)
-    threads = torch.get_num_threads()
-    try:
-        for count in (1, 2, 5):
-            torch.set_num_threads(count)
-            for result, each in zip(task_aligned_match(**values), wanted, strict=True):
-                assert torch.equal(result, each)
-    finally:
-        torch.set_num_threads(threads)
-
-
-@pytest.mark.usefixtures("fresh_compiler")
-@pytest.mark.parametrize("dynamic", [False, True])
-def test_compiles_whole(device: torch.device, dynamic: bool) -> None:
-    def step(values: Problem) -> TaskAlignedMatch:
-        return task_aligned_match(**{**values, "scores": values["scores"] * 0.5})
-
-    compiled = torch.compile(step, fullgraph=True, backend="aot_eager", dynamic=dynamic)
-    for seed in range(3):
-        values = problem(seed, device, min_side=16.0)
-        values["pred"].requires_grad_()
-        wanted = step(values)
-        for result, each in zip(compiled(values), wanted, strict=True):
-            assert torch.equal(result, each)
-            assert not result.requires_grad
-
-
-class Assigner(torch.nn.Module):
-    def forward(self, *tensors: Tensor) -> TaskAlignedMatch:
-        return task_aligned_match(*tensors, topk=7, topk2=1)
-
-
-def test_exports() -> None:
-    names = ("scores", "pred", "points", "target", "offsets", "labels")
-    values = problem(9)
-    boxes = torch.export.Dim("boxes")
-    dynamic = {"tensors": (None, None, None, {0: boxes}, None, {0: boxes})}
-    program = torch.export.export(
-        Assigner(), tuple(values[each] for each in names), dynamic_shapes=dynamic
-    )
-    other = problem(10)
-    assert len(other["target"]) != len(values["target"])
-    arguments = [other[each] for each in names]
-    for result, each in zip(program.module()(*arguments), Assigner()(*arguments), strict=True):
-        assert torch.equal(result, each)
-
-
-def test_fake_and_meta(device: torch.device) -> None:
-    for is_padded in (False, True):
-        values = problem(11, is_padded=is_padded)
-        shape = values["scores"].shape[:2]
-        there = on(device, values)
-        with FakeTensorMode() as mode:
-            fake = {
-                k: mode.from_tensor(v) if isinstance(v, Tensor) else v for k, v in there.items()
-            }
-            results = task_aligned_match(**fake)
-            assert {each.device.type for each in results} == {device.type}
-        meta = task_aligned_match(**on(torch.device("meta"), values))
-        assert {each.device.type for each in meta} == {"meta"}
-        for each in (*results, *meta):
-            assert each.shape == shape
-
-
-@pytest.mark.parametrize("is_padded", [False, True])
-def test_opcheck(device: torch.device, is_padded: bool) -> None:
-    values = problem(12, device, is_padded=is_padded)
-    values["pred"].requires_grad_()
-    torch.library.opcheck(torch.ops.boxloss.task_aligned_match.default, (), values)
-
-
-def test_aten_changes_nothing(device: torch.device) -> None:
-    with use_implementation("aten"):
-        check(problem(13), device)
-
-
-GOOD = problem(14, images=2)
-
-
-@pytest.mark.parametrize(
-    "transformed",
-    [
-        lambda run, scores: torch.vmap(run)(scores[None]),
-        lambda run, scores: torch.func.grad(lambda x: run(x).sum())(scores),
-        lambda run, scores: torch.func.jvp(run, (scores,), (scores,)),
-    ],
-    ids=["vmap", "grad", "jvp"],
-)
-def test_function_transforms_are_refused(transformed: Any) -> None:
-    def run(scores: Tensor) -> Tensor:
-        return task_aligned_match(**{**GOOD, "scores": scores}).score
-
-    with pytest.raises(RuntimeError, match=r"^task_aligned_match: the transforms of torch\.func "):
-        transformed(run, GOOD["scores"])
-
-
-# --- Errors ---
-
-PADDED = problem(14, images=2, is_padded=True)
-ANCHORS = len(GOOD["points"])
-ROWS = len(GOOD["target"])
-# What is changed, and what the error says.
-ERRORS: list[tuple[type[Exception], Problem, str]] = [
-    (TypeError, {"scores": 1}, "scores is int; it must be a tensor"),
-    (TypeError, {"offsets": [0, 1]}, "offsets is list; it must be a tensor"),
-    (TypeError, {"scores": GOOD["scores"].long()}, "scores is int64; it must be float64, "),
-    (TypeError, {"points": GOOD["points"].int()}, "points is int32; it must be float64, "),
-    (TypeError, {"pred": GOOD["pred"].bool()}, "pred is bool; it must be float64"),
-    (TypeError, {"labels": GOOD["labels"].float()}, "labels is float32; it must be int32 or int64"),
-    (TypeError, {"offsets": GOOD["offsets"].short()}, "offsets is int16; it must be int32 or"),
-    (ValueError, {"scores": GOOD["scores"][0]}, "scores has shape [336, 4]; it must be (images, "),
-    (ValueError, {"pred": GOOD["pred"][:1]}, "pred has shape [1, 336, 4]; it must be [2, 336, 4]"),
-    (ValueError, {"points": GOOD["points"][1:]}, "points has shape [335, 2]; it must be [336, 2],"),
-    (ValueError, {"points": GOOD["points"][None]}, "points has shape [1, 336, 2]; it must be [336"),
-    (ValueError, {"target": GOOD["target"][:, :3]}, f"target has shape [{ROWS}, 3]; its last dim"),
-    (
-        ValueError,
-        {"target": PADDED["target"]},
-        "target has shape [2, 12, 4]; with offsets it must ",
-    ),
-    (ValueError, {"offsets": None}, f"target has shape [{ROWS}, 4]; without offsets it must be"),
-    (ValueError, {"offsets": GOOD["offsets"][1:]}, "offsets has shape [2]; it must be [3], one mo"),
-    (ValueError, {"labels": GOOD["labels"][1:]}, f"labels has shape [{ROWS - 1}]; it must be ["),
-    (ValueError, {**PADDED, "labels": PADDED["labels"][:1]}, "labels has shape [1, 12]; it must "),
-    (ValueError, {**PADDED, "labels": PADDED["labels"][..., None]}, "labels has shape [2, 12, 1];"),
-    (ValueError, {"scores": GOOD["scores"].to_sparse()}, "scores is Sparse; it must be dense"),
-    (ValueError, {"topk": 0}, "topk is 0; it must be at least 1"),
-    (ValueError, {"topk2": -1}, "topk2 is -1; it must be at least 1"),
-    (ValueError, {"alpha": -0.5}, "alpha is -0.5; it must be finite and not negative"),
-    (ValueError, {"beta": math.inf}, "beta is inf; it must be finite and not negative"),
-    (ValueError, {"min_side": math.nan}, "min_side is nan; it must be finite and not negative"),
-    (ValueError, {"pred_format": "xxyy"}, "pred_format is 'xxyy'; allowed: 'xyxy', 'xywh', "),
-    (ValueError, {"labels": GOOD["labels"] + 4}, "the label of row 0 of target is "),
-    (ValueError, {**PADDED, "labels": PADDED["labels"] - 9}, "the label of row "),
-    (ValueError, {"offsets": GOOD["offsets"] - 1}, "offsets[0] is -1; it must lie in [0, "),
-    (ValueError, {"offsets": GOOD["offsets"] + 1}, f"offsets[2] is {ROWS + 1}; it must lie in [0"),
-    (ValueError, {"offsets": torch.tensor([2, 1, 3])}, "offsets[1] is 1, less than offsets[0], "),
-    (RuntimeError, {"pred": GOOD["pred"].to("meta")}, "pred is on meta, scores is on cpu; all mus"),
-    (RuntimeError, {"labels": GOOD["labels"].to("meta")}, "labels is on meta, scores is on cpu; "),
-]
-
-
-@pytest.mark.parametrize(("error", "change", "text"), ERRORS)
-def test_what_is_refused(error: type[Exception], change: Problem, text: str) -> None:
-    with pytest.raises(error, match="^" + re.escape("task_aligned_match: " + text)):
-        task_aligned_match(**{**GOOD, **change})
-
-
-def test_on_a_device_what_is_wrong_gets_no_anchor(gpu: torch.device) -> None:
-    """Nobody looks: a label that names no class is read nowhere."""
+def test_on_a_gpu_a_label_that_names_no_class_gets_no_anchor(gpu: torch.device) -> None:
+    """Nobody looks at it."""
     values = on(gpu, problem(12, images=2))
     right = task_aligned_match(**values).target_index
     labels = values["labels"].clone()
@@ -368,10 +151,6 @@ def test_on_a_device_what_is_wrong_gets_no_anchor(gpu: torch.device) -> None:
     index = task_aligned_match(**{**values, "labels": labels}).target_index
     assert not torch.isin(index, torch.tensor([0, 1], device=gpu)).any()
     assert torch.isin(right, torch.tensor([0, 1], device=gpu)).any()
-    rows = len(labels)
-    for offsets in ([0, 2, rows + 1], [-1, 2, rows], [2, 1, rows]):
-        wrong = {**values, "offsets": torch.tensor(offsets, device=gpu)}
-        assert (task_aligned_match(**wrong).target_index == -1).all()
 
 
 def test_in_a_cuda_graph(gpu: torch.device) -> None:

@@ -1,0 +1,327 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the matcher's cost, the assignment and the assigners are to torch: tables of operators."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import boxloss.torch
+import pytest
+import torch
+from boxloss.torch import use_implementation
+from matching import classes, cost_problem
+from problems import Problem, boxes
+from task_aligned import problem as task_aligned
+from test_arguments import BAD_OFFSETS
+from torch import Tensor
+from torch._subclasses import FakeTensorMode
+
+CPU, META = torch.device("cpu"), torch.device("meta")
+
+
+def cost(device: torch.device, **options: Any) -> Problem:
+    """Computed in double, and float32 nevertheless."""
+    return cost_problem(device, torch.bfloat16, torch.float64, layers=(2, 3), **options)
+
+
+def given_cost(device: torch.device) -> Problem:
+    given = torch.randn(3, 9, generator=torch.Generator().manual_seed(8))
+    return {**cost(device), "class_cost": given.to(device)}
+
+
+def assignment(device: torch.device, layers: int | None = 2) -> Problem:
+    shape = (6, 9) if layers is None else (layers, 6, 9)
+    numbers = torch.rand(shape, generator=torch.Generator().manual_seed(0))
+    offsets = torch.tensor([0, 2, 2, 9])  # fewer boxes than queries, none, and more
+    return {"cost": numbers.to(device), "offsets": offsets.to(device), "groups": 2}
+
+
+def anchors(device: torch.device, images: tuple[int, ...], rule: str) -> Problem:
+    return {
+        "anchors": boxes((*images, 50), device, seed=1),
+        "target": boxes((9,), device, seed=2),
+        "offsets": torch.tensor([0, 5, 5, 9], device=device),
+        **{"high": 0.5, "low": 0.3, "low_quality": rule, "min_pos_iou": 0.1},
+    }
+
+
+def padded(device: torch.device) -> Problem:
+    values = task_aligned(12, device, is_padded=True, topk2=1)
+    return {**values, "labels": values["labels"].clamp(min=0)}  # of what is no box
+
+
+# By function, some with words behind it.
+PROBLEMS: dict[str, Callable[[torch.device], Problem]] = {
+    "matching_cost": cost,
+    "matching_cost softmax": lambda device: classes(cost(device)),
+    "matching_cost focal": lambda device: classes(cost(device, class_mode="focal")),
+    "matching_cost given": given_cost,
+    "pairwise_iou": cost,
+    "hungarian_match": assignment,
+    "hungarian_match of one layer": lambda device: assignment(device, None),
+    "max_iou_match": lambda device: anchors(device, (), "argmax"),
+    "max_iou_match of own anchors": lambda device: anchors(device, (3,), "force"),
+    "task_aligned_match": lambda device: task_aligned(12, device, min_side=16.0),
+    "task_aligned_match padded": padded,
+}
+MATCHES = [name for name in PROBLEMS if "match " in f"{name} "]
+OFFSETS_MAY_BE_ON_THE_CPU = [name for name in MATCHES if not name.endswith("padded")]
+COMPILED = [name for name in PROBLEMS if not name.endswith(("focal", "layer", "anchors", "padded"))]
+every = pytest.mark.parametrize("name", PROBLEMS)
+
+
+def function_of(name: str) -> Callable[..., Any]:
+    return getattr(boxloss.torch, name.partition(" ")[0])
+
+
+def operator_of(name: str) -> Any:
+    word = name.partition(" ")[0]
+    return getattr(torch.ops.boxloss, "assign" if word == "hungarian_match" else word).default
+
+
+def first_of(values: Problem) -> str:
+    """What a network makes: it may require a gradient."""
+    return next(each for each in ("scores", "cost", "anchors", "pred") if each in values)
+
+
+def results_of(name: str, values: Problem) -> tuple[Tensor, ...]:
+    results = function_of(name)(**values)
+    return (results,) if isinstance(results, Tensor) else tuple(results)
+
+
+def assert_same(results: tuple[Tensor, ...], wanted: tuple[Tensor, ...]) -> None:
+    for result, each in zip(results, wanted, strict=True):
+        assert (result.dtype, result.device) == (each.dtype, each.device)
+        assert torch.equal(result, each)
+
+
+@every
+def test_results_are_contiguous_and_have_no_gradient(device: torch.device, name: str) -> None:
+    values = PROBLEMS[name](device)
+    wanted = results_of(name, values)
+    for argument, each in values.items():
+        if isinstance(each, Tensor) and each.is_floating_point():
+            results = results_of(name, {**values, argument: each.clone().requires_grad_()})
+            assert_same(results, wanted)
+            assert not any(result.requires_grad for result in results)
+            assert all(result.is_contiguous() for result in results)
+
+
+@every
+def test_autocast_changes_nothing(device: torch.device, name: str) -> None:
+    values = PROBLEMS[name](device)
+    with torch.autocast(device.type, torch.bfloat16):
+        results = results_of(name, values)
+    assert_same(results, results_of(name, values))
+
+
+@every
+def test_opcheck(device: torch.device, name: str) -> None:
+    values = PROBLEMS[name](device)
+    values[first_of(values)] = values[first_of(values)].clone().requires_grad_()
+    torch.library.opcheck(operator_of(name), (), values)
+
+
+@every
+def test_fake_and_meta(device: torch.device, name: str) -> None:
+    values = PROBLEMS[name](device)
+    wanted = results_of(name, values)
+
+    def check(tensor: Callable[[Tensor], Tensor], kind: str) -> None:
+        others = {n: tensor(v) if isinstance(v, Tensor) else v for n, v in values.items()}
+        for result, each in zip(results_of(name, others), wanted, strict=True):
+            assert (result.shape, result.dtype) == (each.shape, each.dtype)
+            assert result.device.type == kind
+
+    with FakeTensorMode() as mode:
+        check(mode.from_tensor, device.type)
+    check(lambda each: each.to(META), "meta")
+    if name in OFFSETS_MAY_BE_ON_THE_CPU:
+        values["offsets"] = values["offsets"].cpu()
+        with FakeTensorMode() as mode:
+            check(mode.from_tensor, device.type)
+
+
+@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiles_whole(device: torch.device, name: str) -> None:
+    values = PROBLEMS[name](device)
+    first = first_of(values)
+
+    def step(values: Problem) -> Any:
+        return function_of(name)(**{**values, first: 0.5 * values[first]})
+
+    values[first] = values[first].clone().requires_grad_()
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager", dynamic=True)
+    places = (device, CPU) if name in OFFSETS_MAY_BE_ON_THE_CPU else (device,)
+    for offsets in (values["offsets"].to(place) for place in places):
+        given = {**values, "offsets": offsets}
+        results, wanted = compiled(given), step(given)
+        assert type(results) is type(wanted)
+        assert_same(*((r,) if isinstance(r, Tensor) else tuple(r) for r in (results, wanted)))
+        assert not any(each.requires_grad for each in results)
+
+
+class Module(torch.nn.Module):
+    def __init__(self, name: str, values: Problem) -> None:
+        super().__init__()
+        self.function = function_of(name)
+        self.options = {n: v for n, v in values.items() if not isinstance(v, Tensor)}
+
+    def forward(self, tensors: dict[str, Tensor]) -> Any:
+        return self.function(**tensors, **self.options)
+
+
+@pytest.mark.parametrize(
+    "name", ["matching_cost softmax", "hungarian_match", "max_iou_match", "task_aligned_match"]
+)
+def test_exports(name: str) -> None:
+    """With any number of boxes."""
+    values = PROBLEMS[name](CPU)
+    tensors = {n: v for n, v in values.items() if isinstance(v, Tensor)}
+    boxes_lie = {n: d for n, d in {"cost": 2, "target": 0, "labels": 0}.items() if n in tensors}
+    count = torch.export.Dim("boxes")
+    dynamic = {n: {boxes_lie[n]: count} if n in boxes_lie else None for n in tensors}
+    module = Module(name, values)
+    program = torch.export.export(module, (tensors,), dynamic_shapes={"tensors": dynamic})
+    twice = {n: torch.cat((tensors[n], tensors[n].flip(d)), d) for n, d in boxes_lie.items()}
+    others = {**tensors, **twice, "offsets": 2 * tensors["offsets"]}
+    results, wanted = program.module()(others), module(others)
+    assert_same(*((r,) if isinstance(r, Tensor) else tuple(r) for r in (results, wanted)))
+
+
+LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "columns": lambda each: each.mT.contiguous().mT,
+    "wider rows": lambda each: torch.cat((each, each + 1), -1)[..., : each.shape[-1]],
+    "every other row": lambda each: torch.stack((each, each + 1), -2)[..., 0, :],
+    "first dimension last": lambda each: each.movedim(0, -1).contiguous().movedim(-1, 0),
+    "expanded": lambda each: each[:1].expand(each.shape),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@every
+def test_tensors_are_read_where_they_lie(device: torch.device, name: str, layout: str) -> None:
+    values = PROBLEMS[name](device)
+    for argument, each in values.items():
+        if isinstance(each, Tensor) and each.is_floating_point():
+            moved = LAYOUTS[layout](each)
+            before = moved.clone()
+            wanted = results_of(name, {**values, argument: before.contiguous()})
+            assert_same(results_of(name, {**values, argument: moved}), wanted)
+            assert torch.equal(moved, before)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64], ids=str)
+@every
+def test_integers_need_not_be_neighbours(
+    device: torch.device, name: str, dtype: torch.dtype
+) -> None:
+    values = PROBLEMS[name](device)
+    wanted = results_of(name, values)
+    for argument in ("labels", "offsets"):
+        if values.get(argument) is not None:
+            apart = torch.stack((values[argument], values[argument] + 99), -1).to(dtype)[..., 0]
+            assert_same(results_of(name, {**values, argument: apart}), wanted)
+
+
+@pytest.mark.parametrize("name", OFFSETS_MAY_BE_ON_THE_CPU)
+def test_offsets_may_be_on_the_cpu(device: torch.device, name: str) -> None:
+    values = PROBLEMS[name](device)
+    wanted = results_of(name, values)
+    offsets = values["offsets"].cpu()
+    assert_same(results_of(name, {**values, "offsets": offsets}), wanted)
+    with torch.device("meta"):  # the default device is nobody's
+        assert_same(results_of(name, {**values, "offsets": offsets}), wanted)
+
+
+@every
+def test_any_number_of_threads_gives_the_same(device: torch.device, name: str) -> None:
+    values = PROBLEMS[name](device)
+    wanted = results_of(name, values)
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2, 5):
+            torch.set_num_threads(threads)
+            assert_same(results_of(name, values), wanted)
+    finally:
+        torch.set_num_threads(before)
+    with ThreadPoolExecutor(4) as pool:
+        for call in [pool.submit(results_of, name, values) for _ in range(20)]:
+            assert_same(call.result(), wanted)
+
+
+@pytest.mark.parametrize("name", MATCHES)
+def test_aten_changes_no_match(device: torch.device, name: str) -> None:
+    values = PROBLEMS[name](device)
+    wanted = results_of(name, values)
+    with use_implementation("aten"):
+        assert_same(results_of(name, values), wanted)
+
+
+@pytest.mark.parametrize("offsets", BAD_OFFSETS.values())
+@pytest.mark.parametrize("name", ["hungarian_match", "max_iou_match", "task_aligned_match"])
+def test_wrong_offsets_give_nothing_on_a_gpu(
+    gpu: torch.device, name: str, offsets: list[int]
+) -> None:
+    """Where nobody looks at them."""
+    values = PROBLEMS[name](gpu)
+    rows = len(values["labels"]) if "labels" in values else 9
+    for place in (CPU, gpu):
+        given = torch.tensor([each + rows - 9 if each == 10 else each for each in offsets])
+        given = given.to(place)
+        index, *others = results_of(name, {**values, "offsets": given})
+        assert (index == -1).all()
+        empty = -1 if name == "hungarian_match" else 0
+        assert all((each == empty).all() for each in others)
+
+
+# --- Function transforms ---
+
+
+def differentiating(of: Callable[[Tensor], Tensor], x: Tensor) -> dict[str, Callable[[], Any]]:
+    def in_forward_mode() -> Tensor:
+        with torch.autograd.forward_ad.dual_level():
+            return of(torch.autograd.forward_ad.make_dual(x, x))
+
+    total = torch.func.grad(lambda x: x.sum() + of(x).sum())
+    return {
+        "grad": lambda: total(x),
+        "jvp": lambda: torch.func.jvp(of, (x,), (x,)),
+        "vmap of grad": lambda: torch.vmap(total)(x[None]),
+        "forward mode": in_forward_mode,
+    }
+
+
+@every
+def test_a_transform_that_differentiates_it_is_refused(device: torch.device, name: str) -> None:
+    values = PROBLEMS[name](device)
+    first = first_of(values)
+
+    def of(x: Tensor) -> Tensor:
+        return results_of(name, {**values, first: x})[-1]
+
+    is_match = name in MATCHES
+    text = r"the transforms of torch\.func " if is_match else "it has no derivative; give"
+    for kind, differentiate in differentiating(of, values[first]).items():
+        if kind == "forward mode" and is_match:
+            continue
+        with pytest.raises(RuntimeError, match=f"^{name.partition(' ')[0]}: {text}"):
+            differentiate()
+    if is_match:
+        with pytest.raises(RuntimeError, match=f"^{name.partition(' ')[0]}: {text}"):
+            torch.vmap(of)(values[first][None])
+
+
+@pytest.mark.parametrize("name", ["matching_cost softmax", "pairwise_iou"])
+def test_other_transforms_of_a_cost(device: torch.device, name: str) -> None:
+    values = PROBLEMS[name](device)
+    pred = values["pred"]
+
+    def of(pred: Tensor) -> Tensor:
+        return results_of(name, {**values, "pred": pred})[0]
+
+    scaled = torch.func.grad(lambda pred: (pred * of(pred.detach()).sum()).float().sum())(pred)
+    assert torch.equal(scaled, of(pred).sum().to(pred).expand_as(pred))
+    assert torch.equal(torch.vmap(of)(pred[None])[0], of(pred))
