@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The fixtures, and the profile of the property tests."""
+"""The fixtures, what a machine without a GPU leaves out, and the profile of the property tests."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from boxloss.torch import use_implementation
-from devices import GPU_NAMES, NAMES, Implementation, device_or_skip
+from devices import DEVICES, GPU_NAMES, NO_GPU, THERE, Implementation, device_of
 from hypothesis import settings
 from poison import poison_new_memory
 
@@ -20,21 +20,37 @@ settings.load_profile("boxloss")
 poison_new_memory()
 
 
-@pytest.fixture(scope="module", params=["cpu", "cuda"])
+if NO_GPU and os.environ.get("BOXLOSS_TEST_GPU") == "1":
+    raise pytest.UsageError(f"BOXLOSS_TEST_GPU asks for tests of a GPU, but {NO_GPU}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without a GPU its tests are left out, as are its parameters of others."""
+    if NO_GPU:
+        out = [item for item in items if "gpu_name" in getattr(item, "fixturenames", ())]
+        config.hook.pytest_deselected(items=out)
+        items[:] = [item for item in items if item not in out]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if NO_GPU:
+        terminalreporter.write_line(
+            f"tests of a GPU are left out: {NO_GPU}. Where there is one, "
+            "`python -m benchmarks gpu_tests BUILD --logs DIR` runs them."
+        )
+
+
+@pytest.fixture(scope="module", params=DEVICES)
 def device(request: pytest.FixtureRequest) -> torch.device:
     """Each device, with its best implementation."""
-    return device_or_skip(request.param)
+    return torch.device(request.param)
 
 
-IMPLEMENTATIONS = [*NAMES, *([] if GPU_NAMES else ["cuda"])]
-
-
-@pytest.fixture(params=IMPLEMENTATIONS)
+@pytest.fixture(params=THERE)
 def implementation(request: pytest.FixtureRequest) -> Iterator[Implementation]:
-    """Each implementation of this build, chosen for the length of the test."""
-    device = device_or_skip("cpu" if request.param.startswith("cpu/") else "cuda")
+    """Each implementation that can run here, chosen for the length of the test."""
     with use_implementation(request.param):
-        yield Implementation(request.param, device)
+        yield Implementation(request.param, device_of(request.param))
 
 
 @pytest.fixture
@@ -44,13 +60,12 @@ def reference() -> Iterator[torch.device]:
         yield torch.device("cpu")
 
 
-@pytest.fixture(params=[*IMPLEMENTATIONS, "aten on cpu", "aten on cuda"])
+@pytest.fixture(params=[*THERE, *(f"aten on {device}" for device in DEVICES)])
 def implementation_or_aten(request: pytest.FixtureRequest) -> Iterator[Implementation]:
     """The same, and torch's operators on each device."""
     name, _, kind = request.param.partition(" on ")
-    device = device_or_skip(kind or ("cpu" if name.startswith("cpu/") else "cuda"))
     with use_implementation(name):
-        yield Implementation(name, device)
+        yield Implementation(name, torch.device(kind) if kind else device_of(name))
 
 
 @pytest.fixture
@@ -73,9 +88,22 @@ def cpp_compiler() -> None:
         pytest.skip("torch lies in a folder with a space, which it does not quote for the compiler")
 
 
-@pytest.fixture(params=GPU_NAMES or ["cuda"])
-def gpu(request: pytest.FixtureRequest) -> Iterator[torch.device]:
+@pytest.fixture(params=GPU_NAMES or ["none"])
+def gpu_name(request: pytest.FixtureRequest) -> str:
+    """Each of the GPU's implementations. Tests with it are left out where there is no GPU."""
+    return request.param
+
+
+@pytest.fixture
+def gpu(gpu_name: str) -> Iterator[torch.device]:
     """The GPU, with each of its implementations chosen in turn."""
-    device = device_or_skip("cuda")
-    with use_implementation(request.param):
-        yield device
+    with use_implementation(gpu_name):
+        yield torch.device("cuda")
+
+
+@pytest.fixture
+def solving_gpu(gpu: torch.device, gpu_name: str) -> torch.device:
+    """The same, of those that serve the assignment and the assigners."""
+    if not gpu_name.endswith("/native"):
+        pytest.skip(f"{gpu_name} leaves assignments to the host")
+    return gpu

@@ -1,15 +1,24 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which devices and implementations the tests run on. A device that is missing is skipped."""
+"""Which devices and implementations there are to test: of this build, and on this machine."""
 
 from dataclasses import dataclass
 
-import pytest
 import torch
 from boxloss.torch import implementations
 
 NAMES = [name for name in implementations() if name != "aten"]
 GPU_NAMES = [name for name in NAMES if not name.startswith("cpu/")]
+NO_GPU = (
+    "boxloss was built without a GPU implementation"
+    if not GPU_NAMES
+    else ""
+    if torch.cuda.is_available()
+    else "there is no GPU that torch can use"
+)
+# torch calls a GPU of either make cuda.
+DEVICES = ["cpu"] if NO_GPU else ["cpu", "cuda"]
+THERE = [name for name in NAMES if not (NO_GPU and name in GPU_NAMES)]
 
 
 @dataclass(frozen=True)
@@ -18,10 +27,5 @@ class Implementation:
     device: torch.device
 
 
-def device_or_skip(kind: str) -> torch.device:
-    """torch's device of that kind; torch calls a GPU of either make cuda."""
-    if kind == "cuda" and not GPU_NAMES:
-        pytest.skip("boxloss was built without a GPU implementation")
-    if kind == "cuda" and not torch.cuda.is_available():
-        pytest.skip("no GPU that torch can use")
-    return torch.device(kind)
+def device_of(name: str) -> torch.device:
+    return torch.device("cuda" if name in GPU_NAMES else "cpu")

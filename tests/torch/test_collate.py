@@ -210,13 +210,11 @@ def test_matches_whatever_the_default_device_is() -> None:
     assert tuple(result.tolist() for result in results) == ROWS
 
 
-def test_nobody_waits_for_the_gpu(device: torch.device) -> None:
-    if device.type != "cuda":
-        pytest.skip("only a GPU is waited for")
-    each, matches = images(device), as_tensors(MATCHES)
+def test_nobody_waits_for_the_gpu(gpu: torch.device) -> None:
+    each, matches = images(gpu), as_tensors(MATCHES)
 
     def collate() -> list[Any]:
-        of_matches = collate_matches(matches, TRUE_BOXES, QUERIES, device=device)
+        of_matches = collate_matches(matches, TRUE_BOXES, QUERIES, device=gpu)
         return [*collate_ragged(each), *collate_padded(each), *of_matches]
 
     expected = collate()

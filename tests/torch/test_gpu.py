@@ -12,11 +12,10 @@ from typing import Any
 import formula
 import pytest
 import torch
-from boxloss.torch import box_losses, collate_matches, giou_loss, use_implementation
+from boxloss.torch import box_losses, collate_matches, giou_loss
 from called import Called
 from combinations import pairwise
 from comparison import check_formula, outputs_of, run
-from devices import GPU_NAMES, device_or_skip
 from problems import INDICES, PAIRINGS, REDUCTIONS, Problem, boxes, indexed, problem, some_rows
 from torch import Tensor
 
@@ -294,7 +293,7 @@ def test_graphs_of_one_stream_replayed_on_two(gpu: torch.device) -> None:
 MANY_CAPTURES = """
 import sys
 import torch
-from boxloss.torch import giou_loss, use_implementation
+from boxloss.torch import giou_loss
 
 use_implementation(sys.argv[1])
 pred, target = torch.rand(2, 5000, 4, device="cuda").cumsum(-1)
@@ -314,22 +313,17 @@ assert torch.equal(giou_loss(pred, target), expected)
 """
 
 
-@pytest.mark.parametrize("name", GPU_NAMES or ["cuda"])
-def test_more_captured_calls_than_counters(name: str) -> None:
-    device_or_skip("cuda")
+def test_more_captured_calls_than_counters(gpu_name: str) -> None:
     # In a process of its own, since counters once captured are never given back.
-    subprocess.run([sys.executable, "-c", MANY_CAPTURES, name], check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", MANY_CAPTURES, gpu_name], check=True, timeout=300)
 
 
-def test_a_first_call_that_cannot_be_captured_says_so() -> None:
-    gpu = device_or_skip("cuda")
-    names = [name for name in GPU_NAMES if name.endswith("/kokkos")]
-    if not names:
-        pytest.skip("this build has no Kokkos for the GPU")
+def test_a_first_call_that_cannot_be_captured_says_so(gpu: torch.device, gpu_name: str) -> None:
+    if not gpu_name.endswith("/kokkos"):
+        pytest.skip(f"{gpu_name} can capture a first call")
     values = problem("dense", gpu)
     unused = torch.cuda.Stream(priority=-1)  # no other test takes one of these
     with (
-        use_implementation(names[0]),
         torch.cuda.graph(torch.cuda.CUDAGraph(), stream=unused),
         pytest.raises(RuntimeError, match="call once on this stream before the capture"),
     ):

@@ -3,15 +3,14 @@
 """The matcher where only a GPU is asked: streams, graphs, and who waits."""
 
 import warnings
+from collections.abc import Callable
 
 import pytest
 import torch
-from boxloss.torch import hungarian_match, matching_cost, max_iou_match, use_implementation
-from devices import GPU_NAMES, device_or_skip
+from boxloss.torch import hungarian_match, matching_cost, max_iou_match, task_aligned_match
 from torch import Tensor
 
 LONG = 50_000_000  # GPU cycles, some 30 ms
-SOLVING = [name for name in GPU_NAMES if name.endswith("/native")]  # others do so on the host
 
 
 def batch(gpu: torch.device, seed: int) -> dict[str, Tensor]:
@@ -62,74 +61,61 @@ def test_cost_and_assignment_run_on_the_current_stream(gpu: torch.device) -> Non
     assert all(torch.equal(*each) for each in zip(found, expected, strict=True))
 
 
-@pytest.mark.parametrize("name", GPU_NAMES or ["cuda"])
-def test_only_where_it_is_solved_on_the_host_it_is_waited_for(name: str) -> None:
-    gpu = device_or_skip("cuda")
+def test_only_where_it_is_solved_on_the_host_it_is_waited_for(
+    gpu: torch.device, gpu_name: str
+) -> None:
     values = batch(gpu, 6)
     cost, offsets = matching_cost(**values), values["offsets"]
-    with use_implementation(name):
-        hungarian_match(cost, offsets)
-        torch.cuda.set_sync_debug_mode("warn")
-        try:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                hungarian_match(cost, offsets)
-        finally:
-            torch.cuda.set_sync_debug_mode("default")
+    hungarian_match(cost, offsets)
+    torch.cuda.set_sync_debug_mode("warn")
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            hungarian_match(cost, offsets)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
     waits = [each for each in caught if "synchronizing CUDA operation" in str(each.message)]
-    assert len(waits) == (0 if name in SOLVING else 1)
+    assert len(waits) == (0 if gpu_name.endswith("/native") else 1)
 
 
-@pytest.mark.parametrize("name", SOLVING or ["cuda"])
-def test_a_graph_with_the_assignment_replays_with_another_batch(name: str) -> None:
-    gpu = device_or_skip("cuda")
-    values = batch(gpu, 0)
-    with use_implementation(name):
-        hungarian_match(matching_cost(**values), values["offsets"])
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            found = hungarian_match(matching_cost(**values), values["offsets"], groups=2)
-        for seed in range(1, 4):
-            other = batch(gpu, seed)
-            for key, value in values.items():
-                value.copy_(other[key])
-            graph.replay()
-            cost, offsets = matching_cost(**other).cpu(), other["offsets"].cpu()
-            wanted = hungarian_match(cost, offsets, groups=2)
-            assert all(
-                torch.equal(*each) for each in zip(map(Tensor.cpu, found), wanted, strict=True)
-            )
+# What each takes of a batch.
+def assigned(values: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    return hungarian_match(matching_cost(**values), values["offsets"], groups=2)
 
 
-@pytest.mark.parametrize("name", SOLVING or ["cuda"])
-@pytest.mark.parametrize("low_quality", ["argmax", "overwrite", "force"])
-def test_a_graph_with_max_iou_matching_replays_with_another_batch(
-    name: str, low_quality: str
-) -> None:
-    gpu = device_or_skip("cuda")
-    options = {"high": 0.5, "low": 0.2, "low_quality": low_quality}
-
-    def arguments(seed: int) -> list[Tensor]:
-        values = batch(gpu, seed)
-        pred, target = values["pred"][0], values["target"]
+def max_iou(low_quality: str) -> Callable[[dict[str, Tensor]], tuple[Tensor, ...]]:
+    def match(values: dict[str, Tensor]) -> tuple[Tensor, ...]:
         corners = [
-            torch.cat((each[..., :2], each[..., :2] + each[..., 2:]), -1) for each in (pred, target)
+            torch.cat((each[..., :2], each[..., :2] + each[..., 2:]), -1)
+            for each in (values["pred"][0], values["target"])
         ]
-        return [*corners, values["offsets"]]
+        options = {"high": 0.5, "low": 0.2, "low_quality": low_quality}
+        return max_iou_match(*corners, values["offsets"], **options)
 
-    given = arguments(0)
-    with use_implementation(name):
-        max_iou_match(*given, **options)
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            found = max_iou_match(*given, **options)
-        for seed in range(1, 4):
-            other = arguments(seed)
-            for value, each in zip(given, other, strict=True):
-                value.copy_(each)
-            graph.replay()
-            wanted = max_iou_match(*(each.cpu() for each in other), **options)
-            for result, each in zip(found, wanted, strict=True):
-                assert torch.equal(result.cpu(), each)
+    return match
+
+
+def task_aligned(values: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    scores, pred = values["logits"][0].sigmoid(), values["pred"][0]
+    others = {name: values[name] for name in ("target", "offsets", "labels")}
+    return task_aligned_match(scores, pred, pred[0, :, :2], **others, topk2=3)
+
+
+@pytest.mark.parametrize(
+    "match", [assigned, *map(max_iou, ("argmax", "overwrite", "force")), task_aligned]
+)
+def test_a_graph_with_matches_replays_with_another_batch(
+    solving_gpu: torch.device, match: Callable[[dict[str, Tensor]], tuple[Tensor, ...]]
+) -> None:
+    values = batch(solving_gpu, 0)
+    match(values)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = match(values)
+    for seed in range(1, 4):
+        other = batch(solving_gpu, seed)
+        for name, value in values.items():
+            value.copy_(other[name])
+        graph.replay()
+        assert all(torch.equal(*each) for each in zip(found, match(other), strict=True))

@@ -151,19 +151,3 @@ def test_on_a_gpu_a_label_that_names_no_class_gets_no_anchor(gpu: torch.device) 
     index = task_aligned_match(**{**values, "labels": labels}).target_index
     assert not torch.isin(index, torch.tensor([0, 1], device=gpu)).any()
     assert torch.isin(right, torch.tensor([0, 1], device=gpu)).any()
-
-
-def test_in_a_cuda_graph(gpu: torch.device) -> None:
-    values = problem(15, gpu, is_padded=True, topk2=3)
-    task_aligned_match(**values)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        found = task_aligned_match(**values)
-    other = problem(16, gpu, is_padded=True, topk2=3)
-    for name, each in other.items():
-        if isinstance(each, Tensor):
-            values[name].copy_(each)
-    graph.replay()
-    for result, each in zip(found, task_aligned_match(**other), strict=True):
-        assert torch.equal(result, each)
