@@ -71,6 +71,8 @@ def cases(device: torch.device) -> Iterator[tuple[Problem, tuple[tuple[str, ...]
         yield {**problem("offsets", *double, reduction="none"), "offsets": given}, ((),)
     for pred, target, by in (("xywh", "cxcywh", ()), ("cxcywh", "cxcywh", BOTH)):
         yield problem("dense", *double, pred_format=pred, target_format=target), (by,)
+    pred = boxes((4, 3, 2), device, DOUBLE, seed=1).permute(2, 0, 1, 3)  # which is no grid's
+    yield {"pred": pred, "target": boxes((2, 4, 3), device, DOUBLE), "reduction": "none"}, (BOTH,)
     not_padded = problem("zero_padded", *double, reduction="none")
     not_padded["target"][0] = torch.tensor([0.0, 1.0, 5.0, 6.0], device=device)
     yield not_padded, ((),)
@@ -84,15 +86,6 @@ def test_it_is_the_fused_loss(device: torch.device) -> None:
             expected = run(values, by=by)
             with use_implementation("aten"):
                 assert_same(run(values, by=by), expected)
-
-
-def test_strides_that_are_no_grids(device: torch.device) -> None:
-    # Compiled graphs count on the layout of outputs and gradients.
-    pred = boxes((4, 3, 2), device, DOUBLE, seed=1).permute(2, 0, 1, 3)
-    values = {"pred": pred, "target": boxes((2, 4, 3), device, DOUBLE), "reduction": "none"}
-    expected = run(values, by=BOTH)
-    with use_implementation("aten"):
-        assert_same(run(values, by=BOTH), expected)
 
 
 @pytest.mark.parametrize("eps_mode", ["add", "clamp"])
@@ -295,11 +288,3 @@ def test_other_devices_name_it() -> None:
     for line in lines.splitlines():
         assert "no implementation computes on other:0; this boxloss holds cpu/native" in line
         assert "use_implementation('aten')" in line
-
-
-@pytest.mark.parametrize("name", ["pred", "target", "weight"])
-def test_layouts_that_nothing_serves(device: torch.device, name: str) -> None:
-    values = problem("dense", device, weight=torch.float32)
-    values[name] = values[name].to_sparse()
-    with pytest.raises(ValueError, match=f"box_loss: {name} is Sparse; it must be dense"):
-        box_loss(**values)

@@ -126,28 +126,6 @@ def test_boxes_as_convolutions_give_them(
         assert_as_eager(compiled, of_head, head, target)
 
 
-@pytest.mark.parametrize(
-    ("loss", "pairing"), [("ciou", "dense"), ("siou", "offsets"), ("ciou", "sets")]
-)
-def test_opcheck(device: torch.device, loss: str, pairing: str) -> None:
-    values = problem(pairing, device, weight=torch.float32, reduction="none")
-    pred, target = values.pop("pred"), values.pop("target")
-    for each in (pred, pred.detach().requires_grad_()):
-        for operator in (OPERATORS.box_loss, OPERATORS.box_losses):
-            torch.library.opcheck(operator.default, (each, target, loss), values)
-
-
-def test_opcheck_of_the_private_operators(device: torch.device) -> None:
-    values = problem("dense", device)
-    tensors = (None,) * 5  # weight, normalizer, lengths, mask, offsets
-    options = (False, "xyxy", "xyxy", "mean", 1e-7, "add")
-    arguments = (values["pred"], values["target"], "ciou", *tensors, *options, None, None)
-    torch.library.opcheck(OPERATORS._box_loss_forward.default, (*arguments, True))
-    value, scale, l1, _ = OPERATORS._box_loss_forward(*arguments, True)
-    gradient = (torch.ones_like(value), l1, scale, *arguments, [True, True, False])
-    torch.library.opcheck(OPERATORS._box_loss_backward.default, gradient)
-
-
 def test_one_output_alone_does_not_see_the_others_nan(device: torch.device) -> None:
     """Without eps a point has a loss of 0 / 0."""
 
@@ -320,18 +298,6 @@ def test_a_number_of_images_that_only_data_tells(device: torch.device) -> None:
 # --- Exported and scripted ---
 
 
-def test_such_a_number_is_exported(device: torch.device) -> None:
-    class Masked(torch.nn.Module):
-        def forward(self, pred: Tensor, target: Tensor, good: Tensor) -> tuple[Tensor]:
-            return masked(pred, target, good)
-
-    pred, target = boxes((6,), device, seed=1), boxes((5,), device, seed=2)
-    good = torch.eye(6, 5, dtype=torch.bool, device=device)
-    program = torch.export.export(Masked(), (pred, target, good), strict=True)
-    for some in (good, ~good):
-        assert torch.equal(program.module()(pred, target, some)[0], masked(pred, target, some)[0])
-
-
 class Named(torch.nn.Module):
     def forward(
         self, pred: Tensor, target: Tensor, cost: Tensor, offsets: Tensor
@@ -389,24 +355,3 @@ def test_export(device: torch.device, pairing: str, strict: bool) -> None:
         values = sized(pairing, device, *each)
         for actual, expected in zip(program.module()(**values), module(**values), strict=True):
             assert torch.equal(actual, expected)
-
-
-# torch warns of scripting itself.
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
-def test_script(device: torch.device) -> None:
-    @torch.jit.script
-    def scripted(
-        pred: Tensor, target: Tensor, pred_index: Tensor, target_index: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        loss, l1, iou = torch.ops.boxloss.box_losses(
-            pred, target, "ciou", pred_index=pred_index, target_index=target_index
-        )
-        return loss, l1, iou
-
-    values = problem("sets", device)
-    pred, *others = (values[name] for name in ("pred", "target", "pred_index", "target_index"))
-
-    def eager(pred: Tensor, target: Tensor, *index: Tensor) -> tuple[Tensor, ...]:
-        return box_losses(pred, target, "ciou", pred_index=index[0], target_index=index[1])
-
-    assert_as_eager(scripted, eager, pred, *others)

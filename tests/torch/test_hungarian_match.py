@@ -3,7 +3,7 @@
 """hungarian_match against SciPy, asked for each layer, image and group by itself."""
 
 import math
-from itertools import pairwise, permutations
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -171,48 +171,6 @@ def test_the_losses_take_them(device: torch.device) -> None:
 # --- Costs that are not finite ---
 
 
-def least(cost: Tensor) -> list[tuple[int, int]]:
-    """The finite pairs of the best assignment, by trying all: as few others as can be, then the
-    least sum."""
-    queries, columns = cost.shape
-    if queries < columns:
-        return [(query, column) for column, query in least(cost.T)]
-
-    def finite(order: tuple[int, ...]) -> list[tuple[int, int]]:
-        return [(i, j) for j, i in enumerate(order) if math.isfinite(cost[i, j])]
-
-    every = map(finite, permutations(range(queries), columns))
-    return min(every, key=lambda pairs: (-len(pairs), sum(float(cost[pair]) for pair in pairs)))
-
-
-@given(
-    queries=st.integers(1, 5),
-    columns=st.integers(1, 5),
-    kinds=st.lists(st.sampled_from([math.nan, math.inf, -math.inf]), min_size=1, unique=True),
-    share=st.sampled_from([0.2, 0.5, 0.9]),
-    seed=st.integers(0, 999),
-)
-def test_what_is_not_finite_is_taken_last(
-    queries: int, columns: int, kinds: list[float], share: float, seed: int
-) -> None:
-    random = torch.Generator().manual_seed(seed)
-    # Powers of two: sums are exact, and no two of them are equal.
-    powers = torch.randperm(queries * columns, generator=random).view(queries, columns)
-    cost = torch.pow(2.0, powers.double())
-    bad = torch.rand(cost.shape, generator=random) < share
-    which = torch.randint(len(kinds), (int(bad.sum()),), generator=random)
-    cost[bad] = torch.tensor(kinds, dtype=torch.float64)[which]
-
-    results = hungarian_match(cost, torch.tensor([0, columns]))
-    column_of = results.target_of_query[0].tolist()
-    pairs = [(query, column) for query, column in enumerate(column_of) if column >= 0]
-    assert_same(results, expected(cost, [0, columns], solve=lambda _: pairs))
-    assert {pair for pair in pairs if math.isfinite(cost[pair])} == {*least(cost)}
-    assert not any(cost[pair] == math.inf for pair in pairs)
-    if math.inf not in kinds:
-        assert len(pairs) == min(queries, columns)
-
-
 @given(
     seed=st.integers(0, 999), steps=st.sampled_from([2, 1000]), share=st.sampled_from([0.1, 0.4])
 )
@@ -226,36 +184,3 @@ def test_forbidden_pairs_are_scipys_where_it_has_an_answer(
     except ValueError:  # infeasible
         assume(False)
     assert_same(hungarian_match(cost, torch.tensor([0, 5])), wanted)
-
-
-@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_a_query_that_is_not_finite_changes_no_others_match(
-    implementation: Implementation, number: float
-) -> None:
-    """nonfinite=finfo.max would: beside it real costs vanish."""
-    cost = random_cost((20, 19, 20), implementation.device)  # a box more than queries
-    worse = torch.cat((cost[:, :7], torch.full_like(cost[:, :1], number), cost[:, 7:]), 1)
-    offsets = torch.tensor([0, 20])
-    others = hungarian_match(cost, offsets).target_of_query[:, 0]
-    found = hungarian_match(worse, offsets).target_of_query[:, 0]
-    assert torch.equal(torch.cat((found[:, :7], found[:, 8:]), 1), others)
-    assert ((found[:, 7] < 0) == (number == math.inf)).all()  # a NaN reaches the loss
-
-
-@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_nothing_finite(implementation: Implementation, number: float) -> None:
-    cost = torch.full((2, QUERIES, 9), number, device=implementation.device)
-    results = hungarian_match(cost, torch.tensor(OFFSETS), groups=2)
-    pairs = 0 if number == math.inf else 2 * (2 * 2 + 2 * 3)  # layers, groups, boxes or queries
-    for result in results:
-        assert (result >= 0).sum() == pairs
-
-
-def test_others_columns_are_not_read(implementation: Implementation) -> None:
-    cost = random_cost((2, QUERIES, 9), implementation.device)
-    wanted = hungarian_match(cost, torch.tensor([2, 2, 7]))
-    cost[..., :2] = cost[..., 7:] = math.nan
-    assert_same(
-        hungarian_match(cost, torch.tensor([2, 2, 7])),
-        MatchResult(*(each.cpu() for each in wanted)),
-    )

@@ -4,10 +4,9 @@
 
 import pytest
 import torch
-from boxloss.torch import box_loss, box_losses, giou_loss, matching_cost, pairwise_iou
+from boxloss.torch import box_loss, box_losses, giou_loss
 from devices import Implementation
 from layouts import Arrange, in_planes, in_rows_of_85, transposed, with_gaps
-from matching import classes, cost_problem
 from problems import Problem, boxes, problem
 from torch import Tensor
 
@@ -80,12 +79,3 @@ def test_each_incoming_gradient_has_strides_of_its_own(implementation: Implement
     )
     for gradient in others:
         torch.testing.assert_close(gradient, expected)
-
-
-def test_matching_costs(implementation: Implementation) -> None:
-    values = classes(cost_problem(implementation.device, layers=(2,)))
-    planes = {name: in_planes(values[name]) for name in ("pred", "target")}
-    assert torch.equal(matching_cost(**{**values, **planes}), matching_cost(**values))
-    pairs = [{**values, **some} for some in (planes, {})]
-    ious = [pairwise_iou(v["pred"], v["target"], v["offsets"]) for v in pairs]
-    assert torch.equal(*ious)

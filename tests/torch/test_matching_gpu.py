@@ -78,6 +78,15 @@ def test_only_where_it_is_solved_on_the_host_it_is_waited_for(
     assert len(waits) == (0 if gpu_name.endswith("/native") else 1)
 
 
+def corners(values: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """pred of the first layer, and target, of a corner and sides."""
+    pred, target = (
+        torch.cat((each[..., :2], each[..., :2] + each[..., 2:]), -1)
+        for each in (values["pred"][0], values["target"])
+    )
+    return pred, target
+
+
 # What each takes of a batch.
 def assigned(values: dict[str, Tensor]) -> tuple[Tensor, ...]:
     return hungarian_match(matching_cost(**values), values["offsets"], groups=2)
@@ -85,20 +94,17 @@ def assigned(values: dict[str, Tensor]) -> tuple[Tensor, ...]:
 
 def max_iou(low_quality: str) -> Callable[[dict[str, Tensor]], tuple[Tensor, ...]]:
     def match(values: dict[str, Tensor]) -> tuple[Tensor, ...]:
-        corners = [
-            torch.cat((each[..., :2], each[..., :2] + each[..., 2:]), -1)
-            for each in (values["pred"][0], values["target"])
-        ]
         options = {"high": 0.5, "low": 0.2, "low_quality": low_quality}
-        return max_iou_match(*corners, values["offsets"], **options)
+        return max_iou_match(*corners(values), values["offsets"], **options)
 
     return match
 
 
 def task_aligned(values: dict[str, Tensor]) -> tuple[Tensor, ...]:
-    scores, pred = values["logits"][0].sigmoid(), values["pred"][0]
-    others = {name: values[name] for name in ("target", "offsets", "labels")}
-    return task_aligned_match(scores, pred, pred[0, :, :2], **others, topk2=3)
+    scores, (pred, target) = values["logits"][0].sigmoid(), corners(values)
+    points = (pred[0, :, :2] + pred[0, :, 2:]) / 2
+    others = {name: values[name] for name in ("offsets", "labels")}
+    return task_aligned_match(scores, pred, points, target, **others, topk2=3)
 
 
 @pytest.mark.parametrize(

@@ -150,17 +150,6 @@ def test_by_hand(implementation: Implementation) -> None:
         assert result.target_index[1].tolist() == [-1] * 4
 
 
-def test_low_quality_by_hand(implementation: Implementation) -> None:
-    """Two boxes with the same best anchor, which overlaps the first of them more."""
-    anchors = torch.tensor([[0, 0, 10, 10], [50, 50, 60, 60.0]], device=implementation.device)
-    target = torch.tensor([[0, 0, 10, 4], [0, 0, 10, 2.0]], device=implementation.device)
-    for rule, index in {"none": -2, "argmax": 0, "overwrite": 1, "force": 1}.items():
-        result = max_iou_match(
-            anchors, target, torch.tensor([0, 2]), high=0.7, low=0.3, low_quality=rule
-        )
-        assert result.target_index.tolist() == [[index, -1]]
-
-
 @pytest.mark.parametrize("rule", RULES)
 def test_inverted_boxes_overlap_nothing(implementation: Implementation, rule: str) -> None:
     device = implementation.device
@@ -231,28 +220,6 @@ def test_what_is_not_finite(seed: int, rule: str, number: float, where: str) -> 
     check(anchors, target, OFFSETS, rule=rule)
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_a_box_of_nan_is_every_anchors_best(implementation: Implementation, rule: str) -> None:
-    anchors, target = grid_anchors(implementation.device), random_boxes(5, 0)
-    target[2, 1] = math.nan
-    result = check(anchors, target.to(anchors.device), [0, 5], rule=rule)
-    assert result.iou.isnan().all()
-    if rule in ("none", "argmax"):  # the others give anchors to other boxes
-        assert (result.target_index == 2).all()
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_empty_boxes_and_anchors(implementation: Implementation, rule: str) -> None:
-    """0 / 0 is NaN, as torch has it; an empty box alone has the IoU 0."""
-    device = implementation.device
-    anchors = grid_anchors(device)
-    target = torch.tensor([[8, 8, 8, 8], [20, 20, 40, 40], [30, 9, 12, 30.0]], device=device)
-    check(anchors, target, [0, 3], rule=rule)
-    empty = torch.cat((anchors[:20], target[:1] + 100, anchors[20:]))
-    result = check(empty, target, [0, 3], rule=rule)
-    assert result.iou[0].isnan().nonzero().tolist() == [[20]]
-
-
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 
 
@@ -261,13 +228,6 @@ DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 def test_dtypes(device: torch.device, dtype: torch.dtype, target_dtype: torch.dtype) -> None:
     anchors, target = grid_anchors(device).to(dtype), random_boxes(9, 3, device).to(target_dtype)
     check(anchors, target, OFFSETS)
-
-
-def test_boxes_of_no_image_are_not_read(implementation: Implementation) -> None:
-    anchors, target = grid_anchors(implementation.device), random_boxes(9, 3)
-    target[:2] = target[7:] = math.nan
-    result = check(anchors, target.to(anchors.device), [2, 5, 7])
-    assert not result.iou.isnan().any()
 
 
 def test_the_losses_take_them(device: torch.device) -> None:
