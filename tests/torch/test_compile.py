@@ -43,7 +43,6 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.utils._pytree import tree_structure, treespec_dumps
 
-OPERATORS = torch.ops.boxloss
 BOTH = ("loss", "l1")
 Step = Callable[..., tuple[Tensor, ...]]
 

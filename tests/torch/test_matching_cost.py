@@ -183,7 +183,10 @@ HANDED_OVER: dict[str, Any] = {
 
 
 def check_handed_over(device: torch.device, case: dict[str, Any]) -> None:
-    """The bits are those of contiguous tensors with the same numbers."""
+    """The bits are those of contiguous tensors with the same numbers.
+
+    But a GPU's softmax, which adds as it likes: within ten roundings of a probability.
+    """
     dtypes = {name: case[name] for name in ("pred_dtype", "target_dtype", "layers")}
     compute = DOUBLE if DOUBLE in (case["pred_dtype"], case["target_dtype"]) else torch.float32
     values = with_term(cost_problem(device, **dtypes), case["term"], case["scores"])
@@ -198,7 +201,11 @@ def check_handed_over(device: torch.device, case: dict[str, Any]) -> None:
         else each
         for name, each in values.items()
     }
-    assert torch.equal(matching_cost(**values), matching_cost(**plain))
+    cost, wanted = matching_cost(**values), matching_cost(**plain)
+    if case["term"] == "softmax" and device.type == "cuda":
+        torch.testing.assert_close(cost, wanted, rtol=2 * 2.0**-24, atol=10 * 2.0**-24)
+    else:
+        assert torch.equal(cost, wanted)
     assert torch.equal(pairwise_iou(**only_ious(values)), pairwise_iou(**only_ious(plain)))
 
 
