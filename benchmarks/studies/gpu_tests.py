@@ -40,8 +40,8 @@ FOLDERS = ("tests/torch", "tests/jax", "tests/peers")
 UNUSUAL = ("cuda/kokkos", "hip/native", "tests/peers")
 SUITE = "tests/conformance/boxloss_conformance"
 LONGEST_SECONDS = 3600  # of a part
-# Processes of pytest share the cores, JAX leaves the others some memory, and no test of a GPU is left
-# out in silence (tests/torch/conftest.py).
+# Processes of pytest share the cores, JAX leaves the others some memory, and no test of a GPU is
+# left out in silence (tests/torch/conftest.py).
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",

@@ -161,8 +161,8 @@ def test_fcos(counts: tuple[int, ...], seed: int, dtype: torch.dtype, device: st
     assert (gradients[name].abs().amax() > 0) == (pairs > 0)
 
     # The rest is the same formulas. What each entry, and its gradient before the division, is wrong
-    # by is SCORE_ROUNDINGS, for scores of at most X; N of them are added up in another order: by N u
-    # of their sum, for none is negative.
+    # by is SCORE_ROUNDINGS, for scores of at most X; N of them are added up in another order: by
+    # N u of their sum, for none is negative.
     outputs = values["head_outputs"]
     for loss, output in (("classification", "cls_logits"), ("bbox_ctrness", "bbox_ctrness")):
         assert outputs[output].abs().max() <= X

@@ -92,7 +92,7 @@ def test_what_a_call_of_a_module_gives_replaces_what_is_fixed(device: torch.devi
     assert torch.equal(actual, wanted)
 
 
-WITHOUT_LOSS = [name for name in PARAMETERS if name != "loss"]
+WITHOUT_LOSS = [name for name in PARAMETERS if name not in ("loss", "parameters")]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ WITHOUT_LOSS = [name for name in PARAMETERS if name != "loss"]
         (box_losses, [*PARAMETERS]),
         (partial(NamedLoss.__call__, None), WITHOUT_LOSS),
         *((function_of(loss), WITHOUT_LOSS) for loss in NAMED),
-        (BoxLoss, ["loss", *FIXED]),
+        (BoxLoss, ["loss", *FIXED, "parameters"]),
         *((module_of(loss), FIXED) for loss in MODULES),
         (BoxLoss().forward, WITHOUT_LOSS),
     ],
@@ -147,7 +147,7 @@ def test_options_are_told_by_name(device: torch.device) -> None:
     assert torch.equal(BoxLoss()(pred, target, weight), box_loss(pred, target, weight=weight))
     calls = [partial(each, pred, target, wieght=0) for each in FUNCTIONS]
     for call in (*calls, partial(BoxLoss, wieght=0), partial(module_of("giou"), weight=weight)):
-        with pytest.raises(TypeError, match=r"\(\) got an unexpected keyword argument 'w\w+ght'$"):
+        with pytest.raises(TypeError, match=r"\(\) got an unexpected keyword argument 'w\w+ght'"):
             call()
 
 

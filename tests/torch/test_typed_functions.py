@@ -11,7 +11,7 @@ from typing import Any, get_args
 import boxloss
 import pytest
 import torch
-from boxloss._options import BoxFormat, EpsMode, Loss, LowQuality, Reduction
+from boxloss._options import LOSS_PARAMETERS, BoxFormat, EpsMode, Loss, LowQuality, Reduction
 from boxloss.torch import (
     box_loss,
     box_losses,
@@ -28,7 +28,8 @@ from torch import Tensor
 PROJECT = Path(__file__).parent / "typed_functions"
 CPU = torch.device("cpu")
 WORDS = {
-    "loss": ("unset", *get_args(Loss)),  # a forgotten loss is 0
+    # A forgotten loss is 0; those with numbers of their own come last.
+    "loss": ("unset", *(loss for loss in get_args(Loss) if loss not in LOSS_PARAMETERS)),
     "pred_format": get_args(BoxFormat),
     "target_format": get_args(BoxFormat),
     "reduction": get_args(Reduction),
@@ -102,6 +103,11 @@ def test_options(typed: Any, option: str, value: Any) -> None:
     assert torch.equal(expected, default) == is_default
     given = WORDS[option].index(value) if option in WORDS else value
     assert_same(getattr(typed, option)(pred, target, given), expected)
+
+
+def test_numbers_of_a_loss(typed: Any) -> None:
+    expected = box_loss(grid(1), grid(2), "mpdiou", image_width=8, image_height=6)
+    assert_same(typed.parameters(grid(1), grid(2), [8.0, 6.0]), expected)
 
 
 @pytest.mark.parametrize("option", INDICES)

@@ -124,6 +124,11 @@ Matched task_aligned_options(const Tensor& scores, const Tensor& pred, const Ten
   return {target_index, score, overlap};
 }
 
+Tensor parameters(const Tensor& pred, const Tensor& target, at::ArrayRef<double> numbers) {
+  return boxloss::box_loss(pred, target,
+                           {.loss = boxloss::Loss::kMpdiou, .parameters = numbers.vec()});
+}
+
 Tensor pairwise_defaults(const Tensor& pred, const Tensor& target, const Tensor& offsets) {
   return boxloss::pairwise_iou(pred, target, offsets);
 }
@@ -155,6 +160,7 @@ TORCH_LIBRARY(boxloss_typed, m) {
   m.def("eps_mode", with_number<&BoxLossOptions::eps_mode, std::int64_t>);
   m.def("pred_index", with_tensor<&BoxLossOptions::pred_index>);
   m.def("target_index", with_tensor<&BoxLossOptions::target_index>);
+  m.def("parameters", parameters);
   m.def("box_losses", box_losses);
   m.def("cost_defaults", cost_defaults);
   m.def("cost_of_logits", cost_of_logits);
