@@ -7,8 +7,8 @@
 /// argument structs, calls, and the conversion of the typed functions' options derive from it.
 ///
 /// Strided: an array of any strides; Packed: one whose values are read as they lie in a row-major
-/// array, and copied if they do not; Flag: a bool; Word: a string; Number: a float; Numbers: several; Whole: an int.
-/// Optional…: one that may be missing.
+/// array, and copied if they do not; Flag: a bool; Word: a string; Number: a float; Numbers:
+/// several; Whole: an int. Optional…: one that may be missing.
 // clang-format off
 #define BOXLOSS_BOX_LOSS_OPTIONS(use)   \
   use(Word, loss, 'giou')               \

@@ -9,9 +9,9 @@
 #include "bits.hpp"
 #include "host_device.hpp"
 
-/// Branch-free atan2, exp, log and sqrt, so that loops over them vectorize (a compiler makes scalar calls
-/// of libm's). Those of float are this library's own, with the same polynomials on every device,
-/// except for exp on NVIDIA's. Each has a bound in unit roundoffs u = 2^-24 of the result:
+/// Branch-free atan2, exp, log and sqrt, so that loops over them vectorize (a compiler makes scalar
+/// calls of libm's). Those of float are this library's own, with the same polynomials on every
+/// device, except for exp on NVIDIA's. Each has a bound in unit roundoffs u = 2^-24 of the result:
 /// tests/core/test_functions.cpp checks the host's, the conformance suite all of them. Those of
 /// double are the platform's.
 namespace boxloss {

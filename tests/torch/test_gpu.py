@@ -293,7 +293,7 @@ def test_graphs_of_one_stream_replayed_on_two(gpu: torch.device) -> None:
 MANY_CAPTURES = """
 import sys
 import torch
-from boxloss.torch import giou_loss
+from boxloss.torch import giou_loss, use_implementation
 
 use_implementation(sys.argv[1])
 pred, target = torch.rand(2, 5000, 4, device="cuda").cumsum(-1)
