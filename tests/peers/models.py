@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from boxloss.torch.compat.versions import is_before
 from small_detrs import SMALL
+from surroundings import moved
 from test_yolo import KINDS
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -54,6 +56,24 @@ MODELS: dict[str, Model] = {
     "RetinaNet, l1": (lambda: retinanet.small_model("l1"), TORCHVISION),
     "Faster R-CNN": (faster_rcnn.small_model, TORCHVISION),
 }
+
+
+def rf_detr() -> Model:
+    from test_rfdetr import leaves, made, outputs_of, total_of, truth
+
+    def arguments(counts: tuple[int, ...]) -> Batch:
+        values = {name: each.requires_grad_() for name, each in leaves(counts, True).items()}
+        batch = {"outputs": outputs_of(values), "targets": truth(counts)}
+        return moved(batch, "cpu", torch.get_default_dtype())
+
+    def loss(criterion: nn.Module, batch: Batch) -> Tensor:
+        return total_of(criterion, criterion(**batch))
+
+    return partial(made, ia_bce_loss=True), Project(arguments, loss, "targets", "labels")
+
+
+if not is_before("transformers", 5, 1):  # which rfdetr needs
+    MODELS["RF-DETR"] = rf_detr()
 each_model = pytest.mark.parametrize("name", MODELS)
 
 

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import test_rfdetr as rf_detr
 import torch
 from boxloss.torch import ciou_loss, complete_box_iou_loss, giou_loss
 from boxloss.torch.compat import MMDetLoss
@@ -50,6 +51,7 @@ BY_OVERLAP = (13 * 6 * 1e-7 / 8, 0)
 BLOCKS = {
     "torchvision": [({"total", "loss"}, CLOSE), ({"loss"}, CLOSE), ({"matched"}, (0, 0))],
     "DETR and its kin": [({"indices", "losses"}, CLOSE), ({"loss"}, CLOSE), ({"iou"}, CLOSE)],
+    "RF-DETR": [({"losses"}, CLOSE)],
     "mmdetection": [({"loss"}, CLOSE), ({"loss", "iou", "overlaps"}, CLOSE)],
     "detectron2": [({"loss"}, CLOSE)],
     "Ultralytics and YOLOv5": [
@@ -123,6 +125,17 @@ def detr_names(random: torch.Generator) -> dict[str, Any]:
             for count in COUNTS
         ],
         "num_boxes": float(sum(COUNTS)),
+    }
+
+
+def rf_detr_names(random: torch.Generator) -> dict[str, Any]:
+    values = rf_detr.leaves(COUNTS, True, random.initial_seed())
+    return {
+        "criterion": rf_detr.made(ia_bce_loss=True),
+        "outputs": rf_detr.outputs_of(
+            {name: each.requires_grad_() for name, each in values.items()}
+        ),
+        "targets": rf_detr.truth(COUNTS, seed=random.initial_seed()),
     }
 
 
@@ -200,6 +213,7 @@ def yolox_names(random: torch.Generator) -> dict[str, Any]:
 NAMES: dict[str, Callable[[torch.Generator], dict[str, Any]]] = {
     "torchvision": torchvision_names,
     "DETR and its kin": detr_names,
+    "RF-DETR": rf_detr_names,
     "mmdetection": mmdetection_names,
     "detectron2": detectron2_names,
     "Ultralytics and YOLOv5": ultralytics_names,

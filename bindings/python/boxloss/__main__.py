@@ -23,7 +23,16 @@ from boxloss._version import BACKENDS, CUDA, CUDA_ARCHITECTURES
 
 Lines = Iterator[str]
 
-PACKAGES = ("torch", "jax", "jaxlib", "numpy", "torchvision", "transformers", "ultralytics")
+PACKAGES = (
+    "torch",
+    "jax",
+    "jaxlib",
+    "numpy",
+    "torchvision",
+    "transformers",
+    "rfdetr",
+    "ultralytics",
+)
 # Those that share an implementation's functions stand together.
 OPERATIONS = {
     "box_loss": "box_loss, box_losses",

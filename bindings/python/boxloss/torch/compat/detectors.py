@@ -42,11 +42,12 @@ class Replaced:
 def use_boxloss(model: Any, *, check: bool = True) -> Replaced:
     """Puts boxloss' criterion into a detector, in place of its own.
 
-    The detectors are those of transformers, Ultralytics and torchvision that docs/detectors.md in
-    boxloss' repository lists; nothing of these projects is imported that the model has not
-    imported. A model may be wrapped: by PEFT, DataParallel, DistributedDataParallel, torch.compile,
-    AveragedModel. Of an Ultralytics YOLO("…") each training from then on has boxloss; on several
-    GPUs Ultralytics trains in processes that know nothing of it.
+    The detectors are those of transformers, Ultralytics, torchvision and rfdetr that
+    docs/detectors.md in boxloss' repository lists; nothing of these projects is imported that the
+    model has not imported. A model may be wrapped: by PEFT, DataParallel, DistributedDataParallel,
+    torch.compile, AveragedModel. Of an Ultralytics YOLO("…") each training from then on has
+    boxloss; on several GPUs Ultralytics trains in processes that know nothing of it. Of rfdetr the
+    criterion is given, not the model.
 
     Before anything is replaced, both criteria are run on a made-up batch on the model's device, in
     less than a second; they must agree. The network is not run.
@@ -321,6 +322,30 @@ def _positive(values: list[Tensor], labels: list[Tensor]) -> list[Tensor]:
     return [each[of > 0] for each, of in zip(values, labels, strict=True)]
 
 
+# --- rfdetr: the criterion itself, since a training makes its own ---
+
+
+def _for_detection(criterion: Any) -> Any:
+    from .rf_detr_criterion import check_parts
+
+    check_parts(criterion)
+    return criterion
+
+
+def _use_in_rf_detr(criterion: Any) -> Replacing:
+    from .rf_detr_criterion import Criterion
+
+    yield _swap(_for_detection(criterion), Criterion)
+
+
+def _losses_of_rf_detr(criterion: Any, in_training: bool, **made: Any) -> Any:
+    before, criterion.training = criterion.training, in_training
+    try:
+        return criterion(**made)
+    finally:
+        criterion.training = before
+
+
 _CLASSES: dict[tuple[str, str], Family] = {
     ("ultralytics", "DetectionModel"): _yolo,
     ("ultralytics", "YOLO"): Family(
@@ -334,5 +359,10 @@ _CLASSES: dict[tuple[str, str], Family] = {
     ),
     ("torchvision", "FasterRCNN"): Family(
         _use_in_faster_rcnn, made_up.for_torchvision, _matches_of_faster_rcnn
+    ),
+    ("rfdetr", "SetCriterion"): Family(
+        _use_in_rf_detr,
+        lambda criterion: made_up.for_rf_detr(_for_detection(criterion)),
+        _losses_of_rf_detr,
     ),
 }

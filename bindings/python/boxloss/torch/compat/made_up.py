@@ -75,10 +75,16 @@ def for_transformers(model: Any, name: str) -> Iterator[Case]:
             yield Case(words, _rt_detr(model, counts, queries, name, False), any(counts))
 
 
-def _labels(random: MadeUp, boxes: Tensor, counts: tuple[int, ...], classes: int) -> Any:
+def _labels(
+    random: MadeUp,
+    boxes: Tensor,
+    counts: tuple[int, ...],
+    classes: int,
+    name: str = "class_labels",
+) -> Any:
     return [
         {
-            "class_labels": random.integers(classes, count).to(random.device),
+            name: random.integers(classes, count).to(random.device),
             "boxes": random.near(each, count).to(random.device),
         }
         for each, count in zip(boxes, counts, strict=True)
@@ -159,6 +165,34 @@ def _denoising(
 def _device(model: Any) -> torch.device:
     device = next(model.parameters()).device
     return torch.device("cpu") if device.type == "meta" else device
+
+
+# --- rfdetr ---
+
+
+def for_rf_detr(criterion: Any) -> Iterator[Case]:
+    """For a SetCriterion: the last layer, another one and the encoder, on the CPU."""
+    queries = 10
+    for in_training in (True, False):
+        for counts in (*COUNTS, (queries + 3, 1)):
+            words = f"in {'training' if in_training else 'evaluation'}, images with {counts} boxes"
+            groups = criterion.group_detr if in_training else 1
+            made = _rf_detr(counts, queries, groups, criterion.num_classes)
+            yield Case(words, {"in_training": in_training, **made}, any(counts))
+
+
+def _rf_detr(counts: tuple[int, ...], queries: int, groups: int, classes: int) -> dict[str, Any]:
+    random = MadeUp(torch.device("cpu"))
+    boxes = random.boxes(len(counts), queries)
+    made = zip(*_layers(random, boxes.repeat(1, groups, 1), 3, classes), strict=True)
+    last, other, encoder = (
+        {"pred_logits": random.output(scores), "pred_boxes": random.output(its_boxes)}
+        for scores, its_boxes in made
+    )
+    return {
+        "outputs": {**last, "aux_outputs": [other], "enc_outputs": encoder},
+        "targets": _labels(random, boxes, counts, classes, "labels"),
+    }
 
 
 # --- Ultralytics ---

@@ -4,14 +4,26 @@
 
 import re
 import sys
+from importlib import metadata
 
 # The first versions whose criteria are replaced: older ones are refused.
-OLDEST = {"transformers": (4, 57), "ultralytics": (8, 3), "torchvision": (0, 26)}
+OLDEST = {
+    "transformers": (4, 57),
+    "ultralytics": (8, 3),
+    "torchvision": (0, 26),
+    "rfdetr": (1, 11),
+}
 
 
 def version(project: str) -> str:
     """Of a project that is imported; else "unknown"."""
-    return getattr(sys.modules.get(project), "__version__", "unknown")
+    module = sys.modules.get(project)
+    if module is None:
+        return "unknown"
+    try:
+        return getattr(module, "__version__", None) or metadata.version(project)  # as of rfdetr
+    except metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def is_before(project: str, *first: int) -> bool:

@@ -1,0 +1,173 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The criterion of RF-DETR, for all layers and groups at once.
+
+The original gathers pairs layer by layer, and assigns on the host. Nothing here waits for the
+device. Up to rounding it is the same, but for
+
+- areas below 1e-7, a square of 0.0003 of the image's side: theirs are not clamped where GIoU has
+  them in a numerator, and a box' negative size is 0 there;
+- logits beyond 15 in the matcher: its focal term has log(p + 1e-8), theirs log(p);
+- halves: theirs computes scores and corners in them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from rfdetr.models.criterion import SetCriterion
+from rfdetr.models.matcher import HungarianMatcher
+from torch import Tensor
+from torch.nn import functional
+
+from ..distributed import global_normalizer
+from ..hungarian_match import MatchResult, hungarian_match
+from ..losses import box_losses
+from ..matching_cost import matching_cost
+from .replace import qualified_name
+from .targets import collate_targets
+
+LOSSES = {"labels", "boxes", "cardinality"}  # not "masks", nor "keypoints"
+
+
+class Criterion(SetCriterion):
+    def forward(
+        self,
+        outputs: Mapping[str, Any],
+        targets: Sequence[Mapping[str, Tensor]],
+        num_boxes: Tensor | float | None = None,
+    ) -> dict[str, Tensor]:
+        check_parts(self)
+        layers = {"": outputs}
+        layers |= {f"_{i}": each for i, each in enumerate(outputs.get("aux_outputs", ()))}
+        if "enc_outputs" in outputs:
+            layers["_enc"] = outputs["enc_outputs"]
+        scores = torch.stack([each["pred_logits"] for each in layers.values()])
+        boxes = torch.stack([each["pred_boxes"] for each in layers.values()])
+        groups = self.group_detr if self.training else 1
+
+        truth = collate_targets(targets, "labels", scores.shape[-1], has_sizes=True)
+        lengths = truth.offsets.diff()
+        is_padded = "valid" in targets[0]  # to as many rows in each image: some are no boxes
+        if is_padded:
+            lengths = torch.stack([each["valid"].sum() for each in targets])
+        if num_boxes is None:
+            number = lengths.sum() * (1 if self.sum_group_losses else groups)
+            number = global_normalizer(number).clamp(min=1)
+        elif isinstance(num_boxes, Tensor):
+            number = num_boxes.to(boxes.device, torch.float32)
+        else:
+            number = torch.full((), num_boxes, dtype=torch.float32, device=boxes.device)
+        number = truth.checked(number)
+
+        cost = matching_cost(
+            boxes,
+            truth.boxes,
+            truth.offsets,
+            logits=scores,
+            labels=truth.labels,
+            iou_weight=self.matcher.cost_giou,
+            l1_weight=self.matcher.cost_bbox,
+            class_weight=self.matcher.cost_class,
+            class_mode="focal",
+            focal_alpha=self.matcher.focal_alpha,
+            eps=1e-7,
+            eps_mode="clamp",
+        )
+        if is_padded:
+            cost = cost.masked_fill(~torch.cat([each["valid"] for each in targets]), torch.inf)
+        pairs = hungarian_match(cost, truth.offsets, groups=groups)
+        giou, l1, iou = box_losses(
+            boxes,
+            truth.boxes,
+            "giou",
+            eps=1e-7,
+            eps_mode="clamp",
+            pred_format="cxcywh",
+            target_format="cxcywh",
+            pred_index=pairs.pred_index,
+            target_index=pairs.target_index,
+            normalizer=number,
+        )
+        found = (scores.amax(-1).sigmoid() > 0.5).sum(-1)
+        losses = {
+            "loss_ce": self.class_loss(scores, truth.labels, pairs, iou) / number,
+            "loss_bbox": l1,
+            "loss_giou": giou,
+            "cardinality_error": (found - lengths).abs().float().mean(1),
+        }
+        # Another figure for the log, of the last layer. A query without a box has the class -1.
+        wanted = functional.pad(truth.labels, (0, 1), value=-1)[pairs.target_of_query[0]]
+        right = (scores[0].argmax(-1) == wanted).sum()
+        return {
+            "class_error": 100 - 100 * right / (wanted >= 0).sum().clamp(min=1),
+            **{
+                loss + name: value
+                for loss, values in losses.items()
+                for name, value in zip(layers, values, strict=True)
+            },
+        }
+
+    def class_loss(self, scores: Tensor, labels: Tensor, pairs: MatchResult, iou: Tensor) -> Tensor:
+        """(layers). All scores are to be 0, as if there were no pair; then those of pairs change.
+
+        At least in float32, as iou is, whatever autocast made of the scores.
+        """
+        layers, images, queries, _ = scores.shape
+        scores = scores.to(iou.dtype)
+        row = pairs.pred_index.clamp(min=0)  # what is no pair, -1, is left out of the sum
+        logit = scores.flatten(0, 2)[row, labels[pairs.target_index]]
+        p = logit.sigmoid()
+        alpha = self.focal_alpha
+        of_pairs, of_others = (alpha, 1 - alpha) if alpha >= 0 else (1, 1)
+        if self.ia_bce_loss:
+            wanted = (p.detach() ** alpha * iou ** (1 - alpha)).clamp(min=0.01)
+            weight = torch.ones_like(p)
+            of_others = 1
+        elif self.use_position_supervised_loss:
+            image = row // queries
+            best = iou.new_zeros(layers * images)
+            best = best.scatter_reduce(0, image.flatten(), iou.flatten(), "amax")
+            wanted = iou / (best[image] + 1e-8)
+            weight = of_pairs * (wanted - p).square()
+        elif self.use_varifocal_loss:
+            wanted = weight = iou
+        else:
+            wanted = torch.ones_like(p)
+            weight = of_pairs * (1 - p).square()
+        loss = of_others * miss(scores).flatten(1).sum(1)
+        change = weight * (softplus(logit) - wanted * logit) - of_others * miss(logit)
+        # A pair that wants 0 is as no pair.
+        return loss + torch.where((pairs.pred_index >= 0) & (wanted != 0), change, 0).sum(1)
+
+
+def miss(logits: Tensor) -> Tensor:
+    """The focal loss of what should be 0."""
+    return logits.sigmoid().square() * softplus(logits)
+
+
+def softplus(logits: Tensor) -> Tensor:
+    """log(1 + exp(x)), in double, too."""
+    return functional.softplus(logits, threshold=40)
+
+
+def check_parts(criterion: Any) -> None:
+    """What `Criterion` has no call for must be rfdetr's own, as it is when it is called."""
+    if {*criterion.losses} != LOSSES:
+        raise ValueError(
+            f"criterion.losses is {criterion.losses}; use_boxloss knows RF-DETR for detection, "
+            f"{sorted(LOSSES)}, not for masks and keypoints"
+        )
+    matcher = criterion.matcher
+    hooks = matcher._forward_pre_hooks or matcher._forward_hooks
+    if type(matcher) is not HungarianMatcher or "forward" in vars(matcher) or hooks:
+        raise ValueError(
+            f"{qualified_name(type(matcher))} is no longer, or not alone, "
+            f"{qualified_name(HungarianMatcher)}, which boxloss computes itself"
+        )
+    for name in ("loss_labels", "loss_boxes", "loss_cardinality", "num_boxes_for_targets"):
+        is_theirs = getattr(type(criterion), name) is getattr(SetCriterion, name)
+        if name in vars(criterion) or not is_theirs:
+            raise ValueError(
+                f"{qualified_name(type(criterion))} has a {name} of its own, not replaced"
+            )
