@@ -12,6 +12,7 @@ import torch
 from boxloss.torch.compat.versions import is_before
 from small_detrs import SMALL
 from surroundings import moved
+from test_ultralytics_rt_detr import small_model as small_rt_detr
 from test_yolo import KINDS
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -51,6 +52,7 @@ Model = tuple[Callable[[], nn.Module], Project]
 MODELS: dict[str, Model] = {
     **{name: (make_model, TRANSFORMERS) for name, make_model in SMALL.items()},
     **{f"YOLO{kind}": (partial(yolo.small_model, KINDS[kind]), ULTRALYTICS) for kind in KINDS},
+    "Ultralytics' RT-DETR": (small_rt_detr, ULTRALYTICS),
     "FCOS": (fcos.small_model, TORCHVISION),
     "RetinaNet": (retinanet.small_model, TORCHVISION),
     "RetinaNet, l1": (lambda: retinanet.small_model("l1"), TORCHVISION),

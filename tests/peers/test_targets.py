@@ -24,8 +24,9 @@ YOLO = [name for name in MODELS if project_of(name) is ULTRALYTICS]
 
 def without_denoising(model: nn.Module) -> nn.Module:
     """For which the network looks up labels, and raises itself."""
-    if hasattr(getattr(model, "config", None), "num_denoising"):
-        model.config.num_denoising = 0
+    for part in (getattr(model, "config", None), *model.modules()):
+        if hasattr(part, "num_denoising"):
+            part.num_denoising = 0
     return model
 
 

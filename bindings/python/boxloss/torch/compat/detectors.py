@@ -45,9 +45,9 @@ def use_boxloss(model: Any, *, check: bool = True) -> Replaced:
     The detectors are those of transformers, Ultralytics, torchvision and rfdetr that
     docs/detectors.md in boxloss' repository lists; nothing of these projects is imported that the
     model has not imported. A model may be wrapped: by PEFT, DataParallel, DistributedDataParallel,
-    torch.compile, AveragedModel. Of an Ultralytics YOLO("…") each training from then on has
-    boxloss; on several GPUs Ultralytics trains in processes that know nothing of it. Of rfdetr the
-    criterion is given, not the model.
+    torch.compile, AveragedModel. Of an Ultralytics YOLO("…") or RTDETR("…") each training from then
+    on has boxloss; on several GPUs Ultralytics trains in processes that know nothing of it. Of
+    rfdetr the criterion is given, not the model.
 
     Before anything is replaced, both criteria are run on a made-up batch on the model's device, in
     less than a second; they must agree. The network is not run.
@@ -214,37 +214,46 @@ _transformers = Family(
 # --- Ultralytics: a model makes its criterion, and a YOLO("…") its models ---
 
 
-def _use_in_yolo(model: Any) -> Replacing:
-    from . import yolo
+def _of_ultralytics(model: Any) -> Any:
+    """boxloss' module for it."""
+    is_detr = any(each.__name__ == "RTDETRDetectionModel" for each in type(model).__mro__)
+    return import_module(".ultralytics_rt_detr" if is_detr else ".yolo", __package__)
 
-    names, undo = _swap(model, yolo.Model)
+
+def _use_in_ultralytics(model: Any) -> Replacing:
+    ours = _of_ultralytics(model)
+    names, undo = _swap(model, ours.Model)
 
     def undo_both() -> None:
         undo()
-        yolo.restore_heads(getattr(model, "criterion", None))
+        ours.restore_heads(getattr(model, "criterion", None))
 
     yield names, undo_both
     made = getattr(model, "criterion", None)
     if made is not None:
-        yolo.replace_heads(made)
+        ours.replace_heads(made)
 
 
-def _losses_of_yolo(model: Any, preds: Any, batch: Any) -> Any:
+def _losses_of_ultralytics(model: Any, **made_up: Any) -> Any:
     """Of a copy of its criterion, which may count its calls."""
     made = getattr(model, "criterion", None)
     if made is None:
-        args = model.args
-        if isinstance(args, dict):  # of a YOLO("…") that has not been trained
-            model.args = SimpleNamespace(**args)
+        own = vars(model).copy()
+        if isinstance(own.get("args"), dict):  # of a YOLO("…") that has not been trained
+            model.args = SimpleNamespace(**own["args"])
+        if "nc" not in own:  # of an RT-DETR that has not been trained
+            model.nc = model.model[-1].nc
         try:
             made = model.init_criterion()
         finally:
-            model.args = args
-    total, parts = copy.deepcopy(made)(preds, batch)
-    return {"loss": total, "parts": parts}
+            vars(model).clear()
+            vars(model).update(own)
+    losses = copy.deepcopy(made)(**made_up)
+    return losses if isinstance(losses, dict) else dict(zip(("loss", "parts"), losses, strict=True))
 
 
-_yolo = Family(_use_in_yolo, made_up.for_yolo, _losses_of_yolo)
+_yolo = Family(_use_in_ultralytics, made_up.for_yolo, _losses_of_ultralytics)
+_rt_detr = Family(_use_in_ultralytics, made_up.for_ultralytics_rt_detr, _losses_of_ultralytics)
 
 
 def _model_of(wrapper: Any) -> Any:
@@ -253,9 +262,9 @@ def _model_of(wrapper: Any) -> Any:
     return wrapper.model
 
 
-def _use_in_yolo_trainings(wrapper: Any) -> Replacing:
+def _use_in_trainings(wrapper: Any) -> Replacing:
     """Each training makes a model of its own, and an average of it, which is validated."""
-    yield from _use_in_yolo(_model_of(wrapper))
+    yield from _use_in_ultralytics(_model_of(wrapper))
 
     def on_train_start(trainer: Any) -> None:
         use_boxloss(trainer.model)
@@ -265,6 +274,14 @@ def _use_in_yolo_trainings(wrapper: Any) -> Replacing:
     wrapper.add_callback("on_train_start", on_train_start)
     names = qualified_name(type(wrapper)) + ".train", qualified_name(use_boxloss)
     yield names, lambda: wrapper.callbacks["on_train_start"].remove(on_train_start)
+
+
+def _of_trainings(family: Family) -> Family:
+    return Family(
+        _use_in_trainings,
+        lambda wrapper: family.cases(_model_of(wrapper)),
+        lambda wrapper, **made: family.criterion(wrapper.model, **made),
+    )
 
 
 # --- torchvision: losses and matching are methods of a model's parts ---
@@ -348,11 +365,9 @@ def _losses_of_rf_detr(criterion: Any, in_training: bool, **made: Any) -> Any:
 
 _CLASSES: dict[tuple[str, str], Family] = {
     ("ultralytics", "DetectionModel"): _yolo,
-    ("ultralytics", "YOLO"): Family(
-        _use_in_yolo_trainings,
-        lambda wrapper: made_up.for_yolo(_model_of(wrapper)),
-        lambda wrapper, **made: _losses_of_yolo(wrapper.model, **made),
-    ),
+    ("ultralytics", "YOLO"): _of_trainings(_yolo),
+    ("ultralytics", "RTDETRDetectionModel"): _rt_detr,
+    ("ultralytics", "RTDETR"): _of_trainings(_rt_detr),
     ("torchvision", "FCOS"): Family(_use_in_fcos, made_up.for_torchvision, _losses_of_fcos),
     ("torchvision", "RetinaNet"): Family(
         _use_in_retinanet, made_up.for_torchvision, _losses_of_retinanet

@@ -250,6 +250,40 @@ def _yolo(model: Any, counts: tuple[int, ...]) -> dict[str, Any]:
     return {"preds": found, "batch": {name: each.to(random.device) for name, each in batch.items()}}
 
 
+def for_ultralytics_rt_detr(model: Any) -> Iterator[Case]:
+    """For an RTDETRDetectionModel, which has the encoder as its first layer."""
+    queries, layers, classes = 20, 3, model.model[-1].nc
+    for counts in (*COUNTS, (queries + 3, 1)):
+        for groups in (0, 2) if any(counts) else (0,):
+            words = f"images with {counts} boxes, {groups} groups of denoising queries"
+            random = MadeUp(_device(model))
+            boxes = random.boxes(len(counts), queries)
+            scores, boxes_of_layers = map(random.output, _layers(random, boxes, layers, classes))
+            truth = [random.near(each, count) for each, count in zip(boxes, counts, strict=True)]
+            index = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
+            arguments: dict[str, Any] = {
+                "preds": (boxes_of_layers, scores),
+                "batch": {
+                    "cls": random.integers(classes, sum(counts)).to(random.device),
+                    "bboxes": torch.cat(truth).to(random.device),
+                    "batch_idx": index.to(random.device),
+                    "gt_groups": list(counts),
+                },
+            }
+            if groups:
+                most = max(counts)
+                noisy = random.boxes(len(counts), 2 * most * groups)
+                made = map(random.output, _layers(random, noisy, layers, classes))
+                arguments |= zip(("dn_scores", "dn_bboxes"), made, strict=True)
+                first = 2 * most * torch.arange(groups)[:, None]
+                arguments["dn_meta"] = {
+                    "dn_pos_idx": [(first + torch.arange(each)).flatten() for each in counts],
+                    "dn_gt_idx": list(torch.arange(sum(counts)).split(counts)),
+                    "dn_num_group": groups,
+                }
+            yield Case(words, arguments, any(counts))
+
+
 # --- torchvision ---
 
 SIZE = torch.tensor([160.0, 128.0], dtype=torch.float32)  # of images, in pixels

@@ -24,6 +24,7 @@ from ..distributed import global_normalizer
 from ..hungarian_match import MatchResult, hungarian_match
 from ..losses import box_losses
 from ..matching_cost import matching_cost
+from .pair_scores import class_loss, logits_of_pairs
 from .replace import qualified_name
 from .targets import collate_targets
 
@@ -109,23 +110,19 @@ class Criterion(SetCriterion):
         }
 
     def class_loss(self, scores: Tensor, labels: Tensor, pairs: MatchResult, iou: Tensor) -> Tensor:
-        """(layers). All scores are to be 0, as if there were no pair; then those of pairs change.
-
-        At least in float32, as iou is, whatever autocast made of the scores.
-        """
+        """(layers). At least in float32, as iou is, whatever autocast made of the scores."""
         layers, images, queries, _ = scores.shape
         scores = scores.to(iou.dtype)
-        row = pairs.pred_index.clamp(min=0)  # what is no pair, -1, is left out of the sum
-        logit = scores.flatten(0, 2)[row, labels[pairs.target_index]]
-        p = logit.sigmoid()
+        logits = logits_of_pairs(scores, labels, pairs.pred_index, pairs.target_index)
+        p = logits.sigmoid()
         alpha = self.focal_alpha
-        of_pairs, of_others = (alpha, 1 - alpha) if alpha >= 0 else (1, 1)
+        of_pairs, of_others = (alpha, 1 - alpha) if alpha >= 0 else (1.0, 1.0)
+        weight: Tensor | float = 1.0
         if self.ia_bce_loss:
             wanted = (p.detach() ** alpha * iou ** (1 - alpha)).clamp(min=0.01)
-            weight = torch.ones_like(p)
-            of_others = 1
+            of_others = 1.0
         elif self.use_position_supervised_loss:
-            image = row // queries
+            image = pairs.pred_index.clamp(min=0) // queries
             best = iou.new_zeros(layers * images)
             best = best.scatter_reduce(0, image.flatten(), iou.flatten(), "amax")
             wanted = iou / (best[image] + 1e-8)
@@ -135,20 +132,8 @@ class Criterion(SetCriterion):
         else:
             wanted = torch.ones_like(p)
             weight = of_pairs * (1 - p).square()
-        loss = of_others * miss(scores).flatten(1).sum(1)
-        change = weight * (softplus(logit) - wanted * logit) - of_others * miss(logit)
-        # A pair that wants 0 is as no pair.
-        return loss + torch.where((pairs.pred_index >= 0) & (wanted != 0), change, 0).sum(1)
-
-
-def miss(logits: Tensor) -> Tensor:
-    """The focal loss of what should be 0."""
-    return logits.sigmoid().square() * softplus(logits)
-
-
-def softplus(logits: Tensor) -> Tensor:
-    """log(1 + exp(x)), in double, too."""
-    return functional.softplus(logits, threshold=40)
+        is_pair = (pairs.pred_index >= 0) & (wanted != 0)  # a pair that wants 0 is as no pair
+        return class_loss(scores, logits, wanted, weight, is_pair, of_others)
 
 
 def check_parts(criterion: Any) -> None:
