@@ -88,6 +88,15 @@ def test_it_is_the_fused_loss(device: torch.device) -> None:
                 assert_same(run(values, by=by), expected)
 
 
+@pytest.mark.parametrize("dtypes", [(DOUBLE, torch.float32), (torch.float32, DOUBLE)])
+def test_it_computes_in_double_where_either_is(dtypes: tuple[torch.dtype, torch.dtype]) -> None:
+    values = problem("dense", torch.device("cpu"), *dtypes)
+    expected = box_loss(**values)
+    with use_implementation("aten"):
+        actual = box_loss(**values)
+    torch.testing.assert_close(actual, expected, rtol=1e-13, atol=0)
+
+
 @pytest.mark.parametrize("eps_mode", ["add", "clamp"])
 @pytest.mark.parametrize("name", ["boxloss", "aten"])
 def test_without_eps_disjoint_boxes_have_no_gradient_by_iou_log(

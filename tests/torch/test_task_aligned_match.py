@@ -151,3 +151,13 @@ def test_on_a_gpu_a_label_that_names_no_class_gets_no_anchor(gpu: torch.device) 
     index = task_aligned_match(**{**values, "labels": labels}).target_index
     assert not torch.isin(index, torch.tensor([0, 1], device=gpu)).any()
     assert torch.isin(right, torch.tensor([0, 1], device=gpu)).any()
+
+
+def test_padding_of_doubles_is_told_in_double() -> None:
+    """A label of padding may be anything, but this box is none: its sum is 1e-12."""
+    target = torch.tensor([[[-1, -1, 1, 1 + 1e-12]]], dtype=torch.float64)
+    labels = torch.tensor([[9]])
+    scores, pred, points = torch.ones(1, 2, 3), torch.ones(1, 2, 4), torch.zeros(2, 2)
+    with pytest.raises(ValueError, match="9"):
+        task_aligned_match(scores, pred, points, target, None, labels)
+    task_aligned_match(scores, pred, points, target.float(), None, labels)
