@@ -125,7 +125,7 @@ const std::vector<LossCase> kCases = {
     // --- NaN and infinity
     {"special", dense, {f32, xyxy, packed}, {f32, xyxy, packed}, {3, 257, 0}, none, no, no, add, special},
     {"special, clamped", mask, {f32, xyxy, packed}, {f32, cxcywh, packed}, {3, 257, 0}, none, f32, no, clamp, special},
-    {"special, eps 0", dense, {f32, xyxy, packed}, {u8, xyxy, packed}, {3, 257, 0}, none, f32, no, clamp_0, special},
+    {"special, eps 0", dense, {f32, xywh, packed}, {u8, xyxy, packed}, {3, 257, 0}, none, f32, no, clamp_0, special},
     {"special, f64", zero_padded, {f64, xyxy, packed}, {f64, xyxy, packed}, {3, 257, 0}, none, f64, no, add_0, special},
     {"special, f16", lengths64, {f16, xyxy, packed}, {f16, xyxy, packed}, {3, 257, 0}, none, f16, no, add, special},
     {"special, bf16", offsets32, {bf16, cxcywh, packed}, {f32, xyxy, packed}, {3, 257, 600}, none, bf16, no, clamp, special},

@@ -52,7 +52,7 @@ TEST_CASE("shifted along the diagonal") {
                   {Loss::kEiou, diou},
                   {Loss::kSiou, 6. / 7 + 1 - std::exp(-1. / 9)},
                   {Loss::kAlphaIou, 342. / 343},
-                  {Loss::kNwd, 1 - std::exp(-std::sqrt(2) / 2)},
+                  {Loss::kNwd, 1 - std::exp(-std::sqrt(2) / 16)},
                   {Loss::kMpdiou, 6. / 7 + 4. / 100},
                   // Sides of 3/2: I = 1/4, U = 17/4.
                   {Loss::kInnerIou, 16. / 17}});
@@ -73,7 +73,7 @@ TEST_CASE("half covered") {
                   {Loss::kEiou, diou + 4. / 16},
                   {Loss::kSiou, 1. / 2 + (1 - std::exp(-2. / 16) + shape) / 2},
                   {Loss::kAlphaIou, 7. / 8},
-                  {Loss::kNwd, 1 - std::exp(-std::sqrt(1 + 4. / 4) / 2)},
+                  {Loss::kNwd, 1 - std::exp(-std::sqrt(1 + 4. / 4) / 16)},
                   {Loss::kMpdiou, 1. / 2 + 4. / 100},
                   // I = 5/4 x 3/2, U = 9/4 + 9/2 - I.
                   {Loss::kInnerIou, 8. / 13}});
@@ -94,7 +94,7 @@ TEST_CASE("three quarters covered") {
                   {Loss::kEiou, diou + 1. / 16},
                   {Loss::kSiou, 1. / 4 + (1 - std::exp(-2. / 64) + shape) / 2},
                   {Loss::kAlphaIou, 37. / 64},
-                  {Loss::kNwd, 1 - std::exp(-std::sqrt(1. / 16 + 1. / 16) / 2)},
+                  {Loss::kNwd, 1 - std::exp(-std::sqrt(1. / 16 + 1. / 16) / 16)},
                   {Loss::kMpdiou, 1. / 4 + 1. / 400},
                   // I = 3/2 x 17/16, U = 9/4 + 27/16 - I.
                   {Loss::kInnerIou, 8. / 25}});
@@ -217,8 +217,8 @@ TEST_CASE("gradients of boxes shifted along the diagonal") {
   const double cubed = 3. / 49;
   require_pred_gradient(Loss::kAlphaIou, target,
                         {cubed * outer, cubed * outer, cubed * inner, cubed * inner});
-  // m = 2 by each coordinate -1; by m the half root's exponential over 4 roots.
-  const double by_m = std::exp(-std::sqrt(2) / 2) / (4 * std::sqrt(2));
+  // m = 2 by each coordinate -1; by m the exponential over 16 and two roots.
+  const double by_m = std::exp(-std::sqrt(2) / 16) / (32 * std::sqrt(2));
   require_pred_gradient(Loss::kNwd, target, {-by_m, -by_m, -by_m, -by_m});
   const double nearer = -2. / 100;
   require_pred_gradient(Loss::kMpdiou, target,

@@ -57,6 +57,19 @@ def gradient_holders(model: nn.Module) -> list[Tensor]:
     return [each for each in model.parameters() if each.grad is not None]
 
 
+def test_gradients_are_compared_and_so_is_where_no_number_is() -> None:
+    case = proof.Case("", {}, True)
+    losses, gradients = {"loss": torch.ones(2)}, {"pred": torch.ones(3)}
+    theirs = proof.Run(case, losses, gradients)
+    assert proof.first_difference(theirs, theirs) is None
+    ours = proof.Run(case, losses, {"pred": 1.01 * torch.ones(3)})
+    assert proof.first_difference(theirs, ours) == "the gradient of pred is 1.0% off"
+    ours = proof.Run(case, {"loss": torch.tensor([1.0, torch.nan])}, gradients)
+    assert proof.first_difference(theirs, ours) == "loss is [1.0, 1.0], with boxloss [1.0, nan]"
+    both = proof.Run(case, ours.losses, gradients)
+    assert proof.first_difference(both, ours) is None
+
+
 # --- What a user may have changed ---
 
 
