@@ -23,20 +23,16 @@ struct AlphaIou {
     Overlap<T> o = overlap(p, t, c);
     const T iou = iou_of(o);
     const T result = power(iou, c.own[0]);
-    const T by_iou = -c.own[0] * result * reciprocal(or_one(iou));
+    const T divisor = select(iou < smallest_divisor<T>(), T(1), iou);
+    const T by_iou = -c.own[0] * result * reciprocal(divisor);
     return through_iou(p, t, o, c, T(1) - result, by_iou);
   }
 
  private:
-  /// An iou that is next to 0 has no logarithm to be used.
-  template <class T>
-  static BOXLOSS_HOST_DEVICE T or_one(const T& iou) {
-    return select(iou < smallest_divisor<T>(), T(1), iou);
-  }
-
+  /// 0 of 0, whose logarithm is infinite.
   template <class T>
   static BOXLOSS_HOST_DEVICE T power(const T& iou, const T& alpha) {
-    return select(iou < smallest_divisor<T>(), T(0), exp(alpha * log(or_one(iou))));
+    return exp(alpha * log(iou));
   }
 };
 
