@@ -10,7 +10,7 @@ from typing import Any
 import transformers
 from torch import nn
 
-from examples import detr, rt_detr, training
+from examples import rt_detr, training
 
 SIZES = {
     "d_model": 16,
@@ -81,6 +81,7 @@ def like_d_fine() -> dict[str, Any]:
 
 # A class of transformers by its name, and the options of its configuration.
 KINDS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
+    "DETR": ("Detr", like_detr),
     "Table Transformer": ("TableTransformer", like_detr),
     "YOLOS": ("Yolos", like_yolos),
     "Deformable DETR": ("DeformableDetr", like_deformable_detr),
@@ -103,7 +104,6 @@ def made(name: str, options: Callable[[], dict[str, Any]]) -> nn.Module:
 
 
 SMALL: dict[str, Callable[[], nn.Module]] = {
-    "DETR": detr.small_model,
     "RT-DETR": rt_detr.small_model,
     **{kind: partial(made, *each) for kind, each in KINDS.items()},
 }
