@@ -38,6 +38,7 @@ from ..runner import run as runner
 from ..runner.agreement import Truth, near_truth
 from ..runner.clocks import Calls
 from ..runner.run import FORWARD, Row, Run, UnavailableError
+from .compare_builds.problems import PARAMETERS
 
 # --- Variants: each takes predictions and what its layout holds, and returns the mean loss ---
 
@@ -59,7 +60,7 @@ def boxloss(layout: str, implementation: str | None = None) -> Variant:
 
 
 def _by_word(word: Word) -> Variant:
-    return Variant(lambda _: partial(box_loss, loss=word))
+    return Variant(lambda _: partial(box_loss, loss=word, **PARAMETERS.get(word, {})))
 
 
 # Of the seed's layouts.
