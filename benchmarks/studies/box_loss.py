@@ -24,6 +24,7 @@ from torch import Tensor
 
 from ..common.cases import DENSE_PAIRS, SEED_PAIRS, SEED_SHAPE, Case, dense_case, seed_case
 from ..common.exact import check, truth
+from ..common.loss_parameters import PARAMETERS
 from ..common.losses import (
     Loss,
     giou,
@@ -38,7 +39,6 @@ from ..runner import run as runner
 from ..runner.agreement import Truth, near_truth
 from ..runner.clocks import Calls
 from ..runner.run import FORWARD, Row, Run, UnavailableError
-from .compare_builds.problems import PARAMETERS
 
 # --- Variants: each takes predictions and what its layout holds, and returns the mean loss ---
 

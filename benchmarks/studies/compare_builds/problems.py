@@ -19,6 +19,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...common.loss_parameters import PARAMETERS
+
 PAIRINGS = (
     "dense",
     "mask",
@@ -55,13 +57,6 @@ NAMED = {
     "ciou": ("ciou_loss", "CIoULoss"),
     "eiou": ("eiou_loss", "EIoULoss"),
     "siou": ("siou_loss", "SIoULoss"),
-}
-# Of losses that have numbers of their own.
-PARAMETERS = {
-    "alpha_iou": {"alpha": 3.0},
-    "nwd": {"constant": 12.8},
-    "mpdiou": {"image_width": 64.0, "image_height": 48.0},
-    "inner_iou": {"ratio": 0.7},
 }
 RUNS = ", runs"  # ends the name of a result that holds some, along its first dimension
 TORCHVISION = ("generalized_box_iou_loss", "distance_box_iou_loss", "complete_box_iou_loss")

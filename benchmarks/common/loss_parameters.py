@@ -1,0 +1,10 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers for losses that have some of their own."""
+
+PARAMETERS = {
+    "alpha_iou": {"alpha": 3.0},
+    "nwd": {"constant": 12.8},
+    "mpdiou": {"image_width": 64.0, "image_height": 48.0},
+    "inner_iou": {"ratio": 0.7},
+}
