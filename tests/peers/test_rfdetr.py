@@ -131,6 +131,13 @@ def test_padded_targets(in_training: bool, counts: tuple[int, ...], rows: int) -
     assert_same(*both(in_training, ia_bce_loss=True), *given)
 
 
+def test_an_encoder_with_fewer_places_than_queries() -> None:
+    values = leaves((3, 0, 5), True)
+    for name in ("scores_enc", "boxes_enc"):
+        values[name] = values[name][:, : GROUPS * 4].clone()
+    assert_same(*both(True, ia_bce_loss=True), values, truth((3, 0, 5)))
+
+
 def test_points() -> None:
     values, targets = leaves((3, 0, 5), True), truth((3, 0, 5))
     point = torch.tensor([0.5, 0.5, 0, 0])

@@ -26,7 +26,7 @@ from ..losses import box_losses
 from ..matching_cost import matching_cost
 from .pair_scores import class_loss, logits_of_pairs
 from .replace import qualified_name
-from .targets import collate_targets
+from .targets import GroundTruth, collate_targets
 
 LOSSES = {"labels", "boxes", "cardinality"}  # not "masks", nor "keypoints"
 
@@ -41,26 +41,47 @@ class Criterion(SetCriterion):
         check_parts(self)
         layers = {"": outputs}
         layers |= {f"_{i}": each for i, each in enumerate(outputs.get("aux_outputs", ()))}
+        parts = [layers]
         if "enc_outputs" in outputs:
-            layers["_enc"] = outputs["enc_outputs"]
-        scores = torch.stack([each["pred_logits"] for each in layers.values()])
-        boxes = torch.stack([each["pred_boxes"] for each in layers.values()])
+            encoder = {"_enc": outputs["enc_outputs"]}
+            if encoder["_enc"]["pred_boxes"].shape == outputs["pred_boxes"].shape:
+                layers |= encoder
+            else:  # of a small image the encoder has fewer places than the decoder queries
+                parts.append(encoder)
         groups = self.group_detr if self.training else 1
 
-        truth = collate_targets(targets, "labels", scores.shape[-1], has_sizes=True)
+        classes = outputs["pred_logits"].shape[-1]
+        truth = collate_targets(targets, "labels", classes, has_sizes=True)
         lengths = truth.offsets.diff()
-        is_padded = "valid" in targets[0]  # to as many rows in each image: some are no boxes
-        if is_padded:
+        is_box = None
+        if "valid" in targets[0]:  # padded to as many rows in each image
+            is_box = torch.cat([each["valid"] for each in targets])
             lengths = torch.stack([each["valid"].sum() for each in targets])
         if num_boxes is None:
             number = lengths.sum() * (1 if self.sum_group_losses else groups)
             number = global_normalizer(number).clamp(min=1)
         elif isinstance(num_boxes, Tensor):
-            number = num_boxes.to(boxes.device, torch.float32)
+            number = num_boxes.to(truth.boxes.device, torch.float32)
         else:
-            number = torch.full((), num_boxes, dtype=torch.float32, device=boxes.device)
+            number = torch.full((), num_boxes, dtype=torch.float32, device=truth.boxes.device)
         number = truth.checked(number)
+        losses: dict[str, Tensor] = {}
+        for part in parts:
+            losses |= self.losses_of_layers(part, truth, lengths, is_box, number, groups)
+        return losses
 
+    def losses_of_layers(
+        self,
+        layers: Mapping[str, Any],
+        truth: GroundTruth,
+        lengths: Tensor,
+        is_box: Tensor | None,
+        number: Tensor,
+        groups: int,
+    ) -> dict[str, Tensor]:
+        """Of layers of as many queries, by the suffixes of their losses' names."""
+        scores = torch.stack([each["pred_logits"] for each in layers.values()])
+        boxes = torch.stack([each["pred_boxes"] for each in layers.values()])
         cost = matching_cost(
             boxes,
             truth.boxes,
@@ -75,8 +96,8 @@ class Criterion(SetCriterion):
             eps=1e-7,
             eps_mode="clamp",
         )
-        if is_padded:
-            cost = cost.masked_fill(~torch.cat([each["valid"] for each in targets]), torch.inf)
+        if is_box is not None:
+            cost = cost.masked_fill(~is_box, torch.inf)
         pairs = hungarian_match(cost, truth.offsets, groups=groups)
         giou, l1, iou = box_losses(
             boxes,
@@ -97,17 +118,17 @@ class Criterion(SetCriterion):
             "loss_giou": giou,
             "cardinality_error": (found - lengths).abs().float().mean(1),
         }
-        # Another figure for the log, of the last layer. A query without a box has the class -1.
-        wanted = functional.pad(truth.labels, (0, 1), value=-1)[pairs.target_of_query[0]]
-        right = (scores[0].argmax(-1) == wanted).sum()
-        return {
-            "class_error": 100 - 100 * right / (wanted >= 0).sum().clamp(min=1),
-            **{
-                loss + name: value
-                for loss, values in losses.items()
-                for name, value in zip(layers, values, strict=True)
-            },
+        named = {
+            loss + name: value
+            for loss, values in losses.items()
+            for name, value in zip(layers, values, strict=True)
         }
+        if "" in layers:
+            # Another figure for the log, of the last layer. A query without a box has the class -1.
+            wanted = functional.pad(truth.labels, (0, 1), value=-1)[pairs.target_of_query[0]]
+            right = (scores[0].argmax(-1) == wanted).sum()
+            named["class_error"] = 100 - 100 * right / (wanted >= 0).sum().clamp(min=1)
+        return named
 
     def class_loss(self, scores: Tensor, labels: Tensor, pairs: MatchResult, iou: Tensor) -> Tensor:
         """(layers). At least in float32, as iou is, whatever autocast made of the scores."""
