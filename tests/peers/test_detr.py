@@ -44,7 +44,7 @@ from transformers.loss.loss_d_fine import DFineForObjectDetectionLoss
 from transformers.loss.loss_for_object_detection import ForObjectDetectionLoss
 from transformers.loss.loss_rt_detr import RTDetrForObjectDetectionLoss
 
-from examples import detr, rt_detr
+from examples import detr, rt_detr, rt_detr_compiled
 from examples.training import Replace, train_transformers
 
 BINS = 32
@@ -468,6 +468,6 @@ def test_training(name: str, change: Replace) -> None:
     assert_same_training(partial(train_transformers, SMALL[name]), 0, change=change)
 
 
-@pytest.mark.parametrize(("example", "ways"), [(detr, 2), (rt_detr, 1)])
+@pytest.mark.parametrize(("example", "ways"), [(detr, 2), (rt_detr, 1), (rt_detr_compiled, 1)])
 def test_example_runs(example: ModuleType, ways: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert_example_runs(example, ways, capsys)

@@ -10,8 +10,10 @@ from .detectors import Replaced, use_boxloss
 from .detr import HungarianMatcher, detr_loss_boxes
 from .faults import check_targets
 from .mmdet import MMDetLoss
+from .targets import FixedTargets
 
 __all__ = [
+    "FixedTargets",
     "HungarianMatcher",
     "MMDetLoss",
     "Replaced",

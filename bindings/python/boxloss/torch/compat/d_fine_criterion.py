@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from .rt_detr_criterion import Losses, rt_detr_loss
-from .targets import Targets, collate_boxes
+from .targets import FixedTargets, Targets
 from .versions import is_before
 
 TEMPERATURE = 5
@@ -26,7 +26,7 @@ LAYERS_NEED_NOISE = is_before("transformers", 5, 7)
 
 def d_fine_loss(
     logits: Tensor,
-    labels: Targets,
+    labels: Targets | FixedTargets,
     device: torch.device,
     pred_boxes: Tensor,
     config: Any,
@@ -53,7 +53,12 @@ def d_fine_loss(
     parts = list(zip(*(each.split(split, dim=2) for each in queries), strict=True))
 
     def local_losses(
-        iou: Tensor, pred_index: Tensor, target_index: Tensor, number: Tensor, is_noisy: bool
+        iou: Tensor,
+        pred_index: Tensor,
+        target_index: Tensor,
+        true_boxes: Tensor,
+        number: Tensor,
+        is_noisy: bool,
     ) -> dict[str, Tensor]:
         corners, references, scores = parts[0 if is_noisy else 1]
         teacher = corners[-1].detach().to(iou.dtype), scores[-1].detach().sigmoid().amax(-1)
@@ -62,9 +67,8 @@ def d_fine_loss(
         layers = len(corners)
         corners = corners.to(iou.dtype)
         iou, pred_index, target_index = iou[:layers], pred_index[:layers], target_index[:layers]
-        true_boxes = collate_boxes(labels)[0].to(iou.dtype)
         # What is no pair, -1, has an IoU of 0 and so no weight.
-        true_boxes = functional.pad(true_boxes, (0, 0, 0, 1))[target_index]
+        true_boxes = functional.pad(true_boxes.to(iou.dtype), (0, 0, 0, 1))[target_index]
         found = pred_index.clamp(min=0)
         references = references.detach().to(iou.dtype).flatten(0, 2)[found]
         fgl = localization(

@@ -17,7 +17,7 @@ from ..distributed import global_normalizer
 from ..hungarian_match import hungarian_match
 from ..losses import box_losses
 from ..matching_cost import matching_cost
-from .targets import Targets, check_classes, collate_targets
+from .targets import FixedTargets, Targets, check_classes, collate_targets
 from .versions import is_before
 
 Losses = tuple[Tensor, dict[str, Tensor], list[dict[str, Tensor]] | None]
@@ -31,7 +31,7 @@ FOUND_BY_LAST_CLASS = is_before("transformers", 5, 2)
 
 def detr_loss(
     logits: Tensor,
-    labels: Targets,
+    labels: Targets | FixedTargets,
     device: torch.device,
     pred_boxes: Tensor,
     config: Any,
@@ -46,7 +46,7 @@ def detr_loss(
 
 def deformable_detr_loss(
     logits: Tensor,
-    labels: Targets,
+    labels: Targets | FixedTargets,
     device: torch.device,
     pred_boxes: Tensor,
     config: Any,
@@ -65,7 +65,7 @@ def _criterion(
     pred_boxes: Tensor,
     outputs_class: Any,
     outputs_coord: Any,
-    labels: Targets,
+    labels: Targets | FixedTargets,
     config: Any,
     class_mode: ClassMode,
     class_loss: ClassLoss,

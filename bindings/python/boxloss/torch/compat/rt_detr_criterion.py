@@ -16,16 +16,16 @@ from torch.nn import functional
 from ..hungarian_match import hungarian_match
 from ..losses import box_losses
 from ..matching_cost import matching_cost
-from .targets import GroundTruth, Targets, check_classes, collate_targets
+from .targets import FixedTargets, GroundTruth, Targets, check_classes, collate_targets
 from .versions import is_before
 
 Losses = tuple[Tensor, dict[str, Tensor], list[dict[str, Tensor]] | None]
 # Layers of as many queries: the suffixes of their losses' names, their scores and boxes.
 Group = tuple[list[str], Tensor, Tensor]
 Pairs = tuple[Tensor, Tensor]  # pred_index and target_index, each (layers, pairs)
-# By the IoU of pairs, their two indices, the number of boxes, and whether the queries are those for
-# denoising: losses of the first layers.
-MoreLosses = Callable[[Tensor, Tensor, Tensor, Tensor, bool], dict[str, Tensor]]
+# By the IoU of pairs, their two indices, the boxes, their number, and whether the queries are those
+# for denoising: losses of the first layers.
+MoreLosses = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, bool], dict[str, Tensor]]
 
 # Until 5.18 the main loss had the denoising queries in it (transformers#48528).
 MAIN_LOSS_KEEPS_NOISE = is_before("transformers", 5, 18)
@@ -33,7 +33,7 @@ MAIN_LOSS_KEEPS_NOISE = is_before("transformers", 5, 18)
 
 def rt_detr_loss(
     logits: Tensor,
-    labels: Targets,
+    labels: Targets | FixedTargets,
     device: torch.device,
     pred_boxes: Tensor,
     config: Any,
@@ -82,7 +82,7 @@ def rt_detr_loss(
         nonlocal total
         losses, iou = losses_of_pairs(*group[1:], truth, pairs, number, config)
         if group is groups[-1] or is_noisy:  # more losses are of layers, not of the outputs alone
-            losses |= more_losses(iou, *pairs, number, is_noisy)
+            losses |= more_losses(iou, *pairs, truth.boxes, number, is_noisy)
         named.update(with_names(losses, group[0]))
         total = total + sum(each.sum() for each in losses.values())
 
@@ -166,13 +166,27 @@ def losses_of_pairs(
 def denoising_pairs(noise: dict[str, Any], truth: GroundTruth, layers: int) -> Pairs:
     """For get_cdn_matched_indices: each group of denoising queries has all boxes again."""
     queries, _ = noise["dn_num_split"]
-    images = len(truth.counts)
+    images = len(truth.offsets) - 1
+    first = torch.arange(layers, device=truth.boxes.device)[:, None] * (images * queries)
+    if not truth.counts:
+        pred_index, target_index = _fixed_denoising_pairs(queries, noise["dn_num_group"], truth)
+        layered = (first + pred_index).where(pred_index >= 0, -1)
+        return layered, target_index.expand(layers, -1)
     src = [each + b * queries for b, each in enumerate(noise["dn_positive_idx"])]
     pred_index = torch.cat(src)
     rows = torch.arange(len(truth.boxes), device=pred_index.device).split(truth.counts)
     target_index = torch.cat([each.tile(noise["dn_num_group"]) for each in rows])
-    first = torch.arange(layers, device=pred_index.device)[:, None] * (images * queries)
     return first + pred_index, target_index.expand(layers, -1)
+
+
+def _fixed_denoising_pairs(queries: int, groups: int, truth: GroundTruth) -> Pairs:
+    """In each image as many boxes in each group, positive ones, then negative ones; -1 for none."""
+    most = queries // (2 * groups)
+    query = torch.arange((len(truth.offsets) - 1) * queries, device=truth.boxes.device)
+    query = query.view(-1, groups, 2 * most)[..., :most]
+    row = truth.offsets[:-1, None, None] + query[0, 0]
+    is_box = (row < truth.offsets[1:, None, None]).expand_as(query)
+    return query.where(is_box, -1).flatten(), row.where(is_box, -1).flatten()
 
 
 def with_names(losses: dict[str, Tensor], names: list[str]) -> dict[str, Tensor]:

@@ -5,15 +5,50 @@
 As lenient as the criteria that are replaced where that is harmless, and never silent about a fault.
 """
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from ..collate import collate_ragged
 from . import faults
+
+
+class FixedTargets(NamedTuple):
+    """A batch's ground truth in as many rows in each step, for `labels` of a model of transformers.
+
+    A graph of a whole training step needs it: how many boxes there are, only the device knows.
+
+    Attributes:
+        boxes: (T, 4), cxcywh, image after image. Rows behind the last image's are padding: zeros.
+        class_labels: (T), int64; 0 in padding.
+        offsets: (images + 1), int64, on the boxes' device: image b has rows offsets[b] to
+            offsets[b + 1].
+    """
+
+    boxes: Tensor
+    class_labels: Tensor
+    offsets: Tensor
+
+    @staticmethod
+    def of(labels: Targets, rows: int) -> FixedTargets:
+        """Of one dictionary for each image, as transformers has them; no synchronization.
+
+        Raises:
+            ValueError: there are more boxes than rows; and what the criterion raises.
+        """
+        truth = collate_targets(labels, "class_labels", None)
+        free = rows - len(truth.boxes)
+        if free < 0:
+            raise ValueError(f"labels has {len(truth.boxes)} boxes; rows is {rows}")
+        boxes = functional.pad(truth.boxes, (0, 0, 0, free))
+        return FixedTargets(boxes, functional.pad(truth.labels, (0, free)), truth.offsets)
+
 
 Targets = Sequence[Mapping[str, Tensor]]
 
@@ -23,7 +58,8 @@ class GroundTruth(NamedTuple):
 
     Attributes:
         boxes: (T, 4). offsets: (images + 1), int64: image b has rows offsets[b] to offsets[b + 1].
-        labels: (T), int64. counts: the number of rows of each image.
+        labels: (T), int64. counts: the number of rows of each image; empty where only the device
+            knows it.
         factor: where a device looks for faults, 1, or NaN for a fault: what the losses are to be
             multiplied by.
     """
@@ -56,8 +92,21 @@ def collate_boxes(targets: Targets) -> tuple[Tensor, Tensor]:
     return collate_ragged([each.to(dtype) if each.numel() else none for each in boxes])
 
 
+def _labels_of_boxes(
+    targets: Targets, name: str, counts: list[int], drops_labels: bool
+) -> Iterator[Tensor]:
+    for b, (each, count) in enumerate(zip(targets, counts, strict=True)):
+        given = each[name].flatten()
+        if len(given) != count and not (drops_labels and len(given) > count):
+            raise ValueError(f"targets[{b}] has {len(given)} {name}, {count} boxes")
+        if count and (given.is_floating_point() or given.dtype == torch.bool):
+            raise TypeError(f"targets[{b}]: {name} is {given.dtype}; it must be an integer dtype")
+        if count:
+            yield given[:count].long()
+
+
 def collate_targets(
-    targets: Targets,
+    targets: Targets | FixedTargets,
     name: str,
     classes: int | None,
     *,
@@ -79,17 +128,13 @@ def collate_targets(
         ValueError: labels that are not as many as boxes; what `faults.check` finds. TypeError:
             labels that are no integers.
     """
-    boxes, offsets = collate_boxes(targets)
-    counts = [len(each["boxes"]) for each in targets]
-    labels = []
-    for b, (each, count) in enumerate(zip(targets, counts, strict=True)):
-        given = each[name].flatten()
-        if len(given) != count and not (drops_labels and len(given) > count):
-            raise ValueError(f"targets[{b}] has {len(given)} {name}, {count} boxes")
-        if count and (given.is_floating_point() or given.dtype == torch.bool):
-            raise TypeError(f"targets[{b}]: {name} is {given.dtype}; it must be an integer dtype")
-        labels.append(given[:count].long() if count else offsets.new_empty(0))
-    joined = torch.cat(labels)
+    counts: list[int] = []
+    if isinstance(targets, FixedTargets):
+        boxes, joined, offsets = targets
+    else:
+        boxes, offsets = collate_boxes(targets)
+        counts = [len(each["boxes"]) for each in targets]
+        joined = torch.cat([offsets[:0], *_labels_of_boxes(targets, name, counts, drops_labels)])
     factor = None
     if classes is not None:
         factor = faults.check(faults.Rows(boxes, joined, offsets, name, classes, has_sizes))
