@@ -4,13 +4,15 @@
 
 Forward, criterion, backward and a step of AdamW, under autocast to bfloat16, of models of their
 real size with random weights: DETRs of transformers, YOLO11m of Ultralytics, Faster R-CNN R50 of
-torchvision. Images are noise and have as many true boxes as COCO's, or, crowded, 100 each.
-original has its own criterion, boxloss what use_boxloss puts there; compiled is the whole model by
-torch.compile. no criterion has the sum of all outputs in its place, so that the original less that
+torchvision, RF-DETR-Nano. Images are noise and have as many true boxes as COCO's, or, crowded, 100
+each. original has its own criterion, boxloss what use_boxloss puts there; compiled is the whole
+model by torch.compile, RF-DETR as its own trainer compiles it, with its criterion's compiled parts.
+In graphs has fixed shapes and is compiled into CUDA graphs, as examples/rt_detr_compiled.py. no
+criterion has the sum of all outputs in its place, so that the original less that
 is the criterion's share; Faster R-CNN, which samples by its matching, cannot go without.
 transformers 5.23 freezes the backbones of DETR and Deformable DETR: their steps have no backward of
-one. A second pass counts what a step asks for. Needs transformers (with SciPy and PIL), torchvision
-and ultralytics, each for its own.
+one. A second pass counts what a step asks for. Needs transformers (with SciPy, PIL), torchvision,
+ultralytics and rfdetr (with its extra "train"), each for its own.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from boxloss.torch.compat import use_boxloss
+from boxloss.torch.compat import FixedTargets, use_boxloss
 from torch import Tensor, nn
 
 from ..common.losses import isolate_ultralytics
@@ -57,6 +59,9 @@ class Detector:
     drop: Callable[[nn.Module], None] | None  # takes the criterion out
     size: Size
     quick: Size
+    use_boxloss: Callable[[nn.Module], Any] = use_boxloss
+    compile: Callable[[nn.Module], Any] = torch.compile
+    fixed: Callable[[Any], Any] | None = None  # a batch in fixed shapes, of `batch`'s arguments
 
 
 def detr(kind: str, stages: tuple[str, ...] | None = None) -> Callable[[int], nn.Module]:
@@ -80,6 +85,24 @@ def detr_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) 
     pairs = zip(boxes, labels, strict=True)
     wanted = [{"boxes": box, "class_labels": label} for box, label in pairs]
     return lambda model: model(pixel_values=pixels, labels=wanted).loss
+
+
+def fixed_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+    """For any batch whose images have as many boxes as the fullest of this one, or fewer."""
+    pixels = torch.stack(images)
+    most = max(map(len, boxes))
+    pairs = zip(boxes, labels, strict=True)
+    wanted = FixedTargets.of(
+        [{"boxes": box, "class_labels": label} for box, label in pairs], most * len(images)
+    )
+
+    def loss(model: nn.Module) -> Tensor:
+        from examples.rt_detr_compiled import fixed_denoising
+
+        with fixed_denoising(most):
+            return model(pixel_values=pixels, labels=wanted).loss
+
+    return loss
 
 
 def detr_without_criterion(model: Any) -> None:
@@ -144,6 +167,51 @@ def faster_rcnn_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Te
     return loss
 
 
+class RfDetr(nn.Module):
+    """A model of rfdetr, and its criterion, as its trainer makes them."""
+
+    def __init__(self, side: int) -> None:
+        super().__init__()
+        from rfdetr.config import RFDETRNanoConfig, TrainConfig
+        from rfdetr.models import lwdetr
+
+        config = RFDETRNanoConfig(pretrain_weights=None, num_classes=CLASSES, resolution=side)
+        training = TrainConfig(dataset_dir=".", output_dir=".")
+        self.model: Any = lwdetr.build_model_from_config(config, training)
+        self.criterion: Any = lwdetr.build_criterion_from_config(config, training)[0]
+
+    def forward(self, images: Any, targets: list[dict[str, Tensor]]) -> Tensor:
+        losses = self.criterion(self.model(images), targets)
+        return sum(weight * losses[name] for name, weight in self.criterion.weight_dict.items())
+
+
+def rf_detr_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+    from rfdetr.utilities.tensors import nested_tensor_from_tensor_list
+
+    samples = nested_tensor_from_tensor_list(images)
+    pairs = zip(boxes, labels, strict=True)
+    targets = [{"boxes": box, "labels": label} for box, label in pairs]
+    return lambda model: model(samples, targets)
+
+
+def rf_detr_without_criterion(model: Any) -> None:
+    def outputs(found: dict[str, Any], targets: Any) -> dict[str, Tensor]:
+        layers = [found, *found["aux_outputs"], found["enc_outputs"]]
+        named = ("pred_logits", "pred_boxes")
+        return {"all": sum(_sum(layer[name]) for layer in layers for name in named)}
+
+    outputs.weight_dict = {"all": 1}  # type: ignore[attr-defined]
+    del model.criterion
+    model.criterion = outputs
+
+
+def compiled_rf_detr(model: Any) -> Any:
+    model.model = torch.compile(model.model)
+    model.criterion.matcher.enable_compiled_l1_cost()
+    model.criterion.enable_compiled_detection_losses()
+    return model
+
+
 def _is_predicted(value: Any) -> bool:
     return isinstance(value, Tensor) and value.requires_grad
 
@@ -154,19 +222,30 @@ def _sum(value: Tensor) -> Tensor:
 
 DETECTORS = {
     **{
-        name: Detector(make, detr_batch, detr_without_criterion, Size(16, 640), Size(2, 256))
-        for name, make in {
-            "DETR-R50": detr("Detr", ("stage4",)),
-            "Deformable-DETR-R50": detr("DeformableDetr", ("stage2", "stage3", "stage4")),
-            "RT-DETR-R50": detr("RTDetr"),
-            "D-FINE-L": detr("DFine"),
-        }.items()
+        name: Detector(
+            make, detr_batch, detr_without_criterion, Size(16, 640), Size(2, 256), fixed=fixed
+        )
+        for name, make, fixed in (
+            ("DETR-R50", detr("Detr", ("stage4",)), fixed_batch),
+            ("Deformable-DETR-R50", detr("DeformableDetr", ("stage2", "stage3", "stage4")), None),
+            ("RT-DETR-R50", detr("RTDetr"), fixed_batch),
+            ("D-FINE-L", detr("DFine"), None),
+        )
     },
+    "RF-DETR-Nano": Detector(
+        RfDetr,
+        rf_detr_batch,
+        rf_detr_without_criterion,
+        Size(16, 384),
+        Size(2, 128),
+        use_boxloss=lambda model: use_boxloss(model.criterion),
+        compile=compiled_rf_detr,
+    ),
     "YOLO11m": Detector(yolo, yolo_batch, yolo_without_criterion, Size(16, 640), Size(2, 128)),
     "Faster R-CNN R50": Detector(faster_rcnn, faster_rcnn_batch, None, Size(4, 800), Size(2, 128)),
 }
 
-CASES = tuple(DETECTORS)
+CASES = (*DETECTORS, *(f"{name}, {boxes}" for name in DETECTORS for boxes in BOXES))
 
 # --- Cases ---
 
@@ -197,7 +276,7 @@ class Case:
         except ImportError as error:
             raise UnavailableError(f"not installed ({error})") from error
 
-    def batch(self) -> Batch:
+    def batch(self, fixed: bool = False) -> Batch:
         """The same numbers on every device."""
         generator = torch.Generator().manual_seed(0)
         size = self.size
@@ -209,7 +288,8 @@ class Case:
         boxes = torch.cat((centres, sides), 1).to(self.device)
         labels = torch.randint(CLASSES, (sum(counts),), generator=generator).to(self.device)
         pixels = list(images.to(self.device))
-        return self.detector.batch(pixels, [*boxes.split(counts)], [*labels.split(counts)])
+        make = self.detector.fixed if fixed else self.detector.batch
+        return make(pixels, [*boxes.split(counts)], [*labels.split(counts)])
 
 
 # --- Variants ---
@@ -218,13 +298,19 @@ class Case:
 class Step:
     """A training step; `loss` is that of the last one."""
 
-    def __init__(self, case: Case, change: Callable[[nn.Module], Any], compiled: bool) -> None:
+    def __init__(
+        self,
+        case: Case,
+        change: Callable[[nn.Module], Any],
+        compile: Callable[[nn.Module], Any] = lambda model: model,
+        fixed: bool = False,
+    ) -> None:
         self.loss = torch.zeros(())
         model = case.model()
         change(model)
-        self._model = torch.compile(model) if compiled else model
-        self._batch = case.batch()
         self._optimizer = torch.optim.AdamW(model.parameters(), lr=1e-6)
+        self._model = compile(model)
+        self._batch = case.batch(fixed)
         self._device = case.device.type
 
     def __call__(self) -> None:
@@ -236,17 +322,34 @@ class Step:
         self._optimizer.step()
 
 
-def load(case: Case, change: Callable[[nn.Module], Any], compiled: bool = False) -> Step:
-    step = Step(case, change, compiled)
-    if compiled:
-        compile_now(step)
-    return step
+def load(case: Case) -> Step:
+    return Step(case, case.detector.use_boxloss)
+
+
+def load_original(case: Case) -> Step:
+    return Step(case, keep)
 
 
 def load_without_criterion(case: Case) -> Step:
     if case.detector.drop is None:
         raise UnavailableError(f"{case.name} cannot go without its criterion")
-    return load(case, case.detector.drop)
+    return Step(case, case.detector.drop)
+
+
+def load_compiled(case: Case, is_original: bool) -> Step:
+    change = keep if is_original else case.detector.use_boxloss
+    step = Step(case, change, case.detector.compile)
+    compile_now(step)
+    return step
+
+
+def load_in_graphs(case: Case) -> Step:
+    if case.detector.fixed is None:
+        raise UnavailableError(f"{case.name} is not tried in fixed shapes")
+    in_graphs = partial(torch.compile, mode="reduce-overhead")
+    step = Step(case, case.detector.use_boxloss, in_graphs, fixed=True)
+    compile_now(step)
+    return step
 
 
 def keep(model: nn.Module) -> None:
@@ -255,11 +358,12 @@ def keep(model: nn.Module) -> None:
 
 # The first is what ratios are taken to.
 VARIANTS: dict[str, Variant[Case, Step]] = {
-    "boxloss": Variant(partial(load, change=use_boxloss)),
-    "original": Variant(partial(load, change=keep)),
+    "boxloss": Variant(load),
+    "original": Variant(load_original),
     "no criterion": Variant(load_without_criterion),
-    "boxloss, compiled": Variant(partial(load, change=use_boxloss, compiled=True), True),
-    "original, compiled": Variant(partial(load, change=keep, compiled=True), True),
+    "boxloss, compiled": Variant(partial(load_compiled, is_original=False), True),
+    "original, compiled": Variant(partial(load_compiled, is_original=True), True),
+    "boxloss, in graphs": Variant(load_in_graphs, True),
 }
 
 # How far the first losses may be apart, relative: heads give bfloat16, in which the originals form
