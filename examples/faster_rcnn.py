@@ -21,10 +21,10 @@ from examples.training import COUNTS, STEPS, Replace, Run, keep
 SIDE = 64  # of images, in pixels
 
 
-def small_model() -> FasterRCNN:
+def small_model(kind: type[FasterRCNN] = FasterRCNN, **parts: nn.Module) -> FasterRCNN:
     backbone = nn.Sequential(nn.Conv2d(3, 16, 3, stride=8, padding=1), nn.ReLU())
     backbone.out_channels = 16
-    return FasterRCNN(
+    return kind(
         backbone,
         min_size=SIDE,
         rpn_anchor_generator=AnchorGenerator(((16, 24, 32),), ((0.5, 1.0, 2.0),)),
@@ -32,6 +32,7 @@ def small_model() -> FasterRCNN:
         box_roi_pool=MultiScaleRoIAlign(["0"], output_size=3, sampling_ratio=2),
         box_head=TwoMLPHead(16 * 3 * 3, 32),
         box_predictor=FastRCNNPredictor(32, 5),
+        **parts,
     )
 
 

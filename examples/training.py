@@ -76,11 +76,12 @@ def train_torchvision(
     steps: int,
     counts: tuple[int, ...],
     shown: str = "bbox_regression",
+    make_batch: Callable[..., Any] = torchvision_batch,
 ) -> Run:
     torch.manual_seed(seed)
     model = make_model().train()
     replace(model)
-    batch = torchvision_batch(side, counts)
+    batch = make_batch(side, counts)
 
     def losses() -> tuple[Tensor, Tensor]:
         by_name = model(*batch)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
+import small_torchvision
 import torch
 from boxloss.torch.compat.versions import is_before
 from small_detrs import SMALL
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from examples import faster_rcnn, fcos, retinanet, yolo
-from examples.training import COUNTS, torchvision_batch, transformers_batch
+from examples.training import COUNTS, transformers_batch
 
 Batch = dict[str, Any]
 
@@ -37,7 +38,7 @@ def transformers_arguments(counts: tuple[int, ...]) -> Batch:
 
 
 def torchvision_arguments(counts: tuple[int, ...]) -> Batch:
-    return dict(zip(("images", "targets"), torchvision_batch(64, counts), strict=True))
+    return dict(zip(("images", "targets"), small_torchvision.batch(64, counts), strict=True))
 
 
 TRANSFORMERS = Project(
@@ -57,6 +58,7 @@ MODELS: dict[str, Model] = {
     "RetinaNet": (retinanet.small_model, TORCHVISION),
     "RetinaNet, l1": (lambda: retinanet.small_model("l1"), TORCHVISION),
     "Faster R-CNN": (faster_rcnn.small_model, TORCHVISION),
+    **{name: (make_model, TORCHVISION) for name, make_model in small_torchvision.SMALL.items()},
 }
 
 

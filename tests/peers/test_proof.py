@@ -15,6 +15,7 @@ from boxloss.torch.compat import proof, use_boxloss
 from models import Operators, calls, each_model, loss, made
 from torch import Tensor, distributed, nn
 from torchvision.models.detection._utils import Matcher
+from torchvision.models.detection.ssd import SSD
 from torchvision.ops import boxes as boxes_of_torchvision
 from transformers.loss import loss_for_object_detection, loss_rt_detr
 from ultralytics.nn import tasks
@@ -100,6 +101,10 @@ def own_iou(theirs: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return lambda *boxes, **options: theirs(*boxes, **{**options, "CIoU": False, "GIoU": True})
 
 
+def twice(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *given, **named: {k: 2 * each for k, each in theirs(*given, **named).items()}
+
+
 def replaced(module: Any, name: str, value: Any) -> Callable[[], Any]:
     return lambda: patch.object(module, name, value)
 
@@ -149,10 +154,18 @@ PATCHES: dict[str, tuple[str, Callable[[], Any], str]] = {
         replaced(loss_rt_detr.RTDetrLoss, "loss_boxes", lambda *_: {}),
         "only one of them has loss_bbox",
     ),
-    "torchvision's IoU": (
-        "RetinaNet",
-        replaced(boxes_of_torchvision, "box_iou", giou),
-        "boxloss is not the criterion of this RetinaNet",
+    **{
+        f"torchvision's IoU in {name}": (
+            name,
+            replaced(boxes_of_torchvision, "box_iou", giou),
+            f"boxloss is not the criterion of this {name}",
+        )
+        for name in ("RetinaNet", "SSD")
+    },
+    "SSD's own way": (
+        "SSD",
+        replaced(SSD, "forward", twice(SSD.forward)),
+        "SSD .*: bbox_regression is .*, with boxloss",
     ),
 }
 
@@ -170,13 +183,20 @@ def test_a_patched_part(changed: str) -> None:
 
 
 def test_a_matcher_of_the_users_own() -> None:
-    for name, holder in (("RetinaNet", lambda m: m), ("Faster R-CNN", lambda m: m.roi_heads)):
+    heads = {"SSD": lambda m: m, "RetinaNet": lambda m: m, "Mask R-CNN": lambda m: m.roi_heads}
+    for name, holder in heads.items():
         model = made(name)
         rule = holder(model).proposal_matcher
         holder(model).proposal_matcher = OwnMatcher(0.5, 0.4, rule.allow_low_quality_matches)
         with pytest.raises(ValueError, match="check=False"):
             use_boxloss(model)
         assert not calls(model, name)
+    model = made("SSD")
+    model.proposal_matcher = Matcher(0.5, 0.5)  # which forces no box on an anchor
+    use_boxloss(model)
+    model.proposal_matcher = OwnMatcher(0.5, 0.5)
+    with pytest.raises(ValueError, match=r"matcher is a test_proof\.OwnMatcher"):
+        loss("SSD", model)
     model = made("Faster R-CNN")
     model.rpn.box_similarity = giou
     with pytest.raises(ValueError, match="labels of anchors"):

@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 OF_TORCHVISION = [name for name in MODELS if project_of(name) is TORCHVISION]
+OF_SSD = [name for name in OF_TORCHVISION if "SSD" in name]
 YOLO = [name for name in MODELS if project_of(name) is ULTRALYTICS]
 
 
@@ -57,8 +58,8 @@ CLASSES = 5
 FAULTS = [("label", CLASSES), ("label", -1), ("box", float("nan")), ("box", -0.25)]
 UNSEEN = {
     # torchvision itself refuses a box of negative size, and its cross entropy a label.
-    **{(name, "box", -0.25): AssertionError for name in OF_TORCHVISION},
-    ("Faster R-CNN", "label", CLASSES): IndexError,
+    **{(name, "box", -0.25): AssertionError for name in OF_TORCHVISION if name not in OF_SSD},
+    **{(name, "label", CLASSES): IndexError for name in OF_TORCHVISION if "R-CNN" in name},
 }
 
 
@@ -112,14 +113,34 @@ def test_takes_what_the_original_takes(name: str, what: str) -> None:
     batch, changed = batch_of(name), batch_of(name)
     HARMLESS[what](targets_of(name, changed), project_of(name).labels)
     model = without_denoising(made(name))
-    # RetinaNet makes a class for each pair of columns of labels.
-    given = batch if what == "columns of labels" else changed
+    # RetinaNet makes a class for each pair of columns of labels; Mask R-CNN's own losses take none.
+    given = batch if what == "columns of labels" and name != "Mask R-CNN" else changed
     try:
         wanted = loss_of(name, model, given)
     except Exception:  # then boxloss may take it or say why not
         return
     use_boxloss(model, check=False)
     assert loss_of(name, model, changed).item() == pytest.approx(wanted.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("name", OF_SSD)
+def test_boxes_that_ssd_refuses(name: str) -> None:
+    """As torchvision does, by an assertion. A box without height, and what is none."""
+    batch = batch_of(name)
+    box = targets_of(name, batch)[2]["boxes"][4]
+    box[3] = box[1]
+    for boxes, told in (
+        (None, r"image 2, row 4 is .* sizes must be more than 0"),
+        (torch.ones(4), r"targets\[2\] has boxes of shape \(4,\); it must be \(n, 4\)"),
+    ):
+        if boxes is not None:
+            targets_of(name, batch)[2]["boxes"] = boxes
+        model = made(name)
+        with pytest.raises(AssertionError):
+            loss_of(name, model, batch)
+        use_boxloss(model, check=False)
+        with pytest.raises(ValueError, match=told):
+            loss_of(name, model, batch)
 
 
 def test_padding_of_ultralytics() -> None:

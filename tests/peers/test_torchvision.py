@@ -1,16 +1,18 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""boxloss.torch.compat's FCOS, RetinaNet and Faster R-CNN beside torchvision's."""
+"""boxloss.torch.compat's FCOS, RetinaNet, R-CNNs and SSD beside torchvision's."""
 
 from functools import partial
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
+import small_torchvision
 import torch
 from boxloss.torch.compat import fcos as own_fcos
 from boxloss.torch.compat import retinanet as own_retinanet
 from boxloss.torch.compat import use_boxloss
+from boxloss.torch.compat.made_up import for_torchvision
 from boxloss.torch.compat.retinanet import LOSSES
 from surroundings import (
     DEVICES,
@@ -29,10 +31,11 @@ from torchvision.models.detection import FasterRCNN
 from torchvision.models.detection._utils import BoxCoder
 from torchvision.models.detection.fcos import FCOSHead
 from torchvision.models.detection.retinanet import RetinaNetRegressionHead
+from torchvision.ops import box_iou
 from training_cases import assert_same_training
 
 from examples import faster_rcnn, fcos, retinanet
-from examples.training import torchvision_batch
+from examples.training import keep, torchvision_batch
 
 # Of scores x, |x| <= X, a sigmoid p is right to X + 6 roundings, relative, and log(1 + e^x), which
 # is at most X + 1, to 22 (X + 1). The focal loss is a q^2 l with q = 1 - p_t, which is wrong by
@@ -331,6 +334,71 @@ def test_proposals_get_the_same_boxes(
         assert (own_rows[place] >= 0).all()
 
 
+# --- SSD: what is matched is equal, and so are the losses, which are the original's ---
+
+SSDS = [name for name in small_torchvision.SMALL if "SSD" in name]
+
+
+def ssd_step(name: str, replace: Any, counts: tuple[int, ...], seed: int, device: str) -> Results:
+    """Losses, and their sum's gradients by the weights."""
+    torch.manual_seed(seed)
+    model = small_torchvision.SMALL[name]().train().to(device)
+    batch = small_torchvision.batch(small_torchvision.SIDE, counts)
+    replace(model)
+    losses = model(*moved(batch, device))
+    sum(losses.values()).backward()
+    return losses, {key: each.grad for key, each in model.named_parameters()}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("counts", COUNTS, ids=str)
+@pytest.mark.parametrize("name", SSDS)
+def test_ssd(name: str, counts: tuple[int, ...], seed: int) -> None:
+    (losses, gradients), (others, other_gradients) = (
+        ssd_step(name, replace, counts, seed, "cpu") for replace in (keep, use_boxloss)
+    )
+    assert others.keys() == losses.keys()
+    assert all(torch.equal(others[key], value) for key, value in losses.items())
+    assert (losses["bbox_regression"] > 0) == any(counts)
+    assert all(torch.equal(other_gradients[key], value) for key, value in gradients.items())
+
+
+def test_boxes_that_are_made_up_have_anchors_of_their_own() -> None:
+    """Of an anchor that is the first best of several boxes, SSD on a GPU gives any to it."""
+    model = small_torchvision.ssd()
+    for case in for_torchvision(model):
+        pairs = zip(case.arguments["targets"], case.arguments["anchors"], strict=True)
+        for target, anchors in pairs:
+            if len(target["boxes"]):
+                best = box_iou(target["boxes"], anchors).argmax(1)
+                assert len(best.unique()) == len(best)
+
+
+def test_ssd_in_evaluation() -> None:
+    model = small_torchvision.ssd().eval()
+    images, targets = small_torchvision.batch(small_torchvision.SIDE, (2,))
+    before = model(images)
+    use_boxloss(model)
+    assert not model.training
+    for given in ((images,), (images, targets)):
+        after = model(*given)
+        assert all(torch.equal(after[0][key], value) for key, value in before[0].items())
+    with pytest.raises(AssertionError, match="targets should not be none"):
+        model.train()(images)
+
+
+if torch.cuda.is_available():
+
+    @pytest.mark.parametrize("name", SSDS)
+    def test_ssd_waits_less_for_the_gpu(name: str) -> None:
+        """Once for all images to see that boxes have sides, not once for each."""
+        ours, theirs = (
+            waits(lambda replace=replace: ssd_step(name, replace, (3, 0, 5), 0, "cuda"))
+            for replace in (partial(use_boxloss, check=False), keep)
+        )
+        assert ours < theirs
+
+
 # --- All ---
 
 
@@ -342,6 +410,12 @@ def test_proposals_get_the_same_boxes(
 )
 def test_training(train: Any, seed: int, counts: tuple[int, ...]) -> None:
     assert_same_training(train, seed, counts=counts)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", small_torchvision.SMALL)
+def test_training_of_others(name: str, seed: int) -> None:
+    assert_same_training(partial(small_torchvision.train, name), seed)
 
 
 @pytest.mark.parametrize("example", [fcos, retinanet, faster_rcnn])

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from types import FunctionType, SimpleNamespace
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
+import torch
 from torch import Tensor, nn
 
 from . import made_up
@@ -309,6 +311,12 @@ def _use_in_faster_rcnn(model: Any) -> Replacing:
     yield _swap(model.roi_heads, Heads)
 
 
+def _use_in_ssd(model: Any) -> Replacing:
+    from .ssd import Model
+
+    yield _swap(model, Model)
+
+
 def _losses_of_fcos(model: Any, **made: Any) -> Any:
     return model.compute_loss(
         made["targets"], made["head_outputs"], made["anchors"], made["anchors_of_levels"]
@@ -337,6 +345,35 @@ def _matches_of_faster_rcnn(model: Any, **made: Any) -> Any:
 
 def _positive(values: list[Tensor], labels: list[Tensor]) -> list[Tensor]:
     return [each[of > 0] for each, of in zip(values, labels, strict=True)]
+
+
+_faster_rcnn = Family(_use_in_faster_rcnn, made_up.for_torchvision, _matches_of_faster_rcnn)
+
+
+class _Gives(nn.Module):
+    """A part of a network, with an output that is made up."""
+
+    def __init__(self, output: Any) -> None:
+        super().__init__()
+        self.output = output
+
+    def forward(self, *_: Any) -> Any:
+        return self.output
+
+
+def _losses_of_ssd(model: Any, **made: Any) -> Any:
+    """Of its `forward`, which matches, with a made-up output of each part of the network."""
+    images = [torch.empty(3, 1, 1) for _ in made["targets"]]
+    batch = SimpleNamespace(tensors=torch.empty(0), image_sizes=[(1, 1) for _ in images])
+    outputs = {
+        "transform": (batch, made["targets"]),
+        "backbone": torch.empty(0),
+        "head": made["head_outputs"],
+        "anchor_generator": made["anchors"],
+    }
+    parts = {name: _Gives(output) for name, output in outputs.items()}
+    with patch.dict(model._modules, parts), patch.dict(vars(model), training=True):
+        return model.forward(images, made["targets"])
 
 
 # --- rfdetr: the criterion itself, since a training makes its own ---
@@ -372,9 +409,10 @@ _CLASSES: dict[tuple[str, str], Family] = {
     ("torchvision", "RetinaNet"): Family(
         _use_in_retinanet, made_up.for_torchvision, _losses_of_retinanet
     ),
-    ("torchvision", "FasterRCNN"): Family(
-        _use_in_faster_rcnn, made_up.for_torchvision, _matches_of_faster_rcnn
-    ),
+    ("torchvision", "FasterRCNN"): _faster_rcnn,
+    ("torchvision", "MaskRCNN"): _faster_rcnn,
+    ("torchvision", "KeypointRCNN"): _faster_rcnn,
+    ("torchvision", "SSD"): Family(_use_in_ssd, made_up.for_torchvision, _losses_of_ssd),
     ("rfdetr", "SetCriterion"): Family(
         _use_in_rf_detr,
         lambda criterion: made_up.for_rf_detr(_for_detection(criterion)),

@@ -291,7 +291,7 @@ LEVELS = ((8, (24.0, 32.0, 48.0)), (16, (64.0,)))  # the strides of anchors, and
 
 
 def for_torchvision(model: Any) -> Iterator[Case]:
-    """For FCOS, RetinaNet and Faster R-CNN, which have different parts of it."""
+    """For all of torchvision's detectors, which have different parts of it."""
     for counts in (*COUNTS, (12,)):
         yield Case(f"images with {counts} boxes", _torchvision(model, counts), any(counts))
 
@@ -301,7 +301,7 @@ def _torchvision(model: Any, counts: tuple[int, ...]) -> dict[str, Any]:
     levels = [_anchors(stride, sides) for stride, sides in LEVELS]
     anchors = torch.cat(levels)
     head = getattr(getattr(model, "head", None), "classification_head", None)
-    classes: int = getattr(head, "num_classes", 2)
+    classes: int = getattr(head, "num_classes", getattr(head, "num_columns", 2))  # SSD's name
     boxes = [_corners(random.boxes(count)) for count in counts]
     jitter = [4 * random.normal(4 * len(each), 4) for each in boxes]
     near = [each.repeat(4, 1) + moved for each, moved in zip(boxes, jitter, strict=True)]

@@ -1,25 +1,35 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What torchvision's Matcher finds in a matrix of IoUs, without one."""
+"""What torchvision's Matcher and SSDMatcher find in a matrix of IoUs, without one."""
 
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
 from ..max_iou_match import max_iou_match
 from .replace import qualified_name
 
+# By the class, and whether it allows matches of low quality.
+_LOW_QUALITY: dict[tuple[str, bool], Literal["none", "argmax", "force"]] = {
+    ("Matcher", False): "none",
+    ("Matcher", True): "argmax",
+    ("SSDMatcher", False): "force",
+}
+
 
 def match(rule: Any, boxes: Tensor, true_boxes: Tensor, offsets: Tensor) -> Tensor:
     """The row of each box' true box, -1 for the background, -2 for what is ignored.
 
     Args:
-        rule: a torchvision.models.detection._utils.Matcher.
+        rule: a Matcher or an SSDMatcher of torchvision.models.detection._utils.
     """
-    if type(rule).__module__ != "torchvision.models.detection._utils":
+    kind = type(rule)
+    allows = bool(getattr(rule, "allow_low_quality_matches", False))
+    low_quality = _LOW_QUALITY.get((kind.__name__, allows))
+    if kind.__module__ != "torchvision.models.detection._utils" or low_quality is None:
         raise ValueError(
-            f"the matcher is a {qualified_name(type(rule))}; boxloss computes what torchvision's "
-            "own Matcher finds"
+            f"the matcher is a {qualified_name(kind)} with allow_low_quality_matches={allows}; "
+            "boxloss computes what torchvision's own Matcher finds, and its SSDMatcher with False"
         )
     return max_iou_match(
         boxes,
@@ -27,5 +37,5 @@ def match(rule: Any, boxes: Tensor, true_boxes: Tensor, offsets: Tensor) -> Tens
         offsets,
         high=rule.high_threshold,
         low=rule.low_threshold,
-        low_quality="argmax" if rule.allow_low_quality_matches else "none",
+        low_quality=low_quality,
     ).target_index
