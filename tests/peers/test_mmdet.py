@@ -5,27 +5,34 @@
 Theirs always run in double, on the same numbers.
 """
 
-from collections.abc import Callable
+from functools import partial
+from inspect import signature
 from typing import Any
 
 import pytest
 import torch
 from boxloss.torch.compat import MMDetLoss
+from boxloss.torch.compat import mmdet as own
 from torch import Tensor
 
 from benchmarks.common.mmdet import mmdet_losses
 
 mmdet = mmdet_losses()
 
-THEIRS: dict[str, Callable[..., Any]] = {
-    "iou_log": mmdet.IoULoss,
-    "iou": lambda **options: mmdet.IoULoss(mode="linear", **options),
-    "iou_squared": lambda **options: mmdet.IoULoss(mode="square", **options),
-    "giou": mmdet.GIoULoss,
-    "diou": mmdet.DIoULoss,
-    "ciou_gated": mmdet.CIoULoss,
-    "siou": lambda **options: mmdet.SIoULoss(neg_gamma=True, **options),
+# By MMDetLoss' words: the class in both, and its options.
+NAMES: dict[str, tuple[str, dict[str, Any]]] = {
+    "iou_log": ("IoULoss", {}),
+    "iou": ("IoULoss", {"mode": "linear"}),
+    "iou_squared": ("IoULoss", {"mode": "square"}),
+    "giou": ("GIoULoss", {}),
+    "diou": ("DIoULoss", {}),
+    "ciou_gated": ("CIoULoss", {}),
+    "siou": ("SIoULoss", {"neg_gamma": True}),
 }
+THEIRS, OURS = (
+    {word: partial(getattr(file, name), **options) for word, (name, options) in NAMES.items()}
+    for file in (mmdet, own)
+)
 UNIT_ROUNDOFF = {
     torch.float64: 2.0**-53,
     torch.float32: 2.0**-24,
@@ -115,7 +122,7 @@ def test_values_and_gradients(loss: str, shape: str, dtype: torch.dtype) -> None
         if weight is not None:
             weight[::7] = 0
         doubles = [each if each is None else each.double() for each in (pred, target, weight)]
-        ours, theirs = MMDetLoss(loss, loss_weight=2.0), THEIRS[loss](loss_weight=2.0)
+        ours, theirs = OURS[loss](loss_weight=2.0), THEIRS[loss](loss_weight=2.0)
         for override in ("none", "sum", "mean", None):
             for average in AVERAGES.values() if override != "sum" else [None]:
                 if dtype == torch.float16 and type(average) is float and average == 0:
@@ -157,6 +164,27 @@ def test_no_boxes(loss: str) -> None:
     value, by_pred, _ = run(MMDetLoss(loss), [pred, target, pred.new_zeros(0)])
     assert value == THEIRS[loss]()(pred, target, pred.new_zeros(0)) == 0
     assert MMDetLoss(loss)(pred, target) == 0  # theirs is NaN
+
+
+@pytest.mark.parametrize("loss", THEIRS)
+def test_options_of_classes(loss: str) -> None:
+    ours, theirs = (
+        [(each.name, each.default) for each in signature(of[loss]).parameters.values()]
+        for of in (OURS, THEIRS)
+    )
+    assert ours == theirs
+    given = {"eps": 1e-3, "reduction": "sum", "loss_weight": 3.0}
+    pred, target = problem(loss, 0, torch.float32)
+    wanted = MMDetLoss(loss, **given)(pred, target)
+    assert torch.equal(OURS[loss](**given)(pred, target), wanted)
+
+
+def test_what_classes_do_not_have() -> None:
+    assert own.IoULoss(linear=True).loss == "iou"
+    with pytest.raises(ValueError, match=r"mode is 'cubic'; it must be one of \('linear'"):
+        own.IoULoss(mode="cubic")
+    with pytest.raises(ValueError, match="neg_gamma is False; boxloss has SIoULoss with True"):
+        own.SIoULoss()
 
 
 def test_avg_factor_is_not_for_sums() -> None:

@@ -32,8 +32,8 @@ class MMDetLoss(torch.nn.Module):
     - "ciou_gated": CIoULoss();
     - "siou": SIoULoss(neg_gamma=True); the default is another loss.
 
-    After MODELS.register_module(module=MMDetLoss) write in a config, for example,
-    loss_bbox=dict(type="MMDetLoss", loss="giou", loss_weight=2.0).
+    This module also has classes of mmdetection's names and options. A config may write, for
+    example, loss_bbox=dict(type="boxloss.GIoULoss", loss_weight=2.0).
 
     Values and gradients are equal up to rounding and eps (docs/losses.md in boxloss' repository).
     Differences:
@@ -132,6 +132,60 @@ class MMDetLoss(torch.nn.Module):
             f"{self.loss!r}, eps={self.eps}, reduction={self.reduction!r}, "
             f"loss_weight={self.loss_weight}"
         )
+
+
+class _OfOneWord(MMDetLoss):
+    """Whose class is its name, with the options of mmdetection's class of that name."""
+
+    word: MMDetWord
+
+    def __init__(
+        self, eps: float = 1e-6, reduction: Reduction = "mean", loss_weight: float = 1.0
+    ) -> None:
+        super().__init__(self.word, eps=eps, reduction=reduction, loss_weight=loss_weight)
+
+
+class GIoULoss(_OfOneWord):
+    word = "giou"
+
+
+class DIoULoss(_OfOneWord):
+    word = "diou"
+
+
+class CIoULoss(_OfOneWord):
+    word = "ciou_gated"
+
+
+class SIoULoss(MMDetLoss):
+    """With neg_gamma=True, which is not the default."""
+
+    def __init__(
+        self,
+        eps: float = 1e-6,
+        reduction: Reduction = "mean",
+        loss_weight: float = 1.0,
+        neg_gamma: bool = False,
+    ) -> None:
+        if not neg_gamma:
+            raise ValueError(f"neg_gamma is {neg_gamma}; boxloss has SIoULoss with True alone")
+        super().__init__("siou", eps=eps, reduction=reduction, loss_weight=loss_weight)
+
+
+class IoULoss(MMDetLoss):
+    def __init__(
+        self,
+        linear: bool = False,
+        eps: float = 1e-6,
+        reduction: Reduction = "mean",
+        loss_weight: float = 1.0,
+        mode: Literal["linear", "square", "log"] = "log",
+    ) -> None:
+        words: dict[str, MMDetWord] = {"linear": "iou", "square": "iou_squared", "log": "iou_log"}
+        if mode not in words:
+            raise ValueError(f"mode is {mode!r}; it must be one of {tuple(words)}")
+        word = words["linear" if linear else mode]
+        super().__init__(word, eps=eps, reduction=reduction, loss_weight=loss_weight)
 
 
 def _check_reduction(name: str, reduction: str) -> None:
