@@ -339,23 +339,32 @@ def test_proposals_get_the_same_boxes(
 SSDS = [name for name in small_torchvision.SMALL if "SSD" in name]
 
 
-def ssd_step(name: str, replace: Any, counts: tuple[int, ...], seed: int, device: str) -> Results:
+def ssd_step(
+    name: str,
+    replace: Any,
+    counts: tuple[int, ...],
+    seed: int,
+    device: str,
+    dtype: torch.dtype = torch.float32,
+) -> Results:
     """Losses, and their sum's gradients by the weights."""
     torch.manual_seed(seed)
     model = small_torchvision.SMALL[name]().train().to(device)
     batch = small_torchvision.batch(small_torchvision.SIDE, counts)
     replace(model)
-    losses = model(*moved(batch, device))
+    with autocast(device, dtype):
+        losses = model(*moved(batch, device))
     sum(losses.values()).backward()
     return losses, {key: each.grad for key, each in model.named_parameters()}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("dtype", [torch.float32, *HALVES], ids=str)
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("counts", COUNTS, ids=str)
 @pytest.mark.parametrize("name", SSDS)
-def test_ssd(name: str, counts: tuple[int, ...], seed: int) -> None:
+def test_ssd(name: str, counts: tuple[int, ...], seed: int, dtype: torch.dtype) -> None:
     (losses, gradients), (others, other_gradients) = (
-        ssd_step(name, replace, counts, seed, "cpu") for replace in (keep, use_boxloss)
+        ssd_step(name, replace, counts, seed, "cpu", dtype) for replace in (keep, use_boxloss)
     )
     assert others.keys() == losses.keys()
     assert all(torch.equal(others[key], value) for key, value in losses.items())
