@@ -179,6 +179,17 @@ def test_l1_needs_the_image() -> None:
         ours.assign(queries(3, 0), truth_of(queries(2, 1).bboxes))
 
 
+def test_labels_that_are_no_class() -> None:
+    """Theirs is an IndexError, of which a GPU knows no row."""
+    truth = truth_of(queries(3, 1).bboxes)
+    truth.labels[1] = CLASSES
+    theirs, ours = both("HungarianAssigner", match_costs=FOCAL)
+    with pytest.raises(IndexError):
+        theirs.assign(queries(9, 0), truth)
+    with pytest.raises(ValueError, match=r"labels: image 0, row 1 is 5; .* lie in \[0, 5\)"):
+        ours.assign(queries(9, 0), truth)
+
+
 # --- How they are called ---
 
 

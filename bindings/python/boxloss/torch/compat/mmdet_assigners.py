@@ -21,6 +21,7 @@ from ..collate import collate_ragged, on_host
 from ..hungarian_match import hungarian_match
 from ..matching_cost import matching_cost
 from ..max_iou_match import max_iou_match
+from . import faults
 
 
 class MaxIoUAssigner(BaseAssigner):
@@ -100,7 +101,9 @@ class HungarianAssigner(BaseAssigner):
 
     Costs are float32 and rounded in another way: of two assignments with equal costs up to rounding
     the other one may be chosen. Costs that are not finite, an error in the original, are matched
-    last. FocalLossCost has 1e-8 in its logarithms: it differs for logits beyond 15.
+    last. FocalLossCost has 1e-8 in its logarithms: it differs for logits beyond 15. With a cost of
+    classes, labels outside of them and true boxes that are not finite or have a negative size are
+    an error: on the CPU at once, on a GPU in a later call, or in `compat.check_targets`.
 
     Args:
         match_costs: one or several of ClassificationCost or FocalLossCost, BBoxL1Cost, and IoUCost
@@ -133,6 +136,11 @@ class HungarianAssigner(BaseAssigner):
         """The true box of each query; BBoxL1Cost needs img_meta["img_shape"]."""
         pred = _boxes(pred_instances.bboxes)
         target, offsets = collate_ragged([_boxes(gt_instances.bboxes)])
+        classes: dict[str, Any] = {}
+        if self.has_classes:
+            scores, labels = pred_instances.scores, gt_instances.labels.long()
+            faults.check(faults.Rows(target, labels, offsets, "labels", scores.shape[-1], False))
+            classes = {"logits": scores[None], "labels": labels}
         box_format: BoxFormat = "xyxy"
         eps = _EPS
         if self.options["l1_weight"]:
@@ -146,9 +154,6 @@ class HungarianAssigner(BaseAssigner):
         if self.has_sizes:
             box_format = "cxcywh"
             pred, target = _centred(pred), _centred(target)
-        classes: dict[str, Any] = {}
-        if self.has_classes:
-            classes = {"logits": pred_instances.scores[None], "labels": gt_instances.labels}
         cost = matching_cost(
             pred[None],
             target,
