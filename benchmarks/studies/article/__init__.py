@@ -5,8 +5,7 @@
 The article's five losses as it describes them, forward only, on its own kind of batch and with its
 network, beside boxloss and its peers; what they give on its own dtypes, which is wrong; launches,
 waits and memory; its kernel with and without its branch, and what stands around it; a training step
-with network and loss compiled together. And its exercises: with how much work for each slot the
-branch pays, and what casting boxes first costs. Needs nvcc.
+with network and loss compiled together. Needs nvcc.
 """
 
 from __future__ import annotations
@@ -42,7 +41,6 @@ from ..face_detector import VARIANTS as USUAL
 from ..face_detector.data import RandomPictures
 from ..face_detector.model import SCALES, FaceDetector, Scale
 from . import losses as its
-from .exercises import time_branch, time_casts
 from .losses import SLOTS, Kernel
 
 DEVICES = ("cuda",)
@@ -167,8 +165,6 @@ def measure(run: Run) -> None:
     describe_batches(run, article)
     time_parts(run, article)
     time_steps(run, article)
-    time_branch(run, kernel)
-    time_casts(run)
     count_parts(run, article)
 
 
@@ -305,8 +301,6 @@ def count_parts(run: Run, article: Article) -> None:
         traced = partial(counted, calls_in_trace.get(name, CALLS))
         call = partial(loss, leaf, *on_device[name])
         run.count({"case": "counts"}, {name: call}, traced)
-        copy = partial(moved, batch.laid_out(variants[name]), run.device)
-        run.count({"case": "counts of the copy"}, {name: copy}, traced)
     (target,) = on_device[MASK]
     boxes = its.cast(leaf, target)
     written = kernel.launch(False, *boxes)

@@ -22,7 +22,7 @@ SLOTS = 256  # the threads of a block, one for each slot of an image
 
 
 def printed_giou(one: Tensor, other: Tensor) -> Tensor:
-    """24 operators."""
+    """As it is printed."""
     one_area = (one[..., 2] - one[..., 0]) * (one[..., 3] - one[..., 1])
     other_area = (other[..., 2] - other[..., 0]) * (other[..., 3] - other[..., 1])
     near_corner = torch.max(one[..., :2], other[..., :2])
@@ -54,7 +54,7 @@ def concat(pred: Tensor, *boxes: Tensor) -> Tensor:
 
 
 def mask(pred: Tensor, target: Tensor) -> Tensor:
-    """All slots, those without a true box times 0; 31 operators."""
+    """All slots, those without a true box times 0."""
     valid = (target[..., 3] > 0).to(pred.dtype)
     count = valid.sum()
     return (printed_giou(target, pred) * valid).sum() / count.clamp(1)
@@ -64,11 +64,8 @@ class Kernel:
     """Its kernel, between two casts and three reductions by torch. It has no backward."""
 
     def __init__(self, device: torch.device) -> None:
-        library = load_library(SOURCE, device)
-        self._launch, self._launch_repeated = library.launch, library.launch_repeated
-        flag, pointer, number = ctypes.c_bool, ctypes.c_void_p, ctypes.c_int
-        self._launch.argtypes = [flag, *[pointer] * 4, number]
-        self._launch_repeated.argtypes = [flag, *[pointer] * 3, number, number, pointer]
+        self._launch = load_library(SOURCE, device).launch
+        self._launch.argtypes = [ctypes.c_bool, *[ctypes.c_void_p] * 4, ctypes.c_int]
 
     def loss(self, with_branch: bool) -> Loss:
         def kernel_loss(pred: Tensor, target: Tensor) -> Tensor:
@@ -82,23 +79,10 @@ class Kernel:
         giou = torch.empty(pred.shape[:2], device=pred.device)
         valid = torch.empty(pred.shape[:2], device=pred.device, dtype=torch.bool)
         tensors = [each.data_ptr() for each in (pred, target, giou, valid)]
-        _check(self._launch(with_branch, *tensors, len(pred)))
+        error = self._launch(with_branch, *tensors, len(pred))
+        if error:
+            raise RuntimeError(f"CUDA error {error}")
         return giou, valid
-
-    def launch_repeated(
-        self, with_branch: bool, pred: Tensor, target: Tensor, losses: Tensor, times: int
-    ) -> None:
-        """The loss of each slot (slots of all images), its GIoU computed many times; a slot whose
-        true box is zeros is invalid, and has 0."""
-        tensors = [each.data_ptr() for each in (pred, target, losses)]
-        stream = torch.cuda.current_stream().cuda_stream
-        images = len(losses) // SLOTS
-        _check(self._launch_repeated(with_branch, *tensors, images, times, stream))
-
-
-def _check(error: int) -> None:
-    if error:
-        raise RuntimeError(f"CUDA error {error}")
 
 
 def cast(pred: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
