@@ -33,8 +33,8 @@ FIRST_CAPTURE = 20
 STREAM_SECONDS = 5e-3
 LONGEST_STREAM = 100
 
-# The GPU accepts about a thousand launches ahead; an eager forward and backward makes a hundred.
-CALLS_AHEAD = 8
+# Of few launches each: the GPU accepts about a thousand ahead.
+CALLS_AHEAD = 200
 
 
 @dataclass(frozen=True)
@@ -78,17 +78,15 @@ def stream_samples(calls: Calls, device: torch.device, effort: Effort) -> Sample
     return _take_turns({name: measured(call) for name, call in calls.items()}, effort)
 
 
-def host_samples(
-    calls: Calls, device: torch.device, effort: Effort, calls_ahead: int = CALLS_AHEAD
-) -> Samples:
+def host_samples(calls: Calls, device: torch.device, effort: Effort) -> Samples:
     """What a call costs the host, which does not wait for the work; on the CPU it does the work."""
 
     def measure(call: Call) -> float:
         wait(device)
         start = time.perf_counter()
-        for _ in range(calls_ahead):
+        for _ in range(CALLS_AHEAD):
             call()
-        return (time.perf_counter() - start) / calls_ahead
+        return (time.perf_counter() - start) / CALLS_AHEAD
 
     return _take_turns({name: partial(measure, call) for name, call in calls.items()}, effort)
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a call asks of torch, of memory and, where there is one, of the GPU.
+"""What a call asks of the current CUDA device and of its memory, and of torch.
 
 A profiler that has run may slow down every launch after it: count when all times are taken.
 """
@@ -11,7 +11,6 @@ import json
 import re
 import tempfile
 from collections.abc import Iterable
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .clocks import WARM_UPS, Call
 from .run import UnavailableError
 
-CALLS = 10
 RANGE = "counted calls"
 
 ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -32,16 +30,8 @@ LAUNCH = re.compile(r"(cuda|cu|hip)(Ext|Module|ExtModule)?(Launch|GraphLaunch|Me
 WAIT = re.compile(r"(cuda|cu|hip)((Device|Stream|Event|Ctx)Synchronize|Memcpy(?!.*Async))")
 
 
-def counts_on(device: torch.device, call: Call, is_compiled: bool) -> dict[str, float]:
-    """For one call. Of compiled code there are no operators to count."""
-    call()
-    found = counts(call) if device.type == "cuda" else {"peak_bytes": host_peak_bytes(call)}
-    return found if is_compiled else {"operators": operators(call), **found}
-
-
-def counts(call: Call, calls: int = CALLS) -> dict[str, float]:
-    """For one call: kernels, launches, waits and memory; on the current CUDA device. Few calls
-    keep the trace of many launches small."""
+def counts(call: Call, calls: int) -> dict[str, float]:
+    """For one call, of so many. Few keep the trace of many launches small."""
     for _ in range(WARM_UPS):
         call()
     peak = _peak_bytes(call)
@@ -81,21 +71,11 @@ def _trace(call: Call, calls: int) -> list[dict[str, Any]]:
             for _ in range(calls):
                 call()
         torch.cuda.synchronize()  # not counted: it is behind the range
-    return events_of(profiler)
-
-
-def events_of(profiler: profile) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         profiler.export_chrome_trace(str(path))
         events: list[dict[str, Any]] = json.loads(path.read_text())["traceEvents"]
     return events
-
-
-def peak_bytes_on(device: torch.device, call: Call) -> int:
-    """Beyond what was there before, which the call must not free."""
-    call()
-    return _peak_bytes(call) if device.type == "cuda" else host_peak_bytes(call)
 
 
 def _peak_bytes(call: Call) -> int:
@@ -123,13 +103,3 @@ def operators(call: Call) -> int:
     with _Operators() as mode:
         call()
     return mode.count
-
-
-def host_peak_bytes(call: Call) -> int:
-    """Beyond what was there before."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        call()
-    events = events_of(profiler)
-    changes = [event for event in events if event.get("name") == "[memory]"]
-    changes.sort(key=lambda event: event["ts"])
-    return max(accumulate((int(each["args"]["Bytes"]) for each in changes), initial=0))

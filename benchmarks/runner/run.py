@@ -34,20 +34,18 @@ if TYPE_CHECKING:
 
 THOROUGH, QUICK = Effort(0.5, 5), Effort(0.02, 3)
 HOST_CLOCKS = {"wall": wall_samples, "stream": stream_samples, "host": host_samples}
+CALLS_IN_TRACE = 10
 # By the names that runner.counts gives them.
 COUNTS = {
-    "operators": ("operators", ""),
     "kernels": ("kernels", ""),
     "launches": ("launches", ""),
     "waits": ("waits", ""),
     "busy_microseconds": ("busy", "µs"),
-    "least_bytes": ("moved", "bytes"),
     "peak_bytes": ("peak", "bytes"),
 }
 PASSES = FORWARD, BOTH = ("forward", "forward + backward")
 
 Values = Sequence[float] | float
-Counts = Callable[[str, Call], Mapping[str, float]]
 Case = TypeVar("Case")
 Loaded = TypeVar("Loaded")
 
@@ -87,6 +85,7 @@ class Run:
         """`about` has command, commit and machine."""
         self.options = options
         self.device: torch.device = options.device
+        self.on_gpu = self.device.type == "cuda"
         self.quick: bool = options.quick
         self.effort = QUICK if self.quick else THOROUGH
         self.console = open_console()
@@ -140,23 +139,15 @@ class Run:
         clocks: Sequence[str],
         captured: Calls | None = None,
     ) -> None:
-        """All calls side by side, by clocks of runner.clocks; `captured` is what a CUDA graph can
-        hold of them, by default all. Without a GPU "gpu" is left out, and "host" where there is
-        another: the CPU does the work itself."""
-        on_gpu = self.device.type == "cuda"
-        chosen = [each for each in clocks if on_gpu or each not in ("gpu", "host")] or clocks
-        self.record_samples(
-            columns, {clock: self._samples(clock, calls, captured) for clock in chosen}
-        )
+        """All calls side by side, by clocks of runner.clocks, "gpu" only where there is one;
+        `captured` is what a CUDA graph can hold of the calls, by default all."""
+        for clock in clocks:
+            if clock == "gpu" and not self.on_gpu:
+                continue
+            for name, seconds in self._samples(clock, calls, captured).items():
+                self._add(columns | {"variant": name}, clock, "µs", seconds, 1e6)
+        self._write()
         self.show(columns)
-
-    def time_by_threads(self, columns: Row, calls: Calls) -> None:
-        """On a CPU: with one thread and with two."""
-        threads = torch.get_num_threads()
-        for count in (1, 2):
-            torch.set_num_threads(count)
-            self.time(columns | {"threads": count}, calls, ("wall",))
-        torch.set_num_threads(threads)
 
     def _samples(self, clock: str, calls: Calls, captured: Calls | None) -> Samples:
         if clock != "gpu":
@@ -165,12 +156,6 @@ class Run:
         for name, reason in refused.items():
             self.skip(f"{name}, GPU time", reason)
         return samples
-
-    def record_samples(self, columns: Row, by_clock: Mapping[str, Samples]) -> None:
-        for clock, samples in by_clock.items():
-            for name, seconds in samples.items():
-                self._add(columns | {"variant": name}, clock, "µs", seconds, 1e6)
-        self._write()
 
     def time_passes(
         self,
@@ -218,35 +203,19 @@ class Run:
         if self._json:
             self.results.write(self._json)
 
-    def count(self, columns: Row, calls: Calls, counts: Counts | None = None) -> None:
-        """What `counts(name, call)` finds, by default counts_on of runner.counts; after all times,
-        since a profiler that has run may slow down every launch after it."""
+    def count(self, columns: Row, calls: Calls, in_trace: int = CALLS_IN_TRACE) -> None:
+        """What a call asks of the GPU, of `in_trace` calls; after all times, since a profiler that
+        has run may slow down every launch after it."""
+        from .counts import counts
+
         for name, call in calls.items():
             try:
-                for quantity, value in (counts or self._counts)(name, call).items():
+                for quantity, value in counts(call, in_trace).items():
                     self._add(columns | {"variant": name}, *COUNTS[quantity], value)
             except UnavailableError as reason:
                 self.skip(f"{name}, counts", str(reason))
         self._write()
         self.show(columns)
-
-    def _counts(self, name: str, call: Call) -> Mapping[str, float]:
-        from .counts import counts_on
-
-        return counts_on(self.device, call, is_compiled="compile" in name)
-
-    def count_passes(
-        self,
-        columns: Row,
-        losses: Mapping[str, Callable[[], Tensor]],
-        leaf: Tensor,
-        counts: Counts,
-    ) -> None:
-        """`count`, as `time_passes`."""
-        for each in PASSES:
-            calls = _calls(losses, each, partial(gradient, leaf))
-            with torch.set_grad_enabled(each == BOTH):
-                self.count(columns | {"pass": each}, calls, counts)
 
     def show(
         self,

@@ -3,11 +3,10 @@
 """What does the assignment alone take, beside SciPy's?
 
 hungarian_match is timed on costs that lie on the device, SciPy in a plain loop over the same
-problems, after one copy where the device is a GPU. On the CPU each is timed with one thread and
-with two; SciPy uses only one. Costs are RT-DETR's, of queries x boxes in each image: half-trained,
-most queries are near a box of their own; random, queries are anywhere; crowded, they are near a
-fifth of the boxes; untrained, all are nearly equal. steps is how many places a problem's paths
-visit, one after the other, which is what a GPU waits for.
+problems, after one copy where the device is a GPU. Costs are RT-DETR's, of queries x boxes in each
+image: half-trained, most queries are near a box of their own; random, queries are anywhere;
+crowded, they are near a fifth of the boxes; untrained, all are nearly equal. "most steps" is how
+many places the paths of one problem visit, one after the other, which is what a GPU waits for.
 """
 
 from __future__ import annotations
@@ -200,15 +199,9 @@ def measure(run: Run) -> None:
         loop = load_scipy(case)
         check(case, boxloss(case), loop())
         calls = {"boxloss": partial(boxloss, case), "SciPy": loop}
-        if run.device.type == "cuda":
-            captured = {"boxloss": calls["boxloss"]}
-            run.time(case.columns, calls, ("stream", "host", "gpu"), captured)
-        else:
-            run.time_by_threads(case.columns, calls)
-        steps = [steps_of(block) for block in case.blocks(case.cost.cpu().numpy())]
-        of_paths = case.columns | {"variant": "paths"}
-        run.record(of_paths, "steps", "", steps)
-        run.record(of_paths, "most steps", "", max(steps))
+        run.time(case.columns, calls, ("stream", "gpu"), {"boxloss": calls["boxloss"]})
+        most = max(steps_of(block) for block in case.blocks(case.cost.cpu().numpy()))
+        run.record(case.columns | {"variant": "paths"}, "most steps", "", most)
 
 
 def cases(run: Run) -> dict[str, Callable[[], Case]]:

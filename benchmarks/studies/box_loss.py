@@ -197,7 +197,7 @@ def measure(run: Run) -> None:
             columns(case),
             losses,
             case.pred,
-            ("wall", "host", "gpu"),
+            ("wall", "gpu"),
             partial(limits, case),
             case.moved,
             found,
@@ -205,13 +205,12 @@ def measure(run: Run) -> None:
 
 
 def cases(run: Run) -> dict[str, Callable[[], Case]]:
-    on_gpu = run.device.type == "cuda"
     shape = QUICK_SHAPE if run.quick else SEED_SHAPE
-    sizes = (QUICK_SIZE,) if run.quick else DENSE_SIZES if on_gpu else DENSE_SIZES[:-1]
+    sizes = (QUICK_SIZE,) if run.quick else DENSE_SIZES if run.on_gpu else DENSE_SIZES[:-1]
     found: dict[str, Callable[[], Case]] = {
         f"seed, {pair}": partial(seed_case, pair, run.device, shape) for pair in SEED_PAIRS
     }
-    for pair in DENSE_PAIRS if on_gpu and not run.quick else SEED_PAIRS:
+    for pair in DENSE_PAIRS if run.on_gpu and not run.quick else SEED_PAIRS:
         for boxes in sizes:
             name = f"dense, {pair}, {boxes:,} boxes"
             found[name] = partial(dense_case, pair, boxes, run.device)

@@ -10,9 +10,8 @@ thousand boxes from 16 to 64.
 
 boxloss gives for each anchor the row of its box, and a score or the IoU; "boxloss, all targets"
 also makes what Ultralytics' assigner returns: boxes, labels, and a score for each class.
-torch.compile is the original compiled for these very shapes. On the CPU each is timed with one
-thread and with two. A second pass counts what a call asks for. Needs ultralytics and torchvision,
-each for its own.
+torch.compile is the original compiled for these very shapes. A second pass counts what a call asks
+of the GPU. Needs ultralytics and torchvision, each for its own.
 """
 
 from __future__ import annotations
@@ -318,11 +317,8 @@ def measure(run: Run) -> None:
     for case in run.each(cases(run)):
         calls = run.load(VARIANTS[case.size.kind], case)
         check(run, case, calls)
-        if run.device.type == "cuda":
-            run.time(case.columns, calls, ("stream", "host", "gpu"))
-        else:
-            run.time_by_threads(case.columns, calls)
-    for case in run.each(cases(run)):
+        run.time(case.columns, calls, ("stream", "gpu"))
+    for case in run.each(cases(run) if run.on_gpu else {}):
         run.count(case.columns, run.load(VARIANTS[case.size.kind], case))
 
 

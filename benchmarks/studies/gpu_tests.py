@@ -16,7 +16,6 @@ import re
 import shlex
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -102,7 +101,7 @@ def measure(run: Run) -> bool:
             part, found = running[done], done.result()
             columns = {"tests": part.name, "command": shlex.join(part.command), "variant": ""}
             for quantity, value in found.items():
-                run.record(columns, quantity, "s" if quantity == "seconds" else "", value)
+                run.record(columns, quantity, "", value)
             run.say(f"{part.name}: {', '.join(f'{n:g} {word}' for word, n in found.items())}")
             passed = passed and not found["failed"]
     return passed
@@ -113,7 +112,6 @@ def run_part(part: Part, logs: Path) -> dict[str, float]:
     nothing has failed at least once."""
     report, log = (logs / f"{part.file}.{kind}" for kind in ("xml", "log"))
     report.unlink(missing_ok=True)
-    start = time.perf_counter()
     with log.open("w") as output:
         try:
             status = subprocess.run(
@@ -128,7 +126,7 @@ def run_part(part: Part, logs: Path) -> dict[str, float]:
         except (OSError, subprocess.TimeoutExpired) as error:
             output.write(f"{error}\n")
             status = 1
-    found = {**counted(report), "seconds": round(time.perf_counter() - start)}
+    found = counted(report)
     summaries = SUMMARY.findall(log.read_text(errors="replace"))
     found["failed"] += sum(map(int, summaries))
     is_silent = part.name in SANITIZERS and not summaries

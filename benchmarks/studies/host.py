@@ -12,14 +12,14 @@ from functools import partial
 from typing import Any
 
 import torch
-from boxloss.torch import box_loss, giou_loss
+from boxloss.torch import giou_loss
 from torch import Tensor
 
 from ..common.cases import Case, dense_case
 from ..common.exact import check, truth
 from ..common.losses import Loss
 from ..common.nothing import load_nothing
-from ..runner.clocks import Calls, host_samples
+from ..runner.clocks import Calls
 from ..runner.run import BOTH, FORWARD, Run, Variant, backward
 
 
@@ -40,11 +40,9 @@ VARIANTS: dict[str, Variant[Case, Loss]] = {
     "nothing, in C++": Variant(lambda _: load_nothing(), slow_to_start=True),
     "nothing, in Python": Variant(lambda _: Nothing.apply),
     "boxloss": Variant(lambda _: giou_loss),
-    "boxloss, by word": Variant(lambda _: box_loss),
 }
 
 BOXES = 16  # few enough that a CPU computes them in no time, and a GPU faster than it is asked
-CALLS_AHEAD = 200
 NO_GRAD = f"{FORWARD}, no_grad"
 
 
@@ -52,9 +50,7 @@ def measure(run: Run) -> None:
     case = dense_case("f32/f32", BOXES, run.device)
     pred, expected = case.pred, truth(case)
     losses = {name: case.on(loss, "dense") for name, loss in run.load(VARIANTS, case).items()}
-    for name, loss in losses.items():
-        if name.startswith("boxloss"):
-            check(name, loss, case, expected)
+    check("boxloss", losses["boxloss"], case, expected)
     empty = partial(torch.empty, (), dtype=pred.dtype, device=pred.device)
     forward: Calls = {**losses}
     both: Calls = {name: partial(backward, pred, loss) for name, loss in losses.items()}
@@ -63,8 +59,5 @@ def measure(run: Run) -> None:
         (FORWARD, forward),
         (BOTH, both),
     ):
-        about = {"pass": measured, "boxes": BOXES}
         with torch.set_grad_enabled(measured != NO_GRAD):
-            samples = host_samples(calls, run.device, run.effort, CALLS_AHEAD)
-        run.record_samples(about, {"host": samples})
-        run.show(about)
+            run.time({"pass": measured, "boxes": BOXES}, calls, ("host",))

@@ -32,7 +32,7 @@ Functions = dict[str, Callable[[Any], Any]]  # losses of what is differentiated
 def measure(run: Run) -> None:
     import jax
 
-    platform = "gpu" if run.device.type == "cuda" else "cpu"
+    platform = "gpu" if run.on_gpu else "cpu"
     with jax.default_device(jax.devices(platform)[0]):
         for columns, functions, argument in cases(run):
             found = {name: jax.jit(jax.value_and_grad(each)) for name, each in functions.items()}
@@ -60,7 +60,7 @@ def check(columns: Mapping[str, Any], found: Mapping[str, Any]) -> None:
 
 
 def cases(run: Run) -> Iterator[tuple[dict[str, Any], Functions, Any]]:
-    sizes = PAIRS[:2] if run.quick else PAIRS + (MANY,) * (run.device.type == "cuda")
+    sizes = PAIRS[:2] if run.quick else PAIRS + (MANY,) * run.on_gpu
     for dtypes in DTYPES:
         for size in sizes:
             yield {"case": "dense", "boxes": size, "dtypes": dtypes}, *dense(size, dtypes)

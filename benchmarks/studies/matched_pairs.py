@@ -302,8 +302,9 @@ def measure(run: Run) -> None:
             check(name, loss, case, expected)
         del expected  # large
         totals = {name: partial(total_of, loss, case.pred) for name, loss in losses.items()}
-        clocks = ("stream", "host", "gpu")
-        run.time_passes(case.columns, totals, case.pred, clocks, partial(limits, case), case.moved)
+        run.time_passes(
+            case.columns, totals, case.pred, ("stream", "gpu"), partial(limits, case), case.moved
+        )
         if case.collate is not None:
             calls = {"collate_matches": case.collate}
             run.time(case.columns | {"pass": "collation"}, calls, ("host",))

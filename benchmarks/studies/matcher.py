@@ -7,7 +7,7 @@ indices; assignment is what comes after a cost. padded is plain torch for all la
 once, its true boxes padded beforehand to the most of any; original is transformers' own matcher,
 called layer by layer, whose cost is its own code stopped at the copy to the host. Results that are
 large (assigner, large) stand beside filling as much memory. A second pass counts what a call asks
-for. Needs SciPy; transformers (with PIL) for its matchers.
+of the GPU. Needs SciPy; transformers (with PIL) for its matchers.
 """
 
 from __future__ import annotations
@@ -552,17 +552,17 @@ def measure(run: Run) -> None:
         costs = run.load(variants(case.kind), case)
         whole = agreed_calls(run, case, costs)
         columns = case.columns | {"pass": "cost"}
-        run.time(columns, _calls(costs) | limits(case), ("stream", "host", "gpu"))
+        run.time(columns, _calls(costs) | limits(case), ("stream", "gpu"))
         for each, calls in whole.items():  # all wait for the device
             run.time(case.columns | {"pass": each}, calls, ("stream",))
-    for case in run.each(chosen):
+    for case in run.each(chosen if run.on_gpu else {}):
         costs = run.load(variants(case.kind), case)
         columns = case.columns | {"pass": "cost"}
         run.count(columns, _calls(costs))
 
 
 def cases(run: Run) -> dict[str, Callable[[], Case]]:
-    shapes = SHAPES if run.device.type == "cuda" else SHAPES_ON_CPU
+    shapes = SHAPES if run.on_gpu else SHAPES_ON_CPU
     shapes = QUICK_SHAPES if run.quick else shapes
     return {kind: partial(make_case, kind, shape, run.device) for kind, shape in shapes.items()}
 

@@ -21,9 +21,9 @@ from torch import Tensor
 from ...common.losses import Loss, masked_loss
 from ...common.nvcc import find_nvcc
 from ...runner.agreement import DisagreementError, Truth
-from ...runner.clocks import Call, Calls
-from ...runner.counts import CALLS, counts, operators
-from ...runner.run import Run, UnavailableError, compile_now
+from ...runner.clocks import Calls
+from ...runner.counts import operators
+from ...runner.run import CALLS_IN_TRACE, Run, UnavailableError, compile_now
 from ..face_detector import (
     SEED,
     Stopwatch,
@@ -298,9 +298,8 @@ def count_parts(run: Run, article: Article) -> None:
     # A trace of many launches is large: one call of these is enough.
     calls_in_trace = dict.fromkeys((LOOP, CONCAT), 1)
     for name, loss in losses.items():
-        traced = partial(counted, calls_in_trace.get(name, CALLS))
         call = partial(loss, leaf, *on_device[name])
-        run.count({"case": "counts"}, {name: call}, traced)
+        run.count({"case": "counts"}, {name: call}, calls_in_trace.get(name, CALLS_IN_TRACE))
     (target,) = on_device[MASK]
     boxes = its.cast(leaf, target)
     written = kernel.launch(False, *boxes)
@@ -310,11 +309,7 @@ def count_parts(run: Run, article: Article) -> None:
         BRANCH: partial(kernel.launch, True, *boxes),
         "reductions": partial(its.reduced, *written),
     }
-    run.count({"case": "parts of its kernel's loss"}, parts, partial(counted, CALLS))
-
-
-def counted(calls: int, name: str, call: Call) -> dict[str, float]:
-    return counts(call, calls)
+    run.count({"case": "parts of its kernel's loss"}, parts)
 
 
 def peak_of(network: Network, images: Tensor) -> int:

@@ -19,7 +19,6 @@ from ...runner.run import BOTH, FORWARD
 SMALL = 2**12
 LARGE = {"cuda": 2**25, "cpu": 2**20}
 EFFORT = Effort(0.15, 5)
-HOST_CALLS_AHEAD = 200
 
 Times = dict[str, float]
 
@@ -42,7 +41,7 @@ def clocks(calls: Calls, device: torch.device) -> Times:
     gpu, refused = gpu_samples(calls, EFFORT)
     if refused:
         raise RuntimeError(f"cannot be captured: {refused}")
-    host = host_samples(calls, device, EFFORT, HOST_CALLS_AHEAD)
+    host = host_samples(calls, device, EFFORT)
     return medians(gpu | {f"{name}, host": samples for name, samples in host.items()})
 
 

@@ -9,7 +9,7 @@ installed project's own code, boxloss is boxloss.torch.compat, and vectorized is
 torch in place of boxloss. torch.compile is vectorized compiled for these very shapes, and "boxloss,
 compiled" likewise. The assignment, without which there is no DETR, is part of every time: boxloss'
 own, SciPy's elsewhere. GPU time is that of boxloss replayed in a CUDA graph, which has the true
-boxes collated beforehand. A second pass counts what a call asks for. Needs SciPy for DETRs;
+boxes collated beforehand. A second pass counts what a call asks of the GPU. Needs SciPy for DETRs;
 transformers (with PIL), torchvision and ultralytics, each for its own.
 """
 
@@ -123,9 +123,9 @@ def measure(run: Run) -> None:
             check(name, step, case, expected)
         has_graph = "boxloss" in steps and isinstance(case, DetrCase)
         captured = calls_of(case, {"boxloss": load_captured(case)} if has_graph else {})
-        run.time(case.columns, calls_of(case, steps), ("stream", "host", "gpu"), captured)
+        run.time(case.columns, calls_of(case, steps), ("stream", "gpu"), captured)
     found = {name: make for name, make in chosen.items() if name not in unavailable}
-    for case in run.each(found):
+    for case in run.each(found if run.on_gpu else {}):
         calls = calls_of(case, run.load(VARIANTS, case))
         run.count(case.columns, calls)
 
