@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 import torch
 from boxloss.torch import max_iou_match
+from mmdet_files import mmdet_assigner
 from surroundings import DEVICES
 from torch import Tensor
 from torchvision.models.detection._utils import Matcher, SSDMatcher
 from torchvision.models.detection.anchor_utils import AnchorGenerator, DefaultBoxGenerator
 from torchvision.models.detection.image_list import ImageList
 from torchvision.ops import box_iou
-
-from benchmarks.common.mmdet import mmdet_assigner
 
 HEIGHT, WIDTH = 200, 328
 OFFSETS = [0, 12, 12, 13, 60]  # torchvision's models call no matcher for an image without boxes

@@ -13,9 +13,8 @@ import pytest
 import torch
 from boxloss.torch.compat import MMDetLoss
 from boxloss.torch.compat import mmdet as own
+from mmdet_files import mmdet_losses
 from torch import Tensor
-
-from benchmarks.common.mmdet import mmdet_losses
 
 mmdet = mmdet_losses()
 

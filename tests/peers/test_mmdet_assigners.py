@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """boxloss in mmdetection's configs, beside its assigners' own files.
 
-mmengine is not here: its registry is the few lines of benchmarks/common/mmdet.py, so that a name
+mmengine is not here: its registry is the few lines of mmdet_files.py, so that a name
 finds its class in the real one is not shown.
 """
 
@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 import torch
 from boxloss.torch import compat
+from mmdet_files import ASSIGNERS, RESULT, mmdet_files
 from surroundings import DEVICES, assert_reads_nothing
 from test_max_iou_match import anchors_of, true_boxes
 from torch import Tensor
-
-from benchmarks.common.mmdet import ASSIGNERS, RESULT, mmdet_files
 
 FILES = [f"{ASSIGNERS}.{each}" for each in (*RESULT, "max_iou_assigner", "match_cost")]
 with mmdet_files(*FILES, f"{ASSIGNERS}.hungarian_assigner", "models.losses.utils"):

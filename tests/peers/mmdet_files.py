@@ -13,7 +13,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from .losses import UnavailableError
+from benchmarks.common.losses import UnavailableError
 
 ASSIGNERS = "models.task_modules.assigners"
 RESULT = "assign_result", "base_assigner", "iou2d_calculator"  # of all assigners
