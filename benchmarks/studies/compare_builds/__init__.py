@@ -107,8 +107,7 @@ def measure(run: Run) -> bool:
     compared = compare_results(old, new, *abouts, every=QUICK_STEP if run.quick else 1)
     for each in compared:
         record_results(run, each)
-    for kind in dict.fromkeys(kind_of(problem) for each in compared for problem in each.old):
-        run.show({"drawn": kind}, ratios=())
+    run.show({"case": "results"}, ratios=())
     for excused, words in (False, "different"), (True, "different in the old build's own runs"):
         told = [(each.name, each.told(excused)) for each in compared]
         run.say(f"{sum(len(found) for _, found in told)} results are {words}")
@@ -133,25 +132,15 @@ def measure(run: Run) -> bool:
 
 
 def record_results(run: Run, compared: Compared) -> None:
-    """Of each kind of problem: how many, and in how many of them results differ."""
-    for kind in dict.fromkeys(map(kind_of, compared.old)):
-        records = [each for problem, each in compared.old.items() if kind_of(problem) == kind]
-        different, excused = (
-            {found.problem for found in compared.told(excused) if kind_of(found.problem) == kind}
-            for excused in (False, True)
-        )
-        about = {"drawn": kind}
-        for quantity, count in (
-            ("problems", len(records)),
-            ("refused by old", sum(isinstance(each, str) for each in records)),
-            ("different", len(different)),
-            ("old from itself", len(excused)),
-        ):
-            run.record(about | {"variant": compared.name}, quantity, "", count)
-
-
-def kind_of(problem: str) -> str:
-    return problem.partition(" ")[0]
+    """How many problems, and in how many of them results differ."""
+    about = {"case": "results", "variant": compared.name}
+    for quantity, count in (
+        ("problems", len(compared.old)),
+        ("refused by old", sum(isinstance(each, str) for each in compared.old.values())),
+        ("different", len({each.problem for each in compared.told(excused=False)})),
+        ("old from itself", len({each.problem for each in compared.told(excused=True)})),
+    ):
+        run.record(about, quantity, "", count)
 
 
 def only_in(here: dict[str, Any], there: dict[str, Any]) -> list[str]:

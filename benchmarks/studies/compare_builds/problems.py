@@ -244,20 +244,17 @@ def pair_problem(draw: Draw, loss: str, pairing: str) -> Problem:
     if pairing.startswith("nested"):
         also = tuple(name for name in ("weight", "mask") if name in arguments and draw.happens(0.5))
         nested = (*(("pred",) if pairing == "nested" else ()), "target", *also)
-    spoiled = spoil(draw, arguments) if draw.happens(0.04) else ""
     leaves = tuple(
         name
         for name, share in (("pred", 0.85), ("target", 0.5), ("weight", 0.6))
-        if isinstance(given := arguments.get(name), Tensor)
-        and given.is_floating_point()
-        and draw.happens(share)
+        if name in arguments and arguments[name].is_floating_point() and draw.happens(share)
     )
-    words = (function, loss, pairing, kind, *formats, arguments["reduction"], *dtypes, spoiled)
+    words = (draw.name, function, loss, pairing, kind, *formats, arguments["reduction"], *dtypes)
     return Problem(
-        ", ".join(filter(None, (draw.name, *words))),
+        ", ".join(words),
         function,
         arguments,
-        {} if spoiled else draw.layouts(arguments, ("pred", "target", "weight")),
+        draw.layouts(arguments, ("pred", "target", "weight")),
         jagged,
         nested,
         leaves,
@@ -315,40 +312,6 @@ def paired(draw: Draw, pairing: str) -> tuple[Shape, Shape, Shape, Arguments, Te
         indices,
         None,
     )
-
-
-# What an argument must not be: each is refused, in words that are compared.
-SPOILED: tuple[tuple[str, Any], ...] = (
-    ("eps", -1.0),
-    ("eps", float("nan")),
-    ("eps_mode", "subtract"),
-    ("reduction", "median"),
-    ("pred_format", "yxyx"),
-    ("target_format", "XYXY"),
-    ("loss", "l2"),
-    ("pred", None),
-    ("pred", torch.ones(2, 5)),
-    ("pred", torch.ones(2, 4, dtype=torch.int32)),
-    ("target", torch.ones(2, 5)),
-    ("target", torch.ones(3, 4, dtype=torch.bool)),
-    ("weight", torch.ones(3, 1, 2)),
-    ("weight", torch.ones(3, dtype=torch.int64)),
-    ("normalizer", torch.ones(5)),
-    ("normalizer", "two"),
-    ("lengths", torch.ones(2)),
-    ("offsets", torch.ones(2, 2, dtype=torch.int64)),
-    ("mask", torch.ones(3)),
-    ("mask", torch.ones(3, 7, dtype=torch.bool)),
-    ("pred_index", torch.ones(2, dtype=torch.uint8)),
-    ("target_index", torch.ones(1, 2, 3, dtype=torch.int64)),
-    ("nothing", 1),
-)
-
-
-def spoil(draw: Draw, arguments: Arguments) -> str:
-    name, wrong = draw.choice(SPOILED)
-    arguments[name] = wrong
-    return f"wrong {name}"
 
 
 def cost_problem(draw: Draw, loss: str, term: str) -> Problem:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import boxloss.torch
 import torch
 from torch import Tensor
 
+from ...common.loss_parameters import PARAMETERS
 from .problems import LAYOUTS, RUNS, Arguments, Problem, Record, Records
 
 RUNS_OF_CROWDED = 8
@@ -82,9 +83,10 @@ def call(name: str, arguments: Arguments) -> Any:
         raise NotImplementedError(f"{name} is not in this build")
     if not inspect.isclass(function):
         return function(**arguments)
-    options = arguments.keys() & inspect.signature(function).parameters.keys()
-    module = function(**{name: arguments[name] for name in options})
-    return module(**{name: given for name, given in arguments.items() if name not in options})
+    of_loss = PARAMETERS.get(arguments.get("loss", ""), {})
+    options = {*inspect.signature(function).parameters, *of_loss}
+    module = function(**{name: each for name, each in arguments.items() if name in options})
+    return module(**{name: each for name, each in arguments.items() if name not in options})
 
 
 def flat(name: str, result: Any) -> dict[str, Tensor]:
@@ -93,16 +95,9 @@ def flat(name: str, result: Any) -> dict[str, Tensor]:
         if result.is_nested:
             return {f"{name} values": result.values(), f"{name} offsets": result.offsets()}
         return {name: result}
-    if hasattr(result, "_asdict"):
-        result = result._asdict()
-    elif hasattr(result, "__dict__"):
-        result = vars(result)
-    elif isinstance(result, (list, tuple)):
-        result = dict(enumerate(result))
-    if isinstance(result, Mapping):
-        parts = [flat(f"{name}.{key}", each) for key, each in result.items()]
-        return {key: each for part in parts for key, each in part.items()}
-    return {f"{name} {result!r}": torch.empty(0)}
+    members = result._asdict() if hasattr(result, "_asdict") else dict(enumerate(result))
+    parts = [flat(f"{name}.{key}", each) for key, each in members.items()]
+    return {key: each for part in parts for key, each in part.items()}
 
 
 def of_incoming(problem: Problem, result: Tensor, generator: torch.Generator) -> Tensor:
