@@ -4,8 +4,8 @@
 
 python -m benchmarks --list                              all studies, and their questions
 python -m benchmarks matcher --quick                     seconds, to see what it does
-python -m benchmarks matcher --json FILE --pictures DIR
-python -m benchmarks matcher --redraw FILE --pictures DIR    from an earlier run's figures
+python -m benchmarks detectors --json FILE --pictures DIR
+python -m benchmarks detectors --redraw FILE             its pictures from an earlier run's figures
 """
 
 import sys

@@ -65,7 +65,7 @@ def run_study(name: str, arguments: list[str]) -> int:
     study = load(name)
     options = parse(name, study, arguments)
     if options.redraw:
-        draw(study, read_results(options.redraw), options.pictures)
+        draw(study, read_results(options.redraw), options.redraw.parent)
         return 0
     results = Results(name)
     if options.json and options.json.exists():
@@ -106,34 +106,32 @@ def parse(name: str, study: ModuleType, arguments: list[str]) -> argparse.Namesp
         metavar="FILE",
         help="write what is measured; a file that is there keeps its other rows",
     )
-    parser.add_argument("--pictures", type=Path, metavar="DIR", help="draw them there")
-    parser.add_argument(
-        "--redraw", type=Path, metavar="FILE", help="measure nothing, draw its pictures"
-    )
+    if hasattr(study, "PICTURES"):
+        parser.add_argument("--pictures", type=Path, metavar="DIR", help="draw them there")
+        parser.add_argument(
+            "--redraw", type=Path, metavar="FILE", help="measure nothing, draw pictures beside it"
+        )
     if hasattr(study, "CASES"):
         parser.add_argument(
             "--cases", nargs="+", choices=study.CASES, metavar="CASE", help=", ".join(study.CASES)
         )
     if hasattr(study, "add_options"):
         study.add_options(parser)
+    parser.set_defaults(pictures=None, redraw=None)
     options = parser.parse_args(arguments)
-    if options.redraw and not options.pictures:
-        parser.error("--redraw: --pictures says where to")
     if options.redraw and not options.redraw.exists():
         parser.error(f"--redraw: there is no file '{options.redraw}'")
-    if options.pictures and not options.pictures.is_dir():
-        parser.error(f"--pictures: there is no directory '{options.pictures}'")
-    if options.pictures and not hasattr(study, "PICTURES"):
-        parser.error(f"--pictures: {name} has none")
     for file in (options.json, options.redraw):
         if file and file.exists() and (of := study_of(file)) != name:
             parser.error(f"'{file}' has the results of {of}, not of {name}")
-    if options.redraw:  # which needs no device
-        return options
-    options.device = chosen_device(parser, options.device, getattr(study, "DEVICES", ()))
     # Before anything is measured: a path that nothing can be written to would lose it all.
     if options.json and not options.json.parent.is_dir():
         parser.error(f"--json: there is no directory '{options.json.parent}'")
+    if options.pictures and not options.pictures.is_dir():
+        parser.error(f"--pictures: there is no directory '{options.pictures}'")
+    if options.redraw:  # which needs no device
+        return options
+    options.device = chosen_device(parser, options.device, getattr(study, "DEVICES", ()))
     if hasattr(study, "check_options"):
         study.check_options(parser, options)
     return options

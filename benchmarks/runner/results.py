@@ -29,11 +29,10 @@ DIGITS = 5
 
 def summary(samples: Sequence[float], scale: float = 1.0) -> dict[str, float | None]:
     """The median and the quartiles, times `scale`."""
-    middle = statistics.median(samples) * scale
     if len(samples) == 1:
-        return {"median": middle, "low": None, "high": None}
-    low, _, high = statistics.quantiles(samples, method="inclusive")
-    return {"median": middle, "low": low * scale, "high": high * scale}
+        return {"median": samples[0] * scale, "low": None, "high": None}
+    low, median, high = statistics.quantiles(samples, method="inclusive")
+    return {"median": median * scale, "low": low * scale, "high": high * scale}
 
 
 @dataclass
