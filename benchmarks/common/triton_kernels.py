@@ -22,7 +22,6 @@ from triton.testing import do_bench_cudagraph
 EPS = tl.constexpr(1e-7)
 MOST_PROGRAMS = tl.constexpr(2048)
 DENSE, PADDED, LENGTHS = (tl.constexpr(each) for each in range(3))
-COUNTED = {"dense": 0, "padded": 1, "lengths": 2}
 
 BLOCKS = [(128, 4), (256, 4), (512, 4), (1024, 8), (2048, 8)]  # boxes, warps
 FORWARD_CONFIGS = [
@@ -189,81 +188,47 @@ def _finished(device: torch.device) -> Tensor:
     return torch.zeros((), dtype=torch.int32, device=device)
 
 
-def forward(
-    pred: Tensor, target: Tensor, lengths: Tensor | None, layout: str
-) -> tuple[Tensor, Tensor]:
-    """Loss, and the factor that backward needs."""
-    compute = torch.promote_types(torch.promote_types(pred.dtype, target.dtype), torch.float32)
-    loss, scale = pred.new_empty((), dtype=compute), pred.new_empty((), dtype=compute)
-    sums = pred.new_empty(MOST_PROGRAMS.value, dtype=compute)
-    counts = pred.new_empty(MOST_PROGRAMS.value, dtype=torch.int32)
-    n = pred.numel() // 4
-
-    def grid(config: dict[str, int]) -> tuple[int]:
-        return (min(triton.cdiv(n, config["BLOCK"]), config["programs"]),)
-
-    _forward[grid](
-        pred,
-        target,
-        lengths,
-        sums,
-        counts,
-        _finished(pred.device),
-        loss,
-        scale,
-        n,
-        SLOTS=pred.shape[-2],
-        COUNTED=COUNTED[layout],
-    )
-    return loss, scale
-
-
-def backward(
-    grad_loss: Tensor,
-    scale: Tensor,
-    pred: Tensor,
-    target: Tensor,
-    lengths: Tensor | None,
-    layout: str,
-) -> Tensor:
-    grad_pred = torch.empty_like(pred)
-    n = pred.numel() // 4
-    _backward[lambda config: (triton.cdiv(n, config["BLOCK"]),)](
-        grad_loss,
-        scale,
-        pred,
-        target,
-        lengths,
-        grad_pred,
-        n,
-        SLOTS=pred.shape[-2],
-        COUNTED=COUNTED[layout],
-    )
-    return grad_pred
-
-
 class _GIoULoss(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, pred: Tensor, target: Tensor, lengths: Tensor | None, layout: str
+        ctx: Any, pred: Tensor, target: Tensor, lengths: Tensor | None, counted: int
     ) -> Tensor:
-        loss, scale = forward(pred, target, lengths, layout)
+        compute = torch.promote_types(torch.promote_types(pred.dtype, target.dtype), torch.float32)
+        loss, scale = (pred.new_empty((), dtype=compute) for _ in range(2))
+        sums = pred.new_empty(MOST_PROGRAMS.value, dtype=compute)
+        counts = pred.new_empty(MOST_PROGRAMS.value, dtype=torch.int32)
+        n = pred.numel() // 4
+
+        def grid(config: dict[str, int]) -> tuple[int]:
+            return (min(triton.cdiv(n, config["BLOCK"]), config["programs"]),)
+
+        finished = _finished(pred.device)
+        sizes = {"SLOTS": pred.shape[-2], "COUNTED": counted}
+        _forward[grid](pred, target, lengths, sums, counts, finished, loss, scale, n, **sizes)
         ctx.save_for_backward(scale, pred, target, lengths)
-        ctx.layout = layout
+        ctx.sizes = sizes
         return loss
 
     @staticmethod
     def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor, None, None, None]:  # type: ignore[override]
-        return backward(grad_loss, *ctx.saved_tensors, ctx.layout), None, None, None
+        scale, pred, target, lengths = ctx.saved_tensors
+        grad_pred = torch.empty_like(pred)
+        n = pred.numel() // 4
+
+        def grid(config: dict[str, int]) -> tuple[int]:
+            return (triton.cdiv(n, config["BLOCK"]),)
+
+        _backward[grid](grad_loss, scale, pred, target, lengths, grad_pred, n, **ctx.sizes)
+        return grad_pred, None, None, None
 
 
 def dense_loss(pred: Tensor, target: Tensor) -> Tensor:
-    return _GIoULoss.apply(pred, target, None, "dense")
+    return _GIoULoss.apply(pred, target, None, DENSE.value)
 
 
 def padded_loss(pred: Tensor, target: Tensor) -> Tensor:
-    return _GIoULoss.apply(pred, target, None, "padded")
+    return _GIoULoss.apply(pred, target, None, PADDED.value)
 
 
 def lengths_loss(pred: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
-    return _GIoULoss.apply(pred, target, lengths, "lengths")
+    return _GIoULoss.apply(pred, target, lengths, LENGTHS.value)
