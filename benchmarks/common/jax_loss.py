@@ -66,7 +66,7 @@ class _MaskedLoss(torch.autograd.Function):
         return torch.from_dlpack(_forward(*_in_jax(pred, target, lengths)))
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
         saved = _in_jax(upstream, *ctx.saved_tensors)
         return torch.from_dlpack(_backward(*saved)), None, None
 

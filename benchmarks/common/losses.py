@@ -72,7 +72,7 @@ def installed(module: str) -> Any:
 
 def torchvision_giou() -> Loss:
     """torchvision's generalized_box_iou_loss."""
-    return torchvision_file("giou_loss").generalized_box_iou_loss  # type: ignore[no-any-return]
+    return torchvision_file("giou_loss").generalized_box_iou_loss
 
 
 def torchvision_file(name: str) -> Any:
@@ -119,7 +119,7 @@ def isolate_ultralytics() -> None:
 
 def scipy_assignment() -> Callable[[Any], tuple[Any, Any]]:
     """SciPy's linear_sum_assignment."""
-    return installed("scipy.optimize").linear_sum_assignment  # type: ignore[no-any-return]
+    return installed("scipy.optimize").linear_sum_assignment
 
 
 def load_torchvision() -> Loss:
@@ -145,7 +145,7 @@ def triton_kernels() -> Any:
 def load_triton(device: torch.device, layout: str) -> Loss:
     if device.type == "cpu":
         raise UnavailableError("Triton compiles for GPUs only")
-    return getattr(triton_kernels(), f"{layout}_loss")  # type: ignore[no-any-return]
+    return getattr(triton_kernels(), f"{layout}_loss")
 
 
 def _counts(pred: Tensor, lengths: Tensor) -> Tensor:

@@ -210,7 +210,7 @@ class _GIoULoss(torch.autograd.Function):
         return loss
 
     @staticmethod
-    def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor, None, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor, None, None, None]:
         scale, pred, target, lengths = ctx.saved_tensors
         grad_pred = torch.empty_like(pred)
         n = pred.numel() // 4

@@ -404,14 +404,14 @@ def load_matcher(case: Case) -> Callable[..., Any]:
     weights = case.cost.class_weight, case.cost.l1_weight, case.cost.iou_weight
     if case.cost.class_mode == "softmax":
         module = transformers_loss("loss_for_object_detection")
-        return module.HungarianMatcher(*weights)  # type: ignore[no-any-return]
+        return module.HungarianMatcher(*weights)
     if case.shape.groups > 1:
         module = transformers_loss("loss_lw_detr")
-        return module.LwDetrHungarianMatcher(*weights)  # type: ignore[no-any-return]
+        return module.LwDetrHungarianMatcher(*weights)
     names = ("matcher_class_cost", "matcher_bbox_cost", "matcher_giou_cost")
     config = dict(zip(names, weights, strict=True))
     module = transformers_loss("loss_rt_detr")
-    return module.RTDetrHungarianMatcher(  # type: ignore[no-any-return]
+    return module.RTDetrHungarianMatcher(
         SimpleNamespace(**config, use_focal_loss=True, matcher_alpha=FOCAL_ALPHA, matcher_gamma=2.0)
     )
 
@@ -423,7 +423,7 @@ def _stopped_at_copies() -> Iterator[None]:
     def stop(cost: Tensor) -> Tensor:
         raise _CopyReachedError(cost)
 
-    Tensor.cpu = stop  # type: ignore[method-assign, assignment]
+    Tensor.cpu = stop
     try:
         yield
     finally:

@@ -45,7 +45,7 @@ CPU = torch.device("cpu")
 @pytest.mark.parametrize("kind", DATA)
 def test_a_picture_depends_on_seed_split_and_index_alone(kind: str) -> None:
     def of(split: str, seed: int, index: int) -> tuple[Tensor, Tensor]:
-        pictures: Pictures = DATA[kind](split, seed, 31)  # type: ignore[arg-type]
+        pictures: Pictures = DATA[kind](split, seed, 31)
         return pictures[index]
 
     picture, boxes = of("train", SEED, 5)

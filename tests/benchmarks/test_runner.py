@@ -34,7 +34,7 @@ def measure_two(run: Run) -> None:
 def study(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A study of its own, "two", whose `measure` a test may replace."""
     module = ModuleType("two", "Which of two?")
-    module.measure = measure_two  # type: ignore[attr-defined]
+    module.measure = measure_two
     monkeypatch.setattr(program, "studies", lambda: ["two"])
     monkeypatch.setattr(program, "load", lambda name: module)
     return module
@@ -78,7 +78,7 @@ def test_a_disagreement_ends_it_before_anything_is_timed(
     def measure(run: Run) -> None:
         raise DisagreementError("sum: loss 2, but the formula in fp64 gives 1")
 
-    study.measure = measure  # type: ignore[attr-defined]
+    study.measure = measure
     assert run_two("--json", str(tmp_path / "two.json")) == 1
     assert "two: error: sum: loss 2" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
@@ -96,7 +96,7 @@ def test_a_variant_that_cannot_run_is_skipped_once_aloud(
             variants = {"a": Variant(str), "b": Variant(str, True), "c": Variant(no_triton)}
             assert run.load(variants, "case") == {"a": "case"}
 
-    study.measure = measure  # type: ignore[attr-defined]
+    study.measure = measure
     file = tmp_path / "two.json"
     assert run_two("--json", str(file)) == 0
     shown = capsys.readouterr().out
@@ -117,7 +117,7 @@ def test_a_variant_that_cannot_run_is_skipped_once_aloud(
 def test_a_wrong_option_says_what_is_allowed(
     study: ModuleType, arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    study.PICTURES = {}  # type: ignore[attr-defined]
+    study.PICTURES = {}
     with pytest.raises(SystemExit):
         program.main(["two", *arguments])
     assert complaint in capsys.readouterr().err
@@ -127,7 +127,7 @@ def test_a_wrong_option_says_what_is_allowed(
 def test_a_file_of_another_study_is_refused(
     study: ModuleType, option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    study.PICTURES = {}  # type: ignore[attr-defined]
+    study.PICTURES = {}
     Results("other", [{}]).write(tmp_path / "other.json")
     (tmp_path / "odd.json").write_text('{"command": "?"}')
     for file, study_in_it in (("other.json", "other"), ("odd.json", "no study")):

@@ -182,7 +182,7 @@ class Network:
 
     def __call__(self, images: Tensor) -> Tensor:
         with self.autocast():
-            return self.compiled(images)  # type: ignore[no-any-return]
+            return self.compiled(images)
 
 
 @dataclasses.dataclass(frozen=True)
