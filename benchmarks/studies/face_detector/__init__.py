@@ -167,9 +167,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", choices=DATA, default="faces", help="default: faces")
     parser.add_argument("--scale", choices=SCALES, default="small", help="default: small")
     parser.add_argument(
-        "--variants", nargs="+", choices=VARIANTS, metavar="NAME", help=", ".join(VARIANTS)
-    )
-    parser.add_argument(
         "--implementations",
         nargs="+",
         default=[],
@@ -189,11 +186,10 @@ def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) 
 
 def measure(run: Run) -> None:
     options, scale = run.options, SCALES[run.options.scale]
-    wanted = {name: VARIANTS[name] for name in options.variants or VARIANTS}
-    variants = with_implementations(wanted, options.implementations)
-    if options.scale == "small" and not options.variants:
+    variants = with_implementations(VARIANTS, options.implementations)
+    if options.scale == "small":
         slow = [name for name, each in variants.items() if each.slow_to_start]
-        run.skip(", ".join(slow), "compiling takes longer than all else here; --variants has them")
+        run.skip(", ".join(slow), "compiling takes longer than all else here")
         variants = {name: each for name, each in variants.items() if name not in slow}
     losses = run.load(variants, run.device)
     make = DATA[options.data]
@@ -210,24 +206,22 @@ def measure(run: Run) -> None:
         train_set, {name: (variants[name], losses[name]) for name in losses}
     )
     about = {"data": options.data, "pictures": scale.batch, "slots": scale.slots}
-    network = [
-        sum(parts)
-        for parts in zip(*(milliseconds["network", part] for part in NETWORK), strict=True)
-    ]
-    for part in NETWORK:
-        run.record(about | {"variant": "network"}, part, "ms", milliseconds["network", part])
+    network = {part: milliseconds["network", part] for part in NETWORK}
+    of_network = [sum(parts) for parts in zip(*network.values(), strict=True)]
+    for part, samples in network.items():
+        run.record(about | {"variant": "network"}, part, "ms", samples)
     for name in losses:
-        parts = {part: milliseconds[name, part] for part in (COLLATE, *PARTS)}
-        together = [sum(each) for each in zip(*(parts[part] for part in PARTS), strict=True)]
-        parts[TOGETHER] = together
-        parts[STEP] = [sum(each) for each in zip(together, network, strict=True)]
-        for part, samples in parts.items():
+        parts = {part: milliseconds[name, part] for part in PARTS}
+        together = [sum(each) for each in zip(*parts.values(), strict=True)]
+        step = [sum(each) for each in zip(together, of_network, strict=True)]
+        of_collate = {COLLATE: milliseconds[name, COLLATE]}
+        for part, samples in (of_collate | parts | {TOGETHER: together, STEP: step}).items():
             run.record(about | {"variant": name}, part, "ms", samples)
     run.show(about, variants=list(losses), ratios=(TOGETHER,))
     run.say(
         f"{COLLATE}: laying out the true boxes, which the data loader does meanwhile; {TOGETHER}: "
         f"copy, loss and backward;\n{STEP}: that and the network's "
-        f"{statistics.median(network):.1f} ms. Medians; ratio: to the first variant's {TOGETHER}.\n"
+        f"{statistics.median(of_network):.1f} ms. Medians; ratio: to the first variant's {TOGETHER}.\n"
         f"Trained: loss {trainer.history[0]:.3f} -> {trainer.history[-1]:.3f}, mean GIoU of "
         f"held-out pictures {trainer.held_out(test_set):.3f}; the variants' losses differ by "
         f"{trainer.largest_difference:.1g} at most in a step."
