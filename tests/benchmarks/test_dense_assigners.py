@@ -20,7 +20,6 @@ from benchmarks.studies.dense_assigners import (
     check_task_aligned,
     make_case,
     max_iou,
-    task_aligned,
 )
 
 CPU = torch.device("cpu")
@@ -28,25 +27,23 @@ NAMES = "task-aligned, 100 boxes", "max-IoU, 50 boxes"
 TASK_ALIGNED, MAX_IOU = (make_case(name, QUICK_SIZES[name], CPU) for name in NAMES)
 
 
-def as_theirs(row: Tensor, score: Tensor) -> tuple[Tensor | None, ...]:
-    """What Ultralytics' assigner would have returned for it."""
-    first = TASK_ALIGNED.offsets[:-1, None]
-    return None, None, score[..., None], row >= 0, (row - first).clamp(min=0)
-
-
 def test_another_task_aligned_match_is_refused() -> None:
-    row, score, overlap = task_aligned(TASK_ALIGNED)
+    row, score, overlap, *_, scores = all_targets(TASK_ALIGNED)
     assert (row >= 0).sum() > 20
-    theirs = as_theirs(row, score)
-    assert check_task_aligned(TASK_ALIGNED, (row, score, overlap), theirs) == 0
+    # What Ultralytics' assigner would have returned for it.
+    row_in_image = (row - TASK_ALIGNED.offsets[:-1, None]).clamp(min=0)
+    theirs = None, None, score[..., None], row >= 0, row_in_image
+
+    def check(row: Tensor, score: Tensor, scores: Tensor) -> int:
+        return check_task_aligned(TASK_ALIGNED, (row, score, overlap, scores), theirs)
+
+    assert check(row, score, scores) == 0
     with pytest.raises(DisagreementError, match="anchors have another box"):
-        check_task_aligned(TASK_ALIGNED, (row.roll(1, 1), score, overlap), theirs)
+        check(row.roll(1, 1), score, scores)
     with pytest.raises(DisagreementError, match="beyond rounding"):
-        check_task_aligned(TASK_ALIGNED, (row, 1.01 * score, overlap), theirs)
-    *rest, scores = all_targets(TASK_ALIGNED)
-    assert check_task_aligned(TASK_ALIGNED, (*rest, scores), theirs) == 0
+        check(row, 1.01 * score, scores)
     with pytest.raises(DisagreementError, match="scores of classes"):
-        check_task_aligned(TASK_ALIGNED, (*rest, scores.roll(1, 1)), theirs)
+        check(row, score, scores.roll(1, 1))
 
 
 def test_another_max_iou_match_is_refused() -> None:

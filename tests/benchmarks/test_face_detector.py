@@ -49,12 +49,9 @@ def test_a_picture_depends_on_seed_split_and_index_alone(kind: str) -> None:
         return pictures[index]
 
     picture, boxes = of("train", SEED, 5)
-    again, boxes_again = of("train", SEED, 5)
-    assert torch.equal(picture, again)
-    assert torch.equal(boxes, boxes_again)
+    assert torch.equal(picture, of("train", SEED, 5)[0])
     for other in (of("train", SEED + 1, 5), of("test", SEED, 5), of("train", SEED, 6)):
         assert not torch.equal(picture, other[0])
-    assert picture.shape == (256, 256)
     assert picture.dtype == boxes.dtype == torch.uint8
     assert (boxes[:, :2] < boxes[:, 2:]).all()
 

@@ -219,9 +219,9 @@ def measure(run: Run) -> None:
             run.record(about | {"variant": name}, part, "ms", samples)
     run.show(about, variants=list(losses), ratios=(TOGETHER,))
     run.say(
-        f"{COLLATE}: laying out the true boxes, which the data loader does meanwhile; {TOGETHER}: "
-        f"copy, loss and backward;\n{STEP}: that and the network's "
-        f"{statistics.median(of_network):.1f} ms. Medians; ratio: to the first variant's {TOGETHER}.\n"
+        f"{COLLATE}: laying out the true boxes, which the data loader does meanwhile\n"
+        f"{TOGETHER}: copy, loss and backward; its ratios are to the first variant's\n"
+        f"{STEP}: that and the network's {statistics.median(of_network):.1f} ms\n"
         f"Trained: loss {trainer.history[0]:.3f} -> {trainer.history[-1]:.3f}, mean GIoU of "
         f"held-out pictures {trainer.held_out(test_set):.3f}; the variants' losses differ by "
         f"{trainer.largest_difference:.1g} at most in a step."
