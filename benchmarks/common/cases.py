@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
-from boxloss.torch import collate_padded, collate_ragged
+from boxloss.torch import collate_padded, collate_ragged, giou_loss
 from torch import Tensor
 
 from ..runner.run import BOTH, FORWARD
@@ -58,6 +59,16 @@ class Case:
     def on(self, loss: Callable[..., Tensor], layout: str) -> Callable[[], Tensor]:
         """The loss of these boxes, laid out so."""
         return partial(loss, self.pred, *self.layouts[layout])
+
+
+def boxloss_giou(layout: str, **options: Any) -> Callable[..., Tensor]:
+    """boxloss' loss of predictions and what this layout holds."""
+    loss = partial(giou_loss, **options)
+    if layout == "dense":
+        return loss
+    if layout == "padded":
+        return partial(loss, zero_padded=True)
+    return lambda pred, target, given: loss(pred, target, **{layout: given})
 
 
 def seed_case(

@@ -18,11 +18,19 @@ from functools import partial
 from typing import get_args
 
 import torch
-from boxloss.torch import box_loss, giou_loss, implementations, use_implementation
+from boxloss.torch import box_loss, implementations, use_implementation
 from boxloss.torch.losses import Loss as Word
 from torch import Tensor
 
-from ..common.cases import DENSE_PAIRS, SEED_PAIRS, SEED_SHAPE, Case, dense_case, seed_case
+from ..common.cases import (
+    DENSE_PAIRS,
+    SEED_PAIRS,
+    SEED_SHAPE,
+    Case,
+    boxloss_giou,
+    dense_case,
+    seed_case,
+)
 from ..common.exact import check, truth
 from ..common.loss_parameters import PARAMETERS
 from ..common.losses import (
@@ -38,7 +46,7 @@ from ..common.losses import (
 from ..runner import run as runner
 from ..runner.agreement import Truth, near_truth
 from ..runner.clocks import Calls
-from ..runner.run import FORWARD, Row, Run, UnavailableError
+from ..runner.run import Row, Run, UnavailableError
 
 # --- Variants: each takes predictions and what its layout holds, and returns the mean loss ---
 
@@ -49,14 +57,8 @@ class Variant(runner.Variant[Case, Loss]):
 
 
 def boxloss(layout: str, implementation: str | None = None) -> Variant:
-    losses: dict[str, Loss] = {
-        "dense": giou_loss,
-        "padded": partial(giou_loss, zero_padded=True),
-        "lengths": lambda pred, target, lengths: giou_loss(pred, target, lengths=lengths),
-        "offsets": lambda pred, target, offsets: giou_loss(pred, target, offsets=offsets),
-        "mask": lambda pred, target, mask: giou_loss(pred, target, mask=mask),
-    }
-    return Variant(lambda _: losses[layout], implementation=implementation, layout=layout)
+    loss = boxloss_giou(layout)
+    return Variant(lambda _: loss, implementation=implementation, layout=layout)
 
 
 def _by_word(word: Word) -> Variant:
@@ -142,22 +144,17 @@ def built_for(device: torch.device) -> list[str]:
 
 # What the hardware allows
 
-EMPTY, COPY, SUM = "empty kernel", "copy", "sum"
-
 
 def limits(case: Case, measured: str) -> Calls:
-    """The least a launch costs, and the usual ways to move as many bytes."""
+    """The least a launch costs, and the usual way to move as many bytes."""
     calls: Calls = {}
     device, moved = case.pred.device, case.moved[measured]
     if device.type == "cuda":
         with suppress(UnavailableError):  # said already, of Triton's loss
-            calls[EMPTY] = triton_kernels().nothing
+            calls["empty kernel"] = triton_kernels().nothing
     # Written once before: the CPU gives no memory to pages that nobody wrote.
     half = torch.ones(moved // 2, dtype=torch.uint8, device=device)
-    calls[COPY] = partial(_copy, half, torch.ones_like(half))
-    if measured == FORWARD:
-        calls[SUM] = torch.ones(moved // 4, device=device).sum
-    return calls
+    return calls | {"copy": partial(_copy, half, torch.ones_like(half))}
 
 
 def _copy(source: Tensor, target: Tensor) -> None:

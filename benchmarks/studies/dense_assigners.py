@@ -130,24 +130,25 @@ def true_boxes(size: Size, generator: torch.Generator) -> Tensor:
 
 def points(cells: list[tuple[int, int]]) -> Tensor:
     """Middles of cells, row by row, in pixels."""
-    levels = []
-    for (rows, columns), stride in zip(cells, STRIDES, strict=True):
-        y, x = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
-        levels.append((torch.stack((x, y), -1).flatten(0, 1) + 0.5) * stride)
-    return torch.cat(levels)
+    return torch.cat(
+        [(cell + 0.5) * stride for cell, stride in zip(places(cells), STRIDES, strict=True)]
+    )
 
 
 def rpn_anchors(cells: list[tuple[int, int]]) -> Tensor:
     """As torchvision's AnchorGenerator: corners of a shape in whole pixels, moved by cells."""
     root = torch.tensor(RATIOS).sqrt()
     levels = []
-    for (rows, columns), stride in zip(cells, RPN_STRIDES, strict=True):
+    for cell, stride in zip(places(cells), RPN_STRIDES, strict=True):
         half = (torch.stack((1 / root, root), -1) * 8 * stride) / 2
         shapes = torch.cat((-half, half), -1).round()
-        y, x = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
-        moves = torch.stack((x, y, x, y), -1).flatten(0, 1) * stride
-        levels.append((moves[:, None] + shapes).flatten(0, 1))
+        levels.append(((cell * stride).repeat(1, 2)[:, None] + shapes).flatten(0, 1))
     return torch.cat(levels)
+
+
+def places(cells: list[tuple[int, int]]) -> list[Tensor]:
+    """Column and row of each cell of each level."""
+    return [torch.cartesian_prod(*map(torch.arange, level)).flip(1) for level in cells]
 
 
 def predictions(

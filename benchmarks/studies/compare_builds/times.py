@@ -12,7 +12,7 @@ import boxloss.torch
 import torch
 from torch import Tensor
 
-from ...common.cases import SEED_PAIRS, dense_case, seed_case
+from ...common.cases import SEED_PAIRS, Case, boxloss_giou, dense_case, seed_case
 from ...runner.clocks import Calls, Effort, Samples, gpu_samples, host_samples, wall_samples
 from ...runner.run import BOTH, FORWARD
 
@@ -57,28 +57,22 @@ def cases(device: torch.device) -> Iterator[tuple[str, Callable[[], Calls]]]:
                 f"dense, {size}, {boxes:,} boxes, {pair}",
                 partial(dense_calls, pair, boxes, device),
             )
-        for layout in ("padded", "lengths", "ragged"):
-            yield f"seed batch, {layout}, {pair}", partial(seed_calls, pair, layout, device)
+        for name, layout in ("padded",) * 2, ("lengths",) * 2, ("ragged", "offsets"):
+            yield f"seed batch, {name}, {pair}", partial(seed_calls, pair, layout, device)
     yield "DETR's layers, box_losses by index", partial(layers_calls, device)
     yield "DETR's layers, matching_cost", partial(cost_calls, device)
 
 
 def dense_calls(pair: str, boxes: int, device: torch.device) -> Calls:
-    case = dense_case(pair, boxes, device)
-    (target,) = case.layouts["dense"]
-    return passes(partial(boxloss.torch.giou_loss, case.pred, target), case.pred)
+    return calls_of(dense_case(pair, boxes, device), "dense")
 
 
 def seed_calls(pair: str, layout: str, device: torch.device) -> Calls:
-    case = seed_case(pair, device)
-    padded, lengths = case.layouts["lengths"]
-    flat, offsets = case.layouts["offsets"]
-    target, pairing = {
-        "padded": (padded, {"zero_padded": True}),
-        "lengths": (padded, {"lengths": lengths}),
-        "ragged": (flat, {"offsets": offsets}),
-    }[layout]
-    return passes(partial(boxloss.torch.giou_loss, case.pred, target, **pairing), case.pred)
+    return calls_of(seed_case(pair, device), layout)
+
+
+def calls_of(case: Case, layout: str) -> Calls:
+    return passes(case.on(boxloss_giou(layout), layout), case.pred)
 
 
 LAYERS, IMAGES, QUERIES, BOXES, CLASSES = 6, 8, 300, 7, 80

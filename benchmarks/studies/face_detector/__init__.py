@@ -27,11 +27,11 @@ from functools import partial
 from typing import Any
 
 import torch
-from boxloss.torch import collate_padded, collate_ragged, giou_loss, implementations
+from boxloss.torch import collate_padded, collate_ragged, implementations
 from torch import Tensor
 from torch.utils.data import DataLoader, Subset
 
-from ...common.cases import near
+from ...common.cases import boxloss_giou, near
 from ...common.exact import mean_giou_truth
 from ...common.losses import (
     EPS,
@@ -95,10 +95,7 @@ def concatenated_loss(pred: Tensor, *boxes: Tensor) -> Tensor:
 
 
 def boxloss(layout: str) -> Loss:
-    loss = partial(giou_loss, eps=EPS, eps_mode="clamp")
-    if layout == "padded":
-        return partial(loss, zero_padded=True)
-    return lambda pred, target, counts: loss(pred, target, **{layout: counts})
+    return boxloss_giou(layout, eps=EPS, eps_mode="clamp")
 
 
 VARIANTS = {
