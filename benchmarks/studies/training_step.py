@@ -43,12 +43,6 @@ CLASSES = 80
 Batch = Callable[[nn.Module], Tensor]  # the sum of a model's losses on it
 
 
-@dataclass(frozen=True)
-class Size:
-    images: int
-    side: int  # of images, in pixels
-
-
 # --- Detectors ---
 
 
@@ -57,8 +51,8 @@ class Detector:
     make: Callable[[int], nn.Module]  # for images of this side
     batch: Callable[[list[Tensor], list[Tensor], list[Tensor]], Batch]  # images, boxes, labels
     drop: Callable[[nn.Module], None] | None  # takes the criterion out
-    size: Size
-    quick: Size
+    size: tuple[int, int]  # images, and their side in pixels
+    quick: tuple[int, int]
     use_boxloss: Callable[[nn.Module], Any] = use_boxloss
     compile: Callable[[nn.Module], Any] = torch.compile
     fixed: Callable[[Any], Any] | None = None  # a batch in fixed shapes, of `batch`'s arguments
@@ -107,8 +101,8 @@ def fixed_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor])
 
 def detr_without_criterion(model: Any) -> None:
     def outputs(logits: Tensor, *others: Any, **named: Any) -> tuple[Tensor, None, None]:
-        leaves = [*others, *named.values()]
-        return sum(_sum(each) for each in leaves if _is_predicted(each)), None, None
+        tensors = [each for each in (*others, *named.values()) if isinstance(each, Tensor)]
+        return sum(_sum(each) for each in tensors if each.requires_grad), None, None
 
     model.loss_function = outputs
 
@@ -212,19 +206,13 @@ def compiled_rf_detr(model: Any) -> Any:
     return model
 
 
-def _is_predicted(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.requires_grad
-
-
 def _sum(value: Tensor) -> Tensor:
     return value.float().sum()
 
 
 DETECTORS = {
     **{
-        name: Detector(
-            make, detr_batch, detr_without_criterion, Size(16, 640), Size(2, 256), fixed=fixed
-        )
+        name: Detector(make, detr_batch, detr_without_criterion, (16, 640), (2, 256), fixed=fixed)
         for name, make, fixed in (
             ("DETR-R50", detr("Detr", ("stage4",)), fixed_batch),
             ("Deformable-DETR-R50", detr("DeformableDetr", ("stage2", "stage3", "stage4")), None),
@@ -236,13 +224,13 @@ DETECTORS = {
         RfDetr,
         rf_detr_batch,
         rf_detr_without_criterion,
-        Size(16, 384),
-        Size(2, 128),
+        (16, 384),
+        (2, 128),
         use_boxloss=lambda model: use_boxloss(model.criterion),
         compile=compiled_rf_detr,
     ),
-    "YOLO11m": Detector(yolo, yolo_batch, yolo_without_criterion, Size(16, 640), Size(2, 128)),
-    "Faster R-CNN R50": Detector(faster_rcnn, faster_rcnn_batch, None, Size(4, 800), Size(2, 128)),
+    "YOLO11m": Detector(yolo, yolo_batch, yolo_without_criterion, (16, 640), (2, 128)),
+    "Faster R-CNN R50": Detector(faster_rcnn, faster_rcnn_batch, None, (4, 800), (2, 128)),
 }
 
 CASES = (*DETECTORS, *(f"{name}, {boxes}" for name in DETECTORS for boxes in BOXES))
@@ -262,34 +250,33 @@ class Case:
         return DETECTORS[self.name]
 
     @property
-    def size(self) -> Size:
+    def size(self) -> tuple[int, int]:
         return self.detector.quick if self.quick else self.detector.size
 
     @property
     def columns(self) -> Row:
-        return {"case": self.name, "boxes": self.boxes, "images": self.size.images}
+        return {"case": self.name, "boxes": self.boxes, "images": self.size[0]}
 
     def model(self) -> nn.Module:
         torch.manual_seed(0)
         try:
-            return self.detector.make(self.size.side).to(self.device).train()
+            return self.detector.make(self.size[1]).to(self.device).train()
         except ImportError as error:
             raise UnavailableError(f"not installed ({error})") from error
 
     def batch(self, fixed: bool = False) -> Batch:
         """The same numbers on every device."""
         generator = torch.Generator().manual_seed(0)
-        size = self.size
+        count, side = self.size
         crowd = CROWD // 10 if self.quick else CROWD
-        counts = COCO[: size.images] if self.boxes == "COCO" else (crowd,) * size.images
-        images = torch.rand(size.images, 3, size.side, size.side, generator=generator)
+        counts = COCO[:count] if self.boxes == "COCO" else (crowd,) * count
+        images = torch.rand(count, 3, side, side, generator=generator).to(self.device)
         sides = 0.05 + 0.35 * torch.rand(sum(counts), 2, generator=generator)
         centres = 0.2 + 0.6 * torch.rand(sum(counts), 2, generator=generator)
         boxes = torch.cat((centres, sides), 1).to(self.device)
         labels = torch.randint(CLASSES, (sum(counts),), generator=generator).to(self.device)
-        pixels = list(images.to(self.device))
         make = self.detector.fixed if fixed else self.detector.batch
-        return make(pixels, [*boxes.split(counts)], [*labels.split(counts)])
+        return make([*images], [*boxes.split(counts)], [*labels.split(counts)])
 
 
 # --- Variants ---
@@ -327,7 +314,7 @@ def load(case: Case) -> Step:
 
 
 def load_original(case: Case) -> Step:
-    return Step(case, keep)
+    return Step(case, lambda model: None)
 
 
 def load_without_criterion(case: Case) -> Step:
@@ -337,7 +324,7 @@ def load_without_criterion(case: Case) -> Step:
 
 
 def load_compiled(case: Case, is_original: bool) -> Step:
-    change = keep if is_original else case.detector.use_boxloss
+    change = (lambda model: None) if is_original else case.detector.use_boxloss
     step = Step(case, change, case.detector.compile)
     compile_now(step)
     return step
@@ -350,10 +337,6 @@ def load_in_graphs(case: Case) -> Step:
     step = Step(case, case.detector.use_boxloss, in_graphs, fixed=True)
     compile_now(step)
     return step
-
-
-def keep(model: nn.Module) -> None:
-    pass
 
 
 # The first is what ratios are taken to.

@@ -227,10 +227,8 @@ def _giou_losses(one: Tensor, other: Tensor) -> Tensor:
 @dataclass(frozen=True)
 class Detector:
     call: Callable[[Case, Any], Step]
-    module: str
-    own: str  # in that module
-    compat: str  # the module of boxloss.torch.compat
-    ours: str  # in that module
+    own: str  # module and name
+    ours: str  # likewise, in boxloss.torch.compat
 
 
 def our_step(case: Case, operators: Operators) -> Step:
@@ -239,16 +237,19 @@ def our_step(case: Case, operators: Operators) -> Step:
         scipy_assignment()  # or UnavailableError
         if case.part == MATCHER_AND_BOXES:
             return partial(matcher_and_boxes, case, operators)
-    detector = DETECTORS[case.kind]
-    return detector.call(case, getattr(_compat(detector.compat, operators), detector.ours))
+    detector = detector_of(case)
+    module, _, name = detector.ours.partition(".")
+    return detector.call(case, getattr(_compat(module, operators), name))
 
 
 def own_step(case: Case) -> Step:
-    if case.part == MATCHER_AND_BOXES:
-        assert isinstance(case, DetrCase)
-        return _own_matcher_and_boxes(case)
-    detector = DETECTORS[case.kind]
-    return detector.call(case, getattr(_installed(detector.module), detector.own))
+    detector = detector_of(case)
+    path, _, name = detector.own.rpartition(".")
+    of_transformers = path.removeprefix("transformers.loss.")
+    module = installed(path) if of_transformers == path else transformers_loss(of_transformers)
+    if isinstance(case, DetrCase) and case.part == MATCHER_AND_BOXES:
+        return _own_matcher_and_boxes(case, module)
+    return detector.call(case, getattr(module, name))
 
 
 def matcher_and_boxes(case: DetrCase, operators: Operators) -> Tensor:
@@ -287,10 +288,9 @@ def matched(case: DetrCase, operators: Operators) -> tuple[Tensor, ...]:
     return boxes, true_boxes, *operators["hungarian_match"](costs, offsets)[:2]
 
 
-def _own_matcher_and_boxes(case: DetrCase) -> Step:
+def _own_matcher_and_boxes(case: DetrCase, module: Any) -> Step:
     """Its criterion, told to compute nothing else."""
     config, labels = case.inputs["config"], case.inputs["labels"]
-    module = _installed(DETECTORS[case.kind].module)
     if case.kind == "detr":
         matcher = module.HungarianMatcher(config.class_cost, config.bbox_cost, config.giou_cost)
         criterion = module.ImageLoss(matcher, config.num_labels, config.eos_coefficient, ["boxes"])
@@ -348,40 +348,29 @@ def _yolo(case: Case, criterion: type[Any]) -> Step:
     return lambda: made.loss(preds, case.inputs["batch"])[0].sum()
 
 
-_RT_DETR = Detector(
-    _rt_detr,
-    "transformers.loss.loss_rt_detr",
-    "RTDetrForObjectDetectionLoss",
-    "rt_detr_criterion",
-    "rt_detr_loss",
-)
-_YOLO = Detector(_yolo, "ultralytics.utils.loss", "v8DetectionLoss", "yolo", "DetectionLoss")
 DETECTORS = {
     "detr": Detector(
         _detr,
-        "transformers.loss.loss_for_object_detection",
-        "ForObjectDetectionLoss",
-        "detr_criterion",
-        "detr_loss",
+        "transformers.loss.loss_for_object_detection.ForObjectDetectionLoss",
+        "detr_criterion.detr_loss",
     ),
-    "rtdetr": _RT_DETR,
-    "rtdetr-dense": _RT_DETR,
-    "fcos": Detector(_fcos, "torchvision.models.detection.fcos", "FCOSHead", "fcos", "Head"),
+    "rtdetr": Detector(
+        _rt_detr,
+        "transformers.loss.loss_rt_detr.RTDetrForObjectDetectionLoss",
+        "rt_detr_criterion.rt_detr_loss",
+    ),
+    "fcos": Detector(_fcos, "torchvision.models.detection.fcos.FCOSHead", "fcos.Head"),
     "retinanet": Detector(
         _retinanet,
-        "torchvision.models.detection.retinanet",
-        "RetinaNetRegressionHead",
-        "retinanet",
-        "RegressionHead",
+        "torchvision.models.detection.retinanet.RetinaNetRegressionHead",
+        "retinanet.RegressionHead",
     ),
-    "yolo": _YOLO,
-    "yolo-dense": _YOLO,
+    "yolo": Detector(_yolo, "ultralytics.utils.loss.v8DetectionLoss", "yolo.DetectionLoss"),
 }
 
 
-def _installed(module: str) -> Any:
-    name = module.removeprefix("transformers.loss.")
-    return installed(module) if name == module else transformers_loss(name)
+def detector_of(case: Case) -> Detector:
+    return DETECTORS[case.kind.removesuffix("-dense")]
 
 
 _copies = count()
