@@ -190,19 +190,27 @@ def _area(sides: Tensor) -> Tensor:
     return sides[..., 0] * sides[..., 1]
 
 
+def pair_losses(
+    pred: Tensor, target: Tensor, pred_index: Tensor, target_index: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """GIoU's losses and L1 of each layer, and the IoU of each pair, of cxcywh boxes."""
+    shape = (*pred_index.shape, 4)
+    guesses = pred.flatten(0, -2).index_select(0, pred_index.flatten()).view(shape)
+    truths = target.index_select(0, target_index.flatten()).view(shape)
+    one, other = corners(guesses), corners(truths)
+    iou, union = iou_and_union(one, other, 0)
+    losses = 1 - giou_of(one, other, iou, union, 0)
+    return losses.sum(-1), (guesses - truths).abs().sum((-1, -2)), iou.detach()
+
+
 def vectorized_loss(pred: Tensor, case: Case) -> Result:
     """All layers at once, each pair with itself: the best that is found in plain torch."""
-    shape = (*case.pred_index.shape, 4)
-    guesses = pred.flatten(0, -2).index_select(0, case.pred_index.flatten()).view(shape)
-    truths = case.target.index_select(0, case.target_index.flatten()).view(shape)
-    one, other = (corners(guesses), corners(truths)) if case.is_detr else (guesses, truths)
-    iou, union = iou_and_union(one, other, 0)
-    total = (1 - giou_of(one, other, iou, union, 0)).sum(-1)
     if not case.is_detr:
-        return Result(total, None)
-    distance = (guesses - truths).abs().sum((-1, -2))
-    total = (GIOU_WEIGHT * total + L1_WEIGHT * distance) / case.normalizer
-    return Result(total.sum(), iou.detach())
+        one = pred.index_select(0, case.pred_index)
+        other = case.target.index_select(0, case.target_index)
+        return Result((1 - giou_of(one, other, *iou_and_union(one, other, 0), 0)).sum(), None)
+    giou, l1, iou = pair_losses(pred, case.target, case.pred_index, case.target_index)
+    return Result(((GIOU_WEIGHT * giou + L1_WEIGHT * l1) / case.normalizer).sum(), iou)
 
 
 def load_compiled(case: Case) -> PairLoss:

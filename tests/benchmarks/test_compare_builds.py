@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import inspect
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -87,11 +85,6 @@ def test_only_costs_of_two_formats_are_refused() -> None:
         if isinstance(record, str):
             assert problem.startswith("costs ")
             assert "l1 is of values in one format" in record
-
-
-def test_the_program_itself_imports_no_build() -> None:
-    words = f"import sys; sys.modules['boxloss'] = None; import {compare.__name__}"
-    subprocess.run([sys.executable, "-c", words], cwd=compare.ROOT, check=True)
 
 
 def test_a_process_that_fails_ends_it_in_words() -> None:

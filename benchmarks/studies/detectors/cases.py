@@ -63,12 +63,13 @@ SHAPES = {
     "yolo-dense": Grids(16, 640, 100, 80),
 }
 QUICK_SHAPES = {
-    kind: replace(shape, layers=3, images=3, queries=40, classes=8, boxes=shape.boxes and 25)
-    if isinstance(shape, Shape)
-    else replace(shape, anchors=2000, classes=min(shape.classes, 7))
-    if isinstance(shape, Anchors)
-    else replace(shape, images=3, side=128, boxes=shape.boxes // 4, classes=7)
-    for kind, shape in SHAPES.items()
+    "detr": Shape(3, 3, 40, 8, SOFTMAX),
+    "rtdetr": Shape(3, 3, 40, 8, FOCAL),
+    "rtdetr-dense": Shape(3, 3, 40, 8, FOCAL, boxes=25),
+    "fcos": Anchors(2, 2000, 0.03, 7),
+    "retinanet": Anchors(2, 2000, 0.002),
+    "yolo": Grids(3, 128, 2, 7),
+    "yolo-dense": Grids(3, 128, 25, 7),
 }
 SPREAD = 0.2  # from 100 to 150 boxes, of 125
 # What they weigh in the loss; in both models.

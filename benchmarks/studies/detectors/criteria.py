@@ -26,7 +26,7 @@ from torch.nn import functional
 
 from ...common.losses import installed, isolate_ultralytics, scipy_assignment, transformers_loss
 from ...runner.run import UnavailableError
-from ..matched_pairs import corners, giou_of, iou_and_union
+from ..matched_pairs import giou_of, iou_and_union, pair_losses
 from ..matcher import FOCAL_ALPHA, Cost, ciou, padded_cost
 from .cases import (
     BINS,
@@ -132,14 +132,8 @@ def box_losses(
     **ignored: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """GIoU's loss and L1 of each layer, and the IoU of each pair, which gets no gradient."""
-    shape = (*pred_index.shape, 4)
-    guesses = pred.flatten(0, -2).index_select(0, pred_index.flatten()).view(shape)
-    truths = target.index_select(0, target_index.flatten()).view(shape)
-    one, other = corners(guesses), corners(truths)
-    iou, union = iou_and_union(one, other, 0)
-    losses = 1 - giou_of(one, other, iou, union, 0)
-    distance = (guesses - truths).abs().sum((-1, -2))
-    return losses.sum(-1) / normalizer, distance / normalizer, iou.detach()
+    giou, l1, iou = pair_losses(pred, target, pred_index, target_index)
+    return giou / normalizer, l1 / normalizer, iou
 
 
 def box_loss(
