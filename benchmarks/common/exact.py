@@ -9,13 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..runner.agreement import (
-    LOSS_SHARE,
-    Truth,
-    compare,
-    near_truth,
-    typical,
-)
+from ..runner.agreement import LOSS_SHARE, Truth, compare, near_truth, typical
 from .cases import Case
 from .losses import giou
 

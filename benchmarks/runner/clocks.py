@@ -47,48 +47,38 @@ class Effort:
 
 def wall_samples(calls: Calls, device: torch.device, effort: Effort) -> Samples:
     """From the launch to the end of the work."""
-
-    def measure(call: Call) -> float:
-        wait(device)
-        start = time.perf_counter()
-        call()
-        wait(device)
-        return time.perf_counter() - start
-
-    return _take_turns({name: partial(measure, call) for name, call in calls.items()}, effort)
+    return _take_turns(
+        {name: partial(_seconds, call, device) for name, call in calls.items()}, effort
+    )
 
 
 def stream_samples(calls: Calls, device: torch.device, effort: Effort) -> Samples:
     """Wall time in a stream of calls, as in training: the host runs ahead where it can."""
 
-    def measure(call: Call, count: int) -> float:
-        wait(device)
-        start = time.perf_counter()
-        for _ in range(count):
-            call()
-        wait(device)
-        return (time.perf_counter() - start) / count
-
     def measured(call: Call) -> Callable[[], float]:
         for _ in range(WARM_UPS):
             call()
-        count = _calls_for(STREAM_SECONDS, measure(call, 1), LONGEST_STREAM)
-        return partial(measure, call, count)
+        count = _calls_for(STREAM_SECONDS, _seconds(call, device), LONGEST_STREAM)
+        return partial(_seconds, call, device, count)
 
     return _take_turns({name: measured(call) for name, call in calls.items()}, effort)
 
 
 def host_samples(calls: Calls, device: torch.device, effort: Effort) -> Samples:
     """What a call costs the host, which does not wait for the work; on the CPU it does the work."""
-
-    def measure(call: Call) -> float:
-        wait(device)
-        start = time.perf_counter()
-        for _ in range(CALLS_AHEAD):
-            call()
-        return (time.perf_counter() - start) / CALLS_AHEAD
-
+    measure = partial(_seconds, device=device, count=CALLS_AHEAD, to_the_end=False)
     return _take_turns({name: partial(measure, call) for name, call in calls.items()}, effort)
+
+
+def _seconds(call: Call, device: torch.device, count: int = 1, to_the_end: bool = True) -> float:
+    """For one call, of so many in a row."""
+    wait(device)
+    start = time.perf_counter()
+    for _ in range(count):
+        call()
+    if to_the_end:
+        wait(device)
+    return (time.perf_counter() - start) / count
 
 
 def gpu_samples(calls: Calls, effort: Effort) -> tuple[Samples, dict[str, str]]:
@@ -132,7 +122,8 @@ def _refuse_synchronisation(call: Call) -> None:
 
 def _replayed(call: Call) -> Callable[[], float]:
     """Measures the call by replaying a graph that holds as many calls as make a long replay."""
-    wall = _wall_seconds(call)
+    call()
+    wall = _seconds(call, torch.device("cuda", torch.cuda.current_device()))
     count = _calls_for(REPLAY_SECONDS, wall, FIRST_CAPTURE)
     measure = _graph_timer(call, count)
     measure()
@@ -163,15 +154,6 @@ def _graph_timer(call: Call, count: int) -> Callable[[], float]:
         return start.elapsed_time(end) * 1e-3 / count
 
     return measure
-
-
-def _wall_seconds(call: Call) -> float:
-    call()
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    call()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start
 
 
 def _calls_for(seconds: float, seconds_per_call: float, most: int) -> int:

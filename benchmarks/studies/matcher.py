@@ -22,13 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from boxloss.torch import (
-    MatchResult,
-    collate_matches,
-    hungarian_match,
-    matching_cost,
-    pairwise_iou,
-)
+from boxloss.torch import MatchResult, collate_matches, hungarian_match, matching_cost, pairwise_iou
 from torch import Tensor
 
 from ..common.losses import scipy_assignment, transformers_loss

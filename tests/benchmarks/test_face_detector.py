@@ -28,12 +28,7 @@ from benchmarks.studies.face_detector import (
     probe,
     truth,
 )
-from benchmarks.studies.face_detector.data import (
-    DATA,
-    FacePictures,
-    Pictures,
-    RandomPictures,
-)
+from benchmarks.studies.face_detector.data import DATA, FacePictures, Pictures, RandomPictures
 from benchmarks.studies.face_detector.model import SCALES
 
 SEED, SLOTS = 0, 16

@@ -36,6 +36,7 @@ MEASURE = "benchmarks.studies.compare_builds.measure"
 ROOT = Path(__file__).resolve().parents[3]
 WIDEST_FIRST = ("avx512", "avx2", "baseline")
 FEWEST_RUNS = 3
+SHOWN = 6  # differences of each implementation
 QUICK_STEP = 97
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -79,9 +80,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs", type=int, default=7, help="processes of each build for the times; 0: no times"
     )
-    parser.add_argument(
-        "--show", type=int, default=6, help="differences of each implementation to print"
-    )
 
 
 def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
@@ -112,7 +110,7 @@ def measure(run: Run) -> bool:
         told = [(each.name, each.told(excused)) for each in compared]
         run.say(f"{sum(len(found) for _, found in told)} results are {words}")
         for name, found in told:
-            for problem, result, text, _ in found[: options.show]:
+            for problem, result, text, _ in found[:SHOWN]:
                 line = f"  {name}: {problem}: {result}: {text}"
                 run.console.print(line, soft_wrap=True, markup=False)
     is_same = not in_old_only and not any(each.told(excused=False) for each in compared)
