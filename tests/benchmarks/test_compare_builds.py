@@ -31,34 +31,11 @@ from benchmarks.studies.compare_builds.verdicts import verdict
 LOSSES = list(get_args(Loss))
 SITE = Path(boxloss.torch.__file__).parents[2]
 CPU = torch.device("cpu")
-# They compute nothing on boxes, or what they give is a loss' argument.
-NOT_COMPARED = {
-    "BoxLosses",
-    "MatchResult",
-    "MaxIouMatch",
-    "TaskAlignedMatch",
-    "check_boxes",
-    "check_indices",
-    "collate_matches",
-    "collate_padded",
-    "collate_ragged",
-    "cpu_capability",
-    "debug",
-    "global_normalizer",
-    "implementations",
-    "max_iou_match",
-    "task_aligned_match",
-    "use_implementation",
-}
 
 
 @cache
 def problems() -> list[Problem]:
     return list(draw_problems(LOSSES))
-
-
-def test_every_public_function_is_compared_but_a_few() -> None:
-    assert {each.function for each in problems()} == set(boxloss.torch.__all__) - NOT_COMPARED
 
 
 @pytest.mark.parametrize(

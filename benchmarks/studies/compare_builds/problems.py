@@ -49,17 +49,7 @@ LONGEST = 9000
 KINDS = ("plain", "kinks", "wild")
 SPECIAL = (torch.nan, torch.inf, -torch.inf, 1e30, -1e30, 1e-40, 0.0)
 
-# `box_loss` with its loss chosen, and the modules.
-NAMED = {
-    "iou": ("iou_loss", "IoULoss"),
-    "giou": ("giou_loss", "GIoULoss"),
-    "diou": ("diou_loss", "DIoULoss"),
-    "ciou": ("ciou_loss", "CIoULoss"),
-    "eiou": ("eiou_loss", "EIoULoss"),
-    "siou": ("siou_loss", "SIoULoss"),
-}
 RUNS = ", runs"  # ends the name of a result that holds some, along its first dimension
-TORCHVISION = ("generalized_box_iou_loss", "distance_box_iou_loss", "complete_box_iou_loss")
 
 Arguments = dict[str, Any]
 Shape = tuple[int, ...]
@@ -90,7 +80,7 @@ LAYOUTS_OF_WEIGHTS = ("expanded", "scattered", "unaligned")
 
 @dataclass
 class Problem:
-    """A call of a function of boxloss.torch; a class is a module, which is made and called."""
+    """A call of a function of boxloss.torch."""
 
     name: str
     function: str
@@ -120,10 +110,6 @@ def draw_problems(losses: list[str]) -> Iterator[Problem]:
         yield overlap_problem(Draw(f"overlaps {number}"), loss)
     for number in range(ASSIGNMENTS):
         yield assignment_problem(Draw(f"assignments {number}"))
-    for function, reduction in product(TORCHVISION, ("none", "sum", "mean")):
-        draw = Draw(f"torchvision {function} {reduction}")
-        boxes = {f"boxes{i}": draw.boxes((33,), torch.float32, "xyxy") for i in (1, 2)}
-        yield Problem(draw.name, function, {**boxes, "reduction": reduction}, leaves=tuple(boxes))
 
 
 class Draw:
@@ -217,7 +203,7 @@ class Draw:
 
 def pair_problem(draw: Draw, loss: str, pairing: str) -> Problem:
     # L1 wants equal formats.
-    function = draw.choice(("box_loss", "box_losses", "named"))
+    function = draw.choice(("box_loss", "box_losses"))
     pred_format = draw.choice(FORMATS)
     target_format = pred_format if function == "box_losses" else draw.choice(FORMATS)
     is_crowded = pairing == "crowded"
@@ -235,10 +221,6 @@ def pair_problem(draw: Draw, loss: str, pairing: str) -> Problem:
         numbers = draw.integers(0 if kind == "wild" else 1, 9, sets).to(draw.choice(NORMALIZERS))
         arguments["normalizer"] = numbers if draw.happens(0.8) or sets else 3.5
 
-    if function == "named":
-        function = draw.choice((*NAMED.get(loss, ()), "BoxLoss"))
-    if not function.startswith("box_loss") and function != "BoxLoss":
-        del arguments["loss"]
     dtypes = [str(arguments[name].dtype) for name in ("pred", "target")]
     nested: tuple[str, ...] = ()
     if pairing.startswith("nested"):

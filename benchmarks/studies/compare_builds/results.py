@@ -4,17 +4,15 @@
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import boxloss.torch
 import torch
 from torch import Tensor
 
-from ...common.loss_parameters import PARAMETERS
-from .problems import LAYOUTS, RUNS, Arguments, Problem, Record, Records
+from .problems import LAYOUTS, RUNS, Problem, Record, Records
 
 RUNS_OF_CROWDED = 8
 
@@ -43,7 +41,7 @@ def results_of(problem: Problem, device: torch.device) -> dict[str, Tensor]:
         arguments[name] = torch.nested.nested_tensor_from_jagged(
             arguments[name], problem.jagged.to(device)
         )
-    results = flat("result", call(problem.function, arguments))
+    results = flat("result", getattr(boxloss.torch, problem.function)(**arguments))
     generator = torch.Generator().manual_seed(0)
     sources = results
     for prefix in ("d", "dd") if problem.is_twice else ("d",):
@@ -75,18 +73,6 @@ def placed(problem: Problem, name: str, device: torch.device) -> Any:
     given = given.to(device, copy=True)
     layout = problem.layouts.get(name)
     return LAYOUTS[layout](given) if layout else given
-
-
-def call(name: str, arguments: Arguments) -> Any:
-    function: Callable[..., Any] | None = getattr(boxloss.torch, name, None)
-    if function is None:
-        raise NotImplementedError(f"{name} is not in this build")
-    if not inspect.isclass(function):
-        return function(**arguments)
-    of_loss = PARAMETERS.get(arguments.get("loss", ""), {})
-    options = {*inspect.signature(function).parameters, *of_loss}
-    module = function(**{name: each for name, each in arguments.items() if name in options})
-    return module(**{name: each for name, each in arguments.items() if name not in options})
 
 
 def flat(name: str, result: Any) -> dict[str, Tensor]:
