@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -46,10 +46,6 @@ class Results:
         key = _key(row)
         self.rows = [each for each in self.rows if _key(each) != key]
         self.rows.append(row)
-
-    def having(self, columns: Mapping[str, Any]) -> Iterator[Row]:
-        """The rows with these values, whatever other columns they have."""
-        return (row for row in self.rows if columns.items() <= row.items())
 
     @property
     def machine(self) -> dict[str, str]:

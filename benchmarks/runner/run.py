@@ -229,8 +229,9 @@ class Run:
 
         chosen = [
             row
-            for row in self.results.having(columns)
-            if row.keys() <= columns.keys() | {*OWN, "run"}
+            for row in self.results.rows
+            if columns.items() <= row.items()
+            and row.keys() <= columns.keys() | {*OWN, "run"}
             and (variants is None or row["variant"] in variants)
         ]
         self.console.print(table(chosen, columns, ratios))

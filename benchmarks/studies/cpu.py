@@ -80,9 +80,7 @@ def retinanet_case(images: int, anchors: int, foreground: float) -> Case:
 def variants(kind: str) -> dict[str, Variant]:
     """The first is what ratios are taken to."""
     if kind != "retinanet":
-        found = box_loss.variants(kind, built_for(CPU))
-        need_gpu = ("Triton", "torch-fast-box-ops")
-        return {name: each for name, each in found.items() if not name.startswith(need_gpu)}
+        return box_loss.variants(kind, built_for(CPU))
     return {
         "boxloss": boxloss("mask"),
         **{name: boxloss("mask", name) for name in built_for(CPU)},
