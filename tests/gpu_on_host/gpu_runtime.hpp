@@ -47,8 +47,10 @@ T* address_of_symbol(const T& symbol) {
   return const_cast<T*>(&symbol);
 }
 
-/// Few, so that small problems already have several tiles for each block.
-inline int processor_count(int) { return 3; }
+/// Few processors, so that small problems already have several tiles for each block; but on that
+/// device more blocks share a sum than a block has groups, or a group has lanes.
+constexpr int kLargeDevice = 2;
+inline int processor_count(int device) { return device == kLargeDevice ? 20 : 3; }
 
 /// Little, so that small problems already have too much for it.
 inline int most_shared_bytes(int) { return 10 << 10; }

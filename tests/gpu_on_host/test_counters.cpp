@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <vector>
 
 #include "box_loss/workspace.hpp"
@@ -69,27 +70,33 @@ TEST_CASE("without a counter to take, the workspace has one") {
   REQUIRE(workspace[kPartials + 1] == -1);
 }
 
-/// Of so many pairs a set would have as many blocks as the GPU, and all of them more than there are
-/// places.
-TEST_CASE("many sets of many pairs have no more blocks than the workspace has places") {
-  constexpr std::int64_t kSets = 350, kPairs = 6000;
-  std::vector<std::int32_t> pred_rows(kSets * kPairs), target_rows(kSets * kPairs);
-  for (std::size_t k = 0; k < target_rows.size(); ++k) {
-    target_rows[k] = static_cast<std::int32_t>(k / kPairs % kLosses.size());
+struct Sets {
+  std::int64_t sets, pairs;
+};
+
+TEST_CASE("sets share a GPU of many blocks, and no more than the workspace has places for") {
+  // Two sets of more blocks than a group has lanes, more sets of two blocks than a block has
+  // groups, and so many that each has one block, though its pairs ask for as many as there are.
+  const auto [sets, pairs] = GENERATE(Sets{2, 20000}, Sets{18, 700}, Sets{350, 6000});
+  const auto count = static_cast<std::size_t>(sets * pairs);
+  std::vector<std::int32_t> pred_rows(count), target_rows(count);
+  for (std::size_t k = 0; k < count; ++k) {
+    target_rows[k] = static_cast<std::int32_t>(k / static_cast<std::size_t>(pairs) % 3);
   }
   LossProblem problem = make_problem(static_cast<std::int64_t>(kLosses.size()));
   problem.pairing.kind = Pairing::Kind::kIndexed;
-  problem.pairing.sets = kSets;
-  problem.pairing.pairs = kPairs;
+  problem.pairing.sets = sets;
+  problem.pairing.pairs = pairs;
   problem.pred.rows = {pred_rows.data(), DType::kI32};
   problem.target.rows = {target_rows.data(), DType::kI32};
 
   std::vector<double> workspace = make_workspace();
-  std::vector<float> losses(kSets), scales(kSets);
+  std::vector<float> losses(static_cast<std::size_t>(sets)), scales = losses;
   implementations().front().box_loss.forward(problem, {losses.data(), scales.data()},
-                                             execution_on(0, workspace));
+                                             execution_on(kLargeDevice, workspace));
   for (std::size_t set = 0; set < losses.size(); ++set) {
     REQUIRE(losses[set] == kLosses[set % kLosses.size()]);
+    REQUIRE(scales[set] == static_cast<float>(1 / static_cast<double>(pairs)));  // none is left out
   }
   REQUIRE(workspace.back() == -1);
 }
