@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 #include <numeric>
-#include <sstream>
 #include <utility>
 
 #include "assign.hpp"
@@ -183,8 +182,6 @@ std::vector<AssignCase> Assign::further_cases() {
   return list;
 }
 
-std::vector<AssignCase> Assign::wild_cases() { return {}; }
-
 std::vector<AssignCase> Assign::cases_for_bits() {
   std::vector<AssignCase> list;
   for (const char* name : {"integers, tall", "mixed among ties", "columns of no image"}) {
@@ -195,17 +192,12 @@ std::vector<AssignCase> Assign::cases_for_bits() {
   return list;
 }
 
-const char* Assign::case_for(Fault) { return "more columns than queries in one image"; }
-
 AssignCase Assign::random_case(Random& random) {
-  const auto index = [&] { return random.pick(std::vector<DType>{i32, i64}); };
   AssignCase c;
   c.cost = random.pick(std::vector<DType>{f32, f64});
-  c.layout = random.pick(std::vector<Layout>{packed, packed, wide, gaps, odd_gaps, shifted,
-                                             one_image, one_box, transposed, planes, common_planes,
-                                             apart, one_coordinate});
-  c.offsets = index();
-  c.index = index();
+  c.layout = random.chance(0.1) ? one_coordinate : any_layout(random);
+  c.offsets = any_index(random);
+  c.index = any_index(random);
   const std::int64_t groups = random.pick(std::vector<std::int64_t>{1, 1, 1, 2, 3, 13});
   c.shape = {1 + random.below(3), random.below(5), groups * random.below(12), random.below(40),
              groups};
@@ -218,13 +210,9 @@ AssignCase Assign::random_case(Random& random) {
 }
 
 std::string Assign::describe(const AssignCase& c) {
-  std::ostringstream text;
-  text << name_of(c.cost) << "/layout " << static_cast<int>(c.layout) << ", offsets "
-       << name_of(c.offsets) << ", index " << name_of(c.index) << ", shape (" << c.shape.layers
-       << ", " << c.shape.images << ", " << c.shape.queries << ", " << c.shape.columns << "; "
-       << c.shape.groups << " groups), costs " << static_cast<int>(c.costs) << ", special "
-       << static_cast<int>(c.special);
-  return text.str();
+  const auto& [layers, images, queries, columns, groups] = c.shape;
+  return in_words(c.cost, "layout", c.layout, "offsets", c.offsets, "index", c.index, "shape",
+                  layers, images, queries, columns, groups, "costs", c.costs, "special", c.special);
 }
 
 }  // namespace boxloss::conformance

@@ -94,9 +94,8 @@ Results run_backward(const Implementation& implementation, const ParallelFor& pa
   const OutputArray pred = gradient_of(p, p.pred, "pred's gradient", wish.pred, wish);
   const OutputArray target = gradient_of(p, p.target, "target's gradient", wish.target, wish);
   const std::size_t shift = wish.alignment == Alignment::kWide ? 0 : size_of(p.weight.dtype);
-  Run run(implementation,
-          {pred, target, {"weight's gradient", p.weight.dtype, loss_rows(p), wish.weight, shift}},
-          parallel_for);
+  Run run(implementation, parallel_for,
+          {pred, target, {"weight's gradient", p.weight.dtype, loss_rows(p), wish.weight, shift}});
   const LossProblem device = on_device(implementation, host, run);
   const GradView loss = on_device(upstreams.loss, run), l1 = on_device(upstreams.l1, run);
   const void* scale_data = scale.data();
@@ -163,12 +162,11 @@ Results run_forward(const Implementation& implementation, const ParallelFor& par
   const LossProblem& p = host.problem;
   const DType dtype = compute_dtype(p);
   const std::int64_t values = p.reduction == Reduction::kNone ? loss_rows(p) : loss_sets(p);
-  Run run(implementation,
+  Run run(implementation, parallel_for,
           {{"loss", dtype, values},
            {"scale", dtype, loss_sets(p)},
            {"l1", dtype, values, extras.contains(Extra::kL1)},
-           {"iou", dtype, loss_rows(p), extras.contains(Extra::kIou)}},
-          parallel_for);
+           {"iou", dtype, loss_rows(p), extras.contains(Extra::kIou)}});
   const LossProblem device = on_device(implementation, host, run);
   loss_forward(implementation, device, {run.output(0), run.output(1), run.output(2), run.output(3)},
                run.execution(loss_workspace_bytes(implementation, device)));
@@ -177,10 +175,6 @@ Results run_forward(const Implementation& implementation, const ParallelFor& par
 
 Set<Extra> all_extras(const LossProblem& p) {
   return p.pred.format == p.target.format ? kExtras : Set<Extra>{Extra::kIou};
-}
-
-bool BoxLoss::is_served(const Implementation& implementation) {
-  return implementation.box_loss.forward != nullptr;
 }
 
 std::vector<Call> BoxLoss::calls(const Case& c, const Host& host, Random& random) {

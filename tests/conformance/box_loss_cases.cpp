@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "box_loss.hpp"
 
-#include <sstream>
-
 #include "index_arrays.hpp"
 
 namespace boxloss::conformance {
@@ -285,31 +283,17 @@ std::vector<LossCase> BoxLoss::cases_for_bits() {
   return list;
 }
 
-const char* BoxLoss::case_for(Fault fault) {
-  return fault == Fault::kNoNan ? "special" : "f32 f32";
-}
-
 LossCase BoxLoss::random_case(Random& random) {
-  const auto floating = [&] { return random.pick(std::vector<DType>{f64, f32, f16, bf16}); };
-  const auto format = [&] { return random.pick(std::vector<BoxFormat>{xyxy, xywh, cxcywh}); };
-  const auto layout = [&] {
-    return random.pick(std::vector<Layout>{packed, wide, gaps, odd_gaps, shifted, one_image,
-                                           one_box, transposed, planes, common_planes, apart});
-  };
-  const auto maybe = [&](std::vector<DType> dtypes) {
-    return random.chance(0.5) ? std::optional<DType>(random.pick(dtypes)) : std::nullopt;
-  };
+  const auto slots = [&] { return random.below(random.chance(0.1) ? 600 : 40); };
   LossCase c;
   c.pairing = random.pick(std::vector<CasePairing>{
       dense, zero_padded, mask, lengths32, lengths64, offsets32, offsets64, preds32, preds64,
       targets32, targets64, both32, both64, mixed32, mixed64});
-  c.pred = {floating(), format(), layout()};
-  c.target = {random.pick(std::vector<DType>{f64, f32, f16, bf16, u8, i16, i32, i64}), format(),
-              layout()};
-  c.shape = {random.below(5), random.below(40), random.below(100), random.below(4),
-             random.below(60)};
+  c.pred = {any_floating(random), any_format(random), any_layout(random)};
+  c.target = {any_dtype(random), any_format(random), any_layout(random)};
+  c.shape = {random.below(5), slots(), random.below(100), random.below(4), slots()};
   c.reduction = random.pick(std::vector<Reduction>{none, sum, mean});
-  c.weight = maybe({f64, f32, f16, bf16});
+  if (random.chance(0.5)) c.weight = any_floating(random);
   if (c.reduction == mean && random.chance(0.5)) {
     c.normalizer = {random.pick(std::vector<DType>{f64, f32, i64, i32}), random.below(2)};
   }
@@ -320,17 +304,13 @@ LossCase BoxLoss::random_case(Random& random) {
 }
 
 std::string BoxLoss::describe(const LossCase& c) {
-  const auto optional = [](const std::optional<DType>& d) { return d ? name_of(*d) : "none"; };
-  std::ostringstream text;
-  text << name_of(c.loss) << ", pairing " << name_of(c.pairing.kind) << " by "
-       << name_of(c.pairing.indices) << "/" << optional(c.pairing.pred_rows) << "/"
-       << optional(c.pairing.target_rows) << ", pred " << c.pred << ", target " << c.target
-       << ", shape (" << c.shape.images << ", " << c.shape.slots << ", " << c.shape.rows << "; "
-       << c.shape.sets << ", " << c.shape.pairs << "), reduction " << name_of(c.reduction)
-       << ", weight " << optional(c.weight) << ", normalizer ";
-  if (c.normalizer) text << name_of(c.normalizer->dtype) << " by " << c.normalizer->stride;
-  text << ", " << c.eps << ", values " << static_cast<int>(c.values);
-  return text.str();
+  const auto& [kind, indices, pred_rows, target_rows] = c.pairing;
+  std::string text = in_words(c.loss, kind, "by", indices, pred_rows, target_rows, "pred", c.pred,
+                              "target", c.target, "shape", c.shape.images, c.shape.slots,
+                              c.shape.rows, c.shape.sets, c.shape.pairs, c.reduction, "weight",
+                              c.weight, c.eps.mode, c.eps.value, "values", c.values);
+  if (c.normalizer) text += in_words("normalizer", c.normalizer->dtype, c.normalizer->stride);
+  return text;
 }
 
 }  // namespace boxloss::conformance

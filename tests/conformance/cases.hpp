@@ -5,12 +5,16 @@
 #include <boxloss/loss.hpp>
 #include <boxloss/view.hpp>
 #include <cstdint>
-#include <ostream>
+#include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "random.hpp"
 
 /// What the tables of all operations are made of. Dtypes, formats and layouts have no cases of
 /// their own where random mixes have them often.
@@ -45,21 +49,12 @@ struct Operand {
   Layout layout;
 };
 
-inline std::ostream& operator<<(std::ostream& text, const Operand& operand) {
-  return text << name_of(operand.dtype) << "/" << name_of(operand.format) << "/layout "
-              << static_cast<int>(operand.layout);
-}
-
 struct CaseEps {
   double value;
   EpsMode mode;
 };
 
-inline std::ostream& operator<<(std::ostream& text, const CaseEps& eps) {
-  return text << name_of(eps.mode) << " " << eps.value;
-}
-
-/// The words that tables are written in.
+/// The words that tables are written in, and draws of them.
 namespace words {
 
 constexpr DType f64 = DType::kF64, f32 = DType::kF32, f16 = DType::kF16, bf16 = DType::kBF16,
@@ -77,7 +72,53 @@ constexpr CaseEps add = {1e-7, EpsMode::kAdd}, clamp = {1e-7, EpsMode::kClamp},
     clamp_4 = {4, EpsMode::kClamp};
 constexpr Values plain = Values::kPlain, kinks = Values::kKinks, special = Values::kSpecial;
 
+inline DType any_floating(Random& random) {
+  return random.pick(std::vector<DType>{f64, f32, f16, bf16});
+}
+inline DType any_dtype(Random& random) {
+  return random.pick(std::vector<DType>{f64, f32, f16, bf16, u8, i16, i32, i64});
+}
+inline DType any_index(Random& random) { return random.pick(std::vector<DType>{i32, i64}); }
+inline BoxFormat any_format(Random& random) {
+  return random.pick(std::vector<BoxFormat>{xyxy, xywh, cxcywh});
+}
+/// One in two is packed, for which there are kernels of their own.
+inline Layout any_layout(Random& random) {
+  if (random.chance(0.5)) return packed;
+  return random.pick(std::vector<Layout>{wide, gaps, odd_gaps, shifted, one_image, one_box,
+                                         transposed, planes, common_planes, apart});
+}
+
 }  // namespace words
+
+/// For messages: an enumerator's name or, if it has none, its number.
+template <class T>
+auto told(const T& value, int) -> decltype(std::string(name_of(value))) {
+  return name_of(value);
+}
+template <class T>
+std::string told(const T& value, long) {
+  std::ostringstream text;
+  if constexpr (std::is_enum_v<T>) {
+    text << static_cast<int>(value);
+  } else {
+    text << value;
+  }
+  return text.str();
+}
+template <class T>
+std::string told(const std::optional<T>& value, int) {
+  return value ? told(*value, 0) : "none";
+}
+
+template <class... Parts>
+std::string in_words(const Parts&... parts) {
+  return (... + (told(parts, 0) + " "));
+}
+
+inline std::string told(const Operand& operand, int) {
+  return in_words(operand.dtype, operand.format, operand.layout);
+}
 
 /// Cases that run together: `-c NAME` runs them alone.
 template <class Case>

@@ -125,6 +125,14 @@ Judge equals(const Results& right) {
   return within_bounds(right, bounds);
 }
 
+std::vector<OutputArray> Ask::of(std::vector<OutputArray> outputs) const {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i].is_wanted = !only || *only == i;
+    outputs[i].shift = alignment == Alignment::kWide ? 0 : size_of(outputs[i].dtype);
+  }
+  return outputs;
+}
+
 Call call_of(const char* name, const RunAs& run,
              const std::function<bool(const Implementation&)>& is_served,
              const std::function<Judge(const Results& right)>& judge_of,

@@ -71,10 +71,7 @@ struct Ask {
   std::optional<std::size_t> only = {};
   Alignment alignment = Alignment::kWide;
 
-  bool wants(std::size_t output) const { return !only || *only == output; }
-  std::size_t shift(DType dtype) const {
-    return alignment == Alignment::kWide ? 0 : size_of(dtype);
-  }
+  std::vector<OutputArray> of(std::vector<OutputArray> outputs) const;
 };
 const Ask kOnElements = {{}, Alignment::kElement};
 

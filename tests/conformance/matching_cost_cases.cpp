@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "matching_cost.hpp"
 
-#include <sstream>
-
 #include "index_arrays.hpp"
 
 namespace boxloss::conformance {
@@ -189,34 +187,21 @@ std::vector<CostCase> MatchingCost::cases_for_bits() {
   return list;
 }
 
-const char* MatchingCost::case_for(Fault fault) {
-  return fault == Fault::kNoNan ? "special" : "one image, all columns";
-}
-
 CostCase MatchingCost::random_case(Random& random) {
-  const auto floating = [&] { return random.pick(std::vector<DType>{f64, f32, f16, bf16}); };
-  const auto index = [&] { return random.pick(std::vector<DType>{i32, i64}); };
-  const auto format = [&] { return random.pick(std::vector<BoxFormat>{xyxy, xywh, cxcywh}); };
-  const auto layout = [&] {
-    return random.pick(
-        std::vector<Layout>{packed, wide, gaps, odd_gaps, shifted, one_image, one_box});
-  };
-  const auto box_layout = [&] {
-    return random.chance(0.3) ? random.pick(std::vector<Layout>{planes, apart}) : layout();
-  };
   const auto weight = [&] { return random.chance(0.25) ? 0 : random.uniform(-2, 6); };
   CostCase c;
+  // The scores of a query are neighbours.
   c.classes = {
       random.pick(std::vector<ClassTerm>{ClassTerm::kNone, softmax, sigmoid, focal, given}),
-      floating(),
-      layout(),
-      index(),
+      any_floating(random),
+      random.pick(std::vector<Layout>{packed, wide, gaps, odd_gaps, shifted, one_image, one_box}),
+      any_index(random),
       random.pick(std::vector<double>{0.25, 0.5, 0.9}),
       random.pick(std::vector<double>{2, 2, 0, 1, 3.5})};
-  c.pred = {floating(), format(), box_layout()};
-  c.target = {random.pick(std::vector<DType>{f64, f32, f16, bf16, u8, i16, i32, i64}),
-              random.chance(0.6) ? c.pred.format : format(), box_layout()};
-  c.offsets = index();
+  c.pred = {any_floating(random), any_format(random), any_layout(random)};
+  c.target = {any_dtype(random), random.chance(0.6) ? c.pred.format : any_format(random),
+              any_layout(random)};
+  c.offsets = any_index(random);
   c.shape = {1 + random.below(3), random.below(5), random.below(20), random.below(40),
              random.below(12)};
   c.weights = {weight(), c.pred.format == c.target.format ? weight() : 0, weight()};
@@ -228,18 +213,12 @@ CostCase MatchingCost::random_case(Random& random) {
 }
 
 std::string MatchingCost::describe(const CostCase& c) {
-  const CaseClasses& classes = c.classes;
-  std::ostringstream text;
-  text << name_of(c.loss) << ", " << name_of(classes.term) << " of " << name_of(classes.scores)
-       << "/layout " << static_cast<int>(classes.layout) << ", labels " << name_of(classes.labels)
-       << ", alpha " << classes.alpha << ", gamma " << classes.gamma << ", pred " << c.pred
-       << ", target " << c.target << ", offsets " << name_of(c.offsets) << ", shape ("
-       << c.shape.layers << ", " << c.shape.images << ", " << c.shape.queries << ", "
-       << c.shape.columns << "; " << c.shape.classes << "), weights " << c.weights.iou << "/"
-       << c.weights.l1 << "/" << c.weights.class_term << ", " << c.eps << ", nonfinite ";
-  if (c.nonfinite) text << *c.nonfinite;
-  text << ", values " << static_cast<int>(c.values);
-  return text.str();
+  const auto& [term, scores, layout, labels, alpha, gamma] = c.classes;
+  return in_words(c.loss, term, scores, layout, "labels", labels, "alpha", alpha, "gamma", gamma,
+                  "pred", c.pred, "target", c.target, "offsets", c.offsets, "shape", c.shape.layers,
+                  c.shape.images, c.shape.queries, c.shape.columns, c.shape.classes, "weights",
+                  c.weights.iou, c.weights.l1, c.weights.class_term, c.eps.mode, c.eps.value,
+                  "nonfinite", c.nonfinite, "values", c.values);
 }
 
 }  // namespace boxloss::conformance

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include <sstream>
-
 #include "index_arrays.hpp"
 #include "max_iou_match.hpp"
 
@@ -138,25 +136,14 @@ std::vector<MatchCase> MaxIouMatch::cases_for_bits() {
   return list;
 }
 
-const char* MaxIouMatch::case_for(Fault fault) {
-  return fault == Fault::kNoNan ? "special, argmax" : "argmax";
-}
-
 MatchCase MaxIouMatch::random_case(Random& random) {
-  const auto index = [&] { return random.pick(std::vector<DType>{i32, i64}); };
-  const auto layout = [&] {
-    return random.pick(std::vector<Layout>{packed, packed, wide, gaps, odd_gaps, shifted, one_image,
-                                           one_image, one_box, transposed, planes, common_planes,
-                                           apart});
-  };
   MatchCase c;
-  c.anchor_dtype = random.pick(std::vector<DType>{f64, f32, f32, f16, bf16});
-  c.target_dtype =
-      random.pick(std::vector<DType>{f64, f32, f32, f32, f16, bf16, u8, i16, i32, i64});
-  c.anchor_layout = layout();
-  c.target_layout = layout();
-  c.offsets = index();
-  c.index = index();
+  c.anchor_dtype = random.chance(0.3) ? f32 : any_floating(random);
+  c.target_dtype = random.chance(0.3) ? f32 : any_dtype(random);
+  c.anchor_layout = random.chance(0.2) ? one_image : any_layout(random);
+  c.target_layout = any_layout(random);
+  c.offsets = any_index(random);
+  c.index = any_index(random);
   c.shape = {random.below(5), random.below(600), random.below(40)};
   c.at = random.pick(std::vector<Thresholds>{rpn, retina, ssd, all, nothing, ignored});
   c.low_quality = random.pick(std::vector<LowQuality>{none, argmax, overwrite, force});
@@ -167,14 +154,10 @@ MatchCase MaxIouMatch::random_case(Random& random) {
 }
 
 std::string MaxIouMatch::describe(const MatchCase& c) {
-  std::ostringstream text;
-  text << name_of(c.anchor_dtype) << "/layout " << static_cast<int>(c.anchor_layout) << ", "
-       << name_of(c.target_dtype) << "/layout " << static_cast<int>(c.target_layout) << ", offsets "
-       << name_of(c.offsets) << ", index " << name_of(c.index) << ", shape (" << c.shape.images
-       << ", " << c.shape.anchors << "; " << c.shape.boxes << " boxes), high " << c.at.high
-       << ", low " << c.at.low << ", " << name_of(c.low_quality) << " from " << c.min_pos_iou
-       << ", anchors " << static_cast<int>(c.anchors) << ", values " << static_cast<int>(c.values);
-  return text.str();
+  return in_words("anchors", c.anchor_dtype, c.anchor_layout, "target", c.target_dtype,
+                  c.target_layout, "offsets", c.offsets, "index", c.index, "shape", c.shape.images,
+                  c.shape.anchors, c.shape.boxes, "thresholds", c.at.high, c.at.low, c.low_quality,
+                  c.min_pos_iou, "places", c.anchors, "values", c.values);
 }
 
 }  // namespace boxloss::conformance

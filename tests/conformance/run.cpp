@@ -26,8 +26,8 @@ bool same_bits(const Results& a, const Results& b) {
                     [](const Result& x, const Result& y) { return x.values == y.values; });
 }
 
-Run::Run(const Implementation& implementation, const std::vector<OutputArray>& outputs,
-         const ParallelFor& parallel_for)
+Run::Run(const Implementation& implementation, const ParallelFor& parallel_for,
+         const std::vector<OutputArray>& outputs)
     : memory_(*device_memory(implementation.device)),
       parallel_for_(parallel_for),
       arrays_(outputs) {

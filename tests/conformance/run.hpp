@@ -43,8 +43,8 @@ bool same_bits(const Results& a, const Results& b);
 /// between sentinels its outputs and its workspace.
 class Run {
  public:
-  Run(const Implementation& implementation, const std::vector<OutputArray>& outputs,
-      const ParallelFor& parallel_for);
+  Run(const Implementation& implementation, const ParallelFor& parallel_for,
+      const std::vector<OutputArray>& outputs);
 
   /// Makes a pointer into `host`, if it is one, a pointer to the same element of a copy.
   void move(const void*& pointer, const Array& host);

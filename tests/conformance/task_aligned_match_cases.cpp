@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include <sstream>
-
 #include "index_arrays.hpp"
 #include "task_aligned_match.hpp"
 
@@ -158,23 +156,12 @@ std::vector<TaskAlignedCase> TaskAlignedMatch::cases_for_bits() {
   return list;
 }
 
-// The one has results that NaN is among. In the other overlaps count once, so that bounds are
-// small.
-const char* TaskAlignedMatch::case_for(Fault fault) {
-  return fault == Fault::kNoNan ? "infinite scores" : "beta 0";
-}
-
 TaskAlignedCase TaskAlignedMatch::random_case(Random& random) {
-  const auto floating = [&] { return random.pick(std::vector<DType>{f64, f32, f32, f16, bf16}); };
-  const auto index = [&] { return random.pick(std::vector<DType>{i32, i64}); };
-  const auto layout = [&] {
-    return random.pick(std::vector<Layout>{packed, packed, wide, gaps, odd_gaps, shifted, one_image,
-                                           transposed, planes, common_planes, apart});
-  };
   TaskAlignedCase c;
-  c.dtypes = {floating(), floating(), index(), index(), index()};
-  c.layouts = {layout(), layout()};
-  c.pred = {floating(), random.pick(std::vector<BoxFormat>{xyxy, xyxy, xywh, cxcywh}), layout()};
+  c.dtypes = {any_floating(random), any_floating(random), any_index(random), any_index(random),
+              any_index(random)};
+  c.layouts = {any_layout(random), any_layout(random)};
+  c.pred = {any_floating(random), any_format(random), any_layout(random)};
   c.target = {
       random.pick(std::vector<DType>{f64, f32, f16, bf16, i16, i32, i64}), xyxy,
       random.pick(std::vector<Layout>{packed, wide, odd_gaps, shifted, transposed, planes, apart})};
@@ -192,18 +179,13 @@ TaskAlignedCase TaskAlignedMatch::random_case(Random& random) {
 }
 
 std::string TaskAlignedMatch::describe(const TaskAlignedCase& c) {
-  std::ostringstream text;
-  text << "scores " << name_of(c.dtypes.scores) << "/layout " << static_cast<int>(c.layouts.scores)
-       << ", points " << name_of(c.dtypes.points) << "/layout "
-       << static_cast<int>(c.layouts.points) << ", pred " << c.pred << ", target " << c.target
-       << ", offsets " << name_of(c.dtypes.offsets) << ", labels " << name_of(c.dtypes.labels)
-       << ", index " << name_of(c.dtypes.index) << ", shape (" << c.shape.images << ", "
-       << c.shape.anchors << ", " << c.shape.classes << ", " << c.shape.boxes
-       << (c.shape.is_padded ? " padded" : "") << "), topk " << c.rule.topk << ", topk2 "
-       << c.rule.topk2.value_or(0) << ", alpha " << c.rule.alpha << ", beta " << c.rule.beta
-       << ", min_side " << c.rule.min_side << ", small_side "
-       << c.rule.small_side.value_or(c.rule.min_side) << ", values " << static_cast<int>(c.values);
-  return text.str();
+  return in_words("scores", c.dtypes.scores, c.layouts.scores, "points", c.dtypes.points,
+                  c.layouts.points, "pred", c.pred, "target", c.target, "offsets", c.dtypes.offsets,
+                  "labels", c.dtypes.labels, "index", c.dtypes.index, "shape", c.shape.images,
+                  c.shape.anchors, c.shape.classes, c.shape.boxes,
+                  c.shape.is_padded ? "padded" : "", "topk", c.rule.topk, c.rule.topk2, "alpha",
+                  c.rule.alpha, "beta", c.rule.beta, "sides", c.rule.min_side, c.rule.small_side,
+                  "values", c.values);
 }
 
 }  // namespace boxloss::conformance
