@@ -28,6 +28,9 @@ namespace boxloss::conformance {
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 template <class C>
+constexpr double kUnitRoundoff = static_cast<double>(std::numeric_limits<C>::epsilon()) / 2;
+
+template <class C>
 struct Bounded {
   double value = 0;
   double error = 0;
@@ -57,7 +60,7 @@ Bounded<C> rounded(double value, double propagated, double residual, double subn
   if (propagated == 0 && is_exact) return {value, 0};
   // For C = double both computations round. The last factor covers this analysis's own rounding.
   const double roundings = sizeof(C) == sizeof(double) ? 2 : 1;
-  const double unit = roundings * static_cast<double>(Limits::epsilon()) / 2;
+  const double unit = roundings * kUnitRoundoff<C>;
   return {value, (propagated + unit * reach + subnormal) * (1 + 0x1p-20)};
 }
 
@@ -115,8 +118,7 @@ template <class C>
 Bounded<C> reciprocal(const Bounded<C>& x) {
   const Bounded<C> quotient = Bounded<C>(1) / x;
   if (!std::isfinite(quotient.value) || quotient.value == 0) return quotient;
-  const double unit = static_cast<double>(std::numeric_limits<C>::epsilon()) / 2;
-  return {quotient.value, quotient.error + 2 * unit * std::fabs(quotient.value)};
+  return {quotient.value, quotient.error + 2 * kUnitRoundoff<C> * std::fabs(quotient.value)};
 }
 
 /// The outcome of a comparison, which rounding alone may turn where it is not sure.
@@ -205,8 +207,8 @@ Bounded<C> fraction(const Bounded<C>& part, const Bounded<C>& whole) {
 /// place on every platform whose documentation says anything.
 template <class C>
 Bounded<C> function_value(double value, double propagated, double roundings) {
-  const double unit = static_cast<double>(std::numeric_limits<C>::epsilon()) / 2;
-  const double own = (sizeof(C) == sizeof(double) ? 16 : roundings) * unit * std::fabs(value);
+  const double units = sizeof(C) == sizeof(double) ? 16 : roundings;
+  const double own = units * kUnitRoundoff<C> * std::fabs(value);
   return {value, (propagated + own) * (1 + 0x1p-20)};
 }
 
@@ -233,9 +235,8 @@ template <class C>
 Bounded<C> rough_log(const Bounded<C>& x) {
   Bounded<C> result = log(x);
   if (sizeof(C) == sizeof(double) || !std::isfinite(result.value)) return result;
-  const double unit = static_cast<double>(std::numeric_limits<C>::epsilon()) / 2;
   const double size = std::fabs(result.value);
-  result.error += (6 * std::fmax(size, 1) - 2 * size) * unit * (1 + 0x1p-20);
+  result.error += (6 * std::fmax(size, 1) - 2 * size) * kUnitRoundoff<C> * (1 + 0x1p-20);
   return result;
 }
 

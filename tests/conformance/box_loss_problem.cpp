@@ -88,16 +88,14 @@ std::vector<bool> counted_rows(const LossProblem& p) {
 
 void spoil_excluded_boxes(const LossProblem& p, const PlacedBoxes& preds,
                           const PlacedBoxes& targets) {
-  std::vector<bool> pred_is_read(static_cast<std::size_t>(preds.values.count()));
-  std::vector<bool> target_is_read(static_cast<std::size_t>(targets.values.count()));
-  for_each_pair(p, [&](const Pair& pair) {
-    pred_is_read[static_cast<std::size_t>(offset_of(p.pred, pair.image, pair.slot))] = true;
-    target_is_read[static_cast<std::size_t>(
-        offset_of(p.target, pair.target_image, pair.target_slot))] = true;
+  spoil_unread(preds, [&](const auto& read) {
+    for_each_pair(p, [&](const Pair& pair) { read(pair.image, pair.slot); });
   });
-  spoil(preds, pred_is_read);
   // What makes a target padding must stay.
-  if (p.pairing.kind != Pairing::Kind::kZeroPadded) spoil(targets, target_is_read);
+  if (p.pairing.kind == Pairing::Kind::kZeroPadded) return;
+  spoil_unread(targets, [&](const auto& read) {
+    for_each_pair(p, [&](const Pair& pair) { read(pair.target_image, pair.target_slot); });
+  });
 }
 
 struct Extent {
@@ -192,27 +190,19 @@ Upstream make_upstream(const HostLoss& host, UpstreamLayout layout, Values value
     upstream.values.set(0, common());
     return upstream;
   }
-  const bool has_gaps = layout == UpstreamLayout::kGaps;
-  if (p.reduction != Reduction::kNone) {
-    const std::int64_t stride = has_gaps ? 3 : 1, sets = loss_sets(p);
-    // Without slots, and perhaps without sets, nothing may be reached by these strides.
-    Upstream upstream{Array(dtype, sets == 0 ? 0 : (sets - 1) * stride + 1), stride, stride};
-    for (std::int64_t i = 0; i < upstream.values.count(); ++i) {
-      upstream.values.set(i, i % stride == 0 ? common() : kNan);
-    }
-    return upstream;
+  const bool is_reduced = p.reduction != Reduction::kNone;
+  const auto [images, slots] = is_reduced ? Extent{loss_sets(p), 1} : upstream_extent(p);
+  const std::int64_t step = layout == UpstreamLayout::kGaps ? 3 : 1;
+  const Strides strides = {step * slots + 5 * (step - 1), step, 0};
+  Upstream upstream{Array(), strides.image, strides.slot};
+  lay_out(strides, images, slots, 1, dtype, upstream.values);
+  for (std::int64_t set = 0; is_reduced && set < images; ++set) {
+    upstream.values.set(set * strides.image, common());
   }
-  const auto [images, slots] = upstream_extent(p);
-  Upstream upstream{Array(), has_gaps ? 3 * slots + 5 : slots, has_gaps ? 3 : 1};
-  const std::int64_t count = images * slots == 0 ? 0
-                                                 : (images - 1) * upstream.image_stride +
-                                                       (slots - 1) * upstream.slot_stride + 1;
-  upstream.values = Array(dtype, count);
-  for (std::int64_t i = 0; i < count; ++i) upstream.values.set(i, kNan);
+  if (is_reduced) return upstream;
   for_each_pair(p, [&](const Pair& pair) {
-    upstream.values.set(
-        pair.grad_image * upstream.image_stride + pair.grad_slot * upstream.slot_stride,
-        factor(values, -2, 2, random));
+    upstream.values.set(pair.grad_image * strides.image + pair.grad_slot * strides.slot,
+                        factor(values, -2, 2, random));
   });
   return upstream;
 }

@@ -83,15 +83,11 @@ void normalize_scores(HostCost& host) {
   }
 }
 
-std::vector<bool> none_of(const Array& values) {
-  return std::vector<bool>(static_cast<std::size_t>(values.count()));
-}
-
 void spoil_unread_scores(HostCost& host) {
   const CostProblem& p = host.problem;
   if (host.scores.count() == 0) return;
   const std::int64_t start = start_of_scores(host);
-  std::vector<bool> is_read = none_of(host.scores);
+  std::vector<bool> is_read(static_cast<std::size_t>(host.scores.count()));
   const auto read = [&](std::int64_t i) { is_read[static_cast<std::size_t>(start + i)] = true; };
   for_each_entry(p, [&](const CostEntry& entry) {
     if (!reads_classes(p)) return;
@@ -106,14 +102,13 @@ void spoil_unread_scores(HostCost& host) {
 
 void spoil_unread_boxes(const CostProblem& p, const PlacedBoxes& preds,
                         const PlacedBoxes& targets) {
-  std::vector<bool> pred_is_read = none_of(preds.values), target_is_read = none_of(targets.values);
-  for_each_entry(p, [&](const CostEntry& entry) {
-    if (p.iou_weight == 0 && p.l1_weight == 0) return;
-    pred_is_read[static_cast<std::size_t>(offset_of(p.pred, entry.block, entry.query))] = true;
-    target_is_read[static_cast<std::size_t>(offset_of(p.target, 0, entry.column))] = true;
+  const bool reads_boxes = p.iou_weight != 0 || p.l1_weight != 0;
+  spoil_unread(preds, [&](const auto& read) {
+    if (reads_boxes) for_each_entry(p, [&](const CostEntry& e) { read(e.block, e.query); });
   });
-  spoil(preds, pred_is_read);
-  spoil(targets, target_is_read);
+  spoil_unread(targets, [&](const auto& read) {
+    if (reads_boxes) for_each_entry(p, [&](const CostEntry& e) { read(0, e.column); });
+  });
 }
 
 }  // namespace

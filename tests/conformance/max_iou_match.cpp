@@ -52,16 +52,6 @@ void fill_by_anchors(const PlacedBoxes& targets, std::int64_t anchors, Random& r
   });
 }
 
-/// Which rows are an image's; none if offsets are wrong.
-std::vector<bool> read_targets(const MaxIouProblem& p, const PlacedBoxes& targets) {
-  std::vector<bool> is_read(static_cast<std::size_t>(targets.values.count()));
-  const RowRange owned = owned_rows(p.offsets, p.anchors.images, p.target.slots);
-  for (std::int64_t t = owned.begin; t < owned.end; ++t) {
-    is_read[static_cast<std::size_t>(offset_of(p.target, 0, t))] = true;
-  }
-  return is_read;
-}
-
 }  // namespace
 
 HostMatch MaxIouMatch::make(const MatchCase& c, Random& random) {
@@ -93,7 +83,11 @@ HostMatch MaxIouMatch::make(const MatchCase& c, Random& random) {
   p.low_quality = c.low_quality;
   p.min_pos_iou = c.min_pos_iou;
   p.index = c.index;
-  if (boxes > 0) spoil(targets, read_targets(p, targets));
+  // None is read if offsets are wrong.
+  const RowRange owned = owned_rows(p.offsets, images, boxes);
+  spoil_unread(targets, [&](const auto& read) {
+    for (std::int64_t t = owned.begin; t < owned.end; ++t) read(0, t);
+  });
   return host;
 }
 

@@ -91,12 +91,4 @@ void fill(const PlacedBoxes& boxes, Values values, double origin, Random& random
   });
 }
 
-void spoil(const PlacedBoxes& boxes, const std::vector<bool>& is_read) {
-  for_each_place(boxes.view, [&](std::int64_t b, std::int64_t j) {
-    if (!is_read[static_cast<std::size_t>(offset_of(boxes.view, b, j))]) {
-      boxes.set(b, j, {kNan, kNan, kNan, kNan});
-    }
-  });
-}
-
 }  // namespace boxloss::conformance

@@ -63,7 +63,18 @@ PlacedBoxes lay_out(const Operand& operand, std::int64_t images, std::int64_t sl
 /// `origin` is where coordinates begin.
 void fill(const PlacedBoxes& boxes, Values values, double origin, Random& random);
 
-/// Overwrites the places of `boxes` that are not read; `is_read` has one entry for each element.
-void spoil(const PlacedBoxes& boxes, const std::vector<bool>& is_read);
+/// Overwrites the boxes that are not read; for_each_read(read) calls read(image, slot) for those
+/// that are.
+template <class ForEachRead>
+void spoil_unread(const PlacedBoxes& boxes, const ForEachRead& for_each_read) {
+  std::vector<bool> is_read(static_cast<std::size_t>(boxes.values.count()));
+  const auto place = [&](std::int64_t b, std::int64_t j) {
+    return static_cast<std::size_t>(offset_of(boxes.view, b, j));
+  };
+  for_each_read([&](std::int64_t b, std::int64_t j) { is_read[place(b, j)] = true; });
+  for_each_place(boxes.view, [&](std::int64_t b, std::int64_t j) {
+    if (!is_read[place(b, j)]) boxes.set(b, j, {kNan, kNan, kNan, kNan});
+  });
+}
 
 }  // namespace boxloss::conformance

@@ -53,10 +53,9 @@ Range power(const Range& x, double exponent) {
   const double products = std::max(exponent - 1, 0.0);
   const double roundings = is_product ? products : exponent == 0.5 ? 1 : 2 * kPowUlps;
   const double sides = sizeof(C) == sizeof(double) ? 2 : 1;
-  const double unit = static_cast<double>(std::numeric_limits<C>::epsilon()) / 2;
   const double subnormal =
       static_cast<double>(std::numeric_limits<C>::denorm_min()) * std::max(roundings, 1.0);
-  return widened({of(x.value), of(x.low), of(x.high)}, 1.01 * sides * roundings * unit,
+  return widened({of(x.value), of(x.low), of(x.high)}, 1.01 * sides * roundings * kUnitRoundoff<C>,
                  roundings == 0 ? 0 : subnormal);
 }
 
@@ -90,14 +89,11 @@ struct Chance {
 
 class ImageJudge {
  public:
+  /// `rows` are its boxes.
   template <class C>
-  ImageJudge(const TaskAlignedProblem& p, std::int64_t image, C) : p_(p), image_(image) {
-    const Elements<Any> offsets{p.offsets.data, p.offsets.dtype};
-    const bool is_padded = p.offsets.data == nullptr;
-    first_ = is_padded ? image * p.target.slots : offsets.get<std::int64_t>(image);
-    const std::int64_t end =
-        is_padded ? first_ + p.target.slots : offsets.get<std::int64_t>(image + 1);
-    for (std::int64_t row = first_; row < end; ++row) add_box<C>(row, is_padded);
+  ImageJudge(const TaskAlignedProblem& p, std::int64_t image, const RowRange& rows, C)
+      : p_(p), image_(image), first_(rows.begin) {
+    for (std::int64_t row = rows.begin; row < rows.end; ++row) add_box<C>(row);
     for (auto& box : pairs_) choices_.push_back(best(box, candidates(box), p.topk));
     for (std::size_t a = 0; a < anchors(); ++a) owners_.push_back(owners_of(a));
     if (p.topk2.value_or(p.topk) != p.topk) keep_best();
@@ -152,7 +148,8 @@ class ImageJudge {
   }
 
   template <class C>
-  void add_box(std::int64_t row, bool is_padded) {
+  void add_box(std::int64_t row) {
+    const bool is_padded = p_.offsets.data == nullptr;
     Pairs& pairs = pairs_.emplace_back(anchors());
     const Box<C> box =
         to_corners(raw_values<C>(p_.target, is_padded ? image_ : 0, is_padded ? row - first_ : row),
@@ -205,10 +202,9 @@ class ImageJudge {
     const Range of_overlap = power<C>(overlap, p_.beta);
     const Range product = {stored.value * of_overlap.value, stored.low * of_overlap.low,
                            stored.high * of_overlap.high};
-    const double unit = static_cast<double>(std::numeric_limits<C>::epsilon());
     const bool is_score = p_.beta == 0 && stored.low == stored.high &&
                           static_cast<float>(stored.value) == stored.value;
-    pair.metric = is_score ? stored : as_float(widened(product, unit, 0x1p-149));
+    pair.metric = is_score ? stored : as_float(widened(product, 2 * kUnitRoundoff<C>, 0x1p-149));
     return pair;
   }
 
@@ -323,19 +319,23 @@ class ImageJudge {
   std::vector<std::vector<std::int64_t>> owners_;  ///< that each anchor may have
 };
 
-/// None where no image has boxes.
+/// The rows of an image; none where any offset is wrong.
+RowRange rows_of(const TaskAlignedProblem& p, std::int64_t image) {
+  const std::int64_t slots = p.target.slots;
+  if (p.offsets.data == nullptr) return {image * slots, (image + 1) * slots};
+  const RowRange owned = owned_rows(p.offsets, p.images, slots);
+  if (owned.begin == owned.end) return {};
+  const Elements<Any> offsets{p.offsets.data, p.offsets.dtype};
+  return {offsets.get<std::int64_t>(image), offsets.get<std::int64_t>(image + 1)};
+}
+
 std::vector<ImageJudge> judges_of(const TaskAlignedProblem& p) {
   std::vector<ImageJudge> judges;
-  if (p.anchors == 0 || p.classes == 0 || p.target.images * p.target.slots == 0) return judges;
-  if (p.offsets.data != nullptr) {
-    const RowRange owned = owned_rows(p.offsets, p.images, p.target.slots);
-    if (owned.begin == owned.end) return judges;
-  }
   for (std::int64_t b = 0; b < p.images; ++b) {
     if (compute_dtype(p) == DType::kF64) {
-      judges.emplace_back(p, b, double());
+      judges.emplace_back(p, b, rows_of(p, b), double());
     } else {
-      judges.emplace_back(p, b, float());
+      judges.emplace_back(p, b, rows_of(p, b), float());
     }
   }
   return judges;
@@ -362,14 +362,12 @@ Judge match_judge(const HostTaskAligned& host, const Results& right) {
     std::vector<double> bounds;
     std::vector<Range> scores, overlaps;
     for (std::int64_t b = 0; b < p.images; ++b) {
+      const ImageJudge& judge = judges[static_cast<std::size_t>(b)];
       std::vector<std::int64_t> rows;
       for (std::int64_t a = 0; a < p.anchors; ++a) {
         const std::int64_t at = b * p.anchors + a;
         const auto row = static_cast<std::int64_t>(index.get(at));
-        const std::vector<std::int64_t> allowed =
-            judges.empty()
-                ? std::vector<std::int64_t>{-1}
-                : judges[static_cast<std::size_t>(b)].rows_of(static_cast<std::size_t>(a));
+        const std::vector<std::int64_t> allowed = judge.rows_of(static_cast<std::size_t>(a));
         const bool is_allowed = std::find(allowed.begin(), allowed.end(), row) != allowed.end();
         std::ostringstream text;
         text << "target_index[" << at << "] is " << row << ", allowed:";
@@ -378,12 +376,7 @@ Judge match_judge(const HostTaskAligned& host, const Results& right) {
         bounds.push_back(allowed.size() == 1 ? 0 : kUnbounded);
         rows.push_back(is_allowed ? row : -1);
       }
-      if (judges.empty()) {
-        scores.resize(scores.size() + rows.size(), kZero);
-        overlaps.resize(overlaps.size() + rows.size(), kZero);
-      } else {
-        judges[static_cast<std::size_t>(b)].numbers_of(rows, scores, overlaps);
-      }
+      judge.numbers_of(rows, scores, overlaps);
     }
     report.compare("target_index", index, right_index, bounds);
     compare("score", *got.outputs[1].values, scores, report);
