@@ -62,18 +62,6 @@ Bounded<C> class_term_of(const CostProblem& p, const CostEntry& entry) {
   }
 }
 
-/// As float32. What is too large for it is infinite, which `nonfinite` may replace: nothing is
-/// determined where only one of the two results may be.
-template <class C>
-double stored_entry(const Bounded<C>& entry) {
-  const double bound = stored(entry, DType::kF32);
-  if (!std::isfinite(entry.value) || !(bound < kUnbounded)) return bound;
-  const double largest = precision_of(DType::kF32).largest;
-  if (std::fabs(entry.value) + bound <= largest) return bound;
-  // Half a unit in the last place beyond the largest.
-  return std::fabs(entry.value) - bound >= largest * (1 + 0x1p-24) ? 0 : kUnbounded;
-}
-
 /// The terms that are left out are as cost_entry wants them.
 template <class C>
 Bounded<C> entry_of(const CostProblem& p, const CostEntry& entry) {
@@ -89,7 +77,7 @@ template <class C>
 std::vector<double> cost_bounds_in(const CostProblem& p) {
   std::vector<double> bounds(static_cast<std::size_t>(cost_entries(p)));
   for_each_entry(p, [&](const CostEntry& entry) {
-    bounds[static_cast<std::size_t>(entry.at(p))] = stored_entry(entry_of<C>(p, entry));
+    bounds[static_cast<std::size_t>(entry.at(p))] = stored(entry_of<C>(p, entry), DType::kF32);
   });
   return bounds;
 }

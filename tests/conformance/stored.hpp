@@ -32,15 +32,19 @@ inline Precision precision_of(DType dtype) {
 
 /// The bound once both computations have stored their number in `dtype`: each is rounded once more,
 /// by at most half a unit in the last place. The last factor covers the oracle's way to 16 bits,
-/// which leads through float. Equal numbers are stored equally.
+/// which leads through float. Equal numbers are stored equally. What is too large is infinite:
+/// nothing is determined where only one of the two may be.
 template <class C>
 double stored(const Bounded<C>& x, DType dtype) {
   if (x.error == 0) return 0;
   if (!(x.error < kUnbounded)) return kUnbounded;
   const Precision precision = precision_of(dtype);
-  const double half_ulp = std::max(precision.unit_roundoff() * (std::fabs(x.value) + x.error),
-                                   precision.smallest_subnormal / 2);
-  return (x.error + 2 * half_ulp) * (1 + 0x1p-8);
+  const double size = std::fabs(x.value), unit = precision.unit_roundoff();
+  const double half_ulp = std::max(unit * (size + x.error), precision.smallest_subnormal / 2);
+  const double bound = (x.error + 2 * half_ulp) * (1 + 0x1p-8);
+  if (!std::isfinite(size) || size + bound <= precision.largest) return bound;
+  // Half a unit in the last place beyond the largest.
+  return size - bound >= precision.largest * (1 + unit) ? 0 : kUnbounded;
 }
 
 /// A number that the oracle reads as it is and other implementations round to C.
