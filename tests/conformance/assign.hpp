@@ -61,7 +61,7 @@ struct Assign {
   using Case = AssignCase;
   using Host = HostAssign;
   static constexpr const char* kName = "assign";
-  static constexpr int kMixes = 200;
+  static constexpr int kMixes = 300;
 
   static bool is_served(const Implementation& each) { return each.assign.run != nullptr; }
   static const std::vector<CaseGroup<Case>>& cases();

@@ -23,12 +23,6 @@ constexpr Special finite = Special::kNone, nan_queries = Special::kNanQueries,
 const std::vector<AssignCase> kCases = {
     // name, cost, layout, offsets, index, {layers, images, queries, columns, groups}, costs, special, cuts
     // --- shapes of the matrix: real costs, which have one answer
-    {"tall", f32, packed, i64, i64, {1, 1, 30, 7}, real, finite, {0, 7}},
-    {"wide", f32, packed, i64, i64, {1, 1, 7, 30}, real, finite, {0, 30}},
-    {"square", f32, packed, i64, i64, {1, 1, 17, 17}, real, finite, {0, 17}},
-    {"one entry", f32, packed, i64, i64, {1, 1, 1, 1}, real, finite, {0, 1}},
-    {"one column", f32, packed, i64, i64, {2, 1, 40, 1}, real, finite, {0, 1}},
-    {"one query", f32, packed, i64, i64, {2, 1, 1, 40}, real, finite, {0, 40}},
     {"more columns than queries in one image", f32, packed, i32, i64, {2, 3, 6, 20}, real, finite, {0, 2, 14, 20}},
     {"as many columns as queries in one image", f32, packed, i64, i32, {2, 3, 6, 20}, real, finite, {3, 9, 10, 20}},
     {"tall, one more query", f64, packed, i64, i64, {1, 1, 18, 17}, integers, finite, {0, 17}},
@@ -36,80 +30,23 @@ const std::vector<AssignCase> kCases = {
     {"33 columns", f32, packed, i64, i64, {1, 2, 33, 66}, real, finite, {0, 33, 66}},
     {"65 columns", f32, packed, i64, i64, {1, 2, 70, 129}, integers, finite, {0, 65, 129}},
     // --- dtypes: any two of them in each way
-    {"f32 i32 i64", f32, packed, i32, i64, {3, 3, 9, 17}, real},
     {"f32 i64 i32", f32, packed, i64, i32, {3, 3, 9, 17}, real},
     {"f32 i64 i64", f32, packed, i64, i64, {3, 3, 9, 17}, real},
     {"f64 i32 i32", f64, packed, i32, i32, {3, 3, 9, 17}, real},
-    {"f64 i64 i64", f64, packed, i64, i64, {3, 3, 9, 17}, real},
-    // --- layouts that the random mixes seldom have
-    {"odd gaps between layers", f64, odd_gaps, i32, i64, {3, 3, 9, 17}, real},
-    {"column after column, tall", f32, planes, i64, i64, {2, 2, 31, 9, 1}, integers, mixed},
-    // --- layers and groups
-    {"two groups", f32, packed, i64, i64, {1, 3, 8, 17, 2}, real},
-    {"thirteen groups", f32, packed, i64, i64, {2, 2, 39, 5, 13}, real},
-    {"groups of one query", f32, packed, i64, i64, {2, 2, 13, 5, 13}, integers},
-    {"groups in columns", f64, planes, i32, i32, {3, 3, 10, 17, 2}, integers, mixed},
-    {"seven layers", f32, packed, i64, i64, {7, 3, 9, 10}, real},
-    {"seven layers, groups", f32, wide, i32, i64, {7, 3, 26, 14, 13}, integers},
     // --- ties
-    {"equal, tall", f32, packed, i64, i64, {1, 1, 13, 5}, equal, finite, {0, 5}},
-    {"equal, wide", f32, packed, i64, i64, {1, 1, 5, 13}, equal, finite, {0, 13}},
     {"equal, square", f64, packed, i64, i64, {1, 1, 9, 9}, equal, finite, {0, 9}},
     {"integers, tall", f32, packed, i64, i64, {3, 2, 40, 30}, integers},
-    {"integers, wide", f32, packed, i64, i64, {3, 2, 9, 50}, integers},
-    {"integers, square", f32, packed, i64, i64, {3, 2, 25, 50}, integers, finite, {0, 25, 50}},
-    {"tenths, tall", f64, packed, i64, i64, {3, 2, 40, 30}, tenths},
-    {"tenths, wide", f64, packed, i64, i64, {3, 2, 14, 50}, tenths},
     {"tenths, square", f64, packed, i64, i64, {3, 2, 25, 50}, tenths, finite, {0, 25, 50}},
     {"tenths, mixed", f64, packed, i64, i64, {3, 2, 25, 50}, tenths, mixed},
-    {"duplicates, tall", f32, packed, i64, i64, {3, 2, 40, 30}, duplicates},
     {"duplicates, wide", f64, packed, i64, i64, {3, 2, 9, 50}, duplicates},
-    {"duplicates, square", f32, packed, i64, i64, {3, 2, 25, 50}, duplicates, finite, {0, 25, 50}},
-    {"one query for all, tall", f32, one_box, i64, i64, {1, 2, 31, 40}, integers},
     // --- what is not finite
-    {"NaN queries, tall", f32, packed, i64, i64, {3, 2, 25, 30}, real, nan_queries},
-    {"NaN queries, wide", f32, packed, i64, i64, {3, 2, 9, 50}, real, nan_queries},
-    {"NaN queries, square", f64, packed, i32, i64, {3, 2, 15, 30}, real, nan_queries, {0, 15, 30}},
-    {"NaN queries among ties", f32, packed, i64, i32, {3, 2, 25, 30}, integers, nan_queries},
-    {"forbidden columns, tall", f32, packed, i64, i64, {3, 2, 25, 30}, real, forbidden_columns},
-    {"forbidden columns, wide", f32, packed, i64, i64, {3, 2, 9, 50}, real, forbidden_columns},
-    {"forbidden columns, square", f64, packed, i32, i32, {3, 2, 15, 30}, integers, forbidden_columns, {0, 15, 30}},
-    {"forbidden, tall", f32, packed, i64, i64, {3, 2, 25, 30}, real, forbidden},
-    {"forbidden, wide", f64, packed, i64, i64, {3, 2, 9, 50}, integers, forbidden},
     {"forbidden, square", f32, packed, i64, i64, {3, 3, 6, 18}, real, forbidden, {0, 6, 12, 18}},
-    {"all forbidden", f32, packed, i64, i64, {3, 2, 9, 17}, real, all_forbidden},
-    {"all forbidden, f64", f64, planes, i32, i32, {3, 2, 9, 17, 3}, real, all_forbidden},
-    {"-inf", f32, packed, i64, i64, {3, 2, 9, 17}, real, minus_infinity},
-    {"-inf among ties", f64, packed, i64, i64, {3, 2, 25, 30}, integers, minus_infinity},
-    {"mixed", f32, packed, i64, i64, {3, 2, 9, 17}, real, mixed},
     {"mixed among ties", f64, packed, i32, i32, {3, 2, 25, 30}, integers, mixed},
-    {"mixed among equals, groups", f32, packed, i64, i64, {3, 2, 26, 17, 2}, equal, mixed},
     {"nothing finite", f32, packed, i64, i64, {3, 2, 9, 17}, real, all_mixed},
-    {"nothing finite, f64", f64, packed, i64, i32, {3, 2, 30, 17}, real, all_mixed},
     // --- sizes of numbers
-    {"huge", f32, packed, i64, i64, {2, 2, 15, 17}, huge},
-    {"huge, f64", f64, packed, i64, i64, {2, 2, 15, 17}, huge},
     {"huge, mixed", f32, packed, i64, i64, {2, 2, 15, 17}, huge, mixed},
-    {"huge, NaN queries, f64", f64, packed, i64, i64, {2, 2, 15, 17}, huge, nan_queries},
-    // --- nothing to assign
-    {"no columns", f32, packed, i64, i64, {2, 3, 7, 0}, real},
-    {"no queries", f32, packed, i64, i32, {2, 3, 0, 19, 2}, real},
-    {"no images", f32, packed, i32, i64, {2, 0, 6, 19, 3}, real},
-    {"no layers", f32, packed, i32, i64, {0, 3, 6, 19, 3}, real},
     // --- images without columns, and columns without an image
-    {"empty images", f32, packed, i32, i64, {2, 7, 5, 12}, real, finite, {0, 0, 3, 3, 3, 9, 12, 12}},
-    {"only empty images", f32, packed, i64, i64, {2, 3, 5, 12}, real, finite, {4, 4, 4, 4}},
-    {"only empty images, at the end", f32, packed, i64, i32, {2, 3, 5, 12, 5}, real, finite, {12, 12, 12, 12}},
-    {"columns before the first", f32, packed, i64, i64, {2, 2, 6, 12, 2}, real, finite, {5, 7, 12}},
-    {"columns behind the last", f32, packed, i64, i64, {2, 2, 6, 12, 2}, integers, finite, {0, 4, 7}},
     {"columns of no image", f64, wide, i32, i32, {2, 2, 5, 40}, integers, finite, {11, 13, 29}},
-    {"columns of no image, mixed", f32, planes, i64, i64, {2, 2, 5, 40}, integers, mixed, {11, 13, 29}},
-    // --- offsets that lead outside or decrease: no column is an image's
-    {"offsets below 0", f32, packed, i64, i64, {2, 3, 8, 20, 2}, real, finite, {-1, 4, 6, 20}},
-    {"offsets beyond the columns", f32, packed, i32, i32, {2, 3, 8, 20, 2}, real, finite, {0, 4, 6, 21}},
-    {"offsets that decrease", f64, packed, i64, i32, {2, 3, 8, 20, 2}, real, finite, {0, 12, 11, 20}},
-    {"offsets that decrease below the first", f32, packed, i32, i64, {2, 3, 8, 20, 2}, real, finite, {5, 12, 13, 4}},
-    {"only the middle leads outside", f32, packed, i64, i64, {2, 3, 8, 20, 2}, real, finite, {0, 21, 21, 20}},
 };
 
 /// Too much work for sanitizers' and emulators' share.
@@ -199,7 +136,8 @@ AssignCase Assign::random_case(Random& random) {
   c.offsets = any_index(random);
   c.index = any_index(random);
   const std::int64_t groups = random.pick(std::vector<std::int64_t>{1, 1, 1, 2, 3, 13});
-  c.shape = {1 + random.below(3), random.below(5), groups * random.below(12), random.below(40),
+  const std::int64_t most = random.chance(0.2) ? 40 : 12;  // in all tall or wide
+  c.shape = {random.below(4), random.below(5), groups * random.below(most), random.below(40),
              groups};
   c.costs =
       random.pick(std::vector<Costs>{real, integers, tenths, equal, duplicates, huge, overflow});

@@ -16,8 +16,9 @@
 
 #include "random.hpp"
 
-/// What the tables of all operations are made of. Dtypes, formats and layouts have no cases of
-/// their own where random mixes have them often.
+/// What the tables of all operations are made of. A named case is for what random mixes have seldom:
+/// sizes, indices and numbers at their limits, ties and NaN by the hundred, and for what further
+/// cases start from.
 namespace boxloss::conformance {
 
 /// How boxes lie in memory.

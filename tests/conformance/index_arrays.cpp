@@ -53,8 +53,10 @@ RowRange owned_rows(const ArrayView& view, std::int64_t images, std::int64_t row
 std::vector<std::int64_t> random_rows(DType dtype, std::int64_t count, std::int64_t list_rows,
                                       Random& random) {
   std::vector<std::int64_t> outside = {-1,     list_rows, list_rows + 1, -1 - list_rows,
-                                       kMax32, -kMax32};
-  if (dtype == DType::kI64) outside.insert(outside.end(), {kTwo32, -kTwo32});
+                                       kMax32, kMin32};
+  if (dtype == DType::kI64) {
+    outside.insert(outside.end(), {kTwo32, kTwo32 + 1, 2 - kTwo32, kMin64, kMax64});
+  }
   std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
   for (std::int64_t& row : rows) {
     const bool is_outside = list_rows == 0 || random.chance(0.1);

@@ -41,12 +41,8 @@ void add_scores(const CostCase& c, Random& random, HostCost& host) {
 
 void add_labels(const CostCase& c, Random& random, HostCost& host) {
   CostProblem& p = host.problem;
-  std::vector<std::int64_t> labels =
-      random_rows(c.classes.labels, p.target.slots, p.classes, random);
-  for (std::size_t t = 0; t < labels.size() && !c.labels.empty(); ++t) {
-    labels[t] = c.labels[t % c.labels.size()];
-  }
-  host.labels = exactly(labels, c.classes.labels);
+  host.labels =
+      exactly(random_rows(c.classes.labels, p.target.slots, p.classes, random), c.classes.labels);
   p.labels = {host.labels.data(), host.labels.dtype()};
 }
 

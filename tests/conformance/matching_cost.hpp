@@ -38,8 +38,7 @@ struct CostCase {
   CaseEps eps;
   std::optional<float> nonfinite;
   Values values;
-  std::vector<std::int64_t> cuts = {};    ///< the offsets, if they are not random
-  std::vector<std::int64_t> labels = {};  ///< if they are not random; repeated
+  std::vector<std::int64_t> cuts = {};  ///< the offsets, if they are not random
   Loss loss{};
 };
 
@@ -62,7 +61,7 @@ struct MatchingCost {
   using Case = CostCase;
   using Host = HostCost;
   static constexpr const char* kName = "matching_cost";
-  static constexpr int kMixes = 300;
+  static constexpr int kMixes = 600;
 
   static bool is_served(const Implementation& each) { return each.matching_cost.run != nullptr; }
   static const std::vector<CaseGroup<Case>>& cases();

@@ -50,7 +50,7 @@ struct MaxIouMatch {
   using Case = MatchCase;
   using Host = HostMatch;
   static constexpr const char* kName = "max_iou_match";
-  static constexpr int kMixes = 300;
+  static constexpr int kMixes = 400;
 
   static bool is_served(const Implementation& each) { return each.max_iou_match.run != nullptr; }
   static const std::vector<CaseGroup<Case>>& cases();

@@ -67,7 +67,7 @@ struct TaskAlignedMatch {
   using Case = TaskAlignedCase;
   using Host = HostTaskAligned;
   static constexpr const char* kName = "task_aligned_match";
-  static constexpr int kMixes = 200;
+  static constexpr int kMixes = 400;
 
   static bool is_served(const Implementation& each) {
     return each.task_aligned_match.run != nullptr;
