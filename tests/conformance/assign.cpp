@@ -110,8 +110,8 @@ HostAssign Assign::make(const AssignCase& c, Random& random) {
   HostAssign host;
   AssignProblem& p = host.problem;
   const auto& [layers, images, queries, columns, groups] = c.shape;
-  host.offsets = c.cuts.empty() ? random_offsets(c.offsets, images, columns, random)
-                                : exactly(c.cuts, c.offsets);
+  host.offsets = c.indices.empty() ? random_offsets(c.offsets, images, columns, random)
+                                   : exactly(c.indices, c.offsets);
   const Strides strides = strides_of(c.layout, layers, queries, columns);
   p.layers = layers;
   p.images = images;

@@ -46,7 +46,7 @@ struct AssignCase {
   AssignShape shape;
   Costs costs;
   Special special = Special::kNone;
-  std::vector<std::int64_t> cuts = {};  ///< the offsets, if they are not random
+  std::vector<std::int64_t> indices = {};  ///< the offsets, if they are not random
 };
 
 /// A problem of an assignment on the host, with the arrays that it points to. Every array ends with
@@ -64,7 +64,8 @@ struct Assign {
   static constexpr int kMixes = 300;
 
   static bool is_served(const Implementation& each) { return each.assign.run != nullptr; }
-  static const std::vector<CaseGroup<Case>>& cases();
+  static const std::vector<Case>& table();
+  static std::vector<CaseGroup<Case>> groups() { return {{kEveryCase, table()}}; }
   static std::vector<Case> further_cases();
   static std::vector<Case> wild_cases() { return {}; }
   static std::vector<Case> cases_for_bits();

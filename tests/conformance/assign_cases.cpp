@@ -21,7 +21,7 @@ constexpr Special finite = Special::kNone, nan_queries = Special::kNanQueries,
 
 // clang-format off
 const std::vector<AssignCase> kCases = {
-    // name, cost, layout, offsets, index, {layers, images, queries, columns, groups}, costs, special, cuts
+    // name, cost, layout, offsets, index, {layers, images, queries, columns, groups}, costs, special, indices
     // --- shapes of the matrix: real costs, which have one answer
     {"more columns than queries in one image", f32, packed, i32, i64, {2, 3, 6, 20}, real, finite, {0, 2, 14, 20}},
     {"as many columns as queries in one image", f32, packed, i64, i32, {2, 3, 6, 20}, real, finite, {3, 9, 10, 20}},
@@ -77,36 +77,23 @@ const std::vector<AssignCase> kLargeCases = {
 };
 // clang-format on
 
-/// Of the table, with three images and twenty columns.
-AssignCase small_case(const char* name, const std::vector<std::int64_t>& offsets) {
-  AssignCase c = case_named(Assign::cases(), name);
-  c.shape = {2, 3, 8, 20, 2};
-  c.cuts = offsets;
-  return c;
-}
+constexpr AssignShape kSmall = {2, 3, 8, 20, 2};
 
 }  // namespace
 
-const std::vector<CaseGroup<AssignCase>>& Assign::cases() {
-  static const std::vector<CaseGroup<AssignCase>> groups = {{kEveryCase, kCases}};
-  return groups;
-}
+const std::vector<AssignCase>& Assign::table() { return kCases; }
 
 std::vector<AssignCase> Assign::further_cases() {
   std::vector<AssignCase> list = kLargeCases;
-  for (const char* name : {"f32 i64 i64", "f64 i32 i32", "f32 i64 i32"}) {
-    for (const auto& offsets : wrong_offsets(case_named(cases(), name).offsets)) {
-      list.push_back(small_case(name, offsets));
-    }
-  }
+  add_changed(list, kCases, {"f32 i64 i64", "f32 i64 i32"}, kSmall, wrong_offsets(i64));
+  add_changed(list, kCases, {"f64 i32 i32"}, kSmall, wrong_offsets(i32));
   // Wrong at one image of more than a GPU's block has threads.
   for (const auto& [at, offset] : std::vector<std::pair<std::size_t, std::int64_t>>{
            {0, -1}, {3, 5}, {3, 1}, {139, kTwo32}, {290, -kTwo32}, {300, 298}, {300, 301}}) {
-    AssignCase c = small_case("f32 i64 i64", std::vector<std::int64_t>(301));
-    std::iota(c.cuts.begin(), c.cuts.end(), 0);
-    c.cuts[at] = offset;
-    c.shape = {2, 300, 6, 300, 2};
-    list.push_back(c);
+    std::vector<std::int64_t> offsets(301);
+    std::iota(offsets.begin(), offsets.end(), 0);
+    offsets[at] = offset;
+    list.push_back(changed(kCases, "f32 i64 i64", {2, 300, 6, 300, 2}, offsets));
   }
   // Sums that overflow, which all implementations form in one order. There are many tasks, since
   // few of them tell inf - inf from 0.
@@ -121,11 +108,8 @@ std::vector<AssignCase> Assign::further_cases() {
 
 std::vector<AssignCase> Assign::cases_for_bits() {
   std::vector<AssignCase> list;
-  for (const char* name : {"integers, tall", "mixed among ties", "columns of no image"}) {
-    list.push_back(case_named(cases(), name));
-    list.back().shape = {3, 5, 24, 70, 2};
-    list.back().cuts = {3, 20, 20, 33, 60, 67};
-  }
+  add_changed(list, kCases, {"integers, tall", "mixed among ties", "columns of no image"},
+              {3, 5, 24, 70, 2}, {{3, 20, 20, 33, 60, 67}});
   return list;
 }
 

@@ -32,7 +32,7 @@ struct CaseNormalizer {
       : dtype(d), stride(s) {}
 };
 
-/// One line of the table. Its loss is set when it runs: see with_losses.
+/// One line of the table. It runs with other losses, too: see with_losses.
 struct LossCase {
   std::string name;
   CasePairing pairing;
@@ -46,7 +46,7 @@ struct LossCase {
   /// The lengths or offsets, or what the rows of both sides are made of, in all combinations; if
   /// there are none, they are random.
   std::vector<std::int64_t> indices = {};
-  Loss loss{};
+  Loss loss = Loss::kGiou;
 };
 
 /// A problem on the host, with the arrays that it points to. Every array ends with the last element
@@ -98,7 +98,8 @@ struct BoxLoss {
   static constexpr int kMixes = 1500;
 
   static bool is_served(const Implementation& each) { return each.box_loss.forward != nullptr; }
-  static const std::vector<CaseGroup<Case>>& cases();
+  static const std::vector<Case>& table();
+  static std::vector<CaseGroup<Case>> groups() { return with_losses(table()); }
   static std::vector<Case> further_cases();
   static std::vector<Case> wild_cases();
   static std::vector<Case> cases_for_bits();

@@ -111,15 +111,6 @@ const std::vector<LossCase> kCases = {
 };
 // clang-format on
 
-/// Of the table, with another shape and other indices.
-LossCase changed(const char* name, const Shape& shape,
-                 const std::vector<std::int64_t>& indices = {}) {
-  LossCase c = case_named(BoxLoss::cases(), name);
-  c.shape = shape;
-  c.indices = indices;
-  return c;
-}
-
 LossCase with_reduction(LossCase c, Reduction reduction) {
   c.reduction = reduction;
   return c;
@@ -129,25 +120,19 @@ constexpr Shape kSmall = {3, 7, 20, 3, 40};
 
 }  // namespace
 
-const std::vector<CaseGroup<LossCase>>& BoxLoss::cases() {
-  static const std::vector<CaseGroup<LossCase>> groups = with_losses(kCases);
-  return groups;
-}
+const std::vector<LossCase>& BoxLoss::table() { return kCases; }
 
 std::vector<LossCase> BoxLoss::further_cases() {
   std::vector<LossCase> list = {// Lists of more rows than one task takes.
-                                changed("indexed bf16 f32", {2, 300007, 1000, 2, 400}),
+                                changed(kCases, "indexed bf16 f32", {2, 300007, 1000, 2, 400}),
                                 // More sets than a GPU has blocks.
-                                changed("both by index, sets", {1, 900, 700, 1400, 3}),
-                                changed("targets by index", {1, 0, 900, 1400, 3})};
-  for (const auto& offsets : kOffsetsOutOfRange) {
-    list.push_back(changed("bf16 u8", kSmall, offsets));
-    list.push_back(changed("f32 i64", kSmall, offsets));
-  }
+                                changed(kCases, "both by index, sets", {1, 900, 700, 1400, 3}),
+                                changed(kCases, "targets by index", {1, 0, 900, 1400, 3})};
+  add_changed(list, kCases, {"bf16 u8", "f32 i64"}, kSmall, kOffsetsOutOfRange);
   // Pairs whose rows are not in their lists, of 3 * 7 preds and 3 * 20 targets, do not count.
   const auto add_rows = [&](const char* name, const std::vector<std::int64_t>& rows) {
     for (const Reduction reduction : {none, mean}) {
-      list.push_back(with_reduction(changed(name, kSmall, rows), reduction));
+      list.push_back(with_reduction(changed(kCases, name, kSmall, rows), reduction));
     }
   };
   for (const char* name : {"both by index", "both by index, int64", "indexed bf16 u8"}) {
@@ -164,7 +149,7 @@ std::vector<LossCase> BoxLoss::wild_cases() {
   std::vector<LossCase> list;
   const auto add = [&](const char* name, const std::vector<std::int64_t>& indices) {
     for (const Reduction reduction : {none, sum}) {
-      list.push_back(with_reduction(changed(name, kSmall, indices), reduction));
+      list.push_back(with_reduction(changed(kCases, name, kSmall, indices), reduction));
     }
   };
   for (const auto& offsets : kWildOffsets32) {
@@ -180,18 +165,17 @@ std::vector<LossCase> BoxLoss::wild_cases() {
 }
 
 std::vector<LossCase> BoxLoss::cases_for_bits() {
-  const LossCase flat = case_named(cases(), "f32 f32");
   std::vector<LossCase> list;
   for (const Reduction reduction : {none, sum, mean}) {
-    list.push_back(with_reduction(flat, reduction));
-    list.back().shape = {1, 100003, 0};
+    list.push_back(with_reduction(changed(kCases, "f32 f32", {1, 100003, 0}), reduction));
   }
   // Rows of two pairs. On a GPU, too, a + b is b + a, if both are rounded before they are added.
   constexpr std::int64_t kRows = 5003;
   std::vector<std::int64_t> rows;
   for (std::int64_t i = 0; i < kRows; ++i) rows.push_back(i * 1000 % kRows);
   for (const DType dtype : {f32, f16, bf16, f64}) {
-    LossCase c = with_reduction(changed("targets by index", {1, 0, kRows, 2, kRows}, rows), mean);
+    LossCase c =
+        with_reduction(changed(kCases, "targets by index", {1, 0, kRows, 2, kRows}, rows), mean);
     c.pred.dtype = c.target.dtype = dtype;
     c.weight = dtype;
     list.push_back(c);

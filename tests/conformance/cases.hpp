@@ -16,9 +16,9 @@
 
 #include "random.hpp"
 
-/// What the tables of all operations are made of. A named case is for what random mixes have seldom:
-/// sizes, indices and numbers at their limits, ties and NaN by the hundred, and for what further
-/// cases start from.
+/// What the tables of all operations are made of. A named case is for what random mixes have
+/// seldom: sizes, indices and numbers at their limits, ties and NaN by the hundred, and for what
+/// further cases start from.
 namespace boxloss::conformance {
 
 /// How boxes lie in memory.
@@ -159,15 +159,32 @@ std::vector<CaseGroup<Case>> with_losses(const std::vector<Case>& table) {
   return groups;
 }
 
-/// Of the group that has every case.
 template <class Case>
-Case case_named(const std::vector<CaseGroup<Case>>& groups, std::string_view name) {
-  for (const CaseGroup<Case>& group : groups) {
-    for (const Case& c : group.cases) {
-      if (group.name == kEveryCase && c.name == name) return c;
-    }
+Case case_named(const std::vector<Case>& table, std::string_view name) {
+  for (const Case& c : table) {
+    if (c.name == name) return c;
   }
   throw std::out_of_range("no case is named " + std::string(name));
+}
+
+/// Of the table, with another shape and other indices.
+template <class Case>
+Case changed(const std::vector<Case>& table, std::string_view name,
+             const decltype(Case::shape)& shape, const std::vector<std::int64_t>& indices = {}) {
+  Case c = case_named(table, name);
+  c.shape = shape;
+  c.indices = indices;
+  return c;
+}
+
+/// Each of the names with each of the indices.
+template <class Case>
+void add_changed(std::vector<Case>& list, const std::vector<Case>& table,
+                 const std::vector<const char*>& names, const decltype(Case::shape)& shape,
+                 const std::vector<std::vector<std::int64_t>>& indices) {
+  for (const char* name : names) {
+    for (const auto& each : indices) list.push_back(changed(table, name, shape, each));
+  }
 }
 
 }  // namespace boxloss::conformance

@@ -123,8 +123,8 @@ HostCost MatchingCost::make(const CostCase& c, Random& random) {
   fill(preds, c.values, origin, random);
   fill(targets, c.values, origin, random);
 
-  host.offsets = c.cuts.empty() ? random_offsets(c.offsets, shape.images, shape.columns, random)
-                                : exactly(c.cuts, c.offsets);
+  host.offsets = c.indices.empty() ? random_offsets(c.offsets, shape.images, shape.columns, random)
+                                   : exactly(c.indices, c.offsets);
   p.offsets = {host.offsets.data(), c.offsets};
   p.layers = shape.layers;
   p.loss = c.loss;

@@ -27,7 +27,7 @@ struct CaseWeights {
   double iou, l1, class_term;
 };
 
-/// One line of the table. Its loss is set when it runs: see with_losses.
+/// One line of the table. It runs with other losses, too: see with_losses.
 struct CostCase {
   std::string name;
   CaseClasses classes;
@@ -38,8 +38,8 @@ struct CostCase {
   CaseEps eps;
   std::optional<float> nonfinite;
   Values values;
-  std::vector<std::int64_t> cuts = {};  ///< the offsets, if they are not random
-  Loss loss{};
+  std::vector<std::int64_t> indices = {};  ///< the offsets, if they are not random
+  Loss loss = Loss::kGiou;
 };
 
 /// A problem of costs on the host, with the arrays that it points to. Every array ends with the
@@ -64,7 +64,8 @@ struct MatchingCost {
   static constexpr int kMixes = 600;
 
   static bool is_served(const Implementation& each) { return each.matching_cost.run != nullptr; }
-  static const std::vector<CaseGroup<Case>>& cases();
+  static const std::vector<Case>& table();
+  static std::vector<CaseGroup<Case>> groups() { return with_losses(table()); }
   static std::vector<Case> further_cases();
   static std::vector<Case> wild_cases();
   static std::vector<Case> cases_for_bits();

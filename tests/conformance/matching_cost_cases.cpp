@@ -21,7 +21,7 @@ constexpr float big = 1e6f, largest = std::numeric_limits<float>::max();
 
 // clang-format off
 const std::vector<CostCase> kCases = {
-    // name, {term, scores, layout, labels, alpha, gamma}, pred, target, offsets, {layers, images, queries, columns, classes}, weights, eps, nonfinite, values, cuts
+    // name, {term, scores, layout, labels, alpha, gamma}, pred, target, offsets, {layers, images, queries, columns, classes}, weights, eps, nonfinite, values, indices
     // --- terms
     {"softmax", {softmax, f32}, boxes, boxes, i64, {1, 3, 9, 17}, detr, add_0, no, plain},
     {"sigmoid", {sigmoid, f32}, boxes, boxes, i64, {1, 3, 9, 17}, detr, add_0, no, plain},
@@ -60,52 +60,33 @@ const std::vector<CostCase> kLargeCases = {
 };
 // clang-format on
 
-/// Of the table, with three images and twenty columns.
-CostCase small_case(const char* name, const std::vector<std::int64_t>& offsets) {
-  CostCase c = case_named(MatchingCost::cases(), name);
-  c.shape = {2, 3, 7, 20, 5};
-  c.cuts = offsets;
-  return c;
-}
+constexpr CostShape kSmall = {2, 3, 7, 20, 5};
 
 }  // namespace
 
-const std::vector<CaseGroup<CostCase>>& MatchingCost::cases() {
-  static const std::vector<CaseGroup<CostCase>> groups = with_losses(kCases);
-  return groups;
-}
+const std::vector<CostCase>& MatchingCost::table() { return kCases; }
 
 std::vector<CostCase> MatchingCost::further_cases() {
   std::vector<CostCase> list = kLargeCases;
-  for (CostCase& c : list) c.loss = Loss::kGiou;
-  for (const auto& offsets : kOffsetsOutOfRange) {
-    list.push_back(small_case("softmax", offsets));        // int64
-    list.push_back(small_case("given, layers", offsets));  // int32
-  }
-  list.push_back(small_case("focal", {kMin64, 7, 11, kMax64}));
-  // Whose lower halves would be in range.
-  list.push_back(small_case("focal", {-kTwo32, 7, 11, kTwo32}));
+  // Of int64 and of int32.
+  add_changed(list, kCases, {"softmax", "given, layers"}, kSmall, kOffsetsOutOfRange);
+  // Also those whose lower halves would be in range.
+  add_changed(list, kCases, {"focal"}, kSmall, {{kMin64, 7, 11, kMax64}, {-kTwo32, 7, 11, kTwo32}});
   return list;
 }
 
 std::vector<CostCase> MatchingCost::wild_cases() {
   std::vector<CostCase> list;
-  for (const auto& offsets : kWildOffsets32) {
-    for (const char* name : {"softmax", "given", "focal, layers", "given, layers"}) {
-      list.push_back(small_case(name, offsets));
-    }
-  }
-  for (const auto& offsets : kWildOffsets64) {
-    for (const char* name : {"softmax", "given"}) list.push_back(small_case(name, offsets));
-  }
+  add_changed(list, kCases, {"softmax", "given", "focal, layers", "given, layers"}, kSmall,
+              kWildOffsets32);
+  add_changed(list, kCases, {"softmax", "given"}, kSmall, kWildOffsets64);
   return list;
 }
 
 std::vector<CostCase> MatchingCost::cases_for_bits() {
   std::vector<CostCase> list;
   for (const Loss loss : {Loss::kGiou, Loss::kCiou}) {
-    list.push_back(case_named(cases(), "softmax"));
-    list.back().shape = {3, 5, 70, 211};
+    list.push_back(changed(kCases, "softmax", {3, 5, 70, 211}));
     list.back().loss = loss;
   }
   return list;

@@ -75,8 +75,8 @@ HostMatch MaxIouMatch::make(const MatchCase& c, Random& random) {
       fill_by_anchors(targets, anchor_count, random);
     }
   }
-  host.offsets = c.cuts.empty() ? random_offsets(c.offsets, images, boxes, random)
-                                : exactly(c.cuts, c.offsets);
+  host.offsets = c.indices.empty() ? random_offsets(c.offsets, images, boxes, random)
+                                   : exactly(c.indices, c.offsets);
   p.offsets = {host.offsets.data(), c.offsets};
   p.high = c.at.high;
   p.low = c.at.low;

@@ -35,7 +35,7 @@ struct MatchCase {
   double min_pos_iou = 0;
   AnchorPlaces anchors = AnchorPlaces::kGrid;
   Values values = Values::kPlain;
-  std::vector<std::int64_t> cuts = {};  ///< the offsets, if they are not random
+  std::vector<std::int64_t> indices = {};  ///< the offsets, if they are not random
 };
 
 /// A problem of a matching on the host, with the arrays that it points to. Every array ends with
@@ -53,7 +53,8 @@ struct MaxIouMatch {
   static constexpr int kMixes = 400;
 
   static bool is_served(const Implementation& each) { return each.max_iou_match.run != nullptr; }
-  static const std::vector<CaseGroup<Case>>& cases();
+  static const std::vector<Case>& table();
+  static std::vector<CaseGroup<Case>> groups() { return {{kEveryCase, table()}}; }
   static std::vector<Case> further_cases();
   static std::vector<Case> wild_cases();
   static std::vector<Case> cases_for_bits();

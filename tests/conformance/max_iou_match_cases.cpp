@@ -17,12 +17,12 @@ constexpr Thresholds rpn = {0.7, 0.3}, retina = {0.5, 0.4}, ssd = {0.5, 0.5}, al
 
 // clang-format off
 const std::vector<MatchCase> kCases = {
-    // name, dtypes, layouts, offsets, index, {images, anchors, boxes}, {high, low}, low_quality, min_pos_iou, anchors, values, cuts
+    // name, dtypes, layouts, offsets, index, {images, anchors, boxes}, {high, low}, low_quality, min_pos_iou, anchors, values, indices
     // --- rules
     {"none", f32, f32, one_image, packed, i64, i64, {3, 300, 17}, retina, none},
-    {"argmax", f32, f32, one_image, packed, i64, i64, {3, 300, 17}, rpn, argmax},
+    {"argmax", f32, f32, one_image, packed, i32, i64, {3, 300, 17}, rpn, argmax},
     {"overwrite", f32, f32, one_image, packed, i64, i64, {3, 300, 17}, rpn, overwrite},
-    {"force", f32, f32, one_image, packed, i64, i64, {3, 300, 17}, ssd, force},
+    {"force", f32, f32, one_image, packed, i32, i64, {3, 300, 17}, ssd, force},
     // --- what the random mixes seldom have
     {"one coordinate", f32, f32, one_coordinate, one_coordinate, i64, i64, {2, 40, 9}, rpn, argmax, 0, scattered},
     // --- ties, degenerate and inverted boxes
@@ -42,53 +42,34 @@ const std::vector<MatchCase> kCases = {
 };
 // clang-format on
 
-/// Of the table, with three images and twenty boxes.
-MatchCase small_case(const char* name, const std::vector<std::int64_t>& offsets, DType dtype) {
-  MatchCase c = case_named(MaxIouMatch::cases(), name);
-  c.shape = {3, 50, 20};
-  c.offsets = dtype;
-  c.cuts = offsets;
-  return c;
-}
+constexpr MaxIouShape kSmall = {3, 50, 20};
 
 }  // namespace
 
-const std::vector<CaseGroup<MatchCase>>& MaxIouMatch::cases() {
-  static const std::vector<CaseGroup<MatchCase>> groups = {{kEveryCase, kCases}};
-  return groups;
-}
+const std::vector<MatchCase>& MaxIouMatch::table() { return kCases; }
 
 std::vector<MatchCase> MaxIouMatch::further_cases() {
   std::vector<MatchCase> list;
   for (const char* name : {"none", "argmax", "overwrite", "force"}) {
-    MatchCase c = case_named(cases(), name);
-    c.shape = {2, 30011, 60};  // of many tasks
-    list.push_back(c);
-    for (const DType dtype : {i32, i64}) {
-      for (const auto& offsets : wrong_offsets(dtype)) {
-        list.push_back(small_case(name, offsets, dtype));
-      }
-    }
+    list.push_back(changed(kCases, name, {2, 30011, 60}));  // of many tasks
   }
+  add_changed(list, kCases, {"none", "overwrite"}, kSmall, wrong_offsets(i64));
+  add_changed(list, kCases, {"argmax", "force"}, kSmall, wrong_offsets(i32));
   return list;
 }
 
 /// Of each kind of arithmetic: what is computed of them is compared elsewhere.
 std::vector<MatchCase> MaxIouMatch::wild_cases() {
   std::vector<MatchCase> list;
-  for (const char* name : {"special, argmax", "special, f64", "special, force"}) {
-    for (const auto& offsets : kWildOffsets64) list.push_back(small_case(name, offsets, i64));
-  }
+  add_changed(list, kCases, {"special, argmax", "special, f64", "special, force"}, kSmall,
+              kWildOffsets64);
   return list;
 }
 
 std::vector<MatchCase> MaxIouMatch::cases_for_bits() {
   std::vector<MatchCase> list;
-  for (const char* name : {"none", "argmax", "overwrite", "force", "special, argmax"}) {
-    list.push_back(case_named(cases(), name));
-    list.back().shape = {5, 4100, 70};
-    list.back().cuts = {3, 20, 20, 33, 60, 67};
-  }
+  add_changed(list, kCases, {"none", "argmax", "overwrite", "force", "special, argmax"},
+              {5, 4100, 70}, {{3, 20, 20, 33, 60, 67}});
   return list;
 }
 

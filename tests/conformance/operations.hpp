@@ -15,7 +15,8 @@
 /// An operation joins the tests of test_operations.cpp by a struct with
 ///   Case, Host        a line of its table; its problem in arrays on the host
 ///   is_served         by an implementation?
-///   cases             the table, in groups; one of them is kEveryCase
+///   table             named cases
+///   groups            the same, in groups; one of them is kEveryCase
 ///   further_cases     for one loss only: too much work, or indices out of range
 ///   wild_cases        inputs whose results mean nothing
 ///   cases_for_bits    of several tasks, whose bits are the same every time

@@ -68,9 +68,9 @@ class Maker {
       for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = c_.labels[i % c_.labels.size()];
     }
     if (!shape.is_padded) {
-      host_.offsets = c_.cuts.empty()
+      host_.offsets = c_.indices.empty()
                           ? random_offsets(c_.dtypes.offsets, shape.images, shape.boxes, random_)
-                          : exactly(c_.cuts, c_.dtypes.offsets);
+                          : exactly(c_.indices, c_.dtypes.offsets);
       p_.offsets = {host_.offsets.data(), c_.dtypes.offsets};
     }
     boxes_.resize(static_cast<std::size_t>(shape.images));

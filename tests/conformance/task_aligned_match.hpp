@@ -48,8 +48,8 @@ struct TaskAlignedCase {
   MatchShape shape;
   MatchRule rule;
   Anchors values;
-  std::vector<std::int64_t> cuts = {};    ///< the offsets, if they are not random
-  std::vector<std::int64_t> labels = {};  ///< if they are not random; repeated
+  std::vector<std::int64_t> indices = {};  ///< the offsets, if they are not random
+  std::vector<std::int64_t> labels = {};   ///< if they are not random; repeated
 };
 
 /// A problem of a match on the host, with the arrays that it points to. Every array ends with the
@@ -72,7 +72,8 @@ struct TaskAlignedMatch {
   static bool is_served(const Implementation& each) {
     return each.task_aligned_match.run != nullptr;
   }
-  static const std::vector<CaseGroup<Case>>& cases();
+  static const std::vector<Case>& table();
+  static std::vector<CaseGroup<Case>> groups() { return {{kEveryCase, table()}}; }
   static std::vector<Case> further_cases();
   static std::vector<Case> wild_cases();
   static std::vector<Case> cases_for_bits();

@@ -19,7 +19,7 @@ constexpr MatchRule rule = {};
 
 // clang-format off
 const std::vector<TaskAlignedCase> kCases = {
-    // name, {scores, points, offsets, labels, index}, {scores, points}, pred, target, {images, anchors, classes, boxes, padded}, {topk, topk2, alpha, beta, min_side, small_side}, values, cuts, labels
+    // name, {scores, points, offsets, labels, index}, {scores, points}, pred, target, {images, anchors, classes, boxes, padded}, {topk, topk2, alpha, beta, min_side, small_side}, values, indices, labels
     // --- dtypes
     {"f32", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real},
     {"f16 scores", {f16, f32, i64, i64, i64}, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real},
@@ -64,28 +64,16 @@ const std::vector<TaskAlignedCase> kLargeCases = {
 };
 // clang-format on
 
-/// Of the table, with three images and twenty boxes.
-TaskAlignedCase small_case(const char* name, const std::vector<std::int64_t>& offsets) {
-  TaskAlignedCase c = case_named(TaskAlignedMatch::cases(), name);
-  c.shape = {3, 40, 5, 20};
-  c.cuts = offsets;
-  return c;
-}
+constexpr MatchShape kSmall = {3, 40, 5, 20};
 
 }  // namespace
 
-const std::vector<CaseGroup<TaskAlignedCase>>& TaskAlignedMatch::cases() {
-  static const std::vector<CaseGroup<TaskAlignedCase>> groups = {{kEveryCase, kCases}};
-  return groups;
-}
+const std::vector<TaskAlignedCase>& TaskAlignedMatch::table() { return kCases; }
 
 std::vector<TaskAlignedCase> TaskAlignedMatch::further_cases() {
   std::vector<TaskAlignedCase> list = kLargeCases;
-  for (const char* name : {"f32", "u8 target"}) {
-    for (const auto& offsets : wrong_offsets(case_named(cases(), name).dtypes.offsets)) {
-      list.push_back(small_case(name, offsets));
-    }
-  }
+  add_changed(list, kCases, {"f32"}, kSmall, wrong_offsets(i64));
+  add_changed(list, kCases, {"u8 target"}, kSmall, wrong_offsets(i32));
   return list;
 }
 
@@ -93,18 +81,16 @@ std::vector<TaskAlignedCase> TaskAlignedMatch::wild_cases() {
   std::vector<TaskAlignedCase> list;
   for (const char* name : {"f32", "f64", "f16 scores", "padded", "small boxes", "topk2 1",
                            "fractions", "points of each image"}) {
-    list.push_back(case_named(cases(), name));
+    list.push_back(case_named(kCases, name));
     list.back().values = wild;
   }
   return list;
 }
 
 std::vector<TaskAlignedCase> TaskAlignedMatch::cases_for_bits() {
-  std::vector<TaskAlignedCase> list;
-  for (const char* name : {"many boxes", "many boxes, topk2", "alike, topk2", "padded"}) {
-    list.push_back(case_named(cases(), name));
-    const bool is_padded = list.back().shape.is_padded;
-    list.back().shape = {5, 300, 5, is_padded ? 20 : 90, is_padded};
+  std::vector<TaskAlignedCase> list = {changed(kCases, "padded", {5, 300, 5, 20, true})};
+  for (const char* name : {"many boxes", "many boxes, topk2", "alike, topk2"}) {
+    list.push_back(changed(kCases, name, {5, 300, 5, 90}));
   }
   return list;
 }

@@ -15,7 +15,7 @@ void require_right(const LossCase& c, const HostLoss& host, Random& random) {
 
 TEST_CASE("where nothing counts, a normalizer of 0 spoils nothing") {
   const auto require_unspoilt = [](const char* name, const std::vector<std::int64_t>& indices) {
-    LossCase c = case_named(BoxLoss::cases(), name);
+    LossCase c = case_named(BoxLoss::table(), name);
     c.indices = indices;
     Random random(Catch::getSeed());
     HostLoss host = BoxLoss::make(c, random);
@@ -29,7 +29,7 @@ TEST_CASE("where nothing counts, a normalizer of 0 spoils nothing") {
 }
 
 TEST_CASE("a normalizer beyond float32 divides a sum beyond it") {
-  LossCase c = case_named(BoxLoss::cases(), "mean by f64");
+  LossCase c = case_named(BoxLoss::table(), "mean by f64");
   c.weight = DType::kF32;
   Random random(Catch::getSeed());
   HostLoss host = BoxLoss::make(c, random);
@@ -44,7 +44,7 @@ TEST_CASE("a normalizer beyond float32 divides a sum beyond it") {
 TEST_CASE("rows of many pairs have the same bits on the CPU") {
   const Implementation& implementation = subject();
   if (subject_name().rfind("cpu/", 0) != 0) SKIP("a GPU adds to them in any order");
-  LossCase c = case_named(BoxLoss::cases(), "int32 meets int64");
+  LossCase c = case_named(BoxLoss::table(), "int32 meets int64");
   c.reduction = Reduction::kMean;
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF64}) {
     c.pred.dtype = c.target.dtype = dtype;
@@ -65,7 +65,7 @@ Array loss_of(const HostLoss& host) {
 TEST_CASE("a sum of millions is within 1e-6 of the fp64 sum of the same losses") {
   require_giou(Pairing::Kind::kDense);
   constexpr std::int64_t kBoxes = 3000017;
-  LossCase c = case_named(BoxLoss::cases(), "f32 f32");
+  LossCase c = case_named(BoxLoss::table(), "f32 f32");
   c.shape = {1, kBoxes, 0};
   Random random(Catch::getSeed());
   HostLoss host = BoxLoss::make(c, random);

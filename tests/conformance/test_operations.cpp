@@ -20,7 +20,7 @@ bool can_be_in(const Results& results, Fault fault) {
 
 TEMPLATE_LIST_TEST_CASE("named cases agree with the oracle", "", Operations) {
   const Implementation counted = counting(subject_for<TestType>());
-  for (const auto& group : TestType::cases()) {
+  for (const auto& group : TestType::groups()) {
     DYNAMIC_SECTION(group.name) {
       for (const auto& c : group.cases) {
         DYNAMIC_SECTION(c.name) {
@@ -78,7 +78,7 @@ TEMPLATE_LIST_TEST_CASE("the same input gives the same bits", "", Operations) {
 TEMPLATE_LIST_TEST_CASE("a broken implementation is found out", "", Operations) {
   const Implementation& implementation = subject_for<TestType>();
   for (const Fault fault : kFaults) {
-    const auto c = case_named(TestType::cases(), TestType::case_for(fault));
+    const auto c = case_named(TestType::table(), TestType::case_for(fault));
     Random random(Catch::getSeed());
     const auto host = TestType::make(c, random);
     // Each function must be found out by itself, in each output that the fault changes.
