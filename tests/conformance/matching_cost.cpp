@@ -2,10 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "matching_cost.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "example_parameters.hpp"
 #include "index_arrays.hpp"
 #include "matching_cost_entries.hpp"
@@ -26,6 +22,7 @@ double random_score(const CostProblem& p, Values values, Random& random) {
   return random.pick(std::vector<double>{0, -0.0, 0.5, 1, -1, 2, -2, 20, -20, 90, -90, 300, -300});
 }
 
+/// Those that nothing is computed from stay NaN.
 void add_scores(const CostCase& c, Random& random, HostCost& host) {
   CostProblem& p = host.problem;
   const bool is_given = p.class_term == ClassTerm::kGiven;
@@ -34,9 +31,13 @@ void add_scores(const CostCase& c, Random& random, HostCost& host) {
   const Strides strides = strides_of(c.classes.layout, blocks, p.pred.slots, n);
   p.scores = {lay_out(strides, blocks, p.pred.slots, n, c.classes.scores, host.scores),
               c.classes.scores, strides.image, strides.slot};
-  for (std::int64_t i = 0; i < host.scores.count(); ++i) {
-    host.scores.set(i, random_score(p, c.values, random));
-  }
+  if (!reads_classes(p)) return;
+  for_each_entry(p, [&](const CostEntry& entry) {
+    const std::int64_t which = is_given ? entry.column : class_of(p, entry.column);
+    if (which < 0) return;
+    host.scores.set(strides.start + first_score(p, entry) + which,
+                    random_score(p, c.values, random));
+  });
 }
 
 void add_labels(const CostCase& c, Random& random, HostCost& host) {
@@ -44,56 +45,6 @@ void add_labels(const CostCase& c, Random& random, HostCost& host) {
   host.labels =
       exactly(random_rows(c.classes.labels, p.target.slots, p.classes, random), c.classes.labels);
   p.labels = {host.labels.data(), host.labels.dtype()};
-}
-
-/// The element that the view begins with.
-std::int64_t start_of_scores(const HostCost& host) {
-  return (static_cast<const std::byte*>(host.problem.scores.data) -
-          static_cast<const std::byte*>(host.scores.data())) /
-         static_cast<std::ptrdiff_t>(size_of(host.problem.scores.dtype));
-}
-
-/// As torch has it: an infinite maximum is not subtracted.
-double log_sum_exp(const Elements<Any>& scores, std::int64_t first, std::int64_t n) {
-  double most = -kInfinity, sum = 0;
-  for (std::int64_t i = 0; i < n; ++i) most = std::fmax(most, scores.get<double>(first + i));
-  if (std::isinf(most)) most = 0;
-  for (std::int64_t i = 0; i < n; ++i) sum += std::exp(scores.get<double>(first + i) - most);
-  return most + std::log(sum);
-}
-
-/// Makes logits logarithms of probabilities, which are not above 0.
-void normalize_scores(HostCost& host) {
-  const CostProblem& p = host.problem;
-  if (p.scores.data == nullptr) return;
-  const std::int64_t start = start_of_scores(host);
-  const std::int64_t blocks = p.scores.block_stride == 0 ? 1 : p.pred.images;
-  const std::int64_t queries = p.scores.query_stride == 0 ? 1 : p.pred.slots;
-  for (std::int64_t row = 0; row < blocks * queries; ++row) {
-    const std::int64_t first =
-        start + row / queries * p.scores.block_stride + row % queries * p.scores.query_stride;
-    const double sum = log_sum_exp({host.scores.data(), p.scores.dtype}, first, p.classes);
-    for (std::int64_t i = first; i < first + p.classes; ++i) {
-      host.scores.set(i, std::min(host.scores.get(i) - sum, 0.0));
-    }
-  }
-}
-
-void spoil_unread_scores(HostCost& host) {
-  const CostProblem& p = host.problem;
-  if (host.scores.count() == 0) return;
-  const std::int64_t start = start_of_scores(host);
-  std::vector<bool> is_read(static_cast<std::size_t>(host.scores.count()));
-  const auto read = [&](std::int64_t i) { is_read[static_cast<std::size_t>(start + i)] = true; };
-  for_each_entry(p, [&](const CostEntry& entry) {
-    if (!reads_classes(p)) return;
-    const std::int64_t first = first_score(p, entry);
-    if (p.class_term == ClassTerm::kGiven) return read(first + entry.column);
-    if (class_of(p, entry.column) >= 0) read(first + class_of(p, entry.column));
-  });
-  for (std::int64_t i = 0; i < host.scores.count(); ++i) {
-    if (!is_read[static_cast<std::size_t>(i)]) host.scores.set(i, kNan);
-  }
 }
 
 void spoil_unread_boxes(const CostProblem& p, const PlacedBoxes& preds,
@@ -146,8 +97,6 @@ HostCost MatchingCost::make(const CostCase& c, Random& random) {
     add_labels(c, random, host);
   }
   add_scores(c, random, host);
-  if (p.class_term == ClassTerm::kSoftmax) normalize_scores(host);
-  spoil_unread_scores(host);
   return host;
 }
 
