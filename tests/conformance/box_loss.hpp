@@ -95,7 +95,7 @@ struct BoxLoss {
   using Case = LossCase;
   using Host = HostLoss;
   static constexpr const char* kName = "box_loss";
-  static constexpr int kMixes = 1500;
+  static constexpr int kMixes = 4000;
 
   static bool is_served(const Implementation& each) { return each.box_loss.forward != nullptr; }
   static const std::vector<Case>& table();

@@ -116,6 +116,11 @@ LossCase with_reduction(LossCase c, Reduction reduction) {
   return c;
 }
 
+/// The dtypes of pred and target that have loops of their own.
+const std::vector<std::pair<DType, DType>> kOwnLoops = {{f32, f32},   {bf16, f32}, {f16, f32},
+                                                        {bf16, bf16}, {bf16, u8},  {f16, u8},
+                                                        {f32, u8},    {f64, f64}};
+
 constexpr Shape kSmall = {3, 7, 20, 3, 40};
 
 }  // namespace
@@ -189,8 +194,11 @@ LossCase BoxLoss::random_case(Random& random) {
   c.pairing = random.pick(std::vector<CasePairing>{
       dense, zero_padded, mask, lengths32, lengths64, offsets32, offsets64, preds32, preds64,
       targets32, targets64, both32, both64, mixed32, mixed64});
-  c.pred = {any_floating(random), any_format(random), any_layout(random)};
-  c.target = {any_dtype(random), any_format(random), any_layout(random)};
+  const auto [pred, target] = random.chance(0.5)
+                                  ? random.pick(kOwnLoops)
+                                  : std::pair(any_floating(random), any_dtype(random));
+  c.pred = {pred, any_format(random), any_layout(random)};
+  c.target = {target, any_format(random), any_layout(random)};
   c.shape = {random.below(5), slots(), random.below(100), random.below(4), slots()};
   c.reduction = random.pick(std::vector<Reduction>{none, sum, mean});
   if (random.chance(0.5)) c.weight = any_floating(random);

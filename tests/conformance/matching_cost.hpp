@@ -61,7 +61,7 @@ struct MatchingCost {
   using Case = CostCase;
   using Host = HostCost;
   static constexpr const char* kName = "matching_cost";
-  static constexpr int kMixes = 600;
+  static constexpr int kMixes = 1500;
 
   static bool is_served(const Implementation& each) { return each.matching_cost.run != nullptr; }
   static const std::vector<Case>& table();
