@@ -61,6 +61,8 @@ struct Assign {
   using Case = AssignCase;
   using Host = HostAssign;
   static constexpr const char* kName = "assign";
+  static constexpr const char* kPlainCase = "more columns than queries in one image";
+  static constexpr const char* kNanCase = kPlainCase;
   static constexpr int kMixes = 300;
 
   static bool is_served(const Implementation& each) { return each.assign.run != nullptr; }
@@ -69,7 +71,6 @@ struct Assign {
   static std::vector<Case> further_cases();
   static std::vector<Case> wild_cases() { return {}; }
   static std::vector<Case> cases_for_bits();
-  static const char* case_for(Fault) { return "more columns than queries in one image"; }
   static Case random_case(Random& random);
   static std::string describe(const Case& c);
 

@@ -95,6 +95,7 @@ struct BoxLoss {
   using Case = LossCase;
   using Host = HostLoss;
   static constexpr const char* kName = "box_loss";
+  static constexpr const char *kPlainCase = "f32 f32", *kNanCase = "special";
   static constexpr int kMixes = 4000;
 
   static bool is_served(const Implementation& each) { return each.box_loss.forward != nullptr; }
@@ -103,9 +104,6 @@ struct BoxLoss {
   static std::vector<Case> further_cases();
   static std::vector<Case> wild_cases();
   static std::vector<Case> cases_for_bits();
-  static const char* case_for(Fault fault) {
-    return fault == Fault::kNoNan ? "special" : "f32 f32";
-  }
   static Case random_case(Random& random);
   static std::string describe(const Case& c);
 

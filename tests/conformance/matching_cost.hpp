@@ -61,6 +61,7 @@ struct MatchingCost {
   using Case = CostCase;
   using Host = HostCost;
   static constexpr const char* kName = "matching_cost";
+  static constexpr const char *kPlainCase = "one image, all columns", *kNanCase = "special";
   static constexpr int kMixes = 1500;
 
   static bool is_served(const Implementation& each) { return each.matching_cost.run != nullptr; }
@@ -69,9 +70,6 @@ struct MatchingCost {
   static std::vector<Case> further_cases();
   static std::vector<Case> wild_cases();
   static std::vector<Case> cases_for_bits();
-  static const char* case_for(Fault fault) {
-    return fault == Fault::kNoNan ? "special" : "one image, all columns";
-  }
   static Case random_case(Random& random);
   static std::string describe(const Case& c);
 

@@ -50,6 +50,7 @@ struct MaxIouMatch {
   using Case = MatchCase;
   using Host = HostMatch;
   static constexpr const char* kName = "max_iou_match";
+  static constexpr const char *kPlainCase = "argmax", *kNanCase = "special, argmax";
   static constexpr int kMixes = 400;
 
   static bool is_served(const Implementation& each) { return each.max_iou_match.run != nullptr; }
@@ -58,9 +59,6 @@ struct MaxIouMatch {
   static std::vector<Case> further_cases();
   static std::vector<Case> wild_cases();
   static std::vector<Case> cases_for_bits();
-  static const char* case_for(Fault fault) {
-    return fault == Fault::kNoNan ? "special, argmax" : "argmax";
-  }
   static Case random_case(Random& random);
   static std::string describe(const Case& c);
 

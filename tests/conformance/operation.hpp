@@ -9,7 +9,6 @@
 #include "array.hpp"
 #include "cases.hpp"
 #include "check.hpp"
-#include "instrumented.hpp"
 #include "random.hpp"
 
 /// What the struct of every operation is made of: see operations.hpp.

@@ -20,7 +20,8 @@
 ///   further_cases     for one loss only: too much work, or indices out of range
 ///   wild_cases        inputs whose results mean nothing
 ///   cases_for_bits    of several tasks, whose bits are the same every time
-///   case_for          which case of the table finds that fault, if any output can have it
+///   kPlainCase        a case of the table whose bounds are small
+///   kNanCase          one whose results have NaN, if any can
 ///   random_case       a small one of any mix of properties, of which kMixes are run; and
 ///   describe          what it is
 ///   make              the problem of a case; what must not be read is poison

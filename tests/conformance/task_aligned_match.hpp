@@ -67,6 +67,8 @@ struct TaskAlignedMatch {
   using Case = TaskAlignedCase;
   using Host = HostTaskAligned;
   static constexpr const char* kName = "task_aligned_match";
+  static constexpr const char* kPlainCase = "beta 0";  // overlaps count once: bounds are small
+  static constexpr const char* kNanCase = "infinite scores";
   static constexpr int kMixes = 400;
 
   static bool is_served(const Implementation& each) {
@@ -77,11 +79,6 @@ struct TaskAlignedMatch {
   static std::vector<Case> further_cases();
   static std::vector<Case> wild_cases();
   static std::vector<Case> cases_for_bits();
-  /// The one has results that NaN is among. In the other overlaps count once, so that bounds are
-  /// small.
-  static const char* case_for(Fault fault) {
-    return fault == Fault::kNoNan ? "infinite scores" : "beta 0";
-  }
   static Case random_case(Random& random);
   static std::string describe(const Case& c);
 
