@@ -32,27 +32,18 @@ class CostsOf {
   double at(std::int64_t layer, std::int64_t query, std::int64_t column) {
     const auto row = static_cast<std::size_t>(layer * case_.shape.queries + query);
     const auto place = static_cast<std::size_t>(layer * case_.shape.columns + column);
+    const double usual = finite(query, column);
     switch (case_.special) {
-      case Special::kNone: break;
-      case Special::kNanQueries:
-        if (is_nan_[row]) return kNan;
-        break;
-      case Special::kForbiddenColumns:
-        if (is_forbidden_[place]) return kInfinity;
-        break;
-      case Special::kForbidden:
-        if (random_.chance(0.67)) return kInfinity;
-        break;
+      case Special::kNone: return usual;
+      case Special::kNanQueries: return is_nan_[row] ? kNan : usual;
+      case Special::kForbiddenColumns: return is_forbidden_[place] ? kInfinity : usual;
+      case Special::kForbidden: return random_.chance(0.67) ? kInfinity : usual;
       case Special::kAllForbidden: return kInfinity;
-      case Special::kMinusInfinity:
-        if (random_.chance(0.1)) return -kInfinity;
-        break;
-      case Special::kMixed:
-        if (random_.chance(0.4)) return nonfinite();
-        break;
+      case Special::kMinusInfinity: return random_.chance(0.1) ? -kInfinity : usual;
+      case Special::kMixed: return random_.chance(0.4) ? nonfinite() : usual;
       case Special::kAllMixed: return nonfinite();
     }
-    return finite(query, column);
+    return usual;
   }
 
  private:

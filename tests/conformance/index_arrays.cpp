@@ -32,11 +32,7 @@ Array random_offsets(DType dtype, std::int64_t images, std::int64_t rows, Random
   std::vector<std::int64_t> cuts(static_cast<std::size_t>(images) + 1);
   for (std::int64_t& cut : cuts) cut = random.below(rows + 1);
   std::sort(cuts.begin(), cuts.end());
-  Array offsets(dtype, images + 1);
-  for (std::int64_t b = 0; b <= images; ++b) {
-    offsets.set(b, static_cast<double>(cuts[static_cast<std::size_t>(b)]));
-  }
-  return offsets;
+  return exactly(cuts, dtype);
 }
 
 RowRange owned_rows(const ArrayView& view, std::int64_t images, std::int64_t rows) {
