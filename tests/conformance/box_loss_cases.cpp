@@ -134,6 +134,11 @@ std::vector<LossCase> BoxLoss::further_cases() {
                                 changed(kCases, "both by index, sets", {1, 900, 700, 1400, 3}),
                                 changed(kCases, "targets by index", {1, 0, 900, 1400, 3})};
   add_changed(list, kCases, {"bf16 u8", "f32 i64"}, kSmall, kOffsetsOutOfRange);
+  // Nothing counts, by lengths, offsets and rows; normalizers are 0.
+  list.push_back(changed(kCases, "mean by i64", kSmall, {0, 0, 0}));
+  list.push_back(changed(kCases, "mean by f32", kSmall, {5, 5, 5, 5}));
+  list.push_back(changed(kCases, "indexed, mean by f64", kSmall, {-1}));
+  list.push_back(changed(kCases, "indexed, mean by i32 of each set", kSmall, {-1}));
   // Pairs whose rows are not in their lists, of 3 * 7 preds and 3 * 20 targets, do not count.
   const auto add_rows = [&](const char* name, const std::vector<std::int64_t>& rows) {
     for (const Reduction reduction : {none, mean}) {

@@ -170,12 +170,15 @@ HostLoss BoxLoss::make(const LossCase& c, Random& random) {
   }
   if (c.normalizer) {
     const auto [dtype, stride] = *c.normalizer;
+    const double least = is_floating(dtype) ? 3.3 : 3;
     host.normalizer = Array(dtype, stride == 0 ? 1 : loss_sets(p));
-    for (std::int64_t set = 0; set < host.normalizer.count(); ++set) {
-      host.normalizer.set(set, static_cast<double>(set) + (is_floating(dtype) ? 3.3 : 3));
-    }
     p.normalizer = {host.normalizer.data(), dtype};
     p.normalizer_stride = stride;
+    // Stays 0 where nothing counts, which it must not spoil.
+    for_each_pair(p, [&](const Pair& pair) {
+      const std::int64_t set = pair.set * p.normalizer_stride;
+      host.normalizer.set(set, static_cast<double>(set) + least);
+    });
   }
   return host;
 }
