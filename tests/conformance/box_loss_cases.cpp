@@ -199,11 +199,10 @@ LossCase BoxLoss::random_case(Random& random) {
   c.pairing = random.pick(std::vector<CasePairing>{
       dense, zero_padded, mask, lengths32, lengths64, offsets32, offsets64, preds32, preds64,
       targets32, targets64, both32, both64, mixed32, mixed64});
-  const auto [pred, target] = random.chance(0.5)
-                                  ? random.pick(kOwnLoops)
-                                  : std::pair(any_floating(random), any_dtype(random));
-  c.pred = {pred, any_format(random), any_layout(random)};
-  c.target = {target, any_format(random), any_layout(random)};
+  std::pair dtypes = {any_floating(random), any_dtype(random)};
+  if (random.chance(0.5)) dtypes = random.pick(kOwnLoops);
+  c.pred = {dtypes.first, any_format(random), any_layout(random)};
+  c.target = {dtypes.second, any_format(random), any_layout(random)};
   c.shape = {random.below(5), slots(), random.below(100), random.below(4), slots()};
   c.reduction = random.pick(std::vector<Reduction>{none, sum, mean});
   if (random.chance(0.5)) c.weight = any_floating(random);
