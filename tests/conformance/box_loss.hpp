@@ -96,7 +96,7 @@ struct BoxLoss {
   using Host = HostLoss;
   static constexpr const char* kName = "box_loss";
   static constexpr const char *kPlainCase = "f32 f32", *kNanCase = "special";
-  static constexpr int kMixes = 4000;
+  static constexpr int kMixes = 3000;
 
   static bool is_served(const Implementation& each) { return each.box_loss.forward != nullptr; }
   static const std::vector<Case>& table();

@@ -62,7 +62,7 @@ struct MatchingCost {
   using Host = HostCost;
   static constexpr const char* kName = "matching_cost";
   static constexpr const char *kPlainCase = "one image, all columns", *kNanCase = "special";
-  static constexpr int kMixes = 1500;
+  static constexpr int kMixes = 1000;
 
   static bool is_served(const Implementation& each) { return each.matching_cost.run != nullptr; }
   static const std::vector<Case>& table();

@@ -23,6 +23,7 @@ constexpr float big = 1e6f, largest = std::numeric_limits<float>::max();
 const std::vector<CostCase> kCases = {
     // name, {term, scores, layout, labels, alpha, gamma}, pred, target, offsets, {layers, images, queries, columns, classes}, weights, eps, nonfinite, values, indices
     // --- terms
+    {"none", none, boxes, boxes, i64, {1, 3, 9, 17}, detr, add_0, no, plain},
     {"softmax", {softmax, f32}, boxes, boxes, i64, {1, 3, 9, 17}, detr, add_0, no, plain},
     {"sigmoid", {sigmoid, f32}, boxes, boxes, i64, {1, 3, 9, 17}, detr, add_0, no, plain},
     {"focal", {focal, f32}, boxes, boxes, i64, {1, 3, 9, 17}, detr, add_0, no, plain},
