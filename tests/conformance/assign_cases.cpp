@@ -22,7 +22,7 @@ constexpr Special finite = Special::kNone, nan_queries = Special::kNanQueries,
 // clang-format off
 const std::vector<AssignCase> kCases = {
     // name, cost, layout, offsets, index, {layers, images, queries, columns, groups}, costs, special, indices
-    // --- shapes of the matrix: real costs, which have one answer
+    // --- shapes of the matrix
     {"more columns than queries in one image", f32, packed, i32, i64, {2, 3, 6, 20}, real, finite, {0, 2, 14, 20}},
     {"as many columns as queries in one image", f32, packed, i64, i32, {2, 3, 6, 20}, real, finite, {3, 9, 10, 20}},
     {"tall, one more query", f64, packed, i64, i64, {1, 1, 18, 17}, integers, finite, {0, 17}},
