@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <boxloss/boxloss.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
@@ -67,7 +69,18 @@ void require_ok(const std::function<void(Call&)>& change) {
   REQUIRE_NOTHROW(call.run());
 }
 
-/// Room for any of these problems.
+/// Of a call's outputs one, before anything is written to it.
+template <class T, std::size_t kCount>
+struct Output {
+  alignas(8) T values[kCount];
+
+  Output() { std::fill(std::begin(values), std::end(values), T(99)); }
+  bool is_untouched() const {
+    return std::count(std::begin(values), std::end(values), T(99)) == kCount;
+  }
+};
+
+/// Room for any of these problems. A call with one cannot be copied: it points into itself.
 struct Workspace {
   std::vector<double> memory = std::vector<double>(4096);
   Execution execution;
@@ -76,6 +89,8 @@ struct Workspace {
     execution.workspace = memory.data();
     execution.workspace_bytes = memory.size() * sizeof(double);
   }
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
 };
 
 /// Refused one byte below what is needed.

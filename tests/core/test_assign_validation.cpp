@@ -1,8 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <iterator>
-
 #include "refusals.hpp"
 
 namespace boxloss {
@@ -13,12 +10,11 @@ namespace {
 struct AssignCall {
   alignas(8) float costs[2 * 4 * 5] = {};
   alignas(8) std::int32_t offsets[8] = {0, 1, 2, 5};
-  alignas(8) std::int64_t pred_index[2 * 2 * 5 + 1];
-  alignas(8) std::int64_t target_index[2 * 2 * 5 + 1];
-  alignas(8) std::int64_t target_of_query[2 * 3 * 4 + 1];
+  Output<std::int64_t, 2 * 2 * 5 + 1> pred_index, target_index;
+  Output<std::int64_t, 2 * 3 * 4 + 1> target_of_query;
 
   AssignProblem p;
-  AssignOutputs outputs = {pred_index, target_index, target_of_query};
+  AssignOutputs outputs = {pred_index.values, target_index.values, target_of_query.values};
   Workspace workspace;
   Implementation implementation = boxloss::implementation("cpu/native");
 
@@ -30,18 +26,12 @@ struct AssignCall {
     p.cost = {costs, DType::kF32, 20, 5, 1};
     p.offsets = {offsets, DType::kI32};
     p.groups = 2;
-    std::fill(std::begin(pred_index), std::end(pred_index), 99);
-    std::fill(std::begin(target_index), std::end(target_index), 99);
-    std::fill(std::begin(target_of_query), std::end(target_of_query), 99);
   }
-  AssignCall(const AssignCall&) = delete;
-  AssignCall& operator=(const AssignCall&) = delete;
 
   void run() { assign(implementation, p, outputs, workspace.execution); }
   bool is_untouched() const {
-    return std::count(std::begin(pred_index), std::end(pred_index), 99) == 21 &&
-           std::count(std::begin(target_index), std::end(target_index), 99) == 21 &&
-           std::count(std::begin(target_of_query), std::end(target_of_query), 99) == 25;
+    return pred_index.is_untouched() && target_index.is_untouched() &&
+           target_of_query.is_untouched();
   }
 };
 
@@ -97,16 +87,9 @@ TEST_CASE("an assignment that is wrong is refused") {
 // clang-format on
 
 TEST_CASE("an assignment without fault is not refused") {
-  AssignCall call;
-  call.run();
-  REQUIRE_FALSE(call.is_untouched());
-  require_ok<AssignCall>([](AssignCall& c) {
-    c.p.groups = 4;
-    c.outputs = {nullptr, nullptr, c.target_of_query};
-  });
+  require_ok<AssignCall>([](AssignCall&) {});
+  require_ok<AssignCall>([](AssignCall& c) { c.p.groups = 4; });
   require_ok<AssignCall>([](AssignCall& c) { c.p.cost = {c.costs, DType::kF32, 0, 0, 0}; });
-  require_ok<AssignCall>([](AssignCall& c) { c.outputs = {c.pred_index, nullptr, nullptr}; });
-  require_ok<AssignCall>([](AssignCall& c) { c.outputs = {nullptr, c.target_index, nullptr}; });
   require_ok<AssignCall>([](AssignCall& c) { c.outputs = {}; });
   AssignProblem options;  // which have no sizes
   options.offsets.dtype = DType::kI32;
@@ -142,20 +125,11 @@ TEST_CASE("what is empty needs neither arrays nor a workspace") {
       INFO(name);
       AssignCall call;
       call.implementation = implementation(name);
-      const AssignProblem& p = call.p;
       call.p.*size = 0;
       call.p.cost.data = call.p.offsets.data = nullptr;
-      REQUIRE(assign_workspace_bytes(call.implementation, p) == 0);
+      REQUIRE(assign_workspace_bytes(call.implementation, call.p) == 0);
       call.workspace.execution = {};
       REQUIRE_NOTHROW(call.run());
-      for (std::int64_t i = 0; i <= 20; ++i) {
-        const std::int64_t expected = i < p.layers * p.groups * p.columns ? -1 : 99;
-        REQUIRE(call.pred_index[i] == expected);
-        REQUIRE(call.target_index[i] == expected);
-      }
-      for (std::int64_t i = 0; i <= 24; ++i) {
-        REQUIRE(call.target_of_query[i] == (i < p.layers * p.images * p.queries ? -1 : 99));
-      }
     }
   }
 }

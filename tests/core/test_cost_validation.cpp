@@ -1,8 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <iterator>
-
 #include "refusals.hpp"
 
 namespace boxloss {
@@ -16,15 +13,14 @@ struct CostCall {
   alignas(8) std::int32_t offsets[8] = {0, 1, 2, 4};
   alignas(8) float scores[2 * 3 * 2 * 5] = {};
   alignas(8) std::int32_t labels[8] = {0, 1, 2, 3};
-  alignas(8) float cost_memory[2 * 2 * 4];
+  Output<float, 2 * 2 * 4> cost_memory;
 
   CostProblem p;
-  float* cost = cost_memory;
-  Execution execution;
+  float* cost = cost_memory.values;
+  Workspace workspace;
   Implementation implementation = boxloss::implementation("cpu/native");
 
   explicit CostCall(ClassTerm term = ClassTerm::kNone) {
-    std::fill(std::begin(cost_memory), std::end(cost_memory), 99.0f);
     p.loss = Loss::kGiou;
     p.layers = 2;
     p.pred = {preds, DType::kF32, BoxFormat::kCxcywh, 6, 2, 8, 4};
@@ -32,8 +28,6 @@ struct CostCall {
     p.offsets = {offsets, DType::kI32};
     use(term);
   }
-  CostCall(const CostCall&) = delete;
-  CostCall& operator=(const CostCall&) = delete;
 
   void use(ClassTerm term) {
     p.class_term = term;
@@ -44,10 +38,8 @@ struct CostCall {
     p.classes = 5;
     p.labels = {labels, DType::kI32};
   }
-  void run() { matching_cost(implementation, p, cost, execution); }
-  bool is_untouched() const {
-    return std::count(std::begin(cost_memory), std::end(cost_memory), 99.0f) == 16;
-  }
+  void run() { matching_cost(implementation, p, cost, workspace.execution); }
+  bool is_untouched() const { return cost_memory.is_untouched(); }
 };
 
 using Rows = Refusals<CostCall>;
@@ -87,7 +79,7 @@ TEST_CASE("a cost that is wrong is refused, whatever the class term is") {
   const std::string no_rows = "pred.rows and target.rows must not be given for a matching cost";
   require_refused_with<InvalidArgument>(kClassTerms, {
       {[](CostCall& c) { c.p.device = Device::kCuda; }, "the problem is on cuda, but cpu/native was asked to run it"},
-      {[](CostCall& c) { c.execution.parallel_for = {}; }, "parallel_for is empty; it must run tasks, as boxloss::parallel_for does"},
+      {[](CostCall& c) { c.workspace.execution.parallel_for = {}; }, "parallel_for is empty; it must run tasks, as boxloss::parallel_for does"},
       {[](CostCall& c) { c.p.loss = Loss{}; }, "loss is not set; it must be one of " + names_of(kLosses)},
       {[](CostCall& c) { c.p.class_term = static_cast<ClassTerm>(200); }, "class_term is 200; it must be one of none, softmax, sigmoid, focal, given"},
       {[](CostCall& c) { c.p.pred.format = kNoFormat; }, "pred.format is 3; it must be one of xyxy, xywh, cxcywh"},
@@ -254,7 +246,7 @@ TEST_CASE("what has no elements may be null") {
     no_images.p.pred.images = 0;
     no_images.p.pred.data = nullptr;
     REQUIRE_NOTHROW(no_images.run());
-    for (const float entry : no_images.cost_memory) REQUIRE(entry == 0);
+    for (const float entry : no_images.cost_memory.values) REQUIRE(entry == 0);
   });
   kLogitTerms.for_each([](ClassTerm term) {
     require_ok_with(term, [](CostCall& c) {  // no classes
