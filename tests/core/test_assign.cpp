@@ -35,7 +35,17 @@ struct Example {
   std::vector<std::int32_t> offsets;
   std::int64_t groups = 1;
 
-  Assigned assigned(const Implementation& implementation) const {
+  /// By cpu/reference and cpu/native alike.
+  Assigned assigned() const {
+    const Assigned result = assigned_by(implementation("cpu/reference"));
+    const Assigned native = assigned_by(implementation("cpu/native"));
+    REQUIRE(native.pred_index == result.pred_index);
+    REQUIRE(native.target_index == result.target_index);
+    REQUIRE(native.target_of_query == result.target_of_query);
+    return result;
+  }
+
+  Assigned assigned_by(const Implementation& implementation) const {
     std::vector<double> all;
     for (const auto& row : costs) all.insert(all.end(), row.begin(), row.end());
     AssignProblem p;
@@ -60,26 +70,16 @@ struct Example {
   }
 };
 
-template <class Test>
-void with_each_implementation(const Test& test) {
-  for (const char* name : {"cpu/reference", "cpu/native"}) {
-    INFO(name);
-    test(implementation(name));
-  }
-}
-
 /// Of one image, which owns all columns.
-Indices64 columns_of_queries(const Implementation& implementation, const Rows& costs) {
-  const auto columns = static_cast<std::int64_t>(costs[0].size());
-  const Assigned got =
-      Example{1, costs, {0, static_cast<std::int32_t>(columns)}}.assigned(implementation);
-  Indices64 queries(costs[0].size(), -1), own(costs[0].size(), -1);
+Indices64 columns_of_queries(const Rows& costs) {
+  const std::size_t columns = costs[0].size();
+  const Assigned got = Example{1, costs, {0, static_cast<std::int32_t>(columns)}}.assigned();
+  Indices64 queries(columns, -1), own(columns, -1);
   for (std::size_t q = 0; q < costs.size(); ++q) {
     const std::int64_t column = got.target_of_query[q];
     if (column < 0) continue;
-    REQUIRE(column < columns);
-    queries[static_cast<std::size_t>(column)] = static_cast<std::int64_t>(q);
-    own[static_cast<std::size_t>(column)] = column;
+    queries.at(static_cast<std::size_t>(column)) = static_cast<std::int64_t>(q);
+    own.at(static_cast<std::size_t>(column)) = column;
   }
   REQUIRE(got.pred_index == queries);
   REQUIRE(got.target_index == own);
@@ -87,9 +87,7 @@ Indices64 columns_of_queries(const Implementation& implementation, const Rows& c
 }
 
 void require_columns(const Rows& costs, const Indices64& expected) {
-  with_each_implementation([&](const Implementation& implementation) {
-    REQUIRE(columns_of_queries(implementation, costs) == expected);
-  });
+  REQUIRE(columns_of_queries(costs) == expected);
 }
 
 TEST_CASE("the least total cost is found, which is not that of each query's cheapest column") {
@@ -170,95 +168,48 @@ TEST_CASE("layers, images and groups are assigned by themselves") {
     for (std::size_t t = 0; t < 3; ++t) row[t] = 10 - row[t];
     example.costs.push_back(row);
   }
-  with_each_implementation([&](const Implementation& implementation) {
-    const Assigned got = example.assigned(implementation);
-    REQUIRE(got.pred_index == Indices64{1, 4, 5, -1, 2, 7, 6, -1,  //
-                                        8, 13, 12, -1, 11, 14, 15, -1});
-    REQUIRE(got.target_index == Indices64{0, 1, 2, -1, 0, 1, 2, -1,  //
-                                          0, 1, 2, -1, 0, 1, 2, -1});
-    REQUIRE(got.target_of_query == Indices64{-1, 0, 0, -1, 1, 2, 2, 1,  //
-                                             0, -1, -1, 0, 2, 1, 1, 2});
-  });
+  const Assigned got = example.assigned();
+  REQUIRE(got.pred_index == Indices64{1, 4, 5, -1, 2, 7, 6, -1,  //
+                                      8, 13, 12, -1, 11, 14, 15, -1});
+  REQUIRE(got.target_index == Indices64{0, 1, 2, -1, 0, 1, 2, -1,  //
+                                        0, 1, 2, -1, 0, 1, 2, -1});
+  REQUIRE(got.target_of_query == Indices64{-1, 0, 0, -1, 1, 2, 2, 1,  //
+                                           0, -1, -1, 0, 2, 1, 1, 2});
 }
 
 TEST_CASE("with offsets that decrease or lead outside there are no pairs") {
   for (const std::vector<std::int32_t>& offsets :
        {std::vector<std::int32_t>{-1, 1, 2}, {0, 1, 3}, {0, 2, 1}, {2, 1, 2}, {0, 3, 2}}) {
-    with_each_implementation([&](const Implementation& implementation) {
-      const Assigned got = Example{1, {{1, 2}, {3, 4}}, offsets}.assigned(implementation);
-      REQUIRE(got.pred_index == Indices64(2, -1));
-      REQUIRE(got.target_index == Indices64(2, -1));
-      REQUIRE(got.target_of_query == Indices64(4, -1));
-    });
+    const Assigned got = Example{1, {{1, 2}, {3, 4}}, offsets}.assigned();
+    REQUIRE(got.pred_index == Indices64(2, -1));
+    REQUIRE(got.target_index == Indices64(2, -1));
+    REQUIRE(got.target_of_query == Indices64(4, -1));
   }
 }
 
-// --- Against all assignments of small tasks
-
-/// How many are not finite, and the sum of the others, which is exact.
-using Total = std::pair<int, double>;
-
-/// Calls visit(place of each row) for every way to give each row a place of its own.
-template <class Visit>
-void for_each_assignment(std::size_t rows, std::size_t places, const Visit& visit) {
-  Indices64 order(places);
+/// Against all ways to give each query a column of its own, or none where columns are fewer. The
+/// least have the fewest costs that are not finite, and of these the least sum, which is exact.
+void require_least(const Rows& costs) {
+  const Indices64 got = columns_of_queries(costs);
+  const std::size_t queries = costs.size(), columns = costs[0].size();
+  std::vector<std::size_t> order(std::max(queries, columns));  // that column, if there is one
   std::iota(order.begin(), order.end(), 0);
-  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(rows);
-  do {
-    visit(Indices64(order.begin(), middle));
-    std::reverse(middle, order.end());  // those behind in one order only
-  } while (std::next_permutation(order.begin(), order.end()));
-}
-
-Rows transposed(const Rows& costs) {
-  Rows result(costs[0].size(), std::vector<double>(costs.size()));
-  for (std::size_t i = 0; i < costs.size(); ++i) {
-    for (std::size_t j = 0; j < costs[i].size(); ++j) result[j][i] = costs[i][j];
-  }
-  return result;
-}
-
-Total total_of(const Rows& rows, const Indices64& places) {
-  Total total = {0, 0};
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const double cost = rows[i][static_cast<std::size_t>(places[i])];
-    std::isfinite(cost) ? total.second += cost : total.first += 1;
-  }
-  return total;
-}
-
-/// Are they those places, less those of +inf?
-bool is_without_infinity(const Rows& rows, const Indices64& got, const Indices64& places) {
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const bool is_forbidden = rows[i][static_cast<std::size_t>(places[i])] == kInfinity;
-    if (got[i] != (is_forbidden ? -1 : places[i])) return false;
-  }
-  return true;
-}
-
-void require_least(const Implementation& implementation, const Rows& costs) {
-  const Indices64 columns = columns_of_queries(implementation, costs);
-  // The fewer are the rows.
-  const bool is_wide = costs.size() <= costs[0].size();
-  const Rows rows = is_wide ? costs : transposed(costs);
-  Indices64 places = columns;
-  if (!is_wide) {
-    places.assign(rows.size(), -1);
-    for (std::size_t q = 0; q < columns.size(); ++q) {
-      if (columns[q] >= 0) {
-        places[static_cast<std::size_t>(columns[q])] = static_cast<std::int64_t>(q);
-      }
-    }
-  }
-  Total least = {99, 0};
+  std::pair<int, double> least = {99, 0};
   bool is_among_least = false;
-  for_each_assignment(rows.size(), rows[0].size(), [&](const Indices64& all) {
-    const Total total = total_of(rows, all);
-    if (least < total) return;
-    is_among_least = (total == least && is_among_least) || is_without_infinity(rows, places, all);
+  do {
+    std::pair<int, double> total = {0, 0};
+    Indices64 matches(queries, -1);
+    for (std::size_t q = 0; q < queries; ++q) {
+      if (order[q] >= columns) continue;
+      const double cost = costs[q][order[q]];
+      std::isfinite(cost) ? total.second += cost : total.first += 1;
+      if (cost != kInfinity) matches[q] = static_cast<std::int64_t>(order[q]);
+    }
+    if (least < total) continue;
+    is_among_least = (total == least && is_among_least) || matches == got;
     least = total;
-  });
-  CAPTURE(costs, columns, least.first, least.second);
+  } while (std::next_permutation(order.begin(), order.end()));
+  CAPTURE(costs, got, least.first, least.second);
   REQUIRE(is_among_least);
 }
 
@@ -281,8 +232,7 @@ TEST_CASE("no assignment of a small task is less than the one that is found") {
       }
     }
     INFO("task " << i);
-    with_each_implementation(
-        [&](const Implementation& implementation) { require_least(implementation, costs); });
+    require_least(costs);
   }
 }
 
