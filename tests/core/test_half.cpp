@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <catch2/catch_test_macros.hpp>
+#include <catch2/catch_template_test_macros.hpp>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -19,8 +19,11 @@ struct Format {
   int max_exponent;  // of the largest number
 };
 
-constexpr Format kHalfFormat = {11, -14, 15};
-constexpr Format kBFloat16Format = {8, -126, 127};
+constexpr Format format_of(Half) { return {11, -14, 15}; }
+constexpr Format format_of(BFloat16) { return {8, -126, 127}; }
+
+void convert(float value, Half& to) { to = to_half(value); }
+void convert(float value, BFloat16& to) { to = to_bfloat16(value); }
 
 double decode(const Format& f, std::uint16_t bits) {
   const int stored_digits = f.digits - 1;
@@ -52,81 +55,54 @@ bool same(double a, double b) {
   return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b));
 }
 
-/// What is under test, and the format that it should follow.
 template <class T>
-struct Conversions {
-  Format format;
-  T (*from_float)(float);
-};
+void require_nearest(float value) {
+  INFO("value " << value);
+  T converted;
+  convert(value, converted);
+  REQUIRE(same(to_float(converted), nearest(format_of(T()), value)));
+}
 
-const Conversions<Half> kHalf = {kHalfFormat, [](float x) { return to_half(x); }};
-const Conversions<BFloat16> kBFloat16 = {kBFloat16Format, [](float x) { return to_bfloat16(x); }};
-
-template <class T>
-void require_all_values_round_trip(const Conversions<T>& type) {
+TEMPLATE_TEST_CASE("all 16-bit numbers are read, and written as they were", "", Half, BFloat16) {
   for (unsigned bits = 0; bits < 65536; ++bits) {
-    const T value = {static_cast<std::uint16_t>(bits)};
-    const float as_float = to_float(value);
     INFO("bits " << bits);
-    REQUIRE(same(as_float, decode(type.format, value.bits)));
-    const T back = type.from_float(as_float);
+    const TestType value = {static_cast<std::uint16_t>(bits)};
+    const float as_float = to_float(value);
+    REQUIRE(same(as_float, decode(format_of(value), value.bits)));
+    TestType back;
+    convert(as_float, back);
     REQUIRE((std::isnan(as_float) ? std::isnan(to_float(back)) : back.bits == value.bits));
   }
 }
 
-template <class T>
-void require_nearest(const Conversions<T>& type, float value) {
-  INFO("value " << value);
-  REQUIRE(same(to_float(type.from_float(value)), nearest(type.format, value)));
-}
-
 /// Between each number and the next, where rounding turns, and one float to each side of it.
-template <class T>
-void require_ties_go_to_even(const Conversions<T>& type) {
-  const double infinity = std::numeric_limits<double>::infinity();
+TEMPLATE_TEST_CASE("ties go to the even 16-bit number", "", Half, BFloat16) {
+  const Format format = format_of(TestType());
   for (unsigned bits = 0; bits < 0x7fff; ++bits) {
-    const double low = decode(type.format, static_cast<std::uint16_t>(bits));
-    const double high = decode(type.format, static_cast<std::uint16_t>(bits + 1));
+    const double low = decode(format, static_cast<std::uint16_t>(bits));
+    const double high = decode(format, static_cast<std::uint16_t>(bits + 1));
     if (!std::isfinite(low) || std::isnan(high)) continue;
     // What would follow the largest number, were there no infinity.
-    const double next = high == infinity ? std::ldexp(1.0, type.format.max_exponent + 1) : high;
+    const double next = std::isinf(high) ? std::ldexp(1.0, format.max_exponent + 1) : high;
     const auto middle = static_cast<float>((low + next) / 2);
     for (const float value :
          {middle, std::nextafter(middle, 0.0f), std::nextafter(middle, HUGE_VALF)}) {
-      require_nearest(type, value);
-      require_nearest(type, -value);
+      require_nearest<TestType>(value);
+      require_nearest<TestType>(-value);
     }
   }
 }
 
-template <class T>
-void require_nearest_of_any_float(const Conversions<T>& type) {
+TEMPLATE_TEST_CASE("floats go to the nearest 16-bit number", "", Half, BFloat16) {
   std::mt19937 random(20260101);
   for (int i = 0; i < 200000; ++i) {
-    require_nearest(type, bit_cast<float>(static_cast<std::uint32_t>(random())));
+    require_nearest<TestType>(bit_cast<float>(static_cast<std::uint32_t>(random())));
   }
   for (const float value :
        {0.0f, -0.0f, std::numeric_limits<float>::max(), std::numeric_limits<float>::denorm_min(),
         HUGE_VALF, -HUGE_VALF, std::numeric_limits<float>::quiet_NaN()}) {
-    require_nearest(type, value);
+    require_nearest<TestType>(value);
   }
-}
-
-TEST_CASE("all float16 values round-trip") { require_all_values_round_trip(kHalf); }
-TEST_CASE("all bfloat16 values round-trip") { require_all_values_round_trip(kBFloat16); }
-TEST_CASE("float16 ties go to even") { require_ties_go_to_even(kHalf); }
-TEST_CASE("bfloat16 ties go to even") { require_ties_go_to_even(kBFloat16); }
-TEST_CASE("floats go to the nearest float16") { require_nearest_of_any_float(kHalf); }
-TEST_CASE("floats go to the nearest bfloat16") { require_nearest_of_any_float(kBFloat16); }
-
-TEST_CASE("16-bit numbers known by heart") {
-  REQUIRE(to_half(1.0f).bits == 0x3c00);
-  REQUIRE(to_half(65504.0f).bits == 0x7bff);  // the largest
-  REQUIRE(to_half(65520.0f).bits == 0x7c00);  // halfway beyond it: infinity
-  REQUIRE(to_half(0x1p-24f).bits == 0x0001);  // the smallest
-  REQUIRE(to_half(0x1p-25f).bits == 0x0000);  // half of it: to even
-  REQUIRE(to_bfloat16(1.0f).bits == 0x3f80);
-  REQUIRE(to_bfloat16(-0.0f).bits == 0x8000);
 }
 
 }  // namespace

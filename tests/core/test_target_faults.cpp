@@ -203,26 +203,19 @@ TEST_CASE("images must not decrease, where they are given") {
 }
 
 TEST_CASE("what lies behind the last row is not read") {
-  Call call;
-  call.boxes.set(9, kNan);
-  call.labels.set(2, -1);
-  call.image.set(2, -1);
-  call.p.rows = 2;
-  call.run();
-  REQUIRE(call.factor == 1);
-}
-
-TEST_CASE("without rows there is no fault, and nothing is read") {
-  for (const bool is_null : {false, true}) {
-    Call call;
-    call.p.rows = 0;
-    call.labels.set(0, -1);
-    call.boxes.set(0, kNan);
-    if (is_null) call.p.boxes.data = call.p.labels.data = nullptr;
-    call.run();
-    REQUIRE(call.factor == 1);
-    REQUIRE(call.answer == 1);
+  for (const std::int64_t rows : {0, 2}) {
+    REQUIRE_FALSE(finds_fault([=](Call& c) {
+      const auto behind = static_cast<std::size_t>(rows);
+      c.p.rows = rows;
+      c.boxes.set(4 * behind, kNan);
+      c.labels.set(behind, -1);
+      c.image.set(behind, -1);
+    }));
   }
+  REQUIRE_FALSE(finds_fault([](Call& c) {
+    c.p.rows = 0;
+    c.p.boxes.data = c.p.labels.data = nullptr;
+  }));
 }
 
 // clang-format off
