@@ -39,9 +39,9 @@ TEST_CASE("a device is a word that keeps its number") {
   REQUIRE(device_named("cpu") == Device::kCpu);
   REQUIRE(device_named("cuda") == Device::kCuda);
   REQUIRE(device_named("hip") == Device::kHip);
-  REQUIRE_THROWS_MATCHES(
-      implementation_for({device_named("nothing")}), NotCompiled,
-      MessageMatches(ContainsSubstring("there is no implementation 'nothing'; this boxloss holds")));
+  REQUIRE_THROWS_MATCHES(implementation_for({device_named("nothing")}), NotCompiled,
+                         MessageMatches(ContainsSubstring(
+                             "there is no implementation 'nothing'; this boxloss holds")));
   constexpr auto kNobodys = static_cast<Device>(kMostDevices - 1);
   REQUIRE(name_of(kNobodys) == std::string("unknown"));
   REQUIRE_THROWS_AS(implementation_for({kNobodys}), NotCompiled);

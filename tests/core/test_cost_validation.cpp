@@ -190,18 +190,6 @@ TEST_CASE("a cost needs no workspace, and no pointers to say so") {
                          Message("layers is 0; it must be at least 1"));
 }
 
-TEST_CASE("float64 boxes of either kind are matched in float64") {
-  CostProblem p;
-  const auto compute = [&](DType pred, DType target) {
-    p.pred.dtype = pred;
-    p.target.dtype = target;
-    return compute_dtype(p);
-  };
-  REQUIRE(compute(DType::kF32, DType::kI64) == DType::kF32);
-  REQUIRE(compute(DType::kF32, DType::kF64) == DType::kF64);
-  REQUIRE(compute(DType::kF64, DType::kF32) == DType::kF64);
-}
-
 TEST_CASE("numbers at the ends of what is allowed are not refused") {
   for (double CostProblem::* const factor :
        {&CostProblem::iou_weight, &CostProblem::l1_weight, &CostProblem::class_weight,
