@@ -14,7 +14,7 @@
 namespace boxloss {
 
 using Catch::Matchers::WithinAbs;
-using Boxes = std::vector<double>;
+using Boxes = std::vector<double>;  ///< or other numbers
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
@@ -30,8 +30,8 @@ inline void require_close(const Boxes& got, const Boxes& expected) {
 }
 
 struct OracleProblem {
-  std::vector<double> pred, target;  ///< four values a box
-  std::vector<double> weight = {};
+  Boxes pred, target;  ///< four values a box
+  Boxes weight = {};
   BoxFormat pred_format = BoxFormat::kXyxy;
   BoxFormat target_format = BoxFormat::kXyxy;
   Reduction reduction = Reduction::kNone;
@@ -49,28 +49,18 @@ struct OracleProblem {
 
   /// Points into this: it must outlive what it gives.
   LossProblem view() const {
-    const auto boxes = [](const std::vector<double>& v) {
-      return static_cast<std::int64_t>(v.size() / 4);
+    const auto view_of = [](const Boxes& boxes, BoxFormat format, std::int64_t of_images,
+                            const std::vector<std::int64_t>& rows) {
+      const std::int64_t slots = static_cast<std::int64_t>(boxes.size()) / 4 / of_images;
+      BoxView view = {boxes.data(), DType::kF64, format, of_images, slots, 4 * slots, 4};
+      if (!rows.empty()) view.rows = {rows.data(), DType::kI64};
+      return view;
     };
-    const bool is_ragged = pairing.kind == Pairing::Kind::kOffsets;
-    const std::int64_t slots = boxes(pred) / images;
-    const std::int64_t target_images = is_ragged ? 1 : images;
-    const auto rows = [](const std::vector<std::int64_t>& v) {
-      return v.empty() ? ArrayView() : ArrayView{v.data(), DType::kI64};
-    };
-    const std::int64_t target_slots = boxes(target) / target_images;
+    const bool is_list = pairing.kind == Pairing::Kind::kOffsets;
     LossProblem p;
     p.loss = loss;
-    p.pred = {pred.data(), DType::kF64, pred_format, images, slots, 4 * slots, 4};
-    p.target = {target.data(),
-                DType::kF64,
-                target_format,
-                target_images,
-                target_slots,
-                4 * target_slots,
-                4};
-    p.pred.rows = rows(pred_rows);
-    p.target.rows = rows(target_rows);
+    p.pred = view_of(pred, pred_format, images, pred_rows);
+    p.target = view_of(target, target_format, is_list ? 1 : images, target_rows);
     if (!weight.empty()) p.weight = {weight.data(), DType::kF64};
     p.pairing = pairing;
     p.normalizer = normalizer;
@@ -115,13 +105,13 @@ constexpr double kShifted = 68.0 / 63, kHalfCovered = 0.5, kDisjoint = 4.0 / 3, 
 constexpr double kInner = 103.0 / 441, kOuter = 103.0 / 1323;
 
 struct OracleForward {
-  std::vector<double> loss;
+  Boxes loss;
   double scale;  ///< of the first set
-  std::vector<double> scales, l1, iou;
+  Boxes scales, l1, iou;
 };
 
 struct OracleGradients {
-  std::vector<double> pred, target, weight;
+  Boxes pred, target, weight;
 };
 
 /// With l1, where the formats are equal, and iou.
@@ -131,8 +121,7 @@ inline OracleForward oracle_forward(const OracleProblem& problem) {
   const auto rows = static_cast<std::size_t>(loss_rows(p));
   const auto sets = static_cast<std::size_t>(loss_sets(p));
   const std::size_t values = p.reduction == Reduction::kNone ? rows : sets;
-  OracleForward result{std::vector<double>(values), 0, std::vector<double>(sets),
-                       std::vector<double>(has_l1 ? values : 0), std::vector<double>(rows)};
+  OracleForward result{Boxes(values), 0, Boxes(sets), Boxes(has_l1 ? values : 0), Boxes(rows)};
   loss_forward(implementation("cpu/reference"), p,
                {result.loss.data(), result.scales.data(), has_l1 ? result.l1.data() : nullptr,
                 result.iou.data()},
@@ -147,14 +136,13 @@ enum class From { kLoss, kL1, kBoth };
 /// With an incoming gradient of 1 for each loss, for each l1, or for both.
 inline OracleGradients oracle_gradients(const OracleProblem& problem, From from = From::kLoss) {
   const LossProblem p = problem.view();
-  const std::vector<double> scales = oracle_forward(problem).scales;
+  const Boxes scales = oracle_forward(problem).scales;
   const double one = 1;
   GradOutputs grads;
   if (from != From::kL1) grads.loss.data = &one;
   if (from != From::kLoss) grads.l1.data = &one;
-  OracleGradients result{std::vector<double>(problem.pred.size()),
-                         std::vector<double>(problem.target.size()),
-                         std::vector<double>(problem.weight.size())};
+  OracleGradients result{Boxes(problem.pred.size()), Boxes(problem.target.size()),
+                         Boxes(problem.weight.size())};
   loss_backward(
       implementation("cpu/reference"), p, grads, scales.data(),
       {result.pred.data(), result.target.data(), p.weight.data ? result.weight.data() : nullptr},
