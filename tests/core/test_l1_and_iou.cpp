@@ -65,18 +65,6 @@ TEST_CASE("iou divides by the union after eps, whatever the loss") {
   require_close(oracle_forward(problem).iou, {1. / 8, 1. / 2, 0, 1. / 2});
 }
 
-TEST_CASE("what does not count has neither") {
-  const std::vector<std::uint8_t> mask = {0, 1, 1, 0};
-  OracleProblem problem = four_pairs();
-  problem.pred[0] = kNan;
-  problem.pairing.kind = Pairing::Kind::kMask;
-  problem.pairing.data = {mask.data(), DType::kU8};
-  REQUIRE(oracle_forward(problem).l1 == Boxes{0, 2, 8, 0});
-  require_close(oracle_forward(problem).iou, {0, 1. / 2, 0, 0});
-  problem.reduction = Reduction::kMean;
-  REQUIRE(oracle_forward(problem).l1 == Boxes{10. / 2});
-}
-
 TEST_CASE("l1's gradients are signs, 0 at a tie") {
   const OracleGradients gradients = oracle_gradients(four_pairs(), From::kL1);
   REQUIRE(gradients.pred == Boxes{-1, -1, -1, -1, 0, 0, -1, 0, -1, 0, -1, 0, 0, 0, 0, 0});
@@ -84,13 +72,6 @@ TEST_CASE("l1's gradients are signs, 0 at a tie") {
   // By centre and size, not by corners.
   const OracleGradients others = oracle_gradients(four_pairs_by_centre(), From::kL1);
   REQUIRE(others.pred == Boxes{-1, -1, 0, 0, -1, 0, -1, 0, -1, 0, 0, 0, 0, 0, 0, 0});
-}
-
-TEST_CASE("weight, mean and l1's incoming gradient multiply") {
-  const OracleGradients gradients = oracle_gradients(weighted_mean(), From::kL1);
-  REQUIRE(gradients.pred == Boxes{-0.5, -0.5, -0.5, -0.5, 0, 0, -0.125, 0,  //
-                                  -0.75, 0, -0.75, 0, 0, 0, 0, 0});
-  REQUIRE(gradients.weight == Boxes{1, 0.5, 2, 0});
 }
 
 TEST_CASE("each incoming gradient has its own strides") {
