@@ -41,18 +41,6 @@ TEST_CASE("parallel_for works from within its tasks") {
   REQUIRE(good == 20);
 }
 
-TEST_CASE("parallel_for works for several callers at once") {
-  std::atomic<int> good = 0;
-  std::vector<std::thread> callers;
-  for (int i = 0; i < 4; ++i) {
-    callers.emplace_back([&] {
-      for (int again = 0; again < 100; ++again) good += runs_each_once(100);
-    });
-  }
-  for (std::thread& caller : callers) caller.join();
-  REQUIRE(good == 400);
-}
-
 /// The child has none of the threads, and their locks as they were.
 pid_t fork_with_time_limit() {
   const pid_t child = fork();
