@@ -125,8 +125,7 @@ TEST_CASE("gradients from both are the sums of those from each") {
   require_close(both.pred, sum(loss.pred, l1.pred));
   require_close(both.target, sum(loss.target, l1.target));
   require_close(both.weight, sum(loss.weight, l1.weight));
-  // Losses are 68/63, 1/2, 4/3 and 0.
-  require_close(both.weight, {17. / 63 + 1, 1. / 8 + 0.5, 1. / 3 + 2, 0});
+  require_close(both.weight, {kShifted / 4 + 1, kHalfCovered / 4 + 0.5, kDisjoint / 4 + 2, 0});
 }
 
 }  // namespace
