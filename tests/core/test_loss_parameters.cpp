@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/matchers/catch_matchers_exception.hpp>
-#include <limits>
 #include <string>
 
 #include "oracle.hpp"
@@ -24,7 +23,6 @@ TEST_CASE("parameters that are not given have their standard values, or must be 
 }
 
 TEST_CASE("parameters are refused by their names") {
-  const double nan = std::numeric_limits<double>::quiet_NaN();
   const struct {
     Loss loss;
     LossParameters given;
@@ -37,7 +35,7 @@ TEST_CASE("parameters are refused by their names") {
        "parameters has 1 numbers; 'mpdiou' has 2: image_width, image_height"},
       {Loss::kMpdiou, {}, "image_width is missing; 'mpdiou' needs image_width, image_height"},
       {Loss::kNwd, {1, {0}}, "constant is 0; it must be from 1e-6 to 1e6"},
-      {Loss::kNwd, {1, {nan}}, "constant is nan; it must be from 1e-6 to 1e6"},
+      {Loss::kNwd, {1, {kNan}}, "constant is nan; it must be from 1e-6 to 1e6"},
       {Loss::kMpdiou, {2, {1, 1e7}}, "image_height is 1e+07; it must be from 1e-6 to 1e6"},
       {Loss::kInnerIou, {1, {-1}}, "ratio is -1; it must be from 1e-6 to 1e6"}};
   for (const auto& row : rows) {
@@ -56,9 +54,7 @@ TEST_CASE("parameters are refused by their names") {
 }
 
 TEST_CASE("a loss is computed with its parameters, forward and backward") {
-  OracleProblem squared;
-  squared.pred = {0, 0, 2, 2};
-  squared.target = {1, 1, 3, 3};
+  OracleProblem squared = one_pair({0, 0, 2, 2}, {1, 1, 3, 3});
   squared.loss = Loss::kIouSquared;
   OracleProblem power = squared;
   power.loss = Loss::kAlphaIou;
@@ -73,18 +69,14 @@ TEST_CASE("implementations get the standard values") {
   const std::int64_t offsets[] = {0, 1};
   CostProblem cost;
   cost.loss = Loss::kAlphaIou;
-  cost.pred.data = pred;
-  cost.target.data = target;
-  cost.pred.dtype = cost.target.dtype = DType::kF64;
-  cost.pred.slots = cost.target.slots = 1;
+  cost.pred = {pred, DType::kF64, BoxFormat::kXyxy, 1, 1};
+  cost.target = {target, DType::kF64, BoxFormat::kXyxy, 1, 1};
   cost.offsets = {offsets, DType::kI64};
   cost.iou_weight = 1;
   cost.l1_weight = 0;
   float entry = 0;
-  Execution execution;
-  execution.parallel_for = parallel_for;
   for (const char* name : {"cpu/reference", "cpu/native"}) {
-    matching_cost(implementation(name), cost, &entry, execution);
+    matching_cost(implementation(name), cost, &entry, {});
     REQUIRE_THAT(entry, WithinAbs(-1. / 343, 1e-9));  // iou 1/7, stored as a float32
   }
 }
