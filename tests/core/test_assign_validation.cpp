@@ -39,22 +39,18 @@ using Rows = Refusals<AssignCall>;
 
 // clang-format off
 TEST_CASE("an assignment that is wrong is refused") {
-  const std::string negative = " is -1; it must not be negative", rest = ", which is more than ";
+  const std::string rest = ", which is more than ";
   const std::string groups = "; it must be at least 1, and divide the 4 queries";
   require_refused<InvalidArgument>(Rows{
       {[](AssignCall& c) { c.p.device = Device::kCuda; }, "the problem is on cuda, but cpu/native was asked to run it"},
       // --- sizes
-      {[](AssignCall& c) { c.p.layers = -1; }, "layers" + negative},
-      {[](AssignCall& c) { c.p.images = -1; }, "images" + negative},
-      {[](AssignCall& c) { c.p.queries = -1; }, "queries" + negative},
-      {[](AssignCall& c) { c.p.columns = -1; }, "columns" + negative},
+      {[](AssignCall& c) { c.p.layers = -1; }, "layers is -1; it must not be negative"},
       {[](AssignCall& c) { c.p.images = AssignProblem().images; }, "images is not set; it must be the number of images that share the columns"},
       {[](AssignCall& c) { c.p.queries = AssignProblem().queries; }, "queries is not set; it must be the number of queries of each image"},
       {[](AssignCall& c) { c.p.columns = AssignProblem().columns; }, "columns is not set; it must be the number of columns of cost"},
       {[](AssignCall& c) { c.p.groups = 0; }, "groups is 0" + groups},
       {[](AssignCall& c) { c.p.groups = -1; }, "groups is -1" + groups},
       {[](AssignCall& c) { c.p.groups = 3; }, "groups is 3" + groups},
-      {[](AssignCall& c) { c.p.groups = 8; }, "groups is 8" + groups},
       {[](AssignCall& c) { c.p.queries = kMany; }, "cost has 8589934592 queries and 5 columns; it can have 2^31 - 1 of each"},
       {[](AssignCall& c) { c.p.columns = kMost32 + 1; }, "cost has 4 queries and 2147483648 columns; it can have 2^31 - 1 of each"},
       {[](AssignCall& c) { c.p.index = DType::kI32; c.p.images = 268435456; }, "there are 2 layers of 268435456 images of 4 queries, and 2 groups of 5 columns" + rest + "int32 can count"},
@@ -78,7 +74,6 @@ TEST_CASE("an assignment that is wrong is refused") {
   });
   require_refused<Unsupported>(Rows{
       {[](AssignCall& c) { c.p.cost.dtype = DType::kBF16; }, "cost is bfloat16; it must be float32 or float64"},
-      {[](AssignCall& c) { c.p.cost.dtype = DType::kI32; }, "cost is int32; it must be float32 or float64"},
       {[](AssignCall& c) { c.p.offsets.dtype = DType::kF32; }, "offsets is float32" + kNotIndices},
       {[](AssignCall& c) { c.p.index = DType::kU8; }, "index is uint8" + kNotIndices},
       {[](AssignCall& c) { c.implementation.assign = {}; }, "cpu/native does not serve assign"},

@@ -91,10 +91,8 @@ TEST_CASE("a cost that is wrong is refused, whatever the class term is") {
       {[](CostCall& c) { c.p.pred.rows = {c.labels, DType::kI32}; }, no_rows},
       {[](CostCall& c) { c.p.target.rows = {c.labels, DType::kI32}; }, no_rows},
       {[](CostCall& c) { c.p.layers = 0; }, "layers is 0; it must be at least 1"},
-      {[](CostCall& c) { c.p.layers = -2; }, "layers is -2; it must be at least 1"},
       {[](CostCall& c) { c.p.layers = 4; }, "pred has 6 images, which 4 layers cannot have in equal numbers"},
       {[](CostCall& c) { c.p.target.images = 2; }, "target must be one image of T slots, but has 2 images"},
-      {[](CostCall& c) { c.p.target.images = 0; }, "target must be one image of T slots, but has 0 images"},
       {[](CostCall& c) { c.p.pred.slots = c.p.target.slots = kMany; }, "cost would have 2 layers of 8589934592 queries and 8589934592 columns" + rest},
       {[](CostCall& c) { c.p.layers = c.p.pred.slots = kMany; c.p.pred.images = 0; }, "cost would have 8589934592 layers of 8589934592 queries and 4 columns" + rest},
       {[](CostCall& c) { c.p.offsets = {}; }, "offsets.dtype is not set; it must be that of (images + 1) integers"},
@@ -107,13 +105,11 @@ TEST_CASE("a cost that is wrong is refused, whatever the class term is") {
       // --- factors, in the compute dtype; what replaces NaN, in float32, as the cost is
       {[](CostCall& c) { c.p.iou_weight = 1e300; }, "iou_weight is 1e+300" + finite},
       {[](CostCall& c) { c.p.iou_weight = kNan; }, "iou_weight is nan" + finite},
-      {[](CostCall& c) { c.p.iou_weight = -kInfinity; }, "iou_weight is -inf" + finite},
       {[](CostCall& c) { c.p.l1_weight = 1e300; }, "l1_weight is 1e+300" + finite},
       {[](CostCall& c) { c.p.class_weight = 1e300; }, "class_weight is 1e+300" + finite},
       {[](CostCall& c) { c.p.focal_alpha = 1e300; }, "focal_alpha is 1e+300" + finite},
       {[](CostCall& c) { c.p.focal_gamma = 1e300; }, "focal_gamma is 1e+300" + finite},
       {[](CostCall& c) { c.p.focal_gamma = -0.5; }, "focal_gamma is -0.5; it must be >= 0"},
-      {[](CostCall& c) { c.p.nonfinite = kNan; }, "nonfinite is nan" + finite},
       {[](CostCall& c) { c.p.nonfinite = 1e300; c.p.target.dtype = DType::kF64; }, "nonfinite is 1e+300" + finite},
   });
 }

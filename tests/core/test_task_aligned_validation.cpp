@@ -76,7 +76,6 @@ TEST_CASE("a task-aligned match that is wrong is refused") {
        }, "target has 72057594037927936 boxes, which choose 3 anchors each; that is more than 64 bits can count"},
       // --- options
       {[](MatchCall& c) { c.p.pred.format = kNoFormat; }, "pred.format is 3; it must be one of xyxy, xywh, cxcywh"},
-      {[](MatchCall& c) { c.p.target.format = kNoFormat; }, "target is 3; it must be xyxy"},
       {[](MatchCall& c) { c.p.target.format = BoxFormat::kXywh; }, "target is xywh; it must be xyxy"},
       {[](MatchCall& c) { c.p.topk = 0; }, "topk is 0; it must be at least 1"},
       {[](MatchCall& c) { c.p.topk2 = 0; }, "topk2 is 0; it must be at least 1"},
