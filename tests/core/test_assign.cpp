@@ -126,33 +126,6 @@ TEST_CASE("the choice among tenths is SciPy's") {
       {4, 0, 1, 3});
 }
 
-TEST_CASE("what is left with +inf is no pair") {
-  require_columns({{kInfinity}}, {-1});
-  require_columns({{kInfinity, 1}, {kInfinity, 2}}, {1, -1});
-  require_columns({{kInfinity, 1, kInfinity}, {kInfinity, 2, kInfinity}}, {1, -1});
-  require_columns({{kInfinity, kInfinity}, {7, 8}, {9, 5}}, {-1, 0, 1});
-  require_columns({{kInfinity, kInfinity}, {kInfinity, kInfinity}}, {-1, -1});
-  // Fewer pairs at a higher cost are not taken for more at a lower.
-  require_columns({{1, 100}, {kInfinity, 1}}, {0, 1});
-  require_columns({{1, 100}, {1, kInfinity}}, {1, 0});
-}
-
-TEST_CASE("what is left with NaN or -inf is a pair") {
-  for (const double value : {kNan, -kInfinity}) {
-    require_columns({{value}}, {0});
-    require_columns({{value, 1}, {value, 2}}, {1, 0});
-    require_columns({{value, 1}, {5, 2}}, {1, 0});  // taken last, even if it is -inf
-    require_columns({{value, value}, {value, value}}, {0, 1});
-    require_columns({{value, kInfinity}, {kInfinity, value}}, {0, 1});
-  }
-}
-
-TEST_CASE("a query of NaN changes no other's match") {
-  require_columns({{3, 1}, {kNan, kNan}, {1, 3}}, {1, -1, 0});
-  // It would if it were a huge number, in whose sums 1e-3 is lost.
-  require_columns({{1e-3, 2e-3, 9}, {kNan, kNan, kNan}, {1e-3, 4e-3, 9}}, {1, 2, 0});
-}
-
 TEST_CASE("layers, images and groups are assigned by themselves") {
   Example example;
   example.layers = 2;
