@@ -150,16 +150,6 @@ TEST_CASE("layers, images and groups are assigned by themselves") {
                                            0, -1, -1, 0, 2, 1, 1, 2});
 }
 
-TEST_CASE("with offsets that decrease or lead outside there are no pairs") {
-  for (const std::vector<std::int32_t>& offsets :
-       {std::vector<std::int32_t>{-1, 1, 2}, {0, 1, 3}, {0, 2, 1}, {2, 1, 2}, {0, 3, 2}}) {
-    const Assigned got = Example{1, {{1, 2}, {3, 4}}, offsets}.assigned();
-    REQUIRE(got.pred_index == Indices64(2, -1));
-    REQUIRE(got.target_index == Indices64(2, -1));
-    REQUIRE(got.target_of_query == Indices64(4, -1));
-  }
-}
-
 /// Against all ways to give each query a column of its own, or none where columns are fewer. The
 /// least have the fewest costs that are not finite, and of these the least sum, which is exact.
 void require_least(const Rows& costs) {

@@ -186,27 +186,6 @@ TEST_CASE("a matrix that is given is weighted and added") {
   require_costs(example, sum(kBoxes, {0.5, 1, 1.5, -2, -2.5, -3}));
 }
 
-TEST_CASE("a label that names no class costs nothing") {
-  for (const ClassTerm term : {ClassTerm::kSoftmax, ClassTerm::kSigmoid, ClassTerm::kFocal}) {
-    Example example = Example::with(term);
-    for (const std::int64_t label : {std::int64_t{-1}, std::int64_t{3}, std::int64_t{1} << 32}) {
-      example.labels = {label, label, label};
-      require_costs(example, kBoxes);
-    }
-  }
-}
-
-TEST_CASE("columns of no image are 0") {
-  Example example = Example::with(ClassTerm::kSoftmax);
-  example.problem.nonfinite = 7;
-  example.offsets = {1, 1, 2};  // the second column alone, for the second image
-  require_costs(example, {0, 14 - 2. / 4, 0, 0, 25 - 5. / 8, 0});
-  example.offsets = {3, 3, 3};
-  require_costs(example, {0, 0, 0, 0, 0, 0});
-  example.offsets = {-9, 1, 100};  // clamped
-  require_costs(example, sum(kBoxes, kSoftmax));
-}
-
 TEST_CASE("each layer has its own queries, and the same columns") {
   Example example = Example::with(ClassTerm::kSoftmax);
   // The second layer's are the first's the other way round.
@@ -229,21 +208,6 @@ TEST_CASE("what is not finite shows, unless it is replaced") {
   example.problem.nonfinite = -8;
   for (double& entry : expected) entry = std::isfinite(entry) ? entry : -8;
   require_costs(example, expected);
-}
-
-TEST_CASE("a term whose weight is 0 is left out") {
-  Example boxes = Example::of_class(ClassTerm::kSigmoid);
-  boxes.pred.assign(16, static_cast<float>(kNan));
-  require_costs(boxes, kSigmoid);
-  Example classes = Example::with(ClassTerm::kGiven);
-  classes.given.assign(6, kNan);
-  classes.problem.class_weight = 0;
-  require_costs(classes, kBoxes);
-  Example distance;  // 0/0 in the IoU of boxes without an area
-  distance.pred = distance.target = {1, 1, 0, 0, 1, 1, 0, 0, 2, 1, 0, 0};
-  distance.pred.insert(distance.pred.end(), {1, 3, 0, 0});
-  distance.problem.iou_weight = 0;
-  require_costs(distance, {0, 5, 0, 0, 10, 15});
 }
 
 }  // namespace

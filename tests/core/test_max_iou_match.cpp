@@ -91,14 +91,6 @@ TEST_CASE("an anchor gets the box that it overlaps most, of equal ones the first
   }
 }
 
-TEST_CASE("a threshold is compared in the compute dtype") {
-  // 0.3f is more than 0.3, and 0.7f less than 0.7.
-  Example example = {kAnchor, upper_part(3), {0, 1}, 0.3, 0.3};
-  example.require(LowQuality::kNone, {0});
-  example = {kAnchor, upper_part(7), {0, 1}, 0.7, 0.7};
-  example.require(LowQuality::kNone, {0});
-}
-
 TEST_CASE("what becomes of a box's best anchors") {
   // The first overlaps the anchor more; the anchor is the best of both.
   Example example = {joined({kAnchor, kFar}), joined({upper_part(4), upper_part(2)}), {0, 2}};
@@ -140,12 +132,6 @@ TEST_CASE("images have boxes of their own, or none") {
       joined({kAnchor, kFar}), joined({kFar, upper_part(8), kFar, kAnchor}), {1, 2, 2, 3}};
   example.require(LowQuality::kNone, {1, kNoBox, kNoBox, kNoBox, kNoBox, 2});
   example.require(LowQuality::kArgmax, {1, kNoBox, kNoBox, kNoBox, kNoBox, 2});
-}
-
-TEST_CASE("with offsets that decrease or lead outside no image has boxes") {
-  for (const Indices64& offsets : {Indices64{-1, 1}, {0, 2}, {1, 0}, {std::int64_t{1} << 32, 1}}) {
-    Example{kAnchor, kAnchor, offsets, 0, 0}.require(LowQuality::kArgmax, {kNoBox});
-  }
 }
 
 TEST_CASE("NaN is the best of all") {

@@ -96,12 +96,6 @@ TEST_CASE("a box chooses anchors whose points lie in it, and scores them by its 
   require(example, {-1, 0, -1, -1, -1}, {0, 1, 0, 0, 0}, {0, 1, 0, 0, 0});
 }
 
-TEST_CASE("of equal metrics the first anchor's is chosen") {
-  Example example = square({{3, 3}, {1, 1}, {2, 2}}, {{.25}, {.5}, {.5}});
-  example.problem.topk = 1;
-  require(example, {-1, 0, -1}, {0, 1, 0}, {0, 1, 0});
-}
-
 TEST_CASE("a metric is the score's power times the overlap's") {
   // The prediction's right half is missing: iou is 1/2, the centres are 1 apart, the diagonal
   // squared is 32, and v = 4 / pi^2 (atan(1) - atan(1/2))^2 = 0.04195, alpha = v / (1/2 + v).
@@ -142,14 +136,6 @@ TEST_CASE("an anchor that one box chooses is its own, whatever overlaps more") {
   REQUIRE(got.target_index == Indices64{0, 2});
 }
 
-TEST_CASE("of equal overlaps the first box has the anchor") {
-  Example example = square({{1, 1}}, {{.5}});
-  example.target = {{0, 0, 4, 5}, kSquare, kSquare};
-  example.labels = {0, 0, 0};
-  example.offsets = {0, 3};
-  require(example, {1}, {1}, {1});
-}
-
 TEST_CASE("a box keeps its best topk2 anchors") {
   Example example = three_boxes();
   example.problem.topk = 2;
@@ -187,18 +173,6 @@ TEST_CASE("only a metric above 0 counts") {
   require(example, {-1, -1, -1, -1}, {0, 0, 0, 0}, {0, 0, 0, 0});
 }
 
-TEST_CASE("a box whose score is NaN has no anchor that others chose") {
-  Example example = square({{1, 1}}, {{kNan, .5}});
-  example.target = {kSquare, {0, 0, 5, 5}, {0, 0, 8, 8}};
-  example.labels = {0, 1, 1};
-  example.offsets = {0, 3};
-  constexpr float kOverlap = 16.f / 25 - .5f / 50;
-  require(example, {1}, {kOverlap}, {kOverlap});
-  example.problem.beta = 0;  // the others choose it, though they do not overlap
-  example.pred = {{20, 20, 30, 30}};
-  require(example, {1}, {0}, {0});
-}
-
 TEST_CASE("padding and labels that name no class have no anchor") {
   Example example = square({{1, 1}}, {{.5, .5}});
   for (const std::int64_t label : {-1, 2, 99}) {
@@ -214,15 +188,6 @@ TEST_CASE("padding and labels that name no class have no anchor") {
   example.offsets = {0, 1};
   const Matched got = example.matched(implementation("cpu/native"));
   REQUIRE(got.target_index == Indices64{0});
-}
-
-TEST_CASE("with offsets that lead outside no anchor has a box") {
-  Example example = square({{1, 1}}, {{.5}});
-  for (const std::vector<std::int32_t>& offsets :
-       {std::vector<std::int32_t>{0, 2}, {-1, 1}, {1, 0}}) {
-    example.offsets = offsets;
-    require(example, {-1}, {0}, {0});
-  }
 }
 
 }  // namespace
