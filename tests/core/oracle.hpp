@@ -41,11 +41,8 @@ struct OracleProblem {
   Pairing pairing = {};
   ArrayView normalizer = {};
   Loss loss = Loss::kGiou;
-  LossParameters parameters = {};  ///< none: examples
-  std::int64_t normalizer_stride = 0;
-  /// With an indexed pairing: lists of all boxes, each with rows unless it is one box for each
-  /// pair.
-  std::vector<std::int64_t> pred_rows = {}, target_rows = {};
+  LossParameters parameters = {};                              ///< none: examples
+  std::vector<std::int64_t> pred_rows = {}, target_rows = {};  ///< of an indexed pairing
 
   /// Points into this: it must outlive what it gives.
   LossProblem view() const {
@@ -64,7 +61,6 @@ struct OracleProblem {
     if (!weight.empty()) p.weight = {weight.data(), DType::kF64};
     p.pairing = pairing;
     p.normalizer = normalizer;
-    p.normalizer_stride = normalizer_stride;
     p.reduction = reduction;
     p.eps = eps;
     p.eps_mode = eps_mode;

@@ -76,17 +76,5 @@ TEST_CASE("clamp's slope is 1 above eps, a half at eps, 0 below") {
   require_close(pred_x(4), {0, 0});                      // both below
 }
 
-TEST_CASE("excluded pairs have no gradient, whatever they hold") {
-  const std::vector<std::uint8_t> mask = {0, 1};
-  OracleProblem problem =
-      one_pair({kNan, kNan, kNan, kNan, 0, 0, 2, 2}, {1, 1, kNan, 3, 1, 1, 3, 3});
-  problem.weight = {kNan, 1};
-  problem.pairing = {Pairing::Kind::kMask, {mask.data(), DType::kU8}};
-  const OracleGradients gradients = oracle_gradients(problem);
-  require_close(gradients.pred, {0, 0, 0, 0, -kOuter, -kOuter, -kInner, -kInner});
-  require_close(gradients.target, {0, 0, 0, 0, kInner, kInner, kOuter, kOuter});
-  require_close(gradients.weight, {0, kShifted});
-}
-
 }  // namespace
 }  // namespace boxloss
