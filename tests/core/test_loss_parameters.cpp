@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/matchers/catch_matchers_exception.hpp>
-#include <string>
 
 #include "oracle.hpp"
 

@@ -5,7 +5,6 @@
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <cstdint>
 #include <limits>
-#include <utility>
 #include <vector>
 
 /// Task-aligned matches worked out by hand.
