@@ -4,38 +4,22 @@
 
 import inspect
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import boxloss
+import boxloss.torch
 import pytest
 import torch
-from boxloss._options import LOSS_PARAMETERS, BoxFormat, EpsMode, Loss, LowQuality, Reduction
-from boxloss.torch import (
-    box_loss,
-    box_losses,
-    hungarian_match,
-    matching_cost,
-    max_iou_match,
-    pairwise_iou,
-    task_aligned_match,
-)
+from boxloss.torch import box_loss, box_losses
 from cmake_project import build, configure, output_of
-from problems import boxes
+from comparison import differentiable
+from problems import INDICES, Problem, boxes, problem
+from task_aligned import problem as task_aligned
 from torch import Tensor
 
 PROJECT = Path(__file__).parent / "typed_functions"
 CPU = torch.device("cpu")
-WORDS = {
-    # A forgotten loss is 0; those with numbers of their own come last.
-    "loss": ("unset", *(loss for loss in get_args(Loss) if loss not in LOSS_PARAMETERS)),
-    "pred_format": get_args(BoxFormat),
-    "target_format": get_args(BoxFormat),
-    "reduction": get_args(Reduction),
-    "eps_mode": get_args(EpsMode),
-}
-CLASS_MODES = {"softmax": 1, "sigmoid": 2, "focal": 3}
 
 
 @pytest.fixture(scope="module")
@@ -49,225 +33,115 @@ def typed(built: Path) -> Any:
     return torch.ops.boxloss_typed
 
 
-def grid(seed: int) -> Tensor:
-    return boxes((3, 5), CPU, seed=seed)
+def assert_same(actual: Any, expected: Any) -> None:
+    if isinstance(expected, Tensor):
+        actual, expected = [actual], [expected]
+    for a, e in zip(actual, expected, strict=True):
+        assert a.dtype == e.dtype
+        assert torch.equal(a, e)
 
 
-def options_of(function: Callable[..., Any]) -> set[str]:
-    parameters = inspect.signature(function).parameters
-    return {name for name, each in parameters.items() if each.default is not each.empty}
-
-
-def assert_same(actual: Tensor, expected: Tensor) -> None:
-    assert actual.dtype == expected.dtype
-    assert torch.equal(actual, expected)
-
-
-# --- box_loss ---
-
-
-def test_defaults(typed: Any) -> None:
-    assert_same(typed.defaults(grid(1), grid(2)), box_loss(grid(1), grid(2)))
-
-
-WEIGHT = torch.linspace(0, 2, 15).view(3, 5)
-OPTIONS: list[tuple[str, Any]] = [
-    *((option, word) for option, words in WORDS.items() for word in words[option == "loss" :]),
-    ("weight", WEIGHT),
-    ("normalizer", torch.tensor(4.0)),
-    ("lengths", torch.tensor([5, 2, 0])),
-    ("mask", torch.arange(15).view(3, 5) % 3 == 0),
-    ("offsets", torch.tensor([1, 3, 10, 10])),
-    ("zero_padded", True),
-    ("eps", 0.25),
-]
-INDICES = ("pred_index", "target_index")
+# What typed_functions.cpp has, in Python's words.
+SIZE: dict[str, Any] = {"loss": "mpdiou", "image_width": 64, "image_height": 48}
+CLAMPED = {**SIZE, "target_format": "xywh", "eps": 0.125, "eps_mode": "clamp"}
+OF_LOGITS: dict[str, Any] = {
+    **{"iou_weight": 0.5, "l1_weight": 0, "class_weight": 3, "class_mode": "focal"},
+    **{"focal_alpha": 0.75, "focal_gamma": 1.5, "pred_format": "xyxy", **CLAMPED},
+}
+LIMITS = {"high": 0.7, "low": 0.3}
+ALIGNED: dict[str, Any] = {
+    **{"topk": 3, "topk2": 2, "alpha": 1.5, "beta": 0.5, "min_side": 8.0},
+    **{"small_side": 5.5, "pred_format": "cxcywh"},
+}
+RANDOM = torch.Generator().manual_seed(6)
+COST = {
+    "pred": boxes((3, 5), CPU, seed=1),
+    "target": boxes((6,), CPU, seed=2),
+    "offsets": torch.tensor([0, 2, 2, 6]),
+}
+LOGITS = {
+    "logits": torch.randn(3, 5, 7, generator=RANDOM),
+    "labels": torch.tensor([0, 6, 2, 2, 5, 1]),
+}
+CLASS_COST = torch.randn(5, 6, generator=RANDOM)
+CLASS_COST[2, 3] = torch.nan
+MATCH = {"cost": torch.randn(2, 6, 5, generator=RANDOM), "offsets": torch.tensor([0, 4, 5])}
+MAX_IOU = {
+    "anchors": boxes((25,), CPU, seed=1).repeat(2, 1),  # the best are two
+    "target": boxes((40,), CPU, seed=2),
+    "offsets": torch.tensor([0, 20, 40]),
+    **LIMITS,
+}
+# By default, and with each option other than that; the tensors in the order of the C++ function.
+CALLS: dict[str, tuple[str, Problem]] = {
+    "cost_defaults": ("matching_cost", COST),
+    "cost_of_logits": ("matching_cost", {**COST, **LOGITS, **OF_LOGITS}),
+    "cost_of_classes": ("matching_cost", {**COST, "class_cost": CLASS_COST, "nonfinite": 100}),
+    "iou_defaults": ("pairwise_iou", COST),
+    "iou": ("pairwise_iou", {**COST, **CLAMPED, "pred_format": "cxcywh"}),
+    "match_defaults": ("hungarian_match", MATCH),
+    "match": ("hungarian_match", {**MATCH, "groups": 3}),
+    "max_iou_defaults": ("max_iou_match", MAX_IOU),
+    "max_iou": ("max_iou_match", {**MAX_IOU, "low_quality": "force", "min_pos_iou": 0.4}),
+    "task_aligned_defaults": ("task_aligned_match", task_aligned(6, is_padded=True)),
+    "task_aligned": ("task_aligned_match", task_aligned(6, **ALIGNED)),
+}
+OF_LOSSES = ("weight", "normalizer", "lengths", "mask", "offsets", *INDICES)
 
 
 def test_every_option_is_tried() -> None:
-    assert {*INDICES, *(option for option, _ in OPTIONS)} == options_of(box_loss)
+    given = {name: set[str]() for name, _ in CALLS.values()}
+    for name, values in CALLS.values():
+        given[name] |= values.keys()
+    given["box_losses"] = {*CLAMPED, *OF_LOSSES, "pred_format", "zero_padded", "reduction"}
+    for name, tried in given.items():
+        parameters = inspect.signature(getattr(boxloss.torch, name)).parameters.values()
+        options = {each.name for each in parameters if each.default is not each.empty}
+        assert options - {"parameters"} <= tried
 
 
-@pytest.mark.parametrize(("option", "value"), OPTIONS)
-def test_options(typed: Any, option: str, value: Any) -> None:
-    # eps is small, so boxes are tiny where words tell: one mode is not the other.
-    scale = 2.0**-18 if option in WORDS else 1.0
-    pred, target = scale * grid(1), scale * grid(2)
-    default = box_loss(pred, target)
-    if option == "offsets":
-        target = boxes((12,), CPU, seed=2)
-    if option == "zero_padded":
-        target[1, 2] = 0
-    expected = box_loss(pred, target, **{option: value})
-    is_default = option in WORDS and value in ("giou", "xyxy", "mean", "add")
-    assert torch.equal(expected, default) == is_default
-    given = WORDS[option].index(value) if option in WORDS else value
-    assert_same(getattr(typed, option)(pred, target, given), expected)
+@pytest.mark.parametrize("function", CALLS)
+def test_the_others(typed: Any, function: str) -> None:
+    name, values = CALLS[function]
+    tensors = [each for each in values.values() if isinstance(each, Tensor)]
+    assert_same(getattr(typed, function)(*tensors), getattr(boxloss.torch, name)(**values))
 
 
-def test_numbers_of_a_loss(typed: Any) -> None:
-    expected = box_loss(grid(1), grid(2), "mpdiou", image_width=8, image_height=6)
-    assert_same(typed.parameters(grid(1), grid(2), [8.0, 6.0]), expected)
+@pytest.mark.parametrize("pairing", ["dense", "lengths", "mask", "offsets", "sets"])
+def test_box_losses(typed: Any, pairing: str) -> None:
+    """And gradients of both orders."""
+    options = {**CLAMPED, "pred_format": "xywh", "normalizer": torch.tensor(4.0)}
+    values = problem(pairing, CPU, weight=torch.float32, **options)
+
+    def of_cpp(**given: Any) -> Any:
+        return typed.losses(*(given.get(name) for name in ("pred", "target", *OF_LOSSES)))
+
+    results = []
+    for function in (of_cpp, box_losses):
+        leaves = differentiable(values)
+        inputs = tuple(leaves.values())
+        loss, l1, iou = function(**{**values, **leaves})
+        first = torch.autograd.grad((loss + l1).sum(), inputs, create_graph=True)
+        second = torch.autograd.grad(first[0].square().sum(), inputs)
+        results.append([loss, l1, iou, *first, *second])
+    assert_same(*results)
 
 
-@pytest.mark.parametrize("option", INDICES)
-def test_indices(typed: Any, option: str) -> None:
-    index = torch.tensor([3, -1, 11, 0, 3])
-    pairs, rows = boxes((5,), CPU, seed=1), boxes((12,), CPU, seed=2)
-    pred, target = (rows, pairs) if option == "pred_index" else (pairs, rows)
-    expected = box_loss(pred, target, **{option: index})
-    assert_same(getattr(typed, option)(pred, target, index), expected)
-
-
-def test_gradients_of_first_and_second_order(typed: Any) -> None:
-    gradients = []
-    for function in (typed.weight, lambda *given: box_loss(*given[:2], weight=given[2])):
-        pred, weight = grid(1).requires_grad_(), WEIGHT.clone().requires_grad_()
-        (first,) = torch.autograd.grad(function(pred, grid(2), weight), pred, create_graph=True)
-        gradients.append([first, *torch.autograd.grad(first.square().sum(), (pred, weight))])
-    for actual, expected in zip(*gradients, strict=True):
-        assert expected.any()
-        assert_same(actual, expected)
+def test_box_loss(typed: Any) -> None:
+    values = problem("zero_padded", CPU)
+    pred, target = values["pred"], values["target"]
+    assert_same(typed.loss_defaults(pred, target), box_loss(pred, target))
+    assert_same(typed.zero_padded(pred, target), box_loss(**values, reduction="none"))
 
 
 def test_errors_are_the_operators(typed: Any) -> None:
+    pred, target = boxes((3, 5), CPU), boxes((3, 5), CPU)
     with pytest.raises(ValueError, match="box_loss: loss is 'unset'; allowed: 'iou', "):
-        typed.loss(grid(1), grid(2), 0)
-    with pytest.raises(ValueError, match="box_loss: eps is -1; it must be finite"):
-        typed.eps(grid(1), grid(2), -1.0)
-    with pytest.raises(TypeError, match="box_loss: mask is float32; it must be bool"):
-        typed.mask(grid(1), grid(2), torch.ones(3, 5))
-
-
-# --- The others ---
-
-
-def test_box_losses(typed: Any) -> None:
-    expected = box_losses(grid(1), grid(2), "siou", weight=WEIGHT, eps=0.25)
-    for a, e in zip(typed.box_losses(grid(1), grid(2), WEIGHT), expected, strict=True):
-        assert_same(a, e)
-
-
-PLACED: dict[str, Any] = {
-    "pred_format": "xyxy",
-    "target_format": "xywh",
-    "eps": 0.125,
-    "eps_mode": "clamp",
-}
-
-
-def cost_arguments() -> tuple[Tensor, Tensor, Tensor]:
-    return grid(1), boxes((6,), CPU, seed=2), torch.tensor([0, 2, 2, 6])
-
-
-def test_cost_defaults(typed: Any) -> None:
-    assert_same(typed.cost_defaults(*cost_arguments()), matching_cost(*cost_arguments()))
-
-
-@pytest.mark.parametrize("class_mode", CLASS_MODES)
-def test_cost_of_logits(typed: Any, class_mode: str) -> None:
-    random = torch.Generator().manual_seed(3)
-    logits = torch.randn(3, 5, 7, generator=random)
-    labels = torch.tensor([0, 6, 2, 2, 5, 1])
-    options: dict[str, Any] = {"loss": "diou", "iou_weight": 0.5, "l1_weight": 0, "class_weight": 3}
-    options |= {"class_mode": class_mode, "focal_alpha": 0.75, "focal_gamma": 1.5, **PLACED}
-    options |= {"logits": logits, "labels": labels}
-    assert {*options, "class_cost", "nonfinite"} == options_of(matching_cost)
-    expected = matching_cost(*cost_arguments(), **options)
-    mode = CLASS_MODES[class_mode]
-    assert_same(typed.cost_of_logits(*cost_arguments(), logits, labels, mode), expected)
-
-
-def test_cost_of_classes(typed: Any) -> None:
-    class_cost = torch.arange(30.0).view(5, 6)
-    class_cost[2, 3] = float("nan")
-    expected = matching_cost(*cost_arguments(), class_cost=class_cost, nonfinite=100)
-    assert (expected == 100).any()
-    assert_same(typed.cost_of_classes(*cost_arguments(), class_cost), expected)
-
-
-def test_hungarian_match(typed: Any) -> None:
-    cost = torch.randn(2, 6, 5, generator=torch.Generator().manual_seed(4))
-    offsets = torch.tensor([0, 4, 5])
-    assert options_of(hungarian_match) == {"groups"}
-    default, grouped = hungarian_match(cost, offsets), hungarian_match(cost, offsets, groups=3)
-    assert default.target_of_query.tolist() != grouped.target_of_query.tolist()
-    for actual, expected in (
-        (typed.match_defaults(cost, offsets), default),
-        (typed.match_groups(cost, offsets, 3), grouped),
-    ):
-        for a, e in zip(actual, expected, strict=True):
-            assert_same(a, e)
-    with pytest.raises(ValueError, match="hungarian_match: groups is 4; it must be at least 1"):
-        typed.match_groups(cost, offsets, 4)
-
-
-def test_max_iou_match(typed: Any) -> None:
-    anchors = boxes((25,), CPU, seed=1).repeat(2, 1)  # the best are two
-    arguments = anchors, boxes((40,), CPU, seed=2), torch.tensor([0, 20, 40])
-    assert options_of(max_iou_match) == {"low_quality", "min_pos_iou"}
-
-    def check(actual: tuple[Tensor, Tensor], **options: Any) -> Tensor:
-        expected = max_iou_match(*arguments, **options)
-        for a, e in zip(actual, expected, strict=True):
-            assert_same(a, e)
-        return expected.target_index
-
-    check(typed.max_iou_defaults(*arguments), high=0.5, low=0.4)
-    found = set()
-    for i, word in enumerate(get_args(LowQuality)):
-        for least in (0.0, 0.4):
-            index = check(
-                typed.max_iou_options(*arguments, i, least),
-                high=0.7,
-                low=0.3,
-                low_quality=word,
-                min_pos_iou=least,
-            )
-            found.add(str(index.tolist()))
-    assert len(found) >= 4  # the options have an effect
+        typed.loss_unset(pred, target)
+    with pytest.raises(TypeError, match="box_losses: mask is float32; it must be bool"):
+        typed.losses(pred, target, None, None, None, torch.ones(3, 5), None, None, None)
     with pytest.raises(ValueError, match="max_iou_match: low is nan and high nan"):
-        typed.max_iou_unset(*arguments)
-
-
-def test_task_aligned_match(typed: Any) -> None:
-    generator = torch.Generator().manual_seed(6)
-    scores = torch.rand(2, 60, 4, generator=generator)
-    points = 64 * torch.rand(60, 2, generator=generator)
-    sizes = 8 + 32 * torch.rand(60, 2, generator=generator)
-    pred = torch.cat((points, sizes), -1).repeat(2, 1, 1)
-    as_corners = torch.cat((points - sizes / 2, points + sizes / 2), -1).repeat(2, 1, 1)
-    corners = 48 * torch.rand(8, 2, generator=generator)
-    sides = torch.tensor([[40.0, 6.0], [40.0, 3.0]]).repeat(4, 1)
-    target = torch.cat((corners, corners + sides), -1)
-    labels = torch.arange(8) % 4
-    padded = scores, as_corners, points, target.view(2, 4, 4), labels.view(2, 4)
-    ragged = scores, pred, points, target, torch.tensor([0, 3, 8]), labels
-    options = {"topk": 3, "topk2": 2, "alpha": 1.5, "beta": 0.5, "min_side": 8.0}
-    options |= {"small_side": 5.5, "pred_format": "cxcywh"}
-    assert options.keys() == options_of(task_aligned_match)
-    by_default = task_aligned_match(*padded[:4], None, padded[4])
-    chosen = task_aligned_match(*ragged, **options)
-    for actual, expected in (
-        (typed.task_aligned_defaults(*padded), by_default),
-        (typed.task_aligned_options(*ragged), chosen),
-    ):
-        assert (expected.target_index >= 0).any()
-        for a, e in zip(actual, expected, strict=True):
-            assert_same(a, e)
-    for name in options:  # each has an effect
-        others = {key: each for key, each in options.items() if key != name}
-        other = task_aligned_match(*ragged, **others)
-        assert not all(map(torch.equal, other, chosen)), name
-
-
-def test_pairwise_iou(typed: Any) -> None:
-    arguments = cost_arguments()
-    assert_same(typed.pairwise_defaults(*arguments), pairwise_iou(*arguments))
-    options = {**PLACED, "loss": "eiou", "pred_format": "cxcywh"}
-    assert options.keys() == options_of(pairwise_iou)
-    expected = pairwise_iou(*arguments, **options)
-    assert_same(typed.pairwise_iou(*arguments), expected)
+        typed.max_iou_unset(pred[0], target[0], torch.tensor([0, 5]))
 
 
 # --- The CMake package ---

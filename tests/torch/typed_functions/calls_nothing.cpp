@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The public header alone. Linked with boxloss::torch, but calls no function of it.
-#include <boxloss/torch.hpp>
-
+// Linked with boxloss::torch, of which it calls no function.
 int main() {}
