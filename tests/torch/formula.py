@@ -9,6 +9,7 @@ pairs that do not count never enter the formula. Everything is on the CPU; gradi
 from typing import Any
 
 import torch
+from boxloss._options import LOSS_PARAMETERS
 from formulas import FORMULAS, Pair
 from torch import Tensor
 
@@ -34,6 +35,7 @@ def box_losses(
     **pairing: Any,
 ) -> dict[str, Tensor]:
     """Arguments as boxloss', in double; `compute` is the dtype that corners and eps round to."""
+    numbers = {name: pairing.pop(name) for name in LOSS_PARAMETERS.get(loss, ())}
     pairs = torch.tensor(counted_pairs(pred, target, **pairing), dtype=torch.int64)
     slots, rows, places = pairs.reshape(-1, 3).unbind(-1)
     p, t = pred.reshape(-1, 4)[slots], target.reshape(-1, 4)[rows]
@@ -42,6 +44,7 @@ def box_losses(
         corners(t, target_format, compute).unbind(-1),
         torch.tensor(eps, dtype=compute).double(),
         eps_mode,
+        **numbers,
     )
     shape = shape_of_losses(pred, target, **pairing)
     by_set = any(pairing.get(name) is not None for name in ("pred_index", "target_index"))

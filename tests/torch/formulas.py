@@ -18,10 +18,16 @@ class Pair:
     """What the losses are made of. A box is its four coordinates x1, y1, x2, y2."""
 
     def __init__(
-        self, p: Sequence[Tensor], t: Sequence[Tensor], eps: Tensor, eps_mode: str
+        self,
+        p: Sequence[Tensor],
+        t: Sequence[Tensor],
+        eps: Tensor,
+        eps_mode: str,
+        **numbers: float,
     ) -> None:
-        (px1, py1, px2, py2), (tx1, ty1, tx2, ty2) = p, t
-        self.eps, self.eps_mode = eps, eps_mode
+        """`numbers` are the loss' own."""
+        (px1, py1, px2, py2), (tx1, ty1, tx2, ty2) = self.p, self.t = p, t
+        self.eps, self.eps_mode, self.numbers = eps, eps_mode, numbers
         self.pw, self.ph = px2 - px1, py2 - py1
         self.tw, self.th = tx2 - tx1, ty2 - ty1
         inter_w = torch.minimum(px2, tx2) - torch.maximum(px1, tx1)
@@ -126,8 +132,42 @@ def siou(pair: Pair) -> Tensor:
     return 1 - pair.iou + 0.5 * (distance + (shape(pair.pw, pair.tw) + shape(pair.ph, pair.th)))
 
 
+def alpha_iou(pair: Pair) -> Tensor:
+    return 1 - pair.iou ** pair.numbers["alpha"]
+
+
+def nwd(pair: Pair) -> Tensor:
+    square = pair.guard(0.5 * corner_distance(pair))
+    is_apart = square > 0
+    root = torch.where(is_apart, torch.sqrt(torch.where(is_apart, square, 1.0)), 0.0)
+    return 1 - torch.exp(-root / pair.numbers["constant"])
+
+
+def mpdiou(pair: Pair) -> Tensor:
+    diagonal = pair.numbers["image_width"] ** 2 + pair.numbers["image_height"] ** 2
+    return 1 - pair.iou + corner_distance(pair) / diagonal
+
+
+def corner_distance(pair: Pair) -> Tensor:
+    """Of both corners, squared."""
+    return sum((p - t) ** 2 for p, t in zip(pair.p, pair.t, strict=True))
+
+
+def inner_iou(pair: Pair) -> Tensor:
+    def inner(box: Sequence[Tensor]) -> list[Tensor]:
+        x1, y1, x2, y2 = box
+        x, y, ratio = 0.5 * (x1 + x2), 0.5 * (y1 + y2), pair.numbers["ratio"]
+        w, h = 0.5 * ratio * (x2 - x1), 0.5 * ratio * (y2 - y1)
+        return [x - w, y - h, x + w, y + h]
+
+    return 1 - Pair(inner(pair.p), inner(pair.t), pair.eps, pair.eps_mode).iou
+
+
 FORMULAS: dict[str, Callable[[Pair], Tensor]] = {
     function.__name__: function
-    for function in (iou, iou_squared, iou_log, giou, diou, ciou, ciou_gated, eiou, siou)
+    for function in (
+        *(iou, iou_squared, iou_log, giou, diou, ciou, ciou_gated, eiou, siou),
+        *(alpha_iou, nwd, mpdiou, inner_iou),
+    )
 }
 LOSSES = tuple(FORMULAS)

@@ -6,10 +6,11 @@ from itertools import pairwise
 from typing import Any
 
 import torch
+from boxloss._options import LOSS_PARAMETERS
 from comparison import UNIT_ROUNDOFF, assert_within
 from formula import corners
 from formulas import FORMULAS, Pair
-from problems import boxes
+from problems import PARAMETERS, boxes
 from torch import Tensor
 
 Problem = dict[str, Any]
@@ -26,6 +27,7 @@ def cost_problem(
 
     Boxes of several pixels a side; every third query of an image is nearly one of its boxes.
     """
+    options |= PARAMETERS.get(options.get("loss", ""), {})
     offsets = torch.tensor([1, 3, 3, 6, 7])
     pred_format = options.get("pred_format", "cxcywh")
     target_format = options.get("target_format", "cxcywh")
@@ -100,8 +102,10 @@ def loss_of(values: Problem, p: Tensor, t: Tensor) -> Tensor:
         corners(each, values.get(f"{name}_format", "cxcywh"), torch.float64).unbind(-1)
         for name, each in (("pred", p), ("target", t))
     )
-    pair = Pair(of_pred, of_target, eps, values.get("eps_mode", "add"))
-    return FORMULAS[values.get("loss", "giou")](pair)
+    loss = values.get("loss", "giou")
+    numbers = {name: values[name] for name in LOSS_PARAMETERS.get(loss, ())}
+    pair = Pair(of_pred, of_target, eps, values.get("eps_mode", "add"), **numbers)
+    return FORMULAS[loss](pair)
 
 
 def class_term(values: Problem, image: int, own: slice) -> Tensor | float:

@@ -167,6 +167,12 @@ OF_BOX_LOSS = [
     bad_type("loss is NoneType; it must be a string", loss=None),
     bad_type("pred_format is int; it must be a string", pred_format=3),
     bad_type("eps is str; it must be a number", eps="a"),
+    bad_type("alpha is str; it must be a number", loss="alpha_iou", alpha="3"),
+    bad_value("alpha is nan; it must be from 1e-6", loss="alpha_iou", alpha=NAN),
+    bad_value("alpha is 1000", loss="alpha_iou", alpha=10**400),
+    bad_value("ratio is 0; it must be from 1e-6 to 1e6", loss="inner_iou", ratio=0),
+    bad_value("constant is missing; 'nwd' needs constant", loss="nwd"),
+    bad_value("image_height is missing; 'mpdiou' needs", loss="mpdiou", image_width=8),
 ]
 NO_CLASSES = {"logits": None, "labels": None}
 OF_MATCHING_COST = [
@@ -190,6 +196,7 @@ OF_MATCHING_COST = [
     bad_value("labels is given without logits", logits=None),
     bad_value("give logits or class_cost, not both", class_cost=zeros(3, 9)),
     bad_value("loss is 'l2'", loss="l2"),
+    bad_value("constant is missing", loss="nwd"),
     bad_value("class_mode is 'hinge'", class_mode="hinge"),
     bad_value("pred_format is 'yolo'", pred_format="yolo"),
     bad_value("target_format is 'yolo'", target_format="yolo"),
@@ -216,6 +223,7 @@ OF_MATCHING_COST = [
 ]
 OF_PAIRWISE_IOU = [
     bad_value("loss is 'gio'", loss="gio"),
+    bad_value("constant is missing", loss="nwd"),
     bad_value("pred_format is 'xy'", pred_format="xy"),
     bad_value("target_format is 'xy'", target_format="xy"),
     bad_value("eps is -1", eps=-1.0),
@@ -310,6 +318,7 @@ OF_BOX_LOSSES = [
     bad_value("eps is -1; it must be finite and not negative", of="sets", eps=-1.0),
     bad_value("pred has shape [3, 5, 4], target has shape [1, 5, 4]", target=zeros(1, 5, 4)),
     bad_type(f"target is bool; {ANY_NUMBER}", target=zeros(3, 5, 4).bool()),
+    bad_value("constant is missing", loss="nwd"),
 ]
 REFUSED: dict[str, list[Refused]] = {
     "box_loss": OF_BOX_LOSS,
@@ -332,6 +341,12 @@ BAD_OFFSETS = {
     "offsets[2] is 3, less than offsets[1], which is 4; offsets must not decrease": [0, 4, 3, 9],
 }
 OF_TORCH_ALONE: dict[str, list[Refused]] = {
+    "box_loss": [
+        bad_type("normalizer is str; it must be a tensor or a number", normalizer="3"),
+        bad_type("normalizer is bool; it must be a tensor or a number", normalizer=True),
+        bad_value("normalizer is 1e+39; it must be less than", normalizer=1e39),
+    ],
+    "box_losses": [bad_type("normalizer is list; it must be a tensor", normalizer=[3])],
     **{
         name: [bad_value(text, offsets=torch.tensor(bad)) for text, bad in BAD_OFFSETS.items()]
         for name in ("hungarian_match", "max_iou_match")
@@ -408,7 +423,7 @@ def test_aten_refuses_the_same(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "refused"), of_each(OF_TORCH_ALONE))
-def test_wrong_numbers_on_the_host_are_refused(name: str, refused: Refused) -> None:
+def test_what_torch_alone_is_given_is_refused(name: str, refused: Refused) -> None:
     assert_refused(name, {**VALID[name], **refused.changed}, refused.error, refused.text)
 
 

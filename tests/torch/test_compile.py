@@ -74,7 +74,7 @@ def head_output(values: Problem) -> Tensor:
     "case",
     pairwise(
         pairing=PAIRINGS,
-        loss=("giou", "ciou", "siou"),
+        loss=("giou", "siou", "mpdiou"),
         reduction=("none", "mean"),
         by=[(), BOTH],
     ),

@@ -20,14 +20,14 @@ import hashlib
 import torch
 from boxloss.torch import box_loss, cpu_capability
 from formulas import FORMULAS
-from problems import boxes
+from problems import PARAMETERS, boxes
 
 digest = hashlib.sha256()
 for loss in FORMULAS:
     for dtype in (torch.float32, torch.float64, torch.bfloat16):
         pred = boxes((2_000,), torch.device("cpu"), dtype, seed=1).requires_grad_()
         target = boxes((2_000,), torch.device("cpu"), dtype, seed=2)
-        value = box_loss(pred, target, loss)
+        value = box_loss(pred, target, loss, **PARAMETERS.get(loss, {}))
         value.backward()
         for tensor in (value.detach(), pred.grad):
             digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())

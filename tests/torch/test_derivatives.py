@@ -17,6 +17,7 @@ from problems import (
     FORMATS,
     INDICES,
     PAIRINGS,
+    PARAMETERS,
     REDUCTIONS,
     Problem,
     boxes,
@@ -128,7 +129,7 @@ def test_equal_boxes_and_boxes_without_area_twice(device: torch.device, loss: st
         device=device,
         dtype=DOUBLE,
     )
-    options = {"loss": loss, "reduction": "none", "eps": 0.5}
+    options = {"loss": loss, "reduction": "none", "eps": 0.5, **PARAMETERS.get(loss, {})}
     check_both_orders({"pred": pred, "target": pred.clone(), **options})
 
 

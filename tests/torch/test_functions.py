@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Functions and modules named after their loss, torchvision's names, normalizers as numbers."""
+"""Functions and modules named after their loss, numbers for tensors, torchvision's names."""
 
 import ast
 import copy
@@ -14,21 +14,22 @@ import boxloss.torch
 import numpy
 import pytest
 import torch
+from boxloss._options import LOSS_PARAMETERS
 from boxloss.torch import (
     BoxLoss,
     box_loss,
     box_losses,
     giou_loss,
     losses,
+    matching_cost,
     modules,
-    siou_loss,
+    pairwise_iou,
 )
 from boxloss.torch.compat import MMDetLoss
 from boxloss.torch.losses import NamedLoss
-from combinations import pairwise
 from comparison import assert_same_in_double
 from formulas import LOSSES
-from problems import PAIRINGS, REDUCTIONS, boxes, problem, with_overlaps
+from problems import PARAMETERS, REDUCTIONS, boxes, problem, with_overlaps
 from torch import Tensor
 
 from benchmarks.common.losses import UnavailableError, torchvision_file
@@ -39,10 +40,10 @@ MODULES = {
     for name in boxloss.torch.__all__
     if name.endswith("Loss") and name != "BoxLoss"
 }
-PARAMETERS = inspect.signature(box_loss).parameters
+SIGNATURE = inspect.signature(box_loss).parameters
 FIXED = [
     name
-    for name, each in PARAMETERS.items()
+    for name, each in SIGNATURE.items()
     if each.kind is each.KEYWORD_ONLY and each.default is not None
 ]
 OPTIONS: dict[str, Any] = {
@@ -53,27 +54,30 @@ OPTIONS: dict[str, Any] = {
     "eps": 1e-3,
     "eps_mode": "clamp",
 }
-FUNCTIONS = [box_loss, box_losses, giou_loss, siou_loss, BoxLoss("ciou")]
-TOLD = ", ".join(f"{name}={value!r}" for name, value in OPTIONS.items())
 
 
 def function_of(loss: str) -> Any:
     return getattr(boxloss.torch, f"{loss}_loss")
 
 
+def both(device: torch.device, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+    return boxes((5,), device, dtype, seed=1), boxes((5,), device, seed=2)
+
+
 def module_of(loss: str) -> Any:
     return getattr(boxloss.torch, MODULES[loss])
 
 
-@pytest.mark.parametrize("case", pairwise(loss=LOSSES, pairing=PAIRINGS))
-def test_functions_and_modules_are_box_loss(device: torch.device, case: dict[str, Any]) -> None:
-    loss = case["loss"]
-    tensors = with_overlaps(problem(case["pairing"], device, weight=torch.float32))
-    changed = OPTIONS | {"zero_padded": case["pairing"] in ("dense", "zero_padded")}
-    for options in ({}, changed):
-        wanted = box_loss(**tensors | options, loss=loss)
-        assert torch.equal(BoxLoss(loss, **options)(**tensors), wanted)
-        assert torch.equal(BoxLoss(loss)(**tensors | options), wanted)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_functions_and_modules_are_box_loss(device: torch.device, loss: str) -> None:
+    tensors = with_overlaps(problem("dense", device, weight=torch.float32))
+    numbers = PARAMETERS.get(loss, {})
+    for options in ({}, OPTIONS):
+        wanted = box_loss(**tensors | options, loss=loss, **numbers)
+        assert torch.equal(BoxLoss(loss, **options, **numbers)(**tensors), wanted)
+        # What a call gives replaces what is fixed.
+        fixed = BoxLoss(loss, **numbers, zero_padded=True)
+        assert torch.equal(fixed(**tensors, **{"zero_padded": False} | options), wanted)
         if loss in NAMED:
             assert torch.equal(function_of(loss)(**tensors | options), wanted)
         if loss in MODULES:
@@ -81,24 +85,17 @@ def test_functions_and_modules_are_box_loss(device: torch.device, case: dict[str
 
 
 def test_these_are_the_options_that_a_module_fixes() -> None:
-    missing = [name for name in FIXED if OPTIONS.get(name) in (None, PARAMETERS[name].default)]
+    missing = [name for name in FIXED if OPTIONS.get(name) in (None, SIGNATURE[name].default)]
     assert not missing, f"options without another value in OPTIONS: {missing}"
 
 
-def test_what_a_call_of_a_module_gives_replaces_what_is_fixed(device: torch.device) -> None:
-    tensors = problem("lengths", device)
-    wanted = box_loss(**tensors, loss="ciou", reduction="none")
-    actual = BoxLoss("ciou", zero_padded=True)(**tensors, zero_padded=False, reduction="none")
-    assert torch.equal(actual, wanted)
-
-
-WITHOUT_LOSS = [name for name in PARAMETERS if name not in ("loss", "parameters")]
+WITHOUT_LOSS = [name for name in SIGNATURE if name not in ("loss", "parameters")]
 
 
 @pytest.mark.parametrize(
     ("function", "names"),
     [
-        (box_losses, [*PARAMETERS]),
+        (box_losses, [*SIGNATURE]),
         (partial(NamedLoss.__call__, None), WITHOUT_LOSS),
         *((function_of(loss), WITHOUT_LOSS) for loss in NAMED),
         (BoxLoss, ["loss", *FIXED, "parameters"]),
@@ -112,8 +109,8 @@ def test_signatures_are_box_losss(function: Callable[..., Any], names: list[str]
     assert not missing, f"parameters that {function} does not show: {missing}"
     assert list(ours) == names
     for name in names:
-        assert ours[name].default == PARAMETERS[name].default, name
-        assert ours[name].annotation == PARAMETERS[name].annotation, name
+        assert ours[name].default == SIGNATURE[name].default, name
+        assert ours[name].annotation == SIGNATURE[name].annotation, name
 
 
 def test_editors_and_type_checkers_see_what_a_call_of_a_module_takes() -> None:
@@ -134,111 +131,106 @@ def test_editors_and_type_checkers_see_what_a_call_of_a_module_takes() -> None:
 def test_options_are_told_by_name(device: torch.device) -> None:
     values = problem("dense", device, weight=torch.float32)
     pred, target, weight = (values[name] for name in ("pred", "target", "weight"))
-    calls: list[Callable[[], Any]] = [
-        *(partial(each, pred, target, weight) for each in (giou_loss, siou_loss)),
-        *(partial(each, pred, target, "siou", weight) for each in (box_loss, box_losses)),
-        partial(BoxLoss, "siou", "xyxy"),
-        partial(module_of("giou"), "xyxy"),
-        partial(BoxLoss(), pred, target, weight, weight),
-    ]
-    for call in calls:
-        with pytest.raises(TypeError, match="positional argument"):
-            call()
     assert torch.equal(BoxLoss()(pred, target, weight), box_loss(pred, target, weight=weight))
-    calls = [partial(each, pred, target, wieght=0) for each in FUNCTIONS]
-    for call in (*calls, partial(BoxLoss, wieght=0), partial(module_of("giou"), weight=weight)):
-        with pytest.raises(TypeError, match=r"\(\) got an unexpected keyword argument 'w\w+ght'"):
-            call()
+    for function, given in ((giou_loss, ()), (box_losses, ("siou",)), (BoxLoss(), (weight,))):
+        with pytest.raises(TypeError, match="positional argument"):
+            function(pred, target, *given, weight)
+        with pytest.raises(TypeError, match=r"\(\) got an unexpected keyword argument 'wieght'"):
+            function(pred, target, wieght=0)
+    for make in (BoxLoss, module_of("giou")):
+        with pytest.raises(TypeError, match=r"\(\) got an unexpected keyword argument 'wieght'"):
+            make(wieght=0)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_modules_tell_their_options_and_can_be_copied_and_stored(loss: str) -> None:
-    told = {f"BoxLoss('{loss}', {TOLD})": BoxLoss(loss, **OPTIONS)}
+    numbers = PARAMETERS.get(loss, {})
+    told = ", ".join(f"{name}={value!r}" for name, value in (numbers | OPTIONS).items())
+    modules = {f"BoxLoss('{loss}', {told})": BoxLoss(loss, **OPTIONS, **numbers)}
     if loss in MODULES:
-        told[f"{MODULES[loss]}({TOLD})"] = module_of(loss)(**OPTIONS)
-    for text, module in told.items():
+        modules[f"{MODULES[loss]}({told})"] = module_of(loss)(**OPTIONS)
+    for text, module in modules.items():
         for each in (module, copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
             assert type(each) is type(module)
             assert repr(each) == text
         assert not module.state_dict()
         older = copy.deepcopy(module)
-        del older.zero_padded
-        assert not copy.deepcopy(older).zero_padded  # its default
+        del older.zero_padded, older.loss_parameters
+        newer = copy.deepcopy(older)
+        assert (newer.zero_padded, newer.loss_parameters) == (False, {})  # their defaults
 
 
-@pytest.mark.parametrize("make", [BoxLoss, *map(module_of, MODULES)])
-@pytest.mark.parametrize(
-    ("option", "text"),
-    [
-        ({"reduction": "typo"}, "reduction is 'typo'; allowed: 'none', 'sum', 'mean'$"),
-        ({"pred_format": "yxyx"}, "pred_format is 'yxyx'; allowed: 'xyxy', 'xywh', 'cxcywh'$"),
-        ({"target_format": ""}, "target_format is ''; allowed: 'xyxy', 'xywh', 'cxcywh'$"),
-        ({"eps": -1}, "eps is -1; it must be finite and not negative"),
-        ({"eps_mode": "max"}, "eps_mode is 'max'; allowed: 'add', 'clamp'$"),
-    ],
-)
-def test_a_bad_option_is_an_error_when_the_module_is_made(
-    make: Callable[..., BoxLoss], option: dict[str, Any], text: str
-) -> None:
-    with pytest.raises(ValueError, match=f"^box_loss: {text}"):
-        make(**option)
+@pytest.mark.parametrize("make", [BoxLoss, module_of("ciou"), MMDetLoss])
+def test_a_bad_option_is_an_error_when_the_module_is_made(make: Callable[..., Any]) -> None:
+    with pytest.raises(ValueError, match=r"^box_loss: eps is -1; it must be finite"):
+        make(eps=-1)
+    with pytest.raises(ValueError, match=r"^box_loss: loss is 'IoU'; allowed: 'iou', "):
+        BoxLoss("IoU")  # type: ignore[arg-type]
 
 
-def test_an_unknown_loss_is_an_error_when_the_module_is_made() -> None:
-    for unknown in ("IoU", "", "ciou "):
-        with pytest.raises(ValueError, match=f"^box_loss: loss is '{unknown}'; allowed: 'iou', "):
-            BoxLoss(unknown)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"^box_loss: eps is nan; it must be finite"):
-        MMDetLoss(eps=float("nan"))
+# --- Numbers of a loss' own ---
+
+
+def test_a_standard_value_is_the_papers(device: torch.device) -> None:
+    pred, target = both(device)
+    given = box_loss(pred, target, "alpha_iou", alpha=3)
+    assert torch.equal(box_loss(pred, target, "alpha_iou"), given)
+
+
+def test_a_call_of_a_module_may_replace_them(device: torch.device) -> None:
+    module = BoxLoss("mpdiou", image_width=64, image_height=48)
+    size = {"image_width": 640, "image_height": 480}
+    wanted = box_loss(*both(device), "mpdiou", **size)
+    assert torch.equal(module(*both(device), **size), wanted)
+
+
+@pytest.mark.parametrize("loss", LOSS_PARAMETERS)
+def test_names_are_cores(loss: str) -> None:
+    names = LOSS_PARAMETERS[loss]
+    with pytest.raises(ValueError, match=f"'{loss}' has {len(names)}: {', '.join(names)}$"):
+        torch.ops.boxloss.box_loss(*both(torch.device("cpu")), loss, parameters=[1.0] * 3)
+
+
+def test_those_of_other_losses_are_refused(device: torch.device) -> None:
+    pred, target = both(device)
+    images, offsets = pred[None], torch.tensor([0, 5], device=device)
+    for function, given in (
+        *((function, (pred, target)) for function in (box_loss, box_losses)),
+        *((function, (images, target, offsets)) for function in (matching_cost, pairwise_iou)),
+    ):
+        for loss, has in (("giou", "no numbers of its own"), ("nwd", "constant")):
+            text = f"^{function.__name__}.*'alpha'; loss '{loss}' has {has}$"
+            with pytest.raises(TypeError, match=text):
+                function(*given, loss=loss, alpha=3.0)
+    with pytest.raises(TypeError, match=r"'alpha'; loss 'giou' has no numbers of its own$"):
+        BoxLoss("giou", alpha=3.0)
 
 
 # --- A normalizer that is a number ---
 
 
-def both(device: torch.device, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
-    return boxes((5,), device, dtype, seed=1), boxes((5,), device, seed=2)
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", [box_loss, box_losses])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64], ids=str)
 def test_a_number_is_its_tensor(
     device: torch.device, function: Callable[..., Any], dtype: torch.dtype
 ) -> None:
     pred, target = both(device, dtype)
     compute = torch.float64 if dtype == torch.float64 else torch.float32
+    problems = [{"pred": pred, "target": target}, problem("sets", device, dtype)]
+    if dtype == torch.float64:  # which target alone makes it, too
+        problems.append({"pred": pred.float(), "target": target.double()})
     for number in (3, 0.1, 2**40, numpy.float16(3), numpy.float64(3), numpy.uint8(3)):
         tensor = torch.tensor(float(number), dtype=compute, device=device)
-        pairs = [(pred, target)]
-        if dtype == torch.float64:  # which target alone makes it, too
-            pairs.append((pred.float(), target.double()))
-        for operands in pairs:
-            results = function(*operands, normalizer=number)
-            wanted = function(*operands, normalizer=tensor)
-            for result, each in zip(
-                results if function is box_losses else [results],
-                wanted if function is box_losses else [wanted],
-                strict=True,
+        for values in problems:
+            results = (function(**values, normalizer=each) for each in (number, tensor))
+            for result, wanted in (
+                zip(*results, strict=True) if function is box_losses else [results]
             ):
-                assert torch.equal(result, each)
-    of_sets = problem("sets", device, dtype)
-    seven = torch.tensor(7.0, dtype=compute, device=device)
-    both_ways = (function(**of_sets, normalizer=each) for each in (7, seven))
-    for result, each in zip(*both_ways, strict=True):
-        assert torch.equal(result, each)
-
-
-@pytest.mark.parametrize("number", [True, "3", [3]])
-def test_what_is_no_number(device: torch.device, number: Any) -> None:
-    kind = type(number).__name__
-    for function in (box_loss, box_losses):
-        text = f"^{function.__name__}: normalizer is {kind}; it must be a tensor or a number$"
-        with pytest.raises(TypeError, match=text):
-            function(*both(device), normalizer=number)
+                assert torch.equal(result, wanted)
 
 
 def test_numbers_that_the_dtype_does_not_hold(device: torch.device) -> None:
     for dtype, number, shown in [
-        (torch.float32, 1e39, r"1e\+39"),
         (torch.bfloat16, -1e39, r"-1e\+39"),
         (torch.float32, 10**40, "1000"),
         (torch.float64, 10**400, "1000"),
@@ -301,16 +293,13 @@ def test_torchvisions_by_position(device: torch.device, loss: str, reduction: st
 
 
 @of_torchvision
-@pytest.mark.parametrize("reduction", ["avg", "", None])
-def test_torchvisions_error(device: torch.device, loss: str, reduction: str | None) -> None:
-    pred, target = pred_and_target(device)
-    with pytest.raises(ValueError, match=f"^Invalid Value for arg 'reduction': '{reduction} \n"):
-        TORCHVISIONS[loss](pred, target, reduction)  # type: ignore[arg-type]
+def test_torchvisions_error(device: torch.device, loss: str) -> None:
+    with pytest.raises(ValueError, match=r"^Invalid Value for arg 'reduction': 'avg \n"):
+        TORCHVISIONS[loss](*pred_and_target(device), "avg")
 
 
 @of_torchvision
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-def test_beside_torchvision(device: torch.device, loss: str, reduction: str) -> None:
+def test_beside_torchvision(device: torch.device, loss: str) -> None:
     try:
         theirs = getattr(torchvision_file(f"{loss}_loss"), TORCHVISIONS[loss].__name__)
     except UnavailableError as reason:
@@ -319,7 +308,7 @@ def test_beside_torchvision(device: torch.device, loss: str, reduction: str) -> 
     results = []
     for function in (TORCHVISIONS[loss], theirs):
         p, t = pred.detach().requires_grad_(), target.detach().requires_grad_()
-        result = function(p, t, reduction)
+        result = function(p, t)
         gradients = torch.autograd.grad(result.sum(), (p, t))
         results.append([result.detach(), *gradients])
     for actual, expected in zip(*results, strict=True):

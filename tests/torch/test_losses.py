@@ -36,6 +36,7 @@ from problems import (
     FORMATS,
     INDICES,
     PAIRINGS,
+    PARAMETERS,
     REDUCTIONS,
     TARGETS,
     Problem,
@@ -146,6 +147,7 @@ def test_every_kind_of_boxes_is_the_formulas(reference: torch.device, case: dict
     mode, eps = case["eps"]
     pred, target = pairs_of_every_kind(is_without_area=eps > 0)
     options = {"loss": case["loss"], "eps": eps, "eps_mode": mode, "reduction": "none"}
+    options |= PARAMETERS.get(case["loss"], {})
     values = {"pred": pred.to(reference), "target": target.to(reference), **options}
     ones = torch.ones(len(pred))
     actual, expected = run(values, ones, BOTH), run_formula(values, ones, BOTH)

@@ -17,7 +17,7 @@ from combinations import pairwise_cases
 from devices import Implementation
 from formulas import LOSSES
 from matching import Problem, check_cost, classes, cost_problem
-from problems import FLOATING, FORMATS, TARGETS
+from problems import FLOATING, FORMATS, PARAMETERS, TARGETS
 from torch import Tensor
 
 CPU = torch.device("cpu")
@@ -43,7 +43,8 @@ def with_term(values: Problem, term: str | None, scores: torch.dtype = torch.flo
 
 
 def only_ious(values: Problem) -> Problem:
-    names = inspect.signature(pairwise_iou).parameters
+    names = {*inspect.signature(pairwise_iou).parameters}
+    names |= PARAMETERS.get(values.get("loss", ""), {}).keys()
     return {name: each for name, each in values.items() if name in names}
 
 
