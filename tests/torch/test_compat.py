@@ -67,20 +67,6 @@ def test_the_matcher_is_the_cost_and_its_assignment(
     assert torch.equal(of_query.view(len(COUNTS), QUERIES), wanted.target_of_query)
 
 
-def test_the_matcher_keeps_finite_queries_apart_from_nan() -> None:
-    """The largest float32 in NaN's place would swallow the others' costs."""
-    outputs, targets, _ = inputs()
-    targets = targets[2:]  # six boxes
-    outputs = {name: each[2:, :6] for name, each in outputs.items()}
-    fewer = {name: each[:, 1:] for name, each in outputs.items()}
-    ((src, tgt),) = HungarianMatcher(1, 5, 2)(fewer, targets)
-    outputs["logits"] = outputs["logits"].clone()
-    outputs["logits"][:, 0] = torch.nan
-    ((found, columns),) = HungarianMatcher(1, 5, 2)(outputs, targets)
-    assert found.tolist() == [0, *(src + 1).tolist()]
-    assert columns[1:].tolist() == tgt.tolist()
-
-
 def test_the_matcher_leaves_out_what_is_infinite() -> None:
     outputs, targets, _ = inputs()
     outputs["pred_boxes"] = outputs["pred_boxes"].clone()

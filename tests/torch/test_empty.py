@@ -7,7 +7,7 @@ from typing import Any
 import boxloss.torch
 import pytest
 import torch
-from boxloss.torch import box_loss, box_losses, use_implementation
+from boxloss.torch import box_loss
 from combinations import pairwise
 from comparison import run
 from devices import Implementation
@@ -71,17 +71,6 @@ def test_results_of_matches_are_written(implementation_or_aten: Implementation, 
         assert (result == number).all()
 
 
-@pytest.mark.usefixtures("fresh_compiler")
-@pytest.mark.parametrize("name", ["no slots", "lengths of zero", "pairs of nothing"])
-def test_compiled(device: torch.device, name: str) -> None:
-    values = {**empty_problems(device)[name], "normalizer": torch.tensor(0.0, device=device)}
-    values["pred"].requires_grad_()
-    loss = torch.compile(box_loss, fullgraph=True, backend="aot_eager")(**values)
-    (gradient,) = torch.autograd.grad(loss.sum(), values["pred"])
-    assert not loss.any()
-    assert not gradient.any()
-
-
 def test_a_normalizer_of_0_where_boxes_count_is_divided_by(device: torch.device) -> None:
     # Of three images the first and the last have no boxes.
     pred = torch.tensor([0.0, 0.0, 1.0, 1.0], device=device).expand(3, 1, 4, 4)
@@ -98,17 +87,3 @@ def test_a_normalizer_of_0_where_boxes_count_is_divided_by(device: torch.device)
     gradients = torch.vmap(torch.func.grad(loss))(pred, target, lengths)
     assert not gradients[0].any()
     assert not gradients[2].any()
-
-
-@pytest.mark.parametrize("where", ["device", "meta", "aten"])
-def test_options_are_checked_all_the_same(device: torch.device, where: str) -> None:
-    place = torch.device("meta") if where == "meta" else device
-    none = torch.empty((0, 2, 4), device=place)
-    with use_implementation("aten" if where == "aten" else "boxloss"):
-        with pytest.raises(ValueError, match=r"^box_losses: l1 is of values in one format, but"):
-            box_losses(none, none, pred_format="xywh", reduction="none")
-        index = torch.empty((0, 3), dtype=torch.int64, device=place)
-        normalizer = torch.empty(0, device=place)
-        options = {"target_index": index, "normalizer": normalizer, "reduction": "none"}
-        with pytest.raises(ValueError, match=r"^box_loss: normalizer needs reduction 'mean'"):
-            box_loss(none.new_empty(0, 3, 4), none, **options)

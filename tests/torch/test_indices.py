@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong lengths, offsets and indices: nothing out of bounds is touched; check_indices tells."""
+"""check_indices tells of wrong lengths, offsets and indices, which no kernel follows."""
 
 import re
 from typing import Any
@@ -8,54 +8,9 @@ from typing import Any
 import pytest
 import torch
 from boxloss.torch import box_loss, check_indices
-from comparison import run
-from devices import Implementation
 from problems import boxes, problem
 
-INT32 = torch.iinfo(torch.int32)
 INT64 = torch.iinfo(torch.int64)
-WILD = [-1, INT32.min, INT32.max, INT64.min, INT64.max, 6, 13]
-
-
-def wild_dtypes(number: int) -> list[torch.dtype]:
-    fits = INT32.min <= number <= INT32.max
-    return [torch.int32, torch.int64] if fits else [torch.int64]
-
-
-@pytest.mark.asan
-@pytest.mark.parametrize("number", WILD)
-def test_lengths_are_clamped(implementation: Implementation, number: int) -> None:
-    for dtype in wild_dtypes(number):
-        values = problem("lengths", implementation.device, weight=torch.float32, reduction="none")
-        values["lengths"] = torch.tensor([2, number, 1], dtype=dtype, device=implementation.device)
-        clamped = {**values, "lengths": values["lengths"].clamp(0, 5)}
-        wanted = run(clamped)
-        for name, result in run(values).items():
-            assert torch.equal(result, wanted[name]), name
-
-
-@pytest.mark.asan
-@pytest.mark.parametrize("number", WILD)
-def test_wild_offsets_touch_nothing_out_of_bounds(
-    implementation: Implementation, number: int
-) -> None:
-    # Where they decrease, values are unspecified: an access out of bounds is seen by a sanitizer.
-    good = [1, 3, 10, 10]
-    wild = [[*good[:place], number, *good[place + 1 :]] for place in range(4)]
-    wild += [[12, 8, number, 0], [0, number, 0, 12], [number, 0] * 2]
-    for dtype in wild_dtypes(number):
-        for reduction in ("none", "mean"):
-            options = {"weight": torch.float32, "reduction": reduction}
-            values = problem("offsets", implementation.device, **options)
-            for offsets in wild:
-                values["offsets"] = torch.tensor(offsets, dtype=dtype, device=implementation.device)
-                results = run(values)
-                assert results["target"].shape == values["target"].shape
-                if offsets == sorted(offsets):
-                    clamped = run({**values, "offsets": values["offsets"].clamp(0, 12)})
-                    assert all(torch.equal(results[name], clamped[name]) for name in clamped)
-    if implementation.device.type == "cuda":
-        torch.cuda.synchronize()
 
 
 def test_good_indices_pass(device: torch.device) -> None:
