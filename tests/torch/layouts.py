@@ -18,16 +18,6 @@ def in_planes(values: Tensor) -> Tensor:
     return values.mT.contiguous().mT
 
 
-def coordinates_first(values: Tensor) -> Tensor:
-    """Coordinate after coordinate of all images."""
-    return values.movedim(-1, 0).contiguous().movedim(0, -1)
-
-
-def slots_first(values: Tensor) -> Tensor:
-    """Of three leading dimensions the last is first."""
-    return values.movedim(-2, 0).contiguous().movedim(0, -2)
-
-
 def transposed(values: Tensor) -> Tensor:
     return values.transpose(0, -2).contiguous().transpose(0, -2)
 
@@ -40,24 +30,12 @@ def scattered(values: Tensor) -> Tensor:
 
 
 def in_rows_of_85(values: Tensor) -> Tensor:
-    return _in_wider_rows(values, 85, 0)
-
-
-def not_aligned(values: Tensor) -> Tensor:
-    return _in_wider_rows(values, 5, 1)
-
-
-def _in_wider_rows(values: Tensor, width: int, first: int) -> Tensor:
-    """A slice of rows that hold something else around it."""
+    """A slice of rows that hold something else around it, which does not lie on 16 bytes."""
     rows = values.new_full(
-        (*values.shape[:-1], width), float("nan") if values.is_floating_point() else 99
+        (*values.shape[:-1], 85), float("nan") if values.is_floating_point() else 99
     )
-    rows[..., first : first + 4] = values
-    return rows[..., first : first + 4]
-
-
-def image_gaps(values: Tensor) -> Tensor:
-    return with_gaps(values, 0)
+    rows[..., 1:5] = values
+    return rows[..., 1:5]
 
 
 def slot_gaps(values: Tensor) -> Tensor:
@@ -78,20 +56,6 @@ def one_image(values: Tensor) -> Tensor:
     return values[:1].expand_as(values)
 
 
-def one_slot(values: Tensor) -> Tensor:
-    """Other values: the first slots', expanded."""
-    return values.narrow(-2, 0, 1).expand_as(values)
-
-
 # Without gaps or overlaps: gradients lie like them.
-DENSE: tuple[Arrange, ...] = (contiguous, in_planes, coordinates_first, slots_first, transposed)
-LAYOUTS = (
-    *DENSE,
-    scattered,
-    in_rows_of_85,
-    not_aligned,
-    image_gaps,
-    slot_gaps,
-    one_image,
-    one_slot,
-)
+DENSE: tuple[Arrange, ...] = (contiguous, in_planes, transposed)
+LAYOUTS = (*DENSE, scattered, in_rows_of_85, slot_gaps, one_image)
