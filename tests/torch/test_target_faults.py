@@ -11,15 +11,14 @@ from boxloss.torch import use_implementation
 from boxloss.torch.compat import check_targets, faults
 from devices import GPU_NAMES
 from torch import Tensor
-from torch._subclasses import FakeTensorMode
 
 CPU = torch.device("cpu")
 FIND = torch.ops.boxloss._target_faults
 CLASSES = 5
 FAULTS = [
-    *[("labels", (row,), value) for row in (0, 300, 699) for value in (-1, CLASSES)],
-    *[("boxes", (row, 2), float("nan")) for row in (0, 300, 699)],
-    *[("boxes", (300, c), float("inf")) for c in range(4)],
+    ("labels", (0,), -1),
+    ("labels", (699,), CLASSES),
+    ("boxes", (300, 2), float("nan")),
     ("boxes", (300, 3), -1.0),
     ("image", (300,), -1.0),
 ]
@@ -73,9 +72,7 @@ def test_what_is_a_fault_is_an_option(device: torch.device) -> None:
     assert factor_of(rows, has_sizes=True) == 1
 
 
-@pytest.mark.parametrize(
-    "dtype", [torch.float64, torch.float16, torch.bfloat16, torch.uint8, torch.int16, torch.int64]
-)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.uint8])
 def test_any_dtype_and_layout(device: torch.device, dtype: torch.dtype) -> None:
     rows = ground_truth(device, dtype)
     rows["labels"] = rows["labels"].int()
@@ -83,23 +80,6 @@ def test_any_dtype_and_layout(device: torch.device, dtype: torch.dtype) -> None:
     assert factor_of(rows) == 1
     rows["boxes"][699, 0] = 4
     assert factor_of(rows) != 1
-
-
-def test_no_rows(device: torch.device) -> None:
-    assert factor_of({name: each[:0] for name, each in ground_truth(device).items()}) == 1
-
-
-def test_boxes_that_want_a_gradient_have_none(device: torch.device) -> None:
-    rows = ground_truth(device)
-    rows["boxes"].requires_grad_()
-    assert factor_of(rows) == 1
-
-
-def test_fake_tensors(device: torch.device) -> None:
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        rows = ground_truth(device)
-        factor = FIND(rows["boxes"], rows["labels"], None, 0, 0, True, None)
-        assert (factor.shape, factor.dtype, factor.device.type) == ((), torch.float32, device.type)
 
 
 def test_opcheck(device: torch.device) -> None:
