@@ -62,12 +62,10 @@ GOOD_BOXES = torch.ones(2, 4)
 BAD_BOXES: list[tuple[type[Exception], Any, str]] = [
     (TypeError, None, "boxes is NoneType; it must hold one tensor for each image"),
     (TypeError, iter([GOOD_BOXES]), "boxes is list_iterator; it must hold one tensor for"),
-    (TypeError, {GOOD_BOXES}, "boxes is set; it must hold one tensor for each image"),
     (ValueError, [], "boxes is empty: it must hold one tensor for each image"),
     (TypeError, [GOOD_BOXES, [[0.0] * 4]], r"boxes\[1\] is list; it must be a tensor$"),
     (TypeError, GOOD_BOXES[None].numpy(), r"boxes\[0\] is ndarray; it must be a tensor$"),
     (ValueError, [GOOD_BOXES, GOOD_BOXES[0]], r"boxes\[1\] has shape \(4,\); it must be \(n, 4\)"),
-    (ValueError, [GOOD_BOXES[:, :3]], r"boxes\[0\] has shape \(2, 3\); it must be \(n, 4\)"),
     (TypeError, [GOOD_BOXES, GOOD_BOXES.double()], r"boxes\[1\] is torch.float64, boxes\[0\] is "),
     (RuntimeError, [GOOD_BOXES, GOOD_BOXES.to("meta")], r"boxes\[1\] is on meta, boxes\[0\] on "),
 ]
@@ -104,9 +102,7 @@ def test_too_few_slots(slots: int, text: str) -> None:
     ("error", "slots", "text"),
     [
         (TypeError, 7.0, r"slots is 7\.0; it must be an integer$"),
-        (TypeError, "7", "slots is '7'; it must be an integer$"),
         (ValueError, -1, r"slots is -1; it must be at least 0, and less than 2\^63$"),
-        (ValueError, 10**40, r"slots is 1000.*; it must be at least 0, and less than 2\^63$"),
     ],
 )
 def test_slots_that_are_no_number(error: type[Exception], slots: Any, text: str) -> None:
@@ -249,20 +245,23 @@ HOLDS: list[Callable[[list[int]], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("pair", [tuple, list])
-@pytest.mark.parametrize("hold", range(len(HOLDS)))
-@settings(max_examples=25)
-@given(given=matches_and_counts(), more=st.none() | st.integers(0, 3))
-@example(([[([], []), ([1], [0])]], [1, 1]), None)
-@example(([[([], []), ([], [])]], [0, 0]), 2)
+@settings(max_examples=100)
+@given(
+    given=matches_and_counts(),
+    more=st.none() | st.integers(0, 3),
+    hold=st.sampled_from(HOLDS),
+    pair=st.sampled_from([tuple, list]),
+)
+@example(([[([], []), ([1], [0])]], [1, 1]), None, HOLDS[0], tuple)
+@example(([[([], []), ([], [])]], [0, 0]), 2, HOLDS[0], tuple)
 def test_matches_are_those_counted(
-    hold: int,
-    pair: Callable[[Any], Any],
     given: tuple[list[list[Match]], list[int]],
     more: int | None,
+    hold: Callable[[list[int]], Any],
+    pair: Callable[[Any], Any],
 ) -> None:
     layers, counts = given
-    held = [[pair(map(HOLDS[hold], match)) for match in layer] for layer in layers]
+    held = [[pair(map(hold, match)) for match in layer] for layer in layers]
     most = max(sum(len(src) for src, _ in layer) for layer in layers)
     pairs = None if more is None else most + more
     results = collate_matches(held, counts, QUERIES, pairs=pairs)
@@ -285,13 +284,9 @@ A_PAIR = r"it must be a pair \(src, tgt\) of 1-D"
 BAD_LAYERS: list[tuple[type[Exception], list[Any], str]] = [
     (ValueError, [GOOD], r" has 1 images; counts has 2$"),
     (ValueError, [GOOD, (index(1, 2, 3), index(0))], r"\[1\]: src has 3 entries, tgt has 1; it "),
-    (ValueError, [GOOD, (index(1, 6), index(0, 3))], r"\[1\]: src\[1\] is 6; it must lie in \[0,"),
     (ValueError, [(index(-1), index(0)), GOOD], r"\[0\]: src\[0\] is -1; it must lie in \[0, 6\)$"),
     (ValueError, [GOOD, (index(1, 2), index(2, 3))], r"\[1\]: tgt\[1\] is 3; it must lie in \[0,"),
-    (ValueError, [(index(1), index(-1)), (index(9), index(0))], r"\[0\]: tgt\[0\] is -1; it must "),
     (TypeError, [GOOD, (index(1.0), index(0))], rf"\[1\]: src is torch.float32; {INTEGERS}"),
-    (TypeError, [GOOD, (index(1), index(1).bool())], rf"\[1\]: tgt is torch.bool; {INTEGERS}"),
-    (TypeError, [GOOD, ([1.5], [0])], rf"\[1\]: src is torch.float32; {INTEGERS}"),
     (TypeError, [GOOD, ([1], ["0"])], r"\[1\]: tgt does not hold integers: "),
     (TypeError, [GOOD, (index(1), None)], r"\[1\]: tgt is no tensor, and makes none: "),
     (ValueError, [GOOD, (index(1)[None], index(0))], r"\[1\]: src has shape \(1, 1\); it must be "),
@@ -316,15 +311,10 @@ BAD_ARGUMENTS: list[tuple[type[Exception], dict[str, Any], str]] = [
     (ValueError, {"indices": []}, "indices is empty: it must hold one entry for each "),
     (TypeError, {"indices": index(1)}, "indices is a Tensor; it must be a list$"),
     (ValueError, {"indices": [[], LAYER]}, r"indices\[0\] has 0 images; counts has 2$"),
-    (TypeError, {"indices": [LAYER, index(1)]}, r"indices\[1\] is a Tensor; it must be a list of "),
-    (TypeError, {"indices": [LAYER, GOOD]}, r"indices\[1\]\[0\] is a Tensor; it must be a pair "),
     (TypeError, {"indices": [GOOD, LAYER]}, r"indices\[1\]: src is a list of lists or tensors; "),
-    (TypeError, {"indices": GOOD}, r"indices\[0\] is a Tensor; it must be a pair "),
     (ValueError, {"indices": FIVE_PAIRS, "pairs": 4}, "indices has 5 pairs; pairs is 4$"),
-    (ValueError, {"indices": [LAYER, FIVE_PAIRS], "pairs": 4}, r"indices\[1\] has 5 pairs; pairs"),
     (TypeError, {"pairs": 2.5}, "pairs is 2.5; it must be an integer$"),
     (ValueError, {"queries": -5}, "queries is -5; it must be at least 0, and less"),
-    (ValueError, {"pairs": 10**40}, "pairs is 1000.*; it must be at least 0, and less"),
     (ValueError, {"counts": []}, "counts is empty: it must hold one number for each "),
     (TypeError, {"counts": 3}, "counts is 3; it must hold one number for each image$"),
     (TypeError, {"counts": [2, 3.5]}, r"counts\[1\] is 3.5; it must be an integer$"),
