@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """aten: torch's own operators, on any device."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -154,13 +152,6 @@ def test_opcheck(device: torch.device) -> None:
     torch.library.opcheck(OPERATORS.box_losses.default, (pred, target), values)
 
 
-@pytest.mark.usefixtures("aten")
-def test_double_backward(device: torch.device) -> None:
-    pred = boxes((5,), device, DOUBLE, seed=1).requires_grad_()
-    target = boxes((5,), device, DOUBLE, seed=2)
-    assert torch.autograd.gradgradcheck(lambda p: box_loss(p, target), pred)
-
-
 def cost_values(device: torch.device) -> Problem:
     return classes(cost_problem(device, DOUBLE, class_mode="focal"))
 
@@ -216,11 +207,6 @@ def test_it_goes_before_what_is_chosen_for_a_memory() -> None:
         assert "aten::maximum" in operators_in(box_loss, values)
 
 
-def test_a_wrong_name_says_that_there_is_aten() -> None:
-    with pytest.raises(RuntimeError, match=r"no implementation 'atne'; .*'aten'"):
-        use_implementation("atne")
-
-
 def on_other_device(key: str, values: Problem, function: str = "box_losses") -> tuple[Tensor, ...]:
     """What torch calls for tensors of that device, below autograd."""
     keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
@@ -263,37 +249,3 @@ def test_it_serves_the_matchers_cost_on_other_devices(key: str) -> None:
     with use_implementation("aten"):
         (cost,) = on_other_device(key, values, "matching_cost")
     check_cost(cost, values)
-
-
-# A device of its own, as out-of-tree backends make one; tensors on it have no values.
-ON_ANOTHER_DEVICE = """
-import torch
-from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
-from boxloss.torch import box_loss, box_losses, matching_cost
-
-_setup_privateuseone_for_python_backend("other")
-boxes = torch._C._acc.create_empty_tensor((1, 2, 4), torch.float32)
-target = torch._C._acc.create_empty_tensor((2, 4), torch.float32)
-offsets = torch._C._acc.create_empty_tensor((2,), torch.int64)
-for call in (
-    lambda: box_loss(boxes, boxes),
-    lambda: box_loss(boxes.requires_grad_(), boxes),
-    lambda: box_losses(boxes, boxes),
-    lambda: matching_cost(boxes, target, offsets),
-):
-    try:
-        call()
-    except RuntimeError as error:
-        print(error)
-"""
-
-
-def test_other_devices_name_it() -> None:
-    pytest.importorskip("torch._C._acc")
-    arguments = [sys.executable, "-c", ON_ANOTHER_DEVICE]
-    lines = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout
-    functions = [line.partition(":")[0] for line in lines.splitlines()]
-    assert functions == ["box_loss", "box_loss", "box_losses", "matching_cost"]
-    for line in lines.splitlines():
-        assert "no implementation computes on other:0; this boxloss holds cpu/native" in line
-        assert "use_implementation('aten')" in line

@@ -77,7 +77,7 @@ def as_function(
     return function, leaves
 
 
-# --- Against the formula, and against differences ---
+# --- Against the formula ---
 
 
 def derivatives(
@@ -131,25 +131,6 @@ def test_equal_boxes_and_boxes_without_area_twice(device: torch.device, loss: st
     )
     options = {"loss": loss, "reduction": "none", "eps": 0.5, **PARAMETERS.get(loss, {})}
     check_both_orders({"pred": pred, "target": pred.clone(), **options})
-
-
-@pytest.mark.parametrize(
-    "case",
-    by_loss_and_by_l1(
-        # A padded target is told by its zeros, so it cannot be moved to see what changes.
-        pairing=[name for name in PAIRINGS_OF_THE_TABLE if name != "zero_padded"],
-        loss=("giou",),
-        reduction=("none", "mean"),
-    ),
-)
-def test_gradcheck(device: torch.device, case: dict[str, Any]) -> None:
-    options = {name: case[name] for name in ("loss", "reduction")}
-    function, leaves = as_function(double_problem(case["pairing"], device, **options), case["by"])
-    # A GPU adds up to 9 pairs to a row in any order: 9 roundings of 2^-53 of sums below 1000.
-    order = 9 * 1000 * 2**-53 if device.type == "cuda" else 0.0
-    inputs = tuple(leaves.values())
-    for check in (gradcheck, gradgradcheck):
-        assert check(function, inputs, fast_mode=True, nondet_tol=order)
 
 
 # --- Batches of incoming gradients, modes and transforms, which take other ways ---
@@ -318,20 +299,6 @@ def test_only_what_is_asked_for(device: torch.device, pairing: str, by: tuple[st
         assert torch.equal(torch.autograd.grad(total, leaf)[0], gradient)
 
 
-def test_l1_alone_twice_is_0_as_torchs(device: torch.device) -> None:
-    pred, target = boxes((3,), device, seed=1), boxes((3,), device, seed=2)
-    pred[0], pred[1, 0] = target[0], torch.nan  # ties, and what stays visible
-    for l1 in (
-        lambda leaf: box_losses(leaf, target, reduction="sum").l1,
-        lambda leaf: torch.nn.functional.l1_loss(leaf, target, reduction="sum"),
-    ):
-        leaf = pred.clone().requires_grad_()
-        (gradient,) = torch.autograd.grad(l1(leaf), leaf, create_graph=True)
-        assert gradient.requires_grad
-        (second,) = torch.autograd.grad(gradient.sum(), leaf)
-        assert torch.equal(second[[0, 2]], torch.zeros_like(pred[[0, 2]]))
-
-
 def test_a_normalizer_has_no_gradient(device: torch.device) -> None:
     values = problem("dense", device)
     values["pred"].requires_grad_()
@@ -360,10 +327,6 @@ def made_from(x: Tensor) -> Tensor:
     return 1.25 * x + torch.tensor([0.5, -1, 0.25, 2], device=x.device, dtype=DOUBLE)
 
 
-def target_made_from_pred(x: Tensor) -> Tensor:
-    return giou_loss(x, made_from(x))
-
-
 def pred_made_from_target(x: Tensor) -> Tensor:
     return giou_loss(made_from(x), x)
 
@@ -371,11 +334,6 @@ def pred_made_from_target(x: Tensor) -> Tensor:
 def weight_made_from_pred(x: Tensor) -> Tensor:
     target = boxes((6,), x.device, DOUBLE, seed=9)
     return giou_loss(x, target, weight=x.sum(-1), reduction="sum")
-
-
-def one_tensor_twice(x: Tensor) -> Tensor:
-    """1 - A / (A + eps): at the ties everything cancels but the areas."""
-    return giou_loss(x, x, eps=4.0)
 
 
 def one_list(x: Tensor) -> Tensor:
@@ -386,16 +344,7 @@ def one_list(x: Tensor) -> Tensor:
     return loss + l1
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        target_made_from_pred,
-        pred_made_from_target,
-        weight_made_from_pred,
-        one_tensor_twice,
-        one_list,
-    ],
-)
+@pytest.mark.parametrize("function", [pred_made_from_target, weight_made_from_pred, one_list])
 def test_inputs_that_depend_on_each_other(
     device: torch.device, function: Callable[[Tensor], Tensor]
 ) -> None:
