@@ -3,7 +3,6 @@
 """What the matcher's cost, the assignment and the assigners are to torch: tables of operators."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import boxloss.torch
@@ -163,34 +162,6 @@ def test_compiles_whole(device: torch.device, name: str) -> None:
         assert not any(each.requires_grad for each in results)
 
 
-class Module(torch.nn.Module):
-    def __init__(self, name: str, values: Problem) -> None:
-        super().__init__()
-        self.function = function_of(name)
-        self.options = {n: v for n, v in values.items() if not isinstance(v, Tensor)}
-
-    def forward(self, tensors: dict[str, Tensor]) -> Any:
-        return self.function(**tensors, **self.options)
-
-
-@pytest.mark.parametrize(
-    "name", ["matching_cost softmax", "hungarian_match", "max_iou_match", "task_aligned_match"]
-)
-def test_exports(name: str) -> None:
-    """With any number of boxes."""
-    values = PROBLEMS[name](CPU)
-    tensors = {n: v for n, v in values.items() if isinstance(v, Tensor)}
-    boxes_lie = {n: d for n, d in {"cost": 2, "target": 0, "labels": 0}.items() if n in tensors}
-    count = torch.export.Dim("boxes")
-    dynamic = {n: {boxes_lie[n]: count} if n in boxes_lie else None for n in tensors}
-    module = Module(name, values)
-    program = torch.export.export(module, (tensors,), dynamic_shapes={"tensors": dynamic})
-    twice = {n: torch.cat((tensors[n], tensors[n].flip(d)), d) for n, d in boxes_lie.items()}
-    others = {**tensors, **twice, "offsets": 2 * tensors["offsets"]}
-    results, wanted = program.module()(others), module(others)
-    assert_same(*((r,) if isinstance(r, Tensor) else tuple(r) for r in (results, wanted)))
-
-
 LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
     "columns": lambda each: each.mT.contiguous().mT,
     "wider rows": lambda each: torch.cat((each, each + 1), -1)[..., : each.shape[-1]],
@@ -234,22 +205,6 @@ def test_offsets_may_be_on_the_cpu(device: torch.device, name: str) -> None:
     assert_same(results_of(name, {**values, "offsets": offsets}), wanted)
     with torch.device("meta"):  # the default device is nobody's
         assert_same(results_of(name, {**values, "offsets": offsets}), wanted)
-
-
-@every
-def test_any_number_of_threads_gives_the_same(device: torch.device, name: str) -> None:
-    values = PROBLEMS[name](device)
-    wanted = results_of(name, values)
-    before = torch.get_num_threads()
-    try:
-        for threads in (1, 2, 5):
-            torch.set_num_threads(threads)
-            assert_same(results_of(name, values), wanted)
-    finally:
-        torch.set_num_threads(before)
-    with ThreadPoolExecutor(4) as pool:
-        for call in [pool.submit(results_of, name, values) for _ in range(20)]:
-            assert_same(call.result(), wanted)
 
 
 @pytest.mark.parametrize("name", MATCHES)

@@ -95,17 +95,7 @@ def test_weight_and_mask(device: torch.device) -> None:
     assert torch.equal(flat, wanted)
 
 
-def test_structures_that_were_made_apart(device: torch.device) -> None:
-    pred, target = nested(device, 1), nested(device, 9)
-    assert pred.shape != target.shape  # torch compares who made them
-    apart = box_loss(pred, target, reduction="none")
-    shared = torch.nested.nested_tensor_from_jagged(pred.values(), target.offsets())
-    assert torch.equal(apart.values(), box_loss(shared, target, reduction="none").values())
-
-
-@pytest.mark.parametrize(
-    ("is_nested", "reduction"), [(True, "none"), (True, "mean"), (False, "sum"), (False, "none")]
-)
+@pytest.mark.parametrize(("is_nested", "reduction"), [(True, "none"), (False, "sum")])
 @pytest.mark.filterwarnings("ignore:.*_stable_hash_for_caching:UserWarning")
 def test_compiled_whole(
     device: torch.device, fresh_compiler: None, is_nested: bool, reduction: str
