@@ -79,14 +79,11 @@ FLOATING = "it must be float64, float32, float16 or bfloat16"
 ANY_NUMBER = "it must be float64, float32, float16, bfloat16, uint8, int16, int32 or int64"
 INTEGER = "it must be int32 or int64"
 OF_NORMALIZER = "it must be float64, float32, int64 or int32"
-OTHER_DTYPES = (torch.complex64, torch.int8, torch.uint16)
 OF_BOX_LOSS = [
     bad_value("pred_format is 'yxyx'; allowed: 'xyxy', 'xywh', 'cxcywh'", pred_format="yxyx"),
-    bad_value("target_format is ''; allowed: 'xyxy', 'xywh', 'cxcywh'", target_format=""),
     bad_value("reduction is 'Mean'; allowed: 'none', 'sum', 'mean'", reduction="Mean"),
     bad_value("eps_mode is 'max'; allowed: 'add', 'clamp'", eps_mode="max"),
     bad_value("eps is -1; it must be finite and not negative", eps=-1.0),
-    bad_value("eps is nan; it must be finite", eps=NAN),
     bad_value("eps is 1e+39; it must be finite and not negative, as a float32", eps=1e39),
     bad_value("eps is 1000", eps=10**400),
     bad_value("loss is 'GIoU'; allowed: 'iou', ", loss="GIoU"),
@@ -94,14 +91,10 @@ OF_BOX_LOSS = [
     bad_value(f"{TOO_MANY}lengths offsets", of="lengths", offsets=rows(4)),
     bad_value(f"{TOO_MANY}mask pred_index target_index", of="indices", mask=zeros(3, 5).bool()),
     bad_value("pred has shape [3, 5, 5]; its last dimension must be 4", pred=zeros(3, 5, 5)),
-    bad_value("pred has shape []; its last dimension must be 4", pred=zeros()),
-    bad_value("target has shape [3]; its last dimension must be 4", target=zeros(3)),
     bad_value(
         "pred has shape [3, 5, 4], target has shape [1, 5, 4]; they must be", target=zeros(1, 5, 4)
     ),
     bad_value(f"pred has shape [15, 4]; {BY_IMAGE}", of="zero_padded", pred=zeros(15, 4)),
-    bad_value(f"pred has shape [1, 3, 5, 4]; {BY_IMAGE}", of="lengths", pred=zeros(1, 3, 5, 4)),
-    bad_value(f"pred has shape [15, 4]; {BY_IMAGE}", of="offsets", pred=zeros(15, 4)),
     bad_value(
         "target has shape [3, 5, 4]; with offsets it must", of="offsets", target=zeros(3, 5, 4)
     ),
@@ -114,24 +107,15 @@ OF_BOX_LOSS = [
     bad_value("mask has shape [5]; it must be [3, 5], pred's", of="mask", mask=zeros(5).bool()),
     bad_value("weight has shape [3, 1]; it must be [3, 5], the", weight=zeros(3, 1)),
     bad_value("weight has shape [3, 5]; it must be [12], the", of="offsets", weight=zeros(3, 5)),
-    bad_value(
-        "weight has shape [2, 1]; it must be [2, 7], the shape", of="sets", weight=zeros(2, 1)
-    ),
     bad_value("normalizer needs reduction 'mean',", normalizer=zeros(), reduction="sum"),
-    bad_value("normalizer needs reduction 'mean',", normalizer=2, reduction="sum"),
     bad_value("normalizer has shape [1]; it must have no dimension", normalizer=zeros(1)),
-    bad_value("normalizer has shape [10]; it must have no", of="indices", normalizer=zeros(10)),
     bad_value(
         "normalizer has shape [7]; it must have no dimension or", of="sets", normalizer=zeros(7)
     ),
-    bad_value("normalizer has shape [2, 1]; it must have no", of="sets", normalizer=zeros(2, 1)),
     bad_value(
         "pred_index has shape [1, 2, 5]; it must be (pairs) or (sets,",
         of="indices",
         pred_index=rows(1, 2, 5),
-    ),
-    bad_value(
-        "target_index has shape []; it must be (pairs) or (sets,", of="indices", target_index=rows()
     ),
     bad_value(
         "target_index has shape [14]; it must be [2, 7], pred_index's",
@@ -149,23 +133,14 @@ OF_BOX_LOSS = [
     bad_type(f"pred is int64; {FLOATING}", pred=rows(3, 5, 4)),
     bad_type(f"target is bool; {ANY_NUMBER}", target=zeros(3, 5, 4).bool()),
     bad_type(f"weight is int64; {FLOATING}", weight=rows(3, 5)),
-    bad_type(f"weight is bool; {FLOATING}", weight=zeros(3, 5).bool()),
     bad_type(f"lengths is bool; {INTEGER}", of="lengths", lengths=zeros(3).bool()),
-    bad_type(f"lengths is float32; {INTEGER}", of="lengths", lengths=zeros(3)),
     bad_type(f"offsets is uint8; {INTEGER}", of="offsets", offsets=rows(4).byte()),
     bad_type("mask is uint8; it must be bool", of="mask", mask=rows(3, 5).byte()),
-    bad_type("mask is int8; it must be bool", of="mask", mask=rows(3, 5).char()),
     bad_type(f"pred_index is float32; {INTEGER}", of="indices", pred_index=zeros(10)),
-    bad_type(f"target_index is int16; {INTEGER}", of="sets", target_index=rows(2, 7).short()),
-    bad_type(f"normalizer is bfloat16; {OF_NORMALIZER}", of="sets", normalizer=zeros(2).bfloat16()),
     bad_type(f"normalizer is uint8; {OF_NORMALIZER}", normalizer=rows().byte()),
-    *(
-        bad_type(f"{name} is {str(dtype)[6:]}; {words}", **{name: zeros(3, 5, 4, dtype=dtype)})
-        for name, words in (("pred", FLOATING), ("target", ANY_NUMBER))
-        for dtype in OTHER_DTYPES
-    ),
+    bad_type(f"pred is complex64; {FLOATING}", pred=zeros(3, 5, 4, dtype=torch.complex64)),
+    bad_type(f"target is uint16; {ANY_NUMBER}", target=zeros(3, 5, 4, dtype=torch.uint16)),
     bad_type("loss is NoneType; it must be a string", loss=None),
-    bad_type("pred_format is int; it must be a string", pred_format=3),
     bad_type("eps is str; it must be a number", eps="a"),
     bad_type("alpha is str; it must be a number", loss="alpha_iou", alpha="3"),
     bad_value("alpha is nan; it must be from 1e-6", loss="alpha_iou", alpha=NAN),
@@ -182,14 +157,10 @@ OF_MATCHING_COST = [
     bad_type(f"labels is float32; {INTEGER}", labels=GOOD_COST["labels"].float()),
     bad_type(f"logits is int32; {FLOATING}", logits=GOOD_COST["logits"].int()),
     bad_type(f"class_cost is int64; {FLOATING}", **NO_CLASSES, class_cost=rows(3, 9)),
-    bad_type("iou_weight is str; it must be a number", iou_weight="a"),
     bad_type("class_weight is NoneType; it must be a number", class_weight=None),
-    bad_value("pred has shape ", pred=zeros(3, 4)),
     bad_value("pred has shape ", pred=zeros(2, 4, 3, 3)),
     bad_value("target has shape ", target=zeros(1, 9, 4)),
-    bad_value("target has shape ", target=zeros(9, 3)),
     bad_value("offsets has shape ", offsets=rows(4)),
-    bad_value("logits has shape ", logits=zeros(2, 3, 3, 5)),
     bad_value("logits has shape ", logits=zeros(4, 3, 5)),
     bad_value("labels has shape ", labels=rows(8)),
     bad_value("logits is given without labels", labels=None),
@@ -205,49 +176,32 @@ OF_MATCHING_COST = [
     ),
     bad_value("eps_mode is 'max'", eps_mode="max"),
     bad_value("eps is -1", eps=-1.0),
-    bad_value("iou_weight is nan", iou_weight=NAN),
     bad_value("l1_weight is 1e+39; it must be finite, as a float32", l1_weight=1e39),
-    bad_value("class_weight is -inf", class_weight=-math.inf),
     bad_value("focal_alpha is nan", focal_alpha=NAN),
-    bad_value("focal_gamma is inf", focal_gamma=math.inf),
     bad_value("focal_gamma is -0.5", focal_gamma=-0.5),
     bad_value("nonfinite is nan; it must be finite, as a float32", nonfinite=NAN),
-    bad_value("nonfinite is inf", nonfinite=math.inf),
-    bad_value("nonfinite is -1e+300", nonfinite=-1e300),
     # Nothing is read of an empty problem's arguments, but they are checked.
     bad_value("class_mode", target=zeros(0, 4), labels=rows(0), class_mode="hinge"),
     *(
         bad_value("class_cost has shape ", **NO_CLASSES, class_cost=zeros(*shape))
-        for shape in ((9,), (3, 8), (2, 9), (1, 9), (3, 1), (3, 3, 9), (1, 2, 3, 9))
+        for shape in ((9,), (1, 9), (3, 1), (3, 3, 9), (1, 2, 3, 9))
     ),
 ]
-OF_PAIRWISE_IOU = [
+OF_PAIRWISE_IOU = [  # whose checks are matching_cost's
     bad_value("loss is 'gio'", loss="gio"),
     bad_value("constant is missing", loss="nwd"),
-    bad_value("pred_format is 'xy'", pred_format="xy"),
-    bad_value("target_format is 'xy'", target_format="xy"),
     bad_value("eps is -1", eps=-1.0),
-    bad_value("eps_mode is 'max'", eps_mode="max"),
     bad_value("pred has shape [6, 4]", pred=PRED[0]),
     bad_type(f"pred is int32; {FLOATING}", pred=PRED.int()),
-    bad_value("target has shape [1, 9, 4]", target=TARGET[None]),
-    bad_type(f"target is bool; {ANY_NUMBER}", target=TARGET.bool()),
     bad_value("offsets has shape [3]", offsets=OFFSETS[1:]),
-    bad_type(f"offsets is int16; {INTEGER}", offsets=OFFSETS.short()),
 ]
 OF_HUNGARIAN_MATCH = [
     bad_type("cost is float16; it must be float32 or float64", cost=COST.half()),
-    bad_type("cost is bool; it must be float32 or float64", cost=COST.bool()),
-    bad_value("cost has shape [9]; it must be (queries, T) or ", cost=COST[0]),
     bad_value("cost has shape [1, 1, 6, 9]; it must be (queries", cost=COST[None, None]),
     bad_type(f"offsets is int16; {INTEGER}", offsets=OFFSETS.short()),
     bad_value("offsets has shape [1, 4]; it must be (images + 1", offsets=OFFSETS[None]),
-    bad_value("offsets has shape [0]; it must be (images + 1)", offsets=OFFSETS[:0]),
     bad_value("groups is 4; it must be at least 1, and divide the 6 queries", groups=4),
-    bad_value("groups is 0; it must be at least 1, and divide the 6 queries", groups=0),
-    bad_value("groups is -1; it must be at least 1", groups=-1),
     bad_type("groups is str; it must be an integer", groups="a"),
-    bad_type("groups is float; it must be an integer", groups=1.5),
     bad_type("groups is NoneType; it must be an integer", groups=None),
 ]
 NO_THRESHOLDS = "; low must not be more than high, and neither NaN"
@@ -255,11 +209,9 @@ OF_MAX_IOU_MATCH = [
     bad_type(f"anchors is int64; {FLOATING}", anchors=TARGET.long()),
     bad_type(f"target is bool; {ANY_NUMBER}", target=TARGET.bool()),
     bad_type(f"offsets is int16; {INTEGER}", offsets=OFFSETS.short()),
-    bad_value("anchors has shape [4]; it must be (A, 4) or (im", anchors=TARGET[0]),
     bad_value("anchors has shape [1, 1, 9, 4]; it must be ", anchors=TARGET[None, None]),
     bad_value("anchors has shape [9, 3]; its last dimension m", anchors=TARGET[:, :3]),
     bad_value("target has shape [1, 9, 4]; it must be (boxes of ", target=TARGET[None]),
-    bad_value("target has shape [4, 9]; its last dimension must be 4", target=TARGET.T),
     bad_value("offsets has shape [1, 4]; it must be (images + 1", offsets=OFFSETS[None]),
     bad_value("offsets has shape [0]; it must be (images + 1)", offsets=OFFSETS[:0]),
     bad_value(
@@ -268,13 +220,11 @@ OF_MAX_IOU_MATCH = [
     bad_value(f"low is 0.8 and high 0.4{NO_THRESHOLDS}", low=0.8),
     bad_value(f"low is 0.2 and high nan{NO_THRESHOLDS}", high=NAN),
     bad_type("high is NoneType; it must be a number", high=None),
-    bad_type("low is str; it must be a number", low="a"),
     bad_value("high is 1000", high=10**400),
     bad_value("min_pos_iou is NaN; it must be a number", min_pos_iou=NAN),
     bad_value(
         "low_quality is 'all'; allowed: 'none', 'argmax', 'overwrite', 'force'", low_quality="all"
     ),
-    bad_type("low_quality is int; it must be a string", low_quality=3),
 ]
 ROWS = len(RAGGED["target"])
 OF_TASK_ALIGNED_MATCH = [
@@ -287,20 +237,15 @@ OF_TASK_ALIGNED_MATCH = [
     bad_value("scores has shape [336, 4]; it must be (images, ", scores=RAGGED["scores"][0]),
     bad_value("pred has shape [1, 336, 4]; it must be [2, 336, 4]", pred=RAGGED["pred"][:1]),
     bad_value("points has shape [335, 2]; it must be [336, 2],", points=RAGGED["points"][1:]),
-    bad_value("points has shape [1, 336, 2]; it must be [336", points=RAGGED["points"][None]),
     bad_value(f"target has shape [{ROWS}, 3]; its last dim", target=RAGGED["target"][:, :3]),
     bad_value("target has shape [2, 12, 4]; with offsets it must ", target=PADDED["target"]),
     bad_value(f"target has shape [{ROWS}, 4]; without offsets it must be", offsets=None),
     bad_value("offsets has shape [2]; it must be [3], one mo", offsets=RAGGED["offsets"][1:]),
     bad_value(f"labels has shape [{ROWS - 1}]; it must be [", labels=RAGGED["labels"][1:]),
     bad_value("labels has shape [1, 12]; it must ", **{**PADDED, "labels": PADDED["labels"][:1]}),
-    bad_value("labels has shape [2, 12, 1];", **{**PADDED, "labels": PADDED["labels"][..., None]}),
-    bad_value("target has shape [1, 12, 4]; ", **{**PADDED, "target": PADDED["target"][:1]}),
     bad_value("topk is 0; it must be at least 1", topk=0),
     bad_type("topk is float; it must be an integer", topk=1.5),
-    bad_type("topk is NoneType; it must be an integer", topk=None),
     bad_value("topk2 is 0; it must be at least 1", topk2=0),
-    bad_type("topk2 is str; it must be an integer", topk2="a"),
     bad_value("alpha is -0.5; it must be finite and not negative", alpha=-0.5),
     bad_value("beta is inf; it must be finite and not negative", beta=math.inf),
     bad_value("min_side is nan; it must be finite and not negative", min_side=NAN),
