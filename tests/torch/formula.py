@@ -14,11 +14,6 @@ from formulas import FORMULAS, Pair
 from torch import Tensor
 
 
-def box_loss(pred: Tensor, target: Tensor, loss: str = "giou", **options: Any) -> Tensor:
-    """The first of box_losses."""
-    return box_losses(pred, target, loss, **options)["loss"]
-
-
 def box_losses(
     pred: Tensor,
     target: Tensor,

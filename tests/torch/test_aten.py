@@ -8,7 +8,6 @@ import pytest
 import torch
 from boxloss.torch import (
     box_loss,
-    box_losses,
     giou_loss,
     implementations,
     matching_cost,
@@ -17,7 +16,7 @@ from boxloss.torch import (
 )
 from comparison import UNIT_ROUNDOFF, run
 from formulas import LOSSES
-from matching import check_cost, classes, cost_problem
+from matching import classes, cost_problem
 from problems import PAIRINGS, REDUCTIONS, Problem, boxes, problem, with_overlaps
 from torch import Tensor
 
@@ -207,16 +206,6 @@ def test_it_goes_before_what_is_chosen_for_a_memory() -> None:
         assert "aten::maximum" in operators_in(box_loss, values)
 
 
-def on_other_device(key: str, values: Problem, function: str = "box_losses") -> tuple[Tensor, ...]:
-    """What torch calls for tensors of that device, below autograd."""
-    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
-    inputs = {**values}
-    operator = getattr(OPERATORS, function).default
-    required = [each.name for each in operator._schema.arguments if not each.has_default_value()]
-    result = operator.redispatch(keys, *(inputs.pop(name) for name in required), **inputs)
-    return result if isinstance(result, tuple) else (result,)
-
-
 @pytest.mark.parametrize("key", ["CPU", "CUDA", *OTHERS])
 @pytest.mark.parametrize(
     "operator",
@@ -232,20 +221,3 @@ def test_every_device_of_torchs_has_a_kernel(operator: str, key: str) -> None:
     has_own = torch._C._dispatch_has_kernel_for_dispatch_key(f"boxloss::{operator}", key)
     assert has_own == (key not in ("XLA", "HPU"))
     assert line.endswith("[kernel]" if has_own else "[default backend kernel]")
-
-
-@pytest.mark.parametrize("key", OTHERS)
-def test_it_serves_other_devices(key: str) -> None:
-    values = problem("offsets", torch.device("cpu"), DOUBLE, DOUBLE, DOUBLE)
-    expected = box_losses(**values)
-    with use_implementation("aten"):
-        for actual, wanted in zip(on_other_device(key, values), expected, strict=True):
-            assert torch.allclose(actual, wanted, rtol=0, atol=TOLERANCE)
-
-
-@pytest.mark.parametrize("key", OTHERS)
-def test_it_serves_the_matchers_cost_on_other_devices(key: str) -> None:
-    values = cost_values(torch.device("cpu"))
-    with use_implementation("aten"):
-        (cost,) = on_other_device(key, values, "matching_cost")
-    check_cost(cost, values)

@@ -11,9 +11,8 @@ import boxloss
 import pytest
 import torch
 from boxloss.torch import BoxLoss, box_losses, giou_loss
-from formula import shape_of_losses
 from formulas import LOSSES
-from problems import PAIRINGS, Problem, boxes, is_in_sets, only_pairing, problem
+from problems import PAIRINGS, Problem, boxes, problem
 from torch.overrides import TorchFunctionMode
 
 OPERATORS = torch.ops.boxloss
@@ -131,43 +130,6 @@ def test_the_public_operators(device: torch.device, name: str) -> None:
     pred, target = values.pop("pred").requires_grad_(), values.pop("target")
     for operator in names:
         torch.library.opcheck(getattr(OPERATORS, operator).default, (pred, target), values)
-
-
-def check_private(operator: Any, arguments: tuple[Any, ...], traces: bool) -> None:
-    """What the public operators are traced to; they have been traced themselves."""
-    checks = ["test_schema", "test_autograd_registration", "test_faketensor"]
-    torch.library.opcheck(
-        operator.default,
-        arguments,
-        test_utils=[*checks, "test_aot_dispatch_dynamic"] if traces else checks,
-    )
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_private_operators(device: torch.device, name: str) -> None:
-    values = varied_problems(device)[name]
-    arguments = positional(values)
-    loss, _, l1, iou = OPERATORS._box_loss_forward(*arguments, False)
-    assert l1.shape == iou.shape == (0,)
-    check_private(OPERATORS._box_loss_forward, (*arguments, False), name == "dense")
-    check_private(OPERATORS._box_loss_forward, (*arguments, True), name == "dense")
-    again, scale, l1, iou = OPERATORS._box_loss_forward(*arguments, True)
-    assert torch.allclose(again, loss, rtol=1e-5, atol=0)
-    assert scale.shape == ((2,) if is_in_sets(values) else ())
-    assert l1.shape == loss.shape
-    assert iou.shape == shape_of_losses(**only_pairing(values))
-    is_floating = values["target"].is_floating_point()
-    for grad_loss, grad_l1, wanted in (
-        (loss, None, [True, False, False]),
-        (loss, l1, [True, is_floating, "weight" in values]),
-    ):
-        gradient = (grad_loss, grad_l1, scale, *arguments, wanted)
-        check_private(OPERATORS._box_loss_backward, gradient, name == "dense")
-        results = OPERATORS._box_loss_backward(*gradient)
-        inputs = (values["pred"], values["target"], values.get("weight"))
-        for result, like, is_wanted in zip(results, inputs, wanted, strict=True):
-            assert result.shape == (like.shape if is_wanted else (0,))
-        assert results[0].stride(-1) == (5 if name == "planes" else 1)
 
 
 def test_fake_tensors_keep_the_device(device: torch.device) -> None:
