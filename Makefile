@@ -144,8 +144,9 @@ test-older-peers: .venv-peers/.boxloss ## use_boxloss in older versions of trans
 test-jax: .venv-jax/.boxloss ## boxloss.jax beside boxloss.torch
 	$(jax_python) -m pytest tests/jax
 
+# What the tests of a file build, a process builds once, since it takes whole files.
 test-python: package ## the Python tests
-	$(PYTHON) -m pytest --numprocesses 2  # each has torch's threads, and its share of the GPU
+	$(PYTHON) -m pytest --numprocesses 2 --dist loadfile  # each has torch's threads, and its share of the GPU
 
 build: ready ## the C++ library and its tests, in build/
 	cmake --preset cpu $(tests_option) -B $(build_folder) -DBACKEND='$(backend_list)'
