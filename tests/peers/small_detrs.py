@@ -79,6 +79,42 @@ def like_d_fine() -> dict[str, Any]:
     return like_rt_detr(backbone_config=backbone, hidden_expansion=1.0)
 
 
+def in_groups(backbone: Any, **options: Any) -> dict[str, Any]:
+    """Few queries in many groups: in evaluation some belong to no group."""
+    return {
+        "backbone_config": backbone,
+        "d_model": 32,
+        "decoder_layers": 3,
+        "decoder_ffn_dim": 16,
+        "decoder_self_attention_heads": 2,
+        "decoder_cross_attention_heads": 2,
+        "decoder_n_points": 2,
+        "num_queries": 14,
+        "group_detr": 3,
+        "num_labels": 5,
+        **options,
+    }
+
+
+VIT = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "patch_size": 16,
+    "image_size": 64,
+    "out_indices": [1, 2],
+}
+
+
+def like_lw_detr() -> dict[str, Any]:
+    backbone = transformers.LwDetrViTConfig(**VIT, pretrain_image_size=64, num_windows=4)
+    return in_groups(backbone, projector_scale_factors=[1.0, 0.5])
+
+
+def like_rf_detr() -> dict[str, Any]:
+    return in_groups(transformers.RfDetrDinov2Config(**VIT, num_windows=2), dropout=0.0)
+
+
 # A class of transformers by its name, and the options of its configuration.
 KINDS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "DETR": ("Detr", like_detr),
@@ -93,6 +129,8 @@ KINDS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "DAB-DETR": ("DabDetr", like_dab_detr),
     "RT-DETRv2": ("RTDetrV2", like_rt_detr),
     "D-FINE": ("DFine", like_d_fine),
+    "LW-DETR": ("LwDetr", like_lw_detr),
+    "RF-DETR of transformers": ("RfDetr", like_rf_detr),
 }
 
 
@@ -105,5 +143,9 @@ def made(name: str, options: Callable[[], dict[str, Any]]) -> nn.Module:
 
 SMALL: dict[str, Callable[[], nn.Module]] = {
     "RT-DETR": rt_detr.small_model,
-    **{kind: partial(made, *each) for kind, each in KINDS.items()},
+    **{
+        kind: partial(made, *each)
+        for kind, each in KINDS.items()
+        if hasattr(transformers, f"{each[0]}Config")  # which older versions may lack
+    },
 }

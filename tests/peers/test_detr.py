@@ -20,6 +20,7 @@ import torch
 from boxloss.torch.compat import use_boxloss
 from boxloss.torch.compat.d_fine_criterion import d_fine_loss
 from boxloss.torch.compat.detr_criterion import detr_loss
+from boxloss.torch.compat.lw_detr_criterion import lw_detr_loss
 from boxloss.torch.compat.rt_detr_criterion import rt_detr_loss
 from detr_cases import CLASSES, COUNTS, LAYERS, QUERIES, UNIT_ROUNDOFF, Targets
 from small_detrs import SMALL
@@ -39,9 +40,10 @@ from surroundings import (
 )
 from torch import Tensor, distributed, multiprocessing
 from training_cases import CLOSE, assert_same_in_model, assert_same_training
-from transformers import DetrConfig, DFineConfig, RTDetrConfig
+from transformers import DetrConfig, DFineConfig, LwDetrConfig, RTDetrConfig
 from transformers.loss.loss_d_fine import DFineForObjectDetectionLoss
 from transformers.loss.loss_for_object_detection import ForObjectDetectionLoss
+from transformers.loss.loss_lw_detr import LwDetrForObjectDetectionLoss
 from transformers.loss.loss_rt_detr import RTDetrForObjectDetectionLoss
 
 from examples import detr, rt_detr, rt_detr_compiled
@@ -142,6 +144,22 @@ def detr_errors(case: Case, config: DetrConfig, names: list[str], unit: float) -
     )
 
 
+# --- LW-DETR ---
+
+
+def lw_detr_values(counts: tuple[int, ...], _: int, seed: int) -> Leaves:
+    """The decoder's layers and the encoder's."""
+    random = cases.generator(seed)
+    shape = (LAYERS + 1, len(counts), QUERIES)
+    scores, boxes = cases.logits((*shape, CLASSES), random), cases.boxes(shape, random)
+    return {
+        "outputs_class": scores[:-1],
+        "outputs_coord": boxes[:-1],
+        "enc_outputs_class": scores[-1],
+        "enc_outputs_coord": boxes[-1],
+    }
+
+
 # --- RT-DETR ---
 
 
@@ -238,6 +256,22 @@ CRITERIA = {
     "DETR, adapted": replace(
         DETR, ours=detr.adapted, dtypes=(torch.float64, torch.float32)
     ),  # halves: it is as near as the original
+    "LW-DETR": Criterion(
+        lw_detr_loss,
+        LwDetrForObjectDetectionLoss,
+        partial(LwDetrConfig, decoder_layers=LAYERS, **SIZES),
+        (
+            {"group_detr": 4},
+            {"group_detr": 3},  # as in evaluation some queries are in no group
+            {"group_detr": 4, "auxiliary_loss": False, "focal_alpha": 0.4},
+            {"group_detr": 4, "class_loss_coefficient": 3, "giou_cost": 4, "decoder_layers": 2},
+        ),
+        lw_detr_values,
+        last=-1,
+        auxiliary=LAYERS - 1,
+        dtypes=(torch.float64,),
+        groups=(0,),
+    ),
     "RT-DETR": Criterion(
         rt_detr_loss,
         RTDetrForObjectDetectionLoss,

@@ -233,6 +233,7 @@ def test_settings_of_a_configuration_are_kept() -> None:
         ("DETR", {"giou_cost": 3, "eos_coefficient": 0.4, "bbox_loss_coefficient": 7}),
         ("RT-DETR", {"focal_loss_alpha": 0.4, "matcher_gamma": 1.0, "weight_loss_vfl": 3.0}),
         ("D-FINE", {"weight_loss_fgl": 0.7, "num_denoising": 0}),
+        ("LW-DETR", {"class_loss_coefficient": 3, "focal_alpha": 0.4}),
     ):
         model = made(name)
         for option, value in changes.items():
@@ -328,6 +329,14 @@ def test_classes_that_the_configuration_does_not_have() -> None:
         model.config.num_labels = 7
         with pytest.raises(ValueError, match=r"logits have 5 classes, config.num_labels is 7"):
             loss(name, model)
+
+
+def test_more_groups_than_queries() -> None:
+    model = made("LW-DETR").eval()
+    use_boxloss(model)
+    model.config.group_detr = 15
+    with pytest.raises(ValueError, match="group_detr is 15; there are 14 queries, which is less"):
+        loss("LW-DETR", model)
 
 
 # --- Around it ---

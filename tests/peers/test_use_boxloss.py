@@ -184,11 +184,14 @@ def test_under_torch_compile(name: str) -> None:
 
 
 def test_what_it_does_not_know() -> None:
+    from transformers import RfDetrForInstanceSegmentation  # which older versions lack
+
     network = {**yolo.SMALL, "head": [[[2, 3], 1, "Segment", ["nc", 4, 8]]]}
     for model in (
         nn.Linear(1, 1),
         SegmentationModel(network, verbose=False),
         DetrModel(made("DETR").config),
+        RfDetrForInstanceSegmentation(made("RF-DETR of transformers").config),  # it has masks
         ultralytics.YOLO("yolo11n-seg.yaml"),
         "yolo11n.pt",
     ):

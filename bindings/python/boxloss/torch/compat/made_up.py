@@ -61,6 +61,9 @@ class MadeUp:
 def for_transformers(model: Any, name: str) -> Iterator[Case]:
     """For a model whose criterion is the function `name`; "layers" is their dimension."""
     config = model.config
+    if name == "LwDetrForObjectDetectionLoss":
+        yield from _in_groups(model, name)
+        return
     is_rt_detr = name in ("RTDetrForObjectDetectionLoss", "DFineForObjectDetectionLoss")
     queries = getattr(config, "num_queries", None) or config.num_detection_tokens
     for counts in (*COUNTS, (queries + 3, 1)):
@@ -73,6 +76,17 @@ def for_transformers(model: Any, name: str) -> Iterator[Case]:
         if not config.num_denoising or counts == COUNTS[0]:
             words = f"in evaluation, images with {counts} boxes"
             yield Case(words, _rt_detr(model, counts, queries, name, False), any(counts))
+
+
+def _in_groups(model: Any, name: str) -> Iterator[Case]:
+    """In training few queries, since the original compares all groups' pairs with each other."""
+    for queries, groups, when in (
+        (10, model.config.group_detr, "training"),
+        (model.config.num_queries, 1, "evaluation"),
+    ):
+        for counts in (*COUNTS, (queries + 3, 1)):
+            words = f"in {when}, images with {counts} boxes"
+            yield Case(words, _detr(model, counts, queries, name, groups), any(counts))
 
 
 def _labels(
@@ -98,18 +112,24 @@ def _layers(random: MadeUp, boxes: Tensor, layers: int, classes: int) -> tuple[T
     return 2 * random.normal(*shape, classes), moved.clamp(min=SIDE / 2)
 
 
-def _detr(model: Any, counts: tuple[int, ...], queries: int, name: str) -> dict[str, Any]:
+def _detr(
+    model: Any, counts: tuple[int, ...], queries: int, name: str, groups: int = 1
+) -> dict[str, Any]:
     config, random = model.config, MadeUp(_device(model))
     boxes = random.boxes(len(counts), queries)
     classes = config.num_labels + (name == "ForObjectDetectionLoss")  # and "no object"
     layers = getattr(config, "decoder_layers", 2) if config.auxiliary_loss else 1
-    scores, boxes_of_layers = map(random.output, _layers(random, boxes, layers, classes))
-    return {
+    has_encoder = name == "LwDetrForObjectDetectionLoss"
+    made = _layers(random, boxes.repeat(1, groups, 1), layers + has_encoder, classes)
+    arguments = {
         "labels": _labels(random, boxes, counts, config.num_labels),
-        "outputs_class": scores,
-        "outputs_coord": boxes_of_layers,
         "layers": 0,
     }
+    for kind, each in zip(("class", "coord"), made, strict=True):
+        arguments[f"outputs_{kind}"] = random.output(each[:layers])
+        if has_encoder:
+            arguments[f"enc_outputs_{kind}"] = random.output(each[layers])
+    return arguments
 
 
 def _rt_detr(

@@ -24,7 +24,7 @@ from ..distributed import global_normalizer
 from ..hungarian_match import MatchResult, hungarian_match
 from ..losses import box_losses
 from ..matching_cost import matching_cost
-from .pair_scores import class_loss, logits_of_pairs
+from .pair_scores import class_loss, iou_aware, logits_of_pairs
 from .replace import qualified_name
 from .targets import GroundTruth, collate_targets
 
@@ -140,7 +140,7 @@ class Criterion(SetCriterion):
         of_pairs, of_others = (alpha, 1 - alpha) if alpha >= 0 else (1.0, 1.0)
         weight: Tensor | float = 1.0
         if self.ia_bce_loss:
-            wanted = (p.detach() ** alpha * iou ** (1 - alpha)).clamp(min=0.01)
+            wanted = iou_aware(logits, iou, alpha)
             of_others = 1.0
         elif self.use_position_supervised_loss:
             image = pairs.pred_index.clamp(min=0) // queries

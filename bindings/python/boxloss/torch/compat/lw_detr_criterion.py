@@ -1,0 +1,66 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The criterion of LW-DETR, and of RF-DETR for detection, as transformers has it: DETR's in groups.
+
+Groups are those of training in evaluation, too, where a model gives one group's queries: these are
+split into so many, and what is left belongs to no group. It is what the original does.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .detr_criterion import Losses, Matched, all_layers, count_found, criterion
+from .pair_scores import class_loss, iou_aware, logits_of_pairs
+from .targets import Targets, check_classes, collate_targets
+
+
+def lw_detr_loss(
+    logits: Tensor,
+    labels: Targets,
+    device: torch.device,
+    pred_boxes: Tensor,
+    config: Any,
+    outputs_class: Any = None,
+    outputs_coord: Any = None,
+    enc_outputs_class: Any = None,
+    enc_outputs_coord: Any = None,
+    **ignored: Any,
+) -> Losses:
+    """model.loss_function = lw_detr_loss; gives what LwDetrForObjectDetectionLoss gives."""
+    check_classes(config, logits.shape[-1], may_be_more=True)
+    groups, queries = config.group_detr, logits.shape[1]
+    if queries < groups:
+        raise ValueError(
+            f"config.group_detr is {groups}; there are {queries} queries, which is less"
+        )
+    encoder = enc_outputs_class, enc_outputs_coord
+    layers, auxiliary = all_layers(
+        logits, pred_boxes, outputs_class, outputs_coord, config, encoder
+    )
+    truth = collate_targets(labels, "class_labels", config.num_labels, has_sizes=True)
+    in_groups = queries - queries % groups
+    layers = layers._replace(boxes=layers.boxes[:, :, :in_groups])
+    of_class = {
+        "logits": layers.scores[:, :, :in_groups],
+        "labels": truth.labels,
+        "class_mode": "focal",
+    }
+
+    def of_iou(matched: Matched) -> tuple[Tensor, Tensor]:
+        """IA-BCE: a pair's score is to be near its IoU."""
+        pred_index, target_index, _ = matched.pairs
+        logits = logits_of_pairs(
+            matched.scores[:, :, :in_groups], truth.labels, pred_index, target_index
+        )
+        wanted = iou_aware(logits, matched.iou, config.focal_alpha)
+        loss = class_loss(matched.scores, logits, wanted, 1.0, pred_index >= 0)
+        return loss / matched.number, count_found(matched.scores)
+
+    # A configuration of older versions has none; the loss counted as it is.
+    coefficient = getattr(config, "class_loss_coefficient", 1.0)
+    losses = criterion(
+        layers, truth, config, of_class, of_iou, groups=groups, class_coefficient=coefficient
+    )
+    return *losses, auxiliary
