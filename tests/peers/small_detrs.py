@@ -129,6 +129,7 @@ KINDS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "DAB-DETR": ("DabDetr", like_dab_detr),
     "RT-DETRv2": ("RTDetrV2", like_rt_detr),
     "D-FINE": ("DFine", like_d_fine),
+    "DEIMv2": ("Deimv2", like_d_fine),
     "LW-DETR": ("LwDetr", like_lw_detr),
     "RF-DETR of transformers": ("RfDetr", like_rf_detr),
 }

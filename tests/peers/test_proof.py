@@ -233,6 +233,8 @@ def test_settings_of_a_configuration_are_kept() -> None:
         ("DETR", {"giou_cost": 3, "eos_coefficient": 0.4, "bbox_loss_coefficient": 7}),
         ("RT-DETR", {"focal_loss_alpha": 0.4, "matcher_gamma": 1.0, "weight_loss_vfl": 3.0}),
         ("D-FINE", {"weight_loss_fgl": 0.7, "num_denoising": 0}),
+        ("DEIMv2", {"mal_alpha": 0.4, "focal_loss_gamma": 1.5, "matcher_gamma": 1.0}),
+        ("DEIMv2", {"use_dense_one_to_one": False}),
         ("LW-DETR", {"class_loss_coefficient": 3, "focal_alpha": 0.4}),
     ):
         model = made(name)

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .rt_detr_criterion import Losses, rt_detr_loss
-from .targets import FixedTargets, Targets
+from .rt_detr_criterion import RT_DETR, Kind, Losses, Pairs, rt_detr_loss
+from .targets import FixedTargets, GroundTruth, Targets
 from .versions import is_before
 
 TEMPERATURE = 5
@@ -37,14 +37,15 @@ def d_fine_loss(
     denoising_meta_values: dict[str, Any] | None = None,
     predicted_corners: Any = None,
     initial_reference_points: Any = None,
+    kind: Kind = RT_DETR,
     **ignored: Any,
 ) -> Losses:
     """model.loss_function = d_fine_loss; gives what DFineForObjectDetectionLoss gives."""
     has_layers = config.auxiliary_loss and not (denoising_meta_values is None and LAYERS_NEED_NOISE)
     if not has_layers:
         boxes = pred_boxes.clamp(0, 1)
-        noise = denoising_meta_values
-        return rt_detr_loss(logits, labels, device, boxes, config, denoising_meta_values=noise)
+        outputs = logits, labels, device, boxes, config
+        return rt_detr_loss(*outputs, denoising_meta_values=denoising_meta_values, kind=kind)
 
     # Layers first; by whether they are for denoising, the noisy ones first.
     queries = [each.transpose(0, 1) for each in (predicted_corners, initial_reference_points)]
@@ -53,12 +54,7 @@ def d_fine_loss(
     parts = list(zip(*(each.split(split, dim=2) for each in queries), strict=True))
 
     def local_losses(
-        iou: Tensor,
-        pred_index: Tensor,
-        target_index: Tensor,
-        true_boxes: Tensor,
-        number: Tensor,
-        is_noisy: bool,
+        iou: Tensor, pairs: Pairs, truth: GroundTruth, is_noisy: bool
     ) -> dict[str, Tensor]:
         corners, references, scores = parts[0 if is_noisy else 1]
         teacher = corners[-1].detach().to(iou.dtype), scores[-1].detach().sigmoid().amax(-1)
@@ -66,9 +62,10 @@ def d_fine_loss(
             corners, references = corners[:-1], references[:-1]
         layers = len(corners)
         corners = corners.to(iou.dtype)
-        iou, pred_index, target_index = iou[:layers], pred_index[:layers], target_index[:layers]
+        pred_index, target_index = pairs.pred_index[:layers], pairs.target_index[:layers]
+        iou = iou[:layers]
         # What is no pair, -1, has an IoU of 0 and so no weight.
-        true_boxes = functional.pad(true_boxes.to(iou.dtype), (0, 0, 0, 1))[target_index]
+        true_boxes = functional.pad(truth.boxes.to(iou.dtype), (0, 0, 0, 1))[target_index]
         found = pred_index.clamp(min=0)
         references = references.detach().to(iou.dtype).flatten(0, 2)[found]
         fgl = localization(
@@ -76,7 +73,7 @@ def d_fine_loss(
         )
         ddf = distillation(corners, *teacher, iou, pred_index, config)
         return {
-            "loss_fgl": config.weight_loss_fgl * fgl / number,
+            "loss_fgl": config.weight_loss_fgl * fgl / pairs.number,
             "loss_ddf": config.weight_loss_ddf * ddf,
         }
 
@@ -91,7 +88,7 @@ def d_fine_loss(
         enc_topk_logits,
         enc_topk_bboxes.clamp(0, 1),
         denoising_meta_values,
-        more_losses=local_losses,
+        kind=kind._replace(more_losses=local_losses),
     )
     corners, references, scores = parts[1]
     layers = zip(auxiliary or (), corners[:-1], references[:-1], strict=False)  # not the encoder

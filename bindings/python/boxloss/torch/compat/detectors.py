@@ -148,6 +148,7 @@ _TRANSFORMERS = {
     "LwDetrForObjectDetectionLoss": "lw_detr_criterion.lw_detr_loss",
     "RTDetrForObjectDetectionLoss": "rt_detr_criterion.rt_detr_loss",
     "DFineForObjectDetectionLoss": "d_fine_criterion.d_fine_loss",
+    "Deimv2ForObjectDetectionLoss": "deimv2_criterion.deimv2_loss",
 }
 
 

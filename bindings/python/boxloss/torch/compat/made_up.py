@@ -57,6 +57,8 @@ class MadeUp:
 
 # --- transformers ---
 
+LIKE_D_FINE = "DFine", "Deimv2"
+
 
 def for_transformers(model: Any, name: str) -> Iterator[Case]:
     """For a model whose criterion is the function `name`; "layers" is their dimension."""
@@ -64,7 +66,7 @@ def for_transformers(model: Any, name: str) -> Iterator[Case]:
     if name == "LwDetrForObjectDetectionLoss":
         yield from _in_groups(model, name)
         return
-    is_rt_detr = name in ("RTDetrForObjectDetectionLoss", "DFineForObjectDetectionLoss")
+    is_rt_detr = name.startswith(("RTDetr", *LIKE_D_FINE))
     queries = getattr(config, "num_queries", None) or config.num_detection_tokens
     for counts in (*COUNTS, (queries + 3, 1)):
         words = f"in training, images with {counts} boxes"
@@ -141,7 +143,7 @@ def _rt_detr(
     noise = _denoising(random, counts, queries, config) if in_training else None
     boxes = random.boxes(images, queries + (noise["dn_num_split"][0] if noise else 0))
     # D-FINE predicts a box before the first layer's corners; in evaluation only the last layer.
-    is_d_fine = name.startswith("DFine")
+    is_d_fine = name.startswith(LIKE_D_FINE)
     layers = config.decoder_layers if in_training or not is_d_fine else 1
     more = is_d_fine and in_training
     made = _layers(random, boxes, layers + more, classes)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from threading import RLock
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -199,6 +200,8 @@ def undisturbed(device: torch.device) -> Iterator[None]:
         stack.enter_context(torch.enable_grad())
         stack.enter_context(torch.autocast(device.type, enabled=False))
         stack.enter_context(patch.object(distributed, "is_initialized", lambda: False))
+        # Which of equals comes first, DEIMv2's own criterion leaves to the sort.
+        stack.enter_context(patch.object(torch, "argsort", partial(torch.argsort, stable=True)))
         accelerate = sys.modules.get("accelerate")
         if accelerate is not None:
             stack.enter_context(patch.object(accelerate.PartialState, "_shared_state", {}))

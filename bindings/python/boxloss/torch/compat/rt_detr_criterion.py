@@ -7,13 +7,13 @@ layer by layer, with all boxes by all boxes. Nothing here waits for the device.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..hungarian_match import hungarian_match
+from ..hungarian_match import MatchResult, hungarian_match
 from ..losses import box_losses
 from ..matching_cost import matching_cost
 from .targets import FixedTargets, GroundTruth, Targets, check_classes, collate_targets
@@ -22,13 +22,52 @@ from .versions import is_before
 Losses = tuple[Tensor, dict[str, Tensor], list[dict[str, Tensor]] | None]
 # Layers of as many queries: the suffixes of their losses' names, their scores and boxes.
 Group = tuple[list[str], Tensor, Tensor]
-Pairs = tuple[Tensor, Tensor]  # pred_index and target_index, each (layers, pairs)
-# By the IoU of pairs, their two indices, the boxes, their number, and whether the queries are those
-# for denoising: losses of the first layers.
-MoreLosses = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, bool], dict[str, Tensor]]
+
+
+class Pairs(NamedTuple):
+    """Of each layer, and what their losses are divided by.
+
+    Attributes:
+        pred_index, target_index: (layers, pairs), -1 for none.
+    """
+
+    pred_index: Tensor
+    target_index: Tensor
+    number: Tensor
+
+
+# By scores, the ground truth, pairs and their IoU, and the config: its name, and it, of each layer.
+ClassLoss = Callable[[Tensor, GroundTruth, Pairs, Tensor, Any], tuple[str, Tensor]]
+# By the IoU of pairs, these, the ground truth, and whether the queries are those for denoising:
+# losses of the first layers.
+MoreLosses = Callable[[Tensor, Pairs, GroundTruth, bool], dict[str, Tensor]]
+# By each query's row of target, (layers, images, queries), and how many there are: pairs of boxes
+# that are not those of scores.
+SharedPairs = Callable[[Tensor, GroundTruth], Pairs]
 
 # Until 5.18 the main loss had the denoising queries in it (transformers#48528).
 MAIN_LOSS_KEEPS_NOISE = is_before("transformers", 5, 18)
+
+
+def varifocal(
+    scores: Tensor, truth: GroundTruth, pairs: Pairs, iou: Tensor, config: Any
+) -> tuple[str, Tensor]:
+    """For loss_labels_vfl: a pair's score is to be its IoU, all others are to be 0."""
+    others = config.focal_loss_alpha, config.focal_loss_gamma
+    loss = entropy(scores, truth, pairs, wanted=iou, weight=iou, others=others)
+    return "loss_vfl", config.weight_loss_vfl * loss
+
+
+class Kind(NamedTuple):
+    """What one of the kin has of its own."""
+
+    class_loss: ClassLoss = varifocal
+    more_losses: MoreLosses = lambda *of_pairs: {}
+    shared_pairs: SharedPairs | None = None
+    keeps_noise: bool = MAIN_LOSS_KEEPS_NOISE
+
+
+RT_DETR = Kind()
 
 
 def rt_detr_loss(
@@ -42,7 +81,7 @@ def rt_detr_loss(
     enc_topk_logits: Any = None,
     enc_topk_bboxes: Any = None,
     denoising_meta_values: dict[str, Any] | None = None,
-    more_losses: MoreLosses = lambda *of_pairs: {},
+    kind: Kind = RT_DETR,
     **ignored: Any,
 ) -> Losses:
     """model.loss_function = rt_detr_loss; gives what RTDetrForObjectDetectionLoss gives."""
@@ -50,7 +89,7 @@ def rt_detr_loss(
     # queries as one layer more; then the denoising queries, whose pairs are known.
     noise = denoising_meta_values
     is_layered = config.auxiliary_loss and outputs_class is not None
-    keeps_noise = noise is not None and MAIN_LOSS_KEEPS_NOISE
+    keeps_noise = noise is not None and kind.keeps_noise
     groups: list[Group] = []
     if keeps_noise or not is_layered:
         own = logits[None], pred_boxes[None]
@@ -78,20 +117,28 @@ def rt_detr_loss(
     named: dict[str, Tensor] = {}
     total: Any = 0
 
-    def add(group: Group, pairs: Pairs, number: Tensor, is_noisy: bool) -> None:
+    def add(group: Group, pairs: Pairs, of_boxes: Pairs, is_noisy: bool) -> None:
         nonlocal total
-        losses, iou = losses_of_pairs(*group[1:], truth, pairs, number, config)
+        names, scores, boxes = group
+        losses, iou = box_losses_of(boxes, truth, of_boxes, config)
+        own_iou = iou if of_boxes is pairs else iou_of(boxes, truth, pairs)
+        name, values = kind.class_loss(scores, truth, pairs, own_iou, config)
+        losses[name] = values
         if group is groups[-1] or is_noisy:  # more losses are of layers, not of the outputs alone
-            losses |= more_losses(iou, *pairs, truth.boxes, number, is_noisy)
-        named.update(with_names(losses, group[0]))
+            losses |= kind.more_losses(iou, of_boxes, truth, is_noisy)
+        named.update(with_names(losses, names))
         total = total + sum(each.sum() for each in losses.values())
 
     for group in groups:
-        add(group, match(*group[1:], truth, config), number, False)
+        found = match(*group[1:], truth, config)
+        pairs = of_boxes = Pairs(found.pred_index, found.target_index, number)
+        if kind.shared_pairs is not None:
+            of_boxes = kind.shared_pairs(found.target_of_query, truth)
+        add(group, pairs, of_boxes, False)
     if is_layered and noise is not None:
         names = [f"_dn_{layer}" for layer in range(len(noisy_boxes))]
-        pairs = denoising_pairs(noise, truth, layers=len(noisy_boxes))
-        add((names, noisy_scores, noisy_boxes), pairs, number * noise["dn_num_group"], True)
+        pairs = denoising_pairs(noise, truth, number, layers=len(noisy_boxes))
+        add((names, noisy_scores, noisy_boxes), pairs, pairs, True)
 
     auxiliary = None
     if is_layered:
@@ -103,7 +150,7 @@ def rt_detr_loss(
     return total, named, auxiliary
 
 
-def match(scores: Tensor, boxes: Tensor, truth: GroundTruth, config: Any) -> Pairs:
+def match(scores: Tensor, boxes: Tensor, truth: GroundTruth, config: Any) -> MatchResult:
     """For RTDetrHungarianMatcher."""
     cost = matching_cost(
         boxes,
@@ -118,20 +165,13 @@ def match(scores: Tensor, boxes: Tensor, truth: GroundTruth, config: Any) -> Pai
         focal_alpha=config.matcher_alpha,
         focal_gamma=config.matcher_gamma,
     )
-    pred_index, target_index, _ = hungarian_match(cost, truth.offsets)
-    return pred_index, target_index
+    return hungarian_match(cost, truth.offsets)
 
 
-def losses_of_pairs(
-    scores: Tensor,
-    boxes: Tensor,
-    truth: GroundTruth,
-    pairs: Pairs,
-    number: Tensor,
-    config: Any,
+def box_losses_of(
+    boxes: Tensor, truth: GroundTruth, pairs: Pairs, config: Any
 ) -> tuple[dict[str, Tensor], Tensor]:
-    """For loss_boxes and loss_labels_vfl: each (layers). And the IoU of pairs."""
-    pred_index, target_index = pairs
+    """For loss_boxes: each (layers). And the IoU of pairs."""
     giou, l1, iou = box_losses(
         boxes,
         truth.boxes,
@@ -139,47 +179,83 @@ def losses_of_pairs(
         eps=0.0,
         pred_format="cxcywh",
         target_format="cxcywh",
-        pred_index=pred_index,
-        target_index=target_index,
-        normalizer=number,
-    )
-    # The varifocal loss, in plain torch: a pair's score is to be its IoU, all others are to be 0.
-    # At least in float32, as iou is, whatever autocast made of the scores. What is no pair, -1, is
-    # written to a last row that nobody reads.
-    flat = scores.flatten(0, 2).to(iou.dtype)
-    place = pred_index.flatten(), functional.pad(truth.labels, (0, 1))[target_index.flatten()]
-    weight = config.focal_loss_alpha * flat.detach().sigmoid().pow(config.focal_loss_gamma)
-    weight = functional.pad(weight, (0, 0, 0, 1))
-    wanted = torch.zeros_like(weight)
-    wanted[place] = weight[place] = iou.flatten()
-    vfl = functional.binary_cross_entropy_with_logits(
-        flat, wanted[:-1], weight[:-1], reduction="none"
+        pred_index=pairs.pred_index,
+        target_index=pairs.target_index,
+        normalizer=pairs.number,
     )
     losses = {
-        "loss_vfl": config.weight_loss_vfl * vfl.view(len(scores), -1).sum(1) / number,
         "loss_bbox": config.weight_loss_bbox * l1,
         "loss_giou": config.weight_loss_giou * giou,
     }
     return losses, iou
 
 
-def denoising_pairs(noise: dict[str, Any], truth: GroundTruth, layers: int) -> Pairs:
+def iou_of(boxes: Tensor, truth: GroundTruth, pairs: Pairs) -> Tensor:
+    """(layers, pairs)."""
+    return box_losses(
+        boxes.detach(),
+        truth.boxes,
+        "iou",
+        eps=0.0,
+        pred_format="cxcywh",
+        target_format="cxcywh",
+        pred_index=pairs.pred_index,
+        target_index=pairs.target_index,
+    ).iou
+
+
+def entropy(
+    scores: Tensor,
+    truth: GroundTruth,
+    pairs: Pairs,
+    wanted: Tensor,
+    weight: Tensor,
+    others: tuple[float, float],
+) -> Tensor:
+    """(layers), in plain torch: binary cross entropy, weighed, of pairs and of all others.
+
+    At least in float32, as wanted is, whatever autocast made of the scores.
+
+    Args:
+        wanted, weight: of pairs, (layers, pairs).
+        others: alpha and gamma of a weight alpha * p**gamma, without gradient, towards 0.
+    """
+    flat = scores.flatten(0, 2).to(wanted.dtype)
+    # What is no pair, -1, is written to a last row that nobody reads.
+    labels = functional.pad(truth.labels, (0, 1))[pairs.target_index.flatten()]
+    place = pairs.pred_index.flatten(), labels
+    alpha, gamma = others
+    weights = functional.pad(alpha * flat.detach().sigmoid().pow(gamma), (0, 0, 0, 1))
+    targets = torch.zeros_like(weights)
+    targets[place], weights[place] = wanted.flatten(), weight.flatten()
+    loss = functional.binary_cross_entropy_with_logits(
+        flat, targets[:-1], weights[:-1], reduction="none"
+    )
+    return loss.view(len(scores), -1).sum(1) / pairs.number
+
+
+def denoising_pairs(
+    noise: dict[str, Any], truth: GroundTruth, number: Tensor, layers: int
+) -> Pairs:
     """For get_cdn_matched_indices: each group of denoising queries has all boxes again."""
     queries, _ = noise["dn_num_split"]
     images = len(truth.offsets) - 1
     first = torch.arange(layers, device=truth.boxes.device)[:, None] * (images * queries)
+    number = number * noise["dn_num_group"]
     if not truth.counts:
         pred_index, target_index = _fixed_denoising_pairs(queries, noise["dn_num_group"], truth)
         layered = (first + pred_index).where(pred_index >= 0, -1)
-        return layered, target_index.expand(layers, -1)
+        return Pairs(layered, target_index.expand(layers, -1), number)
     src = [each + b * queries for b, each in enumerate(noise["dn_positive_idx"])]
     pred_index = torch.cat(src)
     rows = torch.arange(len(truth.boxes), device=pred_index.device).split(truth.counts)
     target_index = torch.cat([each.tile(noise["dn_num_group"]) for each in rows])
-    return first + pred_index, target_index.expand(layers, -1)
+    return Pairs(first + pred_index, target_index.expand(layers, -1), number)
 
 
-def _fixed_denoising_pairs(queries: int, groups: int, truth: GroundTruth) -> Pairs:
+def _fixed_denoising_pairs(
+    queries: int, groups: int, truth: GroundTruth
+) -> tuple[Tensor, Tensor]:
     """In each image as many boxes in each group, positive ones, then negative ones; -1 for none."""
     most = queries // (2 * groups)
     query = torch.arange((len(truth.offsets) - 1) * queries, device=truth.boxes.device)
