@@ -7,8 +7,9 @@ from functools import partial
 from inspect import signature
 from typing import Any
 
+import torch
 import transformers
-from torch import nn
+from torch import Tensor, nn
 
 from examples import rt_detr, training
 
@@ -115,6 +116,37 @@ def like_rf_detr() -> dict[str, Any]:
     return in_groups(transformers.RfDetrDinov2Config(**VIT, num_windows=2), dropout=0.0)
 
 
+# Five classes, between [CLS], [SEP] and full stops.
+PROMPT = [101, 5, 1012, 6, 7, 1012, 8, 1012, 9, 1012, 10, 11, 1012, 102]
+
+
+def like_grounding_dino() -> dict[str, Any]:
+    text = {
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+        "vocab_size": 1030,
+    }
+    return {
+        **like_deformable_detr(),
+        "text_config": transformers.BertConfig(**text),
+        "two_stage": True,
+        "max_text_len": 16,
+        "fusion_droppath": 0.0,
+    }
+
+
+def prompted(kind: Any) -> Any:
+    """With the prompt for all images, so that it is called as the others are."""
+
+    def forward(self: Any, pixel_values: Tensor, labels: Any) -> Any:
+        text = torch.tensor([PROMPT] * len(pixel_values))
+        return kind.forward(self, pixel_values, input_ids=text, labels=labels)
+
+    return type(kind.__name__, (kind,), {"forward": forward})
+
+
 # A class of transformers by its name, and the options of its configuration.
 KINDS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "DETR": ("Detr", like_detr),
@@ -130,6 +162,8 @@ KINDS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "RT-DETRv2": ("RTDetrV2", like_rt_detr),
     "D-FINE": ("DFine", like_d_fine),
     "DEIMv2": ("Deimv2", like_d_fine),
+    "Grounding DINO": ("GroundingDino", like_grounding_dino),
+    "MM Grounding DINO": ("MMGroundingDino", like_grounding_dino),
     "LW-DETR": ("LwDetr", like_lw_detr),
     "RF-DETR of transformers": ("RfDetr", like_rf_detr),
 }
@@ -137,7 +171,8 @@ KINDS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
 
 def made(name: str, options: Callable[[], dict[str, Any]]) -> nn.Module:
     config = getattr(transformers, f"{name}Config")(**options())
-    model = getattr(transformers, f"{name}ForObjectDetection")(config)
+    kind = getattr(transformers, f"{name}ForObjectDetection")
+    model = (prompted(kind) if "GroundingDino" in name else kind)(config)
     training.add_noise(model)
     return model
 

@@ -21,6 +21,7 @@ from boxloss.torch.compat import use_boxloss
 from boxloss.torch.compat.d_fine_criterion import d_fine_loss
 from boxloss.torch.compat.deimv2_criterion import deimv2_loss
 from boxloss.torch.compat.detr_criterion import detr_loss
+from boxloss.torch.compat.grounding_dino_criterion import grounding_dino_loss
 from boxloss.torch.compat.lw_detr_criterion import lw_detr_loss
 from boxloss.torch.compat.rt_detr_criterion import rt_detr_loss
 from detr_cases import CLASSES, COUNTS, LAYERS, QUERIES, UNIT_ROUNDOFF, Targets
@@ -41,10 +42,18 @@ from surroundings import (
 )
 from torch import Tensor, distributed, multiprocessing
 from training_cases import CLOSE, assert_same_in_model, assert_same_training
-from transformers import Deimv2Config, DetrConfig, DFineConfig, LwDetrConfig, RTDetrConfig
+from transformers import (
+    Deimv2Config,
+    DetrConfig,
+    DFineConfig,
+    GroundingDinoConfig,
+    LwDetrConfig,
+    RTDetrConfig,
+)
 from transformers.loss.loss_d_fine import DFineForObjectDetectionLoss
 from transformers.loss.loss_deimv2 import Deimv2ForObjectDetectionLoss
 from transformers.loss.loss_for_object_detection import ForObjectDetectionLoss
+from transformers.loss.loss_grounding_dino import GroundingDinoForObjectDetectionLoss
 from transformers.loss.loss_lw_detr import LwDetrForObjectDetectionLoss
 from transformers.loss.loss_rt_detr import RTDetrForObjectDetectionLoss
 
@@ -96,6 +105,7 @@ class Criterion:
     errors: Callable[[Case, Any, list[str], float], Errors] | None = None  # None: CLOSE
     dtypes: tuple[torch.dtype, ...] = (torch.float64, torch.float32, *HALVES)
     groups: tuple[int, ...] = (0, 2)  # of denoising queries
+    text: Callable[[int], dict[str, Any]] = lambda images: {}  # by the number of images
     by_default: bool = True  # Does the default dtype decide what the original computes in?
 
 
@@ -159,6 +169,36 @@ def lw_detr_values(counts: tuple[int, ...], _: int, seed: int) -> Leaves:
         "outputs_coord": boxes[:-1],
         "enc_outputs_class": scores[-1],
         "enc_outputs_coord": boxes[-1],
+    }
+
+
+# --- Grounding DINO ---
+
+TOKENS = 24
+
+
+def text_of(images: int) -> dict[str, Any]:
+    """Each image's prompt has classes and tokens of its own."""
+    random = cases.generator(images)
+    maps = [torch.eye(CLASSES + more, TOKENS, dtype=torch.int64) for more in (0, 2, 1, 0)[:images]]
+    for each in maps:  # a second token for some
+        each |= torch.rand(each.shape, generator=random, dtype=torch.float64) < 0.05
+    length = TOKENS - 2 - torch.arange(images)[:, None, None]
+    mask = (torch.arange(TOKENS) < length).repeat(1, QUERIES, 1)
+    return {"label_maps": tuple(maps), "text_mask": mask}
+
+
+def grounding_dino_values(counts: tuple[int, ...], _: int, seed: int) -> Leaves:
+    """As the model gives them, -inf for what is no text."""
+    random = cases.generator(seed)
+    shape = (LAYERS + 1, len(counts), QUERIES)
+    scores, boxes = cases.logits((*shape, TOKENS), random), cases.boxes(shape, random)
+    scores[..., -2:] = -torch.inf
+    return {
+        "outputs_class": scores[:-1],
+        "outputs_coord": boxes[:-1],
+        "encoder_logits": scores[-1],
+        "encoder_pred_boxes": boxes[-1],
     }
 
 
@@ -268,6 +308,22 @@ CRITERIA = {
     "DETR, adapted": replace(
         DETR, ours=detr.adapted, dtypes=(torch.float64, torch.float32)
     ),  # halves: it is as near as the original
+    "Grounding DINO": Criterion(
+        grounding_dino_loss,
+        GroundingDinoForObjectDetectionLoss,
+        partial(GroundingDinoConfig, decoder_layers=LAYERS, **SIZES),
+        (
+            {"auxiliary_loss": True},
+            {"auxiliary_loss": False, "two_stage": False, "focal_alpha": -1.0},
+            {"auxiliary_loss": True, "class_cost": 3.0, "focal_alpha": 0.4, "decoder_layers": 2},
+        ),
+        grounding_dino_values,
+        last=-1,
+        auxiliary=LAYERS - 1,
+        dtypes=(torch.float64,),
+        groups=(0,),
+        text=text_of,
+    ),
     "LW-DETR": Criterion(
         lw_detr_loss,
         LwDetrForObjectDetectionLoss,
@@ -337,6 +393,7 @@ def arguments_of(of: Criterion, case: Case, device: str = "cpu") -> dict[str, An
         "pred_boxes": pred_boxes,
         **noise,
         **case.values,
+        **moved(of.text(len(case.counts)), device),
     }
 
 

@@ -235,6 +235,7 @@ def test_settings_of_a_configuration_are_kept() -> None:
         ("D-FINE", {"weight_loss_fgl": 0.7, "num_denoising": 0}),
         ("DEIMv2", {"mal_alpha": 0.4, "focal_loss_gamma": 1.5, "matcher_gamma": 1.0}),
         ("DEIMv2", {"use_dense_one_to_one": False}),
+        ("Grounding DINO", {"giou_cost": 3.0, "focal_alpha": 0.4, "auxiliary_loss": False}),
         ("LW-DETR", {"class_loss_coefficient": 3, "focal_alpha": 0.4}),
     ):
         model = made(name)

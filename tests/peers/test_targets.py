@@ -11,6 +11,7 @@ from unittest.mock import patch
 import pytest
 import torch
 from boxloss.torch.compat import MMDetLoss, check_targets, detr_loss_boxes, faults, use_boxloss
+from boxloss.torch.compat.targets import GroundTruth, collate_targets
 from models import MODELS, TORCHVISION, ULTRALYTICS, Batch, batch_of, loss_of, made, project_of
 from small_detrs import SMALL
 from surroundings import waits
@@ -90,6 +91,25 @@ def test_counts_that_differ(name: str) -> None:
             continue
         with pytest.raises(ValueError, match=rf"has {count} {key}, 3 boxes"):
             loss_of(name, model, batch)
+
+
+def test_each_image_may_have_classes_of_its_own() -> None:
+    """As with prompts."""
+
+    def collated(label: int) -> GroundTruth:
+        labels = (0, 4), (1, label), (4,)
+        boxes = torch.rand(5, 4).split([len(each) for each in labels])
+        pairs = zip(boxes, map(torch.tensor, labels), strict=True)
+        given = [{"boxes": each, "class_labels": its} for each, its in pairs]
+        return collate_targets(given, "class_labels", [5, 2, 5], has_sizes=True)
+
+    truth = collated(1)
+    with pytest.raises(ValueError, match=r"image 1, row 1 is 2; a label must lie in \[0, 2\)"):
+        collated(2)
+    limits = torch.tensor([5, 5, 2, 2, 5])
+    rows = faults.Rows(truth.boxes, truth.labels, truth.offsets, "class_labels", limits, True)
+    assert faults._in_few_launches(rows) == 1
+    assert faults._in_few_launches(rows._replace(labels=truth.labels.clamp(min=2))).isnan()
 
 
 # Of targets and their word for labels.

@@ -19,6 +19,7 @@ import torch
 from boxloss.torch.compat import use_boxloss
 from surroundings import default_dtype
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from examples.training import Replace, keep, transformers_batch
 
@@ -80,7 +81,8 @@ def assert_same_in_model(
     auxiliary = (each.auxiliary_outputs or () for each in (original, output))
     for theirs, ours in zip(*auxiliary, strict=True):
         assert theirs.keys() == ours.keys()
-        assert all(torch.equal(theirs[name], ours[name]) for name in theirs)
+        pairs = zip(tree_leaves(theirs), tree_leaves(ours), strict=True)
+        assert all(torch.equal(one, other) for one, other in pairs)
     norm = torch.stack([each.norm() for each in exact.values() if each is not None]).norm()
     assert norm > 0.01
     for name, gradient in exact.items():

@@ -145,6 +145,7 @@ def _swap(module: nn.Module, ours: type[nn.Module]) -> tuple[tuple[str, str], Ca
 _TRANSFORMERS = {
     "ForObjectDetectionLoss": "detr_criterion.detr_loss",
     "DeformableDetrForObjectDetectionLoss": "detr_criterion.deformable_detr_loss",
+    "GroundingDinoForObjectDetectionLoss": "grounding_dino_criterion.grounding_dino_loss",
     "LwDetrForObjectDetectionLoss": "lw_detr_criterion.lw_detr_loss",
     "RTDetrForObjectDetectionLoss": "rt_detr_criterion.rt_detr_loss",
     "DFineForObjectDetectionLoss": "d_fine_criterion.d_fine_loss",

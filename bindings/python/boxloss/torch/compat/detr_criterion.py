@@ -20,7 +20,7 @@ from ..matching_cost import matching_cost
 from .targets import FixedTargets, GroundTruth, Targets, check_classes, collate_targets
 from .versions import is_before
 
-Losses = tuple[Tensor, dict[str, Tensor], list[dict[str, Tensor]] | None]
+Losses = tuple[Tensor, dict[str, Tensor], list[dict[str, Any]] | None]
 
 
 class Layers(NamedTuple):
@@ -106,7 +106,7 @@ def all_layers(
     outputs_coord: Any,
     config: Any,
     encoder: tuple[Tensor, Tensor] | None = None,
-) -> tuple[Layers, list[dict[str, Tensor]] | None]:
+) -> tuple[Layers, list[dict[str, Any]] | None]:
     """As models give them; and what they call auxiliary outputs."""
     scores, boxes, names, auxiliary = [logits[None]], [pred_boxes[None]], [""], None
     if config.auxiliary_loss:

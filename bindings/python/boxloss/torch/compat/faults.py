@@ -28,7 +28,7 @@ class Rows(NamedTuple):
     Attributes:
         boxes: (T, 4). labels: (T), int64. offsets: (images + 1), int64.
         name: what labels are called.
-        classes: labels must be less; 0 where nobody knows.
+        classes: labels must be less, of each row (T) if they differ; 0 where nobody knows.
         has_sizes: boxes are cxcywh, not corners.
         image: (T): of each row, if that was given; it must be one of the images, and not decrease.
     """
@@ -37,9 +37,13 @@ class Rows(NamedTuple):
     labels: Tensor
     offsets: Tensor
     name: str
-    classes: int
+    classes: int | Tensor
     has_sizes: bool
     image: Tensor | None = None
+
+    @property
+    def has_classes(self) -> bool:
+        return isinstance(self.classes, Tensor) or self.classes > 0
 
     def sizes(self) -> Tensor:
         low, high = self.boxes.split(2, 1)
@@ -149,6 +153,8 @@ def _raise_answers(waits: bool) -> None:
 
 def _in_one_launch(rows: Rows, answer: _Answer) -> Tensor | None:
     """1 or NaN, which is also the answer. None where no implementation of boxloss serves it."""
+    if isinstance(rows.classes, Tensor):
+        return None
     images = len(rows.offsets) - 1
     given = rows.boxes, rows.labels, rows.image, rows.classes, images, rows.has_sizes
     try:
@@ -160,7 +166,7 @@ def _in_one_launch(rows: Rows, answer: _Answer) -> Tensor | None:
 def _in_few_launches(rows: Rows) -> Tensor:
     """1 or NaN: the root of what must not be negative is NaN, as is 0 times infinity."""
     roots = [rows.sizes().flatten(), rows.boxes[:, :2].square().flatten(), rows.labels]
-    if rows.classes:
+    if rows.has_classes:
         roots.append(rows.classes - 1 - rows.labels)
     if rows.image is not None:
         roots += [rows.image.diff(), rows.image, len(rows.offsets) - 2 - rows.image]
@@ -183,7 +189,7 @@ def _words(rows: Rows) -> str | None:
         if (rows.image[1:] < rows.image[:-1]).any():
             return "batch_idx decreases; the boxes of a batch must be in the order of its images"
     labels, classes = rows.labels, rows.classes
-    outside = (labels < 0) | (labels >= classes) if classes else labels < 0
+    outside = (labels < 0) | (labels >= classes) if rows.has_classes else labels < 0
     not_finite = ~rows.boxes.isfinite().all(1)
     low, high = rows.boxes.split(2, 1)
     negative = high < (0 if rows.has_sizes else low)  # not subtracted: uint8 has no sign
@@ -194,7 +200,8 @@ def _words(rows: Rows) -> str | None:
     image = int(torch.searchsorted(rows.offsets, row, right=True)) - 1
     where = f"image {image}, row {row - int(rows.offsets[image])}"
     if outside[row]:
-        allowed = f"lie in [0, {classes})" if classes else "not be negative"
+        limit = int(classes[row]) if isinstance(classes, Tensor) else classes
+        allowed = f"lie in [0, {limit})" if rows.has_classes else "not be negative"
         return f"{rows.name}: {where} is {int(labels[row])}; a label must {allowed}"
     form = "centre and size" if rows.has_sizes else "corners"
     values = [float(f"{value:.6g}") for value in rows.boxes[row].tolist()]

@@ -19,6 +19,7 @@ from .proof import Case
 
 COUNTS = ((2, 0, 5), (0, 0))  # boxes of each image
 SIDE = 2.0**-3  # the shortest
+MOST = 100  # queries of transformers' models: originals compare all pairs with each other
 
 
 class MadeUp:
@@ -67,7 +68,7 @@ def for_transformers(model: Any, name: str) -> Iterator[Case]:
         yield from _in_groups(model, name)
         return
     is_rt_detr = name.startswith(("RTDetr", *LIKE_D_FINE))
-    queries = getattr(config, "num_queries", None) or config.num_detection_tokens
+    queries = min(getattr(config, "num_queries", None) or config.num_detection_tokens, MOST)
     for counts in (*COUNTS, (queries + 3, 1)):
         words = f"in training, images with {counts} boxes"
         if not is_rt_detr:
@@ -84,7 +85,7 @@ def _in_groups(model: Any, name: str) -> Iterator[Case]:
     """In training few queries, since the original compares all groups' pairs with each other."""
     for queries, groups, when in (
         (10, model.config.group_detr, "training"),
-        (model.config.num_queries, 1, "evaluation"),
+        (min(model.config.num_queries, MOST), 1, "evaluation"),
     ):
         for counts in (*COUNTS, (queries + 3, 1)):
             words = f"in {when}, images with {counts} boxes"
@@ -121,17 +122,39 @@ def _detr(
     boxes = random.boxes(len(counts), queries)
     classes = config.num_labels + (name == "ForObjectDetectionLoss")  # and "no object"
     layers = getattr(config, "decoder_layers", 2) if config.auxiliary_loss else 1
-    has_encoder = name == "LwDetrForObjectDetectionLoss"
-    made = _layers(random, boxes.repeat(1, groups, 1), layers + has_encoder, classes)
-    arguments = {
-        "labels": _labels(random, boxes, counts, config.num_labels),
+    encoder: tuple[str, ...] = ("enc_outputs_class", "enc_outputs_coord")
+    text = {}
+    if name == "GroundingDinoForObjectDetectionLoss":
+        encoder = ("encoder_logits", "encoder_pred_boxes") if config.two_stage else ()
+        text = _text(random.device, len(counts), queries, config.max_text_len)
+        classes = config.max_text_len
+    elif name != "LwDetrForObjectDetectionLoss":
+        encoder = ()
+    made = _layers(random, boxes.repeat(1, groups, 1), layers + bool(encoder), classes)
+    if text:
+        made[0].masked_fill_(~text["text_mask"].cpu(), -torch.inf)
+    of_layers = zip(("outputs_class", "outputs_coord"), made, strict=True)
+    of_encoder = zip(encoder, made, strict=False)  # which not all have
+    names = len(text["label_maps"][0]) if text else config.num_labels
+    return {
+        "labels": _labels(random, boxes, counts, names),
+        **{each: random.output(values[:layers]) for each, values in of_layers},
+        **{each: random.output(values[layers]) for each, values in of_encoder},
+        **text,
         "layers": 0,
     }
-    for kind, each in zip(("class", "coord"), made, strict=True):
-        arguments[f"outputs_{kind}"] = random.output(each[:layers])
-        if has_encoder:
-            arguments[f"enc_outputs_{kind}"] = random.output(each[layers])
-    return arguments
+
+
+def _text(device: torch.device, images: int, queries: int, tokens: int) -> dict[str, Any]:
+    """Prompts of four classes of one or two tokens, in another order for each image."""
+    maps = torch.zeros(4, tokens, dtype=torch.int64)
+    for row, place in ((0, 1), (1, 3), (1, 4), (2, 6), (3, 8), (3, 9)):
+        maps[row, place] = 1
+    mask = torch.arange(tokens) < 12 - torch.arange(images)[:, None]
+    return {
+        "label_maps": tuple(maps.roll(image, 0).to(device) for image in range(images)),
+        "text_mask": mask[:, None].repeat(1, queries, 1).to(device),
+    }
 
 
 def _rt_detr(

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..collate import collate_ragged
+from ..collate import collate_ragged, on_host
 from . import faults
 
 
@@ -108,7 +108,7 @@ def _labels_of_boxes(
 def collate_targets(
     targets: Targets | FixedTargets,
     name: str,
-    classes: int | None,
+    classes: int | Sequence[int] | None,
     *,
     drops_labels: bool = False,
     has_sizes: bool = False,
@@ -119,8 +119,8 @@ def collate_targets(
         targets: for each image "boxes": (n, 4), or (0,) for none, and labels: (n), or (n, 1).
             Images may differ in dtype.
         name: what labels are called there.
-        classes: labels must be less; 0 where the criterion does not know how many there are; None
-            where faults have been looked for already.
+        classes: labels must be less, of each image if they differ; 0 where the criterion does not
+            know how many there are; None where faults have been looked for already.
         drops_labels: labels behind the last box belong to nothing; otherwise they are an error.
         has_sizes: boxes are cxcywh, not corners.
 
@@ -137,8 +137,22 @@ def collate_targets(
         joined = torch.cat([offsets[:0], *_labels_of_boxes(targets, name, counts, drops_labels)])
     factor = None
     if classes is not None:
-        factor = faults.check(faults.Rows(boxes, joined, offsets, name, classes, has_sizes))
+        limit = _limit(classes, counts, boxes.device)
+        factor = faults.check(faults.Rows(boxes, joined, offsets, name, limit, has_sizes))
     if factor is not None:
         # As an index a label outside would end the process' work on the device.
-        joined = joined.clamp(0, classes - 1 if classes else None)
+        if isinstance(limit, Tensor):
+            joined = torch.minimum(joined, limit - 1).clamp(min=0)
+        else:
+            joined = joined.clamp(0, limit - 1 if limit else None)
     return GroundTruth(boxes, offsets, joined, counts, factor)
+
+
+def _limit(classes: int | Sequence[int], counts: list[int], device: torch.device) -> int | Tensor:
+    """One for all rows, or each one's."""
+    if isinstance(classes, int):
+        return classes
+    if len({*classes}) == 1 and classes[0]:
+        return classes[0]
+    of_rows = [each for each, count in zip(classes, counts, strict=True) for _ in range(count)]
+    return on_host(of_rows, device).to(device, non_blocking=True)
