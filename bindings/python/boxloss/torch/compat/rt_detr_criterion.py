@@ -253,9 +253,7 @@ def denoising_pairs(
     return Pairs(first + pred_index, target_index.expand(layers, -1), number)
 
 
-def _fixed_denoising_pairs(
-    queries: int, groups: int, truth: GroundTruth
-) -> tuple[Tensor, Tensor]:
+def _fixed_denoising_pairs(queries: int, groups: int, truth: GroundTruth) -> tuple[Tensor, Tensor]:
     """In each image as many boxes in each group, positive ones, then negative ones; -1 for none."""
     most = queries // (2 * groups)
     query = torch.arange((len(truth.offsets) - 1) * queries, device=truth.boxes.device)
