@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch._subclasses import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
@@ -100,10 +101,27 @@ def waits(function: Callable[[], Any]) -> int:
     return sum("synchronizing CUDA operation" in str(each.message) for each in caught)
 
 
-def assert_reads_nothing(function: Callable[..., Any], **arguments: Any) -> None:
-    """On tensors that have no numbers it would raise: what it reads, a GPU would be waited for."""
+class NoCopies(TorchDispatchMode):
+    """Between host and device; one waits, unless it is told not to."""
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = function(*args, **(kwargs or {}))
+        if function is torch.ops.aten._to_copy.default and not kwargs.get("non_blocking"):
+            assert result.device == args[0].device, "a copy waits"
+        elif function is torch.ops.aten.copy_.default and True not in args[2:]:
+            assert result.device == args[1].device, "a copy waits"
+        return result
+
+
+def assert_reads_nothing(function: Callable[..., Any], on: str = "cpu", **arguments: Any) -> None:
+    """On tensors that have no numbers it would raise: what it reads, a GPU would be waited for.
+    Those "on" a GPU need none."""
     with FakeTensorMode() as fake:
-        function(**tree_map_only(Tensor, fake.from_tensor, arguments))
+        arguments = tree_map_only(Tensor, lambda each: fake.from_tensor(each).to(on), arguments)
+        with NoCopies():
+            function(**arguments)
 
 
 def assert_example_runs(example: ModuleType, ways: int, capsys: pytest.CaptureFixture[str]) -> None:

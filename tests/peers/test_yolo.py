@@ -6,12 +6,20 @@ In double, but that a score is stored as a float32, and all of them are added up
 of detectors has the same criteria in float32, and holds both to one truth.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pytest
 import torch
-from surroundings import DEVICES, assert_example_runs, default_dtype, moved, waits
+from surroundings import (
+    DEVICES,
+    assert_example_runs,
+    assert_reads_nothing,
+    default_dtype,
+    moved,
+    waits,
+)
 from torch import Tensor
 from torch.utils._pytree import keystr, tree_leaves_with_path, tree_map_only
 from training_cases import assert_same_training
@@ -117,12 +125,45 @@ def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert_example_runs(yolo, 1, capsys)
 
 
+def lossmaker(kind: str) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """boxloss' criterion as a function of all tensors that it has or is given, and these."""
+    model = yolo.small_model(KINDS[kind])
+    use_boxloss(model)
+    batch = yolo.random_batch((3, 0, 5))
+    criterion = model.init_criterion()
+    heads = ours.heads(criterion)
+
+    def step(preds: Any, batch: Named, state: list[Named]) -> Tensor:
+        for head, its in zip(heads, state, strict=True):
+            vars(head).update(its, device=batch["cls"].device)
+        return criterion(preds, batch)[0].sum()
+
+    state = [
+        {name: each for name, each in vars(head).items() if isinstance(each, Tensor)}
+        for head in heads
+    ]
+    return step, {"preds": model(batch["img"]), "batch": batch, "state": state}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_reads_nothing_on_the_host(kind: str) -> None:
+    step, arguments = lossmaker(kind)
+    assert_reads_nothing(step, on="cuda", **arguments)
+
+
+def test_anchors_without_a_box_may_predict_anything() -> None:
+    step, arguments = lossmaker("11")
+    right = step(**arguments)
+    preds = tree_map_only(Tensor, Tensor.detach, arguments["preds"])
+    boxes = preds["boxes"] if isinstance(preds, dict) else preds[0]
+    boxes[1, : 4 * yolo.SMALL["reg_max"]] = torch.nan
+    assert step(**{**arguments, "preds": preds}) == right
+
+
 if torch.cuda.is_available():
 
-    def test_waits_less() -> None:
-        """Once for which anchors have an object; Ultralytics' padding and assigner wait, too."""
-        ours, others = (
-            waits(lambda each=each: run(each, "11", (3, 0, 5), 0, "cuda"))
-            for each in (use_boxloss, keep)
-        )
-        assert ours < others
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_never_waits(kind: str) -> None:
+        step, arguments = lossmaker(kind)
+        arguments = {name: moved(each, "cuda") for name, each in arguments.items()}
+        assert waits(lambda: step(**arguments).backward()) == 0

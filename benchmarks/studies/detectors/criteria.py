@@ -165,13 +165,12 @@ def ciou_loss(
     pred: Tensor,
     target: Tensor,
     *,
-    pred_index: Tensor,
     target_index: Tensor,
     weight: Tensor,
     normalizer: Tensor,
 ) -> Tensor:
-    one, other = pred.flatten(0, 1)[pred_index], target[target_index]
-    return ((1 - ciou(one, other, EPS)) * weight).sum() / normalizer
+    other = target[target_index.clamp(min=0)]  # of those without a box the weight is 0
+    return ((1 - ciou(pred, other, EPS)) * weight).sum() / normalizer
 
 
 def task_aligned_match(

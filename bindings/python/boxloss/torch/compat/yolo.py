@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from ultralytics.nn.tasks import DetectionModel
 from ultralytics.utils.loss import BboxLoss, v8DetectionLoss
 from ultralytics.utils.ops import xywh2xyxy
-from ultralytics.utils.tal import TaskAlignedAssigner, bbox2dist, make_anchors
+from ultralytics.utils.tal import TaskAlignedAssigner, bbox2dist
 
 from ..losses import ciou_loss
 from ..task_aligned_match import task_aligned_match
@@ -45,15 +46,16 @@ class DetectionLoss(v8DetectionLoss):
 
     def loss(self, preds: dict[str, Any], batch: dict[str, Tensor]) -> tuple[Tensor, Any]:
         check_parts(self)
-        logits, dist = preds["scores"].mT, preds["boxes"].mT.contiguous()
-        cells, strides = make_anchors(preds["feats"], self.stride, 0.5)
-        pred = self.bbox_decode(cells, dist) * strides  # in pixels, as all boxes here
+        logits = preds["scores"].mT
+        cells, strides = grid(preds["feats"], self.stride)
         height, width = (side * self.stride[0] for side in preds["feats"][0].shape[2:])
-        target, offsets, labels, factor = self.ground_truth(batch, len(pred), height, width)
+        target, offsets, labels, factor = self.ground_truth(batch, len(logits), height, width)
+        dist = preds["boxes"].detach().mT.contiguous()
+        pred = self.bbox_decode(cells, dist) * strides  # in pixels, as all boxes here
 
         row, score, _ = task_aligned_match(
             logits.detach().sigmoid(),
-            pred.detach(),
+            pred,
             cells * strides,
             target,
             offsets,
@@ -67,26 +69,26 @@ class DetectionLoss(v8DetectionLoss):
         total = score.sum().clamp(min=1)
         if factor is not None:
             total = total * factor
-        image, anchor = where = (row >= 0).nonzero(as_tuple=True)  # waits for their number
-        weight, row = score[where], row[where]
+        # A list of fixed length, since to count would be to wait: each box chose topk anchors at
+        # most. What is left of it are anchors without a box: their weight is 0, their row -1, the
+        # last.
+        most = min(self.assigner.topk * len(target), score.numel())
+        target, labels = pad(target, (0, 0, 0, 1), value=FAR), pad(labels, (0, 1))
+        weight, place = score.flatten().topk(most, sorted=False)
+        row = row.flatten()[place]
+        image, anchor = place // len(cells), place % len(cells)
 
-        box = ciou_loss(
-            pred,
-            target,
-            pred_index=image * pred.shape[1] + anchor,
-            target_index=row,
-            weight=weight,
-            normalizer=total,
-        )
+        dist = torch.where((row >= 0)[:, None], preds["boxes"].mT[image, anchor], 0)
+        cells, strides = cells[anchor], strides[anchor]
+        pred = (self.bbox_decode(cells, dist[None]) * strides).squeeze(0)
+        box = ciou_loss(pred, target, target_index=row, weight=weight, normalizer=total)
         wanted = torch.zeros_like(logits)
         wanted[image, anchor, labels[row]] = weight.to(wanted)
         entropy = self.bce(logits, wanted)
         class_weights = getattr(self, "class_weights", None)
         if class_weights is not None:
             entropy = entropy * class_weights
-        sides = self.sides(
-            dist[where], cells[anchor], strides[anchor], target[row], (height, width)
-        )
+        sides = self.sides(dist, cells, strides, target[row], (height, width))
 
         classes, sides = entropy.sum() / total, (sides * weight).sum() / total
         gains = self.hyp
@@ -94,7 +96,7 @@ class DetectionLoss(v8DetectionLoss):
         items: Any = losses.detach()
         if hasattr(self, "loss_names"):
             items = dict(zip(self.loss_names, items, strict=True))
-        losses = losses * len(pred)
+        losses = losses * len(logits)
         return losses.sum() if GIVES_SUM else losses, items
 
     def ground_truth(
@@ -130,7 +132,7 @@ class DetectionLoss(v8DetectionLoss):
         target: Tensor,
         size: tuple[float, float],
     ) -> Tensor:
-        """Of each anchor that has a box: the distribution focal loss, or L1 where there is none."""
+        """Of each anchor of the list: the distribution focal loss, or L1 where there is none."""
         if self.use_dfl:
             wanted = bbox2dist(cells, target / strides, self.reg_max - 1)
             return self.bbox_loss.dfl_loss(dist.view(-1, self.reg_max), wanted).squeeze(-1)
@@ -138,6 +140,16 @@ class DetectionLoss(v8DetectionLoss):
         apart = (dist - bbox2dist(cells, target / strides)) * strides
         apart = torch.cat((apart[:, 0::2] / width, apart[:, 1::2] / height), 1)
         return apart.abs().mean(1)
+
+
+def grid(maps: list[Tensor], stride: Tensor) -> tuple[Tensor, Tensor]:
+    """make_anchors, on the device: the cells' centres, and the stride of each."""
+    centres, strides = [], []
+    for each, step in zip(maps, stride, strict=True):
+        y, x = (torch.arange(n, device=each.device, dtype=each.dtype) + 0.5 for n in each.shape[2:])
+        centres.append(torch.stack((x.expand(len(y), -1), y[:, None].expand(-1, len(x))), -1))
+        strides.append(step.to(each).expand(len(y) * len(x), 1))
+    return torch.cat([each.flatten(0, 1) for each in centres]), torch.cat(strides)
 
 
 def small_sides(assigner: Any) -> dict[str, Any]:
