@@ -12,13 +12,14 @@ import small_torchvision
 import torch
 from boxloss.torch.compat.versions import is_before
 from small_detrs import SMALL
+from small_yolos import KINDS, random_batch
+from small_yolos import small_model as small_yolo
 from surroundings import moved
 from test_ultralytics_rt_detr import small_model as small_rt_detr
-from test_yolo import KINDS
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from examples import faster_rcnn, fcos, retinanet, yolo
+from examples import faster_rcnn, fcos, retinanet
 from examples.training import COUNTS, transformers_batch
 
 Batch = dict[str, Any]
@@ -47,12 +48,12 @@ TRANSFORMERS = Project(
 TORCHVISION = Project(
     torchvision_arguments, lambda model, batch: sum(model(**batch).values()), "targets", "labels"
 )
-ULTRALYTICS = Project(yolo.random_batch, lambda model, batch: model(batch)[0].sum())
+ULTRALYTICS = Project(random_batch, lambda model, batch: model(batch)[0].sum())
 
 Model = tuple[Callable[[], nn.Module], Project]
 MODELS: dict[str, Model] = {
     **{name: (make_model, TRANSFORMERS) for name, make_model in SMALL.items()},
-    **{f"YOLO{kind}": (partial(yolo.small_model, KINDS[kind]), ULTRALYTICS) for kind in KINDS},
+    **{f"YOLO{kind}": (partial(small_yolo, kind), ULTRALYTICS) for kind in KINDS},
     "Ultralytics' RT-DETR": (small_rt_detr, ULTRALYTICS),
     "FCOS": (fcos.small_model, TORCHVISION),
     "RetinaNet": (retinanet.small_model, TORCHVISION),

@@ -12,12 +12,13 @@ from unittest.mock import patch
 import pytest
 import torch
 from boxloss.torch.compat import proof, use_boxloss
-from models import Operators, calls, each_model, loss, made
+from models import MODELS, Operators, calls, each_model, loss, made
 from torch import Tensor, distributed, nn
 from torchvision.models.detection._utils import Matcher
 from torchvision.models.detection.ssd import SSD
 from torchvision.ops import boxes as boxes_of_torchvision
 from transformers.loss import loss_for_object_detection, loss_rt_detr
+from ultralytics import YOLO
 from ultralytics.nn import tasks
 from ultralytics.utils import loss as loss_of_ultralytics
 from ultralytics.utils import tal
@@ -243,6 +244,25 @@ def test_settings_of_a_configuration_are_kept() -> None:
             setattr(model.config, option, value)
         use_boxloss(model)
         assert calls(model, name)
+
+
+if "YOLO11-seg" in MODELS:
+
+    def test_masks_of_their_own_and_keypoints_without_visibility() -> None:
+        for name in ("YOLO11-seg", "YOLO11-pose"):
+            model = made(name)
+            model.args.overlap_mask = False
+            if name == "YOLO11-pose":
+                model.model[-1].kpt_shape = [4, 2]
+            with Operators() as operators:
+                use_boxloss(model)
+            assert operators.names
+
+    @pytest.mark.parametrize("kind", ["Seg", "Pose"])
+    def test_assigners_that_compare_masks_or_keypoints(kind: str) -> None:
+        model = YOLO(f"yolo26n-{kind.lower()}.yaml")
+        with pytest.raises(ValueError, match=rf"{kind}TaskAlignedAssigner stands in the place of"):
+            use_boxloss(model)
 
 
 # --- What the original, or boxloss, cannot do ---

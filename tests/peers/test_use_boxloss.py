@@ -25,9 +25,8 @@ from torch import distributed, nn
 from torch.optim.swa_utils import AveragedModel
 from training_cases import CLOSE, assert_same_in_model
 from transformers import DetrModel
-from ultralytics.nn.tasks import SegmentationModel
 
-from examples import detr, faster_rcnn, yolo
+from examples import detr, faster_rcnn
 
 ROOT = Path(__file__).parents[2]
 one_of_each_kind = pytest.mark.parametrize("name", ["RT-DETR", "YOLO26", "RetinaNet"])
@@ -68,6 +67,9 @@ def test_names() -> None:
 
     assert names("DETR") == ["ForObjectDetectionLoss detr_criterion.detr_loss"]
     assert names("YOLO11") == ["DetectionModel yolo.Model"]
+    if "YOLO11-seg" in MODELS:
+        assert names("YOLO11-seg") == ["SegmentationModel yolo.Segmentation"]
+        assert names("YOLO11-pose") == ["PoseModel yolo.Pose"]
     heads = ["RetinaNet retinanet.Model", "RetinaNetRegressionHead retinanet.RegressionHead"]
     assert names("RetinaNet") == heads
     assert names("RetinaNet, l1") == heads[:1]  # boxloss has no l1 of deltas
@@ -186,13 +188,13 @@ def test_under_torch_compile(name: str) -> None:
 def test_what_it_does_not_know() -> None:
     from transformers import RfDetrForInstanceSegmentation  # which older versions lack
 
-    network = {**yolo.SMALL, "head": [[[2, 3], 1, "Segment", ["nc", 4, 8]]]}
+    rotated = ultralytics.YOLO("yolo11n-obb.yaml")
     for model in (
         nn.Linear(1, 1),
-        SegmentationModel(network, verbose=False),
         DetrModel(made("DETR").config),
         RfDetrForInstanceSegmentation(made("RF-DETR of transformers").config),  # it has masks
-        ultralytics.YOLO("yolo11n-seg.yaml"),
+        rotated.model,
+        rotated,
         "yolo11n.pt",
     ):
         with pytest.raises(TypeError, match=r"RTDetrForObjectDetectionLoss.*FCOS.*coming-from\.md"):
@@ -253,6 +255,15 @@ def test_a_version_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         use_boxloss(model)
     assert not calls(model, "DETR")
+    model = ultralytics.YOLO("yolo11n-seg.yaml")
+    monkeypatch.setattr(ultralytics, "__version__", "8.4.100")
+    for each in (model, model.model):
+        with pytest.raises(
+            ValueError,
+            match=r"is 8\.4\.100; use_boxloss knows its SegmentationModel from 8\.4\.190",
+        ):
+            use_boxloss(each)
+    use_boxloss(made("YOLO11"))
 
 
 def test_schedule_of_a_made_criterion() -> None:

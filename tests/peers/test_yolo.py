@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from small_yolos import KINDS, random_batch, small_model, train
 from surroundings import (
     DEVICES,
     assert_example_runs,
@@ -39,7 +40,7 @@ from examples.training import Replace, keep
 ROUNDING = 2.0**-24
 SHARE = 15 * ROUNDING
 EPS = 1e-7
-KINDS: dict[str, dict[str, Any]] = {"11": {}, "26": yolo.LIKE_26}
+DETECTORS = "11", "26"  # the losses of masks and keypoints wait
 # Images without boxes among others, all of them, and so many boxes that anchors have several.
 COUNTS = ((3, 0, 5), (0, 0), (1,), (0, 40, 2))
 
@@ -63,9 +64,9 @@ def run(
 ) -> tuple[Named, Named]:
     """Losses, and their sum's gradients by what heads predict."""
     torch.manual_seed(seed)
-    model = yolo.small_model(KINDS[kind]).train()
+    model = small_model(kind).train()
     replace(model)
-    batch = yolo.random_batch(counts)
+    batch = random_batch(counts)
     batch["img"] = batch["img"][..., :96]  # not as wide as high
     preds = tree_map_only(Tensor, lambda each: each.detach(), model(batch["img"]))
     preds, batch = moved(preds, device), moved(batch, device)
@@ -112,13 +113,13 @@ CLOSE = SHARE * 2**8
 @pytest.mark.parametrize("counts", [(3, 0, 5), (0, 0)], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_training(seed: int, counts: tuple[int, ...], kind: str) -> None:
-    assert_same_training(yolo.train, seed, CLOSE, counts=counts, **KINDS[kind])
+    assert_same_training(train, seed, CLOSE, counts=counts, kind=kind)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_training_with_eps(seed: int) -> None:
     """Gradients are 60 eps / side apart, and sides as short as a tenth of a cell at the start."""
-    assert_same_training(yolo.train, seed, CLOSE + 600 * EPS)
+    assert_same_training(train, seed, CLOSE + 600 * EPS)
 
 
 def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,9 +128,9 @@ def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 def lossmaker(kind: str) -> tuple[Callable[..., Any], dict[str, Any]]:
     """boxloss' criterion as a function of all tensors that it has or is given, and these."""
-    model = yolo.small_model(KINDS[kind])
+    model = small_model(kind)
     use_boxloss(model)
-    batch = yolo.random_batch((3, 0, 5))
+    batch = random_batch((3, 0, 5))
     criterion = model.init_criterion()
     heads = ours.heads(criterion)
 
@@ -145,7 +146,7 @@ def lossmaker(kind: str) -> tuple[Callable[..., Any], dict[str, Any]]:
     return step, {"preds": model(batch["img"]), "batch": batch, "state": state}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DETECTORS)
 def test_reads_nothing_on_the_host(kind: str) -> None:
     step, arguments = lossmaker(kind)
     assert_reads_nothing(step, on="cuda", **arguments)
@@ -162,7 +163,7 @@ def test_anchors_without_a_box_may_predict_anything() -> None:
 
 if torch.cuda.is_available():
 
-    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("kind", DETECTORS)
     def test_never_waits(kind: str) -> None:
         step, arguments = lossmaker(kind)
         arguments = {name: moved(each, "cuda") for name, each in arguments.items()}

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 from boxloss.torch.compat import ultralytics_rt_detr, use_boxloss
-from boxloss.torch.compat.yolo import DetectionLoss
+from boxloss.torch.compat.yolo import BoxesOfLoss, DetectionLoss
 from PIL import Image
+from small_yolos import KEYPOINTS, KINDS
 from test_ultralytics_rt_detr import SMALL
-from test_yolo import KINDS
 from torch import Tensor
 from training_cases import weights
 from ultralytics import RTDETR, YOLO
@@ -26,23 +26,33 @@ NETWORKS: dict[str, tuple[Any, dict[str, Any]]] = {
     **{f"YOLO{kind}": (YOLO, {**yolo.SMALL, **changes}) for kind, changes in KINDS.items()},
     "RT-DETR": (RTDETR, SMALL),
 }
-OURS = DetectionLoss, ultralytics_rt_detr.DetectionLoss
+OURS = DetectionLoss, BoxesOfLoss, ultralytics_rt_detr.DetectionLoss
 
 
-def data_set(folder: Path) -> Path:
+def as_row(box: Tensor, kind: str) -> list[float]:
+    """As Ultralytics reads it: a box, its corners as a polygon, or with keypoints."""
+    low, high = box[:2] - box[2:] / 2, box[:2] + box[2:] / 2
+    if "seg" in kind:
+        return [*low.tolist(), high[0].item(), low[1].item(), *high.tolist()]
+    points = torch.rand(*KEYPOINTS) if "pose" in kind else torch.empty(0)
+    return [*box.tolist(), *points.flatten().tolist()]
+
+
+def data_set(folder: Path, kind: str = "") -> Path:
     """Images of noise and their boxes, as files."""
     torch.manual_seed(0)
-    for kind in ("images", "labels"):
-        (folder / kind).mkdir(exist_ok=True)
+    for each in ("images", "labels"):
+        (folder / each).mkdir(exist_ok=True)
     for place, count in enumerate(COUNTS):
         pixels = torch.randint(256, (SIDE, SIDE, 3), dtype=torch.uint8)
         Image.fromarray(pixels.numpy()).save(folder / "images" / f"{place}.png")
         classes = torch.randint(5, (count,)).tolist()
-        rows = zip(classes, random_boxes(count).tolist(), strict=True)
+        rows = zip(classes, [as_row(each, kind) for each in random_boxes(count)], strict=True)
         lines = [" ".join(map(str, [label, *box])) for label, box in rows]
         (folder / "labels" / f"{place}.txt").write_text("\n".join(lines))
     names = dict(enumerate("abcde"))
     about = {"path": str(folder), "train": "images", "val": "images", "names": names}
+    about |= {"kpt_shape": KEYPOINTS} if "pose" in kind else {}
     YAML.save(folder / "data.yaml", about)
     return folder / "data.yaml"
 
@@ -52,7 +62,7 @@ def train(folder: Path, kind: str, replace: Replace) -> tuple[list[float], Tenso
     wrapper, network = NETWORKS[kind]
     YAML.save(folder / "model.yaml", network)
     options: dict[str, Any] = {
-        "data": str(data_set(folder)),
+        "data": str(data_set(folder, kind)),
         "project": str(folder / "runs"),
         "exist_ok": True,
         "epochs": 2,

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from . import made_up
 from .proof import Case, compare, record
 from .replace import Replacement, qualified_name, replace_class, restore_class
-from .versions import OLDEST, is_before, version
+from .versions import OLDEST, OLDEST_OF_MODELS, is_before, version
 
 PAGE = "docs/coming-from.md in boxloss' repository"
 
@@ -72,10 +72,7 @@ def use_boxloss(model: Any, *, check: bool = True) -> Replaced:
             as before.
     """
     model = _unwrapped(model)
-    project, family = _find(model)
-    if is_before(project, *OLDEST[project]):
-        oldest = ".".join(map(str, OLDEST[project]))
-        raise ValueError(f"{project} is {version(project)}; use_boxloss knows it from {oldest} on")
+    family = _find(model)
     expected = record(family.criterion, model, family.cases(model)) if check else []
     replaced = Replaced({}, [])
     try:
@@ -118,15 +115,17 @@ def _unwrapped(model: Any) -> Any:
     return model
 
 
-def _find(model: Any) -> tuple[str, Family]:
+def _find(model: Any) -> Family:
     for each in type(model).__mro__:
         project = each.__module__.partition(".")[0]
         if project not in OLDEST:
             continue  # a user's own class
         if project == "transformers" and _criterion_of(model) in _TRANSFORMERS:
-            return project, _transformers
+            _check_version(project)
+            return _transformers
         if (project, each.__name__) in _CLASSES:
-            return project, _CLASSES[project, each.__name__]
+            _check_version(project, each.__name__)
+            return _CLASSES[project, each.__name__]
         break
     names = [f"{project}'s {name}" for project, name in _CLASSES]
     raise TypeError(
@@ -134,6 +133,17 @@ def _find(model: Any) -> tuple[str, Family]:
         f"one of the criteria {', '.join(_TRANSFORMERS)}, and {', '.join(names)}. For others, see "
         f"{PAGE}"
     )
+
+
+def _check_version(project: str, name: str = "") -> None:
+    oldest = OLDEST_OF_MODELS.get((project, name))
+    known = "it" if oldest is None else f"its {name}"
+    oldest = oldest or OLDEST[project]
+    if is_before(project, *oldest):
+        first = ".".join(map(str, oldest))
+        raise ValueError(
+            f"{project} is {version(project)}; use_boxloss knows {known} from {first} on"
+        )
 
 
 def _swap(module: nn.Module, ours: type[nn.Module]) -> tuple[tuple[str, str], Callable[[], None]]:
@@ -227,7 +237,7 @@ def _of_ultralytics(model: Any) -> Any:
 
 def _use_in_ultralytics(model: Any) -> Replacing:
     ours = _of_ultralytics(model)
-    names, undo = _swap(model, ours.Model)
+    names, undo = _swap(model, next(e for e in ours.MODELS if isinstance(model, e.__bases__[0])))
 
     def undo_both() -> None:
         undo()
@@ -262,7 +272,7 @@ _rt_detr = Family(_use_in_ultralytics, made_up.for_ultralytics_rt_detr, _losses_
 
 
 def _model_of(wrapper: Any) -> Any:
-    """Which must be for detection: segmentation and others have other criteria."""
+    """Which must be one that is known: classification and others have other criteria."""
     _find(wrapper.model)
     return wrapper.model
 
@@ -405,6 +415,8 @@ def _losses_of_rf_detr(criterion: Any, in_training: bool, **made: Any) -> Any:
 
 _CLASSES: dict[tuple[str, str], Family] = {
     ("ultralytics", "DetectionModel"): _yolo,
+    ("ultralytics", "SegmentationModel"): _yolo,
+    ("ultralytics", "PoseModel"): _yolo,
     ("ultralytics", "YOLO"): _of_trainings(_yolo),
     ("ultralytics", "RTDETRDetectionModel"): _rt_detr,
     ("ultralytics", "RTDETR"): _of_trainings(_rt_detr),

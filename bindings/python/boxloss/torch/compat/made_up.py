@@ -244,19 +244,36 @@ def _rf_detr(counts: tuple[int, ...], queries: int, groups: int, classes: int) -
 
 
 def for_yolo(model: Any) -> Iterator[Case]:
-    """For a DetectionModel: pictures that are not squares, boxes that are small ones among them."""
-    for counts in (*COUNTS, (40,)):
+    """For a DetectionModel, or one with masks or keypoints: pictures that are not squares, boxes
+    that are small ones among them."""
+    has_more = _masks(model) or _keypoints(model)
+    for counts in (*COUNTS, (PLACES[0] * PLACES[1] if has_more else 40,)):
         yield Case(f"images with {counts} boxes", _yolo(model, counts), any(counts))
+
+
+def _masks(model: Any) -> int:
+    """How many a head puts together to one."""
+    return getattr(model.model[-1], "nm", 0) if hasattr(model.model[-1], "npr") else 0
+
+
+def _keypoints(model: Any) -> tuple[int, ...]:
+    """How many, and the numbers of each."""
+    return tuple(getattr(model.model[-1], "kpt_shape", ()))
 
 
 def _yolo(model: Any, counts: tuple[int, ...]) -> dict[str, Any]:
     head, random = model.model[-1], MadeUp(_device(model))
+    masks, keypoints = _masks(model), _keypoints(model)
     strides = [int(each) for each in head.stride]
     grids = [(4 * strides[-1] // each, 5 * strides[-1] // each) for each in strides]
+    of_masks = tuple(2 * side for side in grids[0])
     sides = 4 * head.reg_max
-    boxes = torch.cat([random.boxes(count) for count in counts])
-    if len(counts) > 1:
-        boxes[::3, 2:] *= 0.2
+    if masks or keypoints:
+        boxes, near = _apart(random, counts, grids)
+    else:
+        boxes, near = torch.cat([random.boxes(count) for count in counts]), None
+        if len(counts) > 1:
+            boxes[::3, 2:] *= 0.2
     total = sum(counts)
     batch = {
         "batch_idx": torch.arange(len(counts))
@@ -265,6 +282,16 @@ def _yolo(model: Any, counts: tuple[int, ...]) -> dict[str, Any]:
         "cls": random.integers(head.nc, total, 1).to(torch.float32),
         "bboxes": boxes,
     }
+    if keypoints:
+        number, numbers = keypoints
+        visible = random.integers(3, total, number, numbers - 2)
+        batch["keypoints"] = torch.cat((random.uniform(0, 1, total, number, 2), visible), -1)
+    if masks:
+        args = model.args if isinstance(model.args, dict) else vars(model.args)
+        highest = counts if args["overlap_mask"] else total * (1,)
+        each = [random.integers(most + 1, 1, *of_masks) for most in highest]
+        none = torch.zeros(0, *of_masks, dtype=torch.float32)
+        batch["masks"] = torch.cat([*each, none])
     from ultralytics.utils.loss import v8DetectionLoss
 
     def preds() -> Any:
@@ -272,6 +299,8 @@ def _yolo(model: Any, counts: tuple[int, ...]) -> dict[str, Any]:
         # Distances of 1 to 4 cells, or distributions around them: most predictions overlap boxes,
         # as those of which a box has too few are a difference that the pages list.
         distances = random.uniform(1, 4, len(counts), 4, 1, anchors)
+        if near is not None:
+            distances = near * random.uniform(0.8, 1.2, *near.shape)
         if head.reg_max > 1:
             bins = torch.arange(head.reg_max)[:, None]
             distances = (
@@ -285,14 +314,49 @@ def _yolo(model: Any, counts: tuple[int, ...]) -> dict[str, Any]:
         ]
         if not hasattr(v8DetectionLoss, "loss"):  # until 8.4
             return [random.output(each) for each in maps]
-        return {
-            "boxes": random.output(values[:, :sides]),
-            "scores": random.output(values[:, sides:]),
-            "feats": [each.to(random.device) for each in maps],
-        }
+        made = {"boxes": values[:, :sides], "scores": values[:, sides:]}
+        if keypoints:
+            made["kpts"] = random.normal(len(counts), number * numbers, anchors)
+        if masks:
+            made["mask_coefficient"] = random.normal(len(counts), masks, anchors)
+            made["proto"] = random.normal(len(counts), masks, *of_masks)
+        outputs = {name: random.output(each) for name, each in made.items()}
+        return {**outputs, "feats": [each.to(random.device) for each in maps]}
 
     found = {"one2many": preds(), "one2one": preds()} if hasattr(head, "one2one_cv2") else preds()
     return {"preds": found, "batch": {name: each.to(random.device) for name, each in batch.items()}}
+
+
+PLACES = 3, 4  # of boxes that do not overlap: rows, and columns
+
+
+def _middles(rows: int, columns: int) -> Tensor:
+    """Of an image's parts, row by row: x and y."""
+    y, x = (torch.arange(each, dtype=torch.float32) + 0.5 for each in (rows, columns))
+    return torch.cartesian_prod(y / rows, x / columns).flip(1)
+
+
+def _apart(
+    random: MadeUp, counts: tuple[int, ...], grids: list[tuple[int, int]]
+) -> tuple[Tensor, Tensor]:
+    """Boxes, and for each anchor the distances, in cells, of the sides of the box that it is near:
+    (images, 4, 1, anchors). So all anchors in a box overlap it, and no other. Of those that do not
+    Ultralytics' masks and keypoints learn some, which the pages list as a difference."""
+    rows, columns = PLACES
+    middles = _middles(rows, columns)
+    boxes, distances = [], []
+    for count in counts:
+        centres = middles + random.uniform(-0.02, 0.02, *middles.shape)
+        sizes = random.uniform(0.3, 0.8, *middles.shape) / torch.tensor([columns, rows])
+        boxes.append(torch.cat((centres, sizes), 1)[:count])
+        for height, width in grids:
+            points = _middles(height, width)
+            x, y = (points * torch.tensor([columns, rows])).long().unbind(1)
+            place = y * columns + x
+            apart, halves = points - centres[place], sizes[place] / 2
+            sides = torch.cat((halves + apart, halves - apart), 1)
+            distances.append((sides * torch.tensor([width, height] * 2)).clamp(min=0.1))
+    return torch.cat(boxes), torch.cat(distances).view(len(counts), -1, 4).mT[:, :, None]
 
 
 def for_ultralytics_rt_detr(model: Any) -> Iterator[Case]:

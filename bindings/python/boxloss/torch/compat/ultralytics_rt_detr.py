@@ -144,9 +144,10 @@ class Model(RTDETRDetectionModel):
     """Its criterion is made when the first loss is asked for."""
 
     def init_criterion(self) -> Any:
-        criterion = super().init_criterion()
-        replace_heads(criterion)
-        return criterion
+        return replace_heads(super().init_criterion())
+
+
+MODELS = (Model,)
 
 
 def check_parts(criterion: Any) -> None:
@@ -164,7 +165,7 @@ def check_parts(criterion: Any) -> None:
             raise ValueError(f"{kind} has a {name} of its own, not replaced")
 
 
-def replace_heads(criterion: Any) -> None:
+def replace_heads(criterion: Any) -> Any:
     if not isinstance(criterion, RTDETRDetectionLoss):
         raise ValueError(
             f"its criterion is a {qualified_name(type(criterion))}; it is no RTDETRDetectionLoss, "
@@ -172,6 +173,7 @@ def replace_heads(criterion: Any) -> None:
         )
     check_parts(criterion)
     replace_class(criterion, DetectionLoss)
+    return criterion
 
 
 restore_heads = restore_class

@@ -7,11 +7,16 @@ import sys
 from importlib import metadata
 
 # The first versions whose criteria are replaced: older ones are refused.
-OLDEST = {
+OLDEST: dict[str, tuple[int, ...]] = {
     "transformers": (4, 57),
     "ultralytics": (8, 3),
     "torchvision": (0, 26),
     "rfdetr": (1, 11),
+}
+# Of models that are known from a later version on.
+OLDEST_OF_MODELS: dict[tuple[str, str], tuple[int, ...]] = {
+    ("ultralytics", "SegmentationModel"): (8, 4, 190),
+    ("ultralytics", "PoseModel"): (8, 4, 190),
 }
 
 

@@ -1,19 +1,19 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The criterion of Ultralytics' YOLOv8, 11 and 26.
+"""The criterion of Ultralytics' YOLOv8, 11 and 26, and of its kin for masks and for keypoints.
 
 The original's assigner holds tensors of all anchors x boxes; here it is one operation, whose result
 says for each anchor which row of the ground truth it learns. Class scores, the distribution focal
-loss and L1 are Ultralytics' own. It is imported here, under its AGPL-3.0.
+loss, L1, masks and keypoints are Ultralytics' own. It is imported here, under its AGPL-3.0.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from ultralytics.nn.tasks import DetectionModel
-from ultralytics.utils.loss import BboxLoss, v8DetectionLoss
+from ultralytics.nn.tasks import DetectionModel, PoseModel, SegmentationModel
+from ultralytics.utils.loss import BboxLoss, v8DetectionLoss, v8PoseLoss, v8SegmentationLoss
 from ultralytics.utils.ops import xywh2xyxy
 from ultralytics.utils.tal import TaskAlignedAssigner, bbox2dist
 
@@ -45,101 +45,142 @@ class DetectionLoss(v8DetectionLoss):
         return self.loss({"boxes": boxes, "scores": scores, "feats": maps}, batch)
 
     def loss(self, preds: dict[str, Any], batch: dict[str, Tensor]) -> tuple[Tensor, Any]:
-        check_parts(self)
-        logits = preds["scores"].mT
-        cells, strides = grid(preds["feats"], self.stride)
-        height, width = (side * self.stride[0] for side in preds["feats"][0].shape[2:])
-        target, offsets, labels, factor = self.ground_truth(batch, len(logits), height, width)
-        dist = preds["boxes"].detach().mT.contiguous()
-        pred = self.bbox_decode(cells, dist) * strides  # in pixels, as all boxes here
-
-        row, score, _ = task_aligned_match(
-            logits.detach().sigmoid(),
-            pred,
-            cells * strides,
-            target,
-            offsets,
-            labels,
-            topk=self.assigner.topk,
-            topk2=getattr(self.assigner, "topk2", None),
-            alpha=self.assigner.alpha,
-            beta=self.assigner.beta,
-            **small_sides(self.assigner),
-        )
-        total = score.sum().clamp(min=1)
-        if factor is not None:
-            total = total * factor
-        # A list of fixed length, since to count would be to wait: each box chose topk anchors at
-        # most. What is left of it are anchors without a box: their weight is 0, their row -1, the
-        # last.
-        most = min(self.assigner.topk * len(target), score.numel())
-        target, labels = pad(target, (0, 0, 0, 1), value=FAR), pad(labels, (0, 1))
-        weight, place = score.flatten().topk(most, sorted=False)
-        row = row.flatten()[place]
-        image, anchor = place // len(cells), place % len(cells)
-
-        dist = torch.where((row >= 0)[:, None], preds["boxes"].mT[image, anchor], 0)
-        cells, strides = cells[anchor], strides[anchor]
-        pred = (self.bbox_decode(cells, dist[None]) * strides).squeeze(0)
-        box = ciou_loss(pred, target, target_index=row, weight=weight, normalizer=total)
-        wanted = torch.zeros_like(logits)
-        wanted[image, anchor, labels[row]] = weight.to(wanted)
-        entropy = self.bce(logits, wanted)
-        class_weights = getattr(self, "class_weights", None)
-        if class_weights is not None:
-            entropy = entropy * class_weights
-        sides = self.sides(dist, cells, strides, target[row], (height, width))
-
-        classes, sides = entropy.sum() / total, (sides * weight).sum() / total
-        gains = self.hyp
-        losses = torch.stack((gains.box * box, gains.cls * classes, gains.dfl * sides))
+        losses = learn_boxes(self, preds, batch).losses
         items: Any = losses.detach()
         if hasattr(self, "loss_names"):
             items = dict(zip(self.loss_names, items, strict=True))
-        losses = losses * len(logits)
+        losses = losses * len(preds["scores"])
         return losses.sum() if GIVES_SUM else losses, items
 
-    def ground_truth(
-        self, batch: dict[str, Tensor], images: int, height: float, width: float
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        """Corners in pixels, offsets, labels, and 1 or NaN: a batch is a list already, image after
-        image."""
-        image, label, boxes = (
-            batch[name].to(self.device) for name in ("batch_idx", "cls", "bboxes")
-        )
-        counts = image.numel(), label.numel(), len(boxes)
-        if len({*counts}) > 1:
-            raise ValueError(
-                "batch_idx, cls and bboxes have {}, {} and {} rows; each box must have one of "
-                "each".format(*counts)
-            )
-        boxes = boxes.to(torch.promote_types(boxes.dtype, torch.float32))
-        boxes = torch.stack((boxes[:, 0::2] * width, boxes[:, 1::2] * height), -1).flatten(1)
-        image, label = image.flatten(), label.flatten().long()
-        firsts = torch.arange(images + 1, device=self.device, dtype=image.dtype)
-        offsets = torch.searchsorted(image, firsts)
-        factor = faults.check(faults.Rows(boxes, label, offsets, "cls", self.nc, True, image))
-        corners = xywh2xyxy(boxes)
-        # Padding, to Ultralytics; here a box that holds no point.
-        corners = torch.where(corners.sum(1, keepdim=True) > 0, corners, FAR)
-        return corners, offsets, label, factor
 
-    def sides(
-        self,
-        dist: Tensor,
-        cells: Tensor,
-        strides: Tensor,
-        target: Tensor,
-        size: tuple[float, float],
-    ) -> Tensor:
-        """Of each anchor of the list: the distribution focal loss, or L1 where there is none."""
-        if self.use_dfl:
-            wanted = bbox2dist(cells, target / strides, self.reg_max - 1)
-            return self.bbox_loss.dfl_loss(dist.view(-1, self.reg_max), wanted).squeeze(-1)
-        height, width = size
-        apart = (dist - bbox2dist(cells, target / strides)) * strides
-        apart = torch.cat((apart[:, 0::2] / width, apart[:, 1::2] / height), 1)
-        return apart.abs().mean(1)
+class BoxesOfLoss(v8DetectionLoss):
+    """Of a head that has masks or keypoints, too: their losses are Ultralytics' own, which wait."""
+
+    def get_assigned_targets_and_loss(
+        self, preds: dict[str, Any], batch: dict[str, Tensor]
+    ) -> tuple[tuple[Tensor, ...], Tensor, dict[str, Tensor]]:
+        learned = learn_boxes(self, preds, batch)
+        row, losses = learned.row, learned.losses
+        of_image = (row - learned.offsets[:-1, None]).clamp(min=0)
+        found = row >= 0, of_image, learned.target[row], learned.cells, learned.strides
+        return found, losses, dict(zip(self.loss_names, losses.detach(), strict=False))
+
+
+class Learned(NamedTuple):
+    """What the anchors of all images learn of boxes.
+
+    Attributes:
+        losses: box, classes and sides, each with its gain.
+        row: (images, anchors): of the ground truth, or -1.
+        target: corners in pixels; the last row is of no image: what row -1 is.
+        offsets: (images + 1): image b has rows offsets[b] to offsets[b + 1].
+        cells, strides: of the anchors.
+    """
+
+    losses: Tensor
+    row: Tensor
+    target: Tensor
+    offsets: Tensor
+    cells: Tensor
+    strides: Tensor
+
+
+def learn_boxes(criterion: Any, preds: dict[str, Any], batch: dict[str, Tensor]) -> Learned:
+    check_parts(criterion)
+    logits = preds["scores"].mT
+    cells, strides = grid(preds["feats"], criterion.stride)
+    size = tuple(side * criterion.stride[0] for side in preds["feats"][0].shape[2:])
+    target, offsets, labels, factor = ground_truth(criterion, batch, len(logits), size)
+    dist = preds["boxes"].detach().mT.contiguous()
+    pred = criterion.bbox_decode(cells, dist) * strides  # in pixels, as all boxes here
+
+    assigner = criterion.assigner
+    row, score, _ = task_aligned_match(
+        logits.detach().sigmoid(),
+        pred,
+        cells * strides,
+        target,
+        offsets,
+        labels,
+        topk=assigner.topk,
+        topk2=getattr(assigner, "topk2", None),
+        alpha=assigner.alpha,
+        beta=assigner.beta,
+        **small_sides(assigner),
+    )
+    total = score.sum().clamp(min=1)
+    if factor is not None:
+        total = total * factor
+    # A list of fixed length, since to count would be to wait: each box chose topk anchors at most.
+    # What is left of it are anchors without a box: their weight is 0, their row -1, the last.
+    most = min(assigner.topk * len(target), score.numel())
+    target, labels = pad(target, (0, 0, 0, 1), value=FAR), pad(labels, (0, 1))
+    weight, place = score.flatten().topk(most, sorted=False)
+    chosen = row.flatten()[place]
+    image, anchor = place // len(cells), place % len(cells)
+
+    dist = torch.where((chosen >= 0)[:, None], preds["boxes"].mT[image, anchor], 0)
+    own_cells, own_strides = cells[anchor], strides[anchor]
+    pred = (criterion.bbox_decode(own_cells, dist[None]) * own_strides).squeeze(0)
+    box = ciou_loss(pred, target, target_index=chosen, weight=weight, normalizer=total)
+    wanted = torch.zeros_like(logits)
+    wanted[image, anchor, labels[chosen]] = weight.to(wanted)
+    entropy = criterion.bce(logits, wanted)
+    class_weights = getattr(criterion, "class_weights", None)
+    if class_weights is not None:
+        entropy = entropy * class_weights
+    of_sides = side_losses(criterion, dist, own_cells, own_strides, target[chosen], size)
+
+    classes, sides = entropy.sum() / total, (of_sides * weight).sum() / total
+    gains = criterion.hyp
+    losses = torch.stack((gains.box * box, gains.cls * classes, gains.dfl * sides))
+    return Learned(losses, row, target, offsets, cells, strides)
+
+
+def ground_truth(
+    criterion: Any, batch: dict[str, Tensor], images: int, size: tuple[Tensor, ...]
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """Corners in pixels, offsets, labels, and 1 or NaN: a batch is a list already, image after
+    image."""
+    image, label, boxes = (
+        batch[name].to(criterion.device) for name in ("batch_idx", "cls", "bboxes")
+    )
+    counts = image.numel(), label.numel(), len(boxes)
+    if len({*counts}) > 1:
+        raise ValueError(
+            "batch_idx, cls and bboxes have {}, {} and {} rows; each box must have one of "
+            "each".format(*counts)
+        )
+    height, width = size
+    boxes = boxes.to(torch.promote_types(boxes.dtype, torch.float32))
+    boxes = torch.stack((boxes[:, 0::2] * width, boxes[:, 1::2] * height), -1).flatten(1)
+    image, label = image.flatten(), label.flatten().long()
+    firsts = torch.arange(images + 1, device=criterion.device, dtype=image.dtype)
+    offsets = torch.searchsorted(image, firsts)
+    factor = faults.check(faults.Rows(boxes, label, offsets, "cls", criterion.nc, True, image))
+    corners = xywh2xyxy(boxes)
+    # Padding, to Ultralytics; here a box that holds no point.
+    corners = torch.where(corners.sum(1, keepdim=True) > 0, corners, FAR)
+    return corners, offsets, label, factor
+
+
+def side_losses(
+    criterion: Any,
+    dist: Tensor,
+    cells: Tensor,
+    strides: Tensor,
+    target: Tensor,
+    size: tuple[Tensor, ...],
+) -> Tensor:
+    """Of each anchor of the list: the distribution focal loss, or L1 where there is none."""
+    if criterion.use_dfl:
+        wanted = bbox2dist(cells, target / strides, criterion.reg_max - 1)
+        losses = criterion.bbox_loss.dfl_loss(dist.view(-1, criterion.reg_max), wanted)
+        return losses.squeeze(-1)
+    height, width = size
+    apart = (dist - bbox2dist(cells, target / strides)) * strides
+    apart = torch.cat((apart[:, 0::2] / width, apart[:, 1::2] / height), 1)
+    return apart.abs().mean(1)
 
 
 def grid(maps: list[Tensor], stride: Tensor) -> tuple[Tensor, Tensor]:
@@ -167,9 +208,20 @@ class Model(DetectionModel):
     """Its criterion is made when the first loss is asked for."""
 
     def init_criterion(self) -> Any:
-        criterion = super().init_criterion()
-        replace_heads(criterion)
-        return criterion
+        return replace_heads(super().init_criterion())
+
+
+class Segmentation(SegmentationModel):
+    def init_criterion(self) -> Any:
+        return replace_heads(super().init_criterion())
+
+
+class Pose(PoseModel):
+    def init_criterion(self) -> Any:
+        return replace_heads(super().init_criterion())
+
+
+MODELS = Segmentation, Pose, Model
 
 
 def check_parts(loss: Any) -> None:
@@ -182,7 +234,10 @@ def check_parts(loss: Any) -> None:
             )
     if loss.assigner.eps != EPS:
         raise ValueError(f"the assigner's eps is {loss.assigner.eps}; boxloss has {EPS} there")
-    for name in ("preprocess", "get_assigned_targets_and_loss", "parse_output"):
+    names = ["preprocess", "parse_output"]
+    if not isinstance(loss, BoxesOfLoss):
+        names.append("get_assigned_targets_and_loss")
+    for name in names:
         theirs = getattr(v8DetectionLoss, name, None)
         if getattr(type(loss), name, None) is not theirs:
             raise ValueError(f"{qualified_name(type(loss))} has a {name} of its own, not replaced")
@@ -194,7 +249,7 @@ def heads(criterion: Any) -> list[Any]:
     return [each for each in parts if isinstance(each, v8DetectionLoss)]
 
 
-def replace_heads(criterion: Any) -> None:
+def replace_heads(criterion: Any) -> Any:
     found = heads(criterion)
     if not found:
         raise ValueError(
@@ -203,7 +258,9 @@ def replace_heads(criterion: Any) -> None:
         )
     for each in found:
         check_parts(each)
-        replace_class(each, DetectionLoss)
+        has_more = isinstance(each, (v8SegmentationLoss, v8PoseLoss))
+        replace_class(each, BoxesOfLoss if has_more else DetectionLoss)
+    return criterion
 
 
 def restore_heads(criterion: Any) -> None:

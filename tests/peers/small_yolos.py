@@ -1,0 +1,58 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Small random YOLOs of each kind that boxloss knows, a batch for all of them, and a training."""
+
+from functools import partial
+from typing import Any
+
+import torch
+from boxloss.torch.compat.versions import is_before
+from torch import Tensor
+from ultralytics.nn.tasks import DetectionModel, PoseModel, SegmentationModel
+
+from examples import training, yolo
+from examples.training import COUNTS, Replace, Run
+
+KEYPOINTS = [3, 3]  # how many, and the numbers of each
+SEGMENT = {"head": [[[2, 3], 1, "Segment", ["nc", 4, 8]]]}
+POSE = {"head": [[[2, 3], 1, "Pose", ["nc", KEYPOINTS]]], "kpt_shape": KEYPOINTS}
+KINDS: dict[str, dict[str, Any]] = {"11": {}, "26": yolo.LIKE_26}
+if not is_before("ultralytics", 8, 4, 190):
+    KINDS |= {"11-seg": SEGMENT, "11-pose": POSE, "11-seg, two heads": SEGMENT | yolo.LIKE_26}
+GAINS = {"pose": 12.0, "kobj": 1.0}
+
+
+def small_model(kind: str) -> DetectionModel:
+    changes = KINDS[kind]
+    if changes.keys() <= yolo.LIKE_26.keys():
+        return yolo.small_model(changes)
+    is_pose = "kpt_shape" in changes
+    made: Any = partial(PoseModel, data_kpt_shape=KEYPOINTS) if is_pose else SegmentationModel
+    model = made({**yolo.SMALL, **changes}, verbose=False)
+    model.args = yolo.small_model({}).args
+    vars(model.args).update(overlap_mask=True, **GAINS)
+    return model
+
+
+def random_batch(counts: tuple[int, ...] = COUNTS) -> dict[str, Any]:
+    """With masks, of which each pixel has the number of its image's box, or 0, and keypoints."""
+    batch = yolo.random_batch(counts)
+    masks = [torch.randint(count + 1, (1, 32, 32)) for count in counts]
+    visible = torch.randint(3, (sum(counts), KEYPOINTS[0], 1))
+    points = torch.rand(sum(counts), KEYPOINTS[0], 2)
+    return {**batch, "masks": torch.cat(masks), "keypoints": torch.cat((points, visible), -1)}
+
+
+def train(
+    replace: Replace, seed: int, steps: int, kind: str = "11", counts: tuple[int, ...] = COUNTS
+) -> Run:
+    torch.manual_seed(seed)
+    model = small_model(kind).train()
+    replace(model)
+    batch = random_batch(counts)
+
+    def losses() -> tuple[Tensor, Tensor]:
+        loss, items = model(batch)
+        return loss.sum(), items["box_loss"]
+
+    return training.train(model, losses, steps)
