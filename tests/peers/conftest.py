@@ -3,7 +3,7 @@
 """`make test-peers` has installed everything: what is skipped has not been tested, and fails."""
 
 from collections.abc import Generator
-from functools import partial
+from functools import partial, wraps
 from typing import TypeVar
 
 import pytest
@@ -31,4 +31,5 @@ def unskipped(report: Report) -> Report:
 @pytest.fixture(autouse=True)
 def equals_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """DEIMv2's own criterion leaves to a sort which of equals comes first: here as they came."""
-    monkeypatch.setattr(torch, "argsort", partial(torch.argsort, stable=True))
+    argsort = wraps(torch.argsort)(partial(torch.argsort, stable=True))  # dynamo wants a __name__
+    monkeypatch.setattr(torch, "argsort", argsort)

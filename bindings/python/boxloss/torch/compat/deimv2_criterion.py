@@ -16,12 +16,12 @@ from torch.nn import functional
 
 from .d_fine_criterion import d_fine_loss
 from .rt_detr_criterion import Kind, Losses, Pairs, entropy
-from .targets import GroundTruth, Targets
+from .targets import FixedTargets, GroundTruth, Targets
 
 
 def deimv2_loss(
     logits: Tensor,
-    labels: Targets,
+    labels: Targets | FixedTargets,
     device: torch.device,
     pred_boxes: Tensor,
     config: Any,

@@ -15,12 +15,12 @@ from torch.nn import functional
 
 from .detr_criterion import Losses, Matched, all_layers, count_found, criterion
 from .pair_scores import class_loss
-from .targets import Targets, collate_targets
+from .targets import FixedTargets, Targets, collate_targets
 
 
 def grounding_dino_loss(
     logits: Tensor,
-    labels: Targets,
+    labels: Targets | FixedTargets,
     device: torch.device,
     pred_boxes: Tensor,
     config: Any,
@@ -33,6 +33,8 @@ def grounding_dino_loss(
 ) -> Losses:
     """model.loss_function = grounding_dino_loss; gives what GroundingDinoForObjectDetectionLoss
     gives."""
+    if isinstance(labels, FixedTargets):
+        raise ValueError("labels is FixedTargets; here it must be a dictionary for each image")
     encoder = (encoder_logits, encoder_pred_boxes) if config.two_stage else None
     layers, auxiliary = all_layers(
         logits, pred_boxes, outputs_class, outputs_coord, config, encoder

@@ -13,12 +13,12 @@ from torch import Tensor
 
 from .detr_criterion import Losses, Matched, all_layers, count_found, criterion
 from .pair_scores import class_loss, iou_aware, logits_of_pairs
-from .targets import Targets, check_classes, collate_targets
+from .targets import FixedTargets, Targets, check_classes, collate_targets
 
 
 def lw_detr_loss(
     logits: Tensor,
-    labels: Targets,
+    labels: Targets | FixedTargets,
     device: torch.device,
     pred_boxes: Tensor,
     config: Any,
