@@ -91,6 +91,19 @@ def same(ours: Any, expected: Any) -> None:
         np.testing.assert_array_equal(a, b)
 
 
+def assert_one_after_the_other(function: Any, axes: tuple[Any, ...], *arrays: Any) -> None:
+    """What vmap gives, compiled or not, is what three calls give."""
+
+    def part(i: int) -> Any:
+        return lambda axis, each: each if axis is None else jnp.take(each, i, axis)
+
+    for transform in (lambda f: f, jax.jit):
+        found = transform(jax.vmap(function, in_axes=axes))(*arrays)
+        for i in range(3):
+            alone = jax.tree.map(part(i), axes, arrays, is_leaf=lambda each: each is None)
+            same(jax.tree.map(lambda each, i=i: each[i], found), function(*alone))
+
+
 def switched_x64(on: bool) -> Any:
     enable = getattr(jax, "enable_x64", None)
     if enable is None:

@@ -16,9 +16,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from both import DEVICE, as_numpy, assert_same_bits, for_jax, on_device, same, switched_x64
+from both import (
+    DEVICE,
+    as_numpy,
+    assert_one_after_the_other,
+    assert_same_bits,
+    for_jax,
+    on_device,
+    switched_x64,
+)
 from boxloss._options import LowQuality
-from boxloss.jax import box_loss, hungarian_match, matching_cost
+from boxloss.jax import box_loss, matching_cost
 from problems import FORMATS, Problem, boxes
 from task_aligned import problem as task_aligned
 
@@ -81,18 +89,11 @@ def test_pairwise_ious_bits_are_torchs() -> None:
 
 
 def test_softmax_is_jaxs() -> None:
-    """The log-softmax rounds in its own way; the rest is the kernel's, as for a given cost."""
+    """The rest is the kernel's. Of five logits within 6 of each other a chance is right to 17 u in
+    either softmax; the cost is of numbers up to 600, of which two are rounded once more."""
     values = with_logits()
-    logits, labels = (for_jax(values)[name] for name in ("logits", "labels"))
-    chances = np.exp(np.asarray(jax.nn.log_softmax(logits)))
-    term = np.where(labels < 5, -chances[..., np.clip(labels, 0, 4)], 0)
-    expected = np.zeros((2, 6, 7), np.float32)
-    without = np.asarray(matching_cost(**for_jax(cost_problem())))
-    for image, (begin, end) in enumerate(((0, 2), (2, 2), (2, 7))):
-        expected[..., begin:end] = without[..., begin:end] + term[:, image, :, begin:end]
-    cost = np.asarray(matching_cost(**for_jax(values)))
-    # One addition more, the kernel's exponential, and ours: a few roundings of numbers up to 600.
-    np.testing.assert_allclose(cost, expected, rtol=4 * 2**-24, atol=4 * 2**-24)
+    found, expected = matching_cost(**for_jax(values)), boxloss.torch.matching_cost(**values)
+    np.testing.assert_allclose(found, as_numpy(expected), rtol=4 * 2**-24, atol=34 * 2**-24)
 
 
 def test_softmax_of_half_logits_is_taken_in_float32() -> None:
@@ -161,9 +162,7 @@ PROBLEMS: dict[str, dict[str, Problem]] = {
         "whole numbers": max_iou(high=1, low=0, low_quality="argmax"),
         "anchors of images": max_iou(anchors=OF_IMAGES, low_quality="force"),
         "offsets of 32 bits": max_iou(offsets=OFFSETS.int()),
-        "bfloat16": max_iou(anchors=ANCHORS.bfloat16()),
         "float16 and uint8": max_iou(anchors=OF_IMAGES.half(), target=TARGET.byte()),
-        "int64": max_iou(target=TARGET.long()),
         "float64 anchors": max_iou(anchors=ANCHORS.double()),
         "float64 target": max_iou(target=TARGET.double()),
     },
@@ -173,12 +172,8 @@ PROBLEMS: dict[str, dict[str, Problem]] = {
         "many padded boxes": task_aligned(2, boxes=40, images=5, is_padded=True, topk=13, topk2=1),
         "exponents": task_aligned(5, alpha=1, beta=2.5, min_side=16.0),
         "all anchors": task_aligned(6, topk=2**52),
-        "half scores": task_aligned(7, scores=HALF),
         "float16": task_aligned(7, scores=torch.float16, pred=torch.float16, is_padded=True),
-        "half pred": task_aligned(8, pred=HALF),
-        "half points": {**RAGGED, "points": RAGGED["points"].to(HALF)},
         "half target": {**PADDED, "target": PADDED["target"].to(HALF)},
-        "int16 target": {**RAGGED, "target": RAGGED["target"].short()},
         "points of each image": {**RAGGED, "points": RAGGED["points"] + SHIFTS},
         "labels of 32 bits": {**RAGGED, "labels": RAGGED["labels"].int()},
         "offsets of 32 bits": {**RAGGED, "offsets": RAGGED["offsets"].int()},
@@ -227,7 +222,7 @@ ASSIGNERS = {
 
 
 @pytest.mark.parametrize("name", ASSIGNERS)
-def test_jit_and_vmap(name: str) -> None:
+def test_vmap_is_one_call_after_the_other(name: str) -> None:
     batched, values = ASSIGNERS[name]
     given = for_jax(values)
     first = given.pop(batched)
@@ -237,11 +232,8 @@ def test_jit_and_vmap(name: str) -> None:
     def match(each: jax.Array) -> Any:
         return function(**given, **{batched: each})
 
-    found = jax.jit(jax.vmap(match))(many)
-    for i in range(3):
-        single = match(many[i])
-        assert (single.target_index >= 0).any()
-        same([each[i] for each in found], list(single))
+    assert (match(many[0]).target_index >= 0).any()
+    assert_one_after_the_other(match, (0,), many)
 
 
 @pytest.mark.parametrize(
@@ -264,25 +256,3 @@ def test_an_assigner_has_no_gradient(name: str, pred: str) -> None:
     expected = jax.grad(loss)(given, match(**{pred: given})[0])
     assert expected.any()
     np.testing.assert_array_equal(jax.grad(matched)(given), expected)
-
-
-def test_matcher_assignment_and_losses_are_one_jit() -> None:
-    """And nothing of the matcher stands in the gradient's way."""
-    values = for_jax(with_logits())
-    pred = values.pop("pred")
-
-    def criterion(pred: jax.Array) -> jax.Array:
-        match = hungarian_match(matching_cost(pred, **values), values["offsets"])
-        losses = boxloss.jax.box_losses(
-            pred,
-            values["target"],
-            pred_index=match.pred_index,
-            target_index=match.target_index,
-            pred_format="cxcywh",
-            target_format="cxcywh",
-        )
-        return (2 * losses.loss + 5 * losses.l1).sum()
-
-    loss, gradient = jax.value_and_grad(criterion)(pred)
-    same(jax.jit(jax.value_and_grad(criterion))(pred), (loss, gradient))
-    assert 0 < (gradient != 0).sum() < gradient.size

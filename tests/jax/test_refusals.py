@@ -30,11 +30,6 @@ def refusals_of(name: str, values: Problem) -> list[tuple[type[Exception], str]]
     return found
 
 
-@pytest.mark.parametrize("name", VALID)
-def test_what_is_changed_was_valid(name: str) -> None:
-    getattr(boxloss.jax, name)(**for_jax(VALID[name]))
-
-
 @pytest.mark.parametrize(
     ("name", "refused"),
     [

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from both import DEVICE, for_jax, same, switched_x64
+from both import DEVICE, assert_one_after_the_other, for_jax, same, switched_x64
 from boxloss.jax import box_loss, box_losses, hungarian_match, matching_cost, max_iou_match
 from combinations import pairwise
 from problems import PAIRINGS, problem
@@ -34,14 +34,6 @@ def test_jit(pairing: str) -> None:
     same(jax.jit(step)(values), step(values))
 
 
-def test_words_and_numbers_may_be_static_arguments() -> None:
-    jitted = jax.jit(box_loss, static_argnames=("loss", "reduction", "eps"))
-    same(
-        jitted(PRED, TARGET, loss="siou", reduction="none", eps=1e-3),
-        box_loss(PRED, TARGET, "siou", reduction="none", eps=1e-3),
-    )
-
-
 def many(array: jax.Array, count: int = 3) -> jax.Array:
     """Other boxes for each, where they are boxes."""
     offsets = jnp.arange(count, dtype=array.dtype).reshape(-1, *[1] * array.ndim)
@@ -50,34 +42,19 @@ def many(array: jax.Array, count: int = 3) -> jax.Array:
 
 @pytest.mark.parametrize("axes", [(0, 0, 0), (0, None, None), (None, 0, 0), (1, 1, None)])
 def test_vmap_is_one_call_after_the_other(axes: tuple[int | None, ...]) -> None:
-    arrays = (PRED, TARGET, LENGTHS)
     batched = [
         each if axis is None else jnp.moveaxis(many(each), 0, axis)
-        for each, axis in zip(arrays, axes, strict=True)
+        for each, axis in zip((PRED, TARGET, LENGTHS), axes, strict=True)
     ]
     step = jax.value_and_grad(of_lengths, argnums=(0, 1))
-    expected = [
-        step(
-            *(
-                each if axis is None else many(each)[i]
-                for each, axis in zip(arrays, axes, strict=True)
-            )
-        )
-        for i in range(3)
-    ]
-    for transform in (lambda f: f, jax.jit):
-        values, gradients = transform(jax.vmap(step, in_axes=axes))(*batched)
-        for i, (value, gradient) in enumerate(expected):
-            same((values[i], [g[i] for g in gradients]), (value, list(gradient)))
+    assert_one_after_the_other(step, axes, *batched)
 
 
 def test_vmap_of_vmap() -> None:
     loss = partial(box_losses, lengths=LENGTHS, reduction="none")
-    pred, target = many(many(PRED), 2), many(many(TARGET), 2)
-    nested = jax.vmap(jax.vmap(loss))(pred, target)
-    for i in range(2):
-        for j in range(3):
-            same([each[i, j] for each in nested], list(loss(pred[i, j], target[i, j])))
+    pred, target = many(many(PRED, 2)), many(many(TARGET, 2))
+    assert_one_after_the_other(loss, (0, 0), pred[:, 0], target[:, 1])
+    assert_one_after_the_other(jax.vmap(loss), (0, 0), pred, target)
 
 
 def own_calls(function: Any, *arguments: Any) -> int:
@@ -96,13 +73,8 @@ def test_vmap_of_the_matcher_is_one_call_each(layers: tuple[int, ...]) -> None:
     def match(pred: jax.Array) -> Any:
         return hungarian_match(matching_cost(pred, target, offsets), offsets)
 
-    batched = jax.vmap(match)(many(pred))
-    for i in range(3):
-        same([each[i] for each in batched], list(match(many(pred)[i])))
-    nested = jax.vmap(jax.vmap(match))(many(many(pred), 2))
-    for i in range(2):
-        for j in range(3):
-            same([each[i, j] for each in nested], list(match(many(many(pred), 2)[i, j])))
+    assert_one_after_the_other(match, (0,), many(pred))
+    assert_one_after_the_other(jax.vmap(match), (0,), many(many(pred, 2)))
     assert own_calls(jax.vmap(match), many(pred)) == 2
 
 
@@ -133,58 +105,23 @@ def test_vmap_of_pairs_by_index_is_one_call(case: dict[str, Any]) -> None:
     parts.append({name: each for name, each in values.items() if name not in names})
     axes = tuple({name: 0 if name in batched else None for name in part} for part in parts)
     step = jax.grad(loss, has_aux=True)
-    found = jax.vmap(step, in_axes=axes)(*parts)
-    for i in range(3):
-        alone = [
-            {name: each[i] if name in batched else each for name, each in part.items()}
-            for part in parts
-        ]
-        for ours, expected in zip(
-            jax.tree.leaves(found), jax.tree.leaves(step(*alone)), strict=True
-        ):
-            np.testing.assert_array_equal(ours[i], expected)
+    assert_one_after_the_other(step, axes, *parts)
     assert own_calls(jax.vmap(step, in_axes=axes), *parts) == 2
 
 
 def test_vmap_of_other_lists_is_one_call_after_the_other() -> None:
-    def match(cost: jax.Array, offsets: jax.Array) -> Any:
-        return hungarian_match(cost, offsets)
-
-    costs = jnp.arange(2 * 6 * 7.0).reshape(2, 6, 7) % 11
-    offsets = jnp.array([[0, 2, 2, 7], [0, 0, 3, 5]])
-    batched = jax.vmap(match)(costs, offsets)
-    for i in range(2):
-        same([each[i] for each in batched], list(match(costs[i], offsets[i])))
+    costs = jnp.arange(3 * 6 * 7.0).reshape(3, 6, 7) % 11
+    offsets = jnp.array([[0, 2, 2, 7], [0, 0, 3, 5], [1, 1, 1, 4]])
+    assert_one_after_the_other(hungarian_match, (0, 0), costs, offsets)
 
 
-def test_scan_and_checkpoint() -> None:
-    def step(pred: jax.Array, target: jax.Array) -> tuple[jax.Array, jax.Array]:
-        loss, gradient = jax.value_and_grad(of_lengths)(pred, target, LENGTHS)
-        return pred - 0.1 * gradient, loss
-
-    last, losses = jax.lax.scan(step, PRED, many(TARGET))
-    pred = PRED
-    for i in range(3):
-        pred, loss = jax.jit(step)(pred, many(TARGET)[i])
-        assert losses[i] == loss
-    same(last, pred)
-
+def test_a_checkpointed_scan() -> None:
     def whole(pred: jax.Array) -> jax.Array:
-        losses = jax.lax.scan(
-            jax.checkpoint(lambda c, target: (c, of_lengths(pred * c, target, LENGTHS))),
-            jnp.float32(1),
-            many(TARGET),
-        )[1]
-        return losses.sum()
+        step = jax.checkpoint(lambda c, target: (c, of_lengths(pred * c, target, LENGTHS)))
+        return jax.lax.scan(step, jnp.float32(1), many(TARGET))[1].sum()
 
     expected = sum(jax.grad(of_lengths)(PRED, each, LENGTHS) for each in many(TARGET)[::-1])
     np.testing.assert_allclose(jax.grad(whole)(PRED), expected, rtol=1e-6)
-
-
-def test_donation() -> None:
-    step = jax.jit(jax.grad(of_lengths), donate_argnums=0)
-    expected = jax.grad(of_lengths)(PRED, TARGET, LENGTHS)
-    same(step(PRED.copy(), TARGET, LENGTHS), expected)
 
 
 def results_of_backward(function: Any, *arguments: Any) -> str:

@@ -15,9 +15,9 @@ from small_detrs import SMALL
 from small_yolos import KINDS, random_batch
 from small_yolos import small_model as small_yolo
 from surroundings import moved
-from test_ultralytics_rt_detr import small_model as small_rt_detr
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
+from ultralytics_rt_detr import small_model as small_rt_detr
 
 from examples import faster_rcnn, fcos, retinanet
 from examples.training import COUNTS, transformers_batch
@@ -64,17 +64,21 @@ MODELS: dict[str, Model] = {
 
 
 def rf_detr() -> Model:
-    from test_rfdetr import leaves, made, outputs_of, total_of, truth
+    import rf_detr
+    from criteria import arguments_of
+    from criteria import made as a_case
 
     def arguments(counts: tuple[int, ...]) -> Batch:
-        values = {name: each.requires_grad_() for name, each in leaves(counts, True).items()}
-        batch = {"outputs": outputs_of(values), "targets": truth(counts)}
-        return moved(batch, "cpu", torch.get_default_dtype())
+        case = a_case(rf_detr.RF_DETR, counts)
+        values = {name: each.requires_grad_() for name, each in case.values.items()}
+        given = arguments_of(rf_detr.RF_DETR, case._replace(values=values))
+        return moved(given, "cpu", torch.get_default_dtype())
 
     def loss(criterion: nn.Module, batch: Batch) -> Tensor:
-        return total_of(criterion, criterion(**batch))
+        return rf_detr.total_of(criterion, criterion(**batch))
 
-    return partial(made, ia_bce_loss=True), Project(arguments, loss, "targets", "labels")
+    make_model = partial(rf_detr.made, ia_bce_loss=True)
+    return make_model, Project(arguments, loss, "targets", "labels")
 
 
 if not is_before("transformers", 5, 1):  # which rfdetr needs

@@ -60,14 +60,6 @@ def moved(values: Any, device: str, dtype: torch.dtype | None = None) -> Any:
     return values
 
 
-def rounding_of(values: Tensor, dtype: torch.dtype) -> Tensor:
-    """What storing them in a half makes of them; of wider dtypes the bounds have it already."""
-    if dtype not in HALVES:
-        return torch.zeros_like(values)
-    limits = torch.finfo(dtype)
-    return limits.eps / 2 * values.abs().clamp(min=limits.smallest_normal)
-
-
 def assert_as_near(
     replaced: Sequence[dict[str, Tensor]],
     original: Sequence[dict[str, Tensor]],
@@ -80,11 +72,6 @@ def assert_as_near(
         for name, value in right.items():
             error, their_error = ((each[name] - value).norm() for each in (ours, theirs))
             assert error <= their_error + 1e-6 * value.norm(), name
-
-
-def columns_first(boxes: Tensor) -> Tensor:
-    """The same numbers, of which neighbours in a row are none in memory."""
-    return boxes.mT.contiguous().mT
 
 
 def waits(function: Callable[[], Any]) -> int:

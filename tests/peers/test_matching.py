@@ -1,25 +1,22 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""matching_cost and hungarian_match beside the matchers of transformers, and what adapts them:
-HungarianMatcher and detr_loss_boxes of boxloss.torch.compat.
+"""HungarianMatcher and detr_loss_boxes of boxloss.torch.compat beside transformers' own.
 
-What these two are made of, and what they refuse, is for tests/torch/test_compat.py.
+What these two are made of, and most of what they refuse, is for tests/torch/test_compat.py.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import pairwise
-from types import ModuleType
 from typing import Any
 
 import detr_cases as cases
 import pytest
 import torch
-from boxloss.torch import collate_matches, collate_ragged, hungarian_match, matching_cost
 from boxloss.torch.compat import HungarianMatcher, detr_loss_boxes
-from detr_cases import CLASSES, COUNTS, LARGEST_LOGIT, LAYERS, QUERIES, UNIT_ROUNDOFF, Targets
-from surroundings import DEVICES, HALVES, columns_first, computed, moved, waits
+from criteria import assert_close
+from detr_cases import CLASSES, COUNTS, QUERIES, Targets
+from surroundings import DEVICES, moved, waits
 from torch import Tensor
 from transformers import DFineConfig
 from transformers.loss import loss_d_fine as d_fine
@@ -46,106 +43,46 @@ def config(use_focal_loss: bool) -> DFineConfig:
 @dataclass(frozen=True)
 class Matcher:
     make: Callable[[], Any]
-    module: ModuleType  # which asks SciPy
-    options: dict[str, Any] = field(default_factory=dict)  # of HungarianMatcher
+    options: dict[str, Any] = field(default_factory=dict)  # of ours
     groups: int = 1  # of QUERIES each
-    boxes_in_float32: bool = False  # whatever they are given in
     weights: dict[str, float] = field(default_factory=lambda: WEIGHTS)
-
-    @property
-    def queries(self) -> int:
-        return self.groups * QUERIES
 
 
 MATCHERS = {
-    "DETR": Matcher(lambda: detr.HungarianMatcher(**WEIGHTS), detr),
-    "DETR, boxes alone": Matcher(
-        lambda: detr.HungarianMatcher(**BOXES_ALONE), detr, weights=BOXES_ALONE
-    ),
-    "RT-DETR": Matcher(lambda: rt_detr.RTDetrHungarianMatcher(config(True)), rt_detr, FOCAL),
-    "RT-DETR, softmax": Matcher(lambda: rt_detr.RTDetrHungarianMatcher(config(False)), rt_detr),
-    "D-FINE": Matcher(lambda: d_fine.DFineLoss(config(True)).matcher, rt_detr, FOCAL),
+    "DETR": Matcher(lambda: detr.HungarianMatcher(**WEIGHTS)),
+    "DETR, boxes alone": Matcher(lambda: detr.HungarianMatcher(**BOXES_ALONE), weights=BOXES_ALONE),
+    "RT-DETR": Matcher(lambda: rt_detr.RTDetrHungarianMatcher(config(True)), FOCAL),
+    "RT-DETR, softmax": Matcher(lambda: rt_detr.RTDetrHungarianMatcher(config(False))),
+    "D-FINE": Matcher(lambda: d_fine.DFineLoss(config(True)).matcher, FOCAL),
     "Deformable DETR": Matcher(
-        lambda: deformable.DeformableDetrHungarianMatcher(**WEIGHTS), deformable, USUAL_FOCAL
+        lambda: deformable.DeformableDetrHungarianMatcher(**WEIGHTS), USUAL_FOCAL
     ),
-    "LW-DETR": Matcher(
-        lambda: lw_detr.LwDetrHungarianMatcher(**WEIGHTS), lw_detr, USUAL_FOCAL, 13, True
-    ),
+    "LW-DETR": Matcher(lambda: lw_detr.LwDetrHungarianMatcher(**WEIGHTS), USUAL_FOCAL, 13),
 }
 
 
-def outputs_and_targets(
-    matcher: Matcher, counts: tuple[int, ...], seed: int, device: str, dtype: torch.dtype
-) -> tuple[Tensor, Tensor, Targets]:
-    """Logits and boxes of all layers; labels and boxes of each image, by transformers' names."""
+def inputs(
+    counts: tuple[int, ...], seed: int = 0, groups: int = 1
+) -> tuple[dict[str, Tensor], Targets]:
     random = cases.generator(seed)
-    shape = (LAYERS, len(counts), matcher.queries)
-    values = cases.logits((*shape, CLASSES), random), cases.boxes(shape, random)
-    return moved((*values, cases.true_boxes(counts, random)), device, dtype)
+    shape = len(counts), groups * QUERIES
+    outputs = {
+        "logits": cases.logits((*shape, CLASSES), random),
+        "pred_boxes": cases.boxes(shape, random),
+    }
+    return outputs, cases.true_boxes(counts, random)
 
 
-def of_layers(
-    find: Any, groups: int, logits: Tensor, pred: Tensor, targets: Targets
-) -> list[Pairs]:
-    """[layer][image] of pairs."""
-    layers = zip(logits, pred, strict=True)
-    more = [groups] if groups > 1 else []
-    return [find({"logits": x, "pred_boxes": boxes}, targets, *more) for x, boxes in layers]
-
-
-def by_boxloss(
-    matcher: Matcher, logits: Tensor, pred: Tensor, targets: Targets
-) -> tuple[Tensor, Tensor]:
-    """The cost and its offsets."""
-    target, offsets = collate_ragged([each["boxes"] for each in targets])
-    weights, options = matcher.weights, dict(matcher.options)
-    cost = matching_cost(
-        pred,
-        target,
-        offsets,
-        logits=logits,
-        labels=torch.cat([each["class_labels"] for each in targets]),
-        iou_weight=weights["giou_cost"],
-        l1_weight=weights["bbox_cost"],
-        class_weight=weights["class_cost"],
-        class_mode=options.pop("class_mode", "softmax"),
-        **{f"focal_{name}": value for name, value in options.items()},
+def assert_same_pairs(matcher: Matcher, outputs: dict[str, Tensor], targets: Targets) -> None:
+    more = [matcher.groups] if matcher.groups > 1 else []
+    ours = HungarianMatcher(**matcher.weights, **matcher.options)(
+        {name: each.clone().requires_grad_() for name, each in outputs.items()}, targets, *more
     )
-    return cost, offsets
-
-
-def assert_same_pairs(
-    matcher: Matcher,
-    values: tuple[Tensor, Tensor, Targets],
-    cost: Tensor,
-    offsets: Tensor,
-    theirs: list[Pairs],
-    counts: tuple[int, ...],
-) -> None:
-    """hungarian_match's, and the adapter's."""
-    pred_index, target_index = collate_matches(theirs, counts, matcher.queries)
-    result = hungarian_match(cost, offsets, groups=matcher.groups)
-    of_query = torch.full((LAYERS * len(counts) * matcher.queries,), -1)
-    of_query[pred_index.flatten()] = target_index.flatten()
-    assert result.target_of_query.flatten().tolist() == of_query.tolist()
-    found = [each[each >= 0] for each in result[:2]]
-    assert of_query[found[0].cpu()].tolist() == found[1].tolist()
-    assert len(found[0]) == pred_index.numel()
-
-    logits, pred, targets = values
-    leaves = logits.clone().requires_grad_(), pred.clone().requires_grad_()
-    adapted = HungarianMatcher(**matcher.weights, **matcher.options)
-    for layer, wanted in zip(
-        of_layers(adapted, matcher.groups, *leaves, targets), theirs, strict=True
-    ):
-        assert_same_lists(layer, wanted)
-
-
-def assert_same_lists(found: Pairs, wanted: Pairs) -> None:
-    assert isinstance(found, list)
-    for ours, theirs in zip(found, wanted, strict=True):
-        assert isinstance(ours, tuple)
-        for one, other in zip(ours, theirs, strict=True):
+    theirs = matcher.make()(outputs, targets, *more)
+    assert isinstance(ours, list)
+    for found, wanted in zip(ours, theirs, strict=True):
+        assert isinstance(found, tuple)
+        for one, other in zip(found, wanted, strict=True):
             assert one.dtype == torch.int64
             assert one.is_cpu
             assert one.tolist() == other.tolist()
@@ -156,37 +93,11 @@ def assert_same_lists(found: Pairs, wanted: Pairs) -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("counts", COUNTS)
 @pytest.mark.parametrize("matcher", MATCHERS)
-def test_is_theirs(
-    monkeypatch: pytest.MonkeyPatch,
-    matcher: str,
-    counts: tuple[int, ...],
-    seed: int,
-    dtype: torch.dtype,
-    device: str,
+def test_pairs(
+    matcher: str, counts: tuple[int, ...], seed: int, dtype: torch.dtype, device: str
 ) -> None:
     peer = MATCHERS[matcher]
-    values = outputs_and_targets(peer, counts, seed, device, dtype)
-    shown: list[Any] = []  # to SciPy: an image of a group at a time, group by group of each layer
-    solve = peer.module.linear_sum_assignment
-    monkeypatch.setattr(
-        peer.module, "linear_sum_assignment", lambda cost: (shown.append(cost), solve(cost))[1]
-    )
-    theirs = of_layers(peer.make(), peer.groups, *values)
-    cost, offsets = by_boxloss(peer, *values)
-
-    # In double nothing but the result rounds, once, to float32. In float32 theirs is the worse:
-    # logits of at most 6 leave 1 - p >= 2e-3, off by a unit roundoff u, so that focal's logarithm
-    # is off by u / 2e-3, that is 3e-5, times 0.75 and the weight 2; all else is some tens of u.
-    assert LARGEST_LOGIT <= 6
-    error = 1e-10 if dtype == torch.float64 and not peer.boxes_in_float32 else 1e-4
-    blocks = iter(shown)
-    for group in cost.cpu().double().unflatten(1, (peer.groups, QUERIES)).flatten(0, 1):
-        for first, last in pairwise(offsets.tolist()):
-            wanted = next(blocks).double()
-            distance = (group[:, first:last] - wanted).abs()
-            assert torch.all(distance <= error + 2.0**-24 * wanted.abs())
-    assert not list(blocks)
-    assert_same_pairs(peer, values, cost, offsets, theirs, counts)
+    assert_same_pairs(peer, *moved(inputs(counts, seed, peer.groups), device, dtype))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -195,33 +106,10 @@ def test_is_theirs(
 @pytest.mark.parametrize("matcher", [name for name in MATCHERS if name != "DETR, boxes alone"])
 def test_what_is_not_finite(matcher: str, value: float, device: str) -> None:
     """NaN is matched last."""
-    peer, counts = MATCHERS[matcher], (3, 5)
-    values = outputs_and_targets(peer, counts, 0, device, torch.float64)
-    values[0][:, :, ::3] = value
-    theirs = of_layers(peer.make(), peer.groups, *values)
-    assert_same_pairs(peer, values, *by_boxloss(peer, *values), theirs, counts)
-
-
-# --- The adapters alone ---
-
-
-def inputs(counts: tuple[int, ...], seed: int = 0) -> tuple[dict[str, Tensor], Targets]:
-    random = cases.generator(seed)
-    outputs = {
-        "logits": cases.logits((len(counts), QUERIES, CLASSES), random),
-        "pred_boxes": cases.boxes((len(counts), QUERIES), random),
-    }
-    return outputs, cases.true_boxes(counts, random)
-
-
-def test_the_matcher_takes_half() -> None:
-    outputs, targets = inputs((3, 0, 5), 2)
-    halves = {name: each.half() for name, each in outputs.items()}  # the boxes are still exact
-    upcast = {name: each.double() for name, each in halves.items()}
-    assert torch.equal(upcast["pred_boxes"], outputs["pred_boxes"])
-    wanted = detr.HungarianMatcher(1, 5, 2)(upcast, targets)
-    found = HungarianMatcher(1, 5, 2)(halves, cases.cast(targets, torch.float32))
-    assert_same_lists(found, wanted)
+    peer = MATCHERS[matcher]
+    outputs, targets = moved(inputs((3, 5), groups=peer.groups), device)
+    outputs["logits"][:, ::3] = value
+    assert_same_pairs(peer, outputs, targets)
 
 
 def test_the_matcher_says_what_it_is() -> None:
@@ -249,74 +137,37 @@ def test_what_is_refused(call: Any, told: str) -> None:
         call(*inputs((3, 5)))
 
 
+def columns_first(boxes: Tensor) -> Tensor:
+    """The same numbers, of which neighbours in a row are none in memory."""
+    return boxes.mT.contiguous().mT
+
+
 def losses_and_gradient(
-    function: Any, outputs: dict[str, Tensor], targets: Targets, indices: Pairs, number: Any
-) -> tuple[dict[str, Tensor], Tensor]:
+    function: Any, outputs: dict[str, Tensor], *given: Any
+) -> dict[str, Tensor]:
     pred = outputs["pred_boxes"].detach().requires_grad_()
-    losses = function({**outputs, "pred_boxes": pred}, targets, indices, number)
+    losses = function({**outputs, "pred_boxes": pred}, *given)
     (3 * losses["loss_giou"] + 4 * losses["loss_bbox"]).backward()
-    return moved((losses, pred.grad), "cpu")
-
-
-def theirs(*arguments: Any) -> dict[str, Tensor]:
-    return detr.ImageLoss(None, CLASSES, 0.1, []).loss_boxes(*arguments)
+    return moved({**losses, "gradient": pred.grad}, "cpu")
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, *HALVES], ids=str)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("counts", COUNTS)
-def test_loss_boxes(counts: tuple[int, ...], seed: int, dtype: torch.dtype, device: str) -> None:
-    """Halves are computed in float32; what they hold has no ties either, and shorter no side."""
-    wide = computed(dtype)
+def test_loss_boxes(counts: tuple[int, ...], seed: int, device: str) -> None:
+    """In double; ours has boxes as after flatten(2).transpose(1, 2)."""
     outputs, targets = inputs(counts, seed)
     indices = HungarianMatcher()(outputs, targets)
     number = 3.5  # an average over ranks, say
-    given = moved(outputs, device, dtype), cases.cast(moved(targets, device), wide)
-    upcast = {name: each.to(dtype).double() for name, each in outputs.items()}
-    wanted, exact = losses_and_gradient(theirs, upcast, targets, indices, number)
-
-    unit = UNIT_ROUNDOFF[wide] / number
-    pairs = sum(len(src) for src, _ in indices)
-    allowed = unit * cases.box_gradient_error(3, 4)
-    if dtype != wide:  # rounded once more, to the gradient's dtype
-        allowed = allowed + torch.finfo(dtype).eps / 2 * exact.abs()
+    theirs = detr.ImageLoss(None, CLASSES, 0.1, []).loss_boxes
+    wanted = losses_and_gradient(theirs, outputs, targets, indices, number)
+    outputs["pred_boxes"] = columns_first(outputs["pred_boxes"])
+    given = moved((outputs, targets), device)
+    for each in given[1]:
+        each["boxes"] = columns_first(each["boxes"])
     for its_pairs in (indices, moved(indices, device)):
-        losses, gradient = losses_and_gradient(detr_loss_boxes, *given, its_pairs, number)
-        assert losses.keys() == wanted.keys()
-        for name, value in wanted.items():
-            assert losses[name].dtype == wide
-            assert losses[name].shape == ()
-            assert abs(losses[name].double() - value) <= unit * cases.box_loss_error(pairs)
-        assert gradient.dtype == dtype
-        assert torch.all((gradient.double() - exact).abs() <= allowed)
-
-    # As after flatten(2).transpose(1, 2): the same bits.
-    columns = (
-        {name: columns_first(each) for name, each in given[0].items()},
-        [{**each, "boxes": columns_first(each["boxes"])} for each in given[1]],
-    )
-    again, its = losses_and_gradient(detr_loss_boxes, *columns, indices, number)
-    assert again == losses
-    assert torch.equal(its, gradient)
-
-
-@pytest.mark.parametrize(
-    "number",
-    [
-        8,
-        torch.tensor([8]),
-        torch.tensor(8, dtype=torch.int16),
-        torch.tensor(8, dtype=torch.bfloat16),
-        torch.tensor([8.0], requires_grad=True),
-    ],
-    ids=str,
-)
-def test_numbers(number: Any) -> None:
-    outputs, targets = inputs((3, 0, 5), 5)
-    indices = HungarianMatcher()(outputs, targets)
-    wanted = detr_loss_boxes(outputs, targets, indices, 8.0)
-    assert detr_loss_boxes(outputs, targets, indices, number) == wanted
+        found = losses_and_gradient(detr_loss_boxes, *given, its_pairs, number)
+        assert_close(found, wanted)
 
 
 if torch.cuda.is_available():

@@ -15,7 +15,7 @@ import torch
 from boxloss.torch import compat
 from mmdet_files import ASSIGNERS, RESULT, mmdet_files
 from surroundings import DEVICES, assert_reads_nothing
-from test_max_iou_match import anchors_of, true_boxes
+from test_max_iou_match import anchors, true_boxes
 from torch import Tensor
 
 FILES = [f"{ASSIGNERS}.{each}" for each in (*RESULT, "max_iou_assigner", "match_cost")]
@@ -77,7 +77,7 @@ THRESHOLDS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", THRESHOLDS)
 def test_max_iou_assigner(name: str, count: int, device: str) -> None:
     assigners = both("MaxIoUAssigner", iou_calculator=OVERLAPS, **THRESHOLDS[name])
-    priors = Instances(priors=anchors_of("RPN").to(device))
+    priors = Instances(priors=anchors().to(device))
     found = assert_same(assigners, priors, truth_of(true_boxes(1)[:count].to(device)))
     if count > 1:
         kinds = [-1, 0, 1] if name in ("RPN", "RetinaNet") else [0, 1]
@@ -216,7 +216,7 @@ def test_nobody_waits_for_the_device() -> None:
         by_cost.assign(found, truth, img_meta={"img_shape": SHAPE})
 
     assert_reads_nothing(
-        assign, priors=anchors_of("RPN"), boxes=boxes, labels=labels, **vars(queries(20, 0))
+        assign, priors=anchors(), boxes=boxes, labels=labels, **vars(queries(20, 0))
     )
 
 

@@ -19,6 +19,7 @@ from torchvision.models.detection.ssd import SSD
 from torchvision.ops import boxes as boxes_of_torchvision
 from transformers.loss import loss_for_object_detection, loss_rt_detr
 from ultralytics import YOLO
+from ultralytics.models.utils.ops import HungarianMatcher
 from ultralytics.nn import tasks
 from ultralytics.utils import loss as loss_of_ultralytics
 from ultralytics.utils import tal
@@ -75,27 +76,18 @@ def test_gradients_are_compared_and_so_is_where_no_number_is() -> None:
 # --- What a user may have changed ---
 
 
-class OwnBoxes(loss_of_ultralytics.BboxLoss):
-    def forward(self, *given: Any) -> Any:
-        box, dfl = super().forward(*given)
-        return 3 * box, dfl
+def own(base: type, name: str) -> type:
+    """A class that is derived from `base` and has this method of its own, which may do anything."""
+
+    def method(self: Any, *arguments: Any, **options: Any) -> Any:
+        return getattr(base, name)(self, *arguments, **options)
+
+    return type(f"Own{base.__name__}", (base,), {name: method})
 
 
-class OwnCriterion(loss_of_ultralytics.v8DetectionLoss):
-    def loss(self, *given: Any) -> Any:
-        total, items = super().loss(*given)
-        return 2 * total, items
-
-
-class OwnAssigner(tal.TaskAlignedAssigner):
-    def get_box_metrics(self, *given: Any) -> Any:
-        metric, overlap = super().get_box_metrics(*given)
-        return metric.sqrt(), overlap
-
-
-class OwnMatcher(Matcher):
-    def __call__(self, quality: Tensor) -> Tensor:
-        return super().__call__(quality.sqrt())
+OwnAssigner = own(tal.TaskAlignedAssigner, "get_box_metrics")
+OwnCriterion = own(loss_of_ultralytics.v8DetectionLoss, "loss")
+OwnMatcher = own(Matcher, "__call__")
 
 
 def own_iou(theirs: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -114,11 +106,6 @@ iou = loss_of_ultralytics.bbox_iou
 giou = loss_for_object_detection.generalized_box_iou
 
 
-class OwnPadding(loss_of_ultralytics.v8DetectionLoss):
-    def preprocess(self, *given: Any, **options: Any) -> Tensor:
-        return super().preprocess(*given, **options)
-
-
 PATCHES: dict[str, tuple[str, Callable[[], Any], str]] = {
     "Ultralytics' IoU": (
         "YOLO11",
@@ -127,23 +114,23 @@ PATCHES: dict[str, tuple[str, Callable[[], Any], str]] = {
     ),
     "its box loss": (
         "YOLO11",
-        replaced(loss_of_ultralytics, "BboxLoss", OwnBoxes),
-        "OwnBoxes stands",
+        replaced(loss_of_ultralytics, "BboxLoss", own(loss_of_ultralytics.BboxLoss, "forward")),
+        "OwnBboxLoss stands",
     ),
     "its assigner": (
         "YOLO26",
         replaced(loss_of_ultralytics, "TaskAlignedAssigner", OwnAssigner),
-        "OwnAssigner stands in the place of",
+        "OwnTaskAlignedAssigner stands in the place of",
     ),
     "its criterion": (
         "YOLO11",
         replaced(tasks, "v8DetectionLoss", OwnCriterion),
-        "OwnCriterion has a loss of its own",
+        "Ownv8DetectionLoss has a loss of its own",
     ),
     "its padding": (
         "YOLO11",
-        replaced(tasks, "v8DetectionLoss", OwnPadding),
-        "OwnPadding has a preprocess of its own",
+        replaced(tasks, "v8DetectionLoss", own(tasks.v8DetectionLoss, "preprocess")),
+        "has a preprocess of its own",
     ),
     "DETR's GIoU": (
         "DETR",
@@ -183,38 +170,111 @@ def test_a_patched_part(changed: str) -> None:
         assert not calls(model, name)
 
 
-def test_a_matcher_of_the_users_own() -> None:
-    heads = {"SSD": lambda m: m, "RetinaNet": lambda m: m, "Mask R-CNN": lambda m: m.roi_heads}
-    for name, holder in heads.items():
-        model = made(name)
-        rule = holder(model).proposal_matcher
-        holder(model).proposal_matcher = OwnMatcher(0.5, 0.4, rule.allow_low_quality_matches)
-        with pytest.raises(ValueError, match="check=False"):
-            use_boxloss(model)
-        assert not calls(model, name)
-    model = made("SSD")
-    model.proposal_matcher = Matcher(0.5, 0.5)  # which forces no box on an anchor
-    use_boxloss(model)
-    model.proposal_matcher = OwnMatcher(0.5, 0.5)
-    with pytest.raises(ValueError, match=r"matcher is a test_proof\.OwnMatcher"):
-        loss("SSD", model)
-    model = made("Faster R-CNN")
-    model.rpn.box_similarity = giou
-    with pytest.raises(ValueError, match="labels of anchors"):
+def set_matcher(part: nn.Module) -> None:
+    part.proposal_matcher = OwnMatcher(0.5, 0.4, part.proposal_matcher.allow_low_quality_matches)
+
+
+def set_method(part: nn.Module, name: str) -> None:
+    part.__class__ = own(type(part), name)
+
+
+def set_in_criterion(model: nn.Module, name: str, value: Any) -> None:
+    """Which the model makes at its first step, otherwise."""
+    if getattr(model, "criterion", None) is None:
+        model.criterion = model.init_criterion()
+    setattr(model.criterion, name, value)
+
+
+# A model, what of it is changed, and what use_boxloss says.
+CHANGES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
+    "RetinaNet's matcher": ("RetinaNet", set_matcher, "check=False"),
+    "SSD's matcher": ("SSD", set_matcher, "check=False"),
+    "Mask R-CNN's matcher": ("Mask R-CNN", lambda m: set_matcher(m.roi_heads), "check=False"),
+    "Faster R-CNN's matcher": ("Faster R-CNN", lambda m: set_matcher(m.roi_heads), "check=False"),
+    "Faster R-CNN's IoU": (
+        "Faster R-CNN",
+        lambda model: setattr(model.rpn, "box_similarity", giou),
+        "labels of anchors",
+    ),
+    "Faster R-CNN's proposals": (
+        "Faster R-CNN",
+        lambda model: set_method(model.roi_heads, "assign_targets_to_proposals"),
+        "OwnRoIHeads has a assign_targets_to_proposals",
+    ),
+    "FCOS' head": (
+        "FCOS",
+        lambda model: setattr(model.head, "compute_loss", model.head.compute_loss),
+        "FCOSHead has a compute_loss of its own",
+    ),
+    "YOLO's criterion": (
+        "YOLO11",
+        lambda model: setattr(model, "criterion", OwnCriterion(model)),
+        "Ownv8DetectionLoss has a loss of its own, not replaced",
+    ),
+    "YOLO's criterion, a function": (
+        "YOLO11",
+        lambda m: setattr(m, "criterion", lambda preds, batch: OwnCriterion(m)(preds, batch)),
+        "no v8DetectionLoss",
+    ),
+    "Ultralytics' RT-DETR's matcher": (
+        "Ultralytics' RT-DETR",
+        lambda model: set_in_criterion(model, "matcher", own(HungarianMatcher, "forward")()),
+        "OwnHungarianMatcher",
+    ),
+    "Ultralytics' RT-DETR's matching": (
+        "Ultralytics' RT-DETR",
+        lambda model: set_in_criterion(model, "use_uni_match", True),
+        "use_uni_match",
+    ),
+    "RF-DETR's matcher": (
+        "RF-DETR",
+        lambda model: set_method(model.matcher, "forward"),
+        "OwnHungarianMatcher",
+    ),
+    "RF-DETR's losses": (
+        "RF-DETR",
+        lambda model: set_method(model, "loss_boxes"),
+        "OwnSetCriterion has a loss_boxes of its own",
+    ),
+    "RF-DETR's masks": ("RF-DETR", lambda model: model.losses.append("masks"), "not for masks"),
+}
+
+
+@pytest.mark.parametrize("changed", CHANGES)
+def test_a_changed_part(changed: str) -> None:
+    """It is not dropped, and the model is as before."""
+    name, change, told = CHANGES[changed]
+    model = made(name)
+    change(model)
+    before, kinds = {**vars(model)}, [type(each) for each in model.modules()]
+    with pytest.raises(ValueError, match=told):
         use_boxloss(model)
+    assert vars(model) == before
+    assert [type(each) for each in model.modules()] == kinds
 
 
-def test_a_criterion_of_the_users_own() -> None:
-    """What boxloss cannot find in it is not dropped; the model is as before."""
-    model = made("YOLO11")
-    kind = type(model)
-    for own in (OwnCriterion(model), lambda preds, batch: OwnCriterion(model)(preds, batch)):
-        model.criterion = own
-        with pytest.raises(ValueError, match=r"of its own, not replaced|no v8DetectionLoss"):
-            use_boxloss(model)
-        assert type(model) is kind
-        assert model.criterion is own
-        assert not calls(model, "YOLO11")
+@pytest.mark.parametrize(
+    ("name", "change", "told"),
+    [
+        (
+            "YOLO11",
+            lambda m: set_in_criterion(m, "assigner", OwnAssigner(10, 5)),
+            "OwnTaskAlignedAssigner",
+        ),
+        ("RetinaNet", set_matcher, r"matcher is a test_proof\.OwnMatcher"),
+        CHANGES["RF-DETR's matcher"],
+    ],
+)
+def test_a_part_that_is_changed_afterwards(
+    name: str, change: Callable[[Any], Any], told: str
+) -> None:
+    """boxloss has no call for it."""
+    model = made(name)
+    use_boxloss(model)
+    loss(name, model)
+    change(model)
+    with pytest.raises(ValueError, match=told):
+        loss(name, model)
 
 
 def test_settings_of_a_criterion_that_exists_are_kept() -> None:
@@ -317,24 +377,6 @@ def test_without_the_check() -> None:
     assert calls(model, "YOLO11")
 
 
-# --- What is changed afterwards ---
-
-
-def test_parts_that_are_changed_afterwards() -> None:
-    """boxloss has no call for them."""
-    model = made("YOLO11")
-    use_boxloss(model)
-    loss("YOLO11", model)
-    model.criterion.assigner = OwnAssigner(10, 5)
-    with pytest.raises(ValueError, match="OwnAssigner stands in the place of"):
-        loss("YOLO11", model)
-    model = made("RetinaNet")
-    use_boxloss(model)
-    model.proposal_matcher = OwnMatcher(0.5, 0.4, True)
-    with pytest.raises(ValueError, match=r"matcher is a test_proof\.OwnMatcher"):
-        loss("RetinaNet", model)
-
-
 @pytest.mark.parametrize("layers", [1, 2, 5])
 @pytest.mark.parametrize("name", ["DETR", "Deformable DETR"])
 def test_layers_that_the_configuration_does_not_count(name: str, layers: int) -> None:
@@ -386,13 +428,6 @@ def test_copies_of_a_users_part_are_made_its_own_way() -> None:
     assert copy.deepcopy(model).head is model.head
 
 
-def test_instances_with_a_method_of_their_own() -> None:
-    model = made("FCOS")
-    model.head.compute_loss = model.head.compute_loss
-    with pytest.raises(ValueError, match="FCOSHead has a compute_loss of its own"):
-        use_boxloss(model)
-
-
 @contextmanager
 def surroundings() -> Iterator[None]:
     torch.set_default_dtype(torch.float64)
@@ -411,3 +446,12 @@ def test_in_any_surroundings(name: str) -> None:
     assert calls(model, name)
     for convert in (torch.float64, torch.bfloat16):
         use_boxloss(made(name).to(convert))
+
+
+def test_a_matcher_that_comes_later() -> None:
+    model = made("SSD")
+    model.proposal_matcher = Matcher(0.5, 0.5)  # which forces no box on an anchor
+    use_boxloss(model)
+    model.proposal_matcher = OwnMatcher(0.5, 0.5)
+    with pytest.raises(ValueError, match=r"matcher is a test_proof\.OwnMatcher"):
+        loss("SSD", model)
