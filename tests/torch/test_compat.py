@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""boxloss.torch.compat by what it is made of; tests/peers has it beside the originals."""
+"""What boxloss.torch.compat's matcher makes of others' keys, and what is refused; tests/peers has
+the adapters beside the originals."""
 
 from itertools import accumulate
 from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import box_loss, box_losses, collate_matches, hungarian_match, matching_cost
+from boxloss.torch import collate_matches, hungarian_match, matching_cost
 from boxloss.torch.compat import HungarianMatcher, MMDetLoss, detr_loss_boxes
 from boxloss.torch.compat.detr import _rows_there
 from problems import boxes
@@ -17,7 +18,6 @@ CPU = torch.device("cpu")
 COUNTS = (3, 0, 6)
 FIRSTS = [*accumulate(COUNTS, initial=0)]
 QUERIES, CLASSES = 8, 5
-CXCYWH = {"pred_format": "cxcywh", "target_format": "cxcywh"}
 
 
 def inputs(labels: str = "labels") -> tuple[dict[str, Tensor], list[dict[str, Tensor]], Tensor]:
@@ -77,20 +77,6 @@ def test_the_matcher_leaves_out_what_is_infinite() -> None:
 
 
 MATCHES = [([5, 0, 7], [1, 1, 0]), ([], []), ([2], [4])]
-
-
-@pytest.mark.parametrize(
-    "number", [3.5, torch.tensor([3.5]), torch.tensor(3.5, dtype=torch.float16)], ids=str
-)
-def test_detrs_losses_are_box_losses(number: Any) -> None:
-    outputs, targets, target = inputs()
-    indices = collate_matches(MATCHES, COUNTS, QUERIES)
-    options = {"eps": 0.0, "normalizer": 3.5, **CXCYWH}
-    giou, l1, _ = box_losses(
-        outputs["pred_boxes"], target, pred_index=indices[0], target_index=indices[1], **options
-    )
-    losses = detr_loss_boxes(outputs, targets, MATCHES, number)
-    assert losses == {"loss_bbox": l1, "loss_giou": giou}
 
 
 def test_the_keys_of_detr_itself() -> None:
@@ -196,35 +182,6 @@ def test_pairs_made_on_the_device() -> None:
     text = r"^indices\[0\]: src has shape \(3,\), tgt has \(1,\); both must be \(k,\)$"
     with pytest.raises(ValueError, match=text):
         _rows_there(pairs, FIRSTS, QUERIES)
-
-
-EPS_MODES = {
-    **dict.fromkeys(("iou_log", "iou", "iou_squared", "giou"), "clamp"),
-    **dict.fromkeys(("diou", "ciou_gated", "siou"), "add"),
-}
-# An average factor, and what the sum is divided by.
-AVERAGES = [
-    (None, None),
-    (0.0, 2.0**-23),
-    (torch.tensor([12.5]), 12.5),  # in their dtypes 2^-23 more is no more
-    (torch.tensor(12.5, dtype=torch.float16), 12.5),
-]
-
-
-@pytest.mark.parametrize(("average", "divisor"), AVERAGES, ids=str)
-@pytest.mark.parametrize("loss", EPS_MODES)
-def test_mmdets_loss_is_box_loss(loss: Any, average: Any, divisor: float | None) -> None:
-    pred, target = boxes((5,), CPU, torch.float64, seed=1), boxes((5,), CPU, seed=2)
-    weight = torch.rand(5, 4, generator=torch.Generator().manual_seed(3))
-    module = MMDetLoss(loss, eps=1e-3, loss_weight=2.0)
-
-    def wanted(**options: Any) -> Tensor:
-        every: Any = {"weight": weight.mean(-1), "eps": 1e-3, "eps_mode": EPS_MODES[loss]}
-        return 2 * box_loss(pred, target, loss, **every, **options)
-
-    assert torch.equal(module(pred, target, weight, average), wanted(normalizer=divisor))
-    assert torch.equal(module(pred, target, weight, average, "none"), wanted(reduction="none"))
-    assert torch.equal(module(pred, target, weight, None, "sum"), wanted(reduction="sum"))
 
 
 def test_a_bad_reduction_is_a_value_error() -> None:

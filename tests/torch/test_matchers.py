@@ -140,6 +140,7 @@ def test_fake_and_meta(device: torch.device, name: str) -> None:
         values["offsets"] = values["offsets"].cpu()
         with FakeTensorMode() as mode:
             check(mode.from_tensor, device.type)
+        check(lambda each: each if each is values["offsets"] else each.to(META), "meta")
 
 
 @pytest.mark.usefixtures("fresh_compiler")

@@ -50,8 +50,8 @@ OF_LOGITS: dict[str, Any] = {
 }
 LIMITS = {"high": 0.7, "low": 0.3}
 ALIGNED: dict[str, Any] = {
-    **{"topk": 3, "topk2": 2, "alpha": 1.5, "beta": 0.5, "min_side": 8.0},
-    **{"small_side": 5.5, "pred_format": "cxcywh"},
+    **{"topk": 3, "topk2": 2, "alpha": 1.5, "beta": 0.5, "min_side": 64.0},
+    **{"small_side": 16.0, "pred_format": "cxcywh"},
 }
 RANDOM = torch.Generator().manual_seed(6)
 COST = {
@@ -72,7 +72,7 @@ MAX_IOU = {
     "offsets": torch.tensor([0, 20, 40]),
     **LIMITS,
 }
-# By default, and with each option other than that; the tensors in the order of the C++ function.
+# By default, and with other options, each of which has an effect; tensors in the order of C++.
 CALLS: dict[str, tuple[str, Problem]] = {
     "cost_defaults": ("matching_cost", COST),
     "cost_of_logits": ("matching_cost", {**COST, **LOGITS, **OF_LOGITS}),

@@ -135,9 +135,9 @@ ThreeTensors task_aligned(const Tensor& scores, const Tensor& pred, const Tensor
                                    .topk2 = 2,
                                    .alpha = 1.5,
                                    .beta = 0.5,
-                                   .min_side = 8,
+                                   .min_side = 64,
                                    .pred_format = boxloss::BoxFormat::kCxcywh,
-                                   .small_side = 5.5});
+                                   .small_side = 16});
   return {target_index, score, overlap};
 }
 
