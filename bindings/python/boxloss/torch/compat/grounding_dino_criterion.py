@@ -41,8 +41,8 @@ def grounding_dino_loss(
     )
     for each in auxiliary or ():
         each |= {"label_maps": label_maps, "text_mask": text_mask}
-    # What a box' tokens are to be, the original reads behind as many rows as its own image has
-    # classes: the second image's, for all but the first. That is its own where prompts are alike.
+    # Of every image but the first, the original reads the target tokens behind as many rows as the
+    # image has classes: the right ones where all prompts are alike.
     classes = [len(each) for each in label_maps]
     skipped = [0, *classes[1:]]
     total = sum(classes)

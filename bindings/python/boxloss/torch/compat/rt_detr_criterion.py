@@ -41,8 +41,8 @@ ClassLoss = Callable[[Tensor, GroundTruth, Pairs, Tensor, Any], tuple[str, Tenso
 # By the IoU of pairs, these, the ground truth, and whether the queries are those for denoising:
 # losses of the first layers.
 MoreLosses = Callable[[Tensor, Pairs, GroundTruth, bool], dict[str, Tensor]]
-# By each query's row of target, (layers, images, queries), and how many there are: pairs of boxes
-# that are not those of scores.
+# By each query's row of target, (layers, images, queries), and the ground truth: pairs for losses
+# of boxes, where these are not the pairs of scores.
 SharedPairs = Callable[[Tensor, GroundTruth], Pairs]
 
 # Until 5.18 the main loss had the denoising queries in it (transformers#48528).
