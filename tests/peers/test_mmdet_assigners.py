@@ -73,7 +73,7 @@ THRESHOLDS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("count", [0, 1, 47])
+@pytest.mark.parametrize("count", [0, 1, 40])
 @pytest.mark.parametrize("name", THRESHOLDS)
 def test_max_iou_assigner(name: str, count: int, device: str) -> None:
     assigners = both("MaxIoUAssigner", iou_calculator=OVERLAPS, **THRESHOLDS[name])
