@@ -99,9 +99,10 @@ def matching_cost(
 
 
 def hungarian_match(
-    cost: Tensor, offsets: Tensor, *, counts: tuple[int, ...]
+    cost: Tensor, offsets: Tensor, *, counts: tuple[int, ...], groups: int = 1
 ) -> boxloss.torch.MatchResult:
     """SciPy on each image of each layer, without padding; one copy there, and one back."""
+    assert groups == 1
     assign = scipy_assignment()
     layers, images, queries, _ = cost.shape
     firsts = [*accumulate(counts, initial=0)]
