@@ -55,6 +55,7 @@ class _Answer(NamedTuple):
 
     tensor: Tensor
     value: ctypes.c_float  # the same memory: reading a tensor takes ten times as long
+    is_pinned: bool
 
 
 class _Step(NamedTuple):
@@ -76,7 +77,7 @@ class _Step(NamedTuple):
 
 _find_faults = torch.ops.boxloss._target_faults.default
 _asked: deque[_Step] = deque()
-_free: list[_Answer] = []  # those that have been read
+_free: dict[bool, list[_Answer]] = {True: [], False: []}  # those that have been read, if pinned
 _lock = Lock()
 
 
@@ -125,10 +126,11 @@ def check(rows: Rows) -> Tensor | None:
 
 def _new_answer(is_pinned: bool) -> _Answer:
     with _lock:
-        answer = _free.pop() if _free else None
+        answer = _free[is_pinned].pop() if _free[is_pinned] else None
     if answer is None:
         tensor = torch.empty((), dtype=torch.float32, device="cpu", pin_memory=is_pinned)
-        answer = _Answer(tensor, ctypes.c_float.from_address(tensor.data_ptr()))
+        value = ctypes.c_float.from_address(tensor.data_ptr())
+        answer = _Answer(tensor, value, is_pinned)
     answer.value.value = 0
     return answer
 
@@ -145,7 +147,7 @@ def _raise_answers(waits: bool) -> None:
             step = _asked.popleft()
         step.wait()
         is_faulty = math.isnan(step.answer.value.value)
-        _free.append(step.answer)
+        _free[step.answer.is_pinned].append(step.answer)
         if is_faulty:
             fault = _words(step.rows) or "a fault in tensors that have changed since"
             raise ValueError(f"in a step before: {fault}")
