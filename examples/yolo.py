@@ -8,6 +8,7 @@ For YOLOv8, 11 and 26. The criterion is boxloss/torch/compat/yolo.py. The model 
 Needs boxloss and ultralytics, which is under the AGPL-3.0.
 """
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,7 +35,7 @@ SMALL = {
 LIKE_26 = {"reg_max": 1, "end2end": True}  # YOLO26: no distributions, two heads
 
 
-def small_model(changes: dict[str, Any]) -> DetectionModel:
+def small_model(**changes: Any) -> DetectionModel:
     model = DetectionModel({**SMALL, **changes}, verbose=False)
     model.args = SimpleNamespace(box=7.5, cls=0.5, dfl=1.5, epochs=100)
     return model
@@ -56,12 +57,13 @@ def train(
     seed: int = 0,
     steps: int = STEPS,
     counts: tuple[int, ...] = COUNTS,
-    **changes: Any,
+    make_model: Callable[[], DetectionModel] = small_model,
+    make_batch: Callable[..., Any] = random_batch,
 ) -> Run:
     torch.manual_seed(seed)
-    model = small_model(changes).train()
+    model = make_model().train()
     replace(model)
-    batch = random_batch(counts)
+    batch = make_batch(counts)
 
     def losses() -> tuple[Tensor, Tensor]:
         loss, items = model(batch)

@@ -7,10 +7,9 @@ from typing import Any
 
 import torch
 from boxloss.torch.compat.versions import is_before
-from torch import Tensor
 from ultralytics.nn.tasks import DetectionModel, PoseModel, SegmentationModel
 
-from examples import training, yolo
+from examples import yolo
 from examples.training import COUNTS, Replace, Run
 
 KEYPOINTS = [3, 3]  # how many, and the numbers of each
@@ -25,11 +24,11 @@ GAINS = {"pose": 12.0, "kobj": 1.0}
 def small_model(kind: str) -> DetectionModel:
     changes = KINDS[kind]
     if changes.keys() <= yolo.LIKE_26.keys():
-        return yolo.small_model(changes)
+        return yolo.small_model(**changes)
     is_pose = "kpt_shape" in changes
     made: Any = partial(PoseModel, data_kpt_shape=KEYPOINTS) if is_pose else SegmentationModel
     model = made({**yolo.SMALL, **changes}, verbose=False)
-    model.args = yolo.small_model({}).args
+    model.args = yolo.small_model().args
     vars(model.args).update(overlap_mask=True, **GAINS)
     return model
 
@@ -46,13 +45,4 @@ def random_batch(counts: tuple[int, ...] = COUNTS) -> dict[str, Any]:
 def train(
     replace: Replace, seed: int, steps: int, kind: str = "11", counts: tuple[int, ...] = COUNTS
 ) -> Run:
-    torch.manual_seed(seed)
-    model = small_model(kind).train()
-    replace(model)
-    batch = random_batch(counts)
-
-    def losses() -> tuple[Tensor, Tensor]:
-        loss, items = model(batch)
-        return loss.sum(), items["box_loss"]
-
-    return training.train(model, losses, steps)
+    return yolo.train(replace, seed, steps, counts, partial(small_model, kind), random_batch)
