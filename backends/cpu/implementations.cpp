@@ -28,6 +28,18 @@ std::vector<Implementation> implementations() {
   fast.task_aligned_match.workspace_bytes = native::workspace_bytes;
   fast.task_aligned_match.run = native::task_aligned_match;
   fast.target_faults.run = native::target_faults;
+  fast.class_loss.workspace_bytes = native::workspace_bytes;
+  fast.class_loss.run = native::class_loss;
+  fast.class_loss_backward.workspace_bytes = [](const ClassLossGradProblem&) {
+    return std::size_t{0};
+  };
+  fast.class_loss_backward.run = native::class_loss_backward;
+  fast.distribution_loss.workspace_bytes = native::workspace_bytes;
+  fast.distribution_loss.run = native::distribution_loss;
+  fast.distribution_loss_backward.workspace_bytes = [](const DistributionLossGradProblem&) {
+    return std::size_t{0};
+  };
+  fast.distribution_loss_backward.run = native::distribution_loss_backward;
 
   Implementation oracle;
   oracle.name = "cpu/reference";
@@ -51,6 +63,20 @@ std::vector<Implementation> implementations() {
   };
   oracle.task_aligned_match.run = reference::task_aligned_match;
   oracle.target_faults.run = native::target_faults;
+  oracle.class_loss.workspace_bytes = [](const ClassLossProblem&) { return std::size_t{0}; };
+  oracle.class_loss.run = reference::class_loss;
+  oracle.class_loss_backward.workspace_bytes = [](const ClassLossGradProblem&) {
+    return std::size_t{0};
+  };
+  oracle.class_loss_backward.run = reference::class_loss_backward;
+  oracle.distribution_loss.workspace_bytes = [](const DistributionLossProblem&) {
+    return std::size_t{0};
+  };
+  oracle.distribution_loss.run = reference::distribution_loss;
+  oracle.distribution_loss_backward.workspace_bytes = [](const DistributionLossGradProblem&) {
+    return std::size_t{0};
+  };
+  oracle.distribution_loss_backward.run = reference::distribution_loss_backward;
   return {fast, oracle};
 }
 

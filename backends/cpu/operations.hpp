@@ -4,6 +4,8 @@
 
 #include <boxloss/assign.hpp>
 #include <boxloss/box_loss.hpp>
+#include <boxloss/class_loss.hpp>
+#include <boxloss/distribution_loss.hpp>
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
 #include <boxloss/target_faults.hpp>
@@ -25,6 +27,15 @@ void max_iou_match(const MaxIouProblem&, const MaxIouOutputs&, const Execution&)
 std::size_t workspace_bytes(const TaskAlignedProblem&);
 void task_aligned_match(const TaskAlignedProblem&, const TaskAlignedOutputs&, const Execution&);
 void target_faults(const TargetProblem&, const TargetOutputs&, const Execution&);
+std::size_t workspace_bytes(const ClassLossProblem&);
+void class_loss(const ClassLossProblem&, const ClassLossOutputs&, const Execution&);
+void class_loss_backward(const ClassLossGradProblem&, const ClassLossGradOutputs&,
+                         const Execution&);
+std::size_t workspace_bytes(const DistributionLossProblem&);
+void distribution_loss(const DistributionLossProblem&, const DistributionLossOutputs&,
+                       const Execution&);
+void distribution_loss_backward(const DistributionLossGradProblem&,
+                                const DistributionLossGradOutputs&, const Execution&);
 }  // namespace native
 
 namespace reference {
@@ -35,6 +46,13 @@ void matching_cost(const CostProblem&, float* cost, const Execution&);
 void assign(const AssignProblem&, const AssignOutputs&, const Execution&);
 void max_iou_match(const MaxIouProblem&, const MaxIouOutputs&, const Execution&);
 void task_aligned_match(const TaskAlignedProblem&, const TaskAlignedOutputs&, const Execution&);
+void class_loss(const ClassLossProblem&, const ClassLossOutputs&, const Execution&);
+void class_loss_backward(const ClassLossGradProblem&, const ClassLossGradOutputs&,
+                         const Execution&);
+void distribution_loss(const DistributionLossProblem&, const DistributionLossOutputs&,
+                       const Execution&);
+void distribution_loss_backward(const DistributionLossGradProblem&,
+                                const DistributionLossGradOutputs&, const Execution&);
 }  // namespace reference
 
 }  // namespace boxloss

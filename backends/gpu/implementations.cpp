@@ -31,6 +31,18 @@ std::vector<Implementation> implementations() {
   self.task_aligned_match.workspace_bytes = workspace_bytes;
   self.task_aligned_match.run = task_aligned_match;
   self.target_faults.run = target_faults;
+  self.class_loss.workspace_bytes = workspace_bytes;
+  self.class_loss.run = class_loss;
+  self.class_loss_backward.workspace_bytes = [](const ClassLossGradProblem&) {
+    return std::size_t{0};
+  };
+  self.class_loss_backward.run = class_loss_backward;
+  self.distribution_loss.workspace_bytes = workspace_bytes;
+  self.distribution_loss.run = distribution_loss;
+  self.distribution_loss_backward.workspace_bytes = [](const DistributionLossGradProblem&) {
+    return std::size_t{0};
+  };
+  self.distribution_loss_backward.run = distribution_loss_backward;
   return {self};
 }
 

@@ -6,12 +6,14 @@
 
 #include <boxloss/assign.hpp>
 #include <boxloss/box_loss.hpp>
+#include <boxloss/class_loss.hpp>
+#include <boxloss/distribution_loss.hpp>
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
 #include <boxloss/target_faults.hpp>
 #include <boxloss/task_aligned_match.hpp>
 
-/// The two passes, and the operations without a gradient, in separate translation units so that
+/// The two passes of box losses, and the other operations, in separate translation units so that
 /// processors share the work.
 namespace boxloss::BOXLOSS_GPU {
 
@@ -26,5 +28,14 @@ void max_iou_match(const MaxIouProblem&, const MaxIouOutputs&, const Execution&)
 std::size_t workspace_bytes(const TaskAlignedProblem&);
 void task_aligned_match(const TaskAlignedProblem&, const TaskAlignedOutputs&, const Execution&);
 void target_faults(const TargetProblem&, const TargetOutputs&, const Execution&);
+std::size_t workspace_bytes(const ClassLossProblem&);
+void class_loss(const ClassLossProblem&, const ClassLossOutputs&, const Execution&);
+void class_loss_backward(const ClassLossGradProblem&, const ClassLossGradOutputs&,
+                         const Execution&);
+std::size_t workspace_bytes(const DistributionLossProblem&);
+void distribution_loss(const DistributionLossProblem&, const DistributionLossOutputs&,
+                       const Execution&);
+void distribution_loss_backward(const DistributionLossGradProblem&,
+                                const DistributionLossGradOutputs&, const Execution&);
 
 }  // namespace boxloss::BOXLOSS_GPU

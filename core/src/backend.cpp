@@ -61,7 +61,11 @@ std::vector<Operation> operations_of(const Implementation& i) {
       operation("assign", i.assign),
       operation("max_iou_match", i.max_iou_match),
       operation("task_aligned_match", i.task_aligned_match),
-      {"target_faults", {{"run", i.target_faults.run != nullptr}}}};
+      {"target_faults", {{"run", i.target_faults.run != nullptr}}},
+      operation("class_loss", i.class_loss),
+      operation("class_loss_backward", i.class_loss_backward),
+      operation("distribution_loss", i.distribution_loss),
+      operation("distribution_loss_backward", i.distribution_loss_backward)};
 }
 
 /// An operation has all of its functions, or none. With a set that is empty it would serve nothing,

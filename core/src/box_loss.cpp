@@ -244,14 +244,7 @@ void check_options(const LossProblem& p, Set<Extra> extras) {
   if (is_given(p.weight)) check_floating("weight", p.weight.dtype);
   check_eps(p.eps, compute_dtype(p));
   complete_parameters(p.loss, p.parameters);  // throws
-  if (is_given(p.normalizer)) {
-    check(p.reduction == Reduction::kMean, "normalizer needs reduction 'mean', which it redefines");
-    const DType d = p.normalizer.dtype;
-    check_dtype(d == DType::kF64 || d == DType::kF32 || d == DType::kI64 || d == DType::kI32,
-                "normalizer is ", shown(d), "; it must be float64, float32, int64 or int32");
-  }
-  check(p.normalizer_stride == 0 || p.normalizer_stride == 1, "normalizer_stride is ",
-        p.normalizer_stride, "; it must be 0 or 1");
+  check_normalizer(p.normalizer, p.normalizer_stride, p.reduction);
   if (extras.contains(Extra::kL1)) check_formats_of_l1(p);  // last, as where arrays are given
 }
 

@@ -65,6 +65,21 @@ void check_indices(const char* name, const ArrayView& array) {
   if (is_given(array)) check_indices(name, array.dtype);
 }
 
+void check_data(const char* name, const void* data, DType dtype, bool is_needed) {
+  check(data != nullptr || !is_needed, name, " is null");
+  check_aligned(name, data, dtype);
+}
+
+void check_normalizer(const ArrayView& normalizer, std::int64_t stride, Reduction reduction) {
+  if (is_given(normalizer)) {
+    check(reduction == Reduction::kMean, "normalizer needs reduction 'mean', which it redefines");
+    const DType d = normalizer.dtype;
+    check_dtype(d == DType::kF64 || d == DType::kF32 || d == DType::kI64 || d == DType::kI32,
+                "normalizer is ", shown(d), "; it must be float64, float32, int64 or int32");
+  }
+  check(stride == 0 || stride == 1, "normalizer_stride is ", stride, "; it must be 0 or 1");
+}
+
 void check_eps(double eps, DType compute) {
   const double most = compute == DType::kF64 ? std::numeric_limits<double>::max()
                                              : std::numeric_limits<float>::max();

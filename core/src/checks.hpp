@@ -101,6 +101,12 @@ void check_indices(const char* name, DType dtype);
 /// The same, of an array that is given.
 void check_indices(const char* name, const ArrayView& array);
 
+/// An array without a view: a gradient, or an output.
+void check_data(const char* name, const void* data, DType dtype, bool is_needed);
+
+/// What reduction "mean" divides by.
+void check_normalizer(const ArrayView& normalizer, std::int64_t stride, Reduction reduction);
+
 /// For a compute type.
 void check_eps(double eps, DType compute);
 

@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 #include <boxloss/box_loss.hpp>
+#include <boxloss/class_loss.hpp>
 #include <boxloss/device.hpp>
+#include <boxloss/distribution_loss.hpp>
 #include <boxloss/dtype.hpp>
 #include <boxloss/error.hpp>
 #include <boxloss/loss.hpp>
@@ -98,6 +100,28 @@ const char* name_of(ClassTerm term) {
     case ClassTerm::kSigmoid: return "sigmoid";
     case ClassTerm::kFocal: return "focal";
     case ClassTerm::kGiven: return "given";
+  }
+  return kUnknown;
+}
+
+const char* name_of(ClassLoss mode) {
+  switch (mode) {
+    case ClassLoss::kUnset: return "unset";
+    case ClassLoss::kFocal: return "focal";
+    case ClassLoss::kVarifocal: return "varifocal";
+    case ClassLoss::kMal: return "mal";
+    case ClassLoss::kIaBce: return "ia_bce";
+    case ClassLoss::kBce: return "bce";
+    case ClassLoss::kSoftmax: return "softmax";
+  }
+  return kUnknown;
+}
+
+const char* name_of(DistributionLoss mode) {
+  switch (mode) {
+    case DistributionLoss::kUnset: return "unset";
+    case DistributionLoss::kFgl: return "fgl";
+    case DistributionLoss::kDdf: return "ddf";
   }
   return kUnknown;
 }

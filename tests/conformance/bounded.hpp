@@ -230,6 +230,14 @@ Bounded<C> log(const Bounded<C>& x) {
   return function_value<C>(value, -std::log1p(-x.error / x.value), 2);
 }
 
+/// Of a fraction, whose derivative is at most 1.
+template <class C>
+Bounded<C> log1p_of_fraction(const Bounded<C>& x) {
+  const double value = std::log1p(x.value);
+  if (!std::isfinite(value)) return special<C>(value, x.error == 0);
+  return function_value<C>(value, x.error, 4);
+}
+
 /// Float's is within 6 unit roundoffs of the result or of 1.
 template <class C>
 Bounded<C> rough_log(const Bounded<C>& x) {

@@ -7,6 +7,8 @@
 
 #include "assign.hpp"
 #include "box_loss.hpp"
+#include "class_loss.hpp"
+#include "distribution_loss.hpp"
 #include "matching_cost.hpp"
 #include "max_iou_match.hpp"
 #include "subject.hpp"
@@ -28,7 +30,8 @@
 ///   calls             how it runs on a device, and how the results are judged
 namespace boxloss::conformance {
 
-using Operations = std::tuple<BoxLoss, MatchingCost, Assign, MaxIouMatch, TaskAlignedMatch>;
+using Operations = std::tuple<BoxLoss, MatchingCost, Assign, MaxIouMatch, TaskAlignedMatch,
+                              ClassLosses, DistributionLosses>;
 
 /// The subject. Skips the test, out loud, where it does not serve the operation.
 template <class Operation>

@@ -102,6 +102,10 @@ inline Dual exp(const Dual& a) {
 
 inline Dual log(const Dual& a) { return chain(log(a.value), a, reciprocal(a.value), a, 0.0); }
 
+inline Dual log1p_of_fraction(const Dual& a) {
+  return chain(log1p_of_fraction(a.value), a, reciprocal(Dual::Number(1.0) + a.value), a, 0.0);
+}
+
 inline Dual sqrt(const Dual& a) {
   const Dual::Number value = sqrt(a.value);
   return chain(value, a, Dual::Number(0.5) * reciprocal(value), a, 0.0);

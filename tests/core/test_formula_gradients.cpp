@@ -12,6 +12,7 @@
 
 #include "conformance/bounded.hpp"
 #include "conformance/example_parameters.hpp"
+#include "dispatch/class_loss.hpp"
 #include "dual.hpp"
 #include "losses/formulas.hpp"
 
@@ -109,6 +110,36 @@ TEST_CASE("each formula's gradient is the derivative of its loss") {
   }
   BOXLOSS_FOR_EACH_LOSS(BOXLOSS_SECTION)
 #undef BOXLOSS_SECTION
+}
+
+void require_equal(const Bounded& slope, const Bounded& derivative) {
+  REQUIRE(std::isfinite(slope.value + slope.error + derivative.error));
+  REQUIRE(std::fabs(slope.value - derivative.value) <= slope.error + derivative.error);
+  // Else the bounds would excuse everything.
+  REQUIRE(slope.error + derivative.error <= 1e-11);
+}
+
+TEST_CASE("each class loss' slope is the derivative of its loss") {
+  std::mt19937 random(20260101);
+  const auto fraction = [&] { return 1e-3 * static_cast<double>(random() % 1001); };
+  for (const ClassLoss mode : {ClassLoss::kFocal, ClassLoss::kVarifocal, ClassLoss::kMal,
+                               ClassLoss::kIaBce, ClassLoss::kBce}) {
+    for (int i = 0; i < 3000; ++i) {
+      ClassLossProblem p;
+      p.mode = mode;
+      const double gammas[] = {0, 1, 1.5, 2, 3.5};
+      if (mode != ClassLoss::kBce) p.gamma = gammas[random() % 5];
+      if (mode != ClassLoss::kBce && i % 3 > 0) p.alpha = i % 3 == 1 ? 1 : fraction();
+      const double x = i % 7 == 0 ? 0 : i % 7 == 1 ? -0.0 : 24 * fraction() - 12, q = fraction();
+      CAPTURE(name_of(mode), p.gamma.value_or(-1), p.alpha.value_or(-1), x, q);
+      const auto numbers = class_numbers<Bounded>(p);
+      const auto dual_numbers = class_numbers<Dual>(p);
+      const Dual logit = Dual::variable(x, 0);
+      require_equal(other_slope(numbers, Bounded(x)), other_loss(dual_numbers, logit).d[0]);
+      require_equal(own_slope(numbers, Bounded(x), Bounded(q)),
+                    own_loss(dual_numbers, logit, Dual(q)).d[0]);
+    }
+  }
 }
 
 }  // namespace

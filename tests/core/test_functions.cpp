@@ -59,6 +59,14 @@ TEST_CASE("log is within 2 unit roundoffs") {
   REQUIRE(std::isnan(log(kNan)));
 }
 
+TEST_CASE("log1p of a fraction is within 4 unit roundoffs") {
+  const auto got = [](float x) { return log1p_of_fraction(x); };
+  const auto exact = [](double x) { return std::log1p(x); };
+  REQUIRE(largest_error(0x1p-126f, 1, got, exact) <= 4);
+  REQUIRE(log1p_of_fraction(0.0f) == 0);
+  REQUIRE(std::isnan(log1p_of_fraction(kNan)));
+}
+
 TEST_CASE("sqrt is within 2 unit roundoffs") {
   const auto got = [](float x) { return sqrt(x); };
   const auto exact = [](double x) { return std::sqrt(x); };

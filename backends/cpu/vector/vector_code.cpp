@@ -366,6 +366,68 @@ void mark_best(const MatchBox<C>& given, C best, BoxNumber<C> number, const Anch
   });
 }
 
+/// Calls use(numbers) with the focus, and whether it has a slope, as constants, so that they are
+/// selected outside the loop.
+template <class C, class Use>
+BOXLOSS_HOST_DEVICE void with_focus(const ClassNumbers<C>& at, const Use& use) {
+  const auto use_as = [&](Focus focus, bool derives_focus) BOXLOSS_INLINE {
+    ClassNumbers<C> numbers = at;  // a copy, which no store can change
+    numbers.focus = focus;
+    numbers.derives_focus = derives_focus;
+    use(numbers);
+  };
+  const auto use_of = [&](bool derives_focus) BOXLOSS_INLINE {
+    switch (at.focus) {
+      case Focus::kOne: return use_as(Focus::kOne, derives_focus);
+      case Focus::kSquare: return use_as(Focus::kSquare, derives_focus);
+      case Focus::kPower: return use_as(Focus::kPower, derives_focus);
+    }
+  };
+  if (at.derives_focus) return use_of(true);
+  use_of(false);
+}
+
+template <class C>
+void other_losses(const ClassNumbers<C>& at, const C* logits, int count, C* losses) {
+  with_focus(at, [=](const ClassNumbers<C>& numbers) BOXLOSS_INLINE {
+    for_each_pair(count, [=](int i) BOXLOSS_INLINE { losses[i] = other_loss(numbers, logits[i]); });
+  });
+}
+
+template <class C>
+void other_slopes(const ClassNumbers<C>& at, const C* logits, int count, C* slopes) {
+  with_focus(at, [=](const ClassNumbers<C>& numbers) BOXLOSS_INLINE {
+    for_each_pair(count,
+                  [=](int i) BOXLOSS_INLINE { slopes[i] = other_slope(numbers, logits[i]); });
+  });
+}
+
+template <class C>
+void exps(const C* x, C largest, int count, C* exps) {
+  for_each_pair(count, [=](int i) BOXLOSS_INLINE { exps[i] = exp(x[i] - largest); });
+}
+
+template <class C>
+C largest(const C* x, int count) {
+  C best = x[0];
+  const int padded = whole_blocks(count);
+#pragma omp simd reduction(max : best)
+  for (int i = 0; i < padded; ++i) best = best < x[i] ? x[i] : best;
+  return best;
+}
+
+template <class C>
+void distill(const C* own, C largest, const C* teacher, C largest_of_teacher, C by, int count,
+             C* own_exps, C* teacher_exps, C* parts) {
+  for_each_pair(count, [=](int i) BOXLOSS_INLINE {
+    const C below = (own[i] - largest) * by, of_teacher = (teacher[i] - largest_of_teacher) * by;
+    const C teacher_exp = exp(of_teacher);
+    own_exps[i] = exp(below);
+    teacher_exps[i] = teacher_exp;
+    parts[i] = divergence_part(teacher_exp, of_teacher, below);
+  });
+}
+
 template <class C>
 double sum(const C* values, int count) {
   double sums[kBlock] = {};
@@ -403,6 +465,11 @@ constexpr VectorCode<C> code() {
   code.to_tile = to_tile<C>;
   code.match_with = match_with<C>;
   code.mark_best = mark_best<C>;
+  code.other_losses = other_losses<C>;
+  code.other_slopes = other_slopes<C>;
+  code.exps = exps<C>;
+  code.largest = largest<C>;
+  code.distill = distill<C>;
   code.sum = sum<C>;
   return code;
 }

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/class_loss.hpp"
+#include "kernels/distribution_loss.hpp"
 #include "kernels/matching_cost.hpp"
 #include "kernels/max_iou_match.hpp"
 #include "losses/eps.hpp"
@@ -94,6 +96,19 @@ struct VectorCode {
   /// Sets the number where the box's IoU is `best`, which is more than 0.
   void (*mark_best)(const MatchBox<C>& box, C best, BoxNumber<C> number, const AnchorTile<C>& tile,
                     BoxNumber<C>* numbers);
+
+  /// For class losses: of classes that are not the query's own.
+  void (*other_losses)(const ClassNumbers<C>& numbers, const C* logits, int count, C* losses);
+  void (*other_slopes)(const ClassNumbers<C>& numbers, const C* logits, int count, C* slopes);
+  /// exp(x - largest), for x that are not larger.
+  void (*exps)(const C* x, C largest, int count, C* exps);
+
+  /// For losses of distributions: the largest, with NaN any; the padding must not be it.
+  C (*largest)(const C* x, int count);
+  /// exp of the logits and of the teacher's, less the largest and times `by`; and the divergence's
+  /// parts.
+  void (*distill)(const C* own, C largest, const C* teacher, C largest_of_teacher, C by, int count,
+                  C* own_exps, C* teacher_exps, C* parts);
 
   /// For exactly `count` values.
   double (*sum)(const C* values, int count);

@@ -4,7 +4,9 @@
 
 #include <boxloss/assign.hpp>
 #include <boxloss/box_loss.hpp>
+#include <boxloss/class_loss.hpp>
 #include <boxloss/device.hpp>
+#include <boxloss/distribution_loss.hpp>
 #include <boxloss/dtype.hpp>
 #include <boxloss/error.hpp>
 #include <boxloss/execution.hpp>

@@ -4,6 +4,8 @@
 
 #include <boxloss/assign.hpp>
 #include <boxloss/box_loss.hpp>
+#include <boxloss/class_loss.hpp>
+#include <boxloss/distribution_loss.hpp>
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
 #include <boxloss/set.hpp>
@@ -69,6 +71,11 @@ struct Implementation {
   Functions<MaxIouProblem, MaxIouOutputs> max_iou_match = {};
   Functions<TaskAlignedProblem, TaskAlignedOutputs> task_aligned_match = {};
   TargetFaultsFunctions target_faults = {};
+  Functions<ClassLossProblem, ClassLossOutputs> class_loss = {};
+  Functions<ClassLossGradProblem, ClassLossGradOutputs> class_loss_backward = {};
+  Functions<DistributionLossProblem, DistributionLossOutputs> distribution_loss = {};
+  Functions<DistributionLossGradProblem, DistributionLossGradOutputs> distribution_loss_backward =
+      {};
 };
 
 /// All implementations, of this build and registered later, best first within a device. They stay

@@ -1,0 +1,586 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <gpu_runtime.hpp>
+
+#include <algorithm>
+
+#include "box_loss/workspace.hpp"
+#include "dispatch/class_loss.hpp"
+#include "dtypes/packs.hpp"
+#include "math/ceil_div.hpp"
+#include "operations.hpp"
+#include "threads.hpp"
+
+/// The class losses. Three ways through the logits: packed, where all of a set are neighbours, a
+/// thread takes 32 bytes of them; by queries, where those are neighbours, a thread takes a query;
+/// else by rows, a group of lanes takes a query's classes. All logits count as another class'
+/// first; few are their query's own. The last block adds all blocks' sums.
+namespace boxloss::BOXLOSS_GPU {
+
+constexpr int kRowsOfBlock = kThreads / kLanes;
+
+/// Numbers of which kernels that do most of the work know what they can at compile time.
+enum class Known : std::uint8_t { kNothing, kOne, kHeldSquare, kSquare };
+
+template <Known known, class C>
+__device__ ClassNumbers<C> with_known(ClassNumbers<C> numbers) {
+  if (known == Known::kNothing) return numbers;
+  numbers.focus = known == Known::kOne ? Focus::kOne : Focus::kSquare;
+  numbers.derives_focus = known == Known::kSquare;
+  return numbers;
+}
+
+/// Where the blocks' sums go: to the caller's workspace, then to the results.
+template <class C>
+struct ClassReducer {
+  ClassSum* sums;
+  Counter* counter;
+  ReducedClassLoss<C> outputs;
+  std::int64_t sets;
+  unsigned blocks_of_set;
+};
+
+/// The block's part of a set: one of blocks_of_set.
+struct SetPart {
+  std::int64_t set;
+  unsigned part;
+};
+
+__device__ inline SetPart set_part(unsigned blocks_of_set) {
+  const unsigned set = blockIdx.x / blocks_of_set;
+  return {set, blockIdx.x - set * blocks_of_set};
+}
+
+__device__ inline ClassSum lanes_sum(ClassSum own) {
+#pragma unroll
+  for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
+    own.loss += shuffle_down(own.loss, lanes);
+    own.divisor += shuffle_down(own.divisor, lanes);
+  }
+  return own;
+}
+
+/// Called by all threads of all blocks with their own part of a set's sum. A block that has the
+/// set to itself is done at once.
+template <class C>
+__device__ void reduce(const ClassReducer<C>& r, ClassSum own) {
+  __shared__ ClassSum of_lanes[kRowsOfBlock];
+  __shared__ Counter arrivals;
+  own = lanes_sum(own);
+  if (threadIdx.x % kLanes == 0) of_lanes[threadIdx.x / kLanes] = own;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+#pragma unroll 1
+    for (int i = 1; i < kRowsOfBlock; ++i) {
+      own.loss += of_lanes[i].loss;
+      own.divisor += of_lanes[i].divisor;
+    }
+    if (r.blocks_of_set == 1) {
+      r.outputs.write(own, blockIdx.x);
+      arrivals = 0;  // done
+    } else {
+      r.sums[blockIdx.x] = own;
+      arrivals = add_acquire_release(r.counter, 1) + 1;
+    }
+  }
+  __syncthreads();
+  if (arrivals != gridDim.x) return;
+#pragma unroll 1
+  for (std::int64_t set = threadIdx.x / kLanes; set < r.sets; set += kRowsOfBlock) {
+    const volatile ClassSum* const sums = r.sums + set * r.blocks_of_set;
+    ClassSum total = {};
+#pragma unroll 4
+    for (unsigned i = threadIdx.x % kLanes; i < r.blocks_of_set; i += kLanes) {
+      total.loss += sums[i].loss;
+      total.divisor += sums[i].divisor;
+    }
+    total = lanes_sum(total);
+    if (threadIdx.x % kLanes == 0) r.outputs.write(total, set);
+  }
+  if (threadIdx.x == 0) *r.counter = 0;
+}
+
+/// A logit's loss or slope, of a class that is not its query's own, or of its own.
+template <bool kSlope, class C>
+__device__ C other_value(const ClassNumbers<C>& numbers, C x) {
+  return kSlope ? other_slope(numbers, x) : other_loss(numbers, x);
+}
+template <bool kSlope, class C>
+__device__ C own_value(const ClassNumbers<C>& numbers, C x, C quality) {
+  return kSlope ? own_slope(numbers, x, quality) : own_loss(numbers, x, quality);
+}
+
+/// Weighted, of a class of a row with that target.
+template <bool kSlope, class C>
+__device__ C value_of(const ClassArgs<C>& a, const ClassNumbers<C>& numbers,
+                      const RowTarget<C>& target, std::int64_t c, C x) {
+  const C value = c == target.own ? own_value<kSlope>(numbers, x, target.quality)
+                                  : other_value<kSlope>(numbers, x);
+  return target.own == kIgnored ? C(0) : value * weight_of(a, c);
+}
+
+/// Logits that a thread takes at once: 32 bytes of them.
+template <class E>
+constexpr int kPack = 32 / sizeof(E);
+
+/// Divides by a number that is the same for a whole launch, of 31 bits as its dividends, by a
+/// multiplication: with 2^(shift - 31) >= value, magic exceeds 2^shift / value by less than 1, and
+/// dividends are too small to see it.
+struct Divisor {
+  explicit Divisor(std::int64_t of) : value(static_cast<std::uint32_t>(of)) {
+    while ((std::int64_t{1} << (shift - 31)) < of) ++shift;
+    magic = static_cast<std::uint32_t>(((std::uint64_t{1} << shift) + value - 1) / value);
+  }
+
+  __device__ std::uint32_t quotient(std::uint32_t dividend) const {
+    return static_cast<std::uint32_t>((static_cast<std::uint64_t>(dividend) * magic) >> shift);
+  }
+
+  std::uint32_t value, magic;
+  int shift = 31;
+};
+
+constexpr std::int64_t kMostOf31Bits = 0x7fffffff;
+
+/// Of the packs of a set, and of all; each a number of 31 bits.
+struct PackPlan {
+  Divisor classes, packs;
+};
+
+template <class E, class C>
+PackPlan pack_plan(const ClassArgs<C>& a) {
+  return {Divisor(a.classes), Divisor(a.rows_of_set() * a.classes / kPack<E>)};
+}
+
+/// Where a pack lies that begins with logit `first` of a set, whose first row is `row`. Rows have
+/// at least as many classes as a pack elements, so that it has at most two.
+template <class E>
+struct PackPlace {
+  std::int64_t row;
+  int c;      ///< the first element's class
+  int split;  ///< where the second row begins
+
+  __device__ PackPlace(const Divisor& classes, std::int64_t row_of_set, std::uint32_t first) {
+    const std::uint32_t of_set = classes.quotient(first);
+    row = row_of_set + of_set;
+    c = static_cast<int>(first - of_set * classes.value);
+    const int left = static_cast<int>(classes.value) - c;
+    split = left < kPack<E> ? left : kPack<E>;
+  }
+
+  /// Calls use(target, begin, end, place) for each row: its elements, and where its own class is.
+  template <class C, class Use>
+  __device__ void for_each_row(const ClassArgs<C>& a, const Use& use) const {
+    const RowTarget<C> target = row_target(a, row);
+    use(target, 0, split, static_cast<int>(target.own) - c);
+    if (split == kPack<E>) return;
+    const RowTarget<C> next = row_target(a, row + 1);
+    use(next, split, kPack<E>, static_cast<int>(next.own) + split);
+  }
+};
+
+template <Known known, class E, class C>
+__global__ void __launch_bounds__(kThreads)
+    class_loss_packed(const ClassArgs<C> a, const PackPlan plan, const ClassReducer<C> reducer) {
+  constexpr int kCount = kPack<E>;
+  const SetPart at = set_part(reducer.blocks_of_set);
+  const E* const of_set = static_cast<const E*>(a.logits.data) + at.set * a.set_stride;
+  const ClassNumbers<C> numbers = with_known<known>(a.numbers);
+  ClassSum own = {};
+#pragma unroll 1
+  for (std::uint32_t i = at.part * kThreads + threadIdx.x; i < plan.packs.value;
+       i += reducer.blocks_of_set * kThreads) {
+    const E* const logits = of_set + std::int64_t{i} * kCount;
+    const auto pack = load_pack<E, kCount>(logits);
+    const PackPlace<E> place(plan.classes, at.set * a.rows_of_set(), i * kCount);
+    C sum = 0;
+    unsigned skipped = 0;  // a bit for each element that is not another class'
+    place.for_each_row(a, [&](const RowTarget<C>& target, int begin, int end, int k) {
+      if (target.own == kIgnored) skipped |= (1u << end) - (1u << begin);
+      if (target.own < 0) return;
+      if (begin > 0 || place.c == 0) own.divisor += 1;
+      if (k < begin || k >= end) return;
+      skipped |= 1u << k;
+      sum +=
+          own_loss(a.numbers, convert_to<C>(logits[k]), target.quality) * weight_of(a, target.own);
+    });
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) {
+      const C loss = other_loss(numbers, convert_to<C>(pack.values[k]));
+      sum += (skipped >> k & 1) != 0 ? C(0) : loss;
+    }
+    own.loss += static_cast<double>(sum);
+  }
+  reduce(reducer, own);
+}
+
+/// What a set's gradients are multiplied by, or those of a row.
+template <class C>
+struct ClassGrad {
+  const C *grad, *scale;
+  bool is_reduced, is_transposed;
+
+  /// 0 for a row that is left out, whatever comes in.
+  __device__ C by(std::int64_t set, std::int64_t row, const RowTarget<C>& target) const {
+    return target.own == kIgnored ? C(0) : grad[is_reduced ? set : row] * scale[set];
+  }
+};
+
+template <Known known, class E, class C>
+__global__ void __launch_bounds__(kThreads)
+    class_slopes_packed(const ClassArgs<C> a, const PackPlan plan, const ClassGrad<C> grad,
+                        E* gradient) {
+  constexpr int kCount = kPack<E>;
+  const std::uint32_t i = blockIdx.x * kThreads + threadIdx.x;
+  const std::uint32_t set = plan.packs.quotient(i), first = (i - set * plan.packs.value) * kCount;
+  if (set >= a.sets) return;
+  const E* const logits = static_cast<const E*>(a.logits.data) + set * a.set_stride + first;
+  E* const written = gradient + std::int64_t{i} * kCount;
+  const auto pack = load_pack<E, kCount>(logits);
+  const PackPlace<E> place(plan.classes, set * a.rows_of_set(), first);
+  const ClassNumbers<C> numbers = with_known<known>(a.numbers);
+  const C by = grad.grad[set] * grad.scale[set];
+  Pack<E, kCount> result;
+#pragma unroll
+  for (int k = 0; k < kCount; ++k) {
+    const C slope = other_slope(numbers, convert_to<C>(pack.values[k]));
+    boxloss::assign(result.values[k], by * slope);
+  }
+  store_pack(written, result);
+  place.for_each_row(a, [&](const RowTarget<C>& target, int begin, int end, int k) {
+    if (target.own == kIgnored) {
+      for (int j = begin; j < end; ++j) boxloss::assign(written[j], C(0));
+    }
+    if (target.own < 0 || k < begin || k >= end) return;
+    const C slope = own_slope(a.numbers, convert_to<C>(logits[k]), target.quality);
+    boxloss::assign(written[k], by * slope);
+  });
+}
+
+/// A row's logits.
+template <class E, class C>
+struct RowLogits {
+  const E* data;
+  std::int64_t stride;
+
+  __device__ RowLogits(const ClassArgs<C>& a, std::int64_t row)
+      : data(static_cast<const E*>(a.logits.data) + a.first_logit(row)), stride(a.class_stride) {}
+  __device__ C operator[](std::int64_t c) const { return convert_to<C>(data[c * stride]); }
+};
+
+/// Thread by thread a query: its classes in turn.
+template <Known known, class E, class C>
+__global__ void __launch_bounds__(kThreads)
+    class_loss_queries(const ClassArgs<C> a, C* losses, const ClassReducer<C> reducer) {
+  const SetPart at = set_part(reducer.blocks_of_set);
+  const ClassNumbers<C> numbers = with_known<known>(a.numbers);
+  ClassSum own = {};
+#pragma unroll 1
+  for (std::int64_t i = static_cast<std::int64_t>(at.part) * kThreads + threadIdx.x;
+       i < a.rows_of_set(); i += static_cast<std::int64_t>(reducer.blocks_of_set) * kThreads) {
+    const std::int64_t row = at.set * a.rows_of_set() + i;
+    const RowTarget<C> target = row_target(a, row);
+    const RowLogits<E, C> x(a, row);
+    double sum = 0;
+#pragma unroll 8
+    for (std::int64_t c = 0; c < a.classes; ++c) {
+      const C value = other_loss(numbers, x[c]) * weight_of(a, c);
+      sum += c == target.own ? 0 : static_cast<double>(value);
+    }
+    if (target.own == kIgnored) sum = 0;
+    if (target.own >= 0) {
+      const C value = own_loss(numbers, x[target.own], target.quality);
+      sum += static_cast<double>(value * weight_of(a, target.own));
+    }
+    if (losses != nullptr) losses[row] = static_cast<C>(sum);
+    own.loss += sum;
+    own.divisor += target.own >= 0 ? 1 : 0;
+  }
+  reduce(reducer, own);
+}
+
+template <Known known, class E, class C>
+__global__ void __launch_bounds__(kThreads)
+    class_slopes_queries(const ClassArgs<C> a, const ClassGrad<C> grad, E* gradient) {
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (row >= a.rows()) return;
+  const ClassNumbers<C> numbers = with_known<known>(a.numbers);
+  const RowTarget<C> target = row_target(a, row);
+  const RowLogits<E, C> x(a, row);
+  const C by = grad.by(row / a.rows_of_set(), row, target);
+  const std::int64_t block = row / a.queries;
+  const std::int64_t stride = grad.is_transposed ? a.queries : 1;
+  E* const written =
+      gradient + (grad.is_transposed ? block * a.classes * a.queries + (row - block * a.queries)
+                                     : row * a.classes);
+  if (target.own == kIgnored) {
+    for (std::int64_t c = 0; c < a.classes; ++c) boxloss::assign(written[c * stride], C(0));
+    return;
+  }
+#pragma unroll 8
+  for (std::int64_t c = 0; c < a.classes; ++c) {
+    boxloss::assign(written[c * stride], by * (other_slope(numbers, x[c]) * weight_of(a, c)));
+  }
+  if (target.own < 0) return;
+  const C own = own_slope(numbers, x[target.own], target.quality) * weight_of(a, target.own);
+  boxloss::assign(written[target.own * stride], by * own);
+}
+
+/// The largest of a row's logits, or NaN, and the sum of exp(x - largest).
+template <class C>
+struct Exps {
+  C largest, sum;
+};
+
+/// The largest, or NaN, in all lanes, by a place that they share.
+template <class C>
+__device__ C share_largest(C largest, int lane, C* place) {
+#pragma unroll
+  for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
+    const C other = shuffle_down(largest, lanes);
+    largest = other > largest || other != other ? other : largest;
+  }
+  if (lane == 0) *place = largest;
+  __syncthreads();
+  return *place;
+}
+
+/// Called by all threads of the block; the sum is in the first of a row's lanes.
+template <class E, class C>
+__device__ Exps<C> exps_of(const RowLogits<E, C>& x, std::int64_t classes, int lane, C* place) {
+  C largest = -C(INFINITY);
+#pragma unroll 4
+  for (std::int64_t c = lane; c < classes; c += kLanes) {
+    const C own = x[c];
+    largest = own > largest || own != own ? own : largest;
+  }
+  largest = share_largest(largest, lane, place);
+  C sum = 0;
+#pragma unroll 4
+  for (std::int64_t c = lane; c < classes; c += kLanes) sum += exp(x[c] - largest);
+#pragma unroll
+  for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) sum += shuffle_down(sum, lanes);
+  return {largest, sum};
+}
+
+template <class E, class C>
+__global__ void __launch_bounds__(kThreads)
+    class_loss_rows(const ClassArgs<C> a, C* losses, const ClassReducer<C> reducer) {
+  __shared__ C largest_of_rows[2][kRowsOfBlock];
+  const SetPart at = set_part(reducer.blocks_of_set);
+  const int lane = threadIdx.x % kLanes, in_block = threadIdx.x / kLanes;
+  const bool is_softmax = a.numbers.mode == ClassLoss::kSoftmax;
+  const std::int64_t step = static_cast<std::int64_t>(reducer.blocks_of_set) * kRowsOfBlock;
+  ClassSum own = {};
+  int turn = 0;
+#pragma unroll 1
+  for (std::int64_t first = static_cast<std::int64_t>(at.part) * kRowsOfBlock;
+       first < a.rows_of_set(); first += step, turn ^= 1) {
+    const std::int64_t i = first + in_block;
+    const bool is_row = i < a.rows_of_set();  // all threads meet in exps_of
+    const std::int64_t row = at.set * a.rows_of_set() + (is_row ? i : first);
+    const RowTarget<C> target = row_target(a, row);
+    const RowLogits<E, C> x(a, row);
+    double sum = 0;
+    if (is_softmax) {
+      const Exps<C> exps = exps_of(x, a.classes, lane, &largest_of_rows[turn][in_block]);
+      const SoftmaxTarget<C> wanted = softmax_target(a, row);
+      const double loss =
+          static_cast<double>(log(exps.sum)) +
+          (static_cast<double>(exps.largest) - static_cast<double>(x[wanted.wanted]));
+      if (target.own != kIgnored) sum = static_cast<double>(wanted.weight) * loss;
+    } else {
+#pragma unroll 1
+      for (std::int64_t c = lane; c < a.classes; c += kLanes) {
+        sum += static_cast<double>(value_of<false>(a, a.numbers, target, c, x[c]));
+      }
+#pragma unroll
+      for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) sum += shuffle_down(sum, lanes);
+    }
+    if (lane != 0 || !is_row) continue;
+    if (losses != nullptr) losses[row] = static_cast<C>(sum);
+    own.loss += sum;
+    own.divisor += share_of(a, row);
+  }
+  reduce(reducer, own);
+}
+
+template <class E, class C>
+__global__ void __launch_bounds__(kThreads)
+    class_slopes_rows(const ClassArgs<C> a, const ClassGrad<C> grad, E* gradient) {
+  __shared__ C largest_of_rows[kRowsOfBlock], sum_of_rows[kRowsOfBlock];
+  const int lane = threadIdx.x % kLanes, own = threadIdx.x / kLanes;
+  const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * kRowsOfBlock + own;
+  const std::int64_t row = at < a.rows() ? at : a.rows() - 1;
+  const RowTarget<C> target = row_target(a, row);
+  const RowLogits<E, C> x(a, row);
+  const bool is_softmax = a.numbers.mode == ClassLoss::kSoftmax;
+  SoftmaxTarget<C> wanted = {};
+  Exps<C> exps = {};
+  if (is_softmax) {
+    wanted = softmax_target(a, row);
+    exps = exps_of(x, a.classes, lane, &largest_of_rows[own]);
+    if (lane == 0) sum_of_rows[own] = exps.sum;
+    __syncthreads();
+  }
+  if (at >= a.rows()) return;
+  const C by = grad.by(row / a.rows_of_set(), row, target);
+  const C scale = is_softmax ? C(1) / sum_of_rows[own] : C(1);
+  const std::int64_t block = row / a.queries, query = row - block * a.queries;
+#pragma unroll 1
+  for (std::int64_t c = lane; c < a.classes; c += kLanes) {
+    C slope;
+    if (is_softmax) {
+      const C distance = exp(x[c] - exps.largest) * scale - (c == wanted.wanted ? C(1) : C(0));
+      slope = target.own == kIgnored ? C(0) : wanted.weight * distance;
+    } else {
+      slope = value_of<true>(a, a.numbers, target, c, x[c]);
+    }
+    const std::int64_t to =
+        grad.is_transposed ? (block * a.classes + c) * a.queries + query : row * a.classes + c;
+    boxloss::assign(gradient[to], by * slope);
+  }
+}
+
+/// Calls use(E()) for the logits' element type.
+template <class C, class Use>
+void with_logit_type(const ClassLossProblem& p, const Use& use) {
+  if constexpr (sizeof(C) == sizeof(double)) {
+    use(double());
+  } else {
+    if (p.logits.dtype == DType::kF16) return use(Half());
+    if (p.logits.dtype == DType::kBF16) return use(BFloat16());
+    use(float());
+  }
+}
+
+template <Known known>
+using KnownConstant = std::integral_constant<Known, known>;
+
+/// Calls use(KnownConstant) by what is known of the mode's numbers.
+template <class C, class Use>
+void with_known_numbers(const ClassNumbers<C>& numbers, const Use& use) {
+  if constexpr (sizeof(C) == sizeof(float)) {
+    if (numbers.focus == Focus::kOne) return use(KnownConstant<Known::kOne>());
+    if (numbers.focus == Focus::kSquare && numbers.derives_focus) {
+      return use(KnownConstant<Known::kSquare>());
+    }
+    if (numbers.focus == Focus::kSquare) return use(KnownConstant<Known::kHeldSquare>());
+  }
+  use(KnownConstant<Known::kNothing>());
+}
+
+/// Whether a set's logits are neighbours, whole packs of them that 31 bits count, all of one
+/// weight, and no loss is wanted by query.
+template <class E>
+bool is_packed(const ClassLossProblem& p) {
+  const LogitView& x = p.logits;
+  const std::int64_t of_set = p.images * p.queries * p.classes;
+  return p.mode != ClassLoss::kSoftmax && p.reduction != Reduction::kNone &&
+         p.weight.dtype == DType::kNone && p.classes >= kPack<E> && of_set > 0 &&
+         of_set % kPack<E> == 0 && of_set <= kMostOf31Bits && p.sets <= kMostOf31Bits / of_set &&
+         x.class_stride == 1 && (x.query_stride == p.classes || p.queries == 1) &&
+         (x.image_stride == p.queries * p.classes || p.images == 1) &&
+         (x.set_stride % kPack<E> == 0 || p.sets == 1) && is_aligned<E, kPack<E>>(x.data);
+}
+
+/// Whether queries are neighbours, or classes fewer than a pack's elements; not for softmax.
+template <class E>
+bool is_by_queries(const ClassLossProblem& p) {
+  const bool are_neighbours = p.logits.query_stride == 1 && p.logits.class_stride != 1;
+  return p.mode != ClassLoss::kSoftmax && (are_neighbours || p.classes < kPack<E>);
+}
+
+unsigned grid_of(std::int64_t blocks) {
+  return static_cast<unsigned>(std::min<std::int64_t>(blocks, 0x7fffffff));
+}
+
+/// Sums of blocks, and a counter for a launch that finds no other.
+std::int64_t sums_of(const ClassLossProblem& p) { return std::max(p.sets, kMaxBlocks); }
+std::size_t workspace_bytes(const ClassLossProblem& p) {
+  return static_cast<std::size_t>(sums_of(p)) * sizeof(ClassSum) + sizeof(Counter);
+}
+
+template <class C>
+ClassReducer<C> make_reducer(const ClassLossProblem& p, const ClassLossOutputs& outputs,
+                             const Execution& execution, std::int64_t wanted) {
+  const Stream stream = static_cast<Stream>(execution.stream);
+  const std::int64_t most =
+      std::min<std::int64_t>(kMaxBlocks, 5 * std::int64_t{processor_count(execution.device_index)});
+  auto* const sums = static_cast<ClassSum*>(execution.workspace);
+  ClassReducer<C> reducer = {sums, nullptr, reduced_class_loss<C>(p, outputs), p.sets,
+                             static_cast<unsigned>(std::clamp<std::int64_t>(
+                                 wanted, 1, std::max<std::int64_t>(most / p.sets, 1)))};
+  if (reducer.blocks_of_set == 1) return reducer;  // each block has a set to itself
+  reducer.counter = take_counter(execution.device_index, stream);
+  if (reducer.counter == nullptr) {
+    reducer.counter = reinterpret_cast<Counter*>(sums + sums_of(p));
+    zero_async(reducer.counter, sizeof(Counter), stream);
+  }
+  return reducer;
+}
+
+void class_loss(const ClassLossProblem& p, const ClassLossOutputs& outputs,
+                const Execution& execution) {
+  if (p.sets == 0) return;
+  const DeviceScope scope(execution.device_index);
+  const std::int64_t rows = p.images * p.queries;
+  with_compute_type(p, [&](auto compute) {
+    using C = decltype(compute);
+    const ClassArgs<C> a = class_args<C>(p);
+    C* const losses = p.reduction == Reduction::kNone ? static_cast<C*>(outputs.loss) : nullptr;
+    const auto run = [&](const auto& kernel, std::int64_t wanted, const auto&... args) {
+      const auto reducer = make_reducer<C>(p, outputs, execution, wanted);
+      launch(kernel, "class_loss", grid_of(reducer.blocks_of_set * p.sets), kThreads,
+             static_cast<Stream>(execution.stream), args..., reducer);
+    };
+    with_logit_type<C>(p, [&](auto element) {
+      using E = decltype(element);
+      if (!is_packed<E>(p) && !is_by_queries<E>(p)) {
+        return run(class_loss_rows<E, C>, ceil_div(rows, kRowsOfBlock), a, losses);
+      }
+      with_known_numbers(a.numbers, [&](auto known) {
+        constexpr Known kKnown = decltype(known)::value;
+        if (is_packed<E>(p)) {
+          return run(class_loss_packed<kKnown, E, C>,
+                     ceil_div(rows * p.classes, kPack<E> * kThreads), a, pack_plan<E>(a));
+        }
+        run(class_loss_queries<kKnown, E, C>, ceil_div(rows, kThreads), a, losses);
+      });
+    });
+  });
+}
+
+void class_loss_backward(const ClassLossGradProblem& p, const ClassLossGradOutputs& outputs,
+                         const Execution& execution) {
+  const DeviceScope scope(execution.device_index);
+  const std::int64_t rows = p.sets * p.images * p.queries;
+  with_compute_type(p, [&](auto compute) {
+    using C = decltype(compute);
+    const ClassArgs<C> a = class_args<C>(p);
+    const ClassGrad<C> grad = {static_cast<const C*>(p.grad), static_cast<const C*>(p.scale),
+                               p.reduction != Reduction::kNone, p.is_transposed};
+    with_logit_type<C>(p, [&](auto element) {
+      using E = decltype(element);
+      auto* const gradient = static_cast<E*>(outputs.logits);
+      const auto run = [&](const auto& kernel, std::int64_t blocks, const auto&... plan) {
+        launch(kernel, "class_loss_backward", grid_of(blocks), kThreads,
+               static_cast<Stream>(execution.stream), a, plan..., grad, gradient);
+      };
+      const bool packs = is_packed<E>(p) && is_aligned<E, kPack<E>>(gradient) && !p.is_transposed;
+      if (!packs && !is_by_queries<E>(p)) {
+        return run(class_slopes_rows<E, C>, ceil_div(rows, kRowsOfBlock));
+      }
+      with_known_numbers(a.numbers, [&](auto known) {
+        constexpr Known kKnown = decltype(known)::value;
+        if (packs) {
+          return run(class_slopes_packed<kKnown, E, C>,
+                     ceil_div(rows * p.classes, kPack<E> * kThreads), pack_plan<E>(a));
+        }
+        run(class_slopes_queries<kKnown, E, C>, ceil_div(rows, kThreads));
+      });
+    });
+  });
+}
+
+}  // namespace boxloss::BOXLOSS_GPU

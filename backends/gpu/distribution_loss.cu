@@ -1,0 +1,421 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <gpu_runtime.hpp>
+
+#include <algorithm>
+
+#include "dispatch/distribution_loss.hpp"
+#include "dtypes/packs.hpp"
+#include "math/ceil_div.hpp"
+#include "operations.hpp"
+#include "threads.hpp"
+
+/// The losses of distributions: a block takes a tile of queries of one image in one set, a thread a
+/// side. The block stages the tile's logits in shared memory, from which the threads read, and
+/// through which they write slopes. Where too many bins leave no room, or a teacher's dtype is
+/// another, threads read and write memory themselves. A second kernel adds the blocks' sums.
+namespace boxloss::BOXLOSS_GPU {
+namespace {
+
+constexpr int kSideThreads = 128;
+constexpr int kMostQueries = kSideThreads / kSides;
+constexpr int kGroups = kSideThreads / kLanes;
+constexpr std::int64_t kMostSums = 4096;
+
+__device__ void add_lanes(DistributionSum& own) {
+#pragma unroll
+  for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
+    own.add({{shuffle_down(own.matched.loss, lanes), shuffle_down(own.matched.count, lanes)},
+             {shuffle_down(own.others.loss, lanes), shuffle_down(own.others.count, lanes)}});
+  }
+}
+
+/// The block's sum, for the second kernel.
+__device__ void leave_sum(DistributionSum own, DistributionSum* sums) {
+  __shared__ DistributionSum of_groups[kGroups];
+  add_lanes(own);
+  if (threadIdx.x % kLanes == 0) of_groups[threadIdx.x / kLanes] = own;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+#pragma unroll 1
+  for (int i = 1; i < kGroups; ++i) own.add(of_groups[i]);
+  sums[blockIdx.x] = own;
+}
+
+template <class C>
+__global__ void __launch_bounds__(kSideThreads)
+    add_distribution_sums(const ReducedDistributionLoss<C> reduced, const DistributionSum* sums,
+                          const std::int64_t sets, const unsigned blocks_of_set) {
+  const int lane = threadIdx.x % kLanes;
+#pragma unroll 1
+  for (std::int64_t set = threadIdx.x / kLanes; set < sets; set += kGroups) {
+    DistributionSum own = {};
+#pragma unroll 1
+    for (unsigned i = static_cast<unsigned>(lane); i < blocks_of_set; i += kLanes) {
+      own.add(sums[set * blocks_of_set + i]);
+    }
+    add_lanes(own);
+    if (lane == 0) reduced.write(own, set);
+  }
+}
+
+/// How queries are cut into tiles.
+struct Tiling {
+  int queries;  ///< of a tile, at most
+  std::int64_t of_image;
+};
+
+struct Tile {
+  std::int64_t row;  ///< its first
+  int count;
+};
+
+template <class C>
+__device__ Tile tile_at(const DistributionArgs<C>& a, const Tiling& tiling, std::int64_t i) {
+  const std::int64_t image = i / tiling.of_image;
+  const std::int64_t first = (i - image * tiling.of_image) * tiling.queries;
+  const std::int64_t left = a.queries - first;
+  return {image * a.queries + first,
+          static_cast<int>(left < tiling.queries ? left : tiling.queries)};
+}
+
+template <class E>
+constexpr int kPack = 16 / sizeof(E);
+
+/// By all threads of a block.
+template <class E>
+__device__ void copy(const E* from, int count, E* to) {
+  const auto addresses =
+      reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to);
+  const int packs = addresses % 16 == 0 ? count / kPack<E> : 0;
+#pragma unroll 4
+  for (int i = threadIdx.x; i < packs; i += kSideThreads) {
+    store_pack(to + i * kPack<E>, load_pack<E, kPack<E>>(from + i * kPack<E>));
+  }
+#pragma unroll 4
+  for (int i = packs * kPack<E> + threadIdx.x; i < count; i += kSideThreads) to[i] = from[i];
+}
+
+/// A tile's logits, one query after the other; of queries that do not count, none or any.
+template <class E, class C>
+__device__ void stage(const DistributionArgs<C>& a, const Corners& corners, const Tile& tile,
+                      E* to) {
+  const E* const from = static_cast<const E*>(corners.values.data) + a.first_of(corners, tile.row);
+  const int of_query = static_cast<int>(a.logits_of_query());
+  if (corners.query_stride == of_query && !a.is_fgl()) {
+    return copy(from, tile.count * of_query, to);
+  }
+#pragma unroll 1
+  for (int query = threadIdx.x / kLanes; query < tile.count; query += kGroups) {
+    if (!counts(a, target_of(a, tile.row + query))) continue;
+    const E* const own = from + query * corners.query_stride;
+#pragma unroll 4
+    for (int i = threadIdx.x % kLanes; i < of_query; i += kLanes) to[query * of_query + i] = own[i];
+  }
+}
+
+/// A side's logits: in shared memory, or where they are.
+template <class E, class C>
+struct StagedSide {
+  using Index = int;
+  E* values;
+
+  __device__ C operator[](Index bin) const { return convert_to<C>(values[bin]); }
+  __device__ void set(Index bin, C value) const { boxloss::assign(values[bin], value); }
+};
+
+template <class C>
+struct PlainSide {
+  using Index = std::int64_t;
+  Elements<Any> values;
+  std::int64_t first;
+  Outputs<Any> slopes;
+  std::int64_t first_slope;
+
+  __device__ C operator[](Index bin) const { return values.template get<C>(first + bin); }
+  __device__ void set(Index bin, C value) const { slopes.set(first_slope + bin, value); }
+};
+
+/// The side that a thread takes, and its teacher's, which fgl has none of.
+template <class Side>
+struct Sides {
+  Side own, teacher;
+};
+
+/// Of a block's tile. All of the block's threads must call it.
+template <class E, class C>
+struct Staged {
+  using Side = StagedSide<E, C>;
+  E *own, *teacher;
+
+  __device__ Staged(const DistributionArgs<C>& a, const Tiling& tiling, const Tile& tile) {
+    const int count = tiling.queries * static_cast<int>(a.logits_of_query());
+    own = reinterpret_cast<E*>(dynamic_shared_memory());
+    teacher = own + (count + kPack<E> - 1) / kPack<E> * kPack<E>;
+    __syncthreads();  // the tile before has been read
+    stage(a, a.logits, tile, own);
+    if (!a.is_fgl()) stage(a, a.teacher, tile, teacher);
+    __syncthreads();
+  }
+  __device__ Sides<Side> sides(const DistributionArgs<C>& a, std::int64_t, void*) const {
+    const int first = threadIdx.x * static_cast<int>(a.bins);
+    return {{own + first}, {teacher + first}};
+  }
+  /// Writes the tile's slopes.
+  __device__ void write(const DistributionArgs<C>& a, const Tile& tile, void* gradient) const {
+    __syncthreads();
+    const std::int64_t of_query = a.logits_of_query();
+    copy(own, tile.count * static_cast<int>(of_query),
+         static_cast<E*>(gradient) + tile.row * of_query);
+  }
+};
+
+template <class C>
+struct Plain {
+  using Side = PlainSide<C>;
+
+  __device__ Plain(const DistributionArgs<C>&, const Tiling&, const Tile&) {}
+  __device__ Sides<Side> sides(const DistributionArgs<C>& a, std::int64_t row,
+                               void* gradient) const {
+    const std::int64_t side = (threadIdx.x % kSides) * a.bins;
+    const Outputs<Any> slopes = {gradient, a.logits.values.dtype};
+    const std::int64_t first = row * a.logits_of_query() + side;
+    return {{a.logits.values, a.first_of(a.logits, row) + side, slopes, first},
+            {a.teacher.values, a.first_of(a.teacher, row) + side, slopes, first}};
+  }
+  __device__ void write(const DistributionArgs<C>&, const Tile&, void*) const {}
+};
+
+/// exp((x - largest) / T), and their sum, in which NaN stays: the largest may be any then.
+template <class C>
+struct Softmax {
+  C largest, per_temperature, sum;
+
+  template <class Side>
+  __device__ Softmax(const DistributionArgs<C>& a, const Side& x)
+      : largest(-C(INFINITY)), per_temperature(a.per_temperature), sum(0) {
+    const auto bins = static_cast<typename Side::Index>(a.bins);
+#pragma unroll 4
+    for (typename Side::Index bin = 0; bin < bins; ++bin) largest = larger(largest, x[bin]);
+  }
+  __device__ C below(C x) const { return (x - largest) * per_temperature; }
+};
+
+template <class C, class Side>
+__device__ C entropy(const DistributionArgs<C>& a, const Side& x, const WantedBins<C>& wanted) {
+  using Index = typename Side::Index;
+  Softmax<C> s(a, x);
+#pragma unroll 4
+  for (Index bin = 0; bin < static_cast<Index>(a.bins); ++bin) s.sum += exp(s.below(x[bin]));
+  const auto left = static_cast<Index>(wanted.left);
+  return shared_entropy(wanted.shares, log(s.sum), s.largest - x[left], s.largest - x[left + 1]);
+}
+
+template <class C, class Side>
+__device__ C divergence_of(const DistributionArgs<C>& a, const Sides<Side>& x) {
+  using Index = typename Side::Index;
+  Softmax<C> own(a, x.own), teacher(a, x.teacher);
+  C parts = 0;
+#pragma unroll 4
+  for (Index bin = 0; bin < static_cast<Index>(a.bins); ++bin) {
+    const C below = own.below(x.own[bin]), teacher_below = teacher.below(x.teacher[bin]);
+    const C teacher_exp = exp(teacher_below);
+    own.sum += exp(below);
+    teacher.sum += teacher_exp;
+    parts += divergence_part(teacher_exp, teacher_below, below);
+  }
+  return divergence(parts, teacher.sum, own.sum);
+}
+
+template <class C, class Side>
+__device__ C side_loss(const DistributionArgs<C>& a, std::int64_t row, std::int64_t target,
+                       const Sides<Side>& x) {
+  if (!a.is_fgl()) return divergence_of(a, x);
+  return entropy(a, x.own, wanted_bins(a, row, target, static_cast<int>(threadIdx.x % kSides)));
+}
+
+template <class C, class Side>
+__device__ void set_slopes(const DistributionArgs<C>& a, std::int64_t row, const RowPart<C>& part,
+                           C by, const Sides<Side>& x) {
+  using Index = typename Side::Index;
+  const auto bins = static_cast<Index>(a.bins);
+  Softmax<C> own(a, x.own);
+  if (a.is_fgl()) {
+    const int side = static_cast<int>(threadIdx.x % kSides);
+    const WantedBins<C> wanted = wanted_bins(a, row, part.target, side);
+#pragma unroll 4
+    for (Index bin = 0; bin < bins; ++bin) own.sum += exp(own.below(x.own[bin]));
+    const C per_sum = reciprocal(own.sum);
+#pragma unroll 4
+    for (Index bin = 0; bin < bins; ++bin) {
+      const C p = exp(own.below(x.own[bin])) * per_sum;
+      x.own.set(bin, by * entropy_slope(wanted.shares, p, wanted.share_of(bin)));
+    }
+    return;
+  }
+  Softmax<C> teacher(a, x.teacher);
+#pragma unroll 4
+  for (Index bin = 0; bin < bins; ++bin) {
+    own.sum += exp(own.below(x.own[bin]));
+    teacher.sum += exp(teacher.below(x.teacher[bin]));
+  }
+  const C per_sum = reciprocal(own.sum), per_teacher = reciprocal(teacher.sum);
+#pragma unroll 4
+  for (Index bin = 0; bin < bins; ++bin) {
+    const C p = exp(own.below(x.own[bin])) * per_sum;
+    x.own.set(bin, by * (p - exp(teacher.below(x.teacher[bin])) * per_teacher));
+  }
+}
+
+/// `In` is where logits are while threads read them: Staged or Plain.
+template <class In, class C>
+__global__ void __launch_bounds__(kSideThreads)
+    distribution_loss_sides(const DistributionArgs<C> a, const Tiling tiling, C* losses,
+                            DistributionSum* sums, const unsigned blocks_of_set) {
+  const int side = threadIdx.x % kSides, query = threadIdx.x / kSides;
+  const unsigned set = blockIdx.x / blocks_of_set;
+  const std::int64_t of_set = a.images * tiling.of_image;
+  DistributionSum own = {};
+#pragma unroll 1
+  for (std::int64_t i = blockIdx.x - set * blocks_of_set; i < of_set; i += blocks_of_set) {
+    const Tile tile = tile_at(a, tiling, set * of_set + i);
+    const In in(a, tiling, tile);
+    const std::int64_t row = tile.row + query;
+    const bool is_row = query < tile.count;
+    const std::int64_t target = is_row ? target_of(a, row) : kIgnored;
+    double sum = 0;
+    if (counts(a, target)) {
+      sum = static_cast<double>(side_loss(a, row, target, in.sides(a, row, nullptr)));
+    }
+    sum += shuffle_down(sum, 2);
+    sum += shuffle_down(sum, 1);
+    if (side != 0 || !is_row) continue;
+    double loss = 0;
+    if (counts(a, target)) {
+      const RowPart<C> part = row_part(a, row, target);
+      loss = static_cast<double>(part.weight) * static_cast<double>(a.loss_factor) * sum;
+      own.add(part.is_matched(), loss);
+    }
+    if (losses != nullptr) losses[row] = static_cast<C>(loss);
+  }
+  leave_sum(own, sums);
+}
+
+template <class In, class C>
+__global__ void __launch_bounds__(kSideThreads)
+    distribution_slopes_sides(const DistributionArgs<C> a, const Tiling tiling,
+                              const DistributionGrad<C> grad, void* gradient) {
+  const int query = threadIdx.x / kSides;
+  const std::int64_t tiles = a.sets * a.images * tiling.of_image;
+#pragma unroll 1
+  for (std::int64_t i = blockIdx.x; i < tiles; i += gridDim.x) {
+    const Tile tile = tile_at(a, tiling, i);
+    const In in(a, tiling, tile);
+    const std::int64_t row = tile.row + query;
+    if (query < tile.count) {
+      const auto sides = in.sides(a, row, gradient);
+      const std::int64_t target = target_of(a, row);
+      if (counts(a, target)) {
+        const RowPart<C> part = row_part(a, row, target);
+        set_slopes(a, row, part, grad.by(a, row, part), sides);
+      } else {
+        for (typename In::Side::Index bin = 0; bin < a.bins; ++bin) sides.own.set(bin, C(0));
+      }
+    }
+    in.write(a, tile, gradient);
+  }
+}
+
+/// A block's shared memory beside that for logits: the kernel's own variables, and what CUDA keeps.
+constexpr int kBeside = 2048;
+/// More would leave a processor fewer blocks.
+constexpr int kMostShared = 48 << 10;
+
+/// Calls use(In(), tiling, shared bytes), with In as a pointer's type.
+template <class C, class Use>
+void with_tiling(const DistributionLossProblem& p, int device, const Use& use) {
+  const bool is_fgl = p.mode == DistributionLoss::kFgl;
+  const int arrays = is_fgl ? 1 : 2;
+  const auto stage_as = [&](auto element) {
+    using E = decltype(element);
+    const std::int64_t room = std::min(most_shared_bytes(device), kMostShared) - kBeside;
+    const std::int64_t of_query = arrays * kSides * p.bins * static_cast<std::int64_t>(sizeof(E));
+    const auto queries = static_cast<int>(std::min<std::int64_t>(room / of_query, kMostQueries));
+    if (queries == 0) return false;
+    // Each array ends with whole packs.
+    const int bytes = queries * static_cast<int>(of_query) + arrays * 16;
+    use(static_cast<Staged<E, C>*>(nullptr), Tiling{queries, ceil_div(p.queries, queries)}, bytes);
+    return true;
+  };
+  bool is_staged = false;
+  if (is_fgl || p.teacher.dtype == p.logits.dtype) {
+    if constexpr (sizeof(C) == sizeof(double)) {
+      is_staged = stage_as(double());
+    } else if (p.logits.dtype == DType::kF16) {
+      is_staged = stage_as(Half());
+    } else if (p.logits.dtype == DType::kBF16) {
+      is_staged = stage_as(BFloat16());
+    } else {
+      is_staged = stage_as(float());
+    }
+  }
+  if (is_staged) return;
+  use(static_cast<Plain<C>*>(nullptr), Tiling{kMostQueries, ceil_div(p.queries, kMostQueries)}, 0);
+}
+
+}  // namespace
+
+std::size_t workspace_bytes(const DistributionLossProblem& p) {
+  return static_cast<std::size_t>(std::max(p.sets, kMostSums)) * sizeof(DistributionSum);
+}
+
+void distribution_loss(const DistributionLossProblem& p, const DistributionLossOutputs& outputs,
+                       const Execution& execution) {
+  const DeviceScope scope(execution.device_index);
+  const Stream stream = static_cast<Stream>(execution.stream);
+  const std::int64_t at_once = 16 * std::int64_t{processor_count(execution.device_index)};
+  const std::int64_t most =
+      std::max<std::int64_t>(std::min(kMostSums, at_once) / std::max<std::int64_t>(p.sets, 1), 1);
+  with_compute_type(p, [&](auto compute) {
+    using C = decltype(compute);
+    const DistributionArgs<C> a = distribution_args<C>(p);
+    const auto reduced = reduced_distribution_loss<C>(p, outputs);
+    C* const losses = reduced.loss == nullptr ? static_cast<C*>(outputs.loss) : nullptr;
+    auto* const sums = static_cast<DistributionSum*>(execution.workspace);
+    unsigned blocks_of_set = 0;
+    if (a.rows() > 0) {
+      with_tiling<C>(p, execution.device_index, [&](auto* in, const Tiling& tiling, int bytes) {
+        using In = std::remove_pointer_t<decltype(in)>;
+        blocks_of_set = static_cast<unsigned>(std::min(p.images * tiling.of_image, most));
+        const auto blocks = static_cast<unsigned>(blocks_of_set * p.sets);
+        launch_with_shared(distribution_loss_sides<In, C>, "distribution_loss", blocks,
+                           kSideThreads, bytes, stream, a, tiling, losses, sums, blocks_of_set);
+      });
+    }
+    if (p.sets > 0) {
+      launch(add_distribution_sums<C>, "distribution_loss", 1, kSideThreads, stream, reduced,
+             static_cast<const DistributionSum*>(sums), p.sets, blocks_of_set);
+    }
+  });
+}
+
+void distribution_loss_backward(const DistributionLossGradProblem& p,
+                                const DistributionLossGradOutputs& outputs,
+                                const Execution& execution) {
+  const DeviceScope scope(execution.device_index);
+  const Stream stream = static_cast<Stream>(execution.stream);
+  with_compute_type(p, [&](auto compute) {
+    using C = decltype(compute);
+    const DistributionArgs<C> a = distribution_args<C>(p);
+    with_tiling<C>(p, execution.device_index, [&](auto* in, const Tiling& tiling, int bytes) {
+      using In = std::remove_pointer_t<decltype(in)>;
+      const std::int64_t tiles = p.sets * p.images * tiling.of_image;
+      const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(tiles, 0x7fffffff));
+      launch_with_shared(distribution_slopes_sides<In, C>, "distribution_loss_backward", blocks,
+                         kSideThreads, bytes, stream, a, tiling, distribution_grad<C>(p),
+                         outputs.logits);
+    });
+  });
+}
+
+}  // namespace boxloss::BOXLOSS_GPU

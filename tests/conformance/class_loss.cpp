@@ -1,0 +1,230 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include "class_loss.hpp"
+
+#include <boxloss/max_iou_match.hpp>
+
+#include "index_arrays.hpp"
+#include "placed_boxes.hpp"
+
+namespace boxloss::conformance {
+namespace {
+
+std::int64_t index_at(const ArrayView& array, std::int64_t i) {
+  return Elements<Any>{array.data, array.dtype}.get<std::int64_t>(i);
+}
+
+double random_logit(Values values, Random& random) {
+  if (values == Values::kPlain) return random.uniform(-8, 8);
+  if (values == Values::kSpecial && random.chance(0.04)) {
+    return random.pick(std::vector<double>{kNan, kInfinity, -kInfinity});
+  }
+  // Among them what a sigmoid takes for 0 or 1, up to what 16 bits can hold.
+  return random.pick(std::vector<double>{0, -0.0, 0.5, 1, -1, 2, -2, 4, -4, 20, -20, 90, -90, 300,
+                                         -300, 6e4, -6e4});
+}
+
+double random_quality(Values values, Random& random) {
+  if (values == Values::kPlain) return random.uniform(0, 1);
+  if (values == Values::kSpecial && random.chance(0.1)) return kNan;
+  return random.pick(std::vector<double>{0, 0.25, 0.5, 0.75, 1});
+}
+
+double random_weight(Values values, Random& random) {
+  if (values == Values::kPlain) return random.uniform(0.25, 2);
+  return random.pick(std::vector<double>{0, 0.5, 1, 2});
+}
+
+/// Over and over.
+Array repeated(const std::vector<std::int64_t>& indices, std::int64_t count, DType dtype) {
+  std::vector<std::int64_t> all;
+  for (std::int64_t i = 0; i < count; ++i) {
+    all.push_back(indices[static_cast<std::size_t>(i) % indices.size()]);
+  }
+  return exactly(all, dtype);
+}
+
+Array random_targets(const ClassCase& c, std::int64_t rows, Random& random) {
+  std::vector<std::int64_t> targets = random_rows(c.index, rows, c.shape.targets, random);
+  for (std::int64_t& target : targets) {
+    if (random.chance(0.4)) target = kNoBox;
+    if (random.chance(0.1)) target = kIgnored;
+  }
+  return exactly(targets, c.index);
+}
+
+Array nans(DType dtype, std::int64_t count) {
+  Array array(dtype, count);
+  for (std::int64_t i = 0; i < count; ++i) array.set(i, kNan);
+  return array;
+}
+
+void set_once(Array& array, std::int64_t i, double value) {
+  if (std::isnan(array.get(i))) array.set(i, value);
+}
+
+/// What is read, of rows that count.
+void fill_read(const ClassCase& c, std::int64_t start, Random& random, HostClasses& host) {
+  const ClassLossProblem& p = host.problem;
+  const auto fill_weight = [&](std::int64_t of_class) {
+    if (is_given(p.weight)) set_once(host.weight, of_class, random_weight(c.values, random));
+  };
+  for (std::int64_t row = 0; row < class_rows(p); ++row) {
+    const std::int64_t own = class_of(p, row);
+    if (own == kIgnored) continue;
+    for (std::int64_t k = 0; k < p.classes; ++k) {
+      host.logits.set(start + first_logit(p, row) + k * p.logits.class_stride,
+                      random_logit(c.values, random));
+      if (p.mode != ClassLoss::kSoftmax) fill_weight(k);
+    }
+    if (p.mode == ClassLoss::kSoftmax) fill_weight(own == kNoBox ? p.classes - 1 : own);
+    if (own == kNoBox) continue;
+    if (is_given(p.query_quality)) {
+      host.query_quality.set(row, random_quality(c.values, random));
+    } else if (is_given(p.quality)) {
+      host.quality.set(index_at(p.target_index, row), random_quality(c.values, random));
+    }
+  }
+}
+
+/// Of rows that are left out, NaN.
+Array random_upstream(const ClassCase& c, const ClassLossProblem& p, Random& random) {
+  const bool is_reduced = p.reduction != Reduction::kNone;
+  Array grad = nans(compute_dtype(p), is_reduced ? p.sets : class_rows(p));
+  for (std::int64_t i = 0; i < grad.count(); ++i) {
+    if (!is_reduced && class_of(p, i) == kIgnored) continue;
+    grad.set(i, c.values == Values::kPlain ? random.uniform(-1.25, -0.5) : -2.5);
+  }
+  return grad;
+}
+
+/// Moves a problem's arrays to the device of a run.
+void move_arrays(ClassLossProblem& p, const Implementation& implementation, const HostClasses& host,
+                 Run& run) {
+  p.device = implementation.device;
+  run.move(p.logits.data, host.logits);
+  run.move(p.target_index.data, host.target_index);
+  run.move(p.labels.data, host.labels);
+  run.move(p.quality.data, host.quality);
+  run.move(p.query_quality.data, host.query_quality);
+  run.move(p.weight.data, host.weight);
+  run.move(p.normalizer.data, host.normalizer);
+}
+
+}  // namespace
+
+std::int64_t first_logit(const ClassLossProblem& p, std::int64_t row) {
+  const std::int64_t image = row / p.queries;
+  return image / p.images * p.logits.set_stride + image % p.images * p.logits.image_stride +
+         row % p.queries * p.logits.query_stride;
+}
+
+std::int64_t class_of(const ClassLossProblem& p, std::int64_t row) {
+  const std::int64_t target = index_at(p.target_index, row);
+  if (target == kIgnored) return kIgnored;
+  if (target < 0 || target >= p.targets) return kNoBox;
+  const std::int64_t label = index_at(p.labels, target);
+  return 0 <= label && label < p.classes ? label : kNoBox;
+}
+
+HostClasses ClassLosses::make(const ClassCase& c, Random& random) {
+  HostClasses host;
+  ClassLossProblem& p = host.problem;
+  const auto& [sets, images, queries, classes, targets] = c.shape;
+  const std::int64_t blocks = c.logits.is_one_set ? std::min<std::int64_t>(sets, 1) : sets;
+  const Strides strides = strides_of(c.logits.layout, blocks * images, queries, classes);
+  p.mode = c.mode;
+  p.sets = sets;
+  p.images = images;
+  p.queries = queries;
+  p.classes = classes;
+  p.targets = targets;
+  p.logits = {lay_out(strides, blocks * images, queries, classes, c.logits.dtype, host.logits),
+              c.logits.dtype,
+              c.logits.is_one_set ? 0 : images * strides.image,
+              strides.image,
+              strides.slot,
+              strides.value};
+  const std::int64_t rows = class_rows(p);
+  host.target_index =
+      c.indices.empty() ? random_targets(c, rows, random) : repeated(c.indices, rows, c.index);
+  host.labels = c.indices.empty()
+                    ? exactly(random_rows(c.labels, targets, classes, random), c.labels)
+                    : repeated(c.indices, targets, c.labels);
+  p.target_index = {host.target_index.data(), c.index};
+  p.labels = {host.labels.data(), c.labels};
+  p.alpha = c.alpha;
+  p.gamma = c.gamma;
+  p.no_object_weight = c.no_object_weight;
+  p.reduction = c.reduction;
+  if (c.quality) {
+    const bool is_of_queries = c.quality->is_of_queries;
+    Array& array = is_of_queries ? host.query_quality : host.quality;
+    array = nans(c.quality->dtype, is_of_queries ? rows : targets);
+    (is_of_queries ? p.query_quality : p.quality) = ArrayView{array.data(), array.dtype()};
+  }
+  if (c.weight) {
+    host.weight = nans(*c.weight, classes);
+    p.weight = {host.weight.data(), *c.weight};
+  }
+  fill_read(c, strides.start, random, host);
+  if (c.normalizer) {
+    const auto [dtype, stride] = *c.normalizer;
+    host.normalizer = Array(dtype, stride == 0 ? 1 : sets);
+    for (std::int64_t i = 0; i < host.normalizer.count(); ++i) {
+      host.normalizer.set(i, 3.3 + static_cast<double>(i));
+    }
+    p.normalizer = {host.normalizer.data(), dtype};
+    p.normalizer_stride = stride;
+  }
+  return host;
+}
+
+std::vector<Call> ClassLosses::calls(const Case& c, const Host& host, Random& random) {
+  const RunAs forward = [&host](const Implementation& implementation,
+                                const ParallelFor& parallel_for, const Ask& ask) {
+    ClassLossProblem p = host.problem;
+    const DType dtype = compute_dtype(p);
+    const std::int64_t losses = p.reduction == Reduction::kNone ? class_rows(p) : p.sets;
+    Run run(implementation, parallel_for,
+            ask.of({{"loss", dtype, losses}, {"scale", dtype, p.sets}}));
+    move_arrays(p, implementation, host, run);
+    class_loss(implementation, p, {run.output(0), run.output(1)},
+               run.execution(class_loss_workspace_bytes(implementation, p)));
+    return run.results();
+  };
+  const Array scale = *forward(oracle(), boxloss::parallel_for, Ask()).outputs[1].values;
+  const Array grad = random_upstream(c, host.problem, random);
+  const auto backward = [&host, grad, scale](bool is_transposed) {
+    return [=, &host](const Implementation& implementation, const ParallelFor& parallel_for,
+                      const Ask& ask) {
+      ClassLossGradProblem p;
+      static_cast<ClassLossProblem&>(p) = host.problem;
+      p.grad = grad.data();
+      p.scale = scale.data();
+      p.is_transposed = is_transposed;
+      Run run(implementation, parallel_for,
+              ask.of({{"logits' gradient", p.logits.dtype, class_rows(p) * p.classes}}));
+      move_arrays(p, implementation, host, run);
+      run.move(p.grad, grad);
+      run.move(p.scale, scale);
+      class_loss_backward(implementation, p, {run.output(0)},
+                          run.execution(class_loss_backward_workspace_bytes(implementation, p)));
+      return run.results();
+    };
+  };
+  std::vector<Call> calls = {call_of(
+      kName, forward, is_served,
+      [&host](const Results& right) { return within_bounds(right, class_loss_bounds(host)); },
+      {kOnElements})};
+  for (const bool is_transposed : {false, true}) {
+    const auto judge = [&host, grad, scale, is_transposed](const Results& right) {
+      return within_bounds(right, {class_slope_bounds(host, grad, scale, is_transposed)});
+    };
+    calls.push_back(
+        call_of("class_loss_backward", backward(is_transposed), is_served, judge, {kOnElements}));
+  }
+  return calls;
+}
+
+}  // namespace boxloss::conformance
