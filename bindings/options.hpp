@@ -66,6 +66,28 @@
   use(Word, pred_format, 'xyxy')                \
   use(OptionalNumber, small_side, None)
 
+#define BOXLOSS_CLASS_LOSS_OPTIONS(use)    \
+  use(OptionalPacked, quality, None)       \
+  use(OptionalPacked, query_quality, None) \
+  use(OptionalPacked, weight, None)        \
+  use(OptionalNumber, alpha, None)         \
+  use(OptionalNumber, gamma, None)         \
+  use(Number, no_object_weight, 1.0)       \
+  use(Word, reduction, 'mean')             \
+  use(OptionalPacked, normalizer, None)
+
+#define BOXLOSS_DISTRIBUTION_LOSS_OPTIONS(use) \
+  use(OptionalPacked, quality, None)           \
+  use(OptionalPacked, reference, None)         \
+  use(OptionalPacked, target, None)            \
+  use(OptionalPacked, edges, None)             \
+  use(Number, reg_scale, 4.0)                  \
+  use(OptionalStrided, teacher, None)          \
+  use(OptionalPacked, confidence, None)        \
+  use(Number, temperature, 5.0)                \
+  use(Word, reduction, 'mean')                 \
+  use(OptionalPacked, normalizer, None)
+
 #define BOXLOSS_BOX_LOSS_PARAMETERS(use) \
   use(Strided, pred, )                   \
   use(Strided, target, )                 \
@@ -112,4 +134,28 @@
   use(Whole, classes, )                       \
   use(Whole, images, )                        \
   use(Flag, has_sizes, )
+
+#define BOXLOSS_CLASS_LOSS_PARAMETERS(use) \
+  use(Strided, logits, )                   \
+  use(Packed, target_index, )              \
+  use(Packed, labels, )                    \
+  use(Word, mode, )                        \
+  BOXLOSS_CLASS_LOSS_OPTIONS(use)
+
+#define BOXLOSS_CLASS_LOSS_BACKWARD_PARAMETERS(use) \
+  use(Packed, grad, )                               \
+  use(Packed, scale, )                              \
+  use(Flag, transposed, )                           \
+  BOXLOSS_CLASS_LOSS_PARAMETERS(use)
+
+#define BOXLOSS_DISTRIBUTION_LOSS_PARAMETERS(use) \
+  use(Strided, logits, )                          \
+  use(Packed, target_index, )                     \
+  use(Word, mode, )                               \
+  BOXLOSS_DISTRIBUTION_LOSS_OPTIONS(use)
+
+#define BOXLOSS_DISTRIBUTION_LOSS_BACKWARD_PARAMETERS(use) \
+  use(Packed, grad, )                                      \
+  use(Packed, scale, )                                     \
+  BOXLOSS_DISTRIBUTION_LOSS_PARAMETERS(use)
 // clang-format on

@@ -202,6 +202,7 @@ EpsMode parse_eps_mode(std::string_view word);
 LossParameters parameters_of(Loss loss, const std::vector<double>& numbers);
 
 constexpr const char* kFloatingDTypes = "float64, float32, float16 or bfloat16";
+constexpr const char* kNormalizerDTypes = "float64, float32, int64 or int32";
 constexpr const char* kIndexDTypes = "int32 or int64";
 constexpr const char* kDTypes = "float64, float32, float16, bfloat16, uint8, int16, int32 or int64";
 

@@ -58,7 +58,7 @@ struct BoxLoss {
       if (index) view = {index.data, index_dtype_of(index)};
     }
     p.weight = view_of(a.weight, kFloatingDTypes);
-    p.normalizer = view_of(a.normalizer, "float64, float32, int64 or int32");
+    p.normalizer = view_of(a.normalizer, kNormalizerDTypes);
     p.normalizer_stride = a.normalizer ? static_cast<std::int64_t>(a.normalizer.rank) : 0;
 
     check_boxes_shape(a.pred);

@@ -16,6 +16,8 @@ std::string operations_of(const boxloss::Implementation& each) {
   if (each.assign.run != nullptr) words += " hungarian_match";
   if (each.max_iou_match.run != nullptr) words += " max_iou_match";
   if (each.task_aligned_match.run != nullptr) words += " task_aligned_match";
+  if (each.class_loss.run != nullptr) words += " class_loss";
+  if (each.distribution_loss.run != nullptr) words += " distribution_loss";
   return words;
 }
 

@@ -116,6 +116,8 @@ at::ScalarType scalar_type(DType dtype) {
   switch (dtype) {
     case DType::kF64: return at::kDouble;
     case DType::kF32: return at::kFloat;
+    case DType::kF16: return at::kHalf;
+    case DType::kBF16: return at::kBFloat16;
     case DType::kI32: return at::kInt;
     default: return at::kLong;  // outputs have no others
   }

@@ -94,7 +94,9 @@ inline TensorNumber reciprocal(const TensorNumber& a) {
   return a.is_constant() ? TensorNumber(1 / a.constant) : TensorNumber(a.tensor.reciprocal());
 }
 
-inline TensorNumber hold_constant(const TensorNumber& a) { return a.tensor.detach(); }
+inline TensorNumber hold_constant(const TensorNumber& a) {
+  return a.is_constant() ? a : TensorNumber(a.tensor.detach());
+}
 
 inline TensorNumber exp(const TensorNumber& a) { return a.tensor.exp(); }
 inline TensorNumber log(const TensorNumber& a) {
@@ -102,6 +104,8 @@ inline TensorNumber log(const TensorNumber& a) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   return a.tensor.masked_fill(is_zero, 1).log().masked_fill(is_zero, -kInfinity);
 }
+
+inline TensorNumber log1p_of_fraction(const TensorNumber& a) { return a.tensor.log1p(); }
 
 inline TensorNumber sqrt(const TensorNumber& a) { return a.tensor.sqrt(); }
 

@@ -9,6 +9,8 @@
 #include "../common/max_iou_match.hpp"
 #include "../common/task_aligned_match.hpp"
 #include "box_loss/args.hpp"
+#include "class_loss.hpp"
+#include "distribution_loss.hpp"
 
 /// boxloss/torch.hpp: converts enumerators to strings and undefined tensors to none, and calls the
 /// operators.
@@ -97,6 +99,20 @@ TaskAlignedMatch task_aligned_match(const at::Tensor& scores, const at::Tensor& 
       {scores, pred, points, target, as_argument(own_offsets),
        labels BOXLOSS_TASK_ALIGNED_MATCH_OPTIONS(BOXLOSS_AS_ARGUMENT)});
   return {target_index, score, overlap};
+}
+
+at::Tensor class_loss(const at::Tensor& logits, const at::Tensor& target_index,
+                      const at::Tensor& labels, const ClassLossOptions& options) {
+  return torch_binding::call_class_loss({logits, target_index, labels,
+                                         as_argument(options.mode)
+                                             BOXLOSS_CLASS_LOSS_OPTIONS(BOXLOSS_AS_ARGUMENT)});
+}
+
+at::Tensor distribution_loss(const at::Tensor& logits, const at::Tensor& target_index,
+                             const DistributionLossOptions& options) {
+  return torch_binding::call_distribution_loss(
+      {logits, target_index,
+       as_argument(options.mode) BOXLOSS_DISTRIBUTION_LOSS_OPTIONS(BOXLOSS_AS_ARGUMENT)});
 }
 
 }  // namespace boxloss

@@ -66,7 +66,7 @@ class Empty(NamedTuple):
 
 
 def empty_matches(device: torch.device) -> dict[str, Empty]:
-    """Of the matcher and the assigners."""
+    """Of the matcher and the assigners, and losses of what they leave."""
     boxes, indices = partial(_boxes, device), partial(_indices, device)
 
     def numbers(*shape: int) -> torch.Tensor:
@@ -127,12 +127,65 @@ def empty_matches(device: torch.device) -> dict[str, Empty]:
         "no boxes, padded": aligned((2, 3, 5), (2, 0)),
         "only padding": {**aligned((2, 3, 5), (2, 4)), "target": boxes(2, 4).nan_to_num()},
     }
+
+    def of_classes(shape: tuple[int, ...], count: int, mode: str = "mal") -> Problem:
+        return {
+            **{"logits": numbers(*shape), "mode": mode, "reduction": "sum"},
+            "target_index": torch.full(shape[:-1], -2, device=device),
+            "labels": torch.zeros(count, dtype=torch.int64, device=device),
+            **({} if mode == "softmax" else {"quality": numbers(count)}),
+        }
+
+    class_losses = {
+        f"no {what}, {mode}": of_classes(shape, count, mode)
+        for mode in ("mal", "softmax")
+        for what, shape, count in (
+            ("layers", (0, 2, 3, 4), 5),
+            ("images", (2, 0, 3, 4), 5),
+            ("queries", (0, 4), 5),
+            ("boxes", (2, 3, 4), 0),
+        )
+    }
+    class_losses["no classes"] = of_classes((2, 3, 0), 5)
+    class_losses["no queries by mean"] = {**of_classes((2, 0, 4), 5), "reduction": "mean"}
+
+    def of_distributions(shape: tuple[int, ...], mode: str = "fgl", count: int = 5) -> Problem:
+        """Of two bins, which no query reads."""
+        of_fgl = {
+            **{"reference": boxes(*shape), "target": boxes(count)},
+            "edges": torch.tensor([-1.0, 1.0], device=device),
+        }
+        layer = shape[-2:]
+        of_ddf = {"teacher": numbers(*layer, 8), "confidence": numbers(*layer)}
+        return {
+            **{"logits": numbers(*shape, 8), "mode": mode},
+            "target_index": torch.full(shape, -2, device=device),
+            **(of_fgl if mode == "fgl" else of_ddf),
+        }
+
+    distribution_losses = {
+        f"no {what}, {mode}": of_distributions(shape, mode)
+        for mode in ("fgl", "ddf")
+        for what, shape in (
+            ("layers", (0, 2, 3)),
+            ("images", (2, 0, 3)),
+            ("queries", (0,)),
+            ("query that counts", (2, 2, 3)),
+        )
+    }
+    distribution_losses["no boxes"] = of_distributions((2, 3), count=0)
+    distribution_losses["no boxes by sum"] = {
+        **of_distributions((2, 3), count=0),
+        **{"target_index": torch.zeros(2, 3, dtype=torch.int64, device=device), "reduction": "sum"},
+    }
     kinds = {
         "matching_cost": ({**cost_problems, **cost_options}, (0,)),
         "pairwise_iou": (cost_problems, (0,)),
         "hungarian_match": (assignments, (-1, -1, -1)),
         "max_iou_match": (max_ious, (-1, 0)),
         "task_aligned_match": (task_aligned, (-1, 0, 0)),
+        "class_loss": (class_losses, (0,)),
+        "distribution_loss": (distribution_losses, (0,)),
     }
     return {
         f"{function}, {name}": Empty(function, values, results)

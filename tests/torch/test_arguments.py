@@ -22,6 +22,8 @@ from boxloss.torch import (
     siou_loss,
     use_implementation,
 )
+from class_losses import by_query, class_problem
+from distribution_losses import distribution_problem
 from matching import classes, cost_problem
 from problems import Problem, boxes, problem
 from task_aligned import problem as task_aligned
@@ -52,6 +54,8 @@ PRED, TARGET = boxes((3, 6), CPU, seed=1), boxes((9,), CPU, seed=2)
 OFFSETS = torch.tensor([0, 5, 5, 9])
 ANCHORS = {"anchors": TARGET, "target": TARGET, "offsets": OFFSETS}
 RAGGED, PADDED = task_aligned(14, images=2), task_aligned(14, images=2, is_padded=True)
+CLASSES = class_problem("varifocal", CPU, normalizer=torch.tensor(3.0))
+FGL = {**distribution_problem("fgl", torch.float32), "normalizer": torch.tensor(3.0)}
 VALID: dict[str, Problem] = {
     "box_loss": problem("dense", CPU),
     "box_losses": problem("dense", CPU),
@@ -60,6 +64,8 @@ VALID: dict[str, Problem] = {
     "hungarian_match": {"cost": COST, "offsets": OFFSETS},
     "max_iou_match": {**ANCHORS, "high": 0.4, "low": 0.2},
     "task_aligned_match": RAGGED,
+    "class_loss": CLASSES,
+    "distribution_loss": FGL,
 }
 
 
@@ -254,6 +260,112 @@ OF_TASK_ALIGNED_MATCH = [
     bad_value("small_side is 3", min_side=2.0, small_side=3.0),
     bad_value("pred_format is 'xxyy'; allowed: 'xyxy', 'xywh', ", pred_format="xxyy"),
 ]
+OTHER_CLASS_LOSS = {"mode": "bce", "quality": None}
+OF_CLASS_LOSS = [
+    bad_type(f"logits is int64; {FLOATING}", logits=rows(2, 3, 5, 7)),
+    bad_type(f"target_index is float32; {INTEGER}", target_index=zeros(2, 3, 5)),
+    bad_type(f"labels is int16; {INTEGER}", labels=CLASSES["labels"].short()),
+    bad_type(f"quality is int32; {FLOATING}", quality=rows(6).int()),
+    bad_type(
+        f"query_quality is bool; {FLOATING}",
+        query_quality=rows(2, 3, 5).bool(),
+        **OTHER_CLASS_LOSS,
+    ),
+    bad_type(f"weight is int64; {FLOATING}", weight=rows(7)),
+    bad_type(f"normalizer is uint8; {OF_NORMALIZER}", normalizer=rows().byte()),
+    bad_type("mode is NoneType; it must be a string", mode=None),
+    bad_type("gamma is str; it must be a number", gamma="2"),
+    bad_type("no_object_weight is NoneType; it must be a number", no_object_weight=None),
+    bad_value("logits has shape [7]; it must be (queries, classes), (imag", logits=zeros(7)),
+    bad_value("logits has shape [1, 2, 3, 5, 7]; it must be", logits=zeros(1, 2, 3, 5, 7)),
+    bad_value("target_index has shape [3, 5]; it must be [2, 3, 5], ", target_index=rows(3, 5)),
+    bad_value("labels has shape [6, 1]; it must be (T)", labels=rows(6, 1)),
+    bad_value("quality has shape [5]; it must be [6], one for each label", quality=zeros(5)),
+    bad_value(
+        "query_quality has shape [3, 5]; it must be [2, 3, 5], that of target_index",
+        query_quality=zeros(3, 5),
+        **OTHER_CLASS_LOSS,
+    ),
+    bad_value("weight has shape [6]; it must be [7], one for each class", weight=zeros(6)),
+    bad_value("normalizer has shape [3]; it must be [2], () or one for", normalizer=zeros(3)),
+    bad_value(
+        "normalizer has shape [2]; it must be [], () or one for",
+        logits=zeros(5, 7),
+        target_index=rows(5),
+        normalizer=zeros(2),
+    ),
+    bad_value("normalizer needs reduction 'mean', which", reduction="sum"),
+    bad_value("mode is 'hinge'; allowed: 'focal', 'varifocal', 'mal', 'ia_bce', ", mode="hinge"),
+    bad_value("reduction is 'Mean'; allowed: 'none', 'sum', 'mean'", reduction="Mean"),
+    bad_value("mode 'varifocal' needs quality or query_quality", quality=None),
+    bad_value("mode 'focal' has no quality", mode="focal"),
+    bad_value("give quality or query_quality, not both", query_quality=zeros(2, 3, 5)),
+    bad_value("alpha is nan; it must be finite", alpha=NAN),
+    bad_value("alpha is 0.25; mode 'bce' has none", mode="bce", alpha=0.25),
+    bad_value("alpha is 1.5; mode 'ia_bce' has powers of", mode="ia_bce", alpha=1.5),
+    bad_value("gamma is 1e+39; it must be finite", gamma=1e39),
+    bad_value("gamma is -1; it must not be negative", gamma=-1.0),
+    bad_value("no_object_weight is 0.5; only mode 'softmax' has one", no_object_weight=0.5),
+]
+DDF = {**dict.fromkeys(FGL), **distribution_problem("ddf")}
+SHAPE = (3, 2, 9)  # the queries', of 33 bins
+OF_DISTRIBUTION_LOSS = [
+    bad_type(f"logits is int64; {FLOATING}", logits=rows(*SHAPE, 132)),
+    bad_type(f"target_index is float32; {INTEGER}", target_index=zeros(*SHAPE)),
+    bad_type(f"quality is int64; {FLOATING}", quality=rows(*SHAPE)),
+    bad_type(f"reference is int64; {FLOATING}", reference=rows(*SHAPE, 4)),
+    bad_type(f"target is uint8; {FLOATING}", target=rows(5, 4).byte()),
+    bad_type(f"edges is int64; {FLOATING}", edges=rows(33)),
+    bad_type(f"teacher is int32; {FLOATING}", **{**DDF, "teacher": rows(2, 9, 132).int()}),
+    bad_type(f"confidence is bool; {FLOATING}", **{**DDF, "confidence": rows(2, 9).bool()}),
+    bad_type(f"normalizer is uint8; {OF_NORMALIZER}", normalizer=rows().byte()),
+    bad_type("mode is NoneType; it must be a string", mode=None),
+    bad_type("reg_scale is str; it must be a number", reg_scale="4"),
+    bad_type("temperature is NoneType; it must be a number", temperature=None),
+    bad_value("logits has shape [132]; it must be (queries, 4 * bins), (im", logits=zeros(132)),
+    bad_value("logits has shape [1, 3, 2, 9, 132]; it must", logits=zeros(1, *SHAPE, 132)),
+    bad_value("logits has shape [3, 2, 9, 130]; it must be", logits=zeros(*SHAPE, 130)),
+    bad_value("logits has shape [3, 2, 9, 0]; it must be (", logits=zeros(*SHAPE, 0)),
+    bad_value("target_index has shape [2, 9]; it must be [3, 2, 9], ", target_index=rows(2, 9)),
+    bad_value("quality has shape [2, 9]; it must be [3, 2, 9], that of", quality=zeros(2, 9)),
+    bad_value(
+        "reference has shape [2, 9, 4]; it must be [3, 2, 9, 4], a box for each",
+        reference=zeros(2, 9, 4),
+    ),
+    bad_value("target has shape [5, 3]; it must be (T, 4)", target=zeros(5, 3)),
+    bad_value("edges has shape [32]; it must be [33], one for each bin", edges=zeros(32)),
+    bad_value(
+        "teacher has shape [9, 132]; it must be [2, 9, 132], one layer's logits, or all",
+        **{**DDF, "teacher": zeros(9, 132)},
+    ),
+    bad_value(
+        "confidence has shape [3, 2, 9]; it must be [2, 9], one for each query of a layer",
+        **{**DDF, "confidence": zeros(*SHAPE)},
+    ),
+    bad_value("normalizer has shape [2]; it must be [3], () or one for", normalizer=zeros(2)),
+    bad_value("normalizer needs reduction 'mean', which", reduction="sum"),
+    bad_value("normalizer is given; mode 'ddf' has", **{**DDF, "normalizer": zeros()}),
+    bad_value("mode is 'dfl'; allowed: 'fgl', 'ddf'", mode="dfl"),
+    bad_value("reduction is 'Mean'; allowed: 'none', 'sum', 'mean'", reduction="Mean"),
+    *(
+        bad_value(f"mode 'fgl' needs {name}", **{name: None})
+        for name in ("reference", "target", "edges")
+    ),
+    bad_value("mode 'fgl' has no teacher", teacher=DDF["teacher"]),
+    bad_value("mode 'fgl' has no confidence", confidence=DDF["confidence"]),
+    *(
+        bad_value(f"mode 'ddf' needs {name}", **{**DDF, name: None})
+        for name in ("teacher", "confidence")
+    ),
+    *(
+        bad_value(f"mode 'ddf' has no {name}", **{**DDF, name: FGL[name]})
+        for name in ("reference", "target", "edges")
+    ),
+    bad_value("reg_scale is 0; it must be positive and finite", reg_scale=0.0),
+    bad_value("reg_scale is 2; only mode 'fgl' has one", **DDF, reg_scale=2.0),
+    bad_value("temperature is nan; it must be positive and finite", **DDF, temperature=NAN),
+    bad_value("temperature is 2; only mode 'ddf' has one", temperature=2.0),
+]
 L1_OF_TWO_FORMATS = "l1 is of values in one format, but pred is cxcywh and target xywh"
 OF_BOX_LOSSES = [
     *(
@@ -273,6 +385,8 @@ REFUSED: dict[str, list[Refused]] = {
     "hungarian_match": OF_HUNGARIAN_MATCH,
     "max_iou_match": OF_MAX_IOU_MATCH,
     "task_aligned_match": OF_TASK_ALIGNED_MATCH,
+    "class_loss": OF_CLASS_LOSS,
+    "distribution_loss": OF_DISTRIBUTION_LOSS,
 }
 
 
@@ -293,6 +407,13 @@ OF_TORCH_ALONE: dict[str, list[Refused]] = {
     ],
     "box_losses": [bad_type("normalizer is list; it must be a tensor", normalizer=[3])],
     **{
+        name: [
+            bad_type("normalizer is str; it must be a tensor or a number", normalizer="3"),
+            bad_value("normalizer is 1e+39; it must be less than", normalizer=1e39),
+        ]
+        for name in ("class_loss", "distribution_loss")
+    },
+    **{
         name: [bad_value(text, offsets=torch.tensor(bad)) for text, bad in BAD_OFFSETS.items()]
         for name in ("hungarian_match", "max_iou_match")
     },
@@ -309,10 +430,15 @@ WITH_EVERY_TENSOR: list[tuple[str, Problem]] = [
         ("box_loss", problem(of, CPU, weight=torch.float32, normalizer=torch.tensor(2.0)))
         for of in ("lengths", "mask", "offsets", "sets")
     ),
-    *((name, values) for name, values in VALID.items() if "loss" not in name),
+    *((name, values) for name, values in VALID.items() if "box_loss" not in name),
+    ("class_loss", by_query(CLASSES)),
+    ("distribution_loss", DDF),
     ("matching_cost", {**GOOD_COST, **NO_CLASSES, "class_cost": zeros(3, 9)}),
 ]
-FIRST = {"hungarian_match": "cost", "max_iou_match": "anchors", "task_aligned_match": "scores"}
+FIRST = {
+    **{"hungarian_match": "cost", "max_iou_match": "anchors", "task_aligned_match": "scores"},
+    **{"class_loss": "logits", "distribution_loss": "logits"},
+}
 EVERY_TENSOR = [
     pytest.param(name, values, argument, id=f"{name}-{argument}")
     for name, values in WITH_EVERY_TENSOR
@@ -354,12 +480,15 @@ def test_refused(device: torch.device, name: str, refused: Refused) -> None:
     for where in (device, META):
         values = move({**VALID[name], **refused.changed}, where)
         assert_refused(name, values, refused.error, refused.text)
-        if values.get("pred") is not None and values["pred"].is_floating_point():
-            values["pred"] = values["pred"].detach().requires_grad_()
+        first = FIRST.get(name, "pred")
+        if values.get(first) is not None and values[first].is_floating_point():
+            values[first] = values[first].detach().requires_grad_()
             assert_refused(name, values, refused.error, refused.text)
 
 
-@pytest.mark.parametrize("name", ["matching_cost", "pairwise_iou"])
+@pytest.mark.parametrize(
+    "name", ["matching_cost", "pairwise_iou", "class_loss", "distribution_loss"]
+)
 def test_aten_refuses_the_same(name: str) -> None:
     with use_implementation("aten"):
         for refused in REFUSED[name]:

@@ -212,7 +212,8 @@ def test_it_goes_before_what_is_chosen_for_a_memory() -> None:
     [
         *("box_loss", "box_losses", "_box_loss_forward", "_box_loss_backward"),
         *("matching_cost", "pairwise_iou", "assign", "max_iou_match", "task_aligned_match"),
-        "_target_faults",
+        *("_target_faults", "class_loss", "_class_loss", "_class_loss_backward"),
+        *("distribution_loss", "_distribution_loss", "_distribution_loss_backward"),
     ],
 )
 def test_every_device_of_torchs_has_a_kernel(operator: str, key: str) -> None:

@@ -16,6 +16,8 @@ from boxloss.torch import (
     MatchResult,
     box_loss,
     box_losses,
+    class_loss,
+    distribution_loss,
     giou_loss,
     hungarian_match,
     matching_cost,
@@ -238,11 +240,16 @@ def of_some_images(of: dict[str, Tensor], images: Tensor, rows: Tensor) -> list[
     cost = matching_cost(pred, logits=logits, labels=labels, **boxes)
     scores, points, limits = logits.sigmoid(), of["pred"][0, :, :2], {"high": 0.5, "low": 0.3}
     given = of["class_cost"][:, rows.clone()]  # likewise
+    matches = hungarian_match(cost, offsets)
+    sides = torch.cat((pred, scores.new_zeros(1).expand_as(pred)), -1)  # of two bins
+    teacher = {"teacher": sides.flip(-1), "confidence": scores[..., 0]}
     return [
         cost,
         matching_cost(pred, class_cost=given, **boxes),
         pairwise_iou(pred, **boxes),
-        *hungarian_match(cost, offsets),
+        *matches,
+        class_loss(logits, matches.target_of_query, labels, mode="focal"),
+        distribution_loss(sides, matches.target_of_query, mode="ddf", **teacher),
         *max_iou_match(of["pred"][0], **boxes, **limits),
         *max_iou_match(pred, **boxes, **limits),
         *task_aligned_match(scores, pred, points, labels=labels, **boxes),

@@ -17,7 +17,9 @@ from boxloss.torch import (
     GIoULoss,
     box_losses,
     check_boxes,
+    class_loss,
     debug,
+    distribution_loss,
     generalized_box_iou_loss,
     giou_loss,
     hungarian_match,
@@ -107,6 +109,29 @@ def match(scores: Tensor, **changed: Any) -> Any:
     return task_aligned_match(scores, of_images(CORNERS), **(values | changed))
 
 
+MATCHED = tensor([[0, -1, 2], [-2, 1, 0]])
+SIDES = torch.arange(72.0).reshape(2, 3, 12) % 5
+
+
+def classified(**changed: Any) -> Any:
+    values = {"logits": LOGITS, "target_index": MATCHED, "labels": LABELS, "mode": "bce"}
+    return class_loss(**(values | changed))
+
+
+def localized(**changed: Any) -> Any:
+    values = {"logits": SIDES, "target_index": MATCHED, "mode": "fgl", "target": TRUE}
+    of_bins = {"reference": of_images(TRUE), "edges": tensor([-1.0, 0.0, 1.0])}
+    return distribution_loss(**(values | of_bins | changed))
+
+
+def distilled(**changed: Any) -> Any:
+    """Of two layers."""
+    values = {"logits": torch.stack((SIDES, SIDES)), "mode": "ddf", "teacher": -SIDES}
+    index, confidence = torch.stack((MATCHED, MATCHED)), TRUE[:2, :3]
+    values |= {"target_index": index, "confidence": confidence}
+    return distribution_loss(**(values | changed))
+
+
 # What debug mode says of a call, none where nothing is wrong.
 CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: box_losses(TRUE, TRUE, **CXCYWH), ""),
@@ -151,6 +176,97 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
             LOGITS.sigmoid(), target=of_images(TRUE), offsets=None, labels=LABELS[None].expand(2, 3)
         ),
         "task_aligned_match: target[0, 0] is [0.5, 0.5, 0.2, 0.3], which is inverted",
+    ),
+    (
+        lambda: classified(
+            logits=with_nan(LOGITS, 1, 0),  # which is left out
+            query_quality=MATCHED.float().where(MATCHED == 0, NAN).where(MATCHED <= 0, 0.5) + 1e-6,
+            weight=LABELS.float(),
+            normalizer=3,
+        ),
+        "",
+    ),
+    (lambda: classified(logits=LOGITS.softmax(-1)), ""),
+    (
+        lambda: classified(logits=LOGITS.softmax(-1), mode="softmax"),
+        "class_loss: logits are the softmax of some: each query's add up to 1",
+    ),
+    (lambda: classified(logits=with_nan(LOGITS, 0, 1, 2)), "class_loss: logits[0, 1, 2] is nan"),
+    (lambda: classified(labels=LABELS + 1), "class_loss: labels[2] is 3; it must lie in [0, 3)"),
+    (lambda: classified(labels=LABELS + 1, target_index=MATCHED.clip(max=1)), ""),
+    (lambda: classified(target_index=MATCHED + 1), "target_index[0, 2] is 3; it must lie in [0, 3"),
+    (lambda: classified(target_index=MATCHED - 1), "target_index[1, 0] is -3; it must lie in"),
+    (lambda: classified(quality=LABELS - 0.5), "quality[0] is -0.5; it must be from 0 to 1"),
+    (lambda: classified(query_quality=MATCHED + 1.5), "query_quality[0, 0] is 1.5; it must be"),
+    (lambda: classified(weight=with_nan(TRUE[:, 0], 1)), "weight[1] is [nan]; it must be finite"),
+    (lambda: classified(normalizer=0), "class_loss: normalizer is 0; it must be more than 0"),
+    (
+        lambda: localized(
+            logits=with_nan(SIDES, 0, 1),  # which is not read
+            reference=with_nan(of_images(TRUE), 0, 1),
+            quality=MATCHED.float(),
+            normalizer=3,
+        ),
+        "",
+    ),
+    (lambda: localized(target=with_nan(TRUE, 2), target_index=MATCHED.clip(max=1)), ""),
+    (lambda: localized(normalizer=0, target_index=MATCHED.clip(max=-1)), ""),
+    (lambda: localized(logits=with_nan(SIDES, 0, 2, 5)), "distribution_loss: logits[0, 2, 5] is n"),
+    (lambda: localized(target_index=MATCHED + 1), "target_index[0, 2] is 3; it must lie in [0, 3"),
+    (
+        lambda: localized(quality=MATCHED - 0.5),
+        "quality[0, 0] is -0.5; it must be finite and",
+    ),
+    (
+        lambda: localized(quality=with_nan(MATCHED.float(), 1, 1)),
+        "quality[1, 1] is nan; it must be finite",
+    ),
+    (
+        lambda: localized(reference=with_nan(of_images(TRUE), 1, 2, 3)),
+        "distribution_loss: reference[1, 2] is [0.8, 0.7, 0.3, nan]; it must be finite",
+    ),
+    (lambda: localized(reference=-of_images(TRUE)), "reference[0, 0] is [-0.5, -0.5, -0.2, -0.3],"),
+    (lambda: localized(target=with_nan(TRUE, 1, 0)), "target[1] is [nan, 0.4, 0.2, 0.2]; it must"),
+    (lambda: localized(target=-TRUE), "target[0] is [-0.5, -0.5, -0.2, -0.3], which is inverted"),
+    (lambda: localized(target=CORNERS), "target[2] is [0.65, 0.6, 0.95, 0.8], which as 'cxcywh'"),
+    (
+        lambda: localized(target=640 * TRUE),
+        "distribution_loss: reference in [0, 1] and target in pixels: they must have the same unit",
+    ),
+    (
+        lambda: localized(edges=tensor([-1.0, 1.0, 1.0])),
+        "edges[2] is 1, not more than edges[1], which is 1; edges must increase",
+    ),
+    (lambda: localized(edges=tensor([-1.0, 0.0, NAN])), "edges[2] is [nan]; it must be finite"),
+    (lambda: localized(normalizer=0), "distribution_loss: normalizer is 0; it must be more than 0"),
+    (
+        lambda: distilled(
+            logits=torch.stack((SIDES, with_nan(SIDES, 1, 0))),  # which is left out
+            teacher=with_nan(-SIDES, 1, 0),
+            confidence=with_nan(TRUE[:2, :3], 1, 0).where(MATCHED < 0, -1),
+            quality=torch.stack((MATCHED, MATCHED)).float(),
+        ),
+        "",
+    ),
+    (
+        lambda: distilled(logits=torch.stack((SIDES, with_nan(SIDES, 0, 1, 3)))),
+        "distribution_loss: logits[1, 0, 1, 3] is nan; it must be a number",
+    ),
+    (
+        lambda: distilled(teacher=with_nan(SIDES, 0, 1, 3)),
+        "teacher[0, 1, 3] is nan; it must be",
+    ),
+    (
+        lambda: distilled(teacher=torch.stack((SIDES, with_nan(SIDES, 1, 1, 0)))),
+        "teacher[1, 1, 1, 0] is nan; it must be a number",
+    ),
+    (
+        lambda: distilled(confidence=MATCHED.float()),
+        "confidence[0, 1] is -1; it must be finite",
+    ),
+    (
+        lambda: distilled(quality=torch.stack((MATCHED, -MATCHED)).float()),
+        "quality[1, 0, 2] is -2; it must be finite and not negative",
     ),
 ]
 

@@ -65,6 +65,7 @@ def test_nothing_but_the_typed_functions_is_exported() -> None:
     names = (
         *("box_loss", "box_losses", "matching_cost", "pairwise_iou"),
         *("hungarian_match", "max_iou_match", "task_aligned_match"),
+        *("class_loss", "distribution_loss"),
     )
     assert functions == {f"boxloss::{name}" for name in names}
 

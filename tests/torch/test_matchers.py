@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the matcher's cost, the assignment and the assigners are to torch: tables of operators."""
+"""What the matcher's cost, the assignment and the assigners are to torch: tables of operators.
+
+And the losses of what they find, where it is no matter that they have a gradient.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +12,8 @@ import boxloss.torch
 import pytest
 import torch
 from boxloss.torch import use_implementation
+from class_losses import by_query, class_problem
+from distribution_losses import distribution_problem, moved
 from matching import classes, cost_problem
 from problems import Problem, boxes
 from task_aligned import problem as task_aligned
@@ -63,11 +68,18 @@ PROBLEMS: dict[str, Callable[[torch.device], Problem]] = {
     "max_iou_match of own anchors": lambda device: anchors(device, (3,), "force"),
     "task_aligned_match": lambda device: task_aligned(12, device, min_side=16.0),
     "task_aligned_match padded": padded,
+    "class_loss": lambda device: class_problem("varifocal", device, torch.bfloat16),
+    "class_loss of queries": lambda device: by_query(class_problem("mal", device)),
+    "class_loss softmax": lambda device: class_problem("softmax", device, reduction="none"),
+    "distribution_loss": lambda device: moved(distribution_problem("fgl", torch.bfloat16), device),
+    "distribution_loss ddf": lambda device: moved(distribution_problem("ddf"), device),
 }
+CONSTANT = [name for name in PROBLEMS if "_loss" not in name]
 MATCHES = [name for name in PROBLEMS if "match " in f"{name} "]
 OFFSETS_MAY_BE_ON_THE_CPU = [name for name in MATCHES if not name.endswith("padded")]
-COMPILED = [name for name in PROBLEMS if not name.endswith(("focal", "layer", "anchors", "padded"))]
+COMPILED = [name for name in CONSTANT if not name.endswith(("focal", "layer", "anchors", "padded"))]
 every = pytest.mark.parametrize("name", PROBLEMS)
+every_constant = pytest.mark.parametrize("name", CONSTANT)
 
 
 def function_of(name: str) -> Callable[..., Any]:
@@ -81,7 +93,7 @@ def operator_of(name: str) -> Any:
 
 def first_of(values: Problem) -> str:
     """What a network makes: it may require a gradient."""
-    return next(each for each in ("scores", "cost", "anchors", "pred") if each in values)
+    return next(n for n in ("scores", "cost", "anchors", "pred", "logits") if n in values)
 
 
 def results_of(name: str, values: Problem) -> tuple[Tensor, ...]:
@@ -95,7 +107,7 @@ def assert_same(results: tuple[Tensor, ...], wanted: tuple[Tensor, ...]) -> None
         assert torch.equal(result, each)
 
 
-@every
+@every_constant
 def test_results_are_contiguous_and_have_no_gradient(device: torch.device, name: str) -> None:
     values = PROBLEMS[name](device)
     wanted = results_of(name, values)
@@ -173,7 +185,7 @@ LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@every
+@every_constant
 def test_tensors_are_read_where_they_lie(device: torch.device, name: str, layout: str) -> None:
     values = PROBLEMS[name](device)
     for argument, each in values.items():
@@ -192,7 +204,7 @@ def test_integers_need_not_be_neighbours(
 ) -> None:
     values = PROBLEMS[name](device)
     wanted = results_of(name, values)
-    for argument in ("labels", "offsets"):
+    for argument in ("labels", "offsets", "target_index"):
         if values.get(argument) is not None:
             apart = torch.stack((values[argument], values[argument] + 99), -1).to(dtype)[..., 0]
             assert_same(results_of(name, {**values, argument: apart}), wanted)
@@ -250,7 +262,7 @@ def differentiating(of: Callable[[Tensor], Tensor], x: Tensor) -> dict[str, Call
     }
 
 
-@every
+@every_constant
 def test_a_transform_that_differentiates_it_is_refused(device: torch.device, name: str) -> None:
     values = PROBLEMS[name](device)
     first = first_of(values)

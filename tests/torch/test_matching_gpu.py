@@ -7,7 +7,15 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from boxloss.torch import hungarian_match, matching_cost, max_iou_match, task_aligned_match
+from boxloss.torch import (
+    class_loss,
+    hungarian_match,
+    matching_cost,
+    max_iou_match,
+    task_aligned_match,
+)
+from class_losses import MODES, OF_QUALITY
+from test_gpu import waiting_is_an_error
 from torch import Tensor
 
 LONG = 50_000_000  # GPU cycles, some 30 ms
@@ -107,8 +115,32 @@ def task_aligned(values: dict[str, Tensor]) -> tuple[Tensor, ...]:
     return task_aligned_match(scores, pred, points, target, **others, topk2=3)
 
 
+def classified(
+    mode: str, layout: Callable[[Tensor], Tensor] = Tensor.contiguous
+) -> Callable[[dict[str, Tensor]], tuple[Tensor, ...]]:
+    """And the gradient."""
+
+    def losses(values: dict[str, Tensor]) -> tuple[Tensor, ...]:
+        logits = layout(values["logits"]).detach().requires_grad_()
+        index, labels = assigned(values)[-1], values["labels"]
+        quality = values["target"][:, 0] if mode in OF_QUALITY else None
+        loss = class_loss(logits, index, labels, mode=mode, quality=quality, normalizer=3)
+        return loss.detach(), *torch.autograd.grad(loss, logits, torch.ones_like(loss))
+
+    return losses
+
+
+def planes(values: Tensor) -> Tensor:
+    return values.mT.contiguous().mT
+
+
 @pytest.mark.parametrize(
-    "match", [assigned, *map(max_iou, ("argmax", "overwrite", "force")), task_aligned]
+    "match",
+    [
+        *(assigned, *map(max_iou, ("argmax", "overwrite", "force")), task_aligned),
+        *map(classified, MODES),
+        classified("varifocal", planes),
+    ],
 )
 def test_a_graph_with_matches_replays_with_another_batch(
     solving_gpu: torch.device, match: Callable[[dict[str, Tensor]], tuple[Tensor, ...]]
@@ -125,3 +157,19 @@ def test_a_graph_with_matches_replays_with_another_batch(
             value.copy_(other[name])
         graph.replay()
         assert all(torch.equal(*each) for each in zip(found, match(other), strict=True))
+
+
+@pytest.mark.parametrize("layout", [Tensor.contiguous, planes])
+def test_a_class_loss_is_on_the_current_stream_and_waits_for_nothing(
+    solving_gpu: torch.device, layout: Callable[[Tensor], Tensor]
+) -> None:
+    values, losses = batch(solving_gpu, 5), classified("focal", layout)
+    expected, right = losses(values), values["logits"].clone()
+    values["logits"].fill_(float("nan"))
+    with torch.cuda.stream(torch.cuda.Stream()):
+        with waiting_is_an_error():
+            torch.cuda._sleep(LONG)
+            values["logits"].copy_(right)  # any other stream still sees NaN
+            found = losses(values)
+        torch.cuda.current_stream().synchronize()
+    assert all(map(torch.equal, found, expected))

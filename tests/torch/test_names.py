@@ -1,39 +1,68 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What autograd, the profiler and anomaly mode call the loss."""
+"""What autograd, the profiler and anomaly mode call the losses."""
 
 import pytest
 import torch
-from boxloss.torch import box_loss
+from boxloss.torch import box_loss, class_loss, distribution_loss
+from class_losses import class_problem
+from distribution_losses import distribution_problem, moved
 from problems import problem
 from torch import Tensor
 
-NODE = "boxloss::torch_binding::BoxLoss"
+# The nodes, and what their forward and backward call.
+LOSSES = {
+    "BoxLoss": ("box_loss", "_box_loss_forward", "_box_loss_backward"),
+    "ClassLoss": ("class_loss", "_class_loss", "_class_loss_backward"),
+    "DistributionLoss": (
+        *("distribution_loss", "_distribution_loss", "_distribution_loss_backward"),
+    ),
+}
+each_loss = pytest.mark.parametrize("loss", LOSSES)
 
 
-def a_loss(device: torch.device, factor: float = 1.0) -> Tensor:
+def a_loss(loss: str, device: torch.device, factor: float = 1.0) -> Tensor:
+    if loss != "BoxLoss":
+        is_of_classes = loss == "ClassLoss"
+        values = (
+            class_problem("mal", device)
+            if is_of_classes
+            else moved(distribution_problem("fgl"), device)
+        )
+        values["logits"] = (factor * values["logits"]).requires_grad_()
+        return (class_loss if is_of_classes else distribution_loss)(**values).sum()
     values = problem("dense", device)
     values["pred"] = (factor * values["pred"]).requires_grad_()
     return box_loss(**values)
 
 
-def test_the_node(device: torch.device) -> None:
-    assert a_loss(device).grad_fn.name() == f"torch::autograd::CppNode<{NODE}>"
+def node(loss: str) -> str:
+    return f"boxloss::torch_binding::{loss}"
 
 
-def test_the_profiler(device: torch.device) -> None:
+@each_loss
+def test_the_node(device: torch.device, loss: str) -> None:
+    last = a_loss(loss, device).grad_fn
+    if loss != "BoxLoss":  # of whose layers there is a sum
+        last = last.next_functions[0][0]
+    assert last.name() == f"torch::autograd::CppNode<{node(loss)}>"
+
+
+@each_loss
+def test_the_profiler(device: torch.device, loss: str) -> None:
     with torch.profiler.profile() as profile:
-        a_loss(device).backward()
+        a_loss(loss, device).backward()
     names = {event.name for event in profile.events()}
-    assert {"boxloss::box_loss", "boxloss::_box_loss_forward"} <= names
-    assert f"torch::autograd::CppNode<{NODE}>" in names
+    assert {f"boxloss::{operator}" for operator in LOSSES[loss]} <= names
+    assert f"torch::autograd::CppNode<{node(loss)}>" in names
     assert not [name for name in names if "boxloss" in name and "anonymous" in name]
 
 
-def test_anomaly_mode(device: torch.device) -> None:
+@each_loss
+def test_anomaly_mode(device: torch.device, loss: str) -> None:
     with (
         torch.autograd.set_detect_anomaly(True),
-        pytest.warns(UserWarning, match=f"Error detected in .*{NODE}"),
-        pytest.raises(RuntimeError, match=f"{NODE}>' returned nan values"),
+        pytest.warns(UserWarning, match=f"Error detected in .*{node(loss)}"),
+        pytest.raises(RuntimeError, match=f"{node(loss)}>' returned nan values"),
     ):
-        a_loss(device, factor=torch.nan).backward()
+        a_loss(loss, device, factor=torch.nan).backward()

@@ -13,6 +13,8 @@ from boxloss.torch import (
     box_loss,
     box_losses,
     ciou_loss,
+    class_loss,
+    distribution_loss,
     giou_loss,
     hungarian_match,
     matching_cost,
@@ -184,3 +186,7 @@ def test_other_functions_take_none(layout: torch.layout) -> None:
         pairwise_iou(target, torch.ones(10, 4), offsets)
     with pytest.raises(TypeError, match=r"^hungarian_match: cost is nested; it must be dense$"):
         hungarian_match(target, offsets)
+    with pytest.raises(TypeError, match=r"^class_loss: logits is nested; it must be dense$"):
+        class_loss(target, offsets, offsets, mode="focal")
+    with pytest.raises(TypeError, match=r"^distribution_loss: logits is nested; it must be dense$"):
+        distribution_loss(target, offsets, mode="fgl")

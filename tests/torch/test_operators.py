@@ -50,12 +50,13 @@ def varied_problems(device: torch.device) -> dict[str, Problem]:
 NAMES = list(varied_problems(torch.device("cpu")))
 
 
+MATCHED_LOSSES = ("class_loss", "distribution_loss")
 ASSIGNERS = ("hungarian_match", "max_iou_match", "task_aligned_match")
 
 
 @pytest.mark.parametrize(
     "name",
-    ["box_loss", "box_losses", "matching_cost", "pairwise_iou", *ASSIGNERS],
+    ["box_loss", "box_losses", "matching_cost", "pairwise_iou", *MATCHED_LOSSES, *ASSIGNERS],
 )
 def test_an_operators_parameters_are_the_functions(name: str) -> None:
     """The same names and defaults, in one order."""
@@ -77,7 +78,7 @@ def test_an_operators_parameters_are_the_functions(name: str) -> None:
     assert list(function) == list(operator)
 
 
-@pytest.mark.parametrize("name", ["box_loss", "matching_cost", *ASSIGNERS])
+@pytest.mark.parametrize("name", ["box_loss", "matching_cost", *MATCHED_LOSSES, *ASSIGNERS])
 def test_a_docstring_tells_every_parameter(name: str) -> None:
     function = getattr(boxloss.torch, name)
     told = re.findall(r"\w+", function.__doc__)
@@ -103,7 +104,7 @@ class Handed(TorchFunctionMode):
 
 
 HANDING = [
-    *("box_loss", "box_losses", "matching_cost", "pairwise_iou", *ASSIGNERS),
+    *("box_loss", "box_losses", "matching_cost", "pairwise_iou", *MATCHED_LOSSES, *ASSIGNERS),
     *(f"{loss}_loss" for loss in LOSSES if f"{loss}_loss" in boxloss.torch.__all__),
 ]
 

@@ -11,7 +11,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-PAGES = ["README.md", "docs/assigners.md", "docs/matched-pairs.md", "docs/matcher.md"]
+PAGES = [
+    "README.md",
+    *(f"docs/{name}.md" for name in ("assigners", "class-losses", "matched-pairs", "matcher")),
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -12,6 +12,7 @@ import boxloss.torch
 import pytest
 import torch
 from boxloss.torch import box_loss, box_losses
+from class_losses import by_query, class_problem
 from cmake_project import build, configure, output_of
 from comparison import differentiable
 from problems import INDICES, Problem, boxes, problem
@@ -72,6 +73,24 @@ MAX_IOU = {
     "offsets": torch.tensor([0, 20, 40]),
     **LIMITS,
 }
+FOCAL = {**class_problem("focal", CPU), "weight": None}
+VARIFOCAL = class_problem("varifocal", CPU, alpha=0.5, gamma=1.5, normalizer=torch.tensor([3, 2]))
+MATCHED = {
+    "logits": torch.randn(2, 3, 5, 4 * 7, generator=RANDOM),
+    "target_index": torch.randint(-2, 6, (2, 3, 5), generator=RANDOM),
+}
+FGL: dict[str, Any] = {
+    **{**MATCHED, "mode": "fgl", "reference": boxes((2, 3, 5), CPU, seed=3)},
+    **{"target": boxes((6,), CPU, seed=4), "edges": torch.linspace(-3, 3, 7)},
+}
+OF_FGL = {
+    **{"quality": torch.rand(2, 3, 5, generator=RANDOM), "normalizer": torch.tensor(3.0)},
+    "reg_scale": 2.0,
+}
+DDF: dict[str, Any] = {
+    **{**MATCHED, "mode": "ddf", "teacher": torch.randn(3, 5, 4 * 7, generator=RANDOM)},
+    "confidence": torch.rand(3, 5, generator=RANDOM),
+}
 # By default, and with other options, each of which has an effect; tensors in the order of C++.
 CALLS: dict[str, tuple[str, Problem]] = {
     "cost_defaults": ("matching_cost", COST),
@@ -85,6 +104,14 @@ CALLS: dict[str, tuple[str, Problem]] = {
     "max_iou": ("max_iou_match", {**MAX_IOU, "low_quality": "force", "min_pos_iou": 0.4}),
     "task_aligned_defaults": ("task_aligned_match", task_aligned(6, is_padded=True)),
     "task_aligned": ("task_aligned_match", task_aligned(6, **ALIGNED)),
+    "classes_defaults": ("class_loss", FOCAL),
+    "classes": ("class_loss", VARIFOCAL),
+    "classes_by_query": ("class_loss", by_query(class_problem("mal", CPU, reduction="none"))),
+    "classes_softmax": ("class_loss", class_problem("softmax", CPU)),
+    "fgl_defaults": ("distribution_loss", FGL),
+    "fgl": ("distribution_loss", {**FGL, **OF_FGL}),
+    "ddf_defaults": ("distribution_loss", DDF),
+    "ddf": ("distribution_loss", {**DDF, "temperature": 2, "reduction": "none"}),
 }
 OF_LOSSES = ("weight", "normalizer", "lengths", "mask", "offsets", *INDICES)
 
@@ -105,6 +132,16 @@ def test_the_others(typed: Any, function: str) -> None:
     name, values = CALLS[function]
     tensors = [each for each in values.values() if isinstance(each, Tensor)]
     assert_same(getattr(typed, function)(*tensors), getattr(boxloss.torch, name)(**values))
+
+
+@pytest.mark.parametrize("function", ["classes", "fgl", "ddf"])
+def test_gradients_of_the_others(typed: Any, function: str) -> None:
+    name, values = CALLS[function]
+    logits = values["logits"].detach().requires_grad_()
+    given = {**values, "logits": logits}
+    tensors = [each for each in given.values() if isinstance(each, Tensor)]
+    losses = getattr(typed, function)(*tensors), getattr(boxloss.torch, name)(**given)
+    assert_same(*(torch.autograd.grad(loss.sum(), logits) for loss in losses))
 
 
 @pytest.mark.parametrize("pairing", ["dense", "lengths", "mask", "offsets", "sets"])
@@ -142,6 +179,11 @@ def test_errors_are_the_operators(typed: Any) -> None:
         typed.losses(pred, target, None, None, None, torch.ones(3, 5), None, None, None)
     with pytest.raises(ValueError, match="max_iou_match: low is nan and high nan"):
         typed.max_iou_unset(pred[0], target[0], torch.tensor([0, 5]))
+    logits, index = MATCHED.values()
+    with pytest.raises(ValueError, match="class_loss: mode is 'unset'; allowed: 'focal', "):
+        typed.classes_unset(logits, index, torch.arange(6))
+    with pytest.raises(ValueError, match="distribution_loss: mode is 'unset'; allowed: 'fgl', "):
+        typed.distribution_unset(logits, index)
 
 
 # --- The CMake package ---

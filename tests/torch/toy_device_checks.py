@@ -13,11 +13,14 @@ import torch
 from boxloss.torch import (
     box_loss,
     box_losses,
+    class_loss,
+    distribution_loss,
     hungarian_match,
     implementations,
     matching_cost,
     use_implementation,
 )
+from class_losses import class_problem
 from comparison import BOX_GRADIENT, LOSS, assert_within, run
 from layouts import Arrange, contiguous, in_planes, slot_gaps
 from problems import Problem, boxes, problem
@@ -128,6 +131,24 @@ def test_what_it_does_not_serve_is_refused() -> None:
     offsets = torch.tensor([0, 3]).to("toy")
     with pytest.raises(TypeError, match="toy/example does not serve matching_cost"):
         matching_cost(pred[None], pred, offsets)
+    with pytest.raises(TypeError, match="toy/example does not serve class_loss"):
+        class_loss(pred, index[[0, 0, 1]], index, mode="focal")
+    teacher = {"teacher": pred, "confidence": pred[:, 0]}
+    with pytest.raises(TypeError, match="toy/example does not serve distribution_loss"):
+        distribution_loss(pred, index[[0, 0, 1]], mode="ddf", **teacher)
+
+
+def test_aten_has_a_class_loss_of_it_with_its_gradient() -> None:
+    values = class_problem("mal", CPU)
+    results = []
+    with use_implementation("aten"):
+        for given in (values, on_toy(values)):
+            logits = given["logits"].detach().requires_grad_()
+            loss = class_loss(**{**given, "logits": logits})
+            results += [loss.detach(), *torch.autograd.grad(loss.sum(), logits)]
+    for result, wanted in zip(results[2:], results[:2], strict=True):
+        assert result.device.type == "toy"
+        torch.testing.assert_close(result.cpu(), wanted)
 
 
 @pytest.mark.parametrize("is_on_device", [True, False])

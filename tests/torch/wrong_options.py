@@ -3,7 +3,7 @@
 """Calls that type checkers refuse: `make lint` fails where mypy no longer finds the error."""
 
 from boxloss import box_loss  # type: ignore[attr-defined]
-from boxloss.torch import BoxLoss, GIoULoss, box_losses, giou_loss
+from boxloss.torch import BoxLoss, GIoULoss, box_losses, class_loss, distribution_loss, giou_loss
 from torch import Tensor
 
 
@@ -24,4 +24,8 @@ def calls(boxes: Tensor) -> None:
     GIoULoss()(boxes, boxes, reduction="typo")  # type: ignore[arg-type]
     giou_loss(boxes, boxes, eps=GIoULoss()(boxes, boxes))  # type: ignore[arg-type]
     giou_loss(boxes, boxes, eps=box_losses(boxes, boxes).loss)  # type: ignore[arg-type]
+    class_loss(boxes, boxes, boxes, mode="typo")  # type: ignore[arg-type]
+    class_loss(boxes, boxes, boxes)  # type: ignore[call-arg]
+    distribution_loss(boxes, boxes, mode="typo")  # type: ignore[arg-type]
+    distribution_loss(boxes, boxes)  # type: ignore[call-arg]
     box_loss()

@@ -16,11 +16,11 @@ cmake_prefix_path = str(_Path(__file__).parent)
 
 _IN_TORCH = """
 BoxLoss BoxLosses CIoULoss DIoULoss EIoULoss GIoULoss IoULoss MatchResult MaxIouMatch SIoULoss
-TaskAlignedMatch box_loss box_losses check_boxes check_indices ciou_loss collate_matches
+TaskAlignedMatch box_loss box_losses check_boxes check_indices ciou_loss class_loss collate_matches
 collate_padded collate_ragged complete_box_iou_loss cpu_capability debug diou_loss
-distance_box_iou_loss eiou_loss generalized_box_iou_loss giou_loss global_normalizer hungarian_match
-implementations iou_loss matching_cost max_iou_match pairwise_iou siou_loss task_aligned_match
-use_implementation
+distance_box_iou_loss distribution_loss eiou_loss generalized_box_iou_loss giou_loss
+global_normalizer hungarian_match implementations iou_loss matching_cost max_iou_match pairwise_iou
+siou_loss task_aligned_match use_implementation
 """
 
 if not _typing.TYPE_CHECKING:  # spelled as type checkers know it, to which every name would exist

@@ -40,6 +40,8 @@ OPERATIONS = {
     "hungarian_match": "hungarian_match",
     "max_iou_match": "max_iou_match",
     "task_aligned_match": "task_aligned_match",
+    "class_loss": "class_loss",
+    "distribution_loss": "distribution_loss",
 }
 
 

@@ -27,6 +27,8 @@ Loss = Literal[
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
 Reduction = Literal["none", "sum", "mean"]
 EpsMode = Literal["add", "clamp"]
+ClassLossMode = Literal["focal", "varifocal", "mal", "ia_bce", "bce", "softmax"]
+DistributionLossMode = Literal["fgl", "ddf"]
 ClassMode = Literal["softmax", "sigmoid", "focal"]
 LowQuality = Literal["none", "argmax", "overwrite", "force"]
 

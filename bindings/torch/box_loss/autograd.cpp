@@ -7,83 +7,15 @@
 #include <torch/library.h>
 
 #include "../adapter.hpp"
+#include "../with_gradient.hpp"
 #include "args.hpp"
 
 namespace boxloss::torch_binding {
 namespace {
 
-using c10::IValue;
 using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
-
-/// Saves the arguments and `scale` for backward: the tensors that are given, and in their places
-/// among the options whether they are.
-void save(AutogradContext* ctx, const LossArgs& args, const at::Tensor& scale) {
-  variable_list tensors;
-  std::vector<IValue> options;
-  const auto keep = [&](const auto& field) {
-    using Field = std::decay_t<decltype(field)>;
-    if constexpr (std::is_same_v<Field, at::Tensor>) {
-      tensors.push_back(field);
-    } else if constexpr (std::is_same_v<Field, OptionalTensor>) {
-      options.emplace_back(field.has_value());
-      if (field) tensors.push_back(*field);
-    } else if constexpr (std::is_same_v<Field, std::string_view>) {
-      options.emplace_back(std::string(field));
-    } else if constexpr (std::is_same_v<Field, std::vector<double>>) {
-      options.push_back(field.empty() ? IValue() : IValue(field));  // a list takes an allocation
-    } else {
-      options.emplace_back(field);
-    }
-  };
-  tensors.reserve(4);
-  options.reserve(std::tuple_size_v<Fields>);
-  std::apply([&](const auto&... fields) { (keep(fields), ...); }, args.fields());
-  tensors.push_back(scale);
-  ctx->save_for_backward(std::move(tensors));
-  ctx->saved_data["options"] = c10::ivalue::Tuple::create(std::move(options));
-}
-
-/// Loads what `save` saved, field by field in the same order.
-class Saved {
- public:
-  explicit Saved(AutogradContext* ctx)
-      : tensors_(ctx->get_saved_variables()),
-        tensor_(tensors_.begin()),
-        options_(ctx->saved_data.at("options").toTupleRef().elements()),
-        option_(options_.begin()) {}
-
-  LossArgs args() { return make(static_cast<Fields*>(nullptr)); }
-  const at::Tensor& scale() const { return tensors_.back(); }
-
- private:
-  template <class... Field>
-  LossArgs make(std::tuple<Field...>*) {
-    return {{next<std::decay_t<Field>>()...}};
-  }
-
-  template <class Field>
-  Field next() {
-    if constexpr (std::is_same_v<Field, at::Tensor>) {
-      return *tensor_++;
-    } else if constexpr (std::is_same_v<Field, OptionalTensor>) {
-      return (option_++)->toBool() ? OptionalTensor(*tensor_++) : std::nullopt;
-    } else if constexpr (std::is_same_v<Field, std::string_view>) {
-      return (option_++)->toStringView();
-    } else if constexpr (std::is_same_v<Field, std::vector<double>>) {
-      const IValue& numbers = *option_++;
-      return numbers.isNone() ? Field() : numbers.toDoubleVector();
-    } else {
-      return (option_++)->to<Field>();
-    }
-  }
-
-  variable_list tensors_;
-  variable_list::const_iterator tensor_;
-  const c10::ivalue::TupleElements& options_;
-  decltype(options_.begin()) option_;
-};
 
 /// The fused backward, without gradients of its own. Past the Autograd key, whose kernel would pass
 /// all arguments boxed.
@@ -123,8 +55,8 @@ struct BoxLoss : torch::autograd::Function<BoxLoss> {
     variable_list gradients(5);  // pred, target, weight, and two that have none
     if (!grads.loss && !grads.l1) return gradients;
 
-    Saved saved(ctx);
-    const LossArgs args = saved.args();
+    Saved<TensorsOf<binding::BoxLoss>> saved(ctx);
+    const LossArgs args{saved.args()};
     const Wanted wanted = {ctx->needs_input_grad(0), ctx->needs_input_grad(1),
                            args.weight && ctx->needs_input_grad(2)};
     const auto [pred, target, weight] = at::GradMode::is_enabled()

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/ATen.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/library.h>
 
 #include "../tensor_number.hpp"
+#include "../with_gradient.hpp"
 #include "args.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
@@ -218,11 +218,7 @@ LossGradientTensors differentiable_gradients(const IncomingTensors& grads, const
 
 LossGradientTensors composite_backward(const IncomingTensors& grads, const LossArgs& args,
                                        const Wanted& wanted) {
-  // A kernel is called with autograd's dispatch keys excluded; this includes them again.
-  c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
-  keys.excluded_ = keys.excluded_ - c10::autograd_dispatch_keyset_with_ADInplaceOrView;
-  const c10::impl::ForceDispatchKeyGuard with_autograd(keys);
-  const at::AutoGradMode records(true);
+  const Recording recording;
   const auto leaf = [](const at::Tensor& input, bool is_wanted) {
     return input.detach().requires_grad_(is_wanted);
   };

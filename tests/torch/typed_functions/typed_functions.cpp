@@ -141,6 +141,84 @@ ThreeTensors task_aligned(const Tensor& scores, const Tensor& pred, const Tensor
   return {target_index, score, overlap};
 }
 
+Tensor classes_defaults(const Tensor& logits, const Tensor& target_index, const Tensor& labels) {
+  return boxloss::class_loss(logits, target_index, labels, {.mode = boxloss::ClassLoss::kFocal});
+}
+
+Tensor classes(const Tensor& logits, const Tensor& target_index, const Tensor& labels,
+               const Tensor& weight, const Tensor& quality, const Tensor& normalizer) {
+  return boxloss::class_loss(logits, target_index, labels,
+                             {.mode = boxloss::ClassLoss::kVarifocal,
+                              .quality = quality,
+                              .weight = weight,
+                              .alpha = 0.5,
+                              .gamma = 1.5,
+                              .normalizer = normalizer});
+}
+
+Tensor classes_by_query(const Tensor& logits, const Tensor& target_index, const Tensor& labels,
+                        const Tensor& weight, const Tensor& query_quality) {
+  return boxloss::class_loss(logits, target_index, labels,
+                             {.mode = boxloss::ClassLoss::kMal,
+                              .query_quality = query_quality,
+                              .weight = weight,
+                              .reduction = boxloss::Reduction::kNone});
+}
+
+Tensor classes_softmax(const Tensor& logits, const Tensor& target_index, const Tensor& labels,
+                       const Tensor& weight) {
+  return boxloss::class_loss(
+      logits, target_index, labels,
+      {.mode = boxloss::ClassLoss::kSoftmax, .weight = weight, .no_object_weight = 0.25});
+}
+
+Tensor classes_unset(const Tensor& logits, const Tensor& target_index, const Tensor& labels) {
+  return boxloss::class_loss(logits, target_index, labels, {});
+}
+
+Tensor fgl_defaults(const Tensor& logits, const Tensor& target_index, const Tensor& reference,
+                    const Tensor& target, const Tensor& edges) {
+  return boxloss::distribution_loss(logits, target_index,
+                                    {.mode = boxloss::DistributionLoss::kFgl,
+                                     .reference = reference,
+                                     .target = target,
+                                     .edges = edges});
+}
+
+Tensor fgl(const Tensor& logits, const Tensor& target_index, const Tensor& reference,
+           const Tensor& target, const Tensor& edges, const Tensor& quality,
+           const Tensor& normalizer) {
+  return boxloss::distribution_loss(logits, target_index,
+                                    {.mode = boxloss::DistributionLoss::kFgl,
+                                     .quality = quality,
+                                     .reference = reference,
+                                     .target = target,
+                                     .edges = edges,
+                                     .reg_scale = 2,
+                                     .normalizer = normalizer});
+}
+
+Tensor ddf_defaults(const Tensor& logits, const Tensor& target_index, const Tensor& teacher,
+                    const Tensor& confidence) {
+  return boxloss::distribution_loss(
+      logits, target_index,
+      {.mode = boxloss::DistributionLoss::kDdf, .teacher = teacher, .confidence = confidence});
+}
+
+Tensor ddf(const Tensor& logits, const Tensor& target_index, const Tensor& teacher,
+           const Tensor& confidence) {
+  return boxloss::distribution_loss(logits, target_index,
+                                    {.mode = boxloss::DistributionLoss::kDdf,
+                                     .teacher = teacher,
+                                     .confidence = confidence,
+                                     .temperature = 2,
+                                     .reduction = boxloss::Reduction::kNone});
+}
+
+Tensor distribution_unset(const Tensor& logits, const Tensor& target_index) {
+  return boxloss::distribution_loss(logits, target_index, {});
+}
+
 }  // namespace
 
 TORCH_LIBRARY(boxloss_typed, m) {
@@ -160,4 +238,14 @@ TORCH_LIBRARY(boxloss_typed, m) {
   m.def("max_iou_unset", max_iou_unset);
   m.def("task_aligned_defaults", task_aligned_defaults);
   m.def("task_aligned", task_aligned);
+  m.def("classes_defaults", classes_defaults);
+  m.def("classes", classes);
+  m.def("classes_by_query", classes_by_query);
+  m.def("classes_softmax", classes_softmax);
+  m.def("classes_unset", classes_unset);
+  m.def("fgl_defaults", fgl_defaults);
+  m.def("fgl", fgl);
+  m.def("ddf_defaults", ddf_defaults);
+  m.def("ddf", ddf);
+  m.def("distribution_unset", distribution_unset);
 }

@@ -7,9 +7,11 @@ The operator behind this module is ``torch.ops.boxloss.box_loss``; it follows th
 
 from . import _library as _library  # loads the operators: before everything that calls them
 from .boxes import check_boxes
+from .class_loss import class_loss
 from .collate import collate_padded, collate_ragged
 from .debugging import debug
 from .distributed import global_normalizer
+from .distribution_loss import distribution_loss
 from .hungarian_match import MatchResult, hungarian_match
 from .implementations import cpu_capability, implementations, use_implementation
 from .indices import check_indices
@@ -60,6 +62,7 @@ __all__ = [
     "check_boxes",
     "check_indices",
     "ciou_loss",
+    "class_loss",
     "collate_matches",
     "collate_padded",
     "collate_ragged",
@@ -68,6 +71,7 @@ __all__ = [
     "debug",
     "diou_loss",
     "distance_box_iou_loss",
+    "distribution_loss",
     "eiou_loss",
     "generalized_box_iou_loss",
     "giou_loss",

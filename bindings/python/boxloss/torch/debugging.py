@@ -38,8 +38,10 @@ def debug() -> Iterator[None]:
 
     That is what `check_indices` and `check_boxes` find in the boxes that count; true boxes and
     predictions of different units; labels that are no class; scores of `task_aligned_match` that
-    are no probabilities, logits that are; weights, points, logits and costs that are NaN; a
-    normalizer that is not above 0. Errors name the function, the argument, the row and its values::
+    are no probabilities, logits that are; qualities that are not from 0 to 1, or, of
+    `distribution_loss`, are negative; its edges that do not increase; weights, points, logits and
+    costs that are NaN; a normalizer that is not above 0. Errors name the function, the argument,
+    the row and its values::
 
         with boxloss.torch.debug():
             loss = criterion(outputs, targets)
@@ -107,11 +109,14 @@ def _check_losses(values: Values) -> None:
     if (weight := values["weight"]) is not None:
         check_finite("weight", weight[..., None], pairs)
     if (normalizer := values["normalizer"]) is not None:
-        has_pairs = pairs.any(-1) if normalizer.dim() else pairs.any()
-        raise_first(
-            ~(normalizer > 0) & has_pairs,
-            lambda *row: f"{in_words('normalizer', normalizer, row)}; it must be more than 0",
-        )
+        _check_normalizer(normalizer, pairs.any(-1) if normalizer.dim() else pairs.any())
+
+
+def _check_normalizer(normalizer: Tensor, is_used: Tensor) -> None:
+    raise_first(
+        ~(normalizer > 0) & is_used,
+        lambda *row: f"{in_words('normalizer', normalizer, row)}; it must be more than 0",
+    )
 
 
 def _valid(values: Values) -> tuple[Tensor, Tensor, Tensor]:
@@ -174,15 +179,108 @@ def _check_true_boxes(values: Values, valid: Tensor) -> None:
 
 def _check_cost(values: Values) -> None:
     valid = _check_list(values, "pred")
-    logits = values.get("logits")
-    if logits is None:
-        return
-    raise_first(logits.isnan(), lambda *row: f"{in_words('logits', logits, row)}")
-    check_labels("labels", values["labels"], logits.shape[-1], valid)
-    if values["class_mode"] == "softmax" and logits.shape[-1] > 1 and logits.numel():
+    if (logits := values.get("logits")) is not None:
+        _check_logits(logits, values["class_mode"])
+        check_labels("labels", values["labels"], logits.shape[-1], valid)
+
+
+def _check_logits(logits: Tensor, mode: str, counted: Tensor | None = None) -> None:
+    """Those of queries that count."""
+    _check_numbers("logits", logits, counted)
+    if mode == "softmax" and logits.shape[-1] > 1 and logits.numel():
         sums = logits.float().sum(-1)
         if bool(((logits >= 0) & (logits <= 1)).all() & ((sums - 1).abs() < 1e-2).all()):
             raise ValueError("logits are the softmax of some: each query's add up to 1")
+
+
+def _check_numbers(name: str, values: Tensor, counted: Tensor | None) -> None:
+    is_bad = values.isnan() if counted is None else values.isnan() & counted[..., None]
+    raise_first(is_bad, lambda *row: f"{in_words(name, values, row)}; it must be a number")
+
+
+def _check_class_loss(values: Values) -> None:
+    logits, index, labels = (values[name] for name in ("logits", "target_index", "labels"))
+    has_box, is_used = index >= 0, _used_rows(index, len(labels))
+    _check_logits(logits, values["mode"], index != -2)
+    check_labels("labels", labels, logits.shape[-1], is_used)
+    for name, valid in (("quality", is_used), ("query_quality", has_box)):
+        if (quality := values[name]) is not None:
+            _check_quality(name, quality, valid)
+    if (weight := values["weight"]) is not None:
+        check_finite("weight", weight[:, None])
+    if (normalizer := values["normalizer"]) is not None:
+        _check_normalizer(normalizer, torch.ones_like(normalizer, dtype=torch.bool))
+
+
+def _used_rows(index: Tensor, count: int) -> Tensor:
+    """Which of so many rows some query has, where target_index leads to no other."""
+    raise_first(
+        (index < -2) | (index >= count),
+        lambda *row: (
+            f"{in_words('target_index', index, row)}; it must lie in [0, {count}), or be -1 or -2 "
+            "for no box"
+        ),
+    )
+    is_used = torch.zeros(count, dtype=torch.bool, device=index.device)
+    is_used[index[index >= 0].long()] = True
+    return is_used
+
+
+def _check_distribution_loss(values: Values) -> None:
+    logits, index = values["logits"], values["target_index"]
+    is_matched = index >= 0
+    if values["mode"] == "fgl":
+        _check_numbers("logits", logits, is_matched)
+        _check_localization(values, is_matched)
+    else:
+        _check_numbers("logits", logits, index != -2)
+        _check_distillation(values, is_matched)
+    if (quality := values["quality"]) is not None:
+        _check_not_negative("quality", quality, is_matched)
+
+
+def _check_localization(values: Values, is_matched: Tensor) -> None:
+    reference, target, edges = (values[name] for name in ("reference", "target", "edges"))
+    is_used = _used_rows(values["target_index"], len(target))
+    check_each_box("reference", reference, "cxcywh", is_matched)
+    for check in (check_each_box, check_format):
+        check("target", target, "cxcywh", is_used)
+    check_units("reference", reference[is_matched], "target", target[is_used])
+    check_finite("edges", edges[:, None])
+    raise_first(
+        edges.diff() <= 0,
+        lambda i: (
+            f"edges[{i + 1}] is {edges[i + 1]:.6g}, not more than edges[{i}], which is "
+            f"{edges[i]:.6g}; edges must increase"
+        ),
+    )
+    if (normalizer := values["normalizer"]) is not None:
+        has_match = is_matched.flatten(1).any(-1) if normalizer.dim() else is_matched.any()
+        _check_normalizer(normalizer, has_match)
+
+
+def _check_distillation(values: Values, is_matched: Tensor) -> None:
+    logits, index, teacher = (values[name] for name in ("logits", "target_index", "teacher"))
+    counts, others = index != -2, (index != -2) & ~is_matched
+    if logits.dim() == 4:  # confidence is of all layers
+        others = others.any(0)
+        counts = counts if teacher.dim() == 4 else counts.any(0)
+    _check_numbers("teacher", teacher, counts)
+    _check_not_negative("confidence", values["confidence"], others)
+
+
+def _check_not_negative(name: str, weights: Tensor, valid: Tensor) -> None:
+    raise_first(
+        ~((weights >= 0) & weights.isfinite()) & valid,
+        lambda *row: f"{in_words(name, weights, row)}; it must be finite and not negative",
+    )
+
+
+def _check_quality(name: str, quality: Tensor, valid: Tensor) -> None:
+    raise_first(
+        ~((quality >= 0) & (quality <= 1 + 1e-3)) & valid,  # by more than rounding
+        lambda *row: f"{in_words(name, quality, row)}; it must be from 0 to 1",
+    )
 
 
 def _check_max_iou(values: Values) -> None:
@@ -217,6 +315,8 @@ _CHECKS: dict[str, Callable[[Values], None]] = {
     "assign": _check_assignment,
     "box_loss": _check_losses,
     "box_losses": _check_losses,
+    "class_loss": _check_class_loss,
+    "distribution_loss": _check_distribution_loss,
     "matching_cost": _check_cost,
     "max_iou_match": _check_max_iou,
     "pairwise_iou": _check_cost,

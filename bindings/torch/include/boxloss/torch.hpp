@@ -5,6 +5,8 @@
 #include <ATen/core/Tensor.h>
 
 #include <boxloss/box_loss.hpp>
+#include <boxloss/class_loss.hpp>
+#include <boxloss/distribution_loss.hpp>
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
 #include <cstdint>
@@ -217,5 +219,71 @@ BOXLOSS_TORCH_API TaskAlignedMatch
 task_aligned_match(const at::Tensor& scores, const at::Tensor& pred, const at::Tensor& points,
                    const at::Tensor& target, const at::Tensor& offsets, const at::Tensor& labels,
                    const TaskAlignedMatchOptions& options = {});
+
+/// Options of `class_loss`.
+struct ClassLossOptions {
+  ClassLoss mode{};  ///< must be set
+  /// From 0 to 1, of kVarifocal, kMal and kIaBce, which need one of these, and kBce: (T); or of
+  /// queries, shaped as target_index. Any floating dtype.
+  at::Tensor quality = {};
+  at::Tensor query_quality = {};
+  at::Tensor weight = {};  ///< (classes), any floating dtype: of a class' losses
+  std::optional<double> alpha = {}, gamma = {};  ///< the mode's own, if not given
+  double no_object_weight = 1.0;                 ///< of kSoftmax: of queries without a box
+  /// kMean divides the sum by the number of queries with a box, at least 1; of kSoftmax by the sum
+  /// of all queries' weights.
+  Reduction reduction = Reduction::kMean;
+  /// Reduction::kMean divides by this instead: () or (layers), float64, float32, int64 or int32.
+  at::Tensor normalizer = {};
+};
+
+/// The class loss of all queries, each towards the class of the box that it was matched with.
+///
+/// logits: (queries, classes), (images, queries, classes) or (layers, images, queries, classes),
+/// any floating dtype and strides. target_index: logits' shape without classes, int32 or int64:
+/// each query's row of labels, -1 for none, -2 for a query that is left out; MatchResult's
+/// target_of_query, or target_index of the assigners. labels: (T), int32 or int64.
+///
+/// Gives float64 where logits are, else float32: (layers) of logits with layers, else without
+/// dimensions; unreduced shaped as target_index. It is differentiable with respect to logits alone.
+BOXLOSS_TORCH_API at::Tensor class_loss(const at::Tensor& logits, const at::Tensor& target_index,
+                                        const at::Tensor& labels, const ClassLossOptions& options);
+
+/// Options of `distribution_loss`.
+struct DistributionLossOptions {
+  DistributionLoss mode{};  ///< must be set
+  /// Matched queries' weights, shaped as target_index, any floating dtype; 1 if not given.
+  at::Tensor quality = {};
+
+  // Of kFgl, which needs the tensors.
+  at::Tensor reference = {};  ///< target_index' shape and 4, floating, cxcywh
+  at::Tensor target = {};     ///< (T, 4), floating, cxcywh
+  /// (bins), at least 2, floating, increasing: where bins lie, as offsets from a reference's side.
+  at::Tensor edges = {};
+  double reg_scale = 4.0;  ///< offsets are in units of the reference's size / reg_scale
+
+  // Of kDdf, which needs the tensors.
+  at::Tensor teacher = {};     ///< one layer's logits, for all layers, or logits' shape; floating
+  at::Tensor confidence = {};  ///< one layer's target_index' shape, floating: the others' weights
+  double temperature = 5.0;
+
+  /// kMean divides the sum of kFgl by the number of matched queries, at least 1. Of kDdf it is
+  /// D-FINE's: the means of matched and of other queries, weighed by the roots of their numbers.
+  Reduction reduction = Reduction::kMean;
+  /// Of kFgl: Reduction::kMean divides by this instead, as for `class_loss`.
+  at::Tensor normalizer = {};
+};
+
+/// The loss of boxes whose sides are distributions over bins, as D-FINE has them.
+///
+/// logits: (queries, 4 * bins), (images, queries, 4 * bins) or (layers, images, queries, 4 * bins),
+/// any floating dtype and strides, a copy if a query's are not neighbours: bins of left, top, right
+/// and bottom. target_index: logits' shape without the last, int32 or int64: each query's row of
+/// target, -1 for none, -2 for a query that is left out. Of kDdf every number from 0 on is a match.
+///
+/// Gives what `class_loss` gives. It is differentiable with respect to logits alone.
+BOXLOSS_TORCH_API at::Tensor distribution_loss(const at::Tensor& logits,
+                                               const at::Tensor& target_index,
+                                               const DistributionLossOptions& options);
 
 }  // namespace boxloss

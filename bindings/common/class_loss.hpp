@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/class_loss.hpp>
+
+#include "arguments.hpp"
+
+namespace boxloss::binding {
+
+/// The class loss as frameworks call it.
+struct ClassLoss {
+  static constexpr char kFunction[] = "class_loss", kOperator[] = "boxloss::_class_loss";
+  static constexpr std::array kOutputs = {"loss", "scale"};
+  BOXLOSS_ARGUMENTS(BOXLOSS_CLASS_LOSS_PARAMETERS);
+
+  static boxloss::ClassLoss mode_of(std::string_view word) {
+    using Mode = boxloss::ClassLoss;
+    return parse(
+        "mode", word,
+        {Mode::kFocal, Mode::kVarifocal, Mode::kMal, Mode::kIaBce, Mode::kBce, Mode::kSoftmax});
+  }
+
+  /// Of any operation that has these arguments.
+  template <class Problem = ClassLossProblem, class Args>
+  static Problem describe(const Args& a) {
+    Problem p;
+    p.mode = mode_of(a.mode);
+    p.reduction =
+        parse("reduction", a.reduction, {Reduction::kNone, Reduction::kSum, Reduction::kMean});
+    p.alpha = a.alpha;
+    p.gamma = a.gamma;
+    p.no_object_weight = a.no_object_weight;
+    p.logits.dtype = floating_dtype_of(a.logits);
+    p.target_index = view_of(a.target_index, kIndexDTypes);
+    p.labels = view_of(a.labels, kIndexDTypes);
+    p.quality = view_of(a.quality, kFloatingDTypes);
+    p.query_quality = view_of(a.query_quality, kFloatingDTypes);
+    p.weight = view_of(a.weight, kFloatingDTypes);
+    p.normalizer = view_of(a.normalizer, kNormalizerDTypes);
+    check_options(p);
+    check_shapes(a);
+    set_sizes(p, a);
+    return p;
+  }
+
+  template <class Size>
+  static std::array<Output<Size>, 2> outputs(const Arguments<Described<Size>>& a,
+                                             const ClassLossProblem& p) {
+    const DType compute = compute_dtype(p);
+    const bool is_reduced = p.reduction != Reduction::kNone;
+    return {{{compute, is_reduced ? shape_of_sets<Size>(a) : shape_of_rows<Size>(a)},
+             {compute, shape_of_sets<Size>(a)}}};
+  }
+
+  static constexpr auto workspace_bytes = class_loss_workspace_bytes;
+  static void run(const Implementation& implementation, const ClassLossProblem& p,
+                  const std::array<void*, 2>& outputs, const Execution& execution) {
+    class_loss(implementation, p, {outputs[0], outputs[1]}, execution);
+  }
+
+  /// (layers), or () of logits without layers.
+  template <class Size, class Args>
+  static std::vector<Size> shape_of_sets(const Args& a) {
+    return has_layers(a) ? std::vector<Size>{a.logits.size(0)} : std::vector<Size>{};
+  }
+  /// Logits' without classes.
+  template <class Size, class Args>
+  static std::vector<Size> shape_of_rows(const Args& a) {
+    return {a.logits.shape, a.logits.shape + a.logits.rank - 1};
+  }
+
+ private:
+  template <class Args>
+  static bool has_layers(const Args& a) {
+    return a.logits.rank == 4;
+  }
+
+  template <class Args>
+  static void check_shapes(const Args& a) {
+    using Size = std::decay_t<decltype(a.logits.size(0))>;
+    check_shape_is(a.logits, a.logits.rank >= 2 && a.logits.rank <= 4,
+                   "(queries, classes), (images, queries, classes) or (layers, images, queries, "
+                   "classes)");
+    const std::vector<Size> rows = shape_of_rows<Size>(a);
+    check_shape<Size, std::vector<Size>>(a.target_index, rows, "logits' without classes");
+    check_shape_is(a.labels, a.labels.rank == 1, "(T)");
+    if (a.quality) check_shape(a.quality, {a.labels.size(0)}, "one for each label");
+    if (a.query_quality) {
+      check_shape<Size, std::vector<Size>>(a.query_quality, rows, "that of target_index");
+    }
+    if (a.weight) check_shape(a.weight, {a.logits.size(-1)}, "one for each class");
+    if (a.normalizer && a.normalizer.rank != 0) {
+      check_shape<Size, std::vector<Size>>(a.normalizer, shape_of_sets<Size>(a),
+                                           "() or one for each layer");
+    }
+  }
+
+  template <class Problem, class Args>
+  static void set_sizes(Problem& p, const Args& a) {
+    using Size = std::decay_t<decltype(a.logits.size(0))>;
+    if constexpr (kHasNumbers<Size>) {
+      p.sets = has_layers(a) ? a.logits.size(0) : 1;
+      p.images = a.logits.rank > 2 ? a.logits.size(-3) : 1;
+      p.queries = a.logits.size(-2);
+      p.classes = a.logits.size(-1);
+      p.targets = a.labels.size(0);
+      p.logits = {a.logits.data,          p.logits.dtype,         stride_of(a.logits, 4),
+                  stride_of(a.logits, 3), stride_of(a.logits, 2), stride_of(a.logits, 1)};
+      p.normalizer_stride = a.normalizer && a.normalizer.rank == 1 ? 1 : 0;
+    }
+  }
+};
+
+/// Its gradient.
+struct ClassLossBackward {
+  static constexpr char kFunction[] = "class_loss", kOperator[] = "boxloss::_class_loss_backward";
+  static constexpr std::array kOutputs = {"d_logits"};
+  BOXLOSS_ARGUMENTS(BOXLOSS_CLASS_LOSS_BACKWARD_PARAMETERS);
+
+  template <class Size>
+  static ClassLossGradProblem describe(const Arguments<Described<Size>>& a) {
+    auto p = ClassLoss::describe<ClassLossGradProblem>(a);
+    const DType compute = compute_dtype(p);
+    for (const auto* each : {&a.grad, &a.scale}) {
+      check_dtype(dtype_of(*each) == compute, each->name, " is ", name_of(dtype_of(*each)),
+                  "; it must be ", name_of(compute), ", as the loss is");
+    }
+    const std::vector<Size> sets = ClassLoss::shape_of_sets<Size>(a);
+    check_shape<Size, std::vector<Size>>(a.scale, sets, "as the loss gave it");
+    check_shape<Size, std::vector<Size>>(
+        a.grad, p.reduction == Reduction::kNone ? ClassLoss::shape_of_rows<Size>(a) : sets,
+        "the shape of the loss");
+    p.grad = a.grad.data;
+    p.scale = a.scale.data;
+    p.is_transposed = a.transposed;
+    return p;
+  }
+
+  template <class Size>
+  static std::array<Output<Size>, 1> outputs(const Arguments<Described<Size>>& a,
+                                             const ClassLossGradProblem& p) {
+    std::vector<Size> shape(a.logits.shape, a.logits.shape + a.logits.rank);
+    if (a.transposed) std::swap(shape.end()[-1], shape.end()[-2]);
+    return {{{p.logits.dtype, shape}}};
+  }
+
+  static constexpr auto workspace_bytes = class_loss_backward_workspace_bytes;
+  static void run(const Implementation& implementation, const ClassLossGradProblem& p,
+                  const std::array<void*, 1>& outputs, const Execution& execution) {
+    class_loss_backward(implementation, p, {outputs[0]}, execution);
+  }
+};
+
+}  // namespace boxloss::binding

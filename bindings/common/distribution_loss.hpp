@@ -1,0 +1,182 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <boxloss/distribution_loss.hpp>
+
+#include "arguments.hpp"
+
+namespace boxloss::binding {
+
+/// The loss of distributions as frameworks call it.
+struct DistributionLoss {
+  static constexpr char kFunction[] = "distribution_loss",
+                        kOperator[] = "boxloss::_distribution_loss";
+  static constexpr std::array kOutputs = {"loss", "scale"};
+  BOXLOSS_ARGUMENTS(BOXLOSS_DISTRIBUTION_LOSS_PARAMETERS);
+
+  /// Of any operation that has these arguments.
+  template <class Problem = DistributionLossProblem, class Args>
+  static Problem describe(const Args& a) {
+    using Mode = boxloss::DistributionLoss;
+    Problem p;
+    p.mode = parse("mode", a.mode, {Mode::kFgl, Mode::kDdf});
+    p.reduction =
+        parse("reduction", a.reduction, {Reduction::kNone, Reduction::kSum, Reduction::kMean});
+    p.reg_scale = a.reg_scale;
+    p.temperature = a.temperature;
+    p.logits.dtype = floating_dtype_of(a.logits);
+    p.target_index = view_of(a.target_index, kIndexDTypes);
+    p.quality = view_of(a.quality, kFloatingDTypes);
+    p.reference = view_of(a.reference, kFloatingDTypes);
+    p.target = view_of(a.target, kFloatingDTypes);
+    p.edges = view_of(a.edges, kFloatingDTypes);
+    if (a.teacher) p.teacher.dtype = floating_dtype_of(a.teacher);
+    p.confidence = view_of(a.confidence, kFloatingDTypes);
+    p.normalizer = view_of(a.normalizer, kNormalizerDTypes);
+    check_options(p);
+    check_shapes(a);
+    set_sizes(p, a);
+    return p;
+  }
+
+  template <class Size>
+  static std::array<Output<Size>, 2> outputs(const Arguments<Described<Size>>& a,
+                                             const DistributionLossProblem& p) {
+    const DType compute = compute_dtype(p);
+    const bool is_reduced = p.reduction != Reduction::kNone;
+    return {{{compute, is_reduced ? shape_of_sets<Size>(a) : shape_of_rows<Size>(a)},
+             {compute, shape_of_scale<Size>(a)}}};
+  }
+
+  static constexpr auto workspace_bytes = distribution_loss_workspace_bytes;
+  static void run(const Implementation& implementation, const DistributionLossProblem& p,
+                  const std::array<void*, 2>& outputs, const Execution& execution) {
+    distribution_loss(implementation, p, {outputs[0], outputs[1]}, execution);
+  }
+
+  /// (layers), or () of logits without layers.
+  template <class Size, class Args>
+  static std::vector<Size> shape_of_sets(const Args& a) {
+    return has_layers(a.logits) ? std::vector<Size>{a.logits.size(0)} : std::vector<Size>{};
+  }
+  template <class Size, class Args>
+  static std::vector<Size> shape_of_scale(const Args& a) {
+    return extended(shape_of_sets<Size>(a), Size(2));
+  }
+  /// Logits' without their last dimension.
+  template <class Size, class Args>
+  static std::vector<Size> shape_of_rows(const Args& a) {
+    return {a.logits.shape, a.logits.shape + a.logits.rank - 1};
+  }
+
+ private:
+  template <class Array>
+  static bool has_layers(const Array& array) {
+    return array.rank == 4;
+  }
+
+  template <class Size>
+  static std::vector<Size> extended(std::vector<Size> shape, const Size& last) {
+    shape.push_back(last);
+    return shape;
+  }
+
+  template <class Args>
+  static void check_shapes(const Args& a) {
+    using Size = std::decay_t<decltype(a.logits.size(0))>;
+    using Sizes = std::vector<Size>;
+    const char* const wanted =
+        "(queries, 4 * bins), (images, queries, 4 * bins) or (layers, images, queries, 4 * bins), "
+        "with at least 1 bin";
+    check_shape_is(a.logits, a.logits.rank >= 2 && a.logits.rank <= 4, wanted);
+    const Size& last = a.logits.size(-1);
+    check_shape_is(a.logits, Compare<Size>::at_least(last, Size(4)), wanted);
+    check_shape_is(a.logits, Compare<Size>::equal(last % Size(4), Size(0)), wanted);
+    const Sizes rows = shape_of_rows<Size>(a);
+    check_shape<Size, Sizes>(a.target_index, rows, "logits' without its last dimension");
+    if (a.quality) check_shape<Size, Sizes>(a.quality, rows, "that of target_index");
+    if (a.reference) {
+      check_shape<Size, Sizes>(a.reference, extended(rows, Size(4)), "a box for each query");
+    }
+    if (a.target) {
+      check_shape_is(a.target, a.target.rank == 2 && Compare<Size>::equal(a.target.size(1), 4),
+                     "(T, 4)");
+    }
+    if (a.edges) check_shape(a.edges, {last / Size(4)}, "one for each bin");
+    // One for all layers.
+    const Sizes layer(rows.begin() + (has_layers(a.logits) ? 1 : 0), rows.end());
+    if (a.teacher && !has_shape(a.teacher, Sizes(a.logits.shape, a.logits.shape + a.logits.rank))) {
+      check_shape<Size, Sizes>(a.teacher, extended(layer, last), "one layer's logits, or all");
+    }
+    if (a.confidence)
+      check_shape<Size, Sizes>(a.confidence, layer, "one for each query of a layer");
+    if (a.normalizer && a.normalizer.rank != 0) {
+      check_shape<Size, Sizes>(a.normalizer, shape_of_sets<Size>(a), "() or one for each layer");
+    }
+  }
+
+  template <class Array>
+  static void set_corners(CornerView& view, const Array& array) {
+    check(stride_of(array, 1) == 1, array.name, " has stride ", stride_of(array, 1),
+          " in its last dimension; it must be 1");
+    view = {array.data, view.dtype, stride_of(array, 4), stride_of(array, 3), stride_of(array, 2)};
+  }
+
+  template <class Problem, class Args>
+  static void set_sizes(Problem& p, const Args& a) {
+    using Size = std::decay_t<decltype(a.logits.size(0))>;
+    if constexpr (kHasNumbers<Size>) {
+      p.sets = has_layers(a.logits) ? a.logits.size(0) : 1;
+      p.images = a.logits.rank > 2 ? a.logits.size(-3) : 1;
+      p.queries = a.logits.size(-2);
+      p.bins = a.logits.size(-1) / 4;
+      set_corners(p.logits, a.logits);
+      if (a.teacher) set_corners(p.teacher, a.teacher);
+      if (a.target) p.targets = a.target.size(0);
+      p.normalizer_stride = a.normalizer && a.normalizer.rank == 1 ? 1 : 0;
+    }
+  }
+};
+
+/// Its gradient.
+struct DistributionLossBackward {
+  static constexpr char kFunction[] = "distribution_loss",
+                        kOperator[] = "boxloss::_distribution_loss_backward";
+  static constexpr std::array kOutputs = {"d_logits"};
+  BOXLOSS_ARGUMENTS(BOXLOSS_DISTRIBUTION_LOSS_BACKWARD_PARAMETERS);
+
+  template <class Size>
+  static DistributionLossGradProblem describe(const Arguments<Described<Size>>& a) {
+    using Sizes = std::vector<Size>;
+    auto p = DistributionLoss::describe<DistributionLossGradProblem>(a);
+    const DType compute = compute_dtype(p);
+    for (const auto* each : {&a.grad, &a.scale}) {
+      check_dtype(dtype_of(*each) == compute, each->name, " is ", name_of(dtype_of(*each)),
+                  "; it must be ", name_of(compute), ", as the loss is");
+    }
+    check_shape<Size, Sizes>(a.scale, DistributionLoss::shape_of_scale<Size>(a),
+                             "as the loss gave it");
+    const Sizes of_loss = p.reduction == Reduction::kNone
+                              ? DistributionLoss::shape_of_rows<Size>(a)
+                              : DistributionLoss::shape_of_sets<Size>(a);
+    check_shape<Size, Sizes>(a.grad, of_loss, "the shape of the loss");
+    p.grad = a.grad.data;
+    p.scale = a.scale.data;
+    return p;
+  }
+
+  template <class Size>
+  static std::array<Output<Size>, 1> outputs(const Arguments<Described<Size>>& a,
+                                             const DistributionLossGradProblem& p) {
+    return {{{p.logits.dtype, {a.logits.shape, a.logits.shape + a.logits.rank}}}};
+  }
+
+  static constexpr auto workspace_bytes = distribution_loss_backward_workspace_bytes;
+  static void run(const Implementation& implementation, const DistributionLossGradProblem& p,
+                  const std::array<void*, 1>& outputs, const Execution& execution) {
+    distribution_loss_backward(implementation, p, {outputs[0]}, execution);
+  }
+};
+
+}  // namespace boxloss::binding

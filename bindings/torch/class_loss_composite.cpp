@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <ATen/ATen.h>
+
+#include "adapter.hpp"
+#include "class_loss.hpp"
+#include "dispatch/class_loss.hpp"
+#include "losses/class_loss.hpp"
+#include "tensor_number.hpp"
+
+/// The class loss in differentiable ATen operators, with core's formulas.
+namespace boxloss::torch_binding {
+namespace {
+
+/// What queries are to be: shaped as target_index.
+struct RowTensors {
+  at::Tensor is_counted;
+  at::Tensor own;        ///< the class, or -1
+  TensorNumber quality;  ///< with a last dimension of 1
+};
+
+at::Tensor number(const c10::SymInt& size, const at::Tensor& like) {
+  return at::scalar_tensor(size, like.options().dtype(at::kLong));
+}
+
+/// Where `values` are, in [0, size).
+at::Tensor is_within(const at::Tensor& values, const c10::SymInt& size) {
+  return at::logical_and(values >= 0, values < number(size, values));
+}
+
+/// Each row's value, and `none` of the row after the last.
+at::Tensor with_none(const at::Tensor& values, double none, const at::Tensor& row) {
+  return at::cat({values, at::full({1}, none, values.options())}).index({row});
+}
+
+RowTensors find_rows(const ClassLossTensors& a, at::ScalarType type) {
+  const at::Tensor index = a.target_index.to(at::kLong);
+  const c10::SymInt targets = a.labels.sym_size(0);
+  const at::Tensor row = at::where(is_within(index, targets), index, number(targets, index));
+  const at::Tensor label = with_none(a.labels.to(at::kLong), -1, row);
+  RowTensors rows = {index != kIgnored,
+                     at::where(is_within(label, a.logits.sym_size(-1)), label, -1), 1.0};
+  at::Tensor quality;
+  if (a.query_quality) quality = a.query_quality->detach().to(type);
+  if (a.quality) quality = with_none(a.quality->detach().to(type), 1, row);
+  // A quality of no box may be NaN, which would still come into the gradient.
+  if (quality.defined()) rows.quality = at::where(rows.own >= 0, quality, 1).unsqueeze(-1);
+  return rows;
+}
+
+/// Each query's loss, and what it adds to the divisor of a mean: 0 where it is left out.
+struct RowLosses {
+  at::Tensor loss, share;
+};
+
+RowLosses softmax_losses(const at::Tensor& x, const at::Tensor& weight, const RowTensors& rows,
+                         double no_object_weight) {
+  const at::Tensor has_box = rows.own >= 0;
+  const at::Tensor wanted = at::where(has_box, rows.own, number(x.sym_size(-1) - 1, rows.own));
+  const at::Tensor none = at::full({}, no_object_weight, x.options());
+  at::Tensor share = at::where(has_box, at::ones({}, x.options()), none);
+  if (weight.defined()) share = share * weight.index({wanted});
+  const at::Tensor log_p = at::log_softmax(x, -1).gather(-1, wanted.unsqueeze(-1)).squeeze(-1);
+  return {-log_p * share, share};
+}
+
+RowLosses sigmoid_losses(const at::Tensor& x, const at::Tensor& weight, const RowTensors& rows,
+                         const ClassLossProblem& p) {
+  const auto numbers = class_numbers<TensorNumber>(p);
+  const at::Tensor classes = at::arange(x.sym_size(-1), rows.own.options());
+  const at::Tensor is_own = rows.own.unsqueeze(-1) == classes;
+  TensorNumber quality = rows.quality;  // elsewhere NaN would come into the gradient
+  if (!quality.is_constant()) quality = at::where(is_own, quality.tensor, 1);
+  at::Tensor values = at::where(is_own, own_loss<TensorNumber>(numbers, x, quality).tensor,
+                                other_loss<TensorNumber>(numbers, x).tensor);
+  if (weight.defined()) values = values * weight;
+  return {values.sum(-1), (rows.own >= 0).to(x.scalar_type())};
+}
+
+/// Of a set, which is the first of four dimensions.
+at::Tensor total(const ClassLossTensors& a, const at::Tensor& values) {
+  return a.logits.dim() == 4 ? values.flatten(1).sum(1) : values.sum();
+}
+
+at::Tensor divisor_of(const ClassLossTensors& a, const ClassLossProblem& p,
+                      const at::Tensor& share) {
+  const at::Tensor shares = total(a, share);
+  if (p.reduction != Reduction::kMean) return at::ones_like(shares);
+  if (a.normalizer) return a.normalizer->detach().to(shares.scalar_type()).expand_as(shares);
+  return p.mode == boxloss::ClassLoss::kSoftmax ? at::where(shares != 0, shares, 1)
+                                                : shares.clamp_min(1);
+}
+
+}  // namespace
+
+std::tuple<at::Tensor, at::Tensor> class_loss_composite(const ClassLossTensors& a) {
+  const auto p = with_torch_errors(binding::ClassLoss::kFunction, [&] {
+    const Converted<binding::ClassLoss, c10::SymInt> converted(binding::ClassLoss::kFunction, a);
+    return binding::ClassLoss::describe(converted.arguments());
+  });
+  const at::ScalarType type = scalar_type(compute_dtype(p));
+  const RowTensors rows = find_rows(a, type);
+  // What is left out becomes a constant before the formula: masking its result would still let NaN
+  // into the gradient.
+  const at::Tensor x = at::where(rows.is_counted.unsqueeze(-1), a.logits.to(type), 0);
+  const at::Tensor weight = a.weight ? a.weight->detach().to(type) : at::Tensor();
+  const RowLosses found = p.mode == boxloss::ClassLoss::kSoftmax
+                              ? softmax_losses(x, weight, rows, p.no_object_weight)
+                              : sigmoid_losses(x, weight, rows, p);
+  const at::Tensor loss = at::where(rows.is_counted, found.loss, 0);
+  const at::Tensor divisor = divisor_of(a, p, at::where(rows.is_counted, found.share, 0));
+  const bool is_reduced = p.reduction != Reduction::kNone;
+  return {is_reduced ? total(a, loss) / divisor : loss, divisor.reciprocal()};
+}
+
+}  // namespace boxloss::torch_binding
