@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <boxloss/box_loss.hpp>
 
+#include "../common/class_loss.hpp"
 #include "arguments.hpp"
+#include "dispatch/class_loss.hpp"
+#include "losses/class_loss.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
 #include "losses/overlap.hpp"
@@ -40,5 +43,28 @@ extern "C" __attribute__((visibility("default"))) const char* boxloss_jax_formul
     return program.c_str();
   } catch (const Error&) {
     return nullptr;  // a word that the check of a call refuses
+  }
+}
+
+/// The class loss of one logit, likewise: of a class that is not its query's own, and of the own
+/// one, whose quality is the second input. A number that is null is the mode's own.
+extern "C" __attribute__((visibility("default"))) const char* boxloss_jax_class_formula(
+    const char* mode, const double* alpha, const double* gamma) {
+  using namespace boxloss;
+  using namespace boxloss::jax_binding;
+  thread_local std::string program;
+  try {
+    Recorder recorder(2);
+    const RecordedNumber logit = std::string("%0"), quality = std::string("%1");
+    ClassLossProblem p;
+    p.mode = binding::ClassLoss::mode_of(mode);
+    if (alpha != nullptr) p.alpha = *alpha;
+    if (gamma != nullptr) p.gamma = *gamma;
+    const auto numbers = class_numbers<RecordedNumber>(p);
+    recorded("return", other_loss(numbers, logit), own_loss(numbers, logit, quality));
+    program = recorder.text();
+    return program.c_str();
+  } catch (const Error&) {
+    return nullptr;
   }
 }

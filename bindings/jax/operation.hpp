@@ -7,8 +7,8 @@
 
 #include "call.hpp"
 
-/// The handlers of an operation without a gradient, and what JAX asks while it traces, from its
-/// description in bindings/common.
+/// The handlers of an operation, and what JAX asks while it traces, from its description in
+/// bindings/common.
 namespace boxloss::jax_binding {
 
 /// A call's arguments as a description sees them.

@@ -40,6 +40,7 @@ struct RecordedNumber {
   std::string name;  ///< empty: a constant
   double constant = 0;
 
+  RecordedNumber() = default;
   RecordedNumber(std::string result) : name(std::move(result)) {}  // NOLINT(*-explicit-*)
   RecordedNumber(double value) : constant(value) {}                // NOLINT(*-explicit-*)
 
@@ -125,6 +126,7 @@ inline RecordedNumber hold_constant(const RecordedNumber& a) {
 }
 inline RecordedNumber exp(const RecordedNumber& a) { return recorded("exp", a); }
 inline RecordedNumber log(const RecordedNumber& a) { return recorded("log", a); }
+inline RecordedNumber log1p_of_fraction(const RecordedNumber& a) { return recorded("log1p", a); }
 inline RecordedNumber sqrt(const RecordedNumber& a) { return recorded("sqrt", a); }
 inline RecordedNumber atan2(const RecordedNumber& y, const RecordedNumber& x) {
   return recorded("atan2", y, x);

@@ -91,6 +91,12 @@ def same(ours: Any, expected: Any) -> None:
         np.testing.assert_array_equal(a, b)
 
 
+def assert_near(found: jax.Array, wanted: jax.Array) -> None:
+    """Two ways in double, some 1000 roundings of the largest value apart."""
+    far = 1000 * 2**-53 * jnp.maximum(jnp.abs(wanted).max(), 1)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=far)
+
+
 def assert_one_after_the_other(function: Any, axes: tuple[Any, ...], *arrays: Any) -> None:
     """What vmap gives, compiled or not, is what three calls give."""
 

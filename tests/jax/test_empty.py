@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import pytest
 import torch
 from both import DEVICE, for_jax
+from boxloss.jax import use_implementation
 from empty import empty_matches, empty_problems
 from problems import REDUCTIONS
 
@@ -28,12 +29,17 @@ def batched(function: Callable[..., Any], arrays: Any) -> Any:
     return jax.vmap(function, in_axes=(axes,))(many)
 
 
+def by_formula(function: Callable[..., Any], arrays: Any) -> Any:
+    with use_implementation("jnp"):
+        return jitted(function, arrays)
+
+
 @pytest.mark.parametrize(
     ("name", "run", "reduction"),
     [
         (name, run, REDUCTIONS[(i + j) % 3])
         for i, name in enumerate(empty_problems(META))
-        for j, run in enumerate((jitted, batched))
+        for j, run in enumerate((jitted, batched, by_formula))
     ],
 )
 def test_losses_and_gradients_are_zeros(name: str, run: Callable[..., Any], reduction: str) -> None:

@@ -39,7 +39,11 @@ def test_the_parameters_are_torchs(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["box_loss", "matching_cost", "hungarian_match", "max_iou_match", "task_aligned_match"]
+    "name",
+    [
+        *("box_loss", "class_loss", "distribution_loss", "matching_cost"),
+        *("hungarian_match", "max_iou_match", "task_aligned_match"),
+    ],
 )
 def test_a_docstring_tells_every_parameter(name: str) -> None:
     function = getattr(boxloss.jax, name)

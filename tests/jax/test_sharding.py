@@ -12,6 +12,8 @@ import pytest
 from boxloss.jax import (
     box_loss,
     box_losses,
+    class_loss,
+    distribution_loss,
     hungarian_match,
     matching_cost,
     max_iou_match,
@@ -110,7 +112,8 @@ def test_sharded_arrays_are_gathered_for_a_sum(mesh: Mesh) -> None:
 def test_shard_map_without_jit(mesh: Mesh) -> None:
     def of_own(*own: jax.Array) -> Any:
         unreduced = box_losses(*own[:2], lengths=own[2], reduction="none")
-        return jax.value_and_grad(total, argnums=(0, 1))(*own)[1], unreduced
+        gradients = jax.grad(total, argnums=(0, 1))(*own), jax.grad(of_classes)(*own)
+        return gradients, unreduced
 
     in_specs, out_specs = (BY_IMAGE,) * 3, BY_IMAGE
     mapped = shard_map(of_own, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
@@ -133,6 +136,20 @@ def by_formula(pred: jax.Array, target: jax.Array, lengths: jax.Array) -> jax.Ar
         return total(pred, target, lengths)
 
 
+def of_classes(logits: jax.Array, target: jax.Array, lengths: jax.Array) -> jax.Array:
+    """Of which target has no part."""
+    index = jnp.where(jnp.arange(5) < lengths[:, None], 1, -1)
+    return class_loss(logits, index, jnp.arange(3), mode="focal", reduction="sum")
+
+
+def of_distributions(logits: jax.Array, target: jax.Array, lengths: jax.Array) -> jax.Array:
+    """Of sides with two bins, towards boxes of the first image."""
+    index = jnp.where(jnp.arange(5) < lengths[:, None], 1, -1)
+    boxes = {"reference": jnp.full((16, 5, 4), 0.5), "target": target[0], "edges": jnp.arange(2.0)}
+    own = jnp.concatenate((logits, logits**2), -1)
+    return distribution_loss(own, index, mode="fgl", **boxes)
+
+
 LOSSES = {
     "mean": lambda pred, target, lengths: box_loss(pred, target),
     "unreduced": lambda pred, target, lengths: box_loss(pred, target, reduction="none").sum(),
@@ -142,6 +159,10 @@ LOSSES = {
     "one by one": lambda *own: jax.vmap(lambda a, b, c: total(a[None], b[None], c[None]))(
         *own
     ).sum(),
+    "classes": of_classes,
+    "classes, second order": lambda *own: jax.grad(of_classes)(*own).var(),
+    "distributions": of_distributions,
+    "distributions, second order": lambda *own: jax.grad(of_distributions)(*own).var(),
     "second order": lambda p, t, n: jax.grad(lambda p: box_loss(p, t))(p).var(),
 }
 
@@ -171,6 +192,18 @@ def test_a_gradient_is_sharded_as_its_input(
         # What XLA computes of it may be rounded in another order.
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6 * np.abs(theirs).max())
         assert jax.typeof(ours).sharding.spec == jax.typeof(own).sharding.spec
+
+
+@pytest.mark.skipif(not hasattr(jax, "set_mesh"), reason="JAX has no sharding in types")
+def test_an_unreduced_class_loss_is_sharded_as_its_logits() -> None:
+    explicit = jax.make_mesh((8,), ("images",), axis_types=(jax.sharding.AxisType.Explicit,))
+    logits, index = arrays()[0], jnp.zeros((16, 5), jnp.int32)
+    wanted = class_loss(logits, index, index[0], mode="focal", reduction="none")
+    with jax.set_mesh(explicit):
+        sharded = jax.device_put(logits, NamedSharding(explicit, BY_IMAGE))
+        found = class_loss(sharded, index, index[0], mode="focal", reduction="none")
+    np.testing.assert_array_equal(found, wanted)
+    assert jax.typeof(found).sharding.spec == PartitionSpec("images", None)
 
 
 @pytest.mark.skipif(not hasattr(jax, "set_mesh"), reason="JAX has no sharding in types")

@@ -14,7 +14,15 @@ import numpy as np
 import pytest
 import torch
 from both import DEVICE, assert_one_after_the_other, for_jax, same, switched_x64
-from boxloss.jax import box_loss, box_losses, hungarian_match, matching_cost, max_iou_match
+from boxloss.jax import (
+    box_loss,
+    box_losses,
+    class_loss,
+    distribution_loss,
+    hungarian_match,
+    matching_cost,
+    max_iou_match,
+)
 from combinations import pairwise
 from problems import PAIRINGS, problem
 
@@ -213,6 +221,19 @@ def test_export() -> None:
     assert isinstance(found[2], boxloss.jax.BoxLosses)
 
 
+def classes(logits: jax.Array) -> jax.Array:
+    index = jnp.zeros(logits.shape[:-1], jnp.int32)
+    return class_loss(logits, index, jnp.array([2]), mode="focal")
+
+
+def distributions(logits: jax.Array) -> jax.Array:
+    """Of sides with two bins."""
+    index = jnp.zeros(logits.shape[:-1], jnp.int32)
+    own, teacher = (jnp.concatenate((each, logits**2), -1) for each in (logits, -logits))
+    confidence = jnp.ones(index.shape)
+    return distribution_loss(own, index, mode="ddf", teacher=teacher, confidence=confidence)
+
+
 ARRAYS = {"target": TARGET[0], "offsets": jnp.array([0, 2, 2, 5])}
 CALLED = {
     "loss": lambda pred: box_loss(pred, TARGET),
@@ -222,6 +243,10 @@ CALLED = {
     "second": jax.grad(lambda pred: jax.grad(lambda p: box_loss(p, TARGET))(pred).var()),
     "matcher": lambda pred: hungarian_match(matching_cost(pred, **ARRAYS), ARRAYS["offsets"]),
     "assigner": lambda pred: max_iou_match(pred, **ARRAYS, high=0.5, low=0.3),
+    "classes": jax.grad(classes),
+    "classes, second": jax.grad(lambda logits: jax.grad(classes)(logits).var()),
+    "distributions": jax.grad(distributions),
+    "distributions, second": jax.grad(lambda logits: jax.grad(distributions)(logits).var()),
 }
 
 

@@ -3,6 +3,8 @@
 """Box-regression losses for JAX: custom calls of XLA."""
 
 from . import _library as _library  # loads the handlers: before everything that calls them
+from .class_loss import class_loss
+from .distribution_loss import distribution_loss
 from .hungarian_match import MatchResult, hungarian_match
 from .implementations import use_implementation
 from .losses import (
@@ -28,7 +30,9 @@ __all__ = [
     "box_loss",
     "box_losses",
     "ciou_loss",
+    "class_loss",
     "diou_loss",
+    "distribution_loss",
     "eiou_loss",
     "giou_loss",
     "hungarian_match",

@@ -233,3 +233,14 @@ def formula_program(
     own = (ctypes.c_double * len(parameters))(*parameters)
     text: bytes = write(*words, ctypes.c_double(eps), eps_mode.encode(), own, len(parameters))
     return text.decode()
+
+
+def class_formula_program(mode: str, alpha: float | None, gamma: float | None) -> str:
+    """The class loss of a logit, as of another class and as of a query's own, likewise."""
+    numbers = [
+        None if each is None else ctypes.byref(ctypes.c_double(each)) for each in (alpha, gamma)
+    ]
+    write = _library.boxloss_jax_class_formula
+    write.restype = ctypes.c_char_p
+    text: bytes = write(mode.encode(), *numbers)
+    return text.decode()

@@ -67,3 +67,21 @@ def as_sets(
         name: each if name in lists else each.reshape(prod(by_set), *each.shape[len(by_set) :])
         for name, each in arrays.items()
     }
+
+
+def as_layers(size: int, batched: set[str], arrays: Arrays) -> Arrays | None:
+    """Many class losses of queries for the same labels as the layers of one."""
+    shared = {"labels", "quality", "weight"}
+    if batched & shared:
+        return None
+    arrays = repeated(size, batched, arrays, set(arrays) - shared)
+    index = arrays["target_index"].shape
+    *by_set, images, queries = index if len(index) > 2 else (size, 1, index[1])
+
+    def merged(each: Array) -> Array:
+        if each.ndim > len(by_set):
+            return each.reshape(prod(by_set), images, queries, *each.shape[len(index) :])
+        own = each[:, None] if each.ndim < len(by_set) else each  # a normalizer for all own layers
+        return jnp.broadcast_to(own, by_set).reshape(-1)
+
+    return {name: each if name in shared else merged(each) for name, each in arrays.items()}

@@ -5,6 +5,7 @@
 The formula of a pair is core's own, as a program that the library writes.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ._library import formula_program
+from ._library import class_formula_program, formula_program
 from .arguments import compute_dtype
 
 Arrays = dict[str, Array]
@@ -36,7 +37,7 @@ def losses_by_formula(options: dict[str, Any], arrays: Arrays) -> tuple[Array, .
         *counted_values(arrays["target"], slots.target_row),
     ]
     words = ("loss", "pred_format", "target_format", "eps", "eps_mode", "parameters")
-    loss, l1, iou = _run(_program(*(options[word] for word in words)), values)
+    loss, l1, iou = _run(_program(formula_program, *(options[word] for word in words)), values)
 
     def counted(numbers: Array) -> Array:
         return jnp.where(slots.counted, numbers, 0)
@@ -95,7 +96,11 @@ def _find_slots(options: dict[str, Any], arrays: Arrays) -> _Slots:
 
 
 def _rows(values: Array, row: Array | None) -> Array:
-    return values if row is None else values.at[row].get(mode="fill", fill_value=0)
+    if row is None:
+        return values
+    if values.shape[0] == 0:  # of which JAX reads none
+        return jnp.zeros((*row.shape, *values.shape[1:]), values.dtype)
+    return values.at[row].get(mode="fill", fill_value=0)
 
 
 def _by_row(arrays: Arrays, slots: _Slots, numbers: Array) -> Array:
@@ -119,8 +124,8 @@ def _reduced(options: dict[str, Any], arrays: Arrays, slots: _Slots, numbers: Ar
 
 
 @lru_cache
-def _program(*words: Any) -> list[list[str]]:
-    return [line.split() for line in formula_program(*words).splitlines()]
+def _program(write: Callable[..., str], *words: Any) -> list[list[str]]:
+    return [line.split() for line in write(*words).splitlines()]
 
 
 def _log(x: Array) -> Array:
@@ -151,3 +156,110 @@ def _run(program: list[list[str]], values: list[Any]) -> list[Array]:
         function = _FUNCTIONS.get(word) or getattr(jnp, word)
         values.append(function(*numbers))
     raise AssertionError("the program does not return")
+
+
+def class_loss_by_formula(options: dict[str, Any], arrays: Arrays) -> Array:
+    """The class loss, likewise."""
+    logits, index, labels = (arrays[name] for name in ("logits", "target_index", "labels"))
+    dtype, classes = compute_dtype(logits, logits), logits.shape[-1]
+    is_row, counted = (index >= 0) & (index < labels.size), index != -2
+    row = jnp.where(is_row, index, labels.size)
+    label = _rows(labels, row)
+    label = jnp.where(is_row & (label >= 0) & (label < classes), label, -1)
+    x = jnp.where(counted[..., None], logits, 0).astype(dtype)  # as boxes, before the formula
+    weight = arrays.get("weight", jnp.ones(classes)).astype(dtype)
+    if options["mode"] == "softmax":
+        losses, shares = _softmax_losses(x, label, weight, options["no_object_weight"])
+    else:
+        by_row = _rows(arrays["quality"], row) if "quality" in arrays else jnp.ones(row.shape)
+        quality = arrays.get("query_quality", by_row).astype(dtype)
+        losses = (weight * _logit_losses(options, x, label, quality)).sum(-1)
+        shares = label >= 0
+    losses, shares = (jnp.where(counted, each, 0) for each in (losses, shares))
+    if options["reduction"] == "none":
+        return losses
+    of_set = (1, 2) if logits.ndim == 4 else None
+    total, share = losses.sum(of_set), shares.sum(of_set)
+    if options["reduction"] == "sum":
+        return total
+    is_share = share != 0 if options["mode"] == "softmax" else share > 1
+    divisor = arrays.get("normalizer", jnp.where(is_share, share, 1))
+    return total / divisor.astype(dtype)
+
+
+def _softmax_losses(
+    x: Array, label: Array, weight: Array, no_object_weight: float
+) -> tuple[Array, Array]:
+    """Of queries, and what each adds to the divisor."""
+    classes = x.shape[-1]
+    has_box = label >= 0
+    wanted = jnp.where(has_box, label, classes - 1)
+    share = _rows(weight, wanted) * jnp.where(has_box, 1, no_object_weight)
+    is_wanted = wanted[..., None] == jnp.arange(classes)
+    return -share * jnp.where(is_wanted, jax.nn.log_softmax(x), 0).sum(-1), share
+
+
+def _logit_losses(options: dict[str, Any], x: Array, label: Array, quality: Array) -> Array:
+    program = _program(class_formula_program, *(options[w] for w in ("mode", "alpha", "gamma")))
+    is_own = label[..., None] == jnp.arange(x.shape[-1])
+    # A quality that is NaN would get into other classes' gradients, too.
+    others, own = _run(program, [x, jnp.where(is_own, quality[..., None], 1)])
+    return jnp.where(is_own, own, others)
+
+
+def distribution_loss_by_formula(options: dict[str, Any], arrays: Arrays) -> Array:
+    """The loss of distributions, without a program: core has no formula of a logit for it."""
+    logits, index, is_fgl = arrays["logits"], arrays["target_index"], options["mode"] == "fgl"
+    dtype, bins = compute_dtype(logits, logits), logits.shape[-1] // 4
+    is_matched = (index >= 0) & (index < arrays["target"].shape[0]) if is_fgl else index >= 0
+    counted = is_matched if is_fgl else index != -2
+    temperature = 1.0 if is_fgl else options["temperature"]
+
+    def logs(logits: Array) -> Array:
+        """Of the probabilities of each side's bins."""
+        x = jnp.where(counted[..., None], logits, 0).astype(dtype)
+        return jax.nn.log_softmax(x.reshape(*x.shape[:-1], 4, bins) / temperature)
+
+    own = logs(logits)
+    if is_fgl:
+        row = jnp.where(is_matched, index, arrays["target"].shape[0])
+        left, right = _wanted_bins(options, arrays, _rows(arrays["target"], row), dtype)
+        of_bins = jnp.take_along_axis(own, jnp.stack((left, left + 1), -1), -1)
+        losses = -(of_bins * jnp.stack((1 - right, right), -1)).sum((-2, -1))
+    else:
+        teacher = logs(arrays["teacher"])
+        losses = temperature**2 * (jnp.exp(teacher) * (teacher - own)).sum((-2, -1))
+    quality = arrays.get("quality", jnp.ones(index.shape))
+    losses *= jnp.where(is_matched, quality, arrays.get("confidence", 0)).astype(dtype)
+    losses = jnp.where(counted, losses, 0)
+    if options["reduction"] == "none":
+        return losses
+    of_set = (1, 2) if logits.ndim == 4 else None
+    if options["reduction"] == "sum":
+        return losses.sum(of_set)
+    if is_fgl:
+        count = is_matched.sum(of_set)
+        divisor = jnp.where(count > 0, arrays.get("normalizer", count), 1)
+        return losses.sum(of_set) / divisor.astype(dtype)
+    parts = is_matched, counted & ~is_matched
+    roots = [jnp.sqrt(part.sum(of_set).astype(dtype)) for part in parts]
+    of_matched, of_others = (
+        jnp.where(part, losses, 0).sum(of_set) / jnp.where(root > 0, 4 * root * sum(roots), 1)
+        for part, root in zip(parts, roots, strict=True)
+    )
+    return of_matched + of_others
+
+
+def _wanted_bins(
+    options: dict[str, Any], arrays: Arrays, target: Array, dtype: Any
+) -> tuple[Array, Array]:
+    """The first of the two bins that each side lies between, and how much is to be in the other."""
+    reference, target, edges = (
+        each.astype(dtype) for each in (arrays["reference"], target, arrays["edges"])
+    )
+    shift, half = target[..., :2] - reference[..., :2], 0.5 * target[..., 2:]
+    unit = reference[..., 2:] / options["reg_scale"] + 1e-16
+    offset = jnp.concatenate(((half - shift) / unit, (half + shift) / unit), -1)
+    offset = jnp.clip(offset - 0.5 * options["reg_scale"], edges[0], edges[-1])
+    left = (edges[1:-1] <= offset[..., None]).sum(-1)
+    return left, (offset - edges[left]) / (edges[left + 1] - edges[left])

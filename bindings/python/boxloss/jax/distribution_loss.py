@@ -1,0 +1,104 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Losses of boxes whose sides are distributions over bins, by what a matcher has found."""
+
+from jax import Array
+from jax.typing import ArrayLike
+
+from .._options import DistributionLossMode, Reduction, options_of
+from .arguments import as_arrays, as_options
+from .formula import distribution_loss_by_formula
+from .loss_of_logits import LossOfLogits, loss_of_logits
+
+
+def distribution_loss(
+    logits: ArrayLike,
+    target_index: ArrayLike,
+    *,
+    mode: DistributionLossMode,
+    quality: ArrayLike | None = None,
+    reference: ArrayLike | None = None,
+    target: ArrayLike | None = None,
+    edges: ArrayLike | None = None,
+    reg_scale: float = 4.0,
+    teacher: ArrayLike | None = None,
+    confidence: ArrayLike | None = None,
+    temperature: float = 5.0,
+    reduction: Reduction = "mean",
+    normalizer: ArrayLike | None = None,
+) -> Array:
+    """The loss of sides that are distributions over bins, as D-FINE and DEIM have them.
+
+    In one pass over the logits forward and one backward, for all layers and images at once; of
+    their size nothing is allocated but the gradient. Computed in float32, so that float16 logits of
+    +-60000 stay finite, or in float64 where logits are. Words and numbers are static. D-FINE: Peng
+    et al. 2024.
+
+    - "fgl", fine-grained localization (4.2; transformers' unimodal_distribution_focal_loss): the
+      cross-entropy of each side towards the two bins that the true side lies between, weighed by
+      how near it is to each. Of matched queries: the logits of others are not read.
+    - "ddf", decoupled distillation focal (4.3; loss_ddf): temperature**2 * KL(teacher, own) of each
+      side, of softmax(logits / temperature). Of all queries.
+
+    A query's loss is the sum of its four sides', times its weight.
+
+    Args:
+        logits: (queries, 4 * bins), (images, queries, 4 * bins) or (layers, images, queries,
+            4 * bins), any floating dtype: `bins` for each of left, top, right, bottom.
+        target_index: logits' shape without its last dimension, int32 or int64: each query's row of
+            target, -1 for none, -2 for a query that is left out, with loss and gradient 0; as
+            `target_of_query` of `hungarian_match`. For "fgl" any other number that is no row is
+            none; "ddf" has no target, and every number from 0 on is a match.
+        mode: "fgl" or "ddf".
+        quality: target_index' shape, floating: a matched query's weight, such as its IoU; 1 if not
+            given. It gets no gradient, and nor does any array below.
+        reference: for "fgl", target_index' shape and 4, floating: the boxes that sides are offsets
+            from, cxcywh.
+        target: for "fgl", (T, 4), floating, cxcywh.
+        edges: for "fgl", (bins), at least 2, floating, increasing: the offset that each bin stands
+            for, in units of the reference's size / reg_scale. Sides beyond the ends are taken for
+            these. transformers' weighting_function gives them.
+        reg_scale: for "fgl": the absolute value of the model's.
+        teacher: for "ddf", logits of one layer, for all layers, or of logits' shape, floating: the
+            last layer's.
+        confidence: for "ddf", one layer's target_index' shape, floating: the weight of queries
+            without a match, such as the teacher's highest score.
+        temperature: for "ddf".
+        reduction: "mean" divides the sum of "fgl" by the number of matched queries, at least 1. Of
+            "ddf" it is D-FINE's: the means over sides of matched and of other queries, weighed by
+            the roots of how many there are. "sum"; or "none": a loss for each query.
+        normalizer: the "mean" of "fgl" divides by this: a number, or an array () or (layers),
+            float64, float32, int64 or int32. It gets no gradient.
+
+    Returns:
+        float32, or float64 where logits are: (layers) of logits with layers, else (); for "none"
+        target_index' shape. Differentiable in reverse mode, any number of times.
+
+    Raises:
+        ValueError: a bad value or shape. TypeError: a bad dtype, or no array; forward
+            mode, for which `use_implementation` has the formula.
+    """
+    arrays = as_arrays(
+        "distribution_loss",
+        logits=logits,
+        target_index=target_index,
+        quality=quality,
+        reference=reference,
+        target=target,
+        edges=edges,
+        teacher=teacher,
+        confidence=confidence,
+    )
+    given = {
+        "mode": mode,
+        "reg_scale": reg_scale,
+        "temperature": temperature,
+        "reduction": reduction,
+    }
+    options = as_options("distribution_loss", given, _DEFAULTS)
+    return loss_of_logits(_DISTRIBUTION_LOSS, arrays, normalizer, options)
+
+
+_DEFAULTS = {name: option.default for name, option in options_of(distribution_loss).items()}
+_DEFAULTS["mode"] = "fgl"  # a word, though none is the default
+_DISTRIBUTION_LOSS = LossOfLogits("distribution_loss", distribution_loss_by_formula)

@@ -1,0 +1,246 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The loss of distributions: torch's bits, and by a plain formula its other derivatives."""
+
+from itertools import product
+from typing import Any
+
+import boxloss.torch
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from both import (
+    as_numpy,
+    assert_near,
+    assert_one_after_the_other,
+    assert_same_bits,
+    for_jax,
+    on_device,
+)
+from boxloss.jax import distribution_loss, use_implementation
+from problems import FLOATING, Problem
+
+BOXES, BINS = 6, 7
+SHAPES = ((5, 28), (3, 5, 28), (2, 3, 5, 28))  # queries, 4 * bins; with images; with layers
+OTHER_NUMBERS = {"fgl": {"reg_scale": 3.0}, "ddf": {"temperature": 2.0}}
+REDUCED: tuple[Problem, ...] = ({"reduction": "none"}, {"reduction": "sum"}, {})
+NORMALIZED: tuple[Problem, ...] = (
+    {"normalizer": 2.5},
+    {"normalizer": torch.tensor(3)},
+    {"normalizer": torch.tensor([3.0, 0.5], dtype=torch.float64)},
+)
+WAYS = [*product(("fgl", "ddf"), REDUCED), *product(("fgl",), NORMALIZED)]
+
+
+def problem(mode: str, shape: tuple[int, ...] = SHAPES[2], dtype: Any = torch.float64) -> Problem:
+    """With queries of no box and ones left out, rows that there are not, and sides beyond bins."""
+    random = torch.Generator().manual_seed(3)
+
+    def numbers(*size: int) -> torch.Tensor:
+        return torch.rand(size, generator=random, dtype=torch.float64)
+
+    values: Problem = {
+        "logits": (8 * numbers(*shape) - 4).to(dtype),
+        "target_index": torch.randint(-3, BOXES + 1, shape[:-1], generator=random),
+        "mode": mode,
+        "quality": numbers(*shape[:-1]).half(),
+    }
+    if mode == "fgl":
+        values["reference"] = 0.25 + numbers(*shape[:-1], 4) / 2
+        values["target"] = (0.25 + numbers(BOXES, 4) / 2).float()
+        values["edges"] = torch.tensor([-4.0, -1.0, -0.25, 0.0, 0.25, 1.0, 4.0])
+    else:
+        values["teacher"] = (8 * numbers(*shape[-3:]) - 4).float()
+        values["confidence"] = numbers(*shape[-3:-1])
+    return on_device(values)
+
+
+def cases() -> list[Any]:
+    """Every way with every shape; dtypes and numbers in turn."""
+    ways = [(shape, *way) for shape, way in product(SHAPES, WAYS)]
+    return [
+        (*way, FLOATING[i % 4], OTHER_NUMBERS[way[1]] if i % 2 else {})
+        for i, way in enumerate(ways)
+        if np.ndim(way[2].get("normalizer", 0)) == 0 or len(way[0]) == 4
+    ]
+
+
+@pytest.mark.parametrize(("shape", "mode", "reduced", "dtype", "numbers"), cases())
+def test_the_bits_are_torchs(
+    shape: tuple[int, ...], mode: str, reduced: Problem, dtype: Any, numbers: Problem
+) -> None:
+    values = problem(mode, shape, dtype) | on_device(reduced) | numbers
+    if mode == "ddf" and len(shape) == 4 and numbers:  # a teacher for each layer
+        values["teacher"] = torch.stack((values["teacher"], -values["teacher"]))
+    logits = values["logits"].clone().requires_grad_()
+    expected = boxloss.torch.distribution_loss(**{**values, "logits": logits})
+    incoming = torch.arange(1, 1 + expected.numel()).reshape(expected.shape).to(expected)
+    (gradient,) = torch.autograd.grad(expected, logits, incoming)
+    assert gradient.any()
+    given = for_jax(values)
+
+    def loss(logits: jax.Array) -> jax.Array:
+        return distribution_loss(**{**given, "logits": logits})
+
+    for transform in (lambda function: function, jax.jit):
+        found, pull = transform(lambda logits: jax.vjp(loss, logits))(given["logits"])
+        assert_same_bits(found, expected, "loss")
+        assert_same_bits(pull(jnp.asarray(as_numpy(incoming)))[0], gradient, "gradient")
+
+
+def plain_side(values: Problem, x: jax.Array, query: tuple[int, ...], side: int) -> jax.Array:
+    """As the sources have it, of a query that counts."""
+    if values["mode"] == "ddf":
+        t = 5
+        teacher = jax.nn.softmax(values["teacher"][query][side].astype(jnp.float64) / t)
+        return t**2 * (teacher * (jnp.log(teacher) - jax.nn.log_softmax(x / t))).sum()
+    of_query = values["reference"][query]
+    of_box = values["target"][values["target_index"][query]].astype(jnp.float64)
+    axis, sign = side % 2, 1 if side >= 2 else -1
+    end = of_box[axis] + sign * of_box[axis + 2] / 2
+    offset = sign * (end - of_query[axis]) / (of_query[axis + 2] / 4 + 1e-16) - 2
+    edges = values["edges"].astype(jnp.float64)
+    # What is to be in a bin rises from one neighbour's edge to its own, and falls to the other's.
+    wanted = [jnp.interp(offset, edges, jnp.eye(BINS)[bin]) for bin in range(BINS)]
+    return -(jnp.stack(wanted) * jax.nn.log_softmax(x)).sum()
+
+
+def plain_sum(values: Problem, logits: jax.Array) -> jax.Array:
+    """Of all queries' losses, one query after the other, of problems without layers."""
+    total, sides = jnp.float64(0), (*logits.shape[:-1], 4, BINS)
+    given = {**values, "target_index": np.asarray(values["target_index"])}
+    if values["mode"] == "ddf":
+        given["teacher"] = values["teacher"].reshape(sides)
+    for query in np.ndindex(logits.shape[:-1]):
+        row = given["target_index"][query]
+        is_matched = 0 <= row < BOXES if values["mode"] == "fgl" else row >= 0
+        if row == -2 or (values["mode"] == "fgl" and not is_matched):
+            continue
+        weight = values["quality" if is_matched else "confidence"][query].astype(jnp.float64)
+        for side in range(4):
+            total += weight * plain_side(given, logits.reshape(sides)[query][side], query, side)
+    return total
+
+
+@pytest.mark.parametrize("mode", ["fgl", "ddf"])
+def test_derivatives_of_the_second_order(mode: str) -> None:
+    """By the calls, and by the formula alone in forward mode, too."""
+    values = for_jax(problem(mode, SHAPES[1]))
+    logits = values["logits"]
+
+    def ours(logits: jax.Array) -> jax.Array:
+        return distribution_loss(**{**values, "logits": logits, "reduction": "sum"})
+
+    def plain(logits: jax.Array) -> jax.Array:
+        return plain_sum(values, logits)
+
+    def squares(loss: Any) -> Any:
+        return jax.grad(lambda x: (jax.grad(lambda x: loss(x) ** 2)(x) ** 2).sum())
+
+    expected, gradient = jax.jit(jax.value_and_grad(plain))(logits)
+    second = jax.jit(squares(plain))(logits)
+    assert_near(ours(logits), expected)
+    assert_near(jax.grad(ours)(logits), gradient)
+    assert_near(jax.jit(squares(ours))(logits), second)
+    with use_implementation("jnp"):
+        assert_near(jax.jvp(ours, (logits,), (logits,))[1], (gradient * logits).sum())
+        assert_near(squares(ours)(logits), second)
+
+
+@pytest.mark.parametrize(("mode", "reduced"), WAYS)
+def test_the_formula_reduces_as_the_calls(mode: str, reduced: Problem) -> None:
+    """Of the second layer no query has a box, nor has any a weight of its own."""
+    values = problem(mode) | OTHER_NUMBERS[mode] | on_device(reduced)
+    values["target_index"][1] = -1
+    del values["quality"]
+    given = for_jax(values)
+
+    def both(logits: jax.Array) -> Any:
+        loss, pull = jax.vjp(lambda x: distribution_loss(**{**given, "logits": x}), logits)
+        return loss, pull(jnp.ones_like(loss))[0]
+
+    expected = both(given["logits"])
+    with use_implementation("jnp"):
+        found = both(given["logits"])
+    for ours, wanted in zip(found, expected, strict=True):
+        assert_near(ours, wanted)
+        assert wanted[0].any()
+
+
+@pytest.mark.parametrize("mode", ["fgl", "ddf"])
+def test_nothing_but_logits_has_a_gradient(mode: str) -> None:
+    values = for_jax(problem(mode))
+    names = {"quality", "reference", "target", "edges", "teacher", "confidence"} & {*values}
+
+    def loss(others: Any) -> jax.Array:
+        return distribution_loss(**{**values, **others}).sum()
+
+    for implementation in ("boxloss", "jnp"):
+        with use_implementation(implementation):
+            gradients = jax.grad(loss)({name: values[name] for name in names})
+            assert not any(each.any() for each in gradients.values())
+
+
+@pytest.mark.parametrize("mode", ["fgl", "ddf"])
+def test_what_is_left_out_is_in_no_derivative(mode: str) -> None:
+    values = for_jax(problem(mode))
+    left_out, matched = (0, 0, 0), (0, 0, 1)
+    values["target_index"] = values["target_index"].at[left_out].set(-2).at[matched].set(2)
+    for name in {"logits", "quality", "reference"} & {*values}:
+        values[name] = values[name].at[left_out].set(jnp.nan)
+
+    def loss(logits: jax.Array) -> jax.Array:
+        return distribution_loss(**{**values, "logits": logits}).sum()
+
+    second = jax.grad(lambda logits: jax.grad(loss)(logits).var())
+    for each in (jax.grad(loss), second):
+        found = each(values["logits"])
+        assert jnp.isfinite(found).all()
+        assert not found[left_out].any()
+        assert found[matched].any()
+
+
+@pytest.mark.parametrize("mode", ["fgl", "ddf"])
+def test_vmap_is_one_call_after_the_other(mode: str) -> None:
+    values = for_jax(problem(mode))
+
+    def step(logits: jax.Array, index: jax.Array) -> Any:
+        given = {**values, "target_index": index}
+        loss, pull = jax.vjp(lambda x: distribution_loss(**{**given, "logits": x}), logits)
+        return loss, pull(loss)
+
+    names = ("logits", "target_index")
+    logits, index = (jnp.stack([each, -each, each]) for each in (values[name] for name in names))
+    assert_one_after_the_other(step, (0, 0), logits, index)
+    assert_one_after_the_other(step, (0, None), logits, index[0])
+
+
+@pytest.mark.parametrize(
+    ("mode", "shape", "boxes"),
+    [
+        *product(("fgl", "ddf"), ((0, 3, 5, 28), (2, 0, 5, 28), (3, 0, 28)), (6,)),
+        ("fgl", (3, 5, 28), 0),
+    ],
+)
+def test_empty(mode: str, shape: tuple[int, ...], boxes: int) -> None:
+    values = for_jax(problem(mode, shape))
+    if mode == "fgl":
+        values["target"] = values["target"][:boxes]
+
+    def loss(logits: jax.Array) -> jax.Array:
+        return distribution_loss(**{**values, "logits": logits}).sum()
+
+    for implementation in ("boxloss", "jnp"):
+        with use_implementation(implementation):
+            found, gradient = jax.value_and_grad(loss)(values["logits"])
+        assert found == 0
+        assert gradient.shape == shape
+        assert not gradient.any()
+
+
+def test_forward_mode_is_refused_without_the_choice() -> None:
+    values = for_jax(problem("ddf"))
+    with pytest.raises(TypeError, match="custom_vjp"):
+        jax.jacfwd(lambda x: distribution_loss(**{**values, "logits": x}))(values["logits"])
