@@ -75,9 +75,13 @@ def test_names() -> None:
     if "YOLO11-seg" in MODELS:
         assert names("YOLO11-seg") == ["SegmentationModel yolo.Segmentation"]
         assert names("YOLO11-pose") == ["PoseModel yolo.Pose"]
-    heads = ["RetinaNet retinanet.Model", "RetinaNetRegressionHead retinanet.RegressionHead"]
+    heads = [
+        "RetinaNet retinanet.Model",
+        "RetinaNetClassificationHead retinanet.ClassificationHead",
+        "RetinaNetRegressionHead retinanet.RegressionHead",
+    ]
     assert names("RetinaNet") == heads
-    assert names("RetinaNet, l1") == heads[:1]  # boxloss has no l1 of deltas
+    assert names("RetinaNet, l1") == heads[:2]  # boxloss has no l1 of deltas
 
 
 # In a process of its own, in which boxloss cannot be imported.

@@ -12,8 +12,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
+from torch.nn.functional import pad
 
+from ..distribution_loss import distribution_loss
 from .rt_detr_criterion import RT_DETR, Kind, Losses, Pairs, rt_detr_loss
 from .targets import FixedTargets, GroundTruth, Targets
 from .versions import is_before
@@ -53,27 +54,39 @@ def d_fine_loss(
     split = denoising_meta_values["dn_num_split"] if denoising_meta_values else [0, logits.shape[1]]
     parts = list(zip(*(each.split(split, dim=2) for each in queries), strict=True))
 
+    edges = bin_edges(config, pred_boxes)
+
     def local_losses(
         iou: Tensor, pairs: Pairs, truth: GroundTruth, is_noisy: bool
     ) -> dict[str, Tensor]:
         corners, references, scores = parts[0 if is_noisy else 1]
-        teacher = corners[-1].detach().to(iou.dtype), scores[-1].detach().sigmoid().amax(-1)
+        teacher = corners[-1].detach()
+        confidence = scores[-1].detach().amax(-1).to(iou.dtype).sigmoid()
         if not is_noisy:  # the teacher has no teacher
             corners, references = corners[:-1], references[:-1]
         layers = len(corners)
-        corners = corners.to(iou.dtype)
-        pred_index, target_index = pairs.pred_index[:layers], pairs.target_index[:layers]
+        given = corners, pairs.target_of_query[:layers]
         iou = iou[:layers]
-        # What is no pair, -1, has an IoU of 0 and so no weight.
-        true_boxes = functional.pad(truth.boxes.to(iou.dtype), (0, 0, 0, 1))[target_index]
-        found = pred_index.clamp(min=0)
-        references = references.detach().to(iou.dtype).flatten(0, 2)[found]
-        fgl = localization(
-            corners.flatten(0, 2)[found], offsets(references, true_boxes, config), iou, config
+        fgl = distribution_loss(
+            *given,
+            mode="fgl",
+            quality=iou,
+            reference=references.detach(),
+            target=truth.boxes,
+            edges=edges,
+            reg_scale=abs(config.reg_scale),
+            normalizer=pairs.number,
         )
-        ddf = distillation(corners, *teacher, iou, pred_index, config)
+        ddf = distribution_loss(
+            *given,
+            mode="ddf",
+            quality=iou,
+            teacher=teacher,
+            confidence=confidence,
+            temperature=TEMPERATURE,
+        )
         return {
-            "loss_fgl": config.weight_loss_fgl * fgl / pairs.number,
+            "loss_fgl": config.weight_loss_fgl * fgl,
             "loss_ddf": config.weight_loss_ddf * ddf,
         }
 
@@ -108,68 +121,12 @@ def as_many_layers(outputs: Tensor, layers: int, noisy: int) -> Tensor:
     return torch.cat([outputs[:, : layers - 1], last], 1)
 
 
-def localization(corners: Tensor, offset: Tensor, iou: Tensor, config: Any) -> Tensor:
-    """For unimodal_distribution_focal_loss: (layers), summed over pairs."""
-    edges = bin_edges(config, offset)
-    offset = torch.minimum(torch.maximum(offset, edges[0]), edges[-1])
-    left = torch.searchsorted(edges, offset, right=True).clamp(1, len(edges) - 1) - 1
-    share = (offset - edges[left]) / (edges[left + 1] - edges[left])
-    log_p = corners.unflatten(-1, (4, -1)).log_softmax(-1)
-    of_left, of_right = (log_p.gather(-1, each[..., None])[..., 0] for each in (left, left + 1))
-    entropy = (share - 1) * of_left - share * of_right
-    return (entropy * iou[..., None]).flatten(1).sum(1)
-
-
-def offsets(references: Tensor, true_boxes: Tensor, config: Any) -> Tensor:
-    """For bbox2distance: of left, top, right and bottom, in the reference's size."""
-    scale = abs(config.reg_scale)
-    center, size = references.split(2, -1)
-    true_center, true_size = true_boxes.split(2, -1)
-    distances = true_size.repeat(1, 1, 2) / 2 + torch.cat(
-        [center - true_center, true_center - center], -1
-    )
-    return distances / (size.repeat(1, 1, 2) / scale + 1e-16) - 0.5 * scale
-
-
 def bin_edges(config: Any, like: Tensor) -> Tensor:
-    """For weighting_function: narrow bins in the middle."""
+    """For weighting_function: narrow bins in the middle. At least in float32."""
     upper = abs(config.up) * abs(config.reg_scale)
     step = (upper + 1) ** (2 / (config.max_num_bins - 2))
     half = config.max_num_bins // 2
-    place = torch.arange(1 - half, half, dtype=like.dtype, device=like.device)
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    place = torch.arange(1 - half, half, dtype=dtype, device=like.device)
     inner = place.sign() * (step ** place.abs() - 1)
-    return functional.pad(functional.pad(inner, (1, 0), value=-2 * upper), (0, 1), value=2 * upper)
-
-
-def distillation(
-    corners: Tensor,
-    teacher: Tensor,
-    confidence: Tensor,
-    iou: Tensor,
-    pred_index: Tensor,
-    config: Any,
-) -> Tensor:
-    """For loss_ddf: (layers). Pairs weigh by their IoU, others by the teacher's confidence."""
-    layers, images, queries = corners.shape[:3]
-    # What is no pair, -1, is written to a last row that nobody reads.
-    weight = confidence.to(iou.dtype).expand(layers, -1, -1).flatten()
-    weight = functional.pad(weight, (0, 1))
-    is_pair = torch.zeros_like(weight)
-    index = pred_index.flatten()
-    weight[index] = iou.flatten()
-    is_pair.index_fill_(0, index, 1)  # is_pair[index] = 1 would wait for a copy of the number
-    weight, is_pair = (each[:-1].view(layers, images * queries) for each in (weight, is_pair))
-
-    log_p, log_teacher = (
-        (each / TEMPERATURE).unflatten(-1, (4, -1)).log_softmax(-1) for each in (corners, teacher)
-    )
-    divergence = functional.kl_div(log_p, log_teacher, reduction="none", log_target=True)
-    loss = weight * TEMPERATURE**2 * divergence.sum((-2, -1)).flatten(1)
-
-    # The means of pairs and of others, by the root of how many they are.
-    pairs = 4 * is_pair.sum(1)
-    others = 4 * (1 - is_pair).sum(1)
-    of_pairs = (loss * is_pair).sum(1) / pairs.clamp(min=1)
-    of_others = (loss * (1 - is_pair)).sum(1) / others.clamp(min=1)
-    pairs, others = (pairs / images).sqrt(), (others / images).sqrt()
-    return (of_pairs * pairs + of_others * others) / (pairs + others)
+    return pad(pad(inner, (1, 0), value=-2 * upper), (0, 1), value=2 * upper)

@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
+from ..class_loss import class_loss
 from .d_fine_criterion import d_fine_loss
-from .rt_detr_criterion import Kind, Losses, Pairs, entropy
+from .rt_detr_criterion import Kind, Losses, Pairs
 from .targets import FixedTargets, GroundTruth, Targets
 
 
@@ -56,36 +56,29 @@ def matching_aware(
     scores: Tensor, truth: GroundTruth, pairs: Pairs, iou: Tensor, config: Any
 ) -> tuple[str, Tensor]:
     """For loss_labels_mal."""
-    gamma = config.focal_loss_gamma
-    others = 1.0 if config.mal_alpha is None else config.mal_alpha, gamma
-    loss = entropy(
-        scores, truth, pairs, wanted=iou**gamma, weight=torch.ones_like(iou), others=others
+    loss = class_loss(
+        scores,
+        pairs.target_of_query,
+        truth.labels,
+        mode="mal",
+        query_quality=iou,
+        alpha=config.mal_alpha,
+        gamma=config.focal_loss_gamma,
+        normalizer=pairs.number,
     )
     return "loss_mal", config.weight_loss_mal * loss
 
 
 def pairs_of_most_layers(target_of_query: Tensor, truth: GroundTruth) -> Pairs:
-    """For _get_dense_o2o_indices: (layers, pairs), the same for all layers.
+    """For _get_dense_o2o_indices: the same for all layers.
 
     Args:
         target_of_query: (layers, images, queries), -1 for none.
     """
-    layers, boxes = len(target_of_query), len(truth.boxes)
-    found = target_of_query.flatten(1)
-    votes = (found[:, None] == found).sum(0)
+    votes = (target_of_query[:, None] == target_of_query).sum(0)
     # More layers come first, then the box that comes first; no box is last.
-    rank = torch.where(found >= 0, votes * (boxes + 1) - found, 0)
-    target = found.gather(0, rank.argmax(0, keepdim=True))[0]
-
-    # The queries that have one, first; of these there are at most as many as pairs of all layers.
-    # Their number would have to be waited for.
-    is_pair, most = target >= 0, min(len(target), layers * boxes)
-    place = torch.where(is_pair, is_pair.cumsum(0) - 1, most)  # a last one for all others
-    queries = torch.arange(len(target), device=target.device)
-    query = target.new_full((most + 1,), -1).scatter_(0, place, queries)[:most]
-    first = torch.arange(layers, device=target.device)[:, None] * len(target)
-    return Pairs(
-        torch.where(query >= 0, first + query, -1),
-        functional.pad(target, (0, 1), value=-1)[query].expand(layers, -1),
-        truth.checked(is_pair.sum().clamp(min=1)),
-    )
+    rank = votes * (len(truth.boxes) + 1) - target_of_query
+    rank = torch.where(target_of_query >= 0, rank, 0)
+    target = target_of_query.gather(0, rank.argmax(0, keepdim=True))
+    number = truth.checked((target >= 0).sum().clamp(min=1))
+    return Pairs(target.expand_as(target_of_query), number)

@@ -309,9 +309,10 @@ def _use_in_fcos(model: Any) -> Replacing:
 
 
 def _use_in_retinanet(model: Any) -> Replacing:
-    from .retinanet import LOSSES, Model, RegressionHead
+    from .retinanet import LOSSES, ClassificationHead, Model, RegressionHead
 
     yield _swap(model, Model)
+    yield _swap(model.head.classification_head, ClassificationHead)
     head = model.head.regression_head
     if head._loss_type in LOSSES:
         yield _swap(head, RegressionHead)

@@ -3,7 +3,7 @@
 """The criteria of DETR and Deformable DETR as transformers has them, for all layers at once.
 
 Their kin share `criterion`, and have a class loss of their own.
-Nothing here waits for the device: pairs, class targets and the number of boxes stay there.
+Nothing here waits for the device: pairs and the number of boxes stay there.
 """
 
 from collections.abc import Callable
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
+from ..class_loss import class_loss
 from ..distributed import global_normalizer
 from ..hungarian_match import MatchResult, hungarian_match
 from ..losses import box_losses
@@ -37,10 +37,7 @@ class Layers(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """What a class loss is computed from.
-
-    Scores are at least float32, as the IoU of pairs is, whatever autocast made of them.
-    """
+    """What a class loss is computed from; iou has the shape of pairs.target_of_query."""
 
     scores: Tensor
     truth: GroundTruth
@@ -48,11 +45,6 @@ class Matched(NamedTuple):
     iou: Tensor
     number: Tensor
     config: Any
-
-    def wanted(self) -> Tensor:
-        """The class that each query should have: who has no box, -1, is "no object"."""
-        none = self.config.num_labels
-        return functional.pad(self.truth.labels, (0, 1), value=none)[self.pairs.target_of_query]
 
 
 # The class loss of each layer, and how many queries of each image have found something.
@@ -127,7 +119,7 @@ def criterion(
     truth: GroundTruth,
     config: Any,
     of_class: dict[str, Any],
-    class_loss: ClassLoss,
+    of_scores: ClassLoss,
     *,
     groups: int = 1,
     class_coefficient: float = 1.0,
@@ -159,20 +151,18 @@ def criterion(
     )
     pairs = hungarian_match(cost, truth.offsets, groups=groups)
     giou, l1, iou = box_losses(
-        layers.boxes,
+        layers.boxes.flatten(1, 2),
         truth.boxes,
         "giou",
         eps=0.0,
         pred_format="cxcywh",
         target_format="cxcywh",
-        pred_index=pairs.pred_index,
-        target_index=pairs.target_index,
+        target_index=pairs.target_of_query.flatten(1),
         normalizer=number,
     )
-
-    # The class loss and a figure for the log, in plain torch.
-    scores = layers.scores.to(iou.dtype)
-    loss_ce, found = class_loss(Matched(scores, truth, pairs, iou, number, config))
+    iou = iou.view_as(pairs.target_of_query)
+    matched = Matched(layers.scores, truth, pairs, iou, number, config)
+    loss_ce, found = of_scores(matched)
     losses = {
         "loss_ce": loss_ce,
         "loss_bbox": l1,
@@ -195,28 +185,26 @@ def criterion(
 
 
 def _cross_entropy(matched: Matched) -> tuple[Tensor, Tensor]:
-    scores, config, wanted = matched.scores, matched.config, matched.wanted()
-    weight = torch.ones(config.num_labels + 1, dtype=scores.dtype, device=scores.device)
-    weight[-1].fill_(config.eos_coefficient)  # assigned, it would be waited for
-    entropy = functional.cross_entropy(
-        scores.flatten(0, 2), wanted.flatten(), weight, reduction="none"
+    loss = class_loss(
+        matched.scores,
+        matched.pairs.target_of_query,
+        matched.truth.labels,
+        mode="softmax",
+        no_object_weight=matched.config.eos_coefficient,
     )
-    loss = entropy.view(len(scores), -1).sum(1) / weight[wanted].flatten(1).sum(1)
-    return loss, (scores.argmax(-1) != config.num_labels).sum(-1)
+    return loss, (matched.scores.argmax(-1) != matched.config.num_labels).sum(-1)
 
 
 def _focal(matched: Matched) -> tuple[Tensor, Tensor]:
-    """With a gamma of 2. A query without a box has a class behind the last, which is cut off."""
-    scores, alpha = matched.scores, matched.config.focal_alpha
-    target = torch.zeros_like(functional.pad(scores, (0, 1)))
-    target = target.scatter_(-1, matched.wanted()[..., None], 1.0)[..., :-1]
-    miss = scores.sigmoid()
-    miss = miss + target - 2 * miss * target
-    loss = functional.binary_cross_entropy_with_logits(scores, target, reduction="none")
-    loss = loss * miss.square()
-    if alpha >= 0:
-        loss = loss * (1 - alpha + (2 * alpha - 1) * target)
-    return loss.flatten(1).sum(1) / matched.number, count_found(scores)
+    loss = class_loss(
+        matched.scores,
+        matched.pairs.target_of_query,
+        matched.truth.labels,
+        mode="focal",
+        alpha=matched.config.focal_alpha,
+        normalizer=matched.number,
+    )
+    return loss, count_found(matched.scores)
 
 
 def count_found(scores: Tensor) -> Tensor:

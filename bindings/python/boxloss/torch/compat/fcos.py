@@ -3,17 +3,21 @@
 """The losses of torchvision's FCOS.
 
 The original gathers boxes by a mask, for which it waits for the device, and for their number once
-more. Here each anchor has the row of its true box, or -1, and nobody waits.
+more. Here each anchor has its row of the ground truth, or -1, and nobody waits.
 """
+
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
+from torch.nn.functional import pad
+from torchvision.models.detection._utils import BoxLinearCoder
 from torchvision.models.detection.fcos import FCOSHead
-from torchvision.ops import sigmoid_focal_loss
 
+from ..class_loss import class_loss
 from ..losses import giou_loss
-from .targets import GroundTruth, Targets, collate_targets
+from .replace import qualified_name
+from .targets import Targets, collate_targets
 
 
 class Head(FCOSHead):
@@ -24,45 +28,52 @@ class Head(FCOSHead):
         anchors: list[Tensor],
         matched_idxs: list[Tensor],
     ) -> dict[str, Tensor]:
+        _check_coder(self.box_coder)
         classes = head_outputs["cls_logits"].shape[-1]
         truth = collate_targets(targets, "labels", classes, drops_labels=True)
-        matched = torch.stack(matched_idxs)  # to each anchor's true box in its image; < 0: none
-        row = torch.where(matched < 0, -1, matched + truth.offsets[:-1, None])
-        points = torch.stack(anchors)
+        matched = torch.stack(matched_idxs)  # to each anchor's box in its image; < 0: none
+        is_box = matched >= 0
+        row = torch.where(is_box, matched + truth.offsets[:-1, None], -1)
+        number = truth.checked(is_box.sum().clamp(min=1))
         # As wide as the ground truth is: autocast would decode in halves.
+        center, side = _centers(torch.stack(anchors).to(truth.boxes))
         distances = head_outputs["bbox_regression"].to(truth.boxes)
-        pred = self.box_coder.decode(distances, points)
-        number = truth.checked((row >= 0).sum().clamp(min=1))
-        box = giou_loss(
-            pred.flatten(0, 1), truth.boxes, target_index=row.flatten(), normalizer=number
+        pred = torch.addcmul(center, distances, side)
+        return {
+            "classification": class_loss(
+                head_outputs["cls_logits"], row, truth.labels, mode="focal", normalizer=number
+            ),
+            "bbox_regression": giou_loss(
+                pred.flatten(0, 1), truth.boxes, target_index=row.flatten(), normalizer=number
+            ),
+            # The only class of anchors with a box; all others are left out.
+            "bbox_ctrness": class_loss(
+                head_outputs["bbox_ctrness"],
+                torch.where(is_box, row, -2),
+                torch.zeros_like(truth.labels),
+                mode="bce",
+                query_quality=_centerness(pad(truth.boxes, (0, 0, 0, 1))[row], center, side),
+                normalizer=number,
+            ),
+        }
+
+
+def _check_coder(coder: Any) -> None:
+    if type(coder) is not BoxLinearCoder or not coder.normalize_by_size:
+        raise ValueError(
+            f"box_coder is a {qualified_name(type(coder))}; boxloss decodes boxes as torchvision's "
+            "BoxLinearCoder with normalize_by_size, of which FCOS has one"
         )
-        of_classes, centerness = self.other_losses(truth, head_outputs, points, row, number)
-        return {"classification": of_classes, "bbox_regression": box, "bbox_ctrness": centerness}
 
-    def other_losses(
-        self,
-        truth: GroundTruth,
-        head_outputs: dict[str, Tensor],
-        points: Tensor,
-        row: Tensor,
-        number: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        """Class and centerness in plain torch, with masks in the place of gathers."""
-        foreground = row >= 0
-        # What -1 reads: one row more, behind the last.
-        labels = functional.pad(truth.labels, (0, 1))[row]
-        boxes = functional.pad(truth.boxes, (0, 0, 0, 1))[row]
 
-        logits = head_outputs["cls_logits"]
-        wanted = torch.zeros_like(logits)
-        wanted.scatter_(2, labels[..., None], foreground[..., None].to(logits.dtype))
-        classes = sigmoid_focal_loss(logits, wanted, reduction="sum")
+def _centers(points: Tensor) -> tuple[Tensor, Tensor]:
+    """For BoxLinearCoder: a corner is its center + distance * side, with the side's sign."""
+    first, last = points.split(2, -1)
+    center, side = (first + last) / 2, last - first
+    return torch.cat((center, center), -1), torch.cat((-side, side), -1)
 
-        left, top, right, bottom = self.box_coder.encode(points, boxes).unbind(-1)
-        narrow = torch.minimum(left, right) / torch.maximum(left, right)
-        flat = torch.minimum(top, bottom) / torch.maximum(top, bottom)
-        centred = torch.where(foreground, narrow * flat, 0).sqrt()
-        centerness = functional.binary_cross_entropy_with_logits(
-            head_outputs["bbox_ctrness"].squeeze(2), centred, foreground, reduction="sum"
-        )
-        return classes / number, centerness / number
+
+def _centerness(boxes: Tensor, center: Tensor, side: Tensor) -> Tensor:
+    left_top, right_bottom = ((boxes - center) / side).split(2, -1)
+    ratio = torch.minimum(left_top, right_bottom) / torch.maximum(left_top, right_bottom)
+    return ratio.prod(-1).sqrt()

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from .detr_criterion import Losses, Matched, all_layers, count_found, criterion
-from .pair_scores import class_loss
+from .pair_scores import pair_losses
 from .targets import FixedTargets, Targets, collate_targets
 
 
@@ -55,7 +55,8 @@ def grounding_dino_loss(
 
     def focal(matched: Matched) -> tuple[Tensor, Tensor]:
         """With a gamma of 2, of all tokens: those of a pair's class are to be 1."""
-        scores = matched.scores.masked_fill(~text_mask, -torch.inf)
+        # At least float32, whatever autocast made of the scores.
+        scores = matched.scores.to(matched.iou.dtype).masked_fill(~text_mask, -torch.inf)
         pred_index, target_index, _ = matched.pairs
         logits = scores.flatten(0, 2)[pred_index.clamp(min=0)]
         is_wanted = tokens[target_index] & (logits != -torch.inf)
@@ -64,7 +65,7 @@ def grounding_dino_loss(
         of_wanted, of_others = (alpha, 1 - alpha) if alpha >= 0 else (1.0, 1.0)
         weight = of_wanted * (1 - logits.sigmoid()).square()
         wanted = torch.ones_like(logits)
-        loss = class_loss(scores, logits, wanted, weight, is_wanted.flatten(1), of_others)
+        loss = pair_losses(scores, logits, wanted, weight, is_wanted.flatten(1), of_others)
         return loss / matched.number, count_found(matched.scores)
 
     maps = [each[of] for each, of in zip(label_maps, of_images, strict=True)]

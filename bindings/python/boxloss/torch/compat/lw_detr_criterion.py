@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
+from ..class_loss import class_loss
 from .detr_criterion import Losses, Matched, all_layers, count_found, criterion
-from .pair_scores import class_loss, iou_aware, logits_of_pairs
 from .targets import FixedTargets, Targets, check_classes, collate_targets
 
 
@@ -50,13 +51,20 @@ def lw_detr_loss(
 
     def of_iou(matched: Matched) -> tuple[Tensor, Tensor]:
         """IA-BCE: a pair's score is to be near its IoU."""
-        pred_index, target_index, _ = matched.pairs
-        logits = logits_of_pairs(
-            matched.scores[:, :, :in_groups], truth.labels, pred_index, target_index
+        target_of_query, iou = (
+            functional.pad(each, (0, queries - in_groups), value=none)
+            for each, none in ((matched.pairs.target_of_query, -1), (matched.iou, 0))
         )
-        wanted = iou_aware(logits, matched.iou, config.focal_alpha)
-        loss = class_loss(matched.scores, logits, wanted, 1.0, pred_index >= 0)
-        return loss / matched.number, count_found(matched.scores)
+        loss = class_loss(
+            matched.scores,
+            target_of_query,
+            truth.labels,
+            mode="ia_bce",
+            query_quality=iou,
+            alpha=config.focal_alpha,
+            normalizer=matched.number,
+        )
+        return loss, count_found(matched.scores)
 
     # A configuration of older versions has none; the loss counted as it is.
     coefficient = getattr(config, "class_loss_coefficient", 1.0)

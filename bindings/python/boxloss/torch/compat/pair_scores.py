@@ -16,12 +16,7 @@ def logits_of_pairs(
     return scores.flatten(0, 2)[pred_index.clamp(min=0), labels[target_index]]
 
 
-def iou_aware(logits: Tensor, iou: Tensor, alpha: float) -> Tensor:
-    """What a pair's score is to be in IA-BCE, of LW-DETR and RF-DETR."""
-    return (logits.detach().sigmoid() ** alpha * iou ** (1 - alpha)).clamp(min=0.01)
-
-
-def class_loss(
+def pair_losses(
     scores: Tensor,
     logits: Tensor,
     wanted: Tensor,

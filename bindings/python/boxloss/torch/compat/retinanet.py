@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The matcher of torchvision's RetinaNet, and its box loss.
+"""The matcher of torchvision's RetinaNet, and its losses.
 
 The original goes through the images one by one, and the matcher has a matrix of all IoUs of each.
 Here all images are matched at once without one, all their pairs are one list, and an image's
@@ -10,8 +10,12 @@ Here all images are matched at once without one, all their pairs are one list, a
 import torch
 from torch import Tensor
 from torchvision.models.detection import RetinaNet
-from torchvision.models.detection.retinanet import RetinaNetRegressionHead
+from torchvision.models.detection.retinanet import (
+    RetinaNetClassificationHead,
+    RetinaNetRegressionHead,
+)
 
+from ..class_loss import class_loss
 from ..losses import box_loss
 from .targets import Targets, collate_boxes, collate_targets
 from .torchvision_matcher import match
@@ -31,6 +35,21 @@ class Model(RetinaNet):
         targets = [{**each, "labels": own} for each, own in zip(targets, labels, strict=True)]
         losses = self.head.compute_loss(targets, head_outputs, anchors, list(in_image))
         return {name: truth.checked(loss) for name, loss in losses.items()}
+
+
+class ClassificationHead(RetinaNetClassificationHead):
+    def compute_loss(
+        self,
+        targets: Targets,
+        head_outputs: dict[str, Tensor],
+        matched_idxs: list[Tensor],
+    ) -> Tensor:
+        truth = collate_targets(targets, "labels", None, drops_labels=True)
+        matched = torch.stack(matched_idxs)  # -1: none; -2: left out
+        row = torch.where(matched < 0, matched, matched + truth.offsets[:-1, None])
+        # Each image by the number of its own anchors with a box: as a layer.
+        logits = head_outputs["cls_logits"][:, None]
+        return class_loss(logits, row[:, None], truth.labels, mode="focal").mean()
 
 
 class RegressionHead(RetinaNetRegressionHead):

@@ -20,11 +20,12 @@ from rfdetr.models.matcher import HungarianMatcher
 from torch import Tensor
 from torch.nn import functional
 
+from ..class_loss import class_loss
 from ..distributed import global_normalizer
-from ..hungarian_match import MatchResult, hungarian_match
+from ..hungarian_match import hungarian_match
 from ..losses import box_losses
 from ..matching_cost import matching_cost
-from .pair_scores import class_loss, iou_aware, logits_of_pairs
+from .pair_scores import pair_losses
 from .replace import qualified_name
 from .targets import GroundTruth, collate_targets
 
@@ -98,22 +99,22 @@ class Criterion(SetCriterion):
         )
         if is_box is not None:
             cost = cost.masked_fill(~is_box, torch.inf)
-        pairs = hungarian_match(cost, truth.offsets, groups=groups)
+        target_of_query = hungarian_match(cost, truth.offsets, groups=groups).target_of_query
         giou, l1, iou = box_losses(
-            boxes,
+            boxes.flatten(1, 2),
             truth.boxes,
             "giou",
             eps=1e-7,
             eps_mode="clamp",
             pred_format="cxcywh",
             target_format="cxcywh",
-            pred_index=pairs.pred_index,
-            target_index=pairs.target_index,
+            target_index=target_of_query.flatten(1),
             normalizer=number,
         )
+        iou = iou.view_as(target_of_query)
         found = (scores.amax(-1).sigmoid() > 0.5).sum(-1)
         losses = {
-            "loss_ce": self.class_loss(scores, truth.labels, pairs, iou) / number,
+            "loss_ce": self.class_loss(scores, truth.labels, target_of_query, iou, number),
             "loss_bbox": l1,
             "loss_giou": giou,
             "cardinality_error": (found - lengths).abs().float().mean(1),
@@ -125,36 +126,46 @@ class Criterion(SetCriterion):
         }
         if "" in layers:
             # Another figure for the log, of the last layer. A query without a box has the class -1.
-            wanted = functional.pad(truth.labels, (0, 1), value=-1)[pairs.target_of_query[0]]
+            wanted = functional.pad(truth.labels, (0, 1), value=-1)[target_of_query[0]]
             right = (scores[0].argmax(-1) == wanted).sum()
             named["class_error"] = 100 - 100 * right / (wanted >= 0).sum().clamp(min=1)
         return named
 
-    def class_loss(self, scores: Tensor, labels: Tensor, pairs: MatchResult, iou: Tensor) -> Tensor:
-        """(layers). At least in float32, as iou is, whatever autocast made of the scores."""
-        layers, images, queries, _ = scores.shape
+    def class_loss(
+        self, scores: Tensor, labels: Tensor, target_of_query: Tensor, iou: Tensor, number: Tensor
+    ) -> Tensor:
+        """(layers); iou has target_of_query's shape."""
+        if self.ia_bce_loss or not (self.use_position_supervised_loss or self.use_varifocal_loss):
+            return class_loss(
+                scores,
+                target_of_query,
+                labels,
+                mode="ia_bce" if self.ia_bce_loss else "focal",
+                query_quality=iou if self.ia_bce_loss else None,
+                alpha=self.focal_alpha,
+                normalizer=number,
+            )
+        return self.rare_class_loss(scores, labels, target_of_query, iou) / number
+
+    def rare_class_loss(
+        self, scores: Tensor, labels: Tensor, target_of_query: Tensor, iou: Tensor
+    ) -> Tensor:
+        """In plain torch. At least in float32, whatever autocast made of the scores."""
         scores = scores.to(iou.dtype)
-        logits = logits_of_pairs(scores, labels, pairs.pred_index, pairs.target_index)
-        p = logits.sigmoid()
         alpha = self.focal_alpha
         of_pairs, of_others = (alpha, 1 - alpha) if alpha >= 0 else (1.0, 1.0)
-        weight: Tensor | float = 1.0
-        if self.ia_bce_loss:
-            wanted = iou_aware(logits, iou, alpha)
-            of_others = 1.0
-        elif self.use_position_supervised_loss:
-            image = pairs.pred_index.clamp(min=0) // queries
-            best = iou.new_zeros(layers * images)
-            best = best.scatter_reduce(0, image.flatten(), iou.flatten(), "amax")
-            wanted = iou / (best[image] + 1e-8)
-            weight = of_pairs * (wanted - p).square()
-        elif self.use_varifocal_loss:
-            wanted = weight = iou
-        else:
-            wanted = torch.ones_like(p)
-            weight = of_pairs * (1 - p).square()
-        is_pair = (pairs.pred_index >= 0) & (wanted != 0)  # a pair that wants 0 is as no pair
-        return class_loss(scores, logits, wanted, weight, is_pair, of_others)
+        wanted = weight = iou
+        own = functional.pad(labels, (0, 1))[target_of_query]
+        logits = scores.gather(-1, own[..., None]).squeeze(-1)
+        if self.use_position_supervised_loss:
+            best = iou.amax(-1, keepdim=True)
+            wanted = iou / (best + 1e-8)
+            weight = of_pairs * (wanted - logits.sigmoid()).square()
+        is_pair = (target_of_query >= 0) & (wanted != 0)  # a pair that wants 0 is as no pair
+        logits, wanted, weight, is_pair = (
+            each.flatten(1) for each in (logits, wanted, weight, is_pair)
+        )
+        return pair_losses(scores, logits, wanted, weight, is_pair, of_others)
 
 
 def check_parts(criterion: Any) -> None:

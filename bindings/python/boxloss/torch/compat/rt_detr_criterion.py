@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from ..hungarian_match import MatchResult, hungarian_match
+from ..class_loss import class_loss
+from ..hungarian_match import hungarian_match
 from ..losses import box_losses
 from ..matching_cost import matching_cost
 from .targets import FixedTargets, GroundTruth, Targets, check_classes, collate_targets
@@ -28,21 +28,21 @@ class Pairs(NamedTuple):
     """Of each layer, and what their losses are divided by.
 
     Attributes:
-        pred_index, target_index: (layers, pairs), -1 for none.
+        target_of_query: (layers, images, queries): each query's row of the ground truth, or -1.
     """
 
-    pred_index: Tensor
-    target_index: Tensor
+    target_of_query: Tensor
     number: Tensor
 
 
-# By scores, the ground truth, pairs and their IoU, and the config: its name, and it, of each layer.
+# By scores, the ground truth, pairs and each query's IoU, and the config: its name, and it, of each
+# layer.
 ClassLoss = Callable[[Tensor, GroundTruth, Pairs, Tensor, Any], tuple[str, Tensor]]
-# By the IoU of pairs, these, the ground truth, and whether the queries are those for denoising:
+# By each query's IoU, pairs, the ground truth, and whether the queries are those for denoising:
 # losses of the first layers.
 MoreLosses = Callable[[Tensor, Pairs, GroundTruth, bool], dict[str, Tensor]]
-# By each query's row of target, (layers, images, queries), and the ground truth: pairs for losses
-# of boxes, where these are not the pairs of scores.
+# By each query's row of the ground truth, and this: pairs for losses of boxes, where these are not
+# the pairs of scores.
 SharedPairs = Callable[[Tensor, GroundTruth], Pairs]
 
 # Until 5.18 the main loss had the denoising queries in it (transformers#48528).
@@ -53,8 +53,16 @@ def varifocal(
     scores: Tensor, truth: GroundTruth, pairs: Pairs, iou: Tensor, config: Any
 ) -> tuple[str, Tensor]:
     """For loss_labels_vfl: a pair's score is to be its IoU, all others are to be 0."""
-    others = config.focal_loss_alpha, config.focal_loss_gamma
-    loss = entropy(scores, truth, pairs, wanted=iou, weight=iou, others=others)
+    loss = class_loss(
+        scores,
+        pairs.target_of_query,
+        truth.labels,
+        mode="varifocal",
+        query_quality=iou,
+        alpha=config.focal_loss_alpha,
+        gamma=config.focal_loss_gamma,
+        normalizer=pairs.number,
+    )
     return "loss_vfl", config.weight_loss_vfl * loss
 
 
@@ -115,10 +123,9 @@ def rt_detr_loss(
     truth = collate_targets(labels, "class_labels", config.num_labels, has_sizes=True)
     number = truth.checked(truth.offsets[-1].clamp(min=1))  # of this rank alone, as there
     named: dict[str, Tensor] = {}
-    total: Any = 0
+    summed: list[Tensor] = []
 
     def add(group: Group, pairs: Pairs, of_boxes: Pairs, is_noisy: bool) -> None:
-        nonlocal total
         names, scores, boxes = group
         losses, iou = box_losses_of(boxes, truth, of_boxes, config)
         own_iou = iou if of_boxes is pairs else iou_of(boxes, truth, pairs)
@@ -127,13 +134,12 @@ def rt_detr_loss(
         if group is groups[-1] or is_noisy:  # more losses are of layers, not of the outputs alone
             losses |= kind.more_losses(iou, of_boxes, truth, is_noisy)
         named.update(with_names(losses, names))
-        total = total + sum(each.sum() for each in losses.values())
+        summed.extend(losses.values())
 
     for group in groups:
-        found = match(*group[1:], truth, config)
-        pairs = of_boxes = Pairs(found.pred_index, found.target_index, number)
+        pairs = of_boxes = Pairs(match(*group[1:], truth, config), number)
         if kind.shared_pairs is not None:
-            of_boxes = kind.shared_pairs(found.target_of_query, truth)
+            of_boxes = kind.shared_pairs(pairs.target_of_query, truth)
         add(group, pairs, of_boxes, False)
     if is_layered and noise is not None:
         names = [f"_dn_{layer}" for layer in range(len(noisy_boxes))]
@@ -147,11 +153,11 @@ def rt_detr_loss(
             for name, each, its in zip(*groups[-1], strict=True)
             if name
         ]
-    return total, named, auxiliary
+    return torch.cat(summed).sum(), named, auxiliary
 
 
-def match(scores: Tensor, boxes: Tensor, truth: GroundTruth, config: Any) -> MatchResult:
-    """For RTDetrHungarianMatcher."""
+def match(scores: Tensor, boxes: Tensor, truth: GroundTruth, config: Any) -> Tensor:
+    """For RTDetrHungarianMatcher: (layers, images, queries)."""
     cost = matching_cost(
         boxes,
         truth.boxes,
@@ -165,73 +171,41 @@ def match(scores: Tensor, boxes: Tensor, truth: GroundTruth, config: Any) -> Mat
         focal_alpha=config.matcher_alpha,
         focal_gamma=config.matcher_gamma,
     )
-    return hungarian_match(cost, truth.offsets)
+    return hungarian_match(cost, truth.offsets).target_of_query
 
 
 def box_losses_of(
     boxes: Tensor, truth: GroundTruth, pairs: Pairs, config: Any
 ) -> tuple[dict[str, Tensor], Tensor]:
-    """For loss_boxes: each (layers). And the IoU of pairs."""
+    """For loss_boxes: each (layers). And each query's IoU, 0 without a box."""
     giou, l1, iou = box_losses(
-        boxes,
+        boxes.flatten(1, 2),
         truth.boxes,
         "giou",
         eps=0.0,
         pred_format="cxcywh",
         target_format="cxcywh",
-        pred_index=pairs.pred_index,
-        target_index=pairs.target_index,
+        target_index=pairs.target_of_query.flatten(1),
         normalizer=pairs.number,
     )
     losses = {
         "loss_bbox": config.weight_loss_bbox * l1,
         "loss_giou": config.weight_loss_giou * giou,
     }
-    return losses, iou
+    return losses, iou.view_as(pairs.target_of_query)
 
 
 def iou_of(boxes: Tensor, truth: GroundTruth, pairs: Pairs) -> Tensor:
-    """(layers, pairs)."""
+    """(layers, images, queries)."""
     return box_losses(
-        boxes.detach(),
+        boxes.detach().flatten(1, 2),
         truth.boxes,
         "iou",
         eps=0.0,
         pred_format="cxcywh",
         target_format="cxcywh",
-        pred_index=pairs.pred_index,
-        target_index=pairs.target_index,
-    ).iou
-
-
-def entropy(
-    scores: Tensor,
-    truth: GroundTruth,
-    pairs: Pairs,
-    wanted: Tensor,
-    weight: Tensor,
-    others: tuple[float, float],
-) -> Tensor:
-    """(layers), in plain torch: binary cross entropy, weighed, of pairs and of all others.
-
-    At least in float32, as wanted is, whatever autocast made of the scores.
-
-    Args:
-        wanted, weight: of pairs, (layers, pairs).
-        others: alpha and gamma of a weight alpha * p**gamma, without gradient, towards 0.
-    """
-    flat = scores.flatten(0, 2).to(wanted.dtype)
-    # What is no pair, -1, is written to a last row that nobody reads.
-    labels = functional.pad(truth.labels, (0, 1))[pairs.target_index.flatten()]
-    place = pairs.pred_index.flatten(), labels
-    alpha, gamma = others
-    weights = functional.pad(alpha * flat.detach().sigmoid().pow(gamma), (0, 0, 0, 1))
-    targets = torch.zeros_like(weights)
-    targets[place], weights[place] = wanted.flatten(), weight.flatten()
-    loss = functional.binary_cross_entropy_with_logits(
-        flat, targets[:-1], weights[:-1], reduction="none"
-    )
-    return loss.view(len(scores), -1).sum(1) / pairs.number
+        target_index=pairs.target_of_query.flatten(1),
+    ).iou.view_as(pairs.target_of_query)
 
 
 def denoising_pairs(
@@ -239,28 +213,32 @@ def denoising_pairs(
 ) -> Pairs:
     """For get_cdn_matched_indices: each group of denoising queries has all boxes again."""
     queries, _ = noise["dn_num_split"]
-    images = len(truth.offsets) - 1
-    first = torch.arange(layers, device=truth.boxes.device)[:, None] * (images * queries)
-    number = number * noise["dn_num_group"]
-    if not truth.counts:
-        pred_index, target_index = _fixed_denoising_pairs(queries, noise["dn_num_group"], truth)
-        layered = (first + pred_index).where(pred_index >= 0, -1)
-        return Pairs(layered, target_index.expand(layers, -1), number)
-    src = [each + b * queries for b, each in enumerate(noise["dn_positive_idx"])]
-    pred_index = torch.cat(src)
-    rows = torch.arange(len(truth.boxes), device=pred_index.device).split(truth.counts)
-    target_index = torch.cat([each.tile(noise["dn_num_group"]) for each in rows])
-    return Pairs(first + pred_index, target_index.expand(layers, -1), number)
+    groups = noise["dn_num_group"]
+    if truth.counts:
+        target = _denoising_targets(queries, groups, noise["dn_positive_idx"], truth)
+    else:
+        target = _fixed_denoising_targets(queries, groups, truth)
+    return Pairs(target.expand(layers, -1, -1), number * groups)
 
 
-def _fixed_denoising_pairs(queries: int, groups: int, truth: GroundTruth) -> tuple[Tensor, Tensor]:
-    """In each image as many boxes in each group, positive ones, then negative ones; -1 for none."""
+def _denoising_targets(
+    queries: int, groups: int, positive: list[Tensor], truth: GroundTruth
+) -> Tensor:
+    query = torch.cat([each + b * queries for b, each in enumerate(positive)])
+    rows = torch.arange(len(truth.boxes), device=query.device).split(truth.counts)
+    target = query.new_full((len(positive), queries), -1)
+    target.flatten()[query] = torch.cat([each.tile(groups) for each in rows])
+    return target
+
+
+def _fixed_denoising_targets(queries: int, groups: int, truth: GroundTruth) -> Tensor:
+    """In each image as many boxes in each group, positive ones, then negative ones."""
     most = queries // (2 * groups)
-    query = torch.arange((len(truth.offsets) - 1) * queries, device=truth.boxes.device)
-    query = query.view(-1, groups, 2 * most)[..., :most]
-    row = truth.offsets[:-1, None, None] + query[0, 0]
-    is_box = (row < truth.offsets[1:, None, None]).expand_as(query)
-    return query.where(is_box, -1).flatten(), row.where(is_box, -1).flatten()
+    place = torch.arange(queries, device=truth.boxes.device)
+    in_group = place % (2 * most)
+    row = truth.offsets[:-1, None] + in_group
+    is_box = (in_group < most) & (place < groups * 2 * most) & (row < truth.offsets[1:, None])
+    return row.where(is_box, -1)
 
 
 def with_names(losses: dict[str, Tensor], names: list[str]) -> dict[str, Tensor]:

@@ -19,7 +19,7 @@ from ..hungarian_match import hungarian_match
 from ..losses import box_losses
 from ..matching_cost import matching_cost
 from . import faults
-from .pair_scores import class_loss, logits_of_pairs
+from .pair_scores import logits_of_pairs, pair_losses
 from .replace import qualified_name, replace_class, restore_class
 from .targets import GroundTruth
 
@@ -89,15 +89,15 @@ class DetectionLoss(RTDETRDetectionLoss):
         is_pair = pred_index >= 0
         given = scores, logits, iou, iou, is_pair
         if self.fl is None:
-            classes = class_loss(scores, logits, iou, 1.0, is_pair, gamma=0.0) / scores.shape[2]
+            classes = pair_losses(scores, logits, iou, 1.0, is_pair, gamma=0.0) / scores.shape[2]
         elif number and self.vfl is not None:
             alpha, gamma = getattr(self.vfl, "alpha", 0.75), getattr(self.vfl, "gamma", 2.0)
-            classes = class_loss(*given, alpha, gamma) / divisor
+            classes = pair_losses(*given, alpha, gamma) / divisor
         else:
             alpha, gamma = getattr(self.fl, "alpha", 0.25), getattr(self.fl, "gamma", 1.5)
             weight = alpha * (1 - logits.sigmoid()) ** gamma
             wanted = torch.ones_like(logits)
-            classes = class_loss(scores, logits, wanted, weight, is_pair, 1 - alpha, gamma)
+            classes = pair_losses(scores, logits, wanted, weight, is_pair, 1 - alpha, gamma)
             classes = classes / divisor
         named = {"class": classes, "bbox": l1, "giou": giou}
         named = {name: self.loss_gain[name] * each for name, each in named.items()}

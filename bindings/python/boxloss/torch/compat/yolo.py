@@ -3,20 +3,22 @@
 """The criterion of Ultralytics' YOLOv8, 11 and 26, and of its kin for masks and for keypoints.
 
 The original's assigner holds tensors of all anchors x boxes; here it is one operation, whose result
-says for each anchor which row of the ground truth it learns. Class scores, the distribution focal
-loss, L1, masks and keypoints are Ultralytics' own. It is imported here, under its AGPL-3.0.
+says for each anchor which row of the ground truth it learns, and scores are read where they lie.
+The distribution focal loss, L1, masks and keypoints are Ultralytics' own. It is imported here,
+under its AGPL-3.0.
 """
 
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import pad
 from ultralytics.nn.tasks import DetectionModel, PoseModel, SegmentationModel
 from ultralytics.utils.loss import BboxLoss, v8DetectionLoss, v8PoseLoss, v8SegmentationLoss
 from ultralytics.utils.ops import xywh2xyxy
 from ultralytics.utils.tal import TaskAlignedAssigner, bbox2dist
 
+from ..class_loss import class_loss
 from ..losses import ciou_loss
 from ..task_aligned_match import task_aligned_match
 from . import faults
@@ -114,7 +116,7 @@ def learn_boxes(criterion: Any, preds: dict[str, Any], batch: dict[str, Tensor])
     # A list of fixed length, since to count would be to wait: each box chose topk anchors at most.
     # What is left of it are anchors without a box: their weight is 0, their row -1, the last.
     most = min(assigner.topk * len(target), score.numel())
-    target, labels = pad(target, (0, 0, 0, 1), value=FAR), pad(labels, (0, 1))
+    target = pad(target, (0, 0, 0, 1), value=FAR)
     weight, place = score.flatten().topk(most, sorted=False)
     chosen = row.flatten()[place]
     image, anchor = place // len(cells), place % len(cells)
@@ -123,18 +125,37 @@ def learn_boxes(criterion: Any, preds: dict[str, Any], batch: dict[str, Tensor])
     own_cells, own_strides = cells[anchor], strides[anchor]
     pred = (criterion.bbox_decode(own_cells, dist[None]) * own_strides).squeeze(0)
     box = ciou_loss(pred, target, target_index=chosen, weight=weight, normalizer=total)
-    wanted = torch.zeros_like(logits)
-    wanted[image, anchor, labels[chosen]] = weight.to(wanted)
-    entropy = criterion.bce(logits, wanted)
-    class_weights = getattr(criterion, "class_weights", None)
-    if class_weights is not None:
-        entropy = entropy * class_weights
+    classes = score_loss(criterion, logits, row, labels, score, total)
     of_sides = side_losses(criterion, dist, own_cells, own_strides, target[chosen], size)
-
-    classes, sides = entropy.sum() / total, (of_sides * weight).sum() / total
+    sides = (of_sides * weight).sum() / total
     gains = criterion.hyp
     losses = torch.stack((gains.box * box, gains.cls * classes, gains.dfl * sides))
     return Learned(losses, row, target, offsets, cells, strides)
+
+
+def score_loss(
+    criterion: Any, logits: Tensor, row: Tensor, labels: Tensor, score: Tensor, total: Tensor
+) -> Tensor:
+    """Of all anchors, of which those with a box are to have its score."""
+    of_classes = getattr(criterion, "class_weights", None)
+    bce = criterion.bce
+    is_plain = type(bce) is nn.BCEWithLogitsLoss and bce.reduction == "none"
+    if is_plain and bce.weight is None and bce.pos_weight is None:
+        return class_loss(
+            logits,
+            row,
+            labels,
+            mode="bce",
+            query_quality=score,
+            weight=None if of_classes is None else of_classes.flatten(),
+            normalizer=total,
+        )
+    # Somebody's own, which takes what Ultralytics' gives it.
+    wanted = torch.zeros_like(pad(logits, (0, 1)))
+    column = torch.where(row < 0, logits.shape[-1], pad(labels, (0, 1))[row])
+    wanted = wanted.scatter_(-1, column[..., None], score[..., None].to(wanted))[..., :-1]
+    entropy = bce(logits, wanted)
+    return (entropy if of_classes is None else entropy * of_classes).sum() / total
 
 
 def ground_truth(
