@@ -63,6 +63,7 @@ def plain_operators(counts: tuple[int, ...], compiled: bool = False) -> Operator
         "matching_cost": partial(matching_cost, most=max(counts), fused=compiled),
         "hungarian_match": partial(hungarian_match, counts=counts),
         "box_losses": box_losses,
+        "class_loss": class_loss,
         "box_loss": box_loss,
         "giou_loss": giou_loss,
         "ciou_loss": ciou_loss,
@@ -127,14 +128,64 @@ def box_losses(
     target: Tensor,
     loss: str,
     *,
-    pred_index: Tensor,
     target_index: Tensor,
     normalizer: Tensor,
+    pred_index: Tensor | None = None,
     **ignored: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """GIoU's loss and L1 of each layer, and the IoU of each pair, which gets no gradient."""
-    giou, l1, iou = pair_losses(pred, target, pred_index, target_index)
+    if pred_index is None:  # -1 is none: there both boxes are the same, and have no loss
+        is_pair = target_index >= 0
+        target = functional.pad(target, (0, 0, 0, 1), value=0.5)
+        pred = torch.where(is_pair[..., None], pred, 0.5)
+        pred_index = torch.arange(is_pair.numel(), device=pred.device).view_as(is_pair)
+        giou, l1, iou = pair_losses(pred, target, pred_index, target_index % len(target))
+        iou = torch.where(is_pair, iou, 0)
+    else:
+        giou, l1, iou = pair_losses(pred, target, pred_index, target_index)
     return giou / normalizer, l1 / normalizer, iou
+
+
+def class_loss(
+    logits: Tensor,
+    target_index: Tensor,
+    labels: Tensor,
+    *,
+    mode: str,
+    query_quality: Tensor | None = None,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    no_object_weight: float = 1.0,
+    normalizer: Tensor | None = None,
+    **ignored: Any,
+) -> Tensor:
+    """As detectors write it: targets of the logits' size. (layers), if there are layers."""
+    has_box, classes = target_index >= 0, logits.shape[-1]
+    own = functional.pad(labels, (0, 1))[target_index.clamp(min=-1)]
+
+    def total(losses: Tensor) -> Tensor:
+        return losses.flatten(1).sum(1) if logits.dim() == 4 else losses.sum()
+
+    if mode == "softmax":
+        weight = torch.ones(classes, dtype=logits.dtype, device=logits.device)
+        weight[-1].fill_(no_object_weight)
+        own = torch.where(has_box, own, classes - 1)
+        losses = functional.cross_entropy(
+            logits.flatten(0, -2), own.flatten(), weight, reduction="none"
+        )
+        return total(losses.view_as(own)) / total(weight[own])
+    is_own = torch.zeros_like(logits).scatter_(-1, own[..., None], has_box[..., None].to(logits))
+    quality = is_own if query_quality is None else is_own * query_quality[..., None]
+    losses = functional.binary_cross_entropy_with_logits(logits, quality, reduction="none")
+    if mode == "varifocal":
+        weight = alpha * logits.detach().sigmoid().pow(gamma)
+        losses = losses * torch.where(is_own > 0, quality, weight)
+    elif mode == "focal":
+        miss = logits.sigmoid()
+        miss = miss + is_own - 2 * miss * is_own
+        losses = losses * miss.pow(gamma) * (1 - alpha + (2 * alpha - 1) * is_own)
+    losses = torch.where((target_index == -2)[..., None], 0, losses)
+    return total(losses) / normalizer
 
 
 def box_loss(
