@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""torchvision's RetinaNet, trained with its own matcher and box loss and with boxloss' instead.
+"""torchvision's RetinaNet, trained with its own matcher and losses and with boxloss' instead.
 
     python -m examples.retinanet
 
