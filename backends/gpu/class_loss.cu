@@ -100,23 +100,18 @@ __device__ void reduce(const ClassReducer<C>& r, ClassSum own) {
   if (threadIdx.x == 0) *r.counter = 0;
 }
 
-/// A logit's loss or slope, of a class that is not its query's own, or of its own.
+/// A logit's loss or slope, weighted, of a class of a row with that target.
 template <bool kSlope, class C>
-__device__ C other_value(const ClassNumbers<C>& numbers, C x) {
-  return kSlope ? other_slope(numbers, x) : other_loss(numbers, x);
-}
-template <bool kSlope, class C>
-__device__ C own_value(const ClassNumbers<C>& numbers, C x, C quality) {
-  return kSlope ? own_slope(numbers, x, quality) : own_loss(numbers, x, quality);
-}
-
-/// Weighted, of a class of a row with that target.
-template <bool kSlope, class C>
-__device__ C value_of(const ClassArgs<C>& a, const ClassNumbers<C>& numbers,
-                      const RowTarget<C>& target, std::int64_t c, C x) {
-  const C value = c == target.own ? own_value<kSlope>(numbers, x, target.quality)
-                                  : other_value<kSlope>(numbers, x);
-  return target.own == kIgnored ? C(0) : value * weight_of(a, c);
+__device__ C value_of(const ClassArgs<C>& a, const RowTarget<C>& target, std::int64_t c, C x) {
+  if (target.own == kIgnored) return C(0);
+  C value;
+  if (c == target.own) {
+    value =
+        kSlope ? own_slope(a.numbers, x, target.quality) : own_loss(a.numbers, x, target.quality);
+  } else {
+    value = kSlope ? other_slope(a.numbers, x) : other_loss(a.numbers, x);
+  }
+  return value * weight_of(a, c);
 }
 
 /// Logits that a thread takes at once: 32 bytes of them.
@@ -392,7 +387,7 @@ __global__ void __launch_bounds__(kThreads)
     } else {
 #pragma unroll 1
       for (std::int64_t c = lane; c < a.classes; c += kLanes) {
-        sum += static_cast<double>(value_of<false>(a, a.numbers, target, c, x[c]));
+        sum += static_cast<double>(value_of<false>(a, target, c, x[c]));
       }
 #pragma unroll
       for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) sum += shuffle_down(sum, lanes);
@@ -434,7 +429,7 @@ __global__ void __launch_bounds__(kThreads)
       const C distance = exp(x[c] - exps.largest) * scale - (c == wanted.wanted ? C(1) : C(0));
       slope = target.own == kIgnored ? C(0) : wanted.weight * distance;
     } else {
-      slope = value_of<true>(a, a.numbers, target, c, x[c]);
+      slope = value_of<true>(a, target, c, x[c]);
     }
     const std::int64_t to =
         grad.is_transposed ? (block * a.classes + c) * a.queries + query : row * a.classes + c;

@@ -4,7 +4,7 @@
 
 #include <boxloss/class_loss.hpp>
 
-#include "arguments.hpp"
+#include "logits.hpp"
 
 namespace boxloss::binding {
 
@@ -48,9 +48,7 @@ struct ClassLoss {
   static std::array<Output<Size>, 2> outputs(const Arguments<Described<Size>>& a,
                                              const ClassLossProblem& p) {
     const DType compute = compute_dtype(p);
-    const bool is_reduced = p.reduction != Reduction::kNone;
-    return {{{compute, is_reduced ? shape_of_sets<Size>(a) : shape_of_rows<Size>(a)},
-             {compute, shape_of_sets<Size>(a)}}};
+    return {{{compute, shape_of_loss<Size>(a, p.reduction)}, {compute, shape_of_sets<Size>(a)}}};
   }
 
   static constexpr auto workspace_bytes = class_loss_workspace_bytes;
@@ -59,23 +57,7 @@ struct ClassLoss {
     class_loss(implementation, p, {outputs[0], outputs[1]}, execution);
   }
 
-  /// (layers), or () of logits without layers.
-  template <class Size, class Args>
-  static std::vector<Size> shape_of_sets(const Args& a) {
-    return has_layers(a) ? std::vector<Size>{a.logits.size(0)} : std::vector<Size>{};
-  }
-  /// Logits' without classes.
-  template <class Size, class Args>
-  static std::vector<Size> shape_of_rows(const Args& a) {
-    return {a.logits.shape, a.logits.shape + a.logits.rank - 1};
-  }
-
  private:
-  template <class Args>
-  static bool has_layers(const Args& a) {
-    return a.logits.rank == 4;
-  }
-
   template <class Args>
   static void check_shapes(const Args& a) {
     using Size = std::decay_t<decltype(a.logits.size(0))>;
@@ -90,24 +72,18 @@ struct ClassLoss {
       check_shape<Size, std::vector<Size>>(a.query_quality, rows, "that of target_index");
     }
     if (a.weight) check_shape(a.weight, {a.logits.size(-1)}, "one for each class");
-    if (a.normalizer && a.normalizer.rank != 0) {
-      check_shape<Size, std::vector<Size>>(a.normalizer, shape_of_sets<Size>(a),
-                                           "() or one for each layer");
-    }
+    check_normalizer<Size>(a);
   }
 
   template <class Problem, class Args>
   static void set_sizes(Problem& p, const Args& a) {
     using Size = std::decay_t<decltype(a.logits.size(0))>;
     if constexpr (kHasNumbers<Size>) {
-      p.sets = has_layers(a) ? a.logits.size(0) : 1;
-      p.images = a.logits.rank > 2 ? a.logits.size(-3) : 1;
-      p.queries = a.logits.size(-2);
+      set_rows(p, a);
       p.classes = a.logits.size(-1);
       p.targets = a.labels.size(0);
       p.logits = {a.logits.data,          p.logits.dtype,         stride_of(a.logits, 4),
                   stride_of(a.logits, 3), stride_of(a.logits, 2), stride_of(a.logits, 1)};
-      p.normalizer_stride = a.normalizer && a.normalizer.rank == 1 ? 1 : 0;
     }
   }
 };
@@ -121,18 +97,7 @@ struct ClassLossBackward {
   template <class Size>
   static ClassLossGradProblem describe(const Arguments<Described<Size>>& a) {
     auto p = ClassLoss::describe<ClassLossGradProblem>(a);
-    const DType compute = compute_dtype(p);
-    for (const auto* each : {&a.grad, &a.scale}) {
-      check_dtype(dtype_of(*each) == compute, each->name, " is ", name_of(dtype_of(*each)),
-                  "; it must be ", name_of(compute), ", as the loss is");
-    }
-    const std::vector<Size> sets = ClassLoss::shape_of_sets<Size>(a);
-    check_shape<Size, std::vector<Size>>(a.scale, sets, "as the loss gave it");
-    check_shape<Size, std::vector<Size>>(
-        a.grad, p.reduction == Reduction::kNone ? ClassLoss::shape_of_rows<Size>(a) : sets,
-        "the shape of the loss");
-    p.grad = a.grad.data;
-    p.scale = a.scale.data;
+    set_gradient<Size>(p, a, shape_of_sets<Size>(a));
     p.is_transposed = a.transposed;
     return p;
   }

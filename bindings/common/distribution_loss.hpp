@@ -4,7 +4,7 @@
 
 #include <boxloss/distribution_loss.hpp>
 
-#include "arguments.hpp"
+#include "logits.hpp"
 
 namespace boxloss::binding {
 
@@ -44,9 +44,7 @@ struct DistributionLoss {
   static std::array<Output<Size>, 2> outputs(const Arguments<Described<Size>>& a,
                                              const DistributionLossProblem& p) {
     const DType compute = compute_dtype(p);
-    const bool is_reduced = p.reduction != Reduction::kNone;
-    return {{{compute, is_reduced ? shape_of_sets<Size>(a) : shape_of_rows<Size>(a)},
-             {compute, shape_of_scale<Size>(a)}}};
+    return {{{compute, shape_of_loss<Size>(a, p.reduction)}, {compute, shape_of_scale<Size>(a)}}};
   }
 
   static constexpr auto workspace_bytes = distribution_loss_workspace_bytes;
@@ -55,27 +53,12 @@ struct DistributionLoss {
     distribution_loss(implementation, p, {outputs[0], outputs[1]}, execution);
   }
 
-  /// (layers), or () of logits without layers.
-  template <class Size, class Args>
-  static std::vector<Size> shape_of_sets(const Args& a) {
-    return has_layers(a.logits) ? std::vector<Size>{a.logits.size(0)} : std::vector<Size>{};
-  }
   template <class Size, class Args>
   static std::vector<Size> shape_of_scale(const Args& a) {
     return extended(shape_of_sets<Size>(a), Size(2));
   }
-  /// Logits' without their last dimension.
-  template <class Size, class Args>
-  static std::vector<Size> shape_of_rows(const Args& a) {
-    return {a.logits.shape, a.logits.shape + a.logits.rank - 1};
-  }
 
  private:
-  template <class Array>
-  static bool has_layers(const Array& array) {
-    return array.rank == 4;
-  }
-
   template <class Size>
   static std::vector<Size> extended(std::vector<Size> shape, const Size& last) {
     shape.push_back(last);
@@ -111,9 +94,7 @@ struct DistributionLoss {
     }
     if (a.confidence)
       check_shape<Size, Sizes>(a.confidence, layer, "one for each query of a layer");
-    if (a.normalizer && a.normalizer.rank != 0) {
-      check_shape<Size, Sizes>(a.normalizer, shape_of_sets<Size>(a), "() or one for each layer");
-    }
+    check_normalizer<Size>(a);
   }
 
   template <class Array>
@@ -127,14 +108,11 @@ struct DistributionLoss {
   static void set_sizes(Problem& p, const Args& a) {
     using Size = std::decay_t<decltype(a.logits.size(0))>;
     if constexpr (kHasNumbers<Size>) {
-      p.sets = has_layers(a.logits) ? a.logits.size(0) : 1;
-      p.images = a.logits.rank > 2 ? a.logits.size(-3) : 1;
-      p.queries = a.logits.size(-2);
+      set_rows(p, a);
       p.bins = a.logits.size(-1) / 4;
       set_corners(p.logits, a.logits);
       if (a.teacher) set_corners(p.teacher, a.teacher);
       if (a.target) p.targets = a.target.size(0);
-      p.normalizer_stride = a.normalizer && a.normalizer.rank == 1 ? 1 : 0;
     }
   }
 };
@@ -148,21 +126,8 @@ struct DistributionLossBackward {
 
   template <class Size>
   static DistributionLossGradProblem describe(const Arguments<Described<Size>>& a) {
-    using Sizes = std::vector<Size>;
     auto p = DistributionLoss::describe<DistributionLossGradProblem>(a);
-    const DType compute = compute_dtype(p);
-    for (const auto* each : {&a.grad, &a.scale}) {
-      check_dtype(dtype_of(*each) == compute, each->name, " is ", name_of(dtype_of(*each)),
-                  "; it must be ", name_of(compute), ", as the loss is");
-    }
-    check_shape<Size, Sizes>(a.scale, DistributionLoss::shape_of_scale<Size>(a),
-                             "as the loss gave it");
-    const Sizes of_loss = p.reduction == Reduction::kNone
-                              ? DistributionLoss::shape_of_rows<Size>(a)
-                              : DistributionLoss::shape_of_sets<Size>(a);
-    check_shape<Size, Sizes>(a.grad, of_loss, "the shape of the loss");
-    p.grad = a.grad.data;
-    p.scale = a.scale.data;
+    set_gradient<Size>(p, a, DistributionLoss::shape_of_scale<Size>(a));
     return p;
   }
 
