@@ -127,14 +127,6 @@
   use(Packed, labels, )                            \
   BOXLOSS_TASK_ALIGNED_MATCH_OPTIONS(use)
 
-#define BOXLOSS_TARGET_FAULTS_PARAMETERS(use) \
-  use(Packed, boxes, )                        \
-  use(Packed, labels, )                       \
-  use(OptionalPacked, image, )                \
-  use(Whole, classes, )                       \
-  use(Whole, images, )                        \
-  use(Flag, has_sizes, )
-
 #define BOXLOSS_CLASS_LOSS_PARAMETERS(use) \
   use(Strided, logits, )                   \
   use(Packed, target_index, )              \

@@ -27,7 +27,7 @@ std::vector<Implementation> implementations() {
   fast.max_iou_match.run = native::max_iou_match;
   fast.task_aligned_match.workspace_bytes = native::workspace_bytes;
   fast.task_aligned_match.run = native::task_aligned_match;
-  fast.target_faults.run = native::target_faults;
+  fast.collate_targets.run = native::collate_targets;
   fast.class_loss.workspace_bytes = native::workspace_bytes;
   fast.class_loss.run = native::class_loss;
   fast.class_loss_backward.workspace_bytes = [](const ClassLossGradProblem&) {
@@ -62,7 +62,7 @@ std::vector<Implementation> implementations() {
     return std::size_t{0};
   };
   oracle.task_aligned_match.run = reference::task_aligned_match;
-  oracle.target_faults.run = native::target_faults;
+  oracle.collate_targets.run = native::collate_targets;
   oracle.class_loss.workspace_bytes = [](const ClassLossProblem&) { return std::size_t{0}; };
   oracle.class_loss.run = reference::class_loss;
   oracle.class_loss_backward.workspace_bytes = [](const ClassLossGradProblem&) {

@@ -30,7 +30,7 @@ std::vector<Implementation> implementations() {
   self.max_iou_match.run = max_iou_match;
   self.task_aligned_match.workspace_bytes = workspace_bytes;
   self.task_aligned_match.run = task_aligned_match;
-  self.target_faults.run = target_faults;
+  self.collate_targets.run = collate_targets;
   self.class_loss.workspace_bytes = workspace_bytes;
   self.class_loss.run = class_loss;
   self.class_loss_backward.workspace_bytes = [](const ClassLossGradProblem&) {

@@ -10,7 +10,7 @@
 #include <boxloss/distribution_loss.hpp>
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
-#include <boxloss/target_faults.hpp>
+#include <boxloss/collate_targets.hpp>
 #include <boxloss/task_aligned_match.hpp>
 
 /// The two passes of box losses, and the other operations, in separate translation units so that
@@ -27,7 +27,7 @@ std::size_t workspace_bytes(const MaxIouProblem&);
 void max_iou_match(const MaxIouProblem&, const MaxIouOutputs&, const Execution&);
 std::size_t workspace_bytes(const TaskAlignedProblem&);
 void task_aligned_match(const TaskAlignedProblem&, const TaskAlignedOutputs&, const Execution&);
-void target_faults(const TargetProblem&, const TargetOutputs&, const Execution&);
+void collate_targets(const CollateProblem&, const CollateOutputs&, const Execution&);
 std::size_t workspace_bytes(const ClassLossProblem&);
 void class_loss(const ClassLossProblem&, const ClassLossOutputs&, const Execution&);
 void class_loss_backward(const ClassLossGradProblem&, const ClassLossGradOutputs&,

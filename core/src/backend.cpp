@@ -61,7 +61,7 @@ std::vector<Operation> operations_of(const Implementation& i) {
       operation("assign", i.assign),
       operation("max_iou_match", i.max_iou_match),
       operation("task_aligned_match", i.task_aligned_match),
-      {"target_faults", {{"run", i.target_faults.run != nullptr}}},
+      {"collate_targets", {{"run", i.collate_targets.run != nullptr}}},
       operation("class_loss", i.class_loss),
       operation("class_loss_backward", i.class_loss_backward),
       operation("distribution_loss", i.distribution_loss),

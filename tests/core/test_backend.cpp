@@ -168,7 +168,7 @@ TEST_CASE("an implementation of one operation is enough") {
   cost_alone.run();
   faults_alone.i = {};
   faults_alone.i.name = "one_operation/faults";
-  faults_alone.i.target_faults.run = [](const TargetProblem&, const TargetOutputs&,
+  faults_alone.i.collate_targets.run = [](const CollateProblem&, const CollateOutputs&,
                                         const Execution&) {};
   faults_alone.run();
 }
@@ -250,8 +250,8 @@ TEST_CASE("the structs of this interface have the sizes that its number stands f
   CHECK(sizeof(DistributionLossOutputs) == 16);
   CHECK(sizeof(DistributionLossGradProblem) == 288);
   CHECK(sizeof(DistributionLossGradOutputs) == 8);
-  CHECK(sizeof(TargetProblem) == 88);
-  CHECK(sizeof(TargetOutputs) == 16);
+  CHECK(sizeof(CollateProblem) == 72);
+  CHECK(sizeof(CollateOutputs) == 48);
   CHECK(sizeof(Execution) == 64);
 }
 

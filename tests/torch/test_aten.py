@@ -212,7 +212,7 @@ def test_it_goes_before_what_is_chosen_for_a_memory() -> None:
     [
         *("box_loss", "box_losses", "_box_loss_forward", "_box_loss_backward"),
         *("matching_cost", "pairwise_iou", "assign", "max_iou_match", "task_aligned_match"),
-        *("_target_faults", "class_loss", "_class_loss", "_class_loss_backward"),
+        *("_collate_targets", "class_loss", "_class_loss", "_class_loss_backward"),
         *("distribution_loss", "_distribution_loss", "_distribution_loss_backward"),
     ],
 )

@@ -15,6 +15,6 @@
 #include <boxloss/max_iou_match.hpp>
 #include <boxloss/registry.hpp>
 #include <boxloss/set.hpp>
-#include <boxloss/target_faults.hpp>
+#include <boxloss/collate_targets.hpp>
 #include <boxloss/task_aligned_match.hpp>
 #include <boxloss/view.hpp>

@@ -9,7 +9,7 @@
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
 #include <boxloss/set.hpp>
-#include <boxloss/target_faults.hpp>
+#include <boxloss/collate_targets.hpp>
 #include <boxloss/task_aligned_match.hpp>
 #include <initializer_list>
 #include <string>
@@ -50,9 +50,9 @@ struct Functions {
   void (*run)(const Problem&, const Outputs&, const Execution&) = nullptr;
 };
 
-/// The same for faults in ground truth.
-struct TargetFaultsFunctions {
-  void (*run)(const TargetProblem&, const TargetOutputs&, const Execution&) = nullptr;
+/// The same, without a workspace.
+struct CollateTargetsFunctions {
+  void (*run)(const CollateProblem&, const CollateOutputs&, const Execution&) = nullptr;
 };
 
 /// One way to compute on one kind of device. Backends fill it by assigning to members
@@ -70,7 +70,7 @@ struct Implementation {
   Functions<AssignProblem, AssignOutputs> assign = {};
   Functions<MaxIouProblem, MaxIouOutputs> max_iou_match = {};
   Functions<TaskAlignedProblem, TaskAlignedOutputs> task_aligned_match = {};
-  TargetFaultsFunctions target_faults = {};
+  CollateTargetsFunctions collate_targets = {};
   Functions<ClassLossProblem, ClassLossOutputs> class_loss = {};
   Functions<ClassLossGradProblem, ClassLossGradOutputs> class_loss_backward = {};
   Functions<DistributionLossProblem, DistributionLossOutputs> distribution_loss = {};

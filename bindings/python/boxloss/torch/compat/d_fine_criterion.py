@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ..distribution_loss import distribution_loss
+from .constants import constant
 from .rt_detr_criterion import RT_DETR, Kind, Losses, Pairs, rt_detr_loss
 from .targets import FixedTargets, GroundTruth, Targets
 from .versions import is_before
@@ -85,10 +86,7 @@ def d_fine_loss(
             confidence=confidence,
             temperature=TEMPERATURE,
         )
-        return {
-            "loss_fgl": config.weight_loss_fgl * fgl,
-            "loss_ddf": config.weight_loss_ddf * ddf,
-        }
+        return {"loss_fgl": fgl, "loss_ddf": ddf}
 
     total, named, auxiliary = rt_detr_loss(
         logits,
@@ -96,12 +94,12 @@ def d_fine_loss(
         device,
         pred_boxes,
         config,
-        as_many_layers(outputs_class, len(parts[1][0]), split[0]),
-        as_many_layers(outputs_coord, len(parts[1][0]), split[0]).clamp(0, 1),
+        outputs_class,
+        outputs_coord.clamp(0, 1),
         enc_topk_logits,
         enc_topk_bboxes.clamp(0, 1),
         denoising_meta_values,
-        kind=kind._replace(more_losses=local_losses),
+        kind=kind._replace(more_losses=local_losses, layers=len(parts[1][0])),
     )
     corners, references, scores = parts[1]
     layers = zip(auxiliary or (), corners[:-1], references[:-1], strict=False)  # not the encoder
@@ -111,22 +109,16 @@ def d_fine_loss(
     return total, named, auxiliary
 
 
-def as_many_layers(outputs: Tensor, layers: int, noisy: int) -> Tensor:
-    """As many as there are corners: the first layer's box before its corners is one more.
-
-    The original goes through all of them together, as far as there are corners; last come the
-    model's own outputs, which are of no noisy query.
-    """
-    last = torch.cat([outputs[:, layers - 1 : layers, :noisy], outputs[:, -1:, noisy:]], 2)
-    return torch.cat([outputs[:, : layers - 1], last], 1)
-
-
 def bin_edges(config: Any, like: Tensor) -> Tensor:
     """For weighting_function: narrow bins in the middle. At least in float32."""
     upper = abs(config.up) * abs(config.reg_scale)
     step = (upper + 1) ** (2 / (config.max_num_bins - 2))
     half = config.max_num_bins // 2
     dtype = torch.promote_types(like.dtype, torch.float32)
-    place = torch.arange(1 - half, half, dtype=dtype, device=like.device)
-    inner = place.sign() * (step ** place.abs() - 1)
-    return pad(pad(inner, (1, 0), value=-2 * upper), (0, 1), value=2 * upper)
+
+    def make() -> Tensor:
+        place = torch.arange(1 - half, half, dtype=dtype, device=like.device)
+        inner = place.sign() * (step ** place.abs() - 1)
+        return pad(pad(inner, (1, 0), value=-2 * upper), (0, 1), value=2 * upper)
+
+    return constant(("bins", upper, half, dtype), like, make)

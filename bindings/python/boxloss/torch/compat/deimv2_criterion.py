@@ -66,7 +66,7 @@ def matching_aware(
         gamma=config.focal_loss_gamma,
         normalizer=pairs.number,
     )
-    return "loss_mal", config.weight_loss_mal * loss
+    return "loss_mal", loss
 
 
 def pairs_of_most_layers(target_of_query: Tensor, truth: GroundTruth) -> Pairs:

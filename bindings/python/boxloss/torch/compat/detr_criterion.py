@@ -17,6 +17,7 @@ from ..distributed import global_normalizer
 from ..hungarian_match import MatchResult, hungarian_match
 from ..losses import box_losses
 from ..matching_cost import matching_cost
+from .constants import weighted
 from .targets import FixedTargets, GroundTruth, Targets, check_classes, collate_targets
 from .versions import is_before
 
@@ -169,19 +170,24 @@ def criterion(
         "loss_giou": giou,
         "cardinality_error": (found - truth.offsets.diff()).abs().float().mean(1),
     }
-    total = class_coefficient * loss_ce
-    total = total + config.bbox_loss_coefficient * l1 + config.giou_loss_coefficient * giou
     # The original weighs as many layers as the configuration has.
     last = layers.names.index("")
     weighed = max(getattr(config, "decoder_layers", last + 1) - 1, 0)
-    if weighed < last:
-        total = torch.cat([total[:weighed], total[last:]])
+    summed = [
+        (weight, part)
+        for weight, values in (
+            (class_coefficient, loss_ce),
+            (config.bbox_loss_coefficient, l1),
+            (config.giou_loss_coefficient, giou),
+        )
+        for part in ([values[:weighed], values[last:]] if weighed < last else [values])
+    ]
     named = {
         loss + name: value
         for loss, values in losses.items()
         for name, value in zip(layers.names, values, strict=True)
     }
-    return total.sum(), named
+    return weighted(summed).sum(), named
 
 
 def _cross_entropy(matched: Matched) -> tuple[Tensor, Tensor]:

@@ -5,8 +5,8 @@
 On the CPU a fault is an error at once. Elsewhere the device finds it, makes the step's loss NaN,
 and tells the host; the first call after that raises. Compiled and captured graphs check nothing.
 
-A GPU writes its finding into the host's memory, in one launch of boxloss. Other devices compute it
-by torch's operators and copy it.
+A GPU makes one list of the ground truth and writes its finding into the host's memory, in one
+launch of boxloss. Other devices compute it by torch's operators and copy it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections import deque
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -63,7 +64,8 @@ class _Step(NamedTuple):
 
     answer: _Answer
     copied: torch.Event | None  # of the answer; None: the device itself writes it
-    rows: Rows
+    device: torch.device
+    rows: Callable[[], Rows]
 
     def is_answered(self) -> bool:
         return self.answer.value.value != 0 if self.copied is None else self.copied.query()
@@ -72,10 +74,25 @@ class _Step(NamedTuple):
         if self.copied is not None:
             self.copied.synchronize()
         elif not self.is_answered():
-            torch.cuda.synchronize(self.rows.boxes.device)
+            torch.cuda.synchronize(self.device)
 
 
-_find_faults = torch.ops.boxloss._target_faults.default
+class Collated(NamedTuple):
+    """Ground truth as one list.
+
+    Attributes:
+        boxes: (T, 4). labels: (T), int64, each clamped to what it may be. offsets: (images + 1).
+        factor: 1, or NaN for a fault. number: max(T, 1), or NaN; float32, without dimensions.
+    """
+
+    boxes: Tensor
+    labels: Tensor
+    offsets: Tensor
+    factor: Tensor
+    number: Tensor
+
+
+_collate_targets = torch.ops.boxloss._collate_targets.default
 _asked: deque[_Step] = deque()
 _free: dict[bool, list[_Answer]] = {True: [], False: []}  # those that have been read, if pinned
 _lock = Lock()
@@ -94,34 +111,87 @@ def check_targets() -> None:
     _raise_answers(waits=True)
 
 
-def check(rows: Rows) -> Tensor | None:
+def collate(
+    boxes: Sequence[Tensor],
+    labels: Sequence[Tensor],
+    name: str,
+    classes: int,
+    has_sizes: bool,
+) -> Collated | None:
+    """Of each image; a later call raises the faults that a GPU finds.
+
+    Returns:
+        None where no GPU does it in one launch, as of labels that are not as many as the boxes.
+    """
+    if not boxes or not boxes[0].is_cuda or not has_values(boxes[0]):
+        return None
+    _raise_answers(waits=False)
+
+    def rows() -> Rows:
+        counts = torch.tensor([0, *map(len, boxes)])
+        return Rows(
+            torch.cat([*boxes]), torch.cat([*labels]), counts.cumsum(0), name, classes, has_sizes
+        )
+
+    return _in_one_launch((boxes, labels, None, classes, len(boxes), has_sizes), rows)
+
+
+def check(rows: Rows) -> tuple[Tensor, Tensor | None]:
     """Raises a fault on the CPU; elsewhere asks the device, whose answer a later call raises.
 
     Returns:
-        Elsewhere what the step's losses are to be multiplied by: 1, or NaN for a fault.
+        Labels that may be indices, which one outside must not be: on a device it would end the
+        process' work. And elsewhere what the step's losses are to be multiplied by: 1, or NaN.
     """
-    boxes = rows.boxes
-    has_values = not (
-        torch.compiler.is_compiling() or boxes.is_meta or isinstance(boxes, FakeTensor)
-    )
-    if not has_values or _is_captured(boxes.device):
-        return None
+    boxes, labels, classes = rows.boxes, rows.labels, rows.classes
+    if not has_values(boxes):
+        return labels, None
     _raise_answers(waits=False)
     if boxes.is_cpu:
         if (fault := _words(rows)) is not None:
             raise ValueError(fault)
-        return None
+        return labels, None
+    if boxes.is_cuda and not isinstance(classes, Tensor):
+        images = len(rows.offsets) - 1 if rows.image is not None else 1
+        given = [boxes], [labels], rows.image, classes, images, rows.has_sizes
+        if (found := _in_one_launch(given, lambda: rows)) is not None:
+            return found.labels, found.factor
+    factor = _in_few_launches(rows)
     answer = _new_answer(boxes.is_cuda)
-    factor = _in_one_launch(rows, answer) if boxes.is_cuda else None
-    copied = None
-    if factor is None:
-        factor = _in_few_launches(rows)
-        answer.tensor.copy_(factor, non_blocking=True)
-        copied = torch.Event(boxes.device)
-        copied.record()
+    answer.tensor.copy_(factor, non_blocking=True)
+    copied = torch.Event(boxes.device)
+    copied.record()
+    _ask(_Step(answer, copied, boxes.device, lambda: rows))
+    if isinstance(classes, Tensor):
+        return torch.minimum(labels, classes - 1).clamp(min=0), factor
+    return labels.clamp(0, classes - 1 if classes else None), factor
+
+
+def has_values(boxes: Tensor) -> bool:
+    """Which those of a graph have not while it is made."""
+    return not (
+        torch.compiler.is_compiling()
+        or boxes.is_meta
+        or isinstance(boxes, FakeTensor)
+        or _is_captured(boxes.device)
+    )
+
+
+def _in_one_launch(given: tuple[Any, ...], rows: Callable[[], Rows]) -> Collated | None:
+    """None where no implementation of boxloss serves it."""
+    answer = _new_answer(is_pinned=True)
+    try:
+        found = Collated(*_collate_targets(*given, answer.tensor))
+    except (RuntimeError, TypeError, ValueError):  # not built; not served, or unlike tensors
+        _free[True].append(answer)
+        return None
+    _ask(_Step(answer, None, found.boxes.device, rows))
+    return found
+
+
+def _ask(step: _Step) -> None:
     with _lock:
-        _asked.append(_Step(answer, copied, rows))
-    return factor
+        _asked.append(step)
 
 
 def _new_answer(is_pinned: bool) -> _Answer:
@@ -149,20 +219,8 @@ def _raise_answers(waits: bool) -> None:
         is_faulty = math.isnan(step.answer.value.value)
         _free[step.answer.is_pinned].append(step.answer)
         if is_faulty:
-            fault = _words(step.rows) or "a fault in tensors that have changed since"
+            fault = _words(step.rows()) or "a fault in tensors that have changed since"
             raise ValueError(f"in a step before: {fault}")
-
-
-def _in_one_launch(rows: Rows, answer: _Answer) -> Tensor | None:
-    """1 or NaN, which is also the answer. None where no implementation of boxloss serves it."""
-    if isinstance(rows.classes, Tensor):
-        return None
-    images = len(rows.offsets) - 1
-    given = rows.boxes, rows.labels, rows.image, rows.classes, images, rows.has_sizes
-    try:
-        return _find_faults(*given, answer.tensor)
-    except (RuntimeError, TypeError):  # not built; not served, or a dtype that boxloss has not
-        return None
 
 
 def _in_few_launches(rows: Rows) -> Tensor:

@@ -139,7 +139,8 @@ class HungarianAssigner(BaseAssigner):
         classes: dict[str, Any] = {}
         if self.has_classes:
             scores, labels = pred_instances.scores, gt_instances.labels.long()
-            faults.check(faults.Rows(target, labels, offsets, "labels", scores.shape[-1], False))
+            rows = faults.Rows(target, labels, offsets, "labels", scores.shape[-1], False)
+            labels, _ = faults.check(rows)
             classes = {"logits": scores[None], "labels": labels}
         box_format: BoxFormat = "xyxy"
         eps = _EPS

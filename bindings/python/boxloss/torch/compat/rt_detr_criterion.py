@@ -16,6 +16,7 @@ from ..class_loss import class_loss
 from ..hungarian_match import hungarian_match
 from ..losses import box_losses
 from ..matching_cost import matching_cost
+from .constants import constant, weighted
 from .targets import FixedTargets, GroundTruth, Targets, check_classes, collate_targets
 from .versions import is_before
 
@@ -36,7 +37,7 @@ class Pairs(NamedTuple):
 
 
 # By scores, the ground truth, pairs and each query's IoU, and the config: its name, and it, of each
-# layer.
+# layer. As all losses here without its weight, which is config.weight_{name}.
 ClassLoss = Callable[[Tensor, GroundTruth, Pairs, Tensor, Any], tuple[str, Tensor]]
 # By each query's IoU, pairs, the ground truth, and whether the queries are those for denoising:
 # losses of the first layers.
@@ -63,7 +64,7 @@ def varifocal(
         gamma=config.focal_loss_gamma,
         normalizer=pairs.number,
     )
-    return "loss_vfl", config.weight_loss_vfl * loss
+    return "loss_vfl", loss
 
 
 class Kind(NamedTuple):
@@ -73,6 +74,7 @@ class Kind(NamedTuple):
     more_losses: MoreLosses = lambda *of_pairs: {}
     shared_pairs: SharedPairs | None = None
     keeps_noise: bool = MAIN_LOSS_KEEPS_NOISE
+    layers: int | None = None  # of the outputs, if these have one more: see `layers_of`
 
 
 RT_DETR = Kind()
@@ -109,32 +111,34 @@ def rt_detr_loss(
         if noise is not None:
             noisy_scores, scores = scores.split(noise["dn_num_split"], dim=2)
             noisy_boxes, boxes = boxes.split(noise["dn_num_split"], dim=2)
-        last = len(boxes) - 1
+        scores, boxes = (layers_of(each, kind.layers) for each in (scores, boxes))
+        last = sum(map(len, boxes)) - 1
         names = [f"_aux_{layer}" for layer in range(last + 1)]
         if keeps_noise:
-            scores, boxes = scores[:-1], boxes[:-1]
+            scores, boxes = ([*each[:-1], each[-1][:-1]] for each in (scores, boxes))
         else:
             names.insert(last, "")
-        scores = torch.cat([scores, enc_topk_logits[None]])
-        boxes = torch.cat([boxes, enc_topk_bboxes[None]])
+        scores = torch.cat([*scores, enc_topk_logits[None]])
+        boxes = torch.cat([*boxes, enc_topk_bboxes[None]])
         groups.append((names, scores, boxes))
 
     check_classes(config, logits.shape[-1])
     truth = collate_targets(labels, "class_labels", config.num_labels, has_sizes=True)
-    number = truth.checked(truth.offsets[-1].clamp(min=1))  # of this rank alone, as there
-    named: dict[str, Tensor] = {}
-    summed: list[Tensor] = []
+    number = truth.divisor()  # of this rank alone, as there
+    names_of_losses: list[str] = []
+    summed: list[tuple[float, Tensor]] = []
 
     def add(group: Group, pairs: Pairs, of_boxes: Pairs, is_noisy: bool) -> None:
         names, scores, boxes = group
-        losses, iou = box_losses_of(boxes, truth, of_boxes, config)
+        losses, iou = box_losses_of(boxes, truth, of_boxes)
         own_iou = iou if of_boxes is pairs else iou_of(boxes, truth, pairs)
         name, values = kind.class_loss(scores, truth, pairs, own_iou, config)
         losses[name] = values
         if group is groups[-1] or is_noisy:  # more losses are of layers, not of the outputs alone
             losses |= kind.more_losses(iou, of_boxes, truth, is_noisy)
-        named.update(with_names(losses, names))
-        summed.extend(losses.values())
+        for name, values in losses.items():
+            names_of_losses.extend(name + layer for layer in names[: len(values)])
+            summed.append((getattr(config, f"weight_{name}"), values))
 
     for group in groups:
         pairs = of_boxes = Pairs(match(*group[1:], truth, config), number)
@@ -142,8 +146,10 @@ def rt_detr_loss(
             of_boxes = kind.shared_pairs(pairs.target_of_query, truth)
         add(group, pairs, of_boxes, False)
     if is_layered and noise is not None:
-        names = [f"_dn_{layer}" for layer in range(len(noisy_boxes))]
-        pairs = denoising_pairs(noise, truth, number, layers=len(noisy_boxes))
+        layers = kind.layers or len(noisy_boxes)
+        noisy_scores, noisy_boxes = noisy_scores[:layers], noisy_boxes[:layers]
+        names = [f"_dn_{layer}" for layer in range(layers)]
+        pairs = denoising_pairs(noise, truth, number, layers)
         add((names, noisy_scores, noisy_boxes), pairs, pairs, True)
 
     auxiliary = None
@@ -153,7 +159,20 @@ def rt_detr_loss(
             for name, each, its in zip(*groups[-1], strict=True)
             if name
         ]
-    return torch.cat(summed).sum(), named, auxiliary
+    losses = weighted(summed)
+    return losses.sum(), dict(zip(names_of_losses, losses.unbind(), strict=True)), auxiliary
+
+
+def layers_of(outputs: Tensor, layers: int | None) -> list[Tensor]:
+    """Parts of a model's outputs, layers first: all, or all but the last but one.
+
+    D-FINE's outputs begin with a box before its first layer's corners. The original goes through
+    all of them together, as far as there are corners; last come the model's own outputs.
+    """
+    if layers is None or len(outputs) == layers:
+        return [outputs]
+    first, _, last = outputs.split([layers - 1, len(outputs) - layers, 1])
+    return [first, last]
 
 
 def match(scores: Tensor, boxes: Tensor, truth: GroundTruth, config: Any) -> Tensor:
@@ -175,7 +194,7 @@ def match(scores: Tensor, boxes: Tensor, truth: GroundTruth, config: Any) -> Ten
 
 
 def box_losses_of(
-    boxes: Tensor, truth: GroundTruth, pairs: Pairs, config: Any
+    boxes: Tensor, truth: GroundTruth, pairs: Pairs
 ) -> tuple[dict[str, Tensor], Tensor]:
     """For loss_boxes: each (layers). And each query's IoU, 0 without a box."""
     giou, l1, iou = box_losses(
@@ -188,11 +207,7 @@ def box_losses_of(
         target_index=pairs.target_of_query.flatten(1),
         normalizer=pairs.number,
     )
-    losses = {
-        "loss_bbox": config.weight_loss_bbox * l1,
-        "loss_giou": config.weight_loss_giou * giou,
-    }
-    return losses, iou.view_as(pairs.target_of_query)
+    return {"loss_bbox": l1, "loss_giou": giou}, iou.view_as(pairs.target_of_query)
 
 
 def iou_of(boxes: Tensor, truth: GroundTruth, pairs: Pairs) -> Tensor:
@@ -211,39 +226,20 @@ def iou_of(boxes: Tensor, truth: GroundTruth, pairs: Pairs) -> Tensor:
 def denoising_pairs(
     noise: dict[str, Any], truth: GroundTruth, number: Tensor, layers: int
 ) -> Pairs:
-    """For get_cdn_matched_indices: each group of denoising queries has all boxes again."""
+    """For get_cdn_matched_indices: each group of denoising queries has all boxes again, as
+    get_contrastive_denoising_training_group lays them out: as many for each image, the boxes, then
+    the same as negative ones."""
     queries, _ = noise["dn_num_split"]
     groups = noise["dn_num_group"]
-    if truth.counts:
-        target = _denoising_targets(queries, groups, noise["dn_positive_idx"], truth)
-    else:
-        target = _fixed_denoising_targets(queries, groups, truth)
-    return Pairs(target.expand(layers, -1, -1), number * groups)
-
-
-def _denoising_targets(
-    queries: int, groups: int, positive: list[Tensor], truth: GroundTruth
-) -> Tensor:
-    query = torch.cat([each + b * queries for b, each in enumerate(positive)])
-    rows = torch.arange(len(truth.boxes), device=query.device).split(truth.counts)
-    target = query.new_full((len(positive), queries), -1)
-    target.flatten()[query] = torch.cat([each.tile(groups) for each in rows])
-    return target
-
-
-def _fixed_denoising_targets(queries: int, groups: int, truth: GroundTruth) -> Tensor:
-    """In each image as many boxes in each group, positive ones, then negative ones."""
     most = queries // (2 * groups)
-    place = torch.arange(queries, device=truth.boxes.device)
-    in_group = place % (2 * most)
-    row = truth.offsets[:-1, None] + in_group
-    is_box = (in_group < most) & (place < groups * 2 * most) & (row < truth.offsets[1:, None])
-    return row.where(is_box, -1)
 
+    def make() -> Tensor:
+        """The row of each query, of its image; of those without a box none."""
+        place = torch.arange(queries, device=number.device)
+        in_group = place % (2 * most)
+        is_box = (in_group < most) & (place < groups * 2 * most)
+        return torch.where(is_box, in_group, torch.iinfo(torch.int64).max // 2)
 
-def with_names(losses: dict[str, Tensor], names: list[str]) -> dict[str, Tensor]:
-    return {
-        loss + name: value
-        for loss, values in losses.items()
-        for name, value in zip(names, values, strict=False)  # more_losses may have fewer layers
-    }
+    row = constant(("denoising", queries, groups), number, make) + truth.offsets[:-1, None]
+    target = torch.where(row < truth.offsets[1:, None], row, -1)
+    return Pairs(target.expand(layers, -1, -1).contiguous(), number * groups)

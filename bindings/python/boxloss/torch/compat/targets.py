@@ -62,6 +62,7 @@ class GroundTruth(NamedTuple):
             knows it.
         factor: where a device looks for faults, 1, or NaN for a fault: what the losses are to be
             multiplied by.
+        number: max(T, 1), or NaN for a fault, if it is known.
     """
 
     boxes: Tensor
@@ -69,6 +70,13 @@ class GroundTruth(NamedTuple):
     labels: Tensor
     counts: list[int]
     factor: Tensor | None
+    number: Tensor | None = None
+
+    def divisor(self) -> Tensor:
+        """max(the number of boxes, 1), or NaN for a fault: what losses are divided by."""
+        if self.number is not None:
+            return self.number
+        return self.checked(self.offsets[-1].clamp(min=1))
 
     def checked(self, value: Tensor) -> Tensor:
         """The value, or NaN for a fault: of losses, or of what they are divided by."""
@@ -128,24 +136,41 @@ def collate_targets(
         ValueError: labels that are not as many as boxes; what `faults.check` finds. TypeError:
             labels that are no integers.
     """
-    counts: list[int] = []
     if isinstance(targets, FixedTargets):
-        boxes, joined, offsets = targets
-    else:
-        boxes, offsets = collate_boxes(targets)
-        counts = [len(each["boxes"]) for each in targets]
-        joined = torch.cat([offsets[:0], *_labels_of_boxes(targets, name, counts, drops_labels)])
+        return _checked(*targets, [], name, classes, has_sizes)
+    if isinstance(classes, int):
+        found = faults.collate(
+            [each["boxes"] for each in targets],
+            [each[name] for each in targets],
+            name,
+            classes,
+            has_sizes,
+        )
+        if found is not None:
+            counts = [each["boxes"].size(0) for each in targets]
+            return GroundTruth(
+                found.boxes, found.offsets, found.labels, counts, found.factor, found.number
+            )
+    boxes, offsets = collate_boxes(targets)
+    counts = [len(each["boxes"]) for each in targets]
+    labels = torch.cat([offsets[:0], *_labels_of_boxes(targets, name, counts, drops_labels)])
+    return _checked(boxes, labels, offsets, counts, name, classes, has_sizes)
+
+
+def _checked(
+    boxes: Tensor,
+    labels: Tensor,
+    offsets: Tensor,
+    counts: list[int],
+    name: str,
+    classes: int | Sequence[int] | None,
+    has_sizes: bool,
+) -> GroundTruth:
     factor = None
     if classes is not None:
         limit = _limit(classes, counts, boxes.device)
-        factor = faults.check(faults.Rows(boxes, joined, offsets, name, limit, has_sizes))
-    if factor is not None:
-        # As an index a label outside would end the process' work on the device.
-        if isinstance(limit, Tensor):
-            joined = torch.minimum(joined, limit - 1).clamp(min=0)
-        else:
-            joined = joined.clamp(0, limit - 1 if limit else None)
-    return GroundTruth(boxes, offsets, joined, counts, factor)
+        labels, factor = faults.check(faults.Rows(boxes, labels, offsets, name, limit, has_sizes))
+    return GroundTruth(boxes, offsets, labels, counts, factor)
 
 
 def _limit(classes: int | Sequence[int], counts: list[int], device: torch.device) -> int | Tensor:

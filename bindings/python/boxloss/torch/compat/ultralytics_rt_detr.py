@@ -116,9 +116,7 @@ def ground_truth(batch: dict[str, Any], classes: int) -> GroundTruth:
     offsets = on_host(accumulate(counts, initial=0), boxes.device)
     offsets = offsets.to(boxes.device, non_blocking=True)
     image = batch.get("batch_idx")
-    factor = faults.check(faults.Rows(boxes, labels, offsets, "cls", classes, True, image))
-    if factor is not None:
-        labels = labels.clamp(0, classes - 1)
+    labels, factor = faults.check(faults.Rows(boxes, labels, offsets, "cls", classes, True, image))
     return GroundTruth(boxes, offsets, labels, counts, factor)
 
 

@@ -178,7 +178,8 @@ def ground_truth(
     image, label = image.flatten(), label.flatten().long()
     firsts = torch.arange(images + 1, device=criterion.device, dtype=image.dtype)
     offsets = torch.searchsorted(image, firsts)
-    factor = faults.check(faults.Rows(boxes, label, offsets, "cls", criterion.nc, True, image))
+    rows = faults.Rows(boxes, label, offsets, "cls", criterion.nc, True, image)
+    label, factor = faults.check(rows)
     corners = xywh2xyxy(boxes)
     # Padding, to Ultralytics; here a box that holds no point.
     corners = torch.where(corners.sum(1, keepdim=True) > 0, corners, FAR)

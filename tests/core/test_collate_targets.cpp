@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "conformance/array.hpp"
 #include "refusals.hpp"
 
-/// Ground truth with one fault, or none, by hand.
+/// Ground truth as one list, with one fault or none, by hand.
 namespace boxloss {
 namespace {
 
@@ -24,17 +26,24 @@ Array array_of(DType dtype, const std::vector<double>& values) {
 Array some_boxes(DType dtype) { return array_of(dtype, {1, 2, 3, 4, 5, 5, 5, 5, 0, 0, 9, 8}); }
 Array some_labels(DType dtype) { return array_of(dtype, {0, 4, 2}); }
 
-/// Three rows of two images: right, until a test spoils them.
+/// Three rows of two images in one list: right, until a test spoils them.
 struct Call {
   Array boxes = some_boxes(DType::kF32), labels = some_labels(DType::kI64);
   Array image = array_of(DType::kF32, {0, 0, 2});
-  TargetProblem p;
-  float factor = 7, answer = 7;
-  TargetOutputs outputs = {&factor, &answer};
+  TargetList list;
+  CollateProblem p;
+  std::vector<double> all_boxes = std::vector<double>(12, 7);  // of any dtype
+  std::vector<std::int64_t> all_labels = {7, 7, 7}, offsets = std::vector<std::int64_t>(5, 7);
+  float factor = 7, number = 7, answer = 7;
+  CollateOutputs outputs = {all_boxes.data(), all_labels.data(), offsets.data(),
+                            &factor,          &number,           &answer};
   Implementation implementation = boxloss::implementation("cpu/native");
 
   Call() {
-    p.rows = 3;
+    list.rows = 3;
+    p.lists = &list;
+    p.list_count = 1;
+    p.images = 4;
     p.classes = 5;
     set_views();
   }
@@ -42,12 +51,21 @@ struct Call {
   Call& operator=(const Call&) = delete;
 
   void set_views() {
-    p.boxes = {boxes.data(), boxes.dtype()};
-    p.labels = {labels.data(), labels.dtype()};
+    list.boxes = boxes.data();
+    list.labels = labels.data();
+    p.boxes_dtype = boxes.dtype();
+    p.labels_dtype = labels.dtype();
     p.image = {image.data(), image.dtype()};
   }
-  void run() { target_faults(implementation, p, outputs, {}); }
-  bool is_untouched() const { return factor == 7 && answer == 7; }
+  void set_one_image() {
+    p.image = {};
+    p.images = 1;
+  }
+  void run() { collate_targets(implementation, p, outputs, {}); }
+  bool is_untouched() const {
+    return factor == 7 && number == 7 && answer == 7 && all_labels[0] == 7 && offsets[0] == 7 &&
+           all_boxes[0] == 7;
+  }
 };
 
 using Rows = Refusals<Call>;
@@ -59,6 +77,7 @@ bool finds_fault(const Spoil& spoil) {
   call.run();
   const bool is_found = std::isnan(call.factor);
   REQUIRE(std::isnan(call.answer) == is_found);
+  REQUIRE(std::isnan(call.number) == is_found);
   if (!is_found) REQUIRE((call.factor == 1 && call.answer == 1));
   return is_found;
 }
@@ -84,7 +103,7 @@ Spoil label(std::int64_t at, double value, std::int64_t classes, DType dtype = D
 
 TEST_CASE("ground truth without a fault gets 1") {
   REQUIRE_FALSE(finds_fault([](Call&) {}));
-  REQUIRE_FALSE(finds_fault([](Call& c) { c.p.image = {}; }));
+  REQUIRE_FALSE(finds_fault([](Call& c) { c.set_one_image(); }));
   Call call;
   call.outputs.answer = nullptr;
   call.run();
@@ -182,50 +201,126 @@ TEST_CASE("images must not decrease, where they are given") {
     REQUIRE(finds_fault(images({1, 0, 1})));
     REQUIRE(finds_fault(images({0, 2, 1})));
     REQUIRE(finds_fault(images({100, 0, 0})));
-    REQUIRE(finds_fault([&](Call& c) {
-      images({0, 1, 3})(c);
-      c.p.images = 3;
-    }));
+    REQUIRE(finds_fault(images({0, 1, 4})));
   }
 }
 
 TEST_CASE("what lies behind the last row is not read") {
   for (const std::int64_t rows : {0, 2}) {
     REQUIRE_FALSE(finds_fault([=](Call& c) {
-      c.p.rows = rows;
+      c.list.rows = rows;
       c.boxes.set(4 * rows, kNan);
       c.labels.set(rows, -1);
       c.image.set(rows, -1);
     }));
   }
   REQUIRE_FALSE(finds_fault([](Call& c) {
-    c.p.rows = 0;
-    c.p.boxes.data = c.p.labels.data = nullptr;
+    c.list = {};
+    c.outputs.boxes = nullptr;
+    c.outputs.labels = nullptr;
   }));
 }
 
+TEST_CASE("rows keep their values, and labels are clamped") {
+  for (const DType dtype : kAll) {
+    Call call;
+    call.boxes = some_boxes(dtype);
+    call.labels = array_of(DType::kI32, {-3, 4, 9});
+    call.set_views();
+    call.run();
+    REQUIRE(std::memcmp(call.all_boxes.data(), call.boxes.data(), 12 * size_of(dtype)) == 0);
+    REQUIRE(call.all_labels == std::vector<std::int64_t>{0, 4, 4});
+    REQUIRE(call.offsets == std::vector<std::int64_t>{0, 2, 2, 3, 3});
+  }
+  Call unknown;
+  unknown.labels = array_of(DType::kI64, {-3, 4, 9});
+  unknown.p.classes = 0;
+  unknown.set_views();
+  unknown.run();
+  REQUIRE(unknown.all_labels == std::vector<std::int64_t>{0, 4, 9});
+  REQUIRE(unknown.offsets.back() == 3);
+}
+
+TEST_CASE("offsets stay within the rows where images are in no order") {
+  for (const std::vector<double>& image : {std::vector<double>{9, kNan, -1}, {kNan, kNan, kNan}}) {
+    Call call;
+    call.image = array_of(DType::kF32, image);
+    call.set_views();
+    call.run();
+    for (const std::int64_t offset : call.offsets) REQUIRE((offset >= 0 && offset <= 3));
+  }
+}
+
+/// Lists of 0, 1, 2, 0, 1, 2, … rows; more of them than one launch takes.
+TEST_CASE("lists follow each other") {
+  for (const std::int64_t lists : {0, 1, 2, 127, 128, 129, 256, 300}) {
+    for (const std::int64_t wrong : {std::int64_t{-1}, std::int64_t{0}, lists - 1}) {
+      CAPTURE(lists, wrong);
+      std::vector<float> boxes;
+      std::vector<std::int64_t> labels, offsets = {0};
+      for (std::int64_t i = 0; i < lists; ++i) {
+        offsets.push_back(offsets.back() + i % 3);
+        for (std::int64_t row = offsets[i]; row < offsets[i + 1]; ++row) {
+          boxes.insert(boxes.end(), {0, 0, float(i), float(row)});
+          labels.push_back(i == wrong ? -1 : i);
+        }
+      }
+      std::vector<TargetList> given;
+      for (std::int64_t i = 0; i < lists; ++i) {
+        given.push_back({boxes.data() + 4 * offsets[i], labels.data() + offsets[i], i % 3});
+      }
+      Call call;
+      call.set_one_image();
+      call.p.images = call.p.list_count = lists;
+      call.p.lists = given.data();
+      call.p.classes = 0;
+      std::vector<float> all_boxes(boxes.size());
+      std::vector<std::int64_t> all_labels(labels.size()), its_offsets(offsets.size());
+      call.outputs.boxes = all_boxes.data();
+      call.outputs.labels = all_labels.data();
+      call.outputs.offsets = its_offsets.data();
+      call.run();
+      const bool has_fault = wrong >= 0 && wrong % 3 > 0;
+      REQUIRE((std::isnan(call.factor) && std::isnan(call.answer)) == has_fault);
+      if (!has_fault) {
+        REQUIRE(call.number == static_cast<float>(std::max<std::size_t>(labels.size(), 1)));
+        REQUIRE(all_labels == labels);
+      }
+      REQUIRE(all_boxes == boxes);
+      REQUIRE(its_offsets == offsets);
+    }
+  }
+}
+
 // clang-format off
-TEST_CASE("a call for faults that cannot be is refused in words") {
+TEST_CASE("a call that cannot be is refused in words") {
   require_refused<InvalidArgument>(Rows{
       {[](Call& c) { c.p.device = Device::kCuda; }, "the problem is on cuda, but cpu/native was asked to run it"},
-      {[](Call& c) { c.p.rows = -1; }, "rows is -1; it must not be negative, nor more than 64 bits can count the bytes of"},
-      {[](Call& c) { c.p.rows = std::int64_t{1} << 60; }, "rows is 1152921504606846976; it must not be negative, nor more than 64 bits can count the bytes of"},
+      {[](Call& c) { c.p.list_count = -1; }, "list_count is -1; it must not be negative"},
+      {[](Call& c) { c.p.lists = nullptr; }, "lists is null; it must point to (list_count) lists"},
+      {[](Call& c) { c.list.rows = -1; }, "lists[0].rows is -1; it must not be negative, nor all rows more than 64 bits can count the bytes of"},
+      {[](Call& c) { c.list.rows = std::int64_t{1} << 60; }, "lists[0].rows is 1152921504606846976; it must not be negative, nor all rows more than 64 bits can count the bytes of"},
       {[](Call& c) { c.p.classes = -1; }, "classes is -1; it must not be negative, and 0 if it is unknown"},
-      {[](Call& c) { c.p.images = -1; }, "images is -1; it must not be negative, and 0 if it is unknown"},
-      {[](Call& c) { c.p.boxes.data = nullptr; }, "boxes is null; it must point to (rows, 4) values"},
-      {[](Call& c) { c.p.labels.data = nullptr; }, "labels is null; it must point to (rows) integers"},
+      {[](Call& c) { c.p.images = -1; }, "images is -1; it must not be negative, nor more than 64 bits can count the bytes of"},
+      {[](Call& c) { c.p.image = {}; }, "images is 4, list_count is 1; without `image` each list is an image"},
+      {[](Call& c) { c.list.boxes = nullptr; }, "lists[0] has a null pointer and 3 rows"},
+      {[](Call& c) { c.list.labels = nullptr; }, "lists[0] has a null pointer and 3 rows"},
       {[](Call& c) { c.p.image.data = nullptr; }, "image.data is null; where image.dtype is set it must not be"},
+      {[](Call& c) { c.outputs.boxes = nullptr; }, "outputs.boxes is null"},
+      {[](Call& c) { c.outputs.labels = nullptr; }, "outputs.labels is null"},
+      {[](Call& c) { c.outputs.offsets = nullptr; }, "outputs.offsets is null"},
       {[](Call& c) { c.outputs.factor = nullptr; }, "outputs.factor is null"},
-      {[](Call& c) { shift(c.p.boxes.data); }, "boxes" + kOffFour + "float32"},
-      {[](Call& c) { shift(c.p.labels.data); }, "labels" + kOffEight + "int64"},
+      {[](Call& c) { c.outputs.number = nullptr; }, "outputs.number is null"},
+      {[](Call& c) { shift(c.list.boxes); }, "boxes" + kOffFour + "float32"},
+      {[](Call& c) { shift(c.list.labels); }, "labels" + kOffEight + "int64"},
       {[](Call& c) { shift(c.outputs.factor); }, "outputs.factor" + kOffFour + "float32"},
       {[](Call& c) { shift(c.outputs.answer); }, "outputs.answer" + kOffFour + "float32"},
   });
   require_refused<Unsupported>(Rows{
-      {[](Call& c) { c.p.labels.dtype = DType::kF32; }, "labels is float32" + kNotIndices},
-      {[](Call& c) { c.p.boxes = {}; }, "boxes.dtype is none" + kNoElements},
+      {[](Call& c) { c.p.labels_dtype = DType::kF32; }, "labels is float32" + kNotIndices},
+      {[](Call& c) { c.p.boxes_dtype = DType::kNone; }, "boxes_dtype is none" + kNoElements},
       {[](Call& c) { c.p.image.dtype = kNoDType; }, "image.dtype is 77" + kNoElements},
-      {[](Call& c) { c.implementation.target_faults = {}; }, "cpu/native does not serve target_faults"},
+      {[](Call& c) { c.implementation.collate_targets = {}; }, "cpu/native does not serve collate_targets"},
   });
 }
 // clang-format on

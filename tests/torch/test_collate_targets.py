@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The operator that finds faults in ground truth, and who asks it; tests/peers has the criteria."""
+"""Ground truth as one list, the operator and who asks it; tests/peers has the criteria."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ from devices import GPU_NAMES
 from torch import Tensor
 
 CPU = torch.device("cpu")
-FIND = torch.ops.boxloss._target_faults
+COLLATE = torch.ops.boxloss._collate_targets
 CLASSES = 5
 FAULTS = [
     ("labels", (0,), -1),
@@ -40,9 +40,18 @@ def factor_of(rows: dict[str, Any], classes: int = CLASSES, has_sizes: bool = Fa
     """1 or NaN, as the device and the host see it."""
     device = rows["boxes"].device
     answer = answer_for(device)
-    factor = FIND(rows["boxes"], rows["labels"], rows["image"], classes, 7, has_sizes, answer)
-    assert (factor.shape, factor.dtype, factor.device) == ((), torch.float32, device)
-    assert not factor.requires_grad
+    lists = [rows["boxes"]], [rows["labels"]]
+    images = 1 if rows["image"] is None else 7
+    boxes, labels, offsets, factor, number = COLLATE(
+        *lists, rows["image"], classes, images, has_sizes, answer
+    )
+    for each in (factor, number):
+        assert (each.shape, each.dtype, each.device) == ((), torch.float32, device)
+        assert not each.requires_grad
+    assert torch.equal(boxes.nan_to_num(), rows["boxes"].nan_to_num())
+    assert torch.equal(labels, rows["labels"].long().clamp(0, classes - 1 if classes else None))
+    assert offsets.shape == (images + 1,)
+    assert torch.equal(number, 700 * factor) or factor.isnan() & number.isnan()
     if device.type != "cpu":
         torch.cuda.synchronize()
     assert answer.item() in (1, pytest.approx(float("nan"), nan_ok=True))
@@ -82,12 +91,28 @@ def test_any_dtype_and_layout(device: torch.device, dtype: torch.dtype) -> None:
     assert factor_of(rows) != 1
 
 
+@pytest.mark.parametrize("counts", [(0,), (3, 0, 5), (1, 2) * 80])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_a_list_of_each_image(
+    device: torch.device, counts: tuple[int, ...], dtype: torch.dtype
+) -> None:
+    """More images than one launch takes, and none without rows is forgotten."""
+    boxes = torch.rand(sum(counts), 8, dtype=dtype, device=device)[:, ::2].split(counts)
+    labels = torch.randint(CLASSES, (sum(counts),), dtype=torch.int32, device=device).split(counts)
+    found = COLLATE(boxes, labels, None, CLASSES, len(counts), True, None)
+    assert torch.equal(found[0], torch.cat(boxes))
+    assert torch.equal(found[1], torch.cat(labels).long())
+    assert found[2].tolist() == [0, *torch.tensor(counts).cumsum(0).tolist()]
+    assert (found[3].item(), found[4].item()) == (1, max(sum(counts), 1))
+
+
 def test_opcheck(device: torch.device) -> None:
-    arguments = (*ground_truth(device).values(), CLASSES, 7, False)
-    torch.library.opcheck(FIND.default, (*arguments, None))
+    boxes, labels, image = ground_truth(device).values()
+    arguments = ([boxes], [labels], image, CLASSES, 7, False)
+    torch.library.opcheck(COLLATE.default, (*arguments, None))
     if device == CPU:
         checks = ("test_schema", "test_autograd_registration", "test_faketensor")
-        torch.library.opcheck(FIND.default, (*arguments, answer_for(device)), test_utils=checks)
+        torch.library.opcheck(COLLATE.default, (*arguments, answer_for(device)), test_utils=checks)
 
 
 def test_refusals() -> None:
@@ -95,24 +120,31 @@ def test_refusals() -> None:
     answer = answer_for(CPU)
 
     def refused(error: type[Exception], words: str, **changes: Any) -> None:
-        given = {"boxes": boxes, "labels": labels, "image": image, "answer": answer}
-        with pytest.raises(error, match=f"^_target_faults: {words}"):
-            FIND(**given | {"classes": 5, "images": 0, "has_sizes": False} | changes)
+        given = {"boxes": [boxes], "labels": [labels], "image": image, "answer": answer}
+        with pytest.raises(error, match=f"^_collate_targets: {words}"):
+            COLLATE(**given | {"classes": 5, "images": 7, "has_sizes": False} | changes)
         assert answer == 0
 
-    refused(ValueError, "boxes has shape", boxes=boxes[0])
-    refused(ValueError, "boxes has shape", boxes=boxes[:, :3])
-    refused(ValueError, "labels has shape", labels=labels[1:])
+    refused(ValueError, "boxes has shape", boxes=[boxes[0]])
+    refused(ValueError, "boxes has shape", boxes=[boxes[:, :3]])
+    refused(ValueError, "boxes are 1 tensors, labels 2", labels=[labels, labels])
+    refused(TypeError, "boxes differ in dtype", boxes=[boxes, boxes.double()], labels=[labels] * 2)
+    refused(ValueError, "labels has shape", labels=[labels[1:]])
+    refused(ValueError, "labels has shape", labels=[labels[:, None]])
     refused(ValueError, "image has shape", image=image[1:])
     refused(ValueError, "classes is -1", classes=-1)
-    refused(TypeError, "labels is float32", labels=image)
-    refused(TypeError, "boxes is complex64", boxes=boxes.cfloat())
+    refused(ValueError, "images is -1", images=-1)
+    refused(ValueError, "images is 7, list_count is 1", image=None)
+    refused(TypeError, "labels is float32", labels=[image])
+    refused(TypeError, "boxes is complex64", boxes=[boxes.cfloat()])
     refused(TypeError, "answer is float64", answer=answer.double())
     refused(ValueError, "answer has shape", answer=torch.zeros(2))
-    refused(RuntimeError, "labels is on meta", labels=labels.to("meta"))
+    refused(RuntimeError, "labels is on meta", labels=[labels.to("meta")])
     refused(RuntimeError, "answer is on meta", answer=answer.to("meta"))
     with pytest.raises(RuntimeError, match=r"transforms of torch\.func"):
-        torch.func.vmap(lambda each: FIND(each, labels, None, 0, 0, False, None))(boxes[None])
+        torch.func.vmap(lambda each: COLLATE([each], [labels], None, 0, 1, False, None))(
+            boxes[None]
+        )
 
 
 @pytest.fixture
@@ -131,7 +163,7 @@ def rows_of(values: dict[str, Tensor], has_sizes: bool = False) -> faults.Rows:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.uint8])
 def test_the_cpu_raises_at_once(dtype: torch.dtype) -> None:
     values = ground_truth(CPU, dtype)
-    assert faults.check(rows_of(values)) is None
+    assert faults.check(rows_of(values))[1] is None
     values["boxes"][302, 0] = 4
     told = r"^boxes: image 3, row 2 is .* \(corners\); its sizes must not be negative"
     with pytest.raises(ValueError, match=told):
@@ -144,7 +176,9 @@ def test_an_answer_of_0_is_none_yet() -> None:
     values = ground_truth(CPU)
     values["labels"][302] = -1
     first, second = (faults._new_answer(is_pinned=False) for _ in range(2))
-    faults._asked.extend(faults._Step(each, None, rows_of(values)) for each in (first, second))
+    faults._asked.extend(
+        faults._Step(each, None, CPU, lambda: rows_of(values)) for each in (first, second)
+    )
     second.tensor.fill_(torch.nan)
     faults._raise_answers(waits=False)  # in the steps' order
     assert len(faults._asked) == 2
@@ -165,7 +199,7 @@ if torch.cuda.is_available():
         check_targets()
         activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
         with torch.profiler.profile(activities=activities) as profile:
-            factor = faults.check(rows)
+            _, factor = faults.check(rows)
             torch.cuda.synchronize()
         assert factor is not None
         names = [
@@ -191,8 +225,9 @@ if torch.cuda.is_available():
         values = ground_truth(GPU)
         values["labels"][302] = -1
         with use_implementation(name):
-            factor = faults.check(rows_of(values))
+            labels, factor = faults.check(rows_of(values))
             assert factor is not None
+            assert labels[302] == 0
             assert factor.isnan()
             with pytest.raises(ValueError, match="in a step before: labels: image 3, row 2 is -1"):
                 check_targets()
@@ -209,6 +244,6 @@ if torch.cuda.is_available():
         boxes, labels, _ = ground_truth(GPU).values()
         with use_implementation(name):
             with pytest.raises(ValueError, match="answer is not in pinned memory"):
-                FIND(boxes, labels, None, 0, 0, False, torch.zeros(()))
+                COLLATE([boxes], [labels], None, 0, 1, False, torch.zeros(()))
             with pytest.raises(RuntimeError, match="answer is on cuda:0"):
-                FIND(boxes, labels, None, 0, 0, False, torch.zeros((), device=GPU))
+                COLLATE([boxes], [labels], None, 0, 1, False, torch.zeros((), device=GPU))
