@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "box_loss/workspace.hpp"
 #include "dispatch/class_loss.hpp"
 #include "dtypes/packs.hpp"
 #include "math/ceil_div.hpp"
 #include "operations.hpp"
+#include "set_sums.hpp"
 #include "threads.hpp"
 
 /// The class losses. Three ways through the logits: packed, where all of a set are neighbours, a
@@ -30,75 +30,8 @@ __device__ ClassNumbers<C> with_known(ClassNumbers<C> numbers) {
   return numbers;
 }
 
-/// Where the blocks' sums go: to the caller's workspace, then to the results.
 template <class C>
-struct ClassReducer {
-  ClassSum* sums;
-  Counter* counter;
-  ReducedClassLoss<C> outputs;
-  std::int64_t sets;
-  unsigned blocks_of_set;
-};
-
-/// The block's part of a set: one of blocks_of_set.
-struct SetPart {
-  std::int64_t set;
-  unsigned part;
-};
-
-__device__ inline SetPart set_part(unsigned blocks_of_set) {
-  const unsigned set = blockIdx.x / blocks_of_set;
-  return {set, blockIdx.x - set * blocks_of_set};
-}
-
-__device__ inline ClassSum lanes_sum(ClassSum own) {
-#pragma unroll
-  for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
-    own.loss += shuffle_down(own.loss, lanes);
-    own.divisor += shuffle_down(own.divisor, lanes);
-  }
-  return own;
-}
-
-/// Called by all threads of all blocks with their own part of a set's sum. A block that has the
-/// set to itself is done at once.
-template <class C>
-__device__ void reduce(const ClassReducer<C>& r, ClassSum own) {
-  __shared__ ClassSum of_lanes[kRowsOfBlock];
-  __shared__ Counter arrivals;
-  own = lanes_sum(own);
-  if (threadIdx.x % kLanes == 0) of_lanes[threadIdx.x / kLanes] = own;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-#pragma unroll 1
-    for (int i = 1; i < kRowsOfBlock; ++i) {
-      own.loss += of_lanes[i].loss;
-      own.divisor += of_lanes[i].divisor;
-    }
-    if (r.blocks_of_set == 1) {
-      r.outputs.write(own, blockIdx.x);
-      arrivals = 0;  // done
-    } else {
-      r.sums[blockIdx.x] = own;
-      arrivals = add_acquire_release(r.counter, 1) + 1;
-    }
-  }
-  __syncthreads();
-  if (arrivals != gridDim.x) return;
-#pragma unroll 1
-  for (std::int64_t set = threadIdx.x / kLanes; set < r.sets; set += kRowsOfBlock) {
-    const volatile ClassSum* const sums = r.sums + set * r.blocks_of_set;
-    ClassSum total = {};
-#pragma unroll 4
-    for (unsigned i = threadIdx.x % kLanes; i < r.blocks_of_set; i += kLanes) {
-      total.loss += sums[i].loss;
-      total.divisor += sums[i].divisor;
-    }
-    total = lanes_sum(total);
-    if (threadIdx.x % kLanes == 0) r.outputs.write(total, set);
-  }
-  if (threadIdx.x == 0) *r.counter = 0;
-}
+using ClassReducer = SetReducer<ClassSum, ReducedClassLoss<C>>;
 
 /// A logit's loss or slope, weighted, of a class of a row with that target.
 template <bool kSlope, class C>
@@ -206,7 +139,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     own.loss += static_cast<double>(sum);
   }
-  reduce(reducer, own);
+  reduce<kRowsOfBlock>(reducer, own);
 }
 
 /// What a set's gradients are multiplied by, or those of a row.
@@ -291,7 +224,7 @@ __global__ void __launch_bounds__(kThreads)
     own.loss += sum;
     own.divisor += target.own >= 0 ? 1 : 0;
   }
-  reduce(reducer, own);
+  reduce<kRowsOfBlock>(reducer, own);
 }
 
 template <Known known, class E, class C>
@@ -397,7 +330,7 @@ __global__ void __launch_bounds__(kThreads)
     own.loss += sum;
     own.divisor += share_of(a, row);
   }
-  reduce(reducer, own);
+  reduce<kRowsOfBlock>(reducer, own);
 }
 
 template <class E, class C>
@@ -490,30 +423,7 @@ unsigned grid_of(std::int64_t blocks) {
   return static_cast<unsigned>(std::min<std::int64_t>(blocks, 0x7fffffff));
 }
 
-/// Sums of blocks, and a counter for a launch that finds no other.
-std::int64_t sums_of(const ClassLossProblem& p) { return std::max(p.sets, kMaxBlocks); }
-std::size_t workspace_bytes(const ClassLossProblem& p) {
-  return static_cast<std::size_t>(sums_of(p)) * sizeof(ClassSum) + sizeof(Counter);
-}
-
-template <class C>
-ClassReducer<C> make_reducer(const ClassLossProblem& p, const ClassLossOutputs& outputs,
-                             const Execution& execution, std::int64_t wanted) {
-  const Stream stream = static_cast<Stream>(execution.stream);
-  const std::int64_t most =
-      std::min<std::int64_t>(kMaxBlocks, 5 * std::int64_t{processor_count(execution.device_index)});
-  auto* const sums = static_cast<ClassSum*>(execution.workspace);
-  ClassReducer<C> reducer = {sums, nullptr, reduced_class_loss<C>(p, outputs), p.sets,
-                             static_cast<unsigned>(std::clamp<std::int64_t>(
-                                 wanted, 1, std::max<std::int64_t>(most / p.sets, 1)))};
-  if (reducer.blocks_of_set == 1) return reducer;  // each block has a set to itself
-  reducer.counter = take_counter(execution.device_index, stream);
-  if (reducer.counter == nullptr) {
-    reducer.counter = reinterpret_cast<Counter*>(sums + sums_of(p));
-    zero_async(reducer.counter, sizeof(Counter), stream);
-  }
-  return reducer;
-}
+std::size_t workspace_bytes(const ClassLossProblem& p) { return sums_bytes<ClassSum>(p.sets); }
 
 void class_loss(const ClassLossProblem& p, const ClassLossOutputs& outputs,
                 const Execution& execution) {
@@ -525,8 +435,9 @@ void class_loss(const ClassLossProblem& p, const ClassLossOutputs& outputs,
     const ClassArgs<C> a = class_args<C>(p);
     C* const losses = p.reduction == Reduction::kNone ? static_cast<C*>(outputs.loss) : nullptr;
     const auto run = [&](const auto& kernel, std::int64_t wanted, const auto&... args) {
-      const auto reducer = make_reducer<C>(p, outputs, execution, wanted);
-      launch(kernel, "class_loss", grid_of(reducer.blocks_of_set * p.sets), kThreads,
+      const auto reducer =
+          make_reducer<ClassSum>(reduced_class_loss<C>(p, outputs), p.sets, wanted, 5, execution);
+      launch(kernel, "class_loss", reducer.blocks(), kThreads,
              static_cast<Stream>(execution.stream), args..., reducer);
     };
     with_logit_type<C>(p, [&](auto element) {

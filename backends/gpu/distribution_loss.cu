@@ -8,56 +8,22 @@
 #include "dtypes/packs.hpp"
 #include "math/ceil_div.hpp"
 #include "operations.hpp"
+#include "set_sums.hpp"
 #include "threads.hpp"
 
 /// The losses of distributions: a block takes a tile of queries of one image in one set, a thread a
 /// side. The block stages the tile's logits in shared memory, from which the threads read, and
 /// through which they write slopes. Where too many bins leave no room, or a teacher's dtype is
-/// another, threads read and write memory themselves. A second kernel adds the blocks' sums.
+/// another, threads read and write memory themselves.
 namespace boxloss::BOXLOSS_GPU {
 namespace {
 
 constexpr int kSideThreads = 128;
 constexpr int kMostQueries = kSideThreads / kSides;
 constexpr int kGroups = kSideThreads / kLanes;
-constexpr std::int64_t kMostSums = 4096;
-
-__device__ void add_lanes(DistributionSum& own) {
-#pragma unroll
-  for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
-    own.add({{shuffle_down(own.matched.loss, lanes), shuffle_down(own.matched.count, lanes)},
-             {shuffle_down(own.others.loss, lanes), shuffle_down(own.others.count, lanes)}});
-  }
-}
-
-/// The block's sum, for the second kernel.
-__device__ void leave_sum(DistributionSum own, DistributionSum* sums) {
-  __shared__ DistributionSum of_groups[kGroups];
-  add_lanes(own);
-  if (threadIdx.x % kLanes == 0) of_groups[threadIdx.x / kLanes] = own;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-#pragma unroll 1
-  for (int i = 1; i < kGroups; ++i) own.add(of_groups[i]);
-  sums[blockIdx.x] = own;
-}
 
 template <class C>
-__global__ void __launch_bounds__(kSideThreads)
-    add_distribution_sums(const ReducedDistributionLoss<C> reduced, const DistributionSum* sums,
-                          const std::int64_t sets, const unsigned blocks_of_set) {
-  const int lane = threadIdx.x % kLanes;
-#pragma unroll 1
-  for (std::int64_t set = threadIdx.x / kLanes; set < sets; set += kGroups) {
-    DistributionSum own = {};
-#pragma unroll 1
-    for (unsigned i = static_cast<unsigned>(lane); i < blocks_of_set; i += kLanes) {
-      own.add(sums[set * blocks_of_set + i]);
-    }
-    add_lanes(own);
-    if (lane == 0) reduced.write(own, set);
-  }
-}
+using DistributionReducer = SetReducer<DistributionSum, ReducedDistributionLoss<C>>;
 
 /// How queries are cut into tiles.
 struct Tiling {
@@ -271,14 +237,14 @@ __device__ void set_slopes(const DistributionArgs<C>& a, std::int64_t row, const
 template <class In, class C>
 __global__ void __launch_bounds__(kSideThreads)
     distribution_loss_sides(const DistributionArgs<C> a, const Tiling tiling, C* losses,
-                            DistributionSum* sums, const unsigned blocks_of_set) {
+                            const DistributionReducer<C> reducer) {
   const int side = threadIdx.x % kSides, query = threadIdx.x / kSides;
-  const unsigned set = blockIdx.x / blocks_of_set;
+  const SetPart at = set_part(reducer.blocks_of_set);
   const std::int64_t of_set = a.images * tiling.of_image;
   DistributionSum own = {};
 #pragma unroll 1
-  for (std::int64_t i = blockIdx.x - set * blocks_of_set; i < of_set; i += blocks_of_set) {
-    const Tile tile = tile_at(a, tiling, set * of_set + i);
+  for (std::int64_t i = at.part; i < of_set; i += reducer.blocks_of_set) {
+    const Tile tile = tile_at(a, tiling, at.set * of_set + i);
     const In in(a, tiling, tile);
     const std::int64_t row = tile.row + query;
     const bool is_row = query < tile.count;
@@ -298,7 +264,7 @@ __global__ void __launch_bounds__(kSideThreads)
     }
     if (losses != nullptr) losses[row] = static_cast<C>(loss);
   }
-  leave_sum(own, sums);
+  reduce<kGroups>(reducer, own);
 }
 
 template <class In, class C>
@@ -366,36 +332,26 @@ void with_tiling(const DistributionLossProblem& p, int device, const Use& use) {
 }  // namespace
 
 std::size_t workspace_bytes(const DistributionLossProblem& p) {
-  return static_cast<std::size_t>(std::max(p.sets, kMostSums)) * sizeof(DistributionSum);
+  return sums_bytes<DistributionSum>(p.sets);
 }
 
 void distribution_loss(const DistributionLossProblem& p, const DistributionLossOutputs& outputs,
                        const Execution& execution) {
+  if (p.sets == 0) return;
   const DeviceScope scope(execution.device_index);
-  const Stream stream = static_cast<Stream>(execution.stream);
-  const std::int64_t at_once = 16 * std::int64_t{processor_count(execution.device_index)};
-  const std::int64_t most =
-      std::max<std::int64_t>(std::min(kMostSums, at_once) / std::max<std::int64_t>(p.sets, 1), 1);
   with_compute_type(p, [&](auto compute) {
     using C = decltype(compute);
     const DistributionArgs<C> a = distribution_args<C>(p);
     const auto reduced = reduced_distribution_loss<C>(p, outputs);
     C* const losses = reduced.loss == nullptr ? static_cast<C*>(outputs.loss) : nullptr;
-    auto* const sums = static_cast<DistributionSum*>(execution.workspace);
-    unsigned blocks_of_set = 0;
-    if (a.rows() > 0) {
-      with_tiling<C>(p, execution.device_index, [&](auto* in, const Tiling& tiling, int bytes) {
-        using In = std::remove_pointer_t<decltype(in)>;
-        blocks_of_set = static_cast<unsigned>(std::min(p.images * tiling.of_image, most));
-        const auto blocks = static_cast<unsigned>(blocks_of_set * p.sets);
-        launch_with_shared(distribution_loss_sides<In, C>, "distribution_loss", blocks,
-                           kSideThreads, bytes, stream, a, tiling, losses, sums, blocks_of_set);
-      });
-    }
-    if (p.sets > 0) {
-      launch(add_distribution_sums<C>, "distribution_loss", 1, kSideThreads, stream, reduced,
-             static_cast<const DistributionSum*>(sums), p.sets, blocks_of_set);
-    }
+    with_tiling<C>(p, execution.device_index, [&](auto* in, const Tiling& tiling, int bytes) {
+      using In = std::remove_pointer_t<decltype(in)>;
+      const auto reducer =
+          make_reducer<DistributionSum>(reduced, p.sets, p.images * tiling.of_image, 16, execution);
+      launch_with_shared(distribution_loss_sides<In, C>, "distribution_loss", reducer.blocks(),
+                         kSideThreads, bytes, static_cast<Stream>(execution.stream), a, tiling,
+                         losses, reducer);
+    });
   });
 }
 

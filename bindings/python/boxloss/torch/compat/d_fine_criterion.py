@@ -61,7 +61,7 @@ def d_fine_loss(
         iou: Tensor, pairs: Pairs, truth: GroundTruth, is_noisy: bool
     ) -> dict[str, Tensor]:
         corners, references, scores = parts[0 if is_noisy else 1]
-        teacher = corners[-1].detach()
+        teacher = corners[-1].detach().contiguous()  # once, for forward and backward
         confidence = scores[-1].detach().amax(-1).to(iou.dtype).sigmoid()
         if not is_noisy:  # the teacher has no teacher
             corners, references = corners[:-1], references[:-1]

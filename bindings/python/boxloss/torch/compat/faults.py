@@ -82,13 +82,14 @@ class Collated(NamedTuple):
 
     Attributes:
         boxes: (T, 4). labels: (T), int64, each clamped to what it may be. offsets: (images + 1).
-        factor: 1, or NaN for a fault. number: max(T, 1), or NaN; float32, without dimensions.
+        factor: 1, or NaN for a fault; None on the CPU, where faults are raised.
+        number: max(T, 1), or NaN for a fault; float32, without dimensions.
     """
 
     boxes: Tensor
     labels: Tensor
     offsets: Tensor
-    factor: Tensor
+    factor: Tensor | None
     number: Tensor
 
 
@@ -118,12 +119,12 @@ def collate(
     classes: int,
     has_sizes: bool,
 ) -> Collated | None:
-    """Of each image; a later call raises the faults that a GPU finds.
+    """Of each image, in one launch. Raises a fault on the CPU; a later call, what a GPU finds.
 
     Returns:
-        None where no GPU does it in one launch, as of labels that are not as many as the boxes.
+        None where that does not serve, as for labels that are not as many as the boxes.
     """
-    if not boxes or not boxes[0].is_cuda or not has_values(boxes[0]):
+    if not boxes or not has_values(boxes[0]):
         return None
     _raise_answers(waits=False)
 
@@ -147,15 +148,15 @@ def check(rows: Rows) -> tuple[Tensor, Tensor | None]:
     if not has_values(boxes):
         return labels, None
     _raise_answers(waits=False)
-    if boxes.is_cpu:
-        if (fault := _words(rows)) is not None:
-            raise ValueError(fault)
-        return labels, None
-    if boxes.is_cuda and not isinstance(classes, Tensor):
+    if not isinstance(classes, Tensor):
         images = len(rows.offsets) - 1 if rows.image is not None else 1
         given = [boxes], [labels], rows.image, classes, images, rows.has_sizes
         if (found := _in_one_launch(given, lambda: rows)) is not None:
             return found.labels, found.factor
+    if boxes.is_cpu:
+        if (fault := _words(rows)) is not None:
+            raise ValueError(fault)
+        return labels, None
     factor = _in_few_launches(rows)
     answer = _new_answer(boxes.is_cuda)
     answer.tensor.copy_(factor, non_blocking=True)
@@ -179,14 +180,22 @@ def has_values(boxes: Tensor) -> bool:
 
 def _in_one_launch(given: tuple[Any, ...], rows: Callable[[], Rows]) -> Collated | None:
     """None where no implementation of boxloss serves it."""
-    answer = _new_answer(is_pinned=True)
-    try:
-        found = Collated(*_collate_targets(*given, answer.tensor))
-    except (RuntimeError, TypeError, ValueError):  # not built; not served, or unlike tensors
-        _free[True].append(answer)
+    device = given[0][0].device
+    if device.type not in ("cpu", "cuda"):
         return None
-    _ask(_Step(answer, None, found.boxes.device, rows))
-    return found
+    answer = _new_answer(is_pinned=True) if device.type == "cuda" else None
+    try:
+        found = Collated(*_collate_targets(*given, answer and answer.tensor))
+    except (RuntimeError, TypeError, ValueError):  # not built; not served, or unlike tensors
+        if answer is not None:
+            _free[True].append(answer)
+        return None
+    if answer is not None:
+        _ask(_Step(answer, None, device, rows))
+        return found
+    if math.isnan(found.number.item()):
+        raise ValueError(_words(rows()))
+    return found._replace(factor=None)
 
 
 def _ask(step: _Step) -> None:

@@ -241,5 +241,5 @@ def denoising_pairs(
         return torch.where(is_box, in_group, torch.iinfo(torch.int64).max // 2)
 
     row = constant(("denoising", queries, groups), number, make) + truth.offsets[:-1, None]
-    target = torch.where(row < truth.offsets[1:, None], row, -1)
+    target = row.masked_fill_(row >= truth.offsets[1:, None], -1)
     return Pairs(target.expand(layers, -1, -1).contiguous(), number * groups)
