@@ -141,7 +141,7 @@ def prompted(kind: Any) -> Any:
     """With the prompt for all images, so that it is called as the others are."""
 
     def forward(self: Any, pixel_values: Tensor, labels: Any) -> Any:
-        text = torch.tensor([PROMPT] * len(pixel_values))
+        text = torch.tensor([PROMPT] * len(pixel_values), device=pixel_values.device)
         return kind.forward(self, pixel_values, input_ids=text, labels=labels)
 
     return type(kind.__name__, (kind,), {"forward": forward})

@@ -253,7 +253,10 @@ def test_adapters_make_no_float64() -> None:
 if torch.cuda.is_available():
 
     def on_gpu(batch: Batch) -> Batch:
-        return tree_map_only(Tensor, lambda each: each.cuda(), batch)
+        def moved(each: Tensor) -> Tensor:
+            return each.detach().cuda().requires_grad_(each.requires_grad)
+
+        return tree_map_only(Tensor, moved, batch)
 
     @pytest.mark.parametrize("what", ["label", "box"])
     @pytest.mark.parametrize("name", MODELS)

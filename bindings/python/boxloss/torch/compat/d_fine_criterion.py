@@ -72,7 +72,7 @@ def d_fine_loss(
             *given,
             mode="fgl",
             quality=iou,
-            reference=references.detach(),
+            reference=references.detach().contiguous(),
             target=truth.boxes,
             edges=edges,
             reg_scale=abs(config.reg_scale),
