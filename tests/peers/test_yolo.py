@@ -167,6 +167,36 @@ def test_anchors_without_a_box_may_predict_anything() -> None:
     assert step(**{**arguments, "preds": preds}) == right
 
 
+def test_a_grid_is_kept_until_maps_or_strides_change() -> None:
+    maps = [torch.zeros(1, 1, 4, 6), torch.zeros(1, 1, 2, 3)]
+    stride = torch.tensor([8.0, 16.0])
+    with torch.inference_mode():  # as in a validation
+        first = ours.grid(maps, stride)
+    assert not first.table.is_inference()
+    assert ours.grid(maps, stride) is first
+    for changed in ([maps[0].mT, maps[1].mT], [each.half() for each in maps]):
+        assert_same_grid(ours.grid(changed, stride), ours.make_grid(changed, stride))
+    stride *= 2
+    assert_same_grid(ours.grid(maps, stride), ours.make_grid(maps, stride))
+
+
+def assert_same_grid(one: ours.Grid, other: ours.Grid) -> None:
+    assert all(torch.equal(*each) for each in zip(one, other, strict=True))
+    assert one.cells.dtype == other.cells.dtype
+
+
+@pytest.mark.parametrize("part", ["dfl_loss", "bbox_decode"])
+def test_parts_of_somebodys_own_are_refused(part: str) -> None:
+    model = small_model("11")
+    criterion = model.init_criterion()
+    if part == "dfl_loss":
+        criterion.bbox_loss.dfl_loss = torch.nn.Identity()
+    else:
+        criterion.__class__ = type("Own", (type(criterion),), {part: lambda *_: None})
+    with pytest.raises(ValueError, match=part if part == "bbox_decode" else "Identity"):
+        ours.replace_heads(criterion)
+
+
 if torch.cuda.is_available():
 
     @pytest.mark.parametrize("kind", DETECTORS)

@@ -101,10 +101,7 @@ def check(rows: Rows) -> Tensor | None:
         Elsewhere what the step's losses are to be multiplied by: 1, or NaN for a fault.
     """
     boxes = rows.boxes
-    has_values = not (
-        torch.compiler.is_compiling() or boxes.is_meta or isinstance(boxes, FakeTensor)
-    )
-    if not has_values or _is_captured(boxes.device):
+    if not has_values(boxes):
         return None
     _raise_answers(waits=False)
     if boxes.is_cpu:
@@ -135,8 +132,14 @@ def _new_answer(is_pinned: bool) -> _Answer:
     return answer
 
 
-def _is_captured(device: torch.device) -> bool:
-    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+def has_values(tensor: Tensor) -> bool:
+    """Which those of a graph have not while it is made."""
+    return not (
+        torch.compiler.is_compiling()
+        or tensor.is_meta
+        or isinstance(tensor, FakeTensor)
+        or (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
+    )
 
 
 def _raise_answers(waits: bool) -> None:
