@@ -176,6 +176,7 @@ def test_a_grid_is_kept_until_maps_or_strides_change() -> None:
     assert ours.grid(maps, stride) is first
     for changed in ([maps[0].mT, maps[1].mT], [each.half() for each in maps]):
         assert_same_grid(ours.grid(changed, stride), ours.make_grid(changed, stride))
+    ours.grid(maps, stride)
     stride *= 2
     assert_same_grid(ours.grid(maps, stride), ours.make_grid(maps, stride))
 
@@ -183,6 +184,18 @@ def test_a_grid_is_kept_until_maps_or_strides_change() -> None:
 def assert_same_grid(one: ours.Grid, other: ours.Grid) -> None:
     assert all(torch.equal(*each) for each in zip(one, other, strict=True))
     assert one.cells.dtype == other.cells.dtype
+
+
+def test_sides_as_long_as_no_bin() -> None:
+    criterion = small_model("11").init_criterion()
+    bins = criterion.reg_max
+    sides = torch.randn(4 * bins, 6, dtype=torch.float64)
+    wanted = torch.tensor([-0.5, 0.0, bins - 1.995, bins - 1.0, bins, 99.0]).double().expand(4, 6)
+    weight = torch.rand(6, dtype=torch.float64)
+    packed = sides.T.reshape(-1, bins)
+    each = criterion.bbox_loss.dfl_loss(packed, wanted.T.clone()).squeeze(-1)
+    own = ours.focal_loss(criterion, sides, wanted, weight / 4)
+    torch.testing.assert_close(own, each @ weight)
 
 
 @pytest.mark.parametrize("part", ["dfl_loss", "bbox_decode"])
