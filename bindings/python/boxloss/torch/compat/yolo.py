@@ -260,8 +260,8 @@ def make_grid(maps: list[Tensor], stride: Tensor) -> Grid:
     cells, steps = torch.cat(centres), torch.cat(strides)
     points, right = (cells * steps).mT, steps.mT
     table = torch.cat((points, points, -right, -right, right, right))
-    height, width = (side * stride[0] for side in sides[0])
-    return Grid(cells, steps, table, torch.stack((width, height, width, height)))
+    down, across = (side * stride[0] for side in sides[0])
+    return Grid(cells, steps, table, torch.stack((across, down, across, down)))
 
 
 _kept: Any = WeakIdKeyDictionary()  # by the strides, of which a model has one tensor
