@@ -28,7 +28,6 @@ from surroundings import (
 from torch import Tensor
 from torch.nn.functional import pad
 from torchvision.models.detection import FasterRCNN
-from torchvision.models.detection._utils import BoxCoder
 from torchvision.models.detection.fcos import FCOSHead
 from torchvision.models.detection.retinanet import RetinaNetRegressionHead
 from torchvision.ops import box_iou
@@ -239,32 +238,34 @@ def test_boxes_of_halves_are_decoded_in_float32(dtype: torch.dtype) -> None:
     assert torch.equal(of_halves[1], wide[1].to(dtype))
 
 
-def test_nobody_waits_for_the_device() -> None:
+def total(losses: Any) -> Tensor:
+    return sum(losses.values()) if isinstance(losses, dict) else losses
+
+
+of_each_head = pytest.mark.parametrize(
+    ("heads", "problem"), [(FCOS, fcos_problem), (RETINANET, retinanet_problem)]
+)
+
+
+@of_each_head
+def test_nobody_waits_for_the_device(heads: Heads, problem: Any) -> None:
     """On the Meta device, whose numbers nobody can ask for."""
-    values = moved(fcos_problem((3, 0, 5), 0, torch.float32), "meta")
-    losses = own_fcos.Head(**FCOS.arguments).compute_loss(**values)
-    assert all(each.shape == () for each in losses.values())
-    sum(losses.values()).backward()
+    values = moved(problem((3, 0, 5), 0, torch.float32), "meta")
+    head = heads.ours(**heads.arguments)
+    head._loss_type = "giou"  # RetinaNet's
+    loss = total(head.compute_loss(**values))
+    assert loss.shape == ()
+    loss.backward()
 
 
 if torch.cuda.is_available():
 
-    def test_how_often_the_gpu_is_waited_for() -> None:
-        """RetinaNet: once for the number of pairs. torchvision's decoding waits on its own."""
-
-        def total(losses: Any) -> Tensor:
-            return sum(losses.values()) if isinstance(losses, dict) else losses
-
-        def step(heads: Heads, problem: Any, loss: str | None) -> int:
-            values = moved(problem((3, 0, 5), 0, torch.float32), "cuda")
-            head = heads.ours(**heads.arguments)
-            head._loss_type = loss
-            return waits(lambda: total(head.compute_loss(**values)).backward())
-
-        assert step(FCOS, fcos_problem, None) == 0
-        coder, boxes = BoxCoder((1, 1, 1, 1)), torch.ones(1, 4, device="cuda")
-        decoding = waits(lambda: coder.decode_single(boxes, boxes))
-        assert step(RETINANET, retinanet_problem, "giou") == 1 + decoding
+    @of_each_head
+    def test_nobody_waits_for_the_gpu(heads: Heads, problem: Any) -> None:
+        values = moved(problem((3, 0, 5), 0, torch.float32), "cuda")
+        head = heads.ours(**heads.arguments)
+        head._loss_type = "giou"
+        assert waits(lambda: total(head.compute_loss(**values)).backward()) == 0
 
 
 # --- Faster R-CNN: all that is matched is equal ---

@@ -167,6 +167,49 @@ def test_anchors_without_a_box_may_predict_anything() -> None:
     assert step(**{**arguments, "preds": preds}) == right
 
 
+def test_a_grid_is_kept_until_maps_or_strides_change() -> None:
+    maps = [torch.zeros(1, 1, 4, 6), torch.zeros(1, 1, 2, 3)]
+    stride = torch.tensor([8.0, 16.0])
+    with torch.inference_mode():  # as in a validation
+        first = ours.grid(maps, stride)
+    assert not first.table.is_inference()
+    assert ours.grid(maps, stride) is first
+    for changed in ([maps[0].mT, maps[1].mT], [each.half() for each in maps]):
+        assert_same_grid(ours.grid(changed, stride), ours.make_grid(changed, stride))
+    ours.grid(maps, stride)
+    stride *= 2
+    assert_same_grid(ours.grid(maps, stride), ours.make_grid(maps, stride))
+
+
+def assert_same_grid(one: ours.Grid, other: ours.Grid) -> None:
+    assert all(torch.equal(*each) for each in zip(one, other, strict=True))
+    assert one.cells.dtype == other.cells.dtype
+
+
+def test_sides_as_long_as_no_bin() -> None:
+    criterion = small_model("11").init_criterion()
+    bins = criterion.reg_max
+    sides = torch.randn(4 * bins, 6, dtype=torch.float64)
+    wanted = torch.tensor([-0.5, 0.0, bins - 1.995, bins - 1.0, bins, 99.0]).double().expand(4, 6)
+    weight = torch.rand(6, dtype=torch.float64)
+    packed = sides.T.reshape(-1, bins)
+    each = criterion.bbox_loss.dfl_loss(packed, wanted.T.clone()).squeeze(-1)
+    own = ours.focal_loss(criterion, sides, wanted, weight / 4)
+    torch.testing.assert_close(own, each @ weight)
+
+
+@pytest.mark.parametrize("part", ["dfl_loss", "bbox_decode"])
+def test_parts_of_somebodys_own_are_refused(part: str) -> None:
+    model = small_model("11")
+    criterion = model.init_criterion()
+    if part == "dfl_loss":
+        criterion.bbox_loss.dfl_loss = torch.nn.Identity()
+    else:
+        criterion.__class__ = type("Own", (type(criterion),), {part: lambda *_: None})
+    with pytest.raises(ValueError, match=part if part == "bbox_decode" else "Identity"):
+        ours.replace_heads(criterion)
+
+
 if torch.cuda.is_available():
 
     @pytest.mark.parametrize("kind", DETECTORS)

@@ -175,7 +175,9 @@ def class_loss(
         )
         return total(losses.view_as(own)) / total(weight[own])
     is_own = torch.zeros_like(logits).scatter_(-1, own[..., None], has_box[..., None].to(logits))
-    quality = is_own if query_quality is None else is_own * query_quality[..., None]
+    quality = is_own
+    if query_quality is not None:
+        quality = torch.where(is_own > 0, query_quality[..., None], 0)
     losses = functional.binary_cross_entropy_with_logits(logits, quality, reduction="none")
     if mode == "varifocal":
         weight = alpha * logits.detach().sigmoid().pow(gamma)
@@ -193,24 +195,21 @@ def box_loss(
     true_boxes: Tensor,
     loss: str,
     *,
+    pred_format: str,
     target_index: Tensor,
     weight: Tensor,
     reduction: str,
 ) -> Tensor:
-    assert (loss, reduction) == ("giou", "sum")
-    losses = _giou_losses(pred, true_boxes[target_index])
-    return (losses * weight.to(losses.dtype)).sum()
+    assert (loss, pred_format, reduction) == ("giou", "cxcywh", "sum")
+    center, side = pred.split(2, 1)
+    pred = torch.cat((center - side / 2, center + side / 2), 1)
+    return _masked_giou(pred, true_boxes, target_index, weight)
 
 
 def giou_loss(
     pred: Tensor, true_boxes: Tensor, *, target_index: Tensor, normalizer: Tensor
 ) -> Tensor:
-    """Of all pairs, by a mask; -1 is none."""
-    foreground = target_index >= 0
-    truths = functional.pad(true_boxes, (0, 0, 0, 1))[target_index]
-    # Selected twice, or else what is not finite in the background would reach the gradient.
-    losses = _giou_losses(torch.where(foreground[:, None], pred, 0.0), truths)
-    return torch.where(foreground, losses, 0.0).sum() / normalizer
+    return _masked_giou(pred, true_boxes, target_index, 1) / normalizer
 
 
 def ciou_loss(
@@ -262,8 +261,16 @@ def task_aligned_match(
     return row, score.amax(1), overlap.amax(1)
 
 
-def _giou_losses(one: Tensor, other: Tensor) -> Tensor:
-    return 1 - giou_of(one, other, *iou_and_union(one, other, EPS), EPS)
+def _masked_giou(
+    pred: Tensor, true_boxes: Tensor, target_index: Tensor, weight: Tensor | int
+) -> Tensor:
+    """Of all pairs, by a mask; -1 is none."""
+    foreground = target_index >= 0
+    truths = functional.pad(true_boxes, (0, 0, 0, 1))[target_index]
+    # Selected twice, or else what is not finite in the background would reach the gradient.
+    one = torch.where(foreground[:, None], pred, 0.0)
+    losses = 1 - giou_of(one, truths, *iou_and_union(one, truths, EPS), EPS)
+    return torch.where(foreground, losses * weight, 0.0).sum()
 
 
 # --- Criteria, and how a model calls them ---

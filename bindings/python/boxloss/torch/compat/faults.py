@@ -168,16 +168,6 @@ def check(rows: Rows) -> tuple[Tensor, Tensor | None]:
     return labels.clamp(0, classes - 1 if classes else None), factor
 
 
-def has_values(boxes: Tensor) -> bool:
-    """Which those of a graph have not while it is made."""
-    return not (
-        torch.compiler.is_compiling()
-        or boxes.is_meta
-        or isinstance(boxes, FakeTensor)
-        or _is_captured(boxes.device)
-    )
-
-
 def _in_one_launch(given: tuple[Any, ...], rows: Callable[[], Rows]) -> Collated | None:
     """None where no implementation of boxloss serves it."""
     device = given[0][0].device
@@ -214,8 +204,14 @@ def _new_answer(is_pinned: bool) -> _Answer:
     return answer
 
 
-def _is_captured(device: torch.device) -> bool:
-    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+def has_values(tensor: Tensor) -> bool:
+    """Which those of a graph have not while it is made."""
+    return not (
+        torch.compiler.is_compiling()
+        or tensor.is_meta
+        or isinstance(tensor, FakeTensor)
+        or (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
+    )
 
 
 def _raise_answers(waits: bool) -> None:

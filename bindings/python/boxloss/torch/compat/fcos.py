@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 from torchvision.models.detection._utils import BoxLinearCoder
 from torchvision.models.detection.fcos import FCOSHead
 
@@ -34,11 +33,13 @@ class Head(FCOSHead):
         matched = torch.stack(matched_idxs)  # to each anchor's box in its image; < 0: none
         is_box = matched >= 0
         row = torch.where(is_box, matched + truth.offsets[:-1, None], -1)
-        number = truth.checked(is_box.sum().clamp(min=1))
+        number = is_box.sum().clamp(min=truth.one)
         # As wide as the ground truth is: autocast would decode in halves.
-        center, side = _centers(torch.stack(anchors).to(truth.boxes))
-        distances = head_outputs["bbox_regression"].to(truth.boxes)
-        pred = torch.addcmul(center, distances, side)
+        corners = torch.stack(anchors).to(truth.boxes)
+        opposite = torch.cat(corners.split(2, -1)[::-1], -1)
+        # For BoxLinearCoder: a corner is the center + distance * side, with the side's sign.
+        center, side = torch.lerp(corners, opposite, 0.5), corners - opposite
+        pred = torch.addcmul(center, head_outputs["bbox_regression"].to(truth.boxes), side)
         return {
             "classification": class_loss(
                 head_outputs["cls_logits"], row, truth.labels, mode="focal", normalizer=number
@@ -49,10 +50,10 @@ class Head(FCOSHead):
             # The only class of anchors with a box; all others are left out.
             "bbox_ctrness": class_loss(
                 head_outputs["bbox_ctrness"],
-                torch.where(is_box, row, -2),
-                torch.zeros_like(truth.labels),
+                torch.where(is_box, 0, -2),
+                truth.offsets[:1],  # a 0
                 mode="bce",
-                query_quality=_centerness(pad(truth.boxes, (0, 0, 0, 1))[row], center, side),
+                query_quality=_centerness(truth.boxes, row, center, side),
                 normalizer=number,
             ),
         }
@@ -66,14 +67,10 @@ def _check_coder(coder: Any) -> None:
         )
 
 
-def _centers(points: Tensor) -> tuple[Tensor, Tensor]:
-    """For BoxLinearCoder: a corner is its center + distance * side, with the side's sign."""
-    first, last = points.split(2, -1)
-    center, side = (first + last) / 2, last - first
-    return torch.cat((center, center), -1), torch.cat((-side, side), -1)
-
-
-def _centerness(boxes: Tensor, center: Tensor, side: Tensor) -> Tensor:
-    left_top, right_bottom = ((boxes - center) / side).split(2, -1)
+def _centerness(boxes: Tensor, row: Tensor, center: Tensor, side: Tensor) -> Tensor:
+    """Of an anchor without a box, any number."""
+    if not len(boxes):
+        return center.new_zeros(row.shape)
+    left_top, right_bottom = ((boxes[row] - center) / side).split(2, -1)
     ratio = torch.minimum(left_top, right_bottom) / torch.maximum(left_top, right_bottom)
     return ratio.prod(-1).sqrt()

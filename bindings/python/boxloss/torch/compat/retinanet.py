@@ -7,9 +7,12 @@ Here all images are matched at once without one, all their pairs are one list, a
 1 / (number of its pairs) is their weight.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torchvision.models.detection import RetinaNet
+from torchvision.models.detection._utils import BoxCoder
 from torchvision.models.detection.retinanet import (
     RetinaNetClassificationHead,
     RetinaNetRegressionHead,
@@ -17,6 +20,7 @@ from torchvision.models.detection.retinanet import (
 
 from ..class_loss import class_loss
 from ..losses import box_loss
+from .replace import qualified_name
 from .targets import Targets, collate_boxes, collate_targets
 from .torchvision_matcher import match
 
@@ -64,17 +68,36 @@ class RegressionHead(RetinaNetRegressionHead):
     ) -> Tensor:
         true_boxes, offsets = collate_boxes(targets)
         matched = torch.stack(matched_idxs)  # to each anchor's true box in its image; < 0: none
-        image, anchor = (matched >= 0).nonzero(as_tuple=True)  # waits for their number
-        # One anchor in hundreds has a true box: only those are decoded, as wide as true boxes are.
-        deltas = head_outputs["bbox_regression"][image, anchor].to(true_boxes)
-        pred = self.box_coder.decode_single(deltas, torch.stack(anchors)[image, anchor])
-        row = offsets[image] + matched[image, anchor]
-        weight = 1 / ((matched >= 0).sum(1) * len(targets)).to(pred.dtype)
+        is_pair = matched >= 0
+        weight = 1 / len(targets) / is_pair.sum(1, keepdim=True, dtype=true_boxes.dtype)
+        # One anchor in hundreds has a true box. To decode only those is to wait for their number.
+        chosen: Any = is_pair.nonzero(as_tuple=True) if is_pair.is_cpu else ...
+        row = matched[chosen] + offsets[:-1, None].expand_as(matched)[chosen]
+        row = torch.where(is_pair[chosen], row, -1)
+        points = torch.stack(anchors)[chosen].to(true_boxes)
+        deltas = head_outputs["bbox_regression"][chosen].to(points)  # autocast's are halves
         return box_loss(
-            pred,
+            _decoded(self.box_coder, deltas.flatten(0, -2), points.flatten(0, -2)),
             true_boxes,
             self._loss_type,
-            target_index=row,
-            weight=weight[image],
+            pred_format="cxcywh",
+            target_index=row.flatten(),
+            weight=weight.expand_as(matched)[chosen].flatten(),
             reduction="sum",
         )
+
+
+def _decoded(coder: BoxCoder, deltas: Tensor, points: Tensor) -> Tensor:
+    """In cxcywh what decode_single gives as corners, in a third of its launches."""
+    if type(coder) is not BoxCoder:
+        raise ValueError(
+            f"box_coder is a {qualified_name(type(coder))}; boxloss decodes boxes as torchvision's "
+            "BoxCoder, of which RetinaNet has one"
+        )
+    if {*coder.weights} != {1}:
+        deltas = deltas / deltas.new_tensor(coder.weights)
+    first, last = points.split(2, 1)
+    side = last - first
+    moves, growths = deltas.split(2, 1)
+    center = torch.addcmul(torch.add(first, side, alpha=0.5), moves, side)
+    return torch.cat((center, growths.clamp(max=coder.bbox_xform_clip).exp() * side), 1)

@@ -82,6 +82,11 @@ class GroundTruth(NamedTuple):
         """The value, or NaN for a fault: of losses, or of what they are divided by."""
         return value if self.factor is None else value * self.factor
 
+    @property
+    def one(self) -> int | Tensor:
+        """1, or NaN for a fault: the least of what losses are divided by."""
+        return 1 if self.factor is None else self.factor
+
 
 def check_classes(config: Any, classes: int, *, may_be_more: bool = False) -> None:
     """Raises where logits have other classes than the configuration."""

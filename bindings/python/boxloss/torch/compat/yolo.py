@@ -4,8 +4,7 @@
 
 The original's assigner holds tensors of all anchors x boxes; here it is one operation, whose result
 says for each anchor which row of the ground truth it learns, and scores are read where they lie.
-The distribution focal loss, L1, masks and keypoints are Ultralytics' own. It is imported here,
-under its AGPL-3.0.
+Masks and keypoints are Ultralytics' own. It is imported here, under its AGPL-3.0.
 """
 
 from typing import Any, NamedTuple
@@ -13,10 +12,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
+from torch.utils.weak import WeakIdKeyDictionary
 from ultralytics.nn.tasks import DetectionModel, PoseModel, SegmentationModel
-from ultralytics.utils.loss import BboxLoss, v8DetectionLoss, v8PoseLoss, v8SegmentationLoss
-from ultralytics.utils.ops import xywh2xyxy
-from ultralytics.utils.tal import TaskAlignedAssigner, bbox2dist
+from ultralytics.utils.loss import BboxLoss, DFLoss, v8DetectionLoss, v8PoseLoss, v8SegmentationLoss
+from ultralytics.utils.tal import TaskAlignedAssigner
 
 from ..class_loss import class_loss
 from ..losses import ciou_loss
@@ -64,7 +63,9 @@ class BoxesOfLoss(v8DetectionLoss):
         learned = learn_boxes(self, preds, batch)
         row, losses = learned.row, learned.losses
         of_image = (row - learned.offsets[:-1, None]).clamp(min=0)
-        found = row >= 0, of_image, learned.target[row], learned.cells, learned.strides
+        # The last row, which is of no image, is what row -1 is.
+        target = pad(learned.target, (0, 0, 0, 1), value=FAR)
+        found = row >= 0, of_image, target[row], learned.cells, learned.strides
         return found, losses, dict(zip(self.loss_names, losses.detach(), strict=False))
 
 
@@ -74,7 +75,7 @@ class Learned(NamedTuple):
     Attributes:
         losses: box, classes and sides, each with its gain.
         row: (images, anchors): of the ground truth, or -1.
-        target: corners in pixels; the last row is of no image: what row -1 is.
+        target: corners in pixels.
         offsets: (images + 1): image b has rows offsets[b] to offsets[b + 1].
         cells, strides: of the anchors.
     """
@@ -90,17 +91,17 @@ class Learned(NamedTuple):
 def learn_boxes(criterion: Any, preds: dict[str, Any], batch: dict[str, Tensor]) -> Learned:
     check_parts(criterion)
     logits = preds["scores"].mT
-    cells, strides = grid(preds["feats"], criterion.stride)
-    size = tuple(side * criterion.stride[0] for side in preds["feats"][0].shape[2:])
-    target, offsets, labels, factor = ground_truth(criterion, batch, len(logits), size)
-    dist = preds["boxes"].detach().mT.contiguous()
-    pred = criterion.bbox_decode(cells, dist) * strides  # in pixels, as all boxes here
+    sides = preds["boxes"]
+    its = grid(preds["feats"], criterion.stride)
+    target, offsets, labels, factor = ground_truth(criterion, batch, len(logits), its.size)
+    # In pixels, as all boxes here.
+    pred = torch.addcmul(its.points, distances(criterion, sides.detach()), its.reach).mT
 
     assigner = criterion.assigner
     row, score, _ = task_aligned_match(
         logits.detach().sigmoid(),
         pred,
-        cells * strides,
+        its.points[:2].mT,
         target,
         offsets,
         labels,
@@ -110,27 +111,66 @@ def learn_boxes(criterion: Any, preds: dict[str, Any], batch: dict[str, Tensor])
         beta=assigner.beta,
         **small_sides(assigner),
     )
-    total = score.sum().clamp(min=1)
-    if factor is not None:
-        total = total * factor
+    # As wide as boxes, or losses that nearly cancel each other out would have different factors.
+    total = score.sum().clamp(min=1 if factor is None else factor).to(target.dtype)
     # A list of fixed length, since to count would be to wait: each box chose topk anchors at most.
-    # What is left of it are anchors without a box: their weight is 0, their row -1, the last.
+    # What is left of it are anchors without a box: their weight is 0, their row -1.
     most = min(assigner.topk * len(target), score.numel())
-    target = pad(target, (0, 0, 0, 1), value=FAR)
     weight, place = score.flatten().topk(most, sorted=False)
     chosen = row.flatten()[place]
-    image, anchor = place // len(cells), place % len(cells)
+    own = columns(sides, place)
+    own = torch.where(chosen >= 0, own, 0)
+    points, reach = its.table.index_select(1, place % len(its.cells)).split(4)
 
-    dist = torch.where((chosen >= 0)[:, None], preds["boxes"].mT[image, anchor], 0)
-    own_cells, own_strides = cells[anchor], strides[anchor]
-    pred = (criterion.bbox_decode(own_cells, dist[None]) * own_strides).squeeze(0)
-    box = ciou_loss(pred, target, target_index=chosen, weight=weight, normalizer=total)
-    classes = score_loss(criterion, logits, row, labels, score, total)
-    of_sides = side_losses(criterion, dist, own_cells, own_strides, target[chosen], size)
-    sides = (of_sides * weight).sum() / total
     gains = criterion.hyp
-    losses = torch.stack((gains.box * box, gains.cls * classes, gains.dfl * sides))
-    return Learned(losses, row, target, offsets, cells, strides)
+    pred = torch.addcmul(points, distances(criterion, own[None]).squeeze(0), reach).mT
+    box = ciou_loss(pred, target, target_index=chosen, weight=weight, normalizer=total / gains.box)
+    classes = score_loss(criterion, logits, row, labels, score, total / gains.cls)
+    wanted = (target[chosen].mT - points) / reach
+    weight = weight.to(total) * (gains.dfl / 4) / total
+    if criterion.use_dfl:
+        of_sides = focal_loss(criterion, own, wanted, weight)
+    else:
+        of_sides = ((own - wanted) * (reach / its.size[:, None])).abs().mul(weight).sum()
+    losses = torch.stack((box, classes, of_sides))
+    return Learned(losses, row, target, offsets, its.cells, its.strides)
+
+
+def distances(criterion: Any, sides: Tensor) -> Tensor:
+    """bbox_decode's, in strides: (images, 4, anchors) of (images, 4 * bins, anchors)."""
+    if not criterion.use_dfl:
+        return sides
+    images, _, anchors = sides.shape
+    shares = sides.reshape(4 * images, criterion.reg_max, anchors).softmax(1)
+    # Not as a matrix product, which may round to TF32.
+    bins = criterion.proj.to(sides.dtype)[:, None]
+    return (shares * bins).sum(1).view(images, 4, anchors)
+
+
+def columns(sides: Tensor, place: Tensor) -> Tensor:
+    """Those of (images, n, anchors) at places of (images * anchors): (n, places).
+
+    By numbers of one list, since torch sorts the gradient of what has several indices.
+    """
+    _, rows, anchors = sides.shape
+    first = torch.add(place, place // anchors, alpha=(rows - 1) * anchors)
+    lower = torch.arange(0, rows * anchors, anchors, device=place.device)
+    index = lower[:, None] + first
+    return sides.flatten().index_select(0, index.flatten()).view(index.shape)
+
+
+def focal_loss(criterion: Any, sides: Tensor, wanted: Tensor, weight: Tensor) -> Tensor:
+    """DFLoss: the cross-entropy towards two bins, of which the nearer has the larger share.
+
+    Args:
+        sides: (4 * bins, pairs). wanted: (4, pairs), in strides. weight: (pairs), of each side.
+    """
+    bins = criterion.reg_max
+    wanted = wanted.clamp(0, bins - 1 - 0.01)
+    apart = (wanted[:, None] - criterion.proj[:, None]).abs()
+    minus_share = (apart - 1).clamp(max=0) * weight
+    logarithms = sides.unflatten(0, (4, bins)).log_softmax(1, dtype=minus_share.dtype)
+    return (logarithms * minus_share).sum()
 
 
 def score_loss(
@@ -159,7 +199,7 @@ def score_loss(
 
 
 def ground_truth(
-    criterion: Any, batch: dict[str, Tensor], images: int, size: tuple[Tensor, ...]
+    criterion: Any, batch: dict[str, Tensor], images: int, size: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """Corners in pixels, offsets, labels, and 1 or NaN: a batch is a list already, image after
     image."""
@@ -172,47 +212,78 @@ def ground_truth(
             "batch_idx, cls and bboxes have {}, {} and {} rows; each box must have one of "
             "each".format(*counts)
         )
-    height, width = size
     boxes = boxes.to(torch.promote_types(boxes.dtype, torch.float32))
-    boxes = torch.stack((boxes[:, 0::2] * width, boxes[:, 1::2] * height), -1).flatten(1)
+    boxes = boxes * size.to(boxes)
     image, label = image.flatten(), label.flatten().long()
     firsts = torch.arange(images + 1, device=criterion.device, dtype=image.dtype)
     offsets = torch.searchsorted(image, firsts)
     rows = faults.Rows(boxes, label, offsets, "cls", criterion.nc, True, image)
     label, factor = faults.check(rows)
-    corners = xywh2xyxy(boxes)
+    center, side = boxes.split(2, 1)
+    corners = torch.cat((center.sub(side, alpha=0.5), center.add(side, alpha=0.5)), 1)
     # Padding, to Ultralytics; here a box that holds no point.
     corners = torch.where(corners.sum(1, keepdim=True) > 0, corners, FAR)
     return corners, offsets, label, factor
 
 
-def side_losses(
-    criterion: Any,
-    dist: Tensor,
-    cells: Tensor,
-    strides: Tensor,
-    target: Tensor,
-    size: tuple[Tensor, ...],
-) -> Tensor:
-    """Of each anchor of the list: the distribution focal loss, or L1 where there is none."""
-    if criterion.use_dfl:
-        wanted = bbox2dist(cells, target / strides, criterion.reg_max - 1)
-        losses = criterion.bbox_loss.dfl_loss(dist.view(-1, criterion.reg_max), wanted)
-        return losses.squeeze(-1)
-    height, width = size
-    apart = (dist - bbox2dist(cells, target / strides)) * strides
-    apart = torch.cat((apart[:, 0::2] / width, apart[:, 1::2] / height), 1)
-    return apart.abs().mean(1)
+class Grid(NamedTuple):
+    """All maps' anchors, N.
+
+    Attributes:
+        cells, strides: (N, 2) and (N, 1), make_anchors'.
+        table: (8, N): points and reach.
+        points, reach: (4, N): in pixels, a box is its point twice and distances * reach.
+        size: (4): an image's width and height, twice.
+    """
+
+    cells: Tensor
+    strides: Tensor
+    table: Tensor
+    size: Tensor
+
+    @property
+    def points(self) -> Tensor:
+        return self.table[:4]
+
+    @property
+    def reach(self) -> Tensor:
+        return self.table[4:]
 
 
-def grid(maps: list[Tensor], stride: Tensor) -> tuple[Tensor, Tensor]:
-    """make_anchors, on the device: the cells' centres, and the stride of each."""
+def make_grid(maps: list[Tensor], stride: Tensor) -> Grid:
+    first = maps[0]
+    sides = [each.shape[2:] for each in maps]
+    middles = torch.arange(max(map(max, sides)), device=first.device, dtype=first.dtype) + 0.5
     centres, strides = [], []
-    for each, step in zip(maps, stride, strict=True):
-        y, x = (torch.arange(n, device=each.device, dtype=each.dtype) + 0.5 for n in each.shape[2:])
-        centres.append(torch.stack((x.expand(len(y), -1), y[:, None].expand(-1, len(x))), -1))
-        strides.append(step.to(each).expand(len(y) * len(x), 1))
-    return torch.cat([each.flatten(0, 1) for each in centres]), torch.cat(strides)
+    for (height, width), step in zip(sides, stride, strict=True):
+        x, y = middles[:width].expand(height, -1), middles[:height, None].expand(-1, width)
+        centres.append(torch.stack((x, y), -1).flatten(0, 1))
+        strides.append(step.to(first).expand(height * width, 1))
+    cells, steps = torch.cat(centres), torch.cat(strides)
+    points, right = (cells * steps).mT, steps.mT
+    table = torch.cat((points, points, -right, -right, right, right))
+    down, across = (side * stride[0] for side in sides[0])
+    return Grid(cells, steps, table, torch.stack((across, down, across, down)))
+
+
+_kept: Any = WeakIdKeyDictionary()  # by the strides, of which a model has one tensor
+
+
+def grid(maps: list[Tensor], stride: Tensor) -> Grid:
+    """That of the step before, where maps are as large: it takes twenty launches."""
+    first = maps[0]
+    is_known = first.is_cpu or first.is_cuda  # whose streams are known
+    if not is_known or not faults.has_values(first) or stride.is_inference():
+        return make_grid(maps, stride)
+    stream = torch.cuda.current_stream(first.device) if first.is_cuda else None
+    shapes = [each.shape[2:] for each in maps]
+    about = shapes, first.dtype, first.device, stream, stride._version
+    found = _kept.get(stride)
+    if found is None or found[0] != about:
+        with torch.inference_mode(False):  # training could not save tensors of that mode
+            found = about, make_grid(maps, stride)
+        _kept[stride] = found
+    return found[1]
 
 
 def small_sides(assigner: Any) -> dict[str, Any]:
@@ -248,7 +319,10 @@ MODELS = Segmentation, Pose, Model
 
 def check_parts(loss: Any) -> None:
     """What `DetectionLoss` has no call for must be Ultralytics' own, as it is when it is called."""
-    for part, theirs in ((loss.assigner, TaskAlignedAssigner), (loss.bbox_loss, BboxLoss)):
+    parts = [(loss.assigner, TaskAlignedAssigner), (loss.bbox_loss, BboxLoss)]
+    if loss.use_dfl:
+        parts.append((loss.bbox_loss.dfl_loss, DFLoss))
+    for part, theirs in parts:
         if type(part) is not theirs:
             raise ValueError(
                 f"{qualified_name(type(part))} stands in the place of {qualified_name(theirs)}, "
@@ -256,7 +330,7 @@ def check_parts(loss: Any) -> None:
             )
     if loss.assigner.eps != EPS:
         raise ValueError(f"the assigner's eps is {loss.assigner.eps}; boxloss has {EPS} there")
-    names = ["preprocess", "parse_output"]
+    names = ["preprocess", "parse_output", "bbox_decode"]
     if not isinstance(loss, BoxesOfLoss):
         names.append("get_assigned_targets_and_loss")
     for name in names:
