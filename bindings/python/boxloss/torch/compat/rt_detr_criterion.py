@@ -231,15 +231,12 @@ def denoising_pairs(
     the same as negative ones."""
     queries, _ = noise["dn_num_split"]
     groups = noise["dn_num_group"]
-    most = queries // (2 * groups)
 
     def make() -> Tensor:
-        """The row of each query, of its image; of those without a box none."""
-        place = torch.arange(queries, device=number.device)
-        in_group = place % (2 * most)
-        is_box = (in_group < most) & (place < groups * 2 * most)
-        return torch.where(is_box, in_group, torch.iinfo(torch.int64).max // 2)
+        """The place of each query in its group."""
+        return torch.arange(queries, device=number.device) % (queries // groups)
 
-    row = constant(("denoising", queries, groups), number, make) + truth.offsets[:-1, None]
-    target = row.masked_fill_(row >= truth.offsets[1:, None], -1)
+    place = constant(("denoising", queries, groups), number, make)
+    row = place + truth.offsets[:-1, None]
+    target = row.masked_fill_(row >= truth.offsets[1:, None], -1)  # negative ones are behind, too
     return Pairs(target.expand(layers, -1, -1).contiguous(), number * groups)
