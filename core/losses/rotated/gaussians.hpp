@@ -12,11 +12,20 @@
 /// overflow.
 namespace boxloss::rotated {
 
-/// Both Gaussians in pred's frame. Sides are those of boxes whose variances have no floor; with it,
-/// no side is 0.
+/// Whether the other box' width lies nearer to the own one's height than to its width.
+template <class T>
+BOXLOSS_HOST_DEVICE auto is_across(const SinCos<T>& turn) {
+  return magnitude(turn.sin) > magnitude(turn.cos);
+}
+
+/// Both Gaussians in pred's frame, the target's turned by an eighth of a turn at most: beyond that,
+/// its sides are exchanged, so that sides are compared with those that they resemble. Sides are
+/// those of boxes whose variances have no floor; with it, no side is 0.
 template <class T>
 struct Gaussians {
-  Placement<T> at;  ///< the target's, in pred's frame
+  Placement<T> at;     ///< the target's, in pred's frame, before the exchange
+  SinCos<T> turn;      ///< after it
+  T t_box_w, t_box_h;  ///< the box' sides, after it
   T p_w, p_h, t_w, t_h;
   T w_less, h_less;  ///< pred's side less the target's, with all its digits
   T per_p_w, per_p_h, per_t_w, per_t_h;
@@ -28,12 +37,18 @@ BOXLOSS_HOST_DEVICE Gaussians<T> gaussians(const RotatedBox<T>& p, const Rotated
                                            const T& floor) {
   Gaussians<T> g;
   g.at = place(p, t);
+  const SinCos<T>& turn = g.at.turn;
+  const auto is_exchanged = is_across(turn);
+  g.turn = {select(is_exchanged, -turn.cos, turn.sin), select(is_exchanged, turn.sin, turn.cos)};
+  g.t_box_w = select(is_exchanged, t.h, t.w);
+  g.t_box_h = select(is_exchanged, t.w, t.h);
   g.p_w = sqrt(p.w * p.w + floor);
   g.p_h = sqrt(p.h * p.h + floor);
-  g.t_w = sqrt(t.w * t.w + floor);
-  g.t_h = sqrt(t.h * t.h + floor);
-  g.w_less = (p.w - t.w) * ((p.w + t.w) * reciprocal(g.p_w + g.t_w));
-  g.h_less = (p.h - t.h) * ((p.h + t.h) * reciprocal(g.p_h + g.t_h));
+  const T t_w = sqrt(t.w * t.w + floor), t_h = sqrt(t.h * t.h + floor);
+  g.t_w = select(is_exchanged, t_h, t_w);
+  g.t_h = select(is_exchanged, t_w, t_h);
+  g.w_less = (p.w - g.t_box_w) * ((p.w + g.t_box_w) * reciprocal(g.p_w + g.t_w));
+  g.h_less = (p.h - g.t_box_h) * ((p.h + g.t_box_h) * reciprocal(g.p_h + g.t_h));
   g.per_p_w = reciprocal(g.p_w);
   g.per_p_h = reciprocal(g.p_h);
   g.per_t_w = reciprocal(g.t_w);
@@ -44,13 +59,14 @@ BOXLOSS_HOST_DEVICE Gaussians<T> gaussians(const RotatedBox<T>& p, const Rotated
 /// From derivatives by the Gaussians' sides.
 template <class T>
 BOXLOSS_HOST_DEVICE RotatedPairGradient<T> to_gradient(const RotatedBox<T>& p,
-                                                       const RotatedBox<T>& t,
                                                        const Gaussians<T>& g, const T& loss,
                                                        PlacedDerivatives<T> by) {
   by.own_w = by.own_w * (p.w * g.per_p_w);
   by.own_h = by.own_h * (p.h * g.per_p_h);
-  by.other_w = by.other_w * (t.w * g.per_t_w);
-  by.other_h = by.other_h * (t.h * g.per_t_h);
+  const T by_w = by.other_w * (g.t_box_w * g.per_t_w), by_h = by.other_h * (g.t_box_h * g.per_t_h);
+  const auto is_exchanged = is_across(g.at.turn);
+  by.other_w = select(is_exchanged, by_h, by_w);
+  by.other_h = select(is_exchanged, by_w, by_h);
   RotatedPairGradient<T> d;
   d.loss = loss;
   to_boxes(g.at, by, d.pred, d.target);
@@ -67,7 +83,7 @@ struct Root {
 template <class T>
 BOXLOSS_HOST_DEVICE Root<T> root(const T& x) {
   const auto is_some = x > smallest_divisor<T>();
-  const T value = sqrt(select(is_some, x, T(1))), none = T(0) * x;
+  const T value = sqrt(larger(x, smallest_divisor<T>())), none = T(0) * x;
   return {select(is_some, value, none), select(is_some, T(0.5) * reciprocal(value), none)};
 }
 

@@ -29,7 +29,7 @@ struct Gwd {
     Gaussians<T> g = gaussians(p, t, T(4) * c.own[1]);
     Terms<T> k = terms(g);
     const DistanceLoss<T> loss = distance_loss(k.relative, c.own[0]);
-    const T cos = g.at.turn.cos, sin = g.at.turn.sin;
+    const T cos = g.turn.cos, sin = g.turn.sin;
     const T by = loss.slope * k.per_area, by_scale = T(-0.5) * (loss.slope * k.relative);
     // The turned part's derivatives by the sides' squares, and by S + R.
     const T of_pred = sin * sin * (k.of_target * k.per_sum);
@@ -52,7 +52,7 @@ struct Gwd {
     const T root_by_angle = k.sin_part * (cos * k.across) - k.cos_part * (sin * k.along);
     d.angle = by * (sin * cos * (k.of_target * (k.of_pred * k.per_sum)) +
                     T(0.5) * (by_sum * root_by_angle));
-    return to_gradient(p, t, g, loss.value, d);
+    return to_gradient(p, g, loss.value, d);
   }
 
  private:
@@ -68,7 +68,7 @@ struct Gwd {
 
   template <class T>
   static BOXLOSS_HOST_DEVICE Terms<T> terms(const Gaussians<T>& g) {
-    const T cos = g.at.turn.cos, sin = g.at.turn.sin;
+    const T cos = g.turn.cos, sin = g.turn.sin;
     Terms<T> k;
     k.of_pred = (g.p_w - g.p_h) * (g.p_w + g.p_h);
     k.of_target = (g.t_w - g.t_h) * (g.t_w + g.t_h);

@@ -30,7 +30,7 @@ struct Kld {
     Gaussians<T> g = gaussians(p, t, T(4) * c.own[1]);
     Divergence<T> k = divergence(g);
     const DistanceLoss<T> loss = distance_loss(k.value, c.own[0]);
-    const T cos = g.at.turn.cos, sin = g.at.turn.sin, by = loss.slope;
+    const T cos = g.turn.cos, sin = g.turn.sin, by = loss.slope;
     const T w_excess = k.w_part * (k.w_part + T(2)), h_excess = k.h_part * (k.h_part + T(2));
     // Each `by` times a small factor first: the divergence of far boxes is near the largest number.
     const T of_pred = by * (sin * sin * k.of_target), of_target = by * (sin * sin * k.of_pred);
@@ -43,7 +43,7 @@ struct Kld {
     d.x = T(4) * ((by * k.x) * g.per_p_w);
     d.y = T(4) * ((by * k.y) * g.per_p_h);
     d.angle = (by * (sin * cos * k.of_target)) * k.of_pred;
-    return to_gradient(p, t, g, loss.value, d);
+    return to_gradient(p, g, loss.value, d);
   }
 
  private:
@@ -57,7 +57,7 @@ struct Kld {
 
   template <class T>
   static BOXLOSS_HOST_DEVICE Divergence<T> divergence(const Gaussians<T>& g) {
-    const T sin = g.at.turn.sin, per_p_area = g.per_p_w * g.per_p_h;
+    const T sin = g.turn.sin, per_p_area = g.per_p_w * g.per_p_h;
     Divergence<T> k;
     k.x = g.at.x * g.per_p_w;
     k.y = g.at.y * g.per_p_h;

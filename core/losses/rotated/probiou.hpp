@@ -39,7 +39,7 @@ struct Probiou {
     m.along_x = select(is_far, T(0), m.along_x);
     m.along_y = select(is_far, T(0), m.along_y);
     return to_gradient(
-        p, t, g, loss.value,
+        p, g, loss.value,
         select(is_far, T(0), by_d) * (centre_derivatives(g, m) + T(0.5) * log_derivatives(g, s)));
   }
 
@@ -54,7 +54,7 @@ struct Probiou {
   /// parts that cancel are left out.
   template <class T>
   static BOXLOSS_HOST_DEVICE Centres<T> centres(const Gaussians<T>& g) {
-    const T x = g.at.x, y = g.at.y, cos = g.at.turn.cos, sin = g.at.turn.sin;
+    const T x = g.at.x, y = g.at.y, cos = g.turn.cos, sin = g.turn.sin;
     const T t_wc = g.t_w * cos, t_ws = g.t_w * sin, t_hc = g.t_h * cos, t_hs = g.t_h * sin;
     const T p_ww = g.p_w * g.p_w, t_area = g.t_w * g.t_h;
     const T per_xx = reciprocal(p_ww + (t_wc * t_wc + t_hs * t_hs));
@@ -75,7 +75,7 @@ struct Probiou {
   template <class T>
   static BOXLOSS_HOST_DEVICE PlacedDerivatives<T> centre_derivatives(const Gaussians<T>& g,
                                                                      const Centres<T>& m) {
-    const T cos = g.at.turn.cos, sin = g.at.turn.sin;
+    const T cos = g.turn.cos, sin = g.turn.sin;
     const T along_u = cos * m.along_x + sin * m.along_y,
             along_v = cos * m.along_y - sin * m.along_x;
     const auto by_side = [](const T& side, const T& along) {

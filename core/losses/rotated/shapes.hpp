@@ -33,7 +33,7 @@ struct Shapes {
 
 template <class T>
 BOXLOSS_HOST_DEVICE Shapes<T> shapes(const Gaussians<T>& g) {
-  const T cos = g.at.turn.cos, sin = g.at.turn.sin;
+  const T cos = g.turn.cos, sin = g.turn.sin;
   Shapes<T> s;
   s.areas = ratio_excess(g.w_less * g.p_h + g.t_w * g.h_less, g.p_w * g.p_h + g.t_w * g.t_h,
                          g.per_p_w * g.per_p_h, g.per_t_w * g.per_t_h);
@@ -50,7 +50,7 @@ BOXLOSS_HOST_DEVICE Shapes<T> shapes(const Gaussians<T>& g) {
 template <class T>
 BOXLOSS_HOST_DEVICE PlacedDerivatives<T> log_derivatives(const Gaussians<T>& g,
                                                          const Shapes<T>& s) {
-  const T cos = g.at.turn.cos, sin = g.at.turn.sin;
+  const T cos = g.turn.cos, sin = g.turn.sin;
   const T per = T(0.25) * reciprocal(T(1) + s.k);
   const T areas = per * s.areas.psi;
   const T along = per * (cos * cos * s.along.psi), across = per * (sin * sin * s.across.psi);
