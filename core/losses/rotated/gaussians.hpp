@@ -37,7 +37,8 @@ BOXLOSS_HOST_DEVICE Gaussians<T> gaussians(const RotatedBox<T>& p, const Rotated
                                            const T& floor) {
   Gaussians<T> g;
   g.at = place(p, t);
-  const SinCos<T>& turn = g.at.turn;
+  // Copies: of two members, clang selects the address, and keeps the struct in a GPU's memory.
+  const SinCos<T> turn = g.at.turn;
   const auto is_exchanged = is_across(turn);
   g.turn = {select(is_exchanged, -turn.cos, turn.sin), select(is_exchanged, turn.sin, turn.cos)};
   g.t_box_w = select(is_exchanged, t.h, t.w);
