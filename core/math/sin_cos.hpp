@@ -41,11 +41,11 @@ BOXLOSS_HOST_DEVICE SinCos<float> sin_cos(float angle) {
   c = c * z + 0.041666646f;
   c = c * z * z + (1.0f - 0.5f * z);
   const std::uint32_t quarters = bit_cast<std::uint32_t>(shifted);
-  const bool is_odd = (quarters & 1u) != 0;
-  const std::uint32_t sin_bits = bit_cast<std::uint32_t>(select(is_odd, c, s));
-  const std::uint32_t cos_bits = bit_cast<std::uint32_t>(select(is_odd, s, c));
-  return {bit_cast<float>(sin_bits ^ ((quarters & 2u) << 30)),
-          bit_cast<float>(cos_bits ^ (((quarters + 1u) & 2u) << 30))};
+  const std::uint32_t s_bits = bit_cast<std::uint32_t>(s), c_bits = bit_cast<std::uint32_t>(c);
+  // Exchanged after an odd number of quarter turns.
+  const std::uint32_t exchange = (s_bits ^ c_bits) & (0u - (quarters & 1u));
+  return {bit_cast<float>(s_bits ^ exchange ^ ((quarters & 2u) << 30)),
+          bit_cast<float>(c_bits ^ exchange ^ (((quarters + 1u) & 2u) << 30))};
 }
 
 /// The same, within 4 units of double's.
@@ -70,11 +70,11 @@ BOXLOSS_HOST_DEVICE SinCos<double> sin_cos(double angle) {
   c = c * z + 0.041666666666666593;
   c = c * z * z + (1.0 - 0.5 * z);
   const std::uint64_t quarters = bit_cast<std::uint64_t>(shifted);
-  const bool is_odd = (quarters & 1u) != 0;
-  const std::uint64_t sin_bits = bit_cast<std::uint64_t>(select(is_odd, c, s));
-  const std::uint64_t cos_bits = bit_cast<std::uint64_t>(select(is_odd, s, c));
-  return {bit_cast<double>(sin_bits ^ ((quarters & 2u) << 62)),
-          bit_cast<double>(cos_bits ^ (((quarters + 1u) & 2u) << 62))};
+  const std::uint64_t s_bits = bit_cast<std::uint64_t>(s), c_bits = bit_cast<std::uint64_t>(c);
+  // By bits: not every capability can compare integers of 64.
+  const std::uint64_t exchange = (s_bits ^ c_bits) & (std::uint64_t(0) - (quarters & 1u));
+  return {bit_cast<double>(s_bits ^ exchange ^ ((quarters & 2u) << 62)),
+          bit_cast<double>(c_bits ^ exchange ^ (((quarters + 1u) & 2u) << 62))};
 }
 
 }  // namespace boxloss

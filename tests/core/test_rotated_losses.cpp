@@ -374,6 +374,24 @@ TEST_CASE("NaN in a rotated box is in its loss and in all derivatives") {
   check_nan<double>();
 }
 
+TEST_CASE("rotated boxes that are apart along a side of the target have no rounding left") {
+  const Eps<float> eps = make_eps<float>(1e-7, EpsMode::kAdd);
+  RotatedPairs source(8);
+  for (int i = 0; i < 2000; ++i) {
+    RotatedPair pair = source.pixel_random();
+    const FloatBox& t = pair.target;
+    const float along = i % 2 == 0 ? 300.0f : 0.0f, across = i % 3 == 0 ? -300.0f : 300.0f - along;
+    const float cos = std::cos(t.angle), sin = std::sin(t.angle);
+    pair.pred.cx = t.cx + along * cos - across * sin;
+    pair.pred.cy = t.cy + along * sin + across * cos;
+    INFO(text_of(pair));
+    const auto d = rotated::Iou::derivatives(pair.pred, t, eps);
+    REQUIRE(rotated::Iou::loss(pair.pred, t, eps) == 1);
+    REQUIRE(d.loss == 1);
+    for (const float number : numbers_of(d)) REQUIRE(number == 0);
+  }
+}
+
 TEST_CASE("rotated boxes that only touch, or are apart, have an IoU of exactly 0 and no gradient") {
   const Eps<float> eps = make_eps<float>(1e-7, EpsMode::kAdd);
   const FloatBox box = {1, 1, 2, 2, 0};
