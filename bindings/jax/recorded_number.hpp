@@ -7,6 +7,8 @@
 #include <limits>
 #include <string>
 
+#include "math/sin_cos.hpp"
+
 /// Core's formula functions (core/math/arithmetic.hpp) on numbers that write down what is done with
 /// them, so that the formulas become programs for another language.
 namespace boxloss::jax_binding {
@@ -127,6 +129,14 @@ inline RecordedNumber hold_constant(const RecordedNumber& a) {
 inline RecordedNumber exp(const RecordedNumber& a) { return recorded("exp", a); }
 inline RecordedNumber log(const RecordedNumber& a) { return recorded("log", a); }
 inline RecordedNumber log1p_of_fraction(const RecordedNumber& a) { return recorded("log1p", a); }
+inline RecordedNumber log1p(const RecordedNumber& a) { return recorded("log1p", a); }
+inline RecordedNumber expm1(const RecordedNumber& a) { return recorded("expm1", a); }
+inline RecordedNumber share(const RecordedNumber& part, const RecordedNumber& whole) {
+  return recorded("share", part, whole);
+}
+inline SinCos<RecordedNumber> sin_cos(const RecordedNumber& a) {
+  return {recorded("sin", a), recorded("cos", a)};
+}
 inline RecordedNumber sqrt(const RecordedNumber& a) { return recorded("sqrt", a); }
 inline RecordedNumber atan2(const RecordedNumber& y, const RecordedNumber& x) {
   return recorded("atan2", y, x);

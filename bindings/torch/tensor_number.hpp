@@ -10,6 +10,7 @@
 
 #include "losses/eps.hpp"
 #include "math/box.hpp"
+#include "math/sin_cos.hpp"
 
 /// Core's formula functions (core/math/arithmetic.hpp) in ATen operators, so that the formulas run
 /// on tensors unchanged, and autograd differentiates them: maximum and minimum split the gradient
@@ -106,6 +107,21 @@ inline TensorNumber log(const TensorNumber& a) {
 }
 
 inline TensorNumber log1p_of_fraction(const TensorNumber& a) { return a.tensor.log1p(); }
+
+inline TensorNumber log1p(const TensorNumber& a) { return a.tensor.log1p(); }
+
+inline TensorNumber expm1(const TensorNumber& a) { return a.tensor.expm1(); }
+
+/// A clamp has its whole derivative at the ends, as it must.
+inline TensorNumber share(const TensorNumber& part, const TensorNumber& whole) {
+  const at::Tensor is_none = whole.tensor.abs().le(1.17549435e-38);
+  const at::Tensor quotient = part.tensor / whole.tensor.masked_fill(is_none, 1);
+  return quotient.clamp(0, 1).masked_fill(is_none, 0);
+}
+
+inline SinCos<TensorNumber> sin_cos(const TensorNumber& a) {
+  return {a.tensor.sin(), a.tensor.cos()};
+}
 
 inline TensorNumber sqrt(const TensorNumber& a) { return a.tensor.sqrt(); }
 

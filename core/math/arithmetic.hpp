@@ -92,4 +92,19 @@ BOXLOSS_HOST_DEVICE T fraction(T part, T whole) {
   return part * reciprocal(select(whole > T(1.17549435e-38), whole, T(1)));
 }
 
+/// Whether a division by x is one: below float's normal numbers a reciprocal may be infinite.
+template <class T>
+BOXLOSS_HOST_DEVICE auto has_reciprocal(const T& x) {
+  return magnitude(x) > T(1.17549435e-38);
+}
+
+/// part / whole as a share, of either sign: in [0, 1] whatever rounding made of the two, and 0
+/// where whole is 0.
+template <class T>
+BOXLOSS_HOST_DEVICE T share(T part, T whole) {
+  const auto is_some = has_reciprocal(whole);
+  const T quotient = part * reciprocal(select(is_some, whole, T(1)));
+  return select(is_some, smaller(larger(quotient, T(0)), T(1)), T(0));
+}
+
 }  // namespace boxloss

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "math/sin_cos.hpp"
+
 /// Running error analysis (Wilkinson; Higham, "Accuracy and Stability of Numerical
 /// Algorithms", 3.3).
 ///
@@ -202,6 +204,23 @@ Bounded<C> fraction(const Bounded<C>& part, const Bounded<C>& whole) {
   return {value, may_be_part ? whole_range : std::fmin(quotient.error, whole_range)};
 }
 
+/// In [0, 1] as well. Where whole may be 0 that is all that is known: a formula multiplies it with
+/// what is then next to 0.
+template <class C>
+Bounded<C> share(const Bounded<C>& part, const Bounded<C>& whole) {
+  if (std::isnan(part.value) || std::isnan(whole.value)) return part * whole;
+  const bool is_none =
+      (part.value == 0 && part.error == 0) || (whole.value == 0 && whole.error == 0);
+  if (is_none) return {0, 0};
+  const auto in_unit = [](double x) { return std::fmin(std::fmax(x, 0), 1); };
+  const double least = 0x1p-126, size = std::fabs(whole.value);  // float's least normal number
+  const double value = size > least ? in_unit(part.value / whole.value) : 0;
+  if (!(size - whole.error > least)) return {value, std::fmax(value, 1 - value)};
+  const Bounded<C> quotient = part * reciprocal(whole);
+  const double up = in_unit(quotient.value + quotient.error) - value;
+  return {value, std::fmax(up, value - in_unit(quotient.value - quotient.error))};
+}
+
 /// An elementary function: `propagated` is what its operands' errors amount to. Float's are core's
 /// own, within `roundings` unit roundoffs; double's, on both sides, are within 4 units in the last
 /// place on every platform whose documentation says anything.
@@ -238,6 +257,43 @@ Bounded<C> log1p_of_fraction(const Bounded<C>& x) {
   return function_value<C>(value, x.error, 4);
 }
 
+/// Of x >= 0.
+template <class C>
+Bounded<C> log1p(const Bounded<C>& x) {
+  const double value = std::log1p(x.value);
+  if (!std::isfinite(value)) return special<C>(value, x.error == 0);
+  if (!(x.error < 1 + x.value)) return {value, kUnbounded};
+  return function_value<C>(value, -std::log1p(-x.error / (1 + x.value)), 4);
+}
+
+/// Of x <= 0.
+template <class C>
+Bounded<C> expm1(const Bounded<C>& x) {
+  const double value = std::expm1(x.value);
+  if (!std::isfinite(x.value)) return {value, x.error == 0 ? 0 : kUnbounded};
+  return function_value<C>(value, std::exp(x.value) * std::expm1(x.error), 6);
+}
+
+/// Within 2 roundoffs of 1, or of the result within an eighth of a turn; whatever the angle, in
+/// [-1, 1].
+template <class C>
+SinCos<Bounded<C>> sin_cos(const Bounded<C>& angle) {
+  if (!std::isfinite(angle.value)) {
+    const Bounded<C> nan = special<C>(std::nan(""), angle.error == 0);
+    return {nan, nan};
+  }
+  const double sin = std::sin(angle.value), cos = std::cos(angle.value), e = angle.error;
+  if (angle.value == 0 && e == 0) return {{0, 0}, {1, 0}};  // of every device
+  const double reach = std::fabs(angle.value) + e;
+  const auto bounded = [&](double value, double slope) {
+    const double propagated = e * std::fmin(std::fabs(slope) + e, 1);
+    const double size = reach <= 0.78 ? value : 1;
+    const double error = propagated + function_value<C>(size, 0, 2).error;
+    return Bounded<C>{value, std::fmin(reach <= 1e4 ? error * (1 + 0x1p-20) : 2, 2)};
+  };
+  return {bounded(sin, cos), bounded(cos, sin)};
+}
+
 /// Float's is within 6 unit roundoffs of the result or of 1.
 template <class C>
 Bounded<C> rough_log(const Bounded<C>& x) {
@@ -252,8 +308,9 @@ template <class C>
 Bounded<C> sqrt(const Bounded<C>& x) {
   const double value = std::sqrt(x.value);
   if (!std::isfinite(value)) return special<C>(value, x.error == 0);
-  const double least = std::sqrt(std::fmax(x.value - x.error, 0));  // the farther end
-  return function_value<C>(value, value - least, 2);
+  const double below = value - std::sqrt(std::fmax(x.value - x.error, 0));
+  const double above = std::sqrt(x.value + x.error) - value;  // farther where x may be 0
+  return function_value<C>(value, std::fmax(below, above), 2);
 }
 
 template <class C>

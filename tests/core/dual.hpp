@@ -6,18 +6,19 @@
 
 #include "conformance/bounded.hpp"
 #include "math/arithmetic.hpp"
+#include "math/sin_cos.hpp"
 
 /// Numbers that carry their derivatives, for formulas to be differentiated by running them. At a
 /// tie of min or max each side gets half.
 namespace boxloss {
 
-/// A number, and its derivatives by the eight coordinates of a pair, each with a bound of its
-/// error.
+/// A number, and its derivatives by the coordinates of a pair, eight or ten, each with a bound of
+/// its error.
 struct Dual {
   using Number = conformance::Bounded<double>;
 
   Number value;
-  std::array<Number, 8> d{};
+  std::array<Number, 10> d{};
 
   Dual() = default;
   // Implicit: the formula's constants.
@@ -31,9 +32,12 @@ struct Dual {
   }
 };
 
-/// by * d, but 0 where nothing depends on the coordinate, were `by` infinite.
+/// by * d, but 0 where nothing depends on the coordinate, were `by` infinite; and where nothing
+/// depends on what d is of, were little known of d.
 inline Dual::Number along(const Dual::Number& by, const Dual::Number& d) {
-  return d.value == 0 && d.error == 0 ? Dual::Number(0.0) : by * d;
+  const auto is_zero = [](const Dual::Number& x) { return x.value == 0 && x.error == 0; };
+  const bool is_none = is_zero(d) || (is_zero(by) && std::isfinite(d.value));
+  return is_none ? Dual::Number(0.0) : by * d;
 }
 
 /// A function of a and b, with its derivatives by them.
@@ -87,6 +91,20 @@ inline Dual fraction(const Dual& part, const Dual& whole) {
   return chain(value, part, per, whole, -value * per);
 }
 
+/// Of a quotient beyond [0, 1] it has no derivative, and where whole may be 0 an unknown one.
+inline Dual share(const Dual& part, const Dual& whole) {
+  Dual result(0.0);
+  if (whole.value.value == 0 && whole.value.error == 0) return result;
+  const Dual::Number per = reciprocal(whole.value), quotient = part.value * per, zero(0.0);
+  const auto inside = [&](const Dual::Number& slope) {
+    return select(quotient < zero, zero, select(quotient > Dual::Number(1.0), zero, slope));
+  };
+  result = chain(share(part.value, whole.value), part, inside(per), whole, inside(-quotient * per));
+  if (!whole.value.may_be_zero()) return result;
+  for (Dual::Number& d : result.d) d = {0, conformance::kUnbounded};
+  return result;
+}
+
 /// a where a < b, b where b < a, and at a tie their mean.
 inline Dual smaller(const Dual& a, const Dual& b) {
   const Dual::Number half(0.5), by_a = half * conformance::halves_of_min(a.value, b.value);
@@ -104,6 +122,17 @@ inline Dual log(const Dual& a) { return chain(log(a.value), a, reciprocal(a.valu
 
 inline Dual log1p_of_fraction(const Dual& a) {
   return chain(log1p_of_fraction(a.value), a, reciprocal(Dual::Number(1.0) + a.value), a, 0.0);
+}
+
+inline Dual log1p(const Dual& a) {
+  return chain(log1p(a.value), a, reciprocal(Dual::Number(1.0) + a.value), a, 0.0);
+}
+
+inline Dual expm1(const Dual& a) { return chain(expm1(a.value), a, exp(a.value), a, 0.0); }
+
+inline SinCos<Dual> sin_cos(const Dual& a) {
+  const SinCos<Dual::Number> of = sin_cos(a.value);
+  return {chain(of.sin, a, of.cos, a, 0.0), chain(of.cos, a, -of.sin, a, 0.0)};
 }
 
 inline Dual sqrt(const Dual& a) {

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "math/sin_cos.hpp"
+
 /// float's own functions within the bounds that functions.hpp states, over their whole domain:
 /// every 97th float of it, and the special ones.
 namespace boxloss {
@@ -67,6 +69,79 @@ TEST_CASE("log1p of a fraction is within 4 unit roundoffs") {
   REQUIRE(std::isnan(log1p_of_fraction(kNan)));
 }
 
+TEST_CASE("log1p is within 4 unit roundoffs") {
+  const auto got = [](float x) { return log1p(x); };
+  const auto exact = [](double x) { return std::log1p(x); };
+  REQUIRE(largest_error(0x1p-126f, std::numeric_limits<float>::max(), got, exact) <= 4);
+  REQUIRE(log1p(0.0f) == 0);
+  REQUIRE(log1p(kInfinity) == kInfinity);
+  REQUIRE(std::isnan(log1p(kNan)));
+}
+
+TEST_CASE("expm1 is within 4 unit roundoffs") {
+  const auto got = [](float x) { return expm1(x); };
+  const auto exact = [](double x) { return std::expm1(x); };
+  REQUIRE(largest_error(-0x1p-126f, -1e9f, got, exact) <= 4);
+  REQUIRE(expm1(0.0f) == 0);
+  REQUIRE(expm1(-0.0f) == 0);
+  REQUIRE(expm1(-kInfinity) == -1);
+  REQUIRE(std::isnan(expm1(kNan)));
+}
+
+/// The largest errors, of 1, in unit roundoffs, over angles on both sides of 0.
+template <class T>
+double largest_turn_error(double most, double unit) {
+  double largest = 0;
+  for (int i = -300000; i <= 300000; ++i) {
+    const T angle = static_cast<T>(most * (i / 300000.0));
+    const SinCos<T> got = sin_cos(angle);
+    const auto exact = static_cast<long double>(angle);
+    const long double errors[] = {got.sin - std::sin(exact), got.cos - std::cos(exact)};
+    for (const long double error : errors) {
+      largest = std::fmax(largest, static_cast<double>(std::fabs(error)) / unit);
+    }
+  }
+  return largest;
+}
+
+TEST_CASE("sin_cos is within 2 unit roundoffs of 1") {
+  REQUIRE(largest_turn_error<float>(7, 0x1p-24) <= 2);
+  REQUIRE(largest_turn_error<float>(1e4, 0x1p-24) <= 2);
+  REQUIRE(largest_turn_error<double>(7, 0x1p-53) <= 4);
+  REQUIRE(largest_turn_error<double>(1e4, 0x1p-53) <= 4);
+}
+
+TEST_CASE("sin_cos is within 2 unit roundoffs of the result up to an eighth of a turn") {
+  const auto sin_of = [](float x) { return sin_cos(x).sin; };
+  const auto cos_of = [](float x) { return sin_cos(x).cos; };
+  const auto sin_exact = [](double x) { return std::sin(x); };
+  const auto cos_exact = [](double x) { return std::cos(x); };
+  for (const float sign : {1.0f, -1.0f}) {
+    REQUIRE(largest_error(sign * 0x1p-100f, sign * 0.785f, sin_of, sin_exact) <= 2);
+    REQUIRE(largest_error(sign * 0x1p-100f, sign * 0.785f, cos_of, cos_exact) <= 2);
+  }
+}
+
+template <class T>
+void check_turns() {
+  REQUIRE(sin_cos(T(0)).sin == 0);
+  REQUIRE(sin_cos(T(0)).cos == 1);
+  for (const T none : {T(kNan), T(kInfinity), T(-kInfinity)}) {
+    REQUIRE(std::isnan(sin_cos(none).sin));
+    REQUIRE(std::isnan(sin_cos(none).cos));
+  }
+  for (const double angle : {1e5, 1e7, -1e9, 1e15, 3e38}) {
+    const SinCos<T> got = sin_cos(static_cast<T>(angle));
+    REQUIRE(std::fabs(got.sin) <= T(1));
+    REQUIRE(std::fabs(got.cos) <= T(1));
+  }
+}
+
+TEST_CASE("sin_cos of special angles") {
+  check_turns<float>();
+  check_turns<double>();
+}
+
 TEST_CASE("sqrt is within 2 unit roundoffs") {
   const auto got = [](float x) { return sqrt(x); };
   const auto exact = [](double x) { return std::sqrt(x); };
@@ -116,6 +191,18 @@ TEST_CASE("a fraction of nothing is 0") {
     REQUIRE(fraction(whole, whole) == whole);
   }
   REQUIRE(fraction(0x1p-125f, 0x1p-125f) == 1);
+}
+
+TEST_CASE("a share is in the unit interval") {
+  REQUIRE(share(1.0f, 4.0f) == 0.25f);
+  REQUIRE(share(-1.0f, -4.0f) == 0.25f);
+  REQUIRE(share(1.0f, -4.0f) == 0);
+  REQUIRE(share(5.0f, 4.0f) == 1);
+  for (const float whole : {0.0f, -0.0f, 1e-45f, -1e-39f}) {
+    REQUIRE(share(1e9f, whole) == 0);
+    REQUIRE(share(0.0f, whole) == 0);
+  }
+  REQUIRE(share(1e9f, 0x1p-125f) == 1);  // the quotient is infinite
 }
 
 }  // namespace

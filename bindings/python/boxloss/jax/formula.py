@@ -139,8 +139,16 @@ def _atan2(y: Array, x: Array) -> Array:
     return jnp.atan2(jnp.where(both, 0, y), jnp.where(both, 1, x))
 
 
+def _share(part: Array, whole: Array) -> Array:
+    """part / whole in [0, 1], with its whole derivative at the ends; 0 where whole is 0."""
+    is_none = jnp.abs(whole) <= 1.17549435e-38
+    quotient = jnp.where(is_none, 0, part) / jnp.where(is_none, 1, whole)
+    return jnp.where(quotient < 0, 0, jnp.where(quotient > 1, 1, quotient))
+
+
 _FUNCTIONS = {
     "log": _log,
+    "share": _share,
     "atan2": _atan2,
     "stop_gradient": jax.lax.stop_gradient,
 }

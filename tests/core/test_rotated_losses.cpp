@@ -1,0 +1,414 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "losses/derivatives.hpp"
+#include "losses/iou.hpp"
+#include "rotated_losses.hpp"
+
+/// Values of the losses of rotated boxes: beside other algorithms in long double, and where they
+/// are known exactly.
+namespace boxloss {
+namespace {
+
+namespace oracle = rotated_oracle;
+
+/// Calls use(formula, word) for each loss.
+template <class Use>
+void for_each_rotated_loss(const Use& use) {
+#define BOXLOSS_USE(Formula, word) use(rotated::Formula(), std::string_view(word));
+  BOXLOSS_FOR_EACH_ROTATED_LOSS(BOXLOSS_USE)
+#undef BOXLOSS_USE
+}
+
+bool is_by_areas(std::string_view word) { return word == "iou" || word == "giou"; }
+
+struct LargestError {
+  double value = 0;
+  RotatedPair pair = {};
+
+  void add(double error, const RotatedPair& of) {
+    if (error <= value) return;
+    value = error;
+    pair = of;
+  }
+};
+
+/// In float32, and a bound for all families: theirs that are thin are the worst.
+constexpr double kMostError = 3e-5;
+
+void compare_families(int pairs, bool prints) {
+  for (const RotatedFamily& family : kRotatedFamilies) {
+    RotatedPairs source(20260101);
+    LargestError largest[6];
+    for (int i = 0; i < pairs; ++i) {
+      const RotatedPair pair = family.draw(source);
+      const oracle::Box p = oracle::exactly(pair.pred), t = oracle::exactly(pair.target);
+      int which = 0;
+      for_each_rotated_loss([&](auto formula, std::string_view word) {
+        const float got = formula.loss(pair.pred, pair.target, rotated_constants<float>(word));
+        const oracle::Real expected = oracle_loss(word, p, t);
+        largest[which++].add(static_cast<double>(std::fabs(got - expected)), pair);
+      });
+    }
+    int which = 0;
+    if (prints) std::printf("%-30s", family.name);
+    for_each_rotated_loss([&](auto, std::string_view word) {
+      const LargestError& error = largest[which++];
+      if (prints) std::printf(" %8s %.1e", word.data(), error.value);
+      INFO(word << " of '" << family.name << "': " << text_of(error.pair));
+      CHECK(error.value <= kMostError);
+    });
+    if (prints) std::printf("\n");
+  }
+}
+
+TEST_CASE("rotated losses agree with other algorithms in every family") {
+  compare_families(3000, false);
+}
+
+TEST_CASE("rotated losses of a million pairs a family", "[.million]") {
+  compare_families(1000000, true);
+}
+
+TEST_CASE("rotated losses of pairs from reports") {
+  std::ifstream file(BOXLOSS_ROTATED_PAIRS);
+  std::string line;
+  REQUIRE(std::getline(file, line));
+  int pairs = 0;
+  while (std::getline(file, line)) {
+    // Names are quoted, and have commas.
+    std::istringstream numbers(
+        line.substr(line[0] == '"' ? line.find('"', 1) + 1 : line.find(',')));
+    double v[12];
+    char comma;
+    for (double& number : v) REQUIRE((numbers >> comma >> number));
+    const auto box = [&](int first) {
+      return as<float>(
+          RotatedBox<double>{v[first], v[first + 1], v[first + 2], v[first + 3], v[first + 4]});
+    };
+    INFO(line);
+    const FloatBox pred = box(0), target = box(5);
+    const auto near = [](double a, double b, double by) { return std::fabs(a - b) <= by; };
+    const Eps<float> eps = make_eps<float>(0, EpsMode::kAdd);
+    CHECK(near(1 - rotated::Iou::loss(pred, target, eps), v[10], kMostError));
+    CHECK(near(1 - rotated::Giou::loss(pred, target, eps), v[11], kMostError));
+    const Eps<double> none = make_eps<double>(0, EpsMode::kAdd);
+    const auto p = as<double>(pred), t = as<double>(target);
+    CHECK(near(1 - rotated::Iou::loss(p, t, none), v[10], 1e-12));
+    CHECK(near(1 - rotated::Giou::loss(p, t, none), v[11], 1e-12));
+    CHECK(near(static_cast<double>(oracle::iou(oracle::exactly(p), oracle::exactly(t))), v[10],
+               1e-15));
+    CHECK(near(static_cast<double>(oracle::giou(oracle::exactly(p), oracle::exactly(t))), v[11],
+               1e-15));
+    ++pairs;
+  }
+  REQUIRE(pairs == 102);
+}
+
+TEST_CASE("values of rotated losses worked out by hand") {
+  // A square of side 2, and the same turned by an eighth: the intersection is a regular octagon of
+  // inradius 1, 8 (sqrt(2) - 1); the hull one of circumradius sqrt(2), 4 sqrt(2).
+  const RotatedBox<double> square = {0, 0, 2, 2, 0}, turned = {0, 0, 2, 2, std::acos(-1.0) / 4};
+  const Eps<double> eps = make_eps<double>(0, EpsMode::kAdd);
+  const double root = std::sqrt(2.0), inter = 8 * (root - 1), uni = 8 - inter, hull = 4 * root;
+  const auto near = [](double a, double b) { return std::fabs(a - b) <= 1e-15; };
+  CHECK(near(rotated::Iou::loss(square, turned, eps), 1 - inter / uni));
+  CHECK(near(rotated::Giou::loss(square, turned, eps), 2 - inter / uni - uni / hull));
+  // The same Gaussian, a circle.
+  for (const auto& other : {square, turned}) {
+    CHECK(rotated::Probiou::loss(square, other, rotated_constants<double>("probiou")) <= 1e-15);
+    CHECK(rotated::Kld::loss(square, other, rotated_constants<double>("kld")) <= 1e-15);
+    CHECK(rotated::Gwd::loss(square, other, rotated_constants<double>("gwd")) <= 1e-15);
+    CHECK(near(rotated::Kfiou::loss(square, other, rotated_constants<double>("kfiou")), 2. / 3));
+  }
+  // Moved by 3 along the width of 2. Variances are 1/3: D = 9 / (4 * 2/3); divergence 9 / 2;
+  // squared distance 9 over sqrt(2 * 2 * 2 * 2).
+  const RotatedBox<double> moved = {3, 0, 2, 2, 0};
+  const auto distance_loss = [](double square_of, double tau) {
+    return 1 - 1 / (tau + std::log1p(std::sqrt(square_of)));
+  };
+  CHECK(near(rotated::Probiou::loss(square, moved, rotated_constants<double>("probiou")),
+             std::sqrt(1 - std::exp(-27. / 8))));
+  for (const double tau : {1.0, 2.5}) {
+    CHECK(near(rotated::Kld::loss(square, moved, rotated_constants<double>("kld", 0, 0, tau)),
+               distance_loss(4.5, tau)));
+    CHECK(near(rotated::Gwd::loss(square, moved, rotated_constants<double>("gwd", 0, 0, tau)),
+               distance_loss(2.25, tau)));
+  }
+}
+
+TEST_CASE("a floor is added to the variances of rotated boxes") {
+  RotatedPairs source(1);
+  for (int i = 0; i < 500; ++i) {
+    const RotatedPair pair = source.pixel_random();
+    const auto p = as<double>(pair.pred), t = as<double>(pair.target);
+    for_each_rotated_loss([&](auto formula, std::string_view word) {
+      if (is_by_areas(word)) return;
+      INFO(word << ": " << text_of(pair));
+      for (const double tau : {1.0, 3.0}) {
+        const double got = formula.loss(p, t, rotated_constants<double>(word, 0, 20, tau));
+        const auto expected = oracle_loss(word, oracle::exactly(p), oracle::exactly(t), 20, tau);
+        CHECK(std::fabs(got - static_cast<double>(expected)) <= 1e-14);
+      }
+    });
+  }
+}
+
+/// cx, cy, w, h of whole numbers, so that corners are exact and many edges meet; or of others.
+RotatedBox<double> upright_box(bool is_kink, RotatedPairs& source) {
+  const auto number = [&](int from, int to) {
+    return is_kink ? from + source.below(to - from + 1)
+                   : from + std::ldexp(source.below((to - from) << 20), -20);
+  };
+  return {static_cast<double>(number(0, 6)), static_cast<double>(number(0, 6)), 2.0 * number(0, 3),
+          2.0 * number(0, 3), 0};
+}
+
+TEST_CASE("rotated IoU at angle 0 is IoU, gradient and ties included") {
+  RotatedPairs source(2);
+  for (int i = 0; i < 60000; ++i) {
+    const RotatedBox<double> p = upright_box(i % 2 == 0, source);
+    const RotatedBox<double> t = i % 8 == 0 ? p : upright_box(i % 2 == 0, source);
+    const double all_eps[] = {1e-7, 0.5, 4};
+    const Constants<double> c = {
+        make_eps<double>(all_eps[i % 3], i % 5 == 0 ? EpsMode::kClamp : EpsMode::kAdd), {}};
+    const auto upright = [](const RotatedBox<double>& b) {
+      return to_corners<double>({b.cx, b.cy, b.w, b.h}, BoxFormat::kCxcywh);
+    };
+    const PairGradient<double> expected = gradient(Iou(), upright(p), upright(t), c);
+    const auto got = rotated::Iou::derivatives(p, t, c);
+    const auto difference = [&](const RotatedBox<double>& d, const Box<double>& corners) {
+      const Box<double> e = from_corners_gradient(corners, BoxFormat::kCxcywh);
+      return std::fmax(std::fmax(std::fabs(d.cx - e.x1), std::fabs(d.cy - e.y1)),
+                       std::fmax(std::fabs(d.w - e.x2), std::fabs(d.h - e.y2)));
+    };
+    INFO(text_of({as<float>(p), as<float>(t)}) << ", eps " << c.value);
+    REQUIRE(std::fabs(rotated::Iou::loss(p, t, c) - expected.loss) <= 4e-15);
+    REQUIRE(std::fabs(got.loss - expected.loss) <= 4e-15);
+    REQUIRE(difference(got.pred, expected.pred) <= 1e-14 * (1 + std::fabs(expected.pred.x1)));
+    REQUIRE(difference(got.target, expected.target) <= 1e-14 * (1 + std::fabs(expected.pred.x1)));
+  }
+}
+
+template <class T>
+void check_identical() {
+  RotatedPairs source(3);
+  for (int i = 0; i < 4000; ++i) {
+    const auto box = as<T>(source.identical().pred);
+    for_each_rotated_loss([&](auto formula, std::string_view word) {
+      INFO(word << ": " << text_of({as<float>(box), as<float>(box)}));
+      const auto c = rotated_constants<T>(word);
+      const RotatedPairGradient<T> d = formula.derivatives(box, box, c);
+      const double rounding = 8 * std::numeric_limits<T>::epsilon();
+      const double expected = word == "kfiou" ? 2. / 3 : 0;
+      REQUIRE(std::fabs(formula.loss(box, box, c) - expected) <= (word == "kfiou" ? rounding : 0));
+      REQUIRE(std::fabs(d.loss - expected) <= (word == "kfiou" ? rounding : 0));
+      const bool has_exact_sides = !is_by_areas(word);
+      for (const RotatedBox<T>& by : {d.pred, d.target}) {
+        REQUIRE(by.cx == 0);
+        REQUIRE(by.cy == 0);
+        REQUIRE(by.angle == 0);
+        REQUIRE(std::fabs(by.w * box.w) <= (has_exact_sides ? 0 : rounding));
+        REQUIRE(std::fabs(by.h * box.h) <= (has_exact_sides ? 0 : rounding));
+      }
+    });
+  }
+}
+
+TEST_CASE("identical rotated boxes have loss and gradient 0") {
+  check_identical<float>();
+  check_identical<double>();
+}
+
+TEST_CASE("the intersection of identical rotated boxes is shared by both gradients") {
+  RotatedPairs source(4);
+  for (int i = 0; i < 1000; ++i) {
+    const auto b = as<double>(source.identical().pred);
+    const auto at = rotated::place(b, b);
+    const auto halves = rotated::halves(b, b, at);
+    const auto d = rotated::intersection_derivatives(b, at, halves, rotated::edges(halves));
+    for (const double by_w : {d.own_w, d.other_w}) REQUIRE(by_w == b.h / 2);
+    for (const double by_h : {d.own_h, d.other_h}) REQUIRE(by_h == b.w / 2);
+  }
+}
+
+/// As one box: turned by half a turn, or by a quarter with the sides exchanged.
+TEST_CASE("rotated losses do not depend on how a box is written") {
+  const double pi = std::acos(-1.0);
+  RotatedPairs source(5);
+  for (int i = 0; i < 3000; ++i) {
+    const RotatedPair pair = source.pixel_random();
+    const auto p = as<double>(pair.pred), t = as<double>(pair.target);
+    for_each_rotated_loss([&](auto formula, std::string_view word) {
+      INFO(word << ": " << text_of(pair));
+      const auto c = rotated_constants<double>(word);
+      const auto expected = formula.derivatives(p, t, c);
+      for (const bool of_pred : {true, false}) {
+        const RotatedBox<double>& b = of_pred ? p : t;
+        const RotatedBox<double> half = {b.cx, b.cy, b.w, b.h, b.angle + pi};
+        const RotatedBox<double> quarter = {b.cx, b.cy, b.h, b.w, b.angle - pi / 2};
+        const auto derivatives = [&](const RotatedBox<double>& other) {
+          return of_pred ? formula.derivatives(other, t, c) : formula.derivatives(p, other, c);
+        };
+        const auto by_half = derivatives(half);
+        auto by_quarter = derivatives(quarter);
+        std::swap((of_pred ? by_quarter.pred : by_quarter.target).w,
+                  (of_pred ? by_quarter.pred : by_quarter.target).h);
+        for (const auto& d : {by_half, by_quarter}) {
+          REQUIRE(std::fabs(d.loss - expected.loss) <= 1e-12);
+          for (int k = 0; k < 10; ++k) {
+            REQUIRE(std::fabs(numbers_of(d)[k] - numbers_of(expected)[k]) <= 1e-11);
+          }
+        }
+      }
+    });
+  }
+}
+
+TEST_CASE("rotated losses do not depend on where both boxes lie, nor on the scale") {
+  RotatedPairs source(6);
+  for (int i = 0; i < 3000; ++i) {
+    const RotatedPair pair = source.pixel_random();
+    const auto p = as<double>(pair.pred), t = as<double>(pair.target);
+    const double turn = source.between(-4, 4), scale = std::exp(source.between(-5, 5));
+    const double x = source.between(-100, 100), y = source.between(-100, 100);
+    const double cos = std::cos(turn), sin = std::sin(turn);
+    const auto moved = [&](const RotatedBox<double>& b) -> RotatedBox<double> {
+      return {scale * (cos * b.cx - sin * b.cy) + x, scale * (sin * b.cx + cos * b.cy) + y,
+              scale * b.w, scale * b.h, b.angle + turn};
+    };
+    for_each_rotated_loss([&](auto formula, std::string_view word) {
+      INFO(word << ": " << text_of(pair));
+      const auto c = rotated_constants<double>(word, 0, 0);
+      const auto a = formula.derivatives(p, t, c), b = formula.derivatives(moved(p), moved(t), c);
+      REQUIRE(std::fabs(a.loss - b.loss) <= 1e-12);
+      for (const bool of_pred : {true, false}) {
+        const auto &d = of_pred ? a.pred : a.target, &e = of_pred ? b.pred : b.target;
+        REQUIRE(std::fabs(d.cx - scale * (cos * e.cx + sin * e.cy)) <= 1e-11);
+        REQUIRE(std::fabs(d.cy - scale * (cos * e.cy - sin * e.cx)) <= 1e-11);
+        REQUIRE(std::fabs(d.w - scale * e.w) <= 1e-11);
+        REQUIRE(std::fabs(d.h - scale * e.h) <= 1e-11);
+        REQUIRE(std::fabs(d.angle - e.angle) <= 1e-10);
+      }
+    });
+  }
+}
+
+TEST_CASE("rotated losses but kld are the same with the boxes exchanged") {
+  RotatedPairs source(7);
+  for (int i = 0; i < 3000; ++i) {
+    const RotatedPair pair = source.pixel_random();
+    const auto p = as<double>(pair.pred), t = as<double>(pair.target);
+    for_each_rotated_loss([&](auto formula, std::string_view word) {
+      if (word == "kld") return;
+      INFO(word << ": " << text_of(pair));
+      const auto c = rotated_constants<double>(word);
+      const auto a = formula.derivatives(p, t, c), b = formula.derivatives(t, p, c);
+      REQUIRE(std::fabs(a.loss - b.loss) <= 1e-13);
+      for (int k = 0; k < 10; ++k) {
+        REQUIRE(std::fabs(numbers_of(a)[k] - numbers_of(b.target, b.pred)[k]) <= 1e-12);
+      }
+    });
+  }
+}
+
+template <class T>
+void check_extremes() {
+  const T sides[] = {T(0), T(1e-18), T(1e-9), T(1), T(1e9)};
+  const T distances[] = {T(0), T(1e-9), T(1), T(1e9)};
+  const T angles[] = {T(0), T(1e-12), T(0.5), T(1.5707963267948966), T(-3)};
+  const auto check = [](const RotatedBox<T>& p, const RotatedBox<T>& t) {
+    for_each_rotated_loss([&](auto formula, std::string_view word) {
+      const auto c = rotated_constants<T>(word, 1e-12);
+      const RotatedPairGradient<T> d = formula.derivatives(p, t, c);
+      bool are_finite = std::isfinite(formula.loss(p, t, c)) && std::isfinite(d.loss);
+      for (const T number : numbers_of(d)) are_finite = are_finite && std::isfinite(number);
+      const bool is_in_range = d.loss >= 0 && d.loss <= (word == "giou" ? T(2.001) : T(1.001));
+      if (are_finite && is_in_range) return;
+      INFO(word << " is " << d.loss << ": " << text_of({as<float>(p), as<float>(t)}));
+      CHECK(are_finite);
+      CHECK(is_in_range);
+    });
+  };
+  for (const T pw : sides)
+    for (const T ph : sides)
+      for (const T tw : sides)
+        for (const T th : sides)
+          for (const T x : distances)
+            for (const T y : {T(0), x})
+              for (const T angle : angles) check({x, y, pw, ph, angle}, {0, 0, tw, th, T(0.25)});
+}
+
+TEST_CASE("no rotated loss is NaN or infinite for extreme boxes") {
+  check_extremes<float>();
+  check_extremes<double>();
+}
+
+template <class T>
+void check_nan() {
+  for (std::size_t i = 0; i < 10; ++i) {
+    for (const T x : {T(1), T(1000)}) {  // overlapping, and far apart
+      std::array<T, 10> v = {x, T(2), T(5), T(4), T(0.5), T(1), T(1), T(4), T(6), T(-0.25)};
+      v[i] = std::numeric_limits<T>::quiet_NaN();
+      const RotatedBox<T> p = {v[0], v[1], v[2], v[3], v[4]}, t = {v[5], v[6], v[7], v[8], v[9]};
+      for_each_rotated_loss([&](auto formula, std::string_view word) {
+        INFO(word << ", number " << i << ", x " << x);
+        const auto c = rotated_constants<T>(word, 1e-7);
+        const RotatedPairGradient<T> d = formula.derivatives(p, t, c);
+        CHECK(std::isnan(formula.loss(p, t, c)));
+        CHECK(std::isnan(d.loss));
+        for (const T number : numbers_of(d)) CHECK(std::isnan(number));
+      });
+    }
+  }
+}
+
+TEST_CASE("NaN in a rotated box is in its loss and in all derivatives") {
+  check_nan<float>();
+  check_nan<double>();
+}
+
+TEST_CASE("rotated boxes that are apart along a side of the target have no rounding left") {
+  const Eps<float> eps = make_eps<float>(1e-7, EpsMode::kAdd);
+  RotatedPairs source(8);
+  for (int i = 0; i < 2000; ++i) {
+    RotatedPair pair = source.pixel_random();
+    const FloatBox& t = pair.target;
+    const float along = i % 2 == 0 ? 300.0f : 0.0f, across = i % 3 == 0 ? -300.0f : 300.0f - along;
+    const float cos = std::cos(t.angle), sin = std::sin(t.angle);
+    pair.pred.cx = t.cx + along * cos - across * sin;
+    pair.pred.cy = t.cy + along * sin + across * cos;
+    INFO(text_of(pair));
+    const auto d = rotated::Iou::derivatives(pair.pred, t, eps);
+    REQUIRE(rotated::Iou::loss(pair.pred, t, eps) == 1);
+    REQUIRE(d.loss == 1);
+    for (const float number : numbers_of(d)) REQUIRE(number == 0);
+  }
+}
+
+TEST_CASE("rotated boxes that only touch, or are apart, have an IoU of exactly 0 and no gradient") {
+  const Eps<float> eps = make_eps<float>(1e-7, EpsMode::kAdd);
+  const FloatBox box = {1, 1, 2, 2, 0};
+  // An edge, a part of one, a corner; a corner on an edge; in one axis or both.
+  const FloatBox others[] = {{3, 1, 2, 2, 0},  {1, 3.5f, 4, 3, 0},   {3, 3, 2, 2, 0},
+                             {1, -1, 2, 2, 0}, {9, 1, 2, 2, 0.7f},   {1, 9, 2, 2, 0.7f},
+                             {9, 9, 2, 2, 2},  {-9, -7, 3, 2, -0.4f}};
+  for (const FloatBox& other : others) {
+    for (const bool is_pred : {true, false}) {
+      const FloatBox &p = is_pred ? other : box, &t = is_pred ? box : other;
+      INFO(text_of({p, t}));
+      REQUIRE(rotated::Iou::loss(p, t, eps) == 1);
+      const auto d = rotated::Iou::derivatives(p, t, eps);
+      for (const float number : numbers_of(d)) REQUIRE(number == 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace boxloss
