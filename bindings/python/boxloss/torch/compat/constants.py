@@ -7,26 +7,25 @@ from collections.abc import Callable, Hashable, Sequence
 import torch
 from torch import Tensor
 
-from .faults import has_values
+from .faults import has_values, is_traced
 
 _made: dict[tuple[Hashable, ...], Tensor] = {}
 
 
 def constant(key: Hashable, like: Tensor, make: Callable[[], Tensor]) -> Tensor:
-    """What `make` gives on like's device: made once for each key, in compiled and captured graphs
-    in each run, since their memory is theirs. The first call waits for the device, so that any
-    stream can read it."""
+    """What `make` gives on like's device, made once for each key. The first call waits for the
+    device, so that any stream may read it. A graph whose first call this is has its own."""
+    whole_key = key, like.device
+    if whole_key in _made and not is_traced(like):
+        return _made[whole_key]
     if not has_values(like):
         return make()
-    whole_key = key, like.device
-    if whole_key not in _made:
-        with torch.inference_mode(False):
-            made = make()
-        made.cpu()
-        if type(made) is not Tensor:  # of a mode that somebody is in
-            return made
+    with torch.inference_mode(False):
+        made = make()
+    made.cpu()
+    if type(made) is Tensor:  # not of a mode that somebody is in
         _made[whole_key] = made
-    return _made[whole_key]
+    return made
 
 
 def weighted(losses: Sequence[tuple[float, Tensor]]) -> Tensor:

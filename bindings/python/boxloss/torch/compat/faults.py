@@ -3,7 +3,8 @@
 """Faults in ground truth never train in silence, and nobody waits for a device to find them.
 
 On the CPU a fault is an error at once. Elsewhere the device finds it, makes the step's loss NaN,
-and tells the host; the first call after that raises. Compiled and captured graphs check nothing.
+and tells the host; the first call after that raises. Compiled graphs check nothing; in a captured
+one the loss of faulty lists is NaN.
 
 A GPU makes one list of the ground truth and writes its finding into the host's memory, in one
 launch of boxloss. Other devices compute it by torch's operators and copy it.
@@ -124,9 +125,10 @@ def collate(
     Returns:
         None where that does not serve, as for labels that are not as many as the boxes.
     """
-    if not boxes or not has_values(boxes[0]):
+    if not boxes or is_traced(boxes[0]):
         return None
-    _raise_answers(waits=False)
+    if not _is_captured(boxes[0]):
+        _raise_answers(waits=False)
 
     def rows() -> Rows:
         counts = torch.tensor([0, *map(len, boxes)])
@@ -170,10 +172,12 @@ def check(rows: Rows) -> tuple[Tensor, Tensor | None]:
 
 def _in_one_launch(given: tuple[Any, ...], rows: Callable[[], Rows]) -> Collated | None:
     """None where no implementation of boxloss serves it."""
-    device = given[0][0].device
-    if device.type not in ("cpu", "cuda"):
+    boxes = given[0][0]
+    if not (boxes.is_cpu or boxes.is_cuda):
         return None
-    answer = _new_answer(is_pinned=True) if device.type == "cuda" else None
+    # A graph would write to one that others have by then.
+    has_answer = boxes.is_cuda and not _is_captured(boxes)
+    answer = _new_answer(is_pinned=True) if has_answer else None
     try:
         found = Collated(*_collate_targets(*given, answer and answer.tensor))
     except (RuntimeError, TypeError, ValueError):  # not built; not served, or unlike tensors
@@ -181,7 +185,8 @@ def _in_one_launch(given: tuple[Any, ...], rows: Callable[[], Rows]) -> Collated
             _free[True].append(answer)
         return None
     if answer is not None:
-        _ask(_Step(answer, None, device, rows))
+        _ask(_Step(answer, None, boxes.device, rows))
+    if not boxes.is_cpu:
         return found
     if math.isnan(found.number.item()):
         raise ValueError(_words(rows()))
@@ -206,12 +211,16 @@ def _new_answer(is_pinned: bool) -> _Answer:
 
 def has_values(tensor: Tensor) -> bool:
     """Which those of a graph have not while it is made."""
-    return not (
-        torch.compiler.is_compiling()
-        or tensor.is_meta
-        or isinstance(tensor, FakeTensor)
-        or (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
-    )
+    return not (is_traced(tensor) or _is_captured(tensor))
+
+
+def is_traced(tensor: Tensor) -> bool:
+    is_fake = tensor.is_meta or isinstance(tensor, FakeTensor)
+    return is_fake or torch.compiler.is_compiling()
+
+
+def _is_captured(tensor: Tensor) -> bool:
+    return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
 def _raise_answers(waits: bool) -> None:
