@@ -9,6 +9,7 @@ import pytest
 
 # Or else torch's profiler logs its start and end, and as an error that a machine has no GPU.
 os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # nothing; read when torch is loaded
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait sleep; likewise
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -31,7 +31,7 @@ def on_device(values: Problem) -> Problem:
 
 def for_jax(values: Problem) -> Problem:
     return {
-        name: jnp.asarray(as_numpy(value)) if isinstance(value, torch.Tensor) else value
+        name: jax.device_put(as_numpy(value)) if isinstance(value, torch.Tensor) else value
         for name, value in values.items()
     }
 
@@ -98,16 +98,16 @@ def assert_near(found: jax.Array, wanted: jax.Array) -> None:
 
 
 def assert_one_after_the_other(function: Any, axes: tuple[Any, ...], *arrays: Any) -> None:
-    """What vmap gives, compiled or not, is what three calls give."""
+    """What vmap gives, compiled or not, is what three calls give, of parts by numpy."""
 
     def part(i: int) -> Any:
-        return lambda axis, each: each if axis is None else jnp.take(each, i, axis)
+        return lambda axis, each: each if axis is None else np.asarray(each).take(i, axis)
 
     for transform in (lambda f: f, jax.jit):
-        found = transform(jax.vmap(function, in_axes=axes))(*arrays)
+        found = jax.tree.map(np.asarray, transform(jax.vmap(function, in_axes=axes))(*arrays))
         for i in range(3):
             alone = jax.tree.map(part(i), axes, arrays, is_leaf=lambda each: each is None)
-            same(jax.tree.map(lambda each, i=i: each[i], found), function(*alone))
+            same(jax.tree.map(lambda each, i=i: each[i], found), function(*jax.device_put(alone)))
 
 
 def switched_x64(on: bool) -> Any:

@@ -90,9 +90,8 @@ def test_the_derivatives_are_torchs(values: Problem) -> None:
         assert_near(ours, second[name], f"by {name}")
     with use_implementation("jnp"):
         total, _, inputs = of_jax(values)
-        direction = jax.grad(total)(inputs)
         (found, gradient), (change, curvature) = jax.jit(
-            lambda inputs: jax.jvp(jax.value_and_grad(total), (inputs,), (direction,))
+            lambda inputs: jax.jvp(jax.value_and_grad(total), (inputs,), (jax.grad(total)(inputs),))
         )(inputs)
     assert_near(found, expected, "the losses")
     # A sum of products of two gradients, each as near to torch's as below.

@@ -177,8 +177,8 @@ def test_a_gradient_is_sharded_as_its_input(
     if name == "unreduced" and jax.__version_info__ >= (0, 12):
         reason = "XLA of jax 0.12 has no call to Sharding on the host: docs/jax.md"
         request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
-    step = jit(jax.grad(LOSSES[name], argnums=(0, 1)))
-    wanted = step(*arrays())
+    gradient = jax.grad(LOSSES[name], argnums=(0, 1))
+    wanted = jax.jit(gradient)(*arrays())
     explicit = jax.make_mesh((8,), ("images",), axis_types=(jax.sharding.AxisType.Explicit,))
     with jax.set_mesh(explicit):
         pred, target, lengths = (
@@ -187,7 +187,7 @@ def test_a_gradient_is_sharded_as_its_input(
         )
         if name == "one by one":
             target = jax.sharding.reshard(target, BY_IMAGE)
-        found = step(pred, target, lengths)
+        found = jit(gradient)(pred, target, lengths)
     for ours, theirs, own in zip(found, wanted, (pred, target), strict=True):
         # What XLA computes of it may be rounded in another order.
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6 * np.abs(theirs).max())
