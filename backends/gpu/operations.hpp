@@ -7,10 +7,10 @@
 #include <boxloss/assign.hpp>
 #include <boxloss/box_loss.hpp>
 #include <boxloss/class_loss.hpp>
+#include <boxloss/collate_targets.hpp>
 #include <boxloss/distribution_loss.hpp>
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
-#include <boxloss/collate_targets.hpp>
 #include <boxloss/task_aligned_match.hpp>
 
 /// The two passes of box losses, and the other operations, in separate translation units so that

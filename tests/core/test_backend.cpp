@@ -169,7 +169,7 @@ TEST_CASE("an implementation of one operation is enough") {
   faults_alone.i = {};
   faults_alone.i.name = "one_operation/faults";
   faults_alone.i.collate_targets.run = [](const CollateProblem&, const CollateOutputs&,
-                                        const Execution&) {};
+                                          const Execution&) {};
   faults_alone.run();
 }
 

@@ -5,6 +5,7 @@
 #include <boxloss/assign.hpp>
 #include <boxloss/box_loss.hpp>
 #include <boxloss/class_loss.hpp>
+#include <boxloss/collate_targets.hpp>
 #include <boxloss/device.hpp>
 #include <boxloss/distribution_loss.hpp>
 #include <boxloss/dtype.hpp>
@@ -15,6 +16,5 @@
 #include <boxloss/max_iou_match.hpp>
 #include <boxloss/registry.hpp>
 #include <boxloss/set.hpp>
-#include <boxloss/collate_targets.hpp>
 #include <boxloss/task_aligned_match.hpp>
 #include <boxloss/view.hpp>
