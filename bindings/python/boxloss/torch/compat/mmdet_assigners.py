@@ -140,7 +140,7 @@ class HungarianAssigner(BaseAssigner):
         if self.has_classes:
             scores, labels = pred_instances.scores, gt_instances.labels.long()
             rows = faults.Rows(target, labels, offsets, "labels", scores.shape[-1], False)
-            labels, _ = faults.check(rows)
+            labels = faults.check(rows)[0]
             classes = {"logits": scores[None], "labels": labels}
         box_format: BoxFormat = "xyxy"
         eps = _EPS
