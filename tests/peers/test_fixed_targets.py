@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import torch
 from boxloss.torch.compat import FixedTargets
+from boxloss.torch.compat.rt_detr_criterion import denoising_pairs
+from boxloss.torch.compat.targets import GroundTruth
 from criteria import arguments_of, assert_close, made, run
 from detr_cases import CLASSES, QUERIES
 from surroundings import assert_reads_nothing
@@ -83,6 +85,17 @@ def test_denoising_queries_are_the_originals() -> None:
     for one, other in zip(ours, wanted, strict=True):
         assert torch.equal(one, other)
     assert all(about[name] == value for name, value in same.items())
+
+
+def test_boxes_without_denoising_queries() -> None:
+    """In two groups of four queries, two of which have a box; labels of images must be so many."""
+    offsets = torch.tensor([0, 3, 4])
+    truth = GroundTruth(torch.rand(4, 4), offsets, torch.zeros(4).long(), [], None)
+    noise = {"dn_num_split": [8, 9], "dn_num_group": 2, "dn_positive_idx": [torch.arange(4)] * 2}
+    target = denoising_pairs(noise, truth, torch.ones(()), 1).target_of_query[0]
+    assert target.tolist() == [[0, 1, -1, -1] * 2, [3, -1, -1, -1] * 2]
+    with pytest.raises(ValueError, match=r"has \[4, 4\] queries .* 2 groups; .* \[3, 1\] boxes"):
+        denoising_pairs(noise, truth._replace(counts=[3, 1]), torch.ones(()), 1)
 
 
 def test_more_boxes_than_rows() -> None:

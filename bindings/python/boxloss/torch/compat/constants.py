@@ -9,21 +9,28 @@ from torch import Tensor
 
 from .faults import has_values, is_traced
 
+MOST = 64  # are kept; a weight that changes in each step would be one more each time
 _made: dict[tuple[Hashable, ...], Tensor] = {}
 
 
 def constant(key: Hashable, like: Tensor, make: Callable[[], Tensor]) -> Tensor:
-    """What `make` gives on like's device, made once for each key. The first call waits for the
-    device, so that any stream may read it. A graph whose first call this is has its own."""
+    """What `make` gives on like's device, made once for each key.
+
+    The first call waits for the device, so that any stream may read the result. What is traced, and
+    what is captured before, makes its own.
+    """
+    if is_traced(like):
+        return make()
     whole_key = key, like.device
-    if whole_key in _made and not is_traced(like):
+    if whole_key in _made:
         return _made[whole_key]
-    if not has_values(like):
+    if len(_made) == MOST or not has_values(like):
         return make()
     with torch.inference_mode(False):
         made = make()
-    made.cpu()
-    if type(made) is Tensor:  # not of a mode that somebody is in
+    # Not of a mode or a transform that somebody is in.
+    if type(made) is Tensor and not torch._C._functorch.is_functorch_wrapped_tensor(made):
+        made.cpu()
         _made[whole_key] = made
     return made
 

@@ -121,4 +121,4 @@ def bin_edges(config: Any, like: Tensor) -> Tensor:
         inner = place.sign() * (step ** place.abs() - 1)
         return pad(pad(inner, (1, 0), value=-2 * upper), (0, 1), value=2 * upper)
 
-    return constant(("bins", upper, half, dtype), like, make)
+    return constant(("bins", upper, step, half, dtype), like, make)

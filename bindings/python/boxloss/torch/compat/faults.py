@@ -4,7 +4,7 @@
 
 On the CPU a fault is an error at once. Elsewhere the device finds it, makes the step's loss NaN,
 and tells the host; the first call after that raises. Compiled graphs check nothing; in a captured
-one the loss of faulty lists is NaN.
+one the loss is NaN for faults of ground truth that is given image by image.
 
 A GPU makes one list of the ground truth and writes its finding into the host's memory, in one
 launch of boxloss. Other devices compute it by torch's operators and copy it.
@@ -125,7 +125,7 @@ def collate(
     Returns:
         None where that does not serve, as for labels that are not as many as the boxes.
     """
-    if not boxes or is_traced(boxes[0]):
+    if not boxes or is_traced(boxes[0]) or any(each.requires_grad for each in boxes):
         return None
     if not _is_captured(boxes[0]):
         _raise_answers(waits=False)
@@ -144,7 +144,8 @@ def check(rows: Rows) -> tuple[Tensor, Tensor | None]:
 
     Returns:
         Labels that may be indices, which one outside must not be: on a device it would end the
-        process' work. And elsewhere what the step's losses are to be multiplied by: 1, or NaN.
+        process' work; in a graph, as they are. And elsewhere what the step's losses are to be
+        multiplied by: 1, or NaN.
     """
     boxes, labels, classes = rows.boxes, rows.labels, rows.classes
     if not has_values(boxes):
@@ -180,6 +181,8 @@ def _in_one_launch(given: tuple[Any, ...], rows: Callable[[], Rows]) -> Collated
     answer = _new_answer(is_pinned=True) if has_answer else None
     try:
         found = Collated(*_collate_targets(*given, answer and answer.tensor))
+    except torch.OutOfMemoryError:
+        raise
     except (RuntimeError, TypeError, ValueError):  # not built; not served, or unlike tensors
         if answer is not None:
             _free[True].append(answer)
@@ -210,7 +213,7 @@ def _new_answer(is_pinned: bool) -> _Answer:
 
 
 def has_values(tensor: Tensor) -> bool:
-    """Which those of a graph have not while it is made."""
+    """Whether its values can be read: not while a graph is traced or captured."""
     return not (is_traced(tensor) or _is_captured(tensor))
 
 

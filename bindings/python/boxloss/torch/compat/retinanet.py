@@ -3,8 +3,9 @@
 """The matcher of torchvision's RetinaNet, and its losses.
 
 The original goes through the images one by one, and the matcher has a matrix of all IoUs of each.
-Here all images are matched at once without one, all their pairs are one list, and an image's
-1 / (number of its pairs) is their weight.
+Here all images are matched at once without one, all their pairs are one list (on a GPU all anchors,
+since it would wait for the number of pairs), and an image's 1 / (number of its pairs) is their
+weight.
 """
 
 from typing import Any
@@ -20,6 +21,7 @@ from torchvision.models.detection.retinanet import (
 
 from ..class_loss import class_loss
 from ..losses import box_loss
+from .constants import constant
 from .replace import qualified_name
 from .targets import Targets, collate_boxes, collate_targets
 from .torchvision_matcher import match
@@ -95,7 +97,8 @@ def _decoded(coder: BoxCoder, deltas: Tensor, points: Tensor) -> Tensor:
             "BoxCoder, of which RetinaNet has one"
         )
     if {*coder.weights} != {1}:
-        deltas = deltas / deltas.new_tensor(coder.weights)
+        key = "coder", *coder.weights, deltas.dtype
+        deltas = deltas / constant(key, deltas, lambda: deltas.new_tensor(coder.weights))
     first, last = points.split(2, 1)
     side = last - first
     moves, growths = deltas.split(2, 1)

@@ -16,7 +16,7 @@ from ..class_loss import class_loss
 from ..hungarian_match import hungarian_match
 from ..losses import box_losses
 from ..matching_cost import matching_cost
-from .constants import constant, weighted
+from .constants import weighted
 from .targets import FixedTargets, GroundTruth, Targets, check_classes, collate_targets
 from .versions import is_before
 
@@ -37,7 +37,7 @@ class Pairs(NamedTuple):
 
 
 # By scores, the ground truth, pairs and each query's IoU, and the config: its name, and it, of each
-# layer. As all losses here without its weight, which is config.weight_{name}.
+# layer. Losses here are without their weight, config.weight_{name}.
 ClassLoss = Callable[[Tensor, GroundTruth, Pairs, Tensor, Any], tuple[str, Tensor]]
 # By each query's IoU, pairs, the ground truth, and whether the queries are those for denoising:
 # losses of the first layers.
@@ -164,7 +164,7 @@ def rt_detr_loss(
 
 
 def layers_of(outputs: Tensor, layers: int | None) -> list[Tensor]:
-    """Parts of a model's outputs, layers first: all, or all but the last but one.
+    """Parts of a model's outputs, layers first: all, or so many, of which the last is the last.
 
     D-FINE's outputs begin with a box before its first layer's corners. The original goes through
     all of them together, as far as there are corners; last come the model's own outputs.
@@ -231,12 +231,15 @@ def denoising_pairs(
     the same as negative ones."""
     queries, _ = noise["dn_num_split"]
     groups = noise["dn_num_group"]
-
-    def make() -> Tensor:
-        """The place of each query in its group."""
-        return torch.arange(queries, device=number.device) % (queries // groups)
-
-    place = constant(("denoising", queries, groups), number, make)
-    row = place + truth.offsets[:-1, None]
-    target = row.masked_fill_(row >= truth.offsets[1:, None], -1)  # negative ones are behind, too
+    if truth.counts:
+        given = [len(each) for each in noise["dn_positive_idx"]]
+        if given != [count * groups for count in truth.counts]:
+            raise ValueError(
+                f"dn_positive_idx has {given} queries with a box, in {groups} groups; labels have "
+                f"{truth.counts} boxes"
+            )
+    most = queries // (2 * groups)  # of FixedTargets there may be more, which have no query
+    first, end = truth.offsets[:-1, None], truth.offsets[1:, None]
+    row = torch.arange(queries, device=number.device) % (2 * most) + first
+    target = row.masked_fill_(row >= torch.minimum(end, first + most), -1)
     return Pairs(target.expand(layers, -1, -1).contiguous(), number * groups)

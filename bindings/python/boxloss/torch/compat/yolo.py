@@ -263,7 +263,7 @@ def make_grid(maps: list[Tensor], stride: Tensor) -> Grid:
     points, right = (cells * steps).mT, steps.mT
     table = torch.cat((points, points, -right, -right, right, right))
     down, across = (side * stride[0] for side in sides[0])
-    return Grid(cells, steps, table, torch.stack((across, down, across, down)))
+    return Grid(cells, steps, table, torch.stack((across, down, across, down)).to(first.device))
 
 
 _kept: Any = WeakIdKeyDictionary()  # by the strides, of which a model has one tensor
