@@ -80,5 +80,5 @@ def pairs_of_most_layers(target_of_query: Tensor, truth: GroundTruth) -> Pairs:
     rank = votes * (len(truth.boxes) + 1) - target_of_query
     rank = torch.where(target_of_query >= 0, rank, 0)
     target = target_of_query.gather(0, rank.argmax(0, keepdim=True))
-    number = truth.checked((target >= 0).sum().clamp(min=1))
+    number = (target >= 0).sum().clamp(min=truth.one)
     return Pairs(target.expand_as(target_of_query), number)

@@ -138,7 +138,7 @@ def criterion(
     number = truth.offsets[-1] * groups
     if torch.is_grad_enabled():
         number = global_normalizer(number)
-    number = truth.checked(number.clamp(min=1))
+    number = number.clamp(min=truth.one)
 
     # For the matcher and loss_boxes.
     cost = matching_cost(

@@ -76,7 +76,7 @@ class GroundTruth(NamedTuple):
         """max(the number of boxes, 1), or NaN for a fault: what losses are divided by."""
         if self.number is not None:
             return self.number
-        return self.checked(self.offsets[-1].clamp(min=1))
+        return self.offsets[-1].clamp(min=self.one)
 
     def checked(self, value: Tensor) -> Tensor:
         """The value, or NaN for a fault: of losses, or of what they are divided by."""
