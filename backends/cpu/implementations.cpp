@@ -40,6 +40,12 @@ std::vector<Implementation> implementations() {
     return std::size_t{0};
   };
   fast.distribution_loss_backward.run = native::distribution_loss_backward;
+  fast.rotated_box_loss.losses = kRotatedLosses;
+  fast.rotated_box_loss.pairings = kPairings;
+  fast.rotated_box_loss.extras = {Extra::kIou};
+  fast.rotated_box_loss.workspace_bytes = native::workspace_bytes;
+  fast.rotated_box_loss.forward = native::forward;
+  fast.rotated_box_loss.backward = native::backward;
 
   Implementation oracle;
   oracle.name = "cpu/reference";
@@ -77,6 +83,14 @@ std::vector<Implementation> implementations() {
     return std::size_t{0};
   };
   oracle.distribution_loss_backward.run = reference::distribution_loss_backward;
+  oracle.rotated_box_loss.losses = kRotatedLosses;
+  oracle.rotated_box_loss.pairings = oracle.box_loss.pairings;
+  oracle.rotated_box_loss.extras = {Extra::kIou};
+  oracle.rotated_box_loss.workspace_bytes = [](const RotatedLossProblem&) {
+    return std::size_t{0};
+  };
+  oracle.rotated_box_loss.forward = reference::forward;
+  oracle.rotated_box_loss.backward = reference::backward;
   return {fast, oracle};
 }
 

@@ -9,6 +9,7 @@
 #include <boxloss/distribution_loss.hpp>
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
+#include <boxloss/rotated_box_loss.hpp>
 #include <boxloss/task_aligned_match.hpp>
 
 /// What the two CPU implementations compute.
@@ -36,6 +37,10 @@ void distribution_loss(const DistributionLossProblem&, const DistributionLossOut
                        const Execution&);
 void distribution_loss_backward(const DistributionLossGradProblem&,
                                 const DistributionLossGradOutputs&, const Execution&);
+std::size_t workspace_bytes(const RotatedLossProblem&);
+void forward(const RotatedLossProblem&, const LossOutputs&, const Execution&);
+void backward(const RotatedLossProblem&, const GradOutputs&, const void* scale,
+              const LossGradients&, const Execution&);
 }  // namespace native
 
 namespace reference {
@@ -53,6 +58,9 @@ void distribution_loss(const DistributionLossProblem&, const DistributionLossOut
                        const Execution&);
 void distribution_loss_backward(const DistributionLossGradProblem&,
                                 const DistributionLossGradOutputs&, const Execution&);
+void forward(const RotatedLossProblem&, const LossOutputs&, const Execution&);
+void backward(const RotatedLossProblem&, const GradOutputs&, const void* scale,
+              const LossGradients&, const Execution&);
 }  // namespace reference
 
 }  // namespace boxloss

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <boxloss/view.hpp>
+
 #include "host_device.hpp"
 
 namespace boxloss {
@@ -35,6 +37,22 @@ struct RotatedPairGradient {
 template <class T>
 BOXLOSS_HOST_DEVICE T area(const RotatedBox<T>& b) {
   return b.w * b.h;
+}
+
+/// Five values in the given unit as a box in radians, each rounded once to T. By a division: a
+/// product could be fused with the difference of two boxes' angles, which would then not be 0 where
+/// they are equal.
+template <class T>
+BOXLOSS_HOST_DEVICE RotatedBox<T> in_radians(const RotatedBox<T>& b, AngleUnit unit) {
+  if (unit == AngleUnit::kRadians) return b;
+  return {b.cx, b.cy, b.w, b.h, b.angle / T(-57.295779513082321)};
+}
+
+/// Converts derivatives by a box in radians to derivatives by the unit's five values.
+template <class T>
+BOXLOSS_HOST_DEVICE RotatedBox<T> from_radians_gradient(const RotatedBox<T>& d, AngleUnit unit) {
+  if (unit == AngleUnit::kRadians) return d;
+  return {d.cx, d.cy, d.w, d.h, d.angle * T(-0.017453292519943296)};
 }
 
 }  // namespace boxloss

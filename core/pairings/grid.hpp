@@ -7,13 +7,14 @@
 #include "../math/box.hpp"
 #include "../math/ceil_div.hpp"
 #include "../math/host_device.hpp"
+#include "../math/rotated_box.hpp"
 #include "indices.hpp"
 
 /// A pairing tells which slots are valid. It is a plain struct that answers, for image b:
 ///   image(b)        which slots may be valid, and where their targets and rows lie
 ///   rows(b)         which rows belong to the image, valid or not
 ///   counts(row)     is this slot valid, as far as can be told without reading boxes?
-///   counts(target)  is it valid, given the target's four raw values?
+///   counts(target)  is it valid, given the target's raw values?
 /// A row is an index into the unreduced loss, the weight and the target's gradient.
 namespace boxloss {
 
@@ -52,6 +53,10 @@ struct Grid {
   BOXLOSS_HOST_DEVICE bool counts(const Box<T>&) const {
     return true;
   }
+  template <class T>
+  BOXLOSS_HOST_DEVICE bool counts(const RotatedBox<T>&) const {
+    return true;
+  }
 };
 
 /// Every slot is valid.
@@ -74,12 +79,17 @@ struct Mask : Grid {
   BOXLOSS_HOST_DEVICE bool counts(std::int64_t row) const { return mask[row] != 0; }
 };
 
-/// A slot is valid unless its target's four values are all zero (-0 is zero, NaN is not).
+/// A slot is valid unless its target's values are all zero (-0 is zero, NaN is not).
 struct ZeroPadded : Grid {
   using Grid::counts;
   template <class T>
   BOXLOSS_HOST_DEVICE bool counts(const Box<T>& target) const {
     return !(target.x1 == T(0) && target.y1 == T(0) && target.x2 == T(0) && target.y2 == T(0));
+  }
+  template <class T>
+  BOXLOSS_HOST_DEVICE bool counts(const RotatedBox<T>& target) const {
+    return !(target.cx == T(0) && target.cy == T(0) && target.w == T(0) && target.h == T(0) &&
+             target.angle == T(0));
   }
 };
 

@@ -15,7 +15,7 @@ struct Indexed {
   Indices pred, target;
 };
 
-inline bool is_indexed(const LossProblem& problem) {
+inline bool is_indexed(const PairProblem& problem) {
   return problem.pairing.kind == Pairing::Kind::kIndexed;
 }
 

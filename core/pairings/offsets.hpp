@@ -29,6 +29,10 @@ struct Offsets {
   BOXLOSS_HOST_DEVICE bool counts(const Box<T>&) const {
     return true;
   }
+  template <class T>
+  BOXLOSS_HOST_DEVICE bool counts(const RotatedBox<T>&) const {
+    return true;
+  }
 };
 
 }  // namespace boxloss

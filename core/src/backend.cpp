@@ -47,25 +47,30 @@ Operation operation(const char* name, const Functions<Problem, Outputs>& functio
            {"run", functions.run != nullptr}}};
 }
 
+template <class Problem>
+Operation operation(const char* name, const PairLossFunctions<Problem>& functions) {
+  return {name,
+          {{"workspace_bytes", functions.workspace_bytes != nullptr},
+           {"forward", functions.forward != nullptr},
+           {"backward", functions.backward != nullptr}},
+          {{"losses", !functions.losses.is_empty()}, {"pairings", !functions.pairings.is_empty()}}};
+}
+
 std::vector<Operation> operations_of(const Implementation& i) {
-  return {
-      {"box_loss",
-       {{"workspace_bytes", i.box_loss.workspace_bytes != nullptr},
-        {"forward", i.box_loss.forward != nullptr},
-        {"backward", i.box_loss.backward != nullptr}},
-       {{"losses", !i.box_loss.losses.is_empty()}, {"pairings", !i.box_loss.pairings.is_empty()}}},
-      {"matching_cost",
-       {{"run", i.matching_cost.run != nullptr}},
-       {{"losses", !i.matching_cost.losses.is_empty()},
-        {"class_terms", !i.matching_cost.class_terms.is_empty()}}},
-      operation("assign", i.assign),
-      operation("max_iou_match", i.max_iou_match),
-      operation("task_aligned_match", i.task_aligned_match),
-      {"collate_targets", {{"run", i.collate_targets.run != nullptr}}},
-      operation("class_loss", i.class_loss),
-      operation("class_loss_backward", i.class_loss_backward),
-      operation("distribution_loss", i.distribution_loss),
-      operation("distribution_loss_backward", i.distribution_loss_backward)};
+  return {operation("box_loss", i.box_loss),
+          {"matching_cost",
+           {{"run", i.matching_cost.run != nullptr}},
+           {{"losses", !i.matching_cost.losses.is_empty()},
+            {"class_terms", !i.matching_cost.class_terms.is_empty()}}},
+          operation("assign", i.assign),
+          operation("max_iou_match", i.max_iou_match),
+          operation("task_aligned_match", i.task_aligned_match),
+          {"collate_targets", {{"run", i.collate_targets.run != nullptr}}},
+          operation("class_loss", i.class_loss),
+          operation("class_loss_backward", i.class_loss_backward),
+          operation("distribution_loss", i.distribution_loss),
+          operation("distribution_loss_backward", i.distribution_loss_backward),
+          operation("rotated_box_loss", i.rotated_box_loss)};
 }
 
 /// An operation has all of its functions, or none. With a set that is empty it would serve nothing,

@@ -95,22 +95,34 @@ void check_served(const Implementation& implementation, const char* operation, b
         implementation.name, " was asked to run it");
 }
 
+namespace {
+
+constexpr Set<Loss> all_of(Loss) { return kLosses; }
+constexpr Set<RotatedLoss> all_of(RotatedLoss) { return kRotatedLosses; }
+
+}  // namespace
+
+template <class Enum>
 void check_served(const Implementation& implementation, const char* operation, bool has_operation,
-                  Device device, Loss loss, Set<Loss> losses) {
+                  Device device, Enum loss, Set<Enum> losses) {
   check_served(implementation, operation, has_operation, device);
   // Names are listed only if the check fails.
-  if (loss == Loss::kUnset) {
-    throw InvalidArgument(message("loss is not set; it must be one of ", names_of(kLosses)));
+  if (loss == Enum::kUnset) {
+    throw InvalidArgument(message("loss is not set; it must be one of ", names_of(all_of(loss))));
   }
-  if (!kLosses.contains(loss)) {
+  if (!all_of(loss).contains(loss)) {
     throw InvalidArgument(
-        message("loss is ", shown(loss), "; it must be one of ", names_of(kLosses)));
+        message("loss is ", shown(loss), "; it must be one of ", names_of(all_of(loss))));
   }
   if (!losses.contains(loss)) {
     throw Unsupported(message(implementation.name, " does not serve the loss '", name_of(loss),
                               "', only ", names_of(losses)));
   }
 }
+
+template void check_served(const Implementation&, const char*, bool, Device, Loss, Set<Loss>);
+template void check_served(const Implementation&, const char*, bool, Device, RotatedLoss,
+                           Set<RotatedLoss>);
 
 void check_execution(const Execution& execution, Device device, std::size_t workspace_bytes) {
   const bool is_gpu = device == Device::kCuda || device == Device::kHip;  // which runs no tasks

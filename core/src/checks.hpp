@@ -115,8 +115,9 @@ void check_served(const Implementation& implementation, const char* operation, b
                   Device device);
 
 /// The same, and that the loss is among those it serves.
+template <class Enum>
 void check_served(const Implementation& implementation, const char* operation, bool has_operation,
-                  Device device, Loss loss, Set<Loss> losses);
+                  Device device, Enum loss, Set<Enum> losses);
 
 void check_execution(const Execution& execution, Device device, std::size_t workspace_bytes = 0);
 

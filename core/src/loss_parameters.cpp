@@ -1,11 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 #include <boxloss/loss.hpp>
+#include <boxloss/rotated_loss.hpp>
+#include <cmath>
 #include <iterator>
 #include <string>
 #include <type_traits>
 
 #include "losses/formulas.hpp"
+#include "losses/rotated/formulas.hpp"
 #include "src/checks.hpp"
 
 namespace boxloss {
@@ -24,10 +27,15 @@ std::string names_of(const std::vector<LossParameter>& parameters) {
   return names.empty() ? "none" : names;
 }
 
-}  // namespace
+/// A power of ten as people write it: 1e6, not 1e+06; and 0.
+std::string bound(double power) {
+  if (power == 0 || power == 1) return power == 0 ? "0" : "1";
+  return message("1e", static_cast<int>(std::lround(std::log10(power))));
+}
 
-std::vector<LossParameter> parameters_of(Loss loss) {
-  if (!kLosses.contains(loss)) return {};
+template <class Enum>
+std::vector<LossParameter> parameters_in(Set<Enum> all, Enum loss) {
+  if (!all.contains(loss)) return {};
   return with_formula(loss, [](auto formula) -> std::vector<LossParameter> {
     using Formula = decltype(formula);
     if constexpr (kHasParameters<Formula>) {
@@ -38,7 +46,8 @@ std::vector<LossParameter> parameters_of(Loss loss) {
   });
 }
 
-LossParameters complete_parameters(Loss loss, const LossParameters& given) {
+template <class Enum>
+LossParameters completed(Enum loss, const LossParameters& given) {
   const std::vector<LossParameter> parameters = parameters_of(loss);
   const auto count = static_cast<int>(parameters.size());
   check(given.count == 0 || given.count == count, "parameters has ", given.count, " numbers; '",
@@ -51,9 +60,27 @@ LossParameters complete_parameters(Loss loss, const LossParameters& given) {
     if (given.count == 0) value = each.standard;
     check(given.count != 0 || value != 0, each.name, " is missing; '", name_of(loss), "' needs ",
           names_of(parameters));
-    check(value >= 1e-6 && value <= 1e6, each.name, " is ", value, "; it must be from 1e-6 to 1e6");
+    if (value >= each.least && value <= each.most) continue;
+    check(false, each.name, " is ", value, "; it must be from ", bound(each.least), " to ",
+          bound(each.most));
   }
   return all;
+}
+
+}  // namespace
+
+std::vector<LossParameter> parameters_of(Loss loss) { return parameters_in(kLosses, loss); }
+
+std::vector<LossParameter> parameters_of(RotatedLoss loss) {
+  return parameters_in(kRotatedLosses, loss);
+}
+
+LossParameters complete_parameters(Loss loss, const LossParameters& given) {
+  return completed(loss, given);
+}
+
+LossParameters complete_parameters(RotatedLoss loss, const LossParameters& given) {
+  return completed(loss, given);
 }
 
 }  // namespace boxloss

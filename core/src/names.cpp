@@ -9,6 +9,7 @@
 #include <boxloss/loss.hpp>
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
+#include <boxloss/rotated_loss.hpp>
 
 #include "src/checks.hpp"
 #include "src/message.hpp"
@@ -64,6 +65,14 @@ const char* name_of(BoxFormat format) {
     case BoxFormat::kXyxy: return "xyxy";
     case BoxFormat::kXywh: return "xywh";
     case BoxFormat::kCxcywh: return "cxcywh";
+  }
+  return kUnknown;
+}
+
+const char* name_of(AngleUnit unit) {
+  switch (unit) {
+    case AngleUnit::kRadians: return "radians";
+    case AngleUnit::kDegrees: return "degrees";
   }
   return kUnknown;
 }
@@ -147,14 +156,33 @@ const char* name_of(Loss loss) {
   return kUnknown;
 }
 
-std::string names_of(Set<Loss> losses) {
+const char* name_of(RotatedLoss loss) {
+  switch (loss) {
+#define BOXLOSS_CASE(Formula, word) \
+  case RotatedLoss::k##Formula: return word;
+    BOXLOSS_FOR_EACH_ROTATED_LOSS(BOXLOSS_CASE)
+#undef BOXLOSS_CASE
+    case RotatedLoss::kUnset: return "unset";
+  }
+  return kUnknown;
+}
+
+namespace {
+
+template <class Enum>
+std::string names_in(Set<Enum> losses) {
   std::string names;
-  losses.for_each([&](Loss loss) {
+  losses.for_each([&](Enum loss) {
     if (!names.empty()) names += ", ";
     names += message("'", name_of(loss), "'");
   });
   return names.empty() ? "none" : names;
 }
+
+}  // namespace
+
+std::string names_of(Set<Loss> losses) { return names_in(losses); }
+std::string names_of(Set<RotatedLoss> losses) { return names_in(losses); }
 
 Loss loss_named(std::string_view word) {
 #define BOXLOSS_RETURN_IF_NAMED(Formula, name) \
@@ -162,6 +190,14 @@ Loss loss_named(std::string_view word) {
   BOXLOSS_FOR_EACH_LOSS(BOXLOSS_RETURN_IF_NAMED)
 #undef BOXLOSS_RETURN_IF_NAMED
   throw InvalidArgument(message("loss is '", word, "'; allowed: ", names_of(kLosses)));
+}
+
+RotatedLoss rotated_loss_named(std::string_view word) {
+#define BOXLOSS_RETURN_IF_NAMED(Formula, name) \
+  if (word == name) return RotatedLoss::k##Formula;
+  BOXLOSS_FOR_EACH_ROTATED_LOSS(BOXLOSS_RETURN_IF_NAMED)
+#undef BOXLOSS_RETURN_IF_NAMED
+  throw InvalidArgument(message("loss is '", word, "'; allowed: ", names_of(kRotatedLosses)));
 }
 
 }  // namespace boxloss

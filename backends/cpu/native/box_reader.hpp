@@ -26,10 +26,42 @@ class BoxReader {
     return corners_.values;
   }
 
+  /// As formulas take boxes, and their gradients back: what readers of all kinds of boxes have.
+  const C* for_formula(const C* boxes, int count) { return corners(boxes, count); }
+  void to_given(C* gradients, int count) const {
+    vector_code<C>().from_corners_gradient(gradients, format_, count);
+  }
+
  private:
   RowReader<C, 4> boxes_;
   BoxFormat format_;
   Rows<C, 4> corners_;
+};
+
+/// Rotated boxes, as given and in radians.
+template <class C>
+class RotatedBoxReader {
+ public:
+  RotatedBoxReader(const BoxView& view, AngleUnit unit)
+      : boxes_(view.data, view.dtype, view.coordinate_stride), unit_(unit) {}
+
+  const C* read(const Places& elements, int count) { return boxes_.read(elements, count); }
+
+  const C* for_formula(const C* boxes, int count) {
+    if (unit_ == AngleUnit::kRadians) return boxes;
+    std::copy_n(boxes, 5 * whole_blocks(count), in_radians_.values);
+    vector_code<C>().rotated.in_radians(in_radians_.values, unit_, count);
+    return in_radians_.values;
+  }
+  void to_given(C* gradients, int count) const {
+    if (unit_ == AngleUnit::kRadians) return;
+    vector_code<C>().rotated.from_radians_gradient(gradients, unit_, count);
+  }
+
+ private:
+  RowReader<C, 5> boxes_;
+  AngleUnit unit_;
+  Rows<C, 5> in_radians_;
 };
 
 }  // namespace boxloss::native

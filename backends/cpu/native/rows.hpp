@@ -38,7 +38,7 @@ void end_rows(C* rows, int width, int count) {
 }
 
 /// Calls move(place, bytes) for each row. The number of bytes is a constant, so that a copy is one
-/// or two moves.
+/// or a few moves.
 template <class Move>
 void for_each_row(std::size_t row_bytes, int count, const Move& move) {
   const auto run = [&](auto bytes) {
@@ -48,8 +48,12 @@ void for_each_row(std::size_t row_bytes, int count, const Move& move) {
     case 1: return run(std::integral_constant<std::size_t, 1>());
     case 2: return run(std::integral_constant<std::size_t, 2>());
     case 4: return run(std::integral_constant<std::size_t, 4>());
+    case 5: return run(std::integral_constant<std::size_t, 5>());
     case 8: return run(std::integral_constant<std::size_t, 8>());
+    case 10: return run(std::integral_constant<std::size_t, 10>());
     case 16: return run(std::integral_constant<std::size_t, 16>());
+    case 20: return run(std::integral_constant<std::size_t, 20>());
+    case 40: return run(std::integral_constant<std::size_t, 40>());
     default: return run(std::integral_constant<std::size_t, 32>());
   }
 }
@@ -90,7 +94,7 @@ class RowReader {
   const C* read_apart(const Places& elements, int count) {
     if (elements.are_neighbours()) {
       const std::byte* const from = data_ + elements.first * size_;
-      vector_code<C>().read_columns(from, dtype_, value_stride_, count, rows_.values);
+      vector_code<C>().read_columns(from, dtype_, value_stride_, kWidth, count, rows_.values);
     } else {
       auto* const gathered = reinterpret_cast<std::byte*>(gathered_.values);
       for_each_row(size_, count, [&](int k, std::size_t bytes) {
@@ -168,8 +172,9 @@ class RowWriter {
   Bytes<kWidth> converted_;
 };
 
-/// The gradient of boxes: rows or, if it keeps strides, values that lie as those of the boxes.
-template <class C>
+/// The gradient of boxes of kNumbers values: rows or, if it keeps strides, values that lie as those
+/// of the boxes.
+template <class C, int kNumbers>
 class BoxWriter {
  public:
   BoxWriter(void* data, const BoxView& boxes, bool keeps_strides)
@@ -202,7 +207,7 @@ class BoxWriter {
     const std::int64_t count = rows.end - rows.begin, b = rows.begin / boxes_.slots;
     const std::int64_t slot = rows.begin - b * boxes_.slots;
     const std::int64_t first = b * boxes_.image_stride + slot * boxes_.slot_stride;
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < kNumbers; ++i) {
       std::byte* const column = data_ + (first + i * boxes_.coordinate_stride) * size_;
       if (boxes_.slot_stride == 1) {
         std::memset(column, 0, count * size_);
@@ -217,25 +222,25 @@ class BoxWriter {
  private:
   void put_apart(const Places& elements, int count) const {
     if (elements.are_neighbours()) {
-      return vector_code<C>().write_columns(apart_.values, count, data_ + elements.first * size_,
-                                            boxes_.dtype, boxes_.coordinate_stride);
+      return vector_code<C>().write_columns(apart_.values, kNumbers, count,
+                                            data_ + elements.first * size_, boxes_.dtype,
+                                            boxes_.coordinate_stride);
     }
     with_outputs(data_, boxes_.dtype, [&](auto outputs) {
       for (int k = 0; k < count; ++k) {
-        outputs.set_box(elements[k],
-                        Box<C>{apart_.values[4 * k], apart_.values[4 * k + 1],
-                               apart_.values[4 * k + 2], apart_.values[4 * k + 3]},
-                        boxes_.coordinate_stride);
+        for (int i = 0; i < kNumbers; ++i) {
+          outputs.set(elements[k] + i * boxes_.coordinate_stride, apart_.values[kNumbers * k + i]);
+        }
       }
     });
   }
 
-  RowWriter<C, 4> rows_;
+  RowWriter<C, kNumbers> rows_;
   bool keeps_strides_;
   std::byte* data_;
   const BoxView& boxes_;
   std::size_t size_;
-  Rows<C, 4> apart_;
+  Rows<C, kNumbers> apart_;
 };
 
 }  // namespace boxloss::native

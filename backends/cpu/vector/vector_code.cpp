@@ -4,9 +4,11 @@
 
 #include "cpu/vector/capabilities.hpp"
 #include "cpu/vector/coordinates.hpp"
+#include "cpu/vector/rotated_coordinates.hpp"
 #include "dtypes/elements.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
+#include "losses/rotated/formulas.hpp"
 #include "pairings/grid.hpp"
 
 /// Compiled once for each capability. The linker keeps one copy of a weak symbol for the whole
@@ -37,33 +39,58 @@ void write(const C* from, int values, void* to, DType dtype) {
   });
 }
 
-/// In two steps: g++ makes scalar code of one that converts and transposes.
 template <class C>
-void read_columns(const void* from, DType dtype, std::int64_t stride, int boxes, C* to) {
+BOXLOSS_HOST_DEVICE void set_row(C* to, const C (&columns)[4][kTilePairs], int i) {
+  set_box_at(to, i, Box<C>{columns[0][i], columns[1][i], columns[2][i], columns[3][i]});
+}
+template <class C>
+BOXLOSS_HOST_DEVICE void set_row(C* to, const C (&columns)[5][kTilePairs], int i) {
+  set_box_at(
+      to, i,
+      RotatedBox<C>{columns[0][i], columns[1][i], columns[2][i], columns[3][i], columns[4][i]});
+}
+
+/// In two steps: g++ makes scalar code of one that converts and transposes.
+template <int kNumbers, class C>
+BOXLOSS_HOST_DEVICE void read_columns_of(const void* from, DType dtype, std::int64_t stride,
+                                         int boxes, C* to) {
   with_elements(from, dtype, [=](auto elements) {
-    C columns[4][kTilePairs];
-    for (int coordinate = 0; coordinate < 4; ++coordinate) {
+    C columns[kNumbers][kTilePairs];
+    for (int coordinate = 0; coordinate < kNumbers; ++coordinate) {
       C* const column = columns[coordinate];
       const std::int64_t first = coordinate * stride;
 #pragma omp simd
       for (int i = 0; i < boxes; ++i) column[i] = elements.template get<C>(first + i);
     }
 #pragma omp simd
-    for (int i = 0; i < boxes; ++i) {
-      set_box_at(to, i, Box<C>{columns[0][i], columns[1][i], columns[2][i], columns[3][i]});
+    for (int i = 0; i < boxes; ++i) set_row(to, columns, i);
+  });
+}
+
+template <class C>
+void read_columns(const void* from, DType dtype, std::int64_t stride, int numbers, int boxes,
+                  C* to) {
+  if (numbers == 4) return read_columns_of<4>(from, dtype, stride, boxes, to);
+  read_columns_of<5>(from, dtype, stride, boxes, to);
+}
+
+template <int kNumbers, class C>
+BOXLOSS_HOST_DEVICE void write_columns_of(const C* from, int boxes, void* to, DType dtype,
+                                          std::int64_t stride) {
+  with_outputs(to, dtype, [=](auto outputs) {
+    for (int coordinate = 0; coordinate < kNumbers; ++coordinate) {
+      const std::int64_t first = coordinate * stride;
+#pragma omp simd
+      for (int i = 0; i < boxes; ++i) outputs.set(first + i, from[kNumbers * i + coordinate]);
     }
   });
 }
 
 template <class C>
-void write_columns(const C* from, int boxes, void* to, DType dtype, std::int64_t stride) {
-  with_outputs(to, dtype, [=](auto outputs) {
-    for (int coordinate = 0; coordinate < 4; ++coordinate) {
-      const std::int64_t first = coordinate * stride;
-#pragma omp simd
-      for (int i = 0; i < boxes; ++i) outputs.set(first + i, from[4 * i + coordinate]);
-    }
-  });
+void write_columns(const C* from, int numbers, int boxes, void* to, DType dtype,
+                   std::int64_t stride) {
+  if (numbers == 4) return write_columns_of<4>(from, boxes, to, dtype, stride);
+  write_columns_of<5>(from, boxes, to, dtype, stride);
 }
 
 /// Calls `use` with the format as a type, so that it is selected outside the loop.
@@ -194,6 +221,82 @@ template <class C>
 void find_padding(const C* targets, int count, std::uint8_t* counts) {
   for_each_pair(count,
                 [=](int i) BOXLOSS_INLINE { counts[i] = ZeroPadded().counts(box_at(targets, i)); });
+}
+
+template <class C>
+void in_radians(C* boxes, AngleUnit unit, int count) {
+  if (unit == AngleUnit::kRadians) return;
+  for_each_pair(count, [=](int i) BOXLOSS_INLINE {
+    set_box_at(boxes, i, boxloss::in_radians(rotated_box_at(boxes, i), AngleUnit::kDegrees));
+  });
+}
+
+template <class C>
+void from_radians_gradient(C* gradients, AngleUnit unit, int count) {
+  if (unit == AngleUnit::kRadians) return;
+  for_each_pair(count, [=](int i) BOXLOSS_INLINE {
+    set_box_at(gradients, i,
+               boxloss::from_radians_gradient(rotated_box_at(gradients, i), AngleUnit::kDegrees));
+  });
+}
+
+template <class C>
+void rotated_losses(RotatedLoss loss, const C* pred, const C* target, const Constants<C>& at,
+                    int count, C* losses) {
+  const Constants<C> constants = at;
+  with_formula(loss, [=](auto formula) {
+    for (int block = 0; block < count; block += kBlock) {
+      RotatedCoordinates<C> p, t;
+      p.read(pred + 5 * block);
+      t.read(target + 5 * block);
+      for_each_in_block([=, &p, &t](int i) BOXLOSS_INLINE {
+        losses[block + i] = formula.loss(p.get(i), t.get(i), constants);
+      });
+    }
+  });
+}
+
+template <class C>
+void rotated_ious(const C* pred, const C* target, const Eps<C>& at, int count, C* ious) {
+  const Eps<C> eps = at;
+  for (int block = 0; block < count; block += kBlock) {
+    RotatedCoordinates<C> p, t;
+    p.read(pred + 5 * block);
+    t.read(target + 5 * block);
+    for_each_in_block([=, &p, &t](int i) BOXLOSS_INLINE {
+      ious[block + i] = rotated::iou_of(rotated::overlap(p.get(i), t.get(i), eps));
+    });
+  }
+}
+
+/// Both gradients are computed, since they have almost all in common.
+template <class C>
+void rotated_gradients(RotatedLoss loss, const C* pred, const C* target, const Constants<C>& at,
+                       int count, const C* by, C* losses, C* d_pred, C* d_target) {
+  const Constants<C> constants = at;
+  with_formula(loss, [=](auto formula) {
+    for (int block = 0; block < count; block += kBlock) {
+      RotatedCoordinates<C> of_pred, of_target, p, t;
+      p.read(pred + 5 * block);
+      t.read(target + 5 * block);
+      for_each_in_block([=, &of_pred, &of_target, &p, &t](int i) BOXLOSS_INLINE {
+        const int k = block + i;
+        RotatedPairGradient<C> d = formula.derivatives(p.get(i), t.get(i), constants);
+        of_pred.set(i, by[k] * d.pred);
+        of_target.set(i, by[k] * d.target);
+        losses[k] = d.loss;
+      });
+      of_pred.write(d_pred + 5 * block);
+      if (d_target != nullptr) of_target.write(d_target + 5 * block);
+    }
+  });
+}
+
+template <class C>
+void find_rotated_padding(const C* targets, int count, std::uint8_t* counts) {
+  for_each_pair(count, [=](int i) BOXLOSS_INLINE {
+    counts[i] = ZeroPadded().counts(rotated_box_at(targets, i));
+  });
 }
 
 template <class C>
@@ -458,6 +561,12 @@ constexpr VectorCode<C> code() {
   code.add_l1_gradients = add_l1_gradients<C>;
   code.multiply = multiply<C>;
   code.find_padding = find_padding<C>;
+  code.rotated.in_radians = in_radians<C>;
+  code.rotated.from_radians_gradient = from_radians_gradient<C>;
+  code.rotated.losses = rotated_losses<C>;
+  code.rotated.ious = rotated_ious<C>;
+  code.rotated.gradients = rotated_gradients<C>;
+  code.rotated.find_padding = find_rotated_padding<C>;
   code.losses_with = losses_with<C>;
   code.l1_with = l1_with<C>;
   code.class_costs = class_costs<C>;

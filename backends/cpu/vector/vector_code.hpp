@@ -4,6 +4,7 @@
 
 #include <boxloss/dtype.hpp>
 #include <boxloss/loss.hpp>
+#include <boxloss/rotated_loss.hpp>
 #include <boxloss/view.hpp>
 #include <cstdint>
 #include <type_traits>
@@ -45,16 +46,32 @@ struct AnchorTile {
 template <class C>
 using BoxNumber = std::conditional_t<std::is_same_v<C, double>, double, std::int32_t>;
 
+/// For rotated boxes, which are rows of five, as those for boxes below.
+template <class C>
+struct RotatedCode {
+  void (*in_radians)(C* boxes, AngleUnit unit, int count);
+  void (*from_radians_gradient)(C* gradients, AngleUnit unit, int count);
+  /// For angles in radians.
+  void (*losses)(RotatedLoss loss, const C* pred, const C* target, const Constants<C>& constants,
+                 int count, C* losses);
+  void (*ious)(const C* pred, const C* target, const Eps<C>& eps, int count, C* ious);
+  void (*gradients)(RotatedLoss loss, const C* pred, const C* target, const Constants<C>& constants,
+                    int count, const C* by, C* losses, C* d_pred, C* d_target);
+  void (*find_padding)(const C* targets, int count, std::uint8_t* counts);
+};
+
 template <class C>
 struct VectorCode {
   /// Converts values of any dtype to C, and back. Only these two process exactly `values`, without
   /// padding.
   void (*read)(const void* from, DType dtype, int values, C* to);
   void (*write)(const C* from, int values, void* to, DType dtype);
-  /// Transposes boxes whose coordinates are separate arrays, `stride` elements apart, to rows, and
-  /// back. In those arrays only `boxes` are touched, without padding.
-  void (*read_columns)(const void* from, DType dtype, std::int64_t stride, int boxes, C* to);
-  void (*write_columns)(const C* from, int boxes, void* to, DType dtype, std::int64_t stride);
+  /// Transposes boxes whose `numbers`, four or five, are separate arrays, `stride` elements apart,
+  /// to rows, and back. In those arrays only `boxes` are touched, without padding.
+  void (*read_columns)(const void* from, DType dtype, std::int64_t stride, int numbers, int boxes,
+                       C* to);
+  void (*write_columns)(const C* from, int numbers, int boxes, void* to, DType dtype,
+                        std::int64_t stride);
 
   void (*to_corners)(C* boxes, BoxFormat format, int count);
   void (*from_corners_gradient)(C* gradients, BoxFormat format, int count);
@@ -78,6 +95,8 @@ struct VectorCode {
 
   /// Which targets are valid: those that are not four zeros.
   void (*find_padding)(const C* targets, int count, std::uint8_t* counts);
+
+  RotatedCode<C> rotated;
 
   /// For a matcher: the terms of one box with each of `boxes`.
   void (*losses_with)(const C* one, Loss loss, const C* boxes, const Constants<C>& constants,

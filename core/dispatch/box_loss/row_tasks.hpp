@@ -29,7 +29,7 @@ inline std::int64_t row_tasks(const void* gradient, const BoxView& list) {
   return tasks < kMostRowTasks ? tasks : kMostRowTasks;
 }
 
-inline BackwardTasks backward_tasks(const LossProblem& p, const LossGradients& gradients) {
+inline BackwardTasks backward_tasks(const PairProblem& p, const LossGradients& gradients) {
   const bool own_rows = (gradients.pred != nullptr && p.pred.rows.data == nullptr) ||
                         (gradients.target != nullptr && p.target.rows.data == nullptr) ||
                         gradients.weight != nullptr;

@@ -19,7 +19,7 @@ struct DTypes {
 /// Calls `use` with the element types of a problem. The common pairs in training have their own
 /// instantiations; every other mix is read through Any, so that their number stays small.
 template <class Use>
-void with_dtypes(const LossProblem& problem, const Use& use) {
+void with_dtypes(const PairProblem& problem, const Use& use) {
   const auto is = [&](DType pred, DType target) {
     return problem.pred.dtype == pred && problem.target.dtype == target;
   };

@@ -18,7 +18,7 @@ constexpr Set<Pairing::Kind> kPairings = {Pairing::Kind::kDense,   Pairing::Kind
 
 /// Calls `use` with a problem's pairing as the struct that loops are built on.
 template <class Use>
-void with_pairing(const LossProblem& problem, const Use& use) {
+void with_pairing(const PairProblem& problem, const Use& use) {
   const Grid grid{problem.pred.slots};
   const ArrayView& data = problem.pairing.data;
   switch (problem.pairing.kind) {

@@ -21,7 +21,7 @@ struct Implementation;
 struct Pairing {
   enum class Kind : std::uint8_t {
     kDense,       ///< every slot
-    kZeroPadded,  ///< those whose target is not four zeros
+    kZeroPadded,  ///< those whose target is not all zeros
     kLengths,     ///< j < data[b], clamped to [0, slots]
     kMask,        ///< data[b * slots + j] is not 0
     kOffsets,     ///< targets are one ragged list; image b owns rows data[b] to data[b + 1]
@@ -44,10 +44,10 @@ enum class Reduction : std::uint8_t { kNone, kSum, kMean };
 /// "none", "sum" or "mean".
 BOXLOSS_API const char* name_of(Reduction reduction);
 
-/// All inputs of forward and backward. All pointers are on `device`.
-struct LossProblem {
+/// The inputs of forward and backward that losses of all kinds of boxes have. All pointers are on
+/// `device`.
+struct PairProblem {
   Device device = Device::kCpu;
-  Loss loss{};          ///< must be set
   BoxView pred = {};    ///< (images, slots, 4); float64, float32, float16 or bfloat16
   BoxView target = {};  ///< as pred, any dtype; with offsets one image of T slots
   Pairing pairing = {};
@@ -61,6 +61,13 @@ struct LossProblem {
   double eps = 1e-7;  ///< finite, >= 0
   EpsMode eps_mode = EpsMode::kAdd;
   LossParameters parameters = {};  ///< of a loss that has some
+};
+
+/// All inputs of forward and backward.
+struct LossProblem : PairProblem {
+  static constexpr int kNumbers = 4;  ///< of a box
+
+  Loss loss{};  ///< must be set
 };
 
 /// Optional outputs of forward; backward does not read them.
@@ -112,13 +119,13 @@ struct LossGradients {
 };
 
 /// float64 when either box array is float64, else float32.
-BOXLOSS_API DType compute_dtype(const LossProblem& problem);
+BOXLOSS_API DType compute_dtype(const PairProblem& problem);
 
 /// Number of values of the unreduced loss. Throws InvalidArgument for a size that is not set.
-BOXLOSS_API std::int64_t loss_rows(const LossProblem& problem);
+BOXLOSS_API std::int64_t loss_rows(const PairProblem& problem);
 
 /// Number of values of a reduced loss, and of `scale`: one, or one for each set.
-BOXLOSS_API std::int64_t loss_sets(const LossProblem& problem);
+BOXLOSS_API std::int64_t loss_sets(const PairProblem& problem);
 
 /// Checks what needs no sizes: options, for these extra outputs, and dtypes but those of `rows`, as
 /// all functions below do. Throws InvalidArgument or Unsupported, naming the argument.

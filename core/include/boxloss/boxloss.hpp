@@ -15,6 +15,8 @@
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
 #include <boxloss/registry.hpp>
+#include <boxloss/rotated_box_loss.hpp>
+#include <boxloss/rotated_loss.hpp>
 #include <boxloss/set.hpp>
 #include <boxloss/task_aligned_match.hpp>
 #include <boxloss/view.hpp>

@@ -58,6 +58,7 @@ BOXLOSS_API Loss loss_named(std::string_view word);
 struct LossParameter {
   const char* name;
   double standard;  ///< 0: it must be given
+  double least = 1e-6, most = 1e6;
 };
 
 /// Those of a loss, in their order.
@@ -72,7 +73,7 @@ struct LossParameters {
 };
 
 /// The values that a loss is computed with. Throws InvalidArgument for another number of them, and
-/// for one that is not from 1e-6 to 1e6.
+/// for one that is not from its `least` to its `most`.
 BOXLOSS_API LossParameters complete_parameters(Loss loss, const LossParameters& given);
 
 /// How eps is applied to a divisor x: x + eps, or max(x, eps).

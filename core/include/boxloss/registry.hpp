@@ -9,6 +9,7 @@
 #include <boxloss/distribution_loss.hpp>
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
+#include <boxloss/rotated_box_loss.hpp>
 #include <boxloss/set.hpp>
 #include <boxloss/task_aligned_match.hpp>
 #include <initializer_list>
@@ -25,16 +26,20 @@ namespace boxloss {
 /// null exactly if it is not given, but where nothing is read it may always be. `workspace_bytes`
 /// is asked before there are pointers, then of optional arrays it gets some that lead nowhere; what
 /// it returns depends on shapes, dtypes and options alone, never on the device's model.
-struct LossFunctions {
-  Set<Loss> losses = {};
+template <class Problem>
+struct PairLossFunctions {
+  Set<decltype(Problem::loss)> losses = {};
   Set<Pairing::Kind> pairings = {};
   Set<Extra> extras = {};
   /// For a loss that is reduced.
-  std::size_t (*workspace_bytes)(const LossProblem&) = nullptr;
-  void (*forward)(const LossProblem&, const LossOutputs&, const Execution&) = nullptr;
-  void (*backward)(const LossProblem&, const GradOutputs&, const void* scale, const LossGradients&,
+  std::size_t (*workspace_bytes)(const Problem&) = nullptr;
+  void (*forward)(const Problem&, const LossOutputs&, const Execution&) = nullptr;
+  void (*backward)(const Problem&, const GradOutputs&, const void* scale, const LossGradients&,
                    const Execution&) = nullptr;
 };
+
+using LossFunctions = PairLossFunctions<LossProblem>;
+using RotatedLossFunctions = PairLossFunctions<RotatedLossProblem>;
 
 /// The same for the matcher's cost.
 struct CostFunctions {
@@ -76,6 +81,7 @@ struct Implementation {
   Functions<DistributionLossProblem, DistributionLossOutputs> distribution_loss = {};
   Functions<DistributionLossGradProblem, DistributionLossGradOutputs> distribution_loss_backward =
       {};
+  RotatedLossFunctions rotated_box_loss = {};
 };
 
 /// All implementations, of this build and registered later, best first within a device. They stay

@@ -19,6 +19,15 @@ enum class BoxFormat : std::uint8_t {
 /// "xyxy", "xywh" or "cxcywh".
 BOXLOSS_API const char* name_of(BoxFormat format);
 
+/// The unit and the direction of a rotated box's angle, on the screen (x right, y down).
+enum class AngleUnit : std::uint8_t {
+  kRadians,  ///< clockwise
+  kDegrees,  ///< counterclockwise, as detectron2 and torchvision have them
+};
+
+/// "radians" or "degrees".
+BOXLOSS_API const char* name_of(AngleUnit unit);
+
 /// A size that was not given: the default of those by which a problem would be empty. A forgotten
 /// one is an error.
 constexpr std::int64_t kUnsetSize = std::numeric_limits<std::int64_t>::min();
@@ -30,13 +39,13 @@ struct ArrayView {
   DType dtype = DType::kNone;
 };
 
-/// Non-owned boxes of shape (images, slots, 4). Value c of box (b, j) is element b * image_stride +
-/// j * slot_stride + c * coordinate_stride. Strides count elements and may be 0 (expanded), not
-/// negative.
+/// Non-owned boxes of shape (images, slots, 4), of rotated boxes (images, slots, 5). Value c of box
+/// (b, j) is element b * image_stride + j * slot_stride + c * coordinate_stride. Strides count
+/// elements and may be 0 (expanded), not negative.
 struct BoxView {
   const void* data = nullptr;
   DType dtype = DType::kF32;
-  BoxFormat format = BoxFormat::kXyxy;
+  BoxFormat format = BoxFormat::kXyxy;  ///< not of rotated boxes, which have one
   std::int64_t images = 1;
   std::int64_t slots = kUnsetSize;  ///< must be set
   std::int64_t image_stride = 0;

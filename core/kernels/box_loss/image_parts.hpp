@@ -25,7 +25,7 @@ BOXLOSS_HOST_DEVICE std::int64_t parts_of_image(std::int64_t slots) {
   return ceil_div(slots, kPartSlots);
 }
 
-inline std::int64_t parts_of(const LossProblem& p) {
+inline std::int64_t parts_of(const PairProblem& p) {
   return p.pred.images * parts_of_image(p.pred.slots);
 }
 

@@ -46,7 +46,7 @@ struct IndexedPairs {
 };
 
 template <class P, class T>
-IndexedPairs<P, T> indexed_pairs(const LossProblem& p, const Indexed& pairing) {
+IndexedPairs<P, T> indexed_pairs(const PairProblem& p, const Indexed& pairing) {
   return {listed_boxes<P>(p.pred, pairing.pred), listed_boxes<T>(p.target, pairing.target),
           pairing.sets, pairing.pairs};
 }

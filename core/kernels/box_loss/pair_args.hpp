@@ -137,7 +137,7 @@ BackwardArgs<F, P, T, C> backward_args(const F& formula, const LossProblem& p,
 }
 
 template <class C>
-ReducedLoss<C> reduced_loss(const LossProblem& p, const LossOutputs& outputs) {
+ReducedLoss<C> reduced_loss(const PairProblem& p, const LossOutputs& outputs) {
   return {static_cast<C*>(outputs.loss),
           static_cast<C*>(outputs.scale),
           {p.normalizer.data, p.normalizer.dtype},

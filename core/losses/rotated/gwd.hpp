@@ -14,7 +14,7 @@ namespace boxloss::rotated {
 ///   sqrt(whWH), S = wW + hH, R^2 = (cos S)^2 + (sin (wH + hW))^2.
 /// At equal boxes loss (of tau = 1) and gradient are 0.
 struct Gwd {
-  static constexpr LossParameter kParameters[] = {{"tau", 1}, {"floor", 1e-15}};
+  static constexpr LossParameter kParameters[] = {{"tau", 1, 1}, {"floor", 1e-15, 0}};
 
   template <class T>
   static BOXLOSS_HOST_DEVICE T loss(const RotatedBox<T>& p, const RotatedBox<T>& t,

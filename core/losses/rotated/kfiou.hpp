@@ -13,7 +13,7 @@ namespace boxloss::rotated {
 /// wherever the boxes lie; it is 2/3 for equal ones, and has no gradient by the centres. Variances
 /// are w^2 / 4 + floor.
 struct Kfiou {
-  static constexpr LossParameter kParameters[] = {{"floor", 1e-15}};
+  static constexpr LossParameter kParameters[] = {{"floor", 1e-15, 0}};
 
   template <class T>
   static BOXLOSS_HOST_DEVICE T loss(const RotatedBox<T>& p, const RotatedBox<T>& t,

@@ -15,7 +15,7 @@ namespace boxloss::rotated {
 ///       + sin^2 (W^2 - H^2) (w^2 - h^2) / (2 w^2 h^2), f(r) = r^2 - 1 - 2 log(r).
 /// At equal boxes loss (of tau = 1) and gradient are 0.
 struct Kld {
-  static constexpr LossParameter kParameters[] = {{"tau", 1}, {"floor", 1e-15}};
+  static constexpr LossParameter kParameters[] = {{"tau", 1, 1}, {"floor", 1e-15, 0}};
 
   template <class T>
   static BOXLOSS_HOST_DEVICE T loss(const RotatedBox<T>& p, const RotatedBox<T>& t,

@@ -31,11 +31,16 @@ BOXLOSS_HOST_DEVICE Overlap<T> overlap(const RotatedBox<T>& p, const RotatedBox<
   return o;
 }
 
+template <class T>
+BOXLOSS_HOST_DEVICE T iou_of(const Overlap<T>& o) {
+  return o.inter * o.per_uni;
+}
+
 /// 1 - iou. Of two ways to write it, the one that rounds the smaller part: it is exactly 0 for
 /// equal boxes, and 1 for boxes that do not overlap.
 template <class T>
 BOXLOSS_HOST_DEVICE T iou_loss(const Overlap<T>& o) {
-  const T iou = o.inter * o.per_uni, rest = (o.uni.value - o.inter) * o.per_uni;
+  const T iou = iou_of(o), rest = (o.uni.value - o.inter) * o.per_uni;
   return select(T(2) * iou < T(1), T(1) - iou, rest);
 }
 

@@ -14,7 +14,7 @@ namespace boxloss::rotated {
 ///   D = m + log(1 + k) / 2, m = d' (P + T)^-1 d / 4, k as in shapes.hpp,
 /// d the distance of the centres, P and T the covariances. At equal boxes loss and gradient are 0.
 struct Probiou {
-  static constexpr LossParameter kParameters[] = {{"floor", 1e-15}};
+  static constexpr LossParameter kParameters[] = {{"floor", 1e-15, 0}};
 
   template <class T>
   static BOXLOSS_HOST_DEVICE T loss(const RotatedBox<T>& p, const RotatedBox<T>& t,

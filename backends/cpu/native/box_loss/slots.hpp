@@ -17,11 +17,11 @@ constexpr std::int64_t kSlotsPerTask = 8192;
 
 inline std::int64_t tasks_for(std::int64_t slots) { return ceil_div(slots, kSlotsPerTask); }
 
-inline std::int64_t slots_of(const LossProblem& p) { return p.pred.images * p.pred.slots; }
+inline std::int64_t slots_of(const PairProblem& p) { return p.pred.images * p.pred.slots; }
 
 /// Calls run(image, slots) for the part of each image in a task.
 template <class Run>
-void for_each_image_part(const LossProblem& p, std::int64_t task, const Run& run) {
+void for_each_image_part(const PairProblem& p, std::int64_t task, const Run& run) {
   const std::int64_t slots = p.pred.slots;
   std::int64_t at = task * kSlotsPerTask;
   const std::int64_t end = std::min(at + kSlotsPerTask, slots_of(p));
@@ -54,7 +54,10 @@ void for_each_flagged_run(const std::uint8_t* flags, const RowRange& slots, cons
 template <class C, class Tile>
 class SlotLoop {
  public:
-  SlotLoop(const LossProblem& p, Tile& tile) : p_(p), tile_(tile), targets_(p.target) {}
+  using Problem = typename Tile::Problem;
+
+  SlotLoop(const Problem& p, Tile& tile)
+      : p_(p), tile_(tile), targets_(reader_of<C>(p, p.target)) {}
 
   template <class Pairing>
   void run(const Pairing& pairing, std::int64_t task) {
@@ -97,8 +100,8 @@ class SlotLoop {
       const int count = static_cast<int>(some.end - some.begin);
       const std::int64_t first = b * p_.target.image_stride + at * p_.target.slot_stride;
       std::uint8_t flags[kTilePairs];
-      vector_code<C>().find_padding(targets_.read({first, p_.target.slot_stride, nullptr}, count),
-                                    count, flags);
+      box_code<C, Problem>().find_padding(
+          targets_.read({first, p_.target.slot_stride, nullptr}, count), count, flags);
       for_each_flagged_run(flags, some, use);
     }
   }
@@ -153,15 +156,15 @@ class SlotLoop {
     if (slots.end == p_.pred.slots) tile_.zero_rows({image.row + slots.end, rows.end});
   }
 
-  const LossProblem& p_;
+  const Problem& p_;
   Tile& tile_;
-  BoxReader<C> targets_;
+  ReaderOf<C, Problem> targets_;
   PairList list_;
 };
 
 /// Adds up the `parts_of_set` partial sums of each set.
 template <class C>
-void write_totals(const LossProblem& p, const LossOutputs& outputs, const LossesPartial* partials,
+void write_totals(const PairProblem& p, const LossOutputs& outputs, const LossesPartial* partials,
                   std::int64_t parts_of_set) {
   const ReducedLoss<C> reduced = reduced_loss<C>(p, outputs);
   for (std::int64_t set = 0; set < loss_sets(p); ++set) {
@@ -178,19 +181,19 @@ void write_totals(const LossProblem& p, const LossOutputs& outputs, const Losses
 }
 
 /// A rough measure of forward's work, in valid pairs. Slots that are not valid take little.
-inline std::int64_t forward_work(const LossProblem& p, const Grid&) { return slots_of(p); }
-inline std::int64_t forward_work(const LossProblem& p, const Mask&) { return slots_of(p) / 8; }
-inline std::int64_t forward_work(const LossProblem& p, const Lengths& pairing) {
+inline std::int64_t forward_work(const PairProblem& p, const Grid&) { return slots_of(p); }
+inline std::int64_t forward_work(const PairProblem& p, const Mask&) { return slots_of(p) / 8; }
+inline std::int64_t forward_work(const PairProblem& p, const Lengths& pairing) {
   std::int64_t work = 0;
   for (std::int64_t b = 0; b < p.pred.images; ++b) work += 4 + pairing.image(b).count;
   return work;
 }
-inline std::int64_t forward_work(const LossProblem& p, const Offsets& pairing) {
+inline std::int64_t forward_work(const PairProblem& p, const Offsets& pairing) {
   return 4 * p.pred.images + std::min(pairing.target_rows, slots_of(p));
 }
 
-template <class C, class Pairing>
-void forward(const LossProblem& p, const Pairing& pairing, const LossOutputs& outputs,
+template <class C, class Problem, class Pairing>
+void forward(const Problem& p, const Pairing& pairing, const LossOutputs& outputs,
              const Execution& execution) {
   auto* const partials = static_cast<LossesPartial*>(execution.workspace);
   const bool is_reduced = p.reduction != Reduction::kNone;
@@ -201,20 +204,20 @@ void forward(const LossProblem& p, const Pairing& pairing, const LossOutputs& ou
   execution.parallel_for(tasks, [&](std::int64_t task) {
     const RowRange own = share_of({0, parts}, task, tasks);
     for (std::int64_t part = own.begin; part < own.end; ++part) {
-      TileForward<C> tile(p, outputs);
-      SlotLoop<C, TileForward<C>>(p, tile).run(pairing, part);
+      TileForward<C, Problem> tile(p, outputs);
+      SlotLoop<C, TileForward<C, Problem>>(p, tile).run(pairing, part);
       if (is_reduced) partials[part] = tile.sum;
     }
   });
   write_totals<C>(p, outputs, partials, parts);
 }
 
-template <class C, class Pairing>
-void backward(const LossProblem& p, const Pairing& pairing, const GradOutputs& grads,
-              const void* scale, const LossGradients& gradients, const Execution& execution) {
+template <class C, class Problem, class Pairing>
+void backward(const Problem& p, const Pairing& pairing, const GradOutputs& grads, const void* scale,
+              const LossGradients& gradients, const Execution& execution) {
   execution.parallel_for(tasks_for(slots_of(p)), [&](std::int64_t task) {
-    TileBackward<C> tile(p, grads, scale, gradients);
-    SlotLoop<C, TileBackward<C>>(p, tile).run(pairing, task);
+    TileBackward<C, Problem> tile(p, grads, scale, gradients);
+    SlotLoop<C, TileBackward<C, Problem>>(p, tile).run(pairing, task);
   });
 }
 

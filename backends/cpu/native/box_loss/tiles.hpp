@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <boxloss/rotated_box_loss.hpp>
+#include <utility>
 
 #include "cpu/native/box_loss/pairs.hpp"
 #include "cpu/native/box_reader.hpp"
@@ -12,15 +14,38 @@
 /// The computation of a tile of pairs, in either pass.
 namespace boxloss::native {
 
-/// Adds tiles' losses to `sum`, and writes them where they are not reduced.
+/// What depends on the kind of boxes: how they are read, and the vector loops for them.
 template <class C>
+BoxReader<C> reader_of(const LossProblem&, const BoxView& boxes) {
+  return BoxReader<C>(boxes);
+}
+template <class C>
+RotatedBoxReader<C> reader_of(const RotatedLossProblem& p, const BoxView& boxes) {
+  return {boxes, p.angle_unit};
+}
+template <class C, class Problem>
+using ReaderOf = decltype(reader_of<C>(std::declval<Problem>(), std::declval<BoxView>()));
+
+template <class C, class Problem>
+const auto& box_code() {
+  if constexpr (Problem::kNumbers == 4) {
+    return vector_code<C>();
+  } else {
+    return vector_code<C>().rotated;
+  }
+}
+
+/// Adds tiles' losses to `sum`, and writes them where they are not reduced.
+template <class C, class P>
 class TileForward {
  public:
-  TileForward(const LossProblem& p, const LossOutputs& outputs)
+  using Problem = P;
+
+  TileForward(const Problem& p, const LossOutputs& outputs)
       : loss_(p.loss),
         constants_(constants_of<C>(p)),
-        pred_(p.pred),
-        target_(p.target),
+        pred_(reader_of<C>(p, p.pred)),
+        target_(reader_of<C>(p, p.target)),
         weight_(p.weight.data, p.weight.dtype),
         losses_(p.reduction == Reduction::kNone ? outputs.loss : nullptr, kDTypeOf<C>),
         l1_(p.reduction == Reduction::kNone ? outputs.l1 : nullptr, kDTypeOf<C>),
@@ -44,14 +69,14 @@ class TileForward {
       sum.sums[1] += weighted_sum(l1);
       l1_.put(pairs.row, n);
     }
-    const C* const p = pred_.corners(pred, n);
-    const C* const t = target_.corners(target, n);
+    const C* const p = pred_.for_formula(pred, n);
+    const C* const t = target_.for_formula(target, n);
     C* const losses = losses_.rows(pairs.row, n);
-    code.losses(loss_, p, t, constants_, n, losses);
+    box_code<C, Problem>().losses(loss_, p, t, constants_, n, losses);
     sum.sums[0] += weighted_sum(losses);
     losses_.put(pairs.row, n);
     if (ious_.is_wanted()) {
-      code.ious(p, t, constants_, n, ious_.rows(pairs.row, n));
+      box_code<C, Problem>().ious(p, t, constants_, n, ious_.rows(pairs.row, n));
       ious_.put(pairs.row, n);
     }
   }
@@ -67,19 +92,19 @@ class TileForward {
   LossesPartial sum{};
 
  private:
-  Loss loss_;
+  decltype(Problem::loss) loss_;
   Constants<C> constants_;
-  BoxReader<C> pred_, target_;
+  ReaderOf<C, Problem> pred_, target_;
   RowReader<C, 1> weight_;
   RowWriter<C, 1> losses_, l1_, ious_;
-  bool wants_l1_;
+  bool wants_l1_;  ///< of four numbers: core refuses the l1 of others
 };
 
 /// The factor of the gradient of each pair's loss, or l1: the incoming gradient, scaled.
 template <class C>
 class Factors {
  public:
-  Factors(const LossProblem& p, const GradView& grad, const void* scale)
+  Factors(const PairProblem& p, const GradView& grad, const void* scale)
       : incoming_(incoming<C>(grad)),
         scale_(static_cast<const C*>(scale)),
         is_indexed_(is_indexed(p)),
@@ -117,15 +142,17 @@ class Factors {
 };
 
 /// Writes tiles' gradients, those that are requested.
-template <class C>
+template <class C, class P>
 class TileBackward {
  public:
-  TileBackward(const LossProblem& p, const GradOutputs& grads, const void* scale,
+  using Problem = P;
+
+  TileBackward(const Problem& p, const GradOutputs& grads, const void* scale,
                const LossGradients& gradients)
       : loss_(p.loss),
         constants_(constants_of<C>(p)),
-        pred_(p.pred),
-        target_(p.target),
+        pred_(reader_of<C>(p, p.pred)),
+        target_(reader_of<C>(p, p.target)),
         weight_(p.weight.data, p.weight.dtype),
         by_loss_(p, grads.loss, scale),
         by_l1_(p, grads.l1, scale),
@@ -171,15 +198,16 @@ class TileBackward {
     };
     if (by_loss_.are_given()) {
       const C* const by = by_loss_.of(pairs);
-      code.gradients(loss_, pred_.corners(pred, n), target_.corners(target, n), constants_, n,
-                     weighted(by), d_weight, d_pred, d_target);
+      box_code<C, Problem>().gradients(loss_, pred_.for_formula(pred, n),
+                                       target_.for_formula(target, n), constants_, n, weighted(by),
+                                       d_weight, d_pred, d_target);
       if (d_weight_.is_wanted()) code.multiply(by, n, d_weight);
-      code.from_corners_gradient(d_pred, pred_.format(), n);
-      if (d_target != nullptr) code.from_corners_gradient(d_target, target_.format(), n);
+      pred_.to_given(d_pred, n);
+      if (d_target != nullptr) target_.to_given(d_target, n);
     } else {
       std::fill_n(d_weight, whole, C(0));
-      std::fill_n(d_pred, 4 * whole, C(0));
-      if (d_target != nullptr) std::fill_n(d_target, 4 * whole, C(0));
+      std::fill_n(d_pred, Problem::kNumbers * whole, C(0));
+      if (d_target != nullptr) std::fill_n(d_target, Problem::kNumbers * whole, C(0));
     }
     if (by_l1_.are_given()) {
       const C* const by = by_l1_.of(pairs);
@@ -188,13 +216,13 @@ class TileBackward {
     }
   }
 
-  Loss loss_;
+  decltype(Problem::loss) loss_;
   Constants<C> constants_;
-  BoxReader<C> pred_, target_;
+  ReaderOf<C, Problem> pred_, target_;
   RowReader<C, 1> weight_;
   Rows<C, 1> weighted_;
   Factors<C> by_loss_, by_l1_;
-  BoxWriter<C> d_pred_, d_target_;
+  BoxWriter<C, Problem::kNumbers> d_pred_, d_target_;
   RowWriter<C, 1> d_weight_;
 };
 
