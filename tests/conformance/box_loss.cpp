@@ -11,8 +11,9 @@ namespace boxloss::conformance {
 namespace {
 
 /// The problem with its arrays on the device of a run.
-LossProblem on_device(const Implementation& implementation, const HostLoss& host, Run& run) {
-  LossProblem p = host.problem;
+template <class Problem>
+Problem on_device(const Implementation& implementation, const HostPairs<Problem>& host, Run& run) {
+  Problem p = host.problem;
   p.device = implementation.device;
   run.move(p.pred.data, host.pred);
   run.move(p.target.data, host.target);
@@ -34,30 +35,38 @@ struct Wish {
   GradientLayout layout = GradientLayout::kRows;
 };
 
-std::int64_t values_of(const BoxView& boxes) { return 4 * boxes.images * boxes.slots; }
-
-/// Of boxes at all, in any of the table's layouts.
-bool has_no_gaps(const BoxView& boxes) {
-  return (boxes.images - 1) * boxes.image_stride + (boxes.slots - 1) * boxes.slot_stride +
-             3 * boxes.coordinate_stride + 1 ==
-         values_of(boxes);
+template <class Problem>
+std::int64_t values_of(const BoxView& boxes) {
+  return Problem::kNumbers * boxes.images * boxes.slots;
 }
 
+/// Of boxes at all, in any of the table's layouts.
+template <class Problem>
+bool has_no_gaps(const BoxView& boxes) {
+  return (boxes.images - 1) * boxes.image_stride + (boxes.slots - 1) * boxes.slot_stride +
+             (Problem::kNumbers - 1) * boxes.coordinate_stride + 1 ==
+         values_of<Problem>(boxes);
+}
+
+template <class Problem>
 bool are_rows(const BoxView& boxes) {
-  return boxes.coordinate_stride == 1 && boxes.slot_stride == 4 &&
-         (boxes.images <= 1 || boxes.image_stride == 4 * boxes.slots);
+  return boxes.coordinate_stride == 1 && boxes.slot_stride == Problem::kNumbers &&
+         (boxes.images <= 1 || boxes.image_stride == Problem::kNumbers * boxes.slots);
 }
 
 /// Does a gradient with these boxes' strides lie in another way?
-bool can_keep_strides(const LossProblem& p, const BoxView& boxes) {
-  return !is_indexed(p) && values_of(boxes) > 0 && has_no_gaps(boxes) && !are_rows(boxes);
+template <class Problem>
+bool can_keep_strides(const Problem& p, const BoxView& boxes) {
+  return !is_indexed(p) && values_of<Problem>(boxes) > 0 && has_no_gaps<Problem>(boxes) &&
+         !are_rows<Problem>(boxes);
 }
 
+template <class Problem>
 std::vector<std::int64_t> places_of(const BoxView& boxes) {
   std::vector<std::int64_t> places;
   for (std::int64_t b = 0; b < boxes.images; ++b) {
     for (std::int64_t j = 0; j < boxes.slots; ++j) {
-      for (std::int64_t i = 0; i < 4; ++i) {
+      for (std::int64_t i = 0; i < Problem::kNumbers; ++i) {
         places.push_back(b * boxes.image_stride + j * boxes.slot_stride +
                          i * boxes.coordinate_stride);
       }
@@ -67,15 +76,17 @@ std::vector<std::int64_t> places_of(const BoxView& boxes) {
 }
 
 /// The gradient of boxes. Where threads add 16-bit values to shared rows, it is aligned to a box.
-OutputArray gradient_of(const LossProblem& p, const BoxView& boxes, const char* name,
-                        bool is_wanted, const Wish& wish) {
-  OutputArray gradient{name, boxes.dtype, values_of(boxes), is_wanted};
+template <class Problem>
+OutputArray gradient_of(const Problem& p, const BoxView& boxes, const char* name, bool is_wanted,
+                        const Wish& wish) {
+  OutputArray gradient{name, boxes.dtype, values_of<Problem>(boxes), is_wanted};
   if (wish.alignment == Alignment::kElement) {
-    const bool is_added_by_words = boxes.rows.dtype != DType::kNone && size_of(boxes.dtype) == 2;
+    const bool is_added_by_words =
+        Problem::kNumbers == 4 && boxes.rows.dtype != DType::kNone && size_of(boxes.dtype) == 2;
     gradient.shift = is_added_by_words ? 8 : size_of(boxes.dtype);
   }
   if (wish.layout == GradientLayout::kOfBoxes && is_wanted && can_keep_strides(p, boxes)) {
-    gradient.places = places_of(boxes);
+    gradient.places = places_of<Problem>(boxes);
   }
   return gradient;
 }
@@ -87,16 +98,17 @@ GradView on_device(const std::optional<Upstream>& upstream, Run& run) {
   return view;
 }
 
+template <class Problem>
 Results run_backward(const Implementation& implementation, const ParallelFor& parallel_for,
-                     const HostLoss& host, const Upstreams& upstreams, const Array& scale,
+                     const HostPairs<Problem>& host, const Upstreams& upstreams, const Array& scale,
                      const Wish& wish) {
-  const LossProblem& p = host.problem;
+  const Problem& p = host.problem;
   const OutputArray pred = gradient_of(p, p.pred, "pred's gradient", wish.pred, wish);
   const OutputArray target = gradient_of(p, p.target, "target's gradient", wish.target, wish);
   const std::size_t shift = wish.alignment == Alignment::kWide ? 0 : size_of(p.weight.dtype);
   Run run(implementation, parallel_for,
           {pred, target, {"weight's gradient", p.weight.dtype, loss_rows(p), wish.weight, shift}});
-  const LossProblem device = on_device(implementation, host, run);
+  const Problem device = on_device(implementation, host, run);
   const GradView loss = on_device(upstreams.loss, run), l1 = on_device(upstreams.l1, run);
   const void* scale_data = scale.data();
   run.move(scale_data, scale);
@@ -108,12 +120,13 @@ Results run_backward(const Implementation& implementation, const ParallelFor& pa
 }
 
 /// All that the problem can give: integer targets and absent weights have no gradient.
-Wish all_gradients(const LossProblem& p) {
+Wish all_gradients(const PairProblem& p) {
   return {true, is_floating(p.target.dtype), p.weight.dtype != DType::kNone, Alignment::kWide};
 }
 
 /// All combinations of the gradients that the problem can give, but none at all, behind `all`.
-std::vector<Wish> combinations(const LossProblem& p) {
+template <class Problem>
+std::vector<Wish> combinations(const Problem& p) {
   const Wish all = all_gradients(p);
   const auto [has_pred, has_target, has_weight, wide, rows] = all;
   constexpr Alignment kElement = Alignment::kElement;
@@ -137,18 +150,28 @@ std::vector<Wish> combinations(const LossProblem& p) {
 
 /// With each of the extras alone for one loss only, since they are not the loss's, and not for more
 /// sets than a GPU has blocks, which take long without one.
-std::vector<Set<Extra>> wanted_extras(const LossProblem& p) {
+template <class Problem>
+std::vector<Set<Extra>> wanted_extras(const Problem& p) {
   const Set<Extra> all = all_extras(p);
   std::vector<Set<Extra>> list = {{}, all};
-  if (p.loss == Loss::kGiou && all.contains(Extra::kL1) && loss_sets(p) < 1000) {
+  if (p.loss == decltype(p.loss)::kGiou && all.contains(Extra::kL1) && loss_sets(p) < 1000) {
     all.for_each([&](Extra extra) { list.push_back({extra}); });
   }
   return list;
 }
 
-auto serves(const LossProblem& p, const Set<Extra>& extras) {
-  return [loss = p.loss, pairing = p.pairing.kind, extras](const Implementation& implementation) {
-    const LossFunctions& served = implementation.box_loss;
+const LossFunctions& functions_of(const Implementation& i, const LossProblem&) {
+  return i.box_loss;
+}
+const RotatedLossFunctions& functions_of(const Implementation& i, const RotatedLossProblem&) {
+  return i.rotated_box_loss;
+}
+
+template <class Problem>
+auto serves(const Problem& p, const Set<Extra>& extras) {
+  return [p, loss = p.loss, pairing = p.pairing.kind,
+          extras](const Implementation& implementation) {
+    const auto& served = functions_of(implementation, p);
     bool is_served = served.losses.contains(loss) && served.pairings.contains(pairing);
     extras.for_each([&](Extra extra) { is_served = is_served && served.extras.contains(extra); });
     return is_served;
@@ -157,9 +180,10 @@ auto serves(const LossProblem& p, const Set<Extra>& extras) {
 
 }  // namespace
 
+template <class Problem>
 Results run_forward(const Implementation& implementation, const ParallelFor& parallel_for,
-                    const HostLoss& host, const Set<Extra>& extras) {
-  const LossProblem& p = host.problem;
+                    const HostPairs<Problem>& host, const Set<Extra>& extras) {
+  const Problem& p = host.problem;
   const DType dtype = compute_dtype(p);
   const std::int64_t values = p.reduction == Reduction::kNone ? loss_rows(p) : loss_sets(p);
   Run run(implementation, parallel_for,
@@ -167,7 +191,7 @@ Results run_forward(const Implementation& implementation, const ParallelFor& par
            {"scale", dtype, loss_sets(p)},
            {"l1", dtype, values, extras.contains(Extra::kL1)},
            {"iou", dtype, loss_rows(p), extras.contains(Extra::kIou)}});
-  const LossProblem device = on_device(implementation, host, run);
+  const Problem device = on_device(implementation, host, run);
   loss_forward(implementation, device, {run.output(0), run.output(1), run.output(2), run.output(3)},
                run.execution(loss_workspace_bytes(implementation, device)));
   return run.results();
@@ -177,8 +201,13 @@ Set<Extra> all_extras(const LossProblem& p) {
   return p.pred.format == p.target.format ? kExtras : Set<Extra>{Extra::kIou};
 }
 
-std::vector<Call> BoxLoss::calls(const Case& c, const Host& host, Random& random) {
-  const LossProblem& p = host.problem;
+Set<Extra> all_extras(const RotatedLossProblem& p) {
+  return kLossesByArea.contains(p.loss) ? Set<Extra>{Extra::kIou} : Set<Extra>{};
+}
+
+template <class P>
+std::vector<Call> PairLoss<P>::calls(const Case& c, const Host& host, Random& random) {
+  const Problem& p = host.problem;
   const Results expected = run_forward(oracle(), boxloss::parallel_for, host, all_extras(p));
   const bool has_l1 = all_extras(p).contains(Extra::kL1);
   // As DETR asks for its pairs, which are by index.
@@ -226,5 +255,10 @@ std::vector<Call> BoxLoss::calls(const Case& c, const Host& host, Random& random
                l1_is_typical);
   return calls;
 }
+
+template Results run_forward(const Implementation&, const ParallelFor&, const HostLoss&,
+                             const Set<Extra>&);
+template std::vector<Call> PairLoss<LossProblem>::calls(const Case&, const Host&, Random&);
+template std::vector<Call> PairLoss<RotatedLossProblem>::calls(const Case&, const Host&, Random&);
 
 }  // namespace boxloss::conformance

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boxloss/box_loss.hpp>
+#include <boxloss/rotated_box_loss.hpp>
 #include <functional>
 
 #include "operation.hpp"
@@ -32,8 +33,10 @@ struct CaseNormalizer {
       : dtype(d), stride(s) {}
 };
 
-/// One line of the table. It runs with other losses, too: see with_losses.
-struct LossCase {
+/// One line of the table, for losses of one kind of boxes. It runs with other losses, too: see
+/// with_losses.
+template <class Enum>
+struct PairCase {
   std::string name;
   CasePairing pairing;
   Operand pred, target;
@@ -46,15 +49,21 @@ struct LossCase {
   /// The lengths or offsets, or what the rows of both sides are made of, in all combinations; if
   /// there are none, they are random.
   std::vector<std::int64_t> indices = {};
-  Loss loss = Loss::kGiou;
+  Enum loss = Enum::kGiou;
+  AngleUnit angle_unit = AngleUnit::kRadians;  ///< of rotated boxes
 };
+
+using LossCase = PairCase<Loss>;
 
 /// A problem on the host, with the arrays that it points to. Every array ends with the last element
 /// that may be read.
-struct HostLoss {
-  LossProblem problem;
+template <class Problem>
+struct HostPairs {
+  Problem problem;
   Array pred, target, indices, pred_rows, target_rows, weight, normalizer;
 };
+
+using HostLoss = HostPairs<LossProblem>;
 
 /// How an incoming gradient lies in memory.
 enum class UpstreamLayout { kContiguous, kGaps, kOneValue };
@@ -71,34 +80,39 @@ struct Upstreams {
 };
 
 /// Rows that do not count are filled with NaN. A reduced loss has one value for each set.
-Upstream make_upstream(const HostLoss& host, UpstreamLayout layout, Values values, Random& random);
+template <class Problem>
+Upstream make_upstream(const HostPairs<Problem>& host, UpstreamLayout layout, Values values,
+                       Random& random);
 
-/// All that the problem can give: l1 needs equal formats.
+/// All that the problem can give: l1 needs equal formats, the iou of rotated boxes areas.
 Set<Extra> all_extras(const LossProblem& problem);
+Set<Extra> all_extras(const RotatedLossProblem& problem);
 
 /// Outputs: loss, scale, l1 and iou.
+template <class Problem>
 Results run_forward(const Implementation& implementation, const ParallelFor& parallel_for,
-                    const HostLoss& host, const Set<Extra>& extras = {});
+                    const HostPairs<Problem>& host, const Set<Extra>& extras = {});
 
 /// How far each output of an implementation may be from the oracle's: 0 for excluded pairs,
 /// infinity where the inputs determine nothing (a union that may be 0, say). Of loss, scale, l1 and
 /// iou.
-Bounds forward_bounds(const HostLoss& host);
+template <class Problem>
+Bounds forward_bounds(const HostPairs<Problem>& host);
 
 /// Of the gradients of pred, target and weight, for one way after the other that backward may be
 /// asked in. What does not depend on it is bounded once; `host` must live as long.
 using BackwardBoundsOf = std::function<Bounds(const Upstreams& upstreams, const Array& scale)>;
-BackwardBoundsOf backward_bounds(const HostLoss& host);
+template <class Problem>
+BackwardBoundsOf backward_bounds(const HostPairs<Problem>& host);
 
-/// The loss: see operations.hpp.
-struct BoxLoss {
-  using Case = LossCase;
-  using Host = HostLoss;
-  static constexpr const char* kName = "box_loss";
+/// What the losses of all kinds of boxes have: see operations.hpp.
+template <class P>
+struct PairLoss {
+  using Problem = P;
+  using Case = PairCase<decltype(P::loss)>;
+  using Host = HostPairs<P>;
   static constexpr const char *kPlainCase = "f32 f32", *kNanCase = "special";
-  static constexpr int kMixes = 3000;
 
-  static bool is_served(const Implementation& each) { return each.box_loss.forward != nullptr; }
   static const std::vector<Case>& table();
   static std::vector<CaseGroup<Case>> groups() { return with_losses(table()); }
   static std::vector<Case> further_cases();
@@ -113,6 +127,23 @@ struct BoxLoss {
   /// combination of gradients and every layout of the incoming one, from the loss, from l1 and from
   /// both.
   static std::vector<Call> calls(const Case& c, const Host& host, Random& random);
+};
+
+struct BoxLoss : PairLoss<LossProblem> {
+  static constexpr const char* kName = "box_loss";
+  static constexpr int kMixes = 3000;
+
+  static bool is_served(const Implementation& each) { return each.box_loss.forward != nullptr; }
+};
+
+/// With the same table.
+struct RotatedBoxLoss : PairLoss<RotatedLossProblem> {
+  static constexpr const char* kName = "rotated_box_loss";
+  static constexpr int kMixes = 2000;
+
+  static bool is_served(const Implementation& each) {
+    return each.rotated_box_loss.forward != nullptr;
+  }
 };
 
 }  // namespace boxloss::conformance

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <memory>
+#include <utility>
 
 #include "box_loss_pairs.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
+#include "losses/rotated/formulas.hpp"
 #include "stored.hpp"
 
 namespace boxloss::conformance {
@@ -20,9 +23,21 @@ struct PairBoxes {
 };
 
 template <class C>
-PairBoxes<C> corners(const LossProblem& p, const Pair& pair) {
+struct RotatedPair {
+  RotatedBox<Bounded<C>> pred, target;
+};
+
+/// As formulas take them.
+template <class C>
+PairBoxes<C> boxes_of(const LossProblem& p, const Pair& pair) {
   return {corners_of<C>(p.pred, pair.image, pair.slot),
           corners_of<C>(p.target, pair.target_image, pair.target_slot)};
+}
+
+template <class C>
+RotatedPair<C> boxes_of(const RotatedLossProblem& p, const Pair& pair) {
+  return {rotated_box_of<C>(p.pred, p.angle_unit, pair.image, pair.slot),
+          rotated_box_of<C>(p.target, p.angle_unit, pair.target_image, pair.target_slot)};
 }
 
 template <class C>
@@ -31,18 +46,43 @@ PairBoxes<C> given(const LossProblem& p, const Pair& pair) {
           values_of<C>(p.target, pair.target_image, pair.target_slot)};
 }
 
+/// How far the oracle's own computation may be from the formula in double: that of losses by areas
+/// is another one, from polygons. Their corners, in the target's frame, are `reach` away at most,
+/// and of the products of two coordinates that areas are sums of each rounds a few times. Areas are
+/// divided by the union and, at most as large a part, by the hull.
 template <class C>
-Bounded<C> pair_loss(const LossProblem& p, const Pair& pair) {
-  const PairBoxes<C> boxes = corners<C>(p, pair);
-  return with_formula(p.loss, [&](auto formula) {
-    return formula.loss(boxes.pred, boxes.target, bounded_constants<C>(p));
-  });
+double oracle_error(const LossProblem&, const PairBoxes<C>&) {
+  return 0;
+}
+template <class C>
+double oracle_error(const RotatedLossProblem& p, const RotatedPair<C>& boxes) {
+  if (!kLossesByArea.contains(p.loss)) return 0;
+  const auto& [a, b] = boxes;
+  const double larger = std::max(a.w.value * a.h.value, b.w.value * b.h.value);
+  const double reach = std::hypot(a.cx.value - b.cx.value, a.cy.value - b.cy.value) +
+                       std::hypot(a.w.value, a.h.value) + std::hypot(b.w.value, b.h.value);
+  const double error = 256 * 0x1p-53 * reach * reach / larger;
+  return std::isfinite(error) && error > 0 ? error : 0;
 }
 
-template <class C>
-Bounded<C> pair_iou(const LossProblem& p, const Pair& pair) {
-  const PairBoxes<C> boxes = corners<C>(p, pair);
-  return iou_of(overlap(boxes.pred, boxes.target, bounded_constants<C>(p)));
+template <class C, class Problem>
+Bounded<C> pair_loss(const Problem& p, const Pair& pair) {
+  const auto boxes = boxes_of<C>(p, pair);
+  Bounded<C> loss = with_formula(p.loss, [&](auto formula) {
+    return formula.loss(boxes.pred, boxes.target, bounded_constants<C>(p));
+  });
+  loss.error += oracle_error(p, boxes);
+  return loss;
+}
+
+template <class C, class Problem>
+Bounded<C> pair_iou(const Problem& p, const Pair& pair) {
+  using rotated::overlap;
+  const auto boxes = boxes_of<C>(p, pair);
+  Bounded<C> iou = iou_of(
+      overlap(boxes.pred, boxes.target, static_cast<Eps<Bounded<C>>>(bounded_constants<C>(p))));
+  iou.error += oracle_error(p, boxes);
+  return iou;
 }
 
 template <class C>
@@ -50,9 +90,13 @@ Bounded<C> pair_l1(const LossProblem& p, const Pair& pair) {
   const PairBoxes<C> boxes = given<C>(p, pair);
   return l1_distance(boxes.pred, boxes.target);
 }
+template <class C>
+Bounded<C> pair_l1(const RotatedLossProblem&, const Pair&) {
+  return {};
+}
 
 template <class C>
-Bounded<C> weight_at(const LossProblem& p, std::int64_t row) {
+Bounded<C> weight_at(const PairProblem& p, std::int64_t row) {
   if (p.weight.data == nullptr) return 1.0;
   return number_at<C>(p.weight, row);
 }
@@ -91,9 +135,9 @@ struct SetSums {
 
 /// What a set's sums are multiplied by: the oracle divides in double, and 1 / divisor may be
 /// rounded to C first.
-template <class C>
-Bounded<C> scale_of(const HostLoss& host, std::int64_t set, double count) {
-  const LossProblem& p = host.problem;
+template <class C, class Problem>
+Bounded<C> scale_of(const HostPairs<Problem>& host, std::int64_t set, double count) {
+  const Problem& p = host.problem;
   double divisor = 1;
   if (p.reduction == Reduction::kMean && count > 0) {
     divisor = p.normalizer.data != nullptr ? host.normalizer.get(set * p.normalizer_stride) : count;
@@ -101,9 +145,9 @@ Bounded<C> scale_of(const HostLoss& host, std::int64_t set, double count) {
   return read_as<C>(1 / divisor);
 }
 
-template <class C>
-Bounds forward_bounds_in(const HostLoss& host) {
-  const LossProblem& p = host.problem;
+template <class C, class Problem>
+Bounds forward_bounds_in(const HostPairs<Problem>& host) {
+  const Problem& p = host.problem;
   const DType dtype = compute_dtype(p);
   const bool has_l1 = all_extras(p).contains(Extra::kL1);
   std::vector<double> losses(static_cast<std::size_t>(loss_rows(p))), scales, l1s = losses,
@@ -205,18 +249,17 @@ class SharedValue {
 };
 
 /// The gradient of one side's boxes, of which each row may have several pairs where it is indexed.
-template <class C>
+template <class C, int kNumbers>
 class SharedRows {
  public:
   explicit SharedRows(const BoxView& view)
-      : view_(view), values_(static_cast<std::size_t>(4 * view.images * view.slots)) {}
+      : view_(view), values_(static_cast<std::size_t>(kNumbers * view.images * view.slots)) {}
 
   void add(std::int64_t image, std::int64_t slot, const Box<Bounded<C>>& d) {
-    SharedValue<C>* const four = values_.data() + 4 * (image * view_.slots + slot);
-    four[0].add(d.x1);
-    four[1].add(d.y1);
-    four[2].add(d.x2);
-    four[3].add(d.y2);
+    add(image, slot, {&d.x1, &d.y1, &d.x2, &d.y2});
+  }
+  void add(std::int64_t image, std::int64_t slot, const RotatedBox<Bounded<C>>& d) {
+    add(image, slot, {&d.cx, &d.cy, &d.w, &d.h, &d.angle});
   }
 
   std::vector<double> bounds() const {
@@ -229,22 +272,36 @@ class SharedRows {
   }
 
  private:
+  void add(std::int64_t image, std::int64_t slot,
+           std::initializer_list<const Bounded<C>*> numbers) {
+    SharedValue<C>* value = values_.data() + kNumbers * (image * view_.slots + slot);
+    for (const Bounded<C>* number : numbers) (value++)->add(*number);
+  }
+
   const BoxView& view_;
   std::vector<SharedValue<C>> values_;
 };
 
-/// A pair with all that its gradients are made of.
+/// The gradients of a pair of boxes of a problem.
 template <class C>
+PairGradient<Bounded<C>> gradient_type(const LossProblem&);
+template <class C>
+RotatedPairGradient<Bounded<C>> gradient_type(const RotatedLossProblem&);
+template <class C, class Problem>
+using GradientOf = decltype(gradient_type<C>(std::declval<Problem>()));
+
+/// A pair with all that its gradients are made of.
+template <class C, class Problem>
 struct PairParts {
   Pair pair;
   Bounded<C> weight;
-  PairGradient<Bounded<C>> by_loss, by_l1;  // by corners, and by values as they are given
+  GradientOf<C, Problem> by_loss, by_l1;  // by a formula's boxes, and by values as they are given
 };
 
 template <class C>
-PairParts<C> parts_of(const LossProblem& p, const Pair& pair) {
-  PairParts<C> parts{pair, weight_at<C>(p, pair.row), {}, {}};
-  const PairBoxes<C> boxes = corners<C>(p, pair);
+PairParts<C, LossProblem> parts_of(const LossProblem& p, const Pair& pair) {
+  PairParts<C, LossProblem> parts{pair, weight_at<C>(p, pair.row), {}, {}};
+  const PairBoxes<C> boxes = boxes_of<C>(p, pair);
   parts.by_loss = with_formula(p.loss, [&](auto formula) {
     return gradient(formula, boxes.pred, boxes.target, bounded_constants<C>(p));
   });
@@ -255,58 +312,80 @@ PairParts<C> parts_of(const LossProblem& p, const Pair& pair) {
   return parts;
 }
 
-/// What one pair adds to the gradients, by the boxes' values and by its weight.
 template <class C>
+PairParts<C, RotatedLossProblem> parts_of(const RotatedLossProblem& p, const Pair& pair) {
+  PairParts<C, RotatedLossProblem> parts{pair, weight_at<C>(p, pair.row), {}, {}};
+  const RotatedPair<C> boxes = boxes_of<C>(p, pair);
+  parts.by_loss = with_formula(p.loss, [&](auto formula) {
+    return formula.derivatives(boxes.pred, boxes.target, bounded_constants<C>(p));
+  });
+  return parts;
+}
+
+/// What one pair adds to the gradients, by the boxes' values and by its weight.
+template <class C, class Problem>
 struct Share {
-  Box<Bounded<C>> pred, target;
+  decltype(GradientOf<C, Problem>::pred) pred, target;
   Bounded<C> weight;
 };
 
+/// To derivatives by the values as they are given.
+template <class C>
+void to_given(const LossProblem& p, Share<C, LossProblem>& share) {
+  share.pred = from_corners_gradient(share.pred, p.pred.format);
+  share.target = from_corners_gradient(share.target, p.target.format);
+}
+template <class C>
+void to_given(const RotatedLossProblem& p, Share<C, RotatedLossProblem>& share) {
+  share.pred = from_radians_gradient(share.pred, p.angle_unit);
+  share.target = from_radians_gradient(share.target, p.angle_unit);
+}
+
 /// A reduced loss has one for each set, and no slots.
-double value_of(const LossProblem& p, const Upstream& upstream, const Pair& pair) {
+double value_of(const PairProblem& p, const Upstream& upstream, const Pair& pair) {
   const bool is_reduced = p.reduction != Reduction::kNone;
   const std::int64_t image = is_reduced ? pair.set : pair.grad_image;
   const std::int64_t slot = is_reduced ? 0 : pair.grad_slot;
   return upstream.values.get(image * upstream.image_stride + slot * upstream.slot_stride);
 }
 
-template <class C>
-Share<C> share_of(const LossProblem& p, const PairGradient<Bounded<C>>& d, const Bounded<C>& weight,
-                  const Upstream& upstream, const Array& scale, const Pair& pair) {
+template <class C, class Problem>
+Share<C, Problem> share_of(const Problem& p, const GradientOf<C, Problem>& d,
+                           const Bounded<C>& weight, const Upstream& upstream, const Array& scale,
+                           const Pair& pair) {
   const Bounded<C> incoming =
       Bounded<C>(scale.get(pair.set)) * Bounded<C>(value_of(p, upstream, pair));
   const Bounded<C> by_pair = incoming * weight;
   return {by_pair * d.pred, by_pair * d.target, incoming * d.loss};
 }
 
-template <class C>
-Share<C> share_of(const LossProblem& p, const PairParts<C>& parts, const Upstreams& upstreams,
-                  const Array& scale) {
-  Share<C> loss, l1;
+template <class C, class Problem>
+Share<C, Problem> share_of(const Problem& p, const PairParts<C, Problem>& parts,
+                           const Upstreams& upstreams, const Array& scale) {
+  Share<C, Problem> loss, l1;
   if (upstreams.l1) {
-    l1 = share_of(p, parts.by_l1, parts.weight, *upstreams.l1, scale, parts.pair);
+    l1 = share_of<C>(p, parts.by_l1, parts.weight, *upstreams.l1, scale, parts.pair);
     if (!upstreams.loss) return l1;
   }
-  loss = share_of(p, parts.by_loss, parts.weight, *upstreams.loss, scale, parts.pair);
-  loss.pred = from_corners_gradient(loss.pred, p.pred.format);
-  loss.target = from_corners_gradient(loss.target, p.target.format);
+  loss = share_of<C>(p, parts.by_loss, parts.weight, *upstreams.loss, scale, parts.pair);
+  to_given(p, loss);
   if (!upstreams.l1) return loss;
   return {loss.pred + l1.pred, loss.target + l1.target, loss.weight + l1.weight};
 }
 
-template <class C>
-BackwardBoundsOf backward_bounds_in(const HostLoss& host) {
-  const LossProblem& p = host.problem;
-  const auto pairs = std::make_shared<std::vector<PairParts<C>>>();
+template <class C, class Problem>
+BackwardBoundsOf backward_bounds_in(const HostPairs<Problem>& host) {
+  const Problem& p = host.problem;
+  const auto pairs = std::make_shared<std::vector<PairParts<C, Problem>>>();
   return [&p, pairs](const Upstreams& upstreams, const Array& scale) {
     if (pairs->empty()) {
       for_each_pair(p, [&](const Pair& pair) { pairs->push_back(parts_of<C>(p, pair)); });
     }
-    SharedRows<C> pred(p.pred), target(p.target);
+    SharedRows<C, Problem::kNumbers> pred(p.pred), target(p.target);
     std::vector<double> weight(static_cast<std::size_t>(loss_rows(p)));
-    for (const PairParts<C>& parts : *pairs) {
+    for (const PairParts<C, Problem>& parts : *pairs) {
       const Pair& pair = parts.pair;
-      const Share<C> share = share_of(p, parts, upstreams, scale);
+      const Share<C, Problem> share = share_of(p, parts, upstreams, scale);
       pred.add(pair.image, pair.slot, share.pred);
       target.add(pair.target_image, pair.target_slot, share.target);
       weight[static_cast<std::size_t>(pair.row)] = stored(share.weight, p.weight.dtype);
@@ -317,14 +396,21 @@ BackwardBoundsOf backward_bounds_in(const HostLoss& host) {
 
 }  // namespace
 
-Bounds forward_bounds(const HostLoss& host) {
+template <class Problem>
+Bounds forward_bounds(const HostPairs<Problem>& host) {
   return compute_dtype(host.problem) == DType::kF64 ? forward_bounds_in<double>(host)
                                                     : forward_bounds_in<float>(host);
 }
 
-BackwardBoundsOf backward_bounds(const HostLoss& host) {
+template <class Problem>
+BackwardBoundsOf backward_bounds(const HostPairs<Problem>& host) {
   return compute_dtype(host.problem) == DType::kF64 ? backward_bounds_in<double>(host)
                                                     : backward_bounds_in<float>(host);
 }
+
+template Bounds forward_bounds(const HostLoss&);
+template Bounds forward_bounds(const HostPairs<RotatedLossProblem>&);
+template BackwardBoundsOf backward_bounds(const HostLoss&);
+template BackwardBoundsOf backward_bounds(const HostPairs<RotatedLossProblem>&);
 
 }  // namespace boxloss::conformance

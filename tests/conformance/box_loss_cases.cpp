@@ -111,6 +111,25 @@ const std::vector<LossCase> kCases = {
 };
 // clang-format on
 
+/// For rotated boxes: in degrees where boxes are not corners.
+PairCase<RotatedLoss> rotated(const LossCase& c) {
+  const AngleUnit unit = c.pred.format == xyxy ? AngleUnit::kRadians : AngleUnit::kDegrees;
+  return {c.name,      c.pairing,          c.pred,       c.target, c.shape,
+          c.reduction, c.weight,           c.normalizer, c.eps,    c.values,
+          c.indices,   RotatedLoss::kGiou, unit};
+}
+
+/// The table, and what is made from it, for a kind of boxes.
+template <class Enum>
+std::vector<PairCase<Enum>> cases_for(const std::vector<LossCase>& list) {
+  if constexpr (std::is_same_v<Enum, Loss>) return list;
+  std::vector<PairCase<Enum>> all;
+  if constexpr (std::is_same_v<Enum, RotatedLoss>) {
+    for (const LossCase& c : list) all.push_back(rotated(c));
+  }
+  return all;
+}
+
 LossCase with_reduction(LossCase c, Reduction reduction) {
   c.reduction = reduction;
   return c;
@@ -123,11 +142,7 @@ const std::vector<std::pair<DType, DType>> kOwnLoops = {{f32, f32},   {bf16, f32
 
 constexpr Shape kSmall = {3, 7, 20, 3, 40};
 
-}  // namespace
-
-const std::vector<LossCase>& BoxLoss::table() { return kCases; }
-
-std::vector<LossCase> BoxLoss::further_cases() {
+std::vector<LossCase> further() {
   std::vector<LossCase> list = {// Lists of more rows than one task takes.
                                 changed(kCases, "indexed bf16 f32", {2, 300007, 1000, 2, 400}),
                                 // More sets than a GPU has blocks.
@@ -155,7 +170,7 @@ std::vector<LossCase> BoxLoss::further_cases() {
   return list;
 }
 
-std::vector<LossCase> BoxLoss::wild_cases() {
+std::vector<LossCase> wild() {
   std::vector<LossCase> list;
   const auto add = [&](const char* name, const std::vector<std::int64_t>& indices) {
     for (const Reduction reduction : {none, sum}) {
@@ -174,7 +189,7 @@ std::vector<LossCase> BoxLoss::wild_cases() {
   return list;
 }
 
-std::vector<LossCase> BoxLoss::cases_for_bits() {
+std::vector<LossCase> for_bits() {
   std::vector<LossCase> list;
   for (const Reduction reduction : {none, sum, mean}) {
     list.push_back(with_reduction(changed(kCases, "f32 f32", {1, 100003, 0}), reduction));
@@ -193,9 +208,30 @@ std::vector<LossCase> BoxLoss::cases_for_bits() {
   return list;
 }
 
-LossCase BoxLoss::random_case(Random& random) {
+}  // namespace
+
+template <class P>
+const std::vector<typename PairLoss<P>::Case>& PairLoss<P>::table() {
+  static const std::vector<Case> cases = cases_for<decltype(P::loss)>(kCases);
+  return cases;
+}
+template <class P>
+std::vector<typename PairLoss<P>::Case> PairLoss<P>::further_cases() {
+  return cases_for<decltype(P::loss)>(further());
+}
+template <class P>
+std::vector<typename PairLoss<P>::Case> PairLoss<P>::wild_cases() {
+  return cases_for<decltype(P::loss)>(wild());
+}
+template <class P>
+std::vector<typename PairLoss<P>::Case> PairLoss<P>::cases_for_bits() {
+  return cases_for<decltype(P::loss)>(for_bits());
+}
+
+template <class P>
+typename PairLoss<P>::Case PairLoss<P>::random_case(Random& random) {
   const auto slots = [&] { return random.below(random.chance(0.1) ? 600 : 40); };
-  LossCase c;
+  Case c;
   c.pairing = random.pick(std::vector<CasePairing>{
       dense, zero_padded, mask, lengths32, lengths64, offsets32, offsets64, preds32, preds64,
       targets32, targets64, both32, both64, mixed32, mixed64});
@@ -211,18 +247,26 @@ LossCase BoxLoss::random_case(Random& random) {
   }
   c.eps = random.pick(std::vector<CaseEps>{add, clamp, add_0, clamp_0, clamp_4});
   c.values = random.pick(std::vector<Values>{plain, kinks, special});
-  c.loss = random.pick(losses());
+  c.loss = random.pick(losses<decltype(P::loss)>());
+  if constexpr (P::kNumbers == 5) {
+    c.angle_unit = random.chance(0.5) ? AngleUnit::kRadians : AngleUnit::kDegrees;
+  }
   return c;
 }
 
-std::string BoxLoss::describe(const LossCase& c) {
+template <class P>
+std::string PairLoss<P>::describe(const Case& c) {
   const auto& [kind, indices, pred_rows, target_rows] = c.pairing;
   std::string text = in_words(c.loss, kind, "by", indices, pred_rows, target_rows, "pred", c.pred,
                               "target", c.target, "shape", c.shape.images, c.shape.slots,
                               c.shape.rows, c.shape.sets, c.shape.pairs, c.reduction, "weight",
                               c.weight, c.eps.mode, c.eps.value, "values", c.values);
   if (c.normalizer) text += in_words("normalizer", c.normalizer->dtype, c.normalizer->stride);
+  if (c.angle_unit == AngleUnit::kDegrees) text += "degrees";
   return text;
 }
+
+template struct PairLoss<LossProblem>;
+template struct PairLoss<RotatedLossProblem>;
 
 }  // namespace boxloss::conformance

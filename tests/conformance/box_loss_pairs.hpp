@@ -19,7 +19,7 @@ struct Pair {
 
 /// For pairs by index.
 template <class Visit>
-void for_each_pair(const LossProblem& p, const Indexed& pairing, const Visit& visit) {
+void for_each_pair(const PairProblem& p, const Indexed& pairing, const Visit& visit) {
   const auto row_of = [](const Indices& index, std::int64_t k) {
     return index.data == nullptr ? k : index[k];
   };
@@ -36,8 +36,8 @@ void for_each_pair(const LossProblem& p, const Indexed& pairing, const Visit& vi
 }
 
 /// Calls visit(pair) for each pair that counts, of a problem on the host.
-template <class Visit>
-void for_each_pair(const LossProblem& p, const Visit& visit) {
+template <class Problem, class Visit>
+void for_each_pair(const Problem& p, const Visit& visit) {
   const Elements<Any> targets{p.target.data, p.target.dtype};
   const bool is_ragged = p.pairing.kind == Pairing::Kind::kOffsets;
   with_pairing(p, [&](const auto& pairing) {
@@ -52,8 +52,17 @@ void for_each_pair(const LossProblem& p, const Visit& visit) {
                           target_slot};
           const std::int64_t at =
               target_image * p.target.image_stride + target_slot * p.target.slot_stride;
-          const Box<double> target = targets.get_box<double>(at, p.target.coordinate_stride);
-          if (pairing.counts(pair.row) && pairing.counts(target)) visit(pair);
+          const std::int64_t step = p.target.coordinate_stride;
+          const Box<double> four = targets.get_box<double>(at, step);
+          const auto counts = [&] {
+            if constexpr (Problem::kNumbers == 4) {
+              return pairing.counts(four);
+            } else {
+              return pairing.counts(RotatedBox<double>{four.x1, four.y1, four.x2, four.y2,
+                                                       targets.get<double>(at + 4 * step)});
+            }
+          };
+          if (pairing.counts(pair.row) && counts()) visit(pair);
         }
       }
     }

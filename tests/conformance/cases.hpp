@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boxloss/loss.hpp>
+#include <boxloss/rotated_loss.hpp>
 #include <boxloss/view.hpp>
 #include <cstdint>
 #include <optional>
@@ -131,10 +132,17 @@ struct CaseGroup {
 /// The group that is enough in an emulator and with sanitizers: see tests/CMakeLists.txt.
 constexpr const char* kEveryCase = "every case";
 
-inline std::vector<Loss> losses() {
-  std::vector<Loss> all;
-  kLosses.for_each([&](Loss loss) { all.push_back(loss); });
+template <class Enum>
+std::vector<Enum> members_of(Set<Enum> set) {
+  std::vector<Enum> all;
+  set.for_each([&](Enum member) { all.push_back(member); });
   return all;
+}
+
+template <class Enum = Loss>
+std::vector<Enum> losses() {
+  if constexpr (std::is_same_v<Enum, Loss>) return members_of(kLosses);
+  if constexpr (std::is_same_v<Enum, RotatedLoss>) return members_of(kRotatedLosses);
 }
 
 /// A table of cases that have a `loss`, with each of them: every case with GIoU, which has kernels
@@ -142,14 +150,15 @@ inline std::vector<Loss> losses() {
 /// boxes lie, and with all of them where the values have kinks, which are each loss's own.
 template <class Case>
 std::vector<CaseGroup<Case>> with_losses(const std::vector<Case>& table) {
-  const std::vector<Loss> all = losses();
+  using Enum = decltype(Case::loss);
+  const std::vector<Enum> all = losses<Enum>();
   std::vector<CaseGroup<Case>> groups;
-  for (const Loss loss : all) {
-    const bool is_giou = loss == Loss::kGiou;
+  for (const Enum loss : all) {
+    const bool is_giou = loss == Enum::kGiou;
     CaseGroup<Case> group{is_giou ? kEveryCase : name_of(loss), {}};
     for (std::size_t i = 0; i < table.size(); ++i) {
-      const Loss turn = all[i % all.size()];
-      const bool is_due = loss == (turn == Loss::kGiou ? Loss::kIou : turn);
+      const Enum turn = all[i % all.size()];
+      const bool is_due = loss == (turn == Enum::kGiou ? Enum::kIou : turn);
       if (!is_giou && table[i].values == Values::kPlain && !is_due) continue;
       group.cases.push_back(table[i]);
       group.cases.back().loss = loss;

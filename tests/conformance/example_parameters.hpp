@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boxloss/loss.hpp>
+#include <boxloss/rotated_loss.hpp>
 #include <map>
 #include <string_view>
 
@@ -10,9 +11,11 @@ namespace boxloss::conformance {
 
 /// Values for a loss' parameters. Three quarters of small integers are exact, so that inner boxes
 /// tie where boxes do; no exponential of pixels' distances over 16 is next to 0.
-inline LossParameters example_parameters(Loss loss) {
+template <class Enum>
+LossParameters example_parameters(Enum loss) {
   static const std::map<std::string_view, double> examples = {
-      {"alpha", 3}, {"constant", 16}, {"image_width", 8}, {"image_height", 6}, {"ratio", 0.75}};
+      {"alpha", 3},    {"constant", 16}, {"image_width", 8}, {"image_height", 6},
+      {"ratio", 0.75}, {"floor", 0.25},  {"tau", 2}};
   LossParameters all;
   for (const LossParameter& each : parameters_of(loss)) {
     all.values[all.count++] = examples.at(each.name);

@@ -31,7 +31,7 @@
 namespace boxloss::conformance {
 
 using Operations = std::tuple<BoxLoss, MatchingCost, Assign, MaxIouMatch, TaskAlignedMatch,
-                              ClassLosses, DistributionLosses>;
+                              ClassLosses, DistributionLosses, RotatedBoxLoss>;
 
 /// The subject. Skips the test, out loud, where it does not serve the operation.
 template <class Operation>

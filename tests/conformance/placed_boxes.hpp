@@ -3,10 +3,12 @@
 #pragma once
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "array.hpp"
 #include "cases.hpp"
 #include "math/box.hpp"
+#include "math/rotated_box.hpp"
 #include "random.hpp"
 
 /// Numbers of a case, where its layout puts them.
@@ -46,6 +48,19 @@ struct PlacedBoxes {
   Array& values;
   BoxView& view;
   std::int64_t start;
+  int numbers = 4;  ///< of a box
+
+  /// One number after the other.
+  void set_numbers(std::int64_t b, std::int64_t j, std::initializer_list<double> list) const {
+    const std::int64_t at = start + offset_of(view, b, j);
+    std::int64_t i = 0;
+    for (const double number : list) values.set(at + view.coordinate_stride * i++, number);
+  }
+  /// The same in all numbers.
+  void set_all(std::int64_t b, std::int64_t j, double number) const {
+    const std::int64_t at = start + offset_of(view, b, j);
+    for (int i = 0; i < numbers; ++i) values.set(at + view.coordinate_stride * i, number);
+  }
 
   void set(std::int64_t b, std::int64_t j, const Box<double>& box) const {
     const std::int64_t at = start + offset_of(view, b, j);
@@ -58,10 +73,13 @@ struct PlacedBoxes {
 
 /// Sets `view` and `values`, as above.
 PlacedBoxes lay_out(const Operand& operand, std::int64_t images, std::int64_t slots, BoxView& view,
-                    Array& values);
+                    Array& values, int numbers = 4);
 
 /// `origin` is where coordinates begin.
 void fill(const PlacedBoxes& boxes, Values values, double origin, Random& random);
+/// Rotated boxes.
+void fill_rotated(const PlacedBoxes& boxes, Values values, double origin, AngleUnit unit,
+                  Random& random);
 
 /// Overwrites the boxes that are not read; for_each_read(read) calls read(image, slot) for those
 /// that are.
@@ -73,7 +91,7 @@ void spoil_unread(const PlacedBoxes& boxes, const ForEachRead& for_each_read) {
   };
   for_each_read([&](std::int64_t b, std::int64_t j) { is_read[place(b, j)] = true; });
   for_each_place(boxes.view, [&](std::int64_t b, std::int64_t j) {
-    if (!is_read[place(b, j)]) boxes.set(b, j, {kNan, kNan, kNan, kNan});
+    if (!is_read[place(b, j)]) boxes.set_all(b, j, kNan);
   });
 }
 

@@ -10,6 +10,7 @@
 #include "dtypes/elements.hpp"
 #include "losses/eps.hpp"
 #include "math/box.hpp"
+#include "math/rotated_box.hpp"
 
 /// What comes before a formula and after it: numbers that are read and stored.
 namespace boxloss::conformance {
@@ -82,6 +83,21 @@ Box<Bounded<C>> values_of(const BoxView& view, std::int64_t image, std::int64_t 
 template <class C>
 Box<Bounded<C>> corners_of(const BoxView& view, std::int64_t image, std::int64_t slot) {
   return exact(to_corners(raw_values<C>(view, image, slot), view.format));
+}
+
+/// A rotated box in radians, which everybody forms in C.
+template <class C>
+RotatedBox<Bounded<C>> rotated_box_of(const BoxView& view, AngleUnit unit, std::int64_t image,
+                                      std::int64_t slot) {
+  const Elements<Any> values{view.data, view.dtype};
+  const auto number = [&](std::int64_t i) {
+    return values.get<C>(image * view.image_stride + slot * view.slot_stride +
+                         i * view.coordinate_stride);
+  };
+  const RotatedBox<C> b =
+      in_radians(RotatedBox<C>{number(0), number(1), number(2), number(3), number(4)}, unit);
+  const auto exactly = [](C x) { return Bounded<C>(static_cast<double>(x)); };
+  return {exactly(b.cx), exactly(b.cy), exactly(b.w), exactly(b.h), exactly(b.angle)};
 }
 
 template <class C, class Problem>
