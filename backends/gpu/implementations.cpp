@@ -21,6 +21,12 @@ std::vector<Implementation> implementations() {
   self.box_loss.workspace_bytes = [](const LossProblem&) { return kWorkspaceBytes; };
   self.box_loss.forward = forward;
   self.box_loss.backward = backward;
+  self.rotated_box_loss.losses = kRotatedLosses;
+  self.rotated_box_loss.pairings = kPairings;
+  self.rotated_box_loss.extras = {Extra::kIou};
+  self.rotated_box_loss.workspace_bytes = [](const RotatedLossProblem&) { return kWorkspaceBytes; };
+  self.rotated_box_loss.forward = forward;
+  self.rotated_box_loss.backward = backward;
   self.matching_cost.losses = kLosses;
   self.matching_cost.class_terms = kClassTerms;
   self.matching_cost.run = matching_cost;

@@ -110,7 +110,7 @@ __device__ AnchorBlock<C> anchor_block(const MaxIouArgs<C>& a, std::int64_t i, b
   const std::int64_t anchor = (i - block.image * blocks_of_image) * kThreads + threadIdx.x;
   block.is_in = anchor < a.anchor_count;
   block.anchor = static_cast<int>(block.is_in ? anchor : a.anchor_count - 1);
-  block.box = match_box(a.anchors.template get<C>(block.image, block.anchor));
+  block.box = match_box(a.anchors.template get<Box<C>>(block.image, block.anchor));
   block.bounds = bounds_of_block(has_bounds(block.box) ? block.box.box : everywhere<C>());
   block.own = own_boxes(a, block.image, are_right);
   return block;
@@ -124,7 +124,7 @@ __device__ int stage(const MaxIouArgs<C>& a, const AnchorBlock<C>& block, std::i
   const int count = left < kThreads ? static_cast<int>(left) : kThreads;
   const int i = static_cast<int>(threadIdx.x);
   if (i < count) {
-    const MatchBox<C> box = match_box(a.target.template get<C>(0, first + i));
+    const MatchBox<C> box = match_box(a.target.template get<Box<C>>(0, first + i));
     staged.boxes[i] = box;
     staged.can_overlap[i] = can_overlap(extent_of(box), block.bounds);
   }

@@ -11,6 +11,7 @@
 #include <boxloss/distribution_loss.hpp>
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
+#include <boxloss/rotated_box_loss.hpp>
 #include <boxloss/task_aligned_match.hpp>
 
 /// The two passes of box losses, and the other operations, in separate translation units so that
@@ -20,6 +21,9 @@ namespace boxloss::BOXLOSS_GPU {
 void forward(const LossProblem&, const LossOutputs&, const Execution&);
 void backward(const LossProblem&, const GradOutputs&, const void* scale, const LossGradients&,
               const Execution&);
+void forward(const RotatedLossProblem&, const LossOutputs&, const Execution&);
+void backward(const RotatedLossProblem&, const GradOutputs&, const void* scale,
+              const LossGradients&, const Execution&);
 void matching_cost(const CostProblem&, float* cost, const Execution&);
 std::size_t workspace_bytes(const AssignProblem&);
 void assign(const AssignProblem&, const AssignOutputs&, const Execution&);

@@ -10,5 +10,5 @@ set(boxloss_gpu_kernels
   ${boxloss_gpu_dir}/class_loss.cu ${boxloss_gpu_dir}/distribution_loss.cu
   ${boxloss_gpu_dir}/matching_cost.cu
   ${boxloss_gpu_dir}/collate_targets.cu ${boxloss_gpu_dir}/max_iou_match.cu
-  ${boxloss_gpu_dir}/task_aligned_match.cu)
+  ${boxloss_gpu_dir}/rotated_box_loss.cu ${boxloss_gpu_dir}/task_aligned_match.cu)
 set(boxloss_gpu_sources ${boxloss_gpu_kernels} ${boxloss_gpu_dir}/implementations.cpp)

@@ -8,6 +8,7 @@
 #include "../math/box.hpp"
 #include "../math/host_device.hpp"
 #include "../math/optimization_barrier.hpp"
+#include "../math/rotated_box.hpp"
 #include "half.hpp"
 
 /// Arrays of every dtype, converted to and from the compute type C in registers.
@@ -56,10 +57,15 @@ struct Elements {
     return convert_to<C>(data[i]);
   }
 
-  /// The four values from element i on, `step` elements apart.
-  template <class C>
-  BOXLOSS_HOST_DEVICE Box<C> get_box(std::int64_t i, std::int64_t step = 1) const {
-    return {get<C>(i), get<C>(i + step), get<C>(i + 2 * step), get<C>(i + 3 * step)};
+  /// The values of a box of type B from element i on, `step` elements apart.
+  template <class B>
+  BOXLOSS_HOST_DEVICE B get_box(std::int64_t i, std::int64_t step = 1) const {
+    const auto at = [&](int c) { return get<typename B::Value>(i + c * step); };
+    if constexpr (B::kNumbers == 5) {
+      return {at(0), at(1), at(2), at(3), at(4)};
+    } else {
+      return {at(0), at(1), at(2), at(3)};
+    }
   }
 };
 
@@ -87,11 +93,11 @@ BOXLOSS_HOST_DEVICE_CALL C load_any(const void* data, DType dtype, std::int64_t 
   return with_elements(data, dtype, [i](auto typed) { return typed.template get<C>(i); });
 }
 
-template <class C>
-BOXLOSS_HOST_DEVICE_CALL Box<C> load_any_box(const void* data, DType dtype, std::int64_t i,
-                                             std::int64_t step) {
+template <class B>
+BOXLOSS_HOST_DEVICE_CALL B load_any_box(const void* data, DType dtype, std::int64_t i,
+                                        std::int64_t step) {
   return with_elements(data, dtype,
-                       [i, step](auto typed) { return typed.template get_box<C>(i, step); });
+                       [i, step](auto typed) { return typed.template get_box<B>(i, step); });
 }
 
 template <>
@@ -104,9 +110,9 @@ struct Elements<Any> {
     return load_any<C>(data, dtype, i);
   }
 
-  template <class C>
-  BOXLOSS_HOST_DEVICE Box<C> get_box(std::int64_t i, std::int64_t step = 1) const {
-    return load_any_box<C>(data, dtype, i, step);
+  template <class B>
+  BOXLOSS_HOST_DEVICE B get_box(std::int64_t i, std::int64_t step = 1) const {
+    return load_any_box<B>(data, dtype, i, step);
   }
 };
 
@@ -131,6 +137,15 @@ struct Outputs {
     set(i + 2 * step, value.x2);
     set(i + 3 * step, value.y2);
   }
+  template <class C>
+  BOXLOSS_HOST_DEVICE void set_box(std::int64_t i, const RotatedBox<C>& value,
+                                   std::int64_t step = 1) const {
+    set(i, value.cx);
+    set(i + step, value.cy);
+    set(i + 2 * step, value.w);
+    set(i + 3 * step, value.h);
+    set(i + 4 * step, value.angle);
+  }
 };
 
 template <class Use>
@@ -148,8 +163,8 @@ BOXLOSS_HOST_DEVICE_CALL void store_any(void* data, DType dtype, std::int64_t i,
   with_outputs(data, dtype, [i, value](auto typed) { typed.set(i, value); });
 }
 
-template <class C>
-BOXLOSS_HOST_DEVICE_CALL void store_any_box(void* data, DType dtype, std::int64_t i, Box<C> value,
+template <class B>
+BOXLOSS_HOST_DEVICE_CALL void store_any_box(void* data, DType dtype, std::int64_t i, B value,
                                             std::int64_t step) {
   with_outputs(data, dtype, [i, &value, step](auto typed) { typed.set_box(i, value, step); });
 }
@@ -166,9 +181,8 @@ struct Outputs<Any> {
     store_any(data, dtype, i, value);
   }
 
-  template <class C>
-  BOXLOSS_HOST_DEVICE void set_box(std::int64_t i, const Box<C>& value,
-                                   std::int64_t step = 1) const {
+  template <class B>
+  BOXLOSS_HOST_DEVICE void set_box(std::int64_t i, const B& value, std::int64_t step = 1) const {
     store_any_box(data, dtype, i, value, step);
   }
 };
@@ -204,9 +218,9 @@ struct Boxes {
   BOXLOSS_HOST_DEVICE std::int64_t element_of(std::int64_t b, std::int64_t slot) const {
     return b * image_stride + slot * slot_stride;
   }
-  template <class C>
-  BOXLOSS_HOST_DEVICE Box<C> get(std::int64_t b, std::int64_t slot) const {
-    return values.template get_box<C>(element_of(b, slot), index_barrier(coordinate_stride));
+  template <class B>
+  BOXLOSS_HOST_DEVICE B get(std::int64_t b, std::int64_t slot) const {
+    return values.template get_box<B>(element_of(b, slot), index_barrier(coordinate_stride));
   }
 };
 

@@ -89,10 +89,11 @@ struct StridedBoxes {
   Boxes<E> boxes;
   bool rows_aligned;
 
-  template <class C>
-  BOXLOSS_HOST_DEVICE Box<C> get(std::int64_t b, std::int64_t slot) const {
-    if (!flag_barrier(rows_aligned)) return boxes.template get<C>(b, slot);
-    return box_at<C>(load_pack<E, 4>(boxes.values.data + boxes.element_of(b, slot)), 0);
+  template <class B>
+  BOXLOSS_HOST_DEVICE B get(std::int64_t b, std::int64_t slot) const {
+    if (!flag_barrier(rows_aligned)) return boxes.template get<B>(b, slot);
+    return box_at<typename B::Value>(load_pack<E, 4>(boxes.values.data + boxes.element_of(b, slot)),
+                                     0);
   }
 };
 
@@ -100,9 +101,9 @@ template <>
 struct StridedBoxes<Any> {
   Boxes<Any> boxes;
 
-  template <class C>
-  BOXLOSS_HOST_DEVICE Box<C> get(std::int64_t b, std::int64_t slot) const {
-    return boxes.get<C>(b, slot);
+  template <class B>
+  BOXLOSS_HOST_DEVICE B get(std::int64_t b, std::int64_t slot) const {
+    return boxes.get<B>(b, slot);
   }
 };
 
@@ -137,9 +138,9 @@ template <>
 struct BoxOutputs<Any> {
   Outputs<Any> values;
 
-  template <class C>
-  BOXLOSS_HOST_DEVICE void set(std::int64_t row, const Box<C>& box) const {
-    values.set_box(4 * row, box);
+  template <class B>
+  BOXLOSS_HOST_DEVICE void set(std::int64_t row, const B& box) const {
+    values.set_box(B::kNumbers * row, box);
   }
 };
 

@@ -64,7 +64,7 @@ template <class E>
 BOXLOSS_HOST_DEVICE bool collate_box(const CollateArgs& a, const Elements<E>& boxes,
                                      std::int64_t from, std::int64_t to) {
   for (int i = 0; i < 4; ++i) static_cast<E*>(a.boxes)[4 * to + i] = boxes.data[4 * from + i];
-  const Box<Comparable<E>> box = boxes.template get_box<Comparable<E>>(4 * from);
+  const Box<Comparable<E>> box = boxes.template get_box<Box<Comparable<E>>>(4 * from);
   return !is_finite_box(box) || has_negative_size(box, a.has_sizes);
 }
 

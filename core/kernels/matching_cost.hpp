@@ -57,7 +57,7 @@ struct alignas(4 * sizeof(float)) CostBox {
 template <class C>
 BOXLOSS_HOST_DEVICE CostBox<C> cost_box(const Boxes<Any>& boxes, std::int64_t b,
                                         std::int64_t slot) {
-  const Box<C> values = boxes.get<C>(b, slot);
+  const Box<C> values = boxes.get<Box<C>>(b, slot);
   return {values, to_corners(values, boxes.format)};
 }
 

@@ -100,7 +100,7 @@ BOXLOSS_HOST_DEVICE C larger_side(C side, const TaskAlignedArgs<C>& a) {
 template <class C>
 BOXLOSS_HOST_DEVICE TargetBox<C> target_box(const TaskAlignedArgs<C>& a, std::int64_t row) {
   const std::int64_t image = a.is_padded() ? row / a.slots : 0;
-  const Box<C> box = a.target.template get<C>(image, row - image * a.slots);
+  const Box<C> box = a.target.template get<Box<C>>(image, row - image * a.slots);
   const std::int64_t label = a.labels[row];
   const bool has_box = !a.is_padded() || (box.x1 + box.y1) + (box.x2 + box.y2) > 0;
   TargetBox<C> target = {box, box, has_box && label >= 0 && label < a.classes ? label : -1};
@@ -190,7 +190,7 @@ BOXLOSS_HOST_DEVICE Match match_of(const TaskAlignedArgs<C>& a, C score, C loss)
 template <class C>
 BOXLOSS_HOST_DEVICE Match match_of(const TaskAlignedArgs<C>& a, std::int64_t image,
                                    std::int64_t anchor, const TargetBox<C>& target) {
-  const Box<C> pred = to_corners(a.pred.template get<C>(image, anchor), a.pred.format);
+  const Box<C> pred = to_corners(a.pred.template get<Box<C>>(image, anchor), a.pred.format);
   return match_of(a, score_at(a, image, anchor, target.label),
                   Ciou::loss(pred, target.corners, a.eps));
 }
@@ -201,7 +201,7 @@ template <class C, class TargetOf>
 BOXLOSS_HOST_DEVICE std::int64_t most_overlapping(const TaskAlignedArgs<C>& a, std::int64_t image,
                                                   std::int64_t anchor, const TargetOf& target_of) {
   const Point<C> point = point_at(a, image, anchor);
-  const Box<C> pred = to_corners(a.pred.template get<C>(image, anchor), a.pred.format);
+  const Box<C> pred = to_corners(a.pred.template get<Box<C>>(image, anchor), a.pred.format);
   const BoxRows own = rows_of_image(a, image);
   std::int64_t best = own.first;
   float most = -1;

@@ -12,6 +12,9 @@ namespace boxloss {
 /// another format in their order.
 template <class T>
 struct Box {
+  using Value = T;
+  static constexpr int kNumbers = 4;
+
   T x1, y1, x2, y2;
 };
 

@@ -13,6 +13,9 @@ namespace boxloss {
 /// derivatives with respect to these five.
 template <class T>
 struct RotatedBox {
+  using Value = T;
+  static constexpr int kNumbers = 5;
+
   T cx, cy, w, h, angle;
 };
 

@@ -19,4 +19,8 @@ inline bool is_indexed(const PairProblem& problem) {
   return problem.pairing.kind == Pairing::Kind::kIndexed;
 }
 
+inline Indexed indexed(const PairProblem& p) {
+  return {p.pairing.sets, p.pairing.pairs, indices(p.pred.rows), indices(p.target.rows)};
+}
+
 }  // namespace boxloss

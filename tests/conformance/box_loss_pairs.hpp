@@ -52,17 +52,10 @@ void for_each_pair(const Problem& p, const Visit& visit) {
                           target_slot};
           const std::int64_t at =
               target_image * p.target.image_stride + target_slot * p.target.slot_stride;
-          const std::int64_t step = p.target.coordinate_stride;
-          const Box<double> four = targets.get_box<double>(at, step);
-          const auto counts = [&] {
-            if constexpr (Problem::kNumbers == 4) {
-              return pairing.counts(four);
-            } else {
-              return pairing.counts(RotatedBox<double>{four.x1, four.y1, four.x2, four.y2,
-                                                       targets.get<double>(at + 4 * step)});
-            }
-          };
-          if (pairing.counts(pair.row) && counts()) visit(pair);
+          using Target =
+              std::conditional_t<Problem::kNumbers == 4, Box<double>, RotatedBox<double>>;
+          const auto target = targets.get_box<Target>(at, p.target.coordinate_stride);
+          if (pairing.counts(pair.row) && pairing.counts(target)) visit(pair);
         }
       }
     }

@@ -69,8 +69,8 @@ Box<Bounded<C>> exact(const Box<C>& box) {
 template <class C>
 Box<C> raw_values(const BoxView& view, std::int64_t image, std::int64_t slot) {
   const Elements<Any> values{view.data, view.dtype};
-  return values.get_box<C>(image * view.image_stride + slot * view.slot_stride,
-                           view.coordinate_stride);
+  return values.get_box<Box<C>>(image * view.image_stride + slot * view.slot_stride,
+                                view.coordinate_stride);
 }
 
 /// A box as it is given.

@@ -40,8 +40,8 @@ void require_read(DType dtype, const std::vector<E>& memory, const Doubles& expe
     REQUIRE(any.get<double>(at) == expected[i]);
     REQUIRE(any.get<float>(at) == static_cast<float>(expected[i]));
   }
-  REQUIRE(same(typed.template get_box<double>(1), &expected[1]));
-  REQUIRE(same(any.get_box<double>(1), &expected[1]));
+  REQUIRE(same(typed.template get_box<Box<double>>(1), &expected[1]));
+  REQUIRE(same(any.get_box<Box<double>>(1), &expected[1]));
 }
 
 template <class T>

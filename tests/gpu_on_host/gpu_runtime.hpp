@@ -114,9 +114,9 @@ void atomicMin(E* address, E value) {
   if (value < *address) *address = value;
 }
 
-inline unsigned long long atomicCAS(unsigned long long* address, unsigned long long expected,
-                                    unsigned long long desired) {
-  const unsigned long long before = *address;
+template <class Bits>
+Bits atomicCAS(Bits* address, Bits expected, Bits desired) {
+  const Bits before = *address;
   if (before == expected) *address = desired;
   return before;
 }

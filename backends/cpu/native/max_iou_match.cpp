@@ -57,7 +57,7 @@ class Matching {
 
   void run() {
     for (std::int64_t t = 0; t < a_.boxes; ++t) {
-      memory_.boxes[t] = match_box(a_.target.template get<C>(0, t));
+      memory_.boxes[t] = match_box(a_.target.template get<Box<C>>(0, t));
     }
     for_each_tile([this](Tile& tile, std::int64_t image) { match(tile, image); });
     if (a_.low_quality == LowQuality::kNone || !are_offsets_right_) return;

@@ -16,14 +16,15 @@ struct Atomics {
   static __device__ void add(E* address, E value) {
     atomicAdd(address, value);
   }
-  static __device__ Word compare_and_swap(Word* address, Word expected, Word desired) {
+  template <class Bits>
+  static __device__ Bits compare_and_swap(Bits* address, Bits expected, Bits desired) {
     return atomicCAS(address, expected, desired);
   }
 };
 
 /// Each set has blocks of its own, depending on its number of pairs.
 template <class F, class P, class T, class C>
-__global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
+__global__ void __launch_bounds__(kThreads, kMinBlocks<F, C>)
     forward_indexed(const ForwardArgs<F, C> a, const IndexedPairs<P, T> pairs,
                     const Reducer<C> reducer, const unsigned blocks_of_set) {
   const std::int64_t first =

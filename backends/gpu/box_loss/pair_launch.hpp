@@ -26,13 +26,13 @@ inline unsigned backward_blocks(std::int64_t wanted) {
   return static_cast<unsigned>(std::min<std::int64_t>(wanted, 0x7fffffff));
 }
 
-inline std::int64_t strided_blocks(const LossProblem& p) {
+inline std::int64_t strided_blocks(const PairProblem& p) {
   return ceil_div(parts_of(p), kThreads / kLanes);
 }
 
 /// Only blocks that share their sums need a counter.
 template <class C>
-Reducer<C> make_reducer(const LossProblem& p, const LossOutputs& outputs,
+Reducer<C> make_reducer(const PairProblem& p, const LossOutputs& outputs,
                         const Execution& execution, Stream stream, bool shares_sums = true) {
   double* const partials = static_cast<double*>(execution.workspace);
   Reducer<C> reducer{partials, nullptr, reduced_loss<C>(p, outputs)};
@@ -45,8 +45,8 @@ Reducer<C> make_reducer(const LossProblem& p, const LossOutputs& outputs,
   return reducer;
 }
 
-template <class P, class T, class C, class Pairing>
-void launch_forward(const LossProblem& p, const Pairing& pairing, const LossOutputs& outputs,
+template <class P, class T, class C, class Problem, class Pairing>
+void launch_forward(const Problem& p, const Pairing& pairing, const LossOutputs& outputs,
                     const Execution& execution) {
   const Stream stream = static_cast<Stream>(execution.stream);
   const Reducer<C> reducer = make_reducer<C>(p, outputs, execution, stream);
@@ -65,16 +65,17 @@ void launch_forward(const LossProblem& p, const Pairing& pairing, const LossOutp
     }
   }
   const unsigned blocks = forward_blocks(strided_blocks(p), execution.device_index);
-  launch(forward_strided<AnyFormula, P, T, C, Pairing>, "forward_strided", blocks, kThreads, stream,
-         forward_args<C>(AnyFormula{p.loss}, p, outputs), strided_pair<P, T>(p), pairing, reducer);
+  launch(forward_strided<decltype(any_formula(p)), P, T, C, Pairing>, "forward_strided", blocks,
+         kThreads, stream, forward_args<C>(any_formula(p), p, outputs), strided_pair<P, T>(p),
+         pairing, reducer);
 }
 
 /// Pairs that one block takes before a set gets another. It is more than one for each thread, since
 /// several blocks of a set must wait for each other.
 constexpr std::int64_t kPairsOfBlock = 2 * kThreads;
 
-template <class P, class T, class C>
-void launch_forward(const LossProblem& p, const Indexed& pairing, const LossOutputs& outputs,
+template <class P, class T, class C, class Problem>
+void launch_forward(const Problem& p, const Indexed& pairing, const LossOutputs& outputs,
                     const Execution& execution) {
   const Stream stream = static_cast<Stream>(execution.stream);
   const std::int64_t most =
@@ -82,13 +83,13 @@ void launch_forward(const LossProblem& p, const Indexed& pairing, const LossOutp
   const std::int64_t wanted = ceil_div(pairing.pairs, kPairsOfBlock);
   const auto blocks_of_set = static_cast<unsigned>(std::min(wanted, most));
   const auto blocks = static_cast<unsigned>(blocks_of_set * pairing.sets);
-  launch(forward_indexed<AnyFormula, P, T, C>, "forward_indexed", blocks, kThreads, stream,
-         forward_args<C>(AnyFormula{p.loss}, p, outputs), indexed_pairs<P, T>(p, pairing),
+  launch(forward_indexed<decltype(any_formula(p)), P, T, C>, "forward_indexed", blocks, kThreads,
+         stream, forward_args<C>(any_formula(p), p, outputs), indexed_pairs<P, T>(p, pairing),
          make_reducer<C>(p, outputs, execution, stream, blocks_of_set > 1), blocks_of_set);
 }
 
-template <class P, class T, class C, class Pairing>
-void launch_backward(const LossProblem& p, const Pairing& pairing, const GradOutputs& grads,
+template <class P, class T, class C, class Problem, class Pairing>
+void launch_backward(const Problem& p, const Pairing& pairing, const GradOutputs& grads,
                      const void* scale, const LossGradients& gradients,
                      const Execution& execution) {
   const Stream stream = static_cast<Stream>(execution.stream);
@@ -106,26 +107,26 @@ void launch_backward(const LossProblem& p, const Pairing& pairing, const GradOut
     }
   }
   const unsigned blocks = backward_blocks(strided_blocks(p));
-  launch(backward_strided<AnyFormula, P, T, C, Pairing>, "backward_strided", blocks, kThreads,
-         stream, args(AnyFormula{p.loss}), strided_pair<P, T>(p), pairing);
+  launch(backward_strided<decltype(any_formula(p)), P, T, C, Pairing>, "backward_strided", blocks,
+         kThreads, stream, args(any_formula(p)), strided_pair<P, T>(p), pairing);
 }
 
-template <class P, class T, class C>
-void launch_backward(const LossProblem& p, const Indexed& pairing, const GradOutputs& grads,
+template <class P, class T, class C, class Problem>
+void launch_backward(const Problem& p, const Indexed& pairing, const GradOutputs& grads,
                      const void* scale, const LossGradients& gradients,
                      const Execution& execution) {
   const Stream stream = static_cast<Stream>(execution.stream);
   zero_shared_rows(p, gradients,
                    [&](void* data, std::size_t bytes) { zero_async(data, bytes, stream); });
   const unsigned blocks = backward_blocks(ceil_div(pairing.sets * pairing.pairs, kThreads));
-  launch(backward_indexed<AnyFormula, P, T, C>, "backward_indexed", blocks, kThreads, stream,
-         backward_args<P, T, C>(AnyFormula{p.loss}, p, grads, scale, gradients),
+  launch(backward_indexed<decltype(any_formula(p)), P, T, C>, "backward_indexed", blocks, kThreads,
+         stream, backward_args<P, T, C>(any_formula(p), p, grads, scale, gradients),
          indexed_pairs<P, T>(p, pairing));
 }
 
 /// Dispatches on the execution's device.
-template <class Written, class Launch>
-void run(const LossProblem& p, const Written& outputs, const Execution& execution,
+template <class Problem, class Written, class Launch>
+void run(const Problem& p, const Written& outputs, const Execution& execution,
          const Launch& launch) {
   const DeviceScope scope(execution.device_index);
   const auto zero = [&](void* data, std::size_t bytes) {

@@ -232,7 +232,8 @@ struct Atomics {
   static KOKKOS_FUNCTION void add(E* address, E value) {
     Kokkos::atomic_add(address, value);
   }
-  static KOKKOS_FUNCTION Word compare_and_swap(Word* address, Word expected, Word desired) {
+  template <class Bits>
+  static KOKKOS_FUNCTION Bits compare_and_swap(Bits* address, Bits expected, Bits desired) {
     return Kokkos::atomic_compare_exchange(address, expected, desired);
   }
 };

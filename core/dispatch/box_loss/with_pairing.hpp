@@ -29,9 +29,7 @@ void with_pairing(const PairProblem& problem, const Use& use) {
     case Pairing::Kind::kOffsets:
       return use(
           Offsets{problem.pred.images, problem.pred.slots, problem.target.slots, indices(data)});
-    case Pairing::Kind::kIndexed:
-      return use(Indexed{problem.pairing.sets, problem.pairing.pairs, indices(problem.pred.rows),
-                         indices(problem.target.rows)});
+    case Pairing::Kind::kIndexed: return use(indexed(problem));
   }
 }
 

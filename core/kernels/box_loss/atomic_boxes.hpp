@@ -27,37 +27,63 @@ BOXLOSS_HOST_DEVICE void add_box_as_word(E* row, const Box<C>& box) {
   } while (found != expected);
 }
 
-/// `Atomics` is provided by a backend: add(float*, float), add(double*, double), and
-/// compare_and_swap(Word*, expected, desired), which returns the old word.
+/// The same for one 16-bit value: of a row of five, no word has all.
 template <class Atomics, class E, class C>
-BOXLOSS_HOST_DEVICE void add_box_at(E* row, const Box<C>& box) {
+BOXLOSS_HOST_DEVICE void add_value(E* to, C value) {
   if constexpr (sizeof(E) == 2) {
-    add_box_as_word<Atomics>(row, box);
+    E own;
+    assign(own, value);
+    auto* const bits = reinterpret_cast<unsigned short*>(to);
+    unsigned short expected = 0, found = 0;
+    do {
+      expected = found;
+      E sum;
+      assign(sum, convert_to<C>(bit_cast<E>(expected)) + convert_to<C>(own));
+      found = Atomics::compare_and_swap(bits, expected, bit_cast<unsigned short>(sum));
+    } while (found != expected);
   } else {
-    Atomics::add(row, static_cast<E>(box.x1));
-    Atomics::add(row + 1, static_cast<E>(box.y1));
-    Atomics::add(row + 2, static_cast<E>(box.x2));
-    Atomics::add(row + 3, static_cast<E>(box.y2));
+    Atomics::add(to, static_cast<E>(value));
   }
 }
 
-template <class Atomics, class C>
-BOXLOSS_HOST_DEVICE_CALL void add_any_box(void* data, DType dtype, std::int64_t i, Box<C> box) {
+/// `Atomics` is provided by a backend: add(float*, float), add(double*, double), and
+/// compare_and_swap(address, expected, desired) of a Word and of an unsigned short, which returns
+/// the old value.
+template <class Atomics, class E, class C>
+BOXLOSS_HOST_DEVICE void add_box_at(E* row, const Box<C>& box) {
+  if constexpr (sizeof(E) == 2) return add_box_as_word<Atomics>(row, box);
+  add_value<Atomics>(row, box.x1);
+  add_value<Atomics>(row + 1, box.y1);
+  add_value<Atomics>(row + 2, box.x2);
+  add_value<Atomics>(row + 3, box.y2);
+}
+
+template <class Atomics, class E, class C>
+BOXLOSS_HOST_DEVICE void add_box_at(E* row, const RotatedBox<C>& box) {
+  add_value<Atomics>(row, box.cx);
+  add_value<Atomics>(row + 1, box.cy);
+  add_value<Atomics>(row + 2, box.w);
+  add_value<Atomics>(row + 3, box.h);
+  add_value<Atomics>(row + 4, box.angle);
+}
+
+template <class Atomics, class B>
+BOXLOSS_HOST_DEVICE_CALL void add_any_box(void* data, DType dtype, std::int64_t i, B box) {
   with_outputs(data, dtype, [&](auto typed) { add_box_at<Atomics>(typed.data + i, box); });
 }
 
 template <class Atomics>
 struct AtomicAdd {
-  template <class E, class C>
+  template <class E, class B>
   BOXLOSS_HOST_DEVICE void operator()(const BoxOutputs<E>& gradient, std::int64_t row,
-                                      const Box<C>& box) const {
-    add_box_at<Atomics>(gradient.values.data + 4 * row, box);
+                                      const B& box) const {
+    add_box_at<Atomics>(gradient.values.data + B::kNumbers * row, box);
   }
 
-  template <class C>
+  template <class B>
   BOXLOSS_HOST_DEVICE void operator()(const BoxOutputs<Any>& gradient, std::int64_t row,
-                                      const Box<C>& box) const {
-    add_any_box<Atomics>(gradient.values.data, gradient.values.dtype, 4 * row, box);
+                                      const B& box) const {
+    add_any_box<Atomics>(gradient.values.data, gradient.values.dtype, B::kNumbers * row, box);
   }
 };
 

@@ -165,7 +165,7 @@ BOXLOSS_HOST_DEVICE void backward_group(const BackwardArgs<F, P, T, C>& a,
     pred = load_pack<P, 4 * kBoxes>(boxes.pred + 4 * first);
   }
 
-  Gradients<C> d[kBoxes];
+  Gradients<Box<C>> d[kBoxes];
   BOXLOSS_UNROLL
   for (int i = 0; i < kBoxes; ++i) {
     if (!(counted >> i & 1u)) continue;

@@ -58,7 +58,7 @@ struct StridedPair {
 };
 
 template <class P, class T>
-StridedPair<P, T> strided_pair(const LossProblem& p) {
+StridedPair<P, T> strided_pair(const PairProblem& p) {
   return {strided_boxes<P>(p.pred), strided_boxes<T>(p.target)};
 }
 
@@ -73,10 +73,10 @@ BOXLOSS_HOST_DEVICE LossesPartial forward_slot(const ForwardArgs<F, C>& a,
   PairLosses<C> all;
   bool counts = false;
   if (pairing.counts(row)) {
-    const Box<C> target = boxes.target.template get<C>(b, image.target + j);
+    const auto target = boxes.target.template get<BoxOf<F, C>>(b, image.target + j);
     if (pairing.counts(target)) {
-      all = pair_losses(a, boxes.pred.template get<C>(b, j), boxes.pred.boxes.format, target,
-                        boxes.target.boxes.format, row);
+      all = pair_losses(a, boxes.pred.template get<BoxOf<F, C>>(b, j), boxes.pred.boxes.format,
+                        target, boxes.target.boxes.format, row);
       counts = true;
     }
   }
@@ -86,10 +86,10 @@ BOXLOSS_HOST_DEVICE LossesPartial forward_slot(const ForwardArgs<F, C>& a,
 
 /// Writes the gradient of box (b, slot): to its row or, if the gradient keeps strides, to where the
 /// box is in its array.
-template <class E, class C>
+template <class E, class B>
 BOXLOSS_HOST_DEVICE void set_gradient(const BoxOutputs<E>& gradient, bool keeps_strides,
                                       const Boxes<E>& boxes, std::int64_t b, std::int64_t slot,
-                                      std::int64_t row, const Box<C>& value) {
+                                      std::int64_t row, const B& value) {
   if (__builtin_expect(optimization_barrier(keeps_strides), 0)) {
     gradient.values.set_box(boxes.element_of(b, slot), value,
                             index_barrier(boxes.coordinate_stride));
@@ -103,7 +103,7 @@ template <class F, class P, class T, class C>
 BOXLOSS_HOST_DEVICE void set_row_gradients(const BackwardArgs<F, P, T, C>& a,
                                            const StridedPair<P, T>& boxes, std::int64_t b,
                                            const ImageSlots& image, std::int64_t row,
-                                           const Gradients<C>& d) {
+                                           const Gradients<BoxOf<F, C>>& d) {
   row = index_barrier(row);
   if constexpr (!std::is_integral_v<T>) {
     if (a.d_target.values.data != nullptr) {
@@ -127,11 +127,11 @@ BOXLOSS_HOST_DEVICE void backward_slot(const BackwardArgs<F, P, T, C>& a,
                                        std::int64_t j) {
   j = index_barrier(j);
   const std::int64_t row = image.row + j;
-  Gradients<C> d;
+  Gradients<BoxOf<F, C>> d;
   if (j < image.count && pairing.counts(row)) {
-    const Box<C> target = boxes.target.template get<C>(b, image.target + j);
+    const auto target = boxes.target.template get<BoxOf<F, C>>(b, image.target + j);
     if (pairing.counts(target)) {
-      d = pair_gradients(a, scale, b, image.target + j, boxes.pred.template get<C>(b, j),
+      d = pair_gradients(a, scale, b, image.target + j, boxes.pred.template get<BoxOf<F, C>>(b, j),
                          boxes.pred.boxes.format, target, boxes.target.boxes.format, row);
     }
   }
@@ -171,7 +171,7 @@ BOXLOSS_HOST_DEVICE void backward_part(const BackwardArgs<F, P, T, C>& a,
   if (!writes_rows(a)) return;
   for_uncounted_rows(pairing, part, image, [&](std::int64_t first, std::int64_t end) {
     for (std::int64_t row = first + lane; row < end; row += lanes) {
-      set_row_gradients(a, boxes, part.image, image, row, Gradients<C>{});
+      set_row_gradients(a, boxes, part.image, image, row, Gradients<BoxOf<F, C>>{});
     }
   });
 }

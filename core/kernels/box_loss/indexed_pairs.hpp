@@ -26,10 +26,10 @@ struct ListedBoxes {
   BOXLOSS_HOST_DEVICE std::int64_t image_of(std::int64_t row) const {
     return rows_of_image == size ? 0 : row / rows_of_image;
   }
-  template <class C>
-  BOXLOSS_HOST_DEVICE Box<C> get(std::int64_t row) const {
+  template <class B>
+  BOXLOSS_HOST_DEVICE B get(std::int64_t row) const {
     const std::int64_t image = image_of(row);
-    return boxes.template get<C>(image, row - image * rows_of_image);
+    return boxes.template get<B>(image, row - image * rows_of_image);
   }
 };
 
@@ -71,9 +71,9 @@ BOXLOSS_HOST_DEVICE LossesPartial forward_pair(const ForwardArgs<F, C>& a,
   const PairRows rows = rows_of(pairs, k);
   PairLosses<C> all;
   if (rows.counts) {
-    all =
-        pair_losses(a, pairs.pred.template get<C>(rows.pred), pairs.pred.boxes.boxes.format,
-                    pairs.target.template get<C>(rows.target), pairs.target.boxes.boxes.format, k);
+    all = pair_losses(
+        a, pairs.pred.template get<BoxOf<F, C>>(rows.pred), pairs.pred.boxes.boxes.format,
+        pairs.target.template get<BoxOf<F, C>>(rows.target), pairs.target.boxes.boxes.format, k);
   }
   set_row_losses(a, k, all);
   return partial_of(all, rows.counts);
@@ -81,21 +81,21 @@ BOXLOSS_HOST_DEVICE LossesPartial forward_pair(const ForwardArgs<F, C>& a,
 
 /// The gradients of a valid pair.
 template <class F, class P, class T, class C>
-BOXLOSS_HOST_DEVICE Gradients<C> gradients_of(const BackwardArgs<F, P, T, C>& a,
-                                              const IndexedPairs<P, T>& pairs, const PairRows& rows,
-                                              std::int64_t k) {
+BOXLOSS_HOST_DEVICE Gradients<BoxOf<F, C>> gradients_of(const BackwardArgs<F, P, T, C>& a,
+                                                        const IndexedPairs<P, T>& pairs,
+                                                        const PairRows& rows, std::int64_t k) {
   const std::int64_t set = pairs.sets == 1 ? 0 : k / pairs.of_set;  // no division for one set
-  return pair_gradients(a, a.scale[set], set, k - set * pairs.of_set,
-                        pairs.pred.template get<C>(rows.pred), pairs.pred.boxes.boxes.format,
-                        pairs.target.template get<C>(rows.target), pairs.target.boxes.boxes.format,
-                        k);
+  return pair_gradients(
+      a, a.scale[set], set, k - set * pairs.of_set, pairs.pred.template get<BoxOf<F, C>>(rows.pred),
+      pairs.pred.boxes.boxes.format, pairs.target.template get<BoxOf<F, C>>(rows.target),
+      pairs.target.boxes.boxes.format, k);
 }
 
 /// Writes pair k's gradient for a list. Pairs without an index have rows of their own and write
 /// them; others add to theirs.
-template <class E, class C, class Add>
+template <class E, class B, class Add>
 BOXLOSS_HOST_DEVICE void give(const BoxOutputs<E>& gradient, const ListedBoxes<E>& list,
-                              std::int64_t row, const Box<C>& value, bool counts, const Add& add) {
+                              std::int64_t row, const B& value, bool counts, const Add& add) {
   if (gradient.values.data == nullptr) return;
   if (!list.is_indexed()) {
     gradient.set(row, value);
@@ -112,7 +112,7 @@ BOXLOSS_HOST_DEVICE void backward_pair(const BackwardArgs<F, P, T, C>& a,
                                        const Add& add) {
   k = index_barrier(k);
   const PairRows rows = rows_of(pairs, k);
-  Gradients<C> d;
+  Gradients<BoxOf<F, C>> d;
   if (rows.counts) d = gradients_of(a, pairs, rows, k);
   give(a.d_pred, pairs.pred, rows.pred, d.pred, rows.counts, add);
   if constexpr (!std::is_integral_v<T>) {

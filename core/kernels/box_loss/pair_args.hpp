@@ -3,15 +3,29 @@
 #pragma once
 
 #include <boxloss/box_loss.hpp>
+#include <boxloss/rotated_box_loss.hpp>
 #include <cstdint>
+#include <type_traits>
 
 #include "../../dtypes/packs.hpp"
 #include "../../losses/formulas.hpp"
 #include "../../losses/l1.hpp"
+#include "../../losses/rotated/formulas.hpp"
 #include "../../pairings/indexed.hpp"
 
 /// Inputs and outputs of one pair, for every kind of loop.
 namespace boxloss {
+
+template <class F>
+constexpr bool kIsRotated = std::is_same_v<F, AnyRotatedFormula>;
+
+/// The boxes that a formula is of.
+template <class F, class C>
+using BoxOf = std::conditional_t<kIsRotated<F>, RotatedBox<C>, Box<C>>;
+
+/// The formula that is selected at run time.
+inline AnyFormula any_formula(const LossProblem& p) { return {p.loss}; }
+inline AnyRotatedFormula any_formula(const RotatedLossProblem& p) { return {p.loss, p.angle_unit}; }
 
 /// Inputs of both passes, for formula F and compute type C.
 template <class F, class C>
@@ -98,13 +112,13 @@ struct ReducedLoss {
 };
 
 template <class C, class F>
-PairArgs<F, C> pair_args(const F& formula, const LossProblem& p) {
+PairArgs<F, C> pair_args(const F& formula, const PairProblem& p) {
   return {
       {p.weight.data, p.weight.dtype}, constants_of<C>(p), formula, p.pred.images, p.pred.slots};
 }
 
 template <class C, class F>
-ForwardArgs<F, C> forward_args(const F& formula, const LossProblem& p, const LossOutputs& outputs) {
+ForwardArgs<F, C> forward_args(const F& formula, const PairProblem& p, const LossOutputs& outputs) {
   const bool is_reduced = p.reduction != Reduction::kNone;
   return {pair_args<C>(formula, p),
           is_reduced ? nullptr : static_cast<C*>(outputs.loss),
@@ -120,7 +134,7 @@ Incoming<C> incoming(const GradView& grad) {
 }
 
 template <class P, class T, class C, class F>
-BackwardArgs<F, P, T, C> backward_args(const F& formula, const LossProblem& p,
+BackwardArgs<F, P, T, C> backward_args(const F& formula, const PairProblem& p,
                                        const GradOutputs& grads, const void* scale,
                                        const LossGradients& gradients) {
   return {pair_args<C>(formula, p),
@@ -146,12 +160,22 @@ ReducedLoss<C> reduced_loss(const PairProblem& p, const LossOutputs& outputs) {
           static_cast<C*>(outputs.l1)};
 }
 
-template <class F, class C>
-BOXLOSS_HOST_DEVICE C weighted_loss(const PairArgs<F, C>& a, const Box<C>& pred,
-                                    BoxFormat pred_format, const Box<C>& target,
-                                    BoxFormat target_format, std::int64_t row) {
-  const C loss =
-      a.formula.loss(to_corners(pred, pred_format), to_corners(target, target_format), a.constants);
+/// The loss of boxes as they lie in memory. Rotated ones have one format.
+template <class F, class C, class B>
+BOXLOSS_HOST_DEVICE C loss_of(const PairArgs<F, C>& a, const B& pred, BoxFormat pred_format,
+                              const B& target, BoxFormat target_format) {
+  if constexpr (kIsRotated<F>) {
+    return a.formula.loss(pred, target, a.constants);
+  } else {
+    return a.formula.loss(to_corners(pred, pred_format), to_corners(target, target_format),
+                          a.constants);
+  }
+}
+
+template <class F, class C, class B>
+BOXLOSS_HOST_DEVICE C weighted_loss(const PairArgs<F, C>& a, const B& pred, BoxFormat pred_format,
+                                    const B& target, BoxFormat target_format, std::int64_t row) {
+  const C loss = loss_of(a, pred, pred_format, target, target_format);
   return a.weight.data == nullptr ? loss : loss * a.weight.template get<C>(row);
 }
 
@@ -162,19 +186,25 @@ struct PairLosses {
 };
 
 /// Rare outputs are marked unlikely, so that their code lies outside the loss's path.
-template <class F, class C>
-BOXLOSS_HOST_DEVICE PairLosses<C> pair_losses(const ForwardArgs<F, C>& a, const Box<C>& pred,
-                                              BoxFormat pred_format, const Box<C>& target,
+template <class F, class C, class B>
+BOXLOSS_HOST_DEVICE PairLosses<C> pair_losses(const ForwardArgs<F, C>& a, const B& pred,
+                                              BoxFormat pred_format, const B& target,
                                               BoxFormat target_format, std::int64_t row) {
   PairLosses<C> all;
   all.loss = weighted_loss(a, pred, pred_format, target, target_format, row);
-  if (__builtin_expect(optimization_barrier(a.wants_l1), 0)) {
-    all.l1 = l1_distance(pred, target);
-    if (a.weight.data != nullptr) all.l1 *= a.weight.template get<C>(row);
+  if constexpr (!kIsRotated<F>) {
+    if (__builtin_expect(optimization_barrier(a.wants_l1), 0)) {
+      all.l1 = l1_distance(pred, target);
+      if (a.weight.data != nullptr) all.l1 *= a.weight.template get<C>(row);
+    }
   }
   if (__builtin_expect(optimization_barrier(a.wants_iou), 0)) {
-    all.iou = iou_of(
-        overlap(to_corners(pred, pred_format), to_corners(target, target_format), a.constants));
+    if constexpr (kIsRotated<F>) {
+      all.iou = a.formula.iou(pred, target, a.constants);
+    } else {
+      all.iou = iou_of(
+          overlap(to_corners(pred, pred_format), to_corners(target, target_format), a.constants));
+    }
   }
   return all;
 }
@@ -199,42 +229,49 @@ BOXLOSS_HOST_DEVICE LossesPartial partial_of(const PairLosses<C>& all, bool coun
 }
 
 /// One pair's gradients, in the boxes' own formats; zero until assigned.
-template <class C>
+template <class B>
 struct Gradients {
-  Box<C> pred{}, target{};
-  C weight = 0;
+  B pred{}, target{};
+  typename B::Value weight = 0;
 };
 
-template <class F, class C>
-BOXLOSS_HOST_DEVICE Gradients<C> weighted_gradients(const PairArgs<F, C>& a, C by_loss,
-                                                    const Box<C>& pred, BoxFormat pred_format,
-                                                    const Box<C>& target, BoxFormat target_format,
+template <class F, class C, class B>
+BOXLOSS_HOST_DEVICE Gradients<B> weighted_gradients(const PairArgs<F, C>& a, C by_loss,
+                                                    const B& pred, BoxFormat pred_format,
+                                                    const B& target, BoxFormat target_format,
                                                     std::int64_t row) {
-  const PairGradient<C> d = gradient(a.formula, to_corners(pred, pred_format),
-                                     to_corners(target, target_format), a.constants);
   const C by_pair = a.weight.data == nullptr ? by_loss : by_loss * a.weight.template get<C>(row);
-  return {from_corners_gradient(by_pair * d.pred, pred_format),
-          from_corners_gradient(by_pair * d.target, target_format), by_loss * d.loss};
+  if constexpr (kIsRotated<F>) {
+    const RotatedPairGradient<C> d = a.formula.derivatives(pred, target, a.constants);
+    return {by_pair * d.pred, by_pair * d.target, by_loss * d.loss};
+  } else {
+    const PairGradient<C> d = gradient(a.formula, to_corners(pred, pred_format),
+                                       to_corners(target, target_format), a.constants);
+    return {from_corners_gradient(by_pair * d.pred, pred_format),
+            from_corners_gradient(by_pair * d.target, target_format), by_loss * d.loss};
+  }
 }
 
 /// The gradients of pair (b, j) through both outputs, if they have incoming gradients.
-template <class F, class P, class T, class C>
-BOXLOSS_HOST_DEVICE Gradients<C> pair_gradients(const BackwardArgs<F, P, T, C>& a, C scale,
-                                                std::int64_t b, std::int64_t j, const Box<C>& pred,
-                                                BoxFormat pred_format, const Box<C>& target,
+template <class F, class P, class T, class C, class B>
+BOXLOSS_HOST_DEVICE Gradients<B> pair_gradients(const BackwardArgs<F, P, T, C>& a, C scale,
+                                                std::int64_t b, std::int64_t j, const B& pred,
+                                                BoxFormat pred_format, const B& target,
                                                 BoxFormat target_format, std::int64_t row) {
-  Gradients<C> d;
+  Gradients<B> d;
   if (__builtin_expect(optimization_barrier(a.comes_from_loss), 1)) {
     d = weighted_gradients(a, scale * a.grad_loss.at(b, j), pred, pred_format, target,
                            target_format, row);
   }
-  if (__builtin_expect(optimization_barrier(a.comes_from_l1), 0)) {
-    const C by_l1 = scale * a.grad_l1.at(b, j);
-    const C by_pair = a.weight.data == nullptr ? by_l1 : by_l1 * a.weight.template get<C>(row);
-    const Box<C> by_values = by_pair * l1_signs(pred, target);
-    d.pred = d.pred + by_values;
-    d.target = d.target + C(-1) * by_values;
-    d.weight += by_l1 * l1_distance(pred, target);
+  if constexpr (!kIsRotated<F>) {
+    if (__builtin_expect(optimization_barrier(a.comes_from_l1), 0)) {
+      const C by_l1 = scale * a.grad_l1.at(b, j);
+      const C by_pair = a.weight.data == nullptr ? by_l1 : by_l1 * a.weight.template get<C>(row);
+      const B by_values = by_pair * l1_signs(pred, target);
+      d.pred = d.pred + by_values;
+      d.target = d.target + C(-1) * by_values;
+      d.weight += by_l1 * l1_distance(pred, target);
+    }
   }
   return d;
 }

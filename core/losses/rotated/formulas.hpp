@@ -29,4 +29,45 @@ BOXLOSS_HOST_DEVICE auto with_formula(RotatedLoss loss, const Use& use) {
   __builtin_unreachable();
 }
 
+/// A formula that is selected at run time, of boxes whose angles are in the given unit.
+struct AnyRotatedFormula {
+  RotatedLoss which;
+  AngleUnit unit;
+
+  template <class T>
+  BOXLOSS_DEVICE_INLINE T loss(const RotatedBox<T>& p, const RotatedBox<T>& t,
+                               const Constants<T>& c) const {
+    return with_formula(loss_here(), [&](auto formula) {
+      return formula.loss(in_radians(p, unit_here()), in_radians(t, unit_here()), c);
+    });
+  }
+
+  template <class T>
+  BOXLOSS_DEVICE_INLINE RotatedPairGradient<T> derivatives(const RotatedBox<T>& p,
+                                                           const RotatedBox<T>& t,
+                                                           const Constants<T>& c) const {
+    RotatedPairGradient<T> d = with_formula(loss_here(), [&](auto formula) {
+      return formula.derivatives(in_radians(p, unit_here()), in_radians(t, unit_here()), c);
+    });
+    d.pred = from_radians_gradient(d.pred, unit_here());
+    d.target = from_radians_gradient(d.target, unit_here());
+    return d;
+  }
+
+  template <class T>
+  BOXLOSS_HOST_DEVICE T iou(const RotatedBox<T>& p, const RotatedBox<T>& t,
+                            const Constants<T>& c) const {
+    return rotated::iou_of(
+        rotated::overlap(in_radians(p, unit_here()), in_radians(t, unit_here()), c));
+  }
+
+ private:
+  BOXLOSS_HOST_DEVICE RotatedLoss loss_here() const {
+    return static_cast<RotatedLoss>(optimization_barrier(static_cast<int>(which)));
+  }
+  BOXLOSS_HOST_DEVICE AngleUnit unit_here() const {
+    return static_cast<AngleUnit>(optimization_barrier(static_cast<int>(unit)));
+  }
+};
+
 }  // namespace boxloss

@@ -1,0 +1,24 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include <gpu_runtime.hpp>
+
+#include "box_loss/pair_launch.hpp"
+#include "operations.hpp"
+
+namespace boxloss::BOXLOSS_GPU {
+
+void forward(const RotatedLossProblem& p, const LossOutputs& outputs, const Execution& execution) {
+  run(p, outputs, execution, [&](auto dtypes, const auto& pairing) {
+    launch_forward<Any, Any, typename decltype(dtypes)::Compute>(p, pairing, outputs, execution);
+  });
+}
+
+void backward(const RotatedLossProblem& p, const GradOutputs& grads, const void* scale,
+              const LossGradients& gradients, const Execution& execution) {
+  run(p, gradients, execution, [&](auto dtypes, const auto& pairing) {
+    launch_backward<Any, Any, typename decltype(dtypes)::Compute>(p, pairing, grads, scale,
+                                                                  gradients, execution);
+  });
+}
+
+}  // namespace boxloss::BOXLOSS_GPU
