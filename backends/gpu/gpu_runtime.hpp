@@ -157,6 +157,18 @@ __device__ inline unsigned least_of_lanes(unsigned value) {
 #endif
 }
 
+/// Gives the value before. HIP's own function has none of 16 bits.
+template <class Bits>
+__device__ Bits compare_and_swap(Bits* address, Bits expected, Bits desired) {
+#if defined(__HIP_PLATFORM_AMD__)
+  __hip_atomic_compare_exchange_strong(address, &expected, desired, __ATOMIC_RELAXED,
+                                       __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+  return expected;
+#else
+  return atomicCAS(address, expected, desired);
+#endif
+}
+
 /// Adds with acquire and release: the thread's earlier writes are visible to whoever sees the sum,
 /// and others' writes before their addition are visible after it. Separate fences on either side
 /// would cost several times as much.

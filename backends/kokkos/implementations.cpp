@@ -21,6 +21,12 @@ std::vector<Implementation> implementations() {
   host.box_loss.workspace_bytes = [](const LossProblem&) { return kWorkspaceBytes; };
   host.box_loss.forward = forward_on_host;
   host.box_loss.backward = backward_on_host;
+  host.rotated_box_loss.losses = kRotatedLosses;
+  host.rotated_box_loss.pairings = kPairings;
+  host.rotated_box_loss.extras = {Extra::kIou};
+  host.rotated_box_loss.workspace_bytes = [](const RotatedLossProblem&) { return kWorkspaceBytes; };
+  host.rotated_box_loss.forward = forward_on_host;
+  host.rotated_box_loss.backward = backward_on_host;
   host.matching_cost.losses = kLosses;
   host.matching_cost.class_terms = kClassTerms;
   host.matching_cost.run = matching_cost_on_host;
@@ -34,6 +40,8 @@ std::vector<Implementation> implementations() {
 #endif
   device.box_loss.forward = forward_on_device;
   device.box_loss.backward = backward_on_device;
+  device.rotated_box_loss.forward = forward_on_device;
+  device.rotated_box_loss.backward = backward_on_device;
   device.matching_cost.run = matching_cost_on_device;
   all.push_back(device);
 #endif

@@ -22,7 +22,8 @@ void warm_up(const DeviceSpace& space) {
 
 }  // namespace
 
-void forward_on_device(const LossProblem& problem, const LossOutputs& outputs,
+template <class Problem>
+void forward_on_device(const Problem& problem, const LossOutputs& outputs,
                        const Execution& execution) {
   with_device_errors([&] {
     const DeviceCall call(execution, warm_up);
@@ -31,7 +32,8 @@ void forward_on_device(const LossProblem& problem, const LossOutputs& outputs,
   });
 }
 
-void backward_on_device(const LossProblem& problem, const GradOutputs& grads, const void* scale,
+template <class Problem>
+void backward_on_device(const Problem& problem, const GradOutputs& grads, const void* scale,
                         const LossGradients& gradients, const Execution& execution) {
   with_device_errors([&] {
     const DeviceCall call(execution, warm_up);
@@ -39,6 +41,13 @@ void backward_on_device(const LossProblem& problem, const GradOutputs& grads, co
     check_launch();
   });
 }
+
+template void forward_on_device(const LossProblem&, const LossOutputs&, const Execution&);
+template void backward_on_device(const LossProblem&, const GradOutputs&, const void*,
+                                 const LossGradients&, const Execution&);
+template void forward_on_device(const RotatedLossProblem&, const LossOutputs&, const Execution&);
+template void backward_on_device(const RotatedLossProblem&, const GradOutputs&, const void*,
+                                 const LossGradients&, const Execution&);
 
 void matching_cost_on_device(const CostProblem& problem, float* cost, const Execution& execution) {
   with_device_errors([&] {

@@ -6,7 +6,8 @@
 
 namespace boxloss::kokkos {
 
-void forward_on_host(const LossProblem& problem, const LossOutputs& outputs,
+template <class Problem>
+void forward_on_host(const Problem& problem, const LossOutputs& outputs,
                      const Execution& execution) {
   with_device_errors([&] {
     ensure_initialized();
@@ -16,7 +17,8 @@ void forward_on_host(const LossProblem& problem, const LossOutputs& outputs,
   });
 }
 
-void backward_on_host(const LossProblem& problem, const GradOutputs& grads, const void* scale,
+template <class Problem>
+void backward_on_host(const Problem& problem, const GradOutputs& grads, const void* scale,
                       const LossGradients& gradients, const Execution&) {
   with_device_errors([&] {
     ensure_initialized();
@@ -25,6 +27,13 @@ void backward_on_host(const LossProblem& problem, const GradOutputs& grads, cons
     space.fence("boxloss::backward");
   });
 }
+
+template void forward_on_host(const LossProblem&, const LossOutputs&, const Execution&);
+template void backward_on_host(const LossProblem&, const GradOutputs&, const void*,
+                               const LossGradients&, const Execution&);
+template void forward_on_host(const RotatedLossProblem&, const LossOutputs&, const Execution&);
+template void backward_on_host(const RotatedLossProblem&, const GradOutputs&, const void*,
+                               const LossGradients&, const Execution&);
 
 void matching_cost_on_host(const CostProblem& problem, float* cost, const Execution&) {
   with_device_errors([&] {

@@ -62,7 +62,7 @@ void run_forward(const LossProblem& p, const LossOutputs& outputs, const Executi
   auto* const sums = static_cast<LossesPartial*>(execution.workspace);
   launch(execution, parts, [=](std::int64_t i) {
     LossesPartial own{};
-    boxloss::forward_part(args, boxes, slots, boxloss::image_part(i, args.slots), 0, 1, own);
+    boxloss::forward_part(args, boxes, slots, boxloss::image_part(args, i), 0, 1, own);
     if (is_reduced) sums[i] = own;
   });
 
@@ -89,7 +89,7 @@ void run_backward(const LossProblem& p, const GradOutputs& grads, const void* sc
   const auto boxes = boxloss::strided_pair<P, T>(p);
   const boxloss::Dense slots{{p.pred.slots}};
   launch(execution, boxloss::parts_of(p), [=](std::int64_t i) {
-    const auto part = boxloss::image_part(i, args.slots);
+    const auto part = boxloss::image_part(args, i);
     boxloss::backward_part(args, boxes, slots, *args.scale, part, 0, 1);
   });
 }

@@ -60,7 +60,7 @@ void run_forward(const LossProblem& p, const Slots& slots, const LossOutputs& ou
   // Its threads run one after the other. dense_backend.cpp has threads that run at the same time.
   boxloss::LossesPartial sum{};
   launch(execution, boxloss::parts_of(p), [&](std::int64_t i) {
-    boxloss::forward_part(args, boxes, slots, boxloss::image_part(i, args.slots), 0, 1, sum);
+    boxloss::forward_part(args, boxes, slots, boxloss::image_part(args, i), 0, 1, sum);
   });
   launch(execution, 1, [&](std::int64_t) {
     if (p.reduction == boxloss::Reduction::kNone) {
@@ -81,8 +81,7 @@ void run_backward(const LossProblem& p, const Slots& slots, const GradOutputs& g
   const auto boxes = boxloss::strided_pair<P, T>(p);
   launch(execution, boxloss::parts_of(p), [&](std::int64_t i) {
     // The scale lies in the device's memory, so that the kernel reads it.
-    boxloss::backward_part(args, boxes, slots, *args.scale, boxloss::image_part(i, args.slots), 0,
-                           1);
+    boxloss::backward_part(args, boxes, slots, *args.scale, boxloss::image_part(args, i), 0, 1);
   });
 }
 

@@ -197,6 +197,14 @@ Results run_forward(const Implementation& implementation, const ParallelFor& par
   return run.results();
 }
 
+template <class Problem>
+Results run_backward(const Implementation& implementation, const ParallelFor& parallel_for,
+                     const HostPairs<Problem>& host, const Upstreams& upstreams,
+                     const Array& scale) {
+  return run_backward(implementation, parallel_for, host, upstreams, scale,
+                      all_gradients(host.problem));
+}
+
 Set<Extra> all_extras(const LossProblem& p) {
   return p.pred.format == p.target.format ? kExtras : Set<Extra>{Extra::kIou};
 }
@@ -228,8 +236,8 @@ std::vector<Call> PairLoss<P>::calls(const Case& c, const Host& host, Random& ra
                                 Upstreams given, const std::vector<Wish>& wishes, bool is_typical) {
     const auto from = std::make_shared<const Upstreams>(std::move(given));
     Call call{"backward", {}, [=, &host] {
-                const Results right = run_backward(oracle(), boxloss::parallel_for, host, *from,
-                                                   scale, all_gradients(host.problem));
+                const Results right =
+                    run_backward(oracle(), boxloss::parallel_for, host, *from, scale);
                 return within_bounds(right, bounds_of(*from, scale));
               }};
     for (const Wish& wish : wishes) {
@@ -258,6 +266,10 @@ std::vector<Call> PairLoss<P>::calls(const Case& c, const Host& host, Random& ra
 
 template Results run_forward(const Implementation&, const ParallelFor&, const HostLoss&,
                              const Set<Extra>&);
+template Results run_forward(const Implementation&, const ParallelFor&,
+                             const HostPairs<RotatedLossProblem>&, const Set<Extra>&);
+template Results run_backward(const Implementation&, const ParallelFor&,
+                              const HostPairs<RotatedLossProblem>&, const Upstreams&, const Array&);
 template std::vector<Call> PairLoss<LossProblem>::calls(const Case&, const Host&, Random&);
 template std::vector<Call> PairLoss<RotatedLossProblem>::calls(const Case&, const Host&, Random&);
 

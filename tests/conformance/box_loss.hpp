@@ -93,6 +93,12 @@ template <class Problem>
 Results run_forward(const Implementation& implementation, const ParallelFor& parallel_for,
                     const HostPairs<Problem>& host, const Set<Extra>& extras = {});
 
+/// Outputs: the gradients of pred, target and weight, all that the problem can give.
+template <class Problem>
+Results run_backward(const Implementation& implementation, const ParallelFor& parallel_for,
+                     const HostPairs<Problem>& host, const Upstreams& upstreams,
+                     const Array& scale);
+
 /// How far each output of an implementation may be from the oracle's: 0 for excluded pairs,
 /// infinity where the inputs determine nothing (a union that may be 0, say). Of loss, scale, l1 and
 /// iou.

@@ -3,7 +3,11 @@
 #pragma once
 
 #include <cmath>
+#include <fstream>
 #include <random>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "math/rotated_box.hpp"
 
@@ -145,5 +149,36 @@ constexpr RotatedFamily kRotatedFamilies[] = {
     {"contained", [](RotatedPairs& p) { return p.contained(); }},
     {"1:1000 on an edge", [](RotatedPairs& p) { return p.small_on_edge(); }},
 };
+
+/// A pair of a file, with what is known of it.
+struct KnownPair {
+  RotatedPair pair;
+  double iou, giou;
+  std::string line;
+};
+
+/// Those of rotated_pairs.csv: as many as could be read.
+inline std::vector<KnownPair> known_rotated_pairs(const char* path) {
+  std::vector<KnownPair> pairs;
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);  // the columns' names
+  while (std::getline(file, line)) {
+    // Names are quoted, and have commas.
+    std::istringstream numbers(
+        line.substr(line[0] == '"' ? line.find('"', 1) + 1 : line.find(',')));
+    double v[12];
+    char comma;
+    for (double& number : v) {
+      if (!(numbers >> comma >> number)) return pairs;
+    }
+    const auto box = [&](int first) -> FloatBox {
+      const auto at = [&](int i) { return static_cast<float>(v[first + i]); };
+      return {at(0), at(1), at(2), at(3), at(4)};
+    };
+    pairs.push_back({{box(0), box(5)}, v[10], v[11], line});
+  }
+  return pairs;
+}
 
 }  // namespace boxloss

@@ -3,9 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <limits>
-#include <sstream>
 
 #include "losses/derivatives.hpp"
 #include "losses/iou.hpp"
@@ -77,38 +75,22 @@ TEST_CASE("rotated losses of a million pairs a family", "[.million]") {
 }
 
 TEST_CASE("rotated losses of pairs from reports") {
-  std::ifstream file(BOXLOSS_ROTATED_PAIRS);
-  std::string line;
-  REQUIRE(std::getline(file, line));
-  int pairs = 0;
-  while (std::getline(file, line)) {
-    // Names are quoted, and have commas.
-    std::istringstream numbers(
-        line.substr(line[0] == '"' ? line.find('"', 1) + 1 : line.find(',')));
-    double v[12];
-    char comma;
-    for (double& number : v) REQUIRE((numbers >> comma >> number));
-    const auto box = [&](int first) {
-      return as<float>(
-          RotatedBox<double>{v[first], v[first + 1], v[first + 2], v[first + 3], v[first + 4]});
-    };
+  const std::vector<KnownPair> pairs = known_rotated_pairs(BOXLOSS_ROTATED_PAIRS);
+  REQUIRE(pairs.size() == 102);
+  for (const auto& [pair, iou, giou, line] : pairs) {
     INFO(line);
-    const FloatBox pred = box(0), target = box(5);
     const auto near = [](double a, double b, double by) { return std::fabs(a - b) <= by; };
     const Eps<float> eps = make_eps<float>(0, EpsMode::kAdd);
-    CHECK(near(1 - rotated::Iou::loss(pred, target, eps), v[10], kMostError));
-    CHECK(near(1 - rotated::Giou::loss(pred, target, eps), v[11], kMostError));
+    CHECK(near(1 - rotated::Iou::loss(pair.pred, pair.target, eps), iou, kMostError));
+    CHECK(near(1 - rotated::Giou::loss(pair.pred, pair.target, eps), giou, kMostError));
     const Eps<double> none = make_eps<double>(0, EpsMode::kAdd);
-    const auto p = as<double>(pred), t = as<double>(target);
-    CHECK(near(1 - rotated::Iou::loss(p, t, none), v[10], 1e-12));
-    CHECK(near(1 - rotated::Giou::loss(p, t, none), v[11], 1e-12));
-    CHECK(near(static_cast<double>(oracle::iou(oracle::exactly(p), oracle::exactly(t))), v[10],
-               1e-15));
-    CHECK(near(static_cast<double>(oracle::giou(oracle::exactly(p), oracle::exactly(t))), v[11],
-               1e-15));
-    ++pairs;
+    const auto p = as<double>(pair.pred), t = as<double>(pair.target);
+    CHECK(near(1 - rotated::Iou::loss(p, t, none), iou, 1e-12));
+    CHECK(near(1 - rotated::Giou::loss(p, t, none), giou, 1e-12));
+    const oracle::Box exact_p = oracle::exactly(p), exact_t = oracle::exactly(t);
+    CHECK(near(static_cast<double>(oracle::iou(exact_p, exact_t)), iou, 1e-15));
+    CHECK(near(static_cast<double>(oracle::giou(exact_p, exact_t)), giou, 1e-15));
   }
-  REQUIRE(pairs == 102);
 }
 
 TEST_CASE("values of rotated losses worked out by hand") {

@@ -115,7 +115,7 @@ void atomicMin(E* address, E value) {
 }
 
 template <class Bits>
-Bits atomicCAS(Bits* address, Bits expected, Bits desired) {
+Bits compare_and_swap(Bits* address, Bits expected, Bits desired) {
   const Bits before = *address;
   if (before == expected) *address = desired;
   return before;

@@ -18,13 +18,13 @@ struct Atomics {
   }
   template <class Bits>
   static __device__ Bits compare_and_swap(Bits* address, Bits expected, Bits desired) {
-    return atomicCAS(address, expected, desired);
+    return BOXLOSS_GPU::compare_and_swap(address, expected, desired);
   }
 };
 
 /// Each set has blocks of its own, depending on its number of pairs.
 template <class F, class P, class T, class C>
-__global__ void __launch_bounds__(kThreads, kMinBlocks<F, C>)
+__global__ void __launch_bounds__(kThreads, (kMinBlocks<F, C>))
     forward_indexed(const ForwardArgs<F, C> a, const IndexedPairs<P, T> pairs,
                     const Reducer<C> reducer, const unsigned blocks_of_set) {
   const std::int64_t first =

@@ -33,7 +33,7 @@ __device__ void finish_forward(const ForwardArgs<F, C>& a, const Reducer<C>& red
 }
 
 template <class F, class P, class T, class C, class Pairing, bool kPlain>
-__global__ void __launch_bounds__(kThreads, kMinBlocks<F, C>)
+__global__ void __launch_bounds__(kThreads, (kMinBlocks<F, C>))
     forward_flat(const ForwardArgs<F, C> a, const FlatBoxes<P, T> boxes, const Pairing pairing,
                  const Reducer<C> reducer) {
   constexpr int kBoxes = kGroup<P, T>;
@@ -64,21 +64,21 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// Calls use(part, lane) for each part of an image that this group of lanes takes.
-template <class Use>
-__device__ void for_each_part(std::int64_t images, std::int64_t slots, const Use& use) {
-  const std::int64_t parts = images * parts_of_image(slots);
+template <class F, class C, class Use>
+__device__ void for_each_part(const PairArgs<F, C>& a, const Use& use) {
+  const std::int64_t parts = parts_of(a);
   const std::int64_t groups = static_cast<std::int64_t>(gridDim.x) * (kThreads / kLanes);
   const int lane = threadIdx.x % kLanes;
   std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kLanes;
-  for (; i < parts; i += groups) use(image_part(i, slots), lane);
+  for (; i < parts; i += groups) use(image_part(a, i), lane);
 }
 
 template <class F, class P, class T, class C, class Pairing>
-__global__ void __launch_bounds__(kThreads, kMinBlocks<F, C>)
+__global__ void __launch_bounds__(kThreads, (kMinBlocks<F, C>))
     forward_strided(const ForwardArgs<F, C> a, const StridedPair<P, T> boxes, const Pairing pairing,
                     const Reducer<C> reducer) {
   LossesPartial own{};
-  for_each_part(a.images, a.slots, [&](const ImagePart& part, int lane) {
+  for_each_part(a, [&](const ImagePart& part, int lane) {
     forward_part(a, boxes, pairing, part, lane, kLanes, own);
   });
   finish_forward(a, reducer, own);
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kThreads)
     backward_strided(const BackwardArgs<F, P, T, C> a, const StridedPair<P, T> boxes,
                      const Pairing pairing) {
   const C scale = *a.scale;
-  for_each_part(a.images, a.slots, [&](const ImagePart& part, int lane) {
+  for_each_part(a, [&](const ImagePart& part, int lane) {
     backward_part(a, boxes, pairing, scale, part, lane, kLanes);
   });
 }

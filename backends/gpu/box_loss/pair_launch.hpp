@@ -26,7 +26,8 @@ inline unsigned backward_blocks(std::int64_t wanted) {
   return static_cast<unsigned>(std::min<std::int64_t>(wanted, 0x7fffffff));
 }
 
-inline std::int64_t strided_blocks(const PairProblem& p) {
+template <class Problem>
+std::int64_t strided_blocks(const Problem& p) {
   return ceil_div(parts_of(p), kThreads / kLanes);
 }
 

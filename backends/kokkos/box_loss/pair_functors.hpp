@@ -173,12 +173,12 @@ struct ForwardStrided {
   static constexpr int kParts = kThreads<Space> / kLanes<Space>;  // in a batch
 
   KOKKOS_FUNCTION void operator()(const Team<Space>& team) const {
-    const std::int64_t parts = args.images * parts_of_image(args.slots);
+    const std::int64_t parts = parts_of(args);
     LossesPartial own{};
     deal.for_each(team, [&](std::int64_t batch, int thread) {
       const std::int64_t index = batch * kParts + thread / kLanes<Space>;
       if (index >= parts) return;
-      forward_part(args, boxes, pairing, image_part(index, args.slots), thread % kLanes<Space>,
+      forward_part(args, boxes, pairing, image_part(args, index), thread % kLanes<Space>,
                    kLanes<Space>, own);
     });
     reducer.finish(team, args.losses == nullptr, own);
@@ -193,7 +193,7 @@ struct BackwardStrided {
   Pairing pairing;
 
   KOKKOS_FUNCTION void operator()(std::int64_t unit) const {
-    backward_part(args, boxes, pairing, *args.scale, image_part(unit / kLanes<Space>, args.slots),
+    backward_part(args, boxes, pairing, *args.scale, image_part(args, unit / kLanes<Space>),
                   static_cast<int>(unit % kLanes<Space>), kLanes<Space>);
   }
 };

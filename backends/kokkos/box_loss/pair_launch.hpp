@@ -33,7 +33,7 @@ void launch_teams(const char* name, const Space& space, std::int64_t batches,
 
 /// Only teams that share their sums need a counter.
 template <class C, class Space>
-TeamReducer<C> make_reducer(const Space& space, const LossProblem& p, const LossOutputs& outputs,
+TeamReducer<C> make_reducer(const Space& space, const PairProblem& p, const LossOutputs& outputs,
                             const Execution& execution, bool shares_sums = true) {
   TeamReducer<C> reducer{reduced_loss<C>(p, outputs), execution.workspace, nullptr};
   if (p.reduction == Reduction::kNone || !shares_sums) return reducer;
@@ -46,8 +46,8 @@ TeamReducer<C> make_reducer(const Space& space, const LossProblem& p, const Loss
   return reducer;
 }
 
-template <class P, class T, class C, class Space, class Pairing>
-void launch_forward(const Space& space, const LossProblem& p, const Pairing& pairing,
+template <class P, class T, class C, class Space, class Problem, class Pairing>
+void launch_forward(const Space& space, const Problem& p, const Pairing& pairing,
                     const LossOutputs& outputs, const Execution& execution) {
   const TeamReducer<C> reducer = make_reducer<C>(space, p, outputs, execution);
 
@@ -63,10 +63,10 @@ void launch_forward(const Space& space, const LossProblem& p, const Pairing& pai
       });
     }
   }
-  using Functor = ForwardStrided<Space, AnyFormula, P, T, C, Pairing>;
+  using Functor = ForwardStrided<Space, decltype(any_formula(p)), P, T, C, Pairing>;
   const std::int64_t batches = ceil_div(parts_of(p), Functor::kParts);
   launch_teams("boxloss::forward_strided", space, batches, [&](const Deal<Space>& deal) {
-    return Functor{forward_args<C>(AnyFormula{p.loss}, p, outputs), strided_pair<P, T>(p), pairing,
+    return Functor{forward_args<C>(any_formula(p), p, outputs), strided_pair<P, T>(p), pairing,
                    reducer, deal};
   });
 }
@@ -75,8 +75,8 @@ void launch_forward(const Space& space, const LossProblem& p, const Pairing& pai
 template <class Space>
 constexpr std::int64_t kPairsOfTeam = kIsHost<Space> ? 4096 : 2 * kDeviceThreads;
 
-template <class P, class T, class C, class Space>
-void launch_forward(const Space& space, const LossProblem& p, const Indexed& pairing,
+template <class P, class T, class C, class Space, class Problem>
+void launch_forward(const Space& space, const Problem& p, const Indexed& pairing,
                     const LossOutputs& outputs, const Execution& execution) {
   const std::int64_t most = most_teams(space);
   const std::int64_t wanted = ceil_div(pairing.pairs, kPairsOfTeam<Space>);
@@ -84,8 +84,8 @@ void launch_forward(const Space& space, const LossProblem& p, const Indexed& pai
       std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(most / pairing.sets, 1));
   const std::int64_t sets_at_once =
       std::min(pairing.sets, std::max<std::int64_t>(most / teams_of_set, 1));
-  const ForwardIndexed<Space, AnyFormula, P, T, C> functor{
-      forward_args<C>(AnyFormula{p.loss}, p, outputs), indexed_pairs<P, T>(p, pairing),
+  const ForwardIndexed<Space, decltype(any_formula(p)), P, T, C> functor{
+      forward_args<C>(any_formula(p), p, outputs), indexed_pairs<P, T>(p, pairing),
       make_reducer<C>(space, p, outputs, execution, teams_of_set > 1),
       static_cast<int>(teams_of_set)};
   const TeamPolicy<Space> policy(space, static_cast<int>(sets_at_once * teams_of_set),
@@ -93,8 +93,8 @@ void launch_forward(const Space& space, const LossProblem& p, const Indexed& pai
   launch("boxloss::forward_indexed", policy, functor);
 }
 
-template <class P, class T, class C, class Space, class Pairing>
-void launch_backward(const Space& space, const LossProblem& p, const Pairing& pairing,
+template <class P, class T, class C, class Space, class Problem, class Pairing>
+void launch_backward(const Space& space, const Problem& p, const Pairing& pairing,
                      const GradOutputs& grads, const void* scale, const LossGradients& gradients) {
   const auto args = [&](auto formula) {
     return backward_args<P, T, C>(formula, p, grads, scale, gradients);
@@ -110,35 +110,35 @@ void launch_backward(const Space& space, const LossProblem& p, const Pairing& pa
       });
     }
   }
-  using Functor = BackwardStrided<Space, AnyFormula, P, T, C, Pairing>;
+  using Functor = BackwardStrided<Space, decltype(any_formula(p)), P, T, C, Pairing>;
   launch_units("boxloss::backward_strided", space, parts_of(p) * kLanes<Space>,
-               Functor{args(AnyFormula{p.loss}), strided_pair<P, T>(p), pairing});
+               Functor{args(any_formula(p)), strided_pair<P, T>(p), pairing});
 }
 
-template <class P, class T, class C, class Space>
-void launch_backward(const Space& space, const LossProblem& p, const Indexed& pairing,
+template <class P, class T, class C, class Space, class Problem>
+void launch_backward(const Space& space, const Problem& p, const Indexed& pairing,
                      const GradOutputs& grads, const void* scale, const LossGradients& gradients) {
-  const auto args = backward_args<P, T, C>(AnyFormula{p.loss}, p, grads, scale, gradients);
+  const auto args = backward_args<P, T, C>(any_formula(p), p, grads, scale, gradients);
   const IndexedPairs<P, T> pairs = indexed_pairs<P, T>(p, pairing);
   if constexpr (kIsHost<Space>) {
     const BackwardTasks tasks = backward_tasks(p, gradients);
     launch_units("boxloss::backward_indexed", space, tasks.count(),
-                 BackwardSharedRows<AnyFormula, P, T, C>{args, pairs, tasks});
+                 BackwardSharedRows<decltype(any_formula(p)), P, T, C>{args, pairs, tasks});
   } else {
     zero_shared_rows(p, gradients,
                      [&](void* data, std::size_t bytes) { zero(space, data, bytes); });
     launch_units("boxloss::backward_indexed", space, pairing.sets * pairing.pairs,
-                 BackwardIndexed<AnyFormula, P, T, C>{args, pairs});
+                 BackwardIndexed<decltype(any_formula(p)), P, T, C>{args, pairs});
   }
 }
 
-template <class Space, class Written, class Launch>
-void run(const Space& space, const LossProblem& p, const Written& outputs, const Launch& launch) {
+template <class Space, class Problem, class Written, class Launch>
+void run(const Space& space, const Problem& p, const Written& outputs, const Launch& launch) {
   dispatch(p, outputs, [&](void* data, std::size_t bytes) { zero(space, data, bytes); }, launch);
 }
 
-template <class Space>
-void forward(const Space& space, const LossProblem& p, const LossOutputs& outputs,
+template <class Space, class Problem>
+void forward(const Space& space, const Problem& p, const LossOutputs& outputs,
              const Execution& execution) {
   run(space, p, outputs, [&](auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
@@ -147,8 +147,8 @@ void forward(const Space& space, const LossProblem& p, const LossOutputs& output
   });
 }
 
-template <class Space>
-void backward(const Space& space, const LossProblem& p, const GradOutputs& grads, const void* scale,
+template <class Space, class Problem>
+void backward(const Space& space, const Problem& p, const GradOutputs& grads, const void* scale,
               const LossGradients& gradients) {
   run(space, p, gradients, [&](auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);

@@ -13,7 +13,9 @@
 /// loops call this for pairings that depend on the image, and for boxes that are not contiguous.
 namespace boxloss {
 
-constexpr int kPartSlots = 256;
+/// Slots of a part. A pair of rotated boxes takes as long as ten others, so few go to one thread.
+template <class F>
+constexpr int kPartSlots = kIsRotated<F> ? 32 : 256;
 
 /// A part of an image: its slots [begin, end), and its index.
 struct ImagePart {
@@ -21,21 +23,33 @@ struct ImagePart {
   std::int64_t index, parts;
 };
 
+template <class F>
 BOXLOSS_HOST_DEVICE std::int64_t parts_of_image(std::int64_t slots) {
-  return ceil_div(slots, kPartSlots);
+  return ceil_div(slots, kPartSlots<F>);
 }
 
-inline std::int64_t parts_of(const PairProblem& p) {
-  return p.pred.images * parts_of_image(p.pred.slots);
+/// Of all images.
+template <class F, class C>
+BOXLOSS_HOST_DEVICE std::int64_t parts_of(const PairArgs<F, C>& a) {
+  return a.images * parts_of_image<F>(a.slots);
 }
 
-/// Part i of all the parts of all images, which have `slots` slots each.
-BOXLOSS_HOST_DEVICE ImagePart image_part(std::int64_t i, std::int64_t slots) {
-  const std::int64_t parts = parts_of_image(slots);
+inline std::int64_t parts_of(const LossProblem& p) {
+  return p.pred.images * parts_of_image<AnyFormula>(p.pred.slots);
+}
+
+inline std::int64_t parts_of(const RotatedLossProblem& p) {
+  return p.pred.images * parts_of_image<AnyRotatedFormula>(p.pred.slots);
+}
+
+/// Part i of all the parts of all images.
+template <class F, class C>
+BOXLOSS_HOST_DEVICE ImagePart image_part(const PairArgs<F, C>& a, std::int64_t i) {
+  const std::int64_t parts = parts_of_image<F>(a.slots);
   const std::int64_t image = parts == 1 ? i : i / parts;
   const std::int64_t index = i - image * parts;
-  const std::int64_t begin = index * kPartSlots;
-  const std::int64_t end = begin + kPartSlots < slots ? begin + kPartSlots : slots;
+  const std::int64_t begin = index * kPartSlots<F>;
+  const std::int64_t end = begin + kPartSlots<F> < a.slots ? begin + kPartSlots<F> : a.slots;
   return {image, begin, end, index, parts};
 }
 
