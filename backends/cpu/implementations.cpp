@@ -46,6 +46,9 @@ std::vector<Implementation> implementations() {
   fast.rotated_box_loss.workspace_bytes = native::workspace_bytes;
   fast.rotated_box_loss.forward = native::forward;
   fast.rotated_box_loss.backward = native::backward;
+  fast.rotated_matching_cost.losses = kRotatedLosses;
+  fast.rotated_matching_cost.class_terms = kClassTerms;
+  fast.rotated_matching_cost.run = native::matching_cost;
 
   Implementation oracle;
   oracle.name = "cpu/reference";
@@ -91,6 +94,9 @@ std::vector<Implementation> implementations() {
   };
   oracle.rotated_box_loss.forward = reference::forward;
   oracle.rotated_box_loss.backward = reference::backward;
+  oracle.rotated_matching_cost.losses = kRotatedLosses;
+  oracle.rotated_matching_cost.class_terms = kClassTerms;
+  oracle.rotated_matching_cost.run = reference::matching_cost;
   return {fast, oracle};
 }
 

@@ -21,6 +21,7 @@ void forward(const LossProblem&, const LossOutputs&, const Execution&);
 void backward(const LossProblem&, const GradOutputs&, const void* scale, const LossGradients&,
               const Execution&);
 void matching_cost(const CostProblem&, float* cost, const Execution&);
+void matching_cost(const RotatedCostProblem&, float* cost, const Execution&);
 std::size_t workspace_bytes(const AssignProblem&);
 void assign(const AssignProblem&, const AssignOutputs&, const Execution&);
 std::size_t workspace_bytes(const MaxIouProblem&);
@@ -48,6 +49,7 @@ void forward(const LossProblem&, const LossOutputs&, const Execution&);
 void backward(const LossProblem&, const GradOutputs&, const void* scale, const LossGradients&,
               const Execution&);
 void matching_cost(const CostProblem&, float* cost, const Execution&);
+void matching_cost(const RotatedCostProblem&, float* cost, const Execution&);
 void assign(const AssignProblem&, const AssignOutputs&, const Execution&);
 void max_iou_match(const MaxIouProblem&, const MaxIouOutputs&, const Execution&);
 void task_aligned_match(const TaskAlignedProblem&, const TaskAlignedOutputs&, const Execution&);

@@ -30,6 +30,9 @@ std::vector<Implementation> implementations() {
   self.matching_cost.losses = kLosses;
   self.matching_cost.class_terms = kClassTerms;
   self.matching_cost.run = matching_cost;
+  self.rotated_matching_cost.losses = kRotatedLosses;
+  self.rotated_matching_cost.class_terms = kClassTerms;
+  self.rotated_matching_cost.run = matching_cost;
   self.assign.workspace_bytes = workspace_bytes;
   self.assign.run = assign;
   self.max_iou_match.workspace_bytes = workspace_bytes;

@@ -16,15 +16,15 @@ namespace boxloss::BOXLOSS_GPU {
 constexpr int kMostQueries = 128;
 constexpr int kQueriesAtOnce = kThreads / kLanes;
 
-template <class C>
+template <class F, class C>
 struct CostTile {
-  CostBox<C> queries[kMostQueries];
+  CostBoxOf<F, C> queries[kMostQueries];
 };
 
 template <bool kPlain, class F, class C>
 __global__ void __launch_bounds__(kThreads)
     matching_cost_tiles(const CostArgs<F, C> a, const int queries_of_tile) {
-  __shared__ CostTile<C> shared;
+  __shared__ CostTile<F, C> shared;
   const std::int64_t tiles_of_block = ceil_div(a.queries, queries_of_tile);
   const int lane = threadIdx.x % kLanes, first_query = threadIdx.x / kLanes;
 #pragma unroll 1
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kThreads)
     const int queries = static_cast<int>(left < queries_of_tile ? left : queries_of_tile);
     const int own_query = static_cast<int>(threadIdx.x);
     if (own_query < queries) {
-      shared.queries[own_query] = cost_box<C>(a.pred, block, begin + own_query);
+      shared.queries[own_query] = cost_box(a, a.pred, block, begin + own_query);
     }
     __syncthreads();
     const std::int64_t b = a.image_of(block);
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kThreads)
         for (int q = first_query; q < queries; q += kQueriesAtOnce, entry += stride) *entry = 0;
         continue;
       }
-      const CostBox<C> column = cost_box<C>(a.target, 0, t);
+      const auto column = cost_box(a, a.target, 0, t);
       const std::int64_t score = score_of_column(a, t);
       if (score == kNoScore) {
 #if defined(__CUDA_ARCH__)
@@ -78,13 +78,35 @@ __global__ void __launch_bounds__(kThreads)
 
 /// Queries of a tile. Large tiles read less of the columns, but each processor should have several
 /// tiles.
-int queries_of_tile(const CostProblem& p, int device) {
+int queries_of_tile(const PairwiseProblem& p, int device) {
   int queries = kMostQueries;
   const std::int64_t wanted = 4 * processor_count(device);
   while (queries > kQueriesAtOnce && p.pred.images * ceil_div(p.pred.slots, queries) < wanted) {
     queries /= 2;
   }
   return queries;
+}
+
+template <class F, class C>
+void launch(const CostArgs<F, C>& args, const PairwiseProblem& p, const Execution& execution) {
+  const int queries = queries_of_tile(p, execution.device_index);
+  const std::int64_t tiles = p.pred.images * ceil_div(p.pred.slots, queries);
+  const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(tiles, 0x7fffffff));
+  const auto kernel =
+      is_plain(args) ? matching_cost_tiles<true, F, C> : matching_cost_tiles<false, F, C>;
+  launch(kernel, "matching_cost", blocks, kThreads, static_cast<Stream>(execution.stream), args,
+         queries);
+}
+
+/// Calls launch_for(C()) on the execution's device.
+template <class Launch>
+void run(const PairwiseProblem& p, float* cost, const Execution& execution,
+         const Launch& launch_for) {
+  const DeviceScope scope(execution.device_index);
+  const auto zero = [&](void* data, std::size_t bytes) {
+    zero_async(data, bytes, static_cast<Stream>(execution.stream));
+  };
+  dispatch(p, cost, zero, launch_for);
 }
 
 /// Losses that matchers and assigners use most have kernels of their own: what depends on the
@@ -96,22 +118,16 @@ void with_own_formula(Loss loss, const Use& use) {
 }
 
 void matching_cost(const CostProblem& p, float* cost, const Execution& execution) {
-  const DeviceScope scope(execution.device_index);
-  const Stream stream = static_cast<Stream>(execution.stream);
-  const auto zero = [&](void* data, std::size_t bytes) { zero_async(data, bytes, stream); };
-  dispatch(p, cost, zero, [&](auto compute) {
-    using C = decltype(compute);
-    const int queries = queries_of_tile(p, execution.device_index);
-    const std::int64_t tiles = p.pred.images * ceil_div(p.pred.slots, queries);
-    const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(tiles, 0x7fffffff));
+  run(p, cost, execution, [&](auto compute) {
     with_own_formula(p.loss, [&](auto formula) {
-      using F = decltype(formula);
-      const auto args = cost_args<C>(formula, p, cost);
-      const auto kernel =
-          is_plain(args) ? matching_cost_tiles<true, F, C> : matching_cost_tiles<false, F, C>;
-      launch(kernel, "matching_cost", blocks, kThreads, stream, args, queries);
+      launch(cost_args<decltype(compute)>(formula, p, cost), p, execution);
     });
   });
+}
+
+void matching_cost(const RotatedCostProblem& p, float* cost, const Execution& execution) {
+  run(p, cost, execution,
+      [&](auto compute) { launch(cost_args<decltype(compute)>(p, cost), p, execution); });
 }
 
 }  // namespace boxloss::BOXLOSS_GPU

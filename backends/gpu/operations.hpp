@@ -25,6 +25,7 @@ void forward(const RotatedLossProblem&, const LossOutputs&, const Execution&);
 void backward(const RotatedLossProblem&, const GradOutputs&, const void* scale,
               const LossGradients&, const Execution&);
 void matching_cost(const CostProblem&, float* cost, const Execution&);
+void matching_cost(const RotatedCostProblem&, float* cost, const Execution&);
 std::size_t workspace_bytes(const AssignProblem&);
 void assign(const AssignProblem&, const AssignOutputs&, const Execution&);
 std::size_t workspace_bytes(const MaxIouProblem&);

@@ -30,6 +30,9 @@ std::vector<Implementation> implementations() {
   host.matching_cost.losses = kLosses;
   host.matching_cost.class_terms = kClassTerms;
   host.matching_cost.run = matching_cost_on_host;
+  host.rotated_matching_cost.losses = kRotatedLosses;
+  host.rotated_matching_cost.class_terms = kClassTerms;
+  host.rotated_matching_cost.run = matching_cost_on_host;
   std::vector<Implementation> all = {host};
 #if defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP)
   Implementation device = host;
@@ -43,6 +46,7 @@ std::vector<Implementation> implementations() {
   device.rotated_box_loss.forward = forward_on_device;
   device.rotated_box_loss.backward = backward_on_device;
   device.matching_cost.run = matching_cost_on_device;
+  device.rotated_matching_cost.run = matching_cost_on_device;
   all.push_back(device);
 #endif
   return all;

@@ -20,16 +20,17 @@ struct MatchingCost {
   }
 };
 
-template <class Space>
-void matching_cost(const Space& space, const CostProblem& p, float* cost) {
+template <class Space, class F, class C>
+void launch(const Space& space, const CostArgs<F, C>& args) {
+  launch_units("boxloss::matching_cost", space, args.blocks * args.queries * kLanes<Space>,
+               MatchingCost<Space, F, C>{args});
+}
+
+template <class Space, class Problem>
+void matching_cost(const Space& space, const Problem& p, float* cost) {
   dispatch(
       p, cost, [&](void* data, std::size_t bytes) { zero(space, data, bytes); },
-      [&](auto compute) {
-        using Functor = MatchingCost<Space, AnyFormula, decltype(compute)>;
-        const auto args = cost_args<decltype(compute)>(AnyFormula{p.loss}, p, cost);
-        launch_units("boxloss::matching_cost", space, args.blocks * args.queries * kLanes<Space>,
-                     Functor{args});
-      });
+      [&](auto compute) { launch(space, cost_args<decltype(compute)>(p, cost)); });
 }
 
 }  // namespace boxloss::kokkos

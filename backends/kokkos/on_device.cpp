@@ -42,20 +42,23 @@ void backward_on_device(const Problem& problem, const GradOutputs& grads, const 
   });
 }
 
-template void forward_on_device(const LossProblem&, const LossOutputs&, const Execution&);
-template void backward_on_device(const LossProblem&, const GradOutputs&, const void*,
-                                 const LossGradients&, const Execution&);
-template void forward_on_device(const RotatedLossProblem&, const LossOutputs&, const Execution&);
-template void backward_on_device(const RotatedLossProblem&, const GradOutputs&, const void*,
-                                 const LossGradients&, const Execution&);
-
-void matching_cost_on_device(const CostProblem& problem, float* cost, const Execution& execution) {
+template <class Problem>
+void matching_cost_on_device(const Problem& problem, float* cost, const Execution& execution) {
   with_device_errors([&] {
     const DeviceCall call(execution, warm_up);
     matching_cost(call.space, problem, cost);
     check_launch();
   });
 }
+
+template void forward_on_device(const LossProblem&, const LossOutputs&, const Execution&);
+template void backward_on_device(const LossProblem&, const GradOutputs&, const void*,
+                                 const LossGradients&, const Execution&);
+template void forward_on_device(const RotatedLossProblem&, const LossOutputs&, const Execution&);
+template void backward_on_device(const RotatedLossProblem&, const GradOutputs&, const void*,
+                                 const LossGradients&, const Execution&);
+template void matching_cost_on_device(const CostProblem&, float*, const Execution&);
+template void matching_cost_on_device(const RotatedCostProblem&, float*, const Execution&);
 
 }  // namespace boxloss::kokkos
 #endif

@@ -28,14 +28,8 @@ void backward_on_host(const Problem& problem, const GradOutputs& grads, const vo
   });
 }
 
-template void forward_on_host(const LossProblem&, const LossOutputs&, const Execution&);
-template void backward_on_host(const LossProblem&, const GradOutputs&, const void*,
-                               const LossGradients&, const Execution&);
-template void forward_on_host(const RotatedLossProblem&, const LossOutputs&, const Execution&);
-template void backward_on_host(const RotatedLossProblem&, const GradOutputs&, const void*,
-                               const LossGradients&, const Execution&);
-
-void matching_cost_on_host(const CostProblem& problem, float* cost, const Execution&) {
+template <class Problem>
+void matching_cost_on_host(const Problem& problem, float* cost, const Execution&) {
   with_device_errors([&] {
     ensure_initialized();
     const HostSpace space;
@@ -43,5 +37,14 @@ void matching_cost_on_host(const CostProblem& problem, float* cost, const Execut
     space.fence("boxloss::matching_cost");
   });
 }
+
+template void forward_on_host(const LossProblem&, const LossOutputs&, const Execution&);
+template void backward_on_host(const LossProblem&, const GradOutputs&, const void*,
+                               const LossGradients&, const Execution&);
+template void forward_on_host(const RotatedLossProblem&, const LossOutputs&, const Execution&);
+template void backward_on_host(const RotatedLossProblem&, const GradOutputs&, const void*,
+                               const LossGradients&, const Execution&);
+template void matching_cost_on_host(const CostProblem&, float*, const Execution&);
+template void matching_cost_on_host(const RotatedCostProblem&, float*, const Execution&);
 
 }  // namespace boxloss::kokkos

@@ -15,13 +15,15 @@ void forward_on_host(const Problem&, const LossOutputs&, const Execution&);
 template <class Problem>
 void backward_on_host(const Problem&, const GradOutputs& grads, const void* scale,
                       const LossGradients&, const Execution&);
-void matching_cost_on_host(const CostProblem&, float* cost, const Execution&);
+template <class Problem>
+void matching_cost_on_host(const Problem&, float* cost, const Execution&);
 
 template <class Problem>
 void forward_on_device(const Problem&, const LossOutputs&, const Execution&);
 template <class Problem>
 void backward_on_device(const Problem&, const GradOutputs& grads, const void* scale,
                         const LossGradients&, const Execution&);
-void matching_cost_on_device(const CostProblem&, float* cost, const Execution&);
+template <class Problem>
+void matching_cost_on_device(const Problem&, float* cost, const Execution&);
 
 }  // namespace boxloss::kokkos

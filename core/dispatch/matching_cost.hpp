@@ -9,7 +9,7 @@
 namespace boxloss {
 
 template <class C, class F>
-CostArgs<F, C> cost_args(const F& formula, const CostProblem& p, float* cost) {
+CostArgs<F, C> cost_args(const F& formula, const PairwiseProblem& p, float* cost) {
   const std::int64_t columns = p.target.slots;
   CostArgs<F, C> a = {};
   a.formula = formula;
@@ -38,6 +38,24 @@ CostArgs<F, C> cost_args(const F& formula, const CostProblem& p, float* cost) {
   return a;
 }
 
+/// Of any formula, or of one for the problem's loss alone.
+template <class C>
+CostArgs<AnyFormula, C> cost_args(const CostProblem& p, float* cost) {
+  return cost_args<C>(AnyFormula{p.loss}, p, cost);
+}
+
+/// Boxes are in radians when they come to the formula.
+template <class C>
+CostArgs<AnyRotatedFormula, C> cost_args(const RotatedCostProblem& p, float* cost) {
+  auto a = cost_args<C>(AnyRotatedFormula{p.loss, AngleUnit::kRadians}, p, cost);
+  a.angle_unit = p.angle_unit;
+  a.l1_weight = a.weights.l1;
+  a.angle_weight = static_cast<C>(p.angle_weight);
+  a.weights.l1 = 1;
+  a.wants_l1 = p.l1_weight != 0 || p.angle_weight != 0;
+  return a;
+}
+
 /// The plain case: both box terms are requested, and NaN is not replaced. Loops without these
 /// conditions take a sixth fewer instructions.
 template <class F, class C>
@@ -48,7 +66,7 @@ bool is_plain(const CostArgs<F, C>& a) {
 /// Calls launch(C()) for the compute type C; or, if there is nothing to compute, zeroes the columns
 /// of no image by zero(pointer, bytes).
 template <class Zero, class Launch>
-void dispatch(const CostProblem& p, float* cost, const Zero& zero, const Launch& launch) {
+void dispatch(const PairwiseProblem& p, float* cost, const Zero& zero, const Launch& launch) {
   const std::int64_t entries = p.layers * p.pred.slots * p.target.slots;
   if (entries == 0) return;
   if (p.pred.images == 0) return zero(cost, static_cast<std::size_t>(entries) * sizeof(float));

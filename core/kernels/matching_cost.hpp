@@ -10,6 +10,7 @@
 #include "../losses/cost_entry.hpp"
 #include "../losses/formulas.hpp"
 #include "../losses/l1.hpp"
+#include "../losses/rotated/formulas.hpp"
 #include "../math/optimization_barrier.hpp"
 #include "../pairings/offsets.hpp"
 
@@ -22,7 +23,9 @@ struct CostArgs {
   F formula;
   Constants<C> constants;
   CostWeights<C> weights;
+  C l1_weight, angle_weight;  ///< of rotated boxes: see weighted_distance
   bool wants_loss, wants_l1;
+  AngleUnit angle_unit;
   Focal<C> focal;
   ClassTerm class_term;
   Boxes<Any> pred, target;
@@ -54,11 +57,19 @@ struct alignas(4 * sizeof(float)) CostBox {
   Box<C> values, corners;
 };
 
-template <class C>
-BOXLOSS_HOST_DEVICE CostBox<C> cost_box(const Boxes<Any>& boxes, std::int64_t b,
-                                        std::int64_t slot) {
-  const Box<C> values = boxes.get<Box<C>>(b, slot);
-  return {values, to_corners(values, boxes.format)};
+/// What kernels keep of a box: a rotated one, in radians, has no corners.
+template <class F, class C>
+using CostBoxOf = std::conditional_t<kIsRotated<F>, RotatedBox<C>, CostBox<C>>;
+
+template <class F, class C>
+BOXLOSS_HOST_DEVICE CostBoxOf<F, C> cost_box(const CostArgs<F, C>& a, const Boxes<Any>& boxes,
+                                             std::int64_t b, std::int64_t slot) {
+  const auto values = boxes.get<BoxOf<F, C>>(b, slot);
+  if constexpr (kIsRotated<F>) {
+    return in_radians(values, a.angle_unit);
+  } else {
+    return {values, to_corners(values, boxes.format)};
+  }
 }
 
 /// For a column without a class term: none is requested, or its label is out of range.
@@ -107,6 +118,24 @@ BOXLOSS_HOST_DEVICE float entry_of(const CostArgs<F, C>& a, C loss, C l1, C clas
   return select(both(a.replaces_nonfinite, !is_finite), a.nonfinite, entry);
 }
 
+/// The terms of rotated boxes that are by their numbers, with their weights: core takes them for
+/// l1, whose own weight is then 1.
+template <class C>
+BOXLOSS_HOST_DEVICE C weighted_distance(C l1_weight, C angle_weight, const RotatedBox<C>& query,
+                                        const RotatedBox<C>& column) {
+  const C l1 = select(l1_weight == C(0), C(0), l1_weight * l1_value(query, column));
+  return l1 + select(angle_weight == C(0), C(0), angle_weight * angle_cost(query, column));
+}
+
+template <bool kPlain = false, class F, class C>
+BOXLOSS_HOST_DEVICE float entry_of(const CostArgs<F, C>& a, const RotatedBox<C>& query,
+                                   const RotatedBox<C>& column, C class_term) {
+  C loss = 1, l1 = 0;
+  if (kPlain || a.wants_loss) loss = a.formula.loss(query, column, a.constants);
+  if (kPlain || a.wants_l1) l1 = weighted_distance(a.l1_weight, a.angle_weight, query, column);
+  return entry_of<kPlain>(a, loss, l1, class_term);
+}
+
 template <bool kPlain = false, class F, class C>
 BOXLOSS_HOST_DEVICE float entry_of(const CostArgs<F, C>& a, const CostBox<C>& query,
                                    const CostBox<C>& column, C class_term) {
@@ -124,7 +153,7 @@ BOXLOSS_HOST_DEVICE void cost_row(const CostArgs<F, C>& a, std::int64_t block, s
   const ImageSlots own = a.owners.image(b);
   const RowRange all = a.owners.rows(b);
   float* const row = a.row(block, q);
-  const CostBox<C> query = cost_box<C>(a.pred, block, q);
+  const auto query = cost_box(a, a.pred, block, q);
   const std::int64_t scores = first_score(a, block, q);
   for (std::int64_t t = all.begin + lane; t < all.end; t += lanes) {
     if (t < own.row || t >= own.row + own.count) {
@@ -133,7 +162,7 @@ BOXLOSS_HOST_DEVICE void cost_row(const CostArgs<F, C>& a, std::int64_t block, s
     }
     const std::int64_t at = score_of_column(a, t);
     const C class_term = at == kNoScore ? C(0) : class_term_of(a, score_at(a, scores + at));
-    row[t] = entry_of(a, query, cost_box<C>(a.target, 0, t), class_term);
+    row[t] = entry_of(a, query, cost_box(a, a.target, 0, t), class_term);
   }
 }
 

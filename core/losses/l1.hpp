@@ -5,6 +5,7 @@
 #include "../math/arithmetic.hpp"
 #include "../math/box.hpp"
 #include "../math/host_device.hpp"
+#include "../math/rotated_box.hpp"
 
 /// The sum of |pred - target| over a box's four values in their own format, which DETR-like
 /// detectors add to a loss of the corners.
@@ -34,6 +35,12 @@ template <class T>
 BOXLOSS_HOST_DEVICE T l1_value(const Box<T>& p, const Box<T>& t) {
   return magnitude(p.x1 - t.x1) + magnitude(p.y1 - t.y1) + magnitude(p.x2 - t.x2) +
          magnitude(p.y2 - t.y2);
+}
+
+/// Of rotated boxes, over all but the angle.
+template <class T>
+BOXLOSS_HOST_DEVICE T l1_value(const RotatedBox<T>& p, const RotatedBox<T>& t) {
+  return l1_value(Box<T>{p.cx, p.cy, p.w, p.h}, Box<T>{t.cx, t.cy, t.w, t.h});
 }
 
 }  // namespace boxloss

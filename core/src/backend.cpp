@@ -56,12 +56,17 @@ Operation operation(const char* name, const PairLossFunctions<Problem>& function
           {{"losses", !functions.losses.is_empty()}, {"pairings", !functions.pairings.is_empty()}}};
 }
 
+template <class Problem>
+Operation operation(const char* name, const PairwiseFunctions<Problem>& functions) {
+  return {name,
+          {{"run", functions.run != nullptr}},
+          {{"losses", !functions.losses.is_empty()},
+           {"class_terms", !functions.class_terms.is_empty()}}};
+}
+
 std::vector<Operation> operations_of(const Implementation& i) {
   return {operation("box_loss", i.box_loss),
-          {"matching_cost",
-           {{"run", i.matching_cost.run != nullptr}},
-           {{"losses", !i.matching_cost.losses.is_empty()},
-            {"class_terms", !i.matching_cost.class_terms.is_empty()}}},
+          operation("matching_cost", i.matching_cost),
           operation("assign", i.assign),
           operation("max_iou_match", i.max_iou_match),
           operation("task_aligned_match", i.task_aligned_match),
@@ -70,7 +75,8 @@ std::vector<Operation> operations_of(const Implementation& i) {
           operation("class_loss_backward", i.class_loss_backward),
           operation("distribution_loss", i.distribution_loss),
           operation("distribution_loss_backward", i.distribution_loss_backward),
-          operation("rotated_box_loss", i.rotated_box_loss)};
+          operation("rotated_box_loss", i.rotated_box_loss),
+          operation("rotated_matching_cost", i.rotated_matching_cost)};
 }
 
 /// An operation has all of its functions, or none. With a set that is empty it would serve nothing,

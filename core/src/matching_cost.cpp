@@ -14,11 +14,11 @@ bool is_of_logits(ClassTerm term) {
 }
 
 /// Whether nothing is read.
-bool is_empty(const CostProblem& p) {
+bool is_empty(const PairwiseProblem& p) {
   return p.pred.images == 0 || p.pred.slots == 0 || p.target.slots == 0;
 }
 
-void check_shape(const CostProblem& p) {
+void check_shape(const PairwiseProblem& p) {
   check(p.layers >= 1, "layers is ", p.layers, "; it must be at least 1");
   check(p.pred.images % p.layers == 0, "pred has ", p.pred.images, " images, which ", p.layers,
         " layers cannot have in equal numbers");
@@ -34,7 +34,7 @@ void check_shape(const CostProblem& p) {
   check_given("offsets", p.offsets, !is_empty(p), "(images + 1) integers");
 }
 
-void check_scores(const CostProblem& p) {
+void check_scores(const PairwiseProblem& p) {
   const ScoreView& scores = p.scores;
   if (p.class_term == ClassTerm::kNone) return;
   check(scores.block_stride >= 0 && scores.query_stride >= 0,
@@ -42,7 +42,7 @@ void check_scores(const CostProblem& p) {
         " by query");
 }
 
-void check_labels(const CostProblem& p) {
+void check_labels(const PairwiseProblem& p) {
   if (!is_of_logits(p.class_term)) {
     check(!is_given(p.labels), "labels must not be given where class_term is ",
           name_of(p.class_term));
@@ -59,10 +59,20 @@ void check_finite(const char* name, double number, DType type) {
   check(is_finite, name, " is ", number, "; it must be finite, as a ", name_of(type));
 }
 
-void check_problem(const Implementation& implementation, const CostProblem& p) {
-  const CostFunctions& served = implementation.matching_cost;
-  check_served(implementation, "matching_cost", served.run != nullptr, p.device, p.loss,
-               served.losses);
+const CostFunctions& functions_for(const CostProblem&, const Implementation& implementation) {
+  return implementation.matching_cost;
+}
+const RotatedCostFunctions& functions_for(const RotatedCostProblem&,
+                                          const Implementation& implementation) {
+  return implementation.rotated_matching_cost;
+}
+
+template <class Problem>
+void check_problem(const Implementation& implementation, const Problem& p) {
+  const auto& served = functions_for(p, implementation);
+  constexpr bool kIsRotated = std::is_same_v<Problem, RotatedCostProblem>;
+  check_served(implementation, kIsRotated ? "rotated_matching_cost" : "matching_cost",
+               served.run != nullptr, p.device, p.loss, served.losses);
   check_options(p);
   check_dtype(served.class_terms.contains(p.class_term), implementation.name,
               " does not serve the matching cost with the class term ", name_of(p.class_term));
@@ -73,7 +83,7 @@ void check_problem(const Implementation& implementation, const CostProblem& p) {
   check_labels(p);
 }
 
-void check_pointers(const CostProblem& p) {
+void check_pointers(const PairwiseProblem& p) {
   const bool is_read = !is_empty(p);
   check_pointers("pred", "pred.rows", p.pred, is_read);
   check_pointers("target", "target.rows", p.target, is_read);
@@ -88,18 +98,9 @@ void check_pointers(const CostProblem& p) {
   check_pointer("labels", p.labels, is_read);
 }
 
-}  // namespace
-
-DType compute_dtype(const CostProblem& problem) {
-  const bool is_f64 = problem.pred.dtype == DType::kF64 || problem.target.dtype == DType::kF64;
-  return is_f64 ? DType::kF64 : DType::kF32;
-}
-
-void check_options(const CostProblem& p) {
+void check_common_options(const PairwiseProblem& p) {
   const DType compute = compute_dtype(p);
   check_enumerator("class_term", "", p.class_term);
-  check_enumerator("pred", ".format", p.pred.format);
-  check_enumerator("target", ".format", p.target.format);
   check_enumerator("eps_mode", "", p.eps_mode);
   check_floating("pred", p.pred.dtype);
   check_indices("offsets", p.offsets);
@@ -111,36 +112,77 @@ void check_options(const CostProblem& p) {
   check_finite("focal_alpha", p.focal_alpha, compute);
   check_finite("focal_gamma", p.focal_gamma, compute);
   check(p.focal_gamma >= 0, "focal_gamma is ", p.focal_gamma, "; it must be >= 0");
-  check(p.l1_weight == 0 || p.pred.format == p.target.format, "l1_weight is ", p.l1_weight,
-        ", and l1 is of values in one format, but pred is ", name_of(p.pred.format), " and target ",
-        name_of(p.target.format));
   check_eps(p.eps, compute);
-  complete_parameters(p.loss, p.parameters);                              // throws
   if (p.nonfinite) check_finite("nonfinite", *p.nonfinite, DType::kF32);  // as the result is
 }
 
-std::int64_t cost_images(const CostProblem& problem) {
-  check(problem.layers >= 1, "layers is ", problem.layers, "; it must be at least 1");
-  return problem.pred.images / problem.layers;
-}
-
-std::size_t matching_cost_workspace_bytes(const Implementation& implementation,
-                                          const CostProblem& problem) {
-  check_problem(implementation, problem);
+template <class Problem>
+std::size_t workspace_bytes_for(const Implementation& implementation, const Problem& p) {
+  check_problem(implementation, p);
   return 0;
 }
 
-void matching_cost(const Implementation& implementation, const CostProblem& problem, float* cost,
-                   const Execution& execution) {
+template <class Problem>
+void run_on(const Implementation& implementation, const Problem& problem, float* cost,
+            const Execution& execution) {
   check_problem(implementation, problem);
   check_pointers(problem);
   const bool has_entries = problem.pred.slots > 0 && problem.target.slots > 0;
   check(cost != nullptr || !has_entries, "cost is null");
   check_aligned("cost", cost, DType::kF32);
   check_execution(execution, problem.device);
-  CostProblem p = problem;
+  Problem p = problem;
   p.parameters = complete_parameters(p.loss, p.parameters);
-  implementation.matching_cost.run(p, cost, execution);
+  functions_for(p, implementation).run(p, cost, execution);
+}
+
+}  // namespace
+
+DType compute_dtype(const PairwiseProblem& problem) {
+  const bool is_f64 = problem.pred.dtype == DType::kF64 || problem.target.dtype == DType::kF64;
+  return is_f64 ? DType::kF64 : DType::kF32;
+}
+
+void check_options(const CostProblem& p) {
+  check_common_options(p);
+  check_enumerator("pred", ".format", p.pred.format);
+  check_enumerator("target", ".format", p.target.format);
+  check(p.l1_weight == 0 || p.pred.format == p.target.format, "l1_weight is ", p.l1_weight,
+        ", and l1 is of values in one format, but pred is ", name_of(p.pred.format), " and target ",
+        name_of(p.target.format));
+  complete_parameters(p.loss, p.parameters);  // throws
+}
+
+void check_options(const RotatedCostProblem& p) {
+  check_common_options(p);
+  check_enumerator("angle_unit", "", p.angle_unit);
+  check_finite("angle_weight", p.angle_weight, compute_dtype(p));
+  complete_parameters(p.loss, p.parameters);  // throws
+}
+
+std::int64_t cost_images(const PairwiseProblem& problem) {
+  check(problem.layers >= 1, "layers is ", problem.layers, "; it must be at least 1");
+  return problem.pred.images / problem.layers;
+}
+
+std::size_t matching_cost_workspace_bytes(const Implementation& implementation,
+                                          const CostProblem& problem) {
+  return workspace_bytes_for(implementation, problem);
+}
+
+std::size_t matching_cost_workspace_bytes(const Implementation& implementation,
+                                          const RotatedCostProblem& problem) {
+  return workspace_bytes_for(implementation, problem);
+}
+
+void matching_cost(const Implementation& implementation, const CostProblem& problem, float* cost,
+                   const Execution& execution) {
+  run_on(implementation, problem, cost, execution);
+}
+
+void matching_cost(const Implementation& implementation, const RotatedCostProblem& problem,
+                   float* cost, const Execution& execution) {
+  run_on(implementation, problem, cost, execution);
 }
 
 }  // namespace boxloss

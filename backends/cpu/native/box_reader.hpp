@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boxloss/view.hpp>
+#include <utility>
 
 #include "cpu/native/rows.hpp"
 
@@ -63,5 +64,26 @@ class RotatedBoxReader {
   AngleUnit unit_;
   Rows<C, 5> in_radians_;
 };
+
+/// What depends on the kind of a problem's boxes: how they are read, and the vector loops for them.
+template <class C, class Problem>
+auto reader_of([[maybe_unused]] const Problem& p, const BoxView& boxes) {
+  if constexpr (Problem::kNumbers == 4) {
+    return BoxReader<C>(boxes);
+  } else {
+    return RotatedBoxReader<C>(boxes, p.angle_unit);
+  }
+}
+template <class C, class Problem>
+using ReaderOf = decltype(reader_of<C>(std::declval<Problem>(), std::declval<BoxView>()));
+
+template <class C, class Problem>
+const auto& box_code() {
+  if constexpr (Problem::kNumbers == 4) {
+    return vector_code<C>();
+  } else {
+    return vector_code<C>().rotated;
+  }
+}
 
 }  // namespace boxloss::native

@@ -16,11 +16,14 @@ namespace {
 /// The approximate number of entries of a task.
 constexpr std::int64_t kEntriesOfTask = 8192;
 
-template <class C>
+template <class C, class Problem, class Args>
 class QueryTile {
  public:
-  QueryTile(const CostProblem& p, const CostArgs<AnyFormula, C>& args)
-      : a_(args), queries_(p.pred), columns_(p.target), scores_(p.scores.data, p.scores.dtype) {
+  QueryTile(const Problem& p, const Args& args)
+      : a_(args),
+        queries_(reader_of<C>(p, p.pred)),
+        columns_(reader_of<C>(p, p.target)),
+        scores_(p.scores.data, p.scores.dtype) {
     // For terms that are left out.
     std::fill_n(losses_.values, kTilePairs, C(1));
     std::fill_n(l1_.values, kTilePairs, C(0));
@@ -35,7 +38,7 @@ class QueryTile {
     const Boxes<Any>& pred = a_.pred;
     const std::int64_t first = block_ * pred.image_stride + begin_ * pred.slot_stride;
     values_ = queries_.read({first, pred.slot_stride, nullptr}, count_);
-    corners_ = queries_.corners(values_, count_);
+    boxes_ = queries_.for_formula(values_, count_);
     const std::int64_t b = a_.image_of(block_);
     const ImageSlots own = a_.owners.image(b);
     const RowRange all = a_.owners.rows(b);
@@ -50,14 +53,20 @@ class QueryTile {
 
  private:
   void write_column(std::int64_t column) {
-    const VectorCode<C>& code = vector_code<C>();
+    const auto& code = box_code<C, Problem>();
     const std::int64_t at = column * a_.target.slot_stride;
     const C* const values = columns_.read({at, a_.target.slot_stride, nullptr}, 1);
-    const C* const corners = columns_.corners(values, 1);
+    const C* const box = columns_.for_formula(values, 1);
     if (a_.wants_loss) {
-      code.losses_with(corners, a_.formula.which, corners_, a_.constants, count_, losses_.values);
+      code.losses_with(box, a_.formula.which, boxes_, a_.constants, count_, losses_.values);
     }
-    if (a_.wants_l1) code.l1_with(values, values_, count_, l1_.values);
+    if (a_.wants_l1) {
+      if constexpr (Problem::kNumbers == 4) {
+        code.l1_with(values, values_, count_, l1_.values);
+      } else {
+        code.distances_with(a_, box, boxes_, count_, l1_.values);
+      }
+    }
     const C* const class_terms = class_terms_of(column);
     code.cost_entries(a_, losses_.values, l1_.values, class_terms, count_, entries_.values);
     float* const rows = a_.row(block_, begin_) + column;
@@ -78,36 +87,45 @@ class QueryTile {
     return terms;
   }
 
-  const CostArgs<AnyFormula, C>& a_;
+  const Args& a_;
   std::int64_t block_ = 0, begin_ = 0;
   int count_ = 0;
-  BoxReader<C> queries_, columns_;
+  ReaderOf<C, Problem> queries_, columns_;
   RowReader<C, 1> scores_;
-  const C *values_ = nullptr, *corners_ = nullptr;
+  const C *values_ = nullptr, *boxes_ = nullptr;
   Rows<C, 1> losses_, l1_, class_terms_;
   Rows<float, 1> entries_;
 };
 
-template <class C>
-void write_all(const CostProblem& p, float* cost, const Execution& execution) {
-  const auto a = cost_args<C>(AnyFormula{p.loss}, p, cost);
+template <class C, class Problem>
+void write_all(const Problem& p, float* cost, const Execution& execution) {
+  const auto a = cost_args<C>(p, cost);
   const std::int64_t tiles = a.blocks * ceil_div(a.queries, kTilePairs);
   const std::int64_t entries = a.blocks / a.owners.images * a.queries * a.columns;
   const std::int64_t tasks = std::clamp<std::int64_t>(entries / kEntriesOfTask, 1, tiles);
   const std::int64_t tiles_of_task = ceil_div(tiles, tasks);
   execution.parallel_for(ceil_div(tiles, tiles_of_task), [&](std::int64_t task) {
-    QueryTile<C> tile(p, a);
+    QueryTile<C, Problem, decltype(a)> tile(p, a);
     const std::int64_t end = std::min((task + 1) * tiles_of_task, tiles);
     for (std::int64_t i = task * tiles_of_task; i < end; ++i) tile.write(i);
   });
 }
 
-}  // namespace
-
-void matching_cost(const CostProblem& p, float* cost, const Execution& execution) {
+template <class Problem>
+void run(const Problem& p, float* cost, const Execution& execution) {
   cpu_capability();  // throws here, not in a thread
   const auto zero = [](void* data, std::size_t bytes) { std::memset(data, 0, bytes); };
   dispatch(p, cost, zero, [&](auto compute) { write_all<decltype(compute)>(p, cost, execution); });
+}
+
+}  // namespace
+
+void matching_cost(const CostProblem& p, float* cost, const Execution& execution) {
+  run(p, cost, execution);
+}
+
+void matching_cost(const RotatedCostProblem& p, float* cost, const Execution& execution) {
+  run(p, cost, execution);
 }
 
 }  // namespace boxloss::native

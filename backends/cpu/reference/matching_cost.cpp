@@ -5,6 +5,7 @@
 
 #include "cpu/operations.hpp"
 #include "cpu/reference/indices.hpp"
+#include "cpu/reference/rotated_pair.hpp"
 #include "dtypes/elements.hpp"
 #include "losses/formulas.hpp"
 
@@ -32,8 +33,8 @@ Widened box_at(const BoxView& view, std::int64_t image, std::int64_t slot) {
           {corners.x1, corners.y1, corners.x2, corners.y2}};
 }
 
-double class_term(const CostProblem& p, std::int64_t layer, std::int64_t image, std::int64_t query,
-                  std::int64_t column) {
+double class_term(const PairwiseProblem& p, std::int64_t layer, std::int64_t image,
+                  std::int64_t query, std::int64_t column) {
   const Elements<Any> scores{p.scores.data, p.scores.dtype};
   if (p.class_term == ClassTerm::kNone) return 0;
   if (p.class_term == ClassTerm::kGiven) {
@@ -56,9 +57,10 @@ double class_term(const CostProblem& p, std::int64_t layer, std::int64_t image, 
          (1 - p.focal_alpha) * std::pow(is_class, gamma) * -std::log(is_not + 1e-8);
 }
 
+/// Of the two terms by boxes.
 template <class C>
-double entry(const CostProblem& p, std::int64_t layer, std::int64_t image, std::int64_t query,
-             std::int64_t column) {
+double box_terms(const CostProblem& p, std::int64_t layer, std::int64_t image, std::int64_t query,
+                 std::int64_t column) {
   const Widened pred = box_at<C>(p.pred, layer * cost_images(p) + image, query);
   const Widened target = box_at<C>(p.target, 0, column);
   const auto constants = converted<double>(constants_of<C>(p));
@@ -74,13 +76,42 @@ double entry(const CostProblem& p, std::int64_t layer, std::int64_t image, std::
     sum += p.l1_weight * (std::fabs(a.x1 - b.x1) + std::fabs(a.y1 - b.y1) + std::fabs(a.x2 - b.x2) +
                           std::fabs(a.y2 - b.y2));
   }
-  if (p.class_weight != 0) sum += p.class_weight * class_term(p, layer, image, query, column);
   return sum;
 }
 
-}  // namespace
+template <class C>
+double box_terms(const RotatedCostProblem& p, std::int64_t layer, std::int64_t image,
+                 std::int64_t query, std::int64_t column) {
+  const reference::RotatedPair boxes = {
+      reference::box_in_radians<C>(p.pred, layer * cost_images(p) + image, query, p.angle_unit),
+      reference::box_in_radians<C>(p.target, 0, column, p.angle_unit)};
+  const RotatedBox<double>&a = boxes.pred, &b = boxes.target;
+  double sum = 0;
+  if (p.iou_weight != 0) {
+    const auto constants = converted<double>(constants_of<C>(p));
+    sum += p.iou_weight * (reference::rotated_loss(p.loss, boxes, constants) - 1);
+  }
+  if (p.l1_weight != 0) {
+    sum += p.l1_weight * (std::fabs(a.cx - b.cx) + std::fabs(a.cy - b.cy) + std::fabs(a.w - b.w) +
+                          std::fabs(a.h - b.h));
+  }
+  if (p.angle_weight != 0) sum += p.angle_weight * (1 - std::cos(2 * (a.angle - b.angle)));
+  return sum;
+}
 
-void reference::matching_cost(const CostProblem& p, float* cost, const Execution&) {
+template <class C, class Problem>
+double entry(const Problem& p, std::int64_t layer, std::int64_t image, std::int64_t query,
+             std::int64_t column) {
+  const double sum = box_terms<C>(p, layer, image, query, column);
+  return p.class_weight == 0 ? sum
+                             : sum + p.class_weight * class_term(p, layer, image, query, column);
+}
+
+template <class Problem>
+void run(const Problem& p, float* cost) {
+  using reference::own_rows;
+  using reference::OwnRows;
+
   const std::int64_t queries = p.pred.slots, columns = p.target.slots;
   std::fill(cost, cost + p.layers * queries * columns, 0.0f);
   if (queries * columns == 0) return;
@@ -100,6 +131,14 @@ void reference::matching_cost(const CostProblem& p, float* cost, const Execution
       }
     }
   }
+}
+
+}  // namespace
+
+void reference::matching_cost(const CostProblem& p, float* cost, const Execution&) { run(p, cost); }
+
+void reference::matching_cost(const RotatedCostProblem& p, float* cost, const Execution&) {
+  run(p, cost);
 }
 
 }  // namespace boxloss

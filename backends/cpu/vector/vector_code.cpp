@@ -318,6 +318,34 @@ void losses_with(const C* one, Loss loss, const C* boxes, const Constants<C>& at
 }
 
 template <class C>
+void rotated_losses_with(const C* one, RotatedLoss loss, const C* boxes, const Constants<C>& at,
+                         int count, C* losses) {
+  const Constants<C> constants = at;
+  RotatedCoordinates<C> target;
+  for (int i = 0; i < kBlock; ++i) target.set(i, rotated_box_at(one, 0));
+  asm("" : "+m"(target));  // as in losses_with
+  with_formula(loss, [=, &target](auto formula) {
+    for (int block = 0; block < count; block += kBlock) {
+      RotatedCoordinates<C> p;
+      p.read(boxes + 5 * block);
+      for_each_in_block([=, &p, &target](int i) BOXLOSS_INLINE {
+        losses[block + i] = formula.loss(p.get(i), target.get(i), constants);
+      });
+    }
+  });
+}
+
+template <class C>
+void distances_with(const CostArgs<AnyRotatedFormula, C>& args, const C* one, const C* boxes,
+                    int count, C* distances) {
+  const RotatedBox<C> target = rotated_box_at(one, 0);
+  const C l1_weight = args.l1_weight, angle_weight = args.angle_weight;
+  for_each_pair(count, [=](int i) BOXLOSS_INLINE {
+    distances[i] = weighted_distance(l1_weight, angle_weight, rotated_box_at(boxes, i), target);
+  });
+}
+
+template <class C>
 void l1_with(const C* one, const C* boxes, int count, C* l1) {
   const Box<C> target = box_at(one, 0);
   for_each_pair(count, [=](int i) BOXLOSS_INLINE { l1[i] = l1_value(box_at(boxes, i), target); });
@@ -356,9 +384,9 @@ void class_costs(ClassTerm term, const Focal<C>& focal, const C* scores, int cou
   }
 }
 
-template <class C>
-void cost_entries(const CostArgs<AnyFormula, C>& args, const C* losses, const C* l1,
-                  const C* class_terms, int count, float* entries) {
+template <class C, class F>
+void cost_entries(const CostArgs<F, C>& args, const C* losses, const C* l1, const C* class_terms,
+                  int count, float* entries) {
   for_each_pair(count, [=, &args](int i) BOXLOSS_INLINE {
     entries[i] = entry_of(args, losses[i], l1[i], class_terms[i]);
   });
@@ -567,10 +595,13 @@ constexpr VectorCode<C> code() {
   code.rotated.ious = rotated_ious<C>;
   code.rotated.gradients = rotated_gradients<C>;
   code.rotated.find_padding = find_rotated_padding<C>;
+  code.rotated.losses_with = rotated_losses_with<C>;
+  code.rotated.distances_with = distances_with<C>;
+  code.rotated.cost_entries = cost_entries<C, AnyRotatedFormula>;
   code.losses_with = losses_with<C>;
   code.l1_with = l1_with<C>;
   code.class_costs = class_costs<C>;
-  code.cost_entries = cost_entries<C>;
+  code.cost_entries = cost_entries<C, AnyFormula>;
   code.to_tile = to_tile<C>;
   code.match_with = match_with<C>;
   code.mark_best = mark_best<C>;

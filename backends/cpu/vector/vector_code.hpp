@@ -58,6 +58,12 @@ struct RotatedCode {
   void (*gradients)(RotatedLoss loss, const C* pred, const C* target, const Constants<C>& constants,
                     int count, const C* by, C* losses, C* d_pred, C* d_target);
   void (*find_padding)(const C* targets, int count, std::uint8_t* counts);
+  void (*losses_with)(const C* one, RotatedLoss loss, const C* boxes, const Constants<C>& constants,
+                      int count, C* losses);
+  void (*distances_with)(const CostArgs<AnyRotatedFormula, C>& args, const C* one, const C* boxes,
+                         int count, C* distances);
+  void (*cost_entries)(const CostArgs<AnyRotatedFormula, C>& args, const C* losses,
+                       const C* distances, const C* class_terms, int count, float* entries);
 };
 
 template <class C>

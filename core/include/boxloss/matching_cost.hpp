@@ -5,6 +5,7 @@
 #include <boxloss/device.hpp>
 #include <boxloss/execution.hpp>
 #include <boxloss/loss.hpp>
+#include <boxloss/rotated_loss.hpp>
 #include <boxloss/set.hpp>
 #include <boxloss/view.hpp>
 #include <cstddef>
@@ -47,10 +48,9 @@ struct ScoreView {
   std::int64_t query_stride = 0;
 };
 
-/// All inputs of the cost. All pointers are on `device`.
-struct CostProblem {
+/// The inputs that costs of all kinds of boxes have. All pointers are on `device`.
+struct PairwiseProblem {
   Device device = Device::kCpu;
-  Loss loss{};  ///< must be set
   std::int64_t layers = 1;
   BoxView pred = {};    ///< (layers * images, queries, 4); float64, float32, float16 or bfloat16
   BoxView target = {};  ///< (1, T, 4), any dtype
@@ -66,8 +66,8 @@ struct CostProblem {
   ArrayView labels = {};
   double focal_alpha = 0.25, focal_gamma = 2.0;
 
-  /// Factors of loss - 1, of the sum of |pred - target| over the four values as they are given, in
-  /// one format for both, and of the class term. A term whose factor is 0 is left out.
+  /// Factors of loss - 1, of the sum of |pred - target| over a box's first four values as they are
+  /// given, in one format for both, and of the class term. A term whose factor is 0 is left out.
   double iou_weight = 2.0, l1_weight = 5.0, class_weight = 1.0;
   double eps = 0;  ///< finite, >= 0
   EpsMode eps_mode = EpsMode::kAdd;
@@ -76,24 +76,52 @@ struct CostProblem {
   std::optional<double> nonfinite = {};
 };
 
+/// All inputs of the cost.
+struct CostProblem : PairwiseProblem {
+  static constexpr int kNumbers = 4;  ///< of a box
+
+  Loss loss{};  ///< must be set
+};
+
+/// All inputs of the cost of rotated boxes, (…, 5): see rotated_box_loss.hpp. The views' `format`
+/// is not used.
+struct RotatedCostProblem : PairwiseProblem {
+  static constexpr int kNumbers = 5;  ///< of a box
+
+  RotatedLoss loss{};  ///< must be set
+  AngleUnit angle_unit = AngleUnit::kRadians;
+  /// Factor of 1 - cos(2d), d being the difference of the angles: it is 0 to 2, and has the period
+  /// of a box, half a turn.
+  double angle_weight = 0;
+
+  /// Boxes are contiguous at first, as a view's are.
+  RotatedCostProblem() { pred.slot_stride = target.slot_stride = kNumbers; }
+};
+
 /// float64 when either box array is float64, else float32.
-BOXLOSS_API DType compute_dtype(const CostProblem& problem);
+BOXLOSS_API DType compute_dtype(const PairwiseProblem& problem);
 
 /// Number of images: pred has `layers` times as many. Throws InvalidArgument without layers.
-BOXLOSS_API std::int64_t cost_images(const CostProblem& problem);
+BOXLOSS_API std::int64_t cost_images(const PairwiseProblem& problem);
 
 /// Checks all of a problem that needs no sizes, as for a loss.
 BOXLOSS_API void check_options(const CostProblem& problem);
+BOXLOSS_API void check_options(const RotatedCostProblem& problem);
 
 /// Bytes of workspace that a run needs, of which there are none yet. Throws as a run does, but
 /// looks at no pointers.
 BOXLOSS_API std::size_t matching_cost_workspace_bytes(const Implementation& implementation,
                                                       const CostProblem& problem);
+BOXLOSS_API std::size_t matching_cost_workspace_bytes(const Implementation& implementation,
+                                                      const RotatedCostProblem& problem);
 
 /// Writes `cost`, (layers, queries, T) float32, whole (but for columns of no image, with offsets
 /// that decrease). Throws InvalidArgument or Unsupported, naming the argument, before it reads or
 /// writes anything.
 BOXLOSS_API void matching_cost(const Implementation& implementation, const CostProblem& problem,
                                float* cost, const Execution& execution);
+BOXLOSS_API void matching_cost(const Implementation& implementation,
+                               const RotatedCostProblem& problem, float* cost,
+                               const Execution& execution);
 
 }  // namespace boxloss

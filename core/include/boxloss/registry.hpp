@@ -42,11 +42,15 @@ using LossFunctions = PairLossFunctions<LossProblem>;
 using RotatedLossFunctions = PairLossFunctions<RotatedLossProblem>;
 
 /// The same for the matcher's cost.
-struct CostFunctions {
-  Set<Loss> losses = {};
+template <class Problem>
+struct PairwiseFunctions {
+  Set<decltype(Problem::loss)> losses = {};
   Set<ClassTerm> class_terms = {};
-  void (*run)(const CostProblem&, float* cost, const Execution&) = nullptr;
+  void (*run)(const Problem&, float* cost, const Execution&) = nullptr;
 };
+
+using CostFunctions = PairwiseFunctions<CostProblem>;
+using RotatedCostFunctions = PairwiseFunctions<RotatedCostProblem>;
 
 /// The same for an operation that is served whole.
 template <class Problem, class Outputs>
@@ -82,6 +86,7 @@ struct Implementation {
   Functions<DistributionLossGradProblem, DistributionLossGradOutputs> distribution_loss_backward =
       {};
   RotatedLossFunctions rotated_box_loss = {};
+  RotatedCostFunctions rotated_matching_cost = {};
 };
 
 /// All implementations, of this build and registered later, best first within a device. They stay

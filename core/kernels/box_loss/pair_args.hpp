@@ -5,7 +5,6 @@
 #include <boxloss/box_loss.hpp>
 #include <boxloss/rotated_box_loss.hpp>
 #include <cstdint>
-#include <type_traits>
 
 #include "../../dtypes/packs.hpp"
 #include "../../losses/formulas.hpp"
@@ -15,13 +14,6 @@
 
 /// Inputs and outputs of one pair, for every kind of loop.
 namespace boxloss {
-
-template <class F>
-constexpr bool kIsRotated = std::is_same_v<F, AnyRotatedFormula>;
-
-/// The boxes that a formula is of.
-template <class F, class C>
-using BoxOf = std::conditional_t<kIsRotated<F>, RotatedBox<C>, Box<C>>;
 
 /// The formula that is selected at run time.
 inline AnyFormula any_formula(const LossProblem& p) { return {p.loss}; }

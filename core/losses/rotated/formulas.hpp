@@ -3,7 +3,9 @@
 #pragma once
 
 #include <boxloss/rotated_loss.hpp>
+#include <type_traits>
 
+#include "../../math/box.hpp"
 #include "../../math/optimization_barrier.hpp"
 #include "giou.hpp"
 #include "gwd.hpp"
@@ -69,5 +71,12 @@ struct AnyRotatedFormula {
     return static_cast<AngleUnit>(optimization_barrier(static_cast<int>(unit)));
   }
 };
+
+template <class F>
+constexpr bool kIsRotated = std::is_same_v<F, AnyRotatedFormula>;
+
+/// The boxes that a formula is of.
+template <class F, class T>
+using BoxOf = std::conditional_t<kIsRotated<F>, RotatedBox<T>, Box<T>>;
 
 }  // namespace boxloss

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <boxloss/rotated_box_loss.hpp>
-#include <utility>
 
 #include "cpu/native/box_loss/pairs.hpp"
 #include "cpu/native/box_reader.hpp"
@@ -13,27 +11,6 @@
 
 /// The computation of a tile of pairs, in either pass.
 namespace boxloss::native {
-
-/// What depends on the kind of boxes: how they are read, and the vector loops for them.
-template <class C>
-BoxReader<C> reader_of(const LossProblem&, const BoxView& boxes) {
-  return BoxReader<C>(boxes);
-}
-template <class C>
-RotatedBoxReader<C> reader_of(const RotatedLossProblem& p, const BoxView& boxes) {
-  return {boxes, p.angle_unit};
-}
-template <class C, class Problem>
-using ReaderOf = decltype(reader_of<C>(std::declval<Problem>(), std::declval<BoxView>()));
-
-template <class C, class Problem>
-const auto& box_code() {
-  if constexpr (Problem::kNumbers == 4) {
-    return vector_code<C>();
-  } else {
-    return vector_code<C>().rotated;
-  }
-}
 
 /// Adds tiles' losses to `sum`, and writes them where they are not reduced.
 template <class C, class P>
