@@ -72,6 +72,12 @@ Bounded<C> special(double value, bool certain) {
   return {value, certain ? 0 : kUnbounded};
 }
 
+/// What is NaN for certain makes all NaN that it meets, however unsure that is.
+template <class C>
+bool has_nan(const Bounded<C>& a, const Bounded<C>& b) {
+  return (std::isnan(a.value) && a.error == 0) || (std::isnan(b.value) && b.error == 0);
+}
+
 template <class C>
 constexpr double kHalfSubnormal = static_cast<double>(std::numeric_limits<C>::denorm_min()) / 2;
 
@@ -79,7 +85,7 @@ template <class C>
 Bounded<C> operator+(const Bounded<C>& a, const Bounded<C>& b) {
   const double value = a.value + b.value;
   const double propagated = a.error + b.error;
-  if (!std::isfinite(value)) return special<C>(value, propagated < kUnbounded);
+  if (!std::isfinite(value)) return special<C>(value, propagated < kUnbounded || has_nan(a, b));
   const double b_seen = value - a.value;
   const double residual = (a.value - (value - b_seen)) + (b.value - b_seen);
   return rounded<C>(value, propagated, residual, 0);
@@ -98,7 +104,9 @@ Bounded<C> operator-(const Bounded<C>& a, const Bounded<C>& b) {
 template <class C>
 Bounded<C> operator*(const Bounded<C>& a, const Bounded<C>& b) {
   const double value = a.value * b.value;
-  if (!std::isfinite(value)) return special<C>(value, a.is_firm() && b.is_firm());
+  if (!std::isfinite(value)) {
+    return special<C>(value, (a.is_firm() && b.is_firm()) || has_nan(a, b));
+  }
   const double propagated =
       std::fabs(a.value) * b.error + std::fabs(b.value) * a.error + a.error * b.error;
   return rounded<C>(value, propagated, std::fma(a.value, b.value, -value), kHalfSubnormal<C>);
@@ -107,7 +115,9 @@ Bounded<C> operator*(const Bounded<C>& a, const Bounded<C>& b) {
 template <class C>
 Bounded<C> operator/(const Bounded<C>& a, const Bounded<C>& b) {
   const double value = a.value / b.value;
-  if (!std::isfinite(value)) return special<C>(value, a.is_firm() && b.is_firm());
+  if (!std::isfinite(value)) {
+    return special<C>(value, (a.is_firm() && b.is_firm()) || has_nan(a, b));
+  }
   if (std::isinf(b.value)) return special<C>(value, a.is_firm());
   if (b.may_be_zero()) return {value, kUnbounded};
   const double propagated = (a.error + std::fabs(value) * b.error) / (std::fabs(b.value) - b.error);
@@ -292,6 +302,23 @@ SinCos<Bounded<C>> sin_cos(const Bounded<C>& angle) {
     return Bounded<C>{value, std::fmin(reach <= 1e4 ? error * (1 + 0x1p-20) : 2, 2)};
   };
   return {bounded(sin, cos), bounded(cos, sin)};
+}
+
+/// Gaussians of rotated boxes are compared side by side, with sides exchanged or not, by a decision
+/// of `is_across` after which the result is the same. Where rounding makes it, it was unsure, and
+/// is made as the oracle does or the other way: a bound by both is found by computing twice.
+struct Exchange {
+  bool is_unsure = false, takes_other = false;
+};
+inline thread_local Exchange exchange;
+
+/// In place of core's, by argument-dependent lookup.
+template <class C>
+Decision is_across(const SinCos<Bounded<C>>& turn) {
+  const Decision holds = magnitude(turn.sin) > magnitude(turn.cos);
+  if (holds.is_sure) return holds;
+  exchange.is_unsure = true;
+  return {holds.holds != exchange.takes_other, true};
 }
 
 /// Float's is within 6 unit roundoffs of the result or of 1.

@@ -51,6 +51,8 @@ struct PairCase {
   std::vector<std::int64_t> indices = {};
   Enum loss = Enum::kGiou;
   AngleUnit angle_unit = AngleUnit::kRadians;  ///< of rotated boxes
+  /// Of their losses, where not as in example_parameters.
+  std::optional<double> tau = {}, floor = {};
 };
 
 using LossCase = PairCase<Loss>;

@@ -250,6 +250,8 @@ typename PairLoss<P>::Case PairLoss<P>::random_case(Random& random) {
   c.loss = random.pick(losses<decltype(P::loss)>());
   if constexpr (P::kNumbers == 5) {
     c.angle_unit = random.chance(0.5) ? AngleUnit::kRadians : AngleUnit::kDegrees;
+    c.tau = random.pick(std::vector<double>{1, 2});
+    c.floor = random.pick(std::vector<double>{0, 1e-15, 0.25, 30});
   }
   return c;
 }
@@ -262,7 +264,8 @@ std::string PairLoss<P>::describe(const Case& c) {
                               c.shape.rows, c.shape.sets, c.shape.pairs, c.reduction, "weight",
                               c.weight, c.eps.mode, c.eps.value, "values", c.values);
   if (c.normalizer) text += in_words("normalizer", c.normalizer->dtype, c.normalizer->stride);
-  if (c.angle_unit == AngleUnit::kDegrees) text += "degrees";
+  if (c.angle_unit == AngleUnit::kDegrees) text += "degrees ";
+  if (c.tau) text += in_words("tau", c.tau, "floor", c.floor);
   return text;
 }
 

@@ -144,9 +144,7 @@ void fill(const LossProblem&, const PlacedBoxes& boxes, Values values, double or
 }
 void fill(const RotatedLossProblem& p, const PlacedBoxes& boxes, Values values, double origin,
           Random& random) {
-  // Losses by Gaussians have no kinks but at equal boxes, of which rounding knows too little.
-  const bool has_kinks = kLossesByArea.contains(p.loss);
-  fill_rotated(boxes, has_kinks ? values : Values::kPlain, origin, p.angle_unit, random);
+  fill_rotated(boxes, values, origin, p.angle_unit, is_indexed(p), random);
 }
 
 }  // namespace
@@ -157,6 +155,7 @@ HostPairs<P> PairLoss<P>::make(const Case& c, Random& random) {
   P& p = host.problem;
   if constexpr (P::kNumbers == 5) p.angle_unit = c.angle_unit;
   p.loss = c.loss;
+  p.pairing.kind = c.pairing.kind;
   const Extent pred = pred_extent(c), target = target_extent(c);
   const PlacedBoxes preds =
       lay_out(c.pred, pred.images, pred.slots, p.pred, host.pred, P::kNumbers);
@@ -168,7 +167,6 @@ HostPairs<P> PairLoss<P>::make(const Case& c, Random& random) {
   fill(p, targets, c.values, origin, random);
   if (c.pairing.kind == Pairing::Kind::kZeroPadded) pad_with_zeros(targets, random);
 
-  p.pairing.kind = c.pairing.kind;
   if (is_indexed(p)) {
     p.pairing.sets = c.shape.sets;
     p.pairing.pairs = c.shape.pairs;
@@ -184,6 +182,8 @@ HostPairs<P> PairLoss<P>::make(const Case& c, Random& random) {
   p.eps = c.eps.value;
   p.eps_mode = c.eps.mode;
   p.parameters = example_parameters(c.loss);
+  if (c.tau) set_parameter(c.loss, "tau", *c.tau, p.parameters);
+  if (c.floor) set_parameter(c.loss, "floor", *c.floor, p.parameters);
   spoil_excluded_boxes(p, preds, targets);
 
   if (c.weight) {

@@ -6,6 +6,7 @@
 #include <boxloss/rotated_loss.hpp>
 #include <map>
 #include <string_view>
+#include <vector>
 
 namespace boxloss::conformance {
 
@@ -21,6 +22,15 @@ LossParameters example_parameters(Enum loss) {
     all.values[all.count++] = examples.at(each.name);
   }
   return all;
+}
+
+/// Nothing where the loss has no such number.
+template <class Enum>
+void set_parameter(Enum loss, std::string_view name, double value, LossParameters& all) {
+  const std::vector<LossParameter> names = parameters_of(loss);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].name == name) all.values[i] = value;
+  }
 }
 
 }  // namespace boxloss::conformance

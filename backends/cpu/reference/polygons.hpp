@@ -8,35 +8,38 @@
 
 #include "math/rotated_box.hpp"
 
-/// Areas of rotated boxes by polygons, in double: another algorithm than core's. Intersections by
-/// Sutherland and Hodgman's clipping, hulls by Andrew's monotone chain.
+/// Areas of rotated boxes by polygons: another algorithm than core's, in long double, so that its
+/// errors do not widen the bounds of those that are compared with it. Intersections by Sutherland
+/// and Hodgman's clipping, hulls by Andrew's monotone chain.
 namespace boxloss::reference {
 
+using Real = long double;
+
 struct Point {
-  double x, y;
+  Real x, y;
 };
 
 using Polygon = std::vector<Point>;
 
 /// The product of the vectors to a and to b.
-inline double cross(const Point& from, const Point& a, const Point& b) {
+inline Real cross(const Point& from, const Point& a, const Point& b) {
   return (a.x - from.x) * (b.y - from.y) - (a.y - from.y) * (b.x - from.x);
 }
 
 /// Relative to the origin, which is near: far from it, digits would be lost.
-inline Polygon corners_of(const RotatedBox<double>& b, const Point& origin) {
-  const double cos = std::cos(b.angle), sin = std::sin(b.angle);
+inline Polygon corners_of(const RotatedBox<Real>& b, const Point& origin) {
+  const Real cos = std::cos(b.angle), sin = std::sin(b.angle);
   Polygon corners;
   for (const Point& at : {Point{1, 1}, Point{-1, 1}, Point{-1, -1}, Point{1, -1}}) {
-    const double along_w = at.x * b.w / 2, along_h = at.y * b.h / 2;
+    const Real along_w = at.x * b.w / 2, along_h = at.y * b.h / 2;
     corners.push_back({b.cx - origin.x + along_w * cos - along_h * sin,
                        b.cy - origin.y + along_w * sin + along_h * cos});
   }
   return corners;
 }
 
-inline double area_of(const Polygon& p) {
-  double twice = 0;
+inline Real area_of(const Polygon& p) {
+  Real twice = 0;
   for (std::size_t i = 2; i < p.size(); ++i) twice += cross(p[0], p[i - 1], p[i]);
   return std::fabs(twice) / 2;
 }
@@ -46,16 +49,16 @@ inline Polygon clipped(const Polygon& p, const Point& a, const Point& b) {
   Polygon rest;
   for (std::size_t i = 0; i < p.size(); ++i) {
     const Point &from = p[i], &to = p[(i + 1) % p.size()];
-    const double of_from = cross(a, b, from), of_to = cross(a, b, to);
+    const Real of_from = cross(a, b, from), of_to = cross(a, b, to);
     if (of_from >= 0) rest.push_back(from);
     if ((of_from >= 0) == (of_to >= 0)) continue;
-    const double share = of_from / (of_from - of_to);
+    const Real share = of_from / (of_from - of_to);
     rest.push_back({from.x + share * (to.x - from.x), from.y + share * (to.y - from.y)});
   }
   return rest;
 }
 
-inline double intersection_of(const RotatedBox<double>& p, const RotatedBox<double>& t) {
+inline Real intersection_of(const RotatedBox<Real>& p, const RotatedBox<Real>& t) {
   const Point origin = {t.cx, t.cy};
   Polygon rest = corners_of(p, origin);
   const Polygon by = corners_of(t, origin);
@@ -63,7 +66,7 @@ inline double intersection_of(const RotatedBox<double>& p, const RotatedBox<doub
   return area_of(rest);
 }
 
-inline double hull_of(const RotatedBox<double>& p, const RotatedBox<double>& t) {
+inline Real hull_of(const RotatedBox<Real>& p, const RotatedBox<Real>& t) {
   const Point origin = {t.cx, t.cy};
   Polygon points = corners_of(p, origin);
   const Polygon more = corners_of(t, origin);

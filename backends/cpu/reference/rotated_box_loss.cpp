@@ -4,7 +4,7 @@
 #include "cpu/reference/pair_loss.hpp"
 #include "cpu/reference/rotated_pair.hpp"
 
-/// The reference for rotated boxes, in double. Gradients are core's formulas'.
+/// The reference for rotated boxes. Gradients are core's formulas'.
 namespace boxloss {
 namespace reference {
 namespace {
@@ -27,11 +27,11 @@ double loss_of(const RotatedLossProblem& p, const RotatedPair& boxes,
 }
 
 double iou_of_pair(const RotatedPair& boxes, const Constants<double>& constants) {
-  if (!boxes.are_polygons()) {
+  if (!are_polygons(boxes)) {
     return rotated::iou_of(rotated::overlap<double>(boxes.pred, boxes.target, constants));
   }
   const auto [inter, uni] = areas_of(boxes, constants);
-  return inter / uni;
+  return static_cast<double>(inter / uni);
 }
 
 PairDerivatives<5> gradients_of(const RotatedLossProblem& p, const RotatedPair& boxes,

@@ -8,8 +8,8 @@
 #include "dtypes/elements.hpp"
 #include "losses/rotated/formulas.hpp"
 
-/// Rotated boxes in double. Losses by area are computed from polygons, the others by core's
-/// formulas, which the tests of core compare with others.
+/// Pairs of rotated boxes. Losses by area are computed from polygons, the others by core's
+/// formulas in double, which the tests of core compare with others.
 namespace boxloss::reference {
 
 /// In radians, which are rounded to the compute dtype C, as every implementation rounds them.
@@ -23,7 +23,10 @@ RotatedBox<double> box_in_radians(const BoxView& view, std::int64_t image, std::
   return {b.cx, b.cy, b.w, b.h, b.angle};
 }
 
-/// Of other boxes, with NaN or without an area, only the formula says what they have.
+struct RotatedPair {
+  RotatedBox<double> pred, target;
+};
+
 inline bool is_polygon(const RotatedBox<double>& b) {
   bool is_finite = true;
   for (const double number : {b.cx, b.cy, b.w, b.h, b.angle}) {
@@ -32,33 +35,44 @@ inline bool is_polygon(const RotatedBox<double>& b) {
   return is_finite && b.w > 0 && b.h > 0;
 }
 
-struct RotatedPair {
-  RotatedBox<double> pred, target;
+/// Of others, with NaN, without an area, or so thin or far apart that long double loses their
+/// areas, only the formula says what they have.
+inline bool are_polygons(const RotatedPair& boxes) {
+  const auto& [a, b] = boxes;
+  const double reach =
+      std::hypot(a.cx - b.cx, a.cy - b.cy) + std::hypot(a.w, a.h) + std::hypot(b.w, b.h);
+  return is_polygon(a) && is_polygon(b) && reach * reach <= 1e9 * std::max(area(a), area(b));
+}
 
-  bool are_polygons() const { return is_polygon(pred) && is_polygon(target); }
-};
+inline RotatedBox<Real> widened(const RotatedBox<double>& b) {
+  return {b.cx, b.cy, b.w, b.h, b.angle};
+}
+
+inline Real guarded(Real area, const Constants<double>& c) {
+  return std::max(area + c.added, static_cast<Real>(c.floor));
+}
 
 struct Areas {
-  double inter, uni;  ///< the union with eps
+  Real inter, uni;  ///< the union with eps
 };
 
 inline Areas areas_of(const RotatedPair& boxes, const Constants<double>& c) {
-  const double inter = intersection_of(boxes.pred, boxes.target);
-  const double all = area(boxes.pred) + area(boxes.target) - inter;
-  return {inter, std::max(all + c.added, c.floor)};
+  const RotatedBox<Real> pred = widened(boxes.pred), target = widened(boxes.target);
+  const Real inter = intersection_of(pred, target);
+  return {inter, guarded(area(pred) + area(target) - inter, c)};
 }
 
 inline double rotated_loss(RotatedLoss loss, const RotatedPair& boxes,
                            const Constants<double>& constants) {
-  if (!kLossesByArea.contains(loss) || !boxes.are_polygons()) {
+  if (!kLossesByArea.contains(loss) || !are_polygons(boxes)) {
     return with_formula(
         loss, [&](auto formula) { return formula.loss(boxes.pred, boxes.target, constants); });
   }
   const auto [inter, uni] = areas_of(boxes, constants);
-  if (loss == RotatedLoss::kIou) return 1 - inter / uni;
-  const double hull =
-      std::max(hull_of(boxes.pred, boxes.target) + constants.added, constants.floor);
-  return 1 - inter / uni + (hull - uni) / hull;
+  const Real iou_loss = 1 - inter / uni;
+  if (loss == RotatedLoss::kIou) return static_cast<double>(iou_loss);
+  const Real hull = guarded(hull_of(widened(boxes.pred), widened(boxes.target)), constants);
+  return static_cast<double>(iou_loss + (hull - uni) / hull);
 }
 
 }  // namespace boxloss::reference
