@@ -27,6 +27,21 @@
   use(OptionalPacked, target_index, None) \
   use(Numbers, parameters, [])
 
+#define BOXLOSS_ROTATED_BOX_LOSS_OPTIONS(use) \
+  use(OptionalPacked, weight, None)           \
+  use(OptionalPacked, normalizer, None)       \
+  use(OptionalPacked, lengths, None)          \
+  use(OptionalPacked, mask, None)             \
+  use(OptionalPacked, offsets, None)          \
+  use(Flag, zero_padded, False)               \
+  use(Word, angle_unit, 'radians')            \
+  use(Word, reduction, 'mean')                \
+  use(Number, eps, 1e-7)                      \
+  use(Word, eps_mode, 'add')                  \
+  use(OptionalPacked, pred_index, None)       \
+  use(OptionalPacked, target_index, None)     \
+  use(Numbers, parameters, [])
+
 #define BOXLOSS_MATCHING_COST_OPTIONS(use) \
   use(OptionalStrided, logits, None)       \
   use(OptionalPacked, labels, None)        \
@@ -92,6 +107,12 @@
   use(Strided, pred, )                   \
   use(Strided, target, )                 \
   BOXLOSS_BOX_LOSS_OPTIONS(use)
+
+#define BOXLOSS_ROTATED_BOX_LOSS_PARAMETERS(use) \
+  use(Strided, pred, )                           \
+  use(Strided, target, )                         \
+  use(Word, loss, )                              \
+  BOXLOSS_ROTATED_BOX_LOSS_OPTIONS(use)
 
 #define BOXLOSS_MATCHING_COST_PARAMETERS(use) \
   use(Strided, pred, )                        \

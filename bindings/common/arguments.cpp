@@ -2,20 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.hpp"
 
-#include <algorithm>
-
 namespace boxloss::binding {
 
 BoxFormat parse_format(const char* argument, std::string_view word) {
   return parse(argument, word, {BoxFormat::kXyxy, BoxFormat::kXywh, BoxFormat::kCxcywh});
-}
-
-LossParameters parameters_of(Loss loss, const std::vector<double>& numbers) {
-  LossParameters given;
-  given.count = static_cast<int>(numbers.size());
-  const std::size_t most = std::min<std::size_t>(numbers.size(), kMostLossParameters);
-  std::copy_n(numbers.begin(), most, given.values);
-  return complete_parameters(loss, given);
 }
 
 EpsMode parse_eps_mode(std::string_view word) {

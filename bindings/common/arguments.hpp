@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <boxloss/dtype.hpp>
 #include <boxloss/error.hpp>
@@ -156,11 +157,11 @@ bool has_shape(const Array<Size>& array, const Wanted& wanted) {
 }
 
 /// `why` stands behind the wanted shape.
-template <class Size, class Wanted = std::initializer_list<Size>>
-void check_shape(const Array<Size>& array, const Wanted& wanted, const char* why) {
+template <class Size, class Wanted = std::initializer_list<Size>, class... Why>
+void check_shape(const Array<Size>& array, const Wanted& wanted, const Why&... why) {
   if (has_shape<Size, Wanted>(array, wanted)) return;
   check(false, array.name, " has shape ", ShapeOf(array), "; it must be ",
-        ShapeText<Wanted>{wanted}, ", ", why);
+        ShapeText<Wanted>{wanted}, ", ", why...);
 }
 
 /// `wanted` says in words what the shape must be.
@@ -169,11 +170,11 @@ void check_shape_is(const Array<Size>& array, bool ok, const char* wanted) {
   check(ok, array.name, " has shape ", ShapeOf(array), "; it must be ", wanted);
 }
 
-/// (..., 4)
+/// (..., 4), or of another number of values
 template <class Size>
-void check_boxes_shape(const Array<Size>& boxes) {
-  check(boxes.rank > 0 && Compare<Size>::equal(boxes.size(-1), 4), boxes.name, " has shape ",
-        ShapeOf(boxes), "; its last dimension must be 4");
+void check_boxes_shape(const Array<Size>& boxes, int numbers = 4) {
+  check(boxes.rank > 0 && Compare<Size>::equal(boxes.size(-1), numbers), boxes.name, " has shape ",
+        ShapeOf(boxes), "; its last dimension must be ", numbers);
 }
 
 /// (images + 1), of any number of images.
@@ -199,7 +200,14 @@ BoxFormat parse_format(const char* argument, std::string_view word);
 EpsMode parse_eps_mode(std::string_view word);
 
 /// A loss' own numbers, all of them.
-LossParameters parameters_of(Loss loss, const std::vector<double>& numbers);
+template <class Loss>
+LossParameters parameters_of(Loss loss, const std::vector<double>& numbers) {
+  LossParameters given;
+  given.count = static_cast<int>(numbers.size());
+  const std::size_t most = std::min<std::size_t>(numbers.size(), kMostLossParameters);
+  std::copy_n(numbers.begin(), most, given.values);
+  return complete_parameters(loss, given);
+}
 
 constexpr const char* kFloatingDTypes = "float64, float32, float16 or bfloat16";
 constexpr const char* kNormalizerDTypes = "float64, float32, int64 or int32";

@@ -12,6 +12,7 @@ namespace {
 std::string operations_of(const boxloss::Implementation& each) {
   std::string words;
   if (each.box_loss.forward != nullptr) words += " box_loss";
+  if (each.rotated_box_loss.forward != nullptr) words += " rotated_box_loss";
   if (each.matching_cost.run != nullptr) words += " matching_cost";
   if (each.assign.run != nullptr) words += " hungarian_match";
   if (each.max_iou_match.run != nullptr) words += " max_iou_match";

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "adapter.hpp"
-#include "box_loss/args.hpp"
 
 namespace boxloss::torch_binding {
 namespace {
@@ -28,21 +27,8 @@ std::string capability_of_cpu() {
 }  // namespace
 }  // namespace boxloss::torch_binding
 
-// needs_exact_strides: gradients have the strides of their tensors, so compiled graphs must pass
-// these as eager code does.
 TORCH_LIBRARY(boxloss, m) {
   using namespace boxloss::torch_binding;
-  const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag, at::Tag::needs_exact_strides};
-  const auto define = [&](const std::string& schema) { m.def(schema.c_str(), tags); };
-  // None is keyword-only, which takes torch 0.4 µs for each that is given.
-  const std::string defaults = parameters<boxloss::binding::BoxLoss>();
-  const std::string given = parameters<boxloss::binding::BoxLoss>(/*has_defaults=*/false);
-  define("box_loss(" + defaults + ") -> Tensor");
-  define("box_losses(" + defaults + ") -> (Tensor loss, Tensor l1, Tensor iou)");
-  define("_box_loss_forward(" + given +
-         ", bool extras) -> (Tensor loss, Tensor scale, Tensor l1, Tensor iou)");
-  define("_box_loss_backward(Tensor? grad_loss, Tensor? grad_l1, Tensor scale, " + given +
-         ", bool[3] wanted) -> (Tensor pred, Tensor target, Tensor weight)");
   m.def("implementations() -> str[]", names_and_aten);
   m.def("cpu_capability() -> str", capability_of_cpu);
   m.def("use_implementation(str name) -> str", choose);

@@ -56,6 +56,11 @@ inline TensorNumber operator*(const TensorNumber& a, const TensorNumber& b) {
   return b.is_constant() ? a.tensor * b.constant : a.tensor * b.tensor;
 }
 
+/// By a constant, of a unit; formulas divide by `reciprocal` and `share`.
+inline TensorNumber operator/(const TensorNumber& a, const TensorNumber& b) {
+  return a.tensor / b.constant;
+}
+
 /// One answer for each pair.
 struct TensorCondition {
   at::Tensor holds;

@@ -5,8 +5,10 @@
 #include <tuple>
 
 #include "../common/assign.hpp"
+#include "../common/box_loss.hpp"
 #include "../common/matching_cost.hpp"
 #include "../common/max_iou_match.hpp"
+#include "../common/rotated_box_loss.hpp"
 #include "../common/task_aligned_match.hpp"
 #include "box_loss/args.hpp"
 #include "class_loss.hpp"
@@ -38,8 +40,8 @@ std::string_view as_argument(Enum option) {
 /// A member of the options for each option in the list.
 #define BOXLOSS_AS_ARGUMENT(Kind, name, standard) , as_argument(options.name)
 
-LossArgs make_args(const at::Tensor& pred, const at::Tensor& target,
-                   const BoxLossOptions& options) {
+LossArgs<binding::BoxLoss> make_args(const at::Tensor& pred, const at::Tensor& target,
+                                     const BoxLossOptions& options) {
   return {{pred, target BOXLOSS_BOX_LOSS_OPTIONS(BOXLOSS_AS_ARGUMENT)}};
 }
 
@@ -54,13 +56,20 @@ at::Tensor offsets_beside(const at::Tensor& tensor, const at::Tensor& offsets) {
 
 at::Tensor box_loss(const at::Tensor& pred, const at::Tensor& target,
                     const BoxLossOptions& options) {
-  return torch_binding::call_box_loss(make_args(pred, target, options));
+  return torch_binding::call_loss(make_args(pred, target, options));
 }
 
 BoxLosses box_losses(const at::Tensor& pred, const at::Tensor& target,
                      const BoxLossOptions& options) {
-  const auto [loss, l1, iou] = torch_binding::call_box_losses(make_args(pred, target, options));
+  const auto [loss, l1, iou] = torch_binding::call_losses(make_args(pred, target, options));
   return {loss, l1, iou};
+}
+
+at::Tensor rotated_box_loss(const at::Tensor& pred, const at::Tensor& target,
+                            const RotatedBoxLossOptions& options) {
+  return torch_binding::call_loss<binding::RotatedBoxLoss>(
+      {{pred, target,
+        as_argument(options.loss) BOXLOSS_ROTATED_BOX_LOSS_OPTIONS(BOXLOSS_AS_ARGUMENT)}});
 }
 
 at::Tensor matching_cost(const at::Tensor& pred, const at::Tensor& target,

@@ -13,7 +13,8 @@ import pytest
 # Modules; collating; checks of values; torchvision's names; and what chooses or gathers for
 # torch.
 TORCHS = {
-    *("BoxLoss", "IoULoss", "GIoULoss", "DIoULoss", "CIoULoss", "EIoULoss", "SIoULoss"),
+    *("BoxLoss", "RotatedBoxLoss"),
+    *("IoULoss", "GIoULoss", "DIoULoss", "CIoULoss", "EIoULoss", "SIoULoss"),
     *("collate_matches", "collate_padded", "collate_ragged"),
     *("check_boxes", "check_indices", "debug"),
     *("complete_box_iou_loss", "distance_box_iou_loss", "generalized_box_iou_loss"),

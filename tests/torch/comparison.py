@@ -53,6 +53,8 @@ def upstream_for(loss: Tensor, seed: int = 5) -> Tensor:
 
 def outputs_of(values: Problem, by: tuple[str, ...] = ()) -> dict[str, Tensor]:
     """boxloss' loss, or where some of them are differentiated box_losses' outputs."""
+    if "angle_unit" in values:
+        return {"loss": boxloss.torch.rotated_box_loss(**values)}
     if by:
         return boxloss.torch.box_losses(**values)._asdict()
     return {"loss": boxloss.torch.box_loss(**values)}
@@ -116,7 +118,9 @@ def upstreams_for(
     return results
 
 
-def assert_same_in_double(actual: Tensor, expected: Tensor, largest: Tensor | None = None) -> None:
+def assert_same_in_double(
+    actual: Tensor, expected: Tensor, largest: Tensor | None = None, roundings: float = 64
+) -> None:
     """Two ways in double to the same number.
 
     Each has some 30 roundings between the corners and a result, of numbers that are no larger than
@@ -126,18 +130,21 @@ def assert_same_in_double(actual: Tensor, expected: Tensor, largest: Tensor | No
     assert (actual.dtype, actual.shape) == (torch.float64, expected.shape)
     if largest is None:
         largest = expected.abs().amax() if expected.numel() else torch.tensor(0.0)
-    error = 64 * UNIT_ROUNDOFF[torch.float64] * largest.clamp(min=1.0)
+    error = roundings * UNIT_ROUNDOFF[torch.float64] * largest.clamp(min=1.0)
     assert_within(actual, expected.cpu(), error.cpu(), "in double")
 
 
 def check_formula(
-    values: Problem, upstream: Tensor | None = None, by: tuple[str, ...] = ()
+    values: Problem,
+    upstream: Tensor | None = None,
+    by: tuple[str, ...] = (),
+    roundings: float = 64,
 ) -> dict[str, Tensor]:
     """Loss and gradients in float64, which are the plain formula's."""
     actual, expected = run(values, upstream, by), run_formula(values, upstream, by)
     assert actual.keys() == expected.keys()
     for name, result in actual.items():
-        assert_same_in_double(result, expected[name])
+        assert_same_in_double(result, expected[name], roundings=roundings)
     return actual
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import BoxLoss, box_loss, box_losses, giou_loss
+from boxloss.torch import BoxLoss, box_loss, box_losses, giou_loss, rotated_box_loss
 from combinations import pairwise_cases
 from problems import REDUCTIONS, Problem, problem
 from torch import Tensor
@@ -85,6 +85,8 @@ def check_shards(mesh: Any) -> None:
         assert_same(box_losses, leaves(values), leaves(parts))
         placed = box_loss(**parts).placements
         assert placed == ((Shard(0),) if values["reduction"] == "none" else (Partial(),))
+    values = problem("lengths", CPU, reduction="sum", loss="giou", angle_unit="degrees")
+    assert_same(rotated_box_loss, leaves(values), distribute(values, mesh, [Shard(0)]))
     values = problem("dense", CPU, normalizer=7)
     parts = distribute(values, mesh, [Shard(0)])
     for function in (box_loss, giou_loss, BoxLoss("siou")):

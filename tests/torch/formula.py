@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The losses in plain PyTorch, written out in double: what boxloss is compared with.
 
-For the formula of one pair see formulas.py. Which pairs count is found one by one in Python, and
-pairs that do not count never enter the formula. Everything is on the CPU; gradients are autograd's.
+For the formula of one pair see formulas.py, and rotated.py. Losses of rotated boxes by area are
+boxloss' own of the pairs alone. Which pairs count is found one by one in Python, and pairs that do
+not count never enter the formula. Everything is on the CPU; gradients are autograd's.
 """
 
 from typing import Any
 
+import rotated
 import torch
-from boxloss._options import LOSS_PARAMETERS
+from boxloss._options import LOSS_PARAMETERS, ROTATED_LOSS_PARAMETERS
+from boxloss.torch import rotated_box_loss
 from formulas import FORMULAS, Pair
 from torch import Tensor
 
@@ -27,20 +30,16 @@ def box_losses(
     eps: float = 1e-7,
     eps_mode: str = "add",
     compute: torch.dtype = torch.float64,
+    angle_unit: str | None = None,
     **pairing: Any,
 ) -> dict[str, Tensor]:
     """Arguments as boxloss', in double; `compute` is the dtype that corners and eps round to."""
-    numbers = {name: pairing.pop(name) for name in LOSS_PARAMETERS.get(loss, ())}
+    names = (LOSS_PARAMETERS if angle_unit is None else ROTATED_LOSS_PARAMETERS).get(loss, ())
+    numbers = {name: pairing.pop(name) for name in names if name in pairing}
     pairs = torch.tensor(counted_pairs(pred, target, **pairing), dtype=torch.int64)
     slots, rows, places = pairs.reshape(-1, 3).unbind(-1)
-    p, t = pred.reshape(-1, 4)[slots], target.reshape(-1, 4)[rows]
-    pair = Pair(
-        corners(p, pred_format, compute).unbind(-1),
-        corners(t, target_format, compute).unbind(-1),
-        torch.tensor(eps, dtype=compute).double(),
-        eps_mode,
-        **numbers,
-    )
+    p, t = (each.reshape(-1, each.shape[-1]) for each in (pred, target))
+    p, t = p[slots], t[rows]
     shape = shape_of_losses(pred, target, **pairing)
     by_set = any(pairing.get(name) is not None for name in ("pred_index", "target_index"))
 
@@ -60,6 +59,19 @@ def box_losses(
         divisor = counts if normalizer is None else normalizer
         return total(values) / torch.where(counts > 0, divisor, 1)
 
+    if angle_unit is not None:
+        if loss in rotated.FORMULAS:
+            return {"loss": reduced(rotated.FORMULAS[loss](p, t, angle_unit, **numbers))}
+        options = {"angle_unit": angle_unit, "eps": eps, "eps_mode": eps_mode}
+        return {"loss": reduced(rotated_box_loss(p, t, loss, reduction="none", **options))}
+
+    pair = Pair(
+        corners(p, pred_format, compute).unbind(-1),
+        corners(t, target_format, compute).unbind(-1),
+        torch.tensor(eps, dtype=compute).double(),
+        eps_mode,
+        **numbers,
+    )
     return {
         "loss": reduced(FORMULAS[loss](pair)),
         "l1": reduced(torch.abs(p - t).sum(-1)),

@@ -34,8 +34,9 @@ def in_rows_of_85(values: Tensor) -> Tensor:
     rows = values.new_full(
         (*values.shape[:-1], 85), float("nan") if values.is_floating_point() else 99
     )
-    rows[..., 1:5] = values
-    return rows[..., 1:5]
+    own = rows[..., 1 : 1 + values.shape[-1]]
+    own.copy_(values)
+    return own
 
 
 def slot_gaps(values: Tensor) -> Tensor:

@@ -21,7 +21,12 @@ PARAMETERS: dict[str, dict[str, float]] = {
     "nwd": {"constant": 12.0},
     "mpdiou": {"image_width": 64.0, "image_height": 48.0},
     "inner_iou": {"ratio": 0.75},
+    "probiou": {"floor": 0.25},
+    "kld": {"tau": 1.5, "floor": 0.5},
+    "gwd": {"tau": 2.0, "floor": 0.125},
+    "kfiou": {"floor": 2.0},
 }
+ANGLE_UNITS = {"radians": 3.0, "degrees": 180.0}  # with the largest angle here
 
 Problem = dict[str, Any]
 
@@ -33,13 +38,19 @@ def boxes(
     box_format: str = "xyxy",
     seed: int = 0,
 ) -> Tensor:
-    """Boxes in [0, 64] whose sides are 4 to 24 before they round to the dtype."""
+    """Boxes in [0, 64] whose sides are 4 to 24 before they round to the dtype.
+
+    Or rotated boxes, whose format is their unit of angles.
+    """
     random = torch.Generator().manual_seed(seed)
     corner = 40 * torch.rand(*shape, 2, generator=random, dtype=torch.float64)
     size = 4 + 20 * torch.rand(*shape, 2, generator=random, dtype=torch.float64)
-    first = corner + size / 2 if box_format == "cxcywh" else corner
+    first = corner if box_format in ("xyxy", "xywh") else corner + size / 2
     second = corner + size if box_format == "xyxy" else size
     values = torch.cat((first, second), -1)
+    if box_format in ANGLE_UNITS:
+        turn = torch.rand(*shape, 1, generator=random, dtype=torch.float64)
+        values = torch.cat((values, ANGLE_UNITS[box_format] * turn), -1)
     return (values if dtype.is_floating_point else values.round()).to(device, dtype)
 
 
@@ -54,6 +65,8 @@ def problem(
 ) -> Problem:
     """Three images of five slots, some of which do not count, unless the pairing is dense.
 
+    Of rotated boxes, if there is an `angle_unit`.
+
     With offsets image 1 owns more rows than pred has slots, image 2 none, and the list's first row
     and its last two belong to nobody. With indices, in two sets for "sets", no row is in more than
     two pairs, and some are in none.
@@ -63,11 +76,9 @@ def problem(
         shape = (10,) if pairing == "indices" else (2, 7)
         return indexed(shape, device, pred_dtype, target_dtype, weight, **options)
     rows = (12,) if pairing == "offsets" else grid
-    pred_format = options.get("pred_format", "xyxy")
-    target_format = options.get("target_format", "xyxy")
     result: Problem = {
-        "pred": boxes(grid, device, pred_dtype, pred_format, seed=1),
-        "target": boxes(rows, device, target_dtype, target_format, seed=2),
+        "pred": boxes(grid, device, pred_dtype, format_of("pred", options), seed=1),
+        "target": boxes(rows, device, target_dtype, format_of("target", options), seed=2),
         **options,
     }
     counts = torch.rand(grid, generator=torch.Generator().manual_seed(3)).to(device) < 0.6
@@ -81,6 +92,11 @@ def problem(
     if pairing == "offsets":
         result["offsets"] = torch.tensor([1, 3, 10, 10], device=device)
     return result if weight is None else {**result, **random_weight(result, weight)}
+
+
+def format_of(name: str, options: Problem) -> str:
+    """Of pred or target, as `boxes` takes it."""
+    return options.get("angle_unit") or options.get(f"{name}_format", "xyxy")
 
 
 def random_weight(values: Problem, dtype: torch.dtype) -> dict[str, Tensor]:
@@ -114,7 +130,7 @@ def indexed(
         if index in given:
             numbers = some_rows(shape, torch.Size(rows).numel(), 5 + seed, most)
             result[index] = numbers.to(device, index_dtype)
-        box_format = options.get(f"{name}_format", "xyxy")
+        box_format = format_of(name, options)
         own = rows if index in given else shape
         result[name] = boxes(own, device, dtype, box_format, seed=1 + seed)
     return result if weight is None else {**result, **random_weight(result, weight)}
@@ -171,11 +187,11 @@ def excluded(values: Problem) -> tuple[Tensor, Tensor, Tensor]:
 
 def with_overlaps(values: Problem) -> Problem:
     """The same problem where every other pair has a pred that is nearly its target."""
-    pred = values["pred"].clone().reshape(-1, 4)
+    numbers = values["pred"].shape[-1]
+    pred = values["pred"].clone().reshape(-1, numbers)
     rows = values["target"].shape[:-1].numel()
-    pred_format = values.get("pred_format", "xyxy")
-    larger = torch.tensor([1.03, 0.99, 1.05, 1.02], device=pred.device)
-    near = larger * boxes((rows,), pred.device, torch.float64, pred_format, seed=2)
+    larger = torch.tensor([1.03, 0.99, 1.05, 1.02, 1.04], device=pred.device)[:numbers]
+    near = larger * boxes((rows,), pred.device, torch.float64, format_of("pred", values), seed=2)
     for slot, row, _ in pairs_of(values)[::2]:
         pred[slot] = near[row].to(pred.dtype)
     return {**values, "pred": pred.reshape(values["pred"].shape)}

@@ -56,9 +56,11 @@ ANCHORS = {"anchors": TARGET, "target": TARGET, "offsets": OFFSETS}
 RAGGED, PADDED = task_aligned(14, images=2), task_aligned(14, images=2, is_padded=True)
 CLASSES = class_problem("varifocal", CPU, normalizer=torch.tensor(3.0))
 FGL = {**distribution_problem("fgl", torch.float32), "normalizer": torch.tensor(3.0)}
+ROTATED = {"loss": "iou", "angle_unit": "radians"}
 VALID: dict[str, Problem] = {
     "box_loss": problem("dense", CPU),
     "box_losses": problem("dense", CPU),
+    "rotated_box_loss": problem("dense", CPU, **ROTATED),
     "matching_cost": GOOD_COST,
     "pairwise_iou": {"pred": PRED, "target": TARGET, "offsets": OFFSETS},
     "hungarian_match": {"cost": COST, "offsets": OFFSETS},
@@ -85,6 +87,11 @@ FLOATING = "it must be float64, float32, float16 or bfloat16"
 ANY_NUMBER = "it must be float64, float32, float16, bfloat16, uint8, int16, int32 or int64"
 INTEGER = "it must be int32 or int64"
 OF_NORMALIZER = "it must be float64, float32, int64 or int32"
+OF_OFFSETS = "target has shape [1, 5, 5]; with offsets it must be "
+OTHER_INDEX_OF_5 = (
+    "target has shape [12, 5]; it must be [10, 5], the shape of the other index, with a 5 behind it"
+)
+ONE, NONE = zeros(5, 5), zeros(5).bool()
 OF_BOX_LOSS = [
     bad_value("pred_format is 'yxyx'; allowed: 'xyxy', 'xywh', 'cxcywh'", pred_format="yxyx"),
     bad_value("reduction is 'Mean'; allowed: 'none', 'sum', 'mean'", reduction="Mean"),
@@ -154,6 +161,25 @@ OF_BOX_LOSS = [
     bad_value("ratio is 0; it must be from 1e-6 to 1e6", loss="inner_iou", ratio=0),
     bad_value("constant is missing; 'nwd' needs constant", loss="nwd"),
     bad_value("image_height is missing; 'mpdiou' needs", loss="mpdiou", image_width=8),
+]
+OF_ROTATED_BOX_LOSS = [  # whose other checks are box_loss'
+    bad_value("loss is 'ciou'; allowed: 'iou', 'giou', 'probiou',", loss="ciou"),
+    bad_value("angle_unit is 'turns'; allowed: 'radians', 'degrees'", angle_unit="turns"),
+    bad_value("eps is -1; it must be", eps=-1.0),
+    bad_value("tau is 0.5; it must be from 1 to 1e6", loss="kld", tau=0.5),
+    bad_value("floor is -1; it must be from 0 to 1e6", loss="kfiou", floor=-1.0),
+    bad_type("floor is str; it must be a number", loss="gwd", floor="0"),
+    bad_value("pred has shape [3, 5, 4]; its last dimension must be 5", pred=zeros(3, 5, 4)),
+    bad_value("target has shape [3, 5, 4]; its last dimension must be 5", target=zeros(3, 5, 4)),
+    *(
+        bad_value(text, **{**problem(of, CPU, **ROTATED), name: given})
+        for text, of, name, given in (
+            (f"pred has shape [5, 5]; {BY_IMAGE}(images, slots, 5)", "lengths", "pred", ONE),
+            (f"{OF_OFFSETS}(boxes of all images, 5)", "offsets", "target", ONE[None]),
+            ("mask has shape [5]; it must be [3, 5], pred's without the 5", "mask", "mask", NONE),
+            (OTHER_INDEX_OF_5, "indices", "target_index", None),
+        )
+    ),
 ]
 NO_CLASSES = {"logits": None, "labels": None}
 OF_MATCHING_COST = [
@@ -379,6 +405,7 @@ OF_BOX_LOSSES = [
 ]
 REFUSED: dict[str, list[Refused]] = {
     "box_loss": OF_BOX_LOSS,
+    "rotated_box_loss": OF_ROTATED_BOX_LOSS,
     "box_losses": OF_BOX_LOSSES,
     "matching_cost": OF_MATCHING_COST,
     "pairwise_iou": OF_PAIRWISE_IOU,
@@ -431,6 +458,7 @@ WITH_EVERY_TENSOR: list[tuple[str, Problem]] = [
         for of in ("lengths", "mask", "offsets", "sets")
     ),
     *((name, values) for name, values in VALID.items() if "box_loss" not in name),
+    ("rotated_box_loss", problem("mask", CPU, weight=torch.float32, **ROTATED)),
     ("class_loss", by_query(CLASSES)),
     ("distribution_loss", DDF),
     ("matching_cost", {**GOOD_COST, **NO_CLASSES, "class_cost": zeros(3, 9)}),
@@ -487,7 +515,8 @@ def test_refused(device: torch.device, name: str, refused: Refused) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["matching_cost", "pairwise_iou", "class_loss", "distribution_loss"]
+    "name",
+    ["rotated_box_loss", "matching_cost", "pairwise_iou", "class_loss", "distribution_loss"],
 )
 def test_aten_refuses_the_same(name: str) -> None:
     with use_implementation("aten"):

@@ -3,6 +3,7 @@
 """aten: torch's own operators, on any device."""
 
 from collections.abc import Iterator
+from itertools import cycle
 
 import pytest
 import torch
@@ -17,7 +18,8 @@ from boxloss.torch import (
 from comparison import UNIT_ROUNDOFF, run
 from formulas import LOSSES
 from matching import classes, cost_problem
-from problems import PAIRINGS, REDUCTIONS, Problem, boxes, problem, with_overlaps
+from problems import ANGLE_UNITS, PAIRINGS, REDUCTIONS, Problem, boxes, problem, with_overlaps
+from rotated import LOSSES as ROTATED_LOSSES
 from torch import Tensor
 
 OPERATORS = torch.ops.boxloss
@@ -75,6 +77,9 @@ def cases(device: torch.device) -> Iterator[tuple[Problem, tuple[tuple[str, ...]
     yield not_padded, ((),)
     for loss in LOSSES:
         yield with_overlaps(problem("sets", *double, loss=loss)), ((),)
+    for loss in ROTATED_LOSSES:
+        for pairing, unit in zip(PAIRINGS, cycle(ANGLE_UNITS), strict=False):
+            yield with_overlaps(problem(pairing, *double, loss=loss, angle_unit=unit)), ((),)
 
 
 def test_it_is_the_fused_loss(device: torch.device) -> None:
@@ -211,6 +216,7 @@ def test_it_goes_before_what_is_chosen_for_a_memory() -> None:
     "operator",
     [
         *("box_loss", "box_losses", "_box_loss_forward", "_box_loss_backward"),
+        *("rotated_box_loss", "_rotated_box_loss_forward", "_rotated_box_loss_backward"),
         *("matching_cost", "pairwise_iou", "assign", "max_iou_match", "task_aligned_match"),
         *("_collate_targets", "class_loss", "_class_loss", "_class_loss_backward"),
         *("distribution_loss", "_distribution_loss", "_distribution_loss_backward"),

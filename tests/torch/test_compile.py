@@ -29,6 +29,7 @@ from combinations import pairwise
 from comparison import differentiable, outputs_of
 from functorch.compile import make_boxed_func
 from problems import (
+    ANGLE_UNITS,
     INDICES,
     PAIRINGS,
     Problem,
@@ -51,7 +52,9 @@ pytestmark = pytest.mark.usefixtures("fresh_compiler")
 
 def step(raw: Tensor, values: Problem, by: tuple[str, ...] = BOTH) -> tuple[Tensor, ...]:
     """Exact but for what boxloss does, so that compiled code may not change a bit."""
-    return tuple(outputs_of({**values, "pred": 2 * raw[..., :4]}, by).values())
+    return tuple(
+        outputs_of({**values, "pred": 2 * raw[..., : values["target"].shape[-1]]}, by).values()
+    )
 
 
 def assert_as_eager(compiled: Step, eager: Step, raw: Tensor, *arguments: Any) -> None:
@@ -77,10 +80,17 @@ def head_output(values: Problem) -> Tensor:
         loss=("giou", "siou", "mpdiou"),
         reduction=("none", "mean"),
         by=[(), BOTH],
+    )
+    + pairwise(
+        pairing=PAIRINGS,
+        loss=("giou", "kld"),
+        reduction=("none", "mean"),
+        by=[()],
+        angle_unit=ANGLE_UNITS,
     ),
 )
 def test_a_step_compiles_whole(device: torch.device, case: dict[str, Any]) -> None:
-    options = {"reduction": case["reduction"], "loss": case["loss"]}
+    options = {name: case[name] for name in ("reduction", "loss", "angle_unit") if name in case}
     values = problem(case["pairing"], device, weight=torch.float32, **options)
     values = with_overlaps(values)
     compiled = torch.compile(step, fullgraph=True, backend="aot_eager")

@@ -26,6 +26,7 @@ from boxloss.torch import (
     matching_cost,
     max_iou_match,
     pairwise_iou,
+    rotated_box_loss,
     task_aligned_match,
 )
 from problems import PAIRINGS, problem
@@ -35,6 +36,7 @@ NAN = float("nan")
 # As cxcywh they lie in [0, 1]; each other format is wrong for one of them.
 TRUE = tensor([[0.5, 0.5, 0.2, 0.3], [0.3, 0.4, 0.2, 0.2], [0.8, 0.7, 0.3, 0.2]])
 CORNERS = torch.cat((TRUE[:, :2] - TRUE[:, 2:] / 2, TRUE[:, :2] + TRUE[:, 2:] / 2), -1)
+ROTATED = torch.cat((TRUE, torch.full((3, 1), -4.0)), -1)
 OFFSETS, LABELS = tensor([0, 2, 3]), tensor([0, 1, 2])
 LOGITS = torch.arange(18.0).reshape(2, 3, 3) - 9
 CXCYWH = {"pred_format": "cxcywh", "target_format": "cxcywh"}
@@ -146,6 +148,13 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: giou_loss(CORNERS, CORNERS, pred_index=LABELS + 1), "pred_index[2] is 3; it must l"),
     (lambda: giou_loss(of_images(CORNERS), CORNERS, offsets=OFFSETS + 1), "offsets[2] is 4; it"),
     (lambda: giou_loss(CORNERS[None], CORNERS[None], lengths=OFFSETS[-1:] + 1), "lengths[0] is 4"),
+    (lambda: rotated_box_loss(ROTATED, ROTATED, "kld"), ""),
+    (
+        lambda: rotated_box_loss(-ROTATED, ROTATED, "iou"),
+        "rotated_box_loss: pred[0] is [-0.5, -0.5, -0.2, -0.3, 4]; width and height must not",
+    ),
+    (lambda: rotated_box_loss(ROTATED, with_nan(ROTATED, 1, 4), "iou"), "target[1] is [0.3, 0.4, "),
+    (lambda: rotated_box_loss(ROTATED, 640 * ROTATED, "iou"), "pred in [0, 1] and target in pixe"),
     (lambda: matching_cost(of_images(TRUE), TRUE, OFFSETS, logits=LOGITS, labels=LABELS), ""),
     (
         lambda: matching_cost(of_images(TRUE), TRUE, OFFSETS, logits=LOGITS, labels=LABELS + 1),

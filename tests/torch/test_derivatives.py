@@ -14,6 +14,7 @@ from comparison import UNIT_ROUNDOFF, differentiable, outputs_of, run
 from formulas import LOSSES
 from layouts import contiguous, in_planes
 from problems import (
+    ANGLE_UNITS,
     FORMATS,
     INDICES,
     PAIRINGS,
@@ -25,6 +26,7 @@ from problems import (
     problem,
     with_overlaps,
 )
+from rotated import LOSSES as ROTATED_LOSSES
 from torch import Tensor
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
@@ -190,15 +192,23 @@ def test_narrow_dtypes_the_composite_way(device: torch.device) -> None:
         reduction=(*REDUCTIONS, "normalizer"),
         by=[(), BOTH],
         loss=("giou", "ciou", "siou"),
+        angle_unit=(None,),
+    )
+    + pairwise(
+        pairing=PAIRINGS_OF_THE_TABLE,
+        by=[()],
+        loss=ROTATED_LOSSES,
+        angle_unit=ANGLE_UNITS,
+        reduction=REDUCTIONS,
     ),
 )
 def test_transforms_are_the_fused_results(device: torch.device, case: dict[str, Any]) -> None:
     by = case["by"]
-    options = {name: case[name] for name in ("loss", "reduction")}
+    options = {name: case[name] for name in ("loss", "reduction", "angle_unit") if case[name]}
     values = double_problem(case["pairing"], device, **options)
     function, leaves = as_function(values, by)
     tensors = tuple(each.detach() for each in leaves.values())
-    fused = run(values, torch.ones((), device=device).expand(box_loss(**values).shape), by)
+    fused = run(values, torch.ones_like(outputs_of(values)["loss"]), by)
     outputs, back = vjp(function, *tensors)
     for output, wanted in zip(outputs, fused.values(), strict=False):
         assert_same(output, wanted)

@@ -24,11 +24,15 @@ pytestmark = pytest.mark.asan
         name=empty_problems(torch.device("meta")),
         reduction=(*REDUCTIONS, "normalizer"),
         weighted=(False, True),
+        is_rotated=(False, True),
     ),
 )
 def test_zero_with_zero_gradients(implementation: Implementation, case: dict[str, Any]) -> None:
     reduction, weighted = case["reduction"], case["weighted"]
     values = empty_problems(implementation.device)[case["name"]]
+    if case["is_rotated"]:
+        values |= {name: values[name][..., [0, 1, 2, 3, 0]] for name in ("pred", "target")}
+        values |= {"loss": "giou", "angle_unit": "degrees"}
     loss_shape = shape_of_losses(**only_pairing(values))
     reduced_shape = loss_shape[:1] if is_in_sets(values) else ()
     if reduction == "normalizer":
@@ -37,11 +41,12 @@ def test_zero_with_zero_gradients(implementation: Implementation, case: dict[str
         values["reduction"] = reduction
     if weighted:
         values["weight"] = torch.full(loss_shape, 2.0, device=implementation.device)
-    result = run(values, by=("loss", "l1"))
-    assert result["iou"].shape == loss_shape
-    for output in ("loss", "l1"):
+    by = () if case["is_rotated"] else ("loss", "l1")
+    result = run(values, by=by)
+    assert "iou" not in result or result["iou"].shape == loss_shape
+    for output in by or ("loss",):
         assert result[output].shape == (loss_shape if reduction == "none" else reduced_shape)
-    for output in ("loss", "l1", "iou"):
+    for output in {"loss", "l1", "iou"} & result.keys():
         assert not result[output].any()
     assert torch.equal(run(values)["loss"], result["loss"])
     for gradient in ("pred", "target", *(["weight"] if weighted else [])):

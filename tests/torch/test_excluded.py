@@ -8,7 +8,7 @@ import pytest
 import torch
 from boxloss.torch import box_losses
 from combinations import pairwise
-from comparison import differentiable, run, upstream_for
+from comparison import differentiable, outputs_of, run, upstream_for
 from devices import Implementation
 from formulas import LOSSES
 from problems import (
@@ -21,6 +21,7 @@ from problems import (
     problem,
     with_overlaps,
 )
+from rotated import LOSSES as ROTATED_LOSSES
 from torch import Tensor
 
 pytestmark = pytest.mark.asan
@@ -31,6 +32,7 @@ BOTH = ("loss", "l1")
 LOSSES_AND_EPS = [(loss, 1e-7) for loss in LOSSES] + [
     (loss, 0.0) for loss in LOSSES if loss != "iou_log"
 ]
+ROTATED = [(loss, 0.0) for loss in ROTATED_LOSSES]
 INT32, INT64 = torch.iinfo(torch.int32), torch.iinfo(torch.int64)
 # As 32 bits the larger ones would be rows that there are.
 WILD = [-2, INT32.min, INT32.max, 2**32 + 1, -(2**32) + 1, INT64.min, INT64.max]
@@ -54,7 +56,7 @@ def poisoned(values: Problem, poison: float) -> Problem:
 
 def poisoned_upstream(values: Problem, poison: float) -> tuple[Tensor, Tensor]:
     """A gradient for an output, and the same with garbage for the rows that do not count."""
-    clean = upstream_for(box_losses(**values).loss)
+    clean = upstream_for(outputs_of(values)["loss"])
     dirty = clean.clone()
     dirty[excluded(values)[2]] = poison
     return clean, dirty
@@ -73,19 +75,22 @@ def assert_same_and_zero_where_excluded(
     "case",
     # By l1 alone the loss is not seen.
     pairwise(loss=LOSSES_AND_EPS, pairing=PAIRINGS[1:], by=[("loss",), BOTH], poison=POISONS)
-    + pairwise(loss=[("giou", 0.0)], pairing=PAIRINGS[1:], by=[("l1",)], poison=POISONS),
+    + pairwise(loss=[("giou", 0.0)], pairing=PAIRINGS[1:], by=[("l1",)], poison=POISONS)
+    + pairwise(loss=ROTATED, pairing=PAIRINGS[1:], by=[()], poison=POISONS),
 )
 def test_garbage_reaches_no_second_derivative(device: torch.device, case: dict[str, Any]) -> None:
     loss, eps = case["loss"]
     options = {"loss": loss, "reduction": "none", "eps": eps}
+    if not case["by"]:
+        options["angle_unit"] = "degrees"
     values = with_overlaps(problem(case["pairing"], device, weight=torch.float32, **options))
     clean_upstream, dirty_upstream = poisoned_upstream(values, case["poison"])
 
     def derivatives(values: Problem, upstream: Tensor) -> dict[str, Tensor]:
         leaves = differentiable(values)
         inputs = tuple(leaves.values())
-        results = box_losses(**{**values, **leaves})
-        outputs = [getattr(results, name) for name in case["by"]]
+        results = outputs_of({**values, **leaves}, case["by"])
+        outputs = [results[name] for name in case["by"] or ("loss",)]
         upstreams = [upstream] * len(outputs)
         first = torch.autograd.grad(outputs, inputs, upstreams, create_graph=True)
         second = torch.autograd.grad(sum(g.square().sum() for g in first), inputs)

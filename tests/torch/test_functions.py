@@ -17,13 +17,13 @@ import torch
 from boxloss._options import LOSS_PARAMETERS
 from boxloss.torch import (
     BoxLoss,
+    RotatedBoxLoss,
     box_loss,
     box_losses,
     giou_loss,
-    losses,
     matching_cost,
-    modules,
     pairwise_iou,
+    rotated_box_loss,
 )
 from boxloss.torch.compat import MMDetLoss
 from boxloss.torch.losses import NamedLoss
@@ -38,7 +38,7 @@ NAMED = [loss for loss in LOSSES if f"{loss}_loss" in boxloss.torch.__all__]
 MODULES = {
     name.removesuffix("Loss").lower(): name
     for name in boxloss.torch.__all__
-    if name.endswith("Loss") and name != "BoxLoss"
+    if name.endswith("Loss") and not name.endswith("BoxLoss")
 }
 SIGNATURE = inspect.signature(box_loss).parameters
 FIXED = [
@@ -113,7 +113,12 @@ def test_signatures_are_box_losss(function: Callable[..., Any], names: list[str]
         assert ours[name].annotation == SIGNATURE[name].annotation, name
 
 
-def test_editors_and_type_checkers_see_what_a_call_of_a_module_takes() -> None:
+@pytest.mark.parametrize(
+    ("module", "function"), [(BoxLoss, box_loss), (RotatedBoxLoss, rotated_box_loss)]
+)
+def test_editors_and_type_checkers_see_what_a_call_of_a_module_takes(
+    module: type, function: Callable[..., Tensor]
+) -> None:
     """Nobody else does, so that it is in the source alone."""
     parameters, wanted = (
         {
@@ -121,11 +126,12 @@ def test_editors_and_type_checkers_see_what_a_call_of_a_module_takes() -> None:
             for each in (*node.args.args, *node.args.kwonlyargs)
             if each.annotation
         }
-        for module, name in ((modules, "__call__"), (losses, "box_loss"))
-        for node in ast.walk(ast.parse(inspect.getsource(module)))
+        for source, name in ((module, "__call__"), (function, function.__name__))
+        for node in ast.walk(ast.parse(inspect.getsource(source)))
         if isinstance(node, ast.FunctionDef) and node.name == name
     )
-    assert parameters == {name: wanted[name] for name in WITHOUT_LOSS}
+    names = [each for each in inspect.signature(function).parameters if each in wanted]
+    assert parameters == {name: wanted[name] for name in names if name != "loss"}
 
 
 def test_options_are_told_by_name(device: torch.device) -> None:

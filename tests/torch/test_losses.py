@@ -7,6 +7,7 @@ plain ones, and numbers by hand.
 from typing import Any
 
 import pytest
+import rotated
 import torch
 from boxloss.torch import box_loss
 from combinations import pairwise
@@ -14,6 +15,7 @@ from comparison import (
     assert_same_in_double,
     check_formula,
     check_handed_over,
+    outputs_of,
     run,
     run_formula,
 )
@@ -31,6 +33,7 @@ from layouts import (
     with_gaps,
 )
 from problems import (
+    ANGLE_UNITS,
     FLOATING,
     FORMATS,
     INDICES,
@@ -138,6 +141,32 @@ def test_options_are_the_formulas(reference: torch.device, case: dict[str, Any])
 @pytest.mark.parametrize(
     "case",
     pairwise(
+        pairing=PAIRINGS_OF_THE_TABLE,
+        loss=rotated.LOSSES,
+        reduction=(*REDUCTIONS, "normalizer"),
+        angle_unit=ANGLE_UNITS,
+        weight=(None, torch.float64),
+        eps=[("add", 5.0), ("clamp", 300.0)],
+    ),
+)
+def test_rotated_boxes_are_the_formulas(reference: torch.device, case: dict[str, Any]) -> None:
+    pairing, options = PAIRINGS_OF_THE_TABLE[case["pairing"]]
+    options = {**options, "loss": case["loss"], "angle_unit": case["angle_unit"]}
+    options["eps_mode"], options["eps"] = case["eps"]
+    values = with_overlaps(problem(pairing, reference, DOUBLE, DOUBLE, case["weight"], **options))
+    if case["reduction"] == "normalizer":
+        values["normalizer"] = normalizer("float64", values)
+    else:
+        values["reduction"] = case["reduction"]
+    assert pairs_of(values)
+    check_formula(
+        values, roundings=2.0**20
+    )  # matrices lose some 10 bits, roots of small numbers 10
+
+
+@pytest.mark.parametrize(
+    "case",
+    pairwise(
         loss=LOSSES,
         eps=[("add", 1e-7), ("clamp", 1e-7), ("add", 0.25), ("clamp", 4.0), ("add", 0.0)],
     ),
@@ -176,7 +205,10 @@ def handed_over(device: torch.device, case: dict[str, Any]) -> Problem:
     if pairing in ("indices", "sets"):  # no row twice, so that nothing is added in 16 bits
         options = {"target_list": (14,), **options, "most": 1}
     _, pred_format, target_format = case["outputs"]
-    options = {**options, "pred_format": pred_format, "target_format": target_format}
+    formats = {"pred_format": pred_format, "target_format": target_format}
+    if "angle_unit" in case:
+        formats = {"loss": "giou", "angle_unit": case["angle_unit"]}
+    options = {**options, **formats}
     dtypes = (case["pred"], case["target"], case["weight"])
     values = with_overlaps(problem(pairing, device, *dtypes, **options))
     for name in ("pred", "target"):
@@ -193,12 +225,15 @@ def handed_over(device: torch.device, case: dict[str, Any]) -> Problem:
     return {**values, "reduction": reduction}
 
 
-@pytest.mark.parametrize("case", pairwise(**HANDED_OVER))
+ROTATED = {"outputs": [((), "", "")], "angle_unit": ANGLE_UNITS}
+
+
+@pytest.mark.parametrize("case", pairwise(**HANDED_OVER) + pairwise(**{**HANDED_OVER, **ROTATED}))
 def test_tensors_are_handed_over(device: torch.device, case: dict[str, Any]) -> None:
     """As they are: what a kernel makes of dtypes and strides tests/conformance shows."""
     values = handed_over(device, case)
     assert pairs_of(values)
-    upstream = upstream_of(case["reduced"][1], box_loss(**values))
+    upstream = upstream_of(case["reduced"][1], outputs_of(values)["loss"])
     results = check_handed_over(values, upstream, case["outputs"][0])
 
     for name in ("pred", "target"):

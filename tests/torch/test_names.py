@@ -4,7 +4,7 @@
 
 import pytest
 import torch
-from boxloss.torch import box_loss, class_loss, distribution_loss
+from boxloss.torch import box_loss, class_loss, distribution_loss, rotated_box_loss
 from class_losses import class_problem
 from distribution_losses import distribution_problem, moved
 from problems import problem
@@ -13,6 +13,9 @@ from torch import Tensor
 # The nodes, and what their forward and backward call.
 LOSSES = {
     "BoxLoss": ("box_loss", "_box_loss_forward", "_box_loss_backward"),
+    "RotatedBoxLoss": (
+        *("rotated_box_loss", "_rotated_box_loss_forward", "_rotated_box_loss_backward"),
+    ),
     "ClassLoss": ("class_loss", "_class_loss", "_class_loss_backward"),
     "DistributionLoss": (
         *("distribution_loss", "_distribution_loss", "_distribution_loss_backward"),
@@ -22,7 +25,7 @@ each_loss = pytest.mark.parametrize("loss", LOSSES)
 
 
 def a_loss(loss: str, device: torch.device, factor: float = 1.0) -> Tensor:
-    if loss != "BoxLoss":
+    if not loss.endswith("BoxLoss"):
         is_of_classes = loss == "ClassLoss"
         values = (
             class_problem("mal", device)
@@ -31,9 +34,11 @@ def a_loss(loss: str, device: torch.device, factor: float = 1.0) -> Tensor:
         )
         values["logits"] = (factor * values["logits"]).requires_grad_()
         return (class_loss if is_of_classes else distribution_loss)(**values).sum()
-    values = problem("dense", device)
+    is_rotated = loss == "RotatedBoxLoss"
+    options = {"loss": "giou", "angle_unit": "radians"} if is_rotated else {}
+    values = problem("dense", device, **options)
     values["pred"] = (factor * values["pred"]).requires_grad_()
-    return box_loss(**values)
+    return (rotated_box_loss if is_rotated else box_loss)(**values)
 
 
 def node(loss: str) -> str:
@@ -43,7 +48,7 @@ def node(loss: str) -> str:
 @each_loss
 def test_the_node(device: torch.device, loss: str) -> None:
     last = a_loss(loss, device).grad_fn
-    if loss != "BoxLoss":  # of whose layers there is a sum
+    if not loss.endswith("BoxLoss"):  # of whose layers there is a sum
         last = last.next_functions[0][0]
     assert last.name() == f"torch::autograd::CppNode<{node(loss)}>"
 

@@ -19,6 +19,7 @@ from boxloss.torch import (
     hungarian_match,
     matching_cost,
     pairwise_iou,
+    rotated_box_loss,
 )
 from problems import REDUCTIONS, boxes
 from torch import Tensor
@@ -64,6 +65,19 @@ def test_values(device: torch.device, function: Any, reduction: str) -> None:
     assert_are(of_slots, function(slots, rows, offsets=offsets, **options), offsets)
     if reduction == "none":
         assert each(of_pairs)[0].shape == each(of_slots)[0].shape == target.shape[:2]
+
+
+def test_rotated_boxes(device: torch.device) -> None:
+    def with_angles(boxes: Tensor) -> Tensor:
+        return torch.nested.nested_tensor_from_jagged(boxes.values()[:, [0, 1, 2, 3, 0]], offsets)
+
+    offsets = nested(device, 9).offsets()
+    pred, target = with_angles(nested(device, 1)), with_angles(nested(device, 9))
+    options: Any = {"loss": "kld", "reduction": "none"}
+    losses = rotated_box_loss(pred, target, **options)
+    assert_are(losses, rotated_box_loss(pred.values(), target.values(), **options), offsets)
+    with pytest.raises(ValueError, match=r"nested it must be \(images, boxes of each, 5\)$"):
+        rotated_box_loss(pred, nested(device, 9), "iou")
 
 
 @pytest.mark.parametrize("is_nested", [True, False])

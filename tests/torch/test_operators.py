@@ -10,7 +10,7 @@ from typing import Any
 import boxloss
 import pytest
 import torch
-from boxloss.torch import BoxLoss, box_losses, giou_loss
+from boxloss.torch import BoxLoss, RotatedBoxLoss, box_losses, giou_loss
 from formulas import LOSSES
 from problems import PAIRINGS, Problem, boxes, problem
 from torch.overrides import TorchFunctionMode
@@ -31,6 +31,7 @@ def varied_problems(device: torch.device) -> dict[str, Problem]:
     formats = {"pred_format": "cxcywh", "target_format": "cxcywh"}
     one_index = problem("sets", device, reduction="sum")
     one_index["target"] = boxes(one_index.pop("target_index").shape, device, seed=2)
+    degrees = {"angle_unit": "degrees"}
     numbers = torch.tensor([3.0, 2.0], device=device)
     weighted = {"weight": torch.float32, "reduction": "none"}
     return {
@@ -44,19 +45,21 @@ def varied_problems(device: torch.device) -> dict[str, Problem]:
         "wider rows in sets": {**problem("sets", device), "pred": wide[..., :4]},
         "pred_index in sets": one_index,
         "a normalizer for each of the sets": problem("sets", device, normalizer=numbers),
+        "rotated": problem("offsets", device, half, torch.uint8, half, loss="kld", **degrees),
+        "rotated in sets": problem("sets", device, loss="giou", **degrees, **weighted),
     }
 
 
 NAMES = list(varied_problems(torch.device("cpu")))
 
 
-MATCHED_LOSSES = ("class_loss", "distribution_loss")
+OTHER_LOSSES = ("rotated_box_loss", "class_loss", "distribution_loss")
 ASSIGNERS = ("hungarian_match", "max_iou_match", "task_aligned_match")
 
 
 @pytest.mark.parametrize(
     "name",
-    ["box_loss", "box_losses", "matching_cost", "pairwise_iou", *MATCHED_LOSSES, *ASSIGNERS],
+    ["box_loss", "box_losses", "matching_cost", "pairwise_iou", *OTHER_LOSSES, *ASSIGNERS],
 )
 def test_an_operators_parameters_are_the_functions(name: str) -> None:
     """The same names and defaults, in one order."""
@@ -78,7 +81,7 @@ def test_an_operators_parameters_are_the_functions(name: str) -> None:
     assert list(function) == list(operator)
 
 
-@pytest.mark.parametrize("name", ["box_loss", "matching_cost", *MATCHED_LOSSES, *ASSIGNERS])
+@pytest.mark.parametrize("name", ["box_loss", "matching_cost", *OTHER_LOSSES, *ASSIGNERS])
 def test_a_docstring_tells_every_parameter(name: str) -> None:
     function = getattr(boxloss.torch, name)
     told = re.findall(r"\w+", function.__doc__)
@@ -104,15 +107,18 @@ class Handed(TorchFunctionMode):
 
 
 HANDING = [
-    *("box_loss", "box_losses", "matching_cost", "pairwise_iou", *MATCHED_LOSSES, *ASSIGNERS),
+    *("box_loss", "box_losses", "matching_cost", "pairwise_iou", *OTHER_LOSSES, *ASSIGNERS),
     *(f"{loss}_loss" for loss in LOSSES if f"{loss}_loss" in boxloss.torch.__all__),
 ]
 
 
 @pytest.mark.parametrize(
     "function",
-    [*(getattr(boxloss.torch, name) for name in HANDING), BoxLoss("ciou").forward],
-    ids=[*HANDING, "BoxLoss"],
+    [
+        *(getattr(boxloss.torch, name) for name in HANDING),
+        *(BoxLoss("ciou").forward, RotatedBoxLoss("iou").forward),
+    ],
+    ids=[*HANDING, "BoxLoss", "RotatedBoxLoss"],
 )
 def test_every_parameter_is_handed_to_the_operator(function: Callable[..., Any]) -> None:
     names = {*inspect.signature(function).parameters} - {"parameters"}  # by their own names
@@ -128,7 +134,11 @@ def test_the_public_operators(device: torch.device, name: str) -> None:
     values = varied_problems(device)[name]
     # box_loss is a part of box_losses.
     names = ("box_loss", "box_losses") if name == "dense" else ("box_losses",)
+    names = ("rotated_box_loss",) if "angle_unit" in values else names
     pred, target = values.pop("pred").requires_grad_(), values.pop("target")
+    own = [values.pop(each) for each in ("tau", "floor") if each in values]
+    if own:
+        values["parameters"] = own
     for operator in names:
         torch.library.opcheck(getattr(OPERATORS, operator).default, (pred, target), values)
 

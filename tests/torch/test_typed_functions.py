@@ -11,7 +11,7 @@ import boxloss
 import boxloss.torch
 import pytest
 import torch
-from boxloss.torch import box_loss, box_losses
+from boxloss.torch import box_loss, box_losses, rotated_box_loss
 from class_losses import by_query, class_problem
 from cmake_project import build, configure, output_of
 from comparison import differentiable
@@ -91,8 +91,16 @@ DDF: dict[str, Any] = {
     **{**MATCHED, "mode": "ddf", "teacher": torch.randn(3, 5, 4 * 7, generator=RANDOM)},
     "confidence": torch.rand(3, 5, generator=RANDOM),
 }
+OF_KLD = {
+    name: boxes((5,), CPU, box_format="radians", seed=len(name)) for name in ("pred", "target")
+}
 # By default, and with other options, each of which has an effect; tensors in the order of C++.
 CALLS: dict[str, tuple[str, Problem]] = {
+    "rotated_defaults": ("rotated_box_loss", {**OF_KLD, "loss": "kld"}),
+    "rotated_zero_padded": (
+        "rotated_box_loss",
+        problem("zero_padded", CPU, loss="gwd", angle_unit="radians", reduction="none"),
+    ),
     "cost_defaults": ("matching_cost", COST),
     "cost_of_logits": ("matching_cost", {**COST, **LOGITS, **OF_LOGITS}),
     "cost_of_classes": ("matching_cost", {**COST, "class_cost": CLASS_COST, "nonfinite": 100}),
@@ -113,6 +121,7 @@ CALLS: dict[str, tuple[str, Problem]] = {
     "ddf_defaults": ("distribution_loss", DDF),
     "ddf": ("distribution_loss", {**DDF, "temperature": 2, "reduction": "none"}),
 }
+ROTATED = {"loss": "giou", "angle_unit": "degrees", "eps": 0.125, "eps_mode": "clamp"}
 OF_LOSSES = ("weight", "normalizer", "lengths", "mask", "offsets", *INDICES)
 
 
@@ -120,6 +129,7 @@ def test_every_option_is_tried() -> None:
     given = {name: set[str]() for name, _ in CALLS.values()}
     for name, values in CALLS.values():
         given[name] |= values.keys()
+    given["rotated_box_loss"] |= {*ROTATED, *OF_LOSSES}
     given["box_losses"] = {*CLAMPED, *OF_LOSSES, "pred_format", "zero_padded", "reduction"}
     for name, tried in given.items():
         parameters = inspect.signature(getattr(boxloss.torch, name)).parameters.values()
@@ -144,23 +154,26 @@ def test_gradients_of_the_others(typed: Any, function: str) -> None:
     assert_same(*(torch.autograd.grad(loss.sum(), logits) for loss in losses))
 
 
+@pytest.mark.parametrize("is_rotated", [False, True])
 @pytest.mark.parametrize("pairing", ["dense", "lengths", "mask", "offsets", "sets"])
-def test_box_losses(typed: Any, pairing: str) -> None:
+def test_box_losses(typed: Any, pairing: str, is_rotated: bool) -> None:
     """And gradients of both orders."""
-    options = {**CLAMPED, "pred_format": "xywh", "normalizer": torch.tensor(4.0)}
-    values = problem(pairing, CPU, weight=torch.float32, **options)
+    options = ROTATED if is_rotated else {**CLAMPED, "pred_format": "xywh"}
+    values = problem(pairing, CPU, weight=torch.float32, normalizer=torch.tensor(4.0), **options)
 
     def of_cpp(**given: Any) -> Any:
-        return typed.losses(*(given.get(name) for name in ("pred", "target", *OF_LOSSES)))
+        function = typed.rotated if is_rotated else typed.losses
+        return function(*(given.get(name) for name in ("pred", "target", *OF_LOSSES)))
 
     results = []
-    for function in (of_cpp, box_losses):
+    for function in (of_cpp, rotated_box_loss if is_rotated else box_losses):
         leaves = differentiable(values)
         inputs = tuple(leaves.values())
-        loss, l1, iou = function(**{**values, **leaves})
-        first = torch.autograd.grad((loss + l1).sum(), inputs, create_graph=True)
+        outputs = function(**{**values, **leaves})
+        outputs = [outputs] if is_rotated else list(outputs)
+        first = torch.autograd.grad(sum(outputs[:2]).sum(), inputs, create_graph=True)
         second = torch.autograd.grad(first[0].square().sum(), inputs)
-        results.append([loss, l1, iou, *first, *second])
+        results.append([*outputs, *first, *second])
     assert_same(*results)
 
 
@@ -175,6 +188,8 @@ def test_errors_are_the_operators(typed: Any) -> None:
     pred, target = boxes((3, 5), CPU), boxes((3, 5), CPU)
     with pytest.raises(ValueError, match="box_loss: loss is 'unset'; allowed: 'iou', "):
         typed.loss_unset(pred, target)
+    with pytest.raises(ValueError, match="rotated_box_loss: loss is 'unset'; allowed: 'iou', "):
+        typed.rotated_unset(*OF_KLD.values())
     with pytest.raises(TypeError, match="box_losses: mask is float32; it must be bool"):
         typed.losses(pred, target, None, None, None, torch.ones(3, 5), None, None, None)
     with pytest.raises(ValueError, match="max_iou_match: low is nan and high nan"):

@@ -3,7 +3,16 @@
 """Calls that type checkers refuse: `make lint` fails where mypy no longer finds the error."""
 
 from boxloss import box_loss  # type: ignore[attr-defined]
-from boxloss.torch import BoxLoss, GIoULoss, box_losses, class_loss, distribution_loss, giou_loss
+from boxloss.torch import (
+    BoxLoss,
+    GIoULoss,
+    RotatedBoxLoss,
+    box_losses,
+    class_loss,
+    distribution_loss,
+    giou_loss,
+    rotated_box_loss,
+)
 from torch import Tensor
 
 
@@ -28,4 +37,9 @@ def calls(boxes: Tensor) -> None:
     class_loss(boxes, boxes, boxes)  # type: ignore[call-arg]
     distribution_loss(boxes, boxes, mode="typo")  # type: ignore[arg-type]
     distribution_loss(boxes, boxes)  # type: ignore[call-arg]
+    rotated_box_loss(boxes, boxes)  # type: ignore[call-arg]
+    rotated_box_loss(boxes, boxes, "ciou")  # type: ignore[arg-type]
+    rotated_box_loss(boxes, boxes, "kld", alpha=2.0)  # type: ignore[call-arg]
+    RotatedBoxLoss("kld", tau="1")  # type: ignore[arg-type]
+    RotatedBoxLoss("kld")(boxes, boxes, angle_unit="grad")  # type: ignore[arg-type]
     box_loss()

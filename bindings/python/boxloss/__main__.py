@@ -36,6 +36,7 @@ PACKAGES = (
 # Those that share an implementation's functions stand together.
 OPERATIONS = {
     "box_loss": "box_loss, box_losses",
+    "rotated_box_loss": "rotated_box_loss",
     "matching_cost": "matching_cost, pairwise_iou",
     "hungarian_match": "hungarian_match",
     "max_iou_match": "max_iou_match",

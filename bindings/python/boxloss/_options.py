@@ -24,7 +24,9 @@ Loss = Literal[
     "mpdiou",
     "inner_iou",
 ]
+RotatedLoss = Literal["iou", "giou", "probiou", "kld", "gwd", "kfiou"]
 BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
+AngleUnit = Literal["radians", "degrees"]
 Reduction = Literal["none", "sum", "mean"]
 EpsMode = Literal["add", "clamp"]
 ClassLossMode = Literal["focal", "varifocal", "mal", "ia_bce", "bce", "softmax"]
@@ -48,6 +50,22 @@ LOSS_PARAMETERS: dict[str, tuple[str, ...]] = {
     "nwd": ("constant",),
     "mpdiou": ("image_width", "image_height"),
     "inner_iou": ("ratio",),
+}
+
+
+class RotatedLossParameters(TypedDict, total=False):
+    """Numbers that some losses of rotated boxes have: tau from 1 to 1e6, floor from 0 to 1e6."""
+
+    tau: float
+    floor: float
+
+
+# With standard values, for those that are not given beside others.
+ROTATED_LOSS_PARAMETERS: dict[str, dict[str, float]] = {
+    "probiou": {"floor": 1e-15},
+    "kld": {"tau": 1.0, "floor": 1e-15},
+    "gwd": {"tau": 1.0, "floor": 1e-15},
+    "kfiou": {"floor": 1e-15},
 }
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -87,11 +105,18 @@ def with_defaults(
     return merged
 
 
-def parameters_of(function: str, loss: str, given: Mapping[str, Any]) -> tuple[float, ...]:
+def parameters_of(
+    function: str,
+    loss: str,
+    given: Mapping[str, Any],
+    is_rotated: bool = False,
+) -> tuple[float, ...]:
     """A loss' own numbers in their order; none stands for their standard values."""
     if not given:
         return ()
-    names = LOSS_PARAMETERS.get(loss, ())
+    standard = ROTATED_LOSS_PARAMETERS.get(loss, {}) if is_rotated else {}
+    names = tuple(standard) if is_rotated else LOSS_PARAMETERS.get(loss, ())
+    given = {**standard, **given}
     for name, value in given.items():
         if name not in names:
             has = f"has {', '.join(names)}" if names else "has no numbers of its own"

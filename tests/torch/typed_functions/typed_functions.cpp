@@ -49,6 +49,39 @@ Tensor loss_unset(const Tensor& pred, const Tensor& target) {
   return boxloss::box_loss(pred, target, {.loss = boxloss::Loss{}});
 }
 
+Tensor rotated_defaults(const Tensor& pred, const Tensor& target) {
+  return boxloss::rotated_box_loss(pred, target, {.loss = boxloss::RotatedLoss::kKld});
+}
+
+Tensor rotated(const Tensor& pred, const Tensor& target, const Tensor& weight,
+               const Tensor& normalizer, const Tensor& lengths, const Tensor& mask,
+               const Tensor& offsets, const Tensor& pred_index, const Tensor& target_index) {
+  return boxloss::rotated_box_loss(pred, target,
+                                   {.loss = boxloss::RotatedLoss::kGiou,
+                                    .weight = weight,
+                                    .normalizer = normalizer,
+                                    .lengths = lengths,
+                                    .mask = mask,
+                                    .offsets = offsets,
+                                    .angle_unit = boxloss::AngleUnit::kDegrees,
+                                    .eps = 0.125,
+                                    .eps_mode = boxloss::EpsMode::kClamp,
+                                    .pred_index = pred_index,
+                                    .target_index = target_index});
+}
+
+Tensor rotated_zero_padded(const Tensor& pred, const Tensor& target) {
+  return boxloss::rotated_box_loss(pred, target,
+                                   {.loss = boxloss::RotatedLoss::kGwd,
+                                    .zero_padded = true,
+                                    .reduction = boxloss::Reduction::kNone,
+                                    .parameters = {2.0, 0.125}});
+}
+
+Tensor rotated_unset(const Tensor& pred, const Tensor& target) {
+  return boxloss::rotated_box_loss(pred, target, {});
+}
+
 Tensor cost_defaults(const Tensor& pred, const Tensor& target, const Tensor& offsets) {
   return boxloss::matching_cost(pred, target, offsets);
 }
@@ -226,6 +259,10 @@ TORCH_LIBRARY(boxloss_typed, m) {
   m.def("losses", losses);
   m.def("zero_padded", zero_padded);
   m.def("loss_unset", loss_unset);
+  m.def("rotated_defaults", rotated_defaults);
+  m.def("rotated", rotated);
+  m.def("rotated_zero_padded", rotated_zero_padded);
+  m.def("rotated_unset", rotated_unset);
   m.def("cost_defaults", cost_defaults);
   m.def("cost_of_logits", cost_of_logits);
   m.def("cost_of_classes", cost_of_classes);

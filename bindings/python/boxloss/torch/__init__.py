@@ -36,8 +36,10 @@ from .modules import (
     EIoULoss,
     GIoULoss,
     IoULoss,
+    RotatedBoxLoss,
     SIoULoss,
 )
+from .rotated_box_loss import rotated_box_loss
 from .task_aligned_match import TaskAlignedMatch, task_aligned_match
 from .torchvision import (
     complete_box_iou_loss,
@@ -55,6 +57,7 @@ __all__ = [
     "IoULoss",
     "MatchResult",
     "MaxIouMatch",
+    "RotatedBoxLoss",
     "SIoULoss",
     "TaskAlignedMatch",
     "box_loss",
@@ -82,6 +85,7 @@ __all__ = [
     "matching_cost",
     "max_iou_match",
     "pairwise_iou",
+    "rotated_box_loss",
     "siou_loss",
     "task_aligned_match",
     "use_implementation",

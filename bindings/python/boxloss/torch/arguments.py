@@ -134,7 +134,9 @@ def whole(value: Any, name: str) -> int:
     return number
 
 
-def check_options(loss: str, **options: Any) -> None:
+def check_options(
+    loss: str, *, function: str = "box_loss", numbers: int = 4, **options: Any
+) -> None:
     """The operator's own check of a loss' options, on tensors without boxes."""
-    none = torch.empty((0, 0, 4), dtype=torch.float64, device="meta")
-    call("box_loss", torch.ops.boxloss.box_loss.default, none, none, loss, **options)
+    none = torch.empty((0, 0, numbers), dtype=torch.float64, device="meta")
+    call(function, getattr(torch.ops.boxloss, function).default, none, none, loss, **options)

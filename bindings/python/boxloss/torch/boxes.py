@@ -98,6 +98,15 @@ def check_each_box(
     )
 
 
+def check_each_rotated_box(name: str, boxes: Tensor, valid: Tensor) -> None:
+    """Whether it is finite, and has no negative side."""
+    check_finite(name, boxes, valid)
+    raise_first(
+        _among((boxes[..., 2:4] < 0).any(-1), valid),
+        lambda *row: f"{in_words(name, boxes, row)}; width and height must not be negative",
+    )
+
+
 def check_format(
     name: str, boxes: Tensor, box_format: BoxFormat, valid: Tensor | None = None
 ) -> None:

@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from . import arguments
 from .boxes import (
     check_each_box,
+    check_each_rotated_box,
     check_finite,
     check_format,
     check_labels,
@@ -36,12 +37,12 @@ _blocks = 0
 def debug() -> Iterator[None]:
     """Within this block each call checks what is in its tensors, in all threads.
 
-    That is what `check_indices` and `check_boxes` find in the boxes that count; true boxes and
-    predictions of different units; labels that are no class; scores of `task_aligned_match` that
-    are no probabilities, logits that are; qualities that are not from 0 to 1, or, of
-    `distribution_loss`, are negative; its edges that do not increase; weights, points, logits and
-    costs that are NaN; a normalizer that is not above 0. Errors name the function, the argument,
-    the row and its values::
+    That is what `check_indices` and `check_boxes` find in the boxes that count, but for formats of
+    rotated boxes; true boxes and predictions of different units; labels that are no class; scores
+    of `task_aligned_match` that are no probabilities, logits that are; qualities that are not from
+    0 to 1, or, of `distribution_loss`, are negative; its edges that do not increase; weights,
+    points, logits and costs that are NaN; a normalizer that is not above 0. Errors name the
+    function, the argument, the row and its values::
 
         with boxloss.torch.debug():
             loss = criterion(outputs, targets)
@@ -102,10 +103,15 @@ def _check_losses(values: Values) -> None:
     names = ("lengths", "offsets", "pred_index", "target_index")
     check_index_values(pred, target, *(values.get(name) for name in names))
     pairs, of_pred, of_target = _valid(values)
+    is_rotated = "angle_unit" in values
     for name, boxes, valid in (("pred", pred, of_pred), ("target", target, of_target)):
-        check_each_box(name, boxes, values[f"{name}_format"], valid)
-    check_format("target", target, values["target_format"], of_target)
-    check_units("pred", pred[of_pred], "target", target[of_target])
+        if is_rotated:
+            check_each_rotated_box(name, boxes, valid)
+        else:
+            check_each_box(name, boxes, values[f"{name}_format"], valid)
+    if not is_rotated:
+        check_format("target", target, values["target_format"], of_target)
+    check_units("pred", pred[of_pred][:, :4], "target", target[of_target][:, :4])
     if (weight := values["weight"]) is not None:
         check_finite("weight", weight[..., None], pairs)
     if (normalizer := values["normalizer"]) is not None:
@@ -320,6 +326,7 @@ _CHECKS: dict[str, Callable[[Values], None]] = {
     "matching_cost": _check_cost,
     "max_iou_match": _check_max_iou,
     "pairwise_iou": _check_cost,
+    "rotated_box_loss": _check_losses,
     "task_aligned_match": _check_task_aligned,
 }
 

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Losses of DTensors. Importing this module makes `box_loss` and the others accept them.
+"""Losses of DTensors. Importing this module makes `box_loss`, `box_losses` and `rotated_box_loss`
+accept them.
 
 Each rank computes its own pairs, forward and backward, without communication. pred and target are
 replicated, or sharded by image, Shard(0), independently for each dimension of the mesh. weight,
@@ -34,25 +35,26 @@ def _named_arguments(operator: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     return {**given, **kwargs}
 
 
-def _check(given: dict[str, Any]) -> None:
+def _check(function: str, given: dict[str, Any]) -> None:
     """Checks that each rank has exactly the tensors' parts that its pairs need."""
     for name in ("pred", *_BY_IMAGE, *_ACROSS_IMAGES, "normalizer"):
         if isinstance(given[name], Tensor) and not isinstance(given[name], DTensor):
-            raise TypeError(f"box_loss: {name} is no DTensor, but others are; all must be")
+            raise TypeError(f"{function}: {name} is no DTensor, but others are; all must be")
     pred = given["pred"]
     replicated = (Replicate(),) * pred.device_mesh.ndim
     for placement in pred.placements:
         if placement not in (Shard(0), Replicate()):
             raise ValueError(
-                f"box_loss: pred is placed {pred.placements}; allowed are Shard(0) and Replicate()"
+                f"{function}: pred is placed {pred.placements}; allowed are Shard(0) and "
+                "Replicate()"
             )
     if pred.placements != replicated:
         for name in _ACROSS_IMAGES:
             if given[name] is not None:
-                raise ValueError(f"box_loss: {name} cannot be given with sharded boxes")
+                raise ValueError(f"{function}: {name} cannot be given with sharded boxes")
         if given["reduction"] == "mean" and given["normalizer"] is None:
             raise ValueError(
-                "box_loss: reduction 'mean' of sharded boxes needs a normalizer, such as the "
+                f"{function}: reduction 'mean' of sharded boxes needs a normalizer, such as the "
                 "number of pairs that count on all ranks"
             )
     wanted = dict.fromkeys((*_BY_IMAGE, *_ACROSS_IMAGES), pred.placements)
@@ -63,7 +65,7 @@ def _check(given: dict[str, Any]) -> None:
             placements,
         ):
             raise ValueError(
-                f"box_loss: {name} is placed {each.placements} on {each.device_mesh}; it must be "
+                f"{function}: {name} is placed {each.placements} on {each.device_mesh}; it must be "
                 f"{placements} on {pred.device_mesh}"
             )
 
@@ -72,7 +74,8 @@ def _check(given: dict[str, Any]) -> None:
 def _on_own_images(_: Any, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """The operator on this rank's part of the tensors."""
     given = _named_arguments(operator, args, kwargs or {})
-    _check(given)
+    name = operator._schema.name
+    _check("rotated_box_loss" if "rotated" in name else "box_loss", given)
     pred = given["pred"]
     mesh, by_image, images = pred.device_mesh, pred.placements, pred.shape[0]
     replicated = tuple(Replicate() for _ in by_image)
@@ -105,5 +108,8 @@ def _on_own_images(_: Any, operator: Any, types: Any, args: Any = (), kwargs: An
     return tuple(map(placed, names, results))
 
 
-for _name in ("box_loss", "box_losses", "_box_loss_forward", "_box_loss_backward"):
+for _name in (
+    *("box_loss", "box_losses", "_box_loss_forward", "_box_loss_backward"),
+    *("rotated_box_loss", "_rotated_box_loss_forward", "_rotated_box_loss_backward"),
+):
     register_torch_dispatch(f"boxloss::{_name}", DTensor, _on_own_images)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The losses as functions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -137,7 +137,7 @@ def box_loss(
         ValueError: a bad value or shape. TypeError: a bad dtype, or no tensor. RuntimeError:
             tensors on several devices, or no implementation for their device in this build.
     """
-    return _call(  # type: ignore[no-any-return]
+    return call_loss(  # type: ignore[no-any-return]
         "box_loss",
         _BOX_LOSS,
         pred,
@@ -165,25 +165,29 @@ def box_loss(
 OPTIONS = options_of(box_loss)
 
 
-def _call(
+def call_loss(
     function: str,
     operator: Callable[..., Any],
     pred: Tensor,
     target: Tensor,
-    loss: Loss,
-    parameters: LossParameters,
+    loss: str,
+    parameters: Mapping[str, Any],
     weight: Tensor | None,
     normalizer: Tensor | float | None,
     *others: Any,
+    rotated_options: Iterable[str] | None = None,
 ) -> Any:
     """The operator's result; all options are given, in their order."""
-    own = (parameters_of(function, loss, parameters),) if parameters else ()
+    own: tuple[Any, ...] = ()
+    if parameters:
+        own = (parameters_of(function, loss, parameters, rotated_options is not None),)
     structure = None
     if type(pred) is not Tensor or type(target) is not Tensor:
         check_tensors(function, pred=pred, target=target)
     if is_nested(pred) or is_nested(target):
-        options = dict(zip(OPTIONS, (weight, normalizer, *others), strict=True))
-        pred, target, structure = without_nested(function, pred, target, options)
+        names, numbers = (OPTIONS, 4) if rotated_options is None else (rotated_options, 5)
+        options = dict(zip(names, (weight, normalizer, *others), strict=True))
+        pred, target, structure = without_nested(function, pred, target, options, numbers)
         weight, normalizer, *others = options.values()  # type: ignore[assignment]
     normalizer = as_normalizer(function, normalizer, pred, target)
     result = call(function, operator, pred, target, loss, weight, normalizer, *others, *own)
@@ -232,7 +236,7 @@ def box_losses(
         - iou: I / U' of each pair, with eps as eps_mode says; never reduced or weighted: of the
           shape that reduction "none" gives, 0 for invalid pairs. It has no gradient.
     """
-    results = _call(
+    results = call_loss(
         "box_losses",
         _BOX_LOSSES,
         pred,

@@ -2,21 +2,59 @@
 # SPDX-License-Identifier: Apache-2.0
 """The losses as modules."""
 
+from inspect import Parameter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
-from .._options import BoxFormat, EpsMode, Loss, LossParameters, Reduction, parameters_of, showing
+from .._options import (
+    AngleUnit,
+    BoxFormat,
+    EpsMode,
+    Loss,
+    LossParameters,
+    Reduction,
+    RotatedLoss,
+    RotatedLossParameters,
+    parameters_of,
+    showing,
+)
 from .arguments import check_options
 from .losses import OPTIONS, box_loss
+from .rotated_box_loss import OPTIONS as ROTATED_OPTIONS
+from .rotated_box_loss import rotated_box_loss
 
-# Of what a module fixes: all options but the tensors.
-_DEFAULTS = {name: each.default for name, each in OPTIONS.items() if each.default is not None}
+
+def _defaults_of(options: dict[str, Parameter]) -> dict[str, Any]:
+    """Of what a module fixes: all options but the tensors."""
+    return {name: each.default for name, each in options.items() if each.default is not None}
 
 
-class BoxLoss(torch.nn.Module):
+class _LossModule(torch.nn.Module):
+    """What is fixed of a loss: attributes that have the options' names."""
+
+    _defaults: ClassVar[dict[str, Any]]
+    loss: Any
+    loss_parameters: Any
+
+    def _fixed(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._defaults}
+
+    def extra_repr(self) -> str:
+        """The options, for print(module)."""
+        loss = "" if isinstance(self, _OneLoss) else f"{self.loss!r}, "
+        fixed = {**self.loss_parameters, **self._fixed()}
+        return loss + ", ".join(f"{name}={value!r}" for name, value in fixed.items())
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """What an older version has stored lacks newer options."""
+        older = {**self._defaults, "loss_parameters": {}}
+        super().__setstate__(older | state)  # type: ignore[no-untyped-call]
+
+
+class BoxLoss(_LossModule):
     """`box_loss` as a module: options are fixed here, tensors are passed to each call.
 
     What is fixed is an attribute of its name. A call may replace it: ``module(pred, target,
@@ -25,6 +63,8 @@ class BoxLoss(torch.nn.Module):
     Raises:
         ValueError: an option that `box_loss` does not allow. TypeError: one that it does not have.
     """
+
+    _defaults = _defaults_of(OPTIONS)
 
     def __init__(
         self,
@@ -49,9 +89,6 @@ class BoxLoss(torch.nn.Module):
         self.loss_parameters = parameters
         own = parameters_of("box_loss", loss, parameters)
         check_options(loss, **self._fixed(), parameters=own)
-
-    def _fixed(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _DEFAULTS}
 
     if TYPE_CHECKING:  # torch.nn.Module's, which calls forward, takes and returns anything
 
@@ -83,16 +120,67 @@ class BoxLoss(torch.nn.Module):
         fixed = {**self._fixed(), **self.loss_parameters}
         return box_loss(pred, target, self.loss, weight=weight, **(fixed | options))
 
-    def extra_repr(self) -> str:
-        """The options, for print(module)."""
-        loss = "" if isinstance(self, _OneLoss) else f"{self.loss!r}, "
-        fixed = {**self.loss_parameters, **self._fixed()}
-        return loss + ", ".join(f"{name}={value!r}" for name, value in fixed.items())
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """What an older version has stored lacks newer options."""
-        older = {**_DEFAULTS, "loss_parameters": {}}
-        super().__setstate__(older | state)  # type: ignore[no-untyped-call]
+class RotatedBoxLoss(_LossModule):
+    """`rotated_box_loss` as a module, as `BoxLoss` is `box_loss`'.
+
+    Raises:
+        ValueError: an option that `rotated_box_loss` does not allow. TypeError: one that it does
+            not have.
+    """
+
+    _defaults = _defaults_of(ROTATED_OPTIONS)
+
+    def __init__(
+        self,
+        loss: RotatedLoss,
+        *,
+        zero_padded: bool = False,
+        angle_unit: AngleUnit = "radians",
+        reduction: Reduction = "mean",
+        eps: float = 1e-7,
+        eps_mode: EpsMode = "add",
+        **parameters: Unpack[RotatedLossParameters],
+    ) -> None:
+        super().__init__()
+        self.loss: RotatedLoss = loss
+        self.zero_padded = zero_padded
+        self.angle_unit: AngleUnit = angle_unit
+        self.reduction: Reduction = reduction
+        self.eps = eps
+        self.eps_mode: EpsMode = eps_mode
+        self.loss_parameters = parameters
+        own = parameters_of("rotated_box_loss", loss, parameters, is_rotated=True)
+        check_options(loss, function="rotated_box_loss", numbers=5, **self._fixed(), parameters=own)
+
+    if TYPE_CHECKING:  # as of BoxLoss
+
+        def __call__(
+            self,
+            pred: Tensor,
+            target: Tensor,
+            weight: Tensor | None = None,
+            *,
+            normalizer: Tensor | float | None = None,
+            lengths: Tensor | None = None,
+            mask: Tensor | None = None,
+            offsets: Tensor | None = None,
+            zero_padded: bool = ...,
+            angle_unit: AngleUnit = ...,
+            reduction: Reduction = ...,
+            eps: float = ...,
+            eps_mode: EpsMode = ...,
+            pred_index: Tensor | None = None,
+            target_index: Tensor | None = None,
+        ) -> Tensor: ...
+
+    @showing(ROTATED_OPTIONS)
+    def forward(
+        self, pred: Tensor, target: Tensor, weight: Tensor | None = None, **options: Any
+    ) -> Tensor:
+        """See `rotated_box_loss`."""
+        fixed = {**self._fixed(), **self.loss_parameters}
+        return rotated_box_loss(pred, target, self.loss, weight=weight, **(fixed | options))
 
 
 class _OneLoss(BoxLoss):

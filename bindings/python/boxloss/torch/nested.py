@@ -19,12 +19,12 @@ def _values(function: str, name: str, tensor: Tensor) -> Tensor:
     return tensor.values()
 
 
-def _boxes(function: str, name: str, tensor: Tensor) -> Tensor:
+def _boxes(function: str, name: str, tensor: Tensor, numbers: int) -> Tensor:
     values = _values(function, name, tensor)
-    if tensor.dim() != 3 or tensor.size(-1) != 4:
+    if tensor.dim() != 3 or tensor.size(-1) != numbers:
         raise ValueError(
             f"{function}: {name} has shape {list(tensor.shape)}; nested it must be (images, boxes "
-            "of each, 4)"
+            f"of each, {numbers})"
         )
     return values
 
@@ -35,13 +35,13 @@ def is_nested(tensor: Any) -> bool:
 
 
 def without_nested(
-    function: str, pred: Tensor, target: Tensor, options: dict[str, Any]
+    function: str, pred: Tensor, target: Tensor, options: dict[str, Any], numbers: int = 4
 ) -> tuple[Tensor, Tensor, Tensor]:
     """pred and target without nested tensors, and the structure that `nested` gives the results.
 
-    One of them is nested; options become those of the values. Of two structures only the total
-    number of boxes is compared: torch cannot compare more of separately made ones without
-    synchronization.
+    One of them is nested; options become those of the values. A box is that many numbers. Of two
+    structures only the total number of boxes is compared: torch cannot compare more of separately
+    made ones without synchronization.
     """
     if not is_nested(target):
         raise ValueError(f"{function}: pred is nested, target is not; it must be nested as well")
@@ -50,7 +50,7 @@ def without_nested(
             raise ValueError(f"{function}: {name} cannot be given with nested boxes")
     if options["mask"] is not None and not pred.is_nested:
         raise ValueError(f"{function}: mask cannot be given where target alone is nested")
-    target_boxes = _boxes(function, "target", target)
+    target_boxes = _boxes(function, "target", target, numbers)
     structure: Tensor = target.offsets()  # type: ignore[attr-defined]
     for name in ("weight", "mask"):
         if is_nested(options[name]):
@@ -58,7 +58,7 @@ def without_nested(
     if not pred.is_nested:
         options["offsets"] = structure
         return pred, target_boxes, structure
-    return _boxes(function, "pred", pred), target_boxes, structure
+    return _boxes(function, "pred", pred, numbers), target_boxes, structure
 
 
 def nested(result: Any, structure: Tensor) -> Any:

@@ -9,6 +9,7 @@
 #include <boxloss/distribution_loss.hpp>
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
+#include <boxloss/rotated_box_loss.hpp>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -84,6 +85,32 @@ struct BoxLosses {
 /// Both formats must be equal; else as `box_loss`.
 BOXLOSS_TORCH_API BoxLosses box_losses(const at::Tensor& pred, const at::Tensor& target,
                                        const BoxLossOptions& options = {});
+
+/// Options of `rotated_box_loss`; those that are not explained are as in BoxLossOptions.
+struct RotatedBoxLossOptions {
+  RotatedLoss loss{};  ///< must be set
+  at::Tensor weight = {};
+  at::Tensor normalizer = {};
+  at::Tensor lengths = {};
+  at::Tensor mask = {};  ///< pred's shape without the 5
+  at::Tensor offsets = {};
+  bool zero_padded = false;  ///< pairs whose target is five zeros are not valid
+  AngleUnit angle_unit = AngleUnit::kRadians;
+  Reduction reduction = Reduction::kMean;
+  double eps = 1e-7;  ///< finite, >= 0; of kIou and kGiou, the others have a floor
+  EpsMode eps_mode = EpsMode::kAdd;
+  at::Tensor pred_index = {};
+  at::Tensor target_index = {};
+  std::vector<double> parameters = {};  ///< a loss' own, as `parameters_of` names them
+};
+
+/// A loss of paired rotated boxes: centre, width, height and angle.
+///
+/// pred: (..., 5), target: shaped as pred, with offsets (T, 5). Shapes, dtypes and the result are
+/// as for `box_loss` in all else. Gradients are by the values as they are given, in their unit of
+/// angles.
+BOXLOSS_TORCH_API at::Tensor rotated_box_loss(const at::Tensor& pred, const at::Tensor& target,
+                                              const RotatedBoxLossOptions& options);
 
 /// Options of `matching_cost`. The defaults are DETR's.
 struct MatchingCostOptions {

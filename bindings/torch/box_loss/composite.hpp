@@ -1,17 +1,22 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/library.h>
 
 #include "../tensor_number.hpp"
 #include "../with_gradient.hpp"
 #include "args.hpp"
-#include "losses/formulas.hpp"
-#include "losses/l1.hpp"
 
+/// The composite: the loss in differentiable ATen operators, with the same rules. It serves double
+/// backward, forward-mode AD and function transforms. `Own::formula` gives the values of pairs.
 namespace boxloss::torch_binding {
-namespace {
+
+/// The last two are without tensors unless extras are asked for.
+struct PairValues {
+  TensorNumber loss, l1, iou;
+};
 
 /// Which slots or pairs are valid, and the rows that they read if not by position; invalid ones
 /// read the row after the last. Without rows they read by position.
@@ -19,16 +24,19 @@ struct Slots {
   at::Tensor counted, pred_row, target_row;
 };
 
-at::TensorOptions index_options(const LossArgs& args) {
+template <class Own>
+at::TensorOptions index_options(const LossArgs<Own>& args) {
   return args.pred.options().dtype(at::kLong);
 }
 
+template <class Own>
 at::Tensor number_of_rows(const at::Tensor& list) {
-  return at::scalar_tensor(list.sym_numel() / 4, list.options().dtype(at::kLong));
+  return at::scalar_tensor(list.sym_numel() / Own::kNumbers, list.options().dtype(at::kLong));
 }
 
-Slots find_offsets(const LossArgs& args) {
-  const at::Tensor rows = number_of_rows(args.target);
+template <class Own>
+Slots find_offsets(const LossArgs<Own>& args) {
+  const at::Tensor rows = number_of_rows<Own>(args.target);
   const at::Tensor zero = at::zeros({}, index_options(args));
   const at::Tensor offsets = args.offsets->to(at::kLong);
   const at::Tensor begin = offsets.slice(0, 0, -1).clamp(zero, rows);
@@ -39,17 +47,18 @@ Slots find_offsets(const LossArgs& args) {
   return {counted, {}, at::where(counted, row, rows)};
 }
 
-Slots find_indexed(const LossArgs& args) {
+template <class Own>
+Slots find_indexed(const LossArgs<Own>& args) {
   Slots slots;
   const auto count = [&](const OptionalTensor& index, const at::Tensor& list) {
     if (!index) return at::Tensor();
     const at::Tensor row = index->to(at::kLong);
-    const at::Tensor counted = at::logical_and(row >= 0, row < number_of_rows(list));
+    const at::Tensor counted = at::logical_and(row >= 0, row < number_of_rows<Own>(list));
     slots.counted = slots.counted.defined() ? slots.counted.logical_and(counted) : counted;
     return row;
   };
   const auto row_of_counted = [&](const at::Tensor& row, const at::Tensor& list) {
-    return row.defined() ? at::where(slots.counted, row, number_of_rows(list)) : row;
+    return row.defined() ? at::where(slots.counted, row, number_of_rows<Own>(list)) : row;
   };
   const at::Tensor pred_row = count(args.pred_index, args.pred);
   const at::Tensor target_row = count(args.target_index, args.target);
@@ -58,7 +67,8 @@ Slots find_indexed(const LossArgs& args) {
   return slots;
 }
 
-Slots find_slots(const LossArgs& args, Pairing::Kind pairing) {
+template <class Own>
+Slots find_slots(const LossArgs<Own>& args, Pairing::Kind pairing) {
   switch (pairing) {
     case Pairing::Kind::kDense:
       return {at::ones({}, args.pred.options().dtype(at::kBool)).expand_symint(loss_shape(args)),
@@ -78,33 +88,33 @@ Slots find_slots(const LossArgs& args, Pairing::Kind pairing) {
 
 /// The values at each slot's row of a list, to which one row of zeros is appended. Read by position
 /// without rows.
-at::Tensor gather_rows(const at::Tensor& list, const at::Tensor& row) {
+inline at::Tensor gather_rows(const at::Tensor& list, const at::Tensor& row) {
   if (!row.defined()) return list;
   auto extra_shape = list.sym_sizes().vec();
   extra_shape[0] = 1;
   return at::cat({list, at::zeros_symint(extra_shape, list.options())}).index({row});
 }
 
+template <class Own>
 at::Tensor gather_boxes(const at::Tensor& boxes, const at::Tensor& row) {
-  return row.defined() ? gather_rows(boxes.reshape({-1, 4}), row) : boxes;
+  return row.defined() ? gather_rows(boxes.reshape({-1, Own::kNumbers}), row) : boxes;
 }
 
 /// The loss, l1 and iou of each slot, 0 for invalid ones; the last two undefined without extras.
-LossesTensors slot_losses(const LossArgs& args, const LossProblem& p, const Slots& slots,
-                          bool extras) {
+template <class Own>
+LossesTensors slot_losses(const LossArgs<Own>& args, const typename Own::Problem& p,
+                          const Slots& slots, bool extras) {
   const at::ScalarType type = compute_type(args);
   // Invalid slots become a constant box *before* the formula: masking its result would still let
-  // NaN into the gradient. 0, 0, 1, 1 has area 1 in every format, so that no eps makes it 0 / 0.
-  const at::Tensor constant = (at::arange(4, args.pred.options()) >= 2).to(type);
+  // NaN into the gradient. 0, 0, 1, 1 has area 1 in every format and at any angle, so that no eps
+  // makes it 0 / 0.
+  const at::Tensor constant = (at::arange(Own::kNumbers, args.pred.options()) >= 2).to(type);
   const auto counted_boxes = [&](const at::Tensor& boxes, const at::Tensor& row) {
-    return values_of(
-        at::where(slots.counted.unsqueeze(-1), gather_boxes(boxes.to(type), row), constant));
+    return at::where(slots.counted.unsqueeze(-1), gather_boxes<Own>(boxes.to(type), row), constant);
   };
-  const TensorBox raw_pred = counted_boxes(args.pred, slots.pred_row);
-  const TensorBox raw_target = counted_boxes(args.target, slots.target_row);
-  const TensorBox pred = to_corners(raw_pred, p.pred.format);
-  const TensorBox target = to_corners(raw_target, p.target.format);
-  const auto constants = converted<TensorNumber>(constants_of<double>(p));
+  const PairValues values = Own::formula(p, converted<TensorNumber>(constants_of<double>(p)),
+                                         counted_boxes(args.pred, slots.pred_row),
+                                         counted_boxes(args.target, slots.target_row), extras);
 
   const at::Tensor zero = at::zeros({}, constant.options());
   const auto counted = [&](const TensorNumber& number) {
@@ -116,27 +126,29 @@ LossesTensors slot_losses(const LossArgs& args, const LossProblem& p, const Slot
   const auto weighted = [&](const TensorNumber& number) {
     return counted(weight.defined() ? number.tensor * weight : number.tensor);
   };
-  const at::Tensor loss = weighted(
-      with_formula(p.loss, [&](auto formula) { return formula.loss(pred, target, constants); }));
+  const at::Tensor loss = weighted(values.loss);
   if (!extras) return {loss, {}, {}};
-  return {loss, weighted(l1_distance(raw_pred, raw_target)),
-          counted(iou_of(overlap(pred, target, constants))).detach()};
+  return {loss, weighted(values.l1), counted(values.iou).detach()};
 }
 
 /// Converts one value for each slot to one for each row of the unreduced loss.
-at::Tensor by_row(const LossArgs& args, const Slots& slots, const at::Tensor& values) {
+template <class Own>
+at::Tensor by_row(const LossArgs<Own>& args, const Slots& slots, const at::Tensor& values) {
   if (!args.offsets) return values;
   const at::Tensor rows = at::zeros_symint({args.target.sym_size(0) + 1}, values.options());
   return at::index_put(rows, {slots.target_row}, values).slice(0, 0, -1);
 }
 
-at::Tensor total(const LossArgs& args, const at::Tensor& values) {
+template <class Own>
+at::Tensor total(const LossArgs<Own>& args, const at::Tensor& values) {
   const bool by_set = args.index() != nullptr && args.index()->dim() == 2;
   return by_set ? values.sum(-1) : values.sum();
 }
 
 /// The divisor of each reduced loss: 1 if nothing is divided, or no pair is valid.
-at::Tensor divisor_of(const LossArgs& args, const LossProblem& p, const Slots& slots) {
+template <class Own>
+at::Tensor divisor_of(const LossArgs<Own>& args, const typename Own::Problem& p,
+                      const Slots& slots) {
   const at::TensorOptions type = args.pred.options().dtype(compute_type(args));
   if (p.reduction != Reduction::kMean) return at::ones_symint(reduced_shape(args), type);
   const at::Tensor count = total(args, slots.counted);
@@ -144,16 +156,33 @@ at::Tensor divisor_of(const LossArgs& args, const LossProblem& p, const Slots& s
   return at::where(count > 0, divisor, 1).to(compute_type(args));
 }
 
-at::Tensor reduced(const LossArgs& args, const LossProblem& p, const Slots& slots,
+template <class Own>
+at::Tensor reduced(const LossArgs<Own>& args, const typename Own::Problem& p, const Slots& slots,
                    const at::Tensor& values) {
   if (p.reduction == Reduction::kNone) return by_row(args, slots, values);
   if (p.reduction == Reduction::kSum) return total(args, values);
   return total(args, values) / divisor_of(args, p, slots);
 }
 
+template <class Own>
+at::Tensor loss_composite(const LossArgs<Own>& args) {
+  const auto p = checked(args, false);
+  const Slots slots = find_slots(args, p.pairing.kind);
+  return reduced(args, p, slots, std::get<0>(slot_losses(args, p, slots, false)));
+}
+
+template <class Own>
+LossesTensors losses_composite(const LossArgs<Own>& args) {
+  const auto p = checked(args, true);
+  const Slots slots = find_slots(args, p.pairing.kind);
+  const auto [loss, l1, iou] = slot_losses(args, p, slots, true);
+  return {reduced(args, p, slots, loss), reduced(args, p, slots, l1), by_row(args, slots, iou)};
+}
+
 /// The composite's gradients by the requested ones of pred, target and weight; undefined for the
 /// others.
-LossGradientTensors differentiate(const IncomingTensors& grads, const LossArgs& args,
+template <class Own>
+LossGradientTensors differentiate(const IncomingTensors& grads, const LossArgs<Own>& args,
                                   const Wanted& wanted, bool creates_graph) {
   using torch::autograd::variable_list;
   variable_list inputs, outputs, by_outputs;
@@ -162,11 +191,11 @@ LossGradientTensors differentiate(const IncomingTensors& grads, const LossArgs& 
   if (wanted[2]) inputs.push_back(*args.weight);
   if (inputs.empty()) return {};
   if (grads.l1) {
-    const auto [loss, l1, iou] = box_losses_composite(args);
+    const auto [loss, l1, iou] = losses_composite(args);
     if (grads.loss) outputs.push_back(loss);
     outputs.push_back(l1);
   } else {
-    outputs.push_back(box_loss_composite(args));
+    outputs.push_back(loss_composite(args));
   }
   if (grads.loss) by_outputs.push_back(*grads.loss);
   if (grads.l1) by_outputs.push_back(*grads.l1);
@@ -178,51 +207,41 @@ LossGradientTensors differentiate(const IncomingTensors& grads, const LossArgs& 
   return {pred, target, gradient(wanted[2])};
 }
 
-}  // namespace
-
-at::Tensor box_loss_composite(const LossArgs& args) {
-  const LossProblem p = checked(args, false);
-  const Slots slots = find_slots(args, p.pairing.kind);
-  return reduced(args, p, slots, std::get<0>(slot_losses(args, p, slots, false)));
-}
-
-LossesTensors box_losses_composite(const LossArgs& args) {
-  const LossProblem p = checked(args, true);
-  const Slots slots = find_slots(args, p.pairing.kind);
-  const auto [loss, l1, iou] = slot_losses(args, p, slots, true);
-  return {reduced(args, p, slots, loss), reduced(args, p, slots, l1), by_row(args, slots, iou)};
-}
-
-ForwardTensors composite_forward(const LossArgs& args, bool extras) {
-  const LossProblem p = checked(args, extras);
+/// The private operators by the composite; l1 and iou are undefined without extras.
+template <class Own>
+ForwardTensors composite_forward(const LossArgs<Own>& args, bool extras) {
+  const auto p = checked(args, extras);
   at::Tensor loss, l1, iou;
   if (extras) {
-    std::tie(loss, l1, iou) = box_losses_composite(args);
+    std::tie(loss, l1, iou) = losses_composite(args);
   } else {
-    loss = box_loss_composite(args);
+    loss = loss_composite(args);
   }
   const at::Tensor scale = divisor_of(args, p, find_slots(args, p.pairing.kind)).reciprocal();
   const auto packed = [](const at::Tensor& t) { return t.defined() ? t.contiguous() : t; };
   return {packed(loss), scale, packed(l1), packed(iou)};
 }
 
-LossGradientTensors differentiable_gradients(const IncomingTensors& grads, const LossArgs& args,
-                                             const Wanted& wanted) {
+/// Its gradients, themselves differentiable; undefined where not wanted.
+template <class Own>
+LossGradientTensors differentiable_gradients(const IncomingTensors& grads,
+                                             const LossArgs<Own>& args, const Wanted& wanted) {
   // By aliases, since the inputs may depend on each other, and each path must be counted once.
-  LossArgs aliases = args;
+  LossArgs<Own> aliases = args;
   aliases.pred = at::alias(args.pred);
   aliases.target = at::alias(args.target);
   if (args.weight) aliases.weight = at::alias(*args.weight);
   return differentiate(grads, aliases, wanted, /*creates_graph=*/true);
 }
 
-LossGradientTensors composite_backward(const IncomingTensors& grads, const LossArgs& args,
+template <class Own>
+LossGradientTensors composite_backward(const IncomingTensors& grads, const LossArgs<Own>& args,
                                        const Wanted& wanted) {
   const Recording recording;
   const auto leaf = [](const at::Tensor& input, bool is_wanted) {
     return input.detach().requires_grad_(is_wanted);
   };
-  LossArgs leaves = args;
+  LossArgs<Own> leaves = args;
   leaves.pred = leaf(args.pred, wanted[0]);
   leaves.target = leaf(args.target, wanted[1]);
   if (args.weight) leaves.weight = leaf(*args.weight, wanted[2]);
@@ -236,9 +255,3 @@ LossGradientTensors composite_backward(const IncomingTensors& grads, const LossA
 }
 
 }  // namespace boxloss::torch_binding
-
-TORCH_LIBRARY_IMPL(boxloss, FuncTorchBatchedDecomposition, m) {
-  using namespace boxloss::torch_binding;
-  m.impl("box_loss", Entries::box_loss<box_loss_composite>);
-  m.impl("box_losses", Entries::box_losses<box_losses_composite>);
-}

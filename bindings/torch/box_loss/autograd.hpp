@@ -1,44 +1,42 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
+
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/library.h>
 
 #include "../adapter.hpp"
 #include "../with_gradient.hpp"
-#include "args.hpp"
+#include "composite.hpp"
 
 namespace boxloss::torch_binding {
-namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::Variable;
-using torch::autograd::variable_list;
 
 /// The fused backward, without gradients of its own. Past the Autograd key, whose kernel would pass
 /// all arguments boxed.
+template <class Own>
 LossGradientTensors fused_gradients(const IncomingTensors& grads, const at::Tensor& scale,
-                                    const LossArgs& args, const Wanted& wanted) {
+                                    const LossArgs<Own>& args, const Wanted& wanted) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return call_box_loss_backward(grads, scale, args, wanted);
+  return call_backward(grads, scale, args, wanted);
 }
 
-}  // namespace
-
-/// The fused forward, and the fused backward that recomputes from the inputs and `scale`. It is not
-/// in an anonymous namespace: autograd, the profiler and anomaly mode show its name.
-struct BoxLoss : torch::autograd::Function<BoxLoss> {
+/// The fused forward, and the fused backward that recomputes from the inputs and `scale`. Autograd,
+/// the profiler and anomaly mode show the name of `Own`.
+template <class Own>
+struct LossFunction : torch::autograd::Function<Own> {
   static constexpr bool is_traceable = true;
+  using AutogradContext = torch::autograd::AutogradContext;
+  using Variable = torch::autograd::Variable;
+  using variable_list = torch::autograd::variable_list;
 
   /// The tensors are in the argument list because autograd looks for its inputs there. Returns the
   /// loss or, where an iou is wanted, loss and l1. The iou, which has no gradient, is no output of
   /// the function: compiled autograd takes none that is marked as not differentiable.
   static variable_list forward(AutogradContext* ctx, const Variable&, const Variable&,
-                               const OptionalTensor&, const LossArgs& args, at::Tensor* iou) {
+                               const OptionalTensor&, const LossArgs<Own>& args, at::Tensor* iou) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    auto [loss, scale, l1, overlaps] = call_box_loss_forward(args, iou != nullptr);
+    auto [loss, scale, l1, overlaps] = call_forward(args, iou != nullptr);
     ctx->set_materialize_grads(false);
     save(ctx, args, scale);
     if (iou == nullptr) return {loss};
@@ -55,8 +53,8 @@ struct BoxLoss : torch::autograd::Function<BoxLoss> {
     variable_list gradients(5);  // pred, target, weight, and two that have none
     if (!grads.loss && !grads.l1) return gradients;
 
-    Saved<TensorsOf<binding::BoxLoss>> saved(ctx);
-    const LossArgs args{saved.args()};
+    Saved<TensorsOf<Own>> saved(ctx);
+    const LossArgs<Own> args{saved.args()};
     const Wanted wanted = {ctx->needs_input_grad(0), ctx->needs_input_grad(1),
                            args.weight && ctx->needs_input_grad(2)};
     const auto [pred, target, weight] = at::GradMode::is_enabled()
@@ -69,61 +67,55 @@ struct BoxLoss : torch::autograd::Function<BoxLoss> {
   }
 };
 
-namespace {
-
-template <class Predicate>
-bool any_differentiable(const LossArgs& args, const Predicate& predicate) {
+template <class Own, class Predicate>
+bool any_differentiable(const LossArgs<Own>& args, const Predicate& predicate) {
   return predicate(args.pred) || predicate(args.target) || (args.weight && predicate(*args.weight));
 }
 
-bool needs_gradient(const LossArgs& args) {
+template <class Own>
+bool needs_gradient(const LossArgs<Own>& args) {
   return at::GradMode::is_enabled() &&
          any_differentiable(args, [](const at::Tensor& t) { return t.requires_grad(); });
 }
 
 /// Whether gradients of shared rows must be reproducible, which a GPU's kernel does not guarantee:
 /// it adds them in an order that differs from run to run.
-bool has_to_be_deterministic(const LossArgs& args) {
+template <class Own>
+bool has_to_be_deterministic(const LossArgs<Own>& args) {
   if (args.pred.is_cpu() || !at::globalContext().deterministicAlgorithms()) return false;
   const bool adds_up = (args.pred_index && args.pred.requires_grad()) ||
                        (args.target_index && args.target.requires_grad());
   return adds_up && at::GradMode::is_enabled();
 }
 
-bool takes_composite(const LossArgs& args) {
+template <class Own>
+bool takes_composite(const LossArgs<Own>& args) {
   const bool has_tangent =
       any_differentiable(args, [](const at::Tensor& t) { return t._fw_grad(0).defined(); });
   return has_tangent || inside_function_transform() || has_to_be_deterministic(args);
 }
 
-at::Tensor box_loss_autograd(const LossArgs& args) {
-  if (takes_composite(args)) return box_loss_composite(args);
+template <class Own>
+at::Tensor loss_autograd(const LossArgs<Own>& args) {
+  if (takes_composite(args)) return loss_composite(args);
   if (needs_gradient(args)) {
-    return BoxLoss::apply(args.pred, args.target, args.weight, args, nullptr)[0];
+    return Own::apply(args.pred, args.target, args.weight, args, nullptr)[0];
   }
   // Function::apply would build a node even now; nobody could use it.
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return call_box_loss(args);
+  return call_loss(args);
 }
 
-LossesTensors box_losses_autograd(const LossArgs& args) {
-  if (takes_composite(args)) return box_losses_composite(args);
+template <class Own>
+LossesTensors losses_autograd(const LossArgs<Own>& args) {
+  if (takes_composite(args)) return losses_composite(args);
   if (needs_gradient(args)) {
     at::Tensor iou;
-    const variable_list both = BoxLoss::apply(args.pred, args.target, args.weight, args, &iou);
+    const auto both = Own::apply(args.pred, args.target, args.weight, args, &iou);
     return {both[0], both[1], iou};
   }
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return call_box_losses(args);
+  return call_losses(args);
 }
 
-}  // namespace
 }  // namespace boxloss::torch_binding
-
-TORCH_LIBRARY_IMPL(boxloss, Autograd, m) {
-  using namespace boxloss::torch_binding;
-  m.impl("box_loss", Entries::box_loss<box_loss_autograd>);
-  m.impl("box_losses", Entries::box_losses<box_losses_autograd>);
-  m.impl("_box_loss_forward", torch::autograd::autogradNotImplementedFallback());
-  m.impl("_box_loss_backward", torch::autograd::autogradNotImplementedFallback());
-}

@@ -1,0 +1,135 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What rotated boxes have of their own; what all losses share is in the other tests' tables."""
+
+import copy
+import inspect
+import pickle
+from math import pi
+from typing import Any
+
+import pytest
+import rotated
+import torch
+from boxloss._options import ROTATED_LOSS_PARAMETERS
+from boxloss.torch import RotatedBoxLoss, rotated_box_loss
+from comparison import run
+from devices import Implementation
+from problems import PARAMETERS, boxes, problem, with_overlaps
+from torch import Tensor
+from torch.autograd import gradcheck, gradgradcheck
+
+CPU = torch.device("cpu")
+each_loss = pytest.mark.parametrize("loss", rotated.LOSSES)
+OPTIONS: dict[str, Any] = {
+    **{"zero_padded": True, "angle_unit": "degrees", "reduction": "sum"},
+    **{"eps": 1e-3, "eps_mode": "clamp"},
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+@pytest.mark.parametrize("loss", ["iou", "giou"])
+def test_losses_by_area_are_exact(
+    implementation_or_aten: Implementation, loss: str, dtype: torch.dtype
+) -> None:
+    pred, target, losses = rotated.pairs_by_area()
+    pred, target = (each.to(implementation_or_aten.device, dtype) for each in (pred, target))
+    found = rotated_box_loss(pred, target, loss, reduction="none", eps=0.0)
+    error = 3e-5 if dtype == torch.float32 else 1e-12
+    assert (found.double().cpu() - losses[loss]).abs().max() <= error
+
+
+@each_loss
+def test_derivatives_of_both_orders(device: torch.device, loss: str) -> None:
+    options = {"loss": loss, "angle_unit": "radians", "reduction": "none"}
+    values = with_overlaps(problem("dense", device, *3 * (torch.float64,), grid=(6,), **options))
+    leaves = [values.pop(name).requires_grad_() for name in ("pred", "target", "weight")]
+
+    def losses(pred: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+        return rotated_box_loss(pred, target, weight=weight, **values)
+
+    assert gradcheck(losses, leaves)
+    assert gradgradcheck(losses, leaves)
+
+
+@each_loss
+def test_one_box_in_other_words(implementation: Implementation, loss: str) -> None:
+    """In degrees, turned by half a turn, and by a quarter with its sides exchanged."""
+    pred, target = (
+        boxes((9,), implementation.device, torch.float64, "radians", seed=s) for s in (1, 2)
+    )
+    target[:4] = pred[:4] + target[:4] / 64
+
+    def losses(pred: Tensor, target: Tensor, unit: Any = "radians") -> Tensor:
+        return rotated_box_loss(pred, target, loss, angle_unit=unit, reduction="none")
+
+    def turned(values: Tensor, angle: float, order: list[int]) -> Tensor:
+        return values[:, order] + values.new_tensor([0, 0, 0, 0, angle])
+
+    expected = losses(pred, target)
+    degrees = [each * each.new_tensor([1, 1, 1, 1, -180 / pi]) for each in (pred, target)]
+    half, quarter = turned(pred, pi, [0, 1, 2, 3, 4]), turned(pred, pi / 2, [0, 1, 3, 2, 4])
+    for found in (losses(*degrees, unit="degrees"), losses(half, target), losses(quarter, target)):
+        assert torch.allclose(found, expected, rtol=0, atol=1e-12)
+
+
+@each_loss
+def test_equal_boxes_and_boxes_without_area(
+    implementation_or_aten: Implementation, loss: str
+) -> None:
+    box = torch.tensor([[3, 4, 5, 2, 0.3], [3, 4, 0, 2, 1], [3, 4, 0, 0, 1], [9, 9, 1, 1, 2]])
+    box = box.to(implementation_or_aten.device)
+    options = {"loss": loss, "angle_unit": "radians", "reduction": "none"}
+    for other in (box, box[[1, 2, 3, 0]]):
+        results = run({"pred": box, "target": other, **options})
+        assert all(each.isfinite().all() for each in results.values())
+    equal = run({"pred": box[[0, 3]], "target": box[[0, 3]], **options})
+    assert (equal["loss"] - (2 / 3 if loss == "kfiou" else 0)).abs().max() <= 1e-6
+    assert max(equal[name].abs().max() for name in ("pred", "target")) <= 1e-6
+    leaf = box.clone().requires_grad_()
+    (first,) = torch.autograd.grad(rotated_box_loss(leaf, box, loss), leaf, create_graph=True)
+    assert torch.autograd.grad(first.sum(), leaf)[0].isfinite().all()
+
+
+@each_loss
+def test_standard_numbers_are_cores(loss: str) -> None:
+    """Their names and values; those of them that are not given."""
+    pred, target = (boxes((5,), CPU, box_format="radians", seed=seed) / 64 for seed in (1, 2))
+    names = ROTATED_LOSS_PARAMETERS.get(loss, {})
+    given = rotated_box_loss(pred, target, loss)
+    for each in ({}, *({name: value} for name, value in names.items())):
+        assert torch.equal(rotated_box_loss(pred, target, loss, **each), given)
+    told = f"{len(names)}: {', '.join(names) or 'none'}$"
+    with pytest.raises(ValueError, match=f"'{loss}' has {told}"):
+        torch.ops.boxloss.rotated_box_loss(pred, target, loss, parameters=[1.0] * 3)
+    with pytest.raises(TypeError, match=r"^rotated_box_loss\(\) got .* 'alpha'; loss '"):
+        rotated_box_loss(pred, target, loss, alpha=1.0)
+
+
+@each_loss
+def test_the_module(device: torch.device, loss: str) -> None:
+    values = problem("zero_padded", device, weight=torch.float32, **OPTIONS, loss=loss)
+    wanted = rotated_box_loss(**values)
+    tensors = {name: values[name] for name in ("pred", "target", "weight")}
+    numbers = PARAMETERS.get(loss, {})
+    module = RotatedBoxLoss(loss, **OPTIONS, **numbers)
+    told = ", ".join(f"{name}={value!r}" for name, value in (numbers | OPTIONS).items())
+    for each in (module, copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
+        assert repr(each) == f"RotatedBoxLoss('{loss}', {told})"
+        assert torch.equal(each(**tensors), wanted)
+    replaced = RotatedBoxLoss(loss, **numbers)(**tensors, **OPTIONS)
+    assert torch.equal(replaced, wanted)
+    with pytest.raises(ValueError, match=r"^rotated_box_loss: angle_unit is 'turns'; allowed: "):
+        RotatedBoxLoss(loss, angle_unit="turns")  # type: ignore[arg-type]
+
+
+def test_the_modules_signatures() -> None:
+    wanted = inspect.signature(rotated_box_loss).parameters
+    fixed = [name for name, each in wanted.items() if each.default not in (None, each.empty)]
+    assert [*inspect.signature(RotatedBoxLoss).parameters] == ["loss", *fixed, "parameters"]
+    for function in (RotatedBoxLoss, RotatedBoxLoss("iou").forward):
+        for name, each in inspect.signature(function).parameters.items():
+            assert (each.default, each.annotation) == (
+                wanted[name].default,
+                wanted[name].annotation,
+            )
