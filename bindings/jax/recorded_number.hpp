@@ -25,8 +25,9 @@ class Recorder {
   std::string add(const std::string& line) {
     text_ += line;
     text_ += '\n';
-    return std::to_string(lines_++).insert(0, 1, '%');
+    return name(lines_++);
   }
+  static std::string name(int line) { return std::to_string(line).insert(0, 1, '%'); }
   const std::string& text() const { return text_; }
 
   /// Of this thread, while there is one.
@@ -54,6 +55,8 @@ struct RecordedNumber {
     return digits;
   }
 };
+
+inline RecordedNumber input(int which) { return Recorder::name(which); }
 
 template <class... Operands>
 std::string recorded(const char* word, const Operands&... operands) {
@@ -85,6 +88,10 @@ inline RecordedNumber operator-(const RecordedNumber& a, const RecordedNumber& b
 inline RecordedNumber operator*(const RecordedNumber& a, const RecordedNumber& b) {
   if (a.is_constant() && b.is_constant()) return a.constant * b.constant;
   return recorded("multiply", a, b);
+}
+
+inline RecordedNumber operator/(const RecordedNumber& a, const RecordedNumber& b) {
+  return recorded("divide", a, b);
 }
 
 inline RecordedCondition operator>(const RecordedNumber& a, const RecordedNumber& b) {

@@ -20,6 +20,7 @@ from .losses import (
 )
 from .matching_cost import matching_cost, pairwise_iou
 from .max_iou_match import MaxIouMatch, max_iou_match
+from .rotated_box_loss import rotated_box_loss
 from .task_aligned_match import TaskAlignedMatch, task_aligned_match
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "matching_cost",
     "max_iou_match",
     "pairwise_iou",
+    "rotated_box_loss",
     "siou_loss",
     "task_aligned_match",
     "use_implementation",

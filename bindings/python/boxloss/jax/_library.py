@@ -219,19 +219,18 @@ def _varying(results: list[jax.ShapeDtypeStruct], *operands: Array) -> list[Arra
 
 
 def formula_program(
-    loss: str,
-    pred_format: str,
-    target_format: str,
+    name: str,
+    words: tuple[str, ...],
     eps: float,
     eps_mode: str,
     parameters: tuple[float, ...],
 ) -> str:
-    """A loss, l1 and iou of one pair: a line for each operation."""
-    words = [word.encode() for word in (loss, pred_format, target_format)]
-    write = _library.boxloss_jax_formula
+    """What the formula of a loss of pairs gives for one pair: a line for each operation."""
+    write = getattr(_library, f"boxloss_jax_{name}_formula")
     write.restype = ctypes.c_char_p
     own = (ctypes.c_double * len(parameters))(*parameters)
-    text: bytes = write(*words, ctypes.c_double(eps), eps_mode.encode(), own, len(parameters))
+    given = [word.encode() for word in words]
+    text: bytes = write(*given, ctypes.c_double(eps), eps_mode.encode(), own, len(parameters))
     return text.decode()
 
 

@@ -58,7 +58,7 @@ def as_sets(
         first = rows * jnp.arange(size, dtype=index.dtype).reshape(-1, *[1] * (index.ndim - 1))
         is_row = (index >= 0) & (index < rows)
         arrays[f"{name}_index"] = jnp.where(is_row, index + first, -1)
-        arrays[name] = arrays[name].reshape(-1, 4)
+        arrays[name] = arrays[name].reshape(-1, arrays[name].shape[-1])
     (index, *_) = (arrays[f"{name}_index"] for name in lists)
     by_set = index.shape[:-1]  # the size, and a problem's own sets
     if "normalizer" in arrays and arrays["normalizer"].ndim < len(by_set):  # one for all own sets

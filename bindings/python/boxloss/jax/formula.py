@@ -19,25 +19,31 @@ from .arguments import compute_dtype
 Arrays = dict[str, Array]
 
 
-def losses_by_formula(options: dict[str, Any], arrays: Arrays) -> tuple[Array, ...]:
-    """loss or, with extras, loss, l1 and iou."""
+def losses_by_formula(
+    name: str, words: tuple[str, ...], options: dict[str, Any], arrays: Arrays
+) -> tuple[Array, ...]:
+    """loss or, with extras, loss, l1 and iou, of the loss of that name, whose formula takes these
+    words."""
     slots = _find_slots(options, arrays)
     dtype = compute_dtype(arrays["pred"], arrays["target"])
     # Invalid slots become a constant box before the formula: masking its result would still let
-    # NaN into the gradient. It has area 1 in every format, so that no eps makes it 0 / 0.
-    constant = jnp.array([0, 0, 1, 1], dtype)
+    # NaN into the gradient. It has area 1 in every format and at any angle, so that no eps makes it
+    # 0 / 0.
+    width = arrays["pred"].shape[-1]
+    constant = (jnp.arange(width) >= 2).astype(dtype)
 
     def counted_values(boxes: Array, row: Array | None) -> list[Array]:
-        own = _rows(boxes.reshape(-1, 4) if row is not None else boxes, row).astype(dtype)
+        own = _rows(boxes.reshape(-1, width) if row is not None else boxes, row).astype(dtype)
         counted = jnp.where(slots.counted[..., None], own, constant)
-        return [counted[..., i] for i in range(4)]
+        return [counted[..., i] for i in range(width)]
 
     values = [
         *counted_values(arrays["pred"], slots.pred_row),
         *counted_values(arrays["target"], slots.target_row),
     ]
-    words = ("loss", "pred_format", "target_format", "eps", "eps_mode", "parameters")
-    loss, l1, iou = _run(_program(formula_program, *(options[word] for word in words)), values)
+    chosen = tuple(options[word] for word in words)
+    constants = (options[each] for each in ("eps", "eps_mode", "parameters"))
+    loss, *extras = _run(_program(formula_program, name, chosen, *constants), values)
 
     def counted(numbers: Array) -> Array:
         return jnp.where(slots.counted, numbers, 0)
@@ -50,6 +56,7 @@ def losses_by_formula(options: dict[str, Any], arrays: Arrays) -> tuple[Array, .
 
     if not options["extras"]:
         return (reduced(loss),)
+    l1, iou = extras
     own_iou = _by_row(arrays, slots, counted(jax.lax.stop_gradient(iou)))
     return reduced(loss), reduced(l1), own_iou
 
@@ -79,7 +86,7 @@ def _find_slots(options: dict[str, Any], arrays: Arrays) -> _Slots:
         counted = row < end[:, None]
         return _Slots(counted, target_row=jnp.where(counted, row, rows))
     index = {name: arrays.get(f"{name}_index") for name in ("pred", "target")}
-    sizes = {name: arrays[name].size // 4 for name in index}
+    sizes = {name: arrays[name].size // pred.shape[-1] for name in index}
     counted = jnp.array(True)
     for name, row in index.items():
         if row is not None:
@@ -146,7 +153,19 @@ def _share(part: Array, whole: Array) -> Array:
     return jnp.where(quotient < 0, 0, jnp.where(quotient > 1, 1, quotient))
 
 
+def _maximum(a: Array, b: Array) -> Array:
+    """jnp.maximum's derivative compares a and b with the result. XLA may compute these once more,
+    rounded otherwise, and then neither would be it."""
+    return jnp.where(a == b, 0.5 * a + 0.5 * b, jnp.where(a < b, b, a))
+
+
+def _minimum(a: Array, b: Array) -> Array:
+    return jnp.where(a == b, 0.5 * a + 0.5 * b, jnp.where(b < a, b, a))
+
+
 _FUNCTIONS = {
+    "minimum": _minimum,
+    "maximum": _maximum,
     "log": _log,
     "share": _share,
     "atan2": _atan2,
