@@ -58,6 +58,8 @@
   use(Number, eps, 0.0)                    \
   use(Word, eps_mode, 'add')               \
   use(OptionalNumber, nonfinite, None)     \
+  use(Number, angle_weight, 0.0)           \
+  use(Word, angle_unit, 'radians')         \
   use(Numbers, parameters, [])
 
 #define BOXLOSS_PAIRWISE_IOU_OPTIONS(use) \
@@ -66,6 +68,7 @@
   use(Word, target_format, 'xyxy')        \
   use(Number, eps, 1e-7)                  \
   use(Word, eps_mode, 'add')              \
+  use(Word, angle_unit, 'radians')        \
   use(Numbers, parameters, [])
 
 #define BOXLOSS_MAX_IOU_MATCH_OPTIONS(use) \

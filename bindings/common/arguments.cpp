@@ -8,6 +8,10 @@ BoxFormat parse_format(const char* argument, std::string_view word) {
   return parse(argument, word, {BoxFormat::kXyxy, BoxFormat::kXywh, BoxFormat::kCxcywh});
 }
 
+AngleUnit parse_angle_unit(std::string_view word) {
+  return parse("angle_unit", word, {AngleUnit::kRadians, AngleUnit::kDegrees});
+}
+
 EpsMode parse_eps_mode(std::string_view word) {
   return parse("eps_mode", word, {EpsMode::kAdd, EpsMode::kClamp});
 }

@@ -198,6 +198,7 @@ Enum parse(const char* argument, std::string_view word, std::initializer_list<En
 
 BoxFormat parse_format(const char* argument, std::string_view word);
 EpsMode parse_eps_mode(std::string_view word);
+AngleUnit parse_angle_unit(std::string_view word);
 
 /// A loss' own numbers, all of them.
 template <class Loss>

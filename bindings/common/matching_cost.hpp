@@ -8,6 +8,33 @@
 
 namespace boxloss::binding {
 
+/// A cost of boxes along the axes, (..., 4), or of rotated ones, (..., 5).
+struct AnyCostProblem : PairwiseProblem {
+  Loss loss{};                 ///< not set for rotated boxes
+  RotatedLoss rotated_loss{};  ///< set for them alone
+  AngleUnit angle_unit{};
+  double angle_weight = 0;
+
+  bool is_rotated() const { return rotated_loss != RotatedLoss::kUnset; }
+
+  /// Calls `use` with core's problem.
+  template <class Use>
+  auto visit(const Use& use) const {
+    if (!is_rotated()) {
+      CostProblem p;
+      static_cast<PairwiseProblem&>(p) = *this;
+      p.loss = loss;
+      return use(p);
+    }
+    RotatedCostProblem p;
+    static_cast<PairwiseProblem&>(p) = *this;
+    p.loss = rotated_loss;
+    p.angle_unit = angle_unit;
+    p.angle_weight = angle_weight;
+    return use(p);
+  }
+};
+
 /// The matcher's cost as frameworks call it. Where it runs, leading dimensions are one by their
 /// strides, class_cost is broadcast to the result or one matrix for all, and logits are
 /// log-probabilities for softmax.
@@ -17,13 +44,22 @@ struct MatchingCost {
   BOXLOSS_ARGUMENTS(BOXLOSS_MATCHING_COST_PARAMETERS);
 
   template <class Size>
-  static CostProblem describe(const Arguments<Described<Size>>& a) {
-    CostProblem p;
-    p.loss = loss_named(a.loss);
+  static AnyCostProblem describe(const Arguments<Described<Size>>& a) {
+    AnyCostProblem p;
     p.pred.format = parse_format("pred_format", a.pred_format);
     p.target.format = parse_format("target_format", a.target_format);
+    p.angle_unit = parse_angle_unit(a.angle_unit);
+    if (numbers_of(a) == 5) {
+      p.rotated_loss = rotated_loss_named(a.loss);
+      p.parameters = parameters_of(p.rotated_loss, a.parameters);
+      p.angle_weight = a.angle_weight;
+    } else {
+      p.loss = loss_named(a.loss);
+      p.parameters = parameters_of(p.loss, a.parameters);
+      check(a.angle_weight == 0, "angle_weight is ", a.angle_weight,
+            "; it is for rotated boxes, (..., 5), but pred has shape ", ShapeOf(a.pred));
+    }
     p.eps_mode = parse_eps_mode(a.eps_mode);
-    p.parameters = parameters_of(p.loss, a.parameters);
     p.class_term = class_term_of(a);
     p.focal_alpha = a.focal_alpha;
     p.focal_gamma = a.focal_gamma;
@@ -41,7 +77,7 @@ struct MatchingCost {
       p.scores.data = scores.data;
       p.scores.dtype = floating_dtype_of(scores);
     }
-    check_options(p);
+    p.visit([](const auto& problem) { check_options(problem); });
 
     check_shapes(a);
     if constexpr (kHasNumbers<Size>) {
@@ -68,18 +104,28 @@ struct MatchingCost {
     return a.class_cost ? ClassTerm::kGiven : a.logits ? mode : ClassTerm::kNone;
   }
 
+  /// Of pred's boxes: 5, or what must be 4.
+  template <class Size>
+  static int numbers_of(const Arguments<Described<Size>>& a) {
+    return a.pred.rank > 0 && Compare<Size>::equal(a.pred.size(-1), 5) ? 5 : 4;
+  }
+
   template <class Size>
   static void check_shapes(const Arguments<Described<Size>>& a) {
-    check_boxes_shape(a.pred);
-    check_boxes_shape(a.target);
-    check_shape_is(a.pred, a.pred.rank >= 3, "(..., images, queries, 4)");
-    check_shape_is(a.target, a.target.rank == 2, "(boxes of all images, 4)");
+    const int numbers = numbers_of(a);
+    check(a.pred.rank > 0 && Compare<Size>::equal(a.pred.size(-1), numbers), "pred has shape ",
+          ShapeOf(a.pred), "; its last dimension must be 4, or 5 for rotated boxes");
+    check_boxes_shape(a.target, numbers);
+    check(a.pred.rank >= 3, "pred has shape ", ShapeOf(a.pred),
+          "; it must be (..., images, queries, ", numbers, ")");
+    check(a.target.rank == 2, "target has shape ", ShapeOf(a.target),
+          "; it must be (boxes of all images, ", numbers, ")");
     check_shape(a.offsets, {a.pred.size(-3) + 1}, "one more than pred has images");
     if (a.logits) {
       check(a.logits.rank == a.pred.rank, "logits has shape ", ShapeOf(a.logits),
             "; it must be (..., classes), with pred's shape ", ShapeOf(a.pred), " in front");
       check_shape(a.logits, like_pred(a, 1, {a.logits.size(-1)}),
-                  "pred's with classes in place of the 4");
+                  "pred's with classes in place of the boxes' numbers");
       check_shape(a.labels, {a.target.size(0)}, "one for each target");
     }
     if (a.class_cost) check_class_cost(a);
@@ -118,22 +164,28 @@ struct MatchingCost {
 
   template <class Size>
   static std::array<Output<Size>, 1> outputs(const Arguments<Described<Size>>& a,
-                                             const CostProblem&) {
+                                             const AnyCostProblem&) {
     return {{{DType::kF32, shape_of_cost(a)}}};
   }
 
   /// Core does not know a cost without layers. Without images there are columns, which are 0.
-  static bool has_entries(const CostProblem& p) {
+  static bool has_entries(const AnyCostProblem& p) {
     return p.layers > 0 && p.pred.slots > 0 && p.target.slots > 0;
   }
 
-  static std::size_t workspace_bytes(const Implementation& implementation, const CostProblem& p) {
-    return has_entries(p) ? matching_cost_workspace_bytes(implementation, p) : 0;
+  static std::size_t workspace_bytes(const Implementation& implementation,
+                                     const AnyCostProblem& p) {
+    if (!has_entries(p)) return 0;
+    return p.visit([&](const auto& problem) {
+      return matching_cost_workspace_bytes(implementation, problem);
+    });
   }
-  static void run(const Implementation& implementation, const CostProblem& p,
+  static void run(const Implementation& implementation, const AnyCostProblem& p,
                   const std::array<void*, 1>& outputs, const Execution& execution) {
     if (!has_entries(p)) return;
-    matching_cost(implementation, p, static_cast<float*>(outputs[0]), execution);
+    p.visit([&](const auto& problem) {
+      matching_cost(implementation, problem, static_cast<float*>(outputs[0]), execution);
+    });
   }
 };
 
@@ -157,6 +209,7 @@ struct PairwiseIou {
     cost.eps = a.eps;
     cost.eps_mode = a.eps_mode;
     cost.parameters = a.parameters;
+    cost.angle_unit = a.angle_unit;
     return cost;
   }
 };

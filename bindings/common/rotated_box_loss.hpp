@@ -17,7 +17,7 @@ struct RotatedBoxLoss : PairLoss<RotatedBoxLoss, RotatedLossProblem> {
   template <class Args>
   static void set_own(RotatedLossProblem& p, const Args& a) {
     p.loss = rotated_loss_named(a.loss);
-    p.angle_unit = parse("angle_unit", a.angle_unit, {AngleUnit::kRadians, AngleUnit::kDegrees});
+    p.angle_unit = parse_angle_unit(a.angle_unit);
   }
 };
 

@@ -104,8 +104,9 @@ struct TaskAlignedMatch {
       const std::int64_t at =
           row / target.slots * target.image_stride + row % target.slots * target.slot_stride;
       const Elements<Any> values{target.data, target.dtype};
-      const bool has_box = is_f64 ? is_box(values.get_box<double>(at, target.coordinate_stride))
-                                  : is_box(values.get_box<float>(at, target.coordinate_stride));
+      const bool has_box = is_f64
+                               ? is_box(values.get_box<Box<double>>(at, target.coordinate_stride))
+                               : is_box(values.get_box<Box<float>>(at, target.coordinate_stride));
       if (has_box) check_label(row);
     }
   }

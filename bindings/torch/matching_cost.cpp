@@ -21,7 +21,7 @@ at::Tensor laid_out(const at::Tensor& tensor, bool packs) {
   return (packs && !has_neighbours ? merged.contiguous() : merged).view(shape);
 }
 
-CostTensors laid_out(const CostTensors& a, const CostProblem& p) {
+CostTensors laid_out(const CostTensors& a, const PairwiseProblem& p) {
   CostTensors to = a;
   to.pred = laid_out(a.pred, /*packs=*/false);
   if (a.logits) {
@@ -40,7 +40,7 @@ CostTensors laid_out(const CostTensors& a, const CostProblem& p) {
 }
 
 /// Of symbolic sizes, which need no memory.
-CostProblem checked(const char* function, const CostTensors& tensors) {
+AnyCostProblem checked(const char* function, const CostTensors& tensors) {
   return with_torch_errors(function, [&] {
     return binding::MatchingCost::describe(
         Converted<binding::MatchingCost, c10::SymInt>(function, tensors).arguments());
@@ -48,7 +48,7 @@ CostProblem checked(const char* function, const CostTensors& tensors) {
 }
 
 at::Tensor cost_of(const char* function, const CostTensors& tensors) {
-  const CostProblem p = checked(function, tensors);
+  const AnyCostProblem p = checked(function, tensors);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   if (aten_is_chosen()) return composite_cost(tensors, p);
   return CostOperator::run_by(implementation_on, {.function = function}, laid_out(tensors, p));

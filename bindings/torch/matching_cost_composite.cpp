@@ -7,6 +7,7 @@
 #include "losses/cost_entry.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
+#include "losses/rotated/formulas.hpp"
 #include "matching_cost.hpp"
 #include "tensor_number.hpp"
 
@@ -42,14 +43,14 @@ at::Tensor of_labels(const at::Tensor& scores, const Owners& owners, const at::T
   return scores.transpose(-3, -2).index(indices);
 }
 
-TensorNumber cost_of_score(const CostProblem& p, const TensorNumber& score) {
+TensorNumber cost_of_score(const PairwiseProblem& p, const TensorNumber& score) {
   if (p.class_term == ClassTerm::kSoftmax) return softmax_cost(score);
   if (p.class_term == ClassTerm::kSigmoid) return sigmoid_cost(score);
   const at::Tensor gamma = at::full({}, p.focal_gamma, score.tensor.options());
   return focal_cost(score, Focal<TensorNumber>{p.focal_alpha, gamma, p.focal_gamma == 2});
 }
 
-TensorNumber class_term_of(const CostTensors& a, const CostProblem& p, const Owners& owners) {
+TensorNumber class_term_of(const CostTensors& a, const PairwiseProblem& p, const Owners& owners) {
   if (p.class_weight == 0 || p.class_term == ClassTerm::kNone) return 0.0;
   if (p.class_term == ClassTerm::kGiven) return a.class_cost->to(compute_type(p));
   const std::int64_t classes = a.logits->size(-1);
@@ -63,28 +64,55 @@ TensorNumber class_term_of(const CostTensors& a, const CostProblem& p, const Own
   return at::where(is_class, cost_of_score(p, score.to(compute_type(p))).tensor, 0);
 }
 
+/// The terms of boxes, as they are where they are left out.
+struct BoxTerms {
+  TensorNumber loss = 1.0, l1 = 0.0, angle = 0.0;
+};
+
+BoxTerms box_terms(const CostProblem& p, const at::Tensor& queries, const at::Tensor& columns) {
+  BoxTerms terms;
+  const TensorBox query = values_of(queries), column = values_of(columns);
+  if (p.l1_weight != 0) terms.l1 = l1_value(query, column);
+  if (p.iou_weight != 0) {
+    const TensorBox pred = to_corners(query, p.pred.format);
+    const TensorBox target = to_corners(column, p.target.format);
+    const auto constants = converted<TensorNumber>(constants_of<double>(p));
+    terms.loss =
+        with_formula(p.loss, [&](auto formula) { return formula.loss(pred, target, constants); });
+  }
+  return terms;
+}
+
+BoxTerms box_terms(const RotatedCostProblem& p, const at::Tensor& queries,
+                   const at::Tensor& columns) {
+  BoxTerms terms;
+  const auto query = values_of(queries, p.angle_unit), column = values_of(columns, p.angle_unit);
+  if (p.l1_weight != 0) terms.l1 = l1_value(query, column);
+  if (p.angle_weight != 0) terms.angle = angle_cost(query, column);
+  if (p.iou_weight != 0) {
+    const auto constants = converted<TensorNumber>(constants_of<double>(p));
+    terms.loss =
+        with_formula(p.loss, [&](auto formula) { return formula.loss(query, column, constants); });
+  }
+  return terms;
+}
+
 /// 0.0 where no term is asked for.
-TensorNumber entry_of(const CostTensors& a, const CostProblem& p, const Owners& owners) {
-  TensorNumber loss = 1.0, l1 = 0.0;
-  if (p.iou_weight != 0 || p.l1_weight != 0) {
-    const TensorBox query = values_of(of_columns(a.pred, owners).to(compute_type(p)));
-    const TensorBox column = values_of(a.target.to(compute_type(p)));
-    if (p.l1_weight != 0) l1 = l1_value(query, column);
-    if (p.iou_weight != 0) {
-      const TensorBox pred = to_corners(query, p.pred.format);
-      const TensorBox target = to_corners(column, p.target.format);
-      const auto constants = converted<TensorNumber>(constants_of<double>(p));
-      loss =
-          with_formula(p.loss, [&](auto formula) { return formula.loss(pred, target, constants); });
-    }
+TensorNumber entry_of(const CostTensors& a, const AnyCostProblem& p, const Owners& owners) {
+  BoxTerms terms;
+  if (p.iou_weight != 0 || p.l1_weight != 0 || p.angle_weight != 0) {
+    const at::Tensor queries = of_columns(a.pred, owners).to(compute_type(p));
+    const at::Tensor columns = a.target.to(compute_type(p));
+    terms = p.visit([&](const auto& problem) { return box_terms(problem, queries, columns); });
   }
   const CostWeights<TensorNumber> weights = {p.iou_weight, p.l1_weight, p.class_weight};
-  return cost_entry(weights, loss, l1, class_term_of(a, p, owners));
+  const TensorNumber entry = cost_entry(weights, terms.loss, terms.l1, class_term_of(a, p, owners));
+  return entry + TensorNumber(p.angle_weight) * terms.angle;
 }
 
 }  // namespace
 
-at::Tensor composite_cost(const CostTensors& a, const CostProblem& p) {
+at::Tensor composite_cost(const CostTensors& a, const AnyCostProblem& p) {
   at::DimVector shape(a.pred.sizes().slice(0, a.pred.dim() - 3));
   shape.append({a.pred.size(-2), a.target.size(0)});
   const at::Tensor none = at::zeros(shape, a.pred.options().dtype(at::kFloat));

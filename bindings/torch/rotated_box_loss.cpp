@@ -10,18 +10,12 @@ namespace boxloss::torch_binding {
 struct RotatedBoxLoss : binding::RotatedBoxLoss, LossFunction<RotatedBoxLoss> {
   static PairValues formula(const RotatedLossProblem& p, const Constants<TensorNumber>& constants,
                             const at::Tensor& pred, const at::Tensor& target, bool /*extras*/) {
-    const RotatedBox<TensorNumber> own_p = box_of(pred, p.angle_unit);
-    const RotatedBox<TensorNumber> own_t = box_of(target, p.angle_unit);
+    const RotatedBox<TensorNumber> own_p = values_of(pred, p.angle_unit);
+    const RotatedBox<TensorNumber> own_t = values_of(target, p.angle_unit);
     PairValues values;
     values.loss =
         with_formula(p.loss, [&](auto formula) { return formula.loss(own_p, own_t, constants); });
     return values;
-  }
-
- private:
-  static RotatedBox<TensorNumber> box_of(const at::Tensor& boxes, AngleUnit unit) {
-    const std::vector<at::Tensor> v = boxes.unbind(-1);
-    return in_radians(RotatedBox<TensorNumber>{v[0], v[1], v[2], v[3], v[4]}, unit);
   }
 };
 

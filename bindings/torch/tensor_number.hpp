@@ -10,6 +10,7 @@
 
 #include "losses/eps.hpp"
 #include "math/box.hpp"
+#include "math/rotated_box.hpp"
 #include "math/sin_cos.hpp"
 
 /// Core's formula functions (core/math/arithmetic.hpp) in ATen operators, so that the formulas run
@@ -141,6 +142,11 @@ using TensorBox = Box<TensorNumber>;
 inline TensorBox values_of(const at::Tensor& boxes) {
   const std::vector<at::Tensor> v = boxes.unbind(-1);
   return {v[0], v[1], v[2], v[3]};
+}
+
+inline RotatedBox<TensorNumber> values_of(const at::Tensor& boxes, AngleUnit unit) {
+  const std::vector<at::Tensor> v = boxes.unbind(-1);
+  return in_radians(RotatedBox<TensorNumber>{v[0], v[1], v[2], v[3], v[4]}, unit);
 }
 
 }  // namespace boxloss::torch_binding

@@ -13,7 +13,10 @@ ROOT = Path(__file__).parents[2]
 
 PAGES = [
     "README.md",
-    *(f"docs/{name}.md" for name in ("assigners", "class-losses", "matched-pairs", "matcher")),
+    *(
+        f"docs/{name}.md"
+        for name in ("assigners", "class-losses", "matched-pairs", "matcher", "rotated")
+    ),
 ]
 
 

@@ -60,6 +60,10 @@ class RotatedLossParameters(TypedDict, total=False):
     floor: float
 
 
+class CostParameters(LossParameters, RotatedLossParameters, total=False):
+    """Of either."""
+
+
 # With standard values, for those that are not given beside others.
 ROTATED_LOSS_PARAMETERS: dict[str, dict[str, float]] = {
     "probiou": {"floor": 1e-15},
@@ -105,17 +109,12 @@ def with_defaults(
     return merged
 
 
-def parameters_of(
-    function: str,
-    loss: str,
-    given: Mapping[str, Any],
-    is_rotated: bool = False,
-) -> tuple[float, ...]:
+def parameters_of(function: str, loss: str, given: Mapping[str, Any]) -> tuple[float, ...]:
     """A loss' own numbers in their order; none stands for their standard values."""
     if not given:
         return ()
-    standard = ROTATED_LOSS_PARAMETERS.get(loss, {}) if is_rotated else {}
-    names = tuple(standard) if is_rotated else LOSS_PARAMETERS.get(loss, ())
+    standard = ROTATED_LOSS_PARAMETERS.get(loss, {})
+    names = tuple(standard) or LOSS_PARAMETERS.get(loss, ())
     given = {**standard, **given}
     for name, value in given.items():
         if name not in names:

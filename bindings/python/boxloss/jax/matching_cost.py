@@ -13,11 +13,13 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._options import (
+    AngleUnit,
     BoxFormat,
     ClassMode,
+    CostParameters,
     EpsMode,
     Loss,
-    LossParameters,
+    RotatedLoss,
     options_of,
     parameters_of,
 )
@@ -38,7 +40,7 @@ def matching_cost(
     logits: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     class_cost: ArrayLike | None = None,
-    loss: Loss = "giou",
+    loss: Loss | RotatedLoss = "giou",
     iou_weight: float = 2.0,
     l1_weight: float = 5.0,
     class_weight: float = 1.0,
@@ -50,7 +52,9 @@ def matching_cost(
     eps: float = 0.0,
     eps_mode: EpsMode = "add",
     nonfinite: float | None = None,
-    **parameters: "Unpack[LossParameters]",
+    angle_weight: float = 0.0,
+    angle_unit: AngleUnit = "radians",
+    **parameters: "Unpack[CostParameters]",
 ) -> Array:
     """The cost that a matcher minimizes, of each query with each true box of its own image.
 
@@ -62,6 +66,9 @@ def matching_cost(
 
     The defaults are DETR's. A term whose weight is 0 is left out. There is no gradient. For the
     assignment see `hungarian_match`. Words and numbers are static.
+
+    Rotated boxes are (..., 5), as for `rotated_box_loss`, with a loss of theirs. L1 is over their
+    first four numbers, and ``angle_weight * (1 - cos(2 * difference of the angles))`` is added.
 
     Args:
         pred: predicted boxes (..., images, queries, 4), float64, float32, float16 or bfloat16.
@@ -75,16 +82,19 @@ def matching_cost(
             is 0.
         class_cost: instead of logits, the class term of each entry: shaped as the result, or with
             leading dimensions that are 1 or missing; of any floating dtype.
-        loss: a name as for `box_loss`.
+        loss: a name as for `box_loss` or, for rotated boxes, `rotated_box_loss`.
         class_mode: "softmax": -softmax(logits)[label], DETR's; "sigmoid": -sigmoid(logit);
             "focal": with p = sigmoid(logit), Deformable DETR's ``focal_alpha * (1 - p)**focal_gamma
             * -log(p + 1e-8) - (1 - focal_alpha) * p**focal_gamma * -log(1 - p + 1e-8)``.
         focal_alpha, focal_gamma: finite, focal_gamma not negative.
-        pred_format, target_format: "xyxy", "xywh" or "cxcywh"; equal, unless l1_weight is 0.
+        pred_format, target_format: "xyxy", "xywh" or "cxcywh"; equal, unless l1_weight is 0. Not
+            used for rotated boxes, which have one.
         eps, eps_mode: as for `box_loss`.
         nonfinite: replaces NaN and infinities, with a number that is finite as a float32; None
             keeps them.
-        **parameters: the loss' own numbers, as for `box_loss`.
+        angle_weight: finite; 0 unless boxes are rotated.
+        angle_unit: "radians" or "degrees", of rotated boxes.
+        **parameters: the loss' own numbers, as for `box_loss` or `rotated_box_loss`.
 
     Returns:
         (..., queries, T), always float32; computed in float64 where pred or target is. Columns of
@@ -115,6 +125,8 @@ def matching_cost(
         "eps": eps,
         "eps_mode": eps_mode,
         "nonfinite": nonfinite,
+        "angle_weight": angle_weight,
+        "angle_unit": angle_unit,
     }
     return _cost("matching_cost", arrays, options, parameters)
 
@@ -130,18 +142,19 @@ def pairwise_iou(
     pred: ArrayLike,
     target: ArrayLike,
     offsets: ArrayLike,
-    loss: Loss = "ciou",
+    loss: Loss | RotatedLoss = "ciou",
     *,
     pred_format: BoxFormat = "xyxy",
     target_format: BoxFormat = "xyxy",
     eps: float = 1e-7,
     eps_mode: EpsMode = "add",
-    **parameters: "Unpack[LossParameters]",
+    angle_unit: AngleUnit = "radians",
+    **parameters: "Unpack[CostParameters]",
 ) -> Array:
     """1 - loss of each box with each true box of its own image: IoU, GIoU, CIoU, … for assigners.
 
     pred is (..., images, boxes, 4), the result (..., boxes, T), float32, without a gradient. For
-    the other arguments, the columns and the errors see `matching_cost`.
+    the other arguments, rotated boxes, the columns and the errors see `matching_cost`.
     """
     arrays = as_arrays("pairwise_iou", pred=pred, target=target, offsets=offsets)
     options = _DEFAULTS | {
@@ -152,6 +165,7 @@ def pairwise_iou(
         "target_format": target_format,
         "eps": eps,
         "eps_mode": eps_mode,
+        "angle_unit": angle_unit,
     }
     return _cost("pairwise_iou", arrays, options, parameters)
 

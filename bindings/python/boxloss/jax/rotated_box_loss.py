@@ -129,7 +129,7 @@ def rotated_box_loss(
         "pred_index": pred_index,
         "target_index": target_index,
     }
-    own = parameters_of("rotated_box_loss", loss, parameters, is_rotated=True)
+    own = parameters_of("rotated_box_loss", loss, parameters)
     kind = _ROTATED_BOX_LOSS
     return losses_of(kind, kind.name, pred, target, options, _DEFAULTS, own)[0]
 

@@ -103,14 +103,8 @@ def _check_losses(values: Values) -> None:
     names = ("lengths", "offsets", "pred_index", "target_index")
     check_index_values(pred, target, *(values.get(name) for name in names))
     pairs, of_pred, of_target = _valid(values)
-    is_rotated = "angle_unit" in values
-    for name, boxes, valid in (("pred", pred, of_pred), ("target", target, of_target)):
-        if is_rotated:
-            check_each_rotated_box(name, boxes, valid)
-        else:
-            check_each_box(name, boxes, values[f"{name}_format"], valid)
-    if not is_rotated:
-        check_format("target", target, values["target_format"], of_target)
+    _check_boxes(values, "pred", of_pred)
+    _check_true_boxes(values, of_target)
     check_units("pred", pred[of_pred][:, :4], "target", target[of_target][:, :4])
     if (weight := values["weight"]) is not None:
         check_finite("weight", weight[..., None], pairs)
@@ -172,15 +166,25 @@ def _check_list(values: Values, other: str) -> Tensor:
     target, offsets, boxes = values["target"], values["offsets"], values[other]
     check_offsets(offsets, len(target))
     valid = _in_an_image(offsets, len(target))
-    check_each_box(other, boxes, values.get("pred_format", "xyxy"))
+    _check_boxes(values, other)
     _check_true_boxes(values, valid)
-    check_units(other, boxes.flatten(0, -2), "target", target[valid])
+    check_units(other, boxes.flatten(0, -2)[:, :4], "target", target[valid][:, :4])
     return valid
 
 
+def _check_boxes(values: Values, name: str, valid: Tensor | None = None) -> None:
+    """Rotated ones have five numbers, and one format."""
+    boxes = values[name]
+    if boxes.shape[-1] == 5:
+        check_each_rotated_box(name, boxes, valid)
+    else:
+        check_each_box(name, boxes, values.get(f"{name}_format", "xyxy"), valid)
+
+
 def _check_true_boxes(values: Values, valid: Tensor) -> None:
-    for check in (check_each_box, check_format):
-        check("target", values["target"], values.get("target_format", "xyxy"), valid)
+    _check_boxes(values, "target", valid)
+    if (target := values["target"]).shape[-1] == 4:
+        check_format("target", target, values.get("target_format", "xyxy"), valid)
 
 
 def _check_cost(values: Values) -> None:

@@ -180,7 +180,7 @@ def call_loss(
     """The operator's result; all options are given, in their order."""
     own: tuple[Any, ...] = ()
     if parameters:
-        own = (parameters_of(function, loss, parameters, rotated_options is not None),)
+        own = (parameters_of(function, loss, parameters),)
     structure = None
     if type(pred) is not Tensor or type(target) is not Tensor:
         check_tensors(function, pred=pred, target=target)

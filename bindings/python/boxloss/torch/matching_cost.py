@@ -6,7 +6,16 @@ import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
-from .._options import BoxFormat, ClassMode, EpsMode, Loss, LossParameters, parameters_of
+from .._options import (
+    AngleUnit,
+    BoxFormat,
+    ClassMode,
+    CostParameters,
+    EpsMode,
+    Loss,
+    RotatedLoss,
+    parameters_of,
+)
 from .arguments import call
 
 
@@ -18,7 +27,7 @@ def matching_cost(
     logits: Tensor | None = None,
     labels: Tensor | None = None,
     class_cost: Tensor | None = None,
-    loss: Loss = "giou",
+    loss: Loss | RotatedLoss = "giou",
     iou_weight: float = 2.0,
     l1_weight: float = 5.0,
     class_weight: float = 1.0,
@@ -30,7 +39,9 @@ def matching_cost(
     eps: float = 0.0,
     eps_mode: EpsMode = "add",
     nonfinite: float | None = None,
-    **parameters: Unpack[LossParameters],
+    angle_weight: float = 0.0,
+    angle_unit: AngleUnit = "radians",
+    **parameters: Unpack[CostParameters],
 ) -> Tensor:
     """The cost that a matcher minimizes, of each query with each true box of its own image.
 
@@ -45,6 +56,11 @@ def matching_cost(
     eps. A term whose weight is 0 is left out. There is no gradient. For the
     assignment see `hungarian_match`.
 
+    Rotated boxes are (..., 5), as for `rotated_box_loss`, with a loss of theirs. L1 is over their
+    first four numbers, and ``angle_weight * (1 - cos(2 * difference of the angles))`` is added.
+    Half a turn is its period, as it is a box'; the difference itself would jump at the ends of the
+    angles' range.
+
     Args:
         pred: predicted boxes (..., images, queries, 4), float64, float32, float16 or bfloat16,
             of any strides. Leading dimensions, such as decoder layers, are matched separately.
@@ -57,16 +73,19 @@ def matching_cost(
             is 0.
         class_cost: instead of logits, the class term of each entry: shaped as the result, or with
             leading dimensions that are 1 or missing; of any floating dtype.
-        loss: a name as for `box_loss`.
+        loss: a name as for `box_loss` or, for rotated boxes, `rotated_box_loss`.
         class_mode: "softmax": -softmax(logits)[label], DETR's; "sigmoid": -sigmoid(logit);
             "focal": with p = sigmoid(logit), Deformable DETR's ``focal_alpha * (1 - p)**focal_gamma
             * -log(p + 1e-8) - (1 - focal_alpha) * p**focal_gamma * -log(1 - p + 1e-8)``.
         focal_alpha, focal_gamma: finite, focal_gamma not negative.
-        pred_format, target_format: "xyxy", "xywh" or "cxcywh"; equal, unless l1_weight is 0.
+        pred_format, target_format: "xyxy", "xywh" or "cxcywh"; equal, unless l1_weight is 0. Not
+            used for rotated boxes, which have one.
         eps, eps_mode: as for `box_loss`; for boxes in pixels eps may be 1e-7.
         nonfinite: replaces NaN and infinities, with a number that is finite as a float32; None
             keeps them.
-        **parameters: the loss' own numbers, as for `box_loss`.
+        angle_weight: finite; 0 unless boxes are rotated.
+        angle_unit: "radians" or "degrees", of rotated boxes.
+        **parameters: the loss' own numbers, as for `box_loss` or `rotated_box_loss`.
 
     Returns:
         (..., queries, T), always float32; computed in float64 where pred or target is. Columns of
@@ -97,6 +116,8 @@ def matching_cost(
         eps,
         eps_mode,
         nonfinite,
+        angle_weight,
+        angle_unit,
         *([parameters_of("matching_cost", loss, parameters)] if parameters else []),
     )
 
@@ -105,19 +126,20 @@ def pairwise_iou(
     pred: Tensor,
     target: Tensor,
     offsets: Tensor,
-    loss: Loss = "ciou",
+    loss: Loss | RotatedLoss = "ciou",
     *,
     pred_format: BoxFormat = "xyxy",
     target_format: BoxFormat = "xyxy",
     eps: float = 1e-7,
     eps_mode: EpsMode = "add",
-    **parameters: Unpack[LossParameters],
+    angle_unit: AngleUnit = "radians",
+    **parameters: Unpack[CostParameters],
 ) -> Tensor:
     """1 - loss of each box with each true box of its own image: IoU, GIoU, CIoU, … for assigners.
 
     pred is (..., images, boxes, 4), the result (..., boxes, T), float32, without a gradient; images
     may share their boxes through ``anchors.expand(images, -1, -1)``. The defaults are `box_loss`',
-    corners in pixels, and not `matching_cost`'s. For the other arguments, the
+    corners in pixels, and not `matching_cost`'s. For the other arguments, rotated boxes, the
     columns and the errors see `matching_cost`.
     """
     return call(  # type: ignore[no-any-return]
@@ -131,5 +153,6 @@ def pairwise_iou(
         target_format,
         eps,
         eps_mode,
+        angle_unit,
         *([parameters_of("pairwise_iou", loss, parameters)] if parameters else []),
     )

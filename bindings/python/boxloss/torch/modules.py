@@ -150,7 +150,7 @@ class RotatedBoxLoss(_LossModule):
         self.eps = eps
         self.eps_mode: EpsMode = eps_mode
         self.loss_parameters = parameters
-        own = parameters_of("rotated_box_loss", loss, parameters, is_rotated=True)
+        own = parameters_of("rotated_box_loss", loss, parameters)
         check_options(loss, function="rotated_box_loss", numbers=5, **self._fixed(), parameters=own)
 
     if TYPE_CHECKING:  # as of BoxLoss

@@ -112,6 +112,18 @@ struct RotatedBoxLossOptions {
 BOXLOSS_TORCH_API at::Tensor rotated_box_loss(const at::Tensor& pred, const at::Tensor& target,
                                               const RotatedBoxLossOptions& options);
 
+/// A loss of boxes along the axes or of rotated ones, by its name.
+class AnyLoss {
+ public:
+  AnyLoss(Loss loss) : name_(boxloss::name_of(loss)) {}  // NOLINT(google-explicit-constructor)
+  AnyLoss(RotatedLoss loss)
+      : name_(boxloss::name_of(loss)) {}  // NOLINT(google-explicit-constructor)
+  friend const char* name_of(const AnyLoss& loss) { return loss.name_; }
+
+ private:
+  const char* name_;
+};
+
 /// Options of `matching_cost`. The defaults are DETR's.
 struct MatchingCostOptions {
   /// (..., images, queries, classes), any floating dtype; it needs labels.
@@ -121,7 +133,7 @@ struct MatchingCostOptions {
   /// In place of logits, the class term of each entry: shaped as the result, or with leading
   /// dimensions that are 1 or missing; any floating dtype.
   at::Tensor class_cost = {};
-  Loss loss = Loss::kGiou;
+  AnyLoss loss = Loss::kGiou;
   double iou_weight = 2.0;    ///< of loss - 1
   double l1_weight = 5.0;     ///< of the L1 distance, for which both formats must be equal
   double class_weight = 1.0;  ///< of the class term
@@ -135,7 +147,9 @@ struct MatchingCostOptions {
   EpsMode eps_mode = EpsMode::kAdd;
   /// If given, replaces NaN and infinities; finite, as a float32.
   std::optional<double> nonfinite = {};
-  std::vector<double> parameters = {};  ///< as for `box_loss`
+  std::vector<double> parameters = {};  ///< as for `box_loss` or `rotated_box_loss`
+  double angle_weight = 0.0;            ///< of rotated boxes: of 1 - cos(2 * angles' difference)
+  AngleUnit angle_unit = AngleUnit::kRadians;  ///< of rotated boxes
 };
 
 /// The cost that a matcher minimizes, of each query with each true box of its own image:
@@ -143,6 +157,8 @@ struct MatchingCostOptions {
 ///
 /// pred: (..., images, queries, 4), dtypes as for `box_loss`. target: (T, 4), the true boxes of all
 /// images; image b owns rows offsets[b] to offsets[b + 1]. offsets: (images + 1), int32 or int64.
+/// Rotated boxes have 5 numbers, as for `rotated_box_loss`, a loss of theirs, no formats, and L1
+/// over the first four.
 ///
 /// Gives (..., queries, T), always float32; columns of no image are 0. It has no gradient.
 BOXLOSS_TORCH_API at::Tensor matching_cost(const at::Tensor& pred, const at::Tensor& target,
@@ -177,12 +193,13 @@ BOXLOSS_TORCH_API MatchResult hungarian_match(const at::Tensor& cost, const at::
 
 /// Options of `pairwise_iou`.
 struct PairwiseIouOptions {
-  Loss loss = Loss::kCiou;
+  AnyLoss loss = Loss::kCiou;
   BoxFormat pred_format = BoxFormat::kXyxy;
   BoxFormat target_format = BoxFormat::kXyxy;
   double eps = 1e-7;  ///< finite, >= 0
   EpsMode eps_mode = EpsMode::kAdd;
-  std::vector<double> parameters = {};  ///< as for `box_loss`
+  std::vector<double> parameters = {};         ///< as for `box_loss` or `rotated_box_loss`
+  AngleUnit angle_unit = AngleUnit::kRadians;  ///< of rotated boxes
 };
 
 /// 1 - loss of each prediction with each true box of its own image, for assigners. Shapes, dtypes
