@@ -157,9 +157,8 @@ struct PairLoss {
   template <class Args>
   static std::array<Output<SizeOf<Args>>, 2> outputs(const Args& a, const Problem& p) {
     const DType dtype = compute_dtype(p);
-    std::vector<SizeOf<Args>> sets = shape_of_sets(a);
-    if (p.reduction == Reduction::kNone) return {{{dtype, shape_of_rows(a)}, {dtype, sets}}};
-    return {{{dtype, sets}, {dtype, sets}}};
+    const bool is_reduced = p.reduction != Reduction::kNone;
+    return {{{dtype, is_reduced ? shape_of_sets(a) : shape_of_rows(a)}, {dtype, shape_of_sets(a)}}};
   }
 };
 

@@ -43,13 +43,22 @@ def by_formula(function: Callable[..., Any], arrays: Any) -> Any:
         for j, run in enumerate((jitted, batched, by_formula))
     ],
 )
-def test_losses_and_gradients_are_zeros(name: str, run: Callable[..., Any], reduction: str) -> None:
+@pytest.mark.parametrize("is_rotated", [False, True])
+def test_losses_and_gradients_are_zeros(
+    name: str, run: Callable[..., Any], reduction: str, is_rotated: bool
+) -> None:
     values = for_jax(empty_problems(DEVICE)[name])
     static = {"zero_padded": values.pop("zero_padded", False), "reduction": reduction}
     unreduced = boxloss.jax.box_loss(**values, zero_padded=static["zero_padded"], reduction="none")
     values["weight"] = jnp.full(unreduced.shape, 2.0)
+    if is_rotated:
+        five = jnp.array([0, 1, 2, 3, 0])
+        values |= {name: values[name][..., five] for name in ("pred", "target")}
 
     def losses(values: Any) -> Any:
+        if is_rotated:
+            loss = boxloss.jax.rotated_box_loss(**values, **static, loss="giou")
+            return loss.sum(), loss
         given = boxloss.jax.box_losses(**values, **static)
         return (given.loss + given.l1).sum(), given
 

@@ -13,10 +13,13 @@ import numpy as np
 import pytest
 import torch
 from both import DEVICE, assert_same, for_jax
-from boxloss._options import Loss
-from problems import FLOATING, FORMATS, PAIRINGS, REDUCTIONS, TARGETS, problem
+from boxloss._options import Loss, RotatedLoss
+from problems import ANGLE_UNITS, FLOATING, FORMATS, PAIRINGS, REDUCTIONS, TARGETS, problem
 
 LOSSES = get_args(Loss)
+ROTATED = [
+    {"loss": loss, "angle_unit": unit} for loss in get_args(RotatedLoss) for unit in ANGLE_UNITS
+]
 
 
 def table() -> list[Any]:
@@ -29,15 +32,17 @@ def table() -> list[Any]:
         cycle((None, *FLOATING)),
         cycle((("add", 1e-7), ("clamp", 1e-6))),
         cycle([(pred, target) for pred in FORMATS for target in FORMATS]),
+        cycle(ROTATED),
         strict=False,
     )
-    assert len(rows) > max(len(LOSSES), len(FORMATS) ** 2)
+    assert len(rows) > max(len(LOSSES), len(FORMATS) ** 2, len(ROTATED))
     return [row + other for row, other in zip(rows, islice(others, len(rows)), strict=True)]
 
 
-@pytest.mark.parametrize("name", ["box_loss", "box_losses"])
+@pytest.mark.parametrize("name", ["box_loss", "box_losses", "rotated_box_loss"])
 @pytest.mark.parametrize(
-    ("pairing", "reduction", "loss", "pred", "target", "weight", "eps", "formats"), table()
+    ("pairing", "reduction", "loss", "pred", "target", "weight", "eps", "formats", "rotated"),
+    table(),
 )
 def test_the_bits_are_torchs(
     pairing: str,
@@ -48,20 +53,24 @@ def test_the_bits_are_torchs(
     weight: Any,
     eps: Any,
     formats: tuple[str, str],
+    rotated: dict[str, str],
     name: str,
 ) -> None:
+    own = {
+        "loss": loss,
+        "pred_format": formats[0],
+        "target_format": formats[name == "box_loss"],  # l1 is of values in one format
+    }
     values = problem(
         pairing,
         DEVICE,
         pred,
         target,
         weight,
-        loss=loss,
         reduction=reduction,
         eps_mode=eps[0],
         eps=eps[1],
-        pred_format=formats[0],
-        target_format=formats[name == "box_loss"],  # l1 is of values in one format
+        **(rotated if name == "rotated_box_loss" else own),
     )
     assert_same(getattr(boxloss.jax, name), getattr(boxloss.torch, name), values)
 

@@ -42,7 +42,7 @@ def test_the_parameters_are_torchs(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("box_loss", "class_loss", "distribution_loss", "matching_cost"),
+        *("box_loss", "rotated_box_loss", "class_loss", "distribution_loss", "matching_cost"),
         *("hungarian_match", "max_iou_match", "task_aligned_match"),
     ],
 )

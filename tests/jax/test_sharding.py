@@ -17,6 +17,7 @@ from boxloss.jax import (
     hungarian_match,
     matching_cost,
     max_iou_match,
+    rotated_box_loss,
     use_implementation,
 )
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -150,10 +151,17 @@ def of_distributions(logits: jax.Array, target: jax.Array, lengths: jax.Array) -
     return distribution_loss(own, index, mode="fgl", **boxes)
 
 
+def of_rotated(pred: jax.Array, target: jax.Array, lengths: jax.Array) -> jax.Array:
+    """Whose angles are their first numbers."""
+    turned = (jnp.concatenate((each, each[..., :1]), -1) for each in (pred, target))
+    return rotated_box_loss(*turned, "giou", lengths=lengths, reduction="sum")
+
+
 LOSSES = {
     "mean": lambda pred, target, lengths: box_loss(pred, target),
     "unreduced": lambda pred, target, lengths: box_loss(pred, target, reduction="none").sum(),
     "lengths": total,
+    "rotated": of_rotated,
     "matched": of_matched,
     "formula": by_formula,
     "one by one": lambda *own: jax.vmap(lambda a, b, c: total(a[None], b[None], c[None]))(

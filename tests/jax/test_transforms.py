@@ -23,11 +23,13 @@ from boxloss.jax import (
     hungarian_match,
     matching_cost,
     max_iou_match,
+    rotated_box_loss,
 )
 from combinations import pairwise
 from problems import PAIRINGS, problem
 
 VALUES = for_jax(problem("lengths", DEVICE))
+ROTATED = {"loss": "giou", "angle_unit": "degrees"}
 PRED, TARGET, LENGTHS = (VALUES[name] for name in ("pred", "target", "lengths"))
 
 
@@ -35,11 +37,14 @@ def of_lengths(pred: jax.Array, target: jax.Array, lengths: jax.Array) -> jax.Ar
     return box_loss(pred, target, "ciou", lengths=lengths)
 
 
+@pytest.mark.parametrize("own", [{}, ROTATED])
 @pytest.mark.parametrize("pairing", PAIRINGS)
-def test_jit(pairing: str) -> None:
-    values = for_jax(problem(pairing, DEVICE))
+def test_jit(pairing: str, own: dict[str, str]) -> None:
+    function = rotated_box_loss if own else box_loss
+    values = for_jax(problem(pairing, DEVICE, **own))
     static = {"zero_padded": values.pop("zero_padded", False)}
-    step = jax.value_and_grad(lambda values: box_loss(**values, **static).sum(), allow_int=True)
+    static |= {name: values.pop(name) for name in own}
+    step = jax.value_and_grad(lambda values: function(**values, **static).sum(), allow_int=True)
     same(jax.jit(step)(values), step(values))
 
 
@@ -94,18 +99,23 @@ def test_vmap_of_the_matcher_is_one_call_each(layers: tuple[int, ...]) -> None:
         pairing=("indices", "sets"),
         given=(("pred_index", "target_index"), ("pred_index",)),
         reduction=("none", "mean"),
+        own=({}, ROTATED),
     ),
 )
 def test_vmap_of_pairs_by_index_is_one_call(case: dict[str, Any]) -> None:
     """Their sets are summed as they would be alone, so the bits are the same."""
-    batched, reduction = case["batched"], case["reduction"]
-    values = for_jax(problem(case["pairing"], DEVICE, weight=torch.float32, given=case["given"]))
+    batched, reduction, own = case["batched"], case["reduction"], case["own"]
+    numbers = problem(case["pairing"], DEVICE, weight=torch.float32, given=case["given"], **own)
+    values = {name: each for name, each in for_jax(numbers).items() if name not in own}
     if reduction == "mean":
         values["normalizer"] = jnp.float32(3)
     for name in batched:
         values[name] = many(values[name])
 
     def loss(floating: Any, others: Any) -> Any:
+        if own:
+            losses = rotated_box_loss(**floating, **others, **own, reduction=reduction)
+            return losses.sum(), losses
         losses = box_losses(**floating, **others, reduction=reduction)
         return (losses.loss + 2 * losses.l1).sum(), losses
 
@@ -235,11 +245,22 @@ def distributions(logits: jax.Array) -> jax.Array:
     return distribution_loss(own, index, mode="ddf", teacher=teacher, confidence=confidence)
 
 
+def turned(boxes: jax.Array) -> jax.Array:
+    """As rotated boxes: their corners are sides, too."""
+    return jnp.concatenate((boxes, boxes[..., :1]), -1)
+
+
 ARRAYS = {"target": TARGET[0], "offsets": jnp.array([0, 2, 2, 5])}
 CALLED = {
     "loss": lambda pred: box_loss(pred, TARGET),
     "unreduced": jax.grad(lambda pred: box_loss(pred, TARGET, reduction="none").sum()),
     "gradient": jax.grad(lambda pred: box_loss(pred, TARGET)),
+    "rotated": jax.grad(lambda pred: rotated_box_loss(turned(pred), turned(TARGET), **ROTATED)),
+    "rotated, second": jax.grad(
+        lambda pred: jax.grad(lambda p: rotated_box_loss(p, turned(TARGET), **ROTATED))(
+            turned(pred)
+        ).var()
+    ),
     "by index": jax.grad(lambda pred: box_loss(pred, TARGET[0], pred_index=jnp.arange(5))),
     "second": jax.grad(lambda pred: jax.grad(lambda p: box_loss(p, TARGET))(pred).var()),
     "matcher": lambda pred: hungarian_match(matching_cost(pred, **ARRAYS), ARRAYS["offsets"]),

@@ -40,6 +40,7 @@ def load_detectron2() -> Loss:
 def of_matrix(iou: Loss) -> Loss:
     """Of few pairs at once, all with all, whose diagonal is wanted."""
 
+    @torch.no_grad()
     def loss(pred: Tensor, target: Tensor) -> Tensor:
         few = zip(pred.split(NEIGHBOURS), target.split(NEIGHBOURS), strict=True)
         return 1 - torch.cat([iou(*each).diagonal() for each in few])
@@ -49,7 +50,12 @@ def of_matrix(iou: Loss) -> Loss:
 
 def load_mmcv() -> Loss:
     box_iou_rotated = installed("mmcv.ops").box_iou_rotated
-    return lambda pred, target: 1 - box_iou_rotated(pred, target, aligned=True, clockwise=True)
+
+    @torch.no_grad()
+    def loss(pred: Tensor, target: Tensor) -> Tensor:
+        return 1 - box_iou_rotated(pred, target, aligned=True, clockwise=True)
+
+    return loss
 
 
 # --- Clipping of polygons, as it is usually written in plain torch ---

@@ -163,6 +163,8 @@ def box_loss(
 # The one list of options. What follows is written out for those who read signatures without running
 # them, editors and type checkers; a test compares them.
 OPTIONS = options_of(box_loss)
+# Of each function that calls `call_loss`.
+OPTIONS_OF: dict[str, Iterable[str]] = {"box_loss": OPTIONS, "box_losses": OPTIONS}
 
 
 def call_loss(
@@ -175,7 +177,6 @@ def call_loss(
     weight: Tensor | None,
     normalizer: Tensor | float | None,
     *others: Any,
-    rotated_options: Iterable[str] | None = None,
 ) -> Any:
     """The operator's result; all options are given, in their order."""
     own: tuple[Any, ...] = ()
@@ -185,8 +186,8 @@ def call_loss(
     if type(pred) is not Tensor or type(target) is not Tensor:
         check_tensors(function, pred=pred, target=target)
     if is_nested(pred) or is_nested(target):
-        names, numbers = (OPTIONS, 4) if rotated_options is None else (rotated_options, 5)
-        options = dict(zip(names, (weight, normalizer, *others), strict=True))
+        options = dict(zip(OPTIONS_OF[function], (weight, normalizer, *others), strict=True))
+        numbers = 5 if function == "rotated_box_loss" else 4
         pred, target, structure = without_nested(function, pred, target, options, numbers)
         weight, normalizer, *others = options.values()  # type: ignore[assignment]
     normalizer = as_normalizer(function, normalizer, pred, target)

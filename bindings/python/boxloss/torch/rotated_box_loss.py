@@ -14,7 +14,7 @@ from .._options import (
     RotatedLossParameters,
     options_of,
 )
-from .losses import call_loss
+from .losses import OPTIONS_OF, call_loss
 
 _ROTATED_BOX_LOSS = torch.ops.boxloss.rotated_box_loss.default
 
@@ -130,8 +130,7 @@ def rotated_box_loss(
         eps_mode,
         pred_index,
         target_index,
-        rotated_options=OPTIONS,
     )
 
 
-OPTIONS = options_of(rotated_box_loss)
+OPTIONS = OPTIONS_OF["rotated_box_loss"] = options_of(rotated_box_loss)
