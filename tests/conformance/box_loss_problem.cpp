@@ -21,8 +21,9 @@ void pad_with_zeros(const PlacedBoxes& targets, Random& random) {
     if (targets.numbers == 4) {
       targets.set(b, j, {zero(random), zero(random), zero(random), zero(random)});
     } else {
-      targets.set_numbers(b, j,
-                          {zero(random), zero(random), zero(random), zero(random), zero(random)});
+      // A point that is turned is not padding.
+      const double angle = random.chance(0.9) ? zero(random) : 1;
+      targets.set_numbers(b, j, {zero(random), zero(random), zero(random), zero(random), angle});
     }
   });
 }

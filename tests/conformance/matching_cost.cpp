@@ -10,7 +10,7 @@
 namespace boxloss::conformance {
 namespace {
 
-double random_score(const CostProblem& p, Values values, Random& random) {
+double random_score(const PairwiseProblem& p, Values values, Random& random) {
   if (values == Values::kPlain) return random.uniform(-6, 6);
   if (values == Values::kSpecial && random.chance(0.2)) {
     const bool is_f64 = compute_dtype(p) == DType::kF64 && p.scores.dtype == DType::kF64;
@@ -23,8 +23,9 @@ double random_score(const CostProblem& p, Values values, Random& random) {
 }
 
 /// Those that nothing is computed from stay NaN.
-void add_scores(const CostCase& c, Random& random, HostCost& host) {
-  CostProblem& p = host.problem;
+template <class Case, class Host>
+void add_scores(const Case& c, Random& random, Host& host) {
+  PairwiseProblem& p = host.problem;
   const bool is_given = p.class_term == ClassTerm::kGiven;
   const std::int64_t blocks = is_given ? p.layers : p.pred.images;
   const std::int64_t n = is_given ? p.target.slots : p.classes;
@@ -40,16 +41,16 @@ void add_scores(const CostCase& c, Random& random, HostCost& host) {
   });
 }
 
-void add_labels(const CostCase& c, Random& random, HostCost& host) {
-  CostProblem& p = host.problem;
+template <class Case, class Host>
+void add_labels(const Case& c, Random& random, Host& host) {
+  PairwiseProblem& p = host.problem;
   host.labels =
       exactly(random_rows(c.classes.labels, p.target.slots, p.classes, random), c.classes.labels);
   p.labels = {host.labels.data(), host.labels.dtype()};
 }
 
-void spoil_unread_boxes(const CostProblem& p, const PlacedBoxes& preds,
+void spoil_unread_boxes(const PairwiseProblem& p, bool reads_boxes, const PlacedBoxes& preds,
                         const PlacedBoxes& targets) {
-  const bool reads_boxes = p.iou_weight != 0 || p.l1_weight != 0;
   spoil_unread(preds, [&](const auto& read) {
     if (reads_boxes) for_each_entry(p, [&](const CostEntry& e) { read(e.block, e.query); });
   });
@@ -58,21 +59,41 @@ void spoil_unread_boxes(const CostProblem& p, const PlacedBoxes& preds,
   });
 }
 
+const CostFunctions& functions_of(const Implementation& i, const CostProblem&) {
+  return i.matching_cost;
+}
+const RotatedCostFunctions& functions_of(const Implementation& i, const RotatedCostProblem&) {
+  return i.rotated_matching_cost;
+}
+
 }  // namespace
 
-std::int64_t cost_entries(const CostProblem& p) { return p.layers * p.pred.slots * p.target.slots; }
+std::int64_t cost_entries(const PairwiseProblem& p) {
+  return p.layers * p.pred.slots * p.target.slots;
+}
 
-HostCost MatchingCost::make(const CostCase& c, Random& random) {
-  HostCost host;
-  CostProblem& p = host.problem;
+template <class P>
+HostCostOf<P> CostOf<P>::make(const Case& c, Random& random) {
+  Host host;
+  P& p = host.problem;
   const CostShape& shape = c.shape;
   const PlacedBoxes preds =
-      lay_out(c.pred, shape.layers * shape.images, shape.queries, p.pred, host.pred);
-  const PlacedBoxes targets = lay_out(c.target, 1, shape.columns, p.target, host.target);
+      lay_out(c.pred, shape.layers * shape.images, shape.queries, p.pred, host.pred, P::kNumbers);
+  const PlacedBoxes targets =
+      lay_out(c.target, 1, shape.columns, p.target, host.target, P::kNumbers);
   // Negative coordinates, too, where the target can have them.
   const double origin = c.target.dtype == DType::kU8 ? 0 : -80;
-  fill(preds, c.values, origin, random);
-  fill(targets, c.values, origin, random);
+  bool reads_boxes = c.weights.iou != 0 || c.weights.l1 != 0;
+  if constexpr (P::kNumbers == 4) {
+    fill(preds, c.values, origin, random);
+    fill(targets, c.values, origin, random);
+  } else {
+    p.angle_unit = c.angle_unit;
+    p.angle_weight = c.angle_weight;
+    fill_rotated(preds, c.values, origin, p.angle_unit, false, random);
+    fill_rotated(targets, c.values, origin, p.angle_unit, false, random);
+    reads_boxes |= p.angle_weight != 0;
+  }
 
   host.offsets = c.indices.empty() ? random_offsets(c.offsets, shape.images, shape.columns, random)
                                    : exactly(c.indices, c.offsets);
@@ -86,7 +107,7 @@ HostCost MatchingCost::make(const CostCase& c, Random& random) {
   p.eps_mode = c.eps.mode;
   p.parameters = example_parameters(c.loss);
   p.nonfinite = c.nonfinite;
-  spoil_unread_boxes(p, preds, targets);
+  spoil_unread_boxes(p, reads_boxes, preds, targets);
 
   p.class_term = c.classes.term;
   if (p.class_term == ClassTerm::kNone) return host;
@@ -100,10 +121,11 @@ HostCost MatchingCost::make(const CostCase& c, Random& random) {
   return host;
 }
 
-std::vector<Call> MatchingCost::calls(const Case&, const Host& host, Random&) {
+template <class P>
+std::vector<Call> CostOf<P>::calls(const Case&, const Host& host, Random&) {
   const auto run_as = [&host](const auto& implementation, const auto& parallel_for,
                               const Ask& ask) {
-    CostProblem p = host.problem;
+    P p = host.problem;
     p.device = implementation.device;
     Run run(implementation, parallel_for, ask.of({{"cost", DType::kF32, cost_entries(p)}}));
     run.move(p.pred.data, host.pred);
@@ -115,13 +137,16 @@ std::vector<Call> MatchingCost::calls(const Case&, const Host& host, Random&) {
     return run.results();
   };
   const auto serves = [&p = host.problem](const Implementation& implementation) {
-    const CostFunctions& served = implementation.matching_cost;
+    const auto& served = functions_of(implementation, p);
     return served.losses.contains(p.loss) && served.class_terms.contains(p.class_term);
   };
   const auto judge = [&host](const Results& right) {
-    return within_bounds(right, {cost_bounds(host)});
+    return within_bounds(right, {cost_bounds(host.problem)});
   };
-  return {call_of(kName, run_as, serves, judge, {kOnElements})};
+  return {call_of("matching_cost", run_as, serves, judge, {kOnElements})};
 }
+
+template struct CostOf<CostProblem>;
+template struct CostOf<RotatedCostProblem>;
 
 }  // namespace boxloss::conformance

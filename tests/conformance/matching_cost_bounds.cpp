@@ -9,7 +9,7 @@
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
 #include "matching_cost_entries.hpp"
-#include "stored.hpp"
+#include "rotated_bounds.hpp"
 
 namespace boxloss::conformance {
 namespace {
@@ -45,7 +45,19 @@ Bounded<C> l1_of(const CostProblem& p, const CostEntry& entry) {
 }
 
 template <class C>
-Bounded<C> class_term_of(const CostProblem& p, const CostEntry& entry) {
+RotatedPair<C> boxes_of(const RotatedCostProblem& p, const CostEntry& entry) {
+  return {rotated_box_of<C>(p.pred, p.angle_unit, entry.block, entry.query),
+          rotated_box_of<C>(p.target, p.angle_unit, 0, entry.column)};
+}
+
+template <class C>
+Bounded<C> loss_of(const RotatedCostProblem& p, const CostEntry& entry) {
+  const RotatedPair<C> boxes = boxes_of<C>(p, entry);
+  return rotated_loss(p.loss, boxes, bounded_constants<C>(p));
+}
+
+template <class C>
+Bounded<C> class_term_of(const PairwiseProblem& p, const CostEntry& entry) {
   const std::int64_t first = first_score(p, entry);
   const bool is_given = p.class_term == ClassTerm::kGiven;
   const std::int64_t which = is_given ? entry.column : class_of(p, entry.column);
@@ -62,19 +74,36 @@ Bounded<C> class_term_of(const CostProblem& p, const CostEntry& entry) {
   }
 }
 
-/// The terms that are left out are as cost_entry wants them.
+/// l1 or, of rotated boxes, the distance that takes its place.
 template <class C>
-Bounded<C> entry_of(const CostProblem& p, const CostEntry& entry) {
-  const CostWeights<Bounded<C>> weights = {read_as<C>(p.iou_weight), read_as<C>(p.l1_weight),
-                                           read_as<C>(p.class_weight)};
-  const Bounded<C> one(1.0), zero(0.0);
-  return cost_entry(weights, p.iou_weight != 0 ? loss_of<C>(p, entry) : one,
-                    p.l1_weight != 0 ? l1_of<C>(p, entry) : zero,
-                    reads_classes(p) ? class_term_of<C>(p, entry) : zero);
+Bounded<C> weighted_l1(const CostProblem& p, const CostEntry& entry) {
+  return p.l1_weight != 0 ? read_as<C>(p.l1_weight) * l1_of<C>(p, entry) : Bounded<C>();
+}
+template <class C>
+Bounded<C> weighted_l1(const RotatedCostProblem& p, const CostEntry& entry) {
+  const auto [a, b] = boxes_of<C>(p, entry);
+  Bounded<C> sum;
+  if (p.l1_weight != 0) {
+    sum = read_as<C>(p.l1_weight) *
+          l1_value(Box<Bounded<C>>{a.cx, a.cy, a.w, a.h}, Box<Bounded<C>>{b.cx, b.cy, b.w, b.h});
+  }
+  if (p.angle_weight == 0) return sum;
+  const Bounded<C> sin = sin_cos(a.angle - b.angle).sin;
+  return sum + read_as<C>(p.angle_weight) * (Bounded<C>(2) * (sin * sin));
 }
 
-template <class C>
-std::vector<double> cost_bounds_in(const CostProblem& p) {
+/// The terms that are left out are as cost_entry wants them.
+template <class C, class P>
+Bounded<C> entry_of(const P& p, const CostEntry& entry) {
+  const Bounded<C> one(1.0), zero(0.0);
+  const CostWeights<Bounded<C>> weights = {read_as<C>(p.iou_weight), one,
+                                           read_as<C>(p.class_weight)};
+  return cost_entry(weights, p.iou_weight != 0 ? loss_of<C>(p, entry) : one,
+                    weighted_l1<C>(p, entry), reads_classes(p) ? class_term_of<C>(p, entry) : zero);
+}
+
+template <class C, class P>
+std::vector<double> cost_bounds_in(const P& p) {
   std::vector<double> bounds(static_cast<std::size_t>(cost_entries(p)));
   for_each_entry(p, [&](const CostEntry& entry) {
     bounds[static_cast<std::size_t>(entry.at(p))] = stored(entry_of<C>(p, entry), DType::kF32);
@@ -84,9 +113,12 @@ std::vector<double> cost_bounds_in(const CostProblem& p) {
 
 }  // namespace
 
-std::vector<double> cost_bounds(const HostCost& host) {
-  return compute_dtype(host.problem) == DType::kF64 ? cost_bounds_in<double>(host.problem)
-                                                    : cost_bounds_in<float>(host.problem);
+template <class P>
+std::vector<double> cost_bounds(const P& p) {
+  return compute_dtype(p) == DType::kF64 ? cost_bounds_in<double>(p) : cost_bounds_in<float>(p);
 }
+
+template std::vector<double> cost_bounds(const CostProblem&);
+template std::vector<double> cost_bounds(const RotatedCostProblem&);
 
 }  // namespace boxloss::conformance

@@ -63,11 +63,24 @@ const std::vector<CostCase> kLargeCases = {
 
 constexpr CostShape kSmall = {2, 3, 7, 20, 5};
 
-}  // namespace
+/// For rotated boxes: in degrees, and with a term for the angle, where boxes are not corners.
+template <class Enum>
+std::vector<CostCaseOf<Enum>> cases_for(const std::vector<CostCase>& list) {
+  if constexpr (std::is_same_v<Enum, Loss>) return list;
+  std::vector<CostCaseOf<Enum>> all;
+  if constexpr (std::is_same_v<Enum, RotatedLoss>) {
+    for (const CostCase& c : list) {
+      const bool is_corners = c.pred.format == xyxy;
+      all.push_back({c.name, c.classes, c.pred, c.target, c.offsets, c.shape, c.weights, c.eps,
+                     c.nonfinite, c.values, c.indices, RotatedLoss::kGiou,
+                     is_corners ? AngleUnit::kRadians : AngleUnit::kDegrees,
+                     is_corners ? 0 : 0.75});
+    }
+  }
+  return all;
+}
 
-const std::vector<CostCase>& MatchingCost::table() { return kCases; }
-
-std::vector<CostCase> MatchingCost::further_cases() {
+std::vector<CostCase> further() {
   std::vector<CostCase> list = kLargeCases;
   // Of int64 and of int32.
   add_changed(list, kCases, {"softmax", "given, layers"}, kSmall, kOffsetsOutOfRange);
@@ -76,7 +89,7 @@ std::vector<CostCase> MatchingCost::further_cases() {
   return list;
 }
 
-std::vector<CostCase> MatchingCost::wild_cases() {
+std::vector<CostCase> wild() {
   std::vector<CostCase> list;
   add_changed(list, kCases, {"softmax", "given", "focal, layers", "given, layers"}, kSmall,
               kWildOffsets32);
@@ -84,18 +97,34 @@ std::vector<CostCase> MatchingCost::wild_cases() {
   return list;
 }
 
-std::vector<CostCase> MatchingCost::cases_for_bits() {
-  std::vector<CostCase> list;
-  for (const Loss loss : {Loss::kGiou, Loss::kCiou}) {
-    list.push_back(changed(kCases, "softmax", {3, 5, 70, 211}));
-    list.back().loss = loss;
-  }
-  return list;
+}  // namespace
+
+template <class P>
+const std::vector<typename CostOf<P>::Case>& CostOf<P>::table() {
+  static const std::vector<Case> cases = cases_for<decltype(P::loss)>(kCases);
+  return cases;
+}
+template <class P>
+std::vector<typename CostOf<P>::Case> CostOf<P>::further_cases() {
+  return cases_for<decltype(P::loss)>(further());
+}
+template <class P>
+std::vector<typename CostOf<P>::Case> CostOf<P>::wild_cases() {
+  return cases_for<decltype(P::loss)>(wild());
 }
 
-CostCase MatchingCost::random_case(Random& random) {
+template <class P>
+std::vector<typename CostOf<P>::Case> CostOf<P>::cases_for_bits() {
+  const auto list = cases_for<decltype(P::loss)>({changed(kCases, "softmax", {3, 5, 70, 211})});
+  std::vector<Case> cases(2, list[0]);
+  cases[1].loss = decltype(P::loss)::kIou;
+  return cases;
+}
+
+template <class P>
+typename CostOf<P>::Case CostOf<P>::random_case(Random& random) {
   const auto weight = [&] { return random.chance(0.25) ? 0 : random.uniform(-2, 6); };
-  CostCase c;
+  Case c;
   // The scores of a query are neighbours.
   c.classes = {
       random.pick(std::vector<ClassTerm>{ClassTerm::kNone, softmax, sigmoid, focal, given}),
@@ -114,17 +143,26 @@ CostCase MatchingCost::random_case(Random& random) {
   c.eps = random.pick(std::vector<CaseEps>{add, clamp, add_0, clamp_0, clamp_4});
   if (random.chance(0.5)) c.nonfinite = random.pick(std::vector<float>{0, big, -7.5f, largest});
   c.values = random.pick(std::vector<Values>{plain, kinks, special});
-  c.loss = random.pick(losses());
+  c.loss = random.pick(losses<decltype(P::loss)>());
+  if constexpr (P::kNumbers == 5) {
+    c.angle_unit = random.chance(0.5) ? AngleUnit::kRadians : AngleUnit::kDegrees;
+    c.angle_weight = weight();
+  }
   return c;
 }
 
-std::string MatchingCost::describe(const CostCase& c) {
+template <class P>
+std::string CostOf<P>::describe(const Case& c) {
   const auto& [term, scores, layout, labels, alpha, gamma] = c.classes;
   return in_words(c.loss, term, scores, layout, "labels", labels, "alpha", alpha, "gamma", gamma,
                   "pred", c.pred, "target", c.target, "offsets", c.offsets, "shape", c.shape.layers,
                   c.shape.images, c.shape.queries, c.shape.columns, c.shape.classes, "weights",
                   c.weights.iou, c.weights.l1, c.weights.class_term, c.eps.mode, c.eps.value,
-                  "nonfinite", c.nonfinite, "values", c.values);
+                  "nonfinite", c.nonfinite, "values", c.values, "angles", c.angle_unit,
+                  c.angle_weight);
 }
+
+template struct CostOf<CostProblem>;
+template struct CostOf<RotatedCostProblem>;
 
 }  // namespace boxloss::conformance

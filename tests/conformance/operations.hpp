@@ -31,7 +31,7 @@
 namespace boxloss::conformance {
 
 using Operations = std::tuple<BoxLoss, MatchingCost, Assign, MaxIouMatch, TaskAlignedMatch,
-                              ClassLosses, DistributionLosses, RotatedBoxLoss>;
+                              ClassLosses, DistributionLosses, RotatedBoxLoss, RotatedMatchingCost>;
 
 /// The subject. Skips the test, out loud, where it does not serve the operation.
 template <class Operation>

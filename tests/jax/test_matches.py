@@ -88,6 +88,18 @@ def test_pairwise_ious_bits_are_torchs() -> None:
     assert_same_bits(boxloss.jax.pairwise_iou(**for_jax(values)), expected, "overlap")
 
 
+def test_costs_of_rotated_boxes_have_torchs_bits() -> None:
+    values = with_logits(class_mode="sigmoid", angle_weight=3.0)
+    values["pred"] = boxes((2, 3, 6), DEVICE, box_format="degrees", seed=1)
+    values["target"] = boxes((7,), DEVICE, box_format="degrees", seed=2)
+    of_both = {"loss": "kld", "tau": 2.0, "angle_unit": "degrees"}
+    expected = boxloss.torch.matching_cost(**values, **of_both)
+    assert_same_bits(matching_cost(**for_jax(values), **of_both), expected, "cost")
+    of_boxes = {name: values[name] for name in ("pred", "target", "offsets")}
+    ious = boxloss.torch.pairwise_iou(**of_boxes, **of_both)
+    assert_same_bits(boxloss.jax.pairwise_iou(**for_jax(of_boxes), **of_both), ious, "overlap")
+
+
 def test_softmax_is_jaxs() -> None:
     """The rest is the kernel's. Of five logits within 6 of each other a chance is right to 17 u in
     either softmax; the cost is of numbers up to 600, of which two are rounded once more."""

@@ -182,6 +182,7 @@ OF_ROTATED_BOX_LOSS = [  # whose other checks are box_loss'
     ),
 ]
 NO_CLASSES = {"logits": None, "labels": None}
+ROTATED_COST = {"pred": zeros(2, 3, 6, 5), "target": zeros(9, 5)}
 OF_MATCHING_COST = [
     bad_type(f"pred is int32; {FLOATING}", pred=GOOD_COST["pred"].int()),
     bad_type(f"target is bool; {ANY_NUMBER}", target=GOOD_COST["target"].bool()),
@@ -205,6 +206,15 @@ OF_MATCHING_COST = [
     bad_value("target_format is 'yolo'", target_format="yolo"),
     bad_value(
         "l1_weight is 5, and l1 is of values in one format, but pred is", target_format="xyxy"
+    ),
+    bad_value("angle_unit is 'turns'", angle_unit="turns"),
+    bad_value("angle_weight is 1; it is for rotated boxes, (..., 5)", angle_weight=1.0),
+    bad_value("loss is 'ciou'; allowed: 'iou', 'giou', 'probiou'", **ROTATED_COST, loss="ciou"),
+    bad_value("angle_weight is nan; it must be finite", **ROTATED_COST, angle_weight=NAN),
+    bad_value("target has shape [9, 4]; its last dimension must be 5", pred=zeros(2, 3, 6, 5)),
+    bad_value(
+        "pred has shape [2, 3, 6, 3]; its last dimension must be 4, or 5 for rotated",
+        pred=zeros(2, 3, 6, 3),
     ),
     bad_value("eps_mode is 'max'", eps_mode="max"),
     bad_value("eps is -1", eps=-1.0),

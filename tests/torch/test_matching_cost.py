@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import rotated
 import torch
-from boxloss.torch import matching_cost, pairwise_iou, use_implementation
+from boxloss.torch import matching_cost, pairwise_iou, rotated_box_loss, use_implementation
 from combinations import pairwise_cases
 from devices import Implementation
 from formulas import LOSSES
-from matching import Problem, check_cost, classes, cost_problem
-from problems import FLOATING, FORMATS, PARAMETERS, TARGETS
+from matching import Problem, check_cost, class_term, classes, cost_problem
+from problems import FLOATING, FORMATS, PARAMETERS, TARGETS, boxes
 from test_matchers import LAYOUTS
 from torch import Tensor
 
@@ -249,3 +250,47 @@ def test_the_stride_of_one_image_means_nothing(implementation_or_aten: Implement
         for i, of_layer in enumerate(by_layer):
             wanted = matching_cost(pred[i].clone(), target, offsets, **of_layer)
             assert torch.equal(cost[i], wanted)
+
+
+def rotated_problem(device: torch.device, loss: str, unit: Any = "radians") -> Problem:
+    values = cost_problem(device, loss=loss, angle_unit=unit)
+    values["pred"] = boxes((2, 4, 3), device, DOUBLE, unit, seed=1)
+    values["target"] = boxes((9,), device, DOUBLE, unit, seed=2)
+    return values
+
+
+@pytest.mark.parametrize("unit", ["radians", "degrees"])
+@pytest.mark.parametrize("loss", rotated.LOSSES)
+def test_rotated_boxes(implementation_or_aten: Implementation, loss: str, unit: str) -> None:
+    """Losses are rotated_box_loss', of which other tests tell whether they are right."""
+    values = rotated_problem(implementation_or_aten.device, loss, unit)
+    of_pairs = {name: each for name, each in values.items() if name != "offsets"}
+    weights = {"iou_weight": -1.5, "l1_weight": 0.5, "class_weight": 3.0, "angle_weight": 7.0}
+    values = classes(values) | weights | {"class_mode": "sigmoid"}
+    found, ious = (
+        matching_cost(**values, eps=1e-7),
+        pairwise_iou(**{**of_pairs, "offsets": values["offsets"]}),
+    )
+    for image, own in enumerate((slice(1, 3), slice(3, 3), slice(3, 6), slice(6, 7))):
+        pairs = torch.broadcast_tensors(values["pred"][:, image, :, None], values["target"][own])
+        p, t = (each.contiguous() for each in pairs)
+        losses = rotated_box_loss(**{**of_pairs, "pred": p, "target": t}, reduction="none")
+        turn = (p - t)[..., 4] * (math.pi / 180 if unit == "degrees" else 1)
+        terms = 7 * (1 - (2 * turn).cos()) + 0.5 * (p - t)[..., :4].abs().sum(-1)
+        expected = -1.5 * (losses - 1) + terms + 3 * class_term(values, image, own).to(p.device)
+        for result, wanted in ((found, expected), (ious, 1 - losses)):
+            assert torch.allclose(result[..., own].double(), wanted, rtol=2e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("left_out", ["iou_weight", "l1_weight", "angle_weight"])
+def test_a_term_of_rotated_boxes_that_is_left_out(
+    implementation_or_aten: Implementation, left_out: str
+) -> None:
+    values = rotated_problem(implementation_or_aten.device, "probiou")
+    alone = {"iou_weight": 0.0, "l1_weight": 0.0, "angle_weight": 0.0}
+    whole = alone | {"iou_weight": 2.0, "l1_weight": 5.0, "angle_weight": 3.0}
+    rest = matching_cost(**values, **{**whole, left_out: 0.0})
+    own = matching_cost(**values, **{**alone, left_out: whole[left_out]})
+    assert torch.allclose(matching_cost(**values, **whole), own + rest, rtol=1e-6, atol=1e-5)
+    values["pred"] = torch.full_like(values["pred"], math.nan)
+    assert not matching_cost(**values, **alone).any()

@@ -94,6 +94,11 @@ DDF: dict[str, Any] = {
 OF_KLD = {
     name: boxes((5,), CPU, box_format="radians", seed=len(name)) for name in ("pred", "target")
 }
+ROTATED_COST = {
+    **{"pred": boxes((3, 5), CPU, box_format="degrees", seed=1), "angle_unit": "degrees"},
+    **{"target": boxes((6,), CPU, box_format="degrees", seed=2), "offsets": COST["offsets"]},
+    "loss": "kld",
+}
 # By default, and with other options, each of which has an effect; tensors in the order of C++.
 CALLS: dict[str, tuple[str, Problem]] = {
     "rotated_defaults": ("rotated_box_loss", {**OF_KLD, "loss": "kld"}),
@@ -104,6 +109,8 @@ CALLS: dict[str, tuple[str, Problem]] = {
     "cost_defaults": ("matching_cost", COST),
     "cost_of_logits": ("matching_cost", {**COST, **LOGITS, **OF_LOGITS}),
     "cost_of_classes": ("matching_cost", {**COST, "class_cost": CLASS_COST, "nonfinite": 100}),
+    "cost_rotated": ("matching_cost", {**ROTATED_COST, "angle_weight": 3.0}),
+    "iou_rotated": ("pairwise_iou", ROTATED_COST),
     "iou_defaults": ("pairwise_iou", COST),
     "iou": ("pairwise_iou", {**COST, **CLAMPED, "pred_format": "cxcywh"}),
     "match_defaults": ("hungarian_match", MATCH),

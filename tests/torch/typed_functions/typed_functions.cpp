@@ -111,6 +111,19 @@ Tensor cost_of_classes(const Tensor& pred, const Tensor& target, const Tensor& o
                                 {.class_cost = class_cost, .nonfinite = 100.0});
 }
 
+Tensor cost_rotated(const Tensor& pred, const Tensor& target, const Tensor& offsets) {
+  return boxloss::matching_cost(pred, target, offsets,
+                                {.loss = boxloss::RotatedLoss::kKld,
+                                 .angle_weight = 3.0,
+                                 .angle_unit = boxloss::AngleUnit::kDegrees});
+}
+
+Tensor iou_rotated(const Tensor& pred, const Tensor& target, const Tensor& offsets) {
+  return boxloss::pairwise_iou(
+      pred, target, offsets,
+      {.loss = boxloss::RotatedLoss::kKld, .angle_unit = boxloss::AngleUnit::kDegrees});
+}
+
 Tensor iou_defaults(const Tensor& pred, const Tensor& target, const Tensor& offsets) {
   return boxloss::pairwise_iou(pred, target, offsets);
 }
@@ -266,6 +279,8 @@ TORCH_LIBRARY(boxloss_typed, m) {
   m.def("cost_defaults", cost_defaults);
   m.def("cost_of_logits", cost_of_logits);
   m.def("cost_of_classes", cost_of_classes);
+  m.def("cost_rotated", cost_rotated);
+  m.def("iou_rotated", iou_rotated);
   m.def("iou_defaults", iou_defaults);
   m.def("iou", iou);
   m.def("match_defaults", match_defaults);
