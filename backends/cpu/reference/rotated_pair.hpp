@@ -39,8 +39,9 @@ inline bool is_polygon(const RotatedBox<double>& b) {
 /// areas, only the formula says what they have.
 inline bool are_polygons(const RotatedPair& boxes) {
   const auto& [a, b] = boxes;
-  const double reach =
-      std::hypot(a.cx - b.cx, a.cy - b.cy) + std::hypot(a.w, a.h) + std::hypot(b.w, b.h);
+  // Not std::hypot: glibc 2.35 has a new version of it, and the wheel runs on older ones.
+  const auto length = [](double x, double y) { return std::sqrt(x * x + y * y); };
+  const double reach = length(a.cx - b.cx, a.cy - b.cy) + length(a.w, a.h) + length(b.w, b.h);
   return is_polygon(a) && is_polygon(b) && reach * reach <= 1e9 * std::max(area(a), area(b));
 }
 
