@@ -120,11 +120,13 @@ BOXLOSS_HOST_DEVICE float entry_of(const CostArgs<F, C>& a, C loss, C l1, C clas
 
 /// The terms of rotated boxes that are by their numbers, with their weights: core takes them for
 /// l1, whose own weight is then 1.
-template <class C>
-BOXLOSS_HOST_DEVICE C weighted_distance(C l1_weight, C angle_weight, const RotatedBox<C>& query,
+template <class F, class C>
+BOXLOSS_HOST_DEVICE C weighted_distance(const CostArgs<F, C>& a, const RotatedBox<C>& query,
                                         const RotatedBox<C>& column) {
-  const C l1 = select(l1_weight == C(0), C(0), l1_weight * l1_value(query, column));
-  return l1 + select(angle_weight == C(0), C(0), angle_weight * angle_cost(query, column));
+  C distance = 0;
+  if (a.l1_weight != C(0)) distance = a.l1_weight * l1_value(query, column);
+  if (a.angle_weight != C(0)) distance += a.angle_weight * angle_cost(query, column);
+  return distance;
 }
 
 template <bool kPlain = false, class F, class C>
@@ -132,7 +134,7 @@ BOXLOSS_HOST_DEVICE float entry_of(const CostArgs<F, C>& a, const RotatedBox<C>&
                                    const RotatedBox<C>& column, C class_term) {
   C loss = 1, l1 = 0;
   if (kPlain || a.wants_loss) loss = a.formula.loss(query, column, a.constants);
-  if (kPlain || a.wants_l1) l1 = weighted_distance(a.l1_weight, a.angle_weight, query, column);
+  if (kPlain || a.wants_l1) l1 = weighted_distance(a, query, column);
   return entry_of<kPlain>(a, loss, l1, class_term);
 }
 

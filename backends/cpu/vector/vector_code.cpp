@@ -340,9 +340,20 @@ void distances_with(const CostArgs<AnyRotatedFormula, C>& args, const C* one, co
                     int count, C* distances) {
   const RotatedBox<C> target = rotated_box_at(one, 0);
   const C l1_weight = args.l1_weight, angle_weight = args.angle_weight;
-  for_each_pair(count, [=](int i) BOXLOSS_INLINE {
-    distances[i] = weighted_distance(l1_weight, angle_weight, rotated_box_at(boxes, i), target);
-  });
+  for (int block = 0; block < count; block += kBlock) {
+    RotatedCoordinates<C> p;
+    p.read(boxes + 5 * block);
+    C* const own = distances + block;
+    if (l1_weight == C(0)) {
+      for_each_in_block([=](int i) BOXLOSS_INLINE { own[i] = 0; });
+    } else {
+      for_each_in_block([=, &p](int i)
+                            BOXLOSS_INLINE { own[i] = l1_weight * l1_value(p.get(i), target); });
+    }
+    if (angle_weight == C(0)) continue;
+    for_each_in_block(
+        [=, &p](int i) BOXLOSS_INLINE { own[i] += angle_weight * angle_cost(p.get(i), target); });
+  }
 }
 
 template <class C>

@@ -6,7 +6,8 @@ accuracy is the error of each pair's loss in float32, by families of pairs: rand
 equal boxes, thin ones, those in [0, 1] and others. The truth is float64's, of the same float32
 numbers. An error of 1 or more, or NaN, counts as 1. boxloss' eps and floor are 0 here, since they
 change the loss. time is the mean loss of a million pairs (on the CPU a tenth of that, for losses by
-areas), and its gradient; set glibc's variables as the study cpu says.
+areas), and its gradient; set glibc's variables as the study cpu says. pairwise is the IoU of each
+image's queries with its boxes.
 
 torchvision (with its own operators), detectron2, mmcv and Ultralytics take part where they are
 installed. mmrotate's losses are written from the papers' formulas, with mmrotate's bounds. clipping
@@ -22,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from boxloss.torch import rotated_box_loss
+from boxloss.torch import pairwise_iou, rotated_box_loss
 from torch import Tensor
 
 from ...runner import run as runner
@@ -33,7 +34,7 @@ from . import exact, peers
 from .exact import Loss
 from .pairs import FAMILIES, JITTER, Pairs, draw, in_degrees, in_radians
 
-CASES = ("accuracy", "time")
+CASES = ("accuracy", "time", "pairwise")
 
 # --- Accuracy ---
 
@@ -206,6 +207,59 @@ def time(run: Run, case: Case) -> None:
     run.time_passes(case.columns, losses, case.pred, ("wall", "gpu"))
 
 
+# --- Pairwise ---
+
+PAIRWISE, QUICK_PAIRWISE = (16, 300, 100), (2, 30, 10)  # images, queries, boxes of each
+OFF = 1e-3  # how many of torchvision's may be wrong
+
+
+@dataclass(frozen=True)
+class Overlaps:
+    pred: Tensor  # (images, queries, 5)
+    target: Tensor  # (images, boxes, 5)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        images, queries, _ = self.pred.shape
+        return {"case": "pairwise", "shape": f"{images} x {queries} x {self.target.shape[1]}"}
+
+
+def pairwise_case(images: int, queries: int, boxes: int, device: torch.device) -> Overlaps:
+    """Both in degrees, as torchvision has them."""
+    drawn = draw(JITTER, images * max(queries, boxes), device)
+    pred, target = (in_degrees(each).view(images, -1, 5) for each in drawn)
+    return Overlaps(pred[:, :queries], target[:, :boxes])
+
+
+def load_pairwise(case: Overlaps) -> Callable[[], Tensor]:
+    images, boxes, _ = case.target.shape
+    offsets = torch.arange(images + 1, device=case.pred.device) * boxes
+    options: dict[str, Any] = EXACTLY | {"angle_unit": "degrees"}
+    return partial(pairwise_iou, case.pred, case.target.flatten(0, 1), offsets, "iou", **options)
+
+
+def load_loop(case: Overlaps) -> Callable[[], Tensor]:
+    iou = peers.rotated_iou()
+    each = [*zip(case.pred, case.target, strict=True)]
+    return lambda: torch.cat([iou(*boxes) for boxes in each], -1)
+
+
+def time_pairwise(run: Run, case: Overlaps) -> None:
+    variants = {
+        "boxloss": runner.Variant(load_pairwise),
+        "torchvision": runner.Variant(load_loop),
+    }
+    calls = run.load(variants, case)
+    radians = (in_radians(each.double()) for each in (case.pred[:, :, None], case.target[:, None]))
+    truth = 1 - exact.iou(*torch.broadcast_tensors(*radians))
+    for name, call in calls.items():
+        found = torch.stack(call().chunk(len(case.pred), -1))
+        wrong = 1 - ((found - truth).abs() <= WRONG).double().mean().item()
+        if wrong > (0 if name == "boxloss" else OFF):
+            raise DisagreementError(f"{name}: {100 * wrong:.2g} % of the overlaps are wrong")
+    run.time(case.columns, calls, ("wall", "gpu"))
+
+
 # --- Measuring ---
 
 
@@ -214,11 +268,13 @@ def measure(run: Run) -> None:
     for case in run.each(cases(run)):
         if isinstance(case, str):
             compare(run, case, losses)
-        else:
+        elif isinstance(case, Case):
             time(run, case)
+        else:
+            time_pairwise(run, case)
 
 
-def cases(run: Run) -> dict[str, Callable[[], str | Case]]:
+def cases(run: Run) -> dict[str, Callable[[], str | Case | Overlaps]]:
     """Families of pairs, and what is timed."""
 
     def count(word: str) -> int:
@@ -226,12 +282,13 @@ def cases(run: Run) -> dict[str, Callable[[], str | Case]]:
             return QUICK_PAIRS
         return TIMED_PAIRS if run.on_gpu or word in GAUSSIANS else FEW_PAIRS
 
-    found: dict[str, Callable[[], str | Case]] = {
+    found: dict[str, Callable[[], str | Case | Overlaps]] = {
         f"accuracy, {family}": partial(str, family) for family in FAMILIES
     }
-    return found | {
-        f"time, {word}": partial(time_case, word, count(word), run.device) for word in TIMED
-    }
+    for word in TIMED:
+        found[f"time, {word}"] = partial(time_case, word, count(word), run.device)
+    shape = QUICK_PAIRWISE if run.quick else PAIRWISE
+    return found | {"pairwise": partial(pairwise_case, *shape, run.device)}
 
 
 # --- Pictures ---

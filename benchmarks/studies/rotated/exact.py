@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 Loss = Callable[[Tensor, Tensor], Tensor]  # of each pair
-SIGNS = (1, 1), (-1, 1), (-1, -1), (1, -1)  # of corners, one after the other
 
 
 class Placed(NamedTuple):
@@ -43,11 +42,8 @@ def intersection(pred: Tensor, target: Tensor) -> Tensor:
     at = place(pred, target)
     w, h = pred[..., 2] / 2, pred[..., 3] / 2
     half_x, half_y = target[..., 2, None] / 2, target[..., 3, None] / 2
-    signs = torch.tensor(SIGNS, dtype=pred.dtype, device=pred.device)
-    along, across = w[..., None] * signs[:, 0], h[..., None] * signs[:, 1]
-    cos, sin = at.cos[..., None], at.sin[..., None]
-    x = at.x[..., None] + along * cos - across * sin
-    y = at.y[..., None] + along * sin + across * cos
+    x = at.x[..., None] + around(w * at.cos, -h * at.sin)
+    y = at.y[..., None] + around(w * at.sin, h * at.cos)
     end_x = x.roll(-1, -1)
     dx, dy = end_x - x, y.roll(-1, -1) - y
     first, last = shares_within(x, dx, half_x)
@@ -56,6 +52,11 @@ def intersection(pred: Tensor, target: Tensor) -> Tensor:
     begin, end = clamp(begin, half_y), clamp(end, half_y)
     mean = begin * first + 0.5 * (begin + end) * (last - first) + end * (1 - last)
     return (mean * (clamp(end_x, half_x) - clamp(x, half_x))).sum(-1).abs()
+
+
+def around(along: Tensor, across: Tensor) -> Tensor:
+    """The corners, one after the other, from the half axes."""
+    return torch.stack([along + across, across - along, -along - across, along - across], -1)
 
 
 def shares_within(start: Tensor, extent: Tensor, half: Tensor) -> tuple[Tensor, Tensor]:

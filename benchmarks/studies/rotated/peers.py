@@ -5,8 +5,8 @@ it is said."""
 
 from __future__ import annotations
 
-import inspect
 import sys
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +16,7 @@ from torch import Tensor
 from ...common.losses import import_file, installed
 from ...runner.run import UnavailableError
 from . import exact
-from .exact import Loss, sides
+from .exact import Loss, around, sides
 
 NEIGHBOURS = 32  # pairs that a function of all with all is given at once
 
@@ -24,12 +24,19 @@ NEIGHBOURS = 32  # pairs that a function of all with all is given at once
 # --- Kernels, whose IoU has no gradient ---
 
 
+def rotated_iou() -> Loss:
+    """torchvision's box_iou of all with all, which is detectron2's kernel; in degrees."""
+    box_iou = partial(installed("torchvision.ops.boxes").box_iou, fmt="cxcywhr")
+    box = torch.ones(1, 5)
+    try:
+        box_iou(box, box)
+    except (TypeError, ValueError) as error:  # older ones have no such argument, or format
+        raise UnavailableError("this torchvision has no rotated boxes") from error
+    return box_iou
+
+
 def load_torchvision() -> Loss:
-    """torchvision's box_iou, which is detectron2's kernel; angles are in degrees."""
-    box_iou = installed("torchvision.ops.boxes").box_iou
-    if "fmt" not in inspect.signature(box_iou).parameters:
-        raise UnavailableError("this torchvision has no rotated boxes")
-    return of_matrix(lambda pred, target: box_iou(pred, target, fmt="cxcywhr"))
+    return of_matrix(rotated_iou())
 
 
 def load_detectron2() -> Loss:
@@ -65,12 +72,9 @@ TOLERANCE = 1e-6  # of a side's length: corners that lie on the other box' borde
 
 def corners(box: Tensor) -> Tensor:
     """(..., 4, 2)"""
-    w, h = sides(box)
+    w, h = (side / 2 for side in sides(box))
     cos, sin = box[..., 4].cos(), box[..., 4].sin()
-    along = torch.stack([w * cos, w * sin], -1)
-    across = torch.stack([-h * sin, h * cos], -1)
-    signs = torch.tensor(exact.SIGNS, dtype=box.dtype, device=box.device) / 2
-    offset = signs[:, :1] * along[..., None, :] + signs[:, 1:] * across[..., None, :]
+    offset = torch.stack([around(w * cos, -h * sin), around(w * sin, h * cos)], -1)
     return box[..., None, :2] + offset
 
 
