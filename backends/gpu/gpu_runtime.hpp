@@ -157,7 +157,7 @@ __device__ inline unsigned least_of_lanes(unsigned value) {
 #endif
 }
 
-/// Gives the value before. HIP's own function has none of 16 bits.
+/// Gives the value before. HIP's atomicCAS does not take 16 bits.
 template <class Bits>
 __device__ Bits compare_and_swap(Bits* address, Bits expected, Bits desired) {
 #if defined(__HIP_PLATFORM_AMD__)

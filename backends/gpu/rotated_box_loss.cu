@@ -9,15 +9,18 @@ namespace boxloss::BOXLOSS_GPU {
 
 void forward(const RotatedLossProblem& p, const LossOutputs& outputs, const Execution& execution) {
   run(p, outputs, execution, [&](auto dtypes, const auto& pairing) {
-    launch_forward<Any, Any, typename decltype(dtypes)::Compute>(p, pairing, outputs, execution);
+    using D = decltype(dtypes);
+    launch_forward<typename D::Pred, typename D::Target, typename D::Compute>(p, pairing, outputs,
+                                                                              execution);
   });
 }
 
 void backward(const RotatedLossProblem& p, const GradOutputs& grads, const void* scale,
               const LossGradients& gradients, const Execution& execution) {
   run(p, gradients, execution, [&](auto dtypes, const auto& pairing) {
-    launch_backward<Any, Any, typename decltype(dtypes)::Compute>(p, pairing, grads, scale,
-                                                                  gradients, execution);
+    using D = decltype(dtypes);
+    launch_backward<typename D::Pred, typename D::Target, typename D::Compute>(
+        p, pairing, grads, scale, gradients, execution);
   });
 }
 

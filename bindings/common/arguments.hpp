@@ -112,7 +112,7 @@ struct Compare {
   static bool equal(const Size& a, const Size& b) { return a == b; }
   static bool at_least(const Size& a, const Size& b) { return a >= b; }
   /// Not of a size that is not known.
-  static bool is_one(const Size& a) { return a == 1; }
+  static bool is(const Size& a, std::int64_t size) { return a == size; }
 };
 
 /// "[2, 3]". It is written only when it is streamed, so that checks that pass make no text.

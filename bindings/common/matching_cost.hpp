@@ -56,8 +56,10 @@ struct MatchingCost {
     } else {
       p.loss = loss_named(a.loss);
       p.parameters = parameters_of(p.loss, a.parameters);
-      check(a.angle_weight == 0, "angle_weight is ", a.angle_weight,
-            "; it is for rotated boxes, (..., 5), but pred has shape ", ShapeOf(a.pred));
+      constexpr const char* kWhy = "; it is for rotated boxes, (..., 5), but pred has shape ";
+      check(a.angle_weight == 0, "angle_weight is ", a.angle_weight, kWhy, ShapeOf(a.pred));
+      check(p.angle_unit == AngleUnit::kRadians, "angle_unit is ", name_of(p.angle_unit), kWhy,
+            ShapeOf(a.pred));
     }
     p.eps_mode = parse_eps_mode(a.eps_mode);
     p.class_term = class_term_of(a);
@@ -107,7 +109,7 @@ struct MatchingCost {
   /// Of pred's boxes: 5, or what must be 4.
   template <class Size>
   static int numbers_of(const Arguments<Described<Size>>& a) {
-    return a.pred.rank > 0 && Compare<Size>::equal(a.pred.size(-1), 5) ? 5 : 4;
+    return a.pred.rank > 0 && Compare<Size>::is(a.pred.size(-1), 5) ? 5 : 4;
   }
 
   template <class Size>
@@ -139,7 +141,7 @@ struct MatchingCost {
     bool fits = given.rank >= 2 && given.rank <= wanted.size();
     for (std::size_t i = 1; fits && i <= given.rank; ++i) {
       const Size& size = given.shape[given.rank - i];
-      fits = (i > 2 && Compare<Size>::is_one(size)) ||
+      fits = (i > 2 && Compare<Size>::is(size, 1)) ||
              Compare<Size>::equal(size, wanted[wanted.size() - i]);
     }
     check(fits, "class_cost has shape ", ShapeOf(given), "; it must be ",

@@ -25,8 +25,8 @@ struct boxloss::binding::Compare<c10::SymInt> {
   static bool at_least(const c10::SymInt& a, const c10::SymInt& b) {
     return a.sym_ge(b).expect_true(__FILE__, __LINE__);
   }
-  static bool is_one(const c10::SymInt& a) {
-    return a.sym_eq(1).guard_or_false(__FILE__, __LINE__);
+  static bool is(const c10::SymInt& a, std::int64_t size) {
+    return a.sym_eq(size).guard_or_false(__FILE__, __LINE__);
   }
 };
 

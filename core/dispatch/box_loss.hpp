@@ -31,6 +31,8 @@ void dispatch(const RotatedLossProblem& p, const Written& outputs, const Zero& z
     if (is_indexed(p)) return launch(dtypes, indexed(p));
     launch(dtypes, any_slots(p));
   };
+  const bool are_floats = p.pred.dtype == DType::kF32 && p.target.dtype == DType::kF32;
+  if (are_floats) return with_compute(DTypes<float, float, float>());
   if (compute_dtype(p) == DType::kF64) return with_compute(DTypes<Any, Any, double>());
   with_compute(DTypes<Any, Any, float>());
 }

@@ -91,9 +91,13 @@ struct StridedBoxes {
 
   template <class B>
   BOXLOSS_HOST_DEVICE B get(std::int64_t b, std::int64_t slot) const {
-    if (!flag_barrier(rows_aligned)) return boxes.template get<B>(b, slot);
-    return box_at<typename B::Value>(load_pack<E, 4>(boxes.values.data + boxes.element_of(b, slot)),
-                                     0);
+    if constexpr (B::kNumbers == 4) {
+      if (flag_barrier(rows_aligned)) {
+        return box_at<typename B::Value>(
+            load_pack<E, 4>(boxes.values.data + boxes.element_of(b, slot)), 0);
+      }
+    }
+    return boxes.template get<B>(b, slot);
   }
 };
 
@@ -131,6 +135,10 @@ struct BoxOutputs {
     Pack<E, 4> pack;
     set_box_at(pack, 0, box);
     store_pack(values.data + 4 * row, pack);
+  }
+  template <class C>
+  BOXLOSS_HOST_DEVICE void set(std::int64_t row, const RotatedBox<C>& box) const {
+    values.set_box(5 * row, box);
   }
 };
 

@@ -118,8 +118,8 @@ BOXLOSS_HOST_DEVICE float entry_of(const CostArgs<F, C>& a, C loss, C l1, C clas
   return select(both(a.replaces_nonfinite, !is_finite), a.nonfinite, entry);
 }
 
-/// The terms of rotated boxes that are by their numbers, with their weights: core takes them for
-/// l1, whose own weight is then 1.
+/// Of rotated boxes, L1 and the angle's term with both weights: cost_args puts these here and sets
+/// weights.l1 to 1.
 template <class F, class C>
 BOXLOSS_HOST_DEVICE C weighted_distance(const CostArgs<F, C>& a, const RotatedBox<C>& query,
                                         const RotatedBox<C>& column) {

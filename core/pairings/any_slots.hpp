@@ -17,8 +17,14 @@ struct AnySlots {
   const std::uint8_t* mask;
 
   BOXLOSS_HOST_DEVICE ImageSlots image(std::int64_t b) const {
-    if (kind == Pairing::Kind::kOffsets) return offsets.image(b);
-    if (kind == Pairing::Kind::kLengths) return Lengths{grid(), offsets.offsets}.image(b);
+    switch (kind) {  // -Wswitch tells of a new pairing, for which the rest may change, too
+      case Pairing::Kind::kOffsets: return offsets.image(b);
+      case Pairing::Kind::kLengths: return Lengths{grid(), offsets.offsets}.image(b);
+      case Pairing::Kind::kDense:
+      case Pairing::Kind::kZeroPadded:
+      case Pairing::Kind::kMask:
+      case Pairing::Kind::kIndexed: break;
+    }
     return grid().image(b);
   }
   BOXLOSS_HOST_DEVICE RowRange rows(std::int64_t b) const {

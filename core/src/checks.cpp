@@ -31,7 +31,7 @@ void mark_if_given(ArrayView& array) {
   if (is_given(array) && array.data == nullptr) array.data = &kNoElement;
 }
 
-void check_boxes(const char* name, const BoxView& boxes) {
+void check_boxes(const char* name, const BoxView& boxes, int numbers) {
   check_enumerator<Unsupported>(name, ".dtype", boxes.dtype);
   check(boxes.slots != kUnsetSize, name,
         ".slots is not set; it must be the number of boxes of each image");
@@ -42,6 +42,9 @@ void check_boxes(const char* name, const BoxView& boxes) {
   check(boxes.image_stride >= 0 && boxes.slot_stride >= 0 && boxes.coordinate_stride >= 0, name,
         " has a negative stride: ", boxes.image_stride, " by image, ", boxes.slot_stride,
         " by slot, ", boxes.coordinate_stride, " by coordinate");
+  // What a view of boxes along the axes has where nobody sets it.
+  check(numbers == 4 || boxes.slots <= 1 || boxes.slot_stride != 4 || boxes.coordinate_stride != 1,
+        name, ".slot_stride is 4, but a rotated box has ", numbers, " numbers");
 }
 
 void check_pointers(const char* name, const char* rows, const BoxView& boxes, bool is_read) {

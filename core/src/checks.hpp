@@ -92,7 +92,8 @@ void check_pointer(const char* name, const ArrayView& array, bool is_read);
 void mark_if_given(ArrayView& array);
 
 /// All of boxes but their pointers; and these, of which those of boxes are always needed.
-void check_boxes(const char* name, const BoxView& boxes);
+/// `numbers` are those of a box, 4 or 5.
+void check_boxes(const char* name, const BoxView& boxes, int numbers = 4);
 void check_pointers(const char* name, const char* rows, const BoxView& boxes, bool is_read);
 
 void check_floating(const char* name, DType dtype);

@@ -59,25 +59,29 @@ void check_finite(const char* name, double number, DType type) {
   check(is_finite, name, " is ", number, "; it must be finite, as a ", name_of(type));
 }
 
-const CostFunctions& functions_for(const CostProblem&, const Implementation& implementation) {
+const CostFunctions& served_by(const Implementation& implementation, const CostProblem&) {
   return implementation.matching_cost;
 }
-const RotatedCostFunctions& functions_for(const RotatedCostProblem&,
-                                          const Implementation& implementation) {
+const RotatedCostFunctions& served_by(const Implementation& implementation,
+                                      const RotatedCostProblem&) {
   return implementation.rotated_matching_cost;
 }
 
 template <class Problem>
+constexpr const char* kOperation = "matching_cost";
+template <>
+inline constexpr const char* kOperation<RotatedCostProblem> = "rotated_matching_cost";
+
+template <class Problem>
 void check_problem(const Implementation& implementation, const Problem& p) {
-  const auto& served = functions_for(p, implementation);
-  constexpr bool kIsRotated = std::is_same_v<Problem, RotatedCostProblem>;
-  check_served(implementation, kIsRotated ? "rotated_matching_cost" : "matching_cost",
-               served.run != nullptr, p.device, p.loss, served.losses);
+  const auto& served = served_by(implementation, p);
+  check_served(implementation, kOperation<Problem>, served.run != nullptr, p.device, p.loss,
+               served.losses);
   check_options(p);
   check_dtype(served.class_terms.contains(p.class_term), implementation.name,
               " does not serve the matching cost with the class term ", name_of(p.class_term));
-  check_boxes("pred", p.pred);
-  check_boxes("target", p.target);
+  check_boxes("pred", p.pred, Problem::kNumbers);
+  check_boxes("target", p.target, Problem::kNumbers);
   check_shape(p);
   check_scores(p);
   check_labels(p);
@@ -133,7 +137,7 @@ void run_on(const Implementation& implementation, const Problem& problem, float*
   check_execution(execution, problem.device);
   Problem p = problem;
   p.parameters = complete_parameters(p.loss, p.parameters);
-  functions_for(p, implementation).run(p, cost, execution);
+  served_by(implementation, p).run(p, cost, execution);
 }
 
 }  // namespace

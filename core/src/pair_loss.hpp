@@ -120,8 +120,8 @@ void check_problem(const Implementation& implementation, const Problem& p) {
   check_options(p);
   check_dtype(served.pairings.contains(p.pairing.kind), implementation.name,
               " does not serve the pairing ", name_of(p.pairing.kind));
-  check_boxes("pred", p.pred);
-  check_boxes("target", p.target);
+  check_boxes("pred", p.pred, Problem::kNumbers);
+  check_boxes("target", p.target, Problem::kNumbers);
   check_pairing(p);
 }
 

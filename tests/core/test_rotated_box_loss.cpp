@@ -90,6 +90,11 @@ TEST_CASE("what only rotated boxes refuse") {
          r.outputs.iou = r.other.values;
        },
        "the output iou needs one of the losses 'iou', 'giou', but loss is 'gwd'"},
+      {[](Rotated& r) {
+         r.p.pred.slots = r.p.target.slots = 2;
+         r.p.pred.slot_stride = 4;
+       },
+       "pred.slot_stride is 4, but a rotated box has 5 numbers"},
       {[](Rotated& r) { r.p.target.slots = 2; },
        "target has shape (1, 2, 5), pred has (1, 1, 5); they must be equal"},
   });

@@ -5,7 +5,7 @@
 #include "cpu/vector/coordinates.hpp"
 #include "math/rotated_box.hpp"
 
-/// The same for rotated boxes.
+/// Rotated boxes number by number, as coordinates.hpp has boxes along the axes.
 namespace boxloss::native {
 namespace {
 

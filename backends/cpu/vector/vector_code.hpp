@@ -46,7 +46,7 @@ struct AnchorTile {
 template <class C>
 using BoxNumber = std::conditional_t<std::is_same_v<C, double>, double, std::int32_t>;
 
-/// For rotated boxes, which are rows of five, as those for boxes below.
+/// As those of VectorCode, for rotated boxes, which are rows of five.
 template <class C>
 struct RotatedCode {
   void (*in_radians)(C* boxes, AngleUnit unit, int count);

@@ -24,7 +24,7 @@ struct Atomics {
 
 /// Each set has blocks of its own, depending on its number of pairs.
 template <class F, class P, class T, class C>
-__global__ void __launch_bounds__(kThreads, (kMinBlocks<F, C>))
+__global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
     forward_indexed(const ForwardArgs<F, C> a, const IndexedPairs<P, T> pairs,
                     const Reducer<C> reducer, const unsigned blocks_of_set) {
   const std::int64_t first =

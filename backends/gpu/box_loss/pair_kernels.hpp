@@ -15,9 +15,9 @@ namespace boxloss::BOXLOSS_GPU {
 
 /// The largest number of forward's blocks on a processor. Given it, CUDA's compiler uses all
 /// registers that are left, and all loads are in flight together; otherwise it saves registers and
-/// loads one by one. Double needs more, and rotated boxes do.
-template <class F, class C>
-constexpr int kMinBlocks = sizeof(C) == sizeof(float) && !kIsRotated<F> ? kFloatBlocks : 1;
+/// loads one by one. Double needs more.
+template <class C>
+constexpr int kMinBlocks = sizeof(C) == sizeof(float) ? kFloatBlocks : 1;
 
 /// The end of every forward kernel.
 template <class F, class C, int kSums>
@@ -33,7 +33,7 @@ __device__ void finish_forward(const ForwardArgs<F, C>& a, const Reducer<C>& red
 }
 
 template <class F, class P, class T, class C, class Pairing, bool kPlain>
-__global__ void __launch_bounds__(kThreads, (kMinBlocks<F, C>))
+__global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
     forward_flat(const ForwardArgs<F, C> a, const FlatBoxes<P, T> boxes, const Pairing pairing,
                  const Reducer<C> reducer) {
   constexpr int kBoxes = kGroup<P, T>;
@@ -74,7 +74,7 @@ __device__ void for_each_part(const PairArgs<F, C>& a, const Use& use) {
 }
 
 template <class F, class P, class T, class C, class Pairing>
-__global__ void __launch_bounds__(kThreads, (kMinBlocks<F, C>))
+__global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
     forward_strided(const ForwardArgs<F, C> a, const StridedPair<P, T> boxes, const Pairing pairing,
                     const Reducer<C> reducer) {
   LossesPartial own{};

@@ -61,7 +61,7 @@ class RotatedLossParameters(TypedDict, total=False):
 
 
 class CostParameters(LossParameters, RotatedLossParameters, total=False):
-    """Of either."""
+    """Numbers of losses of boxes along the axes, or of rotated ones."""
 
 
 # With standard values, for those that are not given beside others.

@@ -217,8 +217,8 @@ LossGradientTensors backward(const IncomingTensors& grads, const at::Tensor& sca
   }
   const bool adds_up = (wanted[0] && args.pred_index) || (wanted[1] && args.target_index);
   if (adds_up && !args.pred.is_cpu()) {
-    at::globalContext().alertNotDeterministic(std::string(Own::kFunction) +
-                                              " backward with indices");
+    static const std::string words = std::string(Own::kFunction) + " backward with indices";
+    at::globalContext().alertNotDeterministic(words);
   }
   return with_torch_errors(args.function, [&] {
     const bool extras = grads.l1.has_value();

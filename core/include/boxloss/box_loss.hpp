@@ -31,8 +31,8 @@ struct Pairing {
   /// kLengths: (images) and kOffsets: (images + 1), int32 or int64; kMask: (images, slots), uint8.
   ArrayView data = {};
   /// kIndexed: pairs come in sets of equal size, fewer than 2^31, each with a reduced loss of its
-  /// own. A view without `rows` has shape (sets, pairs, 4). A pair whose row is not in its list is
-  /// not valid. `pairs` must be set.
+  /// own. A view without `rows` has shape (sets, pairs, 4), of rotated boxes 5. A pair whose row is
+  /// not in its list is not valid. `pairs` must be set.
   std::int64_t sets = 1, pairs = kUnsetSize;
 };
 
@@ -48,7 +48,8 @@ BOXLOSS_API const char* name_of(Reduction reduction);
 /// `device`.
 struct PairProblem {
   Device device = Device::kCpu;
-  BoxView pred = {};    ///< (images, slots, 4); float64, float32, float16 or bfloat16
+  BoxView pred =
+      {};  ///< (images, slots, 4), of rotated boxes 5; float64, float32, float16 or bfloat16
   BoxView target = {};  ///< as pred, any dtype; with offsets one image of T slots
   Pairing pairing = {};
   ArrayView weight = {};  ///< optional, shaped as the unreduced loss; multiplies each loss
@@ -107,8 +108,8 @@ struct GradOutputs {
 
 /// Outputs of backward, contiguous and written whole, each in the dtype of its input. Null if not
 /// wanted. Integer targets have no gradient. With `rows`, the gradients of pairs that share a row
-/// add up, on a GPU in any order, each rounded to the dtype; those of 16-bit boxes must be aligned
-/// to 8 bytes.
+/// add up, on a GPU in any order, each rounded to the dtype; those of 16-bit boxes along the axes
+/// must be aligned to 8 bytes.
 struct LossGradients {
   void* pred = nullptr;
   void* target = nullptr;

@@ -83,8 +83,7 @@ struct CostProblem : PairwiseProblem {
   Loss loss{};  ///< must be set
 };
 
-/// All inputs of the cost of rotated boxes, (…, 5): see rotated_box_loss.hpp. The views' `format`
-/// is not used.
+/// All inputs of the cost of rotated boxes, (…, 5): see rotated_box_loss.hpp, also for views.
 struct RotatedCostProblem : PairwiseProblem {
   static constexpr int kNumbers = 5;  ///< of a box
 

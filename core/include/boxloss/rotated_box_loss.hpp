@@ -10,7 +10,8 @@
 /// is as `box_loss`, with the same structs.
 namespace boxloss {
 
-/// The views' `format` is not used.
+/// The views' `format` is not used. A view that is assigned whole needs its `slot_stride`: 4, which
+/// a view has at first, is refused.
 struct RotatedLossProblem : PairProblem {
   static constexpr int kNumbers = 5;  ///< of a box
 

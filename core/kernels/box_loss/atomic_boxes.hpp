@@ -27,7 +27,7 @@ BOXLOSS_HOST_DEVICE void add_box_as_word(E* row, const Box<C>& box) {
   } while (found != expected);
 }
 
-/// The same for one 16-bit value: of a row of five, no word has all.
+/// Adds one value; one of 16 bits by compare-and-swap, rounded before as above.
 template <class Atomics, class E, class C>
 BOXLOSS_HOST_DEVICE void add_value(E* to, C value) {
   if constexpr (sizeof(E) == 2) {
@@ -51,11 +51,14 @@ BOXLOSS_HOST_DEVICE void add_value(E* to, C value) {
 /// the old value.
 template <class Atomics, class E, class C>
 BOXLOSS_HOST_DEVICE void add_box_at(E* row, const Box<C>& box) {
-  if constexpr (sizeof(E) == 2) return add_box_as_word<Atomics>(row, box);
-  add_value<Atomics>(row, box.x1);
-  add_value<Atomics>(row + 1, box.y1);
-  add_value<Atomics>(row + 2, box.x2);
-  add_value<Atomics>(row + 3, box.y2);
+  if constexpr (sizeof(E) == 2) {
+    add_box_as_word<Atomics>(row, box);
+  } else {
+    add_value<Atomics>(row, box.x1);
+    add_value<Atomics>(row + 1, box.y1);
+    add_value<Atomics>(row + 2, box.x2);
+    add_value<Atomics>(row + 3, box.y2);
+  }
 }
 
 template <class Atomics, class E, class C>

@@ -31,9 +31,8 @@ struct Probiou {
     Shapes<T> s = shapes(g);
     Centres<T> m = centres(g);
     const T d = distance(m, s);
-    const T expm1_of = expm1(-d);
-    const Root<T> loss = root(-expm1_of);
-    const T by_d = (T(1) + expm1_of) * loss.slope;
+    const Root<T> loss = root(-expm1(-d));
+    const T by_d = exp(-d) * loss.slope;
     // Far boxes, where exp(-d) is next to 0: their m may have no finite derivative.
     const auto is_far = d > T(87);
     m.along_x = select(is_far, T(0), m.along_x);

@@ -68,7 +68,8 @@ def matching_cost(
     assignment see `hungarian_match`. Words and numbers are static.
 
     Rotated boxes are (..., 5), as for `rotated_box_loss`, with a loss of theirs. L1 is over their
-    first four numbers, and ``angle_weight * (1 - cos(2 * difference of the angles))`` is added.
+    first four numbers, and ``angle_weight * (1 - cos(2 * difference of the angles))``, whose period
+    is half a turn, is added.
 
     Args:
         pred: predicted boxes (..., images, queries, 4), float64, float32, float16 or bfloat16.
@@ -155,6 +156,7 @@ def pairwise_iou(
 
     pred is (..., images, boxes, 4), the result (..., boxes, T), float32, without a gradient. For
     the other arguments, rotated boxes, the columns and the errors see `matching_cost`.
+    Rotated boxes need a loss of theirs by name.
     """
     arrays = as_arrays("pairwise_iou", pred=pred, target=target, offsets=offsets)
     options = _DEFAULTS | {

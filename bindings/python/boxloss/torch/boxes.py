@@ -98,7 +98,7 @@ def check_each_box(
     )
 
 
-def check_each_rotated_box(name: str, boxes: Tensor, valid: Tensor) -> None:
+def check_each_rotated_box(name: str, boxes: Tensor, valid: Tensor | None = None) -> None:
     """Whether it is finite, and has no negative side."""
     check_finite(name, boxes, valid)
     raise_first(

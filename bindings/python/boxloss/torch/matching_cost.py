@@ -141,6 +141,7 @@ def pairwise_iou(
     may share their boxes through ``anchors.expand(images, -1, -1)``. The defaults are `box_loss`',
     corners in pixels, and not `matching_cost`'s. For the other arguments, rotated boxes, the
     columns and the errors see `matching_cost`.
+    Rotated boxes need a loss of theirs by name.
     """
     return call(  # type: ignore[no-any-return]
         "pairwise_iou",

@@ -40,7 +40,7 @@ def rotated_box_loss(
 ) -> Tensor:
     """A loss of paired rotated boxes, in one fused kernel, forward and backward.
 
-    A box is (cx, cy, w, h, angle): it is turned around its centre by the angle, of any size.
+    A box is (cx, cy, w, h, angle): it is turned around its centre by the angle, of up to 1e4.
     Radians turn clockwise on the screen (x to the right, y down), as in mmrotate and Ultralytics:
     its width lies along (cos, sin). Degrees turn counterclockwise, as in detectron2 and
     torchvision's "cxcywhr". Turned by half a turn, or by a quarter with w and h exchanged, it is
@@ -59,12 +59,13 @@ def rotated_box_loss(
     - "probiou": their Hellinger distance, 1 - `probiou` of Ultralytics;
     - "kld", "gwd": 1 - 1 / (tau + log(1 + d)), mmrotate's with fun="log1p", where d² is the
       divergence KL(target || pred), or the squared Wasserstein distance over the geometric mean of
-      both areas;
-    - "kfiou": 1 - V / (w h + W H - V) with the area V of the Gaussians' product: mmrotate's without
+      both Gaussians' areas;
+    - "kfiou": 1 - V / (A + B - V) with the area V of the Gaussians' product: mmrotate's without
       the loss of the centres that it adds. Centres have no part in V. Equal boxes have 2/3.
 
-    Of the others equal boxes have 0, if tau is 1. There "probiou", "kld" and "gwd" have a tip, as a
-    distance has, and a gradient of 0. Boxes apart have no gradient of "iou" by their position; that
+    A Gaussian's area is 4 √det: without a floor the box'. Equal boxes have 0 in all losses but
+    "kfiou", if tau is 1, and up to eps. There "probiou", "kld" and "gwd" have a tip, as a distance
+    has, and a gradient of 0. Boxes apart have no gradient of "iou" by their position; that
     of "probiou" vanishes with their distance.
 
     pred and target have one unit, any. What is not said here is as in `box_loss`: which pairs are

@@ -157,8 +157,8 @@ struct MatchingCostOptions {
 ///
 /// pred: (..., images, queries, 4), dtypes as for `box_loss`. target: (T, 4), the true boxes of all
 /// images; image b owns rows offsets[b] to offsets[b + 1]. offsets: (images + 1), int32 or int64.
-/// Rotated boxes have 5 numbers, as for `rotated_box_loss`, a loss of theirs, no formats, and L1
-/// over the first four.
+/// Rotated boxes have 5 numbers, as for `rotated_box_loss`, a loss of theirs, no formats, L1
+/// over the first four, and angle_weight * (1 - cos(2 * difference of the angles)).
 ///
 /// Gives (..., queries, T), always float32; columns of no image are 0. It has no gradient.
 BOXLOSS_TORCH_API at::Tensor matching_cost(const at::Tensor& pred, const at::Tensor& target,
