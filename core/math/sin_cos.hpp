@@ -42,10 +42,10 @@ BOXLOSS_HOST_DEVICE SinCos<float> sin_cos(float angle) {
   c = c * z * z + (1.0f - 0.5f * z);
   const std::uint32_t quarters = bit_cast<std::uint32_t>(shifted);
   const std::uint32_t s_bits = bit_cast<std::uint32_t>(s), c_bits = bit_cast<std::uint32_t>(c);
-  // Exchanged after an odd number of quarter turns.
-  const std::uint32_t exchange = (s_bits ^ c_bits) & (0u - (quarters & 1u));
-  return {bit_cast<float>(s_bits ^ exchange ^ ((quarters & 2u) << 30)),
-          bit_cast<float>(c_bits ^ exchange ^ (((quarters + 1u) & 2u) << 30))};
+  // All ones, or none after an odd number of quarter turns, which exchange the two.
+  const std::uint32_t own = (quarters & 1u) - 1u;
+  return {bit_cast<float>(((s_bits & own) | (c_bits & ~own)) ^ ((quarters & 2u) << 30)),
+          bit_cast<float>(((c_bits & own) | (s_bits & ~own)) ^ (((quarters + 1u) & 2u) << 30))};
 }
 
 /// The same, within 4 units of double's.
@@ -72,9 +72,9 @@ BOXLOSS_HOST_DEVICE SinCos<double> sin_cos(double angle) {
   const std::uint64_t quarters = bit_cast<std::uint64_t>(shifted);
   const std::uint64_t s_bits = bit_cast<std::uint64_t>(s), c_bits = bit_cast<std::uint64_t>(c);
   // By bits: not every capability can compare integers of 64.
-  const std::uint64_t exchange = (s_bits ^ c_bits) & (std::uint64_t(0) - (quarters & 1u));
-  return {bit_cast<double>(s_bits ^ exchange ^ ((quarters & 2u) << 62)),
-          bit_cast<double>(c_bits ^ exchange ^ (((quarters + 1u) & 2u) << 62))};
+  const std::uint64_t own = (quarters & 1u) - 1u;
+  return {bit_cast<double>(((s_bits & own) | (c_bits & ~own)) ^ ((quarters & 2u) << 62)),
+          bit_cast<double>(((c_bits & own) | (s_bits & ~own)) ^ (((quarters + 1u) & 2u) << 62))};
 }
 
 }  // namespace boxloss

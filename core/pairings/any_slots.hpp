@@ -4,6 +4,7 @@
 
 #include <boxloss/box_loss.hpp>
 
+#include "../math/optimization_barrier.hpp"
 #include "grid.hpp"
 #include "offsets.hpp"
 
@@ -31,15 +32,18 @@ struct AnySlots {
     return kind == Pairing::Kind::kOffsets ? offsets.rows(b) : grid().rows(b);
   }
   BOXLOSS_HOST_DEVICE bool counts(std::int64_t row) const {
-    return kind != Pairing::Kind::kMask || mask[row] != 0;
+    return here() != Pairing::Kind::kMask || mask[row] != 0;
   }
   template <class T>
   BOXLOSS_HOST_DEVICE bool counts(const RotatedBox<T>& target) const {
-    return kind != Pairing::Kind::kZeroPadded || ZeroPadded{grid()}.counts(target);
+    return here() != Pairing::Kind::kZeroPadded || ZeroPadded{grid()}.counts(target);
   }
 
  private:
   BOXLOSS_HOST_DEVICE Grid grid() const { return {offsets.slots}; }
+  BOXLOSS_HOST_DEVICE Pairing::Kind here() const {
+    return static_cast<Pairing::Kind>(optimization_barrier(static_cast<int>(kind)));
+  }
 };
 
 inline AnySlots any_slots(const PairProblem& p) {

@@ -17,11 +17,6 @@ namespace boxloss {
 template <class F>
 constexpr int kPartSlots = kIsRotated<F> ? 32 : 256;
 
-/// Whether pred is read before it is known to count, so that its loads are in flight together with
-/// target's. The few registers that this takes are nothing beside a formula of rotated boxes.
-template <class F>
-constexpr bool kLoadsAhead = kIsRotated<F>;
-
 /// A part of an image: its slots [begin, end), and its index.
 struct ImagePart {
   std::int64_t image, begin, end;
@@ -93,11 +88,9 @@ BOXLOSS_HOST_DEVICE LossesPartial forward_slot(const ForwardArgs<F, C>& a,
   bool counts = false;
   if (pairing.counts(row)) {
     const auto target = boxes.target.template get<BoxOf<F, C>>(b, image.target + j);
-    BoxOf<F, C> pred;
-    if constexpr (kLoadsAhead<F>) pred = boxes.pred.template get<BoxOf<F, C>>(b, j);
     if (pairing.counts(target)) {
-      if constexpr (!kLoadsAhead<F>) pred = boxes.pred.template get<BoxOf<F, C>>(b, j);
-      all = pair_losses(a, pred, boxes.pred.boxes.format, target, boxes.target.boxes.format, row);
+      all = pair_losses(a, boxes.pred.template get<BoxOf<F, C>>(b, j), boxes.pred.boxes.format,
+                        target, boxes.target.boxes.format, row);
       counts = true;
     }
   }
@@ -151,12 +144,9 @@ BOXLOSS_HOST_DEVICE void backward_slot(const BackwardArgs<F, P, T, C>& a,
   Gradients<BoxOf<F, C>> d;
   if (j < image.count && pairing.counts(row)) {
     const auto target = boxes.target.template get<BoxOf<F, C>>(b, image.target + j);
-    BoxOf<F, C> pred;
-    if constexpr (kLoadsAhead<F>) pred = boxes.pred.template get<BoxOf<F, C>>(b, j);
     if (pairing.counts(target)) {
-      if constexpr (!kLoadsAhead<F>) pred = boxes.pred.template get<BoxOf<F, C>>(b, j);
-      d = pair_gradients(a, scale, b, image.target + j, pred, boxes.pred.boxes.format, target,
-                         boxes.target.boxes.format, row);
+      d = pair_gradients(a, scale, b, image.target + j, boxes.pred.template get<BoxOf<F, C>>(b, j),
+                         boxes.pred.boxes.format, target, boxes.target.boxes.format, row);
     }
   }
   if (a.d_pred.values.data != nullptr) {

@@ -232,15 +232,20 @@ BOXLOSS_HOST_DEVICE Gradients<B> weighted_gradients(const PairArgs<F, C>& a, C b
                                                     const B& pred, BoxFormat pred_format,
                                                     const B& target, BoxFormat target_format,
                                                     std::int64_t row) {
-  const C by_pair = a.weight.data == nullptr ? by_loss : by_loss * a.weight.template get<C>(row);
+  // Read behind the derivatives: AMD's compiler would keep it in registers all along.
+  const auto by_pair = [&] {
+    return a.weight.data == nullptr ? by_loss : by_loss * a.weight.template get<C>(row);
+  };
   if constexpr (kIsRotated<F>) {
     const RotatedPairGradient<C> d = a.formula.derivatives(pred, target, a.constants);
-    return {by_pair * d.pred, by_pair * d.target, by_loss * d.loss};
+    const C by = by_pair();
+    return {by * d.pred, by * d.target, by_loss * d.loss};
   } else {
     const PairGradient<C> d = gradient(a.formula, to_corners(pred, pred_format),
                                        to_corners(target, target_format), a.constants);
-    return {from_corners_gradient(by_pair * d.pred, pred_format),
-            from_corners_gradient(by_pair * d.target, target_format), by_loss * d.loss};
+    const C by = by_pair();
+    return {from_corners_gradient(by * d.pred, pred_format),
+            from_corners_gradient(by * d.target, target_format), by_loss * d.loss};
   }
 }
 
