@@ -17,18 +17,23 @@ pytest.importorskip("boxloss.torch")
 pytest.importorskip("rich")
 
 import boxloss.torch
-from boxloss._options import LOSS_PARAMETERS
-from boxloss.torch.losses import Loss
+from boxloss._options import Loss, RotatedLoss
 from torch import Tensor
 
 from benchmarks.runner import program
 from benchmarks.studies import compare_builds as compare
 from benchmarks.studies.compare_builds.differences import difference, differences
-from benchmarks.studies.compare_builds.problems import Problem, Record, Records, draw_problems
+from benchmarks.studies.compare_builds.problems import (
+    ROTATED,
+    Problem,
+    Record,
+    Records,
+    draw_problems,
+)
 from benchmarks.studies.compare_builds.results import flat, records_of
 from benchmarks.studies.compare_builds.verdicts import verdict
 
-LOSSES = list(get_args(Loss))
+LOSSES = [*get_args(Loss), *(ROTATED + each for each in get_args(RotatedLoss))]
 SITE = Path(boxloss.torch.__file__).parents[2]
 CPU = torch.device("cpu")
 
@@ -38,26 +43,26 @@ def problems() -> list[Problem]:
     return list(draw_problems(LOSSES))
 
 
-ROTATED = ("angle_weight", "angle_unit")  # of boxes that no older build has to compare
-
-
 @pytest.mark.parametrize(
-    "name", ["box_loss", "box_losses", "matching_cost", "pairwise_iou", "hungarian_match"]
+    "name",
+    [
+        *("box_loss", "box_losses", "rotated_box_loss"),
+        *("matching_cost", "pairwise_iou", "hungarian_match"),
+    ],
 )
 def test_every_argument_is_given_and_every_word_that_it_may_be(name: str) -> None:
     function = getattr(boxloss.torch, name)
     calls = [each.arguments for each in problems() if each.function == name]
     for argument, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:  # a loss' own numbers
-            assert {each for names in LOSS_PARAMETERS.values() for each in names} <= {
+            assert parameter.annotation.__args__[0].__annotations__.keys() <= {
                 each for call in calls for each in call
             }
             continue
-        if argument in ROTATED:
-            continue
         given = [call[argument] for call in calls if call.get(argument) is not None]
         assert given, argument
-        words = get_args(parameter.annotation)
+        kinds = get_args(parameter.annotation)  # words, or Literals of words
+        words = [word for each in kinds for word in (get_args(each) or [each])]
         if isinstance(words[:1] and words[0], str):
             assert set(words) == set(given)
 

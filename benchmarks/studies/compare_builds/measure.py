@@ -17,7 +17,7 @@ from typing import Any, get_args, get_type_hints
 import boxloss.torch
 import torch
 
-from .problems import draw_problems
+from .problems import ROTATED, draw_problems
 from .results import records_of
 from .times import times_of
 
@@ -25,10 +25,16 @@ from .times import times_of
 THREADS = 2
 
 
+def words_of(function: str) -> tuple[str, ...]:
+    known = getattr(boxloss.torch, function, None)
+    return get_args(get_type_hints(known)["loss"]) if known else ()
+
+
 def about() -> dict[str, Any]:
+    rotated = [ROTATED + word for word in words_of("rotated_box_loss")]
     return {
         "site": str(Path(boxloss.torch.__file__).parents[2]),
-        "losses": list(get_args(get_type_hints(boxloss.torch.box_loss)["loss"])),
+        "losses": [*words_of("box_loss"), *rotated],
         "implementations": boxloss.torch.implementations(),
         "capability": boxloss.torch.cpu_capability(),
     }

@@ -11,7 +11,7 @@ same bits in either. More share a row in "crowded" problems alone.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -36,13 +36,18 @@ PAIRINGS = (
     "crowded",
 )
 CLASS_TERMS = ("none", "softmax", "sigmoid", "focal", "given")
-OF_EACH_CELL = {"pairs": 28, "costs": 10, "overlaps": 12}
+ROTATED = "rotated "  # begins the word of a loss of rotated boxes
+OF_EACH_CELL = {
+    **{"pairs": 28, "costs": 10, "overlaps": 12},
+    **{"rotated pairs": 7, "rotated costs": 5, "rotated overlaps": 6},
+}
 ASSIGNMENTS = 60
 
 FLOATING = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 TARGETS = (*FLOATING, torch.uint8, torch.int16, torch.int32, torch.int64)
 INDICES = (torch.int64, torch.int32)
 FORMATS = ("xyxy", "xywh", "cxcywh")
+ANGLE_UNITS = {"radians": 3.0, "degrees": 180.0}  # in place of a format; and the largest angle here
 EPS = ((1e-7, "add"), (0.0, "add"), (0.5, "add"), (0.0, "clamp"), (1e-3, "clamp"), (4.0, "clamp"))
 NORMALIZERS = (torch.float32, torch.float64, torch.int32, torch.int64)
 LONGEST = 9000
@@ -99,17 +104,22 @@ class Problem:
 
 
 def draw_problems(losses: list[str]) -> Iterator[Problem]:
-    def cells(kind: str, *axes: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
-        return ((i, *cell) for i, cell in enumerate([*product(losses, *axes)] * OF_EACH_CELL[kind]))
-
-    for number, loss, pairing in cells("pairs", PAIRINGS):
-        yield pair_problem(Draw(f"pairs {number}"), loss, pairing)
-    for number, loss, term in cells("costs", CLASS_TERMS):
-        yield cost_problem(Draw(f"costs {number}"), loss, term)
-    for number, loss in cells("overlaps"):
-        yield overlap_problem(Draw(f"overlaps {number}"), loss)
+    for prefix in ("", ROTATED):
+        words = [each for each in losses if each.startswith(ROTATED) == bool(prefix)]
+        for draw, loss, pairing in cells(prefix + "pairs", words, PAIRINGS):
+            yield pair_problem(draw, loss, pairing)
+        for draw, loss, term in cells(prefix + "costs", words, CLASS_TERMS):
+            yield cost_problem(draw, loss, term)
+        for draw, loss in cells(prefix + "overlaps", words):
+            yield overlap_problem(draw, loss)
     for number in range(ASSIGNMENTS):
         yield assignment_problem(Draw(f"assignments {number}"))
+
+
+def cells(kind: str, *axes: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """What is drawn for each problem of a kind, and which losses, pairings and so on it has."""
+    for number, cell in enumerate([*product(*axes)] * OF_EACH_CELL[kind]):
+        yield Draw(f"{kind} {number}"), *cell
 
 
 class Draw:
@@ -148,8 +158,11 @@ class Draw:
             size = self.integers(-1, 4, (*shape, 2)).double()
         else:
             corner, size = 20 * self.rand(*shape, 2), 4 + 20 * self.rand(*shape, 2)
-        first = corner + size / 2 if box_format == "cxcywh" else corner
+        first = corner if box_format in ("xyxy", "xywh") else corner + size / 2
         boxes = torch.cat([first, corner + size if box_format == "xyxy" else size], -1)
+        if box_format in ANGLE_UNITS:
+            turn = ANGLE_UNITS[box_format] * self.rand(*shape, 1)
+            boxes = torch.cat([boxes, turn], -1)
         if kind == "wild":
             boxes = self.with_special(boxes)
         if not dtype.is_floating_point:
@@ -161,12 +174,16 @@ class Draw:
     ) -> Arguments:
         """Of predictions and true boxes of these shapes, and what every function has of them."""
         eps, eps_mode = self.choice(EPS)
+        if formats[0] in ANGLE_UNITS:
+            options = {"angle_unit": formats[0]}
+        else:
+            options = {"pred_format": formats[0], "target_format": formats[1]}
+        loss = loss.removeprefix(ROTATED)
         return {
             "pred": self.boxes(pred, self.choice(FLOATING), formats[0], kind),
             "target": self.boxes(target, self.choice(TARGETS), formats[1], kind),
             "loss": loss,
-            "pred_format": formats[0],
-            "target_format": formats[1],
+            **options,
             "eps": eps,
             "eps_mode": eps_mode,
             **PARAMETERS.get(loss, {}),
@@ -202,10 +219,13 @@ class Draw:
 
 
 def pair_problem(draw: Draw, loss: str, pairing: str) -> Problem:
-    # L1 wants equal formats.
-    function = draw.choice(("box_loss", "box_losses"))
-    pred_format = draw.choice(FORMATS)
-    target_format = pred_format if function == "box_losses" else draw.choice(FORMATS)
+    if loss.startswith(ROTATED):
+        function = "rotated_box_loss"
+        pred_format = target_format = draw.choice(tuple(ANGLE_UNITS))
+    else:  # L1 wants equal formats
+        function = draw.choice(("box_loss", "box_losses"))
+        pred_format = draw.choice(FORMATS)
+        target_format = pred_format if function == "box_losses" else draw.choice(FORMATS)
     is_crowded = pairing == "crowded"
     kind = draw.choice(KINDS[:2] if is_crowded else KINDS)
     pred_shape, target_shape, losses, pairs, jagged = paired(draw, pairing)
@@ -297,13 +317,15 @@ def paired(draw: Draw, pairing: str) -> tuple[Shape, Shape, Shape, Arguments, Te
 
 
 def cost_problem(draw: Draw, loss: str, term: str) -> Problem:
-    box_format, kind = draw.choice(FORMATS), draw.choice(KINDS)
+    is_rotated = loss.startswith(ROTATED)
+    of_boxes = tuple(ANGLE_UNITS) if is_rotated else FORMATS
+    box_format, kind = draw.choice(of_boxes), draw.choice(KINDS)
     images, queries = draw.integer(1, 3), draw.length() % 1000
     offsets, rows = draw.offsets(draw.choice((1, 6, 40)), images)
     lead = draw.choice(((), (1,), (3,), (2, 2)))
     l1_weight = draw.choice((0.0, 5.0, 5.0))
     # With L1 other formats are refused.
-    may_differ = l1_weight == 0 or draw.happens(0.05)
+    may_differ = not is_rotated and (l1_weight == 0 or draw.happens(0.05))
     formats = box_format, draw.choice(FORMATS) if may_differ else box_format
     arguments = {
         **draw.both_boxes(loss, (*lead, images, queries), (rows,), formats, kind),
@@ -313,6 +335,8 @@ def cost_problem(draw: Draw, loss: str, term: str) -> Problem:
         "class_weight": draw.choice((0.0, 1.0, 2.0)),
         "nonfinite": draw.choice((None, 1e6)),
     }
+    if is_rotated:
+        arguments["angle_weight"] = draw.choice((0.0, 1.0, 3.0))
     if term == "given":
         shape = (*draw.choice((lead, lead[1:])), queries, rows)
         given = 4 * draw.rand(*shape) - 2
@@ -338,6 +362,8 @@ def overlap_problem(draw: Draw, loss: str) -> Problem:
     offsets, rows = draw.offsets(draw.choice((1, 6, 40)), images)
     shape = (*draw.choice(((), (2,))), images, draw.length() % 1000)
     formats = draw.choice(FORMATS), draw.choice(FORMATS)
+    if loss.startswith(ROTATED):
+        formats = (draw.choice(tuple(ANGLE_UNITS)),) * 2
     arguments = draw.both_boxes(loss, shape, (rows,), formats, kind)
     arguments["offsets"] = offsets
     layouts = draw.layouts(arguments, ("pred", "target"))
