@@ -73,7 +73,8 @@
 
 #define BOXLOSS_MAX_IOU_MATCH_OPTIONS(use) \
   use(Word, low_quality, 'none')           \
-  use(Number, min_pos_iou, 0.0)
+  use(Number, min_pos_iou, 0.0)            \
+  use(Word, angle_unit, 'radians')
 
 #define BOXLOSS_TASK_ALIGNED_MATCH_OPTIONS(use) \
   use(Whole, topk, 10)                          \
@@ -82,7 +83,8 @@
   use(Number, beta, 6.0)                        \
   use(Number, min_side, 0.0)                    \
   use(Word, pred_format, 'xyxy')                \
-  use(OptionalNumber, small_side, None)
+  use(OptionalNumber, small_side, None)         \
+  use(Word, angle_unit, 'radians')
 
 #define BOXLOSS_CLASS_LOSS_OPTIONS(use)    \
   use(OptionalPacked, quality, None)       \

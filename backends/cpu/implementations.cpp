@@ -25,8 +25,10 @@ std::vector<Implementation> implementations() {
   fast.assign.run = native::assign;
   fast.max_iou_match.workspace_bytes = native::workspace_bytes;
   fast.max_iou_match.run = native::max_iou_match;
+  fast.rotated_max_iou_match = fast.max_iou_match;
   fast.task_aligned_match.workspace_bytes = native::workspace_bytes;
   fast.task_aligned_match.run = native::task_aligned_match;
+  fast.rotated_task_aligned_match = fast.task_aligned_match;
   fast.collate_targets.run = native::collate_targets;
   fast.class_loss.workspace_bytes = native::workspace_bytes;
   fast.class_loss.run = native::class_loss;
@@ -67,10 +69,12 @@ std::vector<Implementation> implementations() {
   oracle.assign.run = reference::assign;
   oracle.max_iou_match.workspace_bytes = [](const MaxIouProblem&) { return std::size_t{0}; };
   oracle.max_iou_match.run = reference::max_iou_match;
+  oracle.rotated_max_iou_match = oracle.max_iou_match;
   oracle.task_aligned_match.workspace_bytes = [](const TaskAlignedProblem&) {
     return std::size_t{0};
   };
   oracle.task_aligned_match.run = reference::task_aligned_match;
+  oracle.rotated_task_aligned_match = oracle.task_aligned_match;
   oracle.collate_targets.run = native::collate_targets;
   oracle.class_loss.workspace_bytes = [](const ClassLossProblem&) { return std::size_t{0}; };
   oracle.class_loss.run = reference::class_loss;

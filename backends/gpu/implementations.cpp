@@ -37,8 +37,10 @@ std::vector<Implementation> implementations() {
   self.assign.run = assign;
   self.max_iou_match.workspace_bytes = workspace_bytes;
   self.max_iou_match.run = max_iou_match;
+  self.rotated_max_iou_match = self.max_iou_match;
   self.task_aligned_match.workspace_bytes = workspace_bytes;
   self.task_aligned_match.run = task_aligned_match;
+  self.rotated_task_aligned_match = self.task_aligned_match;
   self.collate_targets.run = collate_targets;
   self.class_loss.workspace_bytes = workspace_bytes;
   self.class_loss.run = class_loss;

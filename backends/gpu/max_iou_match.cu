@@ -84,63 +84,65 @@ __device__ Box<C> bounds_of_block(Box<C> own) {
 }
 
 /// Boxes that a block has in shared memory.
-template <class C>
+template <class B>
 struct StagedBoxes {
-  MatchBox<C> boxes[kThreads];
+  MatchBox<B> boxes[kThreads];
   bool can_overlap[kThreads];
 };
 
 /// A block's anchors, of one image.
-template <class C>
+template <class B>
 struct AnchorBlock {
+  using C = typename B::Value;
+
   std::int64_t image;
   int anchor;       ///< the thread's; beyond the image's, the last
   bool is_in;       ///< it is not beyond
-  MatchBox<C> box;  ///< of the anchor
+  MatchBox<B> box;  ///< of the anchor
   Box<C> bounds;    ///< of all the block's
   OwnBoxes own;
 };
 
 /// Called by all threads of a block, as those that follow.
-template <class C>
-__device__ AnchorBlock<C> anchor_block(const MaxIouArgs<C>& a, std::int64_t i, bool are_right) {
+template <class B, class C>
+__device__ AnchorBlock<B> anchor_block(const MaxIouArgs<C>& a, std::int64_t i, bool are_right) {
   const std::int64_t blocks_of_image = ceil_div(a.anchor_count, kThreads);
-  AnchorBlock<C> block;
+  AnchorBlock<B> block;
   block.image = i / blocks_of_image;
   const std::int64_t anchor = (i - block.image * blocks_of_image) * kThreads + threadIdx.x;
   block.is_in = anchor < a.anchor_count;
   block.anchor = static_cast<int>(block.is_in ? anchor : a.anchor_count - 1);
-  block.box = match_box(a.anchors.template get<Box<C>>(block.image, block.anchor));
-  block.bounds = bounds_of_block(has_bounds(block.box) ? block.box.box : everywhere<C>());
+  block.box = match_box_at<B>(a.anchors, a.angle_unit, block.image, block.anchor);
+  block.bounds = bounds_of_block(has_bounds(block.box) ? extent_of(block.box) : everywhere<C>());
   block.own = own_boxes(a, block.image, are_right);
   return block;
 }
 
 /// Stages the boxes from `first` on; gives how many.
-template <class C>
-__device__ int stage(const MaxIouArgs<C>& a, const AnchorBlock<C>& block, std::int64_t first,
-                     StagedBoxes<C>& staged) {
+template <class B, class C>
+__device__ int stage(const MaxIouArgs<C>& a, const AnchorBlock<B>& block, std::int64_t first,
+                     StagedBoxes<B>& staged) {
   const std::int64_t left = block.own.end - first;
   const int count = left < kThreads ? static_cast<int>(left) : kThreads;
   const int i = static_cast<int>(threadIdx.x);
   if (i < count) {
-    const MatchBox<C> box = match_box(a.target.template get<Box<C>>(0, first + i));
+    const MatchBox<B> box = match_box_at<B>(a.target, a.angle_unit, 0, first + i);
     staged.boxes[i] = box;
     staged.can_overlap[i] = can_overlap(extent_of(box), block.bounds);
   }
   return count;
 }
 
-template <class C>
+template <class B, class C>
 __global__ void __launch_bounds__(kThreads)
     find_best_of_boxes(const MaxIouArgs<C> a, const BestOfBoxes<C> best) {
-  __shared__ StagedBoxes<C> staged;
+  __shared__ StagedBoxes<B> staged;
   __shared__ Bits<C> of_block[kThreads];
   const bool are_right = block_are_in_order(a.offsets, a.images, a.boxes);
   const std::int64_t blocks = a.images * ceil_div(a.anchor_count, kThreads);
 #pragma unroll 1
   for (std::int64_t i = blockIdx.x; i < blocks; i += gridDim.x) {
-    const AnchorBlock<C> block = anchor_block(a, i, are_right);
+    const AnchorBlock<B> block = anchor_block<B>(a, i, are_right);
 #pragma unroll 1
     for (std::int64_t first = block.own.begin; first < block.own.end; first += kThreads) {
       of_block[threadIdx.x] = 0;
@@ -162,17 +164,17 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <class C>
+template <class B, class C>
 __global__ void __launch_bounds__(kThreads)
     match_anchors(const MaxIouArgs<C> a, const BestOfBoxes<C> best) {
-  __shared__ StagedBoxes<C> staged;
+  __shared__ StagedBoxes<B> staged;
   __shared__ C best_of[kThreads];  // NaN where low quality does not apply
   const bool are_right = block_are_in_order(a.offsets, a.images, a.boxes);
   const bool has_low_quality = a.low_quality != LowQuality::kNone;
   const std::int64_t blocks = a.images * ceil_div(a.anchor_count, kThreads);
 #pragma unroll 1
   for (std::int64_t i = blockIdx.x; i < blocks; i += gridDim.x) {
-    const AnchorBlock<C> block = anchor_block(a, i, are_right);
+    const AnchorBlock<B> block = anchor_block<B>(a, i, are_right);
     C own_best = C(0);
     std::int64_t row = block.own.begin, mark = kNoBox;
 #pragma unroll 1
@@ -247,8 +249,9 @@ void max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outputs,
   const auto fill = [&](void* data, int byte, std::size_t bytes) {
     fill_async(data, byte, bytes, stream);
   };
-  dispatch(p, outputs, fill, [&](auto compute) {
-    using C = decltype(compute);
+  dispatch(p, outputs, fill, [&](auto box) {
+    using B = decltype(box);
+    using C = typename B::Value;
     const MaxIouArgs<C> args = max_iou_args<C>(p, outputs);
     constexpr std::int64_t kMost = 0x7fffffff;
     const std::int64_t all = args.images * ceil_div(args.anchor_count, kThreads);
@@ -260,9 +263,9 @@ void max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outputs,
       best.anchors = reinterpret_cast<unsigned*>(best.ious + boxes);
       fill(best.ious, 0, boxes * sizeof(Bits<C>));
       fill(best.anchors, 0xff, boxes * sizeof(unsigned));
-      launch(find_best_of_boxes<C>, "max_iou_match", blocks, kThreads, stream, args, best);
+      launch(find_best_of_boxes<B, C>, "max_iou_match", blocks, kThreads, stream, args, best);
     }
-    launch(match_anchors<C>, "max_iou_match", blocks, kThreads, stream, args, best);
+    launch(match_anchors<B, C>, "max_iou_match", blocks, kThreads, stream, args, best);
     if (p.low_quality == LowQuality::kForce) {
       const auto images = static_cast<unsigned>(std::min(args.images, kMost));
       launch(force_boxes<C>, "max_iou_match", images, kThreads, stream, args, best);

@@ -118,9 +118,9 @@ __device__ Rank for_highest(unsigned count, std::int64_t most, const RankAt& ran
 // --- The launches
 
 /// A block for each box.
-template <class C>
+template <class B>
 __global__ void __launch_bounds__(kMatchThreads)
-    choose_anchors(const TaskAlignedArgs<C> a, const MatchWork work) {
+    choose_anchors(const TaskAlignedArgs<B> a, const MatchWork work) {
   if (!a.is_padded() && !block_are_in_order(a.offsets, a.images, a.rows)) return;
 #pragma unroll 1
   for (std::int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kMatchThreads)
     const BoxRows own = rows_of_image(a, image);
     const std::int64_t box = row - own.first;
     if (box < 0 || box >= own.count) continue;
-    const TargetBox<C> target = target_box(a, row);
+    const TargetBox<B> target = target_box(a, row);
     if (target.label < 0) continue;
     const auto rank_at = [&](unsigned anchor, bool is_first_pass) -> Rank {
       if (!is_inside(point_at(a, image, anchor), target)) return 0;
@@ -146,9 +146,9 @@ __global__ void __launch_bounds__(kMatchThreads)
 }
 
 /// A thread for each anchor. Writes the metric where the score will be.
-template <class C>
+template <class B>
 __global__ void __launch_bounds__(kMatchThreads)
-    find_owners(const TaskAlignedArgs<C> a, const MatchWork work) {
+    find_owners(const TaskAlignedArgs<B> a, const MatchWork work) {
   const std::int64_t further = static_cast<std::int64_t>(gridDim.x) * kMatchThreads;
 #pragma unroll 1
   for (std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * kMatchThreads + threadIdx.x;
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(kMatchThreads)
       const auto target_of = [&](std::int64_t box) { return target_box(a, box); };
       const auto take = [&](std::int64_t taken) {
         row = taken;
-        const TargetBox<C> target = target_of(row);
+        const TargetBox<B> target = target_of(row);
         if (is_inside(point_at(a, image, anchor), target)) {
           match = match_of(a, image, anchor, target);
         }
@@ -185,9 +185,9 @@ __global__ void __launch_bounds__(kMatchThreads)
 }
 
 /// A block for each box, whose best topk2 anchors stay.
-template <class C>
+template <class B>
 __global__ void __launch_bounds__(kMatchThreads)
-    drop_others(const TaskAlignedArgs<C> a, const MatchWork work) {
+    drop_others(const TaskAlignedArgs<B> a, const MatchWork work) {
 #pragma unroll 1
   for (std::int64_t row = blockIdx.x; row < a.rows; row += gridDim.x) {
     const std::int64_t first = image_of_row(a, row) * a.anchors;
@@ -208,9 +208,9 @@ __global__ void __launch_bounds__(kMatchThreads)
 }
 
 /// A thread for each anchor.
-template <class C>
+template <class B>
 __global__ void __launch_bounds__(kMatchThreads)
-    write_scores(const TaskAlignedArgs<C> a, const MatchWork work) {
+    write_scores(const TaskAlignedArgs<B> a, const MatchWork work) {
   const std::int64_t further = static_cast<std::int64_t>(gridDim.x) * kMatchThreads;
 #pragma unroll 1
   for (std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * kMatchThreads + threadIdx.x;
@@ -237,19 +237,19 @@ void task_aligned_match(const TaskAlignedProblem& p, const TaskAlignedOutputs& o
   const auto fill = [&](void* data, int byte, std::size_t bytes) {
     fill_async(data, byte, bytes, stream);
   };
-  dispatch(p, outputs, fill, [&](auto compute) {
-    using C = decltype(compute);
-    const TaskAlignedArgs<C> args = task_aligned_args<C>(p, outputs);
+  dispatch(p, outputs, fill, [&](auto box) {
+    using B = decltype(box);
+    const TaskAlignedArgs<B> args = task_aligned_args<B>(p, outputs);
     const MatchWork work(p, execution.workspace);
     const unsigned of_boxes = blocks_of(args.rows);
     const unsigned of_anchors = blocks_of(ceil_div(args.images * args.anchors, kMatchThreads));
     zero_async(work.best, work.bytes, stream);
-    launch(choose_anchors<C>, "task_aligned_match", of_boxes, kMatchThreads, stream, args, work);
-    launch(find_owners<C>, "task_aligned_match", of_anchors, kMatchThreads, stream, args, work);
+    launch(choose_anchors<B>, "task_aligned_match", of_boxes, kMatchThreads, stream, args, work);
+    launch(find_owners<B>, "task_aligned_match", of_anchors, kMatchThreads, stream, args, work);
     if (args.topk2 > 0) {
-      launch(drop_others<C>, "task_aligned_match", of_boxes, kMatchThreads, stream, args, work);
+      launch(drop_others<B>, "task_aligned_match", of_boxes, kMatchThreads, stream, args, work);
     }
-    launch(write_scores<C>, "task_aligned_match", of_anchors, kMatchThreads, stream, args, work);
+    launch(write_scores<B>, "task_aligned_match", of_anchors, kMatchThreads, stream, args, work);
   });
 }
 

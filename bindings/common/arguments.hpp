@@ -200,6 +200,37 @@ BoxFormat parse_format(const char* argument, std::string_view word);
 EpsMode parse_eps_mode(std::string_view word);
 AngleUnit parse_angle_unit(std::string_view word);
 
+/// How many numbers a box has: 5 of rotated ones, (..., 5), else what must be 4.
+template <class Size>
+int numbers_of(const Array<Size>& boxes) {
+  return boxes.rank > 0 && Compare<Size>::is(boxes.size(-1), 5) ? 5 : 4;
+}
+
+/// Checks an option that is for rotated boxes only, if it is set.
+template <class Size, class Value>
+void check_is_rotated(bool is_set, const char* option, const Value& value,
+                      const Array<Size>& boxes) {
+  check(!is_set || numbers_of(boxes) == 5, option, " is ", value,
+        "; it is for rotated boxes, (..., 5), but ", boxes.name, " has shape ", ShapeOf(boxes));
+}
+
+/// The unit of angles, if boxes are rotated.
+template <class Size>
+std::optional<AngleUnit> angle_unit_of(std::string_view word, const Array<Size>& boxes) {
+  const AngleUnit unit = parse_angle_unit(word);
+  check_is_rotated(unit != AngleUnit::kRadians, "angle_unit", name_of(unit), boxes);
+  return numbers_of(boxes) == 5 ? std::optional(unit) : std::nullopt;
+}
+
+/// Checks boxes that may be rotated, and others, which must be of the same kind.
+template <class Size>
+void check_boxes_shapes(const Array<Size>& boxes, const Array<Size>& others) {
+  const int numbers = numbers_of(boxes);
+  check(boxes.rank > 0 && Compare<Size>::equal(boxes.size(-1), numbers), boxes.name, " has shape ",
+        ShapeOf(boxes), "; its last dimension must be 4, or 5 for rotated boxes");
+  check_boxes_shape(others, numbers);
+}
+
 /// A loss' own numbers, all of them.
 template <class Loss>
 LossParameters parameters_of(Loss loss, const std::vector<double>& numbers) {

@@ -48,18 +48,15 @@ struct MatchingCost {
     AnyCostProblem p;
     p.pred.format = parse_format("pred_format", a.pred_format);
     p.target.format = parse_format("target_format", a.target_format);
-    p.angle_unit = parse_angle_unit(a.angle_unit);
-    if (numbers_of(a) == 5) {
+    p.angle_unit = angle_unit_of(a.angle_unit, a.pred).value_or(AngleUnit::kRadians);
+    check_is_rotated(a.angle_weight != 0, "angle_weight", a.angle_weight, a.pred);
+    if (numbers_of(a.pred) == 5) {
       p.rotated_loss = rotated_loss_named(a.loss);
       p.parameters = parameters_of(p.rotated_loss, a.parameters);
       p.angle_weight = a.angle_weight;
     } else {
       p.loss = loss_named(a.loss);
       p.parameters = parameters_of(p.loss, a.parameters);
-      constexpr const char* kWhy = "; it is for rotated boxes, (..., 5), but pred has shape ";
-      check(a.angle_weight == 0, "angle_weight is ", a.angle_weight, kWhy, ShapeOf(a.pred));
-      check(p.angle_unit == AngleUnit::kRadians, "angle_unit is ", name_of(p.angle_unit), kWhy,
-            ShapeOf(a.pred));
     }
     p.eps_mode = parse_eps_mode(a.eps_mode);
     p.class_term = class_term_of(a);
@@ -106,18 +103,10 @@ struct MatchingCost {
     return a.class_cost ? ClassTerm::kGiven : a.logits ? mode : ClassTerm::kNone;
   }
 
-  /// Of pred's boxes: 5, or what must be 4.
-  template <class Size>
-  static int numbers_of(const Arguments<Described<Size>>& a) {
-    return a.pred.rank > 0 && Compare<Size>::is(a.pred.size(-1), 5) ? 5 : 4;
-  }
-
   template <class Size>
   static void check_shapes(const Arguments<Described<Size>>& a) {
-    const int numbers = numbers_of(a);
-    check(a.pred.rank > 0 && Compare<Size>::equal(a.pred.size(-1), numbers), "pred has shape ",
-          ShapeOf(a.pred), "; its last dimension must be 4, or 5 for rotated boxes");
-    check_boxes_shape(a.target, numbers);
+    check_boxes_shapes(a.pred, a.target);
+    const int numbers = numbers_of(a.pred);
     check(a.pred.rank >= 3, "pred has shape ", ShapeOf(a.pred),
           "; it must be (..., images, queries, ", numbers, ")");
     check(a.target.rank == 2, "target has shape ", ShapeOf(a.target),

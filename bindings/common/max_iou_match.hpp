@@ -26,13 +26,15 @@ struct MaxIouMatch {
     p.anchors.dtype = dtype_of(a.anchors, kFloatingDTypes);
     p.target.dtype = dtype_of(a.target);
     p.offsets = view_of(a.offsets, kIndexDTypes);
+    p.angle_unit = angle_unit_of(a.angle_unit, a.anchors);
     check_options(p);
 
-    check_boxes_shape(a.anchors);
-    check_boxes_shape(a.target);
+    check_boxes_shapes(a.anchors, a.target);
+    const bool is_rotated = p.angle_unit.has_value();
     check_shape_is(a.anchors, a.anchors.rank == 2 || a.anchors.rank == 3,
-                   "(A, 4) or (images, A, 4)");
-    check_shape_is(a.target, a.target.rank == 2, "(boxes of all images, 4)");
+                   is_rotated ? "(A, 5) or (images, A, 5)" : "(A, 4) or (images, A, 4)");
+    check_shape_is(a.target, a.target.rank == 2,
+                   is_rotated ? "(boxes of all images, 5)" : "(boxes of all images, 4)");
     check_offsets_shape(a.offsets);
     if (a.anchors.rank == 3) {
       check_shape(a.offsets, {a.anchors.size(0) + 1}, "one more than anchors has images");

@@ -5,7 +5,7 @@
 #include <boxloss/task_aligned_match.hpp>
 
 #include "arguments.hpp"
-#include "dtypes/elements.hpp"
+#include "dispatch/task_aligned_match.hpp"
 
 namespace boxloss::binding {
 
@@ -32,6 +32,7 @@ struct TaskAlignedMatch {
     p.beta = a.beta;
     p.min_side = a.min_side;
     p.small_side = a.small_side;
+    p.angle_unit = angle_unit_of(a.angle_unit, a.pred);
     check_options(p);
 
     check_shapes(a);
@@ -57,23 +58,24 @@ struct TaskAlignedMatch {
   static void check_shapes(const Arguments<Described<Size>>& a) {
     check_shape_is(a.scores, a.scores.rank == 3, "(images, anchors, classes)");
     const Size &images = a.scores.size(0), &anchors = a.scores.size(1);
-    check_shape(a.pred, {images, anchors, 4}, "a box for each anchor of scores");
+    const int numbers = numbers_of(a.pred);
+    check_shape(a.pred, {images, anchors, numbers}, "a box for each anchor of scores");
     const bool are_shared = a.points.rank == 2;
     check(
         are_shared ? has_shape(a.points, {anchors, 2}) : has_shape(a.points, {images, anchors, 2}),
         "points has shape ", ShapeOf(a.points), "; it must be [", anchors, ", 2], or [", images,
         ", ", anchors, ", 2]: a point for each anchor of scores");
-    check_boxes_shape(a.target);
+    check_boxes_shape(a.target, numbers);
     const char* const why = "a label for each box of target";
     if (a.offsets) {
       check(a.target.rank == 2, "target has shape ", ShapeOf(a.target),
-            "; with offsets it must be (boxes of all images, 4)");
+            "; with offsets it must be (boxes of all images, ", numbers, ")");
       check_shape(a.offsets, {images + 1}, "one more than scores has images");
       return check_shape(a.labels, {a.target.size(0)}, why);
     }
     check(a.target.rank == 3 && Compare<Size>::equal(a.target.size(0), images), "target has shape ",
-          ShapeOf(a.target), "; without offsets it must be (images, boxes, 4), for ", images,
-          " images");
+          ShapeOf(a.target), "; without offsets it must be (images, boxes, ", numbers, "), for ",
+          images, " images");
     check_shape(a.labels, {images, a.target.size(1)}, why);
   }
 
@@ -98,23 +100,16 @@ struct TaskAlignedMatch {
       for (std::int64_t row = first; row < last; ++row) check_label(row);
       return;
     }
-    const bool is_f64 = compute_dtype(p) == DType::kF64;
     for (std::int64_t row = 0; row < p.target.images * p.target.slots; ++row) {
       const BoxView& target = p.target;
       const std::int64_t at =
           row / target.slots * target.image_stride + row % target.slots * target.slot_stride;
       const Elements<Any> values{target.data, target.dtype};
-      const bool has_box = is_f64
-                               ? is_box(values.get_box<Box<double>>(at, target.coordinate_stride))
-                               : is_box(values.get_box<Box<float>>(at, target.coordinate_stride));
-      if (has_box) check_label(row);
+      with_boxes(p, [&](auto kind) {
+        using B = decltype(kind);
+        if (is_given(values.get_box<B>(at, target.coordinate_stride))) check_label(row);
+      });
     }
-  }
-
-  /// Whether a box of a padded target is no padding; added as the kernels do.
-  template <class C>
-  static bool is_box(const Box<C>& box) {
-    return (box.x1 + box.y1) + (box.x2 + box.y2) > 0;
   }
 
   static constexpr auto workspace_bytes = task_aligned_match_workspace_bytes;

@@ -5,6 +5,7 @@
 #include <boxloss/max_iou_match.hpp>
 
 #include "../kernels/max_iou_match.hpp"
+#include "compute_type.hpp"
 
 namespace boxloss {
 
@@ -12,6 +13,7 @@ template <class C>
 MaxIouArgs<C> max_iou_args(const MaxIouProblem& p, const MaxIouOutputs& outputs) {
   return {boxes<Any>(p.anchors),
           boxes<Any>(p.target),
+          p.angle_unit.value_or(AngleUnit::kRadians),
           indices(p.offsets),
           p.anchors.images,
           p.anchors.slots,
@@ -24,8 +26,8 @@ MaxIouArgs<C> max_iou_args(const MaxIouProblem& p, const MaxIouOutputs& outputs)
           static_cast<C*>(outputs.iou)};
 }
 
-/// Calls launch(C()) for the compute type C; or, where there are no boxes, writes that no anchor
-/// has one by fill(pointer, byte, bytes).
+/// Calls launch(B()) for the boxes of the compute type; or, where there are no boxes, writes that
+/// no anchor has one by fill(pointer, byte, bytes).
 template <class Fill, class Launch>
 void dispatch(const MaxIouProblem& p, const MaxIouOutputs& outputs, const Fill& fill,
               const Launch& launch) {
@@ -36,8 +38,7 @@ void dispatch(const MaxIouProblem& p, const MaxIouOutputs& outputs, const Fill& 
     fill(outputs.target_index, 0xff, anchors * size_of(p.index));
     return fill(outputs.iou, 0, anchors * size_of(compute_dtype(p)));
   }
-  if (compute_dtype(p) == DType::kF64) return launch(double());
-  launch(float());
+  with_boxes(p, launch);
 }
 
 }  // namespace boxloss

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "../kernels/task_aligned_match.hpp"
+#include "compute_type.hpp"
 
 namespace boxloss {
 
@@ -17,11 +18,12 @@ Exponent<C> exponent(double value) {
   return {static_cast<C>(value), is_whole ? static_cast<int>(value) : -1};
 }
 
-template <class C>
-TaskAlignedArgs<C> task_aligned_args(const TaskAlignedProblem& p,
+template <class B>
+TaskAlignedArgs<B> task_aligned_args(const TaskAlignedProblem& p,
                                      const TaskAlignedOutputs& outputs) {
+  using C = typename B::Value;
   const std::int64_t topk2 = p.topk2.value_or(p.topk);
-  TaskAlignedArgs<C> a = {};
+  TaskAlignedArgs<B> a = {};
   a.scores = {p.scores.data, p.scores.dtype};
   a.score_image_stride = p.scores.image_stride;
   a.score_anchor_stride = p.scores.anchor_stride;
@@ -32,6 +34,7 @@ TaskAlignedArgs<C> task_aligned_args(const TaskAlignedProblem& p,
   a.point_anchor_stride = p.points.anchor_stride;
   a.point_coordinate_stride = p.points.coordinate_stride;
   a.target = boxes<Any>(p.target);
+  a.angle_unit = p.angle_unit.value_or(AngleUnit::kRadians);
   a.offsets = indices(p.offsets);
   a.labels = indices(p.labels);
   a.images = p.images;
@@ -45,7 +48,10 @@ TaskAlignedArgs<C> task_aligned_args(const TaskAlignedProblem& p,
   a.beta = exponent<C>(p.beta);
   a.min_side = static_cast<C>(p.min_side);
   a.small_side = static_cast<C>(p.small_side.value_or(p.min_side));
-  a.eps = make_eps<C>(1e-7, EpsMode::kAdd);
+  a.constants = {make_eps<C>(1e-7, EpsMode::kAdd), {}};
+  if (p.angle_unit.has_value()) {
+    a.constants.own[0] = static_cast<C>(rotated::Probiou::kParameters[0].standard);
+  }
   a.target_index = {outputs.target_index, p.index == DType::kI64};
   a.score = outputs.score;
   a.overlap = outputs.overlap;
@@ -61,8 +67,8 @@ void set_nobodys(const TaskAlignedProblem& p, const TaskAlignedOutputs& outputs,
   fill(outputs.overlap, 0, sizeof(float) * anchors);
 }
 
-/// Calls launch(C()) for the compute type C; or, where no anchor can have a box, writes that by
-/// `fill`.
+/// Calls launch(B()) for the boxes of the compute type; or, where no anchor can have a box, writes
+/// that by `fill`.
 template <class Fill, class Launch>
 void dispatch(const TaskAlignedProblem& p, const TaskAlignedOutputs& outputs, const Fill& fill,
               const Launch& launch) {
@@ -70,8 +76,7 @@ void dispatch(const TaskAlignedProblem& p, const TaskAlignedOutputs& outputs, co
   if (p.classes == 0 || p.target.images * p.target.slots == 0) {
     return set_nobodys(p, outputs, fill);
   }
-  if (compute_dtype(p) == DType::kF64) return launch(double());
-  launch(float());
+  with_boxes(p, launch);
 }
 
 }  // namespace boxloss

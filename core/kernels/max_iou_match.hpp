@@ -7,8 +7,9 @@
 #include <limits>
 
 #include "../dtypes/elements.hpp"
-#include "../math/arithmetic.hpp"
+#include "../losses/rotated/overlap.hpp"
 #include "../math/box.hpp"
+#include "../math/unfused.hpp"
 #include "../pairings/indices.hpp"
 
 /// Max-IoU matching, for every kind of loop: the IoU of a pair, which pairs need none, and what an
@@ -22,39 +23,55 @@ constexpr C kInfinite = std::numeric_limits<C>::infinity();
 template <class C>
 constexpr C kNotANumber = std::numeric_limits<C>::quiet_NaN();
 
-/// a * b, rounded by itself, never fused with a subtraction that follows. On the host, the files
-/// that include this are compiled without contraction.
 template <class C>
-BOXLOSS_HOST_DEVICE C product(C a, C b) {
-#if defined(__CUDA_ARCH__)
-  if constexpr (sizeof(C) == sizeof(float)) {
-    return __fmul_rn(a, b);
-  } else {
-    return __dmul_rn(a, b);
-  }
-#else
-#if defined(__clang__)
-#pragma clang fp contract(off)
-#endif
-  return a * b;
-#endif
+BOXLOSS_HOST_DEVICE Box<C> everywhere() {
+  return {-kInfinite<C>, -kInfinite<C>, kInfinite<C>, kInfinite<C>};
 }
 
+/// A box as the IoUs of many pairs need it.
+template <class B>
+struct MatchBox;
+
 template <class C>
-struct MatchBox {
+struct MatchBox<Box<C>> {
   Box<C> box;
   C area;
 };
 
 template <class C>
-BOXLOSS_HOST_DEVICE MatchBox<C> match_box(const Box<C>& box) {
+struct MatchBox<RotatedBox<C>> {
+  RotatedBox<C> box;
+  Box<C> extent;  ///< bounds along the axes; everywhere() if the box is not finite
+};
+
+template <class C>
+BOXLOSS_HOST_DEVICE MatchBox<Box<C>> match_box(const Box<C>& box) {
   return {box, product(box.x2 - box.x1, box.y2 - box.y1)};
+}
+
+/// Half of what a rotated box covers of an axis.
+template <class C>
+BOXLOSS_HOST_DEVICE C half_extent(C along_w, C along_h) {
+  return C(0.5) * (larger(along_w, -along_w) + larger(along_h, -along_h));
+}
+
+template <class C>
+BOXLOSS_HOST_DEVICE MatchBox<RotatedBox<C>> match_box(const RotatedBox<C>& box) {
+  const RotatedBox<Unfused<C>> b = converted<Unfused<C>>(box);
+  const SinCos<Unfused<C>> turn = sin_cos(b.angle);
+  const C x = plain(half_extent(b.w * turn.cos, b.h * turn.sin));
+  const C y = plain(half_extent(b.w * turn.sin, b.h * turn.cos));
+  const Box<C> extent = {box.cx - x, box.cy - y, box.cx + x, box.cy + y};
+  // An infinite number leaves a difference that is NaN, or an infinite one.
+  const C all = (extent.x2 - extent.x1) + (extent.y2 - extent.y1);
+  const bool is_finite = both(all >= C(0), all <= kLargest<C>);
+  return {box, select(is_finite, extent, everywhere<C>())};
 }
 
 /// The operations of torchvision's box_iou, in torch's order, so that the bits are the same. A NaN
 /// in a box makes its area NaN, so it does not matter that min and max may drop it.
 template <class C>
-BOXLOSS_HOST_DEVICE C iou_of(const MatchBox<C>& a, const MatchBox<C>& b) {
+BOXLOSS_HOST_DEVICE C iou_of(const MatchBox<Box<C>>& a, const MatchBox<Box<C>>& b) {
   const C w = at_least(smaller(a.box.x2, b.box.x2) - larger(a.box.x1, b.box.x1), C(0));
   const C h = at_least(smaller(a.box.y2, b.box.y2) - larger(a.box.y1, b.box.y1), C(0));
   const C intersection = product(w, h);
@@ -70,26 +87,30 @@ BOXLOSS_HOST_DEVICE bool is_better(C iou, C best) {
 
 /// Whether the area is finite and not negative. The corners are then finite, too.
 template <class C>
-BOXLOSS_HOST_DEVICE bool has_finite_area(const MatchBox<C>& b) {
+BOXLOSS_HOST_DEVICE bool has_finite_area(const MatchBox<Box<C>>& b) {
   return both(b.area >= C(0), b.area <= kLargest<C>);
 }
 
-/// Whether an anchor may lie in a block with bounds: its area is finite, and more than 0.
+/// Whether an anchor may lie in a block with bounds: its area is finite, and more than 0. A rotated
+/// one may always.
 template <class C>
-BOXLOSS_HOST_DEVICE bool has_bounds(const MatchBox<C>& b) {
+BOXLOSS_HOST_DEVICE bool has_bounds(const MatchBox<Box<C>>& b) {
   return both(has_finite_area(b), b.area > C(0));
 }
-
 template <class C>
-BOXLOSS_HOST_DEVICE Box<C> everywhere() {
-  return {-kInfinite<C>, -kInfinite<C>, kInfinite<C>, kInfinite<C>};
+BOXLOSS_HOST_DEVICE bool has_bounds(const MatchBox<RotatedBox<C>>&) {
+  return true;
 }
 
 /// The region outside of which anchors that have bounds have the IoU +0 with a box. It is the box
 /// itself, if its area is finite; otherwise it is everywhere, since any IoU may be NaN or -0.
 template <class C>
-BOXLOSS_HOST_DEVICE Box<C> extent_of(const MatchBox<C>& b) {
+BOXLOSS_HOST_DEVICE Box<C> extent_of(const MatchBox<Box<C>>& b) {
   return has_finite_area(b) ? b.box : everywhere<C>();
+}
+template <class C>
+BOXLOSS_HOST_DEVICE Box<C> extent_of(const MatchBox<RotatedBox<C>>& b) {
+  return b.extent;
 }
 
 /// Whether a box's extent meets the bounds of some anchors. If not, all their IoUs are +0. The
@@ -100,9 +121,23 @@ BOXLOSS_HOST_DEVICE bool can_overlap(const Box<C>& extent, const Box<C>& bounds)
               both(extent.y1 < bounds.y2, bounds.y1 < extent.y2));
 }
 
+/// The IoU of rotated boxes, by the formula of the loss: within 3e-5 of the exact one. Boxes whose
+/// extents are apart have none, whatever rounding leaves of it; boxes without area have 0.
+template <class C>
+BOXLOSS_HOST_DEVICE C iou_of(const MatchBox<RotatedBox<C>>& box,
+                             const MatchBox<RotatedBox<C>>& anchor) {
+  using U = Unfused<C>;
+  const Eps<U> eps = {U(0), smallest_divisor<U>(), U(0)};
+  const rotated::Overlap<U> overlap =
+      rotated::overlap(converted<U>(anchor.box), converted<U>(box.box), eps);
+  const C iou = at_least(plain(rotated::iou_of(overlap)), C(0));
+  return select(can_overlap(box.extent, anchor.extent), iou, C(0));
+}
+
 template <class C>
 struct MaxIouArgs {
   Boxes<Any> anchors, target;
+  AngleUnit angle_unit;  ///< of rotated boxes
   Indices offsets;
   std::int64_t images, anchor_count, boxes;
   C high, low, min_pos_iou;
@@ -110,6 +145,12 @@ struct MaxIouArgs {
   IndexOutputs target_index;
   C* iou;  ///< null: not wanted
 };
+
+template <class B>
+BOXLOSS_HOST_DEVICE MatchBox<B> match_box_at(const Boxes<Any>& boxes, AngleUnit unit,
+                                             std::int64_t image, std::int64_t slot) {
+  return match_box(in_radians(boxes.template get<B>(image, slot), unit));
+}
 
 /// What an anchor gets, whose best IoU is with the box of that row.
 template <class C>

@@ -4,6 +4,7 @@
 
 #include <boxloss/view.hpp>
 
+#include "box.hpp"
 #include "host_device.hpp"
 
 namespace boxloss {
@@ -29,6 +30,12 @@ BOXLOSS_HOST_DEVICE RotatedBox<T> operator+(const RotatedBox<T>& a, const Rotate
   return {a.cx + b.cx, a.cy + b.cy, a.w + b.w, a.h + b.h, a.angle + b.angle};
 }
 
+/// The same box in numbers of another type.
+template <class T, class C>
+BOXLOSS_HOST_DEVICE RotatedBox<T> converted(const RotatedBox<C>& b) {
+  return {T(b.cx), T(b.cy), T(b.w), T(b.h), T(b.angle)};
+}
+
 /// One pair's loss with its derivatives.
 template <class T>
 struct RotatedPairGradient {
@@ -49,6 +56,12 @@ template <class T>
 BOXLOSS_HOST_DEVICE RotatedBox<T> in_radians(const RotatedBox<T>& b, AngleUnit unit) {
   if (unit == AngleUnit::kRadians) return b;
   return {b.cx, b.cy, b.w, b.h, b.angle / T(-57.295779513082321)};
+}
+
+/// A box along the axes has no angle.
+template <class T>
+BOXLOSS_HOST_DEVICE Box<T> in_radians(const Box<T>& b, AngleUnit) {
+  return b;
 }
 
 /// Converts derivatives by a box in radians to derivatives by the unit's five values.

@@ -24,19 +24,20 @@ BOXLOSS_HOST_DEVICE T bounded_angle(T angle) {
   return select(angle > T(1), T(1), at_least(angle, T(-1)));
 }
 
-/// Within 2 u of 1 for |angle| <= 10^4, and of the result where |angle| <= pi/4; in [-1, 1] beyond.
-BOXLOSS_HOST_DEVICE SinCos<float> sin_cos(float angle) {
+/// Of float, or of a number that is one float.
+template <class T>
+BOXLOSS_HOST_DEVICE SinCos<T> sin_cos_in_single(T angle) {
   // Adding 1.5 * 2^23 leaves the nearest integer in the last bits.
-  const float shifted = angle * 0.636619772f + 12582912.0f;
-  const float n = shifted - 12582912.0f;
-  const float r = bounded_angle(((angle - n * 1.5703125f) - n * 4.837512969970703e-4f) -
-                                n * 7.549789954891882e-8f);
-  const float z = r * r;
-  float s = -0.00019515219f;
+  const T shifted = angle * 0.636619772f + 12582912.0f;
+  const T n = shifted - 12582912.0f;
+  const T r = bounded_angle(((angle - n * 1.5703125f) - n * 4.837512969970703e-4f) -
+                            n * 7.549789954891882e-8f);
+  const T z = r * r;
+  T s = -0.00019515219f;
   s = s * z + 0.0083321603f;
   s = s * z - 0.16666655f;
   s = s * z * r + r;
-  float c = 2.4433084e-05f;
+  T c = 2.4433084e-05f;
   c = c * z - 0.0013887316f;
   c = c * z + 0.041666646f;
   c = c * z * z + (1.0f - 0.5f * z);
@@ -44,25 +45,26 @@ BOXLOSS_HOST_DEVICE SinCos<float> sin_cos(float angle) {
   const std::uint32_t s_bits = bit_cast<std::uint32_t>(s), c_bits = bit_cast<std::uint32_t>(c);
   // All ones, or none after an odd number of quarter turns, which exchange the two.
   const std::uint32_t own = (quarters & 1u) - 1u;
-  return {bit_cast<float>(((s_bits & own) | (c_bits & ~own)) ^ ((quarters & 2u) << 30)),
-          bit_cast<float>(((c_bits & own) | (s_bits & ~own)) ^ (((quarters + 1u) & 2u) << 30))};
+  return {bit_cast<T>(((s_bits & own) | (c_bits & ~own)) ^ ((quarters & 2u) << 30)),
+          bit_cast<T>(((c_bits & own) | (s_bits & ~own)) ^ (((quarters + 1u) & 2u) << 30))};
 }
 
-/// The same, within 4 units of double's.
-BOXLOSS_HOST_DEVICE SinCos<double> sin_cos(double angle) {
-  const double shifted = angle * 0.63661977236758138 + 6755399441055744.0;  // 1.5 * 2^52
-  const double n = shifted - 6755399441055744.0;
-  const double r = bounded_angle(((angle - n * 0x1.921fb544p+0) - n * 0x1.0b4611a6p-34) -
-                                 n * 0x1.3198a2e037073p-69);
-  const double z = r * r;
-  double s = 1.589619785588748e-10;
+/// The same of double.
+template <class T>
+BOXLOSS_HOST_DEVICE SinCos<T> sin_cos_in_double(T angle) {
+  const T shifted = angle * 0.63661977236758138 + 6755399441055744.0;  // 1.5 * 2^52
+  const T n = shifted - 6755399441055744.0;
+  const T r = bounded_angle(((angle - n * 0x1.921fb544p+0) - n * 0x1.0b4611a6p-34) -
+                            n * 0x1.3198a2e037073p-69);
+  const T z = r * r;
+  T s = 1.589619785588748e-10;
   s = s * z - 2.5050747221393267e-8;
   s = s * z + 2.7557313618031111e-6;
   s = s * z - 0.00019841269829580173;
   s = s * z + 0.0083333333333221073;
   s = s * z - 0.16666666666666631;
   s = s * z * r + r;
-  double c = -1.1358514905123595e-11;
+  T c = -1.1358514905123595e-11;
   c = c * z + 2.087570043355825e-9;
   c = c * z - 2.755731417635767e-7;
   c = c * z + 2.4801587288841749e-5;
@@ -73,8 +75,14 @@ BOXLOSS_HOST_DEVICE SinCos<double> sin_cos(double angle) {
   const std::uint64_t s_bits = bit_cast<std::uint64_t>(s), c_bits = bit_cast<std::uint64_t>(c);
   // By bits: not every capability can compare integers of 64.
   const std::uint64_t own = (quarters & 1u) - 1u;
-  return {bit_cast<double>(((s_bits & own) | (c_bits & ~own)) ^ ((quarters & 2u) << 62)),
-          bit_cast<double>(((c_bits & own) | (s_bits & ~own)) ^ (((quarters + 1u) & 2u) << 62))};
+  return {bit_cast<T>(((s_bits & own) | (c_bits & ~own)) ^ ((quarters & 2u) << 62)),
+          bit_cast<T>(((c_bits & own) | (s_bits & ~own)) ^ (((quarters + 1u) & 2u) << 62))};
 }
+
+/// Within 2 u of 1 for |angle| <= 10^4, and of the result where |angle| <= pi/4; in [-1, 1] beyond.
+BOXLOSS_HOST_DEVICE SinCos<float> sin_cos(float angle) { return sin_cos_in_single(angle); }
+
+/// The same, within 4 units of double's.
+BOXLOSS_HOST_DEVICE SinCos<double> sin_cos(double angle) { return sin_cos_in_double(angle); }
 
 }  // namespace boxloss

@@ -76,7 +76,9 @@ std::vector<Operation> operations_of(const Implementation& i) {
           operation("distribution_loss", i.distribution_loss),
           operation("distribution_loss_backward", i.distribution_loss_backward),
           operation("rotated_box_loss", i.rotated_box_loss),
-          operation("rotated_matching_cost", i.rotated_matching_cost)};
+          operation("rotated_matching_cost", i.rotated_matching_cost),
+          operation("rotated_max_iou_match", i.rotated_max_iou_match),
+          operation("rotated_task_aligned_match", i.rotated_task_aligned_match)};
 }
 
 /// An operation has all of its functions, or none. With a set that is empty it would serve nothing,

@@ -14,11 +14,18 @@ bool is_empty(const MaxIouProblem& p) {
   return p.anchors.images == 0 || p.anchors.slots == 0 || p.target.slots == 0;
 }
 
+const auto& served_by(const Implementation& implementation, const MaxIouProblem& p) {
+  return p.angle_unit.has_value() ? implementation.rotated_max_iou_match
+                                  : implementation.max_iou_match;
+}
+
 void check_shape(const MaxIouProblem& p) {
   check(!is_given(p.anchors.rows) && !is_given(p.target.rows),
         "anchors.rows and target.rows must not be given for a matching");
-  check(p.anchors.format == BoxFormat::kXyxy && p.target.format == BoxFormat::kXyxy, "anchors are ",
-        shown(p.anchors.format), " and target ", shown(p.target.format), "; both must be xyxy");
+  check(p.angle_unit.has_value() ||
+            (p.anchors.format == BoxFormat::kXyxy && p.target.format == BoxFormat::kXyxy),
+        "anchors are ", shown(p.anchors.format), " and target ", shown(p.target.format),
+        "; both must be xyxy");
   check(p.target.images == 1, "target must be one image of T slots, but has ", p.target.images,
         " images");
   // What one problem has are 32-bit numbers.
@@ -37,6 +44,7 @@ DType compute_dtype(const MaxIouProblem& problem) {
 
 void check_options(const MaxIouProblem& p) {
   check_enumerator("low_quality", "", p.low_quality);
+  check_enumerator("angle_unit", "", p.angle_unit.value_or(AngleUnit::kRadians));
   check_floating("anchors", p.anchors.dtype);
   check_indices("offsets", p.offsets);
   check_indices("index", p.index);
@@ -47,13 +55,15 @@ void check_options(const MaxIouProblem& p) {
 
 std::size_t max_iou_match_workspace_bytes(const Implementation& implementation,
                                           const MaxIouProblem& p) {
-  check_served(implementation, "max_iou_match", implementation.max_iou_match.run != nullptr,
-               p.device);
-  check_boxes("anchors", p.anchors);
-  check_boxes("target", p.target);
+  const bool is_rotated = p.angle_unit.has_value();
+  const auto& served = served_by(implementation, p);
+  check_served(implementation, is_rotated ? "rotated_max_iou_match" : "max_iou_match",
+               served.run != nullptr, p.device);
+  check_boxes("anchors", p.anchors, is_rotated ? 5 : 4);
+  check_boxes("target", p.target, is_rotated ? 5 : 4);
   check_options(p);
   check_shape(p);
-  return is_empty(p) ? 0 : implementation.max_iou_match.workspace_bytes(p);
+  return is_empty(p) ? 0 : served.workspace_bytes(p);
 }
 
 void max_iou_match(const Implementation& implementation, const MaxIouProblem& p,
@@ -66,7 +76,7 @@ void max_iou_match(const Implementation& implementation, const MaxIouProblem& p,
   check_aligned("outputs.target_index", outputs.target_index, p.index);
   check_aligned("outputs.iou", outputs.iou, compute_dtype(p));
   check_execution(execution, p.device, workspace_bytes);
-  implementation.max_iou_match.run(p, outputs, execution);
+  served_by(implementation, p).run(p, outputs, execution);
 }
 
 }  // namespace boxloss

@@ -21,6 +21,11 @@ bool is_unread(const TaskAlignedProblem& p) {
   return is_empty(p) || p.classes == 0 || p.target.images == 0 || p.target.slots == 0;
 }
 
+const auto& served_by(const Implementation& implementation, const TaskAlignedProblem& p) {
+  return p.angle_unit.has_value() ? implementation.rotated_task_aligned_match
+                                  : implementation.task_aligned_match;
+}
+
 /// The most anchors that a box chooses or keeps.
 std::int64_t most_owned(const TaskAlignedProblem& p) {
   return std::min(std::max(p.topk, p.topk2.value_or(0)), p.anchors);
@@ -40,8 +45,8 @@ void check_shape(const TaskAlignedProblem& p) {
       is_padded ? ", one for each image, without offsets" : ", a list of all boxes, with offsets");
   check(!is_given(p.pred.rows) && !is_given(p.target.rows),
         "pred.rows and target.rows must not be given for a task-aligned match");
-  check(p.target.format == BoxFormat::kXyxy, "target is ", shown(p.target.format),
-        "; it must be xyxy");
+  check(p.angle_unit.has_value() || p.target.format == BoxFormat::kXyxy, "target is ",
+        shown(p.target.format), "; it must be xyxy");
   // An anchor and a box of an image are 32-bit numbers, and so are rows where they are written so.
   check(p.anchors <= kMost32 && p.target.slots <= kMost32, "there are ", p.anchors,
         " anchors, and target has ", p.target.slots, " slots; there can be 2^31 - 1 of each");
@@ -110,6 +115,7 @@ DType compute_dtype(const TaskAlignedProblem& p) {
 void check_options(const TaskAlignedProblem& p) {
   const DType compute = compute_dtype(p);
   check_enumerator("pred", ".format", p.pred.format);
+  check_enumerator("angle_unit", "", p.angle_unit.value_or(AngleUnit::kRadians));
   check_floating("scores", p.scores.dtype);
   check_floating("pred", p.pred.dtype);
   check_floating("points", p.points.dtype);
@@ -129,11 +135,13 @@ void check_options(const TaskAlignedProblem& p) {
 
 std::size_t task_aligned_match_workspace_bytes(const Implementation& implementation,
                                                const TaskAlignedProblem& problem) {
-  const auto& served = implementation.task_aligned_match;
-  check_served(implementation, "task_aligned_match", served.run != nullptr, problem.device);
+  const bool is_rotated = problem.angle_unit.has_value();
+  const auto& served = served_by(implementation, problem);
+  check_served(implementation, is_rotated ? "rotated_task_aligned_match" : "task_aligned_match",
+               served.run != nullptr, problem.device);
   check_options(problem);
-  check_boxes("pred", problem.pred);
-  check_boxes("target", problem.target);
+  check_boxes("pred", problem.pred, is_rotated ? 5 : 4);
+  check_boxes("target", problem.target, is_rotated ? 5 : 4);
   check_shape(problem);
   check_scores(problem);
   check_points(problem);
@@ -150,7 +158,7 @@ void task_aligned_match(const Implementation& implementation, const TaskAlignedP
   check_pointers(problem);
   check_outputs(problem, outputs);
   check_execution(execution, problem.device, workspace_bytes);
-  implementation.task_aligned_match.run(problem, outputs, execution);
+  served_by(implementation, problem).run(problem, outputs, execution);
 }
 
 }  // namespace boxloss

@@ -65,6 +65,18 @@ class RotatedBoxReader {
   Rows<C, 5> in_radians_;
 };
 
+/// The reader for boxes of type B.
+template <class B, class C = typename B::Value>
+auto reader_of(const BoxView& boxes, [[maybe_unused]] AngleUnit unit) {
+  if constexpr (B::kNumbers == 4) {
+    return BoxReader<C>(boxes);
+  } else {
+    return RotatedBoxReader<C>(boxes, unit);
+  }
+}
+template <class B>
+using ReaderOfBoxes = decltype(reader_of<B>(std::declval<BoxView>(), AngleUnit()));
+
 /// What depends on the kind of a problem's boxes: how they are read, and the vector loops for them.
 template <class C, class Problem>
 auto reader_of([[maybe_unused]] const Problem& p, const BoxView& boxes) {

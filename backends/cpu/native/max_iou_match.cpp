@@ -4,7 +4,7 @@
 #include <boxloss/registry.hpp>
 #include <cstring>
 
-#include "cpu/native/rows.hpp"
+#include "cpu/native/box_reader.hpp"
 #include "cpu/operations.hpp"
 #include "dispatch/max_iou_match.hpp"
 
@@ -25,39 +25,52 @@ struct BestOfBox {
   std::int64_t tile;
 };
 
-template <class C>
+template <class B>
 struct Memory {
-  MatchBox<C>* boxes;  ///< (T)
+  using C = typename B::Value;
+
+  MatchBox<B>* boxes;  ///< (T)
   BestOfBox<C>* best;  ///< (T)
   C* of_tiles;         ///< (tiles, T): each box's best IoU in each tile
 };
 
 std::int64_t tiles_of(const MaxIouProblem& p) { return ceil_div(p.anchors.slots, kTilePairs); }
 
-template <class C>
+template <class B, class C = typename B::Value>
 std::size_t bytes(const MaxIouProblem& p) {
   const auto boxes = static_cast<std::size_t>(p.target.slots);
   const auto tiles = static_cast<std::size_t>(tiles_of(p));
-  return boxes * (sizeof(BestOfBox<C>) + sizeof(MatchBox<C>) + tiles * sizeof(C));
+  return boxes * (sizeof(BestOfBox<C>) + sizeof(MatchBox<B>) + tiles * sizeof(C));
 }
 
 template <class C>
+const AnchorCode<Box<C>>& anchor_code(Box<C>) {
+  return vector_code<C>().anchors;
+}
+template <class C>
+const AnchorCode<RotatedBox<C>>& anchor_code(RotatedBox<C>) {
+  return vector_code<C>().rotated.anchors;
+}
+
+template <class B>
 class Matching {
+  using C = typename B::Value;
+
  public:
   Matching(const MaxIouProblem& p, const MaxIouArgs<C>& args, const Execution& execution)
       : p_(p),
         a_(args),
-        code_(vector_code<C>()),
+        code_(anchor_code(B())),
         execution_(execution),
         are_offsets_right_(are_in_order(a_.offsets, a_.images, a_.boxes)) {
     memory_.best = static_cast<BestOfBox<C>*>(execution.workspace);
-    memory_.boxes = reinterpret_cast<MatchBox<C>*>(memory_.best + a_.boxes);
+    memory_.boxes = reinterpret_cast<MatchBox<B>*>(memory_.best + a_.boxes);
     memory_.of_tiles = reinterpret_cast<C*>(memory_.boxes + a_.boxes);
   }
 
   void run() {
     for (std::int64_t t = 0; t < a_.boxes; ++t) {
-      memory_.boxes[t] = match_box(a_.target.template get<Box<C>>(0, t));
+      memory_.boxes[t] = match_box_at<B>(a_.target, a_.angle_unit, 0, t);
     }
     for_each_tile([this](Tile& tile, std::int64_t image) { match(tile, image); });
     if (a_.low_quality == LowQuality::kNone || !are_offsets_right_) return;
@@ -77,11 +90,10 @@ class Matching {
 
   /// Anchors that are read when they are needed, and what they get.
   struct Tile {
-    explicit Tile(const MaxIouProblem& p)
-        : reader(p.anchors.data, p.anchors.dtype, p.anchors.coordinate_stride) {}
+    Tile(const BoxView& view, AngleUnit unit) : reader(reader_of<B>(view, unit)) {}
 
-    RowReader<C, 4> reader;
-    AnchorTile<C> anchors;
+    ReaderOfBoxes<B> reader;
+    AnchorTile<B> anchors;
     Box<C> bounds;  ///< of all of them
     std::int64_t index = 0, image_read = -1;
     int count = 0;
@@ -95,7 +107,7 @@ class Matching {
   void for_each_tile(const Use& use) const {
     const std::int64_t tiles = tiles_of(p_);
     execution_.parallel_for(ceil_div(tiles, kTilesOfTask), [&](std::int64_t task) {
-      Tile tile(p_);
+      Tile tile(p_.anchors, a_.angle_unit);
       const std::int64_t end = std::min((task + 1) * kTilesOfTask, tiles);
       for (std::int64_t i = task * kTilesOfTask; i < end; ++i) {
         set_index(tile, i);
@@ -115,8 +127,8 @@ class Matching {
   void read(Tile& tile, std::int64_t image) const {
     if (tile.image_read == image || (tile.image_read >= 0 && a_.anchors.image_stride == 0)) return;
     const std::int64_t first = a_.anchors.element_of(image, tile.index * kTilePairs);
-    code_.to_tile(tile.reader.read({first, a_.anchors.slot_stride, nullptr}, tile.count),
-                  tile.count, &tile.anchors);
+    const C* const boxes = tile.reader.read({first, a_.anchors.slot_stride, nullptr}, tile.count);
+    code_.to_tile(tile.reader.for_formula(boxes, tile.count), tile.count, &tile.anchors);
     tile.bounds = tile.anchors.bounds[0];
     for (int b = 1; b < tile.anchors.blocks; ++b) {
       const Box<C>& more = tile.anchors.bounds[b];
@@ -142,7 +154,7 @@ class Matching {
     const Number first = has_boxes ? static_cast<Number>(a_.offsets[image]) : kNone;
     std::fill_n(tile.numbers, kTilePairs, first);
     for_own(image, [&](std::int64_t t) {
-      const MatchBox<C>& box = memory_.boxes[t];
+      const MatchBox<B>& box = memory_.boxes[t];
       C& best = memory_.of_tiles[tile.index * a_.boxes + t];
       best = C(0);
       if (!can_overlap(extent_of(box), tile.bounds)) return;
@@ -204,7 +216,7 @@ class Matching {
 
   /// Gives each of an image's boxes its first best anchor.
   void force(std::int64_t image) const {
-    Tile tile(p_);
+    Tile tile(p_.anchors, a_.angle_unit);
     std::fill_n(tile.marks, kTilePairs, kNone);
     for_own(image, [&](std::int64_t t) {
       const BestOfBox<C>& best = memory_.best[t];
@@ -223,16 +235,18 @@ class Matching {
 
   const MaxIouProblem& p_;
   const MaxIouArgs<C>& a_;
-  const VectorCode<C>& code_;
+  const AnchorCode<B>& code_;
   const Execution& execution_;
   const bool are_offsets_right_;
-  Memory<C> memory_;
+  Memory<B> memory_;
 };
 
 }  // namespace
 
 std::size_t workspace_bytes(const MaxIouProblem& p) {
-  return compute_dtype(p) == DType::kF64 ? bytes<double>(p) : bytes<float>(p);
+  std::size_t count = 0;
+  with_boxes(p, [&](auto box) { count = bytes<decltype(box)>(p); });
+  return count;
 }
 
 void max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outputs,
@@ -241,10 +255,10 @@ void max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outputs,
   const auto fill = [](void* data, int byte, std::size_t count) {
     if (data != nullptr) std::memset(data, byte, count);
   };
-  dispatch(p, outputs, fill, [&](auto compute) {
-    using C = decltype(compute);
-    const MaxIouArgs<C> args = max_iou_args<C>(p, outputs);
-    Matching<C>(p, args, execution).run();
+  dispatch(p, outputs, fill, [&](auto box) {
+    using B = decltype(box);
+    const auto args = max_iou_args<typename B::Value>(p, outputs);
+    Matching<B>(p, args, execution).run();
   });
 }
 

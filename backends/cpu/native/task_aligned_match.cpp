@@ -27,9 +27,11 @@ constexpr std::int64_t kAnchorsOfTask = 2048;
 constexpr std::int32_t kNobody = -1, kSeveral = -2;
 
 /// The workspace.
-template <class C>
+template <class B>
 struct Arrays {
-  TargetBox<C>* targets;  ///< (rows)
+  using C = typename B::Value;
+
+  TargetBox<B>* targets;  ///< (rows)
   Match* most;            ///< (rows), of the box's anchors
   Rank* chosen;           ///< (rows, most_chosen), of anchors; 0 is none
   C *x, *y;               ///< (point lists, anchors)
@@ -39,7 +41,7 @@ struct Arrays {
   std::int64_t most_chosen, point_lists, runs_of_list;
   std::size_t bytes;
 
-  Arrays(const TaskAlignedArgs<C>& a, void* workspace) {
+  Arrays(const TaskAlignedArgs<B>& a, void* workspace) {
     most_chosen = std::max(a.topk, a.topk2);
     runs_of_list = ceil_div(a.anchors, kRun);
     point_lists = a.point_image_stride == 0 ? 1 : a.images;
@@ -68,9 +70,48 @@ void offer(Rank* heap, std::int64_t most, Rank rank) {
   std::push_heap(heap, heap + most, std::greater<>());
 }
 
-/// Reads the points of list `i`.
+/// No point beyond these lies in the region.
 template <class C>
-void read_points(const TaskAlignedArgs<C>& a, const Arrays<C>& w, std::int64_t i) {
+Box<C> bounds_of(const Box<C>& region) {
+  return region;
+}
+
+/// Rounded edges may be far from a right angle. Where its sine is at least 0.999, points that are
+/// told to lie inside are within a tenth of the edges; where it is less, they may be anywhere.
+template <class C>
+Box<C> bounds_of(const Rectangle<C>& r) {
+  constexpr C kEndless = std::numeric_limits<C>::infinity();
+  const C product = r.along_x * r.across_y - r.along_y * r.across_x;
+  if (!(product * product > C(0.998) * r.along_square * r.across_square)) {
+    return {-kEndless, -kEndless, kEndless, kEndless};
+  }
+  const C more = C(0.1) * (std::abs(r.along_x) + std::abs(r.along_y) + std::abs(r.across_x) +
+                           std::abs(r.across_y));
+  const C none = 0;
+  return {r.x + std::min(r.along_x, none) + std::min(r.across_x, none) - more,
+          r.y + std::min(r.along_y, none) + std::min(r.across_y, none) - more,
+          r.x + std::max(r.along_x, none) + std::max(r.across_x, none) + more,
+          r.y + std::max(r.along_y, none) + std::max(r.across_y, none) + more};
+}
+
+/// The losses of a box with each of `boxes`, as boxes are in a problem.
+template <class C>
+void losses_with(const Box<C>& box, const C* boxes, const Constants<C>& constants, int count,
+                 C* losses) {
+  const C one[4] = {box.x1, box.y1, box.x2, box.y2};
+  vector_code<C>().losses_with(one, Loss::kCiou, boxes, constants, count, losses);
+}
+template <class C>
+void losses_with(const RotatedBox<C>& box, const C* boxes, const Constants<C>& constants, int count,
+                 C* losses) {
+  const C one[5] = {box.cx, box.cy, box.w, box.h, box.angle};
+  vector_code<C>().rotated.losses_with(one, RotatedLoss::kProbiou, boxes, constants, count, losses);
+}
+
+/// Reads the points of list `i`.
+template <class B>
+void read_points(const TaskAlignedArgs<B>& a, const Arrays<B>& w, std::int64_t i) {
+  using C = typename B::Value;
   C *const x = w.x + i * a.anchors, *const y = w.y + i * a.anchors;
   for (std::int64_t first = 0; first < a.anchors; first += kRun) {
     const std::int64_t end = std::min(first + kRun, a.anchors);
@@ -89,14 +130,14 @@ void read_points(const TaskAlignedArgs<C>& a, const Arrays<C>& w, std::int64_t i
 }
 
 /// What one thread needs to let boxes choose.
-template <class C>
+template <class B>
 class Chooser {
  public:
-  Chooser(const TaskAlignedProblem& p, const TaskAlignedArgs<C>& a, const Arrays<C>& w)
-      : a_(a), w_(w), preds_(p.pred) {}
+  Chooser(const TaskAlignedProblem& p, const TaskAlignedArgs<B>& a, const Arrays<B>& w)
+      : a_(a), w_(w), preds_(reader_of<B>(p.pred, a.angle_unit)) {}
 
   void choose(std::int64_t image, std::int64_t row) {
-    const TargetBox<C>& target = w_.targets[row] = target_box(a_, row);
+    const TargetBox<B>& target = w_.targets[row] = target_box(a_, row);
     Rank* const chosen = w_.chosen + row * w_.most_chosen;
     std::fill_n(chosen, a_.topk, Rank{0});
     if (target.label < 0) return;
@@ -106,12 +147,14 @@ class Chooser {
   }
 
  private:
+  using C = typename B::Value;
+
   template <class Use>
-  void for_candidates(std::int64_t image, const TargetBox<C>& target, const Use& use) {
+  void for_candidates(std::int64_t image, const TargetBox<B>& target, const Use& use) {
     const std::int64_t list = a_.point_image_stride == 0 ? 0 : image;
     const C *const x = w_.x + list * a_.anchors, *const y = w_.y + list * a_.anchors;
     const Box<C>* const runs = w_.runs + list * w_.runs_of_list;
-    const Box<C>& box = target.around;
+    const Box<C> box = bounds_of(target.region);
     count_ = 0;
     for (std::int64_t i = 0; i < w_.runs_of_list; ++i) {
       const Box<C>& run = runs[i];
@@ -120,7 +163,7 @@ class Chooser {
       const std::int64_t end = std::min((i + 1) * kRun, a_.anchors);
       for (std::int64_t anchor = i * kRun; anchor < end; ++anchor) {
         anchors_[count_] = anchor;
-        count_ += is_inside<C>({x[anchor], y[anchor]}, target) ? 1 : 0;
+        count_ += is_inside(Point<C>{x[anchor], y[anchor]}, target) ? 1 : 0;
       }
     }
     take(image, target, use);
@@ -128,34 +171,31 @@ class Chooser {
 
   /// Calls use(anchor, match) for the anchors that were found, and forgets them.
   template <class Use>
-  void take(std::int64_t image, const TargetBox<C>& target, const Use& use) {
+  void take(std::int64_t image, const TargetBox<B>& target, const Use& use) {
     if (count_ == 0) return;
     for (int k = 0; k < count_; ++k) {
       preds_at_[k] = a_.pred.element_of(image, anchors_[k]);
       scores_.values[k] = score_at(a_, image, anchors_[k], target.label);
     }
-    const C* const boxes = preds_.corners(preds_.read({0, 0, preds_at_}, count_), count_);
-    const Box<C>& box = target.corners;
-    const C corners[4] = {box.x1, box.y1, box.x2, box.y2};
-    const Constants<C> constants{a_.eps, {}};
-    vector_code<C>().losses_with(corners, Loss::kCiou, boxes, constants, count_, losses_.values);
+    const C* const boxes = preds_.for_formula(preds_.read({0, 0, preds_at_}, count_), count_);
+    losses_with(target.box, boxes, a_.constants, count_, losses_.values);
     for (int k = 0; k < count_; ++k) {
       use(anchors_[k], match_of(a_, scores_.values[k], losses_.values[k]));
     }
     count_ = 0;
   }
 
-  const TaskAlignedArgs<C>& a_;
-  const Arrays<C>& w_;
-  BoxReader<C> preds_;
+  const TaskAlignedArgs<B>& a_;
+  const Arrays<B>& w_;
+  ReaderOfBoxes<B> preds_;
   int count_ = 0;
   std::int64_t anchors_[kTilePairs], preds_at_[kTilePairs];
   Rows<C, 1> scores_, losses_;
 };
 
 /// Notes who chose each anchor of an image.
-template <class C>
-void note_choosers(const TaskAlignedArgs<C>& a, const Arrays<C>& w, std::int64_t image) {
+template <class B>
+void note_choosers(const TaskAlignedArgs<B>& a, const Arrays<B>& w, std::int64_t image) {
   std::int32_t* const chooser = w.chooser + image * a.anchors;
   std::fill_n(chooser, a.anchors, kNobody);
   const BoxRows own = rows_of_image(a, image);
@@ -170,16 +210,16 @@ void note_choosers(const TaskAlignedArgs<C>& a, const Arrays<C>& w, std::int64_t
 }
 
 /// Writes whose an anchor is, with its metric in place of the score.
-template <class C>
-void find_owner(const TaskAlignedArgs<C>& a, const Arrays<C>& w, std::int64_t image,
+template <class B>
+void find_owner(const TaskAlignedArgs<B>& a, const Arrays<B>& w, std::int64_t image,
                 std::int64_t anchor) {
   const std::int64_t at = image * a.anchors + anchor;
   const std::int64_t box = w.chooser[at];
   if (box == kNobody) return set_owner(a, at, -1, {0, 0});
-  const auto target_of = [&](std::int64_t row) -> const TargetBox<C>& { return w.targets[row]; };
+  const auto target_of = [&](std::int64_t row) -> const TargetBox<B>& { return w.targets[row]; };
   const std::int64_t row = box == kSeveral ? most_overlapping(a, image, anchor, target_of)
                                            : rows_of_image(a, image).first + box;
-  const TargetBox<C>& target = target_of(row);
+  const TargetBox<B>& target = target_of(row);
   if (is_inside(point_at(a, image, anchor), target)) {
     const Match match = match_of(a, image, anchor, target);
     if (match.counts()) return set_owner(a, at, row, match);
@@ -188,8 +228,8 @@ void find_owner(const TaskAlignedArgs<C>& a, const Arrays<C>& w, std::int64_t im
 }
 
 /// Calls use(anchor, its place in the outputs, row) for each anchor of an image that has a box.
-template <class C, class Use>
-void for_owned(const TaskAlignedArgs<C>& a, std::int64_t image, const Use& use) {
+template <class B, class Use>
+void for_owned(const TaskAlignedArgs<B>& a, std::int64_t image, const Use& use) {
   for (std::int64_t anchor = 0; anchor < a.anchors; ++anchor) {
     const std::int64_t at = image * a.anchors + anchor;
     const std::int64_t row = a.target_index.indices()[at];
@@ -198,8 +238,8 @@ void for_owned(const TaskAlignedArgs<C>& a, std::int64_t image, const Use& use) 
 }
 
 /// Leaves each box of an image its best topk2 anchors.
-template <class C>
-void drop_others(const TaskAlignedArgs<C>& a, const Arrays<C>& w, std::int64_t image) {
+template <class B>
+void drop_others(const TaskAlignedArgs<B>& a, const Arrays<B>& w, std::int64_t image) {
   const BoxRows own = rows_of_image(a, image);
   const auto heap = [&](std::int64_t row) { return w.chosen + row * w.most_chosen; };
   for (std::int64_t j = 0; j < own.count; ++j) std::fill_n(heap(own.first + j), a.topk2, Rank{0});
@@ -212,8 +252,8 @@ void drop_others(const TaskAlignedArgs<C>& a, const Arrays<C>& w, std::int64_t i
 }
 
 /// Turns the metrics of an image into scores.
-template <class C>
-void normalize(const TaskAlignedArgs<C>& a, const Arrays<C>& w, std::int64_t image) {
+template <class B>
+void normalize(const TaskAlignedArgs<B>& a, const Arrays<B>& w, std::int64_t image) {
   const BoxRows own = rows_of_image(a, image);
   std::fill_n(w.most + own.first, own.count, Match{0, 0});
   for_owned(a, image, [&](std::int64_t, std::int64_t at, std::int64_t row) {
@@ -232,12 +272,12 @@ void in_parts(const Execution& execution, std::int64_t count, std::int64_t size,
                          [&](std::int64_t i) { task(i * size, std::min((i + 1) * size, count)); });
 }
 
-template <class C>
-void run(const TaskAlignedProblem& p, const TaskAlignedArgs<C>& a, const Execution& execution) {
-  const Arrays<C> w(a, execution.workspace);
+template <class B>
+void run(const TaskAlignedProblem& p, const TaskAlignedArgs<B>& a, const Execution& execution) {
+  const Arrays<B> w(a, execution.workspace);
   execution.parallel_for(w.point_lists, [&](std::int64_t i) { read_points(a, w, i); });
   in_parts(execution, a.rows, kBoxesOfTask, [&](std::int64_t first, std::int64_t end) {
-    Chooser<C> chooser(p, a, w);
+    Chooser<B> chooser(p, a, w);
     for (std::int64_t row = first; row < end; ++row) {
       const std::int64_t image = image_of_row(a, row);
       const BoxRows own = rows_of_image(a, image);
@@ -260,19 +300,20 @@ void run(const TaskAlignedProblem& p, const TaskAlignedArgs<C>& a, const Executi
 }  // namespace
 
 std::size_t workspace_bytes(const TaskAlignedProblem& p) {
-  const auto bytes = [&](auto compute) {
-    return Arrays<decltype(compute)>(task_aligned_args<decltype(compute)>(p, {}), nullptr).bytes;
-  };
-  return compute_dtype(p) == DType::kF64 ? bytes(double()) : bytes(float());
+  std::size_t bytes = 0;
+  with_boxes(p, [&](auto box) {
+    using B = decltype(box);
+    bytes = Arrays<B>(task_aligned_args<B>(p, {}), nullptr).bytes;
+  });
+  return bytes;
 }
 
 void task_aligned_match(const TaskAlignedProblem& p, const TaskAlignedOutputs& outputs,
                         const Execution& execution) {
   cpu_capability();  // throws here, not in a thread
   const auto fill = [](void* data, int byte, std::size_t bytes) { std::memset(data, byte, bytes); };
-  dispatch(p, outputs, fill, [&](auto compute) {
-    using C = decltype(compute);
-    const TaskAlignedArgs<C> args = task_aligned_args<C>(p, outputs);
+  dispatch(p, outputs, fill, [&](auto box) {
+    const auto args = task_aligned_args<decltype(box)>(p, outputs);
     if (!args.is_padded() && !are_in_order(args.offsets, args.images, args.rows)) {
       return set_nobodys(p, outputs, fill);
     }

@@ -7,7 +7,8 @@
 
 #include "cpu/operations.hpp"
 #include "cpu/reference/indices.hpp"
-#include "dtypes/elements.hpp"
+#include "dispatch/compute_type.hpp"
+#include "kernels/max_iou_match.hpp"
 
 /// The reference of max-IoU matching: the matrix of IoUs, and then what torchvision's and
 /// mmdetection's matchers do with it, step by step. Its numbers have the compute dtype, since their
@@ -15,17 +16,11 @@
 namespace boxloss {
 namespace {
 
-template <class C>
-struct Corners {
-  C x1, y1, x2, y2;
-};
-
-template <class C>
-Corners<C> corners_at(const BoxView& boxes, std::int64_t image, std::int64_t slot) {
+template <class B>
+B box_at(const BoxView& boxes, std::int64_t image, std::int64_t slot) {
   const Elements<Any> elements{boxes.data, boxes.dtype};
-  const std::int64_t first = image * boxes.image_stride + slot * boxes.slot_stride;
-  const auto at = [&](int i) { return elements.get<C>(first + i * boxes.coordinate_stride); };
-  return {at(0), at(1), at(2), at(3)};
+  return elements.get_box<B>(image * boxes.image_stride + slot * boxes.slot_stride,
+                             boxes.coordinate_stride);
 }
 
 /// As torch.max, torch.min and clamp: NaN wins.
@@ -39,7 +34,7 @@ C torch_min(C a, C b) {
 }
 
 template <class C>
-C iou(const Corners<C>& a, const Corners<C>& b) {
+C iou(const Box<C>& a, const Box<C>& b, AngleUnit) {
   const C area_a = (a.x2 - a.x1) * (a.y2 - a.y1), area_b = (b.x2 - b.x1) * (b.y2 - b.y1);
   const C w = torch_max(torch_min(a.x2, b.x2) - torch_max(a.x1, b.x1), C(0));
   const C h = torch_max(torch_min(a.y2, b.y2) - torch_max(a.y1, b.y1), C(0));
@@ -47,6 +42,12 @@ C iou(const Corners<C>& a, const Corners<C>& b) {
   const C sum = area_a + area_b;
   const C both = sum - intersection;
   return intersection / both;
+}
+
+/// By the function that all share: tests/core compares it with another algorithm.
+template <class C>
+C iou(const RotatedBox<C>& box, const RotatedBox<C>& anchor, AngleUnit unit) {
+  return iou_of(match_box(in_radians(box, unit)), match_box(in_radians(anchor, unit)));
 }
 
 /// The first of the largest, as torch.max with a dimension.
@@ -108,14 +109,15 @@ Matches<C> matched(const MaxIouProblem& p, const std::vector<std::vector<C>>& of
   return result;
 }
 
-template <class C>
+template <class B, class C = typename B::Value>
 void match_image(const MaxIouProblem& p, const MaxIouOutputs& outputs, std::int64_t image,
                  reference::OwnRows own) {
+  const AngleUnit unit = p.angle_unit.value_or(AngleUnit::kRadians);
   std::vector<std::vector<C>> of_anchor;
   for (std::int64_t a = 0; a < p.anchors.slots; ++a) {
     std::vector<C>& ious = of_anchor.emplace_back();
     for (std::int64_t row = own.begin; row < own.end; ++row) {
-      ious.push_back(iou(corners_at<C>(p.target, 0, row), corners_at<C>(p.anchors, image, a)));
+      ious.push_back(iou(box_at<B>(p.target, 0, row), box_at<B>(p.anchors, image, a), unit));
     }
   }
   const Matches<C> matches = matched(p, of_anchor, static_cast<std::size_t>(own.end - own.begin));
@@ -139,11 +141,7 @@ void reference::max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outpu
   const bool has_boxes = has_pairs && are_in_order(p);
   for (std::int64_t image = 0; image < p.anchors.images; ++image) {
     const OwnRows own = has_boxes ? own_rows(p.offsets, image, p.target.slots) : OwnRows{0, 0};
-    if (compute_dtype(p) == DType::kF64) {
-      match_image<double>(p, outputs, image, own);
-    } else {
-      match_image<float>(p, outputs, image, own);
-    }
+    with_boxes(p, [&](auto box) { match_image<decltype(box)>(p, outputs, image, own); });
   }
 }
 

@@ -7,8 +7,10 @@
 
 #include "cpu/operations.hpp"
 #include "cpu/reference/indices.hpp"
+#include "dispatch/compute_type.hpp"
 #include "dtypes/elements.hpp"
 #include "losses/ciou.hpp"
+#include "losses/rotated/probiou.hpp"
 
 /// The reference of the task-aligned match: whole matrices of an image's boxes and anchors, step
 /// after step as the rule is told. Which points lie in a box is found in the compute dtype C, as
@@ -16,30 +18,83 @@
 namespace boxloss {
 namespace {
 
-template <class C>
-Box<C> box_at(const BoxView& view, std::int64_t image, std::int64_t slot) {
+template <class B>
+B values_at(const BoxView& view, std::int64_t image, std::int64_t slot) {
   const Elements<Any> elements{view.data, view.dtype};
-  const auto value = [&](std::int64_t coordinate) {
-    return elements.get<C>(image * view.image_stride + slot * view.slot_stride +
-                           coordinate * view.coordinate_stride);
+  return elements.get_box<B>(image * view.image_stride + slot * view.slot_stride,
+                             view.coordinate_stride);
+}
+
+template <class C>
+Box<C> as_formulas_take(const Box<C>& box, const BoxView& view, const TaskAlignedProblem&) {
+  return to_corners(box, view.format);
+}
+template <class C>
+RotatedBox<C> as_formulas_take(const RotatedBox<C>& box, const BoxView&,
+                               const TaskAlignedProblem& p) {
+  return in_radians(box, *p.angle_unit);
+}
+
+/// The numbers of a padded box, added up as torch does.
+template <class C>
+C sum(const Box<C>& box) {
+  return (box.x1 + box.y1) + (box.x2 + box.y2);
+}
+template <class C>
+C sum(const RotatedBox<C>& box) {
+  return (box.cx + box.cy) + (box.w + box.h) + box.angle;
+}
+
+template <class C>
+double loss(const Box<C>& pred, const Box<C>& target) {
+  const auto widened = [](const Box<C>& box) {
+    return Box<double>{box.x1, box.y1, box.x2, box.y2};
   };
-  return to_corners(Box<C>{value(0), value(1), value(2), value(3)}, view.format);
+  const Eps<double> eps = make_eps<double>(static_cast<C>(1e-7), EpsMode::kAdd);
+  return Ciou::loss(widened(pred), widened(target), eps);
+}
+template <class C>
+double loss(const RotatedBox<C>& pred, const RotatedBox<C>& target) {
+  Constants<double> constants = {};
+  constants.own[0] = static_cast<C>(1e-15);  // Probiou's standard floor
+  return rotated::Probiou::loss(converted<double>(pred), converted<double>(target), constants);
 }
 
+/// What tells whether a point lies in a box whose sides less than `small` are enlarged to `least`;
+/// with a `least` of 0 none is.
 template <class C>
-Box<double> widened(const Box<C>& box) {
-  return {box.x1, box.y1, box.x2, box.y2};
-}
+struct Region {
+  C small, least;
 
-/// The sides of a box that are less than `small` enlarged.
-template <class C>
-Box<C> enlarged(const Box<C>& box, C small, C least) {
-  const C centre_x = (box.x1 + box.x2) / 2, centre_y = (box.y1 + box.y2) / 2;
-  C w = box.x2 - box.x1, h = box.y2 - box.y1;
-  if (w < small) w = least;
-  if (h < small) h = least;
-  return {centre_x - w / 2, centre_y - h / 2, centre_x + w / 2, centre_y + h / 2};
-}
+  C side(C given) const { return least > 0 && given < small ? least : given; }
+
+  bool contains(const Box<C>& box, C x, C y) const {
+    const C centre_x = (box.x1 + box.x2) / 2, centre_y = (box.y1 + box.y2) / 2;
+    const C w = side(box.x2 - box.x1), h = side(box.y2 - box.y1), eps = static_cast<C>(1e-9);
+    const Box<C> around =
+        least > 0 ? Box<C>{centre_x - w / 2, centre_y - h / 2, centre_x + w / 2, centre_y + h / 2}
+                  : box;
+    return x - around.x1 > eps && y - around.y1 > eps && around.x2 - x > eps && around.y2 - y > eps;
+  }
+
+  /// As Ultralytics computes it, from three of the four corners.
+  bool contains(const RotatedBox<C>& box, C x, C y) const {
+    struct Vector {
+      C x, y;
+      Vector operator+(Vector b) const { return {x + b.x, y + b.y}; }
+      Vector operator-(Vector b) const { return {x - b.x, y - b.y}; }
+      C dot(Vector b) const { return x * b.x + y * b.y; }
+    };
+    const auto [sin, cos] = sin_cos(box.angle);
+    const C w = side(box.w), h = side(box.h);
+    const Vector half_w = {w / 2 * cos, w / 2 * sin}, half_h = {-h / 2 * sin, h / 2 * cos};
+    const Vector centre = {box.cx, box.cy}, corner = centre + half_w + half_h;
+    const Vector ab = centre + half_w - half_h - corner, ad = centre - half_w + half_h - corner;
+    const Vector ap = Vector{x, y} - corner;
+    return ap.dot(ab) >= 0 && ap.dot(ab) <= ab.dot(ab) && ap.dot(ad) >= 0 &&
+           ap.dot(ad) <= ad.dot(ad);
+  }
+};
 
 double rounded_to(DType dtype, double value) {
   if (dtype == DType::kF16) return to_float(to_half(static_cast<float>(value)));
@@ -70,8 +125,7 @@ class Image {
     const std::int64_t end =
         is_padded ? first_ + p.target.slots : reference::index_at(p.offsets, image + 1);
     for (std::int64_t row = first_; row < end; ++row) {
-      boxes_.push_back(compute_dtype(p) == DType::kF64 ? box_row<double>(row)
-                                                       : box_row<float>(row));
+      with_boxes(p, [&](auto box) { boxes_.push_back(box_row<decltype(box)>(row)); });
     }
   }
 
@@ -116,32 +170,30 @@ class Image {
  private:
   std::size_t anchors() const { return static_cast<std::size_t>(p_.anchors); }
 
-  template <class C>
+  template <class B>
   BoxRow box_row(std::int64_t row) const {
+    using C = typename B::Value;
     BoxRow result = {std::vector<bool>(anchors()), std::vector<double>(anchors()),
                      std::vector<double>(anchors())};
     const bool is_padded = p_.offsets.data == nullptr;
-    const Box<C> box = box_at<C>(p_.target, is_padded ? image_ : 0, is_padded ? row - first_ : row);
+    const B given = values_at<B>(p_.target, is_padded ? image_ : 0, is_padded ? row - first_ : row);
     const std::int64_t label = reference::index_at(p_.labels, row);
     if (label < 0 || label >= p_.classes) return result;
-    if (is_padded && !((box.x1 + box.y1) + (box.x2 + box.y2) > 0)) return result;
-    const auto small = static_cast<C>(p_.small_side.value_or(p_.min_side));
-    const auto side = static_cast<C>(p_.min_side);
-    const Box<C> around = side > 0 ? enlarged(box, small, side) : box;
-    const Eps<double> eps = make_eps<double>(static_cast<C>(1e-7), EpsMode::kAdd);
+    if (is_padded && !(sum(given) > 0)) return result;
+    const B box = as_formulas_take(given, p_.target, p_);
+    const Region<C> region = {static_cast<C>(p_.small_side.value_or(p_.min_side)),
+                              static_cast<C>(p_.min_side)};
     for (std::int64_t a = 0; a < p_.anchors; ++a) {
       const Elements<Any> points{p_.points.data, p_.points.dtype};
       const std::int64_t at = image_ * p_.points.image_stride + a * p_.points.anchor_stride;
       const C x = points.get<C>(at), y = points.get<C>(at + p_.points.coordinate_stride);
-      const C least = static_cast<C>(1e-9);
-      const bool is_inside = x - around.x1 > least && y - around.y1 > least &&
-                             around.x2 - x > least && around.y2 - y > least;
-      if (!is_inside) continue;
-      const double loss = Ciou::loss(widened(box_at<C>(p_.pred, image_, a)), widened(box), eps);
+      if (!region.contains(box, x, y)) continue;
+      const B pred = as_formulas_take(values_at<B>(p_.pred, image_, a), p_.pred, p_);
+      const double lost = loss(pred, box);
       const double score = Elements<Any>{p_.scores.data, p_.scores.dtype}.get<C>(
           image_ * p_.scores.image_stride + a * p_.scores.anchor_stride +
           label * p_.scores.class_stride);
-      const double overlap = loss > 1 ? 0 : 1 - loss;  // NaN stays
+      const double overlap = lost > 1 ? 0 : 1 - lost;  // NaN stays
       const double power = rounded_to(p_.scores.dtype, std::pow(score, p_.alpha));
       const double metric = power * std::pow(overlap, p_.beta);
       if (std::isnan(overlap) || std::isnan(metric)) continue;

@@ -429,34 +429,54 @@ __attribute__((noinline)) C best_of_block(const C* block) {
 }
 
 template <class C>
-BOXLOSS_HOST_DEVICE MatchBox<C> anchor_at(const AnchorTile<C>& tile, int i) {
-  return {{tile.x1[i], tile.y1[i], tile.x2[i], tile.y2[i]}, tile.area[i]};
+BOXLOSS_HOST_DEVICE MatchBox<Box<C>> anchor_at(const AnchorTile<Box<C>>& tile, int i) {
+  return {{tile.x1[i], tile.y1[i], tile.x2[i], tile.y2[i]}, tile.own[0][i]};
+}
+template <class C>
+BOXLOSS_HOST_DEVICE MatchBox<RotatedBox<C>> anchor_at(const AnchorTile<RotatedBox<C>>& tile,
+                                                      int i) {
+  return {{tile.own[0][i], tile.own[1][i], tile.own[2][i], tile.own[3][i], tile.own[4][i]},
+          {tile.x1[i], tile.y1[i], tile.x2[i], tile.y2[i]}};
 }
 
+template <class B>
+BOXLOSS_HOST_DEVICE void set_corners(AnchorTile<B>& tile, int i, const Box<typename B::Value>& of) {
+  tile.x1[i] = of.x1;
+  tile.y1[i] = of.y1;
+  tile.x2[i] = of.x2;
+  tile.y2[i] = of.y2;
+}
 template <class C>
-void to_tile(const C* anchors, int count, AnchorTile<C>* tile) {
-  AnchorTile<C>& t = *tile;
+BOXLOSS_HOST_DEVICE void set_anchor(AnchorTile<Box<C>>& tile, int i, const Box<C>& anchor) {
+  const MatchBox<Box<C>> box = match_box(anchor);
+  set_corners(tile, i, anchor);
+  tile.own[0][i] = box.area;
+}
+template <class C>
+BOXLOSS_HOST_DEVICE void set_anchor(AnchorTile<RotatedBox<C>>& tile, int i,
+                                    const RotatedBox<C>& anchor) {
+  set_corners(tile, i, match_box(anchor).extent);
+  tile.own[0][i] = anchor.cx;
+  tile.own[1][i] = anchor.cy;
+  tile.own[2][i] = anchor.w;
+  tile.own[3][i] = anchor.h;
+  tile.own[4][i] = anchor.angle;
+}
+
+template <class B, class CoordinatesOfB, class C>
+BOXLOSS_HOST_DEVICE void set_tile(const C* anchors, int count, AnchorTile<B>* tile) {
+  AnchorTile<B>& t = *tile;
   t.blocks = (count + kBlock - 1) / kBlock;
-  const auto set = [=, &t](int i, const Box<C>& box) BOXLOSS_INLINE {
-    t.x1[i] = box.x1;
-    t.y1[i] = box.y1;
-    t.x2[i] = box.x2;
-    t.y2[i] = box.y2;
-  };
-  for (int block = 0; block < count; block += kBlock) {
-    Coordinates<C> own;
-    own.read(anchors + 4 * block);
-    for_each_in_block([=, &own](int i) BOXLOSS_INLINE { set(block + i, own.get(i)); });
-  }
-  for (int i = count; i < t.blocks * kBlock; ++i) set(i, box_at(anchors, count - 1));
   for (int b = 0; b < t.blocks; ++b) {
     const int first = b * kBlock;
+    CoordinatesOfB own;
+    own.read(anchors + B::kNumbers * first);
+    for (int i = count - first; i < kBlock; ++i) own.set(i, own.get(count - first - 1));
     C bounded[kBlock];
+    for_each_in_block([=, &t, &own](int i)
+                          BOXLOSS_INLINE { set_anchor(t, first + i, own.get(i)); });
     for_each_in_block([=, &t, &bounded](int i) BOXLOSS_INLINE {
-      const int k = first + i;
-      const MatchBox<C> anchor = match_box(Box<C>{t.x1[k], t.y1[k], t.x2[k], t.y2[k]});
-      t.area[k] = anchor.area;
-      bounded[i] = select(has_bounds(anchor), C(1), C(0));
+      bounded[i] = select(has_bounds(anchor_at(t, first + i)), C(1), C(0));
     });
     const bool are_bounded = least_of_block(bounded) == C(1);
     t.bounds[b] = are_bounded ? Box<C>{least_of_block(t.x1 + first), least_of_block(t.y1 + first),
@@ -464,21 +484,29 @@ void to_tile(const C* anchors, int count, AnchorTile<C>* tile) {
                               : everywhere<C>();
   }
 }
+template <class C>
+void to_tile(const C* anchors, int count, AnchorTile<Box<C>>* tile) {
+  set_tile<Box<C>, Coordinates<C>>(anchors, count, tile);
+}
+template <class C>
+void to_rotated_tile(const C* anchors, int count, AnchorTile<RotatedBox<C>>* tile) {
+  set_tile<RotatedBox<C>, RotatedCoordinates<C>>(anchors, count, tile);
+}
 
 /// Calls body(first anchor) for each block that the box can overlap.
-template <class C, class Body>
-BOXLOSS_HOST_DEVICE void for_each_overlapped(const AnchorTile<C>& tile, const MatchBox<C>& box,
+template <class B, class Body>
+BOXLOSS_HOST_DEVICE void for_each_overlapped(const AnchorTile<B>& tile, const MatchBox<B>& box,
                                              const Body& body) {
-  const Box<C> extent = extent_of(box);
+  const auto extent = extent_of(box);
   for (int b = 0; b < tile.blocks; ++b) {
     if (can_overlap(extent, tile.bounds[b])) body(b * kBlock);
   }
 }
 
-template <class C>
-C match_with(const MatchBox<C>& given, BoxNumber<C> number, const AnchorTile<C>& tile, C* ious,
+template <class B, class C = typename B::Value>
+C match_with(const MatchBox<B>& given, BoxNumber<C> number, const AnchorTile<B>& tile, C* ious,
              BoxNumber<C>* numbers) {
-  const MatchBox<C> box = given;
+  const MatchBox<B> box = given;
   C best[kBlock];
   for_each_in_block([&best](int i) BOXLOSS_INLINE { best[i] = C(0); });
   for_each_overlapped(tile, box, [=, &tile, &best](int first) BOXLOSS_INLINE {
@@ -496,10 +524,10 @@ C match_with(const MatchBox<C>& given, BoxNumber<C> number, const AnchorTile<C>&
   return best_of_block(best);
 }
 
-template <class C>
-void mark_best(const MatchBox<C>& given, C best, BoxNumber<C> number, const AnchorTile<C>& tile,
+template <class B, class C = typename B::Value>
+void mark_best(const MatchBox<B>& given, C best, BoxNumber<C> number, const AnchorTile<B>& tile,
                BoxNumber<C>* numbers) {
-  const MatchBox<C> box = given;
+  const MatchBox<B> box = given;
   for_each_overlapped(tile, box, [=, &tile](int first) BOXLOSS_INLINE {
     for_each_in_block([=, &tile](int i) BOXLOSS_INLINE {
       const int k = first + i;
@@ -609,13 +637,12 @@ constexpr VectorCode<C> code() {
   code.rotated.losses_with = rotated_losses_with<C>;
   code.rotated.distances_with = distances_with<C>;
   code.rotated.cost_entries = cost_entries<C, AnyRotatedFormula>;
+  code.rotated.anchors = {to_rotated_tile<C>, match_with<RotatedBox<C>>, mark_best<RotatedBox<C>>};
   code.losses_with = losses_with<C>;
   code.l1_with = l1_with<C>;
   code.class_costs = class_costs<C>;
   code.cost_entries = cost_entries<C, AnyFormula>;
-  code.to_tile = to_tile<C>;
-  code.match_with = match_with<C>;
-  code.mark_best = mark_best<C>;
+  code.anchors = {to_tile<C>, match_with<Box<C>>, mark_best<Box<C>>};
   code.other_losses = other_losses<C>;
   code.other_slopes = other_slopes<C>;
   code.exps = exps<C>;

@@ -30,14 +30,17 @@ constexpr int whole_blocks(int count) { return (count + kBlock - 1) / kBlock * k
 /// loads.
 constexpr int kTilePairs = 240;
 
-/// A tile of anchors, coordinate by coordinate. The last block is filled up with copies of the last
-/// anchor.
-template <class C>
+/// A tile of anchors, number by number: of a box along the axes its corners and its area; of a
+/// rotated one its bounds, and then its own five. The last block is filled up with copies of the
+/// last anchor.
+template <class B>
 struct AnchorTile {
+  using C = typename B::Value;
   static constexpr int kBlocks = kTilePairs / kBlock;
 
   int blocks;
-  C x1[kTilePairs], y1[kTilePairs], x2[kTilePairs], y2[kTilePairs], area[kTilePairs];
+  C x1[kTilePairs], y1[kTilePairs], x2[kTilePairs], y2[kTilePairs];
+  C own[B::kNumbers == 5 ? 5 : 1][kTilePairs];
   Box<C> bounds[kBlocks];  ///< of each block's anchors
 };
 
@@ -45,6 +48,20 @@ struct AnchorTile {
 /// 64 bits, which not every capability can select.
 template <class C>
 using BoxNumber = std::conditional_t<std::is_same_v<C, double>, double, std::int32_t>;
+
+/// For max-IoU matching.
+template <class B, class C = typename B::Value>
+struct AnchorCode {
+  /// Takes anchors to a tile: corners, or boxes with an angle in radians.
+  void (*to_tile)(const C* anchors, int count, AnchorTile<B>* tile);
+  /// Updates each anchor's best IoU, and the number of the box that has it, where this box's IoU is
+  /// better. Returns the box's best IoU with the tile's anchors.
+  C (*match_with)(const MatchBox<B>& box, BoxNumber<C> number, const AnchorTile<B>& tile, C* ious,
+                  BoxNumber<C>* numbers);
+  /// Sets the number where the box's IoU is `best`, which is more than 0.
+  void (*mark_best)(const MatchBox<B>& box, C best, BoxNumber<C> number, const AnchorTile<B>& tile,
+                    BoxNumber<C>* numbers);
+};
 
 /// As those of VectorCode, for rotated boxes, which are rows of five.
 template <class C>
@@ -64,6 +81,7 @@ struct RotatedCode {
                          int count, C* distances);
   void (*cost_entries)(const CostArgs<AnyRotatedFormula, C>& args, const C* losses,
                        const C* distances, const C* class_terms, int count, float* entries);
+  AnchorCode<RotatedBox<C>> anchors;
 };
 
 template <class C>
@@ -112,15 +130,7 @@ struct VectorCode {
   void (*cost_entries)(const CostArgs<AnyFormula, C>& args, const C* losses, const C* l1,
                        const C* class_terms, int count, float* entries);
 
-  /// For max-IoU matching: takes corner anchors to a tile.
-  void (*to_tile)(const C* anchors, int count, AnchorTile<C>* tile);
-  /// Updates each anchor's best IoU, and the number of the box that has it, where this box's IoU is
-  /// better. Returns the box's best IoU with the tile's anchors.
-  C (*match_with)(const MatchBox<C>& box, BoxNumber<C> number, const AnchorTile<C>& tile, C* ious,
-                  BoxNumber<C>* numbers);
-  /// Sets the number where the box's IoU is `best`, which is more than 0.
-  void (*mark_best)(const MatchBox<C>& box, C best, BoxNumber<C> number, const AnchorTile<C>& tile,
-                    BoxNumber<C>* numbers);
+  AnchorCode<Box<C>> anchors;
 
   /// For class losses: of classes that are not the query's own.
   void (*other_losses)(const ClassNumbers<C>& numbers, const C* logits, int count, C* losses);

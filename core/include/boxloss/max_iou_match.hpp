@@ -7,6 +7,7 @@
 #include <boxloss/view.hpp>
 #include <cstddef>
 #include <limits>
+#include <optional>
 
 /// Max-IoU matching: each anchor gets the box of its image that it overlaps most, if it overlaps
 /// that enough. No implementation but the reference writes the matrix of IoUs. Matches are those of
@@ -14,7 +15,9 @@
 /// order of operations.
 ///
 /// The boxes of all images are one list of T rows; image b owns rows offsets[b] to offsets[b + 1].
-/// Boxes are corners. The compute dtype is float64 when either box array is float64 and float32
+/// Boxes are corners; or rotated boxes, whose IoU is the one of rotated_box_loss, with the same
+/// bits on every device. Of a pair whose bounds along the axes do not overlap, and of a box without
+/// area, it is 0. The compute dtype is float64 when either box array is float64 and float32
 /// otherwise.
 namespace boxloss {
 
@@ -42,6 +45,8 @@ struct MaxIouProblem {
   Device device = Device::kCpu;
   BoxView anchors = {};  ///< (images, A, 4), any floating dtype; shared where image_stride is 0
   BoxView target = {};   ///< (1, T, 4), any dtype
+  /// If it is given, anchors and target are rotated boxes, (..., 5).
+  std::optional<AngleUnit> angle_unit = {};
   /// (images + 1), int32 or int64. If one decreases or lies outside [0, T], no image has boxes.
   ArrayView offsets = {};
   /// An anchor whose best IoU is less than `low` has no box, less than `high` is to be ignored.

@@ -87,6 +87,8 @@ struct Implementation {
       {};
   RotatedLossFunctions rotated_box_loss = {};
   RotatedCostFunctions rotated_matching_cost = {};
+  Functions<MaxIouProblem, MaxIouOutputs> rotated_max_iou_match = {};
+  Functions<TaskAlignedProblem, TaskAlignedOutputs> rotated_task_aligned_match = {};
 };
 
 /// All implementations, of this build and registered later, best first within a device. They stay

@@ -19,6 +19,9 @@
 /// candidate of, of equal ones the first. In the end
 ///     score = metric * highest overlap of the box's anchors / (their highest metric + 1e-9).
 /// Only a metric above 0 counts: with another an anchor is nobody's. What is NaN is no candidate.
+///
+/// Of rotated boxes the overlap is 1 - the "probiou" loss, and a point lies in a box if it lies on
+/// the inner side of its four edges, or on them.
 namespace boxloss {
 
 struct Implementation;
@@ -48,8 +51,10 @@ struct TaskAlignedProblem {
   BoxView pred = {};      ///< (images, anchors, 4), floating
   PointView points = {};  ///< floating
   /// Corner boxes of any dtype: (1, T, 4) with offsets, or (images, N, 4), where a box whose
-  /// coordinates do not add up to more than 0 is padding. Its row is its place in this list.
+  /// numbers do not add up to more than 0 is padding. Its row is its place in this list.
   BoxView target = {};
+  /// If it is given, pred and target are rotated boxes, (..., 5).
+  std::optional<AngleUnit> angle_unit = {};
   /// (images + 1), int32 or int64, or not given: image b owns rows offsets[b] to offsets[b + 1]. If
   /// one decreases or lies outside [0, T], no anchor has a box.
   ArrayView offsets = {};

@@ -9,7 +9,7 @@ import jax
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._options import LowQuality, options_of
+from .._options import AngleUnit, LowQuality, options_of
 from ._library import exportable, index_dtype, run
 from .arguments import as_arrays, as_options
 from .partitioning import in_auto_axes
@@ -32,6 +32,7 @@ def max_iou_match(
     low: float,
     low_quality: LowQuality = "none",
     min_pos_iou: float = 0.0,
+    angle_unit: AngleUnit = "radians",
 ) -> MaxIouMatch:
     """The true box of each anchor: the one of its image that it overlaps most.
 
@@ -41,6 +42,9 @@ def max_iou_match(
     It is torchvision's Matcher (RPN and RetinaNet: "argmax") and SSDMatcher ("force"), and
     mmdetection's MaxIoUAssigner ("overwrite"). Of equally good boxes an anchor gets the first. A
     NaN in an IoU is the best of all: such an anchor is matched, and the loss shows it.
+
+    Rotated boxes, in anchors and target, are (..., 5) as for `rotated_box_loss`, with the same
+    rules. A box without area has the IoU 0.
 
     Args:
         anchors: (A, 4), which all images share, or (images, A, 4), x1, y1, x2, y2; float64,
@@ -61,6 +65,7 @@ def max_iou_match(
             that overlaps no anchor has the best IoU 0, with every anchor; `min_pos_iou` above 0
             leaves it out.
         min_pos_iou: low_quality is for boxes whose best IoU is not less, and not NaN.
+        angle_unit: "radians" or "degrees", of rotated boxes.
 
     Returns:
         target_index (images, A), int32, or int64 with jax_enable_x64: the anchor's row of target,
@@ -73,7 +78,13 @@ def max_iou_match(
     """
     arrays = as_arrays("max_iou_match", anchors=anchors, target=target, offsets=offsets)
     arrays = {name: jax.lax.stop_gradient(each) for name, each in arrays.items()}
-    given = {"high": high, "low": low, "low_quality": low_quality, "min_pos_iou": min_pos_iou}
+    given = {
+        "high": high,
+        "low": low,
+        "low_quality": low_quality,
+        "min_pos_iou": min_pos_iou,
+        "angle_unit": angle_unit,
+    }
     options = as_options("max_iou_match", given, _DEFAULTS)
     options["index"] = index_dtype()
     match = partial(run, "boxloss_jax_max_iou_match", "max_iou_match", options=options)

@@ -9,7 +9,7 @@ import jax
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._options import BoxFormat, options_of
+from .._options import AngleUnit, BoxFormat, options_of
 from ._library import exportable, index_dtype, run
 from .arguments import as_arrays, as_options
 from .partitioning import in_auto_axes
@@ -39,6 +39,7 @@ def task_aligned_match(
     min_side: float = 0.0,
     pred_format: BoxFormat = "xyxy",
     small_side: float | None = None,
+    angle_unit: AngleUnit = "radians",
 ) -> TaskAlignedMatch:
     """The task-aligned assignment (TOOD, ICCV 2021) as Ultralytics' TaskAlignedAssigner has it.
 
@@ -52,6 +53,9 @@ def task_aligned_match(
     box's. A NaN is no candidate. All images at once, by a custom call, with the same bits every
     time.
 
+    Rotated boxes, in pred and target, are (..., 5) as for `rotated_box_loss`: the assignment of
+    Ultralytics' RotatedTaskAlignedAssigner, whose overlap is 1 less the "probiou" loss.
+
     Args:
         scores: probabilities (images, anchors, classes), of any floating dtype.
         pred: predicted boxes (images, anchors, 4), likewise.
@@ -59,8 +63,8 @@ def task_aligned_match(
             (images, anchors, 2), likewise. On the CPU it is fast where neighbours in the list are
             near each other, as on a grid; the order changes no result but of ties.
         target: the true boxes as corners, of any dtype that `box_loss` takes: of all images (T, 4),
-            with offsets; or padded (images, N, 4), where a box whose coordinates do not add up to
-            more than 0 is padding, and box j of image b is row b * N + j.
+            with offsets; or padded (images, N, 4), where a box whose numbers do not add up to more
+            than 0 is padding, and box j of image b is row b * N + j.
         offsets: (images + 1), int32 or int64: image b owns target rows offsets[b] to offsets[b +
             1]; None for padded boxes. If one decreases or lies outside [0, T], no anchor has a box,
             since values are not known while JAX traces.
@@ -71,9 +75,10 @@ def task_aligned_match(
         alpha, beta: exponents, finite and not negative.
         min_side: if it is above 0, a point also lies in a box if it lies in the one that has
             shorter sides enlarged to this, about its centre. Ultralytics has strides[1], 16.
-        pred_format: "xyxy", "xywh" or "cxcywh".
+        pred_format: "xyxy", "xywh" or "cxcywh". Not used for rotated boxes, which have one.
         small_side: sides below this are enlarged; None: those below min_side. Until
             8.4.128 Ultralytics had strides[0], 8.
+        angle_unit: "radians" or "degrees", of rotated boxes.
 
     Returns:
         target_index, int32, or int64 with jax_enable_x64: the row of target that the anchor learns,
@@ -102,6 +107,7 @@ def task_aligned_match(
         "min_side": min_side,
         "pred_format": pred_format,
         "small_side": min_side if small_side is None else small_side,
+        "angle_unit": angle_unit,
     }
     options = as_options("task_aligned_match", given, _DEFAULTS)
     options["index"] = index_dtype()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import _register_namedtuple
 
-from .._options import LowQuality
+from .._options import AngleUnit, LowQuality
 from .arguments import call, check_tensors
 
 
@@ -31,6 +31,7 @@ def max_iou_match(
     low: float,
     low_quality: LowQuality = "none",
     min_pos_iou: float = 0.0,
+    angle_unit: AngleUnit = "radians",
 ) -> MaxIouMatch:
     """The true box of each anchor: the one of its image that it overlaps most.
 
@@ -42,6 +43,10 @@ def max_iou_match(
     and mmdetection's MaxIoUAssigner ("overwrite"), of box_iou's bits: in float32 each operation is
     rounded as torch's operators do. Of equally good boxes an anchor gets the first. A NaN in an IoU
     is the best of all, as for torch.max: such an anchor is matched, and the loss shows it.
+
+    Rotated boxes, in anchors and target, are (..., 5) as for `rotated_box_loss`. The rules are the
+    same, for mmrotate's Rotated RetinaNet ("overwrite") and others; what decides is the exact IoU
+    up to rounding, with the same bits on every device. A box without area has the IoU 0.
 
     Args:
         anchors: (A, 4), which all images share, or (images, A, 4), x1, y1, x2, y2; float64,
@@ -63,6 +68,7 @@ def max_iou_match(
             that overlaps no anchor has the best IoU 0, with every anchor; `min_pos_iou` above 0
             leaves it out.
         min_pos_iou: low_quality is for boxes whose best IoU is not less, and not NaN.
+        angle_unit: "radians" or "degrees", of rotated boxes.
 
     Returns:
         target_index (images, A), int64: the anchor's row of target, -1 or -2. As an index of the
@@ -88,5 +94,6 @@ def max_iou_match(
             low,
             low_quality,
             min_pos_iou,
+            angle_unit,
         )
     )

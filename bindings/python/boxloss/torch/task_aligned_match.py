@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import _register_namedtuple
 
-from .._options import BoxFormat
+from .._options import AngleUnit, BoxFormat
 from .arguments import call, check_tensors
 
 
@@ -38,6 +38,7 @@ def task_aligned_match(
     min_side: float = 0.0,
     pred_format: BoxFormat = "xyxy",
     small_side: float | None = None,
+    angle_unit: AngleUnit = "radians",
 ) -> TaskAlignedMatch:
     """The task-aligned assignment (TOOD, ICCV 2021) as Ultralytics' TaskAlignedAssigner has it.
 
@@ -53,6 +54,11 @@ def task_aligned_match(
     ``topk`` metrics above 0: Ultralytics' choice among zeros, which its topk leaves open, may send
     an anchor that such a box "chose" to a third box. A NaN is no candidate.
 
+    Rotated boxes, in pred and target, are (..., 5) as for `rotated_box_loss`: the assignment of
+    Ultralytics' RotatedTaskAlignedAssigner. The overlap is 1 less the "probiou" loss, without
+    Ultralytics' eps, which for equal boxes leaves 0.9996, and without its loss of digits for thin
+    and small boxes. A point lies in a box by Ultralytics' four inequalities, edges included.
+
     It runs on the scores' device without a synchronization, can be captured in a CUDA graph, and
     gives the same bits every time. use_implementation("aten") changes nothing, since torch has no
     operator for it.
@@ -64,8 +70,8 @@ def task_aligned_match(
             (images, anchors, 2), likewise. On the CPU it is fast where neighbours in the list are
             near each other, as on a grid; the order changes no result but of ties.
         target: the true boxes as corners, of any dtype that `box_loss` takes: of all images (T, 4),
-            with offsets; or padded (images, N, 4), where a box whose coordinates do not add up to
-            more than 0 is padding, and box j of image b is row b * N + j.
+            with offsets; or padded (images, N, 4), where a box whose numbers do not add up to more
+            than 0 is padding, and box j of image b is row b * N + j.
         offsets: (images + 1), int32 or int64, on the scores' device or on the CPU: image b owns
             target rows offsets[b] to offsets[b + 1]; None for padded boxes. If one decreases or
             lies outside [0, T], that is an error where scores is on the CPU; elsewhere no anchor
@@ -78,9 +84,10 @@ def task_aligned_match(
         alpha, beta: exponents, finite and not negative.
         min_side: if it is above 0, a point also lies in a box if it lies in the one that has
             shorter sides enlarged to this, about its centre. Ultralytics has strides[1], 16.
-        pred_format: "xyxy", "xywh" or "cxcywh".
+        pred_format: "xyxy", "xywh" or "cxcywh". Not used for rotated boxes, which have one.
         small_side: sides below this are enlarged; None: those below min_side. Until
             8.4.128 Ultralytics had strides[0], 8.
+        angle_unit: "radians" or "degrees", of rotated boxes.
 
     Returns:
         target_index, int64: the row of target that the anchor learns, or -1, as an index for the
@@ -112,5 +119,6 @@ def task_aligned_match(
             min_side,
             pred_format,
             small_side,
+            angle_unit,
         )
     )

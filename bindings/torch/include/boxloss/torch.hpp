@@ -220,6 +220,7 @@ struct MaxIouMatchOptions {
   double high = MaxIouProblem::kUnset, low = MaxIouProblem::kUnset;  ///< must be set
   LowQuality low_quality = LowQuality::kNone;
   double min_pos_iou = 0;  ///< low_quality is for boxes whose best IoU is not less
+  AngleUnit angle_unit = AngleUnit::kRadians;  ///< of rotated boxes
 };
 
 /// For each anchor the box of its image that it overlaps most, if it overlaps it enough.
@@ -227,7 +228,7 @@ struct MaxIouMatchOptions {
 /// anchors: (A, 4), which images share, or (images, A, 4), any floating dtype. target: (T, 4), the
 /// boxes of all images. offsets: (images + 1), int32 or int64, on anchors' device or on the CPU:
 /// image b owns boxes offsets[b] to offsets[b + 1]. Bad ones are an error on the CPU, and give -1
-/// elsewhere. All boxes are corners. There is no gradient.
+/// elsewhere. All boxes are corners, or rotated, (..., 5). There is no gradient.
 BOXLOSS_TORCH_API MaxIouMatch max_iou_match(const at::Tensor& anchors, const at::Tensor& target,
                                             const at::Tensor& offsets,
                                             const MaxIouMatchOptions& options);
@@ -248,7 +249,8 @@ struct TaskAlignedMatchOptions {
   /// If above 0, a point also lies in a box that has its shorter sides enlarged to this.
   double min_side = 0.0;
   BoxFormat pred_format = BoxFormat::kXyxy;
-  std::optional<double> small_side = {};  ///< which sides are shorter; min_side, if not given
+  std::optional<double> small_side = {};       ///< which sides are shorter; min_side, if not given
+  AngleUnit angle_unit = AngleUnit::kRadians;  ///< of rotated boxes
 };
 
 /// For each anchor of a dense detector the box that it learns, by Ultralytics' task-aligned rule.
@@ -258,7 +260,8 @@ struct TaskAlignedMatchOptions {
 /// which image b owns offsets[b] to offsets[b + 1], or with undefined offsets (images, N, 4),
 /// padded with zeros. offsets: (images + 1), int32 or int64, on scores' device or on the CPU.
 /// labels: (T) or (images, N), int32 or int64. Bad offsets and labels are an error on the CPU;
-/// elsewhere bad offsets give -1, and a box with a bad label gets no anchor. There is no gradient.
+/// elsewhere bad offsets give -1, and a box with a bad label gets no anchor. Rotated boxes, in pred
+/// and target, are (..., 5). There is no gradient.
 BOXLOSS_TORCH_API TaskAlignedMatch
 task_aligned_match(const at::Tensor& scores, const at::Tensor& pred, const at::Tensor& points,
                    const at::Tensor& target, const at::Tensor& offsets, const at::Tensor& labels,
