@@ -23,9 +23,11 @@ Box<double> grid_anchor(std::int64_t anchor, std::int64_t anchors) {
   return {x - w, y - h, x + w, y + h};
 }
 
+/// Of rotated boxes each shape has another angle, in degrees or not.
 void fill_grid(const PlacedBoxes& anchors) {
   for_each_place(anchors.view, [&](std::int64_t b, std::int64_t j) {
-    anchors.set(b, j, grid_anchor(j, anchors.view.slots));
+    const double angle = 0.7 * static_cast<double>(j % kPerCell);
+    anchors.set_turned(b, j, grid_anchor(j, anchors.view.slots), angle);
   });
 }
 
@@ -34,7 +36,7 @@ void fill_grid(const PlacedBoxes& anchors) {
 void fill_strips(const PlacedBoxes& boxes, double distance) {
   for_each_place(boxes.view, [&](std::int64_t b, std::int64_t j) {
     const double y = distance * static_cast<double>(j);
-    boxes.set(b, j, {0, y, kInfinity, y + 1});
+    boxes.set_turned(b, j, {0, y, kInfinity, y + 1}, 0);
   });
 }
 
@@ -44,11 +46,11 @@ void fill_by_anchors(const PlacedBoxes& targets, std::int64_t anchors, Random& r
     if (random.chance(0.67)) return;
     const Box<double> anchor = grid_anchor(random.below(anchors), anchors);
     const double x = (anchor.x1 + anchor.x2) / 2, y = (anchor.y1 + anchor.y2) / 2;
-    targets.set(b, j,
-                random.pick(std::vector<Box<double>>{anchor,
-                                                     {anchor.x1, anchor.y1, x, y},
-                                                     {anchor.x2, y, anchor.x2 + 20, y + 9},
-                                                     {-90, -90, -60, -70}}));
+    const auto box = random.pick(std::vector<Box<double>>{anchor,
+                                                          {anchor.x1, anchor.y1, x, y},
+                                                          {anchor.x2, y, anchor.x2 + 20, y + 9},
+                                                          {-90, -90, -60, -70}});
+    targets.set_turned(b, j, box, 0.7 * static_cast<double>(random.below(3)));
   });
 }
 
@@ -59,16 +61,22 @@ HostMatch MaxIouMatch::make(const MatchCase& c, Random& random) {
   MaxIouProblem& p = host.problem;
   const auto& [images, anchor_count, boxes] = c.shape;
   const BoxFormat xyxy = BoxFormat::kXyxy;
+  p.angle_unit = c.angle_unit;
+  const int numbers = p.angle_unit.has_value() ? 5 : 4;
   const PlacedBoxes anchors = lay_out({c.anchor_dtype, xyxy, c.anchor_layout}, images, anchor_count,
-                                      p.anchors, host.anchors);
+                                      p.anchors, host.anchors, numbers);
   const PlacedBoxes targets =
-      lay_out({c.target_dtype, xyxy, c.target_layout}, 1, boxes, p.target, host.target);
-  fill(targets, c.values, 0, random);
+      lay_out({c.target_dtype, xyxy, c.target_layout}, 1, boxes, p.target, host.target, numbers);
+  const auto scatter = [&](const PlacedBoxes& placed) {
+    if (!p.angle_unit.has_value()) return fill(placed, c.values, 0, random);
+    fill_rotated(placed, c.values, 0, *p.angle_unit, false, random);
+  };
+  scatter(targets);
   if (c.anchors == AnchorPlaces::kEndless) {
     fill_strips(anchors, 0);
     fill_strips(targets, 3);
   } else if (c.anchors == AnchorPlaces::kScattered) {
-    fill(anchors, c.values, 0, random);
+    scatter(anchors);
   } else {
     fill_grid(anchors);
     if (anchor_count > 0 && c.values == Values::kPlain && is_floating(c.target_dtype)) {

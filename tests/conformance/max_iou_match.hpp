@@ -36,6 +36,7 @@ struct MatchCase {
   AnchorPlaces anchors = AnchorPlaces::kGrid;
   Values values = Values::kPlain;
   std::vector<std::int64_t> indices = {};  ///< the offsets, if they are not random
+  std::optional<AngleUnit> angle_unit = {};
 };
 
 /// A problem of a matching on the host, with the arrays that it points to. Every array ends with

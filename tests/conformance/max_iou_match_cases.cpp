@@ -12,12 +12,13 @@ constexpr LowQuality none = LowQuality::kNone, argmax = LowQuality::kArgmax,
                      overwrite = LowQuality::kOverwrite, force = LowQuality::kForce;
 constexpr AnchorPlaces grid = AnchorPlaces::kGrid, scattered = AnchorPlaces::kScattered,
                        endless = AnchorPlaces::kEndless;
+constexpr AngleUnit radians = AngleUnit::kRadians, degrees = AngleUnit::kDegrees;
 constexpr Thresholds rpn = {0.7, 0.3}, retina = {0.5, 0.4}, ssd = {0.5, 0.5}, all = {0, 0},
                      nothing = {2, 2}, ignored = {2, 0};
 
 // clang-format off
 const std::vector<MatchCase> kCases = {
-    // name, dtypes, layouts, offsets, index, {images, anchors, boxes}, {high, low}, low_quality, min_pos_iou, anchors, values, indices
+    // name, dtypes, layouts, offsets, index, {images, anchors, boxes}, {high, low}, low_quality, min_pos_iou, anchors, values, indices, angle_unit
     // --- rules
     {"none", f32, f32, one_image, packed, i64, i64, {3, 300, 17}, retina, none},
     {"argmax", f32, f32, one_image, packed, i32, i64, {3, 300, 17}, rpn, argmax},
@@ -33,6 +34,15 @@ const std::vector<MatchCase> kCases = {
     {"special, argmax", f32, f32, packed, packed, i64, i64, {9, 60, 12}, rpn, argmax, 0, scattered, special},
     {"special, force", f32, f32, packed, packed, i64, i64, {9, 60, 12}, ssd, force, 0, scattered, special},
     {"special, f64", f64, f64, packed, packed, i64, i64, {9, 60, 12}, rpn, argmax, 0, scattered, special},
+    // --- rotated boxes
+    {"rotated, none", f32, f32, one_image, packed, i64, i64, {3, 300, 17}, retina, none, 0, grid, plain, {}, radians},
+    {"rotated, argmax", f16, f32, planes, packed, i64, i64, {3, 300, 17}, rpn, argmax, 0, grid, plain, {}, degrees},
+    {"rotated, overwrite", f32, f32, one_image, packed, i64, i64, {3, 300, 17}, retina, overwrite, 0, grid, plain, {}, radians},
+    {"rotated, kinks, argmax", f32, f32, packed, packed, i64, i64, {4, 60, 30}, rpn, argmax, 0, scattered, kinks, {}, radians},
+    {"rotated, kinks, f64, force", f64, f64, packed, packed, i64, i64, {4, 60, 30}, ssd, force, 0, scattered, kinks, {}, degrees},
+    {"rotated, special, argmax", f32, f32, packed, packed, i64, i64, {9, 60, 12}, rpn, argmax, 0, scattered, special, {}, radians},
+    {"rotated, endless", f32, f32, packed, packed, i64, i64, {2, 60, 12}, rpn, argmax, 0, endless, plain, {}, radians},
+    {"rotated, many boxes, force", f32, f32, one_image, packed, i64, i64, {2, 70, 1200}, ssd, force, 0.01, grid, plain, {0, 500, 1200}, radians},
     // --- sizes
     {"240 anchors", f32, f32, one_image, packed, i64, i64, {2, 240, 20}, ssd, force},
     {"241 anchors", f32, f32, one_image, packed, i64, i64, {2, 241, 20}, rpn, argmax},
@@ -50,7 +60,7 @@ const std::vector<MatchCase>& MaxIouMatch::table() { return kCases; }
 
 std::vector<MatchCase> MaxIouMatch::further_cases() {
   std::vector<MatchCase> list;
-  for (const char* name : {"none", "argmax", "overwrite", "force"}) {
+  for (const char* name : {"none", "argmax", "overwrite", "force", "rotated, argmax"}) {
     list.push_back(changed(kCases, name, {2, 30011, 60}));  // of many tasks
   }
   add_changed(list, kCases, {"none", "overwrite"}, kSmall, wrong_offsets(i64));
@@ -61,14 +71,17 @@ std::vector<MatchCase> MaxIouMatch::further_cases() {
 /// Of each kind of arithmetic: what is computed of them is compared elsewhere.
 std::vector<MatchCase> MaxIouMatch::wild_cases() {
   std::vector<MatchCase> list;
-  add_changed(list, kCases, {"special, argmax", "special, f64", "special, force"}, kSmall,
-              kWildOffsets64);
+  add_changed(list, kCases,
+              {"special, argmax", "special, f64", "special, force", "rotated, special, argmax"},
+              kSmall, kWildOffsets64);
   return list;
 }
 
 std::vector<MatchCase> MaxIouMatch::cases_for_bits() {
   std::vector<MatchCase> list;
-  add_changed(list, kCases, {"none", "argmax", "overwrite", "force", "special, argmax"},
+  add_changed(list, kCases,
+              {"none", "argmax", "overwrite", "force", "special, argmax", "rotated, none",
+               "rotated, argmax"},
               {5, 4100, 70}, {{3, 20, 20, 33, 60, 67}});
   return list;
 }
@@ -87,6 +100,7 @@ MatchCase MaxIouMatch::random_case(Random& random) {
   c.min_pos_iou = random.pick(std::vector<double>{0, 0, 0.3, -1});
   c.anchors = random.pick(std::vector<AnchorPlaces>{grid, grid, scattered, scattered, endless});
   c.values = random.pick(std::vector<Values>{plain, plain, kinks, special});
+  if (random.chance(0.4)) c.angle_unit = random.chance(0.7) ? radians : degrees;
   return c;
 }
 
@@ -94,7 +108,8 @@ std::string MaxIouMatch::describe(const MatchCase& c) {
   return in_words("anchors", c.anchor_dtype, c.anchor_layout, "target", c.target_dtype,
                   c.target_layout, "offsets", c.offsets, "index", c.index, "shape", c.shape.images,
                   c.shape.anchors, c.shape.boxes, "thresholds", c.at.high, c.at.low, c.low_quality,
-                  c.min_pos_iou, "places", c.anchors, "values", c.values);
+                  c.min_pos_iou, "places", c.anchors, "values", c.values,
+                  c.angle_unit ? name_of(*c.angle_unit) : "");
 }
 
 }  // namespace boxloss::conformance

@@ -62,6 +62,13 @@ struct PlacedBoxes {
     for (int i = 0; i < numbers; ++i) values.set(at + view.coordinate_stride * i, number);
   }
 
+  /// A box with these corners, before it is turned by `angle`, if it can be.
+  void set_turned(std::int64_t b, std::int64_t j, const Box<double>& box, double angle) const {
+    if (numbers == 4) return set(b, j, in_format(box, view.format));
+    const Box<double> c = in_format(box, BoxFormat::kCxcywh);
+    set_numbers(b, j, {c.x1, c.y1, c.x2, c.y2, angle});
+  }
+
   void set(std::int64_t b, std::int64_t j, const Box<double>& box) const {
     const std::int64_t at = start + offset_of(view, b, j);
     values.set(at, box.x1);

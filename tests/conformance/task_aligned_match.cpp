@@ -41,6 +41,16 @@ class Maker {
     p_.min_side = c_.rule.min_side;
     p_.small_side = c_.rule.small_side;
     p_.index = c_.dtypes.index;
+    p_.angle_unit = c_.angle_unit;
+  }
+
+  int numbers() const { return p_.angle_unit.has_value() ? 5 : 4; }
+
+  double angle() {
+    if (is(Anchors::kWild)) return wild();
+    const double radians =
+        is(Anchors::kAlike) ? static_cast<double>(random_.below(2)) : random_.uniform(-2, 5);
+    return c_.angle_unit == AngleUnit::kDegrees ? -60 * radians : radians;
   }
 
   double wild() {
@@ -62,7 +72,7 @@ class Maker {
   void add_targets() {
     const MatchShape& shape = c_.shape;
     const PlacedBoxes targets = lay_out(c_.target, shape.is_padded ? shape.images : 1, shape.boxes,
-                                        p_.target, host_.target);
+                                        p_.target, host_.target, numbers());
     std::vector<std::int64_t> labels = random_rows(c_.dtypes.labels, rows(), p_.classes, random_);
     if (!c_.labels.empty()) {
       for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = c_.labels[i % c_.labels.size()];
@@ -85,11 +95,17 @@ class Maker {
       } else if (is(Anchors::kWithNan) && random_.chance(0.1)) {
         box.y2 = kNan;
       }
-      targets.set(image, slot, box);
+      const double turn = is_padding ? 0 : angle();
+      if (is_padding) {
+        targets.set_all(image, slot, 0);  // the angle, too
+        targets.set_numbers(image, slot, {box.x1, box.y1, box.x2, box.y2});
+      } else {
+        targets.set_turned(image, slot, box, turn);
+      }
       const std::int64_t owner = shape.is_padded ? image : owner_of(slot);
-      if (owner < 0 && is_floating(c_.target.dtype)) targets.set(image, slot, {kNan, 1, kNan, 1});
+      if (owner < 0 && is_floating(c_.target.dtype)) targets.set_all(image, slot, kNan);
       if (owner >= 0 && !is_padding) {
-        own_boxes(owner).push_back({box, labels[static_cast<std::size_t>(row)]});
+        own_boxes(owner).push_back({box, turn, labels[static_cast<std::size_t>(row)]});
       }
     });
     host_.labels = exactly(labels, c_.dtypes.labels);
@@ -124,16 +140,24 @@ class Maker {
     }
   }
 
-  Box<double> predicted_box(std::int64_t image) {
-    if (is(Anchors::kWild)) return {wild(), wild(), wild(), wild()};
+  struct Turned {
+    Box<double> box;
+    double angle;
+  };
+
+  Turned predicted_box(std::int64_t image) {
+    double turn = angle();
+    if (is(Anchors::kWild)) return {{wild(), wild(), wild(), wild()}, turn};
     if (is(Anchors::kAlike)) {
       const auto kind = static_cast<double>(random_.below(3));
-      return {12 + 9 * kind, 7, 55 + 11 * kind, 61 + kind};
+      return {{12 + 9 * kind, 7, 55 + 11 * kind, 61 + kind}, turn};
     }
     const std::vector<OwnBox>& own = own_boxes(image);
     Box<double> box;
     if (!own.empty() && random_.chance(0.8)) {
-      box = random_.pick(own).box;
+      const OwnBox& near = random_.pick(own);
+      box = near.box;
+      turn = 0.1 * turn + 0.9 * near.angle;
       const double w = 0.3 * (box.x2 - box.x1), h = 0.3 * (box.y2 - box.y1);
       box.x1 += w * random_.uniform(-1, 1);
       box.x2 += w * random_.uniform(-1, 1);
@@ -143,13 +167,15 @@ class Maker {
       box = true_box();
     }
     if (is(Anchors::kWithNan) && random_.chance(0.1)) box.x1 = kNan;
-    return box;
+    return {box, turn};
   }
 
   void add_preds() {
-    const PlacedBoxes preds = lay_out(c_.pred, p_.images, p_.anchors, p_.pred, host_.pred);
+    const PlacedBoxes preds =
+        lay_out(c_.pred, p_.images, p_.anchors, p_.pred, host_.pred, numbers());
     for_each_place(p_.pred, [&](std::int64_t image, std::int64_t anchor) {
-      preds.set(image, anchor, in_format(predicted_box(image), c_.pred.format));
+      const Turned pred = predicted_box(image);
+      preds.set_turned(image, anchor, pred.box, pred.angle);
     });
   }
 
@@ -181,6 +207,7 @@ class Maker {
   /// A box of an image, and its label.
   struct OwnBox {
     Box<double> box;
+    double angle;
     std::int64_t label;
   };
   std::vector<OwnBox>& own_boxes(std::int64_t image) {

@@ -50,6 +50,7 @@ struct TaskAlignedCase {
   Anchors values;
   std::vector<std::int64_t> indices = {};  ///< the offsets, if they are not random
   std::vector<std::int64_t> labels = {};   ///< if they are not random; repeated
+  std::optional<AngleUnit> angle_unit = {};
 };
 
 /// A problem of a match on the host, with the arrays that it points to. Every array ends with the

@@ -10,6 +10,7 @@ using namespace words;
 
 constexpr Anchors real = Anchors::kReal, alike = Anchors::kAlike, with_nan = Anchors::kWithNan,
                   infinite = Anchors::kInfinite, wild = Anchors::kWild;
+constexpr AngleUnit radians = AngleUnit::kRadians, degrees = AngleUnit::kDegrees;
 constexpr std::optional<std::int64_t> all = std::nullopt;
 
 constexpr Operand plain_boxes = {f32, xyxy, packed};
@@ -19,7 +20,7 @@ constexpr MatchRule rule = {};
 
 // clang-format off
 const std::vector<TaskAlignedCase> kCases = {
-    // name, {scores, points, offsets, labels, index}, {scores, points}, pred, target, {images, anchors, classes, boxes, padded}, {topk, topk2, alpha, beta, min_side, small_side}, values, indices, labels
+    // name, {scores, points, offsets, labels, index}, {scores, points}, pred, target, {images, anchors, classes, boxes, padded}, {topk, topk2, alpha, beta, min_side, small_side}, values, indices, labels, angle_unit
     // --- dtypes
     {"f32", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real},
     {"f16 scores", {f16, f32, i64, i64, i64}, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real},
@@ -49,6 +50,14 @@ const std::vector<TaskAlignedCase> kCases = {
     {"NaN, many boxes", floats, {planes, packed}, plain_boxes, plain_boxes, {2, 120, 5, 60}, {10, 4}, with_nan},
     {"NaN, beta 0", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 30}, {10, all, 0.5, 0}, with_nan},
     {"infinite scores", floats, usual, plain_boxes, plain_boxes, {3, 80, 2, 30}, {10, all, 0.5, 1}, infinite, {0, 10, 20, 30}, {0, 1}},
+    // --- rotated boxes
+    {"rotated", floats, usual, plain_boxes, plain_boxes, {3, 80, 5, 14}, rule, real, {}, {}, radians},
+    {"rotated, f64", {f64, f64, i64, i64, i32}, usual, {f64, xyxy, packed}, {f64, xyxy, packed}, {3, 80, 5, 14}, rule, real, {}, {}, degrees},
+    {"rotated, padded, small boxes", floats, usual, {f16, xyxy, planes}, plain_boxes, {3, 80, 5, 7, true}, {10, all, 0.5, 6, 16}, real, {}, {}, radians},
+    {"rotated, many boxes, topk2", floats, usual, plain_boxes, plain_boxes, {2, 120, 5, 80}, {3, 2, 0.5, 1, 16}, real, {}, {}, radians},
+    {"rotated, alike", floats, usual, plain_boxes, plain_boxes, {3, 80, 3, 14}, {9, 2}, alike, {}, {}, radians},
+    {"rotated, NaN", floats, usual, plain_boxes, plain_boxes, {2, 120, 5, 60}, {3, 2, 0.5, 1}, with_nan, {}, {}, degrees},
+    {"rotated, many anchors", floats, {planes, one_image}, {f32, xyxy, planes}, plain_boxes, {2, 3000, 5, 16}, {10, all, 0.5, 6, 16}, real, {0, 8, 16}, {}, radians},
     // --- large
     {"many anchors", floats, usual, plain_boxes, plain_boxes, {2, 3000, 5, 16}, {10, all, 0.5, 6, 16}, real, {0, 8, 16}},
     {"many anchors, planes", floats, {planes, one_image}, plain_boxes, plain_boxes, {2, 3000, 5, 16}, {10, all, 0.5, 6, 16}, real, {0, 8, 16}},
@@ -77,7 +86,7 @@ std::vector<TaskAlignedCase> TaskAlignedMatch::further_cases() {
 std::vector<TaskAlignedCase> TaskAlignedMatch::wild_cases() {
   std::vector<TaskAlignedCase> list;
   for (const char* name : {"f32", "f64", "f16 scores", "padded", "small boxes", "topk2 1",
-                           "fractions", "points of each image"}) {
+                           "fractions", "points of each image", "rotated", "rotated, f64"}) {
     list.push_back(case_named(kCases, name));
     list.back().values = wild;
   }
@@ -86,7 +95,8 @@ std::vector<TaskAlignedCase> TaskAlignedMatch::wild_cases() {
 
 std::vector<TaskAlignedCase> TaskAlignedMatch::cases_for_bits() {
   std::vector<TaskAlignedCase> list = {changed(kCases, "padded", {5, 300, 5, 20, true})};
-  for (const char* name : {"many boxes", "many boxes, topk2", "alike, topk2"}) {
+  for (const char* name :
+       {"many boxes", "many boxes, topk2", "alike, topk2", "rotated, many boxes, topk2"}) {
     list.push_back(changed(kCases, name, {5, 300, 5, 90}));
   }
   return list;
@@ -111,6 +121,7 @@ TaskAlignedCase TaskAlignedMatch::random_case(Random& random) {
   c.rule.min_side = random.pick(std::vector<double>{0, 16, 30});
   if (random.chance(0.3)) c.rule.small_side = c.rule.min_side / 2;
   c.values = random.pick(std::vector<Anchors>{real, real, real, alike, with_nan});
+  if (random.chance(0.4)) c.angle_unit = random.chance(0.7) ? radians : degrees;
   return c;
 }
 
@@ -121,7 +132,7 @@ std::string TaskAlignedMatch::describe(const TaskAlignedCase& c) {
                   c.shape.anchors, c.shape.classes, c.shape.boxes,
                   c.shape.is_padded ? "padded" : "", "topk", c.rule.topk, c.rule.topk2, "alpha",
                   c.rule.alpha, "beta", c.rule.beta, "sides", c.rule.min_side, c.rule.small_side,
-                  "values", c.values);
+                  "values", c.values, c.angle_unit ? name_of(*c.angle_unit) : "");
 }
 
 }  // namespace boxloss::conformance

@@ -5,15 +5,16 @@
 #include <cmath>
 #include <sstream>
 
+#include "dispatch/task_aligned_match.hpp"
 #include "index_arrays.hpp"
-#include "losses/ciou.hpp"
-#include "stored.hpp"
+#include "rotated_bounds.hpp"
 #include "task_aligned_match.hpp"
 
-/// What rounding may decide in a task-aligned match. Overlaps and metrics are ranges, by running
-/// error analysis of CIoU and from there on, since powers grow with their operand, of their ends.
-/// Two whose ranges meet may be in either order; but the same inputs give the same numbers, so
-/// among those the first is first.
+/// What rounding may decide in a task-aligned match. Which points lie in a box, it may not: that is
+/// the loops' own function here, and the oracle has another. Overlaps and metrics are ranges, by
+/// running error analysis of the overlap's loss and from there on, since powers grow with their
+/// operand, of their ends. Two whose ranges meet may be in either order; but the same inputs give
+/// the same numbers, so among those the first is first.
 namespace boxloss::conformance {
 namespace {
 
@@ -69,11 +70,9 @@ double rounded_to(DType dtype, double value) {
 struct Pair {
   bool is_inside = false;
   Range overlap = kZero, metric = kZero;
-  double inputs[5] = {};  ///< score and corners of the prediction
+  std::array<double, 6> inputs = {};  ///< score and prediction
 
-  bool has_inputs_of(const Pair& other) const {
-    return std::equal(inputs, inputs + 5, other.inputs);
-  }
+  bool has_inputs_of(const Pair& other) const { return inputs == other.inputs; }
 };
 
 /// Is a, which comes first in a list or not, surely before b?
@@ -90,10 +89,11 @@ struct Chance {
 class ImageJudge {
  public:
   /// `rows` are its boxes.
-  template <class C>
-  ImageJudge(const TaskAlignedProblem& p, std::int64_t image, const RowRange& rows, C)
+  template <class B>
+  ImageJudge(const TaskAlignedProblem& p, std::int64_t image, const RowRange& rows, B)
       : p_(p), image_(image), first_(rows.begin) {
-    for (std::int64_t row = rows.begin; row < rows.end; ++row) add_box<C>(row);
+    const TaskAlignedArgs<B> args = task_aligned_args<B>(p, {});
+    for (std::int64_t row = rows.begin; row < rows.end; ++row) add_box(args, row);
     for (auto& box : pairs_) choices_.push_back(best(box, candidates(box), p.topk));
     for (std::size_t a = 0; a < anchors(); ++a) owners_.push_back(owners_of(a));
     if (p.topk2.value_or(p.topk) != p.topk) keep_best();
@@ -132,8 +132,9 @@ class ImageJudge {
       const Range score = {pair.metric.value * overlap.value / (metric.value + kEps),
                            pair.metric.low * overlap.low / (metric.high + kEps),
                            pair.metric.high * overlap.high / (metric.low + kEps)};
-      // Four roundings in float32, one of them eps'.
-      scores.push_back(widened(score, 4.1 * 0x1p-24, 0x1p-149));
+      // Four roundings in float32, one of them eps'; the product, which is divided, and the
+      // quotient may be subnormal.
+      scores.push_back(widened(score, 4.1 * 0x1p-24, 0x1p-149 + 0x1p-149 / (metric.low + kEps)));
       overlaps.push_back(pair.overlap);
     }
   }
@@ -147,53 +148,56 @@ class ImageJudge {
     return pairs_[box_of(row)][anchor];
   }
 
-  template <class C>
-  void add_box(std::int64_t row) {
-    const bool is_padded = p_.offsets.data == nullptr;
+  template <class B>
+  void add_box(const TaskAlignedArgs<B>& args, std::int64_t row) {
     Pairs& pairs = pairs_.emplace_back(anchors());
-    const Box<C> box =
-        to_corners(raw_values<C>(p_.target, is_padded ? image_ : 0, is_padded ? row - first_ : row),
-                   p_.target.format);
-    corners_.push_back({box.x1, box.y1, box.x2, box.y2});
-    const auto label = Elements<Any>{p_.labels.data, p_.labels.dtype}.get<std::int64_t>(row);
-    if (label < 0 || label >= p_.classes) return;
-    if (is_padded && !((box.x1 + box.y1) + (box.x2 + box.y2) > 0)) return;
-    Box<C> around = box;
-    if (p_.min_side > 0) {
-      const C least = static_cast<C>(p_.min_side), half = 0.5;
-      const C small = static_cast<C>(p_.small_side.value_or(p_.min_side));
-      const C w = box.x2 - box.x1 < small ? least : box.x2 - box.x1;
-      const C h = box.y2 - box.y1 < small ? least : box.y2 - box.y1;
-      const C x = half * (box.x1 + box.x2), y = half * (box.y1 + box.y2);
-      around = {x - half * w, y - half * h, x + half * w, y + half * h};
-    }
+    const TargetBox<B> target = target_box(args, row);
+    boxes_.push_back(numbers_of(target.box));
     for (std::size_t a = 0; a < anchors(); ++a) {
-      const Elements<Any> points{p_.points.data, p_.points.dtype};
       const auto anchor = static_cast<std::int64_t>(a);
-      const std::int64_t at = image_ * p_.points.image_stride + anchor * p_.points.anchor_stride;
-      const C x = points.get<C>(at), y = points.get<C>(at + p_.points.coordinate_stride);
-      const C eps = static_cast<C>(1e-9);
-      if (!(x - around.x1 > eps && y - around.y1 > eps && around.x2 - x > eps &&
-            around.y2 - y > eps)) {
-        continue;
-      }
-      pairs[a] = pair_with<C>(box, anchor, label);
+      if (!is_inside(point_at(args, image_, anchor), target)) continue;
+      pairs[a] = pair_with(args, target, anchor);
     }
   }
 
   template <class C>
-  Pair pair_with(const Box<C>& target, std::int64_t anchor, std::int64_t label) const {
-    const Box<C> pred = to_corners(raw_values<C>(p_.pred, image_, anchor), p_.pred.format);
-    const Eps<C> eps = make_eps<C>(1e-7, EpsMode::kAdd);
-    const Eps<Bounded<C>> bounded_eps = {static_cast<double>(eps.added),
-                                         static_cast<double>(eps.floor),
-                                         static_cast<double>(eps.value)};
-    const Bounded<C> loss = Ciou::loss(exact(pred), exact(target), bounded_eps);
+  static std::array<double, 5> numbers_of(const Box<C>& b) {
+    return {b.x1, b.y1, b.x2, b.y2};
+  }
+  template <class C>
+  static std::array<double, 5> numbers_of(const RotatedBox<C>& b) {
+    return {b.cx, b.cy, b.w, b.h, b.angle};
+  }
+
+  template <class C>
+  static Bounded<C> bounded_loss(const Box<C>& pred, const Box<C>& target, const Constants<C>& c) {
+    return Ciou::loss(exact(pred), exact(target), converted<Bounded<C>>(c));
+  }
+  template <class C>
+  static Bounded<C> bounded_loss(const RotatedBox<C>& pred, const RotatedBox<C>& target,
+                                 const Constants<C>& c) {
+    const auto as_bounded = [](const RotatedBox<C>& box) {
+      return converted<Bounded<C>>(converted<double>(box));
+    };
+    return rotated_loss(RotatedLoss::kProbiou, RotatedPair<C>{as_bounded(pred), as_bounded(target)},
+                        converted<Bounded<C>>(c));
+  }
+
+  template <class B, class C = typename B::Value>
+  Pair pair_with(const TaskAlignedArgs<B>& args, const TargetBox<B>& target,
+                 std::int64_t anchor) const {
+    const B pred = pred_at(args, image_, anchor);
+    const std::array<double, 5> numbers = numbers_of(pred);
+    // NaN in a box is NaN in its loss.
+    const auto has_nan = [](const auto& list) {
+      return std::any_of(list.begin(), list.end(), [](double x) { return std::isnan(x); });
+    };
+    if (has_nan(numbers) || has_nan(numbers_of(target.box))) return {};
+    const Bounded<C> loss = bounded_loss(pred, target.box, args.constants);
     const Range overlap = range_of(at_least(Bounded<C>(1.0) - loss, Bounded<C>(0.0)));
-    const double score = Elements<Any>{p_.scores.data, p_.scores.dtype}.get<C>(
-        image_ * p_.scores.image_stride + anchor * p_.scores.anchor_stride +
-        label * p_.scores.class_stride);
-    Pair pair{true, as_float(overlap), kZero, {score, pred.x1, pred.y1, pred.x2, pred.y2}};
+    const double score = score_at(args, image_, anchor, target.label);
+    Pair pair{true, as_float(overlap), kZero, {score}};
+    std::copy(numbers.begin(), numbers.end(), pair.inputs.begin() + 1);
     const Range raised = power<C>({score, score, score}, p_.alpha);
     // What is NaN is no candidate.
     if (std::isnan(raised.value) || (std::isnan(loss.value) && loss.error == 0)) return {};
@@ -250,7 +254,7 @@ class ImageJudge {
       bool can_be = is_one(j, &Range::high);
       for (std::size_t other = 0; other < pairs_.size(); ++other) {
         const bool are_same = pairs_[j][anchor].is_inside && pairs_[other][anchor].is_inside &&
-                              corners_[j] == corners_[other];
+                              boxes_[j] == boxes_[other];
         can_be = can_be && (other == j || !is_one(other, &Range::low) ||
                             !is_surely_before(pairs_[other][anchor].overlap,
                                               pairs_[j][anchor].overlap, are_same, other < j));
@@ -313,7 +317,7 @@ class ImageJudge {
 
   const TaskAlignedProblem& p_;
   std::int64_t image_, first_;
-  std::vector<std::array<double, 4>> corners_;
+  std::vector<std::array<double, 5>> boxes_;
   std::vector<Pairs> pairs_;                       ///< of each box
   std::vector<std::vector<Chance>> choices_;       ///< likewise, of each anchor
   std::vector<std::vector<std::int64_t>> owners_;  ///< that each anchor may have
@@ -332,11 +336,7 @@ RowRange rows_of(const TaskAlignedProblem& p, std::int64_t image) {
 std::vector<ImageJudge> judges_of(const TaskAlignedProblem& p) {
   std::vector<ImageJudge> judges;
   for (std::int64_t b = 0; b < p.images; ++b) {
-    if (compute_dtype(p) == DType::kF64) {
-      judges.emplace_back(p, b, rows_of(p, b), double());
-    } else {
-      judges.emplace_back(p, b, rows_of(p, b), float());
-    }
+    with_boxes(p, [&](auto box) { judges.emplace_back(p, b, rows_of(p, b), box); });
   }
   return judges;
 }

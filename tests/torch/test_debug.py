@@ -111,6 +111,15 @@ def match(scores: Tensor, **changed: Any) -> Any:
     return task_aligned_match(scores, of_images(CORNERS), **(values | changed))
 
 
+def match_rotated(target: list[list[float]]) -> Any:
+    """Padded, of one image."""
+    pred, points = torch.tensor([[[0.5, 0.5, 0.2, 0.3, 1.0]]]), torch.tensor([[0.5, 0.5]])
+    boxes = torch.tensor([[*target, [0.0] * 5]])
+    return task_aligned_match(
+        torch.ones(1, 1, 1), pred, points, boxes, None, torch.tensor([[0, -1]])
+    )
+
+
 MATCHED = tensor([[0, -1, 2], [-2, 1, 0]])
 SIDES = torch.arange(72.0).reshape(2, 3, 12) % 5
 
@@ -175,6 +184,9 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: max_iou_match(CORNERS, CORNERS, OFFSETS, high=0.5, low=0.4), ""),
     (lambda: max_iou_match(TRUE, CORNERS, OFFSETS, high=0.5, low=0.4), "max_iou_match: anchors[0]"),
     (lambda: match(LOGITS.sigmoid()), ""),
+    (lambda: match_rotated([[0.4, 0.4, 0.2, 0.3, 9.0]]), ""),
+    (lambda: match_rotated([[0.4, 0.4, -0.2, 0.3, 9.0]]), "task_aligned_match: target[0, 0] is "),
+    (lambda: match_rotated([[40, 40, 20, 30, 0.0]]), "task_aligned_match: pred in [0, 1] and targ"),
     (lambda: match(LOGITS), "task_aligned_match: scores[0, 0, 0] is -9; it must be a probability"),
     (
         lambda: match(LOGITS.sigmoid(), points=640 * TRUE[:, :2]),

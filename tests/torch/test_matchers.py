@@ -50,6 +50,15 @@ def anchors(device: torch.device, images: tuple[int, ...], rule: str) -> Problem
     }
 
 
+def rotated_anchors(device: torch.device) -> Problem:
+    return {
+        **anchors(device, (3,), "overwrite"),
+        "anchors": boxes((3, 50), device, box_format="degrees", seed=1),
+        "target": boxes((9,), device, box_format="degrees", seed=2),
+        "angle_unit": "degrees",
+    }
+
+
 def padded(device: torch.device) -> Problem:
     values = task_aligned(12, device, is_padded=True, topk2=1)
     return {**values, "labels": values["labels"].clamp(min=0)}  # of what is no box
@@ -68,6 +77,8 @@ PROBLEMS: dict[str, Callable[[torch.device], Problem]] = {
     "max_iou_match of own anchors": lambda device: anchors(device, (3,), "force"),
     "task_aligned_match": lambda device: task_aligned(12, device, min_side=16.0),
     "task_aligned_match padded": padded,
+    "max_iou_match rotated": rotated_anchors,
+    "task_aligned_match rotated": lambda device: task_aligned(12, device, is_rotated=True),
     "class_loss": lambda device: class_problem("varifocal", device, torch.bfloat16),
     "class_loss of queries": lambda device: by_query(class_problem("mal", device)),
     "class_loss softmax": lambda device: class_problem("softmax", device, reduction="none"),

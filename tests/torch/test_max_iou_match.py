@@ -9,8 +9,9 @@ from itertools import pairwise
 
 import pytest
 import torch
-from boxloss.torch import MaxIouMatch, max_iou_match
+from boxloss.torch import MaxIouMatch, max_iou_match, pairwise_iou
 from devices import Implementation
+from problems import boxes
 from torch import Tensor
 
 CPU = torch.device("cpu")
@@ -112,3 +113,22 @@ def test_is_the_rule(implementation: Implementation, rule: str, seed: int) -> No
     check(
         few, target.div(24).round() + torch.tensor([0, 0, 1, 1], device=device), 0.5, 0.3, rule, 0.3
     )
+
+
+@pytest.mark.parametrize("unit", ["radians", "degrees"])
+def test_is_the_rule_for_rotated_boxes(device: torch.device, unit: str) -> None:
+    """By the overlaps that each box has alone, which `pairwise_iou` has within their rounding."""
+    anchors = boxes((200,), device, box_format=unit, seed=1)
+    target = boxes((9,), device, box_format=unit, seed=2)
+    own, angle = torch.tensor([0, 1]), {"angle_unit": unit}
+    rows = [max_iou_match(anchors, each[None], own, high=0, low=0, **angle).iou for each in target]
+    matrix = torch.cat(rows)
+    exact = pairwise_iou(anchors[None], target, torch.tensor([0, 9]), "iou", eps=0.0, **angle)
+    assert (matrix.T - exact).abs().max() <= 2 * 3e-5
+    assert (matrix > 0.3).any(1).all()
+    for rule in ("none", "argmax", "overwrite", "force"):
+        options = {"high": 0.5, "low": 0.4, "low_quality": rule, "min_pos_iou": 0.1, **angle}
+        result = max_iou_match(anchors, target, torch.tensor([0, 9]), **options)
+        assert torch.equal(result.iou[0], matrix.amax(0))
+        wanted = matched(matrix.cpu(), 0.5, 0.4, rule, 0.1)
+        assert torch.equal(result.target_index[0].cpu(), wanted)

@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import box_loss, box_losses, check_indices, task_aligned_match
+from boxloss.torch import (
+    box_loss,
+    box_losses,
+    check_indices,
+    rotated_box_loss,
+    task_aligned_match,
+)
 from devices import Implementation
 from task_aligned import OVERLAP_ERROR, Problem, problem
 from torch import Tensor
@@ -112,6 +118,34 @@ def test_the_losses_take_it(device: torch.device) -> None:
     assert (error.abs() <= 2 * OVERLAP_ERROR).all()
     assert (losses.loss[~own] == 0).all()
     assert (score <= overlap.amax() + 1e-6).all()
+
+
+@pytest.mark.parametrize("is_padded", [False, True])
+def test_rotated_boxes_turn_with_their_points(device: torch.device, is_padded: bool) -> None:
+    """About the origin: what rounding makes of that decides nothing here."""
+    values = problem(5, is_padded=is_padded, is_rotated=True, min_side=16.0)
+    values["labels"] = values["labels"].clamp(min=0)
+    plain = task_aligned_match(**on(device, values))
+    assert plain.target_index.unique().numel() > 12
+    turn = torch.tensor(0.3)
+    rotation = torch.tensor([[turn.cos(), turn.sin()], [-turn.sin(), turn.cos()]])
+    for name in ("points", "target", "pred"):
+        values[name] = values[name].clone()
+        values[name][..., :2] = values[name][..., :2] @ rotation
+        values[name][..., 4:] += turn
+    for mine, turned in zip(plain, task_aligned_match(**on(device, values)), strict=True):
+        torch.testing.assert_close(turned, mine, rtol=2e-4, atol=1e-5)
+
+
+def test_the_overlap_of_rotated_boxes_is_probious(device: torch.device) -> None:
+    values = on(device, problem(6, is_rotated=True))
+    index, _, overlap = task_aligned_match(**values)
+    own = index >= 0
+    assert own.any()
+    loss = rotated_box_loss(
+        values["pred"][own], values["target"][index[own]], "probiou", reduction="none"
+    )
+    assert ((1 - loss - overlap[own]).abs() <= OVERLAP_ERROR).all()
 
 
 def test_on_a_gpu_a_label_that_names_no_class_gets_no_anchor(gpu: torch.device) -> None:

@@ -99,6 +99,12 @@ ROTATED_COST = {
     **{"target": boxes((6,), CPU, box_format="degrees", seed=2), "offsets": COST["offsets"]},
     "loss": "kld",
 }
+ROTATED_MAX_IOU = {
+    **MAX_IOU,
+    **{"anchors": boxes((40,), CPU, box_format="degrees", seed=3), "angle_unit": "degrees"},
+    "target": ROTATED_COST["target"],
+}
+ROTATED_ALIGNED = {**task_aligned(6, is_rotated=True), "angle_unit": "degrees"}
 # By default, and with other options, each of which has an effect; tensors in the order of C++.
 CALLS: dict[str, tuple[str, Problem]] = {
     "rotated_defaults": ("rotated_box_loss", {**OF_KLD, "loss": "kld"}),
@@ -119,6 +125,8 @@ CALLS: dict[str, tuple[str, Problem]] = {
     "max_iou": ("max_iou_match", {**MAX_IOU, "low_quality": "force", "min_pos_iou": 0.4}),
     "task_aligned_defaults": ("task_aligned_match", task_aligned(6, is_padded=True)),
     "task_aligned": ("task_aligned_match", task_aligned(6, **ALIGNED)),
+    "max_iou_rotated": ("max_iou_match", ROTATED_MAX_IOU),
+    "task_aligned_rotated": ("task_aligned_match", ROTATED_ALIGNED),
     "classes_defaults": ("class_loss", FOCAL),
     "classes": ("class_loss", VARIFOCAL),
     "classes_by_query": ("class_loss", by_query(class_problem("mal", CPU, reduction="none"))),

@@ -161,6 +161,13 @@ TwoTensors max_iou(const Tensor& anchors, const Tensor& target, const Tensor& of
   return {target_index, iou};
 }
 
+TwoTensors max_iou_rotated(const Tensor& anchors, const Tensor& target, const Tensor& offsets) {
+  const auto [target_index, iou] = boxloss::max_iou_match(
+      anchors, target, offsets,
+      {.high = 0.7, .low = 0.3, .angle_unit = boxloss::AngleUnit::kDegrees});
+  return {target_index, iou};
+}
+
 TwoTensors max_iou_unset(const Tensor& anchors, const Tensor& target, const Tensor& offsets) {
   const auto [target_index, iou] = boxloss::max_iou_match(anchors, target, offsets, {});
   return {target_index, iou};
@@ -184,6 +191,15 @@ ThreeTensors task_aligned(const Tensor& scores, const Tensor& pred, const Tensor
                                    .min_side = 64,
                                    .pred_format = boxloss::BoxFormat::kCxcywh,
                                    .small_side = 16});
+  return {target_index, score, overlap};
+}
+
+ThreeTensors task_aligned_rotated(const Tensor& scores, const Tensor& pred, const Tensor& points,
+                                  const Tensor& target, const Tensor& labels,
+                                  const Tensor& offsets) {
+  const auto [target_index, score, overlap] =
+      boxloss::task_aligned_match(scores, pred, points, target, offsets, labels,
+                                  {.angle_unit = boxloss::AngleUnit::kDegrees});
   return {target_index, score, overlap};
 }
 
@@ -287,9 +303,11 @@ TORCH_LIBRARY(boxloss_typed, m) {
   m.def("match", match);
   m.def("max_iou_defaults", max_iou_defaults);
   m.def("max_iou", max_iou);
+  m.def("max_iou_rotated", max_iou_rotated);
   m.def("max_iou_unset", max_iou_unset);
   m.def("task_aligned_defaults", task_aligned_defaults);
   m.def("task_aligned", task_aligned);
+  m.def("task_aligned_rotated", task_aligned_rotated);
   m.def("classes_defaults", classes_defaults);
   m.def("classes", classes);
   m.def("classes_by_query", classes_by_query);

@@ -303,13 +303,13 @@ def _check_task_aligned(values: Values) -> None:
     check_finite("points", points)
     if values["offsets"] is None:
         valid = target.sum(-1) > 0
-        check_each_box("pred", values["pred"], values["pred_format"])
+        _check_boxes(values, "pred")
         _check_true_boxes(values, valid)
-        check_units("pred", values["pred"].flatten(0, -2), "target", target[valid])
+        check_units("pred", values["pred"].flatten(0, -2)[:, :4], "target", target[valid][:, :4])
     else:
         valid = _check_list(values, "pred")
     check_labels("labels", values["labels"], scores.shape[-1], valid)
-    check_units("points", points.flatten(0, -2), "target", target[valid])
+    check_units("points", points.flatten(0, -2), "target", target[valid][:, :4])
 
 
 def _check_assignment(values: Values) -> None:
