@@ -1,0 +1,296 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What do assigners of oriented boxes take, and whom do the originals decide otherwise?
+
+task-aligned is oriented YOLO's, at 1,024 x 1,024 pixels with 21,504 anchors an image, beside
+Ultralytics' RotatedTaskAlignedAssigner: predictions are half-trained, as in the study
+dense_assigners. max-IoU is Rotated RetinaNet's, at 512 x 512 pixels with 49,104 anchors, beside
+torchvision's box_iou, whose kernel is detectron2's as mmcv's is, and its Matcher, image by image;
+without low quality, where a box in several equal anchors is a tie that rounding decides.
+Boxes are up to eight times as long as wide, at any angle.
+
+other boxes counts the anchors whose box is another one than boxloss' in float64. A second pass
+counts what a call asks of the GPU. Needs ultralytics, and a torchvision with rotated boxes, each
+for its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+from boxloss.torch import max_iou_match, task_aligned_match
+from torch import Tensor
+
+from ..common.losses import installed, isolate_ultralytics
+from ..runner.agreement import DisagreementError
+from ..runner.clocks import Call
+from ..runner.run import Row, Run, Variant
+from .dense_assigners import (
+    ALPHA,
+    BETA,
+    CLASSES,
+    STRIDES,
+    SURE,
+    TOPK,
+    TRAINED,
+    UNSURE,
+    places,
+    points,
+)
+from .rotated.peers import rotated_iou
+
+# --- Cases ---
+
+TASK_ALIGNED, MAX_IOU = "task-aligned", "max-IoU"
+SIDES, MOST_LONG = (12.0, 128.0), 8.0  # of ground-truth boxes, the longer side in pixels
+NEAR = 0.1  # by how much a prediction in a box misses it, of its sides and in radians
+RETINA_STRIDES = 8, 16, 32, 64, 128
+HIGH, LOW = 0.5, 0.4
+
+
+@dataclass(frozen=True)
+class Size:
+    kind: str
+    images: int
+    side: int  # of an image
+    boxes: int
+
+
+SIZES = {
+    "task-aligned, 20 boxes": Size(TASK_ALIGNED, 16, 1024, 20),
+    "task-aligned, 100 boxes": Size(TASK_ALIGNED, 16, 1024, 100),
+    "task-aligned, 400 boxes": Size(TASK_ALIGNED, 16, 1024, 400),
+    "max-IoU, 50 boxes": Size(MAX_IOU, 2, 512, 50),
+}
+QUICK_SIZES = {
+    name: replace(size, images=2, side=128, boxes=size.boxes // 10) for name, size in SIZES.items()
+}
+CASES = tuple(SIZES)
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    size: Size
+    target: Tensor  # (images * boxes, 5)
+    offsets: Tensor  # (images + 1)
+    # Of max-IoU, (anchors, 5); of the task-aligned one their points, (anchors, 2).
+    anchors: Tensor
+    # Of the task-aligned one.
+    scores: Tensor | None = None  # (images, anchors, classes)
+    pred: Tensor | None = None  # (images, anchors, 5)
+    labels: Tensor | None = None  # (images * boxes)
+
+    @property
+    def columns(self) -> Row:
+        size = self.size
+        return {"case": self.name, "anchors": size.images * len(self.anchors), "boxes": size.boxes}
+
+    def padded(self, values: Tensor) -> Tensor:
+        """(images, boxes, ...) of what each box has: all images have as many."""
+        return values.unflatten(0, (self.size.images, self.size.boxes))
+
+    def double(self) -> Case:
+        return replace(self, target=self.target.double(), anchors=self.anchors.double())
+
+
+def make_case(name: str, size: Size, device: torch.device) -> Case:
+    """Made on the CPU: the same numbers on every device."""
+    generator = torch.Generator().manual_seed(0)
+    target = ground_truth(size, generator)
+    strides = RETINA_STRIDES if size.kind == MAX_IOU else STRIDES
+    cells = [(math.ceil(size.side / each),) * 2 for each in strides]
+    predicted: dict[str, Tensor] = {}
+    if size.kind == MAX_IOU:
+        anchors = retina_anchors(cells)
+    else:
+        anchors = points(cells)
+        predicted = predictions(anchors, target, generator)
+    return Case(
+        name,
+        size,
+        target.flatten(0, 1).to(device),
+        (torch.arange(size.images + 1) * size.boxes).to(device),
+        anchors.to(device),
+        **{name: each.to(device) for name, each in predicted.items()},
+    )
+
+
+def ground_truth(size: Size, generator: torch.Generator) -> Tensor:
+    """(images, boxes, 5), as many short ones as long ones."""
+    shape = size.images, size.boxes
+
+    def uniform(low: float, high: float, *more: int) -> Tensor:
+        return low + (high - low) * torch.rand(*shape, *more, generator=generator)
+
+    shortest, longest = SIDES
+    long = shortest * (longest / shortest) ** uniform(0, 1)
+    short = long / MOST_LONG ** uniform(0, 1)
+    centre, angle = uniform(0, size.side, 2), uniform(-math.pi / 4, 3 * math.pi / 4)
+    return torch.cat((centre, torch.stack((long, short, angle), -1)), -1)
+
+
+def retina_anchors(cells: list[tuple[int, int]]) -> Tensor:
+    """Three sizes of three shapes in each cell, not turned, as mmrotate's."""
+    scales, ratios = 4 * 2 ** (torch.arange(3) / 3), torch.tensor([0.5, 1, 2]).sqrt()
+    w, h = (scales[:, None] / ratios).flatten(), (scales[:, None] * ratios).flatten()
+    levels = []
+    for cell, stride in zip(places(cells), RETINA_STRIDES, strict=True):
+        middles = (cell * stride).float()[:, None].expand(-1, len(w), -1)
+        shapes = torch.stack((w * stride, h * stride, torch.zeros_like(w)), -1)
+        levels.append(torch.cat((middles, shapes.expand(len(cell), -1, -1)), -1).flatten(0, 1))
+    return torch.cat(levels)
+
+
+def predictions(points: Tensor, target: Tensor, generator: torch.Generator) -> dict[str, Tensor]:
+    """Of most anchors in a box this box, missed by a little, and its class; of others anything."""
+    images, boxes, _ = target.shape
+    shape = images, len(points)
+    owns, is_inside = [], []
+    for each in target:  # one by one: hundreds of boxes of all images are gigabytes
+        to_point = points - each[:, None, :2]
+        cos, sin = each[:, None, 4].cos(), each[:, None, 4].sin()
+        along = cos * to_point[..., 0] + sin * to_point[..., 1]
+        across = cos * to_point[..., 1] - sin * to_point[..., 0]
+        reach = torch.stack((along.abs(), across.abs()), -1) <= each[:, None, 2:4] / 2
+        chance = torch.rand(boxes, len(points), generator=generator)
+        found = chance.where(reach.all(-1), -1.0).max(0)
+        owns.append(found.indices)
+        is_inside.append(found.values >= 0)
+    image, own = torch.arange(images)[:, None], torch.stack(owns)
+    knows = torch.stack(is_inside) & (torch.rand(shape, generator=generator) < TRAINED)
+    truth = target[image, own]
+    unit = torch.cat((truth[..., [2, 3, 2, 3]], torch.ones_like(truth[..., :1])), -1)
+    near = truth + NEAR * unit * torch.randn(*shape, 5, generator=generator)
+    any_box = torch.rand(*shape, 3, generator=generator) * torch.tensor([64, 64, math.pi]) + 4
+    around = torch.cat((points.expand(*shape, 2), any_box), -1)
+    labels = torch.randint(CLASSES, (images, boxes), generator=generator)
+    logits = UNSURE + torch.randn(*shape, CLASSES, generator=generator)
+    own_class = labels[image, own][..., None]
+    logits.scatter_add_(-1, own_class, SURE * knows[..., None].float())
+    return {
+        "scores": logits.sigmoid(),
+        "pred": torch.where(knows[..., None], near, around),
+        "labels": labels.flatten(),
+    }
+
+
+# --- boxloss ---
+
+
+def task_aligned(case: Case) -> tuple[Tensor, ...]:
+    return task_aligned_match(
+        case.scores,
+        case.pred,
+        case.anchors,
+        case.target,
+        case.offsets,
+        case.labels,
+        topk=TOPK,
+        alpha=ALPHA,
+        beta=BETA,
+        min_side=float(STRIDES[1]),
+    )
+
+
+def max_iou(case: Case) -> tuple[Tensor, ...]:
+    return max_iou_match(case.anchors, case.target, case.offsets, high=HIGH, low=LOW)
+
+
+# --- Originals, and the row of target that each anchor has of what they return ---
+
+
+def load_ultralytics(case: Case) -> Callable[[], Any]:
+    isolate_ultralytics()
+    assigner = installed("ultralytics.utils.tal").RotatedTaskAlignedAssigner(
+        TOPK, CLASSES, ALPHA, BETA, stride=[float(each) for each in STRIDES]
+    )
+    target, labels = case.padded(case.target), case.padded(case.labels)
+    has_box = target.sum(2, keepdim=True) > 0
+    given = case.scores, case.pred, case.anchors, labels[..., None].float(), target, has_box.float()
+    return partial(assigner, *given)
+
+
+def rows_of_ultralytics(case: Case, theirs: Any) -> Tensor:
+    _, _, scores, _, row_in_image = theirs
+    return torch.where(scores.sum(-1) > 0, row_in_image + case.offsets[:-1, None], -1)
+
+
+def load_torchvision(case: Case) -> Callable[[], Any]:
+    box_iou = rotated_iou()
+    utils = installed("torchvision.models.detection._utils")
+    matcher = utils.Matcher(HIGH, LOW)
+    target, anchors = case.target.clone(), case.anchors.clone()
+    for boxes in (target, anchors):
+        boxes[:, 4] *= -180 / math.pi
+    images = case.padded(target).unbind()
+    return lambda: torch.stack([matcher(box_iou(boxes, anchors)) for boxes in images])
+
+
+def rows_of_torchvision(case: Case, theirs: Any) -> Tensor:
+    return torch.where(theirs < 0, theirs, theirs + case.offsets[:-1, None])
+
+
+# --- Agreement ---
+
+# Where two metrics or overlaps are equal but for rounding, and Ultralytics' for its eps: sqrt(2e-7)
+# at equal boxes.
+MOST_DIFFERENT = {"boxloss": 1e-4, "original": 1e-2}
+
+
+def check(run: Run, case: Case, calls: dict[str, Call]) -> None:
+    ours, rows_of = KINDS[case.size.kind]
+    exact = ours(case.double())[0]
+    for name, call in calls.items():
+        found: Any = call()
+        rows = found[0] if name == "boxloss" else rows_of(case, found)
+        different = count_others(case, name, rows, exact)
+        run.record(case.columns | {"variant": name}, "other boxes", "", different)
+
+
+def count_others(case: Case, name: str, rows: Tensor, exact: Tensor) -> int:
+    different = int((rows != exact).sum())
+    owned = int((exact >= 0).sum())
+    if different > MOST_DIFFERENT[name] * owned:
+        raise DisagreementError(
+            f"{case.name}, {name}: {different} anchors have another box, of {owned} that have one"
+        )
+    return different
+
+
+# --- Measuring ---
+
+KINDS: dict[str, tuple[Callable[[Case], Any], Callable[[Case, Any], Tensor]]] = {
+    TASK_ALIGNED: (task_aligned, rows_of_ultralytics),
+    MAX_IOU: (max_iou, rows_of_torchvision),
+}
+# By kind; the first is what ratios are taken to.
+VARIANTS: dict[str, dict[str, Variant[Case, Call]]] = {
+    TASK_ALIGNED: {
+        "boxloss": Variant(lambda case: partial(task_aligned, case)),
+        "original": Variant(load_ultralytics),
+    },
+    MAX_IOU: {
+        "boxloss": Variant(lambda case: partial(max_iou, case)),
+        "original": Variant(load_torchvision),
+    },
+}
+
+
+def measure(run: Run) -> None:
+    for case in run.each(cases(run)):
+        calls = run.load(VARIANTS[case.size.kind], case)
+        check(run, case, calls)
+        run.time(case.columns, calls, ("stream", "gpu"))
+    for case in run.each(cases(run) if run.on_gpu else {}):
+        run.count(case.columns, run.load(VARIANTS[case.size.kind], case))
+
+
+def cases(run: Run) -> dict[str, Callable[[], Case]]:
+    sizes = QUICK_SIZES if run.quick else SIZES
+    return {name: partial(make_case, name, size, run.device) for name, size in sizes.items()}
