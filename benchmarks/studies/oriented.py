@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What do assigners of oriented boxes take, and whom do the originals decide otherwise?
+"""What do assigners and the criterion of oriented detectors take, beside the originals?
 
-task-aligned is oriented YOLO's, at 1,024 x 1,024 pixels with 21,504 anchors an image, beside
-Ultralytics' RotatedTaskAlignedAssigner: predictions are half-trained, as in the study
+task-aligned is oriented YOLO's assigner, at 1,024 x 1,024 pixels with 21,504 anchors an image,
+beside Ultralytics' RotatedTaskAlignedAssigner: predictions are half-trained, as in the study
 dense_assigners. max-IoU is Rotated RetinaNet's, at 512 x 512 pixels with 49,104 anchors, beside
 torchvision's box_iou, whose kernel is detectron2's as mmcv's is, and its Matcher, image by image;
-without low quality, where a box in several equal anchors is a tie that rounding decides.
-Boxes are up to eight times as long as wide, at any angle.
+without low quality, where a box in several equal anchors is a tie that rounding decides. criterion
+is all of oriented YOLO11's losses, from a head's output to its gradient, beside v8OBBLoss. Boxes
+are up to eight times as long as wide, at any angle.
 
 other boxes counts the anchors whose box is another one than boxloss' in float64. A second pass
 counts what a call asks of the GPU. Needs ultralytics, and a torchvision with rotated boxes, each
@@ -18,8 +19,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -46,11 +48,13 @@ from .rotated.peers import rotated_iou
 
 # --- Cases ---
 
-TASK_ALIGNED, MAX_IOU = "task-aligned", "max-IoU"
+TASK_ALIGNED, MAX_IOU, CRITERION = "task-aligned", "max-IoU", "criterion"
 SIDES, MOST_LONG = (12.0, 128.0), 8.0  # of ground-truth boxes, the longer side in pixels
 NEAR = 0.1  # by how much a prediction in a box misses it, of its sides and in radians
 RETINA_STRIDES = 8, 16, 32, 64, 128
 HIGH, LOW = 0.5, 0.4
+BINS = 16  # in which YOLO predicts a side
+GAINS = {"box": 7.5, "cls": 0.5, "dfl": 1.5, "angle": 1.0}  # oriented YOLO's
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,8 @@ SIZES = {
     "task-aligned, 100 boxes": Size(TASK_ALIGNED, 16, 1024, 100),
     "task-aligned, 400 boxes": Size(TASK_ALIGNED, 16, 1024, 400),
     "max-IoU, 50 boxes": Size(MAX_IOU, 2, 512, 50),
+    "criterion, 20 boxes": Size(CRITERION, 16, 1024, 20),
+    "criterion, 100 boxes": Size(CRITERION, 16, 1024, 100),
 }
 QUICK_SIZES = {
     name: replace(size, images=2, side=128, boxes=size.boxes // 10) for name, size in SIZES.items()
@@ -79,12 +85,15 @@ class Case:
     size: Size
     target: Tensor  # (images * boxes, 5)
     offsets: Tensor  # (images + 1)
-    # Of max-IoU, (anchors, 5); of the task-aligned one their points, (anchors, 2).
+    cells: list[tuple[int, int]]  # rows and columns of each level
+    # Of max-IoU, (anchors, 5); of the others their points, (anchors, 2).
     anchors: Tensor
-    # Of the task-aligned one.
+    # Of the others.
     scores: Tensor | None = None  # (images, anchors, classes)
     pred: Tensor | None = None  # (images, anchors, 5)
     labels: Tensor | None = None  # (images * boxes)
+    # Of the criterion: a head's output, whose gradients are wanted.
+    leaves: dict[str, Tensor] = field(default_factory=dict)
 
     @property
     def columns(self) -> Row:
@@ -111,14 +120,16 @@ def make_case(name: str, size: Size, device: torch.device) -> Case:
     else:
         anchors = points(cells)
         predicted = predictions(anchors, target, generator)
-    return Case(
+    case = Case(
         name,
         size,
         target.flatten(0, 1).to(device),
         (torch.arange(size.images + 1) * size.boxes).to(device),
+        cells,
         anchors.to(device),
         **{name: each.to(device) for name, each in predicted.items()},
     )
+    return replace(case, leaves=head_output(case)) if size.kind == CRITERION else case
 
 
 def ground_truth(size: Size, generator: torch.Generator) -> Tensor:
@@ -180,6 +191,23 @@ def predictions(points: Tensor, target: Tensor, generator: torch.Generator) -> d
     }
 
 
+def head_output(case: Case) -> dict[str, Tensor]:
+    """Of which the criterion decodes about the case's predictions; bins near a side are likely."""
+    x, y = (case.pred[..., :2] - case.anchors).unbind(-1)
+    cos, sin = case.pred[..., 4].cos(), case.pred[..., 4].sin()
+    middle, half = torch.stack((cos * x + sin * y, cos * y - sin * x), -1), case.pred[..., 2:4] / 2
+    counts = torch.tensor([rows * columns for rows, columns in case.cells])
+    stride = torch.tensor(STRIDES).repeat_interleave(counts).to(half)
+    sides = torch.cat((half - middle, half + middle), -1) / stride[:, None]
+    apart = sides[..., None] - torch.arange(BINS, device=sides.device)
+    outputs = {
+        "boxes": (-2 * apart.abs()).flatten(2),
+        "scores": case.scores.logit(),
+        "angle": case.pred[..., 4:],
+    }
+    return {name: each.mT.contiguous().requires_grad_() for name, each in outputs.items()}
+
+
 # --- boxloss ---
 
 
@@ -200,6 +228,32 @@ def task_aligned(case: Case) -> tuple[Tensor, ...]:
 
 def max_iou(case: Case) -> tuple[Tensor, ...]:
     return max_iou_match(case.anchors, case.target, case.offsets, high=HIGH, low=LOW)
+
+
+def load_criterion(case: Case, module: str, name: str) -> Call:
+    """Its gradients by a head's output."""
+    isolate_ultralytics()
+    stride = torch.tensor([float(each) for each in STRIDES], device=case.target.device)
+    head = SimpleNamespace(stride=stride, nc=CLASSES, reg_max=BINS)
+    model = SimpleNamespace(
+        parameters=lambda: iter(case.leaves.values()), args=SimpleNamespace(**GAINS), model=[head]
+    )
+    made = getattr(installed(module), name)(model)
+    unit = torch.tensor([case.size.side] * 4 + [1.0], device=stride.device)
+    batch = {
+        "batch_idx": torch.arange(case.size.images).repeat_interleave(case.size.boxes),
+        "cls": case.labels,
+        "bboxes": case.target / unit,
+    }
+    batch["batch_idx"] = batch["batch_idx"].to(stride.device)
+    maps = [stride.new_zeros(1, 1, *each) for each in case.cells]
+    leaves = list(case.leaves.values())
+
+    def step() -> tuple[Tensor, ...]:
+        loss = made.loss({**case.leaves, "feats": maps}, batch)[0].sum()
+        return loss.detach(), *torch.autograd.grad(loss, leaves)
+
+    return step
 
 
 # --- Originals, and the row of target that each anchor has of what they return ---
@@ -243,6 +297,10 @@ def rows_of_torchvision(case: Case, theirs: Any) -> Tensor:
 MOST_DIFFERENT = {"boxloss": 1e-4, "original": 1e-2}
 
 
+# Of a loss, and of the gradients' norm; theirs has an eps beside what it takes a root of.
+MOST_APART = 1e-3
+
+
 def check(run: Run, case: Case, calls: dict[str, Call]) -> None:
     ours, rows_of = KINDS[case.size.kind]
     exact = ours(case.double())[0]
@@ -251,6 +309,23 @@ def check(run: Run, case: Case, calls: dict[str, Call]) -> None:
         rows = found[0] if name == "boxloss" else rows_of(case, found)
         different = count_others(case, name, rows, exact)
         run.record(case.columns | {"variant": name}, "other boxes", "", different)
+
+
+def check_criterion(run: Run, case: Case, calls: dict[str, Call]) -> None:
+    """Without the original nothing is known."""
+    if "original" not in calls:
+        return
+    of_both: Any = [calls[name]() for name in ("boxloss", "original")]
+    apart = largest_difference(*of_both)
+    if not apart <= MOST_APART:
+        raise DisagreementError(f"{case.name}: {apart:.2g} of the loss or a gradient apart")
+    run.record(case.columns | {"variant": "boxloss"}, "apart", "", apart)
+
+
+def largest_difference(ours: tuple[Tensor, ...], theirs: tuple[Tensor, ...]) -> float:
+    """Of the loss and each gradient, as a part of its norm."""
+    parts = [(a - b).norm() / b.norm() for a, b in zip(ours, theirs, strict=True)]
+    return max(part.item() for part in parts)
 
 
 def count_others(case: Case, name: str, rows: Tensor, exact: Tensor) -> int:
@@ -279,13 +354,25 @@ VARIANTS: dict[str, dict[str, Variant[Case, Call]]] = {
         "boxloss": Variant(lambda case: partial(max_iou, case)),
         "original": Variant(load_torchvision),
     },
+    CRITERION: {
+        "boxloss": Variant(
+            partial(
+                load_criterion,
+                module="boxloss.torch.compat.oriented_yolo",
+                name="OrientedLoss",
+            )
+        ),
+        "original": Variant(
+            partial(load_criterion, module="ultralytics.utils.loss", name="v8OBBLoss")
+        ),
+    },
 }
 
 
 def measure(run: Run) -> None:
     for case in run.each(cases(run)):
         calls = run.load(VARIANTS[case.size.kind], case)
-        check(run, case, calls)
+        (check_criterion if case.size.kind == CRITERION else check)(run, case, calls)
         run.time(case.columns, calls, ("stream", "gpu"))
     for case in run.each(cases(run) if run.on_gpu else {}):
         run.count(case.columns, run.load(VARIANTS[case.size.kind], case))
