@@ -228,7 +228,9 @@ void check_boxes_shapes(const Array<Size>& boxes, const Array<Size>& others) {
   const int numbers = numbers_of(boxes);
   check(boxes.rank > 0 && Compare<Size>::equal(boxes.size(-1), numbers), boxes.name, " has shape ",
         ShapeOf(boxes), "; its last dimension must be 4, or 5 for rotated boxes");
-  check_boxes_shape(others, numbers);
+  check(others.rank > 0 && Compare<Size>::equal(others.size(-1), numbers), others.name,
+        " has shape ", ShapeOf(others), "; its last dimension must be ", numbers, ", as that of ",
+        boxes.name);
 }
 
 /// A loss' own numbers, all of them.

@@ -58,6 +58,7 @@ struct TaskAlignedMatch {
   static void check_shapes(const Arguments<Described<Size>>& a) {
     check_shape_is(a.scores, a.scores.rank == 3, "(images, anchors, classes)");
     const Size &images = a.scores.size(0), &anchors = a.scores.size(1);
+    check_boxes_shapes(a.pred, a.target);
     const int numbers = numbers_of(a.pred);
     check_shape(a.pred, {images, anchors, numbers}, "a box for each anchor of scores");
     const bool are_shared = a.points.rank == 2;
@@ -65,7 +66,6 @@ struct TaskAlignedMatch {
         are_shared ? has_shape(a.points, {anchors, 2}) : has_shape(a.points, {images, anchors, 2}),
         "points has shape ", ShapeOf(a.points), "; it must be [", anchors, ", 2], or [", images,
         ", ", anchors, ", 2]: a point for each anchor of scores");
-    check_boxes_shape(a.target, numbers);
     const char* const why = "a label for each box of target";
     if (a.offsets) {
       check(a.target.rank == 2, "target has shape ", ShapeOf(a.target),
@@ -107,7 +107,10 @@ struct TaskAlignedMatch {
       const Elements<Any> values{target.data, target.dtype};
       with_boxes(p, [&](auto kind) {
         using B = decltype(kind);
-        if (is_given(values.get_box<B>(at, target.coordinate_stride))) check_label(row);
+        const B given = values.get_box<B>(at, target.coordinate_stride);
+        if (is_given(in_radians(given, p.angle_unit.value_or(AngleUnit::kRadians)))) {
+          check_label(row);
+        }
       });
     }
   }

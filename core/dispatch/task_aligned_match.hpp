@@ -48,10 +48,9 @@ TaskAlignedArgs<B> task_aligned_args(const TaskAlignedProblem& p,
   a.beta = exponent<C>(p.beta);
   a.min_side = static_cast<C>(p.min_side);
   a.small_side = static_cast<C>(p.small_side.value_or(p.min_side));
-  a.constants = {make_eps<C>(1e-7, EpsMode::kAdd), {}};
-  if (p.angle_unit.has_value()) {
-    a.constants.own[0] = static_cast<C>(rotated::Probiou::kParameters[0].standard);
-  }
+  // CIoU's eps, Probiou's floor.
+  a.constants = {make_eps<C>(1e-7, EpsMode::kAdd),
+                 {static_cast<C>(rotated::Probiou::kParameters[0].standard)}};
   a.target_index = {outputs.target_index, p.index == DType::kI64};
   a.score = outputs.score;
   a.overlap = outputs.overlap;

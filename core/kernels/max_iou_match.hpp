@@ -52,7 +52,7 @@ BOXLOSS_HOST_DEVICE MatchBox<Box<C>> match_box(const Box<C>& box) {
 /// Half of what a rotated box covers of an axis.
 template <class C>
 BOXLOSS_HOST_DEVICE C half_extent(C along_w, C along_h) {
-  return C(0.5) * (larger(along_w, -along_w) + larger(along_h, -along_h));
+  return C(0.5) * (magnitude(along_w) + magnitude(along_h));
 }
 
 template <class C>
@@ -121,8 +121,9 @@ BOXLOSS_HOST_DEVICE bool can_overlap(const Box<C>& extent, const Box<C>& bounds)
               both(extent.y1 < bounds.y2, bounds.y1 < extent.y2));
 }
 
-/// The IoU of rotated boxes, by the formula of the loss: within 3e-5 of the exact one. Boxes whose
-/// extents are apart have none, whatever rounding leaves of it; boxes without area have 0.
+/// The IoU of rotated boxes, by the formula of the loss: in float32 within 3e-5 of the exact one,
+/// of boxes up to a thousand times as long as wide. Boxes whose extents are apart have none,
+/// whatever rounding leaves of it; boxes without area have 0.
 template <class C>
 BOXLOSS_HOST_DEVICE C iou_of(const MatchBox<RotatedBox<C>>& box,
                              const MatchBox<RotatedBox<C>>& anchor) {

@@ -92,7 +92,8 @@ BOXLOSS_HOST_DEVICE std::int64_t image_of_row(const TaskAlignedArgs<B>& a, std::
   return first;
 }
 
-/// Whether a box of a padded list is one. torch adds up its numbers.
+/// Whether a box of a padded list is one: torch adds up its numbers, of which an angle is in
+/// radians.
 template <class C>
 BOXLOSS_HOST_DEVICE bool is_given(const Box<C>& box) {
   return (box.x1 + box.y1) + (box.x2 + box.y2) > 0;
@@ -104,7 +105,7 @@ BOXLOSS_HOST_DEVICE bool is_given(const RotatedBox<C>& box) {
 
 template <class B, class C>
 BOXLOSS_HOST_DEVICE C larger_side(C side, const TaskAlignedArgs<B>& a) {
-  return side < a.small_side ? a.min_side : side;
+  return a.min_side > 0 && side < a.small_side ? a.min_side : side;
 }
 
 /// A rectangle: a corner, the edges from there, and their squares.
@@ -130,8 +131,8 @@ BOXLOSS_HOST_DEVICE Rectangle<C> region_of(const TaskAlignedArgs<RotatedBox<C>>&
                                            const RotatedBox<C>& box) {
   using U = Unfused<C>;
   const SinCos<U> turn = sin_cos(U(box.angle));
-  const U half_w = C(0.5) * (a.min_side > 0 ? larger_side(box.w, a) : box.w);
-  const U half_h = C(0.5) * (a.min_side > 0 ? larger_side(box.h, a) : box.h);
+  const U half_w = C(0.5) * larger_side(box.w, a);
+  const U half_h = C(0.5) * larger_side(box.h, a);
   const U w_x = half_w * turn.cos, w_y = half_w * turn.sin;
   const U h_x = -half_h * turn.sin, h_y = half_h * turn.cos;
   const U sum_x = U(box.cx) + w_x, sum_y = U(box.cy) + w_y;
@@ -161,10 +162,9 @@ struct TargetBox {
 template <class B>
 BOXLOSS_HOST_DEVICE TargetBox<B> target_box(const TaskAlignedArgs<B>& a, std::int64_t row) {
   const std::int64_t image = a.is_padded() ? row / a.slots : 0;
-  const B given = a.target.template get<B>(image, row - image * a.slots);
+  const B box = in_radians(a.target.template get<B>(image, row - image * a.slots), a.angle_unit);
   const std::int64_t label = a.labels[row];
-  const bool has_box = !a.is_padded() || is_given(given);
-  const B box = in_radians(given, a.angle_unit);
+  const bool has_box = !a.is_padded() || is_given(box);
   return {box, region_of(a, box), has_box && label >= 0 && label < a.classes ? label : -1};
 }
 

@@ -6,8 +6,8 @@
 #include "sin_cos.hpp"
 
 /// Numbers that decide, and so must have the same bits on every device: each operation is rounded
-/// by itself. On the host, files that include this are compiled without contraction, so plain
-/// numbers are such. A GPU's compiler would fuse products with sums.
+/// by itself. On the host, files that compute matches are compiled without contraction, so plain
+/// numbers do. A GPU's compiler would fuse products with sums.
 namespace boxloss {
 
 /// a * b, never fused with a sum that follows.
@@ -54,8 +54,8 @@ struct UnfusedNumber {
   }
 };
 
-// As the host has them, not as a GPU's instructions: these differ where an operand is NaN, or 0 of
-// either sign, or in the last place.
+// As the host computes them. A GPU's own instructions give other bits for NaN, for zeros of either
+// sign, and in the last place of a reciprocal.
 
 template <class C>
 BOXLOSS_HOST_DEVICE UnfusedNumber<C> smaller(UnfusedNumber<C> a, UnfusedNumber<C> b) {

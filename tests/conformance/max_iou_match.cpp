@@ -23,10 +23,10 @@ Box<double> grid_anchor(std::int64_t anchor, std::int64_t anchors) {
   return {x - w, y - h, x + w, y + h};
 }
 
-/// Of rotated boxes each shape has another angle, in degrees or not.
-void fill_grid(const PlacedBoxes& anchors) {
+/// Of rotated boxes each shape has another angle.
+void fill_grid(const PlacedBoxes& anchors, double turn) {
   for_each_place(anchors.view, [&](std::int64_t b, std::int64_t j) {
-    const double angle = 0.7 * static_cast<double>(j % kPerCell);
+    const double angle = turn * static_cast<double>(j % kPerCell);
     anchors.set_turned(b, j, grid_anchor(j, anchors.view.slots), angle);
   });
 }
@@ -41,7 +41,8 @@ void fill_strips(const PlacedBoxes& boxes, double distance) {
 }
 
 /// What anchors can have in common with boxes.
-void fill_by_anchors(const PlacedBoxes& targets, std::int64_t anchors, Random& random) {
+void fill_by_anchors(const PlacedBoxes& targets, std::int64_t anchors, double turn,
+                     Random& random) {
   for_each_place(targets.view, [&](std::int64_t b, std::int64_t j) {
     if (random.chance(0.67)) return;
     const Box<double> anchor = grid_anchor(random.below(anchors), anchors);
@@ -50,7 +51,7 @@ void fill_by_anchors(const PlacedBoxes& targets, std::int64_t anchors, Random& r
                                                           {anchor.x1, anchor.y1, x, y},
                                                           {anchor.x2, y, anchor.x2 + 20, y + 9},
                                                           {-90, -90, -60, -70}});
-    targets.set_turned(b, j, box, 0.7 * static_cast<double>(random.below(3)));
+    targets.set_turned(b, j, box, turn * static_cast<double>(random.below(3)));
   });
 }
 
@@ -78,9 +79,10 @@ HostMatch MaxIouMatch::make(const MatchCase& c, Random& random) {
   } else if (c.anchors == AnchorPlaces::kScattered) {
     scatter(anchors);
   } else {
-    fill_grid(anchors);
+    const double turn = p.angle_unit == AngleUnit::kDegrees ? 40 : 0.7;
+    fill_grid(anchors, turn);
     if (anchor_count > 0 && c.values == Values::kPlain && is_floating(c.target_dtype)) {
-      fill_by_anchors(targets, anchor_count, random);
+      fill_by_anchors(targets, anchor_count, turn, random);
     }
   }
   host.offsets = c.indices.empty() ? random_offsets(c.offsets, images, boxes, random)

@@ -85,8 +85,9 @@ std::vector<TaskAlignedCase> TaskAlignedMatch::further_cases() {
 
 std::vector<TaskAlignedCase> TaskAlignedMatch::wild_cases() {
   std::vector<TaskAlignedCase> list;
-  for (const char* name : {"f32", "f64", "f16 scores", "padded", "small boxes", "topk2 1",
-                           "fractions", "points of each image", "rotated", "rotated, f64"}) {
+  for (const char* name :
+       {"f32", "f64", "f16 scores", "padded", "small boxes", "topk2 1", "fractions",
+        "points of each image", "rotated", "rotated, f64", "rotated, padded, small boxes"}) {
     list.push_back(case_named(kCases, name));
     list.back().values = wild;
   }

@@ -81,9 +81,9 @@ using ReaderOfBoxes = decltype(reader_of<B>(std::declval<BoxView>(), AngleUnit()
 template <class C, class Problem>
 auto reader_of([[maybe_unused]] const Problem& p, const BoxView& boxes) {
   if constexpr (Problem::kNumbers == 4) {
-    return BoxReader<C>(boxes);
+    return reader_of<Box<C>>(boxes, AngleUnit::kRadians);
   } else {
-    return RotatedBoxReader<C>(boxes, p.angle_unit);
+    return reader_of<RotatedBox<C>>(boxes, p.angle_unit);
   }
 }
 template <class C, class Problem>

@@ -76,8 +76,9 @@ Box<C> bounds_of(const Box<C>& region) {
   return region;
 }
 
-/// Rounded edges may be far from a right angle. Where its sine is at least 0.999, points that are
-/// told to lie inside are within a tenth of the edges; where it is less, they may be anywhere.
+/// Rounding may turn the edges of a tiny box. Where the sine of the angle between them is at least
+/// 0.999, a point inside lies beyond the rectangle by less than a tenth of both edges' lengths.
+/// Where it is less, there are no bounds.
 template <class C>
 Box<C> bounds_of(const Rectangle<C>& r) {
   constexpr C kEndless = std::numeric_limits<C>::infinity();
@@ -158,7 +159,8 @@ class Chooser {
     count_ = 0;
     for (std::int64_t i = 0; i < w_.runs_of_list; ++i) {
       const Box<C>& run = runs[i];
-      if (run.x2 <= box.x1 || run.x1 >= box.x2 || run.y2 <= box.y1 || run.y1 >= box.y2) continue;
+      // A rotated box has its edges, and `more` may be lost to rounding.
+      if (run.x2 < box.x1 || run.x1 > box.x2 || run.y2 < box.y1 || run.y1 > box.y2) continue;
       if (count_ > kTilePairs - kRun) take(image, target, use);
       const std::int64_t end = std::min((i + 1) * kRun, a_.anchors);
       for (std::int64_t anchor = i * kRun; anchor < end; ++anchor) {

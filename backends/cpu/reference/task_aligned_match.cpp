@@ -56,7 +56,7 @@ double loss(const Box<C>& pred, const Box<C>& target) {
 template <class C>
 double loss(const RotatedBox<C>& pred, const RotatedBox<C>& target) {
   Constants<double> constants = {};
-  constants.own[0] = static_cast<C>(1e-15);  // Probiou's standard floor
+  constants.own[0] = static_cast<C>(rotated::Probiou::kParameters[0].standard);
   return rotated::Probiou::loss(converted<double>(pred), converted<double>(target), constants);
 }
 
@@ -177,10 +177,10 @@ class Image {
                      std::vector<double>(anchors())};
     const bool is_padded = p_.offsets.data == nullptr;
     const B given = values_at<B>(p_.target, is_padded ? image_ : 0, is_padded ? row - first_ : row);
+    const B box = as_formulas_take(given, p_.target, p_);
     const std::int64_t label = reference::index_at(p_.labels, row);
     if (label < 0 || label >= p_.classes) return result;
-    if (is_padded && !(sum(given) > 0)) return result;
-    const B box = as_formulas_take(given, p_.target, p_);
+    if (is_padded && !(sum(box) > 0)) return result;
     const Region<C> region = {static_cast<C>(p_.small_side.value_or(p_.min_side)),
                               static_cast<C>(p_.min_side)};
     for (std::int64_t a = 0; a < p_.anchors; ++a) {

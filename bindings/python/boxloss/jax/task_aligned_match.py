@@ -64,7 +64,7 @@ def task_aligned_match(
             near each other, as on a grid; the order changes no result but of ties.
         target: the true boxes as corners, of any dtype that `box_loss` takes: of all images (T, 4),
             with offsets; or padded (images, N, 4), where a box whose numbers do not add up to more
-            than 0 is padding, and box j of image b is row b * N + j.
+            than 0, an angle in radians, is padding, and box j of image b is row b * N + j.
         offsets: (images + 1), int32 or int64: image b owns target rows offsets[b] to offsets[b +
             1]; None for padded boxes. If one decreases or lies outside [0, T], no anchor has a box,
             since values are not known while JAX traces.

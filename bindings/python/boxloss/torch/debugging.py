@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Debug mode: every call checks what its tensors hold, which takes a wait for the device."""
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -302,7 +303,10 @@ def _check_task_aligned(values: Values) -> None:
     check_probabilities("scores", scores)
     check_finite("points", points)
     if values["offsets"] is None:
-        valid = target.sum(-1) > 0
+        numbers = target.double()
+        if values["angle_unit"] == "degrees":
+            numbers[..., 4:] *= -math.pi / 180
+        valid = numbers.sum(-1) > 0
         _check_boxes(values, "pred")
         _check_true_boxes(values, valid)
         check_units("pred", values["pred"].flatten(0, -2)[:, :4], "target", target[valid][:, :4])
