@@ -93,18 +93,75 @@ def learn_boxes(criterion: Any, preds: dict[str, Any], batch: dict[str, Tensor])
     logits = preds["scores"].mT
     sides = preds["boxes"]
     its = grid(preds["feats"], criterion.stride)
-    target, offsets, labels, factor = ground_truth(criterion, batch, len(logits), its.size)
+    truth = with_corners(ground_truth(criterion, batch, len(logits), its.size))
     # In pixels, as all boxes here.
     pred = torch.addcmul(its.points, distances(criterion, sides.detach()), its.reach).mT
+    found = match(criterion, logits, pred, its.points[:2], truth)
+    own = found.of(sides)
+    points, reach = its.at(found.place)
+    pred = torch.addcmul(points, distances(criterion, own[None]).squeeze(0), reach).mT
+    box = ciou_loss(
+        pred,
+        truth.boxes,
+        target_index=found.chosen,
+        weight=found.weight,
+        normalizer=found.total / criterion.hyp.box,
+    )
+    classes = score_loss(criterion, logits, truth.labels, found)
+    wanted = (truth.boxes[found.chosen].mT - points) / reach
+    of_sides = side_loss(criterion, own, wanted, reach / its.size[:, None], found)
+    losses = torch.stack((box, classes, of_sides))
+    return Learned(losses, found.row, truth.boxes, truth.offsets, its.cells, its.strides)
 
+
+class Truth(NamedTuple):
+    """The boxes to learn, image after image.
+
+    Attributes:
+        boxes: (T, 4), or with an angle (T, 5), in pixels.
+        offsets: (images + 1): image b has rows offsets[b] to offsets[b + 1].
+        labels: (T). factor: 1 or NaN; None on the CPU.
+    """
+
+    boxes: Tensor
+    offsets: Tensor
+    labels: Tensor
+    factor: Tensor | None
+
+
+class Found(NamedTuple):
+    """Which anchors learn.
+
+    Attributes:
+        row, score: (images, anchors), row of the ground truth, or -1.
+        place: of all images' anchors, as many as could learn, since to count would be to wait.
+            What is left of them are anchors without a box: their weight is 0, their row -1.
+        chosen, weight: row and score there.
+        total: what losses are divided by.
+    """
+
+    row: Tensor
+    score: Tensor
+    place: Tensor
+    chosen: Tensor
+    weight: Tensor
+    total: Tensor
+
+    def of(self, outputs: Tensor) -> Tensor:
+        """Those of (images, n, anchors) at all places: (n, places), 0 without a box."""
+        return torch.where(self.chosen >= 0, columns(outputs, self.place), 0)
+
+
+def match(criterion: Any, logits: Tensor, pred: Tensor, points: Tensor, truth: Truth) -> Found:
+    """By predictions in pixels; points are (2, anchors)."""
     assigner = criterion.assigner
     row, score, _ = task_aligned_match(
         logits.detach().sigmoid(),
         pred,
-        its.points[:2].mT,
-        target,
-        offsets,
-        labels,
+        points.mT,
+        truth.boxes,
+        truth.offsets,
+        truth.labels,
         topk=assigner.topk,
         topk2=getattr(assigner, "topk2", None),
         alpha=assigner.alpha,
@@ -112,28 +169,10 @@ def learn_boxes(criterion: Any, preds: dict[str, Any], batch: dict[str, Tensor])
         **small_sides(assigner),
     )
     # As wide as boxes, or losses that nearly cancel each other out would have different factors.
-    total = score.sum().clamp(min=1 if factor is None else factor).to(target.dtype)
-    # A list of fixed length, since to count would be to wait: each box chose topk anchors at most.
-    # What is left of it are anchors without a box: their weight is 0, their row -1.
-    most = min(assigner.topk * len(target), score.numel())
+    total = score.sum().clamp(min=1 if truth.factor is None else truth.factor).to(truth.boxes.dtype)
+    most = min(assigner.topk * len(truth.boxes), score.numel())  # each box chose topk at most
     weight, place = score.flatten().topk(most, sorted=False)
-    chosen = row.flatten()[place]
-    own = columns(sides, place)
-    own = torch.where(chosen >= 0, own, 0)
-    points, reach = its.table.index_select(1, place % len(its.cells)).split(4)
-
-    gains = criterion.hyp
-    pred = torch.addcmul(points, distances(criterion, own[None]).squeeze(0), reach).mT
-    box = ciou_loss(pred, target, target_index=chosen, weight=weight, normalizer=total / gains.box)
-    classes = score_loss(criterion, logits, row, labels, score, total / gains.cls)
-    wanted = (target[chosen].mT - points) / reach
-    weight = weight.to(total) * (gains.dfl / 4) / total
-    if criterion.use_dfl:
-        of_sides = focal_loss(criterion, own, wanted, weight)
-    else:
-        of_sides = ((own - wanted) * (reach / its.size[:, None])).abs().mul(weight).sum()
-    losses = torch.stack((box, classes, of_sides))
-    return Learned(losses, row, target, offsets, its.cells, its.strides)
+    return Found(row, score, place, row.flatten()[place], weight, total)
 
 
 def distances(criterion: Any, sides: Tensor) -> Tensor:
@@ -173,10 +212,17 @@ def focal_loss(criterion: Any, sides: Tensor, wanted: Tensor, weight: Tensor) ->
     return (logarithms * minus_share).sum()
 
 
-def score_loss(
-    criterion: Any, logits: Tensor, row: Tensor, labels: Tensor, score: Tensor, total: Tensor
-) -> Tensor:
+def side_loss(criterion: Any, own: Tensor, wanted: Tensor, unit: Tensor, found: Found) -> Tensor:
+    """Of distances (4, places), in strides; `unit` is a stride's part of the image."""
+    weight = found.weight.to(found.total) * (criterion.hyp.dfl / 4) / found.total
+    if criterion.use_dfl:
+        return focal_loss(criterion, own, wanted, weight)
+    return ((own - wanted) * unit).abs().mul(weight).sum()
+
+
+def score_loss(criterion: Any, logits: Tensor, labels: Tensor, found: Found) -> Tensor:
     """Of all anchors, of which those with a box are to have its score."""
+    row, score, total = found.row, found.score, found.total / criterion.hyp.cls
     of_classes = getattr(criterion, "class_weights", None)
     bce = criterion.bce
     is_plain = type(bce) is nn.BCEWithLogitsLoss and bce.reduction == "none"
@@ -198,11 +244,8 @@ def score_loss(
     return (entropy if of_classes is None else entropy * of_classes).sum() / total
 
 
-def ground_truth(
-    criterion: Any, batch: dict[str, Tensor], images: int, size: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """Corners in pixels, offsets, labels, and 1 or NaN: a batch is a list already, image after
-    image."""
+def ground_truth(criterion: Any, batch: dict[str, Tensor], images: int, scale: Tensor) -> Truth:
+    """A batch is a list already, image after image; its boxes times `scale` are in pixels."""
     image, label, boxes = (
         batch[name].to(criterion.device) for name in ("batch_idx", "cls", "bboxes")
     )
@@ -212,18 +255,25 @@ def ground_truth(
             "batch_idx, cls and bboxes have {}, {} and {} rows; each box must have one of "
             "each".format(*counts)
         )
+    if boxes.shape[1:] != scale.shape:
+        raise ValueError(
+            f"bboxes has shape {tuple(boxes.shape)}; for this model it must be (n, {len(scale)})"
+        )
     boxes = boxes.to(torch.promote_types(boxes.dtype, torch.float32))
-    boxes = boxes * size.to(boxes)
+    boxes = boxes * scale.to(boxes)
     image, label = image.flatten(), label.flatten().long()
     firsts = torch.arange(images + 1, device=criterion.device, dtype=image.dtype)
     offsets = torch.searchsorted(image, firsts)
     rows = faults.Rows(boxes, label, offsets, "cls", criterion.nc, True, image)
     label, factor = faults.check(rows)
-    center, side = boxes.split(2, 1)
+    return Truth(boxes, offsets, label, factor)
+
+
+def with_corners(truth: Truth) -> Truth:
+    center, side = truth.boxes.split(2, 1)
     corners = torch.cat((center.sub(side, alpha=0.5), center.add(side, alpha=0.5)), 1)
     # Padding, to Ultralytics; here a box that holds no point.
-    corners = torch.where(corners.sum(1, keepdim=True) > 0, corners, FAR)
-    return corners, offsets, label, factor
+    return truth._replace(boxes=torch.where(corners.sum(1, keepdim=True) > 0, corners, FAR))
 
 
 class Grid(NamedTuple):
@@ -248,6 +298,11 @@ class Grid(NamedTuple):
     @property
     def reach(self) -> Tensor:
         return self.table[4:]
+
+    def at(self, place: Tensor) -> tuple[Tensor, Tensor]:
+        """Points and reach, (4, places)."""
+        points, reach = self.table.index_select(1, place % len(self.cells)).split(4)
+        return points, reach
 
 
 def make_grid(maps: list[Tensor], stride: Tensor) -> Grid:
