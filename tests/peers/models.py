@@ -49,11 +49,15 @@ TORCHVISION = Project(
     torchvision_arguments, lambda model, batch: sum(model(**batch).values()), "targets", "labels"
 )
 ULTRALYTICS = Project(random_batch, lambda model, batch: model(batch)[0].sum())
+ORIENTED = ULTRALYTICS._replace(batch=partial(random_batch, kind="obb"))
 
 Model = tuple[Callable[[], nn.Module], Project]
 MODELS: dict[str, Model] = {
     **{name: (make_model, TRANSFORMERS) for name, make_model in SMALL.items()},
-    **{f"YOLO{kind}": (partial(small_yolo, kind), ULTRALYTICS) for kind in KINDS},
+    **{
+        f"YOLO{kind}": (partial(small_yolo, kind), ORIENTED if "obb" in kind else ULTRALYTICS)
+        for kind in KINDS
+    },
     "Ultralytics' RT-DETR": (small_rt_detr, ULTRALYTICS),
     "FCOS": (fcos.small_model, TORCHVISION),
     "RetinaNet": (retinanet.small_model, TORCHVISION),

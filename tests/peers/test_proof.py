@@ -102,7 +102,7 @@ def replaced(module: Any, name: str, value: Any) -> Callable[[], Any]:
     return lambda: patch.object(module, name, value)
 
 
-iou = loss_of_ultralytics.bbox_iou
+iou, probiou = loss_of_ultralytics.bbox_iou, loss_of_ultralytics.probiou
 giou = loss_for_object_detection.generalized_box_iou
 
 
@@ -156,6 +156,39 @@ PATCHES: dict[str, tuple[str, Callable[[], Any], str]] = {
         "SSD .*: bbox_regression is .*, with boxloss",
     ),
 }
+
+
+if "YOLO11-obb" in MODELS:
+
+    def of_oriented(name: str, part: type, method: str, told: str) -> tuple[str, Any, str]:
+        module = tasks if name == "v8OBBLoss" else loss_of_ultralytics
+        return "YOLO26-obb", replaced(module, name, own(part, method)), told
+
+    PATCHES |= {
+        "Ultralytics' ProbIoU": (
+            "YOLO11-obb",
+            replaced(loss_of_ultralytics, "probiou", lambda *boxes, floor: probiou(*boxes)),
+            r"not the criterion of this OBBModel .*: loss is .*, with boxloss",
+        ),
+        "its assigner of oriented boxes": of_oriented(
+            "RotatedTaskAlignedAssigner",
+            tal.RotatedTaskAlignedAssigner,
+            "select_candidates_in_gts",
+            "OwnRotatedTaskAlignedAssigner stands in the place of",
+        ),
+        "its loss of oriented boxes": of_oriented(
+            "RotatedBboxLoss",
+            loss_of_ultralytics.RotatedBboxLoss,
+            "forward",
+            "OwnRotatedBboxLoss stands",
+        ),
+        "its angle loss": of_oriented(
+            "v8OBBLoss",
+            tasks.v8OBBLoss,
+            "calculate_angle_loss",
+            "has a calculate_angle_loss of its own",
+        ),
+    }
 
 
 @pytest.mark.parametrize("changed", PATCHES)
@@ -304,6 +337,18 @@ def test_settings_of_a_configuration_are_kept() -> None:
             setattr(model.config, option, value)
         use_boxloss(model)
         assert calls(model, name)
+
+
+if "YOLO11-obb" in MODELS:
+
+    def test_settings_of_oriented_boxes_are_kept() -> None:
+        model = made("YOLO11-obb")
+        before = loss("YOLO11-obb", model)
+        model.criterion.bbox_loss.floor = 0.5
+        changed = loss("YOLO11-obb", model)
+        assert changed < before * (1 - 1e-3)
+        use_boxloss(model)
+        assert loss("YOLO11-obb", model) == pytest.approx(changed, rel=1e-4)
 
 
 if "YOLO11-seg" in MODELS:

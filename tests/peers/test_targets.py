@@ -4,6 +4,7 @@
 it is wrong."""
 
 import copy
+import math
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
@@ -12,7 +13,17 @@ import pytest
 import torch
 from boxloss.torch.compat import MMDetLoss, check_targets, detr_loss_boxes, faults, use_boxloss
 from boxloss.torch.compat.targets import GroundTruth, collate_targets
-from models import MODELS, TORCHVISION, ULTRALYTICS, Batch, batch_of, loss_of, made, project_of
+from models import (
+    MODELS,
+    ORIENTED,
+    TORCHVISION,
+    ULTRALYTICS,
+    Batch,
+    batch_of,
+    loss_of,
+    made,
+    project_of,
+)
 from small_detrs import SMALL
 from surroundings import waits
 from torch import Tensor, nn
@@ -21,7 +32,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 OF_TORCHVISION = [name for name in MODELS if project_of(name) is TORCHVISION]
 OF_SSD = [name for name in OF_TORCHVISION if "SSD" in name]
-YOLO = [name for name in MODELS if project_of(name) is ULTRALYTICS]
+YOLO = [name for name in MODELS if project_of(name) in (ULTRALYTICS, ORIENTED)]
 
 
 def without_denoising(model: nn.Module) -> nn.Module:
@@ -44,14 +55,14 @@ def targets_of(name: str, batch: Batch) -> list[dict[str, Tensor]]:
 
 
 def change(name: str, what: str, image: int, row: int, value: Any) -> Batch:
-    """A batch with another label, or another last number of a box."""
+    """A batch with another label, or another last number of a box, or last side, if negative."""
     batch, labels = batch_of(name), project_of(name).labels
     if name in YOLO:
         row = (batch["batch_idx"] == image).nonzero()[row, 0]
         values = batch["cls" if what == "label" else "bboxes"]
     else:
         values = targets_of(name, batch)[image]["boxes" if what == "box" else labels]
-    values[row if what == "label" else (row, -1)] = value
+    values[row if what == "label" else (row, 3 if value < 0 else -1)] = value
     return batch
 
 
@@ -110,6 +121,9 @@ def test_each_image_may_have_classes_of_its_own() -> None:
     rows = faults.Rows(truth.boxes, truth.labels, truth.offsets, "class_labels", limits, True)
     assert faults._in_few_launches(rows) == 1
     assert faults._in_few_launches(rows._replace(labels=truth.labels.clamp(min=2))).isnan()
+    for angle in (0.5, torch.inf):
+        oriented = rows._replace(boxes=torch.cat((truth.boxes, truth.boxes[:, :1] * angle), 1))
+        assert faults._in_few_launches(oriented).isnan() == (angle == torch.inf)
 
 
 # Of targets and their word for labels.
@@ -171,6 +185,34 @@ def test_padding_of_ultralytics() -> None:
         batch["bboxes"][0] = torch.tensor([(left + right) / 2, 15, right - left, 20.0]) / 128
         original, replaced = both("YOLO11", batch)
         assert replaced == pytest.approx(original, rel=1e-5)
+
+
+if "YOLO11-obb" in MODELS:
+
+    @pytest.mark.parametrize("sides", [(1.9, 40.0), (40.0, 1.9), (2.1, 2.1)])
+    def test_small_oriented_boxes(sides: tuple[float, float]) -> None:
+        """Below two pixels they are not learned."""
+        batch = batch_of("YOLO11-obb")
+        batch["bboxes"][-1, 2:4] = torch.tensor(sides) / 128
+        original, replaced = both("YOLO11-obb", batch)
+        assert replaced == pytest.approx(original, rel=1e-5)
+
+    def test_padding_of_oriented_boxes() -> None:
+        """A box whose numbers do not add up to more than 0, such as by its angle."""
+        batch = batch_of("YOLO11-obb")
+        for half_turns in (-20, -120):
+            batch["bboxes"][0, 4] = math.pi * half_turns
+            original, replaced = both("YOLO11-obb", batch)
+            assert replaced == pytest.approx(original, rel=1e-5)
+
+    @pytest.mark.parametrize(("name", "numbers"), [("YOLO11", 5), ("YOLO11-obb", 4)])
+    def test_boxes_of_another_kind(name: str, numbers: int) -> None:
+        model, batch = made(name), batch_of(name)
+        batch["bboxes"] = torch.rand(8, numbers)
+        use_boxloss(model, check=False)
+        told = rf"bboxes has shape \(8, {numbers}\); for this model it must be \(n, {9 - numbers}\)"
+        with pytest.raises(ValueError, match=told):
+            loss_of(name, model, batch)
 
 
 @pytest.mark.parametrize(

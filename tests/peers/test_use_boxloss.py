@@ -6,6 +6,7 @@ That a criterion is right is for the test of each; those of transformers' other 
 """
 
 import copy
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,11 +17,12 @@ import pytest
 import torch
 import ultralytics
 from boxloss.torch.compat import use_boxloss
+from boxloss.torch.compat.versions import is_before
 from models import MODELS, calls, each_model, loss, made
 from peft import LoraConfig, get_peft_model, inject_adapter_in_model
 from small_detrs import SMALL
 from surroundings import default_dtype
-from test_yolo import theirs
+from test_yolo import theirs, without_eps  # noqa: F401
 from torch import distributed, nn
 from torch.optim.swa_utils import AveragedModel
 from torchvision.models.detection import FasterRCNN
@@ -40,6 +42,7 @@ def test_losses_and_gradients(name: str, in_training: bool, counts: tuple[int, .
     assert_same_in_model(SMALL[name], use_boxloss, counts, 0, in_training)
 
 
+@pytest.mark.usefixtures("without_eps")
 @each_model
 def test_uses_boxloss_until_it_is_restored(name: str) -> None:
     """A deep copy keeps it."""
@@ -75,6 +78,8 @@ def test_names() -> None:
     if "YOLO11-seg" in MODELS:
         assert names("YOLO11-seg") == ["SegmentationModel yolo.Segmentation"]
         assert names("YOLO11-pose") == ["PoseModel yolo.Pose"]
+    if "YOLO11-obb" in MODELS:
+        assert names("YOLO11-obb") == ["OBBModel oriented_yolo.Model"]
     heads = [
         "RetinaNet retinanet.Model",
         "RetinaNetClassificationHead retinanet.ClassificationHead",
@@ -173,13 +178,13 @@ def test_under_ddp(name: str, tmp_path: Path) -> None:
 def test_what_it_does_not_know() -> None:
     from transformers import RfDetrForInstanceSegmentation  # which older versions lack
 
-    rotated = ultralytics.YOLO("yolo11n-obb.yaml")
+    classifier = ultralytics.YOLO("yolo11n-cls.yaml")
     for model in (
         nn.Linear(1, 1),
         DetrModel(made("DETR").config),
         RfDetrForInstanceSegmentation(made("RF-DETR of transformers").config),  # it has masks
-        rotated.model,
-        rotated,
+        classifier.model,
+        classifier,
         "yolo11n.pt",
     ):
         with pytest.raises(TypeError, match=r"RTDetrForObjectDetectionLoss.*FCOS.*coming-from\.md"):
@@ -224,14 +229,15 @@ def test_a_version_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         use_boxloss(model)
     assert not calls(model, "DETR")
-    model = ultralytics.YOLO("yolo11n-seg.yaml")
-    monkeypatch.setattr(ultralytics, "__version__", "8.4.100")
-    for each in (model, model.model):
-        with pytest.raises(
-            ValueError,
-            match=r"is 8\.4\.100; use_boxloss knows its SegmentationModel from 8\.4\.190",
-        ):
-            use_boxloss(each)
+    kinds = {"seg": "SegmentationModel from 8.4.190", "obb": "OBBModel from 8.4.130"}
+    models = [(ultralytics.YOLO(f"yolo11n-{kind}.yaml"), told) for kind, told in kinds.items()]
+    if not is_before("ultralytics", 8, 4, 130):
+        monkeypatch.setattr(ultralytics, "__version__", "8.4.100")
+    for model, told in models:
+        for each in (model, model.model):
+            words = f"is {ultralytics.__version__}; use_boxloss knows its {told}"
+            with pytest.raises(ValueError, match=re.escape(words)):
+                use_boxloss(each)
     use_boxloss(made("YOLO11"))
 
 

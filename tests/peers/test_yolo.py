@@ -31,6 +31,7 @@ isolate_ultralytics()
 from boxloss.torch.compat import use_boxloss
 from boxloss.torch.compat import yolo as ours
 from ultralytics.utils import loss as theirs
+from ultralytics.utils import tal
 
 from examples import yolo
 from examples.training import Replace, keep
@@ -40,7 +41,8 @@ from examples.training import Replace, keep
 ROUNDING = 2.0**-24
 SHARE = 15 * ROUNDING
 EPS = 1e-7
-DETECTORS = "11", "26"  # the losses of masks and keypoints wait
+# The losses of masks and keypoints wait.
+DETECTORS = [kind for kind in KINDS if "seg" not in kind and "pose" not in kind]
 # Images without boxes among others, all of them, and so many boxes that anchors have several.
 COUNTS = ((3, 0, 5), (0, 0), (1,), (0, 40, 2))
 
@@ -50,9 +52,12 @@ Named = dict[str, Tensor]
 @pytest.fixture
 def without_eps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Theirs has boxes in cells, and adds eps to heights as well. With 1e-14 on both sides that
-    drowns in ROUNDING. Their assigner keeps its own."""
+    drowns in ROUNDING. Their assigner keeps its own. Only theirs has one in ProbIoU, also in the
+    assigner; beside the square of a loss above 1e-3 it drowns, too."""
     monkeypatch.setattr(theirs, "bbox_iou", partial(theirs.bbox_iou, eps=1e-14))
     monkeypatch.setattr(ours, "ciou_loss", partial(ours.ciou_loss, eps=1e-14))
+    for each in (theirs, tal):
+        monkeypatch.setattr(each, "probiou", partial(each.probiou, eps=1e-14))
 
 
 def run(
@@ -66,7 +71,7 @@ def run(
     torch.manual_seed(seed)
     model = small_model(kind).train()
     replace(model)
-    batch = random_batch(counts)
+    batch = random_batch(counts, kind)
     batch["img"] = batch["img"][..., :96]  # not as wide as high
     preds = tree_map_only(Tensor, lambda each: each.detach(), model(batch["img"]))
     preds, batch = moved(preds, device), moved(batch, device)
@@ -94,7 +99,8 @@ def assert_same(
         torch.testing.assert_close(replaced[0][name], wanted, rtol=SHARE, atol=0)
     for name, wanted in original[1].items():
         # A class' gradient is sigmoid - score, over the sum of scores: of the score, 1 at most.
-        over = 0 if "boxes" in name else 0.5 * len(counts) * ROUNDING
+        has_no_class = "boxes" in name or "angle" in name
+        over = 0 if has_no_class else 0.5 * len(counts) * ROUNDING
         torch.testing.assert_close(replaced[1][name], wanted, rtol=SHARE, atol=over)
     assert any(each.any() for each in original[1].values())
 
@@ -136,7 +142,7 @@ def lossmaker(kind: str) -> tuple[Callable[..., Any], dict[str, Any]]:
     """boxloss' criterion as a function of all tensors that it has or is given, and these."""
     model = small_model(kind)
     use_boxloss(model)
-    batch = random_batch((3, 0, 5))
+    batch = random_batch((3, 0, 5), kind)
     criterion = model.init_criterion()
     heads = ours.heads(criterion)
 
@@ -158,12 +164,15 @@ def test_reads_nothing_on_the_host(kind: str) -> None:
     assert_reads_nothing(step, on="cuda", **arguments)
 
 
-def test_anchors_without_a_box_may_predict_anything() -> None:
-    step, arguments = lossmaker("11")
+@pytest.mark.parametrize("kind", [kind for kind in DETECTORS if "11" in kind])
+def test_anchors_without_a_box_may_predict_anything(kind: str) -> None:
+    step, arguments = lossmaker(kind)
     right = step(**arguments)
     preds = tree_map_only(Tensor, Tensor.detach, arguments["preds"])
     boxes = preds["boxes"] if isinstance(preds, dict) else preds[0]
     boxes[1, : 4 * yolo.SMALL["reg_max"]] = torch.nan
+    if "obb" in kind:
+        preds["angle"][1] = torch.nan
     assert step(**{**arguments, "preds": preds}) == right
 
 
@@ -198,16 +207,23 @@ def test_sides_as_long_as_no_bin() -> None:
     torch.testing.assert_close(own, each @ weight)
 
 
-@pytest.mark.parametrize("part", ["dfl_loss", "bbox_decode"])
-def test_parts_of_somebodys_own_are_refused(part: str) -> None:
-    model = small_model("11")
+PARTS = [("11", "dfl_loss"), ("11", "bbox_decode")]
+if "11-obb" in KINDS:
+    names = "dfl_loss", "bbox_decode", "preprocess", "calculate_angle_loss", "loss"
+    PARTS += [("11-obb", name) for name in names]
+
+
+@pytest.mark.parametrize(("kind", "part"), PARTS)
+def test_parts_of_somebodys_own_are_refused(kind: str, part: str) -> None:
+    model = small_model(kind)
     criterion = model.init_criterion()
     if part == "dfl_loss":
         criterion.bbox_loss.dfl_loss = torch.nn.Identity()
     else:
         criterion.__class__ = type("Own", (type(criterion),), {part: lambda *_: None})
-    with pytest.raises(ValueError, match=part if part == "bbox_decode" else "Identity"):
-        ours.replace_heads(criterion)
+    model.criterion = criterion
+    with pytest.raises(ValueError, match="Identity" if part == "dfl_loss" else f"has a {part}"):
+        use_boxloss(model, check=False)
 
 
 if torch.cuda.is_available():

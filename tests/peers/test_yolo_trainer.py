@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ultralytics' own trainer on a small data set, with boxloss in place."""
 
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from boxloss.torch.compat import ultralytics_rt_detr, use_boxloss
+from boxloss.torch.compat.oriented_yolo import OrientedLoss
 from boxloss.torch.compat.yolo import BoxesOfLoss, DetectionLoss
 from PIL import Image
 from small_yolos import KEYPOINTS, KINDS
@@ -26,14 +28,21 @@ NETWORKS: dict[str, tuple[Any, dict[str, Any]]] = {
     **{f"YOLO{kind}": (YOLO, {**yolo.SMALL, **changes}) for kind, changes in KINDS.items()},
     "RT-DETR": (RTDETR, SMALL),
 }
-OURS = DetectionLoss, BoxesOfLoss, ultralytics_rt_detr.DetectionLoss
+OURS = DetectionLoss, BoxesOfLoss, OrientedLoss, ultralytics_rt_detr.DetectionLoss
 
 
 def as_row(box: Tensor, kind: str) -> list[float]:
-    """As Ultralytics reads it: a box, its corners as a polygon, or with keypoints."""
-    low, high = box[:2] - box[2:] / 2, box[:2] + box[2:] / 2
-    if "seg" in kind:
-        return [*low.tolist(), high[0].item(), low[1].item(), *high.tolist()]
+    """As Ultralytics reads it: a box, three corners as a polygon, or four, turned, or with
+    keypoints."""
+    half = box[2:] / 2
+    if "seg" in kind or "obb" in kind:
+        corners = half * torch.tensor([[-1, -1], [1, -1], [1, 1], [-1, 1]])
+        if "seg" in kind:
+            return (box[:2] + corners[:3]).flatten().tolist()
+        angle = math.pi * torch.rand(())
+        x, y = corners.unbind(1)
+        turned = (x * angle.cos() - y * angle.sin(), x * angle.sin() + y * angle.cos())
+        return (box[:2] + torch.stack(turned, 1)).clamp(0, 1).flatten().tolist()
     points = torch.rand(*KEYPOINTS) if "pose" in kind else torch.empty(0)
     return [*box.tolist(), *points.flatten().tolist()]
 
@@ -97,7 +106,8 @@ def train(folder: Path, kind: str, replace: Replace) -> tuple[list[float], Tenso
 
 # In float32. A score is right to 13 * 64 roundings over its overlap, on both sides: where that is
 # less than a tenth the score, which has its sixth power, is nothing beside the others. RT-DETR's is
-# an overlap itself. A step at most doubles what is apart (training_cases.py).
+# an overlap itself. Theirs of oriented boxes is right to 2e-6 (docs/rotated.md, "pixel, random"),
+# half of 64 roundings. A step at most doubles what is apart (training_cases.py).
 CLOSE = 2 * 13 * 64 * 2.0**-24 / 0.1
 STEPS = 4
 

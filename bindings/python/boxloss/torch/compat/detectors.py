@@ -231,8 +231,9 @@ _transformers = Family(
 
 def _of_ultralytics(model: Any) -> Any:
     """boxloss' module for it."""
-    is_detr = any(each.__name__ == "RTDETRDetectionModel" for each in type(model).__mro__)
-    return import_module(".ultralytics_rt_detr" if is_detr else ".yolo", __package__)
+    others = {"RTDETRDetectionModel": ".ultralytics_rt_detr", "OBBModel": ".oriented_yolo"}
+    found = [others[each.__name__] for each in type(model).__mro__ if each.__name__ in others]
+    return import_module(found[0] if found else ".yolo", __package__)
 
 
 def _use_in_ultralytics(model: Any) -> Replacing:
@@ -418,6 +419,7 @@ _CLASSES: dict[tuple[str, str], Family] = {
     ("ultralytics", "DetectionModel"): _yolo,
     ("ultralytics", "SegmentationModel"): _yolo,
     ("ultralytics", "PoseModel"): _yolo,
+    ("ultralytics", "OBBModel"): _yolo,
     ("ultralytics", "YOLO"): _of_trainings(_yolo),
     ("ultralytics", "RTDETRDetectionModel"): _rt_detr,
     ("ultralytics", "RTDETR"): _of_trainings(_rt_detr),

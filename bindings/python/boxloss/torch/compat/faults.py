@@ -28,7 +28,7 @@ class Rows(NamedTuple):
     """The ground truth of all images, image after image, and what is to be seen of it.
 
     Attributes:
-        boxes: (T, 4). labels: (T), int64. offsets: (images + 1), int64.
+        boxes: (T, 4), or with an angle (T, 5). labels: (T), int64. offsets: (images + 1), int64.
         name: what labels are called.
         classes: labels must be less, of each row (T) if they differ; 0 where nobody knows.
         has_sizes: boxes are cxcywh, not corners.
@@ -48,7 +48,7 @@ class Rows(NamedTuple):
         return isinstance(self.classes, Tensor) or self.classes > 0
 
     def sizes(self) -> Tensor:
-        low, high = self.boxes.split(2, 1)
+        low, high = self.boxes[:, :2], self.boxes[:, 2:4]
         return high if self.has_sizes else high - low
 
 
@@ -153,7 +153,10 @@ def check(rows: Rows) -> tuple[Tensor, Tensor | None]:
     _raise_answers(waits=False)
     if not isinstance(classes, Tensor):
         images = len(rows.offsets) - 1 if rows.image is not None else 1
-        given = [boxes], [labels], rows.image, classes, images, rows.has_sizes
+        four = boxes
+        if boxes.shape[1] == 5:
+            four = torch.add(boxes[:, :4], boxes[:, 4:], alpha=0)  # not finite, if the angle is not
+        given = [four], [labels], rows.image, classes, images, rows.has_sizes
         if (found := _in_one_launch(given, lambda: rows)) is not None:
             return found.labels, found.factor
     if boxes.is_cpu:
@@ -242,7 +245,8 @@ def _raise_answers(waits: bool) -> None:
 
 def _in_few_launches(rows: Rows) -> Tensor:
     """1 or NaN: the root of what must not be negative is NaN, as is 0 times infinity."""
-    roots = [rows.sizes().flatten(), rows.boxes[:, :2].square().flatten(), rows.labels]
+    roots = [rows.sizes().flatten(), rows.labels]
+    roots += [each.square().flatten() for each in (rows.boxes[:, :2], rows.boxes[:, 4:])]
     if rows.has_classes:
         roots.append(rows.classes - 1 - rows.labels)
     if rows.image is not None:
@@ -268,7 +272,7 @@ def _words(rows: Rows) -> str | None:
     labels, classes = rows.labels, rows.classes
     outside = (labels < 0) | (labels >= classes) if rows.has_classes else labels < 0
     not_finite = ~rows.boxes.isfinite().all(1)
-    low, high = rows.boxes.split(2, 1)
+    low, high = rows.boxes[:, :2], rows.boxes[:, 2:4]
     negative = high < (0 if rows.has_sizes else low)  # not subtracted: uint8 has no sign
     faulty = outside | not_finite | negative.any(1)
     if not faulty.any():
@@ -281,6 +285,7 @@ def _words(rows: Rows) -> str | None:
         allowed = f"lie in [0, {limit})" if rows.has_classes else "not be negative"
         return f"{rows.name}: {where} is {int(labels[row])}; a label must {allowed}"
     form = "centre and size" if rows.has_sizes else "corners"
+    form += " and angle" if rows.boxes.shape[1] == 5 else ""
     values = [float(f"{value:.6g}") for value in rows.boxes[row].tolist()]
     wrong = "all must be finite" if not_finite[row] else "its sizes must not be negative"
     return f"boxes: {where} is {values} ({form}); {wrong}"

@@ -9,6 +9,7 @@ difference between boxloss and an original is left out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,6 +39,10 @@ class MadeUp:
 
     def integers(self, below: int, *shape: int) -> Tensor:
         return torch.randint(below, shape, generator=self.generator)
+
+    def angles(self, *shape: int) -> Tensor:
+        """As Ultralytics' labels have them."""
+        return self.uniform(-math.pi / 4, 3 * math.pi / 4, *shape)
 
     def boxes(self, *shape: int) -> Tensor:
         """cxcywh, in an image whose sides are 1."""
@@ -244,8 +249,8 @@ def _rf_detr(counts: tuple[int, ...], queries: int, groups: int, classes: int) -
 
 
 def for_yolo(model: Any) -> Iterator[Case]:
-    """For a DetectionModel, or one with masks or keypoints: pictures that are not squares, boxes
-    that are small ones among them."""
+    """For a DetectionModel, or one with masks, keypoints or oriented boxes: pictures that are not
+    squares, boxes that are small ones among them."""
     has_more = _masks(model) or _keypoints(model)
     for counts in (*COUNTS, (PLACES[0] * PLACES[1] if has_more else 40,)):
         yield Case(f"images with {counts} boxes", _yolo(model, counts), any(counts))
@@ -264,6 +269,7 @@ def _keypoints(model: Any) -> tuple[int, ...]:
 def _yolo(model: Any, counts: tuple[int, ...]) -> dict[str, Any]:
     head, random = model.model[-1], MadeUp(_device(model))
     masks, keypoints = _masks(model), _keypoints(model)
+    is_oriented = hasattr(head, "ne")
     strides = [int(each) for each in head.stride]
     grids = [(4 * strides[-1] // each, 5 * strides[-1] // each) for each in strides]
     of_masks = tuple(2 * side for side in grids[0])
@@ -275,6 +281,10 @@ def _yolo(model: Any, counts: tuple[int, ...]) -> dict[str, Any]:
         if len(counts) > 1:
             boxes[::3, 2:] *= 0.2
     total = sum(counts)
+    if is_oriented:
+        boxes = torch.cat((boxes, random.angles(total, 1)), 1)
+        # Pixels; Ultralytics leaves out what is below 2.
+        boxes[:1, 2], boxes[1:2, 3] = 2.2 / (5 * strides[-1]), 1.8 / (4 * strides[-1])
     batch = {
         "batch_idx": torch.arange(len(counts))
         .repeat_interleave(torch.tensor(counts))
@@ -315,6 +325,10 @@ def _yolo(model: Any, counts: tuple[int, ...]) -> dict[str, Any]:
         if not hasattr(v8DetectionLoss, "loss"):  # until 8.4
             return [random.output(each) for each in maps]
         made = {"boxes": values[:, :sides], "scores": values[:, sides:]}
+        if is_oriented:
+            # No pair is nearly equal: an eps of 1e-7 beside the square of a ProbIoU loss above 0.1,
+            # as all are, moves it by less than 1e-7 / (2 * 0.1^2) = 5e-6 of it.
+            made["angle"] = random.angles(len(counts), 1, anchors)
         if keypoints:
             made["kpts"] = random.normal(len(counts), number * numbers, anchors)
         if masks:

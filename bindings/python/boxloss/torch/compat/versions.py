@@ -17,6 +17,7 @@ OLDEST: dict[str, tuple[int, ...]] = {
 OLDEST_OF_MODELS: dict[tuple[str, str], tuple[int, ...]] = {
     ("ultralytics", "SegmentationModel"): (8, 4, 190),
     ("ultralytics", "PoseModel"): (8, 4, 190),
+    ("ultralytics", "OBBModel"): (8, 4, 130),
 }
 
 

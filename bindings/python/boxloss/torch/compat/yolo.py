@@ -14,8 +14,16 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.utils.weak import WeakIdKeyDictionary
 from ultralytics.nn.tasks import DetectionModel, PoseModel, SegmentationModel
-from ultralytics.utils.loss import BboxLoss, DFLoss, v8DetectionLoss, v8PoseLoss, v8SegmentationLoss
-from ultralytics.utils.tal import TaskAlignedAssigner
+from ultralytics.utils.loss import (
+    BboxLoss,
+    DFLoss,
+    RotatedBboxLoss,
+    v8DetectionLoss,
+    v8OBBLoss,
+    v8PoseLoss,
+    v8SegmentationLoss,
+)
+from ultralytics.utils.tal import RotatedTaskAlignedAssigner, TaskAlignedAssigner
 
 from ..class_loss import class_loss
 from ..losses import ciou_loss
@@ -374,7 +382,12 @@ MODELS = Segmentation, Pose, Model
 
 def check_parts(loss: Any) -> None:
     """What `DetectionLoss` has no call for must be Ultralytics' own, as it is when it is called."""
-    parts = [(loss.assigner, TaskAlignedAssigner), (loss.bbox_loss, BboxLoss)]
+    criterion, assigner, box_loss = v8DetectionLoss, TaskAlignedAssigner, BboxLoss
+    names = ["preprocess", "parse_output", "bbox_decode"]
+    if isinstance(loss, v8OBBLoss):
+        criterion, assigner, box_loss = v8OBBLoss, RotatedTaskAlignedAssigner, RotatedBboxLoss
+        names.append("calculate_angle_loss")
+    parts = [(loss.assigner, assigner), (loss.bbox_loss, box_loss)]
     if loss.use_dfl:
         parts.append((loss.bbox_loss.dfl_loss, DFLoss))
     for part, theirs in parts:
@@ -385,11 +398,10 @@ def check_parts(loss: Any) -> None:
             )
     if loss.assigner.eps != EPS:
         raise ValueError(f"the assigner's eps is {loss.assigner.eps}; boxloss has {EPS} there")
-    names = ["preprocess", "parse_output", "bbox_decode"]
     if not isinstance(loss, BoxesOfLoss):
         names.append("get_assigned_targets_and_loss")
     for name in names:
-        theirs = getattr(v8DetectionLoss, name, None)
+        theirs = getattr(criterion, name, None)
         if getattr(type(loss), name, None) is not theirs:
             raise ValueError(f"{qualified_name(type(loss))} has a {name} of its own, not replaced")
 
@@ -400,7 +412,8 @@ def heads(criterion: Any) -> list[Any]:
     return [each for each in parts if isinstance(each, v8DetectionLoss)]
 
 
-def replace_heads(criterion: Any) -> Any:
+def replace_heads(criterion: Any, ours: type | None = None) -> Any:
+    """By `ours`, or by what is for boxes without an angle."""
     found = heads(criterion)
     if not found:
         raise ValueError(
@@ -410,7 +423,7 @@ def replace_heads(criterion: Any) -> Any:
     for each in found:
         check_parts(each)
         has_more = isinstance(each, (v8SegmentationLoss, v8PoseLoss))
-        replace_class(each, BoxesOfLoss if has_more else DetectionLoss)
+        replace_class(each, ours or (BoxesOfLoss if has_more else DetectionLoss))
     return criterion
 
 
