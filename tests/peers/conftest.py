@@ -4,10 +4,13 @@
 
 import sys
 from collections.abc import Generator
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
 from boxloss.torch.compat.proof import StableTorch
+
+sys.path.append(str(Path(__file__).parents[1] / "torch"))  # for its random problems
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
