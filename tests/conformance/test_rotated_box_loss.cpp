@@ -166,8 +166,13 @@ BoxPair both_by(const BoxPair& pair, DoubleBox (*change)(const DoubleBox& box)) 
 
 constexpr double kPi = 3.14159265358979323846;
 
-/// Bits stay where nothing is rounded. Double's rounding of an angle moves a corner by 1e-13 of a
-/// pixel at most, and boxes of 5 pixels' sides the more, by which derivatives change.
+/// A derivative of far boxes that are enlarged may be subnormal, and off by 2^-150. In the angle's
+/// this is multiplied by a distance below 2^10 times 2^9; there are fewer than 8 such roundings.
+constexpr double kOfSubnormals = 8 * 0x1p-150 * 0x1p19;
+
+/// Bits stay where nothing is rounded but what is subnormal. Double's rounding of an angle moves a
+/// corner by 1e-13 of a pixel at most, and boxes of 5 pixels' sides the more, by which derivatives
+/// change.
 const Change kChanges[] = {
     {"shifted", DType::kF32,
      [](const BoxPair& pair) {
@@ -184,7 +189,8 @@ const Change kChanges[] = {
      },
      [](const DoubleBox& d, bool) -> DoubleBox {
        return {0x1p9 * d.cx, 0x1p9 * d.cy, 0x1p9 * d.w, 0x1p9 * d.h, d.angle};
-     }},
+     },
+     kOfSubnormals},
     {"reduced", DType::kF64,
      [](const BoxPair& pair) {
        return both_by(pair, [](const DoubleBox& b) -> DoubleBox {

@@ -121,14 +121,15 @@ def test_is_the_rule_for_rotated_boxes(device: torch.device, unit: str) -> None:
     anchors = boxes((200,), device, box_format=unit, seed=1)
     target = boxes((9,), device, box_format=unit, seed=2)
     own, angle = torch.tensor([0, 1]), {"angle_unit": unit}
+    offsets = torch.tensor([0, 9], device=device)
     rows = [max_iou_match(anchors, each[None], own, high=0, low=0, **angle).iou for each in target]
     matrix = torch.cat(rows)
-    exact = pairwise_iou(anchors[None], target, torch.tensor([0, 9]), "iou", eps=0.0, **angle)
+    exact = pairwise_iou(anchors[None], target, offsets, "iou", eps=0.0, **angle)
     assert (matrix.T - exact).abs().max() <= 2 * 3e-5
     assert (matrix > 0.3).any(1).sum() > 4
     for rule in ("none", "argmax", "overwrite", "force"):
         options = {"high": 0.5, "low": 0.4, "low_quality": rule, "min_pos_iou": 0.1, **angle}
-        result = max_iou_match(anchors, target, torch.tensor([0, 9]), **options)
+        result = max_iou_match(anchors, target, offsets, **options)
         assert torch.equal(result.iou[0], matrix.amax(0))
         wanted = matched(matrix.cpu(), 0.5, 0.4, rule, 0.1)
         assert torch.equal(result.target_index[0].cpu(), wanted)
