@@ -51,7 +51,8 @@ struct TaskAlignedProblem {
   BoxView pred = {};      ///< (images, anchors, 4), floating
   PointView points = {};  ///< floating
   /// Corner boxes of any dtype: (1, T, 4) with offsets, or (images, N, 4), where a box whose
-  /// numbers, an angle in radians, do not add up to more than 0 is padding. Its row is its place in this list.
+  /// numbers, an angle in radians, do not add up to more than 0 is padding. Its row is its place in
+  /// this list.
   BoxView target = {};
   /// If it is given, pred and target are rotated boxes, (..., 5).
   std::optional<AngleUnit> angle_unit = {};

@@ -162,9 +162,9 @@ TwoTensors max_iou(const Tensor& anchors, const Tensor& target, const Tensor& of
 }
 
 TwoTensors max_iou_rotated(const Tensor& anchors, const Tensor& target, const Tensor& offsets) {
-  const auto [target_index, iou] = boxloss::max_iou_match(
-      anchors, target, offsets,
-      {.high = 0.7, .low = 0.3, .angle_unit = boxloss::AngleUnit::kDegrees});
+  const auto [target_index, iou] =
+      boxloss::max_iou_match(anchors, target, offsets,
+                             {.high = 0.7, .low = 0.3, .angle_unit = boxloss::AngleUnit::kDegrees});
   return {target_index, iou};
 }
 
@@ -197,9 +197,8 @@ ThreeTensors task_aligned(const Tensor& scores, const Tensor& pred, const Tensor
 ThreeTensors task_aligned_rotated(const Tensor& scores, const Tensor& pred, const Tensor& points,
                                   const Tensor& target, const Tensor& labels,
                                   const Tensor& offsets) {
-  const auto [target_index, score, overlap] =
-      boxloss::task_aligned_match(scores, pred, points, target, offsets, labels,
-                                  {.angle_unit = boxloss::AngleUnit::kDegrees});
+  const auto [target_index, score, overlap] = boxloss::task_aligned_match(
+      scores, pred, points, target, offsets, labels, {.angle_unit = boxloss::AngleUnit::kDegrees});
   return {target_index, score, overlap};
 }
 
