@@ -102,7 +102,7 @@ ROTATED_COST = {
 ROTATED_MAX_IOU = {
     **MAX_IOU,
     **{"anchors": boxes((40,), CPU, box_format="degrees", seed=3), "angle_unit": "degrees"},
-    "target": ROTATED_COST["target"],
+    **{name: ROTATED_COST[name] for name in ("target", "offsets")},
 }
 ROTATED_ALIGNED = {**task_aligned(6, is_rotated=True), "angle_unit": "degrees"}
 # By default, and with other options, each of which has an effect; tensors in the order of C++.
