@@ -49,7 +49,7 @@ def criterion(logits: Tensor, boxes: Tensor, targets: Targets) -> Tensor:
     )
     # A row without a query has the index -1, and no part in the loss.
     apart = boxes.flatten(0, 2)[match.pred_index] - targets.boxes[match.target_index]
-    apart = apart * (match.pred_index >= 0)[..., None]
+    apart = apart.where((match.pred_index >= 0)[..., None], 0)
     l1 = apart[..., :4].abs().sum()
     turn = (1 - (2 * apart[..., 4]).cos()).sum()  # half a turn is its period, as it is a box'
     scores = class_loss(

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -52,4 +54,5 @@ def test_losses_and_gradients_are_compared_by_their_norms() -> None:
     assert largest_difference((loss * 1.5, gradient), (loss, gradient)) == 0.5
     other = gradient + torch.tensor([0.0, 0.5])
     assert largest_difference((loss, other), (loss, gradient)) == pytest.approx(0.1)
-    assert largest_difference((loss * torch.nan, gradient), (loss, gradient)) != 0
+    for wrong in ((loss * torch.nan, gradient), (loss, gradient * torch.nan)):
+        assert math.isnan(largest_difference(wrong, (loss, gradient)))

@@ -303,10 +303,9 @@ def _check_task_aligned(values: Values) -> None:
     check_probabilities("scores", scores)
     check_finite("points", points)
     if values["offsets"] is None:
+        to_radians = -math.pi / 180 if values["angle_unit"] == "degrees" else 1
         numbers = target.double()
-        if values["angle_unit"] == "degrees":
-            numbers[..., 4:] *= -math.pi / 180
-        valid = numbers.sum(-1) > 0
+        valid = numbers[..., :4].sum(-1) + numbers[..., 4:].sum(-1) * to_radians > 0
         _check_boxes(values, "pred")
         _check_true_boxes(values, valid)
         check_units("pred", values["pred"].flatten(0, -2)[:, :4], "target", target[valid][:, :4])

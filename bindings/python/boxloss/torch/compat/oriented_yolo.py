@@ -32,10 +32,10 @@ class OrientedLoss(v8OBBLoss):
         its = yolo.grid(preds["feats"], self.stride)
         scale = pad(its.size, (0, 1), value=1.0)
         truth = without_padding(yolo.ground_truth(self, batch, len(logits), scale))
-        angle = preds["angle"].to(truth.boxes.dtype)  # a half has too few digits for a sine
-        pred = boxes_of(yolo.distances(self, sides.detach()), angle.detach())
-        unit = pad(its.reach[2:].repeat(2, 1), (0, 0, 0, 1), value=1.0)
-        pred = torch.addcmul(pad(its.points[:2], (0, 0, 0, 3)), pred, unit)
+        angle = preds["angle"]  # a half has too few digits for a sine
+        angle = angle.to(torch.promote_types(angle.dtype, truth.boxes.dtype))
+        pred = boxes_of(yolo.distances(self, sides.detach()) * its.strides.mT, angle.detach())
+        pred[:, :2] += its.points[:2]
         found = yolo.match(self, logits, pred.mT, its.points[:2], truth)
 
         # From here on in strides, of each anchor, and from its point.
