@@ -16,7 +16,6 @@
 /// through which they write slopes. Where too many bins leave no room, or a teacher's dtype is
 /// another, threads read and write memory themselves.
 namespace boxloss::BOXLOSS_GPU {
-namespace {
 
 constexpr int kSideThreads = 128;
 constexpr int kMostQueries = kSideThreads / kSides;
@@ -328,8 +327,6 @@ void with_tiling(const DistributionLossProblem& p, int device, const Use& use) {
   if (is_staged) return;
   use(static_cast<Plain<C>*>(nullptr), Tiling{kMostQueries, ceil_div(p.queries, kMostQueries)}, 0);
 }
-
-}  // namespace
 
 std::size_t workspace_bytes(const DistributionLossProblem& p) {
   return sums_bytes<DistributionSum>(p.sets);

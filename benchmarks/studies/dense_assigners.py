@@ -223,9 +223,9 @@ def max_iou(case: Case) -> tuple[Tensor, ...]:
 # --- Originals ---
 
 
-def load_ultralytics(case: Case) -> Callable[[], Any]:
+def load_ultralytics(case: Case, name: str = "TaskAlignedAssigner") -> Callable[[], Any]:
     isolate_ultralytics()
-    assigner = installed("ultralytics.utils.tal").TaskAlignedAssigner(
+    assigner = getattr(installed("ultralytics.utils.tal"), name)(
         TOPK, case.scores.shape[2], ALPHA, BETA, stride=[float(each) for each in STRIDES]
     )
     target, labels = case.padded(case.target), case.padded(case.labels)

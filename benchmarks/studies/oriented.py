@@ -25,24 +25,25 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from boxloss.torch import max_iou_match, task_aligned_match
+from boxloss.torch import max_iou_match
 from torch import Tensor
 
 from ..common.losses import installed, isolate_ultralytics
 from ..runner.agreement import DisagreementError
 from ..runner.clocks import Call
-from ..runner.run import Row, Run, Variant
+from ..runner.run import Run, Variant
+from . import dense_assigners
 from .dense_assigners import (
-    ALPHA,
-    BETA,
     CLASSES,
     STRIDES,
     SURE,
-    TOPK,
     TRAINED,
     UNSURE,
+    Size,
+    load_ultralytics,
     places,
     points,
+    task_aligned,
 )
 from .rotated.peers import rotated_iou
 
@@ -57,52 +58,30 @@ BINS = 16  # in which YOLO predicts a side
 GAINS = {"box": 7.5, "cls": 0.5, "dfl": 1.5, "angle": 1.0}  # oriented YOLO's
 
 
-@dataclass(frozen=True)
-class Size:
-    kind: str
-    images: int
-    side: int  # of an image
-    boxes: int
+def size_of(kind: str, images: int, side: int, boxes: int) -> Size:
+    return Size(kind, images, side, side, boxes)
 
 
 SIZES = {
-    "task-aligned, 20 boxes": Size(TASK_ALIGNED, 16, 1024, 20),
-    "task-aligned, 100 boxes": Size(TASK_ALIGNED, 16, 1024, 100),
-    "task-aligned, 400 boxes": Size(TASK_ALIGNED, 16, 1024, 400),
-    "max-IoU, 50 boxes": Size(MAX_IOU, 2, 512, 50),
-    "criterion, 20 boxes": Size(CRITERION, 16, 1024, 20),
-    "criterion, 100 boxes": Size(CRITERION, 16, 1024, 100),
+    "task-aligned, 20 boxes": size_of(TASK_ALIGNED, 16, 1024, 20),
+    "task-aligned, 100 boxes": size_of(TASK_ALIGNED, 16, 1024, 100),
+    "task-aligned, 400 boxes": size_of(TASK_ALIGNED, 16, 1024, 400),
+    "max-IoU, 50 boxes": size_of(MAX_IOU, 2, 512, 50),
+    "criterion, 20 boxes": size_of(CRITERION, 16, 1024, 20),
+    "criterion, 100 boxes": size_of(CRITERION, 16, 1024, 100),
 }
 QUICK_SIZES = {
-    name: replace(size, images=2, side=128, boxes=size.boxes // 10) for name, size in SIZES.items()
+    name: replace(size, images=2, height=128, width=128, boxes=size.boxes // 10)
+    for name, size in SIZES.items()
 }
 CASES = tuple(SIZES)
 
 
 @dataclass(frozen=True)
-class Case:
-    name: str
-    size: Size
-    target: Tensor  # (images * boxes, 5)
-    offsets: Tensor  # (images + 1)
-    cells: list[tuple[int, int]]  # rows and columns of each level
-    # Of max-IoU, (anchors, 5); of the others their points, (anchors, 2).
-    anchors: Tensor
-    # Of the others.
-    scores: Tensor | None = None  # (images, anchors, classes)
-    pred: Tensor | None = None  # (images, anchors, 5)
-    labels: Tensor | None = None  # (images * boxes)
-    # Of the criterion: a head's output, whose gradients are wanted.
+class Case(dense_assigners.Case):
+    """Of rotated boxes. The criterion has a head's output, whose gradients are wanted."""
+
     leaves: dict[str, Tensor] = field(default_factory=dict)
-
-    @property
-    def columns(self) -> Row:
-        size = self.size
-        return {"case": self.name, "anchors": size.images * len(self.anchors), "boxes": size.boxes}
-
-    def padded(self, values: Tensor) -> Tensor:
-        """(images, boxes, ...) of what each box has: all images have as many."""
-        return values.unflatten(0, (self.size.images, self.size.boxes))
 
     def double(self) -> Case:
         return replace(self, target=self.target.double(), anchors=self.anchors.double())
@@ -113,7 +92,7 @@ def make_case(name: str, size: Size, device: torch.device) -> Case:
     generator = torch.Generator().manual_seed(0)
     target = ground_truth(size, generator)
     strides = RETINA_STRIDES if size.kind == MAX_IOU else STRIDES
-    cells = [(math.ceil(size.side / each),) * 2 for each in strides]
+    cells = [(math.ceil(size.width / each),) * 2 for each in strides]
     predicted: dict[str, Tensor] = {}
     if size.kind == MAX_IOU:
         anchors = retina_anchors(cells)
@@ -142,7 +121,7 @@ def ground_truth(size: Size, generator: torch.Generator) -> Tensor:
     shortest, longest = SIDES
     long = shortest * (longest / shortest) ** uniform(0, 1)
     short = long / MOST_LONG ** uniform(0, 1)
-    centre, angle = uniform(0, size.side, 2), uniform(-math.pi / 4, 3 * math.pi / 4)
+    centre, angle = uniform(0, size.width, 2), uniform(-math.pi / 4, 3 * math.pi / 4)
     return torch.cat((centre, torch.stack((long, short, angle), -1)), -1)
 
 
@@ -211,21 +190,6 @@ def head_output(case: Case) -> dict[str, Tensor]:
 # --- boxloss ---
 
 
-def task_aligned(case: Case) -> tuple[Tensor, ...]:
-    return task_aligned_match(
-        case.scores,
-        case.pred,
-        case.anchors,
-        case.target,
-        case.offsets,
-        case.labels,
-        topk=TOPK,
-        alpha=ALPHA,
-        beta=BETA,
-        min_side=float(STRIDES[1]),
-    )
-
-
 def max_iou(case: Case) -> tuple[Tensor, ...]:
     return max_iou_match(case.anchors, case.target, case.offsets, high=HIGH, low=LOW)
 
@@ -239,7 +203,7 @@ def load_criterion(case: Case, module: str, name: str) -> Call:
         parameters=lambda: iter(case.leaves.values()), args=SimpleNamespace(**GAINS), model=[head]
     )
     made = getattr(installed(module), name)(model)
-    unit = torch.tensor([case.size.side] * 4 + [1.0], device=stride.device)
+    unit = torch.tensor([case.size.width] * 4 + [1.0], device=stride.device)
     batch = {
         "batch_idx": torch.arange(case.size.images).repeat_interleave(case.size.boxes),
         "cls": case.labels,
@@ -257,17 +221,6 @@ def load_criterion(case: Case, module: str, name: str) -> Call:
 
 
 # --- Originals, and the row of target that each anchor has of what they return ---
-
-
-def load_ultralytics(case: Case) -> Callable[[], Any]:
-    isolate_ultralytics()
-    assigner = installed("ultralytics.utils.tal").RotatedTaskAlignedAssigner(
-        TOPK, CLASSES, ALPHA, BETA, stride=[float(each) for each in STRIDES]
-    )
-    target, labels = case.padded(case.target), case.padded(case.labels)
-    has_box = target.sum(2, keepdim=True) > 0
-    given = case.scores, case.pred, case.anchors, labels[..., None].float(), target, has_box.float()
-    return partial(assigner, *given)
 
 
 def rows_of_ultralytics(case: Case, theirs: Any) -> Tensor:
@@ -348,7 +301,7 @@ KINDS: dict[str, tuple[Callable[[Case], Any], Callable[[Case, Any], Tensor]]] = 
 VARIANTS: dict[str, dict[str, Variant[Case, Call]]] = {
     TASK_ALIGNED: {
         "boxloss": Variant(lambda case: partial(task_aligned, case)),
-        "original": Variant(load_ultralytics),
+        "original": Variant(partial(load_ultralytics, name="RotatedTaskAlignedAssigner")),
     },
     MAX_IOU: {
         "boxloss": Variant(lambda case: partial(max_iou, case)),

@@ -66,14 +66,17 @@ def run(
     counts: tuple[int, ...],
     seed: int,
     device: str,
+    dtype: torch.dtype | None = None,
 ) -> tuple[Named, Named]:
-    """Losses, and their sum's gradients by what heads predict."""
+    """Losses, and their sum's gradients by what heads predict: of that dtype, as float16 has it."""
     torch.manual_seed(seed)
     model = small_model(kind).train()
     replace(model)
     batch = random_batch(counts, kind)
     batch["img"] = batch["img"][..., :96]  # not as wide as high
     preds = tree_map_only(Tensor, lambda each: each.detach(), model(batch["img"]))
+    if dtype is not None:
+        preds = tree_map_only(Tensor, lambda each: each.half().to(dtype), preds)
     preds, batch = moved(preds, device), moved(batch, device)
     named = {keystr(path): each for path, each in tree_leaves_with_path(preds)}
     leaves = {name: each for name, each in named.items() if "feats" not in name}
@@ -114,6 +117,39 @@ def test_losses_and_gradients(kind: str, counts: tuple[int, ...], seed: int, dev
     with default_dtype(torch.float64):
         ways = (run(each, kind, counts, seed, device) for each in (keep, use_boxloss))
         assert_same(*ways, counts)
+
+
+@pytest.mark.usefixtures("without_eps")
+@pytest.mark.parametrize("kind", DETECTORS)
+def test_weights_of_classes(kind: str) -> None:
+    def weighted(replace: Replace, model: Any) -> None:
+        model.class_weights = torch.linspace(0.5, 2, model.model[-1].nc)
+        replace(model)
+
+    with default_dtype(torch.float64):
+        plain, *ways = (
+            run(each, kind, COUNTS[0], 0, "cpu")
+            for each in (keep, partial(weighted, keep), partial(weighted, use_boxloss))
+        )
+        assert plain[0]["cls_loss"] != ways[0][0]["cls_loss"]
+        assert_same(*ways, COUNTS[0])
+
+
+@pytest.mark.parametrize("kind", DETECTORS)
+def test_halves_lose_no_more_than_the_originals(kind: str) -> None:
+    exact, *ways = (
+        run(replace, kind, COUNTS[0], 1, "cpu", dtype)[1]
+        for replace, dtype in (
+            (keep, torch.float64),
+            (keep, torch.float16),
+            (use_boxloss, torch.float16),
+        )
+    )
+    theirs, ours = (
+        sum(((each[name] - wanted) / wanted.norm()).norm() for name, wanted in exact.items())
+        for each in ways
+    )
+    assert ours <= theirs
 
 
 # In the first step gradients are SHARE apart, and 8 steps make 2^8 of it (training_cases.py).
