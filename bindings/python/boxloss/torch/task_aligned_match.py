@@ -70,7 +70,7 @@ def task_aligned_match(
             (images, anchors, 2), likewise. On the CPU it is fast where neighbours in the list are
             near each other, as on a grid; the order changes no result but of ties.
         target: the true boxes as corners, of any dtype that `box_loss` takes: of all images (T, 4),
-            with offsets; or padded (images, N, 4), where box j of image b is row b * N + j. A box is
+            with offsets; or padded (images, N, 4), where box j of image b is row b * N + j. One is
             padding if the sum of its numbers, an angle in radians, is not above 0.
         offsets: (images + 1), int32 or int64, on the scores' device or on the CPU: image b owns
             target rows offsets[b] to offsets[b + 1]; None for padded boxes. If one decreases or
