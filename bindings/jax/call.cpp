@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call.hpp"
 
+#include <cfenv>
 #include <exception>
 
 namespace boxloss::jax_binding {
@@ -126,6 +127,22 @@ class WhileTracing : public Arguments {
   const Traced& traced_;
 };
 
+/// While it lives, subnormal numbers are not 0, which they are in XLA's threads: bits are those of
+/// other frameworks. Threads that start meanwhile have it from their parent.
+class WithSubnormals {
+ public:
+  WithSubnormals() {
+    std::fegetenv(&before_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~WithSubnormals() { std::fesetenv(&before_); }
+  WithSubnormals(const WithSubnormals&) = delete;
+  WithSubnormals& operator=(const WithSubnormals&) = delete;
+
+ private:
+  std::fenv_t before_;
+};
+
 }  // namespace
 
 const Call::Result* Call::find(std::string_view name) const {
@@ -155,6 +172,7 @@ ffi::Error run_on(std::initializer_list<Device> devices, const Execution& execut
       call.execution.workspace = result->untyped_data();
       call.execution.workspace_bytes = result->size_bytes();
     }
+    const WithSubnormals scope;
     run(call);
     return ffi::Error::Success();
   } catch (const InvalidArgument& error) {
