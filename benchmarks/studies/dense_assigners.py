@@ -155,31 +155,54 @@ def predictions(
     points: Tensor, target: Tensor, generator: torch.Generator, classes: int = CLASSES
 ) -> dict[str, Tensor]:
     """Of most anchors in a box this box, missed by a little, and its class; of others anything."""
-    images, boxes, _ = target.shape
-    shape = images, len(points)
-    owns, is_inside = [], []
-    for each in target:  # one by one: a thousand boxes of all images are gigabytes
-        to_sides = torch.cat((points - each[:, None, :2], each[:, None, 2:] - points), -1)
-        chance = torch.rand(boxes, len(points), generator=generator)
-        found = chance.where(to_sides.amin(-1) > 0, -1.0).max(0)
-        owns.append(found.indices)
-        is_inside.append(found.values >= 0)
-    image, own = torch.arange(images)[:, None], torch.stack(owns)
-    knows = torch.stack(is_inside) & (torch.rand(shape, generator=generator) < TRAINED)
-    truth = target[image, own]
+
+    def are_inside(boxes: Tensor) -> Tensor:
+        to_sides = torch.cat((points - boxes[:, None, :2], boxes[:, None, 2:] - points), -1)
+        return to_sides.amin(-1) > 0
+
+    own, knows = learned(points, target, are_inside, generator)
+    truth = own_boxes(target, own)
+    shape = own.shape
     sides = (truth[..., 2:] - truth[..., :2]).repeat(1, 1, 2)
     near = truth + NEAR * sides * torch.randn(*shape, 4, generator=generator)
     reach = 8 + 56 * torch.rand(*shape, 4, generator=generator)
     around = torch.cat((points - reach[..., :2], points + reach[..., 2:]), -1)
-    labels = torch.randint(classes, (images, boxes), generator=generator)
-    logits = UNSURE + torch.randn(*shape, classes, generator=generator)
-    own_class = labels[image, own][..., None]
+    pred = torch.where(knows[..., None], near, around)
+    return {"pred": pred, **class_scores(target, own, knows, classes, generator)}
+
+
+def learned(
+    points: Tensor,
+    target: Tensor,
+    are_inside: Callable[[Tensor], Tensor],
+    generator: torch.Generator,
+) -> tuple[Tensor, Tensor]:
+    """A box that each anchor's point lies in, by its number, and whether a network has learned it:
+    (images, anchors). are_inside tells it of an image's boxes: (boxes, anchors)."""
+    owns, is_inside = [], []
+    for each in target:  # one by one: a thousand boxes of all images are gigabytes
+        chance = torch.rand(len(each), len(points), generator=generator)
+        found = chance.where(are_inside(each), -1.0).max(0)
+        owns.append(found.indices)
+        is_inside.append(found.values >= 0)
+    own = torch.stack(owns)
+    return own, torch.stack(is_inside) & (torch.rand(own.shape, generator=generator) < TRAINED)
+
+
+def own_boxes(of_images: Tensor, own: Tensor) -> Tensor:
+    """What the own box of each anchor has."""
+    return of_images[torch.arange(len(own))[:, None], own]
+
+
+def class_scores(
+    target: Tensor, own: Tensor, knows: Tensor, classes: int, generator: torch.Generator
+) -> dict[str, Tensor]:
+    """The class of each box, and scores."""
+    labels = torch.randint(classes, target.shape[:2], generator=generator)
+    logits = UNSURE + torch.randn(*own.shape, classes, generator=generator)
+    own_class = own_boxes(labels, own)[..., None]
     logits.scatter_add_(-1, own_class, SURE * knows[..., None].float())
-    return {
-        "scores": logits.sigmoid(),
-        "pred": torch.where(knows[..., None], near, around),
-        "labels": labels.flatten(),
-    }
+    return {"scores": logits.sigmoid(), "labels": labels.flatten()}
 
 
 # --- boxloss ---

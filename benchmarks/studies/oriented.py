@@ -36,11 +36,11 @@ from . import dense_assigners
 from .dense_assigners import (
     CLASSES,
     STRIDES,
-    SURE,
-    TRAINED,
-    UNSURE,
     Size,
+    class_scores,
+    learned,
     load_ultralytics,
+    own_boxes,
     places,
     points,
     task_aligned,
@@ -139,35 +139,23 @@ def retina_anchors(cells: list[tuple[int, int]]) -> Tensor:
 
 def predictions(points: Tensor, target: Tensor, generator: torch.Generator) -> dict[str, Tensor]:
     """Of most anchors in a box this box, missed by a little, and its class; of others anything."""
-    images, boxes, _ = target.shape
-    shape = images, len(points)
-    owns, is_inside = [], []
-    for each in target:  # one by one: hundreds of boxes of all images are gigabytes
-        to_point = points - each[:, None, :2]
-        cos, sin = each[:, None, 4].cos(), each[:, None, 4].sin()
+
+    def are_inside(boxes: Tensor) -> Tensor:
+        to_point = points - boxes[:, None, :2]
+        cos, sin = boxes[:, None, 4].cos(), boxes[:, None, 4].sin()
         along = cos * to_point[..., 0] + sin * to_point[..., 1]
         across = cos * to_point[..., 1] - sin * to_point[..., 0]
-        reach = torch.stack((along.abs(), across.abs()), -1) <= each[:, None, 2:4] / 2
-        chance = torch.rand(boxes, len(points), generator=generator)
-        found = chance.where(reach.all(-1), -1.0).max(0)
-        owns.append(found.indices)
-        is_inside.append(found.values >= 0)
-    image, own = torch.arange(images)[:, None], torch.stack(owns)
-    knows = torch.stack(is_inside) & (torch.rand(shape, generator=generator) < TRAINED)
-    truth = target[image, own]
+        reach = torch.stack((along.abs(), across.abs()), -1) <= boxes[:, None, 2:4] / 2
+        return reach.all(-1)
+
+    own, knows = learned(points, target, are_inside, generator)
+    truth = own_boxes(target, own)
     unit = torch.cat((truth[..., [2, 3, 2, 3]], torch.ones_like(truth[..., :1])), -1)
-    near = truth + NEAR * unit * torch.randn(*shape, 5, generator=generator)
-    any_box = torch.rand(*shape, 3, generator=generator) * torch.tensor([64, 64, math.pi]) + 4
-    around = torch.cat((points.expand(*shape, 2), any_box), -1)
-    labels = torch.randint(CLASSES, (images, boxes), generator=generator)
-    logits = UNSURE + torch.randn(*shape, CLASSES, generator=generator)
-    own_class = labels[image, own][..., None]
-    logits.scatter_add_(-1, own_class, SURE * knows[..., None].float())
-    return {
-        "scores": logits.sigmoid(),
-        "pred": torch.where(knows[..., None], near, around),
-        "labels": labels.flatten(),
-    }
+    near = truth + NEAR * unit * torch.randn(*own.shape, 5, generator=generator)
+    any_box = torch.rand(*own.shape, 3, generator=generator) * torch.tensor([64, 64, math.pi]) + 4
+    around = torch.cat((points.expand(*own.shape, 2), any_box), -1)
+    pred = torch.where(knows[..., None], near, around)
+    return {"pred": pred, **class_scores(target, own, knows, CLASSES, generator)}
 
 
 def head_output(case: Case) -> dict[str, Tensor]:
@@ -204,12 +192,12 @@ def load_criterion(case: Case, module: str, name: str) -> Call:
     )
     made = getattr(installed(module), name)(model)
     unit = torch.tensor([case.size.width] * 4 + [1.0], device=stride.device)
+    images = torch.arange(case.size.images, device=stride.device)
     batch = {
-        "batch_idx": torch.arange(case.size.images).repeat_interleave(case.size.boxes),
+        "batch_idx": images.repeat_interleave(case.size.boxes),
         "cls": case.labels,
         "bboxes": case.target / unit,
     }
-    batch["batch_idx"] = batch["batch_idx"].to(stride.device)
     maps = [stride.new_zeros(1, 1, *each) for each in case.cells]
     leaves = list(case.leaves.values())
 
@@ -248,8 +236,6 @@ def rows_of_torchvision(case: Case, theirs: Any) -> Tensor:
 # Where two metrics or overlaps are equal but for rounding, and Ultralytics' for its eps: sqrt(2e-7)
 # at equal boxes.
 MOST_DIFFERENT = {"boxloss": 1e-4, "original": 1e-2}
-
-
 # Of a loss, and of the gradients' norm; theirs has an eps beside what it takes a root of.
 MOST_APART = 1e-3
 
