@@ -15,7 +15,7 @@
 
 namespace boxloss::gpu_on_host {
 
-Index threadIdx, blockIdx, gridDim;
+Position threadIdx, blockIdx, gridDim;
 
 namespace {
 

@@ -29,10 +29,10 @@ void run_grid(const char* name, unsigned blocks, unsigned threads,
 
 /// The rest is for kernels, and mostly CUDA's.
 
-struct Index {
+struct Position {
   unsigned x = 0;
 };
-extern Index threadIdx, blockIdx, gridDim;
+extern Position threadIdx, blockIdx, gridDim;
 
 void __syncthreads();
 
