@@ -136,6 +136,15 @@
   use(Packed, offsets, )               \
   use(Whole, groups, 1)
 
+#define BOXLOSS_LINEAR_SUM_ASSIGNMENT_OPTIONS(use) \
+  use(OptionalPacked, lengths, None)               \
+  use(Flag, maximize, False)                       \
+  use(OptionalNumber, cost_limit, None)
+
+#define BOXLOSS_LINEAR_SUM_ASSIGNMENT_PARAMETERS(use) \
+  use(Strided, cost, )                                \
+  BOXLOSS_LINEAR_SUM_ASSIGNMENT_OPTIONS(use)
+
 #define BOXLOSS_MAX_IOU_MATCH_PARAMETERS(use) \
   use(Strided, anchors, )                     \
   use(Strided, target, )                      \

@@ -11,107 +11,170 @@
 #include "operations.hpp"
 #include "threads.hpp"
 
-/// The assignment: a block of threads for each task, by shortest augmenting paths as in cpu/native.
-/// The block takes the rows one after the other; at each step of a row's search its threads relax
+/// The assignment: a team of threads for each task, by shortest augmenting paths as in cpu/native.
+/// The team takes the rows one after the other; at each step of a row's search its threads relax
 /// all places and find the nearest. The paths' state is in shared memory if it fits there,
 /// otherwise in the workspace. The costs are copied to shared memory if there is room left,
 /// otherwise read from where they are.
 namespace boxloss::BOXLOSS_GPU {
 
-constexpr unsigned kAssignThreads = kThreads;
-constexpr unsigned kAssignGroups = kAssignThreads / kLanes;
+constexpr unsigned kMostThreads = 512;
+constexpr unsigned kMostGroups = kMostThreads / kLanes;
 
-/// Calls use(i) for this thread's part of [0, count).
-template <class Use>
-__device__ void for_own(unsigned count, const Use& use) {
+/// The threads of a block that solve a task together: a group of kLanes, of which a block has
+/// several, or the whole block. kThreadsOfTeam is how many they are, or 0 where that is known at
+/// run time only.
+template <unsigned kThreadsOfTeam>
+struct Team {
+  static constexpr bool kIsLarge = kThreadsOfTeam > kThreads;
+  unsigned threads, thread, number;
+
+  __device__ explicit Team(unsigned count)
+      : threads(count), thread(threadIdx.x % size()), number(threadIdx.x / size()) {}
+
+  __device__ unsigned size() const { return kThreadsOfTeam == 0 ? threads : kThreadsOfTeam; }
+  __device__ bool is_group() const { return size() == kLanes; }
+
+  __device__ void sync() const {
+    if (is_group()) {
+      sync_lanes();
+    } else {
+      __syncthreads();
+    }
+  }
+
+  /// Calls use(i) for this thread's part of [0, count).
+  template <class Use>
+  __device__ void for_own(unsigned count, const Use& use) const {
 #pragma unroll 1
-  for (unsigned i = threadIdx.x; i < count; i += kAssignThreads) use(i);
-}
+    for (unsigned i = thread; i < count; i += size()) use(i);
+  }
+};
 
-/// A place that may be the nearest. Of equally near places, the one with the lowest rank is.
+/// A place that may be the nearest. Of equally near places, the one with the lowest rank is, which
+/// no other place has.
 template <class Number>
 struct Candidate {
   Number distance;
-  unsigned long long key;  ///< its rank, which no other place has, in the high half
+  unsigned rank, place;
 
-  __device__ unsigned rank() const { return static_cast<unsigned>(key >> 32); }
-  __device__ unsigned place() const { return static_cast<unsigned>(key); }
   __device__ bool operator<(const Candidate& other) const {
-    return distance < other.distance || (distance == other.distance && key < other.key);
+    return distance < other.distance || (distance == other.distance && rank < other.rank);
   }
 };
 
 template <class Number>
 __device__ Candidate<Number> no_candidate() {
-  return {unreached<Number>(), ~0ull};
+  return {unreached<Number>(), ~0u, ~0u};
 }
 
-/// Whether the thread's value is the least among those of its kLanes threads that are in. It may be
-/// so for several threads.
-__device__ inline bool has_least(bool is_in, unsigned value) {
-  const unsigned own = is_in ? value : ~0u;
-  return least_of_lanes(own) == own && is_in;
+/// The least value of the lanes that are in; those that have another are no longer in.
+__device__ inline unsigned keep_least(bool& is_in, unsigned value) {
+  const unsigned own = is_in ? value : ~0u, least = least_of_lanes(own);
+  is_in = is_in && own == least;
+  return least;
 }
 
-__device__ inline bool has_least(bool is_in, unsigned long long value) {
-  const bool is_high_least = has_least(is_in, static_cast<unsigned>(value >> 32));
-  return has_least(is_high_least, static_cast<unsigned>(value));
+__device__ inline unsigned long long keep_least(bool& is_in, unsigned long long value) {
+  const unsigned long long high = keep_least(is_in, static_cast<unsigned>(value >> 32));
+  return high << 32 | keep_least(is_in, static_cast<unsigned>(value));
 }
 
 constexpr unsigned long long kSignBit = 1ull << 63;
 
 /// For distances. They are sums that begin with +0, so none of them is -0.
-__device__ inline bool has_least(bool is_in, double value) {
+__device__ inline double keep_least(bool& is_in, double value) {
   const auto bits = bit_cast<unsigned long long>(value);
-  return has_least(is_in, (bits & kSignBit) != 0 ? ~bits : bits | kSignBit);
+  const auto least = keep_least(is_in, (bits & kSignBit) != 0 ? ~bits : bits | kSignBit);
+  return bit_cast<double>((least & kSignBit) != 0 ? least ^ kSignBit : ~least);
 }
 
 /// `nonfinite` is below 0 only if sums overflow. It is compared as a signed number even then, as in
 /// other implementations.
-__device__ inline bool has_least(bool is_in, Extended value) {
-  const unsigned long long nonfinite = static_cast<unsigned long long>(value.nonfinite) ^ kSignBit;
-  return has_least(has_least(is_in, nonfinite), value.finite);
+__device__ inline Extended keep_least(bool& is_in, Extended value) {
+  const auto bits = static_cast<unsigned long long>(value.nonfinite) ^ kSignBit;
+  const auto least = static_cast<std::int64_t>(keep_least(is_in, bits) ^ kSignBit);
+  return {least, keep_least(is_in, value.finite)};
 }
 
-/// Which of kLanes threads has the least, the first if several have.
+/// The least of the group, in each of its lanes.
 template <class Number>
-__device__ unsigned lane_of_least(const Candidate<Number>& own) {
-  const bool is_least = has_least(has_least(true, own.distance), own.rank());
-  return least_of_lanes(is_least ? threadIdx.x % kLanes : kLanes);
+__device__ Candidate<Number> least_of_lanes(const Candidate<Number>& own) {
+  bool is_in = true;
+  Candidate<Number> least;
+  least.distance = keep_least(is_in, own.distance);
+  least.rank = keep_least(is_in, own.rank);
+  least.place = keep_least(is_in, own.place);
+  return least;
 }
 
-/// The least of the block's, for all its threads. `turn` alternates between 0 and 1, so that one
-/// barrier is enough.
+/// Whether the lane has it.
 template <class Number>
-__device__ Candidate<Number> least_of_block(const Candidate<Number>& own, int turn) {
-  __shared__ Candidate<Number> of_groups[2][kAssignGroups];
-  const unsigned lane = threadIdx.x % kLanes;
-  if (lane == lane_of_least(own)) of_groups[turn][threadIdx.x / kLanes] = own;
-  __syncthreads();
-  return of_groups[turn][lane_of_least(of_groups[turn][lane % kAssignGroups])];
+__device__ bool has_least_of_lanes(const Candidate<Number>& own) {
+  bool is_in = true;
+  keep_least(is_in, own.distance);
+  keep_least(is_in, own.rank);
+  return is_in;
 }
 
-/// A task's costs by row and place, wherever they are.
-template <class E>
-struct Costs {
-  const E* data;
-  std::int64_t row_stride, place_stride;
+/// The least of the team's, for all its threads. What they wrote before is visible to them after.
+/// `turn` alternates between 0 and 1, so that one barrier is enough.
+template <class Of, class Number>
+__device__ Candidate<Number> least_of_team(const Of& team, const Candidate<Number>& own, int turn) {
+  if (team.is_group()) {
+    team.sync();
+    return least_of_lanes(own);
+  }
+  __shared__ Candidate<Number> of_groups[2][kMostGroups];
+  if (has_least_of_lanes(own)) of_groups[turn][team.thread / kLanes] = own;
+  team.sync();
+  return least_of_lanes(of_groups[turn][team.thread % kLanes % (team.size() / kLanes)]);
+}
+
+/// How a task's costs are read: where they are or from a copy, and what is minimized for each.
+enum class Reading {
+  kBySign,    ///< they are finite, and have no limit
+  kByRule,    ///< any
+  kAsCopied,  ///< to the copy the rule was applied
 };
 
-/// The paths of one task; all threads call its functions together. A place belongs to one thread,
-/// which alone reads and writes its distance and rank.
+/// A task's costs by row and place. Indices of a copy are 32-bit numbers.
+template <class E, Reading kReading, class Index = std::int64_t>
+struct Costs {
+  using Value = Stored<E>;
+  Elements<E> elements;
+  Index first, row_stride, place_stride;
+  CostRule rule;
+
+  __device__ Index first_of(int row) const { return first + row * row_stride; }
+  __device__ Value at(Index row, unsigned place) const {
+    return elements.template get<Value>(row + static_cast<Index>(place) * place_stride);
+  }
+  __device__ double number(Value cost) const {
+    switch (kReading) {
+      case Reading::kBySign: return static_cast<Value>(rule.sign) * cost;
+      case Reading::kByRule: return rule.number(cost);
+      case Reading::kAsCopied: return cost;
+    }
+    return cost;
+  }
+};
+
+/// The paths of one task; the team's threads call its functions together. A place belongs to one
+/// thread, which alone reads and writes its distance and rank.
 ///
 /// SciPy keeps the remaining places in a list, which is reversed at first. When a place is chosen,
 /// the last of the list moves to its position. Of equally near places SciPy takes the last free one
 /// in the list or, if none is free, the first. Here each place knows its position in that list, as
 /// a rank, of which the lowest wins. Free places have lower ranks than the others. Among free
 /// places, a later position is a lower rank; among the others, a higher one.
-template <class Number, class E>
-class BlockPaths {
+template <class Number, class Of, class CostsOf>
+class TeamPaths {
  public:
-  /// `state` has kAssignState bytes for each row and place.
-  __device__ BlockPaths(const Costs<E>& costs, unsigned rows, unsigned places, std::byte* state)
-      : costs_(costs), rows_(rows), places_(places) {
+  /// `state` has state_bytes<Number>(rows, places).
+  __device__ TeamPaths(const Of& team, const CostsOf& costs, unsigned rows, unsigned places,
+                       std::byte* state)
+      : team_(team), costs_(costs), rows_(rows), places_(places) {
     dual_of_row_ = reinterpret_cast<Number*>(state);
     dual_of_place_ = dual_of_row_ + rows;
     shortest_ = dual_of_place_ + places;
@@ -122,12 +185,12 @@ class BlockPaths {
   }
 
   __device__ void solve() {
-    for_own(rows_, [this](unsigned row) { dual_of_row_[row] = Number{}; });
-    for_own(places_, [this](unsigned place) {
+    team_.for_own(rows_, [this](unsigned row) { dual_of_row_[row] = Number{}; });
+    team_.for_own(places_, [this](unsigned place) {
       dual_of_place_[place] = Number{};
       row_of_place_[place] = -1;
     });
-    __syncthreads();
+    team_.sync();
 #pragma unroll 1
     for (unsigned row = 0; row < rows_; ++row) add(static_cast<int>(row));
   }
@@ -154,9 +217,9 @@ class BlockPaths {
 #pragma unroll 1
     while (!is_free) is_free = visit<false>(step);
     update(row, step);
-    __syncthreads();
-    if (threadIdx.x == 0) assign_path(row, step);
-    __syncthreads();
+    team_.sync();
+    if (team_.thread == 0) assign_path(row, step);
+    team_.sync();
   }
 
   /// Goes on to the nearest place. Returns true if it is free, which ends the search. The first
@@ -165,12 +228,12 @@ class BlockPaths {
   template <bool kIsFirst>
   __device__ bool visit(Step& step) {
     turn_ = 1 - turn_;
-    const Candidate<Number> nearest = least_of_block(relax<kIsFirst>(step), turn_);
+    const Candidate<Number> nearest = least_of_team(team_, relax<kIsFirst>(step), turn_);
     step.length = nearest.distance;
-    step.visited = nearest.place();
+    step.visited = nearest.place;
     --step.left;
-    if (nearest.rank() < places_) return true;
-    step.position = nearest.rank() - places_;
+    if (nearest.rank < places_) return true;
+    step.position = nearest.rank - places_;
     step.row = row_of_place_[step.visited];
     return false;
   }
@@ -178,7 +241,7 @@ class BlockPaths {
   /// The most common case, without a barrier of its own: other threads read what is written here
   /// only after the next step's barrier.
   __device__ void take_free_place(const Step& step) {
-    if (threadIdx.x != step.visited % kAssignThreads) return;
+    if (team_.thread != step.visited % team_.size()) return;
     dual_of_row_[step.row] = step.length;
     row_of_place_[step.visited] = step.row;
     place_of_row_[step.row] = static_cast<int>(step.visited);
@@ -188,21 +251,21 @@ class BlockPaths {
   /// search's arrays.
   template <bool kIsFirst>
   __device__ Candidate<Number> relax(const Step& step) {
-    constexpr unsigned kAtOnce = 2;
+    constexpr unsigned kAtOnce = Of::kIsLarge ? 4 : 2;
     Candidate<Number> nearest = no_candidate<Number>();
-    const E* const costs = costs_.data + step.row * costs_.row_stride;
+    const auto costs = costs_.first_of(step.row);
     const Number dual = dual_of_row_[step.row];
 #pragma unroll 1
-    for (unsigned first = threadIdx.x; first < places_; first += kAtOnce * kAssignThreads) {
+    for (unsigned first = team_.thread; first < places_; first += kAtOnce * team_.size()) {
       Place known[kAtOnce];  // all loads first, so that they are in flight together
 #pragma unroll
       for (unsigned i = 0; i < kAtOnce; ++i) {
-        known[i] = place_at<kIsFirst>(first + i * kAssignThreads, costs);
+        known[i] = place_at<kIsFirst>(first + i * team_.size(), costs);
       }
 #pragma unroll
       for (unsigned i = 0; i < kAtOnce; ++i) {
         const Candidate<Number> own =
-            relax_place<kIsFirst>(first + i * kAssignThreads, known[i], dual, step);
+            relax_place<kIsFirst>(first + i * team_.size(), known[i], dual, step);
         if (own < nearest) nearest = own;
       }
     }
@@ -211,14 +274,14 @@ class BlockPaths {
 
   struct Place {
     unsigned rank;
-    E cost;
+    typename CostsOf::Value cost;
     Number dual, distance;
   };
 
-  template <bool kIsFirst>
-  __device__ Place place_at(unsigned place, const E* costs) const {
-    if (place >= places_) return {kVisited, E(0), Number{}, Number{}};
-    Place known{0, costs[place * costs_.place_stride], dual_of_place_[place], unreached<Number>()};
+  template <bool kIsFirst, class Index>
+  __device__ Place place_at(unsigned place, Index costs) const {
+    if (place >= places_) return {kVisited, 0, Number{}, Number{}};
+    Place known{0, costs_.at(costs, place), dual_of_place_[place], unreached<Number>()};
     if constexpr (kIsFirst) {
       known.rank = row_of_place_[place] < 0 ? place : 2 * places_ - 1 - place;
     } else {
@@ -240,19 +303,20 @@ class BlockPaths {
     const bool is_last = known.rank == (is_free ? places_ - 1 - step.left : places_ + step.left);
     if (is_last) known.rank = is_free ? places_ - 1 - step.position : places_ + step.position;
     if (kIsFirst || is_last) rank_[place] = known.rank;
-    const Number distance = step.length + number_of<Number>(known.cost) - dual - known.dual;
+    const Number distance =
+        step.length + number_of<Number>(costs_.number(known.cost)) - dual - known.dual;
     const bool is_nearer = distance < known.distance;
     if (is_nearer) known.distance = distance;
     if (kIsFirst || is_nearer) shortest_[place] = known.distance;
     if (is_nearer) from_row_[place] = step.row;
-    return {known.distance, static_cast<unsigned long long>(known.rank) << 32 | place};
+    return {known.distance, known.rank, place};
   }
 
   /// Changes the duals of each visited place, and of its row, by how much nearer it is than the
   /// end.
   __device__ void update(int row, const Step& end) {
-    if (threadIdx.x == 0) dual_of_row_[row] = dual_of_row_[row] + end.length;
-    for_own(places_, [&](unsigned place) {
+    if (team_.thread == 0) dual_of_row_[row] = dual_of_row_[row] + end.length;
+    team_.for_own(places_, [&](unsigned place) {
       if (rank_[place] != kVisited && place != end.visited) return;
       const Number nearer = end.length - shortest_[place];
       const int its_row = row_of_place_[place];
@@ -273,7 +337,8 @@ class BlockPaths {
     }
   }
 
-  const Costs<E> costs_;
+  const Of team_;
+  const CostsOf costs_;
   const unsigned rows_, places_;
   Number *dual_of_row_, *dual_of_place_, *shortest_;
   int *row_of_place_, *from_row_, *place_of_row_;
@@ -281,14 +346,22 @@ class BlockPaths {
   int turn_ = 0;
 };
 
-/// Writes all of a task's outputs.
-template <class Number, class E>
-__device__ void assign_task(const AssignArgs<E>& a, const AssignTask& task, const Costs<E>& costs,
-                            std::byte* state) {
-  BlockPaths<Number, E> paths(costs, static_cast<unsigned>(task.rows()),
-                              static_cast<unsigned>(task.places()), state);
+/// Bytes of the paths' state: a dual of each, and of a place its distance; 32-bit numbers.
+template <class Number>
+BOXLOSS_HOST_DEVICE std::int64_t state_bytes(std::int64_t rows, std::int64_t places) {
+  constexpr std::int64_t kNumber = sizeof(Number), kInt = sizeof(int);
+  return rows * (kNumber + kInt) + places * (2 * kNumber + 3 * kInt);
+}
+static_assert(2 * sizeof(Extended) + 3 * sizeof(int) <= kAssignState);
+
+/// Solves a task, and writes all of its outputs.
+template <class Number, class E, class Of, class CostsOf>
+__device__ void assign_task(const Of& team, const AssignArgs<E>& a, const AssignTask& task,
+                            const CostsOf& costs, std::byte* state) {
+  TeamPaths<Number, Of, CostsOf> paths(team, costs, static_cast<unsigned>(task.rows()),
+                                       static_cast<unsigned>(task.places()), state);
   paths.solve();
-  for_own(static_cast<unsigned>(task.places()), [&](unsigned i) {
+  team.for_own(static_cast<unsigned>(task.places()), [&](unsigned i) {
     const int row = paths.row_of(i), place = static_cast<int>(i);
     if (row >= 0) {
       set_pair(a, task, task.is_wide() ? row : place, task.is_wide() ? place : row);
@@ -300,28 +373,44 @@ __device__ void assign_task(const AssignArgs<E>& a, const AssignTask& task, cons
   });
 }
 
-/// Reads all costs of a task; gives whether this thread's are finite. Unless `to` is null, it has
-/// room for all, which are copied there, row by row.
+/// The rare cases, compiled once for teams of every size: more state than shared memory has room
+/// for, a limit that no copy holds, and numbers that are not finite.
 template <class E>
-__device__ bool read_costs(const AssignArgs<E>& a, const AssignTask& task, E* to) {
+BOXLOSS_DEVICE_CALL void assign_rare_task(unsigned threads, const AssignArgs<E>& a,
+                                          const AssignTask& task,
+                                          const Costs<E, Reading::kByRule>& costs, std::byte* state,
+                                          bool are_finite) {
+  const Team<0> team(threads);
+  if (are_finite) {
+    assign_task<double>(team, a, task, costs, state);
+  } else {
+    assign_task<Extended>(team, a, task, costs, state);
+  }
+}
+
+/// Reads a task's costs, which are some, and gives whether this thread's numbers are finite. Unless
+/// `to` is null, it has room for all, which are copied there, row by row.
+template <class E, class Of>
+__device__ bool read_costs(const Of& team, const AssignArgs<E>& a, const AssignTask& task,
+                           Stored<E>* to) {
   constexpr int kAtOnce = 8;
   const auto queries = static_cast<unsigned>(task.queries);
   const auto columns = static_cast<unsigned>(task.columns);
   const std::int64_t by_query = task.is_wide() ? columns : 1;
   const std::int64_t by_column = task.is_wide() ? 1 : queries;
-  const unsigned queries_further = kAssignThreads / columns;
-  const unsigned columns_further = kAssignThreads % columns;
-  unsigned query = threadIdx.x / columns, column = threadIdx.x % columns;
+  const unsigned queries_further = team.size() / columns;
+  const unsigned columns_further = team.size() % columns;
+  unsigned query = team.thread / columns, column = team.thread % columns;
   bool are_finite = true;
 #pragma unroll 1
   while (query < queries) {
-    E values[kAtOnce];  // all loads first, so that they are in flight together
+    Stored<E> values[kAtOnce];  // all loads first, so that they are in flight together
     std::int64_t places[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
       const bool is_in = query < queries;
-      values[i] =
-          is_in ? cost_at(a, task, static_cast<int>(query), static_cast<int>(column)) : E(0);
+      values[i] = is_in ? cost_at(a, task, static_cast<int>(query), static_cast<int>(column))
+                        : Stored<E>(0);
       places[i] = is_in ? query * by_query + column * by_column : -1;
       query += queries_further;
       column += columns_further;
@@ -332,91 +421,116 @@ __device__ bool read_costs(const AssignArgs<E>& a, const AssignTask& task, E* to
     }
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      are_finite = are_finite && is_finite(values[i]);
-      if (to != nullptr && places[i] >= 0) to[places[i]] = values[i];
+      const double number = a.rule.number(values[i]);
+      are_finite = are_finite && is_finite(number);
+      if (to != nullptr && places[i] >= 0) to[places[i]] = static_cast<Stored<E>>(number);
     }
   }
   return are_finite;
 }
 
-/// Where a task has its state and its costs.
-template <class E>
-struct TaskMemory {
-  std::byte* state;
-  E* costs;  ///< null: they stay where they are
-};
+/// Threads of a block of teams that have so many.
+template <unsigned kThreadsOfTeam>
+constexpr unsigned kBlockOfTeams = kThreadsOfTeam < kThreads ? kThreads : kThreadsOfTeam;
 
-template <class E>
-__device__ TaskMemory<E> memory_of(const AssignArgs<E>& a, const AssignTask& task,
-                                   std::byte* workspace, std::int64_t shared_bytes) {
-  const std::int64_t rows = task.rows(), places = task.places();
-  const std::int64_t state_bytes = (rows + places) * static_cast<std::int64_t>(kAssignState);
-  std::byte* const shared = dynamic_shared_memory();
-  if (state_bytes > shared_bytes) {
-    return {workspace + first_state(a, task) * static_cast<std::int64_t>(kAssignState), nullptr};
-  }
-  const std::int64_t left = (shared_bytes - state_bytes) / static_cast<std::int64_t>(sizeof(E));
-  const bool have_room = rows == 0 || places <= left / rows;
-  return {shared, have_room ? reinterpret_cast<E*>(shared + state_bytes) : nullptr};
-}
-
-template <class E>
-__global__ void __launch_bounds__(kAssignThreads)
-    assign_tasks(const AssignArgs<E> a, std::byte* const workspace, const int shared_bytes) {
-  __shared__ bool are_all_finite;
-  const bool are_offsets_right = block_are_in_order(a.offsets, a.images, a.columns);
+/// `shared_bytes` are each team's, and a multiple of 16.
+template <class E, unsigned kThreadsOfTeam>
+__global__ void __launch_bounds__(kBlockOfTeams<kThreadsOfTeam>, kThreadsOfTeam == kLanes ? 3 : 1)
+    assign_tasks(const BOXLOSS_GRID_CONSTANT AssignArgs<E> a, std::byte* const workspace,
+                 const int shared_bytes) {
+  constexpr unsigned kTeams = kBlockOfTeams<kThreadsOfTeam> / kThreadsOfTeam;
+  __shared__ bool are_all_finite[kTeams];
+  const Team<kThreadsOfTeam> team(kThreadsOfTeam);
+  std::byte* const shared =
+      dynamic_shared_memory() + team.number * static_cast<unsigned>(shared_bytes);
+  const bool are_offsets_right =
+      a.offsets.data == nullptr || block_are_in_order(a.offsets, a.images, a.columns);
 #pragma unroll 1
-  for (std::int64_t i = blockIdx.x; i < a.tasks(); i += gridDim.x) {
-    if (threadIdx.x == 0) are_all_finite = true;
-    __syncthreads();
+  for (std::int64_t i = blockIdx.x * std::int64_t{kTeams} + team.number; i < a.tasks();
+       i += gridDim.x * std::int64_t{kTeams}) {
+    if (team.thread == 0) are_all_finite[team.number] = true;
+    team.sync();
     const AssignTask task = task_of(a, i, are_offsets_right);
 #pragma unroll 1
-    for (std::int64_t t = task.columns_begin + threadIdx.x; t < task.columns_end;
-         t += kAssignThreads) {
+    for (std::int64_t t = task.columns_begin + team.thread; t < task.columns_end;
+         t += team.size()) {
       const bool is_own = t >= task.first_column && t < task.first_column + task.columns;
       if (!is_own) set_no_query(a, task, t);
     }
-    const TaskMemory<E> memory = memory_of(a, task, workspace, shared_bytes);
-    if (task.columns > 0 && !read_costs(a, task, memory.costs)) are_all_finite = false;
-    __syncthreads();
-    Costs<E> costs = {memory.costs, task.places(), 1};
-    if (memory.costs == nullptr) {
-      costs.data = a.cost.data + first_cost(a, task);
-      costs.row_stride = task.is_wide() ? a.query_stride : a.column_stride;
-      costs.place_stride = task.is_wide() ? a.column_stride : a.query_stride;
+    const auto of_group = static_cast<unsigned>(a.queries / a.groups);
+    team.for_own(of_group - static_cast<unsigned>(task.queries), [&](unsigned after) {
+      set_no_column(a, task, task.queries + static_cast<int>(after));
+    });
+
+    const std::int64_t rows = task.rows(), places = task.places();
+    const std::int64_t left = shared_bytes - state_bytes<double>(rows, places);
+    // Behind them the state begins. A float may be too short for a limit.
+    const std::int64_t copied_bytes = (rows * places * sizeof(Stored<E>) + 7) / 8 * 8;
+    const bool has_limit = a.rule.has_limit(), can_hold = sizeof(Stored<E>) == 8 || !has_limit;
+    auto* const copies =
+        can_hold && copied_bytes <= left ? reinterpret_cast<Stored<E>*>(shared) : nullptr;
+    if (task.columns > 0 && !read_costs(team, a, task, copies)) {
+      are_all_finite[team.number] = false;
     }
-    if (are_all_finite && memory.state == dynamic_shared_memory()) {
-      assign_task<double>(a, task, costs, dynamic_shared_memory());  // a known address space
-    } else if (are_all_finite) {
-      assign_task<double>(a, task, costs, memory.state);
+    team.sync();
+    const std::int64_t by_row = task.is_wide() ? a.query_stride : a.column_stride;
+    const std::int64_t by_place = task.is_wide() ? a.column_stride : a.query_stride;
+    const std::int64_t first = first_cost(a, task);
+    const bool are_finite = are_all_finite[team.number];
+    if (are_finite && copies != nullptr) {
+      const Costs<Stored<E>, Reading::kAsCopied, int> copied = {
+          {copies}, 0, static_cast<int>(places), 1, a.rule};
+      assign_task<double>(team, a, task, copied, shared + copied_bytes);
+    } else if (are_finite && left >= 0 && !has_limit) {
+      const Costs<E, Reading::kBySign> in_place = {a.cost, first, by_row, by_place, a.rule};
+      assign_task<double>(team, a, task, in_place, shared);
     } else {
-      assign_task<Extended>(a, task, costs, memory.state);
+      const Costs<E, Reading::kByRule> in_place = {a.cost, first, by_row, by_place, a.rule};
+      std::byte* const state =
+          workspace + first_state(a, task) * static_cast<std::int64_t>(kAssignState);
+      assign_rare_task(kThreadsOfTeam, a, task, in_place, state, are_finite);
     }
   }
 }
 
 /// Bytes of a block's shared memory that tasks cannot use: the kernel's own variables, and what
 /// CUDA keeps for itself.
-constexpr int kBeside = 2048;
+constexpr int kBeside = 3072;
 
-/// The rest, in which tasks have their state and costs: a block's part where all blocks are
-/// resident at once, but enough for problems of the usual size, and no more than any task needs.
+/// A team's bytes of shared memory. A block has its part where all blocks are resident at once, but
+/// enough for problems of the usual size, and no more than any task needs.
 template <class E>
-int shared_bytes(const AssignProblem& p, std::int64_t tasks, int device) {
-  constexpr std::int64_t kUsual = 46 << 10;
-  const std::int64_t most = most_shared_bytes(device);
-  const std::int64_t at_once = ceil_div(tasks, processor_count(device));
+int shared_bytes(const AssignProblem& p, std::int64_t blocks, unsigned teams, int device) {
+  constexpr std::int64_t kUsual = 48 << 10;
   const std::int64_t of_group = p.queries / p.groups, columns = p.columns;
-  const auto element = static_cast<std::int64_t>(sizeof(E));
-  const std::int64_t state = (of_group + columns) * static_cast<std::int64_t>(kAssignState);
-  std::int64_t bytes = std::max(most / at_once, std::min(most, kUsual)) - kBeside;
-  if (of_group <= bytes / columns) bytes = std::min(bytes, state + of_group * columns * element);
-  return static_cast<int>(bytes);
+  const std::int64_t most = most_shared_bytes(device), at_once = processor_count(device);
+  constexpr auto kElement = static_cast<std::int64_t>(sizeof(Stored<E>));
+  const std::int64_t state =
+      state_bytes<double>(std::min(of_group, columns), std::max(of_group, columns));
+  std::int64_t bytes = std::max(most / ceil_div(blocks, at_once), std::min(most, kUsual));
+  bytes = (bytes - kBeside) / teams / 16 * 16;
+  if (of_group > bytes / columns) return static_cast<int>(bytes);
+  const std::int64_t needed = ceil_div(state + of_group * columns * kElement + 8, 16) * 16;
+  return static_cast<int>(std::min(bytes, needed));
 }
 
 std::size_t workspace_bytes(const AssignProblem& p) {
   const std::int64_t states = states_of_block(p.images, p.queries / p.groups, p.columns);
   return static_cast<std::size_t>(p.layers * p.groups * states) * kAssignState;
+}
+
+template <unsigned kThreadsOfTeam, class E>
+void launch_by(const AssignProblem& p, const AssignArgs<E>& args, const Execution& execution) {
+  constexpr unsigned kBlock = kBlockOfTeams<kThreadsOfTeam>, kTeams = kBlock / kThreadsOfTeam;
+  const int device = execution.device_index;
+  const std::int64_t blocks = ceil_div(args.tasks(), std::int64_t{kTeams});
+  const std::int64_t most_blocks = 64 * processor_count(device);
+  const int bytes = shared_bytes<E>(p, blocks, kTeams, device);
+  allow_shared(assign_tasks<E, kThreadsOfTeam>, most_shared_bytes(device) - kBeside);
+  launch_with_shared(assign_tasks<E, kThreadsOfTeam>, "assign",
+                     static_cast<unsigned>(std::min(blocks, most_blocks)), kBlock,
+                     static_cast<int>(kTeams) * bytes, static_cast<Stream>(execution.stream), args,
+                     static_cast<std::byte*>(execution.workspace), bytes);
 }
 
 void assign(const AssignProblem& p, const AssignOutputs& outputs, const Execution& execution) {
@@ -426,13 +540,10 @@ void assign(const AssignProblem& p, const AssignOutputs& outputs, const Executio
   dispatch(p, outputs, fill, [&](auto element) {
     using E = decltype(element);
     const AssignArgs<E> args = assign_args<E>(p, outputs);
-    const int device = execution.device_index;
-    const std::int64_t most_blocks = 64 * processor_count(device);
-    const auto blocks = static_cast<unsigned>(std::min(args.tasks(), most_blocks));
-    const int bytes = shared_bytes<E>(p, args.tasks(), device);
-    allow_shared(assign_tasks<E>, most_shared_bytes(device) - kBeside);
-    launch_with_shared(assign_tasks<E>, "assign", blocks, kAssignThreads, bytes, stream, args,
-                       static_cast<std::byte*>(execution.workspace), bytes);
+    const std::int64_t places = std::max(p.queries / p.groups, ceil_div(p.columns, p.images));
+    if (places <= 2 * kLanes) return launch_by<kLanes>(p, args, execution);
+    if (places <= 2 * kThreads) return launch_by<kThreads>(p, args, execution);
+    launch_by<kMostThreads>(p, args, execution);
   });
 }
 

@@ -157,6 +157,27 @@ __device__ inline unsigned least_of_lanes(unsigned value) {
 #endif
 }
 
+/// Marks rarely used device code: a call, as BOXLOSS_HOST_DEVICE_CALL is. A kernel's parameter that
+/// such a call gets by reference is not copied if it is a grid constant.
+#if defined(BOXLOSS_HIP)
+#define BOXLOSS_DEVICE_CALL __device__
+#define BOXLOSS_GRID_CONSTANT
+#else
+#define BOXLOSS_DEVICE_CALL __device__ __noinline__
+#define BOXLOSS_GRID_CONSTANT __grid_constant__
+#endif
+
+/// The group's threads wait for each other, and see what they have written.
+__device__ inline void sync_lanes() {
+#if defined(__HIP_PLATFORM_AMD__)
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+#else
+  __syncwarp();
+#endif
+}
+
 /// Gives the value before. HIP's atomicCAS does not take 16 bits.
 template <class Bits>
 __device__ Bits compare_and_swap(Bits* address, Bits expected, Bits desired) {

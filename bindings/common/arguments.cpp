@@ -67,4 +67,17 @@ void check_offsets_values(const PackedArray<std::int64_t>& offsets, std::int64_t
   }
 }
 
+void check_lengths_values(const PackedArray<std::int64_t>& lengths, std::int64_t rows,
+                          std::int64_t columns) {
+  const std::int64_t count = lengths.rank == 2 ? 2 * lengths.size(0) : 2;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const bool is_of_rows = i % 2 == 0;
+    const std::int64_t value = integer_at(lengths, i), most = is_of_rows ? rows : columns;
+    if (value >= 0 && value <= most) continue;
+    const std::string matrix = lengths.rank == 2 ? std::to_string(i / 2) + ", " : "";
+    check(false, lengths.name, "[", matrix, i % 2, "] is ", value, "; it must lie in [0, ", most,
+          "], the ", is_of_rows ? "rows" : "columns", " of cost");
+  }
+}
+
 }  // namespace boxloss::binding

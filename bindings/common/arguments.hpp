@@ -304,4 +304,8 @@ std::int64_t integer_at(const PackedArray<std::int64_t>& array, std::int64_t i);
 /// Checks the values of offsets on the host, where they can be read without a wait.
 void check_offsets_values(const PackedArray<std::int64_t>& offsets, std::int64_t rows);
 
+/// The same for lengths of matrices: of each, how many rows and columns it has.
+void check_lengths_values(const PackedArray<std::int64_t>& lengths, std::int64_t rows,
+                          std::int64_t columns);
+
 }  // namespace boxloss::binding

@@ -17,7 +17,7 @@ struct Assign {
   template <class Size>
   static AssignProblem describe(const Arguments<Described<Size>>& a) {
     AssignProblem p;
-    p.cost.dtype = dtype_of(a.cost, "float32 or float64");
+    p.cost.dtype = dtype_of(a.cost);
     p.offsets = view_of(a.offsets, kIndexDTypes);
     p.groups = a.groups;
     check_options(p);

@@ -4,6 +4,7 @@
 #include "../common/box_loss.hpp"
 #include "../common/class_loss.hpp"
 #include "../common/distribution_loss.hpp"
+#include "../common/linear_sum_assignment.hpp"
 #include "../common/matching_cost.hpp"
 #include "../common/max_iou_match.hpp"
 #include "../common/rotated_box_loss.hpp"
@@ -12,11 +13,12 @@
 #include "pair_loss.hpp"
 
 /// The one list of operations whose handlers follow from their descriptions.
-#define BOXLOSS_JAX_OPERATIONS(use)                                                            \
-  use(assign, Assign) use(matching_cost, MatchingCost) use(max_iou_match, MaxIouMatch)         \
-      use(task_aligned_match, TaskAlignedMatch) use(class_loss, ClassLoss)                     \
-          use(class_loss_backward, ClassLossBackward) use(distribution_loss, DistributionLoss) \
-              use(distribution_loss_backward, DistributionLossBackward)
+#define BOXLOSS_JAX_OPERATIONS(use)                                                                \
+  use(assign, Assign) use(linear_sum_assignment, LinearSumAssignment)                              \
+      use(matching_cost, MatchingCost) use(max_iou_match, MaxIouMatch)                             \
+          use(task_aligned_match, TaskAlignedMatch) use(class_loss, ClassLoss)                     \
+              use(class_loss_backward, ClassLossBackward) use(distribution_loss, DistributionLoss) \
+                  use(distribution_loss_backward, DistributionLossBackward)
 
 /// And of losses of pairs, forward and backward.
 #define BOXLOSS_JAX_PAIR_LOSSES(use) use(box_loss, BoxLoss) use(rotated_box_loss, RotatedBoxLoss)

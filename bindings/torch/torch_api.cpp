@@ -6,6 +6,7 @@
 
 #include "../common/assign.hpp"
 #include "../common/box_loss.hpp"
+#include "../common/linear_sum_assignment.hpp"
 #include "../common/matching_cost.hpp"
 #include "../common/max_iou_match.hpp"
 #include "../common/rotated_box_loss.hpp"
@@ -83,6 +84,13 @@ MatchResult hungarian_match(const at::Tensor& cost, const at::Tensor& offsets,
   const auto [pred_index, target_index, target_of_query] =
       OperatorOf<binding::Assign>::call({cost, offsets_beside(cost, offsets), options.groups});
   return {pred_index, target_index, target_of_query};
+}
+
+LinearSumAssignment linear_sum_assignment(const at::Tensor& cost,
+                                          const LinearSumAssignmentOptions& options) {
+  const auto [column_of_row, row_of_column] = OperatorOf<binding::LinearSumAssignment>::call(
+      {cost BOXLOSS_LINEAR_SUM_ASSIGNMENT_OPTIONS(BOXLOSS_AS_ARGUMENT)});
+  return {column_of_row, row_of_column};
 }
 
 at::Tensor pairwise_iou(const at::Tensor& pred, const at::Tensor& target, const at::Tensor& offsets,

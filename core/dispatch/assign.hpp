@@ -11,23 +11,26 @@ namespace boxloss {
 template <class E>
 AssignArgs<E> assign_args(const AssignProblem& p, const AssignOutputs& outputs) {
   const auto output = [&](void* data) { return IndexOutputs{data, p.index == DType::kI64}; };
-  return {{static_cast<const E*>(p.cost.data)},
+  return {elements<E>(p.cost.data, p.cost.dtype),
           p.cost.layer_stride,
           p.cost.query_stride,
           p.cost.column_stride,
+          {p.maximize ? -1. : 1., p.cost_limit},
           indices(p.offsets),
+          indices(p.lengths),
           p.layers,
           p.images,
           p.queries,
           p.columns,
           p.groups,
           output(outputs.pred_index),
+          output(outputs.query_of_column),
           output(outputs.target_index),
           output(outputs.target_of_query)};
 }
 
-/// Calls launch(E()) for the cost's element type E; or, where there are no pairs, writes -1
-/// everywhere by fill(pointer, bytes), which sets all bits.
+/// Calls launch(E()) for the cost's element type E, which is Any but for float and double; or,
+/// where there are no pairs, writes -1 everywhere by fill(pointer, bytes), which sets all bits.
 template <class Fill, class Launch>
 void dispatch(const AssignProblem& p, const AssignOutputs& outputs, const Fill& fill,
               const Launch& launch) {
@@ -36,11 +39,13 @@ void dispatch(const AssignProblem& p, const AssignOutputs& outputs, const Fill& 
     const auto pairs = static_cast<std::size_t>(p.layers * p.groups * p.columns);
     const auto queries = static_cast<std::size_t>(p.layers * p.images * p.queries);
     fill(outputs.pred_index, size * pairs);
+    fill(outputs.query_of_column, size * pairs);
     fill(outputs.target_index, size * pairs);
     return fill(outputs.target_of_query, size * queries);
   }
   if (p.cost.dtype == DType::kF64) return launch(double());
-  launch(float());
+  if (p.cost.dtype == DType::kF32) return launch(float());
+  launch(Any());
 }
 
 }  // namespace boxloss

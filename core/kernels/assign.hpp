@@ -17,6 +17,8 @@
 /// columns as rows, and the more as places.
 namespace boxloss {
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 /// A cost that may be infinite or NaN, or a sum of such costs. What is compared first is how many
 /// of them are not finite.
 struct Extended {
@@ -41,7 +43,30 @@ BOXLOSS_HOST_DEVICE bool operator==(Extended a, Extended b) {
 
 BOXLOSS_HOST_DEVICE bool is_finite(double cost) { return cost - cost == 0; }
 
-/// A cost as a Number, which is double if all costs of the task are finite, otherwise Extended.
+/// What is minimized, and what makes a pair.
+struct CostRule {
+  double sign;   ///< of the costs: -1 to maximize
+  double limit;  ///< that they may reach, or +inf
+
+  BOXLOSS_HOST_DEVICE bool has_limit() const { return limit < kInfinity; }
+  BOXLOSS_HOST_DEVICE bool is_within(double number) const {
+    return is_finite(number) && number <= limit;
+  }
+
+  /// The cost as what is minimized. A pair above the limit costs as much as none, so that the least
+  /// assignment of all rows has the least of some in it.
+  BOXLOSS_HOST_DEVICE double number(double cost) const {
+    const double number = sign * cost;
+    return has_limit() && !is_within(number) ? limit : number;
+  }
+
+  BOXLOSS_HOST_DEVICE bool is_pair(double cost) const {
+    const double number = sign * cost;
+    return has_limit() ? is_within(number) : !(number == kInfinity);
+  }
+};
+
+/// It as a Number, which is double if all numbers of the task are finite, otherwise Extended.
 template <class Number>
 BOXLOSS_HOST_DEVICE Number number_of(double cost) {
   if constexpr (std::is_same_v<Number, double>) {
@@ -51,7 +76,6 @@ BOXLOSS_HOST_DEVICE Number number_of(double cost) {
   }
 }
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kMostNonfinite = std::numeric_limits<std::int64_t>::max();
 
 /// The distance of a place that no row has reached.
@@ -69,14 +93,15 @@ BOXLOSS_HOST_DEVICE Number unreached() {
 constexpr std::size_t kAssignState = 2 * sizeof(Extended) + 4 * sizeof(std::int32_t);
 static_assert(kAssignState % alignof(Extended) == 0);
 
-/// E is the cost's element type.
+/// E is the cost's element type: float, double or Any.
 template <class E>
 struct AssignArgs {
   Elements<E> cost;
   std::int64_t layer_stride, query_stride, column_stride;
-  Indices offsets;
+  CostRule rule;
+  Indices offsets, lengths;  ///< of null data: not given
   std::int64_t layers, images, queries, columns, groups;
-  IndexOutputs pred_index, target_index, target_of_query;
+  IndexOutputs pred_index, query_of_column, target_index, target_of_query;
 
   BOXLOSS_HOST_DEVICE std::int64_t tasks() const { return layers * images * groups; }
 };
@@ -86,13 +111,19 @@ struct AssignTask {
   std::int64_t layer, image, group;
   std::int64_t first_query;                 ///< in the image
   std::int64_t first_column;                ///< in the list
-  int queries, columns;                     ///< 0 columns where offsets are wrong
+  int queries, columns;                     ///< 0 columns where offsets or lengths are wrong
   std::int64_t columns_begin, columns_end;  ///< that the task writes, its own among them
 
   BOXLOSS_HOST_DEVICE bool is_wide() const { return queries <= columns; }
   BOXLOSS_HOST_DEVICE int rows() const { return is_wide() ? queries : columns; }
   BOXLOSS_HOST_DEVICE int places() const { return is_wide() ? columns : queries; }
 };
+
+/// Whether the offsets, if there are any, go up within the columns.
+template <class E>
+bool are_offsets_right(const AssignArgs<E>& a) {
+  return a.offsets.data == nullptr || are_in_order(a.offsets, a.images, a.columns);
+}
 
 /// Task i of all: images vary fastest, then groups, then layers. If the offsets are wrong, no task
 /// has columns to match, and the tasks of image 0 write -1 for all columns.
@@ -106,7 +137,18 @@ BOXLOSS_HOST_DEVICE AssignTask task_of(const AssignArgs<E>& a, std::int64_t i,
   task.layer = i / a.images / a.groups;
   task.first_query = task.group * of_group;
   task.queries = static_cast<int>(of_group);
-  if (are_offsets_right) {
+  if (a.offsets.data == nullptr) {
+    task.columns_end = a.columns;
+    task.columns = static_cast<int>(a.columns);
+    if (a.lengths.data != nullptr) {
+      const std::int64_t queries = a.lengths[2 * task.layer];
+      const std::int64_t columns = a.lengths[2 * task.layer + 1];
+      const bool are_right =
+          queries >= 0 && queries <= of_group && columns >= 0 && columns <= a.columns;
+      task.queries = are_right ? static_cast<int>(queries) : 0;
+      task.columns = are_right ? static_cast<int>(columns) : 0;
+    }
+  } else if (are_offsets_right) {
     const RowRange all = Offsets{a.images, a.columns, a.columns, a.offsets}.rows(task.image);
     task.first_column = a.offsets[task.image];
     task.columns = static_cast<int>(a.offsets[task.image + 1] - task.first_column);
@@ -125,11 +167,16 @@ BOXLOSS_HOST_DEVICE std::int64_t first_cost(const AssignArgs<E>& a, const Assign
          task.first_column * a.column_stride;
 }
 
+/// As what a copy of the costs is kept.
+template <class E>
+using Stored = std::conditional_t<std::is_same_v<E, Any>, double, E>;
+
 /// The cost of a task's query and column.
 template <class E>
-BOXLOSS_HOST_DEVICE E cost_at(const AssignArgs<E>& a, const AssignTask& task, int query,
-                              int column) {
-  return a.cost.data[first_cost(a, task) + query * a.query_stride + column * a.column_stride];
+BOXLOSS_HOST_DEVICE Stored<E> cost_at(const AssignArgs<E>& a, const AssignTask& task, int query,
+                                      int column) {
+  return a.cost.template get<Stored<E>>(first_cost(a, task) + query * a.query_stride +
+                                        column * a.column_stride);
 }
 
 /// The number of rows and places that the tasks of one layer and group need together. Each image
@@ -153,6 +200,7 @@ BOXLOSS_HOST_DEVICE void set_no_query(const AssignArgs<E>& a, const AssignTask& 
                                       std::int64_t column) {
   const std::int64_t at = (task.layer * a.groups + task.group) * a.columns + column;
   a.pred_index.set(at, -1);
+  a.query_of_column.set(at, -1);
   a.target_index.set(at, -1);
 }
 
@@ -168,18 +216,18 @@ BOXLOSS_HOST_DEVICE void set_no_column(const AssignArgs<E>& a, const AssignTask&
   a.target_of_query.set(row_of_query(a, task, query), -1);
 }
 
-/// Writes a pair; it is none where its cost is +inf.
+/// Writes a pair, if its cost makes one.
 template <class E>
 BOXLOSS_HOST_DEVICE void set_pair(const AssignArgs<E>& a, const AssignTask& task, int query,
                                   int column) {
-  const E cost = cost_at(a, task, query, column);
-  if (!is_finite(cost) && cost > 0) {
+  if (!a.rule.is_pair(cost_at(a, task, query, column))) {
     set_no_query(a, task, task.first_column + column);
     return set_no_column(a, task, query);
   }
   const std::int64_t in_list = task.first_column + column, row = row_of_query(a, task, query);
   const std::int64_t at = (task.layer * a.groups + task.group) * a.columns + in_list;
   a.pred_index.set(at, row);
+  a.query_of_column.set(at, task.first_query + query);
   a.target_index.set(at, in_list);
   a.target_of_query.set(row, in_list);
 }

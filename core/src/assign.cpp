@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <boxloss/assign.hpp>
 #include <boxloss/registry.hpp>
+#include <cmath>
 #include <limits>
 
 #include "src/checks.hpp"
 
 namespace boxloss {
 namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Whether nothing is read: there are no pairs.
 bool is_empty(const AssignProblem& p) {
@@ -21,6 +24,9 @@ void check_shape(const AssignProblem& p) {
   check_size("columns", p.columns, "columns of cost");
   check(p.groups >= 1 && p.queries % p.groups == 0, "groups is ", p.groups,
         "; it must be at least 1, and divide the ", p.queries, " queries");
+  const bool is_alone = p.images == 1 && p.offsets.dtype == DType::kNone && p.groups == 1;
+  check(p.lengths.dtype == DType::kNone || is_alone,
+        "lengths are for one image, without offsets and groups");
   // Rows of the list of queries, and columns of all groups, are numbers of the outputs' dtype; what
   // one problem has are 32-bit numbers.
   constexpr std::int64_t kMost32 = std::numeric_limits<std::int32_t>::max();
@@ -49,10 +55,14 @@ void check_cost(const AssignProblem& p) {
 }  // namespace
 
 void check_options(const AssignProblem& p) {
-  check_dtype(p.cost.dtype == DType::kF32 || p.cost.dtype == DType::kF64, "cost is ",
-              shown(p.cost.dtype), "; it must be float32 or float64");
+  check_enumerator<Unsupported>("cost", "", p.cost.dtype);
   check_indices("offsets", p.offsets);
+  check_indices("lengths", p.lengths);
   check_indices("index", p.index);
+  check(!std::isnan(p.cost_limit) && p.cost_limit > -kInfinity, "cost_limit is ", p.cost_limit,
+        "; it must be a number, or +inf for none");
+  check(!p.maximize || p.cost_limit == kInfinity,
+        "cost_limit and maximize exclude each other: a limit is for costs");
 }
 
 std::size_t assign_workspace_bytes(const Implementation& implementation, const AssignProblem& p) {
@@ -60,8 +70,12 @@ std::size_t assign_workspace_bytes(const Implementation& implementation, const A
   check_options(p);
   check_shape(p);
   check_cost(p);
-  check_given("offsets", p.offsets, !is_empty(p), "(images + 1) integers");
-  return is_empty(p) ? 0 : implementation.assign.workspace_bytes(p);
+  check_given("offsets", p.offsets, !is_empty(p) && p.images != 1, "(images + 1) integers");
+  if (is_empty(p)) return 0;
+  AssignProblem marked = p;
+  mark_if_given(marked.offsets);
+  mark_if_given(marked.lengths);
+  return implementation.assign.workspace_bytes(marked);
 }
 
 void assign(const Implementation& implementation, const AssignProblem& p,
@@ -70,7 +84,9 @@ void assign(const Implementation& implementation, const AssignProblem& p,
   check(p.cost.data != nullptr || is_empty(p), "cost.data is null");
   check_aligned("cost", p.cost.data, p.cost.dtype);
   check_pointer("offsets", p.offsets, !is_empty(p));
+  check_pointer("lengths", p.lengths, !is_empty(p));
   check_aligned("outputs.pred_index", outputs.pred_index, p.index);
+  check_aligned("outputs.query_of_column", outputs.query_of_column, p.index);
   check_aligned("outputs.target_index", outputs.target_index, p.index);
   check_aligned("outputs.target_of_query", outputs.target_of_query, p.index);
   check_execution(execution, p.device, workspace_bytes);

@@ -58,6 +58,7 @@ class CostsOf {
   double nonfinite() { return random_.pick(std::vector<double>{kNan, kInfinity, -kInfinity}); }
 
   double finite(std::int64_t query, std::int64_t column) {
+    if (!is_floating(case_.cost)) return static_cast<double>(random_.below(20));
     switch (case_.costs) {
       case Costs::kReal: return random_.uniform(-3, 5);
       case Costs::kIntegers: return random_.pick(std::vector<double>{-1, -0.0, 0, 1, 2});
@@ -84,14 +85,34 @@ class CostsOf {
 
 /// Calls visit(layer, query, column) for each cost that is read.
 template <class Visit>
-void for_each_cost(const AssignProblem& p, const Visit& visit) {
-  const RowRange owned = owned_rows(p.offsets, p.images, p.columns);
+void for_each_cost(const AssignProblem& p, const Array& lengths, const Visit& visit) {
+  RowRange owned = {0, p.columns};
+  if (p.offsets.data != nullptr) owned = owned_rows(p.offsets, p.images, p.columns);
   for (std::int64_t layer = 0; layer < p.layers; ++layer) {
-    for (std::int64_t query = 0; query < p.queries; ++query) {
+    std::int64_t queries = p.queries;
+    if (p.lengths.data != nullptr) {
+      queries = static_cast<std::int64_t>(lengths.get(2 * layer));
+      owned.end = static_cast<std::int64_t>(lengths.get(2 * layer + 1));
+      if (queries < 0 || queries > p.queries || owned.end < 0 || owned.end > p.columns) continue;
+    }
+    for (std::int64_t query = 0; query < queries; ++query) {
       for (std::int64_t t = owned.begin; t < owned.end; ++t) visit(layer, query, t);
     }
   }
 }
+
+/// Of each layer how many queries and columns it has.
+Array random_lengths(const AssignCase& c, Random& random) {
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t layer = 0; layer < c.shape.layers; ++layer) {
+    lengths.push_back(random.below(c.shape.queries + 1));
+    lengths.push_back(random.below(c.shape.columns + 1));
+  }
+  return exactly(lengths, c.offsets);
+}
+
+/// Among integers and tenths some costs are the limit itself.
+constexpr double kLimit = 1;
 
 std::int64_t pair_count(const AssignProblem& p) { return p.layers * p.groups * p.columns; }
 
@@ -101,8 +122,16 @@ HostAssign Assign::make(const AssignCase& c, Random& random) {
   HostAssign host;
   AssignProblem& p = host.problem;
   const auto& [layers, images, queries, columns, groups] = c.shape;
-  host.offsets = c.indices.empty() ? random_offsets(c.offsets, images, columns, random)
-                                   : exactly(c.indices, c.offsets);
+  if (c.ragged == Ragged::kOffsets) {
+    host.offsets = c.indices.empty() ? random_offsets(c.offsets, images, columns, random)
+                                     : exactly(c.indices, c.offsets);
+    p.offsets = {host.offsets.data(), c.offsets};
+  } else if (c.ragged == Ragged::kLengths) {
+    host.lengths = c.indices.empty() ? random_lengths(c, random) : exactly(c.indices, c.offsets);
+    p.lengths = {host.lengths.data(), c.offsets};
+  }
+  p.maximize = c.goal == Goal::kGreatest;
+  if (c.goal == Goal::kLimited) p.cost_limit = kLimit;
   const Strides strides = strides_of(c.layout, layers, queries, columns);
   p.layers = layers;
   p.images = images;
@@ -111,14 +140,14 @@ HostAssign Assign::make(const AssignCase& c, Random& random) {
   p.groups = groups;
   p.cost = {lay_out(strides, layers, queries, columns, c.cost, host.cost), c.cost, strides.image,
             strides.slot, strides.value};
-  p.offsets = {host.offsets.data(), c.offsets};
   p.index = c.index;
 
   for (std::int64_t i = 0; i < host.cost.count(); ++i) {
-    host.cost.set(i, random.chance(0.5) ? kNan : -largest(c.cost) / 2);
+    const double of_none = random.chance(0.5) ? kNan : -largest(c.cost) / 2;
+    host.cost.set(i, is_floating(c.cost) ? of_none : 0);
   }
   CostsOf costs(c, random);
-  for_each_cost(p, [&](std::int64_t layer, std::int64_t query, std::int64_t column) {
+  for_each_cost(p, host.lengths, [&](std::int64_t layer, std::int64_t query, std::int64_t column) {
     host.cost.set(
         strides.start + layer * strides.image + query * strides.slot + column * strides.value,
         costs.at(layer, query, column));
@@ -134,15 +163,19 @@ std::vector<Call> Assign::calls(const Case&, const Host& host, Random&) {
     Run run(implementation, parallel_for,
             ask.of({{"pred_index", p.index, pair_count(p)},
                     {"target_index", p.index, pair_count(p)},
-                    {"target_of_query", p.index, p.layers * p.images * p.queries}}));
+                    {"target_of_query", p.index, p.layers * p.images * p.queries},
+                    {"query_of_column", p.index, pair_count(p)}}));
     run.move(p.cost.data, host.cost);
-    run.move(p.offsets.data, host.offsets);
-    assign(implementation, p, {run.output(0), run.output(1), run.output(2)},
+    if (p.offsets.data != nullptr) run.move(p.offsets.data, host.offsets);
+    if (p.lengths.data != nullptr) run.move(p.lengths.data, host.lengths);
+    assign(implementation, p, {run.output(0), run.output(1), run.output(2), run.output(3)},
            run.execution(assign_workspace_bytes(implementation, p)));
     return run.results();
   };
-  std::vector<Ask> each_alone = {
-      {0, Alignment::kElement}, {1, Alignment::kElement}, {2, Alignment::kElement}};
+  std::vector<Ask> each_alone = {{0, Alignment::kElement},
+                                 {1, Alignment::kElement},
+                                 {2, Alignment::kElement},
+                                 {3, Alignment::kElement}};
   constexpr std::int64_t kLarge = 5000;  // too much work to do again
   if (host.problem.queries * pair_count(host.problem) >= kLarge) each_alone = {};
   return {call_of(kName, run_as, is_served, equals, each_alone)};

@@ -31,6 +31,16 @@ enum class Special {
   kAllMixed,
 };
 
+/// Which pairs are the best.
+enum class Goal {
+  kLeast,
+  kGreatest,
+  kLimited,  ///< the least, of costs up to a limit that some of them reach
+};
+
+/// What says which rows and columns belong together.
+enum class Ragged { kOffsets, kLengths, kNothing };
+
 struct AssignShape {
   std::int64_t layers, images, queries, columns;
   std::int64_t groups = 1;
@@ -46,14 +56,16 @@ struct AssignCase {
   AssignShape shape;
   Costs costs;
   Special special = Special::kNone;
-  std::vector<std::int64_t> indices = {};  ///< the offsets, if they are not random
+  std::vector<std::int64_t> indices = {};  ///< offsets or lengths, if they are not random
+  Goal goal = Goal::kLeast;
+  Ragged ragged = Ragged::kOffsets;  ///< for one image and group, it may be another
 };
 
 /// A problem of an assignment on the host, with the arrays that it points to. Every array ends with
 /// its view's last element.
 struct HostAssign {
   AssignProblem problem;
-  Array cost, offsets;
+  Array cost, offsets, lengths;
 };
 
 /// The assignment: see operations.hpp.
@@ -74,8 +86,8 @@ struct Assign {
   static Case random_case(Random& random);
   static std::string describe(const Case& c);
 
-  /// What is in no image's column, or between the columns, is NaN or lower than all costs: whoever
-  /// reads it as a cost takes it.
+  /// What is in no image's column, or between the columns, is NaN or lower than all costs, if the
+  /// dtype has such: whoever reads it as a cost takes it.
   static Host make(const Case& c, Random& random);
   static std::vector<Call> calls(const Case& c, const Host& host, Random& random);
 };

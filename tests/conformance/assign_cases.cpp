@@ -18,10 +18,12 @@ constexpr Special finite = Special::kNone, nan_queries = Special::kNanQueries,
                   forbidden_columns = Special::kForbiddenColumns, forbidden = Special::kForbidden,
                   all_forbidden = Special::kAllForbidden, minus_infinity = Special::kMinusInfinity,
                   mixed = Special::kMixed, all_mixed = Special::kAllMixed;
+constexpr Goal least = Goal::kLeast, greatest = Goal::kGreatest, limited = Goal::kLimited;
+constexpr Ragged by_lengths = Ragged::kLengths, whole = Ragged::kNothing;
 
 // clang-format off
 const std::vector<AssignCase> kCases = {
-    // name, cost, layout, offsets, index, {layers, images, queries, columns, groups}, costs, special, indices
+    // name, cost, layout, offsets, index, {layers, images, queries, columns, groups}, costs, special, indices, goal, ragged
     // --- shapes of the matrix
     {"more columns than queries in one image", f32, packed, i32, i64, {2, 3, 6, 20}, real, finite, {0, 2, 14, 20}},
     {"as many columns as queries in one image", f32, packed, i64, i32, {2, 3, 6, 20}, real, finite, {3, 9, 10, 20}},
@@ -65,6 +67,24 @@ const std::vector<AssignCase> kCases = {
     {"many images", f32, packed, i64, i64, {1, 600, 3, 700}, integers},
     {"many layers", f32, packed, i32, i32, {600, 1, 2, 3, 2}, real, finite, {0, 2}},
     {"many groups", f32, packed, i32, i32, {2, 2, 300, 3, 300}, real, finite, {0, 2, 3}},
+    // --- other costs and goals
+    {"bytes", u8, packed, i64, i64, {3, 2, 9, 17}, integers},
+    {"int64, greatest", i64, wide, i64, i64, {3, 2, 9, 17}, integers, finite, {}, greatest},
+    {"f16, mixed", f16, packed, i64, i64, {3, 2, 9, 17}, real, mixed},
+    {"f16, 40 of each", f16, packed, i64, i64, {2, 1, 40, 40}, real, finite, {}, least, whole},
+    {"greatest, f32", f32, packed, i64, i64, {3, 2, 9, 17}, real, finite, {}, greatest},
+    {"greatest, mixed", f64, packed, i64, i64, {3, 2, 9, 17}, tenths, mixed, {}, greatest},
+    {"limited, f32", f32, packed, i64, i64, {3, 2, 9, 17}, real, finite, {}, limited},
+    {"limited, mixed", f64, packed, i64, i64, {3, 2, 9, 17}, integers, mixed, {}, limited},
+    // --- matrices alone
+    {"wide matrices", f32, packed, i64, i64, {5, 1, 9, 17}, real, finite, {}, least, whole},
+    {"wide matrices by column", f64, planes, i64, i64, {5, 1, 9, 17}, integers, finite, {}, least, whole},
+    {"tall matrices", f32, packed, i64, i64, {5, 1, 17, 9}, integers, finite, {}, least, whole},
+    {"300 columns, greatest", f32, packed, i64, i64, {2, 1, 300, 300}, real, finite, {}, greatest, whole},
+    {"lengths", f32, packed, i64, i64, {20, 1, 9, 17}, real, finite, {}, least, by_lengths},
+    {"lengths, limited", f32, packed, i32, i32, {20, 1, 17, 9}, integers, mixed, {}, limited, by_lengths},
+    {"600 columns, lengths", f64, packed, i64, i64, {2, 1, 40, 600}, integers, finite, {40, 600, 7, 513}, least, by_lengths},
+    {"many matrices", f32, packed, i32, i32, {3000, 1, 4, 4}, integers, finite, {}, least, whole},
 };
 // clang-format on
 
@@ -86,6 +106,15 @@ std::vector<AssignCase> Assign::further_cases() {
     offsets[at] = offset;
     list.push_back(changed(kCases, "f32 i64 i64", {2, 300, 6, 300, 2}, offsets));
   }
+  for (const std::vector<std::int64_t>& lengths :
+       std::vector<std::vector<std::int64_t>>{{4, 5, -1, 5, 4, 5},
+                                              {4, -1, 4, 5, 0, 0},
+                                              {5, 5, 4, 5, 4, 6},
+                                              {kTwo32, 5, 4, kTwo32, 4, 5}}) {
+    AssignCase c = {"lengths outside", f64, packed, i64, i64, {3, 1, 4, 5}, real, finite, lengths};
+    c.ragged = by_lengths;
+    list.push_back(c);
+  }
   // Sums that overflow, which all implementations form in one order. There are many tasks, since
   // few of them tell inf - inf from 0.
   for (const Special special : {finite, nan_queries, forbidden, minus_infinity, mixed}) {
@@ -106,7 +135,7 @@ std::vector<AssignCase> Assign::cases_for_bits() {
 
 AssignCase Assign::random_case(Random& random) {
   AssignCase c;
-  c.cost = random.pick(std::vector<DType>{f32, f64});
+  c.cost = random.pick(std::vector<DType>{f32, f32, f64, f64, f16, bf16, u8, i16, i32, i64});
   c.layout = random.chance(0.1) ? one_coordinate : any_layout(random);
   c.offsets = any_index(random);
   c.index = any_index(random);
@@ -119,13 +148,23 @@ AssignCase Assign::random_case(Random& random) {
   c.special =
       random.pick(std::vector<Special>{finite, finite, finite, nan_queries, forbidden_columns,
                                        forbidden, all_forbidden, minus_infinity, mixed, all_mixed});
+  if (size_of(c.cost) < 4 || !is_floating(c.cost)) {  // which have no numbers so large
+    c.costs = random.pick(std::vector<Costs>{real, integers, equal, duplicates});
+  }
+  if (!is_floating(c.cost)) c.special = finite;
+  c.goal = random.pick(std::vector<Goal>{least, least, greatest, limited});
+  if (random.chance(0.4)) {
+    c.shape.images = c.shape.groups = 1;
+    c.ragged = random.pick(std::vector<Ragged>{by_lengths, by_lengths, whole});
+  }
   return c;
 }
 
 std::string Assign::describe(const AssignCase& c) {
   const auto& [layers, images, queries, columns, groups] = c.shape;
   return in_words(c.cost, "layout", c.layout, "offsets", c.offsets, "index", c.index, "shape",
-                  layers, images, queries, columns, groups, "costs", c.costs, "special", c.special);
+                  layers, images, queries, columns, groups, "costs", c.costs, "special", c.special,
+                  "goal", c.goal, "ragged", c.ragged);
 }
 
 }  // namespace boxloss::conformance

@@ -198,5 +198,102 @@ TEST_CASE("no assignment of a small task is less than the one that is found") {
   }
 }
 
+// --- Matrices alone, by row and by column ---
+
+using Integers = std::vector<std::int32_t>;
+
+struct Pairs {
+  Indices64 column_of_row, row_of_column;
+
+  friend bool operator==(const Pairs& a, const Pairs& b) {
+    return a.column_of_row == b.column_of_row && a.row_of_column == b.row_of_column;
+  }
+};
+
+/// Problem p of these integers, whose sizes are set, by cpu/reference and cpu/native alike.
+Pairs pairs_of(AssignProblem p, const Integers& costs) {
+  p.images = 1;
+  p.cost = {costs.data(), DType::kI32, p.queries * p.columns, p.columns, 1};
+  const auto by = [&](const char* name) {
+    Pairs pairs{Indices64(static_cast<std::size_t>(p.layers * p.queries), 99),
+                Indices64(static_cast<std::size_t>(p.layers * p.columns), 99)};
+    AssignOutputs outputs;
+    outputs.target_of_query = pairs.column_of_row.data();
+    outputs.query_of_column = pairs.row_of_column.data();
+    REQUIRE(assign_workspace_bytes(implementation(name), p) == 0);
+    assign(implementation(name), p, outputs, {});
+    return pairs;
+  };
+  const Pairs pairs = by("cpu/reference");
+  REQUIRE(by("cpu/native") == pairs);
+  return pairs;
+}
+
+TEST_CASE("matrices of integers, of any length, the least and the greatest") {
+  const Integers costs = {1, 2, 0, 0, 5, 0,  //
+                          4, 1, 9, 2, 2, 9};
+  const Integers lengths = {2, 2, 1, 2};
+  AssignProblem p;
+  p.layers = p.queries = 2;
+  p.columns = 3;
+  p.lengths = {lengths.data(), DType::kI32};
+  REQUIRE(pairs_of(p, costs) == Pairs{{1, 0, 1, -1}, {1, 0, -1, -1, 0, -1}});
+  p.maximize = true;
+  REQUIRE(pairs_of(p, costs) == Pairs{{0, 1, 0, -1}, {0, 1, -1, 0, -1, -1}});
+  p.lengths = {};
+  REQUIRE(pairs_of(p, costs) == Pairs{{0, 1, 0, 2}, {0, 1, -1, 0, -1, 1}});
+}
+
+/// The least of what remains from a row on: twice the pairs' costs, and the limit for each row and
+/// column without one.
+int least_limited(const AssignProblem& p, const Integers& costs, std::int64_t row, Indices64 used) {
+  const int limit = static_cast<int>(p.cost_limit);
+  if (row == p.queries) {
+    return limit * static_cast<int>(std::count(used.begin(), used.end(), 0));
+  }
+  int least = limit + least_limited(p, costs, row + 1, used);
+  for (std::size_t t = 0; t < used.size(); ++t) {
+    const int cost = costs[static_cast<std::size_t>(row * p.columns) + t];
+    if (used[t] != 0 || cost > limit) continue;
+    used[t] = 1;
+    least = std::min(least, 2 * cost + least_limited(p, costs, row + 1, used));
+    used[t] = 0;
+  }
+  return least;
+}
+
+TEST_CASE("up to a limit, no assignment of some rows is less than the one that is found") {
+  Random random(Catch::getSeed());
+  for (int i = 0; i < 1000; ++i) {
+    AssignProblem p;
+    p.queries = 1 + random.below(5);
+    p.columns = 1 + random.below(5);
+    p.cost_limit = static_cast<double>(random.below(8)) - 2;
+    Integers costs;
+    for (std::int64_t k = 0; k < p.queries * p.columns; ++k) {
+      costs.push_back(static_cast<std::int32_t>(random.below(10)) - 3);
+    }
+    const Pairs got = pairs_of(p, costs);
+    int total = 0;
+    for (std::size_t row = 0; row < got.column_of_row.size(); ++row) {
+      const std::int64_t column = got.column_of_row[row];
+      if (column < 0) continue;
+      const int cost =
+          costs[row * static_cast<std::size_t>(p.columns) + static_cast<std::size_t>(column)];
+      REQUIRE(cost <= p.cost_limit);
+      REQUIRE(got.row_of_column[static_cast<std::size_t>(column)] ==
+              static_cast<std::int64_t>(row));
+      total += 2 * cost;
+    }
+    for (const Indices64& each : {got.column_of_row, got.row_of_column}) {
+      total += static_cast<int>(p.cost_limit) *
+               static_cast<int>(std::count(each.begin(), each.end(), -1));
+    }
+    CAPTURE(costs, p.cost_limit, p.queries, p.columns);
+    const Indices64 used(static_cast<std::size_t>(p.columns), 0);
+    REQUIRE(total == least_limited(p, costs, 0, used));
+  }
+}
+
 }  // namespace
 }  // namespace boxloss

@@ -37,6 +37,13 @@ struct AssignCall {
 
 using Rows = Refusals<AssignCall>;
 
+/// One image without offsets, with lengths of its layers.
+void be_alone(AssignCall& c) {
+  c.p.images = c.p.groups = 1;
+  c.p.offsets = {};
+  c.p.lengths = {c.offsets, DType::kI32};
+}
+
 // clang-format off
 TEST_CASE("an assignment that is wrong is refused") {
   const std::string rest = ", which is more than ";
@@ -67,13 +74,21 @@ TEST_CASE("an assignment that is wrong is refused") {
       {[](AssignCall& c) { c.p.cost.data = nullptr; }, "cost.data is null"},
       {[](AssignCall& c) { shift(c.p.cost.data); }, "cost" + kOffFour + "float32"},
       {[](AssignCall& c) { c.p.offsets = {}; }, "offsets.dtype is not set; it must be that of (images + 1) integers"},
+      {[](AssignCall& c) { c.p.lengths = {c.offsets, DType::kI32}; }, "lengths are for one image, without offsets and groups"},
+      {[](AssignCall& c) { be_alone(c); c.p.groups = 2; }, "lengths are for one image, without offsets and groups"},
+      {[](AssignCall& c) { be_alone(c); c.p.lengths.data = nullptr; }, "lengths.data is null; where lengths.dtype is set it must not be"},
+      {[](AssignCall& c) { c.p.cost_limit = kNan; }, "cost_limit is nan; it must be a number, or +inf for none"},
+      {[](AssignCall& c) { c.p.cost_limit = -kInfinity; }, "cost_limit is -inf; it must be a number, or +inf for none"},
+      {[](AssignCall& c) { c.p.cost_limit = 2; c.p.maximize = true; }, "cost_limit and maximize exclude each other: a limit is for costs"},
       {[](AssignCall& c) { c.p.offsets.data = nullptr; }, "offsets.data is null; where offsets.dtype is set it must not be"},
       {[](AssignCall& c) { shift(c.outputs.pred_index); }, "outputs.pred_index" + kOffEight + "int64"},
       {[](AssignCall& c) { shift(c.outputs.target_index); }, "outputs.target_index" + kOffEight + "int64"},
       {[](AssignCall& c) { shift(c.outputs.target_of_query); c.p.index = DType::kI32; }, "outputs.target_of_query" + kOffFour + "int32"},
+      {[](AssignCall& c) { shift(c.outputs.query_of_column); }, "outputs.query_of_column" + kOffEight + "int64"},
   });
   require_refused<Unsupported>(Rows{
-      {[](AssignCall& c) { c.p.cost.dtype = DType::kBF16; }, "cost is bfloat16; it must be float32 or float64"},
+      {[](AssignCall& c) { c.p.cost.dtype = DType::kNone; }, "cost is none; it must be one of float64, float32, float16, bfloat16, uint8, int16, int32, int64"},
+      {[](AssignCall& c) { be_alone(c); c.p.lengths.dtype = DType::kF32; }, "lengths is float32" + kNotIndices},
       {[](AssignCall& c) { c.p.offsets.dtype = DType::kF32; }, "offsets is float32" + kNotIndices},
       {[](AssignCall& c) { c.p.index = DType::kU8; }, "index is uint8" + kNotIndices},
       {[](AssignCall& c) { c.implementation.assign = {}; }, "cpu/native does not serve assign"},
@@ -86,6 +101,12 @@ TEST_CASE("an assignment without fault is not refused") {
   require_ok<AssignCall>([](AssignCall& c) { c.p.groups = 4; });
   require_ok<AssignCall>([](AssignCall& c) { c.p.cost = {c.costs, DType::kF32, 0, 0, 0}; });
   require_ok<AssignCall>([](AssignCall& c) { c.outputs = {}; });
+  require_ok<AssignCall>(be_alone);
+  require_ok<AssignCall>([](AssignCall& c) {
+    be_alone(c);
+    c.p.lengths = {};
+    c.p.cost_limit = 1;
+  });
   AssignProblem options;  // which have no sizes
   options.offsets.dtype = DType::kI32;
   REQUIRE_NOTHROW(check_options(options));
@@ -106,10 +127,20 @@ TEST_CASE("as much as the outputs' dtype can count is not refused") {
   REQUIRE_NOTHROW(assign_workspace_bytes(call.implementation, call.p));
 }
 
+/// Too large for a thread's stack.
+struct LargeAssignCall : AssignCall {
+  LargeAssignCall() {
+    p.layers = p.groups = 1;
+    p.queries = 150;
+    p.cost = {costs, DType::kF32, 0, 0, 0};
+    outputs = {};
+  }
+};
+
 TEST_CASE("an assignment's workspace is checked, and known before there are arrays") {
-  AssignCall call;
+  LargeAssignCall call;
   call.p.cost.data = call.p.offsets.data = nullptr;
-  require_workspace_of<AssignCall>(assign_workspace_bytes(call.implementation, call.p));
+  require_workspace_of<LargeAssignCall>(assign_workspace_bytes(call.implementation, call.p));
 }
 
 TEST_CASE("what is empty needs neither arrays nor a workspace") {

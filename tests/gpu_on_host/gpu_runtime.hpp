@@ -12,6 +12,8 @@
 
 /// What the GPU source in backends/gpu needs of its platform, for a GPU that the host plays.
 #define BOXLOSS_GPU gpu_on_host
+#define BOXLOSS_DEVICE_CALL
+#define BOXLOSS_GRID_CONSTANT
 
 namespace boxloss::gpu_on_host {
 
@@ -87,6 +89,8 @@ T shuffle_down(T value, int lanes) {
 }
 
 inline unsigned least_of_lanes(unsigned value) { return least_of_lanes(value, 32); }
+
+inline void sync_lanes() { least_of_lanes(0); }
 
 inline unsigned long long add_acquire_release(unsigned long long* address,
                                               unsigned long long value) {

@@ -133,6 +133,11 @@ def assignment(cost: torch.Tensor, groups: int = 1) -> Problem:
     return {"cost": cost, "offsets": torch.tensor([0, 2, 2, 7]), "groups": groups}
 
 
+USED = torch.tensor([[6, 7], [0, 3], [4, 2]])  # of three matrices
+DTYPES = (
+    *(torch.float64, torch.float16, torch.bfloat16),
+    *(torch.uint8, torch.int16, torch.int32, torch.int64),
+)
 ANCHORS, TARGET = boxes((300,), DEVICE, seed=1), boxes((9,), DEVICE, seed=2)
 OF_IMAGES = boxes((3, 40), DEVICE, seed=3)
 OFFSETS = torch.tensor([1, 4, 4, 8])  # an image without boxes; the first and last are nobody's
@@ -167,6 +172,19 @@ PROBLEMS: dict[str, dict[str, Problem]] = {
         "one": assignment(costs(6, 7)),
         "groups": assignment(costs(3, 6, 7), 2),
         "float64": assignment(costs(2, 40, 7).double(), 4),
+        "float16": assignment(costs(6, 7).half()),
+        "uint8": assignment(costs(6, 7).nan_to_num(9, 9).byte()),
+    },
+    "linear_sum_assignment": {
+        "one": {"cost": costs(6, 7)},
+        "many": {"cost": costs(3, 40, 7)},
+        "maximize": {"cost": -costs(3, 6, 7), "maximize": True},
+        "limit": {"cost": costs(3, 7, 6), "cost_limit": 2.5},
+        "no limit": {"cost": costs(7, 6), "cost_limit": math.inf},
+        "lengths": {"cost": costs(3, 6, 7), "lengths": USED, "maximize": True},
+        "lengths of 32 bits": {"cost": costs(3, 6, 7), "lengths": USED.int(), "cost_limit": 4},
+        "lengths of one": {"cost": costs(6, 7), "lengths": USED[2]},
+        **{str(dtype): {"cost": costs(3, 6, 7).nan_to_num(9, 9).to(dtype)} for dtype in DTYPES},
     },
     "max_iou_match": {
         **{rule: with_ties(rule) for rule in RULES},
@@ -227,6 +245,27 @@ def test_the_bits_are_torchs(function: str, name: str, x64: bool) -> None:
     for field, array, tensor in zip(expected._fields, found, expected, strict=True):
         is_narrow = tensor.dtype == torch.int64 and not x64
         assert_same_bits(array, tensor.int() if is_narrow else tensor, field)
+
+
+def test_lengths_that_lead_outside_are_no_pairs_of_that_matrix() -> None:
+    cost = for_jax({"cost": costs(5, 6, 7)})["cost"]
+    bad = jnp.array([[6, 7], [7, 2], [2, 8], [-1, 2], [2, -1]])
+    found = boxloss.jax.linear_sum_assignment(cost, lengths=bad)
+    expected = boxloss.jax.linear_sum_assignment(cost[:1])
+    for field, whole in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(field[:1], whole)
+        assert (whole >= 0).any()
+        assert (field[1:] == -1).all()
+
+
+def test_an_assignment_has_no_gradient() -> None:
+    cost = jnp.array([[1.0, 3.0], [4.0, 2.0]])
+
+    def total(cost: jax.Array) -> jax.Array:
+        column = boxloss.jax.linear_sum_assignment(cost).column_of_row
+        return jnp.take_along_axis(cost, column[:, None], 1).sum()
+
+    np.testing.assert_array_equal(jax.jit(jax.grad(total))(cost), jnp.eye(2))
 
 
 def test_the_rules_differ() -> None:

@@ -43,7 +43,7 @@ def test_the_parameters_are_torchs(name: str) -> None:
     "name",
     [
         *("box_loss", "rotated_box_loss", "class_loss", "distribution_loss", "matching_cost"),
-        *("hungarian_match", "max_iou_match", "task_aligned_match"),
+        *("hungarian_match", "linear_sum_assignment", "max_iou_match", "task_aligned_match"),
     ],
 )
 def test_a_docstring_tells_every_parameter(name: str) -> None:

@@ -15,6 +15,7 @@ from boxloss.jax import (
     class_loss,
     distribution_loss,
     hungarian_match,
+    linear_sum_assignment,
     matching_cost,
     max_iou_match,
     rotated_box_loss,
@@ -222,7 +223,7 @@ def test_matches_with_sharding_in_types(mesh: Mesh) -> None:
     def match(pred: jax.Array) -> Any:
         cost = matching_cost(pred, target[0], offsets)
         assigned = max_iou_match(pred, target[0], offsets, high=0.5, low=0.3)
-        return hungarian_match(cost, offsets), assigned
+        return hungarian_match(cost, offsets), linear_sum_assignment(cost), assigned
 
     wanted = jax.vmap(match)(pred[:, None])
     explicit = jax.make_mesh((8,), ("images",), axis_types=(jax.sharding.AxisType.Explicit,))

@@ -21,6 +21,7 @@ from boxloss.jax import (
     class_loss,
     distribution_loss,
     hungarian_match,
+    linear_sum_assignment,
     matching_cost,
     max_iou_match,
     rotated_box_loss,
@@ -134,6 +135,37 @@ def test_vmap_of_other_lists_is_one_call_after_the_other() -> None:
     assert_one_after_the_other(hungarian_match, (0, 0), costs, offsets)
 
 
+def limited(cost: jax.Array, lengths: jax.Array | None = None) -> Any:
+    return linear_sum_assignment(cost, lengths=lengths, cost_limit=6)
+
+
+def whole_numbers(
+    most: int, shape: tuple[int, ...], axis: int | None = None
+) -> np.ndarray[Any, Any]:
+    """With three calls' along an axis."""
+    batched = shape if axis is None else (*shape[:axis], 3, *shape[axis:])
+    return np.random.default_rng(1).integers(0, most, batched, endpoint=True)
+
+
+@pytest.mark.parametrize("axes", [(0,), (0, 0), (0, None), (None, 0), (2, 1)])
+@pytest.mark.parametrize("matrices", [(), (2,)])
+def test_vmap_of_an_assignment_is_one_call(
+    matrices: tuple[int, ...], axes: tuple[int | None, ...]
+) -> None:
+    both = (9, (*matrices, 6, 7)), (6, (*matrices, 2))
+    arrays = [whole_numbers(*each, axis) for each, axis in zip(both, axes, strict=False)]
+    assert_one_after_the_other(limited, axes, *arrays)
+    assert own_calls(jax.vmap(limited, in_axes=axes), *arrays) == 1
+
+
+def test_vmap_of_vmap_of_an_assignment_is_one_call() -> None:
+    """The outer one's are costs, the inner one's lengths."""
+    inner = jax.vmap(limited, in_axes=(None, 0))
+    arrays = whole_numbers(9, (3, 2, 6, 7)), whole_numbers(6, (5, 2, 2))
+    assert_one_after_the_other(inner, (0, None), *arrays)
+    assert own_calls(jax.vmap(inner, in_axes=(0, None)), *arrays) == 1
+
+
 def test_a_checkpointed_scan() -> None:
     def whole(pred: jax.Array) -> jax.Array:
         step = jax.checkpoint(lambda c, target: (c, of_lengths(pred * c, target, LENGTHS)))
@@ -214,12 +246,14 @@ def test_export() -> None:
         match = hungarian_match(matching_cost(pred, TARGET[0], offsets), offsets)
         assigned = max_iou_match(pred, TARGET[0], offsets, high=0.5, low=0.3)
         gradient = jax.grad(of_lengths)(pred, TARGET, LENGTHS)
-        return match, assigned, box_losses(pred, TARGET), gradient
+        pairs = linear_sum_assignment(pred)
+        return match, assigned, box_losses(pred, TARGET), gradient, pairs
 
     arrays = PRED, jnp.array([0, 2, 2, 5])
     with pytest.raises(ValueError, match="boxloss_jax_"):
         jax.export.export(jax.jit(step))(*arrays)
-    names = ("matching_cost", "assign", "max_iou_match", "box_loss", "box_loss_backward")
+    names = ("matching_cost", "assign", "linear_sum_assignment", "max_iou_match")
+    names += ("box_loss", "box_loss_backward")
     exported = jax.export.export(
         jax.jit(step),
         platforms=("cpu", "cuda"),
@@ -264,6 +298,7 @@ CALLED = {
     "by index": jax.grad(lambda pred: box_loss(pred, TARGET[0], pred_index=jnp.arange(5))),
     "second": jax.grad(lambda pred: jax.grad(lambda p: box_loss(p, TARGET))(pred).var()),
     "matcher": lambda pred: hungarian_match(matching_cost(pred, **ARRAYS), ARRAYS["offsets"]),
+    "assignment": linear_sum_assignment,
     "assigner": lambda pred: max_iou_match(pred, **ARRAYS, high=0.5, low=0.3),
     "classes": jax.grad(classes),
     "classes, second": jax.grad(lambda logits: jax.grad(classes)(logits).var()),

@@ -115,6 +115,15 @@ def empty_matches(device: torch.device) -> dict[str, Empty]:
         "no queries": assignment((2, 0, 3), 0, 1, 3),
         "no columns": assignment((2, 6, 0), 0, 0, 0),
     }
+    matrices = {
+        "no matrices": {"cost": numbers(0, 3, 4)},
+        "no rows": {"cost": numbers(0, 4)},
+        "no columns": {"cost": numbers(2, 3, 0)},
+        "lengths of no rows": {
+            **{"cost": numbers(2, 3, 4), "cost_limit": 1.0},
+            "lengths": torch.tensor([[0, 4], [0, 0]], device=device),
+        },
+    }
     max_ious = {
         "no images of own anchors": anchors((0, 3), 4, 2),
         "no anchors of images": anchors((2, 0), 4, 0, 1, 4),
@@ -182,6 +191,7 @@ def empty_matches(device: torch.device) -> dict[str, Empty]:
         "matching_cost": ({**cost_problems, **cost_options}, (0,)),
         "pairwise_iou": (cost_problems, (0,)),
         "hungarian_match": (assignments, (-1, -1, -1)),
+        "linear_sum_assignment": (matrices, (-1, -1)),
         "max_iou_match": (max_ious, (-1, 0)),
         "task_aligned_match": (task_aligned, (-1, 0, 0)),
         "class_loss": (class_losses, (0,)),

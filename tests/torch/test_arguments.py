@@ -64,6 +64,7 @@ VALID: dict[str, Problem] = {
     "matching_cost": GOOD_COST,
     "pairwise_iou": {"pred": PRED, "target": TARGET, "offsets": OFFSETS},
     "hungarian_match": {"cost": COST, "offsets": OFFSETS},
+    "linear_sum_assignment": {"cost": COST, "lengths": torch.tensor([4, 9])},
     "max_iou_match": {**ANCHORS, "high": 0.4, "low": 0.2},
     "task_aligned_match": RAGGED,
     "class_loss": CLASSES,
@@ -238,13 +239,26 @@ OF_PAIRWISE_IOU = [  # whose checks are matching_cost's
     bad_value("offsets has shape [3]", offsets=OFFSETS[1:]),
 ]
 OF_HUNGARIAN_MATCH = [
-    bad_type("cost is float16; it must be float32 or float64", cost=COST.half()),
+    bad_type(f"cost is bool; {ANY_NUMBER}", cost=COST.bool()),
     bad_value("cost has shape [1, 1, 6, 9]; it must be (queries", cost=COST[None, None]),
     bad_type(f"offsets is int16; {INTEGER}", offsets=OFFSETS.short()),
     bad_value("offsets has shape [1, 4]; it must be (images + 1", offsets=OFFSETS[None]),
     bad_value("groups is 4; it must be at least 1, and divide the 6 queries", groups=4),
     bad_type("groups is str; it must be an integer", groups="a"),
     bad_type("groups is NoneType; it must be an integer", groups=None),
+]
+OF_LINEAR_SUM_ASSIGNMENT = [
+    bad_type(f"cost is bool; {ANY_NUMBER}", cost=COST.bool()),
+    bad_value("cost has shape [9]; it must be (N, M) or (B, N, M)", cost=COST[0]),
+    bad_value("cost has shape [1, 1, 6, 9]; it must be (N, M) or", cost=COST[None, None]),
+    bad_type(f"lengths is int16; {INTEGER}", lengths=rows(2).short()),
+    bad_value("lengths has shape [1, 2]; it must be [2], of each matrix", lengths=rows(1, 2)),
+    bad_value("lengths has shape [2]; it must be [1, 2], of each matrix", cost=COST[None]),
+    bad_value("cost_limit is nan; it must be a number, or +inf for none", cost_limit=NAN),
+    bad_value("cost_limit is -inf; it must be a number, or +inf", cost_limit=-math.inf),
+    bad_value("cost_limit and maximize exclude each other", cost_limit=1.0, maximize=True),
+    bad_type("cost_limit is str; it must be a number", cost_limit="1"),
+    bad_type("maximize is str; it must be True or False", maximize="a"),
 ]
 NO_THRESHOLDS = "; low must not be more than high, and neither NaN"
 OF_MAX_IOU_MATCH = [
@@ -430,6 +444,7 @@ REFUSED: dict[str, list[Refused]] = {
     "matching_cost": OF_MATCHING_COST,
     "pairwise_iou": OF_PAIRWISE_IOU,
     "hungarian_match": OF_HUNGARIAN_MATCH,
+    "linear_sum_assignment": OF_LINEAR_SUM_ASSIGNMENT,
     "max_iou_match": OF_MAX_IOU_MATCH,
     "task_aligned_match": OF_TASK_ALIGNED_MATCH,
     "class_loss": OF_CLASS_LOSS,
@@ -445,6 +460,12 @@ BAD_OFFSETS = {
     "offsets[0] is -1; it must lie in [0, 9]": [-1, 1, 1, 8],
     "offsets[1] is 4294967296; it must lie in [0, 9]": [0, 2**32, 2**32, 2**32 + 1],
     "offsets[2] is 3, less than offsets[1], which is 4; offsets must not decrease": [0, 4, 3, 9],
+}
+# And of a matrix of six rows and nine columns.
+BAD_LENGTHS = {
+    "lengths[0] is -1; it must lie in [0, 6], the rows of cost": [-1, 9],
+    "lengths[1] is 10; it must lie in [0, 9], the columns of cost": [6, 10],
+    "lengths[1] is 4294967297; it must lie in [0, 9], the columns": [6, 2**32 + 1],
 }
 OF_TORCH_ALONE: dict[str, list[Refused]] = {
     "box_loss": [
@@ -464,6 +485,14 @@ OF_TORCH_ALONE: dict[str, list[Refused]] = {
         name: [bad_value(text, offsets=torch.tensor(bad)) for text, bad in BAD_OFFSETS.items()]
         for name in ("hungarian_match", "max_iou_match")
     },
+    "linear_sum_assignment": [
+        *(bad_value(text, lengths=torch.tensor(bad)) for text, bad in BAD_LENGTHS.items()),
+        bad_value(
+            "lengths[1, 0] is 7; it must lie in [0, 6], the rows of cost",
+            cost=COST.expand(2, 6, 9),
+            lengths=torch.tensor([[6, 9], [7, -1]]),
+        ),
+    ],
     "task_aligned_match": [
         bad_value("the label of row 0 of target is ", labels=RAGGED["labels"] + 4),
         bad_value("the label of row ", **{**PADDED, "labels": PADDED["labels"] - 9}),
@@ -484,7 +513,8 @@ WITH_EVERY_TENSOR: list[tuple[str, Problem]] = [
     ("matching_cost", {**GOOD_COST, **NO_CLASSES, "class_cost": zeros(3, 9)}),
 ]
 FIRST = {
-    **{"hungarian_match": "cost", "max_iou_match": "anchors", "task_aligned_match": "scores"},
+    **{"hungarian_match": "cost", "linear_sum_assignment": "cost", "max_iou_match": "anchors"},
+    "task_aligned_match": "scores",
     **{"class_loss": "logits", "distribution_loss": "logits"},
 }
 EVERY_TENSOR = [
@@ -558,7 +588,9 @@ def test_tensors_of_another_kind(name: str, values: Problem, argument: str) -> N
         for where, there in ((CPU, META), (META, CPU)):
             mixed = {**move(values, where), argument: each.to(there)}
             text = f"{argument} is on {there}, {first} is on {where}; all must be on one device"
-            if (there, argument) != (CPU, "offsets") or not name.endswith("match"):
+            may_be_there = name.endswith("match") and argument == "offsets"
+            may_be_there |= name == "linear_sum_assignment"
+            if there != CPU or not may_be_there:
                 assert_refused(name, mixed, RuntimeError, text)
     if each.dim() > 0:
         assert_refused(

@@ -23,6 +23,7 @@ from boxloss.torch import (
     generalized_box_iou_loss,
     giou_loss,
     hungarian_match,
+    linear_sum_assignment,
     matching_cost,
     max_iou_match,
     pairwise_iou,
@@ -181,6 +182,26 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: pairwise_iou(of_images(TRUE), CORNERS, OFFSETS), "pairwise_iou: pred[0, 0] is [0.5"),
     (lambda: hungarian_match(LOGITS[0], OFFSETS), ""),
     (lambda: hungarian_match(with_nan(LOGITS[0], 1, 2), OFFSETS), "hungarian_match: cost[1, 2] is"),
+    (
+        lambda: linear_sum_assignment(
+            with_nan(LOGITS, 0, 1, 2), lengths=tensor([[1, 3], [3, 3]]), cost_limit=1
+        ),
+        "",
+    ),
+    (
+        lambda: linear_sum_assignment(LABELS[None].log()),
+        "cost[0, 0] is -inf; it must be finite, or",
+    ),
+    (lambda: linear_sum_assignment(LABELS[None].log(), maximize=True), ""),
+    (lambda: linear_sum_assignment(LABELS[None]), ""),
+    (
+        lambda: linear_sum_assignment(with_nan(LOGITS, 0, 1, 2)),
+        "linear_sum_assignment: cost[0, 1, 2] is nan; it must be finite, or inf for no pair",
+    ),
+    (
+        lambda: linear_sum_assignment(-LABELS[None].log(), maximize=True),
+        "cost[0, 0] is inf; it must be finite, or -inf for no pair",
+    ),
     (lambda: max_iou_match(CORNERS, CORNERS, OFFSETS, high=0.5, low=0.4), ""),
     (lambda: max_iou_match(TRUE, CORNERS, OFFSETS, high=0.5, low=0.4), "max_iou_match: anchors[0]"),
     (lambda: match(LOGITS.sigmoid()), ""),

@@ -64,7 +64,7 @@ def test_nothing_but_the_typed_functions_is_exported() -> None:
     functions = {name.split("(")[0] for name in ours if not name.startswith(of_errors)}
     names = (
         *("box_loss", "box_losses", "rotated_box_loss", "matching_cost", "pairwise_iou"),
-        *("hungarian_match", "max_iou_match", "task_aligned_match"),
+        *("hungarian_match", "linear_sum_assignment", "max_iou_match", "task_aligned_match"),
         *("class_loss", "distribution_loss"),
     )
     assert functions == {f"boxloss::{name}" for name in names}

@@ -41,6 +41,14 @@ def assignment(device: torch.device, layers: int | None = 2) -> Problem:
     return {"cost": numbers.to(device), "offsets": offsets.to(device), "groups": 2}
 
 
+def matrices(device: torch.device, **options: Any) -> Problem:
+    return {
+        "cost": assignment(device)["cost"],
+        "lengths": torch.tensor([[6, 4], [5, 9]], device=device),
+        **options,
+    }
+
+
 def anchors(device: torch.device, images: tuple[int, ...], rule: str) -> Problem:
     return {
         "anchors": boxes((*images, 50), device, seed=1),
@@ -73,6 +81,8 @@ PROBLEMS: dict[str, Callable[[torch.device], Problem]] = {
     "pairwise_iou": cost,
     "hungarian_match": assignment,
     "hungarian_match of one layer": lambda device: assignment(device, None),
+    "linear_sum_assignment": lambda device: matrices(device, cost_limit=0.5),
+    "linear_sum_assignment greatest": lambda device: matrices(device, maximize=True),
     "max_iou_match": lambda device: anchors(device, (), "argmax"),
     "max_iou_match of own anchors": lambda device: anchors(device, (3,), "force"),
     "task_aligned_match": lambda device: task_aligned(12, device, min_side=16.0),
@@ -86,8 +96,8 @@ PROBLEMS: dict[str, Callable[[torch.device], Problem]] = {
     "distribution_loss ddf": lambda device: moved(distribution_problem("ddf"), device),
 }
 CONSTANT = [name for name in PROBLEMS if "_loss" not in name]
-MATCHES = [name for name in PROBLEMS if "match " in f"{name} "]
-OFFSETS_MAY_BE_ON_THE_CPU = [name for name in MATCHES if not name.endswith("padded")]
+MATCHES = [name for name in PROBLEMS if "match " in f"{name} " or "_assignment" in name]
+RANGES_MAY_BE_ON_THE_CPU = [name for name in MATCHES if not name.endswith("padded")]
 COMPILED = [name for name in CONSTANT if not name.endswith(("focal", "layer", "anchors", "padded"))]
 every = pytest.mark.parametrize("name", PROBLEMS)
 every_constant = pytest.mark.parametrize("name", CONSTANT)
@@ -105,6 +115,11 @@ def operator_of(name: str) -> Any:
 def first_of(values: Problem) -> str:
     """What a network makes: it may require a gradient."""
     return next(n for n in ("scores", "cost", "anchors", "pred", "logits") if n in values)
+
+
+def ranges_of(values: Problem) -> str:
+    """What tells which boxes or columns are whose, or in use."""
+    return "lengths" if "lengths" in values else "offsets"
 
 
 def results_of(name: str, values: Problem) -> tuple[Tensor, ...]:
@@ -159,27 +174,28 @@ def test_fake_and_meta(device: torch.device, name: str) -> None:
     with FakeTensorMode() as mode:
         check(mode.from_tensor, device.type)
     check(lambda each: each.to(META), "meta")
-    if name in OFFSETS_MAY_BE_ON_THE_CPU:
-        values["offsets"] = values["offsets"].cpu()
+    if name in RANGES_MAY_BE_ON_THE_CPU:
+        ranges = values[ranges_of(values)].cpu()
+        values[ranges_of(values)] = ranges
         with FakeTensorMode() as mode:
             check(mode.from_tensor, device.type)
-        check(lambda each: each if each is values["offsets"] else each.to(META), "meta")
+        check(lambda each: each if each is ranges else each.to(META), "meta")
 
 
 @pytest.mark.usefixtures("fresh_compiler")
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiles_whole(device: torch.device, name: str) -> None:
     values = PROBLEMS[name](device)
-    first = first_of(values)
+    first, word = first_of(values), ranges_of(values)
 
     def step(values: Problem) -> Any:
         return function_of(name)(**{**values, first: 0.5 * values[first]})
 
     values[first] = values[first].clone().requires_grad_()
     compiled = torch.compile(step, fullgraph=True, backend="aot_eager", dynamic=True)
-    places = (device, CPU) if name in OFFSETS_MAY_BE_ON_THE_CPU else (device,)
-    for offsets in (values["offsets"].to(place) for place in places):
-        given = {**values, "offsets": offsets}
+    places = (device, CPU) if name in RANGES_MAY_BE_ON_THE_CPU else (device,)
+    for ranges in (values[word].to(place) for place in places):
+        given = {**values, word: ranges}
         results, wanted = compiled(given), step(given)
         assert type(results) is type(wanted)
         assert_same(*((r,) if isinstance(r, Tensor) else tuple(r) for r in (results, wanted)))
@@ -215,20 +231,20 @@ def test_integers_need_not_be_neighbours(
 ) -> None:
     values = PROBLEMS[name](device)
     wanted = results_of(name, values)
-    for argument in ("labels", "offsets", "target_index"):
+    for argument in ("labels", "offsets", "lengths", "target_index"):
         if values.get(argument) is not None:
             apart = torch.stack((values[argument], values[argument] + 99), -1).to(dtype)[..., 0]
             assert_same(results_of(name, {**values, argument: apart}), wanted)
 
 
-@pytest.mark.parametrize("name", OFFSETS_MAY_BE_ON_THE_CPU)
-def test_offsets_may_be_on_the_cpu(device: torch.device, name: str) -> None:
+@pytest.mark.parametrize("name", RANGES_MAY_BE_ON_THE_CPU)
+def test_offsets_and_lengths_may_be_on_the_cpu(device: torch.device, name: str) -> None:
     values = PROBLEMS[name](device)
     wanted = results_of(name, values)
-    offsets = values["offsets"].cpu()
-    assert_same(results_of(name, {**values, "offsets": offsets}), wanted)
+    given = {**values, ranges_of(values): values[ranges_of(values)].cpu()}
+    assert_same(results_of(name, given), wanted)
     with torch.device("meta"):  # the default device is nobody's
-        assert_same(results_of(name, {**values, "offsets": offsets}), wanted)
+        assert_same(results_of(name, given), wanted)
 
 
 @pytest.mark.parametrize("name", MATCHES)

@@ -17,6 +17,7 @@ from boxloss.torch import (
     distribution_loss,
     giou_loss,
     hungarian_match,
+    linear_sum_assignment,
     matching_cost,
     pairwise_iou,
     rotated_box_loss,
@@ -200,6 +201,8 @@ def test_other_functions_take_none(layout: torch.layout) -> None:
         pairwise_iou(target, torch.ones(10, 4), offsets)
     with pytest.raises(TypeError, match=r"^hungarian_match: cost is nested; it must be dense$"):
         hungarian_match(target, offsets)
+    with pytest.raises(TypeError, match=r"^linear_sum_assignment: cost is nested; it must be de"):
+        linear_sum_assignment(target)
     with pytest.raises(TypeError, match=r"^class_loss: logits is nested; it must be dense$"):
         class_loss(target, offsets, offsets, mode="focal")
     with pytest.raises(TypeError, match=r"^distribution_loss: logits is nested; it must be dense$"):

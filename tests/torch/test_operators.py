@@ -54,7 +54,7 @@ NAMES = list(varied_problems(torch.device("cpu")))
 
 
 OTHER_LOSSES = ("rotated_box_loss", "class_loss", "distribution_loss")
-ASSIGNERS = ("hungarian_match", "max_iou_match", "task_aligned_match")
+ASSIGNERS = ("hungarian_match", "linear_sum_assignment", "max_iou_match", "task_aligned_match")
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,7 @@ LOGITS = {
 CLASS_COST = torch.randn(5, 6, generator=RANDOM)
 CLASS_COST[2, 3] = torch.nan
 MATCH = {"cost": torch.randn(2, 6, 5, generator=RANDOM), "offsets": torch.tensor([0, 4, 5])}
+MATRICES = {"cost": MATCH["cost"], "lengths": torch.tensor([[6, 3], [2, 5]])}
 MAX_IOU = {
     "anchors": boxes((25,), CPU, seed=1).repeat(2, 1),  # the best are two
     "target": boxes((40,), CPU, seed=2),
@@ -121,6 +122,9 @@ CALLS: dict[str, tuple[str, Problem]] = {
     "iou": ("pairwise_iou", {**COST, **CLAMPED, "pred_format": "cxcywh"}),
     "match_defaults": ("hungarian_match", MATCH),
     "match": ("hungarian_match", {**MATCH, "groups": 3}),
+    "matrices_defaults": ("linear_sum_assignment", {"cost": MATCH["cost"]}),
+    "matrices_of_lengths": ("linear_sum_assignment", {**MATRICES, "maximize": True}),
+    "matrices_limited": ("linear_sum_assignment", {"cost": MATCH["cost"], "cost_limit": 0.0}),
     "max_iou_defaults": ("max_iou_match", MAX_IOU),
     "max_iou": ("max_iou_match", {**MAX_IOU, "low_quality": "force", "min_pos_iou": 0.4}),
     "task_aligned_defaults": ("task_aligned_match", task_aligned(6, is_padded=True)),

@@ -17,6 +17,7 @@ from boxloss.torch import (
     distribution_loss,
     hungarian_match,
     implementations,
+    linear_sum_assignment,
     matching_cost,
     use_implementation,
 )
@@ -162,6 +163,24 @@ def test_the_assignment_is_solved_on_the_host(is_on_device: bool) -> None:
         assert torch.equal(result.cpu(), each)
     for result in hungarian_match(cost.to("toy"), offsets + 1):  # nobody looks
         assert torch.equal(result.cpu(), torch.full(result.shape, -1))
+
+
+@pytest.mark.parametrize("is_on_device", [True, False])
+def test_matrices_are_assigned_on_the_host(is_on_device: bool) -> None:
+    cost = torch.rand(3, 5, 6, generator=torch.Generator().manual_seed(0))
+    lengths = torch.tensor([[5, 6], [2, 3], [5, 7]])
+    of_cpu = {"lengths": lengths.clamp(max=6), "cost_limit": 0.5}
+    wanted = linear_sum_assignment(cost, **of_cpu)
+    for each in wanted:
+        each[2] = -1  # of lengths that nobody looks at
+    given = lengths.to("toy") if is_on_device else lengths
+    results = linear_sum_assignment(cost.to("toy"), lengths=given, cost_limit=0.5)
+    for result, each in zip(results, wanted, strict=True):
+        assert result.device.type == "toy"
+        assert torch.equal(result.cpu(), each)
+    results, wanted = linear_sum_assignment(cost.to("toy")), linear_sum_assignment(cost)
+    for result, each in zip(results, wanted, strict=True):
+        assert torch.equal(result.cpu(), each)
 
 
 def test_devices_are_not_mixed() -> None:

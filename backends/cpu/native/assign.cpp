@@ -4,12 +4,68 @@
 #include <cstring>
 
 #include "cpu/operations.hpp"
+#include "cpu/vector/vector_code.hpp"
 #include "dispatch/assign.hpp"
+#include "math/ceil_div.hpp"
 
-/// The assignment: a task at a time for each thread, by shortest augmenting paths. The workspace
-/// has a matrix for each task, whose rows are next to each other, and what the paths need.
+/// The assignment by shortest augmenting paths: a few small tasks at a time for each thread, or one
+/// large one. Costs are read where they are if a row's are next to each other, and otherwise
+/// copied.
 namespace boxloss {
 namespace {
+
+/// A task's costs by row; a row's are next to each other.
+template <class E>
+struct CostRows {
+  const E* data;
+  std::ptrdiff_t row_stride;
+  CostRule rule;
+
+  const E* row(int row) const { return data + row * row_stride; }
+};
+
+/// The steps of a search as in native::PathCode, for numbers some of which are not finite.
+template <class Number, class E>
+struct Steps {
+  /// Less than no other, and no other is less.
+  static constexpr Number kVisited = {std::numeric_limits<std::int64_t>::min(),
+                                      std::numeric_limits<double>::quiet_NaN()};
+
+  Number relax(const CostRows<E>& costs, int row, Number length, Number dual, const Number* duals,
+               int count, Number* distances) const {
+    Number least = unreached<Number>();
+    for (int i = 0; i < count; ++i) {
+      const auto cost = static_cast<double>(costs.row(row)[i]);
+      const Number number = number_of<Number>(costs.rule.number(cost));
+      const Number distance = length + number - dual - duals[i];
+      if (distance < distances[i]) distances[i] = distance;
+      if (distances[i] < least) least = distances[i];
+    }
+    return least;
+  }
+  int find(const Number* distances, Number distance, int count, int* places) const {
+    int found = 0;
+    for (int i = 0; i < count; ++i) {
+      if (distances[i] == distance) places[found++] = i;
+    }
+    return found;
+  }
+};
+
+/// For finite ones. A limit needs copied costs, which have it.
+template <class E>
+struct Steps<double, E> {
+  static constexpr double kVisited = std::numeric_limits<double>::quiet_NaN();
+  const native::PathCode<E>& code = native::vector_code<E>().paths;
+
+  double relax(const CostRows<E>& costs, int row, double length, double dual, const double* duals,
+               int count, double* distances) const {
+    return code.relax(costs.row(row), costs.rule.sign, length, dual, duals, count, distances);
+  }
+  int find(const double* distances, double distance, int count, int* places) const {
+    return code.find(distances, distance, count, places);
+  }
+};
 
 /// The paths of one task. Each row in turn gets a place, the rows before it moving along the
 /// shortest path to a free one.
@@ -17,23 +73,25 @@ template <class Number, class E>
 class Paths {
  public:
   /// `state` has kAssignState bytes for each row and place.
-  Paths(const E* costs, int rows, int places, std::byte* state)
+  Paths(const CostRows<E>& costs, int rows, int places, std::byte* state)
       : costs_(costs), rows_(rows), places_(places) {
     const auto take = [&state](auto*& array, int count) {
       array = reinterpret_cast<std::decay_t<decltype(array)>>(state);
       state += static_cast<std::size_t>(count) * sizeof(*array);
     };
     take(dual_of_row_, rows);
+    take(lengths_, rows);
     take(dual_of_place_, places);
-    take(shortest_, places);
+    take(distances_, places);
     take(row_of_place_, places);
+    take(nearest_, places);
     take(remaining_, places);
-    take(from_row_, places);
+    take(position_, places);
     take(place_of_row_, rows);
+    take(seen_, rows);
     std::fill_n(dual_of_row_, rows, Number{});
     std::fill_n(dual_of_place_, places, Number{});
     std::fill_n(row_of_place_, places, -1);
-    std::fill_n(place_of_row_, rows, -1);
   }
 
   void solve() {
@@ -42,171 +100,261 @@ class Paths {
   int place_of(int row) const { return place_of_row_[row]; }
 
  private:
+  /// Visits places from the nearest on, until one is free, which the first step gives a finite
+  /// distance: its dual and the row's are 0. Sees the row of each, and notes the length so far.
   void add(int row) {
-    if (takes_free_place(row)) return;
-    int left = places_;
-    const Number length = search(row, left);
-    update(row, left, length);
-    // Along the path, back from its end, which was visited last.
-    int place = remaining_[left];
-    for (int from = -1; from != row;) {
-      from = from_row_[place];
-      row_of_place_[place] = from;
-      std::swap(place_of_row_[from], place);
-    }
-  }
-
-  /// The most common case: the nearest place is free. This is the first step of search(), without
-  /// its list. A nearest place is always found: the distance of a free place is its cost, since its
-  /// dual and the row's are 0.
-  bool takes_free_place(int row) {
-    const E* const costs = costs_of(row);
-    Number lowest = unreached<Number>();
-    int nearest = -1;
-    for (int place = places_ - 1; place >= 0; --place) {
-      const Number distance = number_of<Number>(costs[place]) - dual_of_place_[place];
-      if (distance < lowest || (distance == lowest && row_of_place_[place] < 0)) {
-        lowest = distance;
-        nearest = place;
-      }
-    }
-    if (row_of_place_[nearest] >= 0) return false;
-    dual_of_row_[row] = lowest;
-    row_of_place_[nearest] = row;
-    place_of_row_[row] = nearest;
-    return true;
-  }
-
-  /// Visits places from the nearest on, until one is free; returns its distance. In the list, the
-  /// places that were visited follow the `left` remaining ones.
-  Number search(int row, int& left) {
-    // As in SciPy: places are in this order and, of equally near ones, the last free one is taken.
-    for (int k = 0; k < places_; ++k) remaining_[k] = places_ - 1 - k;
-    std::fill_n(shortest_, places_, unreached<Number>());
+    std::fill_n(distances_, places_, unreached<Number>());
+    is_listed_ = false;
     Number length{};
-    while (true) {
-      const int nearest = relax(row, left, length);
-      const int place = remaining_[nearest];
-      length = shortest_[place];
-      std::swap(remaining_[nearest], remaining_[--left]);
-      if (row_of_place_[place] < 0) return length;
+    for (int seen = 0;; ++seen) {
+      seen_[seen] = row;
+      lengths_[seen] = length;
+      length =
+          steps_.relax(costs_, row, length, dual_of_row_[row], dual_of_place_, places_, distances_);
+      const int found = steps_.find(distances_, length, places_, nearest_);
+      const int place = found == 1 ? nearest_[0] : choose(found, seen);
       row = row_of_place_[place];
+      if (row < 0) return take(place, length, seen);
+      if (is_listed_) remove(place, seen);
+      distances_[place] = Steps<Number, E>::kVisited;
     }
   }
 
-  /// Gives the nearest of the remaining places.
-  int relax(int row, int left, Number length) {
-    const E* const costs = costs_of(row);
-    const Number dual = dual_of_row_[row];
-    Number lowest = unreached<Number>();
-    int nearest = -1;
-    for (int k = 0; k < left; ++k) {
-      const int place = remaining_[k];
-      const Number distance =
-          length + number_of<Number>(costs[place]) - dual - dual_of_place_[place];
-      if (distance < shortest_[place]) {
-        shortest_[place] = distance;
-        from_row_[place] = row;
-      }
-      const Number known = shortest_[place];
-      if (known < lowest || (known == lowest && row_of_place_[place] < 0)) {
-        lowest = known;
-        nearest = k;
-      }
+  /// As SciPy does: of equally near places the last free one of its list, or else the first one.
+  int choose(int found, int seen) {
+    if (!is_listed_) {
+      is_listed_ = true;
+      for (int k = 0; k < places_; ++k) remaining_[k] = position_[k] = places_ - 1 - k;
+      for (int k = 0; k < seen; ++k) remove(place_of_row_[seen_[k + 1]], k);
     }
-    return nearest;
+    int best = nearest_[0];
+    for (int i = 1; i < found; ++i) {
+      const int place = nearest_[i];
+      const bool is_free = row_of_place_[place] < 0, is_best_free = row_of_place_[best] < 0;
+      const bool is_later = position_[place] > position_[best];
+      if (is_free ? !is_best_free || is_later : !is_best_free && !is_later) best = place;
+    }
+    return best;
   }
 
+  /// The last of the list, after `before` others are gone, moves to where the place is.
+  void remove(int place, int before) {
+    const int last = remaining_[places_ - 1 - before];
+    position_[last] = position_[place];
+    remaining_[position_[last]] = last;
+  }
+
+  /// The path back from a place, whose row is the first of those seen to reach it at its distance.
   /// Changes the duals of each visited place, and of its row, by how much nearer it is than the
-  /// end.
-  void update(int row, int left, Number length) {
-    dual_of_row_[row] = dual_of_row_[row] + length;
-    for (int k = left; k < places_; ++k) {
-      const int place = remaining_[k];
-      const Number nearer = length - shortest_[place];
-      const int its_row = row_of_place_[place];
-      if (its_row >= 0) dual_of_row_[its_row] = dual_of_row_[its_row] + nearer;
+  /// end; then each row on the path takes the place that it reached.
+  void take(int end, Number length, int seen) {
+    int* const path = nearest_;
+    int steps = 0;
+    Number distance = length;
+    for (int place = end, k = seen + 1; k != 0;) {
+      int from = 0;
+      while (from + 1 < k && !(distance_by(from, place) == distance)) ++from;
+      path[steps++] = k = from;
+      distance = lengths_[k];
+      place = place_of_row_[seen_[k]];
+    }
+
+    dual_of_row_[seen_[0]] = dual_of_row_[seen_[0]] + length;
+    for (int k = 1; k <= seen; ++k) {
+      const Number nearer = length - lengths_[k];
+      const int row = seen_[k], place = place_of_row_[row];
+      dual_of_row_[row] = dual_of_row_[row] + nearer;
       dual_of_place_[place] = dual_of_place_[place] - nearer;
     }
+    dual_of_place_[end] = dual_of_place_[end] - (length - length);
+
+    int place = end;
+    for (int i = 0; i < steps; ++i) {
+      const int row = seen_[path[i]];
+      row_of_place_[place] = row;
+      std::swap(place_of_row_[row], place);
+    }
   }
 
-  const E* costs_of(int row) const { return costs_ + static_cast<std::ptrdiff_t>(row) * places_; }
+  /// As a step computes it.
+  Number distance_by(int k, int place) const {
+    const int row = seen_[k];
+    const double cost = costs_.rule.number(static_cast<double>(costs_.row(row)[place]));
+    return lengths_[k] + number_of<Number>(cost) - dual_of_row_[row] - dual_of_place_[place];
+  }
 
-  const E* costs_;
-  int rows_, places_;
-  Number *dual_of_row_, *dual_of_place_, *shortest_;
-  int *place_of_row_, *row_of_place_, *remaining_, *from_row_;
+  const CostRows<E> costs_;
+  const int rows_, places_;
+  const Steps<Number, E> steps_ = {};
+  Number *dual_of_row_, *dual_of_place_;
+  Number* distances_;  ///< of places
+  Number* lengths_;    ///< to the rows seen
+  int *place_of_row_, *row_of_place_;
+  int* nearest_;                ///< places, all equally near
+  int* seen_;                   ///< rows, in the order of the search
+  int *remaining_, *position_;  ///< SciPy's list of places, and where each is in it,
+  bool is_listed_ = false;      ///< made only where a choice needs it
 };
 
-/// Copies a task's costs; gives whether all are finite. A few queries at a time, so that what is
+/// Copies what is minimized, a row's next to each other. A few queries at a time, so that what is
 /// read and what is written stays in the cache, whichever of them is a row.
-template <class E>
-bool copy_costs(const AssignArgs<E>& a, const AssignTask& task, E* costs) {
+template <class To, class E>
+void copy_numbers(const AssignArgs<E>& a, const AssignTask& task, To* numbers) {
   constexpr int kQueries = 16;
-  const E* const own = a.cost.data + first_cost(a, task);
   const std::ptrdiff_t by_query = task.is_wide() ? task.columns : 1;
   const std::ptrdiff_t by_column = task.is_wide() ? 1 : task.queries;
-  E sum = 0;  // stays 0 where all are
   for (int first = 0; first < task.queries; first += kQueries) {
     const int end = std::min(first + kQueries, task.queries);
     for (int column = 0; column < task.columns; ++column) {
       for (int query = first; query < end; ++query) {
-        const E cost = own[query * a.query_stride + column * a.column_stride];
-        costs[query * by_query + column * by_column] = cost;
-        sum += cost * E(0);
+        const double number = a.rule.number(cost_at(a, task, query, column));
+        numbers[query * by_query + column * by_column] = static_cast<To>(number);
       }
-    }
-  }
-  return sum == 0;
-}
-
-template <class Number, class E>
-void assign(const AssignArgs<E>& a, const AssignTask& task, const E* costs, std::byte* state) {
-  Paths<Number, E> paths(costs, task.rows(), task.places(), state);
-  paths.solve();
-  for (int row = 0; row < task.rows(); ++row) {
-    const int place = paths.place_of(row);
-    if (task.is_wide()) {
-      set_pair(a, task, row, place);
-    } else {
-      set_pair(a, task, place, row);
     }
   }
 }
 
 template <class E>
-void run(const AssignArgs<E>& a, void* workspace, const Execution& execution) {
-  const bool are_right = are_in_order(a.offsets, a.images, a.columns);
-  const std::int64_t of_group = a.queries / a.groups, blocks = a.layers * a.groups;
-  auto* const states = static_cast<std::byte*>(workspace);
-  auto* const costs = reinterpret_cast<E*>(
-      states + static_cast<std::size_t>(blocks * states_of_block(a.images, of_group, a.columns)) *
-                   kAssignState);
-  execution.parallel_for(a.tasks(), [&](std::int64_t i) {
-    const AssignTask task = task_of(a, i, are_right);
-    for (std::int64_t t = task.columns_begin; t < task.columns_end; ++t) set_no_query(a, task, t);
-    for (int q = 0; q < task.queries; ++q) set_no_column(a, task, q);
-    if (task.rows() == 0) return;
-    const std::int64_t block = task.layer * a.groups + task.group;
-    E* const own = costs + (block * a.columns + task.first_column) * of_group;
-    std::byte* const state = states + static_cast<std::size_t>(first_state(a, task)) * kAssignState;
-    if (copy_costs(a, task, own)) {
-      assign<double>(a, task, own, state);
-    } else {
-      assign<Extended>(a, task, own, state);
+bool are_finite(const CostRows<E>& costs, int rows, int places) {
+  E sum = 0;  // stays 0 where all are
+  for (int row = 0; row < rows; ++row) {
+    for (int place = 0; place < places; ++place) sum += costs.row(row)[place] * E(0);
+  }
+  return sum == 0;
+}
+
+template <class Number, class E, class Of>
+void solve_by(const AssignArgs<Of>& a, const AssignTask& task, const CostRows<E>& costs,
+              std::byte* state) {
+  Paths<Number, E> paths(costs, task.rows(), task.places(), state);
+  paths.solve();
+  for (int row = 0; row < task.rows(); ++row) {
+    const int place = paths.place_of(row);
+    set_pair(a, task, task.is_wide() ? row : place, task.is_wide() ? place : row);
+  }
+}
+
+template <class E, class Of>
+void solve(const AssignArgs<Of>& a, const AssignTask& task, const CostRows<E>& costs,
+           std::byte* state) {
+  if (are_finite(costs, task.rows(), task.places())) {
+    solve_by<double>(a, task, costs, state);
+  } else {
+    solve_by<Extended>(a, task, costs, state);
+  }
+}
+
+template <class To, class E>
+void solve_copied(const AssignArgs<E>& a, const AssignTask& task, std::byte* copy,
+                  std::byte* state) {
+  auto* const numbers = reinterpret_cast<To*>(copy);
+  copy_numbers(a, task, numbers);
+  solve<To>(a, task, {numbers, task.places(), {1, kInfinity}}, state);
+}
+
+/// Bytes of a copied number. A float may be too short for a limit, which is among the numbers.
+template <class E>
+std::size_t copied_bytes(const AssignArgs<E>& a) {
+  return std::is_same_v<E, float> && !a.rule.has_limit() ? sizeof(float) : sizeof(double);
+}
+
+/// Writes all of a task's outputs.
+template <class E>
+void assign(const AssignArgs<E>& a, const AssignTask& task, std::byte* copy, std::byte* state) {
+  for (std::int64_t t = task.columns_begin; t < task.columns_end; ++t) set_no_query(a, task, t);
+  const auto of_group = static_cast<int>(a.queries / a.groups);
+  for (int q = 0; q < of_group; ++q) set_no_column(a, task, q);
+  if (task.rows() == 0) return;
+  if constexpr (!std::is_same_v<E, Any>) {
+    const std::int64_t by_row = task.is_wide() ? a.query_stride : a.column_stride;
+    const std::int64_t by_place = task.is_wide() ? a.column_stride : a.query_stride;
+    if (by_place == 1 && !a.rule.has_limit()) {
+      const E* const own = a.cost.data + first_cost(a, task);
+      return solve<E>(a, task, {own, by_row, a.rule}, state);
     }
+  }
+  if constexpr (std::is_same_v<E, float>) {
+    if (!a.rule.has_limit()) return solve_copied<float>(a, task, copy, state);
+  }
+  solve_copied<double>(a, task, copy, state);
+}
+
+/// Whether it is known that each row's costs are next to each other, so that none are copied.
+template <class E>
+bool are_read_in_place(const AssignArgs<E>& a) {
+  const bool is_wide = a.queries / a.groups <= a.columns;
+  const bool is_whole = a.offsets.data == nullptr && a.lengths.data == nullptr;
+  return !std::is_same_v<E, Any> && is_whole && !a.rule.has_limit() &&
+         (is_wide ? a.column_stride : a.query_stride) == 1;
+}
+
+/// What each task has for its copy and its state: a part of the workspace, as long as its image's
+/// columns need; or, where all are small, its thread's stack.
+struct AssignMemory {
+  static constexpr std::size_t kOfStack = 16 << 10;
+  std::int64_t of_group, columns, states;  ///< of all images
+  std::size_t copied;                      ///< bytes of a number; 0: none is copied
+
+  template <class E>
+  explicit AssignMemory(const AssignArgs<E>& a)
+      : of_group(a.queries / a.groups),
+        columns(a.columns),
+        states(states_of_block(a.images, of_group, columns)),
+        copied(are_read_in_place(a) ? 0 : copied_bytes(a)) {}
+
+  std::size_t copies_of_block() const {
+    return ceil_div(static_cast<std::size_t>(of_group * columns) * copied, kAlignment) * kAlignment;
+  }
+  std::size_t of_block() const {
+    return static_cast<std::size_t>(states) * kAssignState + copies_of_block();
+  }
+  /// Then no task has more rows, places or costs than all of a block's.
+  bool is_on_stack() const {
+    return static_cast<std::size_t>(states) <= kOfStack / kAssignState && of_block() <= kOfStack;
+  }
+
+ private:
+  static constexpr std::size_t kAlignment = alignof(Extended);
+};
+
+template <class E>
+void run(const AssignArgs<E>& a, void* workspace, const Execution& execution) {
+  const bool are_right = are_offsets_right(a);
+  const AssignMemory memory(a);
+  const auto assign_one = [&](std::int64_t i) {
+    const AssignTask task = task_of(a, i, are_right);
+    if (memory.is_on_stack()) {
+      alignas(Extended) std::byte own[AssignMemory::kOfStack];
+      return assign(a, task, own, own + memory.copies_of_block());
+    }
+    auto* const all = static_cast<std::byte*>(workspace);
+    const std::int64_t block = task.layer * a.groups + task.group, first = first_state(a, task);
+    std::byte* const copies = all + a.layers * a.groups * memory.states * kAssignState;
+    std::byte* const copy = copies + block * memory.copies_of_block() +
+                            task.first_column * memory.of_group * memory.copied;
+    assign(a, task, copy, all + first * kAssignState);
+  };
+  // Small tasks several at a time.
+  constexpr std::int64_t kEntries = 4096;
+  const std::int64_t entries = memory.of_group * ceil_div(a.columns, a.images);
+  const std::int64_t at_once = std::max<std::int64_t>(kEntries / entries, 1);
+  execution.parallel_for(ceil_div(a.tasks(), at_once), [&](std::int64_t part) {
+    const std::int64_t end = std::min(a.tasks(), (part + 1) * at_once);
+    for (std::int64_t i = part * at_once; i < end; ++i) assign_one(i);
   });
 }
 
 }  // namespace
 
 std::size_t native::workspace_bytes(const AssignProblem& p) {
-  const std::int64_t of_group = p.queries / p.groups;
-  const std::int64_t states = states_of_block(p.images, of_group, p.columns);
-  const std::size_t of_block =
-      static_cast<std::size_t>(states) * kAssignState +
-      static_cast<std::size_t>(of_group * p.columns) * size_of(p.cost.dtype);
-  return static_cast<std::size_t>(p.layers * p.groups) * of_block;
+  std::size_t bytes = 0;
+  const auto fill = [](void*, std::size_t) {};
+  dispatch(p, {}, fill, [&](auto element) {
+    const AssignMemory memory(assign_args<decltype(element)>(p, {}));
+    const auto blocks = static_cast<std::size_t>(p.layers * p.groups);
+    bytes = memory.is_on_stack() ? 0 : blocks * memory.of_block();
+  });
+  return bytes;
 }
 
 void native::assign(const AssignProblem& p, const AssignOutputs& outputs,

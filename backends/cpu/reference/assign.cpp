@@ -16,6 +16,8 @@
 namespace boxloss {
 namespace {
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 /// (how many are not finite, the sum of the others), in this order.
 using Cost = std::pair<double, double>;
 
@@ -27,7 +29,7 @@ using Matrix = std::vector<std::vector<Cost>>;
 /// For each row its column; no more rows than columns.
 std::vector<std::size_t> solve(const Matrix& cost, std::size_t columns) {
   constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
-  const Cost infinite = {std::numeric_limits<double>::infinity(), 0};
+  const Cost infinite = {kInfinity, 0};
   const std::size_t rows = cost.size();
   std::vector<Cost> u(rows), v(columns);
   std::vector<std::size_t> column_of(rows, kNone), row_of(columns, kNone);
@@ -83,6 +85,7 @@ std::vector<std::size_t> solve(const Matrix& cost, std::size_t columns) {
 
 /// Whether each image's columns come behind those of the image before, within the list.
 bool are_in_order(const AssignProblem& p) {
+  if (p.offsets.data == nullptr) return true;
   std::int64_t last = 0;
   for (std::int64_t b = 0; b <= p.images; ++b) {
     const std::int64_t offset = reference::index_at(p.offsets, b);
@@ -103,14 +106,26 @@ void set(const AssignProblem& p, void* output, std::int64_t i, std::int64_t valu
 
 void assign_group(const AssignProblem& p, const AssignOutputs& outputs, std::int64_t layer,
                   std::int64_t image, std::int64_t group) {
-  const std::int64_t queries = p.queries / p.groups, first_query = group * queries;
-  const std::int64_t first = reference::index_at(p.offsets, image);
-  const std::int64_t columns = reference::index_at(p.offsets, image + 1) - first;
+  std::int64_t queries = p.queries / p.groups, first = 0, columns = p.columns;
+  const std::int64_t first_query = group * queries;
+  if (p.offsets.data != nullptr) {
+    first = reference::index_at(p.offsets, image);
+    columns = reference::index_at(p.offsets, image + 1) - first;
+  } else if (p.lengths.data != nullptr) {
+    queries = reference::index_at(p.lengths, 2 * layer);
+    columns = reference::index_at(p.lengths, 2 * layer + 1);
+    if (queries < 0 || queries > p.queries || columns < 0 || columns > p.columns) return;
+  }
   const auto cost_at = [&](std::int64_t query, std::int64_t column) {
     const Elements<Any> elements{p.cost.data, p.cost.dtype};
-    return elements.get<double>(layer * p.cost.layer_stride +
-                                (first_query + query) * p.cost.query_stride +
-                                (first + column) * p.cost.column_stride);
+    const double cost = elements.get<double>(layer * p.cost.layer_stride +
+                                             (first_query + query) * p.cost.query_stride +
+                                             (first + column) * p.cost.column_stride);
+    return p.maximize ? -cost : cost;
+  };
+  const auto is_pair = [&](double cost) {
+    const bool is_limited = p.cost_limit < kInfinity;
+    return is_limited ? std::isfinite(cost) && cost <= p.cost_limit : cost != kInfinity;
   };
   const bool is_wide = queries <= columns;
   const auto rows = static_cast<std::size_t>(is_wide ? queries : columns);
@@ -126,17 +141,19 @@ void assign_group(const AssignProblem& p, const AssignOutputs& outputs, std::int
     for (std::size_t place = 0; place < places; ++place) {
       const double value = cost_at(query_of(row, place), column_of(row, place));
       matrix[row][place] = std::isfinite(value) ? Cost{0, value} : Cost{1, 0};
+      if (p.cost_limit < kInfinity && !is_pair(value)) matrix[row][place] = {0, p.cost_limit};
     }
   }
   const std::vector<std::size_t> places_of = solve(matrix, places);
   for (std::size_t row = 0; row < rows; ++row) {
     const std::int64_t query = query_of(row, places_of[row]);
     const std::int64_t column = column_of(row, places_of[row]);
-    if (cost_at(query, column) == std::numeric_limits<double>::infinity()) continue;
+    if (!is_pair(cost_at(query, column))) continue;
     const std::int64_t in_image = first_query + query;
     const std::int64_t pred = (layer * p.images + image) * p.queries + in_image;
     const std::int64_t pair = (layer * p.groups + group) * p.columns + first + column;
     set(p, outputs.pred_index, pair, pred);
+    set(p, outputs.query_of_column, pair, in_image);
     set(p, outputs.target_index, pair, first + column);
     set(p, outputs.target_of_query, pred, first + column);
   }
@@ -147,6 +164,7 @@ void assign_group(const AssignProblem& p, const AssignOutputs& outputs, std::int
 void reference::assign(const AssignProblem& p, const AssignOutputs& outputs, const Execution&) {
   for (std::int64_t i = 0; i < p.layers * p.groups * p.columns; ++i) {
     set(p, outputs.pred_index, i, -1);
+    set(p, outputs.query_of_column, i, -1);
     set(p, outputs.target_index, i, -1);
   }
   for (std::int64_t i = 0; i < p.layers * p.images * p.queries; ++i) {

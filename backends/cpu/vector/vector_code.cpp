@@ -612,6 +612,63 @@ double sum(const C* values, int count) {
 }
 
 template <class C>
+BOXLOSS_HOST_DEVICE void relax_place(const C* costs, double sign, double length, double dual,
+                                     const double* duals, int i, double* distances, double& least) {
+  const double distance = length + sign * static_cast<double>(costs[i]) - dual - duals[i];
+  const double nearer = distance < distances[i] ? distance : distances[i];
+  distances[i] = nearer;
+  least = nearer < least ? nearer : least;
+}
+
+template <class C>
+double relax(const C* costs, double sign, double length, double dual, const double* duals,
+             int count, double* distances) {
+  double least = std::numeric_limits<double>::infinity();
+  const int whole = count / kBlock * kBlock;
+  if (whole > 0) {
+    double leasts[kBlock];
+    for (int i = 0; i < kBlock; ++i) leasts[i] = least;
+    for (int block = 0; block < whole; block += kBlock) {
+#pragma omp simd
+      for (int i = 0; i < kBlock; ++i) {
+        relax_place(costs + block, sign, length, dual, duals + block, i, distances + block,
+                    leasts[i]);
+      }
+    }
+    for (int half = kBlock / 2; half > 0; half /= 2) {
+      for (int i = 0; i < half; ++i) {
+        leasts[i] = leasts[half + i] < leasts[i] ? leasts[half + i] : leasts[i];
+      }
+    }
+    least = leasts[0];
+  }
+  for (int i = whole; i < count; ++i) {
+    relax_place(costs, sign, length, dual, duals, i, distances, least);
+  }
+  return least;
+}
+
+/// Most blocks have none of them.
+int find(const double* distances, double distance, int count, int* places) {
+  int found = 0;
+  for (int block = 0; block < count; block += kBlock) {
+    const int end = count - block < kBlock ? count : block + kBlock;
+    double has_any = end - block < kBlock ? 1 : 0;
+    if (end - block == kBlock) {
+#pragma omp simd reduction(max : has_any)
+      for (int i = 0; i < kBlock; ++i) {
+        has_any = distances[block + i] == distance ? 1 : has_any;
+      }
+    }
+    if (has_any == 0) continue;
+    for (int i = block; i < end; ++i) {
+      if (distances[i] == distance) places[found++] = i;
+    }
+  }
+  return found;
+}
+
+template <class C>
 constexpr VectorCode<C> code() {
   VectorCode<C> code = {};
   code.read = read<C>;
@@ -649,6 +706,7 @@ constexpr VectorCode<C> code() {
   code.largest = largest<C>;
   code.distill = distill<C>;
   code.sum = sum<C>;
+  code.paths = {relax<C>, find};
   return code;
 }
 

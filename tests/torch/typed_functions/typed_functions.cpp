@@ -148,6 +148,23 @@ ThreeTensors match(const Tensor& cost, const Tensor& offsets) {
   return {result.pred_index, result.target_index, result.target_of_query};
 }
 
+TwoTensors matrices_defaults(const Tensor& cost) {
+  const auto [column_of_row, row_of_column] = boxloss::linear_sum_assignment(cost);
+  return {column_of_row, row_of_column};
+}
+
+TwoTensors matrices_of_lengths(const Tensor& cost, const Tensor& lengths) {
+  const boxloss::LinearSumAssignment result =
+      boxloss::linear_sum_assignment(cost, {.lengths = lengths, .maximize = true});
+  return {result.column_of_row, result.row_of_column};
+}
+
+TwoTensors matrices_limited(const Tensor& cost) {
+  const auto [column_of_row, row_of_column] =
+      boxloss::linear_sum_assignment(cost, {.cost_limit = 0.0});
+  return {column_of_row, row_of_column};
+}
+
 TwoTensors max_iou_defaults(const Tensor& anchors, const Tensor& target, const Tensor& offsets) {
   const boxloss::MaxIouMatch matches =
       boxloss::max_iou_match(anchors, target, offsets, {.high = 0.7, .low = 0.3});
@@ -300,6 +317,9 @@ TORCH_LIBRARY(boxloss_typed, m) {
   m.def("iou", iou);
   m.def("match_defaults", match_defaults);
   m.def("match", match);
+  m.def("matrices_defaults", matrices_defaults);
+  m.def("matrices_of_lengths", matrices_of_lengths);
+  m.def("matrices_limited", matrices_limited);
   m.def("max_iou_defaults", max_iou_defaults);
   m.def("max_iou", max_iou);
   m.def("max_iou_rotated", max_iou_rotated);

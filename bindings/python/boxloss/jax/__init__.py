@@ -7,6 +7,7 @@ from .class_loss import class_loss
 from .distribution_loss import distribution_loss
 from .hungarian_match import MatchResult, hungarian_match
 from .implementations import use_implementation
+from .linear_sum_assignment import Assignment, linear_sum_assignment
 from .losses import (
     BoxLosses,
     box_loss,
@@ -24,6 +25,7 @@ from .rotated_box_loss import rotated_box_loss
 from .task_aligned_match import TaskAlignedMatch, task_aligned_match
 
 __all__ = [
+    "Assignment",
     "BoxLosses",
     "MatchResult",
     "MaxIouMatch",
@@ -38,6 +40,7 @@ __all__ = [
     "giou_loss",
     "hungarian_match",
     "iou_loss",
+    "linear_sum_assignment",
     "matching_cost",
     "max_iou_match",
     "pairwise_iou",

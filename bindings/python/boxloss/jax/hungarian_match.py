@@ -40,8 +40,9 @@ def hungarian_match(cost: ArrayLike, offsets: ArrayLike, *, groups: int = 1) -> 
     It is solved on the cost's device, by a custom call like the losses: no callback.
 
     Args:
-        cost: (queries, T) or (layers, queries, T), float32 or float64, as from matching_cost. It
-            gets no gradient.
+        cost: (queries, T) or (layers, queries, T), as from matching_cost, of any of the dtypes
+            float64, float32, float16, bfloat16, uint8, int16, int32 and int64. Sums are in float64,
+            so that integers are exact up to 2^53. It gets no gradient.
         offsets: (images + 1), int32 or int64: image b owns columns offsets[b] to offsets[b + 1].
             Columns of no image are in no pair. If one decreases or lies outside [0, T], everything
             is -1, since values are not known while JAX traces.

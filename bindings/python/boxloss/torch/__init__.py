@@ -15,6 +15,7 @@ from .distribution_loss import distribution_loss
 from .hungarian_match import MatchResult, hungarian_match
 from .implementations import cpu_capability, implementations, use_implementation
 from .indices import check_indices
+from .linear_sum_assignment import Assignment, linear_sum_assignment
 from .losses import (
     BoxLosses,
     box_loss,
@@ -48,6 +49,7 @@ from .torchvision import (
 )
 
 __all__ = [
+    "Assignment",
     "BoxLoss",
     "BoxLosses",
     "CIoULoss",
@@ -82,6 +84,7 @@ __all__ = [
     "hungarian_match",
     "implementations",
     "iou_loss",
+    "linear_sum_assignment",
     "matching_cost",
     "max_iou_match",
     "pairwise_iou",

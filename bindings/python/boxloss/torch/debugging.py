@@ -324,12 +324,39 @@ def _check_assignment(values: Values) -> None:
     )
 
 
+def _check_linear_sum_assignment(values: Values) -> None:
+    cost, maximize = values["cost"], values["maximize"]
+    is_used = torch.ones_like(cost, dtype=torch.bool)
+    if (lengths := values["lengths"]) is not None:
+        for side, (size, words) in enumerate(
+            zip(cost.shape[-2:], ("rows", "columns"), strict=True)
+        ):
+            raise_first(
+                (lengths[..., side] < 0) | (lengths[..., side] > size),
+                lambda *place, side=side, size=size, words=words: (
+                    f"{in_words('lengths', lengths, (*place, side))}; it must lie in [0, {size}], "
+                    f"the {words} of cost"
+                ),
+            )
+        rows, columns = (torch.arange(size, device=cost.device) for size in cost.shape[-2:])
+        is_used = rows[:, None] < lengths[..., :1, None]
+        is_used = is_used & (columns < lengths[..., 1:, None])
+    is_bad = cost.isnan() | (cost.isposinf() if maximize else cost.isneginf())
+    raise_first(
+        is_bad & is_used,
+        lambda *row: (
+            f"{in_words('cost', cost, row)}; it must be finite, or {'-' * maximize}inf for no pair"
+        ),
+    )
+
+
 _CHECKS: dict[str, Callable[[Values], None]] = {
     "assign": _check_assignment,
     "box_loss": _check_losses,
     "box_losses": _check_losses,
     "class_loss": _check_class_loss,
     "distribution_loss": _check_distribution_loss,
+    "linear_sum_assignment": _check_linear_sum_assignment,
     "matching_cost": _check_cost,
     "max_iou_match": _check_max_iou,
     "pairwise_iou": _check_cost,

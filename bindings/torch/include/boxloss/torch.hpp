@@ -181,7 +181,7 @@ struct HungarianMatchOptions {
 
 /// The assignment of least total cost, of each image's queries to its own columns.
 ///
-/// cost: (queries, T) or (layers, queries, T), float32 or float64, as from `matching_cost`.
+/// cost: (queries, T) or (layers, queries, T), of any dtype, as from `matching_cost`.
 /// offsets: (images + 1), int32 or int64, on cost's device or on the CPU: image b owns columns
 /// offsets[b] to offsets[b + 1]. Bad ones are an error on the CPU, and give -1 elsewhere.
 ///
@@ -190,6 +190,26 @@ struct HungarianMatchOptions {
 /// solves it, with one synchronization.
 BOXLOSS_TORCH_API MatchResult hungarian_match(const at::Tensor& cost, const at::Tensor& offsets,
                                               const HungarianMatchOptions& options = {});
+
+/// The results of `linear_sum_assignment`: int64, on the cost's device, -1 for none.
+struct LinearSumAssignment {
+  at::Tensor column_of_row;  ///< (B, N) or (N)
+  at::Tensor row_of_column;  ///< (B, M) or (M)
+};
+
+/// Options of `linear_sum_assignment`.
+struct LinearSumAssignmentOptions {
+  /// (B, 2) or (2), int32 or int64: how many rows and columns of each matrix are in use.
+  at::Tensor lengths = {};
+  bool maximize = false;
+  /// Only costs up to it make pairs; what has none costs half of it. Not with `maximize`.
+  std::optional<double> cost_limit = {};
+};
+
+/// SciPy's linear_sum_assignment of each matrix (B, N, M), or of one (N, M), of any dtype and
+/// strides. Costs that are not finite, errors and the host's part are as for `hungarian_match`.
+BOXLOSS_TORCH_API LinearSumAssignment
+linear_sum_assignment(const at::Tensor& cost, const LinearSumAssignmentOptions& options = {});
 
 /// Options of `pairwise_iou`.
 struct PairwiseIouOptions {

@@ -9,6 +9,11 @@ imported. There are replacements only for losses that are the same, up to what e
 from .detectors import Replaced, use_boxloss
 from .detr import HungarianMatcher, detr_loss_boxes
 from .faults import check_targets
+from .linear_assignment import (
+    assignment_to_indices,
+    batch_linear_assignment,
+    linear_sum_assignment,
+)
 from .mmdet import MMDetLoss
 from .targets import FixedTargets
 
@@ -17,7 +22,10 @@ __all__ = [
     "HungarianMatcher",
     "MMDetLoss",
     "Replaced",
+    "assignment_to_indices",
+    "batch_linear_assignment",
     "check_targets",
     "detr_loss_boxes",
+    "linear_sum_assignment",
     "use_boxloss",
 ]

@@ -1,0 +1,178 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What does linear assignment take, of many small matrices and of few large ones?
+
+linear_sum_assignment is timed beside torch-linear-assignment, which on a GPU solves by Triton
+kernels, SciPy, lap and fastlap. Those of the CPU get one copy where the device is a GPU. Costs are
+random, of float32 unless the case says otherwise; all solve the same matrices. On a CPU
+"one thread" is boxloss and fastlap on one, as SciPy and lap always are. The sums of all must be
+SciPy's, and boxloss' indices must be, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from boxloss.torch import linear_sum_assignment
+from torch import Tensor
+
+from ..common.losses import installed, scipy_assignment
+from ..runner.agreement import DisagreementError
+from ..runner.run import Row, Run, UnavailableError
+
+# Matrices, rows and columns.
+SIZES = {
+    "65,536 of 4 x 4": (65536, 4, 4),
+    "4,096 of 8 x 8": (4096, 8, 8),
+    "4,096 of 16 x 16": (4096, 16, 16),
+    "1,024 of 32 x 32": (1024, 32, 32),
+    "112 of 300 x 20": (112, 300, 20),
+    "112 of 300 x 150": (112, 300, 150),
+    "64 of 256 x 256": (64, 256, 256),
+    "256 of 450 x 450": (256, 450, 450),
+    "8 of 1000 x 1000": (8, 1000, 1000),
+    "1 of 2000 x 2000": (1, 2000, 2000),
+    "1 of 5000 x 5000": (1, 5000, 5000),
+}
+DOUBLES = ("1,024 of 32 x 32", "64 of 256 x 256", "1 of 2000 x 2000")
+QUICK = {name: (min(b, 5), min(n, 20), min(m, 20)) for name, (b, n, m) in SIZES.items()}
+CASES = (*SIZES, *(f"{name}, float64" for name in DOUBLES))
+TOLERANCE = 1e-5  # of sums: torch-linear-assignment's duals are of float32
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    cost: Tensor  # (B, N, M)
+
+    @property
+    def columns(self) -> Row:
+        return {"case": self.name, "matrices": len(self.cost)}
+
+
+def make_case(name: str, size: tuple[int, int, int], device: torch.device) -> Case:
+    """Made on the CPU: the same numbers on every device."""
+    generator = torch.Generator().manual_seed(0)
+    dtype = torch.float64 if name.endswith("float64") else torch.float32
+    return Case(name, torch.rand(size, generator=generator, dtype=dtype).to(device))
+
+
+# --- Variants: each gives the column of each row, -1 for none ---
+
+Solve = Callable[[Case], Any]
+
+
+def boxloss(case: Case) -> Tensor:
+    return linear_sum_assignment(case.cost).column_of_row
+
+
+@contextmanager
+def _one_thread() -> Any:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def boxloss_of_one_thread(case: Case) -> Tensor:
+    with _one_thread():
+        return boxloss(case)
+
+
+def load_torch_linear_assignment(case: Case) -> Solve:
+    solve = installed("torch_linear_assignment").batch_linear_assignment
+    if not case.cost.is_cuda:
+        raise UnavailableError("on the CPU it is SciPy")
+    return lambda case: solve(case.cost)
+
+
+def load_scipy(_: Case) -> Solve:
+    assign = scipy_assignment()
+
+    def solve(case: Case) -> list[np.ndarray[Any, Any]]:
+        return [_by_row(len(each), *assign(each)) for each in case.cost.cpu().numpy()]
+
+    return solve
+
+
+def _by_row(rows: int, row: Any, column: Any) -> np.ndarray[Any, Any]:
+    by_row = np.full(rows, -1)
+    by_row[row] = column
+    return by_row
+
+
+def load_lap(_: Case) -> Solve:
+    lapjv = installed("lap").lapjv
+    return lambda case: [
+        lapjv(each, extend_cost=each.shape[0] != each.shape[1], return_cost=False)[0]
+        for each in case.cost.cpu().numpy()
+    ]
+
+
+def load_fastlap(_: Case, threads: int | None = None) -> Solve:
+    solve = installed("fastlap").solve_lap_batch
+
+    def by_rows(case: Case) -> list[list[int]]:
+        of_all = solve(case.cost.cpu().double().numpy(), n_threads=threads)
+        return [[-1 if column is None else column for column in rows] for _, rows, _ in of_all]
+
+    return by_rows
+
+
+def variants(run: Run, case: Case) -> dict[str, Callable[[], Any]]:
+    loaders: dict[str, Callable[[Case], Solve]] = {
+        "boxloss": lambda _: boxloss,
+        "torch-linear-assignment": load_torch_linear_assignment,
+        "SciPy": load_scipy,
+        "lap": load_lap,
+        "fastlap": load_fastlap,
+    }
+    if not run.on_gpu:
+        loaders["boxloss, one thread"] = lambda _: boxloss_of_one_thread
+        loaders["fastlap, one thread"] = partial(load_fastlap, threads=1)
+    calls = {}
+    for name, load in loaders.items():
+        try:
+            calls[name] = partial(load(case), case)
+        except UnavailableError as reason:
+            run.skip(name, str(reason))
+    return calls
+
+
+def check(case: Case, name: str, found: Any, wanted: Any) -> None:
+    """DisagreementError, unless sums, and boxloss' indices, are SciPy's."""
+    found = found.cpu().numpy() if isinstance(found, Tensor) else np.asarray(found)
+    wanted = np.asarray(wanted)
+    if name.startswith("boxloss") and not np.array_equal(found, wanted):
+        raise DisagreementError(f"{case.name}: another assignment than SciPy's")
+    cost = case.cost.cpu().double().numpy()
+
+    def total(by_row: Any) -> float:
+        values = np.take_along_axis(cost, np.maximum(by_row, 0)[..., None], -1)[..., 0]
+        return float(np.where(by_row >= 0, values, 0).sum())
+
+    if not np.isclose(total(found), total(wanted), rtol=TOLERANCE):
+        raise DisagreementError(f"{case.name}: {name} has another sum than SciPy")
+
+
+# --- Measuring ---
+
+
+def measure(run: Run) -> None:
+    sizes = QUICK if run.quick else SIZES
+    names = {name: sizes[name.removesuffix(", float64")] for name in CASES}
+    cases = {name: partial(make_case, name, size, run.device) for name, size in names.items()}
+    for case in run.each(cases):
+        calls = variants(run, case)
+        wanted = load_scipy(case)(case)
+        for name, call in calls.items():
+            check(case, name, call(), wanted)
+        run.time(case.columns, calls, ("stream", "gpu"), {"boxloss": calls["boxloss"]})

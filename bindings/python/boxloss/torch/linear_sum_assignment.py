@@ -1,0 +1,70 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Linear assignment of many matrices at once."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import _register_namedtuple
+
+from .arguments import call, check_tensors
+
+_ASSIGN = torch.ops.boxloss.linear_sum_assignment.default
+
+
+class Assignment(NamedTuple):
+    """What `linear_sum_assignment` returns: int64, on the cost's device, -1 for none."""
+
+    column_of_row: Tensor
+    row_of_column: Tensor
+
+
+_register_namedtuple(Assignment, serialized_type_name="boxloss.torch.Assignment")
+
+
+def linear_sum_assignment(
+    cost: Tensor,
+    *,
+    lengths: Tensor | None = None,
+    maximize: bool = False,
+    cost_limit: float | None = None,
+) -> Assignment:
+    """For each matrix the pairs of rows and columns of least total cost, min(N, M) of them.
+
+    It is SciPy's linear_sum_assignment, index by index and ties included, wherever that has an
+    answer (D. Crouse, On implementing 2D rectangular assignment algorithms, 2016).
+
+    Costs that are not finite are taken last: their number is minimized first, then the sum of the
+    others. What is left with +inf is no pair, so that +inf forbids one and an infeasible matrix has
+    fewer pairs, which is no error; what is left with NaN or -inf is one.
+
+    It is solved on the cost's device, without a synchronization, and can be captured in a CUDA
+    graph there. Where the implementation in use does not serve it, or there is none, the cost is
+    copied to the host, solved there, and the result copied back: one synchronization.
+    use_implementation("aten") changes nothing, since torch has no operator for it.
+
+    Args:
+        cost: (N, M), or (B, N, M) for B matrices, of any strides and any of the dtypes float64,
+            float32, float16, bfloat16, uint8, int16, int32 and int64. Sums are in float64, so that
+            integers are exact up to 2^53. It gets no gradient.
+        lengths: (2) or (B, 2), int32 or int64: how many rows and columns of each matrix are in use,
+            the first ones. Others are not read, and have no pair. On cost's device or on the CPU.
+        maximize: the pairs of greatest total cost, as if cost were negated: then -inf forbids.
+        cost_limit: only costs up to it make pairs, and what has no pair costs half of it: the least
+            is the sum of the pairs' costs, and of cost_limit / 2 for each row and each column
+            without one, as in lap.lapjv(cost, extend_cost=True, cost_limit=cost_limit). A cost that
+            is not finite makes no pair then. In cost's unit; +inf is no limit.
+
+    Returns:
+        column_of_row, (N) or (B, N), and row_of_column, (M) or (B, M): of each its partner, or -1.
+
+    Raises:
+        ValueError: a bad shape; cost_limit with maximize, or that is NaN or -inf; on the CPU,
+            lengths outside of the matrix (elsewhere such a matrix has no pair). TypeError: a bad
+            dtype, or no tensor. RuntimeError: lengths on another device; a transform of torch.func.
+    """
+    check_tensors("linear_sum_assignment", cost=cost)
+    if isinstance(lengths, Tensor) and lengths.is_cpu and not cost.is_cpu:
+        lengths = lengths.to(cost.device, non_blocking=True)
+    return Assignment(*call("linear_sum_assignment", _ASSIGN, cost, lengths, maximize, cost_limit))
