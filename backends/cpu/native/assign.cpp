@@ -24,48 +24,16 @@ struct CostRows {
   const E* row(int row) const { return data + row * row_stride; }
 };
 
-/// The steps of a search as in native::PathCode, for numbers some of which are not finite.
-template <class Number, class E>
-struct Steps {
-  /// Less than no other, and no other is less.
-  static constexpr Number kVisited = {std::numeric_limits<std::int64_t>::min(),
-                                      std::numeric_limits<double>::quiet_NaN()};
-
-  Number relax(const CostRows<E>& costs, int row, Number length, Number dual, const Number* duals,
-               int count, Number* distances) const {
-    Number least = unreached<Number>();
-    for (int i = 0; i < count; ++i) {
-      const auto cost = static_cast<double>(costs.row(row)[i]);
-      const Number number = number_of<Number>(costs.rule.number(cost));
-      const Number distance = length + number - dual - duals[i];
-      if (distance < distances[i]) distances[i] = distance;
-      if (distances[i] < least) least = distances[i];
-    }
-    return least;
+/// The distance of a visited place: less than no other, and no other is less.
+template <class Number>
+constexpr Number visited() {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  if constexpr (std::is_same_v<Number, double>) {
+    return kNan;
+  } else {
+    return {std::numeric_limits<std::int64_t>::min(), kNan};
   }
-  int find(const Number* distances, Number distance, int count, int* places) const {
-    int found = 0;
-    for (int i = 0; i < count; ++i) {
-      if (distances[i] == distance) places[found++] = i;
-    }
-    return found;
-  }
-};
-
-/// For finite ones. A limit needs copied costs, which have it.
-template <class E>
-struct Steps<double, E> {
-  static constexpr double kVisited = std::numeric_limits<double>::quiet_NaN();
-  const native::PathCode<E>& code = native::vector_code<E>().paths;
-
-  double relax(const CostRows<E>& costs, int row, double length, double dual, const double* duals,
-               int count, double* distances) const {
-    return code.relax(costs.row(row), costs.rule.sign, length, dual, duals, count, distances);
-  }
-  int find(const double* distances, double distance, int count, int* places) const {
-    return code.find(distances, distance, count, places);
-  }
-};
+}
 
 /// The paths of one task. Each row in turn gets a place, the rows before it moving along the
 /// shortest path to a free one.
@@ -109,14 +77,38 @@ class Paths {
     for (int seen = 0;; ++seen) {
       seen_[seen] = row;
       lengths_[seen] = length;
-      length =
-          steps_.relax(costs_, row, length, dual_of_row_[row], dual_of_place_, places_, distances_);
-      const int found = steps_.find(distances_, length, places_, nearest_);
+      const int found = relax(row, length);
+      length = nearest_distance_;
       const int place = found == 1 ? nearest_[0] : choose(found, seen);
       row = row_of_place_[place];
       if (row < 0) return take(place, length, seen);
       if (is_listed_) remove(place, seen);
-      distances_[place] = Steps<Number, E>::kVisited;
+      distances_[place] = visited<Number>();
+    }
+  }
+
+  /// The distances by way of a row, as VectorCode's. Sets nearest_ and nearest_distance_; returns
+  /// how many places are so near.
+  int relax(int row, Number length) {
+    const E* const costs = costs_.row(row);
+    const Number dual = dual_of_row_[row];
+    if constexpr (std::is_same_v<Number, double>) {  // a limit is in the copied costs
+      return code_.relax(costs, costs_.rule.sign, length, dual, dual_of_place_, places_, distances_,
+                         &nearest_distance_, nearest_);
+    } else {
+      Number least = unreached<Number>();
+      for (int i = 0; i < places_; ++i) {
+        const double cost = costs_.rule.number(static_cast<double>(costs[i]));
+        const Number distance = length + number_of<Number>(cost) - dual - dual_of_place_[i];
+        if (distance < distances_[i]) distances_[i] = distance;
+        if (distances_[i] < least) least = distances_[i];
+      }
+      nearest_distance_ = least;
+      int found = 0;
+      for (int i = 0; i < places_; ++i) {
+        if (distances_[i] == least) nearest_[found++] = i;
+      }
+      return found;
     }
   }
 
@@ -185,11 +177,12 @@ class Paths {
 
   const CostRows<E> costs_;
   const int rows_, places_;
-  const Steps<Number, E> steps_ = {};
+  const native::VectorCode<E>& code_ = native::vector_code<E>();
   Number *dual_of_row_, *dual_of_place_;
   Number* distances_;  ///< of places
   Number* lengths_;    ///< to the rows seen
   int *place_of_row_, *row_of_place_;
+  Number nearest_distance_{};
   int* nearest_;                ///< places, all equally near
   int* seen_;                   ///< rows, in the order of the search
   int *remaining_, *position_;  ///< SciPy's list of places, and where each is in it,

@@ -620,50 +620,59 @@ BOXLOSS_HOST_DEVICE void relax_place(const C* costs, double sign, double length,
   least = nearer < least ? nearer : least;
 }
 
+/// Of at most kRelaxed places, from `first` on. Adds those that are as near as `least` to `places`,
+/// after it dropped others if these are nearer, and returns how many there are.
+constexpr int kRelaxed = 16 * kBlock;
 template <class C>
-double relax(const C* costs, double sign, double length, double dual, const double* duals,
-             int count, double* distances) {
-  double least = std::numeric_limits<double>::infinity();
+BOXLOSS_HOST_DEVICE int relax_some(const C* costs, double sign, double length, double dual,
+                                   const double* duals, int count, double* distances, int first,
+                                   double& least, int found, int* places) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  double leasts[kBlock], own = kInfinity;  // of every kBlock-th place, and of the remainder
   const int whole = count / kBlock * kBlock;
   if (whole > 0) {
-    double leasts[kBlock];
-    for (int i = 0; i < kBlock; ++i) leasts[i] = least;
-    for (int block = 0; block < whole; block += kBlock) {
+    for (int i = 0; i < kBlock; ++i) leasts[i] = kInfinity;
+  }
+  for (int block = 0; block < whole; block += kBlock) {
 #pragma omp simd
-      for (int i = 0; i < kBlock; ++i) {
-        relax_place(costs + block, sign, length, dual, duals + block, i, distances + block,
-                    leasts[i]);
-      }
+    for (int i = 0; i < kBlock; ++i) {
+      relax_place(costs + block, sign, length, dual, duals + block, i, distances + block,
+                  leasts[i]);
     }
-    for (int half = kBlock / 2; half > 0; half /= 2) {
-      for (int i = 0; i < half; ++i) {
-        leasts[i] = leasts[half + i] < leasts[i] ? leasts[half + i] : leasts[i];
-      }
-    }
-    least = leasts[0];
   }
   for (int i = whole; i < count; ++i) {
-    relax_place(costs, sign, length, dual, duals, i, distances, least);
+    relax_place(costs, sign, length, dual, duals, i, distances, own);
   }
-  return least;
+  const double of_remainder = own;
+  if (whole > 0) {
+#pragma omp simd reduction(min : own)
+    for (int i = 0; i < kBlock; ++i) own = leasts[i] < own ? leasts[i] : own;
+  }
+  if (own > least) return found;
+  if (own < least) found = 0;
+  least = own;
+  for (int i = 0; i < kBlock && whole > 0; ++i) {
+    if (leasts[i] != least) continue;
+    for (int place = i; place < whole; place += kBlock) {
+      if (distances[place] == least) places[found++] = first + place;
+    }
+  }
+  if (of_remainder != least) return found;
+  for (int i = whole; i < count; ++i) {
+    if (distances[i] == least) places[found++] = first + i;
+  }
+  return found;
 }
 
-/// Most blocks have none of them.
-int find(const double* distances, double distance, int count, int* places) {
+template <class C>
+int relax(const C* costs, double sign, double length, double dual, const double* duals, int count,
+          double* distances, double* least, int* places) {
+  *least = std::numeric_limits<double>::infinity();
   int found = 0;
-  for (int block = 0; block < count; block += kBlock) {
-    const int end = count - block < kBlock ? count : block + kBlock;
-    double has_any = end - block < kBlock ? 1 : 0;
-    if (end - block == kBlock) {
-#pragma omp simd reduction(max : has_any)
-      for (int i = 0; i < kBlock; ++i) {
-        has_any = distances[block + i] == distance ? 1 : has_any;
-      }
-    }
-    if (has_any == 0) continue;
-    for (int i = block; i < end; ++i) {
-      if (distances[i] == distance) places[found++] = i;
-    }
+  for (int first = 0; first < count; first += kRelaxed) {
+    const int some = count - first < kRelaxed ? count - first : kRelaxed;
+    found = relax_some(costs + first, sign, length, dual, duals + first, some, distances + first,
+                       first, *least, found, places);
   }
   return found;
 }
@@ -706,7 +715,7 @@ constexpr VectorCode<C> code() {
   code.largest = largest<C>;
   code.distill = distill<C>;
   code.sum = sum<C>;
-  code.paths = {relax<C>, find};
+  code.relax = relax<C>;
   return code;
 }
 

@@ -84,18 +84,6 @@ struct RotatedCode {
   AnchorCode<RotatedBox<C>> anchors;
 };
 
-/// For an assignment by shortest paths: steps of a row's search, of exactly `count` places. Costs
-/// are the row's. A distance that is NaN is of a place that was visited, and stays.
-template <class C>
-struct PathCode {
-  /// distances[i] = the lesser of it and length + sign * costs[i] - dual - duals[i]. Returns the
-  /// least that is not NaN.
-  double (*relax)(const C* costs, double sign, double length, double dual, const double* duals,
-                  int count, double* distances);
-  /// Sets `places` to those whose distance that is. Returns how many there are.
-  int (*find)(const double* distances, double distance, int count, int* places);
-};
-
 template <class C>
 struct VectorCode {
   /// Converts values of any dtype to C, and back. Only these two process exactly `values`, without
@@ -160,7 +148,12 @@ struct VectorCode {
   /// For exactly `count` values.
   double (*sum)(const C* values, int count);
 
-  PathCode<C> paths;
+  /// A step of a row's search in an assignment, for exactly `count` places:
+  /// distances[i] = the lesser of it and length + sign * costs[i] - dual - duals[i]. One that is
+  /// NaN is of a place that was visited, and stays. Sets `least` to the least of them, `places` to
+  /// those that have it, and returns how many these are.
+  int (*relax)(const C* costs, double sign, double length, double dual, const double* duals,
+               int count, double* distances, double* least, int* places);
 };
 
 /// The loops of the capability that cpu_capability() names, with its errors.

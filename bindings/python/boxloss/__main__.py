@@ -38,7 +38,7 @@ OPERATIONS = {
     "box_loss": "box_loss, box_losses",
     "rotated_box_loss": "rotated_box_loss",
     "matching_cost": "matching_cost, pairwise_iou",
-    "hungarian_match": "hungarian_match",
+    "hungarian_match": "hungarian_match, linear_sum_assignment",
     "max_iou_match": "max_iou_match",
     "task_aligned_match": "task_aligned_match",
     "class_loss": "class_loss",
