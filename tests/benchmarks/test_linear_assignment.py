@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The study of linear assignment: other indices of boxloss' and other sums of peers' are refused."""
+"""The study of linear assignment: other indices of boxloss', and peers' other sums, are refused."""
 
 from __future__ import annotations
 
