@@ -238,8 +238,8 @@ TEST_CASE("the structs of this interface have the sizes that its number stands f
   CHECK(sizeof(LossGradients) == 32);
   CHECK(sizeof(CostProblem) == 344);
   CHECK(sizeof(RotatedCostProblem) == 352);
-  CHECK(sizeof(AssignProblem) == 112);
-  CHECK(sizeof(AssignOutputs) == 24);
+  CHECK(sizeof(AssignProblem) == 144);
+  CHECK(sizeof(AssignOutputs) == 32);
   CHECK(sizeof(MaxIouProblem) == 216);
   CHECK(sizeof(MaxIouOutputs) == 16);
   CHECK(sizeof(TaskAlignedProblem) == 368);
