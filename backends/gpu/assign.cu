@@ -373,13 +373,13 @@ __device__ void assign_task(const Of& team, const AssignArgs<E>& a, const Assign
   });
 }
 
-/// The rare cases, compiled once for teams of every size: more state than shared memory has room
-/// for, a limit that no copy holds, and numbers that are not finite.
+/// The other cases, compiled once for teams of every size: more state than shared memory has room
+/// for, a limit where costs are not copied, and numbers that are not finite.
 template <class E>
-BOXLOSS_DEVICE_CALL void assign_rare_task(unsigned threads, const AssignArgs<E>& a,
-                                          const AssignTask& task,
-                                          const Costs<E, Reading::kByRule>& costs, std::byte* state,
-                                          bool are_finite) {
+BOXLOSS_DEVICE_CALL void assign_other_task(unsigned threads, const AssignArgs<E>& a,
+                                           const AssignTask& task,
+                                           const Costs<E, Reading::kByRule>& costs,
+                                           std::byte* state, bool are_finite) {
   const Team<0> team(threads);
   if (are_finite) {
     assign_task<double>(team, a, task, costs, state);
@@ -388,8 +388,8 @@ BOXLOSS_DEVICE_CALL void assign_rare_task(unsigned threads, const AssignArgs<E>&
   }
 }
 
-/// Reads a task's costs, which are some, and gives whether this thread's numbers are finite. Unless
-/// `to` is null, it has room for all, which are copied there, row by row.
+/// Reads the costs of a task that has columns, and gives whether this thread's numbers are finite.
+/// Unless `to` is null, it has room for all, which are copied there, row by row.
 template <class E, class Of>
 __device__ bool read_costs(const Of& team, const AssignArgs<E>& a, const AssignTask& task,
                            Stored<E>* to) {
@@ -433,9 +433,13 @@ __device__ bool read_costs(const Of& team, const AssignArgs<E>& a, const AssignT
 template <unsigned kThreadsOfTeam>
 constexpr unsigned kBlockOfTeams = kThreadsOfTeam < kThreads ? kThreads : kThreadsOfTeam;
 
+/// With more of them there are too few registers.
+constexpr int kTeamBlocks = std::min(kFloatBlocks, 3);
+
 /// `shared_bytes` are each team's, and a multiple of 16.
 template <class E, unsigned kThreadsOfTeam>
-__global__ void __launch_bounds__(kBlockOfTeams<kThreadsOfTeam>, kThreadsOfTeam == kLanes ? 3 : 1)
+__global__ void __launch_bounds__(kBlockOfTeams<kThreadsOfTeam>,
+                                  kThreadsOfTeam == kLanes ? kTeamBlocks : 1)
     assign_tasks(const BOXLOSS_GRID_CONSTANT AssignArgs<E> a, std::byte* const workspace,
                  const int shared_bytes) {
   constexpr unsigned kTeams = kBlockOfTeams<kThreadsOfTeam> / kThreadsOfTeam;
@@ -464,11 +468,10 @@ __global__ void __launch_bounds__(kBlockOfTeams<kThreadsOfTeam>, kThreadsOfTeam 
 
     const std::int64_t rows = task.rows(), places = task.places();
     const std::int64_t left = shared_bytes - state_bytes<double>(rows, places);
-    // Behind them the state begins. A float may be too short for a limit.
+    // Rounded up, since the state begins behind the copies.
     const std::int64_t copied_bytes = (rows * places * sizeof(Stored<E>) + 7) / 8 * 8;
-    const bool has_limit = a.rule.has_limit(), can_hold = sizeof(Stored<E>) == 8 || !has_limit;
-    auto* const copies =
-        can_hold && copied_bytes <= left ? reinterpret_cast<Stored<E>*>(shared) : nullptr;
+    const bool can_copy = a.rule.template keeps<Stored<E>>() && copied_bytes <= left;
+    auto* const copies = can_copy ? reinterpret_cast<Stored<E>*>(shared) : nullptr;
     if (task.columns > 0 && !read_costs(team, a, task, copies)) {
       are_all_finite[team.number] = false;
     }
@@ -481,14 +484,14 @@ __global__ void __launch_bounds__(kBlockOfTeams<kThreadsOfTeam>, kThreadsOfTeam 
       const Costs<Stored<E>, Reading::kAsCopied, int> copied = {
           {copies}, 0, static_cast<int>(places), 1, a.rule};
       assign_task<double>(team, a, task, copied, shared + copied_bytes);
-    } else if (are_finite && left >= 0 && !has_limit) {
+    } else if (are_finite && left >= 0 && !a.rule.has_limit()) {
       const Costs<E, Reading::kBySign> in_place = {a.cost, first, by_row, by_place, a.rule};
       assign_task<double>(team, a, task, in_place, shared);
     } else {
       const Costs<E, Reading::kByRule> in_place = {a.cost, first, by_row, by_place, a.rule};
       std::byte* const state =
           workspace + first_state(a, task) * static_cast<std::int64_t>(kAssignState);
-      assign_rare_task(kThreadsOfTeam, a, task, in_place, state, are_finite);
+      assign_other_task(kThreadsOfTeam, a, task, in_place, state, are_finite);
     }
   }
 }

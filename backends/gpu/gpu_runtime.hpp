@@ -157,8 +157,8 @@ __device__ inline unsigned least_of_lanes(unsigned value) {
 #endif
 }
 
-/// Marks rarely used device code: a call, as BOXLOSS_HOST_DEVICE_CALL is. A kernel's parameter that
-/// such a call gets by reference is not copied if it is a grid constant.
+/// Marks device code outside the fast paths: a call, as BOXLOSS_HOST_DEVICE_CALL is. A kernel's
+/// parameter that such a call gets by reference is not copied if it is a grid constant.
 #if defined(BOXLOSS_HIP)
 #define BOXLOSS_DEVICE_CALL __device__
 #define BOXLOSS_GRID_CONSTANT

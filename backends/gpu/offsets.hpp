@@ -7,7 +7,7 @@
 
 namespace boxloss::BOXLOSS_GPU {
 
-/// are_in_order, called by all threads of a block of kThreads.
+/// are_in_order, called by all threads of a block, at least kThreads.
 __device__ inline bool block_are_in_order(const Indices& offsets, std::int64_t images,
                                           std::int64_t rows) {
   __shared__ bool are_right;

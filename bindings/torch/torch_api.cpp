@@ -87,7 +87,9 @@ MatchResult hungarian_match(const at::Tensor& cost, const at::Tensor& offsets,
 }
 
 LinearSumAssignment linear_sum_assignment(const at::Tensor& cost,
-                                          const LinearSumAssignmentOptions& options) {
+                                          const LinearSumAssignmentOptions& given) {
+  LinearSumAssignmentOptions options = given;
+  if (options.lengths.defined()) options.lengths = offsets_beside(cost, options.lengths);
   const auto [column_of_row, row_of_column] = OperatorOf<binding::LinearSumAssignment>::call(
       {cost BOXLOSS_LINEAR_SUM_ASSIGNMENT_OPTIONS(BOXLOSS_AS_ARGUMENT)});
   return {column_of_row, row_of_column};

@@ -49,6 +49,11 @@ struct CostRule {
   double limit;  ///< that they may reach, or +inf
 
   BOXLOSS_HOST_DEVICE bool has_limit() const { return limit < kInfinity; }
+  /// Whether numbers of such costs, of which the limit may be one, are of the costs' type.
+  template <class Cost>
+  BOXLOSS_HOST_DEVICE bool keeps() const {
+    return static_cast<double>(static_cast<Cost>(limit)) == limit;
+  }
   BOXLOSS_HOST_DEVICE bool is_within(double number) const {
     return is_finite(number) && number <= limit;
   }
@@ -66,7 +71,7 @@ struct CostRule {
   }
 };
 
-/// It as a Number, which is double if all numbers of the task are finite, otherwise Extended.
+/// A number as a Number, which is double if all numbers of the task are finite, otherwise Extended.
 template <class Number>
 BOXLOSS_HOST_DEVICE Number number_of(double cost) {
   if constexpr (std::is_same_v<Number, double>) {
@@ -167,7 +172,7 @@ BOXLOSS_HOST_DEVICE std::int64_t first_cost(const AssignArgs<E>& a, const Assign
          task.first_column * a.column_stride;
 }
 
-/// As what a copy of the costs is kept.
+/// The type of a copied cost.
 template <class E>
 using Stored = std::conditional_t<std::is_same_v<E, Any>, double, E>;
 

@@ -111,8 +111,8 @@ Array random_lengths(const AssignCase& c, Random& random) {
   return exactly(lengths, c.offsets);
 }
 
-/// Among integers and tenths some costs are the limit itself.
-constexpr double kLimit = 1;
+/// No float among real costs; among integers and tenths some costs are the limit itself.
+double limit_of(Costs costs) { return costs == Costs::kReal ? 0.7 : 1; }
 
 std::int64_t pair_count(const AssignProblem& p) { return p.layers * p.groups * p.columns; }
 
@@ -131,7 +131,7 @@ HostAssign Assign::make(const AssignCase& c, Random& random) {
     p.lengths = {host.lengths.data(), c.offsets};
   }
   p.maximize = c.goal == Goal::kGreatest;
-  if (c.goal == Goal::kLimited) p.cost_limit = kLimit;
+  if (c.goal == Goal::kLimited) p.cost_limit = limit_of(c.costs);
   const Strides strides = strides_of(c.layout, layers, queries, columns);
   p.layers = layers;
   p.images = images;

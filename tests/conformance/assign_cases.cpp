@@ -65,6 +65,7 @@ const std::vector<AssignCase> kCases = {
     {"260 queries", f32, packed, i32, i32, {1, 4, 260, 96}, integers, finite, {0, 4, 94, 94, 95}},
     {"260 queries, f64", f64, planes, i64, i64, {1, 4, 260, 96}, integers, mixed, {0, 4, 94, 94, 95}},
     {"many images", f32, packed, i64, i64, {1, 600, 3, 700}, integers},
+    {"many columns in one of many images", f32, packed, i64, i64, {1, 5, 3, 300}, integers, mixed, {0, 290, 290, 295, 299, 300}},
     {"many layers", f32, packed, i32, i32, {600, 1, 2, 3, 2}, real, finite, {0, 2}},
     {"many groups", f32, packed, i32, i32, {2, 2, 300, 3, 300}, real, finite, {0, 2, 3}},
     // --- other costs and goals

@@ -245,10 +245,10 @@ void solve_copied(const AssignArgs<E>& a, const AssignTask& task, std::byte* cop
   solve<To>(a, task, {numbers, task.places(), {1, kInfinity}}, state);
 }
 
-/// Bytes of a copied number. A float may be too short for a limit, which is among the numbers.
+/// Bytes of a copied number.
 template <class E>
 std::size_t copied_bytes(const AssignArgs<E>& a) {
-  return std::is_same_v<E, float> && !a.rule.has_limit() ? sizeof(float) : sizeof(double);
+  return a.rule.template keeps<Stored<E>>() ? sizeof(Stored<E>) : sizeof(double);
 }
 
 /// Writes all of a task's outputs.
@@ -266,9 +266,7 @@ void assign(const AssignArgs<E>& a, const AssignTask& task, std::byte* copy, std
       return solve<E>(a, task, {own, by_row, a.rule}, state);
     }
   }
-  if constexpr (std::is_same_v<E, float>) {
-    if (!a.rule.has_limit()) return solve_copied<float>(a, task, copy, state);
-  }
+  if (a.rule.template keeps<Stored<E>>()) return solve_copied<Stored<E>>(a, task, copy, state);
   solve_copied<double>(a, task, copy, state);
 }
 

@@ -55,14 +55,16 @@ def linear_sum_assignment(
         cost_limit: only costs up to it make pairs, and what has no pair costs half of it: the least
             is the sum of the pairs' costs, and of cost_limit / 2 for each row and each column
             without one, as in lap.lapjv(cost, extend_cost=True, cost_limit=cost_limit). A cost that
-            is not finite makes no pair then. In cost's unit; +inf is no limit.
+            is not finite makes no pair then. In cost's unit. +inf is no limit; do
+            not take a huge number for it, beside which the sums lose what costs differ by.
 
     Returns:
         column_of_row, (N) or (B, N), and row_of_column, (M) or (B, M): of each its partner, or -1.
 
     Raises:
-        ValueError: a bad shape; cost_limit with maximize, or that is NaN or -inf. TypeError: a bad
-            dtype, no array, maximize that is no bool, or cost_limit that is no number.
+        ValueError: a bad shape; a finite cost_limit with maximize, or one that is NaN or -inf.
+            TypeError: a bad dtype, no array, maximize that is no bool, or cost_limit that is no
+            number.
     """
     arrays = as_arrays("linear_sum_assignment", cost=cost, lengths=lengths)
     arrays = {name: jax.lax.stop_gradient(each) for name, each in arrays.items()}

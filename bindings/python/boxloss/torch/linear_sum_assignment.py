@@ -54,15 +54,17 @@ def linear_sum_assignment(
         cost_limit: only costs up to it make pairs, and what has no pair costs half of it: the least
             is the sum of the pairs' costs, and of cost_limit / 2 for each row and each column
             without one, as in lap.lapjv(cost, extend_cost=True, cost_limit=cost_limit). A cost that
-            is not finite makes no pair then. In cost's unit; +inf is no limit.
+            is not finite makes no pair then. In cost's unit. +inf is no limit; do
+            not take a huge number for it, beside which the sums lose what costs differ by.
 
     Returns:
         column_of_row, (N) or (B, N), and row_of_column, (M) or (B, M): of each its partner, or -1.
 
     Raises:
-        ValueError: a bad shape; cost_limit with maximize, or that is NaN or -inf; on the CPU,
-            lengths outside of the matrix (elsewhere such a matrix has no pair). TypeError: a bad
-            dtype, or no tensor. RuntimeError: lengths on another device; a transform of torch.func.
+        ValueError: a bad shape; a finite cost_limit with maximize, or one that is NaN or -inf; on
+            the CPU, lengths outside of the matrix (elsewhere such a matrix has no pair). TypeError:
+            a bad dtype, or no tensor. RuntimeError: lengths on another device; a transform of
+            torch.func.
     """
     check_tensors("linear_sum_assignment", cost=cost)
     if isinstance(lengths, Tensor) and lengths.is_cpu and not cost.is_cpu:
