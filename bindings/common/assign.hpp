@@ -8,6 +8,17 @@
 
 namespace boxloss::binding {
 
+/// Costs (queries, columns) or (layers, queries, columns), and the sizes that they tell.
+inline void set_cost(AssignProblem& p, const Array<std::int64_t>& cost) {
+  p.layers = leading(cost, 2);
+  p.queries = cost.size(-2);
+  p.columns = cost.size(-1);
+  p.cost.data = cost.data;
+  p.cost.layer_stride = stride_of(cost, 3);
+  p.cost.query_stride = stride_of(cost, 2);
+  p.cost.column_stride = stride_of(cost, 1);
+}
+
 /// The assignment as frameworks call it.
 struct Assign {
   static constexpr char kFunction[] = "hungarian_match", kOperator[] = "boxloss::assign";
@@ -28,14 +39,8 @@ struct Assign {
     check(a.groups >= 1 && Compare<Size>::equal(a.cost.size(-2) % a.groups, 0), "groups is ",
           a.groups, "; it must be at least 1, and divide the ", a.cost.size(-2), " queries");
     if constexpr (kHasNumbers<Size>) {
-      p.layers = leading(a.cost, 2);
+      set_cost(p, a.cost);
       p.images = a.offsets.size(0) - 1;
-      p.queries = a.cost.size(-2);
-      p.columns = a.cost.size(-1);
-      p.cost.data = a.cost.data;
-      p.cost.layer_stride = stride_of(a.cost, 3);
-      p.cost.query_stride = stride_of(a.cost, 2);
-      p.cost.column_stride = stride_of(a.cost, 1);
     }
     return p;
   }

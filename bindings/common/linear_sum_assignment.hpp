@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <boxloss/assign.hpp>
-
-#include "arguments.hpp"
+#include "assign.hpp"
 
 namespace boxloss::binding {
 
@@ -32,14 +30,8 @@ struct LinearSumAssignment {
       check_shape(a.lengths, shape, "of each matrix its rows and columns in use");
     }
     if constexpr (kHasNumbers<Size>) {
-      p.layers = leading(a.cost, 2);
+      set_cost(p, a.cost);
       p.images = 1;
-      p.queries = a.cost.size(-2);
-      p.columns = a.cost.size(-1);
-      p.cost.data = a.cost.data;
-      p.cost.layer_stride = stride_of(a.cost, 3);
-      p.cost.query_stride = stride_of(a.cost, 2);
-      p.cost.column_stride = stride_of(a.cost, 1);
     }
     return p;
   }
