@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "pairings/indices.hpp"
+#include "kernels/team.hpp"
 #include "threads.hpp"
 
 namespace boxloss::BOXLOSS_GPU {
@@ -11,14 +11,7 @@ namespace boxloss::BOXLOSS_GPU {
 __device__ inline bool block_are_in_order(const Indices& offsets, std::int64_t images,
                                           std::int64_t rows) {
   __shared__ bool are_right;
-  if (threadIdx.x == 0) are_right = offsets[0] >= 0 && offsets[images] <= rows;
-  __syncthreads();
-#pragma unroll 1
-  for (std::int64_t b = threadIdx.x; b < images; b += kThreads) {
-    if (offsets[b] > offsets[b + 1]) are_right = false;
-  }
-  __syncthreads();
-  return are_right;
+  return are_in_order(Block(), are_right, offsets, images, rows);
 }
 
 }  // namespace boxloss::BOXLOSS_GPU

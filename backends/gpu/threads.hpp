@@ -13,4 +13,13 @@ constexpr int kThreads = 256;
 /// of 64.
 constexpr int kLanes = 32;
 
+/// A block of kThreads threads, as the team of core/kernels/team.hpp.
+struct Block {
+  static __device__ int thread() { return static_cast<int>(threadIdx.x); }
+  static __device__ constexpr int threads() { return kThreads; }
+  static __device__ int number() { return static_cast<int>(blockIdx.x); }
+  static __device__ int count() { return static_cast<int>(gridDim.x); }
+  static __device__ void sync() { __syncthreads(); }
+};
+
 }  // namespace boxloss::BOXLOSS_GPU

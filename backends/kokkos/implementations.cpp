@@ -10,44 +10,44 @@
 
 namespace boxloss::kokkos {
 
+namespace {
+
+/// All that is served, in one space.
+template <class Space>
+Implementation implementation(const char* name) {
+  Implementation self;
+  self.name = name;
+  self.priority = 50;
+  self.box_loss.losses = kLosses;
+  self.box_loss.pairings = kPairings;
+  self.box_loss.extras = kExtras;
+  self.box_loss.workspace_bytes = [](const LossProblem&) { return kWorkspaceBytes; };
+  self.box_loss.forward = forward<Space>;
+  self.box_loss.backward = backward<Space>;
+  self.rotated_box_loss.losses = kRotatedLosses;
+  self.rotated_box_loss.pairings = kPairings;
+  self.rotated_box_loss.extras = {Extra::kIou};
+  self.rotated_box_loss.workspace_bytes = [](const RotatedLossProblem&) { return kWorkspaceBytes; };
+  self.rotated_box_loss.forward = forward<Space>;
+  self.rotated_box_loss.backward = backward<Space>;
+  self.matching_cost.losses = kLosses;
+  self.matching_cost.class_terms = kClassTerms;
+  self.matching_cost.run = matching_cost<Space>;
+  self.rotated_matching_cost.losses = kRotatedLosses;
+  self.rotated_matching_cost.class_terms = kClassTerms;
+  self.rotated_matching_cost.run = matching_cost<Space>;
+  return self;
+}
+
+}  // namespace
+
 /// One for each execution space of this Kokkos.
 std::vector<Implementation> implementations() {
-  Implementation host;
-  host.name = "cpu/kokkos";
-  host.priority = 50;
-  host.box_loss.losses = kLosses;
-  host.box_loss.pairings = kPairings;
-  host.box_loss.extras = kExtras;
-  host.box_loss.workspace_bytes = [](const LossProblem&) { return kWorkspaceBytes; };
-  host.box_loss.forward = forward_on_host;
-  host.box_loss.backward = backward_on_host;
-  host.rotated_box_loss.losses = kRotatedLosses;
-  host.rotated_box_loss.pairings = kPairings;
-  host.rotated_box_loss.extras = {Extra::kIou};
-  host.rotated_box_loss.workspace_bytes = [](const RotatedLossProblem&) { return kWorkspaceBytes; };
-  host.rotated_box_loss.forward = forward_on_host;
-  host.rotated_box_loss.backward = backward_on_host;
-  host.matching_cost.losses = kLosses;
-  host.matching_cost.class_terms = kClassTerms;
-  host.matching_cost.run = matching_cost_on_host;
-  host.rotated_matching_cost.losses = kRotatedLosses;
-  host.rotated_matching_cost.class_terms = kClassTerms;
-  host.rotated_matching_cost.run = matching_cost_on_host;
-  std::vector<Implementation> all = {host};
-#if defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP)
-  Implementation device = host;
+  std::vector<Implementation> all = {implementation<HostSpace>("cpu/kokkos")};
 #if defined(KOKKOS_ENABLE_CUDA)
-  device.name = "cuda/kokkos";
-#else
-  device.name = "hip/kokkos";
-#endif
-  device.box_loss.forward = forward_on_device;
-  device.box_loss.backward = backward_on_device;
-  device.rotated_box_loss.forward = forward_on_device;
-  device.rotated_box_loss.backward = backward_on_device;
-  device.matching_cost.run = matching_cost_on_device;
-  device.rotated_matching_cost.run = matching_cost_on_device;
-  all.push_back(device);
+  all.push_back(implementation<DeviceSpace>("cuda/kokkos"));
+#elif defined(KOKKOS_ENABLE_HIP)
+  all.push_back(implementation<DeviceSpace>("hip/kokkos"));
 #endif
   return all;
 }

@@ -86,7 +86,7 @@ void release_instances() {
   devices().clear();
 }
 
-DeviceSpace instance_for(const Execution& execution, void (*warm_up)(const DeviceSpace&)) {
+DeviceSpace instance_for(const Execution& execution) {
   ensure_initialized();
   check(BOXLOSS_VENDOR(SetDevice)(execution.device_index), "setting the current device");
   const Stream stream = static_cast<Stream>(execution.stream);
@@ -100,7 +100,7 @@ DeviceSpace instance_for(const Execution& execution, void (*warm_up)(const Devic
         "captured; call once on this stream before the capture");
   }
   const DeviceSpace space(stream);
-  warm_up(space);
+  warm_up_losses(space);
   if (device.counters.data() == nullptr) {
     device.counters =
         OfDevice::Counters(Kokkos::view_alloc(space, "boxloss::counters"), OfDevice::kCounters);
@@ -115,8 +115,7 @@ DeviceSpace instance_for(const Execution& execution, void (*warm_up)(const Devic
 KeepDevice::KeepDevice() { (void)BOXLOSS_VENDOR(GetDevice)(&device_); }
 KeepDevice::~KeepDevice() { (void)BOXLOSS_VENDOR(SetDevice)(device_); }
 
-DeviceCall::DeviceCall(const Execution& execution, void (*warm_up)(const DeviceSpace&))
-    : space(instance_for(execution, warm_up)) {}
+DeviceCall::DeviceCall(const Execution& execution) : space(instance_for(execution)) {}
 
 Counter* take_counter(const Execution& execution) {
   const Stream stream = static_cast<Stream>(execution.stream);

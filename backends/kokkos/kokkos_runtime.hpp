@@ -46,14 +46,17 @@ class KeepDevice {
   int device_ = 0;
 };
 
+/// Each source file of kernels has one, by launch_nothing: Kokkos sets things up for each file when
+/// it first launches something from there, which a capture does not allow.
+void warm_up_losses(const DeviceSpace&);
+
 /// During one call: the execution's GPU is current, and `space` stands for its stream. The first
 /// call on a stream makes the instance, which allocates memory and must therefore come before any
 /// capture; it is released when Kokkos is finalized.
 ///
-/// `warm_up` is called with a new instance. It must launch something from the source file of the
-/// kernels, since Kokkos also sets things up for each of those.
+/// A new instance is warmed up.
 struct DeviceCall {
-  DeviceCall(const Execution& execution, void (*warm_up)(const DeviceSpace&));
+  explicit DeviceCall(const Execution& execution);
 
   KeepDevice keep;
   DeviceSpace space;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <Kokkos_Core.hpp>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -21,6 +22,49 @@ constexpr int kThreads = kIsHost<Space> ? 1 : kDeviceThreads;
 /// Threads that share a part of an image.
 template <class Space>
 constexpr int kLanes = kIsHost<Space> ? 1 : 32;
+
+/// A team of kThreads threads, as core/kernels/team.hpp has it.
+template <class Space>
+class KokkosTeam {
+ public:
+  using Member = typename Kokkos::TeamPolicy<Space>::member_type;
+
+  explicit KOKKOS_FUNCTION KokkosTeam(const Member& member) : member_(member) {}
+
+  KOKKOS_FUNCTION int thread() const {
+    if constexpr (kIsHost<Space>) {
+      return 0;
+    } else {
+      return member_.team_rank();
+    }
+  }
+  static KOKKOS_FUNCTION constexpr int threads() { return kThreads<Space>; }
+  KOKKOS_FUNCTION int number() const { return member_.league_rank(); }
+  KOKKOS_FUNCTION int count() const { return member_.league_size(); }
+  KOKKOS_FUNCTION void sync() const {
+    if constexpr (!kIsHost<Space>) member_.team_barrier();
+  }
+
+ private:
+  const Member& member_;
+};
+
+/// Runs a body for teams, which takes a team and what the team shares, a Body::Shared.
+template <class Space, class Body>
+struct TeamBody {
+  Body body;
+
+  KOKKOS_FUNCTION void operator()(const typename KokkosTeam<Space>::Member& member) const {
+    using Shared = typename Body::Shared;
+    if constexpr (kIsHost<Space>) {
+      Shared shared;
+      body(KokkosTeam<Space>(member), shared);
+    } else {
+      void* const shared = member.team_scratch(0).get_shmem(sizeof(Shared));
+      body(KokkosTeam<Space>(member), *static_cast<Shared*>(shared));
+    }
+  }
+};
 
 template <class Space>
 void zero([[maybe_unused]] const Space& space, void* data, std::size_t bytes) {
@@ -46,6 +90,19 @@ void launch_units(const char* name, const Space& space, std::int64_t units,
                   const Functor& functor) {
   using Units = Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>;
   launch(name, Units(space, 0, units), functor);
+}
+
+/// Runs a body for that many teams, or for fewer: it goes on by team.count().
+template <class Space, class Body>
+void launch_body(const char* name, const Space& space, std::int64_t teams, const Body& body) {
+  using Policy = Kokkos::TeamPolicy<Space, Kokkos::LaunchBounds<kDeviceThreads>>;
+  constexpr std::int64_t kMostTeams = 1 << 20;
+  static_assert(alignof(typename Body::Shared) <= 8);  // what team_scratch gives
+  Policy policy(space, static_cast<int>(std::min(teams, kMostTeams)), kThreads<Space>);
+  if constexpr (!kIsHost<Space>) {
+    policy.set_scratch_size(0, Kokkos::PerTeam(sizeof(typename Body::Shared)));
+  }
+  launch(name, policy, TeamBody<Space, Body>{body});
 }
 
 }  // namespace boxloss::kokkos

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "call.hpp"
 #include "dispatch/matching_cost.hpp"
-#include "launch.hpp"
 
 /// The matcher's cost: unit u is lane u % kLanes of query u / kLanes, with the queries of all
 /// blocks numbered consecutively.
@@ -27,10 +27,12 @@ void launch(const Space& space, const CostArgs<F, C>& args) {
 }
 
 template <class Space, class Problem>
-void matching_cost(const Space& space, const Problem& p, float* cost) {
-  dispatch(
-      p, cost, [&](void* data, std::size_t bytes) { zero(space, data, bytes); },
-      [&](auto compute) { launch(space, cost_args<decltype(compute)>(p, cost)); });
+void matching_cost(const Problem& p, float* cost, const Execution& execution) {
+  call<Space>("boxloss::matching_cost", execution, [&](const Space& space) {
+    dispatch(
+        p, cost, [&](void* data, std::size_t bytes) { zero(space, data, bytes); },
+        [&](auto compute) { launch(space, cost_args<decltype(compute)>(p, cost)); });
+  });
 }
 
 }  // namespace boxloss::kokkos

@@ -39,10 +39,14 @@
 #endif
 
 /// Unrolls the following loop. A GPU keeps an array in registers only if every index is a constant.
+/// The other one keeps a GPU's compiler from it, where it would only take registers.
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
 #define BOXLOSS_UNROLL _Pragma("unroll")
+#define BOXLOSS_NO_UNROLL _Pragma("unroll 1")
 #elif defined(__CUDACC__) || defined(__HIPCC__)
 #define BOXLOSS_UNROLL
+#define BOXLOSS_NO_UNROLL
 #else
 #define BOXLOSS_UNROLL _Pragma("GCC unroll 8")
+#define BOXLOSS_NO_UNROLL
 #endif

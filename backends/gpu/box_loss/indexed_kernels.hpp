@@ -2,25 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "atomics.hpp"
 #include "box_loss/pair_kernels.hpp"
 #include "kernels/box_loss/atomic_boxes.hpp"
 #include "kernels/box_loss/indexed_pairs.hpp"
 
 /// The loops over pairs by index: a thread takes a pair.
 namespace boxloss::BOXLOSS_GPU {
-
-struct Atomics {
-  using Word = unsigned long long;
-
-  template <class E>
-  static __device__ void add(E* address, E value) {
-    atomicAdd(address, value);
-  }
-  template <class Bits>
-  static __device__ Bits compare_and_swap(Bits* address, Bits expected, Bits desired) {
-    return BOXLOSS_GPU::compare_and_swap(address, expected, desired);
-  }
-};
 
 /// Each set has blocks of its own, depending on its number of pairs.
 template <class F, class P, class T, class C>

@@ -5,6 +5,7 @@
 #include <Kokkos_Core.hpp>
 #include <type_traits>
 
+#include "atomics.hpp"
 #include "box_loss/shared_rows.hpp"
 #include "kernels/box_loss/atomic_boxes.hpp"
 #include "kernels/box_loss/flat_groups.hpp"
@@ -222,19 +223,6 @@ struct ForwardIndexed {
       });
       reducer.finish_set(team, args.losses == nullptr, own, set, pairs.sets, teams_of_set);
     }
-  }
-};
-
-struct Atomics {
-  using Word = unsigned long long;
-
-  template <class E>
-  static KOKKOS_FUNCTION void add(E* address, E value) {
-    Kokkos::atomic_add(address, value);
-  }
-  template <class Bits>
-  static KOKKOS_FUNCTION Bits compare_and_swap(Bits* address, Bits expected, Bits desired) {
-    return Kokkos::atomic_compare_exchange(address, expected, desired);
   }
 };
 

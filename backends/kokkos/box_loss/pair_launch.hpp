@@ -6,9 +6,8 @@
 #include <type_traits>
 
 #include "box_loss/pair_functors.hpp"
+#include "call.hpp"
 #include "dispatch/box_loss.hpp"
-#include "kokkos_runtime.hpp"
-#include "launch.hpp"
 #include "workspace.hpp"
 
 /// Dispatches a problem to Kokkos.
@@ -132,29 +131,36 @@ void launch_backward(const Space& space, const Problem& p, const Indexed& pairin
   }
 }
 
+/// launch(space, dtypes, pairing) for a pass of a problem.
 template <class Space, class Problem, class Written, class Launch>
-void run(const Space& space, const Problem& p, const Written& outputs, const Launch& launch) {
-  dispatch(p, outputs, [&](void* data, std::size_t bytes) { zero(space, data, bytes); }, launch);
-}
-
-template <class Space, class Problem>
-void forward(const Space& space, const Problem& p, const LossOutputs& outputs,
-             const Execution& execution) {
-  run(space, p, outputs, [&](auto dtypes, const auto& pairing) {
-    using D = decltype(dtypes);
-    launch_forward<typename D::Pred, typename D::Target, typename D::Compute>(space, p, pairing,
-                                                                              outputs, execution);
+void run(const char* name, const Problem& p, const Written& outputs, const Execution& execution,
+         const Launch& launch) {
+  call<Space>(name, execution, [&](const Space& space) {
+    dispatch(
+        p, outputs, [&](void* data, std::size_t bytes) { zero(space, data, bytes); },
+        [&](auto dtypes, const auto& pairing) { launch(space, dtypes, pairing); });
   });
 }
 
 template <class Space, class Problem>
-void backward(const Space& space, const Problem& p, const GradOutputs& grads, const void* scale,
-              const LossGradients& gradients) {
-  run(space, p, gradients, [&](auto dtypes, const auto& pairing) {
-    using D = decltype(dtypes);
-    launch_backward<typename D::Pred, typename D::Target, typename D::Compute>(
-        space, p, pairing, grads, scale, gradients);
-  });
+void forward(const Problem& p, const LossOutputs& outputs, const Execution& execution) {
+  run<Space>("boxloss::forward", p, outputs, execution,
+             [&](const Space& space, auto dtypes, const auto& pairing) {
+               using D = decltype(dtypes);
+               launch_forward<typename D::Pred, typename D::Target, typename D::Compute>(
+                   space, p, pairing, outputs, execution);
+             });
+}
+
+template <class Space, class Problem>
+void backward(const Problem& p, const GradOutputs& grads, const void* scale,
+              const LossGradients& gradients, const Execution& execution) {
+  run<Space>("boxloss::backward", p, gradients, execution,
+             [&](const Space& space, auto dtypes, const auto& pairing) {
+               using D = decltype(dtypes);
+               launch_backward<typename D::Pred, typename D::Target, typename D::Compute>(
+                   space, p, pairing, grads, scale, gradients);
+             });
 }
 
 }  // namespace boxloss::kokkos

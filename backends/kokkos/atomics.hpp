@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <Kokkos_Core.hpp>
+
+namespace boxloss::kokkos {
+
+/// What bodies of core/kernels do to numbers that several threads change.
+struct Atomics {
+  using Word = unsigned long long;
+
+  template <class E>
+  static KOKKOS_FUNCTION void add(E* address, E value) {
+    Kokkos::atomic_add(address, value);
+  }
+  /// Gives the value before.
+  template <class E>
+  static KOKKOS_FUNCTION E fetch_add(E* address, E value) {
+    return Kokkos::atomic_fetch_add(address, value);
+  }
+  template <class E>
+  static KOKKOS_FUNCTION void max(E* address, E value) {
+    Kokkos::atomic_max(address, value);
+  }
+  template <class E>
+  static KOKKOS_FUNCTION void min(E* address, E value) {
+    Kokkos::atomic_min(address, value);
+  }
+  template <class Bits>
+  static KOKKOS_FUNCTION Bits compare_and_swap(Bits* address, Bits expected, Bits desired) {
+    return Kokkos::atomic_compare_exchange(address, expected, desired);
+  }
+};
+
+}  // namespace boxloss::kokkos
