@@ -4,60 +4,17 @@
 
 #include <algorithm>
 
+#include "atomics.hpp"
 #include "dispatch/max_iou_match.hpp"
-#include "math/bits.hpp"
+#include "kernels/max_iou_match_steps.hpp"
 #include "math/ceil_div.hpp"
 #include "offsets.hpp"
 #include "operations.hpp"
 #include "threads.hpp"
 
-/// Max-IoU matching: a thread for each anchor, whose block has its image's boxes in shared memory
-/// and skips those that do not reach the bounds of its anchors. Low quality takes two passes, of
-/// the same arithmetic: the first finds each box's best IoU, by atomic maxima of integers, which
-/// are the same every time; the second compares with it.
+/// core/kernels/max_iou_match_steps.hpp in blocks of neighbouring anchors: a block has its image's
+/// boxes in shared memory, and skips those that do not reach the bounds of its anchors.
 namespace boxloss::BOXLOSS_GPU {
-
-/// An IoU as an unsigned integer, in the same order: 0 is the lowest, NaN the highest.
-template <class C>
-struct BitsOf;
-template <>
-struct BitsOf<float> {
-  using Type = unsigned;
-};
-template <>
-struct BitsOf<double> {
-  using Type = unsigned long long;
-};
-template <class C>
-using Bits = typename BitsOf<C>::Type;
-
-template <class C>
-__device__ Bits<C> bits_of(C iou) {
-  if (iou > C(0)) return bit_cast<Bits<C>>(iou);
-  return iou == iou ? Bits<C>(0) : ~Bits<C>(0);
-}
-
-/// What low quality needs of each box: its best IoU and, to force it, the first anchor that has it.
-template <class C>
-struct BestOfBoxes {
-  Bits<C>* ious;
-  unsigned* anchors;
-
-  __device__ C iou(std::int64_t box) const { return bit_cast<C>(ious[box]); }
-  /// If the best IoU is 0, every anchor has it, so the first one is anchor 0.
-  __device__ unsigned anchor(std::int64_t box) const { return ious[box] == 0 ? 0 : anchors[box]; }
-};
-
-/// The boxes of an image, if offsets are right.
-struct OwnBoxes {
-  std::int64_t begin, end;
-};
-
-template <class C>
-__device__ OwnBoxes own_boxes(const MaxIouArgs<C>& a, std::int64_t image, bool are_right) {
-  if (!are_right) return {0, 0};
-  return {a.offsets[image], a.offsets[image + 1]};
-}
 
 /// The bounds of the block's boxes, for all its threads.
 template <class C>
@@ -113,7 +70,7 @@ __device__ AnchorBlock<B> anchor_block(const MaxIouArgs<C>& a, std::int64_t i, b
   block.is_in = anchor < a.anchor_count;
   block.anchor = static_cast<int>(block.is_in ? anchor : a.anchor_count - 1);
   block.box = match_box_at<B>(a.anchors, a.angle_unit, block.image, block.anchor);
-  block.bounds = bounds_of_block(has_bounds(block.box) ? extent_of(block.box) : everywhere<C>());
+  block.bounds = bounds_of_block(bounds_of(block.box));
   block.own = own_boxes(a, block.image, are_right);
   return block;
 }
@@ -168,72 +125,40 @@ template <class B, class C>
 __global__ void __launch_bounds__(kThreads)
     match_anchors(const MaxIouArgs<C> a, const BestOfBoxes<C> best) {
   __shared__ StagedBoxes<B> staged;
-  __shared__ C best_of[kThreads];  // NaN where low quality does not apply
+  __shared__ C low_quality[kThreads];
   const bool are_right = block_are_in_order(a.offsets, a.images, a.boxes);
   const bool has_low_quality = a.low_quality != LowQuality::kNone;
   const std::int64_t blocks = a.images * ceil_div(a.anchor_count, kThreads);
 #pragma unroll 1
   for (std::int64_t i = blockIdx.x; i < blocks; i += gridDim.x) {
     const AnchorBlock<B> block = anchor_block<B>(a, i, are_right);
-    C own_best = C(0);
-    std::int64_t row = block.own.begin, mark = kNoBox;
+    FoundBoxes<C> found = {C(0), block.own.begin, kNoBox};
 #pragma unroll 1
     for (std::int64_t first = block.own.begin; first < block.own.end; first += kThreads) {
       const int count = stage(a, block, first, staged);
       if (static_cast<int>(threadIdx.x) < count) {
-        C value = kNotANumber<C>;
-        if (has_low_quality && takes_low_quality(a, best.iou(first + threadIdx.x))) {
-          value = best.iou(first + threadIdx.x);
-        }
-        best_of[threadIdx.x] = value;
+        low_quality[threadIdx.x] = low_quality_of(a, best, has_low_quality, first + threadIdx.x);
       }
       __syncthreads();
 #pragma unroll 1
       for (int k = 0; k < count; ++k) {
-        if (best_of[k] == C(0)) mark = first + k;  // then all anchors have the box's best IoU
-        if (!staged.can_overlap[k]) continue;
-        const C iou = iou_of(staged.boxes[k], block.box);
-        if (is_better(iou, own_best)) {
-          own_best = iou;
-          row = first + k;
-        }
-        if (iou == best_of[k]) {
-          mark = first + k;
-          if (a.low_quality == LowQuality::kForce) {
-            atomicMin(&best.anchors[first + k], static_cast<unsigned>(block.anchor));
-          }
-        }
+        compare<Atomics>(a, best, block.box, block.anchor, staged.boxes[k], first + k,
+                         staged.can_overlap[k], low_quality[k], found);
       }
       __syncthreads();
     }
-    std::int64_t match = kNoBox;
-    if (block.own.begin < block.own.end) match = match_of(a, own_best, row);
-    if (mark != kNoBox && a.low_quality == LowQuality::kArgmax) match = row;
-    if (mark != kNoBox && a.low_quality == LowQuality::kOverwrite) match = mark;
-    if (block.is_in) write_match(a, block.image, block.anchor, match, own_best);
+    if (block.is_in) write_found(a, block.image, block.anchor, block.own, found);
     __syncthreads();
   }
 }
 
-/// Gives each box its anchor, unless a later box gets the same one.
 template <class C>
 __global__ void __launch_bounds__(kThreads)
-    force_boxes(const MaxIouArgs<C> a, const BestOfBoxes<C> best) {
+    force(const MaxIouArgs<C> a, const BestOfBoxes<C> best) {
   const bool are_right = block_are_in_order(a.offsets, a.images, a.boxes);
 #pragma unroll 1
   for (std::int64_t image = blockIdx.x; image < a.images; image += gridDim.x) {
-    const OwnBoxes own = own_boxes(a, image, are_right);
-#pragma unroll 1
-    for (std::int64_t t = own.begin + threadIdx.x; t < own.end; t += kThreads) {
-      if (!takes_low_quality(a, best.iou(t))) continue;
-      const unsigned anchor = best.anchor(t);
-      bool is_last = true;
-#pragma unroll 1
-      for (std::int64_t u = t + 1; u < own.end && is_last; ++u) {
-        is_last = best.anchor(u) != anchor || !takes_low_quality(a, best.iou(u));
-      }
-      if (is_last) a.target_index.set(image * a.anchor_count + anchor, t);
-    }
+    force_boxes(a, best, image, own_boxes(a, image, are_right), Block::thread(), Block::threads());
   }
 }
 
@@ -258,17 +183,13 @@ void max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outputs,
     const auto blocks = static_cast<unsigned>(std::min(all, kMost));
     BestOfBoxes<C> best = {};
     if (p.low_quality != LowQuality::kNone) {
-      const auto boxes = static_cast<std::size_t>(args.boxes);
-      best.ious = static_cast<Bits<C>*>(execution.workspace);
-      best.anchors = reinterpret_cast<unsigned*>(best.ious + boxes);
-      fill(best.ious, 0, boxes * sizeof(Bits<C>));
-      fill(best.anchors, 0xff, boxes * sizeof(unsigned));
+      best = best_of_boxes<C>(execution.workspace, args.boxes, fill);
       launch(find_best_of_boxes<B, C>, "max_iou_match", blocks, kThreads, stream, args, best);
     }
     launch(match_anchors<B, C>, "max_iou_match", blocks, kThreads, stream, args, best);
     if (p.low_quality == LowQuality::kForce) {
       const auto images = static_cast<unsigned>(std::min(args.images, kMost));
-      launch(force_boxes<C>, "max_iou_match", images, kThreads, stream, args, best);
+      launch(force<C>, "max_iou_match", images, kThreads, stream, args, best);
     }
   });
 }

@@ -101,6 +101,8 @@ DeviceSpace instance_for(const Execution& execution) {
   }
   const DeviceSpace space(stream);
   warm_up_losses(space);
+  warm_up_max_iou_match(space);
+  warm_up_task_aligned_match(space);
   if (device.counters.data() == nullptr) {
     device.counters =
         OfDevice::Counters(Kokkos::view_alloc(space, "boxloss::counters"), OfDevice::kCounters);

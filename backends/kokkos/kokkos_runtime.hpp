@@ -49,6 +49,8 @@ class KeepDevice {
 /// Each source file of kernels has one, by launch_nothing: Kokkos sets things up for each file when
 /// it first launches something from there, which a capture does not allow.
 void warm_up_losses(const DeviceSpace&);
+void warm_up_max_iou_match(const DeviceSpace&);
+void warm_up_task_aligned_match(const DeviceSpace&);
 
 /// During one call: the execution's GPU is current, and `space` stands for its stream. The first
 /// call on a stream makes the instance, which allocates memory and must therefore come before any

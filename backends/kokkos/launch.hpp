@@ -66,23 +66,30 @@ struct TeamBody {
   }
 };
 
+/// Sets each byte; null is left out.
 template <class Space>
-void zero([[maybe_unused]] const Space& space, void* data, std::size_t bytes) {
+void fill([[maybe_unused]] const Space& space, void* data, int byte, std::size_t bytes) {
   if (data == nullptr || bytes == 0) return;
   if constexpr (kIsHost<Space>) {
-    std::memset(data, 0, bytes);  // deep_copy would start the threads for it
+    std::memset(data, byte, bytes);  // deep_copy would start the threads for it
   } else {
     using Bytes = Kokkos::View<char*, typename Space::memory_space, Kokkos::MemoryUnmanaged>;
-    Kokkos::deep_copy(space, Bytes(static_cast<char*>(data), bytes), char(0));
+    Kokkos::deep_copy(space, Bytes(static_cast<char*>(data), bytes), static_cast<char>(byte));
   }
 }
 
-/// Kokkos copies kernel arguments beyond 512 bytes, functor and policy included, through constant
-/// memory, and each launch then waits for the previous one.
+template <class Space>
+void zero(const Space& space, void* data, std::size_t bytes) {
+  fill(space, data, 0, bytes);
+}
+
+/// Without the hint Kokkos copies kernel arguments beyond 512 bytes, functor and policy included,
+/// through constant memory, and each launch then waits for the previous one.
 template <class Policy, class Functor>
 void launch(const char* name, const Policy& policy, const Functor& functor) {
-  static_assert(sizeof(Functor) + sizeof(Policy) <= 512 - 64);
-  Kokkos::parallel_for(name, policy, functor);
+  static_assert(sizeof(Functor) + sizeof(Policy) <= 4096 - 256);  // what a launch passes
+  using Hint = Kokkos::Experimental::WorkItemProperty::HintLightWeight_t;
+  Kokkos::parallel_for(name, Kokkos::Experimental::require(policy, Hint()), functor);
 }
 
 template <class Space, class Functor>

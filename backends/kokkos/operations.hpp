@@ -4,11 +4,12 @@
 
 #include <boxloss/box_loss.hpp>
 #include <boxloss/matching_cost.hpp>
+#include <boxloss/max_iou_match.hpp>
 #include <boxloss/rotated_box_loss.hpp>
+#include <boxloss/task_aligned_match.hpp>
 
-/// The operations, each for the host space and for the device space: those of a LossProblem or a
-/// RotatedLossProblem, and the matcher's cost, in separate translation units so that two processors
-/// share the work.
+/// The operations, each for the host space and for the device space. The first three, of boxes and
+/// of rotated boxes, have a source file for each space, so that two processors share the work.
 namespace boxloss::kokkos {
 
 template <class Space, class Problem>
@@ -18,5 +19,13 @@ void backward(const Problem&, const GradOutputs& grads, const void* scale, const
               const Execution&);
 template <class Space, class Problem>
 void matching_cost(const Problem&, float* cost, const Execution&);
+
+std::size_t workspace_bytes(const MaxIouProblem&);
+template <class Space>
+void max_iou_match(const MaxIouProblem&, const MaxIouOutputs&, const Execution&);
+
+std::size_t workspace_bytes(const TaskAlignedProblem&);
+template <class Space>
+void task_aligned_match(const TaskAlignedProblem&, const TaskAlignedOutputs&, const Execution&);
 
 }  // namespace boxloss::kokkos

@@ -6,7 +6,7 @@
 #include <boxloss/task_aligned_match.hpp>
 #include <cmath>
 
-#include "../kernels/task_aligned_match.hpp"
+#include "../kernels/task_aligned_match_steps.hpp"
 #include "compute_type.hpp"
 
 namespace boxloss {
@@ -55,6 +55,21 @@ TaskAlignedArgs<B> task_aligned_args(const TaskAlignedProblem& p,
   a.score = outputs.score;
   a.overlap = outputs.overlap;
   return a;
+}
+
+/// Where the steps' workspace lies.
+inline MatchWork match_work(const TaskAlignedProblem& p, void* workspace) {
+  MatchWork work = {};
+  work.best = static_cast<Rank*>(workspace);
+  work.choosers = work.best + p.images * p.anchors;
+  work.most = reinterpret_cast<MostBits*>(work.choosers + p.images * p.anchors);
+  return work;
+}
+
+inline std::size_t match_work_bytes(const TaskAlignedProblem& p) {
+  const auto anchors = static_cast<std::size_t>(p.images * p.anchors);
+  const auto rows = static_cast<std::size_t>(p.target.images * p.target.slots);
+  return anchors * (sizeof(Rank) + sizeof(Choosers)) + rows * sizeof(MostBits);
 }
 
 /// Writes that no anchor has a box, by fill(pointer, byte, bytes), which sets every byte.

@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "../math/bits.hpp"
+#include "max_iou_match.hpp"
+
+/// Max-IoU matching by a thread for each anchor. Low quality takes two passes, of the same
+/// arithmetic: the first finds each box's best IoU, by atomic maxima of integers, which are the
+/// same every time; the second compares with it.
+namespace boxloss {
+
+/// An IoU as an unsigned integer, in the same order: 0 is the lowest, NaN the highest.
+template <class C>
+struct BitsOf;
+template <>
+struct BitsOf<float> {
+  using Type = unsigned;
+};
+template <>
+struct BitsOf<double> {
+  using Type = unsigned long long;
+};
+template <class C>
+using Bits = typename BitsOf<C>::Type;
+
+template <class C>
+BOXLOSS_HOST_DEVICE Bits<C> bits_of(C iou) {
+  if (iou > C(0)) return bit_cast<Bits<C>>(iou);
+  return iou == iou ? Bits<C>(0) : ~Bits<C>(0);
+}
+
+/// What low quality needs of each box: its best IoU and, to force it, the first anchor that has it.
+template <class C>
+struct BestOfBoxes {
+  Bits<C>* ious;
+  unsigned* anchors;
+
+  BOXLOSS_HOST_DEVICE C iou(std::int64_t box) const { return bit_cast<C>(ious[box]); }
+  /// If the best IoU is 0, every anchor has it, so the first one is anchor 0.
+  BOXLOSS_HOST_DEVICE unsigned anchor(std::int64_t box) const {
+    return ious[box] == 0 ? 0 : anchors[box];
+  }
+};
+
+/// In a piece of the workspace, which is set by fill(pointer, byte, bytes).
+template <class C, class Fill>
+BestOfBoxes<C> best_of_boxes(void* workspace, std::int64_t boxes, const Fill& fill) {
+  auto* const ious = static_cast<Bits<C>*>(workspace);
+  const BestOfBoxes<C> best = {ious, reinterpret_cast<unsigned*>(ious + boxes)};
+  fill(best.ious, 0, static_cast<std::size_t>(boxes) * sizeof(Bits<C>));
+  fill(best.anchors, 0xff, static_cast<std::size_t>(boxes) * sizeof(unsigned));
+  return best;
+}
+
+/// The boxes of an image, if offsets are right.
+struct OwnBoxes {
+  std::int64_t begin, end;
+};
+
+template <class C>
+BOXLOSS_HOST_DEVICE OwnBoxes own_boxes(const MaxIouArgs<C>& a, std::int64_t image, bool are_right) {
+  if (!are_right) return {0, 0};
+  return {a.offsets[image], a.offsets[image + 1]};
+}
+
+/// Outside of which the anchor has the IoU +0 with a box.
+template <class B>
+BOXLOSS_HOST_DEVICE auto bounds_of(const MatchBox<B>& anchor) {
+  return has_bounds(anchor) ? extent_of(anchor) : everywhere<typename B::Value>();
+}
+
+/// The best IoU of a box; NaN where low quality does not apply to it.
+template <class C>
+BOXLOSS_HOST_DEVICE C low_quality_of(const MaxIouArgs<C>& a, const BestOfBoxes<C>& best,
+                                     bool has_low_quality, std::int64_t row) {
+  return has_low_quality && takes_low_quality(a, best.iou(row)) ? best.iou(row) : kNotANumber<C>;
+}
+
+/// What an anchor has found among its image's boxes.
+template <class C>
+struct FoundBoxes {
+  C iou;                   ///< the best one
+  std::int64_t row, mark;  ///< the box of this IoU; the last one whose best IoU is the anchor's
+};
+
+/// Compares with one more box, of row `row`, whose best IoU, if it matters, is `low_quality`.
+template <class Atomics, class B, class C>
+BOXLOSS_HOST_DEVICE void compare(const MaxIouArgs<C>& a, const BestOfBoxes<C>& best,
+                                 const MatchBox<B>& anchor_box, int anchor, const MatchBox<B>& box,
+                                 std::int64_t row, bool can_overlap, C low_quality,
+                                 FoundBoxes<C>& found) {
+  if (low_quality == C(0)) found.mark = row;  // then all anchors have the box's best IoU
+  if (!can_overlap) return;
+  const C iou = iou_of(box, anchor_box);
+  if (is_better(iou, found.iou)) {
+    found.iou = iou;
+    found.row = row;
+  }
+  if (iou == low_quality) {
+    found.mark = row;
+    if (a.low_quality == LowQuality::kForce) {
+      Atomics::min(&best.anchors[row], static_cast<unsigned>(anchor));
+    }
+  }
+}
+
+template <class C>
+BOXLOSS_HOST_DEVICE void write_found(const MaxIouArgs<C>& a, std::int64_t image,
+                                     std::int64_t anchor, const OwnBoxes& own,
+                                     const FoundBoxes<C>& found) {
+  std::int64_t match = kNoBox;
+  if (own.begin < own.end) match = match_of(a, found.iou, found.row);
+  if (found.mark != kNoBox && a.low_quality == LowQuality::kArgmax) match = found.row;
+  if (found.mark != kNoBox && a.low_quality == LowQuality::kOverwrite) match = found.mark;
+  write_match(a, image, anchor, match, found.iou);
+}
+
+/// Gives each box of an image its anchor, unless a later box gets the same one. Called by each of
+/// some threads.
+template <class C>
+BOXLOSS_HOST_DEVICE void force_boxes(const MaxIouArgs<C>& a, const BestOfBoxes<C>& best,
+                                     std::int64_t image, const OwnBoxes& own, int thread,
+                                     int threads) {
+  BOXLOSS_NO_UNROLL
+  for (std::int64_t t = own.begin + thread; t < own.end; t += threads) {
+    if (!takes_low_quality(a, best.iou(t))) continue;
+    const unsigned anchor = best.anchor(t);
+    bool is_last = true;
+    BOXLOSS_NO_UNROLL
+    for (std::int64_t u = t + 1; u < own.end && is_last; ++u) {
+      is_last = best.anchor(u) != anchor || !takes_low_quality(a, best.iou(u));
+    }
+    if (is_last) a.target_index.set(image * a.anchor_count + anchor, t);
+  }
+}
+
+}  // namespace boxloss
