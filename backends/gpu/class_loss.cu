@@ -33,20 +33,6 @@ __device__ ClassNumbers<C> with_known(ClassNumbers<C> numbers) {
 template <class C>
 using ClassReducer = SetReducer<ClassSum, ReducedClassLoss<C>>;
 
-/// A logit's loss or slope, weighted, of a class of a row with that target.
-template <bool kSlope, class C>
-__device__ C value_of(const ClassArgs<C>& a, const RowTarget<C>& target, std::int64_t c, C x) {
-  if (target.own == kIgnored) return C(0);
-  C value;
-  if (c == target.own) {
-    value =
-        kSlope ? own_slope(a.numbers, x, target.quality) : own_loss(a.numbers, x, target.quality);
-  } else {
-    value = kSlope ? other_slope(a.numbers, x) : other_loss(a.numbers, x);
-  }
-  return value * weight_of(a, c);
-}
-
 /// Logits that a thread takes at once: 32 bytes of them.
 template <class E>
 constexpr int kPack = 32 / sizeof(E);
@@ -142,18 +128,6 @@ __global__ void __launch_bounds__(kThreads)
   reduce<kRowsOfBlock>(reducer, own);
 }
 
-/// What a set's gradients are multiplied by, or those of a row.
-template <class C>
-struct ClassGrad {
-  const C *grad, *scale;
-  bool is_reduced, is_transposed;
-
-  /// 0 for a row that is left out, whatever comes in.
-  __device__ C by(std::int64_t set, std::int64_t row, const RowTarget<C>& target) const {
-    return target.own == kIgnored ? C(0) : grad[is_reduced ? set : row] * scale[set];
-  }
-};
-
 template <Known known, class E, class C>
 __global__ void __launch_bounds__(kThreads)
     class_slopes_packed(const ClassArgs<C> a, const PackPlan plan, const ClassGrad<C> grad,
@@ -184,17 +158,6 @@ __global__ void __launch_bounds__(kThreads)
     boxloss::assign(written[k], by * slope);
   });
 }
-
-/// A row's logits.
-template <class E, class C>
-struct RowLogits {
-  const E* data;
-  std::int64_t stride;
-
-  __device__ RowLogits(const ClassArgs<C>& a, std::int64_t row)
-      : data(static_cast<const E*>(a.logits.data) + a.first_logit(row)), stride(a.class_stride) {}
-  __device__ C operator[](std::int64_t c) const { return convert_to<C>(data[c * stride]); }
-};
 
 /// Thread by thread a query: its classes in turn.
 template <Known known, class E, class C>
@@ -236,60 +199,63 @@ __global__ void __launch_bounds__(kThreads)
   const RowTarget<C> target = row_target(a, row);
   const RowLogits<E, C> x(a, row);
   const C by = grad.by(row / a.rows_of_set(), row, target);
-  const std::int64_t block = row / a.queries;
-  const std::int64_t stride = grad.is_transposed ? a.queries : 1;
-  E* const written =
-      gradient + (grad.is_transposed ? block * a.classes * a.queries + (row - block * a.queries)
-                                     : row * a.classes);
+  const RowGradient<E> written(a, row, grad.is_transposed, gradient);
   if (target.own == kIgnored) {
-    for (std::int64_t c = 0; c < a.classes; ++c) boxloss::assign(written[c * stride], C(0));
+    for (std::int64_t c = 0; c < a.classes; ++c) written.set(c, C(0));
     return;
   }
 #pragma unroll 8
   for (std::int64_t c = 0; c < a.classes; ++c) {
-    boxloss::assign(written[c * stride], by * (other_slope(numbers, x[c]) * weight_of(a, c)));
+    written.set(c, by * (other_slope(numbers, x[c]) * weight_of(a, c)));
   }
   if (target.own < 0) return;
   const C own = own_slope(numbers, x[target.own], target.quality) * weight_of(a, target.own);
-  boxloss::assign(written[target.own * stride], by * own);
+  written.set(target.own, by * own);
 }
 
-/// The largest of a row's logits, or NaN, and the sum of exp(x - largest).
+/// kLanes neighbouring threads, all of whose block call what has a result, as they wait for it
+/// together.
 template <class C>
-struct Exps {
-  C largest, sum;
+struct RowLanes {
+  int lane;
+  bool writes;                   ///< else for_each does nothing
+  C *largest_place, *sum_place;  ///< shared by the lanes
+
+  /// In all lanes; NaN may be lost.
+  template <class T, class Of>
+  __device__ T largest(std::int64_t count, const Of& of) const {
+    T own = -T(INFINITY);
+#pragma unroll 4
+    for (std::int64_t i = lane; i < count; i += kLanes) own = larger(own, of(i));
+#pragma unroll
+    for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) own = larger(own, shuffle_down(own, lanes));
+    return share(own, largest_place);
+  }
+  /// In the first lane.
+  template <class T, class Of>
+  __device__ T sum(std::int64_t count, const Of& of) const {
+    T own = 0;
+    for (std::int64_t i = lane; i < count; i += kLanes) own += of(i);
+#pragma unroll
+    for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) own += shuffle_down(own, lanes);
+    return own;
+  }
+  /// The first lane's, in all lanes.
+  __device__ C share(C value) const { return share(value, sum_place); }
+  template <class Use>
+  __device__ void for_each(std::int64_t count, const Use& use) const {
+    if (!writes) return;
+#pragma unroll 1
+    for (std::int64_t i = lane; i < count; i += kLanes) use(i);
+  }
+
+ private:
+  __device__ C share(C value, C* place) const {
+    if (lane == 0) *place = value;
+    __syncthreads();
+    return *place;
+  }
 };
-
-/// The largest, or NaN, in all lanes, by a place that they share.
-template <class C>
-__device__ C share_largest(C largest, int lane, C* place) {
-#pragma unroll
-  for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
-    const C other = shuffle_down(largest, lanes);
-    largest = other > largest || other != other ? other : largest;
-  }
-  if (lane == 0) *place = largest;
-  __syncthreads();
-  return *place;
-}
-
-/// Called by all threads of the block; the sum is in the first of a row's lanes.
-template <class E, class C>
-__device__ Exps<C> exps_of(const RowLogits<E, C>& x, std::int64_t classes, int lane, C* place) {
-  C largest = -C(INFINITY);
-#pragma unroll 4
-  for (std::int64_t c = lane; c < classes; c += kLanes) {
-    const C own = x[c];
-    largest = own > largest || own != own ? own : largest;
-  }
-  largest = share_largest(largest, lane, place);
-  C sum = 0;
-#pragma unroll 4
-  for (std::int64_t c = lane; c < classes; c += kLanes) sum += exp(x[c] - largest);
-#pragma unroll
-  for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) sum += shuffle_down(sum, lanes);
-  return {largest, sum};
-}
 
 template <class E, class C>
 __global__ void __launch_bounds__(kThreads)
@@ -297,7 +263,6 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ C largest_of_rows[2][kRowsOfBlock];
   const SetPart at = set_part(reducer.blocks_of_set);
   const int lane = threadIdx.x % kLanes, in_block = threadIdx.x / kLanes;
-  const bool is_softmax = a.numbers.mode == ClassLoss::kSoftmax;
   const std::int64_t step = static_cast<std::int64_t>(reducer.blocks_of_set) * kRowsOfBlock;
   ClassSum own = {};
   int turn = 0;
@@ -305,30 +270,13 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t first = static_cast<std::int64_t>(at.part) * kRowsOfBlock;
        first < a.rows_of_set(); first += step, turn ^= 1) {
     const std::int64_t i = first + in_block;
-    const bool is_row = i < a.rows_of_set();  // all threads meet in exps_of
+    const bool is_row = i < a.rows_of_set();  // all threads meet for the largest logit
     const std::int64_t row = at.set * a.rows_of_set() + (is_row ? i : first);
-    const RowTarget<C> target = row_target(a, row);
-    const RowLogits<E, C> x(a, row);
-    double sum = 0;
-    if (is_softmax) {
-      const Exps<C> exps = exps_of(x, a.classes, lane, &largest_of_rows[turn][in_block]);
-      const SoftmaxTarget<C> wanted = softmax_target(a, row);
-      const double loss =
-          static_cast<double>(log(exps.sum)) +
-          (static_cast<double>(exps.largest) - static_cast<double>(x[wanted.wanted]));
-      if (target.own != kIgnored) sum = static_cast<double>(wanted.weight) * loss;
-    } else {
-#pragma unroll 1
-      for (std::int64_t c = lane; c < a.classes; c += kLanes) {
-        sum += static_cast<double>(value_of<false>(a, target, c, x[c]));
-      }
-#pragma unroll
-      for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) sum += shuffle_down(sum, lanes);
-    }
+    const RowLanes<C> lanes = {lane, false, &largest_of_rows[turn][in_block], nullptr};
+    const double loss = row_loss<E>(a, row, lanes);
     if (lane != 0 || !is_row) continue;
-    if (losses != nullptr) losses[row] = static_cast<C>(sum);
-    own.loss += sum;
-    own.divisor += share_of(a, row);
+    if (losses != nullptr) losses[row] = static_cast<C>(loss);
+    own += {loss, share_of(a, row)};
   }
   reduce<kRowsOfBlock>(reducer, own);
 }
@@ -339,47 +287,9 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ C largest_of_rows[kRowsOfBlock], sum_of_rows[kRowsOfBlock];
   const int lane = threadIdx.x % kLanes, own = threadIdx.x / kLanes;
   const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * kRowsOfBlock + own;
-  const std::int64_t row = at < a.rows() ? at : a.rows() - 1;
-  const RowTarget<C> target = row_target(a, row);
-  const RowLogits<E, C> x(a, row);
-  const bool is_softmax = a.numbers.mode == ClassLoss::kSoftmax;
-  SoftmaxTarget<C> wanted = {};
-  Exps<C> exps = {};
-  if (is_softmax) {
-    wanted = softmax_target(a, row);
-    exps = exps_of(x, a.classes, lane, &largest_of_rows[own]);
-    if (lane == 0) sum_of_rows[own] = exps.sum;
-    __syncthreads();
-  }
-  if (at >= a.rows()) return;
-  const C by = grad.by(row / a.rows_of_set(), row, target);
-  const C scale = is_softmax ? C(1) / sum_of_rows[own] : C(1);
-  const std::int64_t block = row / a.queries, query = row - block * a.queries;
-#pragma unroll 1
-  for (std::int64_t c = lane; c < a.classes; c += kLanes) {
-    C slope;
-    if (is_softmax) {
-      const C distance = exp(x[c] - exps.largest) * scale - (c == wanted.wanted ? C(1) : C(0));
-      slope = target.own == kIgnored ? C(0) : wanted.weight * distance;
-    } else {
-      slope = value_of<true>(a, target, c, x[c]);
-    }
-    const std::int64_t to =
-        grad.is_transposed ? (block * a.classes + c) * a.queries + query : row * a.classes + c;
-    boxloss::assign(gradient[to], by * slope);
-  }
-}
-
-/// Calls use(E()) for the logits' element type.
-template <class C, class Use>
-void with_logit_type(const ClassLossProblem& p, const Use& use) {
-  if constexpr (sizeof(C) == sizeof(double)) {
-    use(double());
-  } else {
-    if (p.logits.dtype == DType::kF16) return use(Half());
-    if (p.logits.dtype == DType::kBF16) return use(BFloat16());
-    use(float());
-  }
+  const bool is_row = at < a.rows();
+  const RowLanes<C> lanes = {lane, is_row, &largest_of_rows[own], &sum_of_rows[own]};
+  write_row_slopes(a, is_row ? at : a.rows() - 1, grad, gradient, lanes);
 }
 
 template <Known known>
@@ -440,7 +350,7 @@ void class_loss(const ClassLossProblem& p, const ClassLossOutputs& outputs,
       launch(kernel, "class_loss", reducer.blocks(), kThreads,
              static_cast<Stream>(execution.stream), args..., reducer);
     };
-    with_logit_type<C>(p, [&](auto element) {
+    with_floating_type<C>(p.logits.dtype, [&](auto element) {
       using E = decltype(element);
       if (!is_packed<E>(p) && !is_by_queries<E>(p)) {
         return run(class_loss_rows<E, C>, ceil_div(rows, kRowsOfBlock), a, losses);
@@ -466,7 +376,7 @@ void class_loss_backward(const ClassLossGradProblem& p, const ClassLossGradOutpu
     const ClassArgs<C> a = class_args<C>(p);
     const ClassGrad<C> grad = {static_cast<const C*>(p.grad), static_cast<const C*>(p.scale),
                                p.reduction != Reduction::kNone, p.is_transposed};
-    with_logit_type<C>(p, [&](auto element) {
+    with_floating_type<C>(p.logits.dtype, [&](auto element) {
       using E = decltype(element);
       auto* const gradient = static_cast<E*>(outputs.logits);
       const auto run = [&](const auto& kernel, std::int64_t blocks, const auto&... plan) {

@@ -79,7 +79,7 @@ __device__ void stage(const DistributionArgs<C>& a, const Corners& corners, cons
   }
 }
 
-/// A side's logits: in shared memory, or where they are.
+/// A side's logits in shared memory, where its slopes go, too.
 template <class E, class C>
 struct StagedSide {
   using Index = int;
@@ -87,24 +87,6 @@ struct StagedSide {
 
   __device__ C operator[](Index bin) const { return convert_to<C>(values[bin]); }
   __device__ void set(Index bin, C value) const { boxloss::assign(values[bin], value); }
-};
-
-template <class C>
-struct PlainSide {
-  using Index = std::int64_t;
-  Elements<Any> values;
-  std::int64_t first;
-  Outputs<Any> slopes;
-  std::int64_t first_slope;
-
-  __device__ C operator[](Index bin) const { return values.template get<C>(first + bin); }
-  __device__ void set(Index bin, C value) const { slopes.set(first_slope + bin, value); }
-};
-
-/// The side that a thread takes, and its teacher's, which fgl has none of.
-template <class Side>
-struct Sides {
-  Side own, teacher;
 };
 
 /// Of a block's tile. All of the block's threads must call it.
@@ -137,100 +119,39 @@ struct Staged {
 
 template <class C>
 struct Plain {
-  using Side = PlainSide<C>;
+  using Side = PlainSide<Any, C>;
 
   __device__ Plain(const DistributionArgs<C>&, const Tiling&, const Tile&) {}
   __device__ Sides<Side> sides(const DistributionArgs<C>& a, std::int64_t row,
                                void* gradient) const {
-    const std::int64_t side = (threadIdx.x % kSides) * a.bins;
     const Outputs<Any> slopes = {gradient, a.logits.values.dtype};
-    const std::int64_t first = row * a.logits_of_query() + side;
-    return {{a.logits.values, a.first_of(a.logits, row) + side, slopes, first},
-            {a.teacher.values, a.first_of(a.teacher, row) + side, slopes, first}};
+    return plain_sides(a, row, static_cast<int>(threadIdx.x % kSides), slopes);
   }
   __device__ void write(const DistributionArgs<C>&, const Tile&, void*) const {}
 };
 
-/// exp((x - largest) / T), and their sum, in which NaN stays: the largest may be any then.
-template <class C>
-struct Softmax {
-  C largest, per_temperature, sum;
-
-  template <class Side>
-  __device__ Softmax(const DistributionArgs<C>& a, const Side& x)
-      : largest(-C(INFINITY)), per_temperature(a.per_temperature), sum(0) {
-    const auto bins = static_cast<typename Side::Index>(a.bins);
+/// A thread that takes a side alone.
+struct OneLane {
+  template <class T, class Index, class Of>
+  __device__ T largest(Index count, const Of& of) const {
+    T found = -T(INFINITY);
 #pragma unroll 4
-    for (typename Side::Index bin = 0; bin < bins; ++bin) largest = larger(largest, x[bin]);
+    for (Index i = 0; i < count; ++i) found = larger(found, of(i));
+    return found;
   }
-  __device__ C below(C x) const { return (x - largest) * per_temperature; }
+  template <class T, class Index, class Of>
+  __device__ T sum(Index count, const Of& of) const {
+    T total = {};
+#pragma unroll 4
+    for (Index i = 0; i < count; ++i) total += of(i);
+    return total;
+  }
+  template <class Index, class Use>
+  __device__ void for_each(Index count, const Use& use) const {
+#pragma unroll 4
+    for (Index i = 0; i < count; ++i) use(i);
+  }
 };
-
-template <class C, class Side>
-__device__ C entropy(const DistributionArgs<C>& a, const Side& x, const WantedBins<C>& wanted) {
-  using Index = typename Side::Index;
-  Softmax<C> s(a, x);
-#pragma unroll 4
-  for (Index bin = 0; bin < static_cast<Index>(a.bins); ++bin) s.sum += exp(s.below(x[bin]));
-  const auto left = static_cast<Index>(wanted.left);
-  return shared_entropy(wanted.shares, log(s.sum), s.largest - x[left], s.largest - x[left + 1]);
-}
-
-template <class C, class Side>
-__device__ C divergence_of(const DistributionArgs<C>& a, const Sides<Side>& x) {
-  using Index = typename Side::Index;
-  Softmax<C> own(a, x.own), teacher(a, x.teacher);
-  C parts = 0;
-#pragma unroll 4
-  for (Index bin = 0; bin < static_cast<Index>(a.bins); ++bin) {
-    const C below = own.below(x.own[bin]), teacher_below = teacher.below(x.teacher[bin]);
-    const C teacher_exp = exp(teacher_below);
-    own.sum += exp(below);
-    teacher.sum += teacher_exp;
-    parts += divergence_part(teacher_exp, teacher_below, below);
-  }
-  return divergence(parts, teacher.sum, own.sum);
-}
-
-template <class C, class Side>
-__device__ C side_loss(const DistributionArgs<C>& a, std::int64_t row, std::int64_t target,
-                       const Sides<Side>& x) {
-  if (!a.is_fgl()) return divergence_of(a, x);
-  return entropy(a, x.own, wanted_bins(a, row, target, static_cast<int>(threadIdx.x % kSides)));
-}
-
-template <class C, class Side>
-__device__ void set_slopes(const DistributionArgs<C>& a, std::int64_t row, const RowPart<C>& part,
-                           C by, const Sides<Side>& x) {
-  using Index = typename Side::Index;
-  const auto bins = static_cast<Index>(a.bins);
-  Softmax<C> own(a, x.own);
-  if (a.is_fgl()) {
-    const int side = static_cast<int>(threadIdx.x % kSides);
-    const WantedBins<C> wanted = wanted_bins(a, row, part.target, side);
-#pragma unroll 4
-    for (Index bin = 0; bin < bins; ++bin) own.sum += exp(own.below(x.own[bin]));
-    const C per_sum = reciprocal(own.sum);
-#pragma unroll 4
-    for (Index bin = 0; bin < bins; ++bin) {
-      const C p = exp(own.below(x.own[bin])) * per_sum;
-      x.own.set(bin, by * entropy_slope(wanted.shares, p, wanted.share_of(bin)));
-    }
-    return;
-  }
-  Softmax<C> teacher(a, x.teacher);
-#pragma unroll 4
-  for (Index bin = 0; bin < bins; ++bin) {
-    own.sum += exp(own.below(x.own[bin]));
-    teacher.sum += exp(teacher.below(x.teacher[bin]));
-  }
-  const C per_sum = reciprocal(own.sum), per_teacher = reciprocal(teacher.sum);
-#pragma unroll 4
-  for (Index bin = 0; bin < bins; ++bin) {
-    const C p = exp(own.below(x.own[bin])) * per_sum;
-    x.own.set(bin, by * (p - exp(teacher.below(x.teacher[bin])) * per_teacher));
-  }
-}
 
 /// `In` is where logits are while threads read them: Staged or Plain.
 template <class In, class C>
@@ -250,17 +171,13 @@ __global__ void __launch_bounds__(kSideThreads)
     const std::int64_t target = is_row ? target_of(a, row) : kIgnored;
     double sum = 0;
     if (counts(a, target)) {
-      sum = static_cast<double>(side_loss(a, row, target, in.sides(a, row, nullptr)));
+      const auto sides = in.sides(a, row, nullptr);
+      sum = static_cast<double>(side_loss(a, row, target, side, sides, OneLane()));
     }
     sum += shuffle_down(sum, 2);
     sum += shuffle_down(sum, 1);
     if (side != 0 || !is_row) continue;
-    double loss = 0;
-    if (counts(a, target)) {
-      const RowPart<C> part = row_part(a, row, target);
-      loss = static_cast<double>(part.weight) * static_cast<double>(a.loss_factor) * sum;
-      own.add(part.is_matched(), loss);
-    }
+    const double loss = counts(a, target) ? add_row(a, row, target, sum, own) : 0;
     if (losses != nullptr) losses[row] = static_cast<C>(loss);
   }
   reduce<kGroups>(reducer, own);
@@ -270,7 +187,7 @@ template <class In, class C>
 __global__ void __launch_bounds__(kSideThreads)
     distribution_slopes_sides(const DistributionArgs<C> a, const Tiling tiling,
                               const DistributionGrad<C> grad, void* gradient) {
-  const int query = threadIdx.x / kSides;
+  const int side = threadIdx.x % kSides, query = threadIdx.x / kSides;
   const std::int64_t tiles = a.sets * a.images * tiling.of_image;
 #pragma unroll 1
   for (std::int64_t i = blockIdx.x; i < tiles; i += gridDim.x) {
@@ -282,7 +199,7 @@ __global__ void __launch_bounds__(kSideThreads)
       const std::int64_t target = target_of(a, row);
       if (counts(a, target)) {
         const RowPart<C> part = row_part(a, row, target);
-        set_slopes(a, row, part, grad.by(a, row, part), sides);
+        set_slopes(a, row, part, grad.by(a, row, part), side, sides, OneLane());
       } else {
         for (typename In::Side::Index bin = 0; bin < a.bins; ++bin) sides.own.set(bin, C(0));
       }
@@ -314,15 +231,7 @@ void with_tiling(const DistributionLossProblem& p, int device, const Use& use) {
   };
   bool is_staged = false;
   if (is_fgl || p.teacher.dtype == p.logits.dtype) {
-    if constexpr (sizeof(C) == sizeof(double)) {
-      is_staged = stage_as(double());
-    } else if (p.logits.dtype == DType::kF16) {
-      is_staged = stage_as(Half());
-    } else if (p.logits.dtype == DType::kBF16) {
-      is_staged = stage_as(BFloat16());
-    } else {
-      is_staged = stage_as(float());
-    }
+    with_floating_type<C>(p.logits.dtype, [&](auto element) { is_staged = stage_as(element); });
   }
   if (is_staged) return;
   use(static_cast<Plain<C>*>(nullptr), Tiling{kMostQueries, ceil_div(p.queries, kMostQueries)}, 0);

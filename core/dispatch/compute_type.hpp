@@ -4,6 +4,7 @@
 
 #include <boxloss/dtype.hpp>
 
+#include "../dtypes/half.hpp"
 #include "../math/rotated_box.hpp"
 
 namespace boxloss {
@@ -13,6 +14,18 @@ template <class Problem, class Use>
 void with_compute_type(const Problem& p, const Use& use) {
   if (compute_dtype(p) == DType::kF64) return use(double());
   use(float());
+}
+
+/// Calls use(E()) for the element type of a floating dtype whose compute type is C.
+template <class C, class Use>
+void with_floating_type(DType dtype, const Use& use) {
+  if constexpr (sizeof(C) == sizeof(double)) {
+    use(double());
+  } else {
+    if (dtype == DType::kF16) return use(Half());
+    if (dtype == DType::kBF16) return use(BFloat16());
+    use(float());
+  }
 }
 
 /// Calls use(B()) for a problem's kind of boxes B, of its compute type.

@@ -4,6 +4,7 @@
 
 #include <boxloss/view.hpp>
 #include <cstdint>
+#include <type_traits>
 
 #include "../math/box.hpp"
 #include "../math/host_device.hpp"
@@ -115,6 +116,16 @@ struct Elements<Any> {
     return load_any_box<B>(data, dtype, i, step);
   }
 };
+
+/// The same elements, of their type if that is known.
+template <class E>
+BOXLOSS_HOST_DEVICE Elements<E> elements_as(const Elements<Any>& of) {
+  if constexpr (std::is_same_v<E, Any>) {
+    return of;
+  } else {
+    return {static_cast<const E*>(of.data)};
+  }
+}
 
 /// Elements to write: gradients and losses, of floating dtypes only.
 template <class E>

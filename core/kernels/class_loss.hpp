@@ -86,6 +86,12 @@ BOXLOSS_HOST_DEVICE double share_of(const ClassArgs<C>& a, std::int64_t row) {
 /// A set's sum, and what "mean" divides it by: the number of rows with a box, or their weights.
 struct ClassSum {
   double loss, divisor;  // without values of their own: HIP takes none in shared memory
+
+  BOXLOSS_HOST_DEVICE ClassSum& operator+=(const ClassSum& other) {
+    loss += other.loss;
+    divisor += other.divisor;
+    return *this;
+  }
 };
 
 /// The outputs of a set.
@@ -109,5 +115,117 @@ struct ReducedClassLoss {
     if (loss != nullptr) loss[set] = static_cast<C>(sum.loss / divisor);
   }
 };
+
+/// A row's logits, of element type E.
+template <class E, class C>
+struct RowLogits {
+  const E* data;
+  std::int64_t stride;
+
+  BOXLOSS_HOST_DEVICE RowLogits(const ClassArgs<C>& a, std::int64_t row)
+      : data(static_cast<const E*>(a.logits.data) + a.first_logit(row)), stride(a.class_stride) {}
+  BOXLOSS_HOST_DEVICE C operator[](std::int64_t c) const { return convert_to<C>(data[c * stride]); }
+};
+
+/// What a set's gradients are multiplied by, or those of a row.
+template <class C>
+struct ClassGrad {
+  const C *grad, *scale;
+  bool is_reduced, is_transposed;
+
+  /// 0 for a row that is left out, whatever comes in.
+  BOXLOSS_HOST_DEVICE C by(std::int64_t set, std::int64_t row, const RowTarget<C>& target) const {
+    return target.own == kIgnored ? C(0) : grad[is_reduced ? set : row] * scale[set];
+  }
+};
+
+/// Where a row's gradient is written.
+template <class E>
+struct RowGradient {
+  E* data;
+  std::int64_t stride;
+
+  template <class C>
+  BOXLOSS_HOST_DEVICE RowGradient(const ClassArgs<C>& a, std::int64_t row, bool is_transposed,
+                                  E* gradient)
+      : stride(is_transposed ? a.queries : 1) {
+    const std::int64_t block = row / a.queries;
+    data = gradient + (is_transposed ? block * a.classes * a.queries + (row - block * a.queries)
+                                     : row * a.classes);
+  }
+  template <class C>
+  BOXLOSS_HOST_DEVICE void set(std::int64_t c, C value) const {
+    assign(data[c * stride], value);
+  }
+};
+
+/// A logit's loss or slope, weighted, of a class of a row with that target.
+template <bool kSlope, class C>
+BOXLOSS_HOST_DEVICE C value_of(const ClassArgs<C>& a, const RowTarget<C>& target, std::int64_t c,
+                               C x) {
+  if (target.own == kIgnored) return C(0);
+  C value;
+  if (c == target.own) {
+    value =
+        kSlope ? own_slope(a.numbers, x, target.quality) : own_loss(a.numbers, x, target.quality);
+  } else {
+    value = kSlope ? other_slope(a.numbers, x) : other_loss(a.numbers, x);
+  }
+  return value * weight_of(a, c);
+}
+
+/// Of a row's logits: the largest, and the sum of exp(x - largest), which `lanes` can share.
+template <class C>
+struct Exps {
+  C largest, sum;
+};
+
+template <class E, class C, class Lanes>
+BOXLOSS_HOST_DEVICE Exps<C> exps_of(const RowLogits<E, C>& x, std::int64_t classes,
+                                    const Lanes& lanes) {
+  const C largest = lanes.template largest<C>(classes, [&x](std::int64_t c) { return x[c]; });
+  return {largest, lanes.template sum<C>(
+                       classes, [&x, largest](std::int64_t c) { return exp(x[c] - largest); })};
+}
+
+/// The loss of a row, by the lanes that take it; in the first of them.
+template <class E, class C, class Lanes>
+BOXLOSS_HOST_DEVICE double row_loss(const ClassArgs<C>& a, std::int64_t row, const Lanes& lanes) {
+  const RowTarget<C> target = row_target(a, row);
+  const RowLogits<E, C> x(a, row);
+  if (a.numbers.mode != ClassLoss::kSoftmax) {
+    return lanes.template sum<double>(a.classes, [&](std::int64_t c) {
+      return static_cast<double>(value_of<false>(a, target, c, x[c]));
+    });
+  }
+  const Exps<C> exps = exps_of(x, a.classes, lanes);
+  const SoftmaxTarget<C> wanted = softmax_target(a, row);
+  const double loss = static_cast<double>(log(exps.sum)) +
+                      (static_cast<double>(exps.largest) - static_cast<double>(x[wanted.wanted]));
+  return target.own == kIgnored ? 0 : static_cast<double>(wanted.weight) * loss;
+}
+
+/// Writes the slopes of a row.
+template <class E, class C, class Lanes>
+BOXLOSS_HOST_DEVICE void write_row_slopes(const ClassArgs<C>& a, std::int64_t row,
+                                          const ClassGrad<C>& grad, E* gradient,
+                                          const Lanes& lanes) {
+  const RowTarget<C> target = row_target(a, row);
+  const RowLogits<E, C> x(a, row);
+  const RowGradient<E> written(a, row, grad.is_transposed, gradient);
+  const C by = grad.by(row / a.rows_of_set(), row, target);
+  if (a.numbers.mode != ClassLoss::kSoftmax) {
+    return lanes.for_each(a.classes, [&](std::int64_t c) {
+      written.set(c, by * value_of<true>(a, target, c, x[c]));
+    });
+  }
+  const SoftmaxTarget<C> wanted = softmax_target(a, row);
+  const Exps<C> exps = exps_of(x, a.classes, lanes);
+  const C scale = C(1) / lanes.share(exps.sum);
+  lanes.for_each(a.classes, [&](std::int64_t c) {
+    const C distance = exp(x[c] - exps.largest) * scale - (c == wanted.wanted ? C(1) : C(0));
+    written.set(c, by * (target.own == kIgnored ? C(0) : wanted.weight * distance));
+  });
+}
 
 }  // namespace boxloss

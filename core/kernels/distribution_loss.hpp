@@ -125,11 +125,12 @@ struct DistributionSum {
     part.loss += loss;
     part.count += 1;
   }
-  BOXLOSS_HOST_DEVICE void add(const DistributionSum& other) {
+  BOXLOSS_HOST_DEVICE DistributionSum& operator+=(const DistributionSum& other) {
     matched.loss += other.matched.loss;
     matched.count += other.matched.count;
     others.loss += other.others.loss;
     others.count += other.others.count;
+    return *this;
   }
 };
 
@@ -181,5 +182,133 @@ struct DistributionGrad {
            part.weight * a.slope_factor;
   }
 };
+
+/// A side's logits where they are, and where its slopes go.
+template <class E, class C>
+struct PlainSide {
+  using Index = std::int64_t;
+  Elements<E> values;
+  std::int64_t first;
+  Outputs<E> slopes;
+  std::int64_t first_slope;
+
+  BOXLOSS_HOST_DEVICE C operator[](Index bin) const { return values.template get<C>(first + bin); }
+  BOXLOSS_HOST_DEVICE void set(Index bin, C value) const { slopes.set(first_slope + bin, value); }
+};
+
+/// A side, and its teacher's, which fgl has none of.
+template <class Side>
+struct Sides {
+  Side own, teacher;
+};
+
+template <class E, class C>
+BOXLOSS_HOST_DEVICE Sides<PlainSide<E, C>> plain_sides(const DistributionArgs<C>& a,
+                                                       std::int64_t row, int side,
+                                                       const Outputs<E>& gradient) {
+  const std::int64_t in_row = side * a.bins, slope = row * a.logits_of_query() + in_row;
+  return {{elements_as<E>(a.logits.values), a.first_of(a.logits, row) + in_row, gradient, slope},
+          {elements_as<E>(a.teacher.values), a.first_of(a.teacher, row) + in_row, gradient, slope}};
+}
+
+/// As a side counts them.
+template <class C, class Side>
+BOXLOSS_HOST_DEVICE auto bins_of(const DistributionArgs<C>& a, const Side&) {
+  return static_cast<typename Side::Index>(a.bins);
+}
+
+/// exp((x - largest) / T) of a side's logits. In a sum of them NaN stays: the largest may be any
+/// then.
+template <class C>
+struct Softmax {
+  C largest, per_temperature;
+
+  template <class Side, class Lanes>
+  BOXLOSS_HOST_DEVICE Softmax(const DistributionArgs<C>& a, const Side& x, const Lanes& lanes)
+      : largest(lanes.template largest<C>(bins_of(a, x), [&](auto bin) { return x[bin]; })),
+        per_temperature(a.per_temperature) {}
+
+  BOXLOSS_HOST_DEVICE C below(C x) const { return (x - largest) * per_temperature; }
+  BOXLOSS_HOST_DEVICE C exp_of(C x) const { return exp(below(x)); }
+  template <class Side, class Lanes>
+  BOXLOSS_HOST_DEVICE C sum(const DistributionArgs<C>& a, const Side& x, const Lanes& lanes) const {
+    return lanes.template sum<C>(bins_of(a, x), [&](auto bin) { return exp_of(x[bin]); });
+  }
+};
+
+template <class C, class Side, class Lanes>
+BOXLOSS_HOST_DEVICE C entropy(const DistributionArgs<C>& a, const Side& x,
+                              const WantedBins<C>& wanted, const Lanes& lanes) {
+  const Softmax<C> s(a, x, lanes);
+  const C sum = s.sum(a, x, lanes);
+  const auto left = static_cast<typename Side::Index>(wanted.left);
+  return shared_entropy(wanted.shares, log(sum), s.largest - x[left], s.largest - x[left + 1]);
+}
+
+/// What a divergence is made of, in one pass over the bins.
+template <class C>
+struct DivergenceSums {
+  C own, teacher, parts;
+
+  BOXLOSS_HOST_DEVICE DivergenceSums& operator+=(const DivergenceSums& other) {
+    own += other.own;
+    teacher += other.teacher;
+    parts += other.parts;
+    return *this;
+  }
+};
+
+template <class C, class Side, class Lanes>
+BOXLOSS_HOST_DEVICE C divergence_of(const DistributionArgs<C>& a, const Sides<Side>& x,
+                                    const Lanes& lanes) {
+  using Sums = DivergenceSums<C>;
+  const Softmax<C> own(a, x.own, lanes), teacher(a, x.teacher, lanes);
+  const Sums sums = lanes.template sum<Sums>(bins_of(a, x.own), [&](auto bin) -> Sums {
+    const C below = own.below(x.own[bin]), teacher_below = teacher.below(x.teacher[bin]);
+    const C teacher_exp = exp(teacher_below);
+    return {exp(below), teacher_exp, divergence_part(teacher_exp, teacher_below, below)};
+  });
+  return divergence(sums.parts, sums.teacher, sums.own);
+}
+
+/// The loss of a side of a row that counts, by the lanes that take it.
+template <class C, class Side, class Lanes>
+BOXLOSS_HOST_DEVICE C side_loss(const DistributionArgs<C>& a, std::int64_t row, std::int64_t target,
+                                int side, const Sides<Side>& x, const Lanes& lanes) {
+  if (!a.is_fgl()) return divergence_of(a, x, lanes);
+  return entropy(a, x.own, wanted_bins(a, row, target, side), lanes);
+}
+
+/// Writes the slopes of a side of a row that counts.
+template <class C, class Side, class Lanes>
+BOXLOSS_HOST_DEVICE void set_slopes(const DistributionArgs<C>& a, std::int64_t row,
+                                    const RowPart<C>& part, C by, int side, const Sides<Side>& x,
+                                    const Lanes& lanes) {
+  const Softmax<C> own(a, x.own, lanes);
+  const C per_sum = reciprocal(own.sum(a, x.own, lanes));
+  if (a.is_fgl()) {
+    const WantedBins<C> wanted = wanted_bins(a, row, part.target, side);
+    return lanes.for_each(bins_of(a, x.own), [&](auto bin) {
+      const C p = own.exp_of(x.own[bin]) * per_sum;
+      x.own.set(bin, by * entropy_slope(wanted.shares, p, wanted.share_of(bin)));
+    });
+  }
+  const Softmax<C> teacher(a, x.teacher, lanes);
+  const C per_teacher = reciprocal(teacher.sum(a, x.teacher, lanes));
+  lanes.for_each(bins_of(a, x.own), [&](auto bin) {
+    const C p = own.exp_of(x.own[bin]) * per_sum;
+    x.own.set(bin, by * (p - teacher.exp_of(x.teacher[bin]) * per_teacher));
+  });
+}
+
+/// The loss of a row that counts, given its sides' sum, which joins its set's.
+template <class C>
+BOXLOSS_HOST_DEVICE double add_row(const DistributionArgs<C>& a, std::int64_t row,
+                                   std::int64_t target, double sides, DistributionSum& sum) {
+  const RowPart<C> part = row_part(a, row, target);
+  const double loss = static_cast<double>(part.weight) * static_cast<double>(a.loss_factor) * sides;
+  sum.add(part.is_matched(), loss);
+  return loss;
+}
 
 }  // namespace boxloss

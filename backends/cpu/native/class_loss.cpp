@@ -257,8 +257,7 @@ void write_losses(const ClassLossProblem& p, const ClassLossOutputs& outputs,
     Walker<C> walker(a);
     walker.losses(tasks.begin(task), tasks.end(task), [&](std::int64_t row, double loss) {
       if (losses != nullptr) losses[row] = static_cast<C>(loss);
-      own.loss += loss;
-      own.divisor += share_of(a, row);
+      own += {loss, share_of(a, row)};
     });
     sums[task] = own;
   });
@@ -266,8 +265,7 @@ void write_losses(const ClassLossProblem& p, const ClassLossOutputs& outputs,
   for (std::int64_t set = 0; set < p.sets; ++set) {
     ClassSum total = {};
     for (std::int64_t i = 0; i < tasks.of_set && count > 0; ++i) {
-      total.loss += sums[set * tasks.of_set + i].loss;
-      total.divisor += sums[set * tasks.of_set + i].divisor;
+      total += sums[set * tasks.of_set + i];
     }
     reduced.write(total, set);
   }

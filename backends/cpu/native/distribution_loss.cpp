@@ -178,7 +178,7 @@ void write_losses(const DistributionLossProblem& p, const DistributionLossOutput
   const auto reduced = reduced_distribution_loss<C>(p, outputs);
   for (std::int64_t set = 0; set < p.sets; ++set) {
     DistributionSum total = {};
-    for (std::int64_t i = 0; i < of_set; ++i) total.add(sums[set * of_set + i]);
+    for (std::int64_t i = 0; i < of_set; ++i) total += sums[set * of_set + i];
     reduced.write(total, set);
   }
 }
