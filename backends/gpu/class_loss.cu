@@ -213,15 +213,13 @@ __global__ void __launch_bounds__(kThreads)
   written.set(target.own, by * own);
 }
 
-/// kLanes neighbouring threads, all of whose block call what has a result, as they wait for it
-/// together.
+/// kLanes neighbouring threads, as lanes of core/kernels/team.hpp. They wait for their whole block.
 template <class C>
 struct RowLanes {
   int lane;
   bool writes;                   ///< else for_each does nothing
   C *largest_place, *sum_place;  ///< shared by the lanes
 
-  /// In all lanes; NaN may be lost.
   template <class T, class Of>
   __device__ T largest(std::int64_t count, const Of& of) const {
     T own = -T(INFINITY);
@@ -231,7 +229,6 @@ struct RowLanes {
     for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) own = larger(own, shuffle_down(own, lanes));
     return share(own, largest_place);
   }
-  /// In the first lane.
   template <class T, class Of>
   __device__ T sum(std::int64_t count, const Of& of) const {
     T own = 0;
@@ -240,7 +237,6 @@ struct RowLanes {
     for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) own += shuffle_down(own, lanes);
     return own;
   }
-  /// The first lane's, in all lanes.
   __device__ C share(C value) const { return share(value, sum_place); }
   template <class Use>
   __device__ void for_each(std::int64_t count, const Use& use) const {
@@ -374,8 +370,7 @@ void class_loss_backward(const ClassLossGradProblem& p, const ClassLossGradOutpu
   with_compute_type(p, [&](auto compute) {
     using C = decltype(compute);
     const ClassArgs<C> a = class_args<C>(p);
-    const ClassGrad<C> grad = {static_cast<const C*>(p.grad), static_cast<const C*>(p.scale),
-                               p.reduction != Reduction::kNone, p.is_transposed};
+    const ClassGrad<C> grad = class_grad<C>(p);
     with_floating_type<C>(p.logits.dtype, [&](auto element) {
       using E = decltype(element);
       auto* const gradient = static_cast<E*>(outputs.logits);

@@ -130,7 +130,7 @@ struct Plain {
   __device__ void write(const DistributionArgs<C>&, const Tile&, void*) const {}
 };
 
-/// A thread that takes a side alone.
+/// A thread that takes a side alone: lanes of core/kernels/team.hpp.
 struct OneLane {
   template <class T, class Index, class Of>
   __device__ T largest(Index count, const Of& of) const {
@@ -145,6 +145,10 @@ struct OneLane {
 #pragma unroll 4
     for (Index i = 0; i < count; ++i) total += of(i);
     return total;
+  }
+  template <class T>
+  __device__ T share(T value) const {
+    return value;
   }
   template <class Index, class Use>
   __device__ void for_each(Index count, const Use& use) const {

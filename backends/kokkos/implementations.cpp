@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "dispatch/box_loss/with_pairing.hpp"
+#include "kernels/box_loss/pair_args.hpp"
 #include "kokkos_runtime.hpp"
 #include "operations.hpp"
 #include "workspace.hpp"
@@ -21,13 +22,15 @@ Implementation implementation(const char* name) {
   self.box_loss.losses = kLosses;
   self.box_loss.pairings = kPairings;
   self.box_loss.extras = kExtras;
-  self.box_loss.workspace_bytes = [](const LossProblem&) { return kWorkspaceBytes; };
+  self.box_loss.workspace_bytes = [](const LossProblem&) { return kSumsBytes<LossesPartial>; };
   self.box_loss.forward = forward<Space>;
   self.box_loss.backward = backward<Space>;
   self.rotated_box_loss.losses = kRotatedLosses;
   self.rotated_box_loss.pairings = kPairings;
   self.rotated_box_loss.extras = {Extra::kIou};
-  self.rotated_box_loss.workspace_bytes = [](const RotatedLossProblem&) { return kWorkspaceBytes; };
+  self.rotated_box_loss.workspace_bytes = [](const RotatedLossProblem&) {
+    return kSumsBytes<LossesPartial>;
+  };
   self.rotated_box_loss.forward = forward<Space>;
   self.rotated_box_loss.backward = backward<Space>;
   self.matching_cost.losses = kLosses;
@@ -42,6 +45,19 @@ Implementation implementation(const char* name) {
   self.task_aligned_match.workspace_bytes = workspace_bytes;
   self.task_aligned_match.run = task_aligned_match<Space>;
   self.rotated_task_aligned_match = self.task_aligned_match;
+  self.collate_targets.run = collate_targets<Space>;
+  self.class_loss.workspace_bytes = workspace_bytes;
+  self.class_loss.run = class_loss<Space>;
+  self.class_loss_backward.workspace_bytes = [](const ClassLossGradProblem&) {
+    return std::size_t{0};
+  };
+  self.class_loss_backward.run = class_loss_backward<Space>;
+  self.distribution_loss.workspace_bytes = workspace_bytes;
+  self.distribution_loss.run = distribution_loss<Space>;
+  self.distribution_loss_backward.workspace_bytes = [](const DistributionLossGradProblem&) {
+    return std::size_t{0};
+  };
+  self.distribution_loss_backward.run = distribution_loss_backward<Space>;
   return self;
 }
 

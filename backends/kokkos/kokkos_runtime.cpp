@@ -103,6 +103,9 @@ DeviceSpace instance_for(const Execution& execution) {
   warm_up_losses(space);
   warm_up_max_iou_match(space);
   warm_up_task_aligned_match(space);
+  warm_up_class_loss(space);
+  warm_up_distribution_loss(space);
+  warm_up_collate_targets(space);
   if (device.counters.data() == nullptr) {
     device.counters =
         OfDevice::Counters(Kokkos::view_alloc(space, "boxloss::counters"), OfDevice::kCounters);

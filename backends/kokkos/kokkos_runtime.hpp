@@ -51,6 +51,9 @@ class KeepDevice {
 void warm_up_losses(const DeviceSpace&);
 void warm_up_max_iou_match(const DeviceSpace&);
 void warm_up_task_aligned_match(const DeviceSpace&);
+void warm_up_class_loss(const DeviceSpace&);
+void warm_up_distribution_loss(const DeviceSpace&);
+void warm_up_collate_targets(const DeviceSpace&);
 
 /// During one call: the execution's GPU is current, and `space` stands for its stream. The first
 /// call on a stream makes the instance, which allocates memory and must therefore come before any

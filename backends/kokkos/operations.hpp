@@ -3,6 +3,9 @@
 #pragma once
 
 #include <boxloss/box_loss.hpp>
+#include <boxloss/class_loss.hpp>
+#include <boxloss/collate_targets.hpp>
+#include <boxloss/distribution_loss.hpp>
 #include <boxloss/matching_cost.hpp>
 #include <boxloss/max_iou_match.hpp>
 #include <boxloss/rotated_box_loss.hpp>
@@ -27,5 +30,23 @@ void max_iou_match(const MaxIouProblem&, const MaxIouOutputs&, const Execution&)
 std::size_t workspace_bytes(const TaskAlignedProblem&);
 template <class Space>
 void task_aligned_match(const TaskAlignedProblem&, const TaskAlignedOutputs&, const Execution&);
+
+std::size_t workspace_bytes(const ClassLossProblem&);
+template <class Space>
+void class_loss(const ClassLossProblem&, const ClassLossOutputs&, const Execution&);
+template <class Space>
+void class_loss_backward(const ClassLossGradProblem&, const ClassLossGradOutputs&,
+                         const Execution&);
+
+std::size_t workspace_bytes(const DistributionLossProblem&);
+template <class Space>
+void distribution_loss(const DistributionLossProblem&, const DistributionLossOutputs&,
+                       const Execution&);
+template <class Space>
+void distribution_loss_backward(const DistributionLossGradProblem&,
+                                const DistributionLossGradOutputs&, const Execution&);
+
+template <class Space>
+void collate_targets(const CollateProblem&, const CollateOutputs&, const Execution&);
 
 }  // namespace boxloss::kokkos

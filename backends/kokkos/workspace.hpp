@@ -5,16 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/box_loss/pair_args.hpp"
-
-/// Forward's part of the caller's workspace: each team's sum and, if no counter of our own is free,
-/// a counter.
+/// Where forward's sums go in the caller's workspace: each team's sum and, if no counter of our own
+/// is free, a counter.
 namespace boxloss::kokkos {
 
 /// Counts the teams that have finished.
 using Counter = int;
 
 constexpr std::int64_t kMaxTeams = 4096;
-constexpr std::size_t kWorkspaceBytes = kMaxTeams * sizeof(LossesPartial) + sizeof(Counter);
+template <class Sum>
+constexpr std::size_t kSumsBytes = kMaxTeams * sizeof(Sum) + sizeof(Counter);
 
 }  // namespace boxloss::kokkos

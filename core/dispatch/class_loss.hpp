@@ -76,4 +76,10 @@ ReducedClassLoss<C> reduced_class_loss(const ClassLossProblem& p, const ClassLos
           p.mode == ClassLoss::kSoftmax};
 }
 
+template <class C>
+ClassGrad<C> class_grad(const ClassLossGradProblem& p) {
+  return {static_cast<const C*>(p.grad), static_cast<const C*>(p.scale),
+          p.reduction != Reduction::kNone, p.is_transposed};
+}
+
 }  // namespace boxloss

@@ -9,6 +9,7 @@
 #include "../dtypes/elements.hpp"
 #include "../math/box.hpp"
 #include "../pairings/indices.hpp"
+#include "team.hpp"
 
 /// Ground truth, list by list: what a fault is, and what is written.
 namespace boxloss {
@@ -150,6 +151,26 @@ BOXLOSS_HOST_DEVICE void write_factor(const CollateArgs& a, const TargetLists& l
   *a.factor = factor;
   *a.number = factor * static_cast<float>(a.rows > 1 ? a.rows : 1);
   if (a.answer != nullptr && lists.is_last) *static_cast<volatile float*>(a.answer) = factor;
+}
+
+/// By one team, which shares `has_fault`.
+template <class Team>
+BOXLOSS_HOST_DEVICE void collate_lists(const Team& team, bool& has_fault, const CollateArgs& a,
+                                       const TargetLists& lists) {
+  if (team.thread() == 0) has_fault = false;
+  team.sync();
+  bool is_own_faulty = false;
+  const std::int64_t end = lists.first_row[lists.count];
+  BOXLOSS_NO_UNROLL
+  for (std::int64_t row = lists.first_row[0] + team.thread(); row < end; row += team.threads()) {
+    if (collate_row(a, lists, row)) is_own_faulty = true;
+  }
+  for (std::int64_t i = team.thread(); i < offsets_of(a, lists); i += team.threads()) {
+    write_offset(a, lists, i);
+  }
+  if (is_own_faulty) has_fault = true;
+  team.sync();
+  if (team.thread() == 0) write_factor(a, lists, has_fault);
 }
 
 }  // namespace boxloss

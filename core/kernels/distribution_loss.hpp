@@ -232,7 +232,8 @@ struct Softmax {
   BOXLOSS_HOST_DEVICE C exp_of(C x) const { return exp(below(x)); }
   template <class Side, class Lanes>
   BOXLOSS_HOST_DEVICE C sum(const DistributionArgs<C>& a, const Side& x, const Lanes& lanes) const {
-    return lanes.template sum<C>(bins_of(a, x), [&](auto bin) { return exp_of(x[bin]); });
+    return lanes.share(
+        lanes.template sum<C>(bins_of(a, x), [&](auto bin) { return exp_of(x[bin]); }));
   }
 };
 
@@ -271,7 +272,7 @@ BOXLOSS_HOST_DEVICE C divergence_of(const DistributionArgs<C>& a, const Sides<Si
   return divergence(sums.parts, sums.teacher, sums.own);
 }
 
-/// The loss of a side of a row that counts, by the lanes that take it.
+/// The loss of a side of a row that counts, by the lanes that take it; in the first of them.
 template <class C, class Side, class Lanes>
 BOXLOSS_HOST_DEVICE C side_loss(const DistributionArgs<C>& a, std::int64_t row, std::int64_t target,
                                 int side, const Sides<Side>& x, const Lanes& lanes) {

@@ -10,6 +10,12 @@
 ///     number(), count()    the team's number, and how many there are
 ///     sync()               waits for the team; what its threads wrote before is visible after
 /// What a team shares is a struct that the caller gives, not initialized. A team may be one thread.
+///
+/// Where several threads take one item, they are its *lanes*, of which there may be one, with
+///     largest<T>(count, of)  of of(0) to of(count - 1), in all lanes; NaN may be lost
+///     sum<T>(count, of)      likewise, from T{} by +=, in the first lane
+///     share(value)           the first lane's, in all
+///     for_each(count, use)   calls use(0) to use(count - 1)
 namespace boxloss {
 
 /// are_in_order, called by all threads of a team, which share `are_right`.

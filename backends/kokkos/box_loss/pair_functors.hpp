@@ -10,30 +10,16 @@
 #include "kernels/box_loss/atomic_boxes.hpp"
 #include "kernels/box_loss/flat_groups.hpp"
 #include "kernels/box_loss/image_parts.hpp"
-#include "launch.hpp"
-#include "workspace.hpp"
+#include "set_sums.hpp"
 
 template <int kSums>
-struct Kokkos::reduction_identity<boxloss::Partial<kSums>> {
-  KOKKOS_FORCEINLINE_FUNCTION static constexpr boxloss::Partial<kSums> sum() { return {}; }
-};
+struct Kokkos::reduction_identity<boxloss::Partial<kSums>>
+    : boxloss::kokkos::SumFromZero<boxloss::Partial<kSums>> {};
 
 /// The loops over pairs, for any formula, pairing and dtypes, of the same two kinds as in
 /// backends/gpu: flat, a thread taking groups of neighbouring boxes, and strided, a group of lanes
-/// taking part of one image's slots. Each team writes its sum to the caller's workspace, and the
-/// last one to finish adds them in order. Kokkos' own reductions over all teams would use memory of
-/// the instance, which captured launches that run at the same time would share.
+/// taking part of one image's slots.
 namespace boxloss::kokkos {
-
-/// The number of teams that registers must suffice for on each processor of a GPU: as many as are
-/// launched, if 2048 threads fit on one.
-constexpr int kTeamsPerProcessor = 4;
-
-template <class Space>
-using TeamPolicy =
-    Kokkos::TeamPolicy<Space, Kokkos::LaunchBounds<kDeviceThreads, kTeamsPerProcessor>>;
-template <class Space>
-using Team = typename TeamPolicy<Space>::member_type;
 
 /// Deals out work in batches, a piece for each thread of a team. On a GPU they are dealt out in
 /// turn; on the host, where a batch is a piece of a cache line, each team gets neighbours.
@@ -58,65 +44,24 @@ struct Deal {
   }
 };
 
-/// Adds the teams' sums up to one for each set. Where a set has several teams, the last team of all
-/// adds them.
-template <class C>
-struct TeamReducer {
-  ReducedLoss<C> outputs;
-  void* partials;     ///< one for each team
-  Counter* arrivals;  ///< zero between launches
-
-  /// The end of every forward functor, except with sets.
-  template <class Team, int kSums>
-  KOKKOS_FUNCTION void finish(const Team& team, bool is_reduced, Partial<kSums> own) const {
-    finish_set(team, is_reduced, own, 0, 1, team.league_size());
+/// The end of every forward functor. The set has `teams` consecutive teams.
+template <class Team, class Sum, class C>
+KOKKOS_FUNCTION void finish_set(const Team& team, const TeamReducer<Sum, ReducedLoss<C>>& reducer,
+                                bool is_reduced, const Sum& own, std::int64_t set,
+                                std::int64_t sets, int teams) {
+  if (is_reduced) {
+    reducer.reduce(team, own, set, sets, teams);
+  } else if (team.league_rank() % teams == 0) {
+    Kokkos::single(Kokkos::PerTeam(team), [&] { reducer.outputs.scale[set] = C(1); });
   }
+}
 
-  /// The set has `teams` consecutive teams.
-  template <class Team, int kSums>
-  KOKKOS_FUNCTION void finish_set(const Team& team, bool is_reduced, Partial<kSums> own,
-                                  std::int64_t set, std::int64_t sets, int teams) const {
-    if (is_reduced) {
-      reduce(team, own, set, sets, teams);
-    } else if (team.league_rank() % teams == 0) {
-      Kokkos::single(Kokkos::PerTeam(team), [&] { outputs.scale[set] = C(1); });
-    }
-  }
-
- private:
-  template <class Team, int kSums>
-  KOKKOS_FUNCTION void reduce(const Team& team, Partial<kSums> own, std::int64_t set,
-                              std::int64_t sets, int teams) const {
-    team.team_reduce(Kokkos::Sum<Partial<kSums>>(own));
-    if (teams == 1) {
-      Kokkos::single(Kokkos::PerTeam(team), [&] { outputs.write(own, set); });
-      return;
-    }
-    auto* const left = static_cast<Partial<kSums>*>(partials);
-    int is_last = 0;
-    Kokkos::single(
-        Kokkos::PerTeam(team),
-        [&](int& last) {
-          left[team.league_rank()] = own;
-          last = desul::atomic_fetch_add(arrivals, 1, desul::MemoryOrderAcqRel(),
-                                         desul::MemoryScopeDevice()) == team.league_size() - 1
-                     ? 1
-                     : 0;
-        },
-        is_last);
-    if (is_last == 0) return;
-
-    for (std::int64_t s = 0; s < sets; ++s) {
-      Partial<kSums> total{};
-      Kokkos::parallel_reduce(
-          Kokkos::TeamThreadRange(team, teams),
-          [&](int i, Partial<kSums>& sum) { sum += left[s * teams + i]; },
-          Kokkos::Sum<Partial<kSums>>(total));
-      Kokkos::single(Kokkos::PerTeam(team), [&] { outputs.write(total, s); });
-    }
-    Kokkos::single(Kokkos::PerTeam(team), [&] { *arrivals = 0; });
-  }
-};
+/// Without sets.
+template <class Team, class Sum, class C>
+KOKKOS_FUNCTION void finish(const Team& team, const TeamReducer<Sum, ReducedLoss<C>>& reducer,
+                            bool is_reduced, const Sum& own) {
+  finish_set(team, reducer, is_reduced, own, 0, 1, team.league_size());
+}
 
 // ---- flat ------------------------------------------------------------------------------------
 
@@ -125,7 +70,7 @@ struct ForwardFlat {
   ForwardArgs<F, C> args;
   FlatBoxes<P, T> boxes;
   Pairing pairing;
-  TeamReducer<C> reducer;
+  TeamReducer<LossPartial, ReducedLoss<C>> reducer;
   Deal<Space> tiles;
 
   static constexpr int kBoxes = kGroup<P, T>;
@@ -146,7 +91,7 @@ struct ForwardFlat {
         own += forward_groups<kPlain, 1, 1>(args, boxes, pairing, box, 0);
       }
     });
-    reducer.finish(team, args.losses == nullptr, own);
+    finish(team, reducer, args.losses == nullptr, own);
   }
 };
 
@@ -168,7 +113,7 @@ struct ForwardStrided {
   ForwardArgs<F, C> args;
   StridedPair<P, T> boxes;
   Pairing pairing;
-  TeamReducer<C> reducer;
+  TeamReducer<LossesPartial, ReducedLoss<C>> reducer;
   Deal<Space> deal;
 
   static constexpr int kParts = kThreads<Space> / kLanes<Space>;  // in a batch
@@ -182,7 +127,7 @@ struct ForwardStrided {
       forward_part(args, boxes, pairing, image_part(args, index), thread % kLanes<Space>,
                    kLanes<Space>, own);
     });
-    reducer.finish(team, args.losses == nullptr, own);
+    finish(team, reducer, args.losses == nullptr, own);
   }
 };
 
@@ -201,27 +146,24 @@ struct BackwardStrided {
 
 // ---- indexed ---------------------------------------------------------------------------------
 
-/// Each set has `teams_of_set` teams; where that is one, a team may take several sets, one after
-/// the other.
 template <class Space, class F, class P, class T, class C>
 struct ForwardIndexed {
   ForwardArgs<F, C> args;
   IndexedPairs<P, T> pairs;
-  TeamReducer<C> reducer;
-  int teams_of_set;
+  TeamReducer<LossesPartial, ReducedLoss<C>> reducer;
+  SetTeams teams;
 
   KOKKOS_FUNCTION void operator()(const Team<Space>& team) const {
-    const std::int64_t stride = static_cast<std::int64_t>(teams_of_set) * kThreads<Space>;
-    const int sets_at_once = team.league_size() / teams_of_set;
-    for (std::int64_t set = team.league_rank() / teams_of_set; set < pairs.sets;
-         set += sets_at_once) {
+    const std::int64_t stride = static_cast<std::int64_t>(teams.of_set) * kThreads<Space>;
+    for (std::int64_t set = teams.first_set(team.league_rank()); set < pairs.sets;
+         set += teams.sets_at_once) {
       LossesPartial own{};
       Kokkos::parallel_for(Kokkos::TeamThreadRange(team, kThreads<Space>), [&](int thread) {
-        std::int64_t k = team.league_rank() % teams_of_set * kThreads<Space> + thread;
+        std::int64_t k = std::int64_t{teams.part(team.league_rank())} * kThreads<Space> + thread;
         for (; k < pairs.of_set; k += stride)
           own += forward_pair(args, pairs, set * pairs.of_set + k);
       });
-      reducer.finish_set(team, args.losses == nullptr, own, set, pairs.sets, teams_of_set);
+      finish_set(team, reducer, args.losses == nullptr, own, set, pairs.sets, teams.of_set);
     }
   }
 };

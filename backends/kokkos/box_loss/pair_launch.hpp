@@ -13,14 +13,6 @@
 /// Dispatches a problem to Kokkos.
 namespace boxloss::kokkos {
 
-/// The largest number of teams. On the host it does not depend on the threads, so the sum does not
-/// either; on a GPU it is enough for half of its threads, so that there are fewer sums to add.
-template <class Space>
-std::int64_t most_teams(const Space& space) {
-  if (kIsHost<Space>) return 256;
-  return std::clamp<std::int64_t>(space.concurrency() / (2 * kDeviceThreads), 1, kMaxTeams);
-}
-
 /// Deals batches of units out to teams; make_functor(deal) gives their work.
 template <class Space, class MakeFunctor>
 void launch_teams(const char* name, const Space& space, std::int64_t batches,
@@ -30,26 +22,13 @@ void launch_teams(const char* name, const Space& space, std::int64_t batches,
   launch(name, TeamPolicy<Space>(space, teams, kThreads<Space>), make_functor(deal));
 }
 
-/// Only teams that share their sums need a counter.
-template <class C, class Space>
-TeamReducer<C> make_reducer(const Space& space, const PairProblem& p, const LossOutputs& outputs,
-                            const Execution& execution, bool shares_sums = true) {
-  TeamReducer<C> reducer{reduced_loss<C>(p, outputs), execution.workspace, nullptr};
-  if (p.reduction == Reduction::kNone || !shares_sums) return reducer;
-  if constexpr (!kIsHost<Space>) reducer.arrivals = take_counter(execution);
-  if (reducer.arrivals == nullptr) {
-    reducer.arrivals =
-        reinterpret_cast<Counter*>(static_cast<LossesPartial*>(execution.workspace) + kMaxTeams);
-    zero(space, reducer.arrivals, sizeof(Counter));
-  }
-  return reducer;
-}
-
 template <class P, class T, class C, class Space, class Problem, class Pairing>
 void launch_forward(const Space& space, const Problem& p, const Pairing& pairing,
                     const LossOutputs& outputs, const Execution& execution) {
-  const TeamReducer<C> reducer = make_reducer<C>(space, p, outputs, execution);
-
+  const bool is_reduced = p.reduction != Reduction::kNone;
+  const auto reducer_of = [&](auto sum) {
+    return make_reducer<decltype(sum)>(space, reduced_loss<C>(p, outputs), execution, is_reduced);
+  };
   if constexpr (kIsFlat<Pairing> && !std::is_same_v<P, Any>) {
     if (is_flat_forward<P, T>(p, outputs)) {
       return with_flat_formula<P, T>(p.loss, is_plain(p), [&](auto formula, auto plain) {
@@ -57,7 +36,7 @@ void launch_forward(const Space& space, const Problem& p, const Pairing& pairing
         launch_teams("boxloss::forward_flat", space, p.pred.slots / Functor::kTile,
                      [&](const Deal<Space>& tiles) {
                        return Functor{forward_args<C>(formula, p, outputs), flat_boxes<P, T>(p),
-                                      pairing, reducer, tiles};
+                                      pairing, reducer_of(LossPartial()), tiles};
                      });
       });
     }
@@ -66,7 +45,7 @@ void launch_forward(const Space& space, const Problem& p, const Pairing& pairing
   const std::int64_t batches = ceil_div(parts_of(p), Functor::kParts);
   launch_teams("boxloss::forward_strided", space, batches, [&](const Deal<Space>& deal) {
     return Functor{forward_args<C>(any_formula(p), p, outputs), strided_pair<P, T>(p), pairing,
-                   reducer, deal};
+                   reducer_of(LossesPartial()), deal};
   });
 }
 
@@ -77,18 +56,14 @@ constexpr std::int64_t kPairsOfTeam = kIsHost<Space> ? 4096 : 2 * kDeviceThreads
 template <class P, class T, class C, class Space, class Problem>
 void launch_forward(const Space& space, const Problem& p, const Indexed& pairing,
                     const LossOutputs& outputs, const Execution& execution) {
-  const std::int64_t most = most_teams(space);
-  const std::int64_t wanted = ceil_div(pairing.pairs, kPairsOfTeam<Space>);
-  const std::int64_t teams_of_set =
-      std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(most / pairing.sets, 1));
-  const std::int64_t sets_at_once =
-      std::min(pairing.sets, std::max<std::int64_t>(most / teams_of_set, 1));
+  const SetTeams teams =
+      set_teams(space, pairing.sets, ceil_div(pairing.pairs, kPairsOfTeam<Space>));
+  const bool shares_sums = p.reduction != Reduction::kNone && teams.of_set > 1;
   const ForwardIndexed<Space, decltype(any_formula(p)), P, T, C> functor{
       forward_args<C>(any_formula(p), p, outputs), indexed_pairs<P, T>(p, pairing),
-      make_reducer<C>(space, p, outputs, execution, teams_of_set > 1),
-      static_cast<int>(teams_of_set)};
-  const TeamPolicy<Space> policy(space, static_cast<int>(sets_at_once * teams_of_set),
-                                 kThreads<Space>);
+      make_reducer<LossesPartial>(space, reduced_loss<C>(p, outputs), execution, shares_sums),
+      teams};
+  const TeamPolicy<Space> policy(space, teams.count(), kThreads<Space>);
   launch("boxloss::forward_indexed", policy, functor);
 }
 
