@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "conformance/array.hpp"
+#include "conformance/collated_rows.hpp"
 #include "refusals.hpp"
 
 /// Ground truth as one list, with one fault or none, by hand.
@@ -293,6 +294,17 @@ TEST_CASE("lists follow each other") {
 }
 
 // clang-format off
+TEST_CASE("each implementation of the host finds a fault in any row") {
+  for (const Implementation* each : implementations()) {
+    if (each->device != Device::kCpu) continue;
+    try {
+      conformance::check_collated_rows(*each);
+    } catch (const NoDevice& error) {
+      SKIP(error.what());
+    }
+  }
+}
+
 TEST_CASE("a call that cannot be is refused in words") {
   require_refused<InvalidArgument>(Rows{
       {[](Call& c) { c.p.device = Device::kCuda; }, "the problem is on cuda, but cpu/native was asked to run it"},

@@ -35,8 +35,6 @@ each_mode = pytest.mark.parametrize("mode", MODES)
 
 @pytest.fixture
 def where(implementation_or_aten: Implementation) -> torch.device:
-    if implementation_or_aten.name.endswith("/kokkos"):
-        pytest.skip("it has no class losses")
     return implementation_or_aten.device
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from boxloss.torch import use_implementation
 from boxloss.torch.compat import check_targets, faults
-from devices import GPU_NAMES
+from devices import GPU_NAMES, Implementation
 from torch import Tensor
 
 CPU = torch.device("cpu")
@@ -22,6 +22,11 @@ FAULTS = [
     ("boxes", (300, 3), -1.0),
     ("image", (300,), -1.0),
 ]
+
+
+@pytest.fixture
+def device(implementation: Implementation) -> torch.device:
+    return implementation.device
 
 
 def ground_truth(device: torch.device, dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:
