@@ -6,18 +6,9 @@
 #include <atomic>
 #include <boxloss/error.hpp>
 #include <boxloss/execution.hpp>
-#include <condition_variable>
 #include <mutex>
 #include <system_error>
 #include <thread>
-
-#if defined(BOXLOSS_SHARED) && defined(__GLIBCXX__) && defined(__x86_64__)
-// Uses the older of libstdc++ 12's two versions of this function; the newer may throw. The wheel's
-// oldest systems have only the older.
-__asm__(
-    ".symver _ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE,"
-    "_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE@GLIBCXX_3.4.11");
-#endif
 
 namespace boxloss {
 namespace {
@@ -31,6 +22,21 @@ struct Job {
   void work() {
     for (std::int64_t i = next++; i < tasks; i = next++) task(i);
   }
+};
+
+/// A std::condition_variable whose functions are the C library's: libstdc++ 12 has a newer version
+/// of `wait`, which the wheel's oldest systems lack. Never destroyed, as the pool.
+class Condition {
+ public:
+  template <typename Predicate>
+  void wait(std::unique_lock<std::mutex>& lock, Predicate holds) {
+    while (!holds()) pthread_cond_wait(&condition_, lock.mutex()->native_handle());
+  }
+  void notify_one() { pthread_cond_signal(&condition_); }
+  void notify_all() { pthread_cond_broadcast(&condition_); }
+
+ private:
+  pthread_cond_t condition_ = PTHREAD_COND_INITIALIZER;
 };
 
 class Pool;
@@ -93,7 +99,7 @@ class Pool {
   std::atomic_flag is_taken_ = ATOMIC_FLAG_INIT;
   bool has_threads_ = false;
   std::mutex mutex_;
-  std::condition_variable has_job_, is_done_;
+  Condition has_job_, is_done_;
   Job* job_ = nullptr;
   int at_work_ = 0;
 };
