@@ -80,14 +80,14 @@ std::string choose_implementation(std::string_view name) {
   }
 }
 
-const Implementation* find_implementation(const at::Device& device) {
+const Implementation* find_implementation(at::Device device) {
   if (device.is_cpu()) return boxloss::find_implementation({Device::kCpu});
   if (device.is_cuda()) return boxloss::find_implementation({Device::kCuda, Device::kHip});
   const Device word = device_named(c10::DeviceTypeName(device.type(), /*lower_case=*/true));
   return boxloss::find_implementation({word});
 }
 
-const Implementation& implementation_on(const at::Device& device) {
+const Implementation& implementation_on(at::Device device) {
   if (const Implementation* const found = find_implementation(device)) return *found;
   if (device.is_cpu()) return implementation_for({Device::kCpu});  // whose error says how to get it
   if (device.is_cuda()) return implementation_for({Device::kCuda, Device::kHip});
@@ -132,7 +132,7 @@ void check_placed(const char* function, const char* argument, const at::Tensor& 
               "; all must be on one device");
 }
 
-Execution execution_on(const at::Device& device) {
+Execution execution_on(at::Device device) {
   Execution execution;
   if (device.is_cpu()) {
     execution.parallel_for = torch_parallel;

@@ -32,10 +32,10 @@ std::vector<std::string> implementation_names();
 /// The implementation for a torch device. torch's cuda is an NVIDIA GPU, or an AMD one in ROCm
 /// builds of torch; any other device has the word that torch has for it, PrivateUse1 the one that
 /// it was renamed to. One without an implementation is an error that lists those that there are.
-const Implementation& implementation_on(const at::Device& device);
+const Implementation& implementation_on(at::Device device);
 
 /// The same, or null where there is none.
-const Implementation* find_implementation(const at::Device& device);
+const Implementation* find_implementation(at::Device device);
 
 /// A tensor's dtype as core's or, if core does not have it, its name.
 void set_dtype(std::optional<DType>& dtype, std::string& other_dtype, at::ScalarType type);
@@ -47,7 +47,7 @@ void check_placed(const char* function, const char* argument, const at::Tensor& 
 
 /// An Execution on torch's current stream of the device, which its guard has, or on the CPU torch's
 /// threads; without a workspace.
-Execution execution_on(const at::Device& device);
+Execution execution_on(at::Device device);
 
 /// Whether a function transform (vmap, grad, …) is active, which refuses a C++ autograd Function.
 bool inside_function_transform();

@@ -11,13 +11,13 @@
 namespace boxloss::torch_binding {
 namespace {
 
-bool is_served(const at::Device& device) {
+bool is_served(at::Device device) {
   const Implementation* const chosen = find_implementation(device);
   return chosen != nullptr && chosen->assign.run != nullptr;
 }
 
 /// The one in use on the host, or else the best there that serves the assignment.
-const Implementation& serving_on_host(const at::Device&) {
+const Implementation& serving_on_host(at::Device) {
   if (!is_served(at::kCPU)) {
     for (const Implementation* each : implementations()) {
       if (each->device == Device::kCpu && each->assign.run != nullptr) return *each;
