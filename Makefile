@@ -32,6 +32,10 @@ backend_list := $(subst $(space),;,$(backends))
 build_folder := build/$(if $(filter-out cpu,$(backend_name)),with-)$(backend_name)
 # Programs of one thread each, so as many at a time as there are processors.
 export CTEST_PARALLEL_LEVEL := $(shell nproc)
+# Of the wheel: another processor's has a cross compiler, and no GPU.
+own_arch := $(shell uname -m)
+ARCH ?= $(own_arch)
+
 # As torch calls it: a GPU of either make is cuda.
 device := $(if $(filter cuda hip,$(backends)),cuda,cpu)
 
@@ -46,6 +50,7 @@ own_goals := $(filter-out test-jax test-peers test-older-peers,$(built_goals))
 system_parts := $(sort $(if $(built_goals),compiler) $(if $(own_python),,venv) \
   $(call needed_for,build build-asan test test-all test-core test-tsan test-asan test-asan-torch test-toolchains,catch2) \
   $(if $(own_python),,$(call needed_for,test test-all test-python,headers)) \
+  $(call needed_for,wheel test-wheel,$(filter-out $(own_arch),$(ARCH))) \
   $(call needed_for,test-jax,venv) $(call needed_for,test-peers test-older-peers,venv opencv))
 sections := $(if $(own_goals),build) \
   $(call needed_for,demo test test-all test-python,demo) \
@@ -123,15 +128,15 @@ build-asan: ready
 test-toolchains: ready ## CUDA, Kokkos, HIP and aarch64 with compilers of their own, where those can be had
 	tools/test_toolchains
 
-wheel: ready ## the wheel for all torches and the sdist, in dist/; TORCHES="2.13 newest" for some
-	$(PYTHON) tools/build_wheel $(if $(TORCHES),--torches $(TORCHES))
+wheel: ready ## the wheel for all torches and the sdist, in dist/; TORCHES="2.13 newest" for some, ARCH=aarch64 for the CPU there
+	$(PYTHON) tools/build_wheel --arch $(ARCH) $(if $(TORCHES),--torches $(TORCHES))
 
 # With fewer GPUs, and without nvcc with none.
 test-wheel: ready ## a wheel for the oldest and the newest torch, TORCHES="..." for others, tested as its users have it
-	$(PYTHON) tools/build_wheel --torches $(or $(TORCHES),oldest newest) \
+	$(PYTHON) tools/build_wheel --arch $(ARCH) --torches $(or $(TORCHES),oldest newest) \
 	  $(if $(shell command -v $${CUDACXX:-nvcc}),--architectures 90,--backend cpu)
 	$(if $(shell command -v $${CUDACXX:-nvcc}),,@echo 'SKIPPED: cuda in the wheel: nvcc is not installed')
-	PYTHON=$(PYTHON) tools/test_wheel dist/*.whl
+	PYTHON=$(PYTHON) tools/test_wheel dist/*_$(ARCH).whl
 
 # An environment of its own, of some 6 GB, and the sdist built in it, from what is there alone: the newest torch, and who wants it.
 test-peers: .venv-peers/.boxloss ## the examples and adapters, each beside the detector that it is for
