@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cluster.hpp"
 #include "dispatch/assign.hpp"
 #include "math/bits.hpp"
 #include "math/ceil_div.hpp"
@@ -26,7 +27,7 @@ constexpr unsigned kMostGroups = kMostThreads / kLanes;
 /// run time only.
 template <unsigned kThreadsOfTeam>
 struct Team {
-  static constexpr bool kIsLarge = kThreadsOfTeam > kThreads;
+  static constexpr bool kIsLarge = kThreadsOfTeam > kThreads, kIsCluster = false;
   unsigned threads, thread, number;
 
   __device__ explicit Team(unsigned count)
@@ -34,6 +35,10 @@ struct Team {
 
   __device__ unsigned size() const { return kThreadsOfTeam == 0 ? threads : kThreadsOfTeam; }
   __device__ bool is_group() const { return size() == kLanes; }
+  __device__ static bool all(bool is_so) { return is_so; }
+  /// Of all threads that share the places.
+  __device__ unsigned first() const { return thread; }
+  __device__ unsigned further() const { return size(); }
 
   __device__ void sync() const {
     if (is_group()) {
@@ -82,11 +87,17 @@ __device__ inline unsigned long long keep_least(bool& is_in, unsigned long long 
 
 constexpr unsigned long long kSignBit = 1ull << 63;
 
-/// For distances. They are sums that begin with +0, so none of them is -0.
-__device__ inline double keep_least(bool& is_in, double value) {
-  const auto bits = bit_cast<unsigned long long>(value);
-  const auto least = keep_least(is_in, (bits & kSignBit) != 0 ? ~bits : bits | kSignBit);
-  return bit_cast<double>((least & kSignBit) != 0 ? least ^ kSignBit : ~least);
+/// A distance as a number in the same order. It is a sum that begins with +0, so it is not -0.
+__device__ inline unsigned long long bits_of(double distance) {
+  const auto bits = bit_cast<unsigned long long>(distance);
+  return (bits & kSignBit) != 0 ? ~bits : bits | kSignBit;
+}
+__device__ inline double distance_of(unsigned long long bits) {
+  return bit_cast<double>((bits & kSignBit) != 0 ? bits ^ kSignBit : ~bits);
+}
+
+__device__ inline double keep_least(bool& is_in, double distance) {
+  return distance_of(keep_least(is_in, bits_of(distance)));
 }
 
 /// `nonfinite` is below 0 only if sums overflow. It is compared as a signed number even then, as in
@@ -131,6 +142,77 @@ __device__ Candidate<Number> least_of_team(const Of& team, const Candidate<Numbe
   return least_of_lanes(of_groups[turn][team.thread % kLanes % (team.size() / kLanes)]);
 }
 
+#if defined(__CUDA_ARCH__) && defined(BOXLOSS_HAS_CLUSTERS) && __CUDA_ARCH__ >= 900
+/// A cluster of blocks as one team. Each block has the whole state, and changes it as all others
+/// do; the distances of a search alone are divided among the threads of all blocks.
+template <unsigned kThreadsOfBlock>
+class ClusterTeam {
+ public:
+  static constexpr bool kIsLarge = false, kIsCluster = true;
+  static constexpr unsigned number = 0;
+  const unsigned thread = threadIdx.x;
+
+  __device__ explicit ClusterTeam(Mailbox<kThreadsOfBlock>& box) : exchange_(box) {}
+
+  static constexpr __device__ unsigned size() { return kThreadsOfBlock; }
+  __device__ unsigned first() const { return Exchange<kThreadsOfBlock>::block() * size() + thread; }
+  __device__ unsigned further() const { return kBlocksOfCluster * size(); }
+  __device__ void sync() const { __syncthreads(); }
+
+  template <class Use>
+  __device__ void for_own(unsigned count, const Use& use) const {
+#pragma unroll 1
+    for (unsigned i = thread; i < count; i += size()) use(i);
+  }
+
+  struct Reached {
+    Candidate<double> nearest;
+    int from;  ///< the row by way of which it is
+  };
+
+  /// The nearest place of all threads, each with its own. Rows and places are numbers of 21 bits.
+  __device__ Reached least(const Candidate<double>& own, const int* from_row) {
+    const unsigned from = own.place == ~0u ? 0 : static_cast<unsigned>(from_row[own.place]);
+    const std::uint64_t rest = static_cast<std::uint64_t>(own.rank) << 42 |
+                               static_cast<std::uint64_t>(own.place & kMask) << 21 | from;
+    const Message* const all = exchange_.swap(least_of_lanes({bits_of(own.distance), rest}));
+    Message nearest = all[thread % kLanes];
+#pragma unroll
+    for (unsigned i = kLanes; i < Mailbox<kThreadsOfBlock>::kGroups; i += kLanes) {
+      const Message other = all[i + thread % kLanes];
+      const bool is_nearer =
+          other.high < nearest.high || (other.high == nearest.high && other.low < nearest.low);
+      if (is_nearer) nearest = other;
+    }
+    nearest = least_of_lanes(nearest);
+    return {{distance_of(nearest.high), static_cast<unsigned>(nearest.low >> 42),
+             static_cast<unsigned>(nearest.low >> 21) & kMask},
+            static_cast<int>(nearest.low & kMask)};
+  }
+
+  /// Whether all blocks say so.
+  __device__ bool all(bool is_so) {
+    const Message* const said = exchange_.swap({is_so ? 1u : 0u, 0});
+    bool are_so = true;
+    for (unsigned i = 0; i < Mailbox<kThreadsOfBlock>::kGroups; ++i) {
+      are_so = are_so && said[i].high != 0;
+    }
+    return are_so;
+  }
+
+ private:
+  static constexpr unsigned kMask = (1u << 21) - 1;
+
+  static __device__ Message least_of_lanes(const Message& own) {
+    bool is_in = true;
+    const auto high = keep_least(is_in, static_cast<unsigned long long>(own.high));
+    return {high, keep_least(is_in, static_cast<unsigned long long>(own.low))};
+  }
+
+  Exchange<kThreadsOfBlock> exchange_;
+};
+#endif
+
 /// How a task's costs are read: where they are or from a copy, and what is minimized for each.
 enum class Reading {
   kBySign,    ///< they are finite, and have no limit
@@ -172,7 +254,7 @@ template <class Number, class Of, class CostsOf>
 class TeamPaths {
  public:
   /// `state` has state_bytes<Number>(rows, places).
-  __device__ TeamPaths(const Of& team, const CostsOf& costs, unsigned rows, unsigned places,
+  __device__ TeamPaths(Of& team, const CostsOf& costs, unsigned rows, unsigned places,
                        std::byte* state)
       : team_(team), costs_(costs), rows_(rows), places_(places) {
     dual_of_row_ = reinterpret_cast<Number*>(state);
@@ -189,6 +271,7 @@ class TeamPaths {
     team_.for_own(places_, [this](unsigned place) {
       dual_of_place_[place] = Number{};
       row_of_place_[place] = -1;
+      if (Of::kIsCluster) rank_[place] = 0;
     });
     team_.sync();
 #pragma unroll 1
@@ -227,8 +310,7 @@ class TeamPaths {
   /// later.
   template <bool kIsFirst>
   __device__ bool visit(Step& step) {
-    turn_ = 1 - turn_;
-    const Candidate<Number> nearest = least_of_team(team_, relax<kIsFirst>(step), turn_);
+    const Candidate<Number> nearest = least_of_all<kIsFirst>(relax<kIsFirst>(step));
     step.length = nearest.distance;
     step.visited = nearest.place;
     --step.left;
@@ -238,13 +320,35 @@ class TeamPaths {
     return false;
   }
 
-  /// The most common case, without a barrier of its own: other threads read what is written here
-  /// only after the next step's barrier.
+  template <bool kIsFirst>
+  __device__ Candidate<Number> least_of_all(const Candidate<Number>& own) {
+    if constexpr (Of::kIsCluster) {
+      const auto [nearest, from] = team_.least(own, from_row_);
+      if (!kIsFirst || nearest.rank >= places_) note(nearest, from);
+      return nearest;
+    } else {
+      turn_ = 1 - turn_;
+      return least_of_team(team_, own, turn_);
+    }
+  }
+
+  /// What the place's thread alone knows, which another block may have.
+  __device__ void note(const Candidate<Number>& visited, int from) {
+    if (team_.thread != visited.place % team_.size()) return;
+    shortest_[visited.place] = visited.distance;
+    from_row_[visited.place] = from;
+    rank_[visited.place] = kVisited;
+  }
+
+  /// The most common case. Where a step has a barrier, none is needed here: other threads read what
+  /// is written only after the next step's.
   __device__ void take_free_place(const Step& step) {
-    if (team_.thread != step.visited % team_.size()) return;
-    dual_of_row_[step.row] = step.length;
-    row_of_place_[step.visited] = step.row;
-    place_of_row_[step.row] = static_cast<int>(step.visited);
+    if (team_.thread == step.visited % team_.size()) {
+      dual_of_row_[step.row] = step.length;
+      row_of_place_[step.visited] = step.row;
+      place_of_row_[step.row] = static_cast<int>(step.visited);
+    }
+    if (Of::kIsCluster) team_.sync();
   }
 
   /// Returns the nearest of the thread's remaining places. The first step also initializes the
@@ -256,16 +360,16 @@ class TeamPaths {
     const auto costs = costs_.first_of(step.row);
     const Number dual = dual_of_row_[step.row];
 #pragma unroll 1
-    for (unsigned first = team_.thread; first < places_; first += kAtOnce * team_.size()) {
+    for (unsigned first = team_.first(); first < places_; first += kAtOnce * team_.further()) {
       Place known[kAtOnce];  // all loads first, so that they are in flight together
 #pragma unroll
       for (unsigned i = 0; i < kAtOnce; ++i) {
-        known[i] = place_at<kIsFirst>(first + i * team_.size(), costs);
+        known[i] = place_at<kIsFirst>(first + i * team_.further(), costs);
       }
 #pragma unroll
       for (unsigned i = 0; i < kAtOnce; ++i) {
         const Candidate<Number> own =
-            relax_place<kIsFirst>(first + i * team_.size(), known[i], dual, step);
+            relax_place<kIsFirst>(first + i * team_.further(), known[i], dual, step);
         if (own < nearest) nearest = own;
       }
     }
@@ -322,6 +426,7 @@ class TeamPaths {
       const int its_row = row_of_place_[place];
       if (its_row >= 0) dual_of_row_[its_row] = dual_of_row_[its_row] + nearer;
       dual_of_place_[place] = dual_of_place_[place] - nearer;
+      if (Of::kIsCluster) rank_[place] = 0;
     });
   }
 
@@ -337,7 +442,7 @@ class TeamPaths {
     }
   }
 
-  const Of team_;
+  Of& team_;
   const CostsOf costs_;
   const unsigned rows_, places_;
   Number *dual_of_row_, *dual_of_place_, *shortest_;
@@ -356,7 +461,7 @@ static_assert(2 * sizeof(Extended) + 3 * sizeof(int) <= kAssignState);
 
 /// Solves a task, and writes all of its outputs.
 template <class Number, class E, class Of, class CostsOf>
-__device__ void assign_task(const Of& team, const AssignArgs<E>& a, const AssignTask& task,
+__device__ void assign_task(Of& team, const AssignArgs<E>& a, const AssignTask& task,
                             const CostsOf& costs, std::byte* state) {
   TeamPaths<Number, Of, CostsOf> paths(team, costs, static_cast<unsigned>(task.rows()),
                                        static_cast<unsigned>(task.places()), state);
@@ -380,7 +485,7 @@ BOXLOSS_DEVICE_CALL void assign_other_task(unsigned threads, const AssignArgs<E>
                                            const AssignTask& task,
                                            const Costs<E, Reading::kByRule>& costs,
                                            std::byte* state, bool are_finite) {
-  const Team<0> team(threads);
+  Team<0> team(threads);
   if (are_finite) {
     assign_task<double>(team, a, task, costs, state);
   } else {
@@ -398,9 +503,9 @@ __device__ bool read_costs(const Of& team, const AssignArgs<E>& a, const AssignT
   const auto columns = static_cast<unsigned>(task.columns);
   const std::int64_t by_query = task.is_wide() ? columns : 1;
   const std::int64_t by_column = task.is_wide() ? 1 : queries;
-  const unsigned queries_further = team.size() / columns;
-  const unsigned columns_further = team.size() % columns;
-  unsigned query = team.thread / columns, column = team.thread % columns;
+  const unsigned queries_further = team.further() / columns;
+  const unsigned columns_further = team.further() % columns;
+  unsigned query = team.first() / columns, column = team.first() % columns;
   bool are_finite = true;
 #pragma unroll 1
   while (query < queries) {
@@ -429,6 +534,58 @@ __device__ bool read_costs(const Of& team, const AssignArgs<E>& a, const AssignT
   return are_finite;
 }
 
+/// Task i of all, by a team with that much shared memory. Also writes what belongs to no task.
+template <class E, class Of>
+__device__ void assign_at(Of& team, const AssignArgs<E>& a, std::int64_t i, bool are_offsets_right,
+                          std::byte* shared, int shared_bytes, std::byte* workspace,
+                          bool& are_all_finite) {
+  if (team.thread == 0) are_all_finite = true;
+  team.sync();
+  const AssignTask task = task_of(a, i, are_offsets_right);
+#pragma unroll 1
+  for (std::int64_t t = task.columns_begin + team.thread; t < task.columns_end; t += team.size()) {
+    const bool is_own = t >= task.first_column && t < task.first_column + task.columns;
+    if (!is_own) set_no_query(a, task, t);
+  }
+  const auto of_group = static_cast<unsigned>(a.queries / a.groups);
+  team.for_own(of_group - static_cast<unsigned>(task.queries), [&](unsigned after) {
+    set_no_column(a, task, task.queries + static_cast<int>(after));
+  });
+
+  const std::int64_t rows = task.rows(), places = task.places();
+  const std::int64_t left = shared_bytes - state_bytes<double>(rows, places);
+  // Rounded up, since the state begins behind the copies.
+  const std::int64_t copied_bytes = (rows * places * sizeof(Stored<E>) + 7) / 8 * 8;
+  const bool can_copy =
+      !Of::kIsCluster && a.rule.template keeps<Stored<E>>() && copied_bytes <= left;
+  auto* const copies = can_copy ? reinterpret_cast<Stored<E>*>(shared) : nullptr;
+  if (task.columns > 0 && !read_costs(team, a, task, copies)) are_all_finite = false;
+  team.sync();
+  const std::int64_t by_row = task.is_wide() ? a.query_stride : a.column_stride;
+  const std::int64_t by_place = task.is_wide() ? a.column_stride : a.query_stride;
+  const std::int64_t first = first_cost(a, task);
+  const bool are_finite = team.all(are_all_finite);
+  if constexpr (!Of::kIsCluster) {
+    if (are_finite && copies != nullptr) {
+      const Costs<Stored<E>, Reading::kAsCopied, int> copied = {
+          {copies}, 0, static_cast<int>(places), 1, a.rule};
+      return assign_task<double>(team, a, task, copied, shared + copied_bytes);
+    }
+  }
+  if (are_finite && left >= 0 && !a.rule.has_limit()) {
+    const Costs<E, Reading::kBySign> in_place = {a.cost, first, by_row, by_place, a.rule};
+    return assign_task<double>(team, a, task, in_place, shared);
+  }
+  const Costs<E, Reading::kByRule> in_place = {a.cost, first, by_row, by_place, a.rule};
+  if constexpr (Of::kIsCluster) {
+    if (are_finite) return assign_task<double>(team, a, task, in_place, shared);
+    if (team.first() >= team.size()) return;  // one block is enough for these
+  }
+  std::byte* const state =
+      workspace + first_state(a, task) * static_cast<std::int64_t>(kAssignState);
+  assign_other_task(team.size(), a, task, in_place, state, are_finite);
+}
+
 /// Threads of a block of teams that have so many.
 template <unsigned kThreadsOfTeam>
 constexpr unsigned kBlockOfTeams = kThreadsOfTeam < kThreads ? kThreads : kThreadsOfTeam;
@@ -444,7 +601,7 @@ __global__ void __launch_bounds__(kBlockOfTeams<kThreadsOfTeam>,
                  const int shared_bytes) {
   constexpr unsigned kTeams = kBlockOfTeams<kThreadsOfTeam> / kThreadsOfTeam;
   __shared__ bool are_all_finite[kTeams];
-  const Team<kThreadsOfTeam> team(kThreadsOfTeam);
+  Team<kThreadsOfTeam> team(kThreadsOfTeam);
   std::byte* const shared =
       dynamic_shared_memory() + team.number * static_cast<unsigned>(shared_bytes);
   const bool are_offsets_right =
@@ -452,49 +609,29 @@ __global__ void __launch_bounds__(kBlockOfTeams<kThreadsOfTeam>,
 #pragma unroll 1
   for (std::int64_t i = blockIdx.x * std::int64_t{kTeams} + team.number; i < a.tasks();
        i += gridDim.x * std::int64_t{kTeams}) {
-    if (team.thread == 0) are_all_finite[team.number] = true;
-    team.sync();
-    const AssignTask task = task_of(a, i, are_offsets_right);
-#pragma unroll 1
-    for (std::int64_t t = task.columns_begin + team.thread; t < task.columns_end;
-         t += team.size()) {
-      const bool is_own = t >= task.first_column && t < task.first_column + task.columns;
-      if (!is_own) set_no_query(a, task, t);
-    }
-    const auto of_group = static_cast<unsigned>(a.queries / a.groups);
-    team.for_own(of_group - static_cast<unsigned>(task.queries), [&](unsigned after) {
-      set_no_column(a, task, task.queries + static_cast<int>(after));
-    });
-
-    const std::int64_t rows = task.rows(), places = task.places();
-    const std::int64_t left = shared_bytes - state_bytes<double>(rows, places);
-    // Rounded up, since the state begins behind the copies.
-    const std::int64_t copied_bytes = (rows * places * sizeof(Stored<E>) + 7) / 8 * 8;
-    const bool can_copy = a.rule.template keeps<Stored<E>>() && copied_bytes <= left;
-    auto* const copies = can_copy ? reinterpret_cast<Stored<E>*>(shared) : nullptr;
-    if (task.columns > 0 && !read_costs(team, a, task, copies)) {
-      are_all_finite[team.number] = false;
-    }
-    team.sync();
-    const std::int64_t by_row = task.is_wide() ? a.query_stride : a.column_stride;
-    const std::int64_t by_place = task.is_wide() ? a.column_stride : a.query_stride;
-    const std::int64_t first = first_cost(a, task);
-    const bool are_finite = are_all_finite[team.number];
-    if (are_finite && copies != nullptr) {
-      const Costs<Stored<E>, Reading::kAsCopied, int> copied = {
-          {copies}, 0, static_cast<int>(places), 1, a.rule};
-      assign_task<double>(team, a, task, copied, shared + copied_bytes);
-    } else if (are_finite && left >= 0 && !a.rule.has_limit()) {
-      const Costs<E, Reading::kBySign> in_place = {a.cost, first, by_row, by_place, a.rule};
-      assign_task<double>(team, a, task, in_place, shared);
-    } else {
-      const Costs<E, Reading::kByRule> in_place = {a.cost, first, by_row, by_place, a.rule};
-      std::byte* const state =
-          workspace + first_state(a, task) * static_cast<std::int64_t>(kAssignState);
-      assign_other_task(kThreadsOfTeam, a, task, in_place, state, are_finite);
-    }
+    assign_at(team, a, i, are_offsets_right, shared, shared_bytes, workspace,
+              are_all_finite[team.number]);
   }
 }
+
+#if defined(BOXLOSS_HAS_CLUSTERS)
+/// A cluster for each task.
+template <class E, unsigned kThreadsOfBlock>
+__global__ void __launch_bounds__(kThreadsOfBlock)
+    assign_large_tasks([[maybe_unused]] const BOXLOSS_GRID_CONSTANT AssignArgs<E> a,
+                       [[maybe_unused]] std::byte* const workspace,
+                       [[maybe_unused]] const int shared_bytes) {
+#if __CUDA_ARCH__ >= 900
+  __shared__ Mailbox<kThreadsOfBlock> mailbox;
+  __shared__ bool are_all_finite;
+  ClusterTeam<kThreadsOfBlock> team(mailbox);
+  const bool are_offsets_right =
+      a.offsets.data == nullptr || block_are_in_order(a.offsets, a.images, a.columns);
+  assign_at(team, a, blockIdx.x / kBlocksOfCluster, are_offsets_right, dynamic_shared_memory(),
+            shared_bytes, workspace, are_all_finite);
+#endif
+}
+#endif
 
 /// Bytes of a block's shared memory that tasks cannot use: the kernel's own variables, and what
 /// CUDA keeps for itself.
@@ -536,6 +673,36 @@ void launch_by(const AssignProblem& p, const AssignArgs<E>& args, const Executio
                      static_cast<std::byte*>(execution.workspace), bytes);
 }
 
+#if defined(BOXLOSS_HAS_CLUSTERS)
+/// Launches a cluster for each task, if all can run at once and have room for `state`.
+template <unsigned kThreadsOfBlock, class E>
+bool launch_clusters_by(const AssignArgs<E>& args, std::int64_t state, const Execution& execution) {
+  const int device = execution.device_index;
+  const std::int64_t blocks = args.tasks() * kBlocksOfCluster;
+  const int bytes =
+      most_shared_bytes(device) - kBeside - static_cast<int>(sizeof(Mailbox<kThreadsOfBlock>));
+  if (!has_clusters(device) || blocks > processor_count(device) || state > bytes) return false;
+  const auto kernel = assign_large_tasks<E, kThreadsOfBlock>;
+  allow_shared(kernel, bytes);
+  launch_clusters(kernel, "assign", static_cast<unsigned>(args.tasks()), kThreadsOfBlock, bytes,
+                  static_cast<Stream>(execution.stream), args,
+                  static_cast<std::byte*>(execution.workspace), bytes);
+  return true;
+}
+
+/// Fewer threads have fewer messages to wait for; more have fewer places each.
+template <class E>
+bool launch_clusters_by(const AssignArgs<E>& args, std::int64_t places,
+                        const Execution& execution) {
+  constexpr std::int64_t kPlacesOfFew = 2560;
+  const std::int64_t columns = ceil_div(args.columns, args.images);
+  const std::int64_t rows = std::min(args.queries / args.groups, columns);
+  const std::int64_t state = state_bytes<double>(rows, places);
+  if (places <= kPlacesOfFew) return launch_clusters_by<128>(args, state, execution);
+  return launch_clusters_by<512>(args, state, execution);
+}
+#endif
+
 void assign(const AssignProblem& p, const AssignOutputs& outputs, const Execution& execution) {
   const DeviceScope scope(execution.device_index);
   const Stream stream = static_cast<Stream>(execution.stream);
@@ -546,6 +713,9 @@ void assign(const AssignProblem& p, const AssignOutputs& outputs, const Executio
     const std::int64_t places = std::max(p.queries / p.groups, ceil_div(p.columns, p.images));
     if (places <= 2 * kLanes) return launch_by<kLanes>(p, args, execution);
     if (places <= 2 * kThreads) return launch_by<kThreads>(p, args, execution);
+#if defined(BOXLOSS_HAS_CLUSTERS)
+    if (launch_clusters_by(args, places, execution)) return;
+#endif
     launch_by<kMostThreads>(p, args, execution);
   });
 }

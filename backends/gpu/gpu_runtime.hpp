@@ -167,6 +167,10 @@ __device__ inline unsigned least_of_lanes(unsigned value) {
 #define BOXLOSS_GRID_CONSTANT __grid_constant__
 #endif
 
+#if !defined(BOXLOSS_HIP) && CUDART_VERSION >= 12060
+#define BOXLOSS_HAS_CLUSTERS
+#endif
+
 /// The group's threads wait for each other, and see what they have written.
 __device__ inline void sync_lanes() {
 #if defined(__HIP_PLATFORM_AMD__)
