@@ -4,9 +4,10 @@
 
 linear_sum_assignment is timed beside torch-linear-assignment, which on a GPU solves by Triton
 kernels, SciPy, lap and fastlap. Those of the CPU get one copy where the device is a GPU. Costs are
-random, of float32 unless the case says otherwise; all solve the same matrices. On a CPU
-"one thread" is boxloss and fastlap on one, as SciPy and lap always are. The sums of all must be
-SciPy's, and boxloss' indices must be, too. What takes longer than a second is timed once.
+random, of float32 unless the case says otherwise; all solve the same matrices. A limit is
+cost_limit: lap has it, too, and SciPy solves a larger matrix. On a CPU "one thread" is boxloss and
+fastlap on one, as SciPy and lap always are. The sums of all must be SciPy's, and boxloss' indices
+must be, too. What takes longer than a second is timed once.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ SIZES = {
     "1 of 2000 x 2000": (1, 2000, 2000),
     "1 of 5000 x 5000": (1, 5000, 5000),
 }
-DOUBLES = ("1,024 of 32 x 32", "64 of 256 x 256", "1 of 2000 x 2000")
+KINDS = ("1,024 of 32 x 32", "64 of 256 x 256", "1 of 2000 x 2000")
+DTYPES = {"float64": torch.float64, "float16": torch.float16}
 QUICK = {name: (min(b, 5), min(n, 20), min(m, 20)) for name, (b, n, m) in SIZES.items()}
-CASES = (*SIZES, *(f"{name}, float64" for name in DOUBLES))
+CASES = (*SIZES, *(f"{name}, {kind}" for name in KINDS for kind in (*DTYPES, "limit")))
 SLOW = 1.0  # seconds
 TOLERANCE = 1e-5  # of sums: torch-linear-assignment's duals are of float32
 
@@ -52,6 +54,7 @@ TOLERANCE = 1e-5  # of sums: torch-linear-assignment's duals are of float32
 class Case:
     name: str
     cost: Tensor  # (B, N, M)
+    limit: float | None = None
 
     @property
     def columns(self) -> Row:
@@ -61,8 +64,10 @@ class Case:
 def make_case(name: str, size: tuple[int, int, int], device: torch.device) -> Case:
     """Made on the CPU: the same numbers on every device."""
     generator = torch.Generator().manual_seed(0)
-    dtype = torch.float64 if name.endswith("float64") else torch.float32
-    return Case(name, torch.rand(size, generator=generator, dtype=dtype).to(device))
+    _, _, kind = name.partition(", ")
+    cost = torch.rand(size, generator=generator, dtype=torch.float64)
+    limit = 2 / size[2] if kind == "limit" else None  # leaves some without a pair
+    return Case(name, cost.to(DTYPES.get(kind, torch.float32)).to(device), limit)
 
 
 # --- Variants: each gives the column of each row, -1 for none ---
@@ -71,7 +76,7 @@ Solve = Callable[[Case], Any]
 
 
 def boxloss(case: Case) -> Tensor:
-    return linear_sum_assignment(case.cost).column_of_row
+    return linear_sum_assignment(case.cost, cost_limit=case.limit).column_of_row
 
 
 @contextmanager
@@ -89,7 +94,13 @@ def boxloss_of_one_thread(case: Case) -> Tensor:
         return boxloss(case)
 
 
+def refuse_limit(case: Case) -> None:
+    if case.limit is not None:
+        raise UnavailableError("it has no limit")
+
+
 def load_torch_linear_assignment(case: Case) -> Solve:
+    refuse_limit(case)
     solve = installed("torch_linear_assignment").batch_linear_assignment
     if not case.cost.is_cuda:
         raise UnavailableError("on the CPU it is SciPy")
@@ -100,9 +111,23 @@ def load_scipy(_: Case) -> Solve:
     assign = scipy_assignment()
 
     def solve(case: Case) -> list[np.ndarray[Any, Any]]:
-        return [_by_row(len(each), *assign(each)) for each in case.cost.cpu().numpy()]
+        costs = case.cost.cpu().numpy()
+        if case.limit is None:
+            return [_by_row(len(each), *assign(each)) for each in costs]
+        columns = costs.shape[2]
+        of_all = (_by_row(sum(each.shape), *assign(_extended(each, case.limit))) for each in costs)
+        return [np.where(each < columns, each, -1)[: costs.shape[1]] for each in of_all]
 
     return solve
+
+
+def _extended(cost: np.ndarray[Any, Any], limit: float) -> np.ndarray[Any, Any]:
+    """The matrix in which each row and column may also be left alone, at half the limit."""
+    rows, columns = cost.shape
+    alone = np.full((rows + columns, rows + columns), limit / 2)
+    alone[:rows, :columns] = cost
+    alone[rows:, columns:] = 0
+    return alone
 
 
 def _by_row(rows: int, row: Any, column: Any) -> np.ndarray[Any, Any]:
@@ -114,12 +139,18 @@ def _by_row(rows: int, row: Any, column: Any) -> np.ndarray[Any, Any]:
 def load_lap(_: Case) -> Solve:
     lapjv = installed("lap").lapjv
     return lambda case: [
-        lapjv(each, extend_cost=each.shape[0] != each.shape[1], return_cost=False)[0]
+        lapjv(
+            each,
+            extend_cost=case.limit is not None or each.shape[0] != each.shape[1],
+            cost_limit=np.inf if case.limit is None else case.limit,
+            return_cost=False,
+        )[0]
         for each in case.cost.cpu().numpy()
     ]
 
 
-def load_fastlap(_: Case, threads: int | None = None) -> Solve:
+def load_fastlap(case: Case, threads: int | None = None) -> Solve:
+    refuse_limit(case)
     solve = installed("fastlap").solve_lap_batch
 
     def by_rows(case: Case) -> list[list[int]]:
@@ -159,7 +190,7 @@ def check(case: Case, name: str, found: Any, wanted: Any) -> None:
 
     def total(by_row: Any) -> float:
         values = np.take_along_axis(cost, np.maximum(by_row, 0)[..., None], -1)[..., 0]
-        return float(np.where(by_row >= 0, values, 0).sum())
+        return float(np.where(by_row >= 0, values, case.limit or 0).sum())
 
     if not np.isclose(total(found), total(wanted), rtol=TOLERANCE):
         raise DisagreementError(f"{case.name}: {name} has another sum than SciPy")
@@ -178,13 +209,13 @@ def seconds_of(run: Run, call: Callable[[], Any]) -> float:
 
 def measure(run: Run) -> None:
     sizes = QUICK if run.quick else SIZES
-    names = {name: sizes[name.removesuffix(", float64")] for name in CASES}
+    names = {name: sizes[name.partition(", ")[0]] for name in CASES}
     cases = {name: partial(make_case, name, size, run.device) for name, size in names.items()}
     for case in run.each(cases):
         calls = variants(run, case)
         wanted = load_scipy(case)(case)
         for name, call in dict(calls).items():
-            check(case, name, call(), wanted)  # which may compile
+            check(case, name, wanted if name == "SciPy" else call(), wanted)  # which may compile
             seconds = seconds_of(run, call)
             if seconds > SLOW:
                 run.record(case.columns | {"variant": name}, "stream", "µs", 1e6 * seconds)
