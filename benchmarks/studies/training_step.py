@@ -4,12 +4,13 @@
 
 Forward, criterion, backward and a step of AdamW, under autocast to bfloat16, of models of their
 real size with random weights: DETRs of transformers, YOLO11m of Ultralytics, Faster R-CNN R50 of
-torchvision, RF-DETR-Nano. Images are noise and have as many true boxes as COCO's, or, crowded, 100
-each. original has its own criterion, boxloss what use_boxloss puts there; compiled is the whole
-model by torch.compile, RF-DETR as its own trainer compiles it, with its criterion's compiled parts.
-In graphs has fixed shapes and is compiled into CUDA graphs, as examples/rt_detr_compiled.py. no
-criterion has the sum of all outputs in its place, so that the original less that
-is the criterion's share; Faster R-CNN, which samples by its matching, cannot go without.
+torchvision, RF-DETR-Nano. Images are noise and have as many ground-truth boxes as COCO's, or,
+crowded, 100 each. original has its own criterion, boxloss what use_boxloss puts there; compiled is
+the whole model by torch.compile, RF-DETR as its own trainer compiles it, with its criterion's
+compiled parts. In graphs has fixed shapes and is compiled into CUDA graphs, as
+examples/rt_detr_compiled.py. no criterion has the sum of all outputs in its place, so that the
+original less that is the criterion's share; Faster R-CNN, which samples by its matching, cannot go
+without.
 transformers 5.23 freezes the backbones of DETR and Deformable DETR: their steps have no backward of
 one. A second pass counts what a step asks for. Needs transformers (with SciPy, PIL), torchvision,
 ultralytics and rfdetr (with its extra "train"), each for its own.
@@ -18,7 +19,7 @@ ultralytics and rfdetr (with its extra "train"), each for its own.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
@@ -35,7 +36,7 @@ from ..runner.run import Row, Run, UnavailableError, Variant, compile_now
 DEVICES = ("cuda",)
 BOXES = ("COCO", "crowded")
 
-# True boxes of 16 images, as many on average as COCO's 7.3; smaller batches take the first.
+# Ground truth of 16 images, as many on average as COCO's 7.3; smaller batches take the first.
 COCO = (3, 1, 12, 7, 2, 20, 5, 0, 4, 9, 1, 15, 6, 2, 25, 5)
 CROWD = 100
 CLASSES = 80
@@ -388,3 +389,54 @@ def cases(run: Run) -> dict[str, Callable[[], Case]]:
         for name in DETECTORS
         for boxes in BOXES
     }
+
+
+# --- The picture ---
+
+DRAWN = ("RT-DETR-R50", "D-FINE-L", "RF-DETR-Nano", "YOLO11m")
+BARS = ("original", "original, compiled", "boxloss")
+IN_WORDS = {"COCO": "boxes as\nin COCO", "crowded": "100 boxes\nan image"}
+
+
+def draw(frame: Any, machine: Mapping[str, str]) -> Any:
+    """A column for each detector, a row for each kind of images."""
+    from ..runner import pictures as drawing
+
+    timed = drawing.pick(frame, quantity="stream", variant=[*BARS])
+    names = [name for name in DRAWN if name in set(timed["case"])]
+    if not names:
+        return None
+    size = (2 + 1.9 * len(names), 2.6)
+    figure, panels = drawing.plt.subplots(
+        len(BOXES), len(names), figsize=size, sharex="col", sharey=True, squeeze=False
+    )
+    for boxes, line in zip(BOXES, panels, strict=True):
+        line[0].set_ylabel(IN_WORDS[boxes], fontsize=8)
+        for name, panel in zip(names, line, strict=True):
+            draw_steps(panel, drawing.pick(timed, case=name, boxes=boxes))
+    for name, panel in zip(names, panels[0], strict=True):
+        panel.set_title(name, fontsize=9)
+    figure.set_layout_engine("constrained")
+    title = f"A whole training step, ms, whiskers are quartiles: {drawing.where(machine)}"
+    drawing.title_figure(figure, title)
+    return figure
+
+
+def draw_steps(panel: Any, timed: Any) -> None:
+    """Bars from zero; what was not measured has none."""
+    from ..runner import pictures as drawing
+
+    colours = dict(zip(BARS, (drawing.GREY, drawing.PALE_BLUE, drawing.BLUE), strict=True))
+    for row in timed.itertuples():
+        middle, low, high = (each / 1000 for each in (row.median, row.low, row.high))
+        place, spread = BARS.index(row.variant), [[middle - low], [high - middle]]
+        style = {"color": colours[row.variant], "ecolor": drawing.DARK, "height": 0.68}
+        drawn = panel.barh(place, middle, xerr=spread, **style)
+        panel.bar_label(drawn, [drawing.number(middle)], padding=3, fontsize=8)
+    panel.set_yticks(range(len(BARS)), BARS)
+    panel.set_ylim(len(BARS) - 0.5, -0.5)
+    panel.margins(x=0.3)
+    drawing.quiet_axes(panel)
+
+
+PICTURES = {"training_step": draw}

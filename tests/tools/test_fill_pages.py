@@ -101,4 +101,4 @@ def test_the_runs_are_listed(tool: Any) -> None:
 def test_a_comment_that_fills_nothing_is_told(tool: Any, text: str) -> None:
     unchanged, (problem,) = tool.fill(text)
     assert unchanged == text
-    assert problem.startswith("neither a table with its end nor the runs: <!--")
+    assert problem.startswith("neither a table with its end nor one that is made: <!--")

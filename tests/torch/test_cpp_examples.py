@@ -145,11 +145,17 @@ def test_the_package_is_read_whatever_the_projects_policies(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("page", "blocks_at_least"), [("cpp.md", 4), ("deploy.md", 4), ("backends.md", 6)]
+    ("page", "kinds", "blocks_at_least"),
+    [
+        ("../README.md", "cmake|cpp", 2),
+        ("cpp.md", "cmake|cpp|python", 4),
+        ("deploy.md", "cmake|cpp|python", 4),
+        ("backends.md", "cmake|cpp|python", 6),
+    ],
 )
-def test_the_page_shows_what_is_tested(page: str, blocks_at_least: int) -> None:
+def test_the_page_shows_what_is_tested(page: str, kinds: str, blocks_at_least: int) -> None:
     text = (ROOT / "docs" / page).read_text()
-    blocks = re.findall(r"^```(?:cmake|cpp|python)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    blocks = re.findall(rf"^```(?:{kinds})\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     projects = [*EXAMPLES.parent.glob("*/*"), *(ROOT / "tests" / "install").glob("*/*")]
     sources = [path.read_text() for path in projects if path.is_file()]
     assert len(blocks) >= blocks_at_least
