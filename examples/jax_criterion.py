@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A DETR's criterion in JAX, with boxloss and as it is usually written.
 
-`fused` is four custom calls, all on the device. `usual` pads the true boxes, compares all queries
-with all boxes in jax.numpy, and asks SciPy on the host for the assignment. Both give the same loss.
-Needs jax; `usual` SciPy.
+`fused` is four custom calls, all on the device. `usual` pads the ground-truth boxes, compares all
+queries with all boxes in jax.numpy, and asks SciPy on the host for the assignment. Both give the
+same loss. Needs jax; `usual` SciPy.
 """
 
 from typing import Any, NamedTuple
@@ -27,8 +27,8 @@ class Outputs(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """The true boxes of all images as one list, whose length must not change from step to step:
-    rows from offsets[-1] on are padding."""
+    """The ground-truth boxes of all images as one list, whose length must not change from step to
+    step: rows from offsets[-1] on are padding."""
 
     boxes: Array  # (rows, 4), cxcywh
     labels: Array  # (rows)
@@ -106,7 +106,7 @@ def usual(outputs: Outputs, targets: Targets, most: int) -> Array:
 
 
 def assigned(cost: Any, counts: Any) -> Any:
-    """The query of each true box; on the host."""
+    """The query of each ground-truth box; on the host."""
     from scipy.optimize import linear_sum_assignment
 
     cost, counts = np.asarray(cost), np.asarray(counts)

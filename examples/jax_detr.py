@@ -30,7 +30,7 @@ Weights = dict[str, Any]
 
 
 def make_batch(random: np.random.Generator) -> tuple[Array, Targets]:
-    """Pictures with one to MOST rectangles; the true boxes' list always has room for all."""
+    """Pictures with one to MOST rectangles; the list of boxes always has room for all."""
     pictures = 0.1 * random.random((IMAGES, SIDE, SIDE, 3), np.float32)
     counts = random.integers(1, MOST + 1, IMAGES)
     offsets = np.concatenate(([0], counts.cumsum()))

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-COUNTS = (3, 0, 5)  # true boxes of each image
+COUNTS = (3, 0, 5)  # ground-truth boxes of each image
 STEPS = 8
 
 Run = tuple[list[float], nn.Module]  # the loss of each step, and the model afterwards
@@ -25,7 +25,7 @@ def random_boxes(count: int) -> Tensor:
 
 
 def transformers_batch(counts: tuple[int, ...] = COUNTS) -> tuple[Tensor, list[dict[str, Tensor]]]:
-    """Images of noise, with `counts` true boxes each, as transformers has them."""
+    """Images of noise, with `counts` ground-truth boxes each, as transformers has them."""
     labels = [
         {"class_labels": torch.randint(5, (count,)), "boxes": random_boxes(count)}
         for count in counts

@@ -42,7 +42,7 @@ def small_model(**changes: Any) -> DetectionModel:
 
 
 def random_batch(counts: tuple[int, ...] = COUNTS) -> dict[str, Any]:
-    """Images of noise, with `counts` true boxes each."""
+    """Images of noise, with `counts` ground-truth boxes each."""
     total = sum(counts)
     return {
         "img": torch.rand(len(counts), 3, 128, 128),

@@ -244,7 +244,7 @@ BOXLOSS_HOST_DEVICE C loss_of(const RotatedBox<C>& pred, const RotatedBox<C>& ta
   return rotated::Probiou::loss(pred, target, c);
 }
 
-/// The overlap of a prediction and a true box, from that loss. NaN stays NaN.
+/// The overlap of a prediction and a ground-truth box, from that loss. NaN stays NaN.
 template <class C>
 BOXLOSS_HOST_DEVICE C overlap_of(C loss) {
   return at_least(C(1) - loss, C(0));

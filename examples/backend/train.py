@@ -31,7 +31,7 @@ def train(device: str) -> tuple[list[float], Tensor]:
     """The loss of each step, and the weights afterwards."""
     torch.manual_seed(0)
     features = torch.randn(2, 4, 8).to(device)
-    # Three true boxes in the first image and one in the second: one list, and where images begin.
+    # The first image has three ground-truth boxes, the second one: a list, and where images begin.
     target = torch.tensor(
         [[0.3, 0.3, 0.2, 0.4], [0.7, 0.4, 0.3, 0.3], [0.5, 0.8, 0.8, 0.2], [0.4, 0.6, 0.5, 0.5]]
     ).to(device)

@@ -35,6 +35,6 @@ class Validation(nn.Module):
 
 torch.manual_seed(0)
 example = torch.rand(IMAGES, SLOTS, FEATURES), torch.rand(3, 4), torch.tensor([0, 1, 3])
-boxes = torch.export.Dim("boxes")  # the number of true boxes, which differs from batch to batch
+boxes = torch.export.Dim("boxes")  # the number of ground-truth boxes differs between batches
 program = torch.export.export(Validation().eval(), example, dynamic_shapes=(None, {0: boxes}, None))
 torch._inductor.aoti_compile_and_package(program, package_path=sys.argv[1])

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A few training steps with libtorch: a small network learns the true boxes of a ragged batch.
-// The device may be given, such as cuda; without one it is the CPU.
+// A few training steps with libtorch: a small network learns the ground-truth boxes of a ragged
+// batch. The device may be given, such as cuda; without one it is the CPU.
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 #include <torch/types.h>
@@ -32,7 +32,8 @@ int main(int count, char** arguments) {
   torch::manual_seed(0);
   // Drawn on the CPU, as the head is: each device would draw other numbers.
   const torch::Tensor features = torch::randn({kImages, kSlots, kFeatures}).to(device);
-  // Three true boxes in the first image and one in the second: one list, and where images begin.
+  // Three ground-truth boxes in the first image and one in the second: one list, and where images
+  // begin.
   const torch::Tensor target = torch::tensor(
       {{0.3, 0.3, 0.2, 0.4}, {0.7, 0.4, 0.3, 0.3}, {0.5, 0.8, 0.8, 0.2}, {0.4, 0.6, 0.5, 0.5}},
       torch::dtype(torch::kFloat).device(device));

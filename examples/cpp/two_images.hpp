@@ -13,7 +13,7 @@ constexpr std::int64_t kImages = 2, kSlots = 4;
 // The network predicts four boxes for each image.
 const std::vector<float> kPred = {12, 8,  58, 52, 80, 25, 125, 85, 10, 5,  240, 250, 0,  0, 9,  9,
                                   33, 38, 66, 85, 1,  1,  2,   2,  50, 50, 60,  60,  70, 7, 77, 17};
-// The images have three true boxes and one: rows 0 to 2 and row 3 of one list.
+// The images have three ground-truth boxes and one: rows 0 to 2 and row 3 of one list.
 const std::vector<std::uint8_t> kTarget = {10, 10, 60,  50,  80, 20, 120, 90,
                                            0,  0,  255, 255, 30, 40, 70,  80};
 const std::vector<std::int64_t> kOffsets = {0, 3, 4};

@@ -11,11 +11,11 @@
 #include <cstddef>
 #include <optional>
 
-/// The cost that a matcher of predictions and true boxes minimizes: of each query of an image with
-/// each true box of the same image. It has no gradient.
+/// The cost that a matcher of predictions and ground-truth boxes minimizes: of each query of an
+/// image with each ground-truth box of the same image. It has no gradient.
 ///
-/// The true boxes of all images are one list of T rows, each a column of the result; image b owns
-/// rows offsets[b] to offsets[b + 1]. Queries come in layers (of a decoder), each matched
+/// The ground-truth boxes of all images are one list of T rows, each a column of the result; image
+/// b owns rows offsets[b] to offsets[b + 1]. Queries come in layers (of a decoder), each matched
 /// separately. The compute dtype is float64 when either box array is float64 and float32 otherwise.
 namespace boxloss {
 

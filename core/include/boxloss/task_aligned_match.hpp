@@ -8,11 +8,11 @@
 #include <cstddef>
 #include <optional>
 
-/// Which true box each anchor of a dense detector learns: the task-aligned assignment of TOOD (Feng
-/// et al., ICCV 2021) as Ultralytics has it, without a matrix of anchors and boxes.
+/// Which ground-truth box each anchor of a dense detector learns: the task-aligned assignment of
+/// TOOD (Feng et al., ICCV 2021) as Ultralytics has it, without a matrix of anchors and boxes.
 ///
-/// An anchor is a candidate of a true box that its point lies in. With the overlap, max(CIoU, 0) of
-/// prediction and true box with an eps of 1e-7, added, its metric is
+/// An anchor is a candidate of a ground-truth box that its point lies in. With the overlap,
+/// max(CIoU, 0) of prediction and ground-truth box with an eps of 1e-7, added, its metric is
 ///     metric = score of the box's class ^ alpha * overlap ^ beta.
 /// Each box chooses the `topk` candidates of the highest metrics, of equal ones the first. An
 /// anchor that several boxes chose goes to the one of highest overlap among all that it is a

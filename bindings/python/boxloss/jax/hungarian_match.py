@@ -47,7 +47,8 @@ def hungarian_match(cost: ArrayLike, offsets: ArrayLike, *, groups: int = 1) -> 
             Columns of no image are in no pair. If one decreases or lies outside [0, T], everything
             is -1, since values are not known while JAX traces.
         groups: the number of groups of consecutive queries that an image's are split into; each
-            group is assigned separately, so that a true box has up to `groups` queries. Static.
+            group is assigned separately, so that a ground-truth box has up to `groups` queries.
+            Static.
 
     Returns:
         pred_index and target_index, (layers, groups * T): for each column, in group after group,

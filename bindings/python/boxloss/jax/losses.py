@@ -83,8 +83,8 @@ def box_loss(
 
     Args:
         pred: predicted boxes of shape (..., 4), float64, float32, float16 or bfloat16.
-        target: true boxes, shaped as pred; with offsets (T, 4). Any floating dtype, uint8, int16,
-            int32 or int64. Nothing is cast beforehand: values are converted in registers.
+        target: ground-truth boxes, shaped as pred; with offsets (T, 4). Any floating dtype, uint8,
+            int16, int32 or int64. Nothing is cast beforehand: values are converted in registers.
         loss: one of the names above.
         weight: factors of shape (...), any floating dtype; with offsets (T), with indices theirs.
         normalizer: what reduction "mean" divides the sum by instead of the number of valid pairs:

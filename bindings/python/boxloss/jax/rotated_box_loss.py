@@ -78,8 +78,8 @@ def rotated_box_loss(
 
     Args:
         pred: predicted boxes of shape (..., 5), float64, float32, float16 or bfloat16.
-        target: true boxes, shaped as pred; with offsets (T, 5). Any floating dtype, uint8, int16,
-            int32 or int64.
+        target: ground-truth boxes, shaped as pred; with offsets (T, 5). Any floating dtype, uint8,
+            int16, int32 or int64.
         loss: one of the names above.
         weight: factors of shape (...), any floating dtype; with offsets (T), with indices theirs.
         normalizer: what reduction "mean" divides the sum by instead of the number of valid pairs:

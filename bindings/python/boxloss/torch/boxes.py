@@ -110,9 +110,10 @@ def check_each_rotated_box(name: str, boxes: Tensor, valid: Tensor | None = None
 def check_format(
     name: str, boxes: Tensor, box_format: BoxFormat, valid: Tensor | None = None
 ) -> None:
-    """Whether many leave the image, of true boxes, and none does in another format.
+    """Whether many leave the image, of ground-truth boxes, and none does in another format.
 
-    True boxes that are not clipped may leave it, too, but hardly all fit another format as well.
+    Ground-truth boxes that are not clipped may leave it, too, but hardly all fit another format as
+    well.
     """
     if box_format == "xyxy":
         return

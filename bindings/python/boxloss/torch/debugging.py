@@ -39,11 +39,11 @@ def debug() -> Iterator[None]:
     """Within this block each call checks what is in its tensors, in all threads.
 
     That is what `check_indices` and `check_boxes` find in the boxes that count, but for formats of
-    rotated boxes; true boxes and predictions of different units; labels that are no class; scores
-    of `task_aligned_match` that are no probabilities, logits that are; qualities that are not from
-    0 to 1, or, of `distribution_loss`, are negative; its edges that do not increase; weights,
-    points, logits and costs that are NaN; a normalizer that is not above 0. Errors name the
-    function, the argument, the row and its values::
+    rotated boxes; ground-truth boxes and predictions of different units; labels that are no class;
+    scores of `task_aligned_match` that are no probabilities, logits that are; qualities that are
+    not from 0 to 1, or, of `distribution_loss`, are negative; its edges that do not increase;
+    weights, points, logits and costs that are NaN; a normalizer that is not above 0. Errors name
+    the function, the argument, the row and its values::
 
         with boxloss.torch.debug():
             loss = criterion(outputs, targets)
@@ -163,7 +163,7 @@ def _in_an_image(offsets: Tensor, count: int) -> Tensor:
 
 
 def _check_list(values: Values, other: str) -> Tensor:
-    """A list of true boxes and what it is compared with; which of them are in an image."""
+    """A list of ground-truth boxes and what it is compared with; which of them are in an image."""
     target, offsets, boxes = values["target"], values["offsets"], values[other]
     check_offsets(offsets, len(target))
     valid = _in_an_image(offsets, len(target))

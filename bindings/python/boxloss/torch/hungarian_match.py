@@ -49,7 +49,7 @@ def hungarian_match(cost: Tensor, offsets: Tensor, *, groups: int = 1) -> MatchR
             lies outside [0, T], that is an error where cost is on the CPU; elsewhere everything is
             -1, since the host does not wait to see them.
         groups: the number of groups of consecutive queries that an image's are split into; each
-            group is assigned separately, so that a true box has up to `groups` queries.
+            group is assigned separately, so that a ground-truth box has up to `groups` queries.
 
     Returns:
         pred_index and target_index, (layers, groups * T): for each column, in group after group,

@@ -123,14 +123,14 @@ def collate_matches(
 ) -> tuple[Tensor, Tensor]:
     """A matcher's pairs, for box_loss(..., pred_index=pred_index, target_index=target_index).
 
-    (src, tgt) of an image matches its prediction src[i] with its true box tgt[i]. pred then has
-    shape (layers, images, queries, 4) or (images, queries, 4), and target is all images' boxes one
-    after the other, as from collate_ragged. Both are copied to a GPU at once, asynchronously.
+    (src, tgt) of an image matches its prediction src[i] with its ground-truth box tgt[i]. pred then
+    has shape (layers, images, queries, 4) or (images, queries, 4), and target is all images' boxes
+    one after the other, as from collate_ragged. Both are copied to a GPU at once, asynchronously.
 
     Args:
         indices: [layer][image] or [image] of (src, tgt), lists or tuples; src and tgt are integers
             on the CPU, of shape (n): tensors, arrays or lists; n may be 0.
-        counts: how many true boxes each image has, on the CPU.
+        counts: how many ground-truth boxes each image has, on the CPU.
         queries: how many predictions each image has in a layer.
         device: the results' device; the CPU when not given.
         pairs: the results' last dimension, for shapes that stay the same, as CUDA graphs need; the

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Costs and overlaps of all predictions with all true boxes of the same image."""
+"""Costs and overlaps of all predictions with all ground-truth boxes of the same image."""
 
 import torch
 from torch import Tensor
@@ -43,11 +43,11 @@ def matching_cost(
     angle_unit: AngleUnit = "radians",
     **parameters: Unpack[CostParameters],
 ) -> Tensor:
-    """The cost that a matcher minimizes, of each query with each true box of its own image.
+    """The cost that a matcher minimizes, of each query with each ground-truth box of its own image.
 
     All images and decoder layers at once, in one kernel ("softmax" runs torch's log-softmax
-    before). All true boxes are one list, as from `collate_ragged`, and each is a column of the
-    result: image b's block is ``cost[..., offsets[b] : offsets[b + 1]]``. An entry is::
+    before). All ground-truth boxes are one list, as from `collate_ragged`, and each is a column of
+    the result: image b's block is ``cost[..., offsets[b] : offsets[b + 1]]``. An entry is::
 
         iou_weight * (loss - 1) + l1_weight * sum(|pred - target|) + class_weight * class term
 
@@ -64,13 +64,13 @@ def matching_cost(
     Args:
         pred: predicted boxes (..., images, queries, 4), float64, float32, float16 or bfloat16,
             of any strides. Leading dimensions, such as decoder layers, are matched separately.
-        target: the true boxes of all images (T, 4), any dtype that `box_loss` takes.
+        target: the ground-truth boxes of all images (T, 4), any dtype that `box_loss` takes.
         offsets: (images + 1), int32 or int64: image b owns target rows offsets[b] to offsets[b +
             1], clamped to [0, T]. See check_indices.
         logits: (..., images, queries, classes), of any floating dtype, with pred's leading
             dimensions.
-        labels: the class of each true box (T), int32 or int64. Outside [0, classes) the class term
-            is 0.
+        labels: the class of each ground-truth box (T), int32 or int64. Outside [0, classes) the
+            class term is 0.
         class_cost: instead of logits, the class term of each entry: shaped as the result, or with
             leading dimensions that are 1 or missing; of any floating dtype.
         loss: a name as for `box_loss` or, for rotated boxes, `rotated_box_loss`.
@@ -135,7 +135,7 @@ def pairwise_iou(
     angle_unit: AngleUnit = "radians",
     **parameters: Unpack[CostParameters],
 ) -> Tensor:
-    """1 - loss of each box with each true box of its own image: IoU, GIoU, CIoU, … for assigners.
+    """1 - loss of each box with each ground-truth box of its own image: IoU, GIoU and others.
 
     pred is (..., images, boxes, 4), the result (..., boxes, T), float32, without a gradient; images
     may share their boxes through ``anchors.expand(images, -1, -1)``. The defaults are `box_loss`',

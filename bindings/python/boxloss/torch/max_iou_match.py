@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Max-IoU matching: the true box of each anchor, without the matrix of IoUs."""
+"""Max-IoU matching: the ground-truth box of each anchor, without the matrix of IoUs."""
 
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ def max_iou_match(
     min_pos_iou: float = 0.0,
     angle_unit: AngleUnit = "radians",
 ) -> MaxIouMatch:
-    """The true box of each anchor: the one of its image that it overlaps most.
+    """The ground-truth box of each anchor: the one of its image that it overlaps most.
 
     An anchor whose best IoU is less than `low` has none, -1; one whose best IoU is less than `high`
     is to be ignored, -2. All images at once, and no matrix of IoUs is written. On a GPU it runs
@@ -52,7 +52,8 @@ def max_iou_match(
         anchors: (A, 4), which all images share, or (images, A, 4), x1, y1, x2, y2; float64,
             float32, float16 or bfloat16, of any strides. It is fast where neighbours in the list
             are near each other, as on a grid; the order changes no result.
-        target: the true boxes of all images (T, 4), x1, y1, x2, y2, any dtype of `box_loss`.
+        target: the ground-truth boxes of all images (T, 4), x1, y1, x2, y2, any dtype of
+            `box_loss`.
         offsets: (images + 1), int32 or int64, on anchors' device or on the CPU: image b owns target
             rows offsets[b] to offsets[b + 1]. If one decreases or lies outside [0, T], that is an
             error where anchors is on the CPU; elsewhere everything is -1, since the host does not

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The task-aligned match: which true box each anchor of a dense detector learns."""
+"""The task-aligned match: which ground-truth box each anchor of a dense detector learns."""
 
 from typing import NamedTuple
 
@@ -42,11 +42,12 @@ def task_aligned_match(
 ) -> TaskAlignedMatch:
     """The task-aligned assignment (TOOD, ICCV 2021) as Ultralytics' TaskAlignedAssigner has it.
 
-    An anchor whose point lies in a true box is a candidate of it, with the metric ``scores[label]
-    ** alpha * overlap ** beta``, the overlap being CIoU, or 0 where that is negative. Each box
-    chooses the ``topk`` candidates of the highest metrics; an anchor that several boxes chose goes
-    to the one of highest overlap among all that it is a candidate of. Its score is the metric,
-    times the highest overlap and over the highest metric (plus 1e-9) of its box's anchors.
+    An anchor whose point lies in a ground-truth box is a candidate of it, with the metric
+    ``scores[label] ** alpha * overlap ** beta``, the overlap being CIoU, or 0 where that is
+    negative. Each box chooses the ``topk`` candidates of the highest metrics; an anchor that
+    several boxes chose goes to the one of highest overlap among all that it is a candidate of. Its
+    score is the metric, times the highest overlap and over the highest metric (plus 1e-9) of its
+    box's anchors.
 
     Only a metric above 0 counts, of equal metrics the first anchor's, of equal overlaps the first
     box's. It is Ultralytics' assignment wherever that gives a score other than 0, but where two
@@ -69,16 +70,16 @@ def task_aligned_match(
         points: the anchors' points (x, y) in the boxes' unit, (anchors, 2) for all images or
             (images, anchors, 2), likewise. On the CPU it is fast where neighbours in the list are
             near each other, as on a grid; the order changes no result but of ties.
-        target: the true boxes as corners, of any dtype that `box_loss` takes: of all images (T, 4),
-            with offsets; or padded (images, N, 4), where box j of image b is row b * N + j. One is
-            padding if the sum of its numbers, an angle in radians, is not above 0.
+        target: the ground-truth boxes as corners, of any dtype that `box_loss` takes: of all images
+            (T, 4), with offsets; or padded (images, N, 4), where box j of image b is row b * N + j.
+            One is padding if the sum of its numbers, an angle in radians, is not above 0.
         offsets: (images + 1), int32 or int64, on the scores' device or on the CPU: image b owns
             target rows offsets[b] to offsets[b + 1]; None for padded boxes. If one decreases or
             lies outside [0, T], that is an error where scores is on the CPU; elsewhere no anchor
             has a box, since the host does not wait to see them.
-        labels: the class of each true box, (T) or (images, N), int32 or int64. One outside [0,
-            classes) is an error on the CPU, unless its box is padding; elsewhere its box gets no
-            anchor.
+        labels: the class of each ground-truth box, (T) or (images, N), int32 or int64. One outside
+            [0, classes) is an error on the CPU, unless its box is padding; elsewhere its box gets
+            no anchor.
         topk: how many anchors a box chooses.
         topk2: how many it keeps in the end, those of the highest metrics; None, or topk: all.
         alpha, beta: exponents, finite and not negative.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replacements for torchvision's functions: same arguments, same values, same error.
 
-boxes1 are predicted boxes (N, 4) or (4,), xyxy, floating; boxes2 are true boxes of the same shape.
+boxes1 are predicted boxes (N, 4) or (4,), xyxy, floating; boxes2 are ground-truth boxes, likewise.
 reduction is "none", "mean" (0 for empty input) or "sum". The loss is float32, or float64 when
 either input is. An unknown reduction is a ValueError with torchvision's message. They can be
 scripted.

@@ -128,7 +128,7 @@ class AnyLoss {
 struct MatchingCostOptions {
   /// (..., images, queries, classes), any floating dtype; it needs labels.
   at::Tensor logits = {};
-  /// (T), int32 or int64: the class of each true box.
+  /// (T), int32 or int64: the class of each ground-truth box.
   at::Tensor labels = {};
   /// In place of logits, the class term of each entry: shaped as the result, or with leading
   /// dimensions that are 1 or missing; any floating dtype.
@@ -152,13 +152,13 @@ struct MatchingCostOptions {
   AngleUnit angle_unit = AngleUnit::kRadians;  ///< of rotated boxes
 };
 
-/// The cost that a matcher minimizes, of each query with each true box of its own image:
+/// The cost that a matcher minimizes, of each query with each ground-truth box of its own image:
 /// iou_weight * (loss - 1) + l1_weight * sum(|pred - target|) + class_weight * class term.
 ///
-/// pred: (..., images, queries, 4), dtypes as for `box_loss`. target: (T, 4), the true boxes of all
-/// images; image b owns rows offsets[b] to offsets[b + 1]. offsets: (images + 1), int32 or int64.
-/// Rotated boxes have 5 numbers, as for `rotated_box_loss`, a loss of theirs, no formats, L1
-/// over the first four, and angle_weight * (1 - cos(2 * difference of the angles)).
+/// pred: (..., images, queries, 4), dtypes as for `box_loss`. target: (T, 4), the ground-truth
+/// boxes of all images; image b owns rows offsets[b] to offsets[b + 1]. offsets: (images + 1),
+/// int32 or int64. Rotated boxes have 5 numbers, as for `rotated_box_loss`, a loss of theirs, no
+/// formats, L1 over the first four, and angle_weight * (1 - cos(2 * difference of the angles)).
 ///
 /// Gives (..., queries, T), always float32; columns of no image are 0. It has no gradient.
 BOXLOSS_TORCH_API at::Tensor matching_cost(const at::Tensor& pred, const at::Tensor& target,
@@ -222,8 +222,8 @@ struct PairwiseIouOptions {
   AngleUnit angle_unit = AngleUnit::kRadians;  ///< of rotated boxes
 };
 
-/// 1 - loss of each prediction with each true box of its own image, for assigners. Shapes, dtypes
-/// and result as for `matching_cost`.
+/// 1 - loss of each prediction with each ground-truth box of its own image, for assigners. Shapes,
+/// dtypes and result as for `matching_cost`.
 BOXLOSS_TORCH_API at::Tensor pairwise_iou(const at::Tensor& pred, const at::Tensor& target,
                                           const at::Tensor& offsets,
                                           const PairwiseIouOptions& options = {});

@@ -3,8 +3,8 @@
 """The criterion of DEIMv2 as transformers has it: D-FINE's, with two differences.
 
 Scores have a matching-aware loss (MAL; DEIM, Huang et al. 2025, 3.3). Boxes and distributions of
-all layers have the same pairs: each query's true box is that which most layers match it with
-(dense one-to-one). Where there are several such boxes, it is the first; the original sorts by
+all layers have the same pairs: each query's ground-truth box is that which most layers match it
+with (dense one-to-one). Where there are several such boxes, it is the first; the original sorts by
 the number of layers in a way that does not say which.
 """
 

@@ -109,8 +109,8 @@ def detr_loss_boxes(
     Args:
         outputs: "pred_boxes": (images, queries, 4), cxcywh, float64, float32, float16 or bfloat16.
         targets: for each image "boxes": (n, 4), cxcywh; n may be 0.
-        indices: for each image (src, tgt) of shape (k): prediction src[i] belongs to true box
-            tgt[i]. On the CPU as from a matcher, or all on the boxes' device.
+        indices: for each image (src, tgt) of shape (k): prediction src[i] belongs to ground-truth
+            box tgt[i]. On the CPU as from a matcher, or all on the boxes' device.
         num_boxes: divides both sums: a number, or a tensor of one element. It gets no gradient.
 
     Returns:

@@ -3,8 +3,8 @@
 """mmdetection's MaxIoUAssigner and HungarianAssigner, with the signatures that its configs use.
 
 mmdetection calls an assigner for one image at a time. These write no matrix of IoUs, or one kernel
-of costs, and wait for no device where the original waits for each true box, or for SciPy. What
-boxloss does not compute is refused by name.
+of costs, and wait for no device where the original waits for each ground-truth box, or for SciPy.
+What boxloss does not compute is refused by name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ class MaxIoUAssigner(BaseAssigner):
     def assign(
         self, pred_instances: Any, gt_instances: Any, gt_instances_ignore: Any = None, **_: Any
     ) -> AssignResult:
-        """The true box of each of `pred_instances.priors`; gt_instances_ignore has no effect."""
+        """The ground-truth box of each prior; gt_instances_ignore has no effect."""
         low_quality: LowQuality = "overwrite" if self.gt_max_assign_all else "force"
         target, offsets = collate_ragged([_boxes(gt_instances.bboxes)])
         index, iou = max_iou_match(
@@ -102,8 +102,8 @@ class HungarianAssigner(BaseAssigner):
     Costs are float32 and rounded in another way: of two assignments with equal costs up to rounding
     the other one may be chosen. Costs that are not finite, an error in the original, are matched
     last. FocalLossCost has 1e-8 in its logarithms: it differs for logits beyond 15. With a cost of
-    classes, labels outside of them and true boxes that are not finite or have a negative size are
-    an error: on the CPU at once, on a GPU in a later call, or in `compat.check_targets`.
+    classes, labels outside of them and ground-truth boxes that are not finite or have a negative
+    size are an error: on the CPU at once, on a GPU in a later call, or in `compat.check_targets`.
 
     Args:
         match_costs: one or several of ClassificationCost or FocalLossCost, BBoxL1Cost, and IoUCost
@@ -133,7 +133,7 @@ class HungarianAssigner(BaseAssigner):
         img_meta: Mapping[str, Any] | None = None,
         **_: Any,
     ) -> AssignResult:
-        """The true box of each query; BBoxL1Cost needs img_meta["img_shape"]."""
+        """The ground-truth box of each query; BBoxL1Cost needs img_meta["img_shape"]."""
         pred = _boxes(pred_instances.bboxes)
         target, offsets = collate_ragged([_boxes(gt_instances.bboxes)])
         classes: dict[str, Any] = {}

@@ -69,10 +69,10 @@ class RegressionHead(RetinaNetRegressionHead):
         matched_idxs: list[Tensor],
     ) -> Tensor:
         true_boxes, offsets = collate_boxes(targets)
-        matched = torch.stack(matched_idxs)  # to each anchor's true box in its image; < 0: none
+        matched = torch.stack(matched_idxs)  # rows of its image's boxes; < 0: none
         is_pair = matched >= 0
         weight = 1 / len(targets) / is_pair.sum(1, keepdim=True, dtype=true_boxes.dtype)
-        # One anchor in hundreds has a true box. To decode only those is to wait for their number.
+        # One anchor in hundreds is in a pair. To decode only those is to wait for their number.
         chosen: Any = is_pair.nonzero(as_tuple=True) if is_pair.is_cpu else ...
         row = matched[chosen] + offsets[:-1, None].expand_as(matched)[chosen]
         row = torch.where(is_pair[chosen], row, -1)

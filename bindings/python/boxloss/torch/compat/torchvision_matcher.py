@@ -18,7 +18,7 @@ _LOW_QUALITY: dict[tuple[str, bool], Literal["none", "argmax", "force"]] = {
 
 
 def match(rule: Any, boxes: Tensor, true_boxes: Tensor, offsets: Tensor) -> Tensor:
-    """The row of each box' true box, -1 for the background, -2 for what is ignored.
+    """The row of each box' ground-truth box, -1 for the background, -2 for what is ignored.
 
     Args:
         rule: a Matcher or an SSDMatcher of torchvision.models.detection._utils.
