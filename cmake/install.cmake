@@ -25,7 +25,7 @@ install(FILES ${PROJECT_BINARY_DIR}/boxloss-config.cmake
               ${PROJECT_BINARY_DIR}/boxloss-config-version.cmake
               cmake/boxloss-torch.cmake
   DESTINATION ${boxloss_package_dir})
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT licence)  # a wheel has its own
+install(FILES LICENSE THIRD_PARTY_NOTICES.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT licence)  # a wheel has its own
 
 if(BOXLOSS_TORCH)
   install(TARGETS boxloss_torch LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

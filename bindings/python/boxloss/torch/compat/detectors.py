@@ -44,12 +44,12 @@ class Replaced:
 def use_boxloss(model: Any, *, check: bool = True) -> Replaced:
     """Puts boxloss' criterion into a detector, in place of its own.
 
-    The detectors are those of transformers, Ultralytics, torchvision and rfdetr that
-    docs/detectors.md in boxloss' repository lists; nothing of these projects is imported that the
-    model has not imported. A model may be wrapped: by PEFT, DataParallel, DistributedDataParallel,
-    torch.compile, AveragedModel. Of an Ultralytics YOLO("…") or RTDETR("…") each training from then
-    on has boxloss; on several GPUs Ultralytics trains in processes that know nothing of it. Of
-    rfdetr the criterion is given, not the model.
+    The detectors are those of transformers, Ultralytics (whose licence is AGPL-3.0), torchvision
+    and rfdetr that docs/detectors.md in boxloss' repository lists; nothing of these projects is
+    imported that the model has not imported. A model may be wrapped: by PEFT, DataParallel,
+    DistributedDataParallel, torch.compile, AveragedModel. Of an Ultralytics YOLO("…") or
+    RTDETR("…") each training from then on has boxloss; on several GPUs Ultralytics trains in
+    processes that know nothing of it. Of rfdetr the criterion is given, not the model.
 
     Before anything is replaced, both criteria are run on a made-up batch on the model's device, in
     less than a second; they must agree. The network is not run.
