@@ -52,7 +52,7 @@ BY_OVERLAP = (13 * 6 * 1e-7 / 8, 0)
 # Of each block: what both sides assign, and how far apart values and gradients may be.
 BLOCKS = {
     "torchvision": [({"total", "loss"}, CLOSE), ({"loss"}, CLOSE), ({"matched"}, (0, 0))],
-    "DETR and its kin": [({"indices", "losses"}, CLOSE), ({"loss"}, CLOSE), ({"iou"}, CLOSE)],
+    "DETR and its relatives": [({"indices", "losses"}, CLOSE), ({"loss"}, CLOSE), ({"iou"}, CLOSE)],
     "RF-DETR": [({"losses"}, CLOSE)],
     "mmdetection": [({"loss"}, CLOSE), ({"loss", "iou", "overlaps"}, CLOSE)],
     "detectron2": [({"loss"}, CLOSE)],
@@ -205,7 +205,7 @@ def yolox_names(random: torch.Generator) -> dict[str, Any]:
 
 NAMES: dict[str, Callable[[torch.Generator], dict[str, Any]]] = {
     "torchvision": torchvision_names,
-    "DETR and its kin": detr_names,
+    "DETR and its relatives": detr_names,
     "RF-DETR": rf_detr_names,
     "mmdetection": mmdetection_names,
     "detectron2": torchvision_names,
