@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <boxloss/assign.hpp>
 
-#include "../kernels/assign.hpp"
+#include "../kernels/assign_paths.hpp"
+#include "../math/ceil_div.hpp"
 
 namespace boxloss {
 
@@ -46,6 +48,30 @@ void dispatch(const AssignProblem& p, const AssignOutputs& outputs, const Fill& 
   if (p.cost.dtype == DType::kF64) return launch(double());
   if (p.cost.dtype == DType::kF32) return launch(float());
   launch(Any());
+}
+
+/// Bytes of the workspace where the paths' state is if a team has no room for it.
+inline std::size_t assign_states_bytes(const AssignProblem& p) {
+  const std::int64_t states = states_of_block(p.images, p.queries / p.groups, p.columns);
+  return static_cast<std::size_t>(p.layers * p.groups * states) * kAssignState;
+}
+
+/// The places of most tasks, if images have about as many columns.
+inline std::int64_t usual_places(const AssignProblem& p) {
+  return std::max(p.queries / p.groups, ceil_div(p.columns, p.images));
+}
+
+/// The bytes that teams with room for `most`, a multiple of 16, should share: no more than any task
+/// needs for its state and a copy of its costs.
+template <class E>
+int assign_shared_bytes(const AssignProblem& p, std::int64_t most) {
+  constexpr auto kElement = static_cast<std::int64_t>(sizeof(Stored<E>));
+  const std::int64_t of_group = p.queries / p.groups, columns = p.columns;
+  if (of_group > most / columns) return static_cast<int>(most);
+  const std::int64_t state =
+      state_bytes<double>(std::min(of_group, columns), std::max(of_group, columns));
+  const std::int64_t needed = ceil_div(state + of_group * columns * kElement + 8, 16) * 16;
+  return static_cast<int>(std::min(most, needed));
 }
 
 }  // namespace boxloss
