@@ -39,6 +39,8 @@ Implementation implementation(const char* name) {
   self.rotated_matching_cost.losses = kRotatedLosses;
   self.rotated_matching_cost.class_terms = kClassTerms;
   self.rotated_matching_cost.run = matching_cost<Space>;
+  self.assign.workspace_bytes = workspace_bytes;
+  self.assign.run = assign<Space>;
   self.max_iou_match.workspace_bytes = workspace_bytes;
   self.max_iou_match.run = max_iou_match<Space>;
   self.rotated_max_iou_match = self.max_iou_match;

@@ -101,6 +101,7 @@ DeviceSpace instance_for(const Execution& execution) {
   }
   const DeviceSpace space(stream);
   warm_up_losses(space);
+  warm_up_assign(space);
   warm_up_max_iou_match(space);
   warm_up_task_aligned_match(space);
   warm_up_class_loss(space);

@@ -49,6 +49,7 @@ class KeepDevice {
 /// Each source file of kernels has one, by launch_nothing: Kokkos sets things up for each file when
 /// it first launches something from there, which a capture does not allow.
 void warm_up_losses(const DeviceSpace&);
+void warm_up_assign(const DeviceSpace&);
 void warm_up_max_iou_match(const DeviceSpace&);
 void warm_up_task_aligned_match(const DeviceSpace&);
 void warm_up_class_loss(const DeviceSpace&);

@@ -23,8 +23,8 @@ constexpr int kThreads = kIsHost<Space> ? 1 : kDeviceThreads;
 template <class Space>
 constexpr int kLanes = kIsHost<Space> ? 1 : 32;
 
-/// A team of kThreads threads, as core/kernels/team.hpp has it.
-template <class Space>
+/// A team of that many threads, as core/kernels/team.hpp has it.
+template <class Space, int kCount = kThreads<Space>>
 class KokkosTeam {
  public:
   using Member = typename Kokkos::TeamPolicy<Space>::member_type;
@@ -38,14 +38,14 @@ class KokkosTeam {
       return member_.team_rank();
     }
   }
-  static KOKKOS_FUNCTION constexpr int threads() { return kThreads<Space>; }
+  static KOKKOS_FUNCTION constexpr int threads() { return kCount; }
   KOKKOS_FUNCTION int number() const { return member_.league_rank(); }
   KOKKOS_FUNCTION int count() const { return member_.league_size(); }
   KOKKOS_FUNCTION void sync() const {
     if constexpr (!kIsHost<Space>) member_.team_barrier();
   }
 
- private:
+ protected:
   const Member& member_;
 };
 
@@ -99,13 +99,21 @@ void launch_units(const char* name, const Space& space, std::int64_t units,
   launch(name, Units(space, 0, units), functor);
 }
 
-/// Runs a body for that many teams, or for fewer: it goes on by team.count().
+template <class Space>
+using TeamsPolicy = Kokkos::TeamPolicy<Space, Kokkos::LaunchBounds<kDeviceThreads>>;
+
+/// That many teams, or fewer: what they run goes on by team.count().
+template <class Space>
+TeamsPolicy<Space> teams_policy(const Space& space, std::int64_t teams, int threads) {
+  constexpr std::int64_t kMostTeams = 1 << 20;
+  return {space, static_cast<int>(std::min(teams, kMostTeams)), threads};
+}
+
+/// Runs a body for them.
 template <class Space, class Body>
 void launch_body(const char* name, const Space& space, std::int64_t teams, const Body& body) {
-  using Policy = Kokkos::TeamPolicy<Space, Kokkos::LaunchBounds<kDeviceThreads>>;
-  constexpr std::int64_t kMostTeams = 1 << 20;
   static_assert(alignof(typename Body::Shared) <= 8);  // what team_scratch gives
-  Policy policy(space, static_cast<int>(std::min(teams, kMostTeams)), kThreads<Space>);
+  auto policy = teams_policy(space, teams, kThreads<Space>);
   if constexpr (!kIsHost<Space>) {
     policy.set_scratch_size(0, Kokkos::PerTeam(sizeof(typename Body::Shared)));
   }

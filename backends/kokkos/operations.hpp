@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <boxloss/assign.hpp>
 #include <boxloss/box_loss.hpp>
 #include <boxloss/class_loss.hpp>
 #include <boxloss/collate_targets.hpp>
@@ -22,6 +23,10 @@ void backward(const Problem&, const GradOutputs& grads, const void* scale, const
               const Execution&);
 template <class Space, class Problem>
 void matching_cost(const Problem&, float* cost, const Execution&);
+
+std::size_t workspace_bytes(const AssignProblem&);
+template <class Space>
+void assign(const AssignProblem&, const AssignOutputs&, const Execution&);
 
 std::size_t workspace_bytes(const MaxIouProblem&);
 template <class Space>
