@@ -99,11 +99,3 @@ def gpu(gpu_name: str) -> Iterator[torch.device]:
     """The GPU, with each of its implementations chosen in turn."""
     with use_implementation(gpu_name):
         yield torch.device("cuda")
-
-
-@pytest.fixture
-def solving_gpu(gpu: torch.device, gpu_name: str) -> torch.device:
-    """The same, of those that serve the assignment and the assigners."""
-    if not gpu_name.endswith("/native"):
-        pytest.skip(f"{gpu_name} leaves assignments to the host")
-    return gpu
