@@ -44,7 +44,7 @@ pip_install = $(PYTHON) -m pip install --no-build-isolation --no-deps
 
 # What the goals need: parts of tools/install_system_packages, and sections of requirements-dev.txt.
 needed_for = $(if $(filter $(1),$(MAKECMDGOALS)),$(2))
-built_goals := $(filter-out lint format,$(MAKECMDGOALS))
+built_goals := $(filter-out docs lint format,$(MAKECMDGOALS))
 # Each has an environment of its own.
 own_goals := $(filter-out test-jax test-peers test-older-peers,$(built_goals))
 system_parts := $(sort $(if $(built_goals),compiler) $(if $(own_python),,venv) \
@@ -57,7 +57,8 @@ sections := $(if $(own_goals),build) \
   $(call needed_for,test test-all test-asan-torch test-python,test) \
   $(call needed_for,wheel test-wheel,wheel) \
   $(call needed_for,demo lint test test-all test-python,results) \
-  $(call needed_for,lint format,lint)
+  $(call needed_for,lint format,lint) \
+  $(call needed_for,docs,docs)
 
 # Where apt has no Catch2 3, the tests that need it are skipped.
 has_catch2 := tools/install_system_packages --has catch2
@@ -78,7 +79,7 @@ offline := YOLO_OFFLINE=true YOLO_CONFIG_DIR="$(CURDIR)/build"
 
 .PHONY: help demo test test-all test-core test-tsan test-asan test-asan-torch test-python test-toolchains test-wheel test-jax \
   test-peers test-older-peers \
-  checked ready build build-asan develop package wheel lint format clean
+  checked ready build build-asan develop package wheel docs lint format clean
 
 help: ## this list
 	@echo 'make TARGET [BACKEND="cuda;kokkos"] [PYTHON=python3]'
@@ -178,6 +179,11 @@ else
 endif
 
 package: $(site)/.boxloss-$(backend_name) ## the Python package, in .venv or for your own PYTHON in build/
+
+docs: ready ## the documentation site, in build/site
+	$(PYTHON) tools/lay_out_site
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict
+	@echo 'To read it: $(PYTHON) -m http.server --directory build/site'
 
 lint: ready ## formats, lint rules, types, licence lines, the places of seeded errors, the tables of pages
 	@echo clang-format --dry-run

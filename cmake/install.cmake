@@ -41,4 +41,6 @@ if(BOXLOSS_TORCH OR BOXLOSS_JAX)
   install(FILES ${PROJECT_BINARY_DIR}/_version.py DESTINATION . COMPONENT python EXCLUDE_FROM_ALL)
   install(DIRECTORY bindings/python/boxloss/ DESTINATION . COMPONENT python EXCLUDE_FROM_ALL
     PATTERN __pycache__ EXCLUDE)
+  # Docstrings name them.
+  install(DIRECTORY docs DESTINATION . COMPONENT python EXCLUDE_FROM_ALL FILES_MATCHING PATTERN *.md)
 endif()

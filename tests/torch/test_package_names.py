@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What `boxloss` says of names that `boxloss.torch` has."""
+"""What `boxloss` says of names that `boxloss.torch` has, and the pages that it names."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import boxloss
 import boxloss.torch
@@ -36,3 +38,11 @@ from boxloss.torch import giou_loss
 assert "torch.distributed.tensor" not in set(sys.modules) - before
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_pages_that_it_names_are_in_its_folder() -> None:
+    folder = Path(boxloss.__file__).parent
+    text = "".join(file.read_text() for file in folder.rglob("*.py"))
+    pages = set(re.findall(r"docs/[\w-]+\.md", text))
+    assert "docs/losses.md" in pages
+    assert [page for page in pages if not (folder / page).exists()] == []

@@ -14,7 +14,7 @@ def load_backend(path: str | PathLike[str]) -> None:
 
     They are then among ``boxloss.torch.implementations()``. Tensors on their device are computed
     there, by the one with the highest priority. How such a library is made:
-    docs/backends.md in boxloss' repository.
+    docs/backends.md in boxloss' folder.
 
     Raises:
         FileNotFoundError: there is no such file.

@@ -61,7 +61,7 @@ def box_loss(
     """A box-regression loss of paired boxes, in one fused kernel, forward and backward.
 
     ``loss`` names the formula, with iou = I / U' of intersection I and union U. x' is x + eps, or
-    max(x, eps) with eps_mode "clamp". All terms are in docs/losses.md in boxloss' repository:
+    max(x, eps) with eps_mode "clamp". All terms are in docs/losses.md in boxloss' folder:
 
     - "iou", "iou_squared", "iou_log": 1 - iou, 1 - iou², -log(max(iou, eps));
     - "giou": 1 - iou + (C' - U') / C' with the enclosing area C;

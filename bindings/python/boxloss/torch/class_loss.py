@@ -38,15 +38,15 @@ def class_loss(
     With x a logit, p = sigmoid(x), BCE(x, t) the binary cross-entropy of p towards t, and q the
     quality of a query's box, an element of the query's own class and one of any other is
 
-    - "focal": alpha * (1 - p)**gamma * BCE(x, 1) and (1 - alpha) * p**gamma * BCE(x, 0); an alpha
-      below 0 weighs neither. Lin et al., ICCV 2017; torchvision's sigmoid_focal_loss, RetinaNet,
-      FCOS, Deformable DETR. alpha 0.25, gamma 2;
-    - "varifocal": q * BCE(x, q) and alpha * p**gamma * BCE(x, 0), of which q and p**gamma have no
-      gradient: RT-DETR's, D-FINE's. alpha 0.75, gamma 2;
-    - "mal": BCE(x, q**gamma) and alpha * p**gamma * BCE(x, 0), likewise: DEIM's. alpha 1,
+    - "focal": ``alpha * (1 - p)**gamma * BCE(x, 1)`` and ``(1 - alpha) * p**gamma * BCE(x, 0)``;
+      an alpha below 0 weighs neither. Lin et al., ICCV 2017; torchvision's sigmoid_focal_loss,
+      RetinaNet, FCOS, Deformable DETR. alpha 0.25, gamma 2;
+    - "varifocal": ``q * BCE(x, q)`` and ``alpha * p**gamma * BCE(x, 0)``, of which q and p**gamma
+      have no gradient: RT-DETR's, D-FINE's. alpha 0.75, gamma 2;
+    - "mal": ``BCE(x, q**gamma)`` and ``alpha * p**gamma * BCE(x, 0)``, likewise: DEIM's. alpha 1,
       gamma 1.5;
-    - "ia_bce": BCE(x, t) with t = max(p**alpha * q**(1 - alpha), 0.01), which has no gradient, and
-      p**gamma * BCE(x, 0), which has: LW-DETR's, RF-DETR's. alpha 0.25, gamma 2;
+    - "ia_bce": ``BCE(x, t)`` with ``t = max(p**alpha * q**(1 - alpha), 0.01)``, which has no
+      gradient, and ``p**gamma * BCE(x, 0)``, which has: LW-DETR's, RF-DETR's. alpha 0.25, gamma 2;
     - "bce": BCE(x, q), BCE(x, 1) without a quality, and BCE(x, 0): Ultralytics' YOLO;
     - "softmax": -log(softmax(logits)) of the own class, or, of a query without a box, of the last
       class, times no_object_weight: DETR's.

@@ -128,8 +128,8 @@ def collate_matches(
     one after the other, as from collate_ragged. Both are copied to a GPU at once, asynchronously.
 
     Args:
-        indices: [layer][image] or [image] of (src, tgt), lists or tuples; src and tgt are integers
-            on the CPU, of shape (n): tensors, arrays or lists; n may be 0.
+        indices: ``[layer][image]`` or ``[image]`` of (src, tgt), lists or tuples; src and tgt are
+            integers on the CPU, of shape (n): tensors, arrays or lists; n may be 0.
         counts: how many ground-truth boxes each image has, on the CPU.
         queries: how many predictions each image has in a layer.
         device: the results' device; the CPU when not given.

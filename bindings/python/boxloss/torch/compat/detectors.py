@@ -45,7 +45,7 @@ def use_boxloss(model: Any, *, check: bool = True) -> Replaced:
     """Puts boxloss' criterion into a detector, in place of its own.
 
     The detectors are those of transformers, Ultralytics (whose licence is AGPL-3.0), torchvision
-    and rfdetr that docs/detectors.md in boxloss' repository lists; nothing of these projects is
+    and rfdetr that docs/detectors.md in boxloss' folder lists; nothing of these projects is
     imported that the model has not imported. A model may be wrapped: by PEFT, DataParallel,
     DistributedDataParallel, torch.compile, AveragedModel. Of an Ultralytics YOLO("…") or
     RTDETR("…") each training from then on has boxloss; on several GPUs Ultralytics trains in

@@ -119,8 +119,8 @@ def detr_loss_boxes(
 
     Raises:
         ValueError: targets is empty, or of other images than pred_boxes; a bad shape.
-        Otherwise as collate_matches and box_losses. On a GPU indices are not checked: a pair out
-        of range is not valid.
+            Otherwise as collate_matches and box_losses. On a GPU indices are not checked: a pair
+            out of range is not valid.
     """
     _check_images(outputs, targets)
     pred = outputs["pred_boxes"]

@@ -35,7 +35,7 @@ class MMDetLoss(torch.nn.Module):
     This module also has classes of mmdetection's names and options. A config may write, for
     example, loss_bbox=dict(type="boxloss.GIoULoss", loss_weight=2.0).
 
-    Values and gradients are equal up to rounding and eps (docs/losses.md in boxloss' repository).
+    Values and gradients are equal up to rounding and eps (docs/losses.md in boxloss' folder).
     Differences:
 
     - the result is float32, or float64 when either box tensor is; with reduction "none" it has

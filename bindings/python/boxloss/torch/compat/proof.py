@@ -50,7 +50,7 @@ class Run(NamedTuple):
 
 ADVICE = (
     ". The model keeps its own criterion. A part of it may have been replaced, derived from or set "
-    "otherwise, or this version has another formula. In boxloss' repository docs/detectors.md says "
+    "otherwise, or this version has another formula. In boxloss' folder docs/detectors.md says "
     "what boxloss replaces, docs/coming-from.md how to use parts of it. "
     "use_boxloss(model, check=False) does not compare"
 )
