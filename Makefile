@@ -44,21 +44,22 @@ pip_install = $(PYTHON) -m pip install --no-build-isolation --no-deps
 
 # What the goals need: parts of tools/install_system_packages, and sections of requirements-dev.txt.
 needed_for = $(if $(filter $(1),$(MAKECMDGOALS)),$(2))
-built_goals := $(filter-out docs lint format,$(MAKECMDGOALS))
+built_goals := $(filter-out docs test-docs lint format,$(MAKECMDGOALS))
 # Each has an environment of its own.
 own_goals := $(filter-out test-jax test-peers test-older-peers,$(built_goals))
 system_parts := $(sort $(if $(built_goals),compiler) $(if $(own_python),,venv) \
   $(call needed_for,build build-asan test test-all test-core test-tsan test-asan test-asan-torch test-toolchains,catch2) \
   $(if $(own_python),,$(call needed_for,test test-all test-python,headers)) \
   $(call needed_for,wheel test-wheel,$(filter-out $(own_arch),$(ARCH))) \
-  $(call needed_for,test-jax,venv) $(call needed_for,test-peers test-older-peers,venv opencv))
+  $(call needed_for,test-jax,venv) $(call needed_for,test-peers test-older-peers,venv opencv) \
+  $(call needed_for,test-docs,chromium))
 sections := $(if $(own_goals),build) \
   $(call needed_for,demo test test-all test-python,demo) \
   $(call needed_for,test test-all test-asan-torch test-python,test) \
   $(call needed_for,wheel test-wheel,wheel) \
   $(call needed_for,demo lint test test-all test-python,results) \
   $(call needed_for,lint format,lint) \
-  $(call needed_for,docs,docs)
+  $(call needed_for,docs test-docs,docs) $(call needed_for,test-docs,test)
 
 # Where apt has no Catch2 3, the tests that need it are skipped.
 has_catch2 := tools/install_system_packages --has catch2
@@ -78,7 +79,7 @@ offline := YOLO_OFFLINE=true YOLO_CONFIG_DIR="$(CURDIR)/build"
 # --- Targets ---
 
 .PHONY: help demo test test-all test-core test-tsan test-asan test-asan-torch test-python test-toolchains test-wheel test-jax \
-  test-peers test-older-peers \
+  test-peers test-older-peers test-docs \
   checked ready build build-asan develop package wheel docs lint format clean
 
 help: ## this list
@@ -91,7 +92,7 @@ demo: package ## train a small face detector, and time this loss and the usual o
 	$(PYTHON) -m benchmarks face_detector --device $(device) --json benchmarks/out/face_detector.json --pictures benchmarks/out
 
 test: test-core test-python ## the C++ and the Python tests
-	@echo 'SKIPPED: other compilers, the wheel, JAX, the detectors (make test-toolchains test-wheel test-jax test-peers test-older-peers)'
+	@echo 'SKIPPED: other compilers, the wheel, JAX, the detectors, the site (make test-toolchains test-wheel test-jax test-peers test-older-peers test-docs)'
 	@echo 'SKIPPED: sanitizers (make test-all)'
 
 test-all: test-core test-tsan test-asan test-asan-torch test-python ## the same, and with sanitizers
@@ -184,6 +185,9 @@ docs: ready ## the documentation site, in build/site
 	$(PYTHON) tools/lay_out_site
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict
 	@echo 'To read it: $(PYTHON) -m http.server --directory build/site'
+
+test-docs: docs ## the site in headless Chromium: narrow and wide, light and dark, and its search
+	$(PYTHON) -m pytest tests/docs
 
 lint: ready ## formats, lint rules, types, licence lines, the places of seeded errors, the tables of pages
 	@echo clang-format --dry-run

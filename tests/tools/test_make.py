@@ -31,6 +31,7 @@ def steps(*arguments: str) -> list[str]:
         (["test-jax"], "compiler venv"),
         (["test-peers"], "compiler opencv venv"),
         (["lint"], "venv"),
+        (["test-docs"], "chromium venv"),
     ],
 )
 def test_system_packages(goals: list[str], parts: str) -> None:
