@@ -17,8 +17,7 @@
 ///     of_any_size()       the same threads, as a team of which there is one type
 ///     kAtOnce             places that a thread reads together
 ///     kIsCluster          whether it is one of several teams, which have a state each, all alike.
-///     Its
-///                         least(own, from_row) also gives the row by way of which the place is
+///                         Then least(own, from_row) also gives the row that reached the place.
 namespace boxloss {
 
 /// A place that may be the nearest. Of equally near places, the one with the lowest rank is, which
