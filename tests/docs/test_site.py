@@ -81,7 +81,8 @@ def test_light_or_dark_as_the_reader_has_it(page: Page, site: str, wanted: str) 
     expect(page.locator("body")).to_have_attribute("data-md-color-scheme", SCHEMES[wanted])
 
 
-def test_search(page: Page, site: str) -> None:
+@pytest.mark.parametrize("name", ["hungarian_match", "AssignProblem"])
+def test_search(page: Page, site: str, name: str) -> None:
     page.goto(site)
-    page.get_by_placeholder("Search").press_sequentially("hungarian_match")
-    expect(page.locator(".md-search-result__list")).to_contain_text("hungarian_match")
+    page.get_by_placeholder("Search").press_sequentially(name)
+    expect(page.locator(".md-search-result__list")).to_contain_text(name)
