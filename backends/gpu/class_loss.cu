@@ -232,6 +232,7 @@ struct RowLanes {
   template <class T, class Of>
   __device__ T sum(std::int64_t count, const Of& of) const {
     T own = 0;
+#pragma unroll 1
     for (std::int64_t i = lane; i < count; i += kLanes) own += of(i);
 #pragma unroll
     for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) own += shuffle_down(own, lanes);
