@@ -23,13 +23,11 @@ struct SumClassLosses {
 
   KOKKOS_FUNCTION void operator()(const Team<Space>& team) const {
     const VectorLanes<Team<Space>> lanes{team};
-    sum_rows(team, reducer, teams, args.sets, args.rows_of_set(),
-             [&](std::int64_t row, ClassSum& own) {
-               const double loss = row_loss<E>(args, row, lanes);
-               own += {loss, share_of(args, row)};
-               if (losses == nullptr) return;
-               Kokkos::single(Kokkos::PerThread(team), [&] { losses[row] = static_cast<C>(loss); });
-             });
+    sum_rows(team, reducer, teams, args, losses, [&](std::int64_t row, ClassSum& own) {
+      const double loss = row_loss<E>(args, row, lanes);
+      own += {loss, share_of(args, row)};
+      return loss;
+    });
   }
 };
 

@@ -26,12 +26,8 @@ struct SumDistributionLosses {
   SetTeams teams;
 
   KOKKOS_FUNCTION void operator()(const Team<Space>& team) const {
-    sum_rows(team, reducer, teams, args.sets, args.rows_of_set(),
-             [&](std::int64_t row, DistributionSum& own) {
-               const double loss = add_row_of(team, row, own);
-               if (losses == nullptr) return;
-               Kokkos::single(Kokkos::PerThread(team), [&] { losses[row] = static_cast<C>(loss); });
-             });
+    sum_rows(team, reducer, teams, args, losses,
+             [&](std::int64_t row, DistributionSum& own) { return add_row_of(team, row, own); });
   }
 
   KOKKOS_FUNCTION double add_row_of(const Team<Space>& team, std::int64_t row,

@@ -69,17 +69,23 @@ KOKKOS_FUNCTION void for_each_row(const Team& team, std::int64_t rows, std::int6
   }
 }
 
-/// Calls add(row, sum) for all rows of all sets.
-template <class Team, class Sum, class Outputs, class Add>
+/// Calls add(row, sum) for all rows of all sets, which gives the row's loss. Unless `losses` is
+/// null, it gets these.
+template <class Team, class Sum, class Outputs, class Args, class C, class Add>
 KOKKOS_FUNCTION void sum_rows(const Team& team, const TeamReducer<Sum, Outputs>& reducer,
-                              const SetTeams& teams, std::int64_t sets, std::int64_t rows_of_set,
-                              const Add& add) {
-  for (std::int64_t set = teams.first_set(team.league_rank()); set < sets;
+                              const SetTeams& teams, const Args& args, C* losses, const Add& add) {
+  for (std::int64_t set = teams.first_set(team.league_rank()); set < args.sets;
        set += teams.sets_at_once) {
     Sum own{};
-    for_each_row(team, rows_of_set, teams.part(team.league_rank()), teams.of_set,
-                 [&](std::int64_t row) { add(set * rows_of_set + row, own); });
-    reducer.reduce(team, own, set, sets, teams.of_set);
+    for_each_row(team, args.rows_of_set(), teams.part(team.league_rank()), teams.of_set,
+                 [&](std::int64_t of_set) {
+                   const std::int64_t row = set * args.rows_of_set() + of_set;
+                   const double loss = add(row, own);
+                   if (losses == nullptr) return;
+                   Kokkos::single(Kokkos::PerThread(team),
+                                  [&] { losses[row] = static_cast<C>(loss); });
+                 });
+    reducer.reduce(team, own, set, args.sets, teams.of_set);
   }
 }
 

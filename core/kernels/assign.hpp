@@ -165,6 +165,16 @@ BOXLOSS_HOST_DEVICE AssignTask task_of(const AssignArgs<E>& a, std::int64_t i,
   return task;
 }
 
+/// Between costs of neighbouring rows, and of neighbouring places.
+template <class E>
+BOXLOSS_HOST_DEVICE std::int64_t row_stride(const AssignArgs<E>& a, const AssignTask& task) {
+  return task.is_wide() ? a.query_stride : a.column_stride;
+}
+template <class E>
+BOXLOSS_HOST_DEVICE std::int64_t place_stride(const AssignArgs<E>& a, const AssignTask& task) {
+  return task.is_wide() ? a.column_stride : a.query_stride;
+}
+
 /// Where a task's costs begin.
 template <class E>
 BOXLOSS_HOST_DEVICE std::int64_t first_cost(const AssignArgs<E>& a, const AssignTask& task) {
@@ -235,6 +245,13 @@ BOXLOSS_HOST_DEVICE void set_pair(const AssignArgs<E>& a, const AssignTask& task
   a.query_of_column.set(at, task.first_query + query);
   a.target_index.set(at, in_list);
   a.target_of_query.set(row, in_list);
+}
+
+/// The same, of a row and a place.
+template <class E>
+BOXLOSS_HOST_DEVICE void set_pair_of_row(const AssignArgs<E>& a, const AssignTask& task, int row,
+                                         int place) {
+  set_pair(a, task, task.is_wide() ? row : place, task.is_wide() ? place : row);
 }
 
 }  // namespace boxloss

@@ -60,7 +60,7 @@ BOXLOSS_HOST_DEVICE void assign_task(Team& team, const AssignArgs<E>& a, const A
   for_own(team, static_cast<unsigned>(task.places()), [&](unsigned i) {
     const int row = paths.row_of(i), place = static_cast<int>(i);
     if (row >= 0) {
-      set_pair(a, task, task.is_wide() ? row : place, task.is_wide() ? place : row);
+      set_pair_of_row(a, task, row, place);
     } else if (task.is_wide()) {
       set_no_query(a, task, task.first_column + place);
     } else {
@@ -110,8 +110,7 @@ BOXLOSS_HOST_DEVICE void assign_at(Team& team, const AssignArgs<E>& a, std::int6
   auto* const copies = can_copy ? reinterpret_cast<Stored<E>*>(shared) : nullptr;
   if (task.columns > 0 && !read_costs(team, a, task, copies)) are_all_finite = false;
   team.sync();
-  const std::int64_t by_row = task.is_wide() ? a.query_stride : a.column_stride;
-  const std::int64_t by_place = task.is_wide() ? a.column_stride : a.query_stride;
+  const std::int64_t by_row = row_stride(a, task), by_place = place_stride(a, task);
   const std::int64_t first = first_cost(a, task);
   const bool are_finite = team.all(are_all_finite);
   if constexpr (!Team::kIsCluster) {

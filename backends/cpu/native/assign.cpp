@@ -222,8 +222,7 @@ void solve_by(const AssignArgs<Of>& a, const AssignTask& task, const CostRows<E>
   Paths<Number, E> paths(costs, task.rows(), task.places(), state);
   paths.solve();
   for (int row = 0; row < task.rows(); ++row) {
-    const int place = paths.place_of(row);
-    set_pair(a, task, task.is_wide() ? row : place, task.is_wide() ? place : row);
+    set_pair_of_row(a, task, row, paths.place_of(row));
   }
 }
 
@@ -259,11 +258,9 @@ void assign(const AssignArgs<E>& a, const AssignTask& task, std::byte* copy, std
   for (int q = 0; q < of_group; ++q) set_no_column(a, task, q);
   if (task.rows() == 0) return;
   if constexpr (!std::is_same_v<E, Any>) {
-    const std::int64_t by_row = task.is_wide() ? a.query_stride : a.column_stride;
-    const std::int64_t by_place = task.is_wide() ? a.column_stride : a.query_stride;
-    if (by_place == 1 && !a.rule.has_limit()) {
+    if (place_stride(a, task) == 1 && !a.rule.has_limit()) {
       const E* const own = a.cost.data + first_cost(a, task);
-      return solve<E>(a, task, {own, by_row, a.rule}, state);
+      return solve<E>(a, task, {own, row_stride(a, task), a.rule}, state);
     }
   }
   if (a.rule.template keeps<Stored<E>>()) return solve_copied<Stored<E>>(a, task, copy, state);
