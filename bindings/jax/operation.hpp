@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <tuple>
 
 #include "call.hpp"
@@ -37,7 +38,9 @@ struct OperationOf {
     const auto arguments = described<Operation>(given);
     const auto problem = describe(given, arguments, implementation);
     results.set(Operation::kOutputs, Operation::outputs(arguments, problem));
-    return if_served([&] { return Operation::workspace_bytes(implementation, problem); });
+    // No lambda: g++ 16 warns that it calls what is not constexpr.
+    return if_served(
+        std::bind_front(Operation::workspace_bytes, std::cref(implementation), problem));
   }
 
   static void run(const Call& call) {
