@@ -240,7 +240,8 @@ ready: checked $(venv)
 .venv-peers/.boxloss: $(sources) .venv-peers/ready
 	rm -rf build/sdist
 	$(peers_python) -m build --sdist --no-isolation --outdir build/sdist
-	$(peers_python) -m pip install --no-index --no-build-isolation --no-deps --force-reinstall build/sdist/*
+	$(peers_python) -m pip install --no-index --no-build-isolation --no-deps --force-reinstall \
+	  --config-settings=build-dir=build/venv-peers build/sdist/*
 	touch $@
 
 # A site holds one build at a time: the mark says of which backends.
