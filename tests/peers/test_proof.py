@@ -3,8 +3,10 @@
 """use_boxloss compares both criteria before it replaces one, and leaves nothing behind."""
 
 import copy
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Thread
 from typing import Any
 from unittest.mock import patch
@@ -19,6 +21,7 @@ from torchvision.models.detection.ssd import SSD
 from torchvision.ops import boxes as boxes_of_torchvision
 from transformers.loss import loss_for_object_detection, loss_rt_detr
 from ultralytics import YOLO
+from ultralytics.cfg import get_cfg
 from ultralytics.models.utils.ops import HungarianMatcher
 from ultralytics.nn import tasks
 from ultralytics.utils import loss as loss_of_ultralytics
@@ -35,6 +38,21 @@ def test_compares_both(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Operators() as operators:
         use_boxloss(model)
     assert operators.names
+
+
+FAMILIES = {
+    path.parent.name: path.name
+    for path in sorted((Path(tasks.__file__).parents[1] / "cfg" / "models").glob("*/yolo*.yaml"))
+    if re.fullmatch(r"yolov?\d+[a-z]?\.yaml", path.name)  # of boxes
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_compares_both_in_each_family_of_ultralytics(family: str) -> None:
+    """All that docs/detectors.md lists, and those that come."""
+    model = tasks.DetectionModel(FAMILIES[family], verbose=False)
+    model.args = get_cfg()
+    use_boxloss(model)
 
 
 @each_model
