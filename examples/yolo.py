@@ -4,8 +4,8 @@
 
     python -m examples.yolo
 
-For YOLOv8, 11 and 26. The criterion is boxloss/torch/compat/yolo.py. The model is small and random.
-Needs boxloss and ultralytics, which is under the AGPL-3.0.
+It is small and random, like YOLO11 or YOLO26. The criterion is boxloss/torch/compat/yolo.py. It
+needs boxloss and ultralytics, which is under the AGPL-3.0.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The criterion of Ultralytics' YOLOv8, 11 and 26 for oriented boxes, (cx, cy, w, h, angle).
+"""The criterion of Ultralytics' YOLOs for oriented boxes, (cx, cy, w, h, angle).
 
 Sides and classes are learned as yolo.py has it; a side's distance from an anchor's point is in the
 frame of the box. The box loss is ProbIoU's, and the angle has a loss of its own.

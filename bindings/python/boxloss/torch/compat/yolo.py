@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The criterion of Ultralytics' YOLOv8, 11 and 26, and of its kin for masks and for keypoints.
+"""The criterion of Ultralytics' YOLOs, which those with masks or keypoints have for their boxes.
 
 The original's assigner holds tensors of all anchors x boxes; here it is one operation, whose result
 says for each anchor which row of the ground truth it learns, and scores are read where they lie.
