@@ -161,3 +161,19 @@ def test_the_page_shows_what_is_tested(page: str, kinds: str, blocks_at_least: i
     assert len(blocks) >= blocks_at_least
     for block in blocks:
         assert any(block in source for source in sources), block
+
+
+def test_the_table_of_operations_has_the_headers_names() -> None:
+    headers = ROOT / "core" / "include" / "boxloss"
+    text = (ROOT / "docs" / "cpp.md").read_text().split("## Every operation")[1]
+    rows = [
+        line.split("|")[2:6] for line in text.split("\n## ")[0].splitlines() if ".hpp` |" in line
+    ]
+    includes = (headers / "registry.hpp").read_text()
+    assert {header.strip(" `") for *_, header in rows} == {
+        name for name in re.findall("<boxloss/(.*)>", includes) if name != "set.hpp"
+    }
+    for *names, header in rows:
+        source = (headers / header.strip(" `")).read_text()
+        for name in re.findall(r"`(?:float\* )?(\w+)`", "".join(names)):
+            assert re.search(rf"\b{name}\b", source), name
