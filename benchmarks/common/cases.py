@@ -26,7 +26,7 @@ SEED_PAIRS = ("f32/f32", "bf16/u8")
 SEED_SHAPE = (1024, 256)
 DENSE_PAIRS = ("f32/f32", "bf16/f32", "f16/f32", "bf16/bf16", "bf16/u8", "f32/u8", "f64/f64")
 
-# Corners of true boxes are integers below 256, which every dtype above holds exactly.
+# Corners of ground-truth boxes are integers below 256, which every dtype above holds exactly.
 LARGEST_CORNER = 200
 SHORTEST_SIDE, LONGEST_SIDE = 4, 55
 JITTER = 8
@@ -34,7 +34,7 @@ JITTER = 8
 
 @dataclass(frozen=True)
 class Case:
-    """Predictions, and their true boxes laid out in one or more ways."""
+    """Predictions, and their ground-truth boxes laid out in one or more ways."""
 
     kind: str  # "dense", "seed" or another
     pair: str  # dtypes, "pred/target"

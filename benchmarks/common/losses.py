@@ -51,7 +51,7 @@ def masked_loss(pred: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
 
 
 def loop_loss(pred: Tensor, *boxes: Tensor) -> Tensor:
-    """Image by image, each with a tensor of its own true boxes."""
+    """Image by image, each with a tensor of its own ground-truth boxes."""
     total = torch.zeros((), device=pred.device)
     for guesses, truths in zip(pred, boxes, strict=True):
         total = total + (1 - giou(guesses[: len(truths)].float(), truths.float())).sum()
@@ -128,7 +128,7 @@ def load_torchvision() -> Loss:
     def torchvision_loss(pred: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
         counts = _counts(pred, lengths)
         # torchvision adds its eps instead of clamping. Its default of 1e-7 vanishes beside the
-        # areas of true boxes, which are one pixel or more; EPS would not.
+        # areas of ground-truth boxes, which are one pixel or more; EPS would not.
         total = generalized_box_iou_loss(
             pred[counts].float(), target[counts].float(), reduction="sum"
         )
@@ -149,5 +149,5 @@ def load_triton(device: torch.device, layout: str) -> Loss:
 
 
 def _counts(pred: Tensor, lengths: Tensor) -> Tensor:
-    """(B, slots): which predictions have a true box."""
+    """(B, slots): which predictions have a ground-truth box."""
     return torch.arange(pred.shape[1], device=pred.device) < lengths[:, None]

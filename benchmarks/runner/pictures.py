@@ -87,7 +87,7 @@ def where(machine: Mapping[str, str]) -> str:
 
 
 def dtypes(pair: str) -> str:
-    """Of predictions and true boxes, in words."""
+    """Of predictions and ground-truth boxes, in words."""
     return " / ".join(DTYPES[each] for each in pair.split("/"))
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What does the GIoU loss alone cost, beside its peers and the hardware's limits?
 
-seed is a padded batch, few boxes in many slots, by each layout of its true boxes; dense is
+seed is a padded batch, few boxes in many slots, by each layout of its ground-truth boxes; dense is
 neighbouring pairs, which memory limits; losses is each loss beside GIoU. Where several
 implementations of boxloss are built for the device, each is timed by its name, too.
 torch-fast-box-ops takes part where Python finds it (PYTHONPATH=ITS_CHECKOUT). Inputs are warm:
@@ -53,7 +53,7 @@ from ..runner.run import Row, Run, UnavailableError
 
 @dataclass(frozen=True)
 class Variant(runner.Variant[Case, Loss]):
-    layout: str = "dense"  # of the case, as its loss takes the true boxes
+    layout: str = "dense"  # of the case, as its loss takes the ground-truth boxes
 
 
 def boxloss(layout: str, implementation: str | None = None) -> Variant:
@@ -96,7 +96,7 @@ def _load_fast_box_ops(case: Case) -> Loss:
         from torch_fast_box_ops import generalized_box_iou_loss
     except (ImportError, OSError, StopIteration) as error:  # StopIteration: it was not built
         raise UnavailableError(f"not installed, or not built ({error!r})") from error
-    # Its backward has no choice but to write the gradient of the true boxes too.
+    # Its backward has no choice but to write the gradient of the ground-truth boxes too.
     return partial(generalized_box_iou_loss, reduction="mean")
 
 

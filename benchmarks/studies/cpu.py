@@ -60,14 +60,14 @@ def cases(quick: bool) -> dict[str, Callable[[], Case]]:
 
 
 def retinanet_case(images: int, anchors: int, foreground: float) -> Case:
-    """Decoded boxes and the true box of each anchor, where the mask says that it has one."""
+    """Decoded boxes, and the ground-truth box of each anchor that has one by the mask."""
     generator = torch.Generator().manual_seed(0)
     count = round(images * anchors * foreground)
     mask = torch.zeros(images * anchors, dtype=torch.bool)
     mask[torch.randperm(len(mask), generator=generator)[:count]] = True
     mask = mask.view(images, anchors)
     truths = true_boxes(count, generator)
-    # What leaks out of an anchor without a true box is found out by the agreement check.
+    # What leaks out of an anchor without a ground-truth box is found out by the agreement check.
     pred, target = torch.full((2, images, anchors, 4), torch.nan)
     pred[mask] = near(truths, generator)
     target[mask] = truths

@@ -34,7 +34,7 @@ from ..runner.run import Row, Run, Variant, compile_now
 # --- Cases ---
 
 TASK_ALIGNED, MAX_IOU = "task-aligned", "max-IoU"
-SIDES, CROWDED_SIDES = (16.0, 256.0), (16.0, 64.0)  # of true boxes, in pixels
+SIDES, CROWDED_SIDES = (16.0, 256.0), (16.0, 64.0)  # of ground-truth boxes, in pixels
 CROWD = 500
 CLASSES = 80
 NEAR = 0.1  # by how much a prediction in a box misses it, of its sides
@@ -90,7 +90,7 @@ class Case:
         return {"case": self.name, "anchors": size.images * len(self.anchors), "boxes": size.boxes}
 
     def padded(self, values: Tensor) -> Tensor:
-        """(images, boxes, ...) of what each true box has: all images have as many."""
+        """(images, boxes, ...) of what each ground-truth box has: all images have as many."""
         return values.unflatten(0, (self.size.images, self.size.boxes))
 
 

@@ -25,13 +25,13 @@ from ..runner.run import BOTH, FORWARD, Row, Run, Variant, compile_now
 
 # --- Cases: the pairs that a matcher leaves behind ---
 
-# Corners are exact in float32 in either format, and those of a prediction lie on this grid, of a
-# true box half a step beside it: nothing ties, where formulations may differ in the gradient.
+# Corners are exact in float32 in either format. Those of a prediction lie on this grid, those of a
+# ground-truth box half a step off: nothing ties, where formulations may differ in the gradient.
 STEP = 2**-10
 SHORTEST_PREDICTION = 1
 SPAN = 256  # DETR's boxes are relative to the image
 
-# Layers, images, queries, true boxes in each image; of gather, rows and pairs.
+# Layers, images, queries, ground-truth boxes in each image; of gather, rows and pairs.
 SHAPES = {
     "detr": (6, 8, 100, 20),
     "detr-dense": (7, 16, 300, 150),
@@ -72,7 +72,7 @@ class Case:
 def detr_case(
     kind: str, layers: int, images: int, queries: int, boxes: int, device: torch.device
 ) -> Case:
-    """Each image's `boxes` true boxes each meet one of its queries, another in each layer."""
+    """Each of an image's ground-truth boxes meets one of its queries, another in each layer."""
     generator = torch.Generator().manual_seed(0)
 
     def match() -> tuple[Tensor, Tensor]:
@@ -223,7 +223,7 @@ def load_compiled(case: Case) -> PairLoss:
 def load_original(case: Case) -> PairLoss:
     """DETR's way: for each layer the diagonals of all boxes' GIoU, and IoU, with all others'.
 
-    It is spared the collation of its true boxes, image by image.
+    It is spared the collation of its ground-truth boxes, image by image.
     """
     _, images, queries, _ = case.pred.shape
     places = case.pred_index % (images * queries)

@@ -4,10 +4,10 @@
 
 cost is all layers' cost on the device; matching is that and the assignment, up to the pairs'
 indices; assignment is what comes after a cost. padded is plain torch for all layers and images at
-once, its true boxes padded beforehand to the most of any; original is transformers' own matcher,
-called layer by layer, whose cost is its own code stopped at the copy to the host. Results that are
-large (assigner, large) stand beside filling as much memory. A second pass counts what a call asks
-of the GPU. Needs SciPy; transformers (with PIL) for its matchers.
+once, its ground-truth boxes padded beforehand to the most of any; original is transformers' own
+matcher, called layer by layer, whose cost is its own code stopped at the copy to the host. Results
+that are large (assigner, large) stand beside filling as much memory. A second pass counts what a
+call asks of the GPU. Needs SciPy; transformers (with PIL) for its matchers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..runner.clocks import Calls
 from ..runner.run import Row, Run, UnavailableError, Variant, compile_now
 from .matched_pairs import corners, drawn_boxes, giou_of, iou_and_union, predictions, relative
 
-# --- Cases: predictions of all layers, and the true boxes of each image ---
+# --- Cases: predictions of all layers, and the ground-truth boxes of each image ---
 
 LARGEST_LOGIT = 6  # beyond it 1 - sigmoid keeps few digits, and nothing could be checked
 FOCAL_ALPHA = 0.25
@@ -137,7 +137,7 @@ class Case:
         return columns
 
     def own(self, image: int) -> slice:
-        """The true boxes of an image."""
+        """The ground-truth boxes of an image."""
         first = sum(self.counts[:image])
         return slice(first, first + self.counts[image])
 
@@ -148,7 +148,7 @@ def make_case(kind: str, shape: Shape, device: torch.device) -> Case:
     counts = box_counts(shape)
     total, most = sum(counts), max(counts)
     truths = drawn_boxes(total, generator)
-    # Guesses are near some true box, mostly of another image, and mostly of another query.
+    # Guesses are near some ground-truth box, mostly of another image, and mostly of another query.
     rows = shape.layers * shape.images * shape.queries
     guesses = truths[torch.randint(total, (rows,), generator=generator, device=device)]
     boxes = predictions(guesses, generator)
@@ -209,8 +209,8 @@ def padded_cost(
     cost: Cost,
     fused: bool = False,
 ) -> Tensor:
-    """(layers, images, queries, most), of predictions (layers, images, queries, 4) and true boxes
-    (images, most, 4). A compiler that fuses needs no operator that does many steps at once."""
+    """(layers, images, queries, most), of predictions (layers, images, queries, 4) and ground-truth
+    boxes (images, most, 4). A compiler that fuses needs no operator of many steps at once."""
     guesses, truths = pred[..., :, None, :], target[:, None]
     if cost.loss == "ciou":
         return ciou(guesses, truths, cost.eps)
@@ -270,7 +270,7 @@ class Costs:
     """What computes the cost, and how its result is read."""
 
     call: Callable[[], Any]
-    block: Callable[[Any, int], Tensor]  # of an image: (layers, queries, its true boxes)
+    block: Callable[[Any, int], Tensor]  # of an image: (layers, queries, its ground-truth boxes)
 
 
 def load_boxloss(case: Case) -> Costs:
@@ -336,7 +336,7 @@ def variants(kind: str) -> dict[str, Variant[Case, Costs]]:
         "torch.compile": Variant(load_compiled, slow_to_start=True),
         "padded": Variant(load_padded),
     }
-    # Nobody's own code has these shapes: all queries by all true boxes would hardly fit.
+    # Nobody's own code has these shapes: all queries by all ground-truth boxes would hardly fit.
     return either if kind in WRITING else {**either, "original": Variant(load_original_costs)}
 
 
@@ -349,7 +349,7 @@ def limits(case: Case) -> Calls:
 
 # --- transformers' own matchers, whose code runs as it is ---
 
-Matches = list[list[tuple[Tensor, Tensor]]]  # [layer][image] of queries and true boxes
+Matches = list[list[tuple[Tensor, Tensor]]]  # [layer][image] of queries and ground-truth boxes
 
 
 @dataclass(frozen=True)
@@ -459,7 +459,7 @@ def collated(case: Case, matches: Matches) -> tuple[Tensor, Tensor]:
 COST_SHARE = 1e-6  # of an entry and what is added up in it
 
 
-# (layers, queries, true boxes) each: the cost in fp64, and how far a correct peer may be from it.
+# (layers, queries, ground-truth boxes) each: the cost in fp64, and what a correct peer may be off.
 CostTruth = tuple[Tensor, Tensor]
 
 

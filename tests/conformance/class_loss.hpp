@@ -16,12 +16,12 @@ struct CaseLogits {
   bool is_one_set = false;  ///< the same logits for all sets: set stride 0
 };
 
-/// Of true boxes or of queries.
+/// Of ground-truth boxes or of queries.
 struct CaseQuality {
   DType dtype;
   bool is_of_queries = false;
 
-  // Implicit: of true boxes is all that most lines of the table need.
+  // Implicit: of ground-truth boxes is all that most lines of the table need.
   constexpr CaseQuality(DType d, bool of_queries = false)  // NOLINT(google-explicit-constructor)
       : dtype(d), is_of_queries(of_queries) {}
 };

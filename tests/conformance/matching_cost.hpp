@@ -17,7 +17,7 @@ struct CaseClasses {
   double alpha = 0.25, gamma = 2;
 };
 
-/// `columns` are the true boxes of all images.
+/// `columns` are the ground-truth boxes of all images.
 struct CostShape {
   std::int64_t layers, images, queries, columns;
   std::int64_t classes = 5;

@@ -8,10 +8,10 @@
 
 namespace boxloss::conformance {
 
-/// What predictions, scores and true boxes are like.
+/// What predictions, scores and ground-truth boxes are like.
 enum class Anchors {
-  kReal,      ///< no two alike; most predictions are near a true box
-  kAlike,     ///< of a few kinds, as true boxes are: ties abound
+  kReal,      ///< no two alike; most predictions are near a ground-truth box
+  kAlike,     ///< of a few kinds, as ground-truth boxes are: ties abound
   kWithNan,   ///< real ones, with NaN among all of them
   kInfinite,  ///< real ones, with infinite scores, whose results are NaN
   kWild,      ///< coordinates of any size, infinite ones among them

@@ -81,7 +81,7 @@ def own_calls(function: Any, *arguments: Any) -> int:
 
 @pytest.mark.parametrize("layers", [(), (2,)])
 def test_vmap_of_the_matcher_is_one_call_each(layers: tuple[int, ...]) -> None:
-    """Of predictions for the same true boxes."""
+    """Of predictions for the same ground-truth boxes."""
     target, offsets = TARGET.reshape(-1, 4)[:7], jnp.array([0, 2, 2, 7])
     pred = jnp.broadcast_to(PRED, (*layers, *PRED.shape))
 

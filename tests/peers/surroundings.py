@@ -34,7 +34,7 @@ def default_dtype(dtype: torch.dtype) -> Iterator[None]:
 
 
 def computed(dtype: torch.dtype) -> torch.dtype:
-    """What boxloss computes in, and true boxes have, where predictions are of this dtype."""
+    """What boxloss computes in, and ground truth has, where predictions are of this dtype."""
     return torch.float32 if dtype in HALVES else dtype
 
 

@@ -54,7 +54,7 @@ AVERAGES = {
 
 
 def problem(loss: str, seed: int, dtype: torch.dtype, n: int = N) -> tuple[Tensor, Tensor]:
-    """Boxes of at least 8 pixels and true boxes in float32; every sixth pair is far apart."""
+    """Boxes of at least 8 pixels and ground truth in float32; every sixth pair is far apart."""
     torch.manual_seed(seed)
     first = 64 * torch.rand(n, 2)
     sides = SHORTEST * 1.5 + 32 * torch.rand(n, 2)

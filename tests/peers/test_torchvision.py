@@ -279,7 +279,7 @@ def both() -> tuple[FasterRCNN, FasterRCNN]:
 
 
 def proposed(counts: tuple[int, ...], seed: int, device: str) -> tuple[list[Tensor], ...]:
-    """Boxes near true ones and others, in some more images than in others; true boxes, labels."""
+    """Boxes near the ground truth and others, more in some images; ground-truth boxes, labels."""
     torch.manual_seed(seed)
     _, targets = torchvision_batch(faster_rcnn.SIDE, counts)
     proposals = []

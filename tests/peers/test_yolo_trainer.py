@@ -22,7 +22,7 @@ from ultralytics_rt_detr import SMALL
 from examples import yolo
 from examples.training import Replace, keep, random_boxes
 
-COUNTS = (3, 0, 5, 1, 2, 0, 7, 4)  # true boxes of each image
+COUNTS = (3, 0, 5, 1, 2, 0, 7, 4)  # ground-truth boxes of each image
 SIDE = 64
 NETWORKS: dict[str, tuple[Any, dict[str, Any]]] = {
     **{f"YOLO{kind}": (YOLO, {**yolo.SMALL, **changes}) for kind, changes in KINDS.items()},

@@ -153,7 +153,7 @@ def as_tensors(layers: list[list[Match]], dtype: torch.dtype = torch.int64) -> l
     ]
 
 
-# Three images, with 2, 0 and 3 true boxes.
+# Three images, with 2, 0 and 3 ground-truth boxes.
 TRUE_BOXES = [2, 0, 3]
 MATCHES: list[list[Match]] = [
     [([4, 1], [0, 1]), ([], []), ([5, 0, 3], [2, 0, 1])],

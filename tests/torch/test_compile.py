@@ -155,7 +155,7 @@ def test_a_backward_pass_alone_compiles(
 
 # --- Shapes that change ---
 
-# Numbers of pairs or images, of rows of pred or slots, of true boxes.
+# Numbers of pairs or images, of rows of pred or slots, of ground-truth boxes.
 SIZES = [(7, 15, 12), (9, 20, 14), (4, 33, 6), (12, 18, 30)]
 
 

@@ -17,7 +17,7 @@ optimize = pytest.importorskip("scipy.optimize", reason="SciPy is not installed"
 
 CPU = torch.device("cpu")
 QUERIES = 6
-OFFSETS = [0, 2, 2, 9]  # fewer true boxes than queries, none, and more
+OFFSETS = [0, 2, 2, 9]  # fewer ground-truth boxes than queries, none, and more
 
 
 def random_cost(shape: tuple[int, ...], device: torch.device = CPU, seed: int = 0) -> Tensor:

@@ -172,7 +172,7 @@ class Draw:
     def both_boxes(
         self, loss: str, pred: Shape, target: Shape, formats: tuple[str, str], kind: str
     ) -> Arguments:
-        """Of predictions and true boxes of these shapes, and what every function has of them."""
+        """Predictions and ground truth of these shapes, and what every function has of them."""
         eps, eps_mode = self.choice(EPS)
         if formats[0] in ANGLE_UNITS:
             options = {"angle_unit": formats[0]}

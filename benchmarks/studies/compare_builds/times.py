@@ -79,7 +79,7 @@ LAYERS, IMAGES, QUERIES, BOXES, CLASSES = 6, 8, 300, 7, 80
 
 
 def layers_calls(device: torch.device) -> Calls:
-    """Each true box meets one query of its image in each layer."""
+    """Each ground-truth box meets one query of its image in each layer."""
     pred, target, generator = drawn_layers(device)
     matched = torch.rand(LAYERS, IMAGES, QUERIES, generator=generator).argsort(-1)[..., :BOXES]
     first = torch.arange(LAYERS * IMAGES).view(LAYERS, IMAGES, 1) * QUERIES

@@ -39,7 +39,7 @@ def load_boxloss(case: Case) -> Step:
 
 
 def load_captured(case: DetrCase) -> Step:
-    """What a CUDA graph can hold: the true boxes of all images are one list already."""
+    """What a CUDA graph can hold: the ground-truth boxes of all images are one list already."""
     collate = {"collate_ragged": collate_ragged, "collate_targets": collate_targets}
     known = {name: first_result_of(each) for name, each in collate.items()}
     step = our_step(case, {**fused_operators(case.counts), **known})

@@ -87,7 +87,7 @@ class Case:
     kind: str
     part: str  # of PARTS
     shape: str  # for people
-    counts: tuple[int, ...]  # true boxes of each image
+    counts: tuple[int, ...]  # ground-truth boxes of each image
     pairs: int  # 0: its assigner finds them
     inputs: dict[str, Any]  # of the criterion, by its own names
     leaves: dict[str, Tensor]  # its predictions, likewise; all require their gradients
@@ -174,8 +174,8 @@ class DetrCase(Case):
 
 
 def _detr_case(kind: str, part: str, shape: Shape, generator: torch.Generator) -> DetrCase:
-    """In each layer every true box has a query that is near it and knows its class, as when a
-    detector has learned something: no two ways to match are nearly as good. All other queries are
+    """In each layer every ground-truth box has a query that is near it and knows its class, as when
+    a detector has learned something: no two ways to match are nearly as good. All other queries are
     near some box of their image."""
     counts = counts_of(shape, generator)
     truths = [drawn_boxes(count, generator) for count in counts]
@@ -257,7 +257,7 @@ def _config(shape: Shape) -> SimpleNamespace:
     )
 
 
-# --- FCOS and RetinaNet: predictions of all anchors, of which few have a true box ---
+# --- FCOS and RetinaNet: predictions of all anchors, of which few have a ground-truth box ---
 
 
 @dataclass(frozen=True)
@@ -300,8 +300,8 @@ def _dense_case(
 
 def _fcos(shape: Anchors, drawn: _Drawn, generator: torch.Generator) -> Case:
     size = drawn.matched.shape
-    # A point lies in its true box, or else it had no centerness. It is of integers, and an anchor's
-    # side a power of two: decoding is exact.
+    # A point lies in its ground-truth box, or else it had no centerness. It is of integers, and an
+    # anchor's side is a power of two: decoding is exact.
     first, last = drawn.target.floor().long().chunk(2, -1)
     steps = torch.randint(2**20, first.shape, generator=generator)
     points = (first + 1 + steps % (last - first)).float()
@@ -338,7 +338,7 @@ def _retinanet(shape: Anchors, drawn: _Drawn, generator: torch.Generator) -> Cas
     return _dense_case("retinanet", shape, drawn, inputs, leaves)
 
 
-# --- YOLO: predictions of all cells; which have a true box, its assigner finds ---
+# --- YOLO: predictions of all cells; which have a ground-truth box, its assigner finds ---
 
 STRIDES = 8, 16, 32
 NEVER = -25.0  # a logit beside 0: its probability is lost in the roundings of the others

@@ -57,7 +57,7 @@ def fused_operators(counts: tuple[int, ...], compiled: bool = False) -> Operator
 
 
 def plain_operators(counts: tuple[int, ...], compiled: bool = False) -> Operators:
-    """For images that have `counts` true boxes."""
+    """For images that have `counts` ground-truth boxes."""
     found = {
         "collate_ragged": boxloss.torch.collate_ragged,  # one cat and one copy
         "matching_cost": partial(matching_cost, most=max(counts), fused=compiled),
@@ -92,7 +92,7 @@ def matching_cost(
     class_mode: str = "softmax",
     **ignored: Any,
 ) -> Tensor:
-    """(layers, images, queries, most): each image's true boxes are padded."""
+    """(layers, images, queries, most): each image's ground-truth boxes are padded."""
     rows = offsets[:-1, None] + torch.arange(most, device=offsets.device)
     rows = rows.clamp(max=len(true_boxes) - 1)
     cost = Cost("giou", iou_weight, l1_weight, class_weight, class_mode)
@@ -239,7 +239,7 @@ def task_aligned_match(
     min_side: float,
     **ignored: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of images with equally many true boxes."""
+    """Of images with equally many ground-truth boxes."""
     assert topk2 == topk
     boxes, of_class = (each.unflatten(0, (len(scores), -1)) for each in (target, labels))
     count = boxes.shape[1]
@@ -321,7 +321,7 @@ def matcher_and_boxes(case: DetrCase, operators: Operators) -> Tensor:
 
 
 def matched(case: DetrCase, operators: Operators) -> tuple[Tensor, ...]:
-    """Boxes of all layers, true boxes, and both sides' indices: as the criteria begin."""
+    """Boxes of all layers, ground-truth boxes, and both sides' indices: as the criteria begin."""
     scores, boxes = case.scores(case.leaves), case.boxes(case.leaves)
     labels, cost = case.inputs["labels"], case.cost
     true_boxes, offsets = operators["collate_ragged"]([each["boxes"] for each in labels])

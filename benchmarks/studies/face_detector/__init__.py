@@ -4,8 +4,8 @@
 
 A small detector of faces is trained, and in each step every variant computes the same loss of the
 same predictions, one after the other in an order that is drawn anew: prediction k of a picture is
-paired with its k-th true box, and the losses 1 - GIoU of all pairs are summed and divided by their
-number. A variant lays out the true boxes of a batch, and computes the loss.
+paired with its k-th ground-truth box, and the losses 1 - GIoU of all pairs are summed and divided
+by their number. A variant lays out the ground-truth boxes of a batch, and computes the loss.
 
     python -m benchmarks face_detector                 two CPU cores, half a minute
     python -m benchmarks face_detector --scale seed    the article's size, for a large GPU
@@ -52,7 +52,7 @@ from .data import DATA, Pictures, Sample
 from .model import SCALES, FaceDetector, Scale
 
 SEED = 0
-COLLATE = "collate"  # the true boxes: the data loader's work, which no step waits for
+COLLATE = "collate"  # the ground-truth boxes: the data loader's work, which no step waits for
 PARTS = ("copy", "loss", "backward")  # of the boxes and their loss, by each variant
 TOGETHER, STEP = "together", "whole step"
 NETWORK = ("copy of pictures", "forward", "update")
@@ -124,19 +124,19 @@ def with_implementations(
     }
 
 
-# --- Agreement: predictions near the true boxes, NaN in every slot without one ---
+# --- Agreement: predictions near the ground-truth boxes, NaN in every slot without one ---
 
 
 def probe(boxes: list[Tensor], slots: int, dtype: torch.dtype) -> Tensor:
-    """(B, slots, 4): a jittered, well-ordered copy of each true box; NaN where there is none, so
-    that a mask that leaks is found out."""
+    """(B, slots, 4): a jittered, well-ordered copy of each ground-truth box; NaN where there is
+    none, so that a mask that leaks is found out."""
     pred = torch.full((len(boxes) * slots, 4), torch.nan)
     pred[rows_of(boxes, slots)] = near(torch.cat(boxes), torch.Generator().manual_seed(SEED))
     return pred.view(len(boxes), slots, 4).to(dtype)
 
 
 def rows_of(boxes: list[Tensor], slots: int) -> Tensor:
-    """Those of all predictions that have a true box."""
+    """Those of all predictions that have a ground-truth box."""
     return torch.cat([torch.arange(len(each)) + n * slots for n, each in enumerate(boxes)])
 
 
@@ -216,7 +216,7 @@ def measure(run: Run) -> None:
             run.record(about | {"variant": name}, part, "ms", samples)
     run.show(about, variants=list(losses), ratios=(TOGETHER,))
     run.say(
-        f"{COLLATE}: laying out the true boxes, which the data loader does meanwhile\n"
+        f"{COLLATE}: laying out the ground-truth boxes, which the data loader does meanwhile\n"
         f"{TOGETHER}: copy, loss and backward; its ratios are to the first variant's\n"
         f"{STEP}: that and the network's {statistics.median(of_network):.1f} ms\n"
         f"Trained: loss {trainer.history[0]:.3f} -> {trainer.history[-1]:.3f}, mean GIoU of "
@@ -299,7 +299,7 @@ class Trainer:
 
     @torch.no_grad()
     def held_out(self, pictures: Pictures) -> float:
-        """The mean GIoU of all true boxes of the first held-out batches."""
+        """The mean GIoU of all ground-truth boxes of the first held-out batches."""
         total, count = 0.0, 0
         for images, laid_out in self._batches(pictures, {padded_with_lengths}, HELD_OUT_BATCHES):
             target, lengths = (each.to(self._device) for each in laid_out[padded_with_lengths][0])
@@ -330,8 +330,8 @@ class Trainer:
 def collate(
     samples: list[Sample], layouts: Collection[CollateBoxes], slots: int
 ) -> tuple[Tensor, dict[CollateBoxes, tuple[Targets, float]]]:
-    """Pictures, and for each layout the true boxes and the milliseconds that it took to lay them
-    out."""
+    """Pictures, and for each layout the ground-truth boxes and the milliseconds that it took to lay
+    them out."""
     images, boxes = zip(*samples, strict=True)
     laid_out = {}
     for layout in layouts:
