@@ -156,7 +156,7 @@ test-python: package ## the Python tests
 	$(PYTHON) -m pytest --numprocesses 2 --dist loadfile  # each has torch's threads, and its share of the GPU
 
 build: ready ## the C++ library and its tests, in build/
-	cmake --preset cpu $(tests_option) -B $(build_folder) -DBACKEND='$(backend_list)'
+	cmake --preset cpu $(tests_option) -B $(build_folder) -DBACKEND='$(backend_list)' -DBUILD_SHARED_LIBS=ON
 	cmake --build $(build_folder)
 
 # A folder of links to the sources and the build, and a .pth file that adds this folder to .venv's path. The links are
