@@ -3,9 +3,12 @@
 """What does each step of the article bring, and what does boxloss bring beside it?
 
 The article's five losses as it describes them, forward only, on its own kind of batch and with its
-network, beside boxloss and its peers; what they give on its own dtypes, which is wrong; launches,
-waits and memory; its kernel with and without its branch, and what stands around it; a training step
-with network and loss compiled together. Needs nvcc.
+network, beside boxloss and its peers; what each gives on three kinds of predictions; launches,
+waits and memory; its kernels, and what stands around them; a training step with network and loss
+compiled together. Needs nvcc.
+
+`giou.cu` has its two kernels, written anew. --printed takes the article's own source of the
+operator, one file for each text.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import argparse
 import dataclasses
 import random
 from functools import partial
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -39,17 +43,17 @@ from ..face_detector import (
 )
 from ..face_detector import VARIANTS as USUAL
 from ..face_detector.data import RandomPictures
-from ..face_detector.model import SCALES, FaceDetector, Scale
+from ..face_detector.model import SCALES, Scale
 from . import losses as its
-from .losses import SLOTS, Kernel
+from .losses import SLOTS, Kernels, load_printed
+from .network import ItsNetwork
 
 DEVICES = ("cuda",)
 BATCHES, STEPS = 4, 40
 PARTS = COPY, FORWARD, LOSS = ("copy data", "forward", "calc loss")  # by the article's words
-LOOP, CONCAT, MASK, KERNEL, BRANCH = ITS = (
-    "its loop",
-    "its concat",
-    "its mask",
+LOOP, CONCAT, MASK = EAGER = ("its loop", "its concat", "its mask")
+EARLIER, KERNEL, BRANCH = (
+    "its earlier kernel",
     "its kernel",
     "its kernel, with its branch",
 )
@@ -57,18 +61,23 @@ SHARE = "share of the loss"
 RAGGED = "boxloss ragged"
 PEERS = ("torch.compile", "Triton", "boxloss padded", "boxloss lengths", RAGGED)
 OVERHEAD = "torch.compile, reduce-overhead"
+OF_ONE_MINUS_GIOU = (OVERHEAD, *PEERS)  # the article's are of GIoU
 
 # --- Variants ---
 
 
-def variants_of(kernel: Kernel) -> dict[str, Variant]:
-    """The article's give the mean GIoU, the others the mean of 1 - GIoU."""
+def variants_of(kernels: Kernels, printed: list[Path]) -> dict[str, Variant]:
     return {
         LOOP: Variant(lambda _: its.loop, collate=as_list),
         CONCAT: Variant(lambda _: its.concat, collate=as_list),
         MASK: Variant(lambda _: its.mask, collate=padded),
-        KERNEL: Variant(lambda _: kernel.loss(with_branch=False), collate=padded),
-        BRANCH: Variant(lambda _: kernel.loss(with_branch=True), collate=padded),
+        EARLIER: Variant(lambda _: kernels.loss(clamps=False, branch=False), collate=padded),
+        KERNEL: Variant(lambda _: kernels.loss(clamps=True, branch=False), collate=padded),
+        BRANCH: Variant(lambda _: kernels.loss(clamps=True, branch=True), collate=padded),
+        **{
+            f"as printed: {each.stem}": Variant(partial(load_printed, each), collate=padded)
+            for each in printed
+        },
         OVERHEAD: Variant(load_reduced_overhead, slow_to_start=True),
         **{name: USUAL[name] for name in PEERS},
     }
@@ -109,29 +118,48 @@ def moved(targets: list[Tensor], device: torch.device) -> Targets:
 
 
 def check_values(run: Run, article: Article, dtype: torch.dtype) -> None:
-    """All are right on float32 boxes; on its own dtypes, whose areas wrap, the article's are wrong,
-    but for its kernel."""
-    printed = article.batches[0].boxes
-    for pred_dtype, boxes in (
-        (torch.float32, [each.float() for each in printed]),
-        (dtype, printed),
-    ):
-        # Slots without a true box have finite predictions: a mask that multiplies lets NaN through.
-        pred = probe(boxes, SLOTS, pred_dtype).nan_to_num(nan=7.0)
-        expected = truth(pred, boxes)
-        dtypes = f"{pred_dtype}/{boxes[0].dtype}".replace("torch.", "")
-        columns = {"case": "values", "dtypes": dtypes}
-        run.record(columns | {"variant": "the formula in fp64"}, "GIoU", "", 1 - expected.loss)
-        wraps = boxes[0].dtype is torch.uint8
-        for name, loss in article.losses.items():
-            targets = moved(list(article.variants[name].collate(boxes, SLOTS)), run.device)
-            leaf = pred.to(run.device).requires_grad_()
-            value = loss(leaf, *targets).item()
-            giou = value if name in ITS else 1 - value
-            run.record(columns | {"variant": name}, "GIoU", "", giou)
-            if not (wraps and name in (LOOP, CONCAT, MASK)):
-                check_mean(name, giou, expected, dtypes)
-    run.show({"case": "values", "dtypes": dtypes})
+    """Of float32 boxes, and of the article's own dtypes. The article's eager losses may be wrong on
+    its dtypes, whose areas wrap, and its earlier kernel and what is printed on all: how far from
+    the formula in fp64 they are is a result. All else must be right."""
+    for case, (pred, boxes) in predictions(article).items():
+        for pred_dtype, box_dtype in ((torch.float32, torch.float32), (dtype, torch.uint8)):
+            check_case(run, article, case, pred.to(pred_dtype), [b.to(box_dtype) for b in boxes])
+
+
+def predictions(article: Article) -> dict[str, tuple[Tensor, list[Tensor]]]:
+    """With the boxes that they are paired with; as many images as the batch has in all, so that
+    nothing is compiled anew. Slots without a true box have finite predictions: a mask that
+    multiplies lets NaN through."""
+    batch = article.batches[0]
+    near = probe(batch.boxes, SLOTS, torch.float32).nan_to_num(nan=7.0)
+    untrained = article.network(batch.images.to(article.network.device)).detach().cpu()
+    pair = torch.tensor([[0, 0, 10, 10], [20, 20, 30, 30]], dtype=torch.uint8)
+    images = len(batch.boxes)
+    return {
+        "values": (near, batch.boxes),
+        "values, untrained network": (untrained, batch.boxes),
+        "values, boxes apart": (pair[0].expand(images, SLOTS, 4), [pair[1:]] * images),
+    }
+
+
+def check_case(run: Run, article: Article, case: str, pred: Tensor, boxes: list[Tensor]) -> None:
+    expected = truth(pred, boxes)
+    dtypes = f"{pred.dtype}/{boxes[0].dtype}".replace("torch.", "")
+    columns = {"case": case, "dtypes": dtypes}
+    run.record(columns | {"variant": "the formula in fp64"}, "GIoU", "", 1 - expected.loss)
+    may_be_wrong = {EARLIER, *(name for name in article.variants if name.startswith("as printed"))}
+    if boxes[0].dtype is torch.uint8:
+        may_be_wrong.update(EAGER)
+    for name, loss in article.losses.items():
+        targets = moved(list(article.variants[name].collate(boxes, SLOTS)), run.device)
+        leaf = pred.to(run.device).requires_grad_()
+        value = loss(leaf, *targets).item()
+        giou = 1 - value if name in OF_ONE_MINUS_GIOU else value
+        run.record(columns | {"variant": name}, "GIoU", "", giou)
+        run.record(columns | {"variant": name}, "error", "", abs(giou - (1 - expected.loss)))
+        if name not in may_be_wrong:
+            check_mean(name, giou, expected, f"{case}, {dtypes}")
+    run.show(columns)
 
 
 def check_mean(name: str, giou: float, expected: Truth, dtypes: str) -> None:
@@ -143,6 +171,17 @@ def check_mean(name: str, giou: float, expected: Truth, dtypes: str) -> None:
 
 
 # --- Measuring ---
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--printed",
+        nargs="+",
+        default=[],
+        type=Path,
+        metavar="FILE.cu",
+        help="the article's source of its operator, as printed; the name is an identifier",
+    )
 
 
 def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
@@ -157,10 +196,10 @@ def measure(run: Run) -> None:
     scale = dataclasses.replace(scale, slots=SLOTS)
     pictures = RandomPictures("train", SEED, SLOTS - 1)
     batches = [make_batch(pictures, number, scale.batch) for number in range(BATCHES)]
-    kernel = Kernel(run.device)
-    variants = variants_of(kernel)
+    kernels = Kernels(run.device)
+    variants = variants_of(kernels, run.options.printed)
     network = Network(scale, run.device)
-    article = Article(kernel, variants, run.load(variants, run.device), network, batches)
+    article = Article(kernels, variants, run.load(variants, run.device), network, batches)
     check_values(run, article, scale.predictions)
     describe_batches(run, article)
     time_parts(run, article)
@@ -170,10 +209,10 @@ def measure(run: Run) -> None:
 
 class Network:
     def __init__(self, scale: Scale, device: torch.device) -> None:
+        torch.manual_seed(SEED)
         with device:
-            self.model = FaceDetector(scale)
-        self.model.initialise(SEED)
-        self.scale = scale
+            self.model = ItsNetwork(scale.channels, scale.hidden, scale.slots)
+        self.scale, self.device = scale, device
         self.compiled = torch.compile(self.model) if scale.compiled else self.model
 
     def autocast(self) -> torch.autocast:
@@ -187,7 +226,7 @@ class Network:
 
 @dataclasses.dataclass(frozen=True)
 class Article:
-    kernel: Kernel
+    kernels: Kernels
     variants: dict[str, Variant]
     losses: dict[str, Loss]  # of those that can run here
     network: Network
@@ -284,8 +323,8 @@ def time_steps(run: Run, article: Article) -> None:
 
 
 def count_parts(run: Run, article: Article) -> None:
-    """What each loss asks of torch and of the GPU; and the parts of its kernel's loss."""
-    kernel, network, batch = article.kernel, article.network, article.batches[0]
+    """What each loss asks of torch and of the GPU; and the parts of its kernels' losses."""
+    kernels, network, batch = article.kernels, article.network, article.batches[0]
     variants, losses = article.variants, article.losses
     images = batch.images.to(run.device)
     leaf = network(images).detach().requires_grad_()
@@ -302,12 +341,13 @@ def count_parts(run: Run, article: Article) -> None:
         run.count({"case": "counts"}, {name: call}, calls_in_trace.get(name, CALLS_IN_TRACE))
     (target,) = on_device[MASK]
     boxes = its.cast(leaf, target)
-    written = kernel.launch(False, *boxes)
+    written = kernels.gious(*boxes, True, False)
     parts: Calls = {
         "casts": partial(its.cast, leaf, target),
-        KERNEL: partial(kernel.launch, False, *boxes),
-        BRANCH: partial(kernel.launch, True, *boxes),
-        "reductions": partial(its.reduced, *written),
+        EARLIER: partial(kernels.gious, *boxes, False, False),
+        KERNEL: partial(kernels.gious, *boxes, True, False),
+        BRANCH: partial(kernels.gious, *boxes, True, True),
+        "reductions": partial(kernels.mean, *written),
     }
     run.count({"case": "parts of its kernel's loss"}, parts)
 

@@ -8,14 +8,14 @@ bfloat16 predictions even the number of boxes is rounded.
 
 from __future__ import annotations
 
-import ctypes
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from ...common.losses import EPS, Loss
-from ...common.nvcc import load_library
+from ...common.nvcc import load_operators
 
 SOURCE = Path(__file__).with_name("giou.cu")
 SLOTS = 256  # the threads of a block, one for each slot of an image
@@ -60,34 +60,29 @@ def mask(pred: Tensor, target: Tensor) -> Tensor:
     return (printed_giou(target, pred) * valid).sum() / count.clamp(1)
 
 
-class Kernel:
-    """Its kernel, between two casts and three reductions by torch. It has no backward."""
+class Kernels:
+    """Its kernels, after two casts, which are Python's, and before three reductions by torch. They
+    have no backward."""
 
     def __init__(self, device: torch.device) -> None:
-        self._launch = load_library(SOURCE, device).launch
-        self._launch.argtypes = [ctypes.c_bool, *[ctypes.c_void_p] * 4, ctypes.c_int]
+        load_operators(SOURCE, device)
+        self.gious, self.mean = torch.ops.article.gious, torch.ops.article.mean
 
-    def loss(self, with_branch: bool) -> Loss:
-        def kernel_loss(pred: Tensor, target: Tensor) -> Tensor:
-            return reduced(*self.launch(with_branch, *cast(pred, target)))
+    def loss(self, clamps: bool, branch: bool) -> Loss:
+        return partial(on_float, partial(torch.ops.article.loss, clamps=clamps, branch=branch))
 
-        return kernel_loss
 
-    def launch(self, with_branch: bool, pred: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """GIoU and validity of each slot; float32, contiguous."""
-        assert pred.shape == target.shape == (len(pred), SLOTS, 4)
-        giou = torch.empty(pred.shape[:2], device=pred.device)
-        valid = torch.empty(pred.shape[:2], device=pred.device, dtype=torch.bool)
-        tensors = [each.data_ptr() for each in (pred, target, giou, valid)]
-        error = self._launch(with_branch, *tensors, len(pred))
-        if error:
-            raise RuntimeError(f"CUDA error {error}")
-        return giou, valid
+def load_printed(source: Path, device: torch.device) -> Loss:
+    """A text of the article's operator, in a namespace of its own, since each defines the same."""
+    namespace = f"printed_{source.stem}"
+    torch.library.define(f"{namespace}::giou_loss", "(Tensor a, Tensor b) -> Tensor")
+    load_operators(source, device, f"-Dextension_cpp={namespace}")
+    return partial(on_float, getattr(torch.ops, namespace).giou_loss)
+
+
+def on_float(loss: Loss, pred: Tensor, target: Tensor) -> Tensor:
+    return loss(*cast(pred, target))
 
 
 def cast(pred: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    return pred.detach().float().contiguous(), target.float()
-
-
-def reduced(giou: Tensor, valid: Tensor) -> Tensor:
-    return giou.sum() / valid.sum().clamp(min=1)
+    return pred.float(), target.float()
