@@ -6,6 +6,7 @@ python -m benchmarks --list                              all studies, and their 
 python -m benchmarks matcher --quick                     seconds, to see what it does
 python -m benchmarks detectors --json FILE --pictures DIR
 python -m benchmarks detectors --redraw FILE             its pictures from an earlier run's figures
+python -m benchmarks detectors --json FILE --add OTHER...  the runs of several processes in one file
 """
 
 import sys

@@ -70,6 +70,11 @@ def run_study(name: str, arguments: list[str]) -> int:
     results = Results(name)
     if options.json and options.json.exists():
         results = read_results(options.json)
+    if options.add:
+        for file in options.add:
+            results.merge(read_results(file))
+        results.write(options.json)
+        return 0
     machine = describe(options.device)
     about = {
         "command": shlex.join(["python", "-m", "benchmarks", name, *arguments]),
@@ -104,7 +109,15 @@ def parse(name: str, study: ModuleType, arguments: list[str]) -> argparse.Namesp
         "--json",
         type=Path,
         metavar="FILE",
-        help="write what is measured; a file that is there keeps its other rows",
+        help="write what is measured; a file that is there gets one more run",
+    )
+    parser.add_argument(
+        "--add",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="measure nothing, add the runs of these files to that of --json",
     )
     if hasattr(study, "PICTURES"):
         parser.add_argument("--pictures", type=Path, metavar="DIR", help="draw them there")
@@ -121,7 +134,12 @@ def parse(name: str, study: ModuleType, arguments: list[str]) -> argparse.Namesp
     options = parser.parse_args(arguments)
     if options.redraw and not options.redraw.exists():
         parser.error(f"--redraw: there is no file '{options.redraw}'")
-    for file in (options.json, options.redraw):
+    if options.add and not options.json:
+        parser.error("--add needs --json")
+    for file in options.add:
+        if not file.exists():
+            parser.error(f"--add: there is no file '{file}'")
+    for file in (options.json, options.redraw, *options.add):
         if file and file.exists() and (of := study_of(file)) != name:
             parser.error(f"'{file}' has the results of {of}, not of {name}")
     # Before anything is measured: a path that nothing can be written to would lose it all.
@@ -129,7 +147,7 @@ def parse(name: str, study: ModuleType, arguments: list[str]) -> argparse.Namesp
         parser.error(f"--json: there is no directory '{options.json.parent}'")
     if options.pictures and not options.pictures.is_dir():
         parser.error(f"--pictures: there is no directory '{options.pictures}'")
-    if options.redraw:  # which needs no device
+    if options.redraw or options.add:  # which need no device
         return options
     options.device = chosen_device(parser, options.device, getattr(study, "DEVICES", ()))
     if hasattr(study, "check_options"):

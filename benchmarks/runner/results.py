@@ -5,6 +5,8 @@
 A row is one quantity of one variant: the study's own columns (case, dtypes, pass...), "variant",
 "quantity" (a clock, "peak", an error...), "unit", and "median", "low" and "high": the quartiles,
 null where there was one sample. "run" counts the runs, each with command, commit and machine.
+A file keeps the rows of all its runs. What is shown are pooled ones: of a row that several runs
+have, the median and the quartiles of their medians.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ Row = dict[str, Any]
 
 STATISTICS = ("median", "low", "high")
 OWN = ("variant", "quantity", "unit", *STATISTICS)  # others are shared by many rows
+SAME = ("cpu", "gpu", "torch", "boxloss")  # of machines whose runs are pooled
 DIGITS = 5
 
 
@@ -42,10 +45,44 @@ class Results:
     rows: list[Row] = field(default_factory=list)
 
     def add(self, row: Row) -> None:
-        """Replaces the row that differs in its figures alone, if there is one."""
+        """Replaces the row of its run that differs in its figures alone, if there is one."""
         key = _key(row)
         self.rows = [each for each in self.rows if _key(each) != key]
         self.rows.append(row)
+
+    def merge(self, other: Results) -> None:
+        """Adds the runs of another file. ValueError if one is here already."""
+        for place, run in enumerate(other.runs):
+            rows = other.rows_of(place)
+            if any(run == mine and rows == self.rows_of(i) for i, mine in enumerate(self.runs)):
+                raise ValueError(f"this run is there already: {run['command']}")
+            self.runs.append(run)
+            self.rows += [row | {"run": len(self.runs) - 1} for row in rows]
+
+    def rows_of(self, run: int) -> list[Row]:
+        """Without its number."""
+        return [
+            {name: each for name, each in row.items() if name != "run"}
+            for row in self.rows
+            if row["run"] == run
+        ]
+
+    def pooled(self) -> list[Row]:
+        """In the order of the first runs. ValueError if runs of one row are of several commits or
+        kinds of machine."""
+        alike: dict[str, list[Row]] = {}
+        for row in self.rows:
+            alike.setdefault(_json(_key(row) | {"run": None}), []).append(row)
+        return [self._pooled(rows) for rows in alike.values()]
+
+    def _pooled(self, rows: list[Row]) -> Row:
+        if len(rows) == 1:
+            return rows[0]
+        runs = [self.runs[row["run"]] for row in rows]
+        kinds = {(run["commit"], *map(run["machine"].get, SAME)) for run in runs}
+        if len(kinds) > 1:
+            raise ValueError(f"{_key(rows[0])} is of several commits or machines: {kinds}")
+        return rows[-1] | summary([row["median"] for row in rows])
 
     @property
     def machine(self) -> dict[str, str]:
@@ -56,22 +93,19 @@ class Results:
     def frame(self) -> DataFrame:
         import pandas
 
-        return pandas.DataFrame(self.rows)
+        return pandas.DataFrame(self.pooled())
 
     def write(self, path: Path) -> None:
-        """Rows that share all columns but OWN are a group, which has these once. A run of which no
-        row is left is dropped, unless it is the last."""
-        kept = sorted({row["run"] for row in self.rows} | {len(self.runs) - 1})
+        """Rows that share all columns but OWN are a group, which has these once."""
         groups: dict[str, list[str]] = {}
         for row in self.rows:
             shared = {name: each for name, each in row.items() if name not in OWN}
-            shared["run"] = kept.index(row["run"])
             cells = [_rounded(row[name]) for name in OWN if row[name] is not None]
             groups.setdefault(_json(shared), []).append(_json(cells))
         lines = [
             f'{{"shared": {g},\n   "rows": [{_lines(rows, 4)}]}}' for g, rows in groups.items()
         ]
-        head = {"study": self.study, "runs": [self.runs[i] for i in kept], "own": OWN}
+        head = {"study": self.study, "runs": self.runs, "own": OWN}
         text = json.dumps(head, indent=1, ensure_ascii=False).removesuffix("\n}")
         # At once: whoever stops a program leaves the old file or the new one.
         unfinished = path.with_name(f"{path.name}.part")
@@ -107,7 +141,7 @@ def _lines(items: list[str], indent: int) -> str:
 
 
 def _key(row: Row) -> Row:
-    return {name: each for name, each in row.items() if name not in (*STATISTICS, "run")}
+    return {name: each for name, each in row.items() if name not in STATISTICS}
 
 
 def _rounded(value: Any) -> Any:

@@ -44,7 +44,7 @@ def run_two(*arguments: str) -> int:
     return program.main(["two", "--device", "cpu", "--quick", *arguments])
 
 
-def test_what_is_measured_is_shown_and_written_and_measured_anew(
+def test_what_is_measured_is_shown_and_written(
     study: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "two.json"
@@ -52,17 +52,40 @@ def test_what_is_measured_is_shown_and_written_and_measured_anew(
     shown = capsys.readouterr().out
     assert "Which of two?" in shown
     assert "stream µs" in shown
-    for _ in range(2):  # a second run replaces the rows, and of the first none is left
-        results = read_results(file)
-        columns = ("pass", "variant", "quantity", "unit")
-        assert [tuple(row.get(each) for each in columns) for row in results.rows] == [
-            *((each, name, "stream", "µs") for each in (FORWARD, BOTH) for name in ("sum", "mean")),
-            (None, "sum", "peak", "bytes"),
-        ]
-        (run,) = results.runs
-        assert run["machine"]["torch"] == torch.__version__
-        assert run["commit"]
-        assert run_two("--json", str(file)) == 0
+    results = read_results(file)
+    columns = ("pass", "variant", "quantity", "unit")
+    assert [tuple(row.get(each) for each in columns) for row in results.rows] == [
+        *((each, name, "stream", "µs") for each in (FORWARD, BOTH) for name in ("sum", "mean")),
+        (None, "sum", "peak", "bytes"),
+    ]
+    (run,) = results.runs
+    assert run["machine"]["torch"] == torch.__version__
+    assert run["commit"]
+
+
+def test_a_run_is_added_to_a_file(study: ModuleType, tmp_path: Path) -> None:
+    """By the program itself, or from another process' file; no row is lost."""
+    file, other = tmp_path / "two.json", tmp_path / "other.json"
+    for each in (file, file, other):
+        assert run_two("--json", str(each)) == 0
+    added = read_results(file).rows + [row | {"run": 2} for row in read_results(other).rows]
+    assert run_two("--json", str(file), "--add", str(other)) == 0
+    assert read_results(file).rows == added
+    with pytest.raises(ValueError, match="there already"):
+        run_two("--json", str(file), "--add", str(other))
+
+
+def test_runs_of_one_kind_are_pooled() -> None:
+    machine = {"cpu": "one", "torch": "2"}
+    runs = [{"commit": "a", "machine": machine} for _ in range(4)]
+    row = {"variant": "x", "quantity": "gpu", "unit": "µs", "low": 0, "high": 9}
+    results = Results("two", runs, [row | {"run": i, "median": 2 * i} for i in range(3)])
+    alone = row | {"variant": "y", "run": 3, "median": 1}
+    results.add(alone)
+    assert results.pooled() == [row | {"run": 2, "median": 2, "low": 1, "high": 3}, alone]
+    runs[1]["commit"] = "b"
+    with pytest.raises(ValueError, match="several commits"):
+        results.pooled()
 
 
 def test_a_copy_is_told_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,14 +170,14 @@ def test_calls_take_turns_in_an_order_that_is_drawn_anew() -> None:
     assert {turn[0] for turn in turns} == {"a", "b", "c"}
 
 
-def test_a_file_keeps_five_digits_and_no_run_without_rows(tmp_path: Path) -> None:
-    results = Results("two", [{"commit": "a"}, {"commit": "b"}, {"commit": "c"}])
+def test_a_file_keeps_five_digits_and_runs_without_rows(tmp_path: Path) -> None:
+    results = Results("two", [{"commit": "a"}, {"commit": "b"}])
     results.add({"variant": "x", "quantity": "gpu", "unit": "µs", "run": 1} | summary([1.2345678]))
     results.write(tmp_path / "two.json")
     again = read_results(tmp_path / "two.json")
-    assert [run["commit"] for run in again.runs] == ["b", "c"]
+    assert [run["commit"] for run in again.runs] == ["a", "b"]
     assert again.rows[0]["median"] == 1.2346
-    assert again.rows[0]["run"] == 0
+    assert again.rows[0]["run"] == 1
     assert json.loads((tmp_path / "two.json").read_text())["study"] == "two"
 
 

@@ -90,7 +90,7 @@ def test_the_runs_are_listed(tool: Any) -> None:
     text, problems = tool.fill("<!-- runs -->\nstale\n<!-- end -->")
     assert not problems
     assert text.splitlines()[3:] == [
-        "| m/two | 0.2.0 | 0123456 | 2.15.0 | AMD EPYC, 2 cores |",
+        "| m/two | 0.2.0 | 0123456 | 2.15.0 | AMD EPYC, 2 cores | 1 |",
         "<!-- end -->",
     ]
 
