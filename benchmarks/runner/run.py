@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 THOROUGH, QUICK = Effort(0.5, 5), Effort(0.02, 3)
 HOST_CLOCKS = {"wall": wall_samples, "stream": stream_samples, "host": host_samples}
 CALLS_IN_TRACE = 10
+SEPARATOR = "\n\n"  # of reasons
 # By the names that runner.counts gives them.
 COUNTS = {
     "kernels": ("kernels", ""),
@@ -123,9 +124,11 @@ class Run:
         return available
 
     def skip(self, name: str, reason: str) -> None:
-        if self.skipped.get(name) != reason:  # once is loud enough
+        known = self.skipped.get(name, "")
+        if reason not in known.split(SEPARATOR):  # once is loud enough
             self.say(f"[yellow]skipped {name}[/]: {reason}")
-        self.skipped[name] = reason
+            self.skipped[name] = f"{known}{SEPARATOR}{reason}" if known else reason
+            self._write()
 
     def say(self, text: str) -> None:
         self.console.print(text)

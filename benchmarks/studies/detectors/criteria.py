@@ -67,7 +67,7 @@ def plain_operators(counts: tuple[int, ...], compiled: bool = False) -> Operator
         "box_loss": box_loss,
         "giou_loss": giou_loss,
         "ciou_loss": ciou_loss,
-        "task_aligned_match": task_aligned_match,
+        "task_aligned_match": partial(task_aligned_match, most=max(counts)),
     }
     return _with_eager_host(found, "collate_ragged", "hungarian_match") if compiled else found
 
@@ -102,17 +102,17 @@ def matching_cost(
 def hungarian_match(
     cost: Tensor, offsets: Tensor, *, counts: tuple[int, ...], groups: int = 1
 ) -> boxloss.torch.MatchResult:
-    """SciPy on each image of each layer, without padding; one copy there, and one back."""
-    assert groups == 1
+    """SciPy on each group of each image of each layer, without padding; one copy there, and one
+    back."""
     assign = scipy_assignment()
     layers, images, queries, _ = cost.shape
     firsts = [*accumulate(counts, initial=0)]
     rows, columns = [], []
-    of_query = np.full((layers * images, queries), -1)
-    for block, costs in enumerate(cost.flatten(0, 1).cpu().numpy()):
-        image = block % images
+    of_query = np.full((layers * images * groups, queries // groups), -1)
+    for block, costs in enumerate(cost.unflatten(2, (groups, -1)).flatten(0, 2).cpu().numpy()):
+        image = block // groups % images
         row, column = assign(costs[:, : counts[image]])
-        rows.append(row + block * queries)
+        rows.append(row + block * (queries // groups))
         columns.append(column + firsts[image])
         of_query[block, row] = columns[-1]
     found = torch.from_numpy(np.concatenate([*rows, *columns, of_query.ravel()]))
@@ -182,6 +182,13 @@ def class_loss(
     if mode == "varifocal":
         weight = alpha * logits.detach().sigmoid().pow(gamma)
         losses = losses * torch.where(is_own > 0, quality, weight)
+    elif mode == "ia_bce":
+        p = logits.detach().sigmoid()
+        wanted = (p.pow(alpha) * quality.pow(1 - alpha)).clamp(min=0.01)
+        weight = logits.sigmoid().pow(gamma)
+        losses = weight * functional.softplus(logits)
+        own_losses = functional.binary_cross_entropy_with_logits(logits, wanted, reduction="none")
+        losses = torch.where(is_own > 0, own_losses, losses)
     elif mode == "focal":
         miss = logits.sigmoid()
         miss = miss + is_own - 2 * miss * is_own
@@ -237,15 +244,18 @@ def task_aligned_match(
     alpha: float,
     beta: float,
     min_side: float,
+    most: int,
     **ignored: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of images with equally many ground-truth boxes."""
+    """Each image's ground-truth boxes are padded."""
     assert topk2 == topk
-    boxes, of_class = (each.unflatten(0, (len(scores), -1)) for each in (target, labels))
-    count = boxes.shape[1]
+    rows = offsets[:-1, None] + torch.arange(most, device=offsets.device)
+    is_box = (rows < offsets[1:, None])[..., None]
+    rows = rows.clamp(max=len(target) - 1)
+    boxes, of_class = target[rows], labels[rows]
     centres, sides = boxes[..., :2] + boxes[..., 2:], boxes[..., 2:] - boxes[..., :2]
     half = sides.clamp(min=min_side)[:, :, None] / 2
-    is_inside = ((points - centres[:, :, None] / 2).abs() < half).all(-1)
+    is_inside = ((points - centres[:, :, None] / 2).abs() < half).all(-1) & is_box
     overlap = ciou(pred[:, None], boxes[:, :, None], EPS).clamp(min=0).where(is_inside, 0)
     own = scores.mT.gather(1, of_class[..., None].expand(-1, -1, len(points)))
     metric = own.pow(alpha) * overlap.pow(beta)
@@ -253,7 +263,7 @@ def task_aligned_match(
     best = metric.topk(topk)
     chosen = torch.zeros_like(metric).scatter_(-1, best.indices, (best.values > 0).to(metric))
     owner = torch.where(chosen.sum(1) > 1, overlap.argmax(1), chosen.argmax(1))
-    box = torch.arange(count, device=owner.device)[:, None]
+    box = torch.arange(most, device=owner.device)[:, None]
     is_owned = (box == owner[:, None]) & chosen.any(1, keepdim=True) & (metric > 0)
     metric, overlap = metric.where(is_owned, 0), overlap.where(is_owned, 0)
     score = metric * overlap.amax(-1, True) / (metric.amax(-1, True) + 1e-9)
@@ -291,7 +301,7 @@ def our_step(case: Case, operators: Operators) -> Step:
             return partial(matcher_and_boxes, case, operators)
     detector = detector_of(case)
     module, _, name = detector.ours.partition(".")
-    return detector.call(case, getattr(_compat(module, operators), name))
+    return detector.call(case, getattr(compat_with(module, operators), name))
 
 
 def own_step(case: Case) -> Step:
@@ -428,7 +438,7 @@ def detector_of(case: Case) -> Detector:
 _copies = count()
 
 
-def _compat(name: str, operators: Operators) -> Any:
+def compat_with(name: str, operators: Operators) -> Any:
     """A copy of its own of boxloss.torch.compat.`name`, with `operators` in it."""
     package = "boxloss.torch.compat"
     original = find_spec(f"{package}.{name}")

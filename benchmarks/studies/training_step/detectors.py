@@ -1,0 +1,241 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""The detectors: how to make one of its real size with random weights, how to call it with images
+and ground truth, and how to take its criterion out.
+
+transformers (5.17 and 5.23) looks for `stage.1` where the names have `stages.1`, and so freezes all
+of DETR's and Deformable DETR's ResNet. Here stages 2 to 4 are trained, as their authors do; stem,
+stage 1 and the batch norms stay frozen. The other backbones are trainable as they are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from boxloss.torch.compat import FixedTargets, use_boxloss
+from torch import Tensor, nn
+
+from ...common.losses import isolate_ultralytics
+
+CLASSES = 80
+
+Batch = Callable[[nn.Module], Tensor]  # the sum of a model's losses on it
+
+
+@dataclass(frozen=True)
+class Detector:
+    make: Callable[[int], nn.Module]  # for images of this side
+    batch: Callable[[list[Tensor], list[Tensor], list[Tensor]], Batch]  # images, boxes, labels
+    drop: Callable[[nn.Module], None] | None  # takes the criterion out
+    size: tuple[int, int]  # images, and their side in pixels
+    quick: tuple[int, int]
+    use_boxloss: Callable[[nn.Module], Any] = use_boxloss
+    compile: Callable[[nn.Module], Any] = torch.compile
+    fixed: Callable[[Any], Any] | None = None  # a batch in fixed shapes, of `batch`'s arguments
+
+
+def detr(kind: str, stages: tuple[str, ...] | None = None) -> Callable[[int], nn.Module]:
+    """Of the default size; stages are a ResNet-50's, where the default would load a backbone."""
+
+    def make(side: int) -> nn.Module:
+        import transformers
+
+        options = {}
+        if stages:
+            resnet = transformers.ResNetConfig(out_features=[*stages])
+            options = {"backbone_config": resnet, "auxiliary_loss": True}
+        config = getattr(transformers, f"{kind}Config")(num_labels=CLASSES, **options)
+        model = getattr(transformers, f"{kind}ForObjectDetection")(config)
+        if stages:
+            unfreeze(model.model.backbone)
+        return model
+
+    return make
+
+
+def unfreeze(resnet: nn.Module) -> None:
+    """Stages 2 to 4, which are counted from 0."""
+    for name, parameter in resnet.named_parameters():
+        if any(f".stages.{stage}." in name for stage in (1, 2, 3)):
+            parameter.requires_grad_(True)
+
+
+def detr_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+    pixels = torch.stack(images)
+    pairs = zip(boxes, labels, strict=True)
+    wanted = [{"boxes": box, "class_labels": label} for box, label in pairs]
+    return lambda model: model(pixel_values=pixels, labels=wanted).loss
+
+
+def fixed_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+    """For any batch whose images have as many boxes as the fullest of this one, or fewer."""
+    pixels = torch.stack(images)
+    most = max(map(len, boxes))
+    pairs = zip(boxes, labels, strict=True)
+    wanted = FixedTargets.of(
+        [{"boxes": box, "class_labels": label} for box, label in pairs], most * len(images)
+    )
+
+    def loss(model: nn.Module) -> Tensor:
+        from examples.rt_detr_compiled import fixed_denoising
+
+        with fixed_denoising(most):
+            return model(pixel_values=pixels, labels=wanted).loss
+
+    return loss
+
+
+def detr_without_criterion(model: Any) -> None:
+    def outputs(logits: Tensor, *others: Any, **named: Any) -> tuple[Tensor, None, None]:
+        tensors = [each for each in (*others, *named.values()) if isinstance(each, Tensor)]
+        return sum(_sum(each) for each in tensors if each.requires_grad), None, None
+
+    model.loss_function = outputs
+
+
+def yolo(kind: str, file: str) -> Callable[[int], nn.Module]:
+    def make(side: int) -> nn.Module:
+        isolate_ultralytics()
+        from ultralytics.nn import tasks
+
+        model: nn.Module = getattr(tasks, kind)(file, verbose=False)
+        model.args = SimpleNamespace(box=7.5, cls=0.5, dfl=1.5, angle=1.0, epochs=100)
+        return model
+
+    return make
+
+
+def yolo_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+    counts = torch.tensor([len(each) for each in boxes], device=images[0].device)
+    batch = {
+        "img": torch.stack(images),
+        "batch_idx": torch.arange(len(boxes), device=counts.device).repeat_interleave(counts),
+        "cls": torch.cat(labels),
+        "bboxes": torch.cat(boxes),
+    }
+    return lambda model: model(batch)[0].sum()
+
+
+def oriented_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+    """Turned by angles that depend on where a box is."""
+    turned = [torch.cat((each, each[:, :1] * torch.pi / 2), 1) for each in boxes]
+    return yolo_batch(images, turned, labels)
+
+
+def yolo_without_criterion(model: Any) -> None:
+    def outputs(preds: Any, batch: Any) -> tuple[Tensor, None]:
+        return sum(
+            _sum(preds[name]) for name in ("boxes", "scores", "angle") if name in preds
+        ), None
+
+    model.criterion = outputs
+
+
+def faster_rcnn(side: int) -> nn.Module:
+    from torchvision.models.detection import fasterrcnn_resnet50_fpn
+
+    return fasterrcnn_resnet50_fpn(
+        weights=None,
+        weights_backbone=None,
+        num_classes=CLASSES + 1,
+        min_size=side,
+        max_size=side,
+    )
+
+
+def faster_rcnn_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+    side = images[0].shape[-1]
+    targets = []
+    for box, label in zip(boxes, labels, strict=True):
+        centres, sides = (side * box).split(2, 1)
+        corners = torch.cat((centres - sides / 2, centres + sides / 2), 1)
+        targets.append({"boxes": corners, "labels": label + 1})
+
+    def loss(model: nn.Module) -> Tensor:
+        torch.manual_seed(0)  # proposals are sampled
+        return sum(model(images, targets).values())
+
+    return loss
+
+
+class RfDetr(nn.Module):
+    """A model of rfdetr, and its criterion, as its trainer makes them."""
+
+    def __init__(self, side: int) -> None:
+        super().__init__()
+        from rfdetr.config import RFDETRMediumConfig, TrainConfig
+        from rfdetr.models import lwdetr
+
+        config = RFDETRMediumConfig(pretrain_weights=None, num_classes=CLASSES, resolution=side)
+        training = TrainConfig(dataset_dir=".", output_dir=".")
+        self.model: Any = lwdetr.build_model_from_config(config, training)
+        self.criterion: Any = lwdetr.build_criterion_from_config(config, training)[0]
+
+    def forward(self, images: Any, targets: list[dict[str, Tensor]]) -> Tensor:
+        losses = self.criterion(self.model(images), targets)
+        return sum(weight * losses[name] for name, weight in self.criterion.weight_dict.items())
+
+
+def rf_detr_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+    from rfdetr.utilities.tensors import nested_tensor_from_tensor_list
+
+    samples = nested_tensor_from_tensor_list(images)
+    pairs = zip(boxes, labels, strict=True)
+    targets = [{"boxes": box, "labels": label} for box, label in pairs]
+    return lambda model: model(samples, targets)
+
+
+def rf_detr_without_criterion(model: Any) -> None:
+    def outputs(found: dict[str, Any], targets: Any) -> dict[str, Tensor]:
+        layers = [found, *found["aux_outputs"], found["enc_outputs"]]
+        named = ("pred_logits", "pred_boxes")
+        return {"all": sum(_sum(layer[name]) for layer in layers for name in named)}
+
+    outputs.weight_dict = {"all": 1}  # type: ignore[attr-defined]
+    del model.criterion
+    model.criterion = outputs
+
+
+def compiled_rf_detr(model: Any) -> Any:
+    model.model = torch.compile(model.model)
+    model.criterion.matcher.enable_compiled_l1_cost()
+    model.criterion.enable_compiled_detection_losses()
+    return model
+
+
+def _sum(value: Tensor) -> Tensor:
+    return value.float().sum()
+
+
+DETECTORS = {
+    **{
+        name: Detector(make, detr_batch, detr_without_criterion, (16, 640), (2, 256), fixed=fixed)
+        for name, make, fixed in (
+            ("DETR-R50", detr("Detr", ("stage4",)), fixed_batch),
+            ("Deformable-DETR-R50", detr("DeformableDetr", ("stage2", "stage3", "stage4")), None),
+            ("RT-DETR-R50", detr("RTDetr"), fixed_batch),
+            ("D-FINE-L", detr("DFine"), None),
+        )
+    },
+    "RF-DETR-M": Detector(
+        RfDetr,
+        rf_detr_batch,
+        rf_detr_without_criterion,
+        (16, 576),
+        (2, 128),
+        use_boxloss=lambda model: use_boxloss(model.criterion),
+        compile=compiled_rf_detr,
+    ),
+    **{
+        name: Detector(make, batch, yolo_without_criterion, (16, 640), (2, 128))
+        for name, make, batch in (
+            ("YOLO11m", yolo("DetectionModel", "yolo11m.yaml"), yolo_batch),
+            ("YOLO11m-obb", yolo("OBBModel", "yolo11m-obb.yaml"), oriented_batch),
+        )
+    },
+    "Faster R-CNN R50": Detector(faster_rcnn, faster_rcnn_batch, None, (4, 800), (2, 128)),
+}
