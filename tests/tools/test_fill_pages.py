@@ -69,6 +69,11 @@ def test_a_table_of_ratios_of_spread_and_of_another_unit(tool: Any) -> None:
     )
 
 
+def test_means_and_deviations(tool: Any) -> None:
+    recipe = ("rows: case", "columns: variant", "case: detr", "variant: boxloss", "over: pass")
+    assert table(tool, *recipe)[-1] == "| detr | 224 ± 241 |"
+
+
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
