@@ -78,6 +78,7 @@ def d_fine_n() -> nn.Module:
         stage_in_channels=[16, 64, 256, 512],
         stage_mid_channels=[16, 32, 64, 128],
         stage_out_channels=[64, 256, 512, 1024],
+        hidden_sizes=[64, 256, 512, 1024],  # the same, for what follows
         stage_num_blocks=[1, 1, 2, 1],
         stage_numb_of_layers=[3, 3, 3, 3],
         use_learnable_affine_block=True,
