@@ -33,6 +33,9 @@ FILES = sorted(RESULTS.glob("*/*.json"))
 def test_a_quick_run_measures_writes_and_draws(name: str, tmp_path: Path) -> None:
     if name == "jax":
         pytest.importorskip("jaxlib", reason="JAX is not installed")  # `make test-jax` runs it
+    if name == "trained":
+        pytest.importorskip("sklearn")
+        pytest.importorskip("pycocotools")
     if name == "gpu_tests":
         pytest.skip("it runs the tests")
     study = load(name)
