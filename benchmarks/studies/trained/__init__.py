@@ -48,6 +48,7 @@ VARIANTS: dict[str, Callable[[nn.Module], Any]] = {
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=[*VARIANTS])
 
 
 def measure(run: Run) -> None:
@@ -61,8 +62,8 @@ def measure(run: Run) -> None:
             detector = replace(detector, images=QUICK_IMAGES, steps=POINTS)
         for seed in run.options.seeds:
             try:
-                for variant, change in VARIANTS.items():
-                    for point in train(detector, change, seed, *scenes):
+                for variant in run.options.variants:
+                    for point in train(detector, VARIANTS[variant], seed, *scenes):
                         record(run, {"case": name, "seed": seed}, variant, point)
             except ImportError as error:
                 run.skip(name, f"not installed ({error})")

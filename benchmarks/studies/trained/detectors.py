@@ -42,6 +42,7 @@ def yolo11n() -> nn.Module:
 
 
 def detect_by_yolo(model: nn.Module, images: Tensor) -> list[Tensor]:
+    import torchvision  # noqa: F401, or else NMS would be a loop in Python
     from ultralytics.utils.nms import non_max_suppression
 
     found: list[Tensor] = non_max_suppression(
