@@ -119,6 +119,6 @@ def detect_by_detr(model: Any, images: Tensor) -> list[Tensor]:
 # Steps are as many as six trainings of each take less than 25 minutes of a GPU.
 DETECTORS = {
     "YOLO11n": Detector(yolo11n, yolo_batch, detect_by_yolo, 64, 4000, 1e-3, 5e-4, 10),
-    "RT-DETR-R18": Detector(rt_detr_r18, detr_batch, detect_by_detr, 32, 1500, 4e-4, 1e-4, 0.1),
-    "D-FINE-N": Detector(d_fine_n, detr_batch, detect_by_detr, 32, 1000, 8e-4, 1e-4, 0.1),
+    "RT-DETR-R18": Detector(rt_detr_r18, detr_batch, detect_by_detr, 32, 1500, 2e-4, 1e-4, 0.1),
+    "D-FINE-N": Detector(d_fine_n, detr_batch, detect_by_detr, 32, 1000, 4e-4, 1e-4, 0.1),
 }
