@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ...common.losses import isolate_ultralytics
-from ..training_step import Batch, detr_batch, yolo_batch
+from ..training_step.detectors import Batch, detr_batch, yolo_batch
 from .scenes import CLASSES, SIDE
 
 MOST_FOUND = 100  # in a picture, as many as COCO's mAP counts
