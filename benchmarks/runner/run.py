@@ -124,9 +124,11 @@ class Run:
         return available
 
     def skip(self, name: str, reason: str) -> None:
+        from rich.markup import escape  # a traceback has brackets
+
         known = self.skipped.get(name, "")
         if reason not in known.split(SEPARATOR):  # once is loud enough
-            self.say(f"[yellow]skipped {name}[/]: {reason}")
+            self.say(f"[yellow]skipped {name}[/]: {escape(reason)}")
             self.skipped[name] = f"{known}{SEPARATOR}{reason}" if known else reason
             self._write()
 
