@@ -90,7 +90,7 @@ def draw(frame: Any, machine: Mapping[str, str]) -> Any:
 
     names = [name for name in DETECTORS if name in set(frame["case"])]
     figure, panels = drawing.plt.subplots(
-        len(PANELS), len(names), figsize=(1 + 2.7 * len(names), 4), sharex=True, squeeze=False
+        len(PANELS), len(names), figsize=(3 + 2.7 * len(names), 4), sharex=True, squeeze=False
     )
     colours = {"original": drawing.DARK, "boxloss": drawing.BLUE}
     for quantity, line in zip(PANELS, panels, strict=True):

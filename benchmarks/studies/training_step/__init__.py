@@ -273,14 +273,15 @@ def draw(frame: Any, machine: Mapping[str, str]) -> Any:
     names = [name for name in DRAWN if name in set(timed["case"])]
     if not names:
         return None
-    size = (2 + 1.9 * len(names), 3.2)
+    bars = [name for name in BARS if name in set(timed["variant"])]
+    size = (2 + 1.9 * len(names), 0.8 + 0.6 * len(bars))
     figure, panels = drawing.plt.subplots(
         len(BOXES), len(names), figsize=size, sharex="col", sharey=True, squeeze=False
     )
     for boxes, line in zip(BOXES, panels, strict=True):
         line[0].set_ylabel(IN_WORDS[boxes], fontsize=8)
         for name, panel in zip(names, line, strict=True):
-            draw_steps(panel, drawing.pick(timed, case=name, boxes=boxes))
+            draw_steps(panel, drawing.pick(timed, case=name, boxes=boxes), bars)
     for name, panel in zip(names, panels[0], strict=True):
         panel.set_title(name, fontsize=9)
     figure.set_layout_engine("constrained")
@@ -289,14 +290,13 @@ def draw(frame: Any, machine: Mapping[str, str]) -> Any:
     return figure
 
 
-def draw_steps(panel: Any, timed: Any) -> None:
+def draw_steps(panel: Any, timed: Any, bars: list[str]) -> None:
     """Bars from zero; what was not measured has none."""
     from ...runner import pictures as drawing
 
-    names = [*BARS]
     for row in timed.itertuples():
         middle, low, high = (each / 1000 for each in (row.median, row.low, row.high))
-        place, spread = names.index(row.variant), [[middle - low], [high - middle]]
+        place, spread = bars.index(row.variant), [[middle - low], [high - middle]]
         style = {
             "color": getattr(drawing, BARS[row.variant]),
             "ecolor": drawing.DARK,
@@ -304,8 +304,8 @@ def draw_steps(panel: Any, timed: Any) -> None:
         }
         drawn = panel.barh(place, middle, xerr=spread, **style)
         panel.bar_label(drawn, [drawing.number(middle)], padding=3, fontsize=8)
-    panel.set_yticks(range(len(BARS)), names)
-    panel.set_ylim(len(BARS) - 0.5, -0.5)
+    panel.set_yticks(range(len(bars)), bars)
+    panel.set_ylim(len(bars) - 0.5, -0.5)
     panel.margins(x=0.3)
     drawing.quiet_axes(panel)
 

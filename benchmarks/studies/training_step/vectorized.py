@@ -3,7 +3,8 @@
 """What a good engineer does without boxloss: a model's criterion in vectorized plain torch.
 
 It is boxloss.torch.compat's, for all layers at once, with the plain operators of the study
-`detectors`; in float32, whatever autocast made of the outputs.
+`detectors`; in float32, whatever autocast made of the outputs. RF-DETR has none: with SciPy in
+place of its own solver on the GPU it would be slower than the original.
 """
 
 from __future__ import annotations
@@ -33,10 +34,6 @@ def use_plain_torch(model: Any, counts: tuple[int, ...]) -> None:
     if name in OF_TRANSFORMERS:
         module, criterion = OF_TRANSFORMERS[name]
         model.loss_function = in_float32(getattr(compat_with(module, operators), criterion))
-    elif name == "RfDetr":
-        criterion = model.criterion
-        criterion.__class__ = compat_with("rf_detr_criterion", operators).Criterion
-        criterion.forward = in_float32(criterion.forward)
     elif name == "DetectionModel":
         made = compat_with("yolo", operators).DetectionLoss(model)
         made.loss = in_float32(made.loss)
