@@ -11,8 +11,10 @@
 #if !defined(BOXLOSS_DEVICE_INLINE)
 #define BOXLOSS_DEVICE_INLINE BOXLOSS_HOST_DEVICE
 #endif
-#elif defined(__CUDACC__) || defined(__HIPCC__)
+#elif defined(__CUDACC__)
 #define BOXLOSS_HOST_DEVICE __host__ __device__ __forceinline__
+#elif defined(__HIPCC__)  // whose __forceinline__ is in a header
+#define BOXLOSS_HOST_DEVICE __host__ __device__ __attribute__((always_inline)) inline
 #else
 #define BOXLOSS_HOST_DEVICE __attribute__((always_inline)) inline
 #endif
