@@ -128,7 +128,7 @@ def check_values(run: Run, article: Article, dtype: torch.dtype) -> None:
 
 def predictions(article: Article) -> dict[str, tuple[Tensor, list[Tensor]]]:
     """With the boxes that they are paired with; as many images as the batch has in all, so that
-    nothing is compiled anew. Slots without a true box have finite predictions: a mask that
+    nothing is compiled anew. Slots without a ground-truth box have finite predictions: a mask that
     multiplies lets NaN through."""
     batch = article.batches[0]
     near = probe(batch.boxes, SLOTS, torch.float32).nan_to_num(nan=7.0)

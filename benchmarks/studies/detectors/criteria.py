@@ -102,17 +102,17 @@ def matching_cost(
 def hungarian_match(
     cost: Tensor, offsets: Tensor, *, counts: tuple[int, ...], groups: int = 1
 ) -> boxloss.torch.MatchResult:
-    """SciPy on each group of each image of each layer, without padding; one copy there, and one
-    back."""
+    """SciPy on each image of each layer, without padding; one copy there, and one back."""
+    assert groups == 1
     assign = scipy_assignment()
     layers, images, queries, _ = cost.shape
     firsts = [*accumulate(counts, initial=0)]
     rows, columns = [], []
-    of_query = np.full((layers * images * groups, queries // groups), -1)
-    for block, costs in enumerate(cost.unflatten(2, (groups, -1)).flatten(0, 2).cpu().numpy()):
-        image = block // groups % images
+    of_query = np.full((layers * images, queries), -1)
+    for block, costs in enumerate(cost.flatten(0, 1).cpu().numpy()):
+        image = block % images
         row, column = assign(costs[:, : counts[image]])
-        rows.append(row + block * (queries // groups))
+        rows.append(row + block * queries)
         columns.append(column + firsts[image])
         of_query[block, row] = columns[-1]
     found = torch.from_numpy(np.concatenate([*rows, *columns, of_query.ravel()]))
@@ -182,13 +182,6 @@ def class_loss(
     if mode == "varifocal":
         weight = alpha * logits.detach().sigmoid().pow(gamma)
         losses = losses * torch.where(is_own > 0, quality, weight)
-    elif mode == "ia_bce":
-        p = logits.detach().sigmoid()
-        wanted = (p.pow(alpha) * quality.pow(1 - alpha)).clamp(min=0.01)
-        weight = logits.sigmoid().pow(gamma)
-        losses = weight * functional.softplus(logits)
-        own_losses = functional.binary_cross_entropy_with_logits(logits, wanted, reduction="none")
-        losses = torch.where(is_own > 0, own_losses, losses)
     elif mode == "focal":
         miss = logits.sigmoid()
         miss = miss + is_own - 2 * miss * is_own

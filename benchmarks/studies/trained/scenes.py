@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..face_detector.data import FIRST_ROW, PHOTOGRAPHS, SPLITS, Split, load_faces
+from ..face_detector.data import SPLITS, Split, load_faces, load_originals
 
 SIDE = 320  # of a picture, in pixels
 FACE = 10  # the class after those of the digits
@@ -163,14 +163,12 @@ def load_digits(split: Split) -> Objects:
 
 def load_photographs(split: Split) -> list[Tensor]:
     """(3, height, width), from 0 to 1."""
-    import skimage.data
 
-    def load(name: str) -> Tensor:
-        pixels = getattr(skimage.data, name)()[FIRST_ROW.get(name, 0) :]
-        coloured = pixels[..., :3] if pixels.ndim == 3 else np.stack([pixels] * 3, -1)
-        return torch.from_numpy(coloured.copy()).movedim(-1, 0).float() / 255
+    def coloured(pixels: np.ndarray) -> Tensor:
+        colours = pixels[..., :3] if pixels.ndim == 3 else np.stack([pixels] * 3, -1)
+        return torch.from_numpy(colours.copy()).movedim(-1, 0).float() / 255
 
-    return [load(name) for name in PHOTOGRAPHS[split]]
+    return [coloured(each) for each in load_originals(split)]
 
 
 def resized(images: Tensor) -> Tensor:

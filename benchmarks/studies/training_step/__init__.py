@@ -245,9 +245,10 @@ def check(case: Case, calls: Mapping[str, Call]) -> None:
         return
     original = calls["original"]().item()
     for name in AGREEING:
-        if name in calls and not abs((loss := calls[name]().item()) - original) <= APART * abs(
-            original
-        ):
+        if name not in calls:
+            continue
+        loss = calls[name]().item()
+        if not abs(loss - original) <= APART * abs(original):
             raise DisagreementError(
                 f"{case.name}: the loss is {loss} with {name}, the original's is {original}"
             )
