@@ -8,6 +8,7 @@ towards the last layer's (decoupled distillation, DDF). D-FINE, Peng et al. 2024
 Nothing here waits for the device.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -99,7 +100,7 @@ def d_fine_loss(
         enc_topk_logits,
         enc_topk_bboxes.clamp(0, 1),
         denoising_meta_values,
-        kind=kind._replace(more_losses=local_losses, layers=len(parts[1][0])),
+        kind=replace(kind, more_losses=local_losses, layers=len(parts[1][0])),
     )
     corners, references, scores = parts[1]
     layers = zip(auxiliary or (), corners[:-1], references[:-1], strict=False)  # not the encoder

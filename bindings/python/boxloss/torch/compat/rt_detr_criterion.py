@@ -7,6 +7,7 @@ layer by layer, with all boxes by all boxes. Nothing here waits for the device.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -67,7 +68,8 @@ def varifocal(
     return "loss_vfl", loss
 
 
-class Kind(NamedTuple):
+@dataclass(frozen=True)  # where a compiled graph breaks, torch 2.11 loses a NamedTuple's fields
+class Kind:
     """What one of the kin has of its own."""
 
     class_loss: ClassLoss = varifocal
@@ -134,7 +136,7 @@ def rt_detr_loss(
         own_iou = iou if of_boxes is pairs else iou_of(boxes, truth, pairs)
         name, values = kind.class_loss(scores, truth, pairs, own_iou, config)
         losses[name] = values
-        if group is groups[-1] or is_noisy:  # more losses are of layers, not of the outputs alone
+        if names != [""]:  # more losses are of layers, not of the outputs alone
             losses |= kind.more_losses(iou, of_boxes, truth, is_noisy)
         for name, values in losses.items():
             names_of_losses.extend(name + layer for layer in names[: len(values)])
