@@ -14,6 +14,7 @@ namespace {
 constexpr unsigned kSeed = 20260101;
 
 std::string name, library;
+int divisor = 1;
 
 void load() {
   boxloss::conformance::use_memory(boxloss::load_backend(library).memory);
@@ -29,6 +30,8 @@ void load() {
 
 const std::string& boxloss::conformance::subject_name() { return name; }
 
+int boxloss::conformance::mixes_divisor() { return divisor; }
+
 int main(int argc, char** argv) {
   Catch::Session session;
   session.configData().rngSeed = kSeed;
@@ -36,6 +39,8 @@ int main(int argc, char** argv) {
               Catch::Clara::Opt(name, "name")["--implementation"](
                   "the implementation to test, such as cpu/native")
                   .required() |
+              Catch::Clara::Opt(divisor, "number")["--divide-mixes"](
+                  "to run one in so many of the random mixes") |
               Catch::Clara::Opt(library, "file")["--load"]("a backend to load first"));
   const int error = session.applyCommandLine(argc, argv);
   if (error != 0) return error;

@@ -10,6 +10,9 @@ namespace boxloss::conformance {
 /// What the command line names.
 const std::string& subject_name();
 
+/// What the command line divides the numbers of random mixes by; else 1.
+int mixes_divisor();
+
 /// The implementation of that name, which is under test. Skips the test, out loud, where its device
 /// is missing.
 const Implementation& subject();
