@@ -72,6 +72,19 @@ def test_each_loss_is_held_against_its_formula() -> None:
         check("wrong", case.on(partial(box_loss, loss="ciou"), "dense"), case, expected)
 
 
+def test_rounding_may_open_a_gate() -> None:
+    """An IoU that is less than 1/2 by 3.5e-9, which float32 does not have."""
+    case = dense_case("f32/f32", 700, CPU)
+    with torch.no_grad():
+        case.pred[5] = torch.tensor([171.136246, 134.719513, 194.071411, 165.237671])
+        case.layouts["dense"][0][5] = torch.tensor([172.0, 130.0, 185.0, 164.0])
+    gated = partial(box_loss, loss="ciou_gated")
+    check("gated", case.on(gated, "dense"), case, truth_of(case, gated))
+    never = partial(box_loss, loss="diou")  # where the gate is shut
+    with pytest.raises(DisagreementError, match="wrong: "):
+        check("wrong", case.on(never, "dense"), case, truth_of(case, gated))
+
+
 def test_an_implementation_is_chosen_while_it_is_timed() -> None:
     def chosen() -> str:
         before: str = torch.ops.boxloss.use_implementation("cpu")
