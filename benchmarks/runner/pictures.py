@@ -21,7 +21,7 @@ plt.rcParams["font.sans-serif"] = ["DejaVu Sans"]  # each text names all there a
 plt.rcParams["svg.hashsalt"] = "boxloss"  # the same figures make the same file
 
 BLUE, GREY, DARK, PALE = "#2a78b5", "#b4bcc4", "#70777e", "#dfe3e7"
-PALE_BLUE = "#9cc3e0"
+PALE_BLUE, DARK_BLUE = "#9cc3e0", "#1b4f7a"
 SMALL = generateDefaultOptions()
 SMALL.digits = 5
 SMALL.shorten_ids = SMALL.strip_ids = SMALL.strip_xml_prolog = True

@@ -262,6 +262,7 @@ BARS = {
     "original, compiled": "PALE",
     "vectorized": "PALE_BLUE",
     "boxloss": "BLUE",
+    "boxloss, compiled": "DARK_BLUE",
 }
 IN_WORDS = {"COCO": "boxes as\nin COCO", "crowded": "100 boxes\nan image"}
 
