@@ -37,12 +37,12 @@ void end_rows(C* rows, int width, int count) {
   std::memset(rows + width * count, 0, sizeof(C) * width * (whole_blocks(count) - count));
 }
 
-/// Calls move(place, bytes) for each row. The number of bytes is a constant, so that a copy is one
-/// or a few moves.
+/// Calls move(place, bytes) for each row. The number of bytes is the constant of a type, so that a
+/// copy is one or a few moves even where `move` is not inlined.
 template <class Move>
 void for_each_row(std::size_t row_bytes, int count, const Move& move) {
   const auto run = [&](auto bytes) {
-    for (int k = 0; k < count; ++k) move(k, bytes.value);
+    for (int k = 0; k < count; ++k) move(k, bytes);
   };
   switch (row_bytes) {
     case 1: return run(std::integral_constant<std::size_t, 1>());
@@ -77,7 +77,7 @@ class RowReader {
     const std::byte* from = data_ + elements.first * size_;
     if (!is_array) {
       auto* const gathered = reinterpret_cast<std::byte*>(gathered_.values);
-      for_each_row(kWidth * size_, count, [&](int k, std::size_t bytes) {
+      for_each_row(kWidth * size_, count, [&](int k, auto bytes) {
         std::memcpy(gathered + k * bytes, data_ + elements[k] * size_, bytes);
       });
       from = gathered;
@@ -97,7 +97,7 @@ class RowReader {
       vector_code<C>().read_columns(from, dtype_, value_stride_, kWidth, count, rows_.values);
     } else {
       auto* const gathered = reinterpret_cast<std::byte*>(gathered_.values);
-      for_each_row(size_, count, [&](int k, std::size_t bytes) {
+      for_each_row(size_, count, [&](int k, auto bytes) {
         for (int i = 0; i < kWidth; ++i) {
           std::memcpy(gathered + (kWidth * k + i) * bytes,
                       data_ + (elements[k] + i * value_stride_) * size_, bytes);
@@ -141,7 +141,7 @@ class RowWriter {
     }
     auto* const converted = reinterpret_cast<std::byte*>(converted_.values);
     vector_code<C>().write(at_, kWidth * count, converted, dtype_);
-    for_each_row(row_bytes_, count, [&](int k, std::size_t bytes) {
+    for_each_row(row_bytes_, count, [&](int k, auto bytes) {
       std::memcpy(data_ + rows[k] * bytes, converted + k * bytes, bytes);
     });
   }
