@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..class_loss import class_loss
-from .detr_criterion import Losses, Matched, all_layers, count_found, criterion
+from .detr_criterion import Layers, Losses, Matched, all_layers, count_found, criterion
 from .targets import FixedTargets, Targets, check_classes, collate_targets
 
 
@@ -42,7 +42,7 @@ def lw_detr_loss(
     )
     truth = collate_targets(labels, "class_labels", config.num_labels, has_sizes=True)
     in_groups = queries - queries % groups
-    layers = layers._replace(boxes=layers.boxes[:, :, :in_groups])
+    layers = Layers(layers.scores, layers.boxes[:, :, :in_groups], layers.names)
     of_class = {
         "logits": layers.scores[:, :, :in_groups],
         "labels": truth.labels,

@@ -72,7 +72,7 @@ def without_padding(truth: yolo.Truth) -> yolo.Truth:
     boxes = truth.boxes
     is_box = (boxes.sum(1) > 0) & (boxes[:, 2:4] >= SHORTEST).all(1)
     centres = torch.where(is_box[:, None], boxes[:, :2], yolo.FAR)
-    return truth._replace(boxes=torch.cat((centres, boxes[:, 2:]), 1))
+    return yolo.Truth(torch.cat((centres, boxes[:, 2:]), 1), *truth[1:])
 
 
 def boxes_of(distances: Tensor, angle: Tensor) -> Tensor:

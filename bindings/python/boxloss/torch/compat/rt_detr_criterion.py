@@ -68,7 +68,7 @@ def varifocal(
     return "loss_vfl", loss
 
 
-@dataclass(frozen=True)  # where a compiled graph breaks, torch 2.11 loses a NamedTuple's fields
+@dataclass(frozen=True)  # torch 2.11, at a break of a graph, empties what NamedTuple._replace gave
 class Kind:
     """What one of the kin has of its own."""
 

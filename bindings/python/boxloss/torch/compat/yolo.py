@@ -281,7 +281,7 @@ def with_corners(truth: Truth) -> Truth:
     center, side = truth.boxes.split(2, 1)
     corners = torch.cat((center.sub(side, alpha=0.5), center.add(side, alpha=0.5)), 1)
     # Padding, to Ultralytics; here a box that holds no point.
-    return truth._replace(boxes=torch.where(corners.sum(1, keepdim=True) > 0, corners, FAR))
+    return Truth(torch.where(corners.sum(1, keepdim=True) > 0, corners, FAR), *truth[1:])
 
 
 class Grid(NamedTuple):
