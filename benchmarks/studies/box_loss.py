@@ -179,7 +179,7 @@ def truth_of(case: Case, loss_of: Loss) -> Truth:
     target, boxes = target.double(), case.pred.detach().double()
 
     def formula(pred: Tensor) -> tuple[Tensor, Tensor]:
-        pred.requires_grad_()
+        pred = pred.detach().requires_grad_()
         with use_implementation("aten"):
             loss = loss_of(pred, target)
         return loss, torch.autograd.grad(loss, pred)[0]
@@ -187,7 +187,7 @@ def truth_of(case: Case, loss_of: Loss) -> Truth:
     near = near_truth(*formula(boxes), case.pred.dtype, GRADIENT_SHARE)
     jump = torch.zeros_like(near.gradient)
     for coordinate, way in product(range(4), (-MOVE, MOVE)):
-        moved = boxes.detach().clone()
+        moved = boxes.clone()
         moved[:, coordinate] *= 1 + way
         jump = torch.maximum(jump, (formula(moved)[1] - near.gradient).abs())
     return replace(near, gradient_allowed=near.gradient_allowed + jump)
