@@ -36,7 +36,7 @@ def test_python_blocks_run_in_order(page: str) -> None:
 
 
 def test_the_matrix_of_operations_is_what_the_library_serves() -> None:
-    text = (ROOT / "README.md").read_text().split("<!-- operations -->\n")[1]
+    text = (ROOT / "docs/platforms.md").read_text().split("<!-- operations -->\n")[1]
     heading, _, *lines = (
         line.split("|")[1:-1] for line in text.split("<!-- end -->")[0].splitlines()
     )
