@@ -1,13 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The study of trainings judges by pycocotools."""
+"""The study of trainings judges by pycocotools, and has a YOLO's own criterion in float32."""
 
 import pytest
 import torch
 
 pytest.importorskip("pycocotools")
 pytest.importorskip("transformers")
+pytest.importorskip("ultralytics")
 
+from benchmarks.studies.trained.detectors import criterion_in_float32, yolo11n
 from benchmarks.studies.trained.scenes import Scenes
 from benchmarks.studies.trained.training import judged
 
@@ -29,3 +31,20 @@ def test_the_truth_has_a_precision_of_1_and_less_if_it_is_moved_or_incomplete() 
     # IoUs of 16 / 24 and 256 / 264 pass 4 and 10 of the thresholds 0.5, 0.55 ... 0.95.
     assert judged([moved, none], scenes) == precisions(0.7, 0.4)
     assert judged([none, none], scenes) == precisions(0, 0)
+
+
+def test_a_criterion_in_float32_ignores_autocast() -> None:
+    model = yolo11n()
+    criterion = model.init_criterion()
+    criterion_in_float32(model)
+    in_float32 = model.init_criterion()
+    boxes, classes = torch.rand(2, 4), torch.tensor([1.0, 4])
+    batch = {"img": torch.rand(2, 3, 64, 64), "batch_idx": torch.tensor([0.0, 1])}
+    batch |= {"bboxes": boxes, "cls": classes}
+    with torch.autocast("cpu", torch.bfloat16):
+        found = model.forward(batch["img"])
+        rounded, exact = (each(found, batch)[0] for each in (criterion, in_float32))
+    as_float32 = {name: found[name].float() for name in ("boxes", "scores")}
+    truth = criterion(found | as_float32, batch)[0]
+    assert torch.equal(exact, truth)
+    assert not torch.equal(rounded, truth)

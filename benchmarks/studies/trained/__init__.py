@@ -7,7 +7,8 @@ cosine, under autocast to bfloat16. Pictures are composed of photographs, faces 
 the test are of none that training has seen. mAP50-95 is pycocotools' of the test, computed in
 float32. A seed gives the first weights, the batches and how they are augmented; the spread between
 seeds is what a difference is judged by. cuDNN and sums by atomics are not deterministic: two
-trainings with the very same criterion also differ. Seconds are of training alone.
+trainings with the very same criterion also differ. Seconds are of training alone. A YOLO can be
+trained with its own criterion in float32, too: what that changes is bfloat16's.
 
     python -m benchmarks trained --cases YOLO11n --seeds 0 --json trained-0.json
     python -m benchmarks trained --json trained.json --add trained-0.json trained-1.json
@@ -28,7 +29,7 @@ from torch import nn
 
 from ...runner.results import Row
 from ...runner.run import Run
-from .detectors import DETECTORS
+from .detectors import DETECTORS, criterion_in_float32
 from .scenes import compose
 from .training import POINTS, Point, train
 
@@ -41,14 +42,16 @@ QUICK_TRAIN, QUICK_TEST, QUICK_IMAGES = 8, 4, 4
 VARIANTS: dict[str, Callable[[nn.Module], Any]] = {
     "boxloss": use_boxloss,
     "original": lambda model: None,
+    "original, in float32": criterion_in_float32,
 }
+USUAL = ("boxloss", "original")
 
 # --- Measuring ---
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=[*VARIANTS])
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=USUAL)
 
 
 def measure(run: Run) -> None:
@@ -92,7 +95,8 @@ def draw(frame: Any, machine: Mapping[str, str]) -> Any:
     figure, panels = drawing.plt.subplots(
         len(PANELS), len(names), figsize=(3 + 2.7 * len(names), 4), sharex=True, squeeze=False
     )
-    colours = {"original": drawing.DARK, "boxloss": drawing.BLUE}
+    colours = dict(zip(VARIANTS, (drawing.BLUE, drawing.DARK, drawing.PALE_BLUE), strict=True))
+    shown_variants = [each for each in colours if each in set(frame["variant"])]
     for quantity, line in zip(PANELS, panels, strict=True):
         line[0].set_ylabel(PANELS[quantity], fontsize=8)
         for name, panel in zip(names, line, strict=True):
@@ -105,8 +109,8 @@ def draw(frame: Any, machine: Mapping[str, str]) -> Any:
     for name, head, foot in zip(names, panels[0], panels[-1], strict=True):
         head.set_title(name, fontsize=9)
         foot.set_xlabel("% of the steps", fontsize=8)
-    for variant, colour in colours.items():
-        panels[0][0].plot([], [], color=colour, label=variant)
+    for variant in shown_variants:
+        panels[0][0].plot([], [], color=colours[variant], label=variant)
     panels[0][0].legend(fontsize=8, frameon=False, loc="lower right")
     figure.set_layout_engine("constrained")
     title = f"Trained both ways, a line for each seed: {drawing.where(machine)}"

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map_only
 
 from ...common.losses import isolate_ultralytics
 from ..training_step.detectors import Batch, detr_batch, yolo_batch
@@ -39,6 +40,22 @@ def yolo11n() -> nn.Module:
     model = DetectionModel("yolo11n.yaml", nc=CLASSES, verbose=False)
     model.args = SimpleNamespace(box=7.5, cls=0.5, dfl=1.5, epochs=100)
     return model
+
+
+def criterion_in_float32(yolo: Any) -> None:
+    """Its own criterion, which gets float32 and rounds nothing to autocast's dtype."""
+    make = yolo.init_criterion
+
+    def in_float32() -> Callable[..., Any]:
+        criterion = make()
+
+        def call(found: Any, batch: Any) -> Any:
+            with torch.autocast(batch["img"].device.type, enabled=False):
+                return criterion(tree_map_only(Tensor, Tensor.float, found), batch)
+
+        return call
+
+    yolo.init_criterion = in_float32
 
 
 def detect_by_yolo(model: nn.Module, images: Tensor) -> list[Tensor]:
