@@ -44,6 +44,10 @@ int main(int argc, char** argv) {
               Catch::Clara::Opt(library, "file")["--load"]("a backend to load first"));
   const int error = session.applyCommandLine(argc, argv);
   if (error != 0) return error;
+  if (divisor < 1) {
+    std::cerr << "--divide-mixes: " << divisor << " given; it must be at least 1\n";
+    return 1;
+  }
   try {
     if (!library.empty()) load();
   } catch (const boxloss::Error& problem) {
