@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The study of trainings judges by pycocotools, and has a YOLO's own criterion in float32."""
 
+from itertools import repeat
+
 import pytest
 import torch
 
@@ -9,10 +11,11 @@ pytest.importorskip("pycocotools")
 pytest.importorskip("transformers")
 pytest.importorskip("ultralytics")
 
-from benchmarks.studies.trained.detectors import criterion_in_float32, yolo11n
+from benchmarks.studies.trained.detectors import DETECTORS, criterion_in_float32, yolo11n
 from benchmarks.studies.trained.scenes import Scenes
-from benchmarks.studies.trained.training import judged
+from benchmarks.studies.trained.training import judged, losses_of_same_outputs
 
+YOLO = DETECTORS["YOLO11n"]
 BOXES = [torch.tensor([[10.0, 20, 30, 50], [40, 40, 300, 200]]), torch.zeros(0, 4)]
 LABELS = [torch.tensor([3, 10]), torch.zeros(0, dtype=torch.long)]
 
@@ -34,17 +37,17 @@ def test_the_truth_has_a_precision_of_1_and_less_if_it_is_moved_or_incomplete() 
 
 
 def test_a_criterion_in_float32_ignores_autocast() -> None:
+    """Beside others, on outputs that are the same."""
     model = yolo11n()
+    pictures, boxes, labels = torch.rand(2, 3, 64, 64), [torch.rand(1, 4)] * 2, [torch.zeros(1)] * 2
+    variants = {"original": lambda model: None, "in float32": criterion_in_float32}
+    losses = losses_of_same_outputs(YOLO, model, variants, repeat((pictures, boxes, labels)))
+    batch = {"img": pictures, "batch_idx": torch.arange(2.0)}
+    batch |= {"bboxes": torch.cat(boxes), "cls": torch.cat(labels)}
     criterion = model.init_criterion()
-    criterion_in_float32(model)
-    in_float32 = model.init_criterion()
-    boxes, classes = torch.rand(2, 4), torch.tensor([1.0, 4])
-    batch = {"img": torch.rand(2, 3, 64, 64), "batch_idx": torch.tensor([0.0, 1])}
-    batch |= {"bboxes": boxes, "cls": classes}
     with torch.autocast("cpu", torch.bfloat16):
-        found = model.forward(batch["img"])
-        rounded, exact = (each(found, batch)[0] for each in (criterion, in_float32))
-    as_float32 = {name: found[name].float() for name in ("boxes", "scores")}
-    truth = criterion(found | as_float32, batch)[0]
-    assert torch.equal(exact, truth)
-    assert not torch.equal(rounded, truth)
+        found = model.forward(pictures)
+        rounded = criterion(found, batch)[0].sum()
+    exact = criterion(found | {key: found[key].float() for key in ("boxes", "scores")}, batch)[0]
+    assert losses == pytest.approx({"original": rounded.item(), "in float32": exact.sum().item()})
+    assert losses["original"] != pytest.approx(losses["in float32"])

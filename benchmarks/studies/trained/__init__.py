@@ -8,7 +8,8 @@ the test are of none that training has seen. mAP50-95 is pycocotools' of the tes
 float32. A seed gives the first weights, the batches and how they are augmented; the spread between
 seeds is what a difference is judged by. cuDNN and sums by atomics are not deterministic: two
 trainings with the very same criterion also differ. Seconds are of training alone. A YOLO can be
-trained with its own criterion in float32, too: what that changes is bfloat16's.
+trained with its own criterion in float32, too: what that changes is bfloat16's. Of a model trained
+with its own criterion, all criteria also give the loss of the same outputs.
 
     python -m benchmarks trained --cases YOLO11n --seeds 0 --json trained-0.json
     python -m benchmarks trained --json trained.json --add trained-0.json trained-1.json
@@ -19,19 +20,18 @@ Needs scikit-image, scikit-learn, pycocotools; ultralytics and transformers, eac
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from boxloss.torch.compat import use_boxloss
-from torch import nn
 
 from ...runner.results import Row
 from ...runner.run import Run
 from .detectors import DETECTORS, criterion_in_float32
 from .scenes import compose
-from .training import POINTS, Point, train
+from .training import POINTS, Change, Point, train
 
 DEVICES = ("cuda",)
 CASES = tuple(DETECTORS)
@@ -39,7 +39,7 @@ TRAIN, TEST = 4096, 512  # pictures
 QUICK_TRAIN, QUICK_TEST, QUICK_IMAGES = 8, 4, 4
 
 # The first is what ratios are taken to.
-VARIANTS: dict[str, Callable[[nn.Module], Any]] = {
+VARIANTS: dict[str, Change] = {
     "boxloss": use_boxloss,
     "original": lambda model: None,
     "original, in float32": criterion_in_float32,
@@ -66,7 +66,8 @@ def measure(run: Run) -> None:
         for seed in run.options.seeds:
             try:
                 for variant in run.options.variants:
-                    for point in train(detector, VARIANTS[variant], seed, *scenes):
+                    compared = comparable(name) if variant == "original" else {}
+                    for point in train(detector, VARIANTS[variant], seed, *scenes, compared):
                         record(run, {"case": name, "seed": seed}, variant, point)
             except ImportError as error:
                 run.skip(name, f"not installed ({error})")
@@ -74,12 +75,19 @@ def measure(run: Run) -> None:
             run.show({"case": name, "seed": seed, "trained": 100})
 
 
+def comparable(case: str) -> dict[str, Change]:
+    return VARIANTS if "YOLO" in case else {each: VARIANTS[each] for each in USUAL}
+
+
 def record(run: Run, columns: Row, variant: str, point: Point) -> None:
-    about = columns | {"trained": point.percent, "variant": variant}
+    at = columns | {"trained": point.percent}
+    about = at | {"variant": variant}
     run.record(about, "training", "s", point.seconds)
     run.record(about, "loss", "", point.loss)
     for quantity, value in point.precision.items():
         run.record(about, quantity, "", value)
+    for criterion, loss in point.same_outputs.items():
+        run.record(at | {"variant": criterion}, "loss of the same outputs", "", loss)
 
 
 # --- The picture ---

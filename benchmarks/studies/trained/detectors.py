@@ -55,7 +55,7 @@ def criterion_in_float32(yolo: Any) -> None:
 
         return call
 
-    yolo.init_criterion = in_float32
+    yolo.init_criterion, yolo.criterion = in_float32, None
 
 
 def detect_by_yolo(model: nn.Module, images: Tensor) -> list[Tensor]:

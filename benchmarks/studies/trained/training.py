@@ -7,9 +7,11 @@ from __future__ import annotations
 import io
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout
+from copy import deepcopy
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import torch
@@ -23,6 +25,9 @@ POINTS = 5  # of a training, at which it is tested
 WARM_UP = 0.05  # of all steps
 LOWEST_RATE = 0.01  # of the highest, at the end
 TESTED_AT_ONCE = 64
+COMPARED_BATCHES = 16
+
+Change = Callable[[nn.Module], Any]
 
 
 @dataclass(frozen=True)
@@ -31,10 +36,16 @@ class Point:
     seconds: float  # of training alone
     loss: float  # mean since the point before, as the criterion sums it
     precision: dict[str, float]
+    same_outputs: dict[str, float]  # mean loss by each of the compared criteria
 
 
 def train(
-    detector: Detector, change: Callable[[nn.Module], Any], seed: int, train: Scenes, test: Scenes
+    detector: Detector,
+    change: Change,
+    seed: int,
+    train: Scenes,
+    test: Scenes,
+    compared: Mapping[str, Change],
 ) -> Iterator[Point]:
     device = train.pictures.device
     torch.manual_seed(seed)
@@ -64,8 +75,15 @@ def train(
             total += loss.detach()
         wait(device)
         seconds += time.perf_counter() - start
-        precision = average_precision(detector, model, test)
-        yield Point(100 * point // POINTS, seconds, (total / steps).item(), precision)
+        yield Point(
+            100 * point // POINTS,
+            seconds,
+            (total / steps).item(),
+            average_precision(detector, model, test),
+            losses_of_same_outputs(
+                detector, model, compared, batches(train, detector.images, seed)
+            ),
+        )
 
 
 def rate(part: float) -> float:
@@ -74,6 +92,23 @@ def rate(part: float) -> float:
         return part / WARM_UP
     cosine = (1 + math.cos(math.pi * (part - WARM_UP) / (1 - WARM_UP))) / 2
     return LOWEST_RATE + (1 - LOWEST_RATE) * cosine
+
+
+@torch.no_grad()
+def losses_of_same_outputs(
+    detector: Detector, model: nn.Module, compared: Mapping[str, Change], drawn: Iterator[Any]
+) -> dict[str, float]:
+    """Of copies of a model that differ in their criterion alone, on the same batches."""
+    copies = {name: deepcopy(model) for name in compared}
+    losses = dict.fromkeys(compared, 0.0)
+    for name, change in compared.items():
+        change(copies[name])
+    for pictures, boxes, labels in islice(drawn, COMPARED_BATCHES):
+        batch = detector.batch([*pictures], boxes, labels)
+        for name, copied in copies.items():
+            with torch.autocast(pictures.device.type, torch.bfloat16):
+                losses[name] += batch(copied).item() / COMPARED_BATCHES
+    return losses
 
 
 # --- The test ---
