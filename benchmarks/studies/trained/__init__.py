@@ -6,8 +6,8 @@ Each is trained both ways: from the same weights, on the same batches, by AdamW 
 cosine, under autocast to bfloat16. Pictures are composed of photographs, faces and digits; those of
 the test are of none that training has seen. mAP50-95 is pycocotools' of the test, computed in
 float32. A seed gives the first weights, the batches and how they are augmented; the spread between
-seeds is what a difference is judged by. cuDNN and sums by atomics are not deterministic: two
-trainings with the very same criterion also differ. Seconds are of training alone. A YOLO can be
+seeds is what a difference is judged by. cuDNN and sums by atomics need not be deterministic: two
+trainings with the very same criterion may differ. Seconds are of training alone. A YOLO can be
 trained with its own criterion in float32, too: what that changes is bfloat16's. Of a model trained
 with its own criterion, all criteria also give the loss of the same outputs.
 
