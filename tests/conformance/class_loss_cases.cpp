@@ -56,6 +56,7 @@ const std::vector<ClassCase> kCases = {
     {"one set's logits, packs", focal, {f16, packed, true}, i64, i64, {3, 2, 40, 8, 9}, mean, no, no, no, plain},
     {"one logit", focal, {f32, one_coordinate}, i64, i64, small, none, no, f32, no, plain},
     {"sets are no packs", focal, {bf16, packed}, i64, i64, {3, 3, 7, 5, 9}, mean, no, f32, no, plain},
+    {"sets do not begin with packs", focal, {f32, odd_gaps}, i64, i64, {3, 1, 6, 8, 4}, mean, no, no, no, plain},
     {"unaligned", focal, {f32, shifted}, i64, i64, coco, sum, no, no, no, plain},
     {"odd gaps", mal, {f32, odd_gaps}, i64, i64, coco, mean, f32, no, no, plain},
     // --- sizes
