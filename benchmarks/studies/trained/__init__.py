@@ -8,8 +8,9 @@ the test are of none that training has seen. mAP50-95 is pycocotools' of the tes
 float32. A seed gives the first weights, the batches and how they are augmented; the spread between
 seeds is what a difference is judged by. cuDNN and sums by atomics need not be deterministic: two
 trainings with the very same criterion may differ. Seconds are of training alone. A YOLO can be
-trained with its own criterion in float32, too: what that changes is bfloat16's. Of a model trained
-with its own criterion, all criteria also give the loss of the same outputs.
+trained with its own criterion in float32, too: what that changes is bfloat16's. Of a YOLO trained
+with its own criterion, all criteria also give the loss of the same outputs. A DETR's denoising
+queries are drawn anew in each call, so that its outputs are never the same.
 
     python -m benchmarks trained --cases YOLO11n --seeds 0 --json trained-0.json
     python -m benchmarks trained --json trained.json --add trained-0.json trained-1.json
@@ -66,17 +67,13 @@ def measure(run: Run) -> None:
         for seed in run.options.seeds:
             try:
                 for variant in run.options.variants:
-                    compared = comparable(name) if variant == "original" else {}
+                    compared = VARIANTS if variant == "original" and "YOLO" in name else {}
                     for point in train(detector, VARIANTS[variant], seed, *scenes, compared):
                         record(run, {"case": name, "seed": seed}, variant, point)
             except ImportError as error:
                 run.skip(name, f"not installed ({error})")
                 break
             run.show({"case": name, "seed": seed, "trained": 100})
-
-
-def comparable(case: str) -> dict[str, Change]:
-    return VARIANTS if "YOLO" in case else {each: VARIANTS[each] for each in USUAL}
 
 
 def record(run: Run, columns: Row, variant: str, point: Point) -> None:

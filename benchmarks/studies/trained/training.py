@@ -100,10 +100,10 @@ def losses_of_same_outputs(
 ) -> dict[str, float]:
     """Of copies of a model that differ in their criterion alone, on the same batches."""
     copies = {name: deepcopy(model) for name in compared}
-    losses = dict.fromkeys(compared, 0.0)
     for name, change in compared.items():
         change(copies[name])
-    for pictures, boxes, labels in islice(drawn, COMPARED_BATCHES):
+    losses = dict.fromkeys(compared, 0.0)
+    for pictures, boxes, labels in islice(drawn, COMPARED_BATCHES if compared else 0):
         batch = detector.batch([*pictures], boxes, labels)
         for name, copied in copies.items():
             with torch.autocast(pictures.device.type, torch.bfloat16):
