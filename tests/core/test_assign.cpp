@@ -210,10 +210,11 @@ struct Pairs {
   }
 };
 
-/// Problem p of these integers, whose sizes are set, by cpu/reference and cpu/native alike.
-Pairs pairs_of(AssignProblem p, const Integers& costs) {
+/// Problem p of these costs, whose sizes are set, by cpu/reference and cpu/native alike.
+template <class Cost>
+Pairs pairs_of(AssignProblem p, const std::vector<Cost>& costs, DType dtype = DType::kI32) {
   p.images = 1;
-  p.cost = {costs.data(), DType::kI32, p.queries * p.columns, p.columns, 1};
+  p.cost = {costs.data(), dtype, p.queries * p.columns, p.columns, 1};
   const auto by = [&](const char* name) {
     Pairs pairs{Indices64(static_cast<std::size_t>(p.layers * p.queries), 99),
                 Indices64(static_cast<std::size_t>(p.layers * p.columns), 99)};
@@ -293,6 +294,15 @@ TEST_CASE("up to a limit, no assignment of some rows is less than the one that i
     const Indices64 used(static_cast<std::size_t>(p.columns), 0);
     REQUIRE(total == least_limited(p, costs, 0, used));
   }
+}
+
+TEST_CASE("a limit between two floats is not rounded") {
+  AssignProblem p;
+  p.queries = p.columns = 2;
+  p.cost_limit = 0.7;
+  // The sum of two of them is below the limit, and above the float that is next to it.
+  const std::vector<float> costs = {0, 0.6F, 0.09999997F, 5};
+  REQUIRE(pairs_of(p, costs, DType::kF32) == Pairs{{1, 0}, {1, 0}});
 }
 
 }  // namespace
