@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -212,7 +213,8 @@ struct Pairs {
 
 /// Problem p of these costs, whose sizes are set, by cpu/reference and cpu/native alike.
 template <class Cost>
-Pairs pairs_of(AssignProblem p, const std::vector<Cost>& costs, DType dtype = DType::kI32) {
+Pairs pairs_of(AssignProblem p, const std::vector<Cost>& costs) {
+  constexpr DType dtype = std::is_same_v<Cost, float> ? DType::kF32 : DType::kI32;
   p.images = 1;
   p.cost = {costs.data(), dtype, p.queries * p.columns, p.columns, 1};
   const auto by = [&](const char* name) {
@@ -300,9 +302,9 @@ TEST_CASE("a limit between two floats is not rounded") {
   AssignProblem p;
   p.queries = p.columns = 2;
   p.cost_limit = 0.7;
-  // The sum of two of them is below the limit, and above the float that is next to it.
+  // 0.6F and 0.09999997F add up to less than the limit, and to more than 0.7F.
   const std::vector<float> costs = {0, 0.6F, 0.09999997F, 5};
-  REQUIRE(pairs_of(p, costs, DType::kF32) == Pairs{{1, 0}, {1, 0}});
+  REQUIRE(pairs_of(p, costs) == Pairs{{1, 0}, {1, 0}});
 }
 
 }  // namespace
