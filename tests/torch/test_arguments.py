@@ -151,6 +151,7 @@ OF_BOX_LOSS = [
     bad_type(f"offsets is uint8; {INTEGER}", of="offsets", offsets=rows(4).byte()),
     bad_type("mask is uint8; it must be bool", of="mask", mask=rows(3, 5).byte()),
     bad_type(f"pred_index is float32; {INTEGER}", of="indices", pred_index=zeros(10)),
+    bad_type(f"target_index is int16; {INTEGER}", of="indices", target_index=rows(10).short()),
     bad_type(f"normalizer is uint8; {OF_NORMALIZER}", normalizer=rows().byte()),
     bad_type(f"pred is complex64; {FLOATING}", pred=zeros(3, 5, 4, dtype=torch.complex64)),
     bad_type(f"target is uint16; {ANY_NUMBER}", target=zeros(3, 5, 4, dtype=torch.uint16)),
