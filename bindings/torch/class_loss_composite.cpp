@@ -16,7 +16,7 @@ namespace {
 struct RowTensors {
   at::Tensor is_counted;
   at::Tensor own;        ///< the class, or -1
-  TensorNumber quality;  ///< with a last dimension of 1
+  TensorNumber quality;  ///< with a last dimension of 1; where there is no class, it may be NaN
 };
 
 at::Tensor number(const c10::SymInt& size, const at::Tensor& like) {
@@ -43,8 +43,7 @@ RowTensors find_rows(const ClassLossTensors& a, at::ScalarType type) {
   at::Tensor quality;
   if (a.query_quality) quality = a.query_quality->detach().to(type);
   if (a.quality) quality = with_none(a.quality->detach().to(type), 1, row);
-  // A quality of no box may be NaN, which would still come into the gradient.
-  if (quality.defined()) rows.quality = at::where(rows.own >= 0, quality, 1).unsqueeze(-1);
+  if (quality.defined()) rows.quality = quality.unsqueeze(-1);
   return rows;
 }
 

@@ -29,7 +29,7 @@ RowTensors find_rows(const DistributionLossTensors& a, bool is_fgl) {
   return {target, is_matched, is_fgl ? is_matched : target != kIgnored};
 }
 
-/// (..., 4): left, top, right, bottom, of matched queries.
+/// (..., 4): left, top, right, bottom; of queries that are not matched any number, or NaN.
 at::Tensor offsets_of(const DistributionLossTensors& a, const RowTensors& rows,
                       at::ScalarType type) {
   const at::Tensor targets = a.target->detach().to(type);
@@ -44,8 +44,7 @@ at::Tensor offsets_of(const DistributionLossTensors& a, const RowTensors& rows,
                                                 {target[0], target[1]}, is_end, a.reg_scale)
                           .tensor);
   }
-  // Of others it may be NaN, which would come into the gradient.
-  return at::where(rows.is_matched.unsqueeze(-1), at::cat(offsets, -1), 0);
+  return at::cat(offsets, -1);
 }
 
 /// (..., 4): the cross-entropy of each side towards two bins.

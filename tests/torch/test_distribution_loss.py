@@ -71,21 +71,25 @@ def test_reductions(implementation: Implementation, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["fgl", "ddf"])
-def test_what_does_not_count_has_no_part(implementation: Implementation, mode: str) -> None:
+def test_what_does_not_count_has_no_part(implementation_or_aten: Implementation, mode: str) -> None:
     """A query that is left out is as good as none, and the others' gradients are the same."""
+    device = implementation_or_aten.device
     given = distribution_problem(mode)
     out = given["target_index"].clone()
     out[..., -1] = -2
     spoiled = given["logits"].clone()
     spoiled[..., -1, :] = torch.nan
     with_nan = given | {"target_index": out, "logits": spoiled}
+    if mode == "fgl":
+        with_nan["reference"] = given["reference"].clone()
+        with_nan["reference"][..., -1, :] = torch.nan
     queries = {"logits": 2, "target_index": 2, "quality": 2, "reference": 2, "teacher": 1}
     queries["confidence"] = 1
     shorter = {
         k: v.narrow(queries[k], 0, QUERIES - 1) if k in queries else v for k, v in given.items()
     }
-    loss, gradient = losses_of(with_nan, implementation.device)
-    of_others, d_others = losses_of(shorter, implementation.device)
+    loss, gradient = losses_of(with_nan, device)
+    of_others, d_others = losses_of(shorter, device)
     torch.testing.assert_close(loss, of_others)
     torch.testing.assert_close(gradient[:, :, :-1], d_others)
     assert torch.all(gradient[:, :, -1] == 0)
