@@ -40,10 +40,8 @@ RowTensors find_rows(const ClassLossTensors& a, at::ScalarType type) {
   const at::Tensor label = with_none(a.labels.to(at::kLong), -1, row);
   RowTensors rows = {index != kIgnored,
                      at::where(is_within(label, a.logits.sym_size(-1)), label, -1), 1.0};
-  at::Tensor quality;
-  if (a.query_quality) quality = a.query_quality->detach().to(type);
-  if (a.quality) quality = with_none(a.quality->detach().to(type), 1, row);
-  if (quality.defined()) rows.quality = quality.unsqueeze(-1);
+  if (a.query_quality) rows.quality = a.query_quality->detach().to(type).unsqueeze(-1);
+  if (a.quality) rows.quality = with_none(a.quality->detach().to(type), 1, row).unsqueeze(-1);
   return rows;
 }
 
