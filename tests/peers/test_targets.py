@@ -6,6 +6,7 @@ it is wrong."""
 import copy
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from unittest.mock import patch
 
@@ -292,6 +293,17 @@ def test_adapters_make_no_float64() -> None:
         loss(pred[0], pred[0], avg_factor=3)
 
 
+def test_the_next_model_is_not_blamed() -> None:
+    """For what a device has found in a step before."""
+    answer, boxes = faults._new_answer(is_pinned=False), torch.ones(1, 4)
+    answer.value.value = float("nan")
+    rows = faults.Rows(boxes, torch.tensor([-1]), torch.tensor([0, 1]), "labels", 5, False)
+    faults._asked.append(faults._Step(answer, None, boxes.device, lambda: rows))
+    with pytest.raises(ValueError, match=r"^in a step before: labels: image 0, row 0 is -1"):
+        use_boxloss(made("YOLO11"))
+    use_boxloss(made("YOLO11"))
+
+
 if torch.cuda.is_available():
 
     def on_gpu(batch: Batch) -> Batch:
@@ -326,6 +338,8 @@ if torch.cuda.is_available():
 
         with pytest.raises(ValueError, match=told):
             steps()
+        with suppress(ValueError):  # the other head's
+            check_targets()
 
     def test_nobody_waits() -> None:
         boxes, labels = (

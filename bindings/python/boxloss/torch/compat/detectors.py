@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from . import made_up
+from .faults import check_targets
 from .proof import Case, compare, record
 from .replace import Replacement, qualified_name, replace_class, restore_class
 from .versions import OLDEST, OLDEST_OF_MODELS, is_before, version
@@ -68,11 +69,13 @@ def use_boxloss(model: Any, *, check: bool = True) -> Replaced:
     Raises:
         TypeError: a model that is not in the list. ValueError: its class, or its user, has already
             replaced a part that boxloss would replace; boxloss gives other losses or gradients; its
-            project is older than any that boxloss knows; it has boxloss already. The model is then
-            as before.
+            project is older than any that boxloss knows; it has boxloss already; or what
+            `check_targets` raises. The model is then as before.
     """
     model = _unwrapped(model)
     family = _find(model)
+    if check:
+        check_targets()  # else this model would be blamed
     expected = record(family.criterion, model, family.cases(model)) if check else []
     replaced = Replaced({}, [])
     try:
