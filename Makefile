@@ -32,6 +32,15 @@ backend_list := $(subst $(space),;,$(backends))
 build_folder := build/$(if $(filter-out cpu,$(backend_name)),with-)$(backend_name)
 # Programs of one thread each, so as many at a time as there are processors.
 export CTEST_PARALLEL_LEVEL := $(shell nproc)
+# CMake's default is c++, make's and pip's is g++: to ccache two compilers.
+ifeq ($(origin CXX),default)
+export CXX := c++
+endif
+# The C++ tests and the package both build the library: what one has compiled, the other takes. Without root, it is
+# compiled twice.
+export CCACHE_DIR ?= $(CURDIR)/build/ccache
+export CCACHE_BASEDIR ?= /
+with_ccache = CMAKE_CXX_COMPILER_LAUNCHER="$${CMAKE_CXX_COMPILER_LAUNCHER-$$(command -v ccache)}"
 # Of the wheel: another processor's has a cross compiler, and no GPU.
 own_arch := $(shell uname -m)
 ARCH ?= $(own_arch)
@@ -51,6 +60,7 @@ system_parts := $(sort $(if $(built_goals),compiler) $(if $(own_python),,venv) \
   $(call needed_for,build build-asan test test-all test-core test-tsan test-asan test-asan-torch test-toolchains,catch2) \
   $(if $(own_python),,$(call needed_for,test test-all test-python,headers)) \
   $(call needed_for,wheel test-wheel,$(filter-out $(own_arch),$(ARCH))) \
+  $(if $(filter 0,$(shell id -u)),$(call needed_for,test test-all,ccache)) \
   $(call needed_for,test-jax,venv) $(call needed_for,test-peers test-older-peers,venv opencv) \
   $(call needed_for,test-docs,chromium))
 sections := $(if $(own_goals),build) \
@@ -91,14 +101,16 @@ demo: package ## train a small face detector, and time this loss and the usual o
 	mkdir -p benchmarks/out
 	$(PYTHON) -m benchmarks face_detector --device $(device) --json benchmarks/out/face_detector.json --pictures benchmarks/out
 
-test: test-core test-python ## the C++ and the Python tests
+test: cpp_selection := -LE long
+test: python_selection := -m 'not long'
+test: test-core test-python ## the C++ and the Python tests, but for those that take long
 	@echo 'SKIPPED: other compilers, the wheel, JAX, the detectors, the site (make test-toolchains test-wheel test-jax test-peers test-older-peers test-docs)'
-	@echo 'SKIPPED: sanitizers (make test-all)'
+	@echo 'SKIPPED: what takes long, such as every loss in the kernels for GPUs, and sanitizers (make test-all)'
 
-test-all: test-core test-tsan test-asan test-asan-torch test-python ## the same, and with sanitizers
+test-all: test-core test-tsan test-asan test-asan-torch test-python ## all of them, and with sanitizers
 
 test-core: build ## the C++ tests
-	$(call with_catch2,ctest --test-dir $(build_folder) --output-on-failure)
+	$(call with_catch2,ctest --test-dir $(build_folder) --output-on-failure $(cpp_selection))
 
 test-tsan: ready ## several callers of cpu/native at once, under ThreadSanitizer
 	$(call with_catch2,cmake --preset dev-tsan && cmake --build --preset dev-tsan && ctest --preset dev-tsan)
@@ -106,10 +118,7 @@ test-tsan: ready ## several callers of cpu/native at once, under ThreadSanitizer
 test-asan: build-asan ## the C++ tests on the CPU under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(call with_catch2,ctest --preset dev-asan)
 
-# Each compiler has its own: g++, and clang as Debian has it. CMake's default is c++, not make's.
-ifeq ($(origin CXX),default)
-CXX := c++
-endif
+# Each compiler has its own: g++, and clang as Debian has it.
 asan_library = $(if $(findstring clang,$(shell $(CXX) --version)),libclang_rt.asan-$(shell uname -m).so,libasan.so)
 
 # Python itself is not built with the sanitizer, so its library comes first, and libstdc++ with it,
@@ -153,10 +162,10 @@ test-jax: .venv-jax/.boxloss ## boxloss.jax beside boxloss.torch
 
 # What the tests of a file build, a process builds once, since it takes whole files.
 test-python: package ## the Python tests
-	$(PYTHON) -m pytest --numprocesses 2 --dist loadfile  # each has torch's threads, and its share of the GPU
+	$(PYTHON) -m pytest --numprocesses 2 --dist loadfile $(python_selection)  # each has torch's threads, and its share of the GPU
 
 build: ready ## the C++ library and its tests, in build/
-	cmake --preset cpu $(tests_option) -B $(build_folder) -DBACKEND='$(backend_list)' -DBUILD_SHARED_LIBS=ON
+	$(with_ccache) cmake --preset cpu $(tests_option) -B $(build_folder) -DBACKEND='$(backend_list)' -DBUILD_SHARED_LIBS=ON
 	cmake --build $(build_folder)
 
 # A folder of links to the sources and the build, and a .pth file that adds this folder to .venv's path. The links are
@@ -247,6 +256,6 @@ ready: checked $(venv)
 # A site holds one build at a time: the mark says of which backends.
 $(site)/.boxloss-$(backend_name): $(sources) $(venv) | ready
 	rm -f $(site)/.boxloss-* $(site)/lib/python*/site-packages/boxloss-develop.pth
-	$(pip_install) $(into_site) --config-settings=build-dir=build/$(python_name)-$(backend_name) \
+	$(with_ccache) $(pip_install) $(into_site) --config-settings=build-dir=build/$(python_name)-$(backend_name) \
 	  --config-settings='cmake.define.BACKEND=$(backend_list)' .
 	touch $@

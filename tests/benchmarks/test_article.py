@@ -53,6 +53,7 @@ def test_areas_of_uint8_boxes_wrap() -> None:
         assert value.item() > 1000
 
 
+@pytest.mark.long
 def test_its_kernels_compile(tmp_path: Path) -> None:
     if shutil.which(os.environ.get("CUDACXX", "nvcc")) is None:
         pytest.skip("needs nvcc")

@@ -21,12 +21,15 @@ def steps(*arguments: str) -> list[str]:
     ).stdout.splitlines()
 
 
+CCACHE = "ccache " if os.geteuid() == 0 else ""
+
+
 @pytest.mark.parametrize(
     ("goals", "parts"),
     [
         (["demo"], "compiler venv"),
-        (["test"], "catch2 compiler headers venv"),
-        (["test-all"], "catch2 compiler headers venv"),
+        (["test"], f"catch2 {CCACHE}compiler headers venv"),
+        (["test-all"], f"catch2 {CCACHE}compiler headers venv"),
         (["test-core", "test-python"], "catch2 compiler headers venv"),
         (["test-jax"], "compiler venv"),
         (["test-peers"], "compiler opencv venv"),
@@ -38,6 +41,15 @@ def test_system_packages(goals: list[str], parts: str) -> None:
     first, *rest = steps(*goals)
     assert first.split() == ["tools/install_system_packages", *parts.split()]
     assert not any(step.startswith("tools/install_system_packages") for step in rest)
+
+
+def test_test_all_leaves_nothing_out() -> None:
+    def leaves(goal: str) -> list[bool]:
+        runs = [step for step in steps(goal) if re.search(r"ctest --test-dir|pytest --num", step)]
+        return [" long" in step for step in runs]
+
+    assert leaves("test") == [True, True]
+    assert leaves("test-all") == [False, False]
 
 
 @pytest.mark.parametrize("goal", ["test-jax", "test-peers"])

@@ -51,12 +51,14 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return os.environ | {"TORCH_EXTENSIONS_DIR": str(extensions), "PYTHONPATH": paths}
 
 
+@pytest.mark.long
 def test_the_example_trains_on_its_device(toy: Path, environment: dict[str, str]) -> None:
     said = output_of(sys.executable, EXAMPLE / "train.py", toy, environment=environment)
     assert "toy/example" in said.splitlines()[0]
     assert "pairs by index: box_loss: toy/example does not serve the pairing indexed" in said
 
 
+@pytest.mark.long
 def test_a_device_of_its_own(toy: Path, environment: dict[str, str]) -> None:
     """In another process, which has torch's only place for such a device."""
     checks = Path(__file__).with_name("toy_device_checks.py")

@@ -377,6 +377,7 @@ def test_changing_sizes_compile_once(device: torch.device, mode: str, of: Any) -
     assert seen == ["boxloss._class_loss.default", "boxloss._class_loss_backward.default"]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("fresh_compiler", "cpp_compiler")
 def test_a_training_step(device: torch.device) -> None:
     values = class_problem("ia_bce", device, torch.bfloat16)

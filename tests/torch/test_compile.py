@@ -98,6 +98,7 @@ def test_a_step_compiles_whole(device: torch.device, case: dict[str, Any]) -> No
 
 
 # What torch.compile generates is slow to build, so that each of these shows something of its own.
+@pytest.mark.long
 @pytest.mark.usefixtures("cpp_compiler")
 @pytest.mark.parametrize(("pairing", "without_python"), [("sets", False), ("offsets", True)])
 def test_a_training_step(device: torch.device, pairing: str, without_python: bool) -> None:

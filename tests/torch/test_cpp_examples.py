@@ -88,6 +88,7 @@ def test_training_step(programs: Path, device: torch.device) -> None:
     assert lines == [f"step {step}: loss {loss:.6f}" for step, loss in enumerate(losses)]
 
 
+@pytest.mark.long
 def test_aot_inductor(programs: Path, exported: Path) -> None:
     package, again = output_of(programs / "aot_inductor", exported).splitlines()
     loss = package.removeprefix("package: loss ")
@@ -116,6 +117,7 @@ except Exception as error:
     assert error in (ROOT / "docs" / "deploy.md").read_text()
 
 
+@pytest.mark.long
 def test_a_package_needs_the_operators(exported: Path) -> None:
     load = f"torch._inductor.aoti_load_package({str(exported)!r})"
     error = "Could not find schema for boxloss::box_loss."
