@@ -13,16 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from both import (
-    as_numpy,
-    assert_near,
-    assert_one_after_the_other,
-    assert_same_bits,
-    for_jax,
-    on_device,
-)
+from both import assert_one_after_the_other, for_jax, on_device
 from boxloss._options import ClassLossMode
 from boxloss.jax import class_loss, use_implementation
+from of_logits import (
+    assert_bits_of_torch,
+    assert_derivatives,
+    assert_formula_reduces_as_the_calls,
+    derivatives,
+    of_logits,
+)
 from problems import FLOATING, REDUCTIONS, Problem
 
 MODES = get_args(ClassLossMode)
@@ -73,19 +73,7 @@ def test_the_bits_are_torchs(
         values |= OTHER_NUMBERS.get(mode, {})
     if mode not in WITHOUT_QUALITY and reduction == "sum":
         values["query_quality"] = values.pop("quality").double()[values["target_index"].clip(0, 5)]
-    logits = values["logits"].clone().requires_grad_()
-    expected = boxloss.torch.class_loss(**{**values, "logits": logits})
-    incoming = torch.arange(1, 1 + expected.numel()).reshape(expected.shape).to(expected)
-    (gradient,) = torch.autograd.grad(expected, logits, incoming)
-    given = for_jax(values)
-
-    def loss(logits: jax.Array) -> jax.Array:
-        return class_loss(**{**given, "logits": logits})
-
-    for transform in (lambda function: function, jax.jit):
-        found, pull = transform(lambda logits: jax.vjp(loss, logits))(given["logits"])
-        assert_same_bits(found, expected, "loss")
-        assert_same_bits(pull(jnp.asarray(as_numpy(incoming)))[0], gradient, "gradient")
+    assert_bits_of_torch(class_loss, boxloss.torch.class_loss, values)
 
 
 def plain(mode: str, x: jax.Array, own: jax.Array, q: jax.Array, weight: jax.Array) -> jax.Array:
@@ -125,24 +113,8 @@ def plain_sum(values: Problem, logits: jax.Array) -> jax.Array:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_derivatives_of_the_second_order(mode: str) -> None:
-    """By the calls, and by the formula alone in forward mode, too."""
     values = for_jax(problem(mode, SHAPES[1]))
-    logits = values["logits"]
-
-    def ours(logits: jax.Array) -> jax.Array:
-        return class_loss(**{**values, "logits": logits, "reduction": "sum"})
-
-    def squares(loss: Any) -> Any:
-        return jax.grad(lambda x: (jax.grad(lambda x: loss(x) ** 2)(x) ** 2).sum())
-
-    expected, gradient = jax.jit(jax.value_and_grad(partial(plain_sum, values)))(logits)
-    second = jax.jit(squares(partial(plain_sum, values)))(logits)
-    assert_near(ours(logits), expected)
-    assert_near(jax.grad(ours)(logits), gradient)
-    assert_near(jax.jit(squares(ours))(logits), second)
-    with use_implementation("jnp"):
-        assert_near(jax.jvp(ours, (logits,), (logits,))[1], (gradient * logits).sum())
-        assert_near(jax.jit(squares(ours))(logits), second)
+    assert_derivatives(class_loss, partial(plain_sum, values), values)
 
 
 REDUCED: tuple[dict[str, Any], ...] = (
@@ -161,17 +133,7 @@ def test_the_formula_reduces_as_the_calls(mode: str, reduced: dict[str, Any]) ->
     values = for_jax(problem(mode)) | OTHER_NUMBERS.get(mode, {}) | reduced
     values["target_index"] = values["target_index"].at[1].set(-1)
     values["weight"] = values["weight"].astype(jnp.float64) / 1024
-
-    def both(logits: jax.Array) -> Any:
-        loss, pull = jax.vjp(lambda x: class_loss(**{**values, "logits": x}), logits)
-        return loss, pull(jnp.ones_like(loss))[0]
-
-    expected = both(values["logits"])
-    with use_implementation("jnp"):
-        found = both(values["logits"])
-    for ours, wanted in zip(found, expected, strict=True):
-        assert_near(ours, wanted)
-        assert wanted.any()
+    assert_formula_reduces_as_the_calls(class_loss, values)
 
 
 def test_nothing_but_logits_has_a_gradient() -> None:
@@ -192,14 +154,8 @@ def test_what_is_left_out_is_in_no_derivative() -> None:
     values["logits"] = values["logits"].at[0, 0, 0].set(jnp.nan)
     quality = jnp.ones(index.shape).at[index < 0].set(jnp.nan)  # of no box
     del values["quality"]
-
-    def loss(logits: jax.Array) -> jax.Array:
-        given = {**values, "logits": logits, "target_index": index, "query_quality": quality}
-        return class_loss(**given).sum()
-
-    second = jax.grad(lambda logits: jax.grad(loss)(logits).var())
-    for each in (jax.grad(loss), second):
-        found = jax.jit(each)(values["logits"])
+    values |= {"target_index": index, "query_quality": quality}
+    for found in derivatives(class_loss, values):
         assert jnp.isfinite(found).all()
         assert not found[0, 0, 0].any()
         assert found[0, 0, 1].all()
@@ -229,8 +185,8 @@ def test_vmap_for_other_labels_is_one_call_after_the_other() -> None:
     labels = jnp.stack([values["labels"] - i for i in range(3)])
 
     def step(labels: jax.Array) -> jax.Array:
-        given = {**values, "labels": labels}
-        return jax.grad(lambda x: class_loss(**{**given, "logits": x}).sum())(values["logits"])
+        ours = of_logits(class_loss, {**values, "labels": labels})
+        return jax.grad(lambda logits: ours(logits).sum())(values["logits"])
 
     assert_one_after_the_other(step, (0,), labels)
 
@@ -266,4 +222,4 @@ def test_no_classes() -> None:
 def test_forward_mode_is_refused_without_the_choice() -> None:
     values = for_jax(problem("focal"))
     with pytest.raises(TypeError, match="custom_vjp"):
-        jax.jacfwd(lambda logits: class_loss(**{**values, "logits": logits}))(values["logits"])
+        jax.jacfwd(of_logits(class_loss, values))(values["logits"])

@@ -12,15 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from both import (
-    as_numpy,
-    assert_near,
-    assert_one_after_the_other,
-    assert_same_bits,
-    for_jax,
-    on_device,
-)
+from both import assert_one_after_the_other, for_jax, on_device
 from boxloss.jax import distribution_loss, use_implementation
+from of_logits import (
+    assert_bits_of_torch,
+    assert_derivatives,
+    assert_formula_reduces_as_the_calls,
+    derivatives,
+    of_logits,
+)
 from problems import FLOATING, Problem
 
 BOXES, BINS = 6, 7
@@ -75,20 +75,7 @@ def test_the_bits_are_torchs(
     values = problem(mode, shape, dtype) | on_device(reduced) | numbers
     if mode == "ddf" and len(shape) == 4 and numbers:  # a teacher for each layer
         values["teacher"] = torch.stack((values["teacher"], -values["teacher"]))
-    logits = values["logits"].clone().requires_grad_()
-    expected = boxloss.torch.distribution_loss(**{**values, "logits": logits})
-    incoming = torch.arange(1, 1 + expected.numel()).reshape(expected.shape).to(expected)
-    (gradient,) = torch.autograd.grad(expected, logits, incoming)
-    assert gradient.any()
-    given = for_jax(values)
-
-    def loss(logits: jax.Array) -> jax.Array:
-        return distribution_loss(**{**given, "logits": logits})
-
-    for transform in (lambda function: function, jax.jit):
-        found, pull = transform(lambda logits: jax.vjp(loss, logits))(given["logits"])
-        assert_same_bits(found, expected, "loss")
-        assert_same_bits(pull(jnp.asarray(as_numpy(incoming)))[0], gradient, "gradient")
+    assert_bits_of_torch(distribution_loss, boxloss.torch.distribution_loss, values)
 
 
 def plain_side(values: Problem, x: jax.Array, place: jax.Array, side: jax.Array) -> jax.Array:
@@ -125,24 +112,8 @@ def plain_sum(values: Problem, logits: jax.Array) -> jax.Array:
 
 @pytest.mark.parametrize("mode", ["fgl", "ddf"])
 def test_derivatives_of_the_second_order(mode: str) -> None:
-    """By the calls, and by the formula alone in forward mode, too."""
     values = for_jax(problem(mode, SHAPES[1]))
-    logits = values["logits"]
-
-    def ours(logits: jax.Array) -> jax.Array:
-        return distribution_loss(**{**values, "logits": logits, "reduction": "sum"})
-
-    def squares(loss: Any) -> Any:
-        return jax.grad(lambda x: (jax.grad(lambda x: loss(x) ** 2)(x) ** 2).sum())
-
-    expected, gradient = jax.jit(jax.value_and_grad(partial(plain_sum, values)))(logits)
-    second = jax.jit(squares(partial(plain_sum, values)))(logits)
-    assert_near(ours(logits), expected)
-    assert_near(jax.grad(ours)(logits), gradient)
-    assert_near(jax.jit(squares(ours))(logits), second)
-    with use_implementation("jnp"):
-        assert_near(jax.jvp(ours, (logits,), (logits,))[1], (gradient * logits).sum())
-        assert_near(jax.jit(squares(ours))(logits), second)
+    assert_derivatives(distribution_loss, partial(plain_sum, values), values)
 
 
 @pytest.mark.parametrize(("mode", "reduced"), WAYS)
@@ -151,18 +122,7 @@ def test_the_formula_reduces_as_the_calls(mode: str, reduced: Problem) -> None:
     values = problem(mode) | OTHER_NUMBERS[mode] | on_device(reduced)
     values["target_index"][1] = -1
     del values["quality"]
-    given = for_jax(values)
-
-    def both(logits: jax.Array) -> Any:
-        loss, pull = jax.vjp(lambda x: distribution_loss(**{**given, "logits": x}), logits)
-        return loss, pull(jnp.ones_like(loss))[0]
-
-    expected = both(given["logits"])
-    with use_implementation("jnp"):
-        found = both(given["logits"])
-    for ours, wanted in zip(found, expected, strict=True):
-        assert_near(ours, wanted)
-        assert wanted[0].any()
+    assert_formula_reduces_as_the_calls(distribution_loss, for_jax(values))
 
 
 @pytest.mark.parametrize("mode", ["fgl", "ddf"])
@@ -186,13 +146,7 @@ def test_what_is_left_out_is_in_no_derivative(mode: str) -> None:
     values["target_index"] = values["target_index"].at[left_out].set(-2).at[matched].set(2)
     for name in {"logits", "quality", "reference"} & {*values}:
         values[name] = values[name].at[left_out].set(jnp.nan)
-
-    def loss(logits: jax.Array) -> jax.Array:
-        return distribution_loss(**{**values, "logits": logits}).sum()
-
-    second = jax.grad(lambda logits: jax.grad(loss)(logits).var())
-    for each in (jax.grad(loss), second):
-        found = jax.jit(each)(values["logits"])
+    for found in derivatives(distribution_loss, values):
         assert jnp.isfinite(found).all()
         assert not found[left_out].any()
         assert found[matched].any()
@@ -203,8 +157,8 @@ def test_vmap_is_one_call_after_the_other(mode: str) -> None:
     values = for_jax(problem(mode))
 
     def step(logits: jax.Array, index: jax.Array) -> Any:
-        given = {**values, "target_index": index}
-        loss, pull = jax.vjp(lambda x: distribution_loss(**{**given, "logits": x}), logits)
+        ours = of_logits(distribution_loss, {**values, "target_index": index})
+        loss, pull = jax.vjp(ours, logits)
         return loss, pull(loss)
 
     names = ("logits", "target_index")
@@ -239,4 +193,4 @@ def test_empty(mode: str, shape: tuple[int, ...], boxes: int) -> None:
 def test_forward_mode_is_refused_without_the_choice() -> None:
     values = for_jax(problem("ddf"))
     with pytest.raises(TypeError, match="custom_vjp"):
-        jax.jacfwd(lambda x: distribution_loss(**{**values, "logits": x}))(values["logits"])
+        jax.jacfwd(of_logits(distribution_loss, values))(values["logits"])
