@@ -27,9 +27,19 @@ struct Atomics {
   static KOKKOS_FUNCTION void min(E* address, E value) {
     Kokkos::atomic_min(address, value);
   }
+  /// Gives the value before. On a GPU by the vendor's function: Kokkos swaps 16 bits under a lock,
+  /// for which threads of a warp in a loop of their own can wait for ever.
   template <class Bits>
   static KOKKOS_FUNCTION Bits compare_and_swap(Bits* address, Bits expected, Bits desired) {
+#if defined(__CUDA_ARCH__)
+    return ::atomicCAS(address, expected, desired);
+#elif defined(__HIP_DEVICE_COMPILE__)
+    __hip_atomic_compare_exchange_strong(address, &expected, desired, __ATOMIC_RELAXED,
+                                         __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+    return expected;
+#else
     return Kokkos::atomic_compare_exchange(address, expected, desired);
+#endif
   }
 };
 

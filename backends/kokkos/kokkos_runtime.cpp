@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-// The only calls of a vendor's functions: Kokkos makes an instance only from the vendor's stream.
+// The host's only calls of a vendor: Kokkos makes an instance only from the vendor's stream.
 #if defined(KOKKOS_ENABLE_CUDA)
 #define BOXLOSS_VENDOR(name) cuda##name
 #elif defined(KOKKOS_ENABLE_HIP)
