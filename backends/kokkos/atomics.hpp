@@ -28,7 +28,7 @@ struct Atomics {
     Kokkos::atomic_min(address, value);
   }
   /// Gives the value before. On a GPU by the vendor's function: Kokkos swaps 16 bits under a lock,
-  /// for which threads of a warp in a loop of their own can wait for ever.
+  /// for which a kernel on an H200 waited without end.
   template <class Bits>
   static KOKKOS_FUNCTION Bits compare_and_swap(Bits* address, Bits expected, Bits desired) {
 #if defined(__CUDA_ARCH__)
