@@ -111,6 +111,7 @@ def test_a_training_step(device: torch.device, pairing: str, without_python: boo
         assert_as_eager(compiled, step, head_output(values), values, by)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("cpp_compiler")
 def test_boxes_as_convolutions_give_them(device: torch.device) -> None:
     def of_head(head: Tensor, target: Tensor) -> tuple[Tensor]:

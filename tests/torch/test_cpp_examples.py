@@ -31,6 +31,7 @@ def exported(cpp_compiler: None, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return path
 
 
+@pytest.mark.long
 def test_boxes_in_arrays(programs: Path, device: torch.device) -> None:
     """plain.cpp, and gpu.cpp, which is the same on a GPU."""
     program = programs / ("plain" if device.type == "cpu" else "gpu")
@@ -79,6 +80,7 @@ def train(device: torch.device) -> list[float]:
     return losses
 
 
+@pytest.mark.long
 def test_training_step(programs: Path, device: torch.device) -> None:
     losses = train(device)
     assert losses[-1] < losses[0] / 2
