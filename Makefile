@@ -1,6 +1,13 @@
 # `make demo` shows boxloss at work, `make test` proves it. Both install what they need.
-SHELL := bash
-.SHELLFLAGS := -euo pipefail -c
+# Each recipe is a stage with its times, which go where .ci/run or this make says.
+SHELL := tools/stages
+.SHELLFLAGS = run '$@' bash -euo pipefail -c
+ifndef BOXLOSS_STAGES
+ifneq ($(filter demo test test-all,$(MAKECMDGOALS)),)
+$(shell mkdir -p build && rm -f build/stages)
+export BOXLOSS_STAGES := $(CURDIR)/build/stages
+endif
+endif
 .DEFAULT_GOAL := help
 .NOTPARALLEL:  # the steps build on each other; ninja keeps the cores busy
 unexport MAKEFLAGS  # ninja would take -j for a jobserver to join
@@ -100,12 +107,14 @@ help: ## this list
 demo: package ## train a small face detector, and time this loss and the usual ones in every step
 	mkdir -p benchmarks/out
 	$(PYTHON) -m benchmarks face_detector --device $(device) --json benchmarks/out/face_detector.json --pictures benchmarks/out
+	@tools/stages table
 
 test: cpp_selection := -LE long
 test: python_selection := -m 'not long'
 test: test-core test-python ## the C++ and the Python tests, but for those that take long
 	@echo 'SKIPPED: other compilers, the wheel, JAX, the detectors, the site (make test-toolchains test-wheel test-jax test-peers test-older-peers test-docs)'
 	@echo 'SKIPPED: what takes long, such as every loss in the kernels for GPUs, and sanitizers (make test-all)'
+	@tools/stages table
 
 test-all: test-core test-tsan test-asan test-asan-torch test-python ## all of them, and with sanitizers
 
