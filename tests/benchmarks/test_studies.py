@@ -32,7 +32,7 @@ FILES = sorted(RESULTS.glob("*/*.json"))
 @pytest.mark.parametrize("name", studies())
 def test_a_quick_run_measures_writes_and_draws(name: str, tmp_path: Path) -> None:
     if name == "jax":
-        pytest.importorskip("jaxlib", reason="JAX is not installed")  # `make test-jax` runs it
+        pytest.importorskip("jaxlib", reason="JAX is not installed")  # `make test-peers` has it
     if name == "trained":
         pytest.importorskip("sklearn")
         pytest.importorskip("pycocotools")
