@@ -12,13 +12,11 @@ namespace {
 using Catch::Matchers::WithinAbs;
 
 /// A square of side 2 and the same turned by 45 degrees: right, until a test spoils it.
-struct Rotated {
+struct Rotated : Prepared {
   double pred[5] = {3, 4, 2, 2, 0}, target[5] = {3, 4, 2, 2, 45};
-  Output<double, 1> loss, scale, other;
+  double loss = 99, scale = 99, other = 99;
   RotatedLossProblem p;
-  LossOutputs outputs{loss.values, scale.values};
-  Workspace workspace;
-  Implementation implementation = boxloss::implementation("cpu/native");
+  LossOutputs outputs{&loss, &scale};
 
   Rotated() {
     p.loss = RotatedLoss::kIou;
@@ -29,20 +27,24 @@ struct Rotated {
     p.pred.slots = p.target.slots = 1;
     p.eps = 0;
   }
-  void run() { loss_forward(implementation, p, outputs, workspace.execution); }
-  bool is_untouched() const { return loss.is_untouched() && scale.is_untouched(); }
+  void set_loss(RotatedLoss its, const LossParameters& parameters = {}) {
+    p.loss = its;
+    p.parameters = parameters;
+  }
+  void run() { loss_forward(implementation, p, outputs, execution); }
+  bool is_untouched() const { return loss == 99 && scale == 99; }
 };
 
 TEST_CASE("a square and itself turned by an eighth share an octagon") {
   for (const char* name : {"cpu/reference", "cpu/native"}) {
     Rotated r;
     r.implementation = implementation(name);
-    r.outputs.iou = r.other.values;
+    r.outputs.iou = &r.other;
     r.run();
     const double octagon = 8 * (std::sqrt(2.0) - 1);
     const double iou = octagon / (8 - octagon);
-    REQUIRE_THAT(r.loss.values[0], WithinAbs(1 - iou, 1e-14));
-    REQUIRE_THAT(r.other.values[0], WithinAbs(iou, 1e-14));
+    REQUIRE_THAT(r.loss, WithinAbs(1 - iou, 1e-14));
+    REQUIRE_THAT(r.other, WithinAbs(iou, 1e-14));
   }
 }
 
@@ -60,8 +62,7 @@ TEST_CASE("degrees turn against radians, forward and backward") {
       r.run();
       const double one = 1;
       double d_pred[5];
-      loss_backward(r.implementation, r.p, {{&one}, {}}, r.scale.values, {d_pred},
-                    r.workspace.execution);
+      loss_backward(r.implementation, r.p, {{&one}, {}}, &r.scale, {d_pred}, r.execution);
       by_angle[static_cast<int>(unit)] = d_pred[4];
     }
     REQUIRE(by_angle[0] != 0);
@@ -69,41 +70,24 @@ TEST_CASE("degrees turn against radians, forward and backward") {
   }
 }
 
+// clang-format off
 TEST_CASE("what only rotated boxes refuse") {
   require_refused<InvalidArgument>(Refusals<Rotated>{
-      {[](Rotated& r) { r.p.loss = {}; },
-       "loss is not set; it must be one of 'iou', 'giou', 'probiou', 'kld', 'gwd', 'kfiou'"},
-      {[](Rotated& r) { r.p.angle_unit = static_cast<AngleUnit>(2); },
-       "angle_unit is 2; it must be one of radians, degrees"},
-      {[](Rotated& r) {
-         r.p.loss = RotatedLoss::kKld;
-         r.p.parameters = {2, {0.5, 0}};
-       },
-       "tau is 0.5; it must be from 1 to 1e6"},
-      {[](Rotated& r) {
-         r.p.loss = RotatedLoss::kProbiou;
-         r.p.parameters = {1, {-1}};
-       },
-       "floor is -1; it must be from 0 to 1e6"},
-      {[](Rotated& r) {
-         r.p.loss = RotatedLoss::kGwd;
-         r.outputs.iou = r.other.values;
-       },
-       "the output iou needs one of the losses 'iou', 'giou', but loss is 'gwd'"},
-      {[](Rotated& r) {
-         r.p.pred.slots = r.p.target.slots = 2;
-         r.p.pred.slot_stride = 4;
-       },
-       "pred.slot_stride is 4, but a rotated box has 5 numbers"},
-      {[](Rotated& r) { r.p.target.slots = 2; },
-       "target has shape (1, 2, 5), pred has (1, 1, 5); they must be equal"},
+      {[](Rotated& r) { r.p.loss = {}; }, "loss is not set; it must be one of 'iou', 'giou', 'probiou', 'kld', 'gwd', 'kfiou'"},
+      {[](Rotated& r) { r.p.angle_unit = kNoUnit; }, "angle_unit is 2; it must be one of radians, degrees"},
+      {[](Rotated& r) { r.set_loss(RotatedLoss::kKld, {2, {0.5, 0}}); }, "tau is 0.5; it must be from 1 to 1e6"},
+      {[](Rotated& r) { r.set_loss(RotatedLoss::kProbiou, {1, {-1}}); }, "floor is -1; it must be from 0 to 1e6"},
+      {[](Rotated& r) { r.set_loss(RotatedLoss::kGwd); r.outputs.iou = &r.other; }, "the output iou needs one of the losses 'iou', 'giou', but loss is 'gwd'"},
+      {[](Rotated& r) { r.p.pred.slots = 2; r.p.pred.slot_stride = 4; }, "pred" + kFour},
+      {[](Rotated& r) { r.p.target.slots = 2; r.p.target.slot_stride = 4; }, "target" + kFour},
+      {[](Rotated& r) { r.p.target.slots = 2; r.p.target.slot_stride = 5; }, "target has shape (1, 2, 5), pred has (1, 1, 5); they must be equal"},
   });
-  require_refused<Unsupported>(
-      Refusals<Rotated>{{[](Rotated& r) { r.outputs.l1 = r.other.values; },
-                         "cpu/native does not serve the output l1"},
-                        {[](Rotated& r) { r.implementation.rotated_box_loss = {}; },
-                         "cpu/native does not serve rotated_box_loss"}});
+  require_refused<Unsupported>(Refusals<Rotated>{
+      {[](Rotated& r) { r.outputs.l1 = &r.other; }, "cpu/native does not serve the output l1"},
+      {[](Rotated& r) { r.implementation.rotated_box_loss = {}; }, "cpu/native does not serve rotated_box_loss"},
+  });
 }
+// clang-format on
 
 }  // namespace
 }  // namespace boxloss

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "kernels/max_iou_match.hpp"
-#include "refusals.hpp"
 #include "rotated_oracle.hpp"
 
 /// Matches of rotated boxes: worked out by hand, and by another algorithm for areas.
@@ -232,24 +231,6 @@ TEST_CASE("a padded list's rotated box counts if its numbers add up to more than
   example.box.angle = -90;
   example.require({0});
 }
-
-// clang-format off
-TEST_CASE("what does not know rotated boxes does not get them") {
-  Implementation none = implementation("cpu/native");
-  none.rotated_max_iou_match = {};
-  none.rotated_task_aligned_match = {};
-  MaxIouProblem max_iou;
-  max_iou.angle_unit = AngleUnit::kRadians;
-  TaskAlignedProblem task_aligned;
-  task_aligned.angle_unit = AngleUnit::kRadians;
-  REQUIRE_THROWS_WITH(max_iou_match_workspace_bytes(none, max_iou), "cpu/native does not serve rotated_max_iou_match");
-  REQUIRE_THROWS_WITH(task_aligned_match_workspace_bytes(none, task_aligned), "cpu/native does not serve rotated_task_aligned_match");
-  max_iou.high = max_iou.low = 0.5;
-  max_iou.angle_unit = task_aligned.angle_unit = static_cast<AngleUnit>(7);
-  REQUIRE_THROWS_WITH(check_options(max_iou), "angle_unit is 7; it must be one of radians, degrees");
-  REQUIRE_THROWS_WITH(check_options(task_aligned), "angle_unit is 7; it must be one of radians, degrees");
-}
-// clang-format on
 
 }  // namespace
 }  // namespace boxloss

@@ -13,13 +13,11 @@ using Catch::Matchers::WithinAbs;
 
 /// A square of side 2, with itself turned by 45 degrees, and turned by 90 and moved by 1: right,
 /// until a test spoils it.
-struct RotatedCost {
+struct RotatedCost : Prepared {
   double pred[5] = {3, 4, 2, 2, 0}, target[10] = {3, 4, 2, 2, 45, 4, 4, 2, 2, 90};
   std::int32_t offsets[2] = {0, 2};
-  Output<float, 2> cost;
+  float* cost = output(0);
   RotatedCostProblem p;
-  Workspace workspace;
-  Implementation implementation = boxloss::implementation("cpu/native");
 
   RotatedCost() {
     p.loss = RotatedLoss::kIou;
@@ -32,8 +30,7 @@ struct RotatedCost {
     p.offsets = {offsets, DType::kI32};
     p.angle_weight = 3;
   }
-  void run() { matching_cost(implementation, p, cost.values, workspace.execution); }
-  bool is_untouched() const { return cost.is_untouched(); }
+  void run() { matching_cost(implementation, p, cost, execution); }
 };
 
 TEST_CASE("rotated boxes cost their loss, their distance and twice their angle's cosine") {
@@ -43,8 +40,8 @@ TEST_CASE("rotated boxes cost their loss, their distance and twice their angle's
     const auto require_costs = [&](RotatedCost& c, double turned, double moved) {
       c.implementation = implementation(name);
       c.run();
-      REQUIRE_THAT(c.cost.values[0], WithinAbs(turned, 1e-6));
-      REQUIRE_THAT(c.cost.values[1], WithinAbs(moved, 1e-6));
+      REQUIRE_THAT(c.cost[0], WithinAbs(turned, 1e-6));
+      REQUIRE_THAT(c.cost[1], WithinAbs(moved, 1e-6));
     };
     RotatedCost all;
     require_costs(all, -2 * octagon / (8 - octagon) + 3, -2. / 3 + 5 + 6);
@@ -60,21 +57,21 @@ TEST_CASE("rotated boxes cost their loss, their distance and twice their angle's
   }
 }
 
+// clang-format off
 TEST_CASE("what only costs of rotated boxes refuse") {
   require_refused<InvalidArgument>(Refusals<RotatedCost>{
-      {[](RotatedCost& c) { c.p.loss = {}; },
-       "loss is not set; it must be one of " + names_of(kRotatedLosses)},
-      {[](RotatedCost& c) { c.p.angle_unit = static_cast<AngleUnit>(2); },
-       "angle_unit is 2; it must be one of radians, degrees"},
-      {[](RotatedCost& c) { c.p.angle_weight = kNan; },
-       "angle_weight is nan; it must be finite, as a float64"},
+      {[](RotatedCost& c) { c.p.loss = {}; }, "loss is not set; it must be one of " + names_of(kRotatedLosses)},
+      {[](RotatedCost& c) { c.p.angle_unit = kNoUnit; }, "angle_unit is 2; it must be one of radians, degrees"},
+      {[](RotatedCost& c) { c.p.angle_weight = kNan; }, "angle_weight is nan; it must be finite, as a float64"},
+      {[](RotatedCost& c) { c.p.pred.slots = 2; c.p.pred.slot_stride = 4; }, "pred" + kFour},
+      {[](RotatedCost& c) { c.p.target.slot_stride = 4; }, "target" + kFour},
   });
   require_refused<Unsupported>(Refusals<RotatedCost>{
-      {[](RotatedCost& c) { c.implementation.rotated_matching_cost.losses = {RotatedLoss::kKld}; },
-       "cpu/native does not serve the loss 'iou', only 'kld'"},
-      {[](RotatedCost& c) { c.implementation.rotated_matching_cost = {}; },
-       "cpu/native does not serve rotated_matching_cost"}});
+      {[](RotatedCost& c) { c.implementation.rotated_matching_cost.losses = {RotatedLoss::kKld}; }, "cpu/native does not serve the loss 'iou', only 'kld'"},
+      {[](RotatedCost& c) { c.implementation.rotated_matching_cost = {}; }, "cpu/native does not serve rotated_matching_cost"},
+  });
 }
+// clang-format on
 
 }  // namespace
 }  // namespace boxloss
