@@ -10,7 +10,7 @@ import jax
 import pytest
 from both import for_jax
 from problems import Problem
-from test_arguments import REFUSED, Refused, of_each
+from test_arguments import EVERY_TENSOR, REFUSED, Refused, of_each
 
 
 def refusals_of(name: str, values: Problem) -> list[tuple[type[Exception], str]]:
@@ -36,3 +36,10 @@ def test_both_refuse_the_same_in_the_same_words(name: str, refused: Refused) -> 
     assert theirs[0] is refused.error
     assert theirs[1].startswith(f"{name}: {refused.text}")
     assert ours == [theirs] * 2
+
+
+@pytest.mark.parametrize(("name", "values", "argument"), EVERY_TENSOR)
+def test_what_is_no_array(name: str, values: Problem, argument: str) -> None:
+    given = {**for_jax(values), argument: [1.0]}
+    with pytest.raises(TypeError, match=f"^{name}: {argument} is list; it must be an array of JAX"):
+        getattr(boxloss.jax, name)(**given)
