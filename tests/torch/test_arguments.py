@@ -374,11 +374,7 @@ OF_TORCH_ALONE: dict[str, list[Refused]] = {
         bad("offsets[1] is 1, less than offsets[0], ", offsets=torch.tensor([2, 1, 3])),
     ],
 }
-FIRST = {
-    **{"hungarian_match": "cost", "linear_sum_assignment": "cost", "max_iou_match": "anchors"},
-    "task_aligned_match": "scores",
-    **{"class_loss": "logits", "distribution_loss": "logits"},
-}
+FIRST = {name: next(iter(values)) for name, values in VALID.items()}
 
 
 def call(name: str, values: Problem) -> Any:
@@ -414,7 +410,7 @@ def test_refused(device: torch.device, name: str, refused: Refused) -> None:
     for where in (device, META):
         values = move(refused.values(name), where)
         assert_refused(name, values, refused.error, refused.text)
-        first = FIRST.get(name, "pred")
+        first = FIRST[name]
         if values.get(first) is not None and values[first].is_floating_point():
             values[first] = values[first].detach().requires_grad_()
             assert_refused(name, values, refused.error, refused.text)
@@ -431,7 +427,7 @@ def test_what_torch_alone_is_given_is_refused(name: str, refused: Refused) -> No
 @pytest.mark.parametrize(("name", "values", "argument"), EVERY_TENSOR)
 def test_tensors_of_another_kind(name: str, values: Problem, argument: str) -> None:
     """On another device, of another layout, and none."""
-    first, each = FIRST.get(name, "pred"), values[argument]
+    first, each = FIRST[name], values[argument]
     if argument != first:
         for where, there in ((CPU, META), (META, CPU)):
             mixed = {**move(values, where), argument: each.to(there)}
