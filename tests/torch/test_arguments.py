@@ -271,6 +271,7 @@ BY_CHECK: dict[str, list[Refused]] = {
     "max_iou_match": [
         bad("low is 0.8 and high 0.4; low must not be more than high, a", low=0.8),  # core's
         bad("high is 1000", high=10**400),
+        bad_type("high is NoneType; it must be a number", high=None),
         bad(f"angle_unit is degrees; {NO_ANGLES}anchors has", angle_unit="degrees"),
         bad_shape("its last dimension must be 4, or 5", anchors=(9, 3)),
         bad("target has shape [9, 4]; its last dimension must be 5, as that of", anchors=(9, 5)),
@@ -300,6 +301,7 @@ BY_CHECK: dict[str, list[Refused]] = {
     ],
     "class_loss": [
         bad("mode 'focal' has no quality", mode="focal"),  # core's
+        bad_type("no_object_weight is NoneType; it must be a number", no_object_weight=None),
         bad_type(f"logits is int64; {FLOATING}", logits=rows(2, 3, 5, 7)),
         bad_shape("it must be (queries, classes), (images, queries, classes) or (", logits=(7,)),
         bad_shape("it must be (queries, classes), (images, que", logits=(1, 2, 3, 5, 7)),
@@ -360,7 +362,11 @@ OF_TORCH_ALONE: dict[str, list[Refused]] = {
     **dict.fromkeys(("box_loss", "class_loss", "distribution_loss"), NO_NORMALIZERS),
     "matching_cost": [bad_type("nonfinite is Tensor; it must be a number", nonfinite=(2,))],
     "box_losses": [bad_type("normalizer is list; it must be a tensor", normalizer=[3])],
-    "hungarian_match": [*NO_OFFSETS, bad(f"groups is {2**63}; it must be less", groups=2**63)],
+    "hungarian_match": [
+        *NO_OFFSETS,
+        bad(f"groups is {2**63}; it must be less than 2^63 in magnitude", groups=2**63),
+        bad_type("groups is Tensor; it must be an integer", groups=(2,)),
+    ],
     "max_iou_match": NO_OFFSETS,
     "linear_sum_assignment": [
         *(bad(text, lengths=torch.tensor(given)) for text, given in BAD_LENGTHS.items()),
