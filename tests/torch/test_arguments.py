@@ -165,7 +165,9 @@ def of_options(name: str) -> list[Refused]:
             continue
         kind = (get_args(each.annotation) or (each.annotation,))[0]  # of those that it may be
         in_words = OF_OPTIONS.get(kind, "a string")
-        found.append(bad_type(f"{option} is dict; it must be {in_words}", **{option: {}}))
+        found.append(
+            bad_type(f"{option} is frozenset; it must be {in_words}", **{option: frozenset()})
+        )
         if kind not in OF_OPTIONS:
             words = ", ".join(map(repr, get_args(kind) or get_args(each.annotation)))
             found.append(bad(f"{option} is 'yolo'; allowed: {words}", **{option: "yolo"}))
