@@ -222,6 +222,15 @@ class Run:
         self._write()
         self.show(columns)
 
+    def time_and_count(
+        self, cases: Mapping[str, Callable[[], Any]], agreed: Callable[[Any], Calls]
+    ) -> None:
+        """Of cases that have `columns`, the calls that run and agree."""
+        for case in self.each(cases):
+            self.time(case.columns, agreed(case), ("stream", "gpu"))
+        for case in self.each(cases if self.on_gpu else {}):
+            self.count(case.columns, agreed(case))
+
     def show(
         self,
         columns: Row,

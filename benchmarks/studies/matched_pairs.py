@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..common.cases import near, true_boxes
-from ..runner.agreement import GIOU_ERROR, DisagreementError, Truth, compare, near_truth
+from ..runner.agreement import GIOU_ERROR, Truth, compare, compare_entries, near_truth
 from ..runner.clocks import Calls
 from ..runner.run import BOTH, FORWARD, Row, Run, Variant, compile_now
 
@@ -292,11 +292,9 @@ def check(name: str, loss: PairLoss, case: Case, expected: tuple[Truth, Tensor |
     compare(name, result.total, gradient, sums, case.kind)
     if right is None:
         return
-    if result.iou is None or result.iou.shape != right.shape:
-        raise DisagreementError(f"{name}: IoU is missing or of another shape; {case.kind}")
-    excess = (result.iou.double() - right).abs().max().item()
-    if not excess <= GIOU_ERROR / 2:  # an IoU is at most 1
-        raise DisagreementError(f"{name}: IoU is off by {excess:.2g}; {case.kind}")
+    assert result.iou is not None
+    allowed = GIOU_ERROR / 2  # an IoU is at most 1
+    compare_entries(f"{name}: IoU", result.iou, right, allowed, case.kind)
 
 
 # --- Measuring ---

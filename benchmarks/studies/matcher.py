@@ -26,8 +26,8 @@ from boxloss.torch import MatchResult, collate_matches, hungarian_match, matchin
 from torch import Tensor
 
 from ..common.losses import scipy_assignment, transformers_loss
-from ..runner.agreement import DisagreementError
-from ..runner.clocks import Calls
+from ..runner.agreement import DisagreementError, compare_entries
+from ..runner.clocks import Call, Calls
 from ..runner.run import Row, Run, UnavailableError, Variant, compile_now
 from .matched_pairs import corners, drawn_boxes, giou_of, iou_and_union, predictions, relative
 
@@ -265,71 +265,59 @@ def _angle(boxes: Tensor) -> Tensor:
 # --- Variants: who computes the cost of all layers, on the device ---
 
 
-@dataclass(frozen=True)
-class Costs:
-    """What computes the cost, and how its result is read."""
-
-    call: Callable[[], Any]
-    block: Callable[[Any, int], Tensor]  # of an image: (layers, queries, its ground-truth boxes)
-
-
-def load_boxloss(case: Case) -> Costs:
+def load_boxloss(case: Case) -> Call:
     cost = case.cost
     formats: dict[str, Any] = {
         "pred_format": cost.box_format,
         "target_format": cost.box_format,
         "eps": cost.eps,
     }
-
-    def call() -> Tensor:
-        if case.cost == OVERLAPS:
-            return pairwise_iou(case.pred, case.target, case.offsets, cost.loss, **formats)
-        return matching_cost(
-            case.pred,
-            case.target,
-            case.offsets,
-            logits=case.logits,
-            labels=case.labels,
-            loss=cost.loss,
-            iou_weight=cost.iou_weight,
-            l1_weight=cost.l1_weight,
-            class_weight=cost.class_weight,
-            class_mode=cost.class_mode,
-            focal_alpha=FOCAL_ALPHA,
-            nonfinite=torch.finfo(torch.float32).max,  # as transformers has it
-            **formats,
-        )
-
-    return Costs(call, lambda costs, image: costs[..., case.own(image)])
+    boxes = case.pred, case.target, case.offsets
+    if cost == OVERLAPS:
+        return partial(pairwise_iou, *boxes, cost.loss, **formats)
+    return partial(
+        matching_cost,
+        *boxes,
+        logits=case.logits,
+        labels=case.labels,
+        loss=cost.loss,
+        iou_weight=cost.iou_weight,
+        l1_weight=cost.l1_weight,
+        class_weight=cost.class_weight,
+        class_mode=cost.class_mode,
+        focal_alpha=FOCAL_ALPHA,
+        nonfinite=torch.finfo(torch.float32).max,  # as transformers has it
+        **formats,
+    )
 
 
 def load_padded(
     case: Case, fused: bool = False, function: Callable[..., Tensor] = padded_cost
-) -> Costs:
-    values = (case.pred, case.logits, case.padded_target, case.padded_labels, case.cost, fused)
-    return Costs(
-        partial(function, *values),
-        lambda costs, image: costs[:, image, :, : case.counts[image]],
-    )
+) -> Call:
+    values = case.pred, case.logits, case.padded_target, case.padded_labels
+    return partial(function, *values, case.cost, fused)
 
 
-def load_compiled(case: Case) -> Costs:
+def load_compiled(case: Case) -> Call:
     # A function of its own: what is compiled for one case is not looked through in another.
     compiled = torch.compile(lambda *values: padded_cost(*values), dynamic=False)
-    costs = load_padded(case, True, compiled)
-    compile_now(costs.call)
-    return costs
+    call = load_padded(case, True, compiled)
+    compile_now(call)
+    return call
 
 
-def load_original_costs(case: Case) -> Costs:
-    by_image = (case.shape.layers, case.shape.images, case.shape.queries, -1)
-    return Costs(
-        load_original(case).costs,
-        lambda layers, image: torch.stack(layers).view(by_image)[:, image, :, case.own(image)],
-    )
+def block(case: Case, found: Any, image: int) -> Tensor:
+    """Of an image, (layers, queries, its ground-truth boxes): of boxloss' cost, a padded one, or
+    the original's of each layer."""
+    if isinstance(found, list):
+        shape = case.shape
+        found = torch.stack(found).view(shape.layers, shape.images, shape.queries, -1)[:, image]
+    if found.dim() == 4:
+        return found[:, image, :, : case.counts[image]]
+    return found[..., case.own(image)]
 
 
-def variants(kind: str) -> dict[str, Variant[Case, Costs]]:
+def variants(kind: str) -> dict[str, Variant[Case, Call]]:
     """The first is what ratios are taken to."""
     either = {
         "boxloss": Variant(load_boxloss),
@@ -352,46 +340,43 @@ def limits(case: Case) -> Calls:
 Matches = list[list[tuple[Tensor, Tensor]]]  # [layer][image] of queries and ground-truth boxes
 
 
-@dataclass(frozen=True)
-class Original:
-    matches: Callable[[], Matches]
-    costs: Callable[[], list[Tensor]]  # of each layer, (images, queries, T) in any shape
-
-
 class _CopyReachedError(Exception):
-    def __init__(self, cost: Tensor) -> None:
-        super().__init__("the cost is about to be copied to the host")
-        self.cost = cost
+    """With the cost, which is about to be copied to the host."""
 
 
-def load_original(case: Case) -> Original:
+def original_layers(case: Case) -> list[Call]:
     matcher = load_matcher(case)
-    assert case.logits is not None
-    assert case.labels is not None
     groups = (case.shape.groups,) if case.shape.groups > 1 else ()
-    layers = [
-        {"logits": logits, "pred_boxes": boxes}
-        for logits, boxes in zip(case.logits, case.pred, strict=True)
-    ]
     split = zip(case.labels.split(case.counts), case.target.split(case.counts), strict=True)
     targets = [{"class_labels": labels, "boxes": boxes} for labels, boxes in split]
+    return [
+        partial(matcher, {"logits": logits, "pred_boxes": boxes}, targets, *groups)
+        for logits, boxes in zip(case.logits, case.pred, strict=True)
+    ]
 
-    def matches() -> Matches:
-        return [matcher(layer, targets, *groups) for layer in layers]
+
+def load_original_matches(case: Case) -> Call:
+    layers = original_layers(case)
+    return lambda: [layer() for layer in layers]
+
+
+def load_original_costs(case: Case) -> Call:
+    """Of each layer, (images, queries, T) in any shape."""
+    layers = original_layers(case)
 
     def costs() -> list[Tensor]:
         found = []
         with _stopped_at_copies():
             for layer in layers:
                 try:
-                    matcher(layer, targets, *groups)
+                    layer()
                 except _CopyReachedError as reached:
-                    found.append(reached.cost)
+                    found.append(reached.args[0])
         return found
 
     if len(costs()) != len(layers):
         raise UnavailableError("this transformers copies no cost to the host")
-    return Original(matches, costs)
+    return costs
 
 
 def load_matcher(case: Case) -> Callable[..., Any]:
@@ -459,12 +444,9 @@ def collated(case: Case, matches: Matches) -> tuple[Tensor, Tensor]:
 COST_SHARE = 1e-6  # of an entry and what is added up in it
 
 
-# (layers, queries, ground-truth boxes) each: the cost in fp64, and what a correct peer may be off.
-CostTruth = tuple[Tensor, Tensor]
-
-
-def truth(case: Case, image: int) -> CostTruth:
-    """Of one image in all layers."""
+def truth(case: Case, image: int) -> tuple[Tensor, Tensor]:
+    """Of one image in all layers, (layers, queries, ground-truth boxes): the cost in fp64, and what
+    a correct peer may be off."""
     own, cost = case.own(image), case.cost
     pred, target = case.pred[:, image, None].double(), case.target[None, own].double()
     logits = None if case.logits is None else case.logits[:, image, None].double()
@@ -477,27 +459,14 @@ def truth(case: Case, image: int) -> CostTruth:
     return exact, COST_SHARE * size
 
 
-def truths(case: Case) -> list[CostTruth]:
-    return [truth(case, image) for image in range(case.shape.images)]
-
-
-def check(name: str, costs: Costs, case: Case, expected: list[CostTruth]) -> None:
+def check(case: Case, costs: Calls) -> None:
     """DisagreementError, unless all entries are right."""
-    result = costs.call()
-    for image, (right, allowed) in enumerate(expected):
-        found = costs.block(result, image)
-        if found.shape != right.shape:
-            shapes = f"{tuple(found.shape)} entries for {tuple(right.shape)}"
-            raise DisagreementError(f"{name}: {shapes}; {case.kind}")
-        # NaN must fail, hence "not within" and not "beyond".
-        wrong = ~((found.double() - right).abs() <= allowed)
-        if bool(wrong.any()):
-            at = layer, query, box = tuple(wrong.nonzero()[0].tolist())
-            raise DisagreementError(
-                f"{name}: {found[at].item():.9g} for query {query} of layer {layer} and box {box} "
-                f"in image {image}, but the formula in fp64 gives {right[at].item():.9g}; "
-                f"allowed difference {allowed[at].item():.2g}; {case.kind}"
-            )
+    expected = [truth(case, image) for image in range(case.shape.images)]
+    for name, call in costs.items():
+        found = call()
+        for image, (right, allowed) in enumerate(expected):
+            about = f"{case.kind}, image {image}"
+            compare_entries(f"{name}: cost", block(case, found, image), right, allowed, about)
 
 
 def check_assignment(case: Case, found: MatchResult, loop: Matches) -> None:
@@ -516,16 +485,14 @@ def check_assignment(case: Case, found: MatchResult, loop: Matches) -> None:
 def measure(run: Run) -> None:
     chosen = cases(run)
     for case in run.each(chosen):
-        costs = run.load(variants(case.kind), case)
-        whole = agreed_calls(run, case, costs)
-        columns = case.columns | {"pass": "cost"}
-        run.time(columns, _calls(costs) | limits(case), ("stream", "gpu"))
+        costs: Calls = {**run.load(variants(case.kind), case)}
+        check(case, costs)
+        whole = {} if case.kind in WRITING else whole_calls(run, case, costs)
+        run.time(case.columns | {"pass": "cost"}, costs | limits(case), ("stream", "gpu"))
         for each, calls in whole.items():  # all wait for the device
             run.time(case.columns | {"pass": each}, calls, ("stream",))
     for case in run.each(chosen if run.on_gpu else {}):
-        costs = run.load(variants(case.kind), case)
-        columns = case.columns | {"pass": "cost"}
-        run.count(columns, _calls(costs))
+        run.count(case.columns | {"pass": "cost"}, {**run.load(variants(case.kind), case)})
 
 
 def cases(run: Run) -> dict[str, Callable[[], Case]]:
@@ -534,31 +501,22 @@ def cases(run: Run) -> dict[str, Callable[[], Case]]:
     return {kind: partial(make_case, kind, shape, run.device) for kind, shape in shapes.items()}
 
 
-def agreed_calls(run: Run, case: Case, costs: dict[str, Costs]) -> dict[str, Calls]:
-    """What goes as far as an assignment, when all of it is right."""
-    expected = truths(case)
-    for name, each in costs.items():
-        check(name, each, case, expected)
-    if case.kind in WRITING:
-        return {}
+def whole_calls(run: Run, case: Case, costs: Calls) -> dict[str, Calls]:
+    """What goes as far as an assignment, when that is right."""
     try:
         loop = load_loop(case)
     except UnavailableError as reason:
         run.skip("matching", str(reason))
         return {}
-    call = costs["boxloss"].call
+    call: Callable[[], Any] = costs["boxloss"]
     cost = call()
     check_assignment(case, hungarian(case, cost), loop(cost))
     matching: Calls = {"boxloss": lambda: hungarian(case, call())}
     if "original" in costs:
-        matching["original"] = load_original(case).matches
+        matching["original"] = load_original_matches(case)
     assignment: Calls = {
         "hungarian_match": lambda: hungarian(case, cost),
         "loop": lambda: loop(cost),
         "loop + collate_matches": lambda: collated(case, loop(cost)),
     }
     return {"matching": matching, "assignment": assignment}
-
-
-def _calls(costs: dict[str, Costs]) -> Calls:
-    return {name: each.call for name, each in costs.items()}

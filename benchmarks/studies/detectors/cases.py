@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
+from ...common.assigners import STRIDES, Size, points
 from ...runner.run import Row
 from .. import dense_assigners
 from ..matched_pairs import STEP, drawn_boxes, predictions, relative
@@ -340,17 +341,16 @@ def _retinanet(shape: Anchors, drawn: _Drawn, generator: torch.Generator) -> Cas
 
 # --- YOLO: predictions of all cells; which have a ground-truth box, its assigner finds ---
 
-STRIDES = 8, 16, 32
 NEVER = -25.0  # a logit beside 0: its probability is lost in the roundings of the others
 
 
 def _yolo(kind: str, part: str, shape: Grids, generator: torch.Generator) -> Case:
     """Half-trained, as in the study of dense assigners, but that sides are half cells, each of two
     equally likely bins: decoding is exact."""
-    cells = [(shape.side // stride,) * 2 for stride in STRIDES]
-    size = dense_assigners.Size("", shape.images, shape.side, shape.side, shape.boxes)
+    size = Size("", shape.images, shape.side, shape.side, shape.boxes)
+    cells = size.cells()
     target = dense_assigners.true_boxes(size, generator)
-    middles = dense_assigners.points(cells)
+    middles = points(cells)
     drawn = dense_assigners.predictions(middles, target, generator, shape.classes)
     strides = torch.tensor(STRIDES).repeat_interleave(torch.tensor([h * w for h, w in cells]))
     first, last = drawn["pred"].chunk(2, -1)

@@ -9,7 +9,7 @@ change the loss. time is the mean loss of a million pairs (on the CPU a tenth of
 areas), and its gradient; set glibc's variables as the study cpu says. pairwise is the IoU of each
 image's queries with its boxes.
 
-torchvision (with its own operators), detectron2, mmcv and Ultralytics take part where they are
+torchvision (with its own operators, detectron2's kernel) and Ultralytics take part where they are
 installed. mmrotate's losses are written from the papers' formulas, with mmrotate's bounds. clipping
 sorts 24 points, as it is usually written in plain PyTorch; edges cut sorts nothing.
 """
@@ -55,28 +55,25 @@ def boxloss(word: str) -> Variant:
     return Variant(lambda _: partial(rotated_box_loss, loss=word, reduction="none", **own))
 
 
-def of(loss: Loss) -> Variant:
-    return Variant(lambda _: loss)
-
-
 def variants() -> dict[str, dict[str, Variant]]:
     """By losses. Each gives the loss of each pair."""
-    clipped = {"iou": peers.clipped_iou, "giou": peers.clipped_giou}
-    found: dict[str, dict[str, Variant]] = {
+
+    def of(loss: Loss) -> Variant:
+        return Variant(lambda _: loss)
+
+    others = {
         "iou": {
             "torchvision": Variant(lambda _: peers.load_torchvision(), takes_degrees=True),
-            "detectron2": Variant(lambda _: peers.load_detectron2(), takes_degrees=True),
-            "mmcv": Variant(lambda _: peers.load_mmcv()),
+            "clipping": of(peers.clipped_iou),
+            "edges cut": of(exact.iou),
         },
-        "giou": {},
+        "giou": {"clipping": of(peers.clipped_giou), "edges cut": of(exact.giou)},
         "probiou": {"Ultralytics": Variant(lambda _: peers.load_ultralytics())},
         "kld": {"mmrotate's formula": of(peers.kld)},
         "gwd": {"mmrotate's formula": of(peers.gwd)},
         "kfiou": {"mmrotate's formula": of(peers.kfiou)},
     }
-    for word, loss in clipped.items():
-        found[word] |= {"clipping": of(loss), "edges cut": of(exact.LOSSES[word])}
-    return {word: {"boxloss": boxloss(word)} | others for word, others in found.items()}
+    return {word: {"boxloss": boxloss(word), **each} for word, each in others.items()}
 
 
 def compare(run: Run, family: str, losses: Mapping[str, Mapping[str, Loss]]) -> None:
@@ -85,7 +82,7 @@ def compare(run: Run, family: str, losses: Mapping[str, Mapping[str, Loss]]) -> 
     pairs = draw(family, count, run.device)
     known = variants()
     for word, by_name in losses.items():
-        truth = truth_of(word, pairs)
+        truth = exact.LOSSES[word](*(each.double() for each in pairs))
         for name, loss in by_name.items():
             if not known[word][name].takes_degrees:
                 error, share_without = errors(loss, pairs, truth)
@@ -103,11 +100,6 @@ def compare(run: Run, family: str, losses: Mapping[str, Mapping[str, Loss]]) -> 
             run.say(f"{word}, {name}: at most {number(largest)}, {number(100 * wrong)} % wrong")
             if name == "boxloss" and not largest <= ALLOWED:
                 raise DisagreementError(f"{word}: off by {largest:.2g}; {family}")
-
-
-def truth_of(word: str, pairs: Pairs) -> Tensor:
-    pred, target = pairs
-    return exact.LOSSES[word](pred.double(), target.double())
 
 
 def errors(loss: Loss, pairs: Pairs, truth: Tensor) -> tuple[Tensor, float | None]:
@@ -148,21 +140,17 @@ def time_case(word: str, count: int, device: torch.device) -> Case:
     return Case(word, pred.requires_grad_(), target)
 
 
-def eager(variant: Variant) -> runner.Variant[Case, MeanLoss]:
-    return runner.Variant(lambda case: mean_of(variant.load(None), case))
+def load_mean(case: Case, variant: Variant, is_compiled: bool = False) -> MeanLoss:
+    loss = variant.load(None)
 
+    def mean() -> Tensor:
+        return loss(case.pred, case.target).mean()
 
-def compiled(variant: Variant) -> runner.Variant[Case, MeanLoss]:
-    def load(case: Case) -> MeanLoss:
-        call = torch.compile(mean_of(variant.load(None), case), dynamic=False)
-        compile_now(lambda: torch.autograd.grad(call(), case.pred))
-        return call
-
-    return runner.Variant(load, slow_to_start=True)
-
-
-def mean_of(loss: Loss, case: Case) -> MeanLoss:
-    return lambda: loss(case.pred, case.target).mean()
+    if not is_compiled:
+        return mean
+    compiled: MeanLoss = torch.compile(mean, dynamic=False)
+    compile_now(lambda: torch.autograd.grad(compiled(), case.pred))
+    return compiled
 
 
 def timed(case: Case) -> dict[str, runner.Variant[Case, MeanLoss]]:
@@ -170,9 +158,10 @@ def timed(case: Case) -> dict[str, runner.Variant[Case, MeanLoss]]:
     mean = partial(rotated_box_loss, case.pred, case.target, case.word, reduction="mean")
     found: dict[str, runner.Variant[Case, MeanLoss]] = {"boxloss": runner.Variant(lambda _: mean)}
     for name, variant in variants()[case.word].items():
-        if name not in ("boxloss", "torchvision", "detectron2", "mmcv"):
-            found[f"{name}, compiled"] = compiled(variant)
-            found[name] = eager(variant)
+        if name not in found and not variant.takes_degrees:
+            load = partial(load_mean, variant=variant)
+            found[f"{name}, compiled"] = runner.Variant(partial(load, is_compiled=True), True)
+            found[name] = runner.Variant(load)
     return found
 
 
@@ -198,8 +187,7 @@ def expected_of(case: Case) -> tuple[float, Tensor]:
 
 
 def time(run: Run, case: Case) -> None:
-    found = timed(case)
-    losses = run.load(found, case)
+    losses = run.load(timed(case), case)
     expected = expected_of(case)
     for name, loss in losses.items():
         check(name, loss, case, expected)

@@ -34,8 +34,7 @@ from torch import Tensor, nn
 
 from ...runner.agreement import DisagreementError
 from ...runner.run import Row, Run, UnavailableError, Variant
-from .detectors import CLASSES, DETECTORS, Batch, Detector
-from .vectorized import use_plain_torch
+from .detectors import CLASSES, DETECTORS, Batch, Detector, use_plain_torch
 
 DEVICES = ("cuda",)
 CASES = tuple(DETECTORS)
