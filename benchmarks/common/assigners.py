@@ -219,4 +219,4 @@ def measure(
         agree(run, case, calls)
         return calls
 
-    run.time_and_count(cases, agreed)
+    run.time_and_count(cases, agreed, ("stream", "gpu"))

@@ -223,11 +223,15 @@ class Run:
         self.show(columns)
 
     def time_and_count(
-        self, cases: Mapping[str, Callable[[], Any]], agreed: Callable[[Any], Calls]
+        self,
+        cases: Mapping[str, Callable[[], Any]],
+        agreed: Callable[[Any], Calls],
+        clocks: Sequence[str] = ("stream",),
     ) -> None:
         """Of cases that have `columns`, the calls that run and agree."""
         for case in self.each(cases):
-            self.time(case.columns, agreed(case), ("stream", "gpu"))
+            if calls := agreed(case):
+                self.time(case.columns, calls, clocks)
         for case in self.each(cases if self.on_gpu else {}):
             self.count(case.columns, agreed(case))
 

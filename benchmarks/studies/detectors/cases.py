@@ -128,12 +128,7 @@ def make_case(kind: str, part: str, shape: Shape | Anchors | Grids, seed: int = 
         return _detr_case(kind, part, shape, generator)
     if isinstance(shape, Grids):
         return _yolo(kind, part, shape, generator)
-    make = {"fcos": _fcos, "retinanet": _retinanet}[kind]
-    return make(shape, _drawn(shape, generator), generator)
-
-
-def _logits(size: tuple[int, ...], generator: torch.Generator) -> Tensor:
-    return (2 * torch.randn(*size, generator=generator)).clamp_(-LARGEST_LOGIT, LARGEST_LOGIT)
+    return _dense_case(kind, part, shape, generator)
 
 
 # --- DETR and RT-DETR: the predictions of all layers, without denoising ---
@@ -261,82 +256,66 @@ def _config(shape: Shape) -> SimpleNamespace:
 # --- FCOS and RetinaNet: predictions of all anchors, of which few have a ground-truth box ---
 
 
-@dataclass(frozen=True)
-class _Drawn:
-    """Of each anchor; a background one is near some box too."""
-
-    truths: Tensor  # (images, BOXES, 4)
-    matched: Tensor  # (images, anchors): the box in its image, or -1
-    target: Tensor  # (images, anchors, 4)
-    pred: Tensor  # (images, anchors, 4)
-
-
-def _drawn(shape: Anchors, generator: torch.Generator) -> _Drawn:
+def _dense_case(kind: str, part: str, shape: Anchors, generator: torch.Generator) -> Case:
+    """A background anchor is near some box too."""
     size = (shape.images, shape.anchors)
     truths = drawn_boxes(shape.images * BOXES, generator)
     box = torch.randint(BOXES, size, generator=generator)
     target = truths[box + BOXES * torch.arange(shape.images)[:, None]]
     pred = predictions(target.flatten(0, 1), generator).view_as(target)
-    matched = torch.full(size, -1)
+    matched = torch.full(size, -1)  # the box in its image
     for image in range(shape.images):
         count = round(shape.anchors * shape.foreground) + image  # no two images have as many
         chosen = torch.randperm(shape.anchors, generator=generator)[:count]
         matched[image, chosen] = box[image, chosen]
-    return _Drawn(truths.view(shape.images, BOXES, 4), matched, target, pred)
-
-
-def _dense_case(
-    kind: str, shape: Anchors, drawn: _Drawn, inputs: dict[str, Any], leaves: dict[str, Tensor]
-) -> Case:
+    head = _fcos_head if kind == "fcos" else _retinanet_head
+    middles, sides, leaves = head(shape, target, pred, generator)
+    boxes = truths.view(shape.images, BOXES, 4)
+    labels = torch.randint(max(shape.classes, 1), (shape.images, BOXES), generator=generator)
+    inputs = {
+        "targets": [{"boxes": a, "labels": b} for a, b in zip(boxes, labels, strict=True)],
+        "anchors": list(torch.cat([middles - sides / 2, middles + sides / 2], -1)),
+        "matched_idxs": list(matched),
+    }
     return Case(
         kind,
-        *PARTS[kind],
+        part,
         f"{shape.images} images x {shape.anchors:,} anchors",
         (BOXES,) * shape.images,
-        int((drawn.matched >= 0).sum()),
-        inputs | {"matched_idxs": list(drawn.matched)},
+        int((matched >= 0).sum()),
+        inputs,
         {name: each.clone().requires_grad_() for name, each in leaves.items()},
     )
 
 
-def _fcos(shape: Anchors, drawn: _Drawn, generator: torch.Generator) -> Case:
-    size = drawn.matched.shape
+Head = tuple[Tensor, Tensor, dict[str, Tensor]]  # anchors' middles and sides, and what it gives
+
+
+def _fcos_head(shape: Anchors, target: Tensor, pred: Tensor, generator: torch.Generator) -> Head:
     # A point lies in its ground-truth box, or else it had no centerness. It is of integers, and an
     # anchor's side is a power of two: decoding is exact.
-    first, last = drawn.target.floor().long().chunk(2, -1)
+    first, last = target.floor().long().chunk(2, -1)
     steps = torch.randint(2**20, first.shape, generator=generator)
     points = (first + 1 + steps % (last - first)).float()
-    sides = 2.0 ** torch.randint(3, 8, (*size, 1), generator=generator)
-    to_corners = torch.cat([points - drawn.pred[..., :2], drawn.pred[..., 2:] - points], -1)
-    labels = torch.randint(shape.classes, (shape.images, BOXES), generator=generator)
-    inputs = {
-        "targets": [
-            {"boxes": boxes, "labels": each}
-            for boxes, each in zip(drawn.truths, labels, strict=True)
-        ],
-        "anchors": list(torch.cat([points - sides / 2, points + sides / 2], -1)),
-    }
-    leaves = {
-        "cls_logits": _logits((*size, shape.classes), generator),
-        "bbox_regression": to_corners / sides,
-        "bbox_ctrness": _logits((*size, 1), generator),
-    }
-    return _dense_case("fcos", shape, drawn, inputs, leaves)
+    sides = 2.0 ** torch.randint(3, 8, (*target.shape[:2], 1), generator=generator)
+    to_corners = torch.cat([points - pred[..., :2], pred[..., 2:] - points], -1)
+
+    def logits(count: int) -> Tensor:
+        drawn = 2 * torch.randn(*target.shape[:2], count, generator=generator)
+        return drawn.clamp_(-LARGEST_LOGIT, LARGEST_LOGIT)
+
+    leaves = {"cls_logits": logits(shape.classes), "bbox_regression": to_corners / sides}
+    return points, sides, leaves | {"bbox_ctrness": logits(1)}
 
 
-def _retinanet(shape: Anchors, drawn: _Drawn, generator: torch.Generator) -> Case:
-    size = drawn.matched.shape
+def _retinanet_head(_: Anchors, target: Tensor, pred: Tensor, generator: torch.Generator) -> Head:
     # Predictions have their anchors' sides, which are powers of two: decoding is exact.
-    sides = 2.0 ** torch.randint(2, 7, (*size, 2), generator=generator)
-    centres = ((drawn.pred[..., :2] + drawn.pred[..., 2:]) / 2 / STEP).floor() * STEP
-    moves = torch.randint(-8, 9, (*size, 2), generator=generator) / 16
-    points = centres - moves * sides
-    inputs = {
-        "targets": [{"boxes": boxes} for boxes in drawn.truths],
-        "anchors": list(torch.cat([points - sides / 2, points + sides / 2], -1)),
-    }
+    shape = (*target.shape[:2], 2)
+    sides = 2.0 ** torch.randint(2, 7, shape, generator=generator)
+    centres = ((pred[..., :2] + pred[..., 2:]) / 2 / STEP).floor() * STEP
+    moves = torch.randint(-8, 9, shape, generator=generator) / 16
     leaves = {"bbox_regression": torch.cat([moves, torch.zeros_like(moves)], -1)}
-    return _dense_case("retinanet", shape, drawn, inputs, leaves)
+    return centres - moves * sides, sides, leaves
 
 
 # --- YOLO: predictions of all cells; which have a ground-truth box, its assigner finds ---

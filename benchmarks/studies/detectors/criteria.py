@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ...common.assigners import STRIDES
 from ...common.losses import installed, isolate_ultralytics, scipy_assignment, transformers_loss
 from ...runner.run import UnavailableError
 from ..matched_pairs import giou_of, iou_and_union, pair_losses
@@ -36,7 +37,6 @@ from .cases import (
     GIOU_WEIGHT,
     L1_WEIGHT,
     MATCHER_AND_BOXES,
-    STRIDES,
     Case,
     DetrCase,
 )
@@ -308,23 +308,7 @@ def own_step(case: Case) -> Step:
 
 
 def matcher_and_boxes(case: DetrCase, operators: Operators) -> Tensor:
-    boxes, true_boxes, pred_index, target_index = matched(case, operators)
-    giou, l1, _ = operators["box_losses"](
-        boxes,
-        true_boxes,
-        "giou",
-        eps=0.0,
-        pred_format="cxcywh",
-        target_format="cxcywh",
-        pred_index=pred_index,
-        target_index=target_index,
-        normalizer=torch.full((), float(len(true_boxes)), device=boxes.device),
-    )
-    return (GIOU_WEIGHT * giou + L1_WEIGHT * l1).sum()
-
-
-def matched(case: DetrCase, operators: Operators) -> tuple[Tensor, ...]:
-    """Boxes of all layers, ground-truth boxes, and both sides' indices: as the criteria begin."""
+    """As the criteria begin."""
     scores, boxes = case.scores(case.leaves), case.boxes(case.leaves)
     labels, cost = case.inputs["labels"], case.cost
     true_boxes, offsets = operators["collate_ragged"]([each["boxes"] for each in labels])
@@ -340,7 +324,19 @@ def matched(case: DetrCase, operators: Operators) -> tuple[Tensor, ...]:
         class_mode=cost.class_mode,
         focal_alpha=FOCAL_ALPHA,
     )
-    return boxes, true_boxes, *operators["hungarian_match"](costs, offsets)[:2]
+    match = operators["hungarian_match"](costs, offsets)
+    giou, l1, _ = operators["box_losses"](
+        boxes,
+        true_boxes,
+        "giou",
+        eps=0.0,
+        pred_format="cxcywh",
+        target_format="cxcywh",
+        pred_index=match.pred_index,
+        target_index=match.target_index,
+        normalizer=torch.full((), float(len(true_boxes)), device=boxes.device),
+    )
+    return (GIOU_WEIGHT * giou + L1_WEIGHT * l1).sum()
 
 
 def _own_matcher_and_boxes(case: DetrCase, module: Any) -> Step:

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from boxloss.torch import pairwise_iou, rotated_box_loss
 from torch import Tensor
@@ -277,77 +276,3 @@ def cases(run: Run) -> dict[str, Callable[[], str | Case | Overlaps]]:
         found[f"time, {word}"] = partial(time_case, word, count(word), run.device)
     shape = QUICK_PAIRWISE if run.quick else PAIRWISE
     return found | {"pairwise": partial(pairwise_case, *shape, run.device)}
-
-
-# --- Pictures ---
-
-LEAST_SHOWN = 1e-7
-DARK_FROM = 1e-2
-
-
-def picture(frame: Any, machine: Mapping[str, str]) -> Any:
-    """A panel for each loss: families by those who compute it, the largest error as a colour, and
-    the share of pairs that are wrong as a number."""
-    from matplotlib.colors import LogNorm
-
-    from ...runner import pictures
-
-    shown = frame[frame["case"] == "accuracy"]
-    if shown.empty:
-        return None
-    words, families = shown["loss"].unique(), list(shown["family"].unique())
-    names = {word: list(shown[shown["loss"] == word]["variant"].unique()) for word in words}
-    figure, panels = pictures.plt.subplots(
-        1,
-        len(words),
-        squeeze=False,
-        figsize=(10, 1.6 + pictures.BAR * len(families)),
-        width_ratios=[len(each) for each in names.values()],
-        layout="constrained",
-    )
-    for panel, word in zip(panels[0], words, strict=True):
-        of_panel = shown[shown["loss"] == word]
-
-        def grid(quantity: str, of_panel: Any = of_panel, word: str = word) -> Any:
-            chosen = of_panel[of_panel["quantity"] == quantity]
-            table = chosen.pivot_table(index="family", columns="variant", values="median")
-            return table.reindex(index=families, columns=names[word]).to_numpy()
-
-        largest, wrong = grid("largest error"), grid("wrong")
-        drawn = panel.pcolormesh(
-            largest.clip(LEAST_SHOWN),
-            norm=LogNorm(LEAST_SHOWN, 1),
-            cmap="OrRd",
-            edgecolors=pictures.PALE,
-            linewidth=0.5,
-        )
-        for (row, column), share in np.ndenumerate(wrong):
-            if share > 0:
-                ink = "white" if largest[row, column] > DARK_FROM else "black"
-                style = {"ha": "center", "va": "center", "fontsize": 6.5, "color": ink}
-                panel.text(column + 0.5, row + 0.5, percent(share), **style)
-        panel.invert_yaxis()
-        panel.set_title(word, fontsize=9)
-        across, down = (np.arange(size) + 0.5 for size in reversed(largest.shape))
-        panel.set_xticks(across, names[word], rotation=60, ha="right")
-        panel.set_yticks(down, families if panel is panels[0][0] else [""] * len(families))
-        pictures.quiet_axes(panel)
-        panel.spines[:].set_visible(False)
-        panel.tick_params(length=0)
-    bar = figure.colorbar(drawn, ax=panels[0][-1], fraction=0.4, aspect=40)
-    bar.set_label("largest error", fontsize=8, color=pictures.DARK)
-    bar.ax.tick_params(labelsize=7, colors=pictures.DARK)
-    bar.outline.set_visible(False)
-    count = int(shown["pairs"].max())
-    title = f"Errors of losses of rotated boxes, float32, of {count:,} pairs of each family"
-    words_below = f"numbers: % of pairs that are wrong by more than {WRONG:g}"
-    pictures.title_figure(figure, f"{title}; {words_below}\n{pictures.where(machine)}")
-    return figure
-
-
-def percent(share: float) -> str:
-    """As few digits as fit into a cell."""
-    return f"{share:.0f}" if share >= 1 else f"{share:.1g}" if share >= 1e-3 else "<.001"
-
-
-PICTURES = {"rotated": picture}
