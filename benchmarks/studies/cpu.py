@@ -52,7 +52,9 @@ def cases(quick: bool) -> dict[str, Callable[[], Case]]:
     anchors = QUICK_BOXES if quick else ANCHORS
     return {
         **found,
-        "losses": partial(box_loss.losses_case, QUICK_BOXES if quick else SMALL, CPU),
+        "losses": partial(
+            dense_case, "f32/f32", QUICK_BOXES if quick else SMALL, CPU, kind="losses"
+        ),
         "retinanet": partial(retinanet_case, 2, anchors, 0.002),
         "seed": partial(seed_case, "f32/f32", CPU, QUICK_SHAPE if quick else SEED_SHAPE),
     }

@@ -150,16 +150,15 @@ def load_boxloss(case: Case) -> PairLoss:
         "target_index": case.target_index,
     }
 
-    def with_l1(pred: Tensor) -> Result:
-        formats = {"pred_format": "cxcywh", "target_format": "cxcywh"}
+    formats = {"pred_format": "cxcywh", "target_format": "cxcywh"}
+
+    def loss(pred: Tensor) -> Result:
+        if not case.is_detr:
+            return Result(box_loss(pred, case.target, **options, reduction="sum"), None)
         found = box_losses(pred, case.target, **options, **formats, normalizer=case.normalizer)
-        total = (GIOU_WEIGHT * found.loss + L1_WEIGHT * found.l1).sum()
-        return Result(total, found.iou)
+        return Result((GIOU_WEIGHT * found.loss + L1_WEIGHT * found.l1).sum(), found.iou)
 
-    def alone(pred: Tensor) -> Result:
-        return Result(box_loss(pred, case.target, **options, reduction="sum"), None)
-
-    return with_l1 if case.is_detr else alone
+    return loss
 
 
 def corners(boxes: Tensor) -> Tensor:
@@ -246,14 +245,13 @@ def load_original(case: Case) -> PairLoss:
     return original
 
 
-def variants(case: Case) -> dict[str, Variant[Case, PairLoss]]:
-    """The first is what ratios are taken to."""
-    found: dict[str, Variant[Case, PairLoss]] = {
-        "boxloss": Variant(load_boxloss),
-        "torch.compile": Variant(load_compiled, slow_to_start=True),
-        "vectorized": Variant(lambda case: partial(vectorized_loss, case=case)),
-    }
-    return found | ({"original": Variant(load_original)} if case.is_detr else {})
+# The first is what ratios are taken to.
+VARIANTS: dict[str, Variant[Case, PairLoss]] = {
+    "boxloss": Variant(load_boxloss),
+    "torch.compile": Variant(load_compiled, slow_to_start=True),
+    "vectorized": Variant(lambda case: partial(vectorized_loss, case=case)),
+}
+OF_DETR = VARIANTS | {"original": Variant(load_original)}
 
 
 def limits(case: Case, measured: str) -> Calls:
@@ -302,7 +300,7 @@ def check(name: str, loss: PairLoss, case: Case, expected: tuple[Truth, Tensor |
 
 def measure(run: Run) -> None:
     for case in run.each(cases(run)):
-        losses = run.load(variants(case), case)
+        losses = run.load(OF_DETR if case.is_detr else VARIANTS, case)
         expected = truth(case)
         for name, loss in losses.items():
             check(name, loss, case, expected)
@@ -322,9 +320,6 @@ def total_of(loss: PairLoss, pred: Tensor) -> Tensor:
 
 def cases(run: Run) -> dict[str, Callable[[], Case]]:
     shapes = QUICK_SHAPES if run.quick else SHAPES
-    return {
-        kind: partial(gather_case, *shape, run.device)
-        if kind == "gather"
-        else partial(detr_case, kind, *shape, run.device)
-        for kind, shape in shapes.items()
-    }
+    kinds = ("detr", "detr-dense")
+    found = {kind: partial(detr_case, kind, *shapes[kind], run.device) for kind in kinds}
+    return {**found, "gather": partial(gather_case, *shapes["gather"], run.device)}

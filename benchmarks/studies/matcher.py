@@ -5,9 +5,8 @@
 cost is all layers' cost on the device; matching is that and the assignment, up to the pairs'
 indices; assignment is what comes after a cost. padded is plain torch for all layers and images at
 once, its ground-truth boxes padded beforehand to the most of any; original is transformers' own
-matcher, called layer by layer, whose cost is its own code stopped at the copy to the host. Results
-that are large (assigner, large) stand beside filling as much memory. A second pass counts what a
-call asks of the GPU. Needs SciPy; transformers (with PIL) for its matchers.
+matcher, called layer by layer, whose cost is its own code stopped at the copy to the host. A second
+pass counts what a call asks of the GPU. Needs SciPy; transformers (with PIL) for its matchers.
 """
 
 from __future__ import annotations
@@ -53,7 +52,6 @@ class Cost:
 
 SOFTMAX = Cost(class_weight=1, class_mode="softmax")  # DETR's weights
 FOCAL = Cost(class_weight=2)  # those of Deformable DETR and its heirs
-BOXES_ONLY = Cost()
 # No cost but the overlap itself.
 OVERLAPS = Cost("ciou", iou_weight=1, l1_weight=0, box_format="xyxy", eps=1e-7)
 
@@ -79,13 +77,6 @@ SHAPES = {
     "dense": Shape(1, 8, 300, 80, FOCAL, boxes=150),
     "lwdetr": Shape(1, 16, 3900, 91, FOCAL, groups=13),
     "assigner": Shape(1, 16, 8400, 0, OVERLAPS, boxes=100),
-    "large": Shape(8, 16, 4096, 0, BOXES_ONLY, boxes=256),  # 512 MiB
-    "large-focal": Shape(8, 16, 4096, 80, FOCAL, boxes=256),
-}
-# What is bound by a GPU's memory would take a CPU minutes and all memory.
-SHAPES_ON_CPU = SHAPES | {
-    "large": Shape(4, 8, 2048, 0, BOXES_ONLY, boxes=256),
-    "large-focal": Shape(4, 8, 2048, 80, FOCAL, boxes=256),
 }
 QUICK_SHAPES = {
     kind: replace(
@@ -100,7 +91,6 @@ QUICK_SHAPES = {
     for kind, shape in SHAPES.items()
 }
 CASES = tuple(SHAPES)
-WRITING = ("assigner", "large", "large-focal")  # beside what writes as much
 
 
 @dataclass(frozen=True)
@@ -123,18 +113,12 @@ class Case:
         return self.shape.cost
 
     @property
-    def entries(self) -> int:
-        return self.shape.layers * self.shape.queries * sum(self.counts)
-
-    @property
     def columns(self) -> Row:
         shape = self.shape
         lead = f"{shape.layers} x {shape.images} x {shape.queries} queries"
-        columns: Row = {"case": self.kind, "shape": lead, "classes": shape.classes}
-        columns["entries"] = self.entries
-        if self.kind in WRITING:
-            columns["bytes"] = self.entries * torch.float32.itemsize
-        return columns
+        entries = shape.layers * shape.queries * sum(self.counts)
+        about: Row = {"case": self.kind, "shape": lead, "classes": shape.classes}
+        return about | {"entries": entries}
 
     def own(self, image: int) -> slice:
         """The ground-truth boxes of an image."""
@@ -317,24 +301,6 @@ def block(case: Case, found: Any, image: int) -> Tensor:
     return found[..., case.own(image)]
 
 
-def variants(kind: str) -> dict[str, Variant[Case, Call]]:
-    """The first is what ratios are taken to."""
-    either = {
-        "boxloss": Variant(load_boxloss),
-        "torch.compile": Variant(load_compiled, slow_to_start=True),
-        "padded": Variant(load_padded),
-    }
-    # Nobody's own code has these shapes: all queries by all ground-truth boxes would hardly fit.
-    return either if kind in WRITING else {**either, "original": Variant(load_original_costs)}
-
-
-def limits(case: Case) -> Calls:
-    """Writing as much, and nothing else."""
-    if case.kind not in WRITING:
-        return {}
-    return {"fill": partial(case.target.new_empty(case.entries).fill_, 1.0)}
-
-
 # --- transformers' own matchers, whose code runs as it is ---
 
 Matches = list[list[tuple[Tensor, Tensor]]]  # [layer][image] of queries and ground-truth boxes
@@ -407,6 +373,15 @@ def _stopped_at_copies() -> Iterator[None]:
         yield
     finally:
         del Tensor.cpu  # which is inherited
+
+
+# The first is what ratios are taken to.
+VARIANTS: dict[str, Variant[Case, Call]] = {
+    "boxloss": Variant(load_boxloss),
+    "torch.compile": Variant(load_compiled, slow_to_start=True),
+    "padded": Variant(load_padded),
+}
+OF_MATCHER = VARIANTS | {"original": Variant(load_original_costs)}
 
 
 # --- Whole matchers, whose end is SciPy's assignment on the host ---
@@ -483,26 +458,30 @@ def check_assignment(case: Case, found: MatchResult, loop: Matches) -> None:
 
 
 def measure(run: Run) -> None:
-    chosen = cases(run)
-    for case in run.each(chosen):
-        costs: Calls = {**run.load(variants(case.kind), case)}
-        check(case, costs)
-        whole = {} if case.kind in WRITING else whole_calls(run, case, costs)
-        run.time(case.columns | {"pass": "cost"}, costs | limits(case), ("stream", "gpu"))
-        for each, calls in whole.items():  # all wait for the device
+    for case in run.each(cases(run)):
+        costs = load_right(run, case)
+        run.time(case.columns | {"pass": "cost"}, costs, ("stream", "gpu"))
+        for each, calls in whole_calls(run, case, costs).items():  # all wait for the device
             run.time(case.columns | {"pass": each}, calls, ("stream",))
-    for case in run.each(chosen if run.on_gpu else {}):
-        run.count(case.columns | {"pass": "cost"}, {**run.load(variants(case.kind), case)})
+    for case in run.each(cases(run) if run.on_gpu else {}):
+        run.count(case.columns | {"pass": "cost"}, load_right(run, case))
+
+
+def load_right(run: Run, case: Case) -> Calls:
+    costs: Calls = {**run.load(VARIANTS if case.cost == OVERLAPS else OF_MATCHER, case)}
+    check(case, costs)
+    return costs
 
 
 def cases(run: Run) -> dict[str, Callable[[], Case]]:
-    shapes = SHAPES if run.on_gpu else SHAPES_ON_CPU
-    shapes = QUICK_SHAPES if run.quick else shapes
+    shapes = QUICK_SHAPES if run.quick else SHAPES
     return {kind: partial(make_case, kind, shape, run.device) for kind, shape in shapes.items()}
 
 
 def whole_calls(run: Run, case: Case, costs: Calls) -> dict[str, Calls]:
     """What goes as far as an assignment, when that is right."""
+    if case.cost == OVERLAPS:
+        return {}
     try:
         loop = load_loop(case)
     except UnavailableError as reason:
