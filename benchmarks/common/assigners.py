@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import torch
@@ -27,6 +28,8 @@ TRAINED = 0.6  # of the anchors in a box
 UNSURE, SURE = -4.6, 4.0  # logits: of no class, and by how much more one knows its own
 TOPK, ALPHA, BETA = 10, 0.5, 6.0
 STRIDES = 8, 16, 32
+BINS = 16  # in which YOLO predicts a side
+GAINS = {"box": 7.5, "cls": 0.5, "dfl": 1.5, "angle": 1.0}  # Ultralytics', for training
 
 Level = tuple[int, int]  # rows and columns
 
@@ -163,6 +166,22 @@ def load_matcher(
     match = installed("torchvision.models.detection._utils").Matcher(*matcher)
     images = target.unbind()
     return lambda: [match(box_iou(boxes, anchors)) for boxes in images]
+
+
+def load_yolo_loss(
+    criterion: Callable[[Any], Any],
+    leaves: dict[str, Tensor],
+    cells: list[Level],
+    batch: dict[str, Tensor],
+) -> Callable[[], Tensor]:
+    """Of a head's output, by Ultralytics' criterion or one in its place."""
+    logits = leaves["scores"]
+    stride = torch.tensor([float(each) for each in STRIDES], device=logits.device)
+    head = SimpleNamespace(stride=stride, nc=logits.shape[1], reg_max=BINS)
+    args, parameters = SimpleNamespace(**GAINS), lambda: iter([logits])
+    made = criterion(SimpleNamespace(parameters=parameters, args=args, model=[head]))
+    preds = {**leaves, "feats": [logits.new_zeros(1, 1, *each) for each in cells]}
+    return lambda: made.loss(preds, batch)[0].sum()
 
 
 # --- Agreement ---

@@ -174,22 +174,19 @@ class Run:
     ) -> None:
         """`time` for each of PASSES, of losses whose gradient goes to `leaf`. `limits(pass)` are
         calls of the hardware's, `moved[pass]` the least bytes, `variants` what losses are of."""
-
-        def by_its_implementation(calls: Calls) -> Calls:
-            known = variants.keys()
-            return {n: variants[n].choosing(c) if n in known else c for n, c in calls.items()}
-
         for each in PASSES:
+            calls: Calls = {}
+            captured: Calls = {}
+            for name, loss in losses.items():
+                variant = variants.get(name, Variant(lambda _: None))
+                # A graph returns the gradient: it cannot give it to a leaf anew at each call.
+                both = partial(backward, leaf, loss), partial(gradient, leaf, loss)
+                both = (loss, loss) if each == FORWARD else both
+                calls[name], captured[name] = map(variant.choosing, both)
             beside = limits(each)
             about = columns | {"pass": each} | ({"bytes": moved[each]} if moved else {})
             with torch.set_grad_enabled(each == BOTH):
-                self.time(
-                    about,
-                    by_its_implementation(_calls(losses, each, partial(backward, leaf))) | beside,
-                    clocks,
-                    # A graph returns the gradient: it cannot give it to a leaf anew at each call.
-                    by_its_implementation(_calls(losses, each, partial(gradient, leaf))) | beside,
-                )
+                self.time(about, calls | beside, clocks, captured | beside)
         leaf.grad = None
 
     def record(self, columns: Row, quantity: str, unit: str, values: Values) -> None:
@@ -253,16 +250,6 @@ class Run:
             and (variants is None or row["variant"] in variants)
         ]
         self.console.print(table(chosen, columns, ratios))
-
-
-def _calls(
-    losses: Mapping[str, Callable[[], Tensor]],
-    measured: str,
-    both: Callable[[Callable[[], Tensor]], object],
-) -> Calls:
-    if measured == FORWARD:
-        return dict(losses)
-    return {name: partial(both, loss) for name, loss in losses.items()}
 
 
 def compile_now(call: Call) -> None:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import SimpleNamespace
 
 import torch
 from boxloss.torch import max_iou_match
@@ -28,6 +27,7 @@ from torch import Tensor
 
 from ..common import assigners
 from ..common.assigners import (
+    BINS,
     CLASSES,
     MAX_IOU,
     NEAR,
@@ -37,6 +37,7 @@ from ..common.assigners import (
     class_scores,
     learned,
     load_ultralytics,
+    load_yolo_loss,
     own_boxes,
     places,
     task_aligned,
@@ -53,8 +54,6 @@ CRITERION = "criterion"
 SIDES, MOST_LONG = (12.0, 128.0), 8.0  # of ground-truth boxes, the longer side in pixels
 RETINA_STRIDES = 8, 16, 32, 64, 128
 HIGH, LOW = 0.5, 0.4
-BINS = 16  # in which YOLO predicts a side
-GAINS = {"box": 7.5, "cls": 0.5, "dfl": 1.5, "angle": 1.0}  # oriented YOLO's
 
 SIZES = {
     "task-aligned, 20 boxes": Size(TASK_ALIGNED, 16, 1024, 1024, 20),
@@ -154,24 +153,15 @@ def max_iou(case: Case) -> tuple[Tensor, ...]:
 def load_criterion(case: Case, module: str, name: str) -> Call:
     """Its gradients by a head's output."""
     isolate_ultralytics()
-    stride = torch.tensor([float(each) for each in STRIDES], device=case.target.device)
-    head = SimpleNamespace(stride=stride, nc=CLASSES, reg_max=BINS)
-    model = SimpleNamespace(
-        parameters=lambda: iter(case.leaves.values()), args=SimpleNamespace(**GAINS), model=[head]
-    )
-    made = getattr(installed(module), name)(model)
-    unit = torch.tensor([case.size.width] * 4 + [1.0], device=stride.device)
-    images = torch.arange(case.size.images, device=stride.device)
-    batch = {
-        "batch_idx": images.repeat_interleave(case.size.boxes),
-        "cls": case.labels,
-        "bboxes": case.target / unit,
-    }
-    maps = [stride.new_zeros(1, 1, *each) for each in case.size.cells()]
-    leaves = list(case.leaves.values())
+    device, leaves = case.target.device, list(case.leaves.values())
+    unit = torch.tensor([case.size.width] * 4 + [1.0], device=device)
+    images = torch.arange(case.size.images, device=device).repeat_interleave(case.size.boxes)
+    batch = {"batch_idx": images, "cls": case.labels, "bboxes": case.target / unit}
+    criterion = getattr(installed(module), name)
+    loss_of = load_yolo_loss(criterion, case.leaves, case.size.cells(), batch)
 
     def step() -> tuple[Tensor, ...]:
-        loss = made.loss({**case.leaves, "feats": maps}, batch)[0].sum()
+        loss = loss_of()
         return loss.detach(), *torch.autograd.grad(loss, leaves)
 
     return step

@@ -3,13 +3,12 @@
 """What do a real detector's losses cost, with its own code and with boxloss in its place?
 
 From a head's output to the gradient that it gets; no network is run. "criterion" is all of a
-detector's losses, with YOLO's assigner; "matcher and boxes" is what of them has to do with boxes:
-the matcher, GIoU and L1; "box loss" is RetinaNet's "giou" on decoded boxes. original is the
-installed project's own code, boxloss is boxloss.torch.compat, and vectorized is that with plain
-torch in place of boxloss. torch.compile is vectorized compiled for these very shapes, and "boxloss,
-compiled" likewise. The assignment, without which there is no DETR, is part of every time: boxloss'
-own, SciPy's elsewhere. A second pass counts what a call asks of the GPU. Needs SciPy for DETRs;
-transformers (with PIL), torchvision and ultralytics, each for its own.
+detector's losses, with YOLO's assigner; "box loss" is RetinaNet's "giou" on decoded boxes. original
+is the installed project's own code, boxloss is boxloss.torch.compat, and vectorized is that with
+plain torch in place of boxloss. torch.compile is vectorized compiled for these very shapes, and
+"boxloss, compiled" likewise. The assignment, without which there is no DETR, is part of every time:
+boxloss' own, SciPy's elsewhere. A second pass counts what a call asks of the GPU. Needs SciPy for
+DETRs; transformers (with PIL), torchvision and ultralytics, each for its own.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ import torch
 from ...runner.agreement import GRADIENT_SHARE, Truth, compare, near_truth
 from ...runner.clocks import Calls
 from ...runner.run import Run, UnavailableError, Variant, compile_now
-from .cases import PARTS, QUICK_SHAPES, SHAPES, Case, make_case
+from .cases import QUICK_SHAPES, SHAPES, Case, make_case
 from .criteria import Operators, Step, fused_operators, our_step, own_step, plain_operators
 
-CASES = tuple(PARTS)
+CASES = tuple(SHAPES)
 
 # --- Variants ---
 
@@ -69,16 +68,15 @@ def truths(case: Case) -> dict[str, Truth]:
     share = YOLO_SHARE if case.kind.startswith("yolo") else GRADIENT_SHARE
     return {
         leaf: near_truth(loss, gradient, torch.float32, share)
-        for leaf, gradient in zip(exact.wanted, exact.gradients(loss), strict=True)
+        for leaf, gradient in zip(exact.leaves, exact.gradients(loss), strict=True)
     }
 
 
 def check(name: str, step: Step, case: Case, expected: Mapping[str, Truth]) -> None:
     """DisagreementError, unless the loss and all gradients are right on this case."""
     loss = step()
-    for leaf, gradient in zip(case.wanted, case.gradients(loss), strict=True):
-        about = f"{leaf} of {case.kind}, {case.part}"
-        compare(name, loss.detach(), gradient, expected[leaf], about)
+    for leaf, gradient in zip(case.leaves, case.gradients(loss), strict=True):
+        compare(name, loss.detach(), gradient, expected[leaf], f"{leaf} of {case.kind}")
 
 
 # --- Measuring ---
@@ -87,22 +85,21 @@ def check(name: str, step: Step, case: Case, expected: Mapping[str, Truth]) -> N
 def measure(run: Run) -> None:
     shapes = QUICK_SHAPES if run.quick else SHAPES
 
-    def make(kind: str, part: str) -> Case:
-        return make_case(kind, part, shapes[kind]).mapped(lambda each: each.to(run.device))
+    def make(kind: str) -> Case:
+        return make_case(kind, shapes[kind]).mapped(lambda each: each.to(run.device))
 
     def agreed(case: Case) -> Calls:
         try:
             expected = truths(case)
         except UnavailableError as reason:
-            run.skip(f"{case.kind}, {case.part}", str(reason))
+            run.skip(case.kind, str(reason))
             return {}
         steps = run.load(VARIANTS, case)
         for name, step in steps.items():
             check(name, step, case, expected)
         return {name: partial(_call, case, step) for name, step in steps.items()}
 
-    parts = [(kind, part) for kind, parts in PARTS.items() for part in parts]
-    run.time_and_count({", ".join(each): partial(make, *each) for each in parts}, agreed)
+    run.time_and_count({kind: partial(make, kind) for kind in shapes}, agreed)
 
 
 def _call(case: Case, step: Step) -> object:

@@ -17,22 +17,13 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from ...common.assigners import STRIDES, Size, points
+from ...common.assigners import BINS, STRIDES, Size, points
 from ...runner.run import Row
 from .. import dense_assigners
 from ..matched_pairs import STEP, drawn_boxes, predictions, relative
-from ..matcher import FOCAL, FOCAL_ALPHA, LARGEST_LOGIT, SOFTMAX, Cost, Shape, box_counts
+from ..matcher import FOCAL, FOCAL_ALPHA, LARGEST_LOGIT, SOFTMAX, Shape, box_counts
 
-MATCHER_AND_BOXES, CRITERION, BOX_LOSS = "matcher and boxes", "criterion", "box loss"
-PARTS = {
-    "detr": (MATCHER_AND_BOXES, CRITERION),
-    "rtdetr": (MATCHER_AND_BOXES, CRITERION),
-    "rtdetr-dense": (MATCHER_AND_BOXES, CRITERION),
-    "fcos": (CRITERION,),
-    "retinanet": (BOX_LOSS,),
-    "yolo": (CRITERION,),
-    "yolo-dense": (CRITERION,),
-}
+PARTS = {"retinanet": "box loss"}  # the others': the whole criterion
 
 
 @dataclass(frozen=True)
@@ -77,8 +68,6 @@ SPREAD = 0.2  # from 100 to 150 boxes, of 125
 L1_WEIGHT, GIOU_WEIGHT = 5, 2
 VFL_WEIGHT, EOS_COEFFICIENT = 1, 0.1
 BOXES = 8  # in each image with anchors
-BINS = 16  # in which YOLO predicts a side
-BOX_GAIN, CLASS_GAIN, DFL_GAIN = 7.5, 0.5, 1.5  # YOLO's
 
 Self = TypeVar("Self", bound="Case")
 
@@ -86,7 +75,6 @@ Self = TypeVar("Self", bound="Case")
 @dataclass(frozen=True)
 class Case:
     kind: str
-    part: str  # of PARTS
     shape: str  # for people
     counts: tuple[int, ...]  # ground-truth boxes of each image
     pairs: int  # 0: its assigner finds them
@@ -96,19 +84,15 @@ class Case:
     @property
     def columns(self) -> Row:
         about: Row = {"case": self.kind, "shape": self.shape, "boxes": sum(self.counts)}
-        return about | ({"pairs": self.pairs} if self.pairs else {}) | {"part": self.part}
-
-    @property
-    def wanted(self) -> list[str]:
-        """The leaves whose gradients are."""
-        return list(self.leaves)
+        about |= {"pairs": self.pairs} if self.pairs else {}
+        return about | {"part": PARTS.get(self.kind, "criterion")}
 
     @property
     def device(self) -> torch.device:
         return next(iter(self.leaves.values())).device
 
     def gradients(self, loss: Tensor) -> tuple[Tensor, ...]:
-        return torch.autograd.grad(loss, [self.leaves[name] for name in self.wanted])
+        return torch.autograd.grad(loss, list(self.leaves.values()))
 
     def mapped(self: Self, change: Callable[[Tensor], Tensor]) -> Self:
         def changed(value: Any) -> Any:
@@ -122,54 +106,19 @@ class Case:
         return self.mapped(lambda each: each.double() if each.is_floating_point() else each)
 
 
-def make_case(kind: str, part: str, shape: Shape | Anchors | Grids, seed: int = 0) -> Case:
+def make_case(kind: str, shape: Shape | Anchors | Grids, seed: int = 0) -> Case:
     generator = torch.Generator().manual_seed(seed)
     if isinstance(shape, Shape):
-        return _detr_case(kind, part, shape, generator)
+        return _detr_case(kind, shape, generator)
     if isinstance(shape, Grids):
-        return _yolo(kind, part, shape, generator)
-    return _dense_case(kind, part, shape, generator)
+        return _yolo(kind, shape, generator)
+    return _dense_case(kind, shape, generator)
 
 
 # --- DETR and RT-DETR: the predictions of all layers, without denoising ---
 
 
-@dataclass(frozen=True)
-class DetrCase(Case):
-    cost: Cost  # the matcher's
-    score_leaves: tuple[str, str]
-    box_leaves: tuple[str, str]
-
-    @property
-    def wanted(self) -> list[str]:
-        return [*(self.score_leaves if self.part == CRITERION else ()), *self.box_leaves]
-
-    def scores(self, values: dict[str, Tensor]) -> Tensor:
-        """Of all layers, (layers, images, queries, classes), from leaves or their gradients."""
-        return self._stacked(*(values[name] for name in self.score_leaves))
-
-    def boxes(self, values: dict[str, Tensor]) -> Tensor:
-        return self._stacked(*(values[name] for name in self.box_leaves))
-
-    def layers(self) -> list[dict[str, Tensor]]:
-        """As the originals take them: the decoder's last one behind all others."""
-        scores, of_last = (self.leaves[name] for name in self.score_leaves)
-        boxes, its = (self.leaves[name] for name in self.box_leaves)
-        pairs = [(of_last, its)]
-        if self.kind == "detr":
-            scores, boxes = scores[:-1], boxes[:-1]
-        else:
-            pairs.append((scores[:, -1], boxes[:, -1]))
-            scores, boxes = scores[:, :-1].transpose(0, 1), boxes[:, :-1].transpose(0, 1)
-        pairs = [*zip(scores, boxes, strict=True), *pairs]
-        return [{"logits": logits, "pred_boxes": its} for logits, its in pairs]
-
-    def _stacked(self, layers: Tensor, last: Tensor) -> Tensor:
-        layers = layers[:-1] if self.kind == "detr" else layers.transpose(0, 1)
-        return torch.cat([layers, last[None]])
-
-
-def _detr_case(kind: str, part: str, shape: Shape, generator: torch.Generator) -> DetrCase:
+def _detr_case(kind: str, shape: Shape, generator: torch.Generator) -> Case:
     """In each layer every ground-truth box has a query that is near it and knows its class, as when
     a detector has learned something: no two ways to match are nearly as good. All other queries are
     near some box of their image."""
@@ -203,17 +152,13 @@ def _detr_case(kind: str, part: str, shape: Shape, generator: torch.Generator) -
         layers = values if kind == "detr" else values[:-1].transpose(0, 1).contiguous()
         for name, leaf in zip(names, (layers, values[-1].clone()), strict=True):
             leaves[name] = leaf.requires_grad_()
-    return DetrCase(
+    return Case(
         kind,
-        part,
         f"{shape.layers} layers x {shape.images} images x {shape.queries} queries",
         counts,
         shape.layers * sum(counts),
         {"labels": targets, "config": _config(shape)},
         leaves,
-        shape.cost,
-        of_scores,
-        of_boxes,
     )
 
 
@@ -256,7 +201,7 @@ def _config(shape: Shape) -> SimpleNamespace:
 # --- FCOS and RetinaNet: predictions of all anchors, of which few have a ground-truth box ---
 
 
-def _dense_case(kind: str, part: str, shape: Anchors, generator: torch.Generator) -> Case:
+def _dense_case(kind: str, shape: Anchors, generator: torch.Generator) -> Case:
     """A background anchor is near some box too."""
     size = (shape.images, shape.anchors)
     truths = drawn_boxes(shape.images * BOXES, generator)
@@ -279,7 +224,6 @@ def _dense_case(kind: str, part: str, shape: Anchors, generator: torch.Generator
     }
     return Case(
         kind,
-        part,
         f"{shape.images} images x {shape.anchors:,} anchors",
         (BOXES,) * shape.images,
         int((matched >= 0).sum()),
@@ -323,7 +267,7 @@ def _retinanet_head(_: Anchors, target: Tensor, pred: Tensor, generator: torch.G
 NEVER = -25.0  # a logit beside 0: its probability is lost in the roundings of the others
 
 
-def _yolo(kind: str, part: str, shape: Grids, generator: torch.Generator) -> Case:
+def _yolo(kind: str, shape: Grids, generator: torch.Generator) -> Case:
     """Half-trained, as in the study of dense assigners, but that sides are half cells, each of two
     equally likely bins: decoding is exact."""
     size = Size("", shape.images, shape.side, shape.side, shape.boxes)
@@ -340,7 +284,7 @@ def _yolo(kind: str, part: str, shape: Grids, generator: torch.Generator) -> Cas
     centres, size = (target[..., :2] + target[..., 2:]) / 2, target[..., 2:] - target[..., :2]
     number = shape.images * shape.boxes
     inputs = {
-        "feats": [torch.zeros(1, 1, *each) for each in cells],
+        "cells": cells,
         "batch": {
             "batch_idx": torch.arange(shape.images).repeat_interleave(shape.boxes),
             "cls": drawn["labels"],
@@ -351,7 +295,6 @@ def _yolo(kind: str, part: str, shape: Grids, generator: torch.Generator) -> Cas
     leaves = {"boxes": bins.flatten(2), "scores": logits}
     return Case(
         kind,
-        part,
         f"{shape.images} images x {len(middles):,} anchors",
         (shape.boxes,) * shape.images,
         0,
