@@ -17,23 +17,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from .clocks import (
-    Call,
-    Calls,
-    Effort,
-    Samples,
-    gpu_samples,
-    host_samples,
-    stream_samples,
-    wall_samples,
-)
+from . import clocks as timing
+from .clocks import Call, Calls, Effort, Samples
 from .results import OWN, Results, Row, summary
 
 if TYPE_CHECKING:
     from rich.console import Console  # which tests that import a study may lack
 
 THOROUGH, QUICK = Effort(0.5, 5), Effort(0.02, 3)
-HOST_CLOCKS = {"wall": wall_samples, "stream": stream_samples, "host": host_samples}
+HOST_CLOCKS = {name: getattr(timing, f"{name}_samples") for name in ("wall", "stream", "host")}
 CALLS_IN_TRACE = 10
 SEPARATOR = "\n\n"  # of reasons
 # By the names that runner.counts gives them.
@@ -157,7 +149,7 @@ class Run:
     def _samples(self, clock: str, calls: Calls, captured: Calls | None) -> Samples:
         if clock != "gpu":
             return HOST_CLOCKS[clock](calls, self.device, self.effort)
-        samples, refused = gpu_samples(calls if captured is None else captured, self.effort)
+        samples, refused = timing.gpu_samples(calls if captured is None else captured, self.effort)
         for name, reason in refused.items():
             self.skip(f"{name}, GPU time", reason)
         return samples

@@ -25,20 +25,7 @@ from boxloss.torch import max_iou_match
 from torch import Tensor
 
 from ..common import assigners
-from ..common.assigners import (
-    CLASSES,
-    MAX_IOU,
-    NEAR,
-    TASK_ALIGNED,
-    Case,
-    Size,
-    class_scores,
-    learned,
-    load_ultralytics,
-    own_boxes,
-    places,
-    task_aligned,
-)
+from ..common.assigners import CLASSES, MAX_IOU, NEAR, TASK_ALIGNED, Case, Size
 from ..common.losses import installed
 from ..runner.clocks import Call, Calls
 from ..runner.run import Run, Variant, compile_now
@@ -75,7 +62,7 @@ def rpn_anchors(size: Size) -> Tensor:
     """As torchvision's AnchorGenerator: corners of a shape in whole pixels, moved by cells."""
     root = torch.tensor(RATIOS).sqrt()
     levels = []
-    for cell, stride in zip(places(size.cells(RPN_STRIDES)), RPN_STRIDES, strict=True):
+    for cell, stride in zip(assigners.places(size.cells(RPN_STRIDES)), RPN_STRIDES, strict=True):
         half = (torch.stack((1 / root, root), -1) * 8 * stride) / 2
         shapes = torch.cat((-half, half), -1).round()
         levels.append(((cell * stride).repeat(1, 2)[:, None] + shapes).flatten(0, 1))
@@ -91,14 +78,14 @@ def predictions(
         to_sides = torch.cat((points - boxes[:, None, :2], boxes[:, None, 2:] - points), -1)
         return to_sides.amin(-1) > 0
 
-    own, knows = learned(points, target, are_inside, generator)
-    truth = own_boxes(target, own)
+    own, knows = assigners.learned(points, target, are_inside, generator)
+    truth = assigners.own_boxes(target, own)
     sides = (truth[..., 2:] - truth[..., :2]).repeat(1, 1, 2)
     near = truth + NEAR * sides * torch.randn(*own.shape, 4, generator=generator)
     reach = 8 + 56 * torch.rand(*own.shape, 4, generator=generator)
     around = torch.cat((points - reach[..., :2], points + reach[..., 2:]), -1)
     pred = torch.where(knows[..., None], near, around)
-    return {"pred": pred, **class_scores(target, own, knows, classes, generator)}
+    return {"pred": pred, **assigners.class_scores(target, own, knows, classes, generator)}
 
 
 def make_case(name: str, size: Size, device: torch.device) -> Case:
@@ -110,7 +97,7 @@ def make_case(name: str, size: Size, device: torch.device) -> Case:
 
 def all_targets(case: Case) -> tuple[Tensor, ...]:
     """Beside them labels, boxes, and scores of each class."""
-    row, score, overlap = task_aligned(case)
+    row, score, overlap = assigners.task_aligned(case)
     there = row.clamp(min=0)
     labels = case.labels[there]
     scores = torch.zeros_like(case.scores).scatter_(2, labels[..., None], score[..., None])
@@ -136,10 +123,10 @@ def load_compiled(load: Callable[[Case], Call], case: Case) -> Call:
 
 VARIANTS: dict[str, dict[str, Variant[Case, Call]]] = {
     TASK_ALIGNED: {
-        "boxloss": Variant(lambda case: partial(task_aligned, case)),
+        "boxloss": Variant(lambda case: partial(assigners.task_aligned, case)),
         "boxloss, all targets": Variant(lambda case: partial(all_targets, case)),
-        "torch.compile": Variant(partial(load_compiled, load_ultralytics), True),
-        "original": Variant(load_ultralytics),
+        "torch.compile": Variant(partial(load_compiled, assigners.load_ultralytics), True),
+        "original": Variant(assigners.load_ultralytics),
     },
     MAX_IOU: {
         "boxloss": Variant(lambda case: partial(max_iou, case)),
@@ -150,7 +137,7 @@ VARIANTS: dict[str, dict[str, Variant[Case, Call]]] = {
 
 
 def check(run: Run, case: Case, calls: Calls) -> None:
-    match = task_aligned if case.size.kind == TASK_ALIGNED else max_iou
+    match = assigners.task_aligned if case.size.kind == TASK_ALIGNED else max_iou
     assigners.check(run, case, calls, match(case.double())[0])
 
 

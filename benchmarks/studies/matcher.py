@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What do a matcher's cost, its assignment and an assigner's overlaps take?
+"""What do a matcher, its cost and an assigner's overlaps take?
 
 cost is all layers' cost on the device; matching is that and the assignment, up to the pairs'
-indices; assignment is what comes after a cost. padded is plain torch for all layers and images at
+indices. padded is plain torch for all layers and images at
 once, its ground-truth boxes padded beforehand to the most of any; original is transformers' own
 matcher, called layer by layer, whose cost is its own code stopped at the copy to the host. A second
 pass counts what a call asks of the GPU. Needs SciPy; transformers (with PIL) for its matchers.
@@ -19,13 +19,12 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import torch
-from boxloss.torch import MatchResult, collate_matches, hungarian_match, matching_cost, pairwise_iou
+from boxloss.torch import hungarian_match, matching_cost, pairwise_iou
 from torch import Tensor
 
-from ..common.losses import scipy_assignment, transformers_loss
-from ..runner.agreement import DisagreementError, compare_entries
+from ..common.losses import transformers_loss
+from ..runner.agreement import compare_entries
 from ..runner.clocks import Call, Calls
 from ..runner.run import Row, Run, UnavailableError, Variant, compile_now
 from .matched_pairs import corners, drawn_boxes, giou_of, iou_and_union, predictions, relative
@@ -303,8 +302,6 @@ def block(case: Case, found: Any, image: int) -> Tensor:
 
 # --- transformers' own matchers, whose code runs as it is ---
 
-Matches = list[list[tuple[Tensor, Tensor]]]  # [layer][image] of queries and ground-truth boxes
-
 
 class _CopyReachedError(Exception):
     """With the cost, which is about to be copied to the host."""
@@ -319,6 +316,11 @@ def original_layers(case: Case) -> list[Call]:
         partial(matcher, {"logits": logits, "pred_boxes": boxes}, targets, *groups)
         for logits, boxes in zip(case.logits, case.pred, strict=True)
     ]
+
+
+def load_boxloss_matches(case: Case) -> Call:
+    cost: Callable[[], Any] = load_boxloss(case)
+    return lambda: hungarian_match(cost(), case.offsets, groups=case.shape.groups)
 
 
 def load_original_matches(case: Case) -> Call:
@@ -384,37 +386,7 @@ VARIANTS: dict[str, Variant[Case, Call]] = {
 OF_MATCHER = VARIANTS | {"original": Variant(load_original_costs)}
 
 
-# --- Whole matchers, whose end is SciPy's assignment on the host ---
-
-
-def hungarian(case: Case, costs: Tensor) -> MatchResult:
-    return hungarian_match(costs, case.offsets, groups=case.shape.groups)
-
-
-def load_loop(case: Case) -> Callable[[Tensor], Matches]:
-    """One copy, then SciPy block by block, and the result as the originals leave it."""
-    assign = scipy_assignment()
-    groups, images = case.shape.groups, case.shape.images
-    size = case.shape.queries // groups
-
-    def match(block: np.ndarray[Any, Any]) -> tuple[Tensor, Tensor]:
-        found = [assign(block[group * size : (group + 1) * size]) for group in range(groups)]
-        src = np.concatenate([rows + group * size for group, (rows, _) in enumerate(found)])
-        tgt = np.concatenate([each for _, each in found])
-        return torch.from_numpy(src), torch.from_numpy(tgt)
-
-    return lambda costs: [
-        [match(layer[:, case.own(image)]) for image in range(images)]
-        for layer in costs.cpu().numpy()
-    ]
-
-
-def collated(case: Case, matches: Matches) -> tuple[Tensor, Tensor]:
-    """The same pairs as `hungarian_match`'s, without padding."""
-    return collate_matches(matches, case.counts, case.shape.queries, device=case.pred.device)
-
-
-# --- Agreement: each entry beside the padded formula in fp64; assignments are SciPy's ---
+# --- Agreement: each entry beside the padded formula in fp64 ---
 
 COST_SHARE = 1e-6  # of an entry and what is added up in it
 
@@ -444,16 +416,6 @@ def check(case: Case, costs: Calls) -> None:
             compare_entries(f"{name}: cost", block(case, found, image), right, allowed, about)
 
 
-def check_assignment(case: Case, found: MatchResult, loop: Matches) -> None:
-    """DisagreementError, unless each query has the box that SciPy gives it."""
-    pred_index, target_index = collated(case, loop)
-    of_query = found.target_of_query.flatten()
-    wanted = torch.full_like(of_query, -1)
-    wanted[pred_index.flatten()] = target_index.flatten()
-    if not torch.equal(of_query, wanted):
-        raise DisagreementError(f"{case.kind}: another assignment than SciPy's")
-
-
 # --- Measuring ---
 
 
@@ -461,8 +423,9 @@ def measure(run: Run) -> None:
     for case in run.each(cases(run)):
         costs = load_right(run, case)
         run.time(case.columns | {"pass": "cost"}, costs, ("stream", "gpu"))
-        for each, calls in whole_calls(run, case, costs).items():  # all wait for the device
-            run.time(case.columns | {"pass": each}, calls, ("stream",))
+        if "original" in costs:  # which all waits for the device
+            calls = {"boxloss": load_boxloss_matches(case), "original": load_original_matches(case)}
+            run.time(case.columns | {"pass": "matching"}, calls, ("stream",))
     for case in run.each(cases(run) if run.on_gpu else {}):
         run.count(case.columns | {"pass": "cost"}, load_right(run, case))
 
@@ -476,26 +439,3 @@ def load_right(run: Run, case: Case) -> Calls:
 def cases(run: Run) -> dict[str, Callable[[], Case]]:
     shapes = QUICK_SHAPES if run.quick else SHAPES
     return {kind: partial(make_case, kind, shape, run.device) for kind, shape in shapes.items()}
-
-
-def whole_calls(run: Run, case: Case, costs: Calls) -> dict[str, Calls]:
-    """What goes as far as an assignment, when that is right."""
-    if case.cost == OVERLAPS:
-        return {}
-    try:
-        loop = load_loop(case)
-    except UnavailableError as reason:
-        run.skip("matching", str(reason))
-        return {}
-    call: Callable[[], Any] = costs["boxloss"]
-    cost = call()
-    check_assignment(case, hungarian(case, cost), loop(cost))
-    matching: Calls = {"boxloss": lambda: hungarian(case, call())}
-    if "original" in costs:
-        matching["original"] = load_original_matches(case)
-    assignment: Calls = {
-        "hungarian_match": lambda: hungarian(case, cost),
-        "loop": lambda: loop(cost),
-        "loop + collate_matches": lambda: collated(case, loop(cost)),
-    }
-    return {"matching": matching, "assignment": assignment}

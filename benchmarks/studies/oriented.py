@@ -26,22 +26,7 @@ from boxloss.torch import max_iou_match
 from torch import Tensor
 
 from ..common import assigners
-from ..common.assigners import (
-    BINS,
-    CLASSES,
-    MAX_IOU,
-    NEAR,
-    STRIDES,
-    TASK_ALIGNED,
-    Size,
-    class_scores,
-    learned,
-    load_ultralytics,
-    load_yolo_loss,
-    own_boxes,
-    places,
-    task_aligned,
-)
+from ..common.assigners import BINS, CLASSES, MAX_IOU, NEAR, STRIDES, TASK_ALIGNED, Size
 from ..common.losses import installed, isolate_ultralytics
 from ..runner.agreement import DisagreementError
 from ..runner.clocks import Call, Calls
@@ -98,7 +83,9 @@ def retina_anchors(size: Size) -> Tensor:
     scales, ratios = 4 * 2 ** (torch.arange(3) / 3), torch.tensor([0.5, 1, 2]).sqrt()
     w, h = (scales[:, None] / ratios).flatten(), (scales[:, None] * ratios).flatten()
     levels = []
-    for cell, stride in zip(places(size.cells(RETINA_STRIDES)), RETINA_STRIDES, strict=True):
+    for cell, stride in zip(
+        assigners.places(size.cells(RETINA_STRIDES)), RETINA_STRIDES, strict=True
+    ):
         middles = (cell * stride).float()[:, None].expand(-1, len(w), -1)
         shapes = torch.stack((w * stride, h * stride, torch.zeros_like(w)), -1)
         levels.append(torch.cat((middles, shapes.expand(len(cell), -1, -1)), -1).flatten(0, 1))
@@ -116,14 +103,14 @@ def predictions(points: Tensor, target: Tensor, generator: torch.Generator) -> d
         reach = torch.stack((along.abs(), across.abs()), -1) <= boxes[:, None, 2:4] / 2
         return reach.all(-1)
 
-    own, knows = learned(points, target, are_inside, generator)
-    truth = own_boxes(target, own)
+    own, knows = assigners.learned(points, target, are_inside, generator)
+    truth = assigners.own_boxes(target, own)
     unit = torch.cat((truth[..., [2, 3, 2, 3]], torch.ones_like(truth[..., :1])), -1)
     near = truth + NEAR * unit * torch.randn(*own.shape, 5, generator=generator)
     any_box = torch.rand(*own.shape, 3, generator=generator) * torch.tensor([64, 64, math.pi]) + 4
     around = torch.cat((points.expand(*own.shape, 2), any_box), -1)
     pred = torch.where(knows[..., None], near, around)
-    return {"pred": pred, **class_scores(target, own, knows, CLASSES, generator)}
+    return {"pred": pred, **assigners.class_scores(target, own, knows, CLASSES, generator)}
 
 
 def head_output(case: Case) -> dict[str, Tensor]:
@@ -158,7 +145,7 @@ def load_criterion(case: Case, module: str, name: str) -> Call:
     images = torch.arange(case.size.images, device=device).repeat_interleave(case.size.boxes)
     batch = {"batch_idx": images, "cls": case.labels, "bboxes": case.target / unit}
     criterion = getattr(installed(module), name)
-    loss_of = load_yolo_loss(criterion, case.leaves, case.size.cells(), batch)
+    loss_of = assigners.load_yolo_loss(criterion, case.leaves, case.size.cells(), batch)
 
     def step() -> tuple[Tensor, ...]:
         loss = loss_of()
@@ -181,8 +168,8 @@ def criterion(module: str, name: str) -> Variant[Case, Call]:
 
 VARIANTS: dict[str, dict[str, Variant[Case, Call]]] = {
     TASK_ALIGNED: {
-        "boxloss": Variant(lambda case: partial(task_aligned, case)),
-        "original": Variant(partial(load_ultralytics, name="RotatedTaskAlignedAssigner")),
+        "boxloss": Variant(lambda case: partial(assigners.task_aligned, case)),
+        "original": Variant(partial(assigners.load_ultralytics, name="RotatedTaskAlignedAssigner")),
     },
     MAX_IOU: {
         "boxloss": Variant(lambda case: partial(max_iou, case)),
@@ -202,7 +189,7 @@ MOST_APART = 1e-3
 
 def check(run: Run, case: Case, calls: Calls) -> None:
     if case.size.kind != CRITERION:
-        match = task_aligned if case.size.kind == TASK_ALIGNED else max_iou
+        match = assigners.task_aligned if case.size.kind == TASK_ALIGNED else max_iou
         assigners.check(run, case, calls, match(case.double())[0])
     elif "original" in calls:  # without which nothing is known
         ours, theirs = (calls[name]() for name in ("boxloss", "original"))

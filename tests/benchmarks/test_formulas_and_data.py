@@ -24,7 +24,7 @@ from benchmarks.common.losses import giou
 from benchmarks.runner.agreement import DisagreementError
 from benchmarks.studies.assignment import steps_of
 from benchmarks.studies.box_loss import truth_of
-from benchmarks.studies.face_detector.data import DATA, FacePictures
+from benchmarks.studies.face_detector.data import FacePictures
 from benchmarks.studies.rotated import exact, peers
 from benchmarks.studies.rotated.pairs import JITTER, draw
 from benchmarks.studies.trained.scenes import SIDE, Scenes, batches
@@ -112,15 +112,6 @@ def test_steps_of_a_small_assignment() -> None:
 
 
 # --- Pictures ---
-
-
-@pytest.mark.parametrize("kind", DATA)
-def test_a_picture_depends_on_seed_split_and_index_alone(kind: str) -> None:
-    picture, boxes = DATA[kind]("train", 0, 31)[5]
-    assert torch.equal(picture, DATA[kind]("train", 0, 31)[5][0])
-    for split, seed, index in (("train", 1, 5), ("test", 0, 5), ("train", 0, 6)):
-        assert not torch.equal(picture, DATA[kind](split, seed, 31)[index][0])
-    assert (boxes[:, :2] < boxes[:, 2:]).all()
 
 
 def test_face_pixels_are_exactly_those_in_the_boxes() -> None:

@@ -6,8 +6,7 @@ accuracy is the error of each pair's loss in float32, by families of pairs: rand
 equal boxes, thin ones, those in [0, 1] and others. The truth is float64's, of the same float32
 numbers. An error of 1 or more, or NaN, counts as 1. boxloss' eps and floor are 0 here, since they
 change the loss. time is the mean loss of a million pairs (on the CPU a tenth of that, for losses by
-areas), and its gradient; set glibc's variables as the study cpu says. pairwise is the IoU of each
-image's queries with its boxes.
+areas), and its gradient; set glibc's variables as the study cpu says.
 
 torchvision (with its own operators, detectron2's kernel) and Ultralytics take part where they are
 installed. mmrotate's losses are written from the papers' formulas, with mmrotate's bounds. clipping
@@ -22,7 +21,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from boxloss.torch import pairwise_iou, rotated_box_loss
+from boxloss.torch import rotated_box_loss
 from torch import Tensor
 
 from ...runner import run as runner
@@ -33,7 +32,7 @@ from . import exact, peers
 from .exact import Loss
 from .pairs import FAMILIES, JITTER, Pairs, draw, in_degrees, in_radians
 
-CASES = ("accuracy", "time", "pairwise")
+CASES = ("accuracy", "time")
 
 # --- Accuracy ---
 
@@ -84,32 +83,25 @@ def compare(run: Run, family: str, losses: Mapping[str, Mapping[str, Loss]]) -> 
         truth = exact.LOSSES[word](*(each.double() for each in pairs))
         for name, loss in by_name.items():
             if not known[word][name].takes_degrees:
-                error, share_without = errors(loss, pairs, truth)
+                error = errors(loss, pairs, truth)
             else:  # of the numbers that it is given
                 given = in_degrees(pairs[0]), in_degrees(pairs[1])
                 radians = in_radians(given[0].double()), in_radians(given[1].double())
-                error, share_without = errors(loss, given, exact.LOSSES[word](*radians))
+                error = errors(loss, given, exact.LOSSES[word](*radians))
             columns = {"case": "accuracy", "family": family, "loss": word, "pairs": count}
             about = columns | {"variant": name}
             largest, wrong = error.max().item(), (error > WRONG).double().mean().item()
             run.record(about, "largest error", "", largest)
             run.record(about, "wrong", "%", 100 * wrong)
-            if share_without is not None:
-                run.record(about, "gradient not finite", "%", 100 * share_without)
             run.say(f"{word}, {name}: at most {number(largest)}, {number(100 * wrong)} % wrong")
             if name == "boxloss" and not largest <= ALLOWED:
                 raise DisagreementError(f"{word}: off by {largest:.2g}; {family}")
 
 
-def errors(loss: Loss, pairs: Pairs, truth: Tensor) -> tuple[Tensor, float | None]:
-    """Of each pair; and which share of gradients is not finite, if there are any."""
-    leaf = pairs[0].clone().requires_grad_()
-    found = loss(leaf, pairs[1])
-    error = (found.detach() - truth).abs().nan_to_num(nan=1.0).clamp(max=1)
-    if not found.requires_grad:
-        return error, None
-    (gradient,) = torch.autograd.grad(found.sum(), leaf)
-    return error, 1 - gradient.isfinite().all(-1).double().mean().item()
+@torch.no_grad()
+def errors(loss: Loss, pairs: Pairs, truth: Tensor) -> Tensor:
+    """Of each pair."""
+    return (loss(*pairs) - truth).abs().nan_to_num(nan=1.0).clamp(max=1)
 
 
 # --- Time ---
@@ -194,59 +186,6 @@ def time(run: Run, case: Case) -> None:
     run.time_passes(case.columns, losses, case.pred, ("wall", "gpu"))
 
 
-# --- Pairwise ---
-
-PAIRWISE, QUICK_PAIRWISE = (16, 300, 100), (2, 30, 10)  # images, queries, boxes of each
-OFF = 1e-3  # how many of torchvision's may be wrong
-
-
-@dataclass(frozen=True)
-class Overlaps:
-    pred: Tensor  # (images, queries, 5)
-    target: Tensor  # (images, boxes, 5)
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        images, queries, _ = self.pred.shape
-        return {"case": "pairwise", "shape": f"{images} x {queries} x {self.target.shape[1]}"}
-
-
-def pairwise_case(images: int, queries: int, boxes: int, device: torch.device) -> Overlaps:
-    """Both in degrees, as torchvision has them."""
-    drawn = draw(JITTER, images * max(queries, boxes), device)
-    pred, target = (in_degrees(each).view(images, -1, 5) for each in drawn)
-    return Overlaps(pred[:, :queries], target[:, :boxes])
-
-
-def load_pairwise(case: Overlaps) -> Callable[[], Tensor]:
-    images, boxes, _ = case.target.shape
-    offsets = torch.arange(images + 1, device=case.pred.device) * boxes
-    options: dict[str, Any] = EXACTLY | {"angle_unit": "degrees"}
-    return partial(pairwise_iou, case.pred, case.target.flatten(0, 1), offsets, "iou", **options)
-
-
-def load_loop(case: Overlaps) -> Callable[[], Tensor]:
-    iou = peers.rotated_iou()
-    each = [*zip(case.pred, case.target, strict=True)]
-    return lambda: torch.cat([iou(*boxes) for boxes in each], -1)
-
-
-def time_pairwise(run: Run, case: Overlaps) -> None:
-    variants = {
-        "boxloss": runner.Variant(load_pairwise),
-        "torchvision": runner.Variant(load_loop),
-    }
-    calls = run.load(variants, case)
-    radians = (in_radians(each.double()) for each in (case.pred[:, :, None], case.target[:, None]))
-    truth = 1 - exact.iou(*torch.broadcast_tensors(*radians))
-    for name, call in calls.items():
-        found = torch.stack(call().chunk(len(case.pred), -1))
-        wrong = 1 - ((found - truth).abs() <= WRONG).double().mean().item()
-        if wrong > (0 if name == "boxloss" else OFF):
-            raise DisagreementError(f"{name}: {100 * wrong:.2g} % of the overlaps are wrong")
-    run.time(case.columns, calls, ("wall", "gpu"))
-
-
 # --- Measuring ---
 
 
@@ -255,13 +194,11 @@ def measure(run: Run) -> None:
     for case in run.each(cases(run)):
         if isinstance(case, str):
             compare(run, case, losses)
-        elif isinstance(case, Case):
-            time(run, case)
         else:
-            time_pairwise(run, case)
+            time(run, case)
 
 
-def cases(run: Run) -> dict[str, Callable[[], str | Case | Overlaps]]:
+def cases(run: Run) -> dict[str, Callable[[], str | Case]]:
     """Families of pairs, and what is timed."""
 
     def count(word: str) -> int:
@@ -269,10 +206,6 @@ def cases(run: Run) -> dict[str, Callable[[], str | Case | Overlaps]]:
             return QUICK_PAIRS
         return TIMED_PAIRS if run.on_gpu or word in GAUSSIANS else FEW_PAIRS
 
-    found: dict[str, Callable[[], str | Case | Overlaps]] = {
-        f"accuracy, {family}": partial(str, family) for family in FAMILIES
-    }
-    for word in TIMED:
-        found[f"time, {word}"] = partial(time_case, word, count(word), run.device)
-    shape = QUICK_PAIRWISE if run.quick else PAIRWISE
-    return found | {"pairwise": partial(pairwise_case, *shape, run.device)}
+    families = {f"accuracy, {family}": partial(str, family) for family in FAMILIES}
+    timed = {f"time, {word}": partial(time_case, word, count(word), run.device) for word in TIMED}
+    return {**families, **timed}

@@ -128,16 +128,8 @@ class Step:
         return loss.detach()
 
 
-def as_it_is(case: Case, model: nn.Module) -> None:
-    pass
-
-
 def with_boxloss(case: Case, model: nn.Module) -> None:
     case.detector.use_boxloss(model)
-
-
-def vectorized(case: Case, model: nn.Module) -> None:
-    use_plain_torch(model, case.counts)
 
 
 def without_criterion(case: Case, model: nn.Module) -> None:
@@ -187,12 +179,17 @@ def started(case: Case, name: str, make: Callable[[], Step], batch: Batch) -> Ca
 # The first is what ratios are taken to.
 VARIANTS: dict[str, Variant[Case, Call]] = {
     "boxloss": Variant(partial(load, change=with_boxloss)),
-    "original": Variant(partial(load, change=as_it_is)),
-    "vectorized": Variant(partial(load, change=vectorized)),
+    "original": Variant(partial(load, change=lambda case, model: None)),
+    "vectorized": Variant(
+        partial(load, change=lambda case, model: use_plain_torch(model, case.counts))
+    ),
     "no criterion": Variant(partial(load, change=without_criterion)),
     **{
         name: Variant(partial(load_compiled, name=name, change=change), True)
-        for name, change in (("boxloss, compiled", with_boxloss), ("original, compiled", as_it_is))
+        for name, change in (
+            ("boxloss, compiled", with_boxloss),
+            ("original, compiled", lambda case, model: None),
+        )
     },
     "boxloss, in graphs": Variant(load_in_graphs, True),
 }
