@@ -128,8 +128,16 @@ class Step:
         return loss.detach()
 
 
+def as_it_is(case: Case, model: nn.Module) -> None:
+    pass
+
+
 def with_boxloss(case: Case, model: nn.Module) -> None:
     case.detector.use_boxloss(model)
+
+
+def vectorized(case: Case, model: nn.Module) -> None:
+    use_plain_torch(model, case.counts)
 
 
 def without_criterion(case: Case, model: nn.Module) -> None:
@@ -142,8 +150,11 @@ def load(case: Case, change: Change) -> Call:
     return partial(Step(case, change), case.batch())
 
 
-def load_compiled(case: Case, name: str, change: Change) -> Call:
-    return started(case, name, lambda: Step(case, change, case.detector.compile), case.batch())
+def of_compiled(name: str, change: Change) -> Variant[Case, Call]:
+    def load(case: Case) -> Call:
+        return started(case, name, lambda: Step(case, change, case.detector.compile), case.batch())
+
+    return Variant(load, slow_to_start=True)
 
 
 def load_in_graphs(case: Case) -> Call:
@@ -179,18 +190,11 @@ def started(case: Case, name: str, make: Callable[[], Step], batch: Batch) -> Ca
 # The first is what ratios are taken to.
 VARIANTS: dict[str, Variant[Case, Call]] = {
     "boxloss": Variant(partial(load, change=with_boxloss)),
-    "original": Variant(partial(load, change=lambda case, model: None)),
-    "vectorized": Variant(
-        partial(load, change=lambda case, model: use_plain_torch(model, case.counts))
-    ),
+    "original": Variant(partial(load, change=as_it_is)),
+    "vectorized": Variant(partial(load, change=vectorized)),
     "no criterion": Variant(partial(load, change=without_criterion)),
-    **{
-        name: Variant(partial(load_compiled, name=name, change=change), True)
-        for name, change in (
-            ("boxloss, compiled", with_boxloss),
-            ("original, compiled", lambda case, model: None),
-        )
-    },
+    "boxloss, compiled": of_compiled("boxloss, compiled", with_boxloss),
+    "original, compiled": of_compiled("original, compiled", as_it_is),
     "boxloss, in graphs": Variant(load_in_graphs, True),
 }
 
