@@ -10,8 +10,6 @@ import torch
 from boxloss import __version__
 from boxloss._libraries import FOLDER, how_to_build, torch_versions
 
-_OLDEST = 2, 11  # as in bindings/torch/CMakeLists.txt
-
 
 def _build_for_this() -> str:
     backends = {"cuda": torch.version.cuda, "hip": torch.version.hip}
@@ -31,10 +29,9 @@ def _other_copy(library: Path) -> str | None:
 
 def _load() -> None:
     minor = ".".join(torch.__version__.split(".")[:2])
-    if tuple(map(int, minor.split("."))) < _OLDEST:
+    if tuple(map(int, minor.split("."))) < (2, 11):
         raise ImportError(
-            f"boxloss {__version__} needs torch {'.'.join(map(str, _OLDEST))} or later; this is "
-            f"torch {torch.__version__}"
+            f"boxloss {__version__} needs torch 2.11 or later; this is torch {torch.__version__}"
         )
     library = FOLDER / f"libboxloss_torch-{minor}.so"
     if not library.exists():
