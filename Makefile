@@ -42,7 +42,7 @@ export CTEST_PARALLEL_LEVEL := $(shell nproc)
 ifeq ($(origin CXX),default)
 export CXX := c++
 endif
-# The C++ tests and the package both build the library: what one has compiled, the other takes. Without root, it is
+# The package and the C++ tests both build the library: what one has compiled, the other takes. Without root, it is
 # compiled twice.
 export CCACHE_DIR ?= $(CURDIR)/build/ccache
 export CCACHE_BASEDIR ?= /
@@ -68,7 +68,7 @@ system_parts := $(sort $(if $(built_goals),compiler) $(if $(own_python),,venv) \
   $(call needed_for,build test test-all test-core test-tsan test-asan test-asan-torch test-toolchains,catch2) \
   $(if $(own_python),,$(call needed_for,test test-all test-python,headers)) \
   $(call needed_for,wheel test-wheel,$(filter-out $(own_arch),$(ARCH))) \
-  $(if $(filter 0,$(shell id -u)),$(call needed_for,test test-all,ccache)) \
+  $(if $(filter 0,$(shell id -u)),$(call needed_for,demo test test-all,ccache)) \
   $(call needed_for,test-peers test-older-peers,venv opencv) \
   $(call needed_for,test-docs,chromium))
 sections := $(if $(own_goals),build) \

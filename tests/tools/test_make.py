@@ -27,7 +27,7 @@ CCACHE = "ccache " if os.geteuid() == 0 else ""
 @pytest.mark.parametrize(
     ("goals", "parts"),
     [
-        (["demo"], "compiler venv"),
+        (["demo"], f"{CCACHE}compiler venv"),
         (["test"], f"catch2 {CCACHE}compiler headers venv"),
         (["test-all"], f"catch2 {CCACHE}compiler headers venv"),
         (["test-core", "test-python"], "catch2 compiler headers venv"),
@@ -73,7 +73,7 @@ def test_they_ask_nothing_of_a_python_that_they_do_not_use() -> None:
 
 def test_a_python_of_ones_own() -> None:
     packages, requirements, *rest = steps("demo", "PYTHON=python3")
-    assert packages.split() == ["tools/install_system_packages", "compiler"]
+    assert packages.split() == ["tools/install_system_packages", *CCACHE.split(), "compiler"]
     words = "python3 tools/requirements check requirements-dev.txt build demo results"
     assert requirements.split() == words.split()
     assert not any("venv" in step for step in rest)
