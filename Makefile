@@ -182,7 +182,7 @@ build: ready ## the C++ library and its tests, in build/
 # not in site-packages, where pip would write through them and delete sources. An installed copy would be found first,
 # so it is removed.
 develop: ready ## the package for work on it: edits of Python count at once, of C++ after `cmake --build build/develop`
-	cmake --preset develop -DBACKEND='$(backend_list)' \
+	$(with_ccache) cmake --preset develop -DBACKEND='$(backend_list)' \
 	  -DPython3_EXECUTABLE="$$($(PYTHON) -c 'import sys; print(sys.executable)')"
 	cmake --build build/develop
 	rm -rf build/develop/site

@@ -290,7 +290,7 @@ def test_debug_mode_looks_at_each_calls_values(call: Callable[[], Any], words: s
 
 def test_the_pages_example(capsys: pytest.CaptureFixture[str]) -> None:
     page = (Path(__file__).parents[2] / "docs/losses.md").read_text()
-    block = page.split("```python\n")[1].split("```")[0]
+    block = page.split("```python\n")[2].split("```")[0]
     exec(block)
     shown = " ".join(line[2:] for line in block.splitlines() if line.startswith("# "))
     assert capsys.readouterr().out.strip() == shown

@@ -40,7 +40,7 @@ FIRST_ROW = {"astronaut": 220}
 
 
 def box_count(rng: np.random.Generator, most: int) -> int:
-    """The article's distribution: most pictures hold fewer than ten boxes, few hold none."""
+    """The article's distribution: most pictures hold fewer than ten boxes, a quarter none."""
     return int(np.clip(np.floor(abs(rng.normal(0, 3))), 0, most))
 
 
