@@ -37,6 +37,16 @@ inline rotated_oracle::Real oracle_loss(std::string_view word, const rotated_ora
   return oracle::kfiou_loss(p, t, floor);
 }
 
+/// Calls use(formula, word) for each loss.
+template <class Use>
+void for_each_rotated_loss(const Use& use) {
+#define BOXLOSS_USE(Formula, word) use(rotated::Formula(), std::string_view(word));
+  BOXLOSS_FOR_EACH_ROTATED_LOSS(BOXLOSS_USE)
+#undef BOXLOSS_USE
+}
+
+inline bool is_by_areas(std::string_view word) { return word == "iou" || word == "giou"; }
+
 template <class T, class F>
 RotatedBox<T> as(const RotatedBox<F>& b) {
   return {T(b.cx), T(b.cy), T(b.w), T(b.h), T(b.angle)};

@@ -5,7 +5,8 @@
 
 #include "oracle.hpp"
 
-/// Losses of four_pairs() worked out by hand: eps, weights, reductions, and which slots count.
+/// GIoU worked out by hand: eps, weights, reductions, which slots count, and gradients, as kInner
+/// and kOuter are; that these are the loss' derivatives, test_formula_gradients.cpp shows.
 namespace boxloss {
 namespace {
 
@@ -175,6 +176,40 @@ TEST_CASE("a mask counts where it is true") {
   problem.pred[0] = kNan;
   problem.pairing = {Kind::kMask, {mask.data(), DType::kU8}};
   require_losses(problem, {0, kHalfCovered, kDisjoint, 0});
+}
+
+void require_gradients(const OracleProblem& problem, const Boxes& pred, const Boxes& target) {
+  const OracleGradients gradients = oracle_gradients(problem);
+  require_close(gradients.pred, pred);
+  require_close(gradients.target, target);
+}
+
+TEST_CASE("gradients in each operand's format") {
+  OracleProblem problem = one_pair({1, 1, 2, 2}, {1, 1, 2, 2});
+  problem.pred_format = BoxFormat::kCxcywh;  // d cx = d x1 + d x2, d w = (d x2 - d x1) / 2
+  problem.target_format = BoxFormat::kXywh;  // d x = d x1 + d x2, d w = d x2
+  const double centre = -kOuter - kInner, size = (kOuter - kInner) / 2;
+  const double corner = kInner + kOuter;
+  require_gradients(problem, {centre, centre, size, size}, {corner, corner, kOuter, kOuter});
+}
+
+TEST_CASE("weight and mean multiply, and equal boxes have no gradient") {
+  OracleProblem problem = one_pair({0, 0, 2, 2, 0, 0, 2, 2}, {1, 1, 3, 3, 0, 0, 2, 2});
+  problem.weight = {6, 1};
+  problem.reduction = Reduction::kMean;
+  const OracleGradients gradients = oracle_gradients(problem);
+  require_close(gradients.pred, {-3 * kOuter, -3 * kOuter, -3 * kInner, -3 * kInner, 0, 0, 0, 0});
+  require_close(gradients.weight, {kShifted / 2, 0});
+}
+
+TEST_CASE("boxes that only touch have no gradient by their intersection") {
+  // I = 0, U = 3, C = 4: by U = -1/4, by C = 3/16; by I would be -1/3 + 1/4, if it counted.
+  //   pred.x1  -(-1/4 + 2 * 3/16) = -1/8      target.x1  2/4
+  //   pred.x2  -1/4                           target.x2  -2/4 + 2 * 3/16 = -1/8
+  //   both y1  -(-1/4 + 3/16) = 1/16, for C's width of 2 is shared
+  //   pred.y2  -1/4                           target.y2  -1/4 + 2 * 3/16 = 1/8
+  require_gradients(one_pair({0, 0, 1, 1}, {1, 0, 2, 2}), {-1. / 8, 1. / 16, -1. / 4, -1. / 4},
+                    {1. / 2, 1. / 16, -1. / 8, 1. / 8});
 }
 
 }  // namespace
