@@ -2,11 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "class_loss.hpp"
 
-#include <boxloss/max_iou_match.hpp>
-
-#include "index_arrays.hpp"
-#include "placed_boxes.hpp"
-
 namespace boxloss::conformance {
 namespace {
 
@@ -24,39 +19,9 @@ double random_logit(Values values, Random& random) {
                                          -300, 6e4, -6e4});
 }
 
-double random_quality(Values values, Random& random) {
-  if (values == Values::kPlain) return random.uniform(0, 1);
-  if (values == Values::kSpecial && random.chance(0.1)) return kNan;
-  return random.pick(std::vector<double>{0, 0.25, 0.5, 0.75, 1});
-}
-
 double random_weight(Values values, Random& random) {
   if (values == Values::kPlain) return random.uniform(0.25, 2);
   return random.pick(std::vector<double>{0, 0.5, 1, 2});
-}
-
-/// Over and over.
-Array repeated(const std::vector<std::int64_t>& indices, std::int64_t count, DType dtype) {
-  std::vector<std::int64_t> all;
-  for (std::int64_t i = 0; i < count; ++i) {
-    all.push_back(indices[static_cast<std::size_t>(i) % indices.size()]);
-  }
-  return exactly(all, dtype);
-}
-
-Array random_targets(const ClassCase& c, std::int64_t rows, Random& random) {
-  std::vector<std::int64_t> targets = random_rows(c.index, rows, c.shape.targets, random);
-  for (std::int64_t& target : targets) {
-    if (random.chance(0.4)) target = kNoBox;
-    if (random.chance(0.1)) target = kIgnored;
-  }
-  return exactly(targets, c.index);
-}
-
-Array nans(DType dtype, std::int64_t count) {
-  Array array(dtype, count);
-  for (std::int64_t i = 0; i < count; ++i) array.set(i, kNan);
-  return array;
 }
 
 void set_once(Array& array, std::int64_t i, double value) {
@@ -85,17 +50,6 @@ void fill_read(const ClassCase& c, std::int64_t start, Random& random, HostClass
       host.quality.set(index_at(p.target_index, row), random_quality(c.values, random));
     }
   }
-}
-
-/// Of rows that are left out, NaN.
-Array random_upstream(const ClassCase& c, const ClassLossProblem& p, Random& random) {
-  const bool is_reduced = p.reduction != Reduction::kNone;
-  Array grad = nans(compute_dtype(p), is_reduced ? p.sets : class_rows(p));
-  for (std::int64_t i = 0; i < grad.count(); ++i) {
-    if (!is_reduced && class_of(p, i) == kIgnored) continue;
-    grad.set(i, c.values == Values::kPlain ? random.uniform(-1.25, -0.5) : -2.5);
-  }
-  return grad;
 }
 
 /// Moves a problem's arrays to the device of a run.
@@ -146,8 +100,8 @@ HostClasses ClassLosses::make(const ClassCase& c, Random& random) {
               strides.slot,
               strides.value};
   const std::int64_t rows = class_rows(p);
-  host.target_index =
-      c.indices.empty() ? random_targets(c, rows, random) : repeated(c.indices, rows, c.index);
+  host.target_index = c.indices.empty() ? random_targets(c.index, rows, targets, random)
+                                        : repeated(c.indices, rows, c.index);
   host.labels = c.indices.empty()
                     ? exactly(random_rows(c.labels, targets, classes, random), c.labels)
                     : repeated(c.indices, targets, c.labels);
@@ -168,15 +122,7 @@ HostClasses ClassLosses::make(const ClassCase& c, Random& random) {
     p.weight = {host.weight.data(), *c.weight};
   }
   fill_read(c, strides.start, random, host);
-  if (c.normalizer) {
-    const auto [dtype, stride] = *c.normalizer;
-    host.normalizer = Array(dtype, stride == 0 ? 1 : sets);
-    for (std::int64_t i = 0; i < host.normalizer.count(); ++i) {
-      host.normalizer.set(i, 3.3 + static_cast<double>(i));
-    }
-    p.normalizer = {host.normalizer.data(), dtype};
-    p.normalizer_stride = stride;
-  }
+  add_normalizer(c.normalizer, p, host.normalizer);
   return host;
 }
 
@@ -194,7 +140,12 @@ std::vector<Call> ClassLosses::calls(const Case& c, const Host& host, Random& ra
     return run.results();
   };
   const Array scale = *forward(oracle(), boxloss::parallel_for, Ask()).outputs[1].values;
-  const Array grad = random_upstream(c, host.problem, random);
+  const bool is_reduced = host.problem.reduction != Reduction::kNone;
+  const Array grad = random_upstream(
+      compute_dtype(host.problem), c.values,
+      is_reduced ? host.problem.sets : class_rows(host.problem),
+      [&](std::int64_t row) { return is_reduced || class_of(host.problem, row) != kIgnored; },
+      random);
   const auto backward = [&host, grad, scale](bool is_transposed) {
     return [=, &host](const Implementation& implementation, const ParallelFor& parallel_for,
                       const Ask& ask) {

@@ -4,17 +4,10 @@
 
 #include <boxloss/class_loss.hpp>
 
-#include "box_loss.hpp"
+#include "logits.hpp"
 #include "operation.hpp"
 
 namespace boxloss::conformance {
-
-/// Queries lie as boxes' slots do, those of all sets as images.
-struct CaseLogits {
-  DType dtype;
-  Layout layout = Layout::kPacked;
-  bool is_one_set = false;  ///< the same logits for all sets: set stride 0
-};
 
 /// Of ground-truth boxes or of queries.
 struct CaseQuality {

@@ -4,22 +4,10 @@
 
 #include <boxloss/distribution_loss.hpp>
 
-#include "box_loss.hpp"
+#include "logits.hpp"
 #include "operation.hpp"
 
 namespace boxloss::conformance {
-
-/// Queries lie as boxes' slots do, those of all sets as images.
-struct CaseCorners {
-  DType dtype;
-  Layout layout = Layout::kPacked;
-  bool is_one_set = false;  ///< the same for all sets: set stride 0
-
-  // Implicit: most lines of the table need no more.
-  constexpr CaseCorners(DType d, Layout l = Layout::kPacked,  // NOLINT(google-explicit-constructor)
-                        bool one_set = false)
-      : dtype(d), layout(l), is_one_set(one_set) {}
-};
 
 struct DistributionShape {
   std::int64_t sets, images, queries, bins, targets;
@@ -29,8 +17,8 @@ struct DistributionShape {
 struct DistributionCase {
   std::string name;
   DistributionLoss mode;
-  CaseCorners logits;
-  CaseCorners others;  ///< ddf's teacher; of fgl the dtype alone, of reference, target and edges
+  CaseLogits logits;
+  CaseLogits others;  ///< ddf's teacher; of fgl the dtype alone, of reference, target and edges
   DType index;
   DistributionShape shape;
   Reduction reduction;
