@@ -202,6 +202,19 @@ TEST_CASE("weight and mean multiply, and equal boxes have no gradient") {
   require_close(gradients.weight, {kShifted / 2, 0});
 }
 
+/// Bounds and duals share a tie by functions of their own: this is core's.
+TEST_CASE("ties are shared half and half") {
+  // I = 4, U = 8, C = 8: by U = 1/16 - 1/8 = -1/16, by I = -1/8 + 1/16 = -1/16, by C = 1/8.
+  // In x, all heights are 2: by a box's side -1/8, by I's -1/8, by C's 1/4. x1 ties, x2 does not:
+  //   x1 of both  -(-1/8 - 1/16 + 1/8) = 1/16
+  //   pred.x2     -1/8 - 1/8           = -1/4      target.x2  -1/8 + 1/4 = 1/8
+  // In y, widths are 2 (pred), 4 (target), 2 (I) and 4 (C): -1/8, -1/4, -1/8 and 1/2. Both tie:
+  //   pred.y2     -1/8 - 1/16 + 1/4 = 1/16, y1 minus that
+  //   target.y2   -1/4 - 1/16 + 1/4 = -1/16, y1 minus that
+  require_gradients(one_pair({0, 0, 2, 2}, {0, 0, 4, 2}), {1. / 16, -1. / 16, -1. / 4, 1. / 16},
+                    {1. / 16, 1. / 16, 1. / 8, -1. / 16});
+}
+
 TEST_CASE("boxes that only touch have no gradient by their intersection") {
   // I = 0, U = 3, C = 4: by U = -1/4, by C = 3/16; by I would be -1/3 + 1/4, if it counted.
   //   pred.x1  -(-1/4 + 2 * 3/16) = -1/8      target.x1  2/4

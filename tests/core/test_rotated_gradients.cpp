@@ -22,11 +22,10 @@ RotatedBox<Dual> variables(const RotatedBox<double>& b, std::size_t first) {
           Dual::variable(b.angle, first + 4)};
 }
 
-template <class Formula>
-void compare_with_dual(const Formula&, const RotatedBox<double>& p, const RotatedBox<double>& t,
+void compare_with_dual(RotatedLoss loss, const RotatedBox<double>& p, const RotatedBox<double>& t,
                        const Constants<double>& c, Tally& tally) {
-  const auto by_hand = Formula::derivatives(as<Bounded>(p), as<Bounded>(t), converted<Bounded>(c));
-  const Dual own = Formula::loss(variables(p, 0), variables(t, 5), converted<Dual>(c));
+  const auto by_hand = derivatives_of(loss, as<Bounded>(p), as<Bounded>(t), converted<Bounded>(c));
+  const Dual own = loss_of(loss, variables(p, 0), variables(t, 5), converted<Dual>(c));
   // What is not known to a thousandth proves nothing.
   tally.compare({by_hand.loss, numbers_of(by_hand)}, own, 1e-3,
                 "eps " + std::to_string(c.value) + "; " + text_of({as<float>(p), as<float>(t)}));
@@ -44,28 +43,21 @@ RotatedBox<double> random_box(bool is_kink, RotatedPairs& source) {
 
 constexpr int kPairs = 4000;
 
-template <class Formula>
-Tally compare_all_with_dual(const Formula& formula, std::string_view word) {
-  RotatedPairs source(20260101);
-  Tally tally;
-  for (int i = 0; i < kPairs; ++i) {
-    const bool is_kink = i % 2 == 0;
-    const RotatedBox<double> p = random_box(is_kink, source);
-    const RotatedBox<double> t = i % 8 == 0 ? p : random_box(is_kink, source);
-    const double all_eps[] = {1e-7, 0.5, 4};
-    const double floors[] = {1e-15, 0.1, 2};
-    Constants<double> c = rotated_constants<double>(word, all_eps[i % 3], floors[i % 3], 1 + i % 4);
-    static_cast<Eps<double>&>(c) =
-        make_eps<double>(c.value, i % 5 == 0 ? EpsMode::kClamp : EpsMode::kAdd);
-    compare_with_dual(formula, p, t, c, tally);
-  }
-  return tally;
-}
-
 TEST_CASE("each rotated loss' gradient is the derivative of its own text, at kinks, too") {
-  for_each_rotated_loss([](auto formula, std::string_view word) {
-    const Tally tally = compare_all_with_dual(formula, word);
-    INFO(word << ": " << tally.first_wrong);
+  kRotatedLosses.for_each([](RotatedLoss loss) {
+    RotatedPairs source(20260101);
+    Tally tally;
+    for (int i = 0; i < kPairs; ++i) {
+      const bool is_kink = i % 2 == 0;
+      const RotatedBox<double> p = random_box(is_kink, source);
+      const RotatedBox<double> t = i % 8 == 0 ? p : random_box(is_kink, source);
+      const double all_eps[] = {1e-7, 0.5, 4}, floors[] = {1e-15, 0.1, 2};
+      Constants<double> c = rotated_constants<double>(loss, 0, floors[i % 3], 1 + i % 4);
+      static_cast<Eps<double>&>(c) =
+          make_eps<double>(all_eps[i % 3], i % 5 == 0 ? EpsMode::kClamp : EpsMode::kAdd);
+      compare_with_dual(loss, p, t, c, tally);
+    }
+    INFO(name_of(loss) << ": " << tally.first_wrong);
     CHECK(tally.wrong == 0);
     CHECK(100 * tally.checked >= 90 * kPairs);
   });
@@ -83,9 +75,9 @@ struct Difference {
   double slope, kink;
 };
 
-Difference oracle_difference(std::string_view word, oracle::Box p, oracle::Box t, std::size_t i,
+Difference oracle_difference(RotatedLoss which, oracle::Box p, oracle::Box t, std::size_t i,
                              oracle::Real step) {
-  const auto loss = [&] { return oracle_loss(word, p, t, 0); };
+  const auto loss = [&] { return oracle_loss(which, p, t, 0); };
   const oracle::Real middle = loss();
   const oracle::Real at = number(p, t, i);
   number(p, t, i) = at + step;
@@ -122,15 +114,16 @@ double unit_of(const RotatedPair& pair, std::size_t i) {
   return i % 5 < 4 ? side : side / longest_side(pair);
 }
 
-void compare_with_differences(std::string_view word, const RotatedPair& pair,
+void compare_with_differences(RotatedLoss loss, const RotatedPair& pair,
                               const std::array<double, 10>& got, Tally& tally) {
   oracle::Box p = oracle::exactly(pair.pred), t = oracle::exactly(pair.target);
   p.cx -= t.cx;  // far from the origin, a step would lose digits
   p.cy -= t.cy;
   t.cx = t.cy = 0;
   for (std::size_t i = 0; i < 10; ++i) {
-    const double unit = unit_of(pair, i), step = (is_by_areas(word) ? 1e-8 : 1e-6) * unit;
-    const Difference d = oracle_difference(word, p, t, i, static_cast<oracle::Real>(step));
+    const double unit = unit_of(pair, i),
+                 step = (kLossesByArea.contains(loss) ? 1e-8 : 1e-6) * unit;
+    const Difference d = oracle_difference(loss, p, t, i, static_cast<oracle::Real>(step));
     if (d.kink * unit > 1e-3) continue;
     const double error = std::fabs(got[i] - d.slope) * unit;
     std::ostringstream text;
@@ -140,37 +133,33 @@ void compare_with_differences(std::string_view word, const RotatedPair& pair,
   }
 }
 
-template <class Formula>
-void compare_families_with_differences(const Formula&, std::string_view word, int drawn) {
+TEST_CASE("each rotated loss' gradient is what other algorithms' differences are") {
+  constexpr int kDrawn = 200;
   for (const RotatedFamily& family : kRotatedFamilies) {
-    if (is_by_areas(word) ? is_near_kinks(family.name) : are_near(family.name)) continue;
-    RotatedPairs source(20260101);
-    Tally tally;
-    for (int i = 0; i < drawn; ++i) {
-      const RotatedPair pair = family.draw(source);
-      const auto d = Formula::derivatives(as<double>(pair.pred), as<double>(pair.target),
-                                          rotated_constants<double>(word, 0, 0));
-      compare_with_differences(word, pair, numbers_of(d), tally);
-    }
-    INFO(family.name << ": " << tally.first_wrong);
-    CHECK(tally.wrong == 0);
-    CHECK(tally.checked >= 9 * drawn);
+    kRotatedLosses.for_each([&](RotatedLoss loss) {
+      const bool is_area = kLossesByArea.contains(loss);
+      if (is_area ? is_near_kinks(family.name) : are_near(family.name)) return;
+      RotatedPairs source(20260101);
+      Tally tally;
+      for (int i = 0; i < kDrawn; ++i) {
+        const RotatedPair pair = family.draw(source);
+        const auto d = derivatives_of(loss, as<double>(pair.pred), as<double>(pair.target),
+                                      rotated_constants<double>(loss, 0, 0));
+        compare_with_differences(loss, pair, numbers_of(d), tally);
+      }
+      INFO(name_of(loss) << " of '" << family.name << "': " << tally.first_wrong);
+      CHECK(tally.wrong == 0);
+      CHECK(tally.checked >= 9 * kDrawn);
+    });
   }
 }
 
-TEST_CASE("each rotated loss' gradient is what other algorithms' differences are") {
-  for_each_rotated_loss([](auto formula, std::string_view word) {
-    compare_families_with_differences(formula, word, 200);
-  });
-}
-
 /// Float32's error of each number, in units in which sides are 1, the largest of a pair's ten.
-template <class Formula>
-double float_error(const Formula&, std::string_view word, const RotatedPair& pair) {
+double float_error(RotatedLoss loss, const RotatedPair& pair) {
   const auto got =
-      numbers_of(Formula::derivatives(pair.pred, pair.target, rotated_constants<float>(word)));
-  const auto exact = numbers_of(Formula::derivatives(as<double>(pair.pred), as<double>(pair.target),
-                                                     rotated_constants<double>(word)));
+      numbers_of(derivatives_of(loss, pair.pred, pair.target, rotated_constants<float>(loss)));
+  const auto exact = numbers_of(derivatives_of(loss, as<double>(pair.pred), as<double>(pair.target),
+                                               rotated_constants<double>(loss)));
   double largest = 0;
   for (std::size_t i = 0; i < 10; ++i) {
     const double error = std::fabs(static_cast<double>(got[i]) - exact[i]);
@@ -180,8 +169,8 @@ double float_error(const Formula&, std::string_view word, const RotatedPair& pai
 }
 
 /// Of 99 pairs in 100. The other may lie so near to a kink that float32 takes its other side.
-double most_float_error(std::string_view word, std::string_view family) {
-  if (!is_by_areas(word)) return 1e-4;
+double most_float_error(RotatedLoss loss, std::string_view family) {
+  if (!kLossesByArea.contains(loss)) return 1e-4;
   if (family == "thin 1:1000, slid") return 1e-2;
   return are_near(family) ? 5e-4 : 1e-5;
 }
@@ -189,13 +178,13 @@ double most_float_error(std::string_view word, std::string_view family) {
 TEST_CASE("float32's gradients of rotated losses are near those of double") {
   for (const RotatedFamily& family : kRotatedFamilies) {
     if (is_near_kinks(family.name)) continue;
-    for_each_rotated_loss([&](auto formula, std::string_view word) {
+    kRotatedLosses.for_each([&](RotatedLoss loss) {
       RotatedPairs source(20260101);
       std::vector<double> errors(2000);
-      for (double& error : errors) error = float_error(formula, word, family.draw(source));
+      for (double& error : errors) error = float_error(loss, family.draw(source));
       std::sort(errors.begin(), errors.end());
-      INFO(word << " of '" << family.name << "'");
-      CHECK(errors[errors.size() * 99 / 100] <= most_float_error(word, family.name));
+      INFO(name_of(loss) << " of '" << family.name << "'");
+      CHECK(errors[errors.size() * 99 / 100] <= most_float_error(loss, family.name));
     });
   }
 }

@@ -24,10 +24,12 @@ TEST_CASE("values of rotated losses worked out by hand") {
   CHECK(near(rotated::Giou::loss(square, turned, eps), 2 - inter / uni - uni / hull));
   // The same Gaussian, a circle.
   for (const auto& other : {square, turned}) {
-    CHECK(rotated::Probiou::loss(square, other, rotated_constants<double>("probiou")) <= 1e-15);
-    CHECK(rotated::Kld::loss(square, other, rotated_constants<double>("kld")) <= 1e-15);
-    CHECK(rotated::Gwd::loss(square, other, rotated_constants<double>("gwd")) <= 1e-15);
-    CHECK(near(rotated::Kfiou::loss(square, other, rotated_constants<double>("kfiou")), 2. / 3));
+    CHECK(rotated::Probiou::loss(square, other, rotated_constants<double>(RotatedLoss::kProbiou)) <=
+          1e-15);
+    CHECK(rotated::Kld::loss(square, other, rotated_constants<double>(RotatedLoss::kKld)) <= 1e-15);
+    CHECK(rotated::Gwd::loss(square, other, rotated_constants<double>(RotatedLoss::kGwd)) <= 1e-15);
+    CHECK(near(rotated::Kfiou::loss(square, other, rotated_constants<double>(RotatedLoss::kKfiou)),
+               2. / 3));
   }
   // Moved by 3 along the width of 2. Variances are 1/3: D = 9 / (4 * 2/3); divergence 9 / 2;
   // squared distance 9 over sqrt(2 * 2 * 2 * 2).
@@ -35,13 +37,16 @@ TEST_CASE("values of rotated losses worked out by hand") {
   const auto distance_loss = [](double square_of, double tau) {
     return 1 - 1 / (tau + std::log1p(std::sqrt(square_of)));
   };
-  CHECK(near(rotated::Probiou::loss(square, moved, rotated_constants<double>("probiou")),
-             std::sqrt(1 - std::exp(-27. / 8))));
+  CHECK(
+      near(rotated::Probiou::loss(square, moved, rotated_constants<double>(RotatedLoss::kProbiou)),
+           std::sqrt(1 - std::exp(-27. / 8))));
   for (const double tau : {1.0, 2.5}) {
-    CHECK(near(rotated::Kld::loss(square, moved, rotated_constants<double>("kld", 0, 0, tau)),
-               distance_loss(4.5, tau)));
-    CHECK(near(rotated::Gwd::loss(square, moved, rotated_constants<double>("gwd", 0, 0, tau)),
-               distance_loss(2.25, tau)));
+    CHECK(near(
+        rotated::Kld::loss(square, moved, rotated_constants<double>(RotatedLoss::kKld, 0, 0, tau)),
+        distance_loss(4.5, tau)));
+    CHECK(near(
+        rotated::Gwd::loss(square, moved, rotated_constants<double>(RotatedLoss::kGwd, 0, 0, tau)),
+        distance_loss(2.25, tau)));
   }
 }
 
@@ -50,13 +55,13 @@ TEST_CASE("a floor is added to the variances of rotated boxes") {
   for (int i = 0; i < 500; ++i) {
     const RotatedPair pair = source.pixel_random();
     const auto p = as<double>(pair.pred), t = as<double>(pair.target);
-    for_each_rotated_loss([&](auto formula, std::string_view word) {
-      if (is_by_areas(word)) return;
-      INFO(word << ": " << text_of(pair));
+    kRotatedLosses.for_each([&](RotatedLoss loss) {
+      if (kLossesByArea.contains(loss)) return;
+      INFO(name_of(loss) << ": " << text_of(pair));
       for (const double tau : {1.0, 3.0}) {
-        const double got = formula.loss(p, t, rotated_constants<double>(word, 0, 20, tau));
+        const double got = loss_of(loss, p, t, rotated_constants<double>(loss, 0, 20, tau));
         const auto expected =
-            oracle_loss(word, rotated_oracle::exactly(p), rotated_oracle::exactly(t), 20, tau);
+            oracle_loss(loss, rotated_oracle::exactly(p), rotated_oracle::exactly(t), 20, tau);
         CHECK(std::fabs(got - static_cast<double>(expected)) <= 1e-14);
       }
     });
@@ -104,21 +109,21 @@ void check_identical() {
   RotatedPairs source(3);
   for (int i = 0; i < 4000; ++i) {
     const auto box = as<T>(source.identical().pred);
-    for_each_rotated_loss([&](auto formula, std::string_view word) {
-      INFO(word << ": " << text_of({as<float>(box), as<float>(box)}));
-      const auto c = rotated_constants<T>(word);
-      const RotatedPairGradient<T> d = formula.derivatives(box, box, c);
+    kRotatedLosses.for_each([&](RotatedLoss loss) {
+      INFO(name_of(loss) << ": " << text_of({as<float>(box), as<float>(box)}));
+      const auto c = rotated_constants<T>(loss);
+      const RotatedPairGradient<T> d = derivatives_of(loss, box, box, c);
       const double rounding = 8 * std::numeric_limits<T>::epsilon();
-      const double expected = word == "kfiou" ? 2. / 3 : 0;
-      REQUIRE(std::fabs(formula.loss(box, box, c) - expected) <= (word == "kfiou" ? rounding : 0));
-      REQUIRE(std::fabs(d.loss - expected) <= (word == "kfiou" ? rounding : 0));
-      const bool has_exact_sides = !is_by_areas(word);
+      const bool is_kfiou = loss == RotatedLoss::kKfiou, is_area = kLossesByArea.contains(loss);
+      for (const T value : {loss_of(loss, box, box, c), d.loss}) {
+        REQUIRE(std::fabs(value - (is_kfiou ? 2. / 3 : 0)) <= (is_kfiou ? rounding : 0));
+      }
       for (const RotatedBox<T>& by : {d.pred, d.target}) {
         REQUIRE(by.cx == 0);
         REQUIRE(by.cy == 0);
         REQUIRE(by.angle == 0);
-        REQUIRE(std::fabs(by.w * box.w) <= (has_exact_sides ? 0 : rounding));
-        REQUIRE(std::fabs(by.h * box.h) <= (has_exact_sides ? 0 : rounding));
+        REQUIRE(std::fabs(by.w * box.w) <= (is_area ? rounding : 0));
+        REQUIRE(std::fabs(by.h * box.h) <= (is_area ? rounding : 0));
       }
     });
   }
@@ -148,11 +153,11 @@ void check_nan() {
       std::array<T, 10> v = {x, T(2), T(5), T(4), T(0.5), T(1), T(1), T(4), T(6), T(-0.25)};
       v[i] = std::numeric_limits<T>::quiet_NaN();
       const RotatedBox<T> p = {v[0], v[1], v[2], v[3], v[4]}, t = {v[5], v[6], v[7], v[8], v[9]};
-      for_each_rotated_loss([&](auto formula, std::string_view word) {
-        INFO(word << ", number " << i << ", x " << x);
-        const auto c = rotated_constants<T>(word, 1e-7);
-        const RotatedPairGradient<T> d = formula.derivatives(p, t, c);
-        CHECK(std::isnan(formula.loss(p, t, c)));
+      kRotatedLosses.for_each([&](RotatedLoss loss) {
+        INFO(name_of(loss) << ", number " << i << ", x " << x);
+        const auto c = rotated_constants<T>(loss, 1e-7);
+        const RotatedPairGradient<T> d = derivatives_of(loss, p, t, c);
+        CHECK(std::isnan(loss_of(loss, p, t, c)));
         CHECK(std::isnan(d.loss));
         for (const T number : numbers_of(d)) CHECK(std::isnan(number));
       });
@@ -169,7 +174,8 @@ TEST_CASE("NaN in a rotated box is in its loss and in all derivatives") {
 TEST_CASE("far thin boxes have the whole probiou, and no gradient") {
   for (const float distance : {1e-8f, 1e-4f, 1.0f, 1e4f}) {
     const FloatBox p = {distance, 0, 1e-18f, 1, 0}, t = {0, 0, 1e-18f, 1, 0};
-    const auto d = rotated::Probiou::derivatives(p, t, rotated_constants<float>("probiou", 0, 0));
+    const auto d =
+        rotated::Probiou::derivatives(p, t, rotated_constants<float>(RotatedLoss::kProbiou, 0, 0));
     REQUIRE(d.loss == 1);
     for (const float number : numbers_of(d)) REQUIRE(number == 0);
   }
