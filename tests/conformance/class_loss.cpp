@@ -34,11 +34,11 @@ void fill_read(const ClassCase& c, std::int64_t start, Random& random, HostClass
   const auto fill_weight = [&](std::int64_t of_class) {
     if (is_given(p.weight)) set_once(host.weight, of_class, random_weight(c.values, random));
   };
-  for (std::int64_t row = 0; row < class_rows(p); ++row) {
+  for (std::int64_t row = 0; row < query_rows(p); ++row) {
     const std::int64_t own = class_of(p, row);
     if (own == kIgnored) continue;
     for (std::int64_t k = 0; k < p.classes; ++k) {
-      host.logits.set(start + first_logit(p, row) + k * p.logits.class_stride,
+      host.logits.set(start + first_logit(p, p.logits, row) + k * p.logits.class_stride,
                       random_logit(c.values, random));
       if (p.mode != ClassLoss::kSoftmax) fill_weight(k);
     }
@@ -67,12 +67,6 @@ void move_arrays(ClassLossProblem& p, const Implementation& implementation, cons
 
 }  // namespace
 
-std::int64_t first_logit(const ClassLossProblem& p, std::int64_t row) {
-  const std::int64_t image = row / p.queries;
-  return image / p.images * p.logits.set_stride + image % p.images * p.logits.image_stride +
-         row % p.queries * p.logits.query_stride;
-}
-
 std::int64_t class_of(const ClassLossProblem& p, std::int64_t row) {
   const std::int64_t target = index_at(p.target_index, row);
   if (target == kIgnored) return kIgnored;
@@ -99,7 +93,7 @@ HostClasses ClassLosses::make(const ClassCase& c, Random& random) {
               strides.image,
               strides.slot,
               strides.value};
-  const std::int64_t rows = class_rows(p);
+  const std::int64_t rows = query_rows(p);
   host.target_index = c.indices.empty() ? random_targets(c.index, rows, targets, random)
                                         : repeated(c.indices, rows, c.index);
   host.labels = c.indices.empty()
@@ -131,7 +125,7 @@ std::vector<Call> ClassLosses::calls(const Case& c, const Host& host, Random& ra
                                 const ParallelFor& parallel_for, const Ask& ask) {
     ClassLossProblem p = host.problem;
     const DType dtype = compute_dtype(p);
-    const std::int64_t losses = p.reduction == Reduction::kNone ? class_rows(p) : p.sets;
+    const std::int64_t losses = p.reduction == Reduction::kNone ? query_rows(p) : p.sets;
     Run run(implementation, parallel_for,
             ask.of({{"loss", dtype, losses}, {"scale", dtype, p.sets}}));
     move_arrays(p, implementation, host, run);
@@ -140,12 +134,10 @@ std::vector<Call> ClassLosses::calls(const Case& c, const Host& host, Random& ra
     return run.results();
   };
   const Array scale = *forward(oracle(), boxloss::parallel_for, Ask()).outputs[1].values;
-  const bool is_reduced = host.problem.reduction != Reduction::kNone;
-  const Array grad = random_upstream(
-      compute_dtype(host.problem), c.values,
-      is_reduced ? host.problem.sets : class_rows(host.problem),
-      [&](std::int64_t row) { return is_reduced || class_of(host.problem, row) != kIgnored; },
-      random);
+  const auto counts = [&p = host.problem](std::int64_t row) {
+    return class_of(p, row) != kIgnored;
+  };
+  const Array grad = random_upstream(host.problem, c.values, counts, random);
   const auto backward = [&host, grad, scale](bool is_transposed) {
     return [=, &host](const Implementation& implementation, const ParallelFor& parallel_for,
                       const Ask& ask) {
@@ -155,7 +147,7 @@ std::vector<Call> ClassLosses::calls(const Case& c, const Host& host, Random& ra
       p.scale = scale.data();
       p.is_transposed = is_transposed;
       Run run(implementation, parallel_for,
-              ask.of({{"logits' gradient", p.logits.dtype, class_rows(p) * p.classes}}));
+              ask.of({{"logits' gradient", p.logits.dtype, query_rows(p) * p.classes}}));
       move_arrays(p, implementation, host, run);
       run.move(p.grad, grad);
       run.move(p.scale, scale);

@@ -48,12 +48,7 @@ struct HostClasses {
   Array logits, target_index, labels, quality, query_quality, weight, normalizer;
 };
 
-inline std::int64_t class_rows(const ClassLossProblem& p) { return p.sets * p.images * p.queries; }
-
 inline bool is_given(const ArrayView& array) { return array.dtype != DType::kNone; }
-
-/// Of the first logit of a row, from that of the first.
-std::int64_t first_logit(const ClassLossProblem& problem, std::int64_t row);
 
 /// A row's class, or kNoBox or kIgnored.
 std::int64_t class_of(const ClassLossProblem& problem, std::int64_t row);

@@ -31,7 +31,7 @@ class BoundedRows {
     std::vector<B> x;
     for (std::int64_t c = 0; c < p_.classes; ++c) {
       x.push_back(number_at<C>({p_.logits.data, p_.logits.dtype},
-                               first_logit(p_, row) + c * p_.logits.class_stride));
+                               first_logit(p_, p_.logits, row) + c * p_.logits.class_stride));
     }
     if (p_.mode == ClassLoss::kSoftmax) return softmax_values(x, row, part);
     for (std::size_t c = 0; c < x.size(); ++c) {
@@ -144,8 +144,8 @@ std::vector<double> slope_bounds_in(const HostClasses& host, const Array& grad, 
                                     bool is_transposed) {
   const ClassLossProblem& p = host.problem;
   const BoundedRows<C> rows(p);
-  std::vector<double> bounds(static_cast<std::size_t>(class_rows(p) * p.classes));
-  for (std::int64_t row = 0; row < class_rows(p); ++row) {
+  std::vector<double> bounds(static_cast<std::size_t>(query_rows(p) * p.classes));
+  for (std::int64_t row = 0; row < query_rows(p); ++row) {
     if (class_of(p, row) == kIgnored) continue;
     const std::int64_t set = row / (p.images * p.queries), image = row / p.queries;
     const Bounded<C> by = Bounded<C>(grad.get(p.reduction == Reduction::kNone ? row : set)) *

@@ -56,10 +56,10 @@ void fill_read(const DistributionCase& c, std::int64_t start, std::int64_t teach
   const bool is_fgl = c.mode == DistributionLoss::kFgl;
   const auto fill = [&](const CornerView& view, Array& array, std::int64_t from, std::int64_t row) {
     for (std::int64_t k = 0; k < 4 * p.bins; ++k) {
-      array.set(from + first_corner(p, view, row) + k, random_logit(c.values, random));
+      array.set(from + first_logit(p, view, row) + k, random_logit(c.values, random));
     }
   };
-  for (std::int64_t row = 0; row < distribution_rows(p); ++row) {
+  for (std::int64_t row = 0; row < query_rows(p); ++row) {
     const std::int64_t target = target_of(p, row);
     if (!counts(p, row)) continue;
     fill(p.logits, host.logits, start, row);
@@ -94,13 +94,6 @@ void move_arrays(DistributionLossProblem& p, const Implementation& implementatio
 
 }  // namespace
 
-std::int64_t first_corner(const DistributionLossProblem& p, const CornerView& view,
-                          std::int64_t row) {
-  const std::int64_t image = row / p.queries;
-  return image / p.images * view.set_stride + image % p.images * view.image_stride +
-         row % p.queries * view.query_stride;
-}
-
 std::int64_t target_of(const DistributionLossProblem& p, std::int64_t row) {
   const auto target =
       Elements<Any>{p.target_index.data, p.target_index.dtype}.get<std::int64_t>(row);
@@ -129,7 +122,7 @@ HostDistributions DistributionLosses::make(const DistributionCase& c, Random& ra
   p.bins = bins;
   p.reduction = c.reduction;
   const std::int64_t start = lay_out_corners(c.logits, c.shape, p.logits, host.logits);
-  const std::int64_t rows = distribution_rows(p);
+  const std::int64_t rows = query_rows(p);
   host.target_index = c.indices.empty() ? random_targets(c.index, rows, targets, random)
                                         : repeated(c.indices, rows, c.index);
   p.target_index = {host.target_index.data(), c.index};
@@ -157,7 +150,7 @@ std::vector<Call> DistributionLosses::calls(const Case& c, const Host& host, Ran
                                 const ParallelFor& parallel_for, const Ask& ask) {
     DistributionLossProblem p = host.problem;
     const DType dtype = compute_dtype(p);
-    const std::int64_t losses = p.reduction == Reduction::kNone ? distribution_rows(p) : p.sets;
+    const std::int64_t losses = p.reduction == Reduction::kNone ? query_rows(p) : p.sets;
     Run run(implementation, parallel_for,
             ask.of({{"loss", dtype, losses}, {"scale", dtype, 2 * p.sets}}));
     move_arrays(p, implementation, host, run);
@@ -166,11 +159,8 @@ std::vector<Call> DistributionLosses::calls(const Case& c, const Host& host, Ran
     return run.results();
   };
   const Array scale = *forward(oracle(), boxloss::parallel_for, Ask()).outputs[1].values;
-  const bool is_reduced = host.problem.reduction != Reduction::kNone;
-  const Array grad = random_upstream(
-      compute_dtype(host.problem), c.values,
-      is_reduced ? host.problem.sets : distribution_rows(host.problem),
-      [&](std::int64_t row) { return is_reduced || counts(host.problem, row); }, random);
+  const auto counted = [&p = host.problem](std::int64_t row) { return counts(p, row); };
+  const Array grad = random_upstream(host.problem, c.values, counted, random);
   const auto backward = [&host, grad, scale](const auto& implementation, const auto& parallel_for,
                                              const Ask& ask) {
     DistributionLossGradProblem p;
@@ -178,7 +168,7 @@ std::vector<Call> DistributionLosses::calls(const Case& c, const Host& host, Ran
     p.grad = grad.data();
     p.scale = scale.data();
     Run run(implementation, parallel_for,
-            ask.of({{"logits' gradient", p.logits.dtype, distribution_rows(p) * 4 * p.bins}}));
+            ask.of({{"logits' gradient", p.logits.dtype, query_rows(p) * 4 * p.bins}}));
     move_arrays(p, implementation, host, run);
     run.move(p.grad, grad);
     run.move(p.scale, scale);

@@ -37,14 +37,6 @@ struct HostDistributions {
   Array logits, target_index, quality, reference, target, edges, teacher, confidence, normalizer;
 };
 
-inline std::int64_t distribution_rows(const DistributionLossProblem& p) {
-  return p.sets * p.images * p.queries;
-}
-
-/// Of the first logit of a row, from that of the first.
-std::int64_t first_corner(const DistributionLossProblem& problem, const CornerView& view,
-                          std::int64_t row);
-
 /// A row's row of target, or kNoBox or kIgnored; and whether it has a loss.
 std::int64_t target_of(const DistributionLossProblem& problem, std::int64_t row);
 bool counts(const DistributionLossProblem& problem, std::int64_t row);

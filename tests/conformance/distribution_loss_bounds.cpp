@@ -92,8 +92,8 @@ class BoundedRows {
   BoundedSoftmax<C> softmax(const CornerView& view, std::int64_t row, int side) const {
     std::vector<B> x;
     for (std::int64_t bin = 0; bin < p_.bins; ++bin) {
-      x.push_back(number_at<C>({view.data, view.dtype},
-                               first_corner(p_, view, row) + side * p_.bins + bin));
+      x.push_back(
+          number_at<C>({view.data, view.dtype}, first_logit(p_, view, row) + side * p_.bins + bin));
     }
     B largest = x[0];
     for (const B& each : x) {
@@ -235,8 +235,8 @@ std::vector<double> slope_bounds_in(const HostDistributions& host, const Array& 
                                     const Array& scale) {
   const DistributionLossProblem& p = host.problem;
   const BoundedRows<C> rows(p);
-  std::vector<double> bounds(static_cast<std::size_t>(distribution_rows(p) * 4 * p.bins));
-  for (std::int64_t row = 0; row < distribution_rows(p); ++row) {
+  std::vector<double> bounds(static_cast<std::size_t>(query_rows(p) * 4 * p.bins));
+  for (std::int64_t row = 0; row < query_rows(p); ++row) {
     if (!counts(p, row)) continue;
     const std::int64_t set = row / (p.images * p.queries);
     const Bounded<C> by = Bounded<C>(grad.get(p.reduction == Reduction::kNone ? row : set)) *

@@ -33,13 +33,4 @@ Array random_targets(DType dtype, std::int64_t rows, std::int64_t targets, Rando
   return exactly(list, dtype);
 }
 
-Array random_upstream(DType dtype, Values values, std::int64_t count,
-                      const std::function<bool(std::int64_t row)>& counts, Random& random) {
-  Array grad = nans(dtype, count);
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (counts(i)) grad.set(i, values == Values::kPlain ? random.uniform(-1.25, -0.5) : -2.5);
-  }
-  return grad;
-}
-
 }  // namespace boxloss::conformance

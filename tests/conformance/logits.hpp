@@ -3,7 +3,6 @@
 #pragma once
 
 #include <boxloss/max_iou_match.hpp>
-#include <functional>
 
 #include "box_loss.hpp"
 #include "index_arrays.hpp"
@@ -54,9 +53,30 @@ Array repeated(const std::vector<std::int64_t>& indices, std::int64_t count, DTy
 /// Of random rows four in ten have no box, and one in ten is ignored.
 Array random_targets(DType dtype, std::int64_t rows, std::int64_t targets, Random& random);
 
-/// The incoming gradient of so many sets or rows; of rows that do not count, NaN.
-Array random_upstream(DType dtype, Values values, std::int64_t count,
-                      const std::function<bool(std::int64_t row)>& counts, Random& random);
+template <class Problem>
+std::int64_t query_rows(const Problem& p) {
+  return p.sets * p.images * p.queries;
+}
+
+/// Of the first logit of a row, from that of the first.
+template <class Problem, class View>
+std::int64_t first_logit(const Problem& p, const View& view, std::int64_t row) {
+  const std::int64_t image = row / p.queries;
+  return image / p.images * view.set_stride + image % p.images * view.image_stride +
+         row % p.queries * view.query_stride;
+}
+
+/// The incoming gradient; of rows that do not count, NaN.
+template <class Problem, class Counts>
+Array random_upstream(const Problem& p, Values values, const Counts& counts, Random& random) {
+  const bool is_reduced = p.reduction != Reduction::kNone;
+  Array grad = nans(compute_dtype(p), is_reduced ? p.sets : query_rows(p));
+  for (std::int64_t i = 0; i < grad.count(); ++i) {
+    if (!is_reduced && !counts(i)) continue;
+    grad.set(i, values == Values::kPlain ? random.uniform(-1.25, -0.5) : -2.5);
+  }
+  return grad;
+}
 
 /// A normalizer for all sets, or for each.
 template <class Problem>
