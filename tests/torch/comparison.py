@@ -5,7 +5,7 @@
 import boxloss.torch
 import formula
 import torch
-from boxloss.torch import use_implementation
+from devices import by_reference
 from problems import Problem, on_cpu
 from torch import Tensor
 
@@ -82,7 +82,7 @@ def run_formula(
             exact[name] = exact[name].double()
     names = differentiable(values)
     leaves = {name: exact[name].detach().requires_grad_() for name in names}
-    with use_implementation("cpu/reference"):
+    with by_reference():
         outputs = formula.box_losses(**{**exact, **leaves}, compute=compute)
         if not by:
             outputs = {"loss": outputs["loss"]}

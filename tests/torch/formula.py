@@ -11,12 +11,13 @@ from typing import Any
 import boxloss.torch
 import torch
 from boxloss._options import LOSS_PARAMETERS, ROTATED_LOSS_PARAMETERS
-from boxloss.torch import BoxLosses, rotated_box_loss, use_implementation
+from boxloss.torch import BoxLosses, rotated_box_loss
+from devices import by_reference
 from torch import Tensor
 
 
 def of_pairs(pred: Tensor, target: Tensor, loss: str, **options: Any) -> BoxLosses:
-    with use_implementation("cpu/reference"):
+    with by_reference():
         return boxloss.torch.box_losses(pred, target, loss, reduction="none", **options)
 
 
@@ -64,7 +65,7 @@ def box_losses(
 
     if angle_unit is not None:
         options = {"angle_unit": angle_unit, "eps": eps, "eps_mode": eps_mode, **numbers}
-        with use_implementation("cpu/reference"):
+        with by_reference():
             return {"loss": reduced(rotated_box_loss(p, t, loss, reduction="none", **options))}
 
     exact = (corners(p, pred_format, compute), corners(t, target_format, compute))

@@ -7,6 +7,7 @@ from typing import Any
 import class_losses
 import torch
 from class_losses import OF_NUMBERS, OF_QUALITY, by_query, class_problem
+from combinations import pairwise
 from distribution_losses import distribution_problem, moved
 from problems import FLOATING, REDUCTIONS, Problem
 from torch import Tensor
@@ -33,6 +34,9 @@ TABLE: dict[str, tuple[Any, ...]] = {
     "logits": FLOATING,
     "integers": (torch.int32, torch.int64),
 }
+
+# A mean of few boxes, or of none, in the second layer.
+FEW = pairwise(mode=MODES, reduced=("mean",), weight=(1 / 1024,), others=(0, -1, -2))
 
 
 def function_of(framework: Any, values: Problem) -> Any:

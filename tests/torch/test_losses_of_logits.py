@@ -17,10 +17,11 @@ from called import Called
 from class_losses import OF_QUALITY, class_problem
 from combinations import pairwise
 from comparison import UNIT_ROUNDOFF, assert_within
-from devices import Implementation
+from devices import Implementation, by_reference
 from functorch.compile import make_boxed_func
 from layouts import contiguous, in_planes, one_image, scattered, with_gaps
 from losses_of_logits import (
+    FEW,
     MODES,
     TABLE,
     function_of,
@@ -67,7 +68,7 @@ def loss_and_gradient(values: Problem) -> list[Tensor]:
 
 
 def reference(values: Problem) -> list[Tensor]:
-    with use_implementation("cpu/reference"):
+    with by_reference():
         return loss_and_gradient(plain(values))
 
 
@@ -95,7 +96,7 @@ LAYOUTS = (contiguous, in_planes, scattered, one_image, one_of_each_query)
 def arranged(case: dict[str, Any], device: torch.device) -> Problem:
     """With NaN in what does not count, but where all images have the first one's logits."""
     options = dict(case)
-    layout, of_others = options.pop("layout"), options.pop("of_others", contiguous)
+    layout, of_others = (options.pop(each, contiguous) for each in ("layout", "of_others"))
     values = with_options(**options)
     values = moved(values if layout is one_image else spoiled(values), device)
     for name, each in values.items():
@@ -106,17 +107,18 @@ def arranged(case: dict[str, Any], device: torch.device) -> Problem:
 
 @pytest.mark.asan
 @pytest.mark.parametrize(
-    "case", pairwise(**TABLE, layout=LAYOUTS, of_others=(contiguous, with_gaps))
+    "case", [*pairwise(**TABLE, layout=LAYOUTS, of_others=(contiguous, with_gaps)), *FEW]
 )
 def test_options_are_the_references(where: torch.device, case: dict[str, Any]) -> None:
-    compute = DOUBLE if case["logits"] == DOUBLE else torch.float32
     values = arranged(case, where)
+    dtype = values["logits"].dtype
+    compute = DOUBLE if dtype == DOUBLE else torch.float32
     loss, gradient = loss_and_gradient(values)
     expected = reference(values)
-    assert (loss.dtype, gradient.dtype) == (compute, case["logits"])
+    assert (loss.dtype, gradient.dtype) == (compute, dtype)
     assert_near(loss, expected[0], compute)
     assert_near(gradient, expected[1], compute)
-    if case["layout"] is in_planes and "labels" in values:
+    if case.get("layout") is in_planes and "labels" in values:
         assert gradient.stride() == values["logits"].stride()
     assert gradient.is_contiguous() or gradient.mT.is_contiguous()
 
