@@ -34,6 +34,7 @@ const std::vector<ClassCase> kCases = {
     // --- layouts
     {"queries are neighbours", focal, {f32, planes}, i64, i64, {2, 2, 259, 5, 40}, none, no, f32, no, plain},
     {"queries are neighbours, mean", varifocal, {f16, planes}, i64, i64, {2, 2, 259, 5, 40}, mean, of_queries(f32), f32, no, plain},
+    {"sets do not begin with packs", focal, {f32, odd_gaps}, i64, i64, {3, 1, 6, 8, 4}, mean, no, no, no, plain},
     {"one logit", focal, {f32, one_coordinate}, i64, i64, small, none, no, f32, no, plain},
     // --- sizes
     {"two tiles of classes", focal, {f32}, i64, i64, {1, 2, 9, 365, 20}, none, no, f32, no, plain},
