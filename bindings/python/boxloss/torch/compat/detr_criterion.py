@@ -110,6 +110,9 @@ def all_layers(
         auxiliary = [{"logits": each, "pred_boxes": its} for each, its in zip(*first, strict=True)]
         names = [*(f"_{layer}" for layer in range(len(auxiliary))), ""]
     if encoder is not None:
+        if encoder[0].shape[-1] != logits.shape[-1]:
+            given = encoder[0].shape[-1], logits.shape[-1]
+            raise ValueError("the encoder's logits have {} classes, logits have {}".format(*given))
         scores.append(encoder[0][None])
         boxes.append(encoder[1][None])
         names.append("_enc")

@@ -46,6 +46,7 @@ PARTS = Parts(
     }
 )
 
+OUTPUTS = "pred_logits", "pred_boxes"
 LOSSES = {"labels", "boxes", "cardinality"}  # not "masks", nor "keypoints"
 
 
@@ -62,9 +63,9 @@ class Criterion(SetCriterion):
         parts = [layers]
         if "enc_outputs" in outputs:
             encoder = {"_enc": outputs["enc_outputs"]}
-            if encoder["_enc"]["pred_boxes"].shape == outputs["pred_boxes"].shape:
+            if all(encoder["_enc"][name].shape == outputs[name].shape for name in OUTPUTS):
                 layers |= encoder
-            else:  # of a small image the encoder has fewer places than the decoder queries
+            else:  # of a small image it has fewer places than queries; or a head of its own
                 parts.append(encoder)
         groups = self.group_detr if self.training else 1
 
