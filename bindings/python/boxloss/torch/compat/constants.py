@@ -35,7 +35,7 @@ def constant(key: Hashable, like: Tensor, make: Callable[[], Tensor]) -> Tensor:
     return made
 
 
-def apart(values: Tensor) -> list[Tensor]:
+def apart(values: Tensor) -> Sequence[Tensor]:
     """Its elements, in one launch: a loop may change one in place, as the views of a list not."""
     return torch._foreach_mul(list(values), 1.0)
 

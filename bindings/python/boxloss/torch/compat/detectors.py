@@ -325,9 +325,9 @@ def _use_in_ultralytics(model: Any) -> Replacing:
 
 def _losses_of_ultralytics(model: Any, **made_up: Any) -> Any:
     """Of a copy of its criterion, which may count its calls."""
-    from .ultralytics_models import settings
+    from .ultralytics_models import criterion_of, settings
 
-    made = getattr(model, "criterion", None)
+    made = criterion_of(model)
     if made is None:
         own = vars(model).copy()
         model.args = settings(model)
@@ -433,7 +433,7 @@ def _positive(values: list[Tensor], labels: list[Tensor]) -> list[Tensor]:
 
 def _parts_in(module: str) -> Callable[[Any], Parts]:
     """PARTS of one of boxloss' modules, which is imported when a model is there."""
-    return lambda _: import_module(f".{module}", __package__).PARTS  # type: ignore[no-any-return]
+    return lambda _: import_module(f".{module}", __package__).PARTS
 
 
 _faster_rcnn = Family(

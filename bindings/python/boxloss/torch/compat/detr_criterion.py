@@ -192,11 +192,11 @@ def criterion(
     return weighted(summed).sum(), named
 
 
-@torch.compiler.assume_constant_result
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def asks_accelerate() -> bool:
     """As ImageLoss: its state is there under Trainer and Accelerator, not under plain torchrun."""
     theirs = sys.modules.get("transformers.loss.loss_for_object_detection")
-    state = getattr(theirs, "PartialState", None)
+    state: Any = getattr(theirs, "PartialState", None)
     return bool(state and state._shared_state) and state().num_processes > 1
 
 

@@ -17,14 +17,13 @@ from torchvision.models.detection.rpn import RegionProposalNetwork
 
 from .parts import Parts
 from .targets import Targets, collate_targets
-from .torchvision_matcher import PARTS as OF_MATCHER
-from .torchvision_matcher import match
+from .torchvision_matcher import MATCHERS, match
 
 PARTS = Parts(
     {
         "torchvision.models.detection.rpn": ("RegionProposalNetwork.assign_targets_to_anchors",),
         "torchvision.models.detection.roi_heads": ("RoIHeads.assign_targets_to_proposals",),
-        **OF_MATCHER,
+        **MATCHERS,
     }
 )
 

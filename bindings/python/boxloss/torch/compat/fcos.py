@@ -30,7 +30,19 @@ PARTS = Parts(
 
 
 class Model(FCOS):
-    """As it is, but for torch.jit.script."""
+    def compute_loss(
+        self,
+        targets: Targets,
+        head_outputs: dict[str, Tensor],
+        anchors: list[Tensor],
+        num_anchors_per_level: list[int],
+    ) -> dict[str, Tensor]:
+        if not isinstance(self.head, Head):
+            raise ValueError(
+                "model.head has come since use_boxloss, and is without it: call restore() of what "
+                "it returned, and use_boxloss again"
+            )
+        return super().compute_loss(targets, head_outputs, anchors, num_anchors_per_level)
 
 
 class Head(FCOSHead):

@@ -310,9 +310,9 @@ def _yolo(model: Any, counts: tuple[int, ...]) -> dict[str, Any]:
         visible = random.integers(3, total, number, numbers - 2)
         batch["keypoints"] = torch.cat((random.uniform(0, 1, total, number, 2), visible), -1)
     if masks:
-        from .ultralytics_models import settings
+        from .ultralytics_models import criterion_of, settings
 
-        made = getattr(model, "criterion", None)
+        made = criterion_of(model)
         overlap = settings(model).overlap_mask if made is None else made.overlap
         highest = counts if overlap else total * (1,)
         each = [random.integers(most + 1, 1, *of_masks) for most in highest]

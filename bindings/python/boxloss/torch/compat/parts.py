@@ -23,7 +23,7 @@ class Part(NamedTuple):
 
 
 class Parts:
-    """Functions, and classes with their methods, as they were when a model got boxloss."""
+    """Functions, and a project's classes with their methods, as they were when a model got boxloss."""
 
     def __init__(self, modules: Mapping[str, tuple[str, ...]]) -> None:
         """By modules' names; of a class also one method: what a version has not is left out."""
@@ -61,7 +61,8 @@ class Parts:
 def parts_at(namespace: Mapping[str, Any], name: str, full_name: str) -> Iterator[Part]:
     value = namespace[name]
     yield Part(namespace, name, full_name, value)
-    if isinstance(value, type):
+    project = full_name.partition(".")[0]
+    if isinstance(value, type) and value.__module__.partition(".")[0] == project:
         for method, its in vars(value).items():
             if isinstance(its, (FunctionType, staticmethod)) and method != "__init__":
                 yield Part(vars(value), method, f"{full_name}.{method}", its)

@@ -77,21 +77,21 @@ class KeepsOriginal:
 
 def with_originals(module: Any) -> Any:
     """A module's copy in which all is of its original class. Parameters and buffers are shared."""
+    if not has_replacement(module):
+        return module
     kind = module.original if isinstance(module, KeepsOriginal) else type(module)
-    copied = object.__new__(kind)
+    copied: Any = object.__new__(kind)
     vars(copied).update(vars(module))
-    parts = {name: each and with_originals(each) for name, each in module._modules.items()}
-    vars(copied)["_modules"] = parts
+    copied._modules = {name: with_originals(each) for name, each in module._modules.items()}
     return copied
 
 
 def has_replacement(module: Any) -> bool:
     """Whether something of boxloss stands in it."""
-    parts = module.modules() if isinstance(module, nn.Module) else [module]
-    return any(
-        isinstance(each, KeepsOriginal)
-        or any(isinstance(value, Replacement) for value in vars(each).values())
-        for each in parts
+    return isinstance(module, nn.Module) and any(
+        isinstance(value, (KeepsOriginal, Replacement))
+        for each in module.modules()
+        for value in (each, *vars(each).values())
     )
 
 

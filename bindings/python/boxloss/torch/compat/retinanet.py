@@ -25,8 +25,7 @@ from .constants import constant
 from .parts import Parts
 from .replace import qualified_name
 from .targets import Targets, collate_boxes, collate_targets
-from .torchvision_matcher import PARTS as OF_MATCHER
-from .torchvision_matcher import match
+from .torchvision_matcher import MATCHERS, match
 
 LOSSES = "giou", "diou", "ciou"  # not "smooth_l1", nor "l1" of deltas
 
@@ -36,7 +35,7 @@ PARTS = Parts(
             *("RetinaNet.compute_loss", "RetinaNetClassificationHead.compute_loss"),
             *("RetinaNetRegressionHead.compute_loss", "sigmoid_focal_loss", "_box_loss"),
         ),
-        **OF_MATCHER,
+        **MATCHERS,
     }
 )
 

@@ -15,10 +15,9 @@ from torchvision.models.detection.ssd import SSD
 
 from .parts import Parts
 from .targets import Targets, collate_targets
-from .torchvision_matcher import PARTS as OF_MATCHER
-from .torchvision_matcher import match
+from .torchvision_matcher import MATCHERS, match
 
-PARTS = Parts({"torchvision.models.detection.ssd": ("SSD.forward",), **OF_MATCHER})
+PARTS = Parts({"torchvision.models.detection.ssd": ("SSD.forward",), **MATCHERS})
 
 
 class Model(SSD):

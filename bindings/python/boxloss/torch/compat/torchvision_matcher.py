@@ -16,7 +16,7 @@ _LOW_QUALITY: dict[tuple[str, bool], Literal["none", "argmax", "force"]] = {
     ("SSDMatcher", False): "force",
 }
 
-PARTS = {
+MATCHERS = {
     "torchvision.models.detection._utils": ("Matcher", "SSDMatcher"),
     "torchvision.ops.boxes": ("box_iou",),
 }

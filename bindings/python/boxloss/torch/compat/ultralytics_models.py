@@ -29,10 +29,20 @@ def settings(model: Any) -> SimpleNamespace:
     return SimpleNamespace(**{**DEFAULT_CFG_DICT, **(own if isinstance(own, dict) else vars(own))})
 
 
+def criterion_of(model: Any) -> Any:
+    """If it has one yet. That of a checkpoint may be for a device that is not here."""
+    made = getattr(model, "criterion", None)
+    place = getattr(getattr(made, "one2many", made), "device", None)
+    return None if place not in (None, next(model.parameters()).device) else made
+
+
 def owners(model: Any) -> list[Any]:
     """Each YOLO("…") whose model this is. Their trainings make others, and know only them."""
-    objects = [each for each in gc.get_objects() if issubclass(type(each), Model)]
-    return [each for each in objects if vars(each).get("_modules", {}).get("model") is model]
+    return [
+        each
+        for each in gc.get_objects()
+        if issubclass(type(each), Model) and vars(each).get("_modules", {}).get("model") is model
+    ]
 
 
 class Trainings(Model):
