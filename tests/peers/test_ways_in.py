@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -207,9 +208,13 @@ def test_a_process_of_several_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     wrapper = saved("YOLO11", tmp_path)
     use_boxloss(wrapper)
     files: list[str] = []
-    monkeypatch.setattr(
-        DetectionTrainer, "train", lambda each: files.append(dist.generate_ddp_file(each))
-    )
+
+    def write(trainer: DetectionTrainer) -> None:
+        ours = trainer.callbacks["on_train_start"]
+        trainer.callbacks = defaultdict(list, on_train_start=ours)  # all that a pickle can hold
+        files.append(dist.generate_ddp_file(trainer))
+
+    monkeypatch.setattr(DetectionTrainer, "train", write)
     with pytest.raises(FileNotFoundError):  # of a checkpoint, since nothing has been trained
         wrapper.train(**options(tmp_path))
     done = subprocess.run([sys.executable, *files], capture_output=True, text=True, check=True)

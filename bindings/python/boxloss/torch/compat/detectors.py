@@ -319,8 +319,8 @@ def _use_in_ultralytics(model: Any) -> Replacing:
         ours.replace_heads(made)
     for owner in owners(model):
         restore_class(owner)  # from a training of before, which ended with another model
-        (kind, trainings), undo = _swap(owner, Trainings, extends=True)
-        yield (f"{kind}.train", f"{trainings}.train"), undo
+        (kind, trainings), leave = _swap(owner, Trainings, extends=True)
+        yield (f"{kind}.train", f"{trainings}.train"), leave
 
 
 def _losses_of_ultralytics(model: Any, **made_up: Any) -> Any:

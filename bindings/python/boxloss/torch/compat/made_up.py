@@ -353,7 +353,8 @@ def _yolo(model: Any, counts: tuple[int, ...]) -> dict[str, Any]:
         outputs = {name: random.output(each) for name, each in made.items()}
         return {**outputs, "feats": [each.to(random.device) for each in maps]}
 
-    found = {"one2many": preds(), "one2one": preds()} if hasattr(head, "one2one_cv2") else preds()
+    has_two = getattr(head, "one2one_cv2", None) is not None  # fusing leaves one of them
+    found = {"one2many": preds(), "one2one": preds()} if has_two else preds()
     return {"preds": found, "batch": {name: each.to(random.device) for name, each in batch.items()}}
 
 

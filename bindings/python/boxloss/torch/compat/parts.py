@@ -23,7 +23,7 @@ class Part(NamedTuple):
 
 
 class Parts:
-    """Functions, and a project's classes with their methods, as they were when a model got boxloss."""
+    """Functions, and classes with their methods, as they were when a model got boxloss."""
 
     def __init__(self, modules: Mapping[str, tuple[str, ...]]) -> None:
         """By modules' names; of a class also one method: what a version has not is left out."""
