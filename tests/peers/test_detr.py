@@ -8,7 +8,7 @@ Models are trained here, too; that each one's losses are right is for test_use_b
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import detr_cases as cases
 import pytest
@@ -322,7 +322,7 @@ class TwoProcesses:
 class Torchrun:
     """Where nobody has asked accelerate for anything."""
 
-    _shared_state = ()
+    _shared_state: ClassVar[dict[str, Any]] = {}
 
 
 @pytest.mark.parametrize("state", [TwoProcesses, Torchrun])
