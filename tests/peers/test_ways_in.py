@@ -52,7 +52,7 @@ def with_state(model: Any, folder: Path) -> nn.Module:
 
 
 def another_box_predictor(model: Any, _: Path) -> nn.Module:
-    model.roi_heads.box_predictor = FastRCNNPredictor(16, 7)
+    model.roi_heads.box_predictor = FastRCNNPredictor(32, 7)
     return model
 
 
