@@ -32,9 +32,21 @@ def assert_same(
         assert_close(ours, theirs)
 
 
-@pytest.mark.parametrize("number", [7, torch.tensor(2.5), torch.tensor([2.5])], ids=str)
+@pytest.mark.parametrize("number", [7, torch.tensor(2.5)], ids=str)
 def test_a_number_of_boxes(number: Any) -> None:
     assert_same(made(RF_DETR), lambda given: {**given, "num_boxes": number})
+
+
+def test_a_number_of_boxes_in_a_list() -> None:
+    """With which the original's losses have a dimension."""
+    given = arguments_of(RF_DETR, made(RF_DETR))
+    config = both(ia_bce_loss=True)
+    totals = [
+        RF_DETR.ours(config, **given, num_boxes=number)[0] for number in (2.5, torch.tensor([2.5]))
+    ]
+    assert torch.equal(*totals)
+    with pytest.raises(ValueError, match=r"num_boxes has shape \(2,\); it must have one element"):
+        RF_DETR.ours(config, **given, num_boxes=torch.ones(2))
 
 
 def padded(given: Given, rows: int = 6) -> Given:

@@ -313,8 +313,9 @@ def _yolo(model: Any, counts: tuple[int, ...]) -> dict[str, Any]:
         from .ultralytics_models import criterion_of, settings
 
         made = criterion_of(model)
-        overlap = settings(model).overlap_mask if made is None else made.overlap
-        highest = counts if overlap else total * (1,)
+        one = getattr(made, "one2many", made)
+        overlaps = getattr(one, "overlap", settings(model).overlap_mask)
+        highest = counts if overlaps else total * (1,)
         each = [random.integers(most + 1, 1, *of_masks) for most in highest]
         none = torch.zeros(0, *of_masks, dtype=torch.float32)
         batch["masks"] = torch.cat([*each, none])
