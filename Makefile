@@ -3,7 +3,7 @@
 SHELL := tools/stages
 .SHELLFLAGS = run '$@' bash -euo pipefail -c
 ifndef BOXLOSS_STAGES
-ifneq ($(filter demo test test-all,$(MAKECMDGOALS)),)
+ifneq ($(filter demo test test-all nightly,$(MAKECMDGOALS)),)
 $(shell mkdir -p build && rm -f build/stages)
 export BOXLOSS_STAGES := $(CURDIR)/build/stages
 endif
@@ -18,7 +18,6 @@ ifeq ($(origin PYTHON),undefined)
 PYTHON := .venv/bin/python
 python_name := venv
 site := .venv
-venv := .venv/ready
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 else
 # Somebody's own Python: nothing is installed for it, and nothing in it is changed.
@@ -43,7 +42,7 @@ export CTEST_PARALLEL_LEVEL := $(shell nproc)
 ifeq ($(origin CXX),default)
 export CXX := c++
 endif
-# The C++ tests and the package both build the library: what one has compiled, the other takes. Without root, it is
+# The package and the C++ tests both build the library: what one has compiled, the other takes. Without root, it is
 # compiled twice.
 export CCACHE_DIR ?= $(CURDIR)/build/ccache
 export CCACHE_BASEDIR ?= /
@@ -59,16 +58,18 @@ device := $(if $(filter cuda hip,$(backends)),cuda,cpu)
 pip_install = $(PYTHON) -m pip install --no-build-isolation --no-deps
 
 # What the goals need: parts of tools/install_system_packages, and sections of requirements-dev.txt.
-needed_for = $(if $(filter $(1),$(MAKECMDGOALS)),$(2))
-built_goals := $(filter-out docs test-docs lint format,$(MAKECMDGOALS))
-# Each has an environment of its own.
-own_goals := $(filter-out test-jax test-peers test-older-peers,$(built_goals))
+goals := $(MAKECMDGOALS) \
+  $(if $(filter nightly,$(MAKECMDGOALS)),lint test-all test-toolchains test-wheel test-peers test-older-peers test-docs)
+needed_for = $(if $(filter $(1),$(goals)),$(2))
+built_goals := $(filter-out docs test-docs lint format,$(goals))
+# The others have an environment of their own.
+own_goals := $(filter-out test-peers test-older-peers,$(built_goals))
 system_parts := $(sort $(if $(built_goals),compiler) $(if $(own_python),,venv) \
-  $(call needed_for,build build-asan test test-all test-core test-tsan test-asan test-asan-torch test-toolchains,catch2) \
+  $(call needed_for,build test test-all test-core test-tsan test-asan test-asan-torch test-toolchains,catch2) \
   $(if $(own_python),,$(call needed_for,test test-all test-python,headers)) \
   $(call needed_for,wheel test-wheel,$(filter-out $(own_arch),$(ARCH))) \
-  $(if $(filter 0,$(shell id -u)),$(call needed_for,test test-all,ccache)) \
-  $(call needed_for,test-jax,venv) $(call needed_for,test-peers test-older-peers,venv opencv) \
+  $(if $(filter 0,$(shell id -u)),$(call needed_for,demo test test-all,ccache)) \
+  $(call needed_for,test-peers test-older-peers,venv opencv) \
   $(call needed_for,test-docs,chromium))
 sections := $(if $(own_goals),build) \
   $(call needed_for,demo test test-all test-python,demo) \
@@ -76,7 +77,7 @@ sections := $(if $(own_goals),build) \
   $(call needed_for,wheel test-wheel,wheel) \
   $(call needed_for,demo lint test test-all test-python,results) \
   $(call needed_for,lint format,lint) \
-  $(call needed_for,docs test-docs,docs) $(call needed_for,test-docs,test)
+  $(call needed_for,docs test-docs,docs) $(call needed_for,test-docs,test browser)
 
 # Where apt has no Catch2 3, the tests that need it are skipped.
 has_catch2 := tools/install_system_packages --has catch2
@@ -89,15 +90,13 @@ cpp_files = $(shell find $(folders) -name '*.[ch]pp' -o -name '*.cu' -o -name '*
 other_files = $(shell find $(folders) -name '*.py' -o -name '*.cmake') $(filter-out %/__pycache__,$(wildcard tools/*)) .ci/run
 
 # Somebody's own Python may have brought another boxloss.
-jax_python := env -u PYTHONPATH .venv-jax/bin/python
 peers_python := env -u PYTHONPATH .venv-peers/bin/python
 offline := YOLO_OFFLINE=true YOLO_CONFIG_DIR="$(CURDIR)/build"
 
 # --- Targets ---
 
-.PHONY: help demo test test-all test-core test-tsan test-asan test-asan-torch test-python test-toolchains test-wheel test-jax \
-  test-peers test-older-peers test-docs \
-  checked ready build build-asan develop package wheel docs lint format clean
+.PHONY: help demo test test-all nightly test-core test-tsan test-asan test-asan-torch test-python test-toolchains \
+  test-wheel test-peers test-older-peers test-docs checked ready build develop package wheel docs lint format clean
 
 help: ## this list
 	@echo 'make TARGET [BACKEND="cuda;kokkos"] [PYTHON=python3]'
@@ -109,41 +108,46 @@ demo: package ## train a small face detector, and time this loss and the usual o
 	$(PYTHON) -m benchmarks face_detector --device $(device) --json benchmarks/out/face_detector.json --pictures benchmarks/out
 	@tools/stages table
 
-test: cpp_selection := -LE long
-test: python_selection := -m 'not long'
 test: test-core test-python ## the C++ and the Python tests, but for those that take long
-	@echo 'SKIPPED: other compilers, the wheel, JAX, the detectors, the site (make test-toolchains test-wheel test-jax test-peers test-older-peers test-docs)'
-	@echo 'SKIPPED: what takes long, such as every loss in the kernels for GPUs, and sanitizers (make test-all)'
+	@echo 'SKIPPED: what takes long, and sanitizers (make test-all); other compilers, the wheel, JAX, the detectors, the site (make nightly)'
 	@tools/stages table
 
+test-all: export NIGHTLY := yes
 test-all: test-core test-tsan test-asan test-asan-torch test-python ## all of them, and with sanitizers
+	@tools/stages table
 
+nightly: export NIGHTLY := yes
+nightly: lint test-all test-toolchains test-wheel test-peers test-older-peers test-docs ## all that there is; .ci/run takes a part of it
+	@tools/stages table
+
+# With NIGHTLY, all of it. Otherwise each says what it leaves.
 test-core: build ## the C++ tests
-	$(call with_catch2,ctest --test-dir $(build_folder) --output-on-failure $(cpp_selection))
+	$(call with_catch2,ctest --test-dir $(build_folder) --output-on-failure $(if $(NIGHTLY),,-LE long))
 
 test-tsan: ready ## several callers of cpu/native at once, under ThreadSanitizer
 	$(call with_catch2,cmake --preset dev-tsan && cmake --build --preset dev-tsan && ctest --preset dev-tsan)
 
-test-asan: build-asan ## the C++ tests on the CPU under AddressSanitizer and UndefinedBehaviorSanitizer
-	$(call with_catch2,ctest --preset dev-asan)
+# The kernels for GPUs, on the host, take as long as all else.
+test-asan: ready ## the C++ tests on the CPU under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(call with_catch2,cmake --preset dev-asan && \
+	  cmake --build --preset dev-asan $(if $(NIGHTLY),,--target boxloss_core_tests boxloss_conformance boxloss_callers) && \
+	  ctest --preset dev-asan $(if $(NIGHTLY),,-R '^(core|conformance|callers)\.'))
 
 # Each compiler has its own: g++, and clang as Debian has it.
 asan_library = $(if $(findstring clang,$(shell $(CXX) --version)),libclang_rt.asan-$(shell uname -m).so,libasan.so)
 
 # Python itself is not built with the sanitizer, so its library comes first, and libstdc++ with it,
 # or else exceptions could not be followed. Python's own leaks are not ours. The build is for the CPU.
-test-asan-torch: build-asan ## the Python tests marked asan, likewise
+test-asan-torch: ready ## the Python tests marked asan, likewise
+	cmake --preset dev-asan -DBOXLOSS_TORCH=ON $(tests_option) -DPython3_EXECUTABLE="$$($(PYTHON) -c 'import sys; print(sys.executable)')"
+	cmake --build --preset dev-asan --target boxloss_torch
+	for component in Unspecified python; do \
+	  cmake --install build/dev-asan --component $$component --prefix build/dev-asan/site/boxloss; \
+	done
 	LD_PRELOAD="$$($(CXX) -print-file-name=$(asan_library)) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 CUDA_VISIBLE_DEVICES= \
 	PYTHONPATH="$(CURDIR)/build/dev-asan/site:$${PYTHONPATH:-}" \
 	$(PYTHON) -m pytest -m asan --capture=no tests/torch
-
-build-asan: ready
-	cmake --preset dev-asan $(tests_option) -DPython3_EXECUTABLE="$$($(PYTHON) -c 'import sys; print(sys.executable)')"
-	cmake --build --preset dev-asan
-	for component in Unspecified python; do \
-	  cmake --install build/dev-asan --component $$component --prefix build/dev-asan/site/boxloss; \
-	done
 
 test-toolchains: ready ## CUDA, Kokkos, HIP and aarch64 with compilers of their own, where those can be had
 	tools/test_toolchains
@@ -158,20 +162,17 @@ test-wheel: ready ## a wheel for the oldest and the newest torch, TORCHES="..." 
 	$(if $(shell command -v $${CUDACXX:-nvcc}),,@echo 'SKIPPED: cuda in the wheel: nvcc is not installed')
 	PYTHON=$(PYTHON) tools/test_wheel dist/*_$(ARCH).whl
 
-# An environment of its own, of some 6 GB, and the sdist built in it, from what is there alone: the newest torch, and who wants it.
-test-peers: .venv-peers/.boxloss ## the examples and adapters, each beside the detector that it is for
-	$(offline) $(peers_python) -m pytest tests/peers
+# An environment of its own, of some 6 GB, and the sdist built in it, from what is there alone: the newest torch, who wants
+# it, and JAX.
+test-peers: .venv-peers/.boxloss ## the examples and adapters, each beside the detector that it is for, and JAX
+	$(offline) $(peers_python) -m pytest tests/peers tests/jax
 
 test-older-peers: .venv-peers/.boxloss ## use_boxloss in older versions of transformers and Ultralytics
 	$(offline) tools/test_older_peers .venv-peers/bin/python
 
-# An environment of its own, of some 2 GB: JAX, and torch for the same problems on the CPU.
-test-jax: .venv-jax/.boxloss ## boxloss.jax beside boxloss.torch
-	$(jax_python) -m pytest tests/jax
-
 # What the tests of a file build, a process builds once, since it takes whole files.
 test-python: package ## the Python tests
-	$(PYTHON) -m pytest --numprocesses 2 --dist loadfile $(python_selection)  # each has torch's threads, and its share of the GPU
+	$(PYTHON) -m pytest --numprocesses 2 --dist loadfile $(if $(NIGHTLY),,-m 'not long')  # each has torch's threads, and its share of the GPU
 
 build: ready ## the C++ library and its tests, in build/
 	$(with_ccache) cmake --preset cpu $(tests_option) -B $(build_folder) -DBACKEND='$(backend_list)' -DBUILD_SHARED_LIBS=ON
@@ -181,7 +182,7 @@ build: ready ## the C++ library and its tests, in build/
 # not in site-packages, where pip would write through them and delete sources. An installed copy would be found first,
 # so it is removed.
 develop: ready ## the package for work on it: edits of Python count at once, of C++ after `cmake --build build/develop`
-	cmake --preset develop -DBACKEND='$(backend_list)' \
+	$(with_ccache) cmake --preset develop -DBACKEND='$(backend_list)' \
 	  -DPython3_EXECUTABLE="$$($(PYTHON) -c 'import sys; print(sys.executable)')"
 	cmake --build build/develop
 	rm -rf build/develop/site
@@ -223,7 +224,7 @@ format: ready ## rewrite the sources as lint wants them
 	ruff check --fix
 	ruff format
 
-clean: ## remove build/, keep .venv, .venv-jax and .venv-peers
+clean: ## remove build/, keep .venv and .venv-peers
 	rm -rf build
 
 # --- What is made once ---
@@ -231,29 +232,17 @@ clean: ## remove build/, keep .venv, .venv-jax and .venv-peers
 # All that takes root, and all that somebody's own Python lacks, before anything is built.
 checked:
 	@tools/install_system_packages $(system_parts)
-	@$(if $(own_python),$(if $(strip $(sections)),$(PYTHON) tools/check_requirements $(sections)))
+	@$(if $(own_python),$(if $(strip $(sections)),$(PYTHON) tools/requirements check requirements-dev.txt $(sections)))
 
-ready: checked $(venv)
-
-.venv/ready: requirements-dev.txt | checked
-	python3 -m venv .venv
-	.venv/bin/python tools/install_requirements requirements-dev.txt $(device)
-	touch $@
-
-.venv-jax/ready: requirements-jax.txt | checked
-	python3 -m venv .venv-jax
-	$(jax_python) tools/install_requirements requirements-jax.txt cpu
-	touch $@
-
-.venv-jax/.boxloss: $(sources) .venv-jax/ready
-	$(jax_python) -m pip install --no-index --no-build-isolation --no-deps --force-reinstall \
-	  --config-settings=build-dir=build/venv-jax .
-	touch $@
+ready: checked
+ifndef own_python
+	@[ -e .venv/ready ] || python3 -m venv .venv
+	@.venv/bin/python tools/requirements install .venv/ready requirements-dev.txt $(device) $(sections)
+endif
 
 .venv-peers/ready: requirements-peers.txt | checked
 	python3 -m venv .venv-peers
-	$(peers_python) tools/install_requirements requirements-peers.txt cuda
-	touch $@
+	$(peers_python) tools/requirements install $@ requirements-peers.txt cuda
 
 .venv-peers/.boxloss: $(sources) .venv-peers/ready
 	rm -rf build/sdist
@@ -263,7 +252,7 @@ ready: checked $(venv)
 	touch $@
 
 # A site holds one build at a time: the mark says of which backends.
-$(site)/.boxloss-$(backend_name): $(sources) $(venv) | ready
+$(site)/.boxloss-$(backend_name): $(sources) requirements-dev.txt | ready
 	rm -f $(site)/.boxloss-* $(site)/lib/python*/site-packages/boxloss-develop.pth
 	$(with_ccache) $(pip_install) $(into_site) --config-settings=build-dir=build/$(python_name)-$(backend_name) \
 	  --config-settings='cmake.define.BACKEND=$(backend_list)' .

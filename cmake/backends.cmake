@@ -17,7 +17,7 @@ foreach(backend IN LISTS BOXLOSS_BACKENDS)
   endif()
 endforeach()
 list(JOIN BOXLOSS_BACKENDS ", " boxloss_backends_text)
-message(STATUS "boxloss ${PROJECT_VERSION}, backends: ${boxloss_backends_text}")
+message(STATUS "boxloss ${PROJECT_VERSION}${development}, backends: ${boxloss_backends_text}")
 foreach(backend IN LISTS BOXLOSS_BACKENDS)
   include(cmake/${backend}.cmake OPTIONAL)  # its language, which only the top level can enable
 endforeach()

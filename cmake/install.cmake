@@ -35,7 +35,7 @@ if(BOXLOSS_JAX)
   install(TARGETS boxloss_jax LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 if(BOXLOSS_TORCH OR BOXLOSS_JAX)
-  string(CONCAT version "__version__ = \"@PROJECT_VERSION@\"\nBACKENDS = \"@BOXLOSS_BACKENDS@\"\n"
+  string(CONCAT version "__version__ = \"@PROJECT_VERSION@@development@\"\nBACKENDS = \"@BOXLOSS_BACKENDS@\"\n"
     "CUDA = \"@CMAKE_CUDA_COMPILER_VERSION@\"\nCUDA_ARCHITECTURES = \"@CMAKE_CUDA_ARCHITECTURES@\"\n")
   file(CONFIGURE OUTPUT _version.py CONTENT "${version}" @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/_version.py DESTINATION . COMPONENT python EXCLUDE_FROM_ALL)

@@ -39,6 +39,8 @@ def compile_operators(source: Path, architecture: str, folder: Path, *flags: str
 
 def load_operators(source: Path, device: torch.device, *flags: str) -> None:
     """For this device, into torch.ops."""
+    if device.type == "cpu":
+        raise UnavailableError("nvcc compiles for GPUs only")
     major, minor = torch.cuda.get_device_capability(device)
     with tempfile.TemporaryDirectory() as folder:
         library = compile_operators(source, f"sm_{major}{minor}", Path(folder), *flags)

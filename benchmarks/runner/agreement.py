@@ -64,18 +64,28 @@ def typical(gradient: Tensor) -> Tensor:
 
 def compare(name: str, loss: Tensor, gradient: Tensor, expected: Truth, case: str) -> None:
     """DisagreementError, unless both are right."""
+    compare_entries(f"{name}: loss", loss, expected.loss, expected.loss_allowed, case)
+    allowed = expected.gradient_allowed
+    compare_entries(f"{name}: gradient", gradient, expected.gradient, allowed, case)
+
+
+def compare_entries(
+    name: str, found: Tensor, right: Tensor | float, allowed: Tensor | float, case: str
+) -> None:
+    """DisagreementError, unless all numbers are right."""
+    right, allowed = (
+        torch.as_tensor(each, dtype=torch.float64, device=found.device) for each in (right, allowed)
+    )
+    if found.shape != right.shape:
+        shapes = f"{tuple(found.shape)} numbers for {tuple(right.shape)}"
+        raise DisagreementError(f"{name}: {shapes}; {case}")
     # NaN must fail, hence "not within" and not "beyond".
-    if not abs(loss.item() - expected.loss) <= expected.loss_allowed:
+    wrong = ~((found.double() - right).abs() <= allowed)
+    if bool(wrong.any()):
+        at = tuple(wrong.nonzero()[0].tolist())
+        place = f" at {list(at)}" if at else ""
+        off = allowed.expand_as(right)[at]
         raise DisagreementError(
-            f"{name}: loss {loss.item():.9g}, but the formula in fp64 gives "
-            f"{expected.loss:.9g}; allowed difference {expected.loss_allowed:.2g}; {case}"
-        )
-    excess = (gradient.double() - expected.gradient).abs() - expected.gradient_allowed
-    if not bool((excess <= 0).all()):
-        where = int(excess.nan_to_num(nan=torch.inf).argmax())
-        index = [int(i) for i in torch.unravel_index(torch.tensor(where), gradient.shape)]
-        raise DisagreementError(
-            f"{name}: gradient {gradient.flatten()[where].item():.9g} at {index}, but the "
-            f"formula in fp64 gives {expected.gradient.flatten()[where].item():.9g}; allowed "
-            f"difference {expected.gradient_allowed.flatten()[where].item():.2g}; {case}"
+            f"{name} {found[at].item():.9g}{place}, but the formula in fp64 gives "
+            f"{right[at].item():.9g}; allowed difference {off.item():.2g}; {case}"
         )

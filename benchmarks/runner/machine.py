@@ -13,18 +13,7 @@ from pathlib import Path
 
 import torch
 
-PACKAGES = (
-    "boxloss",
-    "torch",
-    "torchvision",
-    "transformers",
-    "ultralytics",
-    "triton",
-    "jax",
-    "numpy",
-    "scikit-image",
-    "scipy",
-)
+PACKAGES = "boxloss torch torchvision transformers ultralytics triton jax numpy scikit-image scipy"
 
 
 def describe(device: torch.device) -> dict[str, str]:
@@ -41,7 +30,7 @@ def describe(device: torch.device) -> dict[str, str]:
         hip, cuda = torch.version.hip, torch.version.cuda
         toolkit = f"ROCm {hip}" if hip else f"CUDA {cuda}"
         machine["gpu"] = f"{gpu.name}, {gpu.total_memory / 2**30:.0f} GiB, {toolkit}"
-    return machine | {package: _version(package) for package in PACKAGES}
+    return machine | {package: _version(package) for package in PACKAGES.split()}
 
 
 def _cpu_model() -> str:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,6 @@ SMALL = generateDefaultOptions()
 SMALL.digits = 5
 SMALL.shorten_ids = SMALL.strip_ids = SMALL.strip_xml_prolog = True
 SMALL.indent_type, SMALL.newlines = "none", False
-BAR = 0.27  # inches
-DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "u8": "uint8"}
 
 
 def pick(frame: DataFrame, **columns: Any) -> DataFrame:
@@ -43,21 +41,12 @@ def medians(frame: DataFrame, by: str = "variant", **columns: Any) -> dict[Any, 
     return dict(zip(chosen[by], chosen["median"], strict=True))
 
 
-def bars(
-    panel: Any,
-    values: Mapping[str, float],
-    unit: str = "",
-    limits: Collection[str] = (),
-    longest: float = math.inf,
-) -> None:
-    """Bars that can be compared: from zero, each with its number, boxloss' own in blue; `limits`
-    are of the hardware. What is `longest` or more runs out of the panel."""
+def bars(panel: Any, values: Mapping[str, float], longest: float = math.inf) -> None:
+    """Bars that can be compared: from zero, each with its number, boxloss' own in blue. What is
+    `longest` or more runs out of the panel."""
 
-    def colour(name: str) -> str:
-        if name.startswith("boxloss"):
-            return BLUE
-        # An implementation's name has a slash in it.
-        return PALE if name in limits else PALE_BLUE if "/" in name else GREY
+    def colour(name: str) -> str:  # an implementation's name has a slash in it
+        return BLUE if name.startswith("boxloss") else PALE_BLUE if "/" in name else GREY
 
     edge = 1.25 * max(each for each in values.values() if each < longest)
     lengths = [min(each, edge) for each in values.values()]
@@ -69,7 +58,6 @@ def bars(
             panel.text(edge, place, f"{number(each)} → ", ha="right", va="center", fontsize=8)
     panel.set_xlim(0, edge)
     panel.set_ylim(len(values) - 0.5, -0.5)
-    panel.set_xlabel(unit, fontsize=8, color=DARK)
     quiet_axes(panel)
 
 
@@ -86,14 +74,9 @@ def where(machine: Mapping[str, str]) -> str:
     return f"{machine.get('gpu', machine['cpu'])}, torch {machine['torch']}"
 
 
-def dtypes(pair: str) -> str:
-    """Of predictions and ground-truth boxes, in words."""
-    return " / ".join(DTYPES[each] for each in pair.split("/"))
-
-
-def title_figure(figure: Any, words: str, **style: Any) -> None:
+def title_figure(figure: Any, words: str) -> None:
     """Above all panels, where reading begins."""
-    figure.suptitle(words, **({"fontsize": 10, "x": 0.005, "ha": "left"} | style))
+    figure.suptitle(words, fontsize=10, x=0.005, ha="left")
 
 
 def save_figure(figure: Any, path: Path) -> None:

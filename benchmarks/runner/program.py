@@ -132,21 +132,19 @@ def parse(name: str, study: ModuleType, arguments: list[str]) -> argparse.Namesp
         study.add_options(parser)
     parser.set_defaults(pictures=None, redraw=None)
     options = parser.parse_args(arguments)
-    if options.redraw and not options.redraw.exists():
-        parser.error(f"--redraw: there is no file '{options.redraw}'")
     if options.add and not options.json:
         parser.error("--add needs --json")
-    for file in options.add:
+    for file in filter(None, (options.redraw, *options.add)):
         if not file.exists():
-            parser.error(f"--add: there is no file '{file}'")
-    for file in (options.json, options.redraw, *options.add):
-        if file and file.exists() and (of := study_of(file)) != name:
+            parser.error(f"{'--add' if options.add else '--redraw'}: there is no file '{file}'")
+    for file in filter(None, (options.json, options.redraw, *options.add)):
+        if file.exists() and (of := study_of(file)) != name:
             parser.error(f"'{file}' has the results of {of}, not of {name}")
     # Before anything is measured: a path that nothing can be written to would lose it all.
-    if options.json and not options.json.parent.is_dir():
-        parser.error(f"--json: there is no directory '{options.json.parent}'")
-    if options.pictures and not options.pictures.is_dir():
-        parser.error(f"--pictures: there is no directory '{options.pictures}'")
+    folders = {"--json": options.json and options.json.parent, "--pictures": options.pictures}
+    for option, folder in folders.items():
+        if folder and not folder.is_dir():
+            parser.error(f"{option}: there is no directory '{folder}'")
     if options.redraw or options.add:  # which need no device
         return options
     options.device = chosen_device(parser, options.device, getattr(study, "DEVICES", ()))

@@ -17,23 +17,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from .clocks import (
-    Call,
-    Calls,
-    Effort,
-    Samples,
-    gpu_samples,
-    host_samples,
-    stream_samples,
-    wall_samples,
-)
+from . import clocks as timing
+from .clocks import Call, Calls, Effort, Samples
 from .results import OWN, Results, Row, summary
 
 if TYPE_CHECKING:
     from rich.console import Console  # which tests that import a study may lack
 
 THOROUGH, QUICK = Effort(0.5, 5), Effort(0.02, 3)
-HOST_CLOCKS = {"wall": wall_samples, "stream": stream_samples, "host": host_samples}
+HOST_CLOCKS = {name: getattr(timing, f"{name}_samples") for name in ("wall", "stream", "host")}
 CALLS_IN_TRACE = 10
 SEPARATOR = "\n\n"  # of reasons
 # By the names that runner.counts gives them.
@@ -157,7 +149,7 @@ class Run:
     def _samples(self, clock: str, calls: Calls, captured: Calls | None) -> Samples:
         if clock != "gpu":
             return HOST_CLOCKS[clock](calls, self.device, self.effort)
-        samples, refused = gpu_samples(calls if captured is None else captured, self.effort)
+        samples, refused = timing.gpu_samples(calls if captured is None else captured, self.effort)
         for name, reason in refused.items():
             self.skip(f"{name}, GPU time", reason)
         return samples
@@ -174,22 +166,19 @@ class Run:
     ) -> None:
         """`time` for each of PASSES, of losses whose gradient goes to `leaf`. `limits(pass)` are
         calls of the hardware's, `moved[pass]` the least bytes, `variants` what losses are of."""
-
-        def by_its_implementation(calls: Calls) -> Calls:
-            known = variants.keys()
-            return {n: variants[n].choosing(c) if n in known else c for n, c in calls.items()}
-
         for each in PASSES:
+            calls: Calls = {}
+            captured: Calls = {}
+            for name, loss in losses.items():
+                variant = variants.get(name, Variant(lambda _: None))
+                # A graph returns the gradient: it cannot give it to a leaf anew at each call.
+                both = partial(backward, leaf, loss), partial(gradient, leaf, loss)
+                both = (loss, loss) if each == FORWARD else both
+                calls[name], captured[name] = map(variant.choosing, both)
             beside = limits(each)
             about = columns | {"pass": each} | ({"bytes": moved[each]} if moved else {})
             with torch.set_grad_enabled(each == BOTH):
-                self.time(
-                    about,
-                    by_its_implementation(_calls(losses, each, partial(backward, leaf))) | beside,
-                    clocks,
-                    # A graph returns the gradient: it cannot give it to a leaf anew at each call.
-                    by_its_implementation(_calls(losses, each, partial(gradient, leaf))) | beside,
-                )
+                self.time(about, calls | beside, clocks, captured | beside)
         leaf.grad = None
 
     def record(self, columns: Row, quantity: str, unit: str, values: Values) -> None:
@@ -222,6 +211,19 @@ class Run:
         self._write()
         self.show(columns)
 
+    def time_and_count(
+        self,
+        cases: Mapping[str, Callable[[], Any]],
+        agreed: Callable[[Any], Calls],
+        clocks: Sequence[str] = ("stream",),
+    ) -> None:
+        """Of cases that have `columns`, the calls that run and agree."""
+        for case in self.each(cases):
+            if calls := agreed(case):
+                self.time(case.columns, calls, clocks)
+        for case in self.each(cases if self.on_gpu else {}):
+            self.count(case.columns, agreed(case))
+
     def show(
         self,
         columns: Row,
@@ -240,16 +242,6 @@ class Run:
             and (variants is None or row["variant"] in variants)
         ]
         self.console.print(table(chosen, columns, ratios))
-
-
-def _calls(
-    losses: Mapping[str, Callable[[], Tensor]],
-    measured: str,
-    both: Callable[[Callable[[], Tensor]], object],
-) -> Calls:
-    if measured == FORWARD:
-        return dict(losses)
-    return {name: partial(both, loss) for name, loss in losses.items()}
 
 
 def compile_now(call: Call) -> None:

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from ..common.losses import scipy_assignment
 from ..runner.agreement import DisagreementError
-from ..runner.run import Row, Run
+from ..runner.run import Row, Run, Variant
 
 Matrix = np.ndarray[Any, Any]
 
@@ -140,13 +140,19 @@ def _predictions(
 # --- Variants ---
 
 
-def boxloss(case: Case) -> MatchResult:
-    return hungarian_match(case.cost, case.offsets, groups=case.size.groups)
+def load_boxloss(case: Case) -> Callable[[], MatchResult]:
+    return partial(hungarian_match, case.cost, case.offsets, groups=case.size.groups)
 
 
 def load_scipy(case: Case) -> Callable[[], list[tuple[Matrix, Matrix]]]:
     assign = scipy_assignment()
     return lambda: [assign(block) for block in case.blocks(case.cost.cpu().numpy())]
+
+
+VARIANTS: dict[str, Variant[Case, Callable[[], Any]]] = {
+    "boxloss": Variant(load_boxloss),
+    "SciPy": Variant(load_scipy),
+}
 
 
 def check(case: Case, found: MatchResult, expected: list[tuple[Matrix, Matrix]]) -> None:
@@ -196,9 +202,8 @@ def steps_of(cost: Matrix) -> int:
 
 def measure(run: Run) -> None:
     for case in run.each(cases(run)):
-        loop = load_scipy(case)
-        check(case, boxloss(case), loop())
-        calls = {"boxloss": partial(boxloss, case), "SciPy": loop}
+        calls = run.load(VARIANTS, case)
+        check(case, calls["boxloss"](), calls["SciPy"]())
         run.time(case.columns, calls, ("stream", "gpu"), {"boxloss": calls["boxloss"]})
         most = max(steps_of(block) for block in case.blocks(case.cost.cpu().numpy()))
         run.record(case.columns | {"variant": "paths"}, "most steps", "", most)

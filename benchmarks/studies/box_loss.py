@@ -23,6 +23,7 @@ from boxloss.torch import box_loss, implementations, use_implementation
 from boxloss.torch.losses import Loss as Word
 from torch import Tensor
 
+from ..common import losses as usual
 from ..common.cases import (
     DENSE_PAIRS,
     SEED_PAIRS,
@@ -34,16 +35,7 @@ from ..common.cases import (
 )
 from ..common.exact import check, truth
 from ..common.loss_parameters import PARAMETERS
-from ..common.losses import (
-    Loss,
-    giou,
-    load_compiled,
-    load_torchvision,
-    load_triton,
-    masked_loss,
-    torchvision_giou,
-    triton_kernels,
-)
+from ..common.losses import Loss
 from ..runner import run as runner
 from ..runner.agreement import Truth, near_truth
 from ..runner.clocks import Calls
@@ -62,8 +54,12 @@ def boxloss(layout: str, implementation: str | None = None) -> Variant:
     return Variant(lambda _: loss, implementation=implementation, layout=layout)
 
 
-def _by_word(word: Word) -> Variant:
+def by_word(word: Word) -> Variant:
     return Variant(lambda _: partial(box_loss, loss=word, **PARAMETERS.get(word, {})))
+
+
+def of_lengths(load: Callable[[], Loss], slow_to_start: bool = False) -> Variant:
+    return Variant(lambda _: load(), slow_to_start, layout="lengths")
 
 
 # Of the seed's layouts.
@@ -72,7 +68,7 @@ LABELS = {"padded": "padded", "lengths": "lengths", "ragged": "offsets", "mask":
 
 def triton(layout: str) -> Variant:
     """Written by hand."""
-    return Variant(lambda case: load_triton(case.pred.device, layout), layout=layout)
+    return Variant(lambda case: usual.load_triton(case.pred.device, layout), layout=layout)
 
 
 def _float(pred: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -82,11 +78,11 @@ def _float(pred: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def dense_loss(pred: Tensor, target: Tensor) -> Tensor:
-    return (1 - giou(*_float(pred, target))).mean()
+    return (1 - usual.giou(*_float(pred, target))).mean()
 
 
 def load_dense_torchvision(case: Case) -> Loss:
-    generalized_box_iou_loss = torchvision_giou()
+    generalized_box_iou_loss = usual.torchvision_giou()
     return lambda pred, target: generalized_box_iou_loss(*_float(pred, target), reduction="mean")
 
 
@@ -106,20 +102,19 @@ def variants(kind: str, built: Sequence[str] = ()) -> dict[str, Variant]:
     of boxloss that are chosen by their names."""
     if kind == "losses":
         words: list[Word] = sorted(get_args(Word), key=lambda word: word != "giou")
-        return {word: _by_word(word) for word in words}
+        return {word: by_word(word) for word in words}
     if kind == "seed":
         return {
-            **{f"boxloss {label}": boxloss(layout) for label, layout in LABELS.items()},
             **{
-                f"{name} {label}": boxloss(layout, name)
-                for name in built
+                f"{name or 'boxloss'} {label}": boxloss(layout, name)
+                for name in (None, *built)
                 for label, layout in LABELS.items()
             },
             "Triton padded": triton("padded"),
             "Triton lengths": triton("lengths"),
-            "torch.compile": Variant(lambda _: load_compiled(), True, layout="lengths"),
-            "eager": Variant(lambda _: masked_loss, layout="lengths"),
-            "torchvision": Variant(lambda _: load_torchvision(), layout="lengths"),
+            "torch.compile": of_lengths(usual.load_compiled, True),
+            "eager": of_lengths(lambda: usual.masked_loss),
+            "torchvision": of_lengths(usual.load_torchvision),
         }
     return {
         "boxloss": boxloss("dense"),
@@ -152,7 +147,7 @@ def limits(case: Case, measured: str) -> Calls:
     device, moved = case.pred.device, case.moved[measured]
     if device.type == "cuda":
         with suppress(UnavailableError):  # said already, of Triton's loss
-            calls["empty kernel"] = triton_kernels().nothing
+            calls["empty kernel"] = usual.triton_kernels().nothing
     # Written once before: the CPU gives no memory to pages that nobody wrote.
     half = torch.ones(moved // 2, dtype=torch.uint8, device=device)
     return calls | {"copy": partial(_copy, half, torch.ones_like(half))}
@@ -225,11 +220,7 @@ def cases(run: Run) -> dict[str, Callable[[], Case]]:
         for boxes in sizes:
             name = f"dense, {pair}, {boxes:,} boxes"
             found[name] = partial(dense_case, pair, boxes, run.device)
-    return {**found, "losses": partial(losses_case, sizes[-1], run.device)}
-
-
-def losses_case(boxes: int, device: torch.device) -> Case:
-    return replace(dense_case("f32/f32", boxes, device), kind="losses")
+    return {**found, "losses": partial(dense_case, "f32/f32", sizes[-1], run.device, kind="losses")}
 
 
 def columns(case: Case) -> Row:

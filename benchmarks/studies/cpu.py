@@ -11,9 +11,8 @@ by MALLOC_TRIM_THRESHOLD_=68719476736 MALLOC_MMAP_THRESHOLD_=68719476736 MALLOC_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import torch
 from boxloss.torch import cpu_capability
@@ -22,7 +21,7 @@ from torch import Tensor
 from ..common.cases import SEED_SHAPE, Case, dense_case, near, seed_case, true_boxes
 from ..common.losses import Loss
 from ..runner.clocks import Calls
-from ..runner.run import BOTH, FORWARD, Run
+from ..runner.run import BOTH, Run
 from . import box_loss
 from .box_loss import Variant, boxloss, built_for, dense_loss, load_dense_torchvision
 
@@ -53,7 +52,9 @@ def cases(quick: bool) -> dict[str, Callable[[], Case]]:
     anchors = QUICK_BOXES if quick else ANCHORS
     return {
         **found,
-        "losses": partial(box_loss.losses_case, QUICK_BOXES if quick else SMALL, CPU),
+        "losses": partial(
+            dense_case, "f32/f32", QUICK_BOXES if quick else SMALL, CPU, kind="losses"
+        ),
         "retinanet": partial(retinanet_case, 2, anchors, 0.002),
         "seed": partial(seed_case, "f32/f32", CPU, QUICK_SHAPE if quick else SEED_SHAPE),
     }
@@ -98,8 +99,6 @@ def of_picked(loss: Loss) -> Loss:
 
 # --- The memory's speed ---
 
-SUMS, SUMS_AND_ZEROS = "sums", "sums and zeros"
-
 
 def limits(case: Case, measured: str) -> Calls:
     """Reading the boxes, or their mask, by torch's sum of ones: of boxes' bytes some would be
@@ -119,9 +118,9 @@ def limits(case: Case, measured: str) -> Calls:
         return torch.zeros_like(case.pred.detach())
 
     if measured == BOTH:
-        return {SUMS_AND_ZEROS: read_and_make}
+        return {"sums and zeros": read_and_make}
     counting: Calls = {"mask.sum()": case.counted.sum} if case.kind == "retinanet" else {}
-    return {**counting, SUMS: read}
+    return {**counting, "sums": read}
 
 
 # --- Measuring ---
@@ -139,44 +138,3 @@ def measure(run: Run) -> None:
             case.moved if case.kind == "dense" else None,
             found,
         )
-
-
-# --- Pictures ---
-
-LIMITS = {SUMS: "as many bytes summed", SUMS_AND_ZEROS: "summed twice, zeros made"}
-
-
-def picture(frame: Any, machine: Mapping[str, str]) -> Any:
-    """The time for a pair, beside what the memory allows; of the most boxes, which are the
-    likeliest to be in no cache."""
-    from ..runner import pictures
-
-    shown = frame[frame["case"] == "dense"]
-    if shown.empty:
-        return None
-    most = int(shown["boxes"].max())
-    shown = shown[shown["boxes"] == most]
-    pairs = list(shown["dtypes"].unique())
-    figure, panels = pictures.plt.subplots(
-        len(pairs),
-        2,
-        squeeze=False,
-        figsize=(10, 0.6 + len(pairs) * (0.75 + 3 * pictures.BAR)),
-        layout="constrained",
-    )
-    for row, pair in zip(panels, pairs, strict=True):
-        for panel, measured in zip(row, (FORWARD, BOTH), strict=True):
-            of_panel = pictures.pick(shown, **{"dtypes": pair, "pass": measured})
-            times = pictures.medians(of_panel, variant=["boxloss", "torch.compile", *LIMITS])
-            for_a_pair = {LIMITS.get(name, name): 1e3 * times[name] / most for name in times}
-            pictures.bars(panel, for_a_pair, "wall time for a pair, ns", LIMITS.values())
-            panel.set_xticks([])  # each bar has its number
-            moved = int(of_panel["bytes"].iloc[0]) // most
-            title = f"{pictures.dtypes(pair)}, {measured}: {moved} bytes"
-            panel.set_title(title, fontsize=9, loc="left")
-    title = f"GIoU of {most:,} pairs, and the bytes that a pair needs at least"
-    pictures.title_figure(figure, f"{title}\n{pictures.where(machine)}")
-    return figure
-
-
-PICTURES = {"cpu": picture}

@@ -13,7 +13,6 @@ must be, too. What takes longer than a second is timed once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -26,7 +25,8 @@ from torch import Tensor
 
 from ..common.losses import installed, scipy_assignment
 from ..runner.agreement import DisagreementError
-from ..runner.run import Row, Run, UnavailableError
+from ..runner.clocks import wait
+from ..runner.run import Row, Run, UnavailableError, Variant
 
 # Matrices, rows and columns.
 SIZES = {
@@ -79,19 +79,13 @@ def boxloss(case: Case) -> Tensor:
     return linear_sum_assignment(case.cost, cost_limit=case.limit).column_of_row
 
 
-@contextmanager
-def _one_thread() -> Any:
+def boxloss_of_one_thread(case: Case) -> Tensor:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        return boxloss(case)
     finally:
         torch.set_num_threads(threads)
-
-
-def boxloss_of_one_thread(case: Case) -> Tensor:
-    with _one_thread():
-        return boxloss(case)
 
 
 def refuse_limit(case: Case) -> None:
@@ -160,24 +154,17 @@ def load_fastlap(case: Case, threads: int | None = None) -> Solve:
     return by_rows
 
 
-def variants(run: Run, case: Case) -> dict[str, Callable[[], Any]]:
-    loaders: dict[str, Callable[[Case], Solve]] = {
-        "boxloss": lambda _: boxloss,
-        "torch-linear-assignment": load_torch_linear_assignment,
-        "SciPy": load_scipy,
-        "lap": load_lap,
-        "fastlap": load_fastlap,
-    }
-    if not run.on_gpu:
-        loaders["boxloss, one thread"] = lambda _: boxloss_of_one_thread
-        loaders["fastlap, one thread"] = partial(load_fastlap, threads=1)
-    calls = {}
-    for name, load in loaders.items():
-        try:
-            calls[name] = partial(load(case), case)
-        except UnavailableError as reason:
-            run.skip(name, str(reason))
-    return calls
+VARIANTS: dict[str, Variant[Case, Solve]] = {
+    "boxloss": Variant(lambda _: boxloss),
+    "torch-linear-assignment": Variant(load_torch_linear_assignment),
+    "SciPy": Variant(load_scipy),
+    "lap": Variant(load_lap),
+    "fastlap": Variant(load_fastlap),
+}
+ON_CPU = VARIANTS | {
+    "boxloss, one thread": Variant(lambda _: boxloss_of_one_thread),
+    "fastlap, one thread": Variant(partial(load_fastlap, threads=1)),
+}
 
 
 def check(case: Case, name: str, found: Any, wanted: Any) -> None:
@@ -199,24 +186,20 @@ def check(case: Case, name: str, found: Any, wanted: Any) -> None:
 # --- Measuring ---
 
 
-def seconds_of(run: Run, call: Callable[[], Any]) -> float:
-    begun = perf_counter()
-    call()
-    if run.on_gpu:
-        torch.cuda.synchronize()
-    return perf_counter() - begun
-
-
 def measure(run: Run) -> None:
     sizes = QUICK if run.quick else SIZES
     names = {name: sizes[name.partition(", ")[0]] for name in CASES}
     cases = {name: partial(make_case, name, size, run.device) for name, size in names.items()}
     for case in run.each(cases):
-        calls = variants(run, case)
+        solvers = run.load(VARIANTS if run.on_gpu else ON_CPU, case)
+        calls = {name: partial(solve, case) for name, solve in solvers.items()}
         wanted = load_scipy(case)(case)
         for name, call in dict(calls).items():
             check(case, name, wanted if name == "SciPy" else call(), wanted)  # which may compile
-            seconds = seconds_of(run, call)
+            begun = perf_counter()
+            call()
+            wait(run.device)
+            seconds = perf_counter() - begun
             if seconds > SLOW:
                 run.record(case.columns | {"variant": name}, "stream", "µs", 1e6 * seconds)
                 del calls[name]

@@ -3,7 +3,7 @@
 """What do the losses of matched pairs cost, by index and as they are usually written?
 
 detr and detr-dense are the GIoU, L1 and IoU of all decoder layers' matches, with the indices on the
-device beforehand; gather is the GIoU of random rows beside a gather of the same.
+device beforehand.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch
-from boxloss.torch import box_loss, box_losses, collate_matches
+from boxloss.torch import box_losses, collate_matches
 from torch import Tensor
 from torch.nn import functional
 
 from ..common.cases import near, true_boxes
-from ..runner.agreement import GIOU_ERROR, DisagreementError, Truth, compare, near_truth
-from ..runner.clocks import Calls
-from ..runner.run import BOTH, FORWARD, Row, Run, Variant, compile_now
+from ..runner.agreement import GIOU_ERROR, Truth, compare, compare_entries, near_truth
+from ..runner.run import Row, Run, Variant, compile_now
 
 # --- Cases: the pairs that a matcher leaves behind ---
 
@@ -31,13 +30,9 @@ STEP = 2**-10
 SHORTEST_PREDICTION = 1
 SPAN = 256  # DETR's boxes are relative to the image
 
-# Layers, images, queries, ground-truth boxes in each image; of gather, rows and pairs.
-SHAPES = {
-    "detr": (6, 8, 100, 20),
-    "detr-dense": (7, 16, 300, 150),
-    "gather": (8_000_000, 1_000_000),
-}
-QUICK_SHAPES = {"detr": (2, 3, 20, 5), "detr-dense": (3, 4, 50, 25), "gather": (10_000, 2000)}
+# Layers, images, queries, ground-truth boxes in each image.
+SHAPES = {"detr": (6, 8, 100, 20), "detr-dense": (7, 16, 300, 150)}
+QUICK_SHAPES = {"detr": (2, 3, 20, 5), "detr-dense": (3, 4, 50, 25)}
 CASES = tuple(SHAPES)
 GIOU_WEIGHT, L1_WEIGHT = 2, 5
 
@@ -46,22 +41,16 @@ Matches = list[list[tuple[Tensor, Tensor]]]  # [layer][image] of (src, tgt)
 
 @dataclass(frozen=True)
 class Case:
-    """Predictions of which few are matched, and the sum of losses that is wanted of those."""
+    """Predictions of which few are matched, all boxes cxcywh."""
 
     kind: str
     shape: str  # for people
-    pred: Tensor  # (layers, images, queries, 4) or (rows, 4); a leaf that requires its gradient
+    pred: Tensor  # (layers, images, queries, 4); a leaf that requires its gradient
     target: Tensor  # (T, 4)
-    pred_index: Tensor  # (layers, P) or (P)
+    pred_index: Tensor  # (layers, P)
     target_index: Tensor
-    # Of DETR's alone, whose boxes are cxcywh, and whose L1 and IoU are wanted, too.
-    normalizer: Tensor | None = None  # on the device, as after an all-reduce
-    collate: Callable[[], object] | None = None
-    moved: dict[str, int] | None = None  # the least bytes of each pass
-
-    @property
-    def is_detr(self) -> bool:
-        return self.normalizer is not None
+    normalizer: Tensor  # on the device, as after an all-reduce
+    collate: Callable[[], object]
 
     @property
     def columns(self) -> Row:
@@ -100,22 +89,6 @@ def detr_case(
     )
 
 
-def gather_case(rows: int, pairs: int, device: torch.device) -> Case:
-    """Random rows of long lists: of each, 16 of the 32 bytes that memory gives are wanted."""
-    generator = torch.Generator(device).manual_seed(0)
-    truths = drawn_boxes(rows, generator)
-    place = torch.randperm(rows, generator=generator, device=device)
-    pred = torch.empty_like(truths)
-    pred[place] = predictions(truths, generator)
-    target_index = torch.randint(rows, (pairs,), generator=generator, device=device)
-    index = place[target_index]
-    read = 2 * pairs * (32 + index.element_size())
-    moved = {FORWARD: read, BOTH: 2 * read + pred.nbytes}
-    shape = f"{rows:,} rows"
-    pred.requires_grad_()
-    return Case("gather", shape, pred, truths, index, target_index, moved=moved)
-
-
 def drawn_boxes(count: int, generator: torch.Generator) -> Tensor:
     return true_boxes(count, generator) + STEP / 2
 
@@ -137,7 +110,7 @@ def relative(boxes: Tensor) -> Tensor:
 
 class Result(NamedTuple):
     total: Tensor
-    iou: Tensor | None  # shaped as the indices
+    iou: Tensor  # shaped as the indices
 
 
 PairLoss = Callable[[Tensor], Result]
@@ -148,18 +121,16 @@ def load_boxloss(case: Case) -> PairLoss:
         "eps": 0,
         "pred_index": case.pred_index,
         "target_index": case.target_index,
+        "pred_format": "cxcywh",
+        "target_format": "cxcywh",
+        "normalizer": case.normalizer,
     }
 
-    def with_l1(pred: Tensor) -> Result:
-        formats = {"pred_format": "cxcywh", "target_format": "cxcywh"}
-        found = box_losses(pred, case.target, **options, **formats, normalizer=case.normalizer)
-        total = (GIOU_WEIGHT * found.loss + L1_WEIGHT * found.l1).sum()
-        return Result(total, found.iou)
+    def loss(pred: Tensor) -> Result:
+        found = box_losses(pred, case.target, **options)
+        return Result((GIOU_WEIGHT * found.loss + L1_WEIGHT * found.l1).sum(), found.iou)
 
-    def alone(pred: Tensor) -> Result:
-        return Result(box_loss(pred, case.target, **options, reduction="sum"), None)
-
-    return with_l1 if case.is_detr else alone
+    return loss
 
 
 def corners(boxes: Tensor) -> Tensor:
@@ -205,10 +176,6 @@ def pair_losses(
 
 def vectorized_loss(pred: Tensor, case: Case) -> Result:
     """All layers at once, each pair with itself: the best that is found in plain torch."""
-    if not case.is_detr:
-        one = pred.index_select(0, case.pred_index)
-        other = case.target.index_select(0, case.target_index)
-        return Result((1 - giou_of(one, other, *iou_and_union(one, other, 0), 0)).sum(), None)
     giou, l1, iou = pair_losses(pred, case.target, case.pred_index, case.target_index)
     return Result(((GIOU_WEIGHT * giou + L1_WEIGHT * l1) / case.normalizer).sum(), iou)
 
@@ -246,87 +213,51 @@ def load_original(case: Case) -> PairLoss:
     return original
 
 
-def variants(case: Case) -> dict[str, Variant[Case, PairLoss]]:
-    """The first is what ratios are taken to."""
-    found: dict[str, Variant[Case, PairLoss]] = {
-        "boxloss": Variant(load_boxloss),
-        "torch.compile": Variant(load_compiled, slow_to_start=True),
-        "vectorized": Variant(lambda case: partial(vectorized_loss, case=case)),
-    }
-    return found | ({"original": Variant(load_original)} if case.is_detr else {})
-
-
-def limits(case: Case, measured: str) -> Calls:
-    """Reading the same rows and no more; and its own backward, with the rows as the gradient."""
-    if case.is_detr:
-        return {}
-    pred, index = case.pred.detach(), case.pred_index
-    guesses, truths = torch.empty((2, len(index), 4), dtype=pred.dtype, device=pred.device)
-
-    def gather() -> None:
-        torch.index_select(pred, 0, index, out=guesses)
-        torch.index_select(case.target, 0, case.target_index, out=truths)
-
-    def gather_and_add() -> Tensor:
-        gather()
-        return torch.zeros_like(pred).index_add_(0, index, guesses)
-
-    return {"gather": gather if measured == FORWARD else gather_and_add}
+# The first is what ratios are taken to.
+VARIANTS: dict[str, Variant[Case, PairLoss]] = {
+    "boxloss": Variant(load_boxloss),
+    "torch.compile": Variant(load_compiled, slow_to_start=True),
+    "vectorized": Variant(lambda case: partial(vectorized_loss, case=case)),
+    "original": Variant(load_original),
+}
 
 
 # --- Agreement: total, gradient and IoU, beside the vectorized formula in fp64 ---
 
 
-def truth(case: Case) -> tuple[Truth, Tensor | None]:
-    """And the IoUs, where they are wanted."""
+def truth(case: Case) -> tuple[Truth, Tensor]:
+    """And the IoUs."""
     pred = case.pred.detach().double().requires_grad_()
     total, iou = vectorized_loss(pred, replace(case, target=case.target.double()))
     (gradient,) = torch.autograd.grad(total, pred)
     return near_truth(total, gradient, case.pred.dtype), iou
 
 
-def check(name: str, loss: PairLoss, case: Case, expected: tuple[Truth, Tensor | None]) -> None:
+def check(name: str, loss: PairLoss, case: Case, expected: tuple[Truth, Tensor]) -> None:
     """DisagreementError, unless total, gradient and IoUs are right on this case."""
     result, (sums, right) = loss(case.pred), expected
     (gradient,) = torch.autograd.grad(result.total, case.pred)
     compare(name, result.total, gradient, sums, case.kind)
-    if right is None:
-        return
-    if result.iou is None or result.iou.shape != right.shape:
-        raise DisagreementError(f"{name}: IoU is missing or of another shape; {case.kind}")
-    excess = (result.iou.double() - right).abs().max().item()
-    if not excess <= GIOU_ERROR / 2:  # an IoU is at most 1
-        raise DisagreementError(f"{name}: IoU is off by {excess:.2g}; {case.kind}")
+    allowed = GIOU_ERROR / 2  # an IoU is at most 1
+    compare_entries(f"{name}: IoU", result.iou, right, allowed, case.kind)
 
 
 # --- Measuring ---
 
 
 def measure(run: Run) -> None:
-    for case in run.each(cases(run)):
-        losses = run.load(variants(case), case)
+    shapes = QUICK_SHAPES if run.quick else SHAPES
+    cases = {kind: partial(detr_case, kind, *each, run.device) for kind, each in shapes.items()}
+    for case in run.each(cases):
+        losses = run.load(VARIANTS, case)
         expected = truth(case)
         for name, loss in losses.items():
             check(name, loss, case, expected)
-        del expected  # large
         totals = {name: partial(total_of, loss, case.pred) for name, loss in losses.items()}
-        run.time_passes(
-            case.columns, totals, case.pred, ("stream", "gpu"), partial(limits, case), case.moved
-        )
-        if case.collate is not None:
-            calls = {"collate_matches": case.collate}
-            run.time(case.columns | {"pass": "collation"}, calls, ("host",))
+        run.time_passes(case.columns, totals, case.pred, ("stream", "gpu"))
+        calls = {"collate_matches": case.collate}
+        run.time(case.columns | {"pass": "collation"}, calls, ("host",))
 
 
 def total_of(loss: PairLoss, pred: Tensor) -> Tensor:
     return loss(pred).total
-
-
-def cases(run: Run) -> dict[str, Callable[[], Case]]:
-    shapes = QUICK_SHAPES if run.quick else SHAPES
-    return {
-        kind: partial(gather_case, *shape, run.device)
-        if kind == "gather"
-        else partial(detr_case, kind, *shape, run.device)
-        for kind, shape in shapes.items()
-    }

@@ -1,13 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What do a matcher's cost, its assignment and an assigner's overlaps take?
+"""What do a matcher, its cost and an assigner's overlaps take?
 
 cost is all layers' cost on the device; matching is that and the assignment, up to the pairs'
-indices; assignment is what comes after a cost. padded is plain torch for all layers and images at
+indices. padded is plain torch for all layers and images at
 once, its ground-truth boxes padded beforehand to the most of any; original is transformers' own
-matcher, called layer by layer, whose cost is its own code stopped at the copy to the host. Results
-that are large (assigner, large) stand beside filling as much memory. A second pass counts what a
-call asks of the GPU. Needs SciPy; transformers (with PIL) for its matchers.
+matcher, called layer by layer, whose cost is its own code stopped at the copy to the host. A second
+pass counts what a call asks of the GPU. Needs SciPy; transformers (with PIL) for its matchers.
 """
 
 from __future__ import annotations
@@ -20,14 +19,13 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import torch
-from boxloss.torch import MatchResult, collate_matches, hungarian_match, matching_cost, pairwise_iou
+from boxloss.torch import hungarian_match, matching_cost, pairwise_iou
 from torch import Tensor
 
-from ..common.losses import scipy_assignment, transformers_loss
-from ..runner.agreement import DisagreementError
-from ..runner.clocks import Calls
+from ..common.losses import transformers_loss
+from ..runner.agreement import compare_entries
+from ..runner.clocks import Call, Calls
 from ..runner.run import Row, Run, UnavailableError, Variant, compile_now
 from .matched_pairs import corners, drawn_boxes, giou_of, iou_and_union, predictions, relative
 
@@ -53,7 +51,6 @@ class Cost:
 
 SOFTMAX = Cost(class_weight=1, class_mode="softmax")  # DETR's weights
 FOCAL = Cost(class_weight=2)  # those of Deformable DETR and its heirs
-BOXES_ONLY = Cost()
 # No cost but the overlap itself.
 OVERLAPS = Cost("ciou", iou_weight=1, l1_weight=0, box_format="xyxy", eps=1e-7)
 
@@ -79,13 +76,6 @@ SHAPES = {
     "dense": Shape(1, 8, 300, 80, FOCAL, boxes=150),
     "lwdetr": Shape(1, 16, 3900, 91, FOCAL, groups=13),
     "assigner": Shape(1, 16, 8400, 0, OVERLAPS, boxes=100),
-    "large": Shape(8, 16, 4096, 0, BOXES_ONLY, boxes=256),  # 512 MiB
-    "large-focal": Shape(8, 16, 4096, 80, FOCAL, boxes=256),
-}
-# What is bound by a GPU's memory would take a CPU minutes and all memory.
-SHAPES_ON_CPU = SHAPES | {
-    "large": Shape(4, 8, 2048, 0, BOXES_ONLY, boxes=256),
-    "large-focal": Shape(4, 8, 2048, 80, FOCAL, boxes=256),
 }
 QUICK_SHAPES = {
     kind: replace(
@@ -100,7 +90,6 @@ QUICK_SHAPES = {
     for kind, shape in SHAPES.items()
 }
 CASES = tuple(SHAPES)
-WRITING = ("assigner", "large", "large-focal")  # beside what writes as much
 
 
 @dataclass(frozen=True)
@@ -123,18 +112,12 @@ class Case:
         return self.shape.cost
 
     @property
-    def entries(self) -> int:
-        return self.shape.layers * self.shape.queries * sum(self.counts)
-
-    @property
     def columns(self) -> Row:
         shape = self.shape
         lead = f"{shape.layers} x {shape.images} x {shape.queries} queries"
-        columns: Row = {"case": self.kind, "shape": lead, "classes": shape.classes}
-        columns["entries"] = self.entries
-        if self.kind in WRITING:
-            columns["bytes"] = self.entries * torch.float32.itemsize
-        return columns
+        entries = shape.layers * shape.queries * sum(self.counts)
+        about: Row = {"case": self.kind, "shape": lead, "classes": shape.classes}
+        return about | {"entries": entries}
 
     def own(self, image: int) -> slice:
         """The ground-truth boxes of an image."""
@@ -265,133 +248,103 @@ def _angle(boxes: Tensor) -> Tensor:
 # --- Variants: who computes the cost of all layers, on the device ---
 
 
-@dataclass(frozen=True)
-class Costs:
-    """What computes the cost, and how its result is read."""
-
-    call: Callable[[], Any]
-    block: Callable[[Any, int], Tensor]  # of an image: (layers, queries, its ground-truth boxes)
-
-
-def load_boxloss(case: Case) -> Costs:
+def load_boxloss(case: Case) -> Call:
     cost = case.cost
     formats: dict[str, Any] = {
         "pred_format": cost.box_format,
         "target_format": cost.box_format,
         "eps": cost.eps,
     }
-
-    def call() -> Tensor:
-        if case.cost == OVERLAPS:
-            return pairwise_iou(case.pred, case.target, case.offsets, cost.loss, **formats)
-        return matching_cost(
-            case.pred,
-            case.target,
-            case.offsets,
-            logits=case.logits,
-            labels=case.labels,
-            loss=cost.loss,
-            iou_weight=cost.iou_weight,
-            l1_weight=cost.l1_weight,
-            class_weight=cost.class_weight,
-            class_mode=cost.class_mode,
-            focal_alpha=FOCAL_ALPHA,
-            nonfinite=torch.finfo(torch.float32).max,  # as transformers has it
-            **formats,
-        )
-
-    return Costs(call, lambda costs, image: costs[..., case.own(image)])
+    boxes = case.pred, case.target, case.offsets
+    if cost == OVERLAPS:
+        return partial(pairwise_iou, *boxes, cost.loss, **formats)
+    return partial(
+        matching_cost,
+        *boxes,
+        logits=case.logits,
+        labels=case.labels,
+        loss=cost.loss,
+        iou_weight=cost.iou_weight,
+        l1_weight=cost.l1_weight,
+        class_weight=cost.class_weight,
+        class_mode=cost.class_mode,
+        focal_alpha=FOCAL_ALPHA,
+        nonfinite=torch.finfo(torch.float32).max,  # as transformers has it
+        **formats,
+    )
 
 
 def load_padded(
     case: Case, fused: bool = False, function: Callable[..., Tensor] = padded_cost
-) -> Costs:
-    values = (case.pred, case.logits, case.padded_target, case.padded_labels, case.cost, fused)
-    return Costs(
-        partial(function, *values),
-        lambda costs, image: costs[:, image, :, : case.counts[image]],
-    )
+) -> Call:
+    values = case.pred, case.logits, case.padded_target, case.padded_labels
+    return partial(function, *values, case.cost, fused)
 
 
-def load_compiled(case: Case) -> Costs:
+def load_compiled(case: Case) -> Call:
     # A function of its own: what is compiled for one case is not looked through in another.
     compiled = torch.compile(lambda *values: padded_cost(*values), dynamic=False)
-    costs = load_padded(case, True, compiled)
-    compile_now(costs.call)
-    return costs
+    call = load_padded(case, True, compiled)
+    compile_now(call)
+    return call
 
 
-def load_original_costs(case: Case) -> Costs:
-    by_image = (case.shape.layers, case.shape.images, case.shape.queries, -1)
-    return Costs(
-        load_original(case).costs,
-        lambda layers, image: torch.stack(layers).view(by_image)[:, image, :, case.own(image)],
-    )
-
-
-def variants(kind: str) -> dict[str, Variant[Case, Costs]]:
-    """The first is what ratios are taken to."""
-    either = {
-        "boxloss": Variant(load_boxloss),
-        "torch.compile": Variant(load_compiled, slow_to_start=True),
-        "padded": Variant(load_padded),
-    }
-    # Nobody's own code has these shapes: all queries by all ground-truth boxes would hardly fit.
-    return either if kind in WRITING else {**either, "original": Variant(load_original_costs)}
-
-
-def limits(case: Case) -> Calls:
-    """Writing as much, and nothing else."""
-    if case.kind not in WRITING:
-        return {}
-    return {"fill": partial(case.target.new_empty(case.entries).fill_, 1.0)}
+def block(case: Case, found: Any, image: int) -> Tensor:
+    """Of an image, (layers, queries, its ground-truth boxes): of boxloss' cost, a padded one, or
+    the original's of each layer."""
+    if isinstance(found, list):
+        shape = case.shape
+        found = torch.stack(found).view(shape.layers, shape.images, shape.queries, -1)[:, image]
+    if found.dim() == 4:
+        return found[:, image, :, : case.counts[image]]
+    return found[..., case.own(image)]
 
 
 # --- transformers' own matchers, whose code runs as it is ---
 
-Matches = list[list[tuple[Tensor, Tensor]]]  # [layer][image] of queries and ground-truth boxes
-
-
-@dataclass(frozen=True)
-class Original:
-    matches: Callable[[], Matches]
-    costs: Callable[[], list[Tensor]]  # of each layer, (images, queries, T) in any shape
-
 
 class _CopyReachedError(Exception):
-    def __init__(self, cost: Tensor) -> None:
-        super().__init__("the cost is about to be copied to the host")
-        self.cost = cost
+    """With the cost, which is about to be copied to the host."""
 
 
-def load_original(case: Case) -> Original:
+def original_layers(case: Case) -> list[Call]:
     matcher = load_matcher(case)
-    assert case.logits is not None
-    assert case.labels is not None
     groups = (case.shape.groups,) if case.shape.groups > 1 else ()
-    layers = [
-        {"logits": logits, "pred_boxes": boxes}
-        for logits, boxes in zip(case.logits, case.pred, strict=True)
-    ]
     split = zip(case.labels.split(case.counts), case.target.split(case.counts), strict=True)
     targets = [{"class_labels": labels, "boxes": boxes} for labels, boxes in split]
+    return [
+        partial(matcher, {"logits": logits, "pred_boxes": boxes}, targets, *groups)
+        for logits, boxes in zip(case.logits, case.pred, strict=True)
+    ]
 
-    def matches() -> Matches:
-        return [matcher(layer, targets, *groups) for layer in layers]
+
+def load_boxloss_matches(case: Case) -> Call:
+    cost: Callable[[], Any] = load_boxloss(case)
+    return lambda: hungarian_match(cost(), case.offsets, groups=case.shape.groups)
+
+
+def load_original_matches(case: Case) -> Call:
+    layers = original_layers(case)
+    return lambda: [layer() for layer in layers]
+
+
+def load_original_costs(case: Case) -> Call:
+    """Of each layer, (images, queries, T) in any shape."""
+    layers = original_layers(case)
 
     def costs() -> list[Tensor]:
         found = []
         with _stopped_at_copies():
             for layer in layers:
                 try:
-                    matcher(layer, targets, *groups)
+                    layer()
                 except _CopyReachedError as reached:
-                    found.append(reached.cost)
+                    found.append(reached.args[0])
         return found
 
     if len(costs()) != len(layers):
         raise UnavailableError("this transformers copies no cost to the host")
-    return Original(matches, costs)
+    return costs
 
 
 def load_matcher(case: Case) -> Callable[..., Any]:
@@ -424,47 +377,23 @@ def _stopped_at_copies() -> Iterator[None]:
         del Tensor.cpu  # which is inherited
 
 
-# --- Whole matchers, whose end is SciPy's assignment on the host ---
+# The first is what ratios are taken to.
+VARIANTS: dict[str, Variant[Case, Call]] = {
+    "boxloss": Variant(load_boxloss),
+    "torch.compile": Variant(load_compiled, slow_to_start=True),
+    "padded": Variant(load_padded),
+}
+OF_MATCHER = VARIANTS | {"original": Variant(load_original_costs)}
 
 
-def hungarian(case: Case, costs: Tensor) -> MatchResult:
-    return hungarian_match(costs, case.offsets, groups=case.shape.groups)
-
-
-def load_loop(case: Case) -> Callable[[Tensor], Matches]:
-    """One copy, then SciPy block by block, and the result as the originals leave it."""
-    assign = scipy_assignment()
-    groups, images = case.shape.groups, case.shape.images
-    size = case.shape.queries // groups
-
-    def match(block: np.ndarray[Any, Any]) -> tuple[Tensor, Tensor]:
-        found = [assign(block[group * size : (group + 1) * size]) for group in range(groups)]
-        src = np.concatenate([rows + group * size for group, (rows, _) in enumerate(found)])
-        tgt = np.concatenate([each for _, each in found])
-        return torch.from_numpy(src), torch.from_numpy(tgt)
-
-    return lambda costs: [
-        [match(layer[:, case.own(image)]) for image in range(images)]
-        for layer in costs.cpu().numpy()
-    ]
-
-
-def collated(case: Case, matches: Matches) -> tuple[Tensor, Tensor]:
-    """The same pairs as `hungarian_match`'s, without padding."""
-    return collate_matches(matches, case.counts, case.shape.queries, device=case.pred.device)
-
-
-# --- Agreement: each entry beside the padded formula in fp64; assignments are SciPy's ---
+# --- Agreement: each entry beside the padded formula in fp64 ---
 
 COST_SHARE = 1e-6  # of an entry and what is added up in it
 
 
-# (layers, queries, ground-truth boxes) each: the cost in fp64, and what a correct peer may be off.
-CostTruth = tuple[Tensor, Tensor]
-
-
-def truth(case: Case, image: int) -> CostTruth:
-    """Of one image in all layers."""
+def truth(case: Case, image: int) -> tuple[Tensor, Tensor]:
+    """Of one image in all layers, (layers, queries, ground-truth boxes): the cost in fp64, and what
+    a correct peer may be off."""
     own, cost = case.own(image), case.cost
     pred, target = case.pred[:, image, None].double(), case.target[None, own].double()
     logits = None if case.logits is None else case.logits[:, image, None].double()
@@ -477,88 +406,36 @@ def truth(case: Case, image: int) -> CostTruth:
     return exact, COST_SHARE * size
 
 
-def truths(case: Case) -> list[CostTruth]:
-    return [truth(case, image) for image in range(case.shape.images)]
-
-
-def check(name: str, costs: Costs, case: Case, expected: list[CostTruth]) -> None:
+def check(case: Case, costs: Calls) -> None:
     """DisagreementError, unless all entries are right."""
-    result = costs.call()
-    for image, (right, allowed) in enumerate(expected):
-        found = costs.block(result, image)
-        if found.shape != right.shape:
-            shapes = f"{tuple(found.shape)} entries for {tuple(right.shape)}"
-            raise DisagreementError(f"{name}: {shapes}; {case.kind}")
-        # NaN must fail, hence "not within" and not "beyond".
-        wrong = ~((found.double() - right).abs() <= allowed)
-        if bool(wrong.any()):
-            at = layer, query, box = tuple(wrong.nonzero()[0].tolist())
-            raise DisagreementError(
-                f"{name}: {found[at].item():.9g} for query {query} of layer {layer} and box {box} "
-                f"in image {image}, but the formula in fp64 gives {right[at].item():.9g}; "
-                f"allowed difference {allowed[at].item():.2g}; {case.kind}"
-            )
-
-
-def check_assignment(case: Case, found: MatchResult, loop: Matches) -> None:
-    """DisagreementError, unless each query has the box that SciPy gives it."""
-    pred_index, target_index = collated(case, loop)
-    of_query = found.target_of_query.flatten()
-    wanted = torch.full_like(of_query, -1)
-    wanted[pred_index.flatten()] = target_index.flatten()
-    if not torch.equal(of_query, wanted):
-        raise DisagreementError(f"{case.kind}: another assignment than SciPy's")
+    expected = [truth(case, image) for image in range(case.shape.images)]
+    for name, call in costs.items():
+        found = call()
+        for image, (right, allowed) in enumerate(expected):
+            about = f"{case.kind}, image {image}"
+            compare_entries(f"{name}: cost", block(case, found, image), right, allowed, about)
 
 
 # --- Measuring ---
 
 
 def measure(run: Run) -> None:
-    chosen = cases(run)
-    for case in run.each(chosen):
-        costs = run.load(variants(case.kind), case)
-        whole = agreed_calls(run, case, costs)
-        columns = case.columns | {"pass": "cost"}
-        run.time(columns, _calls(costs) | limits(case), ("stream", "gpu"))
-        for each, calls in whole.items():  # all wait for the device
-            run.time(case.columns | {"pass": each}, calls, ("stream",))
-    for case in run.each(chosen if run.on_gpu else {}):
-        costs = run.load(variants(case.kind), case)
-        columns = case.columns | {"pass": "cost"}
-        run.count(columns, _calls(costs))
+    for case in run.each(cases(run)):
+        costs = load_right(run, case)
+        run.time(case.columns | {"pass": "cost"}, costs, ("stream", "gpu"))
+        if "original" in costs:  # which all waits for the device
+            calls = {"boxloss": load_boxloss_matches(case), "original": load_original_matches(case)}
+            run.time(case.columns | {"pass": "matching"}, calls, ("stream",))
+    for case in run.each(cases(run) if run.on_gpu else {}):
+        run.count(case.columns | {"pass": "cost"}, load_right(run, case))
+
+
+def load_right(run: Run, case: Case) -> Calls:
+    costs: Calls = {**run.load(VARIANTS if case.cost == OVERLAPS else OF_MATCHER, case)}
+    check(case, costs)
+    return costs
 
 
 def cases(run: Run) -> dict[str, Callable[[], Case]]:
-    shapes = SHAPES if run.on_gpu else SHAPES_ON_CPU
-    shapes = QUICK_SHAPES if run.quick else shapes
+    shapes = QUICK_SHAPES if run.quick else SHAPES
     return {kind: partial(make_case, kind, shape, run.device) for kind, shape in shapes.items()}
-
-
-def agreed_calls(run: Run, case: Case, costs: dict[str, Costs]) -> dict[str, Calls]:
-    """What goes as far as an assignment, when all of it is right."""
-    expected = truths(case)
-    for name, each in costs.items():
-        check(name, each, case, expected)
-    if case.kind in WRITING:
-        return {}
-    try:
-        loop = load_loop(case)
-    except UnavailableError as reason:
-        run.skip("matching", str(reason))
-        return {}
-    call = costs["boxloss"].call
-    cost = call()
-    check_assignment(case, hungarian(case, cost), loop(cost))
-    matching: Calls = {"boxloss": lambda: hungarian(case, call())}
-    if "original" in costs:
-        matching["original"] = load_original(case).matches
-    assignment: Calls = {
-        "hungarian_match": lambda: hungarian(case, cost),
-        "loop": lambda: loop(cost),
-        "loop + collate_matches": lambda: collated(case, loop(cost)),
-    }
-    return {"matching": matching, "assignment": assignment}
-
-
-def _calls(costs: dict[str, Costs]) -> Calls:
-    return {name: each.call for name, each in costs.items()}

@@ -18,96 +18,49 @@ for its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import SimpleNamespace
-from typing import Any
 
 import torch
 from boxloss.torch import max_iou_match
 from torch import Tensor
 
+from ..common import assigners
+from ..common.assigners import BINS, CLASSES, MAX_IOU, NEAR, STRIDES, TASK_ALIGNED, Size
 from ..common.losses import installed, isolate_ultralytics
 from ..runner.agreement import DisagreementError
-from ..runner.clocks import Call
+from ..runner.clocks import Call, Calls
 from ..runner.run import Run, Variant
-from . import dense_assigners
-from .dense_assigners import (
-    CLASSES,
-    STRIDES,
-    Size,
-    class_scores,
-    learned,
-    load_ultralytics,
-    own_boxes,
-    places,
-    points,
-    task_aligned,
-)
 from .rotated.peers import rotated_iou
 
 # --- Cases ---
 
-TASK_ALIGNED, MAX_IOU, CRITERION = "task-aligned", "max-IoU", "criterion"
+CRITERION = "criterion"
 SIDES, MOST_LONG = (12.0, 128.0), 8.0  # of ground-truth boxes, the longer side in pixels
-NEAR = 0.1  # by how much a prediction in a box misses it, of its sides and in radians
 RETINA_STRIDES = 8, 16, 32, 64, 128
 HIGH, LOW = 0.5, 0.4
-BINS = 16  # in which YOLO predicts a side
-GAINS = {"box": 7.5, "cls": 0.5, "dfl": 1.5, "angle": 1.0}  # oriented YOLO's
-
-
-def size_of(kind: str, images: int, side: int, boxes: int) -> Size:
-    return Size(kind, images, side, side, boxes)
-
 
 SIZES = {
-    "task-aligned, 20 boxes": size_of(TASK_ALIGNED, 16, 1024, 20),
-    "task-aligned, 100 boxes": size_of(TASK_ALIGNED, 16, 1024, 100),
-    "task-aligned, 400 boxes": size_of(TASK_ALIGNED, 16, 1024, 400),
-    "max-IoU, 50 boxes": size_of(MAX_IOU, 2, 512, 50),
-    "criterion, 20 boxes": size_of(CRITERION, 16, 1024, 20),
-    "criterion, 100 boxes": size_of(CRITERION, 16, 1024, 100),
-}
-QUICK_SIZES = {
-    name: replace(size, images=2, height=128, width=128, boxes=size.boxes // 10)
-    for name, size in SIZES.items()
+    "task-aligned, 20 boxes": Size(TASK_ALIGNED, 16, 1024, 1024, 20),
+    "task-aligned, 100 boxes": Size(TASK_ALIGNED, 16, 1024, 1024, 100),
+    "task-aligned, 400 boxes": Size(TASK_ALIGNED, 16, 1024, 1024, 400),
+    "max-IoU, 50 boxes": Size(MAX_IOU, 2, 512, 512, 50),
+    "criterion, 20 boxes": Size(CRITERION, 16, 1024, 1024, 20),
+    "criterion, 100 boxes": Size(CRITERION, 16, 1024, 1024, 100),
 }
 CASES = tuple(SIZES)
 
 
 @dataclass(frozen=True)
-class Case(dense_assigners.Case):
-    """Of rotated boxes. The criterion has a head's output, whose gradients are wanted."""
+class Case(assigners.Case):
+    """The criterion has a head's output, whose gradients are wanted."""
 
     leaves: dict[str, Tensor] = field(default_factory=dict)
 
-    def double(self) -> Case:
-        return replace(self, target=self.target.double(), anchors=self.anchors.double())
-
 
 def make_case(name: str, size: Size, device: torch.device) -> Case:
-    """Made on the CPU: the same numbers on every device."""
-    generator = torch.Generator().manual_seed(0)
-    target = ground_truth(size, generator)
-    strides = RETINA_STRIDES if size.kind == MAX_IOU else STRIDES
-    cells = [(math.ceil(size.width / each),) * 2 for each in strides]
-    predicted: dict[str, Tensor] = {}
-    if size.kind == MAX_IOU:
-        anchors = retina_anchors(cells)
-    else:
-        anchors = points(cells)
-        predicted = predictions(anchors, target, generator)
-    case = Case(
-        name,
-        size,
-        target.flatten(0, 1).to(device),
-        (torch.arange(size.images + 1) * size.boxes).to(device),
-        cells,
-        anchors.to(device),
-        **{name: each.to(device) for name, each in predicted.items()},
-    )
+    made = assigners.make_case(name, size, device, ground_truth, retina_anchors, predictions)
+    case = Case(**vars(made))
     return replace(case, leaves=head_output(case)) if size.kind == CRITERION else case
 
 
@@ -125,12 +78,14 @@ def ground_truth(size: Size, generator: torch.Generator) -> Tensor:
     return torch.cat((centre, torch.stack((long, short, angle), -1)), -1)
 
 
-def retina_anchors(cells: list[tuple[int, int]]) -> Tensor:
+def retina_anchors(size: Size) -> Tensor:
     """Three sizes of three shapes in each cell, not turned, as mmrotate's."""
     scales, ratios = 4 * 2 ** (torch.arange(3) / 3), torch.tensor([0.5, 1, 2]).sqrt()
     w, h = (scales[:, None] / ratios).flatten(), (scales[:, None] * ratios).flatten()
     levels = []
-    for cell, stride in zip(places(cells), RETINA_STRIDES, strict=True):
+    for cell, stride in zip(
+        assigners.places(size.cells(RETINA_STRIDES)), RETINA_STRIDES, strict=True
+    ):
         middles = (cell * stride).float()[:, None].expand(-1, len(w), -1)
         shapes = torch.stack((w * stride, h * stride, torch.zeros_like(w)), -1)
         levels.append(torch.cat((middles, shapes.expand(len(cell), -1, -1)), -1).flatten(0, 1))
@@ -148,14 +103,14 @@ def predictions(points: Tensor, target: Tensor, generator: torch.Generator) -> d
         reach = torch.stack((along.abs(), across.abs()), -1) <= boxes[:, None, 2:4] / 2
         return reach.all(-1)
 
-    own, knows = learned(points, target, are_inside, generator)
-    truth = own_boxes(target, own)
+    own, knows = assigners.learned(points, target, are_inside, generator)
+    truth = assigners.own_boxes(target, own)
     unit = torch.cat((truth[..., [2, 3, 2, 3]], torch.ones_like(truth[..., :1])), -1)
     near = truth + NEAR * unit * torch.randn(*own.shape, 5, generator=generator)
     any_box = torch.rand(*own.shape, 3, generator=generator) * torch.tensor([64, 64, math.pi]) + 4
     around = torch.cat((points.expand(*own.shape, 2), any_box), -1)
     pred = torch.where(knows[..., None], near, around)
-    return {"pred": pred, **class_scores(target, own, knows, CLASSES, generator)}
+    return {"pred": pred, **assigners.class_scores(target, own, knows, CLASSES, generator)}
 
 
 def head_output(case: Case) -> dict[str, Tensor]:
@@ -163,7 +118,7 @@ def head_output(case: Case) -> dict[str, Tensor]:
     x, y = (case.pred[..., :2] - case.anchors).unbind(-1)
     cos, sin = case.pred[..., 4].cos(), case.pred[..., 4].sin()
     middle, half = torch.stack((cos * x + sin * y, cos * y - sin * x), -1), case.pred[..., 2:4] / 2
-    counts = torch.tensor([rows * columns for rows, columns in case.cells])
+    counts = torch.tensor([rows * columns for rows, columns in case.size.cells()])
     stride = torch.tensor(STRIDES).repeat_interleave(counts).to(half)
     sides = torch.cat((half - middle, half + middle), -1) / stride[:, None]
     apart = sides[..., None] - torch.arange(BINS, device=sides.device)
@@ -175,7 +130,7 @@ def head_output(case: Case) -> dict[str, Tensor]:
     return {name: each.mT.contiguous().requires_grad_() for name, each in outputs.items()}
 
 
-# --- boxloss ---
+# --- Variants ---
 
 
 def max_iou(case: Case) -> tuple[Tensor, ...]:
@@ -185,138 +140,65 @@ def max_iou(case: Case) -> tuple[Tensor, ...]:
 def load_criterion(case: Case, module: str, name: str) -> Call:
     """Its gradients by a head's output."""
     isolate_ultralytics()
-    stride = torch.tensor([float(each) for each in STRIDES], device=case.target.device)
-    head = SimpleNamespace(stride=stride, nc=CLASSES, reg_max=BINS)
-    model = SimpleNamespace(
-        parameters=lambda: iter(case.leaves.values()), args=SimpleNamespace(**GAINS), model=[head]
-    )
-    made = getattr(installed(module), name)(model)
-    unit = torch.tensor([case.size.width] * 4 + [1.0], device=stride.device)
-    images = torch.arange(case.size.images, device=stride.device)
-    batch = {
-        "batch_idx": images.repeat_interleave(case.size.boxes),
-        "cls": case.labels,
-        "bboxes": case.target / unit,
-    }
-    maps = [stride.new_zeros(1, 1, *each) for each in case.cells]
-    leaves = list(case.leaves.values())
+    device, leaves = case.target.device, list(case.leaves.values())
+    unit = torch.tensor([case.size.width] * 4 + [1.0], device=device)
+    images = torch.arange(case.size.images, device=device).repeat_interleave(case.size.boxes)
+    batch = {"batch_idx": images, "cls": case.labels, "bboxes": case.target / unit}
+    criterion = getattr(installed(module), name)
+    loss_of = assigners.load_yolo_loss(criterion, case.leaves, case.size.cells(), batch)
 
     def step() -> tuple[Tensor, ...]:
-        loss = made.loss({**case.leaves, "feats": maps}, batch)[0].sum()
+        loss = loss_of()
         return loss.detach(), *torch.autograd.grad(loss, leaves)
 
     return step
 
 
-# --- Originals, and the row of target that each anchor has of what they return ---
-
-
-def rows_of_ultralytics(case: Case, theirs: Any) -> Tensor:
-    _, _, scores, _, row_in_image = theirs
-    return torch.where(scores.sum(-1) > 0, row_in_image + case.offsets[:-1, None], -1)
-
-
-def load_torchvision(case: Case) -> Callable[[], Any]:
-    box_iou = rotated_iou()
-    utils = installed("torchvision.models.detection._utils")
-    matcher = utils.Matcher(HIGH, LOW)
-    target, anchors = case.target.clone(), case.anchors.clone()
+def load_torchvision(case: Case) -> Call:
+    """In degrees."""
+    target, anchors = case.padded(case.target).clone(), case.anchors.clone()
     for boxes in (target, anchors):
-        boxes[:, 4] *= -180 / math.pi
-    images = case.padded(target).unbind()
-    return lambda: torch.stack([matcher(box_iou(boxes, anchors)) for boxes in images])
+        boxes[..., 4] *= -180 / math.pi
+    return assigners.load_matcher(target, anchors, rotated_iou(), HIGH, LOW)
 
 
-def rows_of_torchvision(case: Case, theirs: Any) -> Tensor:
-    return torch.where(theirs < 0, theirs, theirs + case.offsets[:-1, None])
+def criterion(module: str, name: str) -> Variant[Case, Call]:
+    return Variant(partial(load_criterion, module=module, name=name))
 
 
-# --- Agreement ---
-
-# Where two metrics or overlaps are equal but for rounding, and Ultralytics' for its eps: sqrt(2e-7)
-# at equal boxes.
-MOST_DIFFERENT = {"boxloss": 1e-4, "original": 1e-2}
-# Of a loss, and of the gradients' norm; theirs has an eps beside what it takes a root of.
-MOST_APART = 1e-3
-
-
-def check(run: Run, case: Case, calls: dict[str, Call]) -> None:
-    ours, rows_of = KINDS[case.size.kind]
-    exact = ours(case.double())[0]
-    for name, call in calls.items():
-        found: Any = call()
-        rows = found[0] if name == "boxloss" else rows_of(case, found)
-        different = count_others(case, name, rows, exact)
-        run.record(case.columns | {"variant": name}, "other boxes", "", different)
-
-
-def check_criterion(run: Run, case: Case, calls: dict[str, Call]) -> None:
-    """Without the original nothing is known."""
-    if "original" not in calls:
-        return
-    of_both: Any = [calls[name]() for name in ("boxloss", "original")]
-    apart = largest_difference(*of_both)
-    if not apart <= MOST_APART:
-        raise DisagreementError(f"{case.name}: {apart:.2g} of the loss or a gradient apart")
-    run.record(case.columns | {"variant": "boxloss"}, "apart", "", apart)
-
-
-def largest_difference(ours: tuple[Tensor, ...], theirs: tuple[Tensor, ...]) -> float:
-    """Of the loss and each gradient, as a part of its norm."""
-    parts = [(a - b).norm() / b.norm() for a, b in zip(ours, theirs, strict=True)]
-    return torch.stack(parts).max().item()  # NaN, if any is
-
-
-def count_others(case: Case, name: str, rows: Tensor, exact: Tensor) -> int:
-    different = int((rows != exact).sum())
-    owned = int((exact >= 0).sum())
-    if different > MOST_DIFFERENT[name] * owned:
-        raise DisagreementError(
-            f"{case.name}, {name}: {different} anchors have another box, of {owned} that have one"
-        )
-    return different
-
-
-# --- Measuring ---
-
-KINDS: dict[str, tuple[Callable[[Case], Any], Callable[[Case, Any], Tensor]]] = {
-    TASK_ALIGNED: (task_aligned, rows_of_ultralytics),
-    MAX_IOU: (max_iou, rows_of_torchvision),
-}
-# By kind; the first is what ratios are taken to.
 VARIANTS: dict[str, dict[str, Variant[Case, Call]]] = {
     TASK_ALIGNED: {
-        "boxloss": Variant(lambda case: partial(task_aligned, case)),
-        "original": Variant(partial(load_ultralytics, name="RotatedTaskAlignedAssigner")),
+        "boxloss": Variant(lambda case: partial(assigners.task_aligned, case)),
+        "original": Variant(partial(assigners.load_ultralytics, name="RotatedTaskAlignedAssigner")),
     },
     MAX_IOU: {
         "boxloss": Variant(lambda case: partial(max_iou, case)),
         "original": Variant(load_torchvision),
     },
     CRITERION: {
-        "boxloss": Variant(
-            partial(
-                load_criterion,
-                module="boxloss.torch.compat.oriented_yolo",
-                name="OrientedLoss",
-            )
-        ),
-        "original": Variant(
-            partial(load_criterion, module="ultralytics.utils.loss", name="v8OBBLoss")
-        ),
+        "boxloss": criterion("boxloss.torch.compat.oriented_yolo", "OrientedLoss"),
+        "original": criterion("ultralytics.utils.loss", "v8OBBLoss"),
     },
 }
 
+# --- Agreement ---
+
+# Of a loss, and of the gradients' norm; theirs has an eps beside what it takes a root of.
+MOST_APART = 1e-3
+
+
+def check(run: Run, case: Case, calls: Calls) -> None:
+    if case.size.kind != CRITERION:
+        match = assigners.task_aligned if case.size.kind == TASK_ALIGNED else max_iou
+        assigners.check(run, case, calls, match(case.double())[0])
+    elif "original" in calls:  # without which nothing is known
+        ours, theirs = (calls[name]() for name in ("boxloss", "original"))
+        parts = [(a - b).norm() / b.norm() for a, b in zip(ours, theirs, strict=True)]
+        apart = torch.stack(parts).max().item()  # NaN, if any is
+        if not apart <= MOST_APART:
+            raise DisagreementError(f"{case.name}: {apart:.2g} of the loss or a gradient apart")
+        run.record(case.columns | {"variant": "boxloss"}, "apart", "", apart)
+
 
 def measure(run: Run) -> None:
-    for case in run.each(cases(run)):
-        calls = run.load(VARIANTS[case.size.kind], case)
-        (check_criterion if case.size.kind == CRITERION else check)(run, case, calls)
-        run.time(case.columns, calls, ("stream", "gpu"))
-    for case in run.each(cases(run) if run.on_gpu else {}):
-        run.count(case.columns, run.load(VARIANTS[case.size.kind], case))
-
-
-def cases(run: Run) -> dict[str, Callable[[], Case]]:
-    sizes = QUICK_SIZES if run.quick else SIZES
-    return {name: partial(make_case, name, size, run.device) for name, size in sizes.items()}
+    assigners.measure(run, SIZES, make_case, VARIANTS, check)

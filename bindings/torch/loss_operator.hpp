@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/alias.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/csrc/autograd/custom_function.h>

@@ -51,13 +51,4 @@ __global__ void good_flat(const float4* pred, const float4* target, float4* out)
   out[threadIdx.x] = {p.x + t.x, p.y + t.y, p.z + t.z, p.w + t.w};
 }
 
-using Float4 = float __attribute__((ext_vector_type(4)));
-
-__global__ void repeats_flat(const volatile Float4* pred, const Float4* target, Float4* out) {
-  const Float4 p = pred[threadIdx.x];
-  const Float4 t = target[threadIdx.x];
-  const float again = reinterpret_cast<const volatile float*>(pred)[4 * threadIdx.x + 2];
-  out[threadIdx.x] = p + t + again;
-}
-
 }  // extern "C"

@@ -8,9 +8,7 @@ set(faults
   "spills_vgprs: [0-9]+ VGPR spills"
   "spills_sgprs: [0-9]+ SGPR spills"
   "calls: 1 calls"
-  "elements_flat: 0 128-bit loads, fewer than 2"
-  "elements_flat: 32 neighbouring bytes by loads of less than 128 bits"
-  "repeats_flat: 1 loads repeat part of a 128-bit load")
+  "elements_flat: 0 128-bit loads, fewer than 2")
 
 execute_process(COMMAND ${CHECK} ${OBJECT} RESULT_VARIABLE result ERROR_VARIABLE text)
 if(NOT result EQUAL 1)

@@ -15,9 +15,11 @@ import torch
 pytest.importorskip("boxloss.torch")
 pytest.importorskip("rich")
 
+from benchmarks.common.cases import dense_case
 from benchmarks.runner import program
 from benchmarks.runner.agreement import DisagreementError
 from benchmarks.runner.clocks import Effort, wall_samples
+from benchmarks.runner.counts import RANGE, counts_of
 from benchmarks.runner.results import Results, number, read_results, summary
 from benchmarks.runner.run import BOTH, FORWARD, Run, UnavailableError, Variant
 from benchmarks.runner.tables import table
@@ -135,29 +137,25 @@ def test_a_variant_that_cannot_run_is_skipped_once_aloud(
         (["--json", "no/such/place.json"], "--json: there is no directory 'no/such'"),
         (["--pictures", "no"], "--pictures: there is no directory 'no'"),
         (["--redraw", "no.json"], "--redraw: there is no file 'no.json'"),
+        (["--json", "other.json"], "'other.json' has the results of other, not of two"),
+        (["--redraw", "odd.json"], "'odd.json' has the results of no study, not of two"),
     ],
 )
 def test_a_wrong_option_says_what_is_allowed(
-    study: ModuleType, arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+    study: ModuleType,
+    arguments: list[str],
+    complaint: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    Results("other", [{}]).write(Path("other.json"))
+    Path("odd.json").write_text('{"command": "?"}')
     study.PICTURES = {}
     with pytest.raises(SystemExit):
         program.main(["two", *arguments])
     assert complaint in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("option", ["--json", "--redraw"])
-def test_a_file_of_another_study_is_refused(
-    study: ModuleType, option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    study.PICTURES = {}
-    Results("other", [{}]).write(tmp_path / "other.json")
-    (tmp_path / "odd.json").write_text('{"command": "?"}')
-    for file, study_in_it in (("other.json", "other"), ("odd.json", "no study")):
-        with pytest.raises(SystemExit):
-            program.main(["two", option, str(tmp_path / file)])
-        expected = f"{file}' has the results of {study_in_it}, not of two"
-        assert expected in capsys.readouterr().err
 
 
 def test_calls_take_turns_in_an_order_that_is_drawn_anew() -> None:
@@ -191,13 +189,42 @@ def test_a_table_has_ratios_to_the_first() -> None:
     assert cells["ratio"] == ["1", "25"]
 
 
-def test_medians_and_quartiles() -> None:
-    assert summary([3e-6, 1e-6, 2e-6, 4e-6, 5e-6], 1e6) == pytest.approx(
-        {"median": 3, "low": 2, "high": 4}
-    )
-    assert summary([2.0]) == {"median": 2, "low": None, "high": None}
-
-
-def test_three_digits() -> None:
+def test_quartiles_and_three_digits() -> None:
+    found = summary([3e-6, 1e-6, 2e-6, 4e-6, 5e-6], 1e6)
+    assert found == pytest.approx({"median": 3, "low": 2, "high": 4})
     values = (0.123456, 8.3, 94, 292.4, 7259.1)
     assert [number(each) for each in values] == ["0.123", "8.30", "94.0", "292", "7,259"]
+
+
+@pytest.mark.parametrize(
+    ("pair", "forward", "both"), [("f32/f32", 32, 80), ("bf16/u8", 12, 32), ("f64/f64", 64, 160)]
+)
+def test_bytes_of_a_pair(pair: str, forward: int, both: int) -> None:
+    moved = dense_case(pair, 10, torch.device("cpu")).moved
+    assert moved == {FORWARD: 10 * forward, BOTH: 10 * both}
+
+
+TRACE = [
+    ("user_annotation", RANGE, 100, 50),
+    ("gpu_user_annotation", RANGE, 101, 90),
+    ("cpu_op", "aten::index", 102, 1),
+    ("cuda_driver", "cuLaunchKernelEx", 104, 1),
+    ("cuda_runtime", "cudaMemcpyAsync", 106, 1),
+    ("cuda_runtime", "cudaGraphLaunch", 107, 1),
+    ("cuda_runtime", "cudaStreamSynchronize", 108, 1),
+    ("cuda_runtime", "cudaMemcpy", 109, 1),
+    ("cuda_runtime", "cudaStreamWaitEvent", 110, 1),
+    ("kernel", "k", 103, 4),
+    ("kernel", "k", 160, 4),  # a kernel may end after the host has left
+    ("gpu_memcpy", "Memcpy HtoD", 107, 2),
+    ("gpu_memset", "Memset", 109, 2),
+    ("cuda_runtime", "cudaDeviceSynchronize", 151, 1),  # the measurement's own
+]
+
+
+def test_launches_kernels_and_waits_of_a_trace_are_counted() -> None:
+    trace = [dict(zip(("cat", "name", "ts", "dur"), each, strict=True)) for each in TRACE]
+    expected = {"kernels": 2, "launches": 2, "waits": 1, "busy_microseconds": 6}
+    assert counts_of([{"name": "process_name", "ph": "M"}, *trace], 2) == expected
+    with pytest.raises(UnavailableError, match="saw nothing on the GPU"):
+        counts_of(trace[:3], 2)

@@ -6,7 +6,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,9 +22,12 @@ pytest.importorskip("rich")
 pytest.importorskip("skimage")
 
 import boxloss.torch
+from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 from benchmarks.runner.program import draw, load, main, question, studies
 from benchmarks.runner.results import read_results
+from benchmarks.runner.run import Run
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks/results"
@@ -32,7 +39,7 @@ FILES = sorted(RESULTS.glob("*/*.json"))
 @pytest.mark.parametrize("name", studies())
 def test_a_quick_run_measures_writes_and_draws(name: str, tmp_path: Path) -> None:
     if name == "jax":
-        pytest.importorskip("jaxlib", reason="JAX is not installed")  # `make test-jax` runs it
+        pytest.importorskip("jaxlib", reason="JAX is not installed")  # `make test-peers` has it
     if name == "trained":
         pytest.importorskip("sklearn")
         pytest.importorskip("pycocotools")
@@ -57,6 +64,84 @@ def test_a_quick_run_measures_writes_and_draws(name: str, tmp_path: Path) -> Non
     times = [row for row in results.rows if row["unit"] in ("µs", "ms")]
     assert all(row["median"] > 0 for row in times)
     assert {path.stem for path in tmp_path.glob("*.svg")} <= pictures.keys()
+
+
+def more(found: Tensor) -> Tensor:
+    """Wrong by a fiftieth, or other indices."""
+    return 1.02 * found if found.is_floating_point() else found.roll(1, -1)
+
+
+def steeper(loss: Tensor) -> Tensor:
+    """Right in value, but not in its gradient."""
+    return loss + 0.02 * (loss - loss.detach()) if loss.requires_grad else loss
+
+
+OF_LOSSES = ("box_loss", "cpu", "detectors", "face_detector", "host", "matched_pairs", "rotated")
+NOT_COMPARED = ("compare_builds", "gpu_tests", "jax", "trained", "training_step", "article")
+WRONG = [
+    (name, case, change)
+    for name in studies()
+    if name not in NOT_COMPARED
+    for case in getattr(load(name), "CASES", [""])
+    for change in ((more, steeper) if name in OF_LOSSES else (more,))
+    # The truth of each of the losses is itself, of another implementation.
+    if case != "losses" and (case, change) != ("accuracy", steeper)
+]
+
+
+@pytest.mark.parametrize(("name", "case", "change"), WRONG)
+def test_a_wrong_variant_is_refused(
+    name: str,
+    case: str,
+    change: Callable[[Tensor], Tensor],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    load_right = Run.load
+
+    def load_wrong(run: Run, variants: Any, case: Any) -> dict[str, Any]:
+        found: dict[str, Any] = load_right(run, variants, case)
+        if not found:
+            pytest.skip("nothing can run")
+        changed = next((each for each in found if each.startswith("boxloss")), next(iter(found)))
+
+        def wrong(*arguments: Any) -> Any:
+            return tree_map_only(Tensor, change, found[changed](*arguments))
+
+        return {**found, changed: wrong}
+
+    monkeypatch.setattr(Run, "load", load_wrong)
+    status = main([name, "--quick", "--device", "cpu", *(["--cases", case] if case else [])])
+    said = capsys.readouterr()
+    if "cannot be imported" in said.out and status == 0 and "µs" not in said.out:
+        pytest.skip("nothing was measured")
+    assert status == 1
+    assert f"{name}: error: " in said.err
+
+
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [
+        ("detectors", "detr"),
+        ("matcher", "detr"),
+        ("matcher", "assigner"),
+        ("matched_pairs", "detr"),
+    ],
+)
+def test_compiled_code_agrees(name: str, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traced and made graphs, which then run as they are: no compiler is needed."""
+    load_quick = Run.load
+
+    def load_all(run: Run, variants: Any, case: Any) -> dict[str, Any]:
+        slow = {name: replace(each, slow_to_start=False) for name, each in variants.items()}
+        found: dict[str, Any] = load_quick(run, slow, case)
+        assert "torch.compile" in found
+        return found
+
+    monkeypatch.setattr(Run, "load", load_all)
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
+    assert main([name, "--quick", "--device", "cpu", "--cases", case]) == 0
+    torch.compiler.reset()
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")

@@ -27,8 +27,6 @@ const std::vector<AssignCase> kCases = {
     // --- shapes of the matrix
     {"more columns than queries in one image", f32, packed, i32, i64, {2, 3, 6, 20}, real, finite, {0, 2, 14, 20}},
     {"as many columns as queries in one image", f32, packed, i64, i32, {2, 3, 6, 20}, real, finite, {3, 9, 10, 20}},
-    {"tall, one more query", f64, packed, i64, i64, {1, 1, 18, 17}, integers, finite, {0, 17}},
-    {"wide, one more column", f64, packed, i64, i64, {1, 1, 17, 18}, integers, finite, {0, 18}},
     {"33 columns", f32, packed, i64, i64, {1, 2, 33, 66}, real, finite, {0, 33, 66}},
     {"65 columns", f32, packed, i64, i64, {1, 2, 70, 129}, integers, finite, {0, 65, 129}},
     // --- dtypes: any two of them in each way
@@ -36,15 +34,10 @@ const std::vector<AssignCase> kCases = {
     {"f32 i64 i64", f32, packed, i64, i64, {3, 3, 9, 17}, real},
     {"f64 i32 i32", f64, packed, i32, i32, {3, 3, 9, 17}, real},
     // --- ties
-    {"equal, square", f64, packed, i64, i64, {1, 1, 9, 9}, equal, finite, {0, 9}},
     {"integers, tall", f32, packed, i64, i64, {3, 2, 40, 30}, integers},
-    {"tenths, square", f64, packed, i64, i64, {3, 2, 25, 50}, tenths, finite, {0, 25, 50}},
     {"tenths, mixed", f64, packed, i64, i64, {3, 2, 25, 50}, tenths, mixed},
-    {"duplicates, wide", f64, packed, i64, i64, {3, 2, 9, 50}, duplicates},
     // --- what is not finite
-    {"forbidden, square", f32, packed, i64, i64, {3, 3, 6, 18}, real, forbidden, {0, 6, 12, 18}},
     {"mixed among ties", f64, packed, i32, i32, {3, 2, 25, 30}, integers, mixed},
-    {"nothing finite", f32, packed, i64, i64, {3, 2, 9, 17}, real, all_mixed},
     // --- sizes of numbers
     {"huge, mixed", f32, packed, i64, i64, {2, 2, 15, 17}, huge, mixed},
     // --- images without columns, and columns without an image
@@ -69,18 +62,11 @@ const std::vector<AssignCase> kCases = {
     {"many layers", f32, packed, i32, i32, {600, 1, 2, 3, 2}, real, finite, {0, 2}},
     {"many groups", f32, packed, i32, i32, {2, 2, 300, 3, 300}, real, finite, {0, 2, 3}},
     // --- other costs and goals
-    {"bytes", u8, packed, i64, i64, {3, 2, 9, 17}, integers},
     {"int64, greatest", i64, wide, i64, i64, {3, 2, 9, 17}, integers, finite, {}, greatest},
-    {"f16, mixed", f16, packed, i64, i64, {3, 2, 9, 17}, real, mixed},
     {"f16, 40 of each", f16, packed, i64, i64, {2, 1, 40, 40}, real, finite, {}, least, whole},
-    {"greatest, f32", f32, packed, i64, i64, {3, 2, 9, 17}, real, finite, {}, greatest},
-    {"greatest, mixed", f64, packed, i64, i64, {3, 2, 9, 17}, tenths, mixed, {}, greatest},
-    {"limited, f32", f32, packed, i64, i64, {3, 2, 9, 17}, real, finite, {}, limited},
     {"limited, mixed", f64, packed, i64, i64, {3, 2, 9, 17}, integers, mixed, {}, limited},
     // --- matrices alone
-    {"wide matrices", f32, packed, i64, i64, {5, 1, 9, 17}, real, finite, {}, least, whole},
     {"wide matrices by column", f64, planes, i64, i64, {5, 1, 9, 17}, integers, finite, {}, least, whole},
-    {"tall matrices", f32, packed, i64, i64, {5, 1, 17, 9}, integers, finite, {}, least, whole},
     {"300 columns, greatest", f32, packed, i64, i64, {2, 1, 300, 300}, real, finite, {}, greatest, whole},
     {"lengths", f32, packed, i64, i64, {20, 1, 9, 17}, real, finite, {}, least, by_lengths},
     {"lengths, limited", f32, packed, i32, i32, {20, 1, 17, 9}, integers, mixed, {}, limited, by_lengths},

@@ -9,17 +9,12 @@
 #include <utility>
 
 #include "box_loss_pairs.hpp"
+#include "formula_bounds.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
-#include "rotated_bounds.hpp"
 
 namespace boxloss::conformance {
 namespace {
-
-template <class C>
-struct PairBoxes {
-  Box<Bounded<C>> pred, target;
-};
 
 /// As formulas take them.
 template <class C>
@@ -38,26 +33,6 @@ template <class C>
 PairBoxes<C> given(const LossProblem& p, const Pair& pair) {
   return {values_of<C>(p.pred, pair.image, pair.slot),
           values_of<C>(p.target, pair.target_image, pair.target_slot)};
-}
-
-/// As for rotated boxes, where there is nothing to it.
-template <class C>
-double oracle_error(Loss, const PairBoxes<C>&) {
-  return 0;
-}
-template <class C, class Compute>
-auto computed(const PairBoxes<C>&, const Compute& compute) {
-  return compute();
-}
-template <class C, class Problem>
-Bounded<C> pair_loss(const Problem& p, const Pair& pair) {
-  const auto boxes = boxes_of<C>(p, pair);
-  Bounded<C> loss = with_formula(p.loss, [&](auto formula) {
-    return computed(
-        boxes, [&] { return formula.loss(boxes.pred, boxes.target, bounded_constants<C>(p)); });
-  });
-  loss.error += oracle_error(p.loss, boxes);
-  return loss;
 }
 
 template <class C, class Problem>
@@ -141,7 +116,8 @@ Bounds forward_bounds_in(const HostPairs<Problem>& host) {
   for_each_pair(p, [&](const Pair& pair) {
     const auto row = static_cast<std::size_t>(pair.row);
     const Bounded<C> weight = weight_at<C>(p, pair.row);
-    const Bounded<C> loss = pair_loss<C>(p, pair) * weight;
+    const Bounded<C> loss =
+        bounded_loss(p.loss, boxes_of<C>(p, pair), bounded_constants<C>(p)) * weight;
     const Bounded<C> l1 = has_l1 ? pair_l1<C>(p, pair) * weight : Bounded<C>();
     losses[row] = stored(loss, dtype);
     l1s[row] = stored(l1, dtype);

@@ -2,11 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "class_loss.hpp"
 
-#include <boxloss/max_iou_match.hpp>
-
-#include "index_arrays.hpp"
-#include "placed_boxes.hpp"
-
 namespace boxloss::conformance {
 namespace {
 
@@ -24,39 +19,9 @@ double random_logit(Values values, Random& random) {
                                          -300, 6e4, -6e4});
 }
 
-double random_quality(Values values, Random& random) {
-  if (values == Values::kPlain) return random.uniform(0, 1);
-  if (values == Values::kSpecial && random.chance(0.1)) return kNan;
-  return random.pick(std::vector<double>{0, 0.25, 0.5, 0.75, 1});
-}
-
 double random_weight(Values values, Random& random) {
   if (values == Values::kPlain) return random.uniform(0.25, 2);
   return random.pick(std::vector<double>{0, 0.5, 1, 2});
-}
-
-/// Over and over.
-Array repeated(const std::vector<std::int64_t>& indices, std::int64_t count, DType dtype) {
-  std::vector<std::int64_t> all;
-  for (std::int64_t i = 0; i < count; ++i) {
-    all.push_back(indices[static_cast<std::size_t>(i) % indices.size()]);
-  }
-  return exactly(all, dtype);
-}
-
-Array random_targets(const ClassCase& c, std::int64_t rows, Random& random) {
-  std::vector<std::int64_t> targets = random_rows(c.index, rows, c.shape.targets, random);
-  for (std::int64_t& target : targets) {
-    if (random.chance(0.4)) target = kNoBox;
-    if (random.chance(0.1)) target = kIgnored;
-  }
-  return exactly(targets, c.index);
-}
-
-Array nans(DType dtype, std::int64_t count) {
-  Array array(dtype, count);
-  for (std::int64_t i = 0; i < count; ++i) array.set(i, kNan);
-  return array;
 }
 
 void set_once(Array& array, std::int64_t i, double value) {
@@ -69,11 +34,11 @@ void fill_read(const ClassCase& c, std::int64_t start, Random& random, HostClass
   const auto fill_weight = [&](std::int64_t of_class) {
     if (is_given(p.weight)) set_once(host.weight, of_class, random_weight(c.values, random));
   };
-  for (std::int64_t row = 0; row < class_rows(p); ++row) {
+  for (std::int64_t row = 0; row < query_rows(p); ++row) {
     const std::int64_t own = class_of(p, row);
     if (own == kIgnored) continue;
     for (std::int64_t k = 0; k < p.classes; ++k) {
-      host.logits.set(start + first_logit(p, row) + k * p.logits.class_stride,
+      host.logits.set(start + first_logit(p, p.logits, row) + k * p.logits.class_stride,
                       random_logit(c.values, random));
       if (p.mode != ClassLoss::kSoftmax) fill_weight(k);
     }
@@ -85,17 +50,6 @@ void fill_read(const ClassCase& c, std::int64_t start, Random& random, HostClass
       host.quality.set(index_at(p.target_index, row), random_quality(c.values, random));
     }
   }
-}
-
-/// Of rows that are left out, NaN.
-Array random_upstream(const ClassCase& c, const ClassLossProblem& p, Random& random) {
-  const bool is_reduced = p.reduction != Reduction::kNone;
-  Array grad = nans(compute_dtype(p), is_reduced ? p.sets : class_rows(p));
-  for (std::int64_t i = 0; i < grad.count(); ++i) {
-    if (!is_reduced && class_of(p, i) == kIgnored) continue;
-    grad.set(i, c.values == Values::kPlain ? random.uniform(-1.25, -0.5) : -2.5);
-  }
-  return grad;
 }
 
 /// Moves a problem's arrays to the device of a run.
@@ -112,12 +66,6 @@ void move_arrays(ClassLossProblem& p, const Implementation& implementation, cons
 }
 
 }  // namespace
-
-std::int64_t first_logit(const ClassLossProblem& p, std::int64_t row) {
-  const std::int64_t image = row / p.queries;
-  return image / p.images * p.logits.set_stride + image % p.images * p.logits.image_stride +
-         row % p.queries * p.logits.query_stride;
-}
 
 std::int64_t class_of(const ClassLossProblem& p, std::int64_t row) {
   const std::int64_t target = index_at(p.target_index, row);
@@ -145,9 +93,9 @@ HostClasses ClassLosses::make(const ClassCase& c, Random& random) {
               strides.image,
               strides.slot,
               strides.value};
-  const std::int64_t rows = class_rows(p);
-  host.target_index =
-      c.indices.empty() ? random_targets(c, rows, random) : repeated(c.indices, rows, c.index);
+  const std::int64_t rows = query_rows(p);
+  host.target_index = c.indices.empty() ? random_targets(c.index, rows, targets, random)
+                                        : repeated(c.indices, rows, c.index);
   host.labels = c.indices.empty()
                     ? exactly(random_rows(c.labels, targets, classes, random), c.labels)
                     : repeated(c.indices, targets, c.labels);
@@ -168,15 +116,7 @@ HostClasses ClassLosses::make(const ClassCase& c, Random& random) {
     p.weight = {host.weight.data(), *c.weight};
   }
   fill_read(c, strides.start, random, host);
-  if (c.normalizer) {
-    const auto [dtype, stride] = *c.normalizer;
-    host.normalizer = Array(dtype, stride == 0 ? 1 : sets);
-    for (std::int64_t i = 0; i < host.normalizer.count(); ++i) {
-      host.normalizer.set(i, 3.3 + static_cast<double>(i));
-    }
-    p.normalizer = {host.normalizer.data(), dtype};
-    p.normalizer_stride = stride;
-  }
+  add_normalizer(c.normalizer, p, host.normalizer);
   return host;
 }
 
@@ -185,7 +125,7 @@ std::vector<Call> ClassLosses::calls(const Case& c, const Host& host, Random& ra
                                 const ParallelFor& parallel_for, const Ask& ask) {
     ClassLossProblem p = host.problem;
     const DType dtype = compute_dtype(p);
-    const std::int64_t losses = p.reduction == Reduction::kNone ? class_rows(p) : p.sets;
+    const std::int64_t losses = p.reduction == Reduction::kNone ? query_rows(p) : p.sets;
     Run run(implementation, parallel_for,
             ask.of({{"loss", dtype, losses}, {"scale", dtype, p.sets}}));
     move_arrays(p, implementation, host, run);
@@ -194,7 +134,10 @@ std::vector<Call> ClassLosses::calls(const Case& c, const Host& host, Random& ra
     return run.results();
   };
   const Array scale = *forward(oracle(), boxloss::parallel_for, Ask()).outputs[1].values;
-  const Array grad = random_upstream(c, host.problem, random);
+  const auto counts = [&p = host.problem](std::int64_t row) {
+    return class_of(p, row) != kIgnored;
+  };
+  const Array grad = random_upstream(host.problem, c.values, counts, random);
   const auto backward = [&host, grad, scale](bool is_transposed) {
     return [=, &host](const Implementation& implementation, const ParallelFor& parallel_for,
                       const Ask& ask) {
@@ -204,7 +147,7 @@ std::vector<Call> ClassLosses::calls(const Case& c, const Host& host, Random& ra
       p.scale = scale.data();
       p.is_transposed = is_transposed;
       Run run(implementation, parallel_for,
-              ask.of({{"logits' gradient", p.logits.dtype, class_rows(p) * p.classes}}));
+              ask.of({{"logits' gradient", p.logits.dtype, query_rows(p) * p.classes}}));
       move_arrays(p, implementation, host, run);
       run.move(p.grad, grad);
       run.move(p.scale, scale);

@@ -4,17 +4,10 @@
 
 #include <boxloss/class_loss.hpp>
 
-#include "box_loss.hpp"
+#include "logits.hpp"
 #include "operation.hpp"
 
 namespace boxloss::conformance {
-
-/// Queries lie as boxes' slots do, those of all sets as images.
-struct CaseLogits {
-  DType dtype;
-  Layout layout = Layout::kPacked;
-  bool is_one_set = false;  ///< the same logits for all sets: set stride 0
-};
 
 /// Of ground-truth boxes or of queries.
 struct CaseQuality {
@@ -55,12 +48,7 @@ struct HostClasses {
   Array logits, target_index, labels, quality, query_quality, weight, normalizer;
 };
 
-inline std::int64_t class_rows(const ClassLossProblem& p) { return p.sets * p.images * p.queries; }
-
 inline bool is_given(const ArrayView& array) { return array.dtype != DType::kNone; }
-
-/// Of the first logit of a row, from that of the first.
-std::int64_t first_logit(const ClassLossProblem& problem, std::int64_t row);
 
 /// A row's class, or kNoBox or kIgnored.
 std::int64_t class_of(const ClassLossProblem& problem, std::int64_t row);

@@ -14,26 +14,8 @@ namespace {
 /// loss.
 enum class Part { kLoss, kSlope };
 
-/// A sum of bounded numbers: to their bounds comes what adding n of them rounds off. In double, in
-/// any order, that is at most n roundings of sums up to `magnitude`, on both sides; of a reduced
-/// loss a GPU adds up to eight neighbours in C first.
-template <class C>
-struct Sum {
-  double value = 0, magnitude = 0, error = 0, count = 0;
-
-  void add(const Bounded<C>& x) {
-    value += x.value;
-    magnitude += std::fabs(x.value);
-    error += x.error;
-    ++count;
-  }
-  Bounded<C> total(int roundings_in_c) const {
-    if (!std::isfinite(value)) return {value, error};
-    const double own = 2 * count * 0x1p-53 + roundings_in_c * kUnitRoundoff<C>;
-    return {value, error + own * magnitude};
-  }
-};
-constexpr int kNeighbours = 7;  // the roundings of a sum of eight
+/// Of a reduced loss a GPU adds up to eight neighbours in C first, by seven roundings.
+constexpr double kNeighbours = 7;
 
 template <class C>
 class BoundedRows {
@@ -49,7 +31,7 @@ class BoundedRows {
     std::vector<B> x;
     for (std::int64_t c = 0; c < p_.classes; ++c) {
       x.push_back(number_at<C>({p_.logits.data, p_.logits.dtype},
-                               first_logit(p_, row) + c * p_.logits.class_stride));
+                               first_logit(p_, p_.logits, row) + c * p_.logits.class_stride));
     }
     if (p_.mode == ClassLoss::kSoftmax) return softmax_values(x, row, part);
     for (std::size_t c = 0; c < x.size(); ++c) {
@@ -95,7 +77,7 @@ class BoundedRows {
     for (const B& each : x) {
       if (each.value > largest.value || std::isnan(each.value)) largest = each;
     }
-    Sum<C> sum;
+    BoundedSum<C> sum;
     std::vector<B> exps;
     for (const B& each : x) {
       exps.push_back(exp(each - largest));
@@ -103,7 +85,7 @@ class BoundedRows {
     }
     const double steps = std::ceil(sum.count / 32) + 5;
     const double of_step = (sizeof(C) == sizeof(double) ? 16 : 6) + 2;
-    const B total = sum.total(static_cast<int>(steps * of_step));
+    const B total = sum.total(steps * of_step);
     std::vector<B> values(x.size(), B(0.0));
     if (part == Part::kLoss) {
       values.back() = share(row) * (log(total) + (largest - x[wanted]));
@@ -122,7 +104,7 @@ class BoundedRows {
 /// What a set's sum is multiplied by: the oracle divides in double, and 1 / divisor may be rounded
 /// to C first.
 template <class C>
-Bounded<C> scale_of(const HostClasses& host, std::int64_t set, const Sum<C>& shares) {
+Bounded<C> scale_of(const HostClasses& host, std::int64_t set, const BoundedSum<C>& shares) {
   const ClassLossProblem& p = host.problem;
   if (p.reduction != Reduction::kMean) return 1.0;
   if (is_given(p.normalizer)) return read_as<C>(1 / host.normalizer.get(set * p.normalizer_stride));
@@ -139,9 +121,9 @@ Bounds loss_bounds_in(const HostClasses& host) {
   const std::int64_t of_set = p.images * p.queries;
   std::vector<double> losses, scales;
   for (std::int64_t set = 0; set < p.sets; ++set) {
-    Sum<C> loss, shares;
+    BoundedSum<C> loss, shares;
     for (std::int64_t row = set * of_set; row < (set + 1) * of_set; ++row) {
-      Sum<C> own;
+      BoundedSum<C> own;
       for (const Bounded<C>& each : rows.values(row, Part::kLoss)) {
         own.add(each);
         loss.add(each);
@@ -162,8 +144,8 @@ std::vector<double> slope_bounds_in(const HostClasses& host, const Array& grad, 
                                     bool is_transposed) {
   const ClassLossProblem& p = host.problem;
   const BoundedRows<C> rows(p);
-  std::vector<double> bounds(static_cast<std::size_t>(class_rows(p) * p.classes));
-  for (std::int64_t row = 0; row < class_rows(p); ++row) {
+  std::vector<double> bounds(static_cast<std::size_t>(query_rows(p) * p.classes));
+  for (std::int64_t row = 0; row < query_rows(p); ++row) {
     if (class_of(p, row) == kIgnored) continue;
     const std::int64_t set = row / (p.images * p.queries), image = row / p.queries;
     const Bounded<C> by = Bounded<C>(grad.get(p.reduction == Reduction::kNone ? row : set)) *

@@ -2,11 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distribution_loss.hpp"
 
-#include <boxloss/max_iou_match.hpp>
 #include <cmath>
-
-#include "index_arrays.hpp"
-#include "placed_boxes.hpp"
 
 namespace boxloss::conformance {
 namespace {
@@ -20,12 +16,6 @@ double random_logit(Values values, Random& random) {
   // Among them probabilities that are 0 in any compute type, up to what 16 bits can hold.
   return random.pick(
       std::vector<double>{0, -0.0, 0.5, 1, -1, 2, -2, 20, -20, 90, -90, 300, -300, 6e4, -6e4});
-}
-
-double random_weight(Values values, Random& random) {
-  if (values == Values::kPlain) return random.uniform(0, 1);
-  if (values == Values::kSpecial && random.chance(0.1)) return kNan;
-  return random.pick(std::vector<double>{0, 0.25, 0.5, 0.75, 1});
 }
 
 /// Kinks are multiples of 1/8, whose sides lie on edges or beyond them; sizes may be 0.
@@ -42,26 +32,8 @@ double edge(Values values, std::int64_t bin, std::int64_t bins) {
   return std::copysign(std::pow(1.2, std::fabs(place)) - 1, place);
 }
 
-Array nans(DType dtype, std::int64_t count) {
-  Array array(dtype, count);
-  for (std::int64_t i = 0; i < count; ++i) array.set(i, kNan);
-  return array;
-}
-
-Array targets_of(const DistributionCase& c, std::int64_t rows, Random& random) {
-  std::vector<std::int64_t> targets = random_rows(c.index, rows, c.shape.targets, random);
-  for (std::int64_t i = 0; i < rows; ++i) {
-    std::int64_t& target = targets[static_cast<std::size_t>(i)];
-    if (random.chance(0.4)) target = kNoBox;
-    if (random.chance(0.1)) target = kIgnored;
-    if (c.indices.empty()) continue;
-    target = c.indices[static_cast<std::size_t>(i) % c.indices.size()];
-  }
-  return exactly(targets, c.index);
-}
-
 /// Sets the view, and gives where its first element is in the array.
-std::int64_t lay_out_corners(const CaseCorners& c, const DistributionShape& shape, CornerView& view,
+std::int64_t lay_out_corners(const CaseLogits& c, const DistributionShape& shape, CornerView& view,
                              Array& array) {
   const std::int64_t sets = c.is_one_set ? std::min<std::int64_t>(shape.sets, 1) : shape.sets;
   const std::int64_t images = sets * shape.images, values = 4 * shape.bins;
@@ -84,10 +56,10 @@ void fill_read(const DistributionCase& c, std::int64_t start, std::int64_t teach
   const bool is_fgl = c.mode == DistributionLoss::kFgl;
   const auto fill = [&](const CornerView& view, Array& array, std::int64_t from, std::int64_t row) {
     for (std::int64_t k = 0; k < 4 * p.bins; ++k) {
-      array.set(from + first_corner(p, view, row) + k, random_logit(c.values, random));
+      array.set(from + first_logit(p, view, row) + k, random_logit(c.values, random));
     }
   };
-  for (std::int64_t row = 0; row < distribution_rows(p); ++row) {
+  for (std::int64_t row = 0; row < query_rows(p); ++row) {
     const std::int64_t target = target_of(p, row);
     if (!counts(p, row)) continue;
     fill(p.logits, host.logits, start, row);
@@ -98,22 +70,11 @@ void fill_read(const DistributionCase& c, std::int64_t start, std::int64_t teach
       fill(p.teacher, host.teacher, teacher_start, row);
     }
     if (target == kNoBox) {
-      host.confidence.set(row % (p.images * p.queries), random_weight(c.values, random));
+      host.confidence.set(row % (p.images * p.queries), random_quality(c.values, random));
     } else if (c.quality) {
-      host.quality.set(row, random_weight(c.values, random));
+      host.quality.set(row, random_quality(c.values, random));
     }
   }
-}
-
-/// Of rows that do not count, NaN.
-Array random_upstream(const DistributionCase& c, const DistributionLossProblem& p, Random& random) {
-  const bool is_reduced = p.reduction != Reduction::kNone;
-  Array grad = nans(compute_dtype(p), is_reduced ? p.sets : distribution_rows(p));
-  for (std::int64_t i = 0; i < grad.count(); ++i) {
-    if (!is_reduced && !counts(p, i)) continue;
-    grad.set(i, c.values == Values::kPlain ? random.uniform(-1.25, -0.5) : -2.5);
-  }
-  return grad;
 }
 
 /// Moves a problem's arrays to the device of a run.
@@ -132,13 +93,6 @@ void move_arrays(DistributionLossProblem& p, const Implementation& implementatio
 }
 
 }  // namespace
-
-std::int64_t first_corner(const DistributionLossProblem& p, const CornerView& view,
-                          std::int64_t row) {
-  const std::int64_t image = row / p.queries;
-  return image / p.images * view.set_stride + image % p.images * view.image_stride +
-         row % p.queries * view.query_stride;
-}
 
 std::int64_t target_of(const DistributionLossProblem& p, std::int64_t row) {
   const auto target =
@@ -168,8 +122,9 @@ HostDistributions DistributionLosses::make(const DistributionCase& c, Random& ra
   p.bins = bins;
   p.reduction = c.reduction;
   const std::int64_t start = lay_out_corners(c.logits, c.shape, p.logits, host.logits);
-  const std::int64_t rows = distribution_rows(p);
-  host.target_index = targets_of(c, rows, random);
+  const std::int64_t rows = query_rows(p);
+  host.target_index = c.indices.empty() ? random_targets(c.index, rows, targets, random)
+                                        : repeated(c.indices, rows, c.index);
   p.target_index = {host.target_index.data(), c.index};
   if (c.quality) set_array(p.quality, host.quality, *c.quality, rows);
   std::int64_t teacher_start = 0;
@@ -185,14 +140,7 @@ HostDistributions DistributionLosses::make(const DistributionCase& c, Random& ra
     teacher_start = lay_out_corners(c.others, c.shape, p.teacher, host.teacher);
     set_array(p.confidence, host.confidence, c.quality.value_or(DType::kF32), images * queries);
   }
-  if (c.normalizer) {
-    const auto [dtype, stride] = *c.normalizer;
-    set_array(p.normalizer, host.normalizer, dtype, stride == 0 ? 1 : sets);
-    for (std::int64_t i = 0; i < host.normalizer.count(); ++i) {
-      host.normalizer.set(i, 3.3 + static_cast<double>(i));
-    }
-    p.normalizer_stride = stride;
-  }
+  add_normalizer(c.normalizer, p, host.normalizer);
   fill_read(c, start, teacher_start, random, host);
   return host;
 }
@@ -202,7 +150,7 @@ std::vector<Call> DistributionLosses::calls(const Case& c, const Host& host, Ran
                                 const ParallelFor& parallel_for, const Ask& ask) {
     DistributionLossProblem p = host.problem;
     const DType dtype = compute_dtype(p);
-    const std::int64_t losses = p.reduction == Reduction::kNone ? distribution_rows(p) : p.sets;
+    const std::int64_t losses = p.reduction == Reduction::kNone ? query_rows(p) : p.sets;
     Run run(implementation, parallel_for,
             ask.of({{"loss", dtype, losses}, {"scale", dtype, 2 * p.sets}}));
     move_arrays(p, implementation, host, run);
@@ -211,7 +159,8 @@ std::vector<Call> DistributionLosses::calls(const Case& c, const Host& host, Ran
     return run.results();
   };
   const Array scale = *forward(oracle(), boxloss::parallel_for, Ask()).outputs[1].values;
-  const Array grad = random_upstream(c, host.problem, random);
+  const auto counted = [&p = host.problem](std::int64_t row) { return counts(p, row); };
+  const Array grad = random_upstream(host.problem, c.values, counted, random);
   const auto backward = [&host, grad, scale](const auto& implementation, const auto& parallel_for,
                                              const Ask& ask) {
     DistributionLossGradProblem p;
@@ -219,7 +168,7 @@ std::vector<Call> DistributionLosses::calls(const Case& c, const Host& host, Ran
     p.grad = grad.data();
     p.scale = scale.data();
     Run run(implementation, parallel_for,
-            ask.of({{"logits' gradient", p.logits.dtype, distribution_rows(p) * 4 * p.bins}}));
+            ask.of({{"logits' gradient", p.logits.dtype, query_rows(p) * 4 * p.bins}}));
     move_arrays(p, implementation, host, run);
     run.move(p.grad, grad);
     run.move(p.scale, scale);

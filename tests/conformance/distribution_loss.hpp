@@ -4,22 +4,10 @@
 
 #include <boxloss/distribution_loss.hpp>
 
-#include "box_loss.hpp"
+#include "logits.hpp"
 #include "operation.hpp"
 
 namespace boxloss::conformance {
-
-/// Queries lie as boxes' slots do, those of all sets as images.
-struct CaseCorners {
-  DType dtype;
-  Layout layout = Layout::kPacked;
-  bool is_one_set = false;  ///< the same for all sets: set stride 0
-
-  // Implicit: most lines of the table need no more.
-  constexpr CaseCorners(DType d, Layout l = Layout::kPacked,  // NOLINT(google-explicit-constructor)
-                        bool one_set = false)
-      : dtype(d), layout(l), is_one_set(one_set) {}
-};
 
 struct DistributionShape {
   std::int64_t sets, images, queries, bins, targets;
@@ -29,8 +17,8 @@ struct DistributionShape {
 struct DistributionCase {
   std::string name;
   DistributionLoss mode;
-  CaseCorners logits;
-  CaseCorners others;  ///< ddf's teacher; of fgl the dtype alone, of reference, target and edges
+  CaseLogits logits;
+  CaseLogits others;  ///< ddf's teacher; of fgl the dtype alone, of reference, target and edges
   DType index;
   DistributionShape shape;
   Reduction reduction;
@@ -48,14 +36,6 @@ struct HostDistributions {
   DistributionLossProblem problem;
   Array logits, target_index, quality, reference, target, edges, teacher, confidence, normalizer;
 };
-
-inline std::int64_t distribution_rows(const DistributionLossProblem& p) {
-  return p.sets * p.images * p.queries;
-}
-
-/// Of the first logit of a row, from that of the first.
-std::int64_t first_corner(const DistributionLossProblem& problem, const CornerView& view,
-                          std::int64_t row);
 
 /// A row's row of target, or kNoBox or kIgnored; and whether it has a loss.
 std::int64_t target_of(const DistributionLossProblem& problem, std::int64_t row);

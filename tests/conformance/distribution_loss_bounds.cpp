@@ -10,25 +10,6 @@
 namespace boxloss::conformance {
 namespace {
 
-/// A sum of bounded numbers: to their bounds comes what adding them rounds off, in any order, at
-/// most `roundings_in_c` times in C, and as often as there are numbers in double, on both sides.
-template <class C>
-struct Sum {
-  double value = 0, magnitude = 0, error = 0, count = 0;
-
-  void add(const Bounded<C>& x) {
-    value += x.value;
-    magnitude += std::fabs(x.value) + x.error;
-    error += x.error;
-    ++count;
-  }
-  Bounded<C> total(double roundings_in_c) const {
-    if (!std::isfinite(value)) return special<C>(value, error < kUnbounded);
-    const double own = 2 * count * 0x1p-53 + roundings_in_c * kUnitRoundoff<C>;
-    return {value, error + own * magnitude};
-  }
-};
-
 template <class C>
 struct BoundedSoftmax {
   std::vector<Bounded<C>> below, exps;  ///< of each bin
@@ -68,7 +49,7 @@ class BoundedRows {
   }
 
   B loss(std::int64_t row) const {
-    Sum<C> sum;
+    BoundedSum<C> sum;
     for (int side = 0; side < 4; ++side) sum.add(bounded_side(row, side).loss);
     return sum.total(0) * weight(row) * read_as<C>(temperature_ * temperature_);
   }
@@ -111,15 +92,15 @@ class BoundedRows {
   BoundedSoftmax<C> softmax(const CornerView& view, std::int64_t row, int side) const {
     std::vector<B> x;
     for (std::int64_t bin = 0; bin < p_.bins; ++bin) {
-      x.push_back(number_at<C>({view.data, view.dtype},
-                               first_corner(p_, view, row) + side * p_.bins + bin));
+      x.push_back(
+          number_at<C>({view.data, view.dtype}, first_logit(p_, view, row) + side * p_.bins + bin));
     }
     B largest = x[0];
     for (const B& each : x) {
       if (each.value > largest.value || std::isnan(each.value)) largest = each;
     }
     BoundedSoftmax<C> s;
-    Sum<C> sum;
+    BoundedSum<C> sum;
     for (const B& each : x) {
       s.below.push_back((each - largest) * read_as<C>(1 / temperature_));
       s.exps.push_back(exp(s.below.back()));
@@ -177,7 +158,7 @@ class BoundedRows {
   BoundedSide<C> distilled(const BoundedSoftmax<C>& own, const BoundedSoftmax<C>& teacher) const {
     const B per_own = reciprocal(own.sum), per_teacher = reciprocal(teacher.sum);
     BoundedSide<C> side;
-    Sum<C> parts;
+    BoundedSum<C> parts;
     double magnitude = std::fabs(std::log(own.sum.value)) + std::fabs(std::log(teacher.sum.value));
     for (std::size_t i = 0; i < own.exps.size(); ++i) {
       const B &below = own.below[i], &of_teacher = teacher.below[i];
@@ -229,7 +210,7 @@ Bounds loss_bounds_in(const HostDistributions& host) {
   const std::int64_t of_set = p.images * p.queries;
   std::vector<double> losses, scales;
   for (std::int64_t set = 0; set < p.sets; ++set) {
-    Sum<C> sums[2];
+    BoundedSum<C> sums[2];
     double count[2] = {};
     for (std::int64_t row = set * of_set; row < (set + 1) * of_set; ++row) {
       Bounded<C> loss(0.0);
@@ -254,8 +235,8 @@ std::vector<double> slope_bounds_in(const HostDistributions& host, const Array& 
                                     const Array& scale) {
   const DistributionLossProblem& p = host.problem;
   const BoundedRows<C> rows(p);
-  std::vector<double> bounds(static_cast<std::size_t>(distribution_rows(p) * 4 * p.bins));
-  for (std::int64_t row = 0; row < distribution_rows(p); ++row) {
+  std::vector<double> bounds(static_cast<std::size_t>(query_rows(p) * 4 * p.bins));
+  for (std::int64_t row = 0; row < query_rows(p); ++row) {
     if (!counts(p, row)) continue;
     const std::int64_t set = row / (p.images * p.queries);
     const Bounded<C> by = Bounded<C>(grad.get(p.reduction == Reduction::kNone ? row : set)) *

@@ -11,9 +11,8 @@ using namespace words;
 constexpr DistributionLoss fgl = DistributionLoss::kFgl, ddf = DistributionLoss::kDdf;
 constexpr Reduction none = Reduction::kNone, sum = Reduction::kSum, mean = Reduction::kMean;
 constexpr std::nullopt_t no = std::nullopt;
-constexpr CaseNormalizer by_set(DType dtype) { return {dtype, 1}; }
-constexpr CaseCorners one_set(DType dtype, Layout layout = packed) { return {dtype, layout, true}; }
-constexpr DistributionShape d_fine = {2, 3, 37, 33, 9}, small = {2, 3, 21, 5, 9};
+constexpr CaseLogits one_set(DType dtype) { return {dtype, packed, true}; }
+constexpr DistributionShape d_fine = {2, 3, 37, 33, 9};
 
 // CPU tasks are 16384 logits, tiles 240; a GPU's tiles are up to 32 queries, fewer for many bins.
 // clang-format off
@@ -23,81 +22,35 @@ const std::vector<DistributionCase> kCases = {
     {"fgl", fgl, f32, f32, i64, d_fine, none, f32, no, plain, 4},
     {"fgl, f16", fgl, f16, f32, i32, d_fine, mean, f16, no, plain, 8},
     {"fgl, bf16", fgl, bf16, bf16, i64, d_fine, sum, no, no, plain, 4},
-    {"fgl, f64", fgl, f64, f64, i64, d_fine, none, f64, no, plain, 2.5},
-    {"fgl, boxes f64", fgl, f32, f64, i32, d_fine, none, no, no, plain, 4},
     {"ddf", ddf, f32, one_set(f32), i64, d_fine, none, f32, no, plain, 5},
     {"ddf, f16", ddf, f16, one_set(f16), i32, d_fine, mean, f32, no, plain, 5},
     {"ddf, bf16", ddf, bf16, bf16, i64, d_fine, sum, bf16, no, plain, 1},
-    {"ddf, f64", ddf, f64, one_set(f64), i64, d_fine, none, f64, no, plain, 3},
     {"ddf, two dtypes", ddf, f16, one_set(f32), i64, d_fine, mean, no, no, plain, 5},
-    {"ddf, teacher f64", ddf, f32, f64, i64, d_fine, none, f16, no, plain, 5},
     // --- means
     {"fgl, mean", fgl, f32, f32, i64, d_fine, mean, f32, no, plain, 4},
-    {"fgl, mean by f32", fgl, f32, f32, i64, d_fine, mean, f32, f32, plain, 4},
-    {"fgl, mean by f64, of sets", fgl, f32, f32, i64, d_fine, mean, no, by_set(f64), plain, 4},
-    {"fgl, mean, no boxes", fgl, f32, f32, i64, {2, 2, 9, 3, 0}, mean, f32, no, plain, 4},
-    {"fgl, mean by i32, no boxes", fgl, f32, f32, i64, {2, 2, 9, 3, 0}, mean, f32, by_set(i32), plain, 4},
     {"ddf, mean", ddf, f32, one_set(f32), i64, d_fine, mean, f32, no, plain, 5},
     {"ddf, all are matched", ddf, f32, one_set(f32), i64, d_fine, mean, f32, no, plain, 5, {0, 3}},
     {"ddf, none is matched", ddf, f32, one_set(f32), i64, d_fine, mean, f32, no, plain, 5, {-1}},
     {"ddf, all are left out", ddf, f32, one_set(f32), i64, d_fine, mean, f32, no, plain, 5, {-2}},
-    // --- layouts
-    {"fgl, gaps", fgl, {f32, gaps}, f32, i64, d_fine, mean, f32, no, plain, 4},
-    {"fgl, one box", fgl, {f32, one_box}, f32, i64, small, none, f32, no, plain, 4},
-    {"ddf, wide", ddf, {f32, wide}, {f32, odd_gaps}, i64, d_fine, mean, f32, no, plain, 5},
-    {"ddf, transposed", ddf, {bf16, transposed}, {bf16, transposed, true}, i64, d_fine, none, f32, no, plain, 5},
-    {"ddf, unaligned", ddf, {f16, shifted}, {f16, packed, true}, i64, d_fine, mean, f32, no, plain, 5},
-    {"ddf, one set's logits", ddf, one_set(f32), one_set(f32, shifted), i64, d_fine, sum, f32, no, plain, 5},
     // --- sizes
-    {"fgl, two bins", fgl, f32, f32, i64, {2, 3, 41, 2, 20}, none, f32, no, plain, 4},
-    {"fgl, 17 bins", fgl, f16, f32, i64, {2, 3, 41, 17, 20}, mean, f32, no, plain, 4},
     {"fgl, two tiles of bins", fgl, f32, f32, i64, {1, 2, 9, 251, 9}, none, f32, no, plain, 4},
-    {"ddf, one bin", ddf, f32, one_set(f32), i64, {2, 3, 41, 1, 20}, none, f32, no, plain, 5},
-    {"ddf, 16 bins", ddf, bf16, one_set(bf16), i64, {2, 3, 41, 16, 20}, mean, f32, no, plain, 5},
     {"ddf, two tiles of bins", ddf, f32, f32, i64, {1, 2, 9, 251, 9}, none, f32, no, plain, 5},
     {"ddf, beyond shared memory", ddf, f32, one_set(f32), i64, {1, 2, 3, 3001, 9}, mean, f32, no, plain, 5},
     {"fgl, several tasks", fgl, f32, f32, i64, {2, 2, 161, 33, 60}, mean, f32, no, plain, 4},
     {"ddf, several tasks", ddf, f32, one_set(f32), i64, {2, 2, 161, 33, 60}, mean, f32, no, plain, 5},
-    {"no sets", fgl, f32, f32, i64, {0, 2, 3, 4, 5}, mean, no, no, plain, 4},
-    {"no images", ddf, f32, f32, i64, {2, 0, 3, 4, 5}, mean, f32, no, plain, 5},
-    {"no queries", fgl, f32, f32, i64, {2, 2, 0, 4, 5}, mean, no, by_set(f32), plain, 4},
-    {"no queries, none", ddf, f32, f32, i64, {2, 2, 0, 4, 5}, none, f32, no, plain, 5},
-    // --- sides on edges and beyond, logits at their ends
+    // --- sides on edges and beyond
     {"kinks, fgl", fgl, f32, f32, i64, {2, 3, 37, 17, 9}, none, f32, no, kinks, 4},
-    {"kinks, fgl, f16", fgl, f16, f16, i64, {2, 3, 37, 17, 9}, mean, f32, no, kinks, 4},
-    {"kinks, fgl, f64", fgl, f64, f32, i64, {2, 3, 37, 17, 9}, none, f32, no, kinks, 4},
-    {"kinks, ddf", ddf, f32, one_set(f32), i64, d_fine, none, f32, no, kinks, 5},
-    {"kinks, ddf, f16", ddf, f16, one_set(f16), i64, d_fine, none, f32, no, kinks, 5},
-    {"kinks, ddf, f64", ddf, f64, one_set(f64), i64, d_fine, mean, f32, no, kinks, 2},
     // --- NaN and infinity
     {"special, fgl", fgl, f32, f32, i64, {2, 3, 37, 5, 23}, none, f32, no, special, 4},
-    {"special, fgl, f16", fgl, f16, f16, i64, {2, 3, 37, 5, 23}, none, f16, no, special, 4},
-    {"special, ddf", ddf, f32, one_set(f32), i64, {2, 3, 37, 5, 23}, none, f32, no, special, 5},
-    {"special, ddf, f64", ddf, f64, one_set(f64), i64, {2, 3, 37, 5, 23}, sum, f32, no, special, 1},
 };
 // clang-format on
-
-/// Of target_index, whose rows are nine.
-const IndexLists kEnds32 = {{-1, 0, 8, 9, -3, kMax32, kMin32}, {-2, 4, 5, -2, 3}, {-2}, {-1}};
-const IndexLists kEnds64 = {{kMax64, 3, kMin64, kTwo32, 2, kTwo32 + 1},
-                            {-kTwo32, 1, -kTwo32 - 2, 0, -2, kTwo32 - 1}};
-
-std::vector<DistributionCase> with_indices(const std::vector<const char*>& names) {
-  std::vector<DistributionCase> list;
-  for (const char* name : names) {
-    add_changed(list, kCases, {name}, small, kEnds32);
-    if (case_named(kCases, name).index == i64) add_changed(list, kCases, {name}, small, kEnds64);
-  }
-  for (std::size_t i = 0; i < list.size(); i += 2) list[i].reduction = mean;
-  return list;
-}
 
 }  // namespace
 
 const std::vector<DistributionCase>& DistributionLosses::table() { return kCases; }
 
 std::vector<DistributionCase> DistributionLosses::further_cases() {
-  std::vector<DistributionCase> list = with_indices({"fgl", "fgl, f16", "ddf", "ddf, f16"});
+  std::vector<DistributionCase> list = with_indices(kCases, {"fgl", "fgl, f16", "ddf", "ddf, f16"});
   list.push_back(changed(kCases, "ddf, mean", {300, 1, 3, 2, 40}));  // more sets than a block
   list.push_back(changed(kCases, "fgl, mean", {1, 1, 5003, 2, 40}));
   list.push_back(changed(kCases, "ddf, mean", {2, 300, 3, 7, 40}));
@@ -106,7 +59,7 @@ std::vector<DistributionCase> DistributionLosses::further_cases() {
 
 /// All indices mean something; what is computed of them is compared above.
 std::vector<DistributionCase> DistributionLosses::wild_cases() {
-  return with_indices({"fgl, bf16", "ddf, two dtypes", "special, fgl"});
+  return with_indices(kCases, {"fgl, bf16", "ddf, two dtypes", "special, fgl"});
 }
 
 std::vector<DistributionCase> DistributionLosses::cases_for_bits() {
@@ -120,7 +73,7 @@ DistributionCase DistributionLosses::random_case(Random& random) {
   const auto corners = [&](DType dtype) {
     const Layout layout = random.pick(std::vector<Layout>{
         packed, packed, packed, wide, gaps, odd_gaps, shifted, one_image, one_box, transposed});
-    return CaseCorners(dtype, layout, random.chance(0.5));
+    return CaseLogits(dtype, layout, random.chance(0.5));
   };
   const DistributionLoss mode = random.chance(0.5) ? fgl : ddf;
   const DType dtype = any_floating(random);

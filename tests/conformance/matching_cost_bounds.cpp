@@ -4,12 +4,11 @@
 
 #include <cmath>
 
+#include "formula_bounds.hpp"
 #include "losses/class_cost.hpp"
 #include "losses/cost_entry.hpp"
-#include "losses/formulas.hpp"
 #include "losses/l1.hpp"
 #include "matching_cost_entries.hpp"
-#include "rotated_bounds.hpp"
 
 namespace boxloss::conformance {
 namespace {
@@ -31,11 +30,9 @@ struct BoundedPower {
 };
 
 template <class C>
-Bounded<C> loss_of(const CostProblem& p, const CostEntry& entry) {
-  const auto pred = corners_of<C>(p.pred, entry.block, entry.query);
-  const auto target = corners_of<C>(p.target, 0, entry.column);
-  return with_formula(
-      p.loss, [&](auto formula) { return formula.loss(pred, target, bounded_constants<C>(p)); });
+PairBoxes<C> boxes_of(const CostProblem& p, const CostEntry& entry) {
+  return {corners_of<C>(p.pred, entry.block, entry.query),
+          corners_of<C>(p.target, 0, entry.column)};
 }
 
 template <class C>
@@ -48,12 +45,6 @@ template <class C>
 RotatedPair<C> boxes_of(const RotatedCostProblem& p, const CostEntry& entry) {
   return {rotated_box_of<C>(p.pred, p.angle_unit, entry.block, entry.query),
           rotated_box_of<C>(p.target, p.angle_unit, 0, entry.column)};
-}
-
-template <class C>
-Bounded<C> loss_of(const RotatedCostProblem& p, const CostEntry& entry) {
-  const RotatedPair<C> boxes = boxes_of<C>(p, entry);
-  return rotated_loss(p.loss, boxes, bounded_constants<C>(p));
 }
 
 template <class C>
@@ -98,8 +89,11 @@ Bounded<C> entry_of(const P& p, const CostEntry& entry) {
   const Bounded<C> one(1.0), zero(0.0);
   const CostWeights<Bounded<C>> weights = {read_as<C>(p.iou_weight), one,
                                            read_as<C>(p.class_weight)};
-  return cost_entry(weights, p.iou_weight != 0 ? loss_of<C>(p, entry) : one,
-                    weighted_l1<C>(p, entry), reads_classes(p) ? class_term_of<C>(p, entry) : zero);
+  const auto loss = [&] {
+    return bounded_loss(p.loss, boxes_of<C>(p, entry), bounded_constants<C>(p));
+  };
+  return cost_entry(weights, p.iou_weight != 0 ? loss() : one, weighted_l1<C>(p, entry),
+                    reads_classes(p) ? class_term_of<C>(p, entry) : zero);
 }
 
 template <class C, class P>

@@ -16,7 +16,6 @@ const DeviceMemory* device_memory(Device device);
 void use_memory(const DeviceMemory* memory);
 
 /// One for each memory_*.cpp; null as above.
-const DeviceMemory* cpu_memory();
 const DeviceMemory* cuda_memory();
 const DeviceMemory* hip_memory();
 

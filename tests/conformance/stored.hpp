@@ -59,6 +59,25 @@ Bounded<C> number_at(const ArrayView& view, std::int64_t i) {
   return read_as<C>(Elements<Any>{view.data, view.dtype}.get<double>(i));
 }
 
+/// A sum of bounded numbers: to their bounds comes what adding them rounds off, in any order, at
+/// most `roundings_in_c` times in C, and as often as there are numbers in double, on both sides.
+template <class C>
+struct BoundedSum {
+  double value = 0, magnitude = 0, error = 0, count = 0;
+
+  void add(const Bounded<C>& x) {
+    value += x.value;
+    magnitude += std::fabs(x.value) + x.error;
+    error += x.error;
+    ++count;
+  }
+  Bounded<C> total(double roundings_in_c) const {
+    if (!std::isfinite(value)) return special<C>(value, error < kUnbounded);
+    const double own = 2 * count * 0x1p-53 + roundings_in_c * kUnitRoundoff<C>;
+    return {value, error + own * magnitude};
+  }
+};
+
 /// Boxes are rounded to C once by everybody, so that they are exact from there on.
 template <class C>
 Box<Bounded<C>> exact(const Box<C>& box) {

@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "dispatch/task_aligned_match.hpp"
+#include "formula_bounds.hpp"
 #include "index_arrays.hpp"
-#include "rotated_bounds.hpp"
 #include "task_aligned_match.hpp"
 
 /// What rounding may decide in a task-aligned match. Which points lie in a box, it may not: that is
@@ -170,16 +170,17 @@ class ImageJudge {
   }
 
   template <class C>
-  static Bounded<C> bounded_loss(const Box<C>& pred, const Box<C>& target, const Constants<C>& c) {
-    return Ciou::loss(exact(pred), exact(target), converted<Bounded<C>>(c));
+  static Bounded<C> overlap_loss(const Box<C>& pred, const Box<C>& target, const Constants<C>& c) {
+    return bounded_loss(Loss::kCiou, PairBoxes<C>{exact(pred), exact(target)},
+                        converted<Bounded<C>>(c));
   }
   template <class C>
-  static Bounded<C> bounded_loss(const RotatedBox<C>& pred, const RotatedBox<C>& target,
+  static Bounded<C> overlap_loss(const RotatedBox<C>& pred, const RotatedBox<C>& target,
                                  const Constants<C>& c) {
     const auto as_bounded = [](const RotatedBox<C>& box) {
       return converted<Bounded<C>>(converted<double>(box));
     };
-    return rotated_loss(RotatedLoss::kProbiou, RotatedPair<C>{as_bounded(pred), as_bounded(target)},
+    return bounded_loss(RotatedLoss::kProbiou, RotatedPair<C>{as_bounded(pred), as_bounded(target)},
                         converted<Bounded<C>>(c));
   }
 
@@ -193,7 +194,7 @@ class ImageJudge {
       return std::any_of(list.begin(), list.end(), [](double x) { return std::isnan(x); });
     };
     if (has_nan(numbers) || has_nan(numbers_of(target.box))) return {};
-    const Bounded<C> loss = bounded_loss(pred, target.box, args.constants);
+    const Bounded<C> loss = overlap_loss(pred, target.box, args.constants);
     const Range overlap = range_of(at_least(Bounded<C>(1.0) - loss, Bounded<C>(0.0)));
     const double score = score_at(args, image_, anchor, target.label);
     Pair pair{true, as_float(overlap), kZero, {score}};

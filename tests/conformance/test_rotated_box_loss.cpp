@@ -68,7 +68,7 @@ TEST_CASE("rotated losses of every family agree with other algorithms in long do
       for (std::size_t i = 0; i < drawn.size(); ++i) {
         const auto p = rotated_oracle::exactly(drawn[i].pred);
         const auto t = rotated_oracle::exactly(drawn[i].target);
-        const auto expected = static_cast<double>(oracle_loss(name_of(loss), p, t));
+        const auto expected = static_cast<double>(oracle_loss(loss, p, t));
         const double value = got.get(static_cast<std::int64_t>(i));
         if (std::fabs(value - expected) <= family.most) continue;
         FAIL_CHECK(name_of(loss) << " of '" << family.name << "' is " << value << ", expected "
@@ -149,22 +149,33 @@ TEST_CASE("no rotated loss or gradient is NaN or infinite for extreme boxes") {
   });
 }
 
+constexpr double kPi = 3.14159265358979323846;
+
 /// What becomes of pairs that have the same losses afterwards, and of their gradients.
 struct Change {
   const char* name;
   DType dtype;
-  BoxPair (*changed)(const BoxPair& pair);
-  /// The gradient by the box before, from that by the box afterwards.
-  DoubleBox (*before)(const DoubleBox& gradient, bool is_pred);
-  double most = 0;  ///< what losses and gradients may differ by
+  double most = 0;                 ///< what losses and gradients may differ by
+  double scale = 1, x = 0, y = 0;  ///< of both boxes
+  double turn = 0;                 ///< of pred
+  bool is_exchanged = false;       ///< the target is turned by a quarter, and its sides exchanged
   AngleUnit unit = AngleUnit::kRadians;
+
+  double per_radian() const { return unit == AngleUnit::kDegrees ? -180 / kPi : 1; }
+
+  DoubleBox after(const DoubleBox& b, bool is_pred) const {
+    const bool exchanges = is_exchanged && !is_pred;
+    const double angle = b.angle + (is_pred ? turn : exchanges ? kPi / 2 : 0);
+    return {scale * b.cx + x, scale * b.cy + y, scale * (exchanges ? b.h : b.w),
+            scale * (exchanges ? b.w : b.h), angle * per_radian()};
+  }
+  /// The gradient by the box before, from that by the box afterwards.
+  DoubleBox before(const DoubleBox& d, bool is_pred) const {
+    const bool exchanges = is_exchanged && !is_pred;
+    return {scale * d.cx, scale * d.cy, scale * (exchanges ? d.h : d.w),
+            scale * (exchanges ? d.w : d.h), d.angle * per_radian()};
+  }
 };
-
-BoxPair both_by(const BoxPair& pair, DoubleBox (*change)(const DoubleBox& box)) {
-  return {change(pair.pred), change(pair.target)};
-}
-
-constexpr double kPi = 3.14159265358979323846;
 
 /// A derivative of far boxes that are enlarged may be subnormal, and off by 2^-150. In the angle's
 /// this is multiplied by a distance below 2^10 times 2^9; there are fewer than 8 such roundings.
@@ -173,58 +184,16 @@ constexpr double kOfSubnormals = 8 * 0x1p-150 * 0x1p19;
 /// Bits stay where nothing is rounded but what is subnormal. Double's rounding of an angle moves a
 /// corner by 1e-13 of a pixel at most, and boxes of 5 pixels' sides the more, by which derivatives
 /// change.
-const Change kChanges[] = {
-    {"shifted", DType::kF32,
-     [](const BoxPair& pair) {
-       return both_by(pair, [](const DoubleBox& b) -> DoubleBox {
-         return {b.cx + 512, b.cy - 256, b.w, b.h, b.angle};
-       });
-     },
-     [](const DoubleBox& d, bool) { return d; }},
-    {"enlarged", DType::kF32,
-     [](const BoxPair& pair) {
-       return both_by(pair, [](const DoubleBox& b) -> DoubleBox {
-         return {0x1p9 * b.cx, 0x1p9 * b.cy, 0x1p9 * b.w, 0x1p9 * b.h, b.angle};
-       });
-     },
-     [](const DoubleBox& d, bool) -> DoubleBox {
-       return {0x1p9 * d.cx, 0x1p9 * d.cy, 0x1p9 * d.w, 0x1p9 * d.h, d.angle};
-     },
-     kOfSubnormals},
-    {"reduced", DType::kF64,
-     [](const BoxPair& pair) {
-       return both_by(pair, [](const DoubleBox& b) -> DoubleBox {
-         return {0x1p-20 * b.cx, 0x1p-20 * b.cy, 0x1p-20 * b.w, 0x1p-20 * b.h, b.angle};
-       });
-     },
-     [](const DoubleBox& d, bool) -> DoubleBox {
-       return {0x1p-20 * d.cx, 0x1p-20 * d.cy, 0x1p-20 * d.w, 0x1p-20 * d.h, d.angle};
-     }},
-    {"by half a turn of pred", DType::kF64,
-     [](const BoxPair& pair) -> BoxPair {
-       const DoubleBox& b = pair.pred;
-       return {{b.cx, b.cy, b.w, b.h, b.angle + kPi}, pair.target};
-     },
-     [](const DoubleBox& d, bool) { return d; }, 1e-11},
-    {"by a quarter turn of the target, whose sides are exchanged", DType::kF64,
-     [](const BoxPair& pair) -> BoxPair {
-       const DoubleBox& b = pair.target;
-       return {pair.pred, {b.cx, b.cy, b.h, b.w, b.angle + kPi / 2}};
-     },
-     [](const DoubleBox& d, bool is_pred) -> DoubleBox {
-       return is_pred ? d : DoubleBox{d.cx, d.cy, d.h, d.w, d.angle};
-     },
-     1e-11},
-    {"in degrees, counterclockwise", DType::kF64,
-     [](const BoxPair& pair) {
-       return both_by(pair, [](const DoubleBox& b) -> DoubleBox {
-         return {b.cx, b.cy, b.w, b.h, b.angle * (-180 / kPi)};
-       });
-     },
-     [](const DoubleBox& d, bool) -> DoubleBox {
-       return {d.cx, d.cy, d.w, d.h, d.angle * (-180 / kPi)};
-     },
-     1e-11, AngleUnit::kDegrees},
+constexpr double kOfAngles = 1e-11;
+
+constexpr Change kChanges[] = {
+    {"shifted", DType::kF32, 0, 1, 512, -256},
+    {"enlarged", DType::kF32, kOfSubnormals, 0x1p9},
+    {"reduced", DType::kF64, 0, 0x1p-20},
+    {"half a turn of pred", DType::kF64, kOfAngles, 1, 0, 0, kPi},
+    {"a quarter turn of the target", DType::kF64, kOfAngles, 1, 0, 0, 0, true},
+    {"in degrees, counterclockwise", DType::kF64, kOfAngles, 1, 0, 0, 0, false,
+     AngleUnit::kDegrees},
 };
 
 Array before(const Change& change, const Array& gradient, bool is_pred) {
@@ -255,7 +224,9 @@ TEST_CASE("rotated losses and gradients stay where only the way to write a pair 
     set_parameter(loss, "floor", 0, parameters);
     for (const Change& change : kChanges) {
       BoxPairs after;
-      for (const BoxPair& pair : pairs) after.push_back(change.changed(pair));
+      for (const BoxPair& pair : pairs) {
+        after.push_back({change.after(pair.pred, true), change.after(pair.target, false)});
+      }
       HostRotated plain = host_of(loss, change.dtype, pairs);
       HostRotated changed = host_of(loss, change.dtype, after, change.unit);
       plain.problem.parameters = changed.problem.parameters = parameters;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <sstream>
+#include <string>
 
 #include "conformance/bounded.hpp"
 #include "math/arithmetic.hpp"
@@ -23,6 +25,7 @@ struct Dual {
   Dual() = default;
   // Implicit: the formula's constants.
   Dual(double constant) : value(constant) {}  // NOLINT(google-explicit-constructor)
+  Dual(const Number& v, const std::array<Number, 10>& by) : value(v), d(by) {}
 
   /// Coordinate i of the pair.
   static Dual variable(double value, std::size_t i) {
@@ -144,5 +147,36 @@ inline Dual atan2(const Dual& y, const Dual& x) {
   const Dual::Number per = reciprocal(x.value * x.value + y.value * y.value);
   return chain(atan2(y.value, x.value), y, x.value * per, x, -y.value * per);
 }
+
+/// What came of many comparisons.
+struct Tally {
+  int checked = 0, wrong = 0;
+  std::string first_wrong;
+
+  void add(bool is_right, const std::string& text) {
+    ++checked;
+    if (!is_right && ++wrong == 1) first_wrong = text;
+  }
+
+  /// A loss with its derivatives, worked out by hand, beside the loss' own: each number may be off
+  /// by its error. Nothing is compared where one is open, or a derivative known to less than that.
+  void compare(const Dual& by_hand, const Dual& own, double most_error, const std::string& pair) {
+    std::ostringstream text;
+    text.precision(17);
+    bool is_right = true;
+    for (std::size_t i = 0; i <= own.d.size(); ++i) {
+      const Dual::Number &got = i == 0 ? by_hand.value : by_hand.d[i - 1],
+                         &expected = i == 0 ? own.value : own.d[i - 1];
+      const double error = got.error + expected.error;
+      if (!std::isfinite(got.value + expected.value + error)) return;
+      if (i > 0 && error > most_error) return;
+      if (std::fabs(got.value - expected.value) <= error) continue;
+      is_right = false;
+      text << "number " << i << " of loss and gradient is " << got.value << " +- " << got.error
+           << ", expected " << expected.value << " +- " << expected.error << "; ";
+    }
+    add(is_right, text.str() + pair);
+  }
+};
 
 }  // namespace boxloss

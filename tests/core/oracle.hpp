@@ -10,7 +10,8 @@
 
 #include "conformance/example_parameters.hpp"
 
-/// The oracle on small problems of doubles.
+/// The oracle on small problems, mostly of doubles: what is worked out by hand is compared with it,
+/// and by the conformance suite it is with all other implementations.
 namespace boxloss {
 
 using Catch::Matchers::WithinAbs;
@@ -27,6 +28,39 @@ inline void require_close(const Boxes& got, const Boxes& expected) {
     INFO("element " << i);
     REQUIRE_THAT(got[i], WithinAbs(expected[i], kRounding));
   }
+}
+
+inline const Implementation& oracle() { return implementation("cpu/reference"); }
+
+inline Boxes joined(const std::vector<Boxes>& parts) {
+  Boxes all;
+  for (const Boxes& each : parts) all.insert(all.end(), each.begin(), each.end());
+  return all;
+}
+
+/// None of no numbers.
+inline ArrayView view_of(const Boxes& numbers) {
+  return numbers.empty() ? ArrayView{} : ArrayView{numbers.data(), DType::kF64};
+}
+
+/// Of logits' losses. The gradient is that of the losses' sum.
+template <class P, class Problem, class Outputs, class Gradient>
+void require_losses(P p, std::size_t logits,
+                    void (*forward)(const Implementation&, const Problem&, const Outputs&,
+                                    const Execution&),
+                    void (*backward)(const Implementation&, const P&, const Gradient&,
+                                     const Execution&),
+                    const Boxes& loss, const Boxes& gradient, const Boxes& scale) {
+  INFO(name_of(p.mode));
+  Boxes losses(loss.size(), kNan), scales(scale.size(), kNan), slopes(logits, kNan);
+  forward(oracle(), p, {losses.data(), scales.data()}, {});
+  require_close(losses, loss);
+  require_close(scales, scale);
+  const Boxes ones(loss.size(), 1);
+  p.grad = ones.data();
+  p.scale = scales.data();
+  backward(oracle(), p, {slopes.data()}, {});
+  require_close(slopes, gradient);
 }
 
 struct OracleProblem {
@@ -46,8 +80,8 @@ struct OracleProblem {
 
   /// Points into this: it must outlive what it gives.
   LossProblem view() const {
-    const auto view_of = [](const Boxes& boxes, BoxFormat format, std::int64_t of_images,
-                            const std::vector<std::int64_t>& rows) {
+    const auto boxes_of = [](const Boxes& boxes, BoxFormat format, std::int64_t of_images,
+                             const std::vector<std::int64_t>& rows) {
       const std::int64_t slots = static_cast<std::int64_t>(boxes.size()) / 4 / of_images;
       BoxView view = {boxes.data(), DType::kF64, format, of_images, slots, 4 * slots, 4};
       if (!rows.empty()) view.rows = {rows.data(), DType::kI64};
@@ -56,9 +90,9 @@ struct OracleProblem {
     const bool is_list = pairing.kind == Pairing::Kind::kOffsets;
     LossProblem p;
     p.loss = loss;
-    p.pred = view_of(pred, pred_format, images, pred_rows);
-    p.target = view_of(target, target_format, is_list ? 1 : images, target_rows);
-    if (!weight.empty()) p.weight = {weight.data(), DType::kF64};
+    p.pred = boxes_of(pred, pred_format, images, pred_rows);
+    p.target = boxes_of(target, target_format, is_list ? 1 : images, target_rows);
+    p.weight = view_of(weight);
     p.pairing = pairing;
     p.normalizer = normalizer;
     p.reduction = reduction;
@@ -118,7 +152,7 @@ inline OracleForward oracle_forward(const OracleProblem& problem) {
   const auto sets = static_cast<std::size_t>(loss_sets(p));
   const std::size_t values = p.reduction == Reduction::kNone ? rows : sets;
   OracleForward result{Boxes(values), 0, Boxes(sets), Boxes(has_l1 ? values : 0), Boxes(rows)};
-  loss_forward(implementation("cpu/reference"), p,
+  loss_forward(oracle(), p,
                {result.loss.data(), result.scales.data(), has_l1 ? result.l1.data() : nullptr,
                 result.iou.data()},
                {});
@@ -140,7 +174,7 @@ inline OracleGradients oracle_gradients(const OracleProblem& problem, From from 
   OracleGradients result{Boxes(problem.pred.size()), Boxes(problem.target.size()),
                          Boxes(problem.weight.size())};
   loss_backward(
-      implementation("cpu/reference"), p, grads, scales.data(),
+      oracle(), p, grads, scales.data(),
       {result.pred.data(), result.target.data(), p.weight.data ? result.weight.data() : nullptr},
       {});
   return result;

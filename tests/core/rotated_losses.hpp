@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdio>
 #include <string>
-#include <string_view>
 
 #include "losses/rotated/formulas.hpp"
 #include "rotated_oracle.hpp"
@@ -18,23 +17,36 @@ constexpr double kFloor = 1e-15, kTau = 1;  ///< the standard values
 
 /// With those, and eps added.
 template <class T>
-Constants<T> rotated_constants(std::string_view word, double eps = 0, double floor = kFloor,
+Constants<T> rotated_constants(RotatedLoss loss, double eps = 0, double floor = kFloor,
                                double tau = kTau) {
-  const bool has_tau = word == "kld" || word == "gwd";
+  const bool has_tau = loss == RotatedLoss::kKld || loss == RotatedLoss::kGwd;
   return {make_eps<T>(eps, EpsMode::kAdd),
           {static_cast<T>(has_tau ? tau : floor), static_cast<T>(floor)}};
 }
 
-inline rotated_oracle::Real oracle_loss(std::string_view word, const rotated_oracle::Box& p,
+template <class T>
+T loss_of(RotatedLoss loss, const RotatedBox<T>& p, const RotatedBox<T>& t, const Constants<T>& c) {
+  return with_formula(loss, [&](auto formula) { return formula.loss(p, t, c); });
+}
+
+template <class T>
+RotatedPairGradient<T> derivatives_of(RotatedLoss loss, const RotatedBox<T>& p,
+                                      const RotatedBox<T>& t, const Constants<T>& c) {
+  return with_formula(loss, [&](auto formula) { return formula.derivatives(p, t, c); });
+}
+
+inline rotated_oracle::Real oracle_loss(RotatedLoss loss, const rotated_oracle::Box& p,
                                         const rotated_oracle::Box& t, double floor = kFloor,
                                         double tau = kTau) {
   namespace oracle = rotated_oracle;
-  if (word == "iou") return 1 - oracle::iou(p, t);
-  if (word == "giou") return 1 - oracle::giou(p, t);
-  if (word == "probiou") return oracle::probiou_loss(p, t, floor);
-  if (word == "kld") return oracle::kld_loss(p, t, tau, floor);
-  if (word == "gwd") return oracle::gwd_loss(p, t, tau, floor);
-  return oracle::kfiou_loss(p, t, floor);
+  switch (loss) {
+    case RotatedLoss::kIou: return 1 - oracle::iou(p, t);
+    case RotatedLoss::kGiou: return 1 - oracle::giou(p, t);
+    case RotatedLoss::kProbiou: return oracle::probiou_loss(p, t, floor);
+    case RotatedLoss::kKld: return oracle::kld_loss(p, t, tau, floor);
+    case RotatedLoss::kGwd: return oracle::gwd_loss(p, t, tau, floor);
+    default: return oracle::kfiou_loss(p, t, floor);
+  }
 }
 
 template <class T, class F>

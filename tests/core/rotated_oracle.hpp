@@ -2,18 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cmath>
-#include <vector>
 
-#include "math/rotated_box.hpp"
+#include "cpu/reference/polygons.hpp"
 
-/// The losses of rotated boxes by other algorithms than core's, in long double: areas by polygons
-/// (Sutherland and Hodgman's clipping, Andrew's monotone chain, the shoelace formula), Gaussians by
-/// their covariances as matrices.
+/// The losses of rotated boxes by other algorithms than core's, in long double: areas by the
+/// reference's polygons, Gaussians by their covariances as matrices.
 namespace boxloss::rotated_oracle {
 
-using Real = long double;
+using reference::Real;
 using Box = RotatedBox<Real>;
 
 template <class T>
@@ -21,84 +18,13 @@ Box exactly(const RotatedBox<T>& b) {
   return {b.cx, b.cy, b.w, b.h, b.angle};
 }
 
-struct Point {
-  Real x, y;
-};
-
-using Polygon = std::vector<Point>;
-
-inline Real cross(const Point& o, const Point& a, const Point& b) {
-  return (a.x - o.x) * (b.y - o.y) - (a.y - o.y) * (b.x - o.x);
-}
-
-/// Relative to the origin, which is near: far from it, digits would be lost.
-inline Polygon corners(const Box& b, const Point& origin) {
-  const Real ux = b.w / 2 * std::cos(b.angle), uy = b.w / 2 * std::sin(b.angle);
-  const Real vx = -b.h / 2 * std::sin(b.angle), vy = b.h / 2 * std::cos(b.angle);
-  const Real x = b.cx - origin.x, y = b.cy - origin.y;
-  return {{x + ux + vx, y + uy + vy},
-          {x - ux + vx, y - uy + vy},
-          {x - ux - vx, y - uy - vy},
-          {x + ux - vx, y + uy - vy}};
-}
-
-inline Real area(const Polygon& p) {
-  Real twice = 0;
-  for (std::size_t i = 2; i < p.size(); ++i) twice += cross(p[0], p[i - 1], p[i]);
-  return std::fabs(twice) / 2;
-}
-
-/// What of the polygon lies to the left of the line from a to b.
-inline Polygon clipped(const Polygon& p, const Point& a, const Point& b) {
-  Polygon result;
-  for (std::size_t i = 0; i < p.size(); ++i) {
-    const Point &from = p[i], &to = p[(i + 1) % p.size()];
-    const Real of_from = cross(a, b, from), of_to = cross(a, b, to);
-    if (of_from >= 0) result.push_back(from);
-    if ((of_from >= 0) == (of_to >= 0)) continue;
-    const Real share = of_from / (of_from - of_to);
-    result.push_back({from.x + share * (to.x - from.x), from.y + share * (to.y - from.y)});
-  }
-  return result;
-}
-
-inline Real intersection(const Box& p, const Box& t) {
-  const Point origin = {t.cx, t.cy};
-  Polygon polygon = corners(p, origin);
-  const Polygon of_target = corners(t, origin);
-  for (std::size_t i = 0; i < 4; ++i) {
-    polygon = clipped(polygon, of_target[i], of_target[(i + 1) % 4]);
-  }
-  return area(polygon);
-}
-
-inline Real hull(const Box& p, const Box& t) {
-  const Point origin = {t.cx, t.cy};
-  Polygon points = corners(p, origin);
-  const Polygon more = corners(t, origin);
-  points.insert(points.end(), more.begin(), more.end());
-  std::sort(points.begin(), points.end(),
-            [](const Point& a, const Point& b) { return a.x < b.x || (a.x == b.x && a.y < b.y); });
-  Polygon chain;
-  const auto add = [&](const Point& point, std::size_t least) {
-    while (chain.size() >= least + 2 && cross(chain[chain.size() - 2], chain.back(), point) <= 0) {
-      chain.pop_back();
-    }
-    chain.push_back(point);
-  };
-  for (const Point& point : points) add(point, 0);
-  const std::size_t lower = chain.size() - 1;
-  for (auto point = points.rbegin(); point != points.rend(); ++point) add(*point, lower);
-  return area(chain);
-}
-
 inline Real iou(const Box& p, const Box& t) {
-  const Real inter = intersection(p, t);
+  const Real inter = reference::intersection_of(p, t);
   return inter / (p.w * p.h + t.w * t.h - inter);
 }
 
 inline Real giou(const Box& p, const Box& t) {
-  const Real inter = intersection(p, t), all = hull(p, t);
+  const Real inter = reference::intersection_of(p, t), all = reference::hull_of(p, t);
   const Real uni = p.w * p.h + t.w * t.h - inter;
   return inter / uni - (all - uni) / all;
 }

@@ -1,9 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include <boxloss/boxloss.hpp>
-#include <catch2/catch_test_macros.hpp>
 #include <cmath>
-#include <vector>
 
 #include "oracle.hpp"
 
@@ -11,7 +8,7 @@
 namespace boxloss {
 namespace {
 
-using Numbers = std::vector<double>;
+using Numbers = Boxes;
 
 /// Logits whose sigmoids are 1/4, 1/2 and 3/4; and the cross-entropies there, which are
 /// -log p towards 1 and -log(1 - p) towards 0.
@@ -30,10 +27,8 @@ struct Example {
   double no_object_weight = 1;
   bool is_transposed = false;  ///< the logits and their gradient: queries are neighbours
 
-  void set_inputs(ClassLossProblem& p) const {
-    const auto given = [](const Numbers& numbers) {
-      return numbers.empty() ? ArrayView{} : ArrayView{numbers.data(), DType::kF64};
-    };
+  void require(const Numbers& loss, const Numbers& gradient, const Numbers& scale = {1}) const {
+    ClassLossGradProblem p;
     p.mode = mode;
     p.sets = sets;
     p.images = 1;
@@ -45,39 +40,17 @@ struct Example {
     if (is_transposed) p.logits = {logits.data(), DType::kF64, of_set, of_set, 1, p.queries};
     p.target_index = {target_index.data(), DType::kI64};
     p.labels = {labels.data(), DType::kI64};
-    p.quality = given(quality);
-    p.query_quality = given(query_quality);
-    p.weight = given(weight);
-    p.normalizer = given(normalizer);
+    p.quality = view_of(quality);
+    p.query_quality = view_of(query_quality);
+    p.weight = view_of(weight);
+    p.normalizer = view_of(normalizer);
     p.normalizer_stride = normalizer.size() > 1 ? 1 : 0;
     p.alpha = alpha;
     p.gamma = gamma;
     p.no_object_weight = no_object_weight;
     p.reduction = reduction;
-  }
-
-  /// The gradient is that of the losses' sum.
-  void require(const Numbers& loss, const Numbers& gradient, const Numbers& scale = {1}) const {
-    for (const char* name : {"cpu/reference", "cpu/native"}) {
-      INFO(name << ", " << name_of(mode));
-      const Implementation& implementation = boxloss::implementation(name);
-      ClassLossGradProblem p;
-      set_inputs(p);
-      std::vector<double> workspace(class_loss_workspace_bytes(implementation, p) / 8 + 1);
-      Execution execution;
-      execution.workspace = workspace.data();
-      execution.workspace_bytes = workspace.size() * sizeof(double);
-      Numbers losses(loss.size(), kNan), scales(scale.size(), kNan), slopes(logits.size(), kNan);
-      class_loss(implementation, p, {losses.data(), scales.data()}, execution);
-      require_close(losses, loss);
-      require_close(scales, scale);
-      const Numbers ones(loss.size(), 1);
-      p.grad = ones.data();
-      p.scale = scales.data();
-      p.is_transposed = is_transposed;
-      class_loss_backward(implementation, p, {slopes.data()}, execution);
-      require_close(slopes, gradient);
-    }
+    p.is_transposed = is_transposed;
+    require_losses(p, logits.size(), class_loss, class_loss_backward, loss, gradient, scale);
   }
 };
 

@@ -31,7 +31,7 @@ Array some_labels(DType dtype) { return array_of(dtype, {0, 4, 2}); }
 struct Call {
   Array boxes = some_boxes(DType::kF32), labels = some_labels(DType::kI64);
   Array image = array_of(DType::kF32, {0, 0, 2});
-  TargetList list;
+  TargetList list, lists[2];
   CollateProblem p;
   std::vector<double> all_boxes = std::vector<double>(12, 7);  // of any dtype
   std::vector<std::int64_t> all_labels = {7, 7, 7}, offsets = std::vector<std::int64_t>(5, 7);
@@ -312,6 +312,7 @@ TEST_CASE("a call that cannot be is refused in words") {
       {[](Call& c) { c.p.lists = nullptr; }, "lists is null; it must point to (list_count) lists"},
       {[](Call& c) { c.list.rows = -1; }, "lists[0].rows is -1; it must not be negative, nor all rows more than 64 bits can count the bytes of"},
       {[](Call& c) { c.list.rows = std::int64_t{1} << 60; }, "lists[0].rows is 1152921504606846976; it must not be negative, nor all rows more than 64 bits can count the bytes of"},
+      {[](Call& c) { c.lists[0] = c.lists[1] = c.list; c.lists[1].rows = kMost64 / 64 - 2; c.p.lists = c.lists; c.p.list_count = 2; }, "lists[1].rows is 144115188075855869; it must not be negative, nor all rows more than 64 bits can count the bytes of"},
       {[](Call& c) { c.p.classes = -1; }, "classes is -1; it must not be negative, and 0 if it is unknown"},
       {[](Call& c) { c.p.images = -1; }, "images is -1; it must not be negative, nor more than 64 bits can count the bytes of"},
       {[](Call& c) { c.p.image = {}; }, "images is 4, list_count is 1; without `image` each list is an image"},
@@ -334,6 +335,7 @@ TEST_CASE("a call that cannot be is refused in words") {
       {[](Call& c) { c.p.image.dtype = kNoDType; }, "image.dtype is 77" + kNoElements},
       {[](Call& c) { c.implementation.collate_targets = {}; }, "cpu/native does not serve collate_targets"},
   });
+  require_ok<Call>({[](Call& c) { c.list.rows = 0; c.p.image.data = nullptr; }});
 }
 // clang-format on
 

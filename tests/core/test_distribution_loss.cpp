@@ -1,9 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include <boxloss/boxloss.hpp>
-#include <catch2/catch_test_macros.hpp>
 #include <cmath>
-#include <vector>
 
 #include "oracle.hpp"
 
@@ -11,18 +8,13 @@
 namespace boxloss {
 namespace {
 
-using Numbers = std::vector<double>;
+using Numbers = Boxes;
 
 /// Logits of the probabilities 1/8, 1/2 and 3/8; and -log of these.
 const double kLn2 = std::log(2.0), kLn3 = std::log(3.0), kLn4 = 2 * kLn2, kLn8 = 3 * kLn2,
              kLn83 = kLn8 - kLn3;
 const Numbers kLogits = {0, kLn4, kLn3}, kNans = {kNan, kNan, kNan};
 
-Numbers joined(const std::vector<Numbers>& parts) {
-  Numbers all;
-  for (const Numbers& each : parts) all.insert(all.end(), each.begin(), each.end());
-  return all;
-}
 Numbers times(double factor, Numbers numbers) {
   for (double& each : numbers) each *= factor;
   return numbers;
@@ -40,10 +32,8 @@ struct Example {
   std::int64_t sets = 1, bins = 3;
   Reduction reduction = Reduction::kNone;
 
-  void set_inputs(DistributionLossProblem& p) const {
-    const auto given = [](const Numbers& numbers) {
-      return numbers.empty() ? ArrayView{} : ArrayView{numbers.data(), DType::kF64};
-    };
+  void require(const Numbers& loss, const Numbers& gradient, const Numbers& scale) const {
+    DistributionLossGradProblem p;
     p.mode = mode;
     p.sets = sets;
     p.images = 1;
@@ -52,44 +42,23 @@ struct Example {
     const std::int64_t of_query = 4 * bins, of_set = p.queries * of_query;
     p.logits = {logits.data(), DType::kF64, of_set, of_set, of_query};
     p.target_index = {target_index.data(), DType::kI64};
-    p.quality = given(quality);
+    p.quality = view_of(quality);
     p.reduction = reduction;
-    p.normalizer = given(normalizer);
+    p.normalizer = view_of(normalizer);
     p.normalizer_stride = normalizer.size() > 1 ? 1 : 0;
     if (mode == DistributionLoss::kFgl) {
       p.targets = static_cast<std::int64_t>(target.size()) / 4;
-      p.reference = given(reference);
-      p.target = given(target);
-      p.edges = given(edges);
+      p.reference = view_of(reference);
+      p.target = view_of(target);
+      p.edges = view_of(edges);
       p.reg_scale = reg_scale;
     } else {
       p.teacher = {teacher.data(), DType::kF64, 0, of_set, of_query};
-      p.confidence = given(confidence);
+      p.confidence = view_of(confidence);
       p.temperature = temperature;
     }
-  }
-
-  /// The gradient is that of the losses' sum.
-  void require(const Numbers& loss, const Numbers& gradient, const Numbers& scale) const {
-    for (const char* name : {"cpu/reference", "cpu/native"}) {
-      INFO(name << ", " << name_of(mode));
-      const Implementation& implementation = boxloss::implementation(name);
-      DistributionLossGradProblem p;
-      set_inputs(p);
-      std::vector<double> workspace(distribution_loss_workspace_bytes(implementation, p) / 8 + 1);
-      Execution execution;
-      execution.workspace = workspace.data();
-      execution.workspace_bytes = workspace.size() * sizeof(double);
-      Numbers losses(loss.size(), kNan), scales(scale.size(), kNan), slopes(logits.size(), kNan);
-      distribution_loss(implementation, p, {losses.data(), scales.data()}, execution);
-      require_close(losses, loss);
-      require_close(scales, scale);
-      const Numbers ones(loss.size(), 1);
-      p.grad = ones.data();
-      p.scale = scales.data();
-      distribution_loss_backward(implementation, p, {slopes.data()}, execution);
-      require_close(slopes, gradient);
-    }
+    require_losses(p, logits.size(), distribution_loss, distribution_loss_backward, loss, gradient,
+                   scale);
   }
 };
 

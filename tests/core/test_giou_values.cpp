@@ -5,7 +5,8 @@
 
 #include "oracle.hpp"
 
-/// Losses of four_pairs() worked out by hand: eps, weights, reductions, and which slots count.
+/// GIoU worked out by hand: eps, weights, reductions, which slots count, and gradients, as kInner
+/// and kOuter are; that these are the loss' derivatives, test_formula_gradients.cpp shows.
 namespace boxloss {
 namespace {
 
@@ -139,6 +140,8 @@ TEST_CASE("no boxes at all") {
   }
 }
 
+// --- Which pairs count
+
 /// As two images of two slots.
 void require_paired(Kind kind, const std::vector<std::int64_t>& indices, const Boxes& expected) {
   OracleProblem problem = four_pairs();
@@ -175,6 +178,118 @@ TEST_CASE("a mask counts where it is true") {
   problem.pred[0] = kNan;
   problem.pairing = {Kind::kMask, {mask.data(), DType::kU8}};
   require_losses(problem, {0, kHalfCovered, kDisjoint, 0});
+}
+
+// --- Pairs by index
+
+/// Two sets of three pairs. One of the first set leads outside; pred 1 is target 1, and no pair has
+/// pred 2.
+OracleProblem two_sets() {
+  OracleProblem problem = one_pair({0, 0, 2, 2, 0, 0, 4, 2, kNan, kNan, kNan, kNan},
+                                   {1, 1, 3, 3, 0, 0, 4, 2, 4, 0, 6, 2});
+  problem.pairing = {Pairing::Kind::kIndexed, {}, 2, 3};
+  problem.pred_rows = {0, 0, -1, 1, 0, 0};
+  problem.target_rows = {0, 1, 2, 1, 2, 0};
+  return problem;
+}
+
+TEST_CASE("each pair reads its rows, and one that leads outside does not count") {
+  const OracleForward forward = oracle_forward(two_sets());
+  require_close(forward.loss, {kShifted, kHalfCovered, 0, 0, kDisjoint, kShifted});
+  REQUIRE(forward.l1 == Boxes{4, 2, 0, 0, 8, 4});
+  require_close(forward.iou, {1. / 7, 1. / 2, 0, 1, 0, 1. / 7});
+  REQUIRE(forward.scales == Boxes{1, 1});
+}
+
+TEST_CASE("each set has a mean of its own") {
+  OracleProblem problem = two_sets();
+  problem.reduction = Reduction::kSum;
+  require_close(oracle_forward(problem).loss, {kShifted + kHalfCovered, kDisjoint + kShifted});
+  problem.reduction = Reduction::kMean;
+  const OracleForward forward = oracle_forward(problem);
+  require_close(forward.loss, {(kShifted + kHalfCovered) / 2, (kDisjoint + kShifted) / 3});
+  require_close(forward.l1, {6. / 2, 12. / 3});
+  REQUIRE(forward.scales == Boxes{1. / 2, 1. / 3});
+}
+
+TEST_CASE("a set in which nothing counts is 0, and is divided by 1") {
+  OracleProblem problem = two_sets();
+  problem.reduction = Reduction::kMean;
+  problem.target_rows = {3, 4, -1, 1, 2, 0};
+  const OracleForward forward = oracle_forward(problem);
+  require_close(forward.loss, {0, (kDisjoint + kShifted) / 3});
+  REQUIRE(forward.scales == Boxes{1, 1. / 3});
+}
+
+TEST_CASE("gradients of a row's pairs add up") {
+  OracleProblem problem = two_sets();
+  problem.reduction = Reduction::kMean;
+  const OracleGradients gradients = oracle_gradients(problem, From::kL1);
+  // pred 0 is in the pairs (0, 1) / 2 of the first set and (2, 0) / 3 of the second:
+  //   x1  -1/2 - 1/3 - 1/3    y1, y2  -1/2 - 1/3    x2  -1/2 - 1/2 - 1/3 - 1/3
+  require_close(gradients.pred, {-7. / 6, -5. / 6, -5. / 3, -5. / 6, 0, 0, 0, 0, 0, 0, 0, 0});
+  require_close(gradients.target,
+                {5. / 6, 5. / 6, 5. / 6, 5. / 6, 0, 0, 1. / 2, 0, 1. / 3, 0, 1. / 3, 0});
+}
+
+TEST_CASE("each set has its own incoming gradient") {
+  OracleProblem problem = two_sets();
+  problem.reduction = Reduction::kSum;
+  const Boxes by_set = {1, kNan, -1}, scales = {1, 1};
+  Boxes target(12);
+  loss_backward(implementation("cpu/reference"), problem.view(), {{}, {by_set.data(), 2, 0}},
+                scales.data(), {nullptr, target.data(), nullptr}, {});
+  // Target 0 is once in each set.
+  REQUIRE(target == Boxes{0, 0, 0, 0, 0, 0, 1, 0, -1, 0, -1, 0});
+}
+
+// --- Gradients
+
+void require_gradients(const OracleProblem& problem, const Boxes& pred, const Boxes& target) {
+  const OracleGradients gradients = oracle_gradients(problem);
+  require_close(gradients.pred, pred);
+  require_close(gradients.target, target);
+}
+
+TEST_CASE("gradients in each operand's format") {
+  OracleProblem problem = one_pair({1, 1, 2, 2}, {1, 1, 2, 2});
+  problem.pred_format = BoxFormat::kCxcywh;  // d cx = d x1 + d x2, d w = (d x2 - d x1) / 2
+  problem.target_format = BoxFormat::kXywh;  // d x = d x1 + d x2, d w = d x2
+  const double centre = -kOuter - kInner, size = (kOuter - kInner) / 2;
+  const double corner = kInner + kOuter;
+  require_gradients(problem, {centre, centre, size, size}, {corner, corner, kOuter, kOuter});
+}
+
+TEST_CASE("weight and mean multiply, and equal boxes have no gradient") {
+  OracleProblem problem = one_pair({0, 0, 2, 2, 0, 0, 2, 2}, {1, 1, 3, 3, 0, 0, 2, 2});
+  problem.weight = {6, 1};
+  problem.reduction = Reduction::kMean;
+  const OracleGradients gradients = oracle_gradients(problem);
+  require_close(gradients.pred, {-3 * kOuter, -3 * kOuter, -3 * kInner, -3 * kInner, 0, 0, 0, 0});
+  require_close(gradients.weight, {kShifted / 2, 0});
+}
+
+/// Bounds and duals share a tie by functions of their own: this is core's.
+TEST_CASE("ties are shared half and half") {
+  // I = 4, U = 8, C = 8: by U = 1/16 - 1/8 = -1/16, by I = -1/8 + 1/16 = -1/16, by C = 1/8.
+  // In x, all heights are 2: by a box's side -1/8, by I's -1/8, by C's 1/4. x1 ties, x2 does not:
+  //   x1 of both  -(-1/8 - 1/16 + 1/8) = 1/16
+  //   pred.x2     -1/8 - 1/8           = -1/4      target.x2  -1/8 + 1/4 = 1/8
+  // In y, widths are 2 (pred), 4 (target), 2 (I) and 4 (C): -1/8, -1/4, -1/8 and 1/2. Both tie:
+  //   pred.y2     -1/8 - 1/16 + 1/4 = 1/16, y1 minus that
+  //   target.y2   -1/4 - 1/16 + 1/4 = -1/16, y1 minus that
+  require_gradients(one_pair({0, 0, 2, 2}, {0, 0, 4, 2}), {1. / 16, -1. / 16, -1. / 4, 1. / 16},
+                    {1. / 16, 1. / 16, 1. / 8, -1. / 16});
+}
+
+TEST_CASE("boxes that only touch have no gradient by their intersection") {
+  // I = 0, U = 3, C = 4: by U = -1/4, by C = 3/16; by I would be -1/3 + 1/4, if it counted.
+  //   pred.x1  -(-1/4 + 2 * 3/16) = -1/8      target.x1  2/4
+  //   pred.x2  -1/4                           target.x2  -2/4 + 2 * 3/16 = -1/8
+  //   both y1  -(-1/4 + 3/16) = 1/16, for C's width of 2 is shared
+  //   pred.y2  -1/4                           target.y2  -1/4 + 2 * 3/16 = 1/8
+  require_gradients(one_pair({0, 0, 1, 1}, {1, 0, 2, 2}), {-1. / 8, 1. / 16, -1. / 4, -1. / 4},
+                    {1. / 2, 1. / 16, -1. / 8, 1. / 8});
 }
 
 }  // namespace

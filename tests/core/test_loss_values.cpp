@@ -229,13 +229,17 @@ void require_finite(Loss loss, const std::vector<std::vector<float>>& boxes, Eps
   loss_backward(native, problem, {{&one}, {}}, &scale, {d_pred.data(), d_target.data(), nullptr},
                 {});
   for (std::size_t i = 0; i < 4 * count; ++i) {
-    INFO(name_of(loss) << ", " << name_of(mode) << ", box " << i / 4 / boxes.size() << " with box "
-                       << i / 4 % boxes.size() << ", coordinate " << i % 4);
+    const auto &first = boxes[i / 4 / boxes.size()], &second = boxes[i / 4 % boxes.size()];
+    INFO(name_of(loss) << ", " << name_of(mode) << ", " << Catch::Detail::stringify(first)
+                       << " with " << Catch::Detail::stringify(second) << ", coordinate " << i % 4);
     REQUIRE(std::isfinite(values[i / 4]));
     REQUIRE(std::isfinite(d_pred[i]));
     REQUIRE(std::isfinite(d_target[i]));
   }
 }
+
+/// Losses whose gradient of inverted boxes is itself beyond float32.
+constexpr Set<Loss> kUnbounded = {Loss::kGiou};
 
 TEST_CASE("no loss is NaN or infinite for degenerate boxes") {
   constexpr float kFar = 1e9f;
@@ -255,8 +259,7 @@ TEST_CASE("no loss is NaN or infinite for degenerate boxes") {
                                                   {0, 0, 1e8f + 8, 1e-6f}};
   kLosses.for_each([&](Loss loss) {
     std::vector<std::vector<float>> boxes = others;
-    // GIoU's gradient of inverted boxes is itself beyond float32.
-    if (loss != Loss::kGiou) boxes.insert(boxes.end(), inverted.begin(), inverted.end());
+    if (!kUnbounded.contains(loss)) boxes.insert(boxes.end(), inverted.begin(), inverted.end());
     for (const EpsMode mode : {EpsMode::kAdd, EpsMode::kClamp}) require_finite(loss, boxes, mode);
   });
 }

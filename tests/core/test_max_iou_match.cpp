@@ -26,7 +26,7 @@ struct Example {
   Indices64 offsets;
   double high = 0.7, low = 0.3, min_pos_iou = 0;
 
-  Matches matched(const Implementation& implementation, LowQuality low_quality) const {
+  Matches matched(LowQuality low_quality) const {
     MaxIouProblem p;
     const auto boxes = [](const Boxes4& values) {
       const auto count = static_cast<std::int64_t>(values.size()) / 4;
@@ -42,19 +42,14 @@ struct Example {
     p.min_pos_iou = min_pos_iou;
     const auto count = static_cast<std::size_t>(p.anchors.images * p.anchors.slots);
     Matches result{Indices64(count, 99), std::vector<float>(count, 99)};
-    std::vector<double> workspace(max_iou_match_workspace_bytes(implementation, p) / 8 + 1);
-    Execution execution;
-    execution.workspace = workspace.data();
-    execution.workspace_bytes = workspace.size() * sizeof(double);
-    max_iou_match(implementation, p, {result.target_index.data(), result.iou.data()}, execution);
+    max_iou_match(implementation("cpu/reference"), p,
+                  {result.target_index.data(), result.iou.data()}, {});
     return result;
   }
 
   void require(LowQuality low_quality, const Indices64& expected) const {
-    for (const char* name : {"cpu/reference", "cpu/native"}) {
-      INFO(name << ", " << name_of(low_quality));
-      REQUIRE(matched(implementation(name), low_quality).target_index == expected);
-    }
+    INFO(name_of(low_quality));
+    REQUIRE(matched(low_quality).target_index == expected);
   }
 };
 
@@ -86,9 +81,7 @@ TEST_CASE("an anchor gets the box that it overlaps most, of equal ones the first
   const Example example = {
       kAnchor, joined({upper_part(8), upper_part(9), {0, 0, 9, 10}, upper_part(7)}), {0, 4}};
   example.require(LowQuality::kNone, {1});
-  for (const char* name : {"cpu/reference", "cpu/native"}) {
-    REQUIRE(example.matched(implementation(name), LowQuality::kNone).iou[0] == 0.9f);
-  }
+  REQUIRE(example.matched(LowQuality::kNone).iou[0] == 0.9f);
 }
 
 TEST_CASE("what becomes of a box's best anchors") {
@@ -143,9 +136,7 @@ TEST_CASE("NaN is the best of all") {
   example = {joined({nan_box, kAnchor}), joined({upper_part(2), kFar}), {0, 2}};
   example.require(LowQuality::kNone, {0, kNoBox});
   example.require(LowQuality::kArgmax, {0, kNoBox});
-  for (const char* name : {"cpu/reference", "cpu/native"}) {
-    REQUIRE(std::isnan(example.matched(implementation(name), LowQuality::kNone).iou[0]));
-  }
+  REQUIRE(std::isnan(example.matched(LowQuality::kNone).iou[0]));
 }
 
 TEST_CASE("an empty box and an empty anchor have NaN, 0 / 0, wherever they are") {

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
-#include <limits>
 #include <sstream>
 
-#include "conformance/bounded.hpp"
 #include "dual.hpp"
 #include "rotated_losses.hpp"
 
@@ -18,51 +16,19 @@ namespace {
 namespace oracle = rotated_oracle;
 using Bounded = conformance::Bounded<double>;
 
-/// As many as can be told of many pairs.
-struct Tally {
-  int checked = 0, wrong = 0;
-  std::string first_wrong;
-
-  void add(bool is_right, const std::string& text) {
-    ++checked;
-    if (!is_right && ++wrong == 1) first_wrong = text;
-  }
-};
-
 RotatedBox<Dual> variables(const RotatedBox<double>& b, std::size_t first) {
   return {Dual::variable(b.cx, first), Dual::variable(b.cy, first + 1),
           Dual::variable(b.w, first + 2), Dual::variable(b.h, first + 3),
           Dual::variable(b.angle, first + 4)};
 }
 
-bool is_open(const Bounded& x) { return !std::isfinite(x.value + x.error); }
-
-/// How far apart the two may be, beyond their bounds: none.
-template <class Formula>
-void compare_with_dual(const Formula&, const RotatedBox<double>& p, const RotatedBox<double>& t,
+void compare_with_dual(RotatedLoss loss, const RotatedBox<double>& p, const RotatedBox<double>& t,
                        const Constants<double>& c, Tally& tally) {
-  const auto by_hand = Formula::derivatives(as<Bounded>(p), as<Bounded>(t), converted<Bounded>(c));
-  const Dual loss = Formula::loss(variables(p, 0), variables(t, 5), converted<Dual>(c));
-  const std::array<Bounded, 10> got = numbers_of(by_hand);
-  if (is_open(by_hand.loss) || is_open(loss.value)) return;
-  if (std::any_of(got.begin(), got.end(), is_open)) return;
-  if (std::any_of(loss.d.begin(), loss.d.end(), is_open)) return;
+  const auto by_hand = derivatives_of(loss, as<Bounded>(p), as<Bounded>(t), converted<Bounded>(c));
+  const Dual own = loss_of(loss, variables(p, 0), variables(t, 5), converted<Dual>(c));
   // What is not known to a thousandth proves nothing.
-  for (std::size_t i = 0; i < 10; ++i) {
-    if (got[i].error + loss.d[i].error > 1e-3) return;
-  }
-  std::ostringstream text;
-  text.precision(17);
-  bool is_right =
-      std::fabs(by_hand.loss.value - loss.value.value) <= by_hand.loss.error + loss.value.error;
-  for (std::size_t i = 0; i < 10; ++i) {
-    if (std::fabs(got[i].value - loss.d[i].value) <= got[i].error + loss.d[i].error) continue;
-    is_right = false;
-    text << "number " << i << " is " << got[i].value << " +- " << got[i].error << ", expected "
-         << loss.d[i].value << " +- " << loss.d[i].error << "; ";
-  }
-  text << "eps " << c.value << "; " << text_of({as<float>(p), as<float>(t)});
-  tally.add(is_right, text.str());
+  tally.compare({by_hand.loss, numbers_of(by_hand)}, own, 1e-3,
+                "eps " + std::to_string(c.value) + "; " + text_of({as<float>(p), as<float>(t)}));
 }
 
 /// Real numbers; or small integers, at angle 0, of which many tie or touch.
@@ -77,34 +43,24 @@ RotatedBox<double> random_box(bool is_kink, RotatedPairs& source) {
 
 constexpr int kPairs = 4000;
 
-template <class Formula>
-Tally compare_all_with_dual(const Formula& formula, std::string_view word) {
-  RotatedPairs source(20260101);
-  Tally tally;
-  for (int i = 0; i < kPairs; ++i) {
-    const bool is_kink = i % 2 == 0;
-    const RotatedBox<double> p = random_box(is_kink, source);
-    const RotatedBox<double> t = i % 8 == 0 ? p : random_box(is_kink, source);
-    const double all_eps[] = {1e-7, 0.5, 4};
-    const double floors[] = {1e-15, 0.1, 2};
-    Constants<double> c = rotated_constants<double>(word, all_eps[i % 3], floors[i % 3], 1 + i % 4);
-    static_cast<Eps<double>&>(c) =
-        make_eps<double>(c.value, i % 5 == 0 ? EpsMode::kClamp : EpsMode::kAdd);
-    compare_with_dual(formula, p, t, c, tally);
-  }
-  return tally;
-}
-
-TEST_CASE("each rotated loss' gradient is the derivative of its own text, at kinks, too"){
-#define BOXLOSS_SECTION(Formula, word)                                   \
-  SECTION(word) {                                                        \
-    const Tally tally = compare_all_with_dual(rotated::Formula(), word); \
-    INFO(tally.first_wrong);                                             \
-    CHECK(tally.wrong == 0);                                             \
-    CHECK(100 * tally.checked >= 90 * kPairs);                           \
-  }
-    BOXLOSS_FOR_EACH_ROTATED_LOSS(BOXLOSS_SECTION)
-#undef BOXLOSS_SECTION
+TEST_CASE("each rotated loss' gradient is the derivative of its own text, at kinks, too") {
+  kRotatedLosses.for_each([](RotatedLoss loss) {
+    RotatedPairs source(20260101);
+    Tally tally;
+    for (int i = 0; i < kPairs; ++i) {
+      const bool is_kink = i % 2 == 0;
+      const RotatedBox<double> p = random_box(is_kink, source);
+      const RotatedBox<double> t = i % 8 == 0 ? p : random_box(is_kink, source);
+      const double all_eps[] = {1e-7, 0.5, 4}, floors[] = {1e-15, 0.1, 2};
+      Constants<double> c = rotated_constants<double>(loss, 0, floors[i % 3], 1 + i % 4);
+      static_cast<Eps<double>&>(c) =
+          make_eps<double>(all_eps[i % 3], i % 5 == 0 ? EpsMode::kClamp : EpsMode::kAdd);
+      compare_with_dual(loss, p, t, c, tally);
+    }
+    INFO(name_of(loss) << ": " << tally.first_wrong);
+    CHECK(tally.wrong == 0);
+    CHECK(100 * tally.checked >= 90 * kPairs);
+  });
 }
 
 /// By number i of the pair: 0 to 9.
@@ -119,9 +75,9 @@ struct Difference {
   double slope, kink;
 };
 
-Difference oracle_difference(std::string_view word, oracle::Box p, oracle::Box t, std::size_t i,
+Difference oracle_difference(RotatedLoss which, oracle::Box p, oracle::Box t, std::size_t i,
                              oracle::Real step) {
-  const auto loss = [&] { return oracle_loss(word, p, t, 0); };
+  const auto loss = [&] { return oracle_loss(which, p, t, 0); };
   const oracle::Real middle = loss();
   const oracle::Real at = number(p, t, i);
   number(p, t, i) = at + step;
@@ -139,8 +95,6 @@ double longest_side(const RotatedPair& pair) {
 double shortest_side(const RotatedPair& pair) {
   return static_cast<double>(std::min({pair.pred.w, pair.pred.h, pair.target.w, pair.target.h}));
 }
-
-bool is_by_areas(std::string_view word) { return word == "iou" || word == "giou"; }
 
 /// Families whose pairs lie at kinks of areas, or so near that a step reaches one.
 bool is_near_kinks(std::string_view family) {
@@ -160,15 +114,16 @@ double unit_of(const RotatedPair& pair, std::size_t i) {
   return i % 5 < 4 ? side : side / longest_side(pair);
 }
 
-void compare_with_differences(std::string_view word, const RotatedPair& pair,
+void compare_with_differences(RotatedLoss loss, const RotatedPair& pair,
                               const std::array<double, 10>& got, Tally& tally) {
   oracle::Box p = oracle::exactly(pair.pred), t = oracle::exactly(pair.target);
   p.cx -= t.cx;  // far from the origin, a step would lose digits
   p.cy -= t.cy;
   t.cx = t.cy = 0;
   for (std::size_t i = 0; i < 10; ++i) {
-    const double unit = unit_of(pair, i), step = (is_by_areas(word) ? 1e-8 : 1e-6) * unit;
-    const Difference d = oracle_difference(word, p, t, i, static_cast<oracle::Real>(step));
+    const double unit = unit_of(pair, i),
+                 step = (kLossesByArea.contains(loss) ? 1e-8 : 1e-6) * unit;
+    const Difference d = oracle_difference(loss, p, t, i, static_cast<oracle::Real>(step));
     if (d.kink * unit > 1e-3) continue;
     const double error = std::fabs(got[i] - d.slope) * unit;
     std::ostringstream text;
@@ -178,38 +133,33 @@ void compare_with_differences(std::string_view word, const RotatedPair& pair,
   }
 }
 
-template <class Formula>
-void compare_families_with_differences(const Formula&, std::string_view word, int drawn) {
+TEST_CASE("each rotated loss' gradient is what other algorithms' differences are") {
+  constexpr int kDrawn = 200;
   for (const RotatedFamily& family : kRotatedFamilies) {
-    if (is_by_areas(word) ? is_near_kinks(family.name) : are_near(family.name)) continue;
-    RotatedPairs source(20260101);
-    Tally tally;
-    for (int i = 0; i < drawn; ++i) {
-      const RotatedPair pair = family.draw(source);
-      const auto d = Formula::derivatives(as<double>(pair.pred), as<double>(pair.target),
-                                          rotated_constants<double>(word, 0, 0));
-      compare_with_differences(word, pair, numbers_of(d), tally);
-    }
-    INFO(family.name << ": " << tally.first_wrong);
-    CHECK(tally.wrong == 0);
-    CHECK(tally.checked >= 9 * drawn);
+    kRotatedLosses.for_each([&](RotatedLoss loss) {
+      const bool is_area = kLossesByArea.contains(loss);
+      if (is_area ? is_near_kinks(family.name) : are_near(family.name)) return;
+      RotatedPairs source(20260101);
+      Tally tally;
+      for (int i = 0; i < kDrawn; ++i) {
+        const RotatedPair pair = family.draw(source);
+        const auto d = derivatives_of(loss, as<double>(pair.pred), as<double>(pair.target),
+                                      rotated_constants<double>(loss, 0, 0));
+        compare_with_differences(loss, pair, numbers_of(d), tally);
+      }
+      INFO(name_of(loss) << " of '" << family.name << "': " << tally.first_wrong);
+      CHECK(tally.wrong == 0);
+      CHECK(tally.checked >= 9 * kDrawn);
+    });
   }
 }
 
-TEST_CASE("each rotated loss' gradient is what other algorithms' differences are") {
-#define BOXLOSS_SECTION(Formula, word) \
-  SECTION(word) { compare_families_with_differences(rotated::Formula(), word, 200); }
-  BOXLOSS_FOR_EACH_ROTATED_LOSS(BOXLOSS_SECTION)
-#undef BOXLOSS_SECTION
-}
-
 /// Float32's error of each number, in units in which sides are 1, the largest of a pair's ten.
-template <class Formula>
-double float_error(const Formula&, std::string_view word, const RotatedPair& pair) {
+double float_error(RotatedLoss loss, const RotatedPair& pair) {
   const auto got =
-      numbers_of(Formula::derivatives(pair.pred, pair.target, rotated_constants<float>(word)));
-  const auto exact = numbers_of(Formula::derivatives(as<double>(pair.pred), as<double>(pair.target),
-                                                     rotated_constants<double>(word)));
+      numbers_of(derivatives_of(loss, pair.pred, pair.target, rotated_constants<float>(loss)));
+  const auto exact = numbers_of(derivatives_of(loss, as<double>(pair.pred), as<double>(pair.target),
+                                               rotated_constants<double>(loss)));
   double largest = 0;
   for (std::size_t i = 0; i < 10; ++i) {
     const double error = std::fabs(static_cast<double>(got[i]) - exact[i]);
@@ -219,8 +169,8 @@ double float_error(const Formula&, std::string_view word, const RotatedPair& pai
 }
 
 /// Of 99 pairs in 100. The other may lie so near to a kink that float32 takes its other side.
-double most_float_error(std::string_view word, std::string_view family) {
-  if (!is_by_areas(word)) return 1e-4;
+double most_float_error(RotatedLoss loss, std::string_view family) {
+  if (!kLossesByArea.contains(loss)) return 1e-4;
   if (family == "thin 1:1000, slid") return 1e-2;
   return are_near(family) ? 5e-4 : 1e-5;
 }
@@ -228,63 +178,14 @@ double most_float_error(std::string_view word, std::string_view family) {
 TEST_CASE("float32's gradients of rotated losses are near those of double") {
   for (const RotatedFamily& family : kRotatedFamilies) {
     if (is_near_kinks(family.name)) continue;
-#define BOXLOSS_COMPARE(Formula, word)                                              \
-  {                                                                                 \
-    RotatedPairs source(20260101);                                                  \
-    std::vector<double> errors(2000);                                               \
-    for (double& error : errors) {                                                  \
-      error = float_error(rotated::Formula(), word, family.draw(source));           \
-    }                                                                               \
-    std::sort(errors.begin(), errors.end());                                        \
-    INFO(word << " of '" << family.name << "'");                                    \
-    CHECK(errors[errors.size() * 99 / 100] <= most_float_error(word, family.name)); \
-  }
-    BOXLOSS_FOR_EACH_ROTATED_LOSS(BOXLOSS_COMPARE)
-#undef BOXLOSS_COMPARE
-  }
-}
-
-struct BoundTally {
-  Tally losses, gradients;
-  double largest = 0;  ///< bound of a loss
-};
-
-template <class Formula>
-void compare_with_bounds(const Formula&, std::string_view word, const RotatedPair& pair,
-                         BoundTally& tally) {
-  using B = conformance::Bounded<float>;
-  const auto c = rotated_constants<float>(word);
-  const auto p = as<B>(as<double>(pair.pred)), t = as<B>(as<double>(pair.target));
-  const auto is_within = [](float got, const B& bound) {
-    return std::fabs(static_cast<double>(got) - bound.value) <= bound.error;
-  };
-  const B bound = Formula::loss(p, t, converted<B>(c));
-  tally.losses.add(is_within(Formula::loss(pair.pred, pair.target, c), bound), text_of(pair));
-  tally.largest = std::fmax(tally.largest, std::isnan(bound.error) ? 1 : bound.error);
-  const auto bounds = numbers_of(Formula::derivatives(p, t, converted<B>(c)));
-  const auto got = numbers_of(Formula::derivatives(pair.pred, pair.target, c));
-  for (std::size_t i = 0; i < 10; ++i) {
-    tally.gradients.add(is_within(got[i], bounds[i]), std::to_string(i) + " of " + text_of(pair));
-  }
-}
-
-TEST_CASE("float32's rotated losses and gradients are within running error bounds") {
-  for (const RotatedFamily& family : kRotatedFamilies) {
-#define BOXLOSS_COMPARE(Formula, word)                                                            \
-  {                                                                                               \
-    RotatedPairs source(20260102);                                                                \
-    BoundTally tally;                                                                             \
-    for (int i = 0; i < 300; ++i) {                                                               \
-      compare_with_bounds(rotated::Formula(), word, family.draw(source), tally);                  \
-    }                                                                                             \
-    INFO(word << " of '" << family.name << "': " << tally.losses.first_wrong);                    \
-    CHECK(tally.losses.wrong == 0);                                                               \
-    CHECK(tally.largest <= (std::string_view(family.name) == "thin 1:1000, slid" ? 2e-2 : 1e-3)); \
-    INFO(tally.gradients.first_wrong);                                                            \
-    CHECK(tally.gradients.wrong == 0);                                                            \
-  }
-    BOXLOSS_FOR_EACH_ROTATED_LOSS(BOXLOSS_COMPARE)
-#undef BOXLOSS_COMPARE
+    kRotatedLosses.for_each([&](RotatedLoss loss) {
+      RotatedPairs source(20260101);
+      std::vector<double> errors(2000);
+      for (double& error : errors) error = float_error(loss, family.draw(source));
+      std::sort(errors.begin(), errors.end());
+      INFO(name_of(loss) << " of '" << family.name << "'");
+      CHECK(errors[errors.size() * 99 / 100] <= most_float_error(loss, family.name));
+    });
   }
 }
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "kernels/max_iou_match.hpp"
-#include "refusals.hpp"
 #include "rotated_oracle.hpp"
 
 /// Matches of rotated boxes: worked out by hand, and by another algorithm for areas.
@@ -22,7 +21,6 @@ using Indices64 = std::vector<std::int64_t>;
 using Boxes5 = std::vector<RotatedBox<double>>;
 
 constexpr double kPi = 3.14159265358979323846;
-const char* const kNames[] = {"cpu/reference", "cpu/native"};
 
 BoxView view_of(const Boxes5& boxes) {
   return {boxes.data(),
@@ -34,19 +32,8 @@ BoxView view_of(const Boxes5& boxes) {
           5};
 }
 
-template <class Problem, class WorkspaceBytes, class Run>
-void run_with_workspace(const Problem& p, const WorkspaceBytes& workspace_bytes, const Run& run) {
-  std::vector<double> workspace(workspace_bytes(p) / sizeof(double) + 2);
-  Execution execution;
-  execution.workspace = workspace.data();
-  execution.workspace_bytes = workspace.size() * sizeof(double);
-  run(p, execution);
-}
-
 /// The IoU of each anchor with the one box.
-std::vector<double> ious(const char* name, const Boxes5& anchors, const RotatedBox<double>& box,
-                         AngleUnit unit) {
-  const Implementation& by = implementation(name);
+std::vector<double> ious(const Boxes5& anchors, const RotatedBox<double>& box, AngleUnit unit) {
   const Boxes5 boxes = {box};
   const Indices64 offsets = {0, 1};
   MaxIouProblem p;
@@ -56,31 +43,24 @@ std::vector<double> ious(const char* name, const Boxes5& anchors, const RotatedB
   p.offsets = {offsets.data(), DType::kI64};
   p.high = p.low = 0.5;
   std::vector<double> result(anchors.size());
-  run_with_workspace(
-      p, [&](const auto& q) { return max_iou_match_workspace_bytes(by, q); },
-      [&](const auto& q, const Execution& execution) {
-        max_iou_match(by, q, {nullptr, result.data()}, execution);
-      });
+  max_iou_match(implementation("cpu/reference"), p, {nullptr, result.data()}, {});
   return result;
 }
 
 TEST_CASE("an anchor's overlap with a rotated box is exact") {
-  for (const char* name : kNames) {
-    INFO(name);
-    for (const bool in_degrees : {false, true}) {
-      const double eighth = in_degrees ? -45 : kPi / 4;  // clockwise
-      const Boxes5 anchors = {{5, 5, 2, 2, 0},          {5, 5, 2, 2, eighth}, {6, 5, 2, 2, 0},
-                              {5, 5, 4, 1, 2 * eighth}, {8, 8, 2, 2, eighth}, {5, 5, 2, 0, 0},
-                              {6, 6, 4, 1, eighth},     {5, 5, NAN, 2, 0}};
-      const auto unit = in_degrees ? AngleUnit::kDegrees : AngleUnit::kRadians;
-      const std::vector<double> got = ious(name, anchors, {5, 5, 2, 2, 0}, unit);
-      // Of a square and itself turned by an eighth, the octagon has the area 8 (sqrt(2) - 1).
-      // Of the strip across the square's corner at (6, 6), which an angle of the other sign would
-      // hardly meet, it has 1.75.
-      const double expected[] = {1, std::sqrt(0.5), 1. / 3, 1. / 3, 0, 0, 1.75 / 6.25};
-      for (int i = 0; i < 7; ++i) CHECK_THAT(got[i], WithinAbs(expected[i], 1e-15));
-      CHECK(std::isnan(got[7]));
-    }
+  for (const bool in_degrees : {false, true}) {
+    const double eighth = in_degrees ? -45 : kPi / 4;  // clockwise
+    const Boxes5 anchors = {{5, 5, 2, 2, 0},          {5, 5, 2, 2, eighth}, {6, 5, 2, 2, 0},
+                            {5, 5, 4, 1, 2 * eighth}, {8, 8, 2, 2, eighth}, {5, 5, 2, 0, 0},
+                            {6, 6, 4, 1, eighth},     {5, 5, NAN, 2, 0}};
+    const auto unit = in_degrees ? AngleUnit::kDegrees : AngleUnit::kRadians;
+    const std::vector<double> got = ious(anchors, {5, 5, 2, 2, 0}, unit);
+    // Of a square and itself turned by an eighth, the octagon has the area 8 (sqrt(2) - 1).
+    // Of the strip across the square's corner at (6, 6), which an angle of the other sign would
+    // hardly meet, it has 1.75.
+    const double expected[] = {1, std::sqrt(0.5), 1. / 3, 1. / 3, 0, 0, 1.75 / 6.25};
+    for (int i = 0; i < 7; ++i) CHECK_THAT(got[i], WithinAbs(expected[i], 1e-15));
+    CHECK(std::isnan(got[7]));
   }
 }
 
@@ -101,7 +81,7 @@ TEST_CASE("what decides of rotated boxes is the polygons' IoU, and boxes lie in 
         rotated_oracle::iou(rotated_oracle::exactly(a), rotated_oracle::exactly(b)));
     REQUIRE_THAT(iou_of(match_a, match_b), WithinAbs(exact, 3e-5));
     const Box<float>& extent = match_a.extent;
-    for (const auto& corner : rotated_oracle::corners(rotated_oracle::exactly(a), {0, 0})) {
+    for (const auto& corner : reference::corners_of(rotated_oracle::exactly(a), {0, 0})) {
       const auto x = static_cast<float>(corner.x), y = static_cast<float>(corner.y);
       const float rounding = 1e-6f * (std::fabs(x) + std::fabs(y) + size);
       REQUIRE((x >= extent.x1 - rounding && x <= extent.x2 + rounding));
@@ -171,20 +151,13 @@ struct Oriented {
     if (!p.angle_unit.has_value()) p.angle_unit = AngleUnit::kRadians;
     if (!offsets.empty()) p.offsets = {offsets.data(), DType::kI64};
     p.labels = {&label, DType::kI64};
-    for (const char* name : kNames) {
-      INFO(name);
-      const Implementation& by = implementation(name);
-      Indices64 index(points.size(), 9);
-      std::vector<float> score(points.size(), 9), overlaps(points.size(), 9);
-      run_with_workspace(
-          p, [&](const auto& q) { return task_aligned_match_workspace_bytes(by, q); },
-          [&](const auto& q, const Execution& execution) {
-            task_aligned_match(by, q, {index.data(), score.data(), overlaps.data()}, execution);
-          });
-      REQUIRE(index == expected);
-      for (std::size_t a = 0; a < points.size(); ++a) {
-        CHECK_THAT(overlaps[a], WithinAbs(index[a] < 0 ? 0 : overlap, 1e-7));
-      }
+    Indices64 index(points.size(), 9);
+    std::vector<float> score(points.size(), 9), overlaps(points.size(), 9);
+    task_aligned_match(implementation("cpu/reference"), p,
+                       {index.data(), score.data(), overlaps.data()}, {});
+    REQUIRE(index == expected);
+    for (std::size_t a = 0; a < points.size(); ++a) {
+      CHECK_THAT(overlaps[a], WithinAbs(index[a] < 0 ? 0 : overlap, 1e-7));
     }
   }
 
@@ -232,24 +205,6 @@ TEST_CASE("a padded list's rotated box counts if its numbers add up to more than
   example.box.angle = -90;
   example.require({0});
 }
-
-// clang-format off
-TEST_CASE("what does not know rotated boxes does not get them") {
-  Implementation none = implementation("cpu/native");
-  none.rotated_max_iou_match = {};
-  none.rotated_task_aligned_match = {};
-  MaxIouProblem max_iou;
-  max_iou.angle_unit = AngleUnit::kRadians;
-  TaskAlignedProblem task_aligned;
-  task_aligned.angle_unit = AngleUnit::kRadians;
-  REQUIRE_THROWS_WITH(max_iou_match_workspace_bytes(none, max_iou), "cpu/native does not serve rotated_max_iou_match");
-  REQUIRE_THROWS_WITH(task_aligned_match_workspace_bytes(none, task_aligned), "cpu/native does not serve rotated_task_aligned_match");
-  max_iou.high = max_iou.low = 0.5;
-  max_iou.angle_unit = task_aligned.angle_unit = static_cast<AngleUnit>(7);
-  REQUIRE_THROWS_WITH(check_options(max_iou), "angle_unit is 7; it must be one of radians, degrees");
-  REQUIRE_THROWS_WITH(check_options(task_aligned), "angle_unit is 7; it must be one of radians, degrees");
-}
-// clang-format on
 
 }  // namespace
 }  // namespace boxloss

@@ -39,7 +39,7 @@ struct Example {
   std::vector<std::int32_t> offsets = {0, static_cast<std::int32_t>(target.size())};
   TaskAlignedProblem problem = {};
 
-  Matched matched(const Implementation& implementation) const {
+  Matched matched() const {
     const std::vector<double> all_points = joined(points), all_pred = joined(pred),
                               all_scores = joined(scores), all_target = joined(target);
     const auto size = [](const auto& list) { return static_cast<std::int64_t>(list.size()); };
@@ -55,28 +55,21 @@ struct Example {
     p.labels = {labels.data(), DType::kI64};
     const std::size_t anchors = points.size();
     Matched result{Indices64(anchors, 99), Floats(anchors, 99), Floats(anchors, 99)};
-    std::vector<double> workspace(task_aligned_match_workspace_bytes(implementation, p) / 8 + 2);
-    Execution execution;
-    execution.workspace = workspace.data();
-    execution.workspace_bytes = 8 * workspace.size();
-    task_aligned_match(implementation, p,
+    task_aligned_match(implementation("cpu/reference"), p,
                        {result.target_index.data(), result.score.data(), result.overlap.data()},
-                       execution);
+                       {});
     return result;
   }
 };
 
 void require(const Example& example, const Indices64& rows, const Floats& scores,
              const Floats& overlaps) {
-  for (const char* name : {"cpu/reference", "cpu/native"}) {
-    INFO(name);
-    const Matched got = example.matched(implementation(name));
-    REQUIRE(got.target_index == rows);
-    for (std::size_t a = 0; a < rows.size(); ++a) {
-      INFO("anchor " << a);
-      CHECK_THAT(got.score[a], WithinAbs(scores[a], kNear));
-      CHECK_THAT(got.overlap[a], WithinAbs(overlaps[a], kNear));
-    }
+  const Matched got = example.matched();
+  REQUIRE(got.target_index == rows);
+  for (std::size_t a = 0; a < rows.size(); ++a) {
+    INFO("anchor " << a);
+    CHECK_THAT(got.score[a], WithinAbs(scores[a], kNear));
+    CHECK_THAT(got.overlap[a], WithinAbs(overlaps[a], kNear));
   }
 }
 
@@ -123,16 +116,14 @@ TEST_CASE("an anchor that several boxes choose goes to the one that overlaps mos
   example.points[0] = {1, 4.5};
   example.target[0] = {0, 0, 4, 5};
   example.target[1] = {0, 0, 5, 5};
-  const Matched got = example.matched(implementation("cpu/native"));
-  REQUIRE(got.target_index == Indices64{0, 2});
+  REQUIRE(example.matched().target_index == Indices64{0, 2});
 }
 
 TEST_CASE("an anchor that one box chooses is its own, whatever overlaps more") {
   Example example = three_boxes();
   example.problem.topk = 1;
   example.labels[1] = 1;  // and chooses anchor 1, as the third does
-  const Matched got = example.matched(implementation("cpu/native"));
-  REQUIRE(got.target_index == Indices64{0, 2});
+  REQUIRE(example.matched().target_index == Indices64{0, 2});
 }
 
 TEST_CASE("a box keeps its best topk2 anchors") {
@@ -185,8 +176,7 @@ TEST_CASE("padding and labels that name no class have no anchor") {
   example.target = {{-2, -2, 2, 2}};  // whose sum is 0
   require(example, {-1}, {0}, {0});
   example.offsets = {0, 1};
-  const Matched got = example.matched(implementation("cpu/native"));
-  REQUIRE(got.target_index == Indices64{0});
+  REQUIRE(example.matched().target_index == Indices64{0});
 }
 
 }  // namespace

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
+from comparison import UNIT_ROUNDOFF
 from problems import Problem
 
 DEVICE = torch.device("cuda" if jax.default_backend() == "gpu" else "cpu")
@@ -91,10 +92,22 @@ def same(ours: Any, expected: Any) -> None:
         np.testing.assert_array_equal(a, b)
 
 
-def assert_near(found: jax.Array, wanted: jax.Array) -> None:
-    """Two ways in double, some 1000 roundings of the largest value apart."""
-    far = 1000 * 2**-53 * jnp.maximum(jnp.abs(wanted).max(), 1)
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=far)
+def jit_anew(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Traced again, by what is chosen now: JAX keeps what it traced of a function."""
+    return jax.jit(lambda *arguments: function(*arguments))
+
+
+def assert_near(
+    ours: Any, expected: torch.Tensor, what: str = "", compute: torch.dtype = torch.float64
+) -> None:
+    """Two ways, some 1000 roundings of the largest value apart, and of which each is stored."""
+    array, wanted = np.asarray(ours), as_numpy(expected)
+    assert array.dtype == wanted.dtype
+    assert array.shape == wanted.shape
+    exact = wanted.astype(np.float64)
+    far = 1000 * UNIT_ROUNDOFF[compute] * np.abs(exact).max(initial=1)
+    far = far + 2 * UNIT_ROUNDOFF[expected.dtype] * np.abs(exact)
+    assert (np.abs(array.astype(np.float64) - exact) <= far).all(), what
 
 
 def assert_one_after_the_other(function: Any, axes: tuple[Any, ...], *arrays: Any) -> None:

@@ -13,22 +13,6 @@ BOXES, OFFSETS = jnp.ones((4, 4), jnp.float32), jnp.asarray([0, 4])
 VALID: dict[str, dict[str, Any]] = {
     "box_loss": {"pred": BOXES, "target": BOXES},
     "hungarian_match": {"cost": BOXES, "offsets": OFFSETS},
-    "linear_sum_assignment": {"cost": BOXES},
-    "max_iou_match": {
-        "anchors": BOXES,
-        "target": BOXES,
-        "offsets": OFFSETS,
-        "high": 0.5,
-        "low": 0.4,
-    },
-    "task_aligned_match": {
-        "scores": BOXES[None],
-        "pred": BOXES[None],
-        "points": BOXES[:, :2],
-        "target": BOXES,
-        "offsets": OFFSETS,
-        "labels": OFFSETS[:1].repeat(4),
-    },
 }
 
 
@@ -37,14 +21,7 @@ VALID: dict[str, dict[str, Any]] = {
     [
         ("box_loss", {"pred": [[1.0] * 4]}, TypeError, "pred is list; it must be an array of JAX"),
         ("box_loss", {"normalizer": True}, TypeError, "normalizer is bool; it must be an array"),
-        ("hungarian_match", {"cost": 1}, TypeError, "cost is int; it must be an array of JAX or"),
-        ("linear_sum_assignment", {"lengths": [4, 4]}, TypeError, "lengths is list; it must be an"),
-        ("linear_sum_assignment", {"maximize": 1}, TypeError, "maximize is int; it must be True"),
-        ("linear_sum_assignment", {"cost_limit": "1"}, TypeError, "cost_limit is str; it must be"),
-        ("max_iou_match", {"anchors": [[1.0] * 4]}, TypeError, "anchors is list; it must be an ar"),
-        ("task_aligned_match", {"offsets": [0, 1]}, TypeError, "offsets is list; it must be an ar"),
         ("hungarian_match", {"groups": 2**53}, ValueError, r"groups is \d+; it must be .* 2\^53"),
-        ("task_aligned_match", {"topk": 2**70}, ValueError, r"topk is \d+; it must be .* 2\^53"),
         ("box_loss", {"zero_padded": 1}, TypeError, "zero_padded is int; it must be True or False"),
         ("box_loss", {"normalizer": -1e39}, ValueError, r".* less than 3.4\d*e\+38 .*, as float32"),
     ],

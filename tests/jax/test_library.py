@@ -50,6 +50,11 @@ import boxloss.jax
     assert "ImportError" in done.stderr
 
 
+def test_an_old_jaxlib() -> None:
+    done = run("import jax; jax.lib.__version__ = '0.5.3'; import boxloss.jax")
+    assert "needs jaxlib 0.6 or later; this is jaxlib 0.5.3" in done.stderr
+
+
 def test_a_library_for_a_newer_jaxlib_is_not_registered() -> None:
     done = run("""
 import jax, pathlib, tempfile

@@ -14,7 +14,17 @@ import pytest
 import torch
 from both import DEVICE, assert_same, for_jax
 from boxloss._options import Loss, RotatedLoss
-from problems import ANGLE_UNITS, FLOATING, FORMATS, PAIRINGS, REDUCTIONS, TARGETS, problem
+from problems import (
+    ANGLE_UNITS,
+    FLOATING,
+    FORMATS,
+    INDICES,
+    PAIRINGS,
+    REDUCTIONS,
+    TARGETS,
+    Problem,
+    problem,
+)
 
 LOSSES = get_args(Loss)
 ROTATED = [
@@ -75,33 +85,29 @@ def test_the_bits_are_torchs(
     assert_same(getattr(boxloss.jax, name), getattr(boxloss.torch, name), values)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.int64, torch.int32])
-@pytest.mark.parametrize("pairing", ["offsets", "sets"])
-def test_a_normalizer_has_torchs_bits(pairing: str, dtype: torch.dtype) -> None:
-    numbers = torch.tensor([3, 2] if pairing == "sets" else 3, dtype=dtype, device=DEVICE)
-    values = problem(pairing, DEVICE, normalizer=numbers)
+def normalizer(pairing: str, dtype: torch.dtype) -> torch.Tensor:
+    return torch.tensor([3, 2] if pairing == "sets" else 3, dtype=dtype, device=DEVICE)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        *(
+            problem(pairing, DEVICE, normalizer=normalizer(pairing, dtype))
+            for pairing in ("offsets", "sets")
+            for dtype in (torch.float64, torch.float32, torch.int64, torch.int32)
+        ),
+        problem("lengths", DEVICE, normalizer=7.5),
+        *(problem("sets", DEVICE, given=(name,)) for name in INDICES),
+        *(
+            problem(pairing, DEVICE, grid=shape)
+            for pairing in ("dense", "mask")
+            for shape in ((), (7,), (2, 3, 4))
+        ),
+    ],
+)
+def test_other_arguments_have_torchs_bits(values: Problem) -> None:
     assert_same(boxloss.jax.box_loss, boxloss.torch.box_loss, values)
-
-
-def test_a_normalizer_may_be_a_number() -> None:
-    assert_same(
-        boxloss.jax.box_loss, boxloss.torch.box_loss, problem("lengths", DEVICE, normalizer=7.5)
-    )
-
-
-@pytest.mark.parametrize("name", ["pred_index", "target_index"])
-def test_one_index_has_torchs_bits(name: str) -> None:
-    values = problem("sets", DEVICE, given=(name,))
-    assert_same(boxloss.jax.box_loss, boxloss.torch.box_loss, values)
-
-
-@pytest.mark.parametrize("shape", [(), (7,), (2, 3, 4)])
-def test_any_leading_dimensions(shape: tuple[int, ...]) -> None:
-    for pairing in ("dense", "mask"):
-        values = problem("dense", DEVICE, grid=shape)
-        if pairing == "mask":
-            values["mask"] = torch.ones(shape, dtype=torch.bool)
-        assert_same(boxloss.jax.box_loss, boxloss.torch.box_loss, values)
 
 
 @pytest.mark.parametrize("name", ["iou", "giou", "diou", "ciou", "eiou", "siou"])

@@ -10,7 +10,7 @@ import jax
 import pytest
 from both import for_jax
 from problems import Problem
-from test_arguments import REFUSED, VALID, Refused
+from test_arguments import EVERY_TENSOR, REFUSED, Refused, of_each
 
 
 def refusals_of(name: str, values: Problem) -> list[tuple[type[Exception], str]]:
@@ -30,16 +30,16 @@ def refusals_of(name: str, values: Problem) -> list[tuple[type[Exception], str]]
     return found
 
 
-@pytest.mark.parametrize(
-    ("name", "refused"),
-    [
-        pytest.param(name, each, id=f"{name}-{each.text}")
-        for name, refused in REFUSED.items()
-        for each in refused
-    ],
-)
+@pytest.mark.parametrize(("name", "refused"), of_each(REFUSED))
 def test_both_refuse_the_same_in_the_same_words(name: str, refused: Refused) -> None:
-    theirs, *ours = refusals_of(name, {**VALID[name], **refused.changed})
+    theirs, *ours = refusals_of(name, refused.values(name))
     assert theirs[0] is refused.error
     assert theirs[1].startswith(f"{name}: {refused.text}")
     assert ours == [theirs] * 2
+
+
+@pytest.mark.parametrize(("name", "values", "argument"), EVERY_TENSOR)
+def test_what_is_no_array(name: str, values: Problem, argument: str) -> None:
+    given = {**for_jax(values), argument: [1.0]}
+    with pytest.raises(TypeError, match=f"^{name}: {argument} is list; it must be an array of JAX"):
+        getattr(boxloss.jax, name)(**given)

@@ -107,3 +107,11 @@ def test_a_comment_that_fills_nothing_is_told(tool: Any, text: str) -> None:
     unchanged, (problem,) = tool.fill(text)
     assert unchanged == text
     assert problem.startswith("neither a table with its end nor one that is made: <!--")
+
+
+def test_a_table_that_was_wrapped_is_told(tool: Any) -> None:
+    rows = "| a | b |\n|---|---|\n| `c | d` | |x| |\n"
+    assert tool.fill(f"{rows}\n```\ne | f\n```\n") == (f"{rows}\n```\ne | f\n```\n", [])
+    for wrapped in (rows.replace("|\n|", "| |"), rows.replace("b |", "b\n|")):
+        _, (problem, *_) = tool.fill(wrapped)
+        assert problem.startswith("not a row of a table, which has a line for each: ")

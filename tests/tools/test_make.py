@@ -27,14 +27,14 @@ CCACHE = "ccache " if os.geteuid() == 0 else ""
 @pytest.mark.parametrize(
     ("goals", "parts"),
     [
-        (["demo"], "compiler venv"),
+        (["demo"], f"{CCACHE}compiler venv"),
         (["test"], f"catch2 {CCACHE}compiler headers venv"),
         (["test-all"], f"catch2 {CCACHE}compiler headers venv"),
         (["test-core", "test-python"], "catch2 compiler headers venv"),
-        (["test-jax"], "compiler venv"),
         (["test-peers"], "compiler opencv venv"),
         (["lint"], "venv"),
         (["test-docs"], "chromium venv"),
+        (["nightly"], f"catch2 {CCACHE}chromium compiler headers opencv venv"),
     ],
 )
 def test_system_packages(goals: list[str], parts: str) -> None:
@@ -43,30 +43,39 @@ def test_system_packages(goals: list[str], parts: str) -> None:
     assert not any(step.startswith("tools/install_system_packages") for step in rest)
 
 
-def test_test_all_leaves_nothing_out() -> None:
+@pytest.mark.parametrize(
+    ("goal", "sections"),
+    [
+        ("demo", "build demo results"),
+        ("test", "build demo test results"),
+        ("lint", "results lint"),
+        ("docs", "docs"),
+    ],
+)
+def test_requirements(goal: str, sections: str) -> None:
+    command = next(step for step in steps(goal) if "tools/requirements" in step)
+    assert command.split(" cpu ")[1].split() == sections.split()
+
+
+@pytest.mark.parametrize("goal", ["test-all", "nightly"])
+def test_they_leave_nothing_out(goal: str) -> None:
     def leaves(goal: str) -> list[bool]:
         runs = [step for step in steps(goal) if re.search(r"ctest --test-dir|pytest --num", step)]
         return [" long" in step for step in runs]
 
     assert leaves("test") == [True, True]
-    assert leaves("test-all") == [False, False]
+    assert leaves(goal) == [False, False]
 
 
-@pytest.mark.parametrize("goal", ["test-jax", "test-peers"])
-def test_they_ask_nothing_of_a_python_that_they_do_not_use(goal: str) -> None:
-    assert "tools/check_requirements" not in " ".join(steps(goal, "PYTHON=python3"))
+def test_they_ask_nothing_of_a_python_that_they_do_not_use() -> None:
+    assert "tools/requirements check" not in " ".join(steps("test-peers", "PYTHON=python3"))
 
 
 def test_a_python_of_ones_own() -> None:
     packages, requirements, *rest = steps("demo", "PYTHON=python3")
-    assert packages.split() == ["tools/install_system_packages", "compiler"]
-    assert requirements.split() == [
-        "python3",
-        "tools/check_requirements",
-        "build",
-        "demo",
-        "results",
-    ]
+    assert packages.split() == ["tools/install_system_packages", *CCACHE.split(), "compiler"]
+    words = "python3 tools/requirements check requirements-dev.txt build demo results"
+    assert requirements.split() == words.split()
     assert not any("venv" in step for step in rest)
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""tools/check_requirements and tools/install_requirements. Nothing is installed by them here."""
+"""tools/requirements. Nothing is installed by it here."""
 
 import os
 import shlex
@@ -9,7 +9,8 @@ import sys
 import zipfile
 from pathlib import Path
 
-TOOLS = Path(__file__).parents[2] / "tools"
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "tools/requirements"
 
 
 def run(*command: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -23,13 +24,14 @@ def run(*command: str | Path, **variables: str) -> subprocess.CompletedProcess[s
 
 
 def test_what_is_there_is_not_named() -> None:
-    result = run(TOOLS / "check_requirements")
+    result = run(SCRIPT, "check", ROOT / "requirements-dev.txt", "test")
     assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_one_line_names_all_that_is_missing() -> None:
     """-I, -S: Python without what was installed into it, or PYTHONPATH names."""
-    result = run("-I", "-S", TOOLS / "check_requirements", "build", "demo", "lint", PATH="")
+    words = ("check", ROOT / "requirements-dev.txt", "build", "demo", "lint")
+    result = run("-I", "-S", SCRIPT, *words, PATH="")
     assert result.returncode == 1
     command = shlex.split(result.stderr.splitlines()[1])
     assert command[:4] == [sys.executable, "-m", "pip", "install"]
@@ -44,9 +46,10 @@ def test_one_line_names_all_that_is_missing() -> None:
 
 def would_install(folder: Path, device: str, **variables: str) -> subprocess.CompletedProcess[str]:
     requirements = folder / "requirements.txt"
-    requirements.write_text("pip==99.0\ntorch==99.0\n")
+    requirements.write_text("pip==99.0\ntorch==99.0\n\n# lint\nruff==99.0\n")
     dry = {"PIP_CONFIG_FILE": os.devnull, "PIP_DRY_RUN": "1", "PIP_FIND_LINKS": str(folder)}
-    return run(TOOLS / "install_requirements", requirements, device, **dry, **variables)
+    words = ("install", folder / "ready", requirements, device, "build")
+    return run(SCRIPT, *words, **dry, **variables)
 
 
 def test_no_index(tmp_path: Path) -> None:
@@ -84,6 +87,10 @@ def test_cuda_is_said_before_it_comes(tmp_path: Path) -> None:
     assert "PIP_EXTRA_INDEX_URL" in before
     assert "Would install" in what_pip_says
 
+    again = would_install(tmp_path, "cpu", PIP_NO_INDEX="1")
+    assert (again.returncode, again.stdout) == (0, ""), "nothing is missing"
+
+    (tmp_path / "ready").unlink()
     wanted = would_install(tmp_path, "cuda", PIP_NO_INDEX="1")
     assert "comes with CUDA" in wanted.stdout
     assert "PIP_EXTRA_INDEX_URL" not in wanted.stdout

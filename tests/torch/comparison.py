@@ -5,6 +5,7 @@
 import boxloss.torch
 import formula
 import torch
+from devices import by_reference
 from problems import Problem, on_cpu
 from torch import Tensor
 
@@ -81,10 +82,11 @@ def run_formula(
             exact[name] = exact[name].double()
     names = differentiable(values)
     leaves = {name: exact[name].detach().requires_grad_() for name in names}
-    outputs = formula.box_losses(**{**exact, **leaves}, compute=compute)
-    if not by:
-        outputs = {"loss": outputs["loss"]}
-    return with_gradients(outputs, leaves, upstream, by, compute)
+    with by_reference():
+        outputs = formula.box_losses(**{**exact, **leaves}, compute=compute)
+        if not by:
+            outputs = {"loss": outputs["loss"]}
+        return with_gradients(outputs, leaves, upstream, by, compute)
 
 
 def with_gradients(

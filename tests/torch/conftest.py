@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from boxloss.torch import use_implementation
-from devices import DEVICES, GPU_NAMES, NO_GPU, THERE, Implementation, device_of
+from devices import DEVICES, GPU_NAMES, NO_GPU, THERE, Implementation, by_reference, device_of
 from hypothesis import settings
 from poison import poison_new_memory
 
@@ -55,8 +55,8 @@ def implementation(request: pytest.FixtureRequest) -> Iterator[Implementation]:
 
 @pytest.fixture
 def reference() -> Iterator[torch.device]:
-    """The CPU, where cpu/reference computes: in double, by code of its own."""
-    with use_implementation("cpu/reference"):
+    """The CPU, where cpu/reference computes."""
+    with by_reference():
         yield torch.device("cpu")
 
 

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which devices and implementations there are to test: of this build, and on this machine."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
-from boxloss.torch import implementations
+from boxloss.torch import implementations, use_implementation
 
 NAMES = [name for name in implementations() if name != "aten"]
 GPU_NAMES = [name for name in NAMES if not name.startswith("cpu/")]
@@ -29,3 +31,10 @@ class Implementation:
 
 def device_of(name: str) -> torch.device:
     return torch.device("cuda" if name in GPU_NAMES else "cpu")
+
+
+@contextmanager
+def by_reference() -> Iterator[None]:
+    """The CPU by cpu/reference: in double, by code of its own. Not by aten, if that was chosen."""
+    with use_implementation("boxloss"), use_implementation("cpu/reference"):
+        yield

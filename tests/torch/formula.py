@@ -1,20 +1,24 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The losses in plain PyTorch, written out in double: what boxloss is compared with.
+"""Pairings, weights and reductions in plain PyTorch, in double: what boxloss is compared with.
 
-For the formula of one pair see formulas.py, and rotated.py. Losses of rotated boxes by area are
-boxloss' own of the pairs alone. Which pairs count is found one by one in Python, and pairs that do
-not count never enter the formula. Everything is on the CPU; gradients are autograd's.
+Which pairs count is found one by one in Python. The losses of these are cpu/reference's, of corners
+or rotated boxes. Everything is on the CPU; gradients are autograd's.
 """
 
 from typing import Any
 
-import rotated
+import boxloss.torch
 import torch
 from boxloss._options import LOSS_PARAMETERS, ROTATED_LOSS_PARAMETERS
-from boxloss.torch import rotated_box_loss
-from formulas import FORMULAS, Pair
+from boxloss.torch import BoxLosses, rotated_box_loss
+from devices import by_reference
 from torch import Tensor
+
+
+def of_pairs(pred: Tensor, target: Tensor, loss: str, **options: Any) -> BoxLosses:
+    with by_reference():
+        return boxloss.torch.box_losses(pred, target, loss, reduction="none", **options)
 
 
 def box_losses(
@@ -60,22 +64,17 @@ def box_losses(
         return total(values) / torch.where(counts > 0, divisor, 1)
 
     if angle_unit is not None:
-        if loss in rotated.FORMULAS:
-            return {"loss": reduced(rotated.FORMULAS[loss](p, t, angle_unit, **numbers))}
-        options = {"angle_unit": angle_unit, "eps": eps, "eps_mode": eps_mode}
-        return {"loss": reduced(rotated_box_loss(p, t, loss, reduction="none", **options))}
+        options = {"angle_unit": angle_unit, "eps": eps, "eps_mode": eps_mode, **numbers}
+        with by_reference():
+            return {"loss": reduced(rotated_box_loss(p, t, loss, reduction="none", **options))}
 
-    pair = Pair(
-        corners(p, pred_format, compute).unbind(-1),
-        corners(t, target_format, compute).unbind(-1),
-        torch.tensor(eps, dtype=compute).double(),
-        eps_mode,
-        **numbers,
-    )
+    exact = (corners(p, pred_format, compute), corners(t, target_format, compute))
+    eps = float(torch.tensor(eps, dtype=compute))
+    found = of_pairs(*exact, loss, eps=eps, eps_mode=eps_mode, **numbers)
     return {
-        "loss": reduced(FORMULAS[loss](pair)),
+        "loss": reduced(found.loss),
         "l1": reduced(torch.abs(p - t).sum(-1)),
-        "iou": at_places(pair.iou.detach()),
+        "iou": at_places(found.iou),
     }
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from boxloss._options import LOSS_PARAMETERS
 from comparison import UNIT_ROUNDOFF, assert_within
-from formula import corners
-from formulas import FORMULAS, Pair
+from formula import corners, of_pairs
 from problems import PARAMETERS, boxes
 from torch import Tensor
 
@@ -97,15 +96,14 @@ def plain_cost(values: Problem) -> Tensor:
 
 
 def loss_of(values: Problem, p: Tensor, t: Tensor) -> Tensor:
-    eps = torch.tensor(values.get("eps", 0.0)).double()
     of_pred, of_target = (
-        corners(each, values.get(f"{name}_format", "cxcywh"), torch.float64).unbind(-1)
+        corners(each, values.get(f"{name}_format", "cxcywh"), torch.float64)
         for name, each in (("pred", p), ("target", t))
     )
     loss = values.get("loss", "giou")
-    numbers = {name: values[name] for name in LOSS_PARAMETERS.get(loss, ())}
-    pair = Pair(of_pred, of_target, eps, values.get("eps_mode", "add"), **numbers)
-    return FORMULAS[loss](pair)
+    options = {n: values[n] for n in ("eps_mode", *LOSS_PARAMETERS.get(loss, ())) if n in values}
+    both = torch.broadcast_tensors(of_pred, of_target)
+    return of_pairs(*both, loss, eps=values.get("eps", 0.0), **options).loss
 
 
 def class_term(values: Problem, image: int, own: slice) -> Tensor | float:

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random problems: keyword arguments for giou_loss, box_loss and box_losses."""
 
-from typing import Any
+from typing import Any, get_args
 
 import torch
+from boxloss._options import Loss
 from formula import counted_pairs, shape_of_losses
 from torch import Tensor
 
+LOSSES: tuple[str, ...] = get_args(Loss)
 PAIRINGS = ("dense", "zero_padded", "lengths", "mask", "offsets", "indices", "sets")
 INDICES = ("pred_index", "target_index")
 FORMATS = ("xyxy", "xywh", "cxcywh")

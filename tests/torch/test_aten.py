@@ -3,7 +3,6 @@
 """aten: torch's own operators, on any device."""
 
 from collections.abc import Iterator
-from itertools import cycle
 
 import pytest
 import torch
@@ -15,18 +14,14 @@ from boxloss.torch import (
     pairwise_iou,
     use_implementation,
 )
-from comparison import UNIT_ROUNDOFF, run
-from formulas import LOSSES
+from comparison import UNIT_ROUNDOFF
 from matching import classes, cost_problem
-from problems import ANGLE_UNITS, PAIRINGS, REDUCTIONS, Problem, boxes, problem, with_overlaps
-from rotated import LOSSES as ROTATED_LOSSES
-from torch import Tensor
+from problems import Problem, problem
 
 OPERATORS = torch.ops.boxloss
 DOUBLE = torch.float64
 # Derivatives here are below 4; some 200 roundings lie between two ways to get them, or a value.
 TOLERANCE = 4 * 200 * UNIT_ROUNDOFF[DOUBLE]
-BOTH = ("loss", "l1")
 # Devices of torch's that no implementation serves. Nobody needs one: the kernel that torch has for
 # it runs on tensors of the CPU as well.
 OTHERS = ("MPS", "XPU", "XLA", "HPU", "PrivateUse1")
@@ -50,50 +45,6 @@ def operators_in(function: object, values: Problem) -> set[str]:
     with torch.profiler.profile() as profile:
         function(**values).sum().backward()  # type: ignore[operator]
     return {event.name for event in profile.events()}
-
-
-def assert_same(actual: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    assert actual.keys() == expected.keys()
-    for name in actual:
-        assert actual[name].dtype == expected[name].dtype
-        assert actual[name].stride() == expected[name].stride()
-        largest = max(1.0, float(expected[name].abs().max()))
-        error = TOLERANCE * largest
-        assert torch.allclose(actual[name], expected[name], rtol=0, atol=error), name
-
-
-def cases(device: torch.device) -> Iterator[tuple[Problem, tuple[tuple[str, ...], ...]]]:
-    """Problems, and by which outputs their gradients are asked for."""
-    double = (device, DOUBLE, DOUBLE, DOUBLE)
-    for pairing in PAIRINGS:
-        for reduction in REDUCTIONS:
-            values = problem(pairing, *double, reduction=reduction)
-            if reduction == "mean":
-                values["normalizer"] = torch.tensor(3.0, device=device)
-            yield values, ((), BOTH)
-    for offsets in ([-7, 3, 10, 99], [-3, -2, -1, 0], [13, 13, 14, 15]):
-        given = torch.tensor(offsets, device=device)
-        yield {**problem("offsets", *double, reduction="none"), "offsets": given}, ((),)
-    for pred, target, by in (("xywh", "cxcywh", ()), ("cxcywh", "cxcywh", BOTH)):
-        yield problem("dense", *double, pred_format=pred, target_format=target), (by,)
-    pred = boxes((4, 3, 2), device, DOUBLE, seed=1).permute(2, 0, 1, 3)  # which is no grid's
-    yield {"pred": pred, "target": boxes((2, 4, 3), device, DOUBLE), "reduction": "none"}, (BOTH,)
-    not_padded = problem("zero_padded", *double, reduction="none")
-    not_padded["target"][0] = torch.tensor([0.0, 1.0, 5.0, 6.0], device=device)
-    yield not_padded, ((),)
-    for loss in LOSSES:
-        yield with_overlaps(problem("sets", *double, loss=loss)), ((),)
-    for loss in ROTATED_LOSSES:
-        for pairing, unit in zip(PAIRINGS, cycle(ANGLE_UNITS), strict=False):
-            yield with_overlaps(problem(pairing, *double, loss=loss, angle_unit=unit)), ((),)
-
-
-def test_it_is_the_fused_loss(device: torch.device) -> None:
-    for values, outputs in cases(device):
-        for by in outputs:
-            expected = run(values, by=by)
-            with use_implementation("aten"):
-                assert_same(run(values, by=by), expected)
 
 
 @pytest.mark.parametrize("dtypes", [(DOUBLE, torch.float32), (torch.float32, DOUBLE)])

@@ -19,11 +19,10 @@ BITS = """
 import hashlib
 import torch
 from boxloss.torch import box_loss, cpu_capability
-from formulas import FORMULAS
-from problems import PARAMETERS, boxes
+from problems import LOSSES, PARAMETERS, boxes
 
 digest = hashlib.sha256()
-for loss in FORMULAS:
+for loss in LOSSES:
     for dtype in (torch.float32, torch.float64, torch.bfloat16):
         pred = boxes((2_000,), torch.device("cpu"), dtype, seed=1).requires_grad_()
         target = boxes((2_000,), torch.device("cpu"), dtype, seed=2)

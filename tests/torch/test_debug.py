@@ -54,44 +54,22 @@ def of_images(boxes: Tensor) -> Tensor:
     return boxes.expand(2, 3, 4)
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (
-            lambda: check_boxes(TRUE),
-            "boxes[0] is [0.5, 0.5, 0.2, 0.3], which is inverted as 'xyxy'",
-        ),
-        (lambda: check_boxes(TRUE), "; as 'xywh' or 'cxcywh' none is"),
-        (lambda: check_boxes(CORNERS, "cxcywh"), "leaves the image, as 1 of 3 boxes do; as 'xyxy'"),
-        (
-            lambda: check_boxes(TRUE, "xywh"),
-            "boxes[2] is [0.8, 0.7, 0.3, 0.2], which as 'xywh' lea",
-        ),
-        (
-            lambda: check_boxes(-TRUE, "cxcywh"),
-            "which is inverted as 'cxcywh'; as 'xyxy' none is",
-        ),
-        (lambda: check_boxes(with_nan(CORNERS, 1, 2)), "boxes[1] is [0.2, 0.3, nan, 0.5]; it must"),
-        (
-            lambda: check_boxes(CORNERS, labels=LABELS, classes=2),
-            "labels[2] is 2; it must lie in [0,",
-        ),
-        (
-            lambda: check_boxes(CORNERS, labels=LABELS),
-            "labels need classes, their number, or scores",
-        ),
-        (
-            lambda: check_boxes(CORNERS, scores=LOGITS),
-            "scores[0, 0, 0] is -9; it must be a probabil",
-        ),
-        (
-            lambda: check_boxes(CORNERS, "xyx"),
-            "box_format is 'xyx'; allowed: 'xyxy', 'xywh', 'cxcyw",
-        ),  # type: ignore[arg-type]
-        (lambda: check_boxes(CORNERS, valid=CORNERS > 0), "valid has shape [3, 4]; it must be [3]"),
-    ],
-    ids=count(),
-)
+BAD_BOXES: list[tuple[Callable[[], Any], str]] = [
+    (lambda: check_boxes(TRUE), "boxes[0] is [0.5, 0.5, 0.2, 0.3], which is inverted as 'xyxy'"),
+    (lambda: check_boxes(TRUE), "; as 'xywh' or 'cxcywh' none is"),
+    (lambda: check_boxes(CORNERS, "cxcywh"), "leaves the image, as 1 of 3 boxes do; as 'xyxy'"),
+    (lambda: check_boxes(TRUE, "xywh"), "boxes[2] is [0.8, 0.7, 0.3, 0.2], which as 'xywh' lea"),
+    (lambda: check_boxes(-TRUE, "cxcywh"), "which is inverted as 'cxcywh'; as 'xyxy' none is"),
+    (lambda: check_boxes(with_nan(CORNERS, 1, 2)), "boxes[1] is [0.2, 0.3, nan, 0.5]; it must"),
+    (lambda: check_boxes(CORNERS, labels=LABELS, classes=2), "labels[2] is 2; it must lie in [0,"),
+    (lambda: check_boxes(CORNERS, labels=LABELS), "labels need classes, their number, or scores"),
+    (lambda: check_boxes(CORNERS, scores=LOGITS), "scores[0, 0, 0] is -9; it must be a probabil"),
+    (lambda: check_boxes(CORNERS, "xyx"), "box_format is 'xyx'; allowed: 'xyxy', 'xywh', 'cx"),  # type: ignore[arg-type]
+    (lambda: check_boxes(CORNERS, valid=CORNERS > 0), "valid has shape [3, 4]; it must be [3]"),
+]
+
+
+@pytest.mark.parametrize(("call", "words"), BAD_BOXES, ids=count())
 def test_bad_boxes_are_told_in_words(call: Callable[[], None], words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         call()
@@ -189,10 +167,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
         ),
         "",
     ),
-    (
-        lambda: linear_sum_assignment(LABELS[None].log()),
-        "cost[0, 0] is -inf; it must be finite, or",
-    ),
+    (lambda: linear_sum_assignment(LABELS[None].log()), "cost[0, 0] is -inf; it must be finite, o"),
     (lambda: linear_sum_assignment(LABELS[None].log(), maximize=True), ""),
     (lambda: linear_sum_assignment(LABELS[None]), ""),
     (
@@ -259,14 +234,8 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: localized(normalizer=0, target_index=MATCHED.clip(max=-1)), ""),
     (lambda: localized(logits=with_nan(SIDES, 0, 2, 5)), "distribution_loss: logits[0, 2, 5] is n"),
     (lambda: localized(target_index=MATCHED + 1), "target_index[0, 2] is 3; it must lie in [0, 3"),
-    (
-        lambda: localized(quality=MATCHED - 0.5),
-        "quality[0, 0] is -0.5; it must be finite and",
-    ),
-    (
-        lambda: localized(quality=with_nan(MATCHED.float(), 1, 1)),
-        "quality[1, 1] is nan; it must be finite",
-    ),
+    (lambda: localized(quality=MATCHED - 0.5), "quality[0, 0] is -0.5; it must be finite and"),
+    (lambda: localized(quality=with_nan(MATCHED.float(), 1, 1)), "quality[1, 1] is nan; it must b"),
     (
         lambda: localized(reference=with_nan(of_images(TRUE), 1, 2, 3)),
         "distribution_loss: reference[1, 2] is [0.8, 0.7, 0.3, nan]; it must be finite",
@@ -298,18 +267,12 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
         lambda: distilled(logits=torch.stack((SIDES, with_nan(SIDES, 0, 1, 3)))),
         "distribution_loss: logits[1, 0, 1, 3] is nan; it must be a number",
     ),
-    (
-        lambda: distilled(teacher=with_nan(SIDES, 0, 1, 3)),
-        "teacher[0, 1, 3] is nan; it must be",
-    ),
+    (lambda: distilled(teacher=with_nan(SIDES, 0, 1, 3)), "teacher[0, 1, 3] is nan; it must be"),
     (
         lambda: distilled(teacher=torch.stack((SIDES, with_nan(SIDES, 1, 1, 0)))),
         "teacher[1, 1, 1, 0] is nan; it must be a number",
     ),
-    (
-        lambda: distilled(confidence=MATCHED.float()),
-        "confidence[0, 1] is -1; it must be finite",
-    ),
+    (lambda: distilled(confidence=MATCHED.float()), "confidence[0, 1] is -1; it must be finite"),
     (
         lambda: distilled(quality=torch.stack((MATCHED, -MATCHED)).float()),
         "quality[1, 0, 2] is -2; it must be finite and not negative",
@@ -339,7 +302,7 @@ def test_another_thread_may_leave_it_meanwhile(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_pages_example(capsys: pytest.CaptureFixture[str]) -> None:
     page = (Path(__file__).parents[2] / "docs/losses.md").read_text()
-    block = page.split("```python\n")[1].split("```")[0]
+    block = page.split("```python\n")[2].split("```")[0]
     exec(block)
     shown = " ".join(line[2:] for line in block.splitlines() if line.startswith("# "))
     assert capsys.readouterr().out.strip() == shown

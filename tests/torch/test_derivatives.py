@@ -11,12 +11,12 @@ import torch
 from boxloss.torch import box_loss, box_losses, giou_loss
 from combinations import pairwise
 from comparison import UNIT_ROUNDOFF, differentiable, outputs_of, run
-from formulas import LOSSES
 from layouts import contiguous, in_planes
 from problems import (
     ANGLE_UNITS,
     FORMATS,
     INDICES,
+    LOSSES,
     PAIRINGS,
     PARAMETERS,
     REDUCTIONS,
@@ -132,7 +132,15 @@ def test_equal_boxes_and_boxes_without_area_twice(device: torch.device, loss: st
         dtype=DOUBLE,
     )
     options = {"loss": loss, "reduction": "none", "eps": 0.5, **PARAMETERS.get(loss, {})}
-    check_both_orders({"pred": pred, "target": pred.clone(), **options})
+    values = {"pred": pred, "target": pred.clone(), **options}
+    assert all(each.isfinite().all() for each in derivatives(outputs_of, values, ()))
+
+
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if "ciou" not in loss])
+def test_second_derivatives_are_differences_of_the_first(device: torch.device, loss: str) -> None:
+    """But of ciou, which takes a factor to be constant."""
+    function, leaves = as_function(double_problem("dense", device, loss=loss, grid=(2,)))
+    assert gradgradcheck(function, tuple(leaves.values()))
 
 
 # --- Batches of incoming gradients, modes and transforms, which take other ways ---

@@ -52,7 +52,7 @@ def test_the_same_bits_of_other_losses(device: torch.device, mode: str) -> None:
     if mode in ("fgl", "ddf"):
         function, values = (
             distribution_loss,
-            moved(distribution_problem(mode, queries=1641), device),
+            moved(distribution_problem(mode, rows=(3, 2, 1641)), device),
         )
     else:
         function, values = class_loss, class_problem(mode, device, shape=(2, IMAGES, 1641, 9))

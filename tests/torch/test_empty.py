@@ -69,9 +69,19 @@ def test_twice_differentiable(device: torch.device, name: str) -> None:
 @pytest.mark.parametrize("name", empty_matches(torch.device("meta")))
 def test_results_of_matches_are_written(implementation_or_aten: Implementation, name: str) -> None:
     function, values, numbers = empty_matches(implementation_or_aten.device)[name]
+    is_loss = function.endswith("_loss")
+    if is_loss:
+        logits = values["logits"].requires_grad_()
     given = getattr(boxloss.torch, function)(**values)
     for result, number in zip(given if len(numbers) > 1 else (given,), numbers, strict=True):
         assert (result == number).all()
+    if is_loss:
+        assert given.shape == (logits.shape[:1] if logits.dim() == 4 else ())
+        (gradient,) = torch.autograd.grad(given.sum(), logits, create_graph=True)
+        (second,) = torch.autograd.grad(gradient.sum(), logits)
+        for each in (gradient, second):
+            assert each.shape == logits.shape
+            assert not each.any()
 
 
 def test_a_normalizer_of_0_where_boxes_count_is_divided_by(device: torch.device) -> None:

@@ -10,9 +10,9 @@ from boxloss.torch import box_losses
 from combinations import pairwise
 from comparison import differentiable, outputs_of, run, upstream_for
 from devices import Implementation
-from formulas import LOSSES
 from problems import (
     INDICES,
+    LOSSES,
     PAIRINGS,
     REDUCTIONS,
     Problem,

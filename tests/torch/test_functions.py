@@ -28,8 +28,7 @@ from boxloss.torch import (
 from boxloss.torch.compat import MMDetLoss
 from boxloss.torch.losses import NamedLoss
 from comparison import assert_same_in_double
-from formulas import LOSSES
-from problems import PARAMETERS, REDUCTIONS, boxes, problem, with_overlaps
+from problems import LOSSES, PARAMETERS, REDUCTIONS, boxes, problem, with_overlaps
 from torch import Tensor
 
 from benchmarks.common.losses import UnavailableError, torchvision_file

@@ -178,17 +178,19 @@ def test_the_same_library_may_be_loaded_before(imports: list[str]) -> None:
 
 NO_TORCH = "raise ModuleNotFoundError(\"No module named 'torch'\")\n"
 NEWER = "__version__ = '99.1.0'\nclass version:\n    cuda = '99.0'\n    hip = None\n"
+OLDER = NEWER.replace("99.1.0", "2.9.1+cu128")
 
 
 @pytest.mark.parametrize(
     ("torch_module", "problem"),
     [
         (NO_TORCH, "No module named 'torch'"),
+        (OLDER, f"boxloss {boxloss.__version__} needs torch 2.11 or later; this is torch 2.9.1"),
         (NEWER, f"boxloss {boxloss.__version__} has no operators for torch 99.1: "),
         ("raise OSError('no libcudart')\n", "OSError: no libcudart"),
         ("", "AttributeError: module 'torch' has no attribute 'version'"),
     ],
-    ids=["none", "newer", "does not load", "empty"],
+    ids=["none", "older", "newer", "does not load", "empty"],
 )
 def test_a_report_says_what_is_wrong_with_torch(
     tmp_path: Path, torch_module: str, problem: str

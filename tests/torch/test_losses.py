@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Losses, pairings and options against the plain formula, tensors of any dtype and layout against
+"""Losses, pairings and options against plain pairings, tensors of any dtype and layout against
 plain ones, and numbers by hand.
 """
 
+import math
 from typing import Any
 
 import pytest
@@ -20,7 +21,6 @@ from comparison import (
     run_formula,
 )
 from devices import Implementation
-from formulas import LOSSES
 from kinds import pairs_of_every_kind
 from layouts import (
     DENSE,
@@ -37,6 +37,7 @@ from problems import (
     FLOATING,
     FORMATS,
     INDICES,
+    LOSSES,
     PAIRINGS,
     PARAMETERS,
     REDUCTIONS,
@@ -121,21 +122,33 @@ FORMULAS_OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("case", pairwise(**FORMULAS_OPTIONS))
-def test_options_are_the_formulas(reference: torch.device, case: dict[str, Any]) -> None:
-    pairing, options = PAIRINGS_OF_THE_TABLE[case["pairing"]]
-    by, pred_format, target_format = case["outputs"]
-    eps_mode, eps = case["eps"]
-    options = {**options, "pred_format": pred_format, "target_format": target_format}
-    options |= {"loss": case["loss"], "eps_mode": eps_mode, "eps": eps}
-    values = problem(pairing, reference, DOUBLE, DOUBLE, case["weight"], **options)
-    values = with_overlaps(values)
+def check_reduced(
+    case: dict[str, Any],
+    device: torch.device,
+    by: tuple[str, ...],
+    roundings: float = 64,
+    **options: Any,
+) -> None:
+    pairing, more = PAIRINGS_OF_THE_TABLE[case["pairing"]]
+    dtypes = DOUBLE, DOUBLE, case["weight"]
+    values = with_overlaps(problem(pairing, device, *dtypes, **more, **options))
     if case["reduction"] == "normalizer":
         values["normalizer"] = normalizer("float64", values)
     else:
         values["reduction"] = case["reduction"]
     assert pairs_of(values)
-    check_formula(values, by=by)
+    check_formula(values, by=by, roundings=roundings)
+
+
+@pytest.mark.parametrize("case", pairwise(**FORMULAS_OPTIONS))
+def test_options_are_the_formulas(
+    implementation_or_aten: Implementation, case: dict[str, Any]
+) -> None:
+    by, pred_format, target_format = case["outputs"]
+    eps_mode, eps = case["eps"]
+    options = {"pred_format": pred_format, "target_format": target_format}
+    options |= {"loss": case["loss"], "eps_mode": eps_mode, "eps": eps}
+    check_reduced(case, implementation_or_aten.device, by, **options)
 
 
 @pytest.mark.parametrize(
@@ -149,19 +162,12 @@ def test_options_are_the_formulas(reference: torch.device, case: dict[str, Any])
         eps=[("add", 5.0), ("clamp", 300.0)],
     ),
 )
-def test_rotated_boxes_are_the_formulas(reference: torch.device, case: dict[str, Any]) -> None:
-    pairing, options = PAIRINGS_OF_THE_TABLE[case["pairing"]]
-    options = {**options, "loss": case["loss"], "angle_unit": case["angle_unit"]}
+def test_rotated_boxes_are_the_formulas(
+    implementation_or_aten: Implementation, case: dict[str, Any]
+) -> None:
+    options = {name: case[name] for name in ("loss", "angle_unit")}
     options["eps_mode"], options["eps"] = case["eps"]
-    values = with_overlaps(problem(pairing, reference, DOUBLE, DOUBLE, case["weight"], **options))
-    if case["reduction"] == "normalizer":
-        values["normalizer"] = normalizer("float64", values)
-    else:
-        values["reduction"] = case["reduction"]
-    assert pairs_of(values)
-    check_formula(
-        values, roundings=2.0**20
-    )  # matrices lose some 10 bits, roots of small numbers 10
+    check_reduced(case, implementation_or_aten.device, (), 800, **options)
 
 
 @pytest.mark.parametrize(
@@ -171,12 +177,14 @@ def test_rotated_boxes_are_the_formulas(reference: torch.device, case: dict[str,
         eps=[("add", 1e-7), ("clamp", 1e-7), ("add", 0.25), ("clamp", 4.0), ("add", 0.0)],
     ),
 )
-def test_every_kind_of_boxes_is_the_formulas(reference: torch.device, case: dict[str, Any]) -> None:
+def test_every_kind_of_boxes_is_the_references(
+    implementation_or_aten: Implementation, case: dict[str, Any]
+) -> None:
     mode, eps = case["eps"]
-    pred, target = pairs_of_every_kind(is_without_area=eps > 0)
+    pairs = pairs_of_every_kind(is_without_area=eps > 0)
+    pred, target = (each.to(implementation_or_aten.device) for each in pairs)
     options = {"loss": case["loss"], "eps": eps, "eps_mode": mode, "reduction": "none"}
-    options |= PARAMETERS.get(case["loss"], {})
-    values = {"pred": pred.to(reference), "target": target.to(reference), **options}
+    values = {"pred": pred, "target": target, **options, **PARAMETERS.get(case["loss"], {})}
     ones = torch.ones(len(pred))
     actual, expected = run(values, ones, BOTH), run_formula(values, ones, BOTH)
     of_pair = torch.cat([expected[name] for name in ("pred", "target")], -1).abs().amax(-1)
@@ -263,6 +271,28 @@ def test_each_implementation_gets_everything(implementation: Implementation, pai
     check_handed_over(values, upstream_of("transposed", box_loss(**values)), BOTH)
 
 
+@pytest.mark.parametrize("offsets", [[-7, 3, 10, 99], [-3, -2, -1, 0], [13, 13, 14, 15]])
+def test_offsets_that_lead_outside(
+    implementation_or_aten: Implementation, offsets: list[int]
+) -> None:
+    device = implementation_or_aten.device
+    values = problem("offsets", device, DOUBLE, DOUBLE, DOUBLE, reduction="none")
+    check_formula({**values, "offsets": torch.tensor(offsets, device=device)})
+
+
+def test_padding_is_four_zeros(implementation_or_aten: Implementation) -> None:
+    values = problem("zero_padded", implementation_or_aten.device, DOUBLE, DOUBLE, reduction="none")
+    values["target"][0] = torch.tensor([0.0, 1.0, 5.0, 6.0])
+    check_formula(values)
+
+
+def test_a_pred_that_is_no_grids(implementation_or_aten: Implementation) -> None:
+    device = implementation_or_aten.device
+    pred = boxes((4, 3, 2), device, DOUBLE, seed=1).permute(2, 0, 1, 3)
+    values = {"pred": pred, "target": boxes((2, 4, 3), device, DOUBLE), "reduction": "none"}
+    assert check_formula(values, by=BOTH)["pred"].stride() == pred.stride()
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (7,), (1, 1)])
 def test_few_leading_dimensions(reference: torch.device, shape: tuple[int, ...]) -> None:
     pred, target = (boxes(shape, reference, DOUBLE, seed=seed) for seed in (1, 2))
@@ -283,6 +313,39 @@ def test_a_factor_of_each_set_that_nobody_keeps(
 
 
 # --- By hand ---
+
+# Of boxes of sides 2 and 2, 2 and 4, whose intersection is 2 and union 10; their centres are 1 and
+# 1 apart, and 3 and 4 enclose them.
+DIOU, V = 0.8 + 2 / 25, (2 / math.pi * (math.atan(1 / 2) - math.atan(1))) ** 2
+DISTANCE = 2 - math.exp(-1 / 9) - math.exp(-1 / 16)
+BY_HAND: dict[str, tuple[float, Problem]] = {
+    "iou": (0.8, {}),
+    "iou_squared": (0.96, {}),
+    "iou_log": (math.log(5), {}),
+    "giou": (0.8 + 2 / 12, {}),
+    "diou": (DIOU, {}),
+    "ciou": (DIOU + V * V / (0.8 + V), {}),
+    "ciou_gated": (DIOU, {}),  # α is 0 where the IoU is below a half
+    "eiou": (DIOU + 4 / 16, {}),
+    "siou": (0.8 + (DISTANCE + (1 - math.exp(-0.5)) ** 4) / 2, {}),
+    "alpha_iou": (1 - 0.2**2.5, {"alpha": 2.5}),
+    "nwd": (1 - math.exp(-math.sqrt(3) / 12), {"constant": 12.0}),
+    "mpdiou": (0.8 + 6 / 6400, {"image_width": 64.0, "image_height": 48.0}),
+    "inner_iou": (1 - 0.625 / 6.125, {"ratio": 0.75}),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_words_and_numbers_by_hand(implementation_or_aten: Implementation, loss: str) -> None:
+    """All implementations are told by the same lines."""
+    device = implementation_or_aten.device
+    pred = torch.tensor([0.0, 0, 2, 2], device=device, dtype=DOUBLE)
+    target = torch.tensor([1.0, 0, 3, 4], device=device, dtype=DOUBLE)
+    wanted, numbers = BY_HAND[loss]
+    assert box_loss(pred, target, loss, eps=0.0, **numbers).item() == pytest.approx(wanted, 1e-12)
+    if loss == "iou":
+        for eps, eps_mode in ((10.0, "add"), (20.0, "clamp")):
+            assert box_loss(pred, target, loss, eps=eps, eps_mode=eps_mode).item() == 0.9
 
 
 @pytest.mark.parametrize("eps_mode", ["add", "clamp"])

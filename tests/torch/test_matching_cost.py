@@ -16,9 +16,8 @@ import torch
 from boxloss.torch import matching_cost, pairwise_iou, rotated_box_loss, use_implementation
 from combinations import pairwise_cases
 from devices import Implementation
-from formulas import LOSSES
 from matching import Problem, check_cost, class_term, classes, cost_problem
-from problems import FLOATING, FORMATS, PARAMETERS, TARGETS, boxes
+from problems import FLOATING, FORMATS, LOSSES, PARAMETERS, TARGETS, boxes
 from test_matchers import LAYOUTS
 from torch import Tensor
 

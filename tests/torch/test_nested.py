@@ -195,15 +195,14 @@ def test_other_functions_take_none(layout: torch.layout) -> None:
     images = [torch.ones(count, 4) for count in COUNTS]
     target = torch.nested.as_nested_tensor(images, layout=layout)
     offsets = torch.tensor([0, 3, 3, 9, 10])
-    with pytest.raises(TypeError, match=r"^matching_cost: target is nested; it must be dense$"):
-        matching_cost(torch.ones(4, SLOTS, 4), target, offsets)
-    with pytest.raises(TypeError, match=r"^pairwise_iou: pred is nested; it must be dense$"):
-        pairwise_iou(target, torch.ones(10, 4), offsets)
-    with pytest.raises(TypeError, match=r"^hungarian_match: cost is nested; it must be dense$"):
-        hungarian_match(target, offsets)
-    with pytest.raises(TypeError, match=r"^linear_sum_assignment: cost is nested; it must be de"):
-        linear_sum_assignment(target)
-    with pytest.raises(TypeError, match=r"^class_loss: logits is nested; it must be dense$"):
-        class_loss(target, offsets, offsets, mode="focal")
-    with pytest.raises(TypeError, match=r"^distribution_loss: logits is nested; it must be dense$"):
-        distribution_loss(target, offsets, mode="fgl")
+    calls: dict[str, Callable[[], Any]] = {
+        "matching_cost: target": lambda: matching_cost(torch.ones(4, SLOTS, 4), target, offsets),
+        "pairwise_iou: pred": lambda: pairwise_iou(target, torch.ones(10, 4), offsets),
+        "hungarian_match: cost": lambda: hungarian_match(target, offsets),
+        "linear_sum_assignment: cost": lambda: linear_sum_assignment(target),
+        "class_loss: logits": lambda: class_loss(target, offsets, offsets, mode="focal"),
+        "distribution_loss: logits": lambda: distribution_loss(target, offsets, mode="fgl"),
+    }
+    for name, call in calls.items():
+        with pytest.raises(TypeError, match=f"^{name} is nested; it must be dense$"):
+            call()

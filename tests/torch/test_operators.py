@@ -11,8 +11,7 @@ import boxloss
 import pytest
 import torch
 from boxloss.torch import BoxLoss, RotatedBoxLoss, box_losses, giou_loss
-from formulas import LOSSES
-from problems import PAIRINGS, Problem, boxes, problem
+from problems import LOSSES, PAIRINGS, Problem, boxes, problem
 from torch.overrides import TorchFunctionMode
 
 OPERATORS = torch.ops.boxloss

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from boxloss._libraries import FOLDER
+from boxloss.torch import box_loss
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,6 +35,20 @@ def test_python_blocks_run_in_order(page: str) -> None:
 
     assert names["pred"].grad is not None
     assert names["loss"].isfinite()
+
+
+def test_a_variant_is_made_of_losses() -> None:
+    """1 of 7 is covered in an enclosure of 9, and 0 of 2 in one of 4."""
+    block = (ROOT / "docs/losses.md").read_text().split("```python\n")[1].split("```")[0]
+    pred = torch.tensor([[0.0, 0, 2, 2], [0, 0, 1, 1], [torch.nan] * 4], requires_grad=True)
+    target = torch.tensor([[1.0, 1, 3, 3], [3, 0, 4, 1], [0, 0, 1, 1]])
+    names = {"box_loss": box_loss, "pred": pred, "target": target}
+    names["mask"] = torch.tensor([True, True, False])
+    exec(block, names)
+    first, second = 6 / 7 + (2 / 9) ** 2, 1 + (1 / 2) ** 2
+    torch.testing.assert_close(names["loss"], torch.tensor((first + second) / 2))
+    names["loss"].backward()
+    assert pred.grad.isfinite().all()
 
 
 def test_the_matrix_of_operations_is_what_the_library_serves() -> None:

@@ -4,6 +4,7 @@
 
 import copy
 import inspect
+import math
 import pickle
 from math import pi
 from typing import Any
@@ -15,7 +16,7 @@ from boxloss._options import ROTATED_LOSS_PARAMETERS
 from boxloss.torch import RotatedBoxLoss, rotated_box_loss
 from comparison import run
 from devices import Implementation
-from problems import PARAMETERS, boxes, problem, with_overlaps
+from problems import PARAMETERS, Problem, boxes, problem, with_overlaps
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
@@ -37,6 +38,29 @@ def test_losses_by_area_are_exact(
     found = rotated_box_loss(pred, target, loss, reduction="none", eps=0.0)
     error = 3e-5 if dtype == torch.float32 else 1e-12
     assert (found.double().cpu() - losses[loss]).abs().max() <= error
+
+
+# Of boxes of sides 2 and 2, 2 and 4, whose centres are 1 apart. As Gaussians their variances are 1
+# and 1, 1 and 4, and for "probiou", with its floor of 1/4, 7/12 and 7/12, 7/12 and 19/12.
+SHAPE = math.log(13 / 12 / math.sqrt(7 / 12 * 19 / 12)) / 2
+COMMON = 4 * math.sqrt(0.4)
+BY_HAND: dict[str, tuple[float, Problem]] = {
+    "iou": (0.8, {"eps": 0.0}),
+    "giou": (0.8 + 1 / 11, {"eps": 0.0}),
+    "probiou": (math.sqrt(1 - math.exp(-12 / 56 - SHAPE)), {"floor": 0.25}),
+    "kld": (1 - 1 / (1.5 + math.log1p(math.sqrt(2 - math.log(2)))), {"tau": 1.5}),
+    "gwd": (1 - 1 / (2 + math.log1p(8**-0.25)), {"tau": 2.0}),
+    "kfiou": (1 - COMMON / (12 - COMMON), {}),
+}
+
+
+@each_loss
+def test_words_and_numbers_by_hand(implementation_or_aten: Implementation, loss: str) -> None:
+    """All implementations are told by the same lines."""
+    of_both = [[0.0, 0, 2, 2, 0], [1.0, 0, 2, 4, 0]]
+    both = torch.tensor(of_both, device=implementation_or_aten.device, dtype=torch.float64)
+    wanted, numbers = BY_HAND[loss]
+    assert rotated_box_loss(*both, loss, **numbers).item() == pytest.approx(wanted, 1e-12)
 
 
 @each_loss

@@ -91,6 +91,17 @@ def test_pip_says_what_helps_where_nothing_is_installed(tmp_path: Path) -> None:
         assert f"cannot import {module} (ModuleNotFoundError" in words_of(result.stderr)
 
 
+def test_pip_and_cmake_have_one_version(tmp_path: Path) -> None:
+    pytest.importorskip("scikit_build_core", reason="scikit-build-core is not installed")
+    hook = "scikit_build_core.build.prepare_metadata_for_build_wheel"
+    code = f"import scikit_build_core.build; {hook}({str(tmp_path)!r})"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
+    (metadata,) = tmp_path.glob("*.dist-info/METADATA")
+    version = metadata.read_text().split("\nVersion: ")[1].splitlines()[0]
+    result = configure(tmp_path, "-DBOXLOSS_TORCH=OFF")
+    assert f"-- boxloss {version}, backends: cpu\n" in result.stdout
+
+
 def test_an_editable_installation_is_refused_with_what_to_do_instead() -> None:
     pytest.importorskip("scikit_build_core", reason="scikit-build-core is not installed")
     hook = "scikit_build_core.build.prepare_metadata_for_build_editable"

@@ -228,6 +228,15 @@ def test_linking_is_enough_to_have_the_operators(built: Path) -> None:
     assert re.search(r"libboxloss_torch-\S+ => /", libraries), libraries
 
 
+def test_a_component_that_there_is_not_is_named(tmp_path: Path) -> None:
+    lines = "project(bare LANGUAGES CXX)\nfind_package(boxloss REQUIRED COMPONENTS Torch)\n"
+    (tmp_path / "CMakeLists.txt").write_text(lines)
+    result = configure(tmp_path, tmp_path / "build")
+    assert result.returncode != 0
+    message = "boxloss has no component 'Torch'; its components: backend, torch"
+    assert message in " ".join(result.stderr.split())
+
+
 def test_no_torch_says_how_to_find_it(tmp_path: Path) -> None:
     result = configure(PROJECT, tmp_path, "-DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON")
     assert result.returncode != 0

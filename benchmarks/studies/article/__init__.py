@@ -5,10 +5,11 @@
 The article's five losses as it describes them, forward only, on its own kind of batch and with its
 network, beside boxloss and its peers; what each gives on three kinds of predictions; launches,
 waits and memory; its kernels, and what stands around them; a training step with network and loss
-compiled together. Needs nvcc.
+compiled together, and with a synchronization after each part. On a CPU only the values, without its
+kernels; on a GPU it needs nvcc.
 
-`giou.cu` has its two kernels, written anew. --printed takes the article's own source of the
-operator, one file for each text.
+`giou.cu` has the kernels of its two texts, written anew. --printed takes the article's own source
+of the operator, one file for each text.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import random
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +27,7 @@ from torch import Tensor
 from ...common.losses import Loss, masked_loss
 from ...common.nvcc import find_nvcc
 from ...runner.agreement import DisagreementError, Truth
-from ...runner.clocks import Calls
+from ...runner.clocks import Call, Calls
 from ...runner.counts import operators
 from ...runner.run import CALLS_IN_TRACE, Run, UnavailableError, compile_now
 from ..face_detector import (
@@ -45,13 +47,13 @@ from ..face_detector import VARIANTS as USUAL
 from ..face_detector.data import RandomPictures
 from ..face_detector.model import SCALES, Scale
 from . import losses as its
-from .losses import SLOTS, Kernels, load_printed
+from .losses import SLOTS, load_kernel, load_kernels, load_printed
 from .network import ItsNetwork
 
-DEVICES = ("cuda",)
 BATCHES, STEPS = 4, 40
 PARTS = COPY, FORWARD, LOSS = ("copy data", "forward", "calc loss")  # by the article's words
 LOOP, CONCAT, MASK = EAGER = ("its loop", "its concat", "its mask")
+EARLIER_EAGER = ("its earlier loop", "its earlier concat", "its earlier mask")
 EARLIER, KERNEL, BRANCH = (
     "its earlier kernel",
     "its kernel",
@@ -66,14 +68,15 @@ OF_ONE_MINUS_GIOU = (OVERHEAD, *PEERS)  # the article's are of GIoU
 # --- Variants ---
 
 
-def variants_of(kernels: Kernels, printed: list[Path]) -> dict[str, Variant]:
+def variants_of(printed: list[Path]) -> dict[str, Variant]:
+    def kernel(clamps: bool, branch: bool) -> Variant:
+        return Variant(partial(load_kernel, clamps=clamps, branch=branch), collate=padded)
+
     return {
-        LOOP: Variant(lambda _: its.loop, collate=as_list),
-        CONCAT: Variant(lambda _: its.concat, collate=as_list),
-        MASK: Variant(lambda _: its.mask, collate=padded),
-        EARLIER: Variant(lambda _: kernels.loss(clamps=False, branch=False), collate=padded),
-        KERNEL: Variant(lambda _: kernels.loss(clamps=True, branch=False), collate=padded),
-        BRANCH: Variant(lambda _: kernels.loss(clamps=True, branch=True), collate=padded),
+        **eager(EAGER, clamps=True),
+        EARLIER: kernel(clamps=False, branch=False),
+        KERNEL: kernel(clamps=True, branch=False),
+        BRANCH: kernel(clamps=True, branch=True),
         **{
             f"as printed: {each.stem}": Variant(partial(load_printed, each), collate=padded)
             for each in printed
@@ -83,7 +86,17 @@ def variants_of(kernels: Kernels, printed: list[Path]) -> dict[str, Variant]:
     }
 
 
-def load_reduced_overhead(_: torch.device) -> Loss:
+def eager(names: tuple[str, str, str], clamps: bool) -> dict[str, Variant]:
+    losses = (its.loop, as_list), (its.concat, as_list), (its.mask, padded)
+    return {
+        name: Variant(lambda _, loss=loss: partial(loss, clamps=clamps), collate=collate)
+        for name, (loss, collate) in zip(names, losses, strict=True)
+    }
+
+
+def load_reduced_overhead(device: torch.device) -> Loss:
+    if device.type == "cpu":
+        raise UnavailableError("it has CUDA graphs")
     compiled = torch.compile(masked_loss, dynamic=False, mode="reduce-overhead")
 
     def loss(pred: Tensor, *targets: Tensor) -> Tensor:
@@ -98,7 +111,7 @@ def load_reduced_overhead(_: torch.device) -> Loss:
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    images: Tensor  # pinned, as are the boxes
+    images: Tensor  # pinned where there is a GPU, as are the boxes
     boxes: list[Tensor]
 
     def laid_out(self, variant: Variant) -> list[Tensor]:
@@ -107,22 +120,30 @@ class Batch:
 
 def make_batch(pictures: RandomPictures, number: int, count: int) -> Batch:
     images, boxes = zip(*(pictures[number * count + index] for index in range(count)), strict=True)
-    return Batch(torch.stack(images).pin_memory(), list(boxes))
+    stacked = torch.stack(images)
+    return Batch(stacked.pin_memory() if torch.cuda.is_available() else stacked, list(boxes))
 
 
-def moved(targets: list[Tensor], device: torch.device) -> Targets:
+def moved(targets: Sequence[Tensor], device: torch.device) -> Targets:
     return tuple(each.to(device, non_blocking=True) for each in targets)
 
 
 # --- Agreement ---
 
 
-def check_values(run: Run, article: Article, dtype: torch.dtype) -> None:
+def check_values(run: Run, article: Article) -> None:
     """Of float32 boxes, and of the article's own dtypes. The article's eager losses may be wrong on
-    its dtypes, whose areas wrap, and its earlier kernel and what is printed on all: how far from
-    the formula in fp64 they are is a result. All else must be right."""
+    its dtypes, whose areas wrap, and all of its earlier text and what is printed on all: how far
+    from the formula in fp64 they are is a result. All else must be right."""
+    earlier = eager(EARLIER_EAGER, clamps=False)
+    article = dataclasses.replace(
+        article,
+        variants=article.variants | earlier,
+        losses=article.losses | run.load(earlier, run.device),
+    )
+    its_dtypes = article.network.scale.predictions, torch.uint8
     for case, (pred, boxes) in predictions(article).items():
-        for pred_dtype, box_dtype in ((torch.float32, torch.float32), (dtype, torch.uint8)):
+        for pred_dtype, box_dtype in ((torch.float32, torch.float32), its_dtypes):
             check_case(run, article, case, pred.to(pred_dtype), [b.to(box_dtype) for b in boxes])
 
 
@@ -147,11 +168,13 @@ def check_case(run: Run, article: Article, case: str, pred: Tensor, boxes: list[
     dtypes = f"{pred.dtype}/{boxes[0].dtype}".replace("torch.", "")
     columns = {"case": case, "dtypes": dtypes}
     run.record(columns | {"variant": "the formula in fp64"}, "GIoU", "", 1 - expected.loss)
-    may_be_wrong = {EARLIER, *(name for name in article.variants if name.startswith("as printed"))}
+    may_be_wrong = {
+        name for name in article.variants if name.startswith(("its earlier", "as printed"))
+    }
     if boxes[0].dtype is torch.uint8:
         may_be_wrong.update(EAGER)
     for name, loss in article.losses.items():
-        targets = moved(list(article.variants[name].collate(boxes, SLOTS)), run.device)
+        targets = moved(article.variants[name].collate(boxes, SLOTS), run.device)
         leaf = pred.to(run.device).requires_grad_()
         value = loss(leaf, *targets).item()
         giou = 1 - value if name in OF_ONE_MINUS_GIOU else value
@@ -185,6 +208,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    if options.device.type == "cpu":
+        options.cases = options.cases or [VALUES]
+        if options.cases != [VALUES]:
+            parser.error(f"--cases: on a CPU there is only {VALUES}")
+        return
     try:
         find_nvcc()
     except UnavailableError as reason:
@@ -196,15 +224,11 @@ def measure(run: Run) -> None:
     scale = dataclasses.replace(scale, slots=SLOTS)
     pictures = RandomPictures("train", SEED, SLOTS - 1)
     batches = [make_batch(pictures, number, scale.batch) for number in range(BATCHES)]
-    kernels = Kernels(run.device)
-    variants = variants_of(kernels, run.options.printed)
+    variants = variants_of(run.options.printed)
     network = Network(scale, run.device)
-    article = Article(kernels, variants, run.load(variants, run.device), network, batches)
-    check_values(run, article, scale.predictions)
-    describe_batches(run, article)
-    time_parts(run, article)
-    time_steps(run, article)
-    count_parts(run, article)
+    article = Article(variants, run.load(variants, run.device), network, batches)
+    for case in run.options.cases or CASES:
+        CASES[case](run, article)
 
 
 class Network:
@@ -213,11 +237,12 @@ class Network:
         with device:
             self.model = ItsNetwork(scale.channels, scale.hidden, scale.slots)
         self.scale, self.device = scale, device
-        self.compiled = torch.compile(self.model) if scale.compiled else self.model
+        compiled = scale.compiled and device.type == "cuda"  # where it is timed
+        self.compiled = torch.compile(self.model) if compiled else self.model
 
     def autocast(self) -> torch.autocast:
         enabled = self.scale.predictions is torch.bfloat16
-        return torch.autocast("cuda", torch.bfloat16, enabled=enabled)
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled)
 
     def __call__(self, images: Tensor) -> Tensor:
         with self.autocast():
@@ -226,7 +251,6 @@ class Network:
 
 @dataclasses.dataclass(frozen=True)
 class Article:
-    kernels: Kernels
     variants: dict[str, Variant]
     losses: dict[str, Loss]  # of those that can run here
     network: Network
@@ -248,6 +272,7 @@ def describe_batches(run: Run, article: Article) -> None:
 def time_parts(run: Run, article: Article) -> None:
     """As the article fences them, but all variants in each step, in an order that is drawn anew;
     copy data has the pictures, too."""
+    describe_batches(run, article)
     order, clock = random.Random(SEED), Stopwatch(run.device)
     losses = article.losses
     laid_out = [
@@ -278,41 +303,14 @@ def time_parts(run: Run, article: Article) -> None:
 
 
 def time_steps(run: Run, article: Article) -> None:
-    """Forward, loss and backward through the network, all boxes on the device."""
-    network, batch = article.network, article.batches[0]
-    images = batch.images.to(run.device)
-    lengths, flat = (
-        tuple(each.to(run.device) for each in layout(batch.boxes, SLOTS))
-        for layout in (padded_with_lengths, ragged)
-    )
-    ours = boxloss("offsets")
-
-    def compiled_together(loss: Loss, mode: str | None = None) -> Loss:
-        def both(images: Tensor, *targets: Tensor) -> Tensor:
-            return loss(network.model(images), *targets)
-
-        return torch.compile(both, dynamic=False, mode=mode)
-
-    def apart(loss: Loss) -> Loss:
-        return lambda images, *targets: loss(network(images), *targets)
-
-    def step(loss: Loss, targets: Targets) -> Tensor:
-        torch.compiler.cudagraph_mark_step_begin()
-        network.model.zero_grad(set_to_none=True)
-        with network.autocast():
-            value = loss(images, *targets)
-        value.backward()
-        return value
-
-    slow = [] if run.quick else [None, "reduce-overhead"]
-    calls: Calls = {
-        "mask": partial(step, apart(masked_loss), lengths),
-        RAGGED: partial(step, apart(ours), flat),
-    }
-    for mode in slow:
+    """Network and loss one after the other, and compiled together."""
+    losses, network = usual_and_ours(article), article.network
+    calls = {name: step(article, behind(network, loss), of) for name, (loss, of) in losses.items()}
+    for mode in [] if run.quick else [None, "reduce-overhead"]:
         words = f"compiled together{f', {mode}' if mode else ''}"
-        calls[f"mask, {words}"] = partial(step, compiled_together(masked_loss, mode), lengths)
-        calls[f"{RAGGED}, {words}"] = partial(step, compiled_together(ours, mode), flat)
+        for name, (loss, of) in losses.items():
+            together = torch.compile(behind(network.model, loss), dynamic=False, mode=mode)
+            calls[f"{name}, {words}"] = step(article, together, of)
     for name, call in list(calls.items()):
         try:
             compile_now(call)
@@ -322,9 +320,57 @@ def time_steps(run: Run, article: Article) -> None:
     run.time({"case": "training step"}, calls, ("wall",))
 
 
+def time_fences(run: Run, article: Article) -> None:
+    """With a synchronization after each part, as the article has it, and without."""
+    calls: Calls = {}
+    for name, (loss, of) in usual_and_ours(article).items():
+        calls[name] = step(article, behind(article.network, loss), of)
+        fenced = behind(article.network, loss, torch.cuda.synchronize)
+        calls[f"{name}, fenced"] = step(article, fenced, of)
+    run.time({"case": "fences"}, calls, ("wall",))
+
+
+def usual_and_ours(article: Article) -> dict[str, tuple[Loss, Targets]]:
+    """With boxes on the device."""
+    boxes, device = article.batches[0].boxes, article.network.device
+    return {
+        "mask": (masked_loss, moved(padded_with_lengths(boxes, SLOTS), device)),
+        RAGGED: (boxloss("offsets"), moved(ragged(boxes, SLOTS), device)),
+    }
+
+
+def behind(network: Loss, loss: Loss, end_part: Callable[[], None] = lambda: None) -> Loss:
+    """The loss of images."""
+
+    def both(images: Tensor, *targets: Tensor) -> Tensor:
+        pred = network(images)
+        end_part()
+        value = loss(pred, *targets)
+        end_part()
+        return value
+
+    return both
+
+
+def step(article: Article, of_images: Loss, targets: Targets) -> Call:
+    """Forward, loss and backward through the network."""
+    network = article.network
+    images = article.batches[0].images.to(network.device)
+
+    def call() -> Tensor:
+        torch.compiler.cudagraph_mark_step_begin()
+        network.model.zero_grad(set_to_none=True)
+        with network.autocast():
+            value = of_images(images, *targets)
+        value.backward()
+        return value
+
+    return call
+
+
 def count_parts(run: Run, article: Article) -> None:
     """What each loss asks of torch and of the GPU; and the parts of its kernels' losses."""
-    kernels, network, batch = article.kernels, article.network, article.batches[0]
+    kernels, network, batch = load_kernels(run.device), article.network, article.batches[0]
     variants, losses = article.variants, article.losses
     images = batch.images.to(run.device)
     leaf = network(images).detach().requires_grad_()
@@ -358,3 +404,13 @@ def peak_of(network: Network, images: Tensor) -> int:
     torch.cuda.synchronize()
     del pred
     return torch.cuda.max_memory_allocated()
+
+
+VALUES = "values"
+CASES = {
+    VALUES: check_values,
+    "parts": time_parts,
+    "steps": time_steps,
+    "fences": time_fences,
+    "counts": count_parts,
+}

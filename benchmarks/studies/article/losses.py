@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The article's own losses, operator by operator: means of GIoU, which training would maximise.
 
-They compute in the dtypes that they are given. Of uint8 boxes the areas wrap modulo 256, and of
-bfloat16 predictions even the number of boxes is rounded.
+They compute in the dtypes that they are given. Of uint8 boxes the areas wrap modulo 256. Of
+bfloat16 predictions even the number of boxes is rounded, and a sum stands still where what is added
+is below half of its last place.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,55 +23,60 @@ SOURCE = Path(__file__).with_name("giou.cu")
 SLOTS = 256  # the threads of a block, one for each slot of an image
 
 
-def printed_giou(one: Tensor, other: Tensor) -> Tensor:
-    """As it is printed."""
-    one_area = (one[..., 2] - one[..., 0]) * (one[..., 3] - one[..., 1])
-    other_area = (other[..., 2] - other[..., 0]) * (other[..., 3] - other[..., 1])
-    near_corner = torch.max(one[..., :2], other[..., :2])
-    far_corner = torch.min(one[..., 2:], other[..., 2:])
-    sides = (far_corner - near_corner).clamp(min=0)
-    overlap = sides[..., 0] * sides[..., 1]
-    union = one_area + other_area - overlap
-    iou = overlap / union.clamp(EPS)
-    outer_near_corner = torch.min(one[..., :2], other[..., :2])
-    outer_far_corner = torch.max(one[..., 2:], other[..., 2:])
-    outer_sides = (outer_far_corner - outer_near_corner).clamp(min=0)
-    enclosing = (outer_sides[..., 0] * outer_sides[..., 1]).clamp(EPS)
-    return iou - (enclosing - union) / enclosing
+def giou(one: Tensor, other: Tensor, clamps: bool) -> Tensor:
+    """`clamps` is the later text's; without it two negative sides have a positive area."""
+    (one_near, one_far), (other_near, other_far) = one.split(2, -1), other.split(2, -1)
+    overlap = area(torch.max(one_near, other_near), torch.min(one_far, other_far), clamps)
+    union = area_of(one) + area_of(other) - overlap
+    enclosing = area(torch.min(one_near, other_near), torch.max(one_far, other_far), clamps)
+    enclosing = enclosing.clamp(EPS)
+    return overlap / union.clamp(EPS) - (enclosing - union) / enclosing
 
 
-def loop(pred: Tensor, *boxes: Tensor) -> Tensor:
-    """Image by image."""
-    total = torch.zeros((), device=pred.device)
+def area(near: Tensor, far: Tensor, clamps: bool) -> Tensor:
+    """Between two corners."""
+    sides = far - near
+    width, height = (sides.clamp(0) if clamps else sides).unbind(-1)
+    return width * height
+
+
+def area_of(box: Tensor) -> Tensor:
+    left, top, right, bottom = box.unbind(-1)
+    return (right - left) * (bottom - top)
+
+
+def loop(pred: Tensor, *boxes: Tensor, clamps: bool = True) -> Tensor:
+    """Image by image. Python's 0 has no dtype, so the sum takes the predictions'."""
+    total: Any = 0.0
     for guesses, truths in zip(pred, boxes, strict=True):
         if len(truths):
-            total = total + printed_giou(guesses[: len(truths)], truths).sum()
+            total = total + giou(guesses[: len(truths)], truths, clamps).sum()
     return total / max(sum(map(len, boxes)), 1)
 
 
-def concat(pred: Tensor, *boxes: Tensor) -> Tensor:
+def concat(pred: Tensor, *boxes: Tensor, clamps: bool = True) -> Tensor:
     """All true boxes of the batch at once."""
     guesses = torch.cat([row[: len(truths)] for row, truths in zip(pred, boxes, strict=True)])
-    return printed_giou(torch.cat(boxes), guesses).sum() / max(len(guesses), 1)
+    return giou(torch.cat(boxes), guesses, clamps).sum() / max(len(guesses), 1)
 
 
-def mask(pred: Tensor, target: Tensor) -> Tensor:
+def mask(pred: Tensor, target: Tensor, clamps: bool = True) -> Tensor:
     """All slots, those without a true box times 0."""
     valid = (target[..., 3] > 0).to(pred.dtype)
     count = valid.sum()
-    return (printed_giou(target, pred) * valid).sum() / count.clamp(1)
+    return (giou(target, pred, clamps) * valid).sum() / count.clamp(1)
 
 
-class Kernels:
-    """Its kernels, after two casts, which are Python's, and before three reductions by torch. They
-    have no backward."""
+@cache
+def load_kernels(device: torch.device) -> Any:
+    """Their operators, which have no backward."""
+    load_operators(SOURCE, device)
+    return torch.ops.article
 
-    def __init__(self, device: torch.device) -> None:
-        load_operators(SOURCE, device)
-        self.gious, self.mean = torch.ops.article.gious, torch.ops.article.mean
 
-    def loss(self, clamps: bool, branch: bool) -> Loss:
-        return partial(on_float, partial(torch.ops.article.loss, clamps=clamps, branch=branch))
+def load_kernel(device: torch.device, clamps: bool, branch: bool) -> Loss:
+    """After two casts, which are Python's, and before three reductions by torch."""
+    return partial(on_float, partial(load_kernels(device).loss, clamps=clamps, branch=branch))
 
 
 def load_printed(source: Path, device: torch.device) -> Loss:

@@ -17,21 +17,13 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
+from ...common.assigners import BINS, STRIDES, Size, points
 from ...runner.run import Row
 from .. import dense_assigners
 from ..matched_pairs import STEP, drawn_boxes, predictions, relative
-from ..matcher import FOCAL, FOCAL_ALPHA, LARGEST_LOGIT, SOFTMAX, Cost, Shape, box_counts
+from ..matcher import FOCAL, FOCAL_ALPHA, LARGEST_LOGIT, SOFTMAX, Shape, box_counts
 
-MATCHER_AND_BOXES, CRITERION, BOX_LOSS = "matcher and boxes", "criterion", "box loss"
-PARTS = {
-    "detr": (MATCHER_AND_BOXES, CRITERION),
-    "rtdetr": (MATCHER_AND_BOXES, CRITERION),
-    "rtdetr-dense": (MATCHER_AND_BOXES, CRITERION),
-    "fcos": (CRITERION,),
-    "retinanet": (BOX_LOSS,),
-    "yolo": (CRITERION,),
-    "yolo-dense": (CRITERION,),
-}
+PARTS = {"retinanet": "box loss"}  # the others': the whole criterion
 
 
 @dataclass(frozen=True)
@@ -76,8 +68,6 @@ SPREAD = 0.2  # from 100 to 150 boxes, of 125
 L1_WEIGHT, GIOU_WEIGHT = 5, 2
 VFL_WEIGHT, EOS_COEFFICIENT = 1, 0.1
 BOXES = 8  # in each image with anchors
-BINS = 16  # in which YOLO predicts a side
-BOX_GAIN, CLASS_GAIN, DFL_GAIN = 7.5, 0.5, 1.5  # YOLO's
 
 Self = TypeVar("Self", bound="Case")
 
@@ -85,7 +75,6 @@ Self = TypeVar("Self", bound="Case")
 @dataclass(frozen=True)
 class Case:
     kind: str
-    part: str  # of PARTS
     shape: str  # for people
     counts: tuple[int, ...]  # ground-truth boxes of each image
     pairs: int  # 0: its assigner finds them
@@ -95,19 +84,15 @@ class Case:
     @property
     def columns(self) -> Row:
         about: Row = {"case": self.kind, "shape": self.shape, "boxes": sum(self.counts)}
-        return about | ({"pairs": self.pairs} if self.pairs else {}) | {"part": self.part}
-
-    @property
-    def wanted(self) -> list[str]:
-        """The leaves whose gradients are."""
-        return list(self.leaves)
+        about |= {"pairs": self.pairs} if self.pairs else {}
+        return about | {"part": PARTS.get(self.kind, "criterion")}
 
     @property
     def device(self) -> torch.device:
         return next(iter(self.leaves.values())).device
 
     def gradients(self, loss: Tensor) -> tuple[Tensor, ...]:
-        return torch.autograd.grad(loss, [self.leaves[name] for name in self.wanted])
+        return torch.autograd.grad(loss, list(self.leaves.values()))
 
     def mapped(self: Self, change: Callable[[Tensor], Tensor]) -> Self:
         def changed(value: Any) -> Any:
@@ -121,59 +106,19 @@ class Case:
         return self.mapped(lambda each: each.double() if each.is_floating_point() else each)
 
 
-def make_case(kind: str, part: str, shape: Shape | Anchors | Grids, seed: int = 0) -> Case:
+def make_case(kind: str, shape: Shape | Anchors | Grids, seed: int = 0) -> Case:
     generator = torch.Generator().manual_seed(seed)
     if isinstance(shape, Shape):
-        return _detr_case(kind, part, shape, generator)
+        return _detr_case(kind, shape, generator)
     if isinstance(shape, Grids):
-        return _yolo(kind, part, shape, generator)
-    make = {"fcos": _fcos, "retinanet": _retinanet}[kind]
-    return make(shape, _drawn(shape, generator), generator)
-
-
-def _logits(size: tuple[int, ...], generator: torch.Generator) -> Tensor:
-    return (2 * torch.randn(*size, generator=generator)).clamp_(-LARGEST_LOGIT, LARGEST_LOGIT)
+        return _yolo(kind, shape, generator)
+    return _dense_case(kind, shape, generator)
 
 
 # --- DETR and RT-DETR: the predictions of all layers, without denoising ---
 
 
-@dataclass(frozen=True)
-class DetrCase(Case):
-    cost: Cost  # the matcher's
-    score_leaves: tuple[str, str]
-    box_leaves: tuple[str, str]
-
-    @property
-    def wanted(self) -> list[str]:
-        return [*(self.score_leaves if self.part == CRITERION else ()), *self.box_leaves]
-
-    def scores(self, values: dict[str, Tensor]) -> Tensor:
-        """Of all layers, (layers, images, queries, classes), from leaves or their gradients."""
-        return self._stacked(*(values[name] for name in self.score_leaves))
-
-    def boxes(self, values: dict[str, Tensor]) -> Tensor:
-        return self._stacked(*(values[name] for name in self.box_leaves))
-
-    def layers(self) -> list[dict[str, Tensor]]:
-        """As the originals take them: the decoder's last one behind all others."""
-        scores, of_last = (self.leaves[name] for name in self.score_leaves)
-        boxes, its = (self.leaves[name] for name in self.box_leaves)
-        pairs = [(of_last, its)]
-        if self.kind == "detr":
-            scores, boxes = scores[:-1], boxes[:-1]
-        else:
-            pairs.append((scores[:, -1], boxes[:, -1]))
-            scores, boxes = scores[:, :-1].transpose(0, 1), boxes[:, :-1].transpose(0, 1)
-        pairs = [*zip(scores, boxes, strict=True), *pairs]
-        return [{"logits": logits, "pred_boxes": its} for logits, its in pairs]
-
-    def _stacked(self, layers: Tensor, last: Tensor) -> Tensor:
-        layers = layers[:-1] if self.kind == "detr" else layers.transpose(0, 1)
-        return torch.cat([layers, last[None]])
-
-
-def _detr_case(kind: str, part: str, shape: Shape, generator: torch.Generator) -> DetrCase:
+def _detr_case(kind: str, shape: Shape, generator: torch.Generator) -> Case:
     """In each layer every ground-truth box has a query that is near it and knows its class, as when
     a detector has learned something: no two ways to match are nearly as good. All other queries are
     near some box of their image."""
@@ -207,17 +152,13 @@ def _detr_case(kind: str, part: str, shape: Shape, generator: torch.Generator) -
         layers = values if kind == "detr" else values[:-1].transpose(0, 1).contiguous()
         for name, leaf in zip(names, (layers, values[-1].clone()), strict=True):
             leaves[name] = leaf.requires_grad_()
-    return DetrCase(
+    return Case(
         kind,
-        part,
         f"{shape.layers} layers x {shape.images} images x {shape.queries} queries",
         counts,
         shape.layers * sum(counts),
         {"labels": targets, "config": _config(shape)},
         leaves,
-        shape.cost,
-        of_scores,
-        of_boxes,
     )
 
 
@@ -260,97 +201,79 @@ def _config(shape: Shape) -> SimpleNamespace:
 # --- FCOS and RetinaNet: predictions of all anchors, of which few have a ground-truth box ---
 
 
-@dataclass(frozen=True)
-class _Drawn:
-    """Of each anchor; a background one is near some box too."""
-
-    truths: Tensor  # (images, BOXES, 4)
-    matched: Tensor  # (images, anchors): the box in its image, or -1
-    target: Tensor  # (images, anchors, 4)
-    pred: Tensor  # (images, anchors, 4)
-
-
-def _drawn(shape: Anchors, generator: torch.Generator) -> _Drawn:
+def _dense_case(kind: str, shape: Anchors, generator: torch.Generator) -> Case:
+    """A background anchor is near some box too."""
     size = (shape.images, shape.anchors)
     truths = drawn_boxes(shape.images * BOXES, generator)
     box = torch.randint(BOXES, size, generator=generator)
     target = truths[box + BOXES * torch.arange(shape.images)[:, None]]
     pred = predictions(target.flatten(0, 1), generator).view_as(target)
-    matched = torch.full(size, -1)
+    matched = torch.full(size, -1)  # the box in its image
     for image in range(shape.images):
         count = round(shape.anchors * shape.foreground) + image  # no two images have as many
         chosen = torch.randperm(shape.anchors, generator=generator)[:count]
         matched[image, chosen] = box[image, chosen]
-    return _Drawn(truths.view(shape.images, BOXES, 4), matched, target, pred)
-
-
-def _dense_case(
-    kind: str, shape: Anchors, drawn: _Drawn, inputs: dict[str, Any], leaves: dict[str, Tensor]
-) -> Case:
+    head = _fcos_head if kind == "fcos" else _retinanet_head
+    middles, sides, leaves = head(shape, target, pred, generator)
+    boxes = truths.view(shape.images, BOXES, 4)
+    labels = torch.randint(max(shape.classes, 1), (shape.images, BOXES), generator=generator)
+    inputs = {
+        "targets": [{"boxes": a, "labels": b} for a, b in zip(boxes, labels, strict=True)],
+        "anchors": list(torch.cat([middles - sides / 2, middles + sides / 2], -1)),
+        "matched_idxs": list(matched),
+    }
     return Case(
         kind,
-        *PARTS[kind],
         f"{shape.images} images x {shape.anchors:,} anchors",
         (BOXES,) * shape.images,
-        int((drawn.matched >= 0).sum()),
-        inputs | {"matched_idxs": list(drawn.matched)},
+        int((matched >= 0).sum()),
+        inputs,
         {name: each.clone().requires_grad_() for name, each in leaves.items()},
     )
 
 
-def _fcos(shape: Anchors, drawn: _Drawn, generator: torch.Generator) -> Case:
-    size = drawn.matched.shape
+Head = tuple[Tensor, Tensor, dict[str, Tensor]]  # anchors' middles and sides, and what it gives
+
+
+def _fcos_head(shape: Anchors, target: Tensor, pred: Tensor, generator: torch.Generator) -> Head:
     # A point lies in its ground-truth box, or else it had no centerness. It is of integers, and an
     # anchor's side is a power of two: decoding is exact.
-    first, last = drawn.target.floor().long().chunk(2, -1)
+    first, last = target.floor().long().chunk(2, -1)
     steps = torch.randint(2**20, first.shape, generator=generator)
     points = (first + 1 + steps % (last - first)).float()
-    sides = 2.0 ** torch.randint(3, 8, (*size, 1), generator=generator)
-    to_corners = torch.cat([points - drawn.pred[..., :2], drawn.pred[..., 2:] - points], -1)
-    labels = torch.randint(shape.classes, (shape.images, BOXES), generator=generator)
-    inputs = {
-        "targets": [
-            {"boxes": boxes, "labels": each}
-            for boxes, each in zip(drawn.truths, labels, strict=True)
-        ],
-        "anchors": list(torch.cat([points - sides / 2, points + sides / 2], -1)),
-    }
-    leaves = {
-        "cls_logits": _logits((*size, shape.classes), generator),
-        "bbox_regression": to_corners / sides,
-        "bbox_ctrness": _logits((*size, 1), generator),
-    }
-    return _dense_case("fcos", shape, drawn, inputs, leaves)
+    sides = 2.0 ** torch.randint(3, 8, (*target.shape[:2], 1), generator=generator)
+    to_corners = torch.cat([points - pred[..., :2], pred[..., 2:] - points], -1)
+
+    def logits(count: int) -> Tensor:
+        drawn = 2 * torch.randn(*target.shape[:2], count, generator=generator)
+        return drawn.clamp_(-LARGEST_LOGIT, LARGEST_LOGIT)
+
+    leaves = {"cls_logits": logits(shape.classes), "bbox_regression": to_corners / sides}
+    return points, sides, leaves | {"bbox_ctrness": logits(1)}
 
 
-def _retinanet(shape: Anchors, drawn: _Drawn, generator: torch.Generator) -> Case:
-    size = drawn.matched.shape
+def _retinanet_head(_: Anchors, target: Tensor, pred: Tensor, generator: torch.Generator) -> Head:
     # Predictions have their anchors' sides, which are powers of two: decoding is exact.
-    sides = 2.0 ** torch.randint(2, 7, (*size, 2), generator=generator)
-    centres = ((drawn.pred[..., :2] + drawn.pred[..., 2:]) / 2 / STEP).floor() * STEP
-    moves = torch.randint(-8, 9, (*size, 2), generator=generator) / 16
-    points = centres - moves * sides
-    inputs = {
-        "targets": [{"boxes": boxes} for boxes in drawn.truths],
-        "anchors": list(torch.cat([points - sides / 2, points + sides / 2], -1)),
-    }
+    shape = (*target.shape[:2], 2)
+    sides = 2.0 ** torch.randint(2, 7, shape, generator=generator)
+    centres = ((pred[..., :2] + pred[..., 2:]) / 2 / STEP).floor() * STEP
+    moves = torch.randint(-8, 9, shape, generator=generator) / 16
     leaves = {"bbox_regression": torch.cat([moves, torch.zeros_like(moves)], -1)}
-    return _dense_case("retinanet", shape, drawn, inputs, leaves)
+    return centres - moves * sides, sides, leaves
 
 
 # --- YOLO: predictions of all cells; which have a ground-truth box, its assigner finds ---
 
-STRIDES = 8, 16, 32
 NEVER = -25.0  # a logit beside 0: its probability is lost in the roundings of the others
 
 
-def _yolo(kind: str, part: str, shape: Grids, generator: torch.Generator) -> Case:
+def _yolo(kind: str, shape: Grids, generator: torch.Generator) -> Case:
     """Half-trained, as in the study of dense assigners, but that sides are half cells, each of two
     equally likely bins: decoding is exact."""
-    cells = [(shape.side // stride,) * 2 for stride in STRIDES]
-    size = dense_assigners.Size("", shape.images, shape.side, shape.side, shape.boxes)
+    size = Size("", shape.images, shape.side, shape.side, shape.boxes)
+    cells = size.cells()
     target = dense_assigners.true_boxes(size, generator)
-    middles = dense_assigners.points(cells)
+    middles = points(cells)
     drawn = dense_assigners.predictions(middles, target, generator, shape.classes)
     strides = torch.tensor(STRIDES).repeat_interleave(torch.tensor([h * w for h, w in cells]))
     first, last = drawn["pred"].chunk(2, -1)
@@ -361,7 +284,7 @@ def _yolo(kind: str, part: str, shape: Grids, generator: torch.Generator) -> Cas
     centres, size = (target[..., :2] + target[..., 2:]) / 2, target[..., 2:] - target[..., :2]
     number = shape.images * shape.boxes
     inputs = {
-        "feats": [torch.zeros(1, 1, *each) for each in cells],
+        "cells": cells,
         "batch": {
             "batch_idx": torch.arange(shape.images).repeat_interleave(shape.boxes),
             "cls": drawn["labels"],
@@ -372,7 +295,6 @@ def _yolo(kind: str, part: str, shape: Grids, generator: torch.Generator) -> Cas
     leaves = {"boxes": bins.flatten(2), "scores": logits}
     return Case(
         kind,
-        part,
         f"{shape.images} images x {len(middles):,} anchors",
         (shape.boxes,) * shape.images,
         0,

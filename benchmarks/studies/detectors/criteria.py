@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from itertools import accumulate, count
-from types import SimpleNamespace
 from typing import Any
 
 import boxloss.torch
@@ -24,22 +23,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ...common.assigners import load_yolo_loss
 from ...common.losses import installed, isolate_ultralytics, scipy_assignment, transformers_loss
 from ...runner.run import UnavailableError
 from ..matched_pairs import giou_of, iou_and_union, pair_losses
-from ..matcher import FOCAL_ALPHA, Cost, ciou, padded_cost
-from .cases import (
-    BINS,
-    BOX_GAIN,
-    CLASS_GAIN,
-    DFL_GAIN,
-    GIOU_WEIGHT,
-    L1_WEIGHT,
-    MATCHER_AND_BOXES,
-    STRIDES,
-    Case,
-    DetrCase,
-)
+from ..matcher import Cost, ciou, padded_cost
+from .cases import Case
 
 isolate_ultralytics()  # which boxloss' replacement may be the first to import
 
@@ -288,10 +277,8 @@ class Detector:
 
 def our_step(case: Case, operators: Operators) -> Step:
     """boxloss.torch.compat's, with these operators where it calls boxloss."""
-    if isinstance(case, DetrCase):
+    if "labels" in case.inputs:  # a DETR's
         scipy_assignment()  # or UnavailableError
-        if case.part == MATCHER_AND_BOXES:
-            return partial(matcher_and_boxes, case, operators)
     detector = detector_of(case)
     module, _, name = detector.ours.partition(".")
     return detector.call(case, getattr(compat_with(module, operators), name))
@@ -302,66 +289,7 @@ def own_step(case: Case) -> Step:
     path, _, name = detector.own.rpartition(".")
     of_transformers = path.removeprefix("transformers.loss.")
     module = installed(path) if of_transformers == path else transformers_loss(of_transformers)
-    if isinstance(case, DetrCase) and case.part == MATCHER_AND_BOXES:
-        return _own_matcher_and_boxes(case, module)
     return detector.call(case, getattr(module, name))
-
-
-def matcher_and_boxes(case: DetrCase, operators: Operators) -> Tensor:
-    boxes, true_boxes, pred_index, target_index = matched(case, operators)
-    giou, l1, _ = operators["box_losses"](
-        boxes,
-        true_boxes,
-        "giou",
-        eps=0.0,
-        pred_format="cxcywh",
-        target_format="cxcywh",
-        pred_index=pred_index,
-        target_index=target_index,
-        normalizer=torch.full((), float(len(true_boxes)), device=boxes.device),
-    )
-    return (GIOU_WEIGHT * giou + L1_WEIGHT * l1).sum()
-
-
-def matched(case: DetrCase, operators: Operators) -> tuple[Tensor, ...]:
-    """Boxes of all layers, ground-truth boxes, and both sides' indices: as the criteria begin."""
-    scores, boxes = case.scores(case.leaves), case.boxes(case.leaves)
-    labels, cost = case.inputs["labels"], case.cost
-    true_boxes, offsets = operators["collate_ragged"]([each["boxes"] for each in labels])
-    costs = operators["matching_cost"](
-        boxes,
-        true_boxes,
-        offsets,
-        logits=scores,
-        labels=torch.cat([each["class_labels"] for each in labels]),
-        iou_weight=cost.iou_weight,
-        l1_weight=cost.l1_weight,
-        class_weight=cost.class_weight,
-        class_mode=cost.class_mode,
-        focal_alpha=FOCAL_ALPHA,
-    )
-    return boxes, true_boxes, *operators["hungarian_match"](costs, offsets)[:2]
-
-
-def _own_matcher_and_boxes(case: DetrCase, module: Any) -> Step:
-    """Its criterion, told to compute nothing else."""
-    config, labels = case.inputs["config"], case.inputs["labels"]
-    if case.kind == "detr":
-        matcher = module.HungarianMatcher(config.class_cost, config.bbox_cost, config.giou_cost)
-        criterion = module.ImageLoss(matcher, config.num_labels, config.eos_coefficient, ["boxes"])
-        weights = {"loss_bbox": L1_WEIGHT, "loss_giou": GIOU_WEIGHT}
-    else:
-        criterion = module.RTDetrLoss(config)
-        criterion.losses = ["boxes"]
-        weights = {}  # they are in there
-    criterion.to(case.device)
-
-    def step() -> Tensor:
-        *auxiliary, last = case.layers()
-        losses = criterion({**last, "auxiliary_outputs": auxiliary}, labels)
-        return sum(weights.get(name[:9], 1) * each for name, each in losses.items())
-
-    return step
 
 
 def _detr(case: Case, criterion: Callable[..., Any]) -> Step:
@@ -389,18 +317,7 @@ def _retinanet(case: Case, head: type[Any]) -> Step:
 
 
 def _yolo(case: Case, criterion: type[Any]) -> Step:
-    """With the gains that Ultralytics has for training."""
-    logits = case.leaves["scores"]
-    stride = torch.tensor([float(each) for each in STRIDES], device=case.device)
-    head = SimpleNamespace(stride=stride, nc=logits.shape[1], reg_max=BINS)
-    model = SimpleNamespace(
-        parameters=lambda: iter([logits]),
-        args=SimpleNamespace(box=BOX_GAIN, cls=CLASS_GAIN, dfl=DFL_GAIN),
-        model=[head],
-    )
-    made = criterion(model)
-    preds = {**case.leaves, "feats": case.inputs["feats"]}
-    return lambda: made.loss(preds, case.inputs["batch"])[0].sum()
+    return load_yolo_loss(criterion, case.leaves, case.inputs["cells"], case.inputs["batch"])
 
 
 DETECTORS = {

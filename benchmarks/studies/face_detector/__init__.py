@@ -31,19 +31,10 @@ from boxloss.torch import collate_padded, collate_ragged, implementations
 from torch import Tensor
 from torch.utils.data import DataLoader, Subset
 
+from ...common import losses as usual
 from ...common.cases import boxloss_giou, near
 from ...common.exact import mean_giou_truth
-from ...common.losses import (
-    EPS,
-    Loss,
-    giou,
-    installed,
-    load_compiled,
-    load_torchvision,
-    load_triton,
-    loop_loss,
-    masked_loss,
-)
+from ...common.losses import EPS, Loss, masked_loss
 from ...runner import run as runner
 from ...runner.agreement import Truth, compare
 from ...runner.clocks import wait
@@ -91,7 +82,7 @@ class Variant(runner.Variant[torch.device, Loss]):
 def concatenated_loss(pred: Tensor, *boxes: Tensor) -> Tensor:
     guesses = torch.cat([row[: len(truths)] for row, truths in zip(pred, boxes, strict=True)])
     truths = torch.cat(boxes)
-    return (1 - giou(guesses.float(), truths.float())).sum() / max(len(truths), 1)
+    return (1 - usual.giou(guesses.float(), truths.float())).sum() / max(len(truths), 1)
 
 
 def boxloss(layout: str) -> Loss:
@@ -101,14 +92,14 @@ def boxloss(layout: str) -> Loss:
 VARIANTS = {
     "mask": Variant(lambda _: masked_loss),  # the usual eager code
     "concat": Variant(lambda _: concatenated_loss, collate=as_list),
-    "torchvision": Variant(lambda _: load_torchvision()),
-    "torch.compile": Variant(lambda _: load_compiled(), slow_to_start=True),
-    "jax.jit": Variant(lambda _: installed("benchmarks.common.jax_loss").masked_loss, True),
-    "Triton": Variant(partial(load_triton, layout="lengths"), slow_to_start=True),
+    "torchvision": Variant(lambda _: usual.load_torchvision()),
+    "torch.compile": Variant(lambda _: usual.load_compiled(), slow_to_start=True),
+    "jax.jit": Variant(lambda _: usual.installed("benchmarks.common.jax_loss").masked_loss, True),
+    "Triton": Variant(partial(usual.load_triton, layout="lengths"), slow_to_start=True),
     "boxloss padded": Variant(lambda _: boxloss("padded"), collate=padded),
     "boxloss lengths": Variant(lambda _: boxloss("lengths")),
     "boxloss ragged": Variant(lambda _: boxloss("offsets"), collate=ragged),
-    "loop": Variant(lambda _: loop_loss, collate=as_list),
+    "loop": Variant(lambda _: usual.loop_loss, collate=as_list),
 }
 
 

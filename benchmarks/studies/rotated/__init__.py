@@ -6,10 +6,9 @@ accuracy is the error of each pair's loss in float32, by families of pairs: rand
 equal boxes, thin ones, those in [0, 1] and others. The truth is float64's, of the same float32
 numbers. An error of 1 or more, or NaN, counts as 1. boxloss' eps and floor are 0 here, since they
 change the loss. time is the mean loss of a million pairs (on the CPU a tenth of that, for losses by
-areas), and its gradient; set glibc's variables as the study cpu says. pairwise is the IoU of each
-image's queries with its boxes.
+areas), and its gradient; set glibc's variables as the study cpu says.
 
-torchvision (with its own operators), detectron2, mmcv and Ultralytics take part where they are
+torchvision (with its own operators, detectron2's kernel) and Ultralytics take part where they are
 installed. mmrotate's losses are written from the papers' formulas, with mmrotate's bounds. clipping
 sorts 24 points, as it is usually written in plain PyTorch; edges cut sorts nothing.
 """
@@ -21,9 +20,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
-from boxloss.torch import pairwise_iou, rotated_box_loss
+from boxloss.torch import rotated_box_loss
 from torch import Tensor
 
 from ...runner import run as runner
@@ -34,7 +32,7 @@ from . import exact, peers
 from .exact import Loss
 from .pairs import FAMILIES, JITTER, Pairs, draw, in_degrees, in_radians
 
-CASES = ("accuracy", "time", "pairwise")
+CASES = ("accuracy", "time")
 
 # --- Accuracy ---
 
@@ -55,28 +53,25 @@ def boxloss(word: str) -> Variant:
     return Variant(lambda _: partial(rotated_box_loss, loss=word, reduction="none", **own))
 
 
-def of(loss: Loss) -> Variant:
-    return Variant(lambda _: loss)
-
-
 def variants() -> dict[str, dict[str, Variant]]:
     """By losses. Each gives the loss of each pair."""
-    clipped = {"iou": peers.clipped_iou, "giou": peers.clipped_giou}
-    found: dict[str, dict[str, Variant]] = {
+
+    def of(loss: Loss) -> Variant:
+        return Variant(lambda _: loss)
+
+    others = {
         "iou": {
             "torchvision": Variant(lambda _: peers.load_torchvision(), takes_degrees=True),
-            "detectron2": Variant(lambda _: peers.load_detectron2(), takes_degrees=True),
-            "mmcv": Variant(lambda _: peers.load_mmcv()),
+            "clipping": of(peers.clipped_iou),
+            "edges cut": of(exact.iou),
         },
-        "giou": {},
+        "giou": {"clipping": of(peers.clipped_giou), "edges cut": of(exact.giou)},
         "probiou": {"Ultralytics": Variant(lambda _: peers.load_ultralytics())},
         "kld": {"mmrotate's formula": of(peers.kld)},
         "gwd": {"mmrotate's formula": of(peers.gwd)},
         "kfiou": {"mmrotate's formula": of(peers.kfiou)},
     }
-    for word, loss in clipped.items():
-        found[word] |= {"clipping": of(loss), "edges cut": of(exact.LOSSES[word])}
-    return {word: {"boxloss": boxloss(word)} | others for word, others in found.items()}
+    return {word: {"boxloss": boxloss(word), **each} for word, each in others.items()}
 
 
 def compare(run: Run, family: str, losses: Mapping[str, Mapping[str, Loss]]) -> None:
@@ -85,40 +80,28 @@ def compare(run: Run, family: str, losses: Mapping[str, Mapping[str, Loss]]) -> 
     pairs = draw(family, count, run.device)
     known = variants()
     for word, by_name in losses.items():
-        truth = truth_of(word, pairs)
+        truth = exact.LOSSES[word](*(each.double() for each in pairs))
         for name, loss in by_name.items():
             if not known[word][name].takes_degrees:
-                error, share_without = errors(loss, pairs, truth)
+                error = errors(loss, pairs, truth)
             else:  # of the numbers that it is given
                 given = in_degrees(pairs[0]), in_degrees(pairs[1])
                 radians = in_radians(given[0].double()), in_radians(given[1].double())
-                error, share_without = errors(loss, given, exact.LOSSES[word](*radians))
+                error = errors(loss, given, exact.LOSSES[word](*radians))
             columns = {"case": "accuracy", "family": family, "loss": word, "pairs": count}
             about = columns | {"variant": name}
             largest, wrong = error.max().item(), (error > WRONG).double().mean().item()
             run.record(about, "largest error", "", largest)
             run.record(about, "wrong", "%", 100 * wrong)
-            if share_without is not None:
-                run.record(about, "gradient not finite", "%", 100 * share_without)
             run.say(f"{word}, {name}: at most {number(largest)}, {number(100 * wrong)} % wrong")
             if name == "boxloss" and not largest <= ALLOWED:
                 raise DisagreementError(f"{word}: off by {largest:.2g}; {family}")
 
 
-def truth_of(word: str, pairs: Pairs) -> Tensor:
-    pred, target = pairs
-    return exact.LOSSES[word](pred.double(), target.double())
-
-
-def errors(loss: Loss, pairs: Pairs, truth: Tensor) -> tuple[Tensor, float | None]:
-    """Of each pair; and which share of gradients is not finite, if there are any."""
-    leaf = pairs[0].clone().requires_grad_()
-    found = loss(leaf, pairs[1])
-    error = (found.detach() - truth).abs().nan_to_num(nan=1.0).clamp(max=1)
-    if not found.requires_grad:
-        return error, None
-    (gradient,) = torch.autograd.grad(found.sum(), leaf)
-    return error, 1 - gradient.isfinite().all(-1).double().mean().item()
+@torch.no_grad()
+def errors(loss: Loss, pairs: Pairs, truth: Tensor) -> Tensor:
+    """Of each pair."""
+    return (loss(*pairs) - truth).abs().nan_to_num(nan=1.0).clamp(max=1)
 
 
 # --- Time ---
@@ -148,21 +131,17 @@ def time_case(word: str, count: int, device: torch.device) -> Case:
     return Case(word, pred.requires_grad_(), target)
 
 
-def eager(variant: Variant) -> runner.Variant[Case, MeanLoss]:
-    return runner.Variant(lambda case: mean_of(variant.load(None), case))
+def load_mean(case: Case, variant: Variant, is_compiled: bool = False) -> MeanLoss:
+    loss = variant.load(None)
 
+    def mean() -> Tensor:
+        return loss(case.pred, case.target).mean()
 
-def compiled(variant: Variant) -> runner.Variant[Case, MeanLoss]:
-    def load(case: Case) -> MeanLoss:
-        call = torch.compile(mean_of(variant.load(None), case), dynamic=False)
-        compile_now(lambda: torch.autograd.grad(call(), case.pred))
-        return call
-
-    return runner.Variant(load, slow_to_start=True)
-
-
-def mean_of(loss: Loss, case: Case) -> MeanLoss:
-    return lambda: loss(case.pred, case.target).mean()
+    if not is_compiled:
+        return mean
+    compiled: MeanLoss = torch.compile(mean, dynamic=False)
+    compile_now(lambda: torch.autograd.grad(compiled(), case.pred))
+    return compiled
 
 
 def timed(case: Case) -> dict[str, runner.Variant[Case, MeanLoss]]:
@@ -170,9 +149,10 @@ def timed(case: Case) -> dict[str, runner.Variant[Case, MeanLoss]]:
     mean = partial(rotated_box_loss, case.pred, case.target, case.word, reduction="mean")
     found: dict[str, runner.Variant[Case, MeanLoss]] = {"boxloss": runner.Variant(lambda _: mean)}
     for name, variant in variants()[case.word].items():
-        if name not in ("boxloss", "torchvision", "detectron2", "mmcv"):
-            found[f"{name}, compiled"] = compiled(variant)
-            found[name] = eager(variant)
+        if name not in found and not variant.takes_degrees:
+            load = partial(load_mean, variant=variant)
+            found[f"{name}, compiled"] = runner.Variant(partial(load, is_compiled=True), True)
+            found[name] = runner.Variant(load)
     return found
 
 
@@ -198,66 +178,12 @@ def expected_of(case: Case) -> tuple[float, Tensor]:
 
 
 def time(run: Run, case: Case) -> None:
-    found = timed(case)
-    losses = run.load(found, case)
+    losses = run.load(timed(case), case)
     expected = expected_of(case)
     for name, loss in losses.items():
         check(name, loss, case, expected)
     del expected  # large
     run.time_passes(case.columns, losses, case.pred, ("wall", "gpu"))
-
-
-# --- Pairwise ---
-
-PAIRWISE, QUICK_PAIRWISE = (16, 300, 100), (2, 30, 10)  # images, queries, boxes of each
-OFF = 1e-3  # how many of torchvision's may be wrong
-
-
-@dataclass(frozen=True)
-class Overlaps:
-    pred: Tensor  # (images, queries, 5)
-    target: Tensor  # (images, boxes, 5)
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        images, queries, _ = self.pred.shape
-        return {"case": "pairwise", "shape": f"{images} x {queries} x {self.target.shape[1]}"}
-
-
-def pairwise_case(images: int, queries: int, boxes: int, device: torch.device) -> Overlaps:
-    """Both in degrees, as torchvision has them."""
-    drawn = draw(JITTER, images * max(queries, boxes), device)
-    pred, target = (in_degrees(each).view(images, -1, 5) for each in drawn)
-    return Overlaps(pred[:, :queries], target[:, :boxes])
-
-
-def load_pairwise(case: Overlaps) -> Callable[[], Tensor]:
-    images, boxes, _ = case.target.shape
-    offsets = torch.arange(images + 1, device=case.pred.device) * boxes
-    options: dict[str, Any] = EXACTLY | {"angle_unit": "degrees"}
-    return partial(pairwise_iou, case.pred, case.target.flatten(0, 1), offsets, "iou", **options)
-
-
-def load_loop(case: Overlaps) -> Callable[[], Tensor]:
-    iou = peers.rotated_iou()
-    each = [*zip(case.pred, case.target, strict=True)]
-    return lambda: torch.cat([iou(*boxes) for boxes in each], -1)
-
-
-def time_pairwise(run: Run, case: Overlaps) -> None:
-    variants = {
-        "boxloss": runner.Variant(load_pairwise),
-        "torchvision": runner.Variant(load_loop),
-    }
-    calls = run.load(variants, case)
-    radians = (in_radians(each.double()) for each in (case.pred[:, :, None], case.target[:, None]))
-    truth = 1 - exact.iou(*torch.broadcast_tensors(*radians))
-    for name, call in calls.items():
-        found = torch.stack(call().chunk(len(case.pred), -1))
-        wrong = 1 - ((found - truth).abs() <= WRONG).double().mean().item()
-        if wrong > (0 if name == "boxloss" else OFF):
-            raise DisagreementError(f"{name}: {100 * wrong:.2g} % of the overlaps are wrong")
-    run.time(case.columns, calls, ("wall", "gpu"))
 
 
 # --- Measuring ---
@@ -268,13 +194,11 @@ def measure(run: Run) -> None:
     for case in run.each(cases(run)):
         if isinstance(case, str):
             compare(run, case, losses)
-        elif isinstance(case, Case):
-            time(run, case)
         else:
-            time_pairwise(run, case)
+            time(run, case)
 
 
-def cases(run: Run) -> dict[str, Callable[[], str | Case | Overlaps]]:
+def cases(run: Run) -> dict[str, Callable[[], str | Case]]:
     """Families of pairs, and what is timed."""
 
     def count(word: str) -> int:
@@ -282,84 +206,6 @@ def cases(run: Run) -> dict[str, Callable[[], str | Case | Overlaps]]:
             return QUICK_PAIRS
         return TIMED_PAIRS if run.on_gpu or word in GAUSSIANS else FEW_PAIRS
 
-    found: dict[str, Callable[[], str | Case | Overlaps]] = {
-        f"accuracy, {family}": partial(str, family) for family in FAMILIES
-    }
-    for word in TIMED:
-        found[f"time, {word}"] = partial(time_case, word, count(word), run.device)
-    shape = QUICK_PAIRWISE if run.quick else PAIRWISE
-    return found | {"pairwise": partial(pairwise_case, *shape, run.device)}
-
-
-# --- Pictures ---
-
-LEAST_SHOWN = 1e-7
-DARK_FROM = 1e-2
-
-
-def picture(frame: Any, machine: Mapping[str, str]) -> Any:
-    """A panel for each loss: families by those who compute it, the largest error as a colour, and
-    the share of pairs that are wrong as a number."""
-    from matplotlib.colors import LogNorm
-
-    from ...runner import pictures
-
-    shown = frame[frame["case"] == "accuracy"]
-    if shown.empty:
-        return None
-    words, families = shown["loss"].unique(), list(shown["family"].unique())
-    names = {word: list(shown[shown["loss"] == word]["variant"].unique()) for word in words}
-    figure, panels = pictures.plt.subplots(
-        1,
-        len(words),
-        squeeze=False,
-        figsize=(10, 1.6 + pictures.BAR * len(families)),
-        width_ratios=[len(each) for each in names.values()],
-        layout="constrained",
-    )
-    for panel, word in zip(panels[0], words, strict=True):
-        of_panel = shown[shown["loss"] == word]
-
-        def grid(quantity: str, of_panel: Any = of_panel, word: str = word) -> Any:
-            chosen = of_panel[of_panel["quantity"] == quantity]
-            table = chosen.pivot_table(index="family", columns="variant", values="median")
-            return table.reindex(index=families, columns=names[word]).to_numpy()
-
-        largest, wrong = grid("largest error"), grid("wrong")
-        drawn = panel.pcolormesh(
-            largest.clip(LEAST_SHOWN),
-            norm=LogNorm(LEAST_SHOWN, 1),
-            cmap="OrRd",
-            edgecolors=pictures.PALE,
-            linewidth=0.5,
-        )
-        for (row, column), share in np.ndenumerate(wrong):
-            if share > 0:
-                ink = "white" if largest[row, column] > DARK_FROM else "black"
-                style = {"ha": "center", "va": "center", "fontsize": 6.5, "color": ink}
-                panel.text(column + 0.5, row + 0.5, percent(share), **style)
-        panel.invert_yaxis()
-        panel.set_title(word, fontsize=9)
-        across, down = (np.arange(size) + 0.5 for size in reversed(largest.shape))
-        panel.set_xticks(across, names[word], rotation=60, ha="right")
-        panel.set_yticks(down, families if panel is panels[0][0] else [""] * len(families))
-        pictures.quiet_axes(panel)
-        panel.spines[:].set_visible(False)
-        panel.tick_params(length=0)
-    bar = figure.colorbar(drawn, ax=panels[0][-1], fraction=0.4, aspect=40)
-    bar.set_label("largest error", fontsize=8, color=pictures.DARK)
-    bar.ax.tick_params(labelsize=7, colors=pictures.DARK)
-    bar.outline.set_visible(False)
-    count = int(shown["pairs"].max())
-    title = f"Errors of losses of rotated boxes, float32, of {count:,} pairs of each family"
-    words_below = f"numbers: % of pairs that are wrong by more than {WRONG:g}"
-    pictures.title_figure(figure, f"{title}; {words_below}\n{pictures.where(machine)}")
-    return figure
-
-
-def percent(share: float) -> str:
-    """As few digits as fit into a cell."""
-    return f"{share:.0f}" if share >= 1 else f"{share:.1g}" if share >= 1e-3 else "<.001"
-
-
-PICTURES = {"rotated": picture}
+    families = {f"accuracy, {family}": partial(str, family) for family in FAMILIES}
+    timed = {f"time, {word}": partial(time_case, word, count(word), run.device) for word in TIMED}
+    return {**families, **timed}

@@ -101,14 +101,11 @@ def crosses(n: Numbers) -> Pairs:
     return one, boxes(*centre, *other.unbind(-1)[2:])
 
 
-def quarter_turned(n: Numbers) -> Pairs:
+def turned(n: Numbers, by: float) -> Pairs:
+    """The same boxes; by a quarter their sides are exchanged."""
     cx, cy, w, h, angle = (box := pixel(n)).unbind(-1)
-    return box, boxes(cx, cy, h, w, angle + math.pi / 2)
-
-
-def half_turned(n: Numbers) -> Pairs:
-    cx, cy, w, h, angle = (box := pixel(n)).unbind(-1)
-    return box, boxes(cx, cy, w, h, angle + math.pi)
+    sides = (h, w) if by == math.pi / 2 else (w, h)
+    return box, boxes(cx, cy, *sides, angle + by)
 
 
 def scaled(n: Numbers, by: float) -> Pairs:
@@ -132,20 +129,15 @@ def on_edge(n: Numbers) -> Pairs:
     return boxes(*centre, *sides, n.turn()), box
 
 
-def identical(n: Numbers) -> Pairs:
-    box = pixel(n)
-    return box, box.clone()
-
-
 FAMILIES: dict[str, Callable[[Numbers], Pairs]] = {
     "pixel, random": lambda n: (pixel(n), pixel(n)),
     JITTER: lambda n: jittered(n, pixel(n), 0.1),
     "strides, jitter 0.1": lambda n: jittered(n, in_strides(n), 0.1),
     "pixel, jitter 1e-3": lambda n: jittered(n, pixel(n), 1e-3),
     "pixel, jitter 1e-6": lambda n: jittered(n, pixel(n), 1e-6),
-    "identical": identical,
-    "turned by a quarter": quarter_turned,
-    "turned by half a turn": half_turned,
+    "identical": lambda n: turned(n, 0),
+    "turned by a quarter": lambda n: turned(n, math.pi / 2),
+    "turned by half a turn": lambda n: turned(n, math.pi),
     "edges shared": lambda n: (on_grid(n), on_grid(n)),
     "contained": contained,
     "1:1000 on an edge": on_edge,

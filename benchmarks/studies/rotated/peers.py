@@ -21,7 +21,7 @@ from .exact import Loss, around, sides
 NEIGHBOURS = 32  # pairs that a function of all with all is given at once
 
 
-# --- Kernels, whose IoU has no gradient ---
+# --- A kernel, whose IoU has no gradient ---
 
 
 def rotated_iou() -> Loss:
@@ -36,31 +36,13 @@ def rotated_iou() -> Loss:
 
 
 def load_torchvision() -> Loss:
-    return of_matrix(rotated_iou())
-
-
-def load_detectron2() -> Loss:
-    """Angles are in degrees."""
-    return of_matrix(installed("detectron2.layers.rotated_boxes").pairwise_iou_rotated)
-
-
-def of_matrix(iou: Loss) -> Loss:
-    """Of few pairs at once, all with all, whose diagonal is wanted."""
+    """Of few pairs at once, all with all, whose diagonal is wanted; in degrees."""
+    iou = rotated_iou()
 
     @torch.no_grad()
     def loss(pred: Tensor, target: Tensor) -> Tensor:
         few = zip(pred.split(NEIGHBOURS), target.split(NEIGHBOURS), strict=True)
         return 1 - torch.cat([iou(*each).diagonal() for each in few])
-
-    return loss
-
-
-def load_mmcv() -> Loss:
-    box_iou_rotated = installed("mmcv.ops").box_iou_rotated
-
-    @torch.no_grad()
-    def loss(pred: Tensor, target: Tensor) -> Tensor:
-        return 1 - box_iou_rotated(pred, target, aligned=True, clockwise=True)
 
     return loss
 

@@ -34,8 +34,7 @@ from torch import Tensor, nn
 
 from ...runner.agreement import DisagreementError
 from ...runner.run import Row, Run, UnavailableError, Variant
-from .detectors import CLASSES, DETECTORS, Batch, Detector
-from .vectorized import use_plain_torch
+from .detectors import CLASSES, DETECTORS, Batch, Detector, use_plain_torch
 
 DEVICES = ("cuda",)
 CASES = tuple(DETECTORS)
@@ -151,8 +150,11 @@ def load(case: Case, change: Change) -> Call:
     return partial(Step(case, change), case.batch())
 
 
-def load_compiled(case: Case, name: str, change: Change) -> Call:
-    return started(case, name, lambda: Step(case, change, case.detector.compile), case.batch())
+def of_compiled(name: str, change: Change) -> Variant[Case, Call]:
+    def load(case: Case) -> Call:
+        return started(case, name, lambda: Step(case, change, case.detector.compile), case.batch())
+
+    return Variant(load, slow_to_start=True)
 
 
 def load_in_graphs(case: Case) -> Call:
@@ -191,10 +193,8 @@ VARIANTS: dict[str, Variant[Case, Call]] = {
     "original": Variant(partial(load, change=as_it_is)),
     "vectorized": Variant(partial(load, change=vectorized)),
     "no criterion": Variant(partial(load, change=without_criterion)),
-    **{
-        name: Variant(partial(load_compiled, name=name, change=change), True)
-        for name, change in (("boxloss, compiled", with_boxloss), ("original, compiled", as_it_is))
-    },
+    "boxloss, compiled": of_compiled("boxloss, compiled", with_boxloss),
+    "original, compiled": of_compiled("original, compiled", as_it_is),
     "boxloss, in graphs": Variant(load_in_graphs, True),
 }
 

@@ -2,7 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ATen/ATen.h>
+#include <ATen/ops/alias.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/index_put.h>
+#include <ATen/ops/logical_and.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "../tensor_number.hpp"

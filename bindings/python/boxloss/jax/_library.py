@@ -89,6 +89,11 @@ def _installed_minor() -> int:
 
 
 def _load() -> ctypes.CDLL:
+    installed = jax.lib.__version__
+    if tuple(map(int, installed.split(".")[:2])) < (0, 6):
+        raise ImportError(
+            f"boxloss {__version__} needs jaxlib 0.6 or later; this is jaxlib {installed}"
+        )
     if not _LIBRARY.exists():
         raise ImportError(
             f"this boxloss {__version__} was built without JAX: {_LIBRARY} is missing. Build it "
@@ -99,7 +104,7 @@ def _load() -> ctypes.CDLL:
     # One that is too new would stop all of JAX: "Unable to initialize backend 'cpu'".
     if minor > _installed_minor():
         raise ImportError(
-            f"boxloss.jax was compiled for XLA's interface 0.{minor}; jaxlib {jax.lib.__version__} "
+            f"boxloss.jax was compiled for XLA's interface 0.{minor}; jaxlib {installed} "
             f"has 0.{_installed_minor()}. Install a newer jaxlib, or build boxloss for this one"
         )
     handlers: bytes = ctypes.c_char_p.in_dll(library, "boxloss_jax_handlers").value or b""

@@ -27,56 +27,18 @@ def distribution_loss(
     reduction: Reduction = "mean",
     normalizer: ArrayLike | None = None,
 ) -> Array:
-    """The loss of sides that are distributions over bins, as D-FINE and DEIM have them.
+    """`boxloss.torch.distribution_loss` for JAX, with its modes, arguments and errors.
 
-    In one pass over the logits forward and one backward, for all layers and images at once; of
-    their size nothing is allocated but the gradient. Computed in float32, so that float16 logits of
-    +-60000 stay finite, or in float64 where logits are. Words and numbers are static. D-FINE: Peng
-    et al. 2024.
-
-    - "fgl", fine-grained localization (4.2; transformers' unimodal_distribution_focal_loss): the
-      cross-entropy of each side towards the two bins that the true side lies between, weighed by
-      how near it is to each. Of matched queries: the logits of others are not read.
-    - "ddf", decoupled distillation focal (4.3; loss_ddf): temperature**2 * KL(teacher, own) of each
-      side, of softmax(logits / temperature). Of all queries.
-
-    A query's loss is the sum of its four sides', times its weight.
-
-    Args:
-        logits: (queries, 4 * bins), (images, queries, 4 * bins) or (layers, images, queries,
-            4 * bins), any floating dtype: `bins` for each of left, top, right, bottom.
-        target_index: logits' shape without its last dimension, int32 or int64: each query's row of
-            target, -1 for none, -2 for a query that is left out, with loss and gradient 0; as
-            `target_of_query` of `hungarian_match`. For "fgl" any other number that is no row is
-            none; "ddf" has no target, and every number from 0 on is a match.
-        mode: "fgl" or "ddf".
-        quality: target_index' shape, floating: a matched query's weight, such as its IoU; 1 if not
-            given. It gets no gradient, and nor does any array below.
-        reference: for "fgl", target_index' shape and 4, floating: the boxes that sides are offsets
-            from, cxcywh.
-        target: for "fgl", (T, 4), floating, cxcywh.
-        edges: for "fgl", (bins), at least 2, floating, increasing: the offset that each bin stands
-            for, in units of the reference's size / reg_scale. Sides beyond the ends are taken for
-            these. transformers' weighting_function gives them.
-        reg_scale: for "fgl": the absolute value of the model's.
-        teacher: for "ddf", logits of one layer, for all layers, or of logits' shape, floating: the
-            last layer's.
-        confidence: for "ddf", one layer's target_index' shape, floating: the weight of queries
-            without a match, such as the teacher's highest score.
-        temperature: for "ddf".
-        reduction: "mean" divides the sum of "fgl" by the number of matched queries, at least 1. Of
-            "ddf" it is D-FINE's: the means over sides of matched and of other queries, weighed by
-            the roots of how many there are. "sum"; or "none": a loss for each query.
-        normalizer: the "mean" of "fgl" divides by this: a number, or an array () or (layers),
-            float64, float32, int64 or int32. It gets no gradient.
+    They are also in docs/class-losses.md. The arrays are of JAX or NumPy: logits, target_index
+    (int32 or int64), quality, reference, target, edges, teacher, confidence and, if it is no
+    number, normalizer. mode, reg_scale, temperature and reduction are static: under jit they are no
+    arguments of it.
 
     Returns:
-        float32, or float64 where logits are: (layers) of logits with layers, else (); for "none"
-        target_index' shape. Differentiable in reverse mode, any number of times.
+        What torch's gives. Differentiable by logits in reverse mode, any number of times.
 
     Raises:
-        ValueError: a bad value or shape. TypeError: a bad dtype, or no array; forward
-            mode, for which `use_implementation` has the formula.
+        TypeError: also forward mode, for which `use_implementation` has the formula.
     """
     arrays = as_arrays(
         "distribution_loss",

@@ -27,39 +27,16 @@ class MatchResult(NamedTuple):
 
 
 def hungarian_match(cost: ArrayLike, offsets: ArrayLike, *, groups: int = 1) -> MatchResult:
-    """The pairs of least total cost, for box_losses(..., pred_index=..., target_index=...).
+    """`boxloss.torch.hungarian_match` for JAX: the pairs of least total cost.
 
-    Each image's queries are assigned to its own columns, in each layer and group by itself, as many
-    as there are of the fewer. It is SciPy's linear_sum_assignment, index by index and ties
-    included, wherever that has an answer.
-
-    Costs that are not finite are taken last: their number is minimized first, then the sum of the
-    others. What is left with +inf is no pair, so that +inf forbids one; what is left with NaN or
-    -inf is one, so that the loss shows it.
-
-    It is solved on the cost's device, by a custom call like the losses: no callback.
-
-    Args:
-        cost: (queries, T) or (layers, queries, T), as from matching_cost, of any of the dtypes
-            float64, float32, float16, bfloat16, uint8, int16, int32 and int64. Sums are in float64,
-            so that integers are exact up to 2^53. It gets no gradient.
-        offsets: (images + 1), int32 or int64: image b owns columns offsets[b] to offsets[b + 1].
-            Columns of no image are in no pair. If one decreases or lies outside [0, T], everything
-            is -1, since values are not known while JAX traces.
-        groups: the number of groups of consecutive queries that an image's are split into; each
-            group is assigned separately, so that a ground-truth box has up to `groups` queries.
-            Static.
+    See docs/matcher.md. It is solved on the cost's device, by a custom call like the losses: no
+    callback. cost and offsets (int32 or int64) are arrays of JAX or NumPy, groups is static. vmap
+    of costs for the same offsets is one call, as of more layers.
 
     Returns:
-        pred_index and target_index, (layers, groups * T): for each column, in group after group,
-        its query, as a row of pred (layers, images, queries, 4), and its own number, which is its
-        row of target; -1 where a column has no query. They are indices for the losses.
-        target_of_query, (layers, images, queries): each query's row of target, or -1; for class
-        losses. Without layers each lacks its first dimension.
-
-    Raises:
-        ValueError: a bad shape; groups that do not divide the queries. TypeError: a bad dtype, no
-            array, or groups that is no integer.
+        What torch's gives, int32, or int64 with jax_enable_x64. If an offset decreases or lies
+        outside [0, T], everything is -1, since values are not known while JAX traces. Nothing has a
+        gradient.
     """
     arrays = as_arrays("hungarian_match", cost=cost, offsets=offsets)
     arrays = {name: jax.lax.stop_gradient(each) for name, each in arrays.items()}

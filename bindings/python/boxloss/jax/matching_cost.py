@@ -56,53 +56,18 @@ def matching_cost(
     angle_unit: AngleUnit = "radians",
     **parameters: "Unpack[CostParameters]",
 ) -> Array:
-    """The cost that a matcher minimizes, of each query with each ground-truth box of its own image.
+    """`boxloss.torch.matching_cost` for JAX, with its terms, arguments and errors.
 
-    All images and decoder layers at once, in one kernel ("softmax" runs JAX's log-softmax before).
-    All ground-truth boxes are one list, and each is a column of the result: image b's block is
-    ``cost[..., offsets[b] : offsets[b + 1]]``. An entry is::
+    They are also in docs/matcher.md. The arrays are of JAX or NumPy: pred, target, offsets, logits,
+    labels and class_cost. offsets and labels are int32 or int64. loss, iou_weight, l1_weight,
+    class_weight, class_mode, focal_alpha, focal_gamma, pred_format, target_format, eps, eps_mode,
+    nonfinite, angle_weight, angle_unit and the parameters of a loss are static.
 
-        iou_weight * (loss - 1) + l1_weight * sum(|pred - target|) + class_weight * class term
-
-    The defaults are DETR's. A term whose weight is 0 is left out. There is no gradient. For the
-    assignment see `hungarian_match`. Words and numbers are static.
-
-    Rotated boxes are (..., 5), as for `rotated_box_loss`, with a loss of theirs. L1 is over their
-    first four numbers, and ``angle_weight * (1 - cos(2 * difference of the angles))``, whose period
-    is half a turn, is added.
-
-    Args:
-        pred: predicted boxes (..., images, queries, 4), float64, float32, float16 or bfloat16.
-            Leading dimensions, such as decoder layers, are matched separately.
-        target: the ground-truth boxes of all images (T, 4), any dtype that `box_loss` takes.
-        offsets: (images + 1), int32 or int64: image b owns target rows offsets[b] to offsets[b +
-            1], clamped to [0, T].
-        logits: (..., images, queries, classes), of any floating dtype, with pred's leading
-            dimensions.
-        labels: the class of each ground-truth box (T), int32 or int64. Outside [0, classes) the
-            class term is 0.
-        class_cost: instead of logits, the class term of each entry: shaped as the result, or with
-            leading dimensions that are 1 or missing; of any floating dtype.
-        loss: a name as for `box_loss` or, for rotated boxes, `rotated_box_loss`.
-        class_mode: "softmax": -softmax(logits)[label], DETR's; "sigmoid": -sigmoid(logit);
-            "focal": with p = sigmoid(logit), Deformable DETR's ``focal_alpha * (1 - p)**focal_gamma
-            * -log(p + 1e-8) - (1 - focal_alpha) * p**focal_gamma * -log(1 - p + 1e-8)``.
-        focal_alpha, focal_gamma: finite, focal_gamma not negative.
-        pred_format, target_format: "xyxy", "xywh" or "cxcywh"; equal, unless l1_weight is 0. Not
-            used for rotated boxes, which have one.
-        eps, eps_mode: as for `box_loss`.
-        nonfinite: replaces NaN and infinities, with a number that is finite as a float32; None
-            keeps them.
-        angle_weight: finite; 0 unless boxes are rotated.
-        angle_unit: "radians" or "degrees", of rotated boxes.
-        **parameters: the loss' own numbers, as for `box_loss` or `rotated_box_loss`.
+    "softmax" begins with JAX' own log-softmax, so that its last digits may differ from torch's.
+    vmap of pred and logits for the same ground-truth boxes is one call, as of more layers.
 
     Returns:
-        (..., queries, T), always float32; computed in float64 where pred or target is. Columns of
-        no image are 0.
-
-    Raises:
-        ValueError: a bad value or shape. TypeError: a bad dtype, or no array.
+        (..., queries, T), float32, without a gradient. For the assignment see `hungarian_match`.
     """
     arrays = as_arrays(
         "matching_cost",
@@ -152,11 +117,9 @@ def pairwise_iou(
     angle_unit: AngleUnit = "radians",
     **parameters: "Unpack[CostParameters]",
 ) -> Array:
-    """1 - loss of each box with each ground-truth box of its own image: IoU, GIoU and others.
+    """`boxloss.torch.pairwise_iou` for JAX: 1 - loss of each box with each box of its own image.
 
-    pred is (..., images, boxes, 4), the result (..., boxes, T), float32, without a gradient. For
-    the other arguments, rotated boxes, the columns and the errors see `matching_cost`.
-    Rotated boxes need a loss of theirs by name.
+    Arrays, what is static, and vmap are as for `matching_cost`.
     """
     arrays = as_arrays("pairwise_iou", pred=pred, target=target, offsets=offsets)
     options = _DEFAULTS | {

@@ -29,6 +29,10 @@ def _other_copy(library: Path) -> str | None:
 
 def _load() -> None:
     minor = ".".join(torch.__version__.split(".")[:2])
+    if tuple(map(int, minor.split("."))) < (2, 11):
+        raise ImportError(
+            f"boxloss {__version__} needs torch 2.11 or later; this is torch {torch.__version__}"
+        )
     library = FOLDER / f"libboxloss_torch-{minor}.so"
     if not library.exists():
         raise ImportError(

@@ -294,7 +294,7 @@ def _named(loss: Loss, words: str) -> NamedLoss:
         return box_loss(pred, target, loss, **options)
 
     function.__name__ = function.__qualname__ = f"{loss}_loss"
-    function.__doc__ = f"{words}\n\nEverything else is as in `box_loss`."
+    function.__doc__ = f"{words}\n\nEverything else is as in `box_loss`, whose name errors have."
     return showing(OPTIONS)(function)
 
 

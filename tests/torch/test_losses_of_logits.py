@@ -1,25 +1,37 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""class_loss beside its sources' formulas, and as torch's tensors, graphs and transforms reach it.
+"""Losses of logits as torch's tensors, graphs and transforms reach them.
 
-What a kernel makes of them tests/conformance proves.
+The oracle is cpu/reference, which tests/core holds to numbers worked out by hand.
 """
 
+import math
 from collections.abc import Callable
-from itertools import product
 from typing import Any
 
+import boxloss.torch
 import pytest
 import torch
 from boxloss.torch import class_loss, use_implementation
 from called import Called
-from class_losses import MODES, NUMBERS, OF_QUALITY, by_query, class_problem, plain_class_loss
+from class_losses import OF_QUALITY, class_problem
 from combinations import pairwise
 from comparison import UNIT_ROUNDOFF, assert_within
-from devices import Implementation
+from devices import Implementation, by_reference
 from functorch.compile import make_boxed_func
 from layouts import contiguous, in_planes, one_image, scattered, with_gaps
-from problems import FLOATING, REDUCTIONS, Problem
+from losses_of_logits import (
+    FEW,
+    MODES,
+    TABLE,
+    function_of,
+    logits_problem,
+    moved,
+    plain,
+    spoiled,
+    with_options,
+)
+from problems import Problem
 from test_compile import assert_as_eager
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
@@ -29,8 +41,8 @@ from torch.func import grad, jacfwd, jacrev, jvp, vjp, vmap
 OPERATORS = torch.ops.boxloss
 CPU = torch.device("cpu")
 DOUBLE = torch.float64
-SHAPES = ((5, 7), (3, 5, 7), (2, 3, 5, 7))
 each_mode = pytest.mark.parametrize("mode", MODES)
+each_kind = pytest.mark.parametrize("mode", ["varifocal", "softmax", "fgl", "ddf"])
 
 
 @pytest.fixture
@@ -39,7 +51,8 @@ def where(implementation_or_aten: Implementation) -> torch.device:
 
 
 def ours(values: Problem) -> Tensor:
-    return class_loss(**values)
+    loss: Tensor = function_of(boxloss.torch, values)(**values)
+    return loss
 
 
 def incoming_for(loss: Tensor) -> Tensor:
@@ -48,181 +61,142 @@ def incoming_for(loss: Tensor) -> Tensor:
     return numbers.to(loss).permute(tuple(reversed(range(loss.dim()))))
 
 
-def loss_and_gradient(function: Callable[[Problem], Tensor], values: Problem) -> list[Tensor]:
+def loss_and_gradient(values: Problem) -> list[Tensor]:
     logits = values["logits"].detach().requires_grad_()
-    loss = function({**values, "logits": logits})
+    loss = ours({**values, "logits": logits})
     return [loss.detach(), *torch.autograd.grad(loss, logits, incoming_for(loss))]
+
+
+def reference(values: Problem) -> list[Tensor]:
+    with by_reference():
+        return loss_and_gradient(plain(values))
 
 
 def assert_near(actual: Tensor, expected: Tensor, dtype: torch.dtype = DOUBLE) -> None:
     """Computed in `dtype`.
 
-    Logits are at most 4, so that no number of an element is above 8, and some 64 roundings lie
-    between the two ways; the double of the plain sum of 105 elements is no matter: 1000 of the
-    largest number, for derivatives of higher orders, too.
+    Some 64 roundings lie between the two ways, of numbers that are at most 16; the double of the
+    plain sum of 105 elements is no matter: 1000 of the largest number, for derivatives of higher
+    orders, too.
     """
     expected = expected.detach().cpu().double()
     assert actual.shape == expected.shape
     largest = max(1.0, float(expected.abs().max())) if expected.numel() else 1.0
-    error = 1000 * UNIT_ROUNDOFF[dtype] * largest
-    assert_within(actual, expected, error, "class_loss")
+    assert_within(actual, expected, 1000 * UNIT_ROUNDOFF[dtype] * largest, "a loss of logits")
 
 
-def one_class(values: Tensor) -> Tensor:
-    """Other values: the first class', expanded."""
+def one_of_each_query(values: Tensor) -> Tensor:
+    """Other values: the first class' or bin's, expanded."""
     return values[..., :1].clone().expand_as(values)
 
 
-NORMALIZERS: dict[str, Any] = {
-    "number": 3,
-    "int64": torch.tensor(7),
-    "float32": torch.tensor(2.5),
-    "layers": torch.tensor([1.5, 0.25], dtype=DOUBLE),
-}
-TABLE = {
-    "mode": MODES,
-    "shape": SHAPES,
-    "reduced": (*REDUCTIONS, *NORMALIZERS),
-    "numbers": (None, (0.5, 0.0), (0.0, 1.25), (1.0, 3.0), (-1.0, 2.0)),
-    "quality": ("of rows", "of queries", None),
-    "weight": (None, *FLOATING),
-    "logits": FLOATING,
-    "layout": (contiguous, in_planes, scattered, one_image, one_class),
-    "others": (contiguous, with_gaps),
-    "integers": (torch.int32, torch.int64),
-}
+LAYOUTS = (contiguous, in_planes, scattered, one_image, one_of_each_query)
 
 
-def case_problem(case: dict[str, Any], device: torch.device) -> Problem:
-    mode, reduced = case["mode"], case["reduced"]
-    values = class_problem(mode, device, case["logits"], case["shape"])
-    values["logits"] = case["layout"](values["logits"])
-    if mode in OF_QUALITY and case["quality"] == "of queries":
-        values = by_query(values)
-    elif mode == "bce" and case["quality"] is None:
-        del values["quality"]
-    if mode in NUMBERS and case["numbers"] and (mode != "ia_bce" or case["numbers"][0] >= 0):
-        values |= dict(zip(("alpha", "gamma"), case["numbers"], strict=True))
-    values["weight"] = None if case["weight"] is None else values["weight"].to(case["weight"])
-    if reduced in NORMALIZERS:
-        normalizer = NORMALIZERS[reduced]
-        if reduced == "layers" and len(case["shape"]) < 4:
-            normalizer = normalizer[0]
-        is_tensor = isinstance(normalizer, Tensor)
-        values["normalizer"] = normalizer.to(device) if is_tensor else normalizer
-    else:
-        values["reduction"] = reduced
-    for name in ("target_index", "labels"):
-        values[name] = values[name].to(case["integers"])
-    for name in ("target_index", "labels", "quality", "query_quality", "weight"):
-        if values.get(name) is not None:
-            values[name] = case["others"](values[name])
+def arranged(case: dict[str, Any], device: torch.device) -> Problem:
+    """With NaN in what does not count, but where all images have the first one's logits."""
+    options = dict(case)
+    layout, of_others = (options.pop(each, contiguous) for each in ("layout", "of_others"))
+    values = with_options(**options)
+    values = moved(values if layout is one_image else spoiled(values), device)
+    for name, each in values.items():
+        if isinstance(each, Tensor) and each.dim() > 0:
+            values[name] = (layout if name in ("logits", "teacher") else of_others)(each)
     return values
 
 
 @pytest.mark.asan
-@pytest.mark.parametrize("case", pairwise(**TABLE))
-def test_options_are_the_formulas(where: torch.device, case: dict[str, Any]) -> None:
-    values = case_problem(case, where)
-    compute = DOUBLE if case["logits"] == DOUBLE else torch.float32
-    loss, gradient = loss_and_gradient(ours, values)
-    expected = loss_and_gradient(plain_class_loss, values)
-    assert (loss.dtype, gradient.dtype) == (compute, case["logits"])
+@pytest.mark.parametrize(
+    "case", [*pairwise(**TABLE, layout=LAYOUTS, of_others=(contiguous, with_gaps)), *FEW]
+)
+def test_options_are_the_references(where: torch.device, case: dict[str, Any]) -> None:
+    values = arranged(case, where)
+    dtype = values["logits"].dtype
+    compute = DOUBLE if dtype == DOUBLE else torch.float32
+    loss, gradient = loss_and_gradient(values)
+    expected = reference(values)
+    assert (loss.dtype, gradient.dtype) == (compute, dtype)
     assert_near(loss, expected[0], compute)
     assert_near(gradient, expected[1], compute)
-    if case["layout"] is in_planes:
+    if case.get("layout") is in_planes and "labels" in values:
         assert gradient.stride() == values["logits"].stride()
     assert gradient.is_contiguous() or gradient.mT.is_contiguous()
 
 
-@pytest.mark.parametrize("boxes", [0, -1, -2])
-@each_mode
-def test_a_mean_of_few_boxes(where: torch.device, mode: str, boxes: int) -> None:
-    """Or of none, in the second layer. All weights together are less than 1."""
-    values = class_problem(mode, where, DOUBLE)
-    values["target_index"][1, 1:], values["weight"] = boxes, values["weight"] / 1024
-    values["target_index"][1, 0] = min(boxes, -1)
-    pairs = zip(*(loss_and_gradient(f, values) for f in (ours, plain_class_loss)), strict=True)
-    for actual, expected in pairs:
-        assert_near(actual, expected)
+LN3, LN4 = math.log(3), math.log(4)
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "wanted"),
+    [
+        ("focal", {"alpha": 0.2, "gamma": 3.0}, 2 * 0.2 / 64 * (LN4 - LN3)),
+        ("varifocal", {}, 2 * (LN4 - LN3 / 4) / 4),
+        ("mal", {"gamma": 2.0}, 2 * (LN4 - LN3 / 16)),
+        ("ia_bce", {}, 2 * (LN4 - 0.75**0.25 * 0.25**0.75 * LN3)),
+        ("bce", {"reduction": "mean"}, LN4 - LN3 / 4),
+        ("softmax", {"no_object_weight": 0.3}, 2 * 0.3 * LN4),
+    ],
+)
+def test_words_and_numbers_by_hand(
+    where: torch.device, mode: str, options: Problem, wanted: float
+) -> None:
+    """Of two queries with the probability 3/4, by softmax without a box. All implementations are
+    told by the same lines."""
+    classes, row = (2, -1) if mode == "softmax" else (1, 0)
+    logits = torch.tensor([[LN3, 0.0]] * 2, device=where)[:, :classes]
+    index = torch.tensor([row, row], device=where)
+    given = {"quality": torch.tensor([0.25], device=where)} if mode in OF_QUALITY else {}
+    given |= {"mode": mode, "reduction": "sum", **options}
+    found = class_loss(logits, index, torch.zeros_like(index[:1]), **given)
+    assert found.item() == pytest.approx(wanted)
 
 
 @each_mode
 def test_large_halves_stay_finite(where: torch.device, mode: str) -> None:
-    values = class_problem(mode, where, torch.float16)
+    values = logits_problem(mode, where, torch.float16)
     values["logits"] = 60000 * values["logits"].sign()
     logits = values["logits"].requires_grad_()
-    loss = class_loss(**values)
+    loss = ours(values)
     (first,) = torch.autograd.grad(loss.sum(), logits, retain_graph=True)
     (again,) = torch.autograd.grad(loss.sum(), logits, create_graph=True)
     (second,) = torch.autograd.grad(again.sum(), logits)
     for each in (loss, first, again, second):
         assert each.isfinite().all()
-    torch.testing.assert_close(loss, plain_class_loss(values).to(loss), rtol=1e-6, atol=0)
-
-
-NO_QUERIES = ((0, 7), (0, 5, 7), (3, 0, 7), (0, 3, 5, 7), (2, 0, 5, 7))
-NO_CLASSES = ((5, 0), (2, 3, 5, 0))
-
-
-@pytest.mark.parametrize(
-    ("mode", "shape"),
-    [*product(MODES, NO_QUERIES), *product(MODES[:-1], NO_CLASSES)],  # softmax needs a class
-)
-def test_no_logits_have_no_gradient_of_any_order(
-    where: torch.device, mode: str, shape: tuple[int, ...]
-) -> None:
-    values = class_problem(mode, where, shape=shape)
-    logits = values["logits"].requires_grad_()
-    loss = class_loss(**values)
-    assert loss.shape == (shape[:1] if len(shape) == 4 else ())
-    assert not loss.any()
-    (gradient,) = torch.autograd.grad(loss.sum(), logits, create_graph=True)
-    assert gradient.shape == logits.shape
-    assert torch.autograd.grad(gradient.sum(), logits)[0].shape == logits.shape
+    torch.testing.assert_close(loss, reference(values)[0].to(loss), rtol=1e-6, atol=0)
 
 
 # --- Derivatives ---
 
 
-def derivatives(function: Callable[[Problem], Tensor], values: Problem) -> list[Tensor]:
-    """Of three orders; what comes in depends on the logits, too."""
-    logits = values["logits"].detach().requires_grad_()
-    result, found = function({**values, "logits": logits}).square().sum(), []
-    for order in range(3):
-        (gradient,) = torch.autograd.grad(result, logits, create_graph=order < 2)
-        result = gradient.square().sum()
-        found.append(gradient.detach())
-    return found
-
-
 @pytest.mark.parametrize(
     "case",
-    pairwise(mode=MODES, reduction=REDUCTIONS, gamma=(None, 0.0, 1.25), layout=TABLE["layout"]),
+    pairwise(layout=LAYOUTS, **{n: TABLE[n] for n in ("mode", "reduced", "numbers", "quality")}),
 )
-def test_all_orders_are_the_formulas(where: torch.device, case: dict[str, Any]) -> None:
-    """At 0, too. What does not count may be NaN."""
-    mode = case["mode"]
-    values = class_problem(mode, where, DOUBLE, reduction=case["reduction"])
-    if mode in OF_QUALITY:
-        values = by_query(values)
-    if mode in NUMBERS:
-        values["gamma"] = case["gamma"]
-    values["logits"][..., ::3] = 0
-    values["logits"] = case["layout"](values["logits"])
-    if case["layout"] in (contiguous, in_planes):
-        values["logits"][values["target_index"] == -2] = torch.nan
-    actual, expected = (derivatives(each, values) for each in (ours, plain_class_loss))
-    for a, e in zip(actual, expected, strict=True):
-        assert_near(a, e)
+def test_all_orders_are_the_transforms(where: torch.device, case: dict[str, Any]) -> None:
+    """Three orders, whose first is the kernel's, and torch.func's of torch's own operators. What
+    comes in depends on the logits, too."""
+    values = arranged(case, where)
+    logits = values["logits"]
+
+    def square(logits: Tensor) -> Tensor:
+        return ours({**values, "logits": logits}).square().sum()
+
+    leaf = logits.detach().requires_grad_()
+    result, expected = square(leaf), grad(square)
+    for order in range(3):
+        (gradient,) = torch.autograd.grad(result, leaf, create_graph=order < 2)
+        result = gradient.square().sum()
+        assert_near(gradient, expected(logits))
+        expected = grad(lambda x, of=expected: of(x).square().sum())
 
 
-@pytest.mark.parametrize("mode", ["focal", "bce", "softmax"])
+# With these a mode has no factor that is taken to be constant.
+DIFFERENTIABLE = {"varifocal": {"gamma": 0.0}, "mal": {"gamma": 0.0}, "ia_bce": {"alpha": 0.0}}
+
+
+@each_mode
 def test_second_derivatives_are_differences_of_the_first(device: torch.device, mode: str) -> None:
-    """Of the modes without a factor that is taken to be constant."""
-    values = class_problem(mode, device, DOUBLE, (2, 3, 4), reduction="none")
-    values["labels"] %= 4
-    values["target_index"] = values["target_index"].clip(-2, 2)
+    values = logits_problem(mode, device, rows=(1, 3), **DIFFERENTIABLE.get(mode, {}))
     logits = values["logits"].requires_grad_()
     assert gradgradcheck(lambda logits: ours({**values, "logits": logits}), logits)
 
@@ -230,13 +204,13 @@ def test_second_derivatives_are_differences_of_the_first(device: torch.device, m
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
 @each_mode
 def test_transforms_are_the_fused_results(device: torch.device, mode: str) -> None:
-    values = class_problem(mode, device, DOUBLE, reduction="none")
+    values = logits_problem(mode, device, reduction="none")
     logits, index = values["logits"], values["target_index"]
 
     def function(logits: Tensor, index: Tensor = index) -> Tensor:
         return ours({**values, "logits": logits, "target_index": index})
 
-    loss, gradient = loss_and_gradient(ours, values)
+    loss, gradient = loss_and_gradient(values)
     found, back = vjp(function, logits)
     assert_near(found, loss)
     assert_near(back(incoming_for(loss))[0], gradient)
@@ -256,63 +230,71 @@ def test_transforms_are_the_fused_results(device: torch.device, mode: str) -> No
     of_ones = back(torch.ones_like(loss))[0]
     assert_near(vmap(of_each)(*both), torch.stack(one_by_one))
     rows = torch.stack((incoming_for(loss), torch.ones_like(loss)))
-    for planes in (False, True):
-        leaf = (in_planes(logits) if planes else logits).clone().requires_grad_()
+    for layout in (contiguous, in_planes):
+        leaf = layout(logits).clone().requires_grad_()
         (batched,) = torch.autograd.grad(function(leaf), leaf, rows, is_grads_batched=True)
         assert_near(batched, torch.stack((gradient, of_ones)))
 
 
-def test_only_logits_have_a_gradient(where: torch.device) -> None:
-    values = class_problem("varifocal", where, DOUBLE, normalizer=torch.tensor(2.0, device=where))
-    leaves = [values[name].requires_grad_() for name in ("weight", "quality", "normalizer")]
-    assert not class_loss(**values).requires_grad
+@each_kind
+def test_only_logits_have_a_gradient(where: torch.device, mode: str) -> None:
+    given = {} if mode == "ddf" else {"normalizer": torch.tensor(2.0, device=where)}
+    values = logits_problem(mode, where, **given)
+    others = [v for n, v in values.items() if isinstance(v, Tensor) and v.is_floating_point()][1:]
+    for each in others:
+        each.requires_grad_()
+    assert not ours(values).requires_grad
     logits = values["logits"].requires_grad_()
-    (gradient,) = torch.autograd.grad(class_loss(**values).sum(), logits, create_graph=True)
-    found = torch.autograd.grad(gradient.sum(), [logits, *leaves], allow_unused=True)
-    assert [each is None for each in found] == [False, True, True, True]
+    (gradient,) = torch.autograd.grad(ours(values).sum(), logits, create_graph=True)
+    found = torch.autograd.grad(gradient.sum(), [logits, *others], allow_unused=True)
+    assert [each is None for each in found] == [False, *[True] * len(others)]
 
 
 def test_hooks_of_logits_see_one_gradient(where: torch.device) -> None:
     values = class_problem("focal", where, DOUBLE)
-    _, gradient = loss_and_gradient(ours, values)
+    _, gradient = loss_and_gradient(values)
     logits = values["logits"].requires_grad_()
     logits.register_hook(lambda gradient: 2 * gradient)
     for creates_graph in (False, True):
-        loss = class_loss(**values)
+        loss = ours(values)
         incoming = incoming_for(loss)
         (found,) = torch.autograd.grad(loss, logits, incoming, create_graph=creates_graph)
         assert_near(found.detach(), 2 * gradient)
 
 
-@pytest.mark.parametrize("name", ["target_index", "labels", "quality", "weight", "logits"])
-def test_inputs_changed_before_backward_are_noticed(device: torch.device, name: str) -> None:
-    values = class_problem("varifocal", device)
-    leaf = values["logits"].requires_grad_()
-    values["logits"] = 1 * leaf
-    loss = class_loss(**values).sum()
-    values[name].detach().mul_(2)
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        loss.backward()
+@each_kind
+def test_inputs_changed_before_backward_are_noticed(device: torch.device, mode: str) -> None:
+    for name, each in logits_problem(mode, device).items():
+        if isinstance(each, Tensor):
+            values = logits_problem(mode, device)
+            values["logits"] = 1 * values["logits"].requires_grad_()
+            loss = ours(values).sum()
+            values[name].detach().mul_(2)
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                loss.backward()
 
 
 # --- What runs, and what it allocates ---
 
 
-@pytest.mark.parametrize("layout", [contiguous, in_planes])
-def test_one_operator_each(device: torch.device, layout: Callable[[Tensor], Tensor]) -> None:
-    values = class_problem("softmax", device, torch.bfloat16)
+@pytest.mark.parametrize(
+    ("mode", "layout"), [("softmax", contiguous), ("softmax", in_planes), ("ddf", contiguous)]
+)
+def test_one_operator_each(device: torch.device, mode: str, layout: Any) -> None:
+    values = logits_problem(mode, device, torch.bfloat16)
     logits = values["logits"] = layout(values["logits"]).requires_grad_()
+    name = f"_{function_of(boxloss.torch, values).__name__}"
     with torch.autocast(device.type, torch.bfloat16), Called() as called:
-        loss = class_loss(**values)
-    assert called.names == ["_class_loss"]
+        loss = ours(values)
+    assert called.names == [name]
     with torch.no_grad():
-        assert class_loss(**values).grad_fn is None
+        assert ours(values).grad_fn is None
     with torch.inference_mode():
-        assert torch.equal(class_loss(**values), loss)
+        assert torch.equal(ours(values), loss)
     with Called() as called:
         torch.autograd.grad(loss, logits, torch.ones_like(loss.detach()))
     views = {"detach", "transpose", "mT", "ones_like", "zeros_like"}
-    assert [name for name in called.names if name not in views] == ["_class_loss_backward"]
+    assert [each for each in called.names if each not in views] == [f"{name}_backward"]
 
 
 def test_aten_is_torchs_operators_in_both(device: torch.device) -> None:
@@ -322,7 +304,7 @@ def test_aten_is_torchs_operators_in_both(device: torch.device) -> None:
         for first, second in ((name, "boxloss"), ("boxloss", name)):
             with torch.profiler.profile() as profile:
                 with use_implementation(first):
-                    loss = class_loss(**values).sum()
+                    loss = ours(values).sum()
                 with use_implementation(second):
                     loss.backward()
             names = {event.name for event in profile.events()}
@@ -331,16 +313,19 @@ def test_aten_is_torchs_operators_in_both(device: torch.device) -> None:
             assert names.isdisjoint({"aten::item", "aten::nonzero", "aten::_local_scalar_dense"})
 
 
-@pytest.mark.parametrize("layout", [contiguous, in_planes, scattered])
-@each_mode
-def test_nothing_of_the_logits_size_but_the_gradient(
-    mode: str, layout: Callable[[Tensor], Tensor]
-) -> None:
-    values = class_problem(mode, CPU, torch.float16, (2, 3, 50, 80))
+@pytest.mark.parametrize(
+    ("mode", "layout"),
+    [
+        *((mode, layout) for mode in ("focal", "softmax") for layout in LAYOUTS[:3]),
+        *(("fgl", contiguous), ("ddf", contiguous)),
+    ],
+)
+def test_nothing_of_the_logits_size_but_the_gradient(mode: str, layout: Any) -> None:
+    values = logits_problem(mode, CPU, torch.float16, (2, 3, 200))
     logits = values["logits"] = layout(values["logits"]).requires_grad_()
     cpu = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=cpu, profile_memory=True) as profile:
-        torch.autograd.grad(class_loss(**values).sum(), logits)
+        torch.autograd.grad(ours(values).sum(), logits)
     events = profile.profiler.kineto_results.events()
     sizes = [event.nbytes() for event in events if event.name() == "[memory]"]
     assert [size for size in sizes if size > logits.numel() / 4] == [2 * logits.numel()]
@@ -351,16 +336,18 @@ def test_nothing_of_the_logits_size_but_the_gradient(
 
 def planes_step(raw: Tensor, values: Problem) -> tuple[Tensor, ...]:
     """Of logits as a head's convolutions give them."""
-    return (class_loss(**{**values, "logits": (2 * raw).mT}),)
+    return (ours({**values, "logits": (2 * raw).mT}),)
 
 
 def step(raw: Tensor, values: Problem) -> tuple[Tensor, ...]:
-    return (class_loss(**{**values, "logits": 2 * raw}),)
+    return (ours({**values, "logits": 2 * raw}),)
 
 
 @pytest.mark.usefixtures("fresh_compiler")
-@pytest.mark.parametrize("of", [step, planes_step])
-@each_mode
+@pytest.mark.parametrize(
+    ("mode", "of"),
+    [("mal", planes_step), *((mode, step) for mode in ("mal", "softmax", "fgl", "ddf"))],
+)
 def test_changing_sizes_compile_once(device: torch.device, mode: str, of: Any) -> None:
     seen: list[str] = []
 
@@ -370,11 +357,13 @@ def test_changing_sizes_compile_once(device: torch.device, mode: str, of: Any) -
 
     backend = aot_autograd(fw_compiler=noting)
     compiled = torch.compile(of, fullgraph=True, dynamic=True, backend=backend)
-    for shape, number in (((2, 3, 5, 7), 3.0), ((3, 4, 6, 9), 2.5), ((2, 7, 4, 5), 0.5)):
-        values = class_problem(mode, device, shape=shape, normalizer=number)
+    for rows, number in (((2, 3, 8), 3.0), ((3, 4, 9), 2.5), ((2, 8, 4), 0.5)):
+        given = {} if mode == "ddf" else {"normalizer": number}
+        values = logits_problem(mode, device, torch.float32, rows, **given)
         raw = values["logits"] if of is step else values["logits"].mT.contiguous()
         assert_as_eager(compiled, of, raw, values)
-    assert seen == ["boxloss._class_loss.default", "boxloss._class_loss_backward.default"]
+    name = f"boxloss._{function_of(boxloss.torch, values).__name__}"
+    assert seen == [f"{name}.default", f"{name}_backward.default"]
 
 
 @pytest.mark.long
@@ -387,10 +376,10 @@ def test_a_training_step(device: torch.device) -> None:
 
 @pytest.mark.usefixtures("fresh_compiler")
 def test_a_backward_pass_alone_compiles(device: torch.device) -> None:
-    values = class_problem("mal", device)
-    expected = loss_and_gradient(ours, {**values, "reduction": "none"})
+    values = class_problem("mal", device, reduction="none")
+    expected = loss_and_gradient(values)
     logits = values["logits"].requires_grad_()
-    loss = class_loss(**{**values, "reduction": "none"})
+    loss = ours(values)
     with torch._dynamo.config.patch(compiled_autograd=True):
         run = torch.compile(lambda loss: loss.backward(incoming_for(loss)), backend="aot_eager")
         run(loss)
@@ -409,7 +398,7 @@ def test_export(device: torch.device) -> None:
     names = ("logits", "target_index", "labels", "quality")
     both = {1: images, 2: queries}
     shapes = dict.fromkeys(names[:2], both) | dict.fromkeys(names[2:])
-    problems = [class_problem("mal", device, shape=shape) for shape in (SHAPES[2], (2, 4, 6, 7))]
+    problems = [logits_problem("mal", device, rows=rows) for rows in ((2, 3, 5), (2, 4, 6))]
     given = [{name: values[name] for name in names} for values in problems]
     program = torch.export.export(Criterion(), (), given[0], dynamic_shapes=shapes)
     assert "boxloss.class_loss.default" in [str(node.target) for node in program.graph.nodes]

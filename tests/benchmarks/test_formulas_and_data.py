@@ -1,0 +1,145 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What studies hold others against is right, and their pictures are what they say."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+pytest.importorskip("boxloss.torch")
+pytest.importorskip("rich")
+pytest.importorskip("skimage")
+
+from boxloss.torch import box_loss
+
+from benchmarks.common.cases import dense_case, seed_case
+from benchmarks.common.exact import check, truth
+from benchmarks.common.losses import giou
+from benchmarks.runner.agreement import DisagreementError
+from benchmarks.studies.assignment import steps_of
+from benchmarks.studies.box_loss import truth_of
+from benchmarks.studies.face_detector.data import FacePictures
+from benchmarks.studies.rotated import exact, peers
+from benchmarks.studies.rotated.pairs import JITTER, draw
+from benchmarks.studies.trained.scenes import SIDE, Scenes, batches
+
+CPU = torch.device("cpu")
+KNOWN = Path(__file__).parents[1] / "core/rotated_pairs.csv"
+NUMBERS = ("cx", "cy", "w", "h", "angle")
+
+# --- Losses ---
+
+
+def test_the_eager_formula_on_boxes_computed_by_hand() -> None:
+    pred = torch.tensor([[0.0, 0, 2, 2], [0, 0, 1, 1], [3, 4, 5, 8]])
+    target = torch.tensor([[1.0, 1, 3, 3], [2, 0, 3, 1], [3, 4, 5, 8]])
+    # overlap/union - gap/enclosing: 1/7 - 2/9; apart 0/2 - 1/3; the same box 1
+    expected = torch.tensor([1 / 7 - 2 / 9, -1 / 3, 1.0])
+    torch.testing.assert_close(giou(pred, target), expected)
+
+
+def test_what_leaks_out_of_an_unused_slot_is_found_out() -> None:
+    case = seed_case("f32/f32", CPU, shape=(17, 12))
+
+    def leaky(pred: Tensor, target: Tensor) -> Tensor:
+        counted = (target != 0).any(dim=-1)
+        return torch.where(counted, 1 - giou(pred, target), 0).sum() / counted.sum()
+
+    with pytest.raises(DisagreementError, match="wrong: gradient nan"):
+        check("wrong", case.on(leaky, "padded"), case, truth(case))
+
+
+def test_rounding_may_open_a_gate() -> None:
+    """An IoU that is less than 1/2 by 3.5e-9, which float32 does not have."""
+    case = dense_case("f32/f32", 700, CPU)
+    with torch.no_grad():
+        case.pred[5] = torch.tensor([171.136246, 134.719513, 194.071411, 165.237671])
+        case.layouts["dense"][0][5] = torch.tensor([172.0, 130.0, 185.0, 164.0])
+    right = truth_of(case, lambda *boxes: box_loss(*boxes, loss="ciou_gated"))
+    check(
+        "gated", case.on(lambda *boxes: box_loss(*boxes, loss="ciou_gated"), "dense"), case, right
+    )
+    with pytest.raises(DisagreementError, match="wrong: "):  # where the gate is shut
+        check("wrong", case.on(lambda *boxes: box_loss(*boxes, loss="diou"), "dense"), case, right)
+
+
+def test_areas_are_those_of_the_known_rotated_pairs() -> None:
+    with KNOWN.open() as file:
+        rows = list(csv.DictReader(file))
+
+    def column(*names: str) -> Tensor:
+        cells = [[float(row[name]) for name in names] for row in rows]
+        return torch.tensor(cells, dtype=torch.float64)
+
+    pred, target = (column(*(f"{box}_{each}" for each in NUMBERS)) for box in ("pred", "target"))
+    for loss, known in ((exact.iou, "iou"), (exact.giou, "giou_hull")):
+        found = 1 - loss(pred, target)
+        torch.testing.assert_close(found, column(known)[:, 0], rtol=0, atol=1e-14)
+
+
+def probiou(pred: Tensor, target: Tensor) -> Tensor:
+    """From the paper's matrices."""
+    one, other = (peers.covariance(box)[0] / 3 for box in (pred, target))
+    mean, offset = (one + other) / 2, (pred - target)[:, :2, None]
+    distance = (offset.mT @ mean.inverse() @ offset).flatten() / 8
+    shapes = mean.logdet() - (one.logdet() + other.logdet()) / 2
+    return (1 - torch.exp(-distance - shapes / 2)).sqrt()
+
+
+OTHERS = {"iou": peers.clipped_iou, "giou": peers.clipped_giou, "probiou": probiou}
+
+
+@pytest.mark.parametrize("family", ["pixel, random", JITTER, "contained"])
+@pytest.mark.parametrize("word", exact.LOSSES)
+def test_in_float64_others_formulas_of_rotated_boxes_are_the_same(word: str, family: str) -> None:
+    """Clipping, and the papers' matrices."""
+    pairs = [each.double() for each in draw(family, 1000, CPU)]
+    other = OTHERS.get(word) or getattr(peers, word)
+    torch.testing.assert_close(other(*pairs), exact.LOSSES[word](*pairs), rtol=0, atol=1e-5)
+
+
+def test_steps_of_a_small_assignment() -> None:
+    """Both rows want the first place: the second's path visits it, then a free one."""
+    assert steps_of(np.array([[1.0, 3.0, 9.0], [0.0, 5.0, 9.0]])) == 3
+    assert steps_of(np.array([[1.0, 0.0], [3.0, 5.0], [9.0, 9.0]])) == 3
+    assert steps_of(1 - np.eye(4)) == 4
+
+
+# --- Pictures ---
+
+
+def test_face_pixels_are_exactly_those_in_the_boxes() -> None:
+    white = np.full((3, 25, 25), 255, dtype=np.uint8)
+    black = np.zeros((300, 280), dtype=np.uint8)
+    data = FacePictures("train", 0, 31, faces=white, photographs=[black])
+    seen = 0
+    for index in range(60):
+        picture, boxes = data[index]
+        expected = torch.zeros(256, 256, dtype=torch.uint8)
+        for x1, y1, x2, y2 in boxes.tolist():
+            expected[y1:y2, x1:x2] = 255
+        assert torch.equal(picture, expected)
+        seen += len(boxes)
+    assert seen > 60
+
+
+def test_a_batch_has_its_objects_where_its_boxes_are() -> None:
+    """White squares on black, which stay in their boxes when the picture is zoomed and shifted."""
+    pictures = torch.zeros(4, 3, SIDE, SIDE, dtype=torch.uint8)
+    pictures[:, :, 80:160, 120:240] = 255
+    boxes = [torch.tensor([[120.0, 80, 240, 160]])] * 4
+    drawn = batches(Scenes(pictures, boxes, [torch.tensor([3])] * 4), 4, seed=0)
+    for _ in range(3):
+        found, boxes, labels = next(drawn)
+        for picture, box, label in zip(found, boxes, labels, strict=True):
+            assert label.tolist() == [3]
+            white = (picture[0] > picture[0].max() / 2).nonzero().flip(1)
+            low, high = white.amin(0), white.amax(0) + 1
+            seen = torch.cat(((low + high) / 2, (high - low).float())) / SIDE
+            assert (seen - box[0]).abs().max() <= 1.5 / SIDE

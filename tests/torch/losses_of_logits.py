@@ -1,0 +1,133 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What losses of logits can be given: of classes, and of sides by "fgl" and "ddf"."""
+
+from typing import Any
+
+import class_losses
+import torch
+from class_losses import OF_NUMBERS, OF_QUALITY, by_query, class_problem
+from combinations import pairwise
+from distribution_losses import distribution_problem, moved
+from problems import FLOATING, REDUCTIONS, Problem
+from torch import Tensor
+
+OF_SIDES = ("fgl", "ddf")
+MODES = (*class_losses.MODES, *OF_SIDES)
+INTEGERS = ("target_index", "labels")
+SEVERAL_OF_A_QUERY = ("logits", "reference", "teacher")
+NORMALIZERS: dict[str, Any] = {
+    "number": 3,
+    "int64": torch.tensor(7),
+    "float32": torch.tensor(2.5),
+    "by layer": torch.tensor([1.5, 0.25], dtype=torch.float64),
+}
+TABLE: dict[str, tuple[Any, ...]] = {
+    "mode": MODES,
+    "rows": ((5,), (3, 5), (2, 3, 5)),  # queries; with images; with layers
+    "reduced": (*REDUCTIONS, *NORMALIZERS),
+    "numbers": (None, (0.5, 0.0), (0.0, 1.25), (1.0, 3.0), (-1.0, 2.0)),
+    "quality": ("of boxes", "of queries", None),
+    "weight": (None, 1, 1 / 1024),  # of the last all together are less than 1
+    "others": (None, 0, -1, -2),  # what all queries but the first layer's, or image's, have
+    "floating": FLOATING,
+    "logits": FLOATING,
+    "integers": (torch.int32, torch.int64),
+}
+
+# A mean of few boxes, or of none, in the second layer.
+FEW = pairwise(mode=MODES, reduced=("mean",), weight=(1 / 1024,), others=(0, -1, -2))
+
+
+def function_of(framework: Any, values: Problem) -> Any:
+    is_of_sides = values["mode"] in OF_SIDES
+    return framework.distribution_loss if is_of_sides else framework.class_loss
+
+
+def logits_problem(
+    mode: str,
+    device: torch.device,
+    dtype: torch.dtype = torch.float64,
+    rows: tuple[int, ...] = (2, 3, 5),
+    **options: Any,
+) -> Problem:
+    """Of seven classes, or of five bins."""
+    if mode in OF_SIDES:
+        return moved(distribution_problem(mode, dtype, rows, 5, **options), device)
+    return class_problem(mode, device, dtype, (*rows, 7), **options)
+
+
+def with_options(
+    mode: str,
+    rows: tuple[int, ...] = (2, 3, 5),
+    reduced: str = "mean",
+    numbers: tuple[float, float] | None = None,
+    quality: str | None = "of boxes",
+    weight: float | None = 1,
+    others: int | None = None,
+    floating: torch.dtype = torch.float64,
+    logits: torch.dtype = torch.float64,
+    integers: torch.dtype = torch.int64,
+) -> Problem:
+    """A choice of each row of the table, of those that the mode has.
+
+    Each image's last query is left out, and every third logit is 0.
+    """
+    values = logits_problem(mode, torch.device("cpu"), rows=rows)
+    if others is not None:
+        values["target_index"][1:] = others
+    values["target_index"][..., -1] = -2
+    values["logits"][..., ::3] = 0
+    if mode in OF_QUALITY and quality == "of queries":
+        values = by_query(values)
+    if mode in ("bce", *OF_SIDES) and quality is None:
+        del values["quality"]
+    if mode == "ddf" and quality == "of queries":  # and so is the teacher
+        values["teacher"] = values["teacher"].expand_as(values["logits"]) * 0.5
+    if "weight" in values:
+        values["weight"] = weight and values["weight"] * weight
+    if numbers and mode in OF_SIDES:
+        values["reg_scale" if mode == "fgl" else "temperature"] = 1 + numbers[1]
+    if numbers and mode in OF_NUMBERS and (mode != "ia_bce" or numbers[0] >= 0):
+        values |= dict(zip(("alpha", "gamma"), numbers, strict=True))
+    dtypes = {"logits": logits, **dict.fromkeys(INTEGERS, integers)}
+    for name, each in values.items():
+        if isinstance(each, Tensor):
+            values[name] = each.to(dtypes.get(name, floating))
+    if reduced in REDUCTIONS:
+        return {**values, "reduction": reduced}
+    if mode == "ddf":
+        return values
+    normalizer = NORMALIZERS[reduced]
+    one = reduced == "by layer" and len(rows) < 3
+    return {**values, "normalizer": normalizer[0] if one else normalizer}
+
+
+def spoiled(values: Problem) -> Problem:
+    """With NaN where nobody may look: at what is left out, and at what is of a box where none is.
+
+    Each image's last query must be left out.
+    """
+    index, mode = values["target_index"], values["mode"]
+    none = index < 0
+    last = torch.arange(index.shape[-1], device=index.device) == index.shape[-1] - 1
+    places = {
+        "logits": none if mode == "fgl" else index == -2,
+        **{"query_quality": none, "reference": none, "teacher": last, "confidence": last},
+        **({"quality": none} if mode in OF_SIDES else {}),
+    }
+    result = dict(values)
+    for name in places.keys() & values.keys():
+        place = places[name][..., None] if name in SEVERAL_OF_A_QUERY else places[name]
+        result[name] = values[name].masked_fill(place, torch.nan)
+    return result
+
+
+def plain(values: Problem) -> Problem:
+    """The same numbers in contiguous tensors of the CPU, of the widest dtypes, and 0 for NaN."""
+
+    def widest(name: str, each: Tensor) -> Tensor:
+        each = each.detach().cpu().contiguous()
+        return each.long() if name in INTEGERS else each.double().nan_to_num(0)
+
+    return {n: widest(n, v) if isinstance(v, Tensor) else v for n, v in values.items()}
