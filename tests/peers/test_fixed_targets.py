@@ -102,6 +102,27 @@ def test_more_boxes_than_rows() -> None:
     labels = made(CRITERIA["DETR"], COUNTS).labels
     with pytest.raises(ValueError, match="labels has 8 boxes; rows is 7"):
         FixedTargets.of(labels, 7)
+    with pytest.raises(TypeError, match=r"^rows is 8\.0; it must be an integer$"):
+        FixedTargets.of(labels, 8.0)
+
+
+def test_those_made_by_hand() -> None:
+    of = CRITERIA["DETR"]
+    config, arguments = of.config(**of.options[0]), arguments_of(of, made(of, COUNTS))
+    fixed = FixedTargets.of(arguments.pop("labels"), ROWS)
+
+    def total(labels: FixedTargets) -> Any:
+        return of.ours(config=config, labels=labels, **arguments)[0]
+
+    with pytest.raises(ValueError, match=f"targets has {ROWS - 1} class_labels, {ROWS} boxes"):
+        total(fixed._replace(class_labels=fixed.class_labels[1:]))
+    fixed.class_labels[8:] = -1
+    with pytest.raises(ValueError, match=r"class_labels: row 8, padding, which must be 0 .* is -1"):
+        total(fixed)
+    fixed.class_labels[8:] = 0
+    behind = [each.roll(ROWS - 8, 0) for each in fixed[:2]]
+    moved = total(FixedTargets(*behind, fixed.offsets + ROWS - 8))
+    assert moved == pytest.approx(total(fixed).item(), rel=1e-6)
 
 
 def test_grounding_dino_wants_each_image() -> None:

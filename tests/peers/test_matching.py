@@ -128,6 +128,12 @@ OUTSIDE = [(torch.tensor([QUERIES]), torch.tensor([0])), (torch.tensor([0]), tor
         (lambda *given: HungarianMatcher()(*given, group_detr=3), r"groups is 3; .* 20 queries"),
         (lambda *_: HungarianMatcher(0, 0, 0), "class_cost, bbox_cost and giou_cost are 0"),
         (lambda outputs, _: HungarianMatcher()(outputs, []), "targets is empty"),
+        (
+            lambda outputs, targets: HungarianMatcher()(
+                outputs, [targets[0], {**targets[1], "class_labels": torch.arange(5) + 20}]
+            ),
+            r"targets\[1\]: class_labels\[0\] is 20; it must lie in \[0, ",
+        ),
         (lambda outputs, _: detr_loss_boxes(outputs, [], [], 1), "targets is empty"),
         (lambda *given: detr_loss_boxes(*given, OUTSIDE, 1), "src"),
     ],

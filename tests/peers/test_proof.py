@@ -168,6 +168,16 @@ PATCHES: dict[str, tuple[str, Callable[[], Any], str]] = {
         )
         for name in ("RetinaNet", "SSD")
     },
+    "FCOS' loss": (
+        "FCOS",
+        replaced(fcos.FCOSHead, "compute_loss", twice(fcos.FCOSHead.compute_loss)),
+        "FCOS .*: classification is .*, with boxloss",
+    ),
+    "RT-DETR's losses": (
+        "RT-DETR",
+        replaced(loss_rt_detr, "RTDetrLoss", own(loss_rt_detr.RTDetrLoss, "forward")),
+        "RTDetrLoss is test_proof",
+    ),
     "SSD's own way": (
         "SSD",
         replaced(SSD, "forward", twice(SSD.forward)),
@@ -219,6 +229,17 @@ def test_a_patched_part(changed: str) -> None:
             use_boxloss(model)
         assert vars(model) == before
         assert not calls(model, name)
+
+
+@pytest.mark.parametrize("changed", PATCHES)
+def test_a_part_that_is_patched_afterwards(changed: str) -> None:
+    name, patched, _ = PATCHES[changed]
+    model = made(name)
+    use_boxloss(model)
+    words = "has been replaced by|of its own, not replaced|stands in the place of"
+    with patched(), pytest.raises(ValueError, match=words):
+        loss(name, model)
+    assert calls(model, name)
 
 
 def set_matcher(part: nn.Module) -> None:
@@ -437,7 +458,7 @@ def test_without_the_check() -> None:
     with PATCHES["Ultralytics' IoU"][1]():
         model = made("YOLO11")
         use_boxloss(model, check=False)
-    assert calls(model, "YOLO11")
+        assert calls(model, "YOLO11")
 
 
 @pytest.mark.parametrize("layers", [1, 2, 5])
@@ -457,6 +478,38 @@ def test_classes_that_the_configuration_does_not_have() -> None:
         model.config.num_labels = 7
         with pytest.raises(ValueError, match=r"logits have 5 classes, config.num_labels is 7"):
             loss(name, model)
+
+
+@pytest.mark.parametrize("name", ["DETR", "RT-DETR", "Deformable DETR", "DAB-DETR", "YOLO11"])
+def test_classes_that_the_head_does_not_have(name: str) -> None:
+    """Two originals train other classes in silence, the others raise."""
+    model = made(name)
+    if name == "YOLO11":
+        use_boxloss(model)
+        loss(name, model)
+        model.criterion.nc = 3
+        with pytest.raises(ValueError, match="scores have 5 classes, the criterion's nc is 3"):
+            loss(name, model)
+        return
+    model.config.num_labels = 3
+    with pytest.raises(ValueError, match=r"5 classes, config\.num_labels is 3|could not be comp"):
+        use_boxloss(model)
+
+
+@pytest.mark.parametrize("name", ["LW-DETR", "RF-DETR of transformers"])
+def test_a_head_with_other_classes(name: str) -> None:
+    """Of which these ask the logits alone."""
+    models = []
+    for replace in (lambda _: None, use_boxloss):
+        model = made(name)
+        replace(model)
+        heads = [model.class_embed, *model.model.enc_out_class_embed]
+        torch.manual_seed(0)
+        for head in heads:
+            head.weight = nn.Parameter(torch.rand(7, head.in_features))
+            head.bias = nn.Parameter(torch.rand(7))
+        models.append(loss(name, model))
+    assert models[1] == pytest.approx(models[0], rel=1e-5)
 
 
 def test_more_groups_than_queries() -> None:

@@ -37,6 +37,18 @@ def test_a_number_of_boxes(number: Any) -> None:
     assert_same(made(RF_DETR), lambda given: {**given, "num_boxes": number})
 
 
+def test_a_number_of_boxes_in_a_list() -> None:
+    """With which the original's losses have a dimension."""
+    given = arguments_of(RF_DETR, made(RF_DETR))
+    config = both(ia_bce_loss=True)
+    totals = [
+        RF_DETR.ours(config, **given, num_boxes=number)[0] for number in (2.5, torch.tensor([2.5]))
+    ]
+    assert torch.equal(*totals)
+    with pytest.raises(ValueError, match=r"num_boxes has shape \(2,\); it must have one element"):
+        RF_DETR.ours(config, **given, num_boxes=torch.ones(2))
+
+
 def padded(given: Given, rows: int = 6) -> Given:
     return {**given, "targets": [*pad_targets_to_fixed_count(given["targets"], rows)]}
 
@@ -58,6 +70,19 @@ def test_an_encoder_with_fewer_places_than_queries() -> None:
     for name in ("scores_enc", "boxes_enc"):
         case.values[name] = case.values[name][:, : GROUPS * 4].clone()
     assert_same(case)
+
+
+def test_another_head_for_the_encoder() -> None:
+    case = made(RF_DETR)
+    case.values["scores_enc"] = torch.cat((case.values["scores_enc"],) * 2, -1)
+    assert_same(case)
+
+
+def test_classes_that_the_criterion_does_not_have() -> None:
+    case, config = made(RF_DETR), both(use_varifocal_loss=True)
+    config.ours.num_classes = 7
+    with pytest.raises(ValueError, match=r"have 5 classes, criterion\.num_classes is 7"):
+        RF_DETR.ours(config, **arguments_of(RF_DETR, case))
 
 
 def test_points() -> None:

@@ -106,6 +106,21 @@ def test_counts_that_differ(name: str) -> None:
             loss_of(name, model, batch)
 
 
+@pytest.mark.parametrize("name", [*SMALL, *(name for name in MODELS if "YOLO" in name)])
+def test_lists_and_arrays(name: str) -> None:
+    model = without_denoising(made(name))
+    use_boxloss(model, check=False)
+    for kind in (Tensor.tolist, Tensor.numpy):
+        batch = batch_of(name)
+        if name in YOLO:
+            batch["cls"] = kind(batch["cls"])
+        else:
+            for each in targets_of(name, batch):
+                each["boxes"] = kind(each["boxes"])
+        with pytest.raises(TypeError, match=r"(boxes|cls) is (list|ndarray); it must be a tensor"):
+            loss_of(name, model, batch)
+
+
 def test_each_image_may_have_classes_of_its_own() -> None:
     """As with prompts."""
 

@@ -13,13 +13,14 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import ultralytics
-from boxloss.torch.compat import use_boxloss
+from boxloss.torch.compat import ranks, use_boxloss
 from boxloss.torch.compat.versions import is_before
-from models import MODELS, calls, each_model, loss, made
+from models import MODELS, batch_of, calls, each_model, loss, loss_of, made
 from peft import LoraConfig, get_peft_model, inject_adapter_in_model
 from small_detrs import SMALL
 from surroundings import default_dtype
@@ -177,6 +178,31 @@ def test_under_ddp(name: str, tmp_path: Path) -> None:
         distributed.destroy_process_group()
 
 
+def test_the_group_of_a_models_ddp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Is asked for its ranks' boxes, where the original asks all."""
+    asked: list[Any] = []
+    monkeypatch.setattr(
+        ranks, "global_normalizer", lambda count, group: asked.append(group) or count
+    )
+    model = made("LW-DETR")
+    use_boxloss(model)
+    asked.clear()
+    distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/s", rank=0, world_size=1)
+    try:
+        group = distributed.new_group([0])
+        loss("LW-DETR", model)
+        wrapped = nn.parallel.DistributedDataParallel(
+            model, process_group=group, find_unused_parameters=True
+        )
+        loss("LW-DETR", wrapped)
+        assert asked == [None, group]
+        with torch.no_grad():
+            loss_of("LW-DETR", wrapped, batch_of("LW-DETR"))
+        assert len(asked) == 2
+    finally:
+        distributed.destroy_process_group()
+
+
 def test_what_it_does_not_know() -> None:
     from transformers import RfDetrForInstanceSegmentation  # which older versions lack
 
@@ -214,7 +240,7 @@ def test_trainings_of_ultralytics_rt_detr() -> None:
 def test_a_criterion_of_the_users_own() -> None:
     model = made("DETR")
     model.loss_function = detr.adapted
-    with pytest.raises(TypeError, match="use_boxloss knows"):
+    with pytest.raises(ValueError, match=r"model\.loss_function is examples\.detr\.adapted, which"):
         use_boxloss(model)
     model = made("DETR")
     replaced = use_boxloss(model)

@@ -70,6 +70,8 @@ def test_errors_are_scipys(device: torch.device, count: int, bad: float, maximiz
 def test_bad_shapes() -> None:
     with pytest.raises(ValueError, match=r"cost has shape \[2, 3\]; it must be \(B, W, T\)$"):
         batch_linear_assignment(torch.ones(2, 3))
+    with pytest.raises(ValueError, match=r"^linear_sum_assignment: cost_matrix is on meta; its"):
+        linear_sum_assignment(torch.rand(2, 2, device="meta"))
     with pytest.raises(ValueError, match=r"cost_matrix has shape \[3\]; it must be \(N, M\)$"):
         linear_sum_assignment(torch.ones(3))
     with pytest.raises(ValueError, match=r"assignment has shape \[3\]; it must be \(B, W\)$"):

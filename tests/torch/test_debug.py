@@ -15,6 +15,7 @@ import pytest
 import torch
 from boxloss.torch import (
     GIoULoss,
+    arguments,
     box_losses,
     check_boxes,
     class_loss,
@@ -215,6 +216,9 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: classified(target_index=MATCHED - 1), "target_index[1, 0] is -3; it must lie in"),
     (lambda: classified(quality=LABELS - 0.5), "quality[0] is -0.5; it must be from 0 to 1"),
     (lambda: classified(query_quality=MATCHED + 1.5), "query_quality[0, 0] is 1.5; it must be"),
+    (lambda: classified(quality=LABELS * 0.50025), "quality[2] is 1.0005; it must be from 0 to 1"),
+    (lambda: classified(quality=LABELS * 0.5 - 1e-7), ""),  # by rounding
+    (lambda: classified(quality=LABELS * 0.5 - 1e-7, mode="mal"), "it must be from 0 to 1"),
     (lambda: classified(weight=with_nan(TRUE[:, 0], 1)), "weight[1] is [nan]; it must be finite"),
     (lambda: classified(normalizer=0), "class_loss: normalizer is 0; it must be more than 0"),
     (
@@ -286,6 +290,14 @@ def test_debug_mode_looks_at_each_calls_values(call: Callable[[], Any], words: s
         with pytest.raises(ValueError, match=re.escape(words)):
             call()
     call()
+
+
+def test_another_thread_may_leave_it_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        torch.compiler, "is_compiling", lambda: setattr(arguments, "debug_check", None)
+    )
+    with debug():
+        giou_loss(CORNERS, CORNERS)
 
 
 def test_the_pages_example(capsys: pytest.CaptureFixture[str]) -> None:

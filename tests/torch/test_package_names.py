@@ -12,9 +12,10 @@ import boxloss.torch
 import pytest
 
 
-@pytest.mark.parametrize("name", boxloss.torch.__all__)
+@pytest.mark.parametrize("name", [*boxloss.torch.__all__, "use_boxloss"])
 def test_pytorchs_names_are_shown_the_way(name: str) -> None:
-    with pytest.raises(ImportError, match=f": from boxloss.torch import {name}$"):
+    place = "torch.compat" if name == "use_boxloss" else "torch"
+    with pytest.raises(ImportError, match=f": from boxloss.{place} import {name}$"):
         exec(f"from boxloss import {name}")
 
 

@@ -29,4 +29,6 @@ if not _typing.TYPE_CHECKING:  # spelled as type checkers know it, to which ever
         # An ImportError even for getattr: `from boxloss import` hides an AttributeError's words.
         if name in _IN_TORCH.split():
             raise ImportError(f"{name} is for PyTorch: from boxloss.torch import {name}")
+        if name in ("use_boxloss", "has_boxloss"):
+            raise ImportError(f"{name} is for PyTorch: from boxloss.torch.compat import {name}")
         raise AttributeError(f"module 'boxloss' has no attribute {name!r}")

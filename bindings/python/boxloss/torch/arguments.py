@@ -58,8 +58,9 @@ def call(function: str, operator: Any, *given: Any, **named: Any) -> Any:
             if each.name in values:
                 _check_type(function, each.name, str(each.type), values[each.name])
         raise
-    if debug_check is not None and not torch.compiler.is_compiling():
-        debug_check(function, operator, _by_name(operator, given, named))
+    check = debug_check  # read once: another thread may leave debug mode meanwhile
+    if check is not None and not torch.compiler.is_compiling():
+        check(function, operator, _by_name(operator, given, named))
     return result
 
 

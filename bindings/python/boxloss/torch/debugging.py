@@ -216,7 +216,7 @@ def _check_class_loss(values: Values) -> None:
     check_labels("labels", labels, logits.shape[-1], is_used)
     for name, valid in (("quality", is_used), ("query_quality", has_box)):
         if (quality := values[name]) is not None:
-            _check_quality(name, quality, valid)
+            _check_quality(name, quality, valid, values["mode"])
     if (weight := values["weight"]) is not None:
         check_finite("weight", weight[:, None])
     if (normalizer := values["normalizer"]) is not None:
@@ -287,9 +287,11 @@ def _check_not_negative(name: str, weights: Tensor, valid: Tensor) -> None:
     )
 
 
-def _check_quality(name: str, quality: Tensor, valid: Tensor) -> None:
+def _check_quality(name: str, quality: Tensor, valid: Tensor, mode: str) -> None:
+    rounding = 4 * torch.finfo(quality.dtype).eps
+    least = 0 if mode in ("mal", "ia_bce") else -rounding  # of which these have a power
     raise_first(
-        ~((quality >= 0) & (quality <= 1 + 1e-3)) & valid,  # by more than rounding
+        ~((quality >= least) & (quality <= 1 + rounding)) & valid,
         lambda *row: f"{in_words(name, quality, row)}; it must be from 0 to 1",
     )
 

@@ -6,7 +6,7 @@
 imported. There are replacements only for losses that are the same, up to what each docstring says.
 """
 
-from .detectors import Replaced, use_boxloss
+from .detectors import Replaced, has_boxloss, use_boxloss
 from .detr import HungarianMatcher, detr_loss_boxes
 from .faults import check_targets
 from .linear_assignment import (
@@ -26,6 +26,7 @@ __all__ = [
     "batch_linear_assignment",
     "check_targets",
     "detr_loss_boxes",
+    "has_boxloss",
     "linear_sum_assignment",
     "use_boxloss",
 ]

@@ -35,6 +35,11 @@ def constant(key: Hashable, like: Tensor, make: Callable[[], Tensor]) -> Tensor:
     return made
 
 
+def apart(values: Tensor) -> Sequence[Tensor]:
+    """Its elements, in one launch: a loop may change one in place, as the views of a list not."""
+    return torch._foreach_mul(list(values), 1.0)
+
+
 def weighted(losses: Sequence[tuple[float, Tensor]]) -> Tensor:
     """All losses, each (n) with a weight, in one list, times their weights."""
     joined = torch.cat([values for _, values in losses])

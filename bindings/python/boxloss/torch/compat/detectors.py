@@ -8,6 +8,7 @@ import copy
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from types import FunctionType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -18,8 +19,15 @@ from torch import Tensor, nn
 
 from . import made_up
 from .faults import check_targets
+from .parts import Parts, everything_of
 from .proof import Case, compare, record
-from .replace import Replacement, qualified_name, replace_class, restore_class
+from .replace import (
+    Replacement,
+    has_replacement,
+    qualified_name,
+    replace_class,
+    restore_class,
+)
 from .versions import OLDEST, OLDEST_OF_MODELS, is_before, version
 
 PAGE = "docs/coming-from.md in boxloss' repository"
@@ -41,6 +49,27 @@ class Replaced:
         while self._undo:
             self._undo.pop()()
 
+    def __repr__(self) -> str:
+        lines = [f"\n  {theirs}\n  by {ours}" for theirs, ours in self.names.items()]
+        return f"boxloss {'replaces' if self._undo else 'replaced, and restored'}{''.join(lines)}"
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"Replaced has no {name}: {NO_MODEL}")
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(f"Replaced cannot be called: {NO_MODEL}")
+
+
+NO_MODEL = (
+    "use_boxloss(model) changes the model itself, and returns what it replaced; write it without "
+    "'model = '"
+)
+
+
+def has_boxloss(model: Any) -> bool:
+    """Whether `use_boxloss` has put boxloss into a model, or a YOLO("…"), and it is still there."""
+    return has_replacement(_unwrapped(model))
+
 
 def use_boxloss(model: Any, *, check: bool = True) -> Replaced:
     """Puts boxloss' criterion into a detector, in place of its own.
@@ -49,8 +78,8 @@ def use_boxloss(model: Any, *, check: bool = True) -> Replaced:
     and rfdetr that docs/detectors.md in boxloss' folder lists; nothing of these projects is
     imported that the model has not imported. A model may be wrapped: by PEFT, DataParallel,
     DistributedDataParallel, torch.compile, AveragedModel. Of an Ultralytics YOLO("…") or
-    RTDETR("…") each training from then on has boxloss; on several GPUs Ultralytics trains in
-    processes that know nothing of it. Of rfdetr the criterion is given, not the model.
+    RTDETR("…") each training from then on has boxloss, and so if its model is given; where that
+    cannot be, a warning says so. Of rfdetr the criterion is given, not the model.
 
     Before anything is replaced, both criteria are run on a made-up batch on the model's device, in
     less than a second; they must agree. The network is not run.
@@ -78,6 +107,8 @@ def use_boxloss(model: Any, *, check: bool = True) -> Replaced:
         check_targets()  # else this model would be blamed
     expected = record(family.criterion, model, family.cases(model)) if check else []
     replaced = Replaced({}, [])
+    parts = family.parts(model)
+    known = parts.remember()
     try:
         for names, undo in family.replace(model):
             replaced.names[names[0]] = names[1]
@@ -85,6 +116,7 @@ def use_boxloss(model: Any, *, check: bool = True) -> Replaced:
         compare(expected, family.criterion, model)
     except Exception:
         replaced.restore()  # all or nothing
+        parts.seen = known
         raise
     return replaced
 
@@ -99,11 +131,13 @@ class Family(NamedTuple):
         replace: in a model; yields the names of both, and a way back.
         cases: made-up batches for a model.
         criterion: a model's present criterion, on a batch's arguments.
+        parts: of its project that boxloss computes itself.
     """
 
     replace: Callable[[Any], Replacing]
     cases: Callable[[Any], Iterator[Case]]
     criterion: Callable[..., Any]
+    parts: Callable[[Any], Parts]
 
 
 def _unwrapped(model: Any) -> Any:
@@ -119,6 +153,8 @@ def _unwrapped(model: Any) -> Any:
 
 
 def _find(model: Any) -> Family:
+    if isinstance(model, Replaced):
+        raise TypeError(f"model is a Replaced: {NO_MODEL}")
     for each in type(model).__mro__:
         project = each.__module__.partition(".")[0]
         if project not in OLDEST:
@@ -126,6 +162,8 @@ def _find(model: Any) -> Family:
         if project == "transformers" and _criterion_of(model) in _TRANSFORMERS:
             _check_version(project)
             return _transformers
+        if project == "transformers" and each.__name__.endswith("ForObjectDetection"):
+            _check_own(model.loss_function)
         if (project, each.__name__) in _CLASSES:
             _check_version(project, each.__name__)
             return _CLASSES[project, each.__name__]
@@ -149,8 +187,10 @@ def _check_version(project: str, name: str = "") -> None:
         )
 
 
-def _swap(module: nn.Module, ours: type[nn.Module]) -> tuple[tuple[str, str], Callable[[], None]]:
-    return replace_class(module, ours), lambda: restore_class(module)
+def _swap(
+    module: nn.Module, ours: type[nn.Module], *, extends: bool = False
+) -> tuple[tuple[str, str], Callable[[], None]]:
+    return replace_class(module, ours, extends=extends), lambda: restore_class(module)
 
 
 # --- transformers: a criterion is a function ---
@@ -175,6 +215,28 @@ def _criterion_of(model: Any) -> str | None:
     return name if is_theirs and getattr(module, name, None) is function else None
 
 
+def _check_own(function: Any) -> None:
+    """Raises for a user's own criterion, not for one of theirs that boxloss does not have."""
+    module = getattr(function, "__module__", None) or type(function).__module__
+    if module.partition(".")[0] != "transformers":
+        named = function if hasattr(function, "__qualname__") else type(function)
+        raise ValueError(
+            f"model.loss_function is {qualified_name(named)}, which boxloss would not call; it "
+            "replaces transformers' own"
+        )
+
+
+@cache
+def _parts_of(module_name: str) -> Parts:
+    return Parts(everything_of(module_name, "transformers.loss."))
+
+
+def _parts_of_transformers(model: Any) -> Parts:
+    original = model.loss_function
+    original = original.original if isinstance(original, Replacement) else original
+    return _parts_of(original.__module__)
+
+
 def _check_parts(original: Any) -> None:
     """What the criterion calls must be transformers' own: boxloss calls none of it."""
     for name, part in vars(sys.modules[original.__module__]).items():
@@ -196,7 +258,8 @@ def _use_in_transformers(model: Any) -> Replacing:
     module, _, name = _TRANSFORMERS[original.__name__].partition(".")
     function = getattr(import_module(f".{module}", __package__), name)
     was_set = "_loss_function" in vars(model)
-    ours = model.loss_function = Replacement(function, original)
+    check = _parts_of(original.__module__).check
+    ours = model.loss_function = Replacement(function, original, check)
 
     def undo() -> None:
         if model.loss_function is not ours:
@@ -227,6 +290,7 @@ _transformers = Family(
     _use_in_transformers,
     lambda model: made_up.for_transformers(model, _criterion_of(model) or ""),
     _losses_of_transformers,
+    _parts_of_transformers,
 )
 
 # --- Ultralytics: a model makes its criterion, and a YOLO("…") its models ---
@@ -240,6 +304,8 @@ def _of_ultralytics(model: Any) -> Any:
 
 
 def _use_in_ultralytics(model: Any) -> Replacing:
+    from .ultralytics_models import Trainings, owners
+
     ours = _of_ultralytics(model)
     names, undo = _swap(model, next(e for e in ours.MODELS if isinstance(model, e.__bases__[0])))
 
@@ -251,15 +317,20 @@ def _use_in_ultralytics(model: Any) -> Replacing:
     made = getattr(model, "criterion", None)
     if made is not None:
         ours.replace_heads(made)
+    for owner in owners(model):
+        restore_class(owner)  # from a training of before, which ended with another model
+        (kind, trainings), leave = _swap(owner, Trainings, extends=True)
+        yield (f"{kind}.train", f"{trainings}.train"), leave
 
 
 def _losses_of_ultralytics(model: Any, **made_up: Any) -> Any:
     """Of a copy of its criterion, which may count its calls."""
-    made = getattr(model, "criterion", None)
+    from .ultralytics_models import criterion_of, settings
+
+    made = criterion_of(model)
     if made is None:
         own = vars(model).copy()
-        if isinstance(own.get("args"), dict):  # of a YOLO("…") that has not been trained
-            model.args = SimpleNamespace(**own["args"])
+        model.args = settings(model)
         if "nc" not in own:  # of an RT-DETR that has not been trained
             model.nc = model.model[-1].nc
         try:
@@ -271,8 +342,13 @@ def _losses_of_ultralytics(model: Any, **made_up: Any) -> Any:
     return losses if isinstance(losses, dict) else dict(zip(("loss", "parts"), losses, strict=True))
 
 
-_yolo = Family(_use_in_ultralytics, made_up.for_yolo, _losses_of_ultralytics)
-_rt_detr = Family(_use_in_ultralytics, made_up.for_ultralytics_rt_detr, _losses_of_ultralytics)
+def _parts_of_ultralytics(model: Any) -> Parts:
+    parts: Parts = _of_ultralytics(model).PARTS
+    return parts
+
+
+_yolo = Family(_use_in_ultralytics, made_up.for_yolo, _losses_of_ultralytics, _parts_of_ultralytics)
+_rt_detr = _yolo._replace(cases=made_up.for_ultralytics_rt_detr)
 
 
 def _model_of(wrapper: Any) -> Any:
@@ -281,25 +357,13 @@ def _model_of(wrapper: Any) -> Any:
     return wrapper.model
 
 
-def _use_in_trainings(wrapper: Any) -> Replacing:
-    """Each training makes a model of its own, and an average of it, which is validated."""
-    yield from _use_in_ultralytics(_model_of(wrapper))
-
-    def on_train_start(trainer: Any) -> None:
-        use_boxloss(trainer.model)
-        if getattr(trainer, "ema", None):
-            use_boxloss(trainer.ema.ema)
-
-    wrapper.add_callback("on_train_start", on_train_start)
-    names = qualified_name(type(wrapper)) + ".train", qualified_name(use_boxloss)
-    yield names, lambda: wrapper.callbacks["on_train_start"].remove(on_train_start)
-
-
 def _of_trainings(family: Family) -> Family:
+    """Of what owns a model."""
     return Family(
-        _use_in_trainings,
+        lambda wrapper: family.replace(_model_of(wrapper)),
         lambda wrapper: family.cases(_model_of(wrapper)),
         lambda wrapper, **made: family.criterion(wrapper.model, **made),
+        lambda wrapper: family.parts(wrapper.model),
     )
 
 
@@ -307,8 +371,9 @@ def _of_trainings(family: Family) -> Family:
 
 
 def _use_in_fcos(model: Any) -> Replacing:
-    from .fcos import Head
+    from .fcos import Head, Model
 
+    yield _swap(model, Model)
     yield _swap(model.head, Head)
 
 
@@ -323,8 +388,9 @@ def _use_in_retinanet(model: Any) -> Replacing:
 
 
 def _use_in_faster_rcnn(model: Any) -> Replacing:
-    from .faster_rcnn import Heads, Proposals
+    from .faster_rcnn import Heads, Model, Proposals
 
+    yield _swap(model, Model)
     yield _swap(model.rpn, Proposals)
     yield _swap(model.roi_heads, Heads)
 
@@ -365,7 +431,17 @@ def _positive(values: list[Tensor], labels: list[Tensor]) -> list[Tensor]:
     return [each[of > 0] for each, of in zip(values, labels, strict=True)]
 
 
-_faster_rcnn = Family(_use_in_faster_rcnn, made_up.for_torchvision, _matches_of_faster_rcnn)
+def _parts_in(module: str) -> Callable[[Any], Parts]:
+    """PARTS of one of boxloss' modules, which is imported when a model is there."""
+    return lambda _: import_module(f".{module}", __package__).PARTS
+
+
+_faster_rcnn = Family(
+    _use_in_faster_rcnn,
+    made_up.for_torchvision,
+    _matches_of_faster_rcnn,
+    _parts_in("faster_rcnn"),
+)
 
 
 class _Gives(nn.Module):
@@ -426,17 +502,22 @@ _CLASSES: dict[tuple[str, str], Family] = {
     ("ultralytics", "YOLO"): _of_trainings(_yolo),
     ("ultralytics", "RTDETRDetectionModel"): _rt_detr,
     ("ultralytics", "RTDETR"): _of_trainings(_rt_detr),
-    ("torchvision", "FCOS"): Family(_use_in_fcos, made_up.for_torchvision, _losses_of_fcos),
+    ("torchvision", "FCOS"): Family(
+        _use_in_fcos, made_up.for_torchvision, _losses_of_fcos, _parts_in("fcos")
+    ),
     ("torchvision", "RetinaNet"): Family(
-        _use_in_retinanet, made_up.for_torchvision, _losses_of_retinanet
+        _use_in_retinanet, made_up.for_torchvision, _losses_of_retinanet, _parts_in("retinanet")
     ),
     ("torchvision", "FasterRCNN"): _faster_rcnn,
     ("torchvision", "MaskRCNN"): _faster_rcnn,
     ("torchvision", "KeypointRCNN"): _faster_rcnn,
-    ("torchvision", "SSD"): Family(_use_in_ssd, made_up.for_torchvision, _losses_of_ssd),
+    ("torchvision", "SSD"): Family(
+        _use_in_ssd, made_up.for_torchvision, _losses_of_ssd, _parts_in("ssd")
+    ),
     ("rfdetr", "SetCriterion"): Family(
         _use_in_rf_detr,
         lambda criterion: made_up.for_rf_detr(_for_detection(criterion)),
         _losses_of_rf_detr,
+        _parts_in("rf_detr_criterion"),
     ),
 }

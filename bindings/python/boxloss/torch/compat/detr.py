@@ -15,11 +15,13 @@ from torch import Tensor
 
 from ..._options import ClassMode
 from ..arguments import check_tensors
+from ..boxes import check_labels
 from ..collate import on_host
 from ..hungarian_match import hungarian_match
 from ..losses import box_losses
 from ..matches import collate_matches
 from ..matching_cost import matching_cost
+from . import faults
 from .normalizer import number_of_boxes
 
 Targets = Sequence[Mapping[str, Tensor]]
@@ -57,8 +59,8 @@ def _logits(outputs: Mapping[str, Any]) -> Tensor:
     return logits
 
 
-def _labels(targets: Targets) -> Tensor:
-    """transformers calls them class_labels, DETR itself labels."""
+def _labels(targets: Targets, classes: int) -> Tensor:
+    """transformers calls them class_labels, DETR itself labels. On the CPU each must be a class."""
     labels = []
     for b, each in enumerate(targets):
         name = "class_labels" if "class_labels" in each else "labels"
@@ -68,6 +70,8 @@ def _labels(targets: Targets) -> Tensor:
             raise ValueError(
                 f"targets[{b}] has {len(labels[b])} {name}, {len(each['boxes'])} boxes"
             )
+        if faults.has_values(labels[b]) and labels[b].is_cpu:
+            check_labels(f"targets[{b}]: {name}", labels[b], classes)
     return torch.cat(labels)
 
 
@@ -198,19 +202,20 @@ class HungarianMatcher(torch.nn.Module):
             many for each group; fewer where the cost of those left is +inf.
 
         Raises:
-            ValueError: shapes that are not those above, or not as many labels as boxes; and what
-                matching_cost raises.
+            ValueError: shapes that are not those above, or not as many labels as boxes; on the CPU,
+                a label that is no class; and what matching_cost raises.
         """
         _check_images(outputs, targets)
         pred = outputs["pred_boxes"]
         target, firsts = _true_boxes(targets)
         offsets = on_host(firsts, pred.device).to(pred.device, non_blocking=True)
+        logits = _logits(outputs)
         cost = matching_cost(
             pred,
             target,
             offsets,
-            logits=_logits(outputs),
-            labels=_labels(targets),
+            logits=logits,
+            labels=_labels(targets, logits.shape[-1]),
             iou_weight=self.giou_cost,
             l1_weight=self.bbox_cost,
             class_weight=self.class_cost,

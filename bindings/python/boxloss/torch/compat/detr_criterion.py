@@ -6,6 +6,7 @@ Their kin share `criterion`, and have a class loss of their own.
 Nothing here waits for the device: pairs and the number of boxes stay there.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,11 +14,11 @@ import torch
 from torch import Tensor
 
 from ..class_loss import class_loss
-from ..distributed import global_normalizer
 from ..hungarian_match import MatchResult, hungarian_match
 from ..losses import box_losses
 from ..matching_cost import matching_cost
-from .constants import weighted
+from .constants import apart, weighted
+from .ranks import average_over_ranks
 from .targets import FixedTargets, GroundTruth, Targets, check_classes, collate_targets
 from .versions import is_before
 
@@ -85,7 +86,7 @@ def deformable_detr_loss(
 ) -> Losses:
     """model.loss_function = deformable_detr_loss; gives what DeformableDetrForObjectDetectionLoss
     gives."""
-    check_classes(config, logits.shape[-1], may_be_more=True)
+    check_classes(config, logits.shape[-1])
     layers, auxiliary = all_layers(logits, pred_boxes, outputs_class, outputs_coord, config)
     truth = collate_targets(labels, "class_labels", config.num_labels, has_sizes=True)
     of_class = {"logits": layers.scores, "labels": truth.labels, "class_mode": "focal"}
@@ -109,6 +110,9 @@ def all_layers(
         auxiliary = [{"logits": each, "pred_boxes": its} for each, its in zip(*first, strict=True)]
         names = [*(f"_{layer}" for layer in range(len(auxiliary))), ""]
     if encoder is not None:
+        if encoder[0].shape[-1] != logits.shape[-1]:
+            given = encoder[0].shape[-1], logits.shape[-1]
+            raise ValueError("the encoder's logits have {} classes, logits have {}".format(*given))
         scores.append(encoder[0][None])
         boxes.append(encoder[1][None])
         names.append("_enc")
@@ -124,21 +128,19 @@ def criterion(
     *,
     groups: int = 1,
     class_coefficient: float = 1.0,
+    asks_others: bool | None = None,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The total, and losses by name.
 
     Args:
         of_class: the class term's arguments of `matching_cost`.
         groups: of consecutive queries, each of which has all boxes.
+        asks_others: whether other ranks' boxes count; by default accelerate says so.
     """
     if config.class_cost == config.bbox_cost == config.giou_cost == 0:
         raise ValueError("class_cost, bbox_cost and giou_cost are 0; one must not be")
-    # Averaged over ranks, as DETR has it; an evaluation may run on one rank alone, and does not
-    # wait for the others.
-    number = truth.offsets[-1] * groups
-    if torch.is_grad_enabled():
-        number = global_normalizer(number)
-    number = number.clamp(min=truth.one)
+    does_ask = asks_accelerate() if asks_others is None else asks_others
+    number = average_over_ranks(truth.total * groups, does_ask).clamp(min=truth.one)
 
     # For the matcher and loss_boxes.
     cost = matching_cost(
@@ -185,9 +187,17 @@ def criterion(
     named = {
         loss + name: value
         for loss, values in losses.items()
-        for name, value in zip(layers.names, values, strict=True)
+        for name, value in zip(layers.names, apart(values), strict=True)
     }
     return weighted(summed).sum(), named
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def asks_accelerate() -> bool:
+    """As ImageLoss: its state is there under Trainer and Accelerator, not under plain torchrun."""
+    theirs = sys.modules.get("transformers.loss.loss_for_object_detection")
+    state: Any = getattr(theirs, "PartialState", None)
+    return bool(state and state._shared_state) and state().num_processes > 1
 
 
 def _cross_entropy(matched: Matched) -> tuple[Tensor, Tensor]:

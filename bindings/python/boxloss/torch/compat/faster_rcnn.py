@@ -11,17 +11,32 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
+from torchvision.models.detection import FasterRCNN
 from torchvision.models.detection.roi_heads import RoIHeads
 from torchvision.models.detection.rpn import RegionProposalNetwork
 
+from .parts import Parts
 from .targets import Targets, collate_targets
-from .torchvision_matcher import match
+from .torchvision_matcher import MATCHERS, match
+
+PARTS = Parts(
+    {
+        "torchvision.models.detection.rpn": ("RegionProposalNetwork.assign_targets_to_anchors",),
+        "torchvision.models.detection.roi_heads": ("RoIHeads.assign_targets_to_proposals",),
+        **MATCHERS,
+    }
+)
+
+
+class Model(FasterRCNN):
+    """As it is, but for torch.jit.script."""
 
 
 class Proposals(RegionProposalNetwork):
     def assign_targets_to_anchors(
         self, anchors: list[Tensor], targets: Targets
     ) -> tuple[list[Tensor], list[Tensor]]:
+        PARTS.check()
         if not all("labels" in each for each in targets):  # which proposals do not need
             targets = [
                 {**each, "labels": each["boxes"].new_zeros(len(each["boxes"])).long()}

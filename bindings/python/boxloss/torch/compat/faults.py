@@ -280,6 +280,8 @@ def _words(rows: Rows) -> str | None:
     row = int(faulty.nonzero()[0])
     image = int(torch.searchsorted(rows.offsets, row, right=True)) - 1
     where = f"image {image}, row {row - int(rows.offsets[image])}"
+    if not 0 <= image < len(rows.offsets) - 1:
+        where = f"row {row}, padding, which must be 0 everywhere,"
     if outside[row]:
         limit = int(classes[row]) if isinstance(classes, Tensor) else classes
         allowed = f"lie in [0, {limit})" if rows.has_classes else "not be negative"

@@ -11,12 +11,38 @@ from typing import Any
 import torch
 from torch import Tensor
 from torchvision.models.detection._utils import BoxLinearCoder
-from torchvision.models.detection.fcos import FCOSHead
+from torchvision.models.detection.fcos import FCOS, FCOSHead
 
 from ..class_loss import class_loss
 from ..losses import giou_loss
+from .parts import Parts
 from .replace import qualified_name
 from .targets import Targets, collate_targets
+
+PARTS = Parts(
+    {
+        "torchvision.models.detection.fcos": (
+            *("FCOSHead.compute_loss", "sigmoid_focal_loss", "generalized_box_iou_loss"),
+        ),
+        "torchvision.models.detection._utils": ("BoxLinearCoder",),
+    }
+)
+
+
+class Model(FCOS):
+    def compute_loss(
+        self,
+        targets: Targets,
+        head_outputs: dict[str, Tensor],
+        anchors: list[Tensor],
+        num_anchors_per_level: list[int],
+    ) -> dict[str, Tensor]:
+        if not isinstance(self.head, Head):
+            raise ValueError(
+                "model.head has come since use_boxloss, and is without it: call restore() of what "
+                "it returned, and use_boxloss again"
+            )
+        return super().compute_loss(targets, head_outputs, anchors, num_anchors_per_level)
 
 
 class Head(FCOSHead):
@@ -27,6 +53,7 @@ class Head(FCOSHead):
         anchors: list[Tensor],
         matched_idxs: list[Tensor],
     ) -> dict[str, Tensor]:
+        PARTS.check()
         _check_coder(self.box_coder)
         classes = head_outputs["cls_logits"].shape[-1]
         truth = collate_targets(targets, "labels", classes, drops_labels=True)

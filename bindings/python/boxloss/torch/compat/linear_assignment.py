@@ -12,6 +12,8 @@ from ..linear_sum_assignment import linear_sum_assignment as assign
 def _checked(function: str, name: str, given: Tensor, shape: str) -> Tensor:
     """Of as many dimensions as the words for its shape have; of bool as numbers."""
     check_tensors(function, **{name: given})
+    if given.is_meta and function == "linear_sum_assignment":
+        raise ValueError(f"{function}: {name} is on meta; its errors need data")
     if given.dim() != shape.count(",") + 1:
         raise ValueError(f"{function}: {name} has shape {list(given.shape)}; it must be {shape}")
     return given.to(torch.uint8) if given.dtype == torch.bool else given

@@ -14,7 +14,12 @@ from torch.nn import functional
 
 from ..class_loss import class_loss
 from .detr_criterion import Layers, Losses, Matched, all_layers, count_found, criterion
-from .targets import FixedTargets, Targets, check_classes, collate_targets
+from .ranks import is_initialized
+from .targets import FixedTargets, Targets, collate_targets
+from .versions import is_before
+
+# Until 5.10 it asked accelerate for other ranks, as DETR does.
+ASKS_TORCH = not is_before("transformers", 5, 10)
 
 
 def lw_detr_loss(
@@ -30,7 +35,6 @@ def lw_detr_loss(
     **ignored: Any,
 ) -> Losses:
     """model.loss_function = lw_detr_loss; gives what LwDetrForObjectDetectionLoss gives."""
-    check_classes(config, logits.shape[-1], may_be_more=True)
     groups, queries = config.group_detr, logits.shape[1]
     if queries < groups:
         raise ValueError(
@@ -40,7 +44,7 @@ def lw_detr_loss(
     layers, auxiliary = all_layers(
         logits, pred_boxes, outputs_class, outputs_coord, config, encoder
     )
-    truth = collate_targets(labels, "class_labels", config.num_labels, has_sizes=True)
+    truth = collate_targets(labels, "class_labels", logits.shape[-1], has_sizes=True)
     in_groups = queries - queries % groups
     layers = Layers(layers.scores, layers.boxes[:, :, :in_groups], layers.names)
     of_class = {
@@ -69,6 +73,13 @@ def lw_detr_loss(
     # A configuration of older versions has none; the loss counted as it is.
     coefficient = getattr(config, "class_loss_coefficient", 1.0)
     losses = criterion(
-        layers, truth, config, of_class, of_iou, groups=groups, class_coefficient=coefficient
+        layers,
+        truth,
+        config,
+        of_class,
+        of_iou,
+        groups=groups,
+        class_coefficient=coefficient,
+        asks_others=is_initialized() if ASKS_TORCH else None,
     )
     return *losses, auxiliary

@@ -97,6 +97,19 @@ def _in_groups(model: Any, name: str) -> Iterator[Case]:
             yield Case(words, _detr(model, counts, queries, name, groups), any(counts))
 
 
+HEADS = {"class_embed", "class_labels_classifier"}
+
+
+def _classes(model: Any) -> int:
+    """Of the scores that its head gives; its configuration may have another number."""
+    found = [
+        part.out_features
+        for name, part in model.named_modules()
+        if HEADS & {*name.split(".")} and hasattr(part, "out_features")
+    ]
+    return int(found[-1]) if found else int(model.config.num_labels)
+
+
 def _labels(
     random: MadeUp,
     boxes: Tensor,
@@ -125,7 +138,7 @@ def _detr(
 ) -> dict[str, Any]:
     config, random = model.config, MadeUp(_device(model))
     boxes = random.boxes(len(counts), queries)
-    classes = config.num_labels + (name == "ForObjectDetectionLoss")  # and "no object"
+    classes = _classes(model)  # of DETR one is "no object"
     layers = getattr(config, "decoder_layers", 2) if config.auxiliary_loss else 1
     encoder: tuple[str, ...] = ("enc_outputs_class", "enc_outputs_coord")
     text = {}
@@ -140,7 +153,7 @@ def _detr(
         made[0].masked_fill_(~text["text_mask"].cpu(), -torch.inf)
     of_layers = zip(("outputs_class", "outputs_coord"), made, strict=True)
     of_encoder = zip(encoder, made, strict=False)  # which not all have
-    names = len(text["label_maps"][0]) if text else config.num_labels
+    names = len(text["label_maps"][0]) if text else min(classes, config.num_labels)
     return {
         "labels": _labels(random, boxes, counts, names),
         **{each: random.output(values[:layers]) for each, values in of_layers},
@@ -167,7 +180,7 @@ def _rt_detr(
 ) -> dict[str, Any]:
     """In training with denoising queries, before the others."""
     config, random = model.config, MadeUp(_device(model))
-    images, classes = len(counts), config.num_labels
+    images, classes = len(counts), _classes(model)
     noise = _denoising(random, counts, queries, config) if in_training else None
     boxes = random.boxes(images, queries + (noise["dn_num_split"][0] if noise else 0))
     # D-FINE predicts a box before the first layer's corners; in evaluation only the last layer.
@@ -178,7 +191,7 @@ def _rt_detr(
     scores, boxes_of_layers = (random.output(each.transpose(0, 1)) for each in made)
     own = boxes[:, -queries:]
     arguments = {
-        "labels": _labels(random, own, counts, classes),
+        "labels": _labels(random, own, counts, min(classes, config.num_labels)),
         "outputs_class": scores,
         "outputs_coord": boxes_of_layers,
         "enc_topk_logits": random.output(2 * random.normal(images, queries, classes)),
@@ -297,8 +310,12 @@ def _yolo(model: Any, counts: tuple[int, ...]) -> dict[str, Any]:
         visible = random.integers(3, total, number, numbers - 2)
         batch["keypoints"] = torch.cat((random.uniform(0, 1, total, number, 2), visible), -1)
     if masks:
-        args = model.args if isinstance(model.args, dict) else vars(model.args)
-        highest = counts if args["overlap_mask"] else total * (1,)
+        from .ultralytics_models import criterion_of, settings
+
+        made = criterion_of(model)
+        one = getattr(made, "one2many", made)
+        overlaps = getattr(one, "overlap", settings(model).overlap_mask)
+        highest = counts if overlaps else total * (1,)
         each = [random.integers(most + 1, 1, *of_masks) for most in highest]
         none = torch.zeros(0, *of_masks, dtype=torch.float32)
         batch["masks"] = torch.cat([*each, none])
@@ -337,7 +354,8 @@ def _yolo(model: Any, counts: tuple[int, ...]) -> dict[str, Any]:
         outputs = {name: random.output(each) for name, each in made.items()}
         return {**outputs, "feats": [each.to(random.device) for each in maps]}
 
-    found = {"one2many": preds(), "one2one": preds()} if hasattr(head, "one2one_cv2") else preds()
+    has_two = getattr(head, "one2one_cv2", None) is not None  # fusing leaves one of them
+    found = {"one2many": preds(), "one2one": preds()} if has_two else preds()
     return {"preds": found, "batch": {name: each.to(random.device) for name, each in batch.items()}}
 
 

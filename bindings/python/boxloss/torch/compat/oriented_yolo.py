@@ -16,6 +16,7 @@ from ultralytics.utils.loss import v8OBBLoss
 
 from ..rotated_box_loss import rotated_box_loss
 from . import yolo
+from .yolo import PARTS as PARTS
 from .yolo import restore_heads as restore_heads
 
 SHORTEST = 2.0  # pixels: a box with a shorter side is not learned
@@ -29,6 +30,7 @@ class OrientedLoss(v8OBBLoss):
     ) -> tuple[Tensor, dict[str, Tensor]]:
         yolo.check_parts(self)
         logits, sides = preds["scores"].mT, preds["boxes"]
+        yolo.check_classes(self, logits)
         its = yolo.grid(preds["feats"], self.stride)
         scale = pad(its.size, (0, 1), value=1.0)
         truth = without_padding(yolo.ground_truth(self, batch, len(logits), scale))

@@ -13,19 +13,31 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from torch import nn
+
 
 def qualified_name(thing: Any) -> str:
     return f"{thing.__module__}.{thing.__qualname__}"
 
 
 class Replacement:
-    """A function in another's place; it is pickled as the other."""
+    """A function in another's place; it is pickled as the other.
 
-    def __init__(self, function: Callable[..., Any], original: Callable[..., Any]) -> None:
+    Each call first calls `check`, which raises where it must not be used any more.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        original: Callable[..., Any],
+        check: Callable[[], None],
+    ) -> None:
         self.function = function
         self.original = original
+        self.check = check
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
+        self.check()
         return self.function(*arguments, **options)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Replacement:
@@ -58,9 +70,37 @@ class KeepsOriginal:
     def _state(self) -> Any:
         return super().__reduce_ex__(2)[2]
 
+    def __prepare_scriptable__(self) -> Any:
+        """What torch.jit.script compiles, which has no words for boxloss, and changes in place."""
+        return with_originals(self)
 
-def replace_class(module: Any, ours: Any) -> tuple[str, str]:
-    """`ours` is a class like that of the object, with methods of its own. The names of both."""
+
+def with_originals(module: Any) -> Any:
+    """A module's copy in which all is of its original class. Parameters and buffers are shared."""
+    if not has_replacement(module):
+        return module
+    kind = module.original if isinstance(module, KeepsOriginal) else type(module)
+    copied: Any = object.__new__(kind)
+    vars(copied).update(vars(module))
+    copied._modules = {name: with_originals(each) for name, each in module._modules.items()}
+    return copied
+
+
+def has_replacement(module: Any) -> bool:
+    """Whether something of boxloss stands in it."""
+    return isinstance(module, nn.Module) and any(
+        isinstance(value, (KeepsOriginal, Replacement))
+        for each in module.modules()
+        for value in (each, *vars(each).values())
+    )
+
+
+def replace_class(module: Any, ours: Any, *, extends: bool = False) -> tuple[str, str]:
+    """`ours` is a class like that of the object, with methods of its own. The names of both.
+
+    Args:
+        extends: its methods call those in whose place they are, which may be anybody's.
+    """
     original: Any = type(module)
     if isinstance(module, KeepsOriginal):
         raise ValueError(f"{qualified_name(original)} has boxloss already")
@@ -68,7 +108,7 @@ def replace_class(module: Any, ours: Any) -> tuple[str, str]:
         theirs = getattr(ours.__bases__[0], name, None)
         is_method = callable(theirs) and (name == "__call__" or not name.startswith("__"))
         is_own = name in vars(module) or getattr(original, name, None) is not theirs
-        if is_method and is_own:
+        if is_method and is_own and not extends:
             raise ValueError(f"{qualified_name(original)} has a {name} of its own, not replaced")
     module.__class__ = _class_of(original, ours)
     return qualified_name(original), qualified_name(ours)

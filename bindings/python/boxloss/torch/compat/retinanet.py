@@ -22,17 +22,29 @@ from torchvision.models.detection.retinanet import (
 from ..class_loss import class_loss
 from ..losses import box_loss
 from .constants import constant
+from .parts import Parts
 from .replace import qualified_name
 from .targets import Targets, collate_boxes, collate_targets
-from .torchvision_matcher import match
+from .torchvision_matcher import MATCHERS, match
 
 LOSSES = "giou", "diou", "ciou"  # not "smooth_l1", nor "l1" of deltas
+
+PARTS = Parts(
+    {
+        "torchvision.models.detection.retinanet": (
+            *("RetinaNet.compute_loss", "RetinaNetClassificationHead.compute_loss"),
+            *("RetinaNetRegressionHead.compute_loss", "sigmoid_focal_loss", "_box_loss"),
+        ),
+        **MATCHERS,
+    }
+)
 
 
 class Model(RetinaNet):
     def compute_loss(
         self, targets: Targets, head_outputs: dict[str, Tensor], anchors: list[Tensor]
     ) -> dict[str, Tensor]:
+        PARTS.check()
         classes = head_outputs["cls_logits"].shape[-1]
         truth = collate_targets(targets, "labels", classes, drops_labels=True)
         row = match(self.proposal_matcher, torch.stack(anchors), truth.boxes, truth.offsets)

@@ -25,10 +25,28 @@ from ..distributed import global_normalizer
 from ..hungarian_match import hungarian_match
 from ..losses import box_losses
 from ..matching_cost import matching_cost
+from .constants import apart
+from .normalizer import number_of_boxes
 from .pair_scores import pair_losses
+from .parts import Parts
 from .replace import qualified_name
 from .targets import GroundTruth, collate_targets
 
+PARTS = Parts(
+    {
+        "rfdetr.models.criterion": (
+            *("SetCriterion", "sigmoid_focal_loss", "sigmoid_varifocal_loss"),
+            *("position_supervised_loss", "_batched_detection_loss_tensors"),
+        ),
+        "rfdetr.models.matcher": ("HungarianMatcher", "_linear_sum_assignment"),
+        "rfdetr.utilities.box_ops": (
+            *("box_cxcywh_to_xyxy", "generalized_box_iou", "box_iou", "elementwise_box_iou"),
+            "elementwise_generalized_box_iou",
+        ),
+    }
+)
+
+OUTPUTS = "pred_logits", "pred_boxes"
 LOSSES = {"labels", "boxes", "cardinality"}  # not "masks", nor "keypoints"
 
 
@@ -45,13 +63,17 @@ class Criterion(SetCriterion):
         parts = [layers]
         if "enc_outputs" in outputs:
             encoder = {"_enc": outputs["enc_outputs"]}
-            if encoder["_enc"]["pred_boxes"].shape == outputs["pred_boxes"].shape:
+            if all(encoder["_enc"][name].shape == outputs[name].shape for name in OUTPUTS):
                 layers |= encoder
-            else:  # of a small image the encoder has fewer places than the decoder queries
+            else:  # of a small image it has fewer places than queries; or a head of its own
                 parts.append(encoder)
         groups = self.group_detr if self.training else 1
 
         classes = outputs["pred_logits"].shape[-1]
+        if classes != self.num_classes and not self.ia_bce_loss:  # which alone asks logits
+            raise ValueError(
+                f"pred_logits have {classes} classes, criterion.num_classes is {self.num_classes}"
+            )
         truth = collate_targets(targets, "labels", classes, has_sizes=True)
         lengths = truth.offsets.diff()
         is_box = None
@@ -61,10 +83,8 @@ class Criterion(SetCriterion):
         if num_boxes is None:
             number = lengths.sum() * (1 if self.sum_group_losses else groups)
             number = global_normalizer(number).clamp(min=1)
-        elif isinstance(num_boxes, Tensor):
-            number = num_boxes.to(truth.boxes.device, torch.float32)
         else:
-            number = torch.full((), num_boxes, dtype=torch.float32, device=truth.boxes.device)
+            number = number_of_boxes("num_boxes", num_boxes, outputs["pred_boxes"], truth.boxes)
         number = truth.checked(number)
         losses: dict[str, Tensor] = {}
         for part in parts:
@@ -122,7 +142,7 @@ class Criterion(SetCriterion):
         named = {
             loss + name: value
             for loss, values in losses.items()
-            for name, value in zip(layers, values, strict=True)
+            for name, value in zip(layers, apart(values), strict=True)
         }
         if "" in layers:
             # Another figure for the log, of the last layer. A query without a box has the class -1.
@@ -170,6 +190,7 @@ class Criterion(SetCriterion):
 
 def check_parts(criterion: Any) -> None:
     """What `Criterion` has no call for must be rfdetr's own, as it is when it is called."""
+    PARTS.check()
     if {*criterion.losses} != LOSSES:
         raise ValueError(
             f"criterion.losses is {criterion.losses}; use_boxloss knows RF-DETR for detection, "

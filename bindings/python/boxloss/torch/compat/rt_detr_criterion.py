@@ -17,7 +17,7 @@ from ..class_loss import class_loss
 from ..hungarian_match import hungarian_match
 from ..losses import box_losses
 from ..matching_cost import matching_cost
-from .constants import weighted
+from .constants import apart, weighted
 from .targets import FixedTargets, GroundTruth, Targets, check_classes, collate_targets
 from .versions import is_before
 
@@ -162,7 +162,7 @@ def rt_detr_loss(
             if name
         ]
     losses = weighted(summed)
-    return losses.sum(), dict(zip(names_of_losses, losses.unbind(), strict=True)), auxiliary
+    return losses.sum(), dict(zip(names_of_losses, apart(losses), strict=True)), auxiliary
 
 
 def layers_of(outputs: Tensor, layers: int | None) -> list[Tensor]:

@@ -13,14 +13,18 @@ import torch
 from torch import Tensor
 from torchvision.models.detection.ssd import SSD
 
+from .parts import Parts
 from .targets import Targets, collate_targets
-from .torchvision_matcher import match
+from .torchvision_matcher import MATCHERS, match
+
+PARTS = Parts({"torchvision.models.detection.ssd": ("SSD.forward",), **MATCHERS})
 
 
 class Model(SSD):
     def forward(self, images: list[Tensor], targets: Targets | None = None) -> Any:
         if not self.training or targets is None:
             return super().forward(images, targets)
+        PARTS.check()
         _check_shapes(targets)
         batch, targets = self.transform(images, targets)
         features = self.backbone(batch.tensors)

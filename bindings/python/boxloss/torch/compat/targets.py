@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ..arguments import check_tensors, whole
 from ..collate import collate_ragged, on_host
 from . import faults
 
@@ -28,7 +29,7 @@ class FixedTargets(NamedTuple):
         boxes: (T, 4), cxcywh, image after image. Rows behind the last image's are padding: zeros.
         class_labels: (T), int64; 0 in padding.
         offsets: (images + 1), int64, on the boxes' device: image b has rows offsets[b] to
-            offsets[b + 1].
+            offsets[b + 1]. Rows before offsets[0] are padding, too.
     """
 
     boxes: Tensor
@@ -40,8 +41,10 @@ class FixedTargets(NamedTuple):
         """Of one dictionary for each image, as transformers has them; no synchronization.
 
         Raises:
-            ValueError: there are more boxes than rows; and what the criterion raises.
+            ValueError: there are more boxes than rows; and what the criterion raises. TypeError:
+                rows is no integer.
         """
+        rows = whole(rows, "rows")
         truth = collate_targets(labels, "class_labels", None)
         free = rows - len(truth.boxes)
         if free < 0:
@@ -72,11 +75,16 @@ class GroundTruth(NamedTuple):
     factor: Tensor | None
     number: Tensor | None = None
 
+    @property
+    def total(self) -> Tensor:
+        """The number of boxes."""
+        return self.offsets[-1] if self.counts else self.offsets[-1] - self.offsets[0]
+
     def divisor(self) -> Tensor:
         """max(the number of boxes, 1), or NaN for a fault: what losses are divided by."""
         if self.number is not None:
             return self.number
-        return self.offsets[-1].clamp(min=self.one)
+        return self.total.clamp(min=self.one)
 
     def checked(self, value: Tensor) -> Tensor:
         """The value, or NaN for a fault: of losses, or of what they are divided by."""
@@ -88,9 +96,9 @@ class GroundTruth(NamedTuple):
         return 1 if self.factor is None else self.factor
 
 
-def check_classes(config: Any, classes: int, *, may_be_more: bool = False) -> None:
+def check_classes(config: Any, classes: int) -> None:
     """Raises where logits have other classes than the configuration."""
-    if classes < config.num_labels or (classes > config.num_labels and not may_be_more):
+    if classes != config.num_labels:
         raise ValueError(f"logits have {classes} classes, config.num_labels is {config.num_labels}")
 
 
@@ -142,7 +150,12 @@ def collate_targets(
             labels that are no integers.
     """
     if isinstance(targets, FixedTargets):
-        return _checked(*targets, [], name, classes, has_sizes)
+        boxes, labels, offsets = targets
+        if len(boxes) != len(labels):
+            raise ValueError(f"targets has {len(labels)} {name}, {len(boxes)} boxes")
+        return _checked(boxes, labels, offsets, [], name, classes, has_sizes)
+    for b, each in enumerate(targets):
+        check_tensors(f"targets[{b}]", boxes=each["boxes"], **{name: each[name]})
     if isinstance(classes, int):
         found = faults.collate(
             [each["boxes"] for each in targets],

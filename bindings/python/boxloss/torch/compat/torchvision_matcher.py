@@ -16,6 +16,11 @@ _LOW_QUALITY: dict[tuple[str, bool], Literal["none", "argmax", "force"]] = {
     ("SSDMatcher", False): "force",
 }
 
+MATCHERS = {
+    "torchvision.models.detection._utils": ("Matcher", "SSDMatcher"),
+    "torchvision.ops.boxes": ("box_iou",),
+}
+
 
 def match(rule: Any, boxes: Tensor, true_boxes: Tensor, offsets: Tensor) -> Tensor:
     """The row of each box' ground-truth box, -1 for the background, -2 for what is ignored.

@@ -14,14 +14,27 @@ from ultralytics.models.utils.loss import RTDETRDetectionLoss
 from ultralytics.models.utils.ops import HungarianMatcher
 from ultralytics.nn.tasks import RTDETRDetectionModel
 
+from ..arguments import check_tensors
 from ..collate import on_host
 from ..hungarian_match import hungarian_match
 from ..losses import box_losses
 from ..matching_cost import matching_cost
 from . import faults
 from .pair_scores import logits_of_pairs, pair_losses
+from .parts import Parts
 from .replace import qualified_name, replace_class, restore_class
 from .targets import GroundTruth
+from .yolo import check_classes
+
+PARTS = Parts(
+    {
+        "ultralytics.models.utils.loss": (
+            *("DETRLoss", "RTDETRDetectionLoss", "FocalLoss", "VarifocalLoss"),
+            *("HungarianMatcher", "bbox_iou"),
+        ),
+        "ultralytics.models.utils.ops": ("bbox_iou", "linear_sum_assignment", "xywh2xyxy"),
+    }
+)
 
 
 class DetectionLoss(RTDETRDetectionLoss):
@@ -35,6 +48,7 @@ class DetectionLoss(RTDETRDetectionLoss):
     ) -> dict[str, Tensor]:
         check_parts(self)
         boxes, scores = preds
+        check_classes(self, scores)
         truth = ground_truth(batch, self.nc)
         gains = self.matcher.cost_gain
         cost = matching_cost(
@@ -110,6 +124,7 @@ class DetectionLoss(RTDETRDetectionLoss):
 def ground_truth(batch: dict[str, Any], classes: int) -> GroundTruth:
     """A batch is a list already, image after image."""
     boxes, labels, counts = batch["bboxes"], batch["cls"], batch["gt_groups"]
+    check_tensors("batch", bboxes=boxes, cls=labels)
     if not len(boxes) == len(labels) == sum(counts):
         given = len(boxes), len(labels), sum(counts)
         raise ValueError("bboxes, cls and gt_groups have {}, {} and {} rows".format(*given))
@@ -150,6 +165,7 @@ MODELS = (Model,)
 
 def check_parts(criterion: Any) -> None:
     """What `DetectionLoss` has no call for must be Ultralytics' own, as it is when it is called."""
+    PARTS.check()
     if criterion.use_uni_match:
         raise ValueError("use_uni_match is set; boxloss matches each layer by itself")
     if type(criterion.matcher) is not HungarianMatcher:

@@ -25,10 +25,12 @@ from ultralytics.utils.loss import (
 )
 from ultralytics.utils.tal import RotatedTaskAlignedAssigner, TaskAlignedAssigner
 
+from ..arguments import check_tensors
 from ..class_loss import class_loss
 from ..losses import ciou_loss
 from ..task_aligned_match import task_aligned_match
 from . import faults
+from .parts import Parts
 from .replace import qualified_name, replace_class, restore_class
 from .versions import is_before
 
@@ -36,6 +38,17 @@ from .versions import is_before
 GIVES_SUM = is_before("ultralytics", 8, 3, 99)
 # Until 8.4.128 only sides below the first stride were enlarged to the second one.
 ENLARGES_BELOW_FIRST = is_before("ultralytics", 8, 4, 128)
+
+PARTS = Parts(
+    {
+        "ultralytics.utils.loss": (
+            *("BboxLoss", "RotatedBboxLoss", "DFLoss", "v8DetectionLoss", "v8OBBLoss"),
+            *("TaskAlignedAssigner", "RotatedTaskAlignedAssigner", "make_anchors", "xywh2xyxy"),
+            *("bbox_iou", "probiou", "bbox2dist", "dist2bbox", "rbox2dist", "dist2rbox"),
+        ),
+        "ultralytics.utils.tal": ("bbox_iou", "probiou"),
+    }
+)
 
 FAR = -1e6  # pixels, where no point is
 EPS = 1e-9  # of the assigner, beside the highest metric
@@ -99,6 +112,7 @@ class Learned(NamedTuple):
 def learn_boxes(criterion: Any, preds: dict[str, Any], batch: dict[str, Tensor]) -> Learned:
     check_parts(criterion)
     logits = preds["scores"].mT
+    check_classes(criterion, logits)
     sides = preds["boxes"]
     its = grid(preds["feats"], criterion.stride)
     truth = with_corners(ground_truth(criterion, batch, len(logits), its.size))
@@ -254,9 +268,9 @@ def score_loss(criterion: Any, logits: Tensor, labels: Tensor, found: Found) -> 
 
 def ground_truth(criterion: Any, batch: dict[str, Tensor], images: int, scale: Tensor) -> Truth:
     """A batch is a list already, image after image; its boxes times `scale` are in pixels."""
-    image, label, boxes = (
-        batch[name].to(criterion.device) for name in ("batch_idx", "cls", "bboxes")
-    )
+    given = {name: batch[name] for name in ("batch_idx", "cls", "bboxes")}
+    check_tensors("batch", **given)
+    image, label, boxes = (each.to(criterion.device) for each in given.values())
     counts = image.numel(), label.numel(), len(boxes)
     if len({*counts}) > 1:
         raise ValueError(
@@ -382,6 +396,7 @@ MODELS = Segmentation, Pose, Model
 
 def check_parts(loss: Any) -> None:
     """What `DetectionLoss` has no call for must be Ultralytics' own, as it is when it is called."""
+    PARTS.check()
     criterion, assigner, box_loss = v8DetectionLoss, TaskAlignedAssigner, BboxLoss
     names = ["preprocess", "parse_output", "bbox_decode"]
     if isinstance(loss, v8OBBLoss):
@@ -404,6 +419,14 @@ def check_parts(loss: Any) -> None:
         theirs = getattr(criterion, name, None)
         if getattr(type(loss), name, None) is not theirs:
             raise ValueError(f"{qualified_name(type(loss))} has a {name} of its own, not replaced")
+
+
+def check_classes(criterion: Any, scores: Tensor) -> None:
+    """Of a head that has come later there may be others."""
+    if scores.shape[-1] != criterion.nc:
+        raise ValueError(
+            f"scores have {scores.shape[-1]} classes, the criterion's nc is {criterion.nc}"
+        )
 
 
 def heads(criterion: Any) -> list[Any]:

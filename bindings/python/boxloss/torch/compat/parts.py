@@ -1,0 +1,86 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of other projects that boxloss computes itself: what replaced one of them later would never
+be called."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+import torch
+
+from .replace import qualified_name
+
+
+class Part(NamedTuple):
+    """What stands under a name in a module, or in a class."""
+
+    namespace: Mapping[str, Any]
+    name: str
+    full_name: str
+    value: Any
+
+
+class Parts:
+    """Functions, and classes with their methods, as they were when a model got boxloss."""
+
+    def __init__(self, modules: Mapping[str, tuple[str, ...]]) -> None:
+        """By modules' names; of a class also one method: what a version has not is left out."""
+        self.modules = modules
+        self.seen: list[Part] = []
+
+    def remember(self) -> list[Part]:
+        """What stands there now. Gives what was known before."""
+        before, self.seen = self.seen, [*self._found()]
+        return before
+
+    def check(self) -> None:
+        """Raises where another stands there now; compiled code does not look."""
+        if torch.compiler.is_compiling():
+            return
+        for namespace, name, full_name, value in self.seen:
+            if namespace.get(name) is not value:
+                now = namespace.get(name)
+                known = now if hasattr(now, "__qualname__") else type(now)
+                raise ValueError(
+                    f"{full_name} has been replaced by {qualified_name(known)} since use_boxloss; "
+                    "boxloss would not call it"
+                )
+
+    def _found(self) -> Iterator[Part]:
+        for module_name, names in self.modules.items():
+            namespace = vars(sys.modules.get(module_name, ModuleType("")))
+            for path in names:
+                owner, _, name = path.rpartition(".")
+                found = vars(namespace[owner]) if owner in namespace else namespace
+                if name in found:
+                    yield from parts_at(found, name, f"{module_name}.{path}")
+
+
+def parts_at(namespace: Mapping[str, Any], name: str, full_name: str) -> Iterator[Part]:
+    value = namespace[name]
+    yield Part(namespace, name, full_name, value)
+    project = full_name.partition(".")[0]
+    if isinstance(value, type) and value.__module__.partition(".")[0] == project:
+        for method, its in vars(value).items():
+            if isinstance(its, (FunctionType, staticmethod)) and method != "__init__":
+                yield Part(vars(value), method, f"{full_name}.{method}", its)
+
+
+def everything_of(module_name: str, home: str) -> dict[str, tuple[str, ...]]:
+    """Functions and classes of a module, and of those modules of `home` that it has some from."""
+    modules: dict[str, tuple[str, ...]] = {}
+    left = [module_name]
+    while left:
+        at = left.pop()
+        if at in modules or at not in sys.modules:
+            continue
+        given = {
+            name: each.__module__
+            for name, each in vars(sys.modules[at]).items()
+            if isinstance(each, (type, FunctionType))
+        }
+        modules[at] = tuple(given)
+        left += [each for each in given.values() if each.startswith(home)]
+    return modules
