@@ -131,7 +131,7 @@ test-tsan: ready ## several callers of cpu/native at once, under ThreadSanitizer
 test-asan: ready ## the C++ tests on the CPU under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(call with_catch2,cmake --preset dev-asan && \
 	  cmake --build --preset dev-asan $(if $(NIGHTLY),,--target boxloss_core_tests boxloss_conformance boxloss_callers) && \
-	  ctest --preset dev-asan $(if $(NIGHTLY),,-R '^(core|conformance|callers)\.'))
+	  ctest --preset dev-asan $(if $(NIGHTLY),,-R '^(core|conformance|callers)\.' -LE long))
 
 # Each compiler has its own: g++, and clang as Debian has it.
 asan_library = $(if $(findstring clang,$(shell $(CXX) --version)),libclang_rt.asan-$(shell uname -m).so,libasan.so)

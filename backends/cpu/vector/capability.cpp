@@ -23,7 +23,7 @@ struct Capability {
 std::vector<Capability> capabilities() {
   using namespace native;
   return {
-#if defined(__x86_64__)
+#if defined(BOXLOSS_X86_CAPABILITIES)
       // The levels v4 and v3 of the x86-64 psABI, as far as the loops use them.
       {"avx512",
        __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
