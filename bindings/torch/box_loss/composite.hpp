@@ -18,6 +18,7 @@
 #include "../tensor_number.hpp"
 #include "../with_gradient.hpp"
 #include "args.hpp"
+#include "losses/eps.hpp"
 
 /// The composite: the loss in differentiable ATen operators, with the same rules. It serves double
 /// backward, forward-mode AD and function transforms. `Own::formula` gives the values of pairs.
