@@ -17,7 +17,7 @@ AssignArgs<E> assign_args(const AssignProblem& p, const AssignOutputs& outputs) 
           p.cost.layer_stride,
           p.cost.query_stride,
           p.cost.column_stride,
-          {p.maximize ? -1. : 1., p.cost_limit},
+          {p.maximize ? -1. : 1., p.cost_limit, stored_as(p.cost.dtype, p.cost_limit)},
           indices(p.offsets),
           indices(p.lengths),
           p.layers,

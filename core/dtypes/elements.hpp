@@ -127,6 +127,16 @@ BOXLOSS_HOST_DEVICE Elements<E> elements_as(const Elements<Any>& of) {
   }
 }
 
+/// The value that an array of a floating dtype has where `value` is stored.
+inline double stored_as(DType dtype, double value) {
+  switch (dtype) {
+    case DType::kF32: return static_cast<float>(value);
+    case DType::kF16: return to_float(to_half(static_cast<float>(value)));
+    case DType::kBF16: return to_float(to_bfloat16(static_cast<float>(value)));
+    default: return value;
+  }
+}
+
 /// Elements to write: gradients and losses, of floating dtypes only.
 template <class E>
 struct Outputs {

@@ -45,8 +45,9 @@ BOXLOSS_HOST_DEVICE bool is_finite(double cost) { return cost - cost == 0; }
 
 /// What is minimized, and what makes a pair.
 struct CostRule {
-  double sign;   ///< of the costs: -1 to maximize
-  double limit;  ///< that they may reach, or +inf
+  double sign;     ///< of the costs: -1 to maximize
+  double limit;    ///< what a row and a column without a pair cost together, or +inf
+  double largest;  ///< that makes a pair: the limit as the costs' dtype has it
 
   BOXLOSS_HOST_DEVICE bool has_limit() const { return limit < kInfinity; }
   /// Whether numbers of such costs, of which the limit may be one, are of the costs' type.
@@ -54,20 +55,17 @@ struct CostRule {
   BOXLOSS_HOST_DEVICE bool keeps() const {
     return static_cast<double>(static_cast<Cost>(limit)) == limit;
   }
-  BOXLOSS_HOST_DEVICE bool is_within(double number) const {
-    return is_finite(number) && number <= limit;
-  }
 
   /// The cost as what is minimized. A pair above the limit costs as much as none, so that the least
   /// assignment of all rows has the least of some in it.
   BOXLOSS_HOST_DEVICE double number(double cost) const {
     const double number = sign * cost;
-    return has_limit() && !is_within(number) ? limit : number;
+    return has_limit() && !(is_finite(number) && number <= limit) ? limit : number;
   }
 
   BOXLOSS_HOST_DEVICE bool is_pair(double cost) const {
     const double number = sign * cost;
-    return has_limit() ? is_within(number) : !(number == kInfinity);
+    return has_limit() ? is_finite(number) && number <= largest : !(number == kInfinity);
   }
 };
 

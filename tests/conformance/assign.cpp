@@ -111,8 +111,12 @@ Array random_lengths(const AssignCase& c, Random& random) {
   return exactly(lengths, c.offsets);
 }
 
-/// No float among real costs; among integers and tenths some costs are the limit itself.
-double limit_of(Costs costs) { return costs == Costs::kReal ? 0.7 : 1; }
+/// No float among real costs. Else some costs are the limit itself, or as their dtype has it: of
+/// tenths, more than it.
+double limit_of(Costs costs) {
+  if (costs == Costs::kReal) return 0.7;
+  return costs == Costs::kTenths ? 0.6 : 1;
+}
 
 std::int64_t pair_count(const AssignProblem& p) { return p.layers * p.groups * p.columns; }
 

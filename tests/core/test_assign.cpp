@@ -200,7 +200,9 @@ struct Pairs {
 /// Of problem p of these costs, whose sizes are set.
 template <class Cost>
 Pairs pairs_of(AssignProblem p, const std::vector<Cost>& costs) {
-  constexpr DType dtype = std::is_same_v<Cost, float> ? DType::kF32 : DType::kI32;
+  constexpr DType dtype = std::is_same_v<Cost, double>  ? DType::kF64
+                          : std::is_same_v<Cost, float> ? DType::kF32
+                                                        : DType::kI32;
   p.images = 1;
   p.cost = {costs.data(), dtype, p.queries * p.columns, p.columns, 1};
   Pairs pairs{Indices64(static_cast<std::size_t>(p.layers * p.queries), 99),
@@ -285,6 +287,17 @@ TEST_CASE("a limit between two floats is not rounded") {
   // 0.6F and 0.09999997F add up to less than the limit, and to more than 0.7F.
   const std::vector<float> costs = {0, 0.6F, 0.09999997F, 5};
   REQUIRE(pairs_of(p, costs) == Pairs{{1, 0}, {1, 0}});
+}
+
+TEST_CASE("a cost is compared with the limit as its dtype has it") {
+  const float cost = 0.1F;
+  const double above = std::nextafter(0.1, 1);
+  AssignProblem p;
+  p.queries = p.columns = 1;
+  p.cost_limit = 0.1;
+  REQUIRE(pairs_of(p, std::vector<float>{cost}) == Pairs{{0}, {0}});
+  REQUIRE(pairs_of(p, std::vector<double>{above}) == Pairs{{-1}, {-1}});
+  REQUIRE(pairs_of(p, std::vector<float>{std::nextafter(cost, 1.F)}) == Pairs{{-1}, {-1}});
 }
 
 }  // namespace

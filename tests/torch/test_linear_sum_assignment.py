@@ -220,6 +220,17 @@ def test_the_limits_sum_is_the_least(
             assert total(each, limit, pairs) == least_by_scipy(each, limit)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_a_limit_is_compared_as_torch_does(
+    implementation: Implementation, dtype: torch.dtype
+) -> None:
+    for limit in (0.1, 0.3, 0.5, 0.7, 0.8, 0.9):
+        cost = torch.full((1, 1), limit, dtype=dtype, device=implementation.device)
+        for each in (cost, cost * (1 + torch.finfo(dtype).eps)):
+            pair = linear_sum_assignment(each, cost_limit=limit).column_of_row
+            assert pair.item() == (0 if (each <= limit).item() else -1)
+
+
 def test_an_infinite_limit_is_none(implementation: Implementation) -> None:
     cost = random_cost(9, 5, 6, steps=9).to(implementation.device)
     cost[cost > 6], cost[cost == 2] = math.inf, math.nan

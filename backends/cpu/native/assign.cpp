@@ -241,7 +241,7 @@ void solve_copied(const AssignArgs<E>& a, const AssignTask& task, std::byte* cop
                   std::byte* state) {
   auto* const numbers = reinterpret_cast<To*>(copy);
   copy_numbers(a, task, numbers);
-  solve<To>(a, task, {numbers, task.places(), {1, kInfinity}}, state);
+  solve<To>(a, task, {numbers, task.places(), {1, kInfinity, kInfinity}}, state);
 }
 
 /// Bytes of a copied number.

@@ -125,7 +125,8 @@ void assign_group(const AssignProblem& p, const AssignOutputs& outputs, std::int
   };
   const auto is_pair = [&](double cost) {
     const bool is_limited = p.cost_limit < kInfinity;
-    return is_limited ? std::isfinite(cost) && cost <= p.cost_limit : cost != kInfinity;
+    const double largest = stored_as(p.cost.dtype, p.cost_limit);
+    return is_limited ? std::isfinite(cost) && cost <= largest : cost != kInfinity;
   };
   const bool is_wide = queries <= columns;
   const auto rows = static_cast<std::size_t>(is_wide ? queries : columns);
@@ -141,7 +142,9 @@ void assign_group(const AssignProblem& p, const AssignOutputs& outputs, std::int
     for (std::size_t place = 0; place < places; ++place) {
       const double value = cost_at(query_of(row, place), column_of(row, place));
       matrix[row][place] = std::isfinite(value) ? Cost{0, value} : Cost{1, 0};
-      if (p.cost_limit < kInfinity && !is_pair(value)) matrix[row][place] = {0, p.cost_limit};
+      if (p.cost_limit < kInfinity && !(std::isfinite(value) && value <= p.cost_limit)) {
+        matrix[row][place] = {0, p.cost_limit};
+      }
     }
   }
   const std::vector<std::size_t> places_of = solve(matrix, places);

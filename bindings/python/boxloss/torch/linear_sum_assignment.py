@@ -53,9 +53,10 @@ def linear_sum_assignment(
         maximize: the pairs of greatest total cost, as if cost were negated: then -inf forbids.
         cost_limit: only costs up to it make pairs, and what has no pair costs half of it: the least
             is the sum of the pairs' costs, and of cost_limit / 2 for each row and each column
-            without one, as in lap.lapjv(cost, extend_cost=True, cost_limit=cost_limit). A cost that
-            is not finite makes no pair then. In cost's unit. +inf is no limit; do
-            not take a huge number for it, beside which the sums lose what costs differ by.
+            without one, as in lap.lapjv(cost, extend_cost=True, cost_limit=cost_limit). It is
+            compared in cost's dtype, as torch does. A cost that is not finite makes no pair then.
+            In cost's unit. +inf is no limit; do not take a huge number for it, beside which the
+            sums lose what costs differ by.
 
     Returns:
         column_of_row, (N) or (B, N), and row_of_column, (M) or (B, M): of each its partner, or -1.
