@@ -133,6 +133,15 @@ inline RecordedNumber reciprocal(const RecordedNumber& a) {
 inline RecordedNumber hold_constant(const RecordedNumber& a) {
   return recorded("stop_gradient", a);
 }
+inline RecordedNumber exponent(const RecordedNumber& value) {
+  return select(value < RecordedNumber(-1000), RecordedNumber(-1000), value);
+}
+
+inline RecordedNumber with_slope(const RecordedNumber& value, const RecordedNumber& slope,
+                                 const RecordedNumber& variable) {
+  return value + hold_constant(slope) * (variable - hold_constant(variable));
+}
+
 inline RecordedNumber exp(const RecordedNumber& a) { return recorded("exp", a); }
 inline RecordedNumber log(const RecordedNumber& a) { return recorded("log", a); }
 inline RecordedNumber log1p_of_fraction(const RecordedNumber& a) { return recorded("log1p", a); }

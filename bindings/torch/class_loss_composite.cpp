@@ -74,10 +74,12 @@ RowLosses sigmoid_losses(const at::Tensor& x, const at::Tensor& weight, const Ro
   const auto numbers = class_numbers<TensorNumber>(p);
   const at::Tensor classes = at::arange(x.sym_size(-1), rows.own.options());
   const at::Tensor is_own = rows.own.unsqueeze(-1) == classes;
-  TensorNumber quality = rows.quality;  // elsewhere NaN would come into the gradient
+  // Elsewhere NaN would come into the gradient, and what an infinite loss is multiplied by.
+  TensorNumber quality = rows.quality;
   if (!quality.is_constant()) quality = at::where(is_own, quality.tensor, 1);
-  at::Tensor values = at::where(is_own, own_loss<TensorNumber>(numbers, x, quality).tensor,
-                                other_loss<TensorNumber>(numbers, x).tensor);
+  const at::Tensor own = at::where(is_own, x, 0), other = at::where(is_own, 0, x);
+  at::Tensor values = at::where(is_own, own_loss<TensorNumber>(numbers, own, quality).tensor,
+                                other_loss<TensorNumber>(numbers, other).tensor);
   if (weight.defined()) values = values * weight;
   return {values.sum(-1), (rows.own >= 0).to(x.scalar_type())};
 }

@@ -94,6 +94,15 @@ TensorNumber hold_constant(const TensorNumber& a) {
   return a.is_constant() ? a : TensorNumber(a.tensor.detach());
 }
 
+TensorNumber exponent(const TensorNumber& value) {
+  return select(value < TensorNumber(-1000), TensorNumber(-1000), value);
+}
+
+TensorNumber with_slope(const TensorNumber& value, const TensorNumber& slope,
+                        const TensorNumber& variable) {
+  return value + hold_constant(slope) * (variable - hold_constant(variable));
+}
+
 TensorNumber exp(const TensorNumber& a) { return a.tensor.exp(); }
 TensorNumber log(const TensorNumber& a) {
   const at::Tensor is_zero = at::eq(a.tensor, 0);  // there it has no derivative, of any order
@@ -109,7 +118,9 @@ TensorNumber expm1(const TensorNumber& a) { return a.tensor.expm1(); }
 
 // A clamp has its whole derivative at the ends, as it must.
 TensorNumber share(const TensorNumber& part, const TensorNumber& whole) {
-  const at::Tensor is_none = whole.tensor.abs().le(1.17549435e-38);
+  const bool is_double = whole.tensor.scalar_type() == at::kDouble;
+  const at::Tensor is_none = whole.tensor.abs().le(is_double ? std::numeric_limits<double>::min()
+                                                             : std::numeric_limits<float>::min());
   const at::Tensor quotient = part.tensor / whole.tensor.masked_fill(is_none, 1);
   return quotient.clamp(0, 1).masked_fill(is_none, 0);
 }

@@ -55,6 +55,9 @@ TensorNumber larger(const TensorNumber& a, const TensorNumber& b);
 TensorNumber at_least(const TensorNumber& value, const TensorNumber& floor);
 TensorNumber reciprocal(const TensorNumber& a);
 TensorNumber hold_constant(const TensorNumber& a);
+TensorNumber exponent(const TensorNumber& value);
+TensorNumber with_slope(const TensorNumber& value, const TensorNumber& slope,
+                        const TensorNumber& variable);
 TensorNumber exp(const TensorNumber& a);
 TensorNumber log(const TensorNumber& a);
 TensorNumber log1p_of_fraction(const TensorNumber& a);

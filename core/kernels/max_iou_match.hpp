@@ -128,7 +128,7 @@ template <class C>
 BOXLOSS_HOST_DEVICE C iou_of(const MatchBox<RotatedBox<C>>& box,
                              const MatchBox<RotatedBox<C>>& anchor) {
   using U = Unfused<C>;
-  const Eps<U> eps = {U(0), smallest_divisor<U>(), U(0)};
+  const Eps<U> eps = {U(0), least_normal(U(0)), U(0)};
   const rotated::Overlap<U> overlap =
       rotated::overlap(converted<U>(anchor.box), converted<U>(box.box), eps);
   const C iou = at_least(plain(rotated::iou_of(overlap)), C(0));

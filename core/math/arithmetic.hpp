@@ -48,6 +48,19 @@ BOXLOSS_HOST_DEVICE T hold_constant(T value) {
   return value;
 }
 
+/// What exp is taken of: derivatives treat it as a constant where exp is 0, since what that is
+/// multiplied by may be infinite.
+template <class T>
+BOXLOSS_HOST_DEVICE T exponent(T value) {
+  return value;
+}
+
+/// A value whose derivative by a variable is to be that of its text and `slope`.
+template <class T>
+BOXLOSS_HOST_DEVICE T with_slope(T value, T /*slope*/, T /*variable*/) {
+  return value;
+}
+
 template <class T>
 BOXLOSS_HOST_DEVICE T magnitude(T value) {
 #if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
@@ -92,10 +105,17 @@ BOXLOSS_HOST_DEVICE T fraction(T part, T whole) {
   return part * reciprocal(select(whole > T(1.17549435e-38), whole, T(1)));
 }
 
-/// Whether a division by x is one: below float's normal numbers a reciprocal may be infinite.
+/// The least normal number of x's type: below it a reciprocal may be infinite.
+template <class T>
+BOXLOSS_HOST_DEVICE T least_normal(const T& /*x*/) {
+  return T(1.17549435e-38);
+}
+BOXLOSS_HOST_DEVICE double least_normal(double /*x*/) { return 2.2250738585072014e-308; }
+
+/// Whether a division by x is one.
 template <class T>
 BOXLOSS_HOST_DEVICE auto has_reciprocal(const T& x) {
-  return magnitude(x) > T(1.17549435e-38);
+  return magnitude(x) > least_normal(x);
 }
 
 /// part / whole as a share, of either sign: in [0, 1] whatever rounding made of the two, and 0

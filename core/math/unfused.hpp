@@ -73,6 +73,10 @@ template <class C>
 BOXLOSS_HOST_DEVICE UnfusedNumber<C> reciprocal(UnfusedNumber<C> a) {
   return C(1) / a.value;
 }
+template <class C>
+BOXLOSS_HOST_DEVICE UnfusedNumber<C> least_normal(UnfusedNumber<C> a) {
+  return least_normal(a.value);
+}
 BOXLOSS_HOST_DEVICE SinCos<UnfusedNumber<float>> sin_cos(UnfusedNumber<float> angle) {
   return sin_cos_in_single(angle);
 }

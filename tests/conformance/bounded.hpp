@@ -223,12 +223,17 @@ Bounded<C> share(const Bounded<C>& part, const Bounded<C>& whole) {
       (part.value == 0 && part.error == 0) || (whole.value == 0 && whole.error == 0);
   if (is_none) return {0, 0};
   const auto in_unit = [](double x) { return std::fmin(std::fmax(x, 0), 1); };
-  const double least = 0x1p-126, size = std::fabs(whole.value);  // float's least normal number
+  const double least = std::numeric_limits<C>::min(), size = std::fabs(whole.value);
   const double value = size > least ? in_unit(part.value / whole.value) : 0;
   if (!(size - whole.error > least)) return {value, std::fmax(value, 1 - value)};
   const Bounded<C> quotient = part * reciprocal(whole);
   const double up = in_unit(quotient.value + quotient.error) - value;
   return {value, std::fmax(up, value - in_unit(quotient.value - quotient.error))};
+}
+
+template <class C>
+Bounded<C> least_normal(const Bounded<C>& /*x*/) {
+  return std::numeric_limits<C>::min();
 }
 
 /// An elementary function: `propagated` is what its operands' errors amount to. Float's are core's

@@ -84,6 +84,10 @@ inline Dual hold_constant(const Dual& a) {
   return result;
 }
 
+inline Dual with_slope(const Dual& value, const Dual& slope, const Dual& variable) {
+  return value + hold_constant(slope) * (variable - hold_constant(variable));
+}
+
 inline Dual reciprocal(const Dual& a) {
   const Dual::Number value = reciprocal(a.value);
   return chain(value, a, -value * value, a, 0.0);

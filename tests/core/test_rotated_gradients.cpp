@@ -63,11 +63,52 @@ TEST_CASE("each rotated loss' gradient is the derivative of its own text, at kin
   });
 }
 
-/// By number i of the pair: 0 to 9.
-oracle::Real& number(oracle::Box& p, oracle::Box& t, std::size_t i) {
-  oracle::Box& b = i < 5 ? p : t;
-  oracle::Real* const all[] = {&b.cx, &b.cy, &b.w, &b.h, &b.angle};
+/// Number i of the pair, 0 to 9.
+template <class T>
+auto& number(T& p, T& t, std::size_t i) {
+  T& b = i < 5 ? p : t;
+  decltype(&b.cx) const all[] = {&b.cx, &b.cy, &b.w, &b.h, &b.angle};
   return *all[i % 5];
+}
+
+/// By a step to either side, but where one way boxes that only touch come to overlap: of that way
+/// they have no derivative.
+void compare_with_slopes(RotatedLoss loss, RotatedBox<double> p, RotatedBox<double> t,
+                         Tally& tally) {
+  constexpr double kStep = 1e-7, kError = 1e-5;  // of steps, and of differences of 1e-15
+  const auto c = rotated_constants<double>(loss, 1, 1);
+  const auto got = numbers_of(derivatives_of(loss, p, t, c));
+  const auto do_overlap = [&] { return rotated::Iou::loss(p, t, c) < 1; };
+  const bool is_overlap = do_overlap();
+  for (std::size_t i = 0; i < 10; ++i) {
+    double& x = number(p, t, i);
+    const double at = x;
+    double mean = 0;
+    bool is_touch = false;
+    for (const double step : {kStep, -kStep}) {
+      x = at + step;
+      mean += loss_of(loss, p, t, c) / (2 * step);
+      is_touch = is_touch || do_overlap() != is_overlap;
+    }
+    x = at;
+    if (is_touch) continue;
+    tally.add(std::fabs(got[i] - mean) <= kError,
+              std::to_string(i) + " of " + text_of({as<float>(p), as<float>(t)}));
+  }
+}
+
+TEST_CASE("where edges coincide, a gradient is the mean of the slopes to either side") {
+  kRotatedLosses.for_each([](RotatedLoss loss) {
+    RotatedPairs source(20260101);
+    Tally tally;
+    for (int i = 0; i < kPairs; ++i) {
+      const RotatedBox<double> p = random_box(true, source);
+      compare_with_slopes(loss, p, i % 8 == 0 ? p : random_box(true, source), tally);
+    }
+    INFO(name_of(loss) << ": " << tally.wrong << " wrong, such as number " << tally.first_wrong);
+    CHECK(tally.wrong == 0);
+    CHECK(tally.checked >= 9 * kPairs);
+  });
 }
 
 /// The oracle's derivative, and how much its two sides differ: more at a kink.

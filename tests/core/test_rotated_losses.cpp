@@ -146,6 +146,31 @@ TEST_CASE("the intersection of identical rotated boxes is shared by both gradien
   }
 }
 
+TEST_CASE("areas of rotated boxes are right at every scale whose squares double has") {
+  RotatedPairs source(9);
+  const auto scaled = [](const FloatBox& b, double by) {
+    const auto d = as<double>(b);
+    return RotatedBox<double>{by * d.cx, by * d.cy, by * d.w, by * d.h, d.angle};
+  };
+  for (int i = 0; i < 300; ++i) {
+    const RotatedPair pair = source.pixel_random();
+    kLossesByArea.for_each([&](RotatedLoss loss) {
+      const auto derivatives = [&](double by) {
+        return derivatives_of(loss, scaled(pair.pred, by), scaled(pair.target, by),
+                              rotated_constants<double>(loss));
+      };
+      const auto wanted = derivatives(1);
+      for (const double by : {0x1p-400, 0x1p-130, 0x1p400}) {  // exact
+        INFO(name_of(loss) << ": " << text_of(pair) << " by " << by);
+        const auto got = derivatives(by);
+        REQUIRE(got.loss == wanted.loss);
+        REQUIRE(got.pred.w * by == wanted.pred.w);
+        REQUIRE(got.pred.angle == wanted.pred.angle);
+      }
+    });
+  }
+}
+
 template <class T>
 void check_nan() {
   for (std::size_t i = 0; i < 10; ++i) {

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import boxloss.torch
+import class_losses
 import pytest
 import torch
 from boxloss.torch import class_loss, use_implementation
@@ -199,6 +200,24 @@ def test_second_derivatives_are_differences_of_the_first(device: torch.device, m
     values = logits_problem(mode, device, rows=(1, 3), **DIFFERENTIABLE.get(mode, {}))
     logits = values["logits"].requires_grad_()
     assert gradgradcheck(lambda logits: ours({**values, "logits": logits}), logits)
+
+
+@pytest.mark.parametrize("mode", class_losses.MODES)
+def test_transforms_are_finite_where_kernels_are(device: torch.device, mode: str) -> None:
+    """Masked logits are -inf."""
+    values = class_problem(mode, device, reduction="sum")
+    finite = 0
+    for size in (math.inf, 3e38, 500.0):
+        logits = size * values["logits"].sign()
+        logits[..., ::2] = values["logits"][..., ::2]
+        values["logits"] = logits
+        loss, gradient = loss_and_gradient(values)
+        _, back = vjp(lambda x: ours({**values, "logits": x}), logits)
+        is_finite = gradient.isfinite()
+        finite += int(is_finite.sum())
+        found = back(incoming_for(loss))[0][is_finite]
+        torch.testing.assert_close(found, gradient[is_finite], rtol=1e-5, atol=1e-6)
+    assert finite > logits.numel()
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")

@@ -27,9 +27,12 @@ struct Giou {
     const Overlap<T>& o = g.overlap;
     const T by_uni = slope(o.uni, eps) * (o.inter * o.per_uni * o.per_uni - g.per_hull);
     const T by_hull = slope(g.area, eps) * (o.uni.value * g.per_hull * g.per_hull);
-    return to_gradient(o, loss(g),
-                       through_overlap(p, t, o, by_uni, -o.per_uni - by_uni) +
-                           by_hull * hull_derivatives(p, o.at, o.box, g.hull));
+    RotatedPairGradient<T> d = to_gradient(o, loss(g),
+                                           through_overlap(p, t, o, by_uni, -o.per_uni - by_uni) +
+                                               by_hull * hull_derivatives(p, o.at, o.box, g.hull));
+    d.pred.angle = d.pred.angle + by_hull * g.hull.pred_turned;
+    d.target.angle = d.target.angle + by_hull * g.hull.target_turned;
+    return d;
   }
 
  private:
@@ -45,7 +48,7 @@ struct Giou {
   static BOXLOSS_HOST_DEVICE Terms<T> terms(const RotatedBox<T>& p, const RotatedBox<T>& t,
                                             const Eps<T>& eps) {
     Overlap<T> o = overlap(p, t, eps);
-    Hull<T> h = hull(p, o.at, o.box);
+    Hull<T> h = hull(p, t, o.at, o.box);
     Guarded<T> area = guard(h.area, eps);
     return {o, h, area, reciprocal(area.value)};
   }

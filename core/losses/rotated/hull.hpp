@@ -36,11 +36,34 @@ struct Hull {
   T u, v;      ///< pred's offset along its own axes
   Excess<T> by_x, by_y, by_u, by_v;
   T area;
+  T pred_turned, target_turned;  ///< more of the derivatives by the angles, see turned_at_ties
 };
 
+/// `value` where x is 0, else 0.
 template <class T>
-BOXLOSS_HOST_DEVICE Hull<T> hull(const RotatedBox<T>& p, const Placement<T>& at,
-                                 const Halves<T>& box) {
+BOXLOSS_HOST_DEVICE T at_zero(const T& x, const T& value) {
+  return select(x < T(0), T(0), select(x > T(0), T(0), value));
+}
+
+/// What a tie lacks where boxes are parallel. There an excess has one slope by the angle to each
+/// side, s + k and s - k, where k is the kink of a support. At a tie the area's are those above 0
+/// of the one and below 0 of the other: their mean is (s + clamp(s, |k|)) / 2 for k > 0, as by
+/// pred's angle along pred's axes, and (s - clamp(s, |k|)) / 2 for k < 0, as by the target's along
+/// its own. The clamps' halves give s / 2 alone.
+template <class T>
+BOXLOSS_HOST_DEVICE void turned_at_ties(const RotatedBox<T>& p, const Placement<T>& at,
+                                        const Halves<T>& box, Hull<T>& hull) {
+  const T half_w = T(0.5) * p.w, half_h = T(0.5) * p.h;
+  const T half = at_zero(at.turn.sin, T(0.5) * hull.cos);  // where they are not parallel, 0
+  const T x = at_zero(hull.by_x.forwards, half) - at_zero(hull.by_x.backwards, half);
+  const T y = at_zero(hull.by_y.forwards, half) - at_zero(hull.by_y.backwards, half);
+  hull.pred_turned = y * half_w * clamp(box.x, box.a) - x * half_h * clamp(box.y, box.b);
+  hull.target_turned = x * box.b * clamp(box.y, half_h) - y * box.a * clamp(box.x, half_w);
+}
+
+template <class T>
+BOXLOSS_HOST_DEVICE Hull<T> hull(const RotatedBox<T>& p, const RotatedBox<T>& t,
+                                 const Placement<T>& at, const Halves<T>& box) {
   Hull<T> hull;
   hull.cos = magnitude(at.turn.cos);
   hull.sin = magnitude(at.turn.sin);
@@ -53,6 +76,9 @@ BOXLOSS_HOST_DEVICE Hull<T> hull(const RotatedBox<T>& p, const Placement<T>& at,
   hull.by_v = excess(box.a * hull.sin + box.b * hull.cos, half_h, hull.v);
   hull.area = area(p) + ((box.b * hull.by_x.sum + box.a * hull.by_y.sum) +
                          (half_h * hull.by_u.sum + half_w * hull.by_v.sum));
+  turned_at_ties(p, at, box, hull);
+  hull.area = with_slope(hull.area, hull.pred_turned, p.angle);
+  hull.area = with_slope(hull.area, hull.target_turned, t.angle);
   return hull;
 }
 

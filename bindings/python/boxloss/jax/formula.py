@@ -148,7 +148,7 @@ def _atan2(y: Array, x: Array) -> Array:
 
 def _share(part: Array, whole: Array) -> Array:
     """part / whole in [0, 1], with its whole derivative at the ends; 0 where whole is 0."""
-    is_none = jnp.abs(whole) <= 1.17549435e-38
+    is_none = jnp.abs(whole) <= jnp.finfo(whole.dtype).tiny
     quotient = jnp.where(is_none, 0, part) / jnp.where(is_none, 1, whole)
     return jnp.where(quotient < 0, 0, jnp.where(quotient > 1, 1, quotient))
 
@@ -229,8 +229,10 @@ def _softmax_losses(
 def _logit_losses(options: dict[str, Any], x: Array, label: Array, quality: Array) -> Array:
     program = _program(class_formula_program, *(options[w] for w in ("mode", "alpha", "gamma")))
     is_own = label[..., None] == jnp.arange(x.shape[-1])
-    # A quality that is NaN would get into other classes' gradients, too.
-    others, own = _run(program, [x, jnp.where(is_own, quality[..., None], 1)])
+    # A quality that is NaN, or an infinite loss, would get into other classes' gradients, too.
+    wanted = jnp.where(is_own, quality[..., None], 1)
+    others, _ = _run(program, [jnp.where(is_own, 0, x), wanted])
+    _, own = _run(program, [jnp.where(is_own, x, 0), wanted])
     return jnp.where(is_own, own, others)
 
 
