@@ -47,7 +47,10 @@ void check_shape(const AssignProblem& p) {
 
 void check_cost(const AssignProblem& p) {
   const CostView& cost = p.cost;
-  check(cost.layer_stride >= 0 && cost.query_stride >= 0 && cost.column_stride >= 0,
+  check_stride("cost", "layer", cost.layer_stride, p.layers);
+  check_stride("cost", "query", cost.query_stride, p.queries);
+  check(may_be_stride(cost.layer_stride) && may_be_stride(cost.query_stride) &&
+            cost.column_stride >= 0,
         "cost has a negative stride: ", cost.layer_stride, " by layer, ", cost.query_stride,
         " by query, ", cost.column_stride, " by column");
 }

@@ -39,8 +39,9 @@ void check_boxes(const char* name, const BoxView& boxes, int numbers) {
         " images, ", boxes.slots, " slots");
   check(boxes.slots == 0 || boxes.images <= kMostBoxes / boxes.slots, name, " has ", boxes.images,
         " images of ", boxes.slots, " slots, which is more than 64 bits can count");
-  check(boxes.image_stride >= 0 && boxes.slot_stride >= 0 && boxes.coordinate_stride >= 0, name,
-        " has a negative stride: ", boxes.image_stride, " by image, ", boxes.slot_stride,
+  check_stride(name, "image", boxes.image_stride, boxes.images);
+  check(may_be_stride(boxes.image_stride) && boxes.slot_stride >= 0 && boxes.coordinate_stride >= 0,
+        name, " has a negative stride: ", boxes.image_stride, " by image, ", boxes.slot_stride,
         " by slot, ", boxes.coordinate_stride, " by coordinate");
   // What a view of boxes along the axes has where nobody sets it.
   check(numbers == 4 || boxes.slots <= 1 || boxes.slot_stride != 4 || boxes.coordinate_stride != 1,

@@ -74,6 +74,16 @@ inline void check_size(const char* name, std::int64_t size, const char* what) {
   check(size >= 0, name, " is ", size, "; it must not be negative");
 }
 
+/// Whether it is a stride, or is not set.
+inline bool may_be_stride(std::int64_t stride) { return stride >= 0 || stride == kUnsetStride; }
+
+/// Checks that a stride was set if there are more than one of `what`.
+inline void check_stride(const char* view, const char* what, std::int64_t stride,
+                         std::int64_t size) {
+  check(stride != kUnsetStride || size <= 1, view, ".", what,
+        "_stride is not set; it must lead from each ", what, " to the next");
+}
+
 /// The largest number of boxes, or of values computed from them, whose size in bytes still fits.
 constexpr std::int64_t kMostBoxes = std::numeric_limits<std::int64_t>::max() / 64;
 

@@ -59,8 +59,11 @@ void check_problem(const Implementation& implementation, const char* operation, 
   check_options(p);
   check_sizes(p);
   const LogitView& x = p.logits;
+  check_stride("logits", "set", x.set_stride, p.sets);
+  check_stride("logits", "image", x.image_stride, p.images);
+  check_stride("logits", "query", x.query_stride, p.queries);
   for (const std::int64_t stride : {x.set_stride, x.image_stride, x.query_stride, x.class_stride}) {
-    check(stride >= 0, "logits has a negative stride, ", stride);
+    check(may_be_stride(stride), "logits has a negative stride, ", stride);
   }
   check(p.mode != ClassLoss::kSoftmax || p.classes > 0 || !has_queries(p),
         "logits has no classes; mode 'softmax' needs that of queries without a box");

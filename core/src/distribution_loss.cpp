@@ -76,8 +76,12 @@ void check_problem(const Implementation& implementation, const char* operation, 
   for (const auto& [name, view] :
        {std::pair("logits", p.logits), std::pair("teacher", p.teacher)}) {
     for (const std::int64_t stride : {view.set_stride, view.image_stride, view.query_stride}) {
-      check(stride >= 0, name, " has a negative stride, ", stride);
+      check(may_be_stride(stride), name, " has a negative stride, ", stride);
     }
+    if (view.dtype == DType::kNone) continue;
+    check_stride(name, "set", view.set_stride, p.sets);
+    check_stride(name, "image", view.image_stride, p.images);
+    check_stride(name, "query", view.query_stride, p.queries);
   }
   check_given("target_index", p.target_index, has_queries(p), "(sets, images, queries) integers");
 }

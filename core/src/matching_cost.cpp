@@ -37,7 +37,10 @@ void check_shape(const PairwiseProblem& p) {
 void check_scores(const PairwiseProblem& p) {
   const ScoreView& scores = p.scores;
   if (p.class_term == ClassTerm::kNone) return;
-  check(scores.block_stride >= 0 && scores.query_stride >= 0,
+  const bool is_shared = p.class_term == ClassTerm::kGiven;  // by the images of a layer
+  check_stride("scores", "block", scores.block_stride, is_shared ? p.layers : p.pred.images);
+  check_stride("scores", "query", scores.query_stride, p.pred.slots);
+  check(may_be_stride(scores.block_stride) && may_be_stride(scores.query_stride),
         "scores has a negative stride: ", scores.block_stride, " by block, ", scores.query_stride,
         " by query");
 }

@@ -216,11 +216,16 @@ inline void flatten(BoxView& boxes) {
 }
 
 /// A gradient's strides without those that nothing uses.
-inline GradView with_used_strides(GradView grad, const PairProblem& p) {
+inline GradView with_used_strides(const char* name, GradView grad, const PairProblem& p) {
+  if (grad.data == nullptr) return {nullptr, 0, 0};
   const bool is_list = p.pairing.kind == Pairing::Kind::kOffsets;
-  if (p.reduction != Reduction::kNone) grad.slot_stride = 0;  // of one value, or one for each set
-  if (is_list || (p.reduction != Reduction::kNone && !is_indexed(p))) grad.image_stride = 0;
-  return grad;
+  const bool is_reduced = p.reduction != Reduction::kNone;  // to one value, or one for each set
+  std::int64_t images = is_indexed(p) ? p.pairing.sets : p.pred.images;
+  if (is_list || (is_reduced && !is_indexed(p))) images = 1;
+  const std::int64_t slots = is_reduced ? 1 : loss_rows(p) / std::max<std::int64_t>(images, 1);
+  check_stride(name, "image", grad.image_stride, images);
+  check_stride(name, "slot", grad.slot_stride, slots);
+  return {grad.data, images <= 1 ? 0 : grad.image_stride, slots <= 1 ? 0 : grad.slot_stride};
 }
 
 /// Merges images that follow each other without a gap into one, so that loops need no division. Not
@@ -334,7 +339,8 @@ void run_backward(const Implementation& implementation, const Problem& problem,
                      problem.target);
   check_execution(execution, problem.device);
 
-  GradOutputs used{with_used_strides(grads.loss, problem), with_used_strides(grads.l1, problem)};
+  GradOutputs used{with_used_strides("grads.loss", grads.loss, problem),
+                   with_used_strides("grads.l1", grads.l1, problem)};
   Problem p = flattened(with_parameters(problem));
   if (p.pred.images != problem.pred.images && !is_indexed(problem)) {
     const std::int64_t slots = problem.pred.slots;

@@ -63,14 +63,19 @@ void check_shape(const TaskAlignedProblem& p) {
 
 void check_scores(const TaskAlignedProblem& p) {
   const ClassScores& scores = p.scores;
-  check(scores.image_stride >= 0 && scores.anchor_stride >= 0 && scores.class_stride >= 0,
+  check_stride("scores", "image", scores.image_stride, p.images);
+  check_stride("scores", "anchor", scores.anchor_stride, p.anchors);
+  check(may_be_stride(scores.image_stride) && may_be_stride(scores.anchor_stride) &&
+            scores.class_stride >= 0,
         "scores has a negative stride: ", scores.image_stride, " by image, ", scores.anchor_stride,
         " by anchor, ", scores.class_stride, " by class");
 }
 
 void check_points(const TaskAlignedProblem& p) {
   const PointView& points = p.points;
-  check(points.image_stride >= 0 && points.anchor_stride >= 0 && points.coordinate_stride >= 0,
+  check_stride("points", "image", points.image_stride, p.images);
+  check(may_be_stride(points.image_stride) && points.anchor_stride >= 0 &&
+            points.coordinate_stride >= 0,
         "points has a negative stride: ", points.image_stride, " by image, ", points.anchor_stride,
         " by anchor, ", points.coordinate_stride, " by coordinate");
 }

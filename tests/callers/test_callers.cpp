@@ -85,7 +85,7 @@ std::vector<float> outputs_of(const LossProblem& p) {
   loss_forward(native, p, forward, execution);
   const float one = 1;
   GradOutputs grads;
-  grads.loss.data = grads.l1.data = &one;
+  grads.loss = grads.l1 = {&one, 0, 0};
   loss_backward(native, p, grads, forward.scale, {next(4 * kBoxes), next(4 * kBoxes), next(rows)},
                 execution);
   return outputs;

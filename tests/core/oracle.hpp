@@ -169,8 +169,8 @@ inline OracleGradients oracle_gradients(const OracleProblem& problem, From from 
   const Boxes scales = oracle_forward(problem).scales;
   const double one = 1;
   GradOutputs grads;
-  if (from != From::kL1) grads.loss.data = &one;
-  if (from != From::kLoss) grads.l1.data = &one;
+  if (from != From::kL1) grads.loss = {&one, 0, 0};
+  if (from != From::kLoss) grads.l1 = {&one, 0, 0};
   OracleGradients result{Boxes(problem.pred.size()), Boxes(problem.target.size()),
                          Boxes(problem.weight.size())};
   loss_backward(

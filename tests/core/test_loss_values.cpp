@@ -226,8 +226,8 @@ void require_finite(Loss loss, const std::vector<std::vector<float>>& boxes, Eps
   float scale = 0;
   std::vector<float> values(count), d_pred(4 * count), d_target(4 * count);
   loss_forward(native, problem, {values.data(), &scale, nullptr, nullptr}, {});
-  loss_backward(native, problem, {{&one}, {}}, &scale, {d_pred.data(), d_target.data(), nullptr},
-                {});
+  loss_backward(native, problem, {{&one, 0, 0}, {}}, &scale,
+                {d_pred.data(), d_target.data(), nullptr}, {});
   for (std::size_t i = 0; i < 4 * count; ++i) {
     const auto &first = boxes[i / 4 / boxes.size()], &second = boxes[i / 4 % boxes.size()];
     INFO(name_of(loss) << ", " << name_of(mode) << ", " << Catch::Detail::stringify(first)

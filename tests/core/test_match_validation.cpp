@@ -113,6 +113,8 @@ TEST_CASE("a cost that is wrong is refused, whatever the class term is") {
   require_refused_with<InvalidArgument>(kScoreTerms, {
       {[](CostCall& c) { c.p.scores.data = nullptr; }, "scores.data is null"},
       {[](CostCall& c) { shift(c.p.scores.data); }, "scores" + kOffFour + "float32"},
+      {[](CostCall& c) { c.p.scores.block_stride = kUnsetStride; }, "scores.block_stride is not set; it must lead from each block to the next"},
+      {[](CostCall& c) { c.p.scores.query_stride = kUnsetStride; }, "scores.query_stride is not set; it must lead from each query to the next"},
       {[](CostCall& c) { c.p.scores.block_stride = -1; c.p.scores.query_stride = 5; }, "scores has a negative stride: -1 by block, 5 by query"},
       {[](CostCall& c) { c.p.scores.block_stride = 0; c.p.scores.query_stride = -5; }, "scores has a negative stride: 0 by block, -5 by query"},
   });
@@ -249,6 +251,8 @@ TEST_CASE("an assignment that is wrong is refused") {
       // Whose workspace would have 2^64 bytes.
       {[](AssignCall& c) { c.p.cost = {c.zeros, DType::kF64, 0, 0, 0}; c.p.queries = c.p.columns = 1073741824; }, "cost has 2 layers of 1073741824 queries and 1073741824 columns" + rest + "64 bits can count"},
       // --- arrays
+      {[](AssignCall& c) { c.p.cost.layer_stride = kUnsetStride; }, "cost.layer_stride is not set; it must lead from each layer to the next"},
+      {[](AssignCall& c) { c.p.cost.query_stride = kUnsetStride; }, "cost.query_stride is not set; it must lead from each query to the next"},
       {[](AssignCall& c) { c.p.cost.layer_stride = -20; }, "cost has a negative stride: -20 by layer, 5 by query, 1 by column"},
       {[](AssignCall& c) { c.p.cost.query_stride = -5; }, "cost has a negative stride: 20 by layer, -5 by query, 1 by column"},
       {[](AssignCall& c) { c.p.cost.column_stride = -1; }, "cost has a negative stride: 20 by layer, 5 by query, -1 by column"},
@@ -407,7 +411,7 @@ struct AlignedCall : Prepared {
     p.classes = 2;
     p.scores = {zeros, DType::kF32, 6, 2, 1};
     p.pred = {zeros, DType::kF32, BoxFormat::kXyxy, 2, 3, 12, 4};
-    p.points = {zeros, DType::kF32};
+    p.points = {zeros, DType::kF32, 0};
     p.target = {zeros, DType::kF32, BoxFormat::kXyxy, 1, 4, 0, 4};
     p.offsets = {zeros, DType::kI32};
     p.labels = {zeros, DType::kI32};
@@ -468,6 +472,9 @@ TEST_CASE("a task-aligned match that is wrong is refused") {
       // --- arrays
       {[](AlignedCall& c) { c.p.pred.rows = {c.zeros, DType::kI32}; }, no_rows},
       {[](AlignedCall& c) { c.p.target.rows = {c.zeros, DType::kI32}; }, no_rows},
+      {[](AlignedCall& c) { c.p.scores.image_stride = kUnsetStride; }, "scores.image_stride is not set; it must lead from each image to the next"},
+      {[](AlignedCall& c) { c.p.scores.anchor_stride = kUnsetStride; }, "scores.anchor_stride is not set; it must lead from each anchor to the next"},
+      {[](AlignedCall& c) { c.p.points.image_stride = kUnsetStride; }, "points.image_stride is not set; it must lead from each image to the next"},
       {[](AlignedCall& c) { c.p.scores.image_stride = -1; }, "scores has a negative stride: -1 by image, 2 by anchor, 1 by class"},
       {[](AlignedCall& c) { c.p.scores.anchor_stride = -1; }, "scores has a negative stride: 6 by image, -1 by anchor, 1 by class"},
       {[](AlignedCall& c) { c.p.scores.class_stride = -1; }, "scores has a negative stride: 6 by image, 2 by anchor, -1 by class"},

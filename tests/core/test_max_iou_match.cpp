@@ -30,7 +30,7 @@ struct Example {
     MaxIouProblem p;
     const auto boxes = [](const Boxes4& values) {
       const auto count = static_cast<std::int64_t>(values.size()) / 4;
-      return BoxView{values.data(), DType::kF32, BoxFormat::kXyxy, 1, count};
+      return BoxView{values.data(), DType::kF32, BoxFormat::kXyxy, 1, count, 0};
     };
     p.anchors = boxes(anchors);
     p.anchors.images = static_cast<std::int64_t>(offsets.size()) - 1;

@@ -129,6 +129,8 @@ TEST_CASE("a problem that is wrong is refused by all that are given it") {
       {[](Call& c) { c.p.pred.images = -1; }, "pred has a negative shape: -1 images, 3 slots"},
       {[](Call& c) { c.p.target.slots = -2; }, "target has a negative shape: 2 images, -2 slots"},
       {[](Call& c) { c.p.pred.images = c.p.pred.slots = kMany; }, "pred has 8589934592 images of 8589934592 slots, which is more than 64 bits can count"},
+      {[](Call& c) { c.p.pred.image_stride = kUnsetStride; }, "pred.image_stride is not set; it must lead from each image to the next"},
+      {[](Call& c) { c.p.target.image_stride = kUnsetStride; }, "target.image_stride is not set; it must lead from each image to the next"},
       {[](Call& c) { c.p.pred.image_stride = -12; }, "pred has a negative stride: -12 by image, 4 by slot, 1 by coordinate"},
       {[](Call& c) { c.p.target.slot_stride = -4; }, "target has a negative stride: 12 by image, -4 by slot, 1 by coordinate"},
       {[](Call& c) { c.p.pred.coordinate_stride = -1; }, "pred has a negative stride: 12 by image, 4 by slot, -1 by coordinate"},
@@ -235,6 +237,8 @@ TEST_CASE("backward checks its inputs and its outputs") {
   require_refused<InvalidArgument>(Rows{
       {[](Call& c) { c.grads.loss.data = nullptr; }, "grads.loss.data and grads.l1.data are null"},
       {[](Call& c) { c.scale = nullptr; }, "scale is null"},
+      {[](Call& c) { c.p.reduction = Reduction::kNone; c.grads.loss.image_stride = kUnsetStride; }, "grads.loss.image_stride is not set; it must lead from each image to the next"},
+      {[](Call& c) { c.p.reduction = Reduction::kNone; c.grads.loss.slot_stride = kUnsetStride; }, "grads.loss.slot_stride is not set; it must lead from each slot to the next"},
       {[](Call& c) { c.gradients.weight = c.output(2); }, "gradients.weight is wanted, but the problem has no weight"},
       {[](Call& c) { shift(c.grads.loss.data); }, "grads.loss" + kOffFour + "float32"},
       {[](Call& c) { c.grads.l1.data = c.zeros; shift(c.grads.l1.data); }, "grads.l1" + kOffFour + "float32"},

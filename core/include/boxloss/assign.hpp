@@ -24,7 +24,7 @@ struct Implementation;
 struct CostView {
   const void* data = nullptr;
   DType dtype = DType::kF32;
-  std::int64_t layer_stride = 0, query_stride = 0, column_stride = 1;
+  std::int64_t layer_stride = kUnsetStride, query_stride = kUnsetStride, column_stride = 1;
 };
 
 /// All inputs. All pointers are on `device`.
@@ -50,8 +50,9 @@ struct AssignProblem {
   /// holds for -inf.
   bool maximize = false;
   /// Only costs up to it are pairs, and what has no pair costs half of it: the sum of pairs, and of
-  /// that for each query and column without one, is the least. Costs that are not finite are no
-  /// pairs then. +inf: there is no limit. Not with `maximize`.
+  /// that for each query and column without one, is the least. A floating cost is compared with the
+  /// limit as its dtype has it. Costs that are not finite are no pairs then. +inf: there is no
+  /// limit. Not with `maximize`.
   double cost_limit = std::numeric_limits<double>::infinity();
   /// Of the outputs: kI64 or kI32.
   DType index = DType::kI64;

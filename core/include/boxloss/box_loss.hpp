@@ -97,8 +97,8 @@ struct LossOutputs {
 /// from set to set, and is not used without sets.
 struct GradView {
   const void* data = nullptr;
-  std::int64_t image_stride = 0;
-  std::int64_t slot_stride = 0;
+  std::int64_t image_stride = kUnsetStride;
+  std::int64_t slot_stride = kUnsetStride;
 };
 
 /// The incoming gradients of backward, at least one. One with null data is left out.

@@ -48,7 +48,8 @@ BOXLOSS_API const char* name_of(ClassLoss mode);
 struct LogitView {
   const void* data = nullptr;
   DType dtype = DType::kF32;
-  std::int64_t set_stride = 0, image_stride = 0, query_stride = 0, class_stride = 1;
+  std::int64_t set_stride = kUnsetStride, image_stride = kUnsetStride;
+  std::int64_t query_stride = kUnsetStride, class_stride = 1;
 };
 
 /// All inputs of the loss. All pointers are on `device`.

@@ -34,7 +34,7 @@ BOXLOSS_API const char* name_of(DistributionLoss mode);
 struct CornerView {
   const void* data = nullptr;
   DType dtype = DType::kNone;
-  std::int64_t set_stride = 0, image_stride = 0, query_stride = 0;
+  std::int64_t set_stride = kUnsetStride, image_stride = kUnsetStride, query_stride = kUnsetStride;
 };
 
 /// All inputs of the loss. All pointers are on `device`.

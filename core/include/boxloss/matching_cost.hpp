@@ -44,8 +44,8 @@ BOXLOSS_API const char* name_of(ClassTerm term);
 struct ScoreView {
   const void* data = nullptr;
   DType dtype = DType::kF32;
-  std::int64_t block_stride = 0;
-  std::int64_t query_stride = 0;
+  std::int64_t block_stride = kUnsetStride;
+  std::int64_t query_stride = kUnsetStride;
 };
 
 /// The inputs that costs of all kinds of boxes have. All pointers are on `device`.

@@ -31,7 +31,7 @@ struct Implementation;
 struct ClassScores {
   const void* data = nullptr;
   DType dtype = DType::kF32;
-  std::int64_t image_stride = 0, anchor_stride = 0, class_stride = 1;
+  std::int64_t image_stride = kUnsetStride, anchor_stride = kUnsetStride, class_stride = 1;
 };
 
 /// Non-owned points (x, y) of shape (images, anchors, 2), likewise. An image stride of 0 is for
@@ -39,7 +39,7 @@ struct ClassScores {
 struct PointView {
   const void* data = nullptr;
   DType dtype = DType::kF32;
-  std::int64_t image_stride = 0, anchor_stride = 2, coordinate_stride = 1;
+  std::int64_t image_stride = kUnsetStride, anchor_stride = 2, coordinate_stride = 1;
 };
 
 /// All inputs. All pointers are on `device`. The metric is computed in float64 if scores, pred,

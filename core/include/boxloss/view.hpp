@@ -32,6 +32,10 @@ BOXLOSS_API const char* name_of(AngleUnit unit);
 /// one is an error.
 constexpr std::int64_t kUnsetSize = std::numeric_limits<std::int64_t>::min();
 
+/// A stride that was not given: the default of those of outer dimensions. It is an error where
+/// there is more than one to lead to. 0 is for one that all share.
+constexpr std::int64_t kUnsetStride = kUnsetSize;
+
 /// Non-owned contiguous values. The dtype says whether an optional array is given, since a
 /// workspace may be asked for before there are pointers; a run needs both, or neither.
 struct ArrayView {
@@ -48,7 +52,7 @@ struct BoxView {
   BoxFormat format = BoxFormat::kXyxy;  ///< not of rotated boxes, which have one
   std::int64_t images = 1;
   std::int64_t slots = kUnsetSize;  ///< must be set
-  std::int64_t image_stride = 0;
+  std::int64_t image_stride = kUnsetStride;
   std::int64_t slot_stride = 4;
   std::int64_t coordinate_stride = 1;
   /// Optional, with Pairing::Kind::kIndexed only: which box each pair reads, int32 or int64. The
