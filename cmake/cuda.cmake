@@ -4,6 +4,7 @@
 # The CUDA language, for the whole project.
 include(CheckLanguage)
 check_language(CUDA)
+unset(CMAKE_CUDA_HOST_COMPILER)  # which hides the one that was given
 if(NOT CMAKE_CUDA_COMPILER)
   message(FATAL_ERROR "BACKEND=${BACKEND}: 'cuda' needs nvcc, which was not found. Install the CUDA "
     "toolkit (12.0 or later) and put its bin directory on PATH, or set CUDACXX to nvcc.")

@@ -210,7 +210,7 @@ def test_a_report_says_what_is_wrong_with_torch(
         assert served <= set(line.partition(": ")[2].split(", "))
 
 
-def test_a_report_tries_a_loss() -> None:
+def test_a_report_tries_a_loss_and_an_error() -> None:
     result = run_with(Path(boxloss.__file__).parents[1], "-m", "boxloss")
     assert f"torch {torch.__version__}" in result.stdout
-    assert "  a loss on cpu: works" in result.stdout.splitlines()
+    assert "  a loss on cpu: works\n  an error on cpu: works\n" in result.stdout

@@ -57,6 +57,25 @@ def test_without_what_it_is_built_for_it_says_what_helps(tmp_path: Path, module:
     assert f"{sys.executable} {reason} Install {module} " in words_of(result.stderr)
 
 
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_a_compiler_without_a_shared_libstdcxx_is_refused(tmp_path: Path, backend: str) -> None:
+    linker = tmp_path / "linker"
+    linker.write_text("""#!/bin/sh
+[ "$1" = -print-file-name=libstdc++.so ] && exec echo libstdc++.so
+exec g++ "$@"
+""")
+    linker.chmod(0o755)
+    language, option = "CXX", "CMAKE_CXX_COMPILER"
+    if backend == "cuda":
+        skip_without("nvcc")
+        language, option = "CUDA", "CMAKE_CUDA_HOST_COMPILER"
+    options = ["-DBOXLOSS_TORCH=OFF", "-DBUILD_SHARED_LIBS=ON", f"-DBACKEND={backend}"]
+    result = configure(tmp_path, *options, f"-D{option}={linker}")
+    assert result.returncode != 0
+    words = f"{linker}, which links {language}, has no libstdc++.so: it would link libstdc++"
+    assert words in words_of(result.stderr)
+
+
 def test_an_old_jaxlib_is_refused(tmp_path: Path) -> None:
     (tmp_path / "version.py").write_text('_version = "0.5.3"\n')
     result = configure(

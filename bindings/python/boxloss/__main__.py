@@ -79,10 +79,17 @@ def installed() -> Lines:
     yield f"installed: {', '.join(found) or '(none)'}"
 
 
-def try_out(device: str, compute: Callable[[], Any]) -> Lines:
-    """Whether a loss can be computed there."""
+def try_out(device: str, compute: Callable[..., Any]) -> Lines:
+    """Whether a loss can be computed there, and an error of libboxloss.so's arrives: one that was
+    linked to another libstdc++ ends the process."""
     float(compute())
     yield f"  a loss on {device}: works"
+    try:
+        compute(eps=-1.0)
+    except ValueError:
+        yield f"  an error on {device}: works"
+    else:
+        yield f"  an error on {device}: is not raised"
 
 
 def with_torch() -> Lines:
@@ -97,8 +104,8 @@ def with_torch() -> Lines:
     else:
         yield "  no GPU that torch can use"
 
-    def compute(device: str) -> Any:
-        return giou_loss(*torch.ones(2, 3, 4, device=device))
+    def compute(device: str, **options: Any) -> Any:
+        return giou_loss(*torch.ones(2, 3, 4, device=device), **options)
 
     for device in devices:
         name = f", {torch.cuda.get_device_name(device)}" if device != "cpu" else ""
@@ -113,8 +120,8 @@ def with_jax() -> Lines:
     yield f"jax {jax.__version__}"
     giou_loss = import_module("boxloss.jax").giou_loss
 
-    def compute(device: Any) -> Any:
-        return giou_loss(*jax.device_put(jax.numpy.ones((2, 3, 4)), device))
+    def compute(device: Any, **options: Any) -> Any:
+        return giou_loss(*jax.device_put(jax.numpy.ones((2, 3, 4)), device), **options)
 
     for device in jax.local_devices():
         name = f"{device}, {device.device_kind}"
