@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <limits>
+
 #include "assign.hpp"
 
 namespace boxloss::binding {
@@ -30,6 +33,13 @@ struct LinearSumAssignment {
       check_shape(a.lengths, shape, "of each matrix its rows and columns in use");
     }
     if constexpr (kHasNumbers<Size>) {
+      // Of a layer's queries and columns core would say so.
+      constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+      const std::int64_t rows = a.cost.size(-2), columns = a.cost.size(-1);
+      if (rows > kMost || columns > kMost) {
+        throw InvalidArgument(message("cost has ", rows, " rows and ", columns,
+                                      " columns; it can have 2^31 - 1 of each"));
+      }
       set_cost(p, a.cost);
       p.images = 1;
     }

@@ -7,12 +7,14 @@
 
 namespace boxloss {
 
-/// Its arguments, streamed one after the other.
+/// Its arguments, streamed one after the other. A character 0 in a word would end what is shown.
 template <class... Parts>
 std::string message(const Parts&... parts) {
   std::ostringstream text;
   (text << ... << parts);
-  return text.str();
+  std::string shown = text.str();
+  for (std::size_t at; (at = shown.find('\0')) != std::string::npos;) shown.replace(at, 1, "\\0");
+  return shown;
 }
 
 }  // namespace boxloss

@@ -361,7 +361,12 @@ NO_NORMALIZERS = [
     bad("normalizer is 1e+39; it must be less than", normalizer=1e39),
 ]
 OF_TORCH_ALONE: dict[str, list[Refused]] = {
-    **dict.fromkeys(("box_loss", "class_loss", "distribution_loss"), NO_NORMALIZERS),
+    **dict.fromkeys(("class_loss", "distribution_loss"), NO_NORMALIZERS),
+    "box_loss": [
+        *NO_NORMALIZERS,
+        bad(r"loss is 'giou\ud800', which UTF-8 does not have", loss="giou\ud800"),
+        bad(r"loss is 'giou\0'; allowed: 'iou'", loss="giou\0"),
+    ],
     "matching_cost": [bad_type("nonfinite is Tensor; it must be a number", nonfinite=(2,))],
     "box_losses": [bad_type("normalizer is list; it must be a tensor", normalizer=[3])],
     "hungarian_match": [
@@ -373,6 +378,8 @@ OF_TORCH_ALONE: dict[str, list[Refused]] = {
     "linear_sum_assignment": [
         *(bad(text, lengths=torch.tensor(given)) for text, given in BAD_LENGTHS.items()),
         bad("lengths[1, 0] is 7; it must", lengths=torch.tensor([[6, 9], [7, -1]]), **MANY_COSTS),
+        bad_type("cost_limit is ndarray; it must be a number", cost_limit=numpy.array([0.5])),
+        bad(f"cost has {2**40} rows and 0 columns; it", cost=zeros(1, 0).expand(2**40, 0)),
     ],
     "task_aligned_match": [
         bad("the label of row 0 of target is ", labels=RAGGED["labels"] + 4),
@@ -501,6 +508,21 @@ def test_what_stands_for_a_tensor_is_no_error() -> None:
 
     given = boxes((5,), CPU, seed=1), boxes((5,), CPU, seed=2)
     assert torch.equal(torch.fx.symbolic_trace(losses)(*given), losses(*given))
+
+
+@pytest.mark.parametrize(
+    "match",
+    [
+        boxloss.torch.linear_sum_assignment,
+        lambda cost: boxloss.torch.hungarian_match(cost, NINE),
+        lambda cost: boxloss.torch.max_iou_match(cost[:, :4], TARGET, NINE[::3], high=0.5, low=0.4),
+    ],
+)
+def test_nor_where_several_results_have_names(match: Callable[[Tensor], Any]) -> None:
+    def first(cost: Tensor) -> Tensor:
+        return match(cost)[0]  # type: ignore[no-any-return]
+
+    assert torch.equal(torch.fx.symbolic_trace(first)(COST), first(COST))
 
 
 @pytest.mark.parametrize("function", [box_loss, box_losses])

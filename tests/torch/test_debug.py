@@ -75,6 +75,20 @@ def test_bad_boxes_are_told_in_words(call: Callable[[], None], words: str) -> No
         call()
 
 
+WRONG_TYPES: list[tuple[dict[str, Any], str]] = [
+    ({"boxes": CORNERS.tolist()}, "boxes is list; it must be a tensor"),
+    ({"valid": LABELS}, "valid is int64; it must be bool"),
+    ({"labels": LABELS.float()}, "labels is float32; it must be an integer dtype"),
+    ({"scores": LABELS}, "scores is int64; it must be a floating dtype"),
+]
+
+
+@pytest.mark.parametrize(("given", "words"), WRONG_TYPES)
+def test_boxes_of_a_wrong_type(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(TypeError, match=f"^check_boxes: {words}"):
+        check_boxes(**{"boxes": CORNERS, **given})
+
+
 @pytest.mark.parametrize("size", [1.0, 640.0])
 def test_good_boxes_pass(device: torch.device, size: float) -> None:
     true, corners = (size * boxes.to(device) for boxes in (TRUE, CORNERS))

@@ -25,8 +25,17 @@ def check_tensors(function: str, **given: Any) -> None:
 
 
 def _has_one(value: Any, method: str) -> bool:
-    """Which a tensor has of one element only."""
-    return hasattr(value, method) and (not isinstance(value, Tensor) or value.numel() == 1)
+    """Which a tensor has of one element only, and other arrays have in vain."""
+    is_one = value.numel() == 1 if isinstance(value, Tensor) else not hasattr(value, "__len__")
+    return is_one and hasattr(value, method)
+
+
+def _is_encoded(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 # What torch takes for a parameter, by the type in the operator's schema, and that in words.
@@ -64,6 +73,19 @@ def call(function: str, operator: Any, *given: Any, **named: Any) -> Any:
     return result
 
 
+def beside(given: Any, tensor: Any) -> Any:
+    """From the CPU to the tensor's device. What stands for a tensor has none."""
+    are_tensors = isinstance(given, Tensor) and isinstance(tensor, Tensor)
+    if are_tensors and given.is_cpu and not tensor.is_cpu:
+        return given.to(tensor.device, non_blocking=True)
+    return given
+
+
+def members_of(kind: type[Any], result: Any) -> Any:
+    """Results as a named tuple: by index, since a proxy of torch.fx cannot be unpacked."""
+    return kind(*[result[i] for i in range(len(kind._fields))])
+
+
 def _by_name(operator: Any, given: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
     names = (each.name for each in operator._schema.arguments)
     return dict(zip(names, given, strict=False)) | named
@@ -80,6 +102,8 @@ def _check_type(function: str, name: str, kind: str, value: Any) -> None:
     if not is_taken(value):
         given = type(value).__name__
         raise TypeError(f"{function}: {name} is {given}; it must be {words}") from None
+    if isinstance(value, str) and not _is_encoded(value):
+        raise ValueError(f"{function}: {name} is {value!a}, which UTF-8 does not have") from None
     if isinstance(value, Tensor) and value.is_nested:
         raise TypeError(f"{function}: {name} is nested; it must be dense") from None
     if kind in _BITS:

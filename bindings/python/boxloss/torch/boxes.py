@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .._options import BoxFormat
+from .arguments import check_tensors, whole
 from .indices import raise_first
 
 
@@ -40,11 +41,22 @@ def check_boxes(
             dimensions need not be the boxes'.
 
     Raises:
-        ValueError: names the first bad row, its values and what is allowed; or a shape.
+        ValueError: names the first bad row, its values and what is allowed; or a shape. TypeError:
+            a bad dtype, or no tensor.
     """
     if box_format not in get_args(BoxFormat):
         allowed = ", ".join(map(repr, get_args(BoxFormat)))
         raise ValueError(f"box_format is {box_format!r}; allowed: {allowed}")
+    given = {"boxes": boxes, "valid": valid, "labels": labels, "scores": scores}
+    check_tensors("check_boxes", **{name: each for name, each in given.items() if each is not None})
+    if valid is not None and valid.dtype != torch.bool:
+        raise TypeError(f"check_boxes: valid is {_name(valid)}; it must be bool")
+    if labels is not None and (labels.is_floating_point() or labels.is_complex()):
+        raise TypeError(f"check_boxes: labels is {_name(labels)}; it must be an integer dtype")
+    if scores is not None and not scores.is_floating_point():
+        raise TypeError(f"check_boxes: scores is {_name(scores)}; it must be a floating dtype")
+    if classes is not None:
+        classes = whole(classes, "classes")
     if boxes.dim() == 0 or boxes.shape[-1] != 4:
         raise ValueError(f"boxes has shape {list(boxes.shape)}; it must be (..., 4)")
     for name, each in (("valid", valid), ("labels", labels)):
@@ -61,6 +73,10 @@ def check_boxes(
         if classes is None:
             raise ValueError("labels need classes, their number, or scores")
         check_labels("labels", labels, classes, valid)
+
+
+def _name(values: Tensor) -> str:
+    return str(values.dtype).removeprefix("torch.")
 
 
 def _among(is_bad: Tensor, valid: Tensor | None) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import _register_namedtuple
 
-from .arguments import call, check_tensors
+from .arguments import beside, call, check_tensors, members_of
 
 _ASSIGN = torch.ops.boxloss.assign.default
 
@@ -64,6 +64,6 @@ def hungarian_match(cost: Tensor, offsets: Tensor, *, groups: int = 1) -> MatchR
             offsets on another device; a transform of torch.func.
     """
     check_tensors("hungarian_match", cost=cost, offsets=offsets)
-    if isinstance(offsets, Tensor) and offsets.is_cpu and not cost.is_cpu:
-        offsets = offsets.to(cost.device, non_blocking=True)
-    return MatchResult(*call("hungarian_match", _ASSIGN, cost, offsets, groups))
+    offsets = beside(offsets, cost)
+    result = call("hungarian_match", _ASSIGN, cost, offsets, groups)
+    return members_of(MatchResult, result)  # type: ignore[no-any-return]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import _register_namedtuple
 
-from .arguments import call, check_tensors
+from .arguments import beside, call, check_tensors, members_of
 
 _ASSIGN = torch.ops.boxloss.linear_sum_assignment.default
 
@@ -68,6 +68,6 @@ def linear_sum_assignment(
             torch.func.
     """
     check_tensors("linear_sum_assignment", cost=cost)
-    if isinstance(lengths, Tensor) and lengths.is_cpu and not cost.is_cpu:
-        lengths = lengths.to(cost.device, non_blocking=True)
-    return Assignment(*call("linear_sum_assignment", _ASSIGN, cost, lengths, maximize, cost_limit))
+    lengths = beside(lengths, cost)
+    result = call("linear_sum_assignment", _ASSIGN, cost, lengths, maximize, cost_limit)
+    return members_of(Assignment, result)  # type: ignore[no-any-return]

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.utils._pytree import _register_namedtuple
 
 from .._options import AngleUnit, LowQuality
-from .arguments import call, check_tensors
+from .arguments import beside, call, check_tensors, members_of
 
 
 class MaxIouMatch(NamedTuple):
@@ -82,19 +82,17 @@ def max_iou_match(
             one without an implementation of it in this build; a transform of torch.func.
     """
     check_tensors("max_iou_match", anchors=anchors, target=target, offsets=offsets)
-    if isinstance(offsets, Tensor) and offsets.is_cpu and not anchors.is_cpu:
-        offsets = offsets.to(anchors.device, non_blocking=True)
-    return MaxIouMatch(
-        *call(
-            "max_iou_match",
-            torch.ops.boxloss.max_iou_match.default,
-            anchors,
-            target,
-            offsets,
-            high,
-            low,
-            low_quality,
-            min_pos_iou,
-            angle_unit,
-        )
+    offsets = beside(offsets, anchors)
+    result = call(
+        "max_iou_match",
+        torch.ops.boxloss.max_iou_match.default,
+        anchors,
+        target,
+        offsets,
+        high,
+        low,
+        low_quality,
+        min_pos_iou,
+        angle_unit,
     )
+    return members_of(MaxIouMatch, result)  # type: ignore[no-any-return]

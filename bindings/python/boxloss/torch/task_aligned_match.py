@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.utils._pytree import _register_namedtuple
 
 from .._options import AngleUnit, BoxFormat
-from .arguments import call, check_tensors
+from .arguments import beside, call, check_tensors, members_of
 
 
 class TaskAlignedMatch(NamedTuple):
@@ -101,25 +101,23 @@ def task_aligned_match(
             their device in this build, or one that does not serve it; a transform of torch.func.
     """
     check_tensors("task_aligned_match", scores=scores)
-    if isinstance(offsets, Tensor) and offsets.is_cpu and not scores.is_cpu:
-        offsets = offsets.to(scores.device, non_blocking=True)
-    return TaskAlignedMatch(
-        *call(
-            "task_aligned_match",
-            torch.ops.boxloss.task_aligned_match.default,
-            scores,
-            pred,
-            points,
-            target,
-            offsets,
-            labels,
-            topk,
-            topk2,
-            alpha,
-            beta,
-            min_side,
-            pred_format,
-            small_side,
-            angle_unit,
-        )
+    offsets = beside(offsets, scores)
+    result = call(
+        "task_aligned_match",
+        torch.ops.boxloss.task_aligned_match.default,
+        scores,
+        pred,
+        points,
+        target,
+        offsets,
+        labels,
+        topk,
+        topk2,
+        alpha,
+        beta,
+        min_side,
+        pred_format,
+        small_side,
+        angle_unit,
     )
+    return members_of(TaskAlignedMatch, result)  # type: ignore[no-any-return]
