@@ -11,7 +11,7 @@
 namespace boxloss::native {
 
 /// The boxes of pred or target, as given and as corners.
-template <class C>
+template <class C, int kPairs>
 class BoxReader {
  public:
   explicit BoxReader(const BoxView& view)
@@ -34,13 +34,13 @@ class BoxReader {
   }
 
  private:
-  RowReader<C, 4> boxes_;
+  RowReader<C, 4, kPairs> boxes_;
   BoxFormat format_;
-  Rows<C, 4> corners_;
+  Rows<C, 4, kPairs> corners_;
 };
 
 /// Rotated boxes, as given and in radians.
-template <class C>
+template <class C, int kPairs>
 class RotatedBoxReader {
  public:
   RotatedBoxReader(const BoxView& view, AngleUnit unit)
@@ -48,11 +48,13 @@ class RotatedBoxReader {
 
   const C* read(const Places& elements, int count) { return boxes_.read(elements, count); }
 
+  /// Once for what was read, of which it changes the angles.
   const C* for_formula(const C* boxes, int count) {
     if (unit_ == AngleUnit::kRadians) return boxes;
-    std::copy_n(boxes, 5 * whole_blocks(count), in_radians_.values);
-    vector_code<C>().rotated.in_radians(in_radians_.values, unit_, count);
-    return in_radians_.values;
+    C* const own = boxes_.buffer();
+    if (boxes != own) std::copy_n(boxes, 5 * whole_blocks(count), own);
+    vector_code<C>().rotated.in_radians(own, unit_, count);
+    return own;
   }
   void to_given(C* gradients, int count) const {
     if (unit_ == AngleUnit::kRadians) return;
@@ -60,34 +62,33 @@ class RotatedBoxReader {
   }
 
  private:
-  RowReader<C, 5> boxes_;
+  RowReader<C, 5, kPairs> boxes_;
   AngleUnit unit_;
-  Rows<C, 5> in_radians_;
 };
 
-/// The reader for boxes of type B.
-template <class B, class C = typename B::Value>
+/// The reader for up to kPairs boxes of type B.
+template <class B, int kPairs = kTilePairs, class C = typename B::Value>
 auto reader_of(const BoxView& boxes, [[maybe_unused]] AngleUnit unit) {
   if constexpr (B::kNumbers == 4) {
-    return BoxReader<C>(boxes);
+    return BoxReader<C, kPairs>(boxes);
   } else {
-    return RotatedBoxReader<C>(boxes, unit);
+    return RotatedBoxReader<C, kPairs>(boxes, unit);
   }
 }
 template <class B>
 using ReaderOfBoxes = decltype(reader_of<B>(std::declval<BoxView>(), AngleUnit()));
 
 /// What depends on the kind of a problem's boxes: how they are read, and the vector loops for them.
-template <class C, class Problem>
+template <class C, int kPairs = kTilePairs, class Problem>
 auto reader_of([[maybe_unused]] const Problem& p, const BoxView& boxes) {
   if constexpr (Problem::kNumbers == 4) {
-    return reader_of<Box<C>>(boxes, AngleUnit::kRadians);
+    return reader_of<Box<C>, kPairs>(boxes, AngleUnit::kRadians);
   } else {
-    return reader_of<RotatedBox<C>>(boxes, p.angle_unit);
+    return reader_of<RotatedBox<C>, kPairs>(boxes, p.angle_unit);
   }
 }
-template <class C, class Problem>
-using ReaderOf = decltype(reader_of<C>(std::declval<Problem>(), std::declval<BoxView>()));
+template <class C, class Problem, int kPairs = kTilePairs>
+using ReaderOf = decltype(reader_of<C, kPairs>(std::declval<Problem>(), std::declval<BoxView>()));
 
 template <class C, class Problem>
 const auto& box_code() {

@@ -12,6 +12,9 @@ struct Places {
   const std::int64_t* list;
 
   std::int64_t operator[](int k) const { return list != nullptr ? list[k] : first + k * step; }
+  Places from(int k) const {
+    return {first + k * step, step, list != nullptr ? list + k : nullptr};
+  }
   bool are_neighbours() const { return list == nullptr && step == 1; }
 };
 

@@ -17,16 +17,18 @@
 namespace boxloss::native {
 
 /// A row for each pair of a tile, not zeroed.
-template <class T, int kWidth>
+template <class T, int kWidth, int kPairs = kTilePairs>
 struct Rows {
-  alignas(64) T values[kWidth * kTilePairs];
+  alignas(64) T values[kWidth * kPairs];
 
   Rows() {}
 };
 
-/// A buffer for rows in dtypes other than C.
+/// A buffer for rows in dtypes other than C. What has one is not inlined: the many readers and
+/// writers of a task would all take its place on the stack, of which a thread may have little.
 template <int kWidth>
 using Bytes = Rows<std::uint64_t, kWidth>;
+#define BOXLOSS_NOT_INLINE __attribute__((noinline))
 
 template <class C>
 constexpr DType kDTypeOf = std::is_same_v<C, double> ? DType::kF64 : DType::kF32;
@@ -58,7 +60,7 @@ void for_each_row(std::size_t row_bytes, int count, const Move& move) {
   }
 }
 
-template <class C, int kWidth>
+template <class C, int kWidth, int kPairs = kTilePairs>
 class RowReader {
  public:
   /// The values of a row are `value_stride` elements apart.
@@ -74,29 +76,36 @@ class RowReader {
   const C* read(const Places& elements, int count) {
     if (kWidth > 1 && value_stride_ != 1) return read_apart(elements, count);
     const bool is_array = elements.list == nullptr && elements.step == kWidth;
-    const std::byte* from = data_ + elements.first * size_;
-    if (!is_array) {
-      auto* const gathered = reinterpret_cast<std::byte*>(gathered_.values);
-      for_each_row(kWidth * size_, count, [&](int k, auto bytes) {
-        std::memcpy(gathered + k * bytes, data_ + elements[k] * size_, bytes);
-      });
-      from = gathered;
-    }
-    if (is_array && dtype_ == kDTypeOf<C> && count % kBlock == 0) {
-      return reinterpret_cast<const C*>(from);
-    }
+    if (!is_array) return read_scattered(elements, count);
+    const std::byte* const from = data_ + elements.first * size_;
+    if (dtype_ == kDTypeOf<C> && count % kBlock == 0) return reinterpret_cast<const C*>(from);
     vector_code<C>().read(from, dtype_, kWidth * count, rows_.values);
     end_rows(rows_.values, kWidth, count);
     return rows_.values;
   }
 
+  /// Which what was read lies in, if it is not used in place.
+  C* buffer() { return rows_.values; }
+
  private:
-  const C* read_apart(const Places& elements, int count) {
+  BOXLOSS_NOT_INLINE const C* read_scattered(const Places& elements, int count) {
+    Bytes<kWidth> buffer;
+    auto* const gathered = reinterpret_cast<std::byte*>(buffer.values);
+    for_each_row(kWidth * size_, count, [&](int k, auto bytes) {
+      std::memcpy(gathered + k * bytes, data_ + elements[k] * size_, bytes);
+    });
+    vector_code<C>().read(gathered, dtype_, kWidth * count, rows_.values);
+    end_rows(rows_.values, kWidth, count);
+    return rows_.values;
+  }
+
+  BOXLOSS_NOT_INLINE const C* read_apart(const Places& elements, int count) {
     if (elements.are_neighbours()) {
       const std::byte* const from = data_ + elements.first * size_;
       vector_code<C>().read_columns(from, dtype_, value_stride_, kWidth, count, rows_.values);
     } else {
-      auto* const gathered = reinterpret_cast<std::byte*>(gathered_.values);
+      Bytes<kWidth> buffer;
+      auto* const gathered = reinterpret_cast<std::byte*>(buffer.values);
       for_each_row(size_, count, [&](int k, auto bytes) {
         for (int i = 0; i < kWidth; ++i) {
           std::memcpy(gathered + (kWidth * k + i) * bytes,
@@ -113,12 +122,11 @@ class RowReader {
   DType dtype_;
   std::size_t size_;
   std::int64_t value_stride_;
-  Bytes<kWidth> gathered_;
-  Rows<C, kWidth> rows_;
+  Rows<C, kWidth, kPairs> rows_;
 };
 
 /// Rows of a contiguous output; null data if not requested.
-template <class C, int kWidth>
+template <class C, int kWidth, int kPairs = kTilePairs>
 class RowWriter {
  public:
   RowWriter(void* data, DType dtype)
@@ -139,12 +147,12 @@ class RowWriter {
     if (rows.are_neighbours()) {
       return vector_code<C>().write(at_, kWidth * count, data_ + rows.first * row_bytes_, dtype_);
     }
-    auto* const converted = reinterpret_cast<std::byte*>(converted_.values);
-    vector_code<C>().write(at_, kWidth * count, converted, dtype_);
-    for_each_row(row_bytes_, count, [&](int k, auto bytes) {
-      std::memcpy(data_ + rows[k] * bytes, converted + k * bytes, bytes);
-    });
+    put_scattered(rows, count);
   }
+
+  /// For values that do not lie as rows.
+  C* buffer() { return rows_.values; }
+  const C* buffer() const { return rows_.values; }
 
   /// Adds to rows that several pairs may share, in order, each rounded to the dtype.
   void add(const Places& rows, int count) {
@@ -164,17 +172,25 @@ class RowWriter {
   }
 
  private:
+  BOXLOSS_NOT_INLINE void put_scattered(const Places& rows, int count) const {
+    Bytes<kWidth> buffer;
+    auto* const converted = reinterpret_cast<std::byte*>(buffer.values);
+    vector_code<C>().write(at_, kWidth * count, converted, dtype_);
+    for_each_row(row_bytes_, count, [&](int k, auto bytes) {
+      std::memcpy(data_ + rows[k] * bytes, converted + k * bytes, bytes);
+    });
+  }
+
   std::byte* data_;
   DType dtype_;
   std::size_t row_bytes_;
   C* at_ = nullptr;
-  Rows<C, kWidth> rows_;
-  Bytes<kWidth> converted_;
+  Rows<C, kWidth, kPairs> rows_;
 };
 
 /// The gradient of boxes of kNumbers values: rows or, if it keeps strides, values that lie as those
 /// of the boxes.
-template <class C, int kNumbers>
+template <class C, int kNumbers, int kPairs = kTilePairs>
 class BoxWriter {
  public:
   BoxWriter(void* data, const BoxView& boxes, bool keeps_strides)
@@ -188,7 +204,7 @@ class BoxWriter {
 
   /// Where to write these rows, before `put`.
   C* rows(const Places& rows, int count) {
-    return keeps_strides_ ? apart_.values : rows_.rows(rows, count);
+    return keeps_strides_ ? rows_.buffer() : rows_.rows(rows, count);
   }
 
   /// `elements` is where the boxes begin.
@@ -222,25 +238,24 @@ class BoxWriter {
  private:
   void put_apart(const Places& elements, int count) const {
     if (elements.are_neighbours()) {
-      return vector_code<C>().write_columns(apart_.values, kNumbers, count,
+      return vector_code<C>().write_columns(rows_.buffer(), kNumbers, count,
                                             data_ + elements.first * size_, boxes_.dtype,
                                             boxes_.coordinate_stride);
     }
     with_outputs(data_, boxes_.dtype, [&](auto outputs) {
       for (int k = 0; k < count; ++k) {
         for (int i = 0; i < kNumbers; ++i) {
-          outputs.set(elements[k] + i * boxes_.coordinate_stride, apart_.values[kNumbers * k + i]);
+          outputs.set(elements[k] + i * boxes_.coordinate_stride, rows_.buffer()[kNumbers * k + i]);
         }
       }
     });
   }
 
-  RowWriter<C, kNumbers> rows_;
+  RowWriter<C, kNumbers, kPairs> rows_;
   bool keeps_strides_;
   std::byte* data_;
   const BoxView& boxes_;
   std::size_t size_;
-  Rows<C, kNumbers> apart_;
 };
 
 }  // namespace boxloss::native

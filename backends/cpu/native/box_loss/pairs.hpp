@@ -17,6 +17,15 @@ struct Pairs {
   Places gradient_row;  ///< of pred's gradient, or of one that several pairs add to
   Places row;           ///< of the loss, the weight and the target's gradient
   Places image;         ///< or the set
+
+  Pairs part(int begin, int size) const {
+    return {size,
+            pred.from(begin),
+            target.from(begin),
+            gradient_row.from(begin),
+            row.from(begin),
+            image.from(begin)};
+  }
 };
 
 /// The same for one pair.

@@ -56,8 +56,7 @@ class SlotLoop {
  public:
   using Problem = typename Tile::Problem;
 
-  SlotLoop(const Problem& p, Tile& tile)
-      : p_(p), tile_(tile), targets_(reader_of<C>(p, p.target)) {}
+  SlotLoop(const Problem& p, Tile& tile) : p_(p), tile_(tile) {}
 
   template <class Pairing>
   void run(const Pairing& pairing, std::int64_t task) {
@@ -95,13 +94,13 @@ class SlotLoop {
   template <class Use>
   void for_each_counted_run(const ZeroPadded&, std::int64_t b, const ImageSlots&,
                             const RowRange& slots, const Use& use) {
-    for (std::int64_t at = slots.begin; at < slots.end; at += kTilePairs) {
-      const RowRange some{at, std::min<std::int64_t>(at + kTilePairs, slots.end)};
+    for (std::int64_t at = slots.begin; at < slots.end; at += Tile::kPairs) {
+      const RowRange some{at, std::min<std::int64_t>(at + Tile::kPairs, slots.end)};
       const int count = static_cast<int>(some.end - some.begin);
       const std::int64_t first = b * p_.target.image_stride + at * p_.target.slot_stride;
-      std::uint8_t flags[kTilePairs];
+      std::uint8_t flags[Tile::kPairs];
       box_code<C, Problem>().find_padding(
-          targets_.read({first, p_.target.slot_stride, nullptr}, count), count, flags);
+          tile_.read_targets({first, p_.target.slot_stride, nullptr}, count), count, flags);
       for_each_flagged_run(flags, some, use);
     }
   }
@@ -158,7 +157,6 @@ class SlotLoop {
 
   const Problem& p_;
   Tile& tile_;
-  ReaderOf<C, Problem> targets_;
   PairList list_;
 };
 

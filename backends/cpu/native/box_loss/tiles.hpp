@@ -17,6 +17,7 @@ template <class C, class P>
 class TileForward {
  public:
   using Problem = P;
+  static constexpr int kPairs = kTilePairs;
 
   TileForward(const Problem& p, const LossOutputs& outputs)
       : loss_(p.loss),
@@ -57,6 +58,9 @@ class TileForward {
       ious_.put(pairs.row, n);
     }
   }
+
+  /// Up to kPairs, until the next call.
+  const C* read_targets(const Places& elements, int count) { return target_.read(elements, count); }
 
   /// For invalid pairs.
   void zero_rows(const RowRange& rows) const {
@@ -123,13 +127,15 @@ template <class C, class P>
 class TileBackward {
  public:
   using Problem = P;
+  /// All arrays of a tile are on the stack, of which a thread may have 64 KiB.
+  static constexpr int kPairs = sizeof(C) == sizeof(float) ? kTilePairs : 80;
 
   TileBackward(const Problem& p, const GradOutputs& grads, const void* scale,
                const LossGradients& gradients)
       : loss_(p.loss),
         constants_(constants_of<C>(p)),
-        pred_(reader_of<C>(p, p.pred)),
-        target_(reader_of<C>(p, p.target)),
+        pred_(reader_of<C, kPairs>(p, p.pred)),
+        target_(reader_of<C, kPairs>(p, p.target)),
         weight_(p.weight.data, p.weight.dtype),
         by_loss_(p, grads.loss, scale),
         by_l1_(p, grads.l1, scale),
@@ -137,18 +143,25 @@ class TileBackward {
         d_target_(gradients.target, p.target, gradients.keeps_target_strides),
         d_weight_(gradients.weight, p.weight.dtype) {}
 
-  void operator()(const Pairs& pairs) {
-    compute(pairs);
-    d_pred_.put(pairs.pred, pairs.gradient_row, pairs.count);
-    d_target_.put(pairs.target, pairs.row, pairs.count);
-    d_weight_.put(pairs.row, pairs.count);
+  void operator()(const Pairs& tile) {
+    for_each_part(tile, [&](const Pairs& pairs) {
+      compute(pairs);
+      d_pred_.put(pairs.pred, pairs.gradient_row, pairs.count);
+      d_target_.put(pairs.target, pairs.row, pairs.count);
+      d_weight_.put(pairs.row, pairs.count);
+    });
   }
 
   /// Adds the one requested gradient, pred's or the target's, to rows that pairs share.
-  void add(const Pairs& pairs) {
-    compute(pairs);
-    (d_pred_.is_wanted() ? d_pred_ : d_target_).add(pairs.gradient_row, pairs.count);
+  void add(const Pairs& tile) {
+    for_each_part(tile, [&](const Pairs& pairs) {
+      compute(pairs);
+      (d_pred_.is_wanted() ? d_pred_ : d_target_).add(pairs.gradient_row, pairs.count);
+    });
   }
+
+  /// Up to kPairs, until the next call.
+  const C* read_targets(const Places& elements, int count) { return target_.read(elements, count); }
 
   /// For invalid pairs.
   void zero_rows(const RowRange& rows) const {
@@ -158,6 +171,14 @@ class TileBackward {
   void zero_pred_rows(const RowRange& rows) const { d_pred_.zero(rows); }
 
  private:
+  template <class Use>
+  void for_each_part(const Pairs& tile, const Use& use) {
+    if constexpr (kPairs == kTilePairs) return use(tile);
+    for (int first = 0; first < tile.count; first += kPairs) {
+      use(tile.part(first, std::min(kPairs, tile.count - first)));
+    }
+  }
+
   void compute(const Pairs& pairs) {
     const VectorCode<C>& code = vector_code<C>();
     const int n = pairs.count, whole = whole_blocks(n);
@@ -195,12 +216,12 @@ class TileBackward {
 
   decltype(Problem::loss) loss_;
   Constants<C> constants_;
-  ReaderOf<C, Problem> pred_, target_;
-  RowReader<C, 1> weight_;
-  Rows<C, 1> weighted_;
+  ReaderOf<C, Problem, kPairs> pred_, target_;
+  RowReader<C, 1, kPairs> weight_;
+  Rows<C, 1, kPairs> weighted_;
   Factors<C> by_loss_, by_l1_;
-  BoxWriter<C, Problem::kNumbers> d_pred_, d_target_;
-  RowWriter<C, 1> d_weight_;
+  BoxWriter<C, Problem::kNumbers, kPairs> d_pred_, d_target_;
+  RowWriter<C, 1, kPairs> d_weight_;
 };
 
 }  // namespace boxloss::native
