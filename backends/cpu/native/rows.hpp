@@ -28,7 +28,6 @@ struct Rows {
 /// writers of a task would all take its place on the stack, of which a thread may have little.
 template <int kWidth>
 using Bytes = Rows<std::uint64_t, kWidth>;
-#define BOXLOSS_NOT_INLINE __attribute__((noinline))
 
 template <class C>
 constexpr DType kDTypeOf = std::is_same_v<C, double> ? DType::kF64 : DType::kF32;
@@ -88,7 +87,7 @@ class RowReader {
   C* buffer() { return rows_.values; }
 
  private:
-  BOXLOSS_NOT_INLINE const C* read_scattered(const Places& elements, int count) {
+  __attribute__((noinline)) const C* read_scattered(const Places& elements, int count) {
     Bytes<kWidth> buffer;
     auto* const gathered = reinterpret_cast<std::byte*>(buffer.values);
     for_each_row(kWidth * size_, count, [&](int k, auto bytes) {
@@ -99,7 +98,7 @@ class RowReader {
     return rows_.values;
   }
 
-  BOXLOSS_NOT_INLINE const C* read_apart(const Places& elements, int count) {
+  __attribute__((noinline)) const C* read_apart(const Places& elements, int count) {
     if (elements.are_neighbours()) {
       const std::byte* const from = data_ + elements.first * size_;
       vector_code<C>().read_columns(from, dtype_, value_stride_, kWidth, count, rows_.values);
@@ -172,7 +171,7 @@ class RowWriter {
   }
 
  private:
-  BOXLOSS_NOT_INLINE void put_scattered(const Places& rows, int count) const {
+  __attribute__((noinline)) void put_scattered(const Places& rows, int count) const {
     Bytes<kWidth> buffer;
     auto* const converted = reinterpret_cast<std::byte*>(buffer.values);
     vector_code<C>().write(at_, kWidth * count, converted, dtype_);
