@@ -23,7 +23,7 @@ def configure(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     # Where `folder` has a torch, Python finds it before any other.
     return subprocess.run(
         [*command, "-DBOXLOSS_TORCH=ON", f"-DPython3_EXECUTABLE={sys.executable}", *options],
-        env=os.environ | {"PYTHONPATH": str(folder)},
+        env=os.environ | {"PYTHONPATH": str(folder), "CUDAHOSTCXX": ""},
         capture_output=True,
         text=True,
         check=False,
