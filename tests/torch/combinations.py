@@ -37,7 +37,9 @@ def pairwise_cases(options: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]
 
 def long_but(values: Iterable[Any], daily: Collection[Any]) -> list[Any]:
     """For parametrize: all but the daily ones are long."""
-    return [each if each in daily else pytest.param(each, marks=pytest.mark.long) for each in values]
+    return [
+        each if each in daily else pytest.param(each, marks=pytest.mark.long) for each in values
+    ]
 
 
 def _best(name: str, count: int, case: dict[str, int], missing: Pairs) -> int:
