@@ -42,6 +42,14 @@ def long_but(values: Iterable[Any], daily: Collection[Any]) -> list[Any]:
     ]
 
 
+def every_other_long(cases: list[Any]) -> list[Any]:
+    """Of those that pairwise gives."""
+    return [
+        pytest.param(*case.values, id=case.id, marks=[pytest.mark.long] * (i % 2))
+        for i, case in enumerate(cases)
+    ]
+
+
 def _best(name: str, count: int, case: dict[str, int], missing: Pairs) -> int:
     """The choice that meets most of the others for the first time."""
     return max(
