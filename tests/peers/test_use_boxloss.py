@@ -145,7 +145,7 @@ def test_save_pretrained(tmp_path: Path) -> None:
     assert not calls(loaded, "DETR")
 
 
-compiled = partial(torch.compile, backend="eager")
+compiled = partial(torch.compile, backend="aot_eager")
 LORA = LoraConfig(r=2, target_modules=["q_proj"])
 WRAPPERS: dict[str, tuple[str, Callable[[nn.Module], nn.Module]]] = {
     "DataParallel": ("RT-DETR", nn.DataParallel),
