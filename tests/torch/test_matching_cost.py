@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import rotated
 import torch
+from boxloss._options import LOSS_PARAMETERS, ROTATED_LOSS_PARAMETERS
 from boxloss.torch import matching_cost, pairwise_iou, use_implementation
 from combinations import pairwise_cases
 from comparison import UNIT_ROUNDOFF, assert_within
@@ -25,6 +26,7 @@ from torch import Tensor
 CPU = torch.device("cpu")
 DOUBLE = torch.float64
 MODES = ("softmax", "sigmoid", "focal")
+OWN = {**LOSS_PARAMETERS, **ROTATED_LOSS_PARAMETERS}  # names of a loss' own numbers
 
 
 def with_term(values: Problem, term: str | None, scores: torch.dtype = torch.float32) -> Problem:
@@ -44,12 +46,18 @@ def only_ious(values: Problem) -> Problem:
 
 
 def check(values: Problem, function: Any = matching_cost, roundings: float = 100) -> None:
-    """In double, some 100 roundings lie between an entry and the other, of which a logarithm has
-    four; both are stored in float32. Columns of no image are 0."""
+    """The function by cpu/reference beside the operator, which is given all by name, by aten.
+
+    In double, some 100 roundings lie between an entry and the other, of which a logarithm has four;
+    both are stored in float32. Columns of no image are 0.
+    """
     with use_implementation("cpu/reference"):
         wanted = function(**values)
+    own = OWN.get(values.get("loss", ""), ())
+    given = {name: each for name, each in values.items() if name not in own}
+    given |= {"parameters": [values[name] for name in own]} if own else {}
     with use_implementation("aten"):
-        found = function(**values)
+        found = getattr(torch.ops.boxloss, function.__name__)(**given)
     assert (found.dtype, found.shape) == (torch.float32, wanted.shape)
     assert wanted.isfinite().all()
     columns = wanted.shape[-1]
