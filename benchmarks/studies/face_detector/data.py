@@ -131,16 +131,24 @@ def load_faces(split: Split) -> Bytes:
 
 def load_photographs(split: Split) -> list[Bytes]:
     """Grayscale photographs of at least 256x256 pixels."""
-    import skimage.data
     from skimage.color import rgb2gray
 
-    def grey(name: str) -> Bytes:
-        photograph = getattr(skimage.data, name)()[FIRST_ROW.get(name, 0) :]
+    def grey(photograph: Bytes) -> Bytes:
         if photograph.ndim == 3:
             photograph = np.rint(255 * rgb2gray(photograph[..., :3])).astype(np.uint8)
         return photograph
 
-    return [grey(each) for each in PHOTOGRAPHS[split].split()]
+    return [grey(each) for each in load_originals(split)]
+
+
+def load_originals(split: Split) -> list[Bytes]:
+    """The same photographs as scikit-image has them, grey or in colours."""
+    import skimage.data
+
+    return [
+        getattr(skimage.data, name)()[FIRST_ROW.get(name, 0) :]
+        for name in PHOTOGRAPHS[split].split()
+    ]
 
 
 DATA: dict[str, Callable[[Split, int, int], Pictures]] = {
