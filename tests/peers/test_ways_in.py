@@ -204,7 +204,6 @@ def test_a_pickle_of_a_wrapper(tmp_path: Path) -> None:
     assert has_boxloss(copy.deepcopy(wrapper))
 
 
-@pytest.mark.long
 def test_a_process_of_several_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which Ultralytics starts by a file that it writes; here for the CPU."""
     from ultralytics.utils import checks, dist
