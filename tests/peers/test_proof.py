@@ -4,6 +4,7 @@
 
 import copy
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -174,6 +175,11 @@ def test_a_part_that_is_patched_afterwards(
     with patched(module, part, value), pytest.raises(ValueError, match=words):
         loss(name, model)
     assert calls(model, name)
+
+
+def test_what_their_module_imports_from_the_standard_library_is_nobodys_part() -> None:
+    with patch.object(rt_detr, "OrderedDict", OrderedDict, create=True):
+        use_boxloss(made("RT-DETR"))
 
 
 def set_matcher(part: nn.Module) -> None:
