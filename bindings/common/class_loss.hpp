@@ -12,6 +12,7 @@ namespace boxloss::binding {
 struct ClassLoss {
   static constexpr char kFunction[] = "class_loss", kOperator[] = "boxloss::_class_loss";
   static constexpr std::array kOutputs = {"loss", "scale"};
+  static constexpr std::array kDifferentiable = {"logits"};
   BOXLOSS_ARGUMENTS(BOXLOSS_CLASS_LOSS_PARAMETERS);
 
   static boxloss::ClassLoss mode_of(std::string_view word) {
@@ -92,22 +93,22 @@ struct ClassLoss {
 struct ClassLossBackward {
   static constexpr char kFunction[] = "class_loss", kOperator[] = "boxloss::_class_loss_backward";
   static constexpr std::array kOutputs = {"d_logits"};
-  BOXLOSS_ARGUMENTS(BOXLOSS_CLASS_LOSS_BACKWARD_PARAMETERS);
+  BOXLOSS_GRADIENT_ARGUMENTS(BOXLOSS_LOGITS_GRADIENT_PARAMETERS, ClassLoss);
 
   template <class Size>
   static ClassLossGradProblem describe(const Arguments<Described<Size>>& a) {
     auto p = ClassLoss::describe<ClassLossGradProblem>(a);
     set_gradient<Size>(p, a, shape_of_sets<Size>(a));
-    p.is_transposed = a.transposed;
+    if constexpr (kHasNumbers<Size>) p.is_transposed = lies_transposed(a.logits);
     return p;
   }
 
   template <class Size>
   static std::array<Output<Size>, 1> outputs(const Arguments<Described<Size>>& a,
                                              const ClassLossGradProblem& p) {
-    std::vector<Size> shape(a.logits.shape, a.logits.shape + a.logits.rank);
-    if (a.transposed) std::swap(shape.end()[-1], shape.end()[-2]);
-    return {{{p.logits.dtype, shape}}};
+    Output<Size> gradient = {p.logits.dtype, {a.logits.shape, a.logits.shape + a.logits.rank}};
+    gradient.order_of = &a.logits;
+    return {gradient};
   }
 
   static constexpr auto workspace_bytes = class_loss_backward_workspace_bytes;

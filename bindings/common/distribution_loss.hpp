@@ -13,6 +13,7 @@ struct DistributionLoss {
   static constexpr char kFunction[] = "distribution_loss",
                         kOperator[] = "boxloss::_distribution_loss";
   static constexpr std::array kOutputs = {"loss", "scale"};
+  static constexpr std::array kDifferentiable = {"logits"};
   BOXLOSS_ARGUMENTS(BOXLOSS_DISTRIBUTION_LOSS_PARAMETERS);
 
   /// Of any operation that has these arguments.
@@ -45,6 +46,13 @@ struct DistributionLoss {
                                              const DistributionLossProblem& p) {
     const DType compute = compute_dtype(p);
     return {{{compute, shape_of_loss<Size>(a, p.reduction)}, {compute, shape_of_scale<Size>(a)}}};
+  }
+
+  /// A query's logits must be neighbours.
+  template <class Args, class Pack>
+  static void lay_out(Args& a, const Pack& pack) {
+    if (!has_neighbours(a.logits)) pack(a.logits);
+    if (a.teacher && !has_neighbours(a.teacher)) pack(a.teacher);
   }
 
   static constexpr auto workspace_bytes = distribution_loss_workspace_bytes;
@@ -122,7 +130,7 @@ struct DistributionLossBackward {
   static constexpr char kFunction[] = "distribution_loss",
                         kOperator[] = "boxloss::_distribution_loss_backward";
   static constexpr std::array kOutputs = {"d_logits"};
-  BOXLOSS_ARGUMENTS(BOXLOSS_DISTRIBUTION_LOSS_BACKWARD_PARAMETERS);
+  BOXLOSS_GRADIENT_ARGUMENTS(BOXLOSS_LOGITS_GRADIENT_PARAMETERS, DistributionLoss);
 
   template <class Size>
   static DistributionLossGradProblem describe(const Arguments<Described<Size>>& a) {
@@ -135,6 +143,11 @@ struct DistributionLossBackward {
   static std::array<Output<Size>, 1> outputs(const Arguments<Described<Size>>& a,
                                              const DistributionLossGradProblem& p) {
     return {{{p.logits.dtype, {a.logits.shape, a.logits.shape + a.logits.rank}}}};
+  }
+
+  template <class Args, class Pack>
+  static void lay_out(Args& a, const Pack& pack) {
+    DistributionLoss::lay_out(a, pack);
   }
 
   static constexpr auto workspace_bytes = distribution_loss_backward_workspace_bytes;

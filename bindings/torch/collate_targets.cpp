@@ -4,21 +4,35 @@
 #include <c10/core/DeviceGuard.h>
 #include <boxloss/collate_targets.hpp>
 
-#include "operation.hpp"
+#include "operator.hpp"
 
-/// A batch's ground truth, for boxloss.torch.compat. It has no gradient, and bypasses autograd;
-/// function transforms are refused. What does not serve a device is a TypeError or, without any
-/// implementation for it, a RuntimeError.
+/// A batch's ground truth, for boxloss.torch.compat. What does not serve a device is a TypeError
+/// or, without any implementation for it, a RuntimeError.
 namespace boxloss::torch_binding {
 namespace {
 
 constexpr char kFunction[] = "_collate_targets";
-constexpr char kOperator[] = "boxloss::_collate_targets";
+constexpr binding::Parameter kParameters[] = {
+    {"Tensor[]", "boxes", ""},    {"Tensor[]", "labels", ""}, {"OptionalPacked", "image", ""},
+    {"Whole", "classes", ""},     {"Whole", "images", ""},    {"Flag", "has_sizes", ""},
+    {"Tensor(a!)?", "answer", ""}};
 
-/// boxes, labels, offsets, factor, number.
-using Collated = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
-using Operator = WithoutGradient<Collated(at::TensorList, at::TensorList, const OptionalTensor&,
-                                          std::int64_t, std::int64_t, bool, const OptionalTensor&)>;
+struct CollateTensors {
+  CollateTensors(const c10::IValue* given)
+      : boxes(given[0].toTensorVector()),
+        labels(given[1].toTensorVector()),
+        image(given[2].to<OptionalTensor>()),
+        classes(given[3].toInt()),
+        images(given[4].toInt()),
+        has_sizes(given[5].toBool()),
+        answer(given[6].to<OptionalTensor>()) {}
+
+  std::vector<at::Tensor> boxes, labels;
+  OptionalTensor image;
+  std::int64_t classes, images;
+  bool has_sizes;
+  OptionalTensor answer;
+};
 
 DType dtype_of(const char* name, const at::Tensor& tensor) {
   std::optional<DType> dtype;
@@ -77,17 +91,24 @@ void check_answer(const at::Tensor& boxes, const OptionalTensor& given) {
                     "; it must be one number");
 }
 
-Collated empty_results(const at::Tensor& boxes, const c10::SymInt& rows, std::int64_t images) {
+/// boxes, labels, offsets, factor, number: the results, in the place of the arguments.
+void finish(const Operator& op, Stack& stack, std::array<at::Tensor, 5> results) {
+  torch::jit::drop(stack, op.count);
+  for (at::Tensor& each : results) stack.emplace_back(std::move(each));
+}
+
+std::array<at::Tensor, 5> empty_results(const at::Tensor& boxes, const c10::SymInt& rows,
+                                        std::int64_t images) {
   const auto whole = boxes.options().dtype(at::kLong), real = boxes.options().dtype(at::kFloat);
   return {at::empty_symint({rows, 4}, boxes.options()), at::empty_symint({rows}, whole),
           at::empty({images + 1}, whole), at::empty({}, real), at::empty({}, real)};
 }
 
-Collated meta(at::TensorList boxes, at::TensorList labels, const OptionalTensor& image,
-              std::int64_t, std::int64_t images, bool, const OptionalTensor& answer) {
-  const c10::SymInt rows = check_given(boxes, labels, image);
-  check_answer(boxes[0], answer);
-  return empty_results(boxes[0], rows, images);
+void meta(const Operator& op, Stack& stack, const Way&) {
+  const CollateTensors a(op.arguments(stack));
+  const c10::SymInt rows = check_given(a.boxes, a.labels, a.image);
+  check_answer(a.boxes[0], a.answer);
+  finish(op, stack, empty_results(a.boxes[0], rows, a.images));
 }
 
 /// Where the host sees what the device writes: a GPU can address pinned memory only.
@@ -98,73 +119,64 @@ float* answer_memory(const at::Tensor& boxes, const at::Tensor& answer) {
   return answer.mutable_data_ptr<float>();
 }
 
-Collated collate(at::TensorList boxes, at::TensorList labels, const OptionalTensor& image,
-                 std::int64_t classes, std::int64_t images, bool has_sizes,
-                 const OptionalTensor& answer) {
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return with_torch_errors(kFunction, [&] {
-    const c10::SymInt rows = check_given(boxes, labels, image);
-    check_answer(boxes[0], answer);
-    TORCH_CHECK_VALUE(images >= 0, kFunction, ": images is ", images, "; it must not be negative");
-    const at::Device device = boxes[0].device();
-    const Implementation& implementation = implementation_on(device);
-    const c10::OptionalDeviceGuard guard(device);
+void collate(const Operator& op, Stack& stack, const Way&) {
+  const CollateTensors a(op.arguments(stack));
+  const auto& [boxes, labels, image, classes, images, has_sizes, answer] = a;
+  const c10::SymInt rows = check_given(boxes, labels, image);
+  check_answer(boxes[0], answer);
+  TORCH_CHECK_VALUE(images >= 0, kFunction, ": images is ", images, "; it must not be negative");
+  const at::Device device = boxes[0].device();
+  const Implementation& implementation = implementation_on(device);
+  const c10::OptionalDeviceGuard guard(device);
 
-    std::vector<at::Tensor> packed;  // views of those that were packed already
-    std::vector<TargetList> lists;
-    for (std::size_t i = 0; i < boxes.size(); ++i) {
-      const at::Tensor& its_boxes = packed.emplace_back(boxes[i].contiguous());
-      lists.push_back({its_boxes.const_data_ptr(), nullptr, its_boxes.size(0)});
-      lists.back().labels = packed.emplace_back(labels[i].contiguous()).const_data_ptr();
-    }
-    CollateProblem p;
-    p.device = implementation.device;
-    p.lists = lists.data();
-    p.list_count = static_cast<std::int64_t>(lists.size());
-    p.boxes_dtype = dtype_of("boxes", boxes[0]);
-    p.labels_dtype = dtype_of("labels", labels[0]);
-    if (image) {
-      p.image.dtype = dtype_of("image", *image);
-      p.image.data = packed.emplace_back(image->contiguous()).const_data_ptr();
-    }
-    p.images = images;
-    p.classes = classes;
-    p.has_sizes = has_sizes;
+  std::vector<at::Tensor> packed;  // views of those that were packed already
+  std::vector<TargetList> lists;
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    const at::Tensor& its_boxes = packed.emplace_back(boxes[i].contiguous());
+    lists.push_back({its_boxes.const_data_ptr(), nullptr, its_boxes.size(0)});
+    lists.back().labels = packed.emplace_back(labels[i].contiguous()).const_data_ptr();
+  }
+  CollateProblem p;
+  p.device = implementation.device;
+  p.lists = lists.data();
+  p.list_count = static_cast<std::int64_t>(lists.size());
+  p.boxes_dtype = dtype_of("boxes", boxes[0]);
+  p.labels_dtype = dtype_of("labels", labels[0]);
+  if (image) {
+    p.image.dtype = dtype_of("image", *image);
+    p.image.data = packed.emplace_back(image->contiguous()).const_data_ptr();
+  }
+  p.images = images;
+  p.classes = classes;
+  p.has_sizes = has_sizes;
 
-    const Collated results = empty_results(boxes[0], rows, images);
-    const auto& [all_boxes, all_labels, offsets, factor, number] = results;
-    CollateOutputs outputs;
-    outputs.boxes = all_boxes.mutable_data_ptr();
-    outputs.labels = all_labels.mutable_data_ptr<std::int64_t>();
-    outputs.offsets = offsets.mutable_data_ptr<std::int64_t>();
-    outputs.factor = factor.mutable_data_ptr<float>();
-    outputs.number = number.mutable_data_ptr<float>();
-    if (answer) outputs.answer = answer_memory(boxes[0], *answer);
-    collate_targets(implementation, p, outputs, execution_on(device));
-    return results;
-  });
+  const auto results = empty_results(boxes[0], rows, images);
+  const auto& [all_boxes, all_labels, offsets, factor, number] = results;
+  CollateOutputs outputs;
+  outputs.boxes = all_boxes.mutable_data_ptr();
+  outputs.labels = all_labels.mutable_data_ptr<std::int64_t>();
+  outputs.offsets = offsets.mutable_data_ptr<std::int64_t>();
+  outputs.factor = factor.mutable_data_ptr<float>();
+  outputs.number = number.mutable_data_ptr<float>();
+  if (answer) outputs.answer = answer_memory(boxes[0], *answer);
+  collate_targets(implementation, p, outputs, execution_on(device));
+  finish(op, stack, results);
 }
 
 }  // namespace
 }  // namespace boxloss::torch_binding
 
 TORCH_LIBRARY_FRAGMENT(boxloss, m) {
-  m.def(
-      "_collate_targets(Tensor[] boxes, Tensor[] labels, Tensor? image, int classes, int images, "
-      "bool has_sizes, Tensor(a!)? answer) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
-      {at::Tag::pt2_compliant_tag});
   using namespace boxloss::torch_binding;
-  implement_on_devices(m, "_collate_targets", collate);
-}
-
-TORCH_LIBRARY_IMPL(boxloss, Meta, m) { m.impl("_collate_targets", boxloss::torch_binding::meta); }
-
-TORCH_LIBRARY_IMPL(boxloss, Autograd, m) {
-  using namespace boxloss::torch_binding;
-  m.impl("_collate_targets", Operator::past_autograd<kFunction, kOperator>);
-}
-
-TORCH_LIBRARY_IMPL(boxloss, FuncTorchBatched, m) {
-  using namespace boxloss::torch_binding;
-  m.impl("_collate_targets", Operator::refuse_vmap<kFunction>);
+  static Operator op = {.function = kFunction,
+                        .name = "boxloss::_collate_targets",
+                        .parameters = kParameters,
+                        .count = std::size(kParameters),
+                        .first = 0,
+                        .differentiable = {},
+                        .results = {"boxes", "labels", "offsets", "factor", "number"},
+                        .run = collate,
+                        .meta = meta};
+  define(m, op);
+  refuse_transforms(m, op);
 }

@@ -1,0 +1,288 @@
+// SPDX-FileCopyrightText: 2026 The boxloss authors
+// SPDX-License-Identifier: Apache-2.0
+#include "operator.hpp"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "math/ceil_div.hpp"
+
+namespace boxloss::torch_binding {
+namespace {
+
+const at::Tensor& tensor_of(const void* source) { return *static_cast<const at::Tensor*>(source); }
+
+/// Decides by strides alone where possible: a masked tensor's number of boxes is unknown while
+/// compiling.
+bool has_contiguous_strides(const at::Tensor& tensor) {
+  c10::SymInt expected = 1;
+  for (std::int64_t d = tensor.dim() - 1; d >= 0; --d) {
+    if (tensor.sym_stride(d) != expected && tensor.sym_size(d) != 1) return false;
+    expected *= tensor.sym_size(d);
+  }
+  return true;
+}
+
+/// Whether a tensor's gradient has its strides: if they fill their memory, in any order of
+/// dimensions. Otherwise it is contiguous.
+bool keeps_strides(const at::Tensor& tensor) {
+  return !has_contiguous_strides(tensor) && tensor.is_non_overlapping_and_dense();
+}
+
+/// As binding::lies_transposed, of symbolic strides.
+bool lies_transposed(const at::Tensor& tensor) {
+  return tensor.dim() >= 2 && tensor.sym_stride(-2) == 1 && tensor.sym_stride(-1) != 1;
+}
+
+/// Strides of a shape whose last two dimensions have changed places in memory.
+template <class Size>
+std::vector<Size> transposed_strides(std::vector<Size> shape) {
+  std::swap(shape.end()[-1], shape.end()[-2]);
+  std::vector<Size> strides(shape.size(), Size(1));
+  for (std::size_t d = shape.size() - 1; d > 0; --d) {
+    strides[d - 1] = strides[d] * (shape[d] == 0 ? Size(1) : shape[d]);
+  }
+  std::swap(strides.end()[-1], strides.end()[-2]);
+  return strides;
+}
+
+at::Tensor empty(const std::vector<std::int64_t>& shape, const at::TensorOptions& options) {
+  return at::empty(shape, options);
+}
+at::Tensor empty(const std::vector<c10::SymInt>& shape, const at::TensorOptions& options) {
+  return at::empty_symint(shape, options);
+}
+
+/// A kernel as torch keeps it.
+struct Boxed : c10::OperatorKernel {
+  explicit Boxed(Kernel kernel) : kernel_(std::move(kernel)) {}
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+    kernel_(op, keys, *stack);
+  }
+
+ private:
+  Kernel kernel_;
+};
+
+/// Kinds of options.hpp as schemas write them, and others that are written so.
+std::string type_of(std::string_view kind) {
+  constexpr std::string_view kOptional = "Optional";
+  if (kind.substr(0, kOptional.size()) == kOptional) {
+    return type_of(kind.substr(kOptional.size())) + "?";
+  }
+  if (kind == "Strided" || kind == "Packed") return "Tensor";
+  if (kind == "Flag") return "bool";
+  if (kind == "Word") return "str";
+  if (kind == "Number") return "float";
+  if (kind == "Numbers") return "float[]";
+  if (kind == "Whole") return "int";
+  return std::string(kind);
+}
+
+/// Whether a derivative by a tensor is asked for: by a transform of torch.func, or in forward mode.
+/// Elsewhere a result that needs no gradient tells.
+bool is_differentiated(const c10::IValue& value) {
+  if (!value.isTensor() || !value.toTensor().defined()) return false;
+  const at::Tensor& tensor = value.toTensor();
+  if (tensor._fw_grad(/*level=*/0).defined()) return true;
+  return tensor.requires_grad() && at::GradMode::is_enabled() && inside_function_transform();
+}
+
+}  // namespace
+
+template <class Size>
+Call<Size>::Call(const Operator& op, Stack& stack, const Way& way)
+    : op_(op), stack_(stack), way_(way) {
+  if constexpr (binding::kHasNumbers<Size>) {
+    implementation_ = &way.choose(first().device());  // before memory is asked for there
+    if (!first().is_cpu()) guard_.emplace(first().device());
+  }
+}
+
+template <class Size>
+void Call<Size>::set(binding::Array<Size>& array, bool is_packed) {
+  array.name = op_.parameters[place_].name;
+  const at::Tensor& tensor = next().toTensor();
+  check_placed(op_.function, array.name, tensor, op_.parameters[op_.first].name, &first());
+  array.is_given = true;
+  array.source = &tensor;
+  set_dtype(array.dtype, array.other_dtype, tensor.scalar_type());
+  array.rank = static_cast<std::size_t>(tensor.dim());
+  if constexpr (binding::kHasNumbers<Size>) {
+    array.shape = tensor.sizes().data();
+    array.strides = tensor.strides().data();
+    array.data = tensor.const_data_ptr();
+    if (!is_packed) {
+      array.is_permuted = keeps_strides(tensor);
+    } else if (!tensor.is_contiguous()) {
+      pack(array);
+    }
+  } else {
+    array.shape = tensor.sym_sizes().data();
+  }
+}
+
+template <class Size>
+void Call<Size>::set_given(binding::Array<Size>& array, bool is_packed) {
+  if (!op_.arguments(stack_)[place_].isNone()) return set(array, is_packed);
+  array.name = op_.parameters[place_++].name;
+}
+
+template <class Size>
+void Call<Size>::pack(binding::Array<Size>& array) {
+  if constexpr (binding::kHasNumbers<Size>) {
+    const at::Tensor& copy = copies_.emplace_back(tensor_of(array.source).contiguous());
+    array.shape = copy.sizes().data();
+    array.strides = copy.strides().data();
+    array.data = copy.const_data_ptr();
+    array.is_permuted = false;
+  }
+}
+
+template <class Size>
+at::Tensor Call<Size>::empty_like(const binding::Output<Size>& output,
+                                  const at::TensorOptions& options, void** memory) {
+  const auto strided = [&](const auto& strides) {
+    if constexpr (binding::kHasNumbers<Size>) {
+      return at::empty_strided(output.shape, strides, options);
+    } else {
+      return at::empty_strided_symint(output.shape, strides, options);
+    }
+  };
+  at::Tensor result;
+  if (output.order_of != nullptr && lies_transposed(tensor_of(output.order_of->source))) {
+    result = strided(transposed_strides(output.shape));
+  } else if (output.like != nullptr && keeps_strides(tensor_of(output.like->source))) {
+    const at::Tensor& like = tensor_of(output.like->source);
+    if constexpr (binding::kHasNumbers<Size>) {
+      result = strided(like.strides());
+      // Core writes a gradient with the strides of what it reads, which here is a copy.
+      if (!output.like->is_permuted) {
+        at::Tensor written = at::empty(output.shape, options);
+        *memory = written.mutable_data_ptr();
+        to_be_copied_.push_back({result, std::move(written)});
+        return result;
+      }
+    } else {
+      result = strided(like.sym_strides());
+    }
+  } else {
+    result = empty(output.shape, options);
+  }
+  if constexpr (binding::kHasNumbers<Size>) *memory = result.mutable_data_ptr();
+  return result;
+}
+
+template <class Size>
+void Call<Size>::allocate(const binding::Output<Size>* outputs, std::size_t count, void** memory,
+                          std::size_t workspace_bytes) {
+  const at::TensorOptions options = first().options().pinned_memory(way_.is_pinned);
+  std::size_t of_scale = 0;  // bytes in front of the workspace, if it is not kept
+  for (std::size_t i = 0; i < count; ++i) {
+    const binding::Output<Size>& output = outputs[i];
+    const at::ScalarType type = scalar_type(output.dtype);
+    if (way_.drops_scale && i == 1) {
+      if constexpr (binding::kHasNumbers<Size>) {
+        const std::int64_t values = c10::multiply_integers(output.shape);
+        of_scale = 16 * ceil_div(values * size_of(output.dtype), 16);
+      }
+    } else if (!output.is_wanted) {
+      results_.push_back(no_elements(first(), type));
+      if constexpr (binding::kHasNumbers<Size>) memory[i] = nullptr;
+    } else {
+      results_.push_back(
+          empty_like(output, options.dtype(type), memory == nullptr ? nullptr : memory + i));
+    }
+  }
+  if constexpr (binding::kHasNumbers<Size>) {
+    scratch_.emplace(of_scale + workspace_bytes, first());
+    if (way_.drops_scale) memory[1] = scratch_->data();
+    execution_ = execution_on(first().device());
+    execution_.workspace = scratch_->data() + of_scale;
+    execution_.workspace_bytes = workspace_bytes;
+  }
+}
+
+template <class Size>
+void Call<Size>::finish() {
+  for (const Copied& each : to_be_copied_) each.result.copy_(each.written);
+  torch::jit::drop(stack_, op_.count);
+  for (at::Tensor& each : results_) stack_.emplace_back(std::move(each));
+}
+
+template class Call<std::int64_t>;
+template class Call<c10::SymInt>;
+
+std::string schema_of(const Operator& op) {
+  std::string text = std::string(op.name) + "(";
+  for (std::size_t i = 0; i < op.count; ++i) {
+    const binding::Parameter& each = op.parameters[i];
+    text += (i == 0 ? "" : ", ") + type_of(each.kind) + " " + each.name;
+    if (*each.standard != '\0') text += std::string("=") + each.standard;
+  }
+  if (op.results.size() == 1) return text + ") -> Tensor";
+  text += ") -> (";
+  for (const char* const each : op.results) {
+    text += (each == op.results[0] ? "Tensor " : ", Tensor ") + std::string(each);
+  }
+  return text + ")";
+}
+
+void implement(torch::Library& m, const Operator& op, c10::DispatchKey key, Kernel kernel) {
+  auto boxed = torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Boxed>(std::move(kernel)));
+  m.impl(op.name, torch::dispatch(key, std::move(boxed)));
+}
+
+void define(torch::Library& m, Operator& op, std::vector<at::Tag> tags,
+            std::function<void(const Operator&, Stack&)> run, const Way& way_of_meta) {
+  tags.push_back(at::Tag::pt2_compliant_tag);
+  m.def(schema_of(op).c_str(), std::as_const(tags));
+  op.handle = c10::Dispatcher::singleton().findSchemaOrThrow(op.name, "");
+  // The devices that torch has a key for, and one for all others, sparse tensors too: the registry
+  // says what serves a device, or an error does.
+  for (const auto key :
+       {c10::DispatchKey::CPU, c10::DispatchKey::CUDA, c10::DispatchKey::XPU, c10::DispatchKey::MPS,
+        c10::DispatchKey::PrivateUse1, c10::DispatchKey::CompositeExplicitAutograd}) {
+    implement(m, op, key, [&op, run](const auto&, auto, Stack& stack) {
+      const at::AutoDispatchBelowADInplaceOrView below_autograd;
+      with_torch_errors(op.function, [&] { run(op, stack); });
+    });
+  }
+  implement(m, op, c10::DispatchKey::Meta, [&op, way_of_meta](const auto&, auto, Stack& stack) {
+    with_torch_errors(op.function, [&] { op.meta(op, stack, way_of_meta); });
+  });
+}
+
+void define(torch::Library& m, Operator& op, std::vector<at::Tag> tags) {
+  define(m, op, std::move(tags),
+         [](const Operator& its, Stack& stack) { its.run(its, stack, {}); });
+}
+
+void refuse_transforms(torch::Library& m, const Operator& op) {
+  implement(m, op, c10::DispatchKey::Autograd,
+            [&op](const c10::OperatorHandle& handle, c10::DispatchKeySet keys, Stack& stack) {
+              if (inside_function_transform()) refuse_function_transform(op.function);
+              handle.redispatchBoxed(keys & c10::after_autograd_keyset, &stack);
+            });
+  implement(m, op, c10::DispatchKey::FuncTorchBatched,
+            [&op](const auto&, auto, Stack&) { refuse_function_transform(op.function); });
+}
+
+void be_constant(torch::Library& m, const Operator& op) {
+  implement(m, op, c10::DispatchKey::Autograd,
+            [&op](const c10::OperatorHandle& handle, c10::DispatchKeySet keys, Stack& stack) {
+              const c10::IValue* const arguments = op.arguments(stack);
+              if (std::any_of(arguments, arguments + op.count, is_differentiated)) {
+                refuse_derivative(op.function);
+              }
+              handle.redispatchBoxed(keys & c10::after_autograd_keyset, &stack);
+            });
+}
+
+}  // namespace boxloss::torch_binding
