@@ -40,6 +40,17 @@ class Recording {
   at::AutoGradMode records_;
 };
 
+/// Compiled autograd takes no lists among what is saved.
+c10::IValue hashable(const c10::IValue& option) {
+  return option.isList() ? c10::ivalue::Tuple::create(option.toListRef().vec()) : option;
+}
+c10::IValue from_hashable(const c10::IValue& saved) {
+  if (!saved.isTuple()) return saved;
+  c10::List<double> numbers;
+  for (const c10::IValue& each : saved.toTupleRef().elements()) numbers.push_back(each.toDouble());
+  return numbers;
+}
+
 variable_list popped(Stack& stack, std::size_t count) {
   variable_list tensors;
   tensors.reserve(count);
@@ -201,7 +212,7 @@ variable_list run_forward(AutogradContext* context, const Loss& loss, Stack& sta
       tensors.push_back(each.toTensor());
       is_tensor |= std::int64_t(1) << i;
     }
-    options.push_back(each.isTensor() ? c10::IValue() : each);
+    options.push_back(each.isTensor() ? c10::IValue() : hashable(each));
   }
   options.emplace_back(is_tensor);
   op.handle->callBoxed(stack);
@@ -224,7 +235,7 @@ variable_list run_backward(AutogradContext* context, const Loss& loss, const var
   Stack arguments(options.begin(), options.end() - 1);
   auto next = tensors.begin();
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if ((is_tensor >> i & 1) != 0) arguments[i] = *next++;
+    arguments[i] = (is_tensor >> i & 1) != 0 ? *next++ : from_hashable(arguments[i]);
   }
   Wanted wanted;
   std::size_t inputs = 0;
