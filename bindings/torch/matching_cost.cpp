@@ -27,6 +27,10 @@ using CostTensors = binding::MatchingCost::Arguments<TensorKinds>;
 /// The type that is computed in.
 at::ScalarType compute_type(const PairwiseProblem& p) { return scalar_type(compute_dtype(p)); }
 
+at::Tensor log_probabilities(const CostTensors& a, const PairwiseProblem& p) {
+  return at::log_softmax(*a.logits, -1, compute_type(p));
+}
+
 /// The image of each column; of one that no image owns, the first.
 struct Owners {
   at::Tensor image, exists;
@@ -67,8 +71,7 @@ TensorNumber class_term_of(const CostTensors& a, const PairwiseProblem& p, const
   const std::int64_t classes = a.logits->size(-1);
   if (classes == 0) return 0.0;
   const bool is_softmax = p.class_term == ClassTerm::kSoftmax;
-  const at::Tensor scores =
-      is_softmax ? at::log_softmax(*a.logits, -1, compute_type(p)) : *a.logits;
+  const at::Tensor scores = is_softmax ? log_probabilities(a, p) : *a.logits;
   const at::Tensor label = a.labels->to(at::kLong);
   const at::Tensor is_class = at::logical_and(label >= 0, label < classes);
   const at::Tensor score = of_labels(scores, owners, at::where(is_class, label, 0));
@@ -137,7 +140,7 @@ void replace(const Operator& op, Stack& stack, at::Tensor result) {
 /// that is broadcast, unless it is one matrix for all.
 void prepare(CostTensors& a, const PairwiseProblem& p) {
   if (a.logits && p.class_term == ClassTerm::kSoftmax) {
-    a.logits = at::log_softmax(*a.logits, -1, compute_type(p));
+    a.logits = log_probabilities(a, p);
   }
   if (a.class_cost) {
     const auto given = a.class_cost->sizes(), pred = a.pred.sizes();
