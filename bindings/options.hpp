@@ -8,7 +8,8 @@
 ///
 /// Strided: an array of any strides; Packed: one whose values are read as they lie in a row-major
 /// array, and copied if they do not; Flag: a bool; Word: a string; Number: a float; Numbers:
-/// several; Whole: an int. Optional…: one that may be missing.
+/// several; Whole: an int. Optional…: one that may be missing. PackedList: several arrays; Answer:
+/// maybe a number that the host reads, and the operation writes.
 // clang-format off
 #define BOXLOSS_PAIRING_OPTIONS(use)    \
   use(OptionalPacked, weight, None)     \
@@ -165,6 +166,15 @@
   use(OptionalPacked, offsets, )                   \
   use(Packed, labels, )                            \
   BOXLOSS_TASK_ALIGNED_MATCH_OPTIONS(use)
+
+#define BOXLOSS_COLLATE_TARGETS_PARAMETERS(use) \
+  use(PackedList, boxes, )                      \
+  use(PackedList, labels, )                     \
+  use(OptionalPacked, image, )                  \
+  use(Whole, classes, )                         \
+  use(Whole, images, )                          \
+  use(Flag, has_sizes, )                        \
+  use(Answer, answer, )
 
 #define BOXLOSS_CLASS_LOSS_PARAMETERS(use) \
   use(Strided, logits, )                   \

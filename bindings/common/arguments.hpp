@@ -58,6 +58,11 @@ struct PackedArray : Array<Size> {};
 template <class Base>
 struct OptionalArray : Base {};
 
+/// A float32 that the operation writes, and the host reads; null if not given.
+struct HostNumber {
+  float* data = nullptr;
+};
+
 /// The kinds of options.hpp that are not arrays.
 struct PlainKinds {
   using Flag = bool;
@@ -67,6 +72,7 @@ struct PlainKinds {
   using Numbers = std::vector<double>;
   using Whole = std::int64_t;
   using OptionalWhole = std::optional<std::int64_t>;
+  using Answer = HostNumber;
 };
 
 template <class Size>
@@ -75,6 +81,7 @@ struct Described : PlainKinds {
   using Packed = PackedArray<Size>;
   using OptionalStrided = OptionalArray<Array<Size>>;
   using OptionalPacked = OptionalArray<PackedArray<Size>>;
+  using PackedList = std::vector<PackedArray<Size>>;
 };
 
 template <class... Field>

@@ -196,13 +196,11 @@ struct Pairs {
           "; it must have no dimension or, with indices (sets, pairs), be (sets)");
   }
 
-  /// loss, scale, l1, iou
-  static std::array<Output<Size>, 4> outputs(const Args& a, const AnyPairProblem& p) {
+  /// loss and scale
+  static std::array<Output<Size>, 2> outputs(const Args& a, const AnyPairProblem& p) {
     const DType dtype = compute_dtype(p);
     const bool is_reduced = p.reduction != Reduction::kNone;
-    const Shape sets = shape_of_sets(a), rows = shape_of_rows(a);
-    const Output<Size> loss = {dtype, is_reduced ? sets : rows};
-    return {{loss, {dtype, sets}, loss, {dtype, rows}}};
+    return {{{dtype, is_reduced ? shape_of_sets(a) : shape_of_rows(a)}, {dtype, shape_of_sets(a)}}};
   }
 
   /// An incoming gradient, or scale, must be as forward's output.
@@ -234,11 +232,12 @@ struct PairLoss {
 
   template <class Size>
   static auto outputs(const PairArguments<Described<Size>>& a, const AnyPairProblem& p) {
-    auto all = Pairs<Size>::outputs(a, p);
+    auto both = Pairs<Size>::outputs(a, p);
     if constexpr (Own::kHasExtras) {
-      return all;
+      const Output<Size> iou = {both[0].dtype, Pairs<Size>::shape_of_rows(a)};
+      return std::array{both[0], both[1], both[0], iou};
     } else {
-      return std::array<Output<Size>, 2>{std::move(all[0]), std::move(all[1])};
+      return both;
     }
   }
 

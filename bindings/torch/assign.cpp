@@ -32,7 +32,7 @@ void run_on_host(const Operator& op, Stack& stack) {
   Stack checked(stack.end() - op.count, stack.end());
   op.meta(op, checked, {});  // before the arguments are copied
   c10::IValue* const arguments = op.arguments(stack);
-  const at::Tensor cost = arguments[op.first].toTensor();
+  const at::Tensor cost = op.first_of(stack);
   const at::Device device = cost.device();
   const bool is_pinned = cost.is_cuda();
   for (c10::IValue* each = arguments; each != arguments + op.count; ++each) {
@@ -53,7 +53,7 @@ void run_on_host(const Operator& op, Stack& stack) {
 }
 
 void run_where_served(const Operator& op, Stack& stack) {
-  const at::Device device = op.arguments(stack)[op.first].toTensor().device();
+  const at::Device device = op.first_of(stack).device();
   if (device.is_cpu()) return op.run(op, stack, {.choose = serving_on_host});
   return is_served(device) ? op.run(op, stack, {}) : run_on_host(op, stack);
 }

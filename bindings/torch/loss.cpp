@@ -9,6 +9,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 
+#include <algorithm>
 #include <string>
 
 namespace boxloss::torch_binding {
@@ -96,34 +97,22 @@ variable_list differentiable_gradients(const Loss& loss, Stack& arguments,
   return differentiate(loss, arguments, grads, wanted, /*creates_graph=*/true);
 }
 
-/// By the private operator, past the Autograd key.
-variable_list fused_gradients(const Loss& loss, const Stack& arguments, const variable_list& grads,
-                              const at::Tensor& scale, const Wanted& wanted) {
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  Stack stack;
-  stack.reserve(loss.backward.count);
-  for (const at::Tensor& each : grads) stack.push_back(each.defined() ? each : c10::IValue());
-  stack.emplace_back(scale);
-  if (wanted.size() > 1) stack.insert(stack.end(), wanted.begin(), wanted.end());
-  stack.insert(stack.end(), arguments.begin(), arguments.end());
-  loss.backward.handle->callBoxed(stack);
-  return popped(stack, wanted.size());
-}
-
-/// Forward's results as "aten" computes them.
+/// Forward's results, or the public operator's, in ATen operators.
 void run_composite(const Loss& loss, Stack& stack, bool drops_scale) {
   Stack arguments(stack.end() - loss.forward.count, stack.end());
   variable_list results = loss.composite(loss.forward, arguments);
   torch::jit::drop(stack, loss.forward.count);
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (drops_scale && i == kScale) continue;
-    stack.emplace_back(results[i].contiguous());
-  }
+  if (drops_scale) results.erase(results.begin() + kScale);
+  stack.insert(stack.end(), results.begin(), results.end());
 }
 
 void forward_kernel(const Loss& loss, Stack& stack, bool drops_scale) {
-  if (aten_is_chosen()) return run_composite(loss, stack, drops_scale);
-  loss.forward.run(loss.forward, stack, {.drops_scale = drops_scale});
+  if (!aten_is_chosen()) return loss.forward.run(loss.forward, stack, {.drops_scale = drops_scale});
+  run_composite(loss, stack, drops_scale);
+  const std::size_t count = loss.forward.results.size() - (drops_scale ? 1 : 0);
+  for (auto each = stack.end() - count; each != stack.end(); ++each) {
+    *each = each->toTensor().contiguous();
+  }
 }
 
 void backward_kernel(const Loss& loss, Stack& stack) {
@@ -156,16 +145,6 @@ void backward_kernel(const Loss& loss, Stack& stack) {
   }
 }
 
-/// The public operator in ATen operators.
-void differentiable_kernel(const Loss& loss, Stack& stack) {
-  Stack arguments(stack.end() - loss.forward.count, stack.end());
-  const variable_list results = loss.composite(loss.forward, arguments);
-  torch::jit::drop(stack, loss.forward.count);
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (i != kScale) stack.emplace_back(results[i]);
-  }
-}
-
 void autograd_kernel(const Loss& loss, const c10::OperatorHandle& own, c10::DispatchKeySet keys,
                      Stack& stack) {
   const c10::IValue* const arguments = loss.own.arguments(stack);
@@ -178,7 +157,7 @@ void autograd_kernel(const Loss& loss, const c10::OperatorHandle& own, c10::Disp
   }
   const bool needs_composite = loss.needs_composite != nullptr && loss.needs_composite(arguments);
   if (has_tangent || inside_function_transform() || needs_composite) {
-    return differentiable_kernel(loss, stack);
+    return run_composite(loss, stack, /*drops_scale=*/true);
   }
   if (!requires_grad || !at::GradMode::is_enabled()) {
     // The autograd function would build a node even now; nobody could use it.
@@ -218,42 +197,58 @@ variable_list run_forward(AutogradContext* context, const Loss& loss, Stack& sta
   op.handle->callBoxed(stack);
   variable_list results = popped(stack, op.results.size());
   tensors.push_back(std::move(results[kScale]));
+  results.erase(results.begin() + kScale);
   context->set_materialize_grads(false);
   context->save_for_backward(std::move(tensors));
   context->saved_data["options"] = c10::ivalue::Tuple::create(std::move(options));
   // The iou, which has no gradient, is no result of the function: compiled autograd takes none that
   // is marked as not differentiable.
-  if (results.size() == 2) return {results[0]};
-  stack.emplace_back(std::move(results[3]));
-  return {results[0], results[2]};
+  constexpr std::size_t kLossAndL1 = 2;
+  if (results.size() > kLossAndL1) {
+    stack.emplace_back(std::move(results.back()));
+    results.pop_back();
+  }
+  return results;
 }
 
 variable_list run_backward(AutogradContext* context, const Loss& loss, const variable_list& grads) {
   const auto& options = context->saved_data.at("options").toTupleRef().elements();
-  const std::int64_t is_tensor = options.back().toInt();
-  const variable_list tensors = context->get_saved_variables();
-  Stack arguments(options.begin(), options.end() - 1);
-  auto next = tensors.begin();
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    arguments[i] = (is_tensor >> i & 1) != 0 ? *next++ : from_hashable(arguments[i]);
-  }
+  const auto is_tensor = [bits = options.back().toInt()](std::size_t place) {
+    return (bits >> place & 1) != 0;
+  };
   Wanted wanted;
-  std::size_t inputs = 0;
-  for (const std::size_t place : loss.forward.differentiable) {
-    wanted.push_back(arguments[place].isTensor() && context->needs_input_grad(inputs));
-    if (arguments[place].isTensor()) ++inputs;
+  c10::SmallVector<std::size_t, 3> inputs;  // which of what the loss is differentiable by are given
+  const bool is_alone = loss.forward.differentiable.size() == 1;
+  for (std::size_t i = 0; i < loss.forward.differentiable.size(); ++i) {
+    const bool is_given = is_tensor(loss.forward.differentiable[i]);
+    wanted.push_back(is_given && (is_alone || context->needs_input_grad(inputs.size())));
+    if (is_given) inputs.push_back(i);
   }
-  variable_list gradients(inputs + 1);  // and for the stack, which has none
-  bool comes_any = false;
-  for (const at::Tensor& each : grads) comes_any = comes_any || each.defined();
-  if (!comes_any) return gradients;
-  const variable_list found = at::GradMode::is_enabled()
-                                  ? differentiable_gradients(loss, arguments, grads, wanted)
-                                  : fused_gradients(loss, arguments, grads, tensors.back(), wanted);
-  for (std::size_t i = 0, to = 0; i < found.size(); ++i) {
-    if (!arguments[loss.forward.differentiable[i]].isTensor()) continue;
-    if (wanted[i]) gradients[to] = found[i];
-    ++to;
+  variable_list gradients(inputs.size() + 1);  // and for the stack, which has none
+  const auto is_defined = [](const at::Tensor& grad) { return grad.defined(); };
+  if (std::none_of(grads.begin(), grads.end(), is_defined)) return gradients;
+
+  const variable_list tensors = context->get_saved_variables();
+  Stack stack;  // of the private operator
+  stack.reserve(loss.backward.count);
+  for (const at::Tensor& each : grads) stack.push_back(each.defined() ? each : c10::IValue());
+  stack.emplace_back(tensors.back());
+  if (wanted.size() > 1) stack.insert(stack.end(), wanted.begin(), wanted.end());
+  auto next = tensors.begin();
+  for (std::size_t i = 0; i < loss.forward.count; ++i) {
+    stack.push_back(is_tensor(i) ? *next++ : from_hashable(options[i]));
+  }
+  variable_list found;
+  if (at::GradMode::is_enabled()) {
+    stack.erase(stack.begin(), stack.end() - loss.forward.count);
+    found = differentiable_gradients(loss, stack, grads, wanted);
+  } else {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;  // whose key would do more
+    loss.backward.handle->callBoxed(stack);
+    found = popped(stack, wanted.size());
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (wanted[inputs[i]]) gradients[i] = std::move(found[inputs[i]]);
   }
   return gradients;
 }
@@ -290,7 +285,9 @@ void define(torch::Library& m, Loss& loss) {
               autograd_kernel(loss, own, keys, stack);
             });
   implement(m, loss.own, c10::DispatchKey::FuncTorchBatchedDecomposition,
-            [&loss](const auto&, auto, Stack& stack) { differentiable_kernel(loss, stack); });
+            [&loss](const auto&, auto, Stack& stack) {
+              run_composite(loss, stack, /*drops_scale=*/true);
+            });
 }
 
 }  // namespace boxloss::torch_binding

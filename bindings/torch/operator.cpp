@@ -70,7 +70,7 @@ struct Boxed : c10::OperatorKernel {
   Kernel kernel_;
 };
 
-/// Kinds of options.hpp as schemas write them, and others that are written so.
+/// Kinds of options.hpp, as schemas write them.
 std::string type_of(std::string_view kind) {
   constexpr std::string_view kOptional = "Optional";
   if (kind.substr(0, kOptional.size()) == kOptional) {
@@ -81,8 +81,9 @@ std::string type_of(std::string_view kind) {
   if (kind == "Word") return "str";
   if (kind == "Number") return "float";
   if (kind == "Numbers") return "float[]";
-  if (kind == "Whole") return "int";
-  return std::string(kind);
+  if (kind == "PackedList") return "Tensor[]";
+  if (kind == "Answer") return "Tensor(a!)?";
+  return "int";
 }
 
 /// Whether a derivative by a tensor is asked for: by a transform of torch.func, or in forward mode.
@@ -96,20 +97,30 @@ bool is_differentiated(const c10::IValue& value) {
 
 }  // namespace
 
+const at::Tensor& Operator::first_of(Stack& stack) const {
+  const c10::IValue& value = arguments(stack)[first];
+  if (value.isTensor()) return value.toTensor();
+  const auto list = value.toListRef();
+  TORCH_CHECK_VALUE(!list.empty(), function, ": ", parameters[first].name,
+                    " is empty; it must have at least one tensor");
+  return list[0].toTensor();
+}
+
 template <class Size>
 Call<Size>::Call(const Operator& op, Stack& stack, const Way& way)
-    : op_(op), stack_(stack), way_(way) {
+    : op_(op), stack_(stack), way_(way), first_(op.first_of(stack)) {
   if constexpr (binding::kHasNumbers<Size>) {
-    implementation_ = &way.choose(first().device());  // before memory is asked for there
-    if (!first().is_cpu()) guard_.emplace(first().device());
+    implementation_ = &way.choose(first_.device());  // before memory is asked for there
+    if (!first_.is_cpu()) guard_.emplace(first_.device());
   }
 }
 
 template <class Size>
-void Call<Size>::set(binding::Array<Size>& array, bool is_packed) {
-  array.name = op_.parameters[place_].name;
-  const at::Tensor& tensor = next().toTensor();
-  check_placed(op_.function, array.name, tensor, op_.parameters[op_.first].name, &first());
+void Call<Size>::set(binding::Array<Size>& array, const c10::IValue& value, bool is_packed) {
+  array.name = name();
+  if (value.isNone()) return;
+  const at::Tensor& tensor = value.toTensor();
+  check_placed(op_.function, array.name, tensor, op_.parameters[op_.first].name, &first_);
   array.is_given = true;
   array.source = &tensor;
   set_dtype(array.dtype, array.other_dtype, tensor.scalar_type());
@@ -129,9 +140,34 @@ void Call<Size>::set(binding::Array<Size>& array, bool is_packed) {
 }
 
 template <class Size>
-void Call<Size>::set_given(binding::Array<Size>& array, bool is_packed) {
-  if (!op_.arguments(stack_)[place_].isNone()) return set(array, is_packed);
-  array.name = op_.parameters[place_++].name;
+void Call<Size>::read(std::vector<binding::PackedArray<Size>>& to) {
+  for (const c10::IValue& each : next().toListRef()) {
+    set(to.emplace_back(), each, /*is_packed=*/true);
+  }
+}
+
+template <class Size>
+void Call<Size>::read(binding::HostNumber& to) {
+  const c10::IValue& value = next();
+  if (value.isNone()) return;
+  const at::Tensor& number = value.toTensor();
+  const auto wrong = [&](const auto&... words) {
+    return c10::str(op_.function, ": ", name(), words...);
+  };
+  TORCH_CHECK(number.is_cpu() || first_.is_meta(),
+              wrong(" is on ", number.device(), "; it must be on the CPU"));
+  TORCH_CHECK_TYPE(
+      number.scalar_type() == at::kFloat,
+      wrong(" is ", c10::getDtypeNames(number.scalar_type()).first, "; it must be float32"));
+  TORCH_CHECK_VALUE(number.sym_numel() == 1,
+                    wrong(" has shape ", number.sym_sizes(), "; it must be one number"));
+  if constexpr (binding::kHasNumbers<Size>) {
+    // A GPU can address pinned memory only.
+    TORCH_CHECK_VALUE(first_.is_cpu() || number.is_pinned(),
+                      wrong(" is not in pinned memory, which it must be for ",
+                            op_.parameters[op_.first].name, " on ", first_.device()));
+    to.data = number.mutable_data_ptr<float>();
+  }
 }
 
 template <class Size>
@@ -182,7 +218,7 @@ at::Tensor Call<Size>::empty_like(const binding::Output<Size>& output,
 template <class Size>
 void Call<Size>::allocate(const binding::Output<Size>* outputs, std::size_t count, void** memory,
                           std::size_t workspace_bytes) {
-  const at::TensorOptions options = first().options().pinned_memory(way_.is_pinned);
+  const at::TensorOptions options = first_.options().pinned_memory(way_.is_pinned);
   std::size_t of_scale = 0;  // bytes in front of the workspace, if it is not kept
   for (std::size_t i = 0; i < count; ++i) {
     const binding::Output<Size>& output = outputs[i];
@@ -193,7 +229,7 @@ void Call<Size>::allocate(const binding::Output<Size>* outputs, std::size_t coun
         of_scale = 16 * ceil_div(values * size_of(output.dtype), 16);
       }
     } else if (!output.is_wanted) {
-      results_.push_back(no_elements(first(), type));
+      results_.push_back(no_elements(first_, type));
       if constexpr (binding::kHasNumbers<Size>) memory[i] = nullptr;
     } else {
       results_.push_back(
@@ -201,9 +237,9 @@ void Call<Size>::allocate(const binding::Output<Size>* outputs, std::size_t coun
     }
   }
   if constexpr (binding::kHasNumbers<Size>) {
-    scratch_.emplace(of_scale + workspace_bytes, first());
+    scratch_.emplace(of_scale + workspace_bytes, first_);
     if (way_.drops_scale) memory[1] = scratch_->data();
-    execution_ = execution_on(first().device());
+    execution_ = execution_on(first_.device());
     execution_.workspace = scratch_->data() + of_scale;
     execution_.workspace_bytes = workspace_bytes;
   }

@@ -54,8 +54,8 @@ struct Operator {
   const char* function;  ///< what errors call it
   const char* name;      ///< "boxloss::…"
   const binding::Parameter* parameters;
-  std::size_t count;                        ///< of these
-  std::size_t first;                        ///< the tensor beside which all others must be
+  std::size_t count;  ///< of these
+  std::size_t first;  ///< the tensor, or list, beside which all others must be
   std::vector<std::size_t> differentiable;  ///< arguments that a loss has gradients by
   std::vector<const char*> results;
   void (*run)(const Operator&, Stack&, const Way&);
@@ -64,6 +64,8 @@ struct Operator {
 
   /// The arguments of a call, the last on the stack.
   c10::IValue* arguments(Stack& stack) const { return stack.data() + stack.size() - count; }
+  /// Of them the tensor beside which all others must be.
+  const at::Tensor& first_of(Stack& stack) const;
 };
 
 /// A call: it reads the arguments from the stack as a description sees them, and has the memory of
@@ -75,10 +77,12 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  void read(binding::Array<Size>& to) { set(to, /*is_packed=*/false); }
-  void read(binding::PackedArray<Size>& to) { set(to, /*is_packed=*/true); }
-  void read(binding::OptionalArray<binding::Array<Size>>& to) { set_given(to, false); }
-  void read(binding::OptionalArray<binding::PackedArray<Size>>& to) { set_given(to, true); }
+  void read(binding::Array<Size>& to) { set(to, next(), /*is_packed=*/false); }
+  void read(binding::PackedArray<Size>& to) { set(to, next(), /*is_packed=*/true); }
+  void read(binding::OptionalArray<binding::Array<Size>>& to) { set(to, next(), false); }
+  void read(binding::OptionalArray<binding::PackedArray<Size>>& to) { set(to, next(), true); }
+  void read(std::vector<binding::PackedArray<Size>>& to);
+  void read(binding::HostNumber& to);
   void read(bool& to) { to = next().toBool(); }
   void read(double& to) { to = next().toDouble(); }
   void read(std::int64_t& to) { to = next().toInt(); }
@@ -91,7 +95,7 @@ class Call {
   }
   void read(std::vector<double>& to) { to = next().toDoubleVector(); }
 
-  const at::Tensor& first() const { return op_.arguments(stack_)[op_.first].toTensor(); }
+  const at::Tensor& first() const { return first_; }
   /// Of the device, which torch's current one is while the call lasts.
   const Implementation& implementation() const { return *implementation_; }
   bool checks_values() const { return way_.checks_values && first().is_cpu(); }
@@ -112,15 +116,16 @@ class Call {
     at::Tensor result, written;
   };
 
-  c10::IValue& next() { return op_.arguments(stack_)[place_++]; }
-  void set(binding::Array<Size>& array, bool is_packed);
-  void set_given(binding::Array<Size>& array, bool is_packed);
+  const c10::IValue& next() { return op_.arguments(stack_)[place_++]; }
+  const char* name() const { return op_.parameters[place_ - 1].name; }
+  void set(binding::Array<Size>& array, const c10::IValue& value, bool is_packed);
   at::Tensor empty_like(const binding::Output<Size>& output, const at::TensorOptions& options,
                         void** memory);
 
   const Operator& op_;
   Stack& stack_;
   const Way way_;
+  const at::Tensor& first_;
   const Implementation* implementation_ = nullptr;
   std::optional<c10::DeviceGuard> guard_;
   std::size_t place_ = 0;  ///< of the next argument
