@@ -8,6 +8,7 @@
 #include <c10/core/TensorOptions.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/stable/c/shim.h>
+#include <torch/library.h>
 
 #include <atomic>
 
@@ -167,4 +168,28 @@ void alert_not_deterministic(const char* function, const at::Tensor& of) {
   at::globalContext().alertNotDeterministic(std::string(function) + " backward with indices");
 }
 
+namespace {
+
+std::vector<std::string> names_and_aten() {
+  std::vector<std::string> names = implementation_names();
+  names.emplace_back("aten");
+  return names;
+}
+
+std::string choose(std::string_view name) {
+  return with_torch_errors("use_implementation", [&] { return choose_implementation(name); });
+}
+
+std::string capability_of_cpu() {
+  return with_torch_errors("cpu_capability", [] { return std::string(cpu_capability()); });
+}
+
+}  // namespace
 }  // namespace boxloss::torch_binding
+
+TORCH_LIBRARY(boxloss, m) {
+  using namespace boxloss::torch_binding;
+  m.def("implementations() -> str[]", names_and_aten);
+  m.def("cpu_capability() -> str", capability_of_cpu);
+  m.def("use_implementation(str name) -> str", choose);
+}

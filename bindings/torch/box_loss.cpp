@@ -16,8 +16,8 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
-#include "formulas.hpp"
 #include "loss.hpp"
+#include "tensor_number.hpp"
 
 /// The losses of pairs, of boxes along the axes and of rotated ones, and the same in differentiable
 /// ATen operators.
@@ -214,9 +214,9 @@ bool must_be_deterministic(const c10::IValue* arguments) {
 }
 
 template <class Node, class Own, class Gradient>
-Loss& loss_of_pairs(const char* name) {
-  static Loss loss = [&] {
-    Loss its = loss_of<Node, Own, Gradient>(name, composite<Own>);
+LossOperator& loss_of_pairs(const char* name) {
+  static LossOperator loss = [&] {
+    LossOperator its = loss_of<Node, Own, Gradient>(name, composite<Own>);
     its.needs_composite = must_be_deterministic<Own>;
     return its;
   }();
@@ -225,14 +225,14 @@ Loss& loss_of_pairs(const char* name) {
 
 }  // namespace
 
-Loss& BoxLoss::loss() {
+LossOperator& BoxLoss::loss() {
   return loss_of_pairs<BoxLoss, binding::BoxLoss, binding::BoxLossBackward>("boxloss::box_loss");
 }
-Loss& BoxLosses::loss() {
+LossOperator& BoxLosses::loss() {
   return loss_of_pairs<BoxLosses, binding::BoxLosses, binding::BoxLossesBackward>(
       "boxloss::box_losses");
 }
-Loss& RotatedBoxLoss::loss() {
+LossOperator& RotatedBoxLoss::loss() {
   return loss_of_pairs<RotatedBoxLoss, binding::RotatedBoxLoss, binding::RotatedBoxLossBackward>(
       "boxloss::rotated_box_loss");
 }

@@ -120,8 +120,8 @@ variable_list composite(const Operator& op, Stack& arguments) {
 
 }  // namespace
 
-Loss& ClassLoss::loss() {
-  static Loss loss = loss_of<ClassLoss, binding::ClassLoss, binding::ClassLossBackward>(
+LossOperator& ClassLoss::loss() {
+  static LossOperator loss = loss_of<ClassLoss, binding::ClassLoss, binding::ClassLossBackward>(
       "boxloss::class_loss", composite);
   return loss;
 }

@@ -141,8 +141,8 @@ variable_list composite(const Operator& op, Stack& arguments) {
 
 }  // namespace
 
-Loss& DistributionLoss::loss() {
-  static Loss loss =
+LossOperator& DistributionLoss::loss() {
+  static LossOperator loss =
       loss_of<DistributionLoss, binding::DistributionLoss, binding::DistributionLossBackward>(
           "boxloss::distribution_loss", composite);
   return loss;

@@ -64,7 +64,7 @@ variable_list popped(Stack& stack, std::size_t count) {
 
 /// The composite's gradients, undefined where they are not wanted. Of incoming ones those that are
 /// not defined are left out.
-variable_list differentiate(const Loss& loss, Stack& arguments, const variable_list& grads,
+variable_list differentiate(const LossOperator& loss, Stack& arguments, const variable_list& grads,
                             const Wanted& wanted, bool creates_graph) {
   const std::vector<std::size_t>& places = loss.forward.differentiable;
   variable_list gradients(places.size()), inputs, outputs, by_outputs;
@@ -89,7 +89,7 @@ variable_list differentiate(const Loss& loss, Stack& arguments, const variable_l
 
 /// Its gradients, themselves differentiable. By aliases, since the inputs may depend on each other,
 /// and each path must be counted once; and hooks of the inputs would run here, too.
-variable_list differentiable_gradients(const Loss& loss, Stack& arguments,
+variable_list differentiable_gradients(const LossOperator& loss, Stack& arguments,
                                        const variable_list& grads, const Wanted& wanted) {
   for (const std::size_t place : loss.forward.differentiable) {
     if (arguments[place].isTensor()) arguments[place] = at::alias(arguments[place].toTensor());
@@ -98,7 +98,7 @@ variable_list differentiable_gradients(const Loss& loss, Stack& arguments,
 }
 
 /// Forward's results, or the public operator's, in ATen operators.
-void run_composite(const Loss& loss, Stack& stack, bool drops_scale) {
+void run_composite(const LossOperator& loss, Stack& stack, bool drops_scale) {
   Stack arguments(stack.end() - loss.forward.count, stack.end());
   variable_list results = loss.composite(loss.forward, arguments);
   torch::jit::drop(stack, loss.forward.count);
@@ -106,7 +106,7 @@ void run_composite(const Loss& loss, Stack& stack, bool drops_scale) {
   stack.insert(stack.end(), results.begin(), results.end());
 }
 
-void forward_kernel(const Loss& loss, Stack& stack, bool drops_scale) {
+void forward_kernel(const LossOperator& loss, Stack& stack, bool drops_scale) {
   if (!aten_is_chosen()) return loss.forward.run(loss.forward, stack, {.drops_scale = drops_scale});
   run_composite(loss, stack, drops_scale);
   const std::size_t count = loss.forward.results.size() - (drops_scale ? 1 : 0);
@@ -115,7 +115,7 @@ void forward_kernel(const Loss& loss, Stack& stack, bool drops_scale) {
   }
 }
 
-void backward_kernel(const Loss& loss, Stack& stack) {
+void backward_kernel(const LossOperator& loss, Stack& stack) {
   const Operator &op = loss.backward, &forward = loss.forward;
   if (!aten_is_chosen()) return op.run(op, stack, {});
   const Stack all(stack.end() - op.count, stack.end());
@@ -145,8 +145,8 @@ void backward_kernel(const Loss& loss, Stack& stack) {
   }
 }
 
-void autograd_kernel(const Loss& loss, const c10::OperatorHandle& own, c10::DispatchKeySet keys,
-                     Stack& stack) {
+void autograd_kernel(const LossOperator& loss, const c10::OperatorHandle& own,
+                     c10::DispatchKeySet keys, Stack& stack) {
   const c10::IValue* const arguments = loss.own.arguments(stack);
   bool has_tangent = false, requires_grad = false;
   for (const std::size_t place : loss.own.differentiable) {
@@ -177,7 +177,7 @@ void autograd_kernel(const Loss& loss, const c10::OperatorHandle& own, c10::Disp
 
 /// Keeps the arguments and scale for backward: the tensors, and beside the options a bit for each
 /// argument that is one.
-variable_list run_forward(AutogradContext* context, const Loss& loss, Stack& stack) {
+variable_list run_forward(AutogradContext* context, const LossOperator& loss, Stack& stack) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const Operator& op = loss.forward;
   variable_list tensors;
@@ -211,7 +211,8 @@ variable_list run_forward(AutogradContext* context, const Loss& loss, Stack& sta
   return results;
 }
 
-variable_list run_backward(AutogradContext* context, const Loss& loss, const variable_list& grads) {
+variable_list run_backward(AutogradContext* context, const LossOperator& loss,
+                           const variable_list& grads) {
   const auto& options = context->saved_data.at("options").toTupleRef().elements();
   const auto is_tensor = [bits = options.back().toInt()](std::size_t place) {
     return (bits >> place & 1) != 0;
@@ -263,7 +264,7 @@ template variable_list NodeOf<RotatedBoxLoss>::record(at::TensorList, Stack&);
 template variable_list NodeOf<ClassLoss>::record(at::TensorList, Stack&);
 template variable_list NodeOf<DistributionLoss>::record(at::TensorList, Stack&);
 
-void define(torch::Library& m, Loss& loss) {
+void define(torch::Library& m, LossOperator& loss) {
   // needs_exact_strides: gradients have the strides of their tensors, so compiled graphs must pass
   // these as eager code does.
   const std::vector<at::Tag> tags = {at::Tag::needs_exact_strides};

@@ -13,7 +13,7 @@ namespace boxloss::torch_binding {
 
 using torch::autograd::variable_list;
 
-struct Loss {
+struct LossOperator {
   Operator forward, backward;
   /// The public operator: forward without scale.
   Operator own;
@@ -28,23 +28,23 @@ struct Loss {
 
 /// From descriptions, of a node of autograd's graph.
 template <class Node, class Forward, class Backward>
-Loss loss_of(const char* name, variable_list (*composite)(const Operator&, Stack&)) {
-  Loss loss = {.forward = operator_of<Forward>(),
-               .backward = operator_of<Backward>(),
-               .own = operator_of<Forward>(name),
-               .composite = composite,
-               .record = Node::record};
+LossOperator loss_of(const char* name, variable_list (*composite)(const Operator&, Stack&)) {
+  LossOperator loss = {.forward = operator_of<Forward>(),
+                       .backward = operator_of<Backward>(),
+                       .own = operator_of<Forward>(name),
+                       .composite = composite,
+                       .record = Node::record};
   loss.own.results.erase(loss.own.results.begin() + 1);
   return loss;
 }
 
 /// Registers a loss' three operators; the loss must live for ever.
-void define(torch::Library& m, Loss& loss);
+void define(torch::Library& m, LossOperator& loss);
 
 /// What autograd's functions do, whatever the loss is.
-variable_list run_forward(torch::autograd::AutogradContext* context, const Loss& loss,
+variable_list run_forward(torch::autograd::AutogradContext* context, const LossOperator& loss,
                           Stack& stack);
-variable_list run_backward(torch::autograd::AutogradContext* context, const Loss& loss,
+variable_list run_backward(torch::autograd::AutogradContext* context, const LossOperator& loss,
                            const variable_list& grads);
 
 /// The one autograd function. Autograd, the profiler and anomaly mode show the name of `Node`.
@@ -65,19 +65,19 @@ struct NodeOf : torch::autograd::Function<Node> {
 };
 
 struct BoxLoss : NodeOf<BoxLoss> {
-  static Loss& loss();
+  static LossOperator& loss();
 };
 struct BoxLosses : NodeOf<BoxLosses> {
-  static Loss& loss();
+  static LossOperator& loss();
 };
 struct RotatedBoxLoss : NodeOf<RotatedBoxLoss> {
-  static Loss& loss();
+  static LossOperator& loss();
 };
 struct ClassLoss : NodeOf<ClassLoss> {
-  static Loss& loss();
+  static LossOperator& loss();
 };
 struct DistributionLoss : NodeOf<DistributionLoss> {
-  static Loss& loss();
+  static LossOperator& loss();
 };
 
 }  // namespace boxloss::torch_binding

@@ -9,11 +9,11 @@
 #include <ATen/ops/zeros.h>
 
 #include "../common/matching_cost.hpp"
-#include "formulas.hpp"
 #include "losses/class_cost.hpp"
 #include "losses/cost_entry.hpp"
 #include "losses/l1.hpp"
 #include "operator.hpp"
+#include "tensor_number.hpp"
 
 /// matching_cost, and pairwise_iou, which is a cost of the loss alone. Neither has a gradient. And
 /// the cost as "aten" computes it: each column takes what its image has, so that no tensor is
