@@ -105,9 +105,8 @@ struct Parameter {
     LIST(BOXLOSS_ARGUMENT) BOXLOSS_FIELDS(LIST) \
   };                                            \
   static constexpr std::array kParameters = {LIST(BOXLOSS_ARGUMENT_ROW)}
-#define BOXLOSS_FIELDS(LIST)                                                 \
-  auto fields() { return binding::tie_all(0 LIST(BOXLOSS_ARGUMENT_FIELD)); } \
-  auto fields() const { return binding::tie_all(0 LIST(BOXLOSS_ARGUMENT_FIELD)); }
+#define BOXLOSS_FIELDS(LIST) \
+  auto fields() { return binding::tie_all(0 LIST(BOXLOSS_ARGUMENT_FIELD)); }
 
 /// The same, of a struct that has them, and maybe others.
 #define BOXLOSS_ARGUMENTS_IN(Struct, LIST) \
@@ -147,7 +146,7 @@ struct Output {
   std::vector<Size> shape;
   bool is_wanted = true;                  ///< else it has no memory
   const Array<Size>* like = nullptr;      ///< has its strides, if these are dense
-  const Array<Size>* order_of = nullptr;  ///< if its last dimension but one is the inner, so it is
+  const Array<Size>* order_of = nullptr;  ///< lies transposed where that array does
 };
 
 /// Comparisons of sizes. A framework's symbolic integer has its own, which also take a size that is

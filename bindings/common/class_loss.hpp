@@ -22,10 +22,14 @@ struct ClassLoss {
         {Mode::kFocal, Mode::kVarifocal, Mode::kMal, Mode::kIaBce, Mode::kBce, Mode::kSoftmax});
   }
 
-  /// Of any operation that has these arguments.
-  template <class Problem = ClassLossProblem, class Args>
-  static Problem describe(const Args& a) {
-    Problem p;
+  template <class Size>
+  static ClassLossProblem describe(const Arguments<Described<Size>>& a) {
+    ClassLossProblem p;
+    describe(p, a);
+    return p;
+  }
+  template <class Size>
+  static void describe(ClassLossProblem& p, const Arguments<Described<Size>>& a) {
     p.mode = mode_of(a.mode);
     p.reduction =
         parse("reduction", a.reduction, {Reduction::kNone, Reduction::kSum, Reduction::kMean});
@@ -41,8 +45,13 @@ struct ClassLoss {
     p.normalizer = view_of(a.normalizer, kNormalizerDTypes);
     check_options(p);
     check_shapes(a);
-    set_sizes(p, a);
-    return p;
+    if constexpr (kHasNumbers<Size>) {
+      set_rows(p, a);
+      p.classes = a.logits.size(-1);
+      p.targets = a.labels.size(0);
+      p.logits = {a.logits.data,          p.logits.dtype,         stride_of(a.logits, 4),
+                  stride_of(a.logits, 3), stride_of(a.logits, 2), stride_of(a.logits, 1)};
+    }
   }
 
   template <class Size>
@@ -59,9 +68,8 @@ struct ClassLoss {
   }
 
  private:
-  template <class Args>
-  static void check_shapes(const Args& a) {
-    using Size = std::decay_t<decltype(a.logits.size(0))>;
+  template <class Size>
+  static void check_shapes(const Arguments<Described<Size>>& a) {
     check_shape_is(a.logits, a.logits.rank >= 2 && a.logits.rank <= 4,
                    "(queries, classes), (images, queries, classes) or (layers, images, queries, "
                    "classes)");
@@ -75,18 +83,6 @@ struct ClassLoss {
     if (a.weight) check_shape(a.weight, {a.logits.size(-1)}, "one for each class");
     check_normalizer<Size>(a);
   }
-
-  template <class Problem, class Args>
-  static void set_sizes(Problem& p, const Args& a) {
-    using Size = std::decay_t<decltype(a.logits.size(0))>;
-    if constexpr (kHasNumbers<Size>) {
-      set_rows(p, a);
-      p.classes = a.logits.size(-1);
-      p.targets = a.labels.size(0);
-      p.logits = {a.logits.data,          p.logits.dtype,         stride_of(a.logits, 4),
-                  stride_of(a.logits, 3), stride_of(a.logits, 2), stride_of(a.logits, 1)};
-    }
-  }
 };
 
 /// Its gradient.
@@ -97,7 +93,8 @@ struct ClassLossBackward {
 
   template <class Size>
   static ClassLossGradProblem describe(const Arguments<Described<Size>>& a) {
-    auto p = ClassLoss::describe<ClassLossGradProblem>(a);
+    ClassLossGradProblem p;
+    ClassLoss::describe(p, a);
     set_gradient<Size>(p, a, shape_of_sets<Size>(a));
     if constexpr (kHasNumbers<Size>) p.is_transposed = lies_transposed(a.logits);
     return p;

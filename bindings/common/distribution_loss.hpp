@@ -16,11 +16,15 @@ struct DistributionLoss {
   static constexpr std::array kDifferentiable = {"logits"};
   BOXLOSS_ARGUMENTS(BOXLOSS_DISTRIBUTION_LOSS_PARAMETERS);
 
-  /// Of any operation that has these arguments.
-  template <class Problem = DistributionLossProblem, class Args>
-  static Problem describe(const Args& a) {
+  template <class Size>
+  static DistributionLossProblem describe(const Arguments<Described<Size>>& a) {
+    DistributionLossProblem p;
+    describe(p, a);
+    return p;
+  }
+  template <class Size>
+  static void describe(DistributionLossProblem& p, const Arguments<Described<Size>>& a) {
     using Mode = boxloss::DistributionLoss;
-    Problem p;
     p.mode = parse("mode", a.mode, {Mode::kFgl, Mode::kDdf});
     p.reduction =
         parse("reduction", a.reduction, {Reduction::kNone, Reduction::kSum, Reduction::kMean});
@@ -37,8 +41,13 @@ struct DistributionLoss {
     p.normalizer = view_of(a.normalizer, kNormalizerDTypes);
     check_options(p);
     check_shapes(a);
-    set_sizes(p, a);
-    return p;
+    if constexpr (kHasNumbers<Size>) {
+      set_rows(p, a);
+      p.bins = a.logits.size(-1) / 4;
+      set_corners(p.logits, a.logits);
+      if (a.teacher) set_corners(p.teacher, a.teacher);
+      if (a.target) p.targets = a.target.size(0);
+    }
   }
 
   template <class Size>
@@ -73,9 +82,8 @@ struct DistributionLoss {
     return shape;
   }
 
-  template <class Args>
-  static void check_shapes(const Args& a) {
-    using Size = std::decay_t<decltype(a.logits.size(0))>;
+  template <class Size>
+  static void check_shapes(const Arguments<Described<Size>>& a) {
     using Sizes = std::vector<Size>;
     const char* const wanted =
         "(queries, 4 * bins), (images, queries, 4 * bins) or (layers, images, queries, 4 * bins), "
@@ -111,18 +119,6 @@ struct DistributionLoss {
           " in its last dimension; it must be 1");
     view = {array.data, view.dtype, stride_of(array, 4), stride_of(array, 3), stride_of(array, 2)};
   }
-
-  template <class Problem, class Args>
-  static void set_sizes(Problem& p, const Args& a) {
-    using Size = std::decay_t<decltype(a.logits.size(0))>;
-    if constexpr (kHasNumbers<Size>) {
-      set_rows(p, a);
-      p.bins = a.logits.size(-1) / 4;
-      set_corners(p.logits, a.logits);
-      if (a.teacher) set_corners(p.teacher, a.teacher);
-      if (a.target) p.targets = a.target.size(0);
-    }
-  }
 };
 
 /// Its gradient.
@@ -134,7 +130,8 @@ struct DistributionLossBackward {
 
   template <class Size>
   static DistributionLossGradProblem describe(const Arguments<Described<Size>>& a) {
-    auto p = DistributionLoss::describe<DistributionLossGradProblem>(a);
+    DistributionLossGradProblem p;
+    DistributionLoss::describe(p, a);
     set_gradient<Size>(p, a, DistributionLoss::shape_of_scale<Size>(a));
     return p;
   }
