@@ -74,6 +74,7 @@ std::optional<Grid> grid_of(const Array<std::int64_t>* const* arrays, std::size_
 }
 
 bool leads_as_one(const Array<std::int64_t>& array, std::size_t dropped) {
+  if (array.strides == nullptr) return true;
   std::optional<std::int64_t> wanted;
   for (std::size_t d = dropped + 1; d <= array.rank; ++d) {
     const std::int64_t size = array.shape[array.rank - d];

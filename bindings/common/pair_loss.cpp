@@ -61,6 +61,8 @@ bool is_row_major(const Boxes& array) { return leads_as_one(array, 0) && has_nei
 
 Boxes* unfit_for_grid(PairArguments<Described<std::int64_t>>& a,
                       const std::array<Boxes*, 2>& grads) {
+  const bool are_row_major = a.pred.strides == nullptr && a.target.strides == nullptr;
+  if (are_row_major && grads[0] == nullptr && grads[1] == nullptr) return nullptr;
   if (a.pred.rank == 0 || a.target.rank == 0) return nullptr;  // which is refused later
   if (a.pred_index || a.target_index) {
     if (!grid_of(a.pred)) return &a.pred;

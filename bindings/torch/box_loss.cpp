@@ -206,11 +206,11 @@ variable_list composite(const Operator& op, Stack& arguments) {
 /// Under torch.use_deterministic_algorithms, on a GPU: where several pairs add to one gradient.
 template <class Own>
 bool must_be_deterministic(const c10::IValue* arguments) {
+  if (!at::globalContext().deterministicAlgorithms()) return false;
   const PairTensors args = tensors_of<Own>(arguments);
-  if (args.pred.is_cpu() || !at::globalContext().deterministicAlgorithms()) return false;
   const bool adds_up = (args.pred_index && args.pred.requires_grad()) ||
                        (args.target_index && args.target.requires_grad());
-  return adds_up && at::GradMode::is_enabled();
+  return adds_up && !args.pred.is_cpu() && at::GradMode::is_enabled();
 }
 
 template <class Node, class Own, class Gradient>

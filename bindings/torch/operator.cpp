@@ -127,13 +127,11 @@ void Call<Size>::set(binding::Array<Size>& array, const c10::IValue& value, bool
   array.rank = static_cast<std::size_t>(tensor.dim());
   if constexpr (binding::kHasNumbers<Size>) {
     array.shape = tensor.sizes().data();
-    array.strides = tensor.strides().data();
     array.data = tensor.const_data_ptr();
-    if (!is_packed) {
-      array.is_permuted = keeps_strides(tensor);
-    } else if (!tensor.is_contiguous()) {
-      pack(array);
-    }
+    const bool is_row_major = tensor.is_contiguous();
+    if (is_packed && !is_row_major) return pack(array);
+    if (!is_row_major) array.strides = tensor.strides().data();
+    array.is_permuted = (!is_row_major || tensor.numel() == 0) && keeps_strides(tensor);
   } else {
     array.shape = tensor.sym_sizes().data();
   }
@@ -175,7 +173,7 @@ void Call<Size>::pack(binding::Array<Size>& array) {
   if constexpr (binding::kHasNumbers<Size>) {
     const at::Tensor& copy = copies_.emplace_back(tensor_of(array.source).contiguous());
     array.shape = copy.sizes().data();
-    array.strides = copy.strides().data();
+    array.strides = nullptr;
     array.data = copy.const_data_ptr();
     array.is_permuted = false;
   }

@@ -4,6 +4,8 @@
 #include <boxloss/torch.hpp>
 #include <string>
 #include <type_traits>
+#include <unordered_map>
+#include <vector>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
@@ -15,12 +17,23 @@
 namespace boxloss {
 namespace {
 
+/// Words are kept, since one is two allocations: enumerators have few.
+const c10::IValue& kept(const char* word) {
+  thread_local std::unordered_map<const char*, c10::IValue> words;
+  c10::IValue& value = words[word];
+  if (value.isNone()) value = std::string(word);
+  return value;
+}
+
 template <class Option>
 c10::IValue as_argument(const Option& option) {
   if constexpr (requires { name_of(option); }) {
-    return std::string(name_of(option));
+    return kept(name_of(option));
   } else if constexpr (std::is_same_v<Option, at::Tensor>) {
     return option.defined() ? option : c10::IValue();
+  } else if constexpr (std::is_same_v<Option, std::vector<double>>) {
+    static const c10::IValue none = c10::List<double>();
+    return option.empty() ? none : c10::IValue(option);
   } else {
     return option;
   }
