@@ -30,7 +30,7 @@ const Implementation& serving_on_host(at::Device) {
 /// One wait, for all copies to the host.
 void run_on_host(const Operator& op, Stack& stack) {
   Stack checked(stack.end() - op.count, stack.end());
-  op.meta(op, checked, {});  // before the arguments are copied
+  op.meta(op, checked);  // before the arguments are copied
   c10::IValue* const arguments = op.arguments(stack);
   const at::Tensor cost = op.first_of(stack);
   const at::Device device = cost.device();
@@ -67,7 +67,8 @@ TORCH_LIBRARY_FRAGMENT(boxloss, m) {
   static Operator assign = operator_of<binding::Assign>();
   static Operator linear_sum_assignment = operator_of<binding::LinearSumAssignment>();
   for (Operator* const each : {&assign, &linear_sum_assignment}) {
-    define(m, *each, {}, run_where_served);
+    each->kernel = run_where_served;
+    define(m, *each);
     refuse_transforms(m, *each);
   }
 }

@@ -106,20 +106,18 @@ void run_composite(const LossOperator& loss, Stack& stack, bool drops_scale) {
   stack.insert(stack.end(), results.begin(), results.end());
 }
 
-void forward_kernel(const LossOperator& loss, Stack& stack, bool drops_scale) {
-  if (!aten_is_chosen()) return loss.forward.run(loss.forward, stack, {.drops_scale = drops_scale});
-  run_composite(loss, stack, drops_scale);
-  const std::size_t count = loss.forward.results.size() - (drops_scale ? 1 : 0);
-  for (auto each = stack.end() - count; each != stack.end(); ++each) {
+void forward_kernel(const Operator& op, Stack& stack) {
+  if (!aten_is_chosen()) return op.run(op, stack, {});
+  run_composite(*op.loss, stack, op.drops_scale);
+  for (auto each = stack.end() - op.results.size(); each != stack.end(); ++each) {
     *each = each->toTensor().contiguous();
   }
 }
 
-void backward_kernel(const LossOperator& loss, Stack& stack) {
-  const Operator &op = loss.backward, &forward = loss.forward;
+void backward_kernel(const Operator& op, Stack& stack) {
   if (!aten_is_chosen()) return op.run(op, stack, {});
   const Stack all(stack.end() - op.count, stack.end());
-  op.meta(op, stack, {});  // with memory: it checks, too
+  op.meta(op, stack);  // with memory: it checks, too
   const variable_list results = popped(stack, op.results.size());
 
   const std::size_t flags = results.size() > 1 ? results.size() : 0;
@@ -133,11 +131,11 @@ void backward_kernel(const LossOperator& loss, Stack& stack) {
   const Recording recording;
   Stack arguments(all.begin() + static_cast<std::ptrdiff_t>(op.first), all.end());
   for (std::size_t i = 0; i < results.size(); ++i) {
-    c10::IValue& input = arguments[forward.differentiable[i]];
+    c10::IValue& input = arguments[op.loss->forward.differentiable[i]];
     if (input.isTensor()) input = input.toTensor().detach().requires_grad_(wanted[i]);
   }
   const variable_list found =
-      differentiate(loss, arguments, grads, wanted, /*creates_graph=*/false);
+      differentiate(*op.loss, arguments, grads, wanted, /*creates_graph=*/false);
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (wanted[i]) results[i].copy_(found[i]);
@@ -145,11 +143,11 @@ void backward_kernel(const LossOperator& loss, Stack& stack) {
   }
 }
 
-void autograd_kernel(const LossOperator& loss, const c10::OperatorHandle& own,
-                     c10::DispatchKeySet keys, Stack& stack) {
-  const c10::IValue* const arguments = loss.own.arguments(stack);
+void autograd_kernel(const Operator& op, c10::DispatchKeySet keys, Stack& stack) {
+  const LossOperator& loss = *op.loss;
+  const c10::IValue* const arguments = op.arguments(stack);
   bool has_tangent = false, requires_grad = false;
-  for (const std::size_t place : loss.own.differentiable) {
+  for (const std::size_t place : op.differentiable) {
     if (!arguments[place].isTensor()) continue;
     const at::Tensor& input = arguments[place].toTensor();
     has_tangent = has_tangent || input._fw_grad(0).defined();
@@ -162,14 +160,14 @@ void autograd_kernel(const LossOperator& loss, const c10::OperatorHandle& own,
   if (!requires_grad || !at::GradMode::is_enabled()) {
     // The autograd function would build a node even now; nobody could use it.
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    return own.redispatchBoxed(keys & c10::after_autograd_keyset, &stack);
+    return pass_autograd(op, keys, stack);
   }
   c10::SmallVector<at::Tensor, 3> inputs;
-  for (const std::size_t place : loss.own.differentiable) {
+  for (const std::size_t place : op.differentiable) {
     if (arguments[place].isTensor()) inputs.push_back(arguments[place].toTensor());
   }
   const variable_list recorded = loss.record(inputs, stack);
-  stack.insert(stack.end() - (loss.own.results.size() - recorded.size()), recorded.begin(),
+  stack.insert(stack.end() - (op.results.size() - recorded.size()), recorded.begin(),
                recorded.end());
 }
 
@@ -265,29 +263,24 @@ template variable_list NodeOf<ClassLoss>::record(at::TensorList, Stack&);
 template variable_list NodeOf<DistributionLoss>::record(at::TensorList, Stack&);
 
 void define(torch::Library& m, LossOperator& loss) {
-  // needs_exact_strides: gradients have the strides of their tensors, so compiled graphs must pass
-  // these as eager code does.
-  const std::vector<at::Tag> tags = {at::Tag::needs_exact_strides};
-  define(m, loss.forward, tags, [&loss](const Operator&, Stack& stack) {
-    forward_kernel(loss, stack, /*drops_scale=*/false);
-  });
-  define(m, loss.backward, tags,
-         [&loss](const Operator&, Stack& stack) { backward_kernel(loss, stack); });
-  define(
-      m, loss.own, tags,
-      [&loss](const Operator&, Stack& stack) { forward_kernel(loss, stack, /*drops_scale=*/true); },
-      {.drops_scale = true});
+  loss.forward.kernel = loss.own.kernel = forward_kernel;
+  loss.backward.kernel = backward_kernel;
+  loss.own.drops_scale = true;
+  loss.own.results.erase(loss.own.results.begin() + kScale);
+  for (Operator* const each : {&loss.forward, &loss.backward, &loss.own}) {
+    each->loss = &loss;
+    // needs_exact_strides: gradients have the strides of their tensors, so compiled graphs must
+    // pass these as eager code does.
+    define(m, *each, {at::Tag::needs_exact_strides});
+  }
   for (const Operator* const each : {&loss.forward, &loss.backward}) {
     m.impl(each->name, torch::dispatch(c10::DispatchKey::Autograd,
                                        torch::autograd::autogradNotImplementedFallback()));
   }
-  implement(m, loss.own, c10::DispatchKey::Autograd,
-            [&loss](const c10::OperatorHandle& own, c10::DispatchKeySet keys, Stack& stack) {
-              autograd_kernel(loss, own, keys, stack);
-            });
+  implement(m, loss.own, c10::DispatchKey::Autograd, autograd_kernel);
   implement(m, loss.own, c10::DispatchKey::FuncTorchBatchedDecomposition,
-            [&loss](const auto&, auto, Stack& stack) {
-              run_composite(loss, stack, /*drops_scale=*/true);
+            [](const Operator& own, c10::DispatchKeySet, Stack& stack) {
+              run_composite(*own.loss, stack, /*drops_scale=*/true);
             });
 }
 

@@ -29,13 +29,11 @@ struct LossOperator {
 /// From descriptions, of a node of autograd's graph.
 template <class Node, class Forward, class Backward>
 LossOperator loss_of(const char* name, variable_list (*composite)(const Operator&, Stack&)) {
-  LossOperator loss = {.forward = operator_of<Forward>(),
-                       .backward = operator_of<Backward>(),
-                       .own = operator_of<Forward>(name),
-                       .composite = composite,
-                       .record = Node::record};
-  loss.own.results.erase(loss.own.results.begin() + 1);
-  return loss;
+  return {.forward = operator_of<Forward>(),
+          .backward = operator_of<Backward>(),
+          .own = operator_of<Forward>(name),
+          .composite = composite,
+          .record = Node::record};
 }
 
 /// Registers a loss' three operators; the loss must live for ever.

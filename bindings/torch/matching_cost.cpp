@@ -152,12 +152,14 @@ void prepare(CostTensors& a, const PairwiseProblem& p) {
 }
 
 void cost(const Operator& op, Stack& stack) {
-  const auto p = problem_of<binding::MatchingCost>(op, stack);
+  constexpr std::size_t kLogits = 3, kClassCost = 5;
   c10::IValue* const arguments = op.arguments(stack);
+  const bool has_scores = !arguments[kLogits].isNone() || !arguments[kClassCost].isNone();
+  if (!has_scores && !aten_is_chosen()) return op.run(op, stack, {});
+  const auto p = problem_of<binding::MatchingCost>(op, stack);
   auto a = tensors_of<binding::MatchingCost>(arguments);
   if (aten_is_chosen()) return replace(op, stack, composite_cost(a, p));
   prepare(a, p);
-  constexpr std::size_t kLogits = 3, kClassCost = 5;
   arguments[kLogits] = a.logits;
   arguments[kClassCost] = a.class_cost;
   op.run(op, stack, {});
@@ -178,8 +180,10 @@ TORCH_LIBRARY_FRAGMENT(boxloss, m) {
   using namespace boxloss::torch_binding;
   static Operator matching_cost = operator_of<binding::MatchingCost>();
   static Operator pairwise_iou = operator_of<binding::PairwiseIou>();
-  define(m, matching_cost, {at::Tag::needs_exact_strides}, cost);
-  define(m, pairwise_iou, {at::Tag::needs_exact_strides}, iou);
+  matching_cost.kernel = cost;
+  pairwise_iou.kernel = iou;
+  define(m, matching_cost, {at::Tag::needs_exact_strides});
+  define(m, pairwise_iou, {at::Tag::needs_exact_strides});
   be_constant(m, matching_cost);
   be_constant(m, pairwise_iou);
 }

@@ -61,12 +61,13 @@ at::Tensor empty(const std::vector<c10::SymInt>& shape, const at::TensorOptions&
 
 /// A kernel as torch keeps it.
 struct Boxed : c10::OperatorKernel {
-  explicit Boxed(Kernel kernel) : kernel_(std::move(kernel)) {}
-  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-    kernel_(op, keys, *stack);
+  Boxed(const Operator& op, Kernel kernel) : op_(op), kernel_(kernel) {}
+  void operator()(const c10::OperatorHandle&, c10::DispatchKeySet keys, Stack* stack) {
+    kernel_(op_, keys, *stack);
   }
 
  private:
+  const Operator& op_;
   Kernel kernel_;
 };
 
@@ -221,7 +222,7 @@ void Call<Size>::allocate(const binding::Output<Size>* outputs, std::size_t coun
   for (std::size_t i = 0; i < count; ++i) {
     const binding::Output<Size>& output = outputs[i];
     const at::ScalarType type = scalar_type(output.dtype);
-    if (way_.drops_scale && i == 1) {
+    if (op_.drops_scale && i == 1) {
       if constexpr (binding::kHasNumbers<Size>) {
         const std::int64_t values = c10::multiply_integers(output.shape);
         of_scale = 16 * ceil_div(values * size_of(output.dtype), 16);
@@ -236,7 +237,7 @@ void Call<Size>::allocate(const binding::Output<Size>* outputs, std::size_t coun
   }
   if constexpr (binding::kHasNumbers<Size>) {
     scratch_.emplace(of_scale + workspace_bytes, first_);
-    if (way_.drops_scale) memory[1] = scratch_->data();
+    if (op_.drops_scale) memory[1] = scratch_->data();
     execution_ = execution_on(first_.device());
     execution_.workspace = scratch_->data() + of_scale;
     execution_.workspace_bytes = workspace_bytes;
@@ -269,53 +270,55 @@ std::string schema_of(const Operator& op) {
 }
 
 void implement(torch::Library& m, const Operator& op, c10::DispatchKey key, Kernel kernel) {
-  auto boxed = torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Boxed>(std::move(kernel)));
+  auto boxed = torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Boxed>(op, kernel));
   m.impl(op.name, torch::dispatch(key, std::move(boxed)));
 }
 
-void define(torch::Library& m, Operator& op, std::vector<at::Tag> tags,
-            std::function<void(const Operator&, Stack&)> run, const Way& way_of_meta) {
+void define(torch::Library& m, Operator& op, std::vector<at::Tag> tags) {
   tags.push_back(at::Tag::pt2_compliant_tag);
   m.def(schema_of(op).c_str(), std::as_const(tags));
   op.handle = c10::Dispatcher::singleton().findSchemaOrThrow(op.name, "");
+  const Kernel on_device = [](const Operator& its, c10::DispatchKeySet, Stack& stack) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    with_torch_errors(its.function, [&] { its.kernel(its, stack); });
+  };
   // The devices that torch has a key for, and one for all others, sparse tensors too: the registry
   // says what serves a device, or an error does.
   for (const auto key :
        {c10::DispatchKey::CPU, c10::DispatchKey::CUDA, c10::DispatchKey::XPU, c10::DispatchKey::MPS,
         c10::DispatchKey::PrivateUse1, c10::DispatchKey::CompositeExplicitAutograd}) {
-    implement(m, op, key, [&op, run](const auto&, auto, Stack& stack) {
-      const at::AutoDispatchBelowADInplaceOrView below_autograd;
-      with_torch_errors(op.function, [&] { run(op, stack); });
-    });
+    implement(m, op, key, on_device);
   }
-  implement(m, op, c10::DispatchKey::Meta, [&op, way_of_meta](const auto&, auto, Stack& stack) {
-    with_torch_errors(op.function, [&] { op.meta(op, stack, way_of_meta); });
-  });
+  implement(m, op, c10::DispatchKey::Meta,
+            [](const Operator& its, c10::DispatchKeySet, Stack& stack) {
+              with_torch_errors(its.function, [&] { its.meta(its, stack); });
+            });
 }
 
-void define(torch::Library& m, Operator& op, std::vector<at::Tag> tags) {
-  define(m, op, std::move(tags),
-         [](const Operator& its, Stack& stack) { its.run(its, stack, {}); });
+void pass_autograd(const Operator& op, c10::DispatchKeySet keys, Stack& stack) {
+  op.handle->redispatchBoxed(keys & c10::after_autograd_keyset, &stack);
 }
 
 void refuse_transforms(torch::Library& m, const Operator& op) {
   implement(m, op, c10::DispatchKey::Autograd,
-            [&op](const c10::OperatorHandle& handle, c10::DispatchKeySet keys, Stack& stack) {
-              if (inside_function_transform()) refuse_function_transform(op.function);
-              handle.redispatchBoxed(keys & c10::after_autograd_keyset, &stack);
+            [](const Operator& its, c10::DispatchKeySet keys, Stack& stack) {
+              if (inside_function_transform()) refuse_function_transform(its.function);
+              pass_autograd(its, keys, stack);
             });
   implement(m, op, c10::DispatchKey::FuncTorchBatched,
-            [&op](const auto&, auto, Stack&) { refuse_function_transform(op.function); });
+            [](const Operator& its, c10::DispatchKeySet, Stack&) {
+              refuse_function_transform(its.function);
+            });
 }
 
 void be_constant(torch::Library& m, const Operator& op) {
   implement(m, op, c10::DispatchKey::Autograd,
-            [&op](const c10::OperatorHandle& handle, c10::DispatchKeySet keys, Stack& stack) {
-              const c10::IValue* const arguments = op.arguments(stack);
-              if (std::any_of(arguments, arguments + op.count, is_differentiated)) {
-                refuse_derivative(op.function);
+            [](const Operator& its, c10::DispatchKeySet keys, Stack& stack) {
+              const c10::IValue* const arguments = its.arguments(stack);
+              if (std::any_of(arguments, arguments + its.count, is_differentiated)) {
+                refuse_derivative(its.function);
               }
-              handle.redispatchBoxed(keys & c10::after_autograd_keyset, &stack);
+              pass_autograd(its, keys, stack);
             });
 }
 

@@ -10,7 +10,6 @@
 #include <torch/library.h>
 
 #include <array>
-#include <functional>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -46,8 +45,9 @@ struct Way {
   const Implementation& (*choose)(at::Device) = implementation_on;
   bool checks_values = true;  ///< on the host; not of what is a copy from a device
   bool is_pinned = false;     ///< results
-  bool drops_scale = false;   ///< a loss' second result is not kept
 };
+
+struct LossOperator;
 
 /// What code for all operators knows of one.
 struct Operator {
@@ -59,8 +59,14 @@ struct Operator {
   std::vector<std::size_t> differentiable;  ///< arguments that a loss has gradients by
   std::vector<const char*> results;
   void (*run)(const Operator&, Stack&, const Way&);
-  void (*meta)(const Operator&, Stack&, const Way&);  ///< of shapes and dtypes alone
-  std::optional<c10::OperatorHandle> handle = {};     ///< once it is defined
+  void (*meta)(const Operator&, Stack&);  ///< of shapes and dtypes alone
+  /// What a device's kernel does, if it is more than run.
+  void (*kernel)(const Operator& op, Stack& stack) = [](const Operator& op, Stack& stack) {
+    op.run(op, stack, {});
+  };
+  const LossOperator* loss = nullptr;              ///< whose it is
+  bool drops_scale = false;                        ///< a loss' second result is not kept
+  std::optional<c10::OperatorHandle> handle = {};  ///< once it is defined
 
   /// The arguments of a call, the last on the stack.
   c10::IValue* arguments(Stack& stack) const { return stack.data() + stack.size() - count; }
@@ -169,8 +175,8 @@ void run(const Operator& op, Stack& stack, const Way& way) {
 }
 
 template <class Operation>
-void meta(const Operator& op, Stack& stack, const Way& way) {
-  Call<c10::SymInt> call(op, stack, way);
+void meta(const Operator& op, Stack& stack) {
+  Call<c10::SymInt> call(op, stack, {});
   const auto a = read<Operation>(call);
   const auto outputs = Operation::outputs(a, Operation::describe(a));
   call.allocate(outputs.data(), outputs.size(), nullptr, 0);
@@ -237,15 +243,14 @@ auto tensors_of(const c10::IValue* arguments) {
 /// "box_loss(Tensor pred, Tensor target, str loss='giou', …) -> Tensor"
 std::string schema_of(const Operator& op);
 
-/// A kernel, with the operator that is called, and the keys of the call.
-using Kernel = std::function<void(const c10::OperatorHandle&, c10::DispatchKeySet, Stack&)>;
+using Kernel = void (*)(const Operator& op, c10::DispatchKeySet keys, Stack& stack);
 void implement(torch::Library& m, const Operator& op, c10::DispatchKey key, Kernel kernel);
 
 /// The schema, and a kernel for all devices. The operator must live for ever.
-void define(torch::Library& m, Operator& op, std::vector<at::Tag> tags,
-            std::function<void(const Operator&, Stack&)> run, const Way& way_of_meta = {});
-/// By the implementation that is in use.
 void define(torch::Library& m, Operator& op, std::vector<at::Tag> tags = {});
+
+/// Calls it past its Autograd key.
+void pass_autograd(const Operator& op, c10::DispatchKeySet keys, Stack& stack);
 
 /// It bypasses autograd, and function transforms are refused.
 void refuse_transforms(torch::Library& m, const Operator& op);

@@ -5,6 +5,7 @@
 #include <string>
 #include <type_traits>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -48,10 +49,10 @@ c10::OperatorHandle find(const char* name) {
 
 /// The results as tensors, through the dispatcher.
 template <std::size_t count = 1, class... Argument>
-std::array<at::Tensor, count> call(const c10::OperatorHandle& op, const Argument&... arguments) {
+std::array<at::Tensor, count> call(const c10::OperatorHandle& op, Argument&&... arguments) {
   torch::jit::Stack stack;
   stack.reserve(sizeof...(Argument));
-  (stack.emplace_back(arguments), ...);
+  (stack.emplace_back(std::forward<Argument>(arguments)), ...);
   op.callBoxed(stack);
   std::array<at::Tensor, count> results;
   for (std::size_t i = 0; i < count; ++i) results[i] = std::move(stack[i]).toTensor();
