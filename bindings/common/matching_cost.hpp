@@ -9,9 +9,8 @@
 namespace boxloss::binding {
 
 /// A cost of boxes along the axes, (..., 4), or of rotated ones, (..., 5).
-struct AnyCostProblem : PairwiseProblem {
-  Loss loss{};                 ///< not set for rotated boxes
-  RotatedLoss rotated_loss{};  ///< set for them alone
+struct AnyCostProblem : CostProblem {
+  RotatedLoss rotated_loss{};  ///< in place of the loss, of rotated boxes
   AngleUnit angle_unit{};
   double angle_weight = 0;
 
@@ -20,12 +19,7 @@ struct AnyCostProblem : PairwiseProblem {
   /// Calls `use` with core's problem.
   template <class Use>
   auto visit(const Use& use) const {
-    if (!is_rotated()) {
-      CostProblem p;
-      static_cast<PairwiseProblem&>(p) = *this;
-      p.loss = loss;
-      return use(p);
-    }
+    if (!is_rotated()) return use(static_cast<const CostProblem&>(*this));
     RotatedCostProblem p;
     static_cast<PairwiseProblem&>(p) = *this;
     p.loss = rotated_loss;

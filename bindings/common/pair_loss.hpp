@@ -17,10 +17,9 @@ struct PairArguments {
 };
 
 /// A problem of boxes along the axes, (..., 4), or of rotated ones, (..., 5).
-struct AnyPairProblem : PairProblem {
+struct AnyPairProblem : LossProblem {
   int numbers = 4;             ///< of a box
-  Loss loss{};                 ///< not set for rotated boxes
-  RotatedLoss rotated_loss{};  ///< set for them alone
+  RotatedLoss rotated_loss{};  ///< in place of the loss, of rotated boxes
   AngleUnit angle_unit{};
 
   bool is_rotated() const { return numbers == 5; }
@@ -28,12 +27,7 @@ struct AnyPairProblem : PairProblem {
   /// Calls `use` with core's problem.
   template <class Use>
   auto visit(const Use& use) const {
-    if (!is_rotated()) {
-      LossProblem p;
-      static_cast<PairProblem&>(p) = *this;
-      p.loss = loss;
-      return use(p);
-    }
+    if (!is_rotated()) return use(static_cast<const LossProblem&>(*this));
     RotatedLossProblem p;
     static_cast<PairProblem&>(p) = *this;
     p.loss = rotated_loss;
