@@ -216,7 +216,7 @@ bool must_be_deterministic(const c10::IValue* arguments) {
 template <class Node, class Own, class Gradient>
 LossOperator& loss_of_pairs(const char* name) {
   static LossOperator loss = [&] {
-    LossOperator its = loss_of<Node, Own, Gradient>(name, composite<Own>);
+    LossOperator its = loss_operator_of<Node, Own, Gradient>(name, composite<Own>);
     its.needs_composite = must_be_deterministic<Own>;
     return its;
   }();

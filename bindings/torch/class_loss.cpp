@@ -121,8 +121,9 @@ variable_list composite(const Operator& op, Stack& arguments) {
 }  // namespace
 
 LossOperator& ClassLoss::loss() {
-  static LossOperator loss = loss_of<ClassLoss, binding::ClassLoss, binding::ClassLossBackward>(
-      "boxloss::class_loss", composite);
+  static LossOperator loss =
+      loss_operator_of<ClassLoss, binding::ClassLoss, binding::ClassLossBackward>(
+          "boxloss::class_loss", composite);
   return loss;
 }
 

@@ -143,8 +143,8 @@ variable_list composite(const Operator& op, Stack& arguments) {
 
 LossOperator& DistributionLoss::loss() {
   static LossOperator loss =
-      loss_of<DistributionLoss, binding::DistributionLoss, binding::DistributionLossBackward>(
-          "boxloss::distribution_loss", composite);
+      loss_operator_of<DistributionLoss, binding::DistributionLoss,
+                       binding::DistributionLossBackward>("boxloss::distribution_loss", composite);
   return loss;
 }
 

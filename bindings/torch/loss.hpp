@@ -28,7 +28,8 @@ struct LossOperator {
 
 /// From descriptions, of a node of autograd's graph.
 template <class Node, class Forward, class Backward>
-LossOperator loss_of(const char* name, variable_list (*composite)(const Operator&, Stack&)) {
+LossOperator loss_operator_of(const char* name,
+                              variable_list (*composite)(const Operator&, Stack&)) {
   return {.forward = operator_of<Forward>(),
           .backward = operator_of<Backward>(),
           .own = operator_of<Forward>(name),
