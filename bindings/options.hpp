@@ -8,39 +8,39 @@
 ///
 /// Strided: an array of any strides; Packed: one whose values are read as they lie in a row-major
 /// array, and copied if they do not; Flag: a bool; Word: a string; Number: a float; Numbers:
-/// several; Whole: an int. Optional…: one that may be missing.
+/// several; Whole: an int. Optional…: one that may be missing. PackedList: several arrays; Answer:
+/// maybe a number that the host reads, and the operation writes.
 // clang-format off
-#define BOXLOSS_BOX_LOSS_OPTIONS(use)   \
-  use(Word, loss, 'giou')               \
+#define BOXLOSS_PAIRING_OPTIONS(use)    \
   use(OptionalPacked, weight, None)     \
   use(OptionalPacked, normalizer, None) \
   use(OptionalPacked, lengths, None)    \
   use(OptionalPacked, mask, None)       \
   use(OptionalPacked, offsets, None)    \
-  use(Flag, zero_padded, False)         \
-  use(Word, pred_format, 'xyxy')        \
-  use(Word, target_format, 'xyxy')      \
-  use(Word, reduction, 'mean')          \
-  use(Number, eps, 1e-7)                \
-  use(Word, eps_mode, 'add')            \
-  use(OptionalPacked, pred_index, None) \
+  use(Flag, zero_padded, False)
+
+#define BOXLOSS_BOX_FORMATS(use)  \
+  use(Word, pred_format, 'xyxy')  \
+  use(Word, target_format, 'xyxy')
+
+#define BOXLOSS_REDUCTION_OPTIONS(use)    \
+  use(Word, reduction, 'mean')            \
+  use(Number, eps, 1e-7)                  \
+  use(Word, eps_mode, 'add')              \
+  use(OptionalPacked, pred_index, None)   \
   use(OptionalPacked, target_index, None) \
   use(Numbers, parameters, [])
 
+#define BOXLOSS_BOX_LOSS_OPTIONS(use) \
+  use(Word, loss, 'giou')             \
+  BOXLOSS_PAIRING_OPTIONS(use)        \
+  BOXLOSS_BOX_FORMATS(use)            \
+  BOXLOSS_REDUCTION_OPTIONS(use)
+
 #define BOXLOSS_ROTATED_BOX_LOSS_OPTIONS(use) \
-  use(OptionalPacked, weight, None)           \
-  use(OptionalPacked, normalizer, None)       \
-  use(OptionalPacked, lengths, None)          \
-  use(OptionalPacked, mask, None)             \
-  use(OptionalPacked, offsets, None)          \
-  use(Flag, zero_padded, False)               \
+  BOXLOSS_PAIRING_OPTIONS(use)                \
   use(Word, angle_unit, 'radians')            \
-  use(Word, reduction, 'mean')                \
-  use(Number, eps, 1e-7)                      \
-  use(Word, eps_mode, 'add')                  \
-  use(OptionalPacked, pred_index, None)       \
-  use(OptionalPacked, target_index, None)     \
-  use(Numbers, parameters, [])
+  BOXLOSS_REDUCTION_OPTIONS(use)
 
 #define BOXLOSS_MATCHING_COST_OPTIONS(use) \
   use(OptionalStrided, logits, None)       \
@@ -108,6 +108,11 @@
   use(Word, reduction, 'mean')                 \
   use(OptionalPacked, normalizer, None)
 
+/// What both losses of pairs have, and more: those of either.
+#define BOXLOSS_PAIR_LOSS_PARAMETERS(use) \
+  BOXLOSS_BOX_LOSS_PARAMETERS(use)        \
+  use(Word, angle_unit, 'radians')
+
 #define BOXLOSS_BOX_LOSS_PARAMETERS(use) \
   use(Strided, pred, )                   \
   use(Strided, target, )                 \
@@ -162,6 +167,15 @@
   use(Packed, labels, )                            \
   BOXLOSS_TASK_ALIGNED_MATCH_OPTIONS(use)
 
+#define BOXLOSS_COLLATE_TARGETS_PARAMETERS(use) \
+  use(PackedList, boxes, )                      \
+  use(PackedList, labels, )                     \
+  use(OptionalPacked, image, )                  \
+  use(Whole, classes, )                         \
+  use(Whole, images, )                          \
+  use(Flag, has_sizes, )                        \
+  use(Answer, answer, )
+
 #define BOXLOSS_CLASS_LOSS_PARAMETERS(use) \
   use(Strided, logits, )                   \
   use(Packed, target_index, )              \
@@ -169,20 +183,29 @@
   use(Word, mode, )                        \
   BOXLOSS_CLASS_LOSS_OPTIONS(use)
 
-#define BOXLOSS_CLASS_LOSS_BACKWARD_PARAMETERS(use) \
-  use(Packed, grad, )                               \
-  use(Packed, scale, )                              \
-  use(Flag, transposed, )                           \
-  BOXLOSS_CLASS_LOSS_PARAMETERS(use)
-
 #define BOXLOSS_DISTRIBUTION_LOSS_PARAMETERS(use) \
   use(Strided, logits, )                          \
   use(Packed, target_index, )                     \
   use(Word, mode, )                               \
   BOXLOSS_DISTRIBUTION_LOSS_OPTIONS(use)
 
-#define BOXLOSS_DISTRIBUTION_LOSS_BACKWARD_PARAMETERS(use) \
-  use(Packed, grad, )                                      \
-  use(Packed, scale, )                                     \
-  BOXLOSS_DISTRIBUTION_LOSS_PARAMETERS(use)
+/// Of gradients, in front of the loss' own.
+#define BOXLOSS_LOGITS_GRADIENT_PARAMETERS(use) \
+  use(Packed, grad, )                           \
+  use(Packed, scale, )
+
+#define BOXLOSS_WANTED_GRADIENTS(use) \
+  use(Packed, scale, )                \
+  use(Flag, wants_pred, )             \
+  use(Flag, wants_target, )           \
+  use(Flag, wants_weight, )
+
+#define BOXLOSS_PAIR_GRADIENT_PARAMETERS(use) \
+  use(Strided, grad_loss, )                   \
+  BOXLOSS_WANTED_GRADIENTS(use)
+
+#define BOXLOSS_PAIRS_GRADIENT_PARAMETERS(use) \
+  use(OptionalStrided, grad_loss, )            \
+  use(OptionalStrided, grad_l1, )              \
+  BOXLOSS_WANTED_GRADIENTS(use)
 // clang-format on

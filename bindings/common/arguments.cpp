@@ -41,6 +41,58 @@ std::int64_t leading_stride(const Array<std::int64_t>& array, std::size_t droppe
   return 0;
 }
 
+std::optional<Grid> grid_of(const Array<std::int64_t>* const* arrays, std::size_t count) {
+  struct Dimension {
+    std::int64_t size;
+    std::array<std::int64_t, 4> strides;  ///< of each array
+  };
+  const Array<std::int64_t>& first = *arrays[0];
+  Dimension merged[2] =
+      {};  // those of size 1 left out, neighbours merged where all arrays allow it
+  std::size_t dimensions = 0;
+  for (std::size_t d = 0; d + 1 < first.rank; ++d) {
+    if (first.shape[d] == 0) return Grid{1, 0, {}};
+    if (first.shape[d] == 1) continue;
+    Dimension next = {first.shape[d], {}};
+    bool joins = dimensions > 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      next.strides[i] = stride_of(*arrays[i], arrays[i]->rank - d);
+      joins = joins && merged[dimensions - 1].strides[i] == next.size * next.strides[i];
+    }
+    if (joins) next.size *= merged[--dimensions].size;
+    if (dimensions == 2) return std::nullopt;
+    merged[dimensions++] = next;
+  }
+  Grid grid;
+  if (dimensions > 0) grid.slots = merged[dimensions - 1].size;
+  if (dimensions > 1) grid.images = merged[0].size;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (dimensions > 0) grid.strides[i].slot = merged[dimensions - 1].strides[i];
+    if (dimensions > 1) grid.strides[i].image = merged[0].strides[i];
+  }
+  return grid;
+}
+
+bool leads_as_one(const Array<std::int64_t>& array, std::size_t dropped) {
+  if (array.strides == nullptr) return true;
+  std::optional<std::int64_t> wanted;
+  for (std::size_t d = dropped + 1; d <= array.rank; ++d) {
+    const std::int64_t size = array.shape[array.rank - d];
+    if (size == 1) continue;
+    if (wanted && stride_of(array, d) != *wanted) return false;
+    wanted = stride_of(array, d) * size;
+  }
+  return true;
+}
+
+bool has_neighbours(const Array<std::int64_t>& array) {
+  return array.rank == 0 || stride_of(array, 1) == 1 || array.size(-1) <= 1;
+}
+
+bool lies_transposed(const Array<std::int64_t>& array) {
+  return array.rank >= 2 && stride_of(array, 2) == 1 && stride_of(array, 1) != 1;
+}
+
 void set_boxes(BoxView& view, const Array<std::int64_t>& boxes) {
   view.data = boxes.data;
   view.images = leading(boxes, 2);

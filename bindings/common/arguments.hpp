@@ -39,6 +39,9 @@ struct Array {
   std::size_t rank = 0;
   const std::int64_t* strides = nullptr;  ///< null: row-major
   const void* data = nullptr;             ///< null while a framework traces
+  const void* source = nullptr;           ///< the framework's own array
+  /// Dense, but not row-major, so that its gradient has its strides; told where sizes are numbers.
+  bool is_permuted = false;
 
   explicit operator bool() const { return is_given; }
   /// Dimension i, counted from the end if it is negative.
@@ -55,6 +58,11 @@ struct PackedArray : Array<Size> {};
 template <class Base>
 struct OptionalArray : Base {};
 
+/// A float32 that the operation writes, and the host reads; null if not given.
+struct HostNumber {
+  float* data = nullptr;
+};
+
 /// The kinds of options.hpp that are not arrays.
 struct PlainKinds {
   using Flag = bool;
@@ -64,6 +72,7 @@ struct PlainKinds {
   using Numbers = std::vector<double>;
   using Whole = std::int64_t;
   using OptionalWhole = std::optional<std::int64_t>;
+  using Answer = HostNumber;
 };
 
 template <class Size>
@@ -72,6 +81,7 @@ struct Described : PlainKinds {
   using Packed = PackedArray<Size>;
   using OptionalStrided = OptionalArray<Array<Size>>;
   using OptionalPacked = OptionalArray<PackedArray<Size>>;
+  using PackedList = std::vector<PackedArray<Size>>;
 };
 
 template <class... Field>
@@ -80,29 +90,63 @@ std::tuple<Field&...> tie_all(int, Field&... fields) {
 }
 
 #define BOXLOSS_ARGUMENT(Kind, name, standard) typename Kinds::Kind name;
-#define BOXLOSS_ARGUMENT_FIELD(Kind, name, standard) , name
-#define BOXLOSS_ARGUMENT_ROW(Kind, name, standard) {#name, #standard},
+#define BOXLOSS_ARGUMENT_FIELD(Kind, name, standard) , this->name
+#define BOXLOSS_ARGUMENT_ROW(Kind, name, standard) binding::Parameter{#Kind, #name, #standard},
 
 struct Parameter {
-  const char *name, *standard;  ///< "" if it has no default
+  const char *kind, *name, *standard;  ///< "" if it has no default
 };
 
 /// An operation's arguments as one struct, with a framework's types or those of `Described`, and
 /// their names and defaults, in the order of the list.
-#define BOXLOSS_ARGUMENTS(LIST)                                                      \
-  template <class Kinds>                                                             \
-  struct Arguments {                                                                 \
-    LIST(BOXLOSS_ARGUMENT)                                                           \
-    auto fields() { return binding::tie_all(0 LIST(BOXLOSS_ARGUMENT_FIELD)); }       \
-    auto fields() const { return binding::tie_all(0 LIST(BOXLOSS_ARGUMENT_FIELD)); } \
-  };                                                                                 \
-  static constexpr binding::Parameter kParameters[] = {LIST(BOXLOSS_ARGUMENT_ROW)}
+#define BOXLOSS_ARGUMENTS(LIST)                 \
+  template <class Kinds>                        \
+  struct Arguments {                            \
+    LIST(BOXLOSS_ARGUMENT) BOXLOSS_FIELDS(LIST) \
+  };                                            \
+  static constexpr std::array kParameters = {LIST(BOXLOSS_ARGUMENT_ROW)}
+#define BOXLOSS_FIELDS(LIST) \
+  auto fields() { return binding::tie_all(0 LIST(BOXLOSS_ARGUMENT_FIELD)); }
+
+/// The same, of a struct that has them, and maybe others.
+#define BOXLOSS_ARGUMENTS_IN(Struct, LIST) \
+  template <class Kinds>                   \
+  struct Arguments : Struct<Kinds> {       \
+    BOXLOSS_FIELDS(LIST)                   \
+  };                                       \
+  static constexpr std::array kParameters = {LIST(BOXLOSS_ARGUMENT_ROW)}
+
+/// Those of a loss' gradient: the list's, and behind them the loss'.
+#define BOXLOSS_GRADIENT_ARGUMENTS(LIST, Loss)                                           \
+  template <class Kinds>                                                                 \
+  struct Arguments : Loss::Arguments<Kinds> {                                            \
+    LIST(BOXLOSS_ARGUMENT)                                                               \
+    auto fields() {                                                                      \
+      return std::tuple_cat(binding::tie_all(0 LIST(BOXLOSS_ARGUMENT_FIELD)),            \
+                            Loss::Arguments<Kinds>::fields());                           \
+    }                                                                                    \
+  };                                                                                     \
+  static constexpr std::size_t kInFront = std::array{LIST(BOXLOSS_ARGUMENT_ROW)}.size(); \
+  static constexpr auto kParameters =                                                    \
+      binding::joined(std::array{LIST(BOXLOSS_ARGUMENT_ROW)}, Loss::kParameters)
+
+template <std::size_t m, std::size_t n>
+constexpr std::array<Parameter, m + n> joined(const std::array<Parameter, m>& a,
+                                              const std::array<Parameter, n>& b) {
+  std::array<Parameter, m + n> both = {};
+  for (std::size_t i = 0; i < m; ++i) both[i] = a[i];
+  for (std::size_t i = 0; i < n; ++i) both[m + i] = b[i];
+  return both;
+}
 
 /// An array that an operation writes.
 template <class Size>
 struct Output {
   DType dtype;
   std::vector<Size> shape;
+  bool is_wanted = true;                  ///< else it has no memory
+  const Array<Size>* like = nullptr;      ///< has its strides, if these are dense
+  const Array<Size>* order_of = nullptr;  ///< lies transposed where that array does
 };
 
 /// Comparisons of sizes. A framework's symbolic integer has its own, which also take a size that is
@@ -294,8 +338,29 @@ std::int64_t leading(const Array<std::int64_t>& array, std::size_t dropped);
 /// dimension of size 1 means nothing.
 std::int64_t leading_stride(const Array<std::int64_t>& array, std::size_t dropped);
 
-/// Boxes (images, slots, 4), or (slots, 4), which are one image; or, if a framework lays them out
-/// so, of more leading dimensions that are one by their strides.
+/// The leading dimensions that arrays share as (images, slots), each array with two strides.
+struct Grid {
+  struct Strides {
+    std::int64_t image = 0, slot = 0;
+  };
+  std::int64_t images = 1, slots = 1;
+  std::array<Strides, 4> strides = {};
+};
+
+/// Those before the last dimension of the first array; none if two strides cannot tell them.
+std::optional<Grid> grid_of(const Array<std::int64_t>* const* arrays, std::size_t count);
+
+/// Whether the leading dimensions are one by their strides.
+bool leads_as_one(const Array<std::int64_t>& array, std::size_t dropped);
+
+/// Whether the last dimension's values are neighbours.
+bool has_neighbours(const Array<std::int64_t>& array);
+
+/// Whether values are neighbours along the last dimension but one, and not along the last.
+bool lies_transposed(const Array<std::int64_t>& array);
+
+/// Boxes (images, slots, 4), or (slots, 4), which are one image; or of more leading dimensions that
+/// are one by their strides.
 void set_boxes(BoxView& view, const Array<std::int64_t>& boxes);
 
 /// An element of an array of integers.

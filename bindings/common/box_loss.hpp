@@ -7,26 +7,44 @@
 namespace boxloss::binding {
 
 /// The losses of boxes along the axes.
-struct BoxLoss : PairLoss<BoxLoss, LossProblem> {
-  static constexpr char kFunction[] = "box_loss";
+struct BoxLoss : PairLoss<BoxLoss> {
+  static constexpr char kFunction[] = "box_loss", kOperator[] = "boxloss::_box_loss_forward";
+  static constexpr std::array kOutputs = {"loss", "scale"};
+  static constexpr int kNumbers = 4;
+  BOXLOSS_ARGUMENTS_IN(PairArguments, BOXLOSS_BOX_LOSS_PARAMETERS);
+};
+
+struct BoxLossBackward : PairGradient<BoxLoss> {
+  static constexpr char kOperator[] = "boxloss::_box_loss_backward";
+  BOXLOSS_GRADIENT_ARGUMENTS(BOXLOSS_PAIR_GRADIENT_PARAMETERS, BoxLoss);
+};
+
+/// The same, with the L1 distance and the IoU of each pair.
+struct BoxLosses : PairLoss<BoxLosses> {
+  static constexpr char kFunction[] = "box_losses", kOperator[] = "boxloss::_box_losses_forward";
   static constexpr std::array kOutputs = {"loss", "scale", "l1", "iou"};
-  BOXLOSS_ARGUMENTS(BOXLOSS_BOX_LOSS_PARAMETERS);
+  static constexpr int kNumbers = 4;
+  static constexpr bool kHasExtras = true;
+  BOXLOSS_ARGUMENTS_IN(PairArguments, BOXLOSS_BOX_LOSS_PARAMETERS);
+};
 
-  template <class Args>
-  static void set_own(LossProblem& p, const Args& a) {
-    p.loss = loss_named(a.loss);
-    p.pred.format = parse_format("pred_format", a.pred_format);
-    p.target.format = parse_format("target_format", a.target_format);
-  }
+struct BoxLossesBackward : PairGradient<BoxLosses> {
+  static constexpr char kOperator[] = "boxloss::_box_losses_backward";
+  BOXLOSS_GRADIENT_ARGUMENTS(BOXLOSS_PAIRS_GRADIENT_PARAMETERS, BoxLosses);
+};
 
-  /// loss, scale, l1, iou; without extras the last two have no shape.
-  template <class Args>
-  static std::array<Output<SizeOf<Args>>, 4> outputs(const Args& a, const LossProblem& p,
-                                                     bool extras) {
-    const auto [loss, scale] = PairLoss::outputs(a, p);
-    if (!extras) return {{loss, scale, {loss.dtype, {}}, {loss.dtype, {}}}};
-    return {{loss, scale, loss, {loss.dtype, shape_of_rows(a)}}};
-  }
+/// The losses of rotated boxes.
+struct RotatedBoxLoss : PairLoss<RotatedBoxLoss> {
+  static constexpr char kFunction[] = "rotated_box_loss",
+                        kOperator[] = "boxloss::_rotated_box_loss_forward";
+  static constexpr std::array kOutputs = {"loss", "scale"};
+  static constexpr int kNumbers = 5;
+  BOXLOSS_ARGUMENTS_IN(PairArguments, BOXLOSS_ROTATED_BOX_LOSS_PARAMETERS);
+};
+
+struct RotatedBoxLossBackward : PairGradient<RotatedBoxLoss> {
+  static constexpr char kOperator[] = "boxloss::_rotated_box_loss_backward";
+  BOXLOSS_GRADIENT_ARGUMENTS(BOXLOSS_PAIR_GRADIENT_PARAMETERS, RotatedBoxLoss);
 };
 
 }  // namespace boxloss::binding

@@ -12,6 +12,7 @@ namespace boxloss::binding {
 struct ClassLoss {
   static constexpr char kFunction[] = "class_loss", kOperator[] = "boxloss::_class_loss";
   static constexpr std::array kOutputs = {"loss", "scale"};
+  static constexpr std::array kDifferentiable = {"logits"};
   BOXLOSS_ARGUMENTS(BOXLOSS_CLASS_LOSS_PARAMETERS);
 
   static boxloss::ClassLoss mode_of(std::string_view word) {
@@ -21,10 +22,14 @@ struct ClassLoss {
         {Mode::kFocal, Mode::kVarifocal, Mode::kMal, Mode::kIaBce, Mode::kBce, Mode::kSoftmax});
   }
 
-  /// Of any operation that has these arguments.
-  template <class Problem = ClassLossProblem, class Args>
-  static Problem describe(const Args& a) {
-    Problem p;
+  template <class Size>
+  static ClassLossProblem describe(const Arguments<Described<Size>>& a) {
+    ClassLossProblem p;
+    describe(p, a);
+    return p;
+  }
+  template <class Size>
+  static void describe(ClassLossProblem& p, const Arguments<Described<Size>>& a) {
     p.mode = mode_of(a.mode);
     p.reduction =
         parse("reduction", a.reduction, {Reduction::kNone, Reduction::kSum, Reduction::kMean});
@@ -40,8 +45,13 @@ struct ClassLoss {
     p.normalizer = view_of(a.normalizer, kNormalizerDTypes);
     check_options(p);
     check_shapes(a);
-    set_sizes(p, a);
-    return p;
+    if constexpr (kHasNumbers<Size>) {
+      set_rows(p, a);
+      p.classes = a.logits.size(-1);
+      p.targets = a.labels.size(0);
+      p.logits = {a.logits.data,          p.logits.dtype,         stride_of(a.logits, 4),
+                  stride_of(a.logits, 3), stride_of(a.logits, 2), stride_of(a.logits, 1)};
+    }
   }
 
   template <class Size>
@@ -58,9 +68,8 @@ struct ClassLoss {
   }
 
  private:
-  template <class Args>
-  static void check_shapes(const Args& a) {
-    using Size = std::decay_t<decltype(a.logits.size(0))>;
+  template <class Size>
+  static void check_shapes(const Arguments<Described<Size>>& a) {
     check_shape_is(a.logits, a.logits.rank >= 2 && a.logits.rank <= 4,
                    "(queries, classes), (images, queries, classes) or (layers, images, queries, "
                    "classes)");
@@ -74,40 +83,29 @@ struct ClassLoss {
     if (a.weight) check_shape(a.weight, {a.logits.size(-1)}, "one for each class");
     check_normalizer<Size>(a);
   }
-
-  template <class Problem, class Args>
-  static void set_sizes(Problem& p, const Args& a) {
-    using Size = std::decay_t<decltype(a.logits.size(0))>;
-    if constexpr (kHasNumbers<Size>) {
-      set_rows(p, a);
-      p.classes = a.logits.size(-1);
-      p.targets = a.labels.size(0);
-      p.logits = {a.logits.data,          p.logits.dtype,         stride_of(a.logits, 4),
-                  stride_of(a.logits, 3), stride_of(a.logits, 2), stride_of(a.logits, 1)};
-    }
-  }
 };
 
 /// Its gradient.
 struct ClassLossBackward {
   static constexpr char kFunction[] = "class_loss", kOperator[] = "boxloss::_class_loss_backward";
   static constexpr std::array kOutputs = {"d_logits"};
-  BOXLOSS_ARGUMENTS(BOXLOSS_CLASS_LOSS_BACKWARD_PARAMETERS);
+  BOXLOSS_GRADIENT_ARGUMENTS(BOXLOSS_LOGITS_GRADIENT_PARAMETERS, ClassLoss);
 
   template <class Size>
   static ClassLossGradProblem describe(const Arguments<Described<Size>>& a) {
-    auto p = ClassLoss::describe<ClassLossGradProblem>(a);
+    ClassLossGradProblem p;
+    ClassLoss::describe(p, a);
     set_gradient<Size>(p, a, shape_of_sets<Size>(a));
-    p.is_transposed = a.transposed;
+    if constexpr (kHasNumbers<Size>) p.is_transposed = lies_transposed(a.logits);
     return p;
   }
 
   template <class Size>
   static std::array<Output<Size>, 1> outputs(const Arguments<Described<Size>>& a,
                                              const ClassLossGradProblem& p) {
-    std::vector<Size> shape(a.logits.shape, a.logits.shape + a.logits.rank);
-    if (a.transposed) std::swap(shape.end()[-1], shape.end()[-2]);
-    return {{{p.logits.dtype, shape}}};
+    Output<Size> gradient = {p.logits.dtype, {a.logits.shape, a.logits.shape + a.logits.rank}};
+    gradient.order_of = &a.logits;
+    return {gradient};
   }
 
   static constexpr auto workspace_bytes = class_loss_backward_workspace_bytes;

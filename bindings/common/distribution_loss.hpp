@@ -13,13 +13,18 @@ struct DistributionLoss {
   static constexpr char kFunction[] = "distribution_loss",
                         kOperator[] = "boxloss::_distribution_loss";
   static constexpr std::array kOutputs = {"loss", "scale"};
+  static constexpr std::array kDifferentiable = {"logits"};
   BOXLOSS_ARGUMENTS(BOXLOSS_DISTRIBUTION_LOSS_PARAMETERS);
 
-  /// Of any operation that has these arguments.
-  template <class Problem = DistributionLossProblem, class Args>
-  static Problem describe(const Args& a) {
+  template <class Size>
+  static DistributionLossProblem describe(const Arguments<Described<Size>>& a) {
+    DistributionLossProblem p;
+    describe(p, a);
+    return p;
+  }
+  template <class Size>
+  static void describe(DistributionLossProblem& p, const Arguments<Described<Size>>& a) {
     using Mode = boxloss::DistributionLoss;
-    Problem p;
     p.mode = parse("mode", a.mode, {Mode::kFgl, Mode::kDdf});
     p.reduction =
         parse("reduction", a.reduction, {Reduction::kNone, Reduction::kSum, Reduction::kMean});
@@ -36,8 +41,13 @@ struct DistributionLoss {
     p.normalizer = view_of(a.normalizer, kNormalizerDTypes);
     check_options(p);
     check_shapes(a);
-    set_sizes(p, a);
-    return p;
+    if constexpr (kHasNumbers<Size>) {
+      set_rows(p, a);
+      p.bins = a.logits.size(-1) / 4;
+      set_corners(p.logits, a.logits);
+      if (a.teacher) set_corners(p.teacher, a.teacher);
+      if (a.target) p.targets = a.target.size(0);
+    }
   }
 
   template <class Size>
@@ -45,6 +55,13 @@ struct DistributionLoss {
                                              const DistributionLossProblem& p) {
     const DType compute = compute_dtype(p);
     return {{{compute, shape_of_loss<Size>(a, p.reduction)}, {compute, shape_of_scale<Size>(a)}}};
+  }
+
+  /// A query's logits must be neighbours.
+  template <class Args, class Pack>
+  static void lay_out(Args& a, const Pack& pack) {
+    if (!has_neighbours(a.logits)) pack(a.logits);
+    if (a.teacher && !has_neighbours(a.teacher)) pack(a.teacher);
   }
 
   static constexpr auto workspace_bytes = distribution_loss_workspace_bytes;
@@ -65,9 +82,8 @@ struct DistributionLoss {
     return shape;
   }
 
-  template <class Args>
-  static void check_shapes(const Args& a) {
-    using Size = std::decay_t<decltype(a.logits.size(0))>;
+  template <class Size>
+  static void check_shapes(const Arguments<Described<Size>>& a) {
     using Sizes = std::vector<Size>;
     const char* const wanted =
         "(queries, 4 * bins), (images, queries, 4 * bins) or (layers, images, queries, 4 * bins), "
@@ -103,18 +119,6 @@ struct DistributionLoss {
           " in its last dimension; it must be 1");
     view = {array.data, view.dtype, stride_of(array, 4), stride_of(array, 3), stride_of(array, 2)};
   }
-
-  template <class Problem, class Args>
-  static void set_sizes(Problem& p, const Args& a) {
-    using Size = std::decay_t<decltype(a.logits.size(0))>;
-    if constexpr (kHasNumbers<Size>) {
-      set_rows(p, a);
-      p.bins = a.logits.size(-1) / 4;
-      set_corners(p.logits, a.logits);
-      if (a.teacher) set_corners(p.teacher, a.teacher);
-      if (a.target) p.targets = a.target.size(0);
-    }
-  }
 };
 
 /// Its gradient.
@@ -122,11 +126,12 @@ struct DistributionLossBackward {
   static constexpr char kFunction[] = "distribution_loss",
                         kOperator[] = "boxloss::_distribution_loss_backward";
   static constexpr std::array kOutputs = {"d_logits"};
-  BOXLOSS_ARGUMENTS(BOXLOSS_DISTRIBUTION_LOSS_BACKWARD_PARAMETERS);
+  BOXLOSS_GRADIENT_ARGUMENTS(BOXLOSS_LOGITS_GRADIENT_PARAMETERS, DistributionLoss);
 
   template <class Size>
   static DistributionLossGradProblem describe(const Arguments<Described<Size>>& a) {
-    auto p = DistributionLoss::describe<DistributionLossGradProblem>(a);
+    DistributionLossGradProblem p;
+    DistributionLoss::describe(p, a);
     set_gradient<Size>(p, a, DistributionLoss::shape_of_scale<Size>(a));
     return p;
   }
@@ -135,6 +140,11 @@ struct DistributionLossBackward {
   static std::array<Output<Size>, 1> outputs(const Arguments<Described<Size>>& a,
                                              const DistributionLossGradProblem& p) {
     return {{{p.logits.dtype, {a.logits.shape, a.logits.shape + a.logits.rank}}}};
+  }
+
+  template <class Args, class Pack>
+  static void lay_out(Args& a, const Pack& pack) {
+    DistributionLoss::lay_out(a, pack);
   }
 
   static constexpr auto workspace_bytes = distribution_loss_backward_workspace_bytes;

@@ -9,9 +9,8 @@
 namespace boxloss::binding {
 
 /// A cost of boxes along the axes, (..., 4), or of rotated ones, (..., 5).
-struct AnyCostProblem : PairwiseProblem {
-  Loss loss{};                 ///< not set for rotated boxes
-  RotatedLoss rotated_loss{};  ///< set for them alone
+struct AnyCostProblem : CostProblem {
+  RotatedLoss rotated_loss{};  ///< in place of the loss, of rotated boxes
   AngleUnit angle_unit{};
   double angle_weight = 0;
 
@@ -20,12 +19,7 @@ struct AnyCostProblem : PairwiseProblem {
   /// Calls `use` with core's problem.
   template <class Use>
   auto visit(const Use& use) const {
-    if (!is_rotated()) {
-      CostProblem p;
-      static_cast<PairwiseProblem&>(p) = *this;
-      p.loss = loss;
-      return use(p);
-    }
+    if (!is_rotated()) return use(static_cast<const CostProblem&>(*this));
     RotatedCostProblem p;
     static_cast<PairwiseProblem&>(p) = *this;
     p.loss = rotated_loss;
@@ -35,9 +29,8 @@ struct AnyCostProblem : PairwiseProblem {
   }
 };
 
-/// The matcher's cost as frameworks call it. Where it runs, leading dimensions are one by their
-/// strides, class_cost is broadcast to the result or one matrix for all, and logits are
-/// log-probabilities for softmax.
+/// The matcher's cost as frameworks call it. Where it runs, class_cost is broadcast to the result
+/// or one matrix for all, and logits are log-probabilities for softmax.
 struct MatchingCost {
   static constexpr char kFunction[] = "matching_cost", kOperator[] = "boxloss::matching_cost";
   static constexpr std::array kOutputs = {"cost"};
@@ -159,6 +152,15 @@ struct MatchingCost {
     return {{{DType::kF32, shape_of_cost(a)}}};
   }
 
+  /// Leading dimensions must be one by their strides, and of scores the last neighbours.
+  template <class Args, class Pack>
+  static void lay_out(Args& a, const Pack& pack) {
+    if (!leads_as_one(a.pred, 2)) pack(a.pred);
+    for (auto* each : {&a.logits, &a.class_cost}) {
+      if (*each && !(leads_as_one(*each, 2) && has_neighbours(*each))) pack(*each);
+    }
+  }
+
   /// Core does not know a cost without layers. Without images there are columns, which are 0.
   static bool has_entries(const AnyCostProblem& p) {
     return p.layers > 0 && p.pred.slots > 0 && p.target.slots > 0;
@@ -203,6 +205,22 @@ struct PairwiseIou {
     cost.angle_unit = a.angle_unit;
     return cost;
   }
+
+  template <class Size>
+  static AnyCostProblem describe(const Arguments<Described<Size>>& a) {
+    return MatchingCost::describe(as_cost(a));
+  }
+  template <class Size>
+  static std::array<Output<Size>, 1> outputs(const Arguments<Described<Size>>& a,
+                                             const AnyCostProblem& p) {
+    return MatchingCost::outputs(as_cost(a), p);
+  }
+  template <class Args, class Pack>
+  static void lay_out(Args& a, const Pack& pack) {
+    if (!leads_as_one(a.pred, 2)) pack(a.pred);
+  }
+  static constexpr auto workspace_bytes = MatchingCost::workspace_bytes;
+  static constexpr auto run = MatchingCost::run;
 };
 
 }  // namespace boxloss::binding

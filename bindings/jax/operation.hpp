@@ -16,7 +16,7 @@ namespace boxloss::jax_binding {
 template <class Operation>
 auto described(const Arguments& given) {
   typename Operation::template Arguments<binding::Described<std::int64_t>> arguments = {};
-  const binding::Parameter* row = Operation::kParameters;
+  const binding::Parameter* row = Operation::kParameters.data();
   std::apply([&](auto&... field) { (given.read((row++)->name, field), ...); }, arguments.fields());
   return arguments;
 }

@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapter.hpp"
 
+#include <ATen/Context.h>
 #include <ATen/FuncTorchTLS.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/TensorOptions.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/stable/c/shim.h>
+#include <torch/library.h>
 
-#include <algorithm>
 #include <atomic>
 
 namespace boxloss::torch_binding {
@@ -31,32 +32,6 @@ void torch_parallel(std::int64_t tasks, const std::function<void(std::int64_t)>&
   };
   const AOTITorchError error = torch_parallel_for(0, tasks, 1, run, &work);
   TORCH_CHECK(error == AOTI_TORCH_SUCCESS, "box_loss: torch could not run its threads");
-}
-
-struct Dimension {
-  std::int64_t size;
-  std::array<std::int64_t, 4> strides;  ///< of each tensor
-};
-using Dimensions = c10::SmallVector<Dimension, 4>;
-
-/// The leading dimensions without those of size 1, neighbours merged where all tensors allow it.
-Dimensions merged_dimensions(at::IntArrayRef leading, const Tensors& tensors) {
-  Dimensions merged;
-  for (std::size_t d = 0; d < leading.size(); ++d) {
-    if (leading[d] == 1) continue;
-    Dimension next{leading[d], {}};
-    bool joins = !merged.empty();
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-      next.strides[i] = tensors[i].stride(static_cast<std::int64_t>(d));
-      joins = joins && merged.back().strides[i] == next.size * next.strides[i];
-    }
-    if (joins) {
-      next.size *= merged.back().size;
-      merged.pop_back();
-    }
-    merged.push_back(next);
-  }
-  return merged;
 }
 
 }  // namespace
@@ -118,8 +93,10 @@ at::ScalarType scalar_type(DType dtype) {
     case DType::kF32: return at::kFloat;
     case DType::kF16: return at::kHalf;
     case DType::kBF16: return at::kBFloat16;
+    case DType::kU8: return at::kByte;
+    case DType::kI16: return at::kShort;
     case DType::kI32: return at::kInt;
-    default: return at::kLong;  // outputs have no others
+    default: return at::kLong;
   }
 }
 
@@ -186,28 +163,33 @@ at::Tensor no_elements(const at::Tensor& like, at::ScalarType type) {
       c10::DispatchKeySet(key), c10::scalarTypeToTypeMeta(type));
 }
 
-TensorGrid make_grid(at::IntArrayRef leading, Tensors& tensors) {
-  const bool is_empty = std::find(leading.begin(), leading.end(), 0) != leading.end();
-  if (is_empty) return {1, 0, {}};
-  Dimensions merged = merged_dimensions(leading, tensors);
-  for (std::size_t i = tensors.size(); merged.size() > 2 && i-- > 0;) {
-    tensors[i] = tensors[i].contiguous();
-    merged = merged_dimensions(leading, tensors);
-  }
-  TensorGrid grid;
-  if (!merged.empty()) {
-    grid.slots = merged.back().size;
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-      grid.strides[i].slot = merged.back().strides[i];
-    }
-  }
-  if (merged.size() == 2) {
-    grid.images = merged.front().size;
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-      grid.strides[i].image = merged.front().strides[i];
-    }
-  }
-  return grid;
+void alert_not_deterministic(const char* function, const at::Tensor& of) {
+  if (of.is_cpu()) return;
+  at::globalContext().alertNotDeterministic(std::string(function) + " backward with indices");
 }
 
+namespace {
+
+std::vector<std::string> names_and_aten() {
+  std::vector<std::string> names = implementation_names();
+  names.emplace_back("aten");
+  return names;
+}
+
+std::string choose(std::string_view name) {
+  return with_torch_errors("use_implementation", [&] { return choose_implementation(name); });
+}
+
+std::string capability_of_cpu() {
+  return with_torch_errors("cpu_capability", [] { return std::string(cpu_capability()); });
+}
+
+}  // namespace
 }  // namespace boxloss::torch_binding
+
+TORCH_LIBRARY(boxloss, m) {
+  using namespace boxloss::torch_binding;
+  m.def("implementations() -> str[]", names_and_aten);
+  m.def("cpu_capability() -> str", capability_of_cpu);
+  m.def("use_implementation(str name) -> str", choose);
+}

@@ -3,9 +3,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <c10/util/SmallVector.h>
 
-#include <array>
 #include <boxloss/error.hpp>
 #include <boxloss/execution.hpp>
 #include <boxloss/registry.hpp>
@@ -72,27 +70,12 @@ class Scratch {
   std::byte* data_ = nullptr;
 };
 
+/// Raises, if torch's deterministic algorithms are asked for, and this is not on the CPU.
+void alert_not_deterministic(const char* function, const at::Tensor& of);
+
 /// An empty tensor (0) like another, for an output that is not wanted. torch's own way to make it
 /// takes longer than all our checks of a call.
 at::Tensor no_elements(const at::Tensor& like, at::ScalarType type);
-
-/// Tensors of equal leading shape: pred, target, and the gradients of loss and l1.
-using Tensors = c10::SmallVector<at::Tensor, 4>;
-
-/// Their leading dimensions as (images, slots), each tensor with its own two strides.
-struct TensorGrid {
-  struct Strides {
-    std::int64_t image = 0;
-    std::int64_t slot = 0;
-  };
-  std::int64_t images = 1;
-  std::int64_t slots = 1;
-  std::array<Strides, 4> strides = {};
-};
-
-/// Makes views where possible: a tensor is copied to a contiguous one only if two strides cannot
-/// describe its `leading` dimensions.
-TensorGrid make_grid(at::IntArrayRef leading, Tensors& tensors);
 
 /// Runs `call`; boxloss' exceptions become torch's ValueError, TypeError and RuntimeError, with the
 /// name of the called function.

@@ -3,9 +3,10 @@
 #include "../common/assign.hpp"
 #include "../common/linear_sum_assignment.hpp"
 
+#include <ATen/ops/empty.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include "operation.hpp"
+#include "operator.hpp"
 
 /// The assignment. For a device whose implementation does not have it, it runs on the host.
 namespace boxloss::torch_binding {
@@ -27,61 +28,47 @@ const Implementation& serving_on_host(at::Device) {
 }
 
 /// One wait, for all copies to the host.
-template <class Operation>
-auto run_on_host(const TensorsOf<Operation>& tensors) {
-  using Operator = OperatorOf<Operation>;
-  Operator::meta(tensors);  // checks the arguments before they are copied
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  const at::Device device = tensors.cost.device();
-  const bool is_pinned = tensors.cost.is_cuda();
-  TensorsOf<Operation> host = tensors;
-  const auto bring = [&](auto& each) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(each)>, at::Tensor>) {
-      const auto options = each.options().device(at::kCPU).pinned_memory(is_pinned);
-      each = at::empty(each.sizes(), options).copy_(each, /*non_blocking=*/is_pinned);
-    }
-  };
-  const auto bring_given = [&](auto& each) {
-    if constexpr (requires {
-                    each.has_value();
-                    *each;
-                  }) {
-      if (each) bring(*each);
-    } else {
-      bring(each);
-    }
-  };
-  std::apply([&](auto&... each) { (bring_given(each), ...); }, host.fields());
+void run_on_host(const Operator& op, Stack& stack) {
+  Stack checked(stack.end() - op.count, stack.end());
+  op.meta(op, checked);  // before the arguments are copied
+  c10::IValue* const arguments = op.arguments(stack);
+  const at::Tensor cost = op.first_of(stack);
+  const at::Device device = cost.device();
+  const bool is_pinned = cost.is_cuda();
+  for (c10::IValue* each = arguments; each != arguments + op.count; ++each) {
+    if (!each->isTensor()) continue;
+    const at::Tensor& tensor = each->toTensor();
+    const auto options = tensor.options().device(at::kCPU).pinned_memory(is_pinned);
+    *each = at::empty(tensor.sizes(), options).copy_(tensor, /*non_blocking=*/is_pinned);
+  }
   if (is_pinned) {
     const c10::impl::VirtualGuardImpl guard(device.type());
     guard.synchronizeStream(guard.getStream(device));
   }
-  const typename Operator::Way way = {.checks_values = false, .is_pinned = is_pinned};
-  typename Operator::Result results = Operator::run_by(serving_on_host, way, host);
-  const auto send = [&](at::Tensor& each) { each = each.to(device, at::kLong, is_pinned); };
-  std::apply([&](auto&... each) { (send(each), ...); }, results);
-  return results;
+  op.run(op, stack, {.choose = serving_on_host, .checks_values = false, .is_pinned = is_pinned});
+  for (std::size_t i = 0; i < op.results.size(); ++i) {
+    c10::IValue& each = torch::jit::peek(stack, i, op.results.size());
+    each = each.toTensor().to(device, at::kLong, is_pinned);
+  }
 }
 
-template <class Operation>
-auto run(const TensorsOf<Operation>& tensors) {
-  using Operator = OperatorOf<Operation>;
-  if (tensors.cost.is_cpu()) return Operator::run_by(serving_on_host, {}, tensors);
-  return is_served(tensors.cost.device()) ? Operator::run(tensors)
-                                          : run_on_host<Operation>(tensors);
-}
-
-template <class Operation>
-void define(torch::Library& m) {
-  OperatorOf<Operation>::template define<run<Operation>>(m, {at::Tag::pt2_compliant_tag});
-  OperatorOf<Operation>::refuse_transforms(m);
+void run_where_served(const Operator& op, Stack& stack) {
+  const at::Device device = op.first_of(stack).device();
+  if (device.is_cpu()) return op.run(op, stack, {.choose = serving_on_host});
+  return is_served(device) ? op.run(op, stack, {}) : run_on_host(op, stack);
 }
 
 }  // namespace
 }  // namespace boxloss::torch_binding
 
 TORCH_LIBRARY_FRAGMENT(boxloss, m) {
+  using namespace boxloss;
   using namespace boxloss::torch_binding;
-  define<boxloss::binding::Assign>(m);
-  define<boxloss::binding::LinearSumAssignment>(m);
+  static Operator assign = operator_of<binding::Assign>();
+  static Operator linear_sum_assignment = operator_of<binding::LinearSumAssignment>();
+  for (Operator* const each : {&assign, &linear_sum_assignment}) {
+    each->kernel = run_where_served;
+    define(m, *each);
+    refuse_transforms(m, *each);
+  }
 }

@@ -15,6 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "losses/formulas.hpp"
+#include "losses/l1.hpp"
+#include "losses/rotated/formulas.hpp"
+
 namespace boxloss::torch_binding {
 
 TensorNumber::TensorNumber() = default;
@@ -143,6 +147,25 @@ TensorBox values_of(const at::Tensor& boxes) {
 RotatedBox<TensorNumber> values_of(const at::Tensor& boxes, AngleUnit unit) {
   const std::vector<at::Tensor> v = boxes.unbind(-1);
   return in_radians(RotatedBox<TensorNumber>{v[0], v[1], v[2], v[3], v[4]}, unit);
+}
+
+TensorNumber loss_of(Loss loss, const TensorBox& pred, const TensorBox& target,
+                     const TensorConstants& constants) {
+  return with_formula(loss, [&](auto formula) { return formula.loss(pred, target, constants); });
+}
+
+TensorNumber loss_of(RotatedLoss loss, const RotatedBox<TensorNumber>& pred,
+                     const RotatedBox<TensorNumber>& target, const TensorConstants& constants) {
+  return with_formula(loss, [&](auto formula) { return formula.loss(pred, target, constants); });
+}
+
+TensorNumber iou_of(const TensorBox& pred, const TensorBox& target,
+                    const TensorConstants& constants) {
+  return boxloss::iou_of(overlap(pred, target, constants));
+}
+
+TensorNumber l1_distance(const TensorBox& pred, const TensorBox& target) {
+  return boxloss::l1_distance(pred, target);
 }
 
 }  // namespace boxloss::torch_binding

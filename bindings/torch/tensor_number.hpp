@@ -5,6 +5,10 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 
+#include <boxloss/loss.hpp>
+#include <boxloss/rotated_loss.hpp>
+
+#include "losses/eps.hpp"
 #include "math/box.hpp"
 #include "math/rotated_box.hpp"
 #include "math/sin_cos.hpp"
@@ -73,5 +77,16 @@ using TensorBox = Box<TensorNumber>;
 
 TensorBox values_of(const at::Tensor& boxes);
 RotatedBox<TensorNumber> values_of(const at::Tensor& boxes, AngleUnit unit);
+
+/// The formulas of pairs, compiled once for all who call them.
+using TensorConstants = Constants<TensorNumber>;
+
+TensorNumber loss_of(Loss loss, const TensorBox& pred, const TensorBox& target,
+                     const TensorConstants& constants);
+TensorNumber loss_of(RotatedLoss loss, const RotatedBox<TensorNumber>& pred,
+                     const RotatedBox<TensorNumber>& target, const TensorConstants& constants);
+TensorNumber iou_of(const TensorBox& pred, const TensorBox& target,
+                    const TensorConstants& constants);
+TensorNumber l1_distance(const TensorBox& pred, const TensorBox& target);
 
 }  // namespace boxloss::torch_binding

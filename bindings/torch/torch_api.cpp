@@ -1,49 +1,62 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <boxloss/torch.hpp>
-#include <string_view>
-#include <tuple>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
-#include "../common/assign.hpp"
-#include "../common/box_loss.hpp"
-#include "../common/linear_sum_assignment.hpp"
-#include "../common/matching_cost.hpp"
-#include "../common/max_iou_match.hpp"
-#include "../common/rotated_box_loss.hpp"
-#include "../common/task_aligned_match.hpp"
-#include "box_loss/args.hpp"
-#include "class_loss.hpp"
-#include "distribution_loss.hpp"
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include "../options.hpp"
 
 /// boxloss/torch.hpp: converts enumerators to strings and undefined tensors to none, and calls the
 /// operators.
 namespace boxloss {
 namespace {
 
-using torch_binding::LossArgs;
-using torch_binding::OperatorOf;
-using torch_binding::OptionalTensor;
-
-OptionalTensor as_argument(const at::Tensor& option) {
-  return option.defined() ? OptionalTensor(option) : std::nullopt;
+/// Words are kept, since one is two allocations: enumerators have few.
+const c10::IValue& kept(const char* word) {
+  thread_local std::unordered_map<const char*, c10::IValue> words;
+  c10::IValue& value = words[word];
+  if (value.isNone()) value = std::string(word);
+  return value;
 }
-bool as_argument(bool option) { return option; }
-double as_argument(double option) { return option; }
-std::optional<double> as_argument(std::optional<double> option) { return option; }
-std::vector<double> as_argument(const std::vector<double>& option) { return option; }
-std::int64_t as_argument(std::int64_t option) { return option; }
-std::optional<std::int64_t> as_argument(std::optional<std::int64_t> option) { return option; }
-template <class Enum>
-std::string_view as_argument(Enum option) {
-  return name_of(option);
+
+template <class Option>
+c10::IValue as_argument(const Option& option) {
+  if constexpr (requires { name_of(option); }) {
+    return kept(name_of(option));
+  } else if constexpr (std::is_same_v<Option, at::Tensor>) {
+    return option.defined() ? option : c10::IValue();
+  } else if constexpr (std::is_same_v<Option, std::vector<double>>) {
+    static const c10::IValue none = c10::List<double>();
+    return option.empty() ? none : c10::IValue(option);
+  } else {
+    return option;
+  }
 }
 
 /// A member of the options for each option in the list.
 #define BOXLOSS_AS_ARGUMENT(Kind, name, standard) , as_argument(options.name)
 
-LossArgs<binding::BoxLoss> make_args(const at::Tensor& pred, const at::Tensor& target,
-                                     const BoxLossOptions& options) {
-  return {{pred, target BOXLOSS_BOX_LOSS_OPTIONS(BOXLOSS_AS_ARGUMENT)}};
+c10::OperatorHandle find(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
+}
+
+/// The results as tensors, through the dispatcher.
+template <std::size_t count = 1, class... Argument>
+std::array<at::Tensor, count> call(const c10::OperatorHandle& op, Argument&&... arguments) {
+  torch::jit::Stack stack;
+  stack.reserve(sizeof...(Argument));
+  (stack.emplace_back(std::forward<Argument>(arguments)), ...);
+  op.callBoxed(stack);
+  std::array<at::Tensor, count> results;
+  for (std::size_t i = 0; i < count; ++i) results[i] = std::move(stack[i]).toTensor();
+  return results;
 }
 
 /// Offsets that are on the CPU may come along.
@@ -57,55 +70,61 @@ at::Tensor offsets_beside(const at::Tensor& tensor, const at::Tensor& offsets) {
 
 at::Tensor box_loss(const at::Tensor& pred, const at::Tensor& target,
                     const BoxLossOptions& options) {
-  return torch_binding::call_loss(make_args(pred, target, options));
+  static const auto op = find("boxloss::box_loss");
+  return call(op, pred, target BOXLOSS_BOX_LOSS_OPTIONS(BOXLOSS_AS_ARGUMENT))[0];
 }
 
 BoxLosses box_losses(const at::Tensor& pred, const at::Tensor& target,
                      const BoxLossOptions& options) {
-  const auto [loss, l1, iou] = torch_binding::call_losses(make_args(pred, target, options));
+  static const auto op = find("boxloss::box_losses");
+  const auto [loss, l1, iou] =
+      call<3>(op, pred, target BOXLOSS_BOX_LOSS_OPTIONS(BOXLOSS_AS_ARGUMENT));
   return {loss, l1, iou};
 }
 
 at::Tensor rotated_box_loss(const at::Tensor& pred, const at::Tensor& target,
                             const RotatedBoxLossOptions& options) {
-  return torch_binding::call_loss<binding::RotatedBoxLoss>(
-      {{pred, target,
-        as_argument(options.loss) BOXLOSS_ROTATED_BOX_LOSS_OPTIONS(BOXLOSS_AS_ARGUMENT)}});
+  static const auto op = find("boxloss::rotated_box_loss");
+  return call(op, pred, target,
+              as_argument(options.loss) BOXLOSS_ROTATED_BOX_LOSS_OPTIONS(BOXLOSS_AS_ARGUMENT))[0];
 }
 
 at::Tensor matching_cost(const at::Tensor& pred, const at::Tensor& target,
                          const at::Tensor& offsets, const MatchingCostOptions& options) {
-  return OperatorOf<binding::MatchingCost>::call(
-      {pred, target, offsets BOXLOSS_MATCHING_COST_OPTIONS(BOXLOSS_AS_ARGUMENT)});
+  static const auto op = find("boxloss::matching_cost");
+  return call(op, pred, target, offsets BOXLOSS_MATCHING_COST_OPTIONS(BOXLOSS_AS_ARGUMENT))[0];
 }
 
 MatchResult hungarian_match(const at::Tensor& cost, const at::Tensor& offsets,
                             const HungarianMatchOptions& options) {
+  static const auto op = find("boxloss::assign");
   const auto [pred_index, target_index, target_of_query] =
-      OperatorOf<binding::Assign>::call({cost, offsets_beside(cost, offsets), options.groups});
+      call<3>(op, cost, offsets_beside(cost, offsets), options.groups);
   return {pred_index, target_index, target_of_query};
 }
 
 LinearSumAssignment linear_sum_assignment(const at::Tensor& cost,
                                           const LinearSumAssignmentOptions& given) {
+  static const auto op = find("boxloss::linear_sum_assignment");
   LinearSumAssignmentOptions options = given;
   if (options.lengths.defined()) options.lengths = offsets_beside(cost, options.lengths);
-  const auto [column_of_row, row_of_column] = OperatorOf<binding::LinearSumAssignment>::call(
-      {cost BOXLOSS_LINEAR_SUM_ASSIGNMENT_OPTIONS(BOXLOSS_AS_ARGUMENT)});
+  const auto [column_of_row, row_of_column] =
+      call<2>(op, cost BOXLOSS_LINEAR_SUM_ASSIGNMENT_OPTIONS(BOXLOSS_AS_ARGUMENT));
   return {column_of_row, row_of_column};
 }
 
 at::Tensor pairwise_iou(const at::Tensor& pred, const at::Tensor& target, const at::Tensor& offsets,
                         const PairwiseIouOptions& options) {
-  return OperatorOf<binding::PairwiseIou>::call(
-      {pred, target, offsets BOXLOSS_PAIRWISE_IOU_OPTIONS(BOXLOSS_AS_ARGUMENT)});
+  static const auto op = find("boxloss::pairwise_iou");
+  return call(op, pred, target, offsets BOXLOSS_PAIRWISE_IOU_OPTIONS(BOXLOSS_AS_ARGUMENT))[0];
 }
 
 MaxIouMatch max_iou_match(const at::Tensor& anchors, const at::Tensor& target,
                           const at::Tensor& offsets, const MaxIouMatchOptions& options) {
-  const auto [target_index, iou] = OperatorOf<binding::MaxIouMatch>::call(
-      {anchors, target, offsets_beside(anchors, offsets), options.high,
-       options.low BOXLOSS_MAX_IOU_MATCH_OPTIONS(BOXLOSS_AS_ARGUMENT)});
+  static const auto op = find("boxloss::max_iou_match");
+  const auto [target_index, iou] =
+      call<2>(op, anchors, target, offsets_beside(anchors, offsets), options.high,
+              options.low BOXLOSS_MAX_IOU_MATCH_OPTIONS(BOXLOSS_AS_ARGUMENT));
   return {target_index, iou};
 }
 
@@ -113,25 +132,26 @@ TaskAlignedMatch task_aligned_match(const at::Tensor& scores, const at::Tensor& 
                                     const at::Tensor& points, const at::Tensor& target,
                                     const at::Tensor& offsets, const at::Tensor& labels,
                                     const TaskAlignedMatchOptions& options) {
+  static const auto op = find("boxloss::task_aligned_match");
   const at::Tensor own_offsets = offsets.defined() ? offsets_beside(scores, offsets) : offsets;
-  const auto [target_index, score, overlap] = OperatorOf<binding::TaskAlignedMatch>::call(
-      {scores, pred, points, target, as_argument(own_offsets),
-       labels BOXLOSS_TASK_ALIGNED_MATCH_OPTIONS(BOXLOSS_AS_ARGUMENT)});
+  const auto [target_index, score, overlap] =
+      call<3>(op, scores, pred, points, target, as_argument(own_offsets),
+              labels BOXLOSS_TASK_ALIGNED_MATCH_OPTIONS(BOXLOSS_AS_ARGUMENT));
   return {target_index, score, overlap};
 }
 
 at::Tensor class_loss(const at::Tensor& logits, const at::Tensor& target_index,
                       const at::Tensor& labels, const ClassLossOptions& options) {
-  return torch_binding::call_class_loss({logits, target_index, labels,
-                                         as_argument(options.mode)
-                                             BOXLOSS_CLASS_LOSS_OPTIONS(BOXLOSS_AS_ARGUMENT)});
+  static const auto op = find("boxloss::class_loss");
+  return call(op, logits, target_index, labels,
+              as_argument(options.mode) BOXLOSS_CLASS_LOSS_OPTIONS(BOXLOSS_AS_ARGUMENT))[0];
 }
 
 at::Tensor distribution_loss(const at::Tensor& logits, const at::Tensor& target_index,
                              const DistributionLossOptions& options) {
-  return torch_binding::call_distribution_loss(
-      {logits, target_index,
-       as_argument(options.mode) BOXLOSS_DISTRIBUTION_LOSS_OPTIONS(BOXLOSS_AS_ARGUMENT)});
+  static const auto op = find("boxloss::distribution_loss");
+  return call(op, logits, target_index,
+              as_argument(options.mode) BOXLOSS_DISTRIBUTION_LOSS_OPTIONS(BOXLOSS_AS_ARGUMENT))[0];
 }
 
 }  // namespace boxloss

@@ -253,7 +253,7 @@ def test_export() -> None:
     with pytest.raises(ValueError, match="boxloss_jax_"):
         jax.export.export(jax.jit(step))(*arrays)
     names = ("matching_cost", "assign", "linear_sum_assignment", "max_iou_match")
-    names += ("box_loss", "box_loss_backward")
+    names += ("box_loss", "box_losses", "box_loss_backward")
     exported = jax.export.export(
         jax.jit(step),
         platforms=("cpu", "cuda"),

@@ -451,7 +451,7 @@ def test_the_private_backward_refuses_what_forward_did_not_give(device: torch.de
                 ({"scale": ones.sum()}, ValueError, r"scale has shape \[\]; it must be \[2\], as"),
                 ({"grad": ones.double()}, TypeError, "grad is float64; it must be float32, as"),
                 ({"scale": ones.double()}, TypeError, "scale is float64; it must be float32, as"),
-                ({"scale": ones.to(meta)}, RuntimeError, "scale is on meta, grad is on "),
+                ({"scale": ones.to(meta)}, RuntimeError, "scale is on meta, logits is on "),
             ):
                 with pytest.raises(error, match=f"^class_loss: {text}"):
                     OPERATORS._class_loss_backward(*backward_arguments(values, **changed))

@@ -18,7 +18,7 @@ OPERATORS = torch.ops.boxloss
 
 
 def positional(values: Problem) -> tuple[Any, ...]:
-    """What the private operators want, which have no defaults."""
+    """What the private operators want."""
     arguments = OPERATORS.box_loss.default._schema.arguments
     return tuple(values.get(each.name, each.default_value) for each in arguments)
 
@@ -161,10 +161,10 @@ def test_fake_tensors_keep_the_device(device: torch.device) -> None:
 def test_the_private_backward_cannot_be_differentiated_in_silence(device: torch.device) -> None:
     values = problem("dense", device)
     arguments = positional(values)
-    loss, scale, _, _ = OPERATORS._box_loss_forward(*arguments, False)
+    loss, scale = OPERATORS._box_loss_forward(*arguments)
     values["pred"].requires_grad_()
-    wanted = [True, False, False]
-    gradient, _, _ = OPERATORS._box_loss_backward(loss, None, scale, *arguments, wanted)
+    wanted = (True, False, False)
+    gradient, _, _ = OPERATORS._box_loss_backward(loss, scale, *wanted, *arguments)
     with pytest.raises(RuntimeError, match="boxloss::_box_loss_backward"):
         gradient.sum().backward()
 
@@ -172,23 +172,24 @@ def test_the_private_backward_cannot_be_differentiated_in_silence(device: torch.
 def test_the_private_backward_refuses_what_forward_did_not_give(device: torch.device) -> None:
     values = problem("sets", device)
     arguments = positional(values)
-    loss, scale, l1, _ = OPERATORS._box_loss_forward(*arguments, True)
+    loss, scale, l1, _ = OPERATORS._box_losses_forward(*arguments)
     mixed = positional({**values, "pred_format": "xywh"})
-    wanted = [True, False, False]
+    wanted = (True, False, False)
+    given = (*wanted, *arguments)
     for gradient, text in (
-        ((None, None, scale, *arguments), "grad_loss and grad_l1 are both None"),
-        ((loss[:1], None, scale, *arguments), r"grad_loss has shape \[1\]; it must be \[2\], the"),
-        ((None, l1.sum(), scale, *arguments), r"grad_l1 has shape \[\]; it must be \[2\], the"),
-        ((loss, None, scale.sum(), *arguments), r"scale has shape \[\]; it must be \[2\], as"),
-        ((None, l1, scale, *mixed), "l1 is of values in one format"),
-        ((loss, l1, scale, *mixed), "l1 is of values in one format"),
+        ((None, None, scale, *given), "grad_loss and grad_l1 are both None"),
+        ((loss[:1], None, scale, *given), r"grad_loss has shape \[1\]; it must be \[2\], the"),
+        ((None, l1.sum(), scale, *given), r"grad_l1 has shape \[\]; it must be \[2\], the"),
+        ((loss, None, scale.sum(), *given), r"scale has shape \[\]; it must be \[2\], as"),
+        ((None, l1, scale, *wanted, *mixed), "l1 is of values in one format"),
+        ((loss, l1, scale, *wanted, *mixed), "l1 is of values in one format"),
     ):
         for where in (device, torch.device("meta")):
             moved = [a.to(where) if isinstance(a, torch.Tensor) else a for a in gradient]
             with pytest.raises(ValueError, match=text):
-                OPERATORS._box_loss_backward(*moved, wanted)
+                OPERATORS._box_losses_backward(*moved)
     with pytest.raises(TypeError, match="grad_l1 is float64; it must be float32, as the loss is"):
-        OPERATORS._box_loss_backward(loss, l1.double(), scale, *arguments, wanted)
+        OPERATORS._box_losses_backward(loss, l1.double(), scale, *given)
     meta = torch.device("meta")
     for name, moved in (
         ("grad_loss", (loss.to(meta), l1, scale)),
@@ -196,6 +197,6 @@ def test_the_private_backward_refuses_what_forward_did_not_give(device: torch.de
         ("scale", (loss, l1, scale.to(meta))),
     ):
         with pytest.raises(RuntimeError, match=f"{name} is on meta, pred is on {device.type}"):
-            OPERATORS._box_loss_backward(*moved, *arguments, wanted)
-    with pytest.raises(ValueError, match=r"wanted\[2\] asks for the gradient of weight"):
-        OPERATORS._box_loss_backward(loss, l1, scale, *arguments, [True, False, True])
+            OPERATORS._box_losses_backward(*moved, *given)
+    with pytest.raises(ValueError, match="wants_weight is True, but weight is not given"):
+        OPERATORS._box_losses_backward(loss, l1, scale, True, False, True, *arguments)

@@ -64,6 +64,4 @@ def class_loss(
 
 _DEFAULTS = {name: option.default for name, option in options_of(class_loss).items()}
 _DEFAULTS["mode"] = "focal"  # a word, though none is the default
-_CLASS_LOSS = LossOfLogits(
-    "class_loss", class_loss_by_formula, as_layers, backward_options=(("transposed", False),)
-)
+_CLASS_LOSS = LossOfLogits("class_loss", class_loss_by_formula, as_layers)

@@ -20,7 +20,7 @@ Arrays = dict[str, Array]
 
 
 def losses_by_formula(
-    name: str, words: tuple[str, ...], options: dict[str, Any], arrays: Arrays
+    name: str, words: tuple[str, ...], has_extras: bool, options: dict[str, Any], arrays: Arrays
 ) -> tuple[Array, ...]:
     """loss or, with extras, loss, l1 and iou, of the loss of that name, whose formula takes these
     words."""
@@ -54,7 +54,7 @@ def losses_by_formula(
             numbers = numbers * _rows(arrays["weight"].astype(dtype), row)
         return _reduced(options, arrays, slots, counted(numbers))
 
-    if not options["extras"]:
+    if not has_extras:
         return (reduced(loss),)
     l1, iou = extras
     own_iou = _by_row(arrays, slots, counted(jax.lax.stop_gradient(iou)))

@@ -30,7 +30,6 @@ class LossOfLogits(NamedTuple):
     function: str
     formula: Callable[[dict[str, Any], Arrays], Array]
     merged: Many = never  # under vmap: many problems as one, or None
-    backward_options: Options = ()  # that forward does not have
 
     @property
     def forward(self) -> str:
@@ -111,7 +110,7 @@ def _gradient(
     kind: LossOfLogits, options: Options, arrays: Arrays, scale: Array, grad: Array
 ) -> Array:
     own = {**arrays, "scale": scale, "grad": grad}
-    return _run(kind, kind.backward, options + kind.backward_options, own)["d_logits"]
+    return _run(kind, kind.backward, options, own)["d_logits"]
 
 
 def _gradient_and_kept(

@@ -26,7 +26,9 @@ from .pair_loss import PairLoss, losses_of
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-_BOX_LOSS = PairLoss("box_loss", ("loss", "pred_format", "target_format"))
+_WORDS = ("loss", "pred_format", "target_format")
+_BOX_LOSS = PairLoss("box_loss", "box_loss", _WORDS)
+_BOX_LOSSES = PairLoss("box_losses", "box_loss", _WORDS, has_extras=True)
 
 
 @exportable
@@ -92,7 +94,7 @@ def box_loss(
         "target_index": target_index,
     }
     own = parameters_of("box_loss", loss, parameters)
-    return losses_of(_BOX_LOSS, "box_loss", pred, target, options, _DEFAULTS, own)[0]
+    return losses_of(_BOX_LOSS, pred, target, options, _DEFAULTS, own)[0]
 
 
 # The one list of options: what follows has its names and defaults from here.
@@ -112,10 +114,7 @@ def box_losses(
     own = {name: options.pop(name) for name in LOSS_PARAMETERS.get(loss, ()) if name in options}
     given = {"loss": loss, **with_defaults("box_losses", options, _DEFAULTS)}
     numbers = parameters_of("box_losses", loss, own)
-    kind, function = _BOX_LOSS, "box_losses"
-    return BoxLosses(
-        *losses_of(kind, function, pred, target, given, _DEFAULTS, numbers, extras=True)
-    )
+    return BoxLosses(*losses_of(_BOX_LOSSES, pred, target, given, _DEFAULTS, numbers))
 
 
 class NamedLoss(Protocol):

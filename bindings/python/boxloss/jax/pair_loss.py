@@ -23,10 +23,12 @@ _ARRAYS = ("weight", "normalizer", "lengths", "mask", "offsets", "pred_index", "
 
 
 class PairLoss(NamedTuple):
-    """A loss of pairs. Its handlers and its formula have its name."""
+    """A loss of pairs. Its handlers have its name."""
 
     name: str
-    words: tuple[str, ...]  # the options that its formula takes besides numbers
+    formula: str
+    words: tuple[str, ...]  # the options that the formula takes besides numbers
+    has_extras: bool = False  # l1 and iou
 
     @property
     def forward(self) -> str:
@@ -37,29 +39,27 @@ class PairLoss(NamedTuple):
         return f"{self.forward}_backward"
 
     def by_formula(self, options: dict[str, Any], arrays: Arrays) -> tuple[Array, ...]:
-        return losses_by_formula(self.name, self.words, options, arrays)
+        return losses_by_formula(self.formula, self.words, self.has_extras, options, arrays)
 
 
 class _Static(NamedTuple):
     """What of a call JAX does not trace."""
 
     kind: PairLoss
-    function: str
     options: tuple[tuple[str, Any], ...]
     workspace: int  # A backend that is loaded later may need more: another program then.
 
 
 def losses_of(
     kind: PairLoss,
-    function: str,
     pred: ArrayLike,
     target: ArrayLike,
     options: dict[str, Any],
     defaults: dict[str, Any],
     parameters: tuple[float, ...],
-    extras: bool = False,
 ) -> tuple[Array, ...]:
     """loss or, with extras, loss, l1 and iou; by the library or by the formula."""
+    function = kind.name
     others = {name: options[name] for name in _ARRAYS if name != "normalizer"}
     arrays = as_arrays(function, pred=pred, target=target, **others)
     if options["normalizer"] is not None:
@@ -67,15 +67,14 @@ def losses_of(
         arrays["normalizer"] = jnp.asarray(as_normalizer(function, options["normalizer"], dtype))
     words = {name: each for name, each in options.items() if name not in _ARRAYS}
     static = as_options(function, words, {"loss": "", **defaults})
-    static["extras"] = extras
     static["parameters"] = parameters
     results = traced(kind.forward, function, arrays, static)  # checks the arguments
     if formula_is_chosen():
         by_formula = partial(kind.by_formula, static)
-        losses: tuple[Array, ...] = in_auto_axes(by_formula, arrays, _specs(static, arrays))
+        losses: tuple[Array, ...] = in_auto_axes(by_formula, arrays, _specs(kind, static, arrays))
     else:
         size = results["workspace"].size
-        losses = _jitted(_Static(kind, function, tuple(static.items()), size), arrays)
+        losses = _jitted(_Static(kind, tuple(static.items()), size), arrays)
     return losses
 
 
@@ -83,18 +82,18 @@ def losses_of(
 def _jitted(static: _Static, arrays: Arrays) -> tuple[Array, ...]:
     """What is called without jit is kept compiled, and shard_map needs none around it: it has no
     rule of its own for symbolic zeros."""
-    specs = _specs(dict(static.options), arrays)
+    specs = _specs(static.kind, dict(static.options), arrays)
     losses: tuple[Array, ...] = in_auto_axes(lambda own: _losses(static, own)[0], arrays, specs)
     return losses
 
 
-def _specs(options: dict[str, Any], arrays: Arrays) -> tuple[PartitionSpec, ...]:
+def _specs(kind: PairLoss, options: dict[str, Any], arrays: Arrays) -> tuple[PartitionSpec, ...]:
     """Rows are sharded as the array that gives them their shape, and sums are not."""
     index = arrays.get("pred_index", arrays.get("target_index"))
     boxes = arrays["target" if "offsets" in arrays else "pred"]
     rows = spec_of(boxes, boxes.ndim - 1) if index is None else spec_of(index, index.ndim)
     loss = rows if options["reduction"] == "none" else REPLICATED
-    return (loss, loss, rows) if options["extras"] else (loss,)
+    return (loss, loss, rows) if kind.has_extras else (loss,)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -131,21 +130,15 @@ def _is_by_image(static: _Static, arrays: Arrays) -> bool:
 
 def _forward_alone(static: _Static, arrays: Arrays) -> Arrays:
     options = dict(static.options)
-    results = traced(static.kind.forward, static.function, arrays, options)
-    given = call(static.kind.forward, arrays, _wanted(results, options, "workspace"), options)
-    return _wanted(given, options)
+    results = traced(static.kind.forward, static.kind.name, arrays, options)
+    given = call(static.kind.forward, arrays, results, options)
+    return {name: each for name, each in given.items() if name != "workspace"}
 
 
 def _shapes(static: _Static, arrays: Arrays) -> dict[str, jax.ShapeDtypeStruct]:
     """Of what forward gives."""
-    options = dict(static.options)
-    return _wanted(traced(static.kind.forward, static.function, arrays, options), options)
-
-
-def _wanted(results: dict[str, Any], options: dict[str, Any], *others: str) -> dict[str, Any]:
-    """l1 and iou come only as extras."""
-    names = ("loss", "scale", *(("l1", "iou") if options["extras"] else ()), *others)
-    return {name: results[name] for name in names}
+    results = traced(static.kind.forward, static.kind.name, arrays, dict(static.options))
+    return {name: each for name, each in results.items() if name != "workspace"}
 
 
 def _split(size: int, given: Arrays, shapes: dict[str, Any]) -> Arrays:
@@ -207,7 +200,8 @@ def _backward_call(static: _Static, wanted: tuple[str, ...], own: Arrays) -> Arr
     of_one = shapes(own)  # now, since JAX keeps `many`, and the arrays may be a trace's
 
     def one(operands: Arrays) -> Arrays:
-        options = dict(static.options)
+        flags = {f"wants_{name}": name in wanted for name in ("pred", "target", "weight")}
+        options = dict(static.options) | flags
         return call(static.kind.backward, operands, shapes(operands), options)
 
     def alone(operands: Arrays) -> Arrays:

@@ -21,7 +21,7 @@ from .pair_loss import PairLoss, losses_of
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-_ROTATED_BOX_LOSS = PairLoss("rotated_box_loss", ("loss", "angle_unit"))
+_ROTATED_BOX_LOSS = PairLoss("rotated_box_loss", "rotated_box_loss", ("loss", "angle_unit"))
 
 
 def rotated_box_loss(
@@ -70,7 +70,7 @@ def rotated_box_loss(
     }
     own = parameters_of("rotated_box_loss", loss, parameters)
     kind = _ROTATED_BOX_LOSS
-    return losses_of(kind, kind.name, pred, target, options, _DEFAULTS, own)[0]
+    return losses_of(kind, pred, target, options, _DEFAULTS, own)[0]
 
 
 _DEFAULTS = {name: option.default for name, option in options_of(rotated_box_loss).items()}

@@ -109,7 +109,8 @@ def _on_own_images(_: Any, operator: Any, types: Any, args: Any = (), kwargs: An
 
 
 for _name in (
-    *("box_loss", "box_losses", "_box_loss_forward", "_box_loss_backward"),
+    *("box_loss", "_box_loss_forward", "_box_loss_backward"),
+    *("box_losses", "_box_losses_forward", "_box_losses_backward"),
     *("rotated_box_loss", "_rotated_box_loss_forward", "_rotated_box_loss_backward"),
 ):
     register_torch_dispatch(f"boxloss::{_name}", DTensor, _on_own_images)
