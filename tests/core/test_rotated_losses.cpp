@@ -134,18 +134,6 @@ TEST_CASE("identical rotated boxes have loss and gradient 0") {
   check_identical<double>();
 }
 
-TEST_CASE("the intersection of identical rotated boxes is shared by both gradients") {
-  RotatedPairs source(4);
-  for (int i = 0; i < 1000; ++i) {
-    const auto b = as<double>(source.identical().pred);
-    const auto at = rotated::place(b, b);
-    const auto halves = rotated::halves(b, b, at);
-    const auto d = rotated::intersection_derivatives(b, at, halves, rotated::edges(halves));
-    for (const double by_w : {d.own_w, d.other_w}) REQUIRE(by_w == b.h / 2);
-    for (const double by_h : {d.own_h, d.other_h}) REQUIRE(by_h == b.w / 2);
-  }
-}
-
 TEST_CASE("areas of rotated boxes are right at every scale whose squares double has") {
   RotatedPairs source(9);
   const auto scaled = [](const FloatBox& b, double by) {
