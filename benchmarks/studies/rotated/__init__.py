@@ -40,7 +40,7 @@ QUICK_PAIRS, PAIRS, PAIRS_ON_GPU = 1000, 100_000, 1_000_000
 WRONG = 1e-3
 ALLOWED = 1e-4  # of boxloss: another formula's error is larger
 EXACTLY: dict[str, Any] = {"eps": 0.0}
-GAUSSIANS = ("probiou", "kld", "gwd", "kfiou")
+GAUSSIANS = ("probiou", "kld", "gwd")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,6 @@ def variants() -> dict[str, dict[str, Variant]]:
         "probiou": {"Ultralytics": Variant(lambda _: peers.load_ultralytics())},
         "kld": {"mmrotate's formula": of(peers.kld)},
         "gwd": {"mmrotate's formula": of(peers.gwd)},
-        "kfiou": {"mmrotate's formula": of(peers.kfiou)},
     }
     return {word: {"boxloss": boxloss(word), **each} for word, each in others.items()}
 
@@ -106,7 +105,6 @@ def errors(loss: Loss, pairs: Pairs, truth: Tensor) -> Tensor:
 
 # --- Time ---
 
-TIMED = ("iou", "giou", "probiou", "kld", "gwd")
 TIMED_PAIRS, FEW_PAIRS = 1_000_000, 100_000
 # Relative, of the mean loss; and of each box' gradient, which a few may miss: nearly equal boxes.
 LOSS_SHARE, GRADIENT_SHARE, MAY_MISS = 1e-4, 1e-2, 1e-3
@@ -207,5 +205,7 @@ def cases(run: Run) -> dict[str, Callable[[], str | Case]]:
         return TIMED_PAIRS if run.on_gpu or word in GAUSSIANS else FEW_PAIRS
 
     families = {f"accuracy, {family}": partial(str, family) for family in FAMILIES}
-    timed = {f"time, {word}": partial(time_case, word, count(word), run.device) for word in TIMED}
+    timed = {
+        f"time, {word}": partial(time_case, word, count(word), run.device) for word in exact.LOSSES
+    }
     return {**families, **timed}

@@ -186,12 +186,3 @@ def gwd(pred: Tensor, target: Tensor) -> Tensor:
     shapes = trace(one) + trace(other) - 2 * (trace(one @ other) + 2 * root).clamp(LEAST).sqrt()
     scale = 2 * root.clamp(LEAST).sqrt().clamp(LEAST).sqrt().clamp(LEAST)
     return exact.distance_loss((offset + shapes).clamp(LEAST).sqrt() / scale)
-
-
-def kfiou(pred: Tensor, target: Tensor) -> Tensor:
-    """Without the centres' smooth L1."""
-    (one, of_one), (other, of_other) = covariance(pred), covariance(target)
-    product = one - one @ inverse(one + other) @ one
-    own, others, common = (4 * each.sqrt() for each in (of_one, of_other, determinant(product)))
-    common = common.nan_to_num(nan=0)
-    return 1 - common / (own + others - common + 1e-6)
