@@ -6,7 +6,7 @@ accuracy is the error of each pair's loss in float32, by families of pairs: rand
 equal boxes, thin ones, those in [0, 1] and others. The truth is float64's, of the same float32
 numbers. An error of 1 or more, or NaN, counts as 1. boxloss' eps and floor are 0 here, since they
 change the loss. time is the mean loss of a million pairs (on the CPU a tenth of that, for losses by
-areas), and its gradient; set glibc's variables as the study cpu says.
+areas), and its gradient; set glibc's variables as the study box_loss says.
 
 torchvision (with its own operators, detectron2's kernel) and Ultralytics take part where they are
 installed. mmrotate's losses are written from the papers' formulas, with mmrotate's bounds. clipping
