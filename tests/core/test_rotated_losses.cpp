@@ -7,7 +7,7 @@
 #include "rotated_losses.hpp"
 
 /// Losses of rotated boxes where they are known exactly. The conformance suite compares them with
-/// other algorithms in long double, and pairs that are written in several ways.
+/// other algorithms in long double.
 namespace boxloss {
 namespace {
 
@@ -46,6 +46,18 @@ TEST_CASE("values of rotated losses worked out by hand") {
         rotated::Gwd::loss(square, moved, rotated_constants<double>(RotatedLoss::kGwd, 0, 0, tau)),
         distance_loss(2.25, tau)));
   }
+}
+
+TEST_CASE("degrees turn against radians, and so do derivatives by them") {
+  const RotatedBox<double> box = {1, 2, 3, 4, 90};
+  const double turned = -90 * std::acos(-1.0) / 180;
+  for (const auto& each :
+       {in_radians(box, AngleUnit::kDegrees), from_radians_gradient(box, AngleUnit::kDegrees)}) {
+    CHECK((each.cx == 1 && each.cy == 2 && each.w == 3 && each.h == 4));
+    CHECK(std::fabs(each.angle - turned) <= 1e-15);
+  }
+  CHECK(in_radians(box, AngleUnit::kRadians).angle == 90);
+  CHECK(from_radians_gradient(box, AngleUnit::kRadians).angle == 90);
 }
 
 TEST_CASE("a floor is added to the variances of rotated boxes") {
