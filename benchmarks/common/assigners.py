@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from boxloss.torch import task_aligned_match
@@ -29,7 +29,7 @@ UNSURE, SURE = -4.6, 4.0  # logits: of no class, and by how much more one knows 
 TOPK, ALPHA, BETA = 10, 0.5, 6.0
 STRIDES = 8, 16, 32
 BINS = 16  # in which YOLO predicts a side
-GAINS = {"box": 7.5, "cls": 0.5, "dfl": 1.5, "angle": 1.0}  # Ultralytics', for training
+GAINS = {"box": 7.5, "cls": 0.5, "dfl": 1.5}  # Ultralytics', for training
 
 Level = tuple[int, int]  # rows and columns
 
@@ -72,13 +72,19 @@ class Case:
         return replace(self, target=self.target.double(), anchors=self.anchors.double())
 
 
+# How a study draws its own.
+TrueBoxes = Callable[[Size, torch.Generator], Tensor]
+Anchors = Callable[[Size], Tensor]
+Predictions = Callable[[Tensor, Tensor, torch.Generator], dict[str, Tensor]]
+
+
 def make_case(
     name: str,
     size: Size,
     device: torch.device,
-    true_boxes: Callable[[Size, torch.Generator], Tensor],
-    max_iou_anchors: Callable[[Size], Tensor],
-    predictions: Callable[[Tensor, Tensor, torch.Generator], dict[str, Tensor]],
+    true_boxes: TrueBoxes,
+    max_iou_anchors: Anchors,
+    predictions: Predictions,
 ) -> Case:
     """Made on the CPU: the same numbers on every device."""
     generator = torch.Generator().manual_seed(0)
@@ -217,25 +223,26 @@ def rows_of(case: Case, found: Any) -> Tensor:
 
 # --- Measuring ---
 
-OfCase = TypeVar("OfCase", bound=Case)
-
 
 def measure(
     run: Run,
     sizes: Mapping[str, Size],
-    make: Callable[[str, Size, torch.device], OfCase],
-    variants: Mapping[str, Mapping[str, Variant[OfCase, Call]]],
-    agree: Callable[[Run, OfCase, Calls], None],
+    draws: tuple[TrueBoxes, Anchors, Predictions],
+    variants: Mapping[str, Mapping[str, Variant[Case, Call]]],
+    max_iou: Callable[[Case], tuple[Tensor, ...]],
 ) -> None:
     """Variants are those of a size's kind; the first is what ratios are taken to."""
     if run.quick:
         small = {"images": 2, "height": 128, "width": 128}
         sizes = {n: replace(each, boxes=each.boxes // 10, **small) for n, each in sizes.items()}
-    cases = {name: partial(make, name, size, run.device) for name, size in sizes.items()}
+    cases = {
+        name: partial(make_case, name, each, run.device, *draws) for name, each in sizes.items()
+    }
 
-    def agreed(case: OfCase) -> Calls:
+    def agreed(case: Case) -> Calls:
         calls = run.load(variants[case.size.kind], case)
-        agree(run, case, calls)
+        match = task_aligned if case.size.kind == TASK_ALIGNED else max_iou
+        check(run, case, calls, match(case.double())[0])
         return calls
 
     run.time_and_count(cases, agreed, ("stream", "gpu"))

@@ -3,10 +3,15 @@
 """What does the GIoU loss alone cost, beside its peers and the hardware's limits?
 
 seed is a padded batch, few boxes in many slots, by each layout of its ground-truth boxes; dense is
-neighbouring pairs, which memory limits; losses is each loss beside GIoU. Where several
-implementations of boxloss are built for the device, each is timed by its name, too.
-torch-fast-box-ops takes part where Python finds it (PYTHONPATH=ITS_CHECKOUT). Inputs are warm:
-small ones stay in the cache.
+neighbouring pairs, which memory limits; losses is each loss beside GIoU; retinanet is few boxes
+among many anchors, by a mask. Where several implementations of boxloss are built for the device,
+each is timed by its name, too. torch-fast-box-ops takes part where Python finds it
+(PYTHONPATH=ITS_CHECKOUT). Inputs are warm: small ones stay in the cache.
+
+On a CPU the hardware's limits are sums over the same memory, and BOXLOSS_CPU_CAPABILITY=avx2 or
+baseline tries narrower vectors. Eager calls leave the heap in disorder; glibc keeps its memory, so
+that new pages are not what is timed, by MALLOC_TRIM_THRESHOLD_=68719476736
+MALLOC_MMAP_THRESHOLD_=68719476736 MALLOC_TOP_PAD_=268435456.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from itertools import product
 from typing import get_args
 
 import torch
-from boxloss.torch import box_loss, implementations, use_implementation
+from boxloss.torch import box_loss, cpu_capability, implementations, use_implementation
 from boxloss.torch.losses import Loss as Word
 from torch import Tensor
 
@@ -31,7 +36,9 @@ from ..common.cases import (
     Case,
     boxloss_giou,
     dense_case,
+    near,
     seed_case,
+    true_boxes,
 )
 from ..common.exact import check, truth
 from ..common.loss_parameters import PARAMETERS
@@ -39,7 +46,7 @@ from ..common.losses import Loss
 from ..runner import run as runner
 from ..runner.agreement import Truth, near_truth
 from ..runner.clocks import Calls
-from ..runner.run import Row, Run, UnavailableError
+from ..runner.run import BOTH, Row, Run, UnavailableError
 
 # --- Variants: each takes predictions and what its layout holds, and returns the mean loss ---
 
@@ -116,6 +123,15 @@ def variants(kind: str, built: Sequence[str] = ()) -> dict[str, Variant]:
             "eager": of_lengths(lambda: usual.masked_loss),
             "torchvision": of_lengths(usual.load_torchvision),
         }
+    if kind == "retinanet":
+        return {
+            "boxloss": boxloss("mask"),
+            **{name: boxloss("mask", name) for name in built},
+            "picked, eager": Variant(lambda _: of_picked(dense_loss), layout="mask"),
+            "picked, torchvision": Variant(
+                lambda case: of_picked(load_dense_torchvision(case)), layout="mask"
+            ),
+        }
     return {
         "boxloss": boxloss("dense"),
         **{name: boxloss("dense", name) for name in built},
@@ -125,6 +141,11 @@ def variants(kind: str, built: Sequence[str] = ()) -> dict[str, Variant]:
         "eager": Variant(lambda _: dense_loss),
         "torchvision": Variant(load_dense_torchvision),
     }
+
+
+def of_picked(loss: Loss) -> Loss:
+    """Of the boxes that the mask picks."""
+    return lambda pred, target, mask: loss(pred[mask], target[mask])
 
 
 def built_for(device: torch.device) -> list[str]:
@@ -145,12 +166,35 @@ def limits(case: Case, measured: str) -> Calls:
     """The least a launch costs, and the usual way to move as many bytes."""
     calls: Calls = {}
     device, moved = case.pred.device, case.moved[measured]
-    if device.type == "cuda":
-        with suppress(UnavailableError):  # said already, of Triton's loss
-            calls["empty kernel"] = usual.triton_kernels().nothing
-    # Written once before: the CPU gives no memory to pages that nobody wrote.
+    if device.type == "cpu":
+        return sums(case, measured)
+    with suppress(UnavailableError):  # said already, of Triton's loss
+        calls["empty kernel"] = usual.triton_kernels().nothing
     half = torch.ones(moved // 2, dtype=torch.uint8, device=device)
     return calls | {"copy": partial(_copy, half, torch.ones_like(half))}
+
+
+def sums(case: Case, measured: str) -> Calls:
+    """Reading the boxes, or their mask, by torch's sum of ones: of boxes' bytes some would be
+    subnormal. For backward reading them again and making zeros as large as the gradient."""
+    if case.kind not in ("dense", "retinanet"):
+        return {}
+    read_all = [case.pred, *case.layouts["dense"]] if case.kind == "dense" else [case.counted]
+    tensors = [torch.ones(each.nbytes // 4) for each in read_all]
+
+    def read() -> None:
+        for each in tensors:
+            each.sum()
+
+    def read_and_make() -> Tensor:
+        read()
+        read()
+        return torch.zeros_like(case.pred.detach())
+
+    if measured == BOTH:
+        return {"sums and zeros": read_and_make}
+    counting: Calls = {"mask.sum()": case.counted.sum} if case.kind == "retinanet" else {}
+    return {**counting, "sums": read}
 
 
 def _copy(source: Tensor, target: Tensor) -> None:
@@ -190,18 +234,23 @@ def truth_of(case: Case, loss_of: Loss) -> Truth:
 
 # --- Measuring ---
 
-CASES = ("seed", "dense", "losses")
-DENSE_SIZES = (10_000, 2**18, 2**25)
+CASES = ("seed", "dense", "losses", "retinanet")
+SMALL, MIDDLE, LARGE = 2**18, 2_000_000, 2**23
+SIZES = dict.fromkeys(DENSE_PAIRS, (10_000, SMALL, 2**25))
+SIZES_ON_CPU = {
+    "f32/f32": (SMALL, MIDDLE, LARGE),
+    **dict.fromkeys(("bf16/u8", "bf16/bf16", "f64/f64"), (SMALL, LARGE)),
+}
+ANCHORS = 159_882
 QUICK_SHAPE, QUICK_SIZE = (64, 32), 1000
 
 
 def measure(run: Run) -> None:
     for case in run.each(cases(run)):
         found = variants(case.kind, built_for(run.device))
-        losses = load_right(run, found, case)
         run.time_passes(
             columns(case),
-            losses,
+            load_right(run, found, case),
             case.pred,
             ("wall", "gpu"),
             partial(limits, case),
@@ -211,20 +260,50 @@ def measure(run: Run) -> None:
 
 
 def cases(run: Run) -> dict[str, Callable[[], Case]]:
+    """By what is shown; the largest take much memory."""
     shape = QUICK_SHAPE if run.quick else SEED_SHAPE
-    sizes = (QUICK_SIZE,) if run.quick else DENSE_SIZES if run.on_gpu else DENSE_SIZES[:-1]
+    sizes = SIZES if run.on_gpu else SIZES_ON_CPU
+    if run.quick:
+        sizes = dict.fromkeys(SEED_PAIRS, (QUICK_SIZE,))
     found: dict[str, Callable[[], Case]] = {
         f"seed, {pair}": partial(seed_case, pair, run.device, shape) for pair in SEED_PAIRS
     }
-    for pair in DENSE_PAIRS if run.on_gpu and not run.quick else SEED_PAIRS:
-        for boxes in sizes:
+    for pair, each in sizes.items():
+        for boxes in each:
             name = f"dense, {pair}, {boxes:,} boxes"
             found[name] = partial(dense_case, pair, boxes, run.device)
-    return {**found, "losses": partial(dense_case, "f32/f32", sizes[-1], run.device, kind="losses")}
+    anchors = QUICK_SIZE if run.quick else ANCHORS
+    of_losses = QUICK_SIZE if run.quick else SIZES["f32/f32"][-1] if run.on_gpu else SMALL
+    return {
+        **found,
+        "losses": partial(dense_case, "f32/f32", of_losses, run.device, kind="losses"),
+        "retinanet": partial(retinanet_case, 2, anchors, 0.002, run.device),
+    }
+
+
+def retinanet_case(images: int, anchors: int, foreground: float, device: torch.device) -> Case:
+    """Decoded boxes, and the ground-truth box of each anchor that has one by the mask. Drawn on the
+    CPU."""
+    generator = torch.Generator().manual_seed(0)
+    count = round(images * anchors * foreground)
+    mask = torch.zeros(images * anchors, dtype=torch.bool)
+    mask[torch.randperm(len(mask), generator=generator)[:count]] = True
+    mask = mask.view(images, anchors)
+    truths = true_boxes(count, generator)
+    # What leaks out of an anchor without a ground-truth box is found out by the agreement check.
+    pred, target = torch.full((2, images, anchors, 4), torch.nan)
+    pred[mask] = near(truths, generator)
+    target[mask] = truths
+    pred, target, mask = (each.to(device).clone() for each in (pred, target, mask))
+    read = mask.nbytes + 2 * truths.nbytes
+    layouts = {"mask": (target, mask)}
+    return Case("retinanet", "f32/f32", pred.requires_grad_(), layouts, mask, count, read)
 
 
 def columns(case: Case) -> Row:
-    return {"case": case.kind, "dtypes": case.pair, "boxes": case.boxes}
+    on_cpu = case.pred.device.type == "cpu"
+    about: Row = {"capability": cpu_capability()} if on_cpu else {}
+    return about | {"case": case.kind, "dtypes": case.pair, "boxes": case.boxes}
 
 
 def load_right(run: Run, found: dict[str, Variant], case: Case) -> dict[str, Callable[[], Tensor]]:

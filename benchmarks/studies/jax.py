@@ -40,9 +40,6 @@ def measure(run: Run) -> None:
             forward = {name: jax.jit(each) for name, each in functions.items()}
             for each, calls in zip(PASSES, (forward, found), strict=True):
                 waiting = {name: partial(call, one, argument) for name, one in calls.items()}
-                if columns["case"] != "criterion":
-                    empty = jax.jit(lambda boxes: boxes.ravel()[0])
-                    waiting["an empty jit"] = partial(call, empty, argument)
                 run.time(columns | {"pass": each}, waiting, ("wall",))
 
 

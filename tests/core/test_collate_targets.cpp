@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -249,47 +248,6 @@ TEST_CASE("offsets stay within the rows where images are in no order") {
     call.set_views();
     call.run();
     for (const std::int64_t offset : call.offsets) REQUIRE((offset >= 0 && offset <= 3));
-  }
-}
-
-/// Lists of 0, 1, 2, 0, 1, 2, … rows; more of them than one launch takes.
-TEST_CASE("lists follow each other") {
-  for (const std::int64_t lists : {0, 1, 2, 127, 128, 129, 256, 300}) {
-    for (const std::int64_t wrong : {std::int64_t{-1}, std::int64_t{0}, lists - 1}) {
-      CAPTURE(lists, wrong);
-      std::vector<float> boxes;
-      std::vector<std::int64_t> labels, offsets = {0};
-      for (std::int64_t i = 0; i < lists; ++i) {
-        offsets.push_back(offsets.back() + i % 3);
-        for (std::int64_t row = offsets[i]; row < offsets[i + 1]; ++row) {
-          boxes.insert(boxes.end(), {0, 0, float(i), float(row)});
-          labels.push_back(i == wrong ? -1 : i);
-        }
-      }
-      std::vector<TargetList> given;
-      for (std::int64_t i = 0; i < lists; ++i) {
-        given.push_back({boxes.data() + 4 * offsets[i], labels.data() + offsets[i], i % 3});
-      }
-      Call call;
-      call.set_one_image();
-      call.p.images = call.p.list_count = lists;
-      call.p.lists = given.data();
-      call.p.classes = 0;
-      std::vector<float> all_boxes(boxes.size());
-      std::vector<std::int64_t> all_labels(labels.size()), its_offsets(offsets.size());
-      call.outputs.boxes = all_boxes.data();
-      call.outputs.labels = all_labels.data();
-      call.outputs.offsets = its_offsets.data();
-      call.run();
-      const bool has_fault = wrong >= 0 && wrong % 3 > 0;
-      REQUIRE((std::isnan(call.factor) && std::isnan(call.answer)) == has_fault);
-      if (!has_fault) {
-        REQUIRE(call.number == static_cast<float>(std::max<std::size_t>(labels.size(), 1)));
-        REQUIRE(all_labels == labels);
-      }
-      REQUIRE(all_boxes == boxes);
-      REQUIRE(its_offsets == offsets);
-    }
   }
 }
 

@@ -79,35 +79,26 @@ def test_what_is_there_is_left_alone(system: System) -> None:
     assert (result.returncode, result.stderr, system.asked()) == (0, "", [])
 
 
-def test_without_apt(system: System) -> None:
-    (system.folder / "apt-get").unlink()
-    (system.folder / "apt-cache").unlink()
-    result = system.run(*PARTS)
+def refusal(system: System, *arguments: str, **variables: str) -> str:
+    result = system.run(*arguments, **variables)
     assert result.returncode == 1
-    assert "there is no apt-get here" in result.stderr
-    assert result.stderr.endswith(": python3-venv python3-dev catch2\n")
+    return result.stderr
 
 
-def test_a_compiler_of_ones_own(system: System) -> None:
-    result = system.run("venv", CXX="clang++ -stdlib=libc++")
-    assert result.returncode == 1
-    assert "CXX is 'clang++ -stdlib=libc++'" in result.stderr
-
-
-def test_an_old_python(system: System) -> None:
+def test_what_it_cannot_do_is_told(system: System) -> None:
+    compiler = "clang++ -stdlib=libc++"
+    assert f"CXX is '{compiler}'" in refusal(system, "venv", CXX=compiler)
+    assert "Usage" in refusal(system, "compiler", "catch3")
+    for program in ("apt-get", "apt-cache"):
+        (system.folder / program).unlink()
+    told = refusal(system, *PARTS)
+    assert "there is no apt-get here" in told
+    assert told.endswith(": python3-venv python3-dev catch2\n")
     system.add("python3", "exit 1")
-    result = system.run("venv")
-    assert result.returncode == 1
-    assert "Python 3.10" in result.stderr
+    assert "Python 3.10" in refusal(system, "venv")
 
 
 def test_only_asked(system: System) -> None:
     assert system.run("--has", "compiler").returncode == 0
     assert system.run("--has", "compiler", "catch2").returncode == 1
     assert system.asked() == []
-
-
-def test_an_unknown_part(system: System) -> None:
-    result = system.run("compiler", "catch3")
-    assert result.returncode == 1
-    assert "Usage" in result.stderr

@@ -170,15 +170,6 @@ def gwd(pred: Tensor, target: Tensor) -> Tensor:
     return distance_loss((square / (w * h * tw * th).sqrt()).sqrt())
 
 
-def kfiou(pred: Tensor, target: Tensor) -> Tensor:
-    w, h, tw, th, at = gaussians(pred, target)
-    own, other = w * h, tw * th
-    cc, ss = at.cos.square(), at.sin.square()
-    square = own.square() + other.square() + cc * ((w * th).square() + (h * tw).square())
-    common = own * other / (square + ss * ((w * tw).square() + (h * th).square())).sqrt()
-    return 1 - common / (own + other - common)
-
-
 def distance_loss(distance: Tensor) -> Tensor:
     """mmrotate's, by fun="log1p" and tau=1."""
     return 1 - 1 / (1 + torch.log1p(distance))
@@ -190,5 +181,4 @@ LOSSES: dict[str, Loss] = {
     "probiou": probiou,
     "kld": kld,
     "gwd": gwd,
-    "kfiou": kfiou,
 }

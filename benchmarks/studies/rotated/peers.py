@@ -5,21 +5,15 @@ it is said."""
 
 from __future__ import annotations
 
-import sys
 from functools import partial
-from types import SimpleNamespace
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from ...common.losses import import_file, installed
+from ...common.losses import installed, isolate_ultralytics
 from ...runner.run import UnavailableError
 from . import exact
 from .exact import Loss, around, sides
-
-NEIGHBOURS = 32  # pairs that a function of all with all is given at once
-
 
 # --- A kernel, whose IoU has no gradient ---
 
@@ -33,18 +27,6 @@ def rotated_iou() -> Loss:
     except (TypeError, ValueError) as error:  # older ones have no such argument, or format
         raise UnavailableError("this torchvision has no rotated boxes") from error
     return box_iou
-
-
-def load_torchvision() -> Loss:
-    """Of few pairs at once, all with all, whose diagonal is wanted; in degrees."""
-    iou = rotated_iou()
-
-    @torch.no_grad()
-    def loss(pred: Tensor, target: Tensor) -> Tensor:
-        few = zip(pred.split(NEIGHBOURS), target.split(NEIGHBOURS), strict=True)
-        return 1 - torch.cat([iou(*each).diagonal() for each in few])
-
-    return loss
 
 
 # --- Clipping of polygons, as it is usually written in plain torch ---
@@ -120,25 +102,8 @@ def clipped_giou(pred: Tensor, target: Tensor) -> Tensor:
 
 
 def load_ultralytics() -> Loss:
-    """Its file alone, which needs torch and NumPy, and not the whole package's requirements."""
-
-    def unchanged(*_: object, **__: object) -> object:
-        return lambda function: function
-
-    version = SimpleNamespace(check_version=lambda *_: hasattr(np, "trapezoid"))
-    bases = {name: type(name, (), {}) for name in ("DataExportMixin", "SimpleClass")}
-    decorators = {"TryExcept": unchanged, "plt_settings": unchanged}
-    metrics = import_file(
-        "ultralytics.utils.metrics",
-        {
-            "ultralytics.utils": {"LOGGER": None, "checks": version, **bases, **decorators},
-            "ultralytics.utils.plotting": {"colors": None},
-        },
-    )
-    if not hasattr(metrics, "probiou"):
-        raise UnavailableError("this Ultralytics has no probiou")
-    metrics.__name__ = "ultralytics_metrics"  # by which torch.compile looks for what it calls
-    sys.modules[metrics.__name__] = metrics
+    isolate_ultralytics()
+    metrics = installed("ultralytics.utils.metrics")
     return lambda pred, target: 1 - metrics.probiou(pred, target).squeeze(-1)
 
 
@@ -186,12 +151,3 @@ def gwd(pred: Tensor, target: Tensor) -> Tensor:
     shapes = trace(one) + trace(other) - 2 * (trace(one @ other) + 2 * root).clamp(LEAST).sqrt()
     scale = 2 * root.clamp(LEAST).sqrt().clamp(LEAST).sqrt().clamp(LEAST)
     return exact.distance_loss((offset + shapes).clamp(LEAST).sqrt() / scale)
-
-
-def kfiou(pred: Tensor, target: Tensor) -> Tensor:
-    """Without the centres' smooth L1."""
-    (one, of_one), (other, of_other) = covariance(pred), covariance(target)
-    product = one - one @ inverse(one + other) @ one
-    own, others, common = (4 * each.sqrt() for each in (of_one, of_other, determinant(product)))
-    common = common.nan_to_num(nan=0)
-    return 1 - common / (own + others - common + 1e-6)
