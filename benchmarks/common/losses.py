@@ -75,8 +75,8 @@ def torchvision_giou() -> Loss:
 
 
 def torchvision_file(name: str) -> Any:
-    """torchvision.ops.`name`, which has one of its losses, in plain torch, with empty packages
-    around it: importing torchvision as a whole fails beside any torch but the very build that its
+    """torchvision.ops.`name`, which has one of its losses, in plain torch, and empty packages around
+    it: importing torchvision as a whole fails beside any torch but the very build that its
     operators were compiled for."""
     found = find_spec("torchvision")
     if found is None or found.origin is None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console  # which tests that import a study may lack
 
 THOROUGH, QUICK = Effort(0.5, 5), Effort(0.02, 3)
-HOST_CLOCKS = {name: getattr(timing, f"{name}_samples") for name in ("wall", "stream")}
+HOST_CLOCKS = {name: getattr(timing, f"{name}_samples") for name in ("wall", "stream", "host")}
 CALLS_IN_TRACE = 10
 SEPARATOR = "\n\n"  # of reasons
 # By the names that runner.counts gives them.

@@ -24,10 +24,10 @@ from boxloss.torch import hungarian_match, matching_cost, pairwise_iou
 from torch import Tensor
 
 from ..common.losses import transformers_loss
-from ..common.pairs import corners, drawn_boxes, giou_of, iou_and_union, predictions, relative
 from ..runner.agreement import compare_entries
 from ..runner.clocks import Call, Calls
 from ..runner.run import Row, Run, UnavailableError, Variant, compile_now
+from .matched_pairs import corners, drawn_boxes, giou_of, iou_and_union, predictions, relative
 
 # --- Cases: predictions of all layers, and the ground-truth boxes of each image ---
 

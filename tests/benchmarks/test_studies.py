@@ -81,7 +81,7 @@ def steeper(loss: Tensor) -> Tensor:
     return loss + 0.02 * (loss - loss.detach()) if loss.requires_grad else loss
 
 
-OF_LOSSES = ("box_loss", "detectors", "face_detector", "rotated")
+OF_LOSSES = ("box_loss", "detectors", "face_detector", "matched_pairs", "rotated")
 NOT_COMPARED = ("compare_builds", "gpu_tests", "jax", "trained", "training_step", "article")
 WRONG = [
     (name, case, change)
@@ -129,6 +129,7 @@ def test_a_wrong_variant_is_refused(
         pytest.param("detectors", "detr", marks=pytest.mark.long),
         ("matcher", "detr"),
         ("matcher", "assigner"),
+        ("matched_pairs", "detr"),
     ],
 )
 def test_compiled_code_agrees(name: str, case: str, monkeypatch: pytest.MonkeyPatch) -> None:

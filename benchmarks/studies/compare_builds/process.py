@@ -20,10 +20,9 @@ import torch
 from torch import Tensor
 
 from ...common.cases import SEED_PAIRS, Case, boxloss_giou, dense_case, seed_case
-from ...common.pairs import drawn_boxes, predictions, relative
 from ...runner.clocks import Calls, Effort, gpu_samples, host_samples, wall_samples
 from ...runner.run import BOTH, FORWARD, gradient
-from .. import matcher
+from .. import matched_pairs, matcher
 from .problems import ROTATED, Problem, Record, draw_problems
 
 # On every machine alike, and more than one, so that work is shared: aten's sums depend on it.
@@ -148,30 +147,9 @@ def cases(device: torch.device) -> Iterator[tuple[str, Callable[[], Calls]]]:
 
 
 def layers_calls(device: torch.device) -> Calls:
-    """Of 6 layers of 8 images, each of whose 7 boxes meets one of 300 queries."""
-    generator = torch.Generator().manual_seed(0)
-    truths = drawn_boxes(8 * 7, generator)
-    queries = torch.rand(6, 8, 300, generator=generator).argsort(-1)[..., :7]
-    pred_index = (torch.arange(48).view(6, 8, 1) * 300 + queries).flatten(1)
-    target_index = torch.arange(56).expand(6, 56).contiguous()
-    pred = torch.full((6 * 8 * 300, 4), torch.nan)
-    pred[pred_index.flatten()] = relative(predictions(truths.repeat(6, 1), generator))
-    leaf = pred.view(6, 8, 300, 4).to(device).requires_grad_()
-    options = {
-        "eps": 0,
-        "pred_index": pred_index.to(device),
-        "target_index": target_index.to(device),
-        "pred_format": "cxcywh",
-        "target_format": "cxcywh",
-        "normalizer": torch.tensor(56.0, device=device),
-    }
-    target = relative(truths).to(device)
-
-    def loss() -> Tensor:
-        found = boxloss.torch.box_losses(leaf, target, **options)
-        return (2 * found.loss + 5 * found.l1).sum()
-
-    return passes(loss, leaf)
+    case = matched_pairs.detr_case("detr", 6, 8, 300, 7, device)
+    loss = matched_pairs.load_boxloss(case)
+    return passes(lambda: loss(case.pred).total, case.pred)
 
 
 def cost_calls(device: torch.device) -> Calls:

@@ -18,9 +18,9 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from ...common.assigners import BINS, STRIDES, Size, points
-from ...common.pairs import STEP, drawn_boxes, predictions, relative
 from ...runner.run import Row
 from .. import dense_assigners
+from ..matched_pairs import STEP, drawn_boxes, predictions, relative
 from ..matcher import FOCAL, FOCAL_ALPHA, LARGEST_LOGIT, SOFTMAX, Shape, box_counts
 
 PARTS = {"retinanet": "box loss"}  # the others': the whole criterion

@@ -25,8 +25,8 @@ from torch.nn import functional
 
 from ...common.assigners import load_yolo_loss
 from ...common.losses import installed, isolate_ultralytics, scipy_assignment, transformers_loss
-from ...common.pairs import giou_of, iou_and_union, pair_losses
 from ...runner.run import UnavailableError
+from ..matched_pairs import giou_of, iou_and_union, pair_losses
 from ..matcher import Cost, ciou, padded_cost
 from .cases import Case
 
