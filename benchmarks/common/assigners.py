@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from boxloss.torch import task_aligned_match
@@ -72,19 +72,13 @@ class Case:
         return replace(self, target=self.target.double(), anchors=self.anchors.double())
 
 
-# How a study draws its own.
-TrueBoxes = Callable[[Size, torch.Generator], Tensor]
-Anchors = Callable[[Size], Tensor]
-Predictions = Callable[[Tensor, Tensor, torch.Generator], dict[str, Tensor]]
-
-
 def make_case(
     name: str,
     size: Size,
     device: torch.device,
-    true_boxes: TrueBoxes,
-    max_iou_anchors: Anchors,
-    predictions: Predictions,
+    true_boxes: Callable[[Size, torch.Generator], Tensor],
+    max_iou_anchors: Callable[[Size], Tensor],
+    predictions: Callable[[Tensor, Tensor, torch.Generator], dict[str, Tensor]],
 ) -> Case:
     """Made on the CPU: the same numbers on every device."""
     generator = torch.Generator().manual_seed(0)
@@ -223,26 +217,25 @@ def rows_of(case: Case, found: Any) -> Tensor:
 
 # --- Measuring ---
 
+OfCase = TypeVar("OfCase", bound=Case)
+
 
 def measure(
     run: Run,
     sizes: Mapping[str, Size],
-    draws: tuple[TrueBoxes, Anchors, Predictions],
-    variants: Mapping[str, Mapping[str, Variant[Case, Call]]],
-    max_iou: Callable[[Case], tuple[Tensor, ...]],
+    make: Callable[[str, Size, torch.device], OfCase],
+    variants: Mapping[str, Mapping[str, Variant[OfCase, Call]]],
+    agree: Callable[[Run, OfCase, Calls], None],
 ) -> None:
     """Variants are those of a size's kind; the first is what ratios are taken to."""
     if run.quick:
         small = {"images": 2, "height": 128, "width": 128}
         sizes = {n: replace(each, boxes=each.boxes // 10, **small) for n, each in sizes.items()}
-    cases = {
-        name: partial(make_case, name, each, run.device, *draws) for name, each in sizes.items()
-    }
+    cases = {name: partial(make, name, size, run.device) for name, size in sizes.items()}
 
-    def agreed(case: Case) -> Calls:
+    def agreed(case: OfCase) -> Calls:
         calls = run.load(variants[case.size.kind], case)
-        match = task_aligned if case.size.kind == TASK_ALIGNED else max_iou
-        check(run, case, calls, match(case.double())[0])
+        agree(run, case, calls)
         return calls
 
     run.time_and_count(cases, agreed, ("stream", "gpu"))

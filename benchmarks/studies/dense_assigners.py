@@ -27,7 +27,7 @@ from torch import Tensor
 from ..common import assigners
 from ..common.assigners import CLASSES, MAX_IOU, NEAR, TASK_ALIGNED, Case, Size
 from ..common.losses import installed
-from ..runner.clocks import Call
+from ..runner.clocks import Call, Calls
 from ..runner.run import Run, Variant, compile_now
 
 # --- Cases ---
@@ -88,6 +88,10 @@ def predictions(
     return {"pred": pred, **assigners.class_scores(target, own, knows, classes, generator)}
 
 
+def make_case(name: str, size: Size, device: torch.device) -> Case:
+    return assigners.make_case(name, size, device, true_boxes, rpn_anchors, predictions)
+
+
 # --- Variants ---
 
 
@@ -132,5 +136,10 @@ VARIANTS: dict[str, dict[str, Variant[Case, Call]]] = {
 }
 
 
+def check(run: Run, case: Case, calls: Calls) -> None:
+    match = assigners.task_aligned if case.size.kind == TASK_ALIGNED else max_iou
+    assigners.check(run, case, calls, match(case.double())[0])
+
+
 def measure(run: Run) -> None:
-    assigners.measure(run, SIZES, (true_boxes, rpn_anchors, predictions), VARIANTS, max_iou)
+    assigners.measure(run, SIZES, make_case, VARIANTS, check)

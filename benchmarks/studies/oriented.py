@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What do the assigners of oriented detectors take, beside the originals?
+"""What do assigners and the criterion of oriented detectors take, beside the originals?
 
 task-aligned is oriented YOLO's assigner, at 1,024 x 1,024 pixels with 21,504 anchors an image,
 beside Ultralytics' RotatedTaskAlignedAssigner: predictions are half-trained, as in the study
 dense_assigners. max-IoU is Rotated RetinaNet's, at 512 x 512 pixels with 49,104 anchors, beside
 torchvision's box_iou, whose kernel is detectron2's as mmcv's is, and its Matcher, image by image;
-without low quality, where a box in several equal anchors is a tie that rounding decides. Boxes are
-up to eight times as long as wide, at any angle.
+without low quality, where a box in several equal anchors is a tie that rounding decides. criterion
+is all of oriented YOLO11's losses, from a head's output to its gradient, beside v8OBBLoss. Boxes
+are up to eight times as long as wide, at any angle.
 
 other boxes counts the anchors whose box is another one than boxloss' in float64. A second pass
 counts what a call asks of the GPU. Needs ultralytics, and a torchvision with rotated boxes, each
@@ -17,6 +18,7 @@ for its own.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import torch
@@ -24,13 +26,16 @@ from boxloss.torch import max_iou_match
 from torch import Tensor
 
 from ..common import assigners
-from ..common.assigners import CLASSES, MAX_IOU, NEAR, TASK_ALIGNED, Case, Size
-from ..runner.clocks import Call
+from ..common.assigners import BINS, CLASSES, MAX_IOU, NEAR, STRIDES, TASK_ALIGNED, Size
+from ..common.losses import installed, isolate_ultralytics
+from ..runner.agreement import DisagreementError
+from ..runner.clocks import Call, Calls
 from ..runner.run import Run, Variant
 from .rotated.peers import rotated_iou
 
 # --- Cases ---
 
+CRITERION = "criterion"
 SIDES, MOST_LONG = (12.0, 128.0), 8.0  # of ground-truth boxes, the longer side in pixels
 RETINA_STRIDES = 8, 16, 32, 64, 128
 HIGH, LOW = 0.5, 0.4
@@ -40,8 +45,23 @@ SIZES = {
     "task-aligned, 100 boxes": Size(TASK_ALIGNED, 16, 1024, 1024, 100),
     "task-aligned, 400 boxes": Size(TASK_ALIGNED, 16, 1024, 1024, 400),
     "max-IoU, 50 boxes": Size(MAX_IOU, 2, 512, 512, 50),
+    "criterion, 20 boxes": Size(CRITERION, 16, 1024, 1024, 20),
+    "criterion, 100 boxes": Size(CRITERION, 16, 1024, 1024, 100),
 }
 CASES = tuple(SIZES)
+
+
+@dataclass(frozen=True)
+class Case(assigners.Case):
+    """The criterion has a head's output, whose gradients are wanted."""
+
+    leaves: dict[str, Tensor] = field(default_factory=dict)
+
+
+def make_case(name: str, size: Size, device: torch.device) -> Case:
+    made = assigners.make_case(name, size, device, ground_truth, retina_anchors, predictions)
+    case = Case(**vars(made))
+    return replace(case, leaves=head_output(case)) if size.kind == CRITERION else case
 
 
 def ground_truth(size: Size, generator: torch.Generator) -> Tensor:
@@ -93,11 +113,45 @@ def predictions(points: Tensor, target: Tensor, generator: torch.Generator) -> d
     return {"pred": pred, **assigners.class_scores(target, own, knows, CLASSES, generator)}
 
 
+def head_output(case: Case) -> dict[str, Tensor]:
+    """Of which the criterion decodes about the case's predictions; bins near a side are likely."""
+    x, y = (case.pred[..., :2] - case.anchors).unbind(-1)
+    cos, sin = case.pred[..., 4].cos(), case.pred[..., 4].sin()
+    middle, half = torch.stack((cos * x + sin * y, cos * y - sin * x), -1), case.pred[..., 2:4] / 2
+    counts = torch.tensor([rows * columns for rows, columns in case.size.cells()])
+    stride = torch.tensor(STRIDES).repeat_interleave(counts).to(half)
+    sides = torch.cat((half - middle, half + middle), -1) / stride[:, None]
+    apart = sides[..., None] - torch.arange(BINS, device=sides.device)
+    outputs = {
+        "boxes": (-2 * apart.abs()).flatten(2),
+        "scores": case.scores.logit(),
+        "angle": case.pred[..., 4:],
+    }
+    return {name: each.mT.contiguous().requires_grad_() for name, each in outputs.items()}
+
+
 # --- Variants ---
 
 
 def max_iou(case: Case) -> tuple[Tensor, ...]:
     return max_iou_match(case.anchors, case.target, case.offsets, high=HIGH, low=LOW)
+
+
+def load_criterion(case: Case, module: str, name: str) -> Call:
+    """Its gradients by a head's output."""
+    isolate_ultralytics()
+    device, leaves = case.target.device, list(case.leaves.values())
+    unit = torch.tensor([case.size.width] * 4 + [1.0], device=device)
+    images = torch.arange(case.size.images, device=device).repeat_interleave(case.size.boxes)
+    batch = {"batch_idx": images, "cls": case.labels, "bboxes": case.target / unit}
+    criterion = getattr(installed(module), name)
+    loss_of = assigners.load_yolo_loss(criterion, case.leaves, case.size.cells(), batch)
+
+    def step() -> tuple[Tensor, ...]:
+        loss = loss_of()
+        return loss.detach(), *torch.autograd.grad(loss, leaves)
+
+    return step
 
 
 def load_torchvision(case: Case) -> Call:
@@ -106,6 +160,10 @@ def load_torchvision(case: Case) -> Call:
     for boxes in (target, anchors):
         boxes[..., 4] *= -180 / math.pi
     return assigners.load_matcher(target, anchors, rotated_iou(), HIGH, LOW)
+
+
+def criterion(module: str, name: str) -> Variant[Case, Call]:
+    return Variant(partial(load_criterion, module=module, name=name))
 
 
 VARIANTS: dict[str, dict[str, Variant[Case, Call]]] = {
@@ -117,8 +175,30 @@ VARIANTS: dict[str, dict[str, Variant[Case, Call]]] = {
         "boxloss": Variant(lambda case: partial(max_iou, case)),
         "original": Variant(load_torchvision),
     },
+    CRITERION: {
+        "boxloss": criterion("boxloss.torch.compat.oriented_yolo", "OrientedLoss"),
+        "original": criterion("ultralytics.utils.loss", "v8OBBLoss"),
+    },
 }
+
+# --- Agreement ---
+
+# Of a loss, and of the gradients' norm; theirs has an eps beside what it takes a root of.
+MOST_APART = 1e-3
+
+
+def check(run: Run, case: Case, calls: Calls) -> None:
+    if case.size.kind != CRITERION:
+        match = assigners.task_aligned if case.size.kind == TASK_ALIGNED else max_iou
+        assigners.check(run, case, calls, match(case.double())[0])
+    elif "original" in calls:  # without which nothing is known
+        ours, theirs = (calls[name]() for name in ("boxloss", "original"))
+        parts = [(a - b).norm() / b.norm() for a, b in zip(ours, theirs, strict=True)]
+        apart = torch.stack(parts).max().item()  # NaN, if any is
+        if not apart <= MOST_APART:
+            raise DisagreementError(f"{case.name}: {apart:.2g} of the loss or a gradient apart")
+        run.record(case.columns | {"variant": "boxloss"}, "apart", "", apart)
 
 
 def measure(run: Run) -> None:
-    assigners.measure(run, SIZES, (ground_truth, retina_anchors, predictions), VARIANTS, max_iou)
+    assigners.measure(run, SIZES, make_case, VARIANTS, check)
