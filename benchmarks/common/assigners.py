@@ -29,7 +29,7 @@ UNSURE, SURE = -4.6, 4.0  # logits: of no class, and by how much more one knows 
 TOPK, ALPHA, BETA = 10, 0.5, 6.0
 STRIDES = 8, 16, 32
 BINS = 16  # in which YOLO predicts a side
-GAINS = {"box": 7.5, "cls": 0.5, "dfl": 1.5}  # Ultralytics', for training
+GAINS = {"box": 7.5, "cls": 0.5, "dfl": 1.5, "angle": 1.0}  # Ultralytics', for training
 
 Level = tuple[int, int]  # rows and columns
 
