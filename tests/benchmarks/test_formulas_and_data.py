@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -21,9 +24,13 @@ from benchmarks.common.losses import giou
 from benchmarks.runner.agreement import DisagreementError
 from benchmarks.studies.box_loss import truth_of
 from benchmarks.studies.face_detector.data import FacePictures
+from benchmarks.studies.rotated import exact, peers
+from benchmarks.studies.rotated.pairs import FAMILIES, draw
 from benchmarks.studies.trained.scenes import SIDE, Scenes, batches
 
 CPU = torch.device("cpu")
+KNOWN = Path(__file__).parents[1] / "core/rotated_pairs.csv"
+NUMBERS = ("cx", "cy", "w", "h", "angle")
 
 # --- Losses ---
 
@@ -59,6 +66,41 @@ def test_rounding_may_open_a_gate() -> None:
     )
     with pytest.raises(DisagreementError, match="wrong: "):  # where the gate is shut
         check("wrong", case.on(lambda *boxes: box_loss(*boxes, loss="diou"), "dense"), case, right)
+
+
+def test_areas_are_those_of_the_known_rotated_pairs() -> None:
+    with KNOWN.open() as file:
+        rows = list(csv.DictReader(file))
+
+    def column(*names: str) -> Tensor:
+        cells = [[float(row[name]) for name in names] for row in rows]
+        return torch.tensor(cells, dtype=torch.float64)
+
+    pred, target = (column(*(f"{box}_{each}" for each in NUMBERS)) for box in ("pred", "target"))
+    for loss, known in ((exact.iou, "iou"), (exact.giou, "giou_hull")):
+        found = 1 - loss(pred, target)
+        torch.testing.assert_close(found, column(known)[:, 0], rtol=0, atol=1e-14)
+
+
+def probiou(pred: Tensor, target: Tensor) -> Tensor:
+    """From the paper's matrices."""
+    one, other = (peers.covariance(box)[0] / 3 for box in (pred, target))
+    mean, offset = (one + other) / 2, (pred - target)[:, :2, None]
+    distance = (offset.mT @ mean.inverse() @ offset).flatten() / 8
+    shapes = mean.logdet() - (one.logdet() + other.logdet()) / 2
+    return (1 - torch.exp(-distance - shapes / 2)).sqrt()
+
+
+OTHERS = {"iou": peers.clipped_iou, "giou": peers.clipped_giou, "probiou": probiou}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("word", exact.LOSSES)
+def test_in_float64_others_formulas_of_rotated_boxes_are_the_same(word: str, family: str) -> None:
+    """Clipping, and the papers' matrices."""
+    pairs = [each.double() for each in draw(family, 1000, CPU)]
+    other = OTHERS.get(word) or getattr(peers, word)
+    torch.testing.assert_close(other(*pairs), exact.LOSSES[word](*pairs), rtol=0, atol=1e-5)
 
 
 # --- Pictures ---

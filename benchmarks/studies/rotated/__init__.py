@@ -13,7 +13,6 @@ PyTorch; edges cut sorts nothing.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -27,10 +26,10 @@ from ...runner.agreement import DisagreementError
 from ...runner.run import Run, Variant, compile_now
 from . import exact, peers
 from .exact import Loss
+from .pairs import draw
 
 CASES = tuple(exact.LOSSES)
 BY_AREAS = ("iou", "giou")
-PLACES, SIDES, TURNS, JITTER = (0, 100), (5, 80), (-math.pi, math.pi), 0.1
 QUICK_PAIRS, FEW_PAIRS, PAIRS = 1000, 100_000, 1_000_000
 # Relative, of the mean loss; and of each box' gradient, which a few may miss: nearly equal boxes.
 LOSS_SHARE, GRADIENT_SHARE, MAY_MISS = 1e-4, 1e-2, 1e-3
@@ -51,22 +50,8 @@ MeanLoss = Callable[[], Tensor]
 
 
 def make_case(word: str, count: int, device: torch.device) -> Case:
-    """Boxes that differ by up to a tenth of their sides and of a radian. Drawn on the CPU: the same
-    numbers for every device."""
-    generator = torch.Generator().manual_seed(0)
-
-    def between(low: float, high: float) -> Tensor:
-        return low + (high - low) * torch.rand(count, generator=generator)
-
-    def about(size: float) -> Tensor:
-        return between(-size, size)
-
-    x, y, w, h, angle = (between(*each) for each in (PLACES, PLACES, SIDES, SIDES, TURNS))
-    along, across, cos, sin = w * about(JITTER), h * about(JITTER), angle.cos(), angle.sin()
-    centre = x + along * cos - across * sin, y + along * sin + across * cos
-    sides = w * (1 + about(JITTER)), h * (1 + about(JITTER))
-    pred = torch.stack((x, y, w, h, angle), -1).to(device).requires_grad_()
-    return Case(word, pred, torch.stack((*centre, *sides, angle + about(JITTER)), -1).to(device))
+    pred, target = draw("jitter", count, device)
+    return Case(word, pred.requires_grad_(), target)
 
 
 def load_mean(case: Case, load: Callable[[], Loss], is_compiled: bool = False) -> MeanLoss:
