@@ -25,7 +25,7 @@ from benchmarks.runner.agreement import DisagreementError
 from benchmarks.studies.box_loss import truth_of
 from benchmarks.studies.face_detector.data import FacePictures
 from benchmarks.studies.rotated import exact, peers
-from benchmarks.studies.rotated.pairs import FAMILIES, draw
+from benchmarks.studies.rotated.pairs import JITTER, draw
 from benchmarks.studies.trained.scenes import SIDE, Scenes, batches
 
 CPU = torch.device("cpu")
@@ -94,7 +94,7 @@ def probiou(pred: Tensor, target: Tensor) -> Tensor:
 OTHERS = {"iou": peers.clipped_iou, "giou": peers.clipped_giou, "probiou": probiou}
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["pixel, random", JITTER, "contained"])
 @pytest.mark.parametrize("word", exact.LOSSES)
 def test_in_float64_others_formulas_of_rotated_boxes_are_the_same(word: str, family: str) -> None:
     """Clipping, and the papers' matrices."""

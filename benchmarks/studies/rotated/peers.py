@@ -18,6 +18,9 @@ from ...runner.run import UnavailableError
 from . import exact
 from .exact import Loss, around, sides
 
+NEIGHBOURS = 32  # pairs that a function of all with all is given at once
+
+
 # --- A kernel, whose IoU has no gradient ---
 
 
@@ -30,6 +33,18 @@ def rotated_iou() -> Loss:
     except (TypeError, ValueError) as error:  # older ones have no such argument, or format
         raise UnavailableError("this torchvision has no rotated boxes") from error
     return box_iou
+
+
+def load_torchvision() -> Loss:
+    """Of few pairs at once, all with all, whose diagonal is wanted; in degrees."""
+    iou = rotated_iou()
+
+    @torch.no_grad()
+    def loss(pred: Tensor, target: Tensor) -> Tensor:
+        few = zip(pred.split(NEIGHBOURS), target.split(NEIGHBOURS), strict=True)
+        return 1 - torch.cat([iou(*each).diagonal() for each in few])
+
+    return loss
 
 
 # --- Clipping of polygons, as it is usually written in plain torch ---
