@@ -22,6 +22,7 @@ from benchmarks.common.cases import dense_case, seed_case
 from benchmarks.common.exact import check, truth
 from benchmarks.common.losses import giou
 from benchmarks.runner.agreement import DisagreementError
+from benchmarks.studies.assignment import steps_of
 from benchmarks.studies.box_loss import truth_of
 from benchmarks.studies.face_detector.data import FacePictures
 from benchmarks.studies.rotated import exact, peers
@@ -101,6 +102,13 @@ def test_in_float64_others_formulas_of_rotated_boxes_are_the_same(word: str, fam
     pairs = [each.double() for each in draw(family, 1000, CPU)]
     other = OTHERS.get(word) or getattr(peers, word)
     torch.testing.assert_close(other(*pairs), exact.LOSSES[word](*pairs), rtol=0, atol=1e-5)
+
+
+def test_steps_of_a_small_assignment() -> None:
+    """Both rows want the first place: the second's path visits it, then a free one."""
+    assert steps_of(np.array([[1.0, 3.0, 9.0], [0.0, 5.0, 9.0]])) == 3
+    assert steps_of(np.array([[1.0, 0.0], [3.0, 5.0], [9.0, 9.0]])) == 3
+    assert steps_of(1 - np.eye(4)) == 4
 
 
 # --- Pictures ---
