@@ -24,9 +24,11 @@ function(boxloss_set_up_target target)
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow>
     $<$<AND:$<BOOL:${BOXLOSS_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>)
   if(BOXLOSS_SANITIZE)
-    target_compile_options(${target} PRIVATE
-      -fsanitize=${BOXLOSS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${BOXLOSS_SANITIZE})
+  endif()
+  if(BOXLOSS_SANITIZE AND NOT boxloss_as_without_sanitizer)
+    target_compile_options(${target} PRIVATE -O1 -g1
+      -fsanitize=${BOXLOSS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   endif()
 endfunction()
 

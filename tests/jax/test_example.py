@@ -47,6 +47,7 @@ def test_it_trains_the_same_in_both_ways() -> None:
     assert np.mean(losses[-10:]) < 0.8 * losses[0]
 
 
+@pytest.mark.long
 def test_a_quick_run_of_the_study(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     assert main(["jax", "--quick", "--json", str(file)]) == 0

@@ -14,6 +14,7 @@ import pytest
 import torch
 from both import DEVICE, assert_same, for_jax
 from boxloss._options import Loss, RotatedLoss
+from combinations import long_but
 from problems import (
     ANGLE_UNITS,
     FLOATING,
@@ -30,6 +31,9 @@ LOSSES = get_args(Loss)
 ROTATED = [
     {"loss": loss, "angle_unit": unit} for loss in get_args(RotatedLoss) for unit in ANGLE_UNITS
 ]
+
+
+FUNCTIONS = "box_loss", "box_losses", "rotated_box_loss"  # the first is a part of the second
 
 
 def table() -> list[Any]:
@@ -49,7 +53,7 @@ def table() -> list[Any]:
     return [row + other for row, other in zip(rows, islice(others, len(rows)), strict=True)]
 
 
-@pytest.mark.parametrize("name", ["box_loss", "box_losses", "rotated_box_loss"])
+@pytest.mark.parametrize("name", long_but(FUNCTIONS, FUNCTIONS[1:]))
 @pytest.mark.parametrize(
     ("pairing", "reduction", "loss", "pred", "target", "weight", "eps", "formats", "rotated"),
     table(),

@@ -26,7 +26,7 @@ from boxloss.jax import (
     max_iou_match,
     rotated_box_loss,
 )
-from combinations import pairwise
+from combinations import long_but, pairwise
 from problems import PAIRINGS, problem
 
 VALUES = for_jax(problem("lengths", DEVICE))
@@ -100,12 +100,12 @@ def test_vmap_of_the_matcher_is_one_call_each(layers: tuple[int, ...]) -> None:
         pairing=("indices", "sets"),
         given=(("pred_index", "target_index"), ("pred_index",)),
         reduction=("none", "mean"),
-        own=({}, ROTATED),
     ),
 )
-def test_vmap_of_pairs_by_index_is_one_call(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("own", long_but(({}, ROTATED), [{}]), ids=len)
+def test_vmap_of_pairs_by_index_is_one_call(case: dict[str, Any], own: dict[str, str]) -> None:
     """Their sets are summed as they would be alone, so the bits are the same."""
-    batched, reduction, own = case["batched"], case["reduction"], case["own"]
+    batched, reduction = case["batched"], case["reduction"]
     numbers = problem(case["pairing"], DEVICE, weight=torch.float32, given=case["given"], **own)
     values = {name: each for name, each in for_jax(numbers).items() if name not in own}
     if reduction == "mean":
@@ -307,7 +307,13 @@ CALLED = {
 }
 
 
-@pytest.mark.parametrize("name", CALLED)
+# Of the other second derivatives compilations take long.
+mostly = pytest.mark.parametrize(
+    "name", long_but(CALLED, [name for name in CALLED if ", second" not in name])
+)
+
+
+@mostly
 def test_no_tracer_is_kept(name: str) -> None:
     gc.freeze()  # JAX looks at all that is not, once for each function
     with jax.check_tracer_leaks(True):
@@ -315,7 +321,7 @@ def test_no_tracer_is_kept(name: str) -> None:
         jax.jit(lambda pred: jax.vmap(CALLED[name])(pred))(many(PRED))
 
 
-@pytest.mark.parametrize("name", CALLED)
+@mostly
 def test_programs_of_calls_without_jit_are_compiled_once(name: str) -> None:
     compiled: list[str] = []
     jax.monitoring.register_event_duration_secs_listener(

@@ -25,12 +25,6 @@ def mmdet_losses() -> ModuleType:
         return sys.modules["mmdet.models.losses.iou_loss"]
 
 
-def mmdet_assigner() -> ModuleType:
-    """mmdetection's file of MaxIoUAssigner."""
-    with mmdet_files(*(f"{ASSIGNERS}.{each}" for each in (*RESULT, "max_iou_assigner"))):
-        return sys.modules[f"mmdet.{ASSIGNERS}.max_iou_assigner"]
-
-
 class Registry:
     """As little of mmengine's as is used here: classes by name, or by scope and name."""
 

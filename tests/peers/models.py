@@ -11,6 +11,7 @@ import pytest
 import small_torchvision
 import torch
 from boxloss.torch.compat.versions import is_before
+from combinations import long_but
 from small_detrs import SMALL
 from small_yolos import KINDS, random_batch
 from small_yolos import small_model as small_yolo
@@ -88,6 +89,12 @@ def rf_detr() -> Model:
 if not is_before("transformers", 5, 1):  # which rfdetr needs
     MODELS["RF-DETR"] = rf_detr()
 each_model = pytest.mark.parametrize("name", MODELS)
+# The others have a criterion of the same class, or the same parts.
+DAILY = (
+    *("DETR", "RT-DETR", "D-FINE", "LW-DETR", "YOLO11", "YOLO26", "YOLO11-obb", "RF-DETR"),
+    *("Ultralytics' RT-DETR", "FCOS", "RetinaNet", "Faster R-CNN", "SSD"),
+)
+mostly_long = pytest.mark.parametrize("name", long_but(MODELS, DAILY))
 
 
 def made(name: str) -> nn.Module:

@@ -1,16 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""max_iou_match beside torchvision's and mmdetection's matchers, bit by bit."""
+"""max_iou_match beside torchvision's matchers, bit by bit; mmdetection's has a file of its own."""
 
 from collections.abc import Iterator
 from itertools import pairwise
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
 from boxloss.torch import max_iou_match
-from mmdet_files import mmdet_assigner
 from surroundings import DEVICES
 from torch import Tensor
 from torchvision.models.detection._utils import Matcher, SSDMatcher
@@ -18,8 +15,6 @@ from torchvision.ops import box_iou
 
 HEIGHT, WIDTH = 200, 328
 OFFSETS = [0, 12, 12, 13, 60]  # torchvision's models call no matcher for an image without boxes
-SEEDS = range(4)
-MMDET = mmdet_assigner()
 
 
 def true_boxes(seed: int) -> Tensor:
@@ -45,21 +40,6 @@ def anchors() -> Tensor:
     return torch.cat([each.flatten(0, 1) for each in levels])
 
 
-def assert_same(device: str, seed: int, match: Any, **options: Any) -> None:
-    """match: the boxes of an image and the anchors, to each anchor's box, -1 or -2, and its IoU."""
-    own, target = anchors().to(device), true_boxes(seed).to(device)
-    found = max_iou_match(own, target, torch.tensor(OFFSETS), **options)
-    assert (found.target_index >= 0).any()
-    for b, (first, last) in enumerate(pairwise(OFFSETS)):
-        index, iou = found.target_index[b], found.iou[b]
-        if first == last:
-            assert (index == -1).all()
-            continue
-        wanted, best = match(target[first:last], own)
-        assert torch.equal(torch.where(index < 0, index, index - first), wanted)
-        assert torch.equal(iou, best)
-
-
 MATCHERS = {
     "RPN": (Matcher(0.7, 0.3, allow_low_quality_matches=True), 0.7, 0.3, "argmax"),
     "RetinaNet": (Matcher(0.5, 0.4, allow_low_quality_matches=True), 0.5, 0.4, "argmax"),
@@ -80,37 +60,19 @@ def in_order() -> Iterator[None]:
 @pytest.mark.usefixtures("in_order")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", MATCHERS)
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", range(4))
 def test_torchvision(device: str, name: str, seed: int) -> None:
     matcher, high, low, low_quality = MATCHERS[name]
 
-    def match(target: Tensor, anchors: Tensor) -> tuple[Tensor, Tensor]:
-        iou = box_iou(target, anchors)
-        return matcher(iou), iou.max(dim=0).values
-
-    assert_same(device, seed, match, high=high, low=low, low_quality=low_quality)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("least", [0.0, 0.3])
-@pytest.mark.parametrize("low_quality", ["none", "overwrite", "force"])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_mmdetection(device: str, low_quality: str, least: float, seed: int) -> None:
-    assigner = MMDET.MaxIoUAssigner(
-        pos_iou_thr=0.7,
-        neg_iou_thr=0.3,
-        min_pos_iou=least,
-        match_low_quality=low_quality != "none",
-        gt_max_assign_all=low_quality == "overwrite",
-    )
-
-    def match(target: Tensor, anchors: Tensor) -> tuple[Tensor, Tensor]:
-        labels = torch.zeros(len(target), dtype=torch.int64, device=target.device)
-        boxes = SimpleNamespace(bboxes=target, labels=labels)
-        result = assigner.assign(SimpleNamespace(priors=anchors), boxes)
-        # A box is counted from 1, 0 is none, -1 to be ignored.
-        index = torch.where(result.gt_inds < 0, -2, result.gt_inds - 1)
-        return index, result.max_overlaps
-
-    options = {"low_quality": low_quality, "min_pos_iou": least}
-    assert_same(device, seed, match, high=0.7, low=0.3, **options)
+    own, target = anchors().to(device), true_boxes(seed).to(device)
+    options = {"high": high, "low": low, "low_quality": low_quality}
+    found = max_iou_match(own, target, torch.tensor(OFFSETS), **options)
+    assert (found.target_index >= 0).any()
+    for b, (first, last) in enumerate(pairwise(OFFSETS)):
+        index, iou = found.target_index[b], found.iou[b]
+        if first == last:
+            assert (index == -1).all()
+            continue
+        overlaps = box_iou(target[first:last], own)
+        assert torch.equal(torch.where(index < 0, index, index - first), matcher(overlaps))
+        assert torch.equal(iou, overlaps.max(dim=0).values)

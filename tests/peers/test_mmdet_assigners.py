@@ -69,6 +69,8 @@ THRESHOLDS: dict[str, dict[str, Any]] = {
     "RetinaNet": {"pos_iou_thr": 0.5, "neg_iou_thr": 0.4, "gpu_assign_thr": 5},
     "RoI heads": {"pos_iou_thr": 0.5, "neg_iou_thr": 0.5, "match_low_quality": False},
     "SSD": {"pos_iou_thr": 0.5, "neg_iou_thr": 0.5, "gt_max_assign_all": False},
+    "at least": {"pos_iou_thr": 0.7, "neg_iou_thr": 0.3, "gt_max_assign_all": False}
+    | {"min_pos_iou": 0.3},
 }
 
 
@@ -80,7 +82,7 @@ def test_max_iou_assigner(name: str, count: int, device: str) -> None:
     priors = Instances(priors=anchors().to(device))
     found = assert_same(assigners, priors, truth_of(true_boxes(1)[:count].to(device)))
     if count > 1:
-        kinds = [-1, 0, 1] if name in ("RPN", "RetinaNet") else [0, 1]
+        kinds = [0, 1] if name in ("RoI heads", "SSD") else [-1, 0, 1]
         assert found.sign().unique().tolist() == kinds
     for each in assigners:  # as a dynamic R-CNN does
         each.pos_iou_thr = each.neg_iou_thr = 0.45

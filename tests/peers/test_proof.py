@@ -4,8 +4,10 @@
 
 import copy
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -14,17 +16,20 @@ from unittest.mock import patch
 import pytest
 import torch
 from boxloss.torch.compat import proof, use_boxloss
-from models import MODELS, Operators, calls, each_model, loss, made
+from combinations import long_but
+from models import MODELS, Operators, calls, each_model, loss, made, mostly_long
 from torch import Tensor, distributed, nn
 from torchvision.models.detection._utils import Matcher
+from torchvision.models.detection.fcos import FCOSHead
 from torchvision.models.detection.ssd import SSD
-from torchvision.ops import boxes as boxes_of_torchvision
-from transformers.loss import loss_for_object_detection, loss_rt_detr
+from torchvision.ops import boxes
+from transformers.loss import loss_for_object_detection as detr
+from transformers.loss import loss_rt_detr as rt_detr
 from ultralytics import YOLO
 from ultralytics.cfg import get_cfg
 from ultralytics.models.utils.ops import HungarianMatcher
 from ultralytics.nn import tasks
-from ultralytics.utils import loss as loss_of_ultralytics
+from ultralytics.utils import loss as yolo
 from ultralytics.utils import tal
 
 from examples import fcos
@@ -47,7 +52,7 @@ FAMILIES = {
 }
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", long_but(FAMILIES, [*FAMILIES][-1:]))
 def test_compares_both_in_each_family_of_ultralytics(family: str) -> None:
     """All that docs/detectors.md lists, and those that come."""
     model = tasks.DetectionModel(FAMILIES[family], verbose=False)
@@ -55,7 +60,7 @@ def test_compares_both_in_each_family_of_ultralytics(family: str) -> None:
     use_boxloss(model)
 
 
-@each_model
+@mostly_long
 def test_leaves_nothing_behind(name: str) -> None:
     model = made(name)
     if name == "YOLO26":
@@ -104,8 +109,9 @@ def own(base: type, name: str) -> type:
 
 
 OwnAssigner = own(tal.TaskAlignedAssigner, "get_box_metrics")
-OwnCriterion = own(loss_of_ultralytics.v8DetectionLoss, "loss")
+OwnCriterion = own(yolo.v8DetectionLoss, "loss")
 OwnMatcher = own(Matcher, "__call__")
+OwnAssignment = own(HungarianMatcher, "forward")
 
 
 def own_iou(theirs: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -116,113 +122,41 @@ def twice(theirs: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *given, **named: {k: 2 * each for k, each in theirs(*given, **named).items()}
 
 
-def replaced(module: Any, name: str, value: Any) -> Callable[[], Any]:
-    return lambda: patch.object(module, name, value)
+ANGLES, PROPOSALS = "calculate_angle_loss", "assign_targets_to_proposals"
+iou, probiou, giou = yolo.bbox_iou, yolo.probiou, detr.generalized_box_iou
+# A model; what is patched, of which module or class; by what: for a name the class with this method
+# of its own; and what use_boxloss says.
+PATCHES: list[tuple[str, Any, str, Any, str]] = [
+    ("YOLO11", yolo, "bbox_iou", own_iou(iou), r"\(ultralytics 8.*box_loss is .*, with boxloss"),
+    ("YOLO11", yolo, "BboxLoss", "forward", "OwnBboxLoss stands"),
+    ("YOLO26", yolo, "TaskAlignedAssigner", "get_box_metrics", "OwnTaskAlignedAssigner stands in"),
+    ("YOLO11", tasks, "v8DetectionLoss", "loss", "Ownv8DetectionLoss has a loss of its own"),
+    ("YOLO11", tasks, "v8DetectionLoss", "preprocess", "has a preprocess of its own"),
+    ("YOLO11-obb", yolo, "probiou", lambda *pair, floor: probiou(*pair), "OBBModel .*: loss is "),
+    ("YOLO26-obb", yolo, "RotatedTaskAlignedAssigner", "select_candidates_in_gts", "OwnRotated"),
+    ("YOLO26-obb", yolo, "RotatedBboxLoss", "forward", "OwnRotatedBboxLoss stands"),
+    ("YOLO26-obb", tasks, "v8OBBLoss", ANGLES, f"has a {ANGLES} of its own"),
+    ("DETR", detr, "generalized_box_iou", lambda *pair: giou(*pair), "_box_iou is test_proof"),
+    ("RT-DETR", rt_detr, "RTDetrLoss", "forward", "RTDetrLoss is test_proof"),
+    ("RT-DETR", rt_detr.RTDetrLoss, "loss_boxes", lambda *_: {}, "only one of them has loss_bbox"),
+    ("RetinaNet", boxes, "box_iou", giou, "boxloss is not the criterion of this RetinaNet"),
+    ("SSD", boxes, "box_iou", giou, "boxloss is not the criterion of this SSD"),
+    ("SSD", SSD, "forward", twice(SSD.forward), "SSD .*: bbox_regression is .*, with boxloss"),
+    ("FCOS", FCOSHead, "compute_loss", twice(FCOSHead.compute_loss), "FCOS .*: classification is"),
+]
+each_patch = pytest.mark.parametrize(
+    ("name", "module", "part", "value", "told"), [each for each in PATCHES if each[0] in MODELS]
+)
 
 
-iou, probiou = loss_of_ultralytics.bbox_iou, loss_of_ultralytics.probiou
-giou = loss_for_object_detection.generalized_box_iou
+def patched(module: Any, part: str, value: Any) -> Any:
+    value = own(getattr(module, part), value) if isinstance(value, str) else value
+    return patch.object(module, part, value)
 
 
-PATCHES: dict[str, tuple[str, Callable[[], Any], str]] = {
-    "Ultralytics' IoU": (
-        "YOLO11",
-        replaced(loss_of_ultralytics, "bbox_iou", own_iou(iou)),
-        r"not the criterion of this DetectionModel \(ultralytics 8.*box_loss is .*, with boxloss",
-    ),
-    "its box loss": (
-        "YOLO11",
-        replaced(loss_of_ultralytics, "BboxLoss", own(loss_of_ultralytics.BboxLoss, "forward")),
-        "OwnBboxLoss stands",
-    ),
-    "its assigner": (
-        "YOLO26",
-        replaced(loss_of_ultralytics, "TaskAlignedAssigner", OwnAssigner),
-        "OwnTaskAlignedAssigner stands in the place of",
-    ),
-    "its criterion": (
-        "YOLO11",
-        replaced(tasks, "v8DetectionLoss", OwnCriterion),
-        "Ownv8DetectionLoss has a loss of its own",
-    ),
-    "its padding": (
-        "YOLO11",
-        replaced(tasks, "v8DetectionLoss", own(tasks.v8DetectionLoss, "preprocess")),
-        "has a preprocess of its own",
-    ),
-    "DETR's GIoU": (
-        "DETR",
-        replaced(loss_for_object_detection, "generalized_box_iou", lambda *pair: giou(*pair)),
-        "generalized_box_iou is test_proof",
-    ),
-    "RT-DETR's IoU, inside": (
-        "RT-DETR",
-        replaced(loss_rt_detr.RTDetrLoss, "loss_boxes", lambda *_: {}),
-        "only one of them has loss_bbox",
-    ),
-    **{
-        f"torchvision's IoU in {name}": (
-            name,
-            replaced(boxes_of_torchvision, "box_iou", giou),
-            f"boxloss is not the criterion of this {name}",
-        )
-        for name in ("RetinaNet", "SSD")
-    },
-    "FCOS' loss": (
-        "FCOS",
-        replaced(fcos.FCOSHead, "compute_loss", twice(fcos.FCOSHead.compute_loss)),
-        "FCOS .*: classification is .*, with boxloss",
-    ),
-    "RT-DETR's losses": (
-        "RT-DETR",
-        replaced(loss_rt_detr, "RTDetrLoss", own(loss_rt_detr.RTDetrLoss, "forward")),
-        "RTDetrLoss is test_proof",
-    ),
-    "SSD's own way": (
-        "SSD",
-        replaced(SSD, "forward", twice(SSD.forward)),
-        "SSD .*: bbox_regression is .*, with boxloss",
-    ),
-}
-
-
-if "YOLO11-obb" in MODELS:
-
-    def of_oriented(name: str, part: type, method: str, told: str) -> tuple[str, Any, str]:
-        module = tasks if name == "v8OBBLoss" else loss_of_ultralytics
-        return "YOLO26-obb", replaced(module, name, own(part, method)), told
-
-    PATCHES |= {
-        "Ultralytics' ProbIoU": (
-            "YOLO11-obb",
-            replaced(loss_of_ultralytics, "probiou", lambda *boxes, floor: probiou(*boxes)),
-            r"not the criterion of this OBBModel .*: loss is .*, with boxloss",
-        ),
-        "its assigner of oriented boxes": of_oriented(
-            "RotatedTaskAlignedAssigner",
-            tal.RotatedTaskAlignedAssigner,
-            "select_candidates_in_gts",
-            "OwnRotatedTaskAlignedAssigner stands in the place of",
-        ),
-        "its loss of oriented boxes": of_oriented(
-            "RotatedBboxLoss",
-            loss_of_ultralytics.RotatedBboxLoss,
-            "forward",
-            "OwnRotatedBboxLoss stands",
-        ),
-        "its angle loss": of_oriented(
-            "v8OBBLoss",
-            tasks.v8OBBLoss,
-            "calculate_angle_loss",
-            "has a calculate_angle_loss of its own",
-        ),
-    }
-
-
-@pytest.mark.parametrize("changed", PATCHES)
-def test_a_patched_part(changed: str) -> None:
-    name, patched, told = PATCHES[changed]
-    with patched():
+@each_patch
+def test_a_patched_part(name: str, module: Any, part: str, value: Any, told: str) -> None:
+    with patched(module, part, value):
         model = made(name)
         before = {**vars(model)}
         with pytest.raises(ValueError, match=told):
@@ -231,15 +165,21 @@ def test_a_patched_part(changed: str) -> None:
         assert not calls(model, name)
 
 
-@pytest.mark.parametrize("changed", PATCHES)
-def test_a_part_that_is_patched_afterwards(changed: str) -> None:
-    name, patched, _ = PATCHES[changed]
+@each_patch
+def test_a_part_that_is_patched_afterwards(
+    name: str, module: Any, part: str, value: Any, told: str
+) -> None:
     model = made(name)
     use_boxloss(model)
     words = "has been replaced by|of its own, not replaced|stands in the place of"
-    with patched(), pytest.raises(ValueError, match=words):
+    with patched(module, part, value), pytest.raises(ValueError, match=words):
         loss(name, model)
     assert calls(model, name)
+
+
+def test_what_their_module_imports_from_the_standard_library_is_nobodys_part() -> None:
+    with patch.object(rt_detr, "OrderedDict", OrderedDict, create=True):
+        use_boxloss(made("RT-DETR"))
 
 
 def set_matcher(part: nn.Module) -> None:
@@ -250,72 +190,36 @@ def set_method(part: nn.Module, name: str) -> None:
     part.__class__ = own(type(part), name)
 
 
-def set_in_criterion(model: nn.Module, name: str, value: Any) -> None:
+def in_criterion(name: str, value: Any, model: nn.Module) -> None:
     """Which the model makes at its first step, otherwise."""
     if getattr(model, "criterion", None) is None:
         model.criterion = model.init_criterion()
     setattr(model.criterion, name, value)
 
 
+OWN_MATCHER = ("RF-DETR", lambda model: set_method(model.matcher, "forward"), "OwnHungarianMatcher")
 # A model, what of it is changed, and what use_boxloss says.
-CHANGES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
-    "RetinaNet's matcher": ("RetinaNet", set_matcher, "check=False"),
-    "SSD's matcher": ("SSD", set_matcher, "check=False"),
-    "Mask R-CNN's matcher": ("Mask R-CNN", lambda m: set_matcher(m.roi_heads), "check=False"),
-    "Faster R-CNN's matcher": ("Faster R-CNN", lambda m: set_matcher(m.roi_heads), "check=False"),
-    "Faster R-CNN's IoU": (
-        "Faster R-CNN",
-        lambda model: setattr(model.rpn, "box_similarity", giou),
-        "labels of anchors",
-    ),
-    "Faster R-CNN's proposals": (
-        "Faster R-CNN",
-        lambda model: set_method(model.roi_heads, "assign_targets_to_proposals"),
-        "OwnRoIHeads has a assign_targets_to_proposals",
-    ),
-    "FCOS' head": (
-        "FCOS",
-        lambda model: setattr(model.head, "compute_loss", model.head.compute_loss),
-        "FCOSHead has a compute_loss of its own",
-    ),
-    "YOLO's criterion": (
-        "YOLO11",
-        lambda model: setattr(model, "criterion", OwnCriterion(model)),
-        "Ownv8DetectionLoss has a loss of its own, not replaced",
-    ),
-    "YOLO's criterion, a function": (
-        "YOLO11",
-        lambda m: setattr(m, "criterion", lambda preds, batch: OwnCriterion(m)(preds, batch)),
-        "no v8DetectionLoss",
-    ),
-    "Ultralytics' RT-DETR's matcher": (
-        "Ultralytics' RT-DETR",
-        lambda model: set_in_criterion(model, "matcher", own(HungarianMatcher, "forward")()),
-        "OwnHungarianMatcher",
-    ),
-    "Ultralytics' RT-DETR's matching": (
-        "Ultralytics' RT-DETR",
-        lambda model: set_in_criterion(model, "use_uni_match", True),
-        "use_uni_match",
-    ),
-    "RF-DETR's matcher": (
-        "RF-DETR",
-        lambda model: set_method(model.matcher, "forward"),
-        "OwnHungarianMatcher",
-    ),
-    "RF-DETR's losses": (
-        "RF-DETR",
-        lambda model: set_method(model, "loss_boxes"),
-        "OwnSetCriterion has a loss_boxes of its own",
-    ),
-    "RF-DETR's masks": ("RF-DETR", lambda model: model.losses.append("masks"), "not for masks"),
-}
+CHANGES: list[tuple[str, Callable[[Any], Any], str]] = [
+    ("RetinaNet", set_matcher, "check=False"),
+    ("SSD", set_matcher, "check=False"),
+    ("Mask R-CNN", lambda model: set_matcher(model.roi_heads), "check=False"),
+    ("Faster R-CNN", lambda model: set_matcher(model.roi_heads), "check=False"),
+    ("Faster R-CNN", lambda m: setattr(m.rpn, "box_similarity", giou), "labels of anchors"),
+    ("Faster R-CNN", lambda m: set_method(m.roi_heads, PROPOSALS), f"RoIHeads has a {PROPOSALS}"),
+    ("FCOS", lambda m: setattr(m.head, "compute_loss", m.head.compute_loss), "compute_loss of its"),
+    ("YOLO11", lambda m: setattr(m, "criterion", OwnCriterion(m)), "has a loss of its own, not"),
+    ("YOLO11", lambda m: setattr(m, "criterion", partial(OwnCriterion(m))), "no v8DetectionLoss"),
+    ("Ultralytics' RT-DETR", partial(in_criterion, "matcher", OwnAssignment()), "OwnHungarian"),
+    ("Ultralytics' RT-DETR", partial(in_criterion, "use_uni_match", True), "use_uni_match"),
+    OWN_MATCHER,
+    ("RF-DETR", lambda model: set_method(model, "loss_boxes"), "OwnSetCriterion has a loss_boxes"),
+    ("RF-DETR", lambda model: model.losses.append("masks"), "not for masks"),
+]
 
 
-@pytest.mark.parametrize("changed", CHANGES)
-def test_a_changed_part(changed: str) -> None:
+@pytest.mark.parametrize(("name", "change", "told"), CHANGES)
+def test_a_changed_part(name: str, change: Callable[[Any], Any], told: str) -> None:
     """It is not dropped, and the model is as before."""
-    name, change, told = CHANGES[changed]
     model = made(name)
     change(model)
     before, kinds = {**vars(model)}, [type(each) for each in model.modules()]
@@ -328,13 +232,9 @@ def test_a_changed_part(changed: str) -> None:
 @pytest.mark.parametrize(
     ("name", "change", "told"),
     [
-        (
-            "YOLO11",
-            lambda m: set_in_criterion(m, "assigner", OwnAssigner(10, 5)),
-            "OwnTaskAlignedAssigner",
-        ),
+        ("YOLO11", partial(in_criterion, "assigner", OwnAssigner(10, 5)), "OwnTaskAlignedAssigner"),
         ("RetinaNet", set_matcher, r"matcher is a test_proof\.OwnMatcher"),
-        CHANGES["RF-DETR's matcher"],
+        OWN_MATCHER,
     ],
 )
 def test_a_part_that_is_changed_afterwards(
@@ -418,7 +318,7 @@ def test_a_criterion_that_raises_where_there_are_boxes() -> None:
             raise RuntimeError("no such thing")
         return {}
 
-    with patch.object(loss_for_object_detection.ImageLoss, "loss_cardinality", raises):
+    with patch.object(detr.ImageLoss, "loss_cardinality", raises):
         model = made("DETR")
         with pytest.raises(
             ValueError, match=r"could not be compared.*gives RuntimeError: no such thing"
@@ -428,14 +328,14 @@ def test_a_criterion_that_raises_where_there_are_boxes() -> None:
 
 
 def test_a_case_on_which_the_original_raises_is_left_out() -> None:
-    theirs = loss_for_object_detection.ImageLoss.loss_cardinality
+    theirs = detr.ImageLoss.loss_cardinality
 
     def of_some(self: Any, outputs: Any, targets: Any, *others: Any) -> Any:
         if not any(len(each["boxes"]) for each in targets):
             raise RuntimeError("no boxes")
         return theirs(self, outputs, targets, *others)
 
-    with patch.object(loss_for_object_detection.ImageLoss, "loss_cardinality", of_some):
+    with patch.object(detr.ImageLoss, "loss_cardinality", of_some):
         use_boxloss(made("DETR"))
 
 
@@ -455,7 +355,7 @@ def test_boxloss_that_raises() -> None:
 
 
 def test_without_the_check() -> None:
-    with PATCHES["Ultralytics' IoU"][1]():
+    with patch.object(yolo, "bbox_iou", own_iou(iou)):
         model = made("YOLO11")
         use_boxloss(model, check=False)
         assert calls(model, "YOLO11")

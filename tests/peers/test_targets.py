@@ -14,7 +14,9 @@ import pytest
 import torch
 from boxloss.torch.compat import MMDetLoss, check_targets, detr_loss_boxes, faults, use_boxloss
 from boxloss.torch.compat.targets import GroundTruth, collate_targets
+from combinations import long_but
 from models import (
+    DAILY,
     MODELS,
     ORIENTED,
     TORCHVISION,
@@ -23,6 +25,7 @@ from models import (
     batch_of,
     loss_of,
     made,
+    mostly_long,
     project_of,
 )
 from small_detrs import SMALL
@@ -31,9 +34,11 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+OF_TRANSFORMERS = ("DETR", "Deformable DETR", "RT-DETR", "D-FINE")
 OF_TORCHVISION = [name for name in MODELS if project_of(name) is TORCHVISION]
 OF_SSD = [name for name in OF_TORCHVISION if "SSD" in name]
 YOLO = [name for name in MODELS if project_of(name) in (ULTRALYTICS, ORIENTED)]
+YOLOS = [name for name in YOLO if "YOLO" in name]
 
 
 def without_denoising(model: nn.Module) -> nn.Module:
@@ -77,7 +82,7 @@ UNSEEN = {
 
 
 @pytest.mark.parametrize(("what", "value"), FAULTS)
-@pytest.mark.parametrize("name", MODELS)
+@mostly_long
 def test_faults(name: str, what: str, value: float) -> None:
     batch = change(name, what, 2, 4, value)
     model = without_denoising(made(name))
@@ -91,7 +96,7 @@ def test_faults(name: str, what: str, value: float) -> None:
         loss_of(name, model, batch)
 
 
-@pytest.mark.parametrize("name", [*SMALL, *OF_TORCHVISION])
+@pytest.mark.parametrize("name", long_but([*SMALL, *OF_TORCHVISION], DAILY))
 def test_counts_that_differ(name: str) -> None:
     model = without_denoising(made(name))
     use_boxloss(model, check=False)
@@ -106,7 +111,7 @@ def test_counts_that_differ(name: str) -> None:
             loss_of(name, model, batch)
 
 
-@pytest.mark.parametrize("name", [*SMALL, *(name for name in MODELS if "YOLO" in name)])
+@pytest.mark.parametrize("name", long_but([*SMALL, *YOLOS], DAILY))
 def test_lists_and_arrays(name: str) -> None:
     model = without_denoising(made(name))
     use_boxloss(model, check=False)
@@ -159,7 +164,7 @@ HARMLESS: dict[str, Callable[[list[dict[str, Tensor]], str], Any]] = {
 
 
 @pytest.mark.parametrize("what", HARMLESS)
-@pytest.mark.parametrize("name", ["DETR", "Deformable DETR", "RT-DETR", "D-FINE", *OF_TORCHVISION])
+@pytest.mark.parametrize("name", long_but([*OF_TRANSFORMERS, *OF_TORCHVISION], DAILY))
 def test_takes_what_the_original_takes(name: str, what: str) -> None:
     batch, changed = batch_of(name), batch_of(name)
     HARMLESS[what](targets_of(name, changed), project_of(name).labels)
@@ -260,18 +265,18 @@ def test_halves_of_yolo_are_widened_first() -> None:
 # --- What is not wanted besides ---
 
 
-def test_evaluation_is_of_this_rank_alone() -> None:
+@pytest.mark.parametrize("name", long_but(SMALL, DAILY))
+def test_evaluation_is_of_this_rank_alone(name: str) -> None:
     """Others may write a checkpoint meanwhile."""
-    for name in SMALL:
-        model = made(name).eval()
-        use_boxloss(model)
-        with (
-            patch.object(torch.distributed, "is_initialized", lambda: True),
-            patch.object(torch.distributed, "get_world_size", lambda *_: 2),
-            patch.object(torch.distributed, "all_reduce", lambda *_, **__: pytest.fail("waits")),
-            torch.no_grad(),
-        ):
-            assert loss_of(name, model, batch_of(name)).isfinite()
+    model = made(name).eval()
+    use_boxloss(model)
+    with (
+        patch.object(torch.distributed, "is_initialized", lambda: True),
+        patch.object(torch.distributed, "get_world_size", lambda *_: 2),
+        patch.object(torch.distributed, "all_reduce", lambda *_, **__: pytest.fail("waits")),
+        torch.no_grad(),
+    ):
+        assert loss_of(name, model, batch_of(name)).isfinite()
 
 
 class NoDoubles(TorchDispatchMode):
@@ -287,7 +292,7 @@ class NoDoubles(TorchDispatchMode):
         return result
 
 
-@pytest.mark.parametrize("name", MODELS)
+@mostly_long
 def test_makes_no_float64(name: str) -> None:
     model, batch = made(name), batch_of(name)
     with NoDoubles():

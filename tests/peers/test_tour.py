@@ -20,12 +20,12 @@ def test_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
     mpl.use("Agg")
     names: dict[str, Any] = {}
     code = "\n".join("".join(cell["source"]) for cell in CELLS)
-    for many, few in (("steps=80", "steps=20"), ("range(30)", "range(2)")):
+    for many, few in (("steps=80", "steps=8"), ("range(30)", "range(2)")):
         assert many in code
         code = code.replace(many, few)
     exec(compile(code, FILE.name, "exec"), names)
     assert names["losses"][0] == pytest.approx(names["plain_losses"][0], rel=1e-5)
-    assert names["losses"][-1] < 0.7 * names["losses"][0]
+    assert names["losses"][-1] < 0.8 * names["losses"][0]
     assert len(names["outputs"].pred_boxes) == 4
     assert "loss_rt_detr" in capsys.readouterr().out
 

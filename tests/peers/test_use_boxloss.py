@@ -10,7 +10,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ import torch
 import ultralytics
 from boxloss.torch.compat import ranks, use_boxloss
 from boxloss.torch.compat.versions import is_before
-from models import MODELS, batch_of, calls, each_model, loss, loss_of, made
+from combinations import long_but
+from models import DAILY, MODELS, batch_of, calls, loss, loss_of, made, mostly_long
 from peft import LoraConfig, get_peft_model, inject_adapter_in_model
 from small_detrs import SMALL
 from surroundings import default_dtype
@@ -37,7 +38,7 @@ ROOT = Path(__file__).parents[2]
 one_of_each_kind = pytest.mark.parametrize("name", ["RT-DETR", "YOLO26", "RetinaNet"])
 
 
-@pytest.mark.parametrize("counts", [(3, 0, 5), (0, 0)], ids=str)
+@pytest.mark.parametrize("counts", long_but([(3, 0, 5), (0, 0)], [(3, 0, 5)]), ids=str)
 @pytest.mark.parametrize("in_training", [True, False], ids=["training", "evaluation"])
 @pytest.mark.parametrize("name", SMALL)
 def test_losses_and_gradients(name: str, in_training: bool, counts: tuple[int, ...]) -> None:
@@ -45,7 +46,7 @@ def test_losses_and_gradients(name: str, in_training: bool, counts: tuple[int, .
 
 
 @pytest.mark.usefixtures("without_eps")
-@each_model
+@mostly_long
 def test_uses_boxloss_until_it_is_restored(name: str) -> None:
     """A deep copy keeps it."""
     with default_dtype(torch.float64):
@@ -102,13 +103,18 @@ for file in sys.argv[1:]:
 """
 
 
-def test_pickles_hold_the_original(tmp_path: Path) -> None:
+# DETRs are replaced in two ways, which keep no hooks that cannot be pickled.
+PICKLED = ["DETR", "RT-DETR", *(name for name in MODELS if name not in SMALL)]
+OTHERS = [name for name in PICKLED if name not in DAILY]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[name for name in PICKLED if name in DAILY], pytest.param(OTHERS, marks=pytest.mark.long)],
+    ids=len,
+)
+def test_pickles_hold_the_original(names: Collection[str], tmp_path: Path) -> None:
     kinds = []
-    names = [
-        "DETR",
-        "RT-DETR",
-        *(name for name in MODELS if name not in SMALL),
-    ]  # a way of each kind
     for place, name in enumerate(names):
         model = made(name)
         before, kind = loss(name, model), type(model)
@@ -151,7 +157,7 @@ WRAPPERS: dict[str, tuple[str, Callable[[nn.Module], nn.Module]]] = {
 }
 
 
-@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("wrapper", long_but(WRAPPERS, {*WRAPPERS} - {"compiled DETR"}))
 def test_wrapped(wrapper: str) -> None:
     """The model inside gets it, and the wrapper's steps have it."""
     torch.compiler.reset()

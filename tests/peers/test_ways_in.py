@@ -18,7 +18,8 @@ import pytest
 import torch
 import ultralytics
 from boxloss.torch.compat import has_boxloss, use_boxloss
-from models import MODELS, TORCHVISION, batch_of, calls, loss, made, project_of
+from combinations import long_but
+from models import DAILY, MODELS, TORCHVISION, batch_of, calls, loss, made, project_of
 from small_detrs import SMALL
 from small_torchvision import SIDE
 from small_yolos import KINDS
@@ -68,8 +69,12 @@ WAYS: list[tuple[str, str, Way]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "way", "come"), WAYS, ids=lambda each: str(each)[:20])
-def test_ways(name: str, way: str, come: Way, tmp_path: Path) -> None:
+DAILY_WAYS = [each for each in WAYS if each[0] in DAILY]
+
+
+@pytest.mark.parametrize("case", long_but(WAYS, DAILY_WAYS), ids=lambda case: ", ".join(case[:2]))
+def test_ways(case: tuple[str, str, Way], tmp_path: Path) -> None:
+    name, way, come = case
     model = come(made(name), tmp_path)
     original = copy.deepcopy(model)
     use_boxloss(model)
@@ -100,7 +105,7 @@ LOADED: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("way", LOADED)
-@pytest.mark.parametrize("kind", NETWORKS)
+@pytest.mark.parametrize("kind", long_but(NETWORKS, ["YOLO26", "RT-DETR"]))
 def test_loaded(kind: str, way: str, tmp_path: Path) -> None:
     wrapper = saved(kind, tmp_path)
     before = dict(wrapper.model.args)
@@ -270,7 +275,7 @@ def test_torch_script(name: str) -> None:
     assert calls(model.train(), name)  # the model itself is as it was
 
 
-@pytest.mark.parametrize("name", [*SMALL, "RF-DETR"])
+@pytest.mark.parametrize("name", long_but([*SMALL, "RF-DETR"], DAILY))
 def test_losses_may_be_changed_in_place(name: str) -> None:
     """Each by itself."""
     totals = []

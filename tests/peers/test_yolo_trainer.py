@@ -11,6 +11,7 @@ import torch
 from boxloss.torch.compat import ultralytics_rt_detr, use_boxloss
 from boxloss.torch.compat.oriented_yolo import OrientedLoss
 from boxloss.torch.compat.yolo import BoxesOfLoss, DetectionLoss
+from combinations import long_but
 from PIL import Image
 from small_yolos import KEYPOINTS, KINDS
 from torch import Tensor
@@ -112,8 +113,9 @@ CLOSE = 2 * 13 * 64 * 2.0**-24 / 0.1
 STEPS = 4
 
 
-@pytest.mark.parametrize("kind", NETWORKS)
+@pytest.mark.parametrize("kind", long_but(NETWORKS, ["YOLO26", "RT-DETR"]))
 def test_trains_to_the_same_weights(kind: str, tmp_path: Path) -> None:
+    """Each YOLO's losses and training without a trainer: test_yolo.py."""
     losses, start, end = train(tmp_path, kind, keep)
     others, other_start, other_end = train(tmp_path, kind, use_boxloss)
     assert torch.equal(start, other_start)

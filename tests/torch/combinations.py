@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Few cases of many options: an error of two options that meet is seen, as of their product."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -33,6 +33,21 @@ def pairwise_cases(options: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]
             missing.pop(frozenset(pair), None)
         cases.append({name: values[name][case[name]] for name in values})
     return cases
+
+
+def long_but(values: Iterable[Any], daily: Collection[Any]) -> list[Any]:
+    """For parametrize: all but the daily ones are long."""
+    return [
+        each if each in daily else pytest.param(each, marks=pytest.mark.long) for each in values
+    ]
+
+
+def every_other_long(cases: list[Any]) -> list[Any]:
+    """Of those that pairwise gives."""
+    return [
+        pytest.param(*case.values, id=case.id, marks=[pytest.mark.long] * (i % 2))
+        for i, case in enumerate(cases)
+    ]
 
 
 def _best(name: str, count: int, case: dict[str, int], missing: Pairs) -> int:

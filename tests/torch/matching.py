@@ -1,18 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""A matcher's cost from its definition, in double, entry by entry."""
+"""Problems of a matcher's cost."""
 
-from itertools import pairwise
 from typing import Any
 
 import torch
-from boxloss._options import LOSS_PARAMETERS
-from comparison import UNIT_ROUNDOFF, assert_within
-from formula import corners, of_pairs
-from problems import PARAMETERS, boxes
-from torch import Tensor
-
-Problem = dict[str, Any]
+from problems import PARAMETERS, Problem, boxes
 
 
 def cost_problem(
@@ -52,78 +45,3 @@ def classes(values: Problem, count: int = 5, dtype: torch.dtype = torch.float32)
     labels[2:3], labels[4:5] = -1, count
     device = values["pred"].device
     return {**values, "logits": logits.to(device, dtype), "labels": labels.to(device)}
-
-
-def check_cost(actual: Tensor, values: Problem) -> None:
-    """Everything that is promised of the result's values, computed in float64 from finite terms.
-
-    Some 100 roundings lie between them and an entry, of which a logarithm has four; the result is
-    stored in float32.
-    """
-    expected = plain_cost(values)
-    assert (actual.dtype, actual.device) == (torch.float32, values["pred"].device)
-    assert actual.shape == expected.shape
-    assert not actual.requires_grad
-    is_own = torch.zeros(actual.shape[-1], dtype=torch.bool)
-    first, *_, last = bounds_of(values)
-    is_own[first:last] = True
-    assert (actual[..., ~is_own] == 0).all(), "a column of no image is not 0"
-    assert expected.isfinite().all()
-    largest = expected.abs().amax() if expected.numel() else 0.0
-    assert_within(actual, expected, 100 * UNIT_ROUNDOFF[torch.float64] * largest, "cost")
-
-
-def bounds_of(values: Problem) -> list[int]:
-    columns = len(values["target"])
-    return [min(max(offset, 0), columns) for offset in values["offsets"].tolist()]
-
-
-def plain_cost(values: Problem) -> Tensor:
-    """One image after the other."""
-    pred = values["pred"].detach().cpu().double()
-    target = values["target"].detach().cpu().double()
-    cost = torch.zeros(*pred.shape[:-3], pred.shape[-2], len(target)).double()
-    for image, own in enumerate(map(slice, *zip(*pairwise(bounds_of(values)), strict=True))):
-        p, t = pred[..., image, :, None, :], target[own]
-        entry = cost[..., own]
-        if weight := values.get("iou_weight", 2.0):
-            entry += weight * (loss_of(values, p, t) - 1)
-        if weight := values.get("l1_weight", 5.0):
-            entry += weight * (p - t).abs().sum(-1)
-        if weight := values.get("class_weight", 1.0):
-            entry += weight * class_term(values, image, own)
-    return cost
-
-
-def loss_of(values: Problem, p: Tensor, t: Tensor) -> Tensor:
-    of_pred, of_target = (
-        corners(each, values.get(f"{name}_format", "cxcywh"), torch.float64)
-        for name, each in (("pred", p), ("target", t))
-    )
-    loss = values.get("loss", "giou")
-    options = {n: values[n] for n in ("eps_mode", *LOSS_PARAMETERS.get(loss, ())) if n in values}
-    both = torch.broadcast_tensors(of_pred, of_target)
-    return of_pairs(*both, loss, eps=values.get("eps", 0.0), **options).loss
-
-
-def class_term(values: Problem, image: int, own: slice) -> Tensor | float:
-    if "class_cost" in values:
-        return values["class_cost"].cpu().double()[..., own]
-    if "logits" not in values:
-        return 0.0
-    logits = values["logits"].detach().cpu().double()[..., image, :, :]
-    labels = values["labels"].cpu().long()[own]
-    is_class = (labels >= 0) & (labels < logits.shape[-1])
-    mode = values.get("class_mode", "softmax")
-    if mode == "focal":
-        terms = focal(logits, values.get("focal_alpha", 0.25), values.get("focal_gamma", 2.0))
-    else:
-        terms = -logits.sigmoid() if mode == "sigmoid" else -logits.softmax(-1)
-    return torch.where(is_class, terms[..., labels.where(is_class, 0)], 0.0)
-
-
-def focal(logits: Tensor, alpha: float, gamma: float) -> Tensor:
-    """Deformable DETR's, from its formula."""
-    p, rest = logits.sigmoid(), (-logits).sigmoid()
-    of_others = (1 - alpha) * p**gamma * -(rest + 1e-8).log()
-    return alpha * rest**gamma * -(p + 1e-8).log() - of_others

@@ -75,8 +75,15 @@ CRITERIA = {
 }
 
 
-@pytest.mark.parametrize("name", CRITERIA)
-@pytest.mark.parametrize("breaks", [False, True])
+# In one graph what is RT-DETR's is in D-FINE's, too.
+@pytest.mark.parametrize(
+    ("name", "breaks"),
+    [
+        *(("D-FINE", False), ("RT-DETR", True)),
+        *(pytest.param(name, False, marks=pytest.mark.long) for name in ("RT-DETR", "DEIMv2")),
+        *(pytest.param(name, True, marks=pytest.mark.long) for name in ("D-FINE", "DEIMv2")),
+    ],
+)
 def test_the_same_losses_compiled(name: str, breaks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     criterion = CRITERIA[name]
     wanted, wanted_by_name, _ = criterion(**arguments())

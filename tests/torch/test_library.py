@@ -15,7 +15,7 @@ import pytest
 import torch
 from boxloss import _libraries
 from boxloss._version import BACKENDS
-from boxloss.torch import implementations
+from boxloss.torch import cpu_capability, implementations
 
 MINOR = ".".join(torch.__version__.split(".")[:2])
 LIBRARY = Path(boxloss.__file__).parent / "lib" / f"libboxloss_torch-{MINOR}.so"
@@ -214,3 +214,4 @@ def test_a_report_tries_a_loss_and_an_error() -> None:
     result = run_with(Path(boxloss.__file__).parents[1], "-m", "boxloss")
     assert f"torch {torch.__version__}" in result.stdout
     assert "  a loss on cpu: works\n  an error on cpu: works\n" in result.stdout
+    assert f"\ncpu/native uses: {cpu_capability()}\n" in result.stdout

@@ -1,36 +1,32 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""matching_cost and pairwise_iou against their definition, and as torch's tensors reach core.
+"""matching_cost and pairwise_iou: aten's beside cpu/reference's, and as torch's tensors reach core.
 
-What a kernel makes of them tests/conformance proves.
+What cpu/reference gives tests/core works out by hand, what kernels make of it is for
+tests/conformance.
 """
 
 import inspect
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import rotated
 import torch
-from boxloss.torch import matching_cost, pairwise_iou, rotated_box_loss, use_implementation
+from boxloss._options import LOSS_PARAMETERS, ROTATED_LOSS_PARAMETERS
+from boxloss.torch import matching_cost, pairwise_iou, use_implementation
 from combinations import pairwise_cases
+from comparison import UNIT_ROUNDOFF, assert_within
 from devices import Implementation
-from matching import Problem, check_cost, class_term, classes, cost_problem
-from problems import FLOATING, FORMATS, LOSSES, PARAMETERS, TARGETS, boxes
+from matching import classes, cost_problem
+from problems import FLOATING, FORMATS, LOSSES, PARAMETERS, TARGETS, Problem, boxes
 from test_matchers import LAYOUTS
 from torch import Tensor
 
 CPU = torch.device("cpu")
 DOUBLE = torch.float64
 MODES = ("softmax", "sigmoid", "focal")
-
-
-@pytest.fixture(params=["cpu/reference", "aten"])
-def exact(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Those with code of their own, in double where boxes are."""
-    with use_implementation(request.param):
-        yield
+OWN = {**LOSS_PARAMETERS, **ROTATED_LOSS_PARAMETERS}  # names of a loss' own numbers
 
 
 def with_term(values: Problem, term: str | None, scores: torch.dtype = torch.float32) -> Problem:
@@ -49,10 +45,31 @@ def only_ious(values: Problem) -> Problem:
     return {name: each for name, each in values.items() if name in names}
 
 
-def check(values: Problem) -> None:
-    check_cost(matching_cost(**values), values)
-    ious = only_ious(values)
-    check_cost(pairwise_iou(**ious), {**ious, "iou_weight": -1.0, "l1_weight": 0.0})
+def check(values: Problem, function: Any = matching_cost, roundings: float = 100) -> None:
+    """The function by cpu/reference beside the operator, which is given all by name, by aten.
+
+    In double, some 100 roundings lie between an entry and the other, of which a logarithm has four;
+    both are stored in float32. Columns of no image are 0.
+    """
+    with use_implementation("cpu/reference"):
+        wanted = function(**values)
+    own = OWN.get(values.get("loss", ""), ())
+    given = {name: each for name, each in values.items() if name not in own}
+    given |= {"parameters": [values[name] for name in own]} if own else {}
+    with use_implementation("aten"):
+        found = getattr(torch.ops.boxloss, function.__name__)(**given)
+    assert (found.dtype, found.shape) == (torch.float32, wanted.shape)
+    assert wanted.isfinite().all()
+    columns = wanted.shape[-1]
+    first, last = values["offsets"][[0, -1]].clamp(0, columns).tolist()
+    assert not wanted[..., :first].any()
+    assert not wanted[..., last:].any()
+    wanted = wanted.double()
+    largest = wanted.abs().amax() if wanted.numel() else 0.0
+    error = (
+        roundings * UNIT_ROUNDOFF[DOUBLE] * largest + UNIT_ROUNDOFF[torch.float32] * wanted.abs()
+    )
+    assert_within(found, wanted, error, "cost")
 
 
 OFFSETS = (
@@ -79,9 +96,8 @@ OTHERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize("case", pairwise_cases({**OPTIONS, **OTHERS}))
-def test_options_are_the_formulas(case: dict[str, Any]) -> None:
+def test_options(case: dict[str, Any]) -> None:
     options = {name: case[name] for name in OPTIONS}
     names = ("pred_format", "target_format", "l1_weight", "iou_weight", "class_weight")
     options |= dict(zip(names, (*case["formats"], *case["weights"]), strict=True))
@@ -91,9 +107,9 @@ def test_options_are_the_formulas(case: dict[str, Any]) -> None:
     for name in {"logits", "class_cost"} & values.keys():
         values[name] = case["scale_of_scores"] * values[name]
     check(values)
+    check(only_ious(values), pairwise_iou)
 
 
-@pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize(
     "shape", [(2, 3, 3, 9), (3, 9), (3, 3, 9), (1, 3, 9), (2, 1, 3, 9), (1, 1, 3, 9)]
 )
@@ -101,10 +117,9 @@ def test_shapes_of_a_class_cost(shape: tuple[int, ...]) -> None:
     values = cost_problem(CPU, DOUBLE, layers=(2, 3), class_weight=1.5)
     given = torch.randn(shape, generator=torch.Generator().manual_seed(8))
     values["class_cost"] = given
-    check_cost(matching_cost(**values), values)
+    check(values)
 
 
-@pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize("term", [*MODES, "given", None])
 def test_a_weight_of_0_leaves_its_term_out(term: str | None) -> None:
     for name, left_out in (("pred", ("iou_weight", "l1_weight")), ("scores", ("class_weight",))):
@@ -113,32 +128,36 @@ def test_a_weight_of_0_leaves_its_term_out(term: str | None) -> None:
             if each in values:
                 values[each] = torch.full_like(values[each], math.nan)
         values |= dict.fromkeys(left_out, 0.0)
-        check_cost(matching_cost(**values), values)
+        check(values)
     formats = {"pred_format": "xyxy", "target_format": "xyxy"}
     values = cost_problem(CPU, DOUBLE, loss="iou_log", iou_weight=0.0, **formats)
     values["pred"] += 1000  # which overlaps nothing: its loss is infinite
-    check_cost(matching_cost(**values), values)
+    check(values)
 
 
-@pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize("mode", MODES)
-def test_no_class_at_all(mode: str) -> None:
-    values = classes(cost_problem(CPU, DOUBLE, class_mode=mode))
+def test_no_class_at_all(implementation_or_aten: Implementation, mode: str) -> None:
+    values = classes(cost_problem(implementation_or_aten.device, class_mode=mode))
+    wanted = matching_cost(**values, class_weight=0.0)
     values["labels"].fill_(-1)
-    wanted = matching_cost(**values)
-    check_cost(wanted, values)
+    assert torch.equal(matching_cost(**values), wanted)
     values["logits"] = values["logits"][..., :0]
     assert torch.equal(matching_cost(**values), wanted)
 
 
-def test_defaults_are_detrs_and_torchvisions(reference: torch.device) -> None:
-    values = classes(cost_problem(reference, DOUBLE))
-    check_cost(matching_cost(**values), values)
-    formats = {"pred_format": "xyxy", "target_format": "xyxy"}
-    given = only_ious(cost_problem(reference, DOUBLE, **formats))
-    boxes = {name: given[name] for name in ("pred", "target", "offsets")}
-    named = {"loss": "ciou", "eps": 1e-7, "iou_weight": -1.0, "l1_weight": 0.0, **formats}
-    check_cost(pairwise_iou(**boxes), {**boxes, **named})
+def test_defaults_are_detrs_and_torchvisions() -> None:
+    values = classes(cost_problem(CPU))
+    weights = {"iou_weight": 2.0, "l1_weight": 5.0, "class_weight": 1.0}
+    formats = {"pred_format": "cxcywh", "target_format": "cxcywh"}
+    named = {"loss": "giou", "eps": 0.0, "class_mode": "softmax", **weights, **formats}
+    assert torch.equal(matching_cost(**values), matching_cost(**values, **named))
+    focal = {**values, "class_mode": "focal"}
+    assert torch.equal(
+        matching_cost(**focal), matching_cost(**focal, focal_alpha=0.25, focal_gamma=2.0)
+    )
+    given = {name: values[name] for name in ("pred", "target", "offsets")}
+    named = {"loss": "ciou", "eps": 1e-7, "pred_format": "xyxy", "target_format": "xyxy"}
+    assert torch.equal(pairwise_iou(**given), pairwise_iou(**given, **named))
 
 
 # --- As torch's tensors reach core ---
@@ -260,25 +279,12 @@ def rotated_problem(device: torch.device, loss: str, unit: Any = "radians") -> P
 
 @pytest.mark.parametrize("unit", ["radians", "degrees"])
 @pytest.mark.parametrize("loss", rotated.LOSSES)
-def test_rotated_boxes(implementation_or_aten: Implementation, loss: str, unit: str) -> None:
-    """Losses are rotated_box_loss', of which other tests tell whether they are right."""
-    values = rotated_problem(implementation_or_aten.device, loss, unit)
-    of_pairs = {name: each for name, each in values.items() if name != "offsets"}
+def test_rotated_boxes(loss: str, unit: str) -> None:
+    """As many roundings as test_losses.py allows the losses."""
+    values = rotated_problem(CPU, loss, unit)
     weights = {"iou_weight": -1.5, "l1_weight": 0.5, "class_weight": 3.0, "angle_weight": 7.0}
-    values = classes(values) | weights | {"class_mode": "sigmoid"}
-    found, ious = (
-        matching_cost(**values, eps=1e-7),
-        pairwise_iou(**{**of_pairs, "offsets": values["offsets"]}),
-    )
-    for image, own in enumerate((slice(1, 3), slice(3, 3), slice(3, 6), slice(6, 7))):
-        pairs = torch.broadcast_tensors(values["pred"][:, image, :, None], values["target"][own])
-        p, t = (each.contiguous() for each in pairs)
-        losses = rotated_box_loss(**{**of_pairs, "pred": p, "target": t}, reduction="none")
-        turn = (p - t)[..., 4] * (math.pi / 180 if unit == "degrees" else 1)
-        terms = 7 * (1 - (2 * turn).cos()) + 0.5 * (p - t)[..., :4].abs().sum(-1)
-        expected = -1.5 * (losses - 1) + terms + 3 * class_term(values, image, own).to(p.device)
-        for result, wanted in ((found, expected), (ious, 1 - losses)):
-            assert torch.allclose(result[..., own].double(), wanted, rtol=2e-7, atol=1e-7)
+    check(classes(values) | weights | {"class_mode": "sigmoid", "eps": 1e-7}, roundings=800)
+    check(values, pairwise_iou, roundings=800)
 
 
 @pytest.mark.parametrize("left_out", ["iou_weight", "l1_weight", "angle_weight"])

@@ -23,7 +23,7 @@ def configure(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     # Where `folder` has a torch, Python finds it before any other.
     return subprocess.run(
         [*command, "-DBOXLOSS_TORCH=ON", f"-DPython3_EXECUTABLE={sys.executable}", *options],
-        env=os.environ | {"PYTHONPATH": str(folder)},
+        env=os.environ | {"PYTHONPATH": str(folder), "CUDAHOSTCXX": ""},
         capture_output=True,
         text=True,
         check=False,
@@ -57,7 +57,7 @@ def test_without_what_it_is_built_for_it_says_what_helps(tmp_path: Path, module:
     assert f"{sys.executable} {reason} Install {module} " in words_of(result.stderr)
 
 
-@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+@pytest.mark.parametrize("backend", ["cpu", pytest.param("cuda", marks=pytest.mark.long)])
 def test_a_compiler_without_a_shared_libstdcxx_is_refused(tmp_path: Path, backend: str) -> None:
     linker = tmp_path / "linker"
     linker.write_text("""#!/bin/sh

@@ -21,11 +21,6 @@ from devices import Implementation
 from task_aligned import OVERLAP_ERROR, Problem, problem
 from torch import Tensor
 
-
-def on(device: torch.device, values: Problem) -> Problem:
-    return {k: v.to(device) if isinstance(v, Tensor) else v for k, v in values.items()}
-
-
 # A box of 8 x 4, and predictions that end earlier, the last one soonest.
 BOX = torch.tensor([[2.0, 2, 10, 6]])
 PRED = torch.tensor([[2.0, 2, 2 + width, 6] for width in (8, 6, 7, 4, 2)])
@@ -43,8 +38,8 @@ RULES: list[tuple[Problem, list[int]]] = [
 
 def by_hand(device: torch.device, **options: Any) -> Problem:
     values = {"scores": SCORES[None, :, None], "pred": PRED[None], "points": INSIDE, "target": BOX}
-    values |= {"offsets": torch.tensor([0, 1]), "labels": torch.tensor([0]), **options}
-    return on(device, values)
+    values |= {"offsets": torch.tensor([0, 1]), "labels": torch.tensor([0])}
+    return {name: each.to(device) for name, each in values.items()} | options
 
 
 @pytest.mark.parametrize(("options", "chosen"), RULES)
@@ -86,7 +81,7 @@ def test_formats(device: torch.device, pred_format: str) -> None:
 
 
 def test_points_of_each_image(device: torch.device) -> None:
-    values = on(device, problem(3, is_padded=True))
+    values = problem(3, device, is_padded=True)
     shifts = torch.tensor([[[0.0, 0.0]], [[3.0, 1.0]], [[-5.0, 2.0]]], device=device)
     values["points"] = values["points"] + shifts
     values["labels"] = values["labels"].clamp(min=0)
@@ -102,7 +97,7 @@ def test_points_of_each_image(device: torch.device) -> None:
 
 
 def test_the_losses_take_it(device: torch.device) -> None:
-    values = on(device, problem(7))
+    values = problem(7, device)
     index, score, overlap = task_aligned_match(**values)
     assert (index >= 0).any()
     rows = torch.arange(index.numel(), device=device)
@@ -116,25 +111,8 @@ def test_the_losses_take_it(device: torch.device) -> None:
     assert (score <= overlap.amax() + 1e-6).all()
 
 
-@pytest.mark.parametrize("is_padded", [False, True])
-def test_rotated_boxes_turn_with_their_points(device: torch.device, is_padded: bool) -> None:
-    """About the origin: what rounding makes of that decides nothing here."""
-    values = problem(5, is_padded=is_padded, is_rotated=True, min_side=16.0)
-    values["labels"] = values["labels"].clamp(min=0)
-    plain = task_aligned_match(**on(device, values))
-    assert plain.target_index.unique().numel() > 12
-    turn = torch.tensor(0.3)
-    rotation = torch.tensor([[turn.cos(), turn.sin()], [-turn.sin(), turn.cos()]])
-    for name in ("points", "target", "pred"):
-        values[name] = values[name].clone()
-        values[name][..., :2] = values[name][..., :2] @ rotation
-        values[name][..., 4:] += turn
-    for mine, turned in zip(plain, task_aligned_match(**on(device, values)), strict=True):
-        torch.testing.assert_close(turned, mine, rtol=2e-4, atol=1e-5)
-
-
 def test_the_overlap_of_rotated_boxes_is_probious(device: torch.device) -> None:
-    values = on(device, problem(6, is_rotated=True))
+    values = problem(6, device, is_rotated=True)
     index, _, overlap = task_aligned_match(**values)
     own = index >= 0
     assert own.any()
@@ -146,7 +124,7 @@ def test_the_overlap_of_rotated_boxes_is_probious(device: torch.device) -> None:
 
 def test_on_a_gpu_a_label_that_names_no_class_gets_no_anchor(gpu: torch.device) -> None:
     """Nobody looks at it."""
-    values = on(gpu, problem(12, images=2))
+    values = problem(12, gpu, images=2)
     right = task_aligned_match(**values).target_index
     labels = values["labels"].clone()
     labels[0], labels[1] = 4, -1

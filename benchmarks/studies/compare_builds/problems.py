@@ -5,16 +5,16 @@
 Losses and pairings take turns, and for a matcher's cost losses and class terms, so that each meets
 each some times; all else is drawn, by the CPU, from the problem's own name. A row of a list is in
 two pairs at most: a GPU adds those in any order, and two numbers, added to 0, give the same bits in
-either. More share a row in "crowded" problems, which are the CPU's alone.
+either. More share a row in "crowded" problems, which are the CPU's alone. Tensors are contiguous:
+that others, and nested ones, have the same bits is for tests/torch.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ from torch import Tensor
 from ...common.loss_parameters import PARAMETERS
 
 BY_INDEX = ("pred_index", "target_index", "both indices", "sets", "crowded")
-PAIRINGS = ("dense", "mask", "zero_padded", "lengths", "offsets", "nested", "nested target")
+PAIRINGS = ("dense", "mask", "zero_padded", "lengths", "offsets")
 CLASS_TERMS = ("none", "softmax", "sigmoid", "focal", "given")
 ROTATED = "rotated "  # begins the word of a loss of rotated boxes
 
@@ -42,27 +42,13 @@ Shapes = tuple[Shape, Shape, Shape]  # of pred, of target and of the losses
 Record = dict[str, Tensor] | str  # what a build makes of a problem: results, or what its error says
 Records = dict[str, Record]  # by problem
 
-# How a tensor may lie in memory. Copies to another device lose it, so it is laid out there.
-LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
-    "expanded": lambda values: values[:1].expand_as(values),
-    "scattered": lambda values: torch.stack([values, values], -1)[..., 0],
-    "unaligned": lambda values: torch.cat([values.new_ones(1), values.ravel()])[1:].view_as(values),
-    # Of boxes alone.
-    "sliced": lambda values: torch.cat([values, values], -1)[..., : values.shape[-1]],
-    "planes": lambda values: values.movedim(-1, 0).contiguous().movedim(0, -1),
-    "transposed": lambda values: values.transpose(0, -2).contiguous().transpose(0, -2),
-}
 
-
-@dataclass
-class Problem:
+class Problem(NamedTuple):
     """A call of a function of boxloss.torch."""
 
     name: str
     function: str
     arguments: Arguments  # tensors on the CPU
-    layouts: dict[str, str] = field(default_factory=dict)  # by argument, if not contiguous
-    nested: dict[str, Tensor] = field(default_factory=dict)  # by argument of values, its offsets
     leaves: tuple[str, ...] = ()  # whose gradients are wanted
     is_twice: bool = False  # gradients of the gradients as well
 
@@ -153,28 +139,22 @@ class Draw:
         outside = torch.tensor([-1, -7, rows, rows + 9])[self.integers(0, 3, (count,))]
         return found.where(self.rand(count) < 0.9, outside).reshape(shape).to(self.choice(INDICES))
 
-    def offsets(self, most: int, images: int, gap: int = 2) -> tuple[Tensor, int]:
+    def offsets(self, most: int, images: int) -> tuple[Tensor, int]:
         """Of images with up to so many rows, some of nobody around them; and all rows' number."""
         counts = self.integers(0, most, (images,))
-        first = self.integer(0, gap)
+        first = self.integer(0, 2)
         offsets = torch.cat([torch.tensor([first]), first + counts.cumsum(0)])
-        return offsets.to(self.choice(INDICES)), int(offsets[-1]) + self.integer(0, gap)
+        return offsets.to(self.choice(INDICES)), int(offsets[-1]) + self.integer(0, 2)
 
     def problem(self, function: str, kind: str, arguments: Arguments, **more: Any) -> Problem:
-        """With layouts of a third of those that may have one."""
-        layouts = {
-            name: self.choice([*LAYOUTS][: 3 if name == "weight" else None])
-            for name in ("pred", "target", "weight", "logits", "class_cost")
-            if name in arguments and arguments[name].dim() > 1 and self.happens(0.35)
-        }
-        return Problem(f"{self.name}, {function}, {kind}", function, arguments, layouts, **more)
+        return Problem(f"{self.name}, {function}, {kind}", function, arguments, **more)
 
 
 def pair_problem(draw: Draw, loss: str, pairing: str) -> Problem:
     function = draw.choice(("box_loss", "box_losses"))
     kind = draw.choice(KINDS[:2] if pairing == "crowded" else KINDS)
     make = by_index if pairing in BY_INDEX else paired
-    (preds, targets, losses), pairs, offsets = make(draw, pairing)
+    (preds, targets, losses), pairs = make(draw, pairing)
     # L1 wants equal formats.
     arguments = draw.both_boxes(loss, preds, targets, kind, function == "box_loss") | pairs
     arguments["reduction"] = draw.choice(("none", "sum", "mean"))
@@ -187,52 +167,36 @@ def pair_problem(draw: Draw, loss: str, pairing: str) -> Problem:
         numbers = draw.integers(0 if kind == "wild" else 1, 9, sets)
         numbers = numbers.to(draw.choice((torch.float32, torch.float64, *INDICES)))
         arguments["normalizer"] = numbers if draw.happens(0.8) or sets else 3.5
-    nested = {}
-    if offsets is not None:
-        also = [name for name in ("weight", "mask") if name in arguments and draw.happens(0.5)]
-        nested = dict.fromkeys((*["pred"][: pairing == "nested"], "target", *also), offsets)
     leaves = tuple(
         name
         for name, share in (("pred", 0.85), ("target", 0.5), ("weight", 0.6))
         if name in arguments and arguments[name].is_floating_point() and draw.happens(share)
     )
-    return draw.problem(
-        "rotated_box_loss" if loss.startswith(ROTATED) else function,
-        kind,
-        arguments,
-        nested=nested,
-        leaves=leaves,
-        is_twice=not nested and draw.happens(0.06),  # torch cannot, of nested results
-    )
+    function = "rotated_box_loss" if loss.startswith(ROTATED) else function
+    return draw.problem(function, kind, arguments, leaves=leaves, is_twice=draw.happens(0.06))
 
 
-def paired(draw: Draw, pairing: str) -> tuple[Shapes, Arguments, Tensor | None]:
-    """Shapes, what tells the pairs, and offsets if nested."""
+def paired(draw: Draw, pairing: str) -> tuple[Shapes, Arguments]:
+    """Shapes, and what tells the pairs."""
     slots = draw.length()
     images = 2 if slots == LONGEST else draw.integer(1, 4)
     grid: Shape = (images, slots)
-    offsets, rows = draw.offsets(slots + 2, images, gap=2 if pairing == "offsets" else 0)
-    ragged: Shapes = (grid, (rows,), (rows,))
     if pairing in ("dense", "mask"):
         shape = draw.choice(((slots,), grid, (images, 1, slots), ()))
         mask = draw.rand(*shape) < draw.choice((0.1, 0.9))
-        return (shape,) * 3, {"mask": mask} if pairing == "mask" else {}, None
+        return (shape,) * 3, {"mask": mask} if pairing == "mask" else {}
     if pairing == "zero_padded":
-        return (grid,) * 3, {"zero_padded": True}, None
+        return (grid,) * 3, {"zero_padded": True}
     if pairing == "lengths":
         lengths = draw.integers(-1, slots + 1, (images,)).to(draw.choice(INDICES))
-        return (grid,) * 3, {"lengths": lengths}, None
-    if pairing == "offsets":
-        if draw.happens(0.1):
-            offsets[0], offsets[-1] = -3, rows + 5  # they are clamped
-        return ragged, {"offsets": offsets}, None
-    if pairing == "nested target":
-        return ragged, {}, offsets.long()
-    some = {"mask": draw.rand(rows) < 0.7} if draw.happens(0.3) else {}
-    return ((rows,),) * 3, some, offsets.long()
+        return (grid,) * 3, {"lengths": lengths}
+    offsets, rows = draw.offsets(slots + 2, images)
+    if draw.happens(0.1):
+        offsets[0], offsets[-1] = -3, rows + 5  # they are clamped
+    return (grid, (rows,), (rows,)), {"offsets": offsets}
 
 
-def by_index(draw: Draw, pairing: str) -> tuple[Shapes, Arguments, None]:
+def by_index(draw: Draw, pairing: str) -> tuple[Shapes, Arguments]:
     slots, images, sets, most = draw.length(), draw.integer(1, 4), draw.integer(1, 3), 2
     preds: Shape = draw.choice(((images, slots), (slots,), (2, images, slots)))
     targets: Shape = (draw.length(),)
@@ -248,7 +212,7 @@ def by_index(draw: Draw, pairing: str) -> tuple[Shapes, Arguments, None]:
     if pairing in indices:
         indices = {pairing: indices[pairing]}
     preds = preds if "pred_index" in indices else pairs
-    return (preds, targets if "target_index" in indices else pairs, pairs), indices, None
+    return (preds, targets if "target_index" in indices else pairs, pairs), indices
 
 
 def cost_problem(draw: Draw, loss: str, term: str) -> Problem:

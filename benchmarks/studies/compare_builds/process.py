@@ -8,8 +8,6 @@ ask for beyond that is a refusal where it is missing.
 
 from __future__ import annotations
 
-import logging
-import re
 import statistics
 import sys
 from collections.abc import Callable, Iterator
@@ -25,7 +23,7 @@ from ...common.cases import SEED_PAIRS, Case, boxloss_giou, dense_case, seed_cas
 from ...runner.clocks import Calls, Effort, gpu_samples, host_samples, wall_samples
 from ...runner.run import BOTH, FORWARD, gradient
 from .. import matched_pairs, matcher
-from .problems import LAYOUTS, ROTATED, Problem, Record, draw_problems
+from .problems import ROTATED, Problem, Record, draw_problems
 
 # On every machine alike, and more than one, so that work is shared: aten's sums depend on it.
 THREADS = 2
@@ -53,8 +51,6 @@ def about(device: torch.device) -> dict[str, Any]:
 def results(
     device: torch.device, losses: list[str], implementations: list[str], every: int
 ) -> dict[str, dict[str, Record]]:
-    # Its word on nested tensors, which nobody here can heed.
-    logging.getLogger("torch.fx").setLevel(logging.ERROR)
     torch.set_num_threads(THREADS)
     problems = list(draw_problems(losses, device.type))[::every]
     found = {}
@@ -68,16 +64,15 @@ def record_of(problem: Problem, device: torch.device) -> Record:
     try:
         return {name: each.detach().cpu() for name, each in results_of(problem, device).items()}
     except Exception as error:
-        # torch numbers the nested tensors that a process makes: [3, j37, 4].
-        return re.sub(r"\bj\d+\b", "j", f"{type(error).__name__}: {error}")
+        return f"{type(error).__name__}: {error}"
 
 
 def results_of(problem: Problem, device: torch.device) -> dict[str, Tensor]:
-    arguments = {name: placed(problem, name, device) for name in problem.arguments}
+    arguments = {  # copies: no implementation may change what others read
+        name: given.to(device, copy=True) if isinstance(given, Tensor) else given
+        for name, given in problem.arguments.items()
+    }
     leaves = {name: arguments[name].requires_grad_() for name in problem.leaves}
-    for name, offsets in problem.nested.items():
-        values = arguments[name]
-        arguments[name] = torch.nested.nested_tensor_from_jagged(values, offsets.to(device))
     found = sources = flat("result", getattr(boxloss.torch, problem.function)(**arguments))
     for prefix in ("d", "dd") if problem.is_twice else ("d",):
         wanted = [each for each in sources.values() if each.requires_grad]
@@ -92,20 +87,9 @@ def results_of(problem: Problem, device: torch.device) -> dict[str, Tensor]:
     return found
 
 
-def placed(problem: Problem, name: str, device: torch.device) -> Any:
-    """The argument on the device; no implementation may change what others read."""
-    given = problem.arguments[name]
-    if not isinstance(given, Tensor):
-        return given
-    given = given.to(device, copy=True)
-    return LAYOUTS[problem.layouts[name]](given) if name in problem.layouts else given
-
-
 def flat(name: str, result: Any) -> dict[str, Tensor]:
     """All tensors in it, whatever it is made of."""
     if isinstance(result, Tensor):
-        if result.is_nested:
-            return {f"{name} values": result.values(), f"{name} offsets": result.offsets()}
         return {name: result}
     members = result._asdict() if hasattr(result, "_asdict") else dict(enumerate(result))
     parts = [flat(f"{name}.{key}", each) for key, each in members.items()]

@@ -16,11 +16,12 @@ cmake_prefix_path = str(_Path(__file__).parent)
 
 _IN_TORCH = """
 Assignment BoxLoss BoxLosses CIoULoss DIoULoss EIoULoss GIoULoss IoULoss MatchResult MaxIouMatch
-RotatedBoxLoss SIoULoss TaskAlignedMatch box_loss box_losses check_boxes check_indices ciou_loss
-class_loss collate_matches collate_padded collate_ragged complete_box_iou_loss cpu_capability debug
-diou_loss distance_box_iou_loss distribution_loss eiou_loss generalized_box_iou_loss giou_loss
-global_normalizer hungarian_match implementations iou_loss linear_sum_assignment matching_cost
-max_iou_match pairwise_iou rotated_box_loss siou_loss task_aligned_match use_implementation
+QueryLayers RotatedBoxLoss SIoULoss SetLosses TaskAlignedMatch box_loss box_losses check_boxes
+check_indices ciou_loss class_loss collate_matches collate_padded collate_ragged
+complete_box_iou_loss cpu_capability debug diou_loss distance_box_iou_loss distribution_loss
+eiou_loss generalized_box_iou_loss giou_loss global_normalizer hungarian_match implementations
+iou_loss linear_sum_assignment matching_cost max_iou_match pairwise_iou rotated_box_loss
+set_criterion siou_loss task_aligned_match use_implementation
 """
 
 if not _typing.TYPE_CHECKING:  # spelled as type checkers know it, to which every name would exist

@@ -41,6 +41,7 @@ from .modules import (
     SIoULoss,
 )
 from .rotated_box_loss import rotated_box_loss
+from .set_criterion import QueryLayers, SetLosses, set_criterion
 from .task_aligned_match import TaskAlignedMatch, task_aligned_match
 from .torchvision import (
     complete_box_iou_loss,
@@ -59,8 +60,10 @@ __all__ = [
     "IoULoss",
     "MatchResult",
     "MaxIouMatch",
+    "QueryLayers",
     "RotatedBoxLoss",
     "SIoULoss",
+    "SetLosses",
     "TaskAlignedMatch",
     "box_loss",
     "box_losses",
@@ -89,6 +92,7 @@ __all__ = [
     "max_iou_match",
     "pairwise_iou",
     "rotated_box_loss",
+    "set_criterion",
     "siou_loss",
     "task_aligned_match",
     "use_implementation",

@@ -243,7 +243,8 @@ def _check_parts(original: Any) -> None:
         home = getattr(part, "__module__", None)
         if isinstance(part, (type, FunctionType)) and home is not None:
             project = home.partition(".")[0]
-            if project not in ("transformers", "torch", "scipy", "accelerate", "typing"):
+            known = {"transformers", "torch", "scipy", "accelerate", *sys.stdlib_module_names}
+            if project not in known:
                 raise ValueError(
                     f"{original.__module__}.{name} is {qualified_name(part)}, which boxloss would "
                     "not call"

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from ..class_loss import class_loss
 from ..hungarian_match import MatchResult, hungarian_match
-from ..losses import box_losses
 from ..matching_cost import matching_cost
+from ..set_criterion import losses_of_pairs
 from .constants import apart, weighted
 from .ranks import average_over_ranks
 from .targets import FixedTargets, GroundTruth, Targets, check_classes, collate_targets
@@ -153,17 +153,7 @@ def criterion(
         **of_class,
     )
     pairs = hungarian_match(cost, truth.offsets, groups=groups)
-    giou, l1, iou = box_losses(
-        layers.boxes.flatten(1, 2),
-        truth.boxes,
-        "giou",
-        eps=0.0,
-        pred_format="cxcywh",
-        target_format="cxcywh",
-        target_index=pairs.target_of_query.flatten(1),
-        normalizer=number,
-    )
-    iou = iou.view_as(pairs.target_of_query)
+    giou, l1, iou = losses_of_pairs(layers.boxes, truth.boxes, pairs.target_of_query, number)
     matched = Matched(layers.scores, truth, pairs, iou, number, config)
     loss_ce, found = of_scores(matched)
     losses = {

@@ -76,8 +76,8 @@ def everything_of(module_name: str, home: str) -> dict[str, tuple[str, ...]]:
         at = left.pop()
         if at in modules or at not in sys.modules:
             continue
-        given = {
-            name: each.__module__
+        given = {  # torch.compile leaves functions without a module
+            name: each.__module__ or ""
             for name, each in vars(sys.modules[at]).items()
             if isinstance(each, (type, FunctionType))
         }

@@ -23,8 +23,8 @@ from torch.nn import functional
 from ..class_loss import class_loss
 from ..distributed import global_normalizer
 from ..hungarian_match import hungarian_match
-from ..losses import box_losses
 from ..matching_cost import matching_cost
+from ..set_criterion import losses_of_pairs
 from .constants import apart
 from .normalizer import number_of_boxes
 from .pair_scores import pair_losses
@@ -120,18 +120,9 @@ class Criterion(SetCriterion):
         if is_box is not None:
             cost = cost.masked_fill(~is_box, torch.inf)
         target_of_query = hungarian_match(cost, truth.offsets, groups=groups).target_of_query
-        giou, l1, iou = box_losses(
-            boxes.flatten(1, 2),
-            truth.boxes,
-            "giou",
-            eps=1e-7,
-            eps_mode="clamp",
-            pred_format="cxcywh",
-            target_format="cxcywh",
-            target_index=target_of_query.flatten(1),
-            normalizer=number,
+        giou, l1, iou = losses_of_pairs(
+            boxes, truth.boxes, target_of_query, number, eps=1e-7, eps_mode="clamp"
         )
-        iou = iou.view_as(target_of_query)
         found = (scores.amax(-1).sigmoid() > 0.5).sum(-1)
         losses = {
             "loss_ce": self.class_loss(scores, truth.labels, target_of_query, iou, number),

@@ -17,6 +17,7 @@ from ..class_loss import class_loss
 from ..hungarian_match import hungarian_match
 from ..losses import box_losses
 from ..matching_cost import matching_cost
+from ..set_criterion import losses_of_pairs
 from .constants import apart, weighted
 from .targets import FixedTargets, GroundTruth, Targets, check_classes, collate_targets
 from .versions import is_before
@@ -199,17 +200,8 @@ def box_losses_of(
     boxes: Tensor, truth: GroundTruth, pairs: Pairs
 ) -> tuple[dict[str, Tensor], Tensor]:
     """For loss_boxes: each (layers). And each query's IoU, 0 without a box."""
-    giou, l1, iou = box_losses(
-        boxes.flatten(1, 2),
-        truth.boxes,
-        "giou",
-        eps=0.0,
-        pred_format="cxcywh",
-        target_format="cxcywh",
-        target_index=pairs.target_of_query.flatten(1),
-        normalizer=pairs.number,
-    )
-    return {"loss_bbox": l1, "loss_giou": giou}, iou.view_as(pairs.target_of_query)
+    giou, l1, iou = losses_of_pairs(boxes, truth.boxes, pairs.target_of_query, pairs.number)
+    return {"loss_bbox": l1, "loss_giou": giou}, iou
 
 
 def iou_of(boxes: Tensor, truth: GroundTruth, pairs: Pairs) -> Tensor:
