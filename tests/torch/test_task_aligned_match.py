@@ -76,7 +76,7 @@ def test_small_boxes_are_enlarged(device: torch.device) -> None:
 def test_formats(device: torch.device, pred_format: str) -> None:
     first, size = PRED[:, :2], PRED[:, 2:] - PRED[:, :2]
     pred = torch.cat((first + size / 2 if pred_format == "cxcywh" else first, size), -1)[None]
-    results = task_aligned_match(**by_hand(device, pred=pred, pred_format=pred_format))
+    results = task_aligned_match(**by_hand(device, pred=pred.to(device), pred_format=pred_format))
     assert all(map(torch.equal, results, task_aligned_match(**by_hand(device))))
 
 

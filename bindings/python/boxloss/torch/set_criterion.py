@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import _register_namedtuple
 
 from .._options import BoxFormat, ClassLossMode, EpsMode, Loss
 from .arguments import check_tensors
@@ -59,6 +60,10 @@ class SetLosses(NamedTuple):
     quality_loss: Tensor | None
     target_of_query: tuple[Tensor, ...]
     number: Tensor
+
+
+for each in (QueryLayers, SetLosses):
+    _register_namedtuple(each, serialized_type_name=f"boxloss.torch.{each.__name__}")
 
 
 def set_criterion(
