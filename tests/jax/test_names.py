@@ -10,8 +10,8 @@ import boxloss.jax
 import boxloss.torch
 import pytest
 
-# Modules; collating; checks of values; torchvision's names; and what chooses or gathers for
-# torch.
+# Modules; collating; checks of values; torchvision's names; what chooses or gathers for torch; a
+# composite.
 TORCHS = {
     *("BoxLoss", "RotatedBoxLoss"),
     *("IoULoss", "GIoULoss", "DIoULoss", "CIoULoss", "EIoULoss", "SIoULoss"),
@@ -19,6 +19,7 @@ TORCHS = {
     *("check_boxes", "check_indices", "debug"),
     *("complete_box_iou_loss", "distance_box_iou_loss", "generalized_box_iou_loss"),
     *("cpu_capability", "global_normalizer", "implementations"),
+    *("QueryLayers", "SetLosses", "set_criterion"),
 }
 
 
