@@ -147,9 +147,9 @@ def set_criterion(
                 query_quality=of_boxes.iou if mode in BY_QUALITY else None,
                 no_object_weight=no_object_weight if mode == "softmax" else 1.0,
                 normalizer=None if mode == "softmax" else divisor,
-                **(own if mode is class_mode else {}),
+                **numbers,
             )
-            for mode in (class_mode, quality_mode)
+            for mode, numbers in ((class_mode, own), (quality_mode, {}))
             if mode is not None
         ]
         found.append([of_classes[0], of_boxes.l1, of_boxes.loss, *of_classes[1:]])

@@ -237,14 +237,17 @@ def _parts_of_transformers(model: Any) -> Parts:
     return _parts_of(original.__module__)
 
 
+# Whose functions a criterion's module may have.
+_NOBODYS = {"transformers", "torch", "scipy", "accelerate", *sys.stdlib_module_names}
+
+
 def _check_parts(original: Any) -> None:
     """What the criterion calls must be transformers' own: boxloss calls none of it."""
     for name, part in vars(sys.modules[original.__module__]).items():
         home = getattr(part, "__module__", None)
         if isinstance(part, (type, FunctionType)) and home is not None:
             project = home.partition(".")[0]
-            known = {"transformers", "torch", "scipy", "accelerate", *sys.stdlib_module_names}
-            if project not in known:
+            if project not in _NOBODYS:
                 raise ValueError(
                     f"{original.__module__}.{name} is {qualified_name(part)}, which boxloss would "
                     "not call"

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from ..class_loss import class_loss
 from ..hungarian_match import hungarian_match
-from ..losses import box_losses
 from ..matching_cost import matching_cost
 from ..set_criterion import losses_of_pairs
 from .constants import apart, weighted
@@ -206,15 +205,8 @@ def box_losses_of(
 
 def iou_of(boxes: Tensor, truth: GroundTruth, pairs: Pairs) -> Tensor:
     """(layers, images, queries)."""
-    return box_losses(
-        boxes.detach().flatten(1, 2),
-        truth.boxes,
-        "iou",
-        eps=0.0,
-        pred_format="cxcywh",
-        target_format="cxcywh",
-        target_index=pairs.target_of_query.flatten(1),
-    ).iou.view_as(pairs.target_of_query)
+    found = losses_of_pairs(boxes.detach(), truth.boxes, pairs.target_of_query, pairs.number, "iou")
+    return found.iou
 
 
 def denoising_pairs(
