@@ -7,7 +7,10 @@
 
 namespace boxloss::BOXLOSS_GPU {
 
-void forward(const RotatedLossProblem& p, const LossOutputs& outputs, const Execution& execution) {
+std::size_t Operations::workspace_bytes(const RotatedLossProblem&) { return kWorkspaceBytes; }
+
+void Operations::forward(const RotatedLossProblem& p, const LossOutputs& outputs,
+                         const Execution& execution) {
   run(p, outputs, execution, [&](auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
     launch_forward<typename D::Pred, typename D::Target, typename D::Compute>(p, pairing, outputs,
@@ -15,8 +18,8 @@ void forward(const RotatedLossProblem& p, const LossOutputs& outputs, const Exec
   });
 }
 
-void backward(const RotatedLossProblem& p, const GradOutputs& grads, const void* scale,
-              const LossGradients& gradients, const Execution& execution) {
+void Operations::backward(const RotatedLossProblem& p, const GradOutputs& grads, const void* scale,
+                          const LossGradients& gradients, const Execution& execution) {
   run(p, gradients, execution, [&](auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
     launch_backward<typename D::Pred, typename D::Target, typename D::Compute>(

@@ -78,7 +78,7 @@ std::size_t assign_workspace_bytes(const Implementation& implementation, const A
   AssignProblem marked = p;
   mark_if_given(marked.offsets);
   mark_if_given(marked.lengths);
-  return implementation.assign.workspace_bytes(marked);
+  return bytes_of(implementation.assign, marked);
 }
 
 void assign(const Implementation& implementation, const AssignProblem& p,

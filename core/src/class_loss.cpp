@@ -124,14 +124,14 @@ std::size_t class_loss_workspace_bytes(const Implementation& implementation,
                                        const ClassLossProblem& p) {
   const auto& served = implementation.class_loss;
   check_problem(implementation, "class_loss", served.run != nullptr, p);
-  return has_queries(p) ? served.workspace_bytes(p) : 0;
+  return has_queries(p) ? bytes_of(served, p) : 0;
 }
 
 std::size_t class_loss_backward_workspace_bytes(const Implementation& implementation,
                                                 const ClassLossGradProblem& p) {
   const auto& served = implementation.class_loss_backward;
   check_problem(implementation, "class_loss_backward", served.run != nullptr, p);
-  return has_logits(p) ? served.workspace_bytes(p) : 0;
+  return has_logits(p) ? bytes_of(served, p) : 0;
 }
 
 void class_loss(const Implementation& implementation, const ClassLossProblem& p,

@@ -120,14 +120,14 @@ std::size_t distribution_loss_workspace_bytes(const Implementation& implementati
                                               const DistributionLossProblem& p) {
   const auto& served = implementation.distribution_loss;
   check_problem(implementation, "distribution_loss", served.run != nullptr, p);
-  return has_queries(p) ? served.workspace_bytes(p) : 0;
+  return has_queries(p) ? bytes_of(served, p) : 0;
 }
 
 std::size_t distribution_loss_backward_workspace_bytes(const Implementation& implementation,
                                                        const DistributionLossGradProblem& p) {
   const auto& served = implementation.distribution_loss_backward;
   check_problem(implementation, "distribution_loss_backward", served.run != nullptr, p);
-  return has_queries(p) ? served.workspace_bytes(p) : 0;
+  return has_queries(p) ? bytes_of(served, p) : 0;
 }
 
 void distribution_loss(const Implementation& implementation, const DistributionLossProblem& p,

@@ -63,7 +63,7 @@ std::size_t max_iou_match_workspace_bytes(const Implementation& implementation,
   check_boxes("target", p.target, is_rotated ? 5 : 4);
   check_options(p);
   check_shape(p);
-  return is_empty(p) ? 0 : served.workspace_bytes(p);
+  return is_empty(p) ? 0 : bytes_of(served, p);
 }
 
 void max_iou_match(const Implementation& implementation, const MaxIouProblem& p,

@@ -114,8 +114,7 @@ void check_pairing(const Problem& p) {
 template <class Problem>
 void check_problem(const Implementation& implementation, const Problem& p) {
   const PairLossFunctions<Problem>& served = served_by(implementation, p);
-  const bool is_served =
-      served.forward != nullptr && served.backward != nullptr && served.workspace_bytes != nullptr;
+  const bool is_served = served.forward != nullptr && served.backward != nullptr;
   check_served(implementation, kOperation<Problem>, is_served, p.device, p.loss, served.losses);
   check_options(p);
   check_dtype(served.pairings.contains(p.pairing.kind), implementation.name,
@@ -264,7 +263,7 @@ std::size_t workspace_bytes(const Implementation& implementation, Problem flat) 
        {&flat.pred.rows, &flat.target.rows, &flat.pairing.data, &flat.weight, &flat.normalizer}) {
     mark_if_given(*array);
   }
-  return served_by(implementation, flat).workspace_bytes(flat);
+  return bytes_of(served_by(implementation, flat), flat);
 }
 
 template <class Problem>

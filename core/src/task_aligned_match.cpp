@@ -154,7 +154,7 @@ std::size_t task_aligned_match_workspace_bytes(const Implementation& implementat
   if (is_unread(problem)) return 0;
   TaskAlignedProblem marked = problem;
   mark_if_given(marked.offsets);
-  return served.workspace_bytes(marked);
+  return bytes_of(served, marked);
 }
 
 void task_aligned_match(const Implementation& implementation, const TaskAlignedProblem& problem,

@@ -66,12 +66,14 @@ PairNumbers<4> l1_gradients_of(const PairBoxes& boxes, double by) {
 }  // namespace
 }  // namespace reference
 
-void reference::forward(const LossProblem& p, const LossOutputs& outputs, const Execution&) {
+void reference::Operations::forward(const LossProblem& p, const LossOutputs& outputs,
+                                    const Execution&) {
   run_forward<PairBoxes>(p, outputs);
 }
 
-void reference::backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
-                         const LossGradients& gradients, const Execution&) {
+void reference::Operations::backward(const LossProblem& p, const GradOutputs& grads,
+                                     const void* scale, const LossGradients& gradients,
+                                     const Execution&) {
   run_backward<PairBoxes>(p, grads, scale, gradients);
 }
 

@@ -51,12 +51,14 @@ PairNumbers<5> l1_gradients_of(const RotatedPair&, double) { return {}; }
 }  // namespace
 }  // namespace reference
 
-void reference::forward(const RotatedLossProblem& p, const LossOutputs& outputs, const Execution&) {
+void reference::Operations::forward(const RotatedLossProblem& p, const LossOutputs& outputs,
+                                    const Execution&) {
   run_forward<BoxesOfPair>(p, outputs);
 }
 
-void reference::backward(const RotatedLossProblem& p, const GradOutputs& grads, const void* scale,
-                         const LossGradients& gradients, const Execution&) {
+void reference::Operations::backward(const RotatedLossProblem& p, const GradOutputs& grads,
+                                     const void* scale, const LossGradients& gradients,
+                                     const Execution&) {
   run_backward<BoxesOfPair>(p, grads, scale, gradients);
 }
 

@@ -7,8 +7,8 @@
 
 namespace boxloss::BOXLOSS_GPU {
 
-void backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
-              const LossGradients& gradients, const Execution& execution) {
+void Operations::backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
+                          const LossGradients& gradients, const Execution& execution) {
   run(p, gradients, execution, [&](auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
     launch_backward<typename D::Pred, typename D::Target, typename D::Compute>(

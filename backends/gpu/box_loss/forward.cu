@@ -7,7 +7,10 @@
 
 namespace boxloss::BOXLOSS_GPU {
 
-void forward(const LossProblem& p, const LossOutputs& outputs, const Execution& execution) {
+std::size_t Operations::workspace_bytes(const LossProblem&) { return kWorkspaceBytes; }
+
+void Operations::forward(const LossProblem& p, const LossOutputs& outputs,
+                         const Execution& execution) {
   run(p, outputs, execution, [&](auto dtypes, const auto& pairing) {
     using D = decltype(dtypes);
     launch_forward<typename D::Pred, typename D::Target, typename D::Compute>(p, pairing, outputs,

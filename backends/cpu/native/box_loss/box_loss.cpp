@@ -5,14 +5,17 @@
 
 namespace boxloss {
 
-std::size_t native::workspace_bytes(const LossProblem& p) { return bytes_of_partials(p); }
+std::size_t native::Operations::workspace_bytes(const LossProblem& p) {
+  return bytes_of_partials(p);
+}
 
-void native::forward(const LossProblem& p, const LossOutputs& outputs, const Execution& execution) {
+void native::Operations::forward(const LossProblem& p, const LossOutputs& outputs,
+                                 const Execution& execution) {
   run_forward(p, outputs, execution);
 }
 
-void native::backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
-                      const LossGradients& gradients, const Execution& execution) {
+void native::Operations::backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
+                                  const LossGradients& gradients, const Execution& execution) {
   run_backward(p, grads, scale, gradients, execution);
 }
 
