@@ -11,8 +11,6 @@
 namespace boxloss {
 
 template <class Problem>
-using BackwardOf = std::remove_pointer_t<decltype(PairLossFunctions<Problem>::backward)>;
-template <class Problem>
 using CostOf = std::remove_pointer_t<decltype(PairwiseFunctions<Problem>::run)>;
 template <class Problem, class Outputs>
 using RunOf = std::remove_pointer_t<decltype(Functions<Problem, Outputs>::run)>;
@@ -22,10 +20,11 @@ using BytesOf = std::size_t(const Problem&);
 /// Declares the functions of an implementation, as static members of a struct in its namespace.
 /// Each is defined in its operation's file.
 #define BOXLOSS_OPERATIONS                                                          \
-  static RunOf<LossProblem, LossOutputs> forward;                                   \
-  static BackwardOf<LossProblem> backward;                                          \
-  static RunOf<RotatedLossProblem, LossOutputs> forward;                            \
-  static BackwardOf<RotatedLossProblem> backward;                                   \
+  template <class Problem>                                                          \
+  static void forward(const Problem&, const LossOutputs&, const Execution&);        \
+  template <class Problem>                                                          \
+  static void backward(const Problem&, const GradOutputs&, const void* scale,       \
+                       const LossGradients&, const Execution&);                     \
   static CostOf<CostProblem> matching_cost;                                         \
   static CostOf<RotatedCostProblem> matching_cost;                                  \
   static RunOf<AssignProblem, AssignOutputs> assign;                                \

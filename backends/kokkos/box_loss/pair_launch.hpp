@@ -118,8 +118,10 @@ void run(const char* name, const Problem& p, const Written& outputs, const Execu
   });
 }
 
-template <class Space, class Problem>
-void run_forward(const Problem& p, const LossOutputs& outputs, const Execution& execution) {
+template <class Space>
+template <class Problem>
+void Operations<Space>::forward(const Problem& p, const LossOutputs& outputs,
+                                const Execution& execution) {
   run<Space>("boxloss::forward", p, outputs, execution,
              [&](const Space& space, auto dtypes, const auto& pairing) {
                using D = decltype(dtypes);
@@ -128,40 +130,16 @@ void run_forward(const Problem& p, const LossOutputs& outputs, const Execution& 
              });
 }
 
-template <class Space, class Problem>
-void run_backward(const Problem& p, const GradOutputs& grads, const void* scale,
-                  const LossGradients& gradients, const Execution& execution) {
+template <class Space>
+template <class Problem>
+void Operations<Space>::backward(const Problem& p, const GradOutputs& grads, const void* scale,
+                                 const LossGradients& gradients, const Execution& execution) {
   run<Space>("boxloss::backward", p, gradients, execution,
              [&](const Space& space, auto dtypes, const auto& pairing) {
                using D = decltype(dtypes);
                launch_backward<typename D::Pred, typename D::Target, typename D::Compute>(
                    space, p, pairing, grads, scale, gradients);
              });
-}
-
-template <class Space>
-void Operations<Space>::forward(const LossProblem& p, const LossOutputs& outputs,
-                                const Execution& execution) {
-  run_forward<Space>(p, outputs, execution);
-}
-
-template <class Space>
-void Operations<Space>::forward(const RotatedLossProblem& p, const LossOutputs& outputs,
-                                const Execution& execution) {
-  run_forward<Space>(p, outputs, execution);
-}
-
-template <class Space>
-void Operations<Space>::backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
-                                 const LossGradients& gradients, const Execution& execution) {
-  run_backward<Space>(p, grads, scale, gradients, execution);
-}
-
-template <class Space>
-void Operations<Space>::backward(const RotatedLossProblem& p, const GradOutputs& grads,
-                                 const void* scale, const LossGradients& gradients,
-                                 const Execution& execution) {
-  run_backward<Space>(p, grads, scale, gradients, execution);
 }
 
 }  // namespace boxloss::kokkos
