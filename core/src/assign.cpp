@@ -83,7 +83,8 @@ std::size_t assign_workspace_bytes(const Implementation& implementation, const A
 
 void assign(const Implementation& implementation, const AssignProblem& p,
             const AssignOutputs& outputs, const Execution& execution) {
-  const std::size_t workspace_bytes = assign_workspace_bytes(implementation, p);
+  const std::size_t workspace_bytes =
+      execution.is_checked ? 0 : assign_workspace_bytes(implementation, p);
   check(p.cost.data != nullptr || is_empty(p), "cost.data is null");
   check_aligned("cost", p.cost.data, p.cost.dtype);
   check_pointer("offsets", p.offsets, !is_empty(p));

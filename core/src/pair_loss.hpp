@@ -296,7 +296,7 @@ std::size_t workspace_bytes_for(const Implementation& implementation, const Prob
 template <class Problem>
 void run_forward(const Implementation& implementation, const Problem& problem,
                  const LossOutputs& outputs, const Execution& execution) {
-  check_problem(implementation, problem);
+  if (!execution.is_checked) check_problem(implementation, problem);
   check_pointers(problem);
   const DType compute = compute_dtype(problem);
   check(outputs.loss != nullptr || has_no_loss(problem), "outputs.loss is null");
@@ -306,7 +306,8 @@ void run_forward(const Implementation& implementation, const Problem& problem,
   check_output(implementation, problem, Extra::kL1, "outputs.l1", outputs.l1);
   check_output(implementation, problem, Extra::kIou, "outputs.iou", outputs.iou);
   const Problem flat = flattened(with_parameters(problem));
-  check_execution(execution, problem.device, workspace_bytes(implementation, flat));
+  check_execution(execution, problem.device,
+                  execution.is_checked ? 0 : workspace_bytes(implementation, flat));
   served_by(implementation, flat).forward(flat, outputs, execution);
 }
 
@@ -314,7 +315,7 @@ template <class Problem>
 void run_backward(const Implementation& implementation, const Problem& problem,
                   const GradOutputs& grads, const void* scale, const LossGradients& gradients,
                   const Execution& execution) {
-  check_problem(implementation, problem);
+  if (!execution.is_checked) check_problem(implementation, problem);
   check_pointers(problem);
   const DType compute = compute_dtype(problem);
   const bool has_grad = grads.loss.data != nullptr || grads.l1.data != nullptr;
