@@ -405,26 +405,6 @@ def test_a_backward_pass_alone_compiles(device: torch.device) -> None:
     assert torch.equal(logits.grad, expected[1])
 
 
-class Criterion(torch.nn.Module):
-    def forward(
-        self, logits: Tensor, target_index: Tensor, labels: Tensor, quality: Tensor
-    ) -> Tensor:
-        return class_loss(logits, target_index, labels, mode="mal", quality=quality)
-
-
-def test_export(device: torch.device) -> None:
-    images, queries = map(torch.export.Dim, ("images", "queries"))
-    names = ("logits", "target_index", "labels", "quality")
-    both = {1: images, 2: queries}
-    shapes = dict.fromkeys(names[:2], both) | dict.fromkeys(names[2:])
-    problems = [logits_problem("mal", device, rows=rows) for rows in ((2, 3, 5), (2, 4, 6))]
-    given = [{name: values[name] for name in names} for values in problems]
-    program = torch.export.export(Criterion(), (), given[0], dynamic_shapes=shapes)
-    assert "boxloss.class_loss.default" in [str(node.target) for node in program.graph.nodes]
-    for each in given:
-        assert torch.equal(program.module()(**each), Criterion()(**each))
-
-
 # --- The private operators ---
 
 

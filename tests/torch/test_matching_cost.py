@@ -173,13 +173,18 @@ HANDED_OVER: dict[str, Any] = {
 }
 
 
-def check_handed_over(device: torch.device, case: dict[str, Any]) -> None:
+@pytest.mark.asan
+@pytest.mark.parametrize("case", pairwise_cases(HANDED_OVER))
+def test_tensors_are_handed_over(
+    implementation_or_aten: Implementation, case: dict[str, Any]
+) -> None:
     """The bits are those of contiguous tensors with the same numbers.
 
     But a GPU's softmax, which adds as it likes: within ten roundings of a probability.
     """
     dtypes = {name: case[name] for name in ("pred_dtype", "target_dtype", "layers")}
     compute = DOUBLE if DOUBLE in (case["pred_dtype"], case["target_dtype"]) else torch.float32
+    device = implementation_or_aten.device
     values = with_term(cost_problem(device, **dtypes), case["term"], case["scores"])
     for name in {"pred", "target", "logits", "class_cost"} & values.keys():
         values[name] = LAYOUTS[case["layout"]](values[name])
@@ -198,23 +203,6 @@ def check_handed_over(device: torch.device, case: dict[str, Any]) -> None:
     else:
         assert torch.equal(cost, wanted)
     assert torch.equal(pairwise_iou(**only_ious(values)), pairwise_iou(**only_ious(plain)))
-
-
-@pytest.mark.asan
-@pytest.mark.parametrize("case", pairwise_cases(HANDED_OVER))
-def test_tensors_are_handed_over(device: torch.device, case: dict[str, Any]) -> None:
-    check_handed_over(device, case)
-
-
-@pytest.mark.asan
-@pytest.mark.parametrize("term", [*MODES, "given"])
-def test_each_implementation_gets_everything(
-    implementation_or_aten: Implementation, term: str
-) -> None:
-    case = {"pred_dtype": torch.bfloat16, "target_dtype": torch.uint8, "layers": (2, 3)}
-    case |= {"scores": torch.float16, "integers": (torch.int32, torch.int32)}
-    for layout in ("columns", "wider rows"):
-        check_handed_over(implementation_or_aten.device, {**case, "layout": layout, "term": term})
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
