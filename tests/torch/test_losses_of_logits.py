@@ -6,7 +6,6 @@ The oracle is cpu/reference, which tests/core holds to numbers worked out by han
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import boxloss.torch
@@ -19,7 +18,6 @@ from class_losses import OF_QUALITY, class_problem
 from combinations import pairwise
 from comparison import UNIT_ROUNDOFF, assert_within
 from devices import Implementation, by_reference
-from functorch.compile import make_boxed_func
 from layouts import contiguous, in_planes, one_image, scattered, with_gaps
 from losses_of_logits import (
     FEW,
@@ -33,9 +31,8 @@ from losses_of_logits import (
     with_options,
 )
 from problems import Problem
-from test_compile import assert_as_eager
+from test_compile import assert_as_eager, noting
 from torch import Tensor
-from torch._dynamo.backends.common import aot_autograd
 from torch.autograd import forward_ad, gradgradcheck
 from torch.func import grad, jacfwd, jacrev, jvp, vjp, vmap
 
@@ -369,13 +366,7 @@ def step(raw: Tensor, values: Problem) -> tuple[Tensor, ...]:
 )
 def test_changing_sizes_compile_once(device: torch.device, mode: str, of: Any) -> None:
     seen: list[str] = []
-
-    def noting(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., object]:
-        seen.extend(str(n.target) for n in graph.graph.nodes if "boxloss" in str(n.target))
-        return make_boxed_func(graph)
-
-    backend = aot_autograd(fw_compiler=noting)
-    compiled = torch.compile(of, fullgraph=True, dynamic=True, backend=backend)
+    compiled = torch.compile(of, fullgraph=True, dynamic=True, backend=noting(seen))
     for rows, number in (((2, 3, 8), 3.0), ((3, 4, 9), 2.5), ((2, 8, 4), 0.5)):
         given = {} if mode == "ddf" else {"normalizer": number}
         values = logits_problem(mode, device, torch.float32, rows, **given)
