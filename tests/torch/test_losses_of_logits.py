@@ -9,20 +9,21 @@ import math
 from typing import Any
 
 import boxloss.torch
-import class_losses
 import pytest
 import torch
 from boxloss.torch import class_loss, use_implementation
 from called import Called
-from class_losses import OF_QUALITY, class_problem
 from combinations import pairwise
 from comparison import UNIT_ROUNDOFF, assert_within
 from devices import Implementation, by_reference
 from layouts import contiguous, in_planes, one_image, scattered, with_gaps
 from losses_of_logits import (
+    CLASS_MODES,
     FEW,
     MODES,
+    OF_QUALITY,
     TABLE,
+    class_problem,
     function_of,
     logits_problem,
     moved,
@@ -199,7 +200,7 @@ def test_second_derivatives_are_differences_of_the_first(device: torch.device, m
     assert gradgradcheck(lambda logits: ours({**values, "logits": logits}), logits)
 
 
-@pytest.mark.parametrize("mode", class_losses.MODES)
+@pytest.mark.parametrize("mode", CLASS_MODES)
 def test_transforms_are_finite_where_kernels_are(device: torch.device, mode: str) -> None:
     """Masked logits are -inf."""
     values = class_problem(mode, device, reduction="sum")

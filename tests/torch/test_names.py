@@ -5,8 +5,7 @@
 import pytest
 import torch
 from boxloss.torch import box_loss, class_loss, distribution_loss, rotated_box_loss
-from class_losses import class_problem
-from distribution_losses import distribution_problem, moved
+from losses_of_logits import class_problem, distribution_problem, moved
 from problems import problem
 from torch import Tensor
 
