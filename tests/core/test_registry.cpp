@@ -47,12 +47,6 @@ TEST_CASE("names begin with their device, and the best of each comes first") {
   }
 }
 
-TEST_CASE("a path gives exactly that, a device its best") {
-  REQUIRE(implementation("cpu/reference").name == std::string("cpu/reference"));
-  REQUIRE(implementation("cpu/native").name == std::string("cpu/native"));
-  REQUIRE(implementation("cpu").name == std::string("cpu/native"));
-}
-
 TEST_CASE("no device is refused") { REQUIRE_THROWS_AS(implementation_for({}), InvalidArgument); }
 
 void require_not_compiled(const std::string& name, const std::string& text) {

@@ -45,12 +45,8 @@ def only_ious(values: Problem) -> Problem:
     return {name: each for name, each in values.items() if name in names}
 
 
-def check(values: Problem, function: Any = matching_cost, roundings: float = 100) -> None:
-    """The function by cpu/reference beside the operator, which is given all by name, by aten.
-
-    In double, some 100 roundings lie between an entry and the other, of which a logarithm has four;
-    both are stored in float32. Columns of no image are 0.
-    """
+def by_both(values: Problem, function: Any = matching_cost) -> tuple[Tensor, Tensor]:
+    """The operator by aten, which is given all by name, and the function by cpu/reference."""
     with use_implementation("cpu/reference"):
         wanted = function(**values)
     own = OWN.get(values.get("loss", ""), ())
@@ -59,6 +55,14 @@ def check(values: Problem, function: Any = matching_cost, roundings: float = 100
     with use_implementation("aten"):
         found = getattr(torch.ops.boxloss, function.__name__)(**given)
     assert (found.dtype, found.shape) == (torch.float32, wanted.shape)
+    return found, wanted
+
+
+def check(values: Problem, function: Any = matching_cost, roundings: float = 100) -> None:
+    """In double, some 100 roundings lie between an entry and the other, of which a logarithm has
+    four; both are stored in float32. Columns of no image are 0.
+    """
+    found, wanted = by_both(values, function)
     assert wanted.isfinite().all()
     columns = wanted.shape[-1]
     first, last = values["offsets"][[0, -1]].clamp(0, columns).tolist()
@@ -206,33 +210,26 @@ def test_tensors_are_handed_over(
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("name", ["pred", "target", "logits", "class_cost"])
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [("pred", (1, 2, 1, 2)), ("target", (4, 2)), ("logits", (1, 2, 1, 1)), ("class_cost", (1, 4))],
+)
 def test_nan_stays_visible_and_may_be_replaced(
-    implementation_or_aten: Implementation, name: str, number: float
+    name: str, where: tuple[int, ...], number: float
 ) -> None:
-    values = cost_problem(implementation_or_aten.device)
+    """By aten where it does by cpu/reference."""
+    values = cost_problem(CPU, DOUBLE)
     values = with_term(values, "given" if name == "class_cost" else "softmax")
     # What is nobody's, and queries of an image without boxes, are not read.
     values["target"][[0, 7, 8]], values["pred"][:, 1] = math.nan, math.nan
-    wanted = matching_cost(**values)
-    assert wanted.isfinite().all()
     values[name] = values[name].clone()
-    # Of one query, one column, or one entry of all layers: which entries it reaches.
-    reached = torch.zeros(2, 3, 9, dtype=torch.bool, device=wanted.device)
-    where, entries = {
-        "pred": ((1, 2, 1, 2), (1, 1, slice(3, 6))),
-        "target": ((4, 2), (..., 4)),
-        "logits": ((1, 2, 1, 1), (1, 1, slice(3, 6))),
-        "class_cost": ((1, 4), (..., 1, 4)),
-    }[name]
-    values[name][where], reached[entries] = number, True
-    cost = matching_cost(**values)
-    assert torch.equal(cost[~reached], wanted[~reached])
-    if name != "logits":  # of which one label is no class, and others have a softmax of 0
-        assert not cost[reached].isfinite().any()
+    values[name][where] = number
+    found, wanted = by_both(values)
+    assert name == "logits" or not wanted.isfinite().all()  # others have a softmax of 0
+    torch.testing.assert_close(found, wanted, rtol=1e-6, atol=1e-6, equal_nan=True)
     for replacement in (1e5, -2.5, 0.0, torch.finfo(torch.float32).max):
-        replaced = matching_cost(**values, nonfinite=replacement)
-        assert torch.equal(replaced, cost.where(cost.isfinite(), replacement))
+        replaced, _ = by_both(values | {"nonfinite": replacement})
+        assert torch.equal(replaced, found.where(found.isfinite(), replacement))
 
 
 def test_the_stride_of_one_image_means_nothing(implementation_or_aten: Implementation) -> None:

@@ -45,14 +45,6 @@ def node(loss: str) -> str:
 
 
 @each_loss
-def test_the_node(device: torch.device, loss: str) -> None:
-    last = a_loss(loss, device).grad_fn
-    if not loss.endswith("BoxLoss"):  # of whose layers there is a sum
-        last = last.next_functions[0][0]
-    assert last.name() == f"torch::autograd::CppNode<{node(loss)}>"
-
-
-@each_loss
 def test_the_profiler(device: torch.device, loss: str) -> None:
     with torch.profiler.profile() as profile:
         a_loss(loss, device).backward()
