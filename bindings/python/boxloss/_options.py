@@ -7,7 +7,7 @@ import math
 import reprlib
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
-from typing import Any, Literal, TypedDict, TypeVar
+from typing import Any, Literal, ParamSpec, TypedDict, TypeVar
 
 Loss = Literal[
     "iou",
@@ -73,6 +73,8 @@ ROTATED_LOSS_PARAMETERS: dict[str, dict[str, float]] = {
 }
 
 F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def options_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -98,15 +100,26 @@ def showing(options: dict[str, inspect.Parameter]) -> Callable[[F], F]:
     return decorate
 
 
-def with_defaults(
-    function: str, options: dict[str, Any], defaults: dict[str, Any]
-) -> dict[str, Any]:
-    """All of the defaults' options, in their order."""
+def taking_what(function: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """A function with this one's parameters, to type checkers and in help."""
+
+    def decorate(other: Callable[..., R]) -> Callable[P, R]:
+        shown = list(inspect.signature(function).parameters.values())
+        other.__signature__ = inspect.signature(other).replace(parameters=shown)  # type: ignore[attr-defined]
+        return other
+
+    return decorate
+
+
+def completed(
+    options: dict[str, Any], defaults: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """All of the defaults' options, in their order; and the others, a loss' own numbers."""
     merged = defaults | options
-    if len(merged) > len(defaults):
-        unknown = next(name for name in options if name not in defaults)
-        raise TypeError(f"{function}() got an unexpected keyword argument {unknown!r}")
-    return merged
+    if len(merged) == len(defaults):
+        return tuple(merged.values()), {}
+    own = {name: value for name, value in options.items() if name not in defaults}
+    return tuple(merged[name] for name in defaults), own
 
 
 def parameters_of(function: str, loss: str, given: Mapping[str, Any]) -> tuple[float, ...]:

@@ -2,23 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The losses as functions."""
 
-import inspect
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from jax import Array
 from jax.typing import ArrayLike
 
 from .._options import (
-    LOSS_PARAMETERS,
     BoxFormat,
     EpsMode,
     Loss,
     LossParameters,
     Reduction,
+    completed,
     options_of,
     parameters_of,
     showing,
-    with_defaults,
+    taking_what,
 )
 from ._library import exportable
 from .pair_loss import PairLoss, losses_of
@@ -102,7 +101,7 @@ OPTIONS = options_of(box_loss)
 _DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
 
 
-@showing(OPTIONS | {"parameters": inspect.signature(box_loss).parameters["parameters"]})
+@taking_what(box_loss)
 def box_losses(
     pred: ArrayLike, target: ArrayLike, loss: Loss = "giou", **options: Any
 ) -> BoxLosses:
@@ -111,10 +110,10 @@ def box_losses(
     Arguments and errors are those of `box_loss`; pred_format and target_format must be equal.
     Losses and l1 are differentiable, iou has no gradient.
     """
-    own = {name: options.pop(name) for name in LOSS_PARAMETERS.get(loss, ()) if name in options}
-    given = {"loss": loss, **with_defaults("box_losses", options, _DEFAULTS)}
-    numbers = parameters_of("box_losses", loss, own)
-    return BoxLosses(*losses_of(_BOX_LOSSES, pred, target, given, _DEFAULTS, numbers))
+    values, parameters = completed(options, _DEFAULTS)
+    given = {"loss": loss, **dict(zip(_DEFAULTS, values, strict=True))}
+    own = parameters_of("box_losses", loss, parameters)
+    return BoxLosses(*losses_of(_BOX_LOSSES, pred, target, given, _DEFAULTS, own))
 
 
 class NamedLoss(Protocol):

@@ -159,9 +159,8 @@ def whole(value: Any, name: str) -> int:
     return number
 
 
-def check_options(
-    loss: str, *, function: str = "box_loss", numbers: int = 4, **options: Any
-) -> None:
+def check_options(loss: str, *, function: str = "box_loss", **options: Any) -> None:
     """The operator's own check of a loss' options, on tensors without boxes."""
+    numbers = 5 if "angle_unit" in options else 4
     none = torch.empty((0, 0, numbers), dtype=torch.float64, device="meta")
     call(function, getattr(torch.ops.boxloss, function).default, none, none, loss, **options)

@@ -16,9 +16,11 @@ from .._options import (
     Loss,
     LossParameters,
     Reduction,
+    completed,
     options_of,
     parameters_of,
     showing,
+    taking_what,
 )
 from .arguments import as_normalizer, call, check_tensors
 from .nested import is_nested, nested, without_nested
@@ -137,27 +139,10 @@ def box_loss(
         ValueError: a bad value or shape. TypeError: a bad dtype, or no tensor. RuntimeError:
             tensors on several devices, or no implementation for their device in this build.
     """
-    return call_loss(  # type: ignore[no-any-return]
-        "box_loss",
-        _BOX_LOSS,
-        pred,
-        target,
-        loss,
-        parameters,
-        weight,
-        normalizer,
-        lengths,
-        mask,
-        offsets,
-        zero_padded,
-        pred_format,
-        target_format,
-        reduction,
-        eps,
-        eps_mode,
-        pred_index,
-        target_index,
-    )
+    pairs = (weight, normalizer, lengths, mask, offsets, zero_padded)
+    formula = (pred_format, target_format, reduction, eps, eps_mode)
+    options = (*pairs, *formula, pred_index, target_index)
+    return call_loss("box_loss", _BOX_LOSS, pred, target, loss, options, parameters)  # type: ignore[no-any-return]
 
 
 # The one list of options. What follows is written out for those who read signatures without running
@@ -165,6 +150,7 @@ def box_loss(
 OPTIONS = options_of(box_loss)
 # Of each function that calls `call_loss`.
 OPTIONS_OF: dict[str, Iterable[str]] = {"box_loss": OPTIONS, "box_losses": OPTIONS}
+_DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
 
 
 def call_loss(
@@ -173,25 +159,21 @@ def call_loss(
     pred: Tensor,
     target: Tensor,
     loss: str,
+    options: tuple[Any, ...],
     parameters: Mapping[str, Any],
-    weight: Tensor | None,
-    normalizer: Tensor | float | None,
-    *others: Any,
 ) -> Any:
     """The operator's result; all options are given, in their order."""
-    own: tuple[Any, ...] = ()
-    if parameters:
-        own = (parameters_of(function, loss, parameters),)
+    own = (parameters_of(function, loss, parameters),) if parameters else ()
     structure = None
     if type(pred) is not Tensor or type(target) is not Tensor:
         check_tensors(function, pred=pred, target=target)
     if is_nested(pred) or is_nested(target):
-        options = dict(zip(OPTIONS_OF[function], (weight, normalizer, *others), strict=True))
-        numbers = 5 if function == "rotated_box_loss" else 4
-        pred, target, structure = without_nested(function, pred, target, options, numbers)
-        weight, normalizer, *others = options.values()  # type: ignore[assignment]
-    normalizer = as_normalizer(function, normalizer, pred, target)
-    result = call(function, operator, pred, target, loss, weight, normalizer, *others, *own)
+        named = dict(zip(OPTIONS_OF[function], options, strict=True))
+        pred, target, options, structure = without_nested(function, pred, target, named)
+    if options[1] is not None:
+        weight, normalizer, *others = options
+        options = (weight, as_normalizer(function, normalizer, pred, target), *others)
+    result = call(function, operator, pred, target, loss, *options, *own)
     return result if structure is None else nested(result, structure)
 
 
@@ -203,26 +185,8 @@ class BoxLosses(NamedTuple):
     iou: Tensor
 
 
-def box_losses(
-    pred: Tensor,
-    target: Tensor,
-    loss: Loss = "giou",
-    *,
-    weight: Tensor | None = None,
-    normalizer: Tensor | float | None = None,
-    lengths: Tensor | None = None,
-    mask: Tensor | None = None,
-    offsets: Tensor | None = None,
-    zero_padded: bool = False,
-    pred_format: BoxFormat = "xyxy",
-    target_format: BoxFormat = "xyxy",
-    reduction: Reduction = "mean",
-    eps: float = 1e-7,
-    eps_mode: EpsMode = "add",
-    pred_index: Tensor | None = None,
-    target_index: Tensor | None = None,
-    **parameters: Unpack[LossParameters],
-) -> BoxLosses:
+@taking_what(box_loss)
+def box_losses(pred: Tensor, target: Tensor, loss: Loss = "giou", **options: Any) -> BoxLosses:
     """A loss, the L1 distance and the IoU of the same pairs, from one read of the boxes.
 
     Arguments, their defaults and errors are those of `box_loss`; pred_format and target_format must
@@ -237,28 +201,8 @@ def box_losses(
         - iou: I / U' of each pair, with eps as eps_mode says; never reduced or weighted: of the
           shape that reduction "none" gives, 0 for invalid pairs. It has no gradient.
     """
-    results = call_loss(
-        "box_losses",
-        _BOX_LOSSES,
-        pred,
-        target,
-        loss,
-        parameters,
-        weight,
-        normalizer,
-        lengths,
-        mask,
-        offsets,
-        zero_padded,
-        pred_format,
-        target_format,
-        reduction,
-        eps,
-        eps_mode,
-        pred_index,
-        target_index,
-    )
-    return BoxLosses(*results)
+    given, parameters = completed(options, _DEFAULTS)
+    return BoxLosses(*call_loss("box_losses", _BOX_LOSSES, pred, target, loss, given, parameters))
 
 
 # As it is in pytrees anyway; torch.export.save needs a name for it.
