@@ -113,13 +113,13 @@ def taking_what(function: Callable[P, Any]) -> Callable[[Callable[..., R]], Call
 
 def completed(
     options: dict[str, Any], defaults: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """All of the defaults' options, in their order; and the others, a loss' own numbers."""
     merged = defaults | options
     if len(merged) == len(defaults):
-        return tuple(merged.values()), {}
+        return merged, {}
     own = {name: value for name, value in options.items() if name not in defaults}
-    return tuple(merged[name] for name in defaults), own
+    return {name: merged[name] for name in defaults}, own
 
 
 def parameters_of(function: str, loss: str, given: Mapping[str, Any]) -> tuple[float, ...]:

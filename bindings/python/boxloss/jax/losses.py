@@ -15,19 +15,19 @@ from .._options import (
     Reduction,
     completed,
     options_of,
-    parameters_of,
     showing,
     taking_what,
 )
 from ._library import exportable
-from .pair_loss import PairLoss, losses_of
+from .loss import losses_of
+from .pair_loss import pair_loss
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _WORDS = ("loss", "pred_format", "target_format")
-_BOX_LOSS = PairLoss("box_loss", "box_loss", _WORDS)
-_BOX_LOSSES = PairLoss("box_losses", "box_loss", _WORDS, has_extras=True)
+_BOX_LOSS = pair_loss("box_loss", "box_loss", _WORDS)
+_BOX_LOSSES = pair_loss("box_losses", "box_loss", _WORDS, has_extras=True)
 
 
 @exportable
@@ -76,24 +76,7 @@ def box_loss(
     Raises:
         TypeError: also forward mode, for which `use_implementation` has the formula.
     """
-    options = {
-        "loss": loss,
-        "weight": weight,
-        "normalizer": normalizer,
-        "lengths": lengths,
-        "mask": mask,
-        "offsets": offsets,
-        "zero_padded": zero_padded,
-        "pred_format": pred_format,
-        "target_format": target_format,
-        "reduction": reduction,
-        "eps": eps,
-        "eps_mode": eps_mode,
-        "pred_index": pred_index,
-        "target_index": target_index,
-    }
-    own = parameters_of("box_loss", loss, parameters)
-    return losses_of(_BOX_LOSS, pred, target, options, _DEFAULTS, own)[0]
+    return losses_of(_BOX_LOSS, box_loss, locals())[0]
 
 
 # The one list of options: what follows has its names and defaults from here.
@@ -110,10 +93,9 @@ def box_losses(
     Arguments and errors are those of `box_loss`; pred_format and target_format must be equal.
     Losses and l1 are differentiable, iou has no gradient.
     """
-    values, parameters = completed(options, _DEFAULTS)
-    given = {"loss": loss, **dict(zip(_DEFAULTS, values, strict=True))}
-    own = parameters_of("box_losses", loss, parameters)
-    return BoxLosses(*losses_of(_BOX_LOSSES, pred, target, given, _DEFAULTS, own))
+    given, parameters = completed(options, _DEFAULTS)
+    given |= {"pred": pred, "target": target, "loss": loss, "parameters": parameters}
+    return BoxLosses(*losses_of(_BOX_LOSSES, box_losses, given))
 
 
 class NamedLoss(Protocol):

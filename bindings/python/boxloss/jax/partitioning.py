@@ -10,9 +10,9 @@ from jax import Array
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import NamedSharding, PartitionSpec
 
-from .batching import Arrays, One
+from ._library import Arrays, Shapes
+from .batching import One
 
-Shapes = dict[str, jax.ShapeDtypeStruct]
 REPLICATED = PartitionSpec()
 
 

@@ -201,7 +201,8 @@ def box_losses(pred: Tensor, target: Tensor, loss: Loss = "giou", **options: Any
         - iou: I / U' of each pair, with eps as eps_mode says; never reduced or weighted: of the
           shape that reduction "none" gives, 0 for invalid pairs. It has no gradient.
     """
-    given, parameters = completed(options, _DEFAULTS)
+    every, parameters = completed(options, _DEFAULTS)
+    given = tuple(every.values())
     return BoxLosses(*call_loss("box_losses", _BOX_LOSSES, pred, target, loss, given, parameters))
 
 
