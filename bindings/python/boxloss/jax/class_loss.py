@@ -29,19 +29,8 @@ def class_loss(
     reduction: Reduction = "mean",
     normalizer: ArrayLike | None = None,
 ) -> Array:
-    """`boxloss.torch.class_loss` for JAX, with its modes, arguments and errors.
-
-    They are also in docs/class-losses.md. The arrays are of JAX or NumPy: logits, target_index,
-    labels, quality, query_quality, weight and, if it is no number, normalizer. Indices and labels
-    are int32 or int64. mode, alpha, gamma, no_object_weight and reduction are static: under jit
-    they are no arguments of it.
+    """`boxloss.torch.class_loss` for JAX, by the rules of `boxloss.jax`. See docs/class-losses.md.
 
     vmap of logits for the same labels, quality and weight is one call, as of more layers.
-
-    Returns:
-        What torch's gives. Differentiable by logits in reverse mode, any number of times.
-
-    Raises:
-        TypeError: also forward mode, for which `use_implementation` has the formula.
     """
     return losses_of(_CLASS_LOSS, class_loss, locals())[0]

@@ -29,17 +29,8 @@ def distribution_loss(
     reduction: Reduction = "mean",
     normalizer: ArrayLike | None = None,
 ) -> Array:
-    """`boxloss.torch.distribution_loss` for JAX, with its modes, arguments and errors.
+    """`boxloss.torch.distribution_loss` for JAX, by the rules of `boxloss.jax`.
 
-    They are also in docs/class-losses.md. The arrays are of JAX or NumPy: logits, target_index
-    (int32 or int64), quality, reference, target, edges, teacher, confidence and, if it is no
-    number, normalizer. mode, reg_scale, temperature and reduction are static: under jit they are no
-    arguments of it.
-
-    Returns:
-        What torch's gives. Differentiable by logits in reverse mode, any number of times.
-
-    Raises:
-        TypeError: also forward mode, for which `use_implementation` has the formula.
+    See docs/class-losses.md.
     """
     return losses_of(_DISTRIBUTION_LOSS, distribution_loss, locals())[0]

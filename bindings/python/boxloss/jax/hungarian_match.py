@@ -16,7 +16,7 @@ from .matches import match
 
 @exportable
 class MatchResult(NamedTuple):
-    """What `hungarian_match` returns: int32, or int64 with jax_enable_x64; -1 for none."""
+    """What `hungarian_match` returns: -1 for none."""
 
     pred_index: Array
     target_index: Array
@@ -24,16 +24,10 @@ class MatchResult(NamedTuple):
 
 
 def hungarian_match(cost: ArrayLike, offsets: ArrayLike, *, groups: int = 1) -> MatchResult:
-    """`boxloss.torch.hungarian_match` for JAX: the pairs of least total cost.
+    """`boxloss.torch.hungarian_match` for JAX, by the rules of `boxloss.jax`. See docs/matcher.md.
 
-    See docs/matcher.md. It is solved on the cost's device, by a custom call like the losses: no
-    callback. cost and offsets (int32 or int64) are arrays of JAX or NumPy, groups is static. vmap
-    of costs for the same offsets is one call, as of more layers.
-
-    Returns:
-        What torch's gives, int32, or int64 with jax_enable_x64. If an offset decreases or lies
-        outside [0, T], everything is -1, since values are not known while JAX traces. Nothing has a
-        gradient.
+    It is solved on the cost's device, by a custom call like the losses: no callback. vmap of costs
+    for the same offsets is one call, as of more layers.
     """
     return match("assign", MatchResult, hungarian_match, locals(), _merged, _split)
 

@@ -15,7 +15,7 @@ from .matches import match
 
 @exportable
 class Assignment(NamedTuple):
-    """What `linear_sum_assignment` returns: int32, or int64 with jax_enable_x64; -1 for none."""
+    """What `linear_sum_assignment` returns: -1 for none."""
 
     column_of_row: Array
     row_of_column: Array
@@ -28,17 +28,10 @@ def linear_sum_assignment(
     maximize: bool = False,
     cost_limit: float | None = None,
 ) -> Assignment:
-    """`boxloss.torch.linear_sum_assignment` for JAX, with its arguments and errors.
+    """`boxloss.torch.linear_sum_assignment` for JAX, by the rules of `boxloss.jax`.
 
-    They are also in docs/assignment.md. It is solved on the cost's device, by a custom call like
-    the losses: no callback. cost and lengths (int32 or int64) are arrays of JAX or NumPy; maximize
-    and cost_limit are static. vmap of costs, of lengths or of both is one call, as of more
-    matrices.
-
-    Returns:
-        What torch's gives, int32, or int64 with jax_enable_x64. Where a length lies outside of a
-        matrix, that matrix has no pair, since values are not known while JAX traces. Nothing has a
-        gradient.
+    See docs/assignment.md. It is solved on the cost's device, by a custom call like the losses: no
+    callback. vmap of costs, of lengths or of both is one call, as of more matrices.
     """
     return match("linear_sum_assignment", Assignment, linear_sum_assignment, locals(), _merged)
 

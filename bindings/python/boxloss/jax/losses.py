@@ -14,8 +14,8 @@ from .._options import (
     LossParameters,
     Reduction,
     completed,
+    named,
     options_of,
-    showing,
     taking_what,
 )
 from ._library import exportable
@@ -59,22 +59,12 @@ def box_loss(
     target_index: ArrayLike | None = None,
     **parameters: "Unpack[LossParameters]",
 ) -> Array:
-    """`boxloss.torch.box_loss` for JAX, with its losses, arguments and errors.
-
-    They are also in docs/losses.md. The arrays are of JAX or NumPy: pred, target, weight, lengths,
-    mask, offsets, pred_index, target_index and, if it is no number, normalizer. Lengths, offsets
-    and indices are int32 or int64. loss, zero_padded, pred_format, target_format, reduction, eps,
-    eps_mode and the parameters of a loss are static: under jit they are no arguments of it.
+    """`boxloss.torch.box_loss` for JAX, by the rules of `boxloss.jax`. See docs/losses.md.
 
     Lists of boxes are padded to one length, since shapes are static: rows of no image, and pairs
     whose index is -1, do not count. vmap of pairs by index is one call, as of more sets.
 
-    Returns:
-        What torch's gives. Differentiable in reverse mode, any number of times, with respect to
-        pred, weight and a floating target. Only gradients that are asked for are computed.
-
-    Raises:
-        TypeError: also forward mode, for which `use_implementation` has the formula.
+    Only gradients that are asked for are computed.
     """
     return losses_of(_BOX_LOSS, box_loss, locals())[0]
 
@@ -90,8 +80,7 @@ def box_losses(
 ) -> BoxLosses:
     """`boxloss.torch.box_losses` for JAX: a loss, the L1 distance and the IoU of the same pairs.
 
-    Arguments and errors are those of `box_loss`; pred_format and target_format must be equal.
-    Losses and l1 are differentiable, iou has no gradient.
+    What `box_loss` here has of its own, this has, too.
     """
     given, parameters = completed(options, _DEFAULTS)
     given |= {"pred": pred, "target": target, "loss": loss, "parameters": parameters}
@@ -104,18 +93,9 @@ class NamedLoss(Protocol):
     def __call__(self, pred: ArrayLike, target: ArrayLike, **options: Any) -> Array: ...
 
 
-def _named(loss: Loss, words: str) -> NamedLoss:
-    def function(pred: ArrayLike, target: ArrayLike, **options: Any) -> Array:
-        return box_loss(pred, target, loss, **options)
-
-    function.__name__ = function.__qualname__ = f"{loss}_loss"
-    function.__doc__ = f"{words}\n\nEverything else is as in `box_loss`, whose name errors have."
-    return showing(OPTIONS)(function)
-
-
-iou_loss = _named("iou", "1 - IoU.")
-giou_loss = _named("giou", "1 - GIoU.")
-diou_loss = _named("diou", "1 - IoU + ρ² / c²' (Zheng et al., AAAI 2020).")
-ciou_loss = _named("ciou", "DIoU's loss + α v (Zheng et al., AAAI 2020).")
-eiou_loss = _named("eiou", "DIoU's loss + relative differences of the sides (Zhang et al., 2021).")
-siou_loss = _named("siou", "1 - IoU + (distance + shape) / 2 (Gevorgyan, 2022).")
+iou_loss: NamedLoss = named(box_loss, "iou")
+giou_loss: NamedLoss = named(box_loss, "giou")
+diou_loss: NamedLoss = named(box_loss, "diou")
+ciou_loss: NamedLoss = named(box_loss, "ciou")
+eiou_loss: NamedLoss = named(box_loss, "eiou")
+siou_loss: NamedLoss = named(box_loss, "siou")

@@ -55,18 +55,10 @@ def matching_cost(
     angle_unit: AngleUnit = "radians",
     **parameters: "Unpack[CostParameters]",
 ) -> Array:
-    """`boxloss.torch.matching_cost` for JAX, with its terms, arguments and errors.
-
-    They are also in docs/matcher.md. The arrays are of JAX or NumPy: pred, target, offsets, logits,
-    labels and class_cost. offsets and labels are int32 or int64. loss, iou_weight, l1_weight,
-    class_weight, class_mode, focal_alpha, focal_gamma, pred_format, target_format, eps, eps_mode,
-    nonfinite, angle_weight, angle_unit and the parameters of a loss are static.
+    """`boxloss.torch.matching_cost` for JAX, by the rules of `boxloss.jax`. See docs/matcher.md.
 
     "softmax" begins with JAX' own log-softmax, so that its last digits may differ from torch's.
     vmap of pred and logits for the same ground-truth boxes is one call, as of more layers.
-
-    Returns:
-        (..., queries, T), float32, without a gradient. For the assignment see `hungarian_match`.
     """
     return _cost(matching_cost, locals(), {})
 
@@ -89,7 +81,7 @@ def pairwise_iou(
 ) -> Array:
     """`boxloss.torch.pairwise_iou` for JAX: 1 - loss of each box with each box of its own image.
 
-    Arrays, what is static, and vmap are as for `matching_cost`.
+    vmap is as of `matching_cost`.
     """
     given = locals()
     return _cost(pairwise_iou, given, _DEFAULTS | {"iou_weight": -1.0, "l1_weight": 0.0})

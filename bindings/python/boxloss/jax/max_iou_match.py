@@ -31,14 +31,8 @@ def max_iou_match(
     min_pos_iou: float = 0.0,
     angle_unit: AngleUnit = "radians",
 ) -> MaxIouMatch:
-    """`boxloss.torch.max_iou_match` for JAX, with its rules, arguments and errors.
+    """`boxloss.torch.max_iou_match` for JAX, by the rules of `boxloss.jax`.
 
-    They are also in docs/assigners.md. anchors, target and offsets (int32 or int64) are arrays of
-    JAX or NumPy; high, low, low_quality, min_pos_iou and angle_unit are static.
-
-    Returns:
-        What torch's gives; target_index is int32, or int64 with jax_enable_x64. If an offset
-        decreases or lies outside [0, T], everything is -1, since values are not known while JAX
-        traces. Neither has a gradient.
+    See docs/assigners.md.
     """
     return match("max_iou_match", MaxIouMatch, max_iou_match, locals())

@@ -42,12 +42,9 @@ def rotated_box_loss(
     target_index: ArrayLike | None = None,
     **parameters: "Unpack[RotatedLossParameters]",
 ) -> Array:
-    """`boxloss.torch.rotated_box_loss` for JAX, with its losses, arguments and errors.
+    """`boxloss.torch.rotated_box_loss` for JAX, by the rules of `boxloss.jax`. See docs/rotated.md.
 
-    They are also in docs/rotated.md. pred, target, weight, normalizer, lengths, mask, offsets,
-    pred_index and target_index are arrays as for `box_loss`; loss, zero_padded, angle_unit,
-    reduction, eps, eps_mode and the parameters of a loss are static. Derivatives, forward mode and
-    vmap are as there, too.
+    What `box_loss` here has of its own, this has, too.
 
     Second derivatives of "iou" and "giou" lose digits where boxes are nearly parallel: take
     float64.

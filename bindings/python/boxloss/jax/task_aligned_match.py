@@ -38,17 +38,9 @@ def task_aligned_match(
     small_side: float | None = None,
     angle_unit: AngleUnit = "radians",
 ) -> TaskAlignedMatch:
-    """`boxloss.torch.task_aligned_match` for JAX, with its rules, arguments and errors.
+    """`boxloss.torch.task_aligned_match` for JAX, by the rules of `boxloss.jax`.
 
-    They are also in docs/assigners.md. scores, pred, points, target, offsets and labels (both int32
-    or int64) are arrays of JAX or NumPy; topk, topk2, alpha, beta, min_side, pred_format,
-    small_side and angle_unit are static.
-
-    Returns:
-        What torch's gives; target_index is int32, or int64 with jax_enable_x64. If an offset
-        decreases or lies outside [0, T], no anchor has a box, and the box of a label outside [0,
-        classes) gets no anchor, since values are not known while JAX traces. Nothing has a
-        gradient.
+    See docs/assigners.md.
     """
     topk2 = topk if topk2 is None else topk2
     small_side = min_side if small_side is None else small_side

@@ -17,9 +17,9 @@ from .._options import (
     LossParameters,
     Reduction,
     completed,
+    named,
     options_of,
     parameters_of,
-    showing,
     taking_what,
 )
 from .arguments import as_normalizer, call, check_tensors
@@ -139,9 +139,8 @@ def box_loss(
         ValueError: a bad value or shape. TypeError: a bad dtype, or no tensor. RuntimeError:
             tensors on several devices, or no implementation for their device in this build.
     """
-    pairs = (weight, normalizer, lengths, mask, offsets, zero_padded)
-    formula = (pred_format, target_format, reduction, eps, eps_mode)
-    options = (*pairs, *formula, pred_index, target_index)
+    pairs = (weight, normalizer, lengths, mask, offsets, zero_padded, pred_format, target_format)
+    options = (*pairs, reduction, eps, eps_mode, pred_index, target_index)
     return call_loss("box_loss", _BOX_LOSS, pred, target, loss, options, parameters)  # type: ignore[no-any-return]
 
 
@@ -165,9 +164,12 @@ def call_loss(
     """The operator's result; all options are given, in their order."""
     own = (parameters_of(function, loss, parameters),) if parameters else ()
     structure = None
-    if type(pred) is not Tensor or type(target) is not Tensor:
+    if type(pred) is Tensor and type(target) is Tensor:  # which is told quickly
+        has_nested = pred.is_nested or target.is_nested
+    else:
         check_tensors(function, pred=pred, target=target)
-    if is_nested(pred) or is_nested(target):
+        has_nested = is_nested(pred) or is_nested(target)
+    if has_nested:
         named = dict(zip(OPTIONS_OF[function], options, strict=True))
         pred, target, options, structure = without_nested(function, pred, target, named)
     if options[1] is not None:
@@ -234,27 +236,9 @@ class NamedLoss(Protocol):
     ) -> Tensor: ...
 
 
-def _named(loss: Loss, words: str) -> NamedLoss:
-    def function(pred: Tensor, target: Tensor, **options: Any) -> Tensor:
-        return box_loss(pred, target, loss, **options)
-
-    function.__name__ = function.__qualname__ = f"{loss}_loss"
-    function.__doc__ = f"{words}\n\nEverything else is as in `box_loss`, whose name errors have."
-    return showing(OPTIONS)(function)
-
-
-iou_loss = _named("iou", "1 - IoU.")
-giou_loss = _named(
-    "giou",
-    """1 - GIoU.
-
-For a pair with areas A_p and A_t, intersection I, union U = A_p + A_t - I and enclosing box C::
-
-    loss = 1 - (I / (U + eps) - (C - U) / (C + eps))          eps_mode="add", torchvision's
-    loss = 1 - (I / U' - (C' - U') / C')                      eps_mode="clamp", mmdetection's
-           with U' = max(U, eps), C' = max(C, eps)""",
-)
-diou_loss = _named("diou", "1 - IoU + ρ² / c²' (Zheng et al., AAAI 2020).")
-ciou_loss = _named("ciou", "DIoU's loss + α v (Zheng et al., AAAI 2020).")
-eiou_loss = _named("eiou", "DIoU's loss + relative differences of the sides (Zhang et al., 2021).")
-siou_loss = _named("siou", "1 - IoU + (distance + shape) / 2 (Gevorgyan, 2022).")
+iou_loss: NamedLoss = named(box_loss, "iou")
+giou_loss: NamedLoss = named(box_loss, "giou")
+diou_loss: NamedLoss = named(box_loss, "diou")
+ciou_loss: NamedLoss = named(box_loss, "ciou")
+eiou_loss: NamedLoss = named(box_loss, "eiou")
+siou_loss: NamedLoss = named(box_loss, "siou")
