@@ -72,22 +72,6 @@ ROTATED_LOSS_PARAMETERS: dict[str, dict[str, float]] = {
     "kfiou": {"floor": 1e-15},
 }
 
-# `box_loss` with its loss chosen.
-NAMED_LOSSES: dict[str, str] = {
-    "iou": "1 - IoU.",
-    "giou": """1 - GIoU.
-
-For a pair with areas A_p and A_t, intersection I, union U = A_p + A_t - I and enclosing box C::
-
-    loss = 1 - (I / (U + eps) - (C - U) / (C + eps))          eps_mode="add", torchvision's
-    loss = 1 - (I / U' - (C' - U') / C')                      eps_mode="clamp", mmdetection's
-           with U' = max(U, eps), C' = max(C, eps)""",
-    "diou": "1 - IoU + ρ² / c²' (Zheng et al., AAAI 2020).",
-    "ciou": "DIoU's loss + α v (Zheng et al., AAAI 2020).",
-    "eiou": "DIoU's loss + relative differences of the sides (Zhang et al., 2021).",
-    "siou": "1 - IoU + (distance + shape) / 2 (Gevorgyan, 2022).",
-}
-
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -127,8 +111,8 @@ def taking_what(function: Callable[P, Any]) -> Callable[[Callable[..., R]], Call
     return decorate
 
 
-def named(box_loss: Callable[..., Any], loss: str) -> Any:
-    """`box_loss` with one of NAMED_LOSSES chosen."""
+def named(box_loss: Callable[..., Any], loss: str, words: str) -> Any:
+    """`box_loss` with its loss chosen."""
 
     def function(pred: Any, target: Any, **options: Any) -> Any:
         return box_loss(pred, target, loss, **options)
@@ -138,8 +122,7 @@ def named(box_loss: Callable[..., Any], loss: str) -> Any:
     function.__signature__ = shown.replace(parameters=[pred, target, *options])  # type: ignore[attr-defined]
     function.__module__ = box_loss.__module__
     function.__name__ = function.__qualname__ = f"{loss}_loss"
-    about = "Everything else is as in `box_loss`, whose name errors have."
-    function.__doc__ = f"{NAMED_LOSSES[loss]}\n\n{about}"
+    function.__doc__ = f"{words}\n\nEverything else is as in `box_loss`, whose name errors have."
     return function
 
 

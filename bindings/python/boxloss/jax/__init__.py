@@ -37,28 +37,9 @@ from .max_iou_match import MaxIouMatch, max_iou_match
 from .rotated_box_loss import rotated_box_loss
 from .task_aligned_match import TaskAlignedMatch, task_aligned_match
 
-__all__ = [
-    "Assignment",
-    "BoxLosses",
-    "MatchResult",
-    "MaxIouMatch",
-    "TaskAlignedMatch",
-    "box_loss",
-    "box_losses",
-    "ciou_loss",
-    "class_loss",
-    "diou_loss",
-    "distribution_loss",
-    "eiou_loss",
-    "giou_loss",
-    "hungarian_match",
-    "iou_loss",
-    "linear_sum_assignment",
-    "matching_cost",
-    "max_iou_match",
-    "pairwise_iou",
-    "rotated_box_loss",
-    "siou_loss",
-    "task_aligned_match",
-    "use_implementation",
-]
+__all__ = ["BoxLosses", "box_loss", "box_losses", "rotated_box_loss"]
+__all__ += ["ciou_loss", "diou_loss", "eiou_loss", "giou_loss", "iou_loss", "siou_loss"]
+__all__ += ["MatchResult", "hungarian_match", "matching_cost", "pairwise_iou"]
+__all__ += ["Assignment", "linear_sum_assignment"]
+__all__ += ["MaxIouMatch", "TaskAlignedMatch", "max_iou_match", "task_aligned_match"]
+__all__ += ["class_loss", "distribution_loss", "use_implementation"]

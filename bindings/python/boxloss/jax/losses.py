@@ -93,9 +93,9 @@ class NamedLoss(Protocol):
     def __call__(self, pred: ArrayLike, target: ArrayLike, **options: Any) -> Array: ...
 
 
-iou_loss: NamedLoss = named(box_loss, "iou")
-giou_loss: NamedLoss = named(box_loss, "giou")
-diou_loss: NamedLoss = named(box_loss, "diou")
-ciou_loss: NamedLoss = named(box_loss, "ciou")
-eiou_loss: NamedLoss = named(box_loss, "eiou")
-siou_loss: NamedLoss = named(box_loss, "siou")
+iou_loss: NamedLoss = named(box_loss, "iou", "`boxloss.torch.iou_loss` for JAX.")
+giou_loss: NamedLoss = named(box_loss, "giou", "`boxloss.torch.giou_loss` for JAX.")
+diou_loss: NamedLoss = named(box_loss, "diou", "`boxloss.torch.diou_loss` for JAX.")
+ciou_loss: NamedLoss = named(box_loss, "ciou", "`boxloss.torch.ciou_loss` for JAX.")
+eiou_loss: NamedLoss = named(box_loss, "eiou", "`boxloss.torch.eiou_loss` for JAX.")
+siou_loss: NamedLoss = named(box_loss, "siou", "`boxloss.torch.siou_loss` for JAX.")

@@ -236,9 +236,23 @@ class NamedLoss(Protocol):
     ) -> Tensor: ...
 
 
-iou_loss: NamedLoss = named(box_loss, "iou")
-giou_loss: NamedLoss = named(box_loss, "giou")
-diou_loss: NamedLoss = named(box_loss, "diou")
-ciou_loss: NamedLoss = named(box_loss, "ciou")
-eiou_loss: NamedLoss = named(box_loss, "eiou")
-siou_loss: NamedLoss = named(box_loss, "siou")
+iou_loss: NamedLoss = named(box_loss, "iou", "1 - IoU.")
+giou_loss: NamedLoss = named(
+    box_loss,
+    "giou",
+    """1 - GIoU.
+
+For a pair with areas A_p and A_t, intersection I, union U = A_p + A_t - I and enclosing box C::
+
+    loss = 1 - (I / (U + eps) - (C - U) / (C + eps))          eps_mode="add", torchvision's
+    loss = 1 - (I / U' - (C' - U') / C')                      eps_mode="clamp", mmdetection's
+           with U' = max(U, eps), C' = max(C, eps)""",
+)
+diou_loss: NamedLoss = named(box_loss, "diou", "1 - IoU + ρ² / c²' (Zheng et al., AAAI 2020).")
+ciou_loss: NamedLoss = named(box_loss, "ciou", "DIoU's loss + α v (Zheng et al., AAAI 2020).")
+eiou_loss: NamedLoss = named(
+    box_loss, "eiou", "DIoU's loss + relative differences of the sides (Zhang et al., 2021)."
+)
+siou_loss: NamedLoss = named(
+    box_loss, "siou", "1 - IoU + (distance + shape) / 2 (Gevorgyan, 2022)."
+)
