@@ -137,14 +137,14 @@ def completed(
     return {name: merged[name] for name in defaults}, own
 
 
-def parameters_of(function: str, loss: str, given: Mapping[str, Any]) -> tuple[float, ...]:
+def parameters_of(function: str, loss: str, own: Mapping[str, Any]) -> tuple[float, ...]:
     """A loss' own numbers in their order; none stands for their standard values."""
-    if not given:
+    if not own:
         return ()
     standard = ROTATED_LOSS_PARAMETERS.get(loss, {})
     names = tuple(standard) or LOSS_PARAMETERS.get(loss, ())
-    given = {**standard, **given}
-    for name, value in given.items():
+    numbers = {**standard, **own}
+    for name, value in numbers.items():
         if name not in names:
             has = f"has {', '.join(names)}" if names else "has no numbers of its own"
             raise TypeError(
@@ -153,17 +153,17 @@ def parameters_of(function: str, loss: str, given: Mapping[str, Any]) -> tuple[f
         if not isinstance(value, Real):
             raise TypeError(f"{function}: {name} is {type(value).__name__}; it must be a number")
         check_magnitude(function, name, value, 1024)
-    if missing := [name for name in names if name not in given]:
+    if missing := [name for name in names if name not in numbers]:
         raise ValueError(f"{function}: {missing[0]} is missing; {loss!r} needs {', '.join(names)}")
-    return tuple(float(given[name]) for name in names)
+    return tuple(float(numbers[name]) for name in names)
 
 
 def check_magnitude(function: str, name: str, value: Any, bits: int) -> None:
     """Refuses an integer of more bits."""
     if isinstance(value, Integral) and abs(int(value)) >= 2**bits:
-        given = reprlib.repr(value)
+        shown = reprlib.repr(value)
         raise ValueError(
-            f"{function}: {name} is {given}; it must be less than 2^{bits} in magnitude"
+            f"{function}: {name} is {shown}; it must be less than 2^{bits} in magnitude"
         ) from None
 
 

@@ -241,8 +241,8 @@ def formula_program(
     write = getattr(_library, f"boxloss_jax_{name}_formula")
     write.restype = ctypes.c_char_p
     own = (ctypes.c_double * len(parameters))(*parameters)
-    given = [word.encode() for word in words]
-    text: bytes = write(*given, ctypes.c_double(eps), eps_mode.encode(), own, len(parameters))
+    encoded = [word.encode() for word in words]
+    text: bytes = write(*encoded, ctypes.c_double(eps), eps_mode.encode(), own, len(parameters))
     return text.decode()
 
 

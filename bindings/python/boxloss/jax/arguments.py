@@ -32,7 +32,7 @@ _BITS = {int: 53, float: 1024}
 
 
 def arguments_of(
-    function: Callable[..., Any], given: dict[str, Any]
+    function: Callable[..., Any], values: dict[str, Any]
 ) -> tuple[Arrays, dict[str, Any]]:
     """A call's arrays, and its words, flags and numbers, from its locals().
 
@@ -41,9 +41,9 @@ def arguments_of(
     arrays: Arrays = {}
     options: dict[str, Any] = {}
     for name, (kind, is_optional) in _kinds(function).items():
-        value = given[name]
+        value = values[name]
         if name == "parameters":
-            options[name] = parameters_of(function.__name__, given["loss"], value)
+            options[name] = parameters_of(function.__name__, values["loss"], value)
         elif value is None and is_optional:
             if kind is not Array:
                 options[name] = None

@@ -60,10 +60,10 @@ class _Static(NamedTuple):
     implementations: bytes
 
 
-def losses_of(loss: Loss, function: Callable[..., Any], given: Options) -> tuple[Array, ...]:
+def losses_of(loss: Loss, function: Callable[..., Any], values: Options) -> tuple[Array, ...]:
     """loss or, with extras, loss, l1 and iou; by the library or by the formula."""
-    normalizer = given["normalizer"]
-    arrays, options = arguments_of(function, given | {"normalizer": None})
+    normalizer = values["normalizer"]
+    arrays, options = arguments_of(function, values | {"normalizer": None})
     if normalizer is not None:
         dtype = compute_dtype(*(arrays[name] for name in loss.typed_by))
         arrays["normalizer"] = jnp.asarray(as_normalizer(loss.name, normalizer, dtype))

@@ -82,9 +82,9 @@ def box_losses(
 
     What `box_loss` here has of its own, this has, too.
     """
-    given, parameters = completed(options, _DEFAULTS)
-    given |= {"pred": pred, "target": target, "loss": loss, "parameters": parameters}
-    return BoxLosses(*losses_of(_BOX_LOSSES, box_losses, given))
+    values, parameters = completed(options, _DEFAULTS)
+    values |= {"pred": pred, "target": target, "loss": loss, "parameters": parameters}
+    return BoxLosses(*losses_of(_BOX_LOSSES, box_losses, values))
 
 
 class NamedLoss(Protocol):

@@ -20,12 +20,12 @@ def match(
     target: str,
     result: Callable[..., Result],
     function: Callable[..., Any],
-    given: dict[str, Any],
+    values: dict[str, Any],
     merge: Merge = never,
     split: Split = by_size,
 ) -> Result:
     """What a function gives with these arguments; `merge` and `split` are for vmap (`solve`)."""
-    arrays, options = arguments_of(function, given)
+    arrays, options = arguments_of(function, values)
     arrays = {name: jax.lax.stop_gradient(each) for name, each in arrays.items()}
     options["index"] = index_dtype()
     operation = Operation(f"boxloss_jax_{target}", function.__name__, options)

@@ -83,12 +83,12 @@ def pairwise_iou(
 
     vmap is as of `matching_cost`.
     """
-    given = locals()
-    return _cost(pairwise_iou, given, _DEFAULTS | {"iou_weight": -1.0, "l1_weight": 0.0})
+    values = locals()
+    return _cost(pairwise_iou, values, _DEFAULTS | {"iou_weight": -1.0, "l1_weight": 0.0})
 
 
-def _cost(function: Callable[..., Any], given: dict[str, Any], fixed: dict[str, Any]) -> Array:
-    arrays, options = arguments_of(function, given)
+def _cost(function: Callable[..., Any], values: dict[str, Any], fixed: dict[str, Any]) -> Array:
+    arrays, options = arguments_of(function, values)
     arrays = {name: jax.lax.stop_gradient(each) for name, each in arrays.items()}
     operation = _Cost("boxloss_jax_matching_cost", function.__name__, fixed | options)
     cost: Array = in_auto_axes(partial(solve, operation, merge=_merged), arrays)["cost"]

@@ -85,10 +85,10 @@ def _among(is_bad: Tensor, valid: Tensor | None) -> Tensor:
 
 def in_words(name: str, values: Tensor, row: Sequence[int]) -> str:
     """That this row of an argument has these values."""
-    given = values[tuple(row)]
-    digits = ".6g" if given.is_floating_point() else "d"
-    words = ", ".join(f"{number:{digits}}" for number in given.reshape(-1).tolist())
-    return f"{name}{list(row) or ''} is {f'[{words}]' if given.dim() else words}"
+    own = values[tuple(row)]
+    digits = ".6g" if own.is_floating_point() else "d"
+    words = ", ".join(f"{number:{digits}}" for number in own.reshape(-1).tolist())
+    return f"{name}{list(row) or ''} is {f'[{words}]' if own.dim() else words}"
 
 
 def check_finite(name: str, values: Tensor, valid: Tensor | None = None) -> None:
@@ -153,8 +153,8 @@ def check_units(name: str, boxes: Tensor, other_name: str, others: Tensor) -> No
     """Whether one of them is in [0, 1], the other in pixels."""
     units = {name: _unit(boxes), other_name: _unit(others)}
     if set(units.values()) == {"[0, 1]", "pixels"}:
-        given = " and ".join(f"{each} in {unit}" for each, unit in units.items())
-        raise ValueError(f"{given}: they must have the same unit")
+        both = " and ".join(f"{each} in {unit}" for each, unit in units.items())
+        raise ValueError(f"{both}: they must have the same unit")
 
 
 def check_labels(name: str, labels: Tensor, classes: int, valid: Tensor | None = None) -> None:
