@@ -72,7 +72,6 @@ ROTATED_LOSS_PARAMETERS: dict[str, dict[str, float]] = {
     "kfiou": {"floor": 1e-15},
 }
 
-F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -86,27 +85,22 @@ def options_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     }
 
 
-def showing(options: dict[str, inspect.Parameter]) -> Callable[[F], F]:
-    """A function that takes ``**options`` has these in help and inspect.signature."""
+def show(function: Callable[..., Any], what: Callable[..., Any], *but: str) -> None:
+    """A function that takes ``**options`` has the other's, but these, in help and by inspect."""
+    signature = inspect.signature(function)
+    *own, _ = signature.parameters.values()
+    left_out = {*but, *signature.parameters}
+    others = inspect.signature(what).parameters.items()
+    shown = [*own, *(each for name, each in others if name not in left_out)]
+    function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
 
-    def decorate(function: F) -> F:
-        signature = inspect.signature(function)
-        *own, _ = signature.parameters.values()
-        others = [option for name, option in options.items() if name not in signature.parameters]
-        shown = signature.replace(parameters=[*own, *others])
-        function.__signature__ = shown  # type: ignore[attr-defined]
+
+def taking_what(what: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """A function with the other's parameters, to type checkers, too."""
+
+    def decorate(function: Callable[..., R]) -> Callable[P, R]:
+        show(function, what)
         return function
-
-    return decorate
-
-
-def taking_what(function: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """A function with this one's parameters, to type checkers and in help."""
-
-    def decorate(other: Callable[..., R]) -> Callable[P, R]:
-        shown = list(inspect.signature(function).parameters.values())
-        other.__signature__ = inspect.signature(other).replace(parameters=shown)  # type: ignore[attr-defined]
-        return other
 
     return decorate
 
@@ -117,12 +111,11 @@ def named(box_loss: Callable[..., Any], loss: str, words: str) -> Any:
     def function(pred: Any, target: Any, **options: Any) -> Any:
         return box_loss(pred, target, loss, **options)
 
-    shown = inspect.signature(box_loss)
-    pred, target, _, *options, _ = shown.parameters.values()
-    function.__signature__ = shown.replace(parameters=[pred, target, *options])  # type: ignore[attr-defined]
+    function.__annotations__ = box_loss.__annotations__
     function.__module__ = box_loss.__module__
     function.__name__ = function.__qualname__ = f"{loss}_loss"
     function.__doc__ = f"{words}\n\nEverything else is as in `box_loss`, whose name errors have."
+    show(function, box_loss, "loss", "parameters")
     return function
 
 

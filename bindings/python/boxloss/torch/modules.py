@@ -19,7 +19,7 @@ from .._options import (
     RotatedLoss,
     RotatedLossParameters,
     parameters_of,
-    showing,
+    show,
 )
 from .arguments import check_options
 from .losses import OPTIONS, box_loss
@@ -122,13 +122,14 @@ class BoxLoss(_LossModule):
             target_index: Tensor | None = None,
         ) -> Tensor: ...
 
-    @showing(OPTIONS)
     def forward(
         self, pred: Tensor, target: Tensor, weight: Tensor | None = None, **options: Any
     ) -> Tensor:
         """See `box_loss`."""
         fixed = {**self._fixed(), **self.loss_parameters}
         return box_loss(pred, target, self.loss, weight=weight, **(fixed | options))
+
+    show(forward, box_loss, "loss", "parameters")
 
 
 class RotatedBoxLoss(_LossModule):
@@ -178,13 +179,14 @@ class RotatedBoxLoss(_LossModule):
             target_index: Tensor | None = None,
         ) -> Tensor: ...
 
-    @showing(ROTATED_OPTIONS)
     def forward(
         self, pred: Tensor, target: Tensor, weight: Tensor | None = None, **options: Any
     ) -> Tensor:
         """See `rotated_box_loss`."""
         fixed = {**self._fixed(), **self.loss_parameters}
         return rotated_box_loss(pred, target, self.loss, weight=weight, **(fixed | options))
+
+    show(forward, rotated_box_loss, "loss", "parameters")
 
 
 class _OneLoss(BoxLoss):
