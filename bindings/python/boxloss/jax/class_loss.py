@@ -7,8 +7,8 @@ from jax.typing import ArrayLike
 
 from .._options import ClassLossMode, Reduction
 from .batching import as_layers
+from .custom_vjp import losses_of
 from .formula import class_loss_by_formula
-from .loss import losses_of
 from .loss_of_logits import loss_of_logits
 
 _CLASS_LOSS = loss_of_logits("class_loss", class_loss_by_formula, as_layers)

@@ -6,8 +6,8 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .._options import DistributionLossMode, Reduction
+from .custom_vjp import losses_of
 from .formula import distribution_loss_by_formula
-from .loss import losses_of
 from .loss_of_logits import loss_of_logits
 
 _DISTRIBUTION_LOSS = loss_of_logits("distribution_loss", distribution_loss_by_formula)

@@ -9,7 +9,7 @@ from jax import Array
 
 from ._library import Arrays
 from .batching import never
-from .loss import Loss
+from .custom_vjp import DifferentiableLoss
 from .partitioning import spec_of
 
 
@@ -17,8 +17,8 @@ def loss_of_logits(
     name: str,
     formula: Callable[[dict[str, Any], Arrays], Array],
     merge: Callable[..., Arrays | None] = never,
-) -> Loss:
-    return Loss(
+) -> DifferentiableLoss:
+    return DifferentiableLoss(
         name,
         lambda options, arrays: (formula(options, arrays),),
         gradients={"logits": "d_logits"},

@@ -19,7 +19,7 @@ from .._options import (
     taking_what,
 )
 from ._library import exportable
-from .loss import losses_of
+from .custom_vjp import losses_of
 from .pair_loss import pair_loss
 
 if TYPE_CHECKING:

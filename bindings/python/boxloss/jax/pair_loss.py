@@ -9,14 +9,16 @@ from jax.sharding import PartitionSpec
 
 from ._library import Arrays, is_jits
 from .batching import as_sets
+from .custom_vjp import DifferentiableLoss
 from .formula import losses_by_formula
-from .loss import Loss
 from .partitioning import spec_of
 
 
-def pair_loss(name: str, formula: str, words: tuple[str, ...], has_extras: bool = False) -> Loss:
+def pair_loss(
+    name: str, formula: str, words: tuple[str, ...], has_extras: bool = False
+) -> DifferentiableLoss:
     """Its formula takes these words and numbers."""
-    return Loss(
+    return DifferentiableLoss(
         name,
         partial(losses_by_formula, formula, words, has_extras),
         gradients={name: name for name in ("pred", "target", "weight")},

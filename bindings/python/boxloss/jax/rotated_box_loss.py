@@ -14,7 +14,7 @@ from .._options import (
     RotatedLoss,
     RotatedLossParameters,
 )
-from .loss import losses_of
+from .custom_vjp import losses_of
 from .pair_loss import pair_loss
 
 if TYPE_CHECKING:

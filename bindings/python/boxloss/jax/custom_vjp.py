@@ -23,7 +23,7 @@ Options = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Loss:
+class DifferentiableLoss:
     """A loss whose handlers have its name."""
 
     name: str
@@ -55,12 +55,14 @@ class Loss:
 class _Static(NamedTuple):
     """What of a call JAX does not trace."""
 
-    loss: Loss
+    loss: DifferentiableLoss
     options: tuple[tuple[str, Any], ...]
     implementations: bytes
 
 
-def losses_of(loss: Loss, function: Callable[..., Any], values: Options) -> tuple[Array, ...]:
+def losses_of(
+    loss: DifferentiableLoss, function: Callable[..., Any], values: Options
+) -> tuple[Array, ...]:
     """loss or, with extras, loss, l1 and iou; by the library or by the formula."""
     normalizer = values["normalizer"]
     arrays, options = arguments_of(function, values | {"normalizer": None})
