@@ -2,17 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Box-regression losses for JAX: custom calls of XLA.
 
-Functions are `boxloss.torch`'s: theirs are the arguments, results and errors, in pages under docs,
-too. Docstrings here say what differs, and for all of them:
-
-- What a signature has as ArrayLike is an array of JAX or NumPy; a normalizer may be a number, too.
-  Lengths, offsets, indices and labels are int32 or int64.
-- All else is static: under jit it is no argument of it.
-- Indices in results are int32, or int64 with jax_enable_x64.
-- Losses are differentiable in reverse mode, any number of times. Forward mode is a TypeError: for
-  it `use_implementation` has the formula.
-- Where values of an array are an error of torch's on the CPU, the result is as torch has it on a
-  GPU, since values are not known while JAX traces.
+Functions are `boxloss.torch`'s, with their arguments, results and errors. Docstrings here say what
+differs; what differs for all of them is in docs/jax.md in boxloss' folder. What a signature has as
+ArrayLike is an array of JAX or NumPy (a normalizer may be a number, too); all else is static.
+Lengths, offsets, indices and labels are int32 or int64.
 """
 
 from . import _library as _library  # loads the handlers: before everything that calls them

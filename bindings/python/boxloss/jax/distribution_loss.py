@@ -29,7 +29,7 @@ def distribution_loss(
     reduction: Reduction = "mean",
     normalizer: ArrayLike | None = None,
 ) -> Array:
-    """`boxloss.torch.distribution_loss` for JAX, by the rules of `boxloss.jax`.
+    """`boxloss.torch.distribution_loss` for JAX, by the rules of docs/jax.md.
 
     See docs/class-losses.md.
     """

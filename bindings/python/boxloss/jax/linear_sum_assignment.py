@@ -28,7 +28,7 @@ def linear_sum_assignment(
     maximize: bool = False,
     cost_limit: float | None = None,
 ) -> Assignment:
-    """`boxloss.torch.linear_sum_assignment` for JAX, by the rules of `boxloss.jax`.
+    """`boxloss.torch.linear_sum_assignment` for JAX, by the rules of docs/jax.md.
 
     See docs/assignment.md. It is solved on the cost's device, by a custom call like the losses: no
     callback. vmap of costs, of lengths or of both is one call, as of more matrices.

@@ -31,7 +31,7 @@ def max_iou_match(
     min_pos_iou: float = 0.0,
     angle_unit: AngleUnit = "radians",
 ) -> MaxIouMatch:
-    """`boxloss.torch.max_iou_match` for JAX, by the rules of `boxloss.jax`.
+    """`boxloss.torch.max_iou_match` for JAX, by the rules of docs/jax.md.
 
     See docs/assigners.md.
     """

@@ -38,7 +38,7 @@ def task_aligned_match(
     small_side: float | None = None,
     angle_unit: AngleUnit = "radians",
 ) -> TaskAlignedMatch:
-    """`boxloss.torch.task_aligned_match` for JAX, by the rules of `boxloss.jax`.
+    """`boxloss.torch.task_aligned_match` for JAX, by the rules of docs/jax.md.
 
     See docs/assigners.md.
     """

@@ -78,8 +78,9 @@ def rotated_box_loss(
         target: ground-truth boxes, shaped as pred; with offsets (T, 5). Any floating dtype, uint8,
             int16, int32 or int64.
         loss: one of the names above.
-        weight, normalizer, lengths, mask, offsets, zero_padded, reduction, pred_index,
-            target_index: as for `box_loss`, with 5 for 4 in shapes. Padding is five zeros.
+        weight, normalizer, lengths, mask, offsets, zero_padded: as for `box_loss`, with 5 for 4 in
+            shapes. Padding is five zeros.
+        reduction, pred_index, target_index: likewise.
         angle_unit: "radians", clockwise, or "degrees", counterclockwise, of pred and target.
         eps: finite, >= 0, in areas' unit, of "iou" and "giou"; the others do not use it. Boxes in
             [0, 1] lose by it if their sides are below about 1e-3, as in `box_loss`.
