@@ -7,7 +7,7 @@ import math
 import reprlib
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
-from typing import Any, Literal, TypedDict, TypeVar
+from typing import Any, Literal, ParamSpec, TypedDict, TypeVar
 
 Loss = Literal[
     "iou",
@@ -72,7 +72,8 @@ ROTATED_LOSS_PARAMETERS: dict[str, dict[str, float]] = {
     "kfiou": {"floor": 1e-15},
 }
 
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def options_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -84,39 +85,59 @@ def options_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     }
 
 
-def showing(options: dict[str, inspect.Parameter]) -> Callable[[F], F]:
-    """A function that takes ``**options`` has these in help and inspect.signature."""
+def show(function: Callable[..., Any], what: Callable[..., Any], *but: str) -> None:
+    """A function that takes ``**options`` has the other's, but these, in help and by inspect."""
+    signature = inspect.signature(function)
+    *own, _ = signature.parameters.values()
+    left_out = {*but, *signature.parameters}
+    others = inspect.signature(what).parameters.items()
+    shown = [*own, *(each for name, each in others if name not in left_out)]
+    function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
 
-    def decorate(function: F) -> F:
-        signature = inspect.signature(function)
-        *own, _ = signature.parameters.values()
-        others = [option for name, option in options.items() if name not in signature.parameters]
-        shown = signature.replace(parameters=[*own, *others])
-        function.__signature__ = shown  # type: ignore[attr-defined]
+
+def taking_what(what: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """A function with the other's parameters, to type checkers, too."""
+
+    def decorate(function: Callable[..., R]) -> Callable[P, R]:
+        show(function, what)
         return function
 
     return decorate
 
 
-def with_defaults(
-    function: str, options: dict[str, Any], defaults: dict[str, Any]
-) -> dict[str, Any]:
-    """All of the defaults' options, in their order."""
+def named(box_loss: Callable[..., Any], loss: str, words: str) -> Any:
+    """`box_loss` with its loss chosen."""
+
+    def function(pred: Any, target: Any, **options: Any) -> Any:
+        return box_loss(pred, target, loss, **options)
+
+    function.__annotations__ = box_loss.__annotations__
+    function.__module__ = box_loss.__module__
+    function.__name__ = function.__qualname__ = f"{loss}_loss"
+    function.__doc__ = f"{words}\n\nEverything else is as in `box_loss`, whose name errors have."
+    show(function, box_loss, "loss", "parameters")
+    return function
+
+
+def completed(
+    options: dict[str, Any], defaults: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """All of the defaults' options, in their order; and the others, a loss' own numbers."""
     merged = defaults | options
-    if len(merged) > len(defaults):
-        unknown = next(name for name in options if name not in defaults)
-        raise TypeError(f"{function}() got an unexpected keyword argument {unknown!r}")
-    return merged
+    if len(merged) == len(defaults):
+        return merged, {}
+    own = {name: value for name, value in options.items() if name not in defaults}
+    return {name: merged[name] for name in defaults}, own
 
 
-def parameters_of(function: str, loss: str, given: Mapping[str, Any]) -> tuple[float, ...]:
+def parameters_of(function: str, loss: str, own: Mapping[str, Any]) -> tuple[float, ...]:
     """A loss' own numbers in their order; none stands for their standard values."""
-    if not given:
+    if not own:
         return ()
     standard = ROTATED_LOSS_PARAMETERS.get(loss, {})
     names = tuple(standard) or LOSS_PARAMETERS.get(loss, ())
-    given = {**standard, **given}
-    for name, value in given.items():
+    numbers = {**standard, **own}
+    for name, value in numbers.items():
         if name not in names:
             has = f"has {', '.join(names)}" if names else "has no numbers of its own"
             raise TypeError(
@@ -125,17 +146,17 @@ def parameters_of(function: str, loss: str, given: Mapping[str, Any]) -> tuple[f
         if not isinstance(value, Real):
             raise TypeError(f"{function}: {name} is {type(value).__name__}; it must be a number")
         check_magnitude(function, name, value, 1024)
-    if missing := [name for name in names if name not in given]:
+    if missing := [name for name in names if name not in numbers]:
         raise ValueError(f"{function}: {missing[0]} is missing; {loss!r} needs {', '.join(names)}")
-    return tuple(float(given[name]) for name in names)
+    return tuple(float(numbers[name]) for name in names)
 
 
 def check_magnitude(function: str, name: str, value: Any, bits: int) -> None:
     """Refuses an integer of more bits."""
     if isinstance(value, Integral) and abs(int(value)) >= 2**bits:
-        given = reprlib.repr(value)
+        shown = reprlib.repr(value)
         raise ValueError(
-            f"{function}: {name} is {given}; it must be less than 2^{bits} in magnitude"
+            f"{function}: {name} is {shown}; it must be less than 2^{bits} in magnitude"
         ) from None
 
 

@@ -1,6 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Box-regression losses for JAX: custom calls of XLA."""
+"""Box-regression losses for JAX: custom calls of XLA.
+
+Functions are `boxloss.torch`'s, with their arguments, results and errors. Docstrings here say what
+differs; what differs for all of them is in docs/jax.md in boxloss' folder. What a signature has as
+ArrayLike is an array of JAX or NumPy (a normalizer may be a number, too); all else is static.
+Lengths, offsets, indices and labels are int32 or int64.
+"""
 
 from . import _library as _library  # loads the handlers: before everything that calls them
 from .class_loss import class_loss
@@ -24,28 +30,9 @@ from .max_iou_match import MaxIouMatch, max_iou_match
 from .rotated_box_loss import rotated_box_loss
 from .task_aligned_match import TaskAlignedMatch, task_aligned_match
 
-__all__ = [
-    "Assignment",
-    "BoxLosses",
-    "MatchResult",
-    "MaxIouMatch",
-    "TaskAlignedMatch",
-    "box_loss",
-    "box_losses",
-    "ciou_loss",
-    "class_loss",
-    "diou_loss",
-    "distribution_loss",
-    "eiou_loss",
-    "giou_loss",
-    "hungarian_match",
-    "iou_loss",
-    "linear_sum_assignment",
-    "matching_cost",
-    "max_iou_match",
-    "pairwise_iou",
-    "rotated_box_loss",
-    "siou_loss",
-    "task_aligned_match",
-    "use_implementation",
-]
+__all__ = ["BoxLosses", "box_loss", "box_losses", "rotated_box_loss"]
+__all__ += ["ciou_loss", "diou_loss", "eiou_loss", "giou_loss", "iou_loss", "siou_loss"]
+__all__ += ["MatchResult", "hungarian_match", "matching_cost", "pairwise_iou"]
+__all__ += ["Assignment", "linear_sum_assignment"]
+__all__ += ["MaxIouMatch", "TaskAlignedMatch", "max_iou_match", "task_aligned_match"]
+__all__ += ["class_loss", "distribution_loss", "use_implementation"]

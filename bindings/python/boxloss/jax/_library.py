@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -123,70 +123,77 @@ def index_dtype() -> str:
     return str(jax.dtypes.canonicalize_dtype("int64").name)
 
 
+Arrays = dict[str, Array]
 Shapes = dict[str, jax.ShapeDtypeStruct]
 
 
-def run(
-    operation: str, function: str, arrays: dict[str, Array], options: dict[str, Any]
-) -> dict[str, Array]:
-    """An operation's results by name."""
-    results = traced(operation, function, arrays, options)
-    given = call(operation, arrays, results, options)
-    return {name: given[name] for name in results if name != "workspace"}
+def implementations() -> bytes:
+    """All that there are: with another one a program may need more workspace."""
+    ask = _library.boxloss_implementations
+    ask.restype = ctypes.c_char_p
+    return ask()  # type: ignore[no-any-return]
 
 
-def traced(
-    operation: str, function: str, arrays: dict[str, Array], options: dict[str, Any]
-) -> Shapes:
-    """A call's results and its workspace; raises what is wrong with its arguments."""
-    for name, each in arrays.items():
-        if not all(isinstance(size, int) for size in each.shape):
-            raise TypeError(
-                f"{function}: {name} has shape [{', '.join(map(str, each.shape))}]; it must be of "
-                "numbers, from which the workspace follows"
+class Operation(NamedTuple):
+    """A call but for its arrays."""
+
+    target: str  # as XLA knows it
+    function: str  # in errors
+    options: dict[str, Any]
+    wanted: tuple[str, ...] = ()  # of the results; all if none is named
+
+    def shapes(self, arrays: Arrays) -> Shapes:
+        """The results'; raises what is wrong with the arguments."""
+        return self._traced(arrays)[0]
+
+    def run(self, arrays: Arrays) -> Arrays:
+        """The results by name."""
+        wanted, workspace = self._traced(arrays)
+        attributes = {
+            # NumPy's number stays a double where JAX's would not.
+            name: np.float64(each) if isinstance(each, float) else each
+            for name, each in self.options.items()
+            if each is not None and each != ()
+        }
+        shapes = {name: (each.shape, each.dtype) for name, each in (wanted | workspace).items()}
+        results = _called(self.target, (*shapes.items(),), (*attributes.items(),), arrays)
+        return dict(zip(wanted, results, strict=False))
+
+    def _traced(self, arrays: Arrays) -> tuple[Shapes, Shapes]:
+        """And the workspace's, if it takes one."""
+        for name, each in arrays.items():
+            if not all(isinstance(size, int) for size in each.shape):
+                raise TypeError(
+                    f"{self.function}: {name} has shape [{', '.join(map(str, each.shape))}]; it "
+                    "must be of numbers, from which the workspace follows"
+                )
+        shapes = [(ctypes.c_int64 * each.ndim)(*each.shape) for each in arrays.values()]
+        operands = [
+            _Array(name.encode(), each.dtype.name.encode(), shape, each.ndim)
+            for (name, each), shape in zip(arrays.items(), shapes, strict=True)
+        ]
+        chosen = [
+            _Option(name.encode(), *((each.encode(), 0) if isinstance(each, str) else (None, each)))
+            for name, value in self.options.items()
+            for each in (value if isinstance(value, tuple) else (value,))
+            if each is not None
+        ]
+        lists = (_Array * len(operands))(*operands), (_Option * len(chosen))(*chosen)
+        trace = _Traced(lists[0], len(operands), lists[1], len(chosen))
+        check = getattr(_library, f"{self.target}_check")
+        check.restype = ctypes.c_char_p
+        problem = check(ctypes.byref(trace))
+        if problem is not None:
+            raise _ERRORS[trace.error](f"{self.function}: {problem.decode()}")
+        results = {
+            each.name.decode(): jax.ShapeDtypeStruct(
+                each.shape[: each.dimensions], each.dtype.decode()
             )
-    shapes = [(ctypes.c_int64 * each.ndim)(*each.shape) for each in arrays.values()]
-    given = [
-        _Array(name.encode(), each.dtype.name.encode(), shape, each.ndim)
-        for (name, each), shape in zip(arrays.items(), shapes, strict=True)
-    ]
-    chosen = [
-        _Option(name.encode(), *((each.encode(), 0) if isinstance(each, str) else (None, each)))
-        for name, value in options.items()
-        for each in (value if isinstance(value, tuple) else (value,))
-        if each is not None
-    ]
-    told = _Traced(
-        (_Array * len(given))(*given), len(given), (_Option * len(chosen))(*chosen), len(chosen)
-    )
-    check = getattr(_library, f"{operation}_check")
-    check.restype = ctypes.c_char_p
-    problem = check(ctypes.byref(told))
-    if problem is not None:
-        raise _ERRORS[told.error](f"{function}: {problem.decode()}")
-    results = {
-        each.name.decode(): jax.ShapeDtypeStruct(each.shape[: each.dimensions], each.dtype.decode())
-        for each in told.results[: told.result_count]
-    }
-    return results | {"workspace": jax.ShapeDtypeStruct((told.workspace_bytes,), jnp.uint8)}
-
-
-def call(
-    target: str,
-    arrays: dict[str, Array],
-    results: Shapes,
-    options: dict[str, Any],
-) -> dict[str, Array]:
-    """The handler's results by name."""
-    attributes = {
-        # NumPy's number stays a double where JAX's would not.
-        name: np.float64(each) if isinstance(each, float) else each
-        for name, each in options.items()
-        if each is not None and each != ()
-    }
-    shapes = {name: (each.shape, each.dtype) for name, each in results.items()}
-    given = _called(target, tuple(shapes.items()), tuple(attributes.items()), arrays)
-    return dict(zip(results, given, strict=True))
+            for each in trace.results[: trace.result_count]
+        }
+        size = trace.workspace_bytes
+        workspace = {"workspace": jax.ShapeDtypeStruct((size,), jnp.uint8)} if size else {}
+        return {name: results[name] for name in self.wanted or results}, workspace
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2), inline=True)
@@ -194,7 +201,7 @@ def _called(
     target: str,
     results: tuple[tuple[str, tuple[Any, Any]], ...],
     attributes: tuple[tuple[str, Any], ...],
-    arrays: dict[str, Array],
+    arrays: Arrays,
 ) -> tuple[Array, ...]:
     """One function for all calls, so that JAX knows a program again that vmap makes of one."""
     wanted = [jax.ShapeDtypeStruct(*each) for _, each in results]
@@ -206,7 +213,7 @@ def _called(
     return tuple(handler(*arrays.values(), **names, **(dict(attributes) | lists)))
 
 
-def is_jits(arrays: dict[str, Array]) -> bool:
+def is_jits(arrays: Arrays) -> bool:
     """Whether none varies over shard_map's devices, nor may do so by another name of JAX'."""
 
     def varying(array: Array) -> Any:
@@ -234,8 +241,8 @@ def formula_program(
     write = getattr(_library, f"boxloss_jax_{name}_formula")
     write.restype = ctypes.c_char_p
     own = (ctypes.c_double * len(parameters))(*parameters)
-    given = [word.encode() for word in words]
-    text: bytes = write(*given, ctypes.c_double(eps), eps_mode.encode(), own, len(parameters))
+    encoded = [word.encode() for word in words]
+    text: bytes = write(*encoded, ctypes.c_double(eps), eps_mode.encode(), own, len(parameters))
     return text.decode()
 
 

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversions of arguments."""
 
+import inspect
 from collections.abc import Callable
+from functools import lru_cache
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, get_args
 
 import jax
 import jax.numpy as jnp
@@ -12,42 +14,76 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._options import as_float, check_magnitude
+from .._options import as_float, check_magnitude, parameters_of
+
+Arrays = dict[str, Array]
 
 
-def as_arrays(function: str, **given: ArrayLike | None) -> dict[str, Array]:
-    """Those that are given, as JAX's."""
-    for name, value in given.items():
-        if value is not None and not isinstance(value, (jax.Array, np.ndarray, np.generic)):
-            kind = type(value).__name__
-            raise TypeError(f"{function}: {name} is {kind}; it must be an array of JAX or NumPy")
-    return {name: jnp.asarray(value) for name, value in given.items() if value is not None}
-
-
-# What an option may be, by the type of its default, that in words, and what it becomes.
+# What an option may be, by its type in the signature, that in words, and what it becomes.
 _TAKEN: dict[type, tuple[tuple[type, ...], str, Callable[[Any], Any]]] = {
     str: ((str,), "a string", str),
     bool: ((bool, np.bool_), "True or False", bool),
     int: ((Integral,), "an integer", float),
     float: ((Real,), "a number", float),
 }
+_ARRAYS = (ArrayLike, ArrayLike | None)
 # Integers of so many bits are too large, since all numbers travel as doubles.
 _BITS = {int: 53, float: 1024}
 
 
-def as_options(function: str, options: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """Words, flags and numbers. What has no default is a number; None is one that is not given."""
-    converted = {}
-    for name, value in options.items():
-        kind = type(defaults[name]) if type(defaults[name]) in _TAKEN else float
-        kinds, words, convert = _TAKEN[kind]
-        is_missing = value is None and defaults[name] is None
-        if not is_missing and not isinstance(value, kinds):
-            raise TypeError(f"{function}: {name} is {type(value).__name__}; it must be {words}")
-        if kind in _BITS:
-            check_magnitude(function, name, value, _BITS[kind])
-        converted[name] = None if is_missing else convert(value)
-    return converted
+def arguments_of(
+    function: Callable[..., Any], values: dict[str, Any]
+) -> tuple[Arrays, dict[str, Any]]:
+    """A call's arrays, and its words, flags and numbers, from its locals().
+
+    Which is an array is in the function's signature. None is one that is not given.
+    """
+    arrays: Arrays = {}
+    options: dict[str, Any] = {}
+    for name, (kind, is_optional) in _kinds(function).items():
+        value = values[name]
+        if name == "parameters":
+            options[name] = parameters_of(function.__name__, values["loss"], value)
+        elif value is None and is_optional:
+            if kind is not Array:
+                options[name] = None
+        elif kind is Array:
+            arrays[name] = _as_array(function.__name__, name, value)
+        else:
+            options[name] = _as_option(function.__name__, name, value, kind)
+    return arrays, options
+
+
+@lru_cache
+def _kinds(function: Callable[..., Any]) -> dict[str, tuple[type, bool]]:
+    """Of its parameters, and whether each may be None."""
+    annotations = {
+        name: each.annotation for name, each in inspect.signature(function).parameters.items()
+    }
+    return {name: (_kind(each), type(None) in get_args(each)) for name, each in annotations.items()}
+
+
+def _kind(annotation: Any) -> type:
+    """A type; str of a Literal, and of a Union its first one's."""
+    if isinstance(annotation, (type, str)):
+        return str if isinstance(annotation, str) else annotation
+    return Array if annotation in _ARRAYS else _kind(get_args(annotation)[0])
+
+
+def _as_array(function: str, name: str, value: Any) -> Array:
+    if not isinstance(value, (jax.Array, np.ndarray, np.generic)):
+        kind = type(value).__name__
+        raise TypeError(f"{function}: {name} is {kind}; it must be an array of JAX or NumPy")
+    return jnp.asarray(value)
+
+
+def _as_option(function: str, name: str, value: Any, kind: type) -> Any:
+    kinds, words, convert = _TAKEN[kind]
+    if not isinstance(value, kinds):
+        raise TypeError(f"{function}: {name} is {type(value).__name__}; it must be {words}")
+    if kind in _BITS:
+        check_magnitude(function, name, value, _BITS[kind])
+    return convert(value)
 
 
 def as_normalizer(function: str, normalizer: Any, dtype: Any) -> ArrayLike:
@@ -71,6 +107,6 @@ def as_normalizer(function: str, normalizer: Any, dtype: Any) -> ArrayLike:
     return np.array([within(each) for each in normalizer.flat], dtype).reshape(normalizer.shape)
 
 
-def compute_dtype(pred: Array, target: Array) -> Any:
-    """float64 when either is, else float32."""
-    return jnp.float64 if jnp.float64 in (pred.dtype, target.dtype) else jnp.float32
+def compute_dtype(*arrays: Array) -> Any:
+    """float64 when one of them is, else float32."""
+    return jnp.float64 if jnp.float64 in [each.dtype for each in arrays] else jnp.float32

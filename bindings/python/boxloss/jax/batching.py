@@ -10,26 +10,49 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-Arrays = dict[str, Array]
+from ._library import Arrays, Operation, Shapes
+
 One = Callable[[Arrays], Arrays]
-Many = Callable[[int, set[str], Arrays], Arrays | None]
+Merge = Callable[[int, set[str], Arrays], Arrays | None]
+Split = Callable[[int, Arrays, Shapes], Arrays]
 
 
-def batchable(one: One, many: Many, alone: One | None = None) -> One:
-    """`alone(arrays)`, by default `one`; under vmap `many(size, batched, arrays)`, where the
-    batched ones have that size in front. Where that is None it is one `one` after the other."""
+def never(size: int, batched: set[str], arrays: Arrays, wanted: tuple[str, ...] = ()) -> None:
+    """No one problem holds many."""
 
-    def rule(size: int, flags: list[dict[str, bool]], arrays: Arrays) -> tuple[Arrays, Any]:
+
+def by_size(size: int, results: Arrays, shapes: Shapes) -> Arrays:
+    """Of one problem that was many, whose results have these shapes."""
+    return {name: each.reshape(size, *shapes[name].shape) for name, each in results.items()}
+
+
+def solve(
+    operation: Operation,
+    arrays: Arrays,
+    merge: Merge = never,
+    split: Split = by_size,
+    alone: One | None = None,
+) -> Arrays:
+    """The operation's results, by `alone`, which is its own `run` if none is given.
+
+    Under vmap it is one problem, whose arrays `merge` makes of many, where the batched ones have
+    that size in front; if it makes none, it is one `run` after the other.
+    """
+    shapes = operation.shapes(arrays)  # now, since JAX keeps the rule, and these may be a trace's
+
+    def rule(size: int, flags: list[dict[str, bool]], many: Arrays) -> tuple[Arrays, Any]:
         batched = {name for name, flag in flags[0].items() if flag}
-        given = many(size, batched, arrays)
-        if given is None:
-            axes = {name: 0 if name in batched else None for name in arrays}
-            given = jax.vmap(one, in_axes=(axes,), axis_size=size)(arrays)
-        return given, dict.fromkeys(given, True)
+        merged = merge(size, batched, many)
+        if merged is None:
+            axes = {name: 0 if name in batched else None for name in many}
+            found = jax.vmap(operation.run, in_axes=(axes,), axis_size=size)(many)
+        else:
+            found = split(size, solve(operation, merged, merge, split, alone), shapes)
+        return found, dict.fromkeys(found, True)
 
-    call = jax.custom_batching.custom_vmap(alone or one)
+    call = jax.custom_batching.custom_vmap(alone or operation.run)
     call.def_vmap(rule)
-    return call  # type: ignore[no-any-return]
+    return call(arrays)  # type: ignore[no-any-return]
 
 
 def repeated(size: int, batched: set[str], arrays: Arrays, names: set[str]) -> Arrays:
@@ -47,6 +70,8 @@ def as_sets(
 ) -> Arrays | None:
     """Many problems of pairs by index as the sets of one. Their lists of boxes are put one after
     the other; one that all share stays as it is, unless its gradient is wanted."""
+    if not {"pred_index", "target_index"} & arrays.keys():
+        return None
     lists = {name for name in ("pred", "target") if f"{name}_index" in arrays}
     shared = lists - batched - set(wanted)
     arrays = repeated(size, batched, arrays, set(arrays) - shared)
@@ -69,7 +94,9 @@ def as_sets(
     }
 
 
-def as_layers(size: int, batched: set[str], arrays: Arrays) -> Arrays | None:
+def as_layers(
+    size: int, batched: set[str], arrays: Arrays, wanted: tuple[str, ...] = ()
+) -> Arrays | None:
     """Many class losses of queries for the same labels as the layers of one."""
     shared = {"labels", "quality", "weight"}
     if batched & shared:

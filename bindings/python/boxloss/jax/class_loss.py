@@ -5,11 +5,13 @@
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._options import ClassLossMode, Reduction, options_of
-from .arguments import as_arrays, as_options
+from .._options import ClassLossMode, Reduction
 from .batching import as_layers
+from .custom_vjp import losses_of
 from .formula import class_loss_by_formula
-from .loss_of_logits import LossOfLogits, loss_of_logits
+from .loss_of_logits import loss_of_logits
+
+_CLASS_LOSS = loss_of_logits("class_loss", class_loss_by_formula, as_layers)
 
 
 def class_loss(
@@ -27,41 +29,8 @@ def class_loss(
     reduction: Reduction = "mean",
     normalizer: ArrayLike | None = None,
 ) -> Array:
-    """`boxloss.torch.class_loss` for JAX, with its modes, arguments and errors.
-
-    They are also in docs/class-losses.md. The arrays are of JAX or NumPy: logits, target_index,
-    labels, quality, query_quality, weight and, if it is no number, normalizer. Indices and labels
-    are int32 or int64. mode, alpha, gamma, no_object_weight and reduction are static: under jit
-    they are no arguments of it.
+    """`boxloss.torch.class_loss` for JAX, by the rules of docs/jax.md. See docs/class-losses.md.
 
     vmap of logits for the same labels, quality and weight is one call, as of more layers.
-
-    Returns:
-        What torch's gives. Differentiable by logits in reverse mode, any number of times.
-
-    Raises:
-        TypeError: also forward mode, for which `use_implementation` has the formula.
     """
-    arrays = as_arrays(
-        "class_loss",
-        logits=logits,
-        target_index=target_index,
-        labels=labels,
-        quality=quality,
-        query_quality=query_quality,
-        weight=weight,
-    )
-    given = {
-        "mode": mode,
-        "alpha": alpha,
-        "gamma": gamma,
-        "no_object_weight": no_object_weight,
-        "reduction": reduction,
-    }
-    options = as_options("class_loss", given, _DEFAULTS)
-    return loss_of_logits(_CLASS_LOSS, arrays, normalizer, options)
-
-
-_DEFAULTS = {name: option.default for name, option in options_of(class_loss).items()}
-_DEFAULTS["mode"] = "focal"  # a word, though none is the default
-_CLASS_LOSS = LossOfLogits("class_loss", class_loss_by_formula, as_layers)
+    return losses_of(_CLASS_LOSS, class_loss, locals())[0]

@@ -13,10 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ._library import class_formula_program, formula_program
+from ._library import Arrays, class_formula_program, formula_program
 from .arguments import compute_dtype
-
-Arrays = dict[str, Array]
 
 
 def losses_by_formula(
@@ -188,7 +186,7 @@ def _run(program: list[list[str]], values: list[Any]) -> list[Array]:
 def class_loss_by_formula(options: dict[str, Any], arrays: Arrays) -> Array:
     """The class loss, likewise."""
     logits, index, labels = (arrays[name] for name in ("logits", "target_index", "labels"))
-    dtype, classes = compute_dtype(logits, logits), logits.shape[-1]
+    dtype, classes = compute_dtype(logits), logits.shape[-1]
     is_row, counted = (index >= 0) & (index < labels.size), index != -2
     row = jnp.where(is_row, index, labels.size)
     label = _rows(labels, row)
@@ -239,7 +237,7 @@ def _logit_losses(options: dict[str, Any], x: Array, label: Array, quality: Arra
 def distribution_loss_by_formula(options: dict[str, Any], arrays: Arrays) -> Array:
     """The loss of distributions, without a program: core has no formula of a logit for it."""
     logits, index, is_fgl = arrays["logits"], arrays["target_index"], options["mode"] == "fgl"
-    dtype, bins = compute_dtype(logits, logits), logits.shape[-1] // 4
+    dtype, bins = compute_dtype(logits), logits.shape[-1] // 4
     is_matched = (index >= 0) & (index < arrays["target"].shape[0]) if is_fgl else index >= 0
     counted = is_matched if is_fgl else index != -2
     temperature = 1.0 if is_fgl else options["temperature"]

@@ -2,33 +2,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """The losses as functions."""
 
-import inspect
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from jax import Array
 from jax.typing import ArrayLike
 
 from .._options import (
-    LOSS_PARAMETERS,
     BoxFormat,
     EpsMode,
     Loss,
     LossParameters,
     Reduction,
+    completed,
+    named,
     options_of,
-    parameters_of,
-    showing,
-    with_defaults,
+    taking_what,
 )
 from ._library import exportable
-from .pair_loss import PairLoss, losses_of
+from .custom_vjp import losses_of
+from .pair_loss import pair_loss
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _WORDS = ("loss", "pred_format", "target_format")
-_BOX_LOSS = PairLoss("box_loss", "box_loss", _WORDS)
-_BOX_LOSSES = PairLoss("box_losses", "box_loss", _WORDS, has_extras=True)
+_BOX_LOSS = pair_loss("box_loss", "box_loss", _WORDS)
+_BOX_LOSSES = pair_loss("box_losses", "box_loss", _WORDS, has_extras=True)
 
 
 @exportable
@@ -60,41 +59,14 @@ def box_loss(
     target_index: ArrayLike | None = None,
     **parameters: "Unpack[LossParameters]",
 ) -> Array:
-    """`boxloss.torch.box_loss` for JAX, with its losses, arguments and errors.
-
-    They are also in docs/losses.md. The arrays are of JAX or NumPy: pred, target, weight, lengths,
-    mask, offsets, pred_index, target_index and, if it is no number, normalizer. Lengths, offsets
-    and indices are int32 or int64. loss, zero_padded, pred_format, target_format, reduction, eps,
-    eps_mode and the parameters of a loss are static: under jit they are no arguments of it.
+    """`boxloss.torch.box_loss` for JAX, by the rules of docs/jax.md. See docs/losses.md.
 
     Lists of boxes are padded to one length, since shapes are static: rows of no image, and pairs
     whose index is -1, do not count. vmap of pairs by index is one call, as of more sets.
 
-    Returns:
-        What torch's gives. Differentiable in reverse mode, any number of times, with respect to
-        pred, weight and a floating target. Only gradients that are asked for are computed.
-
-    Raises:
-        TypeError: also forward mode, for which `use_implementation` has the formula.
+    Only gradients that are asked for are computed.
     """
-    options = {
-        "loss": loss,
-        "weight": weight,
-        "normalizer": normalizer,
-        "lengths": lengths,
-        "mask": mask,
-        "offsets": offsets,
-        "zero_padded": zero_padded,
-        "pred_format": pred_format,
-        "target_format": target_format,
-        "reduction": reduction,
-        "eps": eps,
-        "eps_mode": eps_mode,
-        "pred_index": pred_index,
-        "target_index": target_index,
-    }
-    own = parameters_of("box_loss", loss, parameters)
-    return losses_of(_BOX_LOSS, pred, target, options, _DEFAULTS, own)[0]
+    return losses_of(_BOX_LOSS, box_loss, locals())[0]
 
 
 # The one list of options: what follows has its names and defaults from here.
@@ -102,19 +74,17 @@ OPTIONS = options_of(box_loss)
 _DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
 
 
-@showing(OPTIONS | {"parameters": inspect.signature(box_loss).parameters["parameters"]})
+@taking_what(box_loss)
 def box_losses(
     pred: ArrayLike, target: ArrayLike, loss: Loss = "giou", **options: Any
 ) -> BoxLosses:
     """`boxloss.torch.box_losses` for JAX: a loss, the L1 distance and the IoU of the same pairs.
 
-    Arguments and errors are those of `box_loss`; pred_format and target_format must be equal.
-    Losses and l1 are differentiable, iou has no gradient.
+    What `box_loss` here has of its own, this has, too.
     """
-    own = {name: options.pop(name) for name in LOSS_PARAMETERS.get(loss, ()) if name in options}
-    given = {"loss": loss, **with_defaults("box_losses", options, _DEFAULTS)}
-    numbers = parameters_of("box_losses", loss, own)
-    return BoxLosses(*losses_of(_BOX_LOSSES, pred, target, given, _DEFAULTS, numbers))
+    values, parameters = completed(options, _DEFAULTS)
+    values |= {"pred": pred, "target": target, "loss": loss, "parameters": parameters}
+    return BoxLosses(*losses_of(_BOX_LOSSES, box_losses, values))
 
 
 class NamedLoss(Protocol):
@@ -123,18 +93,9 @@ class NamedLoss(Protocol):
     def __call__(self, pred: ArrayLike, target: ArrayLike, **options: Any) -> Array: ...
 
 
-def _named(loss: Loss, words: str) -> NamedLoss:
-    def function(pred: ArrayLike, target: ArrayLike, **options: Any) -> Array:
-        return box_loss(pred, target, loss, **options)
-
-    function.__name__ = function.__qualname__ = f"{loss}_loss"
-    function.__doc__ = f"{words}\n\nEverything else is as in `box_loss`, whose name errors have."
-    return showing(OPTIONS)(function)
-
-
-iou_loss = _named("iou", "1 - IoU.")
-giou_loss = _named("giou", "1 - GIoU.")
-diou_loss = _named("diou", "1 - IoU + ρ² / c²' (Zheng et al., AAAI 2020).")
-ciou_loss = _named("ciou", "DIoU's loss + α v (Zheng et al., AAAI 2020).")
-eiou_loss = _named("eiou", "DIoU's loss + relative differences of the sides (Zhang et al., 2021).")
-siou_loss = _named("siou", "1 - IoU + (distance + shape) / 2 (Gevorgyan, 2022).")
+iou_loss: NamedLoss = named(box_loss, "iou", "`boxloss.torch.iou_loss` for JAX.")
+giou_loss: NamedLoss = named(box_loss, "giou", "`boxloss.torch.giou_loss` for JAX.")
+diou_loss: NamedLoss = named(box_loss, "diou", "`boxloss.torch.diou_loss` for JAX.")
+ciou_loss: NamedLoss = named(box_loss, "ciou", "`boxloss.torch.ciou_loss` for JAX.")
+eiou_loss: NamedLoss = named(box_loss, "eiou", "`boxloss.torch.eiou_loss` for JAX.")
+siou_loss: NamedLoss = named(box_loss, "siou", "`boxloss.torch.siou_loss` for JAX.")

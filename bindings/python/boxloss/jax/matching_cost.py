@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Costs and overlaps of all predictions with all ground-truth boxes of the same image."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -21,11 +21,10 @@ from .._options import (
     Loss,
     RotatedLoss,
     options_of,
-    parameters_of,
 )
-from ._library import call, traced
-from .arguments import as_arrays, as_options, compute_dtype
-from .batching import batchable, repeated
+from ._library import Arrays, Operation
+from .arguments import arguments_of, compute_dtype
+from .batching import repeated, solve
 from .partitioning import in_auto_axes
 
 if TYPE_CHECKING:
@@ -56,52 +55,15 @@ def matching_cost(
     angle_unit: AngleUnit = "radians",
     **parameters: "Unpack[CostParameters]",
 ) -> Array:
-    """`boxloss.torch.matching_cost` for JAX, with its terms, arguments and errors.
-
-    They are also in docs/matcher.md. The arrays are of JAX or NumPy: pred, target, offsets, logits,
-    labels and class_cost. offsets and labels are int32 or int64. loss, iou_weight, l1_weight,
-    class_weight, class_mode, focal_alpha, focal_gamma, pred_format, target_format, eps, eps_mode,
-    nonfinite, angle_weight, angle_unit and the parameters of a loss are static.
+    """`boxloss.torch.matching_cost` for JAX, by the rules of docs/jax.md. See docs/matcher.md.
 
     "softmax" begins with JAX' own log-softmax, so that its last digits may differ from torch's.
     vmap of pred and logits for the same ground-truth boxes is one call, as of more layers.
-
-    Returns:
-        (..., queries, T), float32, without a gradient. For the assignment see `hungarian_match`.
     """
-    arrays = as_arrays(
-        "matching_cost",
-        pred=pred,
-        target=target,
-        offsets=offsets,
-        logits=logits,
-        labels=labels,
-        class_cost=class_cost,
-    )
-    options = {
-        "loss": loss,
-        "iou_weight": iou_weight,
-        "l1_weight": l1_weight,
-        "class_weight": class_weight,
-        "class_mode": class_mode,
-        "focal_alpha": focal_alpha,
-        "focal_gamma": focal_gamma,
-        "pred_format": pred_format,
-        "target_format": target_format,
-        "eps": eps,
-        "eps_mode": eps_mode,
-        "nonfinite": nonfinite,
-        "angle_weight": angle_weight,
-        "angle_unit": angle_unit,
-    }
-    return _cost("matching_cost", arrays, options, parameters)
+    return _cost(matching_cost, locals(), {})
 
 
-_DEFAULTS = {
-    name: option.default
-    for name, option in options_of(matching_cost).items()
-    if name not in ("logits", "labels", "class_cost")
-}
+_DEFAULTS = {name: option.default for name, option in options_of(matching_cost).items()}
 
 
 def pairwise_iou(
@@ -119,52 +81,33 @@ def pairwise_iou(
 ) -> Array:
     """`boxloss.torch.pairwise_iou` for JAX: 1 - loss of each box with each box of its own image.
 
-    Arrays, what is static, and vmap are as for `matching_cost`.
+    vmap is as of `matching_cost`.
     """
-    arrays = as_arrays("pairwise_iou", pred=pred, target=target, offsets=offsets)
-    options = _DEFAULTS | {
-        "loss": loss,
-        "iou_weight": -1,  # 1 - loss
-        "l1_weight": 0,
-        "pred_format": pred_format,
-        "target_format": target_format,
-        "eps": eps,
-        "eps_mode": eps_mode,
-        "angle_unit": angle_unit,
-    }
-    return _cost("pairwise_iou", arrays, options, parameters)
+    values = locals()
+    return _cost(pairwise_iou, values, _DEFAULTS | {"iou_weight": -1.0, "l1_weight": 0.0})
 
 
-def _cost(
-    function: str, arrays: dict[str, Array], options: dict[str, Any], parameters: Mapping[str, Any]
-) -> Array:
-    own = parameters_of(function, options["loss"], parameters)
-    options = as_options(function, options, _DEFAULTS) | {"parameters": own}
+def _cost(function: Callable[..., Any], values: dict[str, Any], fixed: dict[str, Any]) -> Array:
+    arrays, options = arguments_of(function, values)
     arrays = {name: jax.lax.stop_gradient(each) for name, each in arrays.items()}
-    cost: Array = in_auto_axes(partial(_computed, function, options), arrays)["cost"]
+    operation = _Cost("boxloss_jax_matching_cost", function.__name__, fixed | options)
+    cost: Array = in_auto_axes(partial(solve, operation, merge=_merged), arrays)["cost"]
     return cost
 
 
-def _computed(function: str, options: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Array]:
-    """By name; many predictions for the same ground-truth boxes have a leading dimension more."""
-
-    def many(size: int, batched: set[str], arrays: dict[str, Array]) -> dict[str, Array] | None:
-        if not batched <= {"pred", "logits"}:
-            return None
-        return _computed(function, options, repeated(size, batched, arrays, {"pred", "logits"}))
-
-    return batchable(partial(_computed_alone, function, options), many)(arrays)
+def _merged(size: int, batched: set[str], arrays: Arrays) -> Arrays | None:
+    """Many predictions for the same ground-truth boxes have a leading dimension more."""
+    own = {"pred", "logits"}
+    return repeated(size, batched, arrays, own) if batched <= own else None
 
 
-def _computed_alone(
-    function: str, options: dict[str, Any], arrays: dict[str, Array]
-) -> dict[str, Array]:
-    # Its checks come first, since JAX raises errors of its own.
-    results = traced("boxloss_jax_matching_cost", function, arrays, options)
-    arrays = dict(arrays)
-    if "logits" in arrays and options["class_mode"] == "softmax":
-        scores = arrays["logits"].astype(compute_dtype(arrays["pred"], arrays["target"]))
-        arrays["logits"] = jax.nn.log_softmax(scores)
-    if "class_cost" in arrays and prod(arrays["class_cost"].shape[:-2]) != 1:
-        arrays["class_cost"] = jnp.broadcast_to(arrays["class_cost"], results["cost"].shape)
-    return {"cost": call("boxloss_jax_matching_cost", arrays, results, options)["cost"]}
+class _Cost(Operation):
+    def run(self, arrays: Arrays) -> Arrays:
+        shapes = self.shapes(arrays)  # its checks come first, since JAX raises errors of its own
+        arrays = dict(arrays)
+        if "logits" in arrays and self.options["class_mode"] == "softmax":
+            scores = arrays["logits"].astype(compute_dtype(arrays["pred"], arrays["target"]))
+            arrays["logits"] = jax.nn.log_softmax(scores)
+        if "class_cost" in arrays and prod(arrays["class_cost"].shape[:-2]) != 1:
+            arrays["class_cost"] = jnp.broadcast_to(arrays["class_cost"], shapes["cost"].shape)
+        return super().run(arrays)

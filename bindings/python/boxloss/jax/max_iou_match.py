@@ -2,17 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Max-IoU matching: the ground-truth box of each anchor, without the matrix of IoUs."""
 
-from functools import partial
 from typing import NamedTuple
 
-import jax
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._options import AngleUnit, LowQuality, options_of
-from ._library import exportable, index_dtype, run
-from .arguments import as_arrays, as_options
-from .partitioning import in_auto_axes
+from .._options import AngleUnit, LowQuality
+from ._library import exportable
+from .matches import match
 
 
 @exportable
@@ -34,30 +31,8 @@ def max_iou_match(
     min_pos_iou: float = 0.0,
     angle_unit: AngleUnit = "radians",
 ) -> MaxIouMatch:
-    """`boxloss.torch.max_iou_match` for JAX, with its rules, arguments and errors.
+    """`boxloss.torch.max_iou_match` for JAX, by the rules of docs/jax.md.
 
-    They are also in docs/assigners.md. anchors, target and offsets (int32 or int64) are arrays of
-    JAX or NumPy; high, low, low_quality, min_pos_iou and angle_unit are static.
-
-    Returns:
-        What torch's gives; target_index is int32, or int64 with jax_enable_x64. If an offset
-        decreases or lies outside [0, T], everything is -1, since values are not known while JAX
-        traces. Neither has a gradient.
+    See docs/assigners.md.
     """
-    arrays = as_arrays("max_iou_match", anchors=anchors, target=target, offsets=offsets)
-    arrays = {name: jax.lax.stop_gradient(each) for name, each in arrays.items()}
-    given = {
-        "high": high,
-        "low": low,
-        "low_quality": low_quality,
-        "min_pos_iou": min_pos_iou,
-        "angle_unit": angle_unit,
-    }
-    options = as_options("max_iou_match", given, _DEFAULTS)
-    options["index"] = index_dtype()
-    match = partial(run, "boxloss_jax_max_iou_match", "max_iou_match", options=options)
-    found = in_auto_axes(match, arrays)
-    return MaxIouMatch(found["target_index"], found["iou"])
-
-
-_DEFAULTS = {name: option.default for name, option in options_of(max_iou_match).items()}
+    return match("max_iou_match", MaxIouMatch, max_iou_match, locals())

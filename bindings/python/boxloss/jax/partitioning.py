@@ -10,9 +10,9 @@ from jax import Array
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import NamedSharding, PartitionSpec
 
-from .batching import Arrays, One
+from ._library import Arrays, Shapes
+from .batching import One
 
-Shapes = dict[str, jax.ShapeDtypeStruct]
 REPLICATED = PartitionSpec()
 
 
@@ -21,11 +21,11 @@ def by_image(one: One, arrays: Arrays, results: Shapes) -> Arrays:
 
     names = tuple(arrays)  # JAX keeps `call`, and the arrays may be a trace's
 
-    def call(*given: Array) -> tuple[Array, ...]:
-        return tuple(one(dict(zip(names, given, strict=True))).values())
+    def call(*operands: Array) -> tuple[Array, ...]:
+        return tuple(one(dict(zip(names, operands, strict=True))).values())
 
-    def partition(mesh: Any, given: Any, wanted: Any) -> Any:
-        first = (each.sharding.spec[:1] for each in given if each.shape)
+    def partition(mesh: Any, operands: Any, wanted: Any) -> Any:
+        first = (each.sharding.spec[:1] for each in operands if each.shape)
         images = PartitionSpec(*next(filter(None, first), ()))
 
         def sharded(shapes: Any) -> tuple[NamedSharding, ...]:
@@ -33,7 +33,7 @@ def by_image(one: One, arrays: Arrays, results: Shapes) -> Arrays:
                 NamedSharding(mesh, images if each.shape else REPLICATED) for each in shapes
             )
 
-        return mesh, call, sharded(wanted), sharded(given)
+        return mesh, call, sharded(wanted), sharded(operands)
 
     partitioned = custom_partitioning(call)
     partitioned.def_partition(

@@ -13,15 +13,14 @@ from .._options import (
     Reduction,
     RotatedLoss,
     RotatedLossParameters,
-    options_of,
-    parameters_of,
 )
-from .pair_loss import PairLoss, losses_of
+from .custom_vjp import losses_of
+from .pair_loss import pair_loss
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-_ROTATED_BOX_LOSS = PairLoss("rotated_box_loss", "rotated_box_loss", ("loss", "angle_unit"))
+_ROTATED_BOX_LOSS = pair_loss("rotated_box_loss", "rotated_box_loss", ("loss", "angle_unit"))
 
 
 def rotated_box_loss(
@@ -43,34 +42,11 @@ def rotated_box_loss(
     target_index: ArrayLike | None = None,
     **parameters: "Unpack[RotatedLossParameters]",
 ) -> Array:
-    """`boxloss.torch.rotated_box_loss` for JAX, with its losses, arguments and errors.
+    """`boxloss.torch.rotated_box_loss` for JAX, by the rules of docs/jax.md. See docs/rotated.md.
 
-    They are also in docs/rotated.md. pred, target, weight, normalizer, lengths, mask, offsets,
-    pred_index and target_index are arrays as for `box_loss`; loss, zero_padded, angle_unit,
-    reduction, eps, eps_mode and the parameters of a loss are static. Derivatives, forward mode and
-    vmap are as there, too.
+    What `box_loss` here has of its own, this has, too.
 
     Second derivatives of "iou" and "giou" lose digits where boxes are nearly parallel: take
     float64.
     """
-    options = {
-        "loss": loss,
-        "weight": weight,
-        "normalizer": normalizer,
-        "lengths": lengths,
-        "mask": mask,
-        "offsets": offsets,
-        "zero_padded": zero_padded,
-        "angle_unit": angle_unit,
-        "reduction": reduction,
-        "eps": eps,
-        "eps_mode": eps_mode,
-        "pred_index": pred_index,
-        "target_index": target_index,
-    }
-    own = parameters_of("rotated_box_loss", loss, parameters)
-    kind = _ROTATED_BOX_LOSS
-    return losses_of(kind, pred, target, options, _DEFAULTS, own)[0]
-
-
-_DEFAULTS = {name: option.default for name, option in options_of(rotated_box_loss).items()}
+    return losses_of(_ROTATED_BOX_LOSS, rotated_box_loss, locals())[0]

@@ -2,17 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The task-aligned match: which ground-truth box each anchor of a dense detector learns."""
 
-from functools import partial
 from typing import NamedTuple
 
-import jax
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._options import AngleUnit, BoxFormat, options_of
-from ._library import exportable, index_dtype, run
-from .arguments import as_arrays, as_options
-from .partitioning import in_auto_axes
+from .._options import AngleUnit, BoxFormat
+from ._library import exportable
+from .matches import match
 
 
 @exportable
@@ -41,45 +38,10 @@ def task_aligned_match(
     small_side: float | None = None,
     angle_unit: AngleUnit = "radians",
 ) -> TaskAlignedMatch:
-    """`boxloss.torch.task_aligned_match` for JAX, with its rules, arguments and errors.
+    """`boxloss.torch.task_aligned_match` for JAX, by the rules of docs/jax.md.
 
-    They are also in docs/assigners.md. scores, pred, points, target, offsets and labels (both int32
-    or int64) are arrays of JAX or NumPy; topk, topk2, alpha, beta, min_side, pred_format,
-    small_side and angle_unit are static.
-
-    Returns:
-        What torch's gives; target_index is int32, or int64 with jax_enable_x64. If an offset
-        decreases or lies outside [0, T], no anchor has a box, and the box of a label outside [0,
-        classes) gets no anchor, since values are not known while JAX traces. Nothing has a
-        gradient.
+    See docs/assigners.md.
     """
-    arrays = as_arrays(
-        "task_aligned_match",
-        scores=scores,
-        pred=pred,
-        points=points,
-        target=target,
-        offsets=offsets,
-        labels=labels,
-    )
-    arrays = {name: jax.lax.stop_gradient(each) for name, each in arrays.items()}
-    given = {
-        "topk": topk,
-        "topk2": topk if topk2 is None else topk2,
-        "alpha": alpha,
-        "beta": beta,
-        "min_side": min_side,
-        "pred_format": pred_format,
-        "small_side": min_side if small_side is None else small_side,
-        "angle_unit": angle_unit,
-    }
-    options = as_options("task_aligned_match", given, _DEFAULTS)
-    options["index"] = index_dtype()
-    match = partial(run, "boxloss_jax_task_aligned_match", "task_aligned_match", options=options)
-    found = in_auto_axes(match, arrays)
-    return TaskAlignedMatch(*(found[name] for name in TaskAlignedMatch._fields))
-
-
-_DEFAULTS = {name: option.default for name, option in options_of(task_aligned_match).items()}
-_DEFAULTS["topk2"] = _DEFAULTS["topk"]  # which it is if it is not given
-_DEFAULTS["small_side"] = _DEFAULTS["min_side"]  # likewise
+    topk2 = topk if topk2 is None else topk2
+    small_side = min_side if small_side is None else small_side
+    return match("task_aligned_match", TaskAlignedMatch, task_aligned_match, locals())

@@ -49,51 +49,14 @@ from .torchvision import (
     generalized_box_iou_loss,
 )
 
-__all__ = [
-    "Assignment",
-    "BoxLoss",
-    "BoxLosses",
-    "CIoULoss",
-    "DIoULoss",
-    "EIoULoss",
-    "GIoULoss",
-    "IoULoss",
-    "MatchResult",
-    "MaxIouMatch",
-    "QueryLayers",
-    "RotatedBoxLoss",
-    "SIoULoss",
-    "SetLosses",
-    "TaskAlignedMatch",
-    "box_loss",
-    "box_losses",
-    "check_boxes",
-    "check_indices",
-    "ciou_loss",
-    "class_loss",
-    "collate_matches",
-    "collate_padded",
-    "collate_ragged",
-    "complete_box_iou_loss",
-    "cpu_capability",
-    "debug",
-    "diou_loss",
-    "distance_box_iou_loss",
-    "distribution_loss",
-    "eiou_loss",
-    "generalized_box_iou_loss",
-    "giou_loss",
-    "global_normalizer",
-    "hungarian_match",
-    "implementations",
-    "iou_loss",
-    "linear_sum_assignment",
-    "matching_cost",
-    "max_iou_match",
-    "pairwise_iou",
-    "rotated_box_loss",
-    "set_criterion",
-    "siou_loss",
-    "task_aligned_match",
-    "use_implementation",
-]
+__all__ = ["BoxLoss", "BoxLosses", "RotatedBoxLoss", "box_loss", "box_losses", "rotated_box_loss"]
+__all__ += ["ciou_loss", "diou_loss", "eiou_loss", "giou_loss", "iou_loss", "siou_loss"]
+__all__ += ["CIoULoss", "DIoULoss", "EIoULoss", "GIoULoss", "IoULoss", "SIoULoss"]
+__all__ += ["complete_box_iou_loss", "distance_box_iou_loss", "generalized_box_iou_loss"]
+__all__ += ["MatchResult", "hungarian_match", "matching_cost", "pairwise_iou"]
+__all__ += ["Assignment", "linear_sum_assignment"]
+__all__ += ["MaxIouMatch", "TaskAlignedMatch", "max_iou_match", "task_aligned_match"]
+__all__ += ["QueryLayers", "SetLosses", "class_loss", "distribution_loss", "set_criterion"]
+__all__ += ["collate_matches", "collate_padded", "collate_ragged", "global_normalizer"]
+__all__ += ["check_boxes", "check_indices", "debug"]
+__all__ += ["cpu_capability", "implementations", "use_implementation"]

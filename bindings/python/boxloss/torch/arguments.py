@@ -17,9 +17,9 @@ from .._options import as_float, check_magnitude
 _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 
 
-def check_tensors(function: str, **given: Any) -> None:
+def check_tensors(function: str, **tensors: Any) -> None:
     """Each must be a tensor, or stand for one as a proxy of torch.fx does."""
-    for name, value in given.items():
+    for name, value in tensors.items():
         if not is_tensor_like(value):
             raise TypeError(f"{function}: {name} is {type(value).__name__}; it must be a tensor")
 
@@ -54,31 +54,31 @@ _BITS = {"int": 63, "float": 1024}
 debug_check: Callable[[str, Any, dict[str, Any]], None] | None = None
 
 
-def call(function: str, operator: Any, *given: Any, **named: Any) -> Any:
+def call(function: str, operator: Any, *values: Any, **named: Any) -> Any:
     """The operator's result; a value of a wrong type is a TypeError that names it.
 
     Types are looked at only after an error of torch's: that costs other calls nothing.
     """
     try:
-        result = operator(*given, **named)
+        result = operator(*values, **named)
     except RuntimeError:
-        values = _by_name(operator, given, named)
+        by_name = _by_name(operator, values, named)
         for each in operator._schema.arguments:
-            if each.name in values:
-                _check_type(function, each.name, str(each.type), values[each.name])
+            if each.name in by_name:
+                _check_type(function, each.name, str(each.type), by_name[each.name])
         raise
     check = debug_check  # read once: another thread may leave debug mode meanwhile
     if check is not None and not torch.compiler.is_compiling():
-        check(function, operator, _by_name(operator, given, named))
+        check(function, operator, _by_name(operator, values, named))
     return result
 
 
-def beside(given: Any, tensor: Any) -> Any:
-    """From the CPU to the tensor's device. What stands for a tensor has none."""
-    are_tensors = isinstance(given, Tensor) and isinstance(tensor, Tensor)
-    if are_tensors and given.is_cpu and not tensor.is_cpu:
-        return given.to(tensor.device, non_blocking=True)
-    return given
+def beside(tensor: Any, other: Any) -> Any:
+    """From the CPU to the other's device. What stands for a tensor has none."""
+    are_tensors = isinstance(tensor, Tensor) and isinstance(other, Tensor)
+    if are_tensors and tensor.is_cpu and not other.is_cpu:
+        return tensor.to(other.device, non_blocking=True)
+    return tensor
 
 
 def members_of(kind: type[Any], result: Any) -> Any:
@@ -86,9 +86,9 @@ def members_of(kind: type[Any], result: Any) -> Any:
     return kind(*[result[i] for i in range(len(kind._fields))])
 
 
-def _by_name(operator: Any, given: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+def _by_name(operator: Any, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
     names = (each.name for each in operator._schema.arguments)
-    return dict(zip(names, given, strict=False)) | named
+    return dict(zip(names, values, strict=False)) | named
 
 
 def _check_type(function: str, name: str, kind: str, value: Any) -> None:
@@ -100,8 +100,8 @@ def _check_type(function: str, name: str, kind: str, value: Any) -> None:
         return
     is_taken, words = _TAKEN[kind]
     if not is_taken(value):
-        given = type(value).__name__
-        raise TypeError(f"{function}: {name} is {given}; it must be {words}") from None
+        found = type(value).__name__
+        raise TypeError(f"{function}: {name} is {found}; it must be {words}") from None
     if isinstance(value, str) and not _is_encoded(value):
         raise ValueError(f"{function}: {name} is {value!a}, which UTF-8 does not have") from None
     if isinstance(value, Tensor) and value.is_nested:
@@ -123,8 +123,8 @@ def as_normalizer(function: str, normalizer: Any, pred: Tensor, target: Tensor) 
             return pred.new_ones((), dtype=dtype) * number
         return pred.new_full((), number, dtype=dtype)
     if not is_tensor_like(normalizer):
-        given = type(normalizer).__name__
-        raise TypeError(f"{function}: normalizer is {given}; it must be a tensor or a number")
+        found = type(normalizer).__name__
+        raise TypeError(f"{function}: normalizer is {found}; it must be a tensor or a number")
     if torch.compiler.is_compiling():  # to which a number of NumPy's is an array
         return torch.as_tensor(normalizer, device=pred.device)
     return normalizer
@@ -154,14 +154,13 @@ def whole(value: Any, name: str) -> int:
     except TypeError:
         raise TypeError(f"{name} is {value!r}; it must be an integer") from None
     if not 0 <= number < 2**63:
-        given = reprlib.repr(number)
-        raise ValueError(f"{name} is {given}; it must be at least 0, and less than 2^63")
+        shown = reprlib.repr(number)
+        raise ValueError(f"{name} is {shown}; it must be at least 0, and less than 2^63")
     return number
 
 
-def check_options(
-    loss: str, *, function: str = "box_loss", numbers: int = 4, **options: Any
-) -> None:
+def check_options(loss: str, *, function: str = "box_loss", **options: Any) -> None:
     """The operator's own check of a loss' options, on tensors without boxes."""
+    numbers = 5 if "angle_unit" in options else 4
     none = torch.empty((0, 0, numbers), dtype=torch.float64, device="meta")
     call(function, getattr(torch.ops.boxloss, function).default, none, none, loss, **options)

@@ -85,19 +85,21 @@ def _among(is_bad: Tensor, valid: Tensor | None) -> Tensor:
 
 def in_words(name: str, values: Tensor, row: Sequence[int]) -> str:
     """That this row of an argument has these values."""
-    given = values[tuple(row)]
-    digits = ".6g" if given.is_floating_point() else "d"
-    words = ", ".join(f"{number:{digits}}" for number in given.reshape(-1).tolist())
-    return f"{name}{list(row) or ''} is {f'[{words}]' if given.dim() else words}"
+    own = values[tuple(row)]
+    digits = ".6g" if own.is_floating_point() else "d"
+    words = ", ".join(f"{number:{digits}}" for number in own.reshape(-1).tolist())
+    return f"{name}{list(row) or ''} is {f'[{words}]' if own.dim() else words}"
+
+
+def refuse(name: str, values: Tensor, is_bad: Tensor, words: str) -> None:
+    """Raises that the first bad row of an argument must be something else."""
+    raise_first(is_bad, lambda *row: f"{in_words(name, values, row)}; {words}")
 
 
 def check_finite(name: str, values: Tensor, valid: Tensor | None = None) -> None:
     """Of rows."""
     if values.is_floating_point():
-        raise_first(
-            _among(~values.isfinite().all(-1), valid),
-            lambda *row: f"{in_words(name, values, row)}; it must be finite",
-        )
+        refuse(name, values, _among(~values.isfinite().all(-1), valid), "it must be finite")
 
 
 def check_each_box(
@@ -117,10 +119,8 @@ def check_each_box(
 def check_each_rotated_box(name: str, boxes: Tensor, valid: Tensor | None = None) -> None:
     """Whether it is finite, and has no negative side."""
     check_finite(name, boxes, valid)
-    raise_first(
-        _among((boxes[..., 2:4] < 0).any(-1), valid),
-        lambda *row: f"{in_words(name, boxes, row)}; width and height must not be negative",
-    )
+    is_bad = _among((boxes[..., 2:4] < 0).any(-1), valid)
+    refuse(name, boxes, is_bad, "width and height must not be negative")
 
 
 def check_format(
@@ -153,25 +153,18 @@ def check_units(name: str, boxes: Tensor, other_name: str, others: Tensor) -> No
     """Whether one of them is in [0, 1], the other in pixels."""
     units = {name: _unit(boxes), other_name: _unit(others)}
     if set(units.values()) == {"[0, 1]", "pixels"}:
-        given = " and ".join(f"{each} in {unit}" for each, unit in units.items())
-        raise ValueError(f"{given}: they must have the same unit")
+        both = " and ".join(f"{each} in {unit}" for each, unit in units.items())
+        raise ValueError(f"{both}: they must have the same unit")
 
 
 def check_labels(name: str, labels: Tensor, classes: int, valid: Tensor | None = None) -> None:
-    raise_first(
-        _among((labels < 0) | (labels >= classes), valid),
-        lambda *row: f"{in_words(name, labels, row)}; it must lie in [0, {classes})",
-    )
+    is_bad = _among((labels < 0) | (labels >= classes), valid)
+    refuse(name, labels, is_bad, f"it must lie in [0, {classes})")
 
 
 def check_probabilities(name: str, scores: Tensor) -> None:
-    raise_first(
-        ~((scores >= 0) & (scores <= 1)),
-        lambda *row: (
-            f"{in_words(name, scores, row)}; it must be a probability, in [0, 1]: of logits take "
-            "the sigmoid"
-        ),
-    )
+    words = "it must be a probability, in [0, 1]: of logits take the sigmoid"
+    refuse(name, scores, ~((scores >= 0) & (scores <= 1)), words)
 
 
 def _is_inverted(boxes: Tensor, box_format: BoxFormat) -> Tensor:

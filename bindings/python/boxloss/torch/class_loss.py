@@ -80,19 +80,7 @@ def class_loss(
             tensors on several devices, or on one without an implementation of it in this build.
     """
     check_tensors("class_loss", logits=logits, target_index=target_index, labels=labels)
-    return call(  # type: ignore[no-any-return]
-        "class_loss",
-        _CLASS_LOSS,
-        logits,
-        target_index,
-        labels,
-        mode,
-        quality,
-        query_quality,
-        weight,
-        alpha,
-        gamma,
-        no_object_weight,
-        reduction,
-        as_normalizer("class_loss", normalizer, logits, logits),
-    )
+    weights = (quality, query_quality, weight, alpha, gamma, no_object_weight)
+    normalizer = as_normalizer("class_loss", normalizer, logits, logits)
+    arguments = (logits, target_index, labels, mode, *weights, reduction, normalizer)
+    return call("class_loss", _CLASS_LOSS, *arguments)  # type: ignore[no-any-return]

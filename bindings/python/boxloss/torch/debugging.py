@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -24,7 +25,7 @@ from .boxes import (
     check_labels,
     check_probabilities,
     check_units,
-    in_words,
+    refuse,
 )
 from .indices import check_index_values, check_offsets, raise_first
 
@@ -114,10 +115,7 @@ def _check_losses(values: Values) -> None:
 
 
 def _check_normalizer(normalizer: Tensor, is_used: Tensor) -> None:
-    raise_first(
-        ~(normalizer > 0) & is_used,
-        lambda *row: f"{in_words('normalizer', normalizer, row)}; it must be more than 0",
-    )
+    refuse("normalizer", normalizer, ~(normalizer > 0) & is_used, "it must be more than 0")
 
 
 def _valid(values: Values) -> tuple[Tensor, Tensor, Tensor]:
@@ -206,7 +204,7 @@ def _check_logits(logits: Tensor, mode: str, counted: Tensor | None = None) -> N
 
 def _check_numbers(name: str, values: Tensor, counted: Tensor | None) -> None:
     is_bad = values.isnan() if counted is None else values.isnan() & counted[..., None]
-    raise_first(is_bad, lambda *row: f"{in_words(name, values, row)}; it must be a number")
+    refuse(name, values, is_bad, "it must be a number")
 
 
 def _check_class_loss(values: Values) -> None:
@@ -225,13 +223,8 @@ def _check_class_loss(values: Values) -> None:
 
 def _used_rows(index: Tensor, count: int) -> Tensor:
     """Which of so many rows some query has, where target_index leads to no other."""
-    raise_first(
-        (index < -2) | (index >= count),
-        lambda *row: (
-            f"{in_words('target_index', index, row)}; it must lie in [0, {count}), or be -1 or -2 "
-            "for no box"
-        ),
-    )
+    words = f"it must lie in [0, {count}), or be -1 or -2 for no box"
+    refuse("target_index", index, (index < -2) | (index >= count), words)
     is_used = torch.zeros(count, dtype=torch.bool, device=index.device)
     is_used[index[index >= 0].long()] = True
     return is_used
@@ -281,23 +274,15 @@ def _check_distillation(values: Values, is_matched: Tensor) -> None:
 
 
 def _check_not_negative(name: str, weights: Tensor, valid: Tensor) -> None:
-    raise_first(
-        ~((weights >= 0) & weights.isfinite()) & valid,
-        lambda *row: f"{in_words(name, weights, row)}; it must be finite and not negative",
-    )
+    is_bad = ~((weights >= 0) & weights.isfinite()) & valid
+    refuse(name, weights, is_bad, "it must be finite and not negative")
 
 
 def _check_quality(name: str, quality: Tensor, valid: Tensor, mode: str) -> None:
     rounding = 4 * torch.finfo(quality.dtype).eps
     least = 0 if mode in ("mal", "ia_bce") else -rounding  # of which these have a power
-    raise_first(
-        ~((quality >= least) & (quality <= 1 + rounding)) & valid,
-        lambda *row: f"{in_words(name, quality, row)}; it must be from 0 to 1",
-    )
-
-
-def _check_max_iou(values: Values) -> None:
-    _check_list(values, "anchors")
+    is_bad = ~((quality >= least) & (quality <= 1 + rounding)) & valid
+    refuse(name, quality, is_bad, "it must be from 0 to 1")
 
 
 def _check_task_aligned(values: Values) -> None:
@@ -320,39 +305,27 @@ def _check_task_aligned(values: Values) -> None:
 def _check_assignment(values: Values) -> None:
     cost, offsets = values["cost"], values["offsets"]
     check_offsets(offsets, cost.shape[-1])
-    raise_first(
-        (cost.isnan() | cost.isneginf()) & _in_an_image(offsets, cost.shape[-1]),
-        lambda *row: f"{in_words('cost', cost, row)}; it must be finite, or inf for no pair",
-    )
+    is_bad = (cost.isnan() | cost.isneginf()) & _in_an_image(offsets, cost.shape[-1])
+    refuse("cost", cost, is_bad, "it must be finite, or inf for no pair")
 
 
 def _check_linear_sum_assignment(values: Values) -> None:
     cost, maximize = values["cost"], values["maximize"]
     is_used = torch.ones_like(cost, dtype=torch.bool)
     if (lengths := values["lengths"]) is not None:
-        for side, (size, words) in enumerate(
-            zip(cost.shape[-2:], ("rows", "columns"), strict=True)
-        ):
-            raise_first(
-                (lengths[..., side] < 0) | (lengths[..., side] > size),
-                lambda *place, side=side, size=size, words=words: (
-                    f"{in_words('lengths', lengths, (*place, side))}; it must lie in [0, {size}], "
-                    f"the {words} of cost"
-                ),
-            )
+        for side, words in enumerate(("rows", "columns")):
+            size, is_side = cost.shape[side - 2], torch.arange(2, device=cost.device) == side
+            is_bad = ((lengths < 0) | (lengths > size)) & is_side
+            refuse("lengths", lengths, is_bad, f"it must lie in [0, {size}], the {words} of cost")
         rows, columns = (torch.arange(size, device=cost.device) for size in cost.shape[-2:])
         is_used = rows[:, None] < lengths[..., :1, None]
         is_used = is_used & (columns < lengths[..., 1:, None])
     is_bad = cost.isnan() | (cost.isposinf() if maximize else cost.isneginf())
-    raise_first(
-        is_bad & is_used,
-        lambda *row: (
-            f"{in_words('cost', cost, row)}; it must be finite, or {'-' * maximize}inf for no pair"
-        ),
-    )
+    words = f"it must be finite, or {'-' * maximize}inf for no pair"
+    refuse("cost", cost, is_bad & is_used, words)
 
 
-_CHECKS: dict[str, Callable[[Values], None]] = {
+_CHECKS: dict[str, Callable[[Values], Any]] = {
     "assign": _check_assignment,
     "box_loss": _check_losses,
     "box_losses": _check_losses,
@@ -360,7 +333,7 @@ _CHECKS: dict[str, Callable[[Values], None]] = {
     "distribution_loss": _check_distribution_loss,
     "linear_sum_assignment": _check_linear_sum_assignment,
     "matching_cost": _check_cost,
-    "max_iou_match": _check_max_iou,
+    "max_iou_match": partial(_check_list, other="anchors"),
     "pairwise_iou": _check_cost,
     "rotated_box_loss": _check_losses,
     "task_aligned_match": _check_task_aligned,

@@ -82,20 +82,7 @@ def distribution_loss(
             tensors on several devices, or on one without an implementation of it in this build.
     """
     check_tensors("distribution_loss", logits=logits, target_index=target_index)
-    return call(  # type: ignore[no-any-return]
-        "distribution_loss",
-        _DISTRIBUTION_LOSS,
-        logits,
-        target_index,
-        mode,
-        quality,
-        reference,
-        target,
-        edges,
-        reg_scale,
-        teacher,
-        confidence,
-        temperature,
-        reduction,
-        as_normalizer("distribution_loss", normalizer, logits, logits),
-    )
+    of_fgl, of_ddf = (reference, target, edges, reg_scale), (teacher, confidence, temperature)
+    normalizer = as_normalizer("distribution_loss", normalizer, logits, logits)
+    arguments = (logits, target_index, mode, quality, *of_fgl, *of_ddf, reduction, normalizer)
+    return call("distribution_loss", _DISTRIBUTION_LOSS, *arguments)  # type: ignore[no-any-return]

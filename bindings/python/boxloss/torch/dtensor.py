@@ -30,17 +30,17 @@ _ACROSS_IMAGES = ("offsets", "pred_index", "target_index")
 
 def _named_arguments(operator: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     parameters = operator._schema.arguments
-    given = {each.name: each.default_value for each in parameters if each.has_default_value()}
-    given.update(zip((each.name for each in parameters), args, strict=False))
-    return {**given, **kwargs}
+    values = {each.name: each.default_value for each in parameters if each.has_default_value()}
+    values.update(zip((each.name for each in parameters), args, strict=False))
+    return {**values, **kwargs}
 
 
-def _check(function: str, given: dict[str, Any]) -> None:
+def _check(function: str, values: dict[str, Any]) -> None:
     """Checks that each rank has exactly the tensors' parts that its pairs need."""
     for name in ("pred", *_BY_IMAGE, *_ACROSS_IMAGES, "normalizer"):
-        if isinstance(given[name], Tensor) and not isinstance(given[name], DTensor):
+        if isinstance(values[name], Tensor) and not isinstance(values[name], DTensor):
             raise TypeError(f"{function}: {name} is no DTensor, but others are; all must be")
-    pred = given["pred"]
+    pred = values["pred"]
     replicated = (Replicate(),) * pred.device_mesh.ndim
     for placement in pred.placements:
         if placement not in (Shard(0), Replicate()):
@@ -50,16 +50,16 @@ def _check(function: str, given: dict[str, Any]) -> None:
             )
     if pred.placements != replicated:
         for name in _ACROSS_IMAGES:
-            if given[name] is not None:
+            if values[name] is not None:
                 raise ValueError(f"{function}: {name} cannot be given with sharded boxes")
-        if given["reduction"] == "mean" and given["normalizer"] is None:
+        if values["reduction"] == "mean" and values["normalizer"] is None:
             raise ValueError(
                 f"{function}: reduction 'mean' of sharded boxes needs a normalizer, such as the "
                 "number of pairs that count on all ranks"
             )
     wanted = dict.fromkeys((*_BY_IMAGE, *_ACROSS_IMAGES), pred.placements)
     for name, placements in {**wanted, "normalizer": replicated}.items():
-        each = given[name]
+        each = values[name]
         if each is not None and (each.device_mesh, each.placements) != (
             pred.device_mesh,
             placements,
@@ -73,17 +73,17 @@ def _check(function: str, given: dict[str, Any]) -> None:
 @torch.no_grad()
 def _on_own_images(_: Any, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """The operator on this rank's part of the tensors."""
-    given = _named_arguments(operator, args, kwargs or {})
+    values = _named_arguments(operator, args, kwargs or {})
     name = operator._schema.name
-    _check("rotated_box_loss" if "rotated" in name else "box_loss", given)
-    pred = given["pred"]
+    _check("rotated_box_loss" if "rotated" in name else "box_loss", values)
+    pred = values["pred"]
     mesh, by_image, images = pred.device_mesh, pred.placements, pred.shape[0]
     replicated = tuple(Replicate() for _ in by_image)
     shares = tuple(Partial() if each == Shard(0) else each for each in by_image)
-    is_reduced = given["reduction"] != "none"
+    is_reduced = values["reduction"] != "none"
     for name in ("grad_loss", "grad_l1"):  # placed as the caller's own operations did
-        if given.get(name) is not None:
-            given[name] = given[name].redistribute(mesh, replicated if is_reduced else by_image)
+        if values.get(name) is not None:
+            values[name] = values[name].redistribute(mesh, replicated if is_reduced else by_image)
 
     def placed(name: str, result: Tensor) -> DTensor:
         placements = by_image
@@ -99,7 +99,8 @@ def _on_own_images(_: Any, operator: Any, types: Any, args: Any = (), kwargs: An
         )
 
     local = {
-        name: each.to_local() if isinstance(each, DTensor) else each for name, each in given.items()
+        name: value.to_local() if isinstance(value, DTensor) else value
+        for name, value in values.items()
     }
     results = operator(**local)
     names = [each.name for each in operator._schema.returns]

@@ -62,8 +62,8 @@ class use_implementation:  # noqa: N801  (used like a function)
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):
-            given = type(name).__name__
-            raise TypeError(f"use_implementation: name is {given}; it must be a string")
+            found = type(name).__name__
+            raise TypeError(f"use_implementation: name is {found}; it must be a string")
         self._name = name
         word = name.partition("/")[0]
         self._device = "aten" if word == "boxloss" else word  # the two ends of one switch

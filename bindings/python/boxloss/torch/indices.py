@@ -17,13 +17,9 @@ def raise_first(is_bad: Tensor, text: Callable[..., str]) -> None:
         raise ValueError(text(*bad[0].tolist()))
 
 
-def _check_shapes_and_dtypes(*boxes: Any, **pairing: Any) -> None:
-    """box_loss itself does, on tensors without data."""
-
-    def on_meta(given: Any) -> Any:
-        return given.detach().to("meta") if isinstance(given, Tensor) else given
-
-    box_loss(*map(on_meta, boxes), **{name: on_meta(given) for name, given in pairing.items()})
+def _on_meta(value: Any) -> Any:
+    """A tensor without its data."""
+    return value.detach().to("meta") if isinstance(value, Tensor) else value
 
 
 def _check_rows(name: str, index: Tensor, boxes: Tensor) -> None:
@@ -62,26 +58,16 @@ def check_indices(
         ValueError: names the first bad entry, its value and what is allowed. Before that, box_loss'
             errors for shapes and dtypes.
     """
-    _check_shapes_and_dtypes(
-        pred,
-        target,
-        lengths=lengths,
-        offsets=offsets,
-        pred_index=pred_index,
-        target_index=target_index,
-    )
-    check_index_values(pred, target, lengths, offsets, pred_index, target_index)
+    names = ("lengths", "offsets", "pred_index", "target_index")
+    indices = (lengths, offsets, pred_index, target_index)
+    named = dict(zip(names, map(_on_meta, indices), strict=True))
+    box_loss(_on_meta(pred), _on_meta(target), **named)  # checks shapes and dtypes
+    check_index_values(pred, target, *indices)
 
 
-def check_index_values(
-    pred: Tensor,
-    target: Tensor,
-    lengths: Tensor | None,
-    offsets: Tensor | None,
-    pred_index: Tensor | None,
-    target_index: Tensor | None,
-) -> None:
+def check_index_values(pred: Tensor, target: Tensor, *indices: Tensor | None) -> None:
     """Of tensors whose shapes and dtypes box_loss takes."""
+    lengths, offsets, pred_index, target_index = indices
     if lengths is not None:
         slots = pred.shape[1]
         raise_first(

@@ -16,9 +16,11 @@ from .._options import (
     Loss,
     LossParameters,
     Reduction,
+    completed,
+    named,
     options_of,
     parameters_of,
-    showing,
+    taking_what,
 )
 from .arguments import as_normalizer, call, check_tensors
 from .nested import is_nested, nested, without_nested
@@ -137,27 +139,9 @@ def box_loss(
         ValueError: a bad value or shape. TypeError: a bad dtype, or no tensor. RuntimeError:
             tensors on several devices, or no implementation for their device in this build.
     """
-    return call_loss(  # type: ignore[no-any-return]
-        "box_loss",
-        _BOX_LOSS,
-        pred,
-        target,
-        loss,
-        parameters,
-        weight,
-        normalizer,
-        lengths,
-        mask,
-        offsets,
-        zero_padded,
-        pred_format,
-        target_format,
-        reduction,
-        eps,
-        eps_mode,
-        pred_index,
-        target_index,
-    )
+    pairs = (weight, normalizer, lengths, mask, offsets, zero_padded, pred_format, target_format)
+    options = (*pairs, reduction, eps, eps_mode, pred_index, target_index)
+    return call_loss("box_loss", _BOX_LOSS, pred, target, loss, options, parameters)  # type: ignore[no-any-return]
 
 
 # The one list of options. What follows is written out for those who read signatures without running
@@ -165,6 +149,7 @@ def box_loss(
 OPTIONS = options_of(box_loss)
 # Of each function that calls `call_loss`.
 OPTIONS_OF: dict[str, Iterable[str]] = {"box_loss": OPTIONS, "box_losses": OPTIONS}
+_DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
 
 
 def call_loss(
@@ -173,25 +158,24 @@ def call_loss(
     pred: Tensor,
     target: Tensor,
     loss: str,
+    options: tuple[Any, ...],
     parameters: Mapping[str, Any],
-    weight: Tensor | None,
-    normalizer: Tensor | float | None,
-    *others: Any,
 ) -> Any:
     """The operator's result; all options are given, in their order."""
-    own: tuple[Any, ...] = ()
-    if parameters:
-        own = (parameters_of(function, loss, parameters),)
+    own = (parameters_of(function, loss, parameters),) if parameters else ()
     structure = None
-    if type(pred) is not Tensor or type(target) is not Tensor:
+    if type(pred) is Tensor and type(target) is Tensor:  # which is told quickly
+        has_nested = pred.is_nested or target.is_nested
+    else:
         check_tensors(function, pred=pred, target=target)
-    if is_nested(pred) or is_nested(target):
-        options = dict(zip(OPTIONS_OF[function], (weight, normalizer, *others), strict=True))
-        numbers = 5 if function == "rotated_box_loss" else 4
-        pred, target, structure = without_nested(function, pred, target, options, numbers)
-        weight, normalizer, *others = options.values()  # type: ignore[assignment]
-    normalizer = as_normalizer(function, normalizer, pred, target)
-    result = call(function, operator, pred, target, loss, weight, normalizer, *others, *own)
+        has_nested = is_nested(pred) or is_nested(target)
+    if has_nested:
+        named = dict(zip(OPTIONS_OF[function], options, strict=True))
+        pred, target, options, structure = without_nested(function, pred, target, named)
+    if options[1] is not None:
+        weight, normalizer, *others = options
+        options = (weight, as_normalizer(function, normalizer, pred, target), *others)
+    result = call(function, operator, pred, target, loss, *options, *own)
     return result if structure is None else nested(result, structure)
 
 
@@ -203,26 +187,8 @@ class BoxLosses(NamedTuple):
     iou: Tensor
 
 
-def box_losses(
-    pred: Tensor,
-    target: Tensor,
-    loss: Loss = "giou",
-    *,
-    weight: Tensor | None = None,
-    normalizer: Tensor | float | None = None,
-    lengths: Tensor | None = None,
-    mask: Tensor | None = None,
-    offsets: Tensor | None = None,
-    zero_padded: bool = False,
-    pred_format: BoxFormat = "xyxy",
-    target_format: BoxFormat = "xyxy",
-    reduction: Reduction = "mean",
-    eps: float = 1e-7,
-    eps_mode: EpsMode = "add",
-    pred_index: Tensor | None = None,
-    target_index: Tensor | None = None,
-    **parameters: Unpack[LossParameters],
-) -> BoxLosses:
+@taking_what(box_loss)
+def box_losses(pred: Tensor, target: Tensor, loss: Loss = "giou", **options: Any) -> BoxLosses:
     """A loss, the L1 distance and the IoU of the same pairs, from one read of the boxes.
 
     Arguments, their defaults and errors are those of `box_loss`; pred_format and target_format must
@@ -237,28 +203,9 @@ def box_losses(
         - iou: I / U' of each pair, with eps as eps_mode says; never reduced or weighted: of the
           shape that reduction "none" gives, 0 for invalid pairs. It has no gradient.
     """
-    results = call_loss(
-        "box_losses",
-        _BOX_LOSSES,
-        pred,
-        target,
-        loss,
-        parameters,
-        weight,
-        normalizer,
-        lengths,
-        mask,
-        offsets,
-        zero_padded,
-        pred_format,
-        target_format,
-        reduction,
-        eps,
-        eps_mode,
-        pred_index,
-        target_index,
-    )
-    return BoxLosses(*results)
+    every, parameters = completed(options, _DEFAULTS)
+    given = tuple(every.values())
+    return BoxLosses(*call_loss("box_losses", _BOX_LOSSES, pred, target, loss, given, parameters))
 
 
 # As it is in pytrees anyway; torch.export.save needs a name for it.
@@ -289,17 +236,9 @@ class NamedLoss(Protocol):
     ) -> Tensor: ...
 
 
-def _named(loss: Loss, words: str) -> NamedLoss:
-    def function(pred: Tensor, target: Tensor, **options: Any) -> Tensor:
-        return box_loss(pred, target, loss, **options)
-
-    function.__name__ = function.__qualname__ = f"{loss}_loss"
-    function.__doc__ = f"{words}\n\nEverything else is as in `box_loss`, whose name errors have."
-    return showing(OPTIONS)(function)
-
-
-iou_loss = _named("iou", "1 - IoU.")
-giou_loss = _named(
+iou_loss: NamedLoss = named(box_loss, "iou", "1 - IoU.")
+giou_loss: NamedLoss = named(
+    box_loss,
     "giou",
     """1 - GIoU.
 
@@ -309,7 +248,11 @@ For a pair with areas A_p and A_t, intersection I, union U = A_p + A_t - I and e
     loss = 1 - (I / U' - (C' - U') / C')                      eps_mode="clamp", mmdetection's
            with U' = max(U, eps), C' = max(C, eps)""",
 )
-diou_loss = _named("diou", "1 - IoU + ρ² / c²' (Zheng et al., AAAI 2020).")
-ciou_loss = _named("ciou", "DIoU's loss + α v (Zheng et al., AAAI 2020).")
-eiou_loss = _named("eiou", "DIoU's loss + relative differences of the sides (Zhang et al., 2021).")
-siou_loss = _named("siou", "1 - IoU + (distance + shape) / 2 (Gevorgyan, 2022).")
+diou_loss: NamedLoss = named(box_loss, "diou", "1 - IoU + ρ² / c²' (Zheng et al., AAAI 2020).")
+ciou_loss: NamedLoss = named(box_loss, "ciou", "DIoU's loss + α v (Zheng et al., AAAI 2020).")
+eiou_loss: NamedLoss = named(
+    box_loss, "eiou", "DIoU's loss + relative differences of the sides (Zhang et al., 2021)."
+)
+siou_loss: NamedLoss = named(
+    box_loss, "siou", "1 - IoU + (distance + shape) / 2 (Gevorgyan, 2022)."
+)

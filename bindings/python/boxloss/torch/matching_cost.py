@@ -18,6 +18,9 @@ from .._options import (
 )
 from .arguments import call
 
+_MATCHING_COST = torch.ops.boxloss.matching_cost.default
+_PAIRWISE_IOU = torch.ops.boxloss.pairwise_iou.default
+
 
 def matching_cost(
     pred: Tensor,
@@ -95,31 +98,12 @@ def matching_cost(
         ValueError: a bad value or shape. TypeError: a bad dtype, or no tensor. RuntimeError:
             tensors on several devices, or no implementation for their device in this build.
     """
-    return call(  # type: ignore[no-any-return]
-        "matching_cost",
-        torch.ops.boxloss.matching_cost.default,
-        pred,
-        target,
-        offsets,
-        logits,
-        labels,
-        class_cost,
-        loss,
-        iou_weight,
-        l1_weight,
-        class_weight,
-        class_mode,
-        focal_alpha,
-        focal_gamma,
-        pred_format,
-        target_format,
-        eps,
-        eps_mode,
-        nonfinite,
-        angle_weight,
-        angle_unit,
-        *([parameters_of("matching_cost", loss, parameters)] if parameters else []),
-    )
+    boxes, classes = (pred, target, offsets), (logits, labels, class_cost)
+    weights = (loss, iou_weight, l1_weight, class_weight, class_mode, focal_alpha, focal_gamma)
+    options = (pred_format, target_format, eps, eps_mode, nonfinite, angle_weight, angle_unit)
+    own = [parameters_of("matching_cost", loss, parameters)] if parameters else []
+    arguments = (*boxes, *classes, *weights, *options, *own)
+    return call("matching_cost", _MATCHING_COST, *arguments)  # type: ignore[no-any-return]
 
 
 def pairwise_iou(
@@ -143,17 +127,7 @@ def pairwise_iou(
     columns and the errors see `matching_cost`.
     Rotated boxes need a loss of theirs by name.
     """
-    return call(  # type: ignore[no-any-return]
-        "pairwise_iou",
-        torch.ops.boxloss.pairwise_iou.default,
-        pred,
-        target,
-        offsets,
-        loss,
-        pred_format,
-        target_format,
-        eps,
-        eps_mode,
-        angle_unit,
-        *([parameters_of("pairwise_iou", loss, parameters)] if parameters else []),
-    )
+    options = (pred_format, target_format, eps, eps_mode, angle_unit)
+    own = [parameters_of("pairwise_iou", loss, parameters)] if parameters else []
+    arguments = (pred, target, offsets, loss, *options, *own)
+    return call("pairwise_iou", _PAIRWISE_IOU, *arguments)  # type: ignore[no-any-return]

@@ -11,6 +11,8 @@ from torch.utils._pytree import _register_namedtuple
 from .._options import AngleUnit, LowQuality
 from .arguments import beside, call, check_tensors, members_of
 
+_MATCH = torch.ops.boxloss.max_iou_match.default
+
 
 class MaxIouMatch(NamedTuple):
     """What `max_iou_match` returns, on the anchors' device."""
@@ -83,16 +85,6 @@ def max_iou_match(
     """
     check_tensors("max_iou_match", anchors=anchors, target=target, offsets=offsets)
     offsets = beside(offsets, anchors)
-    result = call(
-        "max_iou_match",
-        torch.ops.boxloss.max_iou_match.default,
-        anchors,
-        target,
-        offsets,
-        high,
-        low,
-        low_quality,
-        min_pos_iou,
-        angle_unit,
-    )
+    options = (high, low, low_quality, min_pos_iou, angle_unit)
+    result = call("max_iou_match", _MATCH, anchors, target, offsets, *options)
     return members_of(MaxIouMatch, result)  # type: ignore[no-any-return]

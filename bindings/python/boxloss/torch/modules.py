@@ -19,7 +19,7 @@ from .._options import (
     RotatedLoss,
     RotatedLossParameters,
     parameters_of,
-    showing,
+    show,
 )
 from .arguments import check_options
 from .losses import OPTIONS, box_loss
@@ -35,9 +35,24 @@ def _defaults_of(options: dict[str, Parameter]) -> dict[str, Any]:
 class _LossModule(torch.nn.Module):
     """What is fixed of a loss: attributes that have the options' names."""
 
+    _function: ClassVar[str]
     _defaults: ClassVar[dict[str, Any]]
     loss: Any
     loss_parameters: Any
+    zero_padded: bool
+    reduction: Reduction
+    eps: float
+    eps_mode: EpsMode
+
+    def __init__(self, loss: str, parameters: Any, *options: Any) -> None:
+        """These are all that are fixed, in their order."""
+        super().__init__()
+        self.loss = loss
+        self.loss_parameters = parameters
+        for name, value in zip(self._defaults, options, strict=True):
+            setattr(self, name, value)
+        own = parameters_of(self._function, loss, parameters)
+        check_options(loss, function=self._function, **self._fixed(), parameters=own)
 
     def _fixed(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._defaults}
@@ -64,6 +79,10 @@ class BoxLoss(_LossModule):
         ValueError: an option that `box_loss` does not allow. TypeError: one that it does not have.
     """
 
+    loss: Loss
+    pred_format: BoxFormat
+    target_format: BoxFormat
+    _function = "box_loss"
     _defaults = _defaults_of(OPTIONS)
 
     def __init__(
@@ -78,17 +97,8 @@ class BoxLoss(_LossModule):
         eps_mode: EpsMode = "add",
         **parameters: Unpack[LossParameters],
     ) -> None:
-        super().__init__()
-        self.loss: Loss = loss
-        self.zero_padded = zero_padded
-        self.pred_format: BoxFormat = pred_format
-        self.target_format: BoxFormat = target_format
-        self.reduction: Reduction = reduction
-        self.eps = eps
-        self.eps_mode: EpsMode = eps_mode
-        self.loss_parameters = parameters
-        own = parameters_of("box_loss", loss, parameters)
-        check_options(loss, **self._fixed(), parameters=own)
+        fixed = (zero_padded, pred_format, target_format, reduction, eps, eps_mode)
+        super().__init__(loss, parameters, *fixed)
 
     if TYPE_CHECKING:  # torch.nn.Module's, which calls forward, takes and returns anything
 
@@ -112,13 +122,14 @@ class BoxLoss(_LossModule):
             target_index: Tensor | None = None,
         ) -> Tensor: ...
 
-    @showing(OPTIONS)
     def forward(
         self, pred: Tensor, target: Tensor, weight: Tensor | None = None, **options: Any
     ) -> Tensor:
         """See `box_loss`."""
         fixed = {**self._fixed(), **self.loss_parameters}
         return box_loss(pred, target, self.loss, weight=weight, **(fixed | options))
+
+    show(forward, box_loss, "loss", "parameters")
 
 
 class RotatedBoxLoss(_LossModule):
@@ -129,6 +140,9 @@ class RotatedBoxLoss(_LossModule):
             not have.
     """
 
+    loss: RotatedLoss
+    angle_unit: AngleUnit
+    _function = "rotated_box_loss"
     _defaults = _defaults_of(ROTATED_OPTIONS)
 
     def __init__(
@@ -142,16 +156,7 @@ class RotatedBoxLoss(_LossModule):
         eps_mode: EpsMode = "add",
         **parameters: Unpack[RotatedLossParameters],
     ) -> None:
-        super().__init__()
-        self.loss: RotatedLoss = loss
-        self.zero_padded = zero_padded
-        self.angle_unit: AngleUnit = angle_unit
-        self.reduction: Reduction = reduction
-        self.eps = eps
-        self.eps_mode: EpsMode = eps_mode
-        self.loss_parameters = parameters
-        own = parameters_of("rotated_box_loss", loss, parameters)
-        check_options(loss, function="rotated_box_loss", numbers=5, **self._fixed(), parameters=own)
+        super().__init__(loss, parameters, zero_padded, angle_unit, reduction, eps, eps_mode)
 
     if TYPE_CHECKING:  # as of BoxLoss
 
@@ -174,13 +179,14 @@ class RotatedBoxLoss(_LossModule):
             target_index: Tensor | None = None,
         ) -> Tensor: ...
 
-    @showing(ROTATED_OPTIONS)
     def forward(
         self, pred: Tensor, target: Tensor, weight: Tensor | None = None, **options: Any
     ) -> Tensor:
         """See `rotated_box_loss`."""
         fixed = {**self._fixed(), **self.loss_parameters}
         return rotated_box_loss(pred, target, self.loss, weight=weight, **(fixed | options))
+
+    show(forward, rotated_box_loss, "loss", "parameters")
 
 
 class _OneLoss(BoxLoss):
@@ -202,15 +208,8 @@ class _OneLoss(BoxLoss):
         eps: float = 1e-7,
         eps_mode: EpsMode = "add",
     ) -> None:
-        super().__init__(
-            self._word,
-            zero_padded=zero_padded,
-            pred_format=pred_format,
-            target_format=target_format,
-            reduction=reduction,
-            eps=eps,
-            eps_mode=eps_mode,
-        )
+        fixed = (zero_padded, pred_format, target_format, reduction, eps, eps_mode)
+        _LossModule.__init__(self, self._word, {}, *fixed)
 
 
 class IoULoss(_OneLoss, loss="iou"):

@@ -35,13 +35,13 @@ def is_nested(tensor: Any) -> bool:
 
 
 def without_nested(
-    function: str, pred: Tensor, target: Tensor, options: dict[str, Any], numbers: int = 4
-) -> tuple[Tensor, Tensor, Tensor]:
-    """pred and target without nested tensors, and the structure that `nested` gives the results.
+    function: str, pred: Tensor, target: Tensor, options: dict[str, Any]
+) -> tuple[Tensor, Tensor, tuple[Any, ...], Tensor]:
+    """A loss' arguments without nested tensors, and the structure that `nested` gives the results.
 
-    One of them is nested; options become those of the values. A box is that many numbers. Of two
-    structures only the total number of boxes is compared: torch cannot compare more of separately
-    made ones without synchronization.
+    pred or target is nested; options become those of the values. Of two structures only the total
+    number of boxes is compared: torch cannot compare more of separately made ones without
+    synchronization.
     """
     if not is_nested(target):
         raise ValueError(f"{function}: pred is nested, target is not; it must be nested as well")
@@ -50,15 +50,17 @@ def without_nested(
             raise ValueError(f"{function}: {name} cannot be given with nested boxes")
     if options["mask"] is not None and not pred.is_nested:
         raise ValueError(f"{function}: mask cannot be given where target alone is nested")
+    numbers = 5 if "angle_unit" in options else 4
     target_boxes = _boxes(function, "target", target, numbers)
     structure: Tensor = target.offsets()  # type: ignore[attr-defined]
     for name in ("weight", "mask"):
         if is_nested(options[name]):
             options[name] = _values(function, name, options[name])
-    if not pred.is_nested:
+    if pred.is_nested:
+        pred = _boxes(function, "pred", pred, numbers)
+    else:
         options["offsets"] = structure
-        return pred, target_boxes, structure
-    return _boxes(function, "pred", pred, numbers), target_boxes, structure
+    return pred, target_boxes, tuple(options.values()), structure
 
 
 def nested(result: Any, structure: Tensor) -> Any:

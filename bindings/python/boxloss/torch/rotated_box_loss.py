@@ -78,26 +78,13 @@ def rotated_box_loss(
         target: ground-truth boxes, shaped as pred; with offsets (T, 5). Any floating dtype, uint8,
             int16, int32 or int64.
         loss: one of the names above.
-        weight: factors of shape (...), any floating dtype; with offsets (T), with indices theirs.
-        normalizer: what reduction "mean" divides the sum by instead of the number of valid pairs:
-            a number, or a tensor as `box_loss` takes it.
-        lengths: (images), int32 or int64: of image b's slots the first lengths[b] are valid. pred
-            and target have shape (images, slots, 5).
-        mask: bool of shape (...): true for valid pairs.
-        offsets: (images + 1), int32 or int64: target rows offsets[b] to offsets[b + 1] belong to
-            image b and are paired with its first predictions; pred has shape (images, slots, 5).
-        zero_padded: pairs whose target is five zeros are not valid; shapes as with lengths.
+        weight, normalizer, lengths, mask, offsets, zero_padded: as for `box_loss`, with 5 for 4 in
+            shapes. Padding is five zeros.
+        reduction, pred_index, target_index: likewise.
         angle_unit: "radians", clockwise, or "degrees", counterclockwise, of pred and target.
-        reduction: "mean" (sum / max(number of valid pairs, 1)), "sum", or "none": one loss for
-            each slot, with offsets for each target row, with indices for each pair, 0 for
-            invalid ones.
         eps: finite, >= 0, in areas' unit, of "iou" and "giou"; the others do not use it. Boxes in
             [0, 1] lose by it if their sides are below about 1e-3, as in `box_loss`.
         eps_mode: what these divide by is x + eps ("add") or max(x, eps) ("clamp").
-        pred_index: (P) or (S, P), int32 or int64: pair k reads row pred_index[k] of pred, as in
-            `box_loss`.
-        target_index: the same for target. An operand without an index has the index' shape,
-            followed by 5.
         **parameters: the loss' own numbers. floor, from 0 to 1e6 (1e-15 if it is not given), is in
             areas' unit; a box without area needs one above 0. tau, from 1 to 1e6 (1.0 if it is not
             given), is of "kld" and "gwd".
@@ -112,25 +99,10 @@ def rotated_box_loss(
         ValueError: a bad value or shape. TypeError: a bad dtype, or no tensor. RuntimeError:
             tensors on several devices, or no implementation for their device in this build.
     """
+    pairs = (weight, normalizer, lengths, mask, offsets, zero_padded)
+    options = (*pairs, angle_unit, reduction, eps, eps_mode, pred_index, target_index)
     return call_loss(  # type: ignore[no-any-return]
-        "rotated_box_loss",
-        _ROTATED_BOX_LOSS,
-        pred,
-        target,
-        loss,
-        parameters,
-        weight,
-        normalizer,
-        lengths,
-        mask,
-        offsets,
-        zero_padded,
-        angle_unit,
-        reduction,
-        eps,
-        eps_mode,
-        pred_index,
-        target_index,
+        "rotated_box_loss", _ROTATED_BOX_LOSS, pred, target, loss, options, parameters
     )
 
 

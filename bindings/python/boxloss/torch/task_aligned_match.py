@@ -11,6 +11,8 @@ from torch.utils._pytree import _register_namedtuple
 from .._options import AngleUnit, BoxFormat
 from .arguments import beside, call, check_tensors, members_of
 
+_MATCH = torch.ops.boxloss.task_aligned_match.default
+
 
 class TaskAlignedMatch(NamedTuple):
     """What `task_aligned_match` returns, each (images, anchors), on the scores' device."""
@@ -102,22 +104,7 @@ def task_aligned_match(
     """
     check_tensors("task_aligned_match", scores=scores)
     offsets = beside(offsets, scores)
-    result = call(
-        "task_aligned_match",
-        torch.ops.boxloss.task_aligned_match.default,
-        scores,
-        pred,
-        points,
-        target,
-        offsets,
-        labels,
-        topk,
-        topk2,
-        alpha,
-        beta,
-        min_side,
-        pred_format,
-        small_side,
-        angle_unit,
-    )
+    tensors = (scores, pred, points, target, offsets, labels)
+    options = (topk, topk2, alpha, beta, min_side, pred_format, small_side, angle_unit)
+    result = call("task_aligned_match", _MATCH, *tensors, *options)
     return members_of(TaskAlignedMatch, result)  # type: ignore[no-any-return]
