@@ -16,8 +16,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ..class_loss import class_loss
 from ..collate import on_host
 from ..hungarian_match import hungarian_match
+from .targets import collate_targets
 
 
 class MaskTargets(NamedTuple):
@@ -62,7 +64,11 @@ def collate_masks(masks: Sequence[Tensor], labels: Sequence[Tensor]) -> MaskTarg
     counts = [len(each) for each in labels]
     offsets = [*accumulate(counts, initial=0)]
     most = max(counts)
-    sizes = [(each.shape[2], each.shape[1]) for each, n in zip(masks, counts, strict=True) for _ in range(n)]
+    sizes = [
+        (each.shape[2], each.shape[1])
+        for each, n in zip(masks, counts, strict=True)
+        for _ in range(n)
+    ]
     first = [0, *accumulate(width * height for width, height in sizes)][: len(sizes)]
     canvas = [max(each.shape[axis] for each in masks) for axis in (2, 1)]
     image = [b for b, n in enumerate(counts) for _ in range(n)]
@@ -87,6 +93,25 @@ def collate_masks(masks: Sequence[Tensor], labels: Sequence[Tensor]) -> MaskTarg
     )
 
 
+def truth_of(
+    masks: Sequence[Tensor], labels: Sequence[Tensor], classes: int
+) -> tuple[MaskTargets, Tensor | None]:
+    """The ground truth, looked for faults. Where a device does that, 1, or NaN for a fault, too."""
+    truth = collate_masks(masks, labels)
+    # Of each mask a box that is finite if the mask is.
+    stand_in = [
+        functional.pad(torch.linalg.vector_norm(each, torch.inf, (1, 2))[:, None], (3, 0))
+        if each.is_floating_point()
+        else each.new_zeros(len(each), 4, dtype=torch.float32)
+        for each in masks
+    ]
+    each_image = [
+        {"boxes": box, "class_labels": own} for box, own in zip(stand_in, labels, strict=True)
+    ]
+    checked = collate_targets(each_image, "class_labels", classes, has_sizes=True)
+    return truth._replace(labels=checked.labels), checked.factor
+
+
 class Points(NamedTuple):
     """At how many points a cost and a loss are computed. A loss takes the `uncertain` ones of the
     `candidates`, whose logits are nearest to 0, and others up to `number`."""
@@ -94,6 +119,29 @@ class Points(NamedTuple):
     number: int
     candidates: int
     uncertain: int
+
+
+def losses_of_layer(
+    masks: Tensor,
+    logits: Tensor,
+    truth: MaskTargets,
+    number: Tensor,
+    weights: Sequence[float],
+    points_of_cost: int,
+    points: Points,
+    no_object_weight: float,
+) -> dict[str, Tensor]:
+    """By transformers' names. See `match_masks` and `mask_losses`."""
+    query_of_mask, mask_of_query = match_masks(masks, logits, truth, points_of_cost, weights)
+    entropy, dice = mask_losses(masks, truth, query_of_mask, number, points)
+    of_classes = class_loss(
+        logits[None],
+        mask_of_query[None],
+        truth.labels,
+        mode="softmax",
+        no_object_weight=no_object_weight,
+    )
+    return {"loss_mask": entropy, "loss_dice": dice, "loss_cross_entropy": of_classes[0]}
 
 
 def match_masks(
@@ -110,7 +158,7 @@ def match_masks(
         (T) and (images, queries).
     """
     with torch.no_grad():
-        cost = _cost(masks, logits, truth, points, weights)
+        cost = _cost(masks, logits.float(), truth, points, weights)
     pairs = hungarian_match(cost[None], truth.offsets)
     return pairs.pred_index[0], pairs.target_of_query[0]
 
@@ -176,9 +224,7 @@ def _logits_at(masks: Tensor, points: Tensor) -> Tensor:
     return functional.grid_sample(wide, grid, align_corners=False)[..., 0]
 
 
-def _pixels_at(
-    truth: MaskTargets, rows: Tensor | slice, canvas: Tensor, points: Tensor
-) -> Tensor:
+def _pixels_at(truth: MaskTargets, rows: Tensor | slice, canvas: Tensor, points: Tensor) -> Tensor:
     """What grid_sample gives of these masks at (n, points, 2), in [0, 1] of the canvas, in whose
     corner they lie: (n, points). Nothing is padded, and nothing but what is read becomes a float."""
     width, height = truth.sizes[rows, :, None].unbind(1)
