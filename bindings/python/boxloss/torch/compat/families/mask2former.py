@@ -106,6 +106,11 @@ def home_of(model: Any) -> tuple[ModuleType, str]:
     raise TypeError(f"{type(model).__qualname__} is no {END} of transformers")
 
 
+def parts(model: Any) -> Parts:
+    module, prefix = home_of(model)
+    return parts_of(module.__name__, prefix)
+
+
 def check_parts(criterion: Any) -> None:
     """What the criterion has no call for must be transformers' own, as it is when it is called."""
     theirs = getattr(criterion, "original", type(criterion))
@@ -155,6 +160,4 @@ def losses_of(model: Any, **made: Any) -> Any:
         return model.criterion(**made)
 
 
-FAMILY = Family(
-    replace, cases, lambda model: parts_of(home_of(model)[0].__name__, home_of(model)[1]), losses_of
-)
+FAMILY = Family(replace, cases, parts, losses_of)
