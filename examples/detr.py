@@ -5,7 +5,7 @@
     python -m examples.detr
 
 `use_boxloss` does all that has to do with boxes for all decoder layers at once, by
-boxloss/torch/compat/detr_criterion.py. `adapt` leaves transformers' criterion as it is, layer by
+boxloss/torch/compat/families/detr.py. `adapt` leaves transformers' criterion as it is, layer by
 layer, and gives it a matcher and a loss_boxes. The model is small and random. Needs transformers,
 Pillow.
 """
