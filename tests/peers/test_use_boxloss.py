@@ -72,15 +72,15 @@ def test_uses_boxloss_until_it_is_restored(name: str) -> None:
 def test_names() -> None:
     def names(name: str) -> list[str]:
         return [
-            f"{each.rpartition('.')[2]} {its.removeprefix('boxloss.torch.compat.')}"
+            f"{each.rpartition('.')[2]} {its.removeprefix('boxloss.torch.compat.families.')}"
             for each, its in use_boxloss(made(name)).names.items()
         ]
 
-    assert names("DETR") == ["ForObjectDetectionLoss detr_criterion.detr_loss"]
+    assert names("DETR") == ["ForObjectDetectionLoss detr.detr_loss"]
     assert names("YOLO11") == ["DetectionModel yolo.Model"]
     if "YOLO11-seg" in MODELS:
-        assert names("YOLO11-seg") == ["SegmentationModel yolo.Segmentation"]
-        assert names("YOLO11-pose") == ["PoseModel yolo.Pose"]
+        assert names("YOLO11-seg") == ["SegmentationModel yolo_with_more.Segmentation"]
+        assert names("YOLO11-pose") == ["PoseModel yolo_with_more.Pose"]
     if "YOLO11-obb" in MODELS:
         assert names("YOLO11-obb") == ["OBBModel oriented_yolo.Model"]
     heads = [

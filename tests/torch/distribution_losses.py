@@ -5,7 +5,7 @@
 from types import SimpleNamespace
 
 import torch
-from boxloss.torch.compat.d_fine_criterion import bin_edges
+from boxloss.torch.compat.families.d_fine import bin_edges
 from problems import Problem
 from torch import Tensor
 

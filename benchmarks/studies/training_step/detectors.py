@@ -222,9 +222,9 @@ def _sum(value: Tensor) -> Tensor:
 
 # By the name of the model's class; boxloss' module, and what in it is the criterion.
 OF_TRANSFORMERS = {
-    "DetrForObjectDetection": ("detr_criterion", "detr_loss"),
-    "DeformableDetrForObjectDetection": ("detr_criterion", "deformable_detr_loss"),
-    "RTDetrForObjectDetection": ("rt_detr_criterion", "rt_detr_loss"),
+    "DetrForObjectDetection": ("detr", "detr_loss"),
+    "DeformableDetrForObjectDetection": ("deformable_detr", "deformable_detr_loss"),
+    "RTDetrForObjectDetection": ("rt_detr", "rt_detr_loss"),
 }
 
 
