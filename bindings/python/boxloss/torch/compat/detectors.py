@@ -163,7 +163,7 @@ def _find(model: Any) -> tuple[Family, str]:
         if project not in KNOWN:
             continue  # a user's own class
         name = each.__name__
-        if project == "transformers":
+        if project == "transformers" and name not in KNOWN[project]:
             if name.endswith("ForObjectDetection") and criterion_of(model) is None:
                 check_own(model.loss_function)
             name = criterion_of(model) or name

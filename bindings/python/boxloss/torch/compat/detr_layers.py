@@ -6,7 +6,6 @@ All layers have as many queries. Nothing here waits for the device: pairs and th
 stay there.
 """
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,11 +16,12 @@ from .constants import weighted
 from .criterion import Layers, Learned, Learning, learn, unweighted
 from .made_up import MOST, MadeUp, cases_of
 from .proof import Case
-from .ranks import average_over_ranks
+from .ranks import asks_accelerate, average_over_ranks
 from .targets import collate_targets
 from .transformers_models import Given, Losses
 from .versions import is_before
 
+IMAGE_LOSS = "transformers.loss.loss_for_object_detection"
 # Until 5.2 a figure for the log took the last class for "no object", which there is none of here.
 FOUND_BY_LAST_CLASS = is_before("transformers", 5, 2)
 
@@ -64,7 +64,7 @@ def losses_of(
     if "class_cost" in of_class:
         of_class["class_cost"] = of_class["class_cost"](layers, truth)
     cost = dict(zip(("iou_weight", "l1_weight", "class_weight"), weights, strict=True)) | of_class
-    does_ask = asks_accelerate() if asks_others is None else asks_others
+    does_ask = asks_accelerate(IMAGE_LOSS) if asks_others is None else asks_others
     number = average_over_ranks(truth.total * groups, does_ask).clamp(min=truth.one)
     learning = Learning(cost, lambda learned: {"loss_ce": class_loss(learned)}, groups=groups)
     losses = learn(layers, truth, number, learning)
@@ -108,14 +108,6 @@ def all_layers(
         parts.append([each[None] for each in encoder])
         names.append("_enc")
     return Layers(names, *map(torch.cat, zip(*parts, strict=True))), auxiliary
-
-
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def asks_accelerate() -> bool:
-    """As ImageLoss: its state is there under Trainer and Accelerator, not under plain torchrun."""
-    theirs = sys.modules.get("transformers.loss.loss_for_object_detection")
-    state: Any = getattr(theirs, "PartialState", None)
-    return bool(state and state._shared_state) and state().num_processes > 1
 
 
 HEADS = {"class_embed", "class_labels_classifier"}

@@ -19,7 +19,7 @@ from torch.nn import functional
 from ..class_loss import class_loss
 from ..collate import on_host
 from ..hungarian_match import hungarian_match
-from .targets import collate_targets
+from .faults import Rows, check
 
 
 class MaskTargets(NamedTuple):
@@ -98,18 +98,18 @@ def truth_of(
 ) -> tuple[MaskTargets, Tensor | None]:
     """The ground truth, looked for faults. Where a device does that, 1, or NaN for a fault, too."""
     truth = collate_masks(masks, labels)
-    # Of each mask a box that is finite if the mask is.
-    stand_in = [
-        functional.pad(torch.linalg.vector_norm(each, torch.inf, (1, 2))[:, None], (3, 0))
+    peaks = [  # finite if the mask is
+        torch.linalg.vector_norm(each, torch.inf, (1, 2)).float()
         if each.is_floating_point()
-        else each.new_zeros(len(each), 4, dtype=torch.float32)
+        else torch.zeros(len(each), device=each.device)
         for each in masks
     ]
-    each_image = [
-        {"boxes": box, "class_labels": own} for box, own in zip(stand_in, labels, strict=True)
-    ]
-    checked = collate_targets(each_image, "class_labels", classes, has_sizes=True)
-    return truth._replace(labels=checked.labels), checked.factor
+    stand_ins = functional.pad(torch.cat(peaks)[:, None], (3, 0))
+    rows = Rows(
+        stand_ins, truth.labels, truth.offsets, "class_labels", classes, True, None, "mask_labels"
+    )
+    checked, factor = check(rows)
+    return truth._replace(labels=checked), factor
 
 
 class Points(NamedTuple):
@@ -147,7 +147,7 @@ def losses_of_layer(
 def match_masks(
     masks: Tensor, logits: Tensor, truth: MaskTargets, points: int, weights: Sequence[float]
 ) -> tuple[Tensor, Tensor]:
-    """Each mask's query, of images x queries, and each query's mask, -1 for none, by the least cost.
+    """Each mask's query, of all images', and each query's mask, by the least cost; -1 for none.
 
     Args:
         masks: (images, queries, height, width): logits. logits: (images, queries, classes).
@@ -225,8 +225,8 @@ def _logits_at(masks: Tensor, points: Tensor) -> Tensor:
 
 
 def _pixels_at(truth: MaskTargets, rows: Tensor | slice, canvas: Tensor, points: Tensor) -> Tensor:
-    """What grid_sample gives of these masks at (n, points, 2), in [0, 1] of the canvas, in whose
-    corner they lie: (n, points). Nothing is padded, and nothing but what is read becomes a float."""
+    """What grid_sample gives of these masks at (n, points, 2), in [0, 1] of the canvas in whose
+    corner they lie: (n, points). Nothing is padded, and only what is read becomes a float."""
     width, height = truth.sizes[rows, :, None].unbind(1)
     first = truth.first[rows, None]
     # In grid_sample's order.

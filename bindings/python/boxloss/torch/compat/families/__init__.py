@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The families that `use_boxloss` knows: a line for each name that one of their models is found by.
 
-The name is that of a model's class, or in transformers of its criterion. A family is FAMILY in the
-module of this folder that the line names, which is imported when such a model is there.
+The name is that of a model's class, or in transformers of a criterion that is a function. A family
+is FAMILY in the module of this folder that the line names, which is imported when such a model is
+there.
 """
 
 KNOWN = {
@@ -15,6 +16,10 @@ KNOWN = {
         "RTDetrForObjectDetectionLoss": "rt_detr",
         "DFineForObjectDetectionLoss": "d_fine",
         "Deimv2ForObjectDetectionLoss": "deimv2",
+        "Mask2FormerForUniversalSegmentation": "mask2former",
+        "EomtForUniversalSegmentation": "mask2former",
+        "EomtDinov3ForUniversalSegmentation": "mask2former",
+        "OneFormerForUniversalSegmentation": "oneformer",
     },
     "ultralytics": {
         "DetectionModel": "yolo",

@@ -23,8 +23,7 @@ from ..made_up import MadeUp, cases_of
 from ..masks import Points, losses_of_layer, truth_of
 from ..parts import Parts, check_class, check_methods
 from ..proof import Case
-from ..ranks import average_over_ranks
-from ..transformers_models import asks_accelerate
+from ..ranks import asks_accelerate, average_over_ranks
 
 END = "ForUniversalSegmentation"
 FUNCTIONS = (
@@ -53,8 +52,8 @@ def losses(
         int(criterion.importance_sample_ratio * criterion.num_points),
     )
     truth, factor = truth_of(mask_labels, class_labels, layers[0][1].shape[-1] - 1)
-    theirs = sys.modules[criterion.original.__module__]
-    number = average_over_ranks(truth.offsets[-1], asks_accelerate(theirs)).clamp(min=1)
+    does_ask = asks_accelerate(criterion.original.__module__)
+    number = average_over_ranks(truth.offsets[-1], does_ask).clamp(min=1)
     number = number if factor is None else number * factor
     options = weights, matcher.num_points, points, criterion.eos_coef
     with torch.autocast(layers[0][0].device.type, enabled=False):
@@ -90,6 +89,7 @@ def _criterion(theirs: Any) -> Any:
             layers = all_layers(masks_queries_logits, class_queries_logits, auxiliary_predictions)
             return named(losses(self, layers, mask_labels, class_labels))
 
+    Criterion.__qualname__ = "Criterion"
     return Criterion
 
 
