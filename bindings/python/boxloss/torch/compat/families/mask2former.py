@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -141,7 +142,9 @@ def made_up(random: MadeUp, criterion: Any, counts: tuple[int, ...]) -> dict[str
         return {"masks_queries_logits": masks, "class_queries_logits": logits}
 
     shapes = [(count, 40 + 8 * b, 60) for b, count in enumerate(counts)]
-    masks = [(random.uniform(0, 1, *shape) > 0.6).float().to(random.device) for shape in shapes]
+    masks = [
+        (random.uniform(0, 1, *shape) > 0.6).to(random.device, torch.float32) for shape in shapes
+    ]
     labels = [random.integers(classes, count).to(random.device) for count in counts]
     auxiliary = [layer()]
     return {
@@ -153,10 +156,10 @@ def made_up(random: MadeUp, criterion: Any, counts: tuple[int, ...]) -> dict[str
 
 
 def losses_of(model: Any, **made: Any) -> Any:
-    """At the same points each time."""
-    device = made["masks_queries_logits"].device
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        torch.manual_seed(0)
+    """At the same points each time, in float32."""
+    torch.manual_seed(0)
+    buffers = {"empty_weight": model.criterion.empty_weight.float()}
+    with patch.dict(model.criterion._buffers, buffers):
         return model.criterion(**made)
 
 
