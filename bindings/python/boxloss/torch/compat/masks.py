@@ -190,7 +190,7 @@ def mask_losses(
     pairs = sum(min(count, masks.shape[1]) for count in truth.counts)
     # As the originals have them: image after image, query after query; masks without one are first.
     order = query_of_mask.argsort()[len(query_of_mask) - pairs :]
-    own = masks.flatten(0, 1)[query_of_mask[order]][:, None]
+    own = masks.flatten(0, 1).index_select(0, query_of_mask[order])[:, None]
     if pairs == 0:
         return own.sum(), own.sum()
     with torch.no_grad():
