@@ -181,16 +181,6 @@ def device_of(case: Case) -> torch.device:
     return next(tensors).device
 
 
-class StableTorch:
-    """torch for DEIMv2's own criterion, which leaves to a sort which of equals comes first."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(torch, name)
-
-    def argsort(self, *given: Any, **options: Any) -> Tensor:
-        return torch.argsort(*given, **options, stable=True)
-
-
 @contextmanager
 def undisturbed(device: torch.device) -> Iterator[None]:
     """With gradients, in float32, on this rank alone; random numbers go on as if nothing was."""
@@ -203,9 +193,6 @@ def undisturbed(device: torch.device) -> Iterator[None]:
         stack.enter_context(torch.enable_grad())
         stack.enter_context(torch.autocast(device.type, enabled=False))
         stack.enter_context(patch.object(distributed, "is_initialized", lambda: False))
-        deimv2 = sys.modules.get("transformers.loss.loss_deimv2")
-        if deimv2 is not None:
-            stack.enter_context(patch.object(deimv2, "torch", StableTorch()))
         accelerate = sys.modules.get("accelerate")
         if accelerate is not None:
             stack.enter_context(patch.object(accelerate.PartialState, "_shared_state", {}))

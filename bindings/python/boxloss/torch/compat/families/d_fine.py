@@ -19,7 +19,7 @@ from torch.nn.functional import pad
 from ...distribution_loss import distribution_loss
 from ..constants import constant
 from ..criterion import Learned
-from ..denoising import cases_of
+from ..transformers_batches import denoising_cases
 from ..transformers_models import Given, Losses, criterion, family
 from ..versions import is_before
 from . import rt_detr
@@ -111,4 +111,4 @@ def bin_edges(config: Any, like: Tensor) -> Tensor:
     return constant(("bins", upper, step, half, dtype), like, make)
 
 
-FAMILY = family(d_fine_loss, partial(cases_of, has_corners=True))
+FAMILY = family(d_fine_loss, partial(denoising_cases, has_corners=True))
