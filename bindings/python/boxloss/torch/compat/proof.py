@@ -28,9 +28,12 @@ _one_at_a_time = RLock()  # it changes what all threads see
 
 
 class Case(NamedTuple):
-    """Arguments of a criterion, and what they are, in words.
+    """A batch on which two criteria are compared.
 
-    Floating-point tensors that require a gradient are the network's outputs.
+    Attributes:
+        words: what it is, for errors.
+        arguments: of a criterion. Tensors that require a gradient are the network's outputs.
+        has_boxes: whether there is any ground truth, which one case at least must have.
     """
 
     words: str

@@ -64,10 +64,10 @@ def losses_of(given: Given, kind: Kind) -> Losses:
         if not is_noisy:  # the teacher has no teacher
             corners, references = corners[:-1], references[:-1]
         layers = len(corners)
-        given = corners, target_of_query[:layers]
+        pairs = corners, target_of_query[:layers]
         iou = iou[:layers]
         fgl = distribution_loss(
-            *given,
+            *pairs,
             mode="fgl",
             quality=iou,
             reference=references.detach().contiguous(),
@@ -77,7 +77,7 @@ def losses_of(given: Given, kind: Kind) -> Losses:
             normalizer=number,
         )
         ddf = distribution_loss(
-            *given,
+            *pairs,
             mode="ddf",
             quality=iou,
             teacher=teacher,

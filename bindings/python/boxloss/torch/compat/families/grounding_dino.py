@@ -37,10 +37,6 @@ def grounding_dino_loss(given: Given) -> Losses:
     rows_of_all = sum(classes)
     allowed = [min(own, rows_of_all - rows) for own, rows in zip(classes, skipped, strict=True)]
 
-    def rows_of(truth: GroundTruth) -> tuple[Tensor, ...]:
-        """Of each image, by its boxes."""
-        return truth.labels.split(truth.counts)
-
     def cost(layers: Layers, truth: GroundTruth) -> Tensor:
         maps = [each[of] for each, of in zip(label_maps, rows_of(truth), strict=True)]
         return class_cost(layers.scores, maps)
@@ -71,6 +67,11 @@ def grounding_dino_loss(given: Given) -> Losses:
     for each in auxiliary or ():
         each |= {"label_maps": label_maps, "text_mask": given["text_mask"]}
     return total, named, auxiliary
+
+
+def rows_of(truth: GroundTruth) -> tuple[Tensor, ...]:
+    """Of each image: of its label map, by box."""
+    return truth.labels.split(truth.counts)
 
 
 @torch.no_grad()
