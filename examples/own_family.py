@@ -155,7 +155,11 @@ def cases(_: SetCriterion, classes: int = 7, queries: int = 8) -> Iterator[Case]
         yield Case(words, {"outputs": outputs, "targets": targets}, any(counts))
 
 
-register_family(SetCriterion, Family(lambda made: [swap(made, Criterion)], cases, PARTS))
+def replace(criterion: SetCriterion) -> Iterator[Any]:
+    yield swap(criterion, Criterion)
+
+
+register_family(SetCriterion, Family(replace, cases, PARTS))
 
 
 if __name__ == "__main__":

@@ -77,12 +77,12 @@ def test_names() -> None:
         ]
 
     assert names("DETR") == ["ForObjectDetectionLoss detr.detr_loss"]
-    assert names("YOLO11") == ["DetectionModel yolo.Model"]
+    assert names("YOLO11") == ["DetectionModel yolo.DetectionModel"]
     if "YOLO11-seg" in MODELS:
-        assert names("YOLO11-seg") == ["SegmentationModel yolo_with_more.Segmentation"]
-        assert names("YOLO11-pose") == ["PoseModel yolo_with_more.Pose"]
+        assert names("YOLO11-seg") == ["SegmentationModel yolo_with_more.SegmentationModel"]
+        assert names("YOLO11-pose") == ["PoseModel yolo_with_more.PoseModel"]
     if "YOLO11-obb" in MODELS:
-        assert names("YOLO11-obb") == ["OBBModel oriented_yolo.Model"]
+        assert names("YOLO11-obb") == ["OBBModel oriented_yolo.OBBModel"]
     heads = [
         "RetinaNet retinanet.Model",
         "RetinaNetClassificationHead retinanet.ClassificationHead",

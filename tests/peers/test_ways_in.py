@@ -223,7 +223,7 @@ def test_a_process_of_several_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(FileNotFoundError):  # of a checkpoint, since nothing has been trained
         wrapper.train(**options(tmp_path))
     done = subprocess.run([sys.executable, *files], capture_output=True, text=True, check=True)
-    assert "boxloss.torch.compat.families.yolo.Model" in done.stdout + done.stderr
+    assert "boxloss.torch.compat.families.yolo.DetectionModel" in done.stdout + done.stderr
 
 
 def test_where_boxloss_would_be_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ Nothing here waits for the device.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -63,24 +62,6 @@ def of_scores(learned: Learned, mode: ClassLossMode, **options: Any) -> Tensor:
     return losses_of_scores(scores, learned.pairs[0], labels, *learned.pairs[1:], mode, **options)
 
 
-@dataclass(frozen=True)
-class Learning:
-    """What a detector has of its own.
-
-    Attributes:
-        cost: arguments of `matching_cost`; its eps and eps_mode are those of the box losses, too.
-        losses: others by name: (layers), or of the first ones.
-        pairs_of_boxes: by pairs, and the ground truth: other pairs, and what their losses are
-            divided by.
-        groups: of consecutive queries, each of which has all boxes. What is left is in no pair.
-    """
-
-    cost: Mapping[str, Any]
-    losses: Callable[[Learned], dict[str, Tensor]]
-    pairs_of_boxes: Callable[[Tensor, GroundTruth], tuple[Tensor, Tensor]] | None = None
-    groups: int = 1
-
-
 def match(layers: Layers, truth: GroundTruth, cost: Mapping[str, Any], groups: int) -> MatchResult:
     in_groups = layers.boxes.shape[2] // groups * groups
     scores, boxes = (each[:, :, :in_groups] for each in (layers.scores, layers.boxes))
@@ -91,24 +72,39 @@ def match(layers: Layers, truth: GroundTruth, cost: Mapping[str, Any], groups: i
 
 
 def learn(
-    layers: Layers, truth: GroundTruth, number: Tensor, learning: Learning
+    layers: Layers,
+    truth: GroundTruth,
+    number: Tensor,
+    cost: Mapping[str, Any],
+    more_losses: Callable[[Learned], dict[str, Tensor]],
+    *,
+    pairs_of_boxes: Callable[[Tensor, GroundTruth], tuple[Tensor, Tensor]] | None = None,
+    groups: int = 1,
 ) -> dict[str, Tensor]:
-    """Losses by name, each (layers), divided by `number`, and not weighted."""
+    """Losses by name, each (layers), divided by `number`, and not weighted.
+
+    Args:
+        cost: arguments of `matching_cost`; its eps and eps_mode are those of the box losses, too.
+        more_losses: by name, (layers), or of the first ones.
+        pairs_of_boxes: by pairs, and the ground truth: other pairs, and what their losses are
+            divided by.
+        groups: of consecutive queries, each of which has all boxes. What is left is in no pair.
+    """
     known, matched, others = layers.target_of_query, None, None
     if known is None:
-        matched = match(layers, truth, learning.cost, learning.groups)
-        known, others = matched.target_of_query, learning.pairs_of_boxes
+        matched = match(layers, truth, cost, groups)
+        known, others = matched.target_of_query, pairs_of_boxes
         if left := layers.boxes.shape[2] - known.shape[2]:
             known = pad(known, (0, left), value=-1)
     row, divisor = (known, number) if others is None else others(known, truth)
-    eps = {name: learning.cost[name] for name in ("eps", "eps_mode") if name in learning.cost}
+    eps = {name: cost[name] for name in ("eps", "eps_mode") if name in cost}
     giou, l1, iou = losses_of_pairs(layers.boxes, truth.boxes, row, divisor, **eps)
     pairs = of_boxes = Pairs(row, iou, divisor)
     if others is not None:
         own = losses_of_pairs(layers.boxes.detach(), truth.boxes, known, number, "iou")
         pairs = Pairs(known, own.iou, number)
     learned = Learned(layers, truth, pairs, of_boxes, matched)
-    return {"loss_bbox": l1, "loss_giou": giou, **learning.losses(learned)}
+    return {"loss_bbox": l1, "loss_giou": giou, **more_losses(learned)}
 
 
 def by_name(

@@ -6,16 +6,14 @@ All layers have as many queries. Nothing here waits for the device: pairs and th
 stay there.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .constants import weighted
-from .criterion import Layers, Learned, Learning, learn, unweighted
-from .made_up import MOST, MadeUp, cases_of
-from .proof import Case
+from .criterion import Layers, Learned, learn, unweighted
 from .ranks import asks_accelerate, average_over_ranks
 from .targets import collate_targets
 from .transformers_models import Given, Losses
@@ -66,8 +64,9 @@ def losses_of(
     cost = dict(zip(("iou_weight", "l1_weight", "class_weight"), weights, strict=True)) | of_class
     does_ask = asks_accelerate(IMAGE_LOSS) if asks_others is None else asks_others
     number = average_over_ranks(truth.total * groups, does_ask).clamp(min=truth.one)
-    learning = Learning(cost, lambda learned: {"loss_ce": class_loss(learned)}, groups=groups)
-    losses = learn(layers, truth, number, learning)
+    losses = learn(
+        layers, truth, number, cost, lambda own: {"loss_ce": class_loss(own)}, groups=groups
+    )
 
     coefficients = {
         "loss_ce": class_coefficient,
@@ -108,64 +107,3 @@ def all_layers(
         parts.append([each[None] for each in encoder])
         names.append("_enc")
     return Layers(names, *map(torch.cat, zip(*parts, strict=True))), auxiliary
-
-
-HEADS = {"class_embed", "class_labels_classifier"}
-
-
-def classes_of(model: Any) -> int:
-    """Of the scores that its head gives; its configuration may have another number."""
-    found = [
-        part.out_features
-        for name, part in model.named_modules()
-        if HEADS & {*name.split(".")} and hasattr(part, "out_features")
-    ]
-    return int(found[-1]) if found else int(model.config.num_labels)
-
-
-def queries_of(config: Any) -> int:
-    return min(getattr(config, "num_queries", None) or config.num_detection_tokens, MOST)
-
-
-def made_up(
-    model: Any,
-    counts: tuple[int, ...],
-    queries: int,
-    *,
-    groups: int = 1,
-    encoder: tuple[str, ...] = (),
-    names: int | None = None,
-    classes: int | None = None,
-    absent: Tensor | None = None,
-) -> dict[str, Any]:
-    """A batch.
-
-    Args:
-        encoder: what its scores and boxes are called, where there are some.
-        names: labels are less; by default as many as scores have classes, of DETR less one.
-        absent: what has a score of -inf.
-    """
-    config, random = model.config, MadeUp.of(model)
-    boxes = random.boxes(len(counts), queries)
-    classes = classes or classes_of(model)
-    layers = getattr(config, "decoder_layers", 2) if config.auxiliary_loss else 1
-    made = random.layers(boxes.repeat(1, groups, 1), layers + bool(encoder), classes)
-    if absent is not None:
-        made[0].masked_fill_(absent, -torch.inf)
-    of_layers = zip(("outputs_class", "outputs_coord"), made, strict=True)
-    return {
-        "labels": random.labels(boxes, counts, names or min(classes, config.num_labels)),
-        **{each: random.output(values[:layers]) for each, values in of_layers},
-        **{
-            each: random.output(values[layers]) for each, values in zip(encoder, made, strict=False)
-        },
-        "layers": 0,
-    }
-
-
-def cases(model: Any) -> Iterator[Case]:
-    """In training and in evaluation the criterion is one."""
-    queries = queries_of(model.config)
-    return cases_of(
-        lambda counts: made_up(model, counts, queries), (queries + 3, 1), "in training, "
-    )

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `use_boxloss` has to know of detectors that have one criterion."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -35,7 +35,8 @@ class Family:
     """Detectors with one criterion, for `register_family`.
 
     Attributes:
-        replace: puts boxloss into a model, piece by piece: each as `swap` returns it.
+        replace: a generator, which puts boxloss into a model piece by piece, and yields what `swap`
+            returns for each: where one is refused, those before are given back.
         cases: made-up batches for a model.
         parts: of its project that boxloss computes itself; of a model, if they differ.
         criterion: a model's present criterion, on a case's arguments: tensors by name, in any nest
@@ -43,7 +44,7 @@ class Family:
         oldest: the first version that is known, if it is not that of its project.
     """
 
-    replace: Callable[[Any], Iterable[Swapped]]
+    replace: Callable[[Any], Iterator[Swapped]]
     cases: Callable[[Any], Iterable[Case]]
     parts: Parts | Callable[[Any], Parts]
     criterion: Callable[..., Any] = _called

@@ -23,10 +23,14 @@ class Part(NamedTuple):
 
 
 class Parts:
-    """Functions, and classes with their methods, as they were when a model got boxloss."""
+    """Functions, and classes with their methods, as they were when a model got boxloss.
+
+    Args:
+        modules: by modules' names what is in them, "function", "Class" or "Class.method"; what a
+            version has not is left out.
+    """
 
     def __init__(self, modules: Mapping[str, tuple[str, ...]]) -> None:
-        """By modules' names; of a class also one method: what a version has not is left out."""
         self.modules = modules
         self.seen: list[Part] = []
 

@@ -28,9 +28,12 @@ _one_at_a_time = RLock()  # it changes what all threads see
 
 
 class Case(NamedTuple):
-    """Arguments of a criterion, and what they are, in words.
+    """A batch on which two criteria are compared.
 
-    Floating-point tensors that require a gradient are the network's outputs.
+    Attributes:
+        words: what it is, for errors.
+        arguments: of a criterion. Tensors that require a gradient are the network's outputs.
+        has_boxes: whether there is any ground truth, which one case at least must have.
     """
 
     words: str
@@ -181,16 +184,6 @@ def device_of(case: Case) -> torch.device:
     return next(tensors).device
 
 
-class StableTorch:
-    """torch for DEIMv2's own criterion, which leaves to a sort which of equals comes first."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(torch, name)
-
-    def argsort(self, *given: Any, **options: Any) -> Tensor:
-        return torch.argsort(*given, **options, stable=True)
-
-
 @contextmanager
 def undisturbed(device: torch.device) -> Iterator[None]:
     """With gradients, in float32, on this rank alone; random numbers go on as if nothing was."""
@@ -203,9 +196,6 @@ def undisturbed(device: torch.device) -> Iterator[None]:
         stack.enter_context(torch.enable_grad())
         stack.enter_context(torch.autocast(device.type, enabled=False))
         stack.enter_context(patch.object(distributed, "is_initialized", lambda: False))
-        deimv2 = sys.modules.get("transformers.loss.loss_deimv2")
-        if deimv2 is not None:
-            stack.enter_context(patch.object(deimv2, "torch", StableTorch()))
         accelerate = sys.modules.get("accelerate")
         if accelerate is not None:
             stack.enter_context(patch.object(accelerate.PartialState, "_shared_state", {}))

@@ -50,8 +50,12 @@ def criterion(*names: str) -> Callable[[Callable[[Given], Losses]], Callable[...
     return decorate
 
 
-def family(ours: Callable[..., Losses], cases: Callable[[Any], Iterable[Case]]) -> Family:
-    return Family(partial(_replace, ours), cases, _parts, _losses)
+def family(
+    ours: Callable[..., Losses],
+    cases: Callable[[Any], Iterable[Case]],
+    losses: Callable[..., Any] | None = None,
+) -> Family:
+    return Family(partial(_replace, ours), cases, _parts, losses or losses_of)
 
 
 def original_of(model: Any) -> Any:
@@ -119,7 +123,7 @@ def _replace(function: Callable[..., Losses], model: Any) -> Iterator[Swapped]:
     yield (qualified_name(original), qualified_name(function)), undo
 
 
-def _losses(
+def losses_of(
     model: Any, outputs_class: Tensor, outputs_coord: Tensor, layers: int, **made: Any
 ) -> Any:
     """As models call it: the last layer's outputs are among those of all, if these are given."""

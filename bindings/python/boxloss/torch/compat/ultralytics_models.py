@@ -43,13 +43,15 @@ def criterion_of(model: Any) -> Any:
 
 
 def family(
-    models: tuple[type, ...],
+    kinds: tuple[type, ...],
     replace_heads: Callable[[Any], Any],
     cases: Callable[[Any], Iterable[Case]],
     parts: Parts,
     oldest: tuple[int, ...] = (),
 ) -> Family:
-    """Of one of these classes, by which `replace_heads` is called for a criterion."""
+    """Of models of these classes, whose criterion is made when the first loss is asked for; in its
+    heads `replace_heads` puts boxloss."""
+    models = [_with_heads(kind, replace_heads) for kind in kinds]
 
     def replace(model: Any) -> Iterator[Swapped]:
         names, undo = swap(model, next(e for e in models if isinstance(model, e.__bases__[0])))
@@ -69,6 +71,14 @@ def family(
             yield (f"{kind}.train", f"{trainings}.train"), leave
 
     return Family(replace, cases, parts, losses_of, oldest)
+
+
+def _with_heads(kind: Any, replace_heads: Callable[[Any], Any]) -> type:
+    def init_criterion(self: Any) -> Any:
+        return replace_heads(kind.init_criterion(self))
+
+    members = {"init_criterion": init_criterion, "__module__": replace_heads.__module__}
+    return type(kind.__name__, (kind,), members)
 
 
 def losses_of(model: Any, **made_up: Any) -> Any:

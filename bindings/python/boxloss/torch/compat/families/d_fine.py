@@ -19,7 +19,7 @@ from torch.nn.functional import pad
 from ...distribution_loss import distribution_loss
 from ..constants import constant
 from ..criterion import Learned
-from ..denoising import cases_of
+from ..transformers_batches import denoising_cases
 from ..transformers_models import Given, Losses, criterion, family
 from ..versions import is_before
 from . import rt_detr
@@ -64,10 +64,10 @@ def losses_of(given: Given, kind: Kind) -> Losses:
         if not is_noisy:  # the teacher has no teacher
             corners, references = corners[:-1], references[:-1]
         layers = len(corners)
-        given = corners, target_of_query[:layers]
+        pairs = corners, target_of_query[:layers]
         iou = iou[:layers]
         fgl = distribution_loss(
-            *given,
+            *pairs,
             mode="fgl",
             quality=iou,
             reference=references.detach().contiguous(),
@@ -77,7 +77,7 @@ def losses_of(given: Given, kind: Kind) -> Losses:
             normalizer=number,
         )
         ddf = distribution_loss(
-            *given,
+            *pairs,
             mode="ddf",
             quality=iou,
             teacher=teacher,
@@ -111,4 +111,4 @@ def bin_edges(config: Any, like: Tensor) -> Tensor:
     return constant(("bins", upper, step, half, dtype), like, make)
 
 
-FAMILY = family(d_fine_loss, partial(cases_of, has_corners=True))
+FAMILY = family(d_fine_loss, partial(denoising_cases, has_corners=True))

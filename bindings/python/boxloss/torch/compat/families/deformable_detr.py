@@ -5,8 +5,9 @@
 from functools import partial
 
 from ..criterion import of_scores
-from ..detr_layers import cases, losses_of
+from ..detr_layers import losses_of
 from ..targets import check_classes
+from ..transformers_batches import cases
 from ..transformers_models import Given, Losses, criterion, family
 
 

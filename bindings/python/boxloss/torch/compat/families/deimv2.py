@@ -8,16 +8,18 @@ with (dense one-to-one). Where there are several such boxes, it is the first; th
 the number of layers in a way that does not say which.
 """
 
+import sys
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
 
 from ..criterion import Learned, of_scores
-from ..denoising import cases_of
 from ..targets import GroundTruth
-from ..transformers_models import Given, Losses, criterion, family
+from ..transformers_batches import denoising_cases
+from ..transformers_models import Given, Losses, criterion, family, losses_of
 from . import d_fine
 from .rt_detr import Kind
 
@@ -57,4 +59,19 @@ def pairs_of_most_layers(target_of_query: Tensor, truth: GroundTruth) -> tuple[T
     return target.expand_as(target_of_query), number
 
 
-FAMILY = family(deimv2_loss, partial(cases_of, has_corners=True))
+class StableTorch:
+    """torch for the original, which leaves to a sort which of equals comes first."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+    def argsort(self, *given: Any, **options: Any) -> Tensor:
+        return torch.argsort(*given, **options, stable=True)
+
+
+def losses(model: Any, **made: Any) -> Any:
+    with patch.object(sys.modules["transformers.loss.loss_deimv2"], "torch", StableTorch()):
+        return losses_of(model, **made)
+
+
+FAMILY = family(deimv2_loss, partial(denoising_cases, has_corners=True), losses)

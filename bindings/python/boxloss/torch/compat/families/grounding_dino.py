@@ -14,11 +14,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..criterion import Layers, Learned
-from ..detr_layers import losses_of, made_up, queries_of
+from ..detr_layers import losses_of
 from ..made_up import MadeUp, cases_of
 from ..pair_scores import pair_losses
 from ..proof import Case
 from ..targets import FixedTargets, GroundTruth
+from ..transformers_batches import made_up, queries_of
 from ..transformers_models import Given, Losses, criterion, family
 
 
@@ -35,10 +36,6 @@ def grounding_dino_loss(given: Given) -> Losses:
     skipped = [0, *classes[1:]]
     rows_of_all = sum(classes)
     allowed = [min(own, rows_of_all - rows) for own, rows in zip(classes, skipped, strict=True)]
-
-    def rows_of(truth: GroundTruth) -> tuple[Tensor, ...]:
-        """Of each image, by its boxes."""
-        return truth.labels.split(truth.counts)
 
     def cost(layers: Layers, truth: GroundTruth) -> Tensor:
         maps = [each[of] for each, of in zip(label_maps, rows_of(truth), strict=True)]
@@ -72,6 +69,11 @@ def grounding_dino_loss(given: Given) -> Losses:
     return total, named, auxiliary
 
 
+def rows_of(truth: GroundTruth) -> tuple[Tensor, ...]:
+    """Of each image: of its label map, by box."""
+    return truth.labels.split(truth.counts)
+
+
 @torch.no_grad()
 def class_cost(scores: Tensor, maps: list[Tensor]) -> Tensor:
     """(layers, queries, boxes): the mean over a class' tokens of Deformable DETR's focal cost.
@@ -98,10 +100,13 @@ def cases(model: Any) -> Iterator[Case]:
 
     def make(counts: tuple[int, ...]) -> dict[str, Any]:
         text = text_of(device, len(counts), queries, tokens)
-        absent = ~text["text_mask"].cpu()
-        names = len(text["label_maps"][0])
-        more: Any = {"encoder": encoder, "names": names, "classes": tokens, "absent": absent}
-        return made_up(model, counts, queries, **more) | text
+        made = made_up(model, counts, queries, encoder=encoder, classes=tokens)
+        with torch.no_grad():
+            for scores in (made["outputs_class"], *(made[name] for name in encoder[:1])):
+                scores.masked_fill_(~text["text_mask"], -torch.inf)
+        for each in made["labels"]:
+            each["class_labels"] %= len(text["label_maps"][0])
+        return made | text
 
     return cases_of(make, (queries + 3, 1), "in training, ")
 

@@ -107,13 +107,6 @@ def angle_loss(apart: Tensor, side: Tensor) -> Tensor:
     return (2 * apart).sin().square() * (-(((w / h).log() / 3).square())).exp()
 
 
-class Model(OBBModel):
-    """Its criterion is made when the first loss is asked for."""
-
-    def init_criterion(self) -> Any:
-        return replace_heads(super().init_criterion())
-
-
 def replace_heads(criterion: Any) -> Any:
     return yolo.replace_heads(criterion, OrientedLoss, KIND)
 
@@ -137,5 +130,5 @@ def cases(model: Any) -> Iterator[Case]:
     return cases_of(make, (40,))
 
 
-# Its criterion is today's.
-FAMILY = family((Model,), replace_heads, cases, yolo.PARTS, oldest=(8, 4, 130))
+OLDEST = 8, 4, 130  # whose criterion is today's
+FAMILY = family((OBBModel,), replace_heads, cases, yolo.PARTS, OLDEST)

@@ -24,7 +24,7 @@ from torch.nn import functional
 from ...distributed import global_normalizer
 from ...hungarian_match import hungarian_match
 from ...matching_cost import matching_cost
-from ..criterion import Layers, Learned, Learning, learn, of_scores, unweighted
+from ..criterion import Layers, Learned, learn, of_scores, unweighted
 from ..family import Family, Swapped, swap
 from ..made_up import MadeUp, cases_of
 from ..normalizer import number_of_boxes
@@ -123,7 +123,7 @@ class Criterion(SetCriterion):
             cost = cost.masked_fill(~is_box, torch.inf)
         row = hungarian_match(cost, truth.offsets, groups=groups).target_of_query
         layers = Layers([*outputs], scores, boxes, row)
-        losses = learn(layers, truth, number, Learning(eps, self.class_loss))
+        losses = learn(layers, truth, number, eps, self.class_loss)
         found = (scores.amax(-1).sigmoid() > 0.5).sum(-1)
         named = unweighted(layers.names, losses, found, lengths)
         if "" in outputs:

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from ..constants import weighted
-from ..criterion import Layers, Learned, Learning, by_name, learn, of_scores
-from ..denoising import cases_of, denoising_pairs
+from ..criterion import Layers, Learned, by_name, learn, of_scores
+from ..denoising import denoising_pairs
 from ..targets import GroundTruth, check_classes, collate_targets
+from ..transformers_batches import denoising_cases
 from ..transformers_models import Given, Losses, criterion, family
 from ..versions import is_before
 
@@ -88,16 +89,25 @@ def losses_of(given: Given, kind: Kind) -> Losses:
         more = kind.more_losses(learned) if learned.layers.names != [""] else {}
         return kind.class_loss(learned, config) | more
 
-    learning = Learning(cost_of(config), own_losses, kind.pairs_of_boxes)
-    found = [(each, learn(each, truth, number, learning)) for each in parts]
+    numbered = [(each, number) for each in parts]
     if is_layered and noise is not None:
         layers = kind.layers or len(noisy[0])
-        pairs = denoising_pairs(noise, truth, layers)
         names = [f"_dn_{layer}" for layer in range(layers)]
-        scores, boxes = (x[:layers] for x in noisy)
-        each = Layers(names, scores, boxes, pairs)
-        found.append((each, learn(each, truth, number * noise["dn_num_group"], learning)))
-
+        scores, boxes = (each[:layers] for each in noisy)
+        known = Layers(names, scores, boxes, denoising_pairs(noise, truth, layers))
+        numbered.append((known, number * noise["dn_num_group"]))
+    cost, others = cost_of(config), kind.pairs_of_boxes
+    found = [
+        (each.names, learn(each, truth, divisor, cost, own_losses, pairs_of_boxes=others))
+        for each, divisor in numbered
+    ]
+    losses = weighted(
+        [
+            (getattr(config, f"weight_{name}"), values)
+            for _, named in found
+            for name, values in named.items()
+        ]
+    )
     auxiliary = None
     if is_layered:
         auxiliary = [
@@ -105,14 +115,7 @@ def losses_of(given: Given, kind: Kind) -> Losses:
             for name, each, its in zip(*parts[-1][:3], strict=True)
             if name
         ]
-    losses = weighted(
-        [
-            (getattr(config, f"weight_{name}"), values)
-            for _, its in found
-            for name, values in its.items()
-        ]
-    )
-    return losses.sum(), by_name([(each.names, its) for each, its in found], losses), auxiliary
+    return losses.sum(), by_name(found, losses), auxiliary
 
 
 def cost_of(config: Any) -> dict[str, Any]:
@@ -139,4 +142,4 @@ def layers_of(outputs: Tensor, layers: int | None) -> list[Tensor]:
     return [first, last]
 
 
-FAMILY = family(rt_detr_loss, cases_of)
+FAMILY = family(rt_detr_loss, denoising_cases)

@@ -19,7 +19,7 @@ from ...arguments import check_tensors
 from ...class_loss import class_loss
 from ...collate import on_host
 from .. import faults
-from ..criterion import Layers, Learned, Learning, learn, of_scores
+from ..criterion import Layers, Learned, learn, of_scores
 from ..made_up import COUNTS, MadeUp
 from ..pair_scores import logits_of_pairs, pair_losses
 from ..parts import Parts, check_class, check_methods
@@ -77,10 +77,11 @@ class DetectionLoss(RTDETRDetectionLoss):
             "eps": 1e-7,
             "nonfinite": 0.0,
         }
-        learning = Learning(cost, lambda learned: {"loss_class": self.class_loss(learned, number)})
         device = truth.boxes.device
         divisor = truth.checked(torch.full((), float(max(number, 1)), device=device))
-        found = learn(layers, truth, divisor, learning)
+        found = learn(
+            layers, truth, divisor, cost, lambda own: {"loss_class": self.class_loss(own, number)}
+        )
         named = {name: self.loss_gain[name[5:]] * each for name, each in found.items()}
         losses = {name: each[-1] for name, each in named.items()}
         if self.aux_loss:
@@ -125,13 +126,6 @@ def denoising_pairs(noise: dict[str, Any], truth: GroundTruth, queries: int) -> 
     for of_image, own, places in zip(target, rows, noise["dn_pos_idx"], strict=True):
         of_image[places] = own.repeat(noise["dn_num_group"])
     return target.to(truth.boxes.device, non_blocking=True)
-
-
-class Model(RTDETRDetectionModel):
-    """Its criterion is made when the first loss is asked for."""
-
-    def init_criterion(self) -> Any:
-        return replace_heads(super().init_criterion())
 
 
 def check_parts(criterion: Any) -> None:
@@ -188,4 +182,4 @@ def cases(model: Any) -> Iterator[Case]:
             yield Case(words, arguments, any(counts))
 
 
-FAMILY = family((Model,), replace_heads, cases, PARTS)
+FAMILY = family((RTDETRDetectionModel,), replace_heads, cases, PARTS)

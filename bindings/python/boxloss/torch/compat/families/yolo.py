@@ -41,19 +41,12 @@ class DetectionLoss(v8DetectionLoss):
         return losses.sum() if GIVES_SUM else losses, items
 
 
-class Model(DetectionModel):
-    """Its criterion is made when the first loss is asked for."""
-
-    def init_criterion(self) -> Any:
-        return replace_heads(super().init_criterion())
-
-
 def replace_heads(criterion: Any) -> Any:
     return yolo.replace_heads(criterion, DetectionLoss, yolo.Kind())
 
 
 FAMILY = family(
-    (Model,),
+    (DetectionModel,),
     replace_heads,
     lambda model: cases_of(partial(made_up, model), (40,)),
     yolo.PARTS,

@@ -36,16 +36,6 @@ class BoxesOfLoss(v8DetectionLoss):
         return found, losses, dict(zip(self.loss_names, losses.detach(), strict=False))
 
 
-class Segmentation(SegmentationModel):
-    def init_criterion(self) -> Any:
-        return replace_heads(super().init_criterion())
-
-
-class Pose(PoseModel):
-    def init_criterion(self) -> Any:
-        return replace_heads(super().init_criterion())
-
-
 def replace_heads(criterion: Any) -> Any:
     return yolo.replace_heads(criterion, BoxesOfLoss, yolo.Kind())
 
@@ -88,4 +78,6 @@ def cases(model: Any) -> Iterator[Case]:
 
 
 # An older criterion has no place for boxloss' pairs.
-FAMILY = family((Segmentation, Pose), replace_heads, cases, yolo.PARTS, oldest=(8, 4, 190))
+FAMILY = family(
+    (SegmentationModel, PoseModel), replace_heads, cases, yolo.PARTS, oldest=(8, 4, 190)
+)
