@@ -56,9 +56,13 @@ def losses(
     does_ask = asks_accelerate(criterion.original.__module__)
     number = average_over_ranks(truth.offsets[-1], does_ask).clamp(min=1)
     number = number if factor is None else number * factor
-    options = weights, matcher.num_points, points, criterion.eos_coef
     with torch.autocast(layers[0][0].device.type, enabled=False):
-        return [losses_of_layer(*layer, truth, number, *options) for layer in layers]
+        return [
+            losses_of_layer(
+                *layer, truth, number, weights, matcher.num_points, points, criterion.eos_coef
+            )
+            for layer in layers
+        ]
 
 
 def named(of_layers: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
@@ -78,7 +82,7 @@ def all_layers(
 
 @cache
 def _criterion(theirs: Any) -> Any:
-    class Criterion(theirs):  # type: ignore[misc]
+    class Criterion(theirs):
         def forward(
             self,
             masks_queries_logits: Tensor,
