@@ -23,11 +23,11 @@ from .faults import Rows, check
 
 
 class MaskTargets(NamedTuple):
-    """The ground truth of all images: T masks, which may differ in size.
+    """The ground truth of all images: T masks.
 
     Attributes:
-        pixels: all of them, mask after mask, in their own dtype. first: (T): where each begins.
-        sizes: (T, 2): width and height. canvas: (1, 2): of the largest.
+        pixels: (T, 1, height, width), at least float32; a smaller image's masks lie in the corner.
+        scale: (T, 2): of width and height, what a mask's own image has; None if all have all.
         labels: (T). offsets: (images + 1): image b has masks offsets[b] to offsets[b + 1].
         image, place: (T): whose each mask is, and which of its.
         slots: (images, most): the mask in each place, 0 where there is none.
@@ -35,9 +35,7 @@ class MaskTargets(NamedTuple):
     """
 
     pixels: Tensor
-    first: Tensor
-    sizes: Tensor
-    canvas: Tensor
+    scale: Tensor | None
     labels: Tensor
     offsets: Tensor
     image: Tensor
@@ -47,7 +45,7 @@ class MaskTargets(NamedTuple):
 
 
 def collate_masks(masks: Sequence[Tensor], labels: Sequence[Tensor]) -> MaskTargets:
-    """Of each image (n, height, width) and (n); one copy of the pixels, in their dtype.
+    """Of each image (n, height, width) and (n).
 
     Raises:
         ValueError: a bad shape; not as many images, or as many masks as labels.
@@ -63,34 +61,28 @@ def collate_masks(masks: Sequence[Tensor], labels: Sequence[Tensor]) -> MaskTarg
     device = labels[0].device
     counts = [len(each) for each in labels]
     offsets = [*accumulate(counts, initial=0)]
-    most = max(counts)
-    sizes = [
-        (each.shape[2], each.shape[1])
-        for each, n in zip(masks, counts, strict=True)
-        for _ in range(n)
-    ]
-    first = [0, *accumulate(width * height for width, height in sizes)][: len(sizes)]
-    canvas = [max(each.shape[axis] for each in masks) for axis in (2, 1)]
     image = [b for b, n in enumerate(counts) for _ in range(n)]
     place = [i for n in counts for i in range(n)]
-    slots = [offsets[b] + i if i < n else 0 for b, n in enumerate(counts) for i in range(most)]
-    flat = [side for size in sizes for side in size]
-    parts = [first, flat, canvas, offsets, image, place, slots]
+    slots = [
+        offsets[b] + i if i < n else 0 for b, n in enumerate(counts) for i in range(max(counts))
+    ]
+    height, width = (max(each.shape[axis] for each in masks) for axis in (1, 2))
+    sides = [side for b in image for side in (masks[b].shape[2], masks[b].shape[1])]
+    parts = [offsets, image, place, slots, sides]
     numbers = on_host([number for part in parts for number in part], device)
-    numbers = numbers.to(device, non_blocking=True)
-    first_, flat_, canvas_, offsets_, image_, place_, slots_ = numbers.split([*map(len, parts)])
-    return MaskTargets(
-        torch.cat([each.reshape(-1) for each in masks]),
-        first_,
-        flat_.view(-1, 2),
-        canvas_.view(1, 2),
-        torch.cat([*labels]),
-        offsets_,
-        image_,
-        place_,
-        slots_.view(len(counts), most),
-        counts,
-    )
+    of = numbers.to(device, non_blocking=True).split([*map(len, parts)])
+    scale = None
+    if any(each.shape[1:] != (height, width) for each in masks):
+        masks = [
+            functional.pad(each, (0, width - each.shape[2], 0, height - each.shape[1]))
+            for each in masks
+        ]
+        scale = torch.stack((of[4][::2] / width, of[4][1::2] / height), 1)
+    pixels = torch.cat([*masks])
+    wide = torch.promote_types(pixels.dtype, torch.float32)
+    slots_ = of[3].view(len(counts), -1)
+    pixels = pixels.to(wide)[:, None]
+    return MaskTargets(pixels, scale, torch.cat([*labels]), *of[:3], slots_, counts)
 
 
 def truth_of(
@@ -170,8 +162,11 @@ def _cost(
     by_class, by_entropy, by_dice = weights
     # One call for all images would draw others on a GPU.
     points = torch.cat([torch.rand(1, number, 2, device=masks.device) for _ in masks])
-    x = _logits_at(masks, points)
-    t = _pixels_at(truth, slice(None), truth.sizes, points[truth.image]).to(x.dtype)
+    x = _at(masks, points)
+    of_masks = points[truth.image]
+    if truth.scale is not None:
+        of_masks = of_masks * truth.scale[:, None].to(points.dtype)
+    t = _at(truth.pixels, of_masks)[:, 0].to(x.dtype)
     t = t[truth.slots] if len(t) else t.new_zeros(*truth.slots.shape, number)
     both = t.mT
     entropy = (functional.softplus(x).sum(-1, keepdim=True) - x @ both) / number
@@ -195,8 +190,10 @@ def mask_losses(
         return own.sum(), own.sum()
     with torch.no_grad():
         chosen = _uncertain_points(own, points)
-        t = _pixels_at(truth, order, truth.canvas, chosen)
-    x = _logits_at(own, chosen)[:, 0]
+        # Points are moved, not pixels, of which there are more.
+        moved = chosen.new_zeros(len(truth.pixels), *chosen.shape[1:]).index_copy(0, order, chosen)
+        t = _at(truth.pixels, moved)[:, 0][order]
+    x = _at(own, chosen)[:, 0]
     t = t.to(x.dtype)
     entropy = functional.binary_cross_entropy_with_logits(x, t, reduction="none").mean(1)
     p = x.sigmoid()
@@ -207,7 +204,7 @@ def mask_losses(
 def _uncertain_points(masks: Tensor, points: Points) -> Tensor:
     """(n, points.number, 2) of (n, 1, height, width)."""
     drawn = torch.rand(len(masks), points.candidates, 2, device=masks.device)
-    certainty = _logits_at(masks, drawn)[:, 0].abs_()
+    certainty = _at(masks, drawn)[:, 0].abs_()
     index = certainty.neg_().topk(points.uncertain).indices
     chosen = drawn.gather(1, index[..., None].expand(-1, -1, 2))
     others = points.number - points.uncertain
@@ -216,28 +213,9 @@ def _uncertain_points(masks: Tensor, points: Points) -> Tensor:
     return torch.cat((chosen, torch.rand(len(masks), others, 2, device=masks.device)), 1)
 
 
-def _logits_at(masks: Tensor, points: Tensor) -> Tensor:
-    """Of (n, masks, height, width) at (n, points, 2), in [0, 1]: (n, masks, points), at least in
-    float32."""
+def _at(masks: Tensor, points: Tensor) -> Tensor:
+    """Of (n, masks, height, width) at (n, points, 2), in [0, 1], as theirs: (n, masks, points), at
+    least in float32."""
     wide = masks.to(torch.promote_types(masks.dtype, torch.float32))
     grid = (2 * points[:, :, None] - 1).to(wide.dtype)
     return functional.grid_sample(wide, grid, align_corners=False)[..., 0]
-
-
-def _pixels_at(truth: MaskTargets, rows: Tensor | slice, canvas: Tensor, points: Tensor) -> Tensor:
-    """What grid_sample gives of these masks at (n, points, 2), in [0, 1] of the canvas in whose
-    corner they lie: (n, points). Nothing is padded, and only what is read becomes a float."""
-    width, height = truth.sizes[rows, :, None].unbind(1)
-    first = truth.first[rows, None]
-    # In grid_sample's order.
-    x, y = ((2 * points - 1 + 1) * (canvas / 2)[:, None] - 0.5).unbind(-1)
-    left, top = x.floor(), y.floor()
-    found = torch.zeros_like(x)
-    for dx in (0, 1):
-        for dy in (0, 1):
-            weight = (1 - (x - left - dx).abs()) * (1 - (y - top - dy).abs())
-            column, row = left.long() + dx, top.long() + dy
-            is_inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
-            place = (first + row * width + column).where(is_inside, 0)
-            found += weight.where(is_inside, 0) * truth.pixels[place]
-    return found
