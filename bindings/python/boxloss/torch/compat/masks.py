@@ -70,19 +70,26 @@ def collate_masks(masks: Sequence[Tensor], labels: Sequence[Tensor]) -> MaskTarg
     sides = [side for b in image for side in (masks[b].shape[2], masks[b].shape[1])]
     parts = [offsets, image, place, slots, sides]
     numbers = on_host([number for part in parts for number in part], device)
-    of = numbers.to(device, non_blocking=True).split([*map(len, parts)])
+    numbers = numbers.to(device, non_blocking=True)
+    of_offsets, of_image, of_place, of_slots, of_sides = numbers.split([*map(len, parts)])
     scale = None
     if any(each.shape[1:] != (height, width) for each in masks):
         masks = [
             functional.pad(each, (0, width - each.shape[2], 0, height - each.shape[1]))
             for each in masks
         ]
-        scale = torch.stack((of[4][::2] / width, of[4][1::2] / height), 1)
-    pixels = torch.cat([*masks])
-    wide = torch.promote_types(pixels.dtype, torch.float32)
-    slots_ = of[3].view(len(counts), -1)
-    pixels = pixels.to(wide)[:, None]
-    return MaskTargets(pixels, scale, torch.cat([*labels]), *of[:3], slots_, counts)
+        scale = torch.stack((of_sides[::2] / width, of_sides[1::2] / height), 1)
+    pixels = torch.cat([*masks])[:, None]
+    return MaskTargets(
+        pixels.to(torch.promote_types(pixels.dtype, torch.float32)),
+        scale,
+        torch.cat([*labels]),
+        of_offsets,
+        of_image,
+        of_place,
+        of_slots.view(len(counts), -1),
+        counts,
+    )
 
 
 def truth_of(
