@@ -149,8 +149,8 @@ test-asan-torch: ready ## the Python tests marked asan, likewise
 	PYTHONPATH="$(CURDIR)/build/dev-asan/site:$${PYTHONPATH:-}" \
 	$(PYTHON) -m pytest -m asan --capture=no tests/torch
 
-test-toolchains: ready ## CUDA, Kokkos, HIP and aarch64 with compilers of their own, where those can be had
-	tools/test_toolchains
+test-toolchains: ready ## CUDA, Kokkos, HIP and aarch64 with compilers of their own, where those can be had; TOOLCHAINS="cuda sid aarch64" for some
+	tools/test_toolchains $(TOOLCHAINS)
 
 wheel: ready ## the wheel for all torches and the sdist, in dist/; TORCHES="2.13 newest" for some, ARCH=aarch64 for the CPU there
 	$(PYTHON) tools/build_wheel --arch $(ARCH) $(if $(TORCHES),--torches $(TORCHES))

@@ -75,7 +75,7 @@ int shared_bytes(const AssignProblem& p, std::int64_t blocks, unsigned teams, in
   return assign_shared_bytes<E>(p, (bytes - kBeside) / teams / 16 * 16);
 }
 
-std::size_t workspace_bytes(const AssignProblem& p) { return assign_states_bytes(p); }
+std::size_t Operations::workspace_bytes(const AssignProblem& p) { return assign_states_bytes(p); }
 
 template <unsigned kThreadsOfTeam, class E>
 void launch_by(const AssignProblem& p, const AssignArgs<E>& args, const Execution& execution) {
@@ -121,7 +121,8 @@ bool launch_clusters_by(const AssignArgs<E>& args, std::int64_t places,
 }
 #endif
 
-void assign(const AssignProblem& p, const AssignOutputs& outputs, const Execution& execution) {
+void Operations::assign(const AssignProblem& p, const AssignOutputs& outputs,
+                        const Execution& execution) {
   const DeviceScope scope(execution.device_index);
   const Stream stream = static_cast<Stream>(execution.stream);
   const auto fill = [&](void* data, std::size_t bytes) { fill_async(data, 0xff, bytes, stream); };

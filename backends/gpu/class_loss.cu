@@ -330,10 +330,12 @@ unsigned grid_of(std::int64_t blocks) {
   return static_cast<unsigned>(std::min<std::int64_t>(blocks, 0x7fffffff));
 }
 
-std::size_t workspace_bytes(const ClassLossProblem& p) { return sums_bytes<ClassSum>(p.sets); }
+std::size_t Operations::workspace_bytes(const ClassLossProblem& p) {
+  return sums_bytes<ClassSum>(p.sets);
+}
 
-void class_loss(const ClassLossProblem& p, const ClassLossOutputs& outputs,
-                const Execution& execution) {
+void Operations::class_loss(const ClassLossProblem& p, const ClassLossOutputs& outputs,
+                            const Execution& execution) {
   if (p.sets == 0) return;
   const DeviceScope scope(execution.device_index);
   const std::int64_t rows = p.images * p.queries;
@@ -364,8 +366,9 @@ void class_loss(const ClassLossProblem& p, const ClassLossOutputs& outputs,
   });
 }
 
-void class_loss_backward(const ClassLossGradProblem& p, const ClassLossGradOutputs& outputs,
-                         const Execution& execution) {
+void Operations::class_loss_backward(const ClassLossGradProblem& p,
+                                     const ClassLossGradOutputs& outputs,
+                                     const Execution& execution) {
   const DeviceScope scope(execution.device_index);
   const std::int64_t rows = p.sets * p.images * p.queries;
   with_compute_type(p, [&](auto compute) {

@@ -16,8 +16,8 @@ __global__ void __launch_bounds__(kThreads)
   collate_lists(Block(), has_fault, a, lists);
 }
 
-void collate_targets(const CollateProblem& p, const CollateOutputs& outputs,
-                     const Execution& execution) {
+void Operations::collate_targets(const CollateProblem& p, const CollateOutputs& outputs,
+                                 const Execution& execution) {
   const DeviceScope scope(execution.device_index);
   collate_by(p, outputs, [&](const CollateArgs& args, const TargetLists& lists) {
     launch(collate_by_block, "collate_targets", 1, kThreads, static_cast<Stream>(execution.stream),

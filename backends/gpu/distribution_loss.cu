@@ -241,12 +241,13 @@ void with_tiling(const DistributionLossProblem& p, int device, const Use& use) {
   use(static_cast<Plain<C>*>(nullptr), Tiling{kMostQueries, ceil_div(p.queries, kMostQueries)}, 0);
 }
 
-std::size_t workspace_bytes(const DistributionLossProblem& p) {
+std::size_t Operations::workspace_bytes(const DistributionLossProblem& p) {
   return sums_bytes<DistributionSum>(p.sets);
 }
 
-void distribution_loss(const DistributionLossProblem& p, const DistributionLossOutputs& outputs,
-                       const Execution& execution) {
+void Operations::distribution_loss(const DistributionLossProblem& p,
+                                   const DistributionLossOutputs& outputs,
+                                   const Execution& execution) {
   if (p.sets == 0) return;
   const DeviceScope scope(execution.device_index);
   with_compute_type(p, [&](auto compute) {
@@ -265,9 +266,9 @@ void distribution_loss(const DistributionLossProblem& p, const DistributionLossO
   });
 }
 
-void distribution_loss_backward(const DistributionLossGradProblem& p,
-                                const DistributionLossGradOutputs& outputs,
-                                const Execution& execution) {
+void Operations::distribution_loss_backward(const DistributionLossGradProblem& p,
+                                            const DistributionLossGradOutputs& outputs,
+                                            const Execution& execution) {
   const DeviceScope scope(execution.device_index);
   const Stream stream = static_cast<Stream>(execution.stream);
   with_compute_type(p, [&](auto compute) {

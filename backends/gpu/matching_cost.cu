@@ -117,7 +117,7 @@ void with_own_formula(Loss loss, const Use& use) {
   with_giou_or_any(loss, use);
 }
 
-void matching_cost(const CostProblem& p, float* cost, const Execution& execution) {
+void Operations::matching_cost(const CostProblem& p, float* cost, const Execution& execution) {
   run(p, cost, execution, [&](auto compute) {
     with_own_formula(p.loss, [&](auto formula) {
       launch(cost_args<decltype(compute)>(formula, p, cost), p, execution);
@@ -125,7 +125,8 @@ void matching_cost(const CostProblem& p, float* cost, const Execution& execution
   });
 }
 
-void matching_cost(const RotatedCostProblem& p, float* cost, const Execution& execution) {
+void Operations::matching_cost(const RotatedCostProblem& p, float* cost,
+                               const Execution& execution) {
   run(p, cost, execution,
       [&](auto compute) { launch(cost_args<decltype(compute)>(p, cost), p, execution); });
 }

@@ -162,13 +162,13 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-std::size_t workspace_bytes(const MaxIouProblem& p) {
+std::size_t Operations::workspace_bytes(const MaxIouProblem& p) {
   if (p.low_quality == LowQuality::kNone) return 0;
   return static_cast<std::size_t>(p.target.slots) * (size_of(compute_dtype(p)) + sizeof(unsigned));
 }
 
-void max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outputs,
-                   const Execution& execution) {
+void Operations::max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outputs,
+                               const Execution& execution) {
   const DeviceScope scope(execution.device_index);
   const Stream stream = static_cast<Stream>(execution.stream);
   const auto fill = [&](void* data, int byte, std::size_t bytes) {

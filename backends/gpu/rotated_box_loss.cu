@@ -3,25 +3,13 @@
 #include <gpu_runtime.hpp>
 
 #include "box_loss/pair_launch.hpp"
-#include "operations.hpp"
 
 namespace boxloss::BOXLOSS_GPU {
 
-void forward(const RotatedLossProblem& p, const LossOutputs& outputs, const Execution& execution) {
-  run(p, outputs, execution, [&](auto dtypes, const auto& pairing) {
-    using D = decltype(dtypes);
-    launch_forward<typename D::Pred, typename D::Target, typename D::Compute>(p, pairing, outputs,
-                                                                              execution);
-  });
-}
+std::size_t Operations::workspace_bytes(const RotatedLossProblem&) { return kWorkspaceBytes; }
 
-void backward(const RotatedLossProblem& p, const GradOutputs& grads, const void* scale,
-              const LossGradients& gradients, const Execution& execution) {
-  run(p, gradients, execution, [&](auto dtypes, const auto& pairing) {
-    using D = decltype(dtypes);
-    launch_backward<typename D::Pred, typename D::Target, typename D::Compute>(
-        p, pairing, grads, scale, gradients, execution);
-  });
-}
+template void Operations::forward(const RotatedLossProblem&, const LossOutputs&, const Execution&);
+template void Operations::backward(const RotatedLossProblem&, const GradOutputs&, const void*,
+                                   const LossGradients&, const Execution&);
 
 }  // namespace boxloss::BOXLOSS_GPU

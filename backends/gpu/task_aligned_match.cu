@@ -54,10 +54,10 @@ unsigned blocks_of(std::int64_t count) {
   return static_cast<unsigned>(std::min(count, kMostBlocks));
 }
 
-std::size_t workspace_bytes(const TaskAlignedProblem& p) { return match_work_bytes(p); }
+std::size_t Operations::workspace_bytes(const TaskAlignedProblem& p) { return match_work_bytes(p); }
 
-void task_aligned_match(const TaskAlignedProblem& p, const TaskAlignedOutputs& outputs,
-                        const Execution& execution) {
+void Operations::task_aligned_match(const TaskAlignedProblem& p, const TaskAlignedOutputs& outputs,
+                                    const Execution& execution) {
   const DeviceScope scope(execution.device_index);
   const Stream stream = static_cast<Stream>(execution.stream);
   const auto fill = [&](void* data, int byte, std::size_t bytes) {

@@ -75,10 +75,11 @@ void launch_by(const Space& space, const AssignProblem& p, const AssignArgs<E>& 
 
 }  // namespace
 
-std::size_t workspace_bytes(const AssignProblem& p) { return assign_states_bytes(p); }
+std::size_t Workspaces::workspace_bytes(const AssignProblem& p) { return assign_states_bytes(p); }
 
 template <class Space>
-void assign(const AssignProblem& p, const AssignOutputs& outputs, const Execution& execution) {
+void Operations<Space>::assign(const AssignProblem& p, const AssignOutputs& outputs,
+                               const Execution& execution) {
   call<Space>("boxloss::assign", execution, [&](const Space& space) {
     const auto fill_bytes = [&](void* data, std::size_t bytes) { fill(space, data, 0xff, bytes); };
     dispatch(p, outputs, fill_bytes, [&](auto element) {
@@ -91,9 +92,11 @@ void assign(const AssignProblem& p, const AssignOutputs& outputs, const Executio
   });
 }
 
-template void assign<HostSpace>(const AssignProblem&, const AssignOutputs&, const Execution&);
+template void Operations<HostSpace>::assign(const AssignProblem&, const AssignOutputs&,
+                                            const Execution&);
 #if defined(BOXLOSS_KOKKOS_DEVICE)
-template void assign<DeviceSpace>(const AssignProblem&, const AssignOutputs&, const Execution&);
+template void Operations<DeviceSpace>::assign(const AssignProblem&, const AssignOutputs&,
+                                              const Execution&);
 void warm_up_assign(const DeviceSpace& space) { launch_nothing(space); }
 #endif
 

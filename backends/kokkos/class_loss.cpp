@@ -52,11 +52,11 @@ RowShape shape_of(const ClassLossProblem& p) {
 
 }  // namespace
 
-std::size_t workspace_bytes(const ClassLossProblem&) { return kSumsBytes<ClassSum>; }
+std::size_t Workspaces::workspace_bytes(const ClassLossProblem&) { return kSumsBytes<ClassSum>; }
 
 template <class Space>
-void class_loss(const ClassLossProblem& p, const ClassLossOutputs& outputs,
-                const Execution& execution) {
+void Operations<Space>::class_loss(const ClassLossProblem& p, const ClassLossOutputs& outputs,
+                                   const Execution& execution) {
   if (p.sets == 0) return;
   call<Space>("boxloss::class_loss", execution, [&](const Space& space) {
     with_compute_type(p, [&](auto compute) {
@@ -75,8 +75,9 @@ void class_loss(const ClassLossProblem& p, const ClassLossOutputs& outputs,
 }
 
 template <class Space>
-void class_loss_backward(const ClassLossGradProblem& p, const ClassLossGradOutputs& outputs,
-                         const Execution& execution) {
+void Operations<Space>::class_loss_backward(const ClassLossGradProblem& p,
+                                            const ClassLossGradOutputs& outputs,
+                                            const Execution& execution) {
   call<Space>("boxloss::class_loss_backward", execution, [&](const Space& space) {
     with_compute_type(p, [&](auto compute) {
       using C = decltype(compute);
@@ -91,17 +92,19 @@ void class_loss_backward(const ClassLossGradProblem& p, const ClassLossGradOutpu
   });
 }
 
-template void class_loss<HostSpace>(const ClassLossProblem&, const ClassLossOutputs&,
-                                    const Execution&);
-template void class_loss_backward<HostSpace>(const ClassLossGradProblem&,
-                                             const ClassLossGradOutputs&, const Execution&);
+template void Operations<HostSpace>::class_loss(const ClassLossProblem&, const ClassLossOutputs&,
+                                                const Execution&);
+template void Operations<HostSpace>::class_loss_backward(const ClassLossGradProblem&,
+                                                         const ClassLossGradOutputs&,
+                                                         const Execution&);
 #if defined(BOXLOSS_KOKKOS_DEVICE)
 void warm_up_class_loss(const DeviceSpace& space) { launch_nothing(space); }
 
-template void class_loss<DeviceSpace>(const ClassLossProblem&, const ClassLossOutputs&,
-                                      const Execution&);
-template void class_loss_backward<DeviceSpace>(const ClassLossGradProblem&,
-                                               const ClassLossGradOutputs&, const Execution&);
+template void Operations<DeviceSpace>::class_loss(const ClassLossProblem&, const ClassLossOutputs&,
+                                                  const Execution&);
+template void Operations<DeviceSpace>::class_loss_backward(const ClassLossGradProblem&,
+                                                           const ClassLossGradOutputs&,
+                                                           const Execution&);
 #endif
 
 }  // namespace boxloss::kokkos

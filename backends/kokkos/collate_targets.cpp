@@ -23,8 +23,8 @@ struct CollateLists {
 }  // namespace
 
 template <class Space>
-void collate_targets(const CollateProblem& p, const CollateOutputs& outputs,
-                     const Execution& execution) {
+void Operations<Space>::collate_targets(const CollateProblem& p, const CollateOutputs& outputs,
+                                        const Execution& execution) {
   constexpr const char* kName = "boxloss::collate_targets";
   call<Space>(kName, execution, [&](const Space& space) {
     collate_by(p, outputs, [&](const CollateArgs& args, const TargetLists& lists) {
@@ -33,13 +33,13 @@ void collate_targets(const CollateProblem& p, const CollateOutputs& outputs,
   });
 }
 
-template void collate_targets<HostSpace>(const CollateProblem&, const CollateOutputs&,
-                                         const Execution&);
+template void Operations<HostSpace>::collate_targets(const CollateProblem&, const CollateOutputs&,
+                                                     const Execution&);
 #if defined(BOXLOSS_KOKKOS_DEVICE)
 void warm_up_collate_targets(const DeviceSpace& space) { launch_nothing(space); }
 
-template void collate_targets<DeviceSpace>(const CollateProblem&, const CollateOutputs&,
-                                           const Execution&);
+template void Operations<DeviceSpace>::collate_targets(const CollateProblem&, const CollateOutputs&,
+                                                       const Execution&);
 #endif
 
 }  // namespace boxloss::kokkos

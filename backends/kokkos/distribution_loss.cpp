@@ -81,11 +81,14 @@ void with_element(const DistributionLossProblem& p, const Use& use) {
 
 }  // namespace
 
-std::size_t workspace_bytes(const DistributionLossProblem&) { return kSumsBytes<DistributionSum>; }
+std::size_t Workspaces::workspace_bytes(const DistributionLossProblem&) {
+  return kSumsBytes<DistributionSum>;
+}
 
 template <class Space>
-void distribution_loss(const DistributionLossProblem& p, const DistributionLossOutputs& outputs,
-                       const Execution& execution) {
+void Operations<Space>::distribution_loss(const DistributionLossProblem& p,
+                                          const DistributionLossOutputs& outputs,
+                                          const Execution& execution) {
   if (p.sets == 0) return;
   call<Space>("boxloss::distribution_loss", execution, [&](const Space& space) {
     with_compute_type(p, [&](auto compute) {
@@ -105,9 +108,9 @@ void distribution_loss(const DistributionLossProblem& p, const DistributionLossO
 }
 
 template <class Space>
-void distribution_loss_backward(const DistributionLossGradProblem& p,
-                                const DistributionLossGradOutputs& outputs,
-                                const Execution& execution) {
+void Operations<Space>::distribution_loss_backward(const DistributionLossGradProblem& p,
+                                                   const DistributionLossGradOutputs& outputs,
+                                                   const Execution& execution) {
   call<Space>("boxloss::distribution_loss_backward", execution, [&](const Space& space) {
     with_compute_type(p, [&](auto compute) {
       using C = decltype(compute);
@@ -123,19 +126,20 @@ void distribution_loss_backward(const DistributionLossGradProblem& p,
   });
 }
 
-template void distribution_loss<HostSpace>(const DistributionLossProblem&,
-                                           const DistributionLossOutputs&, const Execution&);
-template void distribution_loss_backward<HostSpace>(const DistributionLossGradProblem&,
-                                                    const DistributionLossGradOutputs&,
-                                                    const Execution&);
+template void Operations<HostSpace>::distribution_loss(const DistributionLossProblem&,
+                                                       const DistributionLossOutputs&,
+                                                       const Execution&);
+template void Operations<HostSpace>::distribution_loss_backward(const DistributionLossGradProblem&,
+                                                                const DistributionLossGradOutputs&,
+                                                                const Execution&);
 #if defined(BOXLOSS_KOKKOS_DEVICE)
 void warm_up_distribution_loss(const DeviceSpace& space) { launch_nothing(space); }
 
-template void distribution_loss<DeviceSpace>(const DistributionLossProblem&,
-                                             const DistributionLossOutputs&, const Execution&);
-template void distribution_loss_backward<DeviceSpace>(const DistributionLossGradProblem&,
-                                                      const DistributionLossGradOutputs&,
-                                                      const Execution&);
+template void Operations<DeviceSpace>::distribution_loss(const DistributionLossProblem&,
+                                                         const DistributionLossOutputs&,
+                                                         const Execution&);
+template void Operations<DeviceSpace>::distribution_loss_backward(
+    const DistributionLossGradProblem&, const DistributionLossGradOutputs&, const Execution&);
 #endif
 
 }  // namespace boxloss::kokkos

@@ -99,7 +99,7 @@ struct Force : Matching<B> {
 
 }  // namespace
 
-std::size_t workspace_bytes(const MaxIouProblem& p) {
+std::size_t Workspaces::workspace_bytes(const MaxIouProblem& p) {
   std::size_t of_box = 0;
   with_boxes(p, [&](auto box) {
     using B = decltype(box);
@@ -109,8 +109,8 @@ std::size_t workspace_bytes(const MaxIouProblem& p) {
 }
 
 template <class Space>
-void max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outputs,
-                   const Execution& execution) {
+void Operations<Space>::max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outputs,
+                                      const Execution& execution) {
   constexpr const char* kName = "boxloss::max_iou_match";
   call<Space>(kName, execution, [&](const Space& space) {
     const auto fill_bytes = [&](void* data, int byte, std::size_t bytes) {
@@ -138,11 +138,11 @@ void max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outputs,
   });
 }
 
-template void max_iou_match<HostSpace>(const MaxIouProblem&, const MaxIouOutputs&,
-                                       const Execution&);
+template void Operations<HostSpace>::max_iou_match(const MaxIouProblem&, const MaxIouOutputs&,
+                                                   const Execution&);
 #if defined(BOXLOSS_KOKKOS_DEVICE)
-template void max_iou_match<DeviceSpace>(const MaxIouProblem&, const MaxIouOutputs&,
-                                         const Execution&);
+template void Operations<DeviceSpace>::max_iou_match(const MaxIouProblem&, const MaxIouOutputs&,
+                                                     const Execution&);
 void warm_up_max_iou_match(const DeviceSpace& space) { launch_nothing(space); }
 #endif
 

@@ -2,17 +2,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "box_loss/pair_launch.hpp"
 #include "matching_cost.hpp"
-#include "operations.hpp"
 
 namespace boxloss::kokkos {
 
-template void forward<HostSpace>(const LossProblem&, const LossOutputs&, const Execution&);
-template void backward<HostSpace>(const LossProblem&, const GradOutputs&, const void*,
-                                  const LossGradients&, const Execution&);
-template void forward<HostSpace>(const RotatedLossProblem&, const LossOutputs&, const Execution&);
-template void backward<HostSpace>(const RotatedLossProblem&, const GradOutputs&, const void*,
-                                  const LossGradients&, const Execution&);
-template void matching_cost<HostSpace>(const CostProblem&, float*, const Execution&);
-template void matching_cost<HostSpace>(const RotatedCostProblem&, float*, const Execution&);
+std::size_t Workspaces::workspace_bytes(const LossProblem&) { return kSumsBytes<LossesPartial>; }
+std::size_t Workspaces::workspace_bytes(const RotatedLossProblem&) {
+  return kSumsBytes<LossesPartial>;
+}
+
+template void Operations<HostSpace>::forward(const LossProblem&, const LossOutputs&,
+                                             const Execution&);
+template void Operations<HostSpace>::backward(const LossProblem&, const GradOutputs&, const void*,
+                                              const LossGradients&, const Execution&);
+template void Operations<HostSpace>::forward(const RotatedLossProblem&, const LossOutputs&,
+                                             const Execution&);
+template void Operations<HostSpace>::backward(const RotatedLossProblem&, const GradOutputs&,
+                                              const void*, const LossGradients&, const Execution&);
+template void Operations<HostSpace>::matching_cost(const CostProblem&, float*, const Execution&);
+template void Operations<HostSpace>::matching_cost(const RotatedCostProblem&, float*,
+                                                   const Execution&);
 
 }  // namespace boxloss::kokkos

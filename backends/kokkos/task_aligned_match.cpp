@@ -53,11 +53,12 @@ struct WriteScore {
 
 }  // namespace
 
-std::size_t workspace_bytes(const TaskAlignedProblem& p) { return match_work_bytes(p); }
+std::size_t Workspaces::workspace_bytes(const TaskAlignedProblem& p) { return match_work_bytes(p); }
 
 template <class Space>
-void task_aligned_match(const TaskAlignedProblem& p, const TaskAlignedOutputs& outputs,
-                        const Execution& execution) {
+void Operations<Space>::task_aligned_match(const TaskAlignedProblem& p,
+                                           const TaskAlignedOutputs& outputs,
+                                           const Execution& execution) {
   constexpr const char* kName = "boxloss::task_aligned_match";
   call<Space>(kName, execution, [&](const Space& space) {
     const auto fill_bytes = [&](void* data, int byte, std::size_t bytes) {
@@ -77,11 +78,13 @@ void task_aligned_match(const TaskAlignedProblem& p, const TaskAlignedOutputs& o
   });
 }
 
-template void task_aligned_match<HostSpace>(const TaskAlignedProblem&, const TaskAlignedOutputs&,
-                                            const Execution&);
+template void Operations<HostSpace>::task_aligned_match(const TaskAlignedProblem&,
+                                                        const TaskAlignedOutputs&,
+                                                        const Execution&);
 #if defined(BOXLOSS_KOKKOS_DEVICE)
-template void task_aligned_match<DeviceSpace>(const TaskAlignedProblem&, const TaskAlignedOutputs&,
-                                              const Execution&);
+template void Operations<DeviceSpace>::task_aligned_match(const TaskAlignedProblem&,
+                                                          const TaskAlignedOutputs&,
+                                                          const Execution&);
 void warm_up_task_aligned_match(const DeviceSpace& space) { launch_nothing(space); }
 #endif
 

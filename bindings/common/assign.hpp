@@ -31,7 +31,6 @@ struct Assign {
     p.cost.dtype = dtype_of(a.cost);
     p.offsets = view_of(a.offsets, kIndexDTypes);
     p.groups = a.groups;
-    check_options(p);
 
     check_shape_is(a.cost, a.cost.rank == 2 || a.cost.rank == 3,
                    "(queries, T) or (layers, queries, T)");

@@ -22,14 +22,9 @@ struct ClassLoss {
         {Mode::kFocal, Mode::kVarifocal, Mode::kMal, Mode::kIaBce, Mode::kBce, Mode::kSoftmax});
   }
 
-  template <class Size>
-  static ClassLossProblem describe(const Arguments<Described<Size>>& a) {
-    ClassLossProblem p;
-    describe(p, a);
-    return p;
-  }
-  template <class Size>
-  static void describe(ClassLossProblem& p, const Arguments<Described<Size>>& a) {
+  template <class Problem = ClassLossProblem, class Size>
+  static Problem describe(const Arguments<Described<Size>>& a) {
+    Problem p;
     p.mode = mode_of(a.mode);
     p.reduction =
         parse("reduction", a.reduction, {Reduction::kNone, Reduction::kSum, Reduction::kMean});
@@ -43,7 +38,6 @@ struct ClassLoss {
     p.query_quality = view_of(a.query_quality, kFloatingDTypes);
     p.weight = view_of(a.weight, kFloatingDTypes);
     p.normalizer = view_of(a.normalizer, kNormalizerDTypes);
-    check_options(p);
     check_shapes(a);
     if constexpr (kHasNumbers<Size>) {
       set_rows(p, a);
@@ -52,6 +46,7 @@ struct ClassLoss {
       p.logits = {a.logits.data,          p.logits.dtype,         stride_of(a.logits, 4),
                   stride_of(a.logits, 3), stride_of(a.logits, 2), stride_of(a.logits, 1)};
     }
+    return p;
   }
 
   template <class Size>
@@ -93,8 +88,7 @@ struct ClassLossBackward {
 
   template <class Size>
   static ClassLossGradProblem describe(const Arguments<Described<Size>>& a) {
-    ClassLossGradProblem p;
-    ClassLoss::describe(p, a);
+    auto p = ClassLoss::describe<ClassLossGradProblem>(a);
     set_gradient<Size>(p, a, shape_of_sets<Size>(a));
     if constexpr (kHasNumbers<Size>) p.is_transposed = lies_transposed(a.logits);
     return p;

@@ -19,6 +19,8 @@ struct CollateTargets {
   struct Problem : CollateProblem {
     std::vector<TargetList> own_lists;
     float* answer = nullptr;
+
+    friend void check_options(const Problem&) {}
   };
 
   template <class Size>

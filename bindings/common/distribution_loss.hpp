@@ -16,14 +16,9 @@ struct DistributionLoss {
   static constexpr std::array kDifferentiable = {"logits"};
   BOXLOSS_ARGUMENTS(BOXLOSS_DISTRIBUTION_LOSS_PARAMETERS);
 
-  template <class Size>
-  static DistributionLossProblem describe(const Arguments<Described<Size>>& a) {
-    DistributionLossProblem p;
-    describe(p, a);
-    return p;
-  }
-  template <class Size>
-  static void describe(DistributionLossProblem& p, const Arguments<Described<Size>>& a) {
+  template <class Problem = DistributionLossProblem, class Size>
+  static Problem describe(const Arguments<Described<Size>>& a) {
+    Problem p;
     using Mode = boxloss::DistributionLoss;
     p.mode = parse("mode", a.mode, {Mode::kFgl, Mode::kDdf});
     p.reduction =
@@ -39,7 +34,6 @@ struct DistributionLoss {
     if (a.teacher) p.teacher.dtype = floating_dtype_of(a.teacher);
     p.confidence = view_of(a.confidence, kFloatingDTypes);
     p.normalizer = view_of(a.normalizer, kNormalizerDTypes);
-    check_options(p);
     check_shapes(a);
     if constexpr (kHasNumbers<Size>) {
       set_rows(p, a);
@@ -48,6 +42,7 @@ struct DistributionLoss {
       if (a.teacher) set_corners(p.teacher, a.teacher);
       if (a.target) p.targets = a.target.size(0);
     }
+    return p;
   }
 
   template <class Size>
@@ -130,8 +125,7 @@ struct DistributionLossBackward {
 
   template <class Size>
   static DistributionLossGradProblem describe(const Arguments<Described<Size>>& a) {
-    DistributionLossGradProblem p;
-    DistributionLoss::describe(p, a);
+    auto p = DistributionLoss::describe<DistributionLossGradProblem>(a);
     set_gradient<Size>(p, a, DistributionLoss::shape_of_scale<Size>(a));
     return p;
   }

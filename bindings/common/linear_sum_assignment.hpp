@@ -24,7 +24,6 @@ struct LinearSumAssignment {
     p.lengths = view_of(a.lengths, kIndexDTypes);
     p.maximize = a.maximize;
     p.cost_limit = a.cost_limit.value_or(p.cost_limit);
-    check_options(p);
 
     check_shape_is(a.cost, a.cost.rank == 2 || a.cost.rank == 3, "(N, M) or (B, N, M)");
     if (a.lengths) {

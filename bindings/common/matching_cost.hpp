@@ -29,6 +29,10 @@ struct AnyCostProblem : CostProblem {
   }
 };
 
+inline void check_options(const AnyCostProblem& p) {
+  p.visit([](const auto& problem) { check_options(problem); });
+}
+
 /// The matcher's cost as frameworks call it. Where it runs, class_cost is broadcast to the result
 /// or one matrix for all, and logits are log-probabilities for softmax.
 struct MatchingCost {
@@ -69,8 +73,6 @@ struct MatchingCost {
       p.scores.data = scores.data;
       p.scores.dtype = floating_dtype_of(scores);
     }
-    p.visit([](const auto& problem) { check_options(problem); });
-
     check_shapes(a);
     if constexpr (kHasNumbers<Size>) {
       p.layers = leading(a.pred, 3);
@@ -168,7 +170,10 @@ struct MatchingCost {
 
   static std::size_t workspace_bytes(const Implementation& implementation,
                                      const AnyCostProblem& p) {
-    if (!has_entries(p)) return 0;
+    if (!has_entries(p)) {
+      check_options(p);
+      return 0;
+    }
     return p.visit([&](const auto& problem) {
       return matching_cost_workspace_bytes(implementation, problem);
     });

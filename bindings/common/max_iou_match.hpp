@@ -27,7 +27,6 @@ struct MaxIouMatch {
     p.target.dtype = dtype_of(a.target);
     p.offsets = view_of(a.offsets, kIndexDTypes);
     p.angle_unit = angle_unit_of(a.angle_unit, a.anchors);
-    check_options(p);
 
     check_boxes_shapes(a.anchors, a.target);
     const bool is_rotated = p.angle_unit.has_value();

@@ -19,6 +19,7 @@ struct PairArguments {
 /// A problem of boxes along the axes, (..., 4), or of rotated ones, (..., 5).
 struct AnyPairProblem : LossProblem {
   int numbers = 4;             ///< of a box
+  Set<Extra> extras = {};      ///< that are results
   RotatedLoss rotated_loss{};  ///< in place of the loss, of rotated boxes
   AngleUnit angle_unit{};
 
@@ -35,6 +36,10 @@ struct AnyPairProblem : LossProblem {
     return use(p);
   }
 };
+
+inline void check_options(const AnyPairProblem& p) {
+  p.visit([&](const auto& own) { check_options(own, p.extras); });
+}
 
 /// Whether pred is (images, slots, numbers).
 inline bool is_by_image(Pairing::Kind pairing) {
@@ -85,8 +90,9 @@ struct Pairs {
   }
 
   /// Without sizes, strides and pointers. Boxes have that many numbers.
-  static void describe(AnyPairProblem& p, const Args& a, int numbers, bool extras) {
+  static void describe(AnyPairProblem& p, const Args& a, int numbers, bool has_extras) {
     p.numbers = numbers;
+    if (has_extras) p.extras = kExtras;
     p.pred.slot_stride = p.target.slot_stride = numbers;
     if (p.is_rotated()) {
       p.rotated_loss = rotated_loss_named(a.loss);
@@ -119,7 +125,6 @@ struct Pairs {
     check_pairing(a, p);
     if (a.weight) check_shape(a.weight, shape_of_rows(a), "the shape of the unreduced loss");
     if (a.normalizer) check_normalizer(a);
-    p.visit([&](const auto& own) { check_options(own, extras ? kExtras : Set<Extra>{}); });
   }
 
   static Pairing::Kind pairing_of(const Args& a) {
@@ -316,7 +321,11 @@ struct PairGradient {
     while (auto* const each = unfit_for_grid(a, grads)) pack(*each);
   }
 
-  static std::size_t workspace_bytes(const Implementation&, const Problem&) { return 0; }
+  /// None: it is only checked.
+  static std::size_t workspace_bytes(const Implementation& implementation, const Problem& p) {
+    Loss::workspace_bytes(implementation, p);
+    return 0;
+  }
 
   static void run(const Implementation& implementation, const Problem& p,
                   const std::array<void*, 3>& outputs, const Execution& execution) {

@@ -33,7 +33,6 @@ struct TaskAlignedMatch {
     p.min_side = a.min_side;
     p.small_side = a.small_side;
     p.angle_unit = angle_unit_of(a.angle_unit, a.pred);
-    check_options(p);
 
     check_shapes(a);
     if constexpr (kHasNumbers<Size>) {

@@ -37,6 +37,7 @@ struct OperationOf {
                            Results& results) {
     const auto arguments = described<Operation>(given);
     const auto problem = describe(given, arguments, implementation);
+    check_options(problem);
     results.set(Operation::kOutputs, Operation::outputs(arguments, problem));
     // No lambda: g++ 16 warns that it calls what is not constexpr.
     return if_served(

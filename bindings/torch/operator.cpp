@@ -241,6 +241,7 @@ void Call<Size>::allocate(const binding::Output<Size>* outputs, std::size_t coun
     execution_ = execution_on(first_.device());
     execution_.workspace = scratch_->data() + of_scale;
     execution_.workspace_bytes = workspace_bytes;
+    execution_.is_checked = true;  // where the bytes were asked for
   }
 }
 

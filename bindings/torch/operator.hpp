@@ -159,17 +159,18 @@ void run(const Operator& op, Stack& stack, const Way& way) {
   const auto pack = [&](binding::Array<std::int64_t>& array) { call.pack(array); };
   if constexpr (requires { Operation::lay_out(a, pack); }) Operation::lay_out(a, pack);
   auto problem = Operation::describe(a);
+  problem.device = call.implementation().device;
+  // Checks all before values are read.
+  const std::size_t workspace_bytes = Operation::workspace_bytes(call.implementation(), problem);
   if constexpr (requires { Operation::check_values(a, problem); }) {
     if (call.checks_values()) Operation::check_values(a, problem);
   }
   if constexpr (requires { Operation::adds_up(a); }) {
     if (Operation::adds_up(a)) alert_not_deterministic(op.function, call.first());
   }
-  problem.device = call.implementation().device;
   const auto outputs = Operation::outputs(a, problem);
   std::array<void*, std::tuple_size_v<std::decay_t<decltype(outputs)>>> memory;
-  call.allocate(outputs.data(), outputs.size(), memory.data(),
-                Operation::workspace_bytes(call.implementation(), problem));
+  call.allocate(outputs.data(), outputs.size(), memory.data(), workspace_bytes);
   Operation::run(call.implementation(), problem, memory, call.execution());
   call.finish();
 }
@@ -178,7 +179,9 @@ template <class Operation>
 void meta(const Operator& op, Stack& stack) {
   Call<c10::SymInt> call(op, stack, {});
   const auto a = read<Operation>(call);
-  const auto outputs = Operation::outputs(a, Operation::describe(a));
+  const auto problem = Operation::describe(a);
+  check_options(problem);
+  const auto outputs = Operation::outputs(a, problem);
   call.allocate(outputs.data(), outputs.size(), nullptr, 0);
   call.finish();
 }
@@ -188,7 +191,9 @@ template <class Operation>
 auto problem_of(const Operator& op, Stack& stack) {
   return with_torch_errors(op.function, [&] {
     Call<c10::SymInt> call(op, stack, {});
-    return Operation::describe(read<Operation>(call));
+    auto problem = Operation::describe(read<Operation>(call));
+    check_options(problem);
+    return problem;
   });
 }
 

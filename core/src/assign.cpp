@@ -78,12 +78,13 @@ std::size_t assign_workspace_bytes(const Implementation& implementation, const A
   AssignProblem marked = p;
   mark_if_given(marked.offsets);
   mark_if_given(marked.lengths);
-  return implementation.assign.workspace_bytes(marked);
+  return bytes_of(implementation.assign, marked);
 }
 
 void assign(const Implementation& implementation, const AssignProblem& p,
             const AssignOutputs& outputs, const Execution& execution) {
-  const std::size_t workspace_bytes = assign_workspace_bytes(implementation, p);
+  const std::size_t workspace_bytes =
+      execution.is_checked ? 0 : assign_workspace_bytes(implementation, p);
   check(p.cost.data != nullptr || is_empty(p), "cost.data is null");
   check_aligned("cost", p.cost.data, p.cost.dtype);
   check_pointer("offsets", p.offsets, !is_empty(p));

@@ -32,7 +32,7 @@ void check_name(const char* name) {
 /// A function or a set of an operation, and whether it is there.
 struct Member {
   const char* name;
-  bool is_there;
+  bool is_there, is_optional = false;
 };
 
 struct Operation {
@@ -43,14 +43,14 @@ struct Operation {
 template <class Problem, class Outputs>
 Operation operation(const char* name, const Functions<Problem, Outputs>& functions) {
   return {name,
-          {{"workspace_bytes", functions.workspace_bytes != nullptr},
+          {{"workspace_bytes", functions.workspace_bytes != nullptr, /*is_optional=*/true},
            {"run", functions.run != nullptr}}};
 }
 
 template <class Problem>
 Operation operation(const char* name, const PairLossFunctions<Problem>& functions) {
   return {name,
-          {{"workspace_bytes", functions.workspace_bytes != nullptr},
+          {{"workspace_bytes", functions.workspace_bytes != nullptr, /*is_optional=*/true},
            {"forward", functions.forward != nullptr},
            {"backward", functions.backward != nullptr}},
           {{"losses", !functions.losses.is_empty()}, {"pairings", !functions.pairings.is_empty()}}};
@@ -70,7 +70,7 @@ std::vector<Operation> operations_of(const Implementation& i) {
           operation("assign", i.assign),
           operation("max_iou_match", i.max_iou_match),
           operation("task_aligned_match", i.task_aligned_match),
-          {"collate_targets", {{"run", i.collate_targets.run != nullptr}}},
+          operation("collate_targets", i.collate_targets),
           operation("class_loss", i.class_loss),
           operation("class_loss_backward", i.class_loss_backward),
           operation("distribution_loss", i.distribution_loss),
@@ -81,11 +81,14 @@ std::vector<Operation> operations_of(const Implementation& i) {
           operation("rotated_task_aligned_match", i.rotated_task_aligned_match)};
 }
 
-/// An operation has all of its functions, or none. With a set that is empty it would serve nothing,
-/// which is not what anybody means. Returns whether it has any.
+/// An operation has all functions that it needs, or none. With a set that is empty it would serve
+/// nothing, which is not what anybody means. Returns whether it has any.
 bool check_operation(const char* implementation, const Operation& operation) {
   const char *given = nullptr, *missing = nullptr;
-  for (const Member& each : operation.functions) (each.is_there ? given : missing) = each.name;
+  for (const Member& each : operation.functions) {
+    if (each.is_there) given = each.name;
+    if (!each.is_there && !each.is_optional) missing = each.name;
+  }
   check(given == nullptr || missing == nullptr, implementation, " has ", operation.name, ".", given,
         ", but no ", operation.name, ".", missing);
   for (const Member& set : operation.sets) {

@@ -130,6 +130,12 @@ template <class Enum>
 void check_served(const Implementation& implementation, const char* operation, bool has_operation,
                   Device device, Enum loss, Set<Enum> losses);
 
+/// Bytes of workspace that an operation's functions ask for.
+template <class Functions, class Problem>
+std::size_t bytes_of(const Functions& served, const Problem& problem) {
+  return served.workspace_bytes == nullptr ? 0 : served.workspace_bytes(problem);
+}
+
 void check_execution(const Execution& execution, Device device, std::size_t workspace_bytes = 0);
 
 }  // namespace boxloss

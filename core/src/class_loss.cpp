@@ -124,19 +124,19 @@ std::size_t class_loss_workspace_bytes(const Implementation& implementation,
                                        const ClassLossProblem& p) {
   const auto& served = implementation.class_loss;
   check_problem(implementation, "class_loss", served.run != nullptr, p);
-  return has_queries(p) ? served.workspace_bytes(p) : 0;
+  return has_queries(p) ? bytes_of(served, p) : 0;
 }
 
 std::size_t class_loss_backward_workspace_bytes(const Implementation& implementation,
                                                 const ClassLossGradProblem& p) {
   const auto& served = implementation.class_loss_backward;
   check_problem(implementation, "class_loss_backward", served.run != nullptr, p);
-  return has_logits(p) ? served.workspace_bytes(p) : 0;
+  return has_logits(p) ? bytes_of(served, p) : 0;
 }
 
 void class_loss(const Implementation& implementation, const ClassLossProblem& p,
                 const ClassLossOutputs& outputs, const Execution& execution) {
-  check_run(p, execution, class_loss_workspace_bytes(implementation, p));
+  check_run(p, execution, execution.is_checked ? 0 : class_loss_workspace_bytes(implementation, p));
   const DType compute = compute_dtype(p);
   check_data("outputs.loss", outputs.loss, compute, has_losses(p));
   check_data("outputs.scale", outputs.scale, compute, p.sets > 0);
@@ -145,7 +145,8 @@ void class_loss(const Implementation& implementation, const ClassLossProblem& p,
 
 void class_loss_backward(const Implementation& implementation, const ClassLossGradProblem& p,
                          const ClassLossGradOutputs& outputs, const Execution& execution) {
-  check_run(p, execution, class_loss_backward_workspace_bytes(implementation, p));
+  check_run(p, execution,
+            execution.is_checked ? 0 : class_loss_backward_workspace_bytes(implementation, p));
   check_data("grad", p.grad, compute_dtype(p), has_logits(p));
   check_data("scale", p.scale, compute_dtype(p), has_logits(p));
   check_data("outputs.logits", outputs.logits, p.logits.dtype, has_logits(p));

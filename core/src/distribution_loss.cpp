@@ -120,19 +120,20 @@ std::size_t distribution_loss_workspace_bytes(const Implementation& implementati
                                               const DistributionLossProblem& p) {
   const auto& served = implementation.distribution_loss;
   check_problem(implementation, "distribution_loss", served.run != nullptr, p);
-  return has_queries(p) ? served.workspace_bytes(p) : 0;
+  return has_queries(p) ? bytes_of(served, p) : 0;
 }
 
 std::size_t distribution_loss_backward_workspace_bytes(const Implementation& implementation,
                                                        const DistributionLossGradProblem& p) {
   const auto& served = implementation.distribution_loss_backward;
   check_problem(implementation, "distribution_loss_backward", served.run != nullptr, p);
-  return has_queries(p) ? served.workspace_bytes(p) : 0;
+  return has_queries(p) ? bytes_of(served, p) : 0;
 }
 
 void distribution_loss(const Implementation& implementation, const DistributionLossProblem& p,
                        const DistributionLossOutputs& outputs, const Execution& execution) {
-  check_run(p, execution, distribution_loss_workspace_bytes(implementation, p));
+  check_run(p, execution,
+            execution.is_checked ? 0 : distribution_loss_workspace_bytes(implementation, p));
   check_data("outputs.loss", outputs.loss, compute_dtype(p), has_losses(p));
   check_data("outputs.scale", outputs.scale, compute_dtype(p), p.sets > 0);
   implementation.distribution_loss.run(p, outputs, execution);
@@ -142,7 +143,9 @@ void distribution_loss_backward(const Implementation& implementation,
                                 const DistributionLossGradProblem& p,
                                 const DistributionLossGradOutputs& outputs,
                                 const Execution& execution) {
-  check_run(p, execution, distribution_loss_backward_workspace_bytes(implementation, p));
+  check_run(
+      p, execution,
+      execution.is_checked ? 0 : distribution_loss_backward_workspace_bytes(implementation, p));
   check_data("grad", p.grad, compute_dtype(p), has_queries(p));
   check_data("scale", p.scale, compute_dtype(p), has_queries(p));
   check_data("outputs.logits", outputs.logits, p.logits.dtype, has_queries(p));

@@ -63,12 +63,13 @@ std::size_t max_iou_match_workspace_bytes(const Implementation& implementation,
   check_boxes("target", p.target, is_rotated ? 5 : 4);
   check_options(p);
   check_shape(p);
-  return is_empty(p) ? 0 : served.workspace_bytes(p);
+  return is_empty(p) ? 0 : bytes_of(served, p);
 }
 
 void max_iou_match(const Implementation& implementation, const MaxIouProblem& p,
                    const MaxIouOutputs& outputs, const Execution& execution) {
-  const std::size_t workspace_bytes = max_iou_match_workspace_bytes(implementation, p);
+  const std::size_t workspace_bytes =
+      execution.is_checked ? 0 : max_iou_match_workspace_bytes(implementation, p);
   const bool is_read = !is_empty(p);
   check_pointers("anchors", "anchors.rows", p.anchors, is_read);
   check_pointers("target", "target.rows", p.target, is_read);

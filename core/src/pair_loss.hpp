@@ -114,8 +114,7 @@ void check_pairing(const Problem& p) {
 template <class Problem>
 void check_problem(const Implementation& implementation, const Problem& p) {
   const PairLossFunctions<Problem>& served = served_by(implementation, p);
-  const bool is_served =
-      served.forward != nullptr && served.backward != nullptr && served.workspace_bytes != nullptr;
+  const bool is_served = served.forward != nullptr && served.backward != nullptr;
   check_served(implementation, kOperation<Problem>, is_served, p.device, p.loss, served.losses);
   check_options(p);
   check_dtype(served.pairings.contains(p.pairing.kind), implementation.name,
@@ -264,7 +263,7 @@ std::size_t workspace_bytes(const Implementation& implementation, Problem flat) 
        {&flat.pred.rows, &flat.target.rows, &flat.pairing.data, &flat.weight, &flat.normalizer}) {
     mark_if_given(*array);
   }
-  return served_by(implementation, flat).workspace_bytes(flat);
+  return bytes_of(served_by(implementation, flat), flat);
 }
 
 template <class Problem>
@@ -297,7 +296,7 @@ std::size_t workspace_bytes_for(const Implementation& implementation, const Prob
 template <class Problem>
 void run_forward(const Implementation& implementation, const Problem& problem,
                  const LossOutputs& outputs, const Execution& execution) {
-  check_problem(implementation, problem);
+  if (!execution.is_checked) check_problem(implementation, problem);
   check_pointers(problem);
   const DType compute = compute_dtype(problem);
   check(outputs.loss != nullptr || has_no_loss(problem), "outputs.loss is null");
@@ -307,7 +306,8 @@ void run_forward(const Implementation& implementation, const Problem& problem,
   check_output(implementation, problem, Extra::kL1, "outputs.l1", outputs.l1);
   check_output(implementation, problem, Extra::kIou, "outputs.iou", outputs.iou);
   const Problem flat = flattened(with_parameters(problem));
-  check_execution(execution, problem.device, workspace_bytes(implementation, flat));
+  check_execution(execution, problem.device,
+                  execution.is_checked ? 0 : workspace_bytes(implementation, flat));
   served_by(implementation, flat).forward(flat, outputs, execution);
 }
 
@@ -315,7 +315,7 @@ template <class Problem>
 void run_backward(const Implementation& implementation, const Problem& problem,
                   const GradOutputs& grads, const void* scale, const LossGradients& gradients,
                   const Execution& execution) {
-  check_problem(implementation, problem);
+  if (!execution.is_checked) check_problem(implementation, problem);
   check_pointers(problem);
   const DType compute = compute_dtype(problem);
   const bool has_grad = grads.loss.data != nullptr || grads.l1.data != nullptr;

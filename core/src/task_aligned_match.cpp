@@ -154,12 +154,13 @@ std::size_t task_aligned_match_workspace_bytes(const Implementation& implementat
   if (is_unread(problem)) return 0;
   TaskAlignedProblem marked = problem;
   mark_if_given(marked.offsets);
-  return served.workspace_bytes(marked);
+  return bytes_of(served, marked);
 }
 
 void task_aligned_match(const Implementation& implementation, const TaskAlignedProblem& problem,
                         const TaskAlignedOutputs& outputs, const Execution& execution) {
-  const std::size_t workspace_bytes = task_aligned_match_workspace_bytes(implementation, problem);
+  const std::size_t workspace_bytes =
+      execution.is_checked ? 0 : task_aligned_match_workspace_bytes(implementation, problem);
   check_pointers(problem);
   check_outputs(problem, outputs);
   check_execution(execution, problem.device, workspace_bytes);

@@ -98,8 +98,6 @@ void dispatch(const LossProblem& p, const Written& outputs, const Loop& loop) {
 
 // ---- what boxloss calls ------------------------------------------------------------------------
 
-std::size_t workspace_bytes(const LossProblem&) { return 0; }
-
 void forward(const LossProblem& p, const LossOutputs& outputs, const Execution& execution) {
   dispatch(p, outputs, [&](auto dtypes, const auto& slots) {
     run_forward<decltype(dtypes)>(p, slots, outputs, execution);
@@ -121,7 +119,6 @@ std::vector<boxloss::Implementation> implementations() {
   toy.box_loss.losses = boxloss::kLosses;
   toy.box_loss.pairings = {Pairing::Kind::kDense, Pairing::Kind::kZeroPadded,
                            Pairing::Kind::kLengths, Pairing::Kind::kMask, Pairing::Kind::kOffsets};
-  toy.box_loss.workspace_bytes = workspace_bytes;
   toy.box_loss.forward = forward;
   toy.box_loss.backward = backward;
   return {toy};

@@ -83,8 +83,9 @@ constexpr AssignShape kSmall = {2, 3, 8, 20, 2};
 
 const std::vector<AssignCase>& Assign::table() { return kCases; }
 
-std::vector<AssignCase> Assign::further_cases() {
-  std::vector<AssignCase> list;
+MoreCases<AssignCase> Assign::more_cases() {
+  MoreCases<AssignCase> more;
+  std::vector<AssignCase>& list = more.further;
   add_changed(list, kCases, {"f32 i64 i64", "f32 i64 i32"}, kSmall, wrong_offsets(i64));
   add_changed(list, kCases, {"f64 i32 i32"}, kSmall, wrong_offsets(i32));
   // Wrong at one image of more than a GPU's block has threads.
@@ -112,14 +113,9 @@ std::vector<AssignCase> Assign::further_cases() {
       list.push_back({"overflow", f64, packed, i64, i64, shape, overflow, special});
     }
   }
-  return list;
-}
-
-std::vector<AssignCase> Assign::cases_for_bits() {
-  std::vector<AssignCase> list;
-  add_changed(list, kCases, {"integers, tall", "mixed among ties", "columns of no image"},
+  add_changed(more.for_bits, kCases, {"integers, tall", "mixed among ties", "columns of no image"},
               {3, 5, 24, 70, 2}, {{3, 20, 20, 33, 60, 67}});
-  return list;
+  return more;
 }
 
 AssignCase Assign::random_case(Random& random) {

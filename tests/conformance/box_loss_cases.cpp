@@ -210,16 +210,9 @@ const std::vector<typename PairLoss<P>::Case>& PairLoss<P>::table() {
   return cases;
 }
 template <class P>
-std::vector<typename PairLoss<P>::Case> PairLoss<P>::further_cases() {
-  return cases_for<decltype(P::loss)>(further());
-}
-template <class P>
-std::vector<typename PairLoss<P>::Case> PairLoss<P>::wild_cases() {
-  return cases_for<decltype(P::loss)>(wild());
-}
-template <class P>
-std::vector<typename PairLoss<P>::Case> PairLoss<P>::cases_for_bits() {
-  return cases_for<decltype(P::loss)>(for_bits());
+MoreCases<typename PairLoss<P>::Case> PairLoss<P>::more_cases() {
+  using Enum = decltype(P::loss);
+  return {cases_for<Enum>(further()), cases_for<Enum>(wild()), cases_for<Enum>(for_bits())};
 }
 
 template <class P>

@@ -176,6 +176,13 @@ Case case_named(const std::vector<Case>& table, std::string_view name) {
   throw std::out_of_range("no case is named " + std::string(name));
 }
 
+template <class Case>
+struct MoreCases {
+  std::vector<Case> further;   ///< for one loss only: too much work, or indices out of range
+  std::vector<Case> wild;      ///< inputs whose results mean nothing
+  std::vector<Case> for_bits;  ///< of several tasks, whose bits are the same every time
+};
+
 /// Of the table, with another shape and other indices.
 template <class Case>
 Case changed(const std::vector<Case>& table, std::string_view name,

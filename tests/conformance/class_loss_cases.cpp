@@ -59,27 +59,23 @@ std::vector<ClassCase> with_labels(const std::vector<const char*>& names) {
 
 const std::vector<ClassCase>& ClassLosses::table() { return kCases; }
 
-std::vector<ClassCase> ClassLosses::further_cases() {
-  std::vector<ClassCase> list = with_labels({"focal", "focal, f16", "bce", "softmax"});
-  list.push_back(changed(kCases, "several tasks", {300, 1, 3, 2, 40}));  // more sets than a block
-  list.push_back(changed(kCases, "softmax", {1, 1, 20011, 2, 40}));
-  list.push_back(changed(kCases, "queries are neighbours, mean", {3, 300, 3, 7, 40}));
-  list.push_back(changed(kCases, "mal", {1, 1, 2, 20011, 5}));  // a row of several tasks' logits
-  return list;
-}
-
-/// All indices mean something; what is computed of them is compared above.
-std::vector<ClassCase> ClassLosses::wild_cases() {
-  return with_labels({"mal", "queries are neighbours", "special, softmax"});
-}
-
-std::vector<ClassCase> ClassLosses::cases_for_bits() {
-  std::vector<ClassCase> list;
-  add_changed(list, kCases, {"focal", "mean", "varifocal, bf16", "mean of weights"},
+MoreCases<ClassCase> ClassLosses::more_cases() {
+  MoreCases<ClassCase> more;
+  more.further = with_labels({"focal", "focal, f16", "bce", "softmax"});
+  const auto add_further = [&](const char* name, const ClassShape& shape) {
+    more.further.push_back(changed(kCases, name, shape));
+  };
+  add_further("several tasks", {300, 1, 3, 2, 40});  // more sets than a block
+  add_further("softmax", {1, 1, 20011, 2, 40});
+  add_further("queries are neighbours, mean", {3, 300, 3, 7, 40});
+  add_further("mal", {1, 1, 2, 20011, 5});  // a row of several tasks' logits
+  // All indices mean something; what is computed of them is compared above.
+  more.wild = with_labels({"mal", "queries are neighbours", "special, softmax"});
+  add_changed(more.for_bits, kCases, {"focal", "mean", "varifocal, bf16", "mean of weights"},
               {2, 3, 307, 80, 60}, {{}});
-  add_changed(list, kCases, {"queries are neighbours", "queries are neighbours, mean"},
+  add_changed(more.for_bits, kCases, {"queries are neighbours", "queries are neighbours, mean"},
               {2, 3, 5003, 5, 60}, {{}});
-  return list;
+  return more;
 }
 
 ClassCase ClassLosses::random_case(Random& random) {

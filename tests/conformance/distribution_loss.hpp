@@ -60,9 +60,7 @@ struct DistributionLosses {
   }
   static const std::vector<Case>& table();
   static std::vector<CaseGroup<Case>> groups() { return {{kEveryCase, table()}}; }
-  static std::vector<Case> further_cases();
-  static std::vector<Case> wild_cases();
-  static std::vector<Case> cases_for_bits();
+  static MoreCases<Case> more_cases();
   static Case random_case(Random& random);
   static std::string describe(const Case& c);
 

@@ -49,24 +49,20 @@ const std::vector<DistributionCase> kCases = {
 
 const std::vector<DistributionCase>& DistributionLosses::table() { return kCases; }
 
-std::vector<DistributionCase> DistributionLosses::further_cases() {
-  std::vector<DistributionCase> list = with_indices(kCases, {"fgl", "fgl, f16", "ddf", "ddf, f16"});
-  list.push_back(changed(kCases, "ddf, mean", {300, 1, 3, 2, 40}));  // more sets than a block
-  list.push_back(changed(kCases, "fgl, mean", {1, 1, 5003, 2, 40}));
-  list.push_back(changed(kCases, "ddf, mean", {2, 300, 3, 7, 40}));
-  return list;
-}
-
-/// All indices mean something; what is computed of them is compared above.
-std::vector<DistributionCase> DistributionLosses::wild_cases() {
-  return with_indices(kCases, {"fgl, bf16", "ddf, two dtypes", "special, fgl"});
-}
-
-std::vector<DistributionCase> DistributionLosses::cases_for_bits() {
-  std::vector<DistributionCase> list;
-  add_changed(list, kCases, {"fgl", "fgl, mean", "ddf, bf16", "ddf, mean"}, {2, 3, 307, 33, 60},
-              {{}});
-  return list;
+MoreCases<DistributionCase> DistributionLosses::more_cases() {
+  MoreCases<DistributionCase> more;
+  more.further = with_indices(kCases, {"fgl", "fgl, f16", "ddf", "ddf, f16"});
+  const auto add_further = [&](const char* name, const DistributionShape& shape) {
+    more.further.push_back(changed(kCases, name, shape));
+  };
+  add_further("ddf, mean", {300, 1, 3, 2, 40});  // more sets than a block
+  add_further("fgl, mean", {1, 1, 5003, 2, 40});
+  add_further("ddf, mean", {2, 300, 3, 7, 40});
+  // All indices mean something; what is computed of them is compared above.
+  more.wild = with_indices(kCases, {"fgl, bf16", "ddf, two dtypes", "special, fgl"});
+  add_changed(more.for_bits, kCases, {"fgl", "fgl, mean", "ddf, bf16", "ddf, mean"},
+              {2, 3, 307, 33, 60}, {{}});
+  return more;
 }
 
 DistributionCase DistributionLosses::random_case(Random& random) {

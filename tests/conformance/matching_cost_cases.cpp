@@ -105,20 +105,12 @@ const std::vector<typename CostOf<P>::Case>& CostOf<P>::table() {
   return cases;
 }
 template <class P>
-std::vector<typename CostOf<P>::Case> CostOf<P>::further_cases() {
-  return cases_for<decltype(P::loss)>(further());
-}
-template <class P>
-std::vector<typename CostOf<P>::Case> CostOf<P>::wild_cases() {
-  return cases_for<decltype(P::loss)>(wild());
-}
-
-template <class P>
-std::vector<typename CostOf<P>::Case> CostOf<P>::cases_for_bits() {
-  const auto list = cases_for<decltype(P::loss)>({changed(kCases, "softmax", {3, 5, 70, 211})});
-  std::vector<Case> cases(2, list[0]);
-  cases[1].loss = decltype(P::loss)::kIou;
-  return cases;
+MoreCases<typename CostOf<P>::Case> CostOf<P>::more_cases() {
+  using Enum = decltype(P::loss);
+  const CostCase softmax_of_many = changed(kCases, "softmax", {3, 5, 70, 211});
+  auto for_bits = cases_for<Enum>({softmax_of_many, softmax_of_many});
+  for_bits[1].loss = Enum::kIou;
+  return {cases_for<Enum>(further()), cases_for<Enum>(wild()), for_bits};
 }
 
 template <class P>

@@ -57,9 +57,7 @@ struct MaxIouMatch {
   static bool is_served(const Implementation& each) { return each.max_iou_match.run != nullptr; }
   static const std::vector<Case>& table();
   static std::vector<CaseGroup<Case>> groups() { return {{kEveryCase, table()}}; }
-  static std::vector<Case> further_cases();
-  static std::vector<Case> wild_cases();
-  static std::vector<Case> cases_for_bits();
+  static MoreCases<Case> more_cases();
   static Case random_case(Random& random);
   static std::string describe(const Case& c);
 

@@ -58,32 +58,22 @@ constexpr MaxIouShape kSmall = {3, 50, 20};
 
 const std::vector<MatchCase>& MaxIouMatch::table() { return kCases; }
 
-std::vector<MatchCase> MaxIouMatch::further_cases() {
-  std::vector<MatchCase> list;
+MoreCases<MatchCase> MaxIouMatch::more_cases() {
+  MoreCases<MatchCase> more;
   for (const char* name : {"none", "argmax", "overwrite", "force", "rotated, argmax"}) {
-    list.push_back(changed(kCases, name, {2, 30011, 60}));  // of many tasks
+    more.further.push_back(changed(kCases, name, {2, 30011, 60}));  // of many tasks
   }
-  add_changed(list, kCases, {"none", "overwrite"}, kSmall, wrong_offsets(i64));
-  add_changed(list, kCases, {"argmax", "force"}, kSmall, wrong_offsets(i32));
-  return list;
-}
-
-/// Of each kind of arithmetic: what is computed of them is compared elsewhere.
-std::vector<MatchCase> MaxIouMatch::wild_cases() {
-  std::vector<MatchCase> list;
-  add_changed(list, kCases,
+  add_changed(more.further, kCases, {"none", "overwrite"}, kSmall, wrong_offsets(i64));
+  add_changed(more.further, kCases, {"argmax", "force"}, kSmall, wrong_offsets(i32));
+  // Of each kind of arithmetic: what is computed of them is compared elsewhere.
+  add_changed(more.wild, kCases,
               {"special, argmax", "special, f64", "special, force", "rotated, special, argmax"},
               kSmall, kWildOffsets64);
-  return list;
-}
-
-std::vector<MatchCase> MaxIouMatch::cases_for_bits() {
-  std::vector<MatchCase> list;
-  add_changed(list, kCases,
+  add_changed(more.for_bits, kCases,
               {"none", "argmax", "overwrite", "force", "special, argmax", "rotated, none",
                "rotated, argmax"},
               {5, 4100, 70}, {{3, 20, 20, 33, 60, 67}});
-  return list;
+  return more;
 }
 
 MatchCase MaxIouMatch::random_case(Random& random) {

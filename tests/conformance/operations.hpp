@@ -19,9 +19,7 @@
 ///   is_served         by an implementation?
 ///   table             named cases
 ///   groups            the same, in groups; one of them is kEveryCase
-///   further_cases     for one loss only: too much work, or indices out of range
-///   wild_cases        inputs whose results mean nothing
-///   cases_for_bits    of several tasks, whose bits are the same every time
+///   more_cases        made from them: see MoreCases
 ///   kPlainCase        a case of the table whose bounds are small
 ///   kNanCase          one whose results have NaN, if any can
 ///   random_case       a small one of any mix of properties, of which kMixes are run; and

@@ -76,31 +76,21 @@ constexpr MatchShape kSmall = {3, 40, 5, 20};
 
 const std::vector<TaskAlignedCase>& TaskAlignedMatch::table() { return kCases; }
 
-std::vector<TaskAlignedCase> TaskAlignedMatch::further_cases() {
-  std::vector<TaskAlignedCase> list;
-  add_changed(list, kCases, {"f32"}, kSmall, wrong_offsets(i64));
-  add_changed(list, kCases, {"u8 target"}, kSmall, wrong_offsets(i32));
-  return list;
-}
-
-std::vector<TaskAlignedCase> TaskAlignedMatch::wild_cases() {
-  std::vector<TaskAlignedCase> list;
+MoreCases<TaskAlignedCase> TaskAlignedMatch::more_cases() {
+  MoreCases<TaskAlignedCase> more;
+  add_changed(more.further, kCases, {"f32"}, kSmall, wrong_offsets(i64));
+  add_changed(more.further, kCases, {"u8 target"}, kSmall, wrong_offsets(i32));
   for (const char* name :
        {"f32", "f64", "f16 scores", "padded", "small boxes", "topk2 1", "fractions",
         "points of each image", "rotated", "rotated, f64", "rotated, padded, small boxes"}) {
-    list.push_back(case_named(kCases, name));
-    list.back().values = wild;
+    more.wild.push_back(case_named(kCases, name));
+    more.wild.back().values = wild;
   }
-  return list;
-}
-
-std::vector<TaskAlignedCase> TaskAlignedMatch::cases_for_bits() {
-  std::vector<TaskAlignedCase> list = {changed(kCases, "padded", {5, 300, 5, 20, true})};
-  for (const char* name :
-       {"many boxes", "many boxes, topk2", "alike, topk2", "rotated, many boxes, topk2"}) {
-    list.push_back(changed(kCases, name, {5, 300, 5, 90}));
-  }
-  return list;
+  more.for_bits = {changed(kCases, "padded", {5, 300, 5, 20, true})};
+  add_changed(more.for_bits, kCases,
+              {"many boxes", "many boxes, topk2", "alike, topk2", "rotated, many boxes, topk2"},
+              {5, 300, 5, 90}, {{}});
+  return more;
 }
 
 TaskAlignedCase TaskAlignedMatch::random_case(Random& random) {

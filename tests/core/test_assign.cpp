@@ -162,31 +162,6 @@ void require_least(const Rows& costs) {
   REQUIRE(is_among_least);
 }
 
-TEST_CASE("no assignment of a small task is less than the one that is found") {
-  Random random(Catch::getSeed());
-  const std::vector<std::vector<double>> kinds = {
-      {kInfinity}, {kNan}, {-kInfinity}, {kNan, kInfinity, -kInfinity}};
-  for (int i = 0; i < 3000; ++i) {
-    Rows costs(static_cast<std::size_t>(1 + random.below(6)));
-    const auto columns = static_cast<std::size_t>(1 + random.below(6));
-    const std::int64_t values = random.pick(std::vector<std::int64_t>{1, 3, 10, 100000});
-    const double chance = random.pick(std::vector<double>{0, 0, 0.2, 0.5, 0.8, 1});
-    const std::vector<double> special = random.pick(kinds);
-    for (auto& row : costs) {
-      const bool is_spoilt = chance > 0 && random.chance(0.1);
-      for (std::size_t t = 0; t < columns; ++t) {
-        const bool is_finite = !is_spoilt && !random.chance(chance);
-        row.push_back(is_finite ? static_cast<double>(random.below(values)) / 8 - 4
-                                : random.pick(special));
-      }
-    }
-    INFO("task " << i);
-    require_least(costs);
-  }
-}
-
-// --- Matrices alone, by row and by column ---
-
 using Integers = std::vector<std::int32_t>;
 
 struct Pairs {
@@ -214,6 +189,40 @@ Pairs pairs_of(AssignProblem p, const std::vector<Cost>& costs) {
   return pairs;
 }
 
+TEST_CASE("no assignment of a small task is less than the one that is found") {
+  Random random(Catch::getSeed());
+  const std::vector<std::vector<double>> kinds = {
+      {kInfinity}, {kNan}, {-kInfinity}, {kNan, kInfinity, -kInfinity}};
+  for (int i = 0; i < 3000; ++i) {
+    Rows costs(static_cast<std::size_t>(1 + random.below(6)));
+    const auto columns = static_cast<std::size_t>(1 + random.below(6));
+    const std::int64_t values = random.pick(std::vector<std::int64_t>{1, 3, 10, 100000});
+    const double chance = random.pick(std::vector<double>{0, 0, 0.2, 0.5, 0.8, 1});
+    const std::vector<double> special = random.pick(kinds);
+    for (auto& row : costs) {
+      const bool is_spoilt = chance > 0 && random.chance(0.1);
+      for (std::size_t t = 0; t < columns; ++t) {
+        const bool is_finite = !is_spoilt && !random.chance(chance);
+        row.push_back(is_finite ? static_cast<double>(random.below(values)) / 8 - 4
+                                : random.pick(special));
+      }
+    }
+    INFO("task " << i);
+    require_least(costs);
+    AssignProblem greatest;
+    greatest.queries = static_cast<std::int64_t>(costs.size());
+    greatest.columns = static_cast<std::int64_t>(columns);
+    greatest.maximize = true;
+    std::vector<double> negative;
+    for (const auto& row : costs) {
+      for (const double cost : row) negative.push_back(-cost);
+    }
+    REQUIRE(pairs_of(greatest, negative).column_of_row == columns_of_queries(costs));
+  }
+}
+
+// --- Matrices alone, by row and by column ---
+
 TEST_CASE("matrices of integers, of any length, the least and the greatest") {
   const Integers costs = {1, 2, 0, 0, 5, 0,  //
                           4, 1, 9, 2, 2, 9};
@@ -231,15 +240,16 @@ TEST_CASE("matrices of integers, of any length, the least and the greatest") {
 
 /// The least of what remains from a row on: twice the pairs' costs, and the limit for each row and
 /// column without one.
-int least_limited(const AssignProblem& p, const Integers& costs, std::int64_t row, Indices64 used) {
-  const int limit = static_cast<int>(p.cost_limit);
+double least_limited(const AssignProblem& p, const std::vector<double>& costs, std::int64_t row,
+                     Indices64 used) {
+  const double limit = p.cost_limit;
   if (row == p.queries) {
-    return limit * static_cast<int>(std::count(used.begin(), used.end(), 0));
+    return limit * static_cast<double>(std::count(used.begin(), used.end(), 0));
   }
-  int least = limit + least_limited(p, costs, row + 1, used);
+  double least = limit + least_limited(p, costs, row + 1, used);
   for (std::size_t t = 0; t < used.size(); ++t) {
-    const int cost = costs[static_cast<std::size_t>(row * p.columns) + t];
-    if (used[t] != 0 || cost > limit) continue;
+    const double cost = costs[static_cast<std::size_t>(row * p.columns) + t];
+    if (used[t] != 0 || !std::isfinite(cost) || cost > limit) continue;
     used[t] = 1;
     least = std::min(least, 2 * cost + least_limited(p, costs, row + 1, used));
     used[t] = 0;
@@ -254,25 +264,26 @@ TEST_CASE("up to a limit, no assignment of some rows is less than the one that i
     p.queries = 1 + random.below(5);
     p.columns = 1 + random.below(5);
     p.cost_limit = static_cast<double>(random.below(8)) - 2;
-    Integers costs;
+    std::vector<double> costs;
     for (std::int64_t k = 0; k < p.queries * p.columns; ++k) {
-      costs.push_back(static_cast<std::int32_t>(random.below(10)) - 3);
+      costs.push_back(random.chance(0.2)
+                          ? random.pick(std::vector<double>{kNan, kInfinity, -kInfinity})
+                          : static_cast<double>(random.below(10)) - 3);
     }
     const Pairs got = pairs_of(p, costs);
-    int total = 0;
+    double total = 0;
     for (std::size_t row = 0; row < got.column_of_row.size(); ++row) {
       const std::int64_t column = got.column_of_row[row];
       if (column < 0) continue;
-      const int cost =
+      const double cost =
           costs[row * static_cast<std::size_t>(p.columns) + static_cast<std::size_t>(column)];
-      REQUIRE(cost <= p.cost_limit);
+      REQUIRE((std::isfinite(cost) && cost <= p.cost_limit));
       REQUIRE(got.row_of_column[static_cast<std::size_t>(column)] ==
               static_cast<std::int64_t>(row));
       total += 2 * cost;
     }
     for (const Indices64& each : {got.column_of_row, got.row_of_column}) {
-      total += static_cast<int>(p.cost_limit) *
-               static_cast<int>(std::count(each.begin(), each.end(), -1));
+      total += p.cost_limit * static_cast<double>(std::count(each.begin(), each.end(), -1));
     }
     CAPTURE(costs, p.cost_limit, p.queries, p.columns);
     const Indices64 used(static_cast<std::size_t>(p.columns), 0);

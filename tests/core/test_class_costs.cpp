@@ -1,20 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include <boxloss/boxloss.hpp>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <cmath>
-#include <limits>
-#include <vector>
+
+#include "oracle.hpp"
 
 /// A matcher's costs, worked out by hand.
 namespace boxloss {
 namespace {
 
-using Catch::Matchers::WithinAbs;
 using Numbers = std::vector<double>;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Costs up to 32, in float32, of which each term has been rounded.

@@ -47,12 +47,6 @@ TEST_CASE("names begin with their device, and the best of each comes first") {
   }
 }
 
-TEST_CASE("a path gives exactly that, a device its best") {
-  REQUIRE(implementation("cpu/reference").name == std::string("cpu/reference"));
-  REQUIRE(implementation("cpu/native").name == std::string("cpu/native"));
-  REQUIRE(implementation("cpu").name == std::string("cpu/native"));
-}
-
 TEST_CASE("no device is refused") { REQUIRE_THROWS_AS(implementation_for({}), InvalidArgument); }
 
 void require_not_compiled(const std::string& name, const std::string& text) {
@@ -128,29 +122,6 @@ TEST_CASE("every implementation that is built serves pairs by index, l1 and iou"
     REQUIRE(candidate->box_loss.pairings.contains(Pairing::Kind::kIndexed));
     kExtras.for_each([&](Extra extra) { REQUIRE(candidate->box_loss.extras.contains(extra)); });
   }
-}
-
-TEST_CASE("enumerators have names, and dtypes have sizes") {
-  const auto names = [](auto... enumerators) {
-    return std::vector<std::string>{name_of(enumerators)...};
-  };
-  using Words = std::vector<std::string>;
-  REQUIRE(names(DType::kBF16, DType::kU8, DType::kNone) == Words{"bfloat16", "uint8", "none"});
-  REQUIRE(names(Device::kCpu, Device::kCuda, Device::kHip) == Words{"cpu", "cuda", "hip"});
-  REQUIRE(names(Pairing::Kind::kZeroPadded, Pairing::Kind::kIndexed) ==
-          Words{"zero-padded", "indexed"});
-  REQUIRE(names(Extra::kL1, Extra::kIou, BoxFormat::kXywh) == Words{"l1", "iou", "xywh"});
-  REQUIRE(names(Reduction::kNone, Reduction::kSum, Reduction::kMean) ==
-          Words{"none", "sum", "mean"});
-  REQUIRE(names(EpsMode::kAdd, EpsMode::kClamp) == Words{"add", "clamp"});
-  REQUIRE(names(ClassTerm::kNone, ClassTerm::kSoftmax, ClassTerm::kSigmoid, ClassTerm::kFocal,
-                ClassTerm::kGiven) == Words{"none", "softmax", "sigmoid", "focal", "given"});
-  std::vector<std::size_t> sizes;
-  for (const DType dtype : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kU8,
-                            DType::kI16, DType::kI32, DType::kI64, DType::kNone}) {
-    sizes.push_back(size_of(dtype));
-  }
-  REQUIRE(sizes == std::vector<std::size_t>{8, 4, 2, 2, 1, 2, 4, 8, 0});
 }
 
 }  // namespace

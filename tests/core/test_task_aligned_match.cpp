@@ -1,22 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include <boxloss/boxloss.hpp>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <cstdint>
-#include <limits>
-#include <vector>
+
+#include "oracle.hpp"
 
 /// Task-aligned matches worked out by hand.
 namespace boxloss {
 namespace {
 
-using Catch::Matchers::WithinAbs;
 using Indices64 = std::vector<std::int64_t>;
 using Floats = std::vector<float>;
-using Boxes = std::vector<std::vector<double>>;
+using Rows = std::vector<Boxes>;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 /// Of a number that is 1 or less, but for the eps of the overlap and of the score.
 constexpr double kNear = 1e-6;
 
@@ -25,23 +20,17 @@ struct Matched {
   Floats score, overlap;
 };
 
-std::vector<double> joined(const Boxes& boxes) {
-  std::vector<double> all;
-  for (const auto& box : boxes) all.insert(all.end(), box.begin(), box.end());
-  return all;
-}
-
 struct Example {
-  Boxes points, pred;  ///< of one image
-  Boxes scores;        ///< of each anchor, for each class
-  Boxes target;
+  Rows points, pred;  ///< of one image
+  Rows scores;        ///< of each anchor, for each class
+  Rows target;
   Indices64 labels;
   std::vector<std::int32_t> offsets = {0, static_cast<std::int32_t>(target.size())};
   TaskAlignedProblem problem = {};
 
   Matched matched() const {
-    const std::vector<double> all_points = joined(points), all_pred = joined(pred),
-                              all_scores = joined(scores), all_target = joined(target);
+    const Boxes all_points = joined(points), all_pred = joined(pred), all_scores = joined(scores),
+                all_target = joined(target);
     const auto size = [](const auto& list) { return static_cast<std::int64_t>(list.size()); };
     TaskAlignedProblem p = problem;
     p.images = 1;
@@ -76,8 +65,8 @@ void require(const Example& example, const Indices64& rows, const Floats& scores
 const std::vector<double> kSquare = {0, 0, 4, 4};
 
 /// A square, and predictions that are equal to it.
-Example square(const Boxes& points, const Boxes& scores) {
-  return {points, Boxes(points.size(), kSquare), scores, {kSquare}, {0}};
+Example square(const Rows& points, const Rows& scores) {
+  return {points, Rows(points.size(), kSquare), scores, {kSquare}, {0}};
 }
 
 TEST_CASE("a box chooses anchors whose points lie in it, and scores them by its best") {
@@ -142,8 +131,8 @@ TEST_CASE("a box keeps its best topk2 anchors") {
 
 TEST_CASE("points lie in small boxes that were enlarged") {
   Example example = {{{9.5, 11}, {8.5, 11}, {11, 14.5}},
-                     Boxes(3, {10, 10, 12, 14}),
-                     Boxes(3, {1}),
+                     Rows(3, {10, 10, 12, 14}),
+                     Rows(3, {1}),
                      {{10, 10, 12, 14}},
                      {0}};
   require(example, {-1, -1, -1}, {0, 0, 0}, {0, 0, 0});

@@ -361,6 +361,17 @@ TEST_CASE("losses are known by their words") {
   }
 }
 
+TEST_CASE("of a problem that was checked only pointers are looked at") {
+  Call call;
+  call.execution.is_checked = true;
+  call.p.eps = -1;
+  REQUIRE_NOTHROW(call.forward());
+  REQUIRE_NOTHROW(call.backward());
+  call.p.pred.data = nullptr;
+  REQUIRE_THROWS_MATCHES(call.forward(), InvalidArgument, Message("pred.data is null"));
+  REQUIRE_THROWS_MATCHES(call.backward(), InvalidArgument, Message("pred.data is null"));
+}
+
 /// Which optional arrays the function of a backend last found.
 std::vector<bool> found;
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
+from boxloss.jax import class_loss, distribution_loss, rotated_box_loss
 from comparison import UNIT_ROUNDOFF
 from problems import Problem
 
@@ -143,3 +144,26 @@ def assert_same(ours: Callable[..., Any], theirs: Callable[..., Any], values: Pr
             )
         else:
             assert_same_bits(own_gradients[name], expected, f"the gradient of {name}")
+
+
+# --- Losses that are called in many ways: of five slots, of which the first count ---
+
+
+def of_classes(logits: jax.Array, target: jax.Array, lengths: jax.Array) -> jax.Array:
+    """Of which target has no part."""
+    index = jnp.where(jnp.arange(5) < lengths[:, None], 1, -1)
+    return class_loss(logits, index, jnp.arange(3), mode="focal", reduction="sum")
+
+
+def of_distributions(logits: jax.Array, target: jax.Array, lengths: jax.Array) -> jax.Array:
+    """Of sides with two bins, towards boxes of the first image."""
+    index = jnp.where(jnp.arange(5) < lengths[:, None], 1, -1)
+    boxes = {"reference": jnp.full((*index.shape, 4), 0.5), "target": target[0]}
+    own = jnp.concatenate((logits, logits**2), -1)
+    return distribution_loss(own, index, mode="fgl", edges=jnp.arange(2.0), **boxes)
+
+
+def of_rotated(pred: jax.Array, target: jax.Array, lengths: jax.Array) -> jax.Array:
+    """Whose angles are their first numbers."""
+    turned = (jnp.concatenate((each, each[..., :1]), -1) for each in (pred, target))
+    return rotated_box_loss(*turned, "giou", lengths=lengths, reduction="sum")

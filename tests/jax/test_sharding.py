@@ -9,16 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from both import of_classes, of_distributions, of_rotated, same
 from boxloss.jax import (
     box_loss,
     box_losses,
     class_loss,
-    distribution_loss,
     hungarian_match,
     linear_sum_assignment,
     matching_cost,
     max_iou_match,
-    rotated_box_loss,
     use_implementation,
 )
 from combinations import long_but
@@ -37,6 +36,14 @@ COLLECTIVES = ("all-gather", "all-to-all", "all-reduce", "collective-permute")
 def mesh() -> Mesh:
     assert len(jax.devices()) == 8
     return Mesh(np.array(jax.devices()), ("images",))
+
+
+@pytest.fixture
+def explicit() -> Mesh:
+    """With sharding in types, as meshes are made by default."""
+    if not hasattr(jax, "set_mesh"):
+        pytest.skip("JAX has no sharding in types")
+    return jax.make_mesh((8,), ("images",), axis_types=(jax.sharding.AxisType.Explicit,))
 
 
 def arrays() -> tuple[jax.Array, ...]:
@@ -65,8 +72,7 @@ def test_shard_map_gathers_nothing(mesh: Mesh) -> None:
     expected, wanted = jax.value_and_grad(total, argnums=(0, 1))(*arrays())
     # Eight sums, each rounded to float32, and seven additions, of losses between -2 and 6.
     assert abs(loss - expected) <= 15 * 2**-24 * 6 * 16 * 5
-    for ours, theirs in zip(gradients, wanted, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    same(gradients, wanted)
     text = step.lower(*arrays()).compile().as_text()
     assert {word: text.count(f" {word}(") for word in COLLECTIVES} == {
         word: int(word == "all-reduce") for word in COLLECTIVES
@@ -93,22 +99,18 @@ def test_jit_gathers_nothing_for_the_unreduced_loss(mesh: Mesh, pairing: str) ->
     given = {"pred": pred, "target": target, "weight": weight}, of_pairing
     sharded = jax.device_put(given, NamedSharding(mesh, BY_IMAGE))
     found = step(*sharded)
-    for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(step(*given)), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-        assert ours.sharding.spec[:1] == ("images",)
+    same(found, step(*given))
+    assert all(each.sharding.spec[:1] == ("images",) for each in jax.tree.leaves(found))
     text = step.lower(*sharded).compile().as_text()
     assert not any(f" {word}(" in text for word in COLLECTIVES)
     batched = jax.vmap(step)(*jax.tree.map(lambda each: jnp.stack([each, each]), given))
-    for ours, theirs in zip(jax.tree.leaves(batched), jax.tree.leaves(found), strict=True):
-        np.testing.assert_array_equal(ours[1], theirs)
+    same(jax.tree.map(lambda each: each[1], batched), found)
 
 
 def test_sharded_arrays_are_gathered_for_a_sum(mesh: Mesh) -> None:
     sharded: Any = [jax.device_put(each, NamedSharding(mesh, BY_IMAGE)) for each in arrays()]
-    loss, gradient = jax.jit(jax.value_and_grad(total))(*sharded)
-    expected, wanted = jax.value_and_grad(total)(*arrays())
-    assert loss == expected
-    np.testing.assert_array_equal(gradient, wanted)
+    step = jax.value_and_grad(total)
+    same(jax.jit(step)(*sharded), step(*arrays()))
 
 
 @pytest.mark.skipif(jax.__version_info__ < (0, 6, 2), reason="JAX itself has no such gradient")
@@ -120,10 +122,7 @@ def test_shard_map_without_jit(mesh: Mesh) -> None:
 
     in_specs, out_specs = (BY_IMAGE,) * 3, BY_IMAGE
     mapped = shard_map(of_own, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
-    for ours, theirs in zip(
-        jax.tree.leaves(mapped(*arrays())), jax.tree.leaves(of_own(*arrays())), strict=True
-    ):
-        np.testing.assert_array_equal(ours, theirs)
+    same(mapped(*arrays()), of_own(*arrays()))
 
 
 def of_matched(pred: jax.Array, target: jax.Array, lengths: jax.Array) -> jax.Array:
@@ -137,26 +136,6 @@ def of_matched(pred: jax.Array, target: jax.Array, lengths: jax.Array) -> jax.Ar
 def by_formula(pred: jax.Array, target: jax.Array, lengths: jax.Array) -> jax.Array:
     with use_implementation("jnp"):
         return total(pred, target, lengths)
-
-
-def of_classes(logits: jax.Array, target: jax.Array, lengths: jax.Array) -> jax.Array:
-    """Of which target has no part."""
-    index = jnp.where(jnp.arange(5) < lengths[:, None], 1, -1)
-    return class_loss(logits, index, jnp.arange(3), mode="focal", reduction="sum")
-
-
-def of_distributions(logits: jax.Array, target: jax.Array, lengths: jax.Array) -> jax.Array:
-    """Of sides with two bins, towards boxes of the first image."""
-    index = jnp.where(jnp.arange(5) < lengths[:, None], 1, -1)
-    boxes = {"reference": jnp.full((16, 5, 4), 0.5), "target": target[0], "edges": jnp.arange(2.0)}
-    own = jnp.concatenate((logits, logits**2), -1)
-    return distribution_loss(own, index, mode="fgl", **boxes)
-
-
-def of_rotated(pred: jax.Array, target: jax.Array, lengths: jax.Array) -> jax.Array:
-    """Whose angles are their first numbers."""
-    turned = (jnp.concatenate((each, each[..., :1]), -1) for each in (pred, target))
-    return rotated_box_loss(*turned, "giou", lengths=lengths, reduction="sum")
 
 
 LOSSES = {
@@ -177,19 +156,16 @@ LOSSES = {
 }
 
 
-@pytest.mark.skipif(not hasattr(jax, "set_mesh"), reason="JAX has no sharding in types")
 @pytest.mark.parametrize("jit", [jax.jit, lambda function: function])
 @pytest.mark.parametrize("name", long_but(LOSSES, [n for n in LOSSES if ", second" not in n]))
 def test_a_gradient_is_sharded_as_its_input(
-    mesh: Mesh, name: str, jit: Callable[..., Any], request: pytest.FixtureRequest
+    explicit: Mesh, name: str, jit: Callable[..., Any], request: pytest.FixtureRequest
 ) -> None:
-    """With sharding in types, by images, as meshes are made by default."""
     if name == "unreduced" and jax.__version_info__ >= (0, 12):
         reason = "XLA of jax 0.12 has no call to Sharding on the host: docs/jax.md"
         request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     gradient = jax.grad(LOSSES[name], argnums=(0, 1))
     wanted = jax.jit(gradient)(*arrays())
-    explicit = jax.make_mesh((8,), ("images",), axis_types=(jax.sharding.AxisType.Explicit,))
     with jax.set_mesh(explicit):
         pred, target, lengths = (
             jax.device_put(each, NamedSharding(explicit, spec))
@@ -204,9 +180,7 @@ def test_a_gradient_is_sharded_as_its_input(
         assert jax.typeof(ours).sharding.spec == jax.typeof(own).sharding.spec
 
 
-@pytest.mark.skipif(not hasattr(jax, "set_mesh"), reason="JAX has no sharding in types")
-def test_an_unreduced_class_loss_is_sharded_as_its_logits() -> None:
-    explicit = jax.make_mesh((8,), ("images",), axis_types=(jax.sharding.AxisType.Explicit,))
+def test_an_unreduced_class_loss_is_sharded_as_its_logits(explicit: Mesh) -> None:
     logits, index = arrays()[0], jnp.zeros((16, 5), jnp.int32)
     wanted = class_loss(logits, index, index[0], mode="focal", reduction="none")
     with jax.set_mesh(explicit):
@@ -216,8 +190,7 @@ def test_an_unreduced_class_loss_is_sharded_as_its_logits() -> None:
     assert jax.typeof(found).sharding.spec == PartitionSpec("images", None)
 
 
-@pytest.mark.skipif(not hasattr(jax, "set_mesh"), reason="JAX has no sharding in types")
-def test_matches_with_sharding_in_types(mesh: Mesh) -> None:
+def test_matches_with_sharding_in_types(explicit: Mesh) -> None:
     pred, target, _ = arrays()
     offsets = jnp.array([0, 5])
 
@@ -227,9 +200,7 @@ def test_matches_with_sharding_in_types(mesh: Mesh) -> None:
         return hungarian_match(cost, offsets), linear_sum_assignment(cost), assigned
 
     wanted = jax.vmap(match)(pred[:, None])
-    explicit = jax.make_mesh((8,), ("images",), axis_types=(jax.sharding.AxisType.Explicit,))
     with jax.set_mesh(explicit):
         sharded = jax.device_put(pred[:, None], NamedSharding(explicit, BY_IMAGE))
         found = jax.jit(jax.vmap(match))(sharded)
-    for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    same(found, wanted)

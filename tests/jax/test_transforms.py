@@ -14,12 +14,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from both import DEVICE, assert_one_after_the_other, for_jax, same, switched_x64
+from both import (
+    DEVICE,
+    assert_one_after_the_other,
+    for_jax,
+    of_classes,
+    of_distributions,
+    of_rotated,
+    same,
+    switched_x64,
+)
 from boxloss.jax import (
     box_loss,
     box_losses,
-    class_loss,
-    distribution_loss,
     hungarian_match,
     linear_sum_assignment,
     matching_cost,
@@ -266,45 +273,28 @@ def test_export() -> None:
     assert isinstance(found[2], boxloss.jax.BoxLosses)
 
 
-def classes(logits: jax.Array) -> jax.Array:
-    index = jnp.zeros(logits.shape[:-1], jnp.int32)
-    return class_loss(logits, index, jnp.array([2]), mode="focal")
-
-
-def distributions(logits: jax.Array) -> jax.Array:
-    """Of sides with two bins."""
-    index = jnp.zeros(logits.shape[:-1], jnp.int32)
-    own, teacher = (jnp.concatenate((each, logits**2), -1) for each in (logits, -logits))
-    confidence = jnp.ones(index.shape)
-    return distribution_loss(own, index, mode="ddf", teacher=teacher, confidence=confidence)
-
-
-def turned(boxes: jax.Array) -> jax.Array:
-    """As rotated boxes: their corners are sides, too."""
-    return jnp.concatenate((boxes, boxes[..., :1]), -1)
+def gradient_of(function: Any, pred: jax.Array) -> jax.Array:
+    return jax.grad(function)(pred, TARGET, LENGTHS)
 
 
 ARRAYS = {"target": TARGET[0], "offsets": jnp.array([0, 2, 2, 5])}
-CALLED = {
+CALLED: dict[str, Any] = {
     "loss": lambda pred: box_loss(pred, TARGET),
     "unreduced": jax.grad(lambda pred: box_loss(pred, TARGET, reduction="none").sum()),
     "gradient": jax.grad(lambda pred: box_loss(pred, TARGET)),
-    "rotated": jax.grad(lambda pred: rotated_box_loss(turned(pred), turned(TARGET), **ROTATED)),
-    "rotated, second": jax.grad(
-        lambda pred: jax.grad(lambda p: rotated_box_loss(p, turned(TARGET), **ROTATED))(
-            turned(pred)
-        ).var()
-    ),
     "by index": jax.grad(lambda pred: box_loss(pred, TARGET[0], pred_index=jnp.arange(5))),
     "second": jax.grad(lambda pred: jax.grad(lambda p: box_loss(p, TARGET))(pred).var()),
     "matcher": lambda pred: hungarian_match(matching_cost(pred, **ARRAYS), ARRAYS["offsets"]),
     "assignment": linear_sum_assignment,
     "assigner": lambda pred: max_iou_match(pred, **ARRAYS, high=0.5, low=0.3),
-    "classes": jax.grad(classes),
-    "classes, second": jax.grad(lambda logits: jax.grad(classes)(logits).var()),
-    "distributions": jax.grad(distributions),
-    "distributions, second": jax.grad(lambda logits: jax.grad(distributions)(logits).var()),
 }
+for name, each in zip(
+    ("rotated", "classes", "distributions"),
+    (of_rotated, of_classes, of_distributions),
+    strict=True,
+):
+    CALLED[name] = partial(gradient_of, each)
+    CALLED[f"{name}, second"] = jax.grad(lambda pred, each=each: gradient_of(each, pred).var())
 
 
 # Of the other second derivatives compilations take long.

@@ -1,19 +1,24 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What losses of logits can be given: of classes, and of sides by "fgl" and "ddf"."""
+"""Problems of the losses of logits: of classes, and of sides by "fgl" and "ddf"."""
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, get_args
 
-import class_losses
 import torch
-from class_losses import OF_NUMBERS, OF_QUALITY, by_query, class_problem
+from boxloss._options import ClassLossMode
+from boxloss.torch.compat.families.d_fine import bin_edges
 from combinations import pairwise
-from distribution_losses import distribution_problem, moved
 from problems import FLOATING, REDUCTIONS, Problem
 from torch import Tensor
 
+CLASS_MODES: tuple[str, ...] = get_args(ClassLossMode)
+OF_QUALITY = ("varifocal", "mal", "ia_bce", "bce")
+OF_NUMBERS = ("focal", "varifocal", "mal", "ia_bce")  # alpha and gamma
+TARGETS = 6
+BOXES = 5
 OF_SIDES = ("fgl", "ddf")
-MODES = (*class_losses.MODES, *OF_SIDES)
+MODES = (*CLASS_MODES, *OF_SIDES)
 INTEGERS = ("target_index", "labels")
 SEVERAL_OF_A_QUERY = ("logits", "reference", "teacher")
 NORMALIZERS: dict[str, Any] = {
@@ -37,6 +42,75 @@ TABLE: dict[str, tuple[Any, ...]] = {
 
 # A mean of few boxes, or of none, in the second layer.
 FEW = pairwise(mode=MODES, reduced=("mean",), weight=(1 / 1024,), others=(0, -1, -2))
+
+
+def class_problem(
+    mode: str,
+    device: torch.device,
+    dtype: torch.dtype = torch.float32,
+    shape: tuple[int, ...] = (2, 3, 5, 7),
+    **options: object,
+) -> Problem:
+    """Logits of at most 4, queries without a box or left out, and rows and labels there are not."""
+    random = torch.Generator().manual_seed(3)
+
+    def numbers(*size: int) -> Tensor:
+        return torch.rand(size, generator=random, dtype=torch.float64)
+
+    values: Problem = {
+        "logits": (8 * numbers(*shape) - 4).to(device, dtype),
+        "target_index": torch.randint(-3, TARGETS + 1, shape[:-1], generator=random).to(device),
+        "labels": torch.tensor([3, 0, shape[-1], -1, shape[-1] - 1, 2], device=device),
+        "mode": mode,
+        "weight": (0.5 + numbers(shape[-1])).to(device, torch.float32),
+    }
+    if mode in OF_QUALITY:
+        values["quality"] = numbers(TARGETS).to(device, torch.float16)
+    if mode == "softmax":
+        values["no_object_weight"] = 0.25
+    return {**values, **options}
+
+
+def by_query(values: Problem) -> Problem:
+    """The same qualities, a query's own; of queries without a box NaN, which nobody reads."""
+    quality, index = values["quality"], values["target_index"]
+    own = quality[index.clip(0, TARGETS - 1)]
+    of_query = own.where((index >= 0) & (index < TARGETS), torch.nan)
+    return {**{n: v for n, v in values.items() if n != "quality"}, "query_quality": of_query}
+
+
+def distribution_problem(
+    mode: str,
+    dtype: torch.dtype = torch.float64,
+    rows: tuple[int, ...] = (3, 2, 9),
+    bins: int = 33,
+    **options: object,
+) -> Problem:
+    """Numbers that every dtype holds, and queries as in class_problem."""
+    random = torch.Generator().manual_seed(3)
+
+    def uniform(*shape: int) -> Tensor:
+        return torch.randint(1, 64, shape, generator=random, dtype=torch.float64) / 64
+
+    given: Problem = {
+        "logits": (16 * uniform(*rows, 4 * bins) - 8).to(dtype),
+        "target_index": torch.randint(-3, BOXES + 1, rows, generator=random),
+        "quality": uniform(*rows),
+        "mode": mode,
+    }
+    if mode == "fgl":
+        given["reference"], given["target"] = uniform(*rows, 4), uniform(BOXES, 4)
+        config = SimpleNamespace(up=0.5, reg_scale=4.0, max_num_bins=bins - 1)
+        given["edges"] = bin_edges(config, given["quality"])
+    else:
+        layer = rows[-2:]
+        given["teacher"] = (16 * uniform(*layer, 4 * bins) - 8).to(dtype)
+        given["confidence"] = uniform(*layer)
+    return {**given, **options}
+
+
+def moved(given: Problem, device: torch.device) -> Problem:
+    return {k: v.to(device) if isinstance(v, Tensor) else v for k, v in given.items()}
 
 
 def function_of(framework: Any, values: Problem) -> Any:

@@ -23,8 +23,7 @@ from boxloss.torch import (
     giou_loss,
     use_implementation,
 )
-from class_losses import by_query, class_problem
-from distribution_losses import distribution_problem
+from losses_of_logits import by_query, class_problem, distribution_problem
 from matching import classes, cost_problem
 from problems import PAIRINGS, Problem, boxes, problem
 from task_aligned import problem as task_aligned

@@ -69,6 +69,16 @@ def assert_as_eager(compiled: Step, eager: Step, raw: Tensor, *arguments: Any) -
         assert actual.stride() == expected.stride()
 
 
+def noting(seen: list[str]) -> Any:
+    """A backend that notes the operators of boxloss in what it compiles."""
+
+    def note(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., object]:
+        seen.extend(str(n.target) for n in graph.graph.nodes if "boxloss" in str(n.target))
+        return make_boxed_func(graph)
+
+    return aot_autograd(fw_compiler=note)
+
+
 def head_output(values: Problem) -> Tensor:
     return torch.cat((values["pred"] / 2, torch.ones_like(values["pred"])), -1)
 
@@ -183,13 +193,7 @@ def test_changing_sizes_compile_once_more_at_most(
     device: torch.device, pairing: str, dynamic: bool | None
 ) -> None:
     seen: list[str] = []
-
-    def noting(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., object]:
-        seen.extend(str(n.target) for n in graph.graph.nodes if "boxloss" in str(n.target))
-        return make_boxed_func(graph)
-
-    backend = aot_autograd(fw_compiler=noting)
-    compiled = torch.compile(step, fullgraph=True, dynamic=dynamic, backend=backend)
+    compiled = torch.compile(step, fullgraph=True, dynamic=dynamic, backend=noting(seen))
     for sizes in SIZES:
         values = sized(pairing, device, *sizes)
         values |= random_weight(values, torch.float16)

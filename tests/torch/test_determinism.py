@@ -6,11 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from boxloss.torch import class_loss, distribution_loss
-from class_losses import class_problem
 from comparison import run
 from devices import Implementation
-from distribution_losses import distribution_problem, moved
 from problems import Problem, indexed, problem
 
 IMAGES, SLOTS = 7, 16_411  # 114,877 slots: several tasks or blocks, the last one not full
@@ -44,23 +41,3 @@ def test_the_same_bits(implementation: Implementation, pairing: str) -> None:
     for again in results[1:]:
         for name, result in results[0].items():
             assert torch.equal(result, again[name]), name
-
-
-@pytest.mark.usefixtures("threads")
-@pytest.mark.parametrize("mode", ["focal", "softmax", "fgl", "ddf"])
-def test_the_same_bits_of_other_losses(device: torch.device, mode: str) -> None:
-    if mode in ("fgl", "ddf"):
-        function, values = (
-            distribution_loss,
-            moved(distribution_problem(mode, rows=(3, 2, 1641)), device),
-        )
-    else:
-        function, values = class_loss, class_problem(mode, device, shape=(2, IMAGES, 1641, 9))
-    values["logits"].requires_grad_()
-    results = []
-    for number in (1, 2, 5, 1):
-        torch.set_num_threads(number)
-        loss = function(**values)
-        results.append((loss, *torch.autograd.grad(loss.sum(), values["logits"])))
-    for again in results[1:]:
-        assert all(map(torch.equal, results[0], again))

@@ -8,16 +8,13 @@ import pytest
 import torch
 from boxloss.torch import box_losses
 from combinations import pairwise
-from comparison import differentiable, outputs_of, run, upstream_for
+from comparison import differentiable, outputs_of, upstream_for
 from devices import Implementation
 from problems import (
-    INDICES,
     LOSSES,
     PAIRINGS,
-    REDUCTIONS,
     Problem,
     excluded,
-    indexed,
     problem,
     with_overlaps,
 )
@@ -33,10 +30,6 @@ LOSSES_AND_EPS = [(loss, 1e-7) for loss in LOSSES] + [
     (loss, 0.0) for loss in LOSSES if loss != "iou_log"
 ]
 ROTATED = [(loss, 0.0) for loss in ROTATED_LOSSES]
-INT32, INT64 = torch.iinfo(torch.int32), torch.iinfo(torch.int64)
-# As 32 bits the larger ones would be rows that there are.
-WILD = [-2, INT32.min, INT32.max, 2**32 + 1, -(2**32) + 1, INT64.min, INT64.max]
-LISTS = {"pred_index": 15, "target_index": 12}
 
 
 def poisoned(values: Problem, poison: float) -> Problem:
@@ -101,24 +94,6 @@ def test_garbage_reaches_no_second_derivative(device: torch.device, case: dict[s
         clean = derivatives(values, clean_upstream)
         dirty = derivatives(poisoned(values, case["poison"]), dirty_upstream)
     assert_same_and_zero_where_excluded(values, dirty, clean)
-
-
-@pytest.mark.parametrize(
-    "case", pairwise(number=[*WILD, "rows", "rows + 1"], name=INDICES, reduction=REDUCTIONS)
-)
-def test_an_index_outside_is_padding(implementation: Implementation, case: dict[str, Any]) -> None:
-    name, number, reduction = case["name"], case["number"], case["reduction"]
-    if isinstance(number, str):
-        number = LISTS[name] + ("1" in number)
-    values = indexed((2, 7), implementation.device, weight=torch.float32, reduction=reduction)
-    for dtype in (torch.int32, torch.int64)[not INT32.min <= number <= INT32.max :]:
-        wild = {**values, name: values[name].to(dtype)}
-        padded = {**values, name: wild[name].clone()}
-        wild[name][1, ::3] = number
-        padded[name][1, ::3] = -1
-        actual, expected = run(wild, by=BOTH), run(padded, by=BOTH)
-        for result in expected:
-            assert torch.equal(actual[result], expected[result]), result
 
 
 @pytest.mark.parametrize("creates_graph", [False, True])

@@ -29,6 +29,7 @@ from boxloss.torch.compat import MMDetLoss
 from boxloss.torch.losses import NamedLoss
 from comparison import assert_same_in_double
 from problems import LOSSES, PARAMETERS, REDUCTIONS, boxes, problem, with_overlaps
+from rotated import LOSSES as ROTATED_LOSSES
 from torch import Tensor
 
 from benchmarks.common.losses import UnavailableError, torchvision_file
@@ -39,20 +40,28 @@ MODULES = {
     for name in boxloss.torch.__all__
     if name.endswith("Loss") and not name.endswith("BoxLoss")
 }
-SIGNATURE = inspect.signature(box_loss).parameters
-FIXED = [
-    name
-    for name, each in SIGNATURE.items()
-    if each.kind is each.KEYWORD_ONLY and each.default is not None
-]
-OPTIONS: dict[str, Any] = {
-    "zero_padded": True,
-    "pred_format": "xywh",
-    "target_format": "cxcywh",
-    "reduction": "sum",
-    "eps": 1e-3,
-    "eps_mode": "clamp",
+REDUCED = {"reduction": "sum", "eps": 1e-3, "eps_mode": "clamp"}
+FORMATS = {"pred_format": "xywh", "target_format": "cxcywh"}
+OPTIONS: dict[Any, dict[str, Any]] = {  # in the signatures' order
+    BoxLoss: {"zero_padded": True, **FORMATS, **REDUCED},
+    RotatedBoxLoss: {"zero_padded": True, "angle_unit": "degrees", **REDUCED},
 }
+FUNCTIONS: dict[Any, Any] = {BoxLoss: box_loss, RotatedBoxLoss: rotated_box_loss}
+SIGNATURES = {make: inspect.signature(each).parameters for make, each in FUNCTIONS.items()}
+FIXED = {
+    make: [
+        n for n, each in of.items() if each.kind is each.KEYWORD_ONLY and each.default is not None
+    ]
+    for make, of in SIGNATURES.items()
+}
+WITHOUT_LOSS = {
+    make: [name for name in of if name not in ("loss", "parameters")]
+    for make, of in SIGNATURES.items()
+}
+each_loss = pytest.mark.parametrize(
+    ("make", "loss"),
+    [*((BoxLoss, each) for each in LOSSES), *((RotatedBoxLoss, each) for each in ROTATED_LOSSES)],
+)
 
 
 def function_of(loss: str) -> Any:
@@ -67,54 +76,53 @@ def module_of(loss: str) -> Any:
     return getattr(boxloss.torch, MODULES[loss])
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_functions_and_modules_are_box_loss(device: torch.device, loss: str) -> None:
-    tensors = with_overlaps(problem("dense", device, weight=torch.float32))
+@each_loss
+def test_functions_and_modules_are_box_loss(device: torch.device, make: Any, loss: str) -> None:
+    of_kind = {"angle_unit": "radians"} if make is RotatedBoxLoss else {}
+    tensors = with_overlaps(problem("dense", device, weight=torch.float32, **of_kind))
+    tensors.pop("angle_unit", None)
     numbers = PARAMETERS.get(loss, {})
-    for options in ({}, OPTIONS):
-        wanted = box_loss(**tensors | options, loss=loss, **numbers)
-        assert torch.equal(BoxLoss(loss, **options, **numbers)(**tensors), wanted)
+    for options in ({}, OPTIONS[make]):
+        wanted = FUNCTIONS[make](**tensors | options, loss=loss, **numbers)
+        assert torch.equal(make(loss, **options, **numbers)(**tensors), wanted)
         # What a call gives replaces what is fixed.
-        fixed = BoxLoss(loss, **numbers, zero_padded=True)
+        fixed = make(loss, **numbers, zero_padded=True)
         assert torch.equal(fixed(**tensors, **{"zero_padded": False} | options), wanted)
-        if loss in NAMED:
+        if make is BoxLoss and loss in NAMED:
             assert torch.equal(function_of(loss)(**tensors | options), wanted)
-        if loss in MODULES:
+        if make is BoxLoss and loss in MODULES:
             assert torch.equal(module_of(loss)(**options)(**tensors), wanted)
 
 
-def test_these_are_the_options_that_a_module_fixes() -> None:
-    missing = [name for name in FIXED if OPTIONS.get(name) in (None, SIGNATURE[name].default)]
+@pytest.mark.parametrize("make", FUNCTIONS)
+def test_these_are_the_options_that_a_module_fixes(make: Any) -> None:
+    options, wanted = OPTIONS[make], SIGNATURES[make]
+    missing = [name for name in FIXED[make] if options.get(name) in (None, wanted[name].default)]
     assert not missing, f"options without another value in OPTIONS: {missing}"
 
 
-WITHOUT_LOSS = [name for name in SIGNATURE if name not in ("loss", "parameters")]
-
-
 @pytest.mark.parametrize(
-    ("function", "names"),
+    ("make", "function", "names"),
     [
-        (box_losses, [*SIGNATURE]),
-        (partial(NamedLoss.__call__, None), WITHOUT_LOSS),
-        *((function_of(loss), WITHOUT_LOSS) for loss in NAMED),
-        (BoxLoss, ["loss", *FIXED, "parameters"]),
-        *((module_of(loss), FIXED) for loss in MODULES),
-        (BoxLoss().forward, WITHOUT_LOSS),
+        (BoxLoss, box_losses, [*SIGNATURES[BoxLoss]]),
+        (BoxLoss, partial(NamedLoss.__call__, None), WITHOUT_LOSS[BoxLoss]),
+        *((BoxLoss, function_of(loss), WITHOUT_LOSS[BoxLoss]) for loss in NAMED),
+        *((make, make, ["loss", *FIXED[make], "parameters"]) for make in FUNCTIONS),
+        *((BoxLoss, module_of(loss), FIXED[BoxLoss]) for loss in MODULES),
+        *((make, make("iou").forward, WITHOUT_LOSS[make]) for make in FUNCTIONS),
     ],
 )
-def test_signatures_are_box_losss(function: Callable[..., Any], names: list[str]) -> None:
-    ours = inspect.signature(function).parameters
+def test_signatures_are_the_functions(make: Any, function: Any, names: list[str]) -> None:
+    ours, wanted = inspect.signature(function).parameters, SIGNATURES[make]
     missing = [name for name in names if name not in ours]
     assert not missing, f"parameters that {function} does not show: {missing}"
     assert list(ours) == names
     for name in names:
-        assert ours[name].default == SIGNATURE[name].default, name
-        assert ours[name].annotation == SIGNATURE[name].annotation, name
+        assert ours[name].default == wanted[name].default, name
+        assert ours[name].annotation == wanted[name].annotation, name
 
 
-@pytest.mark.parametrize(
-    ("module", "function"), [(BoxLoss, box_loss), (RotatedBoxLoss, rotated_box_loss)]
-)
+@pytest.mark.parametrize(("module", "function"), FUNCTIONS.items())
 def test_editors_and_type_checkers_see_what_a_call_of_a_module_takes(
     module: type, function: Callable[..., Tensor]
 ) -> None:
@@ -147,13 +155,13 @@ def test_options_are_told_by_name(device: torch.device) -> None:
             make(wieght=0)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_modules_tell_their_options_and_can_be_copied_and_stored(loss: str) -> None:
-    numbers = PARAMETERS.get(loss, {})
-    told = ", ".join(f"{name}={value!r}" for name, value in (numbers | OPTIONS).items())
-    modules = {f"BoxLoss('{loss}', {told})": BoxLoss(loss, **OPTIONS, **numbers)}
-    if loss in MODULES:
-        modules[f"{MODULES[loss]}({told})"] = module_of(loss)(**OPTIONS)
+@each_loss
+def test_modules_tell_their_options_and_can_be_copied_and_stored(make: Any, loss: str) -> None:
+    numbers, options = PARAMETERS.get(loss, {}), OPTIONS[make]
+    told = ", ".join(f"{name}={value!r}" for name, value in (numbers | options).items())
+    modules = {f"{make.__name__}('{loss}', {told})": make(loss, **options, **numbers)}
+    if make is BoxLoss and loss in MODULES:
+        modules[f"{MODULES[loss]}({told})"] = module_of(loss)(**options)
     for text, module in modules.items():
         for each in (module, copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
             assert type(each) is type(module)
@@ -171,6 +179,8 @@ def test_a_bad_option_is_an_error_when_the_module_is_made(make: Callable[..., An
         make(eps=-1)
     with pytest.raises(ValueError, match=r"^box_loss: loss is 'IoU'; allowed: 'iou', "):
         BoxLoss("IoU")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^rotated_box_loss: angle_unit is 'turns'; allowed: "):
+        RotatedBoxLoss("iou", angle_unit="turns")  # type: ignore[arg-type]
 
 
 # --- Numbers of a loss' own ---

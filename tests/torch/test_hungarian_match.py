@@ -1,28 +1,35 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""hungarian_match against SciPy, asked for each layer, image and group by itself."""
+"""hungarian_match and linear_sum_assignment against SciPy, asked for each matrix by itself.
 
-import math
+All choices of small ones, limits and what is not finite are for tests/core, layouts and sizes for
+tests/conformance. What they are to torch: test_matchers.py; what they refuse: test_arguments.py.
+"""
+
 from itertools import pairwise
 
 import pytest
 import torch
-from boxloss.torch import MatchResult, hungarian_match
+from boxloss.torch import Assignment, MatchResult, hungarian_match, linear_sum_assignment
 from devices import Implementation
-from hypothesis import assume, example, given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor
 
 optimize = pytest.importorskip("scipy.optimize", reason="SciPy is not installed")
 
-CPU = torch.device("cpu")
 QUERIES = 6
 OFFSETS = [0, 2, 2, 9]  # fewer ground-truth boxes than queries, none, and more
+DTYPES = (
+    *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
+    *(torch.uint8, torch.int16, torch.int32, torch.int64),
+)
 
 
-def random_cost(shape: tuple[int, ...], device: torch.device = CPU, seed: int = 0) -> Tensor:
-    random = torch.Generator().manual_seed(seed)
-    return torch.rand(shape, generator=random).to(device)
+def random_cost(*shape: int, steps: int | None = None, seed: int = 0) -> Tensor:
+    """float64, whole numbers with steps; those up to 200 are exact in every dtype."""
+    numbers = torch.rand(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return numbers if steps is None else (steps * numbers).round()
 
 
 def scipys(block: Tensor) -> list[tuple[int, int]]:
@@ -49,25 +56,16 @@ def expected(cost: Tensor, offsets: list[int], groups: int = 1) -> MatchResult:
     return MatchResult(*(results if cost.dim() == 3 else (each[0] for each in results)))
 
 
-def assert_same(results: MatchResult, wanted: MatchResult) -> None:
+def assert_same(results: MatchResult | Assignment, wanted: MatchResult | Assignment) -> None:
+    assert type(results) is type(wanted)
     for result, each in zip(results, wanted, strict=True):
+        assert result.dtype == torch.int64
         assert torch.equal(result.cpu(), each)
 
 
 def check(cost: Tensor, offsets: list[int], groups: int = 1) -> None:
     results = hungarian_match(cost, torch.tensor(offsets), groups=groups)
-    assert isinstance(results, MatchResult)
     assert_same(results, expected(cost, offsets, groups))
-
-
-def test_by_hand(implementation: Implementation) -> None:
-    # Two layers of two images with two queries; image 0 has one box, image 1 two.
-    cost = torch.tensor([[[3.0, 1.0, 9.0], [2.0, 9.0, 1.0]], [[1.0, 5.0, 1.0], [2.0, 1.0, 0.0]]])
-    device = implementation.device
-    results = hungarian_match(cost.to(device), torch.tensor([0, 1, 3], device=device))
-    assert results.pred_index.tolist() == [[1, 2, 3], [4, 7, 6]]
-    assert results.target_index.tolist() == [[0, 1, 2], [0, 1, 2]]
-    assert results.target_of_query.tolist() == [[[-1, 0], [1, 2]], [[0, -1], [2, 1]]]
 
 
 @st.composite
@@ -89,29 +87,88 @@ def sizes(draw: st.DrawFn) -> tuple[int | None, int, int, list[int]]:
 def test_is_scipys(sizes: tuple[int | None, int, int, list[int]], seed: int, steps: int) -> None:
     layers, groups, queries, offsets = sizes
     shape = (queries, 12) if layers is None else (layers, queries, 12)
-    cost = (steps * random_cost(shape, seed=seed)).round()
+    cost = random_cost(*shape, steps=steps, seed=seed)
+    check(cost.float(), offsets, groups)
     check(cost, offsets, groups)
-    check(cost.double(), offsets, groups)
 
 
-@pytest.mark.parametrize("columns", [1, 5, 12, 20])
-@pytest.mark.parametrize("steps", [0, 1, 3])  # all equal; zeros and ones; few numbers
-def test_ties_are_scipys(implementation: Implementation, columns: int, steps: int) -> None:
-    cost = (steps * random_cost((100, 12, columns), implementation.device, seed=steps)).round()
-    check(cost, [0, columns])
-    check(cost.repeat_interleave(2, dim=1), [0, columns], groups=2)  # each query twice
+# --- Matrices alone ---
 
 
-@given(
-    seed=st.integers(0, 999), steps=st.sampled_from([2, 1000]), share=st.sampled_from([0.1, 0.4])
-)
-def test_forbidden_pairs_are_scipys_where_it_has_an_answer(
-    seed: int, steps: int, share: float
+def scipys_of_matrices(
+    cost: Tensor, lengths: Tensor | None = None, maximize: bool = False
+) -> Assignment:
+    matrices = (cost if cost.dim() == 3 else cost[None]).double().cpu().numpy()
+    column_of_row = torch.full(matrices.shape[:2], -1).numpy()
+    row_of_column = torch.full(matrices.shape[::2], -1).numpy()
+    full = torch.tensor(matrices.shape[1:]).expand(len(matrices), 2)
+    sizes = (full if lengths is None else lengths.cpu().reshape(-1, 2)).tolist()
+    for b, (rows, columns) in enumerate(sizes):
+        i, j = optimize.linear_sum_assignment(matrices[b, :rows, :columns], maximize)
+        column_of_row[b, i], row_of_column[b, j] = j, i
+    results = torch.from_numpy(column_of_row), torch.from_numpy(row_of_column)
+    return Assignment(*(results if cost.dim() == 3 else (each[0] for each in results)))
+
+
+def check_matrices(cost: Tensor, lengths: Tensor | None = None, maximize: bool = False) -> None:
+    result = linear_sum_assignment(cost, lengths=lengths, maximize=maximize)
+    assert_same(result, scipys_of_matrices(cost, lengths, maximize))
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[Tensor, Tensor | None]:
+    rows, columns = draw(st.integers(0, 9)), draw(st.integers(0, 9))
+    layers = draw(st.none() | st.integers(0, 3))
+    shape = (rows, columns) if layers is None else (layers, rows, columns)
+    steps = draw(st.sampled_from([0, 3, 200, None]))
+    cost = random_cost(*shape, steps=steps, seed=draw(st.integers(0, 99)))
+    if not draw(st.booleans()):
+        return cost, None
+    most = torch.tensor([rows, columns]) + 1
+    of_matrix = random_cost(*shape[:-2], 2, seed=draw(st.integers(0, 99)))
+    return cost, (of_matrix * most).to(draw(st.sampled_from([torch.int32, torch.int64])))
+
+
+@given(given=problems(), dtype=st.sampled_from(DTYPES), maximize=st.booleans())
+@example((torch.ones(0, 3, 4), None), torch.float32, False)
+@example((torch.ones(2, 0, 4), torch.tensor([[0, 4], [0, 0]])), torch.float32, False)
+@example((torch.ones(3, 0), torch.tensor([3, 0])), torch.float64, True)
+@example((torch.ones(2, 3, 4), torch.tensor([[0, 4], [3, 0]])), torch.float32, False)
+def test_matrices_are_scipys(
+    given: tuple[Tensor, Tensor | None], dtype: torch.dtype, maximize: bool
 ) -> None:
-    cost = (steps * random_cost((QUERIES, 5), seed=seed)).round()
-    cost[random_cost((QUERIES, 5), seed=seed + 1000) < share] = math.inf
-    try:
-        wanted = expected(cost, [0, 5])
-    except ValueError:  # infeasible
-        assume(False)
-    assert_same(hungarian_match(cost, torch.tensor([0, 5])), wanted)
+    cost, lengths = given
+    check_matrices(cost.to(dtype), lengths, maximize)
+
+
+@pytest.mark.parametrize("lengths", [[-1, 2], [2, 4], [4, 2], [2, 2**40]], ids=str)
+def test_lengths_outside_of_the_matrix_give_nothing_on_a_gpu(
+    gpu: torch.device, lengths: list[int]
+) -> None:
+    """Where nobody looks at them; the CPU's errors are in test_arguments.py."""
+    given = torch.tensor([[3, 3], lengths])
+    for each in (given, given.to(gpu)):
+        result = linear_sum_assignment(-torch.eye(3, device=gpu).expand(2, 3, 3), lengths=each)
+        for rows in result:
+            assert rows.tolist() == [[0, 1, 2], [-1, -1, -1]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_a_limit_is_compared_as_torch_does(
+    implementation: Implementation, dtype: torch.dtype
+) -> None:
+    for limit in (0.1, 0.3, 0.5, 0.7, 0.8, 0.9):
+        cost = torch.full((1, 1), limit, dtype=dtype, device=implementation.device)
+        for each in (cost, cost * (1 + torch.finfo(dtype).eps)):
+            pair = linear_sum_assignment(each, cost_limit=limit).column_of_row
+            assert pair.item() == (0 if (each <= limit).item() else -1)
+
+
+def test_integers_are_exact_up_to_2_to_53(implementation: Implementation) -> None:
+    half = 2**52
+    cost = torch.tensor([[half, half - 1], [half - 1, half - 3]], device=implementation.device)
+    assert linear_sum_assignment(cost).column_of_row.tolist() == [0, 1]
+    assert linear_sum_assignment(cost, maximize=True).column_of_row.tolist() == [1, 0]
+    row = 2**53 - torch.tensor([[1, 0, 3, 2]], device=implementation.device)
+    assert linear_sum_assignment(row).column_of_row.tolist() == [2]
+    assert linear_sum_assignment(row, maximize=True).column_of_row.tolist() == [1]

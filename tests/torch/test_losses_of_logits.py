@@ -6,25 +6,24 @@ The oracle is cpu/reference, which tests/core holds to numbers worked out by han
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import boxloss.torch
-import class_losses
 import pytest
 import torch
 from boxloss.torch import class_loss, use_implementation
 from called import Called
-from class_losses import OF_QUALITY, class_problem
 from combinations import pairwise
 from comparison import UNIT_ROUNDOFF, assert_within
 from devices import Implementation, by_reference
-from functorch.compile import make_boxed_func
 from layouts import contiguous, in_planes, one_image, scattered, with_gaps
 from losses_of_logits import (
+    CLASS_MODES,
     FEW,
     MODES,
+    OF_QUALITY,
     TABLE,
+    class_problem,
     function_of,
     logits_problem,
     moved,
@@ -33,9 +32,8 @@ from losses_of_logits import (
     with_options,
 )
 from problems import Problem
-from test_compile import assert_as_eager
+from test_compile import assert_as_eager, noting
 from torch import Tensor
-from torch._dynamo.backends.common import aot_autograd
 from torch.autograd import forward_ad, gradgradcheck
 from torch.func import grad, jacfwd, jacrev, jvp, vjp, vmap
 
@@ -202,7 +200,7 @@ def test_second_derivatives_are_differences_of_the_first(device: torch.device, m
     assert gradgradcheck(lambda logits: ours({**values, "logits": logits}), logits)
 
 
-@pytest.mark.parametrize("mode", class_losses.MODES)
+@pytest.mark.parametrize("mode", CLASS_MODES)
 def test_transforms_are_finite_where_kernels_are(device: torch.device, mode: str) -> None:
     """Masked logits are -inf."""
     values = class_problem(mode, device, reduction="sum")
@@ -369,13 +367,7 @@ def step(raw: Tensor, values: Problem) -> tuple[Tensor, ...]:
 )
 def test_changing_sizes_compile_once(device: torch.device, mode: str, of: Any) -> None:
     seen: list[str] = []
-
-    def noting(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., object]:
-        seen.extend(str(n.target) for n in graph.graph.nodes if "boxloss" in str(n.target))
-        return make_boxed_func(graph)
-
-    backend = aot_autograd(fw_compiler=noting)
-    compiled = torch.compile(of, fullgraph=True, dynamic=True, backend=backend)
+    compiled = torch.compile(of, fullgraph=True, dynamic=True, backend=noting(seen))
     for rows, number in (((2, 3, 8), 3.0), ((3, 4, 9), 2.5), ((2, 8, 4), 0.5)):
         given = {} if mode == "ddf" else {"normalizer": number}
         values = logits_problem(mode, device, torch.float32, rows, **given)
@@ -403,26 +395,6 @@ def test_a_backward_pass_alone_compiles(device: torch.device) -> None:
         run = torch.compile(lambda loss: loss.backward(incoming_for(loss)), backend="aot_eager")
         run(loss)
     assert torch.equal(logits.grad, expected[1])
-
-
-class Criterion(torch.nn.Module):
-    def forward(
-        self, logits: Tensor, target_index: Tensor, labels: Tensor, quality: Tensor
-    ) -> Tensor:
-        return class_loss(logits, target_index, labels, mode="mal", quality=quality)
-
-
-def test_export(device: torch.device) -> None:
-    images, queries = map(torch.export.Dim, ("images", "queries"))
-    names = ("logits", "target_index", "labels", "quality")
-    both = {1: images, 2: queries}
-    shapes = dict.fromkeys(names[:2], both) | dict.fromkeys(names[2:])
-    problems = [logits_problem("mal", device, rows=rows) for rows in ((2, 3, 5), (2, 4, 6))]
-    given = [{name: values[name] for name in names} for values in problems]
-    program = torch.export.export(Criterion(), (), given[0], dynamic_shapes=shapes)
-    assert "boxloss.class_loss.default" in [str(node.target) for node in program.graph.nodes]
-    for each in given:
-        assert torch.equal(program.module()(**each), Criterion()(**each))
 
 
 # --- The private operators ---

@@ -12,9 +12,8 @@ import boxloss.torch
 import pytest
 import torch
 from boxloss.torch import use_implementation
-from class_losses import by_query, class_problem
 from combinations import long_but
-from distribution_losses import distribution_problem, moved
+from losses_of_logits import by_query, class_problem, distribution_problem, moved
 from matching import classes, cost_problem
 from problems import Problem, boxes
 from task_aligned import problem as task_aligned

@@ -45,12 +45,8 @@ def only_ious(values: Problem) -> Problem:
     return {name: each for name, each in values.items() if name in names}
 
 
-def check(values: Problem, function: Any = matching_cost, roundings: float = 100) -> None:
-    """The function by cpu/reference beside the operator, which is given all by name, by aten.
-
-    In double, some 100 roundings lie between an entry and the other, of which a logarithm has four;
-    both are stored in float32. Columns of no image are 0.
-    """
+def by_both(values: Problem, function: Any = matching_cost) -> tuple[Tensor, Tensor]:
+    """The operator by aten, which is given all by name, and the function by cpu/reference."""
     with use_implementation("cpu/reference"):
         wanted = function(**values)
     own = OWN.get(values.get("loss", ""), ())
@@ -59,6 +55,14 @@ def check(values: Problem, function: Any = matching_cost, roundings: float = 100
     with use_implementation("aten"):
         found = getattr(torch.ops.boxloss, function.__name__)(**given)
     assert (found.dtype, found.shape) == (torch.float32, wanted.shape)
+    return found, wanted
+
+
+def check(values: Problem, function: Any = matching_cost, roundings: float = 100) -> None:
+    """In double, some 100 roundings lie between an entry and the other, of which a logarithm has
+    four; both are stored in float32. Columns of no image are 0.
+    """
+    found, wanted = by_both(values, function)
     assert wanted.isfinite().all()
     columns = wanted.shape[-1]
     first, last = values["offsets"][[0, -1]].clamp(0, columns).tolist()
@@ -145,6 +149,11 @@ def test_no_class_at_all(implementation_or_aten: Implementation, mode: str) -> N
     assert torch.equal(matching_cost(**values), wanted)
 
 
+def test_options_are_checked_without_entries(implementation_or_aten: Implementation) -> None:
+    with pytest.raises(ValueError, match="eps is -1"):
+        matching_cost(torch.zeros(1, 3, 4), torch.zeros(0, 4), torch.tensor([0, 0]), eps=-1.0)
+
+
 def test_defaults_are_detrs_and_torchvisions() -> None:
     values = classes(cost_problem(CPU))
     weights = {"iou_weight": 2.0, "l1_weight": 5.0, "class_weight": 1.0}
@@ -173,13 +182,18 @@ HANDED_OVER: dict[str, Any] = {
 }
 
 
-def check_handed_over(device: torch.device, case: dict[str, Any]) -> None:
+@pytest.mark.asan
+@pytest.mark.parametrize("case", pairwise_cases(HANDED_OVER))
+def test_tensors_are_handed_over(
+    implementation_or_aten: Implementation, case: dict[str, Any]
+) -> None:
     """The bits are those of contiguous tensors with the same numbers.
 
     But a GPU's softmax, which adds as it likes: within ten roundings of a probability.
     """
     dtypes = {name: case[name] for name in ("pred_dtype", "target_dtype", "layers")}
     compute = DOUBLE if DOUBLE in (case["pred_dtype"], case["target_dtype"]) else torch.float32
+    device = implementation_or_aten.device
     values = with_term(cost_problem(device, **dtypes), case["term"], case["scores"])
     for name in {"pred", "target", "logits", "class_cost"} & values.keys():
         values[name] = LAYOUTS[case["layout"]](values[name])
@@ -200,51 +214,27 @@ def check_handed_over(device: torch.device, case: dict[str, Any]) -> None:
     assert torch.equal(pairwise_iou(**only_ious(values)), pairwise_iou(**only_ious(plain)))
 
 
-@pytest.mark.asan
-@pytest.mark.parametrize("case", pairwise_cases(HANDED_OVER))
-def test_tensors_are_handed_over(device: torch.device, case: dict[str, Any]) -> None:
-    check_handed_over(device, case)
-
-
-@pytest.mark.asan
-@pytest.mark.parametrize("term", [*MODES, "given"])
-def test_each_implementation_gets_everything(
-    implementation_or_aten: Implementation, term: str
-) -> None:
-    case = {"pred_dtype": torch.bfloat16, "target_dtype": torch.uint8, "layers": (2, 3)}
-    case |= {"scores": torch.float16, "integers": (torch.int32, torch.int32)}
-    for layout in ("columns", "wider rows"):
-        check_handed_over(implementation_or_aten.device, {**case, "layout": layout, "term": term})
-
-
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("name", ["pred", "target", "logits", "class_cost"])
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [("pred", (1, 2, 1, 2)), ("target", (4, 2)), ("logits", (1, 2, 1, 1)), ("class_cost", (1, 4))],
+)
 def test_nan_stays_visible_and_may_be_replaced(
-    implementation_or_aten: Implementation, name: str, number: float
+    name: str, where: tuple[int, ...], number: float
 ) -> None:
-    values = cost_problem(implementation_or_aten.device)
+    """By aten where it does by cpu/reference."""
+    values = cost_problem(CPU, DOUBLE)
     values = with_term(values, "given" if name == "class_cost" else "softmax")
     # What is nobody's, and queries of an image without boxes, are not read.
     values["target"][[0, 7, 8]], values["pred"][:, 1] = math.nan, math.nan
-    wanted = matching_cost(**values)
-    assert wanted.isfinite().all()
     values[name] = values[name].clone()
-    # Of one query, one column, or one entry of all layers: which entries it reaches.
-    reached = torch.zeros(2, 3, 9, dtype=torch.bool, device=wanted.device)
-    where, entries = {
-        "pred": ((1, 2, 1, 2), (1, 1, slice(3, 6))),
-        "target": ((4, 2), (..., 4)),
-        "logits": ((1, 2, 1, 1), (1, 1, slice(3, 6))),
-        "class_cost": ((1, 4), (..., 1, 4)),
-    }[name]
-    values[name][where], reached[entries] = number, True
-    cost = matching_cost(**values)
-    assert torch.equal(cost[~reached], wanted[~reached])
-    if name != "logits":  # of which one label is no class, and others have a softmax of 0
-        assert not cost[reached].isfinite().any()
+    values[name][where] = number
+    found, wanted = by_both(values)
+    assert name == "logits" or not wanted.isfinite().all()  # others have a softmax of 0
+    torch.testing.assert_close(found, wanted, rtol=1e-6, atol=1e-6, equal_nan=True)
     for replacement in (1e5, -2.5, 0.0, torch.finfo(torch.float32).max):
-        replaced = matching_cost(**values, nonfinite=replacement)
-        assert torch.equal(replaced, cost.where(cost.isfinite(), replacement))
+        replaced, _ = by_both(values | {"nonfinite": replacement})
+        assert torch.equal(replaced, found.where(found.isfinite(), replacement))
 
 
 def test_the_stride_of_one_image_means_nothing(implementation_or_aten: Implementation) -> None:
@@ -285,17 +275,7 @@ def test_rotated_boxes(loss: str, unit: str) -> None:
     weights = {"iou_weight": -1.5, "l1_weight": 0.5, "class_weight": 3.0, "angle_weight": 7.0}
     check(classes(values) | weights | {"class_mode": "sigmoid", "eps": 1e-7}, roundings=800)
     check(values, pairwise_iou, roundings=800)
-
-
-@pytest.mark.parametrize("left_out", ["iou_weight", "l1_weight", "angle_weight"])
-def test_a_term_of_rotated_boxes_that_is_left_out(
-    implementation_or_aten: Implementation, left_out: str
-) -> None:
-    values = rotated_problem(implementation_or_aten.device, "probiou")
-    alone = {"iou_weight": 0.0, "l1_weight": 0.0, "angle_weight": 0.0}
-    whole = alone | {"iou_weight": 2.0, "l1_weight": 5.0, "angle_weight": 3.0}
-    rest = matching_cost(**values, **{**whole, left_out: 0.0})
-    own = matching_cost(**values, **{**alone, left_out: whole[left_out]})
-    assert torch.allclose(matching_cost(**values, **whole), own + rest, rtol=1e-6, atol=1e-5)
+    for left_out in weights:
+        check(values | weights | {left_out: 0.0}, roundings=800)
     values["pred"] = torch.full_like(values["pred"], math.nan)
-    assert not matching_cost(**values, **alone).any()
+    check(values | dict.fromkeys(weights, 0.0))

@@ -14,7 +14,7 @@ from boxloss.torch import (
     max_iou_match,
     task_aligned_match,
 )
-from class_losses import MODES, OF_QUALITY
+from losses_of_logits import CLASS_MODES, OF_QUALITY
 from test_gpu import waiting_is_an_error
 from torch import Tensor
 
@@ -121,7 +121,7 @@ def planes(values: Tensor) -> Tensor:
     [
         *map(cost, ("softmax", "focal")),
         *(assigned, *map(max_iou, ("argmax", "overwrite", "force")), task_aligned),
-        *map(classified, MODES),
+        *map(classified, CLASS_MODES),
         classified("varifocal", planes),
     ],
 )

@@ -5,8 +5,7 @@
 import pytest
 import torch
 from boxloss.torch import box_loss, class_loss, distribution_loss, rotated_box_loss
-from class_losses import class_problem
-from distribution_losses import distribution_problem, moved
+from losses_of_logits import class_problem, distribution_problem, moved
 from problems import problem
 from torch import Tensor
 
@@ -43,14 +42,6 @@ def a_loss(loss: str, device: torch.device, factor: float = 1.0) -> Tensor:
 
 def node(loss: str) -> str:
     return f"boxloss::torch_binding::{loss}"
-
-
-@each_loss
-def test_the_node(device: torch.device, loss: str) -> None:
-    last = a_loss(loss, device).grad_fn
-    if not loss.endswith("BoxLoss"):  # of whose layers there is a sum
-        last = last.next_functions[0][0]
-    assert last.name() == f"torch::autograd::CppNode<{node(loss)}>"
 
 
 @each_loss

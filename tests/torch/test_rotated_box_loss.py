@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What rotated boxes have of their own; what all losses share is in the other tests' tables."""
 
-import copy
-import inspect
 import math
-import pickle
 from math import pi
 from typing import Any
 
@@ -13,19 +10,15 @@ import pytest
 import rotated
 import torch
 from boxloss._options import ROTATED_LOSS_PARAMETERS
-from boxloss.torch import RotatedBoxLoss, rotated_box_loss
+from boxloss.torch import rotated_box_loss
 from comparison import run
 from devices import Implementation
-from problems import PARAMETERS, Problem, boxes, problem, with_overlaps
+from problems import Problem, boxes, problem, with_overlaps
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
 CPU = torch.device("cpu")
 each_loss = pytest.mark.parametrize("loss", rotated.LOSSES)
-OPTIONS: dict[str, Any] = {
-    **{"zero_padded": True, "angle_unit": "degrees", "reduction": "sum"},
-    **{"eps": 1e-3, "eps_mode": "clamp"},
-}
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
@@ -128,32 +121,3 @@ def test_standard_numbers_are_cores(loss: str) -> None:
         torch.ops.boxloss.rotated_box_loss(pred, target, loss, parameters=[1.0] * 3)
     with pytest.raises(TypeError, match=r"^rotated_box_loss\(\) got .* 'alpha'; loss '"):
         rotated_box_loss(pred, target, loss, alpha=1.0)
-
-
-@each_loss
-def test_the_module(device: torch.device, loss: str) -> None:
-    values = problem("zero_padded", device, weight=torch.float32, **OPTIONS, loss=loss)
-    wanted = rotated_box_loss(**values)
-    tensors = {name: values[name] for name in ("pred", "target", "weight")}
-    numbers = PARAMETERS.get(loss, {})
-    module = RotatedBoxLoss(loss, **OPTIONS, **numbers)
-    told = ", ".join(f"{name}={value!r}" for name, value in (numbers | OPTIONS).items())
-    for each in (module, copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
-        assert repr(each) == f"RotatedBoxLoss('{loss}', {told})"
-        assert torch.equal(each(**tensors), wanted)
-    replaced = RotatedBoxLoss(loss, **numbers)(**tensors, **OPTIONS)
-    assert torch.equal(replaced, wanted)
-    with pytest.raises(ValueError, match=r"^rotated_box_loss: angle_unit is 'turns'; allowed: "):
-        RotatedBoxLoss(loss, angle_unit="turns")  # type: ignore[arg-type]
-
-
-def test_the_modules_signatures() -> None:
-    wanted = inspect.signature(rotated_box_loss).parameters
-    fixed = [name for name, each in wanted.items() if each.default not in (None, each.empty)]
-    assert [*inspect.signature(RotatedBoxLoss).parameters] == ["loss", *fixed, "parameters"]
-    for function in (RotatedBoxLoss, RotatedBoxLoss("iou").forward):
-        for name, each in inspect.signature(function).parameters.items():
-            assert (each.default, each.annotation) == (
-                wanted[name].default,
-                wanted[name].annotation,
-            )

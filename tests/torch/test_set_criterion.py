@@ -1,77 +1,41 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""A DETR's whole criterion beside a plain one: SciPy, and loops over layers and images."""
+"""A DETR's whole criterion beside SciPy, and loops over layers and images."""
 
 from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import QueryLayers, set_criterion
+from boxloss.torch import QueryLayers, box_loss, class_loss, matching_cost, set_criterion
 from devices import DEVICES
 from torch import Tensor
-from torch.nn import functional
 
 CLASSES, QUERIES = 5, 6
 COUNTS = (3, 0, 2)
+FORMATS: Any = {"pred_format": "cxcywh", "target_format": "cxcywh"}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "softmax": {"no_object_weight": 0.1},
+    "focal": {"alpha": 0.25, "gamma": 2.0},
+    "varifocal": {"alpha": 0.75, "gamma": 2.0},
+}
 
 
-def giou(a: Tensor, b: Tensor) -> Tensor:
-    """Of cxcywh, all with all."""
-    a, b = (torch.cat((x[:, :2] - x[:, 2:] / 2, x[:, :2] + x[:, 2:] / 2), 1) for x in (a, b))
-    a, b = a[:, None], b[None]
-
-    def area(low: Tensor, high: Tensor) -> Tensor:
-        return (high - low).clamp(min=0).prod(-1)
-
-    low, high = a[..., :2], a[..., 2:]
-    inter = area(low.maximum(b[..., :2]), high.minimum(b[..., 2:]))
-    union = area(low, high) + area(b[..., :2], b[..., 2:]) - inter
-    hull = area(low.minimum(b[..., :2]), high.maximum(b[..., 2:]))
-    return inter / union - (hull - union) / hull
-
-
-def iou(a: Tensor, b: Tensor) -> Tensor:
-    corners = [torch.cat((x[:, :2] - x[:, 2:] / 2, x[:, :2] + x[:, 2:] / 2), 1) for x in (a, b)]
-    low, high = (
-        corners[0][:, :2].maximum(corners[1][:, :2]),
-        corners[0][:, 2:].minimum(corners[1][:, 2:]),
-    )
-    inter = (high - low).clamp(min=0).prod(-1)
-    return inter / (a[:, 2:].prod(-1) + b[:, 2:].prod(-1) - inter)
+def overlap(p: Tensor, t: Tensor, loss: str) -> Tensor:
+    """Of each pair."""
+    return 1 - box_loss(p, t, loss, reduction="none", eps=0.0, **FORMATS)
 
 
 def assigned(logits: Tensor, boxes: Tensor, target: Tensor, labels: Tensor, mode: str) -> Tensor:
     """Each query's row of target, or -1."""
     optimize = pytest.importorskip("scipy.optimize")
-    p = logits.sigmoid()
-    of_class = -logits.softmax(-1)
-    if mode != "softmax":
-        of_class = 0.25 * (1 - p) ** 2 * -(p + 1e-8).log()
-        of_class = of_class - 0.75 * p**2 * -(1 - p + 1e-8).log()
-    cost = 2 * of_class[:, labels] + 5 * torch.cdist(boxes, target, 1) - 2 * giou(boxes, target)
-    rows, columns = optimize.linear_sum_assignment(cost.detach().cpu().numpy())
+    class_mode = "softmax" if mode == "softmax" else "focal"
+    weights = {"class_weight": 2, "l1_weight": 5, "iou_weight": 2, "class_mode": class_mode}
+    of_classes = {"logits": logits[None], "labels": labels, **weights}
+    cost = matching_cost(boxes[None], target, torch.tensor([0, len(target)]), **of_classes)
+    rows, columns = optimize.linear_sum_assignment(cost.numpy())
     found = torch.full((len(logits),), -1)
     found[torch.from_numpy(rows)] = torch.from_numpy(columns)
     return found
-
-
-def class_term(logits: Tensor, wanted: Tensor, quality: Tensor, mode: str) -> Tensor:
-    """The sum over queries; wanted: a class, or -1."""
-    if mode == "softmax":
-        weight = torch.ones(CLASSES)
-        weight[-1] = 0.1
-        classes = wanted.where(wanted >= 0, CLASSES - 1)
-        return functional.cross_entropy(logits, classes, weight, reduction="sum")
-    one_hot = functional.one_hot(wanted + 1, CLASSES + 1)[:, 1:].to(logits.dtype)
-    p = logits.sigmoid()
-    if mode == "focal":
-        bce = functional.binary_cross_entropy_with_logits(logits, one_hot, reduction="none")
-        p_of = p * one_hot + (1 - p) * (1 - one_hot)
-        weight = 0.25 * one_hot + 0.75 * (1 - one_hot)
-        return (weight * (1 - p_of) ** 2 * bce).sum()
-    q = quality[:, None] * one_hot
-    bce = functional.binary_cross_entropy_with_logits(logits, q, reduction="none")
-    return ((q + 0.75 * p.detach() ** 2 * (1 - one_hot)) * bce).sum()
 
 
 def plain(
@@ -98,11 +62,12 @@ def plain(
                 quality = torch.zeros(QUERIES)
                 if is_pair.any():
                     p, t = boxes[b][is_pair], target[found[is_pair]]
-                    quality[is_pair] = iou(p, t).detach()
-                    of_boxes = 5 * (p - t).abs().sum() + 2 * (1 - giou(p, t).diagonal()).sum()
+                    quality[is_pair] = overlap(p, t, "iou").detach()
+                    of_boxes = 5 * (p - t).abs().sum() + 2 * (1 - overlap(p, t, "giou")).sum()
                     total = total + of_boxes / (number * each.groups)
-                wanted = torch.where(is_pair, functional.pad(own, (0, 1))[found], -1)
-                of_class = of_class + class_term(logits[b], wanted, quality, mode)
+                own_quality = {"query_quality": quality} if mode == "varifocal" else {}
+                options = {"mode": mode, "reduction": "sum", **OPTIONS[mode], **own_quality}
+                of_class = of_class + class_loss(logits[b], found, own, **options)
                 weight_sum = weight_sum + torch.where(is_pair, 1.0, 0.1).sum()
             total = total + of_class / (weight_sum if mode == "softmax" else number * each.groups)
     return total, pairs

@@ -1,22 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""task_aligned_match by hand, with all of its options, and beside the losses.
+"""task_aligned_match by hand, with all of its options.
 
 tests/conformance has the rule in words of its own for every implementation, tests/peers
-Ultralytics' assigner.
+Ultralytics' assigners, that of rotated boxes, too.
 """
 
 from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import (
-    box_loss,
-    box_losses,
-    check_indices,
-    rotated_box_loss,
-    task_aligned_match,
-)
+from boxloss.torch import box_loss, task_aligned_match
 from devices import Implementation
 from task_aligned import OVERLAP_ERROR, Problem, problem
 from torch import Tensor
@@ -94,32 +88,6 @@ def test_points_of_each_image(device: torch.device) -> None:
         assert all(
             torch.equal(mine[0], all_[b]) for mine, all_ in zip(others, results[1:], strict=True)
         )
-
-
-def test_the_losses_take_it(device: torch.device) -> None:
-    values = problem(7, device)
-    index, score, overlap = task_aligned_match(**values)
-    assert (index >= 0).any()
-    rows = torch.arange(index.numel(), device=device)
-    pairs = {"pred_index": rows, "target_index": index.flatten()}
-    check_indices(values["pred"], values["target"], **pairs)
-    losses = box_losses(values["pred"], values["target"], "ciou", reduction="none", **pairs)
-    own = index.flatten() >= 0
-    error = (1 - losses.loss - overlap.flatten())[own]
-    assert (error.abs() <= 2 * OVERLAP_ERROR).all()
-    assert (losses.loss[~own] == 0).all()
-    assert (score <= overlap.amax() + 1e-6).all()
-
-
-def test_the_overlap_of_rotated_boxes_is_probious(device: torch.device) -> None:
-    values = problem(6, device, is_rotated=True)
-    index, _, overlap = task_aligned_match(**values)
-    own = index >= 0
-    assert own.any()
-    loss = rotated_box_loss(
-        values["pred"][own], values["target"][index[own]], "probiou", reduction="none"
-    )
-    assert ((1 - loss - overlap[own]).abs() <= OVERLAP_ERROR).all()
 
 
 def test_on_a_gpu_a_label_that_names_no_class_gets_no_anchor(gpu: torch.device) -> None:

@@ -12,9 +12,9 @@ import boxloss.torch
 import pytest
 import torch
 from boxloss.torch import box_loss, box_losses, rotated_box_loss
-from class_losses import by_query, class_problem
 from cmake_project import build, configure, output_of
 from comparison import differentiable
+from losses_of_logits import by_query, class_problem
 from problems import INDICES, Problem, boxes, problem
 from task_aligned import problem as task_aligned
 from torch import Tensor

@@ -21,9 +21,9 @@ from boxloss.torch import (
     matching_cost,
     use_implementation,
 )
-from class_losses import class_problem
 from comparison import BOX_GRADIENT, LOSS, assert_within, run
 from layouts import Arrange, contiguous, in_planes, slot_gaps
+from losses_of_logits import class_problem
 from problems import Problem, boxes, problem
 from torch import Tensor
 from torch_device import toy_device as toy_device  # gives torch the device

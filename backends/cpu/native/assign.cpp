@@ -334,7 +334,7 @@ void run(const AssignArgs<E>& a, void* workspace, const Execution& execution) {
 
 }  // namespace
 
-std::size_t native::workspace_bytes(const AssignProblem& p) {
+std::size_t native::Operations::workspace_bytes(const AssignProblem& p) {
   std::size_t bytes = 0;
   const auto fill = [](void*, std::size_t) {};
   dispatch(p, {}, fill, [&](auto element) {
@@ -345,8 +345,8 @@ std::size_t native::workspace_bytes(const AssignProblem& p) {
   return bytes;
 }
 
-void native::assign(const AssignProblem& p, const AssignOutputs& outputs,
-                    const Execution& execution) {
+void native::Operations::assign(const AssignProblem& p, const AssignOutputs& outputs,
+                                const Execution& execution) {
   const auto fill = [](void* data, std::size_t bytes) {
     if (data != nullptr) std::memset(data, 0xff, bytes);
   };

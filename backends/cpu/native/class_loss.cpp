@@ -307,19 +307,20 @@ void write_gradients(const ClassLossGradProblem& p, const ClassLossGradOutputs& 
 
 }  // namespace
 
-std::size_t workspace_bytes(const ClassLossProblem& p) {
+std::size_t Operations::workspace_bytes(const ClassLossProblem& p) {
   return static_cast<std::size_t>(p.sets * tasks_of(p).of_set) * sizeof(ClassSum);
 }
 
-void class_loss(const ClassLossProblem& p, const ClassLossOutputs& outputs,
-                const Execution& execution) {
+void Operations::class_loss(const ClassLossProblem& p, const ClassLossOutputs& outputs,
+                            const Execution& execution) {
   cpu_capability();  // throws here, not in a thread
   with_compute_type(p,
                     [&](auto compute) { write_losses<decltype(compute)>(p, outputs, execution); });
 }
 
-void class_loss_backward(const ClassLossGradProblem& p, const ClassLossGradOutputs& outputs,
-                         const Execution& execution) {
+void Operations::class_loss_backward(const ClassLossGradProblem& p,
+                                     const ClassLossGradOutputs& outputs,
+                                     const Execution& execution) {
   cpu_capability();
   with_compute_type(
       p, [&](auto compute) { write_gradients<decltype(compute)>(p, outputs, execution); });

@@ -3,10 +3,10 @@
 #include "dispatch/collate_targets.hpp"
 #include "cpu/operations.hpp"
 
-/// For both CPU implementations: an oracle would do exactly the same.
-namespace boxloss::native {
+namespace boxloss {
 
-void collate_targets(const CollateProblem& p, const CollateOutputs& outputs, const Execution&) {
+void native::Operations::collate_targets(const CollateProblem& p, const CollateOutputs& outputs,
+                                         const Execution&) {
   collate_by(p, outputs, [](const CollateArgs& a, const TargetLists& lists) {
     bool has_fault = false;
     for (std::int64_t row = lists.first_row[0]; row < lists.first_row[lists.count]; ++row) {
@@ -17,4 +17,10 @@ void collate_targets(const CollateProblem& p, const CollateOutputs& outputs, con
   });
 }
 
-}  // namespace boxloss::native
+/// An oracle would do exactly the same.
+void reference::Operations::collate_targets(const CollateProblem& p, const CollateOutputs& outputs,
+                                            const Execution& execution) {
+  native::Operations::collate_targets(p, outputs, execution);
+}
+
+}  // namespace boxloss

@@ -212,20 +212,21 @@ void write_gradients(const DistributionLossGradProblem& p,
 
 }  // namespace
 
-std::size_t workspace_bytes(const DistributionLossProblem& p) {
+std::size_t Operations::workspace_bytes(const DistributionLossProblem& p) {
   return static_cast<std::size_t>(p.sets * tasks_of(p).of_set) * sizeof(DistributionSum);
 }
 
-void distribution_loss(const DistributionLossProblem& p, const DistributionLossOutputs& outputs,
-                       const Execution& execution) {
+void Operations::distribution_loss(const DistributionLossProblem& p,
+                                   const DistributionLossOutputs& outputs,
+                                   const Execution& execution) {
   cpu_capability();  // throws here, not in a thread
   with_compute_type(p,
                     [&](auto compute) { write_losses<decltype(compute)>(p, outputs, execution); });
 }
 
-void distribution_loss_backward(const DistributionLossGradProblem& p,
-                                const DistributionLossGradOutputs& outputs,
-                                const Execution& execution) {
+void Operations::distribution_loss_backward(const DistributionLossGradProblem& p,
+                                            const DistributionLossGradOutputs& outputs,
+                                            const Execution& execution) {
   cpu_capability();
   with_compute_type(
       p, [&](auto compute) { write_gradients<decltype(compute)>(p, outputs, execution); });

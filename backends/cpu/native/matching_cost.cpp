@@ -120,11 +120,12 @@ void run(const Problem& p, float* cost, const Execution& execution) {
 
 }  // namespace
 
-void matching_cost(const CostProblem& p, float* cost, const Execution& execution) {
+void Operations::matching_cost(const CostProblem& p, float* cost, const Execution& execution) {
   run(p, cost, execution);
 }
 
-void matching_cost(const RotatedCostProblem& p, float* cost, const Execution& execution) {
+void Operations::matching_cost(const RotatedCostProblem& p, float* cost,
+                               const Execution& execution) {
   run(p, cost, execution);
 }
 

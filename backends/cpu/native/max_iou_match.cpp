@@ -243,14 +243,14 @@ class Matching {
 
 }  // namespace
 
-std::size_t workspace_bytes(const MaxIouProblem& p) {
+std::size_t Operations::workspace_bytes(const MaxIouProblem& p) {
   std::size_t count = 0;
   with_boxes(p, [&](auto box) { count = bytes<decltype(box)>(p); });
   return count;
 }
 
-void max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outputs,
-                   const Execution& execution) {
+void Operations::max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outputs,
+                               const Execution& execution) {
   cpu_capability();  // throws here, not in a thread
   const auto fill = [](void* data, int byte, std::size_t count) {
     if (data != nullptr) std::memset(data, byte, count);

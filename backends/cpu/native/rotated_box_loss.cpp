@@ -1,20 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/native/box_loss/run.hpp"
-#include "cpu/operations.hpp"
 
-namespace boxloss {
+namespace boxloss::native {
 
-std::size_t native::workspace_bytes(const RotatedLossProblem& p) { return bytes_of_partials(p); }
-
-void native::forward(const RotatedLossProblem& p, const LossOutputs& outputs,
-                     const Execution& execution) {
-  run_forward(p, outputs, execution);
+std::size_t Operations::workspace_bytes(const RotatedLossProblem& p) {
+  return bytes_of_partials(p);
 }
 
-void native::backward(const RotatedLossProblem& p, const GradOutputs& grads, const void* scale,
-                      const LossGradients& gradients, const Execution& execution) {
-  run_backward(p, grads, scale, gradients, execution);
-}
+template void Operations::forward(const RotatedLossProblem&, const LossOutputs&, const Execution&);
+template void Operations::backward(const RotatedLossProblem&, const GradOutputs&, const void*,
+                                   const LossGradients&, const Execution&);
 
-}  // namespace boxloss
+}  // namespace boxloss::native

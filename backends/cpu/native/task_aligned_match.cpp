@@ -301,7 +301,7 @@ void run(const TaskAlignedProblem& p, const TaskAlignedArgs<B>& a, const Executi
 
 }  // namespace
 
-std::size_t workspace_bytes(const TaskAlignedProblem& p) {
+std::size_t Operations::workspace_bytes(const TaskAlignedProblem& p) {
   std::size_t bytes = 0;
   with_boxes(p, [&](auto box) {
     using B = decltype(box);
@@ -310,8 +310,8 @@ std::size_t workspace_bytes(const TaskAlignedProblem& p) {
   return bytes;
 }
 
-void task_aligned_match(const TaskAlignedProblem& p, const TaskAlignedOutputs& outputs,
-                        const Execution& execution) {
+void Operations::task_aligned_match(const TaskAlignedProblem& p, const TaskAlignedOutputs& outputs,
+                                    const Execution& execution) {
   cpu_capability();  // throws here, not in a thread
   const auto fill = [](void* data, int byte, std::size_t bytes) { std::memset(data, byte, bytes); };
   dispatch(p, outputs, fill, [&](auto box) {

@@ -164,7 +164,8 @@ void assign_group(const AssignProblem& p, const AssignOutputs& outputs, std::int
 
 }  // namespace
 
-void reference::assign(const AssignProblem& p, const AssignOutputs& outputs, const Execution&) {
+void reference::Operations::assign(const AssignProblem& p, const AssignOutputs& outputs,
+                                   const Execution&) {
   for (std::int64_t i = 0; i < p.layers * p.groups * p.columns; ++i) {
     set(p, outputs.pred_index, i, -1);
     set(p, outputs.query_of_column, i, -1);

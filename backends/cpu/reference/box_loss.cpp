@@ -1,14 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/operations.hpp"
 #include "cpu/reference/pair_loss.hpp"
 #include "losses/formulas.hpp"
 #include "losses/l1.hpp"
 
 /// The reference: one pair after the other, in double, with its own reading of the pairings. It is
 /// slow; every other implementation is compared with it.
-namespace boxloss {
-namespace reference {
+namespace boxloss::reference {
 namespace {
 
 template <class C>
@@ -64,15 +62,14 @@ PairNumbers<4> l1_gradients_of(const PairBoxes& boxes, double by) {
 }
 
 }  // namespace
-}  // namespace reference
 
-void reference::forward(const LossProblem& p, const LossOutputs& outputs, const Execution&) {
-  run_forward<PairBoxes>(p, outputs);
-}
+template <>
+struct BoxesOf<LossProblem> {
+  using Type = PairBoxes;
+};
 
-void reference::backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
-                         const LossGradients& gradients, const Execution&) {
-  run_backward<PairBoxes>(p, grads, scale, gradients);
-}
+template void Operations::forward(const LossProblem&, const LossOutputs&, const Execution&);
+template void Operations::backward(const LossProblem&, const GradOutputs&, const void*,
+                                   const LossGradients&, const Execution&);
 
-}  // namespace boxloss
+}  // namespace boxloss::reference

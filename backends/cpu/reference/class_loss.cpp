@@ -216,14 +216,15 @@ void write_gradients(const ClassLossGradProblem& p, const ClassLossGradOutputs& 
 
 }  // namespace
 
-void reference::class_loss(const ClassLossProblem& p, const ClassLossOutputs& outputs,
-                           const Execution&) {
+void reference::Operations::class_loss(const ClassLossProblem& p, const ClassLossOutputs& outputs,
+                                       const Execution&) {
   if (compute_dtype(p) == DType::kF64) return write_losses<double>(p, outputs);
   write_losses<float>(p, outputs);
 }
 
-void reference::class_loss_backward(const ClassLossGradProblem& p,
-                                    const ClassLossGradOutputs& outputs, const Execution&) {
+void reference::Operations::class_loss_backward(const ClassLossGradProblem& p,
+                                                const ClassLossGradOutputs& outputs,
+                                                const Execution&) {
   if (compute_dtype(p) == DType::kF64) return write_gradients<double>(p, outputs);
   write_gradients<float>(p, outputs);
 }

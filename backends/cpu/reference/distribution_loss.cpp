@@ -197,15 +197,16 @@ void write_gradients(const DistributionLossGradProblem& p,
 
 }  // namespace
 
-void reference::distribution_loss(const DistributionLossProblem& p,
-                                  const DistributionLossOutputs& outputs, const Execution&) {
+void reference::Operations::distribution_loss(const DistributionLossProblem& p,
+                                              const DistributionLossOutputs& outputs,
+                                              const Execution&) {
   if (compute_dtype(p) == DType::kF64) return write_losses<double>(p, outputs);
   write_losses<float>(p, outputs);
 }
 
-void reference::distribution_loss_backward(const DistributionLossGradProblem& p,
-                                           const DistributionLossGradOutputs& outputs,
-                                           const Execution&) {
+void reference::Operations::distribution_loss_backward(const DistributionLossGradProblem& p,
+                                                       const DistributionLossGradOutputs& outputs,
+                                                       const Execution&) {
   if (compute_dtype(p) == DType::kF64) return write_gradients<double>(p, outputs);
   write_gradients<float>(p, outputs);
 }

@@ -135,9 +135,12 @@ void run(const Problem& p, float* cost) {
 
 }  // namespace
 
-void reference::matching_cost(const CostProblem& p, float* cost, const Execution&) { run(p, cost); }
+void reference::Operations::matching_cost(const CostProblem& p, float* cost, const Execution&) {
+  run(p, cost);
+}
 
-void reference::matching_cost(const RotatedCostProblem& p, float* cost, const Execution&) {
+void reference::Operations::matching_cost(const RotatedCostProblem& p, float* cost,
+                                          const Execution&) {
   run(p, cost);
 }
 

@@ -135,8 +135,8 @@ void match_image(const MaxIouProblem& p, const MaxIouOutputs& outputs, std::int6
 
 }  // namespace
 
-void reference::max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outputs,
-                              const Execution&) {
+void reference::Operations::max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outputs,
+                                          const Execution&) {
   const bool has_pairs = p.anchors.images > 0 && p.anchors.slots > 0 && p.target.slots > 0;
   const bool has_boxes = has_pairs && are_in_order(p);
   for (std::int64_t image = 0; image < p.anchors.images; ++image) {

@@ -6,6 +6,7 @@
 #include <boxloss/box_loss.hpp>
 #include <vector>
 
+#include "cpu/operations.hpp"
 #include "cpu/reference/indices.hpp"
 #include "dtypes/elements.hpp"
 #include "losses/eps.hpp"
@@ -189,8 +190,13 @@ class BoxSums {
   BoxView place_;
 };
 
-template <class Boxes, class Problem>
-void run_forward(const Problem& p, const LossOutputs& outputs) {
+/// How a problem's pairs are read: `of` gives a pair's boxes, for functions of that type.
+template <class Problem>
+struct BoxesOf;
+
+template <class Problem>
+void Operations::forward(const Problem& p, const LossOutputs& outputs, const Execution&) {
+  using Boxes = typename BoxesOf<Problem>::Type;
   const DType dtype = compute_dtype(p);
   const Outputs<Any> losses{outputs.loss, dtype}, scale{outputs.scale, dtype};
   const Outputs<Any> l1s{outputs.l1, dtype}, ious{outputs.iou, dtype};
@@ -228,9 +234,10 @@ void run_forward(const Problem& p, const LossOutputs& outputs) {
   }
 }
 
-template <class Boxes, class Problem>
-void run_backward(const Problem& p, const GradOutputs& grads, const void* scale,
-                  const LossGradients& gradients) {
+template <class Problem>
+void Operations::backward(const Problem& p, const GradOutputs& grads, const void* scale,
+                          const LossGradients& gradients, const Execution&) {
+  using Boxes = typename BoxesOf<Problem>::Type;
   const DType dtype = compute_dtype(p);
   BoxSums<Problem::kNumbers> d_pred(gradients.pred, p.pred, gradients.keeps_pred_strides);
   BoxSums<Problem::kNumbers> d_target(gradients.target, p.target, gradients.keeps_target_strides);

@@ -1,12 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/operations.hpp"
 #include "cpu/reference/pair_loss.hpp"
 #include "cpu/reference/rotated_pair.hpp"
 
 /// The reference for rotated boxes. Gradients are core's formulas'.
-namespace boxloss {
-namespace reference {
+namespace boxloss::reference {
 namespace {
 
 struct BoxesOfPair : RotatedPair {
@@ -49,15 +47,14 @@ double l1_of(const RotatedPair&) { return 0; }
 PairNumbers<5> l1_gradients_of(const RotatedPair&, double) { return {}; }
 
 }  // namespace
-}  // namespace reference
 
-void reference::forward(const RotatedLossProblem& p, const LossOutputs& outputs, const Execution&) {
-  run_forward<BoxesOfPair>(p, outputs);
-}
+template <>
+struct BoxesOf<RotatedLossProblem> {
+  using Type = BoxesOfPair;
+};
 
-void reference::backward(const RotatedLossProblem& p, const GradOutputs& grads, const void* scale,
-                         const LossGradients& gradients, const Execution&) {
-  run_backward<BoxesOfPair>(p, grads, scale, gradients);
-}
+template void Operations::forward(const RotatedLossProblem&, const LossOutputs&, const Execution&);
+template void Operations::backward(const RotatedLossProblem&, const GradOutputs&, const void*,
+                                   const LossGradients&, const Execution&);
 
-}  // namespace boxloss
+}  // namespace boxloss::reference

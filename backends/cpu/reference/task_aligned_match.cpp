@@ -259,8 +259,9 @@ bool are_in_order(const TaskAlignedProblem& p) {
 
 }  // namespace
 
-void reference::task_aligned_match(const TaskAlignedProblem& p, const TaskAlignedOutputs& outputs,
-                                   const Execution&) {
+void reference::Operations::task_aligned_match(const TaskAlignedProblem& p,
+                                               const TaskAlignedOutputs& outputs,
+                                               const Execution&) {
   for (std::int64_t at = 0; at < p.images * p.anchors; ++at) {
     set_index(p, outputs, at, -1);
     outputs.score[at] = outputs.overlap[at] = 0;

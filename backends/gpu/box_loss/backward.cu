@@ -3,17 +3,10 @@
 #include <gpu_runtime.hpp>
 
 #include "box_loss/pair_launch.hpp"
-#include "operations.hpp"
 
 namespace boxloss::BOXLOSS_GPU {
 
-void backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
-              const LossGradients& gradients, const Execution& execution) {
-  run(p, gradients, execution, [&](auto dtypes, const auto& pairing) {
-    using D = decltype(dtypes);
-    launch_backward<typename D::Pred, typename D::Target, typename D::Compute>(
-        p, pairing, grads, scale, gradients, execution);
-  });
-}
+template void Operations::backward(const LossProblem&, const GradOutputs&, const void*,
+                                   const LossGradients&, const Execution&);
 
 }  // namespace boxloss::BOXLOSS_GPU

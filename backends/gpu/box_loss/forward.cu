@@ -3,16 +3,11 @@
 #include <gpu_runtime.hpp>
 
 #include "box_loss/pair_launch.hpp"
-#include "operations.hpp"
 
 namespace boxloss::BOXLOSS_GPU {
 
-void forward(const LossProblem& p, const LossOutputs& outputs, const Execution& execution) {
-  run(p, outputs, execution, [&](auto dtypes, const auto& pairing) {
-    using D = decltype(dtypes);
-    launch_forward<typename D::Pred, typename D::Target, typename D::Compute>(p, pairing, outputs,
-                                                                              execution);
-  });
-}
+std::size_t Operations::workspace_bytes(const LossProblem&) { return kWorkspaceBytes; }
+
+template void Operations::forward(const LossProblem&, const LossOutputs&, const Execution&);
 
 }  // namespace boxloss::BOXLOSS_GPU

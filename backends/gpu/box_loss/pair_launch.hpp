@@ -8,6 +8,7 @@
 #include "box_loss/pair_kernels.hpp"
 #include "box_loss/workspace.hpp"
 #include "dispatch/box_loss.hpp"
+#include "operations.hpp"
 
 /// Launches a problem as one kernel.
 namespace boxloss::BOXLOSS_GPU {
@@ -134,6 +135,25 @@ void run(const Problem& p, const Written& outputs, const Execution& execution,
     zero_async(data, bytes, static_cast<Stream>(execution.stream));
   };
   dispatch(p, outputs, zero, launch);
+}
+
+template <class Problem>
+void Operations::forward(const Problem& p, const LossOutputs& outputs, const Execution& execution) {
+  run(p, outputs, execution, [&](auto dtypes, const auto& pairing) {
+    using D = decltype(dtypes);
+    launch_forward<typename D::Pred, typename D::Target, typename D::Compute>(p, pairing, outputs,
+                                                                              execution);
+  });
+}
+
+template <class Problem>
+void Operations::backward(const Problem& p, const GradOutputs& grads, const void* scale,
+                          const LossGradients& gradients, const Execution& execution) {
+  run(p, gradients, execution, [&](auto dtypes, const auto& pairing) {
+    using D = decltype(dtypes);
+    launch_backward<typename D::Pred, typename D::Target, typename D::Compute>(
+        p, pairing, grads, scale, gradients, execution);
+  });
 }
 
 }  // namespace boxloss::BOXLOSS_GPU

@@ -8,6 +8,7 @@
 #include "box_loss/pair_functors.hpp"
 #include "call.hpp"
 #include "dispatch/box_loss.hpp"
+#include "operations.hpp"
 #include "workspace.hpp"
 
 /// Dispatches a problem to Kokkos.
@@ -117,8 +118,10 @@ void run(const char* name, const Problem& p, const Written& outputs, const Execu
   });
 }
 
-template <class Space, class Problem>
-void forward(const Problem& p, const LossOutputs& outputs, const Execution& execution) {
+template <class Space>
+template <class Problem>
+void Operations<Space>::forward(const Problem& p, const LossOutputs& outputs,
+                                const Execution& execution) {
   run<Space>("boxloss::forward", p, outputs, execution,
              [&](const Space& space, auto dtypes, const auto& pairing) {
                using D = decltype(dtypes);
@@ -127,9 +130,10 @@ void forward(const Problem& p, const LossOutputs& outputs, const Execution& exec
              });
 }
 
-template <class Space, class Problem>
-void backward(const Problem& p, const GradOutputs& grads, const void* scale,
-              const LossGradients& gradients, const Execution& execution) {
+template <class Space>
+template <class Problem>
+void Operations<Space>::backward(const Problem& p, const GradOutputs& grads, const void* scale,
+                                 const LossGradients& gradients, const Execution& execution) {
   run<Space>("boxloss::backward", p, gradients, execution,
              [&](const Space& space, auto dtypes, const auto& pairing) {
                using D = decltype(dtypes);

@@ -12,7 +12,7 @@ namespace boxloss {
 
 /// The number of the interface that a backend is compiled against: the structs of these headers,
 /// and those under boxloss/backend. It is raised when they change, and another number is refused.
-constexpr int kBackendAbi = 5;
+constexpr int kBackendAbi = 6;
 
 /// Adds an implementation, at any time, from any thread. It is copied, and its device is read from
 /// its name. Throws InvalidArgument if the name is taken or no path device/variant, if an operation

@@ -26,6 +26,9 @@ BOXLOSS_API void parallel_for(std::int64_t tasks, const std::function<void(std::
 struct Execution {
   /// Which of several devices of a kind; ignored on the CPU.
   int device_index = 0;
+  /// This operation's `_workspace_bytes` has been asked for the same problem and implementation,
+  /// and so has checked all but pointers and outputs: they alone are looked at.
+  bool is_checked = false;
   /// cudaStream_t, hipStream_t, or what another device's backend takes for a stream; ignored on the
   /// CPU. For the Kokkos implementations it must live until Kokkos is finalized, since they keep
   /// what they make for it at its first call.

@@ -31,7 +31,7 @@ struct PairLossFunctions {
   Set<decltype(Problem::loss)> losses = {};
   Set<Pairing::Kind> pairings = {};
   Set<Extra> extras = {};
-  /// For a loss that is reduced.
+  /// For a loss that is reduced. Null: no workspace is needed.
   std::size_t (*workspace_bytes)(const Problem&) = nullptr;
   void (*forward)(const Problem&, const LossOutputs&, const Execution&) = nullptr;
   void (*backward)(const Problem&, const GradOutputs&, const void* scale, const LossGradients&,
@@ -52,16 +52,11 @@ struct PairwiseFunctions {
 using CostFunctions = PairwiseFunctions<CostProblem>;
 using RotatedCostFunctions = PairwiseFunctions<RotatedCostProblem>;
 
-/// The same for an operation that is served whole.
+/// The same for an operation that is served whole. Without `workspace_bytes` it needs none.
 template <class Problem, class Outputs>
 struct Functions {
   std::size_t (*workspace_bytes)(const Problem&) = nullptr;
   void (*run)(const Problem&, const Outputs&, const Execution&) = nullptr;
-};
-
-/// The same, without a workspace.
-struct CollateTargetsFunctions {
-  void (*run)(const CollateProblem&, const CollateOutputs&, const Execution&) = nullptr;
 };
 
 /// One way to compute on one kind of device. Backends fill it by assigning to members
@@ -79,7 +74,7 @@ struct Implementation {
   Functions<AssignProblem, AssignOutputs> assign = {};
   Functions<MaxIouProblem, MaxIouOutputs> max_iou_match = {};
   Functions<TaskAlignedProblem, TaskAlignedOutputs> task_aligned_match = {};
-  CollateTargetsFunctions collate_targets = {};
+  Functions<CollateProblem, CollateOutputs> collate_targets = {};
   Functions<ClassLossProblem, ClassLossOutputs> class_loss = {};
   Functions<ClassLossGradProblem, ClassLossGradOutputs> class_loss_backward = {};
   Functions<DistributionLossProblem, DistributionLossOutputs> distribution_loss = {};

@@ -1,19 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/native/box_loss/run.hpp"
-#include "cpu/operations.hpp"
 
-namespace boxloss {
+namespace boxloss::native {
 
-std::size_t native::workspace_bytes(const LossProblem& p) { return bytes_of_partials(p); }
+std::size_t Operations::workspace_bytes(const LossProblem& p) { return bytes_of_partials(p); }
 
-void native::forward(const LossProblem& p, const LossOutputs& outputs, const Execution& execution) {
-  run_forward(p, outputs, execution);
-}
+template void Operations::forward(const LossProblem&, const LossOutputs&, const Execution&);
+template void Operations::backward(const LossProblem&, const GradOutputs&, const void*,
+                                   const LossGradients&, const Execution&);
 
-void native::backward(const LossProblem& p, const GradOutputs& grads, const void* scale,
-                      const LossGradients& gradients, const Execution& execution) {
-  run_backward(p, grads, scale, gradients, execution);
-}
-
-}  // namespace boxloss
+}  // namespace boxloss::native

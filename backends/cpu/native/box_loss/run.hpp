@@ -2,11 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <boxloss/registry.hpp>
-
 #include "cpu/native/box_loss/indexed.hpp"
 #include "cpu/native/box_loss/slots.hpp"
-#include "dispatch/box_loss/with_pairing.hpp"
+#include "cpu/operations.hpp"
 #include "dispatch/box_loss/zero_outputs.hpp"
 
 /// Both passes of a problem with any kind of boxes.
@@ -33,17 +31,17 @@ inline std::size_t bytes_of_partials(const PairProblem& p) {
 }
 
 template <class Problem>
-void run_forward(const Problem& p, const LossOutputs& outputs, const Execution& execution) {
+void Operations::forward(const Problem& p, const LossOutputs& outputs, const Execution& execution) {
   with_problem(p, outputs, [&](auto compute, const auto& pairing) {
-    forward<decltype(compute)>(p, pairing, outputs, execution);
+    native::forward<decltype(compute)>(p, pairing, outputs, execution);
   });
 }
 
 template <class Problem>
-void run_backward(const Problem& p, const GradOutputs& grads, const void* scale,
-                  const LossGradients& gradients, const Execution& execution) {
+void Operations::backward(const Problem& p, const GradOutputs& grads, const void* scale,
+                          const LossGradients& gradients, const Execution& execution) {
   with_problem(p, gradients, [&](auto compute, const auto& pairing) {
-    backward<decltype(compute)>(p, pairing, grads, scale, gradients, execution);
+    native::backward<decltype(compute)>(p, pairing, grads, scale, gradients, execution);
   });
 }
 
