@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 import torch
 from boxloss.torch.compat import MMDetLoss, check_targets, detr_loss_boxes, faults, use_boxloss
-from boxloss.torch.compat.targets import GroundTruth, collate_targets
+from boxloss.torch.compat.targets import GroundTruth, ground_truth_of
 from combinations import long_but
 from models import (
     DAILY,
@@ -136,7 +136,7 @@ def test_each_image_may_have_classes_of_its_own() -> None:
         boxes = torch.rand(5, 4).split([len(each) for each in labels])
         pairs = zip(boxes, map(torch.tensor, labels), strict=True)
         given = [{"boxes": each, "class_labels": its} for each, its in pairs]
-        return collate_targets(given, "class_labels", [5, 2, 5], has_sizes=True)
+        return ground_truth_of(given, "class_labels", [5, 2, 5], has_sizes=True)
 
     truth = collated(1)
     with pytest.raises(ValueError, match=r"image 1, row 1 is 2; a label must lie in \[0, 2\)"):

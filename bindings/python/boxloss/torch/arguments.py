@@ -20,7 +20,7 @@ _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 def check_tensors(function: str, **tensors: Any) -> None:
     """Each must be a tensor, or stand for one as a proxy of torch.fx does."""
     for name, value in tensors.items():
-        if not is_tensor_like(value):
+        if type(value) is not Tensor and not is_tensor_like(value):
             raise TypeError(f"{function}: {name} is {type(value).__name__}; it must be a tensor")
 
 
@@ -54,22 +54,21 @@ _BITS = {"int": 63, "float": 1024}
 debug_check: Callable[[str, Any, dict[str, Any]], None] | None = None
 
 
-def call(function: str, operator: Any, *values: Any, **named: Any) -> Any:
+def call(function: str, operator: Any, values: tuple[Any, ...]) -> Any:
     """The operator's result; a value of a wrong type is a TypeError that names it.
 
     Types are looked at only after an error of torch's: that costs other calls nothing.
     """
     try:
-        result = operator(*values, **named)
+        result = operator(*values)
     except RuntimeError:
-        by_name = _by_name(operator, values, named)
-        for each in operator._schema.arguments:
-            if each.name in by_name:
-                _check_type(function, each.name, str(each.type), by_name[each.name])
+        for each, value in zip(operator._schema.arguments, values, strict=False):
+            _check_type(function, each.name, str(each.type), value)
         raise
     check = debug_check  # read once: another thread may leave debug mode meanwhile
     if check is not None and not torch.compiler.is_compiling():
-        check(function, operator, _by_name(operator, values, named))
+        names = (each.name for each in operator._schema.arguments)
+        check(function, operator, dict(zip(names, values, strict=False)))
     return result
 
 
@@ -84,11 +83,6 @@ def beside(tensor: Any, other: Any) -> Any:
 def members_of(kind: type[Any], result: Any) -> Any:
     """Results as a named tuple: by index, since a proxy of torch.fx cannot be unpacked."""
     return kind(*[result[i] for i in range(len(kind._fields))])
-
-
-def _by_name(operator: Any, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-    names = (each.name for each in operator._schema.arguments)
-    return dict(zip(names, values, strict=False)) | named
 
 
 def _check_type(function: str, name: str, kind: str, value: Any) -> None:
@@ -163,4 +157,6 @@ def check_options(loss: str, *, function: str = "box_loss", **options: Any) -> N
     """The operator's own check of a loss' options, on tensors without boxes."""
     numbers = 5 if "angle_unit" in options else 4
     none = torch.empty((0, 0, numbers), dtype=torch.float64, device="meta")
-    call(function, getattr(torch.ops.boxloss, function).default, none, none, loss, **options)
+    operator = getattr(torch.ops.boxloss, function).default
+    others = (options.get(each.name, each.default_value) for each in operator._schema.arguments[3:])
+    call(function, operator, (none, none, loss, *others))

@@ -83,4 +83,4 @@ def class_loss(
     weights = (quality, query_quality, weight, alpha, gamma, no_object_weight)
     normalizer = as_normalizer("class_loss", normalizer, logits, logits)
     arguments = (logits, target_index, labels, mode, *weights, reduction, normalizer)
-    return call("class_loss", _CLASS_LOSS, *arguments)  # type: ignore[no-any-return]
+    return call("class_loss", _CLASS_LOSS, arguments)  # type: ignore[no-any-return]

@@ -85,4 +85,4 @@ def distribution_loss(
     of_fgl, of_ddf = (reference, target, edges, reg_scale), (teacher, confidence, temperature)
     normalizer = as_normalizer("distribution_loss", normalizer, logits, logits)
     arguments = (logits, target_index, mode, quality, *of_fgl, *of_ddf, reduction, normalizer)
-    return call("distribution_loss", _DISTRIBUTION_LOSS, *arguments)  # type: ignore[no-any-return]
+    return call("distribution_loss", _DISTRIBUTION_LOSS, arguments)  # type: ignore[no-any-return]

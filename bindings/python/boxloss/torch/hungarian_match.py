@@ -65,5 +65,5 @@ def hungarian_match(cost: Tensor, offsets: Tensor, *, groups: int = 1) -> MatchR
     """
     check_tensors("hungarian_match", cost=cost, offsets=offsets)
     offsets = beside(offsets, cost)
-    result = call("hungarian_match", _ASSIGN, cost, offsets, groups)
+    result = call("hungarian_match", _ASSIGN, (cost, offsets, groups))
     return members_of(MatchResult, result)  # type: ignore[no-any-return]

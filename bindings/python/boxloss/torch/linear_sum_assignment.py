@@ -69,5 +69,5 @@ def linear_sum_assignment(
     """
     check_tensors("linear_sum_assignment", cost=cost)
     lengths = beside(lengths, cost)
-    result = call("linear_sum_assignment", _ASSIGN, cost, lengths, maximize, cost_limit)
+    result = call("linear_sum_assignment", _ASSIGN, (cost, lengths, maximize, cost_limit))
     return members_of(Assignment, result)  # type: ignore[no-any-return]

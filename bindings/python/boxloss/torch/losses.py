@@ -175,7 +175,7 @@ def call_loss(
     if options[1] is not None:
         weight, normalizer, *others = options
         options = (weight, as_normalizer(function, normalizer, pred, target), *others)
-    result = call(function, operator, pred, target, loss, *options, *own)
+    result = call(function, operator, (pred, target, loss, *options, *own))
     return result if structure is None else nested(result, structure)
 
 

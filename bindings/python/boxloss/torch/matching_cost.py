@@ -103,7 +103,7 @@ def matching_cost(
     options = (pred_format, target_format, eps, eps_mode, nonfinite, angle_weight, angle_unit)
     own = [parameters_of("matching_cost", loss, parameters)] if parameters else []
     arguments = (*boxes, *classes, *weights, *options, *own)
-    return call("matching_cost", _MATCHING_COST, *arguments)  # type: ignore[no-any-return]
+    return call("matching_cost", _MATCHING_COST, arguments)  # type: ignore[no-any-return]
 
 
 def pairwise_iou(
@@ -130,4 +130,4 @@ def pairwise_iou(
     options = (pred_format, target_format, eps, eps_mode, angle_unit)
     own = [parameters_of("pairwise_iou", loss, parameters)] if parameters else []
     arguments = (pred, target, offsets, loss, *options, *own)
-    return call("pairwise_iou", _PAIRWISE_IOU, *arguments)  # type: ignore[no-any-return]
+    return call("pairwise_iou", _PAIRWISE_IOU, arguments)  # type: ignore[no-any-return]

@@ -86,5 +86,5 @@ def max_iou_match(
     check_tensors("max_iou_match", anchors=anchors, target=target, offsets=offsets)
     offsets = beside(offsets, anchors)
     options = (high, low, low_quality, min_pos_iou, angle_unit)
-    result = call("max_iou_match", _MATCH, anchors, target, offsets, *options)
+    result = call("max_iou_match", _MATCH, (anchors, target, offsets, *options))
     return members_of(MaxIouMatch, result)  # type: ignore[no-any-return]

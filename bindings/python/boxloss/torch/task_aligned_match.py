@@ -106,5 +106,5 @@ def task_aligned_match(
     offsets = beside(offsets, scores)
     tensors = (scores, pred, points, target, offsets, labels)
     options = (topk, topk2, alpha, beta, min_side, pred_format, small_side, angle_unit)
-    result = call("task_aligned_match", _MATCH, *tensors, *options)
+    result = call("task_aligned_match", _MATCH, (*tensors, *options))
     return members_of(TaskAlignedMatch, result)  # type: ignore[no-any-return]

@@ -16,7 +16,7 @@ from ..._options import ClassLossMode
 from ..hungarian_match import MatchResult, hungarian_match
 from ..matching_cost import matching_cost
 from ..query_losses import losses_of_pairs, losses_of_scores
-from .constants import apart
+from .cache import apart
 from .targets import GroundTruth
 
 

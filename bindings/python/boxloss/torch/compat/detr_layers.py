@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .constants import weighted
+from .cache import weighted
 from .criterion import Layers, Learned, learn, unweighted
 from .ranks import asks_accelerate, average_over_ranks
-from .targets import collate_targets
+from .targets import ground_truth_of
 from .transformers_models import Given, Losses
 from .versions import is_before
 
@@ -58,7 +58,7 @@ def losses_of(
     if not any(weights):
         raise ValueError("class_cost, bbox_cost and giou_cost are 0; one must not be")
     layers, auxiliary = all_layers(given, encoder)
-    truth = collate_targets(given["labels"], "class_labels", classes, has_sizes=True)
+    truth = ground_truth_of(given["labels"], "class_labels", classes, has_sizes=True)
     if "class_cost" in of_class:
         of_class["class_cost"] = of_class["class_cost"](layers, truth)
     cost = dict(zip(("iou_weight", "l1_weight", "class_weight"), weights, strict=True)) | of_class

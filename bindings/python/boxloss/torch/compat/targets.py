@@ -45,7 +45,7 @@ class FixedTargets(NamedTuple):
                 rows is no integer.
         """
         rows = whole(rows, "rows")
-        truth = collate_targets(labels, "class_labels", None)
+        truth = ground_truth_of(labels, "class_labels", None)
         free = rows - len(truth.boxes)
         if free < 0:
             raise ValueError(f"labels has {len(truth.boxes)} boxes; rows is {rows}")
@@ -126,7 +126,7 @@ def _labels_of_boxes(
             yield given[:count].long()
 
 
-def collate_targets(
+def ground_truth_of(
     targets: Targets | FixedTargets,
     name: str,
     classes: int | Sequence[int] | None,

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ...distribution_loss import distribution_loss
-from ..constants import constant
+from ..cache import cached
 from ..criterion import Learned
 from ..transformers_batches import denoising_cases
 from ..transformers_models import Given, Losses, criterion, family
@@ -108,7 +108,7 @@ def bin_edges(config: Any, like: Tensor) -> Tensor:
         inner = place.sign() * (step ** place.abs() - 1)
         return pad(pad(inner, (1, 0), value=-2 * upper), (0, 1), value=2 * upper)
 
-    return constant(("bins", upper, step, half, dtype), like, make)
+    return cached(("bins", upper, step, half, dtype), like, make)
 
 
 FAMILY = family(d_fine_loss, partial(denoising_cases, has_corners=True))

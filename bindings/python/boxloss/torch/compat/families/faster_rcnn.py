@@ -20,7 +20,7 @@ from torchvision.models.detection.rpn import RegionProposalNetwork
 
 from ..family import Family, Swapped, swap
 from ..parts import Parts
-from ..targets import Targets, collate_targets
+from ..targets import Targets, ground_truth_of
 from ..torchvision_batches import cases
 from ..torchvision_matcher import MATCHERS, match
 
@@ -47,7 +47,7 @@ class Proposals(RegionProposalNetwork):
                 {**each, "labels": each["boxes"].new_zeros(len(each["boxes"])).long()}
                 for each in targets
             ]
-        truth = collate_targets(targets, "labels", 0, drops_labels=True)
+        truth = ground_truth_of(targets, "labels", 0, drops_labels=True)
         row = match(self.proposal_matcher, torch.stack(anchors), truth.boxes, truth.offsets)
         labels = torch.where(row >= 0, 1.0, torch.where(row == -1, 0.0, -1.0))
         boxes = functional.pad(truth.boxes, (0, 0, 0, 1))[row.clamp(min=-1)]  # of none any
@@ -61,7 +61,7 @@ class Heads(RoIHeads):
     ) -> tuple[list[Tensor], list[Tensor]]:
         pairs = zip(gt_boxes, gt_labels, strict=True)
         targets = [{"boxes": boxes, "labels": labels} for boxes, labels in pairs]
-        truth = collate_targets(targets, "labels", None, drops_labels=True)
+        truth = ground_truth_of(targets, "labels", None, drops_labels=True)
         padded = pad_sequence(proposals, batch_first=True)
         row = match(self.proposal_matcher, padded, truth.boxes, truth.offsets)
         # What -1 reads: one label more, behind the last, of the background.

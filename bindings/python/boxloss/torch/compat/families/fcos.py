@@ -19,7 +19,7 @@ from ...losses import giou_loss
 from ..family import Family, Swapped, swap
 from ..parts import Parts
 from ..replace import qualified_name
-from ..targets import Targets, collate_targets
+from ..targets import Targets, ground_truth_of
 from ..torchvision_batches import cases
 
 PARTS = Parts(
@@ -59,7 +59,7 @@ class Head(FCOSHead):
         PARTS.check()
         _check_coder(self.box_coder)
         classes = head_outputs["cls_logits"].shape[-1]
-        truth = collate_targets(targets, "labels", classes, drops_labels=True)
+        truth = ground_truth_of(targets, "labels", classes, drops_labels=True)
         matched = torch.stack(matched_idxs)  # to each anchor's box in its image; < 0: none
         is_box = matched >= 0
         row = torch.where(is_box, matched + truth.offsets[:-1, None], -1)

@@ -22,11 +22,11 @@ from torchvision.models.detection.retinanet import (
 
 from ...class_loss import class_loss
 from ...losses import box_loss
-from ..constants import constant
+from ..cache import cached
 from ..family import Family, Swapped, swap
 from ..parts import Parts
 from ..replace import qualified_name
-from ..targets import Targets, collate_boxes, collate_targets
+from ..targets import Targets, collate_boxes, ground_truth_of
 from ..torchvision_batches import cases
 from ..torchvision_matcher import MATCHERS, in_images, match
 
@@ -49,7 +49,7 @@ class Model(RetinaNet):
     ) -> dict[str, Tensor]:
         PARTS.check()
         classes = head_outputs["cls_logits"].shape[-1]
-        truth = collate_targets(targets, "labels", classes, drops_labels=True)
+        truth = ground_truth_of(targets, "labels", classes, drops_labels=True)
         row = match(self.proposal_matcher, torch.stack(anchors), truth.boxes, truth.offsets)
         targets, matched = in_images(targets, truth, row)
         losses = self.head.compute_loss(targets, head_outputs, anchors, matched)
@@ -63,7 +63,7 @@ class ClassificationHead(RetinaNetClassificationHead):
         head_outputs: dict[str, Tensor],
         matched_idxs: list[Tensor],
     ) -> Tensor:
-        truth = collate_targets(targets, "labels", None, drops_labels=True)
+        truth = ground_truth_of(targets, "labels", None, drops_labels=True)
         matched = torch.stack(matched_idxs)  # -1: none; -2: left out
         row = torch.where(matched < 0, matched, matched + truth.offsets[:-1, None])
         # Each image by the number of its own anchors with a box: as a layer.
@@ -111,7 +111,7 @@ def _decoded(coder: BoxCoder, deltas: Tensor, points: Tensor) -> Tensor:
         )
     if {*coder.weights} != {1}:
         key = "coder", *coder.weights, deltas.dtype
-        deltas = deltas / constant(key, deltas, lambda: deltas.new_tensor(coder.weights))
+        deltas = deltas / cached(key, deltas, lambda: deltas.new_tensor(coder.weights))
     first, last = points.split(2, 1)
     side = last - first
     moves, growths = deltas.split(2, 1)

@@ -31,7 +31,7 @@ from ..normalizer import number_of_boxes
 from ..pair_scores import logits_of_pairs, pair_losses
 from ..parts import Parts, check_class, check_methods
 from ..proof import Case
-from ..targets import GroundTruth, collate_targets
+from ..targets import GroundTruth, ground_truth_of
 
 PARTS = Parts(
     {
@@ -76,7 +76,7 @@ class Criterion(SetCriterion):
             raise ValueError(
                 f"pred_logits have {classes} classes, criterion.num_classes is {self.num_classes}"
             )
-        truth = collate_targets(targets, "labels", classes, has_sizes=True)
+        truth = ground_truth_of(targets, "labels", classes, has_sizes=True)
         lengths = truth.offsets.diff()
         is_box = None
         if "valid" in targets[0]:  # padded to as many rows in each image

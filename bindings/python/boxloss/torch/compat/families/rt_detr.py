@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..constants import weighted
+from ..cache import weighted
 from ..criterion import Layers, Learned, by_name, learn, of_scores
 from ..denoising import denoising_pairs
-from ..targets import GroundTruth, check_classes, collate_targets
+from ..targets import GroundTruth, check_classes, ground_truth_of
 from ..transformers_batches import denoising_cases
 from ..transformers_models import Given, Losses, criterion, family
 from ..versions import is_before
@@ -82,7 +82,7 @@ def losses_of(given: Given, kind: Kind) -> Losses:
         parts.append(Layers(names, *whole))
 
     check_classes(config, last[0].shape[-1])
-    truth = collate_targets(given["labels"], "class_labels", config.num_labels, has_sizes=True)
+    truth = ground_truth_of(given["labels"], "class_labels", config.num_labels, has_sizes=True)
     number = truth.divisor()  # of this rank alone, as there
 
     def own_losses(learned: Learned) -> dict[str, Tensor]:

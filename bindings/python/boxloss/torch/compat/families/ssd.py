@@ -18,7 +18,7 @@ from torchvision.models.detection.ssd import SSD
 
 from ..family import Family, Swapped, swap
 from ..parts import Parts
-from ..targets import Targets, collate_targets
+from ..targets import Targets, ground_truth_of
 from ..torchvision_batches import cases
 from ..torchvision_matcher import MATCHERS, in_images, match
 
@@ -35,7 +35,7 @@ class Model(SSD):
         features = self.backbone(batch.tensors)
         maps = [features] if isinstance(features, Tensor) else list(features.values())
         outputs, anchors = self.head(maps), self.anchor_generator(batch, maps)
-        truth = collate_targets(
+        truth = ground_truth_of(
             targets, "labels", outputs["cls_logits"].shape[-1], drops_labels=True
         )
         _check_sides(truth.boxes, truth.offsets)

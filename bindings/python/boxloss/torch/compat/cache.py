@@ -10,10 +10,10 @@ from torch import Tensor
 from .faults import has_values, is_traced
 
 MOST = 64  # are kept; a weight that changes in each step would be one more each time
-_made: dict[tuple[Hashable, ...], Tensor] = {}
+_cache: dict[tuple[Hashable, ...], Tensor] = {}
 
 
-def constant(key: Hashable, like: Tensor, make: Callable[[], Tensor]) -> Tensor:
+def cached(key: Hashable, like: Tensor, make: Callable[[], Tensor]) -> Tensor:
     """What `make` gives on like's device, made once for each key.
 
     The first call waits for the device, so that any stream may read the result. What is traced, and
@@ -22,17 +22,17 @@ def constant(key: Hashable, like: Tensor, make: Callable[[], Tensor]) -> Tensor:
     if is_traced(like):
         return make()
     whole_key = key, like.device
-    if whole_key in _made:
-        return _made[whole_key]
-    if len(_made) == MOST or not has_values(like):
+    if whole_key in _cache:
+        return _cache[whole_key]
+    if len(_cache) == MOST or not has_values(like):
         return make()
     with torch.inference_mode(False):
-        made = make()
+        value = make()
     # Not of a mode or a transform that somebody is in.
-    if type(made) is Tensor and not torch._C._functorch.is_functorch_wrapped_tensor(made):
-        made.cpu()
-        _made[whole_key] = made
-    return made
+    if type(value) is Tensor and not torch._C._functorch.is_functorch_wrapped_tensor(value):
+        value.cpu()
+        _cache[whole_key] = value
+    return value
 
 
 def apart(values: Tensor) -> Sequence[Tensor]:
@@ -48,4 +48,4 @@ def weighted(losses: Sequence[tuple[float, Tensor]]) -> Tensor:
     def make() -> Tensor:
         return torch.cat([joined.new_full((count,), weight) for weight, count in runs])
 
-    return joined * constant(("weights", joined.dtype, *runs), joined, make)
+    return joined * cached(("weights", joined.dtype, *runs), joined, make)
