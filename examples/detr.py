@@ -5,15 +5,19 @@
     python -m examples.detr
 
 `use_boxloss` does all that has to do with boxes for all decoder layers at once, by
-boxloss/torch/compat/detr_criterion.py. `adapt` leaves transformers' criterion as it is, layer by
+boxloss/torch/compat/families/detr.py. `adapt` leaves transformers' criterion as it is, layer by
 layer, and gives it a matcher and a loss_boxes. The model is small and random. Needs transformers,
 Pillow.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 from unittest.mock import patch
 
-from boxloss.torch.compat import HungarianMatcher, detr_loss_boxes, use_boxloss
+import torch
+from boxloss.torch import box_losses, collate_matches
+from boxloss.torch.compat import HungarianMatcher, use_boxloss
+from torch import Tensor
 from transformers import DetrConfig, DetrForObjectDetection, ResNetConfig
 from transformers.loss import loss_for_object_detection as originals
 
@@ -29,9 +33,31 @@ def adapted(*arguments: Any, **options: Any) -> Any:
     """ForObjectDetectionLoss as it stands there, but for its matcher and its loss_boxes."""
     with (
         patch.object(originals, "HungarianMatcher", HungarianMatcher),
-        patch.object(originals.ImageLoss, "loss_boxes", staticmethod(detr_loss_boxes)),
+        patch.object(originals.ImageLoss, "loss_boxes", staticmethod(loss_boxes)),
     ):
         return originals.ForObjectDetectionLoss(*arguments, **options)
+
+
+def loss_boxes(
+    outputs: Mapping[str, Tensor],
+    targets: Sequence[Mapping[str, Tensor]],
+    indices: list[tuple[Tensor, Tensor]],
+    num_boxes: Any,
+) -> dict[str, Tensor]:
+    pred, boxes = outputs["pred_boxes"], [each["boxes"] for each in targets]
+    pairs = collate_matches(indices, [*map(len, boxes)], pred.shape[1], device=pred.device)
+    giou, l1, _ = box_losses(
+        pred,
+        torch.cat(boxes),
+        "giou",
+        eps=0.0,
+        pred_format="cxcywh",
+        target_format="cxcywh",
+        pred_index=pairs[0],
+        target_index=pairs[1],
+        normalizer=num_boxes,
+    )
+    return {"loss_bbox": l1, "loss_giou": giou}
 
 
 def small_model() -> DetrForObjectDetection:

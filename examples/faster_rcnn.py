@@ -4,7 +4,7 @@
 
     python -m examples.faster_rcnn
 
-The matching is boxloss/torch/compat/faster_rcnn.py. The losses, which are smooth L1 of deltas, stay
+The matching is boxloss/torch/compat/families/faster_rcnn.py. The losses, smooth L1 of deltas, stay
 torchvision's own. The model is small and random. Needs boxloss and torchvision.
 """
 

@@ -4,7 +4,7 @@
 
     python -m examples.fcos
 
-The loss is boxloss/torch/compat/fcos.py. The model is small and random. Needs boxloss and
+The loss is boxloss/torch/compat/families/fcos.py. The model is small and random. Needs boxloss and
 torchvision.
 """
 

@@ -4,8 +4,8 @@
 
     python -m examples.retinanet
 
-They are boxloss/torch/compat/retinanet.py. The model is small and random. Needs boxloss and
-torchvision.
+They are boxloss/torch/compat/families/retinanet.py. The model is small and random. Needs boxloss
+and torchvision.
 """
 
 from functools import partial

@@ -4,7 +4,7 @@
 
     python -m examples.rt_detr
 
-The criterion is boxloss/torch/compat/rt_detr_criterion.py. The model is small and random. Needs
+The criterion is boxloss/torch/compat/families/rt_detr.py. The model is small and random. Needs
 transformers, Pillow.
 """
 

@@ -4,8 +4,9 @@
 
     python -m examples.yolo
 
-It is small and random, like YOLO11 or YOLO26. The criterion is boxloss/torch/compat/yolo.py. It
-needs boxloss and ultralytics, which is under the AGPL-3.0.
+It is small and random, like YOLO11 or YOLO26. The criterion is
+boxloss/torch/compat/families/yolo.py. It needs boxloss and ultralytics, which is under the
+AGPL-3.0.
 """
 
 from collections.abc import Callable

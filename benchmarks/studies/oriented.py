@@ -176,7 +176,7 @@ VARIANTS: dict[str, dict[str, Variant[Case, Call]]] = {
         "original": Variant(load_torchvision),
     },
     CRITERION: {
-        "boxloss": criterion("boxloss.torch.compat.oriented_yolo", "OrientedLoss"),
+        "boxloss": criterion("boxloss.torch.compat.families.oriented_yolo", "OrientedLoss"),
         "original": criterion("ultralytics.utils.loss", "v8OBBLoss"),
     },
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from boxloss.torch.compat.proof import StableTorch
+from boxloss.torch.compat.families.deimv2 import StableTorch
 
 sys.path.append(str(Path(__file__).parents[1] / "torch"))  # for its random problems
 

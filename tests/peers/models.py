@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
+import small_masks
 import small_torchvision
 import torch
 from boxloss.torch.compat.versions import is_before
@@ -88,13 +89,23 @@ def rf_detr() -> Model:
 
 if not is_before("transformers", 5, 1):  # which rfdetr needs
     MODELS["RF-DETR"] = rf_detr()
+WITH_BOXES = tuple(MODELS)
+MODELS |= {
+    name: (
+        make_model,
+        Project(partial(small_masks.batch, has_text=name == "OneFormer"), TRANSFORMERS.loss),
+    )
+    for name, make_model in small_masks.SMALL.items()
+}
 each_model = pytest.mark.parametrize("name", MODELS)
 # The others have a criterion of the same class, or the same parts.
 DAILY = (
     *("DETR", "RT-DETR", "D-FINE", "LW-DETR", "YOLO11", "YOLO26", "YOLO11-obb", "RF-DETR"),
     *("Ultralytics' RT-DETR", "FCOS", "RetinaNet", "Faster R-CNN", "SSD"),
+    *("Mask2Former", "OneFormer"),
 )
 mostly_long = pytest.mark.parametrize("name", long_but(MODELS, DAILY))
+mostly_long_with_boxes = pytest.mark.parametrize("name", long_but(WITH_BOXES, DAILY))
 
 
 def made(name: str) -> nn.Module:

@@ -14,12 +14,12 @@ import detr_cases as cases
 import pytest
 import torch
 from boxloss.torch.compat import use_boxloss
-from boxloss.torch.compat.d_fine_criterion import d_fine_loss
-from boxloss.torch.compat.deimv2_criterion import deimv2_loss
-from boxloss.torch.compat.detr_criterion import detr_loss
-from boxloss.torch.compat.grounding_dino_criterion import grounding_dino_loss
-from boxloss.torch.compat.lw_detr_criterion import lw_detr_loss
-from boxloss.torch.compat.rt_detr_criterion import rt_detr_loss
+from boxloss.torch.compat.families.d_fine import d_fine_loss
+from boxloss.torch.compat.families.deimv2 import deimv2_loss
+from boxloss.torch.compat.families.detr import detr_loss
+from boxloss.torch.compat.families.grounding_dino import grounding_dino_loss
+from boxloss.torch.compat.families.lw_detr import lw_detr_loss
+from boxloss.torch.compat.families.rt_detr import rt_detr_loss
 from combinations import long_but
 from criteria import Case, Criterion, Leaves, arguments_of, assert_close, made, run
 from detr_cases import CLASSES, COUNTS, LAYERS, QUERIES

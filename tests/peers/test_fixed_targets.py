@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from boxloss.torch.compat import FixedTargets
-from boxloss.torch.compat.rt_detr_criterion import denoising_pairs
+from boxloss.torch.compat.denoising import denoising_pairs
 from boxloss.torch.compat.targets import GroundTruth
 from criteria import arguments_of, assert_close, made, run
 from detr_cases import CLASSES, QUERIES
@@ -92,10 +92,10 @@ def test_boxes_without_denoising_queries() -> None:
     offsets = torch.tensor([0, 3, 4])
     truth = GroundTruth(torch.rand(4, 4), offsets, torch.zeros(4).long(), [], None)
     noise = {"dn_num_split": [8, 9], "dn_num_group": 2, "dn_positive_idx": [torch.arange(4)] * 2}
-    target = denoising_pairs(noise, truth, torch.ones(()), 1).target_of_query[0]
+    target = denoising_pairs(noise, truth, 1)[0]
     assert target.tolist() == [[0, 1, -1, -1] * 2, [3, -1, -1, -1] * 2]
     with pytest.raises(ValueError, match=r"has \[4, 4\] queries .* 2 groups; .* \[3, 1\] boxes"):
-        denoising_pairs(noise, truth._replace(counts=[3, 1]), torch.ones(()), 1)
+        denoising_pairs(noise, truth._replace(counts=[3, 1]), 1)
 
 
 def test_more_boxes_than_rows() -> None:

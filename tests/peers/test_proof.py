@@ -340,14 +340,14 @@ def test_a_case_on_which_the_original_raises_is_left_out() -> None:
 
 
 def test_boxloss_that_raises() -> None:
-    from boxloss.torch.compat import detr_criterion
+    from boxloss.torch.compat import criterion
 
     def raises(*_: Any, **__: Any) -> Any:
         raise RuntimeError("no such thing")
 
     model = made("DETR")
     with (
-        patch.object(detr_criterion, "hungarian_match", raises),
+        patch.object(criterion, "hungarian_match", raises),
         pytest.raises(ValueError, match="boxloss raises RuntimeError: no such thing where"),
     ):
         use_boxloss(model)

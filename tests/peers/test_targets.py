@@ -21,11 +21,13 @@ from models import (
     ORIENTED,
     TORCHVISION,
     ULTRALYTICS,
+    WITH_BOXES,
     Batch,
     batch_of,
     loss_of,
     made,
     mostly_long,
+    mostly_long_with_boxes,
     project_of,
 )
 from small_detrs import SMALL
@@ -82,7 +84,7 @@ UNSEEN = {
 
 
 @pytest.mark.parametrize(("what", "value"), FAULTS)
-@mostly_long
+@mostly_long_with_boxes
 def test_faults(name: str, what: str, value: float) -> None:
     batch = change(name, what, 2, 4, value)
     model = without_denoising(made(name))
@@ -334,7 +336,7 @@ if torch.cuda.is_available():
         return tree_map_only(Tensor, moved, batch)
 
     @pytest.mark.parametrize("what", ["label", "box"])
-    @pytest.mark.parametrize("name", MODELS)
+    @pytest.mark.parametrize("name", WITH_BOXES)
     def test_a_gpu_finds_faults(name: str, what: str) -> None:
         """The step's loss has no number, nobody waits, and a later call says why."""
         model = without_denoising(made(name)).cuda()

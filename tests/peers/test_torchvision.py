@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import pytest
 import small_torchvision
 import torch
-from boxloss.torch.compat import fcos as own_fcos
-from boxloss.torch.compat import retinanet as own_retinanet
 from boxloss.torch.compat import use_boxloss
-from boxloss.torch.compat.made_up import for_torchvision
-from boxloss.torch.compat.retinanet import LOSSES
+from boxloss.torch.compat.families import fcos as own_fcos
+from boxloss.torch.compat.families import retinanet as own_retinanet
+from boxloss.torch.compat.families.retinanet import LOSSES
+from boxloss.torch.compat.torchvision_batches import cases
 from combinations import long_but
 from surroundings import (
     DEVICES,
@@ -377,7 +377,7 @@ def test_ssd(name: str, counts: tuple[int, ...], seed: int, dtype: torch.dtype) 
 def test_boxes_that_are_made_up_have_anchors_of_their_own() -> None:
     """Of an anchor that is the first best of several boxes, SSD on a GPU gives any to it."""
     model = small_torchvision.ssd()
-    for case in for_torchvision(model):
+    for case in cases(model):
         pairs = zip(case.arguments["targets"], case.arguments["anchors"], strict=True)
         for target, anchors in pairs:
             if len(target["boxes"]):

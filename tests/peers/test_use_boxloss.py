@@ -21,7 +21,7 @@ import ultralytics
 from boxloss.torch.compat import ranks, use_boxloss
 from boxloss.torch.compat.versions import is_before
 from combinations import long_but
-from models import DAILY, MODELS, batch_of, calls, loss, loss_of, made, mostly_long
+from models import DAILY, MODELS, WITH_BOXES, batch_of, calls, loss, loss_of, made, mostly_long
 from peft import LoraConfig, get_peft_model, inject_adapter_in_model
 from small_detrs import SMALL
 from surroundings import default_dtype
@@ -72,17 +72,17 @@ def test_uses_boxloss_until_it_is_restored(name: str) -> None:
 def test_names() -> None:
     def names(name: str) -> list[str]:
         return [
-            f"{each.rpartition('.')[2]} {its.removeprefix('boxloss.torch.compat.')}"
+            f"{each.rpartition('.')[2]} {its.removeprefix('boxloss.torch.compat.families.')}"
             for each, its in use_boxloss(made(name)).names.items()
         ]
 
-    assert names("DETR") == ["ForObjectDetectionLoss detr_criterion.detr_loss"]
-    assert names("YOLO11") == ["DetectionModel yolo.Model"]
+    assert names("DETR") == ["ForObjectDetectionLoss detr.detr_loss"]
+    assert names("YOLO11") == ["DetectionModel yolo.DetectionModel"]
     if "YOLO11-seg" in MODELS:
-        assert names("YOLO11-seg") == ["SegmentationModel yolo.Segmentation"]
-        assert names("YOLO11-pose") == ["PoseModel yolo.Pose"]
+        assert names("YOLO11-seg") == ["SegmentationModel yolo_with_more.SegmentationModel"]
+        assert names("YOLO11-pose") == ["PoseModel yolo_with_more.PoseModel"]
     if "YOLO11-obb" in MODELS:
-        assert names("YOLO11-obb") == ["OBBModel oriented_yolo.Model"]
+        assert names("YOLO11-obb") == ["OBBModel oriented_yolo.OBBModel"]
     heads = [
         "RetinaNet retinanet.Model",
         "RetinaNetClassificationHead retinanet.ClassificationHead",
@@ -104,7 +104,7 @@ for file in sys.argv[1:]:
 
 
 # DETRs are replaced in two ways, which keep no hooks that cannot be pickled.
-PICKLED = ["DETR", "RT-DETR", *(name for name in MODELS if name not in SMALL)]
+PICKLED = ["DETR", "RT-DETR", *(name for name in WITH_BOXES if name not in SMALL)]
 OTHERS = [name for name in PICKLED if name not in DAILY]
 
 

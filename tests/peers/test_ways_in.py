@@ -223,7 +223,7 @@ def test_a_process_of_several_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(FileNotFoundError):  # of a checkpoint, since nothing has been trained
         wrapper.train(**options(tmp_path))
     done = subprocess.run([sys.executable, *files], capture_output=True, text=True, check=True)
-    assert "boxloss.torch.compat.yolo.Model" in done.stdout + done.stderr
+    assert "boxloss.torch.compat.families.yolo.DetectionModel" in done.stdout + done.stderr
 
 
 def test_where_boxloss_would_be_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +254,7 @@ def test_what_it_returns_is_no_model() -> None:
     assert has_boxloss(model)
     assert not has_boxloss(made("DETR"))
     told = "replaces\n  transformers.loss.loss_for_object_detection.ForObjectDetectionLoss\n  by "
-    assert told + "boxloss.torch.compat.detr_criterion.detr_loss" in repr(replaced)
+    assert told + "boxloss.torch.compat.families.detr.detr_loss" in repr(replaced)
     for slip in (replaced, lambda: replaced.train(), lambda: use_boxloss(replaced)):
         with pytest.raises((TypeError, AttributeError), match=r"without 'model = '"):
             slip()

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 import torch
-from boxloss.torch.compat import ultralytics_rt_detr, use_boxloss
-from boxloss.torch.compat.oriented_yolo import OrientedLoss
-from boxloss.torch.compat.yolo import BoxesOfLoss, DetectionLoss
+from boxloss.torch.compat import use_boxloss
+from boxloss.torch.compat.families import ultralytics_rt_detr
+from boxloss.torch.compat.families.oriented_yolo import OrientedLoss
+from boxloss.torch.compat.families.yolo import DetectionLoss
+from boxloss.torch.compat.families.yolo_with_more import BoxesOfLoss
 from combinations import long_but
 from PIL import Image
 from small_yolos import KEYPOINTS, KINDS

@@ -7,7 +7,7 @@ from typing import Any
 
 import detr_cases as cases
 import torch
-from boxloss.torch.compat.ultralytics_rt_detr import replace_heads
+from boxloss.torch.compat.families.ultralytics_rt_detr import replace_heads
 from criteria import Case, Criterion, Leaves, Modules, by_modules, denoising_of
 from detr_cases import CLASSES, LAYERS, QUERIES
 from ultralytics.models.utils.loss import RTDETRDetectionLoss

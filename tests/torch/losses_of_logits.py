@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import torch
 from boxloss._options import ClassLossMode
-from boxloss.torch.compat.d_fine_criterion import bin_edges
+from boxloss.torch.compat.families.d_fine import bin_edges
 from combinations import pairwise
 from problems import FLOATING, REDUCTIONS, Problem
 from torch import Tensor

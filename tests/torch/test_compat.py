@@ -76,6 +76,12 @@ def test_the_matcher_leaves_out_what_is_infinite() -> None:
     assert pairs[2][0].tolist() == [0, 1]
 
 
+def test_losses_of_one_layer_are_deprecated() -> None:
+    outputs, targets, _ = inputs()
+    with pytest.warns(FutureWarning, match=r"will go in 0\.5: call boxloss\.torch\.set_criterion"):
+        detr_loss_boxes(outputs, targets, MATCHES, 3)
+
+
 MATCHES = [([5, 0, 7], [1, 1, 0]), ([], []), ([2], [4])]
 
 

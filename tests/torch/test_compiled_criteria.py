@@ -3,16 +3,15 @@
 """RT-DETR's criterion and its kin compiled, with lists of ground truth. tests/peers has the models,
 with the newest torch alone."""
 
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from boxloss.torch.compat import rt_detr_criterion
-from boxloss.torch.compat.d_fine_criterion import d_fine_loss
-from boxloss.torch.compat.deimv2_criterion import deimv2_loss
-from boxloss.torch.compat.rt_detr_criterion import Kind, rt_detr_loss
+from boxloss.torch.compat import criterion as shared
+from boxloss.torch.compat.families import d_fine, rt_detr
+from boxloss.torch.compat.families.deimv2 import deimv2_loss
+from boxloss.torch.compat.families.rt_detr import Kind
 
 COUNTS, LAYERS, CLASSES, BINS = (3, 0), 3, 5, 8
 NOISY, QUERIES = 6, 10  # three positive queries for denoising, three negative ones
@@ -69,8 +68,8 @@ def arguments() -> dict[str, Any]:
 
 # transformers until 5.17 has the denoising queries in the main loss.
 CRITERIA = {
-    "RT-DETR": partial(rt_detr_loss, kind=Kind(keeps_noise=True)),
-    "D-FINE": partial(d_fine_loss, kind=Kind(keeps_noise=True)),
+    "RT-DETR": lambda **given: rt_detr.losses_of(given, Kind(keeps_noise=True)),
+    "D-FINE": lambda **given: d_fine.losses_of(given, Kind(keeps_noise=True)),
     "DEIMv2": deimv2_loss,
 }
 
@@ -88,13 +87,13 @@ def test_the_same_losses_compiled(name: str, breaks: bool, monkeypatch: pytest.M
     criterion = CRITERIA[name]
     wanted, wanted_by_name, _ = criterion(**arguments())
     if breaks:
-        match = rt_detr_criterion.match
+        match = shared.match
 
-        def broken(*given: Any) -> torch.Tensor:
+        def broken(*given: Any) -> Any:
             torch._dynamo.graph_break()
             return match(*given)
 
-        monkeypatch.setattr(rt_detr_criterion, "match", broken)
+        monkeypatch.setattr(shared, "match", broken)
     torch.compiler.reset()
     compiled = torch.compile(criterion, backend="eager", fullgraph=not breaks)
     total, by_name, _ = compiled(**arguments())

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib import import_module
 from itertools import accumulate, count
 from typing import Any
 
@@ -272,7 +272,7 @@ def _masked_giou(
 class Detector:
     call: Callable[[Case, Any], Step]
     own: str  # module and name
-    ours: str  # likewise, in boxloss.torch.compat
+    ours: str  # likewise, in boxloss.torch.compat.families
 
 
 def our_step(case: Case, operators: Operators) -> Step:
@@ -324,12 +324,12 @@ DETECTORS = {
     "detr": Detector(
         _detr,
         "transformers.loss.loss_for_object_detection.ForObjectDetectionLoss",
-        "detr_criterion.detr_loss",
+        "detr.detr_loss",
     ),
     "rtdetr": Detector(
         _rt_detr,
         "transformers.loss.loss_rt_detr.RTDetrForObjectDetectionLoss",
-        "rt_detr_criterion.rt_detr_loss",
+        "rt_detr.rt_detr_loss",
     ),
     "fcos": Detector(_fcos, "torchvision.models.detection.fcos.FCOSHead", "fcos.Head"),
     "retinanet": Detector(
@@ -348,16 +348,36 @@ def detector_of(case: Case) -> Detector:
 _copies = count()
 
 
+# What calls operators for a family.
+SHARED = (
+    *("boxloss.torch.query_losses", "boxloss.torch.compat.criterion"),
+    *("boxloss.torch.compat.detr_layers", "boxloss.torch.compat.yolo"),
+)
+
+
 def compat_with(name: str, operators: Operators) -> Any:
-    """A copy of its own of boxloss.torch.compat.`name`, with `operators` in it."""
-    package = "boxloss.torch.compat"
-    original = find_spec(f"{package}.{name}")
-    # A name of its own, by which torch.compile looks up what a function reads.
-    spec = spec_from_file_location(f"{package}.copy_{next(_copies)}_of_{name}", original.origin)
-    module = sys.modules[spec.name] = module_from_spec(spec)
+    """A copy of its own of boxloss.torch.compat.families.`name`, with `operators` in it and in what
+    it shares with others."""
+    path = f"boxloss.torch.compat.families.{name}"
+    places = (*SHARED, path)
+    before = {place: sys.modules.pop(place) for place in places if place in sys.modules}
+    homes = {place: place.rpartition(".") for place in before}
+    for parent, _, own in homes.values():
+        delattr(sys.modules[parent], own)
     try:
-        spec.loader.exec_module(module)
+        module = import_module(path)
+        copies = {place: sys.modules[place] for place in places if place in sys.modules}
     except (ImportError, RuntimeError) as error:
-        raise UnavailableError(f"{package}.{name} cannot be imported ({error})") from error
-    vars(module).update({name: each for name, each in operators.items() if hasattr(module, name)})
+        raise UnavailableError(f"{path} cannot be imported ({error})") from error
+    finally:
+        for place in places:
+            sys.modules.pop(place, None)
+        sys.modules.update(before)
+        for place, (parent, _, own) in homes.items():
+            setattr(sys.modules[parent], own, before[place])
+    for place, copy in copies.items():
+        # A name of its own, by which torch.compile looks up what a function reads.
+        copy.__name__ = f"{place}_copy_{next(_copies)}"
+        sys.modules[copy.__name__] = copy
+        vars(copy).update({key: each for key, each in operators.items() if hasattr(copy, key)})
     return module

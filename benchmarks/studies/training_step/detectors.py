@@ -19,7 +19,7 @@ import torch
 from boxloss.torch.compat import FixedTargets, use_boxloss
 from boxloss.torch.compat.replace import qualified_name
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from ...common.losses import isolate_ultralytics
 from ...runner.run import UnavailableError
@@ -166,6 +166,47 @@ def faster_rcnn_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Te
     return loss
 
 
+def segmenter(kind: str) -> Callable[[int], nn.Module]:
+    """Of the default size, Mask2Former's with a Swin-T."""
+
+    def make(side: int) -> nn.Module:
+        import transformers
+
+        options: dict[str, Any] = {"image_size": side}
+        if kind == "Mask2Former":
+            stages = [f"stage{i}" for i in range(1, 5)]
+            options = {"backbone_config": transformers.SwinConfig(out_features=stages, **options)}
+        config = getattr(transformers, f"{kind}Config")(num_labels=CLASSES, **options)
+        model: nn.Module = getattr(transformers, f"{kind}ForUniversalSegmentation")(config)
+        return model
+
+    return make
+
+
+def mask_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+    """An ellipse in each box."""
+    pixels = torch.stack(images)
+    middles = (torch.arange(pixels.shape[-1], device=pixels.device) + 0.5) / pixels.shape[-1]
+
+    def squares(centres: Tensor, sides: Tensor) -> Tensor:
+        return ((middles - centres[:, None]) / (sides[:, None] / 2)).square()
+
+    masks = [
+        (squares(y, h)[:, :, None] + squares(x, w)[:, None] < 1).float()
+        for x, y, w, h in (each.unbind(1) for each in boxes)
+    ]
+    return lambda model: model(pixel_values=pixels, mask_labels=masks, class_labels=labels).loss
+
+
+def segmenter_without_criterion(model: Any) -> None:
+    def outputs(**named: Any) -> dict[str, Tensor]:
+        return {
+            "all": sum(_sum(x) for x in tree_leaves(named) if x is not None and x.requires_grad)
+        }
+
+    model.get_loss_dict = outputs
+
+
 class RfDetr(nn.Module):
     """A model of rfdetr, and its criterion, as its trainer makes them."""
 
@@ -222,9 +263,9 @@ def _sum(value: Tensor) -> Tensor:
 
 # By the name of the model's class; boxloss' module, and what in it is the criterion.
 OF_TRANSFORMERS = {
-    "DetrForObjectDetection": ("detr_criterion", "detr_loss"),
-    "DeformableDetrForObjectDetection": ("detr_criterion", "deformable_detr_loss"),
-    "RTDetrForObjectDetection": ("rt_detr_criterion", "rt_detr_loss"),
+    "DetrForObjectDetection": ("detr", "detr_loss"),
+    "DeformableDetrForObjectDetection": ("deformable_detr", "deformable_detr_loss"),
+    "RTDetrForObjectDetection": ("rt_detr", "rt_detr_loss"),
 }
 
 
@@ -282,6 +323,10 @@ DETECTORS = {
             ("YOLO11m", yolo("DetectionModel", "yolo11m.yaml"), yolo_batch),
             ("YOLO11m-obb", yolo("OBBModel", "yolo11m-obb.yaml"), oriented_batch),
         )
+    },
+    **{
+        name: Detector(segmenter(kind), mask_batch, segmenter_without_criterion, (16, 640), (2, 64))
+        for name, kind in (("Mask2Former Swin-T", "Mask2Former"), ("EoMT-L", "Eomt"))
     },
     "Faster R-CNN R50": Detector(faster_rcnn, faster_rcnn_batch, None, (4, 800), (2, 128)),
 }

@@ -12,14 +12,11 @@ from torch.utils._pytree import _register_namedtuple
 
 from .._options import BoxFormat, ClassLossMode, EpsMode, Loss
 from .arguments import check_tensors
-from .class_loss import class_loss
 from .collate import collate_ragged
 from .distributed import global_normalizer
 from .hungarian_match import hungarian_match
-from .losses import BoxLosses, box_losses
 from .matching_cost import matching_cost
-
-BY_QUALITY = ("varifocal", "mal", "ia_bce")
+from .query_losses import losses_of_pairs, losses_of_scores
 
 
 class QueryLayers(NamedTuple):
@@ -122,6 +119,8 @@ def set_criterion(
     cost |= dict(zip(("class_weight", "l1_weight", "iou_weight"), cost_weights, strict=True))
     cost["class_mode"] = "softmax" if class_mode == "softmax" else "focal"
     own: dict[str, Any] = {"alpha": alpha, "gamma": gamma}
+    if class_mode == "softmax":
+        own["no_object_weight"] = no_object_weight
     found: list[list[Tensor]] = []
     pairs: list[Tensor] = []
     for each in several:
@@ -139,16 +138,7 @@ def set_criterion(
             pred, boxes, counted, divisor, loss, box_format=box_format, eps=eps, eps_mode=eps_mode
         )
         of_classes = [
-            class_loss(
-                logits,
-                index,
-                classes,
-                mode=mode,
-                query_quality=of_boxes.iou if mode in BY_QUALITY else None,
-                no_object_weight=no_object_weight if mode == "softmax" else 1.0,
-                normalizer=None if mode == "softmax" else divisor,
-                **numbers,
-            )
+            losses_of_scores(logits, index, classes, of_boxes.iou, divisor, mode, **numbers)
             for mode, numbers in ((class_mode, own), (quality_mode, {}))
             if mode is not None
         ]
@@ -161,34 +151,6 @@ def set_criterion(
     ).sum()
     quality = losses[3] if quality_mode is not None else None
     return SetLosses(total, losses[0], losses[1], losses[2], quality, tuple(pairs), number)
-
-
-def losses_of_pairs(
-    pred: Tensor,
-    target: Tensor,
-    target_of_query: Tensor,
-    normalizer: Tensor,
-    loss: Loss = "giou",
-    *,
-    box_format: BoxFormat = "cxcywh",
-    eps: float = 0.0,
-    eps_mode: EpsMode = "add",
-) -> BoxLosses:
-    """Of pred (layers, images, queries, 4): losses (layers), and each query's IoU, 0 without a box,
-    of target_of_query's shape."""
-    losses = box_losses(
-        pred.flatten(1, 2),
-        target,
-        loss,
-        eps=eps,
-        eps_mode=eps_mode,
-        pred_format=box_format,
-        target_format=box_format,
-        target_index=target_of_query.flatten(1),
-        normalizer=normalizer,
-    )
-    # torch 2.11 compiles no _replace.
-    return BoxLosses(losses.loss, losses.l1, losses.iou.view_as(target_of_query))
 
 
 def _match(

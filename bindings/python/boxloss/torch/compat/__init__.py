@@ -6,8 +6,9 @@
 imported. There are replacements only for losses that are the same, up to what each docstring says.
 """
 
-from .detectors import Replaced, has_boxloss, use_boxloss
+from .detectors import Replaced, has_boxloss, register_family, use_boxloss
 from .detr import HungarianMatcher, detr_loss_boxes
+from .family import Family, swap
 from .faults import check_targets
 from .linear_assignment import (
     assignment_to_indices,
@@ -15,12 +16,17 @@ from .linear_assignment import (
     linear_sum_assignment,
 )
 from .mmdet import MMDetLoss
+from .parts import Parts
+from .proof import Case
 from .targets import FixedTargets
 
 __all__ = [
+    "Case",
+    "Family",
     "FixedTargets",
     "HungarianMatcher",
     "MMDetLoss",
+    "Parts",
     "Replaced",
     "assignment_to_indices",
     "batch_linear_assignment",
@@ -28,5 +34,7 @@ __all__ = [
     "detr_loss_boxes",
     "has_boxloss",
     "linear_sum_assignment",
+    "register_family",
+    "swap",
     "use_boxloss",
 ]

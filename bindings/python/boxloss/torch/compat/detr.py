@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The matcher and the box losses of DETR and its relatives, with their signatures.
 
-They take one decoder layer at a time, as those criteria do. `matching_cost`,
-`hungarian_match` and `box_losses` serve all layers at once.
+They take one decoder layer at a time, as those criteria do. `set_criterion` serves all layers at
+once.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, chain, pairwise
 from typing import Any
@@ -21,7 +22,6 @@ from ..hungarian_match import hungarian_match
 from ..losses import box_losses
 from ..matches import collate_matches
 from ..matching_cost import matching_cost
-from . import faults
 from .normalizer import number_of_boxes
 
 Targets = Sequence[Mapping[str, Tensor]]
@@ -53,26 +53,17 @@ def _true_boxes(targets: Targets) -> tuple[Tensor, list[int]]:
     return torch.cat([each["boxes"] for each in targets]), [*accumulate(counts, initial=0)]
 
 
-def _logits(outputs: Mapping[str, Any]) -> Tensor:
-    """transformers calls them logits, DETR itself pred_logits."""
-    logits: Tensor = outputs["logits" if "logits" in outputs else "pred_logits"]
-    return logits
-
-
-def _labels(targets: Targets, classes: int) -> Tensor:
-    """transformers calls them class_labels, DETR itself labels. On the CPU each must be a class."""
+def _labels(targets: Targets) -> tuple[list[str], Tensor]:
+    """transformers calls them class_labels, DETR itself labels: of each image. And all of them."""
+    names = ["class_labels" if "class_labels" in each else "labels" for each in targets]
     labels = []
-    for b, each in enumerate(targets):
-        name = "class_labels" if "class_labels" in each else "labels"
+    for b, (each, name) in enumerate(zip(targets, names, strict=True)):
         check_tensors(f"targets[{b}]", **{name: each[name]})
+        if len(each[name]) != len(each["boxes"]):
+            given = f"{len(each[name])} {name}, {len(each['boxes'])} boxes"
+            raise ValueError(f"targets[{b}] has {given}")
         labels.append(each[name])
-        if len(labels[b]) != len(each["boxes"]):
-            raise ValueError(
-                f"targets[{b}] has {len(labels[b])} {name}, {len(each['boxes'])} boxes"
-            )
-        if faults.has_values(labels[b]) and labels[b].is_cpu:
-            check_labels(f"targets[{b}]: {name}", labels[b], classes)
-    return torch.cat(labels)
+    return names, torch.cat(labels)
 
 
 def _rows(
@@ -107,6 +98,9 @@ def detr_loss_boxes(
 ) -> dict[str, Tensor]:
     """loss_boxes of DETR's criterion: L1 and 1 - GIoU of matched pairs, each over num_boxes.
 
+    Deprecated; to go in 0.5: `set_criterion` does it for all layers at once, and `box_losses` for
+    pairs of `collate_matches`.
+
     The originals compute the GIoU of all pairs' boxes with each other and keep the diagonal. They
     check for inverted boxes (x2 < x1), which synchronizes; boxloss computes with them.
 
@@ -126,6 +120,12 @@ def detr_loss_boxes(
             Otherwise as collate_matches and box_losses. On a GPU indices are not checked: a pair
             out of range is not valid.
     """
+    warnings.warn(
+        "detr_loss_boxes will go in 0.5: call boxloss.torch.set_criterion for all layers at once, "
+        "or box_losses with pairs of collate_matches",
+        FutureWarning,
+        stacklevel=2,
+    )
     _check_images(outputs, targets)
     pred = outputs["pred_boxes"]
     target, firsts = _true_boxes(targets)
@@ -202,20 +202,21 @@ class HungarianMatcher(torch.nn.Module):
             many for each group; fewer where the cost of those left is +inf.
 
         Raises:
-            ValueError: shapes that are not those above, or not as many labels as boxes; on the CPU,
-                a label that is no class; and what matching_cost raises.
+            ValueError: shapes that are not those above, or not as many labels as boxes; a label
+                that is no class; and what matching_cost raises.
         """
         _check_images(outputs, targets)
         pred = outputs["pred_boxes"]
         target, firsts = _true_boxes(targets)
         offsets = on_host(firsts, pred.device).to(pred.device, non_blocking=True)
-        logits = _logits(outputs)
+        logits = outputs["logits" if "logits" in outputs else "pred_logits"]  # DETR's own name
+        names, labels = _labels(targets)
         cost = matching_cost(
             pred,
             target,
             offsets,
             logits=logits,
-            labels=_labels(targets, logits.shape[-1]),
+            labels=labels,
             iou_weight=self.giou_cost,
             l1_weight=self.bbox_cost,
             class_weight=self.class_cost,
@@ -223,7 +224,13 @@ class HungarianMatcher(torch.nn.Module):
             focal_alpha=self.alpha,
             focal_gamma=self.gamma,
         )
-        rows = hungarian_match(cost, offsets, groups=group_detr).target_of_query.cpu()
+        matched = hungarian_match(cost, offsets, groups=group_detr).target_of_query
+        # One copy, for which the host waits.
+        both = torch.cat((matched.flatten(), labels)).cpu()
+        rows, labels = both.split([matched.numel(), len(labels)])
+        for b, (name, first, last) in enumerate(zip(names, firsts, firsts[1:], strict=False)):
+            check_labels(f"targets[{b}]: {name}", labels[first:last], logits.shape[-1])
+        rows = rows.view_as(matched)
         found = [(each >= 0).nonzero().squeeze(1) for each in rows]
         images = zip(found, rows, firsts, strict=False)
         return [(src, row[src] - first) for src, row, first in images]

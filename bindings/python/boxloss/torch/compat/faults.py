@@ -33,6 +33,7 @@ class Rows(NamedTuple):
         classes: labels must be less, of each row (T) if they differ; 0 where nobody knows.
         has_sizes: boxes are cxcywh, not corners.
         image: (T): of each row, if that was given; it must be one of the images, and not decrease.
+        stands_for: what each box, finite or not, stands for, if not for itself.
     """
 
     boxes: Tensor
@@ -42,6 +43,7 @@ class Rows(NamedTuple):
     classes: int | Tensor
     has_sizes: bool
     image: Tensor | None = None
+    stands_for: str = ""
 
     @property
     def has_classes(self) -> bool:
@@ -286,6 +288,8 @@ def _words(rows: Rows) -> str | None:
         limit = int(classes[row]) if isinstance(classes, Tensor) else classes
         allowed = f"lie in [0, {limit})" if rows.has_classes else "not be negative"
         return f"{rows.name}: {where} is {int(labels[row])}; a label must {allowed}"
+    if rows.stands_for:
+        return f"{rows.stands_for}: {where} has a value that is not finite"
     form = "centre and size" if rows.has_sizes else "corners"
     form += " and angle" if rows.boxes.shape[1] == 5 else ""
     values = [float(f"{value:.6g}") for value in rows.boxes[row].tolist()]

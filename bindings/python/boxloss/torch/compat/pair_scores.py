@@ -9,11 +9,10 @@ from torch import Tensor, where
 from torch.nn import functional
 
 
-def logits_of_pairs(
-    scores: Tensor, labels: Tensor, pred_index: Tensor, target_index: Tensor
-) -> Tensor:
-    """(layers, pairs). What is no pair, -1, has that of another."""
-    return scores.flatten(0, 2)[pred_index.clamp(min=0), labels[target_index]]
+def logits_of_pairs(scores: Tensor, labels: Tensor, target_of_query: Tensor) -> Tensor:
+    """target_of_query's shape. A query that is in no pair, -1, has any."""
+    own = functional.pad(labels, (0, 1))[target_of_query]
+    return scores.gather(-1, own[..., None]).squeeze(-1)
 
 
 def pair_losses(
@@ -28,7 +27,7 @@ def pair_losses(
     """(layers), sums: weight * BCE of pairs, of_others * p**gamma * BCE towards 0 of others."""
     loss = of_others * miss(scores, gamma).flatten(1).sum(1)
     change = weight * (softplus(logits) - wanted * logits) - of_others * miss(logits, gamma)
-    return loss + where(is_pair, change, 0).sum(1)
+    return loss + where(is_pair, change, 0).flatten(1).sum(1)
 
 
 def miss(logits: Tensor, gamma: float) -> Tensor:

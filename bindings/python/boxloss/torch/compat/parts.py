@@ -4,7 +4,7 @@
 be called."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -23,10 +23,14 @@ class Part(NamedTuple):
 
 
 class Parts:
-    """Functions, and classes with their methods, as they were when a model got boxloss."""
+    """Functions, and classes with their methods, as they were when a model got boxloss.
+
+    Args:
+        modules: by modules' names what is in them, "function", "Class" or "Class.method"; what a
+            version has not is left out.
+    """
 
     def __init__(self, modules: Mapping[str, tuple[str, ...]]) -> None:
-        """By modules' names; of a class also one method: what a version has not is left out."""
         self.modules = modules
         self.seen: list[Part] = []
 
@@ -84,3 +88,23 @@ def everything_of(module_name: str, home: str) -> dict[str, tuple[str, ...]]:
         modules[at] = tuple(given)
         left += [each for each in given.values() if each.startswith(home)]
     return modules
+
+
+def check_class(part: Any, theirs: type) -> None:
+    """Raises unless it is of this class, with nothing of its own: boxloss computes what it does."""
+    hooks = [getattr(part, f"_forward_{name}", None) for name in ("hooks", "pre_hooks")]
+    if type(part) is not theirs or "forward" in vars(part) or any(hooks):
+        raise ValueError(
+            f"{qualified_name(type(part))} stands in the place of {qualified_name(theirs)}, or has "
+            "a forward or a hook of its own, which boxloss would not call"
+        )
+
+
+def check_methods(thing: Any, theirs: type, names: Iterable[str]) -> None:
+    """Raises where it has a method of its own that is neither that of `theirs` nor boxloss'."""
+    for name in names:
+        its = getattr(type(thing), name, None)
+        is_ours = getattr(its, "__module__", "").startswith(f"{__package__}.")
+        if name in vars(thing) or not (is_ours or its is getattr(theirs, name, None)):
+            kind = qualified_name(type(thing))
+            raise ValueError(f"{kind} has a {name} of its own, not replaced")

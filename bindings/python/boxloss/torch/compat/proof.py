@@ -19,8 +19,6 @@ import torch
 from torch import Tensor, distributed
 from torch.utils._pytree import tree_leaves, tree_leaves_with_path, tree_map_only
 
-from .versions import OLDEST, version
-
 # Both compute in float32, in another order: losses are within 4e-7, relatively, and gradients, as
 # vectors, within 4e-6 (tests/peers/test_proof.py asks for a tenth of this).
 CLOSE = 5e-5
@@ -30,9 +28,12 @@ _one_at_a_time = RLock()  # it changes what all threads see
 
 
 class Case(NamedTuple):
-    """Arguments of a criterion, and what they are, in words.
+    """A batch on which two criteria are compared.
 
-    Floating-point tensors that require a gradient are the network's outputs.
+    Attributes:
+        words: what it is, for errors.
+        arguments: of a criterion. Tensors that require a gradient are the network's outputs.
+        has_boxes: whether there is any ground truth, which one case at least must have.
     """
 
     words: str
@@ -56,8 +57,10 @@ ADVICE = (
 )
 
 
-def record(criterion: Callable[..., Any], model: Any, cases: Iterable[Case]) -> list[Run]:
-    """What the model's own criterion gives, where it does not raise.
+def record(
+    criterion: Callable[..., Any], model: Any, cases: Iterable[Case], name: str
+) -> list[Run]:
+    """What the model's own criterion gives, where it does not raise. `name` is for errors.
 
     Raises:
         ValueError: it raises in all cases with boxes.
@@ -76,13 +79,13 @@ def record(criterion: Callable[..., Any], model: Any, cases: Iterable[Case]) -> 
         last = error
     if not any(each.case.has_boxes for each in runs):
         raise ValueError(
-            f"the criterion of {_name(model)} could not be compared with boxloss: a made-up batch "
+            f"the criterion of {name} could not be compared with boxloss: a made-up batch "
             f"gives {type(last).__name__}: {last}{ADVICE}"
         ) from last
     return runs
 
 
-def compare(expected: list[Run], criterion: Callable[..., Any], model: Any) -> None:
+def compare(expected: list[Run], criterion: Callable[..., Any], model: Any, name: str) -> None:
     """Raises unless the criterion that has been put into the model gives the same.
 
     Raises:
@@ -94,19 +97,13 @@ def compare(expected: list[Run], criterion: Callable[..., Any], model: Any) -> N
         except Exception as error:
             raise ValueError(
                 f"boxloss raises {type(error).__name__}: {error} where the criterion of "
-                f"{_name(model)} does not ({theirs.case.words}){ADVICE}"
+                f"{name} does not ({theirs.case.words}){ADVICE}"
             ) from error
         if (difference := first_difference(theirs, ours)) is not None:
             raise ValueError(
-                f"boxloss is not the criterion of {_name(model)}: {difference} "
+                f"boxloss is not the criterion of {name}: {difference} "
                 f"({theirs.case.words}){ADVICE}"
             )
-
-
-def _name(model: Any) -> str:
-    kind = next(each for each in type(model).__mro__ if each.__module__.partition(".")[0] in OLDEST)
-    project = kind.__module__.partition(".")[0]
-    return f"this {kind.__name__} ({project} {version(project)})"
 
 
 def run(criterion: Callable[..., Any], model: Any, case: Case) -> Run:
@@ -187,16 +184,6 @@ def device_of(case: Case) -> torch.device:
     return next(tensors).device
 
 
-class StableTorch:
-    """torch for DEIMv2's own criterion, which leaves to a sort which of equals comes first."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(torch, name)
-
-    def argsort(self, *given: Any, **options: Any) -> Tensor:
-        return torch.argsort(*given, **options, stable=True)
-
-
 @contextmanager
 def undisturbed(device: torch.device) -> Iterator[None]:
     """With gradients, in float32, on this rank alone; random numbers go on as if nothing was."""
@@ -209,9 +196,6 @@ def undisturbed(device: torch.device) -> Iterator[None]:
         stack.enter_context(torch.enable_grad())
         stack.enter_context(torch.autocast(device.type, enabled=False))
         stack.enter_context(patch.object(distributed, "is_initialized", lambda: False))
-        deimv2 = sys.modules.get("transformers.loss.loss_deimv2")
-        if deimv2 is not None:
-            stack.enter_context(patch.object(deimv2, "torch", StableTorch()))
         accelerate = sys.modules.get("accelerate")
         if accelerate is not None:
             stack.enter_context(patch.object(accelerate.PartialState, "_shared_state", {}))

@@ -5,6 +5,7 @@
 A rank that asks waits for all others, which may be elsewhere: in an evaluation, or at their end.
 """
 
+import sys
 from typing import Any
 
 import torch
@@ -19,6 +20,14 @@ def average_over_ranks(count: Tensor, does_ask: bool) -> Tensor:
     if not (does_ask and torch.is_grad_enabled()):
         return count
     return global_normalizer(count, _group())
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def asks_accelerate(module: str) -> bool:
+    """As transformers' `module`: its state is there under Trainer and Accelerator, not under plain
+    torchrun."""
+    state: Any = getattr(sys.modules.get(module), "PartialState", None)
+    return bool(state and state._shared_state) and state().num_processes > 1
 
 
 def _group() -> Any:

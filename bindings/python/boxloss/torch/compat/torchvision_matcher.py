@@ -4,10 +4,12 @@
 
 from typing import Any, Literal
 
+import torch
 from torch import Tensor
 
 from ..max_iou_match import max_iou_match
 from .replace import qualified_name
+from .targets import GroundTruth, Targets
 
 # By the class, and whether it allows matches of low quality.
 _LOW_QUALITY: dict[tuple[str, bool], Literal["none", "argmax", "force"]] = {
@@ -44,3 +46,13 @@ def match(rule: Any, boxes: Tensor, true_boxes: Tensor, offsets: Tensor) -> Tens
         low=rule.low_threshold,
         low_quality=low_quality,
     ).target_index
+
+
+def in_images(
+    targets: Targets, truth: GroundTruth, row: Tensor
+) -> tuple[list[dict[str, Tensor]], list[Tensor]]:
+    """As torchvision's losses want them: targets whose labels may be indices, and rows by image."""
+    matched = torch.where(row < 0, row, row - truth.offsets[:-1, None])
+    labels = truth.labels.split(truth.counts)
+    changed = [{**each, "labels": own} for each, own in zip(targets, labels, strict=True)]
+    return changed, list(matched)

@@ -1,21 +1,27 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Ultralytics' models before a training, and what makes models: YOLO("…") and RTDETR("…").
+"""Ultralytics' models, which make their criterion, and what makes models: YOLO("…"), RTDETR("…").
 
 Each training makes a model of its own, and an average of it, which is validated. Ultralytics is
 imported here, under its AGPL-3.0.
 """
 
+import copy
 import gc
 import warnings
+from collections.abc import Callable, Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+from torch import Tensor
 from ultralytics.engine.model import Model
 from ultralytics.utils import DEFAULT_CFG_DICT, LOGGER
 
 from ..._version import __version__
-from .replace import has_replacement
+from .family import Family, Swapped, swap
+from .parts import Parts
+from .proof import Case
+from .replace import has_replacement, restore_class
 from .versions import is_before
 
 # Until then the processes of several GPUs got the trainer's arguments alone, not its callbacks.
@@ -34,6 +40,70 @@ def criterion_of(model: Any) -> Any:
     made = getattr(model, "criterion", None)
     place = getattr(getattr(made, "one2many", made), "device", None)
     return None if place not in (None, next(model.parameters()).device) else made
+
+
+def family(
+    kinds: tuple[type, ...],
+    replace_heads: Callable[[Any], Any],
+    cases: Callable[[Any], Iterable[Case]],
+    parts: Parts,
+    oldest: tuple[int, ...] = (),
+) -> Family:
+    """Of models of these classes, whose criterion is made when the first loss is asked for; in its
+    heads `replace_heads` puts boxloss."""
+    models = [_with_heads(kind, replace_heads) for kind in kinds]
+
+    def replace(model: Any) -> Iterator[Swapped]:
+        names, undo = swap(model, next(e for e in models if isinstance(model, e.__bases__[0])))
+
+        def undo_both() -> None:
+            undo()
+            made = getattr(model, "criterion", None)
+            for each in (made, *getattr(made, "__dict__", {}).values()):
+                restore_class(each)
+
+        yield names, undo_both
+        if getattr(model, "criterion", None) is not None:
+            replace_heads(model.criterion)
+        for owner in owners(model):
+            restore_class(owner)  # from a training of before, which ended with another model
+            (kind, trainings), leave = swap(owner, Trainings, extends=True)
+            yield (f"{kind}.train", f"{trainings}.train"), leave
+
+    return Family(replace, cases, parts, losses_of, oldest)
+
+
+def _with_heads(kind: Any, replace_heads: Callable[[Any], Any]) -> type:
+    def init_criterion(self: Any) -> Any:
+        return replace_heads(kind.init_criterion(self))
+
+    members = {"init_criterion": init_criterion, "__module__": replace_heads.__module__}
+    return type(kind.__name__, (kind,), members)
+
+
+def losses_of(model: Any, **made_up: Any) -> Any:
+    """Of a copy of its criterion, which may count its calls."""
+    made = criterion_of(model)
+    if made is None:
+        own = vars(model).copy()
+        model.args = settings(model)
+        if "nc" not in own:  # of an RT-DETR that has not been trained
+            model.nc = model.model[-1].nc
+        try:
+            made = model.init_criterion()
+        finally:
+            vars(model).clear()
+            vars(model).update(own)
+    losses = copy.deepcopy(made)(**made_up)
+    return losses if isinstance(losses, dict) else dict(zip(("loss", "parts"), losses, strict=True))
+
+
+def check_classes(criterion: Any, scores: Tensor) -> None:
+    """Of a head that has come later there may be others."""
+    if scores.shape[-1] != criterion.nc:
+        raise ValueError(
+            f"scores have {scores.shape[-1]} classes, the criterion's nc is {criterion.nc}"
+        )
 
 
 def owners(model: Any) -> list[Any]:

@@ -13,12 +13,6 @@ OLDEST: dict[str, tuple[int, ...]] = {
     "torchvision": (0, 26),
     "rfdetr": (1, 11),
 }
-# Of models that are known from a later version on.
-OLDEST_OF_MODELS: dict[tuple[str, str], tuple[int, ...]] = {
-    ("ultralytics", "SegmentationModel"): (8, 4, 190),
-    ("ultralytics", "PoseModel"): (8, 4, 190),
-    ("ultralytics", "OBBModel"): (8, 4, 130),
-}
 
 
 def version(project: str) -> str:

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The criterion of Ultralytics' YOLOs, which those with masks or keypoints have for their boxes.
+"""What the criteria of Ultralytics' YOLOs have in common.
 
 The original's assigner holds tensors of all anchors x boxes; here it is one operation, whose result
 says for each anchor which row of the ground truth it learns, and scores are read where they lie.
-Masks and keypoints are Ultralytics' own. It is imported here, under its AGPL-3.0.
+Ultralytics is imported here, under its AGPL-3.0.
 """
 
 from typing import Any, NamedTuple
@@ -13,29 +13,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.utils.weak import WeakIdKeyDictionary
-from ultralytics.nn.tasks import DetectionModel, PoseModel, SegmentationModel
-from ultralytics.utils.loss import (
-    BboxLoss,
-    DFLoss,
-    RotatedBboxLoss,
-    v8DetectionLoss,
-    v8OBBLoss,
-    v8PoseLoss,
-    v8SegmentationLoss,
-)
-from ultralytics.utils.tal import RotatedTaskAlignedAssigner, TaskAlignedAssigner
+from ultralytics.utils.loss import BboxLoss, DFLoss, v8DetectionLoss
+from ultralytics.utils.tal import TaskAlignedAssigner
 
 from ..arguments import check_tensors
 from ..class_loss import class_loss
 from ..losses import ciou_loss
 from ..task_aligned_match import task_aligned_match
 from . import faults
-from .parts import Parts
-from .replace import qualified_name, replace_class, restore_class
+from .parts import Parts, check_class, check_methods
+from .replace import qualified_name, replace_class
+from .ultralytics_models import check_classes
 from .versions import is_before
 
-# Until 8.3.99 a loss was one number, not one for each part.
-GIVES_SUM = is_before("ultralytics", 8, 3, 99)
 # Until 8.4.128 only sides below the first stride were enlarged to the second one.
 ENLARGES_BELOW_FIRST = is_before("ultralytics", 8, 4, 128)
 
@@ -52,42 +42,6 @@ PARTS = Parts(
 
 FAR = -1e6  # pixels, where no point is
 EPS = 1e-9  # of the assigner, beside the highest metric
-
-
-class DetectionLoss(v8DetectionLoss):
-    """Of one head; YOLO26 has two. It keeps the settings of the one in whose place it is."""
-
-    def __call__(self, preds: Any, batch: dict[str, Tensor]) -> tuple[Tensor, Any]:
-        """Until 8.4 the head's maps have boxes and scores in one, and there is no `loss`."""
-        maps = preds[1] if isinstance(preds, tuple) else preds
-        if isinstance(maps, dict):
-            return self.loss(maps, batch)
-        joined = torch.cat([each.flatten(2) for each in maps], 2)
-        boxes, scores = joined.split((4 * self.reg_max, self.nc), 1)
-        return self.loss({"boxes": boxes, "scores": scores, "feats": maps}, batch)
-
-    def loss(self, preds: dict[str, Any], batch: dict[str, Tensor]) -> tuple[Tensor, Any]:
-        losses = learn_boxes(self, preds, batch).losses
-        items: Any = losses.detach()
-        if hasattr(self, "loss_names"):
-            items = dict(zip(self.loss_names, items, strict=True))
-        losses = losses * len(preds["scores"])
-        return losses.sum() if GIVES_SUM else losses, items
-
-
-class BoxesOfLoss(v8DetectionLoss):
-    """Of a head that has masks or keypoints, too: their losses are Ultralytics' own, which wait."""
-
-    def get_assigned_targets_and_loss(
-        self, preds: dict[str, Any], batch: dict[str, Tensor]
-    ) -> tuple[tuple[Tensor, ...], Tensor, dict[str, Tensor]]:
-        learned = learn_boxes(self, preds, batch)
-        row, losses = learned.row, learned.losses
-        of_image = (row - learned.offsets[:-1, None]).clamp(min=0)
-        # The last row, which is of no image, is what row -1 is.
-        target = pad(learned.target, (0, 0, 0, 1), value=FAR)
-        found = row >= 0, of_image, target[row], learned.cells, learned.strides
-        return found, losses, dict(zip(self.loss_names, losses.detach(), strict=False))
 
 
 class Learned(NamedTuple):
@@ -110,7 +64,7 @@ class Learned(NamedTuple):
 
 
 def learn_boxes(criterion: Any, preds: dict[str, Any], batch: dict[str, Tensor]) -> Learned:
-    check_parts(criterion)
+    check_parts(criterion, Kind())
     logits = preds["scores"].mT
     check_classes(criterion, logits)
     sides = preds["boxes"]
@@ -374,59 +328,28 @@ def small_sides(assigner: Any) -> dict[str, Any]:
     }
 
 
-class Model(DetectionModel):
-    """Its criterion is made when the first loss is asked for."""
+class Kind(NamedTuple):
+    """What a loss that is replaced, and its parts, must be; and which methods must be this class'
+    own, since boxloss has no call for them."""
 
-    def init_criterion(self) -> Any:
-        return replace_heads(super().init_criterion())
-
-
-class Segmentation(SegmentationModel):
-    def init_criterion(self) -> Any:
-        return replace_heads(super().init_criterion())
-
-
-class Pose(PoseModel):
-    def init_criterion(self) -> Any:
-        return replace_heads(super().init_criterion())
+    criterion: type = v8DetectionLoss
+    assigner: type = TaskAlignedAssigner
+    box_loss: type = BboxLoss
+    methods: tuple[str, ...] = (
+        *("preprocess", "parse_output", "bbox_decode", "get_assigned_targets_and_loss"),
+    )
 
 
-MODELS = Segmentation, Pose, Model
-
-
-def check_parts(loss: Any) -> None:
-    """What `DetectionLoss` has no call for must be Ultralytics' own, as it is when it is called."""
+def check_parts(loss: Any, kind: Kind) -> None:
+    """Of Ultralytics' own, as it is when it is called."""
     PARTS.check()
-    criterion, assigner, box_loss = v8DetectionLoss, TaskAlignedAssigner, BboxLoss
-    names = ["preprocess", "parse_output", "bbox_decode"]
-    if isinstance(loss, v8OBBLoss):
-        criterion, assigner, box_loss = v8OBBLoss, RotatedTaskAlignedAssigner, RotatedBboxLoss
-        names.append("calculate_angle_loss")
-    parts = [(loss.assigner, assigner), (loss.bbox_loss, box_loss)]
+    check_class(loss.assigner, kind.assigner)
+    check_class(loss.bbox_loss, kind.box_loss)
     if loss.use_dfl:
-        parts.append((loss.bbox_loss.dfl_loss, DFLoss))
-    for part, theirs in parts:
-        if type(part) is not theirs:
-            raise ValueError(
-                f"{qualified_name(type(part))} stands in the place of {qualified_name(theirs)}, "
-                "which boxloss computes itself"
-            )
+        check_class(loss.bbox_loss.dfl_loss, DFLoss)
     if loss.assigner.eps != EPS:
         raise ValueError(f"the assigner's eps is {loss.assigner.eps}; boxloss has {EPS} there")
-    if not isinstance(loss, BoxesOfLoss):
-        names.append("get_assigned_targets_and_loss")
-    for name in names:
-        theirs = getattr(criterion, name, None)
-        if getattr(type(loss), name, None) is not theirs:
-            raise ValueError(f"{qualified_name(type(loss))} has a {name} of its own, not replaced")
-
-
-def check_classes(criterion: Any, scores: Tensor) -> None:
-    """Of a head that has come later there may be others."""
-    if scores.shape[-1] != criterion.nc:
-        raise ValueError(
-            f"scores have {scores.shape[-1]} classes, the criterion's nc is {criterion.nc}"
-        )
+    check_methods(loss, kind.criterion, kind.methods)
 
 
 def heads(criterion: Any) -> list[Any]:
@@ -435,8 +358,7 @@ def heads(criterion: Any) -> list[Any]:
     return [each for each in parts if isinstance(each, v8DetectionLoss)]
 
 
-def replace_heads(criterion: Any, ours: type | None = None) -> Any:
-    """By `ours`, or by what is for boxes without an angle."""
+def replace_heads(criterion: Any, ours: type, kind: Kind) -> Any:
     found = heads(criterion)
     if not found:
         raise ValueError(
@@ -444,12 +366,6 @@ def replace_heads(criterion: Any, ours: type | None = None) -> Any:
             "which is what boxloss replaces"
         )
     for each in found:
-        check_parts(each)
-        has_more = isinstance(each, (v8SegmentationLoss, v8PoseLoss))
-        replace_class(each, ours or (BoxesOfLoss if has_more else DetectionLoss))
+        check_parts(each, kind)
+        replace_class(each, ours)
     return criterion
-
-
-def restore_heads(criterion: Any) -> None:
-    for each in heads(criterion):
-        restore_class(each)

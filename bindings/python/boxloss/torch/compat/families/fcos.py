@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The losses of torchvision's FCOS.
+"""torchvision's FCOS: the losses of its head.
 
 The original gathers boxes by a mask, for which it waits for the device, and for their number once
 more. Here each anchor has its row of the ground truth, or -1, and nobody waits.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -13,11 +14,13 @@ from torch import Tensor
 from torchvision.models.detection._utils import BoxLinearCoder
 from torchvision.models.detection.fcos import FCOS, FCOSHead
 
-from ..class_loss import class_loss
-from ..losses import giou_loss
-from .parts import Parts
-from .replace import qualified_name
-from .targets import Targets, collate_targets
+from ...class_loss import class_loss
+from ...losses import giou_loss
+from ..family import Family, Swapped, swap
+from ..parts import Parts
+from ..replace import qualified_name
+from ..targets import Targets, collate_targets
+from ..torchvision_batches import cases
 
 PARTS = Parts(
     {
@@ -101,3 +104,16 @@ def _centerness(boxes: Tensor, row: Tensor, center: Tensor, side: Tensor) -> Ten
     left_top, right_bottom = ((boxes[row] - center) / side).split(2, -1)
     ratio = torch.minimum(left_top, right_bottom) / torch.maximum(left_top, right_bottom)
     return ratio.prod(-1).sqrt()
+
+
+def replace(model: Any) -> Iterator[Swapped]:
+    yield swap(model, Model)
+    yield swap(model.head, Head)
+
+
+def losses_of(model: Any, **made: Any) -> Any:
+    names = "targets", "head_outputs", "anchors", "anchors_of_levels"
+    return model.compute_loss(*(made[name] for name in names))
+
+
+FAMILY = Family(replace, cases, PARTS, losses_of)

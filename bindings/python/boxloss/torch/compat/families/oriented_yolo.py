@@ -1,24 +1,35 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The criterion of Ultralytics' YOLOs for oriented boxes, (cx, cy, w, h, angle).
+"""Ultralytics' YOLOs for oriented boxes, (cx, cy, w, h, angle).
 
 Sides and classes are learned as yolo.py has it; a side's distance from an anchor's point is in the
-frame of the box. The box loss is ProbIoU's, and the angle has a loss of its own.
+frame of the box. The box loss is ProbIoU's, and the angle has a loss of its own. Ultralytics is
+imported here, under its AGPL-3.0.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 from ultralytics.nn.tasks import OBBModel
-from ultralytics.utils.loss import v8OBBLoss
+from ultralytics.utils.loss import RotatedBboxLoss, v8OBBLoss
+from ultralytics.utils.tal import RotatedTaskAlignedAssigner
 
-from ..rotated_box_loss import rotated_box_loss
-from . import yolo
-from .yolo import PARTS as PARTS
-from .yolo import restore_heads as restore_heads
+from ...rotated_box_loss import rotated_box_loss
+from .. import yolo
+from ..made_up import MadeUp, cases_of
+from ..proof import Case
+from ..ultralytics_models import check_classes, family
+from ..yolo_batches import STRIDES, made_up, scattered
 
+KIND = yolo.Kind(
+    v8OBBLoss,
+    RotatedTaskAlignedAssigner,
+    RotatedBboxLoss,
+    (*yolo.Kind().methods, "calculate_angle_loss"),
+)
 SHORTEST = 2.0  # pixels: a box with a shorter side is not learned
 
 
@@ -28,9 +39,9 @@ class OrientedLoss(v8OBBLoss):
     def loss(
         self, preds: dict[str, Any], batch: dict[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        yolo.check_parts(self)
+        yolo.check_parts(self, KIND)
         logits, sides = preds["scores"].mT, preds["boxes"]
-        yolo.check_classes(self, logits)
+        check_classes(self, logits)
         its = yolo.grid(preds["feats"], self.stride)
         scale = pad(its.size, (0, 1), value=1.0)
         truth = without_padding(yolo.ground_truth(self, batch, len(logits), scale))
@@ -96,15 +107,28 @@ def angle_loss(apart: Tensor, side: Tensor) -> Tensor:
     return (2 * apart).sin().square() * (-(((w / h).log() / 3).square())).exp()
 
 
-class Model(OBBModel):
-    """Its criterion is made when the first loss is asked for."""
-
-    def init_criterion(self) -> Any:
-        return replace_heads(super().init_criterion())
-
-
-MODELS = (Model,)
-
-
 def replace_heads(criterion: Any) -> Any:
-    return yolo.replace_heads(criterion, OrientedLoss)
+    return yolo.replace_heads(criterion, OrientedLoss, KIND)
+
+
+def cases(model: Any) -> Iterator[Case]:
+    across, down = (side * int(model.model[-1].stride[-1]) for side in STRIDES)
+
+    def boxes(random: MadeUp, counts: tuple[int, ...], grids: Any) -> tuple[Tensor, None]:
+        made = torch.cat((scattered(random, counts, grids)[0], random.angles(sum(counts), 1)), 1)
+        made[:1, 2], made[1:2, 3] = 2.2 / across, 1.8 / down  # pixels, around SHORTEST
+        return made, None
+
+    def make(counts: tuple[int, ...]) -> dict[str, Any]:
+        # No pair is nearly equal: an eps of 1e-7 beside the square of a ProbIoU loss above 0.1, as
+        # all are, moves it by less than 1e-7 / (2 * 0.1^2) = 5e-6 of it.
+        def angles(random: MadeUp, anchors: int, _: Any) -> dict[str, Tensor]:
+            return {"angle": random.angles(len(counts), 1, anchors)}
+
+        return made_up(model, counts, boxes, outputs=angles)
+
+    return cases_of(make, (40,))
+
+
+OLDEST = 8, 4, 130  # whose criterion is today's
+FAMILY = family((OBBModel,), replace_heads, cases, yolo.PARTS, OLDEST)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The matcher of torchvision's RetinaNet, and its losses.
+"""torchvision's RetinaNet: its matcher and its losses.
 
 The original goes through the images one by one, and the matcher has a matrix of all IoUs of each.
 Here all images are matched at once without one, all their pairs are one list (on a GPU all anchors,
@@ -8,6 +8,7 @@ since it would wait for the number of pairs), and an image's 1 / (number of its 
 weight.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -19,13 +20,15 @@ from torchvision.models.detection.retinanet import (
     RetinaNetRegressionHead,
 )
 
-from ..class_loss import class_loss
-from ..losses import box_loss
-from .constants import constant
-from .parts import Parts
-from .replace import qualified_name
-from .targets import Targets, collate_boxes, collate_targets
-from .torchvision_matcher import MATCHERS, match
+from ...class_loss import class_loss
+from ...losses import box_loss
+from ..constants import constant
+from ..family import Family, Swapped, swap
+from ..parts import Parts
+from ..replace import qualified_name
+from ..targets import Targets, collate_boxes, collate_targets
+from ..torchvision_batches import cases
+from ..torchvision_matcher import MATCHERS, in_images, match
 
 LOSSES = "giou", "diou", "ciou"  # not "smooth_l1", nor "l1" of deltas
 
@@ -48,10 +51,8 @@ class Model(RetinaNet):
         classes = head_outputs["cls_logits"].shape[-1]
         truth = collate_targets(targets, "labels", classes, drops_labels=True)
         row = match(self.proposal_matcher, torch.stack(anchors), truth.boxes, truth.offsets)
-        in_image = torch.where(row < 0, row, row - truth.offsets[:-1, None])
-        labels = truth.labels.split(truth.counts)
-        targets = [{**each, "labels": own} for each, own in zip(targets, labels, strict=True)]
-        losses = self.head.compute_loss(targets, head_outputs, anchors, list(in_image))
+        targets, matched = in_images(targets, truth, row)
+        losses = self.head.compute_loss(targets, head_outputs, anchors, matched)
         return {name: truth.checked(loss) for name, loss in losses.items()}
 
 
@@ -116,3 +117,18 @@ def _decoded(coder: BoxCoder, deltas: Tensor, points: Tensor) -> Tensor:
     moves, growths = deltas.split(2, 1)
     center = torch.addcmul(torch.add(first, side, alpha=0.5), moves, side)
     return torch.cat((center, growths.clamp(max=coder.bbox_xform_clip).exp() * side), 1)
+
+
+def replace(model: Any) -> Iterator[Swapped]:
+    yield swap(model, Model)
+    yield swap(model.head.classification_head, ClassificationHead)
+    head = model.head.regression_head
+    if head._loss_type in LOSSES:
+        yield swap(head, RegressionHead)
+
+
+def losses_of(model: Any, **made: Any) -> Any:
+    return model.compute_loss(made["targets"], made["head_outputs"], made["anchors"])
+
+
+FAMILY = Family(replace, cases, PARTS, losses_of)

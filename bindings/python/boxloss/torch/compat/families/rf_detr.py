@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The criterion of RF-DETR, for all layers and groups at once.
+"""rfdetr's RF-DETR for detection: its criterion, for all layers and groups at once.
 
-The original gathers pairs layer by layer, and assigns on the host. Nothing here waits for the
-device. Up to rounding it is the same, but for
+It is given itself, not the model, since each training makes its own. The original gathers pairs
+layer by layer, and assigns on the host. Up to rounding this is the same, but for
 
 - areas below 1e-7, a square of 0.0003 of the image's side: theirs are not clamped where GIoU has
   them in a numerator, and a box' negative size is 0 there;
@@ -11,7 +11,8 @@ device. Up to rounding it is the same, but for
 - halves: theirs computes scores and corners in them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,17 +21,17 @@ from rfdetr.models.matcher import HungarianMatcher
 from torch import Tensor
 from torch.nn import functional
 
-from ..class_loss import class_loss
-from ..distributed import global_normalizer
-from ..hungarian_match import hungarian_match
-from ..matching_cost import matching_cost
-from ..set_criterion import losses_of_pairs
-from .constants import apart
-from .normalizer import number_of_boxes
-from .pair_scores import pair_losses
-from .parts import Parts
-from .replace import qualified_name
-from .targets import GroundTruth, collate_targets
+from ...distributed import global_normalizer
+from ...hungarian_match import hungarian_match
+from ...matching_cost import matching_cost
+from ..criterion import Layers, Learned, learn, of_scores, unweighted
+from ..family import Family, Swapped, swap
+from ..made_up import MadeUp, cases_of
+from ..normalizer import number_of_boxes
+from ..pair_scores import logits_of_pairs, pair_losses
+from ..parts import Parts, check_class, check_methods
+from ..proof import Case
+from ..targets import GroundTruth, collate_targets
 
 PARTS = Parts(
     {
@@ -47,6 +48,7 @@ PARTS = Parts(
 )
 
 OUTPUTS = "pred_logits", "pred_boxes"
+METHODS = "loss_labels", "loss_boxes", "loss_cardinality", "num_boxes_for_targets"
 LOSSES = {"labels", "boxes", "cardinality"}  # not "masks", nor "keypoints"
 
 
@@ -93,7 +95,7 @@ class Criterion(SetCriterion):
 
     def losses_of_layers(
         self,
-        layers: Mapping[str, Any],
+        outputs: Mapping[str, Any],
         truth: GroundTruth,
         lengths: Tensor,
         is_box: Tensor | None,
@@ -101,82 +103,53 @@ class Criterion(SetCriterion):
         groups: int,
     ) -> dict[str, Tensor]:
         """Of layers of as many queries, by the suffixes of their losses' names."""
-        scores = torch.stack([each["pred_logits"] for each in layers.values()])
-        boxes = torch.stack([each["pred_boxes"] for each in layers.values()])
+        scores, boxes = (torch.stack([each[name] for each in outputs.values()]) for name in OUTPUTS)
+        matcher = self.matcher
+        eps: Any = {"eps": 1e-7, "eps_mode": "clamp"}
         cost = matching_cost(
             boxes,
             truth.boxes,
             truth.offsets,
             logits=scores,
             labels=truth.labels,
-            iou_weight=self.matcher.cost_giou,
-            l1_weight=self.matcher.cost_bbox,
-            class_weight=self.matcher.cost_class,
+            iou_weight=matcher.cost_giou,
+            l1_weight=matcher.cost_bbox,
+            class_weight=matcher.cost_class,
             class_mode="focal",
-            focal_alpha=self.matcher.focal_alpha,
-            eps=1e-7,
-            eps_mode="clamp",
+            focal_alpha=matcher.focal_alpha,
+            **eps,
         )
         if is_box is not None:
             cost = cost.masked_fill(~is_box, torch.inf)
-        target_of_query = hungarian_match(cost, truth.offsets, groups=groups).target_of_query
-        giou, l1, iou = losses_of_pairs(
-            boxes, truth.boxes, target_of_query, number, eps=1e-7, eps_mode="clamp"
-        )
+        row = hungarian_match(cost, truth.offsets, groups=groups).target_of_query
+        layers = Layers([*outputs], scores, boxes, row)
+        losses = learn(layers, truth, number, eps, self.class_loss)
         found = (scores.amax(-1).sigmoid() > 0.5).sum(-1)
-        losses = {
-            "loss_ce": self.class_loss(scores, truth.labels, target_of_query, iou, number),
-            "loss_bbox": l1,
-            "loss_giou": giou,
-            "cardinality_error": (found - lengths).abs().float().mean(1),
-        }
-        named = {
-            loss + name: value
-            for loss, values in losses.items()
-            for name, value in zip(layers, apart(values), strict=True)
-        }
-        if "" in layers:
+        named = unweighted(layers.names, losses, found, lengths)
+        if "" in outputs:
             # Another figure for the log, of the last layer. A query without a box has the class -1.
-            wanted = functional.pad(truth.labels, (0, 1), value=-1)[target_of_query[0]]
+            wanted = functional.pad(truth.labels, (0, 1), value=-1)[row[0]]
             right = (scores[0].argmax(-1) == wanted).sum()
             named["class_error"] = 100 - 100 * right / (wanted >= 0).sum().clamp(min=1)
         return named
 
-    def class_loss(
-        self, scores: Tensor, labels: Tensor, target_of_query: Tensor, iou: Tensor, number: Tensor
-    ) -> Tensor:
-        """(layers); iou has target_of_query's shape."""
-        if self.ia_bce_loss or not (self.use_position_supervised_loss or self.use_varifocal_loss):
-            return class_loss(
-                scores,
-                target_of_query,
-                labels,
-                mode="ia_bce" if self.ia_bce_loss else "focal",
-                query_quality=iou if self.ia_bce_loss else None,
-                alpha=self.focal_alpha,
-                normalizer=number,
-            )
-        return self.rare_class_loss(scores, labels, target_of_query, iou) / number
-
-    def rare_class_loss(
-        self, scores: Tensor, labels: Tensor, target_of_query: Tensor, iou: Tensor
-    ) -> Tensor:
-        """In plain torch. At least in float32, whatever autocast made of the scores."""
-        scores = scores.to(iou.dtype)
+    def class_loss(self, learned: Learned) -> dict[str, Tensor]:
+        scores, labels = learned.layers.scores, learned.truth.labels
+        row, iou, number = learned.pairs
         alpha = self.focal_alpha
+        if self.ia_bce_loss or not (self.use_position_supervised_loss or self.use_varifocal_loss):
+            mode: Any = "ia_bce" if self.ia_bce_loss else "focal"
+            return {"loss_ce": of_scores(learned, mode, alpha=alpha)}
+        scores = scores.to(iou.dtype)  # at least float32, whatever autocast made of them
         of_pairs, of_others = (alpha, 1 - alpha) if alpha >= 0 else (1.0, 1.0)
+        logits = logits_of_pairs(scores, labels, row)
         wanted = weight = iou
-        own = functional.pad(labels, (0, 1))[target_of_query]
-        logits = scores.gather(-1, own[..., None]).squeeze(-1)
         if self.use_position_supervised_loss:
-            best = iou.amax(-1, keepdim=True)
-            wanted = iou / (best + 1e-8)
+            wanted = iou / (iou.amax(-1, keepdim=True) + 1e-8)
             weight = of_pairs * (wanted - logits.sigmoid()).square()
-        is_pair = (target_of_query >= 0) & (wanted != 0)  # a pair that wants 0 is as no pair
-        logits, wanted, weight, is_pair = (
-            each.flatten(1) for each in (logits, wanted, weight, is_pair)
-        )
-        return pair_losses(scores, logits, wanted, weight, is_pair, of_others)
+        is_pair = (row >= 0) & (wanted != 0)  # a pair that wants 0 is as no pair
+        loss = pair_losses(scores, logits, wanted, weight, is_pair, of_others)
+        return {"loss_ce": loss / number}
 
 
 def check_parts(criterion: Any) -> None:
@@ -187,16 +160,44 @@ def check_parts(criterion: Any) -> None:
             f"criterion.losses is {criterion.losses}; use_boxloss knows RF-DETR for detection, "
             f"{sorted(LOSSES)}, not for masks and keypoints"
         )
-    matcher = criterion.matcher
-    hooks = matcher._forward_pre_hooks or matcher._forward_hooks
-    if type(matcher) is not HungarianMatcher or "forward" in vars(matcher) or hooks:
-        raise ValueError(
-            f"{qualified_name(type(matcher))} is no longer, or not alone, "
-            f"{qualified_name(HungarianMatcher)}, which boxloss computes itself"
-        )
-    for name in ("loss_labels", "loss_boxes", "loss_cardinality", "num_boxes_for_targets"):
-        is_theirs = getattr(type(criterion), name) is getattr(SetCriterion, name)
-        if name in vars(criterion) or not is_theirs:
-            raise ValueError(
-                f"{qualified_name(type(criterion))} has a {name} of its own, not replaced"
-            )
+    check_class(criterion.matcher, HungarianMatcher)
+    check_methods(criterion, SetCriterion, METHODS)
+
+
+def replace(criterion: Any) -> Iterator[Swapped]:
+    check_parts(criterion)
+    yield swap(criterion, Criterion)
+
+
+def cases(criterion: Any) -> Iterator[Case]:
+    """The last layer, another one and the encoder, on the CPU."""
+    check_parts(criterion)
+    for in_training in (True, False):
+        groups = criterion.group_detr if in_training else 1
+        make = partial(made_up, criterion.num_classes, in_training, groups)
+        yield from cases_of(make, (13, 1), f"in {'training' if in_training else 'evaluation'}, ")
+
+
+def made_up(
+    classes: int, in_training: bool, groups: int, counts: tuple[int, ...]
+) -> dict[str, Any]:
+    random = MadeUp(torch.device("cpu"))
+    boxes = random.boxes(len(counts), 10)
+    layers = zip(*random.layers(boxes.repeat(1, groups, 1), 3, classes), strict=True)
+    last, other, encoder = (dict(zip(OUTPUTS, map(random.output, x), strict=True)) for x in layers)
+    return {
+        "in_training": in_training,
+        "outputs": {**last, "aux_outputs": [other], "enc_outputs": encoder},
+        "targets": random.labels(boxes, counts, classes, "labels"),
+    }
+
+
+def losses_of(criterion: Any, in_training: bool, **made: Any) -> Any:
+    before, criterion.training = criterion.training, in_training
+    try:
+        return criterion(**made)
+    finally:
+        criterion.training = before
+
+
+FAMILY = Family(replace, cases, PARTS, losses_of)

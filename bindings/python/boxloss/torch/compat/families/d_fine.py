@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The criterion of D-FINE as transformers has it: RT-DETR's, and two losses of its distributions.
+"""D-FINE as transformers has it: RT-DETR's criterion, and two losses of its distributions.
 
 A side of a box is a distribution over bins ("corners"), as an offset from a reference box. Pairs
 train it towards the two bins around the true side (fine-grained localization, FGL); all queries,
@@ -9,78 +9,75 @@ Nothing here waits for the device.
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ..distribution_loss import distribution_loss
-from .constants import constant
-from .rt_detr_criterion import RT_DETR, Kind, Losses, Pairs, rt_detr_loss
-from .targets import FixedTargets, GroundTruth, Targets
-from .versions import is_before
+from ...distribution_loss import distribution_loss
+from ..constants import constant
+from ..criterion import Learned
+from ..transformers_batches import denoising_cases
+from ..transformers_models import Given, Losses, criterion, family
+from ..versions import is_before
+from . import rt_detr
+from .rt_detr import Kind
 
 TEMPERATURE = 5
+BOXES = "outputs_coord", "enc_topk_bboxes"
+QUERIES = "predicted_corners", "initial_reference_points", "outputs_class"
 
 # Until 5.7 layers had losses only beside denoising queries, so an evaluation had none of them.
 LAYERS_NEED_NOISE = is_before("transformers", 5, 7)
 
 
-def d_fine_loss(
-    logits: Tensor,
-    labels: Targets | FixedTargets,
-    device: torch.device,
-    pred_boxes: Tensor,
-    config: Any,
-    outputs_class: Any = None,
-    outputs_coord: Any = None,
-    enc_topk_logits: Any = None,
-    enc_topk_bboxes: Any = None,
-    denoising_meta_values: dict[str, Any] | None = None,
-    predicted_corners: Any = None,
-    initial_reference_points: Any = None,
-    kind: Kind = RT_DETR,
-    **ignored: Any,
-) -> Losses:
+@criterion("outputs_class", "outputs_coord")
+def d_fine_loss(given: Given) -> Losses:
     """model.loss_function = d_fine_loss; gives what DFineForObjectDetectionLoss gives."""
-    has_layers = config.auxiliary_loss and not (denoising_meta_values is None and LAYERS_NEED_NOISE)
-    if not has_layers:
-        boxes = pred_boxes.clamp(0, 1)
-        outputs = logits, labels, device, boxes, config
-        return rt_detr_loss(*outputs, denoising_meta_values=denoising_meta_values, kind=kind)
+    return losses_of(given, Kind())
+
+
+def losses_of(given: Given, kind: Kind) -> Losses:
+    """What a criterion gives, of boxes in the image."""
+    config, noise = given["config"], given.get("denoising_meta_values")
+    is_layered = config.auxiliary_loss and not (noise is None and LAYERS_NEED_NOISE)
+    clamped = BOXES if is_layered else ("pred_boxes",)
+    given = given | {name: given[name].clamp(0, 1) for name in clamped}
+    if not is_layered:
+        return rt_detr.losses_of(given | {"outputs_class": None}, kind)
 
     # Layers first; by whether they are for denoising, the noisy ones first.
-    queries = [each.transpose(0, 1) for each in (predicted_corners, initial_reference_points)]
-    queries.append(outputs_class.transpose(0, 1))
-    split = denoising_meta_values["dn_num_split"] if denoising_meta_values else [0, logits.shape[1]]
+    queries = [given[name].transpose(0, 1) for name in QUERIES]
+    split = noise["dn_num_split"] if noise else [0, given["logits"].shape[1]]
     parts = list(zip(*(each.split(split, dim=2) for each in queries), strict=True))
 
-    edges = bin_edges(config, pred_boxes)
+    edges = bin_edges(config, given["pred_boxes"])
 
-    def local_losses(
-        iou: Tensor, pairs: Pairs, truth: GroundTruth, is_noisy: bool
-    ) -> dict[str, Tensor]:
+    def local_losses(learned: Learned) -> dict[str, Tensor]:
+        is_noisy = learned.layers.target_of_query is not None
+        target_of_query, iou, number = learned.of_boxes
         corners, references, scores = parts[0 if is_noisy else 1]
         teacher = corners[-1].detach().contiguous()  # once, for forward and backward
         confidence = scores[-1].detach().amax(-1).to(iou.dtype).sigmoid()
         if not is_noisy:  # the teacher has no teacher
             corners, references = corners[:-1], references[:-1]
         layers = len(corners)
-        given = corners, pairs.target_of_query[:layers]
+        pairs = corners, target_of_query[:layers]
         iou = iou[:layers]
         fgl = distribution_loss(
-            *given,
+            *pairs,
             mode="fgl",
             quality=iou,
             reference=references.detach().contiguous(),
-            target=truth.boxes,
+            target=learned.truth.boxes,
             edges=edges,
             reg_scale=abs(config.reg_scale),
-            normalizer=pairs.number,
+            normalizer=number,
         )
         ddf = distribution_loss(
-            *given,
+            *pairs,
             mode="ddf",
             quality=iou,
             teacher=teacher,
@@ -89,19 +86,8 @@ def d_fine_loss(
         )
         return {"loss_fgl": fgl, "loss_ddf": ddf}
 
-    total, named, auxiliary = rt_detr_loss(
-        logits,
-        labels,
-        device,
-        pred_boxes,
-        config,
-        outputs_class,
-        outputs_coord.clamp(0, 1),
-        enc_topk_logits,
-        enc_topk_bboxes.clamp(0, 1),
-        denoising_meta_values,
-        kind=replace(kind, more_losses=local_losses, layers=len(parts[1][0])),
-    )
+    kind = replace(kind, more_losses=local_losses, layers=len(parts[1][0]))
+    total, named, auxiliary = rt_detr.losses_of(given, kind)
     corners, references, scores = parts[1]
     layers = zip(auxiliary or (), corners[:-1], references[:-1], strict=False)  # not the encoder
     for each, its_corners, its_points in layers:
@@ -123,3 +109,6 @@ def bin_edges(config: Any, like: Tensor) -> Tensor:
         return pad(pad(inner, (1, 0), value=-2 * upper), (0, 1), value=2 * upper)
 
     return constant(("bins", upper, step, half, dtype), like, make)
+
+
+FAMILY = family(d_fine_loss, partial(denoising_cases, has_corners=True))

@@ -1,11 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The matching of torchvision's Faster R-CNN, of its proposals' anchors and its heads' proposals.
+"""torchvision's Faster R-CNN, Mask R-CNN and Keypoint R-CNN: the matching of anchors and proposals.
 
 The original matches image by image, by a matrix of all IoUs, in the region proposal network of
 200,000 anchors x boxes. Here all images are matched at once, without one. The losses, which are
 smooth L1 of deltas, stay torchvision's own.
 """
+
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,9 +18,11 @@ from torchvision.models.detection import FasterRCNN
 from torchvision.models.detection.roi_heads import RoIHeads
 from torchvision.models.detection.rpn import RegionProposalNetwork
 
-from .parts import Parts
-from .targets import Targets, collate_targets
-from .torchvision_matcher import MATCHERS, match
+from ..family import Family, Swapped, swap
+from ..parts import Parts
+from ..targets import Targets, collate_targets
+from ..torchvision_batches import cases
+from ..torchvision_matcher import MATCHERS, match
 
 PARTS = Parts(
     {
@@ -68,3 +73,32 @@ class Heads(RoIHeads):
             [each[:count] for each, count in zip(values, counts, strict=True)]
             for values in (in_image, labels)
         )
+
+
+def replace(model: Any) -> Iterator[Swapped]:
+    yield swap(model, Model)
+    yield swap(model.rpn, Proposals)
+    yield swap(model.roi_heads, Heads)
+
+
+def matches_of(model: Any, **made: Any) -> Any:
+    """Labels, and what positive ones are matched with; of the others that is never read."""
+    targets = made["targets"]
+    boxes, labels = ([each[name] for each in targets] for name in ("boxes", "labels"))
+    of_anchors, matched = model.rpn.assign_targets_to_anchors(made["anchors"], targets)
+    index, of_proposals = model.roi_heads.assign_targets_to_proposals(
+        made["proposals"], boxes, labels
+    )
+    return {
+        "labels of anchors": of_anchors,
+        "boxes of anchors": positive(matched, of_anchors),
+        "labels of proposals": of_proposals,
+        "boxes of proposals": positive(index, of_proposals),
+    }
+
+
+def positive(values: list[Tensor], labels: list[Tensor]) -> list[Tensor]:
+    return [each[of > 0] for each, of in zip(values, labels, strict=True)]
+
+
+FAMILY = Family(replace, cases, PARTS, matches_of)

@@ -1,21 +1,26 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The matching of torchvision's SSD and SSDlite, of their default boxes.
+"""torchvision's SSD and SSDlite: the matching of their default boxes.
 
 The original matches inside of `forward`, image by image, by a matrix of all IoUs. Here all images
 are matched at once, without one. The losses, of which the boxes' is smooth L1 of deltas, stay
 torchvision's own.
 """
 
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torchvision.models.detection.ssd import SSD
 
-from .parts import Parts
-from .targets import Targets, collate_targets
-from .torchvision_matcher import MATCHERS, match
+from ..family import Family, Swapped, swap
+from ..parts import Parts
+from ..targets import Targets, collate_targets
+from ..torchvision_batches import cases
+from ..torchvision_matcher import MATCHERS, in_images, match
 
 PARTS = Parts({"torchvision.models.detection.ssd": ("SSD.forward",), **MATCHERS})
 
@@ -35,10 +40,8 @@ class Model(SSD):
         )
         _check_sides(truth.boxes, truth.offsets)
         row = match(self.proposal_matcher, torch.stack(anchors), truth.boxes, truth.offsets)
-        in_image = torch.where(row < 0, row, row - truth.offsets[:-1, None])
-        labels = truth.labels.split(truth.counts)
-        targets = [{**each, "labels": own} for each, own in zip(targets, labels, strict=True)]
-        losses = self.compute_loss(targets, outputs, anchors, list(in_image))
+        targets, matched = in_images(targets, truth, row)
+        losses = self.compute_loss(targets, outputs, anchors, matched)
         return {name: truth.checked(loss) for name, loss in losses.items()}
 
 
@@ -60,3 +63,36 @@ def _check_sides(boxes: Tensor, offsets: Tensor) -> None:
         f"boxes: image {image}, row {row - int(offsets[image])} is {boxes[row].tolist()} "
         "(corners); its sizes must be more than 0"
     )
+
+
+def replace(model: Any) -> Iterator[Swapped]:
+    yield swap(model, Model)
+
+
+class Gives(nn.Module):
+    """A part of a network, with an output that is made up."""
+
+    def __init__(self, output: Any) -> None:
+        super().__init__()
+        self.output = output
+
+    def forward(self, *_: Any) -> Any:
+        return self.output
+
+
+def losses_of(model: Any, **made: Any) -> Any:
+    """Of its `forward`, which matches, with a made-up output of each part of the network."""
+    images = [torch.empty(3, 1, 1) for _ in made["targets"]]
+    batch = SimpleNamespace(tensors=torch.empty(0), image_sizes=[(1, 1) for _ in images])
+    outputs = {
+        "transform": (batch, made["targets"]),
+        "backbone": torch.empty(0),
+        "head": made["head_outputs"],
+        "anchor_generator": made["anchors"],
+    }
+    parts = {name: Gives(output) for name, output in outputs.items()}
+    with patch.dict(model._modules, parts), patch.dict(vars(model), training=True):
+        return model.forward(images, made["targets"])
+
+
+FAMILY = Family(replace, cases, PARTS, losses_of)
