@@ -82,10 +82,12 @@ struct RotatedCost : Prepared {
 TEST_CASE("rotated boxes cost their loss, their distance and twice their angle's cosine") {
   const double octagon = 8 * (std::sqrt(2.0) - 1);
   const auto require_costs = [](RotatedCost& c, double turned, double moved) {
-    c.implementation = implementation("cpu/reference");
-    c.run();
-    REQUIRE_THAT(c.cost[0], WithinAbs(turned, 1e-6));
-    REQUIRE_THAT(c.cost[1], WithinAbs(moved, 1e-6));
+    for (const char* const name : {"cpu/reference", "cpu/native"}) {
+      c.implementation = implementation(name);
+      c.run();
+      REQUIRE_THAT(c.cost[0], WithinAbs(turned, 1e-6));
+      REQUIRE_THAT(c.cost[1], WithinAbs(moved, 1e-6));
+    }
   };
   RotatedCost all;
   require_costs(all, -2 * octagon / (8 - octagon) + 3, -2. / 3 + 5 + 6);

@@ -90,7 +90,8 @@ def leaves(layers: QueryLayers, device: Any = None) -> list[Tensor]:
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("mode", ["softmax", "focal", "varifocal"])
 def test_it_is_the_plain_criterion(mode: Any, groups: int, device: str) -> None:
-    layers, targets, labels = made()
+    """Of a draw in which each of the cost's weights decides a pair."""
+    layers, targets, labels = made(3)
     own, ours = leaves(layers), leaves(layers, device)
     total, pairs = plain([QueryLayers(*own, groups)], targets, labels, mode)
     there = [[each.to(device) for each in values] for values in (targets, labels)]
