@@ -16,12 +16,9 @@ OLDEST: dict[str, tuple[int, ...]] = {
 
 
 def version(project: str) -> str:
-    """Of a project that is imported; else "unknown"."""
-    module = sys.modules.get(project)
-    if module is None:
-        return "unknown"
+    """As it says itself, if it is imported; else as it is installed; else "unknown"."""
     try:
-        return getattr(module, "__version__", None) or metadata.version(project)  # as of rfdetr
+        return getattr(sys.modules.get(project), "__version__", None) or metadata.version(project)
     except metadata.PackageNotFoundError:
         return "unknown"
 
