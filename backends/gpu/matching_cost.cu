@@ -98,37 +98,32 @@ void launch(const CostArgs<F, C>& args, const PairwiseProblem& p, const Executio
          queries);
 }
 
-/// Calls launch_for(C()) on the execution's device.
-template <class Launch>
-void run(const PairwiseProblem& p, float* cost, const Execution& execution,
-         const Launch& launch_for) {
+/// Losses that matchers and assigners use most have kernels of their own: what depends on the
+/// column alone, such as CIoU's angle, then moves out of the loop.
+template <class C>
+void launch(const CostProblem& p, float* cost, const Execution& execution) {
+  const auto launch_with = [&](auto formula) {
+    launch(cost_args<C>(formula, p, cost), p, execution);
+  };
+  if (p.loss == Loss::kCiou) return launch_with(Ciou());
+  with_giou_or_any(p.loss, launch_with);
+}
+
+template <class C>
+void launch(const RotatedCostProblem& p, float* cost, const Execution& execution) {
+  launch(cost_args<C>(p, cost), p, execution);
+}
+
+template <class Problem>
+void Operations::matching_cost(const Problem& p, float* cost, const Execution& execution) {
   const DeviceScope scope(execution.device_index);
   const auto zero = [&](void* data, std::size_t bytes) {
     zero_async(data, bytes, static_cast<Stream>(execution.stream));
   };
-  dispatch(p, cost, zero, launch_for);
+  dispatch(p, cost, zero, [&](auto compute) { launch<decltype(compute)>(p, cost, execution); });
 }
 
-/// Losses that matchers and assigners use most have kernels of their own: what depends on the
-/// column alone, such as CIoU's angle, then moves out of the loop.
-template <class Use>
-void with_own_formula(Loss loss, const Use& use) {
-  if (loss == Loss::kCiou) return use(Ciou());
-  with_giou_or_any(loss, use);
-}
-
-void Operations::matching_cost(const CostProblem& p, float* cost, const Execution& execution) {
-  run(p, cost, execution, [&](auto compute) {
-    with_own_formula(p.loss, [&](auto formula) {
-      launch(cost_args<decltype(compute)>(formula, p, cost), p, execution);
-    });
-  });
-}
-
-void Operations::matching_cost(const RotatedCostProblem& p, float* cost,
-                               const Execution& execution) {
-  run(p, cost, execution,
-      [&](auto compute) { launch(cost_args<decltype(compute)>(p, cost), p, execution); });
-}
+template void Operations::matching_cost(const CostProblem&, float*, const Execution&);
+template void Operations::matching_cost(const RotatedCostProblem&, float*, const Execution&);
 
 }  // namespace boxloss::BOXLOSS_GPU

@@ -27,25 +27,14 @@ void launch(const Space& space, const CostArgs<F, C>& args) {
                MatchingCost<Space, F, C>{args});
 }
 
-template <class Space, class Problem>
-void write_cost(const Problem& p, float* cost, const Execution& execution) {
+template <class Space>
+template <class Problem>
+void Operations<Space>::matching_cost(const Problem& p, float* cost, const Execution& execution) {
   call<Space>("boxloss::matching_cost", execution, [&](const Space& space) {
     dispatch(
         p, cost, [&](void* data, std::size_t bytes) { zero(space, data, bytes); },
         [&](auto compute) { launch(space, cost_args<decltype(compute)>(p, cost)); });
   });
-}
-
-template <class Space>
-void Operations<Space>::matching_cost(const CostProblem& p, float* cost,
-                                      const Execution& execution) {
-  write_cost<Space>(p, cost, execution);
-}
-
-template <class Space>
-void Operations<Space>::matching_cost(const RotatedCostProblem& p, float* cost,
-                                      const Execution& execution) {
-  write_cost<Space>(p, cost, execution);
 }
 
 }  // namespace boxloss::kokkos

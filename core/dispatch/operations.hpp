@@ -10,8 +10,6 @@
 /// The one list of what the implementations in this tree compute.
 namespace boxloss {
 
-template <class Problem>
-using CostOf = std::remove_pointer_t<decltype(PairwiseFunctions<Problem>::run)>;
 template <class Problem, class Outputs>
 using RunOf = std::remove_pointer_t<decltype(Functions<Problem, Outputs>::run)>;
 template <class Problem>
@@ -25,8 +23,8 @@ using BytesOf = std::size_t(const Problem&);
   template <class Problem>                                                          \
   static void backward(const Problem&, const GradOutputs&, const void* scale,       \
                        const LossGradients&, const Execution&);                     \
-  static CostOf<CostProblem> matching_cost;                                         \
-  static CostOf<RotatedCostProblem> matching_cost;                                  \
+  template <class Problem>                                                          \
+  static void matching_cost(const Problem&, float* cost, const Execution&);         \
   static RunOf<AssignProblem, AssignOutputs> assign;                                \
   static RunOf<MaxIouProblem, MaxIouOutputs> max_iou_match;                         \
   static RunOf<TaskAlignedProblem, TaskAlignedOutputs> task_aligned_match;          \

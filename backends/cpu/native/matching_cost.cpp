@@ -111,22 +111,16 @@ void write_all(const Problem& p, float* cost, const Execution& execution) {
   });
 }
 
+}  // namespace
+
 template <class Problem>
-void run(const Problem& p, float* cost, const Execution& execution) {
+void Operations::matching_cost(const Problem& p, float* cost, const Execution& execution) {
   cpu_capability();  // throws here, not in a thread
   const auto zero = [](void* data, std::size_t bytes) { std::memset(data, 0, bytes); };
   dispatch(p, cost, zero, [&](auto compute) { write_all<decltype(compute)>(p, cost, execution); });
 }
 
-}  // namespace
-
-void Operations::matching_cost(const CostProblem& p, float* cost, const Execution& execution) {
-  run(p, cost, execution);
-}
-
-void Operations::matching_cost(const RotatedCostProblem& p, float* cost,
-                               const Execution& execution) {
-  run(p, cost, execution);
-}
+template void Operations::matching_cost(const CostProblem&, float*, const Execution&);
+template void Operations::matching_cost(const RotatedCostProblem&, float*, const Execution&);
 
 }  // namespace boxloss::native

@@ -107,11 +107,10 @@ double entry(const Problem& p, std::int64_t layer, std::int64_t image, std::int6
                              : sum + p.class_weight * class_term(p, layer, image, query, column);
 }
 
-template <class Problem>
-void run(const Problem& p, float* cost) {
-  using reference::own_rows;
-  using reference::OwnRows;
+}  // namespace
 
+template <class Problem>
+void reference::Operations::matching_cost(const Problem& p, float* cost, const Execution&) {
   const std::int64_t queries = p.pred.slots, columns = p.target.slots;
   std::fill(cost, cost + p.layers * queries * columns, 0.0f);
   if (queries * columns == 0) return;
@@ -133,15 +132,8 @@ void run(const Problem& p, float* cost) {
   }
 }
 
-}  // namespace
-
-void reference::Operations::matching_cost(const CostProblem& p, float* cost, const Execution&) {
-  run(p, cost);
-}
-
-void reference::Operations::matching_cost(const RotatedCostProblem& p, float* cost,
-                                          const Execution&) {
-  run(p, cost);
-}
+template void reference::Operations::matching_cost(const CostProblem&, float*, const Execution&);
+template void reference::Operations::matching_cost(const RotatedCostProblem&, float*,
+                                                   const Execution&);
 
 }  // namespace boxloss
