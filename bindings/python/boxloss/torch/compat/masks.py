@@ -212,7 +212,7 @@ def _uncertain_points(masks: Tensor, points: Points) -> Tensor:
     """(n, points.number, 2) of (n, 1, height, width)."""
     drawn = torch.rand(len(masks), points.candidates, 2, device=masks.device)
     certainty = _at(masks, drawn)[:, 0].abs_()
-    index = certainty.neg_().topk(points.uncertain).indices
+    index = certainty.neg_().topk(points.uncertain, sorted=False).indices
     chosen = drawn.gather(1, index[..., None].expand(-1, -1, 2))
     others = points.number - points.uncertain
     if others <= 0:
