@@ -24,7 +24,8 @@ def swin() -> Any:
 def small(name: str, make_config: Callable[[], dict[str, Any]]) -> nn.Module:
     config = getattr(transformers, f"{name}Config")(num_labels=CLASSES, **make_config())
     config.train_num_points = 300
-    model: nn.Module = getattr(transformers, f"{name}ForUniversalSegmentation")(config)
+    kind = "Instance" if name == "MaskFormer" else "Universal"
+    model: nn.Module = getattr(transformers, f"{name}For{kind}Segmentation")(config)
     return model
 
 
@@ -46,7 +47,22 @@ def oneformer() -> dict[str, Any]:
     return {"backbone_config": swin(), **HEADS, **sizes, **text}
 
 
-CONFIGS = {"Mask2Former": mask2former, "Eomt": eomt, "EomtDinov3": eomt, "OneFormer": oneformer}
+def maskformer() -> dict[str, Any]:
+    sizes = dict.fromkeys(("d_model", "encoder_ffn_dim", "decoder_ffn_dim"), 32)
+    heads = dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 2)
+    layers = {"encoder_layers": 1, "decoder_layers": 3, "num_queries": 12}
+    detr = transformers.DetrConfig(**sizes, **heads, **layers)
+    features = dict.fromkeys(("fpn_feature_size", "mask_feature_size"), 32)
+    return {"backbone_config": swin(), "decoder_config": detr, **features}
+
+
+CONFIGS = {
+    "Mask2Former": mask2former,
+    "Eomt": eomt,
+    "EomtDinov3": eomt,
+    "OneFormer": oneformer,
+    "MaskFormer": maskformer,
+}
 SMALL = {
     name: partial(small, name, make_config)
     for name, make_config in CONFIGS.items()

@@ -64,8 +64,8 @@ def losses_of(part: nn.Module, made: dict[str, Any]) -> tuple[dict[str, Tensor],
     return losses, [*gradients, torch.rand(1)]
 
 
-def swapped(part: nn.Module) -> nn.Module:
-    holder: Any = SMALL["Mask2Former"]()
+def swapped(part: nn.Module, name: str = "Mask2Former") -> nn.Module:
+    holder: Any = SMALL[name]()
     holder.criterion = part
     use_boxloss(holder, check=False)
     return part
@@ -73,13 +73,14 @@ def swapped(part: nn.Module) -> nn.Module:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("which", BATCHES)
-def test_losses_gradients_and_random_numbers(which: str, device: str) -> None:
-    part, made = criterion().to(device), moved(arguments(*BATCHES[which]), device)
+@pytest.mark.parametrize("name", ["Mask2Former", "MaskFormer"])
+def test_losses_gradients_and_random_numbers(name: str, which: str, device: str) -> None:
+    part, made = criterion(name).to(device), moved(arguments(*BATCHES[which]), device)
     losses, gradients = losses_of(part, made)
-    ours, by_ours = losses_of(swapped(part), made)
+    ours, by_ours = losses_of(swapped(part, name), made)
     assert list(ours) == list(losses)
-    for name, each in losses.items():
-        torch.testing.assert_close(ours[name], each, rtol=1e-6, atol=0)
+    for loss, each in losses.items():
+        torch.testing.assert_close(ours[loss], each, rtol=1e-6, atol=0)
     for one, other in zip(by_ours, gradients, strict=True):
         scale = other.abs().max().item() if other.isfinite().all() else 0
         assert which == "none" or (one - other).abs().max() <= 2e-6 * scale

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Costs and losses of masks at points, as PointRend and Mask2Former have them.
+"""Ground truth, pairs and losses of criteria of masks: all images of a layer at once.
 
-All images of a layer at once; nothing waits for the device. Points are drawn from torch's generator
-in the originals' order, so that a seed gives the same ones.
+Nothing here waits for the device. Points are drawn from torch's generator in the originals' order,
+so that a seed gives the same ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..class_loss import class_loss
 from ..collate import on_host
 from ..hungarian_match import hungarian_match
 from .faults import Rows, check
@@ -27,7 +26,7 @@ class MaskTargets(NamedTuple):
 
     Attributes:
         pixels: (T, 1, height, width), at least float32; a smaller image's masks lie in the corner.
-        scale: (T, 2): of width and height, what a mask's own image has; None if all have all.
+        sizes: (T, 2): the width and height of each mask's own image.
         labels: (T). offsets: (images + 1): image b has masks offsets[b] to offsets[b + 1].
         image, place: (T): whose each mask is, and which of its.
         slots: (images, most): the mask in each place, 0 where there is none.
@@ -35,7 +34,7 @@ class MaskTargets(NamedTuple):
     """
 
     pixels: Tensor
-    scale: Tensor | None
+    sizes: Tensor
     labels: Tensor
     offsets: Tensor
     image: Tensor
@@ -72,17 +71,15 @@ def collate_masks(masks: Sequence[Tensor], labels: Sequence[Tensor]) -> MaskTarg
     numbers = on_host([number for part in parts for number in part], device)
     numbers = numbers.to(device, non_blocking=True)
     of_offsets, of_image, of_place, of_slots, of_sides = numbers.split([*map(len, parts)])
-    scale = None
     if any(each.shape[1:] != (height, width) for each in masks):
         masks = [
             functional.pad(each, (0, width - each.shape[2], 0, height - each.shape[1]))
             for each in masks
         ]
-        scale = torch.stack((of_sides[::2] / width, of_sides[1::2] / height), 1)
     pixels = torch.cat([*masks])[:, None]
     return MaskTargets(
         pixels.to(torch.promote_types(pixels.dtype, torch.float32)),
-        scale,
+        of_sides.view(-1, 2),
         torch.cat([*labels]),
         of_offsets,
         of_image,
@@ -120,80 +117,72 @@ class Points(NamedTuple):
     uncertain: int
 
 
-def losses_of_layer(
-    masks: Tensor,
-    logits: Tensor,
-    truth: MaskTargets,
-    number: Tensor,
-    weights: Sequence[float],
-    points_of_cost: int,
-    points: Points,
-    no_object_weight: float,
-) -> dict[str, Tensor]:
-    """By transformers' names. See `match_masks` and `mask_losses`."""
-    query_of_mask, mask_of_query = match_masks(masks, logits, truth, points_of_cost, weights)
-    entropy, dice = mask_losses(masks, truth, query_of_mask, number, points)
-    of_classes = class_loss(
-        logits[None],
-        mask_of_query[None],
-        truth.labels,
-        mode="softmax",
-        no_object_weight=no_object_weight,
-    )
-    return {"loss_mask": entropy, "loss_dice": dice, "loss_cross_entropy": of_classes[0]}
-
-
-def match_masks(
-    masks: Tensor, logits: Tensor, truth: MaskTargets, points: int, weights: Sequence[float]
+def match(
+    cost: Tensor, logits: Tensor, truth: MaskTargets, class_weight: float
 ) -> tuple[Tensor, Tensor]:
-    """Each mask's query, of all images', and each query's mask, by the least cost; -1 for none.
+    """Each mask's query, (T), of all images', and each query's mask, by the least cost; -1: none.
 
     Args:
-        masks: (images, queries, height, width): logits. logits: (images, queries, classes).
-        points: how many of an image its queries and masks are compared at.
-        weights: of the cost of a class, of cross entropy, of dice.
-
-    Returns:
-        (T) and (images, queries).
+        cost: (images, queries, most), of each mask in its place, without that of its class.
+        logits: (images, queries, classes).
     """
-    with torch.no_grad():
-        cost = _cost(masks, logits.float(), truth, points, weights)
-    pairs = hungarian_match(cost[None], truth.offsets)
+    own = cost[truth.image, :, truth.place]
+    own = own - class_weight * logits.float().softmax(-1)[truth.image, :, truth.labels]
+    largest = torch.finfo(own.dtype).max
+    own = own.nan_to_num(largest, largest, largest)
+    pairs = hungarian_match(own.mT.contiguous()[None], truth.offsets)
     return pairs.pred_index[0], pairs.target_of_query[0]
 
 
-def _cost(
-    masks: Tensor, logits: Tensor, truth: MaskTargets, number: int, weights: Sequence[float]
+def in_places(of_masks: Tensor, truth: MaskTargets) -> Tensor:
+    """Of (T, n): (images, most, n)."""
+    if len(of_masks) == 0:
+        return of_masks.new_zeros(*truth.slots.shape, of_masks.shape[1])
+    return of_masks[truth.slots]
+
+
+def matched(masks: Tensor, truth: MaskTargets, query_of_mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows of masks that have a query, and what it predicts, (n, 1, height, width).
+
+    As the originals have them: image after image, query after query.
+    """
+    pairs = sum(min(count, masks.shape[1]) for count in truth.counts)
+    order = query_of_mask.argsort()[len(query_of_mask) - pairs :]  # those without one are first
+    return order, masks.flatten(0, 1).index_select(0, query_of_mask[order])[:, None]
+
+
+def dice_cost(p: Tensor, t: Tensor) -> Tensor:
+    """Of (images, queries, n) with (images, most, n)."""
+    size = p.sum(-1, keepdim=True) + t.sum(-1)[:, None]
+    return 1 - (2 * (p @ t.mT) + 1) / (size + 1)
+
+
+def dice_loss(p: Tensor, t: Tensor) -> Tensor:
+    """The sum over (n, points)."""
+    return (1 - (2 * (p * t).sum(1) + 1) / (p.sum(1) + t.sum(1) + 1)).sum()
+
+
+def cost_at_points(
+    masks: Tensor, truth: MaskTargets, number: int, entropy_weight: float, dice_weight: float
 ) -> Tensor:
-    """(queries, T)."""
-    by_class, by_entropy, by_dice = weights
+    """(images, queries, most), at so many points of an image; masks are logits."""
     # One call for all images would draw others on a GPU.
     points = torch.cat([torch.rand(1, number, 2, device=masks.device) for _ in masks])
+    height, width = truth.pixels.shape[2:]
+    scale = truth.sizes / truth.sizes.new_tensor((width, height))
     x = _at(masks, points)
-    of_masks = points[truth.image]
-    if truth.scale is not None:
-        of_masks = of_masks * truth.scale[:, None].to(points.dtype)
-    t = _at(truth.pixels, of_masks)[:, 0].to(x.dtype)
-    t = t[truth.slots] if len(t) else t.new_zeros(*truth.slots.shape, number)
-    both = t.mT
-    entropy = (functional.softplus(x).sum(-1, keepdim=True) - x @ both) / number
-    p = x.sigmoid_()
-    dice = 1 - (2 * (p @ both) + 1) / (p.sum(-1, keepdim=True) + t.sum(-1)[:, None] + 1)
-    cost = (by_entropy * entropy + by_dice * dice)[truth.image, :, truth.place]
-    cost = cost - by_class * logits.softmax(-1)[truth.image, :, truth.labels]
-    largest = torch.finfo(cost.dtype).max
-    return cost.nan_to_num(largest, largest, largest).mT.contiguous()
+    t = _at(truth.pixels, points[truth.image] * scale[:, None].to(points.dtype))[:, 0]
+    t = in_places(t.to(x.dtype), truth)
+    entropy = (functional.softplus(x).sum(-1, keepdim=True) - x @ t.mT) / number
+    return entropy_weight * entropy + dice_weight * dice_cost(x.sigmoid_(), t)
 
 
-def mask_losses(
+def losses_at_points(
     masks: Tensor, truth: MaskTargets, query_of_mask: Tensor, number: Tensor, points: Points
 ) -> tuple[Tensor, Tensor]:
     """Cross entropy and dice of all pairs, () each, divided by `number`."""
-    pairs = sum(min(count, masks.shape[1]) for count in truth.counts)
-    # As the originals have them: image after image, query after query; masks without one are first.
-    order = query_of_mask.argsort()[len(query_of_mask) - pairs :]
-    own = masks.flatten(0, 1).index_select(0, query_of_mask[order])[:, None]
-    if pairs == 0:
+    order, own = matched(masks, truth, query_of_mask)
+    if len(order) == 0:
         return own.sum(), own.sum()
     with torch.no_grad():
         chosen = _uncertain_points(own, points)
@@ -203,9 +192,7 @@ def mask_losses(
     x = _at(own, chosen)[:, 0]
     t = t.to(x.dtype)
     entropy = functional.binary_cross_entropy_with_logits(x, t, reduction="none").mean(1)
-    p = x.sigmoid()
-    dice = 1 - (2 * (p * t).sum(1) + 1) / (p.sum(1) + t.sum(1) + 1)
-    return entropy.sum() / number, dice.sum() / number
+    return entropy.sum() / number, dice_loss(x.sigmoid(), t) / number
 
 
 def _uncertain_points(masks: Tensor, points: Points) -> Tensor:

@@ -20,6 +20,7 @@ KNOWN = {
         "EomtForUniversalSegmentation": "mask2former",
         "EomtDinov3ForUniversalSegmentation": "mask2former",
         "OneFormerForUniversalSegmentation": "oneformer",
+        "MaskFormerForInstanceSegmentation": "maskformer",
     },
     "ultralytics": {
         "DetectionModel": "yolo",

@@ -9,9 +9,10 @@ gives the same points. Up to rounding this is the same, but for
 - a batch without any mask: its losses of masks are 0 here and there, where theirs can be NaN.
 """
 
+import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from types import ModuleType
 from typing import Any
 from unittest.mock import patch
@@ -19,22 +20,45 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
+from ...class_loss import class_loss
 from ..family import Family, Swapped, swap
 from ..made_up import MadeUp, cases_of
-from ..masks import Points, losses_of_layer, truth_of
+from ..masks import MaskTargets, Points, cost_at_points, losses_at_points, match, truth_of
 from ..parts import Parts, check_class, check_methods
 from ..proof import Case
 from ..ranks import asks_accelerate, average_over_ranks
 
-END = "ForUniversalSegmentation"
-FUNCTIONS = (
+NAME = "(.*)For(Universal|Instance)Segmentation"
+# Some have some of them.
+FUNCTIONS = {
     *("sample_point", "dice_loss", "sigmoid_cross_entropy_loss", "pair_wise_dice_loss"),
-    *("pair_wise_sigmoid_cross_entropy_loss", "linear_sum_assignment"),
-)
+    *("pair_wise_sigmoid_cross_entropy_loss", "pair_wise_sigmoid_focal_loss"),
+    *("sigmoid_focal_loss", "linear_sum_assignment"),
+}
 METHODS = (
     *("loss_labels", "loss_masks", "calculate_uncertainty", "sample_points_using_uncertainty"),
     "get_num_masks",
 )
+
+# Of a layer's masks and logits, the ground truth, and what losses are divided by: cross entropy, or
+# in its place the focal loss; dice; and each query's mask.
+OfLayer = Callable[[Any, Tensor, Tensor, MaskTargets, Tensor], tuple[Tensor, Tensor, Tensor]]
+
+
+def at_points(
+    criterion: Any, masks: Tensor, logits: Tensor, truth: MaskTargets, number: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    matcher, count = criterion.matcher, criterion.num_points
+    points = Points(
+        count,
+        int(count * criterion.oversample_ratio),
+        int(criterion.importance_sample_ratio * count),
+    )
+    with torch.no_grad():
+        weights = matcher.cost_mask, matcher.cost_dice
+        cost = cost_at_points(masks, truth, matcher.num_points, *weights)
+    query_of_mask, mask_of_query = match(cost, logits, truth, matcher.cost_class)
+    return *losses_at_points(masks, truth, query_of_mask, number, points), mask_of_query
 
 
 def losses(
@@ -42,27 +66,28 @@ def losses(
     layers: Sequence[tuple[Tensor, Tensor]],
     mask_labels: Sequence[Tensor],
     class_labels: Sequence[Tensor],
+    of_layer: OfLayer = at_points,
 ) -> list[dict[str, Tensor]]:
-    """Of each layer's masks and logits."""
+    """By their names, of each layer's masks and logits."""
     check_parts(criterion)
-    matcher = criterion.matcher
-    weights = matcher.cost_class, matcher.cost_mask, matcher.cost_dice
-    points = Points(
-        criterion.num_points,
-        int(criterion.num_points * criterion.oversample_ratio),
-        int(criterion.importance_sample_ratio * criterion.num_points),
-    )
     truth, factor = truth_of(mask_labels, class_labels, layers[0][1].shape[-1] - 1)
     does_ask = asks_accelerate(criterion.original.__module__)
     number = average_over_ranks(truth.offsets[-1], does_ask).clamp(min=1)
     number = number if factor is None else number * factor
+    found = []
     with torch.autocast(layers[0][0].device.type, enabled=False):
-        return [
-            losses_of_layer(
-                *layer, truth, number, weights, matcher.num_points, points, criterion.eos_coef
+        for masks, logits in layers:
+            entropy, dice, mask_of_query = of_layer(criterion, masks, logits, truth, number)
+            of_classes = class_loss(
+                logits[None],
+                mask_of_query[None],
+                truth.labels,
+                mode="softmax",
+                no_object_weight=criterion.eos_coef,
             )
-            for layer in layers
-        ]
+            names = ("loss_mask", "loss_dice", "loss_cross_entropy")
+            found.append(dict(zip(names, (entropy, dice, of_classes[0]), strict=True)))
+    return found
 
 
 def named(of_layers: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
@@ -81,7 +106,7 @@ def all_layers(
 
 
 @cache
-def _criterion(theirs: Any) -> Any:
+def _criterion(theirs: Any, of_layer: OfLayer) -> Any:
     class Criterion(theirs):
         def forward(
             self,
@@ -92,7 +117,7 @@ def _criterion(theirs: Any) -> Any:
             auxiliary_predictions: Sequence[Mapping[str, Tensor]] | None = None,
         ) -> dict[str, Tensor]:
             layers = all_layers(masks_queries_logits, class_queries_logits, auxiliary_predictions)
-            return named(losses(self, layers, mask_labels, class_labels))
+            return named(losses(self, layers, mask_labels, class_labels, of_layer))
 
     Criterion.__qualname__ = "Criterion"
     return Criterion
@@ -100,15 +125,17 @@ def _criterion(theirs: Any) -> Any:
 
 @cache
 def parts_of(module: str, prefix: str) -> Parts:
-    return Parts({module: (f"{prefix}Loss", f"{prefix}HungarianMatcher", *FUNCTIONS)})
+    functions = FUNCTIONS & {*vars(sys.modules[module])}
+    return Parts({module: (f"{prefix}Loss", f"{prefix}HungarianMatcher", *functions)})
 
 
 def home_of(model: Any) -> tuple[ModuleType, str]:
     """transformers' module, and what its classes' names begin with."""
     for each in type(model).__mro__:
-        if each.__name__.endswith(END) and each.__module__.startswith("transformers."):
-            return sys.modules[each.__module__], each.__name__.removesuffix(END)
-    raise TypeError(f"{type(model).__qualname__} is no {END} of transformers")
+        found = re.fullmatch(NAME, each.__name__)
+        if found and each.__module__.startswith("transformers."):
+            return sys.modules[each.__module__], found[1]
+    raise TypeError(f"{type(model).__qualname__} is none of transformers' {NAME}")
 
 
 def parts(model: Any) -> Parts:
@@ -125,10 +152,10 @@ def check_parts(criterion: Any) -> None:
     check_methods(criterion, getattr(sys.modules[module], f"{prefix}Loss"), METHODS)
 
 
-def replace(model: Any) -> Iterator[Swapped]:
+def replace(of_layer: OfLayer, model: Any) -> Iterator[Swapped]:
     module, prefix = home_of(model)
     check_parts(model.criterion)
-    yield swap(model.criterion, _criterion(getattr(module, f"{prefix}Loss")))
+    yield swap(model.criterion, _criterion(getattr(module, f"{prefix}Loss"), of_layer))
 
 
 def cases(model: Any) -> Iterator[Case]:
@@ -167,4 +194,8 @@ def losses_of(model: Any, **made: Any) -> Any:
         return model.criterion(**made)
 
 
-FAMILY = Family(replace, cases, parts, losses_of)
+def family(of_layer: OfLayer) -> Family:
+    return Family(partial(replace, of_layer), cases, parts, losses_of)
+
+
+FAMILY = family(at_points)
