@@ -190,11 +190,23 @@ def set_method(part: nn.Module, name: str) -> None:
     part.__class__ = own(type(part), name)
 
 
-def in_criterion(name: str, value: Any, model: nn.Module) -> None:
+def criterion_of(model: nn.Module) -> Any:
     """Which the model makes at its first step, otherwise."""
     if getattr(model, "criterion", None) is None:
         model.criterion = model.init_criterion()
-    setattr(model.criterion, name, value)
+    return model.criterion
+
+
+def in_criterion(name: str, value: Any, model: nn.Module) -> None:
+    setattr(criterion_of(model), name, value)
+
+
+def with_method(name: str, model: nn.Module) -> None:
+    set_method(criterion_of(model), name)
+
+
+def with_side_loss(model: nn.Module) -> None:
+    set_method(criterion_of(model).bbox_loss.dfl_loss, "__call__")
 
 
 OWN_MATCHER = ("RF-DETR", lambda model: set_method(model.matcher, "forward"), "OwnHungarianMatcher")
@@ -209,6 +221,13 @@ CHANGES: list[tuple[str, Callable[[Any], Any], str]] = [
     ("FCOS", lambda m: setattr(m.head, "compute_loss", m.head.compute_loss), "compute_loss of its"),
     ("YOLO11", lambda m: setattr(m, "criterion", OwnCriterion(m)), "has a loss of its own, not"),
     ("YOLO11", lambda m: setattr(m, "criterion", partial(OwnCriterion(m))), "no v8DetectionLoss"),
+    ("YOLO11", with_side_loss, "OwnDFLoss stands"),
+    ("YOLO11-obb", with_side_loss, "OwnDFLoss stands"),
+    ("YOLO11", partial(with_method, "bbox_decode"), "has a bbox_decode of its own"),
+    *(
+        ("YOLO11-obb", partial(with_method, name), f"has a {name} of its own")
+        for name in ("bbox_decode", "preprocess", ANGLES, "loss")
+    ),
     ("Ultralytics' RT-DETR", partial(in_criterion, "matcher", OwnAssignment()), "OwnHungarian"),
     ("Ultralytics' RT-DETR", partial(in_criterion, "use_uni_match", True), "use_uni_match"),
     OWN_MATCHER,

@@ -136,6 +136,45 @@ def test_weights_of_classes(kind: str) -> None:
         assert_same(*ways, COUNTS[0])
 
 
+def with_settings(replace: Replace, settings: dict[str, Any]) -> Replace:
+    """Of the assigner in each criterion that the model makes; YOLO26's has two heads."""
+
+    def change(model: Any) -> None:
+        replace(model)
+        make = model.init_criterion
+
+        def made() -> Any:
+            criterion = make()
+            for name in ("one2many", "one2one"):
+                vars(getattr(criterion, name, criterion).assigner).update(settings)
+            return criterion
+
+        model.init_criterion = made
+
+    return change
+
+
+SETTINGS: tuple[dict[str, Any], ...] = (
+    {"topk": 13, "alpha": 1.0},
+    {"topk": 1},
+    {"topk": 10, "topk2": 1, "beta": 4.0},
+)
+
+
+@pytest.mark.usefixtures("without_eps")
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("counts", long_but(COUNTS, COUNTS[:1]), ids=str)
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("kind", DETECTORS)
+def test_settings_that_no_yolo_has(
+    kind: str, settings: dict[str, Any], counts: tuple[int, ...], device: str
+) -> None:
+    """Losses and gradients are others where one anchor has another box."""
+    with default_dtype(torch.float64):
+        ways = (with_settings(each, settings) for each in (keep, use_boxloss))
+        assert_same(*(run(each, kind, counts, 0, device) for each in ways), counts)
+
+
 @pytest.mark.parametrize("kind", DETECTORS)
 def test_halves_lose_no_more_than_the_originals(kind: str) -> None:
     exact, *ways = (
@@ -242,25 +281,6 @@ def test_sides_as_long_as_no_bin() -> None:
     each = criterion.bbox_loss.dfl_loss(packed, wanted.T.clone()).squeeze(-1)
     own = ours.focal_loss(criterion, sides, wanted, weight / 4)
     torch.testing.assert_close(own, each @ weight)
-
-
-PARTS = [("11", "dfl_loss"), ("11", "bbox_decode")]
-if "11-obb" in KINDS:
-    names = "dfl_loss", "bbox_decode", "preprocess", "calculate_angle_loss", "loss"
-    PARTS += [("11-obb", name) for name in names]
-
-
-@pytest.mark.parametrize(("kind", "part"), PARTS)
-def test_parts_of_somebodys_own_are_refused(kind: str, part: str) -> None:
-    model = small_model(kind)
-    criterion = model.init_criterion()
-    if part == "dfl_loss":
-        criterion.bbox_loss.dfl_loss = torch.nn.Identity()
-    else:
-        criterion.__class__ = type("Own", (type(criterion),), {part: lambda *_: None})
-    model.criterion = criterion
-    with pytest.raises(ValueError, match="Identity" if part == "dfl_loss" else f"has a {part}"):
-        use_boxloss(model, check=False)
 
 
 if torch.cuda.is_available():
