@@ -3,7 +3,6 @@
 """boxloss.torch.compat's FCOS, RetinaNet, R-CNNs and SSD beside torchvision's."""
 
 from functools import partial
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,7 +19,6 @@ from surroundings import (
     DEVICES,
     HALVES,
     assert_as_near,
-    assert_example_runs,
     autocast,
     computed,
     default_dtype,
@@ -74,17 +72,20 @@ RETINANET = Heads(
 )
 
 
+def losses_of(heads: Heads, of: str, values: dict[str, Any], loss: str | None) -> dict[str, Tensor]:
+    head = getattr(heads, of)(**heads.arguments)
+    head._loss_type = loss  # RetinaNet's
+    losses = head.compute_loss(**values)
+    return losses if loss is None else {"bbox_regression": losses}
+
+
 def run(
     heads: Heads, of: str, values: dict[str, Any], dtype: torch.dtype, loss: str | None = None
 ) -> Results:
-    """Losses, and their sum's gradients by what the head gave. loss: RetinaNet's."""
-    head = getattr(heads, of)(**heads.arguments)
-    if loss is not None:
-        head._loss_type = loss
+    """Losses, and their sum's gradients by what the head gave."""
     outputs = values["head_outputs"]
     with autocast(outputs["bbox_regression"].device.type, dtype):
-        losses = head.compute_loss(**values)
-    losses = {"bbox_regression": losses} if loss is not None else losses
+        losses = losses_of(heads, of, values, loss)
     sum(losses.values()).backward()
     gradients = {name: each.grad for name, each in outputs.items()}
     return moved(({name: each.detach() for name, each in losses.items()}, gradients), "cpu")
@@ -191,19 +192,13 @@ def test_boxes_of_halves_are_decoded_in_float32(dtype: torch.dtype) -> None:
     assert torch.equal(of_halves[1], wide[1].to(dtype))
 
 
-def total(losses: Any) -> Tensor:
-    return sum(losses.values()) if isinstance(losses, dict) else losses
-
-
 @each_head
 def test_nobody_waits_for_the_device(heads: Heads, problem: Any, loss: str | None) -> None:
     """On the Meta device, whose numbers nobody can ask for."""
     values = moved(problem((3, 0, 5), 0, torch.float32), "meta")
-    head = heads.ours(**heads.arguments)
-    head._loss_type = loss  # RetinaNet's
-    value = total(head.compute_loss(**values))
-    assert value.shape == ()
-    value.backward()
+    total = sum(losses_of(heads, "ours", values, loss).values())
+    assert total.shape == ()
+    total.backward()
 
 
 if torch.cuda.is_available():
@@ -211,9 +206,7 @@ if torch.cuda.is_available():
     @each_head
     def test_nobody_waits_for_the_gpu(heads: Heads, problem: Any, loss: str | None) -> None:
         values = moved(problem((3, 0, 5), 0, torch.float32), "cuda")
-        head = heads.ours(**heads.arguments)
-        head._loss_type = loss
-        assert waits(lambda: total(head.compute_loss(**values)).backward()) == 0
+        assert waits(lambda: run(heads, "ours", values, torch.float32, loss)) == 0
 
 
 # --- Faster R-CNN: all that is matched is equal ---
@@ -345,8 +338,3 @@ def test_training(train: Any, seed: int, counts: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("name", small_torchvision.SMALL)
 def test_training_of_others(name: str, seed: int) -> None:
     assert_same_training(partial(small_torchvision.train, name), seed)
-
-
-@pytest.mark.parametrize("example", [fcos, retinanet, faster_rcnn])
-def test_example_runs(example: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    assert_example_runs(example, 1, capsys)

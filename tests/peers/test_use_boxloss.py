@@ -21,7 +21,7 @@ import ultralytics
 from boxloss.torch.compat import ranks, use_boxloss
 from boxloss.torch.compat.versions import is_before
 from combinations import long_but
-from models import DAILY, MODELS, WITH_BOXES, batch_of, calls, loss, loss_of, made, mostly_long
+from models import DAILY, MODELS, WITH_BOXES, calls, loss, made, mostly_long
 from peft import LoraConfig, get_peft_model, inject_adapter_in_model
 from small_detrs import SMALL
 from surroundings import default_dtype
@@ -229,9 +229,6 @@ def test_the_group_of_a_models_ddp(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     loss("LW-DETR", wrapped)
     assert asked == [None, group]
-    with torch.no_grad():
-        loss_of("LW-DETR", wrapped, batch_of("LW-DETR"))
-    assert len(asked) == 2
 
 
 def test_what_it_does_not_know() -> None:

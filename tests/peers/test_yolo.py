@@ -16,7 +16,6 @@ from combinations import long_but
 from small_yolos import KINDS, random_batch, small_model, train
 from surroundings import (
     DEVICES,
-    assert_example_runs,
     assert_reads_nothing,
     default_dtype,
     moved,
@@ -208,10 +207,6 @@ def test_training(seed: int, counts: tuple[int, ...], kind: str) -> None:
 def test_training_with_eps(seed: int) -> None:
     """Gradients are 60 eps / side apart, and sides as short as a tenth of a cell at the start."""
     assert_same_training(train, seed, CLOSE + 600 * EPS)
-
-
-def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert_example_runs(yolo, 1, capsys)
 
 
 def lossmaker(kind: str) -> tuple[Callable[..., Any], dict[str, Any]]:
