@@ -67,8 +67,10 @@ def run(
     seed: int,
     device: str,
     dtype: torch.dtype | None = None,
+    **settings: Any,
 ) -> tuple[Named, Named]:
-    """Losses, and their sum's gradients by what heads predict: of that dtype, as float16 has it."""
+    """Losses, and their sum's gradients by what heads predict: of that dtype, as float16 has it.
+    Settings are the assigners'."""
     torch.manual_seed(seed)
     model = small_model(kind).train()
     replace(model)
@@ -82,7 +84,10 @@ def run(
     leaves = {name: each for name, each in named.items() if "feats" not in name}
     for leaf in leaves.values():
         leaf.requires_grad_()
-    losses, items = model.to(device).init_criterion()(preds, batch)
+    criterion = model.to(device).init_criterion()
+    for head in ours.heads(criterion):
+        vars(head.assigner).update(settings)
+    losses, items = criterion(preds, batch)
     losses.sum().backward()
     if isinstance(items, Tensor):  # until 8.4.104
         items = dict(zip(("box_loss", "cls_loss", "dfl_loss"), items, strict=True))
@@ -135,24 +140,6 @@ def test_weights_of_classes(kind: str) -> None:
         assert_same(*ways, COUNTS[0])
 
 
-def with_settings(replace: Replace, settings: dict[str, Any]) -> Replace:
-    """Of the assigner in each criterion that the model makes; YOLO26's has two heads."""
-
-    def change(model: Any) -> None:
-        replace(model)
-        make = model.init_criterion
-
-        def made() -> Any:
-            criterion = make()
-            for name in ("one2many", "one2one"):
-                vars(getattr(criterion, name, criterion).assigner).update(settings)
-            return criterion
-
-        model.init_criterion = made
-
-    return change
-
-
 SETTINGS: tuple[dict[str, Any], ...] = (
     {"topk": 13, "alpha": 1.0},
     {"topk": 1},
@@ -170,8 +157,8 @@ def test_settings_that_no_yolo_has(
 ) -> None:
     """Losses and gradients are others where one anchor has another box."""
     with default_dtype(torch.float64):
-        ways = (with_settings(each, settings) for each in (keep, use_boxloss))
-        assert_same(*(run(each, kind, counts, 0, device) for each in ways), counts)
+        ways = (run(each, kind, counts, 0, device, **settings) for each in (keep, use_boxloss))
+        assert_same(*ways, counts)
 
 
 @pytest.mark.parametrize("kind", DETECTORS)
