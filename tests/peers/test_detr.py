@@ -102,7 +102,7 @@ def grounding_dino_values(counts: tuple[int, ...], _: int, seed: int) -> Leaves:
     return values
 
 
-# --- RT-DETR ---
+# --- With denoising queries ---
 
 
 def rt_detr_values(counts: tuple[int, ...], noisy: int, seed: int) -> Leaves:
@@ -114,9 +114,6 @@ def rt_detr_values(counts: tuple[int, ...], noisy: int, seed: int) -> Leaves:
         "enc_topk_logits": cases.logits((images, QUERIES, CLASSES), random),
         "enc_topk_bboxes": cases.boxes((images, QUERIES), random),
     }
-
-
-# --- D-FINE ---
 
 
 def d_fine_values(counts: tuple[int, ...], noisy: int, seed: int) -> Leaves:
