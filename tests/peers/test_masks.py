@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Criteria of masks beside their originals, at the points of one seed."""
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -121,6 +122,11 @@ def test_faults(what: str) -> None:
     change(made)
     with pytest.raises(ValueError, match=told):
         part(**made)
+
+
+def test_a_pickle_holds_the_original() -> None:
+    loaded = pickle.loads(pickle.dumps(swapped(criterion())))
+    assert type(loaded) is type(criterion())
 
 
 if torch.cuda.is_available():

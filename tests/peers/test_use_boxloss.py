@@ -21,7 +21,7 @@ import ultralytics
 from boxloss.torch.compat import ranks, use_boxloss
 from boxloss.torch.compat.versions import is_before
 from combinations import long_but
-from models import DAILY, MODELS, calls, loss, made, mostly_long
+from models import DAILY, MODELS, WITH_BOXES, calls, loss, made, mostly_long
 from peft import LoraConfig, get_peft_model, inject_adapter_in_model
 from small_detrs import SMALL
 from surroundings import default_dtype
@@ -123,7 +123,7 @@ for file in sys.argv[1:]:
 
 
 # DETRs are replaced in two ways, which keep no hooks that cannot be pickled.
-PICKLED = ["DETR", "RT-DETR", *(name for name in MODELS if name not in SMALL)]
+PICKLED = ["DETR", "RT-DETR", *(name for name in WITH_BOXES if name not in SMALL)]
 OTHERS = [name for name in PICKLED if name not in DAILY]
 
 
