@@ -131,8 +131,8 @@ def run(
     values = moved(
         {name: each.requires_grad_() for name, each in case.values.items()}, device, dtype
     )
-    labels, denoising = moved((cases.cast(case.labels, computed(dtype)), case.denoising), device)
-    given = Case(case.counts, values, labels, denoising)
+    labels = moved(case.labels, device, computed(dtype))
+    given = Case(case.counts, values, labels, moved(case.denoising, device))
     with (
         autocast(device, dtype),
         default_dtype(computed(dtype)) if of.by_default else nullcontext(),

@@ -40,7 +40,3 @@ def true_boxes(counts: tuple[int, ...], random: torch.Generator) -> Targets:
         }
         for count in counts
     ]
-
-
-def cast(labels: Targets, dtype: torch.dtype) -> Targets:
-    return [{**each, "boxes": each["boxes"].to(dtype)} for each in labels]

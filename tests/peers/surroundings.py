@@ -2,15 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """On which devices, in which dtype, and how often a GPU is waited for."""
 
-import runpy
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-import pytest
 import torch
 from torch import Tensor
 from torch._subclasses import FakeTensorMode
@@ -109,11 +106,3 @@ def assert_reads_nothing(function: Callable[..., Any], on: str = "cpu", **argume
         arguments = tree_map_only(Tensor, lambda each: fake.from_tensor(each).to(on), arguments)
         with NoCopies():
             function(**arguments)
-
-
-def assert_example_runs(example: ModuleType, ways: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """It shows eight steps, and an end for each way but the original."""
-    runpy.run_path(example.__file__, run_name="__main__")
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2 + 8 + ways
-    assert all("weights of" in line for line in lines[-ways:])

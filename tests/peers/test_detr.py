@@ -7,7 +7,6 @@ Models are trained here, too; that each one's losses are right is for test_use_b
 
 from dataclasses import replace
 from functools import partial
-from types import ModuleType
 from typing import Any, ClassVar
 
 import detr_cases as cases
@@ -29,7 +28,6 @@ from surroundings import (
     DEVICES,
     HALVES,
     assert_as_near,
-    assert_example_runs,
     assert_reads_nothing,
     computed,
     moved,
@@ -54,37 +52,29 @@ from transformers.loss.loss_lw_detr import LwDetrForObjectDetectionLoss
 from transformers.loss.loss_rt_detr import RTDetrForObjectDetectionLoss
 from ultralytics_rt_detr import ULTRALYTICS_RT_DETR
 
-from examples import detr, rt_detr, rt_detr_compiled
+from examples import detr
 from examples.training import train_transformers
 
 BINS = 32
 
-# --- DETR ---
+# --- Without denoising queries ---
 
 
-def detr_values(counts: tuple[int, ...], _: int, seed: int) -> Leaves:
+def plain_values(
+    counts: tuple[int, ...], _: int, seed: int, *, classes: int, encoder: tuple[str, ...] = ()
+) -> Leaves:
+    """The decoder's layers, and the encoder's, where that has names."""
     random = cases.generator(seed)
-    shape = (LAYERS, len(counts), QUERIES)
-    return {
-        "outputs_class": cases.logits((*shape, CLASSES + 1), random),
-        "outputs_coord": cases.boxes(shape, random),
-    }
+    shape = (LAYERS + bool(encoder), len(counts), QUERIES)
+    both = cases.logits((*shape, classes), random), cases.boxes(shape, random)
+    of_encoder = {name: each[-1] for name, each in zip(encoder, both, strict=False)}
+    return {"outputs_class": both[0][:LAYERS], "outputs_coord": both[1][:LAYERS], **of_encoder}
 
 
-# --- LW-DETR ---
-
-
-def lw_detr_values(counts: tuple[int, ...], _: int, seed: int) -> Leaves:
-    """The decoder's layers and the encoder's."""
-    random = cases.generator(seed)
-    shape = (LAYERS + 1, len(counts), QUERIES)
-    scores, boxes = cases.logits((*shape, CLASSES), random), cases.boxes(shape, random)
-    return {
-        "outputs_class": scores[:-1],
-        "outputs_coord": boxes[:-1],
-        "enc_outputs_class": scores[-1],
-        "enc_outputs_coord": boxes[-1],
-    }
+detr_values = partial(plain_values, classes=CLASSES + 1)
+lw_detr_values = partial(
+    plain_values, classes=CLASSES, encoder=("enc_outputs_class", "enc_outputs_coord")
+)
 
 
 # --- Grounding DINO ---
@@ -105,19 +95,14 @@ def text_of(images: int) -> dict[str, Any]:
 
 def grounding_dino_values(counts: tuple[int, ...], _: int, seed: int) -> Leaves:
     """As the model gives them, -inf for what is no text."""
-    random = cases.generator(seed)
-    shape = (LAYERS + 1, len(counts), QUERIES)
-    scores, boxes = cases.logits((*shape, TOKENS), random), cases.boxes(shape, random)
-    scores[..., -2:] = -torch.inf
-    return {
-        "outputs_class": scores[:-1],
-        "outputs_coord": boxes[:-1],
-        "encoder_logits": scores[-1],
-        "encoder_pred_boxes": boxes[-1],
-    }
+    encoder = "encoder_logits", "encoder_pred_boxes"
+    values = plain_values(counts, 0, seed, classes=TOKENS, encoder=encoder)
+    for name in ("outputs_class", "encoder_logits"):
+        values[name][..., -2:] = -torch.inf
+    return values
 
 
-# --- RT-DETR ---
+# --- With denoising queries ---
 
 
 def rt_detr_values(counts: tuple[int, ...], noisy: int, seed: int) -> Leaves:
@@ -129,9 +114,6 @@ def rt_detr_values(counts: tuple[int, ...], noisy: int, seed: int) -> Leaves:
         "enc_topk_logits": cases.logits((images, QUERIES, CLASSES), random),
         "enc_topk_bboxes": cases.boxes((images, QUERIES), random),
     }
-
-
-# --- D-FINE ---
 
 
 def d_fine_values(counts: tuple[int, ...], noisy: int, seed: int) -> Leaves:
@@ -358,8 +340,3 @@ def test_training(name: str) -> None:
     """The losses of all models test_use_boxloss.py compares every day."""
     train = partial(train_transformers, SMALL[name.removesuffix(", adapted")])
     assert_same_training(train, 0, change=detr.adapt if name == ADAPTED else use_boxloss)
-
-
-@pytest.mark.parametrize(("example", "ways"), [(detr, 2), (rt_detr, 1), (rt_detr_compiled, 1)])
-def test_example_runs(example: ModuleType, ways: int, capsys: pytest.CaptureFixture[str]) -> None:
-    assert_example_runs(example, ways, capsys)

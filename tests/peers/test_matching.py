@@ -143,11 +143,6 @@ def test_what_is_refused(call: Any, told: str) -> None:
         call(*inputs((3, 5)))
 
 
-def columns_first(boxes: Tensor) -> Tensor:
-    """The same numbers, of which neighbours in a row are none in memory."""
-    return boxes.mT.contiguous().mT
-
-
 def losses_and_gradient(
     function: Any, outputs: dict[str, Tensor], *given: Any
 ) -> dict[str, Tensor]:
@@ -161,16 +156,12 @@ def losses_and_gradient(
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("counts", COUNTS)
 def test_loss_boxes(counts: tuple[int, ...], seed: int, device: str) -> None:
-    """In double; ours has boxes as after flatten(2).transpose(1, 2)."""
     outputs, targets = inputs(counts, seed)
     indices = HungarianMatcher()(outputs, targets)
     number = 3.5  # an average over ranks, say
     theirs = detr.ImageLoss(None, CLASSES, 0.1, []).loss_boxes
     wanted = losses_and_gradient(theirs, outputs, targets, indices, number)
-    outputs["pred_boxes"] = columns_first(outputs["pred_boxes"])
     given = moved((outputs, targets), device)
-    for each in given[1]:
-        each["boxes"] = columns_first(each["boxes"])
     for its_pairs in (indices, moved(indices, device)):
         found = losses_and_gradient(detr_loss_boxes, *given, its_pairs, number)
         assert_close(found, wanted)

@@ -40,17 +40,9 @@ UNIT_ROUNDOFF = {
 }
 WEIGHTS = {"no weight": None, "(n)": (), "(n, 4)": (4,)}
 N, SHORTEST, FURTHEST, EPS = 60, 8.0, 128.0, 1e-6
-# How theirs takes an average factor.
-AVERAGES = {
-    "none given": None,
-    "int": 37,
-    "float": 0.25,
-    "0": 0.0,
-    "tensor": torch.tensor(37.5),
-    "int tensor": torch.tensor(12),
-    "half tensor": torch.tensor(12.5, dtype=torch.float16),
-    "tensor of one": torch.tensor([12.5], dtype=torch.float64),
-}
+# How theirs takes an average factor: as a number, or as a tensor of any dtype.
+TENSORS = [torch.tensor(12), torch.tensor(37.5), torch.tensor(12.5).half()]
+AVERAGES = [None, 37, 0.25, 0.0, *TENSORS, torch.tensor([12.5], dtype=torch.float64)]
 
 
 def problem(loss: str, seed: int, dtype: torch.dtype, n: int = N) -> tuple[Tensor, Tensor]:
@@ -122,7 +114,7 @@ def test_values_and_gradients(loss: str, shape: str, dtype: torch.dtype) -> None
     doubles = [each if each is None else each.double() for each in (pred, target, weight)]
     ours, theirs = OURS[loss](loss_weight=2.0), THEIRS[loss](loss_weight=2.0)
     for override in ("none", "sum", "mean", None):
-        for average in AVERAGES.values() if override != "sum" else [None]:
+        for average in AVERAGES if override != "sum" else [None]:
             if dtype == torch.float16 and type(average) is float and average == 0:
                 continue  # gradients are beyond its range
             rest = (average, override)

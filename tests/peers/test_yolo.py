@@ -16,7 +16,6 @@ from combinations import long_but
 from small_yolos import KINDS, random_batch, small_model, train
 from surroundings import (
     DEVICES,
-    assert_example_runs,
     assert_reads_nothing,
     default_dtype,
     moved,
@@ -68,8 +67,10 @@ def run(
     seed: int,
     device: str,
     dtype: torch.dtype | None = None,
+    **settings: Any,
 ) -> tuple[Named, Named]:
-    """Losses, and their sum's gradients by what heads predict: of that dtype, as float16 has it."""
+    """Losses, and their sum's gradients by what heads predict: of that dtype, as float16 has it.
+    Settings are the assigners'."""
     torch.manual_seed(seed)
     model = small_model(kind).train()
     replace(model)
@@ -83,7 +84,10 @@ def run(
     leaves = {name: each for name, each in named.items() if "feats" not in name}
     for leaf in leaves.values():
         leaf.requires_grad_()
-    losses, items = model.to(device).init_criterion()(preds, batch)
+    criterion = model.to(device).init_criterion()
+    for head in ours.heads(criterion):
+        vars(head.assigner).update(settings)
+    losses, items = criterion(preds, batch)
     losses.sum().backward()
     if isinstance(items, Tensor):  # until 8.4.104
         items = dict(zip(("box_loss", "cls_loss", "dfl_loss"), items, strict=True))
@@ -136,6 +140,27 @@ def test_weights_of_classes(kind: str) -> None:
         assert_same(*ways, COUNTS[0])
 
 
+SETTINGS: tuple[dict[str, Any], ...] = (
+    {"topk": 13, "alpha": 1.0},
+    {"topk": 1},
+    {"topk": 10, "topk2": 1, "beta": 4.0},
+)
+
+
+@pytest.mark.usefixtures("without_eps")
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("counts", long_but(COUNTS, COUNTS[:1]), ids=str)
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("kind", DETECTORS)
+def test_settings_that_no_yolo_has(
+    kind: str, settings: dict[str, Any], counts: tuple[int, ...], device: str
+) -> None:
+    """Losses and gradients are others where one anchor has another box."""
+    with default_dtype(torch.float64):
+        ways = (run(each, kind, counts, 0, device, **settings) for each in (keep, use_boxloss))
+        assert_same(*ways, counts)
+
+
 @pytest.mark.parametrize("kind", DETECTORS)
 def test_halves_lose_no_more_than_the_originals(kind: str) -> None:
     exact, *ways = (
@@ -169,10 +194,6 @@ def test_training(seed: int, counts: tuple[int, ...], kind: str) -> None:
 def test_training_with_eps(seed: int) -> None:
     """Gradients are 60 eps / side apart, and sides as short as a tenth of a cell at the start."""
     assert_same_training(train, seed, CLOSE + 600 * EPS)
-
-
-def test_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert_example_runs(yolo, 1, capsys)
 
 
 def lossmaker(kind: str) -> tuple[Callable[..., Any], dict[str, Any]]:
@@ -242,25 +263,6 @@ def test_sides_as_long_as_no_bin() -> None:
     each = criterion.bbox_loss.dfl_loss(packed, wanted.T.clone()).squeeze(-1)
     own = ours.focal_loss(criterion, sides, wanted, weight / 4)
     torch.testing.assert_close(own, each @ weight)
-
-
-PARTS = [("11", "dfl_loss"), ("11", "bbox_decode")]
-if "11-obb" in KINDS:
-    names = "dfl_loss", "bbox_decode", "preprocess", "calculate_angle_loss", "loss"
-    PARTS += [("11-obb", name) for name in names]
-
-
-@pytest.mark.parametrize(("kind", "part"), PARTS)
-def test_parts_of_somebodys_own_are_refused(kind: str, part: str) -> None:
-    model = small_model(kind)
-    criterion = model.init_criterion()
-    if part == "dfl_loss":
-        criterion.bbox_loss.dfl_loss = torch.nn.Identity()
-    else:
-        criterion.__class__ = type("Own", (type(criterion),), {part: lambda *_: None})
-    model.criterion = criterion
-    with pytest.raises(ValueError, match="Identity" if part == "dfl_loss" else f"has a {part}"):
-        use_boxloss(model, check=False)
 
 
 if torch.cuda.is_available():

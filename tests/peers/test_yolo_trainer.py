@@ -69,34 +69,25 @@ def data_set(folder: Path, kind: str = "") -> Path:
     return folder / "data.yaml"
 
 
+def options(folder: Path, kind: str = "", **more: Any) -> dict[str, Any]:
+    given = {"data": str(data_set(folder, kind)), "project": str(folder), "epochs": 1}
+    given |= {"imgsz": SIDE, "batch": 4, "workers": 0, "device": "cpu"}
+    return given | {"amp": False, "plots": False, "val": False} | more
+
+
 def train(folder: Path, kind: str, replace: Replace) -> tuple[list[float], Tensor, Tensor]:
     """Losses of each step, and all weights before and afterwards."""
     wrapper, network = NETWORKS[kind]
     YAML.save(folder / "model.yaml", network)
-    options: dict[str, Any] = {
-        "data": str(data_set(folder, kind)),
-        "project": str(folder / "runs"),
-        "exist_ok": True,
-        "epochs": 2,
-        "imgsz": SIDE,
-        "batch": 4,
-        "nbs": 4,  # a step for each batch
-        "workers": 0,
-        "device": "cpu",
-        "amp": False,
-        "plots": False,
-        "val": False,
-        "save": False,
-        "warmup_epochs": 0,
-        "optimizer": "SGD",
-    }
     model = wrapper(folder / "model.yaml")
     replaced = replace(model)
     losses: list[float] = []
     starts: list[Tensor] = []
     model.add_callback("on_train_start", lambda each: starts.append(weights(each.model).clone()))
     model.add_callback("on_train_batch_end", lambda each: losses.append(each.loss.item()))
-    model.train(**options)
+    # nbs: a step for each batch.
+    steps = {"epochs": 2, "nbs": 4, "warmup_epochs": 0, "optimizer": "SGD"}
+    model.train(**options(folder, kind, save=False, **steps))
     criterion = model.trainer.model.criterion
     uses_boxloss = isinstance(getattr(criterion, "one2one", criterion), OURS)
     assert uses_boxloss == (replace is use_boxloss)
@@ -133,8 +124,6 @@ def test_trains_to_the_same_weights(kind: str, tmp_path: Path) -> None:
 def test_the_average_and_a_student(tmp_path: Path) -> None:
     """An epoch ends with the average model's validation; a student is trained by a teacher."""
     YOLO("yolo11n.yaml").save(tmp_path / "teacher.pt")
-    options: dict[str, Any] = {"data": str(data_set(tmp_path)), "project": str(tmp_path)}
-    options["distill_model"] = str(tmp_path / "teacher.pt")
     model = YOLO("yolo11n.yaml")
     use_boxloss(model)
     criteria: list[Any] = []
@@ -143,6 +132,6 @@ def test_the_average_and_a_student(tmp_path: Path) -> None:
         criteria.extend(each.criterion for each in (trainer.model, trainer.ema.ema))
 
     model.add_callback("on_fit_epoch_end", look)
-    model.train(epochs=1, imgsz=SIDE, batch=4, device="cpu", workers=0, plots=False, **options)
+    model.train(**options(tmp_path, val=True, distill_model=str(tmp_path / "teacher.pt")))
     assert criteria
     assert all(isinstance(each, DetectionLoss) for each in criteria)

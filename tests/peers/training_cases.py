@@ -19,9 +19,8 @@ import torch
 from boxloss.torch.compat import use_boxloss
 from surroundings import default_dtype
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
-from examples.training import Replace, keep, transformers_batch
+from examples.training import Replace, keep
 
 CLOSE = 1e-11
 CLOSE_IN_THE_END = 1e-10
@@ -51,42 +50,3 @@ def assert_same_training(
     assert way > (5e-3 if is_trained else 0)
     assert apart <= close * way, (apart, way)
     torch.testing.assert_close(others, losses, rtol=close, atol=0)
-
-
-def assert_same_in_model(
-    small_model: Callable[[], Any],
-    change: Replace,
-    counts: tuple[int, ...],
-    seed: int,
-    in_training: bool = True,
-) -> None:
-    """A model of transformers."""
-    with default_dtype(torch.float64):
-        torch.manual_seed(seed)
-        model = small_model().train(in_training)
-        images, labels = transformers_batch(counts)
-        results = []
-        for criterion in (keep, change):
-            criterion(model)
-            model.zero_grad()
-            torch.manual_seed(seed)  # for dropout and denoising
-            output = model(pixel_values=images, labels=labels)
-            output.loss.backward()
-            results.append((output, {n: p.grad for n, p in model.named_parameters()}))
-    (original, exact), (output, gradients) = results
-    assert output.loss_dict.keys() == original.loss_dict.keys()
-    for name, value in original.loss_dict.items():
-        assert abs(output.loss_dict[name] - value) <= CLOSE * (1 + value), name
-    assert abs(output.loss - original.loss) <= CLOSE * original.loss
-    auxiliary = (each.auxiliary_outputs or () for each in (original, output))
-    for theirs, ours in zip(*auxiliary, strict=True):
-        assert theirs.keys() == ours.keys()
-        pairs = zip(tree_leaves(theirs), tree_leaves(ours), strict=True)
-        assert all(torch.equal(one, other) for one, other in pairs)
-    norm = torch.stack([each.norm() for each in exact.values() if each is not None]).norm()
-    assert norm > 0.01
-    for name, gradient in exact.items():
-        if gradient is None:
-            assert gradients[name] is None or not gradients[name].any(), name
-        else:
-            assert (gradients[name] - gradient).norm() <= CLOSE * norm, name

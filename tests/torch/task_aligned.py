@@ -30,8 +30,6 @@ def problem(
     size: int = 128,
     is_padded: bool = False,
     is_rotated: bool = False,
-    scores: torch.dtype = torch.float32,
-    pred: torch.dtype = torch.float32,
     **rule: Any,
 ) -> Problem:
     """Predictions as a network gives them that has learned something; some images have no boxes."""
@@ -59,8 +57,8 @@ def problem(
             (0.4 * own[..., 2:4].repeat(1, 1, 2), noise[..., :1]), -1
         )
     values: Problem = {
-        "scores": rand(images, anchors, classes).to(scores),
-        "pred": predicted.to(pred),
+        "scores": rand(images, anchors, classes),
+        "pred": predicted,
         "points": points,
         **rule,
     }
