@@ -132,8 +132,9 @@ def test_a_pickle_holds_the_original() -> None:
 
 if torch.cuda.is_available():
 
-    def test_nobody_waits() -> None:
-        part = swapped(criterion().cuda())
-        made = moved(arguments(*BATCHES["none in one"]), "cuda")
+    @pytest.mark.parametrize("name", ["Mask2Former", "MaskFormer"])
+    def test_nobody_waits(name: str) -> None:
+        part = swapped(criterion(name).cuda(), name)
+        made = moved(arguments(*BATCHES["of other sizes"]), "cuda")
         losses_of(part, made)
         assert waits(lambda: losses_of(part, made)) == 0

@@ -26,7 +26,7 @@ class MaskTargets(NamedTuple):
 
     Attributes:
         pixels: (T, 1, height, width), at least float32; a smaller image's masks lie in the corner.
-        sizes: (T, 2): the width and height of each mask's own image.
+        sizes: (T, 2): the width and height of each mask's own image. scale: in parts of pixels'.
         labels: (T). offsets: (images + 1): image b has masks offsets[b] to offsets[b + 1].
         image, place: (T): whose each mask is, and which of its.
         slots: (images, most): the mask in each place, 0 where there is none.
@@ -35,6 +35,7 @@ class MaskTargets(NamedTuple):
 
     pixels: Tensor
     sizes: Tensor
+    scale: Tensor
     labels: Tensor
     offsets: Tensor
     image: Tensor
@@ -76,10 +77,11 @@ def collate_masks(masks: Sequence[Tensor], labels: Sequence[Tensor]) -> MaskTarg
             functional.pad(each, (0, width - each.shape[2], 0, height - each.shape[1]))
             for each in masks
         ]
-    pixels = torch.cat([*masks])[:, None]
     return MaskTargets(
-        pixels.to(torch.promote_types(pixels.dtype, torch.float32)),
+        wide(torch.cat([*masks])[:, None]),
         of_sides.view(-1, 2),
+        # By numbers: a tensor of them would be waited for on a GPU.
+        torch.stack((of_sides[::2] / width, of_sides[1::2] / height), 1),
         torch.cat([*labels]),
         of_offsets,
         of_image,
@@ -87,6 +89,11 @@ def collate_masks(masks: Sequence[Tensor], labels: Sequence[Tensor]) -> MaskTarg
         of_slots.view(len(counts), -1),
         counts,
     )
+
+
+def wide(values: Tensor) -> Tensor:
+    """At least in float32."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def truth_of(
@@ -127,7 +134,7 @@ def match(
         logits: (images, queries, classes).
     """
     own = cost[truth.image, :, truth.place]
-    own = own - class_weight * logits.float().softmax(-1)[truth.image, :, truth.labels]
+    own = own - class_weight * wide(logits).softmax(-1)[truth.image, :, truth.labels]
     largest = torch.finfo(own.dtype).max
     own = own.nan_to_num(largest, largest, largest)
     pairs = hungarian_match(own.mT.contiguous()[None], truth.offsets)
@@ -168,10 +175,8 @@ def cost_at_points(
     """(images, queries, most), at so many points of an image; masks are logits."""
     # One call for all images would draw others on a GPU.
     points = torch.cat([torch.rand(1, number, 2, device=masks.device) for _ in masks])
-    height, width = truth.pixels.shape[2:]
-    scale = truth.sizes / truth.sizes.new_tensor((width, height))
     x = _at(masks, points)
-    t = _at(truth.pixels, points[truth.image] * scale[:, None].to(points.dtype))[:, 0]
+    t = _at(truth.pixels, points[truth.image] * truth.scale[:, None].to(points.dtype))[:, 0]
     t = in_places(t.to(x.dtype), truth)
     entropy = (functional.softplus(x).sum(-1, keepdim=True) - x @ t.mT) / number
     return entropy_weight * entropy + dice_weight * dice_cost(x.sigmoid_(), t)
@@ -210,6 +215,6 @@ def _uncertain_points(masks: Tensor, points: Points) -> Tensor:
 def _at(masks: Tensor, points: Tensor) -> Tensor:
     """Of (n, masks, height, width) at (n, points, 2), in [0, 1], as theirs: (n, masks, points), at
     least in float32."""
-    wide = masks.to(torch.promote_types(masks.dtype, torch.float32))
-    grid = (2 * points[:, :, None] - 1).to(wide.dtype)
-    return functional.grid_sample(wide, grid, align_corners=False)[..., 0]
+    masks = wide(masks)
+    grid = (2 * points[:, :, None] - 1).to(masks.dtype)
+    return functional.grid_sample(masks, grid, align_corners=False)[..., 0]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..masks import MaskTargets, dice_cost, dice_loss, in_places, match, matched
+from ..masks import MaskTargets, dice_cost, dice_loss, in_places, match, matched, wide
 from .mask2former import family
 
 ALPHA = 0.25  # the original's; gamma is 2
@@ -21,7 +21,7 @@ def at_pixels(
     criterion: Any, masks: Tensor, logits: Tensor, truth: MaskTargets, number: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     matcher = criterion.matcher
-    masks = masks.to(torch.promote_types(masks.dtype, torch.float32))
+    masks = wide(masks)
     with torch.no_grad():
         x = masks.flatten(2)
         t = in_places(nearest(truth, *masks.shape[2:]).to(x.dtype), truth)
