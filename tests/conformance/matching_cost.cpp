@@ -59,6 +59,16 @@ void spoil_unread_boxes(const PairwiseProblem& p, bool reads_boxes, const Placed
   });
 }
 
+/// What of rotated boxes only terms would read that are left out.
+void spoil_unread_numbers(const CaseWeights& weights, double angle_weight,
+                          const PlacedBoxes& boxes) {
+  if (weights.iou != 0) return;
+  for_each_place(boxes.view, [&](std::int64_t b, std::int64_t j) {
+    if (weights.l1 == 0) boxes.set_all(b, j, kNan, 0, 4);
+    if (angle_weight == 0) boxes.set_all(b, j, kNan, 4, 5);
+  });
+}
+
 const CostFunctions& functions_of(const Implementation& i, const CostProblem&) {
   return i.matching_cost;
 }
@@ -92,6 +102,9 @@ HostCostOf<P> CostOf<P>::make(const Case& c, Random& random) {
     p.angle_weight = c.angle_weight;
     fill_rotated(preds, c.values, origin, p.angle_unit, false, random);
     fill_rotated(targets, c.values, origin, p.angle_unit, false, random);
+    for (const auto* boxes : {&preds, &targets}) {
+      spoil_unread_numbers(c.weights, c.angle_weight, *boxes);
+    }
     reads_boxes |= p.angle_weight != 0;
   }
 

@@ -14,6 +14,7 @@ constexpr ClassTerm softmax = ClassTerm::kSoftmax, sigmoid = ClassTerm::kSigmoid
 constexpr CaseClasses none = {};
 constexpr Operand boxes = {f32, cxcywh, packed};
 constexpr CaseWeights detr = {2, 5, 1}, l1_only = {0, 1, 0}, no_class = {2, 5, 0},
+                      class_only = {0, 0, 1},
                       // Negative, and not what float32 can hold.
     odd = {0.3, -0.7, 1.1};
 constexpr std::nullopt_t no = std::nullopt;
@@ -30,6 +31,9 @@ const std::vector<CostCase> kCases = {
     {"given", {given, f32}, boxes, boxes, i64, {1, 3, 9, 17}, detr, add_0, no, plain},
     {"focal, layers", {focal, f32}, boxes, boxes, i32, {4, 3, 9, 17}, odd, add, no, plain},
     {"given, layers", {given, f32}, boxes, boxes, i32, {4, 3, 9, 17}, odd, clamp, no, plain},
+    // --- terms that are left out, and what they alone would read: see make
+    {"l1 alone", none, {f32, xyxy, packed}, {f32, xyxy, packed}, i64, {1, 3, 9, 17}, l1_only, add_0, no, plain},
+    {"no l1", {given, f32}, boxes, boxes, i64, {1, 3, 9, 17}, class_only, add_0, no, plain},
     // --- sizes
     {"one image, all columns", {softmax, f32}, boxes, boxes, i32, {1, 1, 9, 64}, detr, add, no, plain, {0, 64}},
     {"65 queries", {given, f32}, boxes, boxes, i64, {1, 2, 65, 7}, detr, add, no, plain},

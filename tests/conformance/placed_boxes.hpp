@@ -56,10 +56,13 @@ struct PlacedBoxes {
     std::int64_t i = 0;
     for (const double number : list) values.set(at + view.coordinate_stride * i++, number);
   }
-  /// The same in all numbers.
+  /// The same in all numbers, or in those from `begin` to `end`.
   void set_all(std::int64_t b, std::int64_t j, double number) const {
+    set_all(b, j, number, 0, numbers);
+  }
+  void set_all(std::int64_t b, std::int64_t j, double number, int begin, int end) const {
     const std::int64_t at = start + offset_of(view, b, j);
-    for (int i = 0; i < numbers; ++i) values.set(at + view.coordinate_stride * i, number);
+    for (int i = begin; i < end; ++i) values.set(at + view.coordinate_stride * i, number);
   }
 
   /// A box with these corners, before it is turned by `angle`, if it can be.
