@@ -87,7 +87,10 @@ ClassCase ClassLosses::random_case(Random& random) {
   c.labels = any_index(random);
   c.shape = {random.below(4), random.below(4), random.below(random.chance(0.2) ? 300 : 20),
              random.below(12), random.below(20)};
-  if (random.chance(0.1)) c.shape.classes = 60 + random.below(250);
+  if (random.chance(0.1)) {
+    c.shape.queries = random.below(20);
+    c.shape.classes = 60 + random.below(250);
+  }
   c.reduction = random.pick(std::vector<Reduction>{none, sum, mean});
   const bool has_focus = c.mode != bce && c.mode != softmax;
   const bool has_quality = c.mode != focal && c.mode != softmax;

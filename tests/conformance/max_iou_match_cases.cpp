@@ -84,7 +84,7 @@ MatchCase MaxIouMatch::random_case(Random& random) {
   c.target_layout = any_layout(random);
   c.offsets = any_index(random);
   c.index = any_index(random);
-  c.shape = {random.below(5), random.below(600), random.below(40)};
+  c.shape = {random.below(5), random.below(random.chance(0.3) ? 600 : 100), random.below(40)};
   c.at = random.pick(std::vector<Thresholds>{rpn, retina, ssd, all, nothing, ignored});
   c.low_quality = random.pick(std::vector<LowQuality>{none, argmax, overwrite, force});
   c.min_pos_iou = random.pick(std::vector<double>{0, 0, 0.3, -1});
