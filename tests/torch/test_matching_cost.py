@@ -237,16 +237,20 @@ def test_nan_stays_visible_and_may_be_replaced(
         assert torch.equal(replaced, found.where(found.isfinite(), replacement))
 
 
-def test_the_stride_of_one_image_means_nothing(implementation_or_aten: Implementation) -> None:
-    """Such a tensor is contiguous to torch, whatever that stride is."""
+@pytest.mark.parametrize("gap", [0, 1])
+def test_the_stride_of_one_image_means_nothing(
+    implementation_or_aten: Implementation, gap: int
+) -> None:
+    """Without gaps such a tensor is contiguous to torch, whatever that stride is."""
     device, generator = implementation_or_aten.device, torch.Generator().manual_seed(0)
 
     def layers(last: int, size: int = 5) -> Tensor:
-        values = torch.rand(3 * size * last, generator=generator).to(device)
-        return values.as_strided((3, 1, size, last), (size * last, 7, last, 1))
+        row = last + gap
+        values = torch.rand(3 * size * row, generator=generator).to(device)
+        return values.as_strided((3, 1, size, last), (size * row, 7, row, 1))
 
     pred, logits, given = layers(4), layers(6), layers(4)[:, 0]
-    assert pred.is_contiguous()
+    assert pred.is_contiguous() == (gap == 0)
     target = torch.rand(4, 4, generator=generator).to(device)
     offsets, labels = torch.tensor([0, 4], device=device), torch.arange(4, device=device)
     for scores in ({"logits": logits, "labels": labels}, {"class_cost": given}):

@@ -2,42 +2,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """What autograd, the profiler and anomaly mode call the losses."""
 
+import boxloss.torch
 import pytest
 import torch
-from boxloss.torch import box_loss, class_loss, distribution_loss, rotated_box_loss
 from losses_of_logits import class_problem, distribution_problem, moved
 from problems import problem
 from torch import Tensor
 
-# The nodes, and what their forward and backward call.
+# The nodes, and their operators.
 LOSSES = {
-    "BoxLoss": ("box_loss", "_box_loss_forward", "_box_loss_backward"),
-    "RotatedBoxLoss": (
-        *("rotated_box_loss", "_rotated_box_loss_forward", "_rotated_box_loss_backward"),
-    ),
-    "ClassLoss": ("class_loss", "_class_loss", "_class_loss_backward"),
-    "DistributionLoss": (
-        *("distribution_loss", "_distribution_loss", "_distribution_loss_backward"),
-    ),
+    "BoxLoss": "box_loss",
+    "RotatedBoxLoss": "rotated_box_loss",
+    "ClassLoss": "class_loss",
+    "DistributionLoss": "distribution_loss",
 }
 each_loss = pytest.mark.parametrize("loss", LOSSES)
 
 
 def a_loss(loss: str, device: torch.device, factor: float = 1.0) -> Tensor:
-    if not loss.endswith("BoxLoss"):
-        is_of_classes = loss == "ClassLoss"
-        values = (
-            class_problem("mal", device)
-            if is_of_classes
-            else moved(distribution_problem("fgl"), device)
-        )
-        values["logits"] = (factor * values["logits"]).requires_grad_()
-        return (class_loss if is_of_classes else distribution_loss)(**values).sum()
-    is_rotated = loss == "RotatedBoxLoss"
-    options = {"loss": "giou", "angle_unit": "radians"} if is_rotated else {}
-    values = problem("dense", device, **options)
-    values["pred"] = (factor * values["pred"]).requires_grad_()
-    return (rotated_box_loss if is_rotated else box_loss)(**values)
+    rotated = {"loss": "giou", "angle_unit": "radians"}
+    values, leaf = {
+        "BoxLoss": (problem("dense", device), "pred"),
+        "RotatedBoxLoss": (problem("dense", device, **rotated), "pred"),
+        "ClassLoss": (class_problem("mal", device), "logits"),
+        "DistributionLoss": (moved(distribution_problem("fgl"), device), "logits"),
+    }[loss]
+    values[leaf] = (factor * values[leaf]).requires_grad_()
+    result: Tensor = getattr(boxloss.torch, LOSSES[loss])(**values)
+    return result.sum()
 
 
 def node(loss: str) -> str:
@@ -49,7 +41,8 @@ def test_the_profiler(device: torch.device, loss: str) -> None:
     with torch.profiler.profile() as profile:
         a_loss(loss, device).backward()
     names = {event.name for event in profile.events()}
-    assert {f"boxloss::{operator}" for operator in LOSSES[loss]} <= names
+    forward = f"_{LOSSES[loss]}{'_forward' if 'Box' in loss else ''}"
+    assert {f"boxloss::{forward}", f"boxloss::_{LOSSES[loss]}_backward"} <= names
     assert f"torch::autograd::CppNode<{node(loss)}>" in names
     assert not [name for name in names if "boxloss" in name and "anonymous" in name]
 
