@@ -73,11 +73,7 @@ struct PlacedBoxes {
   }
 
   void set(std::int64_t b, std::int64_t j, const Box<double>& box) const {
-    const std::int64_t at = start + offset_of(view, b, j);
-    values.set(at, box.x1);
-    values.set(at + view.coordinate_stride, box.y1);
-    values.set(at + 2 * view.coordinate_stride, box.x2);
-    values.set(at + 3 * view.coordinate_stride, box.y2);
+    set_numbers(b, j, {box.x1, box.y1, box.x2, box.y2});
   }
 };
 
