@@ -167,17 +167,18 @@ def faster_rcnn_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Te
 
 
 def segmenter(kind: str) -> Callable[[int], nn.Module]:
-    """Of the default size, Mask2Former's with a Swin-T."""
+    """Of the default size; those that take a backbone, with a Swin-T."""
 
     def make(side: int) -> nn.Module:
         import transformers
 
         options: dict[str, Any] = {"image_size": side}
-        if kind == "Mask2Former":
+        if kind != "Eomt":
             stages = [f"stage{i}" for i in range(1, 5)]
             options = {"backbone_config": transformers.SwinConfig(out_features=stages, **options)}
         config = getattr(transformers, f"{kind}Config")(num_labels=CLASSES, **options)
-        model: nn.Module = getattr(transformers, f"{kind}ForUniversalSegmentation")(config)
+        task = "Instance" if kind == "MaskFormer" else "Universal"
+        model: nn.Module = getattr(transformers, f"{kind}For{task}Segmentation")(config)
         return model
 
     return make
@@ -199,10 +200,9 @@ def mask_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) 
 
 
 def segmenter_without_criterion(model: Any) -> None:
-    def outputs(**named: Any) -> dict[str, Tensor]:
-        return {
-            "all": sum(_sum(x) for x in tree_leaves(named) if x is not None and x.requires_grad)
-        }
+    def outputs(*given: Any, **named: Any) -> dict[str, Tensor]:
+        tensors = [x for x in tree_leaves((given, named)) if isinstance(x, Tensor)]
+        return {"all": sum(_sum(x) for x in tensors if x.requires_grad)}
 
     model.get_loss_dict = outputs
 
@@ -326,7 +326,11 @@ DETECTORS = {
     },
     **{
         name: Detector(segmenter(kind), mask_batch, segmenter_without_criterion, (16, 640), (2, 64))
-        for name, kind in (("Mask2Former Swin-T", "Mask2Former"), ("EoMT-L", "Eomt"))
+        for name, kind in (
+            ("Mask2Former Swin-T", "Mask2Former"),
+            ("MaskFormer Swin-T", "MaskFormer"),
+            ("EoMT-L", "Eomt"),
+        )
     },
     "Faster R-CNN R50": Detector(faster_rcnn, faster_rcnn_batch, None, (4, 800), (2, 128)),
 }

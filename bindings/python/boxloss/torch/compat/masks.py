@@ -158,10 +158,10 @@ def matched(masks: Tensor, truth: MaskTargets, query_of_mask: Tensor) -> tuple[T
     return order, masks.flatten(0, 1).index_select(0, query_of_mask[order])[:, None]
 
 
-def dice_cost(p: Tensor, t: Tensor) -> Tensor:
-    """Of (images, queries, n) with (images, most, n)."""
+def dice_cost(p: Tensor, t: Tensor, shared: Tensor) -> Tensor:
+    """Of (images, queries, n) with (images, most, n), whose product is `shared`."""
     size = p.sum(-1, keepdim=True) + t.sum(-1)[:, None]
-    return 1 - (2 * (p @ t.mT) + 1) / (size + 1)
+    return 1 - (2 * shared + 1) / (size + 1)
 
 
 def dice_loss(p: Tensor, t: Tensor) -> Tensor:
@@ -178,8 +178,10 @@ def cost_at_points(
     x = _at(masks, points)
     t = _at(truth.pixels, points[truth.image] * truth.scale[:, None].to(points.dtype))[:, 0]
     t = in_places(t.to(x.dtype), truth)
-    entropy = (functional.softplus(x).sum(-1, keepdim=True) - x @ t.mT) / number
-    return entropy_weight * entropy + dice_weight * dice_cost(x.sigmoid_(), t)
+    p = x.sigmoid()
+    hits, shared = (torch.cat((x, p), 1) @ t.mT).chunk(2, 1)  # one product is faster than two
+    entropy = (functional.softplus(x).sum(-1, keepdim=True) - hits) / number
+    return entropy_weight * entropy + dice_weight * dice_cost(p, t, shared)
 
 
 def losses_at_points(
@@ -216,5 +218,5 @@ def _at(masks: Tensor, points: Tensor) -> Tensor:
     """Of (n, masks, height, width) at (n, points, 2), in [0, 1], as theirs: (n, masks, points), at
     least in float32."""
     masks = wide(masks)
-    grid = (2 * points[:, :, None] - 1).to(masks.dtype)
+    grid = torch.rsub(points[:, :, None], -1, alpha=-2).to(masks.dtype)  # 2 * points - 1, at once
     return functional.grid_sample(masks, grid, align_corners=False)[..., 0]

@@ -29,7 +29,7 @@ def at_pixels(
         own = ALPHA * (1 - p).square() * functional.softplus(-x)
         other = (1 - ALPHA) * p.square() * functional.softplus(x)
         focal = ((own - other) @ t.mT + other.sum(-1, keepdim=True)) / x.shape[2]
-        cost = matcher.cost_mask * focal + matcher.cost_dice * dice_cost(p, t)
+        cost = matcher.cost_mask * focal + matcher.cost_dice * dice_cost(p, t, p @ t.mT)
     query_of_mask, mask_of_query = match(cost, logits, truth, matcher.cost_class)
     order, pred = matched(masks, truth, query_of_mask)
     if len(order) == 0:
