@@ -157,9 +157,7 @@ def made_up(random: MadeUp, criterion: Any, counts: tuple[int, ...]) -> dict[str
         return {"masks_queries_logits": masks, "class_queries_logits": logits}
 
     shapes = [(count, 40 + 8 * b, 60) for b, count in enumerate(counts)]
-    masks = [
-        (random.uniform(0, 1, *shape) > 0.6).to(random.device, torch.float32) for shape in shapes
-    ]
+    masks = [made_up_masks(random, *shape) for shape in shapes]
     labels = [random.integers(classes, count).to(random.device) for count in counts]
     auxiliary = [layer()]
     return {
@@ -168,6 +166,10 @@ def made_up(random: MadeUp, criterion: Any, counts: tuple[int, ...]) -> dict[str
         "class_labels": labels,
         "auxiliary_predictions": auxiliary,
     }
+
+
+def made_up_masks(random: MadeUp, *shape: int) -> Tensor:
+    return (random.uniform(0, 1, *shape) > 0.6).to(random.device, torch.float32)
 
 
 def losses_of(model: Any, **made: Any) -> Any:

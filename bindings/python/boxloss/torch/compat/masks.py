@@ -8,7 +8,7 @@ so that a seed gives the same ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -116,6 +116,14 @@ def truth_of(
     rows = Rows(stand_ins, truth.labels, truth.offsets, "class_labels", classes, True, None, name)
     checked, factor = check(rows)
     return truth._replace(labels=checked), factor
+
+
+def truth_of_labels(
+    labels: Sequence[Mapping[str, Tensor]], classes: int
+) -> tuple[MaskTargets, Tensor | None]:
+    """Of each image's dictionary, which has boxes, too."""
+    masks = [each["masks"] for each in labels]
+    return truth_of(masks, [each["class_labels"].flatten() for each in labels], classes, "masks")
 
 
 class Points(NamedTuple):
