@@ -91,10 +91,7 @@ if not is_before("transformers", 5, 1):  # which rfdetr needs
     MODELS["RF-DETR"] = rf_detr()
 WITH_BOXES = tuple(MODELS)
 MODELS |= {
-    name: (
-        make_model,
-        Project(partial(small_masks.batch, has_text=name == "OneFormer"), TRANSFORMERS.loss),
-    )
+    name: (make_model, Project(partial(small_masks.batch, name), TRANSFORMERS.loss))
     for name, make_model in small_masks.SMALL.items()
 }
 each_model = pytest.mark.parametrize("name", MODELS)
@@ -102,7 +99,7 @@ each_model = pytest.mark.parametrize("name", MODELS)
 DAILY = (
     *("DETR", "RT-DETR", "D-FINE", "LW-DETR", "YOLO11", "YOLO26", "YOLO11-obb", "RF-DETR"),
     *("Ultralytics' RT-DETR", "FCOS", "RetinaNet", "Faster R-CNN", "SSD"),
-    *("Mask2Former", "OneFormer"),
+    *("Mask2Former", "OneFormer", "RfDetr"),
 )
 mostly_long = pytest.mark.parametrize("name", long_but(MODELS, DAILY))
 mostly_long_with_boxes = pytest.mark.parametrize("name", long_but(WITH_BOXES, DAILY))

@@ -8,7 +8,10 @@ from typing import Any
 
 import torch
 import transformers
+from small_detrs import like_detr, like_rf_detr, resnet
 from torch import nn
+
+from examples import training
 
 CLASSES = 5
 HEADS = {"encoder_layers": 1, "decoder_layers": 3, "num_attention_heads": 2, "num_queries": 12}
@@ -22,10 +25,11 @@ def swin() -> Any:
 
 
 def small(name: str, make_config: Callable[[], dict[str, Any]]) -> nn.Module:
-    config = getattr(transformers, f"{name}Config")(num_labels=CLASSES, **make_config())
+    config = getattr(transformers, f"{name}Config")(**{"num_labels": CLASSES, **make_config()})
     config.train_num_points = 300
-    kind = "Instance" if name == "MaskFormer" else "Universal"
-    model: nn.Module = getattr(transformers, f"{name}For{kind}Segmentation")(config)
+    model: nn.Module = getattr(transformers, CLASS[name])(config)
+    if name in WITH_BOXES:
+        training.add_noise(model)
     return model
 
 
@@ -56,30 +60,45 @@ def maskformer() -> dict[str, Any]:
     return {"backbone_config": swin(), "decoder_config": detr, **features}
 
 
+def detr() -> dict[str, Any]:
+    stages = [f"stage{i}" for i in range(1, 5)]
+    heads = dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 8)
+    return like_detr(backbone_config=resnet(4, *stages, layer_type="basic"), d_model=64, **heads)
+
+
 CONFIGS = {
     "Mask2Former": mask2former,
     "Eomt": eomt,
     "EomtDinov3": eomt,
     "OneFormer": oneformer,
     "MaskFormer": maskformer,
+    "Detr": detr,
+    "ConditionalDetr": detr,
+    "RfDetr": like_rf_detr,
 }
+KINDS = {"MaskFormer": "Instance", "Detr": "", "ConditionalDetr": "", "RfDetr": "Instance"}
+CLASS = {name: f"{name}For{KINDS.get(name, 'Universal')}Segmentation" for name in CONFIGS}
+WITH_BOXES = "Detr", "ConditionalDetr", "RfDetr"
 SMALL = {
     name: partial(small, name, make_config)
     for name, make_config in CONFIGS.items()
-    if hasattr(transformers, f"{name}Config")
+    if hasattr(transformers, CLASS[name])
 }
 
 
-def batch(counts: tuple[int, ...], has_text: bool = False) -> dict[str, Any]:
+def batch(name: str, counts: tuple[int, ...]) -> dict[str, Any]:
     """Images of noise, with `counts` masks each."""
+    masks = [(torch.rand(n, 64, 64) > 0.6).to(torch.get_default_dtype()) for n in counts]
+    if name in WITH_BOXES:
+        images, labels = training.transformers_batch(counts)
+        labels = [{**each, "masks": own} for each, own in zip(labels, masks, strict=True)]
+        return {"pixel_values": images, "labels": labels}
     made: dict[str, Any] = {
         "pixel_values": torch.rand(len(counts), 3, 64, 64),
-        "mask_labels": [
-            (torch.rand(n, 64, 64) > 0.6).to(torch.get_default_dtype()) for n in counts
-        ],
+        "mask_labels": masks,
         "class_labels": [torch.randint(CLASSES, (n,)) for n in counts],
     }
-    if has_text:
+    if name == "OneFormer":
         made["task_inputs"] = torch.randint(50, (len(counts), 8)).to(torch.get_default_dtype())
         made["text_inputs"] = torch.randint(50, (len(counts), 8, 8))
     return made

@@ -2,16 +2,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Criteria of masks beside their originals, at the points of one seed."""
 
+import os
 import pickle
+import socket
+import sys
 from collections.abc import Callable
+from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
 import torch
+from accelerate import PartialState
+from accelerate.utils import reduce
 from boxloss.torch.compat import use_boxloss
-from small_masks import CLASSES, SMALL
+from small_masks import CLASSES, SMALL, WITH_BOXES
 from surroundings import DEVICES, moved, waits
-from torch import Tensor, nn
+from torch import Tensor, distributed, multiprocessing, nn
+from torch.utils._pytree import tree_leaves
+from transformers.loss import loss_for_object_detection
+
+from examples.training import random_boxes
 
 SIDES = (40, 56)
 # Of each image how many masks, and their height and width.
@@ -24,61 +35,96 @@ BATCHES = {
 DTYPES = {torch.bool: 0, torch.uint8: 0, torch.float16: 1e-3, torch.float32: 0}
 
 
-def criterion(name: str = "Mask2Former") -> nn.Module:
+QUERIES = {"RfDetr": 18}  # in three groups
+# What theirs cannot do.
+REFUSED = {("RfDetr", "none"), ("RfDetr", "of other sizes")}
+NAMES = [name for name in ("Mask2Former", "MaskFormer", *WITH_BOXES) if name in SMALL]
+COMPARED = [pair for pair in product(NAMES, BATCHES) if pair not in REFUSED]
+
+
+def made(name: str = "Mask2Former") -> nn.Module:
     torch.manual_seed(0)
-    model: Any = SMALL[name]()
-    return model.criterion
+    return SMALL[name]()
 
 
-def arguments(counts: tuple[int, ...], sides: list[tuple[int, int]]) -> dict[str, Any]:
+def arguments(
+    counts: tuple[int, ...], sides: list[tuple[int, int]], name: str = "Mask2Former"
+) -> dict[str, Any]:
     """Of 6 queries, in two layers."""
     torch.manual_seed(1)
+    shape = len(counts), QUERIES.get(name, 6)
 
-    def layer() -> dict[str, Tensor]:
-        masks = torch.randn(len(counts), 6, 16, 24)
-        logits = torch.randn(len(counts), 6, CLASSES + 1)
+    def layer() -> tuple[Tensor, Tensor]:
+        masks = torch.randn(*shape, 16, 24)
+        logits = torch.randn(*shape, CLASSES + (name not in ("RfDetr", "ConditionalDetr")))
+        return masks.requires_grad_(), logits.requires_grad_()
+
+    (masks, logits), (other_masks, other_logits) = layer(), layer()
+    targets = [(torch.rand(n, *side) > 0.6).float() for n, side in zip(counts, sides, strict=True)]
+    labels = [torch.randint(CLASSES, (n,)) for n in counts]
+    if name not in WITH_BOXES:
+        names = "masks_queries_logits", "class_queries_logits"
         return {
-            "masks_queries_logits": masks.requires_grad_(),
-            "class_queries_logits": logits.requires_grad_(),
+            **dict(zip(names, (masks, logits), strict=True)),
+            "auxiliary_predictions": [dict(zip(names, (other_masks, other_logits), strict=True))],
+            "mask_labels": targets,
+            "class_labels": labels,
         }
-
-    masks = [torch.rand(n, *side) > 0.6 for n, side in zip(counts, sides, strict=True)]
-    return {
-        **layer(),
-        "auxiliary_predictions": [layer()],
-        "mask_labels": [each.float() for each in masks],
-        "class_labels": [torch.randint(CLASSES, (n,)) for n in counts],
+    boxes, other_boxes = (
+        random_boxes(shape[0] * shape[1]).view(*shape, 4).requires_grad_() for _ in range(2)
+    )
+    of_images = zip(labels, map(random_boxes, counts), targets, strict=True)
+    given = {
+        "logits": logits,
+        "pred_boxes": boxes,
+        "pred_masks": masks,
+        "labels": [
+            dict(zip(("class_labels", "boxes", "masks"), each, strict=True)) for each in of_images
+        ],
+        "outputs_class": torch.stack((other_logits, logits)),
+        "outputs_coord": torch.stack((other_boxes, boxes)),
     }
+    if name == "RfDetr":
+        encoder_masks, encoder_logits = layer()
+        of_encoder = encoder_logits, other_boxes, encoder_masks
+        names = "enc_outputs_class", "enc_outputs_coord", "enc_outputs_masks"
+        given |= dict(zip(names, of_encoder, strict=True))
+        given["outputs_masks"] = [other_masks, masks]
+    return given
 
 
-def losses_of(part: nn.Module, made: dict[str, Any]) -> tuple[dict[str, Tensor], list[Tensor]]:
-    """And gradients; random numbers are taken alike."""
+def losses_of(model: Any, given: dict[str, Any]) -> dict[str, Tensor]:
     torch.manual_seed(2)
-    losses = part(**made)
-    leaves = [
-        each
-        for each in (*made.values(), *made["auxiliary_predictions"][0].values())
-        if isinstance(each, Tensor) and each.requires_grad
-    ]
-    gradients = torch.autograd.grad(sum(losses.values()), leaves)
+    if hasattr(model, "criterion"):
+        losses: dict[str, Tensor] = model.criterion(**given)
+        return losses
+    device = given["logits"].device
+    total, losses, _ = model.loss_function(device=device, config=model.config, **given)
+    return {"total": total, **losses}
+
+
+def run(model: Any, given: dict[str, Any]) -> tuple[dict[str, Tensor], list[Tensor]]:
+    """Losses and gradients; random numbers are taken alike."""
+    losses = losses_of(model, given)
+    leaves = [each for each in tree_leaves(given) if isinstance(each, Tensor)]
+    leaves = [each for each in leaves if each.requires_grad]
+    gradients = torch.autograd.grad(sum(losses.values()), leaves, materialize_grads=True)
     return losses, [*gradients, torch.rand(1)]
 
 
-def swapped(part: nn.Module, name: str = "Mask2Former") -> nn.Module:
-    holder: Any = SMALL[name]()
-    holder.criterion = part
-    use_boxloss(holder, check=False)
-    return part
+def swapped(name: str = "Mask2Former") -> nn.Module:
+    model = made(name)
+    use_boxloss(model, check=False)
+    return model
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("which", BATCHES)
-@pytest.mark.parametrize("name", ["Mask2Former", "MaskFormer"])
+@pytest.mark.parametrize(("name", "which"), COMPARED)
 def test_losses_gradients_and_random_numbers(name: str, which: str, device: str) -> None:
-    part, made = criterion(name).to(device), moved(arguments(*BATCHES[which]), device)
-    losses, gradients = losses_of(part, made)
-    ours, by_ours = losses_of(swapped(part, name), made)
-    assert list(ours) == list(losses)
+    given = moved(arguments(*BATCHES[which], name), device)
+    losses, gradients = run(made(name).to(device), given)
+    ours, by_ours = run(swapped(name).to(device), given)
+    assert {*ours} == {*losses}
     for loss, each in losses.items():
         torch.testing.assert_close(ours[loss], each, rtol=1e-6, atol=0)
     for one, other in zip(by_ours, gradients, strict=True):
@@ -90,51 +136,88 @@ def test_losses_gradients_and_random_numbers(name: str, which: str, device: str)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_masks_of_any_dtype(dtype: torch.dtype) -> None:
     """Theirs takes those of the logits alone."""
-    part, made = swapped(criterion()), arguments(*BATCHES["of other sizes"])
-    losses, _ = losses_of(part, made)
-    made["mask_labels"] = [each.to(dtype) for each in made["mask_labels"]]
-    again, _ = losses_of(part, made)
-    assert again == losses
+    model, given = swapped(), arguments(*BATCHES["of other sizes"])
+    losses = losses_of(model, given)
+    given["mask_labels"] = [each.to(dtype) for each in given["mask_labels"]]
+    assert losses_of(model, given) == losses
 
 
 Change = Callable[[dict[str, Any]], Any]
 FAULTS: dict[str, tuple[Change, str]] = {
-    "a label": (lambda made: made["class_labels"][2].fill_(5), "class_labels: image 2, row 0 is 5"),
+    "a label": (
+        lambda given: given["class_labels"][2].fill_(5),
+        "class_labels: image 2, row 0 is 5",
+    ),
     "NaN": (
-        lambda made: made["mask_labels"][2][4, 7].fill_(torch.nan),
+        lambda given: given["mask_labels"][2][4, 7].fill_(torch.nan),
         "mask_labels: image 2, row 4 has a value that is not finite",
     ),
     "fewer labels": (
-        lambda made: made["class_labels"].__setitem__(0, torch.zeros(2, dtype=torch.int64)),
+        lambda given: given["class_labels"].__setitem__(0, torch.zeros(2, dtype=torch.int64)),
         r"mask_labels\[0\] has shape \(3, 40, 56\), class_labels\[0\] \(2,\)",
     ),
     "a dimension": (
-        lambda made: made["mask_labels"].__setitem__(1, torch.zeros(40, 56)),
+        lambda given: given["mask_labels"].__setitem__(1, torch.zeros(40, 56)),
         r"mask_labels\[1\] has shape \(40, 56\)",
     ),
-    "an image": (lambda made: made["class_labels"].pop(), "3 images, class_labels has 2"),
+    "an image": (lambda given: given["class_labels"].pop(), "3 images, class_labels has 2"),
 }
 
 
 @pytest.mark.parametrize("what", FAULTS)
 def test_faults(what: str) -> None:
-    part, made = swapped(criterion()), arguments(*BATCHES["none in one"])
+    model, given = swapped(), arguments(*BATCHES["none in one"])
     change, told = FAULTS[what]
-    change(made)
+    change(given)
     with pytest.raises(ValueError, match=told):
-        part(**made)
+        losses_of(model, given)
+
+
+if "RfDetr" in SMALL:
+
+    def test_no_masks_is_no_loss() -> None:
+        """RF-DETR's own cannot be differentiated."""
+        losses, gradients = run(swapped("RfDetr"), arguments(*BATCHES["none"], "RfDetr"))
+        assert all(each == 0 for name, each in losses.items() if "mask" in name)
+        assert all(each.isfinite().all() for each in gradients)
+
+
+def on_a_rank(rank: int, name: str, port: int) -> None:
+    """The first one has no masks. Theirs divides by the number of ranks twice: not here."""
+    torch.set_num_threads(1)
+    names = {"RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    os.environ |= {key: str(value) for key, value in names.items()}
+    PartialState(cpu=True)  # gloo
+    model = made(name)
+    for module in (loss_for_object_detection, sys.modules[type(model).__module__]):
+        vars(module)["reduce"] = partial(reduce, reduction="sum")
+    given = arguments((5 * rank, 0), [SIDES] * 2, name)
+    theirs, ours = (losses_of(each, given) for each in (model, swapped(name)))
+    for loss, each in ours.items():
+        if rank or name != "RfDetr":  # which has losses of shape (0, height, width)
+            torch.testing.assert_close(each, theirs[loss], rtol=1e-6, atol=0)
+    distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ranks(name: str) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    multiprocessing.start_processes(on_a_rank, (name, port), nprocs=2, start_method="fork")
 
 
 def test_a_pickle_holds_the_original() -> None:
-    loaded = pickle.loads(pickle.dumps(swapped(criterion())))
-    assert type(loaded) is type(criterion())
+    model: Any = swapped()
+    loaded = pickle.loads(pickle.dumps(model.criterion))
+    assert type(loaded) is type(made().criterion)
 
 
 if torch.cuda.is_available():
 
-    @pytest.mark.parametrize("name", ["Mask2Former", "MaskFormer"])
+    @pytest.mark.parametrize("name", NAMES)
     def test_nobody_waits(name: str) -> None:
-        part = swapped(criterion(name).cuda(), name)
-        made = moved(arguments(*BATCHES["of other sizes"]), "cuda")
-        losses_of(part, made)
-        assert waits(lambda: losses_of(part, made)) == 0
+        model = swapped(name).cuda()
+        given = moved(arguments(*BATCHES["none in one"], name), "cuda")
+        run(model, given)
+        assert waits(lambda: run(model, given)) == 0

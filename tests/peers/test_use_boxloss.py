@@ -227,13 +227,10 @@ def test_the_group_of_a_models_ddp(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_it_does_not_know() -> None:
-    from transformers import RfDetrForInstanceSegmentation  # which older versions lack
-
     classifier = ultralytics.YOLO("yolo11n-cls.yaml")
     for model in (
         nn.Linear(1, 1),
         DetrModel(made("DETR").config),
-        RfDetrForInstanceSegmentation(made("RF-DETR of transformers").config),  # it has masks
         classifier.model,
         classifier,
         "yolo11n.pt",

@@ -41,6 +41,7 @@ def losses_of(
     groups: int = 1,
     class_coefficient: float = 1.0,
     asks_others: bool | None = None,
+    weighs_encoder: bool = True,
     **of_class: Any,
 ) -> Losses:
     """What a criterion gives.
@@ -50,6 +51,7 @@ def losses_of(
         encoder: its scores and boxes.
         found: by scores, how many queries of each image have found something.
         asks_others: whether other ranks' boxes count; by default accelerate says so.
+        weighs_encoder: whether the encoder's losses count, or are for the log.
         of_class: the class term's arguments of `matching_cost`; class_cost is computed, from layers
             and ground truth.
     """
@@ -75,12 +77,13 @@ def losses_of(
     }
     # The original weighs as many layers as the configuration has.
     last = layers.names.index("")
+    end = len(layers.names) - (encoder is not None and not weighs_encoder)
     weighed = max(getattr(config, "decoder_layers", last + 1) - 1, 0)
     total = weighted(
         [
             (coefficients[name], part)
             for name, values in losses.items()
-            for part in ([values[:weighed], values[last:]] if weighed < last else [values])
+            for part in ([values[:weighed], values[last:end]] if weighed < last else [values[:end]])
         ]
     ).sum()
     named = unweighted(layers.names, losses, found(layers.scores), truth.offsets.diff())

@@ -10,9 +10,12 @@ there.
 KNOWN = {
     "transformers": {
         "ForObjectDetectionLoss": "detr",
+        "ForSegmentationLoss": "detr_masks",
         "DeformableDetrForObjectDetectionLoss": "deformable_detr",
+        "DeformableDetrForSegmentationLoss": "conditional_detr_masks",
         "GroundingDinoForObjectDetectionLoss": "grounding_dino",
         "LwDetrForObjectDetectionLoss": "lw_detr",
+        "RfDetrForSegmentationLoss": "rf_detr_masks",
         "RTDetrForObjectDetectionLoss": "rt_detr",
         "DFineForObjectDetectionLoss": "d_fine",
         "Deimv2ForObjectDetectionLoss": "deimv2",

@@ -10,9 +10,17 @@ from transformers.models.oneformer.modeling_oneformer import OneFormerLoss
 
 from ..family import Family, Swapped, swap
 from ..made_up import MadeUp, cases_of
+from ..mask_layers import (
+    all_layers,
+    check_parts,
+    losses,
+    losses_of,
+    made_up,
+    named,
+    parts,
+)
 from ..proof import Case
-from . import mask2former
-from .mask2former import all_layers, check_parts, losses, losses_of, named
+from .mask2former import at_points
 
 
 class Criterion(OneFormerLoss):
@@ -28,7 +36,7 @@ class Criterion(OneFormerLoss):
         calculate_contrastive_loss: bool = True,
     ) -> dict[str, Tensor]:
         layers = all_layers(masks_queries_logits, class_queries_logits, auxiliary_predictions)
-        found = losses(self, layers, mask_labels, class_labels)
+        found = losses(self, layers, mask_labels, class_labels, at_points)
         for each in found:  # theirs have a dimension
             each |= {name: each[name].view(1) for name in ("loss_mask", "loss_dice")}
         if calculate_contrastive_loss:
@@ -46,11 +54,11 @@ def cases(model: Any) -> Iterator[Case]:
     random = MadeUp.of(model)
     others = {"contrastive_queries_logits": None, "text_queries": None}
 
-    def made_up(counts: tuple[int, ...]) -> dict[str, Any]:
-        made = mask2former.made_up(random, model.criterion, counts)
+    def make(counts: tuple[int, ...]) -> dict[str, Any]:
+        made = made_up(random, model.criterion, counts)
         return {**made, **others, "calculate_contrastive_loss": False}
 
-    yield from cases_of(made_up, (13, 1))
+    yield from cases_of(make, (13, 1))
 
 
-FAMILY = Family(replace, cases, mask2former.parts, losses_of)
+FAMILY = Family(replace, cases, parts, losses_of)

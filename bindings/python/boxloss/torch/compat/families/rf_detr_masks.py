@@ -1,0 +1,147 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""RF-DETR for segmentation as transformers has it: RF-DETR's criterion, and all layers' masks at
+points.
+
+A seed gives the same points. The original takes a mask's height and width from the boxes, (images *
+queries, 4), for the number of points that its matcher compares; so does this. A batch without any
+pair has losses of masks that are 0, where the original's cannot be differentiated.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ... import matching_cost
+from .. import transformers_models
+from ..criterion import Layers, Learned, by_name, of_scores
+from ..detr_layers import losses_of
+from ..made_up import MadeUp
+from ..mask_layers import made_up_masks
+from ..masks import Points, cost_at_points, losses_at_points, pairs_of, truth_of_labels
+from ..proof import Case
+from ..ranks import is_initialized
+from ..targets import GroundTruth
+from ..transformers_models import Given, Losses, criterion, family
+from . import lw_detr
+from .detr_masks import before_config
+
+ENCODER = *lw_detr.ENCODER, "enc_outputs_masks"
+
+
+@before_config
+@criterion("outputs_class", "outputs_coord", "outputs_masks", *ENCODER)
+def rf_detr_masks_loss(given: Given) -> Losses:
+    """model.loss_function = rf_detr_masks_loss; gives what RfDetrForSegmentationLoss gives."""
+    config, logits, last_masks = given["config"], given["logits"], given["pred_masks"]
+    groups, ratio, device = config.group_detr, config.mask_point_sample_ratio, logits.device
+    images, queries, height, width = last_masks.shape
+    truth, factor = truth_of_labels(given["labels"], logits.shape[-1])
+    if len({each["masks"].shape[1:] for each in given["labels"]}) > 1:
+        raise ValueError("masks of images differ in height or width; they must not")
+    if queries < groups:
+        raise ValueError(f"config.group_detr is {groups}, but there are {queries} queries")
+    others = given["outputs_masks"][:-1] if config.auxiliary_loss else ()
+    masks = [*others, last_masks, given["enc_outputs_masks"]]
+    names = [*(f"_{layer}" for layer in range(len(others))), "", "_enc"]
+
+    count = max(height, height * width // ratio)
+    points = Points(count, 3 * count, int(0.75 * count))
+    pairs = pairs_of(truth, queries, groups)
+    last = len(others)
+    drawn = {
+        layer: (
+            torch.rand(1, images * queries * 4 // ratio, 2, device=device),
+            points.draw(pairs, device),
+        )
+        for layer in (last, *range(last), last + 1)  # as the original
+    }
+    weights = config.mask_class_loss_coefficient, config.mask_dice_loss_coefficient
+
+    @torch.no_grad()
+    def cost(layers: Layers, boxes: GroundTruth) -> Tensor:
+        in_groups = queries // groups * groups
+        of_classes = matching_cost(
+            layers.boxes[:, :, :in_groups],
+            boxes.boxes,
+            boxes.offsets,
+            logits=layers.scores[:, :, :in_groups],
+            labels=boxes.labels,
+            iou_weight=0.0,
+            l1_weight=0.0,
+            class_weight=config.class_cost,
+            class_mode="focal",
+        )
+        with torch.autocast(device.type, enabled=False):
+            of_masks = [
+                cost_at_points(
+                    each[:, :in_groups],
+                    truth,
+                    drawn[layer][0].expand(images, -1, -1),
+                    *weights,
+                    mode="nearest",
+                )[truth.image, :, truth.place].mT
+                for layer, each in enumerate(masks)
+            ]
+        return of_classes + torch.stack(of_masks)
+
+    found: dict[str, Tensor] = {}
+
+    def class_loss(learned: Learned) -> Tensor:
+        number = learned.pairs.number if factor is None else learned.pairs.number * factor
+        values = [
+            losses_at_points(
+                each, truth, row, number, points.uncertain, drawn[layer][1], groups, "nearest"
+            )
+            for layer, (each, row) in enumerate(
+                zip(masks, learned.pairs.target_of_query, strict=True)
+            )
+        ]
+        of_names = map(torch.stack, zip(*values, strict=True))
+        found.update(zip(("loss_mask_ce", "loss_mask_dice"), of_names, strict=True))
+        return of_scores(learned, "ia_bce", alpha=config.focal_alpha)
+
+    total, named, auxiliary = losses_of(
+        given,
+        logits.shape[-1],
+        class_loss,
+        encoder=tuple(given[name] for name in lw_detr.ENCODER),
+        groups=groups,
+        class_coefficient=config.class_loss_coefficient,
+        asks_others=is_initialized(),
+        weighs_encoder=config.auxiliary_loss,
+        class_cost=cost,
+        class_weight=1.0,
+        nonfinite=torch.finfo(torch.float32).max,
+    )
+    weighed = len(masks) - (not config.auxiliary_loss)  # the encoder's only with the others
+    total = total + sum(w * x[:weighed].sum() for w, x in zip(weights, found.values(), strict=True))
+    return total, named | by_name([(names, found)], torch.cat([*found.values()])), auxiliary
+
+
+def cases(model: Any) -> Iterator[Case]:
+    random = MadeUp.of(model)
+    for case in lw_detr.cases(model):
+        if not case.has_boxes:
+            continue
+        made = case.arguments
+        layers, images, queries = made["outputs_class"].shape[:3]
+        for each in made["labels"]:
+            each["masks"] = made_up_masks(random, len(each["boxes"]), 40, 40)
+        masks = [
+            random.output(2 * random.normal(images, queries, 12, 12)) for _ in range(layers + 1)
+        ]
+        of_masks = {"outputs_masks": masks[:layers], ENCODER[2]: masks[layers]}
+        yield case._replace(arguments={**made, **of_masks})
+
+
+def made_losses(model: Any, outputs_masks: list[Tensor], **made: Any) -> Any:
+    """At the same points each time."""
+    torch.manual_seed(0)
+    made |= {"outputs_masks": outputs_masks, "pred_masks": outputs_masks[-1]}
+    return transformers_models.losses_of(model, **made)
+
+
+FAMILY = family(rf_detr_masks_loss, cases, made_losses)
