@@ -64,8 +64,7 @@
 
 #define BOXLOSS_PAIRWISE_IOU_OPTIONS(use) \
   use(Word, loss, 'ciou')                 \
-  use(Word, pred_format, 'xyxy')          \
-  use(Word, target_format, 'xyxy')        \
+  BOXLOSS_BOX_FORMATS(use)                \
   use(Number, eps, 1e-7)                  \
   use(Word, eps_mode, 'add')              \
   use(Word, angle_unit, 'radians')        \

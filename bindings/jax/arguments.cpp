@@ -39,7 +39,7 @@ void Arguments::read(const char* name, OptionalWhole& whole) const {
 }
 
 DType index_dtype(const Arguments& arguments) {
-  Word word;
+  std::string_view word;
   arguments.read("index", word);
   return binding::parse("index", word, {DType::kI32, DType::kI64});
 }

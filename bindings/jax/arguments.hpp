@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -21,16 +20,9 @@ struct Operand {
 };
 
 using Array = binding::Array<std::int64_t>;
-using Flag = bool;
-using Word = std::string_view;
-using Number = double;
-using OptionalNumber = std::optional<double>;
-using Numbers = std::vector<double>;
-using Whole = std::int64_t;
-using OptionalWhole = std::optional<std::int64_t>;
 
 /// A call's arguments by name, while JAX traces it and when XLA makes it.
-class Arguments {
+class Arguments : protected binding::PlainKinds {
  public:
   virtual ~Arguments() = default;
 

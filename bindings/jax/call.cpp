@@ -163,7 +163,7 @@ ffi::Error run_on(std::initializer_list<Device> devices, const Execution& execut
   try {
     const Called arguments(operands, attributes);
     Call call{arguments, implementation_for(devices), {}, execution};
-    Word names;
+    std::string_view names;
     arguments.read("results", names);
     for (const std::string_view name : words_of(names)) {
       ffi::Result<ffi::AnyBuffer> result = *results.get<ffi::AnyBuffer>(call.results.size());

@@ -11,12 +11,18 @@
 #include <torch/library.h>
 
 #include <atomic>
+#include <utility>
 
 namespace boxloss::torch_binding {
 namespace {
 
 constexpr const char *kAten = "aten", *kNotAten = "boxloss";
 std::atomic<bool> is_aten_chosen = false;
+
+constexpr std::pair<DType, at::ScalarType> kDTypes[] = {
+    {DType::kF64, at::kDouble},    {DType::kF32, at::kFloat}, {DType::kF16, at::kHalf},
+    {DType::kBF16, at::kBFloat16}, {DType::kU8, at::kByte},   {DType::kI16, at::kShort},
+    {DType::kI32, at::kInt},       {DType::kI64, at::kLong}};
 
 /// parallel_for on torch's own thread pool. Its C function is in libtorch_cpu, so that the binding
 /// needs no OpenMP of its own, which could differ from torch's. torch gives each thread a fixed
@@ -74,30 +80,17 @@ const Implementation& implementation_on(at::Device device) {
 }
 
 void set_dtype(std::optional<DType>& dtype, std::string& other_dtype, at::ScalarType type) {
-  switch (type) {
-    case at::kDouble: dtype = DType::kF64; break;
-    case at::kFloat: dtype = DType::kF32; break;
-    case at::kHalf: dtype = DType::kF16; break;
-    case at::kBFloat16: dtype = DType::kBF16; break;
-    case at::kByte: dtype = DType::kU8; break;
-    case at::kShort: dtype = DType::kI16; break;
-    case at::kInt: dtype = DType::kI32; break;
-    case at::kLong: dtype = DType::kI64; break;
-    default: other_dtype = c10::getDtypeNames(type).first;
+  for (const auto& [own, torchs] : kDTypes) {
+    if (torchs == type) dtype = own;
   }
+  if (!dtype) other_dtype = c10::getDtypeNames(type).first;
 }
 
 at::ScalarType scalar_type(DType dtype) {
-  switch (dtype) {
-    case DType::kF64: return at::kDouble;
-    case DType::kF32: return at::kFloat;
-    case DType::kF16: return at::kHalf;
-    case DType::kBF16: return at::kBFloat16;
-    case DType::kU8: return at::kByte;
-    case DType::kI16: return at::kShort;
-    case DType::kI32: return at::kInt;
-    default: return at::kLong;
+  for (const auto& [own, torchs] : kDTypes) {
+    if (own == dtype) return torchs;
   }
+  return at::kLong;  // core has no other
 }
 
 void check_placed(const char* function, const char* argument, const at::Tensor& tensor,

@@ -83,8 +83,7 @@ std::size_t assign_workspace_bytes(const Implementation& implementation, const A
 
 void assign(const Implementation& implementation, const AssignProblem& p,
             const AssignOutputs& outputs, const Execution& execution) {
-  const std::size_t workspace_bytes =
-      execution.is_checked ? 0 : assign_workspace_bytes(implementation, p);
+  check_call(assign_workspace_bytes, implementation, p, execution);
   check(p.cost.data != nullptr || is_empty(p), "cost.data is null");
   check_aligned("cost", p.cost.data, p.cost.dtype);
   check_pointer("offsets", p.offsets, !is_empty(p));
@@ -93,7 +92,6 @@ void assign(const Implementation& implementation, const AssignProblem& p,
   check_aligned("outputs.query_of_column", outputs.query_of_column, p.index);
   check_aligned("outputs.target_index", outputs.target_index, p.index);
   check_aligned("outputs.target_of_query", outputs.target_of_query, p.index);
-  check_execution(execution, p.device, workspace_bytes);
   implementation.assign.run(p, outputs, execution);
 }
 

@@ -138,4 +138,14 @@ std::size_t bytes_of(const Functions& served, const Problem& problem) {
 
 void check_execution(const Execution& execution, Device device, std::size_t workspace_bytes = 0);
 
+/// A run's checks of all but pointers and outputs. The problem's are those of the operation's
+/// `_workspace_bytes`, unless the caller has asked it.
+template <class Problem>
+void check_call(std::size_t (*workspace_bytes)(const Implementation&, const Problem&),
+                const Implementation& implementation, const Problem& p,
+                const Execution& execution) {
+  check_execution(execution, p.device,
+                  execution.is_checked ? 0 : workspace_bytes(implementation, p));
+}
+
 }  // namespace boxloss

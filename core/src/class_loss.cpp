@@ -71,7 +71,7 @@ void check_problem(const Implementation& implementation, const char* operation, 
   check_given("labels", p.labels, has_queries(p) && p.targets > 0, "(targets) integers");
 }
 
-void check_run(const ClassLossProblem& p, const Execution& execution, std::size_t bytes) {
+void check_pointers(const ClassLossProblem& p) {
   const bool is_read = has_queries(p);
   check_aligned("logits", p.logits.data, p.logits.dtype);
   check(p.logits.data != nullptr || !has_logits(p), "logits.data is null");
@@ -81,7 +81,6 @@ void check_run(const ClassLossProblem& p, const Execution& execution, std::size_
   check_pointer("query_quality", p.query_quality, is_read);
   check_pointer("weight", p.weight, is_read && p.classes > 0);
   check_pointer("normalizer", p.normalizer, p.sets > 0);
-  check_execution(execution, p.device, bytes);
 }
 
 }  // namespace
@@ -136,7 +135,8 @@ std::size_t class_loss_backward_workspace_bytes(const Implementation& implementa
 
 void class_loss(const Implementation& implementation, const ClassLossProblem& p,
                 const ClassLossOutputs& outputs, const Execution& execution) {
-  check_run(p, execution, execution.is_checked ? 0 : class_loss_workspace_bytes(implementation, p));
+  check_call(class_loss_workspace_bytes, implementation, p, execution);
+  check_pointers(p);
   const DType compute = compute_dtype(p);
   check_data("outputs.loss", outputs.loss, compute, has_losses(p));
   check_data("outputs.scale", outputs.scale, compute, p.sets > 0);
@@ -145,8 +145,8 @@ void class_loss(const Implementation& implementation, const ClassLossProblem& p,
 
 void class_loss_backward(const Implementation& implementation, const ClassLossGradProblem& p,
                          const ClassLossGradOutputs& outputs, const Execution& execution) {
-  check_run(p, execution,
-            execution.is_checked ? 0 : class_loss_backward_workspace_bytes(implementation, p));
+  check_call(class_loss_backward_workspace_bytes, implementation, p, execution);
+  check_pointers(p);
   check_data("grad", p.grad, compute_dtype(p), has_logits(p));
   check_data("scale", p.scale, compute_dtype(p), has_logits(p));
   check_data("outputs.logits", outputs.logits, p.logits.dtype, has_logits(p));

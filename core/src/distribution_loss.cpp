@@ -86,7 +86,7 @@ void check_problem(const Implementation& implementation, const char* operation, 
   check_given("target_index", p.target_index, has_queries(p), "(sets, images, queries) integers");
 }
 
-void check_run(const DistributionLossProblem& p, const Execution& execution, std::size_t bytes) {
+void check_pointers(const DistributionLossProblem& p) {
   const bool is_read = has_queries(p);
   check_pointer("logits", {p.logits.data, p.logits.dtype}, is_read);
   check_pointer("target_index", p.target_index, is_read);
@@ -97,7 +97,6 @@ void check_run(const DistributionLossProblem& p, const Execution& execution, std
   check_pointer("teacher", {p.teacher.data, p.teacher.dtype}, is_read);
   check_pointer("confidence", p.confidence, is_read);
   check_pointer("normalizer", p.normalizer, p.sets > 0);
-  check_execution(execution, p.device, bytes);
 }
 
 }  // namespace
@@ -132,8 +131,8 @@ std::size_t distribution_loss_backward_workspace_bytes(const Implementation& imp
 
 void distribution_loss(const Implementation& implementation, const DistributionLossProblem& p,
                        const DistributionLossOutputs& outputs, const Execution& execution) {
-  check_run(p, execution,
-            execution.is_checked ? 0 : distribution_loss_workspace_bytes(implementation, p));
+  check_call(distribution_loss_workspace_bytes, implementation, p, execution);
+  check_pointers(p);
   check_data("outputs.loss", outputs.loss, compute_dtype(p), has_losses(p));
   check_data("outputs.scale", outputs.scale, compute_dtype(p), p.sets > 0);
   implementation.distribution_loss.run(p, outputs, execution);
@@ -143,9 +142,8 @@ void distribution_loss_backward(const Implementation& implementation,
                                 const DistributionLossGradProblem& p,
                                 const DistributionLossGradOutputs& outputs,
                                 const Execution& execution) {
-  check_run(
-      p, execution,
-      execution.is_checked ? 0 : distribution_loss_backward_workspace_bytes(implementation, p));
+  check_call(distribution_loss_backward_workspace_bytes, implementation, p, execution);
+  check_pointers(p);
   check_data("grad", p.grad, compute_dtype(p), has_queries(p));
   check_data("scale", p.scale, compute_dtype(p), has_queries(p));
   check_data("outputs.logits", outputs.logits, p.logits.dtype, has_queries(p));

@@ -132,12 +132,11 @@ std::size_t workspace_bytes_for(const Implementation& implementation, const Prob
 template <class Problem>
 void run_on(const Implementation& implementation, const Problem& problem, float* cost,
             const Execution& execution) {
-  if (!execution.is_checked) check_problem(implementation, problem);
+  check_call(workspace_bytes_for<Problem>, implementation, problem, execution);
   check_pointers(problem);
   const bool has_entries = problem.pred.slots > 0 && problem.target.slots > 0;
   check(cost != nullptr || !has_entries, "cost is null");
   check_aligned("cost", cost, DType::kF32);
-  check_execution(execution, problem.device);
   Problem p = problem;
   p.parameters = complete_parameters(p.loss, p.parameters);
   served_by(implementation, p).run(p, cost, execution);

@@ -68,15 +68,13 @@ std::size_t max_iou_match_workspace_bytes(const Implementation& implementation,
 
 void max_iou_match(const Implementation& implementation, const MaxIouProblem& p,
                    const MaxIouOutputs& outputs, const Execution& execution) {
-  const std::size_t workspace_bytes =
-      execution.is_checked ? 0 : max_iou_match_workspace_bytes(implementation, p);
+  check_call(max_iou_match_workspace_bytes, implementation, p, execution);
   const bool is_read = !is_empty(p);
   check_pointers("anchors", "anchors.rows", p.anchors, is_read);
   check_pointers("target", "target.rows", p.target, is_read);
   check_pointer("offsets", p.offsets, is_read);
   check_aligned("outputs.target_index", outputs.target_index, p.index);
   check_aligned("outputs.iou", outputs.iou, compute_dtype(p));
-  check_execution(execution, p.device, workspace_bytes);
   served_by(implementation, p).run(p, outputs, execution);
 }
 

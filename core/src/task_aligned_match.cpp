@@ -159,11 +159,9 @@ std::size_t task_aligned_match_workspace_bytes(const Implementation& implementat
 
 void task_aligned_match(const Implementation& implementation, const TaskAlignedProblem& problem,
                         const TaskAlignedOutputs& outputs, const Execution& execution) {
-  const std::size_t workspace_bytes =
-      execution.is_checked ? 0 : task_aligned_match_workspace_bytes(implementation, problem);
+  check_call(task_aligned_match_workspace_bytes, implementation, problem, execution);
   check_pointers(problem);
   check_outputs(problem, outputs);
-  check_execution(execution, problem.device, workspace_bytes);
   served_by(implementation, problem).run(problem, outputs, execution);
 }
 

@@ -230,28 +230,18 @@ def _varying(results: list[jax.ShapeDtypeStruct], *operands: Array) -> list[Arra
     return [jnp.zeros(each.shape, each.dtype) + none.astype(each.dtype) for each in results]
 
 
-def formula_program(
-    name: str,
-    words: tuple[str, ...],
-    eps: float,
-    eps_mode: str,
-    parameters: tuple[float, ...],
-) -> str:
-    """What the formula of a loss of pairs gives for one pair: a line for each operation."""
+def formula_program(name: str, *arguments: Any) -> str:
+    """What one of core's formulas gives for one pair or logit: a line for each operation."""
     write = getattr(_library, f"boxloss_jax_{name}_formula")
     write.restype = ctypes.c_char_p
-    own = (ctypes.c_double * len(parameters))(*parameters)
-    encoded = [word.encode() for word in words]
-    text: bytes = write(*encoded, ctypes.c_double(eps), eps_mode.encode(), own, len(parameters))
+    text: bytes = write(*map(_as_c, arguments))
     return text.decode()
 
 
-def class_formula_program(mode: str, alpha: float | None, gamma: float | None) -> str:
-    """The class loss of a logit, as of another class and as of a query's own, likewise."""
-    numbers = [
-        None if each is None else ctypes.byref(ctypes.c_double(each)) for each in (alpha, gamma)
-    ]
-    write = _library.boxloss_jax_class_formula
-    write.restype = ctypes.c_char_p
-    text: bytes = write(mode.encode(), *numbers)
-    return text.decode()
+def _as_c(argument: Any) -> Any:
+    """A word, a number, an array of numbers, or what ctypes knows."""
+    if isinstance(argument, str):
+        return argument.encode()
+    if isinstance(argument, float):
+        return ctypes.c_double(argument)
+    return (ctypes.c_double * len(argument))(*argument) if isinstance(argument, tuple) else argument

@@ -5,7 +5,6 @@
 The formula of a pair is core's own, as a program that the library writes.
 """
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ._library import Arrays, class_formula_program, formula_program
+from ._library import Arrays, formula_program
 from .arguments import compute_dtype
 
 
@@ -39,9 +38,9 @@ def losses_by_formula(
         *counted_values(arrays["pred"], slots.pred_row),
         *counted_values(arrays["target"], slots.target_row),
     ]
-    chosen = tuple(options[word] for word in words)
-    constants = (options[each] for each in ("eps", "eps_mode", "parameters"))
-    loss, *extras = _run(_program(formula_program, name, chosen, *constants), values)
+    chosen = (options[each] for each in (*words, "eps", "eps_mode", "parameters"))
+    program = _program(name, *chosen, len(options["parameters"]))
+    loss, *extras = _run(program, values)
 
     def counted(numbers: Array) -> Array:
         return jnp.where(slots.counted, numbers, 0)
@@ -129,8 +128,8 @@ def _reduced(options: dict[str, Any], arrays: Arrays, slots: _Slots, numbers: Ar
 
 
 @lru_cache
-def _program(write: Callable[..., str], *words: Any) -> list[list[str]]:
-    return [line.split() for line in write(*words).splitlines()]
+def _program(name: str, *arguments: Any) -> list[list[str]]:
+    return [line.split() for line in formula_program(name, *arguments).splitlines()]
 
 
 def _log(x: Array) -> Array:
@@ -225,7 +224,9 @@ def _softmax_losses(
 
 
 def _logit_losses(options: dict[str, Any], x: Array, label: Array, quality: Array) -> Array:
-    program = _program(class_formula_program, *(options[w] for w in ("mode", "alpha", "gamma")))
+    numbers = (options[name] for name in ("alpha", "gamma"))
+    given = (None if number is None else (number,) for number in numbers)
+    program = _program("class", options["mode"], *given)
     is_own = label[..., None] == jnp.arange(x.shape[-1])
     # A quality that is NaN, or an infinite loss, would get into other classes' gradients, too.
     wanted = jnp.where(is_own, quality[..., None], 1)
