@@ -24,7 +24,6 @@ from ..made_up import COUNTS, MadeUp
 from ..pair_scores import logits_of_pairs, pair_losses
 from ..parts import Parts, check_class, check_methods
 from ..proof import Case
-from ..replace import qualified_name, replace_class
 from ..targets import GroundTruth
 from ..ultralytics_models import check_classes, family
 
@@ -137,17 +136,6 @@ def check_parts(criterion: Any) -> None:
     check_methods(criterion, RTDETRDetectionLoss, METHODS)
 
 
-def replace_heads(criterion: Any) -> Any:
-    if not isinstance(criterion, RTDETRDetectionLoss):
-        raise ValueError(
-            f"its criterion is a {qualified_name(type(criterion))}; it is no RTDETRDetectionLoss, "
-            "which is what boxloss replaces"
-        )
-    check_parts(criterion)
-    replace_class(criterion, DetectionLoss)
-    return criterion
-
-
 def cases(model: Any) -> Iterator[Case]:
     """The encoder is the first layer."""
     queries, layers, classes = 20, 3, model.model[-1].nc
@@ -182,4 +170,4 @@ def cases(model: Any) -> Iterator[Case]:
             yield Case(words, arguments, any(counts))
 
 
-FAMILY = family((RTDETRDetectionModel,), replace_heads, cases, PARTS)
+FAMILY = family((RTDETRDetectionModel,), DetectionLoss, check_parts, cases, PARTS)
