@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ..._options import ClassLossMode
+from ..._options import ClassLossMode, ClassMode
 from ..hungarian_match import MatchResult, hungarian_match
 from ..matching_cost import matching_cost
 from ..query_losses import losses_of_pairs, losses_of_scores
@@ -62,12 +62,23 @@ def of_scores(learned: Learned, mode: ClassLossMode, **options: Any) -> Tensor:
     return losses_of_scores(scores, learned.pairs[0], labels, *learned.pairs[1:], mode, **options)
 
 
+def cost_of(
+    iou: float, l1: float, classes: float, mode: ClassMode, alpha: float = 0.25, gamma: float = 2.0
+) -> dict[str, Any]:
+    """Arguments of `matching_cost`."""
+    weights = {"iou_weight": iou, "l1_weight": l1, "class_weight": classes}
+    return weights | {"class_mode": mode, "focal_alpha": alpha, "focal_gamma": gamma}
+
+
 def match(layers: Layers, truth: GroundTruth, cost: Mapping[str, Any], groups: int) -> MatchResult:
-    in_groups = layers.boxes.shape[2] // groups * groups
-    scores, boxes = (each[:, :, :in_groups] for each in (layers.scores, layers.boxes))
+    scores, boxes = layers.scores, layers.boxes
+    if left := boxes.shape[2] % groups:
+        scores, boxes = scores[:, :, :-left], boxes[:, :, :-left]
     if "class_cost" not in cost:
         cost = {"logits": scores, "labels": truth.labels, **cost}
     costs = matching_cost(boxes, truth.boxes, truth.offsets, **cost)
+    if truth.is_box is not None:
+        costs = costs.masked_fill(~truth.is_box, torch.inf)
     return hungarian_match(costs, truth.offsets, groups=groups)
 
 

@@ -66,6 +66,7 @@ class GroundTruth(NamedTuple):
         factor: where a device looks for faults, 1, or NaN for a fault: what the losses are to be
             multiplied by.
         number: max(T, 1), or NaN for a fault, if it is known.
+        is_box: (T), of lists that are filled up to as many rows in each image.
     """
 
     boxes: Tensor
@@ -74,6 +75,7 @@ class GroundTruth(NamedTuple):
     counts: list[int]
     factor: Tensor | None
     number: Tensor | None = None
+    is_box: Tensor | None = None
 
     @property
     def total(self) -> Tensor:

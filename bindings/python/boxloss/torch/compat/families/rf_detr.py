@@ -22,9 +22,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...distributed import global_normalizer
-from ...hungarian_match import hungarian_match
-from ...matching_cost import matching_cost
-from ..criterion import Layers, Learned, learn, of_scores, unweighted
+from ..criterion import Layers, Learned, cost_of, learn, match, of_scores, unweighted
 from ..family import Family, Swapped, swap
 from ..made_up import MadeUp, cases_of
 from ..normalizer import number_of_boxes
@@ -78,9 +76,8 @@ class Criterion(SetCriterion):
             )
         truth = ground_truth_of(targets, "labels", classes, has_sizes=True)
         lengths = truth.offsets.diff()
-        is_box = None
         if "valid" in targets[0]:  # padded to as many rows in each image
-            is_box = torch.cat([each["valid"] for each in targets])
+            truth = GroundTruth(*truth[:-1], torch.cat([each["valid"] for each in targets]))
             lengths = torch.stack([each["valid"].sum() for each in targets])
         if num_boxes is None:
             number = lengths.sum() * (1 if self.sum_group_losses else groups)
@@ -90,7 +87,7 @@ class Criterion(SetCriterion):
         number = truth.checked(number)
         losses: dict[str, Tensor] = {}
         for part in parts:
-            losses |= self.losses_of_layers(part, truth, lengths, is_box, number, groups)
+            losses |= self.losses_of_layers(part, truth, lengths, number, groups)
         return losses
 
     def losses_of_layers(
@@ -98,32 +95,17 @@ class Criterion(SetCriterion):
         outputs: Mapping[str, Any],
         truth: GroundTruth,
         lengths: Tensor,
-        is_box: Tensor | None,
         number: Tensor,
         groups: int,
     ) -> dict[str, Tensor]:
         """Of layers of as many queries, by the suffixes of their losses' names."""
         scores, boxes = (torch.stack([each[name] for each in outputs.values()]) for name in OUTPUTS)
-        matcher = self.matcher
-        eps: Any = {"eps": 1e-7, "eps_mode": "clamp"}
-        cost = matching_cost(
-            boxes,
-            truth.boxes,
-            truth.offsets,
-            logits=scores,
-            labels=truth.labels,
-            iou_weight=matcher.cost_giou,
-            l1_weight=matcher.cost_bbox,
-            class_weight=matcher.cost_class,
-            class_mode="focal",
-            focal_alpha=matcher.focal_alpha,
-            **eps,
-        )
-        if is_box is not None:
-            cost = cost.masked_fill(~is_box, torch.inf)
-        row = hungarian_match(cost, truth.offsets, groups=groups).target_of_query
-        layers = Layers([*outputs], scores, boxes, row)
-        losses = learn(layers, truth, number, eps, self.class_loss)
+        weights = self.matcher.cost_giou, self.matcher.cost_bbox, self.matcher.cost_class
+        cost = cost_of(*weights, "focal", self.matcher.focal_alpha)
+        cost |= {"eps": 1e-7, "eps_mode": "clamp"}
+        layers = Layers([*outputs], scores, boxes)
+        row = match(layers, truth, cost, groups).target_of_query
+        losses = learn(Layers(*layers[:3], row), truth, number, cost, self.class_loss)
         found = (scores.amax(-1).sigmoid() > 0.5).sum(-1)
         named = unweighted(layers.names, losses, found, lengths)
         if "" in outputs:

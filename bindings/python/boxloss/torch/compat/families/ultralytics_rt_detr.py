@@ -19,7 +19,7 @@ from ...arguments import check_tensors
 from ...class_loss import class_loss
 from ...collate import on_host
 from .. import faults
-from ..criterion import Layers, Learned, learn, of_scores
+from ..criterion import Layers, Learned, cost_of, learn, of_scores
 from ..made_up import COUNTS, MadeUp
 from ..pair_scores import logits_of_pairs, pair_losses
 from ..parts import Parts, check_class, check_methods
@@ -66,16 +66,10 @@ class DetectionLoss(RTDETRDetectionLoss):
     def losses(self, layers: Layers, truth: GroundTruth, number: int) -> dict[str, Tensor]:
         """Of the last layer, and of all others; each divided by the number of a layer's pairs."""
         gains = self.matcher.cost_gain
-        cost = {
-            "iou_weight": gains["giou"],
-            "l1_weight": gains["bbox"],
-            "class_weight": gains["class"],
-            "class_mode": "focal" if self.matcher.use_fl else "softmax",
-            "focal_alpha": self.matcher.alpha,
-            "focal_gamma": self.matcher.gamma,
-            "eps": 1e-7,
-            "nonfinite": 0.0,
-        }
+        weights = gains["giou"], gains["bbox"], gains["class"]
+        mode: Any = "focal" if self.matcher.use_fl else "softmax"
+        cost = cost_of(*weights, mode, self.matcher.alpha, self.matcher.gamma)
+        cost |= {"eps": 1e-7, "nonfinite": 0.0}
         device = truth.boxes.device
         divisor = truth.checked(torch.full((), float(max(number, 1)), device=device))
         found = learn(
