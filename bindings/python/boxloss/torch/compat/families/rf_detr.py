@@ -14,6 +14,7 @@ layer by layer, and assigns on the host. Up to rounding this is the same, but fo
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from rfdetr.models.criterion import SetCriterion
@@ -175,11 +176,8 @@ def made_up(
 
 
 def losses_of(criterion: Any, in_training: bool, **made: Any) -> Any:
-    before, criterion.training = criterion.training, in_training
-    try:
+    with patch.dict(vars(criterion), training=in_training):
         return criterion(**made)
-    finally:
-        criterion.training = before
 
 
 FAMILY = Family(replace, cases, PARTS, losses_of)
