@@ -19,8 +19,7 @@ from torchvision.models.detection.ssd import SSD
 from ..family import Family, Swapped, swap
 from ..parts import Parts
 from ..targets import Targets, ground_truth_of
-from ..torchvision_batches import cases
-from ..torchvision_matcher import MATCHERS, in_images, match
+from ..torchvision_models import MATCHERS, cases, in_images, match
 
 PARTS = Parts({"torchvision.models.detection.ssd": ("SSD.forward",), **MATCHERS})
 
