@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import pad, softplus
 
 from ..._options import ClassLossMode, ClassMode
 from ..hungarian_match import MatchResult, hungarian_match
@@ -139,3 +139,34 @@ def unweighted(
     errors = (found - lengths).abs().float().mean(1)
     named = by_name([(layers, losses)], torch.cat([*losses.values()]))
     return named | by_name([(layers, {"cardinality_error": errors})], errors)
+
+
+def logits_of_pairs(scores: Tensor, labels: Tensor, target_of_query: Tensor) -> Tensor:
+    """target_of_query's shape. A query that is in no pair, -1, has any."""
+    own = pad(labels, (0, 1))[target_of_query]
+    return scores.gather(-1, own[..., None]).squeeze(-1)
+
+
+def pair_losses(
+    scores: Tensor,
+    logits: Tensor,
+    wanted: Tensor,
+    weight: Tensor | float,
+    is_pair: Tensor,
+    of_others: Tensor | float = 1.0,
+    gamma: float = 2.0,
+) -> Tensor:
+    """(layers), sums: weight * BCE of pairs, of_others * p**gamma * BCE towards 0 of others.
+
+    All are summed up as if there were no pair; then those of pairs change. No targets are written
+    down.
+    """
+    loss = of_others * miss(scores, gamma).flatten(1).sum(1)
+    change = weight * (softplus(logits, threshold=40) - wanted * logits) - of_others * miss(
+        logits, gamma
+    )
+    return loss + torch.where(is_pair, change, 0).flatten(1).sum(1)
+
+
+def miss(logits: Tensor, gamma: float) -> Tensor:
+    return logits.sigmoid() ** gamma * softplus(logits, threshold=40)  # in double, too

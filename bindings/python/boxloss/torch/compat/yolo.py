@@ -113,7 +113,9 @@ class Found(NamedTuple):
         return torch.where(self.chosen >= 0, columns(outputs, self.place), 0)
 
 
-def match(criterion: Any, logits: Tensor, pred: Tensor, points: Tensor, truth: GroundTruth) -> Found:
+def match(
+    criterion: Any, logits: Tensor, pred: Tensor, points: Tensor, truth: GroundTruth
+) -> Found:
     """By predictions in pixels; points are (2, anchors)."""
     assigner = criterion.assigner
     row, score, _ = task_aligned_match(
@@ -205,7 +207,9 @@ def score_loss(criterion: Any, logits: Tensor, labels: Tensor, found: Found) -> 
     return (entropy if of_classes is None else entropy * of_classes).sum() / total
 
 
-def ground_truth(criterion: Any, batch: dict[str, Tensor], images: int, scale: Tensor) -> GroundTruth:
+def ground_truth(
+    criterion: Any, batch: dict[str, Tensor], images: int, scale: Tensor
+) -> GroundTruth:
     """A batch is a list already, image after image; its boxes times `scale` are in pixels."""
     given = {name: batch[name] for name in ("batch_idx", "cls", "bboxes")}
     check_tensors("batch", **given)

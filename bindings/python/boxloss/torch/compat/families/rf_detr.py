@@ -23,13 +23,22 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...distributed import global_normalizer
-from ..criterion import Layers, Learned, cost_of, learn, match, of_scores, unweighted
+from ..criterion import (
+    Layers,
+    Learned,
+    cost_of,
+    learn,
+    logits_of_pairs,
+    match,
+    of_scores,
+    pair_losses,
+    unweighted,
+)
 from ..family import Family, Swapped, swap
 from ..made_up import MadeUp, cases_of
-from ..normalizer import number_of_boxes
-from ..pair_scores import logits_of_pairs, pair_losses
 from ..parts import Parts, check_class, check_methods
 from ..proof import Case
+from ..ranks import number_of_boxes
 from ..targets import GroundTruth, ground_truth_of
 
 PARTS = Parts(

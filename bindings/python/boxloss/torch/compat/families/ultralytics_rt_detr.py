@@ -19,9 +19,8 @@ from ...arguments import check_tensors
 from ...class_loss import class_loss
 from ...collate import on_host
 from .. import faults
-from ..criterion import Layers, Learned, cost_of, learn, of_scores
+from ..criterion import Layers, Learned, cost_of, learn, logits_of_pairs, of_scores, pair_losses
 from ..made_up import COUNTS, MadeUp
-from ..pair_scores import logits_of_pairs, pair_losses
 from ..parts import Parts, check_class, check_methods
 from ..proof import Case
 from ..targets import GroundTruth
