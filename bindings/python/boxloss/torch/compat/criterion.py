@@ -162,9 +162,8 @@ def pair_losses(
     down.
     """
     loss = of_others * miss(scores, gamma).flatten(1).sum(1)
-    change = weight * (softplus(logits, threshold=40) - wanted * logits) - of_others * miss(
-        logits, gamma
-    )
+    towards = softplus(logits, threshold=40) - wanted * logits
+    change = weight * towards - of_others * miss(logits, gamma)
     return loss + torch.where(is_pair, change, 0).flatten(1).sum(1)
 
 
