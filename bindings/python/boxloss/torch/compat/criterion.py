@@ -17,7 +17,7 @@ from ..hungarian_match import MatchResult, hungarian_match
 from ..matching_cost import matching_cost
 from ..query_losses import losses_of_pairs, losses_of_scores
 from .cache import apart
-from .targets import GroundTruth
+from .faults import GroundTruth
 
 
 class Layers(NamedTuple):

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from ..max_iou_match import max_iou_match
+from .faults import GroundTruth
 from .made_up import MadeUp, cases_of
 from .proof import Case
 from .replace import qualified_name
-from .targets import GroundTruth, Targets
+from .targets import Targets
 
 # By the class, and whether it allows matches of low quality.
 _LOW_QUALITY: dict[tuple[str, bool], Literal["none", "argmax", "force"]] = {

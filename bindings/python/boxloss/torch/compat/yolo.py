@@ -21,8 +21,8 @@ from ..class_loss import class_loss
 from ..losses import ciou_loss
 from ..task_aligned_match import task_aligned_match
 from . import faults
+from .faults import GroundTruth
 from .parts import Parts, check_class, check_methods
-from .targets import GroundTruth
 from .ultralytics_models import check_classes
 from .versions import is_before
 

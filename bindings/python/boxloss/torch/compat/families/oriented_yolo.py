@@ -20,9 +20,9 @@ from ultralytics.utils.tal import RotatedTaskAlignedAssigner
 
 from ...rotated_box_loss import rotated_box_loss
 from .. import yolo
+from ..faults import GroundTruth
 from ..made_up import MadeUp, cases_of
 from ..proof import Case
-from ..targets import GroundTruth
 from ..ultralytics_models import check_classes, family
 from ..yolo_batches import STRIDES, made_up, scattered
 

@@ -35,11 +35,12 @@ from ..criterion import (
     unweighted,
 )
 from ..family import Family, Swapped, swap
+from ..faults import GroundTruth
 from ..made_up import MadeUp, cases_of
 from ..parts import Parts, check_class, check_methods
 from ..proof import Case
 from ..ranks import number_of_boxes
-from ..targets import GroundTruth, ground_truth_of
+from ..targets import ground_truth_of
 
 PARTS = Parts(
     {

@@ -16,7 +16,8 @@ from torch import Tensor
 from ..cache import weighted
 from ..criterion import Layers, Learned, by_name, cost_of, learn, of_scores
 from ..denoising import denoising_pairs
-from ..targets import GroundTruth, check_classes, ground_truth_of
+from ..faults import GroundTruth
+from ..targets import check_classes, ground_truth_of
 from ..transformers_batches import denoising_cases
 from ..transformers_models import Given, Losses, criterion, family
 from ..versions import is_before

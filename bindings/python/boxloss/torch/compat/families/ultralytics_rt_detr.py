@@ -20,10 +20,10 @@ from ...class_loss import class_loss
 from ...collate import on_host
 from .. import faults
 from ..criterion import Layers, Learned, cost_of, learn, logits_of_pairs, of_scores, pair_losses
+from ..faults import GroundTruth
 from ..made_up import COUNTS, MadeUp
 from ..parts import Parts, check_class, check_methods
 from ..proof import Case
-from ..targets import GroundTruth
 from ..ultralytics_models import check_classes, family
 
 PARTS = Parts(
