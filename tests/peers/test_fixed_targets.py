@@ -8,7 +8,7 @@ import pytest
 import torch
 from boxloss.torch.compat import FixedTargets
 from boxloss.torch.compat.denoising import denoising_pairs
-from boxloss.torch.compat.targets import GroundTruth
+from boxloss.torch.compat.faults import GroundTruth
 from criteria import arguments_of, assert_close, made, run
 from detr_cases import CLASSES, QUERIES
 from surroundings import assert_reads_nothing

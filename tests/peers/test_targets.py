@@ -12,7 +12,8 @@ from unittest.mock import patch
 import pytest
 import torch
 from boxloss.torch.compat import MMDetLoss, check_targets, detr_loss_boxes, faults, use_boxloss
-from boxloss.torch.compat.targets import GroundTruth, ground_truth_of
+from boxloss.torch.compat.faults import GroundTruth
+from boxloss.torch.compat.targets import ground_truth_of
 from combinations import long_but
 from models import (
     DAILY,

@@ -13,7 +13,7 @@ from boxloss.torch.compat.families import fcos as own_fcos
 from boxloss.torch.compat.families import retinanet as own_retinanet
 from boxloss.torch.compat.families.faster_rcnn import matches_of
 from boxloss.torch.compat.families.retinanet import LOSSES
-from boxloss.torch.compat.torchvision_batches import cases
+from boxloss.torch.compat.torchvision_models import cases
 from combinations import long_but
 from surroundings import (
     DEVICES,

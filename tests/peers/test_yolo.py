@@ -30,6 +30,7 @@ from benchmarks.common.losses import isolate_ultralytics
 isolate_ultralytics()
 from boxloss.torch.compat import use_boxloss
 from boxloss.torch.compat import yolo as ours
+from boxloss.torch.compat.ultralytics_models import heads as heads_of
 from ultralytics.utils import loss as theirs
 from ultralytics.utils import tal
 
@@ -85,7 +86,7 @@ def run(
     for leaf in leaves.values():
         leaf.requires_grad_()
     criterion = model.to(device).init_criterion()
-    for head in ours.heads(criterion):
+    for head in heads_of(criterion, theirs.v8DetectionLoss):
         vars(head.assigner).update(settings)
     losses, items = criterion(preds, batch)
     losses.sum().backward()
@@ -202,7 +203,7 @@ def lossmaker(kind: str) -> tuple[Callable[..., Any], dict[str, Any]]:
     use_boxloss(model)
     batch = random_batch((3, 0, 5), kind)
     criterion = model.init_criterion()
-    heads = ours.heads(criterion)
+    heads = heads_of(criterion, theirs.v8DetectionLoss)
 
     def step(preds: Any, batch: Named, state: list[Named]) -> Tensor:
         for head, its in zip(heads, state, strict=True):

@@ -7,7 +7,8 @@ from typing import Any
 
 import detr_cases as cases
 import torch
-from boxloss.torch.compat.families.ultralytics_rt_detr import replace_heads
+from boxloss.torch.compat.families.ultralytics_rt_detr import DetectionLoss, check_parts
+from boxloss.torch.compat.ultralytics_models import replace_heads
 from criteria import Case, Criterion, Leaves, Modules, by_modules, denoising_of
 from detr_cases import CLASSES, LAYERS, QUERIES
 from ultralytics.models.utils.loss import RTDETRDetectionLoss
@@ -36,7 +37,7 @@ def small_model() -> RTDETRDetectionModel:
 def both(**mode: Any) -> Modules:
     original = RTDETRDetectionLoss(nc=CLASSES, **mode)
     replaced = copy.deepcopy(original)
-    replace_heads(replaced)
+    replace_heads(replaced, DetectionLoss, check_parts)
     return Modules(original, replaced)
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 pytest.importorskip("scipy.optimize")
-from boxloss.torch.compat import Family, has_boxloss, register_family, use_boxloss
+from boxloss.torch.compat import Family, has_boxloss, register_family, swap, use_boxloss
 
 from examples import own_family
 from examples.own_family import Criterion, Matcher, SetCriterion, cases
@@ -81,3 +81,11 @@ def test_what_is_not_registered() -> None:
         register_family(SetCriterion, family)
     with pytest.raises(TypeError, match="kind is 'SetCriterion'; it must be a class"):
         register_family("SetCriterion", family)  # type: ignore[arg-type]
+
+
+def test_a_replace_that_yields_nothing() -> None:
+    def replace(model: Any) -> Any:
+        return [swap(model, Criterion)]
+
+    with pytest.raises(TypeError, match=r"replace is <function .* must be a generator function"):
+        Family(replace, cases, own_family.PARTS)

@@ -351,7 +351,7 @@ _copies = count()
 # What calls operators for a family.
 SHARED = (
     *("boxloss.torch.query_losses", "boxloss.torch.compat.criterion"),
-    *("boxloss.torch.compat.detr_layers", "boxloss.torch.compat.yolo"),
+    *("boxloss.torch.compat.families.detr", "boxloss.torch.compat.yolo"),
 )
 
 

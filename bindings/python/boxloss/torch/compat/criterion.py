@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import pad, softplus
 
-from ..._options import ClassLossMode
+from ..._options import ClassLossMode, ClassMode
 from ..hungarian_match import MatchResult, hungarian_match
 from ..matching_cost import matching_cost
 from ..query_losses import losses_of_pairs, losses_of_scores
 from .cache import apart
-from .targets import GroundTruth
+from .faults import GroundTruth
 
 
 class Layers(NamedTuple):
@@ -62,12 +62,23 @@ def of_scores(learned: Learned, mode: ClassLossMode, **options: Any) -> Tensor:
     return losses_of_scores(scores, learned.pairs[0], labels, *learned.pairs[1:], mode, **options)
 
 
+def cost_of(
+    iou: float, l1: float, classes: float, mode: ClassMode, alpha: float = 0.25, gamma: float = 2.0
+) -> dict[str, Any]:
+    """Arguments of `matching_cost`."""
+    weights = {"iou_weight": iou, "l1_weight": l1, "class_weight": classes}
+    return weights | {"class_mode": mode, "focal_alpha": alpha, "focal_gamma": gamma}
+
+
 def match(layers: Layers, truth: GroundTruth, cost: Mapping[str, Any], groups: int) -> MatchResult:
-    in_groups = layers.boxes.shape[2] // groups * groups
-    scores, boxes = (each[:, :, :in_groups] for each in (layers.scores, layers.boxes))
+    scores, boxes = layers.scores, layers.boxes
+    if left := boxes.shape[2] % groups:
+        scores, boxes = scores[:, :, :-left], boxes[:, :, :-left]
     if "class_cost" not in cost:
         cost = {"logits": scores, "labels": truth.labels, **cost}
     costs = matching_cost(boxes, truth.boxes, truth.offsets, **cost)
+    if truth.is_box is not None:
+        costs = costs.masked_fill(~truth.is_box, torch.inf)
     return hungarian_match(costs, truth.offsets, groups=groups)
 
 
@@ -128,3 +139,33 @@ def unweighted(
     errors = (found - lengths).abs().float().mean(1)
     named = by_name([(layers, losses)], torch.cat([*losses.values()]))
     return named | by_name([(layers, {"cardinality_error": errors})], errors)
+
+
+def logits_of_pairs(scores: Tensor, labels: Tensor, target_of_query: Tensor) -> Tensor:
+    """target_of_query's shape. A query that is in no pair, -1, has any."""
+    own = pad(labels, (0, 1))[target_of_query]
+    return scores.gather(-1, own[..., None]).squeeze(-1)
+
+
+def pair_losses(
+    scores: Tensor,
+    logits: Tensor,
+    wanted: Tensor,
+    weight: Tensor | float,
+    is_pair: Tensor,
+    of_others: Tensor | float = 1.0,
+    gamma: float = 2.0,
+) -> Tensor:
+    """(layers), sums: weight * BCE of pairs, of_others * p**gamma * BCE towards 0 of others.
+
+    All are summed up as if there were no pair; then those of pairs change. No targets are written
+    down.
+    """
+    loss = of_others * miss(scores, gamma).flatten(1).sum(1)
+    towards = softplus(logits, threshold=40) - wanted * logits
+    change = weight * towards - of_others * miss(logits, gamma)
+    return loss + torch.where(is_pair, change, 0).flatten(1).sum(1)
+
+
+def miss(logits: Tensor, gamma: float) -> Tensor:
+    return logits.sigmoid() ** gamma * softplus(logits, threshold=40)  # in double, too

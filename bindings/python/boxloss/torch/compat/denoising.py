@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .targets import GroundTruth
+from .faults import GroundTruth
 
 
 def denoising_pairs(noise: dict[str, Any], truth: GroundTruth, layers: int) -> Tensor:

@@ -22,7 +22,7 @@ from ..hungarian_match import hungarian_match
 from ..losses import box_losses
 from ..matches import collate_matches
 from ..matching_cost import matching_cost
-from .normalizer import number_of_boxes
+from .ranks import number_of_boxes
 
 Targets = Sequence[Mapping[str, Tensor]]
 Matches = Sequence[tuple[Any, Any]]

@@ -4,6 +4,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from inspect import isgeneratorfunction
 from typing import Any, TypeAlias
 
 from .parts import Parts
@@ -35,8 +36,8 @@ class Family:
     """Detectors with one criterion, for `register_family`.
 
     Attributes:
-        replace: a generator, which puts boxloss into a model piece by piece, and yields what `swap`
-            returns for each: where one is refused, those before are given back.
+        replace: a generator function, which puts boxloss into a model piece by piece, and yields
+            what `swap` returns for each: where one is refused, those before are given back.
         cases: made-up batches for a model.
         parts: of its project that boxloss computes itself; of a model, if they differ.
         criterion: a model's present criterion, on a case's arguments: tensors by name, in any nest
@@ -49,6 +50,13 @@ class Family:
     parts: Parts | Callable[[Any], Parts]
     criterion: Callable[..., Any] = _called
     oldest: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isgeneratorfunction(self.replace):
+            raise TypeError(
+                f"replace is {self.replace!r}; it must be a generator function, which yields each "
+                "swap(…): what is refused later gives those before back"
+            )
 
     def parts_of(self, model: Any) -> Parts:
         return self.parts if isinstance(self.parts, Parts) else self.parts(model)

@@ -80,20 +80,46 @@ class _Step(NamedTuple):
             torch.cuda.synchronize(self.device)
 
 
-class Collated(NamedTuple):
-    """Ground truth as one list.
+class GroundTruth(NamedTuple):
+    """All images' ground truth, image after image.
 
     Attributes:
-        boxes: (T, 4). labels: (T), int64, each clamped to what it may be. offsets: (images + 1).
-        factor: 1, or NaN for a fault; None on the CPU, where faults are raised.
-        number: max(T, 1), or NaN for a fault; float32, without dimensions.
+        boxes: (T, 4). offsets: (images + 1), int64: image b has rows offsets[b] to offsets[b + 1].
+        labels: (T), int64. counts: the number of rows of each image; empty where only the device
+            knows it.
+        factor: where a device looks for faults, 1, or NaN for a fault: what the losses are to be
+            multiplied by.
+        number: max(T, 1), or NaN for a fault, if it is known.
+        is_box: (T), of lists that are filled up to as many rows in each image.
     """
 
     boxes: Tensor
-    labels: Tensor
     offsets: Tensor
+    labels: Tensor
+    counts: list[int]
     factor: Tensor | None
-    number: Tensor
+    number: Tensor | None = None
+    is_box: Tensor | None = None
+
+    @property
+    def total(self) -> Tensor:
+        """The number of boxes."""
+        return self.offsets[-1] if self.counts else self.offsets[-1] - self.offsets[0]
+
+    def divisor(self) -> Tensor:
+        """max(the number of boxes, 1), or NaN for a fault: what losses are divided by."""
+        if self.number is not None:
+            return self.number
+        return self.total.clamp(min=self.one)
+
+    def checked(self, value: Tensor) -> Tensor:
+        """The value, or NaN for a fault: of losses, or of what they are divided by."""
+        return value if self.factor is None else value * self.factor
+
+    @property
+    def one(self) -> int | Tensor:
+        """1, or NaN for a fault: the least of what losses are divided by."""
+        return 1 if self.factor is None else self.factor
 
 
 _collate_targets = torch.ops.boxloss._collate_targets.default
@@ -121,7 +147,7 @@ def collate(
     name: str,
     classes: int,
     has_sizes: bool,
-) -> Collated | None:
+) -> GroundTruth | None:
     """Of each image, in one launch. Raises a fault on the CPU; a later call, what a GPU finds.
 
     Returns:
@@ -132,13 +158,13 @@ def collate(
     if not _is_captured(boxes[0]):
         _raise_answers(waits=False)
 
-    def rows() -> Rows:
-        counts = torch.tensor([0, *map(len, boxes)])
-        return Rows(
-            torch.cat([*boxes]), torch.cat([*labels]), counts.cumsum(0), name, classes, has_sizes
-        )
+    counts = [each.size(0) for each in boxes]
 
-    return _in_one_launch((boxes, labels, None, classes, len(boxes), has_sizes), rows)
+    def rows() -> Rows:
+        offsets = torch.tensor([0, *counts]).cumsum(0)
+        return Rows(torch.cat([*boxes]), torch.cat([*labels]), offsets, name, classes, has_sizes)
+
+    return _in_one_launch((boxes, labels, None, classes, len(boxes), has_sizes), rows, counts)
 
 
 def check(rows: Rows) -> tuple[Tensor, Tensor | None]:
@@ -159,7 +185,7 @@ def check(rows: Rows) -> tuple[Tensor, Tensor | None]:
         if boxes.shape[1] == 5:
             four = torch.add(boxes[:, :4], boxes[:, 4:], alpha=0)  # not finite, if the angle is not
         given = [four], [labels], rows.image, classes, images, rows.has_sizes
-        if (found := _in_one_launch(given, lambda: rows)) is not None:
+        if (found := _in_one_launch(given, lambda: rows, [])) is not None:
             return found.labels, found.factor
     if boxes.is_cpu:
         if (fault := _words(rows)) is not None:
@@ -176,7 +202,9 @@ def check(rows: Rows) -> tuple[Tensor, Tensor | None]:
     return labels.clamp(0, classes - 1 if classes else None), factor
 
 
-def _in_one_launch(given: tuple[Any, ...], rows: Callable[[], Rows]) -> Collated | None:
+def _in_one_launch(
+    given: tuple[Any, ...], rows: Callable[[], Rows], counts: list[int]
+) -> GroundTruth | None:
     """None where no implementation of boxloss serves it."""
     boxes = given[0][0]
     if not (boxes.is_cpu or boxes.is_cuda):
@@ -185,7 +213,7 @@ def _in_one_launch(given: tuple[Any, ...], rows: Callable[[], Rows]) -> Collated
     has_answer = boxes.is_cuda and not _is_captured(boxes)
     answer = _new_answer(is_pinned=True) if has_answer else None
     try:
-        found = Collated(*_collate_targets(*given, answer and answer.tensor))
+        found = _collate_targets(*given, answer and answer.tensor)
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, TypeError, ValueError):  # not built; not served, or unlike tensors
@@ -194,11 +222,12 @@ def _in_one_launch(given: tuple[Any, ...], rows: Callable[[], Rows]) -> Collated
         return None
     if answer is not None:
         _ask(_Step(answer, None, boxes.device, rows))
+    boxes, labels, offsets, factor, number = found
     if not boxes.is_cpu:
-        return found
-    if math.isnan(found.number.item()):
+        return GroundTruth(boxes, offsets, labels, counts, factor, number)
+    if math.isnan(number.item()):
         raise ValueError(_words(rows()))
-    return found._replace(factor=None)
+    return GroundTruth(boxes, offsets, labels, counts, None, number)
 
 
 def _ask(step: _Step) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from ..._options import EpsMode, Reduction
 from ..arguments import check_options, check_tensors
 from ..losses import box_loss
-from .normalizer import number_of_boxes
+from .ranks import number_of_boxes
 
 # The losses of mmdetection that boxloss has, by boxloss' names.
 MMDetWord = Literal["iou_log", "iou", "iou_squared", "giou", "diou", "ciou_gated", "siou"]

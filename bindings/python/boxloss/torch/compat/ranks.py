@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Which ranks' boxes a criterion counts: it asks others only where its original does.
+"""What criteria divide by: whose ranks' boxes they count, or num_boxes and avg_factor.
 
-A rank that asks waits for all others, which may be elsewhere: in an evaluation, or at their end.
+A criterion asks other ranks only where its original does. A rank that asks waits for all others,
+which may be elsewhere: in an evaluation, or at their end.
 """
 
 import sys
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 
+from ..arguments import as_normalizer
 from ..distributed import global_normalizer
 
 
@@ -40,3 +42,19 @@ def _group() -> Any:
 
 def is_initialized() -> bool:
     return distributed.is_available() and distributed.is_initialized()
+
+
+def number_of_boxes(name: str, number: float | Tensor, pred: Tensor, target: Tensor) -> Tensor:
+    """A tensor without dimensions and gradient on the boxes' device; no synchronization.
+
+    Of a number float64 where boxes are, else float32; a tensor keeps its dtype, from float32 on.
+    """
+    if not isinstance(number, Tensor):
+        if not hasattr(number, "__float__"):
+            given = type(number).__name__
+            raise TypeError(f"{name} is {given}; it must be a number, or a tensor of one element")
+        return as_normalizer(name, number, pred, target)
+    if number.numel() != 1:
+        raise ValueError(f"{name} has shape {tuple(number.shape)}; it must have one element")
+    wide = torch.promote_types(number.dtype, torch.float32)
+    return number.detach().reshape(()).to(pred.device, wide, non_blocking=True)

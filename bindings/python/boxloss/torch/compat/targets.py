@@ -18,6 +18,7 @@ from torch.nn import functional
 from ..arguments import check_tensors, whole
 from ..collate import collate_ragged, on_host
 from . import faults
+from .faults import GroundTruth
 
 
 class FixedTargets(NamedTuple):
@@ -54,46 +55,6 @@ class FixedTargets(NamedTuple):
 
 
 Targets = Sequence[Mapping[str, Tensor]]
-
-
-class GroundTruth(NamedTuple):
-    """All images' ground truth, image after image.
-
-    Attributes:
-        boxes: (T, 4). offsets: (images + 1), int64: image b has rows offsets[b] to offsets[b + 1].
-        labels: (T), int64. counts: the number of rows of each image; empty where only the device
-            knows it.
-        factor: where a device looks for faults, 1, or NaN for a fault: what the losses are to be
-            multiplied by.
-        number: max(T, 1), or NaN for a fault, if it is known.
-    """
-
-    boxes: Tensor
-    offsets: Tensor
-    labels: Tensor
-    counts: list[int]
-    factor: Tensor | None
-    number: Tensor | None = None
-
-    @property
-    def total(self) -> Tensor:
-        """The number of boxes."""
-        return self.offsets[-1] if self.counts else self.offsets[-1] - self.offsets[0]
-
-    def divisor(self) -> Tensor:
-        """max(the number of boxes, 1), or NaN for a fault: what losses are divided by."""
-        if self.number is not None:
-            return self.number
-        return self.total.clamp(min=self.one)
-
-    def checked(self, value: Tensor) -> Tensor:
-        """The value, or NaN for a fault: of losses, or of what they are divided by."""
-        return value if self.factor is None else value * self.factor
-
-    @property
-    def one(self) -> int | Tensor:
-        """1, or NaN for a fault: the least of what losses are divided by."""
-        return 1 if self.factor is None else self.factor
 
 
 def check_classes(config: Any, classes: int) -> None:
@@ -157,18 +118,9 @@ def ground_truth_of(
     for b, each in enumerate(targets):
         check_tensors(f"targets[{b}]", boxes=each["boxes"], **{name: each[name]})
     if isinstance(classes, int):
-        found = faults.collate(
-            [each["boxes"] for each in targets],
-            [each[name] for each in targets],
-            name,
-            classes,
-            has_sizes,
-        )
-        if found is not None:
-            counts = [each["boxes"].size(0) for each in targets]
-            return GroundTruth(
-                found.boxes, found.offsets, found.labels, counts, found.factor, found.number
-            )
+        given, theirs = ([each[key] for each in targets] for key in ("boxes", name))
+        if (found := faults.collate(given, theirs, name, classes, has_sizes)) is not None:
+            return found
     boxes, offsets = collate_boxes(targets)
     counts = [len(each["boxes"]) for each in targets]
     labels = torch.cat([offsets[:0], *_labels_of_boxes(targets, name, counts, drops_labels)])

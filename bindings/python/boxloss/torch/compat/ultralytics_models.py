@@ -21,7 +21,7 @@ from ..._version import __version__
 from .family import Family, Swapped, swap
 from .parts import Parts
 from .proof import Case
-from .replace import has_replacement, restore_class
+from .replace import has_replacement, qualified_name, replace_class, restore_class
 from .versions import is_before
 
 # Until then the processes of several GPUs got the trainer's arguments alone, not its callbacks.
@@ -44,14 +44,19 @@ def criterion_of(model: Any) -> Any:
 
 def family(
     kinds: tuple[type, ...],
-    replace_heads: Callable[[Any], Any],
+    ours: type,
+    check_parts: Callable[[Any], None],
     cases: Callable[[Any], Iterable[Case]],
     parts: Parts,
     oldest: tuple[int, ...] = (),
 ) -> Family:
-    """Of models of these classes, whose criterion is made when the first loss is asked for; in its
-    heads `replace_heads` puts boxloss."""
-    models = [_with_heads(kind, replace_heads) for kind in kinds]
+    """Of models of these classes, whose criterion is made when the first loss is asked for; `ours`
+    takes the place of its heads' losses."""
+
+    def replaced(criterion: Any) -> Any:
+        return replace_heads(criterion, ours, check_parts)
+
+    models = [_with_heads(kind, replaced, ours.__module__) for kind in kinds]
 
     def replace(model: Any) -> Iterator[Swapped]:
         names, undo = swap(model, next(e for e in models if isinstance(model, e.__bases__[0])))
@@ -64,7 +69,7 @@ def family(
 
         yield names, undo_both
         if getattr(model, "criterion", None) is not None:
-            replace_heads(model.criterion)
+            replaced(model.criterion)
         for owner in owners(model):
             restore_class(owner)  # from a training of before, which ended with another model
             (kind, trainings), leave = swap(owner, Trainings, extends=True)
@@ -73,12 +78,31 @@ def family(
     return Family(replace, cases, parts, losses_of, oldest)
 
 
-def _with_heads(kind: Any, replace_heads: Callable[[Any], Any]) -> type:
+def _with_heads(kind: Any, replaced: Callable[[Any], Any], module: str) -> type:
     def init_criterion(self: Any) -> Any:
-        return replace_heads(kind.init_criterion(self))
+        return replaced(kind.init_criterion(self))
 
-    members = {"init_criterion": init_criterion, "__module__": replace_heads.__module__}
-    return type(kind.__name__, (kind,), members)
+    return type(kind.__name__, (kind,), {"init_criterion": init_criterion, "__module__": module})
+
+
+def heads(criterion: Any, kind: type) -> list[Any]:
+    """The losses of its heads: itself, or what one of two heads has as attributes."""
+    parts = [criterion, *getattr(criterion, "__dict__", {}).values()]
+    return [each for each in parts if isinstance(each, kind)]
+
+
+def replace_heads(criterion: Any, ours: type, check_parts: Callable[[Any], None]) -> Any:
+    theirs = ours.__bases__[0]
+    found = heads(criterion, theirs)
+    if not found:
+        raise ValueError(
+            f"its criterion is a {qualified_name(type(criterion))}; it has no {theirs.__name__}, "
+            "which is what boxloss replaces"
+        )
+    for each in found:
+        check_parts(each)
+        replace_class(each, ours)
+    return criterion
 
 
 def losses_of(model: Any, **made_up: Any) -> Any:

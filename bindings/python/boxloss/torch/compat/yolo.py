@@ -21,8 +21,8 @@ from ..class_loss import class_loss
 from ..losses import ciou_loss
 from ..task_aligned_match import task_aligned_match
 from . import faults
+from .faults import GroundTruth
 from .parts import Parts, check_class, check_methods
-from .replace import qualified_name, replace_class
 from .ultralytics_models import check_classes
 from .versions import is_before
 
@@ -64,7 +64,7 @@ class Learned(NamedTuple):
 
 
 def learn_boxes(criterion: Any, preds: dict[str, Any], batch: dict[str, Tensor]) -> Learned:
-    check_parts(criterion, Kind())
+    check_parts(criterion)
     logits = preds["scores"].mT
     check_classes(criterion, logits)
     sides = preds["boxes"]
@@ -90,21 +90,6 @@ def learn_boxes(criterion: Any, preds: dict[str, Any], batch: dict[str, Tensor])
     return Learned(losses, found.row, truth.boxes, truth.offsets, its.cells, its.strides)
 
 
-class Truth(NamedTuple):
-    """The boxes to learn, image after image.
-
-    Attributes:
-        boxes: (T, 4), or with an angle (T, 5), in pixels.
-        offsets: (images + 1): image b has rows offsets[b] to offsets[b + 1].
-        labels: (T). factor: 1 or NaN; None on the CPU.
-    """
-
-    boxes: Tensor
-    offsets: Tensor
-    labels: Tensor
-    factor: Tensor | None
-
-
 class Found(NamedTuple):
     """Which anchors learn.
 
@@ -128,7 +113,9 @@ class Found(NamedTuple):
         return torch.where(self.chosen >= 0, columns(outputs, self.place), 0)
 
 
-def match(criterion: Any, logits: Tensor, pred: Tensor, points: Tensor, truth: Truth) -> Found:
+def match(
+    criterion: Any, logits: Tensor, pred: Tensor, points: Tensor, truth: GroundTruth
+) -> Found:
     """By predictions in pixels; points are (2, anchors)."""
     assigner = criterion.assigner
     row, score, _ = task_aligned_match(
@@ -145,7 +132,7 @@ def match(criterion: Any, logits: Tensor, pred: Tensor, points: Tensor, truth: T
         **small_sides(assigner),
     )
     # As wide as boxes, or losses that nearly cancel each other out would have different factors.
-    total = score.sum().clamp(min=1 if truth.factor is None else truth.factor).to(truth.boxes.dtype)
+    total = score.sum().clamp(min=truth.one).to(truth.boxes.dtype)
     most = min(assigner.topk * len(truth.boxes), score.numel())  # each box chose topk at most
     weight, place = score.flatten().topk(most, sorted=False)
     return Found(row, score, place, row.flatten()[place], weight, total)
@@ -220,7 +207,9 @@ def score_loss(criterion: Any, logits: Tensor, labels: Tensor, found: Found) -> 
     return (entropy if of_classes is None else entropy * of_classes).sum() / total
 
 
-def ground_truth(criterion: Any, batch: dict[str, Tensor], images: int, scale: Tensor) -> Truth:
+def ground_truth(
+    criterion: Any, batch: dict[str, Tensor], images: int, scale: Tensor
+) -> GroundTruth:
     """A batch is a list already, image after image; its boxes times `scale` are in pixels."""
     given = {name: batch[name] for name in ("batch_idx", "cls", "bboxes")}
     check_tensors("batch", **given)
@@ -242,14 +231,15 @@ def ground_truth(criterion: Any, batch: dict[str, Tensor], images: int, scale: T
     offsets = torch.searchsorted(image, firsts)
     rows = faults.Rows(boxes, label, offsets, "cls", criterion.nc, True, image)
     label, factor = faults.check(rows)
-    return Truth(boxes, offsets, label, factor)
+    return GroundTruth(boxes, offsets, label, [], factor)
 
 
-def with_corners(truth: Truth) -> Truth:
+def with_corners(truth: GroundTruth) -> GroundTruth:
     center, side = truth.boxes.split(2, 1)
     corners = torch.cat((center.sub(side, alpha=0.5), center.add(side, alpha=0.5)), 1)
     # Padding, to Ultralytics; here a box that holds no point.
-    return Truth(torch.where(corners.sum(1, keepdim=True) > 0, corners, FAR), *truth[1:])
+    boxes = torch.where(corners.sum(1, keepdim=True) > 0, corners, FAR)
+    return GroundTruth(boxes, *truth[1:])
 
 
 class Grid(NamedTuple):
@@ -328,44 +318,22 @@ def small_sides(assigner: Any) -> dict[str, Any]:
     }
 
 
-class Kind(NamedTuple):
-    """What a loss that is replaced, and its parts, must be; and which methods must be this class'
-    own, since boxloss has no call for them."""
-
-    criterion: type = v8DetectionLoss
-    assigner: type = TaskAlignedAssigner
-    box_loss: type = BboxLoss
-    methods: tuple[str, ...] = (
-        *("preprocess", "parse_output", "bbox_decode", "get_assigned_targets_and_loss"),
-    )
+METHODS = "preprocess", "parse_output", "bbox_decode", "get_assigned_targets_and_loss"
 
 
-def check_parts(loss: Any, kind: Kind) -> None:
-    """Of Ultralytics' own, as it is when it is called."""
+def check_parts(
+    loss: Any,
+    theirs: type = v8DetectionLoss,
+    assigner: type = TaskAlignedAssigner,
+    box_loss: type = BboxLoss,
+    methods: tuple[str, ...] = METHODS,
+) -> None:
+    """What boxloss has no call for must be Ultralytics' own, as it is when it is called."""
     PARTS.check()
-    check_class(loss.assigner, kind.assigner)
-    check_class(loss.bbox_loss, kind.box_loss)
+    check_class(loss.assigner, assigner)
+    check_class(loss.bbox_loss, box_loss)
     if loss.use_dfl:
         check_class(loss.bbox_loss.dfl_loss, DFLoss)
     if loss.assigner.eps != EPS:
         raise ValueError(f"the assigner's eps is {loss.assigner.eps}; boxloss has {EPS} there")
-    check_methods(loss, kind.criterion, kind.methods)
-
-
-def heads(criterion: Any) -> list[Any]:
-    """The losses of its heads: itself, or what one of two heads has as attributes."""
-    parts = [criterion, *getattr(criterion, "__dict__", {}).values()]
-    return [each for each in parts if isinstance(each, v8DetectionLoss)]
-
-
-def replace_heads(criterion: Any, ours: type, kind: Kind) -> Any:
-    found = heads(criterion)
-    if not found:
-        raise ValueError(
-            f"its criterion is a {qualified_name(type(criterion))}; it has no v8DetectionLoss, "
-            "which is what boxloss replaces"
-        )
-    for each in found:
-        check_parts(each, kind)
-        replace_class(each, ours)
-    return criterion
+    check_methods(loss, theirs, methods)

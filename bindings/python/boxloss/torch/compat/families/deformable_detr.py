@@ -5,10 +5,10 @@
 from functools import partial
 
 from ..criterion import of_scores
-from ..detr_layers import losses_of
 from ..targets import check_classes
 from ..transformers_batches import cases
 from ..transformers_models import Given, Losses, criterion, family
+from .detr import losses_of
 
 
 @criterion("outputs_class", "outputs_coord")

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ..criterion import Learned, of_scores
-from ..targets import GroundTruth
+from ..faults import GroundTruth
 from ..transformers_batches import denoising_cases
 from ..transformers_models import Given, Losses, criterion, family, losses_of
 from . import d_fine

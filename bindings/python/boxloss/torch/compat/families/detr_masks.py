@@ -11,19 +11,19 @@ from torch import Tensor
 
 from .. import transformers_batches
 from ..criterion import Learned, of_scores
-from ..detr_layers import losses_of
 from ..made_up import MadeUp
 from ..mask_layers import made_up_masks
 from ..masks import losses_at_pixels, truth_of_labels
 from ..proof import Case
 from ..targets import check_classes
 from ..transformers_models import Given, Losses, criterion, family
+from .detr import losses_of
 
 
 def losses_with_masks(
     given: Given, classes: int, class_loss: Callable[[Learned], Tensor], **options: Any
 ) -> Losses:
-    """What `detr_layers.losses_of` gives, and the losses of masks."""
+    """What `detr.losses_of` gives, and the losses of masks."""
     config, masks = given["config"], given["pred_masks"]
     truth, factor = truth_of_labels(given["labels"], classes)
     found: dict[str, Tensor] = {}

@@ -21,8 +21,7 @@ from torchvision.models.detection.rpn import RegionProposalNetwork
 from ..family import Family, Swapped, swap
 from ..parts import Parts
 from ..targets import Targets, ground_truth_of
-from ..torchvision_batches import cases
-from ..torchvision_matcher import MATCHERS, match
+from ..torchvision_models import MATCHERS, cases, match
 
 PARTS = Parts(
     {

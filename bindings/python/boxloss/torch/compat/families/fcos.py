@@ -17,10 +17,9 @@ from torchvision.models.detection.fcos import FCOS, FCOSHead
 from ...class_loss import class_loss
 from ...losses import giou_loss
 from ..family import Family, Swapped, swap
-from ..parts import Parts
-from ..replace import qualified_name
+from ..parts import Parts, check_class
 from ..targets import Targets, ground_truth_of
-from ..torchvision_batches import cases
+from ..torchvision_models import cases, losses_of
 
 PARTS = Parts(
     {
@@ -57,7 +56,9 @@ class Head(FCOSHead):
         matched_idxs: list[Tensor],
     ) -> dict[str, Tensor]:
         PARTS.check()
-        _check_coder(self.box_coder)
+        check_class(self.box_coder, BoxLinearCoder)
+        if not self.box_coder.normalize_by_size:
+            raise ValueError("box_coder.normalize_by_size is False; boxloss decodes with True")
         classes = head_outputs["cls_logits"].shape[-1]
         truth = ground_truth_of(targets, "labels", classes, drops_labels=True)
         matched = torch.stack(matched_idxs)  # to each anchor's box in its image; < 0: none
@@ -89,14 +90,6 @@ class Head(FCOSHead):
         }
 
 
-def _check_coder(coder: Any) -> None:
-    if type(coder) is not BoxLinearCoder or not coder.normalize_by_size:
-        raise ValueError(
-            f"box_coder is a {qualified_name(type(coder))}; boxloss decodes boxes as torchvision's "
-            "BoxLinearCoder with normalize_by_size, of which FCOS has one"
-        )
-
-
 def _centerness(boxes: Tensor, row: Tensor, center: Tensor, side: Tensor) -> Tensor:
     """Of an anchor without a box, any number."""
     if not len(boxes):
@@ -109,11 +102,6 @@ def _centerness(boxes: Tensor, row: Tensor, center: Tensor, side: Tensor) -> Ten
 def replace(model: Any) -> Iterator[Swapped]:
     yield swap(model, Model)
     yield swap(model.head, Head)
-
-
-def losses_of(model: Any, **made: Any) -> Any:
-    names = "targets", "head_outputs", "anchors", "anchors_of_levels"
-    return model.compute_loss(*(made[name] for name in names))
 
 
 FAMILY = Family(replace, cases, PARTS, losses_of)

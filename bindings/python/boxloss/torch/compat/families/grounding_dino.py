@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..criterion import Layers, Learned
-from ..detr_layers import losses_of
+from ..criterion import Layers, Learned, pair_losses
+from ..faults import GroundTruth
 from ..made_up import MadeUp, cases_of
-from ..pair_scores import pair_losses
 from ..proof import Case
-from ..targets import FixedTargets, GroundTruth
+from ..targets import FixedTargets
 from ..transformers_batches import made_up, queries_of
 from ..transformers_models import Given, Losses, criterion, family
+from .detr import losses_of
 
 
 @criterion("label_maps", "text_mask")

@@ -11,13 +11,13 @@ from functools import partial
 from typing import Any
 
 from ..criterion import of_scores
-from ..detr_layers import losses_of
 from ..made_up import cases_of
 from ..proof import Case
 from ..ranks import is_initialized
 from ..transformers_batches import made_up, queries_of
 from ..transformers_models import Given, Losses, criterion, family
 from ..versions import is_before
+from .detr import losses_of
 
 # Until 5.10 it asked accelerate for other ranks, as DETR does.
 ASKS_TORCH = not is_before("transformers", 5, 10)

@@ -8,6 +8,7 @@ imported here, under its AGPL-3.0.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,16 +20,18 @@ from ultralytics.utils.tal import RotatedTaskAlignedAssigner
 
 from ...rotated_box_loss import rotated_box_loss
 from .. import yolo
+from ..faults import GroundTruth
 from ..made_up import MadeUp, cases_of
 from ..proof import Case
 from ..ultralytics_models import check_classes, family
 from ..yolo_batches import STRIDES, made_up, scattered
 
-KIND = yolo.Kind(
-    v8OBBLoss,
-    RotatedTaskAlignedAssigner,
-    RotatedBboxLoss,
-    (*yolo.Kind().methods, "calculate_angle_loss"),
+check_parts = partial(
+    yolo.check_parts,
+    theirs=v8OBBLoss,
+    assigner=RotatedTaskAlignedAssigner,
+    box_loss=RotatedBboxLoss,
+    methods=(*yolo.METHODS, "calculate_angle_loss"),
 )
 SHORTEST = 2.0  # pixels: a box with a shorter side is not learned
 
@@ -39,7 +42,7 @@ class OrientedLoss(v8OBBLoss):
     def loss(
         self, preds: dict[str, Any], batch: dict[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        yolo.check_parts(self, KIND)
+        check_parts(self)
         logits, sides = preds["scores"].mT, preds["boxes"]
         check_classes(self, logits)
         its = yolo.grid(preds["feats"], self.stride)
@@ -80,12 +83,12 @@ class OrientedLoss(v8OBBLoss):
         return losses * len(logits), items
 
 
-def without_padding(truth: yolo.Truth) -> yolo.Truth:
+def without_padding(truth: GroundTruth) -> GroundTruth:
     """With what Ultralytics leaves out where no point is: padding and small boxes."""
     boxes = truth.boxes
     is_box = (boxes.sum(1) > 0) & (boxes[:, 2:4] >= SHORTEST).all(1)
     centres = torch.where(is_box[:, None], boxes[:, :2], yolo.FAR)
-    return yolo.Truth(torch.cat((centres, boxes[:, 2:]), 1), *truth[1:])
+    return GroundTruth(torch.cat((centres, boxes[:, 2:]), 1), *truth[1:])
 
 
 def boxes_of(distances: Tensor, angle: Tensor) -> Tensor:
@@ -105,10 +108,6 @@ def angle_loss(apart: Tensor, side: Tensor) -> Tensor:
     """Of angles, the less the longer a box is. Turns by a quarter cost nothing."""
     w, h = side + 1e-9  # so that a box without sides, which none learns, has a loss
     return (2 * apart).sin().square() * (-(((w / h).log() / 3).square())).exp()
-
-
-def replace_heads(criterion: Any) -> Any:
-    return yolo.replace_heads(criterion, OrientedLoss, KIND)
 
 
 def cases(model: Any) -> Iterator[Case]:
@@ -131,4 +130,4 @@ def cases(model: Any) -> Iterator[Case]:
 
 
 OLDEST = 8, 4, 130  # whose criterion is today's
-FAMILY = family((OBBModel,), replace_heads, cases, yolo.PARTS, OLDEST)
+FAMILY = family((OBBModel,), OrientedLoss, check_parts, cases, yolo.PARTS, OLDEST)

@@ -24,11 +24,9 @@ from ...class_loss import class_loss
 from ...losses import box_loss
 from ..cache import cached
 from ..family import Family, Swapped, swap
-from ..parts import Parts
-from ..replace import qualified_name
+from ..parts import Parts, check_class
 from ..targets import Targets, collate_boxes, ground_truth_of
-from ..torchvision_batches import cases
-from ..torchvision_matcher import MATCHERS, in_images, match
+from ..torchvision_models import MATCHERS, cases, in_images, losses_of, match
 
 LOSSES = "giou", "diou", "ciou"  # not "smooth_l1", nor "l1" of deltas
 
@@ -104,11 +102,7 @@ class RegressionHead(RetinaNetRegressionHead):
 
 def _decoded(coder: BoxCoder, deltas: Tensor, points: Tensor) -> Tensor:
     """In cxcywh what decode_single gives as corners, in a third of its launches."""
-    if type(coder) is not BoxCoder:
-        raise ValueError(
-            f"box_coder is a {qualified_name(type(coder))}; boxloss decodes boxes as torchvision's "
-            "BoxCoder, of which RetinaNet has one"
-        )
+    check_class(coder, BoxCoder)
     if {*coder.weights} != {1}:
         key = "coder", *coder.weights, deltas.dtype
         deltas = deltas / cached(key, deltas, lambda: deltas.new_tensor(coder.weights))
@@ -125,10 +119,6 @@ def replace(model: Any) -> Iterator[Swapped]:
     head = model.head.regression_head
     if head._loss_type in LOSSES:
         yield swap(head, RegressionHead)
-
-
-def losses_of(model: Any, **made: Any) -> Any:
-    return model.compute_loss(made["targets"], made["head_outputs"], made["anchors"])
 
 
 FAMILY = Family(replace, cases, PARTS, losses_of)

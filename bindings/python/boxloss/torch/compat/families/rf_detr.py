@@ -14,6 +14,7 @@ layer by layer, and assigns on the host. Up to rounding this is the same, but fo
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from rfdetr.models.criterion import SetCriterion
@@ -22,16 +23,24 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...distributed import global_normalizer
-from ...hungarian_match import hungarian_match
-from ...matching_cost import matching_cost
-from ..criterion import Layers, Learned, learn, of_scores, unweighted
+from ..criterion import (
+    Layers,
+    Learned,
+    cost_of,
+    learn,
+    logits_of_pairs,
+    match,
+    of_scores,
+    pair_losses,
+    unweighted,
+)
 from ..family import Family, Swapped, swap
+from ..faults import GroundTruth
 from ..made_up import MadeUp, cases_of
-from ..normalizer import number_of_boxes
-from ..pair_scores import logits_of_pairs, pair_losses
 from ..parts import Parts, check_class, check_methods
 from ..proof import Case
-from ..targets import GroundTruth, ground_truth_of
+from ..ranks import number_of_boxes
+from ..targets import ground_truth_of
 
 PARTS = Parts(
     {
@@ -60,27 +69,16 @@ class Criterion(SetCriterion):
         num_boxes: Tensor | float | None = None,
     ) -> dict[str, Tensor]:
         check_parts(self)
-        layers = {"": outputs}
-        layers |= {f"_{i}": each for i, each in enumerate(outputs.get("aux_outputs", ()))}
-        parts = [layers]
-        if "enc_outputs" in outputs:
-            encoder = {"_enc": outputs["enc_outputs"]}
-            if all(encoder["_enc"][name].shape == outputs[name].shape for name in OUTPUTS):
-                layers |= encoder
-            else:  # of a small image it has fewer places than queries; or a head of its own
-                parts.append(encoder)
-        groups = self.group_detr if self.training else 1
-
         classes = outputs["pred_logits"].shape[-1]
         if classes != self.num_classes and not self.ia_bce_loss:  # which alone asks logits
             raise ValueError(
                 f"pred_logits have {classes} classes, criterion.num_classes is {self.num_classes}"
             )
+        groups = self.group_detr if self.training else 1
         truth = ground_truth_of(targets, "labels", classes, has_sizes=True)
         lengths = truth.offsets.diff()
-        is_box = None
         if "valid" in targets[0]:  # padded to as many rows in each image
-            is_box = torch.cat([each["valid"] for each in targets])
+            truth = GroundTruth(*truth[:-1], torch.cat([each["valid"] for each in targets]))
             lengths = torch.stack([each["valid"].sum() for each in targets])
         if num_boxes is None:
             number = lengths.sum() * (1 if self.sum_group_losses else groups)
@@ -88,50 +86,21 @@ class Criterion(SetCriterion):
         else:
             number = number_of_boxes("num_boxes", num_boxes, outputs["pred_boxes"], truth.boxes)
         number = truth.checked(number)
-        losses: dict[str, Tensor] = {}
-        for part in parts:
-            losses |= self.losses_of_layers(part, truth, lengths, is_box, number, groups)
-        return losses
 
-    def losses_of_layers(
-        self,
-        outputs: Mapping[str, Any],
-        truth: GroundTruth,
-        lengths: Tensor,
-        is_box: Tensor | None,
-        number: Tensor,
-        groups: int,
-    ) -> dict[str, Tensor]:
-        """Of layers of as many queries, by the suffixes of their losses' names."""
-        scores, boxes = (torch.stack([each[name] for each in outputs.values()]) for name in OUTPUTS)
-        matcher = self.matcher
-        eps: Any = {"eps": 1e-7, "eps_mode": "clamp"}
-        cost = matching_cost(
-            boxes,
-            truth.boxes,
-            truth.offsets,
-            logits=scores,
-            labels=truth.labels,
-            iou_weight=matcher.cost_giou,
-            l1_weight=matcher.cost_bbox,
-            class_weight=matcher.cost_class,
-            class_mode="focal",
-            focal_alpha=matcher.focal_alpha,
-            **eps,
-        )
-        if is_box is not None:
-            cost = cost.masked_fill(~is_box, torch.inf)
-        row = hungarian_match(cost, truth.offsets, groups=groups).target_of_query
-        layers = Layers([*outputs], scores, boxes, row)
-        losses = learn(layers, truth, number, eps, self.class_loss)
-        found = (scores.amax(-1).sigmoid() > 0.5).sum(-1)
-        named = unweighted(layers.names, losses, found, lengths)
-        if "" in outputs:
-            # Another figure for the log, of the last layer. A query without a box has the class -1.
-            wanted = functional.pad(truth.labels, (0, 1), value=-1)[row[0]]
-            right = (scores[0].argmax(-1) == wanted).sum()
-            named["class_error"] = 100 - 100 * right / (wanted >= 0).sum().clamp(min=1)
-        return named
+        weights = self.matcher.cost_giou, self.matcher.cost_bbox, self.matcher.cost_class
+        cost = cost_of(*weights, "focal", self.matcher.focal_alpha)
+        cost |= {"eps": 1e-7, "eps_mode": "clamp"}
+        losses: dict[str, Tensor] = {}
+        for layers in layers_of(outputs):
+            row = match(layers, truth, cost, groups).target_of_query
+            of_layers = learn(Layers(*layers[:3], row), truth, number, cost, self.class_loss)
+            found = (layers.scores.amax(-1).sigmoid() > 0.5).sum(-1)
+            losses |= unweighted(layers.names, of_layers, found, lengths)
+            if layers.names[0] == "":  # another figure for the log, of the last layer
+                wanted = functional.pad(truth.labels, (0, 1), value=-1)[row[0]]
+                right = (layers.scores[0].argmax(-1) == wanted).sum()
+                losses["class_error"] = 100 - 100 * right / (wanted >= 0).sum().clamp(min=1)
+        return losses
 
     def class_loss(self, learned: Learned) -> dict[str, Tensor]:
         scores, labels = learned.layers.scores, learned.truth.labels
@@ -150,6 +119,21 @@ class Criterion(SetCriterion):
         is_pair = (row >= 0) & (wanted != 0)  # a pair that wants 0 is as no pair
         loss = pair_losses(scores, logits, wanted, weight, is_pair, of_others)
         return {"loss_ce": loss / number}
+
+
+def layers_of(outputs: Mapping[str, Any]) -> Iterator[Layers]:
+    """Each of as many queries: the last layer, the others, and the encoder's."""
+    layers = {"": outputs}
+    layers |= {f"_{i}": each for i, each in enumerate(outputs.get("aux_outputs", ()))}
+    parts = [layers]
+    if "enc_outputs" in outputs:
+        encoder = {"_enc": outputs["enc_outputs"]}
+        if all(encoder["_enc"][name].shape == outputs[name].shape for name in OUTPUTS):
+            layers |= encoder
+        else:  # of a small image it has fewer places than queries; or a head of its own
+            parts.append(encoder)
+    for part in parts:
+        yield Layers([*part], *(torch.stack([x[name] for x in part.values()]) for name in OUTPUTS))
 
 
 def check_parts(criterion: Any) -> None:
@@ -193,11 +177,8 @@ def made_up(
 
 
 def losses_of(criterion: Any, in_training: bool, **made: Any) -> Any:
-    before, criterion.training = criterion.training, in_training
-    try:
+    with patch.dict(vars(criterion), training=in_training):
         return criterion(**made)
-    finally:
-        criterion.training = before
 
 
 FAMILY = Family(replace, cases, PARTS, losses_of)

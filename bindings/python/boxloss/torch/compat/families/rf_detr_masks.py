@@ -17,15 +17,15 @@ from torch import Tensor
 from ... import matching_cost
 from .. import transformers_models
 from ..criterion import Layers, Learned, by_name, of_scores
-from ..detr_layers import losses_of
+from ..faults import GroundTruth
 from ..made_up import MadeUp
 from ..mask_layers import made_up_masks
 from ..masks import Points, cost_at_points, losses_at_points, pairs_of, truth_of_labels
 from ..proof import Case
 from ..ranks import is_initialized
-from ..targets import GroundTruth
 from ..transformers_models import Given, Losses, criterion, family
 from . import lw_detr
+from .detr import losses_of
 from .detr_masks import before_config
 
 ENCODER = *lw_detr.ENCODER, "enc_outputs_masks"

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from ..cache import weighted
-from ..criterion import Layers, Learned, by_name, learn, of_scores
+from ..criterion import Layers, Learned, by_name, cost_of, learn, of_scores
 from ..denoising import denoising_pairs
-from ..targets import GroundTruth, check_classes, ground_truth_of
+from ..faults import GroundTruth
+from ..targets import check_classes, ground_truth_of
 from ..transformers_batches import denoising_cases
 from ..transformers_models import Given, Losses, criterion, family
 from ..versions import is_before
@@ -96,7 +97,15 @@ def losses_of(given: Given, kind: Kind) -> Losses:
         scores, boxes = (each[:layers] for each in noisy)
         known = Layers(names, scores, boxes, denoising_pairs(noise, truth, layers))
         numbered.append((known, number * noise["dn_num_group"]))
-    cost, others = cost_of(config), kind.pairs_of_boxes
+    cost = cost_of(
+        config.matcher_giou_cost,
+        config.matcher_bbox_cost,
+        config.matcher_class_cost,
+        "focal" if config.use_focal_loss else "softmax",
+        config.matcher_alpha,
+        config.matcher_gamma,
+    )
+    others = kind.pairs_of_boxes
     found = [
         (each.names, learn(each, truth, divisor, cost, own_losses, pairs_of_boxes=others))
         for each, divisor in numbered
@@ -116,18 +125,6 @@ def losses_of(given: Given, kind: Kind) -> Losses:
             if name
         ]
     return losses.sum(), by_name(found, losses), auxiliary
-
-
-def cost_of(config: Any) -> dict[str, Any]:
-    """For RTDetrHungarianMatcher."""
-    return {
-        "iou_weight": config.matcher_giou_cost,
-        "l1_weight": config.matcher_bbox_cost,
-        "class_weight": config.matcher_class_cost,
-        "class_mode": "focal" if config.use_focal_loss else "softmax",
-        "focal_alpha": config.matcher_alpha,
-        "focal_gamma": config.matcher_gamma,
-    }
 
 
 def layers_of(outputs: Tensor, layers: int | None) -> list[Tensor]:

@@ -8,19 +8,19 @@ torchvision's own.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torchvision.models.detection.ssd import SSD
 
 from ..family import Family, Swapped, swap
 from ..parts import Parts
 from ..targets import Targets, ground_truth_of
-from ..torchvision_batches import cases
-from ..torchvision_matcher import MATCHERS, in_images, match
+from ..torchvision_models import MATCHERS, cases, in_images, match
 
 PARTS = Parts({"torchvision.models.detection.ssd": ("SSD.forward",), **MATCHERS})
 
@@ -69,17 +69,6 @@ def replace(model: Any) -> Iterator[Swapped]:
     yield swap(model, Model)
 
 
-class Gives(nn.Module):
-    """A part of a network, with an output that is made up."""
-
-    def __init__(self, output: Any) -> None:
-        super().__init__()
-        self.output = output
-
-    def forward(self, *_: Any) -> Any:
-        return self.output
-
-
 def losses_of(model: Any, **made: Any) -> Any:
     """Of its `forward`, which matches, with a made-up output of each part of the network."""
     images = [torch.empty(3, 1, 1) for _ in made["targets"]]
@@ -90,7 +79,7 @@ def losses_of(model: Any, **made: Any) -> Any:
         "head": made["head_outputs"],
         "anchor_generator": made["anchors"],
     }
-    parts = {name: Gives(output) for name, output in outputs.items()}
+    parts: Any = {name: partial(lambda its, *_: its, its) for name, its in outputs.items()}
     with patch.dict(model._modules, parts), patch.dict(vars(model), training=True):
         return model.forward(images, made["targets"])
 

@@ -19,13 +19,11 @@ from ...arguments import check_tensors
 from ...class_loss import class_loss
 from ...collate import on_host
 from .. import faults
-from ..criterion import Layers, Learned, learn, of_scores
+from ..criterion import Layers, Learned, cost_of, learn, logits_of_pairs, of_scores, pair_losses
+from ..faults import GroundTruth
 from ..made_up import COUNTS, MadeUp
-from ..pair_scores import logits_of_pairs, pair_losses
 from ..parts import Parts, check_class, check_methods
 from ..proof import Case
-from ..replace import qualified_name, replace_class
-from ..targets import GroundTruth
 from ..ultralytics_models import check_classes, family
 
 PARTS = Parts(
@@ -67,16 +65,10 @@ class DetectionLoss(RTDETRDetectionLoss):
     def losses(self, layers: Layers, truth: GroundTruth, number: int) -> dict[str, Tensor]:
         """Of the last layer, and of all others; each divided by the number of a layer's pairs."""
         gains = self.matcher.cost_gain
-        cost = {
-            "iou_weight": gains["giou"],
-            "l1_weight": gains["bbox"],
-            "class_weight": gains["class"],
-            "class_mode": "focal" if self.matcher.use_fl else "softmax",
-            "focal_alpha": self.matcher.alpha,
-            "focal_gamma": self.matcher.gamma,
-            "eps": 1e-7,
-            "nonfinite": 0.0,
-        }
+        weights = gains["giou"], gains["bbox"], gains["class"]
+        mode: Any = "focal" if self.matcher.use_fl else "softmax"
+        cost = cost_of(*weights, mode, self.matcher.alpha, self.matcher.gamma)
+        cost |= {"eps": 1e-7, "nonfinite": 0.0}
         device = truth.boxes.device
         divisor = truth.checked(torch.full((), float(max(number, 1)), device=device))
         found = learn(
@@ -137,17 +129,6 @@ def check_parts(criterion: Any) -> None:
     check_methods(criterion, RTDETRDetectionLoss, METHODS)
 
 
-def replace_heads(criterion: Any) -> Any:
-    if not isinstance(criterion, RTDETRDetectionLoss):
-        raise ValueError(
-            f"its criterion is a {qualified_name(type(criterion))}; it is no RTDETRDetectionLoss, "
-            "which is what boxloss replaces"
-        )
-    check_parts(criterion)
-    replace_class(criterion, DetectionLoss)
-    return criterion
-
-
 def cases(model: Any) -> Iterator[Case]:
     """The encoder is the first layer."""
     queries, layers, classes = 20, 3, model.model[-1].nc
@@ -182,4 +163,4 @@ def cases(model: Any) -> Iterator[Case]:
             yield Case(words, arguments, any(counts))
 
 
-FAMILY = family((RTDETRDetectionModel,), replace_heads, cases, PARTS)
+FAMILY = family((RTDETRDetectionModel,), DetectionLoss, check_parts, cases, PARTS)

@@ -41,13 +41,10 @@ class DetectionLoss(v8DetectionLoss):
         return losses.sum() if GIVES_SUM else losses, items
 
 
-def replace_heads(criterion: Any) -> Any:
-    return yolo.replace_heads(criterion, DetectionLoss, yolo.Kind())
-
-
 FAMILY = family(
     (DetectionModel,),
-    replace_heads,
+    DetectionLoss,
+    yolo.check_parts,
     lambda model: cases_of(partial(made_up, model), (40,)),
     yolo.PARTS,
 )

@@ -36,10 +36,6 @@ class BoxesOfLoss(v8DetectionLoss):
         return found, losses, dict(zip(self.loss_names, losses.detach(), strict=False))
 
 
-def replace_heads(criterion: Any) -> Any:
-    return yolo.replace_heads(criterion, BoxesOfLoss, yolo.Kind())
-
-
 def cases(model: Any) -> Iterator[Case]:
     head = model.model[-1]
     masks = getattr(head, "nm", 0) if hasattr(head, "npr") else 0  # put together to one
@@ -78,6 +74,6 @@ def cases(model: Any) -> Iterator[Case]:
 
 
 # An older criterion has no place for boxloss' pairs.
-FAMILY = family(
-    (SegmentationModel, PoseModel), replace_heads, cases, yolo.PARTS, oldest=(8, 4, 190)
-)
+OLDEST = 8, 4, 190
+MODELS = SegmentationModel, PoseModel
+FAMILY = family(MODELS, BoxesOfLoss, yolo.check_parts, cases, yolo.PARTS, OLDEST)
