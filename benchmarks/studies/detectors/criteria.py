@@ -324,10 +324,8 @@ def _yolo(case: Case, criterion: type[Any]) -> Step:
     head = SimpleNamespace(stride=stride, nc=logits.shape[1], reg_max=BINS)
     args, parameters = SimpleNamespace(**GAINS), lambda: iter([logits])
     made = criterion(SimpleNamespace(parameters=parameters, args=args, model=[head]))
-    preds = {
-        **case.leaves,
-        "feats": [logits.new_zeros(1, 1, *each) for each in case.inputs["cells"]],
-    }
+    feats = [logits.new_zeros(1, 1, *each) for each in case.inputs["cells"]]
+    preds = {**case.leaves, "feats": feats}
     return lambda: made.loss(preds, case.inputs["batch"])[0].sum()
 
 
