@@ -48,8 +48,6 @@ MOST_LONG = 8.0  # of a rotated box, whose longer side ROTATED_SIDES are
 TOPK, ALPHA, BETA = 10, 0.5, 6.0
 STRIDES = 8, 16, 32
 
-Level = tuple[int, int]  # rows and columns
-
 
 @dataclass(frozen=True)
 class Size:
@@ -59,7 +57,8 @@ class Size:
     boxes: int
     is_rotated: bool = False
 
-    def cells(self, strides: tuple[int, ...] = STRIDES) -> list[Level]:
+    def cells(self, strides: tuple[int, ...] = STRIDES) -> list[tuple[int, int]]:
+        """Rows and columns of each level."""
         return [(math.ceil(self.height / each), math.ceil(self.width / each)) for each in strides]
 
     def given(self, boxes: Tensor) -> Tensor:
@@ -160,13 +159,13 @@ def box_anchors(size: Size) -> Tensor:
     return anchors if size.is_rotated else anchors.round()
 
 
-def points(cells: list[Level]) -> Tensor:
+def points(cells: list[tuple[int, int]]) -> Tensor:
     """Middles of cells, row by row, in pixels."""
     levels = zip(places(cells), STRIDES, strict=True)
     return torch.cat([(cell + 0.5) * stride for cell, stride in levels])
 
 
-def places(cells: list[Level]) -> list[Tensor]:
+def places(cells: list[tuple[int, int]]) -> list[Tensor]:
     """Column and row of each cell of each level."""
     return [torch.cartesian_prod(*map(torch.arange, level)).flip(1) for level in cells]
 
