@@ -187,9 +187,8 @@ def predictions(
     truth = target[image, own]
     unit = torch.cat((truth[..., [2, 3, 2, 3]], torch.ones_like(truth[..., :1])), -1)
     near = truth + NEAR * unit * torch.randn(*own.shape, 5, generator=generator)
-    low, high = 8 + 56 * torch.rand(2, *own.shape, 2, generator=generator)
-    angle = math.pi * torch.rand(*own.shape, 1, generator=generator)
-    around = torch.cat((points + (high - low) / 2, low + high, angle), -1)
+    any_box = torch.rand(*own.shape, 3, generator=generator) * torch.tensor([64, 64, math.pi]) + 4
+    around = torch.cat((points.expand(*own.shape, 2), any_box), -1)
     pred = torch.where(knows[..., None], near, around)
 
     labels = torch.randint(classes, target.shape[:2], generator=generator)
