@@ -5,8 +5,7 @@
 hungarian_match is timed on costs that lie on the device, SciPy in a plain loop over the same
 problems, after one copy where the device is a GPU. Costs are RT-DETR's, of queries x boxes in each
 image: half-trained, most queries are near a box of their own; random, queries are anywhere;
-crowded, they are near a fifth of the boxes; untrained, all are nearly equal. "most steps" is how
-many places the paths of one problem visit, one after the other, which is what a GPU waits for.
+crowded, they are near a fifth of the boxes; untrained, all are nearly equal.
 """
 
 from __future__ import annotations
@@ -166,37 +165,6 @@ def check(case: Case, found: MatchResult, expected: list[tuple[Matrix, Matrix]])
         raise DisagreementError(f"{case.name}, {case.kind}: another assignment than SciPy's")
 
 
-# --- How long the paths are ---
-
-
-def steps_of(cost: Matrix) -> int:
-    """Places that shortest augmenting paths visit, all rows' together."""
-    cost = (cost if len(cost) <= cost.shape[1] else cost.T).astype(np.float64)
-    rows, places = cost.shape
-    of_row, of_place = np.zeros(rows), np.zeros(places)
-    row_of_place, place_of_row = np.full(places, -1), np.full(rows, -1)
-    steps = 0
-    for first in range(rows):
-        shortest, came_from = np.full(places, np.inf), np.full(places, -1)
-        is_visited, row, length = np.zeros(places, np.bool_), first, 0.0
-        while row >= 0:
-            steps += 1
-            through = length + cost[row] - of_row[row] - of_place
-            is_nearer = ~is_visited & (through < shortest)
-            shortest[is_nearer], came_from[is_nearer] = through[is_nearer], row
-            place = int(np.where(is_visited, np.inf, shortest).argmin())
-            is_visited[place], length, row = True, shortest[place], row_of_place[place]
-        of_row[first] += length
-        passed = is_visited & (row_of_place >= 0)
-        of_row[row_of_place[passed]] += length - shortest[passed]
-        of_place[is_visited] -= length - shortest[is_visited]
-        while row != first:
-            row = came_from[place]
-            row_of_place[place] = row
-            place_of_row[row], place = place, place_of_row[row]
-    return steps
-
-
 # --- Measuring ---
 
 
@@ -205,8 +173,6 @@ def measure(run: Run) -> None:
         calls = run.load(VARIANTS, case)
         check(case, calls["boxloss"](), calls["SciPy"]())
         run.time(case.columns, calls, ("stream", "gpu"), {"boxloss": calls["boxloss"]})
-        most = max(steps_of(block) for block in case.blocks(case.cost.cpu().numpy()))
-        run.record(case.columns | {"variant": "paths"}, "most steps", "", most)
 
 
 def cases(run: Run) -> dict[str, Callable[[], Case]]:

@@ -17,7 +17,6 @@ pytest.importorskip("boxloss.torch")
 pytest.importorskip("rich")
 pytest.importorskip("skimage")
 
-from benchmarks.common.nvcc import compile_operators
 from benchmarks.runner.agreement import DisagreementError
 from benchmarks.studies.article import check_mean
 from benchmarks.studies.article import losses as its
@@ -75,7 +74,7 @@ def test_boxes_apart(clamps: bool) -> None:
 def test_its_kernels_compile(tmp_path: Path) -> None:
     if shutil.which(os.environ.get("CUDACXX", "nvcc")) is None:
         pytest.skip("needs nvcc")
-    torch.ops.load_library(str(compile_operators(its.SOURCE, "sm_90", tmp_path)))
+    torch.ops.load_library(str(its.compile_operators(its.SOURCE, "sm_90", tmp_path)))
     boxes = torch.zeros(1, its.SLOTS, 4)
     with pytest.raises(NotImplementedError, match=r"article::loss.*'CPU'"):
         torch.ops.article.loss(boxes, boxes, clamps=True, branch=False)

@@ -16,14 +16,10 @@ pytest.importorskip("boxloss.torch")
 pytest.importorskip("rich")
 pytest.importorskip("skimage")
 
-from boxloss.torch import box_loss
-
-from benchmarks.common.cases import dense_case, seed_case
+from benchmarks.common.cases import seed_case
 from benchmarks.common.exact import check, truth
 from benchmarks.common.losses import giou
 from benchmarks.runner.agreement import DisagreementError
-from benchmarks.studies.assignment import steps_of
-from benchmarks.studies.box_loss import truth_of
 from benchmarks.studies.face_detector.data import FacePictures
 from benchmarks.studies.rotated import exact, peers
 from benchmarks.studies.rotated.pairs import JITTER, draw
@@ -47,20 +43,6 @@ def test_what_leaks_out_of_an_unused_slot_is_found_out() -> None:
         check("wrong", case.on(leaky, "padded"), case, truth(case))
 
 
-def test_rounding_may_open_a_gate() -> None:
-    """An IoU that is less than 1/2 by 3.5e-9, which float32 does not have."""
-    case = dense_case("f32/f32", 700, CPU)
-    with torch.no_grad():
-        case.pred[5] = torch.tensor([171.136246, 134.719513, 194.071411, 165.237671])
-        case.layouts["dense"][0][5] = torch.tensor([172.0, 130.0, 185.0, 164.0])
-    right = truth_of(case, lambda *boxes: box_loss(*boxes, loss="ciou_gated"))
-    check(
-        "gated", case.on(lambda *boxes: box_loss(*boxes, loss="ciou_gated"), "dense"), case, right
-    )
-    with pytest.raises(DisagreementError, match="wrong: "):  # where the gate is shut
-        check("wrong", case.on(lambda *boxes: box_loss(*boxes, loss="diou"), "dense"), case, right)
-
-
 def test_areas_are_those_of_the_known_rotated_pairs() -> None:
     with KNOWN.open() as file:
         rows = list(csv.DictReader(file))
@@ -82,13 +64,6 @@ def test_in_float64_others_formulas_of_rotated_boxes_are_the_same(name: str, fam
     pairs = [each.double() for each in draw(family, 1000, CPU)]
     wanted = exact.LOSSES[name.removeprefix("clipped_")](*pairs)
     torch.testing.assert_close(getattr(peers, name)(*pairs), wanted, rtol=0, atol=1e-5)
-
-
-def test_steps_of_a_small_assignment() -> None:
-    """Both rows want the first place: the second's path visits it, then a free one."""
-    assert steps_of(np.array([[1.0, 3.0, 9.0], [0.0, 5.0, 9.0]])) == 3
-    assert steps_of(np.array([[1.0, 0.0], [3.0, 5.0], [9.0, 9.0]])) == 3
-    assert steps_of(1 - np.eye(4)) == 4
 
 
 # --- Pictures ---

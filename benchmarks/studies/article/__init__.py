@@ -19,13 +19,13 @@ import dataclasses
 import random
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ...common.losses import Loss, masked_loss
-from ...common.nvcc import find_nvcc
 from ...runner.agreement import DisagreementError, Truth
 from ...runner.clocks import Call, Calls
 from ...runner.counts import operators
@@ -44,21 +44,16 @@ from ..face_detector import (
     truth,
 )
 from ..face_detector import VARIANTS as USUAL
-from ..face_detector.data import RandomPictures
+from ..face_detector.data import PICTURE, RandomPictures
 from ..face_detector.model import SCALES, Scale
 from . import losses as its
-from .losses import SLOTS, load_kernel, load_kernels, load_printed
-from .network import ItsNetwork
+from .losses import SLOTS, find_nvcc, load_kernel, load_kernels, load_printed
 
 BATCHES, STEPS = 4, 40
 PARTS = COPY, FORWARD, LOSS = ("copy data", "forward", "calc loss")  # by the article's words
 LOOP, CONCAT, MASK = EAGER = ("its loop", "its concat", "its mask")
 EARLIER_EAGER = ("its earlier loop", "its earlier concat", "its earlier mask")
-EARLIER, KERNEL, BRANCH = (
-    "its earlier kernel",
-    "its kernel",
-    "its kernel, with its branch",
-)
+EARLIER, KERNEL, BRANCH = "its earlier kernel", "its kernel", "its kernel, with its branch"
 SHARE = "share of the loss"
 RAGGED = "boxloss ragged"
 PEERS = ("torch.compile", "Triton", "boxloss padded", "boxloss lengths", RAGGED)
@@ -231,6 +226,26 @@ def measure(run: Run) -> None:
         CASES[case](run, article)
 
 
+class ItsNetwork(nn.Module):
+    """The article's, to the letter; `face_detector` has one that can be trained. Blocks of
+    convolution, max-pool and ReLU, then two linear layers: `slots` boxes, xyxy pixels, whose
+    corners are in no order."""
+
+    def __init__(self, channels: tuple[int, ...], hidden: int, slots: int) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for before, after in pairwise(channels):
+            layers += [nn.Conv2d(before, after, 3, padding="same"), nn.MaxPool2d(2), nn.ReLU()]
+        side = PICTURE // 2 ** (len(channels) - 1)
+        layers += [nn.Flatten(), nn.Linear(channels[-1] * side * side, hidden), nn.ReLU()]
+        layers += [nn.Linear(hidden, 4 * slots), nn.Unflatten(1, (slots, 4))]
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        boxes: Tensor = self.layers(pictures[:, None].float())
+        return boxes
+
+
 class Network:
     def __init__(self, scale: Scale, device: torch.device) -> None:
         torch.manual_seed(SEED)
@@ -303,9 +318,13 @@ def time_parts(run: Run, article: Article) -> None:
 
 
 def time_steps(run: Run, article: Article) -> None:
-    """Network and loss one after the other, and compiled together."""
-    losses, network = usual_and_ours(article), article.network
-    calls = {name: step(article, behind(network, loss), of) for name, (loss, of) in losses.items()}
+    """Network and loss one after the other, the same with a synchronization after each part, as the
+    article has it, and compiled together."""
+    losses, network, calls = usual_and_ours(article), article.network, {}
+    for name, (loss, of) in losses.items():
+        calls[name] = step(article, behind(network, loss), of)
+        fenced = behind(network, loss, torch.cuda.synchronize)
+        calls[f"{name}, fenced"] = step(article, fenced, of)
     for mode in [] if run.quick else [None, "reduce-overhead"]:
         words = f"compiled together{f', {mode}' if mode else ''}"
         for name, (loss, of) in losses.items():
@@ -318,16 +337,6 @@ def time_steps(run: Run, article: Article) -> None:
             run.skip(name, str(reason))
             del calls[name]
     run.time({"case": "training step"}, calls, ("wall",))
-
-
-def time_fences(run: Run, article: Article) -> None:
-    """With a synchronization after each part, as the article has it, and without."""
-    calls: Calls = {}
-    for name, (loss, of) in usual_and_ours(article).items():
-        calls[name] = step(article, behind(article.network, loss), of)
-        fenced = behind(article.network, loss, torch.cuda.synchronize)
-        calls[f"{name}, fenced"] = step(article, fenced, of)
-    run.time({"case": "fences"}, calls, ("wall",))
 
 
 def usual_and_ours(article: Article) -> dict[str, tuple[Loss, Targets]]:
@@ -411,6 +420,5 @@ CASES = {
     VALUES: check_values,
     "parts": time_parts,
     "steps": time_steps,
-    "fences": time_fences,
     "counts": count_parts,
 }

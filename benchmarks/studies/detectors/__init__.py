@@ -29,14 +29,6 @@ CASES = tuple(SHAPES)
 # --- Variants ---
 
 
-def load_boxloss(case: Case) -> Step:
-    return our_step(case, fused_operators(case.counts))
-
-
-def load_vectorized(case: Case) -> Step:
-    return our_step(case, plain_operators(case.counts))
-
-
 def load_compiled(case: Case, operators: Callable[..., Operators]) -> Step:
     """For these very shapes. What is awaited, or is for the host, stands between the graphs."""
     step = our_step(case, operators(case.counts, compiled=True))
@@ -47,10 +39,10 @@ def load_compiled(case: Case, operators: Callable[..., Operators]) -> Step:
 
 # The first is what ratios are taken to.
 VARIANTS: dict[str, Variant[Case, Step]] = {
-    "boxloss": Variant(load_boxloss),
+    "boxloss": Variant(lambda case: our_step(case, fused_operators(case.counts))),
     "boxloss, compiled": Variant(partial(load_compiled, operators=fused_operators), True),
     "torch.compile": Variant(partial(load_compiled, operators=plain_operators), True),
-    "vectorized": Variant(load_vectorized),
+    "vectorized": Variant(lambda case: our_step(case, plain_operators(case.counts))),
     "original": Variant(own_step),
 }
 

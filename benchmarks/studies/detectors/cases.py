@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from ...common.assigners import BINS, STRIDES, Size, points
 from ...runner.run import Row
-from .. import dense_assigners
+from .. import assigners
+from ..assigners import STRIDES
 from ..matched_pairs import STEP, drawn_boxes, predictions, relative
 from ..matcher import FOCAL, FOCAL_ALPHA, LARGEST_LOGIT, SOFTMAX, Shape, box_counts
 
@@ -68,6 +68,7 @@ SPREAD = 0.2  # from 100 to 150 boxes, of 125
 L1_WEIGHT, GIOU_WEIGHT = 5, 2
 VFL_WEIGHT, EOS_COEFFICIENT = 1, 0.1
 BOXES = 8  # in each image with anchors
+BINS = 16  # in which YOLO predicts a side
 
 Self = TypeVar("Self", bound="Case")
 
@@ -268,27 +269,25 @@ NEVER = -25.0  # a logit beside 0: its probability is lost in the roundings of t
 
 
 def _yolo(kind: str, shape: Grids, generator: torch.Generator) -> Case:
-    """Half-trained, as in the study of dense assigners, but that sides are half cells, each of two
+    """Half-trained, as in the study of assigners, but that sides are half cells, each of two
     equally likely bins: decoding is exact."""
-    size = Size("", shape.images, shape.side, shape.side, shape.boxes)
+    size = assigners.Size(shape.images, shape.side, shape.side, shape.boxes)
     cells = size.cells()
-    target = dense_assigners.true_boxes(size, generator)
-    middles = points(cells)
-    drawn = dense_assigners.predictions(middles, target, generator, shape.classes)
+    target = assigners.true_boxes(size, generator)
+    middles = assigners.points(cells)
+    drawn = assigners.predictions(middles, target, generator, shape.classes)
     strides = torch.tensor(STRIDES).repeat_interleave(torch.tensor([h * w for h, w in cells]))
-    first, last = drawn["pred"].chunk(2, -1)
+    first, last = assigners.corners(drawn["pred"]).chunk(2, -1)
     sides = torch.cat((middles - first, last - middles), -1) / strides[:, None]
     lower = sides.floor().clamp(0, BINS - 2).long()[..., None]
     bins = torch.full((*sides.shape, BINS), NEVER).scatter_(-1, lower, 0.0)
     bins.scatter_(-1, lower + 1, 0.0)
-    centres, size = (target[..., :2] + target[..., 2:]) / 2, target[..., 2:] - target[..., :2]
-    number = shape.images * shape.boxes
     inputs = {
         "cells": cells,
         "batch": {
             "batch_idx": torch.arange(shape.images).repeat_interleave(shape.boxes),
             "cls": drawn["labels"],
-            "bboxes": (torch.cat((centres, size), -1) / shape.side).view(number, 4),
+            "bboxes": target[..., :4].flatten(0, 1) / shape.side,
         },
     }
     logits = drawn["scores"].logit().clamp_(-LARGEST_LOGIT, LARGEST_LOGIT)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from itertools import accumulate, count
+from types import SimpleNamespace
 from typing import Any
 
 import boxloss.torch
@@ -23,16 +24,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ...common.assigners import load_yolo_loss
 from ...common.losses import installed, isolate_ultralytics, scipy_assignment, transformers_loss
 from ...runner.run import UnavailableError
+from ..assigners import STRIDES
 from ..matched_pairs import giou_of, iou_and_union, pair_losses
 from ..matcher import Cost, ciou, padded_cost
-from .cases import Case
+from .cases import BINS, Case
 
 isolate_ultralytics()  # which boxloss' replacement may be the first to import
 
 EPS = 1e-7
+GAINS = {"box": 7.5, "cls": 0.5, "dfl": 1.5}  # Ultralytics', for training
 Step = Callable[[], Tensor]  # the sum of all losses
 Operators = Mapping[str, Callable[..., Any]]
 
@@ -317,7 +319,14 @@ def _retinanet(case: Case, head: type[Any]) -> Step:
 
 
 def _yolo(case: Case, criterion: type[Any]) -> Step:
-    return load_yolo_loss(criterion, case.leaves, case.inputs["cells"], case.inputs["batch"])
+    logits = case.leaves["scores"]
+    stride = torch.tensor([float(each) for each in STRIDES], device=logits.device)
+    head = SimpleNamespace(stride=stride, nc=logits.shape[1], reg_max=BINS)
+    args, parameters = SimpleNamespace(**GAINS), lambda: iter([logits])
+    made = criterion(SimpleNamespace(parameters=parameters, args=args, model=[head]))
+    feats = [logits.new_zeros(1, 1, *each) for each in case.inputs["cells"]]
+    preds = {**case.leaves, "feats": feats}
+    return lambda: made.loss(preds, case.inputs["batch"])[0].sum()
 
 
 DETECTORS = {

@@ -6,15 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import SimpleNamespace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
-from ...common.losses import isolate_ultralytics
-from ..training_step.detectors import Batch, detr_batch, yolo_batch
+from ..training_step.detectors import Batch, detr_batch, yolo, yolo_batch
 from .scenes import CLASSES, SIDE
 
 MOST_FOUND = 100  # in a picture, as many as COCO's mAP counts
@@ -33,13 +32,7 @@ class Detector:
     clip: float  # of the gradient's norm
 
 
-def yolo11n() -> nn.Module:
-    isolate_ultralytics()
-    from ultralytics.nn.tasks import DetectionModel
-
-    model = DetectionModel("yolo11n.yaml", nc=CLASSES, verbose=False)
-    model.args = SimpleNamespace(box=7.5, cls=0.5, dfl=1.5, epochs=100)
-    return model
+yolo11n = partial(yolo("DetectionModel", "yolo11n.yaml", nc=CLASSES), SIDE)
 
 
 def criterion_in_float32(yolo: Any) -> None:

@@ -101,12 +101,12 @@ def detr_without_criterion(model: Any) -> None:
     model.loss_function = outputs
 
 
-def yolo(kind: str, file: str) -> Callable[[int], nn.Module]:
+def yolo(kind: str, file: str, **options: Any) -> Callable[[int], nn.Module]:
     def make(side: int) -> nn.Module:
         isolate_ultralytics()
         from ultralytics.nn import tasks
 
-        model: nn.Module = getattr(tasks, kind)(file, verbose=False)
+        model: nn.Module = getattr(tasks, kind)(file, verbose=False, **options)
         model.args = SimpleNamespace(box=7.5, cls=0.5, dfl=1.5, angle=1.0, epochs=100)
         return model
 
