@@ -182,29 +182,30 @@ if "RfDetr" in SMALL:
         assert all(each.isfinite().all() for each in gradients)
 
 
-def on_a_rank(rank: int, name: str, port: int) -> None:
+def on_a_rank(rank: int, port: int) -> None:
     """The first one has no masks. Theirs divides by the number of ranks twice: not here."""
     torch.set_num_threads(1)
     names = {"RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     os.environ |= {key: str(value) for key, value in names.items()}
     PartialState(cpu=True)  # gloo
-    model = made(name)
-    for module in (loss_for_object_detection, sys.modules[type(model).__module__]):
-        vars(module)["reduce"] = partial(reduce, reduction="sum")
-    given = arguments((5 * rank, 0), [SIDES] * 2, name)
-    theirs, ours = (losses_of(each, given) for each in (model, swapped(name)))
-    for loss, each in ours.items():
-        if rank or name != "RfDetr":  # which has losses of shape (0, height, width)
-            torch.testing.assert_close(each, theirs[loss], rtol=1e-6, atol=0)
+    for name in NAMES:
+        model = made(name)
+        for module in (loss_for_object_detection, sys.modules[type(model).__module__]):
+            vars(module)["reduce"] = partial(reduce, reduction="sum")
+        given = arguments((5 * rank, 0), [SIDES] * 2, name)
+        theirs, ours = (losses_of(each, given) for each in (model, swapped(name)))
+        for loss, each in ours.items():
+            if rank or name != "RfDetr":  # which has losses of shape (0, height, width)
+                torch.testing.assert_close(each, theirs[loss], rtol=1e-6, atol=0)
     distributed.destroy_process_group()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_ranks(name: str) -> None:
+@pytest.mark.long
+def test_ranks() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    multiprocessing.start_processes(on_a_rank, (name, port), nprocs=2, start_method="fork")
+    multiprocessing.spawn(on_a_rank, (port,), nprocs=2)
 
 
 def test_a_pickle_holds_the_original() -> None:
