@@ -118,6 +118,7 @@ def register_family(kind: type, family: Family) -> None:
     Args:
         kind: the class of its model, or of its criterion: of what use_boxloss will be given.
             Classes derived from it count, too.
+        family: its `cases` and `replace` are given what use_boxloss is.
 
     Raises:
         TypeError: kind is no class. ValueError: use_boxloss knows it already.
