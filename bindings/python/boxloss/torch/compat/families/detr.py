@@ -30,10 +30,15 @@ FOUND_BY_LAST_CLASS = is_before("transformers", 5, 2)
 @criterion("outputs_class", "outputs_coord")
 def detr_loss(given: Given) -> Losses:
     """model.loss_function = detr_loss; gives what ForObjectDetectionLoss gives."""
+    return of_softmax(given, losses_of)
+
+
+def of_softmax(given: Given, losses: Callable[..., Losses]) -> Losses:
+    """What `losses`, which takes what `losses_of` does, gives with DETR's class loss."""
     config = given["config"]
     classes = config.num_labels
     check_classes(config, given["logits"].shape[-1] - 1)  # and "no object"
-    return losses_of(
+    return losses(
         given,
         classes,
         partial(of_scores, mode="softmax", no_object_weight=config.eos_coefficient),

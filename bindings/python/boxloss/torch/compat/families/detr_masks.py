@@ -4,20 +4,19 @@
 pixels, by the focal loss and dice."""
 
 from collections.abc import Callable, Iterator
-from functools import partial, wraps
+from functools import wraps
 from typing import Any
 
 from torch import Tensor
 
 from .. import transformers_batches
-from ..criterion import Learned, of_scores
+from ..criterion import Learned
 from ..made_up import MadeUp
 from ..mask_layers import made_up_masks
 from ..masks import losses_at_pixels, truth_of_labels
 from ..proof import Case
-from ..targets import check_classes
 from ..transformers_models import Given, Losses, criterion, family
-from .detr import losses_of
+from .detr import losses_of, of_softmax
 
 
 def losses_with_masks(
@@ -64,16 +63,7 @@ def before_config(losses: Callable[..., Losses]) -> Callable[..., Losses]:
 @criterion("outputs_class", "outputs_coord")
 def detr_masks_loss(given: Given) -> Losses:
     """model.loss_function = detr_masks_loss; gives what ForSegmentationLoss gives."""
-    config = given["config"]
-    classes = config.num_labels
-    check_classes(config, given["logits"].shape[-1] - 1)  # and "no object"
-    return losses_with_masks(
-        given,
-        classes,
-        partial(of_scores, mode="softmax", no_object_weight=config.eos_coefficient),
-        found=lambda scores: (scores.argmax(-1) != classes).sum(-1),
-        class_mode="softmax",
-    )
+    return of_softmax(given, losses_with_masks)
 
 
 def cases(model: Any) -> Iterator[Case]:
