@@ -6,6 +6,7 @@ In double, but that a score is stored as a float32, and all of them are added up
 of detectors has the same criteria in float32, and holds both to one truth.
 """
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -26,6 +27,7 @@ from torch.utils._pytree import keystr, tree_leaves_with_path, tree_map_only
 from training_cases import assert_same_training
 
 from benchmarks.common.losses import isolate_ultralytics
+from benchmarks.studies.detectors.criteria import compat_with
 
 isolate_ultralytics()
 from boxloss.torch.compat import use_boxloss
@@ -264,6 +266,14 @@ def test_sides_as_long_as_no_bin() -> None:
     each = criterion.bbox_loss.dfl_loss(packed, wanted.T.clone()).squeeze(-1)
     own = ours.focal_loss(criterion, sides, wanted, weight / 4)
     torch.testing.assert_close(own, each @ weight)
+
+
+def test_each_copy_calls_its_own_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The study's, where the criterion was not imported before."""
+    monkeypatch.delitem(sys.modules, ours.__name__)
+    monkeypatch.delattr(ours.__name__)
+    copies = (compat_with("yolo", {"class_loss": name}).yolo for name in ("one", "other"))
+    assert [each.class_loss for each in copies] == ["one", "other"]
 
 
 if torch.cuda.is_available():

@@ -10,7 +10,7 @@ of YOLO's anchors are foreground. YOLO's assigner has its matrices, of all ancho
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -369,24 +369,28 @@ def compat_with(name: str, operators: Operators) -> Any:
     it shares with others."""
     path = f"boxloss.torch.compat.families.{name}"
     places = (*SHARED, path)
-    before = {place: sys.modules.pop(place) for place in places if place in sys.modules}
-    homes = {place: place.rpartition(".") for place in before}
-    for parent, _, own in homes.values():
-        delattr(sys.modules[parent], own)
+    before = _taken_out(places)
     try:
         module = import_module(path)
-        copies = {place: sys.modules[place] for place in places if place in sys.modules}
     except (ImportError, RuntimeError) as error:
         raise UnavailableError(f"{path} cannot be imported ({error})") from error
     finally:
-        for place in places:
-            sys.modules.pop(place, None)
-        sys.modules.update(before)
-        for place, (parent, _, own) in homes.items():
-            setattr(sys.modules[parent], own, before[place])
+        copies = _taken_out(places)
+        for place, each in before.items():
+            parent, _, own = place.rpartition(".")
+            sys.modules[place] = each
+            setattr(sys.modules[parent], own, each)
     for place, copy in copies.items():
         # A name of its own, by which torch.compile looks up what a function reads.
         copy.__name__ = f"{place}_copy_{next(_copies)}"
         sys.modules[copy.__name__] = copy
         vars(copy).update({key: each for key, each in operators.items() if hasattr(copy, key)})
     return module
+
+
+def _taken_out(places: Sequence[str]) -> dict[str, Any]:
+    """Those modules that are there; "from .. import" would find one in its package, too."""
+    found = {place: sys.modules.pop(place) for place in places if place in sys.modules}
+    for parent, _, own in (place.rpartition(".") for place in found):
+        delattr(sys.modules[parent], own)
+    return found
